@@ -1,0 +1,17 @@
+#!/usr/bin/env node
+// Plain JavaScript that any Node can read, so that an old one gets a sentence and not a syntax error.
+const major = Number(process.versions.node.split('.')[0]);
+if (major < 24) {
+  process.stderr.write(
+    `seine: Node 24 or newer is needed, this is ${process.version}; run it with npx after npm install\n`,
+  );
+  process.exitCode = 2;
+} else {
+  // SQLite is still called experimental in Node 24; nobody who runs a job needs to read that.
+  const emitWarning = process.emitWarning;
+  process.emitWarning = (warning, ...rest) => {
+    if (!String(warning).includes('SQLite')) emitWarning.call(process, warning, ...rest);
+  };
+  const { main } = await import('../dist/cli/main.js');
+  process.exitCode = await main(process.argv.slice(2));
+}

@@ -1,0 +1,59 @@
+import { spawn } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+
+/** Starts the bundled shop in a process of its own, scrapes it as a user would, and says what to try next. */
+
+const json = process.argv.includes('--json');
+const dir = '.seine/demo';
+
+const shop = spawn(process.execPath, ['dist/demo/shop-process.js'], { stdio: ['pipe', 'pipe', 'inherit'] });
+const [line] = await new Promise<string[]>((resolve, reject) => {
+  createInterface({ input: shop.stdout }).once('line', (text) => resolve([text]));
+  shop.once('exit', (code) => reject(new Error(`the demo shop ended with code ${code}`)));
+});
+const { url } = JSON.parse(line!) as { url: string };
+
+rmSync(dir, { recursive: true, force: true });
+if (!json) process.stderr.write(`A shop is open at ${url} Seine will now read all of it, politely.\n\n`);
+const run = spawn(
+  process.execPath,
+  [
+    'bin/seine.js',
+    'run',
+    url,
+    '--follow',
+    '--select',
+    'title=h1',
+    '--select',
+    'price=.price',
+    '--rate',
+    '40',
+    '--parallel',
+    '8',
+    '--allow-private',
+    '--name',
+    'demo',
+    '--dir',
+    dir,
+    ...(json ? ['--json'] : []),
+  ],
+  { stdio: 'inherit' },
+);
+const exitCode = await new Promise<number>((resolve) => run.once('exit', (code) => resolve(code ?? 1)));
+shop.stdin.end();
+
+const finished = exitCode === 0 || exitCode === 3;
+if (finished && !json) {
+  process.stderr.write(`
+The pages are in ${dir}/warc (WARC files), everything else in ${dir}/seine.db.
+The shop has three broken links on purpose: they are the dead letters.
+
+Try next:
+  npx seine export demo --dir ${dir} --format csv
+  npx seine dead demo --dir ${dir}
+  npx seine export demo --dir ${dir} --what tasks
+`);
+}
+// Dead letters are expected here: the demo succeeded when the job finished.
+process.exitCode = finished ? 0 : exitCode;

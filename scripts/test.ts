@@ -1,0 +1,48 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** `npm test`: builds, checks types and style, runs every test, and closes with the counts. */
+
+function step(name: string, command: string, args: string[]): boolean {
+  process.stdout.write(`\n== ${name}\n`);
+  return spawnSync(command, args, { stdio: 'inherit' }).status === 0;
+}
+
+const only = process.argv.slice(2);
+const failedSteps: string[] = [];
+const check = (name: string, command: string, args: string[]) => {
+  if (!step(name, command, args)) failedSteps.push(name);
+};
+
+check('build', 'npm', ['run', '--silent', 'build']);
+if (only.length === 0) {
+  check('types', 'tsc', ['--noEmit']);
+  check('style', 'biome', ['check', '--error-on-warnings']);
+}
+const folder = mkdtempSync(join(tmpdir(), 'seine-test-'));
+const results = join(folder, 'results.json');
+check('tests', 'vitest', [
+  'run',
+  '--reporter=default',
+  '--reporter=json',
+  `--outputFile.json=${results}`,
+  ...only,
+]);
+
+let passed = 0;
+let failed = failedSteps.filter((name) => name !== 'tests').length;
+let skipped = 0;
+try {
+  const report = JSON.parse(readFileSync(results, 'utf8'));
+  passed = report.numPassedTests;
+  failed += report.numFailedTests + (report.numFailedTests === 0 && !report.success ? 1 : 0);
+  skipped = report.numPendingTests + report.numTodoTests;
+} catch {
+  failed += 1;
+}
+rmSync(folder, { recursive: true, force: true });
+if (failedSteps.length > 0) process.stdout.write(`\nfailed: ${failedSteps.join(', ')}\n`);
+process.stdout.write(`\n${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}\n`);
+process.exitCode = failed > 0 || failedSteps.length > 0 ? 1 : 0;

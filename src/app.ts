@@ -1,0 +1,193 @@
+import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { openFolderBlobs, sweepTemporary } from './blobs/folder-blobs.ts';
+import { Coordinator, type RunResult } from './coordinator/coordinator.ts';
+import { createProgress, type Progress, type RunView } from './coordinator/progress.ts';
+import { type Reject, SourceFeeder } from './coordinator/seeds.ts';
+import type { StopReason } from './coordinator/stop.ts';
+import { messageOf, SeineError } from './core/errors.ts';
+import { openInlineDispatcher } from './dispatch/inline-dispatcher.ts';
+import { openThreadDispatcher } from './dispatch/thread-dispatcher.ts';
+import type { Logger } from './ports/ambient.ts';
+import type { Blobs } from './ports/blobs.ts';
+import type { Dispatcher } from './ports/dispatcher.ts';
+import type { Job, Store } from './ports/store.ts';
+import { openSource } from './sources/open-source.ts';
+import { lockFolder } from './store/sqlite/folder-lock.ts';
+import { openSqliteStore } from './store/sqlite/sqlite-store.ts';
+import type { Handlers } from './worker/compile-job.ts';
+import { processBatch } from './worker/process-batch.ts';
+import { openWorkerTools, systemClock } from './worker-app.ts';
+
+export interface AppSettings {
+  dir: string;
+  workers: number;
+  sync: 'normal' | 'full';
+  logger: Logger;
+}
+
+/** The folder's store and blobs, without the right to run jobs. */
+export interface Folder {
+  dir: string;
+  store: Store;
+  blobs: Blobs;
+  close(): Promise<void>;
+}
+
+export async function openFolder(
+  settings: Pick<AppSettings, 'dir' | 'sync'>,
+  options: { create: boolean },
+): Promise<Folder> {
+  const dir = resolve(settings.dir);
+  const path = join(dir, 'seine.db');
+  if (!options.create && !existsSync(path)) {
+    throw new SeineError(`there is no Seine folder at ${dir}`, {
+      hint: 'start a job with `seine run`, or give --dir',
+    });
+  }
+  try {
+    mkdirSync(dir, { recursive: true });
+    accessSync(dir, constants.W_OK);
+  } catch (error) {
+    throw new SeineError(`the folder ${dir} cannot be written: ${messageOf(error)}`, {
+      hint: 'choose another with --dir',
+      cause: error,
+    });
+  }
+  const store = openSqliteStore(path, { sync: settings.sync });
+  const blobs = await openFolderBlobs(dir);
+  return {
+    dir,
+    store,
+    blobs,
+    async close() {
+      await blobs.close();
+      await store.close();
+    },
+  };
+}
+
+/** A job under way. */
+export interface Run {
+  job: Job;
+  result: Promise<RunResult & { rejects: Reject[] }>;
+  view(): Promise<RunView>;
+  stop(reason: StopReason): void;
+}
+
+/** Starts or continues a job in a folder. Closures as handlers keep the work in this thread. */
+export async function startRun(
+  folder: Folder,
+  job: Job,
+  settings: AppSettings,
+  inlineHandlers?: Handlers,
+): Promise<Run> {
+  const lock = lockFolder(folder.dir);
+  let dispatcher: Dispatcher | null = null;
+  try {
+    await sweepTemporary(folder.dir);
+    const sources = job.spec.sources.map(openSource);
+    dispatcher = await openDispatcher(folder, settings, inlineHandlers);
+    const progress = createProgress({ startedAt: systemClock.now() });
+    const feeder = new SourceFeeder({
+      store: folder.store,
+      job,
+      sources,
+      clock: systemClock,
+      logger: settings.logger,
+    });
+    const coordinator = new Coordinator({
+      store: folder.store,
+      blobs: folder.blobs,
+      dispatcher,
+      job,
+      feeder,
+      progress,
+      clock: systemClock,
+      random: { next: Math.random },
+      logger: noting(settings.logger, progress),
+      diskFree: freeBytesOf(folder.dir),
+    });
+    const opened = dispatcher;
+    const result = coordinator.run().finally(async () => {
+      await opened.close();
+      lock.release();
+    });
+    return {
+      job,
+      result: result.then((outcome) => {
+        if (feeder.failure) throw feeder.failure;
+        return { ...outcome, rejects: feeder.rejects };
+      }),
+      view: () => viewOf(folder, job, progress, feeder, coordinator),
+      stop: (reason) => coordinator.stop(reason),
+    };
+  } catch (error) {
+    await dispatcher?.close();
+    lock.release();
+    throw error;
+  }
+}
+
+async function openDispatcher(
+  folder: Folder,
+  settings: AppSettings,
+  handlers?: Handlers,
+): Promise<Dispatcher> {
+  const data = { blobsDir: folder.dir, sync: settings.sync === 'full' };
+  if (handlers && handlers.size > 0) {
+    const tools = await openWorkerTools({ ...data, name: 'inline' }, handlers);
+    return openInlineDispatcher((batch, options) => processBatch(batch, tools, options), tools.close);
+  }
+  // The same tree runs from sources and from the build: the entry has this file's ending.
+  const ending = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+  return openThreadDispatcher({
+    threads: settings.workers,
+    entry: new URL(`./entry/thread.${ending}`, import.meta.url),
+    data,
+  });
+}
+
+async function viewOf(
+  folder: Folder,
+  job: Job,
+  progress: Progress,
+  feeder: SourceFeeder,
+  coordinator: Coordinator,
+): Promise<RunView> {
+  return progress.view({
+    now: systemClock.now(),
+    counters: await folder.store.jobs.counters(job.id),
+    tallies: await folder.store.views.tallies(job.id),
+    nextDueAt: await folder.store.frontier.nextDueAt(job.id),
+    job: { name: job.name, state: coordinator.state, dir: folder.dir },
+    sourcesDone: feeder.done,
+  });
+}
+
+/** Warnings also reach the dashboard. */
+function noting(logger: Logger, progress: Progress): Logger {
+  const at =
+    (level: 'info' | 'warn' | 'error'): Logger['info'] =>
+    (message, fields) => {
+      if (level !== 'info') progress.note(message, systemClock.now(), level);
+      logger[level](message, fields);
+    };
+  return { info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+/** Asked often, answered from memory for a few seconds. */
+function freeBytesOf(dir: string): () => Promise<number | null> {
+  let known: number | null = null;
+  let askedAt = Number.NEGATIVE_INFINITY;
+  return async () => {
+    if (systemClock.now() - askedAt < 2_000) return known;
+    askedAt = systemClock.now();
+    known = await statfs(dir).then(
+      ({ bavail, bsize }) => bavail * bsize,
+      () => null,
+    );
+    return known;
+  };
+}

@@ -1,0 +1,63 @@
+import { type FileHandle, unlink } from 'node:fs/promises';
+import type { BlobWriter } from '../ports/blobs.ts';
+import { explained, ignoreAbsent, orExplain } from './file-errors.ts';
+
+export interface TemporaryFile {
+  handle: FileHandle;
+  path: string;
+  /** Named in messages. */
+  dir: string;
+  sync: boolean;
+  /** Moves the closed file to its place. */
+  publish(): Promise<void>;
+}
+
+/** Writes a temporary file that becomes a blob, whole, at `commit`. */
+export class FileWriter implements BlobWriter {
+  size = 0;
+  #state: 'open' | 'broken' | 'closed' = 'open';
+  readonly #file: TemporaryFile;
+
+  constructor(file: TemporaryFile) {
+    this.#file = file;
+  }
+
+  async append(bytes: Uint8Array): Promise<void> {
+    if (this.#state !== 'open') throw new Error(`the blob writer is ${this.#state}`);
+    // Taken at once, so that an append that nobody waited for is not overwritten by the next.
+    let position = this.size;
+    this.size += bytes.length;
+    try {
+      for (let done = 0; done < bytes.length; ) {
+        const { bytesWritten } = await this.#file.handle.write(bytes, done, bytes.length - done, position);
+        done += bytesWritten;
+        position += bytesWritten;
+      }
+    } catch (error) {
+      this.#state = 'broken';
+      throw explained(error, this.#file.dir);
+    }
+  }
+
+  async commit(): Promise<void> {
+    if (this.#state !== 'open') throw new Error(`the blob writer is ${this.#state}`);
+    // Until all is done: a commit that failed halfway can only be aborted.
+    this.#state = 'broken';
+    await orExplain(this.#finish(), this.#file.dir);
+    this.#state = 'closed';
+  }
+
+  async #finish(): Promise<void> {
+    if (this.#file.sync) await this.#file.handle.datasync();
+    await this.#file.handle.close();
+    await this.#file.publish();
+  }
+
+  async abort(): Promise<void> {
+    if (this.#state === 'closed') return;
+    this.#state = 'closed';
+    // Already closed when a commit failed at its last step.
+    await this.#file.handle.close().catch(() => {});
+    await unlink(this.#file.path).catch(ignoreAbsent);
+  }
+}

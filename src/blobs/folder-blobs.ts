@@ -1,0 +1,145 @@
+import type { Dir } from 'node:fs';
+import { mkdir, open, opendir, rename, stat, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { threadId } from 'node:worker_threads';
+import type { BlobEntry, Blobs, BlobWriter } from '../ports/blobs.ts';
+import { checkKey, checkPrefix } from './blob-key.ts';
+import { codeOf, ignoreAbsent, orExplain } from './file-errors.ts';
+import { FileWriter } from './file-writer.ts';
+
+/**
+ * Blobs as files below a folder. A blob is written to `.tmp` beside the others, so in the same file
+ * system, and renamed when it is whole. Writers of a process that died leave files only in `.tmp`.
+ */
+
+const TEMPORARY = '.tmp';
+let temporaryFiles = 0;
+
+export interface FolderBlobsOptions {
+  /**
+   * Wait for the disk before a blob becomes visible. Off by default: the page cache outlives the
+   * process, so only a power failure can lose what was committed.
+   */
+  sync?: boolean;
+}
+
+export async function openFolderBlobs(dir: string, options: FolderBlobsOptions = {}): Promise<Blobs> {
+  await orExplain(mkdir(dir, { recursive: true }), dir);
+  const inFolder = folderKeeper();
+
+  const write = async (key: string): Promise<BlobWriter> => {
+    const target = join(dir, checkKey(key));
+    const path = join(dir, TEMPORARY, `${process.pid}-${threadId}-${Date.now()}-${temporaryFiles++}`);
+    const handle = await orExplain(
+      inFolder(path, () => open(path, 'wx')),
+      dir,
+    );
+    const publish = () => inFolder(target, () => rename(path, target));
+    return new FileWriter({ handle, path, dir, sync: options.sync ?? false, publish });
+  };
+
+  return {
+    write,
+    async put(key, bytes) {
+      const writer = await write(key);
+      try {
+        await writer.append(bytes);
+        await writer.commit();
+      } catch (error) {
+        await writer.abort();
+        throw error;
+      }
+    },
+    read: (key, range) => readRange(join(dir, checkKey(key)), range),
+    async delete(key) {
+      await orExplain(unlink(join(dir, checkKey(key))).catch(ignoreAbsent), dir);
+    },
+    list: (prefix) => list(dir, checkPrefix(prefix), prefix.slice(0, prefix.lastIndexOf('/') + 1)),
+    locate: (key) => join(dir, checkKey(key)),
+    close: async () => {},
+  };
+}
+
+/**
+ * Removes what dead writers left behind and says how many files that were. Only the coordinator calls
+ * this, holding the folder's lock, before it starts workers: the one living process is then this one,
+ * and files of it are younger than it is. The pid alone would not do, as in a container it is always the same.
+ */
+export async function sweepTemporary(dir: string): Promise<number> {
+  const startedAt = Date.now() - process.uptime() * 1_000;
+  const folder = await openFolder(join(dir, TEMPORARY));
+  if (!folder) return 0;
+  let removed = 0;
+  for await (const entry of folder) {
+    const path = join(dir, TEMPORARY, entry.name);
+    if (entry.name.startsWith(`${process.pid}-`)) {
+      const found = await stat(path).catch(ignoreAbsent);
+      if (!found || found.mtimeMs >= startedAt) continue;
+    }
+    await orExplain(unlink(path).catch(ignoreAbsent), dir);
+    removed++;
+  }
+  return removed;
+}
+
+/** Does something with the folder of a path in place; remembers folders, so that mkdir is not called per blob. */
+function folderKeeper() {
+  const known = new Set<string>();
+  return async <T>(path: string, action: () => Promise<T>): Promise<T> => {
+    const folder = dirname(path);
+    if (known.has(folder)) {
+      try {
+        return await action();
+      } catch (error) {
+        // Somebody removed the folder meanwhile: make it again.
+        if (codeOf(error) !== 'ENOENT') throw error;
+      }
+    }
+    await mkdir(folder, { recursive: true });
+    known.add(folder);
+    return action();
+  };
+}
+
+async function readRange(path: string, range?: { offset: number; length: number }): Promise<Buffer | null> {
+  if (range && !(range.offset >= 0 && range.length >= 0))
+    throw new RangeError('a range begins at 0 or later');
+  const handle = await orExplain(open(path, 'r').catch(ignoreAbsent), path);
+  if (!handle) return null;
+  try {
+    const found = await handle.stat();
+    if (!found.isFile()) return null;
+    const offset = Math.min(range?.offset ?? 0, found.size);
+    const bytes = Buffer.allocUnsafe(Math.min(range?.length ?? found.size, found.size - offset));
+    let done = 0;
+    while (done < bytes.length) {
+      const { bytesRead } = await handle.read(bytes, done, bytes.length - done, offset + done);
+      if (bytesRead === 0) break;
+      done += bytesRead;
+    }
+    return bytes.subarray(0, done);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Goes down folder by folder, lazily: memory grows with the depth, not with the blobs. */
+async function* list(dir: string, prefix: string, below: string): AsyncGenerator<BlobEntry> {
+  const folder = await openFolder(join(dir, below));
+  if (!folder) return;
+  for await (const entry of folder) {
+    if (entry.name.startsWith('.')) continue;
+    const key = below + entry.name;
+    if (entry.isDirectory()) {
+      const inner = `${key}/`;
+      if (inner.startsWith(prefix) || prefix.startsWith(inner)) yield* list(dir, prefix, inner);
+    } else if (key.startsWith(prefix)) {
+      const found = await stat(join(dir, key)).catch(ignoreAbsent);
+      if (found) yield { key, bytes: found.size, modifiedAt: found.mtimeMs };
+    }
+  }
+}
+
+async function openFolder(path: string): Promise<Dir | undefined> {
+  return orExplain(opendir(path, { bufferSize: 256 }).catch(ignoreAbsent), path);
+}

@@ -1,0 +1,72 @@
+import { type AppSettings, type Folder, openFolder } from '../app.ts';
+import { type LoadedConfig, loadConfig } from '../config/load.ts';
+import { SETTINGS, type SettingName } from '../config/schema.ts';
+import { EXIT_CODES, type ExitName } from '../core/errors.ts';
+import type { Logger } from '../ports/ambient.ts';
+import type { ParsedArgs } from './parse-args.ts';
+
+/** What every command gets. */
+export interface Context {
+  parsed: ParsedArgs;
+  loaded: LoadedConfig;
+  settings: AppSettings;
+  json: boolean;
+  stdout: NodeJS.WriteStream;
+  stderr: NodeJS.WriteStream;
+}
+
+export type Command = (context: Context) => Promise<ExitName>;
+
+export function makeContext(parsed: ParsedArgs): Context {
+  const flags = Object.fromEntries(Object.entries(parsed.values).filter(([name]) => name in SETTINGS));
+  const loaded = loadConfig(flags as Partial<Record<SettingName, string>>);
+  const { dir, workers, sync, log } = loaded.config;
+  const { stdout, stderr } = process;
+  return {
+    parsed,
+    loaded,
+    settings: { dir, workers, sync, logger: makeLogger(stderr, log) },
+    json: parsed.values.json === 'true',
+    stdout,
+    stderr,
+  };
+}
+
+/** Opens the folder of existing jobs for one command. */
+export async function withFolder<T>(context: Context, work: (folder: Folder) => Promise<T>): Promise<T> {
+  const folder = await openFolder(context.settings, { create: false });
+  try {
+    return await work(folder);
+  } finally {
+    await folder.close();
+  }
+}
+
+/** Remote text never controls the terminal. */
+export function printable(text: string): string {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ');
+}
+
+export function printJson(context: Context, value: unknown): void {
+  context.stdout.write(`${JSON.stringify(value)}\n`);
+}
+
+export function exitCodeOf(name: ExitName): number {
+  return EXIT_CODES[name].code;
+}
+
+function makeLogger(output: NodeJS.WriteStream, level: 'quiet' | 'warn' | 'info'): Logger {
+  const write =
+    (label: string, wanted: boolean): Logger['info'] =>
+    (message, fields) => {
+      if (wanted)
+        output.write(
+          `${label}${printable(message)}${fields ? ` ${printable(JSON.stringify(fields))}` : ''}\n`,
+        );
+    };
+  return {
+    info: write('', level === 'info'),
+    warn: write('warning: ', level !== 'quiet'),
+    error: write('error: ', true),
+  };
+}

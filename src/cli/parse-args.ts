@@ -1,0 +1,94 @@
+import { parseArgs } from 'node:util';
+import { messageOf, SeineError } from '../core/errors.ts';
+import { COMMANDS, type CommandSpec } from './commands.ts';
+
+export interface ParsedArgs {
+  command: string;
+  args: string[];
+  /** Present only when given; flags are 'true'. */
+  values: Record<string, string>;
+  lists: Record<string, string[]>;
+}
+
+/** Reads a command line by the table of commands. Throws one clear sentence otherwise. */
+export function parseCommandLine(argv: readonly string[]): ParsedArgs {
+  const [command = 'help', ...rest] = argv;
+  const spec = COMMANDS[command];
+  if (!spec) {
+    throw new SeineError(`there is no command '${command}'${suggestion(command, Object.keys(COMMANDS))}`, {
+      hint: 'see `seine --help`',
+    });
+  }
+  const { values, positionals } = readOptions(command, spec, rest);
+  if (positionals.length > spec.argsMax) {
+    throw new SeineError(
+      `'seine ${command}' takes ${spec.argsMax === 0 ? 'no argument' : 'one argument'}, got '${positionals.join(' ')}'`,
+      {
+        hint: `see \`seine ${command} --help\``,
+      },
+    );
+  }
+  const single: Record<string, string> = {};
+  const lists: Record<string, string[]> = {};
+  for (const [name, value] of Object.entries(values)) {
+    if (Array.isArray(value)) lists[name] = value.map(String);
+    else if (value !== undefined) single[name] = String(value);
+  }
+  return { command, args: positionals, values: single, lists };
+}
+
+function readOptions(command: string, spec: CommandSpec, rest: string[]) {
+  // A value is optional only in the form --name=value, so that the next argument stays an argument.
+  const args = rest.map((arg) => {
+    const option = arg.startsWith('--') ? spec.options[arg.slice(2)] : undefined;
+    return option?.kind === 'optional' ? `${arg}=${option.implied}` : arg;
+  });
+  const options = Object.fromEntries(
+    Object.entries(spec.options).map(([name, option]) => [
+      name,
+      {
+        type: option.kind === 'flag' ? ('boolean' as const) : ('string' as const),
+        multiple: option.kind === 'values',
+        ...(option.short ? { short: option.short } : {}),
+      },
+    ]),
+  );
+  try {
+    return parseArgs({ args, options, allowPositionals: true, strict: true });
+  } catch (error) {
+    throw new SeineError(explain(error, command, spec), { hint: `see \`seine ${command} --help\`` });
+  }
+}
+
+function explain(error: unknown, command: string, spec: CommandSpec): string {
+  const message = messageOf(error);
+  const unknown = /Unknown option '(-{1,2}[^']+)'/.exec(message)?.[1];
+  if (unknown) {
+    const names = Object.keys(spec.options).map((name) => `--${name}`);
+    return `'seine ${command}' has no option ${unknown}${suggestion(unknown, names)}`;
+  }
+  const missing = /Option '(?:-\w, )?(--[\w-]+) <value>' argument missing/.exec(message)?.[1];
+  if (missing) return `${missing} needs a value (${spec.options[missing.slice(2)]?.value})`;
+  const extra = /Option '(?:-\w, )?(--[\w-]+)' does not take an argument/.exec(message)?.[1];
+  if (extra) return `${extra} takes no value`;
+  return message.split('\n')[0]!.replace(/\. To specify.*$/, '');
+}
+
+function suggestion(word: string, known: string[]): string {
+  const near = known
+    .map((name) => ({ name, distance: editDistance(word, name) }))
+    .sort((a, b) => a.distance - b.distance)[0];
+  return near && near.distance <= Math.max(1, word.length / 3) ? `; did you mean ${near.name}?` : '';
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      next[j] = Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}

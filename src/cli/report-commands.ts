@@ -1,0 +1,141 @@
+import { requireJob, summarize } from '../coordinator/jobs.ts';
+import { type ExitName, SeineError } from '../core/errors.ts';
+import type { JobWish } from '../core/model.ts';
+import { normalizeUrl } from '../core/url.ts';
+import { isFolderLocked } from '../store/sqlite/folder-lock.ts';
+import { formatBytes, formatCount, formatDuration } from '../tui/format.ts';
+import { readPage } from '../worker/read-page.ts';
+import { type Command, type Context, printable, printJson, withFolder } from './context.ts';
+
+const JOBS_SHOWN = 200;
+
+export const statusCommand: Command = (context) =>
+  withFolder(context, async (folder): Promise<ExitName> => {
+    const job = await requireJob(folder.store, context.parsed.args[0] ?? null);
+    const summary = await summarize(folder.store, job, {
+      alive: isFolderLocked(folder.dir),
+      now: Date.now(),
+    });
+    const tallies = await folder.store.views.tallies(job.id);
+    if (context.json) {
+      printJson(context, { ...summary, tallies });
+      return 'success';
+    }
+    const lines = [
+      `${summary.id}: ${summary.state}${summary.reason ? ` (${summary.reason})` : ''}`,
+      `  accepted ${formatCount(summary.accepted)} = done ${formatCount(summary.done)} + unchanged ${formatCount(summary.unchanged)} + skipped ${formatCount(summary.skipped)} + dead ${formatCount(summary.dead)} + pending ${formatCount(summary.pending)} + leased ${formatCount(summary.leased)}`,
+      `  ${formatCount(summary.records)} records, ${formatCount(summary.requests)} requests, ${formatBytes(summary.bytes)}, ${formatDuration(summary.seconds * 1_000)}, ${summary.pagesPerSecond} pages/s`,
+      ...tallies.map(({ state, code, count }) => `  ${state} ${code}: ${formatCount(count)}`),
+    ];
+    context.stdout.write(`${lines.join('\n')}\n`);
+    return 'success';
+  });
+
+export const jobsCommand: Command = (context) =>
+  withFolder(context, async (folder): Promise<ExitName> => {
+    const alive = isFolderLocked(folder.dir);
+    const jobs = await folder.store.jobs.list(JOBS_SHOWN);
+    const rows = await Promise.all(
+      jobs.map((job) => summarize(folder.store, job, { alive, now: Date.now() })),
+    );
+    if (context.json) {
+      printJson(context, rows);
+      return 'success';
+    }
+    for (const row of rows) {
+      const finished = row.done + row.unchanged + row.skipped + row.dead;
+      context.stdout.write(
+        `${row.id.padEnd(28)} ${row.state.padEnd(12)} ${formatCount(finished)} of ${formatCount(row.accepted)} tasks, ${row.createdAt}\n`,
+      );
+    }
+    if (rows.length === 0) context.stdout.write('no jobs yet\n');
+    return 'success';
+  });
+
+async function wishFor(context: Context, wish: JobWish): Promise<ExitName> {
+  return withFolder(context, async (folder): Promise<ExitName> => {
+    const job = await requireJob(folder.store, context.parsed.args[0] ?? null);
+    const alive = isFolderLocked(folder.dir) && job.state === 'running';
+    const name = `${job.name}-${job.run}`;
+    if (job.state === 'done' || job.state === 'cancelled') {
+      throw new SeineError(`${name} is ${job.state} already`);
+    }
+    await folder.store.jobs.update(
+      job.id,
+      alive
+        ? { wish }
+        : { wish, state: wish === 'cancel' ? 'cancelled' : 'stopped', reason: `${wish} was asked for` },
+    );
+    if (context.json) printJson(context, { job: job.name, run: job.run, id: name, wish, alive });
+    else
+      context.stdout.write(
+        alive
+          ? `${name} will ${wish} within a second\n`
+          : `${name} was not running; it is ${wish === 'cancel' ? 'cancelled' : 'stopped'} now\n`,
+      );
+    return 'success';
+  });
+}
+
+export const stopCommand: Command = (context) => wishFor(context, 'stop');
+export const cancelCommand: Command = (context) => wishFor(context, 'cancel');
+
+export const deadCommand: Command = (context) =>
+  withFolder(context, async (folder): Promise<ExitName> => {
+    const job = await requireJob(folder.store, context.parsed.args[0] ?? null);
+    const { code, host, url, retry } = context.parsed.values;
+    if (retry) {
+      const count = await folder.store.views.retryDead(job.id, { code, host, urlContains: url }, Date.now());
+      if (count > 0 && job.state === 'done')
+        await folder.store.jobs.update(job.id, { state: 'stopped', reason: 'dead letters were put back' });
+      if (context.json) printJson(context, { job: job.name, run: job.run, retried: count });
+      else
+        context.stdout.write(
+          `${formatCount(count)} tasks put back${count > 0 ? `; now: seine resume ${job.name}` : ''}\n`,
+        );
+      return 'success';
+    }
+    const groups = (await folder.store.views.dead(job.id)).filter(
+      (group) =>
+        (!code || group.code === code) &&
+        (!host || group.host === host) &&
+        (!url || group.sampleUrl.includes(url)),
+    );
+    if (context.json) {
+      printJson(context, groups);
+      return 'success';
+    }
+    if (groups.length === 0) context.stdout.write('no dead letters\n');
+    for (const group of groups) {
+      context.stdout.write(
+        `${formatCount(group.count).padStart(8)}  ${group.code.padEnd(18)} ${group.host}\n${' '.repeat(10)}${printable(group.sampleUrl)}${group.sampleDetail ? `: ${printable(group.sampleDetail)}` : ''}\n`,
+      );
+    }
+    return 'success';
+  });
+
+export const pageCommand: Command = (context) =>
+  withFolder(context, async (folder): Promise<ExitName> => {
+    const [raw] = context.parsed.args;
+    if (!raw) throw new SeineError('which page?', { hint: 'seine page <url>' });
+    const job = await requireJob(folder.store, context.parsed.values.job ?? null);
+    const target = normalizeUrl(raw, null, job.spec.url);
+    const task = target && (await folder.store.views.task(job.id, target.url));
+    if (!task)
+      throw new SeineError(`${job.name}-${job.run} has no task ${raw}`, {
+        hint: 'see `seine export --what tasks`, or give --job',
+      });
+    if (!task.archive)
+      throw new SeineError(
+        `no page is stored for ${task.url}: it is ${task.state}${task.failureCode ? ` (${task.failureCode})` : ''}`,
+      );
+    const page = await readPage(folder.blobs, task.archive);
+    if (context.parsed.values.headers) {
+      context.stdout.write(`HTTP ${page.status}\n`);
+      for (let index = 0; index + 1 < page.headers.length; index += 2)
+        context.stdout.write(`${page.headers[index]}: ${page.headers[index + 1]}\n`);
+      context.stdout.write('\n');
+    }
+    context.stdout.write(page.body);
+    return 'success';
+  });

@@ -1,0 +1,171 @@
+import { messageOf } from '../core/errors.ts';
+import { defaultUserAgent } from '../core/identity.ts';
+import type { Counters, JobState } from '../core/model.ts';
+import { productToken } from '../core/robots.ts';
+import { type CoordinatorOptions, Flight } from './flight.ts';
+import { Inbound } from './inbound.ts';
+import { archiveKeyOf, type OpenBatch } from './open-batch.ts';
+import { LOOK_AHEAD_MS, Outbound } from './outbound.ts';
+import { RobotsBook } from './robots-book.ts';
+import { Settler } from './settler.ts';
+import { checkStop, type StopReason } from './stop.ts';
+
+export interface RunResult {
+  state: JobState;
+  stop: StopReason | null;
+  counters: Counters;
+}
+
+/** How often stop wishes, limits and leases are looked at. */
+const POLL_MS = 250;
+/** Rests are minutes; a host that is closed for longer was seen under another clock. */
+const REST_CREDIBLE_MS = 3_600_000;
+
+/** Plans, dispatches and settles one job. Never fetches, never parses. */
+export class Coordinator {
+  readonly #options: CoordinatorOptions;
+  readonly #flight: Flight;
+  readonly #outbound: Outbound;
+  readonly #inbound: Inbound;
+  #startedAt = 0;
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  #stop: StopReason | null = null;
+  #broken: unknown = null;
+
+  constructor(options: CoordinatorOptions) {
+    this.#options = options;
+    const { userAgent, contact } = options.job.spec.identity;
+    const robots = new RobotsBook(options.store.hosts, productToken(userAgent ?? defaultUserAgent(contact)));
+    this.#flight = new Flight(options, robots);
+    const settler = new Settler({ ...options, permits: this.#flight.permits, robots });
+    this.#inbound = new Inbound(this.#flight, settler);
+    this.#outbound = new Outbound(this.#flight, settler, (open) => this.#dispatch(open));
+  }
+
+  /** Asks the run to end soon; open work is returned. */
+  stop(reason: StopReason): void {
+    this.#stop ??= reason;
+    this.#flight.wake.notify();
+  }
+
+  get state(): JobState | 'stopping' {
+    return this.#stop ? 'stopping' : 'running';
+  }
+
+  async run(): Promise<RunResult> {
+    const { store, job, feeder } = this.#options;
+    this.#startedAt = this.#flight.now();
+    await this.#recover();
+    feeder.start(() => this.#flight.wake.notify());
+    try {
+      await this.#loop();
+      await this.#drain();
+    } finally {
+      await feeder.stop();
+    }
+    if (this.#broken) throw this.#broken;
+    const counters = await store.jobs.counters(job.id);
+    const state: JobState = this.#stop?.state ?? 'done';
+    const endedAt = Math.floor(this.#flight.now());
+    await store.jobs.update(job.id, {
+      state,
+      reason: this.#stop?.message ?? null,
+      endedAt,
+      workedMs: this.#workedMs(),
+    });
+    return { state, stop: this.#stop, counters };
+  }
+
+  async #loop(): Promise<void> {
+    while (true) {
+      await this.#look();
+      if (this.#stop || this.#broken) return;
+      await this.#outbound.fill();
+      if (await this.#isFinished()) return;
+      await this.#flight.wake.wait(await this.#sleepMs());
+    }
+  }
+
+  /** Leases of a coordinator that died are void: only the owner of the folder gets here. */
+  async #recover(): Promise<void> {
+    const { store, job, blobs, logger } = this.#options;
+    const now = Math.floor(this.#flight.now());
+    await store.jobs.update(job.id, { state: 'running', wish: 'run', reason: null, endedAt: null });
+    await store.hosts.clampNextAt(now + REST_CREDIBLE_MS);
+    for (const batchId of await store.frontier.orphans(job.id)) {
+      const { returned } = await store.frontier.release(batchId, {
+        now,
+        suspect: false,
+        reason: 'the coordinator ended',
+      });
+      for await (const { key } of blobs.list(`${archiveKeyOf(job, batchId)}-`)) {
+        if (!(await store.views.hasArchive(job.id, key))) await blobs.delete(key);
+      }
+      logger.info('took back a batch of an ended run', { batch: batchId, tasks: returned });
+    }
+  }
+
+  /** Wishes, limits, breakers and leases; not on every report. */
+  async #look(): Promise<void> {
+    const { store, job, diskFree } = this.#options;
+    const now = this.#flight.now();
+    if (now - this.#lookedAt < POLL_MS && job.spec.limits.pages === null) return;
+    this.#lookedAt = now;
+    this.#stop ??= await checkStop({
+      wish: await store.jobs.wish(job.id),
+      counters: await store.jobs.counters(job.id),
+      limits: job.spec.limits,
+      workedMs: this.#workedMs(),
+      failedBatchesInRow: this.#flight.failedBatchesInRow,
+      jobBatches: job.spec.breaker.jobBatches,
+      diskFree,
+    });
+    for (const batchId of await store.frontier.expired(job.id, Math.floor(now))) {
+      await this.#inbound.lose(batchId, 'the lease ended before the worker answered');
+    }
+  }
+
+  #dispatch(open: OpenBatch): void {
+    const { dispatcher, progress } = this.#options;
+    progress.onDispatch(open.batch, this.#flight.now());
+    const delivery = dispatcher.dispatch(open.batch, (part) => void this.#guard(this.#inbound.settle(part)));
+    void this.#guard(delivery.then((answer) => this.#inbound.receive(answer)));
+  }
+
+  async #drain(): Promise<void> {
+    if (this.#flight.open.size === 0) return;
+    await this.#options.dispatcher.drain();
+    while (this.#flight.open.size > 0 && !this.#broken) await this.#flight.wake.wait(POLL_MS);
+  }
+
+  async #isFinished(): Promise<boolean> {
+    const { store, job, feeder } = this.#options;
+    if (this.#flight.open.size > 0 || !feeder.done) return false;
+    const { pending, leased } = await store.jobs.counters(job.id);
+    return pending === 0 && leased === 0;
+  }
+
+  async #sleepMs(): Promise<number> {
+    const { store, job, dispatcher } = this.#options;
+    if (this.#flight.open.size >= dispatcher.slots) return POLL_MS;
+    const dueAt = await store.frontier.nextDueAt(job.id);
+    const ms = dueAt === null ? POLL_MS : Math.ceil(dueAt - LOOK_AHEAD_MS - this.#flight.now());
+    // Hosts that are due but fully used wake us by their reports.
+    return ms <= 0 ? POLL_MS : Math.min(POLL_MS, ms);
+  }
+
+  #workedMs(): number {
+    return Math.round(this.#options.job.workedMs + this.#flight.now() - this.#startedAt);
+  }
+
+  /** A store that fails is fatal: stop at once and say so, with nothing half done. */
+  async #guard(work: Promise<void>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      this.#options.logger.error(`the coordinator failed: ${messageOf(error)}`);
+      this.#broken ??= error;
+      this.#flight.wake.notify();
+    }
+  }
+}

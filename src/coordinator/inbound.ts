@@ -1,0 +1,74 @@
+import type { Report } from '../core/batch.ts';
+import type { Delivery } from '../ports/dispatcher.ts';
+import type { Flight } from './flight.ts';
+import type { Condemned, Settler } from './settler.ts';
+
+/** Tasks of a dead host that are given up in one transaction. */
+const CONDEMN_STEP = 2_000;
+
+/** Takes what comes back from workers. */
+export class Inbound {
+  readonly #flight: Flight;
+  readonly #settler: Settler;
+
+  constructor(flight: Flight, settler: Settler) {
+    this.#flight = flight;
+    this.#settler = settler;
+  }
+
+  async receive(delivery: Delivery): Promise<void> {
+    if (delivery.kind === 'report') return this.settle(delivery.report);
+    this.#flight.options.progress.onDelivery(delivery, this.#flight.now());
+    return this.lose(delivery.batchId, delivery.reason);
+  }
+
+  async settle(report: Report): Promise<void> {
+    const flight = this.#flight;
+    const open = flight.open.get(report.batchId);
+    if (!open) return;
+    if (report.final) flight.open.delete(report.batchId);
+    const { condemned, lostLinks } = await this.#settler.settle(open, report);
+    flight.options.progress.onDelivery({ kind: 'report', report }, flight.now());
+    if (lostLinks) flight.beginEpoch();
+    if (report.final && open.succeeded + open.failed > 0) {
+      flight.failedBatchesInRow = open.succeeded === 0 ? flight.failedBatchesInRow + 1 : 0;
+    }
+    for (const host of condemned) await this.#condemn(host);
+    flight.wake.notify();
+  }
+
+  /** Takes back a batch whose worker died or did not answer in time. */
+  async lose(batchId: number, reason: string): Promise<void> {
+    const { store, logger } = this.#flight.options;
+    const open = this.#flight.open.get(batchId);
+    this.#flight.open.delete(batchId);
+    this.#flight.beginEpoch();
+    open?.batch.permits.forEach((permit, index) => {
+      if (!open.released[index]) this.#flight.permits.release(permit);
+    });
+    for (const fetch of open?.batch.robots ?? [])
+      this.#flight.robots.doneAsking(open!.batch.permits[fetch.permit]!.host);
+    const { returned, dead } = await store.frontier.release(batchId, {
+      now: Math.floor(this.#flight.now()),
+      suspect: true,
+      reason,
+    });
+    logger.warn(`lost a batch: ${reason}`, { batch: batchId, returned, dead });
+    this.#flight.wake.notify();
+  }
+
+  async #condemn({ host, code, detail }: Condemned): Promise<void> {
+    const { store, job, logger } = this.#flight.options;
+    let total = 0;
+    for (let count = 1; count > 0; total += count) {
+      count = await store.frontier.condemn(job.id, {
+        host,
+        code,
+        detail,
+        now: Math.floor(this.#flight.now()),
+        limit: CONDEMN_STEP,
+      });
+    }
+    if (total > 0) logger.warn(`gave up on ${host}: ${detail}`, { tasks: total, code });
+  }
+}

@@ -1,0 +1,53 @@
+import { type Batch, type BatchTask, type RobotsFetch, WIRE_VERSION } from '../core/batch.ts';
+import type { Job, LeasedBatch } from '../ports/store.ts';
+import type { Grant } from './plan-batches.ts';
+
+/** A batch that is out, with what its reports have not accounted for yet. */
+export interface OpenBatch {
+  batch: Batch;
+  tasks: Map<number, BatchTask>;
+  /** By permit: whether its use has been returned. */
+  released: boolean[];
+  failed: number;
+  succeeded: number;
+}
+
+export function archiveKeyOf(job: Pick<Job, 'name' | 'run'>, batchId: number): string {
+  const number = String(batchId).padStart(9, '0');
+  return `warc/${job.name}-${job.run}/${number.slice(0, 6)}/${number}`;
+}
+
+export function makeBatch(
+  job: Job,
+  grants: Grant[],
+  leased: LeasedBatch,
+  options: { budgetMs: number; epoch: string; robots: RobotsFetch[] },
+): OpenBatch {
+  const permitOf = new Map(grants.map((grant, index) => [grant.hostId, index]));
+  const tasks = leased.tasks.map(
+    ({ hostId, ...task }): BatchTask => ({ ...task, permit: permitOf.get(hostId)! }),
+  );
+  return {
+    batch: {
+      version: WIRE_VERSION,
+      id: leased.id,
+      job: {
+        id: job.id,
+        name: job.name,
+        specHash: job.specHash,
+        spec: job.spec,
+        bundle: job.bundle,
+        epoch: options.epoch,
+      },
+      budgetMs: options.budgetMs,
+      permits: grants.map((grant) => grant.permit),
+      robots: options.robots,
+      tasks,
+      archiveKey: archiveKeyOf(job, leased.id),
+    },
+    tasks: new Map(tasks.map((task) => [task.id, task])),
+    released: grants.map(() => false),
+    failed: 0,
+    succeeded: 0,
+  };
+}

@@ -1,0 +1,161 @@
+import type { Report, RobotsFetch } from '../core/batch.ts';
+import { gapMsOf, parallelOf } from '../core/job.ts';
+import type { DueHost, LeasedBatch, LeasedTask } from '../ports/store.ts';
+import { type Flight, LEASE_GRACE_MS } from './flight.ts';
+import { makeBatch, type OpenBatch } from './open-batch.ts';
+import { type Grant, type PlannedBatch, planBatches } from './plan-batches.ts';
+import type { Settler } from './settler.ts';
+
+/** Hosts are planned this far ahead of time, so that a permit reaches its worker before it starts. */
+export const LOOK_AHEAD_MS = 400;
+const DUE_HOSTS_MAX = 1_000;
+
+/** Plans, leases and hands over batches for dispatch. */
+export class Outbound {
+  readonly #flight: Flight;
+  readonly #settler: Settler;
+  readonly #dispatch: (open: OpenBatch) => void;
+
+  constructor(flight: Flight, settler: Settler, dispatch: (open: OpenBatch) => void) {
+    this.#flight = flight;
+    this.#settler = settler;
+    this.#dispatch = dispatch;
+  }
+
+  /** Fills the free slots with whatever may start soon. */
+  async fill(): Promise<void> {
+    const { store, job, dispatcher } = this.#flight.options;
+    const slots = dispatcher.slots - this.#flight.open.size;
+    if (slots <= 0) return;
+    const now = this.#flight.now();
+    const due = await store.frontier.dueHosts(job.id, {
+      now,
+      before: now + LOOK_AHEAD_MS,
+      limit: DUE_HOSTS_MAX,
+    });
+    const planned = await this.#plan(due, slots, now);
+    if (planned.length === 0) return;
+    const batches = planned.map(({ grants }) => ({
+      grants,
+      leaseMs: this.#budgetMs(grants, now) + LEASE_GRACE_MS,
+    }));
+    const leased = await store.frontier.lease(job.id, { batches, now: Math.floor(now) });
+    const hosts = new Map(due.map((host) => [host.id, host]));
+    for (const [index, batch] of leased.entries()) {
+      if (batch.tasks.length > 0) await this.#send(planned[index]!, batch, hosts, now);
+    }
+  }
+
+  async #plan(due: DueHost[], slots: number, now: number): Promise<PlannedBatch[]> {
+    const { job, dispatcher } = this.#flight.options;
+    const { spec } = job;
+    const hosts = due
+      .filter((host) => !this.#flight.robots.isAsking(host.host))
+      .map((host) => ({ ...host, load: this.#flight.permits.load(host.host) }));
+    if (hosts.length === 0) return [];
+    return planBatches({
+      now,
+      hosts,
+      slots,
+      workers: dispatcher.workers,
+      batchSize: spec.batchSize,
+      gapMs: gapMsOf(spec),
+      parallel: parallelOf(spec),
+      probeAfter: spec.breaker.hostFailures,
+      openMs: spec.timeouts.taskMs + LEASE_GRACE_MS,
+      tasksLeft: await this.#tasksLeft(),
+    });
+  }
+
+  /** Tasks that robots.txt forbids are settled here; the rest goes out, robots.txt first where it is not known. */
+  async #send(
+    planned: PlannedBatch,
+    leased: LeasedBatch,
+    hosts: Map<number, DueHost>,
+    now: number,
+  ): Promise<void> {
+    const { job } = this.#flight.options;
+    const used = new Set(leased.tasks.map((task) => task.hostId));
+    const grants = planned.grants.filter((grant) => used.has(grant.hostId));
+    for (const grant of grants) this.#flight.permits.grant(grant.permit, hosts.get(grant.hostId)!);
+    const { refused, robots } = await this.#checkRobots(grants, leased.tasks, now);
+    const open = makeBatch(job, grants, leased, {
+      budgetMs: this.#budgetMs(grants, now),
+      epoch: this.#flight.epoch,
+      robots,
+    });
+    if (refused.length > 0) await this.#refuse(open, refused);
+    if (open.tasks.size === 0) {
+      this.#flight.wake.notify();
+      return;
+    }
+    this.#flight.open.set(open.batch.id, open);
+    this.#dispatch(open);
+  }
+
+  async #checkRobots(
+    grants: Grant[],
+    tasks: LeasedTask[],
+    now: number,
+  ): Promise<{ refused: number[]; robots: RobotsFetch[] }> {
+    const refused: number[] = [];
+    const robots: RobotsFetch[] = [];
+    if (!this.#flight.options.job.spec.politeness.robots) return { refused, robots };
+    for (const task of tasks) {
+      const origin = task.url.slice(0, task.url.indexOf('/', 8));
+      if (robots.some((fetch) => fetch.origin === origin)) continue;
+      const rules = await this.#flight.robots.rulesOf(origin, now);
+      if (rules === null) {
+        const permit = grants.findIndex((grant) => grant.hostId === task.hostId);
+        robots.push(this.#flight.robots.ask(origin, grants[permit]!.permit.host, permit));
+      } else if (!rules.allows(task.url)) {
+        refused.push(task.id);
+      }
+    }
+    return { refused, robots };
+  }
+
+  /** Settles forbidden tasks without a worker, and the whole batch when nothing else is in it. */
+  async #refuse(open: OpenBatch, refused: number[]): Promise<void> {
+    const { batch } = open;
+    const all = refused.length === open.tasks.size;
+    const report: Report = {
+      version: batch.version,
+      batchId: batch.id,
+      part: -1,
+      final: all,
+      worker: 'coordinator',
+      startedAt: this.#flight.now(),
+      durationMs: 0,
+      permits: all
+        ? batch.permits.map(({ host }) => ({ host, sent: 0, lastSentAt: null, finished: true }))
+        : [],
+      robots: [],
+      outcomes: refused.map((taskId) => ({
+        kind: 'skipped',
+        taskId,
+        code: 'robots',
+        detail: null,
+        trace: null,
+      })),
+      archive: null,
+    };
+    await this.#settler.settle(open, report);
+    open.batch.tasks = batch.tasks.filter((task) => open.tasks.has(task.id));
+  }
+
+  /** Under the page limit, no more may be out than could still count. */
+  async #tasksLeft(): Promise<number> {
+    const { store, job } = this.#flight.options;
+    const { pages } = job.spec.limits;
+    if (pages === null) return Number.POSITIVE_INFINITY;
+    const { done, unchanged, leased } = await store.jobs.counters(job.id);
+    return Math.max(0, pages - done - unchanged - leased);
+  }
+
+  #budgetMs(grants: Grant[], now: number): number {
+    const { taskMs } = this.#flight.options.job.spec.timeouts;
+    const permitMs = Math.max(...grants.map(({ permit }) => (permit.gapMs > 0 ? permit.endAt - now : 0)));
+    return Math.ceil(taskMs + permitMs + 5_000);
+  }
+}

@@ -1,0 +1,134 @@
+import type { Permit } from '../core/batch.ts';
+import { guardedGapMs, permitFor, tasksPerPermit } from '../core/politeness.ts';
+import type { DueHost } from '../ports/store.ts';
+
+/** What is out already for a host. */
+export interface HostLoad {
+  permits: number;
+  parallel: number;
+}
+
+export interface PlanInput {
+  now: number;
+  /** The longest waiting first. */
+  hosts: readonly (DueHost & { load: HostLoad })[];
+  slots: number;
+  workers: number;
+  batchSize: number;
+  gapMs: number;
+  parallel: number;
+  /** Failures in a row after which a host is only probed. */
+  probeAfter: number;
+  /** How long a permit without a gap stays good. */
+  openMs: number;
+  /** Tasks that may still be started under the job's page limit. */
+  tasksLeft: number;
+}
+
+export interface Grant {
+  hostId: number;
+  count: number;
+  /** The host is taken until then. */
+  nextAt: number;
+  permit: Permit;
+}
+
+export interface PlannedBatch {
+  grants: Grant[];
+  size: number;
+}
+
+/** At most two permits of a host are out: one in use, one to follow it without a pause. */
+const PERMITS_PER_HOST = 2;
+/** Hosts without a gap are spread over this many batches for each worker, so that no worker idles between two. */
+const BATCHES_PER_WORKER = 2;
+
+/**
+ * Decides which hosts get how many requests in which batch. Pure: the sum of what it grants to
+ * a host, with what is out already, never exceeds the host's rate and parallelism.
+ */
+export function planBatches(input: PlanInput): PlannedBatch[] {
+  const batches: PlannedBatch[] = [];
+  if (input.slots === 0 || input.hosts.length === 0) return batches;
+  let tasksLeft = input.tasksLeft;
+  // With many hosts waiting each gets a small share: more hosts at once, and none waits for another's last task.
+  const share = Math.max(1, Math.floor((input.slots * input.batchSize) / input.hosts.length));
+  for (const host of input.hosts) {
+    const gapMs = guardedGapMs(input.gapMs, host.crawlDelayMs);
+    for (const part of gapMs > 0 ? pacedParts(input, host, gapMs, share) : openParts(input, host, share)) {
+      const count = Math.min(part.count, tasksLeft);
+      const batch = count > 0 ? batchWithRoom(batches, input, host.id) : null;
+      if (!batch) break;
+      addGrant(batch, input, host, { ...part, count: Math.min(count, input.batchSize - batch.size) }, gapMs);
+      tasksLeft -= batch.grants.at(-1)!.count;
+    }
+  }
+  return batches;
+}
+
+interface Part {
+  count: number;
+  parallel: number;
+}
+
+/** A host with a gap gets one permit at a time, and the following one shortly before it ends. */
+function pacedParts(
+  input: PlanInput,
+  host: PlanInput['hosts'][number],
+  gapMs: number,
+  share: number,
+): Part[] {
+  const free = input.parallel - host.load.parallel;
+  const probing = host.failuresInRow >= input.probeAfter;
+  if (free < 1 || host.load.permits >= (probing ? 1 : PERMITS_PER_HOST)) return [];
+  if (probing) return [{ count: 1, parallel: 1 }];
+  const parallel = host.load.permits === 0 ? Math.ceil(input.parallel * 0.75) : free;
+  return [{ count: Math.min(host.ready, share, tasksPerPermit(gapMs)), parallel: Math.min(parallel, free) }];
+}
+
+/** A host without a gap is limited by parallelism alone, which is divided among batches. */
+function openParts(input: PlanInput, host: PlanInput['hosts'][number], share: number): Part[] {
+  if (host.failuresInRow >= input.probeAfter)
+    return host.load.permits === 0 ? [{ count: 1, parallel: 1 }] : [];
+  const batchesMax = Math.min(input.workers * BATCHES_PER_WORKER, input.parallel);
+  const each = Math.floor(input.parallel / batchesMax);
+  const parts: Part[] = [];
+  let free = input.parallel - host.load.parallel;
+  let ready = host.ready;
+  let permits = host.load.permits;
+  while (ready > 0 && free > 0 && permits < batchesMax && parts.length < input.slots) {
+    const parallel = permits === batchesMax - 1 ? free : Math.min(each, free);
+    const fair = Math.ceil(ready / (batchesMax - permits));
+    const count = Math.min(ready, Math.max(fair, parallel), input.batchSize, Math.max(share, parallel));
+    parts.push({ count, parallel });
+    free -= parallel;
+    ready -= count;
+    permits++;
+  }
+  return parts;
+}
+
+/** The first batch with room that does not serve the host yet; a new one while there are slots. */
+function batchWithRoom(batches: PlannedBatch[], input: PlanInput, hostId: number): PlannedBatch | null {
+  const open = batches.find(
+    (batch) => batch.size < input.batchSize && batch.grants.every((grant) => grant.hostId !== hostId),
+  );
+  if (open) return open;
+  if (batches.length >= input.slots) return null;
+  const batch: PlannedBatch = { grants: [], size: 0 };
+  batches.push(batch);
+  return batch;
+}
+
+function addGrant(batch: PlannedBatch, input: PlanInput, host: DueHost, part: Part, gapMs: number): void {
+  const permit = permitFor(host.host, {
+    now: input.now,
+    nextAt: host.nextAt,
+    gapMs,
+    openMs: input.openMs,
+    ...part,
+  });
+  const nextAt = gapMs > 0 ? permit.endAt : Math.ceil(input.now);
+  batch.grants.push({ hostId: host.id, count: part.count, nextAt, permit });
+  batch.size += part.count;
+}

@@ -1,0 +1,140 @@
+import { messageOf } from '../core/errors.ts';
+import type { JobSpec } from '../core/job.ts';
+import type { NewTask } from '../core/model.ts';
+import { normalizeUrl } from '../core/url.ts';
+import type { Clock, Logger } from '../ports/ambient.ts';
+import type { Source, SourceRow } from '../ports/source.ts';
+import type { Job, SourcePosition, Store } from '../ports/store.ts';
+
+/** Rows of one enqueue: large enough to be cheap, small enough not to hold up settling. */
+const CHUNK_ROWS = 2_000;
+/** A slow source must not keep its first rows back. */
+const CHUNK_MS = 200;
+const REJECTS_SHOWN = 20;
+
+export interface Reject {
+  source: string;
+  place: string;
+  reason: string;
+}
+
+/** Reads the job's sources into the frontier, a window ahead of the work. */
+export class SourceFeeder {
+  readonly #options: { store: Store; job: Job; sources: readonly Source[]; clock: Clock; logger: Logger };
+  /** The first few, for people; the counter has them all. */
+  readonly rejects: Reject[] = [];
+  #running: Promise<void> = Promise.resolve();
+  #stopped = false;
+  #done = false;
+  #failure: unknown = null;
+
+  constructor(options: { store: Store; job: Job; sources: readonly Source[]; clock: Clock; logger: Logger }) {
+    this.#options = options;
+  }
+
+  /** Every source is read to its end, or has failed for good. */
+  get done(): boolean {
+    return this.#done;
+  }
+
+  get failure(): unknown {
+    return this.#failure;
+  }
+
+  start(onProgress: () => void): void {
+    this.#running = this.#feed(onProgress).catch((error: unknown) => {
+      this.#failure = error;
+      this.#done = true;
+      this.#options.logger.error(`a source failed: ${messageOf(error)}`);
+      onProgress();
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#running;
+  }
+
+  async #feed(onProgress: () => void): Promise<void> {
+    const { store, job, sources } = this.#options;
+    const positions = new Map((await store.jobs.sources(job.id)).map((entry) => [entry.source, entry]));
+    for (const [index, source] of sources.entries()) {
+      const start = positions.get(index) ?? {
+        source: index,
+        position: null,
+        done: false,
+        rows: 0,
+        rejected: 0,
+      };
+      if (!start.done) await this.#feedOne(source, start, onProgress);
+      if (this.#stopped) return;
+    }
+    this.#done = true;
+    onProgress();
+  }
+
+  async #feedOne(source: Source, start: SourcePosition, onProgress: () => void): Promise<void> {
+    const { clock } = this.#options;
+    const at = { ...start };
+    let chunk: NewTask[] = [];
+    let rows = 0;
+    let flushAt = clock.now() + CHUNK_MS;
+    for await (const item of source.rows(start.position)) {
+      at.position = item.position;
+      at.rows++;
+      rows++;
+      const task = this.#toTask(source, item);
+      if (task) chunk.push(task);
+      else at.rejected++;
+      if (rows < CHUNK_ROWS && clock.now() < flushAt) continue;
+      await this.#enqueue(chunk, at);
+      onProgress();
+      chunk = [];
+      rows = 0;
+      if (!(await this.#waitForRoom())) return;
+      flushAt = clock.now() + CHUNK_MS;
+    }
+    await this.#enqueue(chunk, { ...at, done: true });
+    onProgress();
+  }
+
+  async #enqueue(chunk: NewTask[], source: SourcePosition): Promise<void> {
+    const { store, job, clock } = this.#options;
+    await store.frontier.enqueue(job.id, chunk, {
+      now: Math.floor(clock.now()),
+      perTemplateMax: null,
+      source: { ...source },
+    });
+  }
+
+  /** Backpressure: sources wait while the frontier holds enough. False when the run stops. */
+  async #waitForRoom(): Promise<boolean> {
+    const { store, job } = this.#options;
+    while (!this.#stopped) {
+      const { pending } = await store.jobs.counters(job.id);
+      if (pending < job.spec.limits.window) return true;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    return false;
+  }
+
+  #toTask(source: Source, item: SourceRow): NewTask | null {
+    const { spec } = this.#options.job;
+    const result = 'reason' in item.row ? item.row.reason : toNewTask(item.row, spec, source.priority);
+    if (typeof result !== 'string') return result;
+    if (this.rejects.length < REJECTS_SHOWN)
+      this.rejects.push({ source: source.name, place: item.place, reason: result });
+    this.#options.logger.warn(`${source.name}, ${item.place}: ${result}`);
+    return null;
+  }
+}
+
+function toNewTask(
+  row: { url: string; meta: NewTask['meta'] },
+  spec: JobSpec,
+  priority: number,
+): NewTask | string {
+  const target = normalizeUrl(row.url, null, spec.url);
+  if (!target) return `not an http(s) URL: ${JSON.stringify(row.url.slice(0, 120))}`;
+  return { ...target, depth: 0, priority, route: null, meta: row.meta, hops: 0, template: null };
+}

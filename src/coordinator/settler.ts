@@ -1,0 +1,158 @@
+import type { Report } from '../core/batch.ts';
+import type { FailureCode } from '../core/failures.ts';
+import type { JobSpec } from '../core/job.ts';
+import type { Outcome } from '../core/outcome.ts';
+import { backoffMs } from '../core/retry.ts';
+import { type CompiledFollow, compileFollow } from '../core/scope.ts';
+import type { Clock, Random } from '../ports/ambient.ts';
+import type { HostChange, Job, RobotsEntry, Settlement, Store } from '../ports/store.ts';
+import type { OpenBatch } from './open-batch.ts';
+import type { PermitBook } from './permit-book.ts';
+import { codeOfRobotsFailure, type RobotsBook } from './robots-book.ts';
+import { hostChangeOf } from './settle-hosts.ts';
+import { changeOf } from './settle-tasks.ts';
+
+export interface SettledReport {
+  applied: boolean;
+  /** Hosts whose every probe failed: their tasks will be given up. */
+  condemned: Condemned[];
+  /** Something of the report was not kept, so workers must find its links again. */
+  lostLinks: boolean;
+}
+
+export interface Condemned {
+  host: string;
+  code: FailureCode;
+  detail: string;
+}
+
+/** Turns reports into one store transaction each. */
+export class Settler {
+  readonly #store: Store;
+  readonly #job: Job;
+  readonly #permits: PermitBook;
+  readonly #robots: RobotsBook;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #follow: CompiledFollow[];
+
+  constructor(options: {
+    store: Store;
+    job: Job;
+    permits: PermitBook;
+    robots: RobotsBook;
+    clock: Clock;
+    random: Random;
+  }) {
+    this.#store = options.store;
+    this.#job = options.job;
+    this.#permits = options.permits;
+    this.#robots = options.robots;
+    this.#clock = options.clock;
+    this.#random = options.random;
+    this.#follow = options.job.spec.follow.map(compileFollow);
+  }
+
+  async settle(open: OpenBatch, report: Report): Promise<SettledReport> {
+    const { spec } = this.#job;
+    const now = this.#clock.now();
+    const robots = await this.#robotsEntries(open, report, now);
+    const context = { spec, follow: this.#follow, now, random: () => this.#random.next() };
+    const known = report.outcomes.filter((outcome) => open.tasks.has(outcome.taskId));
+    const tasks = known.map((outcome) => changeOf(open.tasks.get(outcome.taskId)!, outcome, context));
+    const hosts = this.#hostChanges(open, report, known, robots, now);
+    const settlement: Settlement = {
+      jobId: this.#job.id,
+      batchId: report.batchId,
+      now: Math.floor(now),
+      worker: report.worker,
+      final: report.final,
+      durationMs: Math.round(report.durationMs),
+      archive: report.archive,
+      requests: report.permits.reduce((sum, use) => sum + use.sent, 0),
+      perTemplateMax: spec.limits.perTemplate,
+      tasks,
+      hosts,
+      robots,
+    };
+    const { applied } = await this.#store.frontier.settle(settlement);
+    for (const outcome of known) open.tasks.delete(outcome.taskId);
+    for (const outcome of known) if (outcome.kind === 'failed') open.failed++;
+    open.succeeded += known.filter(
+      (outcome) => outcome.kind !== 'failed' && outcome.kind !== 'deferred',
+    ).length;
+    const lostLinks =
+      !applied || known.some((outcome) => outcome.kind === 'failed' && outcome.code === 'internal');
+    return { applied, condemned: condemnedBy(report, hosts, robots, spec), lostLinks };
+  }
+
+  #hostChanges(
+    open: OpenBatch,
+    report: Report,
+    known: Outcome[],
+    robots: RobotsEntry[],
+    now: number,
+  ): HostChange[] {
+    const changes: HostChange[] = [];
+    report.permits.forEach((use, index) => {
+      const permit = open.batch.permits[index];
+      if (!permit || open.released[index]) return;
+      const outcomes = known.filter((outcome) => open.tasks.get(outcome.taskId)?.permit === index);
+      if (outcomes.length === 0 && use.sent === 0 && !use.finished) return;
+      const origins = new Set(
+        open.batch.robots.filter((fetch) => fetch.permit === index).map((fetch) => fetch.origin),
+      );
+      const answers = report.robots.filter((answer) => origins.has(answer.origin));
+      if (use.finished) {
+        open.released[index] = true;
+        if (origins.size > 0) this.#robots.doneAsking(permit.host);
+      }
+      const entries = robots.filter((entry) => entry.host === permit.host);
+      const crawlDelayMs =
+        entries.reduce((most, entry) => Math.max(most, entry.crawlDelayMs ?? 0), 0) || null;
+      const change = hostChangeOf(
+        { permit, use, outcomes, robots: answers, crawlDelayMs },
+        this.#permits,
+        this.#job.spec,
+        now,
+      );
+      const failures = Math.max(0, ...entries.map((entry) => entry.failures));
+      if (failures > 0) {
+        const pauseMs = backoffMs(failures, this.#job.spec.retry, this.#random.next());
+        change.nextAt = Math.ceil(Math.max(change.nextAt ?? 0, now + pauseMs));
+      }
+      changes.push(change);
+    });
+    return changes;
+  }
+
+  async #robotsEntries(open: OpenBatch, report: Report, now: number): Promise<RobotsEntry[]> {
+    const entries: RobotsEntry[] = [];
+    for (const outcome of report.robots) {
+      const fetch = open.batch.robots.find((asked) => asked.origin === outcome.origin);
+      const permit = fetch && open.batch.permits[fetch.permit];
+      const entry = permit && (await this.#robots.entryOf(outcome, permit.host, Math.floor(now)));
+      if (entry) entries.push(entry);
+    }
+    return entries;
+  }
+}
+
+function condemnedBy(report: Report, hosts: HostChange[], robots: RobotsEntry[], spec: JobSpec): Condemned[] {
+  const condemned: Condemned[] = [];
+  for (const { host, rests } of hosts) {
+    if (rests > spec.breaker.hostProbes) {
+      condemned.push({ host, code: 'host-down', detail: `no success in ${spec.breaker.hostProbes} probes` });
+    }
+  }
+  for (const outcome of report.robots) {
+    const entry = robots.find((candidate) => candidate.origin === outcome.origin);
+    if (outcome.kind !== 'failed' || !entry || entry.failures < spec.retry.attempts) continue;
+    condemned.push({
+      host: entry.host,
+      code: codeOfRobotsFailure(outcome.code),
+      detail: `robots.txt: ${outcome.detail}`,
+    });
+  }
+  return condemned;
+}

@@ -1,0 +1,51 @@
+import type { JobSpec } from '../core/job.ts';
+import type { Counters, JobState, JobWish } from '../core/model.ts';
+
+export interface StopReason {
+  state: Extract<JobState, 'stopped' | 'tripped' | 'cancelled'>;
+  /** `limit` is a success: the job did what it was allowed to. */
+  cause: 'wish' | 'limit' | 'breaker' | 'signal';
+  message: string;
+}
+
+interface StopInput {
+  wish: JobWish;
+  counters: Counters;
+  limits: JobSpec['limits'];
+  workedMs: number;
+  failedBatchesInRow: number;
+  jobBatches: number;
+  diskFree(): Promise<number | null>;
+}
+
+/** Whether a job must end before its tasks do. */
+export async function checkStop(input: StopInput): Promise<StopReason | null> {
+  const { wish, counters, limits } = input;
+  if (wish === 'cancel') return { state: 'cancelled', cause: 'wish', message: 'cancelled' };
+  if (wish === 'stop') return { state: 'stopped', cause: 'wish', message: 'stopped by request' };
+  if (input.failedBatchesInRow >= input.jobBatches) {
+    return {
+      state: 'tripped',
+      cause: 'breaker',
+      message: `${input.failedBatchesInRow} batches in a row failed wholly`,
+    };
+  }
+  const unfinished = counters.pending > 0 || counters.leased > 0;
+  const limit = (message: string): StopReason => ({ state: 'stopped', cause: 'limit', message });
+  const pages = counters.done + counters.unchanged;
+  if (limits.pages !== null && pages >= limits.pages && unfinished)
+    return limit(`the limit of ${limits.pages} pages is reached`);
+  if (limits.bytes !== null && counters.bytes >= limits.bytes)
+    return limit(`the limit of ${limits.bytes} bytes is reached`);
+  if (limits.seconds !== null && input.workedMs >= limits.seconds * 1_000)
+    return limit(`the limit of ${limits.seconds} seconds is reached`);
+  const free = await input.diskFree();
+  if (free !== null && free < limits.diskFreeBytes) {
+    return {
+      state: 'stopped',
+      cause: 'breaker',
+      message: `the disk has only ${free} bytes free, ${limits.diskFreeBytes} must stay`,
+    };
+  }
+  return null;
+}

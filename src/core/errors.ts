@@ -1,0 +1,32 @@
+/** Exit codes and operator errors: one table for the CLI, the docs and the tests. */
+export const EXIT_CODES = {
+  success: { code: 0, doc: 'The job finished and every task has a result.' },
+  internal: { code: 1, doc: 'Seine itself failed; the message says where.' },
+  'bad-input': { code: 2, doc: 'An option, file, job or folder is not usable; nothing was started.' },
+  'dead-letters': { code: 3, doc: 'The job finished, and some tasks are dead letters: see `seine dead`.' },
+  breaker: {
+    code: 4,
+    doc: 'The job was stopped by its circuit breaker: see `seine status`, then `seine resume`.',
+  },
+  locked: { code: 5, doc: 'Another coordinator works in this folder.' },
+  interrupted: { code: 130, doc: 'Stopped by a signal or by `seine stop`; `seine resume` continues.' },
+} as const;
+
+export type ExitName = keyof typeof EXIT_CODES;
+
+/** An operator can fix this. The message is one sentence; `hint` says what to do. */
+export class SeineError extends Error {
+  readonly exit: ExitName;
+  readonly hint: string | null;
+
+  constructor(message: string, options: { exit?: ExitName; hint?: string; cause?: unknown } = {}) {
+    super(message, { cause: options.cause });
+    this.name = 'SeineError';
+    this.exit = options.exit ?? 'bad-input';
+    this.hint = options.hint ?? null;
+  }
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

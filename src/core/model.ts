@@ -1,0 +1,151 @@
+/**
+ * The words of Seine, and the one state machine behind them.
+ *
+ * Job      what to scrape and how; validated once, immutable afterwards.
+ * Task     one URL of a job. Identity: its normalised URL.
+ * Batch    tasks lent to one worker call. Its id is the fencing token: a task
+ *          remembers the batch that holds it, and only that batch may settle it.
+ * Host     `hostname[:port]`; what rates and parallelism are counted by.
+ *
+ * A task moves like this, and in no other way:
+ *
+ *   from     | event                              | to
+ *   ---------|------------------------------------|----------------------------
+ *   (none)   | enqueue                            | pending
+ *   pending  | lease                              | leased
+ *   leased   | fetched                            | done
+ *   leased   | unchanged                          | unchanged
+ *   leased   | skipped                            | skipped
+ *   leased   | failed, attempts left, retryable   | pending (due later)
+ *   leased   | failed otherwise                   | dead
+ *   leased   | redirected, job follows            | pending (at the new URL)
+ *   leased   | deferred, lease expired, recovered | pending (not an attempt)
+ *   dead     | retry asked for                    | pending
+ *
+ * accepted = done + unchanged + skipped + dead + pending + leased, always.
+ */
+
+export const TASK_STATES = ['pending', 'leased', 'done', 'unchanged', 'skipped', 'dead'] as const;
+export type TaskState = (typeof TASK_STATES)[number];
+
+/** `running` in the store with no coordinator alive means the process died: `resume` continues. */
+export const JOB_STATES = ['running', 'done', 'stopped', 'tripped', 'cancelled'] as const;
+export type JobState = (typeof JOB_STATES)[number];
+
+/** What an operator wants of a running job; the coordinator looks at it often. */
+export type JobWish = 'run' | 'stop' | 'cancel';
+
+export type Meta = Record<string, unknown>;
+
+/** Kept per job and changed in the transaction that changes the rows, so reading them is O(1). */
+export interface Counters {
+  accepted: number;
+  done: number;
+  unchanged: number;
+  skipped: number;
+  dead: number;
+  pending: number;
+  leased: number;
+  records: number;
+  bytes: number;
+  requests: number;
+  batches: number;
+  retries: number;
+  duplicates: number;
+  /** Links refused by a trap budget, and source rows that could not be read as URLs. */
+  dropped: number;
+  rejected: number;
+}
+
+export const COUNTER_NAMES = [
+  'accepted',
+  'done',
+  'unchanged',
+  'skipped',
+  'dead',
+  'pending',
+  'leased',
+  'records',
+  'bytes',
+  'requests',
+  'batches',
+  'retries',
+  'duplicates',
+  'dropped',
+  'rejected',
+] as const satisfies readonly (keyof Counters)[];
+
+export function zeroCounters(): Counters {
+  return Object.fromEntries(COUNTER_NAMES.map((name) => [name, 0])) as unknown as Counters;
+}
+
+/** The books must balance at every instant; a store that breaks this has a bug. */
+export function balance(counters: Counters): number {
+  const { accepted, done, unchanged, skipped, dead, pending, leased } = counters;
+  return accepted - done - unchanged - skipped - dead - pending - leased;
+}
+
+/** Where a page lies in the archive: gunzip `length` bytes at `offset` of the blob `key`. */
+export interface ArchiveRef {
+  key: string;
+  offset: number;
+  length: number;
+}
+
+/** A URL on its way into the frontier. */
+export interface NewTask {
+  url: string;
+  host: string;
+  depth: number;
+  priority: number;
+  /** Name of the route; null lets the job's routes decide by URL. */
+  route: string | null;
+  meta: Meta | null;
+  /** Redirect hops taken to get here. */
+  hops: number;
+  /** Set for followed links, whose number per template is limited; null for sources. */
+  template: string | null;
+}
+
+/** A task as read back for people: what `export` and the library show. */
+export interface TaskRow {
+  url: string;
+  state: TaskState;
+  httpStatus: number | null;
+  failureCode: string | null;
+  failureDetail: string | null;
+  attempts: number;
+  bytes: number | null;
+  sha256: string | null;
+  contentType: string | null;
+  archive: ArchiveRef | null;
+  redirectTo: string | null;
+  depth: number;
+  priority: number;
+  route: string | null;
+  host: string;
+  fetchedAt: string | null;
+  meta: Meta | null;
+}
+
+export interface RecordRow {
+  key: string;
+  url: string;
+  route: string | null;
+  data: Record<string, unknown>;
+  hash: string;
+  updatedAt: string;
+}
+
+export interface AttemptRow {
+  url: string;
+  batch: number;
+  worker: string;
+  startedAt: string;
+  durationMs: number;
+  httpStatus: number | null;
+  outcome: string;
+  failureCode: string | null;
+  bytes: number;
+  proxy: string | null;
+}

@@ -1,0 +1,120 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createDesk, sendAnswer } from './answers.ts';
+import { type Catalogue, createCatalogue } from './catalogue.ts';
+import { type Oddities, planOddities } from './oddities.ts';
+import { INFO_PATHS, LATIN1_PATH } from './pages.ts';
+import { categoryPaths } from './site-content.ts';
+
+export interface RequestLogEntry {
+  /** Epoch milliseconds of arrival. */
+  at: number;
+  method: string;
+  /** With its query. */
+  path: string;
+  status: number;
+}
+
+/** What a complete and polite crawl that follows every link must find. */
+export interface ShopExpectations {
+  productPages: number;
+  /** Every page of every category. */
+  categoryPages: number;
+  /** Home, about and help pages. */
+  infoPages: number;
+  /** All pages that end with status 200: the three above together. */
+  pages: number;
+  pagePaths: string[];
+  productPaths: string[];
+  disallowedPaths: string[];
+  deadPaths: string[];
+  flakyPaths: string[];
+  throttledPaths: string[];
+  slowPaths: string[];
+  redirects: { from: string; to: string; status: number }[];
+  latin1Path: string;
+}
+
+export interface ShopSite {
+  /** With its trailing slash. */
+  url: string;
+  log: RequestLogEntry[];
+  expected: ShopExpectations;
+  close(): Promise<void>;
+}
+
+export interface ShopSiteOptions {
+  host?: string;
+  port?: number;
+  products?: number;
+  seed?: number;
+  /** Multiplies the delay of slow pages; 0 makes them as fast as the others. */
+  delayScale?: number;
+}
+
+function expectationsOf(catalogue: Catalogue, oddities: Oddities): ShopExpectations {
+  const productPaths = catalogue.products.map((product) => product.path);
+  const categories = categoryPaths(catalogue);
+  const info = ['/', ...INFO_PATHS, LATIN1_PATH];
+  const pagePaths = [...info, ...categories, ...productPaths];
+  return {
+    productPages: productPaths.length,
+    categoryPages: categories.length,
+    infoPages: info.length,
+    pages: pagePaths.length,
+    pagePaths,
+    productPaths,
+    disallowedPaths: oddities.disallowed,
+    deadPaths: oddities.dead,
+    flakyPaths: [...oddities.flaky.keys()],
+    throttledPaths: [...oddities.throttled],
+    slowPaths: [...oddities.slow.keys()],
+    redirects: [...oddities.redirects].map(([from, { to, status }]) => ({ from, to, status })),
+    latin1Path: LATIN1_PATH,
+  };
+}
+
+/** A small made-up shop on loopback, with the good and bad habits of real ones. Same seed, same shop. */
+export async function startShopSite(options: ShopSiteOptions = {}): Promise<ShopSite> {
+  const { host = '127.0.0.1', port = 0, products = 300, seed = 7, delayScale = 1 } = options;
+  const catalogue = createCatalogue({ products, seed });
+  const oddities = planOddities(catalogue, seed);
+  const log: RequestLogEntry[] = [];
+  const timers = new Set<NodeJS.Timeout>();
+  let decide: ReturnType<typeof createDesk> | null = null;
+
+  const server = createServer((request, response) => {
+    const answer = decide!(request);
+    const path = request.url ?? '/';
+    log.push({ at: Date.now(), method: request.method ?? 'GET', path, status: answer.status });
+    const delayMs = (oddities.slow.get(path) ?? 0) * delayScale;
+    if (delayMs <= 0) {
+      sendAnswer(request, response, answer);
+      return;
+    }
+    const timer = setTimeout(() => {
+      timers.delete(timer);
+      sendAnswer(request, response, answer);
+    }, delayMs);
+    timers.add(timer);
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, resolve);
+  });
+  const address = server.address() as AddressInfo;
+  const origin = `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`;
+  decide = createDesk(catalogue, oddities, origin);
+
+  return {
+    url: `${origin}/`,
+    log,
+    expected: expectationsOf(catalogue, oddities),
+    close: () =>
+      new Promise((resolve) => {
+        for (const timer of timers) clearTimeout(timer);
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}

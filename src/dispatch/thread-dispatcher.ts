@@ -1,0 +1,134 @@
+import { Worker } from 'node:worker_threads';
+import type { Batch, Report } from '../core/batch.ts';
+import { messageOf } from '../core/errors.ts';
+import type { Delivery, Dispatcher } from '../ports/dispatcher.ts';
+import type { FromThread, ThreadData, ToThread } from './thread-messages.ts';
+
+export interface ThreadDispatcherOptions {
+  threads: number;
+  /** The entry that runs `processBatch` in each thread. */
+  entry: URL;
+  data: Omit<ThreadData, 'name'>;
+  /** A page that needs more than this kills its thread, not the run. */
+  heapMbMax?: number;
+}
+
+/** Batches per thread: most of a batch is waiting for hosts, so a thread has several under way. */
+const SLOTS_PER_THREAD = 8;
+/** A thread that dies this often before it is ready will not get better. */
+const FAILED_STARTS_MAX = 3;
+
+interface Open {
+  onPart(report: Report): void;
+  resolve(delivery: Delivery): void;
+}
+
+export function openThreadDispatcher(options: ThreadDispatcherOptions): Dispatcher {
+  const threads = Array.from({ length: options.threads }, (_, index) => new Thread(options, index + 1));
+  return {
+    workers: threads.length,
+    slots: threads.length * SLOTS_PER_THREAD,
+    dispatch(batch, onPart) {
+      const idlest = threads.reduce((best, thread) => (thread.load < best.load ? thread : best));
+      return idlest.dispatch(batch, onPart);
+    },
+    async drain() {
+      for (const thread of threads) thread.post({ kind: 'drain' });
+    },
+    async close() {
+      await Promise.all(threads.map((thread) => thread.close()));
+    },
+  };
+}
+
+/** One worker thread; replaced when it dies, with its batches reported as lost. */
+class Thread {
+  readonly #options: ThreadDispatcherOptions;
+  readonly #name: string;
+  readonly #open = new Map<number, Open>();
+  #worker: Worker;
+  #ready = false;
+  #failedStarts = 0;
+  #closing = false;
+  #lastError = 'the thread ended';
+
+  constructor(options: ThreadDispatcherOptions, number: number) {
+    this.#options = options;
+    this.#name = `thread-${number}`;
+    this.#worker = this.#start();
+  }
+
+  /** Work under way, by tasks: batches differ much in size. */
+  get load(): number {
+    return this.#open.size;
+  }
+
+  post(message: ToThread): void {
+    this.#worker.postMessage(message);
+  }
+
+  dispatch(batch: Batch, onPart: (report: Report) => void): Promise<Delivery> {
+    const { promise, resolve } = Promise.withResolvers<Delivery>();
+    if (this.#failedStarts >= FAILED_STARTS_MAX) {
+      return Promise.resolve({
+        kind: 'lost',
+        batchId: batch.id,
+        reason: `worker threads do not start: ${this.#lastError}`,
+      });
+    }
+    this.#open.set(batch.id, { onPart, resolve });
+    this.post({ kind: 'batch', batch });
+    return promise;
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    const exited = new Promise((resolve) => this.#worker.once('exit', resolve));
+    this.post({ kind: 'close' });
+    const timer = setTimeout(() => void this.#worker.terminate(), 2_000);
+    await exited;
+    clearTimeout(timer);
+  }
+
+  #start(): Worker {
+    const workerData: ThreadData = { ...this.#options.data, name: this.#name };
+    const worker = new Worker(this.#options.entry, {
+      workerData,
+      name: this.#name,
+      resourceLimits: { maxOldGenerationSizeMb: this.#options.heapMbMax ?? 1_024 },
+    });
+    this.#ready = false;
+    worker.on('message', (message: FromThread) => this.#receive(message));
+    worker.on('error', (error) => {
+      this.#lastError = messageOf(error);
+    });
+    worker.on('exit', () => this.#exited());
+    return worker;
+  }
+
+  #receive(message: FromThread): void {
+    if (message.kind === 'ready') {
+      this.#ready = true;
+      this.#failedStarts = 0;
+      return;
+    }
+    const open = this.#open.get(message.report.batchId);
+    if (message.kind === 'part') {
+      open?.onPart(message.report);
+      return;
+    }
+    this.#open.delete(message.report.batchId);
+    open?.resolve({ kind: 'report', report: message.report });
+  }
+
+  #exited(): void {
+    const lost = [...this.#open];
+    this.#open.clear();
+    if (!this.#closing) {
+      if (!this.#ready) this.#failedStarts++;
+      if (this.#failedStarts < FAILED_STARTS_MAX) this.#worker = this.#start();
+    }
+    for (const [batchId, { resolve }] of lost)
+      resolve({ kind: 'lost', batchId, reason: `${this.#name} died: ${this.#lastError}` });
+  }
+}

@@ -1,0 +1,111 @@
+import type { Clock } from '../ports/ambient.ts';
+import type { Exchange } from './exchange.ts';
+
+/** How often timeouts are looked at. They come due up to twice this late, and never early. */
+const SWEEP_MS = 50;
+/** A process that was stopped or starved for longer than this did not give the sites their time. */
+const STALL_MS = 1_000;
+
+/**
+ * Every request under way, timed by one interval instead of up to four timers each, and ended by one
+ * listener per abort signal instead of one per request.
+ */
+export class InFlight {
+  /** Coarse: moves at each sweep. Counts only time in which answers could have been read. */
+  nowMs = 0;
+  #clock: Clock;
+  #lastAt = 0;
+  #timer: NodeJS.Timeout | null = null;
+  #exchanges = new Set<Exchange>();
+  #signals = new Set<AbortSignal>();
+  #onAbort = (event: Event): void => {
+    const signal = event.target as AbortSignal;
+    this.#unwatch(signal);
+    this.#abort(signal);
+  };
+  #onEnded: () => void;
+
+  /** `onEnded` is called after each exchange that ends. */
+  constructor(clock: Clock, onEnded: () => void) {
+    this.#clock = clock;
+    this.#onEnded = onEnded;
+  }
+
+  add(exchange: Exchange): void {
+    this.#exchanges.add(exchange);
+    const { signal } = exchange.request;
+    if (!this.#signals.has(signal)) {
+      this.#signals.add(signal);
+      signal.addEventListener('abort', this.#onAbort);
+    }
+    if (this.#timer !== null) return;
+    this.#lastAt = this.#clock.now();
+    // Sockets and look-ups keep the process alive for as long as there is something to time.
+    this.#timer = setInterval(() => this.#sweep(), SWEEP_MS).unref();
+  }
+
+  remove(exchange: Exchange): void {
+    this.#exchanges.delete(exchange);
+    this.#onEnded();
+  }
+
+  close(): void {
+    this.#abort(null);
+    for (const signal of this.#signals) this.#unwatch(signal);
+    this.#stop();
+  }
+
+  /** Null means all. Those that wait go first, or the end of one would set up a connection for the next. */
+  #abort(signal: AbortSignal | null): void {
+    for (const waiting of [true, false]) {
+      for (const exchange of this.#exchanges) {
+        if (waiting && exchange.slot !== null) continue;
+        if (signal === null || exchange.request.signal === signal) exchange.abort();
+      }
+    }
+  }
+
+  #unwatch(signal: AbortSignal): void {
+    this.#signals.delete(signal);
+    signal.removeEventListener('abort', this.#onAbort);
+  }
+
+  #stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+  }
+
+  #sweep(): void {
+    const at = this.#clock.now();
+    this.nowMs += Math.min(Math.max(at - this.#lastAt, 0), STALL_MS);
+    this.#lastAt = at;
+    const used = new Set<AbortSignal>();
+    for (const exchange of this.#exchanges) {
+      used.add(exchange.request.signal);
+      expire(exchange, this.nowMs - SWEEP_MS);
+    }
+    for (const signal of this.#signals) {
+      if (!used.has(signal)) this.#unwatch(signal);
+    }
+    if (this.#exchanges.size === 0) this.#stop();
+  }
+}
+
+/** `nowMs` is one sweep behind, because a stage may have begun any time since the last one. */
+function expire(exchange: Exchange, nowMs: number): void {
+  const { timeouts } = exchange.request;
+  if (nowMs - exchange.startedAt > timeouts.taskMs) {
+    exchange.fail('task-timeout', `Not done within ${timeouts.taskMs} ms.`);
+    return;
+  }
+  const stageMs = nowMs - exchange.since;
+  if (exchange.stage === 'body' && stageMs > timeouts.bodyMs) {
+    exchange.fail('body-timeout', `No bytes of the body for ${timeouts.bodyMs} ms.`);
+  } else if (exchange.stage === 'headers' && stageMs > timeouts.headersMs) {
+    exchange.fail('headers-timeout', `No complete response headers within ${timeouts.headersMs} ms.`);
+  } else if (exchange.stage === 'dialling' && stageMs > timeouts.connectMs) {
+    if (exchange.slot?.dial?.stage === 'dns') {
+      exchange.fail('dns', `The host name was not resolved within ${timeouts.connectMs} ms.`);
+    } else exchange.fail('connect-timeout', `No connection within ${timeouts.connectMs} ms.`);
+  }
+}

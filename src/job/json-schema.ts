@@ -1,0 +1,8 @@
+import { z } from 'zod';
+import { jobSchema } from '../core/job.ts';
+
+/** For editors: what a YAML or JSON job may say. */
+export function jobJsonSchema(): Record<string, unknown> {
+  const schema = z.toJSONSchema(jobSchema, { io: 'input', unrepresentable: 'any' });
+  return { ...schema, title: 'Seine job' };
+}

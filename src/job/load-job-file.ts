@@ -1,0 +1,98 @@
+import { readFile } from 'node:fs/promises';
+import { basename, dirname, extname, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { messageOf, SeineError } from '../core/errors.ts';
+import type { SourceSpec } from '../core/job.ts';
+import { importCode } from './load-handlers.ts';
+import { type ParsedJob, parseJob } from './parse-job.ts';
+
+export const JOB_FILE_ENDINGS = ['.ts', '.mts', '.js', '.mjs', '.json', '.yaml', '.yml'];
+
+export interface LoadedJob extends ParsedJob {
+  /** The job's code as one module, when it has handlers. */
+  code: Uint8Array | null;
+}
+
+export function isJobFile(path: string): boolean {
+  return JOB_FILE_ENDINGS.includes(extname(path).toLowerCase());
+}
+
+/** A job from a TypeScript, JavaScript, YAML or JSON file. */
+export async function loadJobFile(path: string): Promise<LoadedJob> {
+  const name =
+    basename(path, extname(path))
+      .replace(/[^\w.-]+/g, '-')
+      .replace(/\.job$/, '') || 'job';
+  const text = await readText(path);
+  const ending = extname(path).toLowerCase();
+  const isData = ending === '.json' || ending === '.yaml' || ending === '.yml';
+  const code = isData ? null : await bundle(path);
+  const definition = code ? await evaluate(code, path) : await parseData(text, path, ending);
+  const parsed = parseJob(definition, path, name);
+  const sources = parsed.spec.sources.map((source) => anchorSource(source, dirname(resolve(path))));
+  return {
+    spec: { ...parsed.spec, sources },
+    handlers: parsed.handlers,
+    code: parsed.handlers.size > 0 ? code : null,
+  };
+}
+
+async function readText(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    const missing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    throw new SeineError(missing ? `there is no file ${path}` : `cannot read ${path}: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+async function parseData(text: string, path: string, ending: string): Promise<unknown> {
+  try {
+    if (ending === '.json') return JSON.parse(text);
+    const { parse } = await import('yaml');
+    return parse(text);
+  } catch (error) {
+    throw new SeineError(`${path}: ${messageOf(error).split('\n')[0]}`, { cause: error });
+  }
+}
+
+/** One module with everything in it, so that it can be stored and run anywhere. */
+async function bundle(path: string): Promise<Uint8Array> {
+  const { build } = await import('esbuild');
+  const here = fileURLToPath(import.meta.url);
+  try {
+    const result = await build({
+      entryPoints: [path],
+      bundle: true,
+      write: false,
+      platform: 'node',
+      format: 'esm',
+      target: 'node24',
+      logLevel: 'silent',
+      alias: { seine: resolve(dirname(here), `define-job${extname(here)}`) },
+    });
+    return result.outputFiles[0]!.contents;
+  } catch (error) {
+    const first = (
+      error as { errors?: { text: string; location?: { file: string; line: number; column: number } }[] }
+    ).errors?.[0];
+    const place = first?.location ? `${path}:${first.location.line}:${first.location.column + 1}` : path;
+    throw new SeineError(`${place}: ${first?.text ?? messageOf(error)}`, { cause: error });
+  }
+}
+
+async function evaluate(code: Uint8Array, path: string): Promise<unknown> {
+  try {
+    return await importCode(code);
+  } catch (error) {
+    throw new SeineError(`${path} cannot be loaded: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Files are meant from where the job file is, also when the job is resumed from elsewhere. */
+export function anchorSource(source: SourceSpec, dir: string): SourceSpec {
+  if (typeof source === 'string') return /^https?:\/\//i.test(source) ? source : resolve(dir, source);
+  return source.file === '-' ? source : { ...source, file: resolve(dir, source.file) };
+}

@@ -1,0 +1,104 @@
+import { openFolder, startRun } from './app.ts';
+import { loadConfig } from './config/load.ts';
+import { type JobSummary, requireJob, submitJob, summarize } from './coordinator/jobs.ts';
+import type { RunView } from './coordinator/run-view.ts';
+import type { AttemptRow, RecordRow, TaskRow } from './core/model.ts';
+import type { JobDefinition } from './job/define-job.ts';
+import { bundleKeyOf } from './job/load-handlers.ts';
+import { type LoadedJob, loadJobFile } from './job/load-job-file.ts';
+import { hashOfSpec, parseJob } from './job/parse-job.ts';
+import type { Logger } from './ports/ambient.ts';
+import { isFolderLocked } from './store/sqlite/folder-lock.ts';
+
+export interface SeineOptions {
+  /** Default: `.seine`, or SEINE_DIR. */
+  dir?: string;
+  /** Threads. Default: the number of cores, or SEINE_WORKERS. */
+  workers?: number;
+  logger?: Logger;
+}
+
+export interface RunHandle {
+  id: string;
+  /** Resolves when the job has ended, however it ended; rejects only when Seine itself failed. */
+  done: Promise<JobSummary>;
+  view(): Promise<RunView>;
+  /** Stops gently; `run` with the same job continues. */
+  stop(): void;
+}
+
+/** Seine as a library: the same as the command line, in one process. */
+export interface Seine {
+  /** A job, or the path of a job file. Handlers of a job given as an object run in this thread. */
+  run(job: JobDefinition | string, options?: { fresh?: boolean }): Promise<RunHandle>;
+  status(job?: string): Promise<JobSummary>;
+  jobs(): Promise<JobSummary[]>;
+  records(job?: string): AsyncIterable<RecordRow>;
+  tasks(job?: string): AsyncIterable<TaskRow>;
+  attempts(job?: string): AsyncIterable<AttemptRow>;
+  close(): Promise<void>;
+}
+
+const SILENT: Logger = { info() {}, warn() {}, error() {} };
+
+export async function openSeine(options: SeineOptions = {}): Promise<Seine> {
+  const { config } = loadConfig({
+    ...(options.dir === undefined ? {} : { dir: options.dir }),
+    ...(options.workers === undefined ? {} : { workers: String(options.workers) }),
+  });
+  const settings = {
+    dir: config.dir,
+    workers: config.workers,
+    sync: config.sync,
+    logger: options.logger ?? SILENT,
+  };
+  const folder = await openFolder(settings, { create: true });
+  const { store } = folder;
+  const summaryOf = async (name: string | null) =>
+    summarize(store, await requireJob(store, name), { alive: isFolderLocked(folder.dir), now: Date.now() });
+
+  async function* rowsOf<T>(
+    name: string | undefined,
+    read: (jobId: number) => AsyncIterable<T>,
+  ): AsyncIterable<T> {
+    yield* read((await requireJob(store, name ?? null)).id);
+  }
+
+  return {
+    async run(definition, { fresh = false } = {}) {
+      const loaded = await load(definition);
+      const bundle = loaded.code ? bundleKeyOf(loaded.code) : null;
+      if (bundle) await folder.blobs.put(bundle, loaded.code!);
+      const specHash = hashOfSpec(loaded.spec, bundle);
+      const { job } = await submitJob(
+        store,
+        { spec: loaded.spec, specHash, bundle },
+        { fresh, now: Date.now() },
+      );
+      const id = `${job.name}-${job.run}`;
+      const run = await startRun(folder, job, settings, loaded.code ? undefined : loaded.handlers);
+      return {
+        id,
+        done: run.result.then(() => summaryOf(id)),
+        view: run.view,
+        stop: () => run.stop({ state: 'stopped', cause: 'wish', message: 'stopped by request' }),
+      };
+    },
+    status: (name) => summaryOf(name ?? null),
+    async jobs() {
+      const alive = isFolderLocked(folder.dir);
+      return Promise.all(
+        (await store.jobs.list(1_000)).map((job) => summarize(store, job, { alive, now: Date.now() })),
+      );
+    },
+    records: (name) => rowsOf(name, (jobId) => store.views.records(jobId)),
+    tasks: (name) => rowsOf(name, (jobId) => store.views.tasks(jobId)),
+    attempts: (name) => rowsOf(name, (jobId) => store.views.attempts(jobId)),
+    close: () => folder.close(),
+  };
+}
+
+async function load(definition: JobDefinition | string): Promise<LoadedJob> {
+  if (typeof definition === 'string') return loadJobFile(definition);
+  return { ...parseJob(definition, 'the job', 'job'), code: null };
+}

@@ -1,0 +1,259 @@
+import type { NewTask } from '../../core/model.ts';
+import type {
+  DueHost,
+  EnqueueResult,
+  Frontier,
+  LeasedBatch,
+  LeasedTask,
+  LeaseRequest,
+  Settlement,
+  SettleResult,
+} from '../../ports/store.ts';
+import type { Database } from './database.ts';
+import { condemnInTransaction, releaseInTransaction } from './give-up.ts';
+import type { TaskInserter } from './insert-tasks.ts';
+import { CounterDelta, LEASED, QueueDelta, READY, WAITING } from './rows.ts';
+import { settleInTransaction } from './settle.ts';
+
+const PROMOTED_AT_ONCE = 2_000;
+
+export class SqliteFrontier implements Frontier {
+  readonly #db: Database;
+  readonly #inserter: TaskInserter;
+
+  constructor(db: Database, inserter: TaskInserter) {
+    this.#db = db;
+    this.#inserter = inserter;
+  }
+
+  async enqueue(
+    jobId: number,
+    tasks: NewTask[],
+    options: Parameters<Frontier['enqueue']>[2],
+  ): Promise<EnqueueResult> {
+    return this.#write(() => {
+      const counters = new CounterDelta();
+      const queues = new QueueDelta();
+      const result = this.#inserter.insert(jobId, tasks, {
+        perTemplateMax: options.perTemplateMax,
+        counters,
+        queues,
+      });
+      const { source } = options;
+      if (source) {
+        const before = this.#db.get<{ rejected: number }>(
+          'SELECT rejected FROM sources WHERE job_id = ? AND source = ?',
+          jobId,
+          source.source,
+        );
+        counters.add('rejected', source.rejected - (before?.rejected ?? 0));
+        this.#db.run(
+          UPSERT_SOURCE,
+          jobId,
+          source.source,
+          source.position,
+          source.done ? 1 : 0,
+          source.rows,
+          source.rejected,
+        );
+      }
+      counters.write(this.#db, jobId);
+      queues.write(this.#db, jobId);
+      return result;
+    });
+  }
+
+  async dueHosts(jobId: number, options: { now: number; before: number; limit: number }): Promise<DueHost[]> {
+    this.#promote(jobId, options.now);
+    const rows = this.#db.all<DueHost>(SELECT_DUE, jobId, options.before, options.limit);
+    const due = rows.filter((row) => row.nextAt <= options.before);
+    // Another job has used the host since: remember that in this job's queue.
+    for (const row of rows) {
+      if (row.nextAt > options.before)
+        this.#db.run(
+          'UPDATE queues SET next_at = ? WHERE job_id = ? AND host_id = ?',
+          row.nextAt,
+          jobId,
+          row.id,
+        );
+    }
+    return due;
+  }
+
+  async lease(jobId: number, request: LeaseRequest): Promise<LeasedBatch[]> {
+    return this.#write(() => {
+      const counters = new CounterDelta();
+      const queues = new QueueDelta();
+      let nextId = this.#db.get<{ id: number }>('SELECT coalesce(max(id), 0) + 1 AS id FROM batches')!.id;
+      const leased: LeasedBatch[] = [];
+      for (const planned of request.batches) {
+        const id = nextId;
+        const tasks = this.#leaseBatch(jobId, id, planned.grants, queues);
+        leased.push({ id, tasks });
+        if (tasks.length === 0) continue;
+        nextId++;
+        const ids = JSON.stringify(tasks.map((task) => task.id));
+        this.#db.run(
+          INSERT_BATCH,
+          id,
+          jobId,
+          tasks.length,
+          tasks.length,
+          ids,
+          request.now,
+          request.now + planned.leaseMs,
+        );
+        counters.add('pending', -tasks.length);
+        counters.add('leased', tasks.length);
+      }
+      counters.write(this.#db, jobId);
+      queues.write(this.#db, jobId);
+      return leased;
+    });
+  }
+
+  #leaseBatch(
+    jobId: number,
+    batchId: number,
+    grants: LeaseRequest['batches'][number]['grants'],
+    queues: QueueDelta,
+  ): LeasedTask[] {
+    const batch: LeasedTask[] = [];
+    for (const grant of grants) {
+      const rows = this.#db.all<TaskColumns>(SELECT_READY, jobId, grant.hostId, grant.count);
+      let taken = 0;
+      for (const row of rows) {
+        // A task whose worker died runs alone, so that nobody else is blamed or lost with it.
+        if (row.losses > 0 && batch.length > 0) break;
+        this.#db.run('UPDATE tasks SET state = ?, batch_id = ? WHERE id = ?', LEASED, batchId, row.id);
+        batch.push(toLeased(row, grant.hostId));
+        taken++;
+        if (row.losses > 0) break;
+      }
+      if (taken === 0) continue;
+      queues.add(grant.hostId, -taken);
+      this.#setNextAt(jobId, grant.hostId, grant.nextAt);
+      if (rows[0]!.losses > 0) break;
+    }
+    return batch;
+  }
+
+  async settle(settlement: Settlement): Promise<SettleResult> {
+    return this.#write(() => settleInTransaction(this.#db, this.#inserter, settlement));
+  }
+
+  async release(
+    batchId: number,
+    options: { now: number; suspect: boolean; reason: string },
+  ): Promise<{ returned: number; dead: number }> {
+    return this.#write(() => releaseInTransaction(this.#db, batchId, options));
+  }
+
+  async expired(jobId: number, now: number): Promise<number[]> {
+    return this.#db
+      .all<{ id: number }>(
+        "SELECT id FROM batches WHERE job_id = ? AND state = 'open' AND lease_until < ?",
+        jobId,
+        now,
+      )
+      .map((row) => row.id);
+  }
+
+  async orphans(jobId: number): Promise<number[]> {
+    return this.expired(jobId, Number.MAX_SAFE_INTEGER);
+  }
+
+  async nextDueAt(jobId: number): Promise<number | null> {
+    const row = this.#db.get<{ host: number | null; task: number | null }>(SELECT_NEXT_DUE, jobId, jobId);
+    const times = [row?.host, row?.task].filter((at) => at !== null && at !== undefined);
+    return times.length === 0 ? null : Math.min(...times);
+  }
+
+  async condemn(jobId: number, options: Parameters<Frontier['condemn']>[1]): Promise<number> {
+    return this.#write(() =>
+      condemnInTransaction(this.#db, jobId, this.#inserter.hostId(options.host), options),
+    );
+  }
+
+  async knows(jobId: number, url: string): Promise<boolean> {
+    return this.#inserter.knows(jobId, url);
+  }
+
+  /** Tasks whose pause is over join the ready ones. */
+  #promote(jobId: number, now: number): void {
+    const due = this.#db.all<{ id: number; host_id: number }>(SELECT_WAITING, jobId, now, PROMOTED_AT_ONCE);
+    if (due.length === 0) return;
+    this.#write(() => {
+      const queues = new QueueDelta();
+      for (const row of due) {
+        if (this.#db.run('UPDATE tasks SET state = ? WHERE id = ? AND state = ?', READY, row.id, WAITING) > 0)
+          queues.add(row.host_id, 1);
+      }
+      queues.write(this.#db, jobId);
+    });
+  }
+
+  #setNextAt(jobId: number, hostId: number, nextAt: number): void {
+    this.#db.run('UPDATE hosts SET next_at = ? WHERE id = ?', nextAt, hostId);
+    this.#db.run('UPDATE queues SET next_at = ? WHERE job_id = ? AND host_id = ?', nextAt, jobId, hostId);
+  }
+
+  #write<T>(work: () => T): T {
+    try {
+      return this.#db.transaction(work);
+    } catch (error) {
+      this.#inserter.forget();
+      throw error;
+    }
+  }
+}
+
+interface TaskColumns {
+  id: number;
+  url: string;
+  at_url: string | null;
+  depth: number;
+  route: string | null;
+  attempts: number;
+  hops: number;
+  losses: number;
+  meta: string | null;
+}
+
+function toLeased(row: TaskColumns, hostId: number): LeasedTask {
+  return {
+    id: row.id,
+    url: row.at_url ?? row.url,
+    hostId,
+    depth: row.depth,
+    route: row.route,
+    attempt: row.attempts + 1,
+    hops: row.hops,
+    meta: row.meta === null ? null : JSON.parse(row.meta),
+  };
+}
+
+const UPSERT_SOURCE = `
+  INSERT INTO sources (job_id, source, position, done, rows, rejected) VALUES (?, ?, ?, ?, ?, ?)
+  ON CONFLICT (job_id, source) DO UPDATE SET position = excluded.position, done = excluded.done, rows = excluded.rows,
+    rejected = excluded.rejected`;
+
+const SELECT_DUE = `
+  SELECT hosts.id, hosts.host, queues.ready, hosts.next_at AS nextAt, hosts.crawl_delay_ms AS crawlDelayMs,
+    hosts.failures_in_row AS failuresInRow, hosts.rests
+  FROM queues JOIN hosts ON hosts.id = queues.host_id
+  WHERE queues.job_id = ? AND queues.ready > 0 AND queues.next_at <= ? ORDER BY queues.next_at LIMIT ?`;
+
+const SELECT_READY = `
+  SELECT id, url, at_url, depth, route, attempts, hops, losses, meta FROM tasks
+  WHERE job_id = ? AND host_id = ? AND state = 0 ORDER BY priority DESC, id LIMIT ?`;
+
+const SELECT_WAITING = 'SELECT id, host_id FROM tasks WHERE job_id = ? AND state = 6 AND due_at <= ? LIMIT ?';
+
+const SELECT_NEXT_DUE = `
+  SELECT (SELECT min(next_at) FROM queues WHERE job_id = ? AND ready > 0) AS host,
+    (SELECT min(due_at) FROM tasks WHERE job_id = ? AND state = 6) AS task`;
+
+const INSERT_BATCH = `
+  INSERT INTO batches (id, job_id, state, size, unsettled, task_ids, leased_at, lease_until)
+  VALUES (?, ?, 'open', ?, ?, ?, ?, ?)`;

@@ -1,0 +1,117 @@
+import type { BatchTask, PermitUse, RobotsFetch } from '../core/batch.ts';
+import { messageOf } from '../core/errors.ts';
+import type { Outcome, RobotsOutcome } from '../core/outcome.ts';
+import { parseRobots, productToken, type RobotsRules } from '../core/robots.ts';
+import { fetchRobots } from './fetch-robots.ts';
+import { Pace } from './pace.ts';
+import { failed, processTask, type TaskContext } from './process-task.ts';
+
+export interface LaneInput {
+  permit: ConstructorParameters<typeof Pace>[0];
+  tasks: BatchTask[];
+  robots: RobotsFetch[];
+}
+
+export interface LaneEvents {
+  onOutcome(outcome: Outcome): void;
+  onRobots(outcome: RobotsOutcome): void;
+}
+
+/** All work of a batch for one host, under its permit. */
+export class Lane {
+  readonly #input: LaneInput;
+  readonly #context: Omit<TaskContext, 'onSent' | 'parallel'>;
+  readonly #events: LaneEvents;
+  readonly #pace: Pace;
+  /** Rules read in this batch, by origin; null when robots.txt could not be had. */
+  readonly #rules = new Map<string, RobotsRules | null>();
+  #next = 0;
+  #finished = false;
+  #reportedSent = 0;
+
+  constructor(input: LaneInput, context: Omit<TaskContext, 'onSent' | 'parallel'>, events: LaneEvents) {
+    this.#input = input;
+    this.#context = context;
+    this.#events = events;
+    this.#pace = new Pace(input.permit, context.clock, context.signal);
+  }
+
+  async run(): Promise<void> {
+    for (const fetch of this.#input.robots) await this.#readRobots(fetch);
+    const runners = Math.min(this.#input.permit.parallel, this.#input.tasks.length);
+    await Promise.all(Array.from({ length: runners }, () => this.#runner()));
+    this.#finished = true;
+  }
+
+  /** What happened since the last call. */
+  takeUse(): PermitUse {
+    const sent = this.#pace.sent - this.#reportedSent;
+    this.#reportedSent = this.#pace.sent;
+    return {
+      host: this.#input.permit.host,
+      sent,
+      lastSentAt: this.#pace.lastLeftAt,
+      finished: this.#finished,
+    };
+  }
+
+  async #runner(): Promise<void> {
+    while (this.#next < this.#input.tasks.length) {
+      const task = this.#input.tasks[this.#next++]!;
+      this.#events.onOutcome(await this.#work(task));
+    }
+  }
+
+  async #work(task: BatchTask): Promise<Outcome> {
+    const rules = this.#rules.get(originOf(task.url));
+    if (rules === null) return { kind: 'deferred', taskId: task.id };
+    if (rules && !rules.allows(task.url)) {
+      return { kind: 'skipped', taskId: task.id, code: 'robots', detail: null, trace: null };
+    }
+    const turn = await this.#pace.turn();
+    if (!turn) return { kind: 'deferred', taskId: task.id };
+    try {
+      return await processTask(task, {
+        ...this.#context,
+        parallel: this.#input.permit.parallel,
+        onSent: turn.left,
+      });
+    } catch (error) {
+      // A bug of ours must not take the batch with it.
+      return failed(task.id, 'internal', messageOf(error), null);
+    } finally {
+      turn.end();
+    }
+  }
+
+  async #readRobots(fetch: RobotsFetch): Promise<void> {
+    const turn = await this.#pace.turn();
+    if (!turn) {
+      this.#rules.set(fetch.origin, null);
+      this.#events.onRobots({ kind: 'deferred', origin: fetch.origin });
+      return;
+    }
+    const { job } = this.#context;
+    const outcome = await fetchRobots(fetch, {
+      ...this.#context,
+      parallel: this.#input.permit.parallel,
+      onSent: turn.left,
+    });
+    turn.end();
+    this.#events.onRobots(outcome);
+    if (outcome.kind !== 'text' && outcome.kind !== 'absent') {
+      this.#rules.set(fetch.origin, null);
+      return;
+    }
+    const rules = parseRobots(
+      outcome.kind === 'text' ? outcome.text : '',
+      productToken(job.headers['user-agent']!),
+    );
+    if (rules.crawlDelayMs !== null) this.#pace.slowDown(rules.crawlDelayMs);
+    this.#rules.set(fetch.origin, rules);
+  }
+}
+
+function originOf(url: string): string {
+  return url.slice(0, url.indexOf('/', 8));
+}

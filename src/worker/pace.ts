@@ -1,0 +1,102 @@
+import type { Permit } from '../core/batch.ts';
+import type { Clock } from '../ports/ambient.ts';
+
+/** The right to send one request now. */
+export interface Turn {
+  /** The request has left: the next turn is counted from here. */
+  left(): void;
+  /** Call when done with the turn, whether or not anything left. Harmless when repeated. */
+  end(): void;
+}
+
+/**
+ * Keeps one permit. Gaps are measured from the moment a request really leaves, not from a
+ * grid: after a late request the next one is late too, never early.
+ */
+export class Pace {
+  readonly #permit: Permit;
+  readonly #clock: Clock;
+  readonly #signal: AbortSignal;
+  #gapMs: number;
+  #tail: Promise<void> = Promise.resolve();
+  #lastLeftAt: number | null = null;
+  #sent = 0;
+
+  constructor(permit: Permit, clock: Clock, signal: AbortSignal) {
+    this.#permit = permit;
+    this.#clock = clock;
+    this.#signal = signal;
+    this.#gapMs = permit.gapMs;
+  }
+
+  get sent(): number {
+    return this.#sent;
+  }
+
+  get lastLeftAt(): number | null {
+    return this.#lastLeftAt;
+  }
+
+  /** robots.txt may ask for more time than the permit gave. */
+  slowDown(gapMs: number): void {
+    this.#gapMs = Math.max(this.#gapMs, gapMs);
+  }
+
+  /** Null when the permit or the batch is over before a turn comes. */
+  async turn(): Promise<Turn | null> {
+    const before = this.#tail;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#tail = this.#gapMs > 0 ? promise : Promise.resolve();
+    if (this.#gapMs > 0) await before;
+    if (this.#signal.aborted || this.#nextAt() > this.#latestAt() || !(await this.#waitForTurn())) {
+      resolve();
+      return null;
+    }
+    return {
+      left: () => {
+        this.#lastLeftAt = this.#clock.now();
+        this.#sent++;
+        resolve();
+      },
+      end: resolve,
+    };
+  }
+
+  #nextAt(): number {
+    const earliest = this.#lastLeftAt === null ? this.#permit.startAt : this.#lastLeftAt + this.#gapMs;
+    return Math.max(earliest, this.#clock.now());
+  }
+
+  /** The gap is kept free at the end too: the next permit may begin with a request. */
+  #latestAt(): number {
+    return this.#permit.endAt - this.#gapMs;
+  }
+
+  /**
+   * False when the batch or the permit ended first. Looks again after each sleep: timers may
+   * fire a little early, and a request on a stale connection leaves twice.
+   */
+  async #waitForTurn(): Promise<boolean> {
+    for (
+      let waitMs = this.#nextAt() - this.#clock.now();
+      waitMs > 0;
+      waitMs = this.#nextAt() - this.#clock.now()
+    ) {
+      await abortableDelay(Math.ceil(waitMs), this.#signal);
+      if (this.#signal.aborted) return false;
+    }
+    return this.#clock.now() <= this.#latestAt();
+  }
+}
+
+function abortableDelay(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener('abort', done);
+  });
+}

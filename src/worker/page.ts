@@ -1,0 +1,115 @@
+import { selectAll, selectOne } from 'css-select';
+import type { Document, Element } from 'domhandler';
+import { textContent } from 'domutils';
+import { parseDocument } from 'htmlparser2';
+import { decodeText, sniffCharset } from '../core/charset.ts';
+import type { Meta } from '../core/model.ts';
+
+/** What a handler may ask for besides the page: links of its own. */
+export interface FollowOptions {
+  route?: string;
+  priority?: number;
+  meta?: Meta;
+}
+
+/** Code of a route: gets a page, returns a record, records, or nothing. */
+export type Handler = (page: Page) => unknown;
+
+export interface PageInput {
+  url: string;
+  status: number;
+  contentType: string | null;
+  contentTypeHeader: string | null;
+  headers: string[];
+  body: Buffer;
+  route: string | null;
+  meta: Meta | null;
+}
+
+/** A fetched page. Text and DOM are made when first asked for, once. */
+export class Page {
+  readonly url: string;
+  readonly status: number;
+  readonly contentType: string | null;
+  readonly route: string | null;
+  readonly meta: Meta | null;
+  readonly body: Buffer;
+  readonly #contentTypeHeader: string | null;
+  readonly #rawHeaders: string[];
+  readonly #followed: { url: string; options: FollowOptions }[] = [];
+  #text: string | null = null;
+  #document: Document | null = null;
+
+  constructor(input: PageInput) {
+    this.url = input.url;
+    this.status = input.status;
+    this.contentType = input.contentType;
+    this.route = input.route;
+    this.meta = input.meta;
+    this.body = input.body;
+    this.#contentTypeHeader = input.contentTypeHeader;
+    this.#rawHeaders = input.headers;
+  }
+
+  /** The body as text, by BOM, header, meta tag or a look at the bytes. */
+  get text(): string {
+    if (this.#text === null)
+      this.#text = decodeText(this.body, sniffCharset(this.body, this.#contentTypeHeader));
+    return this.#text;
+  }
+
+  /** The parsed document, for use with domutils and css-select. */
+  get document(): Document {
+    this.#document ??= parseDocument(this.text);
+    return this.#document;
+  }
+
+  header(name: string): string | null {
+    return headerOf(this.#rawHeaders, name);
+  }
+
+  json(): unknown {
+    return JSON.parse(this.text);
+  }
+
+  /** The first element that matches. */
+  one(css: string): Element | null {
+    return selectOne<Document | Element, Element>(css, this.document) ?? null;
+  }
+
+  all(css: string): Element[] {
+    return selectAll<Document | Element, Element>(css, this.document);
+  }
+
+  /** Text of the first element that matches, white space folded. */
+  textOf(css: string): string | null {
+    const element = this.one(css);
+    return element ? textOfElement(element) : null;
+  }
+
+  attributeOf(css: string, name: string): string | null {
+    return this.one(css)?.attribs[name] ?? null;
+  }
+
+  /** Adds a link; scope and limits of the job still decide. */
+  follow(url: string, options: FollowOptions = {}): void {
+    this.#followed.push({ url, options });
+  }
+
+  get followed(): readonly { url: string; options: FollowOptions }[] {
+    return this.#followed;
+  }
+}
+
+export function textOfElement(element: Element): string {
+  return textContent(element).replace(/\s+/g, ' ').trim();
+}
+
+export function headerOf(rawHeaders: readonly string[], name: string): string | null {
+  const wanted = name.toLowerCase();
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    const header = rawHeaders[index]!;
+    if (header.length === wanted.length && header.toLowerCase() === wanted) return rawHeaders[index + 1]!;
+  }
+  return null;
+}

@@ -1,0 +1,186 @@
+import { type Batch, type Report, WIRE_VERSION } from '../core/batch.ts';
+import { messageOf } from '../core/errors.ts';
+import { VERSION } from '../core/identity.ts';
+import type { Outcome, RobotsOutcome } from '../core/outcome.ts';
+import type { Clock } from '../ports/ambient.ts';
+import type { Blobs } from '../ports/blobs.ts';
+import type { Fetcher } from '../ports/fetcher.ts';
+import { type Archive, openArchive } from './archive.ts';
+import type { JobCache } from './compile-job.ts';
+import { Deadline } from './deadline.ts';
+import { Lane } from './lane.ts';
+import { failed, type Keep } from './process-task.ts';
+
+export interface WorkerTools {
+  name: string;
+  fetcher: Fetcher;
+  blobs: Blobs;
+  clock: Clock;
+  jobs: JobCache;
+}
+
+export interface BatchOptions {
+  /** Gets finished outcomes of a batch that takes long, so that they need not wait for its slowest host. */
+  onPart?: (report: Report) => void;
+  /** Fires when the worker must leave: what is unfinished comes back as deferred. */
+  drain?: AbortSignal;
+}
+
+/** Outcomes wait no longer than about this for the rest of their batch. */
+const PART_AFTER_MS = 1_500;
+
+/** THE function: the same in a thread, a BullMQ worker and a Lambda. Never rejects because of a site. */
+export async function processBatch(
+  batch: Batch,
+  tools: WorkerTools,
+  options: BatchOptions = {},
+): Promise<Report> {
+  const run = new BatchRun(batch, tools);
+  const cut = () => run.deadline.cut();
+  options.drain?.addEventListener('abort', cut);
+  if (options.drain?.aborted) cut();
+  const parts = options.onPart && setInterval(() => run.sendPart(options.onPart!), PART_AFTER_MS);
+  try {
+    return await run.finish();
+  } finally {
+    clearInterval(parts);
+    options.drain?.removeEventListener('abort', cut);
+    run.deadline.close();
+  }
+}
+
+class BatchRun {
+  readonly deadline: Deadline;
+  readonly #batch: Batch;
+  readonly #tools: WorkerTools;
+  readonly #startedAt: number;
+  #lanes: Lane[] = [];
+  #outcomes: Outcome[] = [];
+  #robots: RobotsOutcome[] = [];
+  #archive: Archive | null = null;
+  #part = 0;
+  #sending: Promise<void> = Promise.resolve();
+
+  constructor(batch: Batch, tools: WorkerTools) {
+    this.#batch = batch;
+    this.#tools = tools;
+    this.#startedAt = tools.clock.now();
+    this.deadline = new Deadline(tools.clock, batch.budgetMs);
+  }
+
+  async finish(): Promise<Report> {
+    try {
+      this.#lanes = await this.#openLanes();
+      await Promise.all(this.#lanes.map((lane) => lane.run()));
+    } catch (error) {
+      this.#giveUp(`the job could not be started by the worker: ${messageOf(error)}`);
+    }
+    await this.#sending;
+    return this.#report(true);
+  }
+
+  /** Sends what is finished; the archive of a part is complete before its report leaves. */
+  sendPart(onPart: (report: Report) => void): void {
+    if (this.#outcomes.length === 0) return;
+    this.#sending = this.#sending.then(async () => {
+      if (this.#outcomes.length > 0) onPart(await this.#report(false));
+    });
+  }
+
+  async #openLanes(): Promise<Lane[]> {
+    const { fetcher, clock, jobs } = this.#tools;
+    const job = await jobs.get(this.#batch.job);
+    const context = {
+      job,
+      fetcher,
+      clock,
+      signal: this.deadline.signal,
+      keep: this.#keeper(job.spec.archive),
+    };
+    const events = {
+      onOutcome: (outcome: Outcome) => void this.#outcomes.push(outcome),
+      onRobots: (outcome: RobotsOutcome) => void this.#robots.push(outcome),
+    };
+    return this.#batch.permits.map((permit, index) => {
+      const tasks = this.#batch.tasks.filter((task) => task.permit === index);
+      const robots = this.#batch.robots.filter((fetch) => fetch.permit === index);
+      return new Lane({ permit, tasks, robots }, context, events);
+    });
+  }
+
+  /** Appending is synchronous and is the last step before the outcome, so both land in one part. */
+  #keeper(enabled: boolean): Keep {
+    if (!enabled) return () => null;
+    return (url, response, date, sha256) => {
+      const { status, statusText, rawHeaders, wireBody, body } = response;
+      this.#archive ??= this.#openArchive(date);
+      return this.#archive.append({
+        url,
+        date,
+        status,
+        statusText,
+        rawHeaders,
+        wireBody,
+        wireSha256: wireBody === body ? sha256 : null,
+      });
+    };
+  }
+
+  #openArchive(date: number): Archive {
+    const { archiveKey, job } = this.#batch;
+    return openArchive(this.#tools.blobs, `${archiveKey}-${this.#part}.warc.gz`, {
+      software: `Seine/${VERSION}`,
+      job: job.name,
+      date,
+      robots: job.spec.politeness.robots ? 'obey' : 'ignore',
+    });
+  }
+
+  async #report(final: boolean): Promise<Report> {
+    const part = this.#part++;
+    const archive = this.#archive;
+    let outcomes = this.#outcomes;
+    const robots = this.#robots;
+    this.#archive = null;
+    this.#outcomes = [];
+    this.#robots = [];
+    const permits = this.#lanes.map((lane) => lane.takeUse());
+    let stored: Report['archive'] = null;
+    try {
+      stored = archive ? await archive.commit() : null;
+    } catch (error) {
+      // Nothing may be done without its page: these tasks run again. The new epoch finds their links again.
+      outcomes = outcomes.map((outcome) =>
+        hasPage(outcome)
+          ? failed(outcome.taskId, 'internal', `the archive could not be written: ${messageOf(error)}`, null)
+          : outcome,
+      );
+    }
+    const { name, clock } = this.#tools;
+    return {
+      version: WIRE_VERSION,
+      batchId: this.#batch.id,
+      part,
+      final,
+      worker: name,
+      startedAt: this.#startedAt,
+      durationMs: clock.now() - this.#startedAt,
+      permits,
+      robots,
+      outcomes,
+      archive: stored,
+    };
+  }
+
+  /** Before any request was sent: every task fails the same way. */
+  #giveUp(detail: string): void {
+    const settled = new Set(this.#outcomes.map((outcome) => outcome.taskId));
+    for (const task of this.#batch.tasks) {
+      if (!settled.has(task.id)) this.#outcomes.push(failed(task.id, 'internal', detail, null));
+    }
+  }
+}
+
+function hasPage(outcome: Outcome): boolean {
+  return 'page' in outcome && outcome.page !== null;
+}

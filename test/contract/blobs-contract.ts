@@ -1,0 +1,186 @@
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Blobs } from '../../src/ports/blobs.ts';
+
+/** What every Blobs adapter must do. `open` gives an empty one each time. */
+export function runBlobsContract(name: string, open: () => Promise<Blobs>): void {
+  describe(`blobs: ${name}`, () => {
+    let blobs: Blobs;
+    beforeEach(async () => {
+      blobs = await open();
+    });
+    afterEach(() => blobs.close());
+
+    const keys = async (prefix: string) => {
+      const found: string[] = [];
+      for await (const entry of blobs.list(prefix)) found.push(entry.key);
+      return found.sort();
+    };
+    const text = async (key: string) => (await blobs.read(key))?.toString() ?? null;
+
+    test('put, then read', async () => {
+      const bytes = randomBytes(100_000);
+      await blobs.put('a/b/c.bin', bytes);
+      expect((await blobs.read('a/b/c.bin'))?.equals(bytes)).toBe(true);
+    });
+
+    test('an empty blob is a blob', async () => {
+      await blobs.put('empty', Buffer.alloc(0));
+      expect(await blobs.read('empty')).toHaveLength(0);
+      expect(await blobs.read('empty', { offset: 0, length: 10 })).toHaveLength(0);
+      expect(await keys('')).toEqual(['empty']);
+    });
+
+    test('what is not there reads as null, also below or above what is', async () => {
+      await blobs.put('a/b', Buffer.from('x'));
+      expect(await blobs.read('nothing')).toBeNull();
+      expect(await blobs.read('a')).toBeNull();
+      expect(await blobs.read('a/b/c')).toBeNull();
+      expect(await blobs.read('nothing', { offset: 5, length: 5 })).toBeNull();
+    });
+
+    test('put replaces the blob whole', async () => {
+      await blobs.put('k', Buffer.from('a long first text'));
+      await blobs.put('k', Buffer.from('short'));
+      expect(await text('k')).toBe('short');
+    });
+
+    test.each([
+      [0, 4, '0123'],
+      [3, 4, '3456'],
+      [8, 100, '89'],
+      [10, 5, ''],
+      [50, 5, ''],
+      [4, 0, ''],
+    ])('a range from %i of %i bytes', async (offset, length, expected) => {
+      await blobs.put('digits', Buffer.from('0123456789'));
+      expect((await blobs.read('digits', { offset, length }))?.toString()).toBe(expected);
+    });
+
+    test('appended pieces become one blob, and size counts them', async () => {
+      const pieces = [randomBytes(10), randomBytes(300_000), Buffer.alloc(0), randomBytes(1)];
+      const writer = await blobs.write('w/pieces');
+      let size = 0;
+      for (const piece of pieces) {
+        expect(writer.size).toBe(size);
+        await writer.append(piece);
+        size += piece.length;
+      }
+      expect(writer.size).toBe(size);
+      await writer.commit();
+      expect((await blobs.read('w/pieces'))?.equals(Buffer.concat(pieces))).toBe(true);
+    });
+
+    test('nothing is visible before commit, and the old blob stays until then', async () => {
+      await blobs.put('k', Buffer.from('old'));
+      const replacing = await blobs.write('k');
+      await replacing.append(Buffer.from('new'));
+      const fresh = await blobs.write('fresh');
+      await fresh.append(Buffer.from('new'));
+      expect(await text('k')).toBe('old');
+      expect(await text('fresh')).toBeNull();
+      expect(await keys('')).toEqual(['k']);
+      await replacing.commit();
+      await fresh.commit();
+      expect(await text('k')).toBe('new');
+      expect(await text('fresh')).toBe('new');
+    });
+
+    test('abort leaves nothing, and may be called twice', async () => {
+      const writer = await blobs.write('gone');
+      await writer.append(randomBytes(1_000));
+      await writer.abort();
+      await writer.abort();
+      expect(await blobs.read('gone')).toBeNull();
+      expect(await keys('')).toEqual([]);
+      await expect(writer.append(Buffer.from('x'))).rejects.toThrow();
+      await expect(writer.commit()).rejects.toThrow();
+    });
+
+    test('a writer is done after commit, and a late abort takes nothing away', async () => {
+      const writer = await blobs.write('kept');
+      await writer.append(Buffer.from('x'));
+      await writer.commit();
+      await expect(writer.append(Buffer.from('y'))).rejects.toThrow();
+      await expect(writer.commit()).rejects.toThrow();
+      await writer.abort();
+      expect(await text('kept')).toBe('x');
+    });
+
+    test('writers of one key do not mix; the last commit stays', async () => {
+      const [first, second] = await Promise.all([blobs.write('same'), blobs.write('same')]);
+      await Promise.all([first.append(Buffer.from('first')), second.append(Buffer.from('second'))]);
+      await second.commit();
+      await first.commit();
+      expect(await text('same')).toBe('first');
+    });
+
+    test('many at once', async () => {
+      const names = Array.from({ length: 100 }, (_, i) => `many/${i % 7}/${i}`);
+      await Promise.all(names.map((key) => blobs.put(key, Buffer.from(key))));
+      expect(await keys('many/')).toEqual([...names].sort());
+      expect(await Promise.all(names.map(text))).toEqual(names);
+    });
+
+    test('delete removes one blob, and what is not there is no error', async () => {
+      await blobs.put('d/1', Buffer.from('1'));
+      await blobs.put('d/2', Buffer.from('2'));
+      await blobs.delete('d/1');
+      await blobs.delete('d/1');
+      await blobs.delete('never/was');
+      expect(await keys('')).toEqual(['d/2']);
+    });
+
+    test('list goes by the beginning of the key, not by folders', async () => {
+      for (const key of ['job-1/a', 'job-1/b/c', 'job-10/a', 'job-2/a', 'zero'])
+        await blobs.put(key, Buffer.from(key));
+      expect(await keys('')).toEqual(['job-1/a', 'job-1/b/c', 'job-10/a', 'job-2/a', 'zero']);
+      expect(await keys('job-1/')).toEqual(['job-1/a', 'job-1/b/c']);
+      expect(await keys('job-1')).toEqual(['job-1/a', 'job-1/b/c', 'job-10/a']);
+      expect(await keys('job-1/b/')).toEqual(['job-1/b/c']);
+      expect(await keys('none/')).toEqual([]);
+    });
+
+    test('list tells size and time', async () => {
+      await blobs.put('sized', Buffer.alloc(321));
+      for await (const entry of blobs.list('sized')) {
+        expect(entry.bytes).toBe(321);
+        // Stores keep whole seconds, and their clock may differ a little.
+        expect(Math.abs(entry.modifiedAt - Date.now())).toBeLessThan(60_000);
+      }
+      expect(await keys('sized')).toEqual(['sized']);
+    });
+
+    test.each([
+      '',
+      '/',
+      '/a',
+      'a/',
+      'a//b',
+      '../a',
+      'a/../b',
+      'a..b',
+      '.',
+      './a',
+      'a/.b',
+      'a b',
+      'a\\b',
+      'ä',
+      'a\0',
+      'a\n',
+    ])('the key %j is refused by everything', async (key) => {
+      const attempts = [
+        async () => blobs.put(key, Buffer.from('x')),
+        async () => blobs.write(key),
+        async () => blobs.read(key),
+        async () => blobs.delete(key),
+        async () => blobs.locate(key),
+      ];
+      for (const attempt of attempts) await expect(attempt()).rejects.toThrow(/blob key/);
+    });
+
+    test('locate names the key', () => {
+      expect(blobs.locate('a/b.warc.gz')).toContain('b.warc.gz');
+    });
+  });
+}

@@ -1,0 +1,230 @@
+import { getEventListeners } from 'node:events';
+import zlib from 'node:zlib';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Fetcher, FetchRequest, FetchResponse, FetchResult } from '../../src/ports/fetcher.ts';
+import {
+  drips,
+  openRawOrigin,
+  type RawOrigin,
+  reply,
+  sends,
+  sendsThenEnds,
+  sendsThenResets,
+} from '../support/raw-origin.ts';
+
+/** What every Fetcher promises, whatever it is made of. `open` gets none but the defaults of the adapter. */
+
+export const PAGE = `<html><body>${'<p>Grüße aus dem Netz. '.repeat(1_000)}</body></html>`;
+
+export interface RequestDraft extends Partial<Omit<FetchRequest, 'timeouts'>> {
+  timeouts?: Partial<FetchRequest['timeouts']>;
+}
+
+export function requestOf(url: string, draft: RequestDraft = {}): FetchRequest {
+  return {
+    headers: { 'user-agent': 'Seine-Test/1.0' },
+    bodyBytesMax: 1024 * 1024,
+    parallel: 4,
+    allowPrivate: true,
+    signal: new AbortController().signal,
+    onSent() {},
+    ...draft,
+    url,
+    timeouts: { connectMs: 5_000, headersMs: 5_000, bodyMs: 5_000, taskMs: 10_000, ...draft.timeouts },
+  };
+}
+
+export function responseOf(result: FetchResult): FetchResponse {
+  if (result.kind !== 'response') throw new Error(`no response: ${JSON.stringify(result)}`);
+  return result;
+}
+
+export function codeOf(result: FetchResult): string {
+  if (result.kind !== 'failure') return result.kind;
+  // One clean sentence, whatever the site sent.
+  expect(result.detail).toMatch(/^[A-Z][\x20-\x7e]{5,200}\.$/);
+  return result.code;
+}
+
+const handlers = {
+  '/page': sends(reply('200 Fine', ['Content-Type: text/html', 'X-Two: a', 'x-two: b\xe9'], PAGE)),
+  '/empty': sends('HTTP/1.1 204 No Content\r\n\r\n'),
+  '/moved': sends(reply('302 Found', ['Location: /page'], 'moved')),
+  '/gone': sends(reply('410 Gone', [], 'gone')),
+  '/gzip': sends(reply('200 OK', ['Content-Encoding: gzip'], zlib.gzipSync(PAGE))),
+  '/gzip-cut': sends(reply('200 OK', ['Content-Encoding: gzip'], zlib.gzipSync(PAGE).subarray(0, -20))),
+  '/gzip-lie': sends(reply('200 OK', ['Content-Encoding: gzip'], PAGE)),
+  '/gzip-bomb': sends(
+    reply('200 OK', ['Content-Encoding: gzip'], zlib.gzipSync(Buffer.alloc(8 * 1024 * 1024))),
+  ),
+  '/large': sends(reply('200 OK', [], Buffer.alloc(2 * 1024 * 1024))),
+  '/endless': drips('HTTP/1.1 200 OK\r\n\r\n', 'x'.repeat(64 * 1024), 1),
+  '/short': sendsThenEnds('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf'),
+  '/short-reset': sendsThenResets('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf'),
+  '/silent': () => {},
+  '/stalls': sends('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf'),
+  '/drip': drips('HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n', 'x', 20),
+  '/nonsense': sendsThenEnds('\x16\x03\x01 what is this\r\n\r\n'),
+};
+
+export function runFetcherContract(name: string, open: () => Fetcher): void {
+  describe(`${name} as a Fetcher`, () => {
+    let origin: RawOrigin;
+    let fetcher: Fetcher;
+    beforeAll(async () => {
+      origin = await openRawOrigin(handlers);
+    });
+    afterAll(() => origin.close());
+    beforeEach(() => {
+      fetcher = open();
+    });
+    afterEach(() => fetcher.close());
+
+    const get = (path: string, draft?: RequestDraft) => fetcher.fetch(requestOf(origin.url + path, draft));
+
+    answers(get);
+    failures(get);
+    endings(
+      () => fetcher,
+      () => origin,
+      get,
+    );
+  });
+}
+
+type Get = (path: string, draft?: RequestDraft) => Promise<FetchResult>;
+
+function answers(get: Get): void {
+  test('gives status, headers in order and case, and the body', async () => {
+    const response = responseOf(await get('/page'));
+    expect(response).toMatchObject({ status: 200, statusText: 'Fine' });
+    expect(response.rawHeaders.slice(0, 6)).toEqual([
+      'Content-Type',
+      'text/html',
+      'X-Two',
+      'a',
+      'x-two',
+      'b\xe9',
+    ]);
+    expect(response.body.toString()).toBe(PAGE);
+    expect(response.body).toBe(response.wireBody);
+  });
+
+  test('gives other statuses as responses, and follows no redirect', async () => {
+    expect(responseOf(await get('/moved')).status).toBe(302);
+    expect(responseOf(await get('/gone'))).toMatchObject({ status: 410, body: Buffer.from('gone') });
+    const empty = responseOf(await get('/empty'));
+    expect([empty.status, empty.body.length]).toEqual([204, 0]);
+  });
+
+  test('undoes the coding and keeps the wire bytes', async () => {
+    const response = responseOf(await get('/gzip'));
+    expect(response.body.toString()).toBe(PAGE);
+    expect(zlib.gunzipSync(response.wireBody).toString()).toBe(PAGE);
+  });
+
+  test('calls onSent once for each request that leaves', async () => {
+    let sent = 0;
+    const onSent = () => {
+      sent += 1;
+    };
+    for (let count = 1; count <= 3; count += 1) {
+      await get('/page', { onSent });
+      expect(sent).toBe(count);
+    }
+  });
+}
+
+function failures(get: Get): void {
+  test.each([
+    ['/short', 'truncated'],
+    ['/short-reset', 'reset'],
+    ['/gzip-cut', 'truncated'],
+    ['/gzip-lie', 'bad-encoding'],
+    ['/gzip-bomb', 'too-large'],
+    ['/large', 'too-large'],
+    ['/endless', 'too-large'],
+    ['/nonsense', 'protocol'],
+  ])('%s fails with %s', async (path, code) => {
+    expect(codeOf(await get(path))).toBe(code);
+  });
+
+  test('says how many bytes of the body came before a failure', async () => {
+    expect(await get('/short')).toMatchObject({ kind: 'failure', bytes: 4 });
+  });
+
+  test.each([
+    ['/silent', 'headers-timeout', { headersMs: 150 }],
+    ['/stalls', 'body-timeout', { bodyMs: 150 }],
+    ['/drip', 'task-timeout', { taskMs: 250 }],
+  ])('%s ends in time with %s', async (path, code, timeouts) => {
+    const limitMs = Object.values(timeouts)[0]!;
+    const startedAt = performance.now();
+    expect(codeOf(await get(path, { timeouts }))).toBe(code);
+    const tookMs = performance.now() - startedAt;
+    expect(tookMs).toBeGreaterThanOrEqual(limitMs - 1);
+    expect(tookMs).toBeLessThan(limitMs + 1_000);
+  });
+
+  test('dials no private address unless it may', async () => {
+    let sent = 0;
+    const onSent = () => {
+      sent += 1;
+    };
+    const draft = { allowPrivate: false, onSent };
+    expect(codeOf(await get('/page', draft))).toBe('private-address');
+    expect(sent).toBe(0);
+    // Not even over a connection that another request was allowed to make.
+    expect(responseOf(await get('/page')).status).toBe(200);
+    expect(codeOf(await get('/page', draft))).toBe('private-address');
+  });
+}
+
+function endings(fetcher: () => Fetcher, origin: () => RawOrigin, get: Get): void {
+  test('an abort ends all requests of its batch and no other', async () => {
+    const batch = new AbortController();
+    const { signal } = batch;
+    const timeouts = { taskMs: 500 };
+    const before = origin().accepted();
+    const other = get('/stalls', { timeouts, parallel: 8 });
+    const ended = Array.from({ length: 40 }, () => get('/silent', { signal, parallel: 8 }));
+    await expect.poll(() => origin().accepted() - before).toBe(8);
+    batch.abort();
+    for (const result of await Promise.all(ended)) expect(result).toEqual({ kind: 'aborted' });
+    expect(await get('/page', { signal })).toEqual({ kind: 'aborted' });
+    expect(codeOf(await other)).toBe('task-timeout');
+    // Those that waited for a connection have opened none on their way out.
+    expect(origin().accepted() - before).toBe(8);
+  });
+
+  test('leaves no listener on the signal, and never warns of too many', async () => {
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error) => void warnings.push(warning);
+    process.on('warning', onWarning);
+    const { signal } = new AbortController();
+    await Promise.all(Array.from({ length: 40 }, () => get('/page', { signal })));
+    await expect.poll(() => getEventListeners(signal, 'abort').length).toBe(0);
+    process.off('warning', onWarning);
+    expect(warnings).toEqual([]);
+  });
+
+  test('opens no more connections to an origin than `parallel`', async () => {
+    const crowded = await openRawOrigin(handlers);
+    const url = `${crowded.url}/page`;
+    const all = Array.from({ length: 40 }, () => fetcher().fetch(requestOf(url, { parallel: 3 })));
+    for (const result of await Promise.all(all)) expect(responseOf(result).body.toString()).toBe(PAGE);
+    expect(crowded.openMax()).toBeLessThanOrEqual(3);
+    await crowded.close();
+  });
+
+  test('close ends what is under way and every connection', async () => {
+    const pending = [get('/silent'), get('/stalls'), get('/drip'), get('/silent', { parallel: 1 })];
+    await get('/page');
+    const startedAt = performance.now();
+    await fetcher().close();
+    expect(performance.now() - startedAt).toBeLessThan(500);
+    for (const result of await Promise.all(pending)) expect(result).toEqual({ kind: 'aborted' });
+    expect(await get('/page')).toEqual({ kind: 'aborted' });
+    await expect.poll(() => origin().open()).toBe(0);
+  });
+}

@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  resolve: { alias: { seine: new URL('./src/index.ts', import.meta.url).pathname } },
+  test: {
+    include: ['test/**/*.test.ts'],
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    pool: 'forks',
+    // Two cores: more files at once only make timing tests wait for each other.
+    maxWorkers: 2,
+  },
+});
