@@ -35,6 +35,7 @@ export function childScript(name: string): string {
 /** Our own children end with `{"pages":…,"seconds":…}`. */
 export function readPlain(line: string): { pages: number; seconds: number } {
   const { pages, seconds } = JSON.parse(line) as { pages?: unknown; seconds?: unknown };
-  if (typeof pages !== 'number' || typeof seconds !== 'number') throw new Error(`unexpected last line: ${line}`);
+  if (typeof pages !== 'number' || typeof seconds !== 'number')
+    throw new Error(`unexpected last line: ${line}`);
   return { pages, seconds };
 }

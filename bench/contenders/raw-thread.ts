@@ -84,7 +84,8 @@ if (parentPort !== null) {
   let pool: Pool | undefined;
   const sent = new Set<string>();
   port.on('message', (message: { origin?: string; paths?: string[]; end?: true }) => {
-    if (message.origin !== undefined) pool = new Pool(message.origin, { connections: PARALLEL, pipelining: 1 });
+    if (message.origin !== undefined)
+      pool = new Pool(message.origin, { connections: PARALLEL, pipelining: 1 });
     if (message.end) void pool?.close().then(() => port.close());
     const paths = message.paths ?? [];
     if (paths.length === 0 || pool === undefined) return;

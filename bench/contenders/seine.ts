@@ -21,8 +21,10 @@ export function seineContender(mode: Mode): Contender {
     }),
     read(line) {
       const { done, seconds, records } = JSON.parse(line) as Record<string, unknown>;
-      if (typeof done !== 'number' || typeof seconds !== 'number') throw new Error(`unexpected last line: ${line}`);
-      if (mode === 'select' && records !== done) throw new Error(`${done} pages but ${String(records)} records`);
+      if (typeof done !== 'number' || typeof seconds !== 'number')
+        throw new Error(`unexpected last line: ${line}`);
+      if (mode === 'select' && records !== done)
+        throw new Error(`${done} pages but ${String(records)} records`);
       return { pages: done, seconds };
     },
   };

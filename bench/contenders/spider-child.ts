@@ -29,4 +29,6 @@ if (mode === 'links') {
   while (selected < expected) await new Promise((resolve) => setTimeout(resolve, 5));
 }
 const seconds = (performance.now() - startedAt) / 1000;
-process.stdout.write(`${JSON.stringify({ pages: website.getLinks().length, seconds })}\n`, () => process.exit(0));
+process.stdout.write(`${JSON.stringify({ pages: website.getLinks().length, seconds })}\n`, () =>
+  process.exit(0),
+);

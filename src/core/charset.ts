@@ -191,7 +191,7 @@ export function decodeText(bytes: Buffer, encoding: string): string {
   if (decoder === null || decoder.encoding === 'utf-8') {
     return bytes.toString('utf8', fromBom(bytes) === 'utf-8' ? 3 : 0);
   }
-  // 8 µs for 24 KB instead of 48 µs with a decoder.
+  // 4 µs for 24 KB instead of 48 µs with a decoder.
   return isAscii(bytes) && !NOT_ASCII.has(decoder.encoding)
     ? bytes.toString('latin1')
     : decoder.decode(bytes);

@@ -12,7 +12,7 @@ import {
 
 /**
  * One gzip member per record, fast. Compression is the largest single cost of a page: zlib at level 1
- * needs about 205 µs for 24 KB of HTML, this about 95 µs (docs/adr/0003-archive-compression.md).
+ * needs about 220 µs for 24 KB of HTML, this about 115 µs (docs/adr/0003-archive-compression.md).
  * It is a greedy LZ77 parse with one lookup per position, written in one pass with one fixed code.
  * What does not suit that code goes to zlib.
  */

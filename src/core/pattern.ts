@@ -148,7 +148,7 @@ function simulate(tokens: Int32Array, floors: Int32Array, text: string, start: n
       live[i + 1] = 1;
       top = Math.max(top, i + 1);
       // What an earlier place could still match, this wildcard can too, so those are forgotten: down to the last
-      // slash for `*`, all of them for `**`. Without this, 30 wildcards cost 1 ms instead of 0.05 ms.
+      // slash for `*`, all of them for `**`. Without this, 30 wildcards cost 1 ms instead of 0.1 ms.
       const floor = floors[i]!;
       if (floor < i) live.fill(0, floor, i);
       if (floor <= lowest) lowest = i;

@@ -59,7 +59,7 @@ export function matchesRule(rule: Rule, path: string): boolean {
   return path.indexOf(tail, at) !== -1;
 }
 
-/** Path and query of a URL, without a parser: 0.1 µs, and vectors that are no URLs give what Google gives. */
+/** Path and query of a URL, without a parser, as Google finds them; also in what is no URL. */
 export function pathOf(url: string): string {
   const start = url.startsWith('//') ? 2 : 0;
   const schemeAt = url.indexOf('://', start);

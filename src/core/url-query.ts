@@ -1,5 +1,3 @@
-import type { UrlOptions } from './url.ts';
-
 /** Parameters that tell where a visitor came from and never which page is meant. */
 const TRACKING_NAMES =
   'utm_[^=&]*|gclid|gclsrc|gbraid|wbraid|dclid|gad_source|gad_campaignid|srsltid|fbclid|igshid|igsh|msclkid|yclid|' +
@@ -9,7 +7,10 @@ const HAS_TRACKING = new RegExp(`(?:^|&)(?:${TRACKING_NAMES})(?:[=&]|$)`, 'i');
 const IS_TRACKING = new RegExp(`^(?:${TRACKING_NAMES})(?:=|$)`, 'i');
 
 /** `query` is without its `?`. What is neither dropped nor moved keeps its bytes. */
-export function normalizeQuery(query: string, options: UrlOptions): string {
+export function normalizeQuery(
+  query: string,
+  options: { stripTracking: boolean; sortQuery: boolean },
+): string {
   if (!options.sortQuery && !(options.stripTracking && HAS_TRACKING.test(query))) return query;
   let pairs = query.split('&');
   if (options.stripTracking) pairs = pairs.filter((pair) => !IS_TRACKING.test(pair));

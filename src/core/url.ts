@@ -39,7 +39,7 @@ const SLASH = 47;
 const QUESTION = 63;
 
 // Links of one page and lists of one site share an origin. With the last ones remembered, most URLs need no parser:
-// 0.1 to 0.2 µs instead of 0.4 to 0.9 µs.
+// 0.1 to 0.2 µs instead of 0.8 to 1.3 µs.
 let lastBaseText: string | null = null;
 let lastBase: Base | null = null;
 let lastOrigin: Origin = { prefix: '\n', host: '' };

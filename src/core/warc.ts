@@ -106,7 +106,7 @@ export function encodeWarcinfo(record: WarcinfoRecord): EncodedRecord {
 
 /**
  * Base32 with its padding, because that is the form every checker reads: warcio (Python) takes a value
- * without padding for base64 and fails, FastWARC wants base32, jwarc compares with padding.
+ * without padding for base64 and fails, jwarc compares with padding, FastWARC has failed on hex.
  */
 export function digestOf(sha256: Uint8Array): string {
   let text = 'sha256:';

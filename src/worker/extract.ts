@@ -35,16 +35,16 @@ function compileField(name: string, spec: FieldSpec): FieldReader {
   } catch (error) {
     throw new SeineError(`the selector of field '${name}' is not valid CSS: ${css} (${messageOf(error)})`);
   }
-  const valueOf = (element: Element) =>
+  const read = (element: Element) =>
     attr === undefined ? textOfElement(element) : (element.attribs[attr] ?? null);
   if (all)
     return (document) =>
       selectAll<Node, Element>(query, document)
-        .map(valueOf)
+        .map(read)
         .filter((value) => value !== null);
   return (document) => {
     const element = selectOne<Node, Element>(query, document);
-    return element ? valueOf(element) : null;
+    return element ? read(element) : null;
   };
 }
 

@@ -113,6 +113,6 @@ test('30 wildcards on a long URL take no time', () => {
   for (let i = 0; i < 20; i++) test(url);
   const started = performance.now();
   for (let i = 0; i < 20; i++) expect(test(url)).toBe(false);
-  // 0.3 ms a pattern when measured; going back would take years.
+  // 0.1 ms a pattern when measured; going back would take years.
   expect((performance.now() - started) / 20 / hostile.length).toBeLessThan(5);
 });

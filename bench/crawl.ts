@@ -1,0 +1,122 @@
+/** The crawl scenario: everybody crawls the same site, in turns, in one run. */
+import type { Contender } from './contenders/contender.ts';
+import { crawleeContender } from './contenders/crawlee.ts';
+import { rawContender } from './contenders/raw.ts';
+import { seineContender } from './contenders/seine.ts';
+import { spiderContender } from './contenders/spider.ts';
+import { type Check, checkOnce, measureOnce, type Sample } from './measure.ts';
+import { findNginx, type Origin, openNginx } from './origin-nginx.ts';
+import { openNodeOrigin } from './origin-node.ts';
+import { crawlChart } from './report/crawl-chart.ts';
+import { crawlSection } from './report/crawl-section.ts';
+import { printRows } from './report/crawl-table.ts';
+import { type CrawlData, judge, type Row, summarise } from './report/crawl-verdict.ts';
+import { describeMachine, describeVersions } from './report/machine.ts';
+import type { BenchOptions, Scenario, ScenarioResult } from './scenario.ts';
+import type { Scratch } from './scratch.ts';
+import { writeSite } from './site.ts';
+
+const say = (text: string): void => void process.stderr.write(`${text}\n`);
+
+function chooseContenders(options: BenchOptions): Contender[] {
+  const all = [
+    rawContender(1),
+    rawContender(2),
+    spiderContender('links'),
+    seineContender('links'),
+    crawleeContender('links', options.crawleePages),
+    spiderContender('select'),
+    seineContender('select'),
+    crawleeContender('select', options.crawleePages),
+  ];
+  return all.filter(({ id, mode }) => {
+    if (options.only.length > 0 && !options.only.some((prefix) => id.startsWith(prefix))) return false;
+    // The bars of both modes compare with the bound and with plain spider-rs.
+    return options.mode === 'both' || mode === options.mode || id === 'spider-links' || id === 'raw-1';
+  });
+}
+
+async function openOrigin(scratch: Scratch, site: string, workers: number): Promise<Origin> {
+  const nginx = findNginx(true);
+  if (nginx === undefined) say('nginx not found: the built-in origin is used, which takes more CPU per page');
+  const origin =
+    nginx === undefined
+      ? await openNodeOrigin(site)
+      : await openNginx(nginx, site, scratch.memoryFolder('nginx'), workers);
+  scratch.onEnd(() => origin.close());
+  return origin;
+}
+
+interface Tally {
+  contender: Contender;
+  samples: Sample[];
+  check?: Check;
+  missing?: string;
+}
+
+async function runTurn(tally: Tally, origin: Origin, options: BenchOptions, round: number, scratch: Scratch) {
+  const { contender } = tally;
+  if (tally.missing !== undefined) return;
+  try {
+    if (round === 0) {
+      tally.check = await checkOnce(scratch, origin, contender, options.pages);
+      const { distinct, repeated, refused } = tally.check;
+      say(`  ${contender.id.padEnd(16)} check: ${distinct} pages, ${repeated} twice, ${refused} refused`);
+      return;
+    }
+    const sample = await measureOnce(scratch, origin, contender, options.pages);
+    tally.samples.push(sample);
+    const rate = Math.round(sample.pages / sample.seconds);
+    const memory = Math.round(sample.peakBytes / 1e6);
+    const others = Math.round(sample.othersShare * 100);
+    say(
+      `  ${contender.id.padEnd(16)} ${rate} pages/s, ${memory} MB${others > 5 ? `, others took ${others} %` : ''}`,
+    );
+  } catch (error) {
+    tally.missing = error instanceof Error ? error.message : String(error);
+    say(`  ${contender.id.padEnd(16)} left out: ${tally.missing}`);
+  }
+}
+
+async function run(options: BenchOptions, scratch: Scratch): Promise<ScenarioResult> {
+  const site = scratch.memoryFolder('site');
+  say(`Writing ${options.pages} pages (${options.markup}) to ${site} …`);
+  const { bytes } = writeSite(site, options.pages, options.markup);
+  const origin = await openOrigin(scratch, site, options.originWorkers);
+  const tallies: Tally[] = chooseContenders(options).map((contender) => {
+    const missing = contender.missing();
+    return { contender, samples: [], ...(missing === undefined ? {} : { missing }) };
+  });
+  for (let round = 0; round <= options.rounds; round++) {
+    say(
+      round === 0 ? 'Check round (logged by the origin, not timed)' : `Round ${round} of ${options.rounds}`,
+    );
+    for (const tally of tallies) await runTurn(tally, origin, options, round, scratch);
+  }
+  await origin.close();
+  scratch.remove(site);
+  const rows: Row[] = tallies.map(({ contender, samples, check, missing }) =>
+    summarise(contender, samples, check, missing),
+  );
+  const data: CrawlData = {
+    date: new Date().toISOString(),
+    machine: describeMachine(),
+    versions: { ...describeVersions(), origin: origin.kind },
+    site: { pages: options.pages, bytesMean: Math.round(bytes / options.pages), markup: options.markup },
+    rounds: options.rounds,
+    rows,
+  };
+  printRows(data);
+  return {
+    verdicts: judge(rows),
+    data,
+    section: crawlSection(data, judge(rows)),
+    files: { 'benchmarks.svg': crawlChart(data) },
+  };
+}
+
+export const scenario: Scenario = {
+  name: 'crawl',
+  summary: 'pages per second against the raw bound, spider-rs and Crawlee',
+  run,
+};

@@ -1,0 +1,128 @@
+/** From samples to one row per contender, and from rows to the verdict on each bar. Pure. */
+import type { Contender, Mode } from '../contenders/contender.ts';
+import type { Check, Sample } from '../measure.ts';
+import type { Verdict } from '../scenario.ts';
+
+export const BARS = { linksToSpider: 1.3, selectToSpider: 0.9, selectToCrawlee: 20, memoryMb: 500 } as const;
+
+export interface Row {
+  id: string;
+  label: string;
+  mode: Mode;
+  keeps: string;
+  /** undefined when it could not be measured; `missing` says why. */
+  measured?: {
+    pages: number;
+    pagesPerSecond: number;
+    slowest: number;
+    fastest: number;
+    /** The same with the start and end of the process counted in. */
+    wallPagesPerSecond: number;
+    peakMb: number;
+    cpuMicros: number;
+    originCpuMicros: number;
+    /** Pages per CPU second of contender and origin together: hardly moved by what else the machine does. */
+    pagesPerCpuSecond: number;
+    othersShare: number;
+  };
+  samples: Sample[];
+  check?: Check;
+  missing?: string;
+}
+
+export interface CrawlData {
+  date: string;
+  machine: string;
+  versions: Record<string, string>;
+  site: { pages: number; bytesMean: number; markup: string };
+  rounds: number;
+  rows: Row[];
+}
+
+export function median(values: number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  if (sorted.length % 2 === 1) return sorted[middle]!;
+  return sorted.length === 0 ? Number.NaN : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+export function summarise(
+  contender: Pick<Contender, 'id' | 'label' | 'mode' | 'keeps'>,
+  samples: Sample[],
+  check?: Check,
+  missing?: string,
+): Row {
+  const { id, label, mode, keeps } = contender;
+  const row: Row = { id, label, mode, keeps, samples };
+  if (check !== undefined) row.check = check;
+  if (missing !== undefined) return { ...row, missing };
+  const rates = samples.map((sample) => sample.pages / sample.seconds);
+  row.measured = {
+    pages: median(samples.map((sample) => sample.pages)),
+    pagesPerSecond: median(rates),
+    slowest: Math.min(...rates),
+    fastest: Math.max(...rates),
+    wallPagesPerSecond: median(samples.map((sample) => sample.pages / sample.wallSeconds)),
+    peakMb: Math.max(...samples.map((sample) => sample.peakBytes)) / 1e6,
+    cpuMicros: median(samples.map((sample) => (sample.cpuSeconds / sample.pages) * 1e6)),
+    originCpuMicros: median(samples.map((sample) => (sample.originCpuSeconds / sample.pages) * 1e6)),
+    pagesPerCpuSecond: median(
+      samples.map((sample) => sample.pages / (sample.cpuSeconds + sample.originCpuSeconds)),
+    ),
+    othersShare: Math.max(...samples.map((sample) => sample.othersShare)),
+  };
+  return row;
+}
+
+export function rateOf(rows: Row[], id: string): number | undefined {
+  return rows.find((row) => row.id === id)?.measured?.pagesPerSecond;
+}
+
+/** The faster of the two raw variants: with two cores a second thread may take from the origin. */
+export function rawBound(rows: Row[]): number | undefined {
+  const rates = [rateOf(rows, 'raw-1'), rateOf(rows, 'raw-2')].filter((rate) => rate !== undefined);
+  return rates.length === 0 ? undefined : Math.max(...rates);
+}
+
+function atLeast(bar: string, own: number | undefined, other: number | undefined, ratio: number): Verdict {
+  if (own === undefined || other === undefined) return { bar, measured: 'not measured', passed: undefined };
+  return { bar, measured: `${(own / other).toFixed(2)} ×`, passed: own >= other * ratio };
+}
+
+export function judge(rows: Row[]): Verdict[] {
+  const links = rateOf(rows, 'seine-links');
+  const select = rateOf(rows, 'seine-select');
+  // spider-rs has no selectors: its best figure counts in both modes.
+  const spider = rateOf(rows, 'spider-links');
+  const memory = rows.filter((row) => row.id.startsWith('seine')).map((row) => row.measured?.peakMb);
+  const peakMb =
+    memory.includes(undefined) || memory.length === 0 ? undefined : Math.max(...(memory as number[]));
+  const complete = rows.filter((row) => row.id.startsWith('seine') && row.check !== undefined);
+  return [
+    atLeast(`links only ≥ ${BARS.linksToSpider} × spider-rs`, links, spider, BARS.linksToSpider),
+    atLeast(`with selectors ≥ ${BARS.selectToSpider} × spider-rs`, select, spider, BARS.selectToSpider),
+    atLeast(
+      `with selectors ≥ ${BARS.selectToCrawlee} × Crawlee`,
+      select,
+      rateOf(rows, 'crawlee-select'),
+      BARS.selectToCrawlee,
+    ),
+    {
+      bar: `memory under ${BARS.memoryMb} MB`,
+      measured: peakMb === undefined ? 'not measured' : `${Math.round(peakMb)} MB`,
+      passed: peakMb === undefined || Number.isNaN(peakMb) ? undefined : peakMb < BARS.memoryMb,
+    },
+    {
+      bar: 'every page requested exactly once',
+      measured:
+        complete.map(({ check }) => `${check!.distinct} pages, ${check!.repeated} twice`).join('; ') ||
+        'not measured',
+      passed:
+        complete.length === 0
+          ? undefined
+          : complete.every(({ check, measured }) => {
+              return check!.repeated === 0 && check!.refused === 0 && check!.distinct === measured?.pages;
+            }),
+    },
+  ];
+}

@@ -1,0 +1,37 @@
+import type { Scratch } from './scratch.ts';
+import type { Markup } from './site.ts';
+
+export interface BenchOptions {
+  pages: number;
+  rounds: number;
+  crawleePages: number;
+  markup: Markup;
+  /** Ids, or beginnings of ids, of the contenders wanted; empty means all. */
+  only: string[];
+  mode: 'links' | 'select' | 'both';
+  originWorkers: number;
+  write: boolean;
+}
+
+export interface Verdict {
+  bar: string;
+  measured: string;
+  /** undefined: a contender was missing, so nothing can be said. */
+  passed: boolean | undefined;
+}
+
+export interface ScenarioResult {
+  verdicts: Verdict[];
+  /** Kept in bench/results/latest.json under the scenario's name. */
+  data: unknown;
+  /** Markdown for the scenario's section of docs/benchmarks.md. */
+  section: string;
+  /** Extra files for docs/, by name. */
+  files?: Record<string, string>;
+}
+
+export interface Scenario {
+  name: string;
+  summary: string;
+  run(options: BenchOptions, scratch: Scratch): Promise<ScenarioResult>;
+}
