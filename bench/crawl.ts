@@ -16,6 +16,7 @@ import type { BenchOptions, Scenario, ScenarioResult } from './scenario.ts';
 import type { Scratch } from './scratch.ts';
 import { writeSite } from './site.ts';
 
+const ATTEMPTS_MAX = 4;
 const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
 function chooseContenders(options: BenchOptions): Contender[] {
@@ -47,6 +48,22 @@ async function openOrigin(scratch: Scratch, site: string, workers: number): Prom
   return origin;
 }
 
+/** Measures again while other programs take more than the share allowed, and keeps the quietest. */
+async function measureQuietly(
+  scratch: Scratch,
+  origin: Origin,
+  contender: Contender,
+  options: BenchOptions,
+): Promise<Sample> {
+  let best = await measureOnce(scratch, origin, contender, options.pages);
+  for (let attempt = 1; attempt < ATTEMPTS_MAX && best.othersShare > options.quietShare; attempt++) {
+    say(`  ${contender.id.padEnd(16)} others took ${Math.round(best.othersShare * 100)} %, once more`);
+    const sample = await measureOnce(scratch, origin, contender, options.pages);
+    if (sample.othersShare < best.othersShare) best = sample;
+  }
+  return best;
+}
+
 interface Tally {
   contender: Contender;
   samples: Sample[];
@@ -64,7 +81,7 @@ async function runTurn(tally: Tally, origin: Origin, options: BenchOptions, roun
       say(`  ${contender.id.padEnd(16)} check: ${distinct} pages, ${repeated} twice, ${refused} refused`);
       return;
     }
-    const sample = await measureOnce(scratch, origin, contender, options.pages);
+    const sample = await measureQuietly(scratch, origin, contender, options);
     tally.samples.push(sample);
     const rate = Math.round(sample.pages / sample.seconds);
     const memory = Math.round(sample.peakBytes / 1e6);

@@ -24,6 +24,7 @@ Options
   --crawlee-pages <n>  pages for Crawlee, which is slow (1500)
   --markup <m>         plain or rich (plain; the bars are judged on it)
   --origin-workers <n> nginx workers (1)
+  --quiet <percent>    repeat a run (3 times at most) when other programs took more than this
   --dir <folder>       where the contenders keep their data (the system's temp folder)
   --quick              2000 pages, one round, 300 pages for Crawlee, nothing written
   --no-write           leave docs/ and bench/results/ as they are
@@ -43,7 +44,7 @@ function readArguments() {
       allowPositionals: true,
       options: {
         ...{ pages: text, rounds: text, mode: text, only: text, markup: text, dir: text },
-        ...{ 'crawlee-pages': text, 'origin-workers': text },
+        ...{ 'crawlee-pages': text, 'origin-workers': text, quiet: text },
         ...{ quick: flag, 'no-write': flag, check: flag, help: flag },
       },
     });
@@ -95,6 +96,7 @@ const options: BenchOptions = {
   rounds: readCount('rounds', values.rounds, quick ? 1 : 3),
   crawleePages: readCount('crawlee-pages', values['crawlee-pages'], quick ? 300 : 1_500),
   originWorkers: readCount('origin-workers', values['origin-workers'], 1),
+  quietShare: readCount('quiet', values.quiet, 100) / 100,
   markup: readChoice('markup', values.markup, ['plain', 'rich']),
   mode: readChoice('mode', values.mode, ['both', 'links', 'select']),
   only: values.only?.split(',').filter((id) => id !== '') ?? [],

@@ -10,6 +10,8 @@ export interface BenchOptions {
   only: string[];
   mode: 'links' | 'select' | 'both';
   originWorkers: number;
+  /** A timed run is repeated while other programs take more than this share of the machine; 1 means never. */
+  quietShare: number;
   write: boolean;
 }
 

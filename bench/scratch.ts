@@ -27,7 +27,13 @@ export function openScratch(diskParent = tmpdir()): Scratch {
   const folders = new Set<string>();
   const children = new Set<ChildProcess>();
   const tasks: (() => Promise<void> | void)[] = [];
+  let ending: Promise<void> | undefined;
+  // After Ctrl-C the rounds still wind down; nothing new may start under them.
+  const refuseWhenEnding = (): void => {
+    if (ending !== undefined) throw new Error('the benchmark is ending');
+  };
   const make = (parent: string, name: string): string => {
+    refuseWhenEnding();
     const folder = mkdtempSync(join(parent, `seine-bench-${name}-`));
     folders.add(folder);
     return folder;
@@ -36,7 +42,6 @@ export function openScratch(diskParent = tmpdir()): Scratch {
     rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
     folders.delete(folder);
   };
-  let ending: Promise<void> | undefined;
   const endOnce = async (): Promise<void> => {
     for (const child of children) killGroup(child);
     for (const task of tasks.reverse()) await task();
@@ -58,6 +63,7 @@ export function openScratch(diskParent = tmpdir()): Scratch {
     diskFolder: (name) => make(diskParent, name),
     remove,
     spawn(file, args, options) {
+      refuseWhenEnding();
       // A group of its own, so that the grandchildren end with it.
       const child = spawn(file, args, { ...options, detached: true });
       children.add(child);

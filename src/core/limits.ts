@@ -40,7 +40,9 @@ export const LIMITS = {
   /** A dead host is asked again at least this often. */
   hostRestMsMax: 600_000,
   dnsEntriesMax: 10_000,
+  /** Origins whose links a worker remembers. */
+  originsRememberedMax: 10_000,
   dnsTtlMs: 60_000,
-  /** Strings kept by each duplicate prefilter: about 20 MB a generation at 100 bytes a URL. */
-  recentUrlsMax: 100_000,
+  /** Strings kept by each duplicate prefilter: about 8 MB a generation at 100 bytes a URL. */
+  recentUrlsMax: 50_000,
 } as const;

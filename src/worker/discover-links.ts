@@ -5,6 +5,7 @@ import type { Discovered } from '../core/outcome.ts';
 import { type CompiledFollow, ruleFor } from '../core/scope.ts';
 import { isTrapUrl, normalizeUrl } from '../core/url.ts';
 import type { CompiledJob } from './compile-job.ts';
+import type { OriginLinks } from './link-memory.ts';
 import { scanLinks } from './link-scanner.ts';
 import type { Page } from './page.ts';
 
@@ -26,22 +27,30 @@ export function discoverLinks(page: Page, job: CompiledJob, depth: number): Disc
 function discoverByScan(page: Page, job: CompiledJob, rules: CompiledFollow[]): Discovered[] {
   const here = new URL(page.url);
   const memory = job.links.of(here.origin);
-  const fresh: string[] = [];
-  const { base } = scanLinks(page.text, (raw) => {
-    if (!memory.has(raw)) fresh.push(raw);
-  });
-  const baseUrl = resolveBase(base, page.url);
+  let scan = scanFresh(page.text, memory);
+  const baseUrl = resolveBase(scan.base, page.url);
+  // What was remembered for this origin means something else under another's base.
+  const foreign = scan.base !== null && new URL(baseUrl).origin !== here.origin;
+  if (foreign) scan = scanFresh(page.text, null);
   const found: Discovered[] = [];
-  const seen = new Set<string>();
-  for (const raw of fresh) {
-    if (seen.has(raw)) continue;
-    seen.add(raw);
-    const link = admit(raw, baseUrl, here.host, job, rules);
+  for (const [href, { start, end }] of scan.fresh) {
+    const link = admit(href, baseUrl, here.host, job, rules);
     if (!link) continue;
     found.push(link);
-    if (base === null && isPlaceless(raw)) memory.add(raw);
+    if (!foreign && isPlaceless(href)) memory.remember(page.text, start, end);
   }
   return found;
+}
+
+function scanFresh(html: string, memory: OriginLinks | null) {
+  const fresh = new Map<string, { start: number; end: number }>();
+  const { base } = scanLinks(html, {
+    ...(memory ? { knows: memory.knows } : {}),
+    onHref: (href, start, end) => {
+      if (!fresh.has(href)) fresh.set(href, { start, end });
+    },
+  });
+  return { base, fresh };
 }
 
 function discoverInDom(page: Page, job: CompiledJob, rules: CompiledFollow[]): Discovered[] {

@@ -67,11 +67,17 @@ const RELATED_PAGE = /(?:^|[\t\n\f\r ])(?:next|prev)(?:$|[\t\n\f\r ])/i;
 const isWanted = (href: string) =>
   href.length > 0 && href.charCodeAt(0) !== 35 && !UNWANTED_SCHEME.test(href);
 
+export interface LinkReader {
+  /** Asked with the place of a value before it is cut out: true passes it over. */
+  knows?(html: string, start: number, end: number): boolean;
+  onHref(href: string, start: number, end: number): void;
+}
+
 /**
  * Calls back with the href of each `<a>`, `<area>` and `<link rel=next|prev>`, in order and unresolved, and returns
  * the first `<base href>`. Stops at `LIMITS.linksPerPageMax` links.
  */
-export function scanLinks(html: string, onHref: (raw: string) => void): { base: string | null } {
+export function scanLinks(html: string, reader: LinkReader): { base: string | null } {
   const tag = new TagReader();
   let base: string | null = null;
   let links = 0;
@@ -109,9 +115,10 @@ export function scanLinks(html: string, onHref: (raw: string) => void): { base: 
         continue;
       }
       if (kind === 'rel-link' && !isRelatedPage(html, tag)) continue;
+      if (reader.knows?.(html, tag.hrefStart, tag.hrefEnd)) continue;
       const href = attributeText(html, tag.hrefStart, tag.hrefEnd);
       if (!isWanted(href)) continue;
-      onHref(href);
+      reader.onHref(href, tag.hrefStart, tag.hrefEnd);
       if (++links >= LIMITS.linksPerPageMax) break;
     }
   }

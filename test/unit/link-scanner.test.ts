@@ -11,7 +11,7 @@ interface Found {
 
 function scan(html: string): Found {
   const hrefs: string[] = [];
-  const { base } = scanLinks(html, (href) => hrefs.push(href));
+  const { base } = scanLinks(html, { onHref: (href) => void hrefs.push(href) });
   return { hrefs, base };
 }
 

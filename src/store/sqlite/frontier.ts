@@ -246,13 +246,13 @@ const SELECT_DUE = `
 
 const SELECT_READY = `
   SELECT id, url, at_url, depth, route, attempts, hops, losses, meta FROM tasks
-  WHERE job_id = ? AND host_id = ? AND state = 0 ORDER BY priority DESC, id LIMIT ?`;
+  WHERE job_id = ? AND host_id = ? AND state = ${READY} ORDER BY priority DESC, id LIMIT ?`;
 
-const SELECT_WAITING = 'SELECT id, host_id FROM tasks WHERE job_id = ? AND state = 6 AND due_at <= ? LIMIT ?';
+const SELECT_WAITING = `SELECT id, host_id FROM tasks WHERE job_id = ? AND state = ${WAITING} AND due_at <= ? LIMIT ?`;
 
 const SELECT_NEXT_DUE = `
   SELECT (SELECT min(next_at) FROM queues WHERE job_id = ? AND ready > 0) AS host,
-    (SELECT min(due_at) FROM tasks WHERE job_id = ? AND state = 6) AS task`;
+    (SELECT min(due_at) FROM tasks WHERE job_id = ? AND state = ${WAITING}) AS task`;
 
 const INSERT_BATCH = `
   INSERT INTO batches (id, job_id, state, size, unsettled, task_ids, leased_at, lease_until)

@@ -1,7 +1,7 @@
 import type { FailureCode } from '../../core/failures.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Database } from './database.ts';
-import { addTally, CounterDelta, QueueDelta, STATE_NUMBERS } from './rows.ts';
+import { addTally, CounterDelta, LEASED, NO_ID, QueueDelta, READY, STATE_NUMBERS } from './rows.ts';
 
 /** Takes a batch back: its tasks are ready again, unless they have killed workers too often. */
 export function releaseInTransaction(
@@ -71,11 +71,11 @@ export function condemnInTransaction(
   return rows.length;
 }
 
-const SELECT_READY_IDS =
-  'SELECT id FROM tasks WHERE job_id = ? AND host_id = ? AND state = 0 ORDER BY priority DESC, id LIMIT ?';
+const SELECT_READY_IDS = `
+  SELECT id FROM tasks WHERE job_id = ? AND host_id = ? AND state = ${READY} ORDER BY priority DESC, id LIMIT ?`;
 
 const MAKE_DEAD = 'UPDATE tasks SET state = ?, code = ?, detail = ? WHERE id = ?';
 
 const RETURN_TASK = `
-  UPDATE tasks SET state = 0, batch_id = NULL, losses = losses + ? WHERE id = ? AND state = 1 AND batch_id = ?
+  UPDATE tasks SET state = ${READY}, batch_id = ${NO_ID}, losses = losses + ? WHERE id = ? AND state = ${LEASED} AND batch_id = ?
   RETURNING host_id, losses`;

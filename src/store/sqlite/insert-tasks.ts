@@ -4,7 +4,7 @@ import type { NewTask } from '../../core/model.ts';
 import { RecentStrings } from '../../core/recent.ts';
 import type { EnqueueResult } from '../../ports/store.ts';
 import type { Database } from './database.ts';
-import { type CounterDelta, type QueueDelta, READY } from './rows.ts';
+import { type CounterDelta, NO_ID, type QueueDelta, READY } from './rows.ts';
 
 const HOST_IDS_MAX = 100_000;
 /** Prefilters are kept for this many jobs at once. */
@@ -45,7 +45,7 @@ export class TaskInserter {
         result.duplicates++;
         continue;
       }
-      const slot = this.#freeSlot(jobId, task.url, memory.seed);
+      const slot = this.#freeSlot(jobId, task.url, task.host, memory.seed);
       if (slot === null) {
         memory.recent.add(task.url);
         result.duplicates++;
@@ -62,7 +62,6 @@ export class TaskInserter {
         nextId,
         jobId,
         hostId,
-        READY,
         task.priority,
         task.depth,
         task.hops,
@@ -86,13 +85,13 @@ export class TaskInserter {
 
   knows(jobId: number, url: string): boolean {
     const memory = this.#memory(jobId);
-    return memory.recent.has(url) || this.#freeSlot(jobId, url, memory.seed) === null;
+    return memory.recent.has(url) || this.find(jobId, url) !== null;
   }
 
   /** Id of the task of that URL, or null. */
   find(jobId: number, url: string): number | null {
     const { seed } = this.#memory(jobId);
-    for (let slot = fingerprint(url, seed); ; slot++) {
+    for (let slot = fingerprint(url, new URL(url).host, seed); ; slot++) {
       const row = this.#db.get<SeenRow>(FIND_SEEN, slot);
       if (!row) return null;
       if (row.url === url && row.job_id === jobId) return row.id;
@@ -110,8 +109,8 @@ export class TaskInserter {
   }
 
   /** The first unused fingerprint from the URL's own on, or null when the URL is known. */
-  #freeSlot(jobId: number, url: string, seed: number): number | null {
-    for (let slot = fingerprint(url, seed); ; slot++) {
+  #freeSlot(jobId: number, url: string, host: string, seed: number): number | null {
+    for (let slot = fingerprint(url, host, seed); ; slot++) {
       const row = this.#db.get<SeenRow>(FIND_SEEN, slot);
       if (!row) return slot;
       if (row.url === url && row.job_id === jobId) return null;
@@ -147,8 +146,8 @@ const FIND_SEEN = `
   SELECT tasks.id, tasks.job_id, tasks.url FROM seen JOIN tasks ON tasks.id = seen.task_id WHERE seen.fingerprint = ?`;
 
 const INSERT_TASK = `
-  INSERT INTO tasks (id, job_id, host_id, state, priority, depth, hops, route, meta, url)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+  INSERT INTO tasks (id, job_id, host_id, state, priority, depth, hops, batch_id, attempt_id, route, meta, url)
+  VALUES (?, ?, ?, ${READY}, ?, ?, ?, ${NO_ID}, ${NO_ID}, ?, ?, ?)`;
 
 /** Counts URLs by template; one read and one write for each template of a transaction. */
 class TemplateBudget {

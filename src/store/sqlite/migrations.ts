@@ -87,7 +87,9 @@ export const MIGRATIONS: readonly string[] = [
     crawl_delay_ms INTEGER
   );
 
-  -- state: 0 ready, 1 leased, 2 done, 3 unchanged, 4 skipped, 5 dead, 6 waiting for due_at
+  -- Rows keep their size from enqueue to done, so that settling never splits a page: states are numbers
+  -- from 2 on (0 and 1 take no byte), and ids have a placeholder of four bytes. What a fetch brought is in attempts.
+  -- state: 2 ready, 3 leased, 4 done, 5 unchanged, 6 skipped, 7 dead, 8 waiting for due_at
   CREATE TABLE tasks (
     id INTEGER PRIMARY KEY,
     job_id INTEGER NOT NULL,
@@ -98,29 +100,19 @@ export const MIGRATIONS: readonly string[] = [
     attempts INTEGER NOT NULL DEFAULT 0,
     losses INTEGER NOT NULL DEFAULT 0,
     hops INTEGER NOT NULL DEFAULT 0,
-    batch_id INTEGER,
+    batch_id INTEGER NOT NULL,
+    attempt_id INTEGER NOT NULL,
     due_at INTEGER,
-    http_status INTEGER,
-    bytes INTEGER,
-    fetched_at INTEGER,
-    archive_id INTEGER,
-    archive_offset INTEGER,
-    archive_length INTEGER,
-    sha256 BLOB,
     code TEXT,
     detail TEXT,
-    content_type TEXT,
-    etag TEXT,
-    last_modified TEXT,
     route TEXT,
-    redirect_to TEXT,
     at_url TEXT,
     meta TEXT,
     url TEXT NOT NULL
   );
-  CREATE INDEX tasks_ready ON tasks (job_id, host_id, priority DESC, id) WHERE state = 0;
-  CREATE INDEX tasks_waiting ON tasks (job_id, due_at) WHERE state = 6;
-  CREATE INDEX tasks_dead ON tasks (job_id, code, host_id) WHERE state = 5;
+  CREATE INDEX tasks_ready ON tasks (job_id, host_id, priority DESC, id) WHERE state = 2;
+  CREATE INDEX tasks_waiting ON tasks (job_id, due_at) WHERE state = 8;
+  CREATE INDEX tasks_dead ON tasks (job_id, code, host_id) WHERE state = 7;
 
   -- The exact dedupe index: 53-bit fingerprints that lead to the URL itself.
   CREATE TABLE seen (fingerprint INTEGER PRIMARY KEY, task_id INTEGER NOT NULL);
@@ -171,7 +163,16 @@ export const MIGRATIONS: readonly string[] = [
     http_status INTEGER,
     outcome TEXT NOT NULL,
     code TEXT,
-    bytes INTEGER NOT NULL
+    wire_bytes INTEGER NOT NULL,
+    bytes INTEGER,
+    sha256 BLOB,
+    content_type TEXT,
+    archive_id INTEGER,
+    archive_offset INTEGER,
+    archive_length INTEGER,
+    etag TEXT,
+    last_modified TEXT,
+    redirect_to TEXT
   );
 
   CREATE TABLE records (

@@ -3,20 +3,23 @@ import { COUNTER_NAMES, type Counters, zeroCounters } from '../../core/model.ts'
 import type { Database } from './database.ts';
 
 /** How task states are written down; `waiting` is pending with a due time in the future. */
-export const READY = 0;
-export const LEASED = 1;
-export const WAITING = 6;
-export const STATE_NUMBERS = { done: 2, unchanged: 3, skipped: 4, dead: 5 } as const;
+export const READY = 2;
+export const LEASED = 3;
+export const STATE_NUMBERS = { done: 4, unchanged: 5, skipped: 6, dead: 7 } as const;
+export const WAITING = 8;
 
-const STATE_NAMES: readonly TaskState[] = [
-  'pending',
-  'leased',
-  'done',
-  'unchanged',
-  'skipped',
-  'dead',
-  'pending',
-];
+/** No batch, no attempt: as wide as the ids that take its place. */
+export const NO_ID = 0x7fff_ffff;
+
+const STATE_NAMES: Record<number, TaskState> = {
+  [READY]: 'pending',
+  [LEASED]: 'leased',
+  [STATE_NUMBERS.done]: 'done',
+  [STATE_NUMBERS.unchanged]: 'unchanged',
+  [STATE_NUMBERS.skipped]: 'skipped',
+  [STATE_NUMBERS.dead]: 'dead',
+  [WAITING]: 'pending',
+};
 
 export function stateName(state: number): TaskState {
   const name = STATE_NAMES[state];

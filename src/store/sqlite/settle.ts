@@ -1,11 +1,21 @@
+import type { NewTask } from '../../core/model.ts';
+import type { Trace } from '../../core/outcome.ts';
 import type { Settlement, SettleResult, TaskChange } from '../../ports/store.ts';
 import type { Database } from './database.ts';
 import type { TaskInserter } from './insert-tasks.ts';
-import { addTally, CounterDelta, LEASED, QueueDelta, READY, STATE_NUMBERS, WAITING } from './rows.ts';
+import { addTally, CounterDelta, LEASED, NO_ID, QueueDelta, READY, STATE_NUMBERS, WAITING } from './rows.ts';
 
 interface OpenBatch {
   unsettled: number;
   task_ids: string;
+}
+
+interface Context {
+  settlement: Settlement;
+  inserter: TaskInserter;
+  books: Books;
+  archiveId: number | null;
+  nextAttemptId: number;
 }
 
 interface Books {
@@ -27,20 +37,31 @@ export function settleInTransaction(
   if (!batch) return { applied: false, accepted: 0 };
 
   const books: Books = { counters: new CounterDelta(), queues: new QueueDelta(), tallies: new Map() };
-  const archiveId = writeArchive(db, settlement);
+  const context: Context = {
+    settlement,
+    inserter,
+    books,
+    archiveId: writeArchive(db, settlement),
+    nextAttemptId: db.get<{ id: number }>('SELECT coalesce(max(id), 0) + 1 AS id FROM attempts')!.id,
+  };
   let settled = 0;
-  let accepted = 0;
+  const links: NewTask[] = [];
   let bytes = 0;
   let done = 0;
   let failed = 0;
   for (const change of settlement.tasks) {
-    if (!applyChange(db, inserter, settlement, change, archiveId, books)) continue;
+    if (!applyChange(db, context, change)) continue;
     settled++;
     bytes += change.trace?.bytes ?? 0;
     if (change.outcome === 'failed') failed++;
     else if (change.outcome !== 'deferred') done++;
-    accepted += writeFindings(db, inserter, settlement, change, books);
+    writeRecords(db, context, change);
+    links.push(...change.links);
   }
+  const { accepted } = inserter.insert(settlement.jobId, links, {
+    perTemplateMax: settlement.perTemplateMax,
+    ...books,
+  });
   const unsettled = batch.unsettled - settled;
   if (settlement.final && unsettled > 0) giveBack(db, settlement, batch.task_ids, books);
   db.run(
@@ -72,82 +93,69 @@ export function settleInTransaction(
 }
 
 /** False when the batch no longer holds the task: then nothing of its outcome counts. */
-function applyChange(
-  db: Database,
-  inserter: TaskInserter,
-  settlement: Settlement,
-  change: TaskChange,
-  archiveId: number | null,
-  books: Books,
-): boolean {
-  const { page, trace } = change;
-  const held = db.get<{ host_id: number }>(
-    'SELECT host_id FROM tasks WHERE id = ? AND state = ? AND batch_id = ?',
+function applyChange(db: Database, context: Context, change: TaskChange): boolean {
+  const { settlement, books } = context;
+  const state = stateOf(change, settlement.now);
+  const attemptId = change.trace ? context.nextAttemptId : null;
+  const held = db.run(
+    UPDATE_TASK,
+    state,
+    attemptId,
+    change.countsAsAttempt ? 1 : 0,
+    change.dueAt,
+    change.code,
+    change.detail,
     change.id,
-    LEASED,
     settlement.batchId,
   );
-  if (!held) return false;
-  const hostId = change.moveTo ? inserter.hostId(change.moveTo.host) : held.host_id;
-  const state = stateOf(change, settlement.now);
-  if (page) {
-    db.run(
-      UPDATE_WITH_PAGE,
-      state,
-      hostId,
-      change.countsAsAttempt ? 1 : 0,
-      change.dueAt,
-      change.code,
-      change.detail,
-      change.redirectTo,
-      change.moveTo?.url ?? null,
-      change.moveTo ? 1 : 0,
-      page.httpStatus,
-      page.bytes,
-      settlement.now,
-      page.archive ? archiveId : null,
-      page.archive?.offset ?? null,
-      page.archive?.length ?? null,
-      Buffer.from(page.sha256, 'hex'),
-      page.contentType,
-      page.etag,
-      page.lastModified,
-      change.id,
-    );
-  } else {
-    db.run(
-      UPDATE_WITHOUT_PAGE,
-      state,
-      change.countsAsAttempt ? 1 : 0,
-      change.dueAt,
-      change.code,
-      change.detail,
-      trace?.httpStatus ?? null,
-      change.id,
+  if (held === 0) return false;
+  if (change.trace) writeAttempt(db, context, change, change.trace);
+  if (change.moveTo) moveTask(db, context, change.id, change.moveTo);
+  if (state === READY) {
+    books.queues.add(
+      db.get<{ host_id: number }>('SELECT host_id FROM tasks WHERE id = ?', change.id)!.host_id,
+      1,
     );
   }
   books.counters.add(change.to, 1);
-  if (state === READY) books.queues.add(hostId, 1);
   if (change.to === 'pending' && change.outcome === 'failed') books.counters.add('retries', 1);
   if ((change.to === 'dead' || change.to === 'skipped') && change.code) {
     const name = `${change.to} ${change.code}`;
     books.tallies.set(name, (books.tallies.get(name) ?? 0) + 1);
   }
-  if (trace) {
-    db.run(
-      INSERT_ATTEMPT,
-      settlement.jobId,
-      change.id,
-      settlement.batchId,
-      Math.round(trace.startedAt),
-      Math.round(trace.durationMs),
-      trace.httpStatus,
-      change.outcome,
-      change.code,
-      trace.bytes,
-    );
-  }
   return true;
+}
+
+function writeAttempt(db: Database, context: Context, change: TaskChange, trace: Trace): void {
+  const { jobId, batchId } = context.settlement;
+  const { page } = change;
+  db.run(
+    INSERT_ATTEMPT,
+    context.nextAttemptId++,
+    jobId,
+    change.id,
+    batchId,
+    Math.round(trace.startedAt),
+    Math.round(trace.durationMs),
+    trace.httpStatus,
+    change.outcome,
+    change.code,
+    trace.bytes,
+    page?.bytes ?? null,
+    page ? Buffer.from(page.sha256, 'hex') : null,
+    page?.contentType ?? null,
+    page?.archive ? context.archiveId : null,
+    page?.archive?.offset ?? null,
+    page?.archive?.length ?? null,
+    page?.etag ?? null,
+    page?.lastModified ?? null,
+    change.redirectTo,
+  );
+}
+
+function moveTask(db: Database, context: Context, id: number, to: { url: string; host: string }): void {
+  const hostId = context.inserter.hostId(to.host);
+  db.run('UPDATE tasks SET at_url = ?, host_id = ?, hops = hops + 1 WHERE id = ?', to.url, hostId, id);
 }
 
 function stateOf(change: TaskChange, now: number): number {
@@ -155,13 +163,7 @@ function stateOf(change: TaskChange, now: number): number {
   return change.dueAt !== null && change.dueAt > now ? WAITING : READY;
 }
 
-function writeFindings(
-  db: Database,
-  inserter: TaskInserter,
-  settlement: Settlement,
-  change: TaskChange,
-  books: Books,
-): number {
+function writeRecords(db: Database, { settlement, books }: Context, change: TaskChange): void {
   for (const record of change.records) {
     const known = db.get<{ hash: string }>(
       'SELECT hash FROM records WHERE job_id = ? AND key = ?',
@@ -172,11 +174,6 @@ function writeFindings(
     if (!known) books.counters.add('records', 1);
     db.run(UPSERT_RECORD, settlement.jobId, record.key, change.id, record.json, record.hash, settlement.now);
   }
-  if (change.links.length === 0) return 0;
-  return inserter.insert(settlement.jobId, change.links, {
-    perTemplateMax: settlement.perTemplateMax,
-    ...books,
-  }).accepted;
 }
 
 function writeArchive(db: Database, settlement: Settlement): number | null {
@@ -196,10 +193,9 @@ function writeArchive(db: Database, settlement: Settlement): number | null {
 function giveBack(db: Database, settlement: Settlement, taskIds: string, books: Books): void {
   for (const id of JSON.parse(taskIds) as number[]) {
     const row = db.get<{ host_id: number }>(
-      'UPDATE tasks SET state = ?, batch_id = NULL WHERE id = ? AND state = ? AND batch_id = ? RETURNING host_id',
-      READY,
+      `UPDATE tasks SET state = ${READY}, batch_id = ${NO_ID} WHERE id = ? AND state = ${LEASED} AND batch_id = ?
+       RETURNING host_id`,
       id,
-      LEASED,
       settlement.batchId,
     );
     if (!row) continue;
@@ -248,20 +244,15 @@ function writeHosts(db: Database, inserter: TaskInserter, settlement: Settlement
   }
 }
 
-const UPDATE_WITH_PAGE = `
-  UPDATE tasks SET state = ?, host_id = ?, batch_id = NULL, attempts = attempts + ?, due_at = ?, code = ?, detail = ?,
-    redirect_to = ?, at_url = coalesce(?, at_url), hops = hops + ?, http_status = ?, bytes = ?, fetched_at = ?, archive_id = ?,
-    archive_offset = ?, archive_length = ?, sha256 = ?, content_type = ?, etag = ?, last_modified = ?
-  WHERE id = ?`;
-
-const UPDATE_WITHOUT_PAGE = `
-  UPDATE tasks SET state = ?, batch_id = NULL, attempts = attempts + ?, due_at = ?, code = ?, detail = ?,
-    http_status = coalesce(?, http_status)
-  WHERE id = ?`;
+const UPDATE_TASK = `
+  UPDATE tasks SET state = ?, batch_id = ${NO_ID}, attempt_id = coalesce(?, attempt_id), attempts = attempts + ?, due_at = ?,
+    code = ?, detail = ?
+  WHERE id = ? AND state = ${LEASED} AND batch_id = ?`;
 
 const INSERT_ATTEMPT = `
-  INSERT INTO attempts (job_id, task_id, batch_id, started_at, duration_ms, http_status, outcome, code, bytes)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+  INSERT INTO attempts (id, job_id, task_id, batch_id, started_at, duration_ms, http_status, outcome, code, wire_bytes,
+    bytes, sha256, content_type, archive_id, archive_offset, archive_length, etag, last_modified, redirect_to)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
 const UPSERT_RECORD = `
   INSERT INTO records (job_id, key, task_id, data, hash, updated_at) VALUES (?, ?, ?, ?, ?, ?)

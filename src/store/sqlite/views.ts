@@ -2,7 +2,7 @@ import type { AttemptRow, RecordRow, TaskRow } from '../../core/model.ts';
 import type { DeadFilter, DeadGroup, Views } from '../../ports/store.ts';
 import type { Database } from './database.ts';
 import type { TaskInserter } from './insert-tasks.ts';
-import { addTally, CounterDelta, QueueDelta, READY, stateName } from './rows.ts';
+import { addTally, CounterDelta, QueueDelta, READY, STATE_NUMBERS, stateName } from './rows.ts';
 
 /** Rows per step: no read transaction stays open, so exports never hold back the log of a running job. */
 const STEP = 1_000;
@@ -153,9 +153,11 @@ interface TaskColumns {
 }
 
 const SELECT_TASKS = `
-  SELECT tasks.id, tasks.job_id, url, tasks.state, http_status, code, detail, attempts, tasks.bytes, sha256, content_type,
-    archives.key AS archive_key, archive_offset, archive_length, redirect_to, depth, priority, route, hosts.host, fetched_at, meta
-  FROM tasks JOIN hosts ON hosts.id = tasks.host_id LEFT JOIN archives ON archives.id = tasks.archive_id`;
+  SELECT tasks.id, tasks.job_id, url, tasks.state, http_status, tasks.code, detail, tasks.attempts, attempts.bytes, sha256,
+    content_type, archives.key AS archive_key, archive_offset, archive_length, redirect_to, depth, priority, route,
+    hosts.host, attempts.started_at AS fetched_at, meta
+  FROM tasks JOIN hosts ON hosts.id = tasks.host_id
+    LEFT JOIN attempts ON attempts.id = tasks.attempt_id LEFT JOIN archives ON archives.id = attempts.archive_id`;
 
 function toTaskRow(row: TaskColumns): TaskRow {
   return {
@@ -223,7 +225,7 @@ interface AttemptColumns {
 
 const SELECT_ATTEMPTS = `
   SELECT attempts.id, attempts.job_id, tasks.url, attempts.batch_id, batches.worker, attempts.started_at,
-    attempts.duration_ms, attempts.http_status, attempts.outcome, attempts.code, attempts.bytes
+    attempts.duration_ms, attempts.http_status, attempts.outcome, attempts.code, attempts.wire_bytes AS bytes
   FROM attempts JOIN tasks ON tasks.id = attempts.task_id LEFT JOIN batches ON batches.id = attempts.batch_id
   WHERE attempts.id > ? ORDER BY attempts.id LIMIT ?`;
 
@@ -245,9 +247,9 @@ function toAttemptRow(row: AttemptColumns): AttemptRow {
 const SELECT_DEAD = `
   SELECT code, hosts.host, count(*) AS count, min(url) AS sampleUrl, min(detail) AS sampleDetail
   FROM tasks JOIN hosts ON hosts.id = tasks.host_id
-  WHERE tasks.job_id = ? AND state = 5 GROUP BY code, tasks.host_id ORDER BY count(*) DESC, code, hosts.host`;
+  WHERE tasks.job_id = ? AND state = ${STATE_NUMBERS.dead} GROUP BY code, tasks.host_id ORDER BY count(*) DESC, code, hosts.host`;
 
 const SELECT_RETRY = `
   SELECT tasks.id, host_id, code FROM tasks JOIN hosts ON hosts.id = tasks.host_id
-  WHERE tasks.job_id = ? AND state = 5 AND (? IS NULL OR code = ?) AND (? IS NULL OR hosts.host = ?)
+  WHERE tasks.job_id = ? AND state = ${STATE_NUMBERS.dead} AND (? IS NULL OR code = ?) AND (? IS NULL OR hosts.host = ?)
     AND (? IS NULL OR instr(url, ?) > 0)`;

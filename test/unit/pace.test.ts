@@ -1,0 +1,164 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import type { Permit } from '../../src/core/batch.ts';
+import { Pace } from '../../src/worker/pace.ts';
+import { realClock } from '../support/memory-clock.ts';
+
+function permitOf(change: Partial<Permit> & { lastsMs?: number } = {}): Permit {
+  const startAt = change.startAt ?? realClock.now();
+  return {
+    host: 'a.example',
+    startAt,
+    endAt: startAt + (change.lastsMs ?? 60_000),
+    gapMs: 20,
+    parallel: 4,
+    ...change,
+  };
+}
+
+const never = new AbortController().signal;
+const gapsOf = (times: number[]) => times.slice(1).map((time, index) => time - times[index]!);
+
+/** So many runners taking turns until there are none; `lateMs` passes before each request leaves. */
+async function run(
+  pace: Pace,
+  runners: number,
+  turnsMax: number,
+  lateMs: (turn: number) => number = () => 0,
+): Promise<number[]> {
+  const times: number[] = [];
+  let taken = 0;
+  await Promise.all(
+    Array.from({ length: runners }, async () => {
+      while (taken < turnsMax) {
+        const number = taken++;
+        const turn = await pace.turn();
+        if (!turn) return;
+        const late = lateMs(number);
+        if (late > 0) await sleep(late);
+        times.push(realClock.now());
+        turn.left();
+        turn.end();
+      }
+    }),
+  );
+  return times;
+}
+
+describe('pace', () => {
+  test('30 turns with a gap of 20 ms are never closer than that', async () => {
+    const times = await run(new Pace(permitOf(), realClock, never), 1, 30);
+    expect(times).toHaveLength(30);
+    expect(Math.min(...gapsOf(times))).toBeGreaterThanOrEqual(20);
+    expect(times.at(-1)! - times[0]!).toBeLessThan(29 * 20 * 2);
+  });
+
+  test('parallel runners share the gap', async () => {
+    const pace = new Pace(permitOf(), realClock, never);
+    const times = await run(pace, 4, 24);
+    expect(times).toHaveLength(24);
+    expect(Math.min(...gapsOf(times))).toBeGreaterThanOrEqual(20);
+    expect(pace.sent).toBe(24);
+    expect(pace.lastLeftAt).toBeGreaterThanOrEqual(times.at(-1)!);
+  });
+
+  test('the gap counts from when a request really left, however late', async () => {
+    const pace = new Pace(permitOf({ gapMs: 15 }), realClock, never);
+    const times = await run(pace, 3, 12, (turn) => (turn % 3 === 0 ? 25 : 0));
+    expect(times).toHaveLength(12);
+    expect(Math.min(...gapsOf(times))).toBeGreaterThanOrEqual(15);
+  });
+
+  test('a turn that sends nothing costs nothing', async () => {
+    const pace = new Pace(permitOf({ gapMs: 10_000 }), realClock, never);
+    for (let number = 0; number < 5; number++) (await pace.turn())!.end();
+    const turn = await pace.turn();
+    turn!.left();
+    turn!.end();
+    turn!.end();
+    expect(pace.sent).toBe(1);
+  });
+
+  test('no turn before the permit starts', async () => {
+    const permit = permitOf({ startAt: realClock.now() + 60 });
+    const [first] = await run(new Pace(permit, realClock, never), 2, 1);
+    expect(first).toBeGreaterThanOrEqual(permit.startAt);
+  });
+
+  test('the last turn leaves a whole gap before the end of the permit', async () => {
+    const permit = permitOf({ lastsMs: 110 });
+    const times = await run(new Pace(permit, realClock, never), 2, 100);
+    expect(times.length).toBeGreaterThanOrEqual(3);
+    expect(times.length).toBeLessThanOrEqual(5);
+    expect(times.at(-1)).toBeLessThanOrEqual(permit.endAt - permit.gapMs + 5);
+  });
+
+  test('after the end there are no turns, at once', async () => {
+    const before = realClock.now();
+    const pace = new Pace(permitOf({ startAt: before - 1_000, lastsMs: 990 }), realClock, never);
+    expect(await pace.turn()).toBeNull();
+    expect(
+      await new Pace(permitOf({ startAt: before - 5, lastsMs: 15 }), realClock, never).turn(),
+    ).toBeNull();
+    const open = new Pace(permitOf({ startAt: before - 1_000, lastsMs: 990, gapMs: 0 }), realClock, never);
+    expect(await open.turn()).toBeNull();
+    expect(realClock.now() - before).toBeLessThan(500);
+  });
+
+  test('a sleep that ends after the permit gives no turn', async () => {
+    let now = 1_000;
+    const clock = { now: () => now };
+    const pace = new Pace({ host: 'a', startAt: 1_020, endAt: 1_100, gapMs: 50, parallel: 1 }, clock, never);
+    const turn = pace.turn();
+    // The machine slept: the timer fires, and the time is far past the end.
+    now = 5_000;
+    expect(await turn).toBeNull();
+  });
+
+  test('an abort ends all waiting turns, and gives no more', async () => {
+    const controller = new AbortController();
+    const pace = new Pace(permitOf({ gapMs: 30_000, lastsMs: 600_000 }), realClock, controller.signal);
+    const first = await pace.turn();
+    first!.left();
+    first!.end();
+    const waiting = [pace.turn(), pace.turn(), pace.turn()];
+    const before = realClock.now();
+    controller.abort();
+    expect(await Promise.all(waiting)).toEqual([null, null, null]);
+    expect(await pace.turn()).toBeNull();
+    expect(realClock.now() - before).toBeLessThan(500);
+    expect(pace.sent).toBe(1);
+  });
+
+  test('a slow down holds from the next turn on, and is never undone', async () => {
+    const pace = new Pace(permitOf({ gapMs: 10 }), realClock, never);
+    await run(pace, 1, 1);
+    pace.slowDown(60);
+    pace.slowDown(1);
+    const last = pace.lastLeftAt!;
+    const times = await run(pace, 3, 3);
+    expect(Math.min(...gapsOf([last, ...times]))).toBeGreaterThanOrEqual(60);
+  });
+
+  test('a slow down of a permit without a gap gives it one', async () => {
+    const pace = new Pace(permitOf({ gapMs: 0 }), realClock, never);
+    await run(pace, 4, 8);
+    pace.slowDown(25);
+    const last = pace.lastLeftAt!;
+    const times = await run(pace, 4, 6);
+    expect(Math.min(...gapsOf([last, ...times]))).toBeGreaterThanOrEqual(25);
+  });
+
+  test('a slow down that no longer fits into the permit ends it', async () => {
+    const pace = new Pace(permitOf({ gapMs: 10, lastsMs: 300 }), realClock, never);
+    await run(pace, 1, 1);
+    pace.slowDown(200);
+    expect(await pace.turn()).toBeNull();
+  });
+
+  test('without a gap nobody waits for anybody', async () => {
+    const pace = new Pace(permitOf({ gapMs: 0 }), realClock, never);
+    const turns = await Promise.all(Array.from({ length: 50 }, () => pace.turn()));
+    expect(turns.every((turn) => turn !== null)).toBe(true);
+  });
+});
