@@ -11,7 +11,8 @@ const GREATER = 62;
 export const isSpace = (code: number) =>
   code <= 32 && (code === 32 || (code >= 9 && code <= 13 && code !== 11));
 export const isLetter = (code: number) => (code | 32) >= 97 && (code | 32) <= 122;
-export const endsName = (code: number) => code <= GREATER && (code === GREATER || code === SLASH || isSpace(code));
+export const endsName = (code: number) =>
+  code <= GREATER && (code === GREATER || code === SLASH || isSpace(code));
 
 /** Whether `name`, in lower case, stands at `start` in any case. Letters only, so the case bit may be set. */
 export function nameAt(html: string, start: number, name: string): boolean {

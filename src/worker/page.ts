@@ -1,9 +1,9 @@
 import { selectAll, selectOne } from 'css-select';
-import type { Document, Element } from 'domhandler';
-import { textContent } from 'domutils';
+import { type ChildNode, type Document, type Element, isTag, isText } from 'domhandler';
 import { parseDocument } from 'htmlparser2';
 import { decodeText, sniffCharset } from '../core/charset.ts';
 import type { Meta } from '../core/model.ts';
+import { foldSpace } from './quick-text.ts';
 
 /** What a handler may ask for besides the page: links of its own. */
 export interface FollowOptions {
@@ -101,8 +101,16 @@ export class Page {
   }
 }
 
+/** Its text but for scripts and styles inside it. No recursion: a page can nest deeper than the call stack. */
 export function textOfElement(element: Element): string {
-  return textContent(element).replace(/\s+/g, ' ').trim();
+  let text = '';
+  const waiting: ChildNode[] = element.children.toReversed();
+  for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
+    if (isText(node)) text += node.data;
+    else if (isTag(node) && node.name !== 'script' && node.name !== 'style')
+      for (let index = node.children.length - 1; index >= 0; index--) waiting.push(node.children[index]!);
+  }
+  return foldSpace(text);
 }
 
 export function headerOf(rawHeaders: readonly string[], name: string): string | null {

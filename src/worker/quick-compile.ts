@@ -90,7 +90,10 @@ function needleOf(token: AttributeSelector): string {
 
 /** By a flag, or as HTML has it for attributes like `lang`: css-select knows which, so it is asked. */
 function ignoresCase(token: AttributeSelector): boolean {
-  const isSmallA = compile<StartTag, StartTag>([[{ ...token, action: AttributeAction.Equals, value: 'a' }]], OVER_TAGS);
+  const isSmallA = compile<StartTag, StartTag>(
+    [[{ ...token, action: AttributeAction.Equals, value: 'a' }]],
+    OVER_TAGS,
+  );
   return isSmallA({ get: () => 'A' } as unknown as StartTag);
 }
 

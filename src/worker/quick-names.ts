@@ -91,7 +91,8 @@ export class ElementNames {
 
   constructor(extra: Iterable<string>) {
     for (const [, names] of TRAITS) for (const name of names) this.#add(name);
-    for (const name of [...CLOSES.flat().flatMap(words), ...SVG_NAMES, ...FREQUENT, ...extra]) this.#add(name);
+    for (const name of [...CLOSES.flat().flatMap(words), ...SVG_NAMES, ...FREQUENT, ...extra])
+      this.#add(name);
     for (const name of SVG_NAMES) this.#add(name.toLowerCase());
     this.known = this.#names.length;
     this.traits = new Int32Array(this.known);

@@ -184,7 +184,11 @@ export class QuickScan {
   /** The page ends in the name of a start tag: nothing, or text when it could become the name of a text-only element. */
   #breakInName(foreign: boolean, start: number): number {
     const name = this.#html.slice(start);
-    if (!foreign && this.#matches.active > 0 && TEXT_ONLY.some((known) => known.startsWith(name.toLowerCase())))
+    if (
+      !foreign &&
+      this.#matches.active > 0 &&
+      TEXT_ONLY.some((known) => known.startsWith(name.toLowerCase()))
+    )
       this.#matches.addText(name);
     return -1;
   }

@@ -2,8 +2,8 @@ import { BITS_MAX, bitsOf, parseQuick } from './quick-compile.ts';
 import type { QuickField, QuickValue } from './quick-matches.ts';
 import { QuickScan } from './quick-scan.ts';
 
-export { parseQuick };
 export type { QuickField, QuickValue };
+export { parseQuick };
 
 /** Reads all fields of a page; the values are in the order of the fields. */
 export function compileQuick(fields: readonly QuickField[]): (html: string) => QuickValue[] {

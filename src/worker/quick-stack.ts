@@ -59,7 +59,8 @@ export class OpenElements {
     const level = this.depth--;
     const id = this.#ids[level]!;
     this.#counts[id]!--;
-    if (id < this.#names.known && (this.#names.traits[id]! & CONTEXT) !== 0) this.context = this.#contexts.pop()!;
+    if (id < this.#names.known && (this.#names.traits[id]! & CONTEXT) !== 0)
+      this.context = this.#contexts.pop()!;
     if (this.#matches.level === level) this.#matches.end(level);
   }
 

@@ -1,0 +1,83 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const BIN = join(import.meta.dirname, '../../bin/seine.js');
+
+export interface Finished {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+  stdout: string;
+  stderr: string;
+}
+
+export interface Started {
+  child: ChildProcess;
+  finished: Promise<Finished>;
+  /** kill -9 of the whole process group. */
+  killTree(): Promise<Finished>;
+}
+
+/** The real command line in a process group of its own. */
+export function startSeine(
+  args: string[],
+  options: { env?: Record<string, string>; input?: string; cwd?: string } = {},
+): Started {
+  const child = spawn(process.execPath, [BIN, ...args], {
+    detached: true,
+    cwd: options.cwd,
+    env: { ...process.env, NO_COLOR: '1', ...options.env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (chunk) => {
+    stdout += chunk;
+  });
+  child.stderr.on('data', (chunk) => {
+    stderr += chunk;
+  });
+  child.stdin.end(options.input ?? '');
+  const finished = new Promise<Finished>((resolve) =>
+    child.once('close', (code, signal) => resolve({ code, signal, stdout, stderr })),
+  );
+  return {
+    child,
+    finished,
+    async killTree() {
+      try {
+        process.kill(-child.pid!, 'SIGKILL');
+      } catch {
+        // It had ended by itself.
+      }
+      return finished;
+    },
+  };
+}
+
+export function seine(args: string[], options: Parameters<typeof startSeine>[1] = {}): Promise<Finished> {
+  return startSeine(args, options).finished;
+}
+
+/** The last line of standard output as JSON. */
+export function lastJson(result: Finished): Record<string, unknown> {
+  const line = result.stdout.trimEnd().split('\n').at(-1) ?? '';
+  try {
+    return JSON.parse(line);
+  } catch {
+    throw new Error(`not JSON: ${JSON.stringify(line)}; standard error: ${result.stderr}`);
+  }
+}
+
+export function jsonLines<T = Record<string, unknown>>(text: string): T[] {
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line));
+}
+
+export function temporaryFolder(): { path: string; remove(): void } {
+  const path = mkdtempSync(join(tmpdir(), 'seine-e2e-'));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
