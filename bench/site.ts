@@ -2,9 +2,9 @@
  * The site that every contender crawls: pages of about 24 KB with exactly 33 links, all reachable from `/`,
  * no two alike. Deterministic: the same number of pages always gives the same bytes.
  *
- * Two kinds of markup, since the ratios depend on it. `plain` is ASCII with about 190 elements a page, which
- * suits spider-rs best. `rich` has twice the elements and letters beyond ASCII, as shops have; that alone costs
- * spider-rs more than twice the CPU per page, so the bars are judged on `plain`.
+ * Two kinds of markup, since the ratios depend on it. `plain` is ASCII with about 180 elements a page. `rich`
+ * has nearly twice the elements and letters beyond ASCII, as shops have; spider-rs spent about 2.6 times the CPU
+ * on it. The bars are judged on `plain`, the one that is kinder to spider-rs.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

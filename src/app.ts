@@ -1,71 +1,25 @@
-import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
-import { openFolderBlobs, sweepTemporary } from './blobs/folder-blobs.ts';
+import { sweepTemporary } from './blobs/folder-blobs.ts';
 import { Coordinator, type RunResult } from './coordinator/coordinator.ts';
 import { createProgress, type Progress, type RunView } from './coordinator/progress.ts';
 import { type Reject, SourceFeeder } from './coordinator/seeds.ts';
 import type { StopReason } from './coordinator/stop.ts';
-import { messageOf, SeineError } from './core/errors.ts';
 import { openInlineDispatcher } from './dispatch/inline-dispatcher.ts';
 import { openThreadDispatcher } from './dispatch/thread-dispatcher.ts';
+import type { Folder } from './folder.ts';
 import type { Logger } from './ports/ambient.ts';
-import type { Blobs } from './ports/blobs.ts';
 import type { Dispatcher } from './ports/dispatcher.ts';
-import type { Job, Store } from './ports/store.ts';
+import type { Job } from './ports/store.ts';
 import { openSource } from './sources/open-source.ts';
 import { lockFolder } from './store/sqlite/folder-lock.ts';
-import { openSqliteStore } from './store/sqlite/sqlite-store.ts';
 import type { Handlers } from './worker/compile-job.ts';
-import { processBatch } from './worker/process-batch.ts';
-import { openWorkerTools, systemClock } from './worker-app.ts';
+import { systemClock } from './worker/system-clock.ts';
 
 export interface AppSettings {
   dir: string;
   workers: number;
   sync: 'normal' | 'full';
   logger: Logger;
-}
-
-/** The folder's store and blobs, without the right to run jobs. */
-export interface Folder {
-  dir: string;
-  store: Store;
-  blobs: Blobs;
-  close(): Promise<void>;
-}
-
-export async function openFolder(
-  settings: Pick<AppSettings, 'dir' | 'sync'>,
-  options: { create: boolean },
-): Promise<Folder> {
-  const dir = resolve(settings.dir);
-  const path = join(dir, 'seine.db');
-  if (!options.create && !existsSync(path)) {
-    throw new SeineError(`there is no Seine folder at ${dir}`, {
-      hint: 'start a job with `seine run`, or give --dir',
-    });
-  }
-  try {
-    mkdirSync(dir, { recursive: true });
-    accessSync(dir, constants.W_OK);
-  } catch (error) {
-    throw new SeineError(`the folder ${dir} cannot be written: ${messageOf(error)}`, {
-      hint: 'choose another with --dir',
-      cause: error,
-    });
-  }
-  const store = openSqliteStore(path, { sync: settings.sync });
-  const blobs = await openFolderBlobs(dir);
-  return {
-    dir,
-    store,
-    blobs,
-    async close() {
-      await blobs.close();
-      await store.close();
-    },
-  };
 }
 
 /** A job under way. */
@@ -137,6 +91,8 @@ async function openDispatcher(
 ): Promise<Dispatcher> {
   const data = { blobsDir: folder.dir, sync: settings.sync === 'full' };
   if (handlers && handlers.size > 0) {
+    const { openWorkerTools } = await import('./worker-app.ts');
+    const { processBatch } = await import('./worker/process-batch.ts');
     const tools = await openWorkerTools({ ...data, name: 'inline' }, handlers);
     return openInlineDispatcher((batch, options) => processBatch(batch, tools, options), tools.close);
   }

@@ -1,8 +1,9 @@
-import { openFolder, startRun } from './app.ts';
+import { startRun } from './app.ts';
 import { loadConfig } from './config/load.ts';
 import { type JobSummary, requireJob, submitJob, summarize } from './coordinator/jobs.ts';
 import type { RunView } from './coordinator/run-view.ts';
 import type { AttemptRow, RecordRow, TaskRow } from './core/model.ts';
+import { openFolder } from './folder.ts';
 import type { JobDefinition } from './job/define-job.ts';
 import { bundleKeyOf } from './job/load-handlers.ts';
 import { type LoadedJob, loadJobFile } from './job/load-job-file.ts';

@@ -2,18 +2,15 @@ import { openFolderBlobs } from './blobs/folder-blobs.ts';
 import { isPublicAddress } from './core/address.ts';
 import { openHttpFetcher } from './fetch/http-fetcher.ts';
 import { loadHandlers } from './job/load-handlers.ts';
-import type { Clock } from './ports/ambient.ts';
 import { type Handlers, JobCache } from './worker/compile-job.ts';
 import type { WorkerTools } from './worker/process-batch.ts';
+import { systemClock } from './worker/system-clock.ts';
 
 export interface WorkerSettings {
   name: string;
   blobsDir: string;
   sync: boolean;
 }
-
-/** Epoch time that never runs backwards: the wall clock at the start, then the monotonic one. */
-export const systemClock: Clock = { now: () => performance.timeOrigin + performance.now() };
 
 /** The composition root of a worker: knows the adapters that a worker uses, and nothing of the store. */
 export async function openWorkerTools(

@@ -4,7 +4,7 @@ import { textContent } from 'domutils';
 import { parseDocument } from 'htmlparser2';
 
 const [, , url = '', mode = 'links'] = process.argv;
-// This host only, no delay, no robots; the rest of its defaults measured fastest.
+// This host only, no delay, no robots; the rest are its defaults.
 const website = new Website(url)
   .withRespectRobotsTxt(false)
   .withSubdomains(false)

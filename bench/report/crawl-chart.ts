@@ -1,9 +1,10 @@
 /** The bar chart of docs/benchmarks.svg: readable on light and dark pages, no fonts or scripts of its own. */
+import { noise } from './crawl-section.ts';
 import { rowsByMode } from './crawl-table.ts';
 import { type CrawlData, type Row, rateOf } from './crawl-verdict.ts';
 
-const WIDTH = 860;
-const LABEL_WIDTH = 300;
+const WIDTH = 900;
+const LABEL_WIDTH = 350;
 const BAR_HEIGHT = 22;
 const BAR_STEP = 32;
 const BAR_WIDTH_MAX = WIDTH - LABEL_WIDTH - 190;
@@ -45,7 +46,7 @@ export function crawlChart(data: CrawlData): string {
     y += 14;
   }
   const note = `${data.site.pages.toLocaleString('en-US')} pages of 24 KB, 33 links each · ${data.machine} · ${data.date.slice(0, 10)}`;
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y + 20}" width="${WIDTH}" height="${y + 20}" role="img" aria-label="Pages per second of each crawler">
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y + 34}" width="${WIDTH}" height="${y + 34}" role="img" aria-label="Pages per second of each crawler">
 <style>
 text{font:13px system-ui,sans-serif;fill:#24292f}.head{font-size:17px;font-weight:600}.group,.figure{font-weight:600}
 .dim,.note{fill:#6e7781;font-weight:400}.note{font-size:11px}.own{fill:#0a7ea4}.peer{fill:#9aa4ae}.bound{fill:#d5dbe1}.back{fill:#fff}
@@ -54,6 +55,7 @@ text{font:13px system-ui,sans-serif;fill:#24292f}.head{font-size:17px;font-weigh
 <rect class="back" width="100%" height="100%" rx="8"/>
 <text class="head" x="16" y="34">Pages per second, higher is better</text>
 ${body}<text class="note" x="16" y="${y + 6}">${escapeXml(note)}</text>
+<text class="note" x="16" y="${y + 22}">${escapeXml(noise(data))}</text>
 </svg>
 `;
 }

@@ -23,10 +23,10 @@ function mark(passed: boolean | undefined): string {
   return passed ? 'met' : '**not met**';
 }
 
-function noise(data: CrawlData): string {
+export function noise(data: CrawlData): string {
   const share = Math.max(0, ...data.rows.map((row) => row.measured?.othersShare ?? 0));
-  if (!(share > QUIET_SHARE)) return 'The machine did nothing else meanwhile.';
-  return `Other programs took up to ${Math.round(share * 100)} % of the machine in a round, so read the spread too.`;
+  if (!(share > QUIET_SHARE)) return 'Other programs took under 10 % of the machine in every round.';
+  return `Other programs took up to ${Math.round(share * 100)} % of the machine in a round: these figures are provisional, and the verdicts with them.`;
 }
 
 export function crawlSection(data: CrawlData, verdicts: Verdict[]): string {
@@ -45,6 +45,6 @@ ${verdicts.map(({ bar, measured, passed }) => `| ${bar} | ${measured} | ${mark(p
 - \`pages/s\` is taken from the start of the crawl to its end, \`pages/s with start\` from the start of the process to its exit. CPU is that of the whole process, start included. Memory is the highest resident sum of the process tree in any round.
 - In the check round the origin logs each request, so that nobody is credited with a page it did not fetch.
 - spider-rs has no selectors. The bars compare with its best figure, links only, in both modes; the row below hands each page to JavaScript.
-- Crawlee gets fewer pages, see the table, so that a run stays short; more would not make it faster.
+- Crawlee gets fewer pages, see the table, so that a run stays short. Its CPU per page falls as it warms up, so a longer run may favour it: \`--crawlee-pages\`.
 - Again: \`npm run bench -- crawl\`, raw figures in \`bench/results/latest.json\`.`;
 }

@@ -21,7 +21,7 @@ export interface Row {
     peakMb: number;
     cpuMicros: number;
     originCpuMicros: number;
-    /** Pages per CPU second of contender and origin together: hardly moved by what else the machine does. */
+    /** Pages per CPU second of contender and origin together. */
     pagesPerCpuSecond: number;
     othersShare: number;
   };
@@ -88,7 +88,7 @@ function find(rows: Row[], id: string): Row['measured'] {
   return rows.find((row) => row.id === id)?.measured;
 }
 
-/** Judged by the clock. The ratio per CPU second stands beside it, as it hardly moves on a busy machine. */
+/** Judged by the clock. The ratio per CPU second stands beside it: a busy machine moves that too, but less. */
 function atLeast(bar: string, own: Row['measured'], other: Row['measured'], ratio: number): Verdict {
   if (own === undefined || other === undefined) return { bar, measured: 'not measured', passed: undefined };
   const byClock = own.pagesPerSecond / other.pagesPerSecond;

@@ -1,7 +1,8 @@
-import { type AppSettings, type Folder, openFolder } from '../app.ts';
+import type { AppSettings } from '../app.ts';
 import { type LoadedConfig, loadConfig } from '../config/load.ts';
 import { SETTINGS, type SettingName } from '../config/schema.ts';
 import { EXIT_CODES, type ExitName } from '../core/errors.ts';
+import { type Folder, openFolder } from '../folder.ts';
 import type { Logger } from '../ports/ambient.ts';
 import type { ParsedArgs } from './parse-args.ts';
 

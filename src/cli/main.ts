@@ -2,33 +2,22 @@ import { messageOf, SeineError } from '../core/errors.ts';
 import { VERSION } from '../core/identity.ts';
 import { COMMANDS } from './commands.ts';
 import { type Command, exitCodeOf, makeContext } from './context.ts';
-import { doctorCommand } from './doctor-command.ts';
-import { exportCommand } from './export-command.ts';
 import { commandHelp, generalHelp } from './help.ts';
 import { parseCommandLine } from './parse-args.ts';
-import {
-  cancelCommand,
-  deadCommand,
-  jobsCommand,
-  pageCommand,
-  statusCommand,
-  stopCommand,
-} from './report-commands.ts';
-import { resumeCommand, runCommand } from './run-command.ts';
-import { schemaCommand } from './schema-command.ts';
 
-const HANDLERS: Record<string, Command> = {
-  run: runCommand,
-  resume: resumeCommand,
-  status: statusCommand,
-  jobs: jobsCommand,
-  stop: stopCommand,
-  cancel: cancelCommand,
-  dead: deadCommand,
-  export: exportCommand,
-  page: pageCommand,
-  doctor: doctorCommand,
-  schema: schemaCommand,
+/** Each command loads only what it needs: `seine status` should not wait for the parts of a crawler. */
+const HANDLERS: Record<string, () => Promise<Command>> = {
+  run: async () => (await import('./run-command.ts')).runCommand,
+  resume: async () => (await import('./run-command.ts')).resumeCommand,
+  status: async () => (await import('./report-commands.ts')).statusCommand,
+  jobs: async () => (await import('./report-commands.ts')).jobsCommand,
+  stop: async () => (await import('./report-commands.ts')).stopCommand,
+  cancel: async () => (await import('./report-commands.ts')).cancelCommand,
+  dead: async () => (await import('./report-commands.ts')).deadCommand,
+  export: async () => (await import('./export-command.ts')).exportCommand,
+  page: async () => (await import('./page-command.ts')).pageCommand,
+  doctor: async () => (await import('./doctor-command.ts')).doctorCommand,
+  schema: async () => (await import('./schema-command.ts')).schemaCommand,
 };
 
 /** Runs one command line and returns its exit code. */
@@ -52,7 +41,8 @@ export async function main(argv: readonly string[]): Promise<number> {
       }
     }
     const parsed = parseCommandLine(argv);
-    return exitCodeOf(await HANDLERS[parsed.command]!(makeContext(parsed)));
+    const command = await HANDLERS[parsed.command]!();
+    return exitCodeOf(await command(makeContext(parsed)));
   } catch (error) {
     return report(error);
   }

@@ -67,7 +67,9 @@ function explain(error: unknown, command: string, spec: CommandSpec): string {
     const names = Object.keys(spec.options).map((name) => `--${name}`);
     return `'seine ${command}' has no option ${unknown}${suggestion(unknown, names)}`;
   }
-  const missing = /Option '(?:-\w, )?(--[\w-]+) <value>' argument missing/.exec(message)?.[1];
+  const missing =
+    /Option '(?:-\w, )?(--[\w-]+) <value>' argument missing/.exec(message)?.[1] ??
+    /Option '(--[\w-]+)' argument is ambiguous/.exec(message)?.[1];
   if (missing) return `${missing} needs a value (${spec.options[missing.slice(2)]?.value})`;
   const extra = /Option '(?:-\w, )?(--[\w-]+)' does not take an argument/.exec(message)?.[1];
   if (extra) return `${extra} takes no value`;
@@ -78,7 +80,7 @@ function suggestion(word: string, known: string[]): string {
   const near = known
     .map((name) => ({ name, distance: editDistance(word, name) }))
     .sort((a, b) => a.distance - b.distance)[0];
-  return near && near.distance <= Math.max(1, word.length / 3) ? `; did you mean ${near.name}?` : '';
+  return near && near.distance <= Math.max(2, word.length / 3) ? `; did you mean ${near.name}?` : '';
 }
 
 function editDistance(a: string, b: string): number {

@@ -1,10 +1,8 @@
 import { requireJob, summarize } from '../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../core/errors.ts';
 import type { JobWish } from '../core/model.ts';
-import { normalizeUrl } from '../core/url.ts';
 import { isFolderLocked } from '../store/sqlite/folder-lock.ts';
 import { formatBytes, formatCount, formatDuration } from '../tui/format.ts';
-import { readPage } from '../worker/read-page.ts';
 import { type Command, type Context, printable, printJson, withFolder } from './context.ts';
 
 const JOBS_SHOWN = 200;
@@ -111,31 +109,5 @@ export const deadCommand: Command = (context) =>
         `${formatCount(group.count).padStart(8)}  ${group.code.padEnd(18)} ${group.host}\n${' '.repeat(10)}${printable(group.sampleUrl)}${group.sampleDetail ? `: ${printable(group.sampleDetail)}` : ''}\n`,
       );
     }
-    return 'success';
-  });
-
-export const pageCommand: Command = (context) =>
-  withFolder(context, async (folder): Promise<ExitName> => {
-    const [raw] = context.parsed.args;
-    if (!raw) throw new SeineError('which page?', { hint: 'seine page <url>' });
-    const job = await requireJob(folder.store, context.parsed.values.job ?? null);
-    const target = normalizeUrl(raw, null, job.spec.url);
-    const task = target && (await folder.store.views.task(job.id, target.url));
-    if (!task)
-      throw new SeineError(`${job.name}-${job.run} has no task ${raw}`, {
-        hint: 'see `seine export --what tasks`, or give --job',
-      });
-    if (!task.archive)
-      throw new SeineError(
-        `no page is stored for ${task.url}: it is ${task.state}${task.failureCode ? ` (${task.failureCode})` : ''}`,
-      );
-    const page = await readPage(folder.blobs, task.archive);
-    if (context.parsed.values.headers) {
-      context.stdout.write(`HTTP ${page.status}\n`);
-      for (let index = 0; index + 1 < page.headers.length; index += 2)
-        context.stdout.write(`${page.headers[index]}: ${page.headers[index + 1]}\n`);
-      context.stdout.write('\n');
-    }
-    context.stdout.write(page.body);
     return 'success';
   });

@@ -1,7 +1,8 @@
-import { type Folder, openFolder, type Run, startRun } from '../app.ts';
+import { type Run, startRun } from '../app.ts';
 import { isResumable, requireJob, submitJob, summarize } from '../coordinator/jobs.ts';
 import type { RunView } from '../coordinator/run-view.ts';
 import { type ExitName, SeineError } from '../core/errors.ts';
+import { type Folder, openFolder } from '../folder.ts';
 import { bundleKeyOf } from '../job/load-handlers.ts';
 import { hashOfSpec } from '../job/parse-job.ts';
 import type { Job } from '../ports/store.ts';

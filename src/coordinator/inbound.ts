@@ -44,7 +44,7 @@ export class Inbound {
     this.#flight.open.delete(batchId);
     this.#flight.beginEpoch();
     open?.batch.permits.forEach((permit, index) => {
-      if (!open.released[index]) this.#flight.permits.release(permit);
+      if (!open.released[index]) this.#flight.permits.release(permit, permit.endAt);
     });
     for (const fetch of open?.batch.robots ?? [])
       this.#flight.robots.doneAsking(open!.batch.permits[fetch.permit]!.host);

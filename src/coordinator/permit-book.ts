@@ -6,9 +6,13 @@ interface HostEntry {
   parallel: number;
   /** End of the last permit that is out. */
   takenUntil: number;
+  /** When the host is free after the permits that came back, which may be in any order. */
+  freeAt: number;
   failuresInRow: number;
   rests: number;
   restUntil: number;
+  /** The latest pause that a report asked for; an older report must not shorten it. */
+  pauseUntil: number;
 }
 
 const NO_LOAD: HostLoad = { permits: 0, parallel: 0 };
@@ -33,9 +37,11 @@ export class PermitBook {
       permits: 1,
       parallel: permit.parallel,
       takenUntil: permit.endAt,
+      freeAt: 0,
       failuresInRow: health.failuresInRow,
       rests: health.rests,
       restUntil: 0,
+      pauseUntil: 0,
     });
   }
 
@@ -43,15 +49,16 @@ export class PermitBook {
     return this.#hosts.get(host) ?? null;
   }
 
-  /** True when it was the host's last open permit. */
-  release(permit: Permit): boolean {
+  /** Null while other permits of the host are out; else when the host is free again. */
+  release(permit: Permit, freeAt: number): number | null {
     const entry = this.#hosts.get(permit.host);
-    if (!entry) return true;
+    if (!entry) return freeAt;
     entry.permits--;
     entry.parallel -= permit.parallel;
-    if (entry.permits > 0) return false;
+    entry.freeAt = Math.max(entry.freeAt, freeAt);
+    if (entry.permits > 0) return null;
     this.#hosts.delete(permit.host);
-    return true;
+    return entry.freeAt;
   }
 
   get size(): number {

@@ -22,8 +22,8 @@ export function hostChangeOf(report: HostReport, book: PermitBook, spec: JobSpec
     failuresInRow: entry?.failuresInRow ?? 0,
     rests: entry?.rests ?? 0,
     restUntil: entry?.restUntil ?? 0,
+    pauseUntil: entry?.pauseUntil ?? 0,
   };
-  let pauseUntil = 0;
   for (const result of [...report.robots, ...report.outcomes]) {
     if (result.kind === 'deferred' || result.kind === 'skipped') continue;
     if (result.kind !== 'failed' || !failureKind(result.code).hostFault) {
@@ -34,7 +34,7 @@ export function hostChangeOf(report: HostReport, book: PermitBook, spec: JobSpec
     }
     if (result.kind === 'failed' && failureKind(result.code).retry === 'throttled') {
       const asked = 'retryAfterMs' in result ? result.retryAfterMs : null;
-      pauseUntil = Math.max(pauseUntil, now + (asked ?? spec.retry.baseMs));
+      health.pauseUntil = Math.max(health.pauseUntil, now + (asked ?? spec.retry.baseMs));
     }
   }
   // Batches that were out when the rest began must not lengthen it.
@@ -43,15 +43,15 @@ export function hostChangeOf(report: HostReport, book: PermitBook, spec: JobSpec
     health.restUntil = now + restMs(health.rests, spec.breaker.hostRestMs);
   }
   if (entry) Object.assign(entry, health);
-  pauseUntil = Math.max(pauseUntil, health.restUntil);
-  const last = use.finished && book.release(permit);
+  const pauseUntil = Math.max(health.pauseUntil, health.restUntil);
   const gapMs = guardedGapMs(0, report.crawlDelayMs);
+  const freeAt = use.finished ? book.release(permit, freeAgainAt(permit, use.lastSentAt, gapMs)) : null;
   const takenUntil = permit.gapMs === 0 ? 0 : (entry?.takenUntil ?? permit.endAt);
-  const freeAt = last ? freeAgainAt(permit, use.lastSentAt, gapMs) : takenUntil;
+  const nextAt = freeAt ?? (pauseUntil > now ? takenUntil : null);
   return {
     host: permit.host,
     sent: use.sent,
-    nextAt: last || pauseUntil > now ? Math.ceil(Math.max(freeAt, pauseUntil)) : null,
+    nextAt: nextAt === null ? null : Math.ceil(Math.max(nextAt, pauseUntil)),
     failuresInRow: health.failuresInRow,
     rests: health.rests,
   };

