@@ -18,8 +18,7 @@ const ROUNDS = 200;
 
 /** Links come in runs of one host, as pages have them. */
 const hostOf = (index: number) => `host-${Math.floor(index / RUN) % HOSTS}.example`;
-const url = (index: number) =>
-  `http://${hostOf(index)}/shop/category-${index % 977}/product-${index}.html`;
+const url = (index: number) => `http://${hostOf(index)}/shop/category-${index % 977}/product-${index}.html`;
 
 function task(index: number): NewTask {
   return {

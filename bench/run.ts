@@ -5,11 +5,12 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { BENCH_FOLDER } from './contenders/contender.ts';
 import { scenario as crawl } from './crawl.ts';
+import { scenario as flat } from './flat.ts';
 import { writeScenario } from './report/document.ts';
 import type { BenchOptions, Scenario, Verdict } from './scenario.ts';
 import { openScratch } from './scratch.ts';
 
-const SCENARIOS: readonly Scenario[] = [crawl];
+const SCENARIOS: readonly Scenario[] = [crawl, flat];
 
 const HELP = `npm run bench -- [scenario …] [options]
 

@@ -120,7 +120,8 @@ export class ElementNames {
   #add(name: string): void {
     if (this.#ids.has(name)) return;
     this.#ids.set(name, this.#names.length);
-    if (/^[^A-Z\u0080-\uffff]+$/.test(name)) {
+    // Other characters could pass for each other once the case bit is set.
+    if (/^[\0-@a-z]+$/.test(name)) {
       let key = 0;
       for (let at = 0; at < name.length; at++) key = mix(key, name.charCodeAt(at));
       let slot = slotOf(key);

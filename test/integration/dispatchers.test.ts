@@ -70,37 +70,27 @@ describe('threads that die', () => {
     [
       'throws where nobody listens',
       "setTimeout(() => { throw new Error('stray'); }); return new Promise(() => {});",
-      {},
     ],
     ['rejects where nobody listens', "Promise.reject(new Error('stray')); return new Promise(() => {});"],
-    [
-      'takes all memory',
-      'const all = []; for (;;) all.push(new Array(1e5).fill(Math.random()));',
-      { heapMbMax: 48 },
-    ],
-  ])(
-    'a handler that %s: its batch is lost, the others go on, the thread is replaced',
-    async (_, deed) => {
-        const bundle = await terrible(deed);
-      const spec = { routes: [{ name: 'p' }] };
-      const bad = batchOf(site, { id: 1, paths: ['/1', '/bad'], bundle, spec });
-      const others = [2, 3, 4].map((id) => batchOf(site, { id, paths: [`/${id}`, `/${id}/x`] }));
-      const [lost, ...answers] = await Promise.all(
-        [bad, ...others].map((batch) => deliver(dispatcher, batch)),
-      );
-      expect(lost!.delivery).toMatchObject({ kind: 'lost', batchId: 1 });
-      expect((lost!.delivery as Extract<Delivery, { kind: 'lost' }>).reason.length).toBeGreaterThan(5);
-      for (const [index, { delivery, reports }] of answers.entries()) {
-        // A batch in the same thread goes down with it; one in the other thread does not.
-        if (delivery.kind === 'report') expectWhole(others[index]!, reports);
-      }
-      expect(answers.some(({ delivery }) => delivery.kind === 'report')).toBe(true);
-      for (let id = 10; id < 14; id++) {
-        const batch = batchOf(site, { id, paths: [`/${id}`] });
-        expectWhole(batch, (await deliver(dispatcher, batch)).reports);
-      }
-    },
-  );
+    ['takes all memory', 'const all = []; for (;;) all.push(new Array(1e5).fill(Math.random()));'],
+  ])('a handler that %s: its batch is lost, the others go on, the thread is replaced', async (_, deed) => {
+    const bundle = await terrible(deed);
+    const spec = { routes: [{ name: 'p' }] };
+    const bad = batchOf(site, { id: 1, paths: ['/1', '/bad'], bundle, spec });
+    const others = [2, 3, 4].map((id) => batchOf(site, { id, paths: [`/${id}`, `/${id}/x`] }));
+    const [lost, ...answers] = await Promise.all([bad, ...others].map((batch) => deliver(dispatcher, batch)));
+    expect(lost!.delivery).toMatchObject({ kind: 'lost', batchId: 1 });
+    expect((lost!.delivery as Extract<Delivery, { kind: 'lost' }>).reason.length).toBeGreaterThan(5);
+    for (const [index, { delivery, reports }] of answers.entries()) {
+      // A batch in the same thread goes down with it; one in the other thread does not.
+      if (delivery.kind === 'report') expectWhole(others[index]!, reports);
+    }
+    expect(answers.some(({ delivery }) => delivery.kind === 'report')).toBe(true);
+    for (let id = 10; id < 14; id++) {
+      const batch = batchOf(site, { id, paths: [`/${id}`] });
+      expectWhole(batch, (await deliver(dispatcher, batch)).reports);
+    }
+  });
 
   test('a worker that never answers is given up some time after its budget, and replaced', async () => {
     const single = openThreads(folder.dir, { threads: 1 });

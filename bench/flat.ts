@@ -1,0 +1,118 @@
+/** Costs of the store with 10 thousand, 1 million and 5 million tasks in the frontier: they must not grow. */
+import type { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import type { BenchOptions, Scenario, ScenarioResult, Verdict } from './scenario.ts';
+import type { Scratch } from './scratch.ts';
+
+interface FlatRow {
+  tasks: number;
+  fillPerSecond: number;
+  enqueueUs: number;
+  leaseUs: number;
+  settleUs: number;
+  statusUs: number;
+  resumeMs: number;
+  rssMb: number;
+}
+
+const SIZES = [10_000, 1_000_000, 5_000_000];
+const COSTS = ['enqueueUs', 'leaseUs', 'settleUs', 'statusUs'] as const;
+const GROWTH_MAX = 1.5;
+const RESUME_MS_MAX = 2_000;
+const RSS_MB_MAX = 400;
+
+async function measure(tasks: number, scratch: Scratch): Promise<FlatRow> {
+  const folder = join(scratch.diskFolder(`flat-${tasks}`), 'store');
+  const child = scratch.spawn(
+    process.execPath,
+    [
+      '--disable-warning=ExperimentalWarning',
+      join(import.meta.dirname, 'flat-child.ts'),
+      folder,
+      String(tasks),
+    ],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  ) as ReturnType<typeof spawn>;
+  let text = '';
+  child.stdout!.on('data', (chunk: Buffer) => {
+    text += chunk.toString();
+  });
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
+  if (code !== 0) throw new Error(`the measurement with ${tasks} tasks ended with code ${code}`);
+  return JSON.parse(text);
+}
+
+const median = (values: number[]) =>
+  values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+
+/** The rounds go small, medium, large and again, so that a slow minute hits every size. */
+async function run(options: BenchOptions, scratch: Scratch): Promise<ScenarioResult> {
+  const rounds: FlatRow[][] = SIZES.map(() => []);
+  for (let round = 0; round < Math.max(1, options.rounds); round++) {
+    for (const [index, tasks] of SIZES.entries()) {
+      process.stderr.write(`flat: round ${round + 1}, ${tasks.toLocaleString('en')} tasks\n`);
+      rounds[index]!.push(await measure(tasks, scratch));
+    }
+  }
+  const rows = rounds.map((samples) => {
+    const names = Object.keys(samples[0]!) as (keyof FlatRow)[];
+    return Object.fromEntries(
+      names.map((name) => [name, median(samples.map((sample) => sample[name]))]),
+    ) as unknown as FlatRow;
+  });
+  return { verdicts: judge(rows), data: { rows, rounds }, section: section(rows) };
+}
+
+function judge(rows: FlatRow[]): Verdict[] {
+  const [small, ...larger] = rows as [FlatRow, ...FlatRow[]];
+  const growth = COSTS.map((cost) => {
+    const most = Math.max(...larger.map((row) => row[cost] / small[cost]));
+    return {
+      bar: `${cost.replace('Us', '')} within ${GROWTH_MAX} ×`,
+      measured: `${most.toFixed(2)} ×`,
+      passed: most <= GROWTH_MAX,
+    };
+  });
+  const resume = Math.max(...rows.map((row) => row.resumeMs));
+  const rss = rows.at(-1)!.rssMb;
+  return [
+    ...growth,
+    {
+      bar: 'resume to first lease ≤ 2 s',
+      measured: `${resume.toFixed(0)} ms`,
+      passed: resume <= RESUME_MS_MAX,
+    },
+    {
+      bar: `memory ≤ ${RSS_MB_MAX} MB at 5M tasks`,
+      measured: `${rss.toFixed(0)} MB`,
+      passed: rss <= RSS_MB_MAX,
+    },
+  ];
+}
+
+function section(rows: FlatRow[]): string {
+  const lines = rows.map(
+    (row) =>
+      `| ${row.tasks.toLocaleString('en')} | ${row.enqueueUs.toFixed(1)} | ${row.leaseUs.toFixed(1)} | ${row.settleUs.toFixed(1)} | ${row.statusUs.toFixed(0)} | ${row.resumeMs.toFixed(0)} | ${row.rssMb.toFixed(0)} | ${row.fillPerSecond.toLocaleString('en')} |`,
+  );
+  const verdicts = judge(rows).map(
+    ({ bar, measured, passed }) => `| ${bar} | ${measured} | ${passed ? 'met' : '**not met**'} |`,
+  );
+  return [
+    '| tasks in the frontier | enqueue µs/task | lease µs/task | settle µs/task | status µs | resume ms | memory MB | filled tasks/s |',
+    '|--:|--:|--:|--:|--:|--:|--:|--:|',
+    ...lines,
+    '',
+    '| bar | measured | verdict |',
+    '|---|--:|---|',
+    ...verdicts,
+    '',
+    'SQLite store in a process of its own, on disk, 100 hosts. Enqueue in chunks of 1,000 as sources do; batches of 60; settle writes an attempt and a page for each task and looks up three links of it, one of them new and two taken from anywhere in the frontier. Again: `npm run bench -- flat`.',
+  ].join('\n');
+}
+
+export const scenario: Scenario = {
+  name: 'flat',
+  summary: 'costs of the store with 10k, 1M and 5M tasks',
+  run,
+};

@@ -1,0 +1,296 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, dirname, extname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+
+/** House rules that no compiler checks: what may import what, and what may not be left lying around. */
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+function filesIn(folder: string, endings: string[]): string[] {
+  if (!existsSync(join(ROOT, folder))) return [];
+  return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && endings.includes(extname(entry.name)))
+    .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)))
+    .filter((path) => !path.includes('node_modules'))
+    .sort();
+}
+
+const textOf = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+const SOURCES = filesIn('src', ['.ts']);
+const TESTS = filesIn('test', ['.ts']);
+
+interface Import {
+  from: string;
+  /** A path from the root for our own files, else the name of the module. */
+  to: string;
+  types: boolean;
+}
+
+const IMPORT =
+  /(?:^|\n)(?:import|export)\s+(type\s)?[^;'"]*?from\s+'([^']+)'|\bimport\(\s*'([^']+)'\s*\)|(?:^|\n)import\s+'([^']+)'/g;
+
+function importsOf(path: string): Import[] {
+  return [...textOf(path).matchAll(IMPORT)].map(([, type, from, lazy, bare]) => {
+    const name = (from ?? lazy ?? bare)!;
+    const to = name.startsWith('.') ? join(dirname(path), name) : name;
+    return { from: path, to, types: type !== undefined };
+  });
+}
+
+const IMPORTS = SOURCES.flatMap(importsOf);
+const OWN = IMPORTS.filter(({ to }) => to.startsWith('src/'));
+
+/** A layer is a folder, or for the few files beside the folders, the file. */
+function layerOf(path: string): string {
+  const parts = path.split('/').slice(1);
+  return parts[0] === 'store' ? parts.slice(0, 2).join('/') : parts[0]!;
+}
+
+const ADAPTERS = ['store/sqlite', 'blobs', 'dispatch', 'fetch', 'sources'];
+/** Composition: these wire the others together, each knowing only what is below it here. */
+const ROOTS = ['worker-app.ts', 'folder.ts', 'app.ts', 'library.ts', 'index.ts'];
+const PARTS = ['core', 'ports', 'worker', 'coordinator', ...ADAPTERS, 'job', 'config', 'tui'];
+
+/** Imports point down. Every layer may import itself. */
+const MAY_IMPORT: Record<string, readonly string[]> = {
+  core: [],
+  ports: ['core'],
+  worker: ['core', 'ports'],
+  coordinator: ['core', 'ports'],
+  ...Object.fromEntries(ADAPTERS.map((adapter) => [adapter, ['core', 'ports']])),
+  job: ['core', 'ports', 'worker'],
+  config: ['core'],
+  tui: ['core', 'coordinator'],
+  demo: ['core'],
+  'worker-app.ts': PARTS,
+  'folder.ts': PARTS,
+  'app.ts': [...PARTS, 'worker-app.ts', 'folder.ts'],
+  'library.ts': [...PARTS, ...ROOTS],
+  'index.ts': [...PARTS, 'library.ts'],
+  entry: [...PARTS, 'worker-app.ts'],
+  cli: [...PARTS, ...ROOTS],
+};
+
+/** Files over the limit, from the longest; each must shrink, and leaves this list when it has. */
+const LINES_MAX = 250;
+const TOO_LONG = ['src/store/sqlite/frontier.ts', 'src/store/sqlite/settle.ts', 'src/store/sqlite/views.ts'];
+
+/** What pure code may use of Node: nothing that reads, waits or remembers. */
+const NODE_IN_CORE: Record<string, readonly string[]> = {
+  'src/core/address.ts': ['node:net'],
+  'src/core/charset.ts': ['node:buffer', 'node:util'],
+  'src/core/gzip.ts': ['node:zlib'],
+  'src/core/warc-reader.ts': ['node:crypto'],
+};
+
+/** Besides config: the terminal's own variables for the dashboard, and where a stack trace is wanted. */
+const READS_ENVIRONMENT = ['src/cli/main.ts', 'src/cli/run-command.ts', 'src/config/load.ts'];
+
+describe('layers', () => {
+  test('every file belongs to one', () => {
+    const unknown = SOURCES.filter((path) => !(layerOf(path) in MAY_IMPORT));
+    expect(unknown).toEqual([]);
+  });
+
+  test('imports point down', () => {
+    const wrong = OWN.filter(({ from, to }) => {
+      const [above, below] = [layerOf(from), layerOf(to)];
+      return above !== below && !MAY_IMPORT[above]?.includes(below);
+    });
+    expect(wrong.map(({ from, to }) => `${from} → ${to}`)).toEqual([]);
+  });
+
+  test('the terminal knows of the coordinator only what a run looks like', () => {
+    const wrong = OWN.filter(
+      ({ from, to }) => layerOf(from) === 'tui' && layerOf(to) === 'coordinator',
+    ).filter(({ to, types }) => to !== 'src/coordinator/run-view.ts' || !types);
+    expect(wrong.map(({ from, to }) => `${from} → ${to}`)).toEqual([]);
+  });
+
+  test('every import of ours names a file that is there, with its ending', () => {
+    expect(OWN.filter(({ to }) => !SOURCES.includes(to))).toEqual([]);
+    expect(IMPORTS.length).toBeGreaterThan(300);
+  });
+
+  test('every package that is imported is a dependency, and the other way round', () => {
+    const { dependencies } = JSON.parse(textOf('package.json')) as { dependencies: Record<string, string> };
+    const packageOf = (name: string) =>
+      name
+        .split('/')
+        .slice(0, name.startsWith('@') ? 2 : 1)
+        .join('/');
+    const used = new Set(
+      IMPORTS.filter(({ to }) => !to.startsWith('src/') && !to.startsWith('node:')).map(({ to }) =>
+        packageOf(to),
+      ),
+    );
+    expect([...used].sort()).toEqual(Object.keys(dependencies).sort());
+  });
+
+  test('pure code has no doors to the outside', () => {
+    const wrong = IMPORTS.filter(
+      ({ from, to }) => from.startsWith('src/core/') && to.startsWith('node:'),
+    ).filter(({ from, to }) => !NODE_IN_CORE[from]?.includes(to));
+    expect(wrong).toEqual([]);
+    const stale = Object.entries(NODE_IN_CORE).flatMap(([path, names]) =>
+      names
+        .filter((name) => !IMPORTS.some(({ from, to }) => from === path && to === name))
+        .map((name) => `${path} ${name}`),
+    );
+    expect(stale).toEqual([]);
+    const doors =
+      /\b(process\.|Date\.now|new Date\(\)|Math\.random|performance\.|setTimeout|setInterval|fetch\()/;
+    expect(SOURCES.filter((path) => path.startsWith('src/core/') && doors.test(codeOf(path)))).toEqual([]);
+  });
+
+  test('coordinator and worker get time and chance from outside', () => {
+    const chance = /\b(Date\.now|new Date\(\)|Math\.random|performance\.now)\b/;
+    // The one clock itself.
+    const clock = 'src/worker/system-clock.ts';
+    const inner = SOURCES.filter((path) => path !== clock && /^src\/(coordinator|worker|ports)\//.test(path));
+    expect(inner.filter((path) => chance.test(codeOf(path)))).toEqual([]);
+  });
+
+  test('no circles, apart from types', () => {
+    const below = new Map<string, string[]>();
+    for (const { from, to, types } of OWN) if (!types) below.set(from, [...(below.get(from) ?? []), to]);
+    const done = new Set<string>();
+    const circles: string[] = [];
+    const visit = (path: string, way: string[]): void => {
+      if (way.includes(path)) {
+        circles.push([...way.slice(way.indexOf(path)), path].join(' → '));
+        return;
+      }
+      if (done.has(path)) return;
+      for (const next of below.get(path) ?? []) visit(next, [...way, path]);
+      done.add(path);
+    };
+    for (const path of SOURCES) visit(path, []);
+    expect(circles).toEqual([]);
+  });
+
+  test('the environment is read in one place', () => {
+    expect(SOURCES.filter((path) => /process\.env\b/.test(codeOf(path)))).toEqual(READS_ENVIRONMENT);
+  });
+});
+
+/** Without comments and strings, roughly: enough to tell use from mention. */
+function codeOf(path: string): string {
+  return textOf(path)
+    .replace(/\/\*[\s\S]*?\*\//g, '')
+    .replace(/(^|\s)\/\/.*$/gm, '')
+    .replace(/'(?:[^'\\\n]|\\.)*'/g, "''");
+}
+
+describe('files', () => {
+  test('are not too long, and the list of those that are is true', () => {
+    const long = SOURCES.filter((path) => textOf(path).trimEnd().split('\n').length > LINES_MAX);
+    expect(long).toEqual([...TOO_LONG].sort());
+  });
+
+  test('are named in kebab-case, for what is in them', () => {
+    const named = [...SOURCES, ...TESTS].map((path) => basename(path));
+    expect(named.filter((name) => !/^[a-z0-9]+(-[a-z0-9]+)*(\.test)?\.ts$/.test(name))).toEqual([]);
+    const vague = /^(utils?|helpers?|common|misc|shared|lib)\b/;
+    expect([...SOURCES, ...TESTS].filter((path) => path.split('/').some((part) => vague.test(part)))).toEqual(
+      [],
+    );
+  });
+
+  test('end with a newline and have no trailing spaces or tabs', () => {
+    const untidy = [...SOURCES, ...TESTS].filter(
+      (path) => !/[^\n]\n$/.test(textOf(path)) || /[ \t]$/m.test(textOf(path)),
+    );
+    expect(untidy).toEqual([]);
+  });
+
+  test.each([
+    ['work left over', /\b(TODO|FIXME|XXX|HACK)\b/],
+    ['type checks turned off', /@ts-(ignore|nocheck|expect-error)|\bas any\b|: any\b|<any>/],
+    ['a default export', /^export default\b/m],
+    ['everything exported at once', /^export \*/m],
+    ['a debugger or a stray print', /\bdebugger;|console\.(log|debug|trace)/],
+    ['lint checks turned off', /biome-ignore-all|eslint-disable/],
+  ])('in src there is never %s', (_, pattern) => {
+    const found = SOURCES.filter((path) =>
+      pattern.test(path.startsWith('src/job/') ? codeOf(path) : textOf(path)),
+    );
+    expect(found).toEqual([]);
+  });
+
+  test('no test is singled out or left out, and none waits for the web', () => {
+    // The pieces are joined here so that this file does not find itself.
+    const only = new RegExp(`\\.(${['only', 'skip', 'todo'].join('|')})\\(`);
+    expect(TESTS.filter((path) => only.test(textOf(path)))).toEqual([]);
+  });
+});
+
+describe('words', () => {
+  const texts = [
+    ...SOURCES,
+    ...TESTS,
+    ...['docs', 'examples', 'scripts', 'bench', 'bin', 'deploy'].flatMap((folder) =>
+      filesIn(folder, ['.ts', '.js', '.md', '.yaml', '.json']),
+    ),
+    ...['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'package.json'].filter((path) =>
+      existsSync(join(ROOT, path)),
+    ),
+  ].filter((path) => path !== 'test/unit/tidy.test.ts');
+
+  /** Lines that speak of how this was made rather than of what it does. */
+  function speaking(pattern: RegExp, meant: RegExp): string[] {
+    return texts.flatMap((path) =>
+      textOf(path)
+        .split('\n')
+        .map((line, index) => ({ line, place: `${path}:${index + 1}` }))
+        .filter(({ line }) => pattern.test(line.replace(meant, '')))
+        .map(({ place, line }) => `${place}: ${line.trim().slice(0, 120)}`),
+    );
+  }
+
+  /** Where these words mean something of the web: robots.txt, TLS, URLs, another crawler's settings. */
+  const MEANT = {
+    agent: ['src/core/robots.ts'],
+    session: [
+      'bench/contenders/crawlee-child.ts',
+      'docs/benchmarks.md',
+      'src/core/pattern.ts',
+      'src/fetch/dial.ts',
+      'src/fetch/origin-pool.ts',
+      'test/unit/pattern.test.ts',
+    ],
+  };
+
+  test.each(['agent', 'session'] as const)('of %ss only in the sense of the web', (word) => {
+    const found = speaking(new RegExp(`\\b${word}s?\\b`, 'i'), /user[- ]?agents?/gi);
+    expect(found.filter((place) => !MEANT[word].some((path) => place.startsWith(`${path}:`)))).toEqual([]);
+  });
+
+  test('of no issue by number, no machine and no place outside', () => {
+    expect(speaking(/\bissues? #?\d+|(^|[\s(])#\d+\b/i, /`[^`]*`|'[^']*'/g)).toEqual([]);
+    expect(speaking(/\/work\/|\/root\/|\/tmp\/brief/, /^$/)).toEqual([]);
+    expect(speaking(/\b(claude|chatgpt|gpt-\d|copilot|llm)\b/i, /^$/)).toEqual([]);
+  });
+});
+
+describe('the lock file', () => {
+  test('names no registry, so that any will do', () => {
+    const lock = textOf('package-lock.json');
+    expect(
+      lock.match(/"resolved": "[^"]*"/g)?.filter((line) => !line.includes('"resolved": "file:')) ?? [],
+    ).toEqual([]);
+    expect(lock).not.toMatch(
+      /https?:\/\/(?!opencollective|github\.com|paypal|www\.|tidelift|feross|dotenvx|ko-fi|polar|patreon|buymeacoffee)[^"]*\.tgz/,
+    );
+  });
+
+  test('fits package.json', () => {
+    const own = JSON.parse(textOf('package.json')) as Record<string, Record<string, string>>;
+    const lock = JSON.parse(textOf('package-lock.json')) as {
+      packages: Record<string, Record<string, Record<string, string>>>;
+    };
+    expect(lock.packages['']!.dependencies).toEqual(own.dependencies);
+    expect(lock.packages['']!.devDependencies).toEqual(own.devDependencies);
+  });
+});
