@@ -56,7 +56,7 @@ export async function openSeine(options: SeineOptions = {}): Promise<Seine> {
   const folder = await openFolder(settings, { create: true });
   const { store } = folder;
   const summaryOf = async (name: string | null) =>
-    summarize(store, await requireJob(store, name), { alive: isFolderLocked(folder.dir), now: Date.now() });
+    summarize(store, await requireJob(store, name), { alive: isFolderLocked(folder.dir) });
 
   async function* rowsOf<T>(
     name: string | undefined,
@@ -89,7 +89,7 @@ export async function openSeine(options: SeineOptions = {}): Promise<Seine> {
     async jobs() {
       const alive = isFolderLocked(folder.dir);
       return Promise.all(
-        (await store.jobs.list(1_000)).map((job) => summarize(store, job, { alive, now: Date.now() })),
+        (await store.jobs.list(1_000)).map((job) => summarize(store, job, { alive })),
       );
     },
     records: (name) => rowsOf(name, (jobId) => store.views.records(jobId)),

@@ -10,10 +10,7 @@ const JOBS_SHOWN = 200;
 export const statusCommand: Command = (context) =>
   withFolder(context, async (folder): Promise<ExitName> => {
     const job = await requireJob(folder.store, context.parsed.args[0] ?? null);
-    const summary = await summarize(folder.store, job, {
-      alive: isFolderLocked(folder.dir),
-      now: Date.now(),
-    });
+    const summary = await summarize(folder.store, job, { alive: isFolderLocked(folder.dir) });
     const tallies = await folder.store.views.tallies(job.id);
     if (context.json) {
       printJson(context, { ...summary, tallies });
@@ -34,7 +31,7 @@ export const jobsCommand: Command = (context) =>
     const alive = isFolderLocked(folder.dir);
     const jobs = await folder.store.jobs.list(JOBS_SHOWN);
     const rows = await Promise.all(
-      jobs.map((job) => summarize(folder.store, job, { alive, now: Date.now() })),
+      jobs.map((job) => summarize(folder.store, job, { alive })),
     );
     if (context.json) {
       printJson(context, rows);

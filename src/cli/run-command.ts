@@ -115,7 +115,7 @@ function judge({ state, stop, counters }: Awaited<Run['result']>): { text: strin
 
 async function printResult(context: Context, folder: Folder, job: Job, rejects?: unknown): Promise<void> {
   const fresh = (await folder.store.jobs.find(`${job.name}-${job.run}`)) ?? job;
-  const summary = await summarize(folder.store, fresh, { alive: false, now: Date.now() });
+  const summary = await summarize(folder.store, fresh, { alive: false });
   printJson(context, { ...summary, dir: folder.dir, ...(rejects ? { rejects } : {}) });
 }
 

@@ -18,6 +18,10 @@ export interface RunResult {
 
 /** How often stop wishes, limits and leases are looked at. */
 const POLL_MS = 250;
+/** How often the time worked is written down, for `status` and for runs that are killed. */
+const SAVE_MS = 2_000;
+/** A worker answers a drain at once, unless a handler does not let go of it. */
+const DRAIN_MS = 10_000;
 /** Rests are minutes; a host that is closed for longer was seen under another clock. */
 const REST_CREDIBLE_MS = 3_600_000;
 
@@ -29,6 +33,7 @@ export class Coordinator {
   readonly #inbound: Inbound;
   #startedAt = 0;
   #lookedAt = Number.NEGATIVE_INFINITY;
+  #savedAt = Number.NEGATIVE_INFINITY;
   #stop: StopReason | null = null;
   #broken: unknown = null;
 
@@ -111,6 +116,10 @@ export class Coordinator {
     const now = this.#flight.now();
     if (now - this.#lookedAt < POLL_MS && job.spec.limits.pages === null) return;
     this.#lookedAt = now;
+    if (now - this.#savedAt > SAVE_MS) {
+      this.#savedAt = now;
+      await store.jobs.update(job.id, { workedMs: this.#workedMs() });
+    }
     this.#stop ??= await checkStop({
       wish: await store.jobs.wish(job.id),
       counters: await store.jobs.counters(job.id),
@@ -132,10 +141,14 @@ export class Coordinator {
     void this.#guard(delivery.then((answer) => this.#inbound.receive(answer)));
   }
 
+  /** Workers return what they have; one that hangs keeps its lease, and the next run takes it back. */
   async #drain(): Promise<void> {
     if (this.#flight.open.size === 0) return;
     await this.#options.dispatcher.drain();
-    while (this.#flight.open.size > 0 && !this.#broken) await this.#flight.wake.wait(POLL_MS);
+    const until = this.#flight.now() + DRAIN_MS;
+    while (this.#flight.open.size > 0 && !this.#broken && this.#flight.now() < until) {
+      await this.#flight.wake.wait(POLL_MS);
+    }
   }
 
   async #isFinished(): Promise<boolean> {

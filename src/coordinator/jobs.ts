@@ -49,14 +49,9 @@ export interface JobSummary extends Counters {
 }
 
 /** `alive`: whether a coordinator is at work in the folder. */
-export async function summarize(
-  store: Store,
-  job: Job,
-  options: { alive: boolean; now: number },
-): Promise<JobSummary> {
+export async function summarize(store: Store, job: Job, options: { alive: boolean }): Promise<JobSummary> {
   const counters = await store.jobs.counters(job.id);
-  const running = job.state === 'running' && options.alive;
-  const workedMs = running ? options.now - job.createdAt : job.workedMs;
+  const { workedMs } = job;
   const pages = counters.done + counters.unchanged;
   return {
     job: job.name,

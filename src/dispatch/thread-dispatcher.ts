@@ -18,13 +18,22 @@ const SLOTS_PER_THREAD = 8;
 /** A thread that dies this often before it is ready will not get better. */
 const FAILED_STARTS_MAX = 3;
 
+/** Past its budget by this much, a thread is stuck in somebody's code and will not answer. */
+const STUCK_AFTER_MS = 10_000;
+const WATCH_MS = 1_000;
+
 interface Open {
+  answerBy: number;
   onPart(report: Report): void;
   resolve(delivery: Delivery): void;
 }
 
 export function openThreadDispatcher(options: ThreadDispatcherOptions): Dispatcher {
   const threads = Array.from({ length: options.threads }, (_, index) => new Thread(options, index + 1));
+  const watch = setInterval(() => {
+    for (const thread of threads) thread.watch();
+  }, WATCH_MS);
+  watch.unref();
   return {
     workers: threads.length,
     slots: threads.length * SLOTS_PER_THREAD,
@@ -36,6 +45,7 @@ export function openThreadDispatcher(options: ThreadDispatcherOptions): Dispatch
       for (const thread of threads) thread.post({ kind: 'drain' });
     },
     async close() {
+      clearInterval(watch);
       await Promise.all(threads.map((thread) => thread.close()));
     },
   };
@@ -76,9 +86,21 @@ class Thread {
         reason: `worker threads do not start: ${this.#lastError}`,
       });
     }
-    this.#open.set(batch.id, { onPart, resolve });
+    this.#open.set(batch.id, {
+      onPart,
+      resolve,
+      answerBy: performance.now() + batch.budgetMs + STUCK_AFTER_MS,
+    });
     this.post({ kind: 'batch', batch });
     return promise;
+  }
+
+  /** A loop without end in a handler blocks its thread for good: end it, and its batches are lost. */
+  watch(): void {
+    const now = performance.now();
+    if (![...this.#open.values()].some(({ answerBy }) => answerBy < now)) return;
+    this.#lastError = 'it did not answer within its budget';
+    void this.#worker.terminate();
   }
 
   async close(): Promise<void> {

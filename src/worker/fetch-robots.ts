@@ -9,7 +9,7 @@ import type { TaskContext } from './process-task.ts';
 /** robots.txt by RFC 9309: 4xx means no rules, 5xx and silence mean "ask later", redirects are followed by the coordinator. */
 export async function fetchRobots(
   fetch: RobotsFetch,
-  context: Omit<TaskContext, 'keep'>,
+  context: Omit<TaskContext, 'keep' | 'pressure'>,
 ): Promise<RobotsOutcome> {
   const { job, clock } = context;
   const { origin } = fetch;

@@ -57,7 +57,10 @@ export class Lane {
 
   async #runner(): Promise<void> {
     while (this.#next < this.#input.tasks.length) {
-      const task = this.#input.tasks[this.#next++]!;
+      const pressure = this.#context.pressure();
+      if (pressure) await pressure;
+      const task = this.#input.tasks[this.#next++];
+      if (!task) return;
       this.#events.onOutcome(await this.#work(task));
     }
   }

@@ -96,6 +96,7 @@ class BatchRun {
       clock,
       signal: this.deadline.signal,
       keep: this.#keeper(job.spec.archive),
+      pressure: () => this.#archive?.pressure() ?? null,
     };
     const events = {
       onOutcome: (outcome: Outcome) => void this.#outcomes.push(outcome),

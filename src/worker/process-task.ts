@@ -29,6 +29,8 @@ export interface TaskContext {
   signal: AbortSignal;
   parallel: number;
   keep: Keep;
+  /** Null, or what to wait for before more pages are fetched: the archive is slower than the network. */
+  pressure(): Promise<void> | null;
   onSent(): void;
 }
 

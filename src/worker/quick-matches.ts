@@ -1,3 +1,4 @@
+import { LIMITS } from '../core/limits.ts';
 import type { QuickSelector } from './quick-compile.ts';
 import type { StartTag } from './quick-tag.ts';
 import { foldSpace } from './quick-text.ts';
@@ -9,6 +10,9 @@ export interface QuickField {
   /** Every match as a list, instead of the first. */
   all: boolean;
 }
+
+/** Matches inside each other repeat their text: a hostile page of 1 MB could ask for a terabyte. */
+const TEXT_LENGTH_MAX = 4 * LIMITS.bodyBytesMax;
 
 export type QuickValue = string | string[] | null;
 
@@ -24,6 +28,7 @@ export class Matches {
   readonly #settled: Uint8Array;
   readonly #lastElement: Int32Array;
   #values: QuickValue[] = [];
+  #textLength = 0;
   // Pieces of text, and for each open match the piece it begins with: shared, so that nested matches cost nothing more.
   #pieces: string[] = [];
   #levels: number[] = [];
@@ -42,6 +47,8 @@ export class Matches {
     this.unfinished = this.#fields.length;
     this.level = -1;
     this.active = 0;
+    this.#textLength = 0;
+    this.#pieces = [];
     this.#levels.length = 0;
     this.#firstPieces.length = 0;
     this.#openFields.length = 0;
@@ -120,8 +127,13 @@ export class Matches {
     const first = this.#firstPieces.pop()!;
     const field = this.#openFields.pop()!;
     const place = this.#places.pop()!;
-    const single = first + 1 === this.#pieces.length;
-    const text = foldSpace(single ? this.#pieces[first]! : this.#pieces.slice(first).join(''));
+    const isSingle = first + 1 === this.#pieces.length;
+    const raw = isSingle ? this.#pieces[first]! : this.#pieces.slice(first).join('');
+    this.#textLength += raw.length;
+    if (this.#textLength > TEXT_LENGTH_MAX) {
+      throw new Error(`the selected texts of a page exceed ${TEXT_LENGTH_MAX} characters`);
+    }
+    const text = foldSpace(raw);
     this.active--;
     if (place === -1) {
       this.#values[field] = text;

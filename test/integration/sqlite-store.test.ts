@@ -8,7 +8,8 @@ import type { Store } from '../../src/ports/store.ts';
 import type { DatabaseOptions } from '../../src/store/sqlite/database.ts';
 import { READY, WAITING } from '../../src/store/sqlite/rows.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { expectBooks, runStoreContract } from '../contract/store-contract.ts';
+import { expectBooks } from '../contract/store/store-desk.ts';
+import { runStoreContract } from '../contract/store-contract.ts';
 import {
   change,
   collect,

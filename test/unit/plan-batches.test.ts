@@ -217,7 +217,7 @@ function simulate(options: {
   for (let round = 0; round < options.rounds; round++) {
     for (const done of out.filter((each) => each.doneAt <= now)) {
       // Only what is certain: the host stays taken until the end of its last permit.
-      book.release(done.permit);
+      book.release(done.permit, done.permit.endAt);
     }
     out = out.filter((each) => each.doneAt > now);
     const due = hosts

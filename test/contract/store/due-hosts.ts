@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest';
+import { change, createJob, enqueue, FAR, leaseOne, T0, tasksOf } from '../../support/fixtures.ts';
+import { A, B, type StoreDesk } from './store-desk.ts';
+
+/** Which hosts may be asked, and when. */
+export function testDueHosts(desk: StoreDesk): void {
+  const { add, due, hostsDue, release, settle, reopen } = desk;
+
+  describe('due hosts', () => {
+    test('have their ready tasks counted, and come in the order of their next time', async () => {
+      await add(`${A}/1`, `${A}/2`, `${B}/1`, 'https://c.example/1', 'https://c.example/2');
+      const ready = await due();
+      expect(new Map(ready.map((host) => [host.host, host.ready]))).toEqual(
+        new Map([
+          ['a.example', 2],
+          ['b.example', 1],
+          ['c.example', 2],
+        ]),
+      );
+      expect(ready[0]).toMatchObject({ crawlDelayMs: null, failuresInRow: 0, rests: 0 });
+      const times: Record<string, number> = { 'a.example': 300, 'b.example': 100, 'c.example': 200 };
+      const grants = ready.map((host) => ({ hostId: host.id, count: 1, nextAt: T0 + times[host.host]! }));
+      await desk.store.frontier.lease(desk.job.id, { batches: [{ grants, leaseMs: 1_000 }], now: T0 });
+      expect(await hostsDue()).toEqual(['c.example', 'a.example']);
+      expect(await hostsDue({ limit: 1 })).toEqual(['c.example']);
+    });
+
+    test('a host is seen ahead of its time only as far as asked', async () => {
+      await add(`${A}/1`, `${A}/2`);
+      await leaseOne(desk.store, desk.job, { count: 1, nextAt: T0 + 1_000 });
+      expect(await hostsDue({ before: T0 + 999 })).toEqual([]);
+      const [host] = await due({ before: T0 + 1_000 });
+      expect(host).toMatchObject({ host: 'a.example', ready: 1, nextAt: T0 + 1_000 });
+      await reopen();
+      expect(await hostsDue({ before: T0 + 999 })).toEqual([]);
+      expect((await due({ before: T0 + 1_000 }))[0]?.nextAt).toBe(T0 + 1_000);
+    });
+
+    test('a host in use by one job is not due for another before its time', async () => {
+      const other = await createJob(desk.store, 'other');
+      await add(`${A}/1`);
+      await enqueue(desk.store, other, tasksOf(`${A}/1`));
+      await leaseOne(desk.store, desk.job, { nextAt: T0 + 5_000 });
+      const look = (before: number) => desk.store.frontier.dueHosts(other.id, { now: T0, before, limit: 9 });
+      expect(await look(T0 + 4_999)).toEqual([]);
+      expect(await look(T0 + 5_000)).toMatchObject([{ host: 'a.example', nextAt: T0 + 5_000 }]);
+    });
+
+    test('a host with all tasks lent, done or waiting is not due', async () => {
+      await add(`${A}/1`, `${B}/1`, 'https://c.example/1');
+      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      expect(await due()).toEqual([]);
+      await settle(id, [change.fetched(tasks[0]!.id), change.again(tasks[1]!.id, T0 + 100)], {
+        final: false,
+      });
+      expect(await due()).toEqual([]);
+      expect((await due({ now: T0 + 99 })).length).toBe(0);
+      expect(await due({ now: T0 + 100 })).toMatchObject([{ ready: 1 }]);
+    });
+
+    test('the next due time is the earliest of hosts and waiting tasks', async () => {
+      expect(await desk.store.frontier.nextDueAt(desk.job.id)).toBeNull();
+      await add(`${A}/1`, `${A}/2`, `${B}/1`);
+      const a = (await due()).find((host) => host.host === 'a.example')!;
+      const b = (await due()).find((host) => host.host === 'b.example')!;
+      const lease = (hostId: number, count: number, nextAt: number) =>
+        desk.store.frontier.lease(desk.job.id, {
+          batches: [{ grants: [{ hostId, count, nextAt }], leaseMs: 9 }],
+          now: T0,
+        });
+      const [first] = await lease(b.id, 1, T0 + 50);
+      await lease(a.id, 1, T0 + 700);
+      expect(await desk.store.frontier.nextDueAt(desk.job.id)).toBe(T0 + 700);
+      await settle(first!.id, [change.again(first!.tasks[0]!.id, T0 + 300)]);
+      expect(await desk.store.frontier.nextDueAt(desk.job.id)).toBe(T0 + 300);
+      const [second] = await lease(a.id, 1, T0 + 900);
+      expect(await desk.store.frontier.nextDueAt(desk.job.id)).toBe(T0 + 300);
+      expect(second!.tasks).toHaveLength(1);
+      const other = await createJob(desk.store, 'other');
+      expect(await desk.store.frontier.nextDueAt(other.id)).toBeNull();
+    });
+
+    test('no time lies further ahead than the clamp, for what is ready and what returns later', async () => {
+      await add(`${A}/1`, `${A}/2`, `${B}/1`);
+      const batch = await leaseOne(desk.store, desk.job, { count: 1, nextAt: FAR });
+      await desk.store.hosts.clampNextAt(T0 + 1_000);
+      expect((await due({ before: T0 + 1_000 })).map((host) => host.nextAt)).toEqual([T0 + 1_000]);
+      await release(batch.id);
+      expect((await hostsDue({ before: T0 + 1_000 })).sort()).toEqual(['a.example', 'b.example']);
+      await desk.store.hosts.clampNextAt(FAR);
+      expect((await hostsDue({ before: T0 + 1_000 })).sort()).toEqual(['a.example', 'b.example']);
+    });
+  });
+}

@@ -1,0 +1,108 @@
+import { describe, expect, test } from 'vitest';
+import { zeroCounters } from '../../../src/core/model.ts';
+import { createJob, specOf, T0 } from '../../support/fixtures.ts';
+import type { StoreDesk } from './store-desk.ts';
+
+/** Jobs and their runs. */
+export function testJobs(desk: StoreDesk): void {
+  const { reopen } = desk;
+
+  describe('jobs', () => {
+    test('a new job runs, and everything it was given comes back', async () => {
+      const spec = specOf({
+        name: 'shop',
+        routes: [{ name: 'p', match: '/p/*', select: { title: 'h1' } }],
+      });
+      const made = await desk.store.jobs.create({
+        name: 'shop',
+        spec,
+        specHash: 'x',
+        bundle: 'bundles/1.mjs',
+        now: T0,
+      });
+      expect(made).toMatchObject({ name: 'shop', run: 1, specHash: 'x', bundle: 'bundles/1.mjs' });
+      expect(made).toMatchObject({
+        state: 'running',
+        wish: 'run',
+        reason: null,
+        endedAt: null,
+        workedMs: 0,
+      });
+      expect(made.createdAt).toBe(T0);
+      expect(made.spec).toEqual(spec);
+      expect(await desk.store.jobs.find('shop')).toEqual(made);
+      expect(await desk.store.jobs.counters(made.id)).toEqual(zeroCounters());
+      await reopen();
+      expect(await desk.store.jobs.find('shop')).toEqual(made);
+    });
+
+    test('runs of a name are counted, each name for itself', async () => {
+      expect((await createJob(desk.store, 'x')).run).toBe(1);
+      expect((await createJob(desk.store, 'x')).run).toBe(2);
+      expect((await createJob(desk.store, 'y')).run).toBe(1);
+      await reopen();
+      expect((await createJob(desk.store, 'x')).run).toBe(3);
+    });
+
+    test('found by name, by name and run, and as the newest', async () => {
+      const first = await createJob(desk.store, 'x');
+      const second = await createJob(desk.store, 'x');
+      const other = await createJob(desk.store, 'dash-ed');
+      expect((await desk.store.jobs.find('x'))?.id).toBe(second.id);
+      expect((await desk.store.jobs.find('x-1'))?.id).toBe(first.id);
+      expect((await desk.store.jobs.find('x-2'))?.id).toBe(second.id);
+      expect((await desk.store.jobs.find('dash-ed'))?.id).toBe(other.id);
+      expect((await desk.store.jobs.find('dash-ed-1'))?.id).toBe(other.id);
+      expect((await desk.store.jobs.find(null))?.id).toBe(other.id);
+      for (const unknown of ['x-3', 'x-0', 'x-', '-1', '', 'X', 'x%', 'x-99999999999999999999']) {
+        expect(await desk.store.jobs.find(unknown)).toBeNull();
+      }
+    });
+
+    test('no job in an empty store', async () => {
+      const empty = await desk.open(`${desk.place}/empty`);
+      expect(await empty.jobs.find(null)).toBeNull();
+      expect(await empty.jobs.list(10)).toEqual([]);
+      await empty.close();
+    });
+
+    test('a list has the newest first and no more than asked', async () => {
+      for (const each of ['x', 'y', 'z']) await createJob(desk.store, each);
+      expect((await desk.store.jobs.list(2)).map((each) => each.name)).toEqual(['z', 'y']);
+      expect(await desk.store.jobs.list(100)).toHaveLength(4);
+    });
+
+    test('an update changes what it names and nothing else', async () => {
+      const other = await createJob(desk.store, 'other');
+      await desk.store.jobs.update(desk.job.id, {
+        state: 'stopped',
+        reason: 'because',
+        endedAt: T0 + 5,
+        workedMs: 17,
+      });
+      await desk.store.jobs.update(desk.job.id, {});
+      expect(await desk.store.jobs.find('test')).toEqual({
+        ...desk.job,
+        state: 'stopped',
+        reason: 'because',
+        endedAt: T0 + 5,
+        workedMs: 17,
+      });
+      const spec = { ...desk.job.spec, batchSize: 7 };
+      await desk.store.jobs.update(desk.job.id, { spec, reason: null, endedAt: null });
+      expect(await desk.store.jobs.find('test')).toMatchObject({
+        spec,
+        reason: null,
+        endedAt: null,
+        state: 'stopped',
+      });
+      expect(await desk.store.jobs.find('other')).toEqual(other);
+    });
+
+    test('a wish is read back', async () => {
+      expect(await desk.store.jobs.wish(desk.job.id)).toBe('run');
+      await desk.store.jobs.update(desk.job.id, { wish: 'cancel' });
+      expect(await desk.store.jobs.wish(desk.job.id)).toBe('cancel');
+    });
+  });
+}

@@ -1,0 +1,134 @@
+import { describe, expect, test } from 'vitest';
+import type { TaskChange } from '../../../src/ports/store.ts';
+import { change, createJob, enqueue, FAR, leaseOne, T0, taskOf, tasksOf } from '../../support/fixtures.ts';
+import { A, B, expectBooks, type StoreDesk } from './store-desk.ts';
+
+/** Tasks are lent. */
+export function testLease(desk: StoreDesk): void {
+  const { add, due, row, counters, release, settle, reopen } = desk;
+
+  describe('lease', () => {
+    test('priority first, whenever added, then age', async () => {
+      await enqueue(desk.store, desk.job, [
+        taskOf(`${A}/old-low`, { priority: -1 }),
+        taskOf(`${A}/old`),
+        taskOf(`${A}/old2`),
+      ]);
+      await enqueue(desk.store, desk.job, [taskOf(`${A}/new-high`, { priority: 5 }), taskOf(`${A}/new`)]);
+      const order: string[] = [];
+      for (let turn = 0; turn < 5; turn++) {
+        const { tasks } = await leaseOne(desk.store, desk.job, { count: 1 });
+        order.push(...tasks.map((task) => task.url.slice(A.length + 1)));
+      }
+      expect(order).toEqual(['new-high', 'old', 'old2', 'new', 'old-low']);
+    });
+
+    test('never more than asked, never a task twice, smaller when there is less', async () => {
+      await add(...Array.from({ length: 7 }, (_, n) => `${A}/${n}`), `${B}/1`);
+      const [a, b] = ['a.example', 'b.example'].map(
+        async (name) => (await due()).find((h) => h.host === name)!.id,
+      );
+      const grant = async (hostId: Promise<number> | undefined, count: number) => ({
+        hostId: (await hostId)!,
+        count,
+        nextAt: T0,
+      });
+      const batches = [
+        { grants: [await grant(a, 3), await grant(b, 5)], leaseMs: 10 },
+        { grants: [await grant(a, 3)], leaseMs: 10 },
+        { grants: [await grant(b, 2)], leaseMs: 10 },
+        { grants: [await grant(a, 3)], leaseMs: 10 },
+      ];
+      const leased = await desk.store.frontier.lease(desk.job.id, { batches, now: T0 });
+      expect(leased.map((batch) => batch.tasks.length)).toEqual([4, 3, 0, 1]);
+      const urls = leased.flatMap((batch) => batch.tasks.map((task) => task.url));
+      expect(new Set(urls).size).toBe(8);
+      const ids = leased.filter((batch) => batch.tasks.length > 0).map((batch) => batch.id);
+      expect(new Set(ids).size).toBe(3);
+      expect(await counters()).toMatchObject({ pending: 0, leased: 8 });
+      expect((await desk.store.frontier.orphans(desk.job.id)).sort()).toEqual([...ids].sort());
+      await expectBooks(desk.store, desk.job);
+    });
+
+    test('nothing to lend opens no batch', async () => {
+      const batches = [{ grants: [{ hostId: 12_345, count: 5, nextAt: T0 }], leaseMs: 10 }];
+      expect((await desk.store.frontier.lease(desk.job.id, { batches, now: T0 }))[0]?.tasks).toEqual([]);
+      expect(await desk.store.frontier.orphans(desk.job.id)).toEqual([]);
+      expect(await desk.store.frontier.lease(desk.job.id, { batches: [], now: T0 })).toEqual([]);
+    });
+
+    test('batch ids are never used again', async () => {
+      await add(`${A}/1`);
+      const first = await leaseOne(desk.store, desk.job);
+      await release(first.id);
+      await reopen();
+      const second = await leaseOne(desk.store, desk.job);
+      expect(second.id).toBeGreaterThan(first.id);
+    });
+
+    test('lends only tasks of its own job', async () => {
+      const other = await createJob(desk.store, 'other');
+      await add(`${A}/1`);
+      await enqueue(desk.store, other, tasksOf(`${A}/1`, `${A}/2`));
+      expect((await leaseOne(desk.store, desk.job)).tasks).toHaveLength(1);
+      expect((await leaseOne(desk.store, other)).tasks).toHaveLength(2);
+      await expectBooks(desk.store, desk.job, other);
+    });
+
+    test('attempts are counted from 1, and a deferral is none', async () => {
+      await add(`${A}/1`);
+      const attempt = async (expected: number, next: (id: number) => TaskChange) => {
+        const { id, tasks } = await leaseOne(desk.store, desk.job);
+        expect(tasks[0]?.attempt).toBe(expected);
+        await settle(id, [next(tasks[0]!.id)]);
+        await expectBooks(desk.store, desk.job);
+      };
+      await attempt(1, change.deferred);
+      await attempt(1, (id) => change.again(id, null));
+      await attempt(2, (id) => change.again(id, T0));
+      await attempt(3, change.fetched);
+      expect(await row(`${A}/1`)).toMatchObject({ state: 'done', attempts: 3 });
+    });
+
+    test('a task whose worker died is lent alone, and the others without it', async () => {
+      await add(`${A}/1`, `${A}/2`, `${B}/1`);
+      const first = await leaseOne(desk.store, desk.job, { count: 1 });
+      expect(first.tasks).toHaveLength(2);
+      expect(await release(first.id, true)).toEqual({ returned: 2, dead: 0 });
+      const urls: string[][] = [];
+      for (let turn = 0; turn < 6; turn++) {
+        const { tasks } = await leaseOne(desk.store, desk.job, { now: T0 + turn });
+        if (tasks.length > 0) urls.push(tasks.map((task) => task.url));
+      }
+      expect(urls.flat().sort()).toEqual([`${A}/1`, `${A}/2`, `${B}/1`]);
+      expect(
+        urls.filter((batch) => batch.some((url) => url !== `${A}/2`)).every((batch) => batch.length === 1),
+      ).toBe(true);
+      await expectBooks(desk.store, desk.job);
+    });
+
+    test('leases end at their time', async () => {
+      await add(`${A}/1`, `${B}/1`);
+      const [a, b] = await due();
+      const grant = (hostId: number, leaseMs: number) => ({
+        grants: [{ hostId, count: 1, nextAt: T0 }],
+        leaseMs,
+      });
+      const [short, long] = await desk.store.frontier.lease(desk.job.id, {
+        batches: [grant(a!.id, 100), grant(b!.id, 5_000)],
+        now: T0,
+      });
+      expect(await desk.store.frontier.expired(desk.job.id, T0 + 100)).toEqual([]);
+      expect(await desk.store.frontier.expired(desk.job.id, T0 + 101)).toEqual([short!.id]);
+      expect((await desk.store.frontier.expired(desk.job.id, T0 + 5_001)).sort()).toEqual(
+        [short!.id, long!.id].sort(),
+      );
+      await settle(short!.id, []);
+      expect(await desk.store.frontier.expired(desk.job.id, FAR)).toEqual([long!.id]);
+      const other = await createJob(desk.store, 'other');
+      expect(await desk.store.frontier.expired(other.id, FAR)).toEqual([]);
+      await reopen();
+      expect(await desk.store.frontier.orphans(desk.job.id)).toEqual([long!.id]);
+    });
+  });
+}

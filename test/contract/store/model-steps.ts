@@ -1,0 +1,66 @@
+import fc from 'fast-check';
+
+/** What may happen to a store; numbers choose among what there is at that moment. */
+export type Step =
+  | { kind: 'enqueue'; job: number; urls: number[]; priority: number }
+  | { kind: 'lease'; job: number; count: number; parts: number; waitMs: number }
+  | { kind: 'settle'; batch: number; outcomes: number[]; final: boolean }
+  | { kind: 'release'; batch: number; suspect: boolean }
+  | { kind: 'condemn'; job: number; host: number; limit: number }
+  | { kind: 'retry'; job: number; host: number | null }
+  | { kind: 'reopen' };
+
+const index = fc.nat(99);
+const which = fc.nat(1);
+export const STEP: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('enqueue' as const),
+      job: which,
+      urls: fc.array(index, { maxLength: 12 }),
+      priority: fc.integer({ min: -1, max: 1 }),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('lease' as const),
+      job: which,
+      count: fc.integer({ min: 1, max: 5 }),
+      parts: fc.integer({ min: 1, max: 3 }),
+      waitMs: fc.nat(150),
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('settle' as const),
+      batch: index,
+      outcomes: fc.array(fc.nat(8), { maxLength: 8 }),
+      final: fc.boolean(),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('release' as const), batch: index, suspect: fc.boolean() }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('condemn' as const),
+      job: which,
+      host: fc.nat(2),
+      limit: fc.integer({ min: 1, max: 4 }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('retry' as const),
+      job: which,
+      host: fc.option(fc.nat(2)),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('reopen' as const) }) },
+);

@@ -1,0 +1,172 @@
+import { describe, expect, test } from 'vitest';
+import { LIMITS } from '../../../src/core/limits.ts';
+import {
+  change,
+  createJob,
+  enqueue,
+  hostChange,
+  leaseOne,
+  settlementOf,
+  T0,
+  tasksOf,
+} from '../../support/fixtures.ts';
+import { A, B, expectBooks, type StoreDesk } from './store-desk.ts';
+
+/** Tasks that come back: released, waiting, given up, tried again. */
+export function testReturn(desk: StoreDesk): void {
+  const { add, due, hostsDue, row, counters, release, settle, reopen } = desk;
+
+  describe('release', () => {
+    test('returns the tasks, once', async () => {
+      await add(`${A}/1`, `${B}/1`);
+      const { id } = await leaseOne(desk.store, desk.job);
+      expect(await release(id)).toEqual({ returned: 2, dead: 0 });
+      expect(await release(id)).toEqual({ returned: 0, dead: 0 });
+      expect(await release(12_345)).toEqual({ returned: 0, dead: 0 });
+      expect(await counters()).toMatchObject({ pending: 2, leased: 0 });
+      expect((await hostsDue()).sort()).toEqual(['a.example', 'b.example']);
+      expect((await leaseOne(desk.store, desk.job)).tasks).toHaveLength(2);
+      await expectBooks(desk.store, desk.job);
+    });
+
+    test('a task that kills its worker every time becomes a dead letter that says so', async () => {
+      await add(`${A}/killer`);
+      for (let loss = 1; loss <= LIMITS.lossesMax; loss++) {
+        const { id, tasks } = await leaseOne(desk.store, desk.job);
+        expect(tasks).toMatchObject([{ attempt: 1 }]);
+        const last = loss === LIMITS.lossesMax;
+        expect(await release(id, true, 'out of memory')).toEqual({
+          returned: last ? 0 : 1,
+          dead: last ? 1 : 0,
+        });
+        await expectBooks(desk.store, desk.job);
+        await reopen();
+      }
+      expect(await row(`${A}/killer`)).toMatchObject({
+        state: 'dead',
+        failureCode: 'worker-lost',
+        failureDetail: 'out of memory',
+      });
+      expect(await desk.store.views.tallies(desk.job.id)).toEqual([
+        { state: 'dead', code: 'worker-lost', count: 1 },
+      ]);
+      expect(await desk.store.views.retryDead(desk.job.id, { code: 'worker-lost' }, T0)).toBe(1);
+      const again = await leaseOne(desk.store, desk.job);
+      expect(await release(again.id, true)).toEqual({ returned: 1, dead: 0 });
+    });
+
+    test('an innocent release is no loss', async () => {
+      await add(`${A}/1`);
+      for (let turn = 0; turn < LIMITS.lossesMax * 2; turn++) {
+        expect(await release((await leaseOne(desk.store, desk.job)).id)).toEqual({ returned: 1, dead: 0 });
+      }
+      expect(await row(`${A}/1`)).toMatchObject({ state: 'pending', attempts: 0 });
+    });
+  });
+
+  describe('waiting, giving up, trying again', () => {
+    test('a task waits until it is due, also after a restart', async () => {
+      await add(`${A}/1`, `${A}/2`);
+      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      await settle(id, [change.again(tasks[0]!.id, T0 + 1_000), change.again(tasks[1]!.id, T0 + 2_000)]);
+      expect(await counters()).toMatchObject({ pending: 2, retries: 2 });
+      await reopen();
+      expect((await leaseOne(desk.store, desk.job, { now: T0 + 999 })).tasks).toEqual([]);
+      expect((await leaseOne(desk.store, desk.job, { now: T0 + 1_000 })).tasks).toMatchObject([
+        { url: `${A}/1`, attempt: 2 },
+      ]);
+      expect((await leaseOne(desk.store, desk.job, { now: T0 + 2_000 })).tasks).toMatchObject([
+        { url: `${A}/2` },
+      ]);
+      await expectBooks(desk.store, desk.job);
+    });
+
+    test('condemn ends the ready tasks of a host, at most so many at once', async () => {
+      await add(...Array.from({ length: 5 }, (_, n) => `${A}/${n}`), `${B}/1`);
+      const held = await leaseOne(desk.store, desk.job, { count: 1 });
+      const condemn = (limit: number, host = 'a.example') =>
+        desk.store.frontier.condemn(desk.job.id, {
+          host,
+          code: 'host-down',
+          detail: 'no answer',
+          now: T0,
+          limit,
+        });
+      expect(await condemn(3)).toBe(3);
+      await expectBooks(desk.store, desk.job);
+      expect(await condemn(3)).toBe(1);
+      expect(await condemn(3)).toBe(0);
+      expect(await condemn(3, 'never.seen')).toBe(0);
+      expect(await counters()).toMatchObject({ dead: 4, leased: 2, pending: 0 });
+      expect(await hostsDue()).toEqual([]);
+      expect(await row(`${A}/4`)).toMatchObject({
+        state: 'dead',
+        failureCode: 'host-down',
+        failureDetail: 'no answer',
+      });
+      await settle(held.id, []);
+      expect(await counters()).toMatchObject({ dead: 4, pending: 2 });
+      await expectBooks(desk.store, desk.job);
+    });
+
+    const kill = async () => {
+      await add(`${A}/x1`, `${A}/x2`, `${A}/y1`, `${B}/x1`);
+      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      const of = (url: string) => tasks.find((task) => task.url === url)!.id;
+      await settle(id, [
+        change.dead(of(`${A}/x1`), { detail: 'zzz' }),
+        change.dead(of(`${A}/x2`), { detail: 'aaa' }),
+        change.dead(of(`${A}/y1`), { code: 'tls', detail: 'expired' }),
+        change.dead(of(`${B}/x1`), { code: 'tls', detail: 'wrong name' }),
+      ]);
+    };
+
+    test('dead letters are grouped by reason and host, each with a true example', async () => {
+      await kill();
+      const groups = await desk.store.views.dead(desk.job.id);
+      expect(groups[0]).toMatchObject({ code: 'not-found', host: 'a.example', count: 2 });
+      expect(groups).toHaveLength(3);
+      for (const group of groups) {
+        expect(await row(group.sampleUrl)).toMatchObject({
+          state: 'dead',
+          failureCode: group.code,
+          failureDetail: group.sampleDetail,
+        });
+      }
+      const other = await createJob(desk.store, 'other');
+      expect(await desk.store.views.dead(other.id)).toEqual([]);
+    });
+
+    test.each([
+      ['all', {}, 4],
+      ['by code', { code: 'tls' }, 2],
+      ['by host', { host: 'a.example' }, 3],
+      ['by a part of the URL', { urlContains: '/x1' }, 2],
+      ['by a part of the URL, without wildcards', { urlContains: 'x_' }, 0],
+      ['by everything', { code: 'tls', host: 'b.example', urlContains: 'x' }, 1],
+      ['by something that is not there', { code: 'dns' }, 0],
+    ])('dead letters are put back: %s', async (_, filter, count) => {
+      await kill();
+      const other = await createJob(desk.store, 'other');
+      await enqueue(desk.store, other, tasksOf(`${A}/x1`));
+      const held = await leaseOne(desk.store, other);
+      await desk.store.frontier.settle(settlementOf(other, held.id, [change.dead(held.tasks[0]!.id)]));
+      expect(await desk.store.views.retryDead(desk.job.id, filter, T0 + 5)).toBe(count);
+      expect(await counters()).toMatchObject({ dead: 4 - count, pending: count });
+      await expectBooks(desk.store, desk.job, other);
+      const { tasks } = await leaseOne(desk.store, desk.job);
+      expect(tasks.map((task) => task.attempt)).toEqual(Array.from({ length: count }, () => 1));
+      expect(await desk.store.jobs.counters(other.id)).toMatchObject({ dead: 1 });
+    });
+
+    test('a host that rested can be asked again when its dead letters are put back', async () => {
+      await add(`${A}/1`);
+      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      const hosts = [hostChange('a.example', { nextAt: T0 + 600_000, failuresInRow: 12, rests: 7 })];
+      await settle(id, [change.dead(tasks[0]!.id, { code: 'host-down' })], { hosts });
+      await desk.store.views.retryDead(desk.job.id, {}, T0 + 100_000);
+      const [host] = await due({ now: T0 + 100_000, before: T0 + 100_000 + LIMITS.permitMsMax * 2 });
+      expect(host).toMatchObject({ host: 'a.example', ready: 1, failuresInRow: 0, rests: 0 });
+    });
+  });
+}

@@ -1,0 +1,91 @@
+import { expect } from 'vitest';
+import { balance, TASK_STATES } from '../../../src/core/model.ts';
+import type { Job, Settlement, Store, TaskChange } from '../../../src/ports/store.ts';
+import {
+  collect,
+  createJob,
+  enqueue,
+  FAR,
+  settlementOf,
+  T0,
+  tasksOf,
+  temporaryFolder,
+} from '../../support/fixtures.ts';
+
+/** Opens the store at a place. A place that was never opened is empty; the same one again has what it had. */
+export type OpenStore = (place: string) => Promise<Store>;
+
+export const A = 'https://a.example';
+export const B = 'https://b.example';
+
+/** A store with one job, new for each test, and short words for what tests do with it. */
+export class StoreDesk {
+  readonly open: OpenStore;
+  store!: Store;
+  job!: Job;
+  #folder!: Awaited<ReturnType<typeof temporaryFolder>>;
+
+  constructor(open: OpenStore) {
+    this.open = open;
+  }
+
+  get place(): string {
+    return this.#folder.dir;
+  }
+
+  async setUp(): Promise<void> {
+    this.#folder = await temporaryFolder();
+    this.store = await this.open(this.place);
+    this.job = await createJob(this.store);
+  }
+
+  async tearDown(): Promise<void> {
+    await this.store.close();
+    await this.#folder.remove();
+  }
+
+  reopen = async () => {
+    await this.store.close();
+    this.store = await this.open(this.place);
+  };
+  add = (...urls: string[]) => enqueue(this.store, this.job, tasksOf(...urls));
+  due = (options: { now?: number; before?: number; limit?: number } = {}) =>
+    this.store.frontier.dueHosts(this.job.id, { now: T0, before: FAR, limit: 100, ...options });
+  hostsDue = async (options: { now?: number; before?: number; limit?: number } = {}) =>
+    (await this.due(options)).map((host) => host.host);
+  row = (url: string) => this.store.views.task(this.job.id, url);
+  counters = () => this.store.jobs.counters(this.job.id);
+  release = (batchId: number, suspect = false, reason = 'gone') =>
+    this.store.frontier.release(batchId, { now: T0, suspect, reason });
+  settle = (batchId: number, tasks: TaskChange[], more: Partial<Settlement> = {}) =>
+    this.store.frontier.settle(settlementOf(this.job, batchId, tasks, more));
+}
+
+/** Counters are right only if they balance and agree with what a full count over the rows gives. */
+export async function expectBooks(store: Store, ...jobs: Pick<Job, 'id'>[]): Promise<void> {
+  for (const job of jobs) {
+    const counters = await store.jobs.counters(job.id);
+    const rows = await collect(store.views.tasks(job.id));
+    expect(balance(counters)).toBe(0);
+    const counted = {
+      ...counters,
+      accepted: rows.length,
+      records: (await collect(store.views.records(job.id))).length,
+    };
+    for (const state of TASK_STATES) counted[state] = rows.filter((row) => row.state === state).length;
+    expect(counters).toEqual(counted);
+    expect(new Set(rows.map((row) => row.url)).size).toBe(rows.length);
+    for (const value of Object.values(counters)) expect(value).toBeGreaterThanOrEqual(0);
+
+    const tallied = new Map<string, number>();
+    for (const row of rows) {
+      if (row.state !== 'dead' && row.state !== 'skipped') continue;
+      const key = `${row.state} ${row.failureCode}`;
+      tallied.set(key, (tallied.get(key) ?? 0) + 1);
+    }
+    const tallies = await store.views.tallies(job.id);
+    expect(new Map(tallies.map(({ state, code, count }) => [`${state} ${code}`, count]))).toEqual(tallied);
+    const dead = await store.views.dead(job.id);
+    expect(dead.reduce((sum, group) => sum + group.count, 0)).toBe(counters.dead);
+  }
+}
