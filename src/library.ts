@@ -80,7 +80,7 @@ export async function openSeine(options: SeineOptions = {}): Promise<Seine> {
       const run = await startRun(folder, job, settings, loaded.code ? undefined : loaded.handlers);
       return {
         id,
-        done: run.result.then(() => summaryOf(id)),
+        done: run.result.then(async () => summarize(store, await store.jobs.get(job.id), { alive: false })),
         view: run.view,
         stop: () => run.stop({ state: 'stopped', cause: 'wish', message: 'stopped by request' }),
       };
@@ -88,9 +88,7 @@ export async function openSeine(options: SeineOptions = {}): Promise<Seine> {
     status: (name) => summaryOf(name ?? null),
     async jobs() {
       const alive = isFolderLocked(folder.dir);
-      return Promise.all(
-        (await store.jobs.list(1_000)).map((job) => summarize(store, job, { alive })),
-      );
+      return Promise.all((await store.jobs.list(1_000)).map((job) => summarize(store, job, { alive })));
     },
     records: (name) => rowsOf(name, (jobId) => store.views.records(jobId)),
     tasks: (name) => rowsOf(name, (jobId) => store.views.tasks(jobId)),

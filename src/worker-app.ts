@@ -24,7 +24,9 @@ export async function openWorkerTools(
     fetcher,
     blobs,
     clock: systemClock,
-    jobs: new JobCache(async (bundle) => handlers ?? loadHandlers(blobs, bundle)),
+    jobs: new JobCache(
+      async (bundle) => handlers ?? (bundle === null ? new Map() : loadHandlers(blobs, bundle)),
+    ),
     async close() {
       await fetcher.close();
       await blobs.close();

@@ -186,3 +186,8 @@ export const COMMANDS: Record<string, CommandSpec> = {
     examples: ['seine schema > seine-job.schema.json'],
   },
 };
+
+/** By own name only: `toString` is no command. */
+export function commandOf(name: string): CommandSpec | null {
+  return Object.hasOwn(COMMANDS, name) ? (COMMANDS[name] ?? null) : null;
+}

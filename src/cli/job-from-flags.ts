@@ -1,8 +1,8 @@
 import { createWriteStream, mkdirSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { SeineError } from '../core/errors.ts';
-import type { JobInput, JobSpec } from '../core/job.ts';
+import { type JobInput, type JobSpec, toJobName } from '../core/job.ts';
 import { anchorSource, isJobFile, type LoadedJob, loadJobFile } from '../job/load-job-file.ts';
 import { parseJob } from '../job/parse-job.ts';
 import type { Context } from './context.ts';
@@ -49,17 +49,9 @@ async function spoolStdin(context: Context): Promise<string> {
 }
 
 function nameOf(arg: string): string {
-  const name = /^https?:/i.test(arg)
-    ? new URL(arg).hostname
-    : arg === '-'
-      ? 'stdin'
-      : (arg.split(/[\\/]/).at(-1) ?? 'job').replace(/\.\w+(\.gz)?$/, '');
-  return (
-    name
-      .replace(/[^\w.-]+/g, '-')
-      .replace(/^[^a-z0-9]+/i, '')
-      .slice(0, 64) || 'job'
-  );
+  if (arg === '-') return 'stdin';
+  if (/^https?:/i.test(arg)) return toJobName(new URL(arg).hostname);
+  return toJobName(basename(arg).replace(/\.\w+(\.gz)?$/, ''));
 }
 
 /** Flags win over the job file. */

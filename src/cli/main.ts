@@ -1,6 +1,6 @@
 import { messageOf, SeineError } from '../core/errors.ts';
 import { VERSION } from '../core/identity.ts';
-import { COMMANDS } from './commands.ts';
+import { commandOf } from './commands.ts';
 import { type Command, exitCodeOf, makeContext } from './context.ts';
 import { commandHelp, generalHelp } from './help.ts';
 import { parseCommandLine } from './parse-args.ts';
@@ -25,7 +25,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   try {
     const [first] = argv;
     if (first === undefined || first === 'help' || first === '--help' || first === '-h') {
-      const about = COMMANDS[argv[1] ?? ''];
+      const about = commandOf(argv[1] ?? '');
       process.stdout.write(about ? commandHelp(argv[1]!, about) : generalHelp());
       return 0;
     }
@@ -34,7 +34,7 @@ export async function main(argv: readonly string[]): Promise<number> {
       return 0;
     }
     if (argv.includes('--help') || argv.includes('-h')) {
-      const spec = COMMANDS[first];
+      const spec = commandOf(first);
       if (spec) {
         process.stdout.write(commandHelp(first, spec));
         return 0;

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { messageOf, SeineError } from '../core/errors.ts';
-import { COMMANDS, type CommandSpec } from './commands.ts';
+import { COMMANDS, type CommandSpec, commandOf } from './commands.ts';
 
 export interface ParsedArgs {
   command: string;
@@ -13,7 +13,7 @@ export interface ParsedArgs {
 /** Reads a command line by the table of commands. Throws one clear sentence otherwise. */
 export function parseCommandLine(argv: readonly string[]): ParsedArgs {
   const [command = 'help', ...rest] = argv;
-  const spec = COMMANDS[command];
+  const spec = commandOf(command);
   if (!spec) {
     throw new SeineError(`there is no command '${command}'${suggestion(command, Object.keys(COMMANDS))}`, {
       hint: 'see `seine --help`',
@@ -39,7 +39,9 @@ export function parseCommandLine(argv: readonly string[]): ParsedArgs {
 
 function readOptions(command: string, spec: CommandSpec, rest: string[]) {
   // A value is optional only in the form --name=value, so that the next argument stays an argument.
-  const args = rest.map((arg) => {
+  const end = rest.indexOf('--');
+  const args = rest.map((arg, index) => {
+    if (end !== -1 && index > end) return arg;
     const option = arg.startsWith('--') ? spec.options[arg.slice(2)] : undefined;
     return option?.kind === 'optional' ? `${arg}=${option.implied}` : arg;
   });

@@ -30,9 +30,7 @@ export const jobsCommand: Command = (context) =>
   withFolder(context, async (folder): Promise<ExitName> => {
     const alive = isFolderLocked(folder.dir);
     const jobs = await folder.store.jobs.list(JOBS_SHOWN);
-    const rows = await Promise.all(
-      jobs.map((job) => summarize(folder.store, job, { alive })),
-    );
+    const rows = await Promise.all(jobs.map((job) => summarize(folder.store, job, { alive })));
     if (context.json) {
       printJson(context, rows);
       return 'success';

@@ -114,8 +114,7 @@ function judge({ state, stop, counters }: Awaited<Run['result']>): { text: strin
 }
 
 async function printResult(context: Context, folder: Folder, job: Job, rejects?: unknown): Promise<void> {
-  const fresh = (await folder.store.jobs.find(`${job.name}-${job.run}`)) ?? job;
-  const summary = await summarize(folder.store, fresh, { alive: false });
+  const summary = await summarize(folder.store, await folder.store.jobs.get(job.id), { alive: false });
   printJson(context, { ...summary, dir: folder.dir, ...(rejects ? { rejects } : {}) });
 }
 

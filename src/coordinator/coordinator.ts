@@ -69,6 +69,7 @@ export class Coordinator {
       await feeder.stop();
     }
     if (this.#broken) throw this.#broken;
+    this.#stop ??= sourceFailure(feeder.failure);
     const counters = await store.jobs.counters(job.id);
     const state: JobState = this.#stop?.state ?? 'done';
     const endedAt = Math.floor(this.#flight.now());
@@ -181,4 +182,11 @@ export class Coordinator {
       this.#flight.wake.notify();
     }
   }
+}
+
+/** What was read is done; `resume` reads on from there once the source is well again. */
+function sourceFailure(failure: unknown): StopReason | null {
+  return failure === null
+    ? null
+    : { state: 'stopped', cause: 'source', message: `a source failed: ${messageOf(failure)}` };
 }

@@ -42,6 +42,7 @@ export class Inbound {
     const { store, logger } = this.#flight.options;
     const open = this.#flight.open.get(batchId);
     this.#flight.open.delete(batchId);
+    this.#flight.failedBatchesInRow++;
     this.#flight.beginEpoch();
     open?.batch.permits.forEach((permit, index) => {
       if (!open.released[index]) this.#flight.permits.release(permit, permit.endAt);

@@ -1,5 +1,6 @@
 import type { Report, RobotsFetch } from '../core/batch.ts';
 import { gapMsOf, parallelOf } from '../core/job.ts';
+import type { Outcome } from '../core/outcome.ts';
 import type { DueHost, LeasedBatch, LeasedTask } from '../ports/store.ts';
 import { type Flight, LEASE_GRACE_MS } from './flight.ts';
 import { makeBatch, type OpenBatch } from './open-batch.ts';
@@ -93,30 +94,32 @@ export class Outbound {
     this.#dispatch(open);
   }
 
+  /** What needs no worker: tasks that are forbidden, and those that must wait for a robots.txt asked by another batch. */
   async #checkRobots(
     grants: Grant[],
     tasks: LeasedTask[],
     now: number,
-  ): Promise<{ refused: number[]; robots: RobotsFetch[] }> {
-    const refused: number[] = [];
+  ): Promise<{ refused: Outcome[]; robots: RobotsFetch[] }> {
+    const refused: Outcome[] = [];
     const robots: RobotsFetch[] = [];
     if (!this.#flight.options.job.spec.politeness.robots) return { refused, robots };
     for (const task of tasks) {
       const origin = task.url.slice(0, task.url.indexOf('/', 8));
       if (robots.some((fetch) => fetch.origin === origin)) continue;
+      const permit = grants.findIndex((grant) => grant.hostId === task.hostId);
+      const { host } = grants[permit]!.permit;
       const rules = await this.#flight.robots.rulesOf(origin, now);
-      if (rules === null) {
-        const permit = grants.findIndex((grant) => grant.hostId === task.hostId);
-        robots.push(this.#flight.robots.ask(origin, grants[permit]!.permit.host, permit));
-      } else if (!rules.allows(task.url)) {
-        refused.push(task.id);
-      }
+      if (rules?.allows(task.url)) continue;
+      if (rules)
+        refused.push({ kind: 'skipped', taskId: task.id, code: 'robots', detail: null, trace: null });
+      else if (this.#flight.robots.isAsking(host)) refused.push({ kind: 'deferred', taskId: task.id });
+      else robots.push(this.#flight.robots.ask(origin, host, permit));
     }
     return { refused, robots };
   }
 
-  /** Settles forbidden tasks without a worker, and the whole batch when nothing else is in it. */
-  async #refuse(open: OpenBatch, refused: number[]): Promise<void> {
+  /** Settles tasks without a worker, and the whole batch when nothing else is in it. */
+  async #refuse(open: OpenBatch, refused: Outcome[]): Promise<void> {
     const { batch } = open;
     const all = refused.length === open.tasks.size;
     const report: Report = {
@@ -131,13 +134,7 @@ export class Outbound {
         ? batch.permits.map(({ host }) => ({ host, sent: 0, lastSentAt: null, finished: true }))
         : [],
       robots: [],
-      outcomes: refused.map((taskId) => ({
-        kind: 'skipped',
-        taskId,
-        code: 'robots',
-        detail: null,
-        trace: null,
-      })),
+      outcomes: refused,
       archive: null,
     };
     await this.#settler.settle(open, report);

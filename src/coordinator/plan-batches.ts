@@ -94,12 +94,13 @@ function openParts(input: PlanInput, host: PlanInput['hosts'][number], share: nu
   const each = Math.floor(input.parallel / batchesMax);
   const parts: Part[] = [];
   let free = input.parallel - host.load.parallel;
-  let ready = host.ready;
+  // One host alone may take everything; among many each takes its share.
+  let ready = Math.min(host.ready, share);
   let permits = host.load.permits;
   while (ready > 0 && free > 0 && permits < batchesMax && parts.length < input.slots) {
     const parallel = permits === batchesMax - 1 ? free : Math.min(each, free);
     const fair = Math.ceil(ready / (batchesMax - permits));
-    const count = Math.min(ready, Math.max(fair, parallel), input.batchSize, Math.max(share, parallel));
+    const count = Math.min(ready, Math.max(fair, parallel), input.batchSize);
     parts.push({ count, parallel });
     free -= parallel;
     ready -= count;

@@ -83,6 +83,7 @@ export class RobotsBook {
     const elsewhere = new URL(outcome.to).host !== base.host;
     // The other host's own robots.txt will guard what is fetched there.
     if (elsewhere || hops > LIMITS.robotsRedirectsMax) {
+      this.#redirects.delete(outcome.origin);
       return { ...base, text: '', detail: `robots.txt redirects to ${outcome.to}` };
     }
     this.#redirects.set(outcome.origin, { url: outcome.to, hops });

@@ -26,6 +26,8 @@ export function hostChangeOf(report: HostReport, book: PermitBook, spec: JobSpec
   };
   for (const result of [...report.robots, ...report.outcomes]) {
     if (result.kind === 'deferred' || result.kind === 'skipped') continue;
+    // Our own failures say nothing about the host.
+    if (result.kind === 'failed' && result.code === 'internal') continue;
     if (result.kind !== 'failed' || !failureKind(result.code).hostFault) {
       health.failuresInRow = 0;
       health.rests = 0;

@@ -94,9 +94,13 @@ export class Settler {
     now: number,
   ): HostChange[] {
     const changes: HostChange[] = [];
-    report.permits.forEach((use, index) => {
-      const permit = open.batch.permits[index];
-      if (!permit || open.released[index]) return;
+    open.batch.permits.forEach((permit, index) => {
+      // A last report that forgets a permit must not keep its host: nothing of it will be sent any more.
+      const forgotten = report.final
+        ? { host: permit.host, sent: 0, lastSentAt: permit.endAt, finished: true }
+        : null;
+      const use = report.permits[index] ?? forgotten;
+      if (!use || open.released[index]) return;
       const outcomes = known.filter((outcome) => open.tasks.get(outcome.taskId)?.permit === index);
       if (outcomes.length === 0 && use.sent === 0 && !use.finished) return;
       const origins = new Set(

@@ -4,7 +4,7 @@ import type { Counters, JobState, JobWish } from '../core/model.ts';
 export interface StopReason {
   state: Extract<JobState, 'stopped' | 'tripped' | 'cancelled'>;
   /** `limit` is a success: the job did what it was allowed to. */
-  cause: 'wish' | 'limit' | 'breaker' | 'signal';
+  cause: 'wish' | 'limit' | 'breaker' | 'signal' | 'source';
   message: string;
 }
 

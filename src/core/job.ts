@@ -62,7 +62,7 @@ export type FollowRule = z.output<typeof followRule>;
 const source = z.union([
   z.string().min(1),
   z.strictObject({
-    file: z.string().min(1).describe('A file of URLs, or `-` for standard input.'),
+    file: z.string().min(1).describe('A file of URLs.'),
     format: z.enum(['txt', 'csv', 'jsonl']).optional().describe('By the file name when absent.'),
     urlColumn: z.string().min(1).default('url').describe('Column or property that holds the URL.'),
     priority: z.int().min(-1_000).max(1_000).default(0),
@@ -76,7 +76,10 @@ export const jobSchema = z.strictObject({
   $schema: z.string().optional(),
   name: z
     .string()
-    .regex(/^[a-z0-9][a-z0-9._-]{0,63}$/i, 'a name has letters, digits, dots, dashes and underscores')
+    .regex(
+      /^(?!.*\.\.)[a-z0-9][a-z0-9._-]{0,63}$/i,
+      'a name has letters, digits, single dots, dashes and underscores',
+    )
     .optional()
     .describe('Name of the job; from the file or host when absent.'),
   sources: z
@@ -210,4 +213,13 @@ export function gapMsOf(spec: JobSpec): number {
 
 export function followsRedirects(spec: JobSpec): boolean {
   return spec.redirects === 'follow' || (spec.redirects === 'auto' && spec.follow.length === 0);
+}
+
+/** A name that the schema accepts, made from a file name or host. */
+export function toJobName(text: string): string {
+  const name = text
+    .replace(/[^\w.-]+/g, '-')
+    .replace(/\.{2,}/g, '.')
+    .replace(/^[^a-z0-9]+/i, '');
+  return name.slice(0, 64) || 'job';
 }

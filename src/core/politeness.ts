@@ -8,7 +8,7 @@ import { LIMITS } from './limits.ts';
  */
 export function guardedGapMs(gapMs: number, crawlDelayMs: number | null): number {
   const asked = Math.max(gapMs, crawlDelayMs ?? 0);
-  return asked === 0 ? 0 : asked + Math.min(20, Math.max(2, asked * 0.04));
+  return asked === 0 ? 0 : asked + Math.min(20, Math.max(Math.min(2, asked * 0.05), asked * 0.04));
 }
 
 /** Time that one permit covers: long enough to be worth a batch, short enough to lose little with a worker. */
@@ -18,7 +18,11 @@ export function tasksPerPermit(gapMs: number): number {
   return Math.max(1, Math.floor(Math.min(PERMIT_MS, LIMITS.permitMsMax) / gapMs));
 }
 
-/** A permit for `count` requests; the slack lets late timers still fit all of them in. */
+/** Late timers and a slow hand-over still fit all requests in; a single one has nothing to make up for it. */
+const SLACK_MS = 50;
+const SLACK_MS_ALONE = 150;
+
+/** A permit for `count` requests. */
 export function permitFor(
   host: string,
   options: { now: number; nextAt: number; gapMs: number; parallel: number; count: number; openMs: number },
@@ -28,7 +32,7 @@ export function permitFor(
   const endAt =
     gapMs === 0
       ? startAt + options.openMs
-      : Math.ceil(startAt + count * gapMs + Math.max(15, 0.01 * count * gapMs));
+      : Math.ceil(startAt + count * gapMs + (count === 1 ? SLACK_MS_ALONE : SLACK_MS));
   return { host, startAt, endAt, gapMs, parallel: options.parallel };
 }
 

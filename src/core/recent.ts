@@ -33,5 +33,7 @@ export class RecentStrings {
  * of its own: without this, 100,000 links of 24 KB pages would hold 2.4 GB.
  */
 export function unsliced(text: string): string {
-  return Buffer.from(text, 'utf8').toString('utf8');
+  const copy = Buffer.from(text, 'utf8').toString('utf8');
+  // A lone surrogate has no UTF-8 form.
+  return copy === text ? copy : Buffer.from(text, 'utf16le').toString('utf16le');
 }

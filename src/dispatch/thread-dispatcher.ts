@@ -19,8 +19,10 @@ const SLOTS_PER_THREAD = 8;
 const FAILED_STARTS_MAX = 3;
 
 /** Past its budget by this much, a thread is stuck in somebody's code and will not answer. */
-const STUCK_AFTER_MS = 10_000;
-const WATCH_MS = 1_000;
+const STUCK_AFTER_MS = 5_000;
+const WATCH_MS = 500;
+/** A thread that is asked to close ends its connections and goes; then it is ended. */
+const CLOSE_MS = 2_000;
 
 interface Open {
   answerBy: number;
@@ -57,6 +59,8 @@ class Thread {
   readonly #name: string;
   readonly #open = new Map<number, Open>();
   #worker: Worker;
+  /** When the present worker has exited. */
+  #ended: Promise<void> = Promise.resolve();
   #ready = false;
   #failedStarts = 0;
   #closing = false;
@@ -105,10 +109,9 @@ class Thread {
 
   async close(): Promise<void> {
     this.#closing = true;
-    const exited = new Promise((resolve) => this.#worker.once('exit', resolve));
     this.post({ kind: 'close' });
-    const timer = setTimeout(() => void this.#worker.terminate(), 2_000);
-    await exited;
+    const timer = setTimeout(() => void this.#worker.terminate(), CLOSE_MS);
+    await this.#ended;
     clearTimeout(timer);
   }
 
@@ -124,7 +127,12 @@ class Thread {
     worker.on('error', (error) => {
       this.#lastError = messageOf(error);
     });
-    worker.on('exit', () => this.#exited());
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#ended = promise;
+    worker.on('exit', () => {
+      resolve();
+      this.#exited();
+    });
     return worker;
   }
 

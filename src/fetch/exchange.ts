@@ -64,10 +64,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#abandon({ kind: 'aborted' });
   }
 
-  onRequestStart(): void {
+  onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#enter('headers');
     // A retry on a fresh connection calls this again: it is one more request on the wire.
-    this.request.onSent();
+    if (this.request.onSent()) return;
+    this.abort();
+    controller.abort(new Error('The request may not leave any more.'));
   }
 
   onResponseStarted(): void {

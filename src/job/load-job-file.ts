@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { basename, dirname, extname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { messageOf, SeineError } from '../core/errors.ts';
-import type { SourceSpec } from '../core/job.ts';
+import { type SourceSpec, toJobName } from '../core/job.ts';
 import { importCode } from './load-handlers.ts';
 import { type ParsedJob, parseJob } from './parse-job.ts';
 
@@ -19,10 +19,7 @@ export function isJobFile(path: string): boolean {
 
 /** A job from a TypeScript, JavaScript, YAML or JSON file. */
 export async function loadJobFile(path: string): Promise<LoadedJob> {
-  const name =
-    basename(path, extname(path))
-      .replace(/[^\w.-]+/g, '-')
-      .replace(/\.job$/, '') || 'job';
+  const name = toJobName(basename(path, extname(path)).replace(/\.job$/, ''));
   const text = await readText(path);
   const ending = extname(path).toLowerCase();
   const isData = ending === '.json' || ending === '.yaml' || ending === '.yml';

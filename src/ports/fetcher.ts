@@ -10,8 +10,11 @@ export interface FetchRequest {
   allowPrivate: boolean;
   /** Fires when the batch's time is over; the result is then `aborted`. */
   signal: AbortSignal;
-  /** Called when the request leaves: later than the call when a connection must be made, and again if a stale one forces a retry. */
-  onSent(): void;
+  /**
+   * Called when the request is about to leave: later than the call when a connection must be made,
+   * and again if a stale one forces a retry. False refuses: nothing leaves, the result is `aborted`.
+   */
+  onSent(): boolean;
 }
 
 export interface FetchResponse {

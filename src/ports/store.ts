@@ -48,6 +48,7 @@ export interface JobStore {
     bundle: string | null;
     now: number;
   }): Promise<Job>;
+  get(id: number): Promise<Job>;
   /** By name (its newest run) or `name-run`; null asks for the newest job. */
   find(name: string | null): Promise<Job | null>;
   list(limit: number): Promise<Job[]>;

@@ -1,7 +1,10 @@
 import type { Readable } from 'node:stream';
-import { parse } from 'csv-parse';
+import { CsvError, parse } from 'csv-parse';
 import { SeineError } from '../core/errors.ts';
 import type { SourceRow } from '../ports/source.ts';
+
+/** An unclosed quote would otherwise read the rest of the file as one row. */
+const RECORD_BYTES_MAX = 1024 * 1024;
 
 interface CsvPosition {
   header: string[];
@@ -30,6 +33,7 @@ export async function* csvRows(
     relax_column_count: true,
     relax_quotes: true,
     skip_empty_lines: true,
+    max_record_size: RECORD_BYTES_MAX,
   });
   const input = open(seek);
   input.on('error', (error) => parser.destroy(error));
@@ -48,6 +52,12 @@ export async function* csvRows(
       const position: CsvPosition = { header, offset: seek + info.bytes, row };
       yield { place: `row ${row}`, position: JSON.stringify(position), row: toRow(header, urlIndex, record) };
     }
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error;
+    throw new SeineError(`the CSV cannot be read after row ${row}: ${error.message.split('\n')[0]}`, {
+      hint: 'perhaps a quote is not closed; what came before it was read',
+      cause: error,
+    });
   } finally {
     input.destroy();
   }

@@ -57,7 +57,9 @@ function openFile(spec: Exclude<SourceSpec, string>): Source {
   const open = (offset: number): Readable => {
     if (!gzip) return createReadStream(file, { start: offset });
     const input = createReadStream(file);
-    return input.pipe(createGunzip()).on('close', () => input.destroy());
+    const output = createGunzip();
+    input.on('error', (error) => output.destroy(error));
+    return input.pipe(output).on('close', () => input.destroy());
   };
   // A gzip file cannot be entered in the middle: rows before the position are read and passed over.
   const seekable = !gzip;

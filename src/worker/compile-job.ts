@@ -69,9 +69,9 @@ const COMPILED_MAX = 16;
 /** Compiled jobs by spec; an epoch change clears what links were reported. */
 export class JobCache {
   readonly #jobs = new Map<string, CompiledJob>();
-  readonly #loadHandlers: (bundle: string) => Promise<Handlers>;
+  readonly #loadHandlers: (bundle: string | null) => Promise<Handlers>;
 
-  constructor(loadHandlers: (bundle: string) => Promise<Handlers>) {
+  constructor(loadHandlers: (bundle: string | null) => Promise<Handlers>) {
     this.#loadHandlers = loadHandlers;
   }
 
@@ -79,7 +79,7 @@ export class JobCache {
     const key = `${job.id} ${job.specHash}`;
     let compiled = this.#jobs.get(key);
     if (!compiled) {
-      const handlers: Handlers = job.bundle === null ? new Map() : await this.#loadHandlers(job.bundle);
+      const handlers = await this.#loadHandlers(job.bundle);
       compiled = compileJob(job.spec, handlers);
       if (this.#jobs.size >= COMPILED_MAX) this.#jobs.clear();
       this.#jobs.set(key, compiled);

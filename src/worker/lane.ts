@@ -1,6 +1,8 @@
 import type { BatchTask, PermitUse, RobotsFetch } from '../core/batch.ts';
 import { messageOf } from '../core/errors.ts';
+import { parallelOf } from '../core/job.ts';
 import type { Outcome, RobotsOutcome } from '../core/outcome.ts';
+import { guardedGapMs } from '../core/politeness.ts';
 import { parseRobots, productToken, type RobotsRules } from '../core/robots.ts';
 import { fetchRobots } from './fetch-robots.ts';
 import { Pace } from './pace.ts';
@@ -76,7 +78,7 @@ export class Lane {
     try {
       return await processTask(task, {
         ...this.#context,
-        parallel: this.#input.permit.parallel,
+        parallel: parallelOf(this.#context.job.spec),
         onSent: turn.left,
       });
     } catch (error) {
@@ -97,7 +99,7 @@ export class Lane {
     const { job } = this.#context;
     const outcome = await fetchRobots(fetch, {
       ...this.#context,
-      parallel: this.#input.permit.parallel,
+      parallel: parallelOf(this.#context.job.spec),
       onSent: turn.left,
     });
     turn.end();
@@ -110,7 +112,7 @@ export class Lane {
       outcome.kind === 'text' ? outcome.text : '',
       productToken(job.headers['user-agent']!),
     );
-    if (rules.crawlDelayMs !== null) this.#pace.slowDown(rules.crawlDelayMs);
+    if (rules.crawlDelayMs !== null) this.#pace.slowDown(guardedGapMs(0, rules.crawlDelayMs));
     this.#rules.set(fetch.origin, rules);
   }
 }

@@ -33,8 +33,8 @@ class LinkTable {
   }
 }
 
-function hashOf(html: string, start: number, end: number, origin: number): number {
-  let hash = origin;
+function hashOf(html: string, start: number, end: number, seed: number): number {
+  let hash = seed;
   for (let at = start; at < end; at++) hash = Math.imul(hash ^ html.charCodeAt(at), 0x9e3779b1);
   return hash ^ (hash >>> 15);
 }
@@ -53,19 +53,23 @@ export interface OriginLinks {
  */
 export class LinkMemory {
   readonly epoch: string;
+  /** An epoch is a random name, so a site cannot prepare collisions. */
+  readonly #seed: number;
   #young = new LinkTable();
   #old: LinkTable | null = null;
   #origins = new Map<string, number>();
 
   constructor(epoch = '') {
     this.epoch = epoch;
+    this.#seed = hashOf(epoch, 0, epoch.length, 0);
   }
 
   of(origin: string): OriginLinks {
     const id = this.#idOf(origin);
+    const seed = this.#seed ^ id;
     return {
       knows: (html, start, end) => {
-        const hash = hashOf(html, start, end, id);
+        const hash = hashOf(html, start, end, seed);
         return (
           this.#young.has(hash, id, html, start, end) || this.#old?.has(hash, id, html, start, end) === true
         );
@@ -75,7 +79,7 @@ export class LinkMemory {
           this.#old = this.#young;
           this.#young = new LinkTable();
         }
-        this.#young.add(hashOf(html, start, end, id), id, unsliced(html.slice(start, end)));
+        this.#young.add(hashOf(html, start, end, seed), id, unsliced(html.slice(start, end)));
       },
     };
   }

@@ -3,8 +3,8 @@ import type { Clock } from '../ports/ambient.ts';
 
 /** The right to send one request now. */
 export interface Turn {
-  /** The request has left: the next turn is counted from here. */
-  left(): void;
+  /** The request is about to leave: the next turn is counted from here. False when it may not any more. */
+  left(): boolean;
   /** Call when done with the turn, whether or not anything left. Harmless when repeated. */
   end(): void;
 }
@@ -53,13 +53,24 @@ export class Pace {
       return null;
     }
     return {
-      left: () => {
-        this.#lastLeftAt = this.#clock.now();
-        this.#sent++;
-        resolve();
-      },
+      left: () => this.#leave(resolve),
       end: resolve,
     };
+  }
+
+  /** A connection may have taken long, or broken and asked for a second try: the gap holds for that too. */
+  #leave(endTurn: () => void): boolean {
+    const now = this.#clock.now();
+    if (
+      now > this.#latestAt() ||
+      (this.#gapMs > 0 && this.#lastLeftAt !== null && now < this.#lastLeftAt + this.#gapMs)
+    ) {
+      return false;
+    }
+    this.#lastLeftAt = now;
+    this.#sent++;
+    endTurn();
+    return true;
   }
 
   #nextAt(): number {

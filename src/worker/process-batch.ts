@@ -1,4 +1,4 @@
-import { type Batch, type Report, WIRE_VERSION } from '../core/batch.ts';
+import { type Batch, type Permit, type PermitUse, type Report, WIRE_VERSION } from '../core/batch.ts';
 import { messageOf } from '../core/errors.ts';
 import { VERSION } from '../core/identity.ts';
 import type { Outcome, RobotsOutcome } from '../core/outcome.ts';
@@ -54,7 +54,7 @@ class BatchRun {
   readonly #batch: Batch;
   readonly #tools: WorkerTools;
   readonly #startedAt: number;
-  #lanes: Lane[] = [];
+  #lanes: Lane[] | null = null;
   #outcomes: Outcome[] = [];
   #robots: RobotsOutcome[] = [];
   #archive: Archive | null = null;
@@ -145,7 +145,7 @@ class BatchRun {
     this.#archive = null;
     this.#outcomes = [];
     this.#robots = [];
-    const permits = this.#lanes.map((lane) => lane.takeUse());
+    const permits = this.#lanes ? this.#lanes.map((lane) => lane.takeUse()) : this.#batch.permits.map(unused);
     let stored: Report['archive'] = null;
     try {
       stored = archive ? await archive.commit() : null;
@@ -180,6 +180,11 @@ class BatchRun {
       if (!settled.has(task.id)) this.#outcomes.push(failed(task.id, 'internal', detail, null));
     }
   }
+}
+
+/** For a batch that could not be started: no request was sent under its permits. */
+function unused({ host }: Permit): PermitUse {
+  return { host, sent: 0, lastSentAt: null, finished: true };
 }
 
 function hasPage(outcome: Outcome): boolean {

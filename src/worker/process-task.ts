@@ -31,7 +31,7 @@ export interface TaskContext {
   keep: Keep;
   /** Null, or what to wait for before more pages are fetched: the archive is slower than the network. */
   pressure(): Promise<void> | null;
-  onSent(): void;
+  onSent(): boolean;
 }
 
 /** Fetches one URL and says what became of it. Never rejects because of a site or a handler. */
@@ -90,8 +90,11 @@ async function fetched(
   });
   let records: RecordDraft[] = [];
   try {
-    if (route?.handler) records = toDrafts(task.url, await route.handler(page));
-    else if (route?.extract && isHtml(contentType)) records = toDrafts(task.url, route.extract(page));
+    if (route?.handler) {
+      const result = await withinTime(route.handler(page), context, trace);
+      if (result === OVER) return { kind: 'deferred', taskId: task.id };
+      records = toDrafts(task.url, result);
+    } else if (route?.extract && isHtml(contentType)) records = toDrafts(task.url, route.extract(page));
   } catch (error) {
     const stored = store(task.url, context, response, contentType, trace);
     return { ...failed(task.id, 'parse-error', messageOf(error), trace), page: stored };
@@ -107,6 +110,28 @@ async function fetched(
     records,
     trace,
   };
+}
+
+const OVER = Symbol('the batch is over');
+
+/** A handler that waits has what is left of the task's time; the batch may end before that. */
+async function withinTime(result: unknown, context: TaskContext, trace: Trace): Promise<unknown> {
+  if (!(result instanceof Promise)) return result;
+  const { signal, job } = context;
+  const leftMs = Math.max(1, job.spec.timeouts.taskMs - trace.durationMs);
+  const { promise: ended, resolve, reject } = Promise.withResolvers<unknown>();
+  const timer = setTimeout(
+    () => reject(new Error(`the handler did not finish within ${job.spec.timeouts.taskMs} ms`)),
+    leftMs,
+  );
+  const onAbort = () => resolve(OVER);
+  signal.addEventListener('abort', onAbort);
+  try {
+    return await Promise.race([result, ended]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', onAbort);
+  }
 }
 
 function redirected(task: BatchTask, context: TaskContext, response: FetchResponse, trace: Trace): Outcome {

@@ -1,6 +1,8 @@
 import type { Matches } from './quick-matches.ts';
 import { CONTEXT, type ElementNames, SILENT } from './quick-names.ts';
 
+const KEPT_MAX = 10_000;
+
 /** The elements that are open at a place of the page, by htmlparser2's rules of what ends what. */
 export class OpenElements {
   depth = 0;
@@ -22,6 +24,8 @@ export class OpenElements {
   }
 
   open(): void {
+    // What one very deep page took is not kept for all others.
+    if (this.#ids.length > KEPT_MAX) this.#ids.length = this.own.length = this.around.length = 1;
     this.depth = 0;
     this.context = 0;
     this.#contexts.length = 0;

@@ -8,6 +8,7 @@ const SLASH = 47;
 const EQUALS = 61;
 const GREATER = 62;
 const NEVER = 2 ** 30;
+const SPANS_KEPT_MAX = 10_000;
 
 /** One start tag of a page. Its attributes are looked at only when a selector or a field asks for one. */
 export class StartTag {
@@ -32,6 +33,7 @@ export class StartTag {
   /** The page can be let go. */
   close(): void {
     this.#html = '';
+    if (this.#spans.length > SPANS_KEPT_MAX) this.#spans = [];
   }
 
   /** An element that no tag stands for: it has no attributes. */

@@ -27,7 +27,7 @@ export function requestOf(url: string, draft: RequestDraft = {}): FetchRequest {
     parallel: 4,
     allowPrivate: true,
     signal: new AbortController().signal,
-    onSent() {},
+    onSent: () => true,
     ...draft,
     url,
     timeouts: { connectMs: 5_000, headersMs: 5_000, bodyMs: 5_000, taskMs: 10_000, ...draft.timeouts },
@@ -127,6 +127,7 @@ function answers(get: Get): void {
     let sent = 0;
     const onSent = () => {
       sent += 1;
+      return true;
     };
     for (let count = 1; count <= 3; count += 1) {
       await get('/page', { onSent });
@@ -170,6 +171,7 @@ function failures(get: Get): void {
     let sent = 0;
     const onSent = () => {
       sent += 1;
+      return true;
     };
     const draft = { allowPrivate: false, onSent };
     expect(codeOf(await get('/page', draft))).toBe('private-address');

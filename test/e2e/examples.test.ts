@@ -134,6 +134,21 @@ describe('examples', () => {
     ]);
   });
 
+  test('the first job of the README finds every product', async () => {
+    const code = /```ts\n([\s\S]*?)```/.exec(readFileSync(join(ROOT, 'README.md'), 'utf8'))![1]!;
+    expect(code.trim().split('\n').length).toBeLessThanOrEqual(10);
+    const path = at('first.ts');
+    writeFileSync(path, code.replace('https://shop.example/', shop.url));
+    const flags = ['--allow-private', '--rate', '100', '--json'];
+    const run = await seine(['run', path, ...flags], { env: environment('first') });
+    expect(lastJson(run)).toMatchObject({ job: 'first', state: 'done', records: PRODUCTS });
+    const [first] = await recordsOf<{ data: object }>('first');
+    expect(first!.data).toEqual({
+      title: expect.any(String),
+      price: expect.stringMatching(/^€\d+\.\d\d$/),
+    });
+  });
+
   test('README.md lists them all', () => {
     const readme = readFileSync(example('README.md'), 'utf8');
     for (const name of ['shop.ts', 'shop.yaml', 'handler.ts', 'list.sh', 'library.ts'])

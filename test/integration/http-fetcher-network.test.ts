@@ -29,6 +29,7 @@ describe('connections', () => {
       let sent = 0;
       const onSent = () => {
         sent += 1;
+        return true;
       };
       responseOf(await fetcher.fetch(requestOf(origin.url, { onSent })));
       expect(responseOf(await fetcher.fetch(requestOf(origin.url, { onSent }))).body.toString()).toBe(
@@ -69,6 +70,7 @@ describe('connections', () => {
     let sent = 0;
     const onSent = () => {
       sent += 1;
+      return true;
     };
     const result = await openFetcher().fetch(requestOf(closed.url, { onSent }));
     expect(codeOf(result)).toBe('connect');
@@ -159,7 +161,7 @@ test('nothing keeps the process alive after close, nor while idle', async () => 
     import { openHttpFetcher } from './src/fetch/http-fetcher.ts';
     const fetcher = openHttpFetcher({ clock: { now: Date.now }, isPublicAddress: () => true });
     const result = await fetcher.fetch({ url: process.argv[1], headers: {}, bodyBytesMax: 1e6, parallel: 2, allowPrivate: true,
-      timeouts: { connectMs: 1e3, headersMs: 1e3, bodyMs: 1e3, taskMs: 1e3 }, signal: new AbortController().signal, onSent() {} });
+      timeouts: { connectMs: 1e3, headersMs: 1e3, bodyMs: 1e3, taskMs: 1e3 }, signal: new AbortController().signal, onSent: () => true });
     if (process.argv[2] === 'close') await fetcher.close();
     console.log(result.kind);`;
   for (const ending of ['close', 'idle']) {

@@ -15,14 +15,16 @@ export interface Asked {
   all?: boolean;
 }
 
-export function quick(html: string, asked: Asked[]): QuickValue[] {
+export function compileAsked(asked: Asked[]): (html: string) => QuickValue[] {
   const fields = asked.map(({ css, attr, all = false }) => {
     const selector = parseQuick(css);
     if (selector === null) throw new Error(`not quick: ${css}`);
     return { selector, attr, all };
   });
-  return compileQuick(fields)(html);
+  return compileQuick(fields);
 }
+
+export const quick = (html: string, asked: Asked[]) => compileAsked(asked)(html);
 
 /** The same asked of a tree. */
 export function byTree(html: string, asked: Asked[]): QuickValue[] {

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { compileQuick, parseQuick } from '../../src/worker/quick-select.ts';
-import { asking, byTree, quick, soup } from '../support/html-soup.ts';
+import { parseQuick } from '../../src/worker/quick-select.ts';
+import { asking, byTree, compileAsked, quick, soup } from '../support/html-soup.ts';
 
 const SHAPE = ['*', 'p', 'br', 'b', 'div', 'li', '.a', 'div > *', 'div *', 'svg *', 'body *', '* > p'];
 
@@ -78,6 +78,7 @@ const SNIPPETS: Record<string, string> = {
     '<title>a\u001c/title>b<script>\u001c\u000fscript>c<script>x\u001c/script>d',
   'templates are not looked into': '<div>a<template class=a><p class=a>b<div>c</div></template>d</div><p>e',
   'names of objects': '<p constructor=1 __proto__=2 a=3>x',
+  'names whose keys are the same': '<ditlu><b>a</ditlu>b<ctylu><p>c</ctylu><dablu>d<title><b>e',
   'unknown elements': '<x-a>a<x-b>b</x-a>c</x-b><x-a/>d</x-c>',
   NUL: '<p id="a\u0000b">x\u0000y</p\u0000>z',
   empty: '',
@@ -89,12 +90,13 @@ const SELECTED = [
   '<p id=1 class="a b" lang=EN type=X>x<b id=2 class=A lang=en-US data-x=v1>y</b></p><p id=3 class="ab" x1>z',
   '<div id=a><p id=b class="a\tc">x<p id=c class="c&#9;a" lang="e&#110;">y</div><b x\u0011 class=a id=d>z</b>',
   '<div id=1><div id=2><p id=3><b id=4 class=a>x</b></p></div><b id=5>y</b></div><b id=6 class="">z',
+  '<x_ id=1>a</x_><x\u007f id=2>b</x\u007f><x[ id=3>c</x[><x{ id=4>d',
 ];
 const SELECTORS = [
   '* ; P ; .a ; .A ; .a.b ; p.a, .b, p ; #b ; p#b ; [class] ; [CLASS] ; [class=""] ; [x1] ; .\\61 ; /* c */ p ; #\\31',
   '[lang=en] ; [lang=EN s] ; [lang|=en] ; [type=x] ; [type=x s] ; [class=AB i] ; [class^=a] ; [class$="b"] ; [class!=a]',
   "[class*='b'] ; [class~=a] ; [class^=''] ; [class~='a b'] ; [data-x=v1] ; [data-x=V1] ; div p ; div > p ; div>div b",
-  'div > b ; div div > p > b.a ; p b, div > b ; div * b ; * > * ; p > * ; div div div ; template p',
+  'div > b ; div div > p > b.a ; p b, div > b ; div * b ; * > * ; p > * ; div div div ; template p ; x_ ; x\\{',
 ].flatMap((list) => list.split(' ; '));
 const NEED_A_TREE =
   'p + b ; p ~ b ; p:first-child ; :not(p) ; p:has(b) ; > p ; p, b + i ; :contains(x) ; [constructor] ; [__proto__=x] ; *|p';
@@ -131,9 +133,7 @@ describe('the same as with a tree', () => {
       { css: 'p', all: true },
       { css: '*', attr: 'id', all: true },
     ];
-    const read = compileQuick(
-      asked.map((field) => ({ attr: undefined, ...field, selector: parseQuick(field.css)! })),
-    );
+    const read = compileAsked(asked);
     for (const outer of ELEMENTS) {
       for (const inner of ELEMENTS) {
         const html = `${around}<${outer} id=1>a<${inner} id=2>b</${outer}>c<p>d</${inner}>e`;
@@ -183,6 +183,17 @@ describe('any soup', () => {
         expect(quick(html, asked)).toEqual(byTree(html, asked));
       }),
       { numRuns: RUNS },
+    );
+  });
+
+  test('a page before it leaves no trace', () => {
+    fc.assert(
+      fc.property(soup, soup, fc.array(asking, { minLength: 1, maxLength: 3 }), (before, html, asked) => {
+        const read = compileAsked(asked);
+        read(before);
+        expect(read(html)).toEqual(byTree(html, asked));
+      }),
+      { numRuns: RUNS / 2 },
     );
   });
 

@@ -74,7 +74,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
 
 /** Files over the limit, from the longest; each must shrink, and leaves this list when it has. */
 const LINES_MAX = 250;
-const TOO_LONG = ['src/store/sqlite/frontier.ts', 'src/store/sqlite/settle.ts', 'src/store/sqlite/views.ts'];
+const TOO_LONG: string[] = [];
 
 /** What pure code may use of Node: nothing that reads, waits or remembers. */
 const NODE_IN_CORE: Record<string, readonly string[]> = {

@@ -3,6 +3,9 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { SeineError } from '../../core/errors.ts';
 
+/** Garbage collection would close a database that nobody holds, and drop its lock. */
+const held = new Set<DatabaseSync>();
+
 export interface FolderLock {
   release(): void;
 }
@@ -14,7 +17,9 @@ export interface FolderLock {
 export function lockFolder(dir: string): FolderLock {
   const db = new DatabaseSync(join(dir, 'lock.db'));
   try {
-    db.exec('PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE');
+    // A look by `isFolderLocked` holds the lock for a moment: that is no coordinator.
+    db.exec('PRAGMA busy_timeout = 500; BEGIN EXCLUSIVE');
+    held.add(db);
   } catch (error) {
     db.close();
     if (!isBusy(error)) throw error;
@@ -28,6 +33,7 @@ export function lockFolder(dir: string): FolderLock {
   return {
     release() {
       rmSync(owner, { force: true });
+      held.delete(db);
       db.exec('ROLLBACK');
       db.close();
     },

@@ -4,7 +4,6 @@ import type {
   EnqueueResult,
   Frontier,
   LeasedBatch,
-  LeasedTask,
   LeaseRequest,
   Settlement,
   SettleResult,
@@ -12,7 +11,8 @@ import type {
 import type { Database } from './database.ts';
 import { condemnInTransaction, releaseInTransaction } from './give-up.ts';
 import type { TaskInserter } from './insert-tasks.ts';
-import { CounterDelta, LEASED, QueueDelta, READY, WAITING } from './rows.ts';
+import { leaseBatch } from './lease-batch.ts';
+import { CounterDelta, QueueDelta, READY, WAITING } from './rows.ts';
 import { settleInTransaction } from './settle.ts';
 
 const PROMOTED_AT_ONCE = 2_000;
@@ -88,7 +88,7 @@ export class SqliteFrontier implements Frontier {
       const leased: LeasedBatch[] = [];
       for (const planned of request.batches) {
         const id = nextId;
-        const tasks = this.#leaseBatch(jobId, id, planned.grants, queues);
+        const tasks = leaseBatch(this.#db, jobId, id, planned.grants, queues);
         leased.push({ id, tasks });
         if (tasks.length === 0) continue;
         nextId++;
@@ -110,32 +110,6 @@ export class SqliteFrontier implements Frontier {
       queues.write(this.#db, jobId);
       return leased;
     });
-  }
-
-  #leaseBatch(
-    jobId: number,
-    batchId: number,
-    grants: LeaseRequest['batches'][number]['grants'],
-    queues: QueueDelta,
-  ): LeasedTask[] {
-    const batch: LeasedTask[] = [];
-    for (const grant of grants) {
-      const rows = this.#db.all<TaskColumns>(SELECT_READY, jobId, grant.hostId, grant.count);
-      let taken = 0;
-      for (const row of rows) {
-        // A task whose worker died runs alone, so that nobody else is blamed or lost with it.
-        if (row.losses > 0 && batch.length > 0) break;
-        this.#db.run('UPDATE tasks SET state = ?, batch_id = ? WHERE id = ?', LEASED, batchId, row.id);
-        batch.push(toLeased(row, grant.hostId));
-        taken++;
-        if (row.losses > 0) break;
-      }
-      if (taken === 0) continue;
-      queues.add(grant.hostId, -taken);
-      this.#setNextAt(jobId, grant.hostId, grant.nextAt);
-      if (rows[0]!.losses > 0) break;
-    }
-    return batch;
   }
 
   async settle(settlement: Settlement): Promise<SettleResult> {
@@ -193,11 +167,6 @@ export class SqliteFrontier implements Frontier {
     });
   }
 
-  #setNextAt(jobId: number, hostId: number, nextAt: number): void {
-    this.#db.run('UPDATE hosts SET next_at = ? WHERE id = ?', nextAt, hostId);
-    this.#db.run('UPDATE queues SET next_at = ? WHERE job_id = ? AND host_id = ?', nextAt, jobId, hostId);
-  }
-
   #write<T>(work: () => T): T {
     try {
       return this.#db.transaction(work);
@@ -206,31 +175,6 @@ export class SqliteFrontier implements Frontier {
       throw error;
     }
   }
-}
-
-interface TaskColumns {
-  id: number;
-  url: string;
-  at_url: string | null;
-  depth: number;
-  route: string | null;
-  attempts: number;
-  hops: number;
-  losses: number;
-  meta: string | null;
-}
-
-function toLeased(row: TaskColumns, hostId: number): LeasedTask {
-  return {
-    id: row.id,
-    url: row.at_url ?? row.url,
-    hostId,
-    depth: row.depth,
-    route: row.route,
-    attempt: row.attempts + 1,
-    hops: row.hops,
-    meta: row.meta === null ? null : JSON.parse(row.meta),
-  };
 }
 
 const UPSERT_SOURCE = `
@@ -243,10 +187,6 @@ const SELECT_DUE = `
     hosts.failures_in_row AS failuresInRow, hosts.rests
   FROM queues JOIN hosts ON hosts.id = queues.host_id
   WHERE queues.job_id = ? AND queues.ready > 0 AND queues.next_at <= ? ORDER BY queues.next_at LIMIT ?`;
-
-const SELECT_READY = `
-  SELECT id, url, at_url, depth, route, attempts, hops, losses, meta FROM tasks
-  WHERE job_id = ? AND host_id = ? AND state = ${READY} ORDER BY priority DESC, id LIMIT ?`;
 
 const SELECT_WAITING = `SELECT id, host_id FROM tasks WHERE job_id = ? AND state = ${WAITING} AND due_at <= ? LIMIT ?`;
 

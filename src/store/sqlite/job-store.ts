@@ -62,6 +62,12 @@ export class SqliteJobStore implements JobStore {
     });
   }
 
+  async get(id: number): Promise<Job> {
+    const job = this.#read('id = ?', id);
+    if (!job) throw new Error(`no job ${id}`);
+    return job;
+  }
+
   async find(name: string | null): Promise<Job | null> {
     if (name === null) return this.#read('id = (SELECT max(id) FROM jobs)');
     const byName = this.#read('name = ? ORDER BY run DESC LIMIT 1', name);

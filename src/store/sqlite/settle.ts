@@ -4,6 +4,7 @@ import type { Settlement, SettleResult, TaskChange } from '../../ports/store.ts'
 import type { Database } from './database.ts';
 import type { TaskInserter } from './insert-tasks.ts';
 import { addTally, CounterDelta, LEASED, NO_ID, QueueDelta, READY, STATE_NUMBERS, WAITING } from './rows.ts';
+import { writeHosts } from './write-hosts.ts';
 
 interface OpenBatch {
   unsettled: number;
@@ -31,8 +32,9 @@ export function settleInTransaction(
   settlement: Settlement,
 ): SettleResult {
   const batch = db.get<OpenBatch>(
-    "SELECT unsettled, task_ids FROM batches WHERE id = ? AND state = 'open'",
+    "SELECT unsettled, task_ids FROM batches WHERE id = ? AND job_id = ? AND state = 'open'",
     settlement.batchId,
+    settlement.jobId,
   );
   if (!batch) return { applied: false, accepted: 0 };
 
@@ -205,45 +207,6 @@ function giveBack(db: Database, settlement: Settlement, taskIds: string, books: 
   }
 }
 
-function writeHosts(db: Database, inserter: TaskInserter, settlement: Settlement): void {
-  for (const change of settlement.hosts) {
-    const hostId = inserter.hostId(change.host);
-    db.run(
-      `UPDATE hosts SET requests = requests + ?, failures_in_row = ?, rests = ?, next_at = coalesce(?, next_at) WHERE id = ?`,
-      change.sent,
-      change.failuresInRow,
-      change.rests,
-      change.nextAt,
-      hostId,
-    );
-    if (change.nextAt !== null) {
-      db.run(
-        'UPDATE queues SET next_at = ? WHERE job_id = ? AND host_id = ?',
-        change.nextAt,
-        settlement.jobId,
-        hostId,
-      );
-    }
-  }
-  for (const entry of settlement.robots) {
-    db.run(
-      UPSERT_ROBOTS,
-      entry.origin,
-      entry.host,
-      entry.text,
-      entry.fetchedAt,
-      entry.failures,
-      entry.detail,
-      entry.crawlDelayMs,
-    );
-    db.run(
-      'UPDATE hosts SET crawl_delay_ms = ? WHERE id = ?',
-      entry.crawlDelayMs,
-      inserter.hostId(entry.host),
-    );
-  }
-}
-
 const UPDATE_TASK = `
   UPDATE tasks SET state = ?, batch_id = ${NO_ID}, attempt_id = coalesce(?, attempt_id), attempts = attempts + ?, due_at = ?,
     code = ?, detail = ?
@@ -258,11 +221,6 @@ const UPSERT_RECORD = `
   INSERT INTO records (job_id, key, task_id, data, hash, updated_at) VALUES (?, ?, ?, ?, ?, ?)
   ON CONFLICT (job_id, key) DO UPDATE SET task_id = excluded.task_id, data = excluded.data, hash = excluded.hash,
     updated_at = excluded.updated_at`;
-
-const UPSERT_ROBOTS = `
-  INSERT INTO robots (origin, host, text, fetched_at, failures, detail, crawl_delay_ms) VALUES (?, ?, ?, ?, ?, ?, ?)
-  ON CONFLICT (origin) DO UPDATE SET host = excluded.host, text = excluded.text, fetched_at = excluded.fetched_at,
-    failures = excluded.failures, detail = excluded.detail, crawl_delay_ms = excluded.crawl_delay_ms`;
 
 const UPDATE_BATCH = `
   UPDATE batches SET state = ?, unsettled = ?, closed_at = ?, worker = ?, done = done + ?, failed = failed + ?,

@@ -3,6 +3,7 @@ import { Database, type DatabaseOptions } from './database.ts';
 import { SqliteFrontier } from './frontier.ts';
 import { TaskInserter } from './insert-tasks.ts';
 import { SqliteJobStore } from './job-store.ts';
+import { WAITING } from './rows.ts';
 import { SqliteViews } from './views.ts';
 
 export function openSqliteStore(path: string, options: DatabaseOptions = {}): Store {
@@ -38,7 +39,8 @@ class SqliteHostStore implements HostStore {
   async clampNextAt(latest: number): Promise<void> {
     this.#db.transaction(() => {
       this.#db.run('UPDATE hosts SET next_at = ? WHERE next_at > ?', latest, latest);
-      this.#db.run('UPDATE queues SET next_at = ? WHERE ready > 0 AND next_at > ?', latest, latest);
+      this.#db.run('UPDATE queues SET next_at = ? WHERE next_at > ?', latest, latest);
+      this.#db.run(`UPDATE tasks SET due_at = ? WHERE state = ${WAITING} AND due_at > ?`, latest, latest);
     });
   }
 }

@@ -2,7 +2,8 @@ import type { AttemptRow, RecordRow, TaskRow } from '../../core/model.ts';
 import type { DeadFilter, DeadGroup, Views } from '../../ports/store.ts';
 import type { Database } from './database.ts';
 import type { TaskInserter } from './insert-tasks.ts';
-import { addTally, CounterDelta, QueueDelta, READY, STATE_NUMBERS, stateName } from './rows.ts';
+import { retryInTransaction } from './retry-dead.ts';
+import { STATE_NUMBERS, stateName } from './rows.ts';
 
 /** Rows per step: no read transaction stays open, so exports never hold back the log of a running job. */
 const STEP = 1_000;
@@ -77,41 +78,7 @@ export class SqliteViews implements Views {
   }
 
   async retryDead(jobId: number, filter: DeadFilter, now: number): Promise<number> {
-    return this.#db.transaction(() => {
-      const rows = this.#db.all<{ id: number; host_id: number; code: string }>(
-        SELECT_RETRY,
-        jobId,
-        filter.code ?? null,
-        filter.code ?? null,
-        filter.host ?? null,
-        filter.host ?? null,
-        filter.urlContains ?? null,
-        filter.urlContains ?? null,
-      );
-      const counters = new CounterDelta();
-      const queues = new QueueDelta();
-      for (const row of rows) {
-        this.#db.run(
-          'UPDATE tasks SET state = ?, attempts = 0, losses = 0, due_at = NULL WHERE id = ?',
-          READY,
-          row.id,
-        );
-        // What rested or was given up gets a new chance with its tasks.
-        this.#db.run(
-          'UPDATE hosts SET rests = 0, failures_in_row = 0, next_at = min(next_at, ?) WHERE id = ?',
-          now,
-          row.host_id,
-        );
-        queues.add(row.host_id, 1);
-        addTally(this.#db, jobId, 'dead', row.code, -1);
-      }
-      this.#db.run('DELETE FROM robots WHERE text IS NULL');
-      counters.add('dead', -rows.length);
-      counters.add('pending', rows.length);
-      counters.write(this.#db, jobId);
-      queues.write(this.#db, jobId);
-      return rows.length;
-    });
+    return this.#db.transaction(() => retryInTransaction(this.#db, jobId, filter, now));
   }
 
   async tallies(jobId: number): Promise<{ state: string; code: string; count: number }[]> {
@@ -154,7 +121,7 @@ interface TaskColumns {
 
 const SELECT_TASKS = `
   SELECT tasks.id, tasks.job_id, url, tasks.state, http_status, tasks.code, detail, tasks.attempts, attempts.bytes, sha256,
-    content_type, archives.key AS archive_key, archive_offset, archive_length, redirect_to, depth, priority, route,
+    content_type, archives.key AS archive_key, archive_offset, archive_length, coalesce(redirect_to, at_url) AS redirect_to, depth, priority, route,
     hosts.host, attempts.started_at AS fetched_at, meta
   FROM tasks JOIN hosts ON hosts.id = tasks.host_id
     LEFT JOIN attempts ON attempts.id = tasks.attempt_id LEFT JOIN archives ON archives.id = attempts.archive_id`;
@@ -245,11 +212,8 @@ function toAttemptRow(row: AttemptColumns): AttemptRow {
 }
 
 const SELECT_DEAD = `
-  SELECT code, hosts.host, count(*) AS count, min(url) AS sampleUrl, min(detail) AS sampleDetail
-  FROM tasks JOIN hosts ON hosts.id = tasks.host_id
-  WHERE tasks.job_id = ? AND state = ${STATE_NUMBERS.dead} GROUP BY code, tasks.host_id ORDER BY count(*) DESC, code, hosts.host`;
-
-const SELECT_RETRY = `
-  SELECT tasks.id, host_id, code FROM tasks JOIN hosts ON hosts.id = tasks.host_id
-  WHERE tasks.job_id = ? AND state = ${STATE_NUMBERS.dead} AND (? IS NULL OR code = ?) AND (? IS NULL OR hosts.host = ?)
-    AND (? IS NULL OR instr(url, ?) > 0)`;
+  SELECT groups.code, hosts.host, groups.count, tasks.url AS sampleUrl, tasks.detail AS sampleDetail
+  FROM (SELECT code, host_id, count(*) AS count, min(id) AS id FROM tasks
+        WHERE job_id = ? AND state = ${STATE_NUMBERS.dead} GROUP BY code, host_id) AS groups
+    JOIN tasks ON tasks.id = groups.id JOIN hosts ON hosts.id = groups.host_id
+  ORDER BY groups.count DESC, groups.code, hosts.host`;
