@@ -1,58 +1,23 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { jobFields } from '../../scripts/job-fields.ts';
 import { SECTIONS, withSections } from '../../scripts/write-docs.ts';
 import { COMMANDS } from '../../src/cli/commands.ts';
 import { SETTINGS } from '../../src/config/schema.ts';
+import { LOOK_AHEAD_MS } from '../../src/coordinator/outbound.ts';
 import { EXIT_CODES } from '../../src/core/errors.ts';
 import { FAILURES, SKIPS } from '../../src/core/failures.ts';
+import { LIMITS } from '../../src/core/limits.ts';
 import { COUNTER_NAMES } from '../../src/core/model.ts';
+import { compilePatterns } from '../../src/core/pattern.ts';
+import { guardedGapMs } from '../../src/core/politeness.ts';
 import { jobJsonSchema } from '../../src/job/json-schema.ts';
 import { parseJob } from '../../src/job/parse-job.ts';
 import { MIGRATIONS } from '../../src/store/sqlite/migrations.ts';
 import { Page } from '../../src/worker/page.ts';
+import { ABOUT_SEINE, exportedFields, firstCells, membersOf, read, rowsOf } from '../support/docs-text.ts';
 
 /** What the code has is documented, and what is documented the code has. */
-
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
-const isOurs = (path: string) => !/(^|\/)(node_modules|dist|results|\.[^/]+)(\/|$)/.test(path);
-
-const DOCS = ['.', 'docs', 'examples']
-  .flatMap((folder) =>
-    readdirSync(join(ROOT, folder), { recursive: folder !== '.', encoding: 'utf8' }).map((name) =>
-      relative(ROOT, join(ROOT, folder, name)),
-    ),
-  )
-  .filter((path) => path.endsWith('.md') && isOurs(path))
-  .sort();
-/** Other crawlers' options live in the benchmarks. */
-const ABOUT_SEINE = DOCS.filter((path) => path !== 'docs/benchmarks.md');
-
-/** Rows of the tables of a text, as cells; `\|` is part of a cell. */
-function rowsOf(text: string): string[][] {
-  return text
-    .split('\n')
-    .filter((line) => line.startsWith('| '))
-    .map((line) =>
-      line
-        .slice(2, -2)
-        .split(/(?<!\\) \| /)
-        .map((cell) => cell.replaceAll('\\|', '|')),
-    );
-}
-
-/** First cells that are code, of the tables between two markers. */
-function firstCells(path: string, section: string): string[] {
-  const text = read(path).split(`<!-- ${section}:begin`)[1]!.split(`<!-- ${section}:end`)[0]!;
-  return rowsOf(text)
-    .map(([first]) => first!)
-    .filter((cell) => cell.startsWith('`'))
-    .map((cell) => cell.slice(1, -1));
-}
 
 describe('tables of the code', () => {
   test.each(Object.keys(SECTIONS))('%s repeats them exactly', (path) => {
@@ -158,6 +123,45 @@ describe('written by hand, but true', () => {
     for (const name of exported) expect(text).toMatch(new RegExp(`\\b${name}\\b`));
   });
 
+  test('figures in passing', () => {
+    const figures: [path: string, words: string, meant: number, actual: number][] = [
+      ['docs/politeness.md', 'up to 60 s', 60_000, LIMITS.crawlDelayMsMax],
+      ['docs/politeness.md', 'obeyed, up to 5 minutes', 300_000, LIMITS.retryAfterMsMax],
+      ['docs/politeness.md', 'a margin: 4 %', 0.04 * 250, guardedGapMs(250, null) - 250],
+      ['docs/politeness.md', 'at most 20 ms', 20, guardedGapMs(60_000, null) - 60_000],
+      ['docs/politeness.md', 'at most 10 minutes', 600_000, LIMITS.hostRestMsMax],
+      ['docs/politeness.md', 'kept for a day', 86_400_000, LIMITS.robotsAgeMsMax],
+      ['docs/politeness.md', 'at most five', 5, LIMITS.robotsRedirectsMax],
+      ['docs/failure-codes.md', 'at most 5 minutes', 300_000, LIMITS.retryAfterMsMax],
+      ['docs/jobs.md', 'over 2,048 characters', 2_048, LIMITS.urlLengthMax],
+      ['docs/jobs.md', 'more than four times', 4, LIMITS.segmentRepeatsMax],
+      ['docs/jobs.md', 'After 10 redirects', 10, LIMITS.redirectsMax],
+      ['docs/reliability.md', 'there three times', 3, LIMITS.lossesMax],
+      ['ARCHITECTURE.md', 'within the next 400 ms', 400, LOOK_AHEAD_MS],
+      ['ARCHITECTURE.md', '2 × 50,000', 50_000, LIMITS.recentUrlsMax],
+      ['ARCHITECTURE.md', '256 origins; 10,000 names', 256, LIMITS.originsPerWorkerMax],
+    ];
+    for (const [path, words, meant, actual] of figures) {
+      expect(read(path).replace(/\s+/g, ' '), path).toContain(words);
+      expect(actual, `${path}: ${words}`).toBeCloseTo(meant);
+    }
+  });
+
+  test('patterns match what the table says', () => {
+    const rows = rowsOf(read('docs/jobs.md').split('## Patterns')[1]!.split('## Routes')[0]!).slice(1);
+    const urlOf = (text: string) => (text.startsWith('/') ? `https://shop.example${text}` : text);
+    const spans = (text: string) => [...text.matchAll(/`([^`]+)`/g)].map(([, span]) => urlOf(span!));
+    let checked = 0;
+    for (const [pattern, , examples] of rows) {
+      const matches = compilePatterns([pattern!.slice(1, -1)]);
+      const [yes = '', no = ''] = examples!.split(/, not /);
+      for (const url of spans(yes)) expect(matches(url), `${pattern} ${url}`).toBe(true);
+      for (const url of spans(no)) expect(matches(url), `${pattern} ${url}`).toBe(false);
+      checked += spans(yes).length + spans(no).length;
+    }
+    expect(checked).toBeGreaterThan(6);
+  });
+
   test('jobs shown as code are valid', () => {
     const blocks = ABOUT_SEINE.flatMap((path) =>
       [...read(path).matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text]) => ({ path, text: text! })),
@@ -167,131 +171,3 @@ describe('written by hand, but true', () => {
     parseJob(parse(read('examples/shop.yaml')), 'examples/shop.yaml', 'job');
   });
 });
-
-describe('nothing is named that does not exist', () => {
-  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-  const everyOption = new Set([
-    ...Object.values(COMMANDS).flatMap(({ options }) => Object.keys(options)),
-    'version',
-  ]);
-  const all = ABOUT_SEINE.map((path) => ({ path, text: read(path) }));
-
-  /** What a pattern finds in the docs, with its place. */
-  function mentions(pattern: RegExp): { name: string; place: string }[] {
-    return all.flatMap(({ path, text }) =>
-      [...text.matchAll(pattern)].map((match) => ({ name: match[1]!, place: `${path}: ${match[0]}` })),
-    );
-  }
-
-  function unknown(pattern: RegExp, isKnown: (name: string) => boolean): string[] {
-    const found = mentions(pattern);
-    expect(found.length, String(pattern)).toBeGreaterThan(0);
-    return found.filter(({ name }) => !isKnown(name)).map(({ place }) => place);
-  }
-
-  test('npm scripts', () => {
-    expect(unknown(/\bnpm run ([\w:-]+)/g, (name) => name in scripts)).toEqual([]);
-    expect(read('README.md')).toMatch(/npm test\b/);
-    expect(scripts).toHaveProperty('test');
-  });
-
-  test('commands', () => {
-    expect(unknown(/(?:^ {4}|^|npx |`)seine ([a-z]+)\b/gm, (name) => name in COMMANDS)).toEqual([]);
-  });
-
-  test('options of a command', () => {
-    const lines = all.flatMap(({ path, text }) =>
-      [...text.matchAll(/(?:^ {4}|^|npx |`)seine ([a-z]+)\b([^`\n|#]*)/gm)].map(([line, name, rest]) => ({
-        place: `${path}: ${line}`,
-        name: name!,
-        rest: rest!,
-      })),
-    );
-    const wrong = lines.filter(({ name, rest }) =>
-      [...rest.matchAll(/\s--([\w-]+)/g)].some(([, option]) => !(option! in (COMMANDS[name]?.options ?? {}))),
-    );
-    expect(wrong.map(({ place }) => place)).toEqual([]);
-  });
-
-  test('options in passing, and variables', () => {
-    const others = new Set(['write', 'port']);
-    expect(unknown(/`--([a-z][\w-]*)/g, (name) => everyOption.has(name) || others.has(name))).toEqual([]);
-    const variables = new Set<string>(Object.values(SETTINGS).map(({ env }) => env));
-    expect(unknown(/\b(SEINE_[A-Z_]+)\b/g, (name) => variables.has(name))).toEqual([]);
-  });
-
-  test('fields of a job in passing', () => {
-    const fields = new Set(jobFields().map(({ path }) => path));
-    expect(
-      unknown(/`((?:limits|politeness|identity|timeouts|retry|breaker|url)\.\w+)`/g, (name) =>
-        fields.has(name),
-      ),
-    ).toEqual([]);
-  });
-
-  test('files', () => {
-    const isThere = (path: string) => existsSync(join(ROOT, path)) || existsSync(join(ROOT, 'src', path));
-    expect(
-      unknown(
-        /`((?:src|test|scripts|docs|examples|bin|schema|bench|core|worker|coordinator)\/[\w./-]+\.\w+)`/g,
-        isThere,
-      ),
-    ).toEqual([]);
-    const withoutFolder =
-      /`((?:plan|settle|robots|process|pace|seeds|app|folder|worker-app|library)[\w-]*\.ts)`/g;
-    const names = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).map(
-      (path) => path.split('/').at(-1)!,
-    );
-    expect(unknown(withoutFolder, (name) => names.includes(name))).toEqual([]);
-  });
-
-  test('links', () => {
-    const broken = DOCS.flatMap((path) =>
-      [...read(path).matchAll(/\]\((?!https?:|mailto:)([^)\s]+)\)/g)]
-        .map(([, target]) => target!)
-        .filter((target) => !leadsSomewhere(path, target))
-        .map((target) => `${path}: ${target}`),
-    );
-    expect(broken).toEqual([]);
-    expect(DOCS.length).toBeGreaterThan(15);
-  });
-
-  test('every page of docs/ can be reached from the README', () => {
-    const reached = new Set(['README.md']);
-    for (const path of reached) {
-      for (const [, target] of read(path).matchAll(/\]\((?!https?:)([^)\s#]+)[^)]*\)/g)) {
-        const to = relative(ROOT, join(ROOT, dirname(path), target!));
-        if (to.endsWith('.md') && existsSync(join(ROOT, to))) reached.add(to);
-        else for (const inner of DOCS) if (dirname(inner) === to.replace(/\/$/, '')) reached.add(inner);
-      }
-    }
-    expect(DOCS.filter((path) => !reached.has(path))).toEqual([]);
-  });
-});
-
-function leadsSomewhere(from: string, target: string): boolean {
-  const [path, anchor] = target.split('#') as [string, string | undefined];
-  const file = path === '' ? join(ROOT, from) : join(ROOT, dirname(from), path);
-  if (!existsSync(file)) return false;
-  if (anchor === undefined) return true;
-  const anchors = [...readFileSync(file, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
-    heading!
-      .toLowerCase()
-      .replace(/[^\w\s-]/g, '')
-      .replace(/\s/g, '-'),
-  );
-  return anchors.includes(anchor);
-}
-
-/** Names of the members of an interface, from its source. */
-function membersOf(name: string, path: string): string[] {
-  const body = new RegExp(`export interface ${name} \\{([\\s\\S]*?)\\n\\}`).exec(read(path))?.[1];
-  if (body === undefined) throw new Error(`${path} has no interface ${name}`);
-  return [...body.matchAll(/^ {2}(\w+)\??[:(]/gm)].map(([, member]) => member!);
-}
-
-function exportedFields(what: string): string[] {
-  const row = rowsOf(read('docs/cli.md')).find(([first]) => first === `\`${what}\``);
-  if (!row) throw new Error(`docs/cli.md does not explain --what ${what}`);
-  return [...row[2]!.matchAll(/`(\w+)`/g)].map(([, name]) => name!);
-}
