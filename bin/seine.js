@@ -12,6 +12,8 @@ if (major < 24) {
   process.emitWarning = (warning, ...rest) => {
     if (!String(warning).includes('SQLite')) emitWarning.call(process, warning, ...rest);
   };
+  const { enableCompileCache } = await import('node:module');
+  enableCompileCache();
   const { main } = await import('../dist/cli/main.js');
   process.exitCode = await main(process.argv.slice(2));
 }

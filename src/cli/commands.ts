@@ -71,7 +71,7 @@ export const COMMANDS: Record<string, CommandSpec> = {
         doc: 'Requests at once per host. Default: 4, or 32 with --rate max',
       },
       workers,
-      'batch-size': { kind: 'value', value: 'n', doc: 'Most tasks in one batch. Default: 60' },
+      'batch-size': { kind: 'value', value: 'n', doc: 'Most tasks in one batch. Default: 120' },
       'user-agent': {
         kind: 'value',
         value: 'text',

@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import type { Batch, Report } from '../core/batch.ts';
 import { messageOf } from '../core/errors.ts';
@@ -12,6 +13,13 @@ export interface ThreadDispatcherOptions {
   /** A page that needs more than this kills its thread, not the run. */
   heapMbMax?: number;
 }
+
+/**
+ * A worker's heap is small, but bodies pass through it as external memory, and V8 starts a full
+ * collection whenever those have doubled the heap: 65 in 20,000 pages, a fifth of all CPU. With room
+ * from the start it hardly does, and memory is lower too: 310 MB instead of 390.
+ */
+const HEAP_FLAGS = ['--initial-old-space-size=128'];
 
 /** Batches per thread: most of a batch is waiting for hosts, so a thread has several under way. */
 const SLOTS_PER_THREAD = 8;
@@ -31,6 +39,7 @@ interface Open {
 }
 
 export function openThreadDispatcher(options: ThreadDispatcherOptions): Dispatcher {
+  for (const flag of HEAP_FLAGS) setFlagsFromString(flag);
   const threads = Array.from({ length: options.threads }, (_, index) => new Thread(options, index + 1));
   const watch = setInterval(() => {
     for (const thread of threads) thread.watch();

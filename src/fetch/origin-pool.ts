@@ -1,6 +1,6 @@
 import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
-import { Client } from 'undici';
+import Client from 'undici/lib/dispatcher/client.js';
 import { LIMITS } from '../core/limits.ts';
 import type { FetchRequest } from '../ports/fetcher.ts';
 import { Dial, type DialTarget } from './dial.ts';

@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto';
 import type { z } from 'zod';
 import { SeineError } from '../core/errors.ts';
-import { type JobSpec, jobSchema } from '../core/job.ts';
+import type { JobSpec } from '../core/job.ts';
+import { jobSchema } from '../core/job-schema.ts';
 import type { Handlers } from '../worker/compile-job.ts';
 import { compileJob } from '../worker/compile-job.ts';
 import { handlersOf } from './load-handlers.ts';

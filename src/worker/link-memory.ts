@@ -4,21 +4,25 @@ import { unsliced } from '../core/recent.ts';
 /** A power of two, at most 40 % full when a generation is. */
 const SLOTS = 2 ** Math.ceil(Math.log2(LIMITS.recentUrlsMax * 2.5));
 
+/** Of each slot: number of the entry (0: free), hash, origin, nothing. Side by side, for one look at memory. */
+const STRIDE = 4;
+
 /** Open addressing over strings: looks at the characters of a page in place, so a hit allocates nothing. */
 class LinkTable {
-  readonly #slots = new Int32Array(SLOTS);
+  readonly #slots = new Int32Array(SLOTS * STRIDE);
   readonly #texts: string[] = [''];
-  readonly #origins: number[] = [0];
 
   get size(): number {
     return this.#texts.length - 1;
   }
 
   has(hash: number, origin: number, html: string, start: number, end: number): boolean {
+    const slots = this.#slots;
     for (let slot = hash & (SLOTS - 1); ; slot = (slot + 1) & (SLOTS - 1)) {
-      const entry = this.#slots[slot]!;
+      const at = slot * STRIDE;
+      const entry = slots[at]!;
       if (entry === 0) return false;
-      if (this.#origins[entry] !== origin) continue;
+      if (slots[at + 1] !== hash || slots[at + 2] !== origin) continue;
       const text = this.#texts[entry]!;
       if (text.length === end - start && html.startsWith(text, start)) return true;
     }
@@ -26,10 +30,9 @@ class LinkTable {
 
   add(hash: number, origin: number, text: string): void {
     let slot = hash & (SLOTS - 1);
-    while (this.#slots[slot] !== 0) slot = (slot + 1) & (SLOTS - 1);
-    this.#slots[slot] = this.#texts.length;
+    while (this.#slots[slot * STRIDE] !== 0) slot = (slot + 1) & (SLOTS - 1);
+    this.#slots.set([this.#texts.length, hash, origin], slot * STRIDE);
     this.#texts.push(text);
-    this.#origins.push(origin);
   }
 }
 

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type JobInput, type JobSpec, jobSchema } from '../../src/core/job.ts';
+import { type JobInput, type JobSpec, jobSchema } from '../../src/core/job-schema.ts';
 import type { NewTask } from '../../src/core/model.ts';
 import type { RecordDraft, StoredPage, Trace } from '../../src/core/outcome.ts';
 import type {

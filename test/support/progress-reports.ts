@@ -1,7 +1,7 @@
 import type { Progress, RunView, ViewInput } from '../../src/coordinator/progress.ts';
 import type { Batch, Report } from '../../src/core/batch.ts';
 import type { FailureCode } from '../../src/core/failures.ts';
-import { jobSchema } from '../../src/core/job.ts';
+import { jobSchema } from '../../src/core/job-schema.ts';
 import { type Counters, zeroCounters } from '../../src/core/model.ts';
 import type { Outcome, Trace } from '../../src/core/outcome.ts';
 

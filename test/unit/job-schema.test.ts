@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { checkKey } from '../../src/blobs/blob-key.ts';
 import { archiveKeyOf } from '../../src/coordinator/open-batch.ts';
 import { SeineError } from '../../src/core/errors.ts';
-import { followsRedirects, gapMsOf, type JobInput, jobSchema, parallelOf } from '../../src/core/job.ts';
+import { followsRedirects, gapMsOf, type JobInput, jobSchema, parallelOf } from '../../src/core/job-schema.ts';
 import { defineJob } from '../../src/job/define-job.ts';
 import { jobJsonSchema } from '../../src/job/json-schema.ts';
 import { hashOfSpec, parseJob } from '../../src/job/parse-job.ts';
