@@ -62,6 +62,7 @@ function changeOf(id: number, index: number): TaskChange {
     moveTo: null,
     redirectTo: null,
     page: {
+      route: null,
       httpStatus: 200,
       contentType: 'text/html',
       bytes: 24_000,

@@ -11,7 +11,7 @@ import type { Logger } from './ports/ambient.ts';
 import type { Dispatcher } from './ports/dispatcher.ts';
 import type { Job } from './ports/store.ts';
 import { openSource } from './sources/open-source.ts';
-import { lockFolder } from './store/sqlite/folder-lock.ts';
+import type { FolderLock } from './store/sqlite/folder-lock.ts';
 import type { Handlers } from './worker/compile-job.ts';
 import { systemClock } from './worker/system-clock.ts';
 
@@ -30,14 +30,17 @@ export interface Run {
   stop(reason: StopReason): void;
 }
 
-/** Starts or continues a job in a folder. Closures as handlers keep the work in this thread. */
+/**
+ * Starts or continues a job in a folder whose lock the caller holds; it is released when the run ends.
+ * Closures as handlers keep the work in this thread.
+ */
 export async function startRun(
   folder: Folder,
+  lock: FolderLock,
   job: Job,
   settings: AppSettings,
   inlineHandlers?: Handlers,
 ): Promise<Run> {
-  const lock = lockFolder(folder.dir);
   let dispatcher: Dispatcher | null = null;
   try {
     await sweepTemporary(folder.dir);

@@ -1,5 +1,5 @@
 import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { openFolderBlobs } from './blobs/folder-blobs.ts';
 import { messageOf, SeineError } from './core/errors.ts';
 import type { Blobs } from './ports/blobs.ts';
@@ -14,6 +14,14 @@ export interface Folder {
   close(): Promise<void>;
 }
 
+/** One step at a time: Node's own recursion never ends below /proc. */
+function makeFolder(dir: string): void {
+  if (existsSync(dir)) return;
+  const parent = dirname(dir);
+  if (parent !== dir) makeFolder(parent);
+  mkdirSync(dir);
+}
+
 export async function openFolder(
   settings: { dir: string; sync: 'normal' | 'full' },
   options: { create: boolean },
@@ -26,7 +34,7 @@ export async function openFolder(
     });
   }
   try {
-    mkdirSync(dir, { recursive: true });
+    makeFolder(dir);
     accessSync(dir, constants.W_OK);
   } catch (error) {
     throw new SeineError(`the folder ${dir} cannot be written: ${messageOf(error)}`, {

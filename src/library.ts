@@ -9,7 +9,7 @@ import { bundleKeyOf } from './job/load-handlers.ts';
 import { type LoadedJob, loadJobFile } from './job/load-job-file.ts';
 import { hashOfSpec, parseJob } from './job/parse-job.ts';
 import type { Logger } from './ports/ambient.ts';
-import { isFolderLocked } from './store/sqlite/folder-lock.ts';
+import { isFolderLocked, lockFolder } from './store/sqlite/folder-lock.ts';
 
 export interface SeineOptions {
   /** Default: `.seine`, or SEINE_DIR. */
@@ -71,13 +71,14 @@ export async function openSeine(options: SeineOptions = {}): Promise<Seine> {
       const bundle = loaded.code ? bundleKeyOf(loaded.code) : null;
       if (bundle) await folder.blobs.put(bundle, loaded.code!);
       const specHash = hashOfSpec(loaded.spec, bundle);
+      const lock = lockFolder(folder.dir);
       const { job } = await submitJob(
         store,
         { spec: loaded.spec, specHash, bundle },
         { fresh, now: Date.now() },
       );
       const id = `${job.name}-${job.run}`;
-      const run = await startRun(folder, job, settings, loaded.code ? undefined : loaded.handlers);
+      const run = await startRun(folder, lock, job, settings, loaded.code ? undefined : loaded.handlers);
       return {
         id,
         done: run.result.then(async () => summarize(store, await store.jobs.get(job.id), { alive: false })),

@@ -49,7 +49,7 @@ export const COMMANDS: Record<string, CommandSpec> = {
     summary: 'Scrape URLs, a list of URLs, or a job.',
     details:
       'A list is .txt, .csv, .tsv or .jsonl, each also .gz, or - for standard input. A job file is .ts, .js, .yaml or .json.\n' +
-      'The same command again continues a run that was interrupted; a finished job starts anew.',
+      'The same command again continues a run that was interrupted (standard input always starts anew; use resume).',
     options: {
       follow: {
         kind: 'optional',

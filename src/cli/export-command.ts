@@ -4,6 +4,8 @@ import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { requireJob } from '../coordinator/jobs.ts';
 import { type ExitName, messageOf, SeineError } from '../core/errors.ts';
+import type { JobSpec } from '../core/job.ts';
+import type { RecordRow } from '../core/model.ts';
 import type { Views } from '../ports/store.ts';
 import { type Command, withFolder } from './context.ts';
 import { csvHeader, csvLine } from './csv.ts';
@@ -23,7 +25,9 @@ export const exportCommand: Command = (context) =>
     if (format !== 'jsonl' && format !== 'csv')
       throw new SeineError(`--format is jsonl or csv, not '${format}'`);
     const job = await requireJob(folder.store, context.parsed.args[0] ?? null);
-    const rows = read(folder.store.views, job.id) as AsyncIterable<object>;
+    const stored = read(folder.store.views, job.id) as AsyncIterable<object>;
+    const flat = what === 'records' && format === 'csv';
+    const rows = flat ? flatRecords(stored as AsyncIterable<RecordRow>, fieldsOf(job.spec)) : stored;
     const sink: Writable = output === undefined ? context.stdout : createWriteStream(output);
     try {
       await writeRows(rows, format, sink);
@@ -32,13 +36,27 @@ export const exportCommand: Command = (context) =>
         await finished(sink);
       }
     } catch (error) {
-      // `seine export | head` closes the pipe early; that is no error.
-      if ((error as NodeJS.ErrnoException).code === 'EPIPE') return 'success';
       if (output === undefined) throw error;
       throw new SeineError(`cannot write ${output}: ${messageOf(error)}`, { cause: error });
     }
     return 'success';
   });
+
+/** Fields that the selectors of a job name, so that every row of a table has them. */
+function fieldsOf(spec: JobSpec): string[] {
+  return [...new Set(spec.routes.flatMap((route) => Object.keys(route.select ?? {})))];
+}
+
+/** A table wants a column for each field; those of handlers are known from the first record. */
+async function* flatRecords(rows: AsyncIterable<RecordRow>, known: string[]): AsyncIterable<object> {
+  let fields: string[] | null = null;
+  for await (const { url, key, route, data, updatedAt } of rows) {
+    fields ??= [...new Set([...known, ...Object.keys(data)])];
+    const row: Record<string, unknown> = { url };
+    for (const field of fields) row[field in row ? `data.${field}` : field] = data[field] ?? null;
+    yield { ...row, key, route, updatedAt };
+  }
+}
 
 async function writeRows(
   rows: AsyncIterable<object>,

@@ -2,7 +2,8 @@ import { createWriteStream, mkdirSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { SeineError } from '../core/errors.ts';
-import { type JobInput, type JobSpec, toJobName } from '../core/job.ts';
+import { type FollowRule, type JobInput, type JobSpec, toJobName } from '../core/job.ts';
+import { FOLLOW_SCOPES } from '../core/job-schema.ts';
 import { anchorSource, isJobFile, type LoadedJob, loadJobFile } from '../job/load-job-file.ts';
 import { parseJob } from '../job/parse-job.ts';
 import type { Context } from './context.ts';
@@ -41,6 +42,7 @@ async function toSource(arg: string, context: Context): Promise<NonNullable<JobS
 
 /** Standard input cannot be read twice, so it is kept: a resumed job reads on where it was. */
 async function spoolStdin(context: Context): Promise<string> {
+  if (context.parsed.values['dry-run']) return '-';
   const dir = resolve(context.settings.dir, 'inputs');
   mkdirSync(dir, { recursive: true });
   const path = join(dir, `stdin-${Date.now()}-${process.pid}.txt`);
@@ -81,7 +83,7 @@ function withFlags(job: JobSpec | JobInput, context: Context): JobInput {
       contact: job.identity?.contact ?? contact,
     }),
   };
-  if (values.follow !== undefined) result.follow = values.follow as 'host';
+  if (values.follow !== undefined) result.follow = toScope(values.follow);
   if (values.name !== undefined) result.name = values.name;
   if (values['batch-size'] !== undefined) result.batchSize = toNumber('--batch-size', values['batch-size']);
   if (values['allow-private']) result.allowPrivate = true;
@@ -100,10 +102,19 @@ function toField(text: string): [string, string] {
   return [text.slice(0, at), text.slice(at + 1)];
 }
 
+function toScope(text: string): FollowRule['within'] {
+  const scope = FOLLOW_SCOPES.find((name) => name === text);
+  if (!scope) throw new SeineError(`--follow is one of ${FOLLOW_SCOPES.join(', ')}, not '${text}'`);
+  return scope;
+}
+
+/** `--depth 0` makes sense, no other zero does. */
 export function toNumber(option: string, text: string): number {
   const value = Number(text);
   if (text.trim() === '' || !Number.isFinite(value))
     throw new SeineError(`${option} needs a number, got '${text}'`);
+  if (value < 0 || (value === 0 && option !== '--depth'))
+    throw new SeineError(`${option} must be above 0, got ${text}`);
   return value;
 }
 

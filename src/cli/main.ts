@@ -22,6 +22,8 @@ const HANDLERS: Record<string, () => Promise<Command>> = {
 
 /** Runs one command line and returns its exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
+  // `seine jobs | head` closes the pipe early; nobody is left to read the rest.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   try {
     const [first] = argv;
     if (first === undefined || first === 'help' || first === '--help' || first === '-h') {

@@ -77,8 +77,9 @@ export const deadCommand: Command = (context) =>
   withFolder(context, async (folder): Promise<ExitName> => {
     const job = await requireJob(folder.store, context.parsed.args[0] ?? null);
     const { code, host, url, retry } = context.parsed.values;
+    const filter = { code, host, urlContains: url };
     if (retry) {
-      const count = await folder.store.views.retryDead(job.id, { code, host, urlContains: url }, Date.now());
+      const count = await folder.store.views.retryDead(job.id, filter, Date.now());
       if (count > 0 && job.state === 'done')
         await folder.store.jobs.update(job.id, { state: 'stopped', reason: 'dead letters were put back' });
       if (context.json) printJson(context, { job: job.name, run: job.run, retried: count });
@@ -88,12 +89,7 @@ export const deadCommand: Command = (context) =>
         );
       return 'success';
     }
-    const groups = (await folder.store.views.dead(job.id)).filter(
-      (group) =>
-        (!code || group.code === code) &&
-        (!host || group.host === host) &&
-        (!url || group.sampleUrl.includes(url)),
-    );
+    const groups = await folder.store.views.dead(job.id, filter);
     if (context.json) {
       printJson(context, groups);
       return 'success';

@@ -7,6 +7,7 @@ import { bundleKeyOf } from '../job/load-handlers.ts';
 import { hashOfSpec } from '../job/parse-job.ts';
 import type { Job } from '../ports/store.ts';
 import { openSource } from '../sources/open-source.ts';
+import { type FolderLock, lockFolder } from '../store/sqlite/folder-lock.ts';
 import { openDashboard } from '../tui/dashboard.ts';
 import { renderSummary } from '../tui/summary.ts';
 import { type Context, printable, printJson } from './context.ts';
@@ -16,8 +17,12 @@ const VIEW_MS = 200;
 
 export async function runCommand(context: Context): Promise<ExitName> {
   const loaded = await jobFromCommandLine(context);
-  for (const source of loaded.spec.sources) openSource(source);
-  if (context.parsed.values['dry-run']) {
+  const dryRun = context.parsed.values['dry-run'] === 'true';
+  for (const source of loaded.spec.sources) {
+    // A dry run leaves standard input unread.
+    if (!(dryRun && typeof source !== 'string' && source.file === '-')) openSource(source);
+  }
+  if (dryRun) {
     context.stdout.write(`${JSON.stringify(loaded.spec, null, 2)}\n`);
     return 'success';
   }
@@ -26,6 +31,8 @@ export async function runCommand(context: Context): Promise<ExitName> {
     const bundle = loaded.code ? bundleKeyOf(loaded.code) : null;
     if (bundle) await folder.blobs.put(bundle, loaded.code!);
     const specHash = hashOfSpec(loaded.spec, bundle);
+    // Before anything is written down: a refused run must leave no job behind.
+    const lock = lockFolder(folder.dir);
     const fresh = context.parsed.values.fresh === 'true';
     const { job, resumed } = await submitJob(
       folder.store,
@@ -36,7 +43,7 @@ export async function runCommand(context: Context): Promise<ExitName> {
       context.stderr.write(
         `continuing ${job.name}-${job.run}, which was not finished (--fresh starts anew)\n`,
       );
-    return await follow(context, folder, job);
+    return await follow(context, folder, lock, job);
   } finally {
     await folder.close();
   }
@@ -46,13 +53,19 @@ export async function resumeCommand(context: Context): Promise<ExitName> {
   const folder = await openFolder(context.settings, { create: false });
   try {
     const job = await requireJob(folder.store, context.parsed.args[0] ?? null);
+    if (job.state === 'cancelled') {
+      throw new SeineError(`${job.name}-${job.run} was cancelled`, {
+        hint: 'start it anew with `seine run`',
+      });
+    }
     const counters = await folder.store.jobs.counters(job.id);
     if (!isResumable(job.state) && counters.pending + counters.leased === 0) {
       throw new SeineError(`${job.name}-${job.run} is ${job.state}: nothing is left to do`, {
         hint: 'start it anew with `seine run`',
       });
     }
-    return await follow(context, folder, await withNewLimits(context, folder, job));
+    const lock = lockFolder(folder.dir);
+    return await follow(context, folder, lock, await withNewLimits(context, folder, job));
   } finally {
     await folder.close();
   }
@@ -71,8 +84,8 @@ async function withNewLimits(context: Context, folder: Folder, job: Job): Promis
 }
 
 /** Runs a job with a dashboard until it ends, and says how it ended. */
-async function follow(context: Context, folder: Folder, job: Job): Promise<ExitName> {
-  const run = await startRun(folder, job, context.settings);
+async function follow(context: Context, folder: Folder, lock: FolderLock, job: Job): Promise<ExitName> {
+  const run = await startRun(folder, lock, job, context.settings);
   const signals = watchSignals(run);
   let view = await run.view();
   const refresh = async () => {
@@ -101,8 +114,8 @@ async function follow(context: Context, folder: Folder, job: Job): Promise<ExitN
 }
 
 /** How a run ended, in words and as an exit code. A limit that was reached is a success. */
-function judge({ state, stop, counters }: Awaited<Run['result']>): { text: string; exit: ExitName } {
-  if (state === 'done') return { text: 'finished', exit: counters.dead > 0 ? 'dead-letters' : 'success' };
+function judge({ state, stop, counters }: Awaited<Run['result']>): { text: string | null; exit: ExitName } {
+  if (state === 'done') return { text: null, exit: counters.dead > 0 ? 'dead-letters' : 'success' };
   if (stop?.cause === 'breaker')
     return { text: `stopped: ${stop.message}; \`seine resume\` continues`, exit: 'breaker' };
   if (stop?.cause === 'limit')
@@ -118,8 +131,9 @@ async function printResult(context: Context, folder: Folder, job: Job, rejects?:
   printJson(context, { ...summary, dir: folder.dir, ...(rejects ? { rejects } : {}) });
 }
 
-function closingText(view: RunView, job: Job, ended: string, result: Awaited<Run['result']>): string {
-  const lines = [renderSummary(view), `${job.name}-${job.run} ${ended}`];
+function closingText(view: RunView, job: Job, ended: string | null, result: Awaited<Run['result']>): string {
+  const lines = [renderSummary(view)];
+  if (ended !== null) lines.push(`${job.name}-${job.run} ${ended}`);
   const { rejected, dead } = result.counters;
   for (const reject of result.rejects.slice(0, 5))
     lines.push(`  not read: ${printable(`${reject.source}, ${reject.place}: ${reject.reason}`)}`);

@@ -38,7 +38,7 @@ export const SETTINGS = {
   workers: setting<number>({
     env: 'SEINE_WORKERS',
     shown: 'number of cores, at most 8',
-    doc: 'Worker threads.',
+    doc: 'Worker threads, 1 to 256.',
     default: () => Math.min(8, availableParallelism()),
     parse: integer(1, 256),
   }),

@@ -52,7 +52,11 @@ export class Outbound {
     const { spec } = job;
     const hosts = due
       .filter((host) => !this.#flight.robots.isAsking(host.host))
-      .map((host) => ({ ...host, load: this.#flight.permits.load(host.host) }));
+      .map((host) => ({
+        ...host,
+        load: this.#flight.permits.load(host.host),
+        needsRobots: spec.politeness.robots && !this.#flight.robots.isKnown(host.host),
+      }));
     if (hosts.length === 0) return [];
     return planBatches({
       now,

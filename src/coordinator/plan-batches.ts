@@ -8,10 +8,17 @@ export interface HostLoad {
   parallel: number;
 }
 
+/** A host that waits, with what the coordinator knows of it beyond the store. */
+export interface PlanHost extends DueHost {
+  load: HostLoad;
+  /** Its robots.txt will probably be asked first: that takes a turn of the permit too. */
+  needsRobots: boolean;
+}
+
 export interface PlanInput {
   now: number;
   /** The longest waiting first. */
-  hosts: readonly (DueHost & { load: HostLoad })[];
+  hosts: readonly PlanHost[];
   slots: number;
   workers: number;
   batchSize: number;
@@ -72,12 +79,7 @@ interface Part {
 }
 
 /** A host with a gap gets one permit at a time, and the following one shortly before it ends. */
-function pacedParts(
-  input: PlanInput,
-  host: PlanInput['hosts'][number],
-  gapMs: number,
-  share: number,
-): Part[] {
+function pacedParts(input: PlanInput, host: PlanHost, gapMs: number, share: number): Part[] {
   const free = input.parallel - host.load.parallel;
   const probing = host.failuresInRow >= input.probeAfter;
   if (free < 1 || host.load.permits >= (probing ? 1 : PERMITS_PER_HOST)) return [];
@@ -87,7 +89,7 @@ function pacedParts(
 }
 
 /** A host without a gap is limited by parallelism alone, which is divided among batches. */
-function openParts(input: PlanInput, host: PlanInput['hosts'][number], share: number): Part[] {
+function openParts(input: PlanInput, host: PlanHost, share: number): Part[] {
   if (host.failuresInRow >= input.probeAfter)
     return host.load.permits === 0 ? [{ count: 1, parallel: 1 }] : [];
   const batchesMax = Math.min(input.workers * BATCHES_PER_WORKER, input.parallel);
@@ -121,13 +123,14 @@ function batchWithRoom(batches: PlannedBatch[], input: PlanInput, hostId: number
   return batch;
 }
 
-function addGrant(batch: PlannedBatch, input: PlanInput, host: DueHost, part: Part, gapMs: number): void {
+function addGrant(batch: PlannedBatch, input: PlanInput, host: PlanHost, part: Part, gapMs: number): void {
   const permit = permitFor(host.host, {
     now: input.now,
     nextAt: host.nextAt,
     gapMs,
     openMs: input.openMs,
-    ...part,
+    parallel: part.parallel,
+    count: part.count + (host.needsRobots ? 1 : 0),
   });
   const nextAt = gapMs > 0 ? permit.endAt : Math.ceil(input.now);
   batch.grants.push({ hostId: host.id, count: part.count, nextAt, permit });

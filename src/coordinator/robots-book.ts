@@ -15,6 +15,7 @@ export class RobotsBook {
   readonly #hosts: HostStore;
   readonly #product: string;
   readonly #rules = new Map<string, Known>();
+  readonly #known = new Set<string>();
   readonly #asking = new Map<string, string>();
   readonly #redirects = new Map<string, { url: string; hops: number }>();
 
@@ -30,6 +31,11 @@ export class RobotsBook {
     const entry = await this.#hosts.robots(origin);
     if (!entry || entry.text === null || entry.fetchedAt + LIMITS.robotsAgeMsMax <= now) return null;
     return this.#remember(entry).rules;
+  }
+
+  /** A guess from memory, for planning: some robots.txt of the host was read in this run. */
+  isKnown(host: string): boolean {
+    return this.#known.has(host);
   }
 
   /** While robots.txt of a host is being asked, nobody else goes there. */
@@ -95,7 +101,11 @@ export class RobotsBook {
       rules: parseRobots(entry.text ?? '', this.#product),
       expiresAt: entry.fetchedAt + LIMITS.robotsAgeMsMax,
     };
-    if (this.#rules.size >= RULES_CACHED_MAX) this.#rules.clear();
+    if (this.#rules.size >= RULES_CACHED_MAX) {
+      this.#rules.clear();
+      this.#known.clear();
+    }
+    this.#known.add(entry.host);
     this.#rules.set(entry.origin, known);
     return known;
   }

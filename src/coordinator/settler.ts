@@ -1,5 +1,5 @@
 import type { Report } from '../core/batch.ts';
-import type { FailureCode } from '../core/failures.ts';
+import { type FailureCode, failureKind } from '../core/failures.ts';
 import type { JobSpec } from '../core/job.ts';
 import type { Outcome } from '../core/outcome.ts';
 import { backoffMs } from '../core/retry.ts';
@@ -121,7 +121,10 @@ export class Settler {
         now,
       );
       const failures = Math.max(0, ...entries.map((entry) => entry.failures));
-      if (failures > 0) {
+      const hopeless = answers.some(
+        (answer) => answer.kind === 'failed' && failureKind(answer.code).retry === 'permanent',
+      );
+      if (failures > 0 && !hopeless) {
         const pauseMs = backoffMs(failures, this.#job.spec.retry, this.#random.next());
         change.nextAt = Math.ceil(Math.max(change.nextAt ?? 0, now + pauseMs));
       }
@@ -151,7 +154,9 @@ function condemnedBy(report: Report, hosts: HostChange[], robots: RobotsEntry[],
   }
   for (const outcome of report.robots) {
     const entry = robots.find((candidate) => candidate.origin === outcome.origin);
-    if (outcome.kind !== 'failed' || !entry || entry.failures < spec.retry.attempts) continue;
+    if (outcome.kind !== 'failed' || !entry) continue;
+    const hopeless = failureKind(outcome.code).retry === 'permanent';
+    if (!hopeless && entry.failures < spec.retry.attempts) continue;
     condemned.push({
       host: entry.host,
       code: codeOfRobotsFailure(outcome.code),

@@ -28,6 +28,8 @@ export interface RecordDraft {
 }
 
 export interface StoredPage {
+  /** The route that took the page, by name or by URL. */
+  route: string | null;
   httpStatus: number;
   contentType: string | null;
   /** Decoded body: its size and hash. */

@@ -8,19 +8,23 @@ import { LIMITS } from './limits.ts';
  */
 export function guardedGapMs(gapMs: number, crawlDelayMs: number | null): number {
   const asked = Math.max(gapMs, crawlDelayMs ?? 0);
-  return asked === 0 ? 0 : asked + Math.min(20, Math.max(Math.min(2, asked * 0.05), asked * 0.04));
+  return asked === 0 ? 0 : asked + Math.min(30, asked * 0.06);
 }
 
 /** Time that one permit covers: long enough to be worth a batch, short enough to lose little with a worker. */
-const PERMIT_MS = 3_000;
+const PERMIT_MS = 5_000;
 
 export function tasksPerPermit(gapMs: number): number {
   return Math.max(1, Math.floor(Math.min(PERMIT_MS, LIMITS.permitMsMax) / gapMs));
 }
 
-/** Late timers and a slow hand-over still fit all requests in; a single one has nothing to make up for it. */
-const SLACK_MS = 50;
-const SLACK_MS_ALONE = 150;
+/**
+ * Every timer fires a millisecond or two late, and the first may be later: with this slack all requests of
+ * a permit still fit in. A single one has nothing to make up for a slow hand-over.
+ */
+function slackMs(count: number): number {
+  return count === 1 ? 150 : 50 + Math.min(2 * count, 100);
+}
 
 /** A permit for `count` requests. */
 export function permitFor(
@@ -29,10 +33,7 @@ export function permitFor(
 ): Permit {
   const { gapMs, count } = options;
   const startAt = Math.ceil(Math.max(options.now, options.nextAt));
-  const endAt =
-    gapMs === 0
-      ? startAt + options.openMs
-      : Math.ceil(startAt + count * gapMs + (count === 1 ? SLACK_MS_ALONE : SLACK_MS));
+  const endAt = gapMs === 0 ? startAt + options.openMs : Math.ceil(startAt + count * gapMs + slackMs(count));
   return { host, startAt, endAt, gapMs, parallel: options.parallel };
 }
 

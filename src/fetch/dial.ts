@@ -66,7 +66,12 @@ export class Dial {
     const { isAllowed, port } = this.#target;
     const checked = isAllowed === null ? addresses : addresses.filter((each) => isAllowed(each.address));
     if (checked.length === 0) {
-      this.#fail(new DialError('private-address', 'The host is at a private or reserved address.'));
+      this.#fail(
+        new DialError(
+          'private-address',
+          'The host is at a private or reserved address; --allow-private permits that.',
+        ),
+      );
       return;
     }
     this.stage = 'tcp';

@@ -233,7 +233,7 @@ export interface Views {
   records(jobId: number): AsyncIterable<RecordRow>;
   attempts(jobId: number): AsyncIterable<AttemptRow>;
   task(jobId: number, url: string): Promise<TaskRow | null>;
-  dead(jobId: number): Promise<DeadGroup[]>;
+  dead(jobId: number, filter?: DeadFilter): Promise<DeadGroup[]>;
   retryDead(jobId: number, filter: DeadFilter, now: number): Promise<number>;
   /** Dead and skipped tasks by reason, in constant time. */
   tallies(jobId: number): Promise<{ state: string; code: string; count: number }[]>;

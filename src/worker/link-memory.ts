@@ -38,8 +38,13 @@ class LinkTable {
 
 function hashOf(html: string, start: number, end: number, seed: number): number {
   let hash = seed;
-  for (let at = start; at < end; at++) hash = Math.imul(hash ^ html.charCodeAt(at), 0x9e3779b1);
-  return hash ^ (hash >>> 15);
+  let at = start;
+  for (; at + 1 < end; at += 2) {
+    hash = Math.imul(hash ^ html.charCodeAt(at) ^ (html.charCodeAt(at + 1) << 16), 0x9e3779b1);
+    hash ^= hash >>> 15;
+  }
+  if (at < end) hash = Math.imul(hash ^ html.charCodeAt(at), 0x9e3779b1);
+  return hash ^ (hash >>> 13);
 }
 
 /** The part of a memory that belongs to pages of one origin. */

@@ -58,7 +58,7 @@ export class Page {
     return this.#text;
   }
 
-  /** The parsed document, for use with domutils and css-select. */
+  /** The parsed document, for use with css-select. */
   get document(): Document {
     this.#document ??= parseDocument(this.text);
     return this.#document;
@@ -91,7 +91,7 @@ export class Page {
     return this.one(css)?.attribs[name] ?? null;
   }
 
-  /** Adds a link; scope and limits of the job still decide. */
+  /** Adds a link, wherever it leads; only the depth limit of the job holds. */
   follow(url: string, options: FollowOptions = {}): void {
     this.#followed.push({ url, options });
   }

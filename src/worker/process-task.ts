@@ -96,7 +96,7 @@ async function fetched(
       records = toDrafts(task.url, result);
     } else if (route?.extract && isHtml(contentType)) records = toDrafts(task.url, route.extract(page));
   } catch (error) {
-    const stored = store(task.url, context, response, contentType, trace);
+    const stored = store(task.url, context, response, contentType, trace, page.route);
     return { ...failed(task.id, 'parse-error', messageOf(error), trace), page: stored };
   }
   const wantsLinks = isHtml(contentType) && route?.follow !== false;
@@ -105,7 +105,7 @@ async function fetched(
   return {
     kind: 'fetched',
     taskId: task.id,
-    page: store(task.url, context, response, contentType, trace),
+    page: store(task.url, context, response, contentType, trace, page.route),
     links,
     records,
     trace,
@@ -150,7 +150,7 @@ function redirected(task: BatchTask, context: TaskContext, response: FetchRespon
     return failed(task.id, 'redirect-limit', `${task.hops} redirects, the last to ${target.url}`, trace);
   }
   const contentType = sniffMediaType(response.body, headerOf(response.rawHeaders, 'content-type'));
-  const page = store(task.url, context, response, contentType, trace);
+  const page = store(task.url, context, response, contentType, trace, task.route);
   return { kind: 'redirected', taskId: task.id, to: target.url, page, trace };
 }
 
@@ -160,9 +160,11 @@ function store(
   response: FetchResponse,
   contentType: string | null,
   trace: Trace,
+  route: string | null,
 ): StoredPage {
   const sha256 = hash('sha256', response.body, 'hex');
   return {
+    route,
     httpStatus: response.status,
     contentType,
     bytes: response.body.length,

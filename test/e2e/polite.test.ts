@@ -8,13 +8,13 @@ import { type SiteProcess, startSiteProcess } from '../support/site-process.ts';
 const HOSTS = 50;
 const RATE = 5;
 const GAP_MS = 1_000 / RATE;
-const PAGES_PER_HOST = 40;
+const PAGES_PER_HOST = 60;
 
 const folder = temporaryFolder();
 let site: SiteProcess;
 
 beforeAll(async () => {
-  site = await startSiteProcess({ pages: PAGES_PER_HOST });
+  site = await startSiteProcess();
 });
 
 afterAll(async () => {
@@ -51,7 +51,7 @@ test(`${HOSTS} hosts, 3 threads, restarts: no gap under ${GAP_MS} ms, at least 9
   const segments: number[] = [];
   for (const end of ['SIGTERM', 'SIGKILL'] as const) {
     const run = startSeine(args);
-    await site.requests((await site.log()).length + HOSTS * 12);
+    await site.requests((await site.log()).length + HOSTS * 14);
     if (end === 'SIGTERM') run.child.kill('SIGTERM');
     else await run.killTree();
     const { code } = await run.finished;

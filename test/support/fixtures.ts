@@ -38,6 +38,7 @@ export function traceOf(change: Partial<Trace> = {}): Trace {
 
 export function pageOf(change: Partial<StoredPage> = {}): StoredPage {
   return {
+    route: null,
     httpStatus: 200,
     contentType: 'text/html',
     bytes: 400,

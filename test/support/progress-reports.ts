@@ -36,6 +36,7 @@ export type Kind = Outcome['kind'];
 
 function outcomeOf(kind: Kind, taskId: number, trace: Trace, code: FailureCode = 'not-found'): Outcome {
   const page = {
+    route: null,
     httpStatus: 200,
     contentType: 'text/html',
     bytes: trace.bytes,

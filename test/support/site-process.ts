@@ -1,13 +1,17 @@
 import { fork } from 'node:child_process';
+import { type AddressInfo, createServer } from 'node:net';
 import { constants, setPriority } from 'node:os';
-import type { LinkedSite } from './linked-site.ts';
-import { startLinkedSite } from './linked-site.ts';
+import type { LoggedRequest } from './linked-site.ts';
 
-/** The linked site in a process of its own, so that its clock is not held up by whoever measures. */
+/**
+ * An origin that judges gaps, in a process of its own: it answers every path with the same few bytes, looks
+ * at the clock first and makes next to no garbage, so that its own pauses do not make gaps seem shorter.
+ * Listens on all loopback addresses.
+ */
 export interface SiteProcess {
   port: number;
   /** Requests so far, in order. */
-  log(): Promise<LinkedSite['log']>;
+  log(): Promise<LoggedRequest[]>;
   /** Resolves when so many requests have come in. */
   requests(count: number): Promise<void>;
   close(): Promise<void>;
@@ -15,24 +19,55 @@ export interface SiteProcess {
 
 type Question = { id: number; ask: 'log' } | { id: number; ask: 'requests'; count: number };
 
-if (process.send && process.argv[2] === 'site-process') {
-  const site = await startLinkedSite(JSON.parse(process.argv[3]!));
+const BODY = '<html><body><h1>a page</h1></body></html>';
+const ANSWER = Buffer.from(
+  `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`,
+);
+
+async function judge(): Promise<void> {
+  const log: LoggedRequest[] = [];
+  let waiting: { count: number; resolve: () => void }[] = [];
+  const server = createServer((socket) => {
+    socket.setNoDelay(true);
+    socket.on('error', () => socket.destroy());
+    socket.on('data', (bytes) => {
+      const at = performance.now();
+      const text = bytes.toString('latin1');
+      const host = text.slice(text.indexOf('host: ') + 6, text.indexOf('\r\n', text.indexOf('host: ')));
+      log.push({ at, host, path: text.slice(4, text.indexOf(' ', 4)) });
+      socket.write(ANSWER);
+      if (waiting.length === 0) return;
+      waiting = waiting.filter(({ count, resolve }) => {
+        if (log.length >= count) resolve();
+        return log.length < count;
+      });
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve));
+  const { port } = server.address() as AddressInfo;
+  // Code that runs for the first time is slow, and a late first look makes the first gap seem short.
+  for (let round = 0; round < 500; round++) await (await fetch(`http://127.0.0.1:${port}/`)).text();
+  log.length = 0;
   try {
-    // The judge must not wait for a core: a late look would make gaps seem shorter than they were.
+    // The judge must not wait for a core either.
     setPriority(constants.priority.PRIORITY_HIGHEST);
   } catch {
     // Only root may; the measurement is then as good as the machine is idle.
   }
   process.on('message', async (question: Question) => {
-    if (question.ask === 'requests') await site.requests(question.count);
-    process.send!({ id: question.id, answer: question.ask === 'log' ? site.log : null });
+    if (question.ask === 'requests' && log.length < question.count) {
+      await new Promise<void>((resolve) => waiting.push({ count: question.count, resolve }));
+    }
+    process.send!({ id: question.id, answer: question.ask === 'log' ? log : null });
   });
   process.on('disconnect', () => process.exit(0));
-  process.send({ port: site.port });
+  process.send!({ port });
 }
 
-export async function startSiteProcess(options: Parameters<typeof startLinkedSite>[0]): Promise<SiteProcess> {
-  const child = fork(import.meta.filename, ['site-process', JSON.stringify(options)]);
+if (process.send && process.argv[2] === 'judge') await judge();
+
+export async function startSiteProcess(): Promise<SiteProcess> {
+  const child = fork(import.meta.filename, ['judge']);
   const port = await new Promise<number>((resolve, reject) => {
     child.once('message', (message: { port: number }) => resolve(message.port));
     child.once('exit', (code) => reject(new Error(`the site ended with code ${code}`)));
@@ -51,7 +86,7 @@ export async function startSiteProcess(options: Parameters<typeof startLinkedSit
     });
   return {
     port,
-    log: async () => (await ask({ ask: 'log' })) as LinkedSite['log'],
+    log: async () => (await ask({ ask: 'log' })) as LoggedRequest[],
     requests: async (count) => void (await ask({ ask: 'requests', count })),
     async close() {
       const exited = new Promise((resolve) => child.once('exit', resolve));

@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { checkKey } from '../../src/blobs/blob-key.ts';
 import { archiveKeyOf } from '../../src/coordinator/open-batch.ts';
 import { SeineError } from '../../src/core/errors.ts';
-import { followsRedirects, gapMsOf, type JobInput, jobSchema, parallelOf } from '../../src/core/job-schema.ts';
+import { followsRedirects, gapMsOf, type JobInput, parallelOf } from '../../src/core/job.ts';
+import { jobSchema } from '../../src/core/job-schema.ts';
 import { defineJob } from '../../src/job/define-job.ts';
 import { jobJsonSchema } from '../../src/job/json-schema.ts';
 import { hashOfSpec, parseJob } from '../../src/job/parse-job.ts';
@@ -19,7 +20,7 @@ describe('what a job may say', () => {
     expect(spec.politeness).toEqual({ rate: 4, parallel: null, robots: true });
     expect(spec.retry.attempts).toBe(4);
     expect(spec.limits.pages).toBeNull();
-    expect(spec).toMatchObject({ archive: true, allowPrivate: false, batchSize: 60 });
+    expect(spec).toMatchObject({ archive: true, allowPrivate: false, batchSize: 120 });
     expect(handlers.size).toBe(0);
   });
 

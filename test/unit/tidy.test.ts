@@ -191,7 +191,7 @@ describe('files', () => {
 
   test('are named in kebab-case, for what is in them', () => {
     const named = [...SOURCES, ...TESTS].map((path) => basename(path));
-    expect(named.filter((name) => !/^[a-z0-9]+(-[a-z0-9]+)*(\.test)?\.ts$/.test(name))).toEqual([]);
+    expect(named.filter((name) => !/^[a-z0-9]+(-[a-z0-9]+)*(\.test|\.d)?\.ts$/.test(name))).toEqual([]);
     const vague = /^(utils?|helpers?|common|misc|shared|lib)\b/;
     expect([...SOURCES, ...TESTS].filter((path) => path.split('/').some((part) => vague.test(part)))).toEqual(
       [],

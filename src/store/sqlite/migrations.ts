@@ -172,7 +172,8 @@ export const MIGRATIONS: readonly string[] = [
     archive_length INTEGER,
     etag TEXT,
     last_modified TEXT,
-    redirect_to TEXT
+    redirect_to TEXT,
+    route TEXT
   );
 
   CREATE TABLE records (

@@ -8,12 +8,7 @@ export function retryInTransaction(db: Database, jobId: number, filter: DeadFilt
   const rows = db.all<{ id: number; host_id: number; code: string }>(
     SELECT_RETRY,
     jobId,
-    filter.code ?? null,
-    filter.code ?? null,
-    filter.host ?? null,
-    filter.host ?? null,
-    filter.urlContains ?? null,
-    filter.urlContains ?? null,
+    ...deadFilterValues(filter),
   );
   const counters = new CounterDelta();
   const queues = new QueueDelta();
@@ -49,7 +44,14 @@ function endRest(db: Database, jobId: number, hostId: number, now: number): void
   );
 }
 
+/** Follows the job's id in a statement over tasks and hosts; takes `deadFilterValues`. */
+export const DEAD_FILTER =
+  '(? IS NULL OR code = ?) AND (? IS NULL OR hosts.host = ?) AND (? IS NULL OR instr(url, ?) > 0)';
+
+export function deadFilterValues({ code, host, urlContains }: DeadFilter): (string | null)[] {
+  return [code, code, host, host, urlContains, urlContains].map((value) => value ?? null);
+}
+
 const SELECT_RETRY = `
   SELECT tasks.id, host_id, code FROM tasks JOIN hosts ON hosts.id = tasks.host_id
-  WHERE tasks.job_id = ? AND state = ${STATE_NUMBERS.dead} AND (? IS NULL OR code = ?) AND (? IS NULL OR hosts.host = ?)
-    AND (? IS NULL OR instr(url, ?) > 0)`;
+  WHERE tasks.job_id = ? AND state = ${STATE_NUMBERS.dead} AND ${DEAD_FILTER}`;

@@ -152,6 +152,7 @@ function writeAttempt(db: Database, context: Context, change: TaskChange, trace:
     page?.etag ?? null,
     page?.lastModified ?? null,
     change.redirectTo,
+    page?.route ?? null,
   );
 }
 
@@ -214,8 +215,8 @@ const UPDATE_TASK = `
 
 const INSERT_ATTEMPT = `
   INSERT INTO attempts (id, job_id, task_id, batch_id, started_at, duration_ms, http_status, outcome, code, wire_bytes,
-    bytes, sha256, content_type, archive_id, archive_offset, archive_length, etag, last_modified, redirect_to)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+    bytes, sha256, content_type, archive_id, archive_offset, archive_length, etag, last_modified, redirect_to, route)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
 const UPSERT_RECORD = `
   INSERT INTO records (job_id, key, task_id, data, hash, updated_at) VALUES (?, ?, ?, ?, ?, ?)

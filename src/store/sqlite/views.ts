@@ -2,7 +2,7 @@ import type { AttemptRow, RecordRow, TaskRow } from '../../core/model.ts';
 import type { DeadFilter, DeadGroup, Views } from '../../ports/store.ts';
 import type { Database } from './database.ts';
 import type { TaskInserter } from './insert-tasks.ts';
-import { retryInTransaction } from './retry-dead.ts';
+import { DEAD_FILTER, deadFilterValues, retryInTransaction } from './retry-dead.ts';
 import { STATE_NUMBERS, stateName } from './rows.ts';
 
 /** Rows per step: no read transaction stays open, so exports never hold back the log of a running job. */
@@ -73,8 +73,10 @@ export class SqliteViews implements Views {
     return row ? toTaskRow(row) : null;
   }
 
-  async dead(jobId: number): Promise<DeadGroup[]> {
-    return this.#db.all<DeadGroup & Record<string, unknown>>(SELECT_DEAD, jobId).map((row) => ({ ...row }));
+  async dead(jobId: number, filter: DeadFilter = {}): Promise<DeadGroup[]> {
+    return this.#db
+      .all<DeadGroup & Record<string, unknown>>(SELECT_DEAD, jobId, ...deadFilterValues(filter))
+      .map((row) => ({ ...row }));
   }
 
   async retryDead(jobId: number, filter: DeadFilter, now: number): Promise<number> {
@@ -121,7 +123,7 @@ interface TaskColumns {
 
 const SELECT_TASKS = `
   SELECT tasks.id, tasks.job_id, url, tasks.state, http_status, tasks.code, detail, tasks.attempts, attempts.bytes, sha256,
-    content_type, archives.key AS archive_key, archive_offset, archive_length, coalesce(redirect_to, at_url) AS redirect_to, depth, priority, route,
+    content_type, archives.key AS archive_key, archive_offset, archive_length, coalesce(redirect_to, at_url) AS redirect_to, depth, priority, coalesce(attempts.route, tasks.route) AS route,
     hosts.host, attempts.started_at AS fetched_at, meta
   FROM tasks JOIN hosts ON hosts.id = tasks.host_id
     LEFT JOIN attempts ON attempts.id = tasks.attempt_id LEFT JOIN archives ON archives.id = attempts.archive_id`;
@@ -161,8 +163,9 @@ interface RecordColumns {
 }
 
 const SELECT_RECORDS = `
-  SELECT records.key, tasks.url, tasks.route, records.data, records.hash, records.updated_at
-  FROM records JOIN tasks ON tasks.id = records.task_id
+  SELECT records.key, tasks.url, coalesce(attempts.route, tasks.route) AS route, records.data, records.hash,
+    records.updated_at
+  FROM records JOIN tasks ON tasks.id = records.task_id LEFT JOIN attempts ON attempts.id = tasks.attempt_id
   WHERE records.job_id = ? AND records.key > ? ORDER BY records.key LIMIT ?`;
 
 function toRecordRow(row: RecordColumns): RecordRow {
@@ -213,7 +216,7 @@ function toAttemptRow(row: AttemptColumns): AttemptRow {
 
 const SELECT_DEAD = `
   SELECT groups.code, hosts.host, groups.count, tasks.url AS sampleUrl, tasks.detail AS sampleDetail
-  FROM (SELECT code, host_id, count(*) AS count, min(id) AS id FROM tasks
-        WHERE job_id = ? AND state = ${STATE_NUMBERS.dead} GROUP BY code, host_id) AS groups
+  FROM (SELECT code, host_id, count(*) AS count, min(tasks.id) AS id FROM tasks JOIN hosts ON hosts.id = tasks.host_id
+        WHERE tasks.job_id = ? AND state = ${STATE_NUMBERS.dead} AND ${DEAD_FILTER} GROUP BY code, host_id) AS groups
     JOIN tasks ON tasks.id = groups.id JOIN hosts ON hosts.id = groups.host_id
   ORDER BY groups.count DESC, groups.code, hosts.host`;
