@@ -8,7 +8,7 @@ import { LIMITS } from './limits.ts';
  */
 export function guardedGapMs(gapMs: number, crawlDelayMs: number | null): number {
   const asked = Math.max(gapMs, crawlDelayMs ?? 0);
-  return asked === 0 ? 0 : asked + Math.min(30, asked * 0.06);
+  return asked === 0 ? 0 : asked + Math.min(30, asked * 0.055);
 }
 
 /** Time that one permit covers: long enough to be worth a batch, short enough to lose little with a worker. */
