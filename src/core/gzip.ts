@@ -1,4 +1,5 @@
 import { constants, crc32, gzipSync } from 'node:zlib';
+import { DEFLATE_CODE } from './deflate-code.ts';
 import {
   CODED_START,
   DISTANCE_BASES,
@@ -12,39 +13,50 @@ import {
 
 /**
  * One gzip member per record, fast. Compression is the largest single cost of a page: zlib at level 1
- * needs about 220 µs for 24 KB of HTML, this about 115 µs (docs/adr/0003-archive-compression.md).
+ * needs about 220 µs for 24 KB of HTML, this about 80 µs (docs/adr/0003-archive-compression.md).
  * It is a greedy LZ77 parse with one lookup per position, written in one pass with one fixed code.
  * What does not suit that code goes to zlib.
  */
 
 /** Larger records are rare and go to zlib, so that the memory below stays small. */
 export const FAST_BYTES_MAX = 512 * 1024;
-/** 16,384 places are 64 KB: more fall out of the cache, fewer lose matches. */
-const HASH_BITS = 14;
-const HASH_SHIFT = 32 - HASH_BITS;
 const HASH_FACTOR = 0x9e3779b1 | 0;
 const WINDOW = 32_768;
-const MATCH_MIN = 4;
-const MATCH_MAX = 258;
-/** Reads of four bytes may reach past the end of the record, never past the memory. */
-const SLACK = 8;
 /** Pages in a Latin script take 6 to 7 bits a literal; other scripts and binary data take 8 to 12. */
 const LITERAL_BITS_FIT = 7.5;
 const SAMPLES = 128;
 const STORED_BLOCK_MAX = 65_535;
 
-// Constants of this module, and not imports, parameters or fields: the compiler then knows their
-// addresses, which is worth 15 µs a page; taking them as locals in the loop another 7.
-const source = Buffer.allocUnsafeSlow(FAST_BYTES_MAX + SLACK);
-const sourceView = new DataView(source.buffer);
-const out = Buffer.allocUnsafeSlow(256 + (FAST_BYTES_MAX * LITERAL_BITS_MAX) / 8);
-const outView = new DataView(out.buffer);
-const recent = new Int32Array(1 << HASH_BITS);
-const literals = LITERALS;
-const lengths = LENGTHS;
-const distances = DISTANCES;
-const distanceSymbols = DISTANCE_SYMBOLS;
-const distanceBases = DISTANCE_BASES;
+/** Where the compiled loop (native/deflate.ts) finds its tables, the record, and room for the result. */
+const LAYOUT = {
+  literals: 0x0400,
+  lengths: 0x0c00,
+  distances: 0x1100,
+  distanceBases: 0x1200,
+  distanceSymbols: 0x1300,
+  /** 16,384 places are 64 KB: more fall out of the cache, fewer lose matches. */
+  recent: 0x2000,
+  recentPlaces: 16_384,
+  source: 0x14000,
+  out: 0xa0000,
+} as const;
+
+type Deflate = (size: number, base: number, start: number, pending: number, pendingBits: number) => number;
+
+const { exports: native } = new WebAssembly.Instance(
+  new WebAssembly.Module(Buffer.from(DEFLATE_CODE, 'base64')),
+);
+const deflate = native.deflate as Deflate;
+const { buffer: memory } = native.memory as WebAssembly.Memory;
+const source = Buffer.from(memory, LAYOUT.source, FAST_BYTES_MAX);
+const out = Buffer.from(memory, LAYOUT.out, 256 + (FAST_BYTES_MAX * LITERAL_BITS_MAX) / 8);
+const recent = new Int32Array(memory, LAYOUT.recent, LAYOUT.recentPlaces);
+const literals = new Int32Array(memory, LAYOUT.literals, LITERALS.length);
+literals.set(LITERALS);
+new Int32Array(memory, LAYOUT.lengths, LENGTHS.length).set(LENGTHS);
+new Int32Array(memory, LAYOUT.distances, DISTANCES.length).set(DISTANCES);
+new Int32Array(memory, LAYOUT.distanceBases, DISTANCE_BASES.length).set(DISTANCE_BASES);
+new Uint8Array(memory, LAYOUT.distanceSymbols, DISTANCE_SYMBOLS.length).set(DISTANCE_SYMBOLS);
 
 /** Positions count on from record to record, so old entries are out of the window and need no clearing. */
 let origin = 2 * WINDOW;
@@ -83,88 +95,12 @@ export function gzipFast(parts: readonly Uint8Array[], body: Uint8Array): Buffer
   }
   const base = origin;
   origin += size + WINDOW + 1;
-  const end = deflate(size, base);
-  outView.setUint32(end, crc32(source.subarray(0, size)), true);
-  outView.setUint32(end + 4, size, true);
-  return out.subarray(0, end + 8);
-}
-
-/**
- * The hot loop, in one piece because calls cost 10 µs a page. Bits gather in `bits`; each write stores
- * four bytes and moves on by the full ones, without a branch. After a write at most 7 bits wait, and
- * nothing written at once has more than 24, so 32 are enough.
- */
-function deflate(size: number, base: number): number {
-  const bytes = source;
-  const view = sourceView;
-  const sink = outView;
-  const table = recent;
   out.set(CODED_START.bytes, 0);
-  let to = CODED_START.bytes.length;
-  let bits = CODED_START.pending;
-  let count = CODED_START.pendingBits;
-  let i = 0;
-  for (const last = size - SLACK; i < last; ) {
-    const word = view.getInt32(i, true);
-    const slot = Math.imul(word, HASH_FACTOR) >>> HASH_SHIFT;
-    const from = table[slot]! - base;
-    table[slot] = i + base;
-    if (i - from > WINDOW || view.getInt32(from, true) !== word) {
-      const literal = literals[bytes[i]!]!;
-      bits |= (literal & 0xffffff) << count;
-      count += literal >>> 24;
-      sink.setInt32(to, bits, true);
-      to += count >> 3;
-      bits >>>= count & 24;
-      count &= 7;
-      i++;
-      continue;
-    }
-    const most = Math.min(size - i, MATCH_MAX);
-    let match = MATCH_MIN;
-    while (match < most) {
-      const differ = view.getInt32(i + match, true) ^ view.getInt32(from + match, true);
-      if (differ !== 0) {
-        match += (31 - Math.clz32(differ & -differ)) >> 3;
-        break;
-      }
-      match += 4;
-    }
-    if (match > most) match = most;
-    const length = lengths[match]!;
-    bits |= (length & 0xffffff) << count;
-    count += length >>> 24;
-    sink.setInt32(to, bits, true);
-    to += count >> 3;
-    bits >>>= count & 24;
-    count &= 7;
-    const behind = i - from - 1;
-    const symbol = distanceSymbols[behind < 256 ? behind : 256 + (behind >> 7)]!;
-    const code = distances[symbol]!;
-    bits |= ((code & 0xffff) | ((behind + 1 - distanceBases[symbol]!) << ((code >>> 16) & 0xff))) << count;
-    count += code >>> 24;
-    sink.setInt32(to, bits, true);
-    to += count >> 3;
-    bits >>>= count & 24;
-    count &= 7;
-    // Two places inside a match are enough to remember: fewer cost size, all of them time.
-    const tail = i + match - 2;
-    if (tail < last) {
-      table[Math.imul(view.getInt32(i + 1, true), HASH_FACTOR) >>> HASH_SHIFT] = i + 1 + base;
-      table[Math.imul(view.getInt32(tail, true), HASH_FACTOR) >>> HASH_SHIFT] = tail + base;
-    }
-    i += match;
-  }
-  for (; i <= size; i++) {
-    const literal = literals[i === size ? 256 : bytes[i]!]!;
-    bits |= (literal & 0xffffff) << count;
-    count += literal >>> 24;
-    sink.setInt32(to, bits, true);
-    to += count >> 3;
-    bits >>>= count & 24;
-    count &= 7;
-  }
-  return count > 0 ? to + 1 : to;
+  const { bytes, pending, pendingBits } = CODED_START;
+  const end = deflate(size, base, bytes.length, pending, pendingBits);
+  out.writeUInt32LE(crc32(source.subarray(0, size)), end);
+  out.writeUInt32LE(size, end + 4);
+  return out.subarray(0, end + 8);
 }
 
 /** A member that only wraps its bytes: for bodies that arrived compressed, where trying again gains nothing. */

@@ -42,8 +42,14 @@ export class Pace {
     this.#gapMs = Math.max(this.#gapMs, gapMs);
   }
 
-  /** Null when the permit or the batch is over before a turn comes. */
-  async turn(): Promise<Turn | null> {
+  /** Null when the permit or the batch is over before a turn comes. Not a promise where nothing is waited for. */
+  turn(): Turn | null | Promise<Turn | null> {
+    const now = this.#clock.now();
+    if (this.#gapMs > 0 || now < this.#permit.startAt) return this.#nextTurn();
+    return this.#signal.aborted || now > this.#permit.endAt ? null : this.#freeTurn;
+  }
+
+  async #nextTurn(): Promise<Turn | null> {
     const before = this.#tail;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#tail = this.#gapMs > 0 ? promise : Promise.resolve();
@@ -52,11 +58,20 @@ export class Pace {
       resolve();
       return null;
     }
-    return {
-      left: () => this.#leave(resolve),
-      end: resolve,
-    };
+    return { left: () => this.#leave(resolve), end: resolve };
   }
+
+  /** Without a gap all turns are alike. */
+  readonly #freeTurn: Turn = {
+    left: () => {
+      const now = this.#clock.now();
+      if (now > this.#permit.endAt) return false;
+      this.#lastLeftAt = now;
+      this.#sent++;
+      return true;
+    },
+    end: () => {},
+  };
 
   /** A connection may have taken long, or broken and asked for a second try: the gap holds for that too. */
   #leave(endTurn: () => void): boolean {
