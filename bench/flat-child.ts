@@ -122,7 +122,7 @@ const { spec }: { spec: JobSpec } = parseJob(
   'bench',
   'bench',
 );
-let store = openSqliteStore(path);
+let store = openSqliteStore(path, { checkpointThread: true });
 const job = await store.jobs.create({ name: 'bench', spec, specHash: 'bench', bundle: null, now: 0 });
 const fillStartedAt = performance.now();
 await enqueue(store, job.id, 0, TASKS);
@@ -131,7 +131,7 @@ await store.close();
 
 // A resume: open, take back what was out, read the counters, lease the first batch.
 const resumeStartedAt = performance.now();
-store = openSqliteStore(path);
+store = openSqliteStore(path, { checkpointThread: true });
 await store.jobs.find('bench');
 await store.frontier.orphans(job.id);
 await store.jobs.counters(job.id);

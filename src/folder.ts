@@ -24,7 +24,7 @@ function makeFolder(dir: string): void {
 
 export async function openFolder(
   settings: { dir: string; sync: 'normal' | 'full' },
-  options: { create: boolean },
+  options: { create: boolean; toWork?: boolean },
 ): Promise<Folder> {
   const dir = resolve(settings.dir);
   const path = join(dir, 'seine.db');
@@ -42,7 +42,7 @@ export async function openFolder(
       cause: error,
     });
   }
-  const store = openSqliteStore(path, { sync: settings.sync });
+  const store = openSqliteStore(path, { sync: settings.sync, checkpointThread: options.toWork ?? false });
   const blobs = await openFolderBlobs(dir);
   return {
     dir,

@@ -53,7 +53,7 @@ export async function openSeine(options: SeineOptions = {}): Promise<Seine> {
     sync: config.sync,
     logger: options.logger ?? SILENT,
   };
-  const folder = await openFolder(settings, { create: true });
+  const folder = await openFolder(settings, { create: true, toWork: true });
   const { store } = folder;
   const summaryOf = async (name: string | null) =>
     summarize(store, await requireJob(store, name), { alive: isFolderLocked(folder.dir) });

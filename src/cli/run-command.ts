@@ -26,7 +26,7 @@ export async function runCommand(context: Context): Promise<ExitName> {
     context.stdout.write(`${JSON.stringify(loaded.spec, null, 2)}\n`);
     return 'success';
   }
-  const folder = await openFolder(context.settings, { create: true });
+  const folder = await openFolder(context.settings, { create: true, toWork: true });
   try {
     const bundle = loaded.code ? bundleKeyOf(loaded.code) : null;
     if (bundle) await folder.blobs.put(bundle, loaded.code!);
@@ -50,7 +50,7 @@ export async function runCommand(context: Context): Promise<ExitName> {
 }
 
 export async function resumeCommand(context: Context): Promise<ExitName> {
-  const folder = await openFolder(context.settings, { create: false });
+  const folder = await openFolder(context.settings, { create: false, toWork: true });
   try {
     const job = await requireJob(folder.store, context.parsed.args[0] ?? null);
     if (job.state === 'cancelled') {

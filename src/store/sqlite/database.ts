@@ -20,7 +20,7 @@ export class Database {
       this.#db = new DatabaseSync(path, { readOnly: options.readOnly ?? false });
       this.#db.exec(`
         PRAGMA busy_timeout = 10000;
-        PRAGMA cache_size = -65536;
+        PRAGMA cache_size = -32768;
         PRAGMA temp_store = MEMORY;
       `);
       if (options.readOnly) return;

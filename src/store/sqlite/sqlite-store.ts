@@ -1,4 +1,5 @@
 import type { HostStore, RobotsEntry, Store } from '../../ports/store.ts';
+import { openCheckpointer } from './checkpointer.ts';
 import { Database, type DatabaseOptions } from './database.ts';
 import { SqliteFrontier } from './frontier.ts';
 import { TaskInserter } from './insert-tasks.ts';
@@ -6,8 +7,14 @@ import { SqliteJobStore } from './job-store.ts';
 import { WAITING } from './rows.ts';
 import { SqliteViews } from './views.ts';
 
-export function openSqliteStore(path: string, options: DatabaseOptions = {}): Store {
+export interface SqliteStoreOptions extends DatabaseOptions {
+  /** Checkpoints in a thread of their own: for whoever writes much. */
+  checkpointThread?: boolean;
+}
+
+export function openSqliteStore(path: string, options: SqliteStoreOptions = {}): Store {
   const db = new Database(path, options);
+  const checkpointer = options.checkpointThread ? openCheckpointer(path) : null;
   const inserter = new TaskInserter(db);
   return {
     jobs: new SqliteJobStore(db),
@@ -15,6 +22,7 @@ export function openSqliteStore(path: string, options: DatabaseOptions = {}): St
     hosts: new SqliteHostStore(db),
     views: new SqliteViews(db, inserter),
     async close() {
+      await checkpointer?.close();
       db.close();
     },
   };
