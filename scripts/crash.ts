@@ -26,7 +26,8 @@ const proven =
   facts.lost === 0 &&
   facts.forgotten === 0 &&
   facts.unreadable === 0 &&
-  facts.failedOpens === 0;
+  facts.failedOpens === 0 &&
+  facts.refetched <= facts.kills * facts.inFlightMax;
 if (values.write) {
   const path = 'docs/reliability.md';
   const table = [

@@ -11,6 +11,7 @@ export interface CrashFacts {
   /** Tasks that were done before a kill and were not afterwards. */
   forgotten: number;
   unreadable: number;
+  /** Folders that could not be opened after a kill, or whose books or pages were wrong. */
   failedOpens: number;
   /** Requests beyond one a page. */
   refetched: number;
@@ -118,14 +119,17 @@ export async function runCrashes(options: {
 
 async function lookAfterKill(dir: string, doneBefore: Set<string>, facts: CrashFacts): Promise<Set<string>> {
   try {
-    const { doneUrls } = await checkFolder(dir, 'crash', 50);
+    const { doneUrls, unreadable } = await checkFolder(dir, 'crash', 50);
+    facts.unreadable += unreadable.length;
     for (const url of doneBefore) if (!doneUrls.has(url)) facts.forgotten++;
     return doneUrls;
   } catch (error) {
     // Killed before the job was written down: there is nothing to check yet.
     if (doneBefore.size === 0 && /no job|unable to open|no such table|there is no/.test(String(error)))
       return doneBefore;
-    throw error;
+    facts.failedOpens++;
+    console.error(`after kill ${facts.kills}: ${String(error)}`);
+    return doneBefore;
   }
 }
 
@@ -136,7 +140,7 @@ async function judge(
   summary: Record<string, unknown>,
   facts: CrashFacts,
 ): Promise<void> {
-  const { doneUrls, pagesRead } = await checkFolder(dir, 'crash', 1);
+  const { doneUrls, unreadable } = await checkFolder(dir, 'crash', 1);
   for (const url of doneBefore) if (!doneUrls.has(url)) facts.forgotten++;
   const counts = countByPath(log);
   const [anyUrl = ''] = doneUrls;
@@ -145,7 +149,7 @@ async function judge(
     if (count === 0 || !doneUrls.has(new URL(pathOf(index), anyUrl).href)) facts.lost++;
     else facts.refetched += count - 1;
   }
-  facts.unreadable = doneUrls.size - pagesRead;
+  facts.unreadable += unreadable.length;
   if (summary.done !== facts.pages || summary.state !== 'done')
     throw new Error(`the summary is wrong: ${JSON.stringify(summary)}`);
 }
