@@ -30,6 +30,7 @@ function task(index: number): NewTask {
     meta: null,
     hops: 0,
     template: 'host/shop/category-{n}/product-{n}.html',
+    modifiedAt: null,
   };
 }
 
@@ -68,12 +69,15 @@ function changeOf(id: number, index: number): TaskChange {
       bytes: 24_000,
       sha256: 'ab'.repeat(32),
       archive: { offset: index * 5_000, length: 5_000 },
+      media: null,
+      robotsTags: null,
       etag: null,
       lastModified: null,
     },
     trace: { startedAt: index, durationMs: 12, httpStatus: 200, bytes: 24_000 },
     links: [],
     records: [],
+    shows: [],
   };
 }
 
@@ -98,6 +102,8 @@ function settlementOf(jobId: number, batch: LeasedBatch, round: number, nextUrl:
     archive: { key: `warc/bench-1/${batch.id}.warc.gz`, bytes: 300_000 },
     requests: tasks.length,
     perTemplateMax: null,
+    records: { guardMs: 3_600_000, history: false },
+    quality: [],
     tasks,
     hosts: [],
     robots: [],
@@ -117,13 +123,20 @@ const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0)
 const path = join(folder, 'seine.db');
 if (existsSync(folder)) rmSync(folder, { recursive: true });
 mkdirSync(folder, { recursive: true });
-const { spec }: { spec: JobSpec } = parseJob(
+const { spec }: { spec: JobSpec } = await parseJob(
   { sources: ['http://host-0.example/'], follow: true },
   'bench',
   'bench',
 );
 let store = openSqliteStore(path, { checkpointThread: true });
-const job = await store.jobs.create({ name: 'bench', spec, specHash: 'bench', bundle: null, now: 0 });
+const job = await store.jobs.create({
+  name: 'bench',
+  spec,
+  specHash: 'bench',
+  bundle: null,
+  file: null,
+  now: 0,
+});
 const fillStartedAt = performance.now();
 await enqueue(store, job.id, 0, TASKS);
 const fillSeconds = (performance.now() - fillStartedAt) / 1_000;

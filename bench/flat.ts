@@ -1,6 +1,7 @@
 /** Costs of the store with 10 thousand, 1 million and 5 million tasks in the frontier: they must not grow. */
 import type { spawn } from 'node:child_process';
 import { join } from 'node:path';
+import { nodeFlags } from './node-flags.ts';
 import type { BenchOptions, Scenario, ScenarioResult, Verdict } from './scenario.ts';
 import type { Scratch } from './scratch.ts';
 
@@ -26,6 +27,7 @@ async function measure(tasks: number, scratch: Scratch): Promise<FlatRow> {
   const child = scratch.spawn(
     process.execPath,
     [
+      ...nodeFlags(),
       '--disable-warning=ExperimentalWarning',
       join(import.meta.dirname, 'flat-child.ts'),
       folder,

@@ -26,11 +26,14 @@ export interface Sample {
   othersShare: number;
 }
 
+/** What it takes to be run and measured. */
+type Runnable = Pick<Contender, 'id' | 'command' | 'read'> & { pagesMax?: number };
+
 const TIMEOUT_MS = 600_000;
 
 function runChild(
   scratch: Scratch,
-  contender: Contender,
+  contender: Runnable,
   plan: { url: string; folder: string; pages: number },
 ): Promise<{ line: string; peakBytes: number; wallSeconds: number }> {
   const { args, env } = contender.command(plan);
@@ -67,7 +70,7 @@ function runChild(
 export async function measureOnce(
   scratch: Scratch,
   origin: Origin,
-  contender: Contender,
+  contender: Runnable,
   pagesWanted: number,
   url = origin.url,
 ): Promise<Sample> {

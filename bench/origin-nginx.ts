@@ -77,7 +77,7 @@ ${process.getuid?.() === 0 ? 'user root;' : ''}
 events { worker_connections 8192; multi_accept on; }
 http {
   default_type text/html;
-  types { text/html html; text/plain txt; }
+  types { text/html html; text/plain txt; image/jpeg jpg; }
   charset utf-8;
   access_log off;
   log_format line '$status $request_uri';

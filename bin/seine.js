@@ -1,4 +1,5 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --max-semi-space-size=8
+// The coordinator holds little, so its young generation is kept small: 384 MB became 244 with a million tasks.
 // Plain JavaScript that any Node can read, so that an old one gets a sentence and not a syntax error.
 const major = Number(process.versions.node.split('.')[0]);
 if (major < 24) {

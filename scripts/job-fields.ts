@@ -22,21 +22,42 @@ interface Schema {
   properties?: Record<string, Schema>;
   additionalProperties?: Schema | boolean;
   required?: string[];
+  $ref?: string;
+  $defs?: Record<string, Schema>;
 }
 
 /** Where the schema has no words of its own. */
 const DOCS: Record<string, string> = {
   $schema: 'For editors: where the JSON Schema lies.',
   'sources[].priority': 'Higher runs first.',
+  'routes[].media[].priority': 'Higher runs first.',
+  'routes[].paginate.priority': 'Higher runs first.',
+  'routes[].paginate.count.attr': 'Attribute to take instead of the text.',
 };
 
-const GROUPED = ['limits', 'politeness', 'identity', 'timeouts', 'retry', 'breaker', 'url'];
+const GROUPED = [
+  'limits',
+  'politeness',
+  'identity',
+  'proxies',
+  'api',
+  'timeouts',
+  'retry',
+  'breaker',
+  'records',
+  'revisit',
+  'media',
+  'schedule',
+  'url',
+];
 
 export function jobFields(): JobField[] {
   const fields: JobField[] = [];
   const defaults: unknown = jobSchema.parse({ sources: 'https://shop.example/' });
-  visit(jobJsonSchema() as Schema, '', fields, defaults);
-  return fields;
+  const schema = jobJsonSchema() as Schema;
+  visit(schema, '', fields, defaults, schema.$defs ?? {});
+  // Several kinds of sources have fields in common.
+  return fields.filter(({ path }, index) => fields.findIndex((field) => field.path === path) === index);
 }
 
 export function fieldGroups(): { title: string; fields: JobField[] }[] {
@@ -52,7 +73,13 @@ export function fieldGroups(): { title: string; fields: JobField[] }[] {
   ];
 }
 
-function visit(schema: Schema, path: string, fields: JobField[], defaults: unknown): void {
+function visit(
+  schema: Schema,
+  path: string,
+  fields: JobField[],
+  defaults: unknown,
+  definitions: Record<string, Schema>,
+): void {
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
     const inner = path === '' ? name : `${path}.${name}`;
     const parsed = (defaults as Record<string, unknown> | undefined)?.[name];
@@ -64,26 +91,29 @@ function visit(schema: Schema, path: string, fields: JobField[], defaults: unkno
         doc: property.description ?? DOCS[inner] ?? '',
       });
     }
-    for (const [below, ending] of innerObjects(property)) {
+    // Fields within fields are like the fields themselves.
+    if (inner.endsWith('.fields')) continue;
+    for (const [below, ending] of innerObjects(property, definitions)) {
       const known = ending === '' ? parsed : undefined;
-      visit(below, inner + ending, fields, known);
+      visit(below, inner + ending, fields, known, definitions);
     }
   }
 }
 
-/** Objects that a field may hold, with what stands for them in a path; each kind once. */
-function innerObjects(schema: Schema): [Schema, string][] {
-  const found = new Map<string, Schema>();
+/** Objects that a field may hold, with what stands for them in a path. */
+function innerObjects(schema: Schema, definitions: Record<string, Schema>): [Schema, string][] {
+  const found: [Schema, string][] = [];
   const look = (one: Schema, ending: string) => {
-    if (one.properties) found.set(ending, one);
+    if (one.$ref) look(definitions[one.$ref.slice(one.$ref.lastIndexOf('/') + 1)] ?? {}, ending);
+    if (one.properties) found.push([one, ending]);
     if (typeof one.additionalProperties === 'object') look(one.additionalProperties, `${ending}.*`);
     if (one.items) look(one.items, `${ending}[]`);
     for (const choice of one.anyOf ?? []) look(choice, ending);
   };
   look(schema, '');
   // One source alone is written like one of a list.
-  if (found.has('[]')) found.delete('');
-  return [...found].map(([ending, one]) => [one, ending]);
+  const inList = found.some(([, ending]) => ending === '[]');
+  return found.filter(([, ending]) => !(inList && ending === ''));
 }
 
 function typeOf(schema: Schema): string {
@@ -96,6 +126,7 @@ function typeOf(schema: Schema): string {
     else if (one.type === 'integer') kinds.add('whole number');
     else if (one.type === 'boolean') kinds.add('true or false');
     else if (one.type === 'string') kinds.add('text');
+    else if (one.$ref) kinds.add('object');
     else if (one.type !== 'null') kinds.add(one.type ?? 'any');
   };
   look(schema);

@@ -1,18 +1,23 @@
 import { statfs } from 'node:fs/promises';
-import { sweepTemporary } from './blobs/folder-blobs.ts';
+import { join } from 'node:path';
+import type { S3Settings } from './aws/s3-client.ts';
 import { Coordinator, type RunResult } from './coordinator/coordinator.ts';
 import { createProgress, type Progress, type RunView } from './coordinator/progress.ts';
 import { type Reject, SourceFeeder } from './coordinator/seeds.ts';
 import type { StopReason } from './coordinator/stop.ts';
+import type { SourceSpec } from './core/job.ts';
 import { openInlineDispatcher } from './dispatch/inline-dispatcher.ts';
 import { openThreadDispatcher } from './dispatch/thread-dispatcher.ts';
-import type { Folder } from './folder.ts';
+import type { Folder, RemoteStore } from './folder.ts';
+import { folderOf, prepareBlobs } from './open-blobs.ts';
 import type { Logger } from './ports/ambient.ts';
 import type { Dispatcher } from './ports/dispatcher.ts';
-import type { Job } from './ports/store.ts';
-import { openSource } from './sources/open-source.ts';
+import type { Source } from './ports/source.ts';
+import type { Job, Store } from './ports/store.ts';
+import { type FilesByScheme, openFilesByScheme } from './sources/files-by-scheme.ts';
+import { checkSource, openSource } from './sources/open-source.ts';
 import type { FolderLock } from './store/sqlite/folder-lock.ts';
-import type { Handlers } from './worker/compile-job.ts';
+import type { JobHandlers } from './worker/route-code.ts';
 import { systemClock } from './worker/system-clock.ts';
 
 export interface AppSettings {
@@ -20,6 +25,14 @@ export interface AppSettings {
   workers: number;
   sync: 'normal' | 'full';
   logger: Logger;
+  /** Where blobs are instead of the folder: a path or URL. */
+  blobs?: string | null;
+  /** Where `s3://` is; AWS itself when absent. */
+  s3?: S3Settings;
+  /** Where the state is instead of the folder. */
+  store?: RemoteStore | null;
+  /** `never`: workers refuse private addresses, whatever a job says. */
+  allowPrivate?: 'job' | 'never';
 }
 
 /** A job under way. */
@@ -39,12 +52,14 @@ export async function startRun(
   lock: FolderLock,
   job: Job,
   settings: AppSettings,
-  inlineHandlers?: Handlers,
+  inlineHandlers?: JobHandlers,
 ): Promise<Run> {
   let dispatcher: Dispatcher | null = null;
+  const files = openFiles(settings);
   try {
-    await sweepTemporary(folder.dir);
-    const sources = job.spec.sources.map(openSource);
+    const owned = folder.isOwned() ? folder.dir : null;
+    await prepareBlobs(folder.blobsPlace, { owned, s3: settings.s3, logger: settings.logger });
+    const sources = openSources(folder, job, files);
     dispatcher = await openDispatcher(folder, settings, inlineHandlers);
     const progress = createProgress({ startedAt: systemClock.now() });
     const feeder = new SourceFeeder({
@@ -64,11 +79,12 @@ export async function startRun(
       clock: systemClock,
       random: { next: Math.random },
       logger: noting(settings.logger, progress),
-      diskFree: freeBytesOf(folder.dir),
+      diskFree: freeBytesOf([folder.dir, folderOf(folder.blobsPlace)]),
     });
     const opened = dispatcher;
     const result = coordinator.run().finally(async () => {
       await opened.close();
+      await files.close();
       lock.release();
     });
     return {
@@ -82,17 +98,52 @@ export async function startRun(
     };
   } catch (error) {
     await dispatcher?.close();
+    await files.close();
     lock.release();
     throw error;
+  }
+}
+
+function openFiles(settings: AppSettings): FilesByScheme {
+  return openFilesByScheme(async () => {
+    const { openS3Files } = await import('./aws/s3-files.ts');
+    const { AWS_ITSELF } = await import('./aws/s3-client.ts');
+    return openS3Files(settings.s3 ?? AWS_ITSELF);
+  });
+}
+
+function openSources(folder: Folder, job: Job, files: FilesByScheme): Source[] {
+  return job.spec.sources.map((spec, source) =>
+    openSource(spec, {
+      files: files.of,
+      query: (sql) => folder.store.views.query(sql),
+      spool: { dir: join(folder.dir, 'inputs'), jobId: job.id, pass: job.pass, source },
+    }),
+  );
+}
+
+/** What is known to go wrong with sources, before a job is made of them. Without a store, queries are not asked. */
+export async function checkSources(
+  sources: readonly SourceSpec[],
+  settings: AppSettings,
+  store: Store | null,
+): Promise<void> {
+  const files = openFiles(settings);
+  const query = store && ((sql: string) => store.views.query(sql));
+  try {
+    for (const source of sources) await checkSource(source, { files: files.of, query });
+  } finally {
+    await files.close();
   }
 }
 
 async function openDispatcher(
   folder: Folder,
   settings: AppSettings,
-  handlers?: Handlers,
+  handlers?: JobHandlers,
 ): Promise<Dispatcher> {
-  const data = { blobsDir: folder.dir, sync: settings.sync === 'full' };
+  const { s3, allowPrivate } = settings;
+  const data = { blobs: folder.blobsPlace, sync: settings.sync === 'full', s3, allowPrivate };
   if (handlers && handlers.size > 0) {
     const { openWorkerTools } = await import('./worker-app.ts');
     const { processBatch } = await import('./worker/process-batch.ts');
@@ -137,16 +188,15 @@ function noting(logger: Logger, progress: Progress): Logger {
 }
 
 /** Asked often, answered from memory for a few seconds. */
-function freeBytesOf(dir: string): () => Promise<number | null> {
+function freeBytesOf(dirs: readonly (string | null)[]): () => Promise<number | null> {
   let known: number | null = null;
   let askedAt = Number.NEGATIVE_INFINITY;
   return async () => {
     if (systemClock.now() - askedAt < 2_000) return known;
     askedAt = systemClock.now();
-    known = await statfs(dir).then(
-      ({ bavail, bsize }) => bavail * bsize,
-      () => null,
-    );
+    const found = await Promise.all(dirs.map((dir) => (dir === null ? null : statfs(dir).catch(() => null))));
+    const free = found.filter((disk) => disk !== null).map(({ bavail, bsize }) => bavail * bsize);
+    known = free.length === 0 ? null : Math.min(...free);
     return known;
   };
 }

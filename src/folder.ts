@@ -1,16 +1,44 @@
-import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { openFolderBlobs } from './blobs/folder-blobs.ts';
+import type { S3Settings } from './aws/s3-client.ts';
 import { messageOf, SeineError } from './core/errors.ts';
+import { openBlobs } from './open-blobs.ts';
+import type { Logger } from './ports/ambient.ts';
 import type { Blobs } from './ports/blobs.ts';
 import type { Store } from './ports/store.ts';
+import { type FolderLock, isFolderLocked, lockFolder } from './store/sqlite/folder-lock.ts';
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts';
+
+/** Where the state is when it is not in the folder. */
+export interface RemoteStore {
+  url: string;
+  passwordFile: string | null;
+  connections: number;
+}
+
+export interface FolderSettings {
+  dir: string;
+  sync: 'normal' | 'full';
+  blobs?: string | null;
+  s3?: S3Settings;
+  store?: RemoteStore | null;
+  logger?: Logger;
+}
 
 /** The folder's store and blobs, without the right to run jobs. */
 export interface Folder {
   dir: string;
   store: Store;
   blobs: Blobs;
+  /** Where the blobs are: a path or URL, the folder itself by default. */
+  blobsPlace: string;
+  /** The right to run jobs. With a remote store others may have it, too. */
+  lock(): FolderLock;
+  /** Nobody else works in the folder, once it is locked. */
+  isOwned(): boolean;
+  /** Whether a coordinator works on the job. */
+  isAtWork(jobId: number): Promise<boolean>;
   close(): Promise<void>;
 }
 
@@ -23,12 +51,13 @@ function makeFolder(dir: string): void {
 }
 
 export async function openFolder(
-  settings: { dir: string; sync: 'normal' | 'full' },
+  settings: FolderSettings,
   options: { create: boolean; toWork?: boolean },
 ): Promise<Folder> {
   const dir = resolve(settings.dir);
   const path = join(dir, 'seine.db');
-  if (!options.create && !existsSync(path)) {
+  const remote = settings.store ?? null;
+  if (!options.create && !remote && !existsSync(path)) {
     throw new SeineError(`there is no Seine folder at ${dir}`, {
       hint: 'start a job with `seine run`, or give --dir',
     });
@@ -42,15 +71,67 @@ export async function openFolder(
       cause: error,
     });
   }
+  const blobsPlace = settings.blobs ?? dir;
+  const blobs = await openBlobs(blobsPlace, settings.s3 ? { s3: settings.s3 } : {});
+  const shared = { dir, blobs, blobsPlace };
+  if (remote) return { ...shared, ...(await openRemote(dir, remote, settings, options, blobs)) };
   const store = openSqliteStore(path, { sync: settings.sync, checkpointThread: options.toWork ?? false });
-  const blobs = await openFolderBlobs(dir);
   return {
-    dir,
+    ...shared,
     store,
-    blobs,
+    lock: () => lockFolder(dir),
+    isOwned: () => true,
+    isAtWork: async () => isFolderLocked(dir),
     async close() {
       await blobs.close();
       await store.close();
     },
   };
+}
+
+/** The lock of the folder only says that whoever worked here before is gone: without it the work is done all the same. */
+async function openRemote(
+  dir: string,
+  remote: RemoteStore,
+  { logger }: FolderSettings,
+  { toWork }: { toWork?: boolean },
+  blobs: Blobs,
+): Promise<Omit<Folder, 'dir' | 'blobs' | 'blobsPlace'>> {
+  const lock = toWork ? tryLock(dir) : null;
+  try {
+    const { openPostgresStore } = await import('./store/postgres/postgres-store.ts');
+    const { url, ...rest } = remote;
+    const place = lock ? idOf(dir) : null;
+    const store = await openPostgresStore(url, { ...rest, place, ...(logger ? { logger } : {}) });
+    return {
+      store,
+      lock: () => ({ release() {} }),
+      isOwned: () => lock !== null,
+      isAtWork: async (jobId) => (await store.jobs.atWork(jobId)) > 0,
+      async close() {
+        await blobs.close();
+        await store.close();
+        lock?.release();
+      },
+    };
+  } catch (error) {
+    lock?.release();
+    throw error;
+  }
+}
+
+function tryLock(dir: string): FolderLock | null {
+  try {
+    return lockFolder(dir);
+  } catch (error) {
+    if (error instanceof SeineError && error.exit === 'locked') return null;
+    throw error;
+  }
+}
+
+/** Names the folder among all that share a database. */
+function idOf(dir: string): string {
+  const path = join(dir, 'coordinator-id');
+  if (!existsSync(path)) writeFileSync(path, randomUUID());
+  return readFileSync(path, 'utf8').trim();
 }

@@ -1,9 +1,18 @@
 export type { JobSummary } from './coordinator/jobs.ts';
-export type { RunView } from './coordinator/run-view.ts';
+export type { RouteQuality, RunView } from './coordinator/run-view.ts';
 export { EXIT_CODES, SeineError } from './core/errors.ts';
 export { FAILURES, type FailureCode, SKIPS, type SkipCode } from './core/failures.ts';
 export type { JobInput, JobSpec } from './core/job.ts';
-export type { AttemptRow, Counters, RecordRow, TaskRow, TaskState } from './core/model.ts';
-export { defineJob, type JobDefinition } from './job/define-job.ts';
+export type {
+  AttemptRow,
+  Counters,
+  MediaRow,
+  RecordRow,
+  RecordVersionRow,
+  TaskRow,
+  TaskState,
+} from './core/model.ts';
+export { defineJob, type JobDefinition, type RouteDefinition } from './job/define-job.ts';
 export { openSeine, type RunHandle, type Seine, type SeineOptions } from './library.ts';
-export type { Handler, Page } from './worker/page.ts';
+export type { Page } from './worker/page.ts';
+export type { Handler, RecordData, RecordSchema, RouteCode } from './worker/route-code.ts';

@@ -1,15 +1,16 @@
-import { startRun } from './app.ts';
-import { loadConfig } from './config/load.ts';
+import { checkSources, startRun } from './app.ts';
+import { loadConfig, s3Of, storeOf } from './config/load.ts';
+import { qualityOf } from './coordinator/job-quality.ts';
 import { type JobSummary, requireJob, submitJob, summarize } from './coordinator/jobs.ts';
-import type { RunView } from './coordinator/run-view.ts';
-import type { AttemptRow, RecordRow, TaskRow } from './core/model.ts';
+import type { RouteQuality, RunView } from './coordinator/run-view.ts';
+import type { AttemptRow, MediaRow, RecordRow, RecordVersionRow, TaskRow } from './core/model.ts';
 import { openFolder } from './folder.ts';
 import type { JobDefinition } from './job/define-job.ts';
 import { bundleKeyOf } from './job/load-handlers.ts';
 import { type LoadedJob, loadJobFile } from './job/load-job-file.ts';
 import { hashOfSpec, parseJob } from './job/parse-job.ts';
 import type { Logger } from './ports/ambient.ts';
-import { isFolderLocked, lockFolder } from './store/sqlite/folder-lock.ts';
+import type { Job } from './ports/store.ts';
 
 export interface SeineOptions {
   /** Default: `.seine`, or SEINE_DIR. */
@@ -34,9 +35,14 @@ export interface Seine {
   run(job: JobDefinition | string, options?: { fresh?: boolean }): Promise<RunHandle>;
   status(job?: string): Promise<JobSummary>;
   jobs(): Promise<JobSummary[]>;
+  /** By name those of all its runs, by name and run those that this run wrote last. */
   records(job?: string): AsyncIterable<RecordRow>;
   tasks(job?: string): AsyncIterable<TaskRow>;
   attempts(job?: string): AsyncIterable<AttemptRow>;
+  media(job?: string): AsyncIterable<MediaRow>;
+  /** Former states of records, of jobs that keep them. */
+  history(job?: string): AsyncIterable<RecordVersionRow>;
+  quality(job?: string): Promise<RouteQuality[]>;
   close(): Promise<void>;
 }
 
@@ -51,30 +57,38 @@ export async function openSeine(options: SeineOptions = {}): Promise<Seine> {
     dir: config.dir,
     workers: config.workers,
     sync: config.sync,
+    blobs: config.blobs,
+    s3: s3Of(config),
+    store: storeOf(config),
+    allowPrivate: config.allowPrivate,
     logger: options.logger ?? SILENT,
   };
   const folder = await openFolder(settings, { create: true, toWork: true });
   const { store } = folder;
-  const summaryOf = async (name: string | null) =>
-    summarize(store, await requireJob(store, name), { alive: isFolderLocked(folder.dir) });
+  const summaryOf = async (name: string | null) => {
+    const job = await requireJob(store, name);
+    return summarize(store, job, { alive: await folder.isAtWork(job.id) });
+  };
 
   async function* rowsOf<T>(
     name: string | undefined,
-    read: (jobId: number) => AsyncIterable<T>,
+    read: (jobId: number, job: Job) => AsyncIterable<T>,
   ): AsyncIterable<T> {
-    yield* read((await requireJob(store, name ?? null)).id);
+    const job = await requireJob(store, name ?? null);
+    yield* read(job.id, job);
   }
 
   return {
     async run(definition, { fresh = false } = {}) {
       const loaded = await load(definition);
+      await checkSources(loaded.spec.sources, settings, store);
       const bundle = loaded.code ? bundleKeyOf(loaded.code) : null;
       if (bundle) await folder.blobs.put(bundle, loaded.code!);
       const specHash = hashOfSpec(loaded.spec, bundle);
-      const lock = lockFolder(folder.dir);
+      const lock = folder.lock();
       const { job } = await submitJob(
         store,
-        { spec: loaded.spec, specHash, bundle },
+        { spec: loaded.spec, specHash, bundle, file: loaded.file },
         { fresh, now: Date.now() },
       );
       const id = `${job.name}-${job.run}`;
@@ -88,17 +102,26 @@ export async function openSeine(options: SeineOptions = {}): Promise<Seine> {
     },
     status: (name) => summaryOf(name ?? null),
     async jobs() {
-      const alive = isFolderLocked(folder.dir);
-      return Promise.all((await store.jobs.list(1_000)).map((job) => summarize(store, job, { alive })));
+      const jobs = await store.jobs.list(1_000);
+      return Promise.all(
+        jobs.map(async (job) => summarize(store, job, { alive: await folder.isAtWork(job.id) })),
+      );
     },
-    records: (name) => rowsOf(name, (jobId) => store.views.records(jobId)),
+    records: (name) =>
+      rowsOf(name, (jobId, job) => {
+        const ownOnly = name !== undefined && name !== job.name;
+        return store.views.records(jobId, { ownOnly });
+      }),
     tasks: (name) => rowsOf(name, (jobId) => store.views.tasks(jobId)),
     attempts: (name) => rowsOf(name, (jobId) => store.views.attempts(jobId)),
+    media: (name) => rowsOf(name, (jobId) => store.views.media(jobId)),
+    history: (name) => rowsOf(name, (jobId) => store.views.history(jobId)),
+    quality: async (name) => qualityOf(store, await requireJob(store, name ?? null)),
     close: () => folder.close(),
   };
 }
 
 async function load(definition: JobDefinition | string): Promise<LoadedJob> {
   if (typeof definition === 'string') return loadJobFile(definition);
-  return { ...parseJob(definition, 'the job', 'job'), code: null };
+  return { ...(await parseJob(definition, 'the job', 'job')), code: null, file: null };
 }

@@ -1,31 +1,39 @@
-import { openFolderBlobs } from './blobs/folder-blobs.ts';
+import type { S3Settings } from './aws/s3-client.ts';
 import { isPublicAddress } from './core/address.ts';
 import { openHttpFetcher } from './fetch/http-fetcher.ts';
 import { loadHandlers } from './job/load-handlers.ts';
-import { type Handlers, JobCache } from './worker/compile-job.ts';
+import { openBlobs } from './open-blobs.ts';
+import { JobCache } from './worker/compile-job.ts';
 import type { WorkerTools } from './worker/process-batch.ts';
+import type { JobHandlers } from './worker/route-code.ts';
 import { systemClock } from './worker/system-clock.ts';
 
 export interface WorkerSettings {
   name: string;
-  blobsDir: string;
+  /** Where blobs are: a path or URL. */
+  blobs: string;
   sync: boolean;
+  s3?: S3Settings;
+  /** `never` refuses private addresses, whatever a job says. */
+  allowPrivate?: 'job' | 'never';
 }
 
 /** The composition root of a worker: knows the adapters that a worker uses, and nothing of the store. */
 export async function openWorkerTools(
   settings: WorkerSettings,
-  handlers?: Handlers,
+  handlers?: JobHandlers,
 ): Promise<WorkerTools & { close(): Promise<void> }> {
-  const blobs = await openFolderBlobs(settings.blobsDir, { sync: settings.sync });
+  const blobs = await openBlobs(settings.blobs, settings);
   const fetcher = openHttpFetcher({ clock: systemClock, isPublicAddress });
   return {
     name: settings.name,
     fetcher,
     blobs,
     clock: systemClock,
+    random: { next: Math.random },
     jobs: new JobCache(
       async (bundle) => handlers ?? (bundle === null ? new Map() : loadHandlers(blobs, bundle)),
+      { forbidsPrivate: settings.allowPrivate === 'never' },
     ),
     async close() {
       await fetcher.close();

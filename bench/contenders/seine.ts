@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { nodeFlags } from '../node-flags.ts';
 import { type Contender, type Mode, ROOT_FOLDER } from './contender.ts';
 
 const BINARY = join(ROOT_FOLDER, 'bin', 'seine.js');
@@ -14,7 +15,19 @@ export function seineContender(mode: Mode): Contender {
     missing: () => (existsSync(BINARY) ? undefined : 'bin/seine.js is not there'),
     command: ({ url, folder }) => ({
       args: [
-        ...[BINARY, 'run', url, '--follow', '--rate', 'max', '--parallel', '32', '--workers', '2'],
+        ...[
+          ...nodeFlags(),
+          BINARY,
+          'run',
+          url,
+          '--follow',
+          '--rate',
+          'max',
+          '--parallel',
+          '32',
+          '--workers',
+          '2',
+        ],
         ...['--allow-private', '--dir', join(folder, 'seine'), '--json', '--name', 'bench'],
         ...(mode === 'select' ? ['--select', 'title=h1', '--select', 'price=.price'] : []),
       ],

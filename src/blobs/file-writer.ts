@@ -1,5 +1,6 @@
 import { type FileHandle, unlink } from 'node:fs/promises';
 import type { BlobWriter } from '../ports/blobs.ts';
+import { checkKey } from './blob-key.ts';
 import { explained, ignoreAbsent, orExplain } from './file-errors.ts';
 
 export interface TemporaryFile {
@@ -8,8 +9,8 @@ export interface TemporaryFile {
   /** Named in messages. */
   dir: string;
   sync: boolean;
-  /** Moves the closed file to its place. */
-  publish(): Promise<void>;
+  /** Moves the closed file to its place: the key it was opened for, or this one. */
+  publish(as?: string): Promise<void>;
 }
 
 /** Writes a temporary file that becomes a blob, whole, at `commit`. */
@@ -39,18 +40,19 @@ export class FileWriter implements BlobWriter {
     }
   }
 
-  async commit(): Promise<void> {
+  async commit(as?: string): Promise<void> {
     if (this.#state !== 'open') throw new Error(`the blob writer is ${this.#state}`);
+    if (as !== undefined) checkKey(as);
     // Until all is done: a commit that failed halfway can only be aborted.
     this.#state = 'broken';
-    await orExplain(this.#finish(), this.#file.dir);
+    await orExplain(this.#finish(as), this.#file.dir);
     this.#state = 'closed';
   }
 
-  async #finish(): Promise<void> {
+  async #finish(as?: string): Promise<void> {
     if (this.#file.sync) await this.#file.handle.datasync();
     await this.#file.handle.close();
-    await this.#file.publish();
+    await this.#file.publish(as);
   }
 
   async abort(): Promise<void> {

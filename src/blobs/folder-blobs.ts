@@ -2,10 +2,12 @@ import type { Dir } from 'node:fs';
 import { mkdir, open, opendir, rename, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { threadId } from 'node:worker_threads';
+import { LIMITS } from '../core/limits.ts';
 import type { BlobEntry, Blobs, BlobWriter } from '../ports/blobs.ts';
 import { checkKey, checkPrefix } from './blob-key.ts';
 import { codeOf, ignoreAbsent, orExplain } from './file-errors.ts';
 import { FileWriter } from './file-writer.ts';
+import { isFile, putSmallFile } from './small-file.ts';
 
 /**
  * Blobs as files below a folder. A blob is written to `.tmp` beside the others, so in the same file
@@ -14,6 +16,10 @@ import { FileWriter } from './file-writer.ts';
 
 const TEMPORARY = '.tmp';
 let temporaryFiles = 0;
+
+function temporaryPath(dir: string): string {
+  return join(dir, TEMPORARY, `${process.pid}-${threadId}-${Date.now()}-${temporaryFiles++}`);
+}
 
 export interface FolderBlobsOptions {
   /**
@@ -28,19 +34,24 @@ export async function openFolderBlobs(dir: string, options: FolderBlobsOptions =
   const inFolder = folderKeeper();
 
   const write = async (key: string): Promise<BlobWriter> => {
-    const target = join(dir, checkKey(key));
-    const path = join(dir, TEMPORARY, `${process.pid}-${threadId}-${Date.now()}-${temporaryFiles++}`);
+    checkKey(key);
+    const path = temporaryPath(dir);
     const handle = await orExplain(
       inFolder(path, () => open(path, 'wx')),
       dir,
     );
-    const publish = () => inFolder(target, () => rename(path, target));
+    const publish = (as = key) => {
+      const target = join(dir, as);
+      return inFolder(target, () => rename(path, target));
+    };
     return new FileWriter({ handle, path, dir, sync: options.sync ?? false, publish });
   };
 
   return {
     write,
     async put(key, bytes) {
+      if (!options.sync && bytes.length <= LIMITS.fileAtOnceBytesMax)
+        return putSmallFile(temporaryPath(dir), join(dir, checkKey(key)), bytes, dir);
       const writer = await write(key);
       try {
         await writer.append(bytes);
@@ -50,6 +61,7 @@ export async function openFolderBlobs(dir: string, options: FolderBlobsOptions =
         throw error;
       }
     },
+    has: async (key) => isFile(join(dir, checkKey(key))),
     read: (key, range) => readRange(join(dir, checkKey(key)), range),
     async delete(key) {
       await orExplain(unlink(join(dir, checkKey(key))).catch(ignoreAbsent), dir);
@@ -67,15 +79,31 @@ export async function openFolderBlobs(dir: string, options: FolderBlobsOptions =
  */
 export async function sweepTemporary(dir: string): Promise<number> {
   const startedAt = Date.now() - process.uptime() * 1_000;
+  return sweep(dir, async (name, modifiedAt) => {
+    if (!name.startsWith(`${process.pid}-`)) return true;
+    return (await modifiedAt()) < startedAt;
+  });
+}
+
+/** For a folder that others may be writing to at this moment: takes only what has not been touched for a day. */
+export async function sweepAbandoned(dir: string): Promise<number> {
+  const before = Date.now() - LIMITS.temporaryAgeMsMax;
+  return sweep(dir, async (_, modifiedAt) => (await modifiedAt()) < before);
+}
+
+async function sweep(
+  dir: string,
+  isLeft: (name: string, modifiedAt: () => Promise<number>) => Promise<boolean>,
+): Promise<number> {
   const folder = await openFolder(join(dir, TEMPORARY));
   if (!folder) return 0;
   let removed = 0;
-  for await (const entry of folder) {
-    const path = join(dir, TEMPORARY, entry.name);
-    if (entry.name.startsWith(`${process.pid}-`)) {
-      const found = await stat(path).catch(ignoreAbsent);
-      if (!found || found.mtimeMs >= startedAt) continue;
-    }
+  for await (const { name } of folder) {
+    const path = join(dir, TEMPORARY, name);
+    // What is gone meanwhile is not left.
+    const modifiedAt = async () =>
+      (await stat(path).catch(ignoreAbsent))?.mtimeMs ?? Number.POSITIVE_INFINITY;
+    if (!(await isLeft(name, modifiedAt))) continue;
     await orExplain(unlink(path).catch(ignoreAbsent), dir);
     removed++;
   }

@@ -1,109 +1,24 @@
-import { SETTINGS } from '../config/schema.ts';
+import { type CommandSpec, everywhere, help, json, limits, withBlobs, workers } from './command-spec.ts';
+import { RUN } from './run-spec.ts';
+
+export type { CommandSpec, OptionSpec } from './command-spec.ts';
 
 /** Every command and option, once: parsing, `--help` and docs/cli.md come from here. */
 
-export interface OptionSpec {
-  /** `flag` takes no value; `optional` takes one only as --name=value. */
-  kind: 'flag' | 'value' | 'values' | 'optional';
-  value?: string;
-  short?: string;
-  doc: string;
-  /** What an `optional` without a value means. */
-  implied?: string;
-}
-
-export interface CommandSpec {
-  /** Positional arguments, as shown. */
-  args: string;
-  argsMax: number;
-  summary: string;
-  details?: string;
-  options: Record<string, OptionSpec>;
-  examples: string[];
-}
-
-const dir: OptionSpec = {
-  kind: 'value',
-  value: 'folder',
-  doc: `${SETTINGS.dir.doc} Default: ${SETTINGS.dir.shown}`,
-};
-const json: OptionSpec = { kind: 'flag', doc: 'Print JSON instead of text.' };
-const help: OptionSpec = { kind: 'flag', short: 'h', doc: 'Show this help.' };
-const workers: OptionSpec = {
-  kind: 'value',
-  value: 'n',
-  doc: `${SETTINGS.workers.doc} Default: ${SETTINGS.workers.shown}`,
-};
-const everywhere = { dir, help };
-
-const limits: Record<string, OptionSpec> = {
-  'max-pages': { kind: 'value', value: 'n', doc: 'Stop after so many pages.' },
-  'max-seconds': { kind: 'value', value: 'n', doc: 'Stop after so many seconds.' },
-  'max-bytes': { kind: 'value', value: 'n', doc: 'Stop after so many bytes.' },
-};
-
 export const COMMANDS: Record<string, CommandSpec> = {
-  run: {
-    args: '<url | file | job file>...',
-    argsMax: Number.POSITIVE_INFINITY,
-    summary: 'Scrape URLs, a list of URLs, or a job.',
-    details:
-      'A list is .txt, .csv, .tsv or .jsonl, each also .gz, or - for standard input. A job file is .ts, .js, .yaml or .json.\n' +
-      'The same command again continues a run that was interrupted (standard input always starts anew; use resume).',
-    options: {
-      follow: {
-        kind: 'optional',
-        value: 'host|site|any',
-        implied: 'host',
-        doc: 'Follow links: on the same host, or within the site.',
-      },
-      select: {
-        kind: 'values',
-        value: 'name=css',
-        doc: 'Take a field from each page; css@attr takes an attribute. Repeatable.',
-      },
-      depth: { kind: 'value', value: 'n', doc: 'How many links away from the start.' },
-      ...limits,
-      rate: { kind: 'value', value: 'n|max', doc: 'Requests per second and host. Default: 4' },
-      parallel: {
-        kind: 'value',
-        value: 'n',
-        doc: 'Requests at once per host. Default: 4, or 32 with --rate max',
-      },
-      workers,
-      'batch-size': { kind: 'value', value: 'n', doc: 'Most tasks in one batch. Default: 120' },
-      'user-agent': {
-        kind: 'value',
-        value: 'text',
-        doc: 'User-Agent header. Default: Seine/<version>, with your contact',
-      },
-      contact: { kind: 'value', value: 'url|mail', doc: SETTINGS.contact.doc },
-      'url-column': {
-        kind: 'value',
-        value: 'name',
-        doc: 'Column or property of lists that holds the URL. Default: url',
-      },
-      'no-robots': { kind: 'flag', doc: 'Do not ask for robots.txt. Only for sites that are yours.' },
-      'no-archive': { kind: 'flag', doc: 'Do not keep the pages.' },
-      'allow-private': { kind: 'flag', doc: 'Permit loopback and private addresses.' },
-      name: { kind: 'value', value: 'name', doc: 'Name of the job. Default: from the host or file' },
-      fresh: { kind: 'flag', doc: 'Start a new run even if the last one of this name is unfinished.' },
-      'dry-run': { kind: 'flag', doc: 'Show what would be done, then stop.' },
-      json: { kind: 'flag', doc: 'End with one line of JSON on standard output.' },
-      ...everywhere,
-    },
-    examples: [
-      'seine run https://shop.example/ --follow --max-pages 500',
-      'seine run urls.txt --select title=h1 --select price=.price',
-      'seine run job.ts',
-      'cat urls.txt | seine run - --name nightly --json',
-    ],
+  run: RUN,
+  serve: {
+    args: '',
+    argsMax: 0,
+    summary: 'Run the jobs of the folder that have a schedule, at their times, until stopped.',
+    options: { workers, json: { kind: 'flag', doc: 'One line of JSON for each run.' }, ...withBlobs },
+    examples: ['seine serve'],
   },
   resume: {
     args: '[job]',
     argsMax: 1,
     summary: 'Continue a job that was stopped, interrupted or tripped.',
-    options: { workers, ...limits, json, ...everywhere },
+    options: { workers, ...limits, json, ...withBlobs },
     examples: ['seine resume', 'seine resume shop --max-pages 10000'],
   },
   status: {
@@ -112,6 +27,14 @@ export const COMMANDS: Record<string, CommandSpec> = {
     summary: 'Show the counters of a job, also while it runs.',
     options: { json, ...everywhere },
     examples: ['seine status', 'seine status shop --json'],
+  },
+  hosts: {
+    args: '[job]',
+    argsMax: 1,
+    summary: 'Show the hosts of a job: their pace, what limits it, robots.txt, last errors.',
+    details: '`seine export --what hosts` writes the same as proof of how gently each host was asked.',
+    options: { json: { kind: 'flag', doc: 'One line of JSON for each host.' }, ...everywhere },
+    examples: ['seine hosts', 'seine hosts shop --json'],
   },
   jobs: {
     args: '',
@@ -151,14 +74,52 @@ export const COMMANDS: Record<string, CommandSpec> = {
   export: {
     args: '[job]',
     argsMax: 1,
-    summary: 'Write tasks, records or attempts to standard output or a file.',
+    summary: 'Write records, tasks and more to standard output, a file or S3.',
+    details:
+      'By its name, a job gives the records of all its runs; by name and run (shop-2), those that this run wrote last.',
     options: {
-      what: { kind: 'value', value: 'tasks|records|attempts', doc: 'Default: records' },
-      format: { kind: 'value', value: 'jsonl|csv', doc: 'Default: jsonl' },
-      output: { kind: 'value', value: 'file', short: 'o', doc: 'File to write instead of standard output.' },
-      ...everywhere,
+      what: {
+        kind: 'value',
+        value: 'records|tasks|attempts|media|history|quality',
+        doc: 'Default: records',
+      },
+      format: {
+        kind: 'value',
+        value: 'jsonl|csv|parquet',
+        doc: 'Default: by the ending of the output, else jsonl',
+      },
+      since: {
+        kind: 'value',
+        value: 'date|duration',
+        doc: 'Only rows that changed since then: 2026-01-31, 7d, 12h.',
+      },
+      output: {
+        kind: 'value',
+        value: 'file|s3://…',
+        short: 'o',
+        doc: 'Where to write instead of standard output; .gz is compressed.',
+      },
+      ...withBlobs,
     },
-    examples: ['seine export shop --what tasks', 'seine export shop --format csv -o products.csv'],
+    examples: [
+      'seine export shop -o products.parquet',
+      'seine export shop --what tasks --since 7d --format csv',
+      'seine export shop-2 -o s3://bucket/shop-2.jsonl.gz',
+    ],
+  },
+  reparse: {
+    args: '[job] [job file]',
+    argsMax: 2,
+    summary: 'Read the stored pages again with the code of today, without a request.',
+    details:
+      'The code is that of the job file, by default the one that the job was run from. Shows what changes in which field.',
+    options: {
+      'dry-run': { kind: 'flag', doc: 'Show what would change, and write nothing.' },
+      limit: { kind: 'value', value: 'n', doc: 'Only so many pages.' },
+      json,
+      ...withBlobs,
+    },
+    examples: ['seine reparse shop --dry-run', 'seine reparse shop job.ts'],
   },
   page: {
     args: '<url>',
@@ -167,7 +128,7 @@ export const COMMANDS: Record<string, CommandSpec> = {
     options: {
       job: { kind: 'value', value: 'job', doc: 'Of which job. Default: the newest' },
       headers: { kind: 'flag', doc: 'Print the response headers first.' },
-      ...everywhere,
+      ...withBlobs,
     },
     examples: ['seine page https://shop.example/', 'seine page https://shop.example/ --headers'],
   },
@@ -175,8 +136,26 @@ export const COMMANDS: Record<string, CommandSpec> = {
     args: '',
     argsMax: 0,
     summary: 'Check the machine, the settings and the folder.',
-    options: { workers, json, ...everywhere },
+    options: { workers, json, ...withBlobs },
     examples: ['seine doctor'],
+  },
+  hostile: {
+    args: '',
+    argsMax: 0,
+    summary:
+      'Serve the hostile web on this machine: bombs, lies, traps and silence, each at a path of its own.',
+    details: 'Listens on 127.0.0.1 only. The start page lists everything, and how a crawler should take it.',
+    options: {
+      port: {
+        kind: 'value',
+        value: 'n',
+        doc: 'Of plain HTTP; the next five are for TLS. Default: one that is free',
+      },
+      list: { kind: 'flag', doc: 'Print what it can do, and serve nothing.' },
+      json: { kind: 'flag', doc: 'Print its URLs, or the list, as JSON.' },
+      help,
+    },
+    examples: ['seine hostile --port 8080', 'seine hostile --list'],
   },
   schema: {
     args: '',

@@ -1,5 +1,5 @@
 import type { AppSettings } from '../app.ts';
-import { type LoadedConfig, loadConfig } from '../config/load.ts';
+import { type LoadedConfig, loadConfig, s3Of, storeOf } from '../config/load.ts';
 import { SETTINGS, type SettingName } from '../config/schema.ts';
 import { EXIT_CODES, type ExitName } from '../core/errors.ts';
 import { type Folder, openFolder } from '../folder.ts';
@@ -21,12 +21,21 @@ export type Command = (context: Context) => Promise<ExitName>;
 export function makeContext(parsed: ParsedArgs): Context {
   const flags = Object.fromEntries(Object.entries(parsed.values).filter(([name]) => name in SETTINGS));
   const loaded = loadConfig(flags as Partial<Record<SettingName, string>>);
-  const { dir, workers, sync, log } = loaded.config;
+  const { dir, blobs, workers, sync, allowPrivate, log } = loaded.config;
   const { stdout, stderr } = process;
   return {
     parsed,
     loaded,
-    settings: { dir, workers, sync, logger: makeLogger(stderr, log) },
+    settings: {
+      dir,
+      blobs,
+      workers,
+      sync,
+      allowPrivate,
+      s3: s3Of(loaded.config),
+      store: storeOf(loaded.config),
+      logger: makeLogger(stderr, log),
+    },
     json: parsed.values.json === 'true',
     stdout,
     stderr,

@@ -1,14 +1,15 @@
-/** RFC 4180, with objects and lists as JSON. */
-export function csvHeader(columns: readonly string[]): string {
-  return `${columns.map(cell).join(',')}\r\n`;
+/** What a table holds in one place: text, a number, a truth or nothing. Lists and objects come as JSON text. */
+export type Cell = string | number | boolean | null;
+
+/** One line by RFC 4180. Nothing is an empty cell, an empty text is `""`. */
+export function csvLine(cells: readonly Cell[]): string {
+  let line = '';
+  for (let index = 0; index < cells.length; index++) line += (index === 0 ? '' : ',') + quoted(cells[index]!);
+  return `${line}\r\n`;
 }
 
-export function csvLine(columns: readonly string[], row: object): string {
-  return `${columns.map((name) => cell((row as Record<string, unknown>)[name])).join(',')}\r\n`;
-}
-
-function cell(value: unknown): string {
-  if (value === null || value === undefined) return '';
-  const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+function quoted(cell: Cell): string {
+  if (cell === null) return '';
+  const text = String(cell);
+  return text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -5,6 +5,7 @@ import { resolve } from 'node:path';
 import { SETTINGS, type SettingName } from '../config/schema.ts';
 import { messageOf } from '../core/errors.ts';
 import { openFolder } from '../folder.ts';
+import { openBlobs } from '../open-blobs.ts';
 import { isFolderLocked } from '../store/sqlite/folder-lock.ts';
 import { formatBytes } from '../tui/format.ts';
 import { type Command, type Context, printJson } from './context.ts';
@@ -20,13 +21,14 @@ export const doctorCommand: Command = async (context) => {
   const checks = [
     checkNode(),
     checkMachine(),
+    ...(context.settings.store ? [await checkStore(context)] : []),
     await checkFolder(context),
     await checkDisk(context),
     checkIdentity(context),
   ];
   const settings = (Object.keys(SETTINGS) as SettingName[]).map((name) => ({
     name,
-    value: SETTINGS[name].secret ? '(hidden)' : context.loaded.config[name],
+    value: shownValue(name, context.loaded.config[name]),
     origin: context.loaded.origins[name],
     env: SETTINGS[name].env,
   }));
@@ -45,6 +47,12 @@ export const doctorCommand: Command = async (context) => {
   return failed ? 'bad-input' : 'success';
 };
 
+function shownValue(name: SettingName, value: unknown): unknown {
+  const setting: { secret: boolean; show?(value: never): string } = SETTINGS[name];
+  if (!setting.secret) return value;
+  return setting.show ? setting.show(value as never) : '(hidden)';
+}
+
 function checkNode(): Check {
   const major = Number(process.versions.node.split('.')[0]);
   return {
@@ -62,21 +70,45 @@ function checkMachine(): Check {
   };
 }
 
+/** Writes down that somebody is at work on no job, and takes it back. */
+async function checkStore(context: Context): Promise<Check> {
+  const name = 'store';
+  try {
+    const folder = await openFolder(context.settings, { create: true });
+    try {
+      const [newest] = await folder.store.jobs.list(1);
+      await folder.store.jobs.join(0);
+      await folder.store.jobs.leave(0);
+      const jobs = newest ? `the newest job is ${newest.name}-${newest.run}` : 'no jobs yet';
+      const place = shownValue('store', context.loaded.config.store);
+      return { name, ok: true, detail: `${place} can be read and written, ${jobs}` };
+    } finally {
+      await folder.close();
+    }
+  } catch (error) {
+    return { name, ok: false, detail: messageOf(error) };
+  }
+}
+
 async function checkFolder(context: Context): Promise<Check> {
   const dir = resolve(context.settings.dir);
   try {
     const existed = existsSync(dir);
-    const folder = await openFolder(context.settings, { create: true });
+    const { settings } = context;
+    const opened = settings.store
+      ? await openBlobs(settings.blobs ?? dir, settings.s3 ? { s3: settings.s3 } : {})
+      : await openFolder(settings, { create: true });
+    const blobs = 'blobs' in opened ? opened.blobs : opened;
     const probe = `doctor/${process.pid}`;
-    await folder.blobs.put(probe, Buffer.from('seine'));
-    const read = await folder.blobs.read(probe);
-    await folder.blobs.delete(probe);
-    await folder.close();
+    await blobs.put(probe, Buffer.from('seine'));
+    const read = await blobs.read(probe);
+    await blobs.delete(probe);
+    await opened.close();
     const busy = isFolderLocked(dir) ? ', a coordinator is at work' : '';
     return {
       name: 'folder',
       ok: read?.toString() === 'seine',
-      detail: `${dir} ${existed ? 'opens' : 'was created'}, database and files can be written${busy}`,
+      detail: `${dir} ${existed ? 'opens' : 'was created'}, ${settings.store ? '' : 'database and '}files can be written${busy}`,
     };
   } catch (error) {
     return { name: 'folder', ok: false, detail: messageOf(error) };

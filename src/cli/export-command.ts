@@ -1,81 +1,62 @@
-import { once } from 'node:events';
-import { createWriteStream } from 'node:fs';
-import type { Writable } from 'node:stream';
-import { finished } from 'node:stream/promises';
+import { AWS_ITSELF } from '../aws/s3-client.ts';
 import { requireJob } from '../coordinator/jobs.ts';
-import { type ExitName, messageOf, SeineError } from '../core/errors.ts';
-import type { JobSpec } from '../core/job.ts';
-import type { RecordRow } from '../core/model.ts';
-import type { Views } from '../ports/store.ts';
-import { type Command, withFolder } from './context.ts';
-import { csvHeader, csvLine } from './csv.ts';
-
-const WHATS = {
-  tasks: (views: Views, jobId: number) => views.tasks(jobId),
-  records: (views: Views, jobId: number) => views.records(jobId),
-  attempts: (views: Views, jobId: number) => views.attempts(jobId),
-} as const;
+import { type ExitName, SeineError } from '../core/errors.ts';
+import type { Since } from '../ports/store.ts';
+import { formatCount } from '../tui/format.ts';
+import { type Command, type Context, withFolder } from './context.ts';
+import { isStandardOutput, openDestination } from './export/destination.ts';
+import { FORMATS, type Format, formatOf, writeRows } from './export/formats.ts';
+import { parseSince } from './export/since.ts';
+import { WHATS, type What } from './export/tables.ts';
 
 /** Streams rows; memory stays flat whatever their number. */
-export const exportCommand: Command = (context) =>
-  withFolder(context, async (folder): Promise<ExitName> => {
-    const { what = 'records', format = 'jsonl', output } = context.parsed.values;
-    const read = WHATS[what as keyof typeof WHATS];
-    if (!read) throw new SeineError(`--what is one of ${Object.keys(WHATS).join(', ')}, not '${what}'`);
-    if (format !== 'jsonl' && format !== 'csv')
-      throw new SeineError(`--format is jsonl or csv, not '${format}'`);
-    const job = await requireJob(folder.store, context.parsed.args[0] ?? null);
-    const stored = read(folder.store.views, job.id) as AsyncIterable<object>;
-    const flat = what === 'records' && format === 'csv';
-    const rows = flat ? flatRecords(stored as AsyncIterable<RecordRow>, fieldsOf(job.spec)) : stored;
-    const sink: Writable = output === undefined ? context.stdout : createWriteStream(output);
+export const exportCommand: Command = async (context) => {
+  const { output } = context.parsed.values;
+  const what = whatOf(context);
+  const format = formatFor(context);
+  const since = sinceFor(context, what);
+  return withFolder(context, async (folder): Promise<ExitName> => {
+    const [name] = context.parsed.args;
+    const job = await requireJob(folder.store, name ?? null);
+    const wholeName = name === undefined || name === job.name;
+    const destination = await openDestination(output, context.stdout, context.settings.s3 ?? AWS_ITSELF);
     try {
-      await writeRows(rows, format, sink);
-      if (output !== undefined) {
-        sink.end();
-        await finished(sink);
-      }
+      const selection = { store: folder.store, job, wholeName, ...since };
+      const count = await writeRows(format, what, selection, destination);
+      await destination.finish();
+      if (!isStandardOutput(output))
+        context.stderr.write(`${formatCount(count)} ${count === 1 ? 'row' : 'rows'} written to ${output}\n`);
+      return 'success';
     } catch (error) {
-      if (output === undefined) throw error;
-      throw new SeineError(`cannot write ${output}: ${messageOf(error)}`, { cause: error });
+      await destination.abort();
+      throw error;
     }
-    return 'success';
   });
+};
 
-/** Fields that the selectors of a job name, so that every row of a table has them. */
-function fieldsOf(spec: JobSpec): string[] {
-  return [...new Set(spec.routes.flatMap((route) => Object.keys(route.select ?? {})))];
+function whatOf(context: Context): What {
+  const { what = 'records' } = context.parsed.values;
+  const known = WHATS.find((name) => name === what);
+  if (!known) throw new SeineError(`--what is one of ${WHATS.join(', ')}, not '${what}'`);
+  return known;
 }
 
-/** A table wants a column for each field; those of handlers are known from the first record. */
-async function* flatRecords(rows: AsyncIterable<RecordRow>, known: string[]): AsyncIterable<object> {
-  let fields: string[] | null = null;
-  for await (const { url, key, route, data, updatedAt } of rows) {
-    fields ??= [...new Set([...known, ...Object.keys(data)])];
-    const row: Record<string, unknown> = { url };
-    for (const field of fields) row[field in row ? `data.${field}` : field] = data[field] ?? null;
-    yield { ...row, key, route, updatedAt };
-  }
+function formatFor(context: Context): Format {
+  const { format, output } = context.parsed.values;
+  const known = format === undefined ? formatOf(output) : FORMATS.find((name) => name === format);
+  if (!known) throw new SeineError(`--format is one of ${FORMATS.join(', ')}, not '${format}'`);
+  if (known !== 'parquet') return known;
+  if (isStandardOutput(output) && context.stdout.isTTY)
+    throw new SeineError('Parquet is not for terminals', { hint: 'give -o file.parquet, or a pipe' });
+  if (output?.endsWith('.gz'))
+    throw new SeineError('Parquet is compressed inside', { hint: 'give a name without .gz' });
+  return known;
 }
 
-async function writeRows(
-  rows: AsyncIterable<object>,
-  format: 'jsonl' | 'csv',
-  sink: Writable,
-): Promise<void> {
-  let failure: unknown = null;
-  sink.on('error', (error) => {
-    failure = error;
-  });
-  let columns: string[] | null = null;
-  for await (const row of rows) {
-    if (failure) throw failure;
-    if (format === 'csv' && !columns) {
-      columns = Object.keys(row);
-      sink.write(csvHeader(columns));
-    }
-    const text = format === 'csv' ? csvLine(columns!, row) : `${JSON.stringify(row)}\n`;
-    if (!sink.write(text)) await Promise.race([once(sink, 'drain'), once(sink, 'close')]);
-  }
-  if (failure) throw failure;
+function sinceFor(context: Context, what: What): Since {
+  const { since } = context.parsed.values;
+  if (since === undefined) return {};
+  if (what === 'quality') throw new SeineError('--since is not for quality, which is counted by pass');
+  if (what === 'hosts') throw new SeineError('--since is not for hosts, which are shown as they are now');
+  return { since: parseSince(since, Date.now()) };
 }

@@ -1,11 +1,21 @@
 import { createWriteStream, mkdirSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { SeineError } from '../core/errors.ts';
-import { type FollowRule, type JobInput, type JobSpec, toJobName } from '../core/job.ts';
+import { type FollowRule, type JobInput, type JobSpec, type SourceSpec, toJobName } from '../core/job.ts';
 import { FOLLOW_SCOPES } from '../core/job-schema.ts';
+import { FILE_FORMATS } from '../core/job-schema-source.ts';
+import {
+  isHttpUrl,
+  isRemote,
+  isWebSitemap,
+  pathOf,
+  type SourceObject,
+  sourceObjectOf,
+} from '../core/source-name.ts';
 import { anchorSource, isJobFile, type LoadedJob, loadJobFile } from '../job/load-job-file.ts';
 import { parseJob } from '../job/parse-job.ts';
+import type { FileFormat } from '../sources/file-format.ts';
 import type { Context } from './context.ts';
 
 /** The job that a `run` command line describes: a job file or sources, changed by flags. */
@@ -21,39 +31,73 @@ export async function jobFromCommandLine(context: Context): Promise<LoadedJob> {
     throw new SeineError(`a job file runs alone, got ${args.length} arguments`);
   if (jobFiles.length === 1) {
     const loaded = await loadJobFile(jobFiles[0]!);
-    const { spec } = parseJob(withFlags(loaded.spec, context), 'the options', loaded.spec.name);
-    return { ...loaded, spec };
+    const changed = withFlags(loaded.spec, context);
+    const { spec } = await parseJob(changed, 'the options', loaded.spec.name, loaded.handlers);
+    // Fields from flags are not in the file: reading pages again by it would lose them.
+    return { ...loaded, spec, file: context.parsed.lists.select ? null : loaded.file };
   }
   const sources = await Promise.all(args.map((arg) => toSource(arg, context)));
   const definition = withFlags({ sources }, context);
-  const { spec, handlers } = parseJob(definition, 'the options', nameOf(args[0]!));
-  return { spec, handlers, code: null };
+  const { spec, handlers } = await parseJob(definition, 'the options', nameOf(args[0]!));
+  return { spec, handlers, code: null, file: null };
 }
 
-async function toSource(arg: string, context: Context): Promise<NonNullable<JobSpec['sources']>[number]> {
-  const urlColumn = context.parsed.values['url-column'] ?? 'url';
-  if (arg === '-') return { file: await spoolStdin(context), format: 'txt', urlColumn, priority: 0 };
-  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(arg)) {
-    if (!/^https?:/i.test(arg) || !URL.canParse(arg)) throw new SeineError(`not an http(s) URL: ${arg}`);
-    return arg;
+async function toSource(arg: string, context: Context): Promise<SourceSpec> {
+  const { values, lists } = context.parsed;
+  const format = values.format === undefined ? undefined : toFormat(values.format);
+  const named: SourceObject =
+    arg === '-'
+      ? { file: await spoolStdin(context, format ?? 'txt'), format: format ?? 'txt', priority: 0 }
+      : sourceObjectOf(arg);
+  // With a format, what is behind a URL is a list and not a page.
+  const source: SourceObject =
+    'url' in named && format !== undefined ? { file: named.url, priority: 0 } : named;
+  const { route } = values;
+  if ('url' in source) {
+    if (!URL.canParse(source.url)) throw new SeineError(`not an http(s) URL: ${arg}`);
+    if (route !== undefined) throw new SeineError('--route is for the tasks of files and sitemaps');
+    return source.url;
   }
-  return anchorSource({ file: arg, urlColumn, priority: 0 }, process.cwd());
+  if ('query' in source) return source;
+  const path = 'file' in source ? source.file : source.sitemap;
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(path) && !isRemote(path))
+    throw new SeineError(`not an http(s) URL: ${arg}`);
+  const wish = 'file' in source ? { format, urlColumn: values['url-column'], meta: lists.meta } : {};
+  return anchorSource(defined({ ...source, ...defined(wish), route }), process.cwd());
+}
+
+function toFormat(text: string): FileFormat {
+  const format = FILE_FORMATS.find((name) => name === text);
+  if (!format) throw new SeineError(`--format is one of ${FILE_FORMATS.join(', ')}, not '${text}'`);
+  return format;
 }
 
 /** Standard input cannot be read twice, so it is kept: a resumed job reads on where it was. */
-async function spoolStdin(context: Context): Promise<string> {
+async function spoolStdin(context: Context, format: FileFormat): Promise<string> {
+  if (format === 'parquet')
+    throw new SeineError('Parquet cannot be read from standard input', { hint: 'give the name of the file' });
   if (context.parsed.values['dry-run']) return '-';
   const dir = resolve(context.settings.dir, 'inputs');
   mkdirSync(dir, { recursive: true });
-  const path = join(dir, `stdin-${Date.now()}-${process.pid}.txt`);
+  const path = join(dir, `stdin-${Date.now()}-${process.pid}.${format}`);
   await pipeline(process.stdin, createWriteStream(path));
   return path;
 }
 
+/** From the host of a URL or site, else from the name of the file. */
 function nameOf(arg: string): string {
   if (arg === '-') return 'stdin';
-  if (/^https?:/i.test(arg)) return toJobName(new URL(arg).hostname);
-  return toJobName(basename(arg).replace(/\.\w+(\.gz)?$/, ''));
+  const source = sourceObjectOf(arg);
+  if ('url' in source) return toJobName(hostOf(source.url));
+  if ('sitemap' in source && isWebSitemap(source.sitemap)) return toJobName(hostOf(source.sitemap));
+  const path = pathOf('file' in source ? source.file : arg.replace(/^sitemap:/, ''));
+  const file = basename(path).replace(/\.\w+(\.gz)?$/, '');
+  // Of `s3://bucket/images/*.parquet`, the folder says more than the star.
+  return toJobName(/\w/.test(file) ? file : basename(dirname(path)));
+}
+
+function hostOf(name: string): string {
+  return URL.parse(isHttpUrl(name) ? name : `https://${name}`)?.hostname ?? name;
 }
 
 /** Flags win over the job file. */
@@ -93,7 +137,22 @@ function withFlags(job: JobSpec | JobInput, context: Context): JobInput {
       ...(job.routes ?? []),
       { name: 'page', select: Object.fromEntries(lists.select.map(toField)) },
     ];
-  return result;
+  return withMedia(result, values);
+}
+
+const PACKS = ['none', 'webdataset'] as const;
+
+function withMedia(job: JobInput, values: Context['parsed']['values']): JobInput {
+  const pack = PACKS.find((name) => name === values.pack);
+  if (values.pack !== undefined && !pack)
+    throw new SeineError(`--pack is one of ${PACKS.join(', ')}, not '${values.pack}'`);
+  const types = values['media-types']?.split(',').map((type) => type.trim());
+  const media = defined({ ...job.media, pack: pack ?? job.media?.pack, types: types ?? job.media?.types });
+  // Before all others, as every URL is meant.
+  const routes = values.media
+    ? [{ name: 'media', kind: 'media' as const }, ...(job.routes ?? [])]
+    : job.routes;
+  return defined({ ...job, media, routes });
 }
 
 function toField(text: string): [string, string] {

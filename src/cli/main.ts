@@ -9,14 +9,18 @@ import { parseCommandLine } from './parse-args.ts';
 const HANDLERS: Record<string, () => Promise<Command>> = {
   run: async () => (await import('./run-command.ts')).runCommand,
   resume: async () => (await import('./run-command.ts')).resumeCommand,
+  serve: async () => (await import('./serve-command.ts')).serveCommand,
   status: async () => (await import('./report-commands.ts')).statusCommand,
+  hosts: async () => (await import('./hosts-command.ts')).hostsCommand,
   jobs: async () => (await import('./report-commands.ts')).jobsCommand,
   stop: async () => (await import('./report-commands.ts')).stopCommand,
   cancel: async () => (await import('./report-commands.ts')).cancelCommand,
   dead: async () => (await import('./report-commands.ts')).deadCommand,
   export: async () => (await import('./export-command.ts')).exportCommand,
+  reparse: async () => (await import('./reparse-command.ts')).reparseCommand,
   page: async () => (await import('./page-command.ts')).pageCommand,
   doctor: async () => (await import('./doctor-command.ts')).doctorCommand,
+  hostile: async () => (await import('./hostile-command.ts')).hostileCommand,
   schema: async () => (await import('./schema-command.ts')).schemaCommand,
 };
 

@@ -22,7 +22,7 @@ export function parseCommandLine(argv: readonly string[]): ParsedArgs {
   const { values, positionals } = readOptions(command, spec, rest);
   if (positionals.length > spec.argsMax) {
     throw new SeineError(
-      `'seine ${command}' takes ${spec.argsMax === 0 ? 'no argument' : 'one argument'}, got '${positionals.join(' ')}'`,
+      `'seine ${command}' takes ${ARGUMENTS[spec.argsMax]}, got '${positionals.join(' ')}'`,
       {
         hint: `see \`seine ${command} --help\``,
       },
@@ -36,6 +36,8 @@ export function parseCommandLine(argv: readonly string[]): ParsedArgs {
   }
   return { command, args: positionals, values: single, lists };
 }
+
+const ARGUMENTS = ['no argument', 'one argument', 'two arguments'];
 
 function readOptions(command: string, spec: CommandSpec, rest: string[]) {
   // A value is optional only in the form --name=value, so that the next argument stays an argument.

@@ -1,8 +1,9 @@
-import { requireJob, summarize } from '../coordinator/jobs.ts';
+import { type PassCounters, requireJob, summarize } from '../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../core/errors.ts';
 import type { JobWish } from '../core/model.ts';
-import { isFolderLocked } from '../store/sqlite/folder-lock.ts';
 import { formatBytes, formatCount, formatDuration } from '../tui/format.ts';
+import { qualityLines } from '../tui/quality.ts';
+import { paintLine } from '../tui/text.ts';
 import { type Command, type Context, printable, printJson, withFolder } from './context.ts';
 
 const JOBS_SHOWN = 200;
@@ -10,27 +11,35 @@ const JOBS_SHOWN = 200;
 export const statusCommand: Command = (context) =>
   withFolder(context, async (folder): Promise<ExitName> => {
     const job = await requireJob(folder.store, context.parsed.args[0] ?? null);
-    const summary = await summarize(folder.store, job, { alive: isFolderLocked(folder.dir) });
+    const summary = await summarize(folder.store, job, { alive: await folder.isAtWork(job.id) });
     const tallies = await folder.store.views.tallies(job.id);
     if (context.json) {
       printJson(context, { ...summary, tallies });
       return 'success';
     }
+    const pass = summary.pass > 1 ? `, pass ${summary.pass}` : '';
     const lines = [
-      `${summary.id}: ${summary.state}${summary.reason ? ` (${summary.reason})` : ''}`,
+      `${summary.id}: ${summary.state}${summary.reason ? ` (${summary.reason})` : ''}${pass}`,
       `  accepted ${formatCount(summary.accepted)} = done ${formatCount(summary.done)} + unchanged ${formatCount(summary.unchanged)} + skipped ${formatCount(summary.skipped)} + dead ${formatCount(summary.dead)} + pending ${formatCount(summary.pending)} + leased ${formatCount(summary.leased)}`,
       `  ${formatCount(summary.records)} records, ${formatCount(summary.requests)} requests, ${formatBytes(summary.bytes)}, ${formatDuration(summary.seconds * 1_000)}, ${summary.pagesPerSecond} pages/s`,
+      ...(summary.thisPass ? [passLine(summary.thisPass)] : []),
       ...tallies.map(({ state, code, count }) => `  ${state} ${code}: ${formatCount(count)}`),
+      ...qualityLines(summary.quality).map((line) => paintLine(line, false)),
     ];
     context.stdout.write(`${lines.join('\n')}\n`);
     return 'success';
   });
 
+function passLine({ accepted, requests, bytes, records }: PassCounters): string {
+  return `  this pass: ${formatCount(accepted)} new URLs, ${formatCount(requests)} requests, ${formatBytes(bytes)}, ${formatCount(records)} new records`;
+}
+
 export const jobsCommand: Command = (context) =>
   withFolder(context, async (folder): Promise<ExitName> => {
-    const alive = isFolderLocked(folder.dir);
     const jobs = await folder.store.jobs.list(JOBS_SHOWN);
-    const rows = await Promise.all(jobs.map((job) => summarize(folder.store, job, { alive })));
+    const rows = await Promise.all(
+      jobs.map(async (job) => summarize(folder.store, job, { alive: await folder.isAtWork(job.id) })),
+    );
     if (context.json) {
       printJson(context, rows);
       return 'success';
@@ -48,7 +57,7 @@ export const jobsCommand: Command = (context) =>
 async function wishFor(context: Context, wish: JobWish): Promise<ExitName> {
   return withFolder(context, async (folder): Promise<ExitName> => {
     const job = await requireJob(folder.store, context.parsed.args[0] ?? null);
-    const alive = isFolderLocked(folder.dir) && job.state === 'running';
+    const alive = job.state === 'running' && (await folder.isAtWork(job.id));
     const name = `${job.name}-${job.run}`;
     if (job.state === 'done' || job.state === 'cancelled') {
       throw new SeineError(`${name} is ${job.state} already`);

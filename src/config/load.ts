@@ -3,6 +3,27 @@ import { type Config, SETTINGS, type SettingName } from './schema.ts';
 
 export type Origin = 'flag' | 'environment' | 'default';
 
+/** Where `s3://` is, for whoever opens something there. */
+export function s3Of(config: Config): {
+  endpoint: string | null;
+  region: string | null;
+  pathStyle: boolean | null;
+} {
+  return { endpoint: config.s3Endpoint, region: config.s3Region, pathStyle: config.s3PathStyle };
+}
+
+/** Where the state is, when it is not in the folder. */
+export function storeOf(config: Config): {
+  url: string;
+  passwordFile: string | null;
+  connections: number;
+} | null {
+  const { store, storePasswordFile, storeConnections } = config;
+  return store === null
+    ? null
+    : { url: store, passwordFile: storePasswordFile, connections: storeConnections };
+}
+
 export interface LoadedConfig {
   config: Config;
   origins: Record<SettingName, Origin>;
@@ -27,7 +48,8 @@ export function loadConfig(
     const value = setting.parse(given);
     if (value === null) {
       const where = flag === undefined ? setting.env : `--${name}`;
-      throw new SeineError(`${where} cannot be '${given}'`, { hint: setting.doc });
+      const what = setting.secret ? 'what was given' : `'${given}'`;
+      throw new SeineError(`${where} cannot be ${what}`, { hint: setting.doc });
     }
     config[name] = value;
     origins[name] = flag === undefined ? 'environment' : 'flag';

@@ -1,5 +1,6 @@
 import { messageOf } from '../core/errors.ts';
 import { defaultUserAgent } from '../core/identity.ts';
+import { LIMITS } from '../core/limits.ts';
 import type { Counters, JobState } from '../core/model.ts';
 import { productToken } from '../core/robots.ts';
 import { type CoordinatorOptions, Flight } from './flight.ts';
@@ -42,7 +43,12 @@ export class Coordinator {
     const { userAgent, contact } = options.job.spec.identity;
     const robots = new RobotsBook(options.store.hosts, productToken(userAgent ?? defaultUserAgent(contact)));
     this.#flight = new Flight(options, robots);
-    const settler = new Settler({ ...options, permits: this.#flight.permits, robots });
+    const settler = new Settler({
+      ...options,
+      permits: this.#flight.permits,
+      robots,
+      approaches: this.#flight.approaches,
+    });
     this.#inbound = new Inbound(this.#flight, settler);
     this.#outbound = new Outbound(this.#flight, settler, (open) => this.#dispatch(open));
   }
@@ -60,13 +66,17 @@ export class Coordinator {
   async run(): Promise<RunResult> {
     const { store, job, feeder } = this.#options;
     this.#startedAt = this.#flight.now();
-    await this.#recover();
-    feeder.start(() => this.#flight.wake.notify());
+    await store.jobs.join(job.id);
+    let others = 0;
     try {
+      await this.#recover();
+      feeder.start(() => this.#flight.wake.notify());
       await this.#loop();
       await this.#drain();
+      await this.#saveApproaches();
     } finally {
       await feeder.stop();
+      others = await store.jobs.leave(job.id);
     }
     if (this.#broken) throw this.#broken;
     this.#stop ??= sourceFailure(feeder.failure);
@@ -74,10 +84,11 @@ export class Coordinator {
     const state: JobState = this.#stop?.state ?? 'done';
     const endedAt = Math.floor(this.#flight.now());
     await store.jobs.update(job.id, {
-      state,
-      reason: this.#stop?.message ?? null,
-      endedAt,
       workedMs: this.#workedMs(),
+      // What ends only this coordinator does not end the job of the others.
+      ...(others > 0 && isOwnTrouble(this.#stop)
+        ? {}
+        : { state, reason: this.#stop?.message ?? null, endedAt }),
     });
     return { state, stop: this.#stop, counters };
   }
@@ -92,15 +103,29 @@ export class Coordinator {
     }
   }
 
-  /** Leases of a coordinator that died are void: only the owner of the folder gets here. */
   async #recover(): Promise<void> {
-    const { store, job, blobs, logger } = this.#options;
+    const { store, job } = this.#options;
     const now = Math.floor(this.#flight.now());
     await store.jobs.update(job.id, { state: 'running', wish: 'run', reason: null, endedAt: null });
     await store.hosts.clampNextAt(now + REST_CREDIBLE_MS);
-    for (const batchId of await store.frontier.orphans(job.id)) {
+    await this.#takeBack(await store.frontier.orphans(job.id));
+    const { approaches } = this.#flight;
+    if (approaches) approaches.load(await store.approaches.load(job.id, LIMITS.approachRowsMax));
+  }
+
+  /** What a crash loses of it is learned again. */
+  async #saveApproaches(): Promise<void> {
+    const { store, job } = this.#options;
+    const rows = this.#flight.approaches?.takeChanges() ?? [];
+    if (rows.length > 0) await store.approaches.save(job.id, rows);
+  }
+
+  /** Leases of a coordinator that died are void. */
+  async #takeBack(batchIds: number[]): Promise<void> {
+    const { store, job, blobs, logger } = this.#options;
+    for (const batchId of batchIds) {
       const { returned } = await store.frontier.release(batchId, {
-        now,
+        now: Math.floor(this.#flight.now()),
         suspect: false,
         reason: 'the coordinator ended',
       });
@@ -120,6 +145,8 @@ export class Coordinator {
     if (now - this.#savedAt > SAVE_MS) {
       this.#savedAt = now;
       await store.jobs.update(job.id, { workedMs: this.#workedMs() });
+      await this.#takeBack(await store.frontier.abandoned(job.id));
+      await this.#saveApproaches();
     }
     this.#stop ??= await checkStop({
       wish: await store.jobs.wish(job.id),
@@ -182,6 +209,10 @@ export class Coordinator {
       this.#flight.wake.notify();
     }
   }
+}
+
+function isOwnTrouble(stop: StopReason | null): boolean {
+  return stop?.cause === 'signal' || stop?.cause === 'breaker' || stop?.cause === 'source';
 }
 
 /** What was read is done; `resume` reads on from there once the source is well again. */

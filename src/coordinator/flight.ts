@@ -3,6 +3,7 @@ import type { Clock, Logger, Random } from '../ports/ambient.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { Dispatcher } from '../ports/dispatcher.ts';
 import type { Job, Store } from '../ports/store.ts';
+import { type ApproachBook, openApproachBook } from './approach-book.ts';
 import type { OpenBatch } from './open-batch.ts';
 import { PermitBook } from './permit-book.ts';
 import type { Progress } from './progress.ts';
@@ -31,6 +32,8 @@ export const LEASE_GRACE_MS = 30_000;
 export class Flight {
   readonly options: CoordinatorOptions;
   readonly robots: RobotsBook;
+  /** Null when every request goes the plain way. */
+  readonly approaches: ApproachBook | null;
   readonly permits = new PermitBook();
   readonly open = new Map<number, OpenBatch>();
   readonly wake = new Wake();
@@ -41,6 +44,8 @@ export class Flight {
   constructor(options: CoordinatorOptions, robots: RobotsBook) {
     this.options = options;
     this.robots = robots;
+    const { job, random } = options;
+    this.approaches = openApproachBook(job.spec, job.name, () => random.next());
   }
 
   get epoch(): string {

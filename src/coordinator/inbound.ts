@@ -1,6 +1,7 @@
 import type { Report } from '../core/batch.ts';
 import type { Delivery } from '../ports/dispatcher.ts';
 import type { Flight } from './flight.ts';
+import type { OpenBatch } from './open-batch.ts';
 import type { Condemned, Settler } from './settler.ts';
 
 /** Tasks of a dead host that are given up in one transaction. */
@@ -23,11 +24,19 @@ export class Inbound {
   }
 
   async settle(report: Report): Promise<void> {
+    const open = this.#flight.open.get(report.batchId);
+    if (!open || open.over) return;
+    open.over = report.final;
+    const settled = open.settled.then(() => this.#settle(open, report));
+    open.settled = settled.catch(() => {});
+    await settled;
+  }
+
+  /** The batch keeps its slot until it is written down: a slow store must not gather reports without end. */
+  async #settle(open: OpenBatch, report: Report): Promise<void> {
     const flight = this.#flight;
-    const open = flight.open.get(report.batchId);
-    if (!open) return;
-    if (report.final) flight.open.delete(report.batchId);
     const { condemned, lostLinks } = await this.#settler.settle(open, report);
+    if (report.final) flight.open.delete(report.batchId);
     flight.options.progress.onDelivery({ kind: 'report', report }, flight.now());
     if (lostLinks) flight.beginEpoch();
     if (report.final && open.succeeded + open.failed > 0) {
@@ -41,6 +50,9 @@ export class Inbound {
   async lose(batchId: number, reason: string): Promise<void> {
     const { store, logger } = this.#flight.options;
     const open = this.#flight.open.get(batchId);
+    if (open?.over) return;
+    if (open) open.over = true;
+    await open?.settled;
     this.#flight.open.delete(batchId);
     this.#flight.failedBatchesInRow++;
     this.#flight.beginEpoch();

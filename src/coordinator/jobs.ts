@@ -1,26 +1,31 @@
 import { SeineError } from '../core/errors.ts';
-import type { JobSpec } from '../core/job.ts';
 import type { Counters, JobState } from '../core/model.ts';
-import type { Job, Store } from '../ports/store.ts';
+import type { Job, JobCode, Store } from '../ports/store.ts';
+import { qualityOf } from './job-quality.ts';
+import type { RouteQuality } from './run-view.ts';
 
 /** What CLI and API do with jobs, apart from running them. */
 
-export interface NewJob {
-  spec: JobSpec;
-  specHash: string;
-  bundle: string | null;
-}
-
-/** The same job again continues where it was interrupted; otherwise a new run starts. */
+/** The same job again continues where it was interrupted; a refresh visits its URLs again; otherwise a new run starts. */
 export async function submitJob(
   store: Store,
-  job: NewJob,
-  options: { fresh: boolean; now: number },
+  job: JobCode,
+  options: { fresh: boolean; refresh?: boolean; now: number },
 ): Promise<{ job: Job; resumed: boolean }> {
-  const last = await store.jobs.find(job.spec.name);
-  const same = last?.name === job.spec.name && last.specHash === job.specHash;
+  const found = await store.jobs.find(job.spec.name);
+  const last = found?.name === job.spec.name ? found : null;
+  const same = last?.specHash === job.specHash;
   if (last && same && isResumable(last.state) && !options.fresh) return { job: last, resumed: true };
-  return { job: await store.jobs.create({ ...job, name: job.spec.name, now: options.now }), resumed: false };
+  if (last && options.refresh && last.state !== 'cancelled')
+    return { job: await store.jobs.beginPass(last.id, { ...job, now: options.now }), resumed: false };
+  const made = await store.jobs.create({
+    ...job,
+    name: job.spec.name,
+    now: options.now,
+    // Another coordinator may be starting the very same job at this moment: then this one joins it.
+    unlessUnfinished: !options.fresh,
+  });
+  return { job: made, resumed: made.createdAt !== options.now };
 }
 
 export function isResumable(state: JobState): boolean {
@@ -35,17 +40,25 @@ export async function requireJob(store: Store, name: string | null): Promise<Job
   });
 }
 
+export type PassCounters = Pick<Counters, (typeof ADDED_UP)[number]>;
+
 export interface JobSummary extends Counters {
   job: string;
   run: number;
   /** Names exactly this run, wherever a job is asked for. */
   id: string;
+  /** Counts the visits of this run to its URLs; a refresh begins the next. */
+  pass: number;
   state: JobState | 'interrupted';
   reason: string | null;
   seconds: number;
   pagesPerSecond: number;
   createdAt: string;
   endedAt: string | null;
+  /** What the present pass has added so far; absent in the first. */
+  thisPass?: PassCounters;
+  /** Of the records of the present pass. */
+  quality: RouteQuality[];
 }
 
 /** `alive`: whether a coordinator is at work in the folder. */
@@ -57,6 +70,7 @@ export async function summarize(store: Store, job: Job, options: { alive: boolea
     job: job.name,
     run: job.run,
     id: `${job.name}-${job.run}`,
+    pass: job.pass,
     state: job.state === 'running' && !options.alive ? 'interrupted' : job.state,
     reason: job.reason,
     ...counters,
@@ -64,5 +78,24 @@ export async function summarize(store: Store, job: Job, options: { alive: boolea
     pagesPerSecond: workedMs > 0 ? Math.round((pages / workedMs) * 10_000) / 10 : 0,
     createdAt: new Date(job.createdAt).toISOString(),
     endedAt: job.endedAt === null ? null : new Date(job.endedAt).toISOString(),
+    ...(job.passStart === null ? {} : { thisPass: difference(counters, job.passStart) }),
+    quality: await qualityOf(store, job),
   };
+}
+
+/** The rest of the counters say what state tasks are in, not what happened. */
+const ADDED_UP = [
+  'accepted',
+  'records',
+  'bytes',
+  'requests',
+  'batches',
+  'retries',
+  'duplicates',
+  'dropped',
+  'rejected',
+] as const satisfies readonly (keyof Counters)[];
+
+function difference(now: Counters, before: Counters): PassCounters {
+  return Object.fromEntries(ADDED_UP.map((name) => [name, now[name] - before[name]])) as PassCounters;
 }

@@ -10,11 +10,23 @@ export interface OpenBatch {
   released: boolean[];
   failed: number;
   succeeded: number;
+  /** Its last report has come, or it was given up: whatever else comes is late. */
+  over: boolean;
+  /** Reports are written down one after the other, in the order in which they came. */
+  settled: Promise<void>;
 }
 
 export function archiveKeyOf(job: Pick<Job, 'name' | 'run'>, batchId: number): string {
+  return `warc/${placeOf(job, batchId)}`;
+}
+
+export function packKeyOf(job: Pick<Job, 'name' | 'run'>, batchId: number): string {
+  return `shards/${placeOf(job, batchId)}`;
+}
+
+function placeOf(job: Pick<Job, 'name' | 'run'>, batchId: number): string {
   const number = String(batchId).padStart(9, '0');
-  return `warc/${job.name}-${job.run}/${number.slice(0, 6)}/${number}`;
+  return `${job.name}-${job.run}/${number.slice(0, 6)}/${number}`;
 }
 
 export function makeBatch(
@@ -44,10 +56,13 @@ export function makeBatch(
       robots: options.robots,
       tasks,
       archiveKey: archiveKeyOf(job, leased.id),
+      packKey: packKeyOf(job, leased.id),
     },
     tasks: new Map(tasks.map((task) => [task.id, task])),
     released: grants.map(() => false),
     failed: 0,
     succeeded: 0,
+    over: false,
+    settled: Promise.resolve(),
   };
 }

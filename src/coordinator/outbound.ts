@@ -1,10 +1,14 @@
 import type { Report, RobotsFetch } from '../core/batch.ts';
+import { isRising, startPace } from '../core/host-pace.ts';
+import { compileHostLimits, type HostLimiter } from '../core/host-rules.ts';
 import { gapMsOf, parallelOf } from '../core/job.ts';
 import type { Outcome } from '../core/outcome.ts';
+import { SHORT_PERMIT_MS } from '../core/politeness.ts';
 import type { DueHost, LeasedBatch, LeasedTask } from '../ports/store.ts';
+import { SCOUTS } from './approach-book.ts';
 import { type Flight, LEASE_GRACE_MS } from './flight.ts';
 import { makeBatch, type OpenBatch } from './open-batch.ts';
-import { type Grant, type PlannedBatch, planBatches } from './plan-batches.ts';
+import { type Grant, type PlanHost, type PlannedBatch, planBatches } from './plan-batches.ts';
 import type { Settler } from './settler.ts';
 
 /** Hosts are planned this far ahead of time, so that a permit reaches its worker before it starts. */
@@ -16,11 +20,13 @@ export class Outbound {
   readonly #flight: Flight;
   readonly #settler: Settler;
   readonly #dispatch: (open: OpenBatch) => void;
+  readonly #limitsOf: HostLimiter;
 
   constructor(flight: Flight, settler: Settler, dispatch: (open: OpenBatch) => void) {
     this.#flight = flight;
     this.#settler = settler;
     this.#dispatch = dispatch;
+    this.#limitsOf = compileHostLimits(flight.options.job.spec);
   }
 
   /** Fills the free slots with whatever may start soon. */
@@ -37,7 +43,7 @@ export class Outbound {
     const planned = await this.#plan(due, slots, now);
     if (planned.length === 0) return;
     const batches = planned.map(({ grants }) => ({
-      grants,
+      grants: grants.map((grant) => ({ ...grant, startAt: grant.permit.startAt })),
       leaseMs: this.#budgetMs(grants, now) + LEASE_GRACE_MS,
     }));
     const leased = await store.frontier.lease(job.id, { batches, now: Math.floor(now) });
@@ -50,10 +56,13 @@ export class Outbound {
   async #plan(due: DueHost[], slots: number, now: number): Promise<PlannedBatch[]> {
     const { job, dispatcher } = this.#flight.options;
     const { spec } = job;
-    const hosts = due
-      .filter((host) => !this.#flight.robots.isAsking(host.host))
+    const open = await this.#openHosts(due, now);
+    const hosts = open
+      .filter((host) => !this.#flight.robots.isAsking(host.host) && !this.#isScouted(host.host))
       .map((host) => ({
         ...host,
+        ready: this.#flight.approaches?.isUnsure(host.host) ? Math.min(host.ready, SCOUTS) : host.ready,
+        ...this.#limitsFor(host),
         load: this.#flight.permits.load(host.host),
         needsRobots: spec.politeness.robots && !this.#flight.robots.isKnown(host.host),
       }));
@@ -65,11 +74,40 @@ export class Outbound {
       workers: dispatcher.workers,
       batchSize: spec.batchSize,
       gapMs: gapMsOf(spec),
+      jitter: spec.politeness.jitter,
       parallel: parallelOf(spec),
       probeAfter: spec.breaker.hostFailures,
       openMs: spec.timeouts.taskMs + LEASE_GRACE_MS,
       tasksLeft: await this.#tasksLeft(),
     });
+  }
+
+  /** A few tasks are out to see how the host answers: the others wait for them. */
+  #isScouted(host: string): boolean {
+    const { approaches, permits } = this.#flight;
+    return approaches !== null && permits.load(host).permits > 0 && approaches.isUnsure(host);
+  }
+
+  /** Hosts whose hours are closed wait until they open. */
+  async #openHosts(due: DueHost[], now: number): Promise<DueHost[]> {
+    const { store, job } = this.#flight.options;
+    const closed: { hostId: number; until: number }[] = [];
+    const open = due.filter((host) => {
+      const until = this.#limitsOf(host.host).window?.opensAt(now) ?? now;
+      if (until > now) closed.push({ hostId: host.id, until });
+      return until <= now;
+    });
+    if (closed.length > 0) await store.frontier.postpone(job.id, closed);
+    return open;
+  }
+
+  #limitsFor({ host, pace }: DueHost): Pick<PlanHost, 'gapMs' | 'parallel' | 'permitMs'> {
+    const { rate: cap, parallel } = this.#limitsOf(host);
+    const { adaptive } = this.#flight.options.job.spec.politeness;
+    const now = pace ?? startPace(cap);
+    const rate = adaptive ? Math.min(cap, now.rate) : cap;
+    const limits = { gapMs: Number.isFinite(rate) ? 1_000 / rate : 0, parallel };
+    return adaptive && isRising(now, cap) ? { ...limits, permitMs: SHORT_PERMIT_MS } : limits;
   }
 
   /** Tasks that robots.txt forbids are settled here; the rest goes out, robots.txt first where it is not known. */
@@ -94,6 +132,7 @@ export class Outbound {
       this.#flight.wake.notify();
       return;
     }
+    this.#flight.approaches?.assign(open.batch, now);
     this.#flight.open.set(open.batch.id, open);
     this.#dispatch(open);
   }
@@ -139,6 +178,7 @@ export class Outbound {
         : [],
       robots: [],
       outcomes: refused,
+      quality: [],
       archive: null,
     };
     await this.#settler.settle(open, report);

@@ -1,4 +1,6 @@
 import type { Permit } from '../core/batch.ts';
+import type { HostPace } from '../core/host-pace.ts';
+import { PaceLearner } from './pace-learner.ts';
 import type { HostLoad } from './plan-batches.ts';
 
 interface HostEntry {
@@ -13,6 +15,7 @@ interface HostEntry {
   restUntil: number;
   /** The latest pause that a report asked for; an older report must not shorten it. */
   pauseUntil: number;
+  learning: PaceLearner;
 }
 
 const NO_LOAD: HostLoad = { permits: 0, parallel: 0 };
@@ -25,7 +28,7 @@ export class PermitBook {
     return this.#hosts.get(host) ?? NO_LOAD;
   }
 
-  grant(permit: Permit, health: { failuresInRow: number; rests: number }): void {
+  grant(permit: Permit, health: { failuresInRow: number; rests: number; pace: HostPace | null }): void {
     const entry = this.#hosts.get(permit.host);
     if (entry) {
       entry.permits++;
@@ -42,6 +45,7 @@ export class PermitBook {
       rests: health.rests,
       restUntil: 0,
       pauseUntil: 0,
+      learning: new PaceLearner(health.pace),
     });
   }
 

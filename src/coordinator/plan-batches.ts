@@ -1,5 +1,5 @@
 import type { Permit } from '../core/batch.ts';
-import { guardedGapMs, permitFor, tasksPerPermit } from '../core/politeness.ts';
+import { guardedGapMs, meanGapMs, permitFor, tasksPerPermit } from '../core/politeness.ts';
 import type { DueHost } from '../ports/store.ts';
 
 /** What is out already for a host. */
@@ -13,6 +13,10 @@ export interface PlanHost extends DueHost {
   load: HostLoad;
   /** Its robots.txt will probably be asked first: that takes a turn of the permit too. */
   needsRobots: boolean;
+  /** What this host gets now, where it is not what all get. */
+  gapMs?: number;
+  parallel?: number;
+  permitMs?: number;
 }
 
 export interface PlanInput {
@@ -23,6 +27,7 @@ export interface PlanInput {
   workers: number;
   batchSize: number;
   gapMs: number;
+  jitter?: number;
   parallel: number;
   /** Failures in a row after which a host is only probed. */
   probeAfter: number;
@@ -61,8 +66,9 @@ export function planBatches(input: PlanInput): PlannedBatch[] {
   // With many hosts waiting each gets a small share: more hosts at once, and none waits for another's last task.
   const share = Math.max(1, Math.floor((input.slots * input.batchSize) / input.hosts.length));
   for (const host of input.hosts) {
-    const gapMs = guardedGapMs(input.gapMs, host.crawlDelayMs);
-    for (const part of gapMs > 0 ? pacedParts(input, host, gapMs, share) : openParts(input, host, share)) {
+    const gapMs = guardedGapMs(host.gapMs ?? input.gapMs, host.crawlDelayMs);
+    const limits = { ...input, parallel: host.parallel ?? input.parallel };
+    for (const part of gapMs > 0 ? pacedParts(limits, host, gapMs, share) : openParts(limits, host, share)) {
       const count = Math.min(part.count, tasksLeft);
       const batch = count > 0 ? batchWithRoom(batches, input, host.id) : null;
       if (!batch) break;
@@ -85,7 +91,12 @@ function pacedParts(input: PlanInput, host: PlanHost, gapMs: number, share: numb
   if (free < 1 || host.load.permits >= (probing ? 1 : PERMITS_PER_HOST)) return [];
   if (probing) return [{ count: 1, parallel: 1 }];
   const parallel = host.load.permits === 0 ? Math.ceil(input.parallel * 0.75) : free;
-  return [{ count: Math.min(host.ready, share, tasksPerPermit(gapMs)), parallel: Math.min(parallel, free) }];
+  const count = Math.min(
+    host.ready,
+    share,
+    tasksPerPermit(meanGapMs(gapMs, input.jitter ?? 0), host.permitMs),
+  );
+  return [{ count, parallel: Math.min(parallel, free) }];
 }
 
 /** A host without a gap is limited by parallelism alone, which is divided among batches. */
@@ -128,6 +139,7 @@ function addGrant(batch: PlannedBatch, input: PlanInput, host: PlanHost, part: P
     now: input.now,
     nextAt: host.nextAt,
     gapMs,
+    jitter: input.jitter ?? 0,
     openMs: input.openMs,
     parallel: part.parallel,
     count: part.count + (host.needsRobots ? 1 : 0),

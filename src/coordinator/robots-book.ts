@@ -2,7 +2,7 @@ import type { RobotsFetch } from '../core/batch.ts';
 import type { FailureCode } from '../core/failures.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { RobotsOutcome } from '../core/outcome.ts';
-import { parseRobots, type RobotsRules } from '../core/robots.ts';
+import { delayOf, parseRobots, type RobotsRules } from '../core/robots.ts';
 import type { HostStore, RobotsEntry } from '../ports/store.ts';
 
 /** Parsed rules kept in memory; the rest is read back from the store. */
@@ -12,14 +12,14 @@ type Known = { rules: RobotsRules; expiresAt: number };
 
 /** What is known of robots.txt, by origin, and what is being asked. */
 export class RobotsBook {
-  readonly #hosts: HostStore;
+  readonly #hosts: Pick<HostStore, 'robots'>;
   readonly #product: string;
   readonly #rules = new Map<string, Known>();
   readonly #known = new Set<string>();
   readonly #asking = new Map<string, string>();
   readonly #redirects = new Map<string, { url: string; hops: number }>();
 
-  constructor(hosts: HostStore, product: string) {
+  constructor(hosts: Pick<HostStore, 'robots'>, product: string) {
     this.#hosts = hosts;
     this.#product = product;
   }
@@ -75,7 +75,7 @@ export class RobotsBook {
         const text = outcome.kind === 'text' ? outcome.text : '';
         const entry: RobotsEntry = { ...base, text };
         this.#redirects.delete(origin);
-        entry.crawlDelayMs = this.#remember(entry).rules.crawlDelayMs;
+        entry.crawlDelayMs = delayOf(this.#remember(entry).rules);
         return entry;
       }
     }
@@ -86,7 +86,7 @@ export class RobotsBook {
     base: Omit<RobotsEntry, 'text'>,
   ): RobotsEntry | null {
     const hops = (this.#redirects.get(outcome.origin)?.hops ?? 0) + 1;
-    const elsewhere = new URL(outcome.to).host !== base.host;
+    const elsewhere = new URL(outcome.to).host !== new URL(outcome.origin).host;
     // The other host's own robots.txt will guard what is fetched there.
     if (elsewhere || hops > LIMITS.robotsRedirectsMax) {
       this.#redirects.delete(outcome.origin);

@@ -29,6 +29,26 @@ export interface Tally<Code extends string = string> {
   count: number;
 }
 
+/** A share that fell by ten points or more since the last pass or run. */
+export interface QualityDrop {
+  /** Null: the share of pages that pass their checks. */
+  field: string | null;
+  before: number;
+  now: number;
+}
+
+/** How complete the records of a route are in the present pass. */
+export interface RouteQuality {
+  route: string;
+  /** 0 to 100. */
+  score: number;
+  records: number;
+  invalid: number;
+  /** Share of the records in which a field has a value, 0 to 1. */
+  fields: Record<string, number>;
+  drops: QualityDrop[];
+}
+
 export interface Notice {
   at: number;
   level: 'info' | 'warn' | 'error';

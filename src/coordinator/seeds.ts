@@ -1,16 +1,22 @@
 import { messageOf } from '../core/errors.ts';
+import { groupOf } from '../core/host-rules.ts';
 import type { JobSpec } from '../core/job.ts';
 import type { NewTask } from '../core/model.ts';
 import { normalizeUrl } from '../core/url.ts';
 import type { Clock, Logger } from '../ports/ambient.ts';
-import type { Source, SourceRow } from '../ports/source.ts';
-import type { Job, SourcePosition, Store } from '../ports/store.ts';
+import { REOPENED_SOURCE, type SourcePosition } from '../ports/job-store.ts';
+import type { Source, SourceRow, SourceTask } from '../ports/source.ts';
+import type { Job, Store } from '../ports/store.ts';
 
 /** Rows of one enqueue: large enough to be cheap, small enough not to hold up settling. */
 const CHUNK_ROWS = 2_000;
+/** Tasks of an earlier pass looked at in one step. */
+const REOPEN_ROWS = 2_000;
 /** A slow source must not keep its first rows back. */
 const CHUNK_MS = 200;
 const REJECTS_SHOWN = 20;
+/** How often is asked whether the sources are free. */
+const TAKE_MS = 250;
 
 export interface Reject {
   source: string;
@@ -57,15 +63,18 @@ export class SourceFeeder {
 
   async #feed(onProgress: () => void): Promise<void> {
     const { store, job, sources } = this.#options;
+    while (!(await store.jobs.takeSources(job.id))) {
+      // Another coordinator reads them. Should it end before they do, its place is free.
+      if (this.#stopped) return;
+      await new Promise((resolve) => setTimeout(resolve, TAKE_MS));
+    }
     const positions = new Map((await store.jobs.sources(job.id)).map((entry) => [entry.source, entry]));
+    const startOf = (source: number): SourcePosition =>
+      positions.get(source) ?? { source, position: null, done: false, rows: 0, rejected: 0 };
+    if (job.pass > 1) await this.#reopen(startOf(REOPENED_SOURCE), onProgress);
+    if (this.#stopped) return;
     for (const [index, source] of sources.entries()) {
-      const start = positions.get(index) ?? {
-        source: index,
-        position: null,
-        done: false,
-        rows: 0,
-        rejected: 0,
-      };
+      const start = startOf(index);
       if (!start.done) await this.#feedOne(source, start, onProgress);
       if (this.#stopped) return;
     }
@@ -96,6 +105,19 @@ export class SourceFeeder {
     }
     await this.#enqueue(chunk, { ...at, done: true });
     onProgress();
+  }
+
+  /** Makes what earlier passes visited due again, a window at a time like any source. */
+  async #reopen(start: SourcePosition, onProgress: () => void): Promise<void> {
+    const { store, job, clock } = this.#options;
+    const visitedBefore = job.passStartedAt - job.spec.revisit.afterSeconds * 1_000;
+    let source = start;
+    while (!source.done && (await this.#waitForRoom())) {
+      const now = Math.floor(clock.now());
+      const options = { now, visitedBefore, limit: REOPEN_ROWS, source };
+      source = (await store.frontier.reopen(job.id, options)).source;
+      onProgress();
+    }
   }
 
   async #enqueue(chunk: NewTask[], source: SourcePosition): Promise<void> {
@@ -129,12 +151,18 @@ export class SourceFeeder {
   }
 }
 
-function toNewTask(
-  row: { url: string; meta: NewTask['meta'] },
-  spec: JobSpec,
-  priority: number,
-): NewTask | string {
+function toNewTask(row: SourceTask, spec: JobSpec, priority: number): NewTask | string {
   const target = normalizeUrl(row.url, null, spec.url);
   if (!target) return `not an http(s) URL: ${JSON.stringify(row.url.slice(0, 120))}`;
-  return { ...target, depth: 0, priority, route: null, meta: row.meta, hops: 0, template: null };
+  return {
+    url: target.url,
+    host: groupOf(target.host, spec.politeness.groupBy),
+    depth: 0,
+    priority,
+    route: row.route ?? null,
+    meta: row.meta,
+    hops: 0,
+    template: null,
+    modifiedAt: row.modifiedAt ?? null,
+  };
 }

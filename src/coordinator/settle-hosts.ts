@@ -1,5 +1,6 @@
 import type { Permit, PermitUse } from '../core/batch.ts';
 import { failureKind } from '../core/failures.ts';
+import { compileHostLimits, type HostLimiter } from '../core/host-rules.ts';
 import type { JobSpec } from '../core/job.ts';
 import type { Outcome, RobotsOutcome } from '../core/outcome.ts';
 import { freeAgainAt, guardedGapMs, restMs } from '../core/politeness.ts';
@@ -15,7 +16,13 @@ export interface HostReport {
 }
 
 /** What a report says about a host: its health, and when it may be asked again. */
-export function hostChangeOf(report: HostReport, book: PermitBook, spec: JobSpec, now: number): HostChange {
+export function hostChangeOf(
+  report: HostReport,
+  book: PermitBook,
+  spec: JobSpec,
+  now: number,
+  limitsOf: HostLimiter = compileHostLimits(spec),
+): HostChange {
   const { permit, use } = report;
   const entry = book.entry(permit.host);
   const health = {
@@ -45,6 +52,9 @@ export function hostChangeOf(report: HostReport, book: PermitBook, spec: JobSpec
     health.restUntil = now + restMs(health.rests, spec.breaker.hostRestMs);
   }
   if (entry) Object.assign(entry, health);
+  const pace = spec.politeness.adaptive
+    ? (entry?.learning.learn(report, limitsOf(permit.host).rate, now) ?? null)
+    : null;
   const pauseUntil = Math.max(health.pauseUntil, health.restUntil);
   const gapMs = guardedGapMs(0, report.crawlDelayMs);
   const freeAt = use.finished ? book.release(permit, freeAgainAt(permit, use.lastSentAt, gapMs)) : null;
@@ -54,7 +64,22 @@ export function hostChangeOf(report: HostReport, book: PermitBook, spec: JobSpec
     host: permit.host,
     sent: use.sent,
     nextAt: nextAt === null ? null : Math.ceil(Math.max(nextAt, pauseUntil)),
+    takenUntil: entry?.takenUntil ?? permit.endAt,
     failuresInRow: health.failuresInRow,
     rests: health.rests,
+    pace,
+    smallestGapMs: use.smallestGapMs ?? null,
+    lastError: lastErrorOf(report),
   };
+}
+
+/** The newest failure that a request of this report met. */
+function lastErrorOf({ outcomes, robots }: HostReport): HostChange['lastError'] {
+  let last: HostChange['lastError'] = null;
+  for (const result of [...robots, ...outcomes]) {
+    if (result.kind !== 'failed' || result.trace === null) continue;
+    const at = Math.round(result.trace.startedAt);
+    if (last === null || at >= last.at) last = { at, code: result.code, detail: result.detail };
+  }
+  return last;
 }

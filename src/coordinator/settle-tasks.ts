@@ -1,5 +1,6 @@
 import type { BatchTask } from '../core/batch.ts';
 import { failureKind } from '../core/failures.ts';
+import { groupOf } from '../core/host-rules.ts';
 import { followsRedirects, type JobSpec } from '../core/job.ts';
 import type { NewTask } from '../core/model.ts';
 import type { Discovered, Outcome } from '../core/outcome.ts';
@@ -13,6 +14,8 @@ export interface SettleContext {
   follow: readonly CompiledFollow[];
   now: number;
   random: () => number;
+  /** Refused tasks that have another way of asking left. */
+  climbing?: ReadonlySet<number>;
 }
 
 const UNTOUCHED = {
@@ -26,6 +29,7 @@ const UNTOUCHED = {
   trace: null,
   links: [],
   records: [],
+  shows: [],
 } satisfies Partial<TaskChange>;
 
 /** What an outcome means for its task. Pure; the one place where retries are decided. */
@@ -36,19 +40,15 @@ export function changeOf(task: BatchTask, outcome: Outcome, context: SettleConte
       return {
         ...base,
         to: 'done',
+        detail: outcome.note ?? null,
         page: outcome.page,
         trace: outcome.trace,
-        links: outcome.links.map((link) => toNewTask(task, link)),
+        links: outcome.links.map((link) => toNewTask(task, link, context.spec)),
         records: outcome.records,
+        shows: outcome.shows,
       };
     case 'unchanged':
-      return {
-        ...base,
-        to: 'unchanged',
-        page: outcome.page,
-        trace: outcome.trace,
-        links: outcome.links.map((link) => toNewTask(task, link)),
-      };
+      return { ...base, to: 'unchanged', page: outcome.page, trace: outcome.trace };
     case 'skipped':
       return {
         ...base,
@@ -58,8 +58,10 @@ export function changeOf(task: BatchTask, outcome: Outcome, context: SettleConte
         trace: outcome.trace,
         countsAsAttempt: outcome.trace !== null,
       };
-    case 'deferred':
-      return { ...base, to: 'pending', countsAsAttempt: false };
+    case 'deferred': {
+      const dueAt = outcome.until === undefined ? null : Math.ceil(outcome.until);
+      return { ...base, to: 'pending', countsAsAttempt: false, dueAt };
+    }
     case 'redirected':
       return redirectOf(task, outcome, context);
     case 'failed':
@@ -75,8 +77,8 @@ function failureOf(
   const { retry } = context.spec;
   const { code, detail, page, trace } = outcome;
   const failure = { ...UNTOUCHED, id: task.id, outcome: outcome.kind, code, detail, page, trace };
-  if (failureKind(code).retry === 'permanent' || task.attempt >= retry.attempts)
-    return { ...failure, to: 'dead' };
+  const isOver = failureKind(code).retry === 'permanent' || task.attempt >= retry.attempts;
+  if (isOver && !context.climbing?.has(task.id)) return { ...failure, to: 'dead' };
   const pauseMs = Math.max(outcome.retryAfterMs ?? 0, backoffMs(task.attempt, retry, context.random()));
   return { ...failure, to: 'pending', dueAt: Math.ceil(context.now + pauseMs) };
 }
@@ -99,28 +101,35 @@ function redirectOf(
   if (!mayRedirect(context.follow, from, to)) {
     return { ...base, to: 'skipped', code: 'scope', detail: `redirects to ${to.url}` };
   }
-  if (followsRedirects(context.spec)) return { ...base, to: 'pending', countsAsAttempt: false, moveTo: to };
+  const moveTo = { url: to.url, host: groupOf(to.host, context.spec.politeness.groupBy) };
+  if (followsRedirects(context.spec)) return { ...base, to: 'pending', countsAsAttempt: false, moveTo };
   const target: NewTask = {
-    ...to,
+    ...moveTo,
     depth: task.depth,
     priority: 0,
     route: task.route,
     meta: task.meta,
     hops: task.hops + 1,
     template: null,
+    modifiedAt: null,
   };
   return { ...base, to: 'done', links: [target] };
 }
 
-function toNewTask(task: BatchTask, link: Discovered): NewTask {
+export function toNewTask(
+  task: Pick<BatchTask, 'depth'>,
+  link: Discovered,
+  { politeness }: Pick<JobSpec, 'politeness'>,
+): NewTask {
   return {
     url: link.url,
-    host: link.host,
-    depth: task.depth + 1,
+    host: groupOf(link.host, politeness.groupBy),
+    depth: link.listed ? task.depth : task.depth + 1,
     priority: link.priority,
     route: link.route,
     meta: link.meta ?? null,
     hops: 0,
-    template: templateOf(link.url),
+    template: link.listed ? null : templateOf(link.url),
+    modifiedAt: link.modifiedAt ?? null,
   };
 }

@@ -1,13 +1,16 @@
 import type { Report } from '../core/batch.ts';
 import { type FailureCode, failureKind } from '../core/failures.ts';
+import { compileHostLimits, type HostLimiter } from '../core/host-rules.ts';
 import type { JobSpec } from '../core/job.ts';
 import type { Outcome } from '../core/outcome.ts';
 import { backoffMs } from '../core/retry.ts';
 import { type CompiledFollow, compileFollow } from '../core/scope.ts';
 import type { Clock, Random } from '../ports/ambient.ts';
 import type { HostChange, Job, RobotsEntry, Settlement, Store } from '../ports/store.ts';
+import type { ApproachBook } from './approach-book.ts';
 import type { OpenBatch } from './open-batch.ts';
 import type { PermitBook } from './permit-book.ts';
+import { RepeatWatch } from './repeat-watch.ts';
 import { codeOfRobotsFailure, type RobotsBook } from './robots-book.ts';
 import { hostChangeOf } from './settle-hosts.ts';
 import { changeOf } from './settle-tasks.ts';
@@ -35,6 +38,9 @@ export class Settler {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #follow: CompiledFollow[];
+  readonly #limitsOf: HostLimiter;
+  readonly #approaches: ApproachBook | null;
+  readonly #repeats = new RepeatWatch();
 
   constructor(options: {
     store: Store;
@@ -43,6 +49,7 @@ export class Settler {
     robots: RobotsBook;
     clock: Clock;
     random: Random;
+    approaches?: ApproachBook | null;
   }) {
     this.#store = options.store;
     this.#job = options.job;
@@ -51,16 +58,22 @@ export class Settler {
     this.#clock = options.clock;
     this.#random = options.random;
     this.#follow = options.job.spec.follow.map(compileFollow);
+    this.#limitsOf = compileHostLimits(options.job.spec);
+    this.#approaches = options.approaches ?? null;
   }
 
   async settle(open: OpenBatch, report: Report): Promise<SettledReport> {
     const { spec } = this.#job;
     const now = this.#clock.now();
     const robots = await this.#robotsEntries(open, report, now);
-    const context = { spec, follow: this.#follow, now, random: () => this.#random.next() };
-    const known = report.outcomes.filter((outcome) => open.tasks.has(outcome.taskId));
+    const taken = report.outcomes.filter((outcome) => open.tasks.has(outcome.taskId));
+    const known = taken.map((outcome) => this.#repeats.judge(outcome, hostOf(open, outcome)));
+    const climbing = this.#learn(open, report, known, now);
+    const context = { spec, follow: this.#follow, now, random: () => this.#random.next(), climbing };
     const tasks = known.map((outcome) => changeOf(open.tasks.get(outcome.taskId)!, outcome, context));
-    const hosts = this.#hostChanges(open, report, known, robots, now);
+    // Who is still looking for a way in has not failed yet, and nor has the host.
+    const final = climbing ? known.filter((outcome) => !climbing.has(outcome.taskId)) : known;
+    const hosts = this.#hostChanges(open, report, final, robots, now);
     const settlement: Settlement = {
       jobId: this.#job.id,
       batchId: report.batchId,
@@ -71,19 +84,36 @@ export class Settler {
       archive: report.archive,
       requests: report.permits.reduce((sum, use) => sum + use.sent, 0),
       perTemplateMax: spec.limits.perTemplate,
+      records: { guardMs: spec.records.guardSeconds * 1_000, history: spec.records.history },
+      quality: report.quality,
       tasks,
       hosts,
       robots,
     };
     const { applied } = await this.#store.frontier.settle(settlement);
     for (const outcome of known) open.tasks.delete(outcome.taskId);
-    for (const outcome of known) if (outcome.kind === 'failed') open.failed++;
-    open.succeeded += known.filter(
+    for (const outcome of final) if (outcome.kind === 'failed') open.failed++;
+    open.succeeded += final.filter(
       (outcome) => outcome.kind !== 'failed' && outcome.kind !== 'deferred',
     ).length;
     const lostLinks =
-      !applied || known.some((outcome) => outcome.kind === 'failed' && outcome.code === 'internal');
+      !applied ||
+      known.some(
+        (outcome, index) =>
+          outcome !== taken[index] || (outcome.kind === 'failed' && outcome.code === 'internal'),
+      );
     return { applied, condemned: condemnedBy(report, hosts, robots, spec), lostLinks };
+  }
+
+  #learn(open: OpenBatch, report: Report, known: Outcome[], now: number): Set<number> | undefined {
+    if (!this.#approaches) return undefined;
+    if (report.cookies) this.#approaches.takeCookies(report.cookies);
+    const done = known.map((outcome) => ({
+      task: open.tasks.get(outcome.taskId)!,
+      host: hostOf(open, outcome),
+      outcome,
+    }));
+    return this.#approaches.learn(done, now);
   }
 
   #hostChanges(
@@ -119,6 +149,7 @@ export class Settler {
         this.#permits,
         this.#job.spec,
         now,
+        this.#limitsOf,
       );
       const failures = Math.max(0, ...entries.map((entry) => entry.failures));
       const hopeless = answers.some(
@@ -143,6 +174,10 @@ export class Settler {
     }
     return entries;
   }
+}
+
+function hostOf(open: OpenBatch, { taskId }: Outcome): string {
+  return open.batch.permits[open.tasks.get(taskId)!.permit]!.host;
 }
 
 function condemnedBy(report: Report, hosts: HostChange[], robots: RobotsEntry[], spec: JobSpec): Condemned[] {

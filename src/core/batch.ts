@@ -1,6 +1,7 @@
+import type { Approach } from './approach.ts';
 import type { JobSpec } from './job.ts';
-import type { Meta } from './model.ts';
-import type { Outcome, RobotsOutcome } from './outcome.ts';
+import type { LastVisit, Meta } from './model.ts';
+import type { Outcome, QualityDelta, RobotsOutcome } from './outcome.ts';
 
 /** The wire format between coordinator and workers: plain JSON, self-contained, no bodies. */
 export const WIRE_VERSION = 1;
@@ -18,6 +19,8 @@ export interface Permit {
   endAt: number;
   /** Least time between two requests; 0 means only parallelism limits. */
   gapMs: number;
+  /** Each gap is longer by a random share of it up to this, and now and then much longer. */
+  jitter?: number;
   parallel: number;
 }
 
@@ -31,6 +34,43 @@ export interface BatchTask {
   attempt: number;
   hops: number;
   meta: Meta | null;
+  /** Null at the first visit. */
+  lastVisit: LastVisit | null;
+  /** How to ask for it; the plain way when absent. */
+  approach?: Approach;
+  /** There whenever the approach names a pool: without it nothing may be sent. */
+  through?: ProxyChoice;
+}
+
+/** What a batch knows of a proxy: how logs name it, and where it is, with its credentials. Never shown, never stored. */
+export interface BatchProxy {
+  id: string;
+  url: string;
+}
+
+/** Indexes into the batch's proxies: tried in this order, or each worker takes the one that is its own. */
+export interface ProxyChoice {
+  among: number[];
+  perWorker?: true;
+}
+
+/** A cookie on its way between coordinator and workers. Never logged, never exported. */
+export interface WireCookie {
+  name: string;
+  value: string;
+  domain: string;
+  path: string;
+  /** Epoch milliseconds; null for one that ends with its visit. */
+  expiresAt: number | null;
+  secure: boolean;
+  hostOnly: boolean;
+}
+
+/** What an identity was given by an origin; the honest one is null. */
+export interface OriginCookies {
+  origin: string;
+  identity: string | null;
+  cookies: WireCookie[];
 }
 
 /** robots.txt of `origin`, wanted before its pages; `url` differs after a redirect. */
@@ -38,6 +78,8 @@ export interface RobotsFetch {
   origin: string;
   url: string;
   permit: number;
+  /** As for the tasks that it is wanted for. */
+  through?: ProxyChoice;
 }
 
 export interface BatchJob {
@@ -64,8 +106,16 @@ export interface Batch {
   permits: Permit[];
   robots: RobotsFetch[];
   tasks: BatchTask[];
+  /** Those that its tasks may go through. */
+  proxies?: BatchProxy[];
+  /** Key of the remote scraping API, for tasks that go there. */
+  apiKey?: string;
+  /** There when the job keeps cookies: those of the origins and identities in the batch. */
+  cookies?: OriginCookies[];
   /** Parts append their number and the file ending. */
   archiveKey: string;
+  /** The same for packed media. */
+  packKey: string;
 }
 
 /** What became of a permit since the last report: lets the coordinator hand out unused time again. */
@@ -76,6 +126,8 @@ export interface PermitUse {
   lastSentAt: number | null;
   /** No further request will be sent under this permit. */
   finished: boolean;
+  /** The shortest time between two requests since the last report; null with fewer than two. */
+  smallestGapMs?: number | null;
 }
 
 /**
@@ -94,5 +146,10 @@ export interface Report {
   permits: PermitUse[];
   robots: RobotsOutcome[];
   outcomes: Outcome[];
+  /** Cookies that changed: all that the origin and identity have now. */
+  cookies?: OriginCookies[];
+  quality: QualityDelta[];
+  /** Proxies that failed before another was tried for the same task; outcomes tell of the last one. */
+  proxyFaults?: { id: string; count: number }[];
   archive: { key: string; bytes: number } | null;
 }

@@ -3,9 +3,10 @@
 /**
  * transient  try again after a backoff
  * throttled  the host asked for less: pause the host, then try again
+ * blocked    a page of the site's defences came instead: try another way where the route allows one, else again later
  * permanent  trying again would give the same answer
  */
-export type RetryClass = 'transient' | 'throttled' | 'permanent';
+export type RetryClass = 'transient' | 'throttled' | 'blocked' | 'permanent';
 
 interface FailureKind {
   retry: RetryClass;
@@ -62,6 +63,21 @@ export const FAILURES = {
   'not-found': { retry: 'permanent', hostFault: false, doc: 'Status 404 or 410.' },
   unauthorized: { retry: 'permanent', hostFault: false, doc: 'Status 401 or 407.' },
   forbidden: { retry: 'permanent', hostFault: false, doc: 'Status 403 or 451.' },
+  blocked: {
+    retry: 'blocked',
+    hostFault: true,
+    doc: 'The site refused us by name: a page of its defences came instead of the content.',
+  },
+  captcha: {
+    retry: 'blocked',
+    hostFault: true,
+    doc: 'The site wants proof of a human; CAPTCHAs are never solved.',
+  },
+  'soft-block': {
+    retry: 'blocked',
+    hostFault: true,
+    doc: 'The status says success, but the page is a refusal, or the same for URLs that had pages of their own.',
+  },
   throttled: { retry: 'throttled', hostFault: false, doc: 'Status 429: the host asked for fewer requests.' },
   unavailable: { retry: 'throttled', hostFault: true, doc: 'Status 503: the host is overloaded or down.' },
   'server-error': { retry: 'transient', hostFault: true, doc: 'Another 5xx status.' },
@@ -82,6 +98,21 @@ export const FAILURES = {
     hostFault: false,
     doc: 'The address is private or reserved; --allow-private permits it.',
   },
+  proxy: {
+    retry: 'transient',
+    hostFault: false,
+    doc: 'The proxy could not be reached or did not let us in; another is tried, and it is no attempt while the proxy is down.',
+  },
+  'proxy-tunnel': {
+    retry: 'transient',
+    hostFault: true,
+    doc: 'The proxy works, but did not connect to the host.',
+  },
+  api: {
+    retry: 'transient',
+    hostFault: false,
+    doc: 'The remote scraping API refused, failed or could not be reached.',
+  },
   'robots-unreachable': {
     retry: 'permanent',
     hostFault: false,
@@ -96,6 +127,16 @@ export const FAILURES = {
     retry: 'permanent',
     hostFault: false,
     doc: 'The handler or an extraction rule threw; the page is archived.',
+  },
+  validation: {
+    retry: 'transient',
+    hostFault: false,
+    doc: 'A required element or field is missing, or a record does not fit its schema; the page is archived.',
+  },
+  'media-type': {
+    retry: 'permanent',
+    hostFault: false,
+    doc: 'The object is of a type that the job does not take.',
   },
   'worker-lost': {
     retry: 'permanent',
@@ -121,6 +162,14 @@ export type SkipCode = keyof typeof SKIPS;
 
 export function failureKind(code: FailureCode): FailureKind {
   return FAILURES[code];
+}
+
+/**
+ * Whether the site refused how it was asked, so that another way may get an answer. A host that asks for fewer requests
+ * (429) is asked less, not otherwise.
+ */
+export function isRefusal(code: FailureCode, httpStatus: number | null): boolean {
+  return FAILURES[code].retry === 'blocked' || code === 'forbidden' || httpStatus === 406;
 }
 
 /** The failure that an HTTP status stands for, or null when the status is a success. */

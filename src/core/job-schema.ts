@@ -1,37 +1,13 @@
 import { z } from 'zod';
+import { api } from './job-schema-api.ts';
+import { identity } from './job-schema-identity.ts';
+import { politeness } from './job-schema-politeness.ts';
+import { proxies } from './job-schema-proxies.ts';
+import { patterns, route } from './job-schema-route.ts';
+import { source } from './job-schema-source.ts';
 import { LIMITS } from './limits.ts';
 
 /** What a job may say. Input is what people write; `JobSpec` is the same with every default filled in. */
-
-const patterns = z
-  .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
-  .transform((value) => (typeof value === 'string' ? [value] : value))
-  .describe(
-    'URL patterns: `/product/*` is matched with the path, `https://*.example.com/**` with the whole URL; `*` stays within a segment, `**` does not.',
-  );
-
-const field = z
-  .union([
-    z.string().min(1),
-    z.strictObject({
-      css: z.string().min(1).describe('CSS selector.'),
-      attr: z.string().min(1).optional().describe('Attribute to take instead of the text.'),
-      all: z.boolean().default(false).describe('Every match as a list, instead of the first.'),
-    }),
-  ])
-  .describe('A CSS selector, `selector@attribute`, or an object.');
-
-const route = z.strictObject({
-  name: z
-    .string()
-    .regex(/^[\w.-]{1,64}$/)
-    .describe('Shown in exports; follow rules refer to it.'),
-  match: patterns
-    .optional()
-    .describe('Which URLs belong to this route; without it, every URL that no earlier route matched.'),
-  select: z.record(z.string().min(1), field).optional().describe('Fields of the record, by name.'),
-  follow: z.boolean().default(true).describe('Whether links on these pages are followed.'),
-});
 
 export const FOLLOW_SCOPES = ['host', 'site', 'any'] as const;
 
@@ -59,16 +35,6 @@ const followInput = z
 
 export type FollowRule = z.output<typeof followRule>;
 
-const source = z.union([
-  z.string().min(1),
-  z.strictObject({
-    file: z.string().min(1).describe('A file of URLs.'),
-    format: z.enum(['txt', 'csv', 'jsonl']).optional().describe('By the file name when absent.'),
-    urlColumn: z.string().min(1).default('url').describe('Column or property that holds the URL.'),
-    priority: z.int().min(-1_000).max(1_000).default(0),
-  }),
-]);
-
 const positiveMs = (value: number, doc: string) =>
   z.int().min(1).max(86_400_000).default(value).describe(doc);
 
@@ -85,7 +51,7 @@ export const jobSchema = z.strictObject({
   sources: z
     .union([source, z.array(source).min(1)])
     .transform((value) => (Array.isArray(value) ? value : [value]))
-    .describe('URLs and files of URLs to start from.'),
+    .describe('URLs, files of URLs, sitemaps, tables and queries to start from.'),
   routes: z
     .array(route)
     .default([])
@@ -123,38 +89,10 @@ export const jobSchema = z.strictObject({
       window: z.int().min(100).default(50_000).describe('Sources are read ahead until this many tasks wait.'),
     })
     .prefault({}),
-  politeness: z
-    .strictObject({
-      rate: z
-        .union([z.number().positive().max(100_000), z.literal('max')])
-        .default(4)
-        .describe('Requests per second and host, or `max`.'),
-      parallel: z
-        .int()
-        .min(1)
-        .max(1_000)
-        .nullable()
-        .default(null)
-        .describe('Requests at once per host; 4, or 32 with rate `max`.'),
-      robots: z.boolean().default(true).describe('Obey robots.txt, its Crawl-delay too.'),
-    })
-    .prefault({}),
-  identity: z
-    .strictObject({
-      userAgent: z
-        .string()
-        .min(1)
-        .max(512)
-        .optional()
-        .describe('User-Agent header; robots.txt is read for its first word.'),
-      contact: z
-        .string()
-        .max(256)
-        .optional()
-        .describe('URL or mail address put into the default User-Agent.'),
-      headers: z.record(z.string(), z.string()).default({}).describe('Further request headers.'),
-    })
-    .prefault({}),
+  politeness,
+  identity,
+  proxies,
+  api,
   timeouts: z
     .strictObject({
       connectMs: positiveMs(10_000, 'TCP and TLS handshake.'),
@@ -185,6 +123,54 @@ export const jobSchema = z.strictObject({
       trailingSlash: z.enum(['keep', 'strip']).default('keep').describe('Whether /a/ and /a are one page.'),
     })
     .prefault({}),
+  records: z
+    .strictObject({
+      guardSeconds: z
+        .int()
+        .min(0)
+        .default(3_600)
+        .describe('An unchanged record is confirmed in the store at most this often.'),
+      history: z.boolean().default(false).describe('Keep the former states of changed records.'),
+    })
+    .prefault({}),
+  revisit: z
+    .strictObject({
+      afterSeconds: z
+        .int()
+        .min(0)
+        .default(0)
+        .describe('A refresh visits URLs that were last visited longer ago than this.'),
+    })
+    .prefault({}),
+  media: z
+    .strictObject({
+      pack: z
+        .enum(['none', 'webdataset'])
+        .default('none')
+        .describe('One object each, named by its hash, or tar shards with JSON beside each item.'),
+      bytes: z.int().min(1).default(LIMITS.mediaBytesMax).describe('Largest object.'),
+      types: z
+        .array(z.string().min(1))
+        .default([])
+        .describe('Accepted types, like `image/*`, as told by the bytes; empty accepts all.'),
+    })
+    .prefault({}),
+  schedule: z
+    .union([
+      z.string().min(1),
+      z.strictObject({
+        cron: z.string().min(1).describe('Cron expression.'),
+        timeZone: z
+          .string()
+          .min(1)
+          .optional()
+          .describe('Like Europe/Paris; that of the machine when absent.'),
+        refresh: z.boolean().default(true).describe('Visit known URLs again, instead of a new run.'),
+      }),
+    ])
+    .transform((value) => (typeof value === 'string' ? { cron: value, refresh: true } : value))
+    .optional()
+    .describe('When `seine serve` and `run --watch` run the job again.'),
   archive: z.boolean().default(true).describe('Keep pages in WARC files.'),
   batchSize: z.int().min(1).max(LIMITS.batchTasksMax).default(120).describe('Most tasks in one batch.'),
   allowPrivate: z.boolean().default(false).describe('Permit loopback and private addresses.'),
@@ -195,5 +181,6 @@ type ParsedJob = z.output<typeof jobSchema>;
 /** Validated, defaults filled in, no functions: travels in every batch. */
 export type JobSpec = Omit<ParsedJob, 'name' | '$schema'> & { name: string };
 export type RouteSpec = JobSpec['routes'][number];
-export type FieldSpec = NonNullable<RouteSpec['select']>[string];
 export type SourceSpec = JobSpec['sources'][number];
+export type { HostRule } from './job-schema-politeness.ts';
+export type { FieldInput, FieldSpec, MediaRule, Pagination } from './job-schema-route.ts';

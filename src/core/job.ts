@@ -1,7 +1,23 @@
 import type { JobSpec } from './job-schema.ts';
 
 /** What others ask of a job. The schema is apart, so that workers need not load its library: 120 ms a thread. */
-export type { FieldSpec, FollowRule, JobInput, JobSpec, RouteSpec, SourceSpec } from './job-schema.ts';
+export type {
+  FieldInput,
+  FieldSpec,
+  FollowRule,
+  HostRule,
+  JobInput,
+  JobSpec,
+  MediaRule,
+  Pagination,
+  RouteSpec,
+  SourceSpec,
+} from './job-schema.ts';
+export type { FileSourceSpec, QuerySourceSpec, SitemapSourceSpec } from './job-schema-source.ts';
+
+/** Routes that every job has without naming them. */
+export const SITEMAP_ROUTE = '@sitemap';
+export const MEDIA_ROUTE = '@media';
 
 export const PARALLEL_DEFAULT = 4;
 export const PARALLEL_DEFAULT_MAX_RATE = 32;

@@ -20,12 +20,86 @@ export const LIMITS = {
   decodedRatioMax: 250,
   /** Below this many decoded bytes the ratio is not looked at: tiny pages may compress well. */
   decodedRatioFloorBytes: 1024 * 1024,
+  /** Larger objects are films; a job may ask for them. */
+  mediaBytesMax: 2 * 1024 ** 3,
+  /** Objects up to this size are held in memory; larger ones are streamed to their blob. */
+  mediaBufferBytes: 4 * 1024 * 1024,
+  /** Files up to this size are written within one call: about 0.1 ms, and no more than reading as much from a socket. */
+  fileAtOnceBytesMax: 256 * 1024,
+  /** The protocol's own limits, for sitemaps: 50 MB unzipped, 50,000 URLs, index files one level deep (we allow three). */
+  sitemapBytesMax: 52_428_800,
+  sitemapUrlsMax: 50_000,
+  sitemapDepthMax: 3,
+  /** Elements inside elements: sitemaps need 5, feeds with pages in them some 30. */
+  sitemapNestingMax: 100,
+  /** One title, caption or date of an entry, and all that an entry says about its page: it travels with the task. */
+  sitemapTextMax: 512,
+  sitemapMetaCharsMax: 8_192,
+  /** A line, a CSV row with its quotes, or the columns of a Parquet row: larger ones are damage, or pages in a table. */
+  sourceRowBytesMax: 1024 * 1024,
+  /** Real footers of Parquet files have a few KB for each row group. */
+  parquetFooterBytesMax: 64 * 1024 * 1024,
+  /** Pages are about 1 MB; some writers make one of a whole column, and nobody makes one of this. */
+  parquetPageBytesMax: 256 * 1024 * 1024,
+  /** A column of one value for millions of rows is a single page of a few bytes. */
+  parquetPageValuesMax: 20_000_000,
+  /** Heap of the thread that unpacks Parquet: damaged run lengths would otherwise fill the machine. */
+  parquetHeapMb: 1024,
+  /** A page takes milliseconds; damaged counts can make a loop endless. */
+  parquetStallMs: 60_000,
   headerBytesMax: 64 * 1024,
+  /** Hosts, and URL templates of each, whose working ways of asking are remembered; others go by their host. */
+  approachHostsMax: 20_000,
+  approachTemplatesMax: 100,
+  /** Read when a run begins: a few MB. */
+  approachRowsMax: 50_000,
+  /** Refused tasks that wait for another way; a task that is forgotten begins again at the bottom. */
+  approachTasksMax: 50_000,
+  /** Origins and identities whose cookies are kept. */
+  cookieJarsMax: 5_000,
+  /** As in browsers: longer ones are ignored, and of an origin's many only the newest are kept. */
+  cookieBytes: 4_096,
+  cookiesPerJar: 50,
+  /** All cookies of an origin and identity, as servers take them in one header; they travel with every batch. */
+  cookieJarBytes: 8 * 1024,
   contentCodingsMax: 3,
   /** Links taken from one page; a page with a million links is a trap or a sitemap. */
   linksPerPageMax: 10_000,
+  /** Elements inside elements, as in Chromium: deeper ones become siblings. */
+  nestingMax: 512,
+  /** Elements and texts of a page's tree, 300 bytes each; the rest of the page is not looked at. */
+  nodesMax: 400_000,
+  /** Text that a regular expression of a job looks at: at worst half a second for each million characters. */
+  regexTextMax: 2_000_000,
+  /** Markdown of a page, in characters: a book of 500 pages, and with its escapes it fits into a record. */
+  markdownCharsMax: 1_000_000,
+  /** Lists and quotes inside each other; deeper ones are written flat, or every line would start with a mile of spaces. */
+  markdownNestingMax: 16,
+  /** Columns of a Markdown table: colspan may say 1,000. */
+  markdownColumnsMax: 64,
+  /** Where tags that speak to robots are looked for; heads with style sheets inside are long. */
+  robotsTagsCharsMax: 1024 * 1024,
   recordsPerTaskMax: 10_000,
   recordBytesMax: 4 * 1024 * 1024,
+  /** Fields counted by route for the quality of records; names made from data would have no end. */
+  qualityFieldsMax: 500,
+  /** Pages named as showing one object in the media index: a logo is on every page of a site. */
+  referrersMax: 10_000,
+  /** Fields of records that are told apart in tables and comparisons; more are names that a site chose. */
+  tableFieldsMax: 1_000,
+  /** Values of one field of a page, items of one list: more is a trap, and would not fit a record anyway. */
+  valuesPerFieldMax: 10_000,
+  /** Nodes and characters looked at by all selectors of one page together: a second or two. Nested ones could ask for n². */
+  treeStepsMax: 50_000_000,
+  /** Characters passed over by one pattern that wants every match, were each to look at all that is left: some seconds. */
+  regexStepsMax: 64_000_000,
+  /** Longer texts are no numbers, amounts or dates; a pattern or a closer selector finds those inside. */
+  typedTextMax: 1_000,
+  /** Characters of one JSON-LD block, and objects looked at in all blocks of a page. */
+  jsonLdLengthMax: 1024 * 1024,
+  jsonLdNodesMax: 10_000,
+  /** As long as a URL, which is what keys are otherwise. */
+  recordKeyLengthMax: 2_048,
   /** Text of a failure kept in the store. */
   failureDetailMax: 500,
   /** A task whose worker died this often, the last times alone, is what kills it. */
@@ -40,9 +114,34 @@ export const LIMITS = {
   /** A dead host is asked again at least this often. */
   hostRestMsMax: 600_000,
   dnsEntriesMax: 10_000,
+  /** Proxies of one pool: real lists have hundreds, and a gateway stands for millions of addresses. */
+  proxiesPerPoolMax: 10_000,
+  /** Pairs of proxy and host whose health is remembered, some 200 bytes each; the least recently used are forgotten. */
+  proxyHostsMax: 100_000,
+  /** Proxies that a task may go through: so many can fail before the task is given back. */
+  proxiesPerTask: 3,
+  /** Proxies among which each worker finds its own. */
+  proxiesPerWorkerChoice: 16,
+  /** What a proxy may say before it is through, and how long it may rest. */
+  proxyReplyBytesMax: 16 * 1024,
+  proxyRestMsMax: 3_600_000,
   /** Origins whose links a worker remembers. */
   originsRememberedMax: 10_000,
   dnsTtlMs: 60_000,
+  /** The least that S3 takes for a part, so the most that a writer of a blob must hold; smaller blobs are one request. */
+  s3PartBytes: 5 * 1024 * 1024,
+  /** One on its way while the next is gathered. */
+  s3PartsInFlight: 2,
+  /** S3's own limit. */
+  s3PartsMax: 10_000,
+  /** S3 copies up to 5 GB in one request; a copy of more than this could be silent for too long. */
+  s3CopyBytesMax: 1024 ** 3,
+  s3CopyPartBytes: 512 * 1024 ** 2,
+  /** An export is one file of up to 10,000 parts, so 160 GB. */
+  s3ExportPartBytes: 16 * 1024 * 1024,
+  s3ExportPartsInFlight: 4,
+  /** What a writer left behind is removed when it is this old: no batch lasts a day. */
+  temporaryAgeMsMax: 24 * 3_600_000,
   /** Strings kept by each duplicate prefilter: about 8 MB a generation at 100 bytes a URL. */
   recentUrlsMax: 50_000,
 } as const;

@@ -16,11 +16,24 @@ const SIGNATURES: Signature[] = [
   ['image/x-icon', [0, '\0\0\x01\0']],
   ['image/tiff', [0, 'II*\0']],
   ['image/tiff', [0, 'MM\0*']],
+  ['image/jxl', [0, '\xff\x0a']],
+  ['image/jxl', [0, '\0\0\0\x0cJXL \r\n\x87\n']],
+  ['image/jp2', [0, '\0\0\0\x0cjP  \r\n\x87\n']],
+  ['image/vnd.adobe.photoshop', [0, '8BPS\0']],
   ['video/webm', [0, '\x1a\x45\xdf\xa3']],
   ['audio/mpeg', [0, 'ID3']],
   ['audio/mpeg', [0, '\xff\xfb']],
   ['audio/mpeg', [0, '\xff\xf3']],
   ['audio/mpeg', [0, '\xff\xf2']],
+  ['audio/mpeg', [0, '\xff\xfa']],
+  ['audio/aac', [0, '\xff\xf1']],
+  ['audio/aac', [0, '\xff\xf9']],
+  ['audio/aiff', [0, 'FORM'], [8, 'AIF']],
+  ['audio/midi', [0, 'MThd\0\0']],
+  ['video/x-flv', [0, 'FLV\x01']],
+  ['video/mpeg', [0, '\0\0\x01\xba']],
+  ['video/mpeg', [0, '\0\0\x01\xb3']],
+  ['video/x-ms-asf', [0, '\x30\x26\xb2\x75\x8e\x66\xcf\x11']],
   ['application/ogg', [0, 'OggS']],
   ['audio/flac', [0, 'fLaC']],
   ['application/zip', [0, 'PK\x03\x04']],
@@ -36,6 +49,7 @@ const SIGNATURES: Signature[] = [
   ['font/woff2', [0, 'wOF2']],
   ['font/otf', [0, 'OTTO']],
   ['font/ttf', [0, '\0\x01\0\0']],
+  ['font/collection', [0, 'ttcf\0']],
 ];
 
 const BY_FIRST_BYTE: Signature[][] = Array.from({ length: 256 }, () => []);
@@ -46,9 +60,15 @@ const MP4_BRANDS: Record<string, string> = {
   avis: 'image/avif',
   heic: 'image/heic',
   heix: 'image/heic',
+  hevc: 'image/heic',
+  msf1: 'image/heif',
   mif1: 'image/heif',
   'M4A ': 'audio/mp4',
+  'M4B ': 'audio/mp4',
   'qt  ': 'video/quicktime',
+  '3gp4': 'video/3gpp',
+  '3gp5': 'video/3gpp',
+  '3gp6': 'video/3gpp',
 };
 
 const TAR_MAGIC_AT = 257;
@@ -128,6 +148,9 @@ const isJson = (type: string) => type.endsWith('+json') || type.endsWith('/json'
 const isBinaryKind = (type: string) =>
   /^(?:image|audio|video|font)\/(?!svg)|\/(?:pdf|zip|gzip|wasm)$/.test(type);
 
+/** Without their signature these are nothing: no program would show them. */
+const ALWAYS_SIGNED = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif']);
+
 /** Whether the header may be right about bytes that say `found`, and is then the more precise of the two. */
 function agreesWithBinary(declared: string, found: string): boolean {
   const kind = declared.slice(0, declared.indexOf('/'));
@@ -163,7 +186,10 @@ function decideText(declared: string, found: string | null, head: string): strin
     const isVague = declared === 'text/xml' || declared === 'application/xml';
     return isVague && found !== null && found !== 'application/xml' ? found : declared;
   }
-  if (isBinaryKind(declared)) return found ?? (BINARY_CHARACTER.test(head) ? declared : 'text/plain');
+  if (isBinaryKind(declared)) {
+    if (!BINARY_CHARACTER.test(head)) return found ?? 'text/plain';
+    return found ?? (ALWAYS_SIGNED.has(declared) ? 'application/octet-stream' : declared);
+  }
   // A page in place of a style sheet or of data is most often an error page. Plain text may well be the source of one.
   return declared !== 'text/plain' && isHtmlForSure(head) ? 'text/html' : declared;
 }

@@ -21,6 +21,7 @@
  *   leased   | redirected, job follows            | pending (at the new URL)
  *   leased   | deferred, lease expired, recovered | pending (not an attempt)
  *   dead     | retry asked for                    | pending
+ *   finished | due again in a later pass          | pending
  *
  * accepted = done + unchanged + skipped + dead + pending + leased, always.
  */
@@ -92,6 +93,21 @@ export interface ArchiveRef {
   length: number;
 }
 
+/** A stored object: an image, a video, a file. Its key comes from its bytes. */
+export interface MediaRef {
+  key: string;
+  md5: string;
+  /** Name inside a packed shard; null when the object is a blob of its own. */
+  member: string | null;
+}
+
+/** What the last visit of a URL left behind, to be compared with the next. */
+export interface LastVisit {
+  etag: string | null;
+  lastModified: string | null;
+  sha256: string;
+}
+
 /** A URL on its way into the frontier. */
 export interface NewTask {
   url: string;
@@ -105,6 +121,8 @@ export interface NewTask {
   hops: number;
   /** Set for followed links, whose number per template is limited; null for sources. */
   template: string | null;
+  /** When the page last changed, as a sitemap says: a known URL visited before that is due again. */
+  modifiedAt: number | null;
 }
 
 /** A task as read back for people: what `export` and the library show. */
@@ -119,6 +137,9 @@ export interface TaskRow {
   sha256: string | null;
   contentType: string | null;
   archive: ArchiveRef | null;
+  media: MediaRef | null;
+  /** X-Robots-Tag and meta robots, as words: `noindex, nofollow`. */
+  robotsTags: string | null;
   redirectTo: string | null;
   depth: number;
   priority: number;
@@ -128,13 +149,55 @@ export interface TaskRow {
   meta: Meta | null;
 }
 
+/** Records belong to the name of a job, over all its runs. */
 export interface RecordRow {
   key: string;
   url: string;
   route: string | null;
   data: Record<string, unknown>;
   hash: string;
+  createdAt: string;
+  /** When its data last changed. */
   updatedAt: string;
+  /** When a page last confirmed it; not written more often than the guard interval. */
+  checkedAt: string;
+}
+
+/** One former state of a record. */
+export interface RecordVersionRow {
+  key: string;
+  url: string;
+  data: Record<string, unknown>;
+  hash: string;
+  /** From when to when it held. */
+  from: string;
+  until: string;
+}
+
+export interface MediaRow {
+  /** Where it was fetched from. */
+  url: string;
+  key: string;
+  member: string | null;
+  bytes: number;
+  md5: string;
+  sha256: string;
+  contentType: string | null;
+  fetchedAt: string;
+  /** Pages that show it. */
+  referrers: string[];
+  meta: Meta | null;
+}
+
+/** How complete the records of a route are, in one pass of a job. */
+export interface QualityRow {
+  pass: number;
+  route: string;
+  /** Records that were made, and pages whose record was refused by its checks. */
+  records: number;
+  invalid: number;
+  /** Records in which a field has a value, by field. */
+  filled: Record<string, number>;
 }
 
 export interface AttemptRow {
@@ -147,5 +210,9 @@ export interface AttemptRow {
   outcome: string;
   failureCode: string | null;
   bytes: number;
+  /** How it was asked for, where that was not the plain way: see docs/identity.md. */
+  fetcher: string | null;
+  rung: number | null;
+  identity: string | null;
   proxy: string | null;
 }

@@ -1,5 +1,6 @@
+import type { Via } from './approach.ts';
 import type { FailureCode, SkipCode } from './failures.ts';
-import type { Meta } from './model.ts';
+import type { LastVisit, MediaRef, Meta } from './model.ts';
 
 /** What one request looked like, for the attempt log and host statistics. */
 export interface Trace {
@@ -9,6 +10,8 @@ export interface Trace {
   httpStatus: number | null;
   /** Bytes received on the wire as the body. */
   bytes: number;
+  /** Absent for the plain way. */
+  via?: Via;
 }
 
 /** A link that the worker found in scope; the coordinator dedupes it. */
@@ -18,13 +21,28 @@ export interface Discovered {
   priority: number;
   route: string | null;
   meta?: Meta;
+  /** Named by a sitemap or a page count, like a row of a source: as deep as its page, and no trap budget. */
+  listed?: true;
+  /** Epoch milliseconds, as a sitemap says. */
+  modifiedAt?: number;
 }
 
 /** Serialised and hashed by the worker: the coordinator's thread is the scarce one. */
 export interface RecordDraft {
   key: string;
   json: string;
+  /** Of the data in canonical order, so that equal data has an equal hash. */
   hash: string;
+  /** Its route names the key: fields of other tasks with the same key stay. Otherwise the record is replaced. */
+  merge: boolean;
+}
+
+/** What the records of a batch looked like, by route; adds up to `QualityRow`. */
+export interface QualityDelta {
+  route: string;
+  records: number;
+  invalid: number;
+  filled: Record<string, number>;
 }
 
 export interface StoredPage {
@@ -37,8 +55,11 @@ export interface StoredPage {
   sha256: string;
   /** Within the batch's archive; null when the job keeps no pages. */
   archive: { offset: number; length: number } | null;
-  etag: string | null;
-  lastModified: string | null;
+  /** For objects that are stored by themselves instead of in the archive. */
+  media: MediaRef | null;
+  robotsTags: string | null;
+  etag: LastVisit['etag'];
+  lastModified: LastVisit['lastModified'];
 }
 
 /** Exactly one per task of a batch. Expected trouble is data here, never a throw. */
@@ -49,9 +70,14 @@ export type Outcome =
       page: StoredPage;
       links: Discovered[];
       records: RecordDraft[];
+      /** URLs of media that the page shows; their tasks are among the links. */
+      shows: string[];
+      /** What was left out of a sitemap, for people. */
+      note?: string;
       trace: Trace;
     }
-  | { kind: 'unchanged'; taskId: number; page: StoredPage | null; links: Discovered[]; trace: Trace }
+  /** The same as at the last visit: a 304 (no page), or equal bytes (a page that is not archived again). */
+  | { kind: 'unchanged'; taskId: number; page: StoredPage | null; trace: Trace }
   | { kind: 'redirected'; taskId: number; to: string; page: StoredPage; trace: Trace }
   | { kind: 'skipped'; taskId: number; code: SkipCode; detail: string | null; trace: Trace | null }
   | {
@@ -64,7 +90,8 @@ export type Outcome =
       retryAfterMs: number | null;
       trace: Trace | null;
     }
-  | { kind: 'deferred'; taskId: number };
+  /** `until`: not to be tried before. */
+  | { kind: 'deferred'; taskId: number; until?: number };
 
 export type OutcomeKind = Outcome['kind'];
 

@@ -51,9 +51,12 @@ export function parsePattern(pattern: string): Pattern {
     refuse(pattern, `is longer than ${LIMITS.urlLengthMax} characters`);
   if (pattern.includes('#')) refuse(pattern, 'contains #, but fragments are not part of what is fetched');
   if (pattern.startsWith('/')) {
-    return { target: pattern.includes('?') ? 'path-query' : 'path', matches: compile(escapeText(pattern)) };
+    return {
+      target: pattern.includes('?') ? 'path-query' : 'path',
+      matches: compileGlob(escapeText(pattern)),
+    };
   }
-  if (/^\*+$/.test(pattern)) return { target: 'url', matches: compile('**') };
+  if (/^\*+$/.test(pattern)) return { target: 'url', matches: compileGlob('**') };
   const schemeEnd = pattern.indexOf('://');
   const scheme = schemeEnd === -1 ? '' : pattern.slice(0, schemeEnd + 3).toLowerCase();
   if (scheme !== '' && !/^(?:https?|http\*|\*):/.test(scheme))
@@ -68,11 +71,14 @@ export function parsePattern(pattern: string): Pattern {
   // A host alone means everything on it.
   const tail = hostEnd === -1 ? (host.includes('**') ? '' : '/**') : rest.slice(hostEnd);
   const text = host.includes('**') ? host : normalizeHost(host);
-  return { target: scheme === '' ? 'host-on' : 'url', matches: compile(escapeText(scheme + text + tail)) };
+  return {
+    target: scheme === '' ? 'host-on' : 'url',
+    matches: compileGlob(escapeText(scheme + text + tail)),
+  };
 }
 
 /** Literal head and tail are compared at once; most patterns have no more than one wildcard between them. */
-function compile(pattern: string): (text: string) => boolean {
+export function compileGlob(pattern: string): (text: string) => boolean {
   const first = pattern.indexOf('*');
   if (first === -1) return (text) => text === pattern;
   const head = pattern.slice(0, first);

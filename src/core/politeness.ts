@@ -8,14 +8,39 @@ import { LIMITS } from './limits.ts';
  */
 export function guardedGapMs(gapMs: number, crawlDelayMs: number | null): number {
   const asked = Math.max(gapMs, crawlDelayMs ?? 0);
-  return asked === 0 ? 0 : asked + Math.min(30, asked * 0.055);
+  return asked === 0 ? 0 : asked + Math.min(GUARD_MS_MAX, asked * GUARD_SHARE);
 }
+
+/** The gap that was asked for, from the one that was granted. */
+export function unguardedGapMs(guardedMs: number): number {
+  return Math.max(guardedMs - GUARD_MS_MAX, guardedMs / (1 + GUARD_SHARE));
+}
+
+const GUARD_MS_MAX = 30;
+const GUARD_SHARE = 0.055;
 
 /** Time that one permit covers: long enough to be worth a batch, short enough to lose little with a worker. */
 const PERMIT_MS = 5_000;
 
-export function tasksPerPermit(gapMs: number): number {
-  return Math.max(1, Math.floor(Math.min(PERMIT_MS, LIMITS.permitMsMax) / gapMs));
+/** While the pace of a host is on its way up: the sooner a permit ends, the sooner the next is faster. */
+export const SHORT_PERMIT_MS = 1_500;
+
+export function tasksPerPermit(gapMs: number, permitMs = PERMIT_MS): number {
+  return Math.max(1, Math.floor(Math.min(permitMs, LIMITS.permitMsMax) / gapMs));
+}
+
+/** One gap in fifty is a longer pause. */
+const PAUSE_CHANCE = 0.02;
+const PAUSE_FACTOR = 8;
+
+/** The next gap: never shorter than what is permitted. `chance` and `share` are random, in [0, 1). */
+export function jitteredGapMs(gapMs: number, jitter: number, chance: number, share: number): number {
+  return gapMs * (1 + jitter * (chance < PAUSE_CHANCE ? PAUSE_FACTOR : 1) * share);
+}
+
+/** What a gap takes on average, with its jitter. */
+export function meanGapMs(gapMs: number, jitter: number): number {
+  return gapMs * (1 + (jitter / 2) * (1 + PAUSE_CHANCE * (PAUSE_FACTOR - 1)));
 }
 
 /**
@@ -29,12 +54,22 @@ function slackMs(count: number): number {
 /** A permit for `count` requests. */
 export function permitFor(
   host: string,
-  options: { now: number; nextAt: number; gapMs: number; parallel: number; count: number; openMs: number },
+  options: {
+    now: number;
+    nextAt: number;
+    gapMs: number;
+    jitter?: number;
+    parallel: number;
+    count: number;
+    openMs: number;
+  },
 ): Permit {
-  const { gapMs, count } = options;
+  const { gapMs, jitter = 0, count } = options;
   const startAt = Math.ceil(Math.max(options.now, options.nextAt));
-  const endAt = gapMs === 0 ? startAt + options.openMs : Math.ceil(startAt + count * gapMs + slackMs(count));
-  return { host, startAt, endAt, gapMs, parallel: options.parallel };
+  const spanMs = count * meanGapMs(gapMs, jitter) + slackMs(count);
+  const endAt = gapMs === 0 ? startAt + options.openMs : Math.ceil(startAt + spanMs);
+  const permit = { host, startAt, endAt, gapMs, parallel: options.parallel };
+  return jitter > 0 ? { ...permit, jitter } : permit;
 }
 
 /** When the next permit may start after this one was used: from the last request really sent. */

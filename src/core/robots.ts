@@ -132,6 +132,8 @@ export function parseRobots(text: string, product: string): RobotsRules {
   return {
     allows(url) {
       const path = pathOf(url);
+      // RFC 9309: the file itself is always allowed.
+      if (path === '/robots.txt') return true;
       for (const rule of rules) if (matchesRule(rule, path)) return rule.allow;
       return true;
     },
@@ -140,4 +142,12 @@ export function parseRobots(text: string, product: string): RobotsRules {
     sitemaps: [...sitemaps],
     ruleCount: rules.length,
   };
+}
+
+/** The least time between two requests that robots.txt asks for, by Crawl-delay or Request-rate. */
+export function delayOf({ crawlDelayMs, requestRate }: RobotsRules): number | null {
+  const rateMs = requestRate
+    ? Math.min((requestRate.seconds / requestRate.requests) * 1_000, LIMITS.crawlDelayMsMax)
+    : 0;
+  return Math.max(crawlDelayMs ?? 0, rateMs) || null;
 }

@@ -21,6 +21,9 @@ export interface ThreadDispatcherOptions {
  */
 const HEAP_FLAGS = ['--initial-old-space-size=128'];
 
+/** Pages make much short-lived garbage; the process itself is started with less, see bin/seine.js. */
+const YOUNG_MB = 48;
+
 /** Batches per thread: most of a batch is waiting for hosts, so a thread has several under way. */
 const SLOTS_PER_THREAD = 8;
 /** A thread that dies this often before it is ready will not get better. */
@@ -129,7 +132,10 @@ class Thread {
     const worker = new Worker(this.#options.entry, {
       workerData,
       name: this.#name,
-      resourceLimits: { maxOldGenerationSizeMb: this.#options.heapMbMax ?? 1_024 },
+      resourceLimits: {
+        maxOldGenerationSizeMb: this.#options.heapMbMax ?? 1_024,
+        maxYoungGenerationSizeMb: YOUNG_MB,
+      },
     });
     this.#ready = false;
     worker.on('message', (message: FromThread) => this.#receive(message));

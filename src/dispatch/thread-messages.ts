@@ -1,3 +1,4 @@
+import type { S3Settings } from '../aws/s3-client.ts';
 import type { Batch, Report } from '../core/batch.ts';
 
 /** What the dispatcher and its threads say to each other. */
@@ -9,6 +10,10 @@ export type FromThread =
 
 export interface ThreadData {
   name: string;
-  blobsDir: string;
+  /** Where blobs are: a path or URL. */
+  blobs: string;
   sync: boolean;
+  s3?: S3Settings;
+  /** `never` refuses private addresses, whatever a job says. */
+  allowPrivate?: 'job' | 'never';
 }

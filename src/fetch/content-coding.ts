@@ -1,3 +1,4 @@
+import type { Transform } from 'node:stream';
 import zlib from 'node:zlib';
 import type { FailureCode } from '../core/failures.ts';
 import { LIMITS } from '../core/limits.ts';
@@ -17,27 +18,37 @@ interface Inflated {
   buffer: Buffer;
   engine: { bytesWritten: number };
 }
+/** A stream that decodes; `bytesWritten` is what it has used of its input. */
+export type Decoder = Transform & { readonly bytesWritten: number };
 type Callback = (error: Error | null, result: Inflated) => void;
 interface Coding {
   sync(input: Buffer, options: object): Inflated;
   async(input: Buffer, options: object, callback: Callback): void;
+  open(options: object): Decoder;
   options: object;
   /** Further frames may follow the first, and Node stops after one. */
   frames: boolean;
 }
 
 /** Node's types do not know the `info` option, which says how much input was used. */
-function coding(sync: unknown, async: unknown, options: object = {}, frames = false): Coding {
-  return { sync: sync as Coding['sync'], async: async as Coding['async'], options, frames };
+function coding(
+  sync: unknown,
+  async: unknown,
+  open: Coding['open'],
+  options: object = {},
+  frames = false,
+): Coding {
+  return { sync: sync as Coding['sync'], async: async as Coding['async'], open, options, frames };
 }
 
-const gzip = coding(zlib.gunzipSync, zlib.gunzip);
-const deflateZlib = coding(zlib.inflateSync, zlib.inflate);
-const deflateRaw = coding(zlib.inflateRawSync, zlib.inflateRaw);
-const brotli = coding(zlib.brotliDecompressSync, zlib.brotliDecompress);
+const gzip = coding(zlib.gunzipSync, zlib.gunzip, zlib.createGunzip);
+const deflateZlib = coding(zlib.inflateSync, zlib.inflate, zlib.createInflate);
+const deflateRaw = coding(zlib.inflateRawSync, zlib.inflateRaw, zlib.createInflateRaw);
+const brotli = coding(zlib.brotliDecompressSync, zlib.brotliDecompress, zlib.createBrotliDecompress);
 const zstd = coding(
   zlib.zstdDecompressSync,
   zlib.zstdDecompress,
+  zlib.createZstdDecompress,
   { params: { [zlib.constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX } },
   true,
 );
@@ -60,14 +71,8 @@ export function parseContentEncoding(header: string | string[] | undefined): str
  * An empty body stays empty whatever coding it claims: many servers label those too.
  */
 export function decodeBody(wire: Buffer, names: string[], bodyBytesMax: number): Decoded | Promise<Decoded> {
-  if (names.length > LIMITS.contentCodingsMax) {
-    return {
-      ok: false,
-      code: 'bad-encoding',
-      detail: `More than ${LIMITS.contentCodingsMax} stacked codings.`,
-    };
-  }
-  if (!names.every(isKnown)) return { ok: false, code: 'bad-encoding', detail: 'Unknown Content-Encoding.' };
+  const refused = refusalOfNames(names);
+  if (refused !== null) return refused;
   if (wire.length === 0) return { ok: true, body: wire };
   const decodedMax = decodedBytesMax(wire.length, bodyBytesMax);
   if (wire.length > SYNC_WIRE_BYTES_MAX) return decodeSlowly(wire, names, decodedMax);
@@ -76,8 +81,31 @@ export function decodeBody(wire: Buffer, names: string[], bodyBytesMax: number):
   return cutShort ? decodeSlowly(wire, names, decodedMax) : decoded;
 }
 
+/** The same for a body that is not kept in memory; `first` is its beginning. Gzip may have several members. */
+export function openDecoders(names: string[], first: Buffer): Decoder[] | Decoded {
+  return (
+    refusalOfNames(names) ??
+    names.toReversed().map((name, at) => {
+      const { open, options } = codingFor(name, at === 0 ? first : ZLIB_HEADER);
+      return open(options);
+    })
+  );
+}
+
+function refusalOfNames(names: string[]): Decoded | null {
+  if (names.length > LIMITS.contentCodingsMax) {
+    return {
+      ok: false,
+      code: 'bad-encoding',
+      detail: `More than ${LIMITS.contentCodingsMax} stacked codings.`,
+    };
+  }
+  if (names.every(isKnown)) return null;
+  return { ok: false, code: 'bad-encoding', detail: 'Unknown Content-Encoding.' };
+}
+
 /** Both caps in one number, so that a bomb is left at the first byte over. */
-function decodedBytesMax(wireBytes: number, bodyBytesMax: number): number {
+export function decodedBytesMax(wireBytes: number, bodyBytesMax: number): number {
   const byRatio = Math.max(LIMITS.decodedRatioFloorBytes, wireBytes * LIMITS.decodedRatioMax);
   return Math.min(bodyBytesMax, byRatio);
 }
@@ -92,6 +120,9 @@ function codingFor(name: string, input: Buffer): Coding {
   if (name === 'deflate') return hasZlibHeader(input) ? deflateZlib : deflateRaw;
   return gzip;
 }
+
+/** What a coding below another one is taken for: raw deflate is known only by servers that apply nothing else. */
+const ZLIB_HEADER = Buffer.from([0x78, 0x9c]);
 
 /** RFC 9110 says zlib, some servers send raw deflate: method 8 and a header divisible by 31 tell them apart. */
 function hasZlibHeader(input: Buffer): boolean {
@@ -158,13 +189,13 @@ function rest(use: Coding, input: Buffer, result: Inflated): Buffer {
   return use.frames ? input.subarray(result.engine.bytesWritten) : input.subarray(input.length);
 }
 
-const TOO_LARGE: Decoded = {
+export const TOO_LARGE: Decoded = {
   ok: false,
   code: 'too-large',
   detail: 'The decoded body is over the size or ratio limit.',
 };
 
-function refusalOf(error: unknown): Decoded {
+export function refusalOf(error: unknown): Decoded {
   const code = (error as NodeJS.ErrnoException).code;
   if (code === 'ERR_BUFFER_TOO_LARGE') return TOO_LARGE;
   if (code === 'Z_BUF_ERROR')

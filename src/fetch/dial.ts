@@ -31,6 +31,12 @@ export class DialError extends Error {
   }
 }
 
+export function privateAddress(): DialError {
+  const detail =
+    'The host is at a private or reserved address; --allow-private permits that, unless the worker forbids it.';
+  return new DialError('private-address', detail);
+}
+
 export class Dial {
   /** Says which timeout it was when the dial takes too long. */
   stage: 'dns' | 'tcp' | 'tls' = 'dns';
@@ -41,9 +47,8 @@ export class Dial {
   constructor(target: DialTarget, names: DnsCache, callback: DialCallback) {
     this.#target = target;
     this.#callback = callback;
-    const literal = target.hostname.startsWith('[') ? target.hostname.slice(1, -1) : target.hostname;
-    const family = net.isIP(literal);
-    if (family !== 0) this.#connect([{ address: literal, family }]);
+    const literal = literalOf(target.hostname);
+    if (literal !== null) this.#connect([{ address: literal, family: net.isIP(literal) }]);
     else names.resolve(target.hostname, (error, addresses) => this.#resolved(error, addresses));
   }
 
@@ -66,12 +71,7 @@ export class Dial {
     const { isAllowed, port } = this.#target;
     const checked = isAllowed === null ? addresses : addresses.filter((each) => isAllowed(each.address));
     if (checked.length === 0) {
-      this.#fail(
-        new DialError(
-          'private-address',
-          'The host is at a private or reserved address; --allow-private permits that.',
-        ),
-      );
+      this.#fail(privateAddress());
       return;
     }
     this.stage = 'tcp';
@@ -98,17 +98,7 @@ export class Dial {
   }
 
   #secure(where: { port: number; host: string; lookup: net.LookupFunction }): tls.TLSSocket {
-    const { hostname, tlsSession } = this.#target;
-    const name = hostname.endsWith('.') ? hostname.slice(0, -1) : hostname;
-    return tls.connect({
-      ...where,
-      // Certificates for literals are checked by address, and SNI knows names only.
-      servername: isLiteral(hostname) ? '' : name,
-      // HTTP/1.1 only: a permit counts connections, and the limits and completeness checks here were
-      // verified against that protocol; over HTTP/2 one connection would carry any number of requests.
-      ALPNProtocols: ['http/1.1'],
-      ...(tlsSession === undefined ? {} : { session: tlsSession }),
-    });
+    return tls.connect({ ...where, ...tlsOptionsOf(this.#target) });
   }
 
   #errorOf(error: Error): DialError {
@@ -116,10 +106,7 @@ export class Dial {
     if (code === 'ETIMEDOUT')
       return new DialError('connect-timeout', 'The connection timed out (ETIMEDOUT).');
     if (this.stage === 'tcp') return new DialError('connect', `The connection failed (${code}).`);
-    if (code === 'ECONNRESET' || code === 'EPIPE') {
-      return new DialError('reset', `The connection broke during the TLS handshake (${code}).`);
-    }
-    return new DialError('tls', `The TLS handshake failed (${code}).`);
+    return tlsErrorOf(error);
   }
 
   #succeed(socket: net.Socket): void {
@@ -137,14 +124,35 @@ export class Dial {
   }
 }
 
+export function tlsOptionsOf({ hostname, tlsSession }: DialTarget): tls.ConnectionOptions {
+  return {
+    // Certificates for literals are checked by address, and SNI knows names only.
+    servername: literalOf(hostname) !== null ? '' : hostname.endsWith('.') ? hostname.slice(0, -1) : hostname,
+    // HTTP/1.1 only: a permit counts connections, and the limits and completeness checks here were
+    // verified against that protocol; over HTTP/2 one connection would carry any number of requests.
+    ALPNProtocols: ['http/1.1'],
+    ...(tlsSession === undefined ? {} : { session: tlsSession }),
+  };
+}
+
+export function tlsErrorOf(error: Error): DialError {
+  const code = codeOf(error);
+  if (code === 'ECONNRESET' || code === 'EPIPE') {
+    return new DialError('reset', `The connection broke during the TLS handshake (${code}).`);
+  }
+  return new DialError('tls', `The TLS handshake failed (${code}).`);
+}
+
 /** Codes are made of capitals, digits and underscores; messages may hold anything. */
 export function codeOf(error: unknown): string {
   const code = (error as NodeJS.ErrnoException | null)?.code;
   return typeof code === 'string' && /^\w{1,64}$/.test(code) ? code : 'unknown';
 }
 
-function isLiteral(hostname: string): boolean {
-  return hostname.startsWith('[') || net.isIP(hostname) !== 0;
+/** The address that a host name of a URL is, without the brackets of IPv6; null for names. */
+export function literalOf(hostname: string): string | null {
+  const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
+  return net.isIP(bare) === 0 ? null : bare;
 }
 
 function answerWith(addresses: LookupAddress[]): net.LookupFunction {

@@ -1,11 +1,15 @@
 import type { Dispatcher } from 'undici';
 import type { FailureCode } from '../core/failures.ts';
-import type { FetchRequest, FetchResult } from '../ports/fetcher.ts';
+import { LIMITS } from '../core/limits.ts';
+import type { BodySink, FetchRequest, FetchResult } from '../ports/fetcher.ts';
 import { BodyBuffer } from './body-buffer.ts';
-import { ACCEPTED_CODINGS, type Decoded, decodeBody, parseContentEncoding } from './content-coding.ts';
+import { type BodyPipe, openBodyPipe } from './body-pipe.ts';
+import { type Decoded, decodeBody, parseContentEncoding } from './content-coding.ts';
 import { failureOfError, isStaleConnection, type Progress } from './failure-of-error.ts';
 import type { InFlight } from './in-flight.ts';
 import type { OriginPool, Slot } from './origin-pool.ts';
+import { NO_ACCESS } from './proxy-connect.ts';
+import { headerList } from './request-headers.ts';
 
 /** More interim answers (103 Early Hints and the like) than any server has a use for. */
 const INTERIM_MAX = 16;
@@ -20,7 +24,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly startedAt: number;
   /** When the present stage began, or the last bytes of the body came. */
   since: number;
-  stage: 'queued' | 'dialling' | 'headers' | 'body' | 'decoding' = 'queued';
+  stage: 'queued' | 'dialling' | 'headers' | 'body' | 'storing' | 'decoding' = 'queued';
   #inFlight: InFlight;
   #resolve: (result: FetchResult) => void;
   #done = false;
@@ -32,6 +36,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #rawHeaders: string[] = [];
   #codings: string[] | null = null;
   #body = new BodyBuffer();
+  #wireBytes = 0;
+  #bytesMax: number;
+  /** For a body that goes into a sink instead of memory. */
+  #pipe: BodyPipe | null = null;
 
   constructor(
     request: FetchRequest,
@@ -42,6 +50,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.request = request;
     this.#inFlight = inFlight;
     this.#resolve = resolve;
+    this.#bytesMax = request.bodyBytesMax;
     this.startedAt = inFlight.nowMs;
     this.since = inFlight.nowMs;
     // Not blocking: with one request per connection it only costs a further turn of undici's queue.
@@ -57,7 +66,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   fail(code: FailureCode, detail: string): void {
-    this.#abandon({ kind: 'failure', code, detail, bytes: this.#body.length });
+    this.#abandon({ kind: 'failure', code, detail, bytes: this.#wireBytes });
   }
 
   abort(): void {
@@ -82,6 +91,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     headers: Record<string, string | string[] | undefined>,
     statusText?: string,
   ): void {
+    if (status === 407 && this.slot?.pool.proxy?.wantsWholeUrls) this.fail('proxy', NO_ACCESS);
     if (this.#done) return;
     if (status < 200) {
       this.#interim += 1;
@@ -100,20 +110,22 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.fail('bad-encoding', 'Unknown Transfer-Encoding.');
       return;
     }
+    if (this.request.sinkFor !== undefined) this.#openPipe(controller);
     const length = headers['content-length'];
-    if (typeof length !== 'string' || status === 204 || status === 304) return;
+    if (this.#done || typeof length !== 'string' || status === 204 || status === 304) return;
     const bytes = Number(length);
-    if (bytes > this.request.bodyBytesMax)
-      this.fail('too-large', 'The Content-Length is over the size limit.');
+    if (bytes > this.#bytesMax) this.fail('too-large', 'The Content-Length is over the size limit.');
     else this.#body.expect(bytes);
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#done) return;
+    // undici wakes a paused parser with an empty chunk; to pause for that one would go on for ever.
+    if (this.#done || chunk.length === 0) return;
     this.since = this.#inFlight.nowMs;
-    this.#body.add(chunk);
-    if (this.#body.length > this.request.bodyBytesMax)
-      this.fail('too-large', 'The body is over the size limit.');
+    this.#wireBytes += chunk.length;
+    if (this.#wireBytes > this.#bytesMax) this.fail('too-large', 'The body is over the size limit.');
+    else if (this.#pipe === null) this.#body.add(chunk);
+    else this.#pipe.add(chunk);
   }
 
   onResponseEnd(): void {
@@ -127,13 +139,18 @@ export class Exchange implements Dispatcher.DispatchHandler {
     slot.served += 1;
     this.slot = null;
     slot.pool.release(slot);
+    if (this.#pipe !== null) {
+      this.#enter('storing');
+      this.#pipe.end();
+      return;
+    }
     const wireBody = this.#body.take();
     if (this.#codings === null) {
       this.#respond(wireBody, { ok: true, body: wireBody });
       return;
     }
     this.#enter('decoding');
-    const decoded = decodeBody(wireBody, this.#codings, this.request.bodyBytesMax);
+    const decoded = decodeBody(wireBody, this.#codings, this.#bytesMax);
     if (decoded instanceof Promise) void decoded.then((result) => this.#respond(wireBody, result));
     else this.#respond(wireBody, decoded);
   }
@@ -149,8 +166,39 @@ export class Exchange implements Dispatcher.DispatchHandler {
       slot.pool.retry(slot, this);
       return;
     }
+    if (slot?.pool.retryWhole(slot, this, error)) return;
     const { code, detail } = failureOfError(error, this.#progress);
     this.fail(code, detail);
+  }
+
+  /** What the sink keeps waiting is not the site's silence: only the time of the whole task goes on. */
+  #openPipe(controller: Dispatcher.DispatchController): void {
+    let sink: BodySink | null = null;
+    try {
+      const head = { status: this.#status, rawHeaders: this.#rawHeaders };
+      sink = this.#status < 300 ? this.request.sinkFor!(head) : null;
+    } catch {
+      this.fail('internal', 'The body could not be stored.');
+    }
+    if (sink === null) {
+      // What was meant for a sink may be a film; what stays here is a page about an error at most.
+      this.#bytesMax = Math.min(this.#bytesMax, LIMITS.bodyBytesMax);
+      return;
+    }
+    this.#pipe = openBodyPipe(sink, this.#codings, this.#bytesMax, {
+      onFull: () => {
+        this.#enter('storing');
+        controller.pause();
+      },
+      onRoom: () => {
+        // After its end the connection may carry another response already, which this must not set going.
+        if (this.slot === null) return;
+        this.#enter('body');
+        controller.resume();
+      },
+      onDone: () => this.#respond(EMPTY, { ok: true, body: EMPTY }),
+      onFailure: (code, detail) => this.fail(code, detail),
+    });
   }
 
   #enter(stage: Exchange['stage']): void {
@@ -162,7 +210,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#done) return;
     if (!decoded.ok) {
       const { code, detail } = decoded;
-      this.#finish({ kind: 'failure', code, detail, bytes: wireBody.length });
+      this.#finish({ kind: 'failure', code, detail, bytes: this.#wireBytes });
       return;
     }
     this.#finish({
@@ -172,6 +220,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       rawHeaders: this.#rawHeaders,
       wireBody,
       body: decoded.body,
+      wireBytes: this.#wireBytes,
     });
   }
 
@@ -180,6 +229,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#done) return;
     // First of all: undici reports the connection's end to this same handler.
     this.#done = true;
+    this.#pipe?.stop();
     const slot = this.slot;
     this.slot = null;
     if (slot !== null) slot.pool.discard(slot);
@@ -195,18 +245,5 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-function latin1(bytes: Buffer): string {
-  return bytes.toString('latin1');
-}
-
-/** A flat list is what undici walks fastest. */
-function headerList(headers: Record<string, string>): string[] {
-  const list: string[] = [];
-  let hasCodings = false;
-  for (const name in headers) {
-    list.push(name, headers[name]!);
-    if (name.length === 15 && name.toLowerCase() === 'accept-encoding') hasCodings = true;
-  }
-  if (!hasCodings) list.push('accept-encoding', ACCEPTED_CODINGS);
-  return list;
-}
+const EMPTY = Buffer.alloc(0);
+const latin1 = (bytes: Buffer) => bytes.toString('latin1');

@@ -1,10 +1,12 @@
 import { LIMITS } from '../core/limits.ts';
+import { parseProxy } from '../core/proxy.ts';
 import type { Clock } from '../ports/ambient.ts';
 import type { Fetcher, FetchRequest, FetchResult } from '../ports/fetcher.ts';
 import { DnsCache, type Lookup } from './dns-cache.ts';
 import { Exchange } from './exchange.ts';
 import { InFlight } from './in-flight.ts';
 import { OriginPool } from './origin-pool.ts';
+import { dialProxyOf } from './proxy-dial.ts';
 
 export interface HttpFetcherOptions {
   clock: Clock;
@@ -44,6 +46,11 @@ class HttpFetcher implements Fetcher {
       const detail = 'Only http and https URLs can be fetched.';
       return Promise.resolve({ kind: 'failure', code: 'internal', detail, bytes: 0 });
     }
+    if (request.proxy && parseProxy(request.proxy.url) === null) {
+      // Never in its place a request without: that would show the own address.
+      const detail = 'The proxy has no usable address.';
+      return Promise.resolve({ kind: 'failure', code: 'proxy', detail, bytes: 0 });
+    }
     return new Promise((resolve) => {
       const exchange = new Exchange(request, url.pathname + url.search, this.#inFlight, resolve);
       this.#inFlight.add(exchange);
@@ -62,13 +69,16 @@ class HttpFetcher implements Fetcher {
 
   /** False when there is no room for one more origin. */
   #run(exchange: Exchange, url: URL): boolean {
-    const { allowPrivate } = exchange.request;
+    const { allowPrivate, proxy } = exchange.request;
     // A connection to a private address must never serve a request that may not have one.
-    const key = allowPrivate ? `private ${url.origin}` : url.origin;
+    const place = allowPrivate ? `private ${url.origin}` : url.origin;
+    const key = proxy === undefined ? place : `${proxy.url} ${place}`;
     let pool = this.#pools.get(key);
     if (pool === undefined) {
       if (this.#pools.size >= LIMITS.originsPerWorkerMax && !this.#evict()) return false;
-      pool = new OriginPool(url, allowPrivate ? null : this.#isPublicAddress, this.#names);
+      const isAllowed = allowPrivate ? null : this.#isPublicAddress;
+      const through = proxy === undefined ? null : dialProxyOf(parseProxy(proxy.url)!);
+      pool = new OriginPool(url, isAllowed, this.#names, through);
       this.#pools.set(key, pool);
     }
     this.#uses += 1;

@@ -1,5 +1,9 @@
+import type { FailureCode } from '../core/failures.ts';
 import type { Clock } from '../ports/ambient.ts';
 import type { Exchange } from './exchange.ts';
+import type { Slot } from './origin-pool.ts';
+
+type Dialling = NonNullable<Slot['dial']>['stage'];
 
 /** How often timeouts are looked at. They come due up to twice this late, and never early. */
 const SWEEP_MS = 50;
@@ -104,8 +108,14 @@ function expire(exchange: Exchange, nowMs: number): void {
   } else if (exchange.stage === 'headers' && stageMs > timeouts.headersMs) {
     exchange.fail('headers-timeout', `No complete response headers within ${timeouts.headersMs} ms.`);
   } else if (exchange.stage === 'dialling' && stageMs > timeouts.connectMs) {
-    if (exchange.slot?.dial?.stage === 'dns') {
-      exchange.fail('dns', `The host name was not resolved within ${timeouts.connectMs} ms.`);
-    } else exchange.fail('connect-timeout', `No connection within ${timeouts.connectMs} ms.`);
+    exchange.fail(...slowDial(exchange.slot?.dial?.stage, timeouts.connectMs));
   }
+}
+
+function slowDial(stage: Dialling | undefined, connectMs: number): [code: FailureCode, detail: string] {
+  if (stage === 'dns') return ['dns', `The host name was not resolved within ${connectMs} ms.`];
+  if (stage === 'proxy') return ['proxy', `The proxy could not be reached within ${connectMs} ms.`];
+  if (stage === 'tunnel')
+    return ['proxy-tunnel', `The proxy did not connect to the host within ${connectMs} ms.`];
+  return ['connect-timeout', `No connection within ${connectMs} ms.`];
 }

@@ -3,9 +3,11 @@ import type { Socket } from 'node:net';
 import Client from 'undici/lib/dispatcher/client.js';
 import { LIMITS } from '../core/limits.ts';
 import type { FetchRequest } from '../ports/fetcher.ts';
-import { Dial, type DialTarget } from './dial.ts';
+import { Dial, type DialCallback, type DialTarget } from './dial.ts';
 import type { DnsCache } from './dns-cache.ts';
 import type { Exchange } from './exchange.ts';
+import { credentialsOf, NoTunnelError } from './proxy-connect.ts';
+import { type DialProxy, ProxyDial } from './proxy-dial.ts';
 
 /**
  * The connections to one origin. undici's own Pool is left out: at saturation it makes an AsyncResource for
@@ -21,7 +23,7 @@ export class Slot {
   readonly client: Client;
   exchange: Exchange | null = null;
   socket: Socket | null = null;
-  dial: Dial | null = null;
+  dial: Dial | ProxyDial | null = null;
   /** Responses on the present socket. */
   served = 0;
 
@@ -55,7 +57,7 @@ export class Slot {
     const { pool } = this;
     this.served = 0;
     this.exchange?.dialling();
-    this.dial = new Dial(pool.target, pool.names, (error, socket) => {
+    const dialled: DialCallback = (error, socket) => {
       this.dial = null;
       this.socket = socket;
       if (socket === null) {
@@ -66,7 +68,11 @@ export class Slot {
         pool.target.tlsSession = session;
       });
       callback(null, socket);
-    });
+    };
+    this.dial =
+      pool.proxy === null
+        ? new Dial(pool.target, pool.names, dialled)
+        : new ProxyDial(pool.target, pool.proxy, pool.names, dialled);
   }
 }
 
@@ -74,16 +80,24 @@ export class OriginPool {
   readonly origin: string;
   readonly target: DialTarget;
   readonly names: DnsCache;
+  /** What all its connections go through. */
+  readonly proxy: DialProxy | null;
   lastUsedAt = 0;
   #busy = 0;
   /** Last in, first out: the warmest connection is used, the others may go idle and close. */
   #idle: Slot[] = [];
   #queue: Exchange[] = [];
 
-  constructor(url: URL, isAllowed: ((ip: string) => boolean) | null, names: DnsCache) {
+  constructor(
+    url: URL,
+    isAllowed: ((ip: string) => boolean) | null,
+    names: DnsCache,
+    proxy: DialProxy | null = null,
+  ) {
     const secure = url.protocol === 'https:';
     this.origin = url.origin;
     this.names = names;
+    this.proxy = proxy;
     const port = url.port === '' ? (secure ? 443 : 80) : Number(url.port);
     this.target = { hostname: url.hostname, port, secure, isAllowed, tlsSession: undefined };
   }
@@ -121,6 +135,16 @@ export class OriginPool {
     this.#start(new Slot(this), exchange);
   }
 
+  /** Once more with its whole URL, for a proxy that makes no tunnel; false where that is not the trouble. */
+  retryWhole(slot: Slot, exchange: Exchange, error: Error): boolean {
+    const isWhole = !exchange.options.path.startsWith('/');
+    if (!(error instanceof NoTunnelError) || this.proxy === null || this.target.secure || isWhole)
+      return false;
+    this.proxy.wantsWholeUrls = true;
+    this.retry(slot, exchange);
+    return true;
+  }
+
   forget(exchange: Exchange): void {
     const at = this.#queue.indexOf(exchange);
     if (at !== -1) this.#queue.splice(at, 1);
@@ -154,6 +178,13 @@ export class OriginPool {
   #start(slot: Slot, exchange: Exchange): void {
     slot.exchange = exchange;
     exchange.slot = slot;
+    if (this.proxy?.wantsWholeUrls) this.#askWhole(this.proxy, exchange.options);
     slot.client.dispatch(exchange.options, exchange);
+  }
+  #askWhole(proxy: DialProxy, options: Exchange['options']): void {
+    if (!options.path.startsWith('/')) return;
+    options.path = this.origin + options.path;
+    const credentials = credentialsOf(proxy.address);
+    if (credentials !== null) (options.headers as string[]).push('proxy-authorization', credentials);
   }
 }

@@ -1,10 +1,16 @@
 import type { JobInput } from '../core/job.ts';
-import type { Handler } from '../worker/page.ts';
+import type { RecordSchema, RouteCode } from '../worker/route-code.ts';
 
 type RouteInput = NonNullable<JobInput['routes']>[number];
 
-/** A job as people write it in TypeScript: the schema, plus handlers. */
-export type JobDefinition = Omit<JobInput, 'routes'> & { routes?: (RouteInput & { handler?: Handler })[] };
+/** A route as people write it in TypeScript: what a YAML file may say, plus functions and a schema object. */
+export type RouteDefinition = Omit<RouteInput, 'schema'> &
+  Omit<RouteCode, 'schema'> & {
+    /** JSON Schema, or an object with `safeParse` as zod makes them; what that returns replaces the record. */
+    schema?: RouteInput['schema'] | RecordSchema;
+  };
+
+export type JobDefinition = Omit<JobInput, 'routes'> & { routes?: RouteDefinition[] };
 
 /** Gives a job file its types; the default export of the file. */
 export function defineJob(job: JobDefinition): JobDefinition {

@@ -1,14 +1,13 @@
 import { hash } from 'node:crypto';
 import type { Blobs } from '../ports/blobs.ts';
-import type { Handlers } from '../worker/compile-job.ts';
-import type { Handler } from '../worker/page.ts';
+import { CODE_NAMES, isRecordSchema, type JobHandlers, type RouteCode } from '../worker/route-code.ts';
 
 export function bundleKeyOf(code: Uint8Array): string {
   return `bundles/${hash('sha256', code, 'hex')}.mjs`;
 }
 
 /** The handlers of a stored bundle, by route. The bytes must be what their name says. */
-export async function loadHandlers(blobs: Blobs, bundle: string): Promise<Handlers> {
+export async function loadHandlers(blobs: Blobs, bundle: string): Promise<JobHandlers> {
   const code = await blobs.read(bundle);
   if (!code) throw new Error(`the job's code ${bundle} is gone`);
   if (bundleKeyOf(code) !== bundle) throw new Error(`the job's code ${bundle} was changed`);
@@ -21,12 +20,22 @@ export async function importCode(code: Uint8Array): Promise<unknown> {
   return module.default;
 }
 
-export function handlersOf(definition: unknown): Handlers {
-  const handlers = new Map<string, Handler>();
-  const routes = (definition as { routes?: { name?: string; handler?: unknown }[] } | null)?.routes;
-  for (const route of Array.isArray(routes) ? routes : []) {
-    if (typeof route?.handler === 'function' && route.name)
-      handlers.set(route.name, route.handler as Handler);
+/** The functions and schema objects of a job, by route; the rest of it is data. */
+export function handlersOf(definition: unknown): JobHandlers {
+  const handlers = new Map<string, RouteCode>();
+  const routes = (definition as { routes?: unknown } | null)?.routes;
+  for (const route of Array.isArray(routes) ? (routes as unknown[]) : []) {
+    if (typeof route !== 'object' || route === null) continue;
+    const { name, ...rest } = route as Record<string, unknown>;
+    const code = codeOf(rest);
+    if (typeof name === 'string' && Object.keys(code).length > 0) handlers.set(name, code);
   }
   return handlers;
+}
+
+function codeOf(route: Record<string, unknown>): RouteCode {
+  const code: Record<string, unknown> = {};
+  for (const name of CODE_NAMES) if (typeof route[name] === 'function') code[name] = route[name];
+  if (isRecordSchema(route.schema)) code.schema = route.schema;
+  return code;
 }

@@ -3,6 +3,7 @@ import { basename, dirname, extname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { messageOf, SeineError } from '../core/errors.ts';
 import { type SourceSpec, toJobName } from '../core/job.ts';
+import { isRemote, withPath } from '../core/source-name.ts';
 import { importCode } from './load-handlers.ts';
 import { type ParsedJob, parseJob } from './parse-job.ts';
 
@@ -11,10 +12,12 @@ export const JOB_FILE_ENDINGS = ['.ts', '.mts', '.js', '.mjs', '.json', '.yaml',
 export interface LoadedJob extends ParsedJob {
   /** The job's code as one module, when it has handlers. */
   code: Uint8Array | null;
+  /** The whole path of the job file, when the job is wholly in it. */
+  file: string | null;
 }
 
 export function isJobFile(path: string): boolean {
-  return JOB_FILE_ENDINGS.includes(extname(path).toLowerCase());
+  return !isRemote(path) && JOB_FILE_ENDINGS.includes(extname(path).toLowerCase());
 }
 
 /** A job from a TypeScript, JavaScript, YAML or JSON file. */
@@ -25,12 +28,13 @@ export async function loadJobFile(path: string): Promise<LoadedJob> {
   const isData = ending === '.json' || ending === '.yaml' || ending === '.yml';
   const code = isData ? null : await bundle(path);
   const definition = code ? await evaluate(code, path) : await parseData(text, path, ending);
-  const parsed = parseJob(definition, path, name);
+  const parsed = await parseJob(definition, path, name);
   const sources = parsed.spec.sources.map((source) => anchorSource(source, dirname(resolve(path))));
   return {
     spec: { ...parsed.spec, sources },
     handlers: parsed.handlers,
     code: parsed.handlers.size > 0 ? code : null,
+    file: resolve(path),
   };
 }
 
@@ -90,6 +94,5 @@ async function evaluate(code: Uint8Array, path: string): Promise<unknown> {
 
 /** Files are meant from where the job file is, also when the job is resumed from elsewhere. */
 export function anchorSource(source: SourceSpec, dir: string): SourceSpec {
-  if (typeof source === 'string') return /^https?:\/\//i.test(source) ? source : resolve(dir, source);
-  return source.file === '-' ? source : { ...source, file: resolve(dir, source.file) };
+  return withPath(source, (path) => resolve(dir, path));
 }

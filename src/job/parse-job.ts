@@ -3,29 +3,43 @@ import type { z } from 'zod';
 import { SeineError } from '../core/errors.ts';
 import type { JobSpec } from '../core/job.ts';
 import { jobSchema } from '../core/job-schema.ts';
-import type { Handlers } from '../worker/compile-job.ts';
+import { checkSchedule } from '../core/schedule.ts';
+import { unknownRouteOf } from '../core/source-name.ts';
 import { compileJob } from '../worker/compile-job.ts';
+import { CODE_NAMES, isRecordSchema, type JobHandlers } from '../worker/route-code.ts';
+import { checkRoute } from './check-route.ts';
 import { handlersOf } from './load-handlers.ts';
 
 export interface ParsedJob {
   spec: JobSpec;
-  handlers: Handlers;
+  handlers: JobHandlers;
 }
 
 const PROBLEMS_SHOWN = 3;
 
-/** Checks a job wholly before anything starts. `origin` is what error messages call it. */
-export function parseJob(definition: unknown, origin: string, nameWhenAbsent: string): ParsedJob {
-  const handlers = handlersOf(definition);
-  const parsed = jobSchema.safeParse(withoutHandlers(definition, origin));
+/**
+ * Checks a job wholly before anything starts. `origin` is what error messages call it. A job that was parsed before has
+ * its code apart from it.
+ */
+export async function parseJob(
+  definition: unknown,
+  origin: string,
+  nameWhenAbsent: string,
+  handlers: JobHandlers = handlersOf(definition),
+): Promise<ParsedJob> {
+  const parsed = jobSchema.safeParse(withoutCode(definition, origin));
   if (!parsed.success)
     throw new SeineError(`${origin}: ${describeProblems(parsed.error)}`, {
       hint: 'see docs/jobs.md for every field',
     });
   const { $schema: _, name, ...rest } = parsed.data;
   const spec: JobSpec = { ...rest, name: name ?? nameWhenAbsent };
+  for (const route of spec.routes) checkRoute(route, handlers.get(route.name) ?? {});
   // Selectors, patterns and route names are compiled once here, so that mistakes show now.
-  compileJob(spec, handlers);
+  await compileJob(spec, handlers);
+  const unknown = unknownRouteOf(spec);
+  if (unknown !== null) throw new SeineError(`${origin}: sources: there is no route '${unknown}'`);
+  if (spec.schedule) checkSchedule(spec.schedule, Date.now());
   return { spec, handlers };
 }
 
@@ -33,7 +47,7 @@ export function hashOfSpec(spec: JobSpec, bundle: string | null): string {
   return hash('sha256', JSON.stringify([spec, bundle]), 'hex').slice(0, 32);
 }
 
-function withoutHandlers(definition: unknown, origin: string): unknown {
+function withoutCode(definition: unknown, origin: string): unknown {
   if (typeof definition !== 'object' || definition === null) {
     throw new SeineError(
       `${origin}: a job is an object, this is ${definition === null ? 'null' : typeof definition}`,
@@ -46,12 +60,40 @@ function withoutHandlers(definition: unknown, origin: string): unknown {
   if (!Array.isArray(routes)) return definition;
   return {
     ...definition,
-    routes: routes.map((route) => {
-      if (typeof route !== 'object' || route === null || !('handler' in route)) return route;
-      const { handler, ...rest } = route;
-      return typeof handler === 'function' ? rest : route;
-    }),
+    routes: routes.map((route: unknown, index) =>
+      typeof route === 'object' && route !== null
+        ? dataOf({ ...route }, `${origin}: routes.${index}`)
+        : route,
+    ),
   };
+}
+
+/** A route without its functions and its schema object, which the schema of jobs knows nothing of. */
+function dataOf(route: Record<string, unknown>, place: string): Record<string, unknown> {
+  for (const name of CODE_NAMES) {
+    const kind = typeof route[name];
+    if (kind !== 'function' && kind !== 'undefined')
+      throw new SeineError(`${place}.${name} must be a function, this is ${kindOf(route[name])}`, {
+        hint: 'functions can be given in TypeScript and JavaScript jobs',
+      });
+    delete route[name];
+  }
+  const { schema } = route;
+  if (isRecordSchema(schema)) delete route.schema;
+  else if (schema !== undefined && !isPlainObject(schema))
+    throw new SeineError(`${place}.schema is neither JSON Schema nor an object with safeParse, like zod's`);
+  return route;
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'a list' : `of type ${typeof value}`;
+}
+
+function isPlainObject(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
 }
 
 function describeProblems(error: z.ZodError): string {

@@ -4,8 +4,8 @@ export interface BlobWriter {
   /** Bytes written so far, so the next append starts there. */
   readonly size: number;
   append(bytes: Uint8Array): Promise<void>;
-  /** Makes the blob visible under its key, whole. */
-  commit(): Promise<void>;
+  /** Makes the blob visible, whole: under its key, or under another that was not known before its last byte. */
+  commit(as?: string): Promise<void>;
   /** Leaves no trace. */
   abort(): Promise<void>;
 }
@@ -20,6 +20,7 @@ export interface Blobs {
   /** Nothing can be read under the key before `commit`; a committed blob is replaced whole. */
   write(key: string): Promise<BlobWriter>;
   put(key: string, bytes: Uint8Array): Promise<void>;
+  has(key: string): Promise<boolean>;
   /** Null when there is no such blob. A range past the end is cut. */
   read(key: string, range?: { offset: number; length: number }): Promise<Buffer | null>;
   delete(key: string): Promise<void>;

@@ -1,4 +1,13 @@
+import type { BatchProxy } from '../core/batch.ts';
 import type { FailureCode } from '../core/failures.ts';
+import type { EmulatedBrowser } from '../core/identity-profile.ts';
+import type { ApiSpec } from '../core/job-schema-api.ts';
+
+/** Takes a decoded body piece by piece, instead of memory. */
+export interface BodySink {
+  /** What it returns is waited for before the next piece is read. A throw ends the request as `internal`. */
+  write(piece: Buffer): Promise<void> | void;
+}
 
 export interface FetchRequest {
   url: string;
@@ -8,6 +17,12 @@ export interface FetchRequest {
   /** Connections to this origin may not outnumber this. */
   parallel: number;
   allowPrivate: boolean;
+  /** What it goes through; from the own address when absent. */
+  proxy?: BatchProxy | undefined;
+  /** For a fetcher that speaks like a browser: which one. */
+  emulate?: EmulatedBrowser | undefined;
+  /** For a fetcher that has a remote scraping API do the work. */
+  api?: { spec: ApiSpec; key: string | null } | undefined;
   /** Fires when the batch's time is over; the result is then `aborted`. */
   signal: AbortSignal;
   /**
@@ -15,6 +30,11 @@ export interface FetchRequest {
    * and again if a stale one forces a retry. False refuses: nothing leaves, the result is `aborted`.
    */
   onSent(): boolean;
+  /**
+   * Asked once the head of a 2xx response is there; null keeps the body in memory as usual. What stays in memory of such
+   * a request is held to `LIMITS.bodyBytesMax` besides, as `bodyBytesMax` is then meant for the sink.
+   */
+  sinkFor?(head: { status: number; rawHeaders: string[] }): BodySink | null;
 }
 
 export interface FetchResponse {
@@ -27,6 +47,10 @@ export interface FetchResponse {
   wireBody: Buffer;
   /** Decoded and complete; the same buffer as `wireBody` when there is no coding. */
   body: Buffer;
+  /** Bytes as received: of `wireBody`, or of a body that went into a sink, whose buffers are empty. */
+  wireBytes: number;
+  /** What a remote scraping API took for it. */
+  cost?: number;
 }
 
 export type FetchResult =

@@ -5,7 +5,16 @@ export interface SourceRow {
   place: string;
   position: string;
   /** What was read, or why it could not be. */
-  row: { url: string; meta: Meta | null } | { reason: string };
+  row: SourceTask | { reason: string };
+}
+
+export interface SourceTask {
+  url: string;
+  meta: Meta | null;
+  /** Instead of the route that the URL would get. */
+  route?: string;
+  /** Epoch milliseconds, when the source says so. */
+  modifiedAt?: number;
 }
 
 /** URLs from outside, read lazily and from any position that it has given before. */

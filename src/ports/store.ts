@@ -1,74 +1,25 @@
 import type { FailureCode, SkipCode } from '../core/failures.ts';
-import type { JobSpec } from '../core/job.ts';
-import type {
-  AttemptRow,
-  Counters,
-  JobState,
-  JobWish,
-  Meta,
-  NewTask,
-  RecordRow,
-  TaskRow,
-} from '../core/model.ts';
-import type { OutcomeKind, RecordDraft, StoredPage, Trace } from '../core/outcome.ts';
+import type { HostPace } from '../core/host-pace.ts';
+import type { LastVisit, Meta, NewTask } from '../core/model.ts';
+import type { OutcomeKind, QualityDelta, RecordDraft, StoredPage, Trace } from '../core/outcome.ts';
+import type { ApproachStore } from './approach-store.ts';
+import type { JobStore, SourcePosition } from './job-store.ts';
+import type { ProxyStore } from './proxy-store.ts';
+import type { Views } from './views.ts';
+
+export type { ApproachRow, ApproachStore } from './approach-store.ts';
+export type { Job, JobCode, JobStore, SourcePosition } from './job-store.ts';
+export type { ArchivedPage, DeadFilter, DeadGroup, Rewrite, Since, Views } from './views.ts';
 
 /** All state: jobs, frontier, hosts, records, logs. Each method is one transaction; none costs O(backlog). */
 export interface Store {
   readonly jobs: JobStore;
   readonly frontier: Frontier;
   readonly hosts: HostStore;
+  readonly approaches: ApproachStore;
+  readonly proxies: ProxyStore;
   readonly views: Views;
   close(): Promise<void>;
-}
-
-export interface Job {
-  id: number;
-  name: string;
-  /** Counts the runs of this name from 1; `name-run` names one of them. */
-  run: number;
-  spec: JobSpec;
-  specHash: string;
-  /** Blob key of the job's code. */
-  bundle: string | null;
-  state: JobState;
-  wish: JobWish;
-  /** Why the job is stopped or tripped, for people. */
-  reason: string | null;
-  createdAt: number;
-  endedAt: number | null;
-  /** Time spent working, over all resumes. */
-  workedMs: number;
-}
-
-export interface JobStore {
-  create(job: {
-    name: string;
-    spec: JobSpec;
-    specHash: string;
-    bundle: string | null;
-    now: number;
-  }): Promise<Job>;
-  get(id: number): Promise<Job>;
-  /** By name (its newest run) or `name-run`; null asks for the newest job. */
-  find(name: string | null): Promise<Job | null>;
-  list(limit: number): Promise<Job[]>;
-  counters(jobId: number): Promise<Counters>;
-  update(
-    jobId: number,
-    change: Partial<Pick<Job, 'state' | 'wish' | 'reason' | 'endedAt' | 'workedMs' | 'spec'>>,
-  ): Promise<void>;
-  wish(jobId: number): Promise<JobWish>;
-  /** How far each source of the job has been read. */
-  sources(jobId: number): Promise<SourcePosition[]>;
-}
-
-/** `position` is opaque to the store: the source alone knows how to continue from it. */
-export interface SourcePosition {
-  source: number;
-  position: string | null;
-  done: boolean;
-  rows: number;
-  rejected: number;
 }
 
 /** A task that waits for a slot of its host. */
@@ -83,11 +34,19 @@ export interface DueHost {
   failuresInRow: number;
   /** Rests in a row without a success in between. */
   rests: number;
+  /** What was learned of how fast it may be asked; null when nothing was. */
+  pace: HostPace | null;
 }
 
 export interface LeaseRequest {
-  /** Planned permits, by batch: how many tasks of which host, and until when the host is taken. */
-  batches: { grants: { hostId: number; count: number; nextAt: number }[]; leaseMs: number }[];
+  /**
+   * Planned permits, by batch: how many tasks of which host, from when on, and until when the host is taken. A host
+   * that turns out to be taken until later than `startAt`, or by another coordinator, is left out.
+   */
+  batches: {
+    grants: { hostId: number; count: number; startAt?: number; nextAt: number }[];
+    leaseMs: number;
+  }[];
   now: number;
 }
 
@@ -100,6 +59,7 @@ export interface LeasedTask {
   attempt: number;
   hops: number;
   meta: Meta | null;
+  lastVisit: LastVisit | null;
 }
 
 export interface LeasedBatch {
@@ -131,6 +91,15 @@ export interface TaskChange {
   trace: Trace | null;
   links: NewTask[];
   records: RecordDraft[];
+  /** URLs of media that the page shows. */
+  shows: string[];
+}
+
+/** How records of a job are written; see docs/records.md. */
+export interface RecordRules {
+  /** An unchanged record is confirmed again only after this long. */
+  guardMs: number;
+  history: boolean;
 }
 
 export interface HostChange {
@@ -139,8 +108,19 @@ export interface HostChange {
   sent: number;
   /** Null leaves it as it is. */
   nextAt: number | null;
+  /**
+   * The end of the host's last permit, as far as it was known when this was decided. If the store knows of a later
+   * one by now, `nextAt` cannot bring the host's time forward.
+   */
+  takenUntil?: number;
   failuresInRow: number;
   rests: number;
+  /** Null leaves it as it is. */
+  pace: HostPace | null;
+  /** Shortest time between two requests that was seen; null when there were no two. */
+  smallestGapMs: number | null;
+  /** Null leaves the former one. */
+  lastError: { at: number; code: string; detail: string } | null;
 }
 
 export interface Settlement {
@@ -154,6 +134,8 @@ export interface Settlement {
   archive: { key: string; bytes: number } | null;
   requests: number;
   perTemplateMax: number | null;
+  records: RecordRules;
+  quality: QualityDelta[];
   tasks: TaskChange[];
   hosts: HostChange[];
   robots: RobotsEntry[];
@@ -171,7 +153,15 @@ export interface Frontier {
     tasks: NewTask[],
     options: { now: number; perTemplateMax: number | null; source: SourcePosition | null },
   ): Promise<EnqueueResult>;
-  /** Hosts with ready tasks that may start before `before`, the longest waiting first. */
+  /**
+   * Makes finished tasks of earlier passes due again, in the order of their ids, at most `limit` looked at:
+   * those last visited before `visitedBefore`, and not those whose sitemap dates them before that visit.
+   */
+  reopen(
+    jobId: number,
+    options: { now: number; visitedBefore: number; limit: number; source: SourcePosition },
+  ): Promise<{ reopened: number; source: SourcePosition }>;
+  /** Hosts with ready tasks that may start before `before` and are not in others' hands, the longest waiting first. */
   dueHosts(jobId: number, options: { now: number; before: number; limit: number }): Promise<DueHost[]>;
   /** Lends tasks, highest priority first. A batch may come back smaller than asked, never larger. */
   lease(jobId: number, request: LeaseRequest): Promise<LeasedBatch[]>;
@@ -181,10 +171,12 @@ export interface Frontier {
     batchId: number,
     options: { now: number; suspect: boolean; reason: string },
   ): Promise<{ returned: number; dead: number }>;
-  /** Batches whose lease ended before `now`. */
+  /** Batches of this coordinator whose lease ended before `now`. */
   expired(jobId: number, now: number): Promise<number[]>;
-  /** All open batches of a coordinator that is gone. Only for the owner of the folder or job. */
+  /** Open batches of this coordinator's own former life, and those of others that are gone. For the start of a run. */
   orphans(jobId: number): Promise<number[]>;
+  /** Open batches of other coordinators that are gone. */
+  abandoned(jobId: number): Promise<number[]>;
   /** When the next host or waiting task becomes due; null when none will. */
   nextDueAt(jobId: number): Promise<number | null>;
   /** Makes every ready task of a host a dead letter, at most `limit`; returns how many. */
@@ -192,6 +184,8 @@ export interface Frontier {
     jobId: number,
     options: { host: string; code: FailureCode; detail: string; now: number; limit: number },
   ): Promise<number>;
+  /** Hosts that may not be asked before `until`, for reasons of the job: its hours are closed. */
+  postpone(jobId: number, hosts: { hostId: number; until: number }[]): Promise<void>;
   /** Whether a URL is a task of the job already. */
   knows(jobId: number, url: string): Promise<boolean>;
 }
@@ -207,35 +201,27 @@ export interface RobotsEntry {
   crawlDelayMs: number | null;
 }
 
+/** A host of a job, as it stands now. Times are epoch milliseconds. */
+export interface HostFacts {
+  host: string;
+  /** Tasks that could run now. */
+  ready: number;
+  /** Requests so far, over all jobs. */
+  requests: number;
+  /** Not asked again before. */
+  nextAt: number;
+  failuresInRow: number;
+  rests: number;
+  pace: HostPace | null;
+  smallestGapMs: number | null;
+  lastError: { at: number; code: string; detail: string } | null;
+  robots: RobotsEntry[];
+}
+
 export interface HostStore {
+  /** Hosts of a job by name, in bounded steps. */
+  list(jobId: number): AsyncIterable<HostFacts>;
   robots(origin: string): Promise<RobotsEntry | null>;
   /** A clock that was set back must not freeze hosts: no rest may end later than `latest`. */
   clampNextAt(latest: number): Promise<void>;
-}
-
-export interface DeadFilter {
-  code?: string;
-  host?: string;
-  urlContains?: string;
-}
-
-export interface DeadGroup {
-  code: string;
-  host: string;
-  count: number;
-  sampleUrl: string;
-  sampleDetail: string | null;
-}
-
-/** For people: listings and exports, streamed in bounded pieces, readable while a job runs. */
-export interface Views {
-  tasks(jobId: number): AsyncIterable<TaskRow>;
-  records(jobId: number): AsyncIterable<RecordRow>;
-  attempts(jobId: number): AsyncIterable<AttemptRow>;
-  task(jobId: number, url: string): Promise<TaskRow | null>;
-  dead(jobId: number, filter?: DeadFilter): Promise<DeadGroup[]>;
-  retryDead(jobId: number, filter: DeadFilter, now: number): Promise<number>;
-  /** Dead and skipped tasks by reason, in constant time. */
-  tallies(jobId: number): Promise<{ state: string; code: string; count: number }[]>;
-  hasArchive(jobId: number, key: string): Promise<boolean>;
 }

@@ -1,21 +1,37 @@
-import type { Readable } from 'node:stream';
-import type { Meta } from '../core/model.ts';
-import type { SourceRow } from '../ports/source.ts';
+import { LIMITS } from '../core/limits.ts';
+import type { RemoteFiles } from '../ports/remote-files.ts';
+import { type ColumnWish, mapObject, taskOf } from './map-row.ts';
+import type { FileReader, RawRow } from './raw-row.ts';
+import { openText, openTextAt } from './text-file.ts';
 
-type ParsedRow = SourceRow['row'] | null;
+type ParseLine = (line: string) => RawRow['row'] | null;
 
-/** Longer lines are not URLs; they are passed over without being held in memory. */
-const LINE_BYTES_MAX = 1024 * 1024;
+/** Bytes count after unpacking. `gzip` says that they cannot be jumped over. */
+interface LinePosition {
+  line: number;
+  offset: number;
+  gzip?: true;
+}
+
 const NEWLINE = 10;
 
+export function openTxtReader(files: RemoteFiles, wish: ColumnWish): FileReader {
+  return openLineReader(files, (line) => txtRow(line, wish.route));
+}
+
+export function openJsonlReader(files: RemoteFiles, wish: ColumnWish): FileReader {
+  return openLineReader(files, jsonlRow(wish));
+}
+
 /** One URL a line; empty lines and `#` comments are passed over. */
-export function txtRow(line: string): ParsedRow {
+function txtRow(line: string, route: string | undefined): RawRow['row'] | null {
   const url = line.trim();
-  return url === '' || url.startsWith('#') ? null : { url, meta: null };
+  return url === '' || url.startsWith('#') ? null : taskOf(url, {}, route);
 }
 
 /** One JSON object, or string, a line; other properties travel as meta. */
-export function jsonlRow(urlColumn: string): (line: string) => ParsedRow {
+function jsonlRow(wish: ColumnWish): ParseLine {
+  const map = mapObject(wish);
   return (line) => {
     if (line.trim() === '') return null;
     let value: unknown;
@@ -24,61 +40,77 @@ export function jsonlRow(urlColumn: string): (line: string) => ParsedRow {
     } catch {
       return { reason: 'not valid JSON' };
     }
-    if (typeof value === 'string') return { url: value, meta: null };
-    if (typeof value !== 'object' || value === null) return { reason: 'neither an object nor a string' };
-    const { [urlColumn]: url, ...meta } = value as Meta;
-    if (typeof url !== 'string') return { reason: `no text in property '${urlColumn}'` };
-    return { url, meta: Object.keys(meta).length > 0 ? meta : null };
+    if (typeof value === 'string') return taskOf(value, {}, wish.route);
+    if (typeof value !== 'object' || value === null || Array.isArray(value))
+      return { reason: 'neither an object nor a string' };
+    return map(value as Record<string, unknown>);
   };
 }
 
-/** Lines with the byte offset after each, so that reading can go on from there. */
-export async function* lineRows(
-  open: (offset: number) => Readable,
-  from: string | null,
-  options: { seekable: boolean; parse: (line: string) => ParsedRow },
-): AsyncIterable<SourceRow> {
-  const start =
-    from === null ? { line: 0, offset: 0 } : (JSON.parse(from) as { line: number; offset: number });
-  let line = start.line;
-  let skip = options.seekable ? 0 : start.offset;
-  let offset = start.offset;
-  for await (const { bytes, size } of splitLines(open(options.seekable ? start.offset : 0))) {
-    if (skip > 0) {
-      skip -= size;
-      continue;
+function openLineReader(files: RemoteFiles, parse: ParseLine): FileReader {
+  return {
+    rows: (url, at) => lineRows(files, url, at as LinePosition | null, parse),
+    async check(url) {
+      (await openText(files, url)).close();
+    },
+    async close() {},
+  };
+}
+
+async function* lineRows(
+  files: RemoteFiles,
+  url: string,
+  at: LinePosition | null,
+  parse: ParseLine,
+): AsyncIterable<RawRow> {
+  const text = at && !at.gzip ? await openTextAt(files, url, at.offset) : await openText(files, url);
+  let line = at?.line ?? 0;
+  let offset = at?.offset ?? 0;
+  let skip = at?.gzip ? at.offset : 0;
+  try {
+    for await (const { bytes, size } of splitLines(text.chunks)) {
+      if (skip > 0) {
+        skip -= size;
+        continue;
+      }
+      line++;
+      offset += size;
+      const row = bytes
+        ? parse(line === 1 ? bytes.toString('utf8').replace(/^\uFEFF/, '') : bytes.toString('utf8'))
+        : { reason: `longer than ${LIMITS.sourceRowBytesMax} bytes` };
+      const position: LinePosition = text.gzip ? { line, offset, gzip: true } : { line, offset };
+      if (row) yield { place: `line ${line}`, at: position, row };
     }
-    line++;
-    offset += size;
-    const text = bytes?.toString('utf8');
-    const row =
-      text === undefined
-        ? { reason: `longer than ${LINE_BYTES_MAX} bytes` }
-        : options.parse(line === 1 ? text.replace(/^\uFEFF/, '') : text);
-    if (row) yield { place: `line ${line}`, position: JSON.stringify({ line, offset }), row };
+  } finally {
+    text.close();
   }
 }
 
 /** `bytes` without the line end; null when the line is too long. `size` counts everything. */
-async function* splitLines(input: Readable): AsyncIterable<{ bytes: Buffer | null; size: number }> {
+async function* splitLines(
+  input: AsyncIterable<Buffer>,
+): AsyncIterable<{ bytes: Buffer | null; size: number }> {
   let rest: Buffer[] = [];
   let restBytes = 0;
   const take = (last: Buffer, lineEnd: number) => {
     const size = restBytes + last.length + lineEnd;
     const bytes =
-      size > LINE_BYTES_MAX ? null : withoutReturn(rest.length === 0 ? last : Buffer.concat([...rest, last]));
+      size > LIMITS.sourceRowBytesMax
+        ? null
+        : withoutReturn(rest.length === 0 ? last : Buffer.concat([...rest, last]));
     rest = [];
     restBytes = 0;
     return { bytes, size };
   };
-  for await (const chunk of input as AsyncIterable<Buffer>) {
+  for await (const chunk of input) {
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
       yield take(chunk.subarray(start, end), 1);
       start = end + 1;
     }
     const tail = chunk.subarray(start);
-    if (restBytes <= LINE_BYTES_MAX) rest.push(tail);
+    if (restBytes <= LIMITS.sourceRowBytesMax) rest.push(tail);
+    else rest = [];
     restBytes += tail.length;
   }
   if (restBytes > 0) yield take(Buffer.alloc(0), 0);

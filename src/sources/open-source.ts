@@ -1,80 +1,60 @@
-import { createReadStream, existsSync, statSync } from 'node:fs';
-import { extname } from 'node:path';
-import type { Readable } from 'node:stream';
-import { createGunzip } from 'node:zlib';
 import { SeineError } from '../core/errors.ts';
-import type { SourceSpec } from '../core/job.ts';
-import type { Source } from '../ports/source.ts';
-import { csvRows } from './csv-source.ts';
-import { jsonlRow, lineRows, txtRow } from './line-source.ts';
+import type { SitemapSourceSpec, SourceSpec } from '../core/job.ts';
+import { sitemapTask, sitemapUrl } from '../core/sitemap-task.ts';
+import { isWebSitemap, sourceObjectOf } from '../core/source-name.ts';
+import type { Source, SourceTask } from '../ports/source.ts';
+import { checkFileSource, type FilesOf, type FilesSpec, fileSource } from './file-source.ts';
+import { checkQuery, querySource, type RunQuery, type Spool } from './query-source.ts';
 
-export type FileFormat = 'txt' | 'csv' | 'jsonl';
-
-const FORMATS: Record<string, FileFormat> = {
-  '.txt': 'txt',
-  '.list': 'txt',
-  '.urls': 'txt',
-  '.csv': 'csv',
-  '.tsv': 'csv',
-  '.jsonl': 'jsonl',
-  '.ndjson': 'jsonl',
-};
-
-/** A URL, or a file of URLs. Throws a SeineError when the file cannot be read. */
-export function openSource(spec: SourceSpec): Source {
-  if (typeof spec === 'string') {
-    if (/^https?:\/\//i.test(spec)) return urlSource(spec);
-    return openFile({ file: spec, urlColumn: 'url', priority: 0 });
-  }
-  return openFile(spec);
+export interface SourceTools {
+  files: FilesOf;
+  query: RunQuery;
+  spool: Spool;
 }
 
-function urlSource(url: string): Source {
+/** What a job says of a source, ready to be read. Nothing is opened before its first row is asked for. */
+export function openSource(spec: SourceSpec, tools: SourceTools): Source {
+  const source = sourceObjectOf(spec);
+  if ('url' in source) return oneRow(source.url, 0, { url: source.url, meta: null });
+  if ('query' in source) return querySource(source, tools.query, tools.spool);
+  if ('file' in source) return fileSource(source, tools.files);
+  if (!isWebSitemap(source.sitemap)) return fileSource(sitemapFile(source), tools.files);
+  return oneRow(source.sitemap, source.priority, sitemapRow(source));
+}
+
+/**
+ * Throws a SeineError for what is known to go wrong, after a look at the beginning of the first file. Queries need a
+ * store: without one they are taken on trust.
+ */
+export async function checkSource(
+  spec: SourceSpec,
+  tools: { files: FilesOf; query: RunQuery | null },
+): Promise<void> {
+  const source = sourceObjectOf(spec);
+  if ('file' in source) await checkFileSource(source, tools.files);
+  else if ('sitemap' in source) {
+    if (isWebSitemap(source.sitemap)) sitemapRow(source);
+    else await checkFileSource(sitemapFile(source), tools.files);
+  } else if ('query' in source && tools.query) await checkQuery(source, tools.query);
+}
+
+function oneRow(name: string, priority: number, row: SourceTask): Source {
   return {
-    name: url,
-    priority: 0,
+    name,
+    priority,
     async *rows(from) {
-      if (from === null) yield { place: 'the URL', position: '1', row: { url, meta: null } };
+      if (from === null) yield { place: 'the URL', position: '1', row };
     },
   };
 }
 
-function openFile(spec: Exclude<SourceSpec, string>): Source {
-  const { file } = spec;
-  if (!existsSync(file))
-    throw new SeineError(`there is no file ${file}`, {
-      hint: 'give a URL (https://…), a file of URLs, or a job file',
-    });
-  if (!statSync(file).isFile()) throw new SeineError(`${file} is not a file`);
-  const gzip = file.endsWith('.gz');
-  const extension = extname(gzip ? file.slice(0, -3) : file).toLowerCase();
-  const format = spec.format ?? FORMATS[extension];
-  if (!format) {
-    throw new SeineError(`the format of ${file} is not known by its name`, {
-      hint: `use one of ${Object.keys(FORMATS).join(' ')} (each also .gz), or set format`,
-    });
-  }
-  const open = (offset: number): Readable => {
-    if (!gzip) return createReadStream(file, { start: offset });
-    const input = createReadStream(file);
-    const output = createGunzip();
-    input.on('error', (error) => output.destroy(error));
-    return input.pipe(output).on('close', () => input.destroy());
-  };
-  // A gzip file cannot be entered in the middle: rows before the position are read and passed over.
-  const seekable = !gzip;
-  if (format === 'csv') {
-    return {
-      name: file,
-      priority: spec.priority,
-      rows: (from) =>
-        csvRows(open, from, {
-          seekable,
-          urlColumn: spec.urlColumn,
-          delimiter: extension === '.tsv' ? '\t' : ',',
-        }),
-    };
-  }
-  const parse = format === 'jsonl' ? jsonlRow(spec.urlColumn) : txtRow;
-  return { name: file, priority: spec.priority, rows: (from) => lineRows(open, from, { seekable, parse }) };
+function sitemapRow(source: SitemapSourceSpec): SourceTask {
+  const url = sitemapUrl(source.sitemap);
+  if (url === null) throw new SeineError(`not an http(s) URL: ${source.sitemap}`);
+  const { within, route = null, priority } = source;
+  return sitemapTask(url, { within, route, priority });
+}
+
+function sitemapFile({ sitemap, within, route, priority }: SitemapSourceSpec): FilesSpec {
+  return { file: sitemap, format: 'sitemap', within, route, priority };
 }

@@ -1,9 +1,11 @@
-import type { RunView, Tally } from '../coordinator/run-view.ts';
+import type { RouteQuality, RunView, Tally } from '../coordinator/run-view.ts';
 import { formatBytes, formatCount, formatDuration, formatRate } from './format.ts';
+import { qualityLines } from './quality.ts';
 import { cleanText, type Line, paintLine, type Style } from './text.ts';
 
 export interface SummaryOptions {
   color?: boolean;
+  quality?: readonly RouteQuality[];
 }
 
 const HEADLINES: Record<RunView['job']['state'], [text: string, style: Style]> = {
@@ -66,6 +68,7 @@ export function renderSummary(view: RunView, options: SummaryOptions = {}): stri
       ],
     ),
     [],
+    ...qualityLines(options.quality ?? []),
     [['  pace       ', 'faint'], [pace.join(' · ')]],
     ...(job.dir === null ? [] : [[['  files      ', 'faint'], [cleanText(job.dir)]] satisfies Line]),
   ];

@@ -105,7 +105,7 @@ function compress({ head, body, coded }: EncodedRecord): Buffer {
 }
 
 /** Gathers members into larger pieces and writes those one after the other; opens the blob when it must. */
-function openOutput(blobs: Blobs, key: string) {
+export function openOutput(blobs: Blobs, key: string) {
   let size = 0;
   let piece: Buffer | null = null;
   let used = 0;

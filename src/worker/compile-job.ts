@@ -1,20 +1,33 @@
 import type { BatchJob } from '../core/batch.ts';
 import { SeineError } from '../core/errors.ts';
 import { defaultUserAgent } from '../core/identity.ts';
-import type { JobSpec } from '../core/job.ts';
+import { acceptLanguage } from '../core/identity-headers.ts';
+import { type JobSpec, MEDIA_ROUTE, SITEMAP_ROUTE } from '../core/job.ts';
+import { compileTypes } from '../core/media-file.ts';
 import { compilePatterns } from '../core/pattern.ts';
 import { type CompiledFollow, compileFollow } from '../core/scope.ts';
-import { compileFields, type Extractor } from './extract.ts';
+import { compileMedia, type MediaFinder } from './find-media.ts';
 import { LinkMemory } from './link-memory.ts';
-import type { Handler } from './page.ts';
+import { compilePagination, type Paginator } from './paginate.ts';
+import { compileReader, type RecordReader } from './read-records.ts';
+import type { JobHandlers } from './route-code.ts';
 
 export interface CompiledRoute {
   name: string;
+  kind: 'page' | 'media' | 'sitemap';
   matches: (url: string) => boolean;
-  extract: Extractor | null;
-  handler: Handler | null;
+  read: RecordReader | null;
+  findMedia: MediaFinder | null;
+  paginate: Paginator | null;
   follow: boolean;
 }
+
+const NEVER = () => false;
+const BUILT_IN = { matches: NEVER, read: null, findMedia: null, paginate: null, follow: false } as const;
+const BUILT_IN_ROUTES: CompiledRoute[] = [
+  { ...BUILT_IN, name: SITEMAP_ROUTE, kind: 'sitemap' },
+  { ...BUILT_IN, name: MEDIA_ROUTE, kind: 'media' },
+];
 
 /** A job as a worker uses it; made once for each spec. */
 export interface CompiledJob {
@@ -22,19 +35,25 @@ export interface CompiledJob {
   routes: CompiledRoute[];
   follow: CompiledFollow[];
   headers: Record<string, string>;
+  /** Whether objects of a type are stored. */
+  takesMedia: (type: string) => boolean;
   links: LinkMemory;
 }
 
-export type Handlers = ReadonlyMap<string, Handler>;
-
-export function compileJob(spec: JobSpec, handlers: Handlers): CompiledJob {
-  const routes = spec.routes.map((route) => ({
-    name: route.name,
-    matches: route.match ? compilePatterns(route.match) : () => true,
-    extract: route.select ? compileFields(route.select) : null,
-    handler: handlers.get(route.name) ?? null,
-    follow: route.follow,
-  }));
+/** Waits only for libraries that few jobs need. */
+export async function compileJob(spec: JobSpec, handlers: JobHandlers): Promise<CompiledJob> {
+  const routes: CompiledRoute[] = [];
+  for (const route of spec.routes) {
+    routes.push({
+      name: route.name,
+      kind: route.kind,
+      matches: route.match ? compilePatterns(route.match) : () => true,
+      read: await compileReader(route, handlers.get(route.name) ?? {}),
+      findMedia: route.media.length > 0 ? compileMedia(route.media, route.name, spec.url) : null,
+      paginate: route.paginate ? await compilePagination(route.paginate, route.name) : null,
+      follow: route.follow,
+    });
+  }
   const names = new Set(routes.map((route) => route.name));
   if (names.size < routes.length) throw new SeineError('two routes of the job have the same name');
   for (const rule of spec.follow) {
@@ -43,20 +62,32 @@ export function compileJob(spec: JobSpec, handlers: Handlers): CompiledJob {
         throw new SeineError(`a follow rule names the route '${name}', which does not exist`);
     }
   }
+  checkMediaRoutes(spec);
   return {
     spec,
-    routes,
+    routes: [...routes, ...BUILT_IN_ROUTES],
     follow: spec.follow.map(compileFollow),
     headers: {
       'user-agent': spec.identity.userAgent ?? defaultUserAgent(spec.identity.contact),
       accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8',
-      'accept-language': 'en;q=0.9,*;q=0.5',
+      'accept-language': spec.identity.languages
+        ? acceptLanguage(spec.identity.languages)
+        : 'en;q=0.9,*;q=0.5',
       ...Object.fromEntries(
         Object.entries(spec.identity.headers).map(([name, value]) => [name.toLowerCase(), value]),
       ),
     },
+    takesMedia: compileTypes(spec.media.types),
     links: new LinkMemory(),
   };
+}
+
+function checkMediaRoutes({ routes }: JobSpec): void {
+  for (const rule of routes.flatMap(({ media }) => media)) {
+    const wanted = typeof rule === 'string' ? undefined : rule.route;
+    if (wanted !== undefined && !routes.some(({ name, kind }) => name === wanted && kind === 'media'))
+      throw new SeineError(`a media rule names the route '${wanted}', which is no route of kind media`);
+  }
 }
 
 export function routeOf(job: CompiledJob, url: string, named: string | null): CompiledRoute | null {
@@ -69,10 +100,17 @@ const COMPILED_MAX = 16;
 /** Compiled jobs by spec; an epoch change clears what links were reported. */
 export class JobCache {
   readonly #jobs = new Map<string, CompiledJob>();
-  readonly #loadHandlers: (bundle: string | null) => Promise<Handlers>;
+  readonly #loadHandlers: (bundle: string | null) => Promise<JobHandlers>;
 
-  constructor(loadHandlers: (bundle: string | null) => Promise<Handlers>) {
+  readonly #forbidsPrivate: boolean;
+
+  /** `forbidsPrivate`: this worker dials no private address, whatever a job says. */
+  constructor(
+    loadHandlers: (bundle: string | null) => Promise<JobHandlers>,
+    options: { forbidsPrivate?: boolean } = {},
+  ) {
     this.#loadHandlers = loadHandlers;
+    this.#forbidsPrivate = options.forbidsPrivate ?? false;
   }
 
   async get(job: BatchJob): Promise<CompiledJob> {
@@ -80,7 +118,8 @@ export class JobCache {
     let compiled = this.#jobs.get(key);
     if (!compiled) {
       const handlers = await this.#loadHandlers(job.bundle);
-      compiled = compileJob(job.spec, handlers);
+      const spec = this.#forbidsPrivate ? { ...job.spec, allowPrivate: false } : job.spec;
+      compiled = await compileJob(spec, handlers);
       if (this.#jobs.size >= COMPILED_MAX) this.#jobs.clear();
       this.#jobs.set(key, compiled);
     }

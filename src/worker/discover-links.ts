@@ -4,6 +4,7 @@ import { LIMITS } from '../core/limits.ts';
 import type { Discovered } from '../core/outcome.ts';
 import { type CompiledFollow, ruleFor } from '../core/scope.ts';
 import { isTrapUrl, normalizeUrl } from '../core/url.ts';
+import { baseUrlOf, resolveBase } from './base-url.ts';
 import type { CompiledJob } from './compile-job.ts';
 import type { OriginLinks } from './link-memory.ts';
 import { scanLinks } from './link-scanner.ts';
@@ -55,7 +56,7 @@ function scanFresh(html: string, memory: OriginLinks | null) {
 
 function discoverInDom(page: Page, job: CompiledJob, rules: CompiledFollow[]): Discovered[] {
   const here = new URL(page.url);
-  const baseUrl = resolveBase(page.attributeOf('base[href]', 'href'), page.url);
+  const baseUrl = baseUrlOf(page);
   const found = new Map<string, Discovered>();
   for (const entry of rules) {
     const scope = entry.rule.css === undefined ? [page.document] : page.all(entry.rule.css);
@@ -100,8 +101,4 @@ function admit(
   if (!target || isTrapUrl(target.url)) return null;
   const rule = ruleFor(rules, target.url, target.host, pageHost);
   return rule && { url: target.url, host: target.host, priority: rule.priority, route: rule.route ?? null };
-}
-
-function resolveBase(base: string | null, pageUrl: string): string {
-  return base !== null && URL.canParse(base, pageUrl) ? new URL(base, pageUrl).href : pageUrl;
 }

@@ -5,6 +5,7 @@ import type { RobotsOutcome, Trace } from '../core/outcome.ts';
 import { normalizeUrl } from '../core/url.ts';
 import { headerOf } from './page.ts';
 import type { TaskContext } from './process-task.ts';
+import { sendThrough } from './send.ts';
 
 /** robots.txt by RFC 9309: 4xx means no rules, 5xx and silence mean "ask later", redirects are followed by the coordinator. */
 export async function fetchRobots(
@@ -14,18 +15,32 @@ export async function fetchRobots(
   const { job, clock } = context;
   const { origin } = fetch;
   const startedAt = clock.now();
-  const result = await context.fetcher.fetch({
-    url: fetch.url,
-    headers: job.headers,
-    timeouts: job.spec.timeouts,
-    bodyBytesMax: LIMITS.bodyBytesMax,
-    parallel: context.parallel,
-    allowPrivate: job.spec.allowPrivate,
-    signal: context.signal,
-    onSent: context.onSent,
-  });
+  const { result, proxy } = await sendThrough(fetch, false, context, (through) =>
+    context.fetcher.fetch({
+      url: fetch.url,
+      headers: job.headers,
+      timeouts: job.spec.timeouts,
+      bodyBytesMax: LIMITS.bodyBytesMax,
+      parallel: context.parallel,
+      allowPrivate: job.spec.allowPrivate,
+      proxy: through,
+      signal: context.signal,
+      onSent: context.onSent,
+    }),
+  );
   if (result.kind === 'aborted') return { kind: 'deferred', origin };
-  const trace: Trace = { startedAt, durationMs: clock.now() - startedAt, httpStatus: null, bytes: 0 };
+  const trace: Trace = {
+    startedAt,
+    durationMs: clock.now() - startedAt,
+    httpStatus: null,
+    bytes: 0,
+    ...(proxy === null ? {} : { via: { rung: 0, fetcher: 'http', identity: null, proxy } }),
+  };
+  if (result.kind === 'failure' && result.code === 'proxy') {
+    // The host was not asked at all.
+    context.proxies?.blame(proxy);
+    return { kind: 'deferred', origin };
+  }
   if (result.kind === 'failure')
     return { kind: 'failed', origin, code: result.code, detail: result.detail, trace };
   trace.httpStatus = result.status;

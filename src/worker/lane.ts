@@ -1,12 +1,14 @@
 import type { BatchTask, PermitUse, RobotsFetch } from '../core/batch.ts';
 import { messageOf } from '../core/errors.ts';
+import { failureKind } from '../core/failures.ts';
 import { parallelOf } from '../core/job.ts';
 import type { Outcome, RobotsOutcome } from '../core/outcome.ts';
 import { guardedGapMs } from '../core/politeness.ts';
-import { parseRobots, productToken, type RobotsRules } from '../core/robots.ts';
+import { delayOf, parseRobots, productToken, type RobotsRules } from '../core/robots.ts';
 import { fetchRobots } from './fetch-robots.ts';
 import { Pace } from './pace.ts';
-import { failed, processTask, type TaskContext } from './process-task.ts';
+import { processTask, type TaskContext } from './process-task.ts';
+import { failed } from './visit.ts';
 
 export interface LaneInput {
   permit: ConstructorParameters<typeof Pace>[0];
@@ -35,7 +37,8 @@ export class Lane {
     this.#input = input;
     this.#context = context;
     this.#events = events;
-    this.#pace = new Pace(input.permit, context.clock, context.signal);
+    const { clock, signal, random } = context;
+    this.#pace = new Pace(input.permit, clock, signal, random && (() => random.next()));
   }
 
   async run(): Promise<void> {
@@ -54,6 +57,7 @@ export class Lane {
       sent,
       lastSentAt: this.#pace.lastLeftAt,
       finished: this.#finished,
+      smallestGapMs: this.#pace.takeSmallestGapMs(),
     };
   }
 
@@ -63,7 +67,9 @@ export class Lane {
       if (pressure) await pressure;
       const task = this.#input.tasks[this.#next++];
       if (!task) return;
-      this.#events.onOutcome(await this.#work(task));
+      const outcome = await this.#work(task);
+      if (outcome.kind === 'failed' && failureKind(outcome.code).retry === 'throttled') this.#pace.close();
+      this.#events.onOutcome(outcome);
     }
   }
 
@@ -112,7 +118,8 @@ export class Lane {
       outcome.kind === 'text' ? outcome.text : '',
       productToken(job.headers['user-agent']!),
     );
-    if (rules.crawlDelayMs !== null) this.#pace.slowDown(guardedGapMs(0, rules.crawlDelayMs));
+    const delayMs = delayOf(rules);
+    if (delayMs !== null) this.#pace.slowDown(guardedGapMs(0, delayMs));
     this.#rules.set(fetch.origin, rules);
   }
 }

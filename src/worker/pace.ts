@@ -1,4 +1,5 @@
 import type { Permit } from '../core/batch.ts';
+import { jitteredGapMs } from '../core/politeness.ts';
 import type { Clock } from '../ports/ambient.ts';
 
 /** The right to send one request now. */
@@ -17,12 +18,19 @@ export class Pace {
   readonly #permit: Permit;
   readonly #clock: Clock;
   readonly #signal: AbortSignal;
+  readonly #random: () => number;
   #gapMs: number;
+  /** This gap with its jitter. */
+  #nextGapMs: number;
+  #smallestGapMs: number | null = null;
+  #closed = false;
   #tail: Promise<void> = Promise.resolve();
   #lastLeftAt: number | null = null;
   #sent = 0;
 
-  constructor(permit: Permit, clock: Clock, signal: AbortSignal) {
+  constructor(permit: Permit, clock: Clock, signal: AbortSignal, random: () => number = () => 0) {
+    this.#random = random;
+    this.#nextGapMs = permit.gapMs;
     this.#permit = permit;
     this.#clock = clock;
     this.#signal = signal;
@@ -37,13 +45,27 @@ export class Pace {
     return this.#lastLeftAt;
   }
 
+  /** Between two requests since the last call. */
+  takeSmallestGapMs(): number | null {
+    const smallest = this.#smallestGapMs;
+    this.#smallestGapMs = null;
+    return smallest;
+  }
+
   /** robots.txt may ask for more time than the permit gave. */
   slowDown(gapMs: number): void {
     this.#gapMs = Math.max(this.#gapMs, gapMs);
+    this.#nextGapMs = Math.max(this.#nextGapMs, gapMs);
+  }
+
+  /** The host asked for less: no further turns under this permit. */
+  close(): void {
+    this.#closed = true;
   }
 
   /** Null when the permit or the batch is over before a turn comes. Not a promise where nothing is waited for. */
   turn(): Turn | null | Promise<Turn | null> {
+    if (this.#closed) return null;
     const now = this.#clock.now();
     if (this.#gapMs > 0 || now < this.#permit.startAt) return this.#nextTurn();
     return this.#signal.aborted || now > this.#permit.endAt ? null : this.#freeTurn;
@@ -54,7 +76,12 @@ export class Pace {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#tail = this.#gapMs > 0 ? promise : Promise.resolve();
     if (this.#gapMs > 0) await before;
-    if (this.#signal.aborted || this.#nextAt() > this.#latestAt() || !(await this.#waitForTurn())) {
+    if (
+      this.#closed ||
+      this.#signal.aborted ||
+      this.#nextAt() > this.#latestAt() ||
+      !(await this.#waitForTurn())
+    ) {
       resolve();
       return null;
     }
@@ -82,6 +109,11 @@ export class Pace {
     ) {
       return false;
     }
+    if (this.#lastLeftAt !== null) {
+      const gapMs = now - this.#lastLeftAt;
+      this.#smallestGapMs = Math.min(this.#smallestGapMs ?? gapMs, gapMs);
+    }
+    this.#nextGapMs = jitteredGapMs(this.#gapMs, this.#permit.jitter ?? 0, this.#random(), this.#random());
     this.#lastLeftAt = now;
     this.#sent++;
     // The bytes are written within this very turn of the loop, which takes milliseconds while the code is
@@ -94,7 +126,7 @@ export class Pace {
   }
 
   #nextAt(): number {
-    const earliest = this.#lastLeftAt === null ? this.#permit.startAt : this.#lastLeftAt + this.#gapMs;
+    const earliest = this.#lastLeftAt === null ? this.#permit.startAt : this.#lastLeftAt + this.#nextGapMs;
     return Math.max(earliest, this.#clock.now());
   }
 
@@ -114,7 +146,7 @@ export class Pace {
       waitMs = this.#nextAt() - this.#clock.now()
     ) {
       await abortableDelay(Math.ceil(waitMs), this.#signal);
-      if (this.#signal.aborted) return false;
+      if (this.#signal.aborted || this.#closed) return false;
     }
     return this.#clock.now() <= this.#latestAt();
   }

@@ -1,8 +1,8 @@
 import { selectAll, selectOne } from 'css-select';
 import { type ChildNode, type Document, type Element, isTag, isText } from 'domhandler';
-import { parseDocument } from 'htmlparser2';
 import { decodeText, sniffCharset } from '../core/charset.ts';
 import type { Meta } from '../core/model.ts';
+import { parseHtml } from './parse-html.ts';
 import { foldSpace } from './quick-text.ts';
 
 /** What a handler may ask for besides the page: links of its own. */
@@ -11,9 +11,6 @@ export interface FollowOptions {
   priority?: number;
   meta?: Meta;
 }
-
-/** Code of a route: gets a page, returns a record, records, or nothing. */
-export type Handler = (page: Page) => unknown;
 
 export interface PageInput {
   url: string;
@@ -60,12 +57,20 @@ export class Page {
 
   /** The parsed document, for use with css-select. */
   get document(): Document {
-    this.#document ??= parseDocument(this.text);
+    this.#document ??= parseHtml(this.text);
     return this.#document;
   }
 
   header(name: string): string | null {
     return headerOf(this.#rawHeaders, name);
+  }
+
+  /** Every header of that name: some come several times. */
+  headersOf(name: string): string[] {
+    const wanted = name.toLowerCase();
+    return this.#rawHeaders.filter(
+      (_, index) => index % 2 === 1 && this.#rawHeaders[index - 1]!.toLowerCase() === wanted,
+    );
   }
 
   json(): unknown {

@@ -1,21 +1,29 @@
 import { type Batch, type Permit, type PermitUse, type Report, WIRE_VERSION } from '../core/batch.ts';
 import { messageOf } from '../core/errors.ts';
 import { VERSION } from '../core/identity.ts';
-import type { Outcome, RobotsOutcome } from '../core/outcome.ts';
-import type { Clock } from '../ports/ambient.ts';
+import type { Outcome, QualityDelta, RobotsOutcome, StoredPage } from '../core/outcome.ts';
+import type { Clock, Random } from '../ports/ambient.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { Fetcher } from '../ports/fetcher.ts';
 import { type Archive, openArchive } from './archive.ts';
 import type { JobCache } from './compile-job.ts';
+import { type BatchCookies, openBatchCookies } from './cookies.ts';
 import { Deadline } from './deadline.ts';
 import { Lane } from './lane.ts';
-import { failed, type Keep } from './process-task.ts';
+import { openShelf, type Shelf } from './media-shelf.ts';
+import type { Keep } from './process-task.ts';
+import { ProxyDesk } from './proxy-desk.ts';
+import { QualitySum } from './quality-sum.ts';
+import type { SendContext } from './send.ts';
+import { failed } from './visit.ts';
 
 export interface WorkerTools {
   name: string;
   fetcher: Fetcher;
+  fetcherOf?: SendContext['fetcherOf'];
   blobs: Blobs;
   clock: Clock;
+  random?: Random;
   jobs: JobCache;
 }
 
@@ -57,7 +65,11 @@ class BatchRun {
   #lanes: Lane[] | null = null;
   #outcomes: Outcome[] = [];
   #robots: RobotsOutcome[] = [];
+  #quality = new QualitySum();
   #archive: Archive | null = null;
+  #shelf: Shelf | null = null;
+  #cookies: BatchCookies | null = null;
+  readonly #proxies: ProxyDesk | null;
   #part = 0;
   #sending: Promise<void> = Promise.resolve();
 
@@ -65,6 +77,7 @@ class BatchRun {
     this.#batch = batch;
     this.#tools = tools;
     this.#startedAt = tools.clock.now();
+    this.#proxies = batch.proxies ? new ProxyDesk(batch.proxies, tools.name) : null;
     this.deadline = new Deadline(tools.clock, batch.budgetMs);
   }
 
@@ -88,15 +101,24 @@ class BatchRun {
   }
 
   async #openLanes(): Promise<Lane[]> {
-    const { fetcher, clock, jobs } = this.#tools;
+    const { fetcher, fetcherOf, clock, random, jobs } = this.#tools;
     const job = await jobs.get(this.#batch.job);
+    if (this.#batch.cookies) this.#cookies = await openBatchCookies(this.#batch.cookies);
     const context = {
       job,
       fetcher,
+      ...(fetcherOf ? { fetcherOf } : {}),
+      cookies: this.#cookies,
+      proxies: this.#proxies,
+      apiKey: this.#batch.apiKey ?? null,
       clock,
+      ...(random ? { random } : {}),
       signal: this.deadline.signal,
       keep: this.#keeper(job.spec.archive),
-      pressure: () => this.#archive?.pressure() ?? null,
+      blobs: this.#tools.blobs,
+      shelf: { put: (item: Parameters<Shelf['put']>[0]) => this.#openShelf().put(item) },
+      onQuality: (delta: QualityDelta) => this.#quality.add(delta),
+      pressure: () => this.#archive?.pressure() ?? this.#shelf?.pressure() ?? null,
     };
     const events = {
       onOutcome: (outcome: Outcome) => void this.#outcomes.push(outcome),
@@ -137,12 +159,23 @@ class BatchRun {
     });
   }
 
+  #openShelf(): Shelf {
+    const { packKey, job } = this.#batch;
+    this.#shelf ??= openShelf(this.#tools.blobs, job.spec.media.pack, `${packKey}-${this.#part}.tar`);
+    return this.#shelf;
+  }
+
   async #report(final: boolean): Promise<Report> {
     const part = this.#part++;
     const archive = this.#archive;
+    const shelf = this.#shelf;
     let outcomes = this.#outcomes;
     const robots = this.#robots;
+    const quality = this.#quality.take();
+    const cookies = this.#cookies?.takeChanges() ?? [];
+    const proxyFaults = this.#proxies?.takeFaults() ?? [];
     this.#archive = null;
+    this.#shelf = null;
     this.#outcomes = [];
     this.#robots = [];
     const permits = this.#lanes ? this.#lanes.map((lane) => lane.takeUse()) : this.#batch.permits.map(unused);
@@ -150,12 +183,12 @@ class BatchRun {
     try {
       stored = archive ? await archive.commit() : null;
     } catch (error) {
-      // Nothing may be done without its page: these tasks run again. The new epoch finds their links again.
-      outcomes = outcomes.map((outcome) =>
-        hasPage(outcome)
-          ? failed(outcome.taskId, 'internal', `the archive could not be written: ${messageOf(error)}`, null)
-          : outcome,
-      );
+      outcomes = undone(outcomes, (page) => page.archive !== null, 'archive', error);
+    }
+    try {
+      await shelf?.commit();
+    } catch (error) {
+      outcomes = undone(outcomes, ({ media }) => media?.member != null, 'shard', error);
     }
     const { name, clock } = this.#tools;
     return {
@@ -169,6 +202,9 @@ class BatchRun {
       permits,
       robots,
       outcomes,
+      ...(cookies.length > 0 ? { cookies } : {}),
+      ...(proxyFaults.length > 0 ? { proxyFaults } : {}),
+      quality,
       archive: stored,
     };
   }
@@ -187,6 +223,17 @@ function unused({ host }: Permit): PermitUse {
   return { host, sent: 0, lastSentAt: null, finished: true };
 }
 
-function hasPage(outcome: Outcome): boolean {
-  return 'page' in outcome && outcome.page !== null;
+/** Nothing may be done without its page: these tasks run again. The new epoch finds their links again. */
+function undone(
+  outcomes: Outcome[],
+  isLost: (page: StoredPage) => boolean,
+  what: string,
+  error: unknown,
+): Outcome[] {
+  const detail = `the ${what} could not be written: ${messageOf(error)}`;
+  return outcomes.map((outcome) => {
+    const page = 'page' in outcome ? outcome.page : null;
+    if (page === null || !isLost(page)) return outcome;
+    return failed(outcome.taskId, 'internal', detail, null);
+  });
 }

@@ -1,18 +1,20 @@
 import { hash } from 'node:crypto';
 import type { BatchTask } from '../core/batch.ts';
+import { type Block, detectBlock, detectBlockOfLacking } from '../core/block-detection.ts';
 import { messageOf } from '../core/errors.ts';
-import { type FailureCode, failureOfStatus } from '../core/failures.ts';
-import { LIMITS } from '../core/limits.ts';
 import { isHtml, sniffMediaType } from '../core/media-type.ts';
-import type { Outcome, RecordDraft, StoredPage, Trace } from '../core/outcome.ts';
-import { parseRetryAfter } from '../core/retry.ts';
-import { normalizeUrl } from '../core/url.ts';
-import type { Clock } from '../ports/ambient.ts';
-import type { Fetcher, FetchResponse } from '../ports/fetcher.ts';
-import { type CompiledJob, routeOf } from './compile-job.ts';
+import type { Discovered, Outcome, QualityDelta, StoredPage, Trace } from '../core/outcome.ts';
+import type { Blobs } from '../ports/blobs.ts';
+import type { FetchResponse } from '../ports/fetcher.ts';
+import { type CompiledRoute, routeOf } from './compile-job.ts';
 import { discoverFollowed, discoverLinks } from './discover-links.ts';
-import { toDrafts } from './extract.ts';
+import type { Shelf } from './media-shelf.ts';
 import { headerOf, Page } from './page.ts';
+import { type ReadResult, ValidationError } from './read-records.ts';
+import { type Permissions, permissionsOf, robotsTagsOf } from './robots-tags.ts';
+import { type SitemapLinks, sitemapLinks, sitemapVisit } from './sitemap-links.ts';
+import { processMedia } from './store-media.ts';
+import { failed, type VisitContext, visit } from './visit.ts';
 
 /** Puts a response into the batch's archive; null when the job keeps none. Synchronous, see `process-batch`. */
 export type Keep = (
@@ -22,104 +24,171 @@ export type Keep = (
   sha256: string,
 ) => StoredPage['archive'];
 
-export interface TaskContext {
-  job: CompiledJob;
-  fetcher: Fetcher;
-  clock: Clock;
-  signal: AbortSignal;
-  parallel: number;
+export interface TaskContext extends VisitContext {
   keep: Keep;
+  blobs: Blobs;
+  shelf: Pick<Shelf, 'put'>;
+  onQuality(delta: QualityDelta): void;
   /** Null, or what to wait for before more pages are fetched: the archive is slower than the network. */
   pressure(): Promise<void> | null;
-  onSent(): boolean;
 }
 
 /** Fetches one URL and says what became of it. Never rejects because of a site or a handler. */
 export async function processTask(task: BatchTask, context: TaskContext): Promise<Outcome> {
-  const { job, clock } = context;
-  const startedAt = clock.now();
-  const result = await context.fetcher.fetch({
-    url: task.url,
-    headers: job.headers,
-    timeouts: job.spec.timeouts,
-    bodyBytesMax: job.spec.limits.bodyBytes,
-    parallel: context.parallel,
-    allowPrivate: job.spec.allowPrivate,
-    signal: context.signal,
-    onSent: context.onSent,
-  });
-  const trace = (httpStatus: number | null, bytes: number): Trace => ({
-    startedAt,
-    durationMs: clock.now() - startedAt,
-    httpStatus,
-    bytes,
-  });
-  if (result.kind === 'aborted') return { kind: 'deferred', taskId: task.id };
-  if (result.kind === 'failure')
-    return failed(task.id, result.code, result.detail, trace(null, result.bytes));
-
-  const traced = trace(result.status, result.wireBody.length);
-  if (isRedirect(result.status)) return redirected(task, context, result, traced);
-  const code = failureOfStatus(result.status);
-  if (code) {
-    const retryAfterMs = parseRetryAfter(headerOf(result.rawHeaders, 'retry-after'), clock.now());
-    return { ...failed(task.id, code, `status ${result.status}`, traced), retryAfterMs };
+  const route = routeOf(context.job, task.url, task.route);
+  if (route?.kind === 'media') return processMedia(task, route, context);
+  const answer = await visit(
+    task,
+    context,
+    route?.kind === 'sitemap' ? sitemapVisit(task.url) : { bodyBytesMax: context.job.spec.limits.bodyBytes },
+  );
+  if (answer.kind === 'over') return answer.outcome;
+  const { response, trace } = answer;
+  const contentType = sniffMediaType(response.body, headerOf(response.rawHeaders, 'content-type'));
+  if (answer.kind === 'redirect') {
+    const page = store(task, context, response, { contentType, trace, route: task.route, robotsTags: null });
+    return { kind: 'redirected', taskId: task.id, to: answer.to, page, trace };
   }
-  return fetched(task, context, result, traced);
+  const block = detectBlock({ ...response, isHtml: isHtml(contentType) });
+  if (block) return failed(task.id, block.code, block.evidence, trace);
+  return new Reading(task, route, context, response, trace, contentType).outcome();
 }
 
-async function fetched(
-  task: BatchTask,
-  context: TaskContext,
-  response: FetchResponse,
-  trace: Trace,
-): Promise<Outcome> {
-  const { job } = context;
-  const contentTypeHeader = headerOf(response.rawHeaders, 'content-type');
-  const contentType = sniffMediaType(response.body, contentTypeHeader);
-  const route = routeOf(job, task.url, task.route);
-  const page = new Page({
-    url: task.url,
-    status: response.status,
-    contentType,
-    contentTypeHeader,
-    headers: response.rawHeaders,
-    body: response.body,
-    route: route?.name ?? null,
-    meta: task.meta,
-  });
-  let records: RecordDraft[] = [];
-  try {
-    if (route?.handler) {
-      const result = await withinTime(route.handler(page), context, trace);
-      if (result === OVER) return { kind: 'deferred', taskId: task.id };
-      records = toDrafts(task.url, result);
-    } else if (route?.extract && isHtml(contentType)) records = toDrafts(task.url, route.extract(page));
-  } catch (error) {
-    const stored = store(task.url, context, response, contentType, trace, page.route);
-    return { ...failed(task.id, 'parse-error', messageOf(error), trace), page: stored };
+/** Takes from one page what its route asks for. */
+class Reading {
+  readonly #task: BatchTask;
+  readonly #route: CompiledRoute | null;
+  readonly #context: TaskContext;
+  readonly #response: FetchResponse;
+  readonly #trace: Trace;
+  readonly #page: Page;
+  readonly #robotsTags: string | null;
+  readonly #may: Permissions;
+
+  constructor(
+    task: BatchTask,
+    route: CompiledRoute | null,
+    context: TaskContext,
+    response: FetchResponse,
+    trace: Trace,
+    contentType: string | null,
+  ) {
+    this.#task = task;
+    this.#route = route;
+    this.#context = context;
+    this.#response = response;
+    this.#trace = trace;
+    this.#page = new Page({
+      url: task.url,
+      status: response.status,
+      contentType,
+      contentTypeHeader: headerOf(response.rawHeaders, 'content-type'),
+      headers: response.rawHeaders,
+      body: response.body,
+      route: route?.name ?? null,
+      meta: task.meta,
+    });
+    const { spec, headers } = context.job;
+    this.#robotsTags = robotsTagsOf(this.#page, headers['user-agent']!);
+    this.#may = permissionsOf(this.#robotsTags, spec.politeness.robotsTags);
   }
-  const wantsLinks = isHtml(contentType) && route?.follow !== false;
-  const links = wantsLinks ? discoverLinks(page, job, task.depth) : [];
-  links.push(...discoverFollowed(page, job, task.depth));
-  return {
-    kind: 'fetched',
-    taskId: task.id,
-    page: store(task.url, context, response, contentType, trace, page.route),
-    links,
-    records,
-    trace,
-  };
+
+  async outcome(): Promise<Outcome> {
+    const task = this.#task;
+    if (task.lastVisit !== null && task.lastVisit.sha256 === hash('sha256', this.#response.body, 'hex')) {
+      return { kind: 'unchanged', taskId: task.id, page: this.#store(false), trace: this.#trace };
+    }
+    let read: ReadResult | typeof OVER;
+    let list: SitemapLinks | null = null;
+    let shows: Discovered[] = [];
+    try {
+      read = this.#permitted(await this.#read());
+      if (this.#route?.kind === 'sitemap') list = await this.#list();
+      if (read !== OVER && this.#may.media) shows = this.#route?.findMedia?.(this.#page, read.values) ?? [];
+    } catch (error) {
+      const code = error instanceof ValidationError ? 'validation' : 'parse-error';
+      const block = code === 'validation' ? this.#blockInstead() : null;
+      if (block) return failed(task.id, block.code, `${block.evidence}; ${messageOf(error)}`, this.#trace);
+      if (code === 'validation') this.#report({ records: 0, invalid: 1, filled: {} });
+      return { ...failed(task.id, code, messageOf(error), this.#trace), page: this.#store(true) };
+    }
+    if (read === OVER) return { kind: 'deferred', taskId: task.id };
+    if (read.quality) this.#report(read.quality);
+    return {
+      kind: 'fetched',
+      taskId: task.id,
+      links: [...(this.#may.links ? (list?.links ?? this.#links()) : []), ...shows],
+      records: read.drafts,
+      shows: shows.map(({ url }) => url),
+      page: this.#store(true),
+      ...(list?.note ? { note: list.note } : {}),
+      trace: this.#trace,
+    };
+  }
+
+  #blockInstead(): Block | null {
+    return detectBlockOfLacking({ ...this.#response, isHtml: isHtml(this.#page.contentType) });
+  }
+
+  async #read(): Promise<ReadResult | typeof OVER> {
+    const reader = this.#route?.read ?? null;
+    if (!reader) return NOTHING;
+    const result = reader(this.#page);
+    return result instanceof Promise ? withinTime(result, this.#context, this.#trace) : result;
+  }
+
+  /** Pages that may not be kept are read all the same: a handler may ask for links of theirs. */
+  #permitted(read: ReadResult | typeof OVER): ReadResult | typeof OVER {
+    return read === OVER || this.#may.records ? read : NOTHING;
+  }
+
+  #list(): Promise<SitemapLinks> {
+    const { job, clock } = this.#context;
+    return sitemapLinks(this.#page, this.#task, job, clock.now());
+  }
+
+  #links(): Discovered[] {
+    const { job } = this.#context;
+    const { depth } = this.#task;
+    const page = this.#page;
+    const links = isHtml(page.contentType) && this.#follows() ? discoverLinks(page, job, depth) : [];
+    links.push(...discoverFollowed(page, job, depth));
+    if (this.#route?.paginate) links.push(...this.#route.paginate(page, job.spec));
+    return links;
+  }
+
+  #follows(): boolean {
+    return this.#route?.follow !== false;
+  }
+
+  #report(counts: Omit<QualityDelta, 'route'>): void {
+    this.#context.onQuality({ route: this.#route!.name, ...counts });
+  }
+
+  #store(archived: boolean): StoredPage {
+    const { contentType, route } = this.#page;
+    const keep = archived && this.#may.archive ? this.#context.keep : () => null;
+    return store(this.#task, { ...this.#context, keep }, this.#response, {
+      contentType,
+      trace: this.#trace,
+      route,
+      robotsTags: this.#robotsTags,
+    });
+  }
 }
 
+const NOTHING: ReadResult = { drafts: [], values: [], quality: null };
 const OVER = Symbol('the batch is over');
 
 /** A handler that waits has what is left of the task's time; the batch may end before that. */
-async function withinTime(result: unknown, context: TaskContext, trace: Trace): Promise<unknown> {
-  if (!(result instanceof Promise)) return result;
+async function withinTime<T>(
+  result: Promise<T>,
+  context: VisitContext,
+  trace: Trace,
+): Promise<T | typeof OVER> {
   const { signal, job } = context;
   const leftMs = Math.max(1, job.spec.timeouts.taskMs - trace.durationMs);
-  const { promise: ended, resolve, reject } = Promise.withResolvers<unknown>();
+  const { promise: ended, resolve, reject } = Promise.withResolvers<typeof OVER>();
   const timer = setTimeout(
     () => reject(new Error(`the handler did not finish within ${job.spec.timeouts.taskMs} ms`)),
     leftMs,
@@ -134,58 +203,22 @@ async function withinTime(result: unknown, context: TaskContext, trace: Trace): 
   }
 }
 
-function redirected(task: BatchTask, context: TaskContext, response: FetchResponse, trace: Trace): Outcome {
-  const location = headerOf(response.rawHeaders, 'location');
-  const target =
-    location === null || location === '' ? null : normalizeUrl(location, task.url, context.job.spec.url);
-  if (!target || target.url === task.url) {
-    return failed(
-      task.id,
-      'bad-redirect',
-      `status ${response.status}, Location: ${location ?? 'none'}`,
-      trace,
-    );
-  }
-  if (task.hops >= LIMITS.redirectsMax) {
-    return failed(task.id, 'redirect-limit', `${task.hops} redirects, the last to ${target.url}`, trace);
-  }
-  const contentType = sniffMediaType(response.body, headerOf(response.rawHeaders, 'content-type'));
-  const page = store(task.url, context, response, contentType, trace, task.route);
-  return { kind: 'redirected', taskId: task.id, to: target.url, page, trace };
-}
-
 function store(
-  url: string,
-  context: TaskContext,
+  task: BatchTask,
+  context: Pick<TaskContext, 'keep'>,
   response: FetchResponse,
-  contentType: string | null,
-  trace: Trace,
-  route: string | null,
+  about: Pick<StoredPage, 'contentType' | 'route' | 'robotsTags'> & { trace: Trace },
 ): StoredPage {
+  const { trace, ...described } = about;
   const sha256 = hash('sha256', response.body, 'hex');
   return {
-    route,
+    ...described,
     httpStatus: response.status,
-    contentType,
     bytes: response.body.length,
     sha256,
-    archive: context.keep(url, response, trace.startedAt, sha256),
+    archive: context.keep(task.url, response, trace.startedAt, sha256),
+    media: null,
     etag: headerOf(response.rawHeaders, 'etag'),
     lastModified: headerOf(response.rawHeaders, 'last-modified'),
   };
-}
-
-function isRedirect(status: number): boolean {
-  return status === 301 || status === 302 || status === 303 || status === 307 || status === 308;
-}
-
-export function failed(
-  taskId: number,
-  code: FailureCode,
-  detail: string,
-  trace: Trace | null,
-): Extract<Outcome, { kind: 'failed' }> {
-  // Remote text: no control characters may reach a terminal or a log.
-  const clean = detail.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ').slice(0, LIMITS.failureDetailMax);
-  return { kind: 'failed', taskId, code, detail: clean, page: null, retryAfterMs: null, trace };
 }

@@ -9,6 +9,10 @@ export interface QuickField {
   attr: string | undefined;
   /** Every match as a list, instead of the first. */
   all: boolean;
+  /** White space of the text stays as it is: for data inside a script. */
+  raw?: boolean;
+  /** Only whether there is a match is asked: the value is '' or null. */
+  presence?: boolean;
 }
 
 /** Matches inside each other repeat their text: a hostile page of 1 MB could ask for a terabyte. */
@@ -76,9 +80,9 @@ export class Matches {
   add(field: number, element: number, level: number, tag: StartTag): void {
     if (this.#lastElement[field] === element) return;
     this.#lastElement[field] = element;
-    const { attr, all } = this.#fields[field]!;
+    const { attr, all, presence } = this.#fields[field]!;
     if (!all) this.#settled[field] = 1;
-    if (attr === undefined && level !== -1) {
+    if (attr === undefined && level !== -1 && presence !== true) {
       this.#places.push(all ? (this.#values[field] as string[]).push('') - 1 : -1);
       this.#levels.push(level);
       this.#firstPieces.push(this.#pieces.length);
@@ -133,7 +137,7 @@ export class Matches {
     if (this.#textLength > TEXT_LENGTH_MAX) {
       throw new Error(`the selected texts of a page exceed ${TEXT_LENGTH_MAX} characters`);
     }
-    const text = foldSpace(raw);
+    const text = this.#fields[field]!.raw === true ? raw : foldSpace(raw);
     this.active--;
     if (place === -1) {
       this.#values[field] = text;

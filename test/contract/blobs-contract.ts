@@ -39,6 +39,16 @@ export function runBlobsContract(name: string, open: () => Promise<Blobs>): void
       expect(await blobs.read('nothing', { offset: 5, length: 5 })).toBeNull();
     });
 
+    test('has tells what is there, and nothing below or above it', async () => {
+      await blobs.put('a/b', Buffer.from('x'));
+      await blobs.put('empty', Buffer.alloc(0));
+      expect(await blobs.has('a/b')).toBe(true);
+      expect(await blobs.has('empty')).toBe(true);
+      for (const key of ['nothing', 'a', 'a/b/c', 'a/bc']) expect(await blobs.has(key)).toBe(false);
+      await blobs.delete('a/b');
+      expect(await blobs.has('a/b')).toBe(false);
+    });
+
     test('put replaces the blob whole', async () => {
       await blobs.put('k', Buffer.from('a long first text'));
       await blobs.put('k', Buffer.from('short'));
@@ -84,6 +94,83 @@ export function runBlobsContract(name: string, open: () => Promise<Blobs>): void
       await fresh.commit();
       expect(await text('k')).toBe('new');
       expect(await text('fresh')).toBe('new');
+    });
+
+    test('a blob may get its key at its last byte, and only that one', async () => {
+      const bytes = randomBytes(200_000);
+      const writer = await blobs.write('media/unnamed');
+      await writer.append(bytes);
+      expect(await keys('')).toEqual([]);
+      await writer.commit('media/ab/by-its-hash');
+      expect((await blobs.read('media/ab/by-its-hash'))?.equals(bytes)).toBe(true);
+      expect(await blobs.has('media/unnamed')).toBe(false);
+      expect(await keys('')).toEqual(['media/ab/by-its-hash']);
+    });
+
+    test('an empty blob may get its key at the end too', async () => {
+      await (await blobs.write('unnamed')).commit('named');
+      expect(await blobs.read('named')).toHaveLength(0);
+      expect(await keys('')).toEqual(['named']);
+    });
+
+    test('the same key twice is harmless, also at once, and another blob under it is replaced whole', async () => {
+      const write = async (content: string) => {
+        const writer = await blobs.write('unnamed');
+        await writer.append(Buffer.from(content));
+        await writer.commit('hash');
+      };
+      await write('a longer text that was there before');
+      await Promise.all(Array.from({ length: 8 }, () => write('same')));
+      expect(await text('hash')).toBe('same');
+      expect(await keys('')).toEqual(['hash']);
+    });
+
+    test('a key that is none is refused at commit, and the writer can still be aborted', async () => {
+      const writer = await blobs.write('unnamed');
+      await writer.append(Buffer.from('x'));
+      await expect(writer.commit('../outside')).rejects.toThrow(/blob key/);
+      await writer.abort();
+      expect(await keys('')).toEqual([]);
+    });
+
+    test.each([undefined, 'large/by-its-hash'])(
+      'a blob of many pieces and 12 MB, committed as %s, is whole and replaces the one before',
+      async (as) => {
+        const bytes = randomBytes(12_000_001);
+        await blobs.put(as ?? 'large/own', Buffer.from('before'));
+        const writer = await blobs.write('large/own');
+        const piece = Buffer.alloc(700_000);
+        for (let at = 0; at < bytes.length; at += piece.length) {
+          const length = bytes.copy(piece, 0, at, at + piece.length);
+          // The memory is used again for the next piece.
+          await writer.append(piece.subarray(0, length));
+        }
+        expect(writer.size).toBe(bytes.length);
+        expect(await text(as ?? 'large/own')).toBe('before');
+        expect(await keys('')).toEqual([as ?? 'large/own']);
+        await writer.commit(as);
+        expect((await blobs.read(as ?? 'large/own'))?.equals(bytes)).toBe(true);
+        expect(await keys('')).toEqual([as ?? 'large/own']);
+      },
+    );
+
+    test('a large blob that is aborted leaves nothing', async () => {
+      const writer = await blobs.write('large');
+      await writer.append(Buffer.alloc(11_000_000));
+      await writer.abort();
+      expect(await keys('')).toEqual([]);
+      await expect(writer.commit('large')).rejects.toThrow();
+    });
+
+    test('pieces that nobody waits for arrive in order', async () => {
+      const bytes = randomBytes(11_000_000);
+      const writer = await blobs.write('unawaited');
+      const appends: Promise<void>[] = [];
+      for (let at = 0; at < bytes.length; at += 1_000_000)
+        appends.push(writer.append(bytes.subarray(at, at + 1_000_000)));
+      await Promise.all(appends);
+      await writer.commit();
+      expect((await blobs.read('unawaited'))?.equals(bytes)).toBe(true);
     });
 
     test('abort leaves nothing, and may be called twice', async () => {
@@ -172,6 +259,7 @@ export function runBlobsContract(name: string, open: () => Promise<Blobs>): void
       const attempts = [
         async () => blobs.put(key, Buffer.from('x')),
         async () => blobs.write(key),
+        async () => blobs.has(key),
         async () => blobs.read(key),
         async () => blobs.delete(key),
         async () => blobs.locate(key),

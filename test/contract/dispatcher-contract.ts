@@ -88,8 +88,10 @@ export function batchOf(site: Site, draft: BatchDraft): Batch {
       attempt: 1,
       hops: 0,
       meta: null,
+      lastVisit: null,
     })),
     archiveKey: `warc/test-1/${id}`,
+    packKey: `shards/test-1/${id}`,
   };
 }
 

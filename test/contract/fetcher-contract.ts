@@ -11,6 +11,7 @@ import {
   sendsThenEnds,
   sendsThenResets,
 } from '../support/raw-origin.ts';
+import { runSinkContract, sinkHandlers } from './fetcher-sinks.ts';
 
 /** What every Fetcher promises, whatever it is made of. `open` gets none but the defaults of the adapter. */
 
@@ -65,6 +66,7 @@ const handlers = {
   '/stalls': sends('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf'),
   '/drip': drips('HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n', 'x', 20),
   '/nonsense': sendsThenEnds('\x16\x03\x01 what is this\r\n\r\n'),
+  ...sinkHandlers,
 };
 
 export function runFetcherContract(name: string, open: () => Fetcher): void {
@@ -84,6 +86,7 @@ export function runFetcherContract(name: string, open: () => Fetcher): void {
 
     answers(get);
     failures(get);
+    runSinkContract(get);
     endings(
       () => fetcher,
       () => origin,

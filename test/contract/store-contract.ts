@@ -3,11 +3,19 @@ import { afterEach, beforeEach, describe, test } from 'vitest';
 import { testDueHosts } from './store/due-hosts.ts';
 import { testEnqueue } from './store/enqueue.ts';
 import { testFindings } from './store/findings.ts';
+import { testHostFacts } from './store/host-facts.ts';
 import { testJobs } from './store/jobs.ts';
 import { testLease } from './store/lease.ts';
+import { testMedia } from './store/media.ts';
 import { StoreModel } from './store/model.ts';
 import { STEP } from './store/model-steps.ts';
+import { testPasses } from './store/passes.ts';
+import { testProxies } from './store/proxies.ts';
+import { testQuery } from './store/query.ts';
+import { testRecords } from './store/records.ts';
 import { testReturn } from './store/return.ts';
+import { testRevisits } from './store/revisits.ts';
+import { testRewrite } from './store/rewrite.ts';
 import { testSettle } from './store/settle.ts';
 import { type OpenStore, StoreDesk } from './store/store-desk.ts';
 import { testViews } from './store/views.ts';
@@ -22,11 +30,19 @@ export function runStoreContract(name: string, open: OpenStore): void {
     testJobs(desk);
     testEnqueue(desk);
     testDueHosts(desk);
+    testHostFacts(desk);
     testLease(desk);
     testSettle(desk);
     testFindings(desk);
     testReturn(desk);
     testViews(desk);
+    testPasses(desk);
+    testRevisits(desk);
+    testRecords(desk);
+    testMedia(desk);
+    testRewrite(desk);
+    testQuery(desk);
+    testProxies(desk);
 
     test('whatever happens in whatever order, every task is where a simple model says', {
       timeout: 60_000,

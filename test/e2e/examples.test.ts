@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -30,6 +30,13 @@ interface Product {
   url: string;
   route: string;
   data: { title: string; price: string; sku: string; image: string; related: string[] };
+}
+
+interface TypedProduct {
+  name: string;
+  sku: string;
+  price: { amount: number; currency: string };
+  stock: number;
 }
 
 async function recordsOf<T>(dir: string): Promise<T[]> {
@@ -105,6 +112,82 @@ describe('examples', () => {
     }
   });
 
+  test('products.ts reads typed fields, from markup and from structured data', async () => {
+    const run = await seine(['run', example('products.ts'), '--json'], { env: environment('products') });
+    expect(run.code, run.stderr).toBe(0);
+    const records = await recordsOf<{ data: TypedProduct }>('products');
+    expect(records).toHaveLength(PRODUCTS / 8);
+    for (const { data } of records) {
+      expect(data).toEqual({
+        name: expect.stringMatching(/^\w+ \w+ [\w ]+$/),
+        sku: expect.stringMatching(/^LIG-\d{5}$/),
+        price: { amount: expect.any(Number), currency: 'EUR' },
+        shownPrice: data.price,
+        availability: data.stock > 0 ? 'InStock' : 'OutOfStock',
+        stock: expect.any(Number),
+        rating: expect.any(Number),
+        reviews: expect.any(Number),
+        image: expect.stringMatching(`^${shop.url}images/\\d+\\.svg$`),
+        description: expect.stringContaining(', this '),
+      });
+    }
+  });
+
+  test('catalogue.ts makes one record of what listings and product pages say', async () => {
+    const run = await seine(['run', example('catalogue.ts'), '--json'], { env: environment('catalogue') });
+    expect(run.code, run.stderr).toBe(0);
+    const records = await recordsOf<{ key: string; data: Record<string, unknown> }>('catalogue');
+    expect(records).toHaveLength(PRODUCTS / 8);
+    for (const { key, data } of records) {
+      expect(data).toEqual({
+        url: key,
+        name: expect.any(String),
+        price: { amount: expect.any(Number), currency: 'EUR' },
+        sku: expect.stringMatching(/^LIG-/),
+        brand: expect.any(String),
+        details: [
+          { name: 'SKU', value: data.sku },
+          { name: 'Brand', value: data.brand },
+          { name: 'Stock', value: expect.any(String) },
+        ],
+      });
+    }
+  });
+
+  test('schema.ts refuses records that do not fit, and says why', async () => {
+    const run = await seine(['run', example('schema.ts'), '--json'], { env: environment('schema') });
+    expect(run.code, run.stderr).toBe(3);
+    const records = await recordsOf<{ data: Record<string, unknown> }>('schema');
+    const { stdout } = await seine(['export', '--what', 'tasks'], { env: environment('schema') });
+    const dead = jsonLines<{ state: string; failureCode: string; failureDetail: string }>(stdout).filter(
+      ({ state }) => state === 'dead',
+    );
+    expect(dead.length).toBeGreaterThan(0);
+    expect(records.length + dead.length).toBe(PRODUCTS / 8);
+    for (const task of dead)
+      expect(task).toMatchObject({ failureCode: 'validation', failureDetail: 'brand: is not wanted' });
+    for (const { data } of records)
+      expect(Object.keys(data)).toEqual(['title', 'sku', 'brand', 'priceCents', 'inStock']);
+  });
+
+  test('steps.ts drops, names and splits records', async () => {
+    const run = await seine(['run', example('steps.ts'), '--json'], { env: environment('steps') });
+    expect(run.code, run.stderr).toBe(0);
+    const products = await recordsOf<{ data: TypedProduct }>('products');
+    const offers = products.filter(({ data }) => data.stock >= 20).map(({ data }) => data);
+    expect(offers.length).toBeLessThan(products.length);
+    const records = await recordsOf<{ key: string; data: object }>('steps');
+    const expected = offers.flatMap(({ name: title, sku: code, price }) => {
+      const sku = code.toLowerCase();
+      return [
+        { key: `sku:${sku}#0`, data: { kind: 'name', sku, title } },
+        { key: `sku:${sku}#1`, data: { kind: 'price', sku, price: price.amount } },
+      ];
+    });
+    const byKey = (a: { key: string }, b: { key: string }) => a.key.localeCompare(b.key);
+    expect(records.map(({ key, data }) => ({ key, data })).sort(byKey)).toEqual(expected.sort(byKey));
+  });
+
   test('list.sh keeps the columns of the list, and reports the row that is no URL', async () => {
     const { code, stdout, stderr } = await run('sh', [example('list.sh')], environment('list'));
     expect(code, stderr).toBe(0);
@@ -149,9 +232,26 @@ describe('examples', () => {
     });
   });
 
+  test('pagination.yaml goes through every page of every shelf, and writes products as Markdown', async () => {
+    const yaml = readFileSync(example('pagination.yaml'), 'utf8');
+    expect(yaml).toContain('http://127.0.0.1:8080/');
+    writeFileSync(at('pagination.yaml'), yaml.replace('http://127.0.0.1:8080/', shop.url));
+    const run = await seine(['run', at('pagination.yaml'), '--json'], { env: environment('pagination') });
+    expect(run.code, run.stderr).toBe(0);
+    expect(lastJson(run)).toMatchObject({
+      done: PRODUCTS + shop.expected.categoryPages + 1,
+      records: PRODUCTS,
+    });
+    for (const { data } of await recordsOf<{ data: Record<string, string> }>('pagination')) {
+      expect(data.markdown).toContain(`# ${data.title}\n`);
+      expect(data.markdown).toContain(`SKU\n: ${data.sku}\n`);
+      expect(data.markdown).not.toContain('You may also like');
+    }
+  });
+
   test('README.md lists them all', () => {
     const readme = readFileSync(example('README.md'), 'utf8');
-    for (const name of ['shop.ts', 'shop.yaml', 'handler.ts', 'list.sh', 'library.ts'])
+    for (const name of readdirSync(join(ROOT, 'examples')).filter((name) => /\.(ts|yaml|sh)$/.test(name)))
       expect(readme).toContain(`[${name}](${name})`);
   });
 });

@@ -7,8 +7,8 @@ import { openInlineDispatcher } from '../../src/dispatch/inline-dispatcher.ts';
 import { openThreadDispatcher, type ThreadDispatcherOptions } from '../../src/dispatch/thread-dispatcher.ts';
 import { bundleKeyOf } from '../../src/job/load-handlers.ts';
 import type { Delivery, Dispatcher } from '../../src/ports/dispatcher.ts';
-import type { Handlers } from '../../src/worker/compile-job.ts';
 import { processBatch } from '../../src/worker/process-batch.ts';
+import type { JobHandlers } from '../../src/worker/route-code.ts';
 import { openWorkerTools } from '../../src/worker-app.ts';
 import {
   batchOf,
@@ -24,12 +24,12 @@ import { temporaryFolder } from '../support/fixtures.ts';
 const ENTRY = new URL('../../src/entry/thread.ts', import.meta.url);
 
 function openThreads(blobsDir: string, options: Partial<ThreadDispatcherOptions> = {}): Dispatcher {
-  return openThreadDispatcher({ threads: 2, entry: ENTRY, data: { blobsDir, sync: false }, ...options });
+  return openThreadDispatcher({ threads: 2, entry: ENTRY, data: { blobs: blobsDir, sync: false }, ...options });
 }
 
-async function openInline(blobsDir: string, handlers?: Handlers): Promise<Dispatcher> {
+async function openInline(blobsDir: string, handlers?: JobHandlers): Promise<Dispatcher> {
   await mkdir(blobsDir, { recursive: true });
-  const tools = await openWorkerTools({ name: 'inline', blobsDir, sync: false }, handlers);
+  const tools = await openWorkerTools({ name: 'inline', blobs: blobsDir, sync: false }, handlers);
   return openInlineDispatcher((batch, options) => processBatch(batch, tools, options), tools.close);
 }
 
@@ -147,7 +147,7 @@ describe('closing threads', () => {
 describe('inline', () => {
   test('closures given to it run, also when the job has no stored code', async () => {
     const seen: string[] = [];
-    const handlers: Handlers = new Map([['p', (page) => ({ count: seen.push(page.url) })]]);
+    const handlers: JobHandlers = new Map([['p', { handler: (page) => ({ count: seen.push(page.url) }) }]]);
     const dispatcher = await openInline(folder.dir, handlers);
     const batch = batchOf(site, { paths: ['/1', '/2'], spec: { routes: [{ name: 'p' }] } });
     const { reports } = await deliver(dispatcher, batch);

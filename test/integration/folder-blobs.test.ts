@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { explained } from '../../src/blobs/file-errors.ts';
 import { FileWriter } from '../../src/blobs/file-writer.ts';
-import { openFolderBlobs, sweepTemporary } from '../../src/blobs/folder-blobs.ts';
+import { openFolderBlobs, sweepAbandoned, sweepTemporary } from '../../src/blobs/folder-blobs.ts';
 import { SeineError } from '../../src/core/errors.ts';
 import { runBlobsContract } from '../contract/blobs-contract.ts';
 
@@ -28,6 +28,15 @@ describe('folder blobs', () => {
     expect(await readFile(join(dir, 'a', 'b.txt'), 'utf8')).toBe('hello');
     expect(blobs.locate('a/b.txt')).toBe(join(dir, 'a', 'b.txt'));
     expect(await readdir(join(dir, '.tmp'))).toEqual([]);
+  });
+
+  test('a temporary file is gone after a commit under another key, and after an abort', async () => {
+    const dir = freshDir();
+    const blobs = await openFolderBlobs(dir);
+    await (await blobs.write('unnamed')).commit('a/named');
+    await (await blobs.write('unnamed')).abort();
+    expect(await readdir(join(dir, '.tmp'))).toEqual([]);
+    expect((await readdir(dir)).sort()).toEqual(['.tmp', 'a']);
   });
 
   test('a folder that somebody removed is made again', async () => {
@@ -82,6 +91,25 @@ describe('folder blobs', () => {
     await utimes(stale, before, before);
     expect(await sweepTemporary(dir)).toBe(1);
     await expect(stat(stale)).rejects.toThrow(/ENOENT/);
+  });
+
+  test('in a folder that others use too, only what was left a day ago is swept', async () => {
+    const dir = freshDir();
+    const blobs = await openFolderBlobs(dir);
+    await blobs.put('kept', Buffer.from('x'));
+    for (const [name, hours] of [
+      ['1-0-1-1', 25],
+      ['2-0-1-1', 23],
+    ] as const) {
+      const path = join(dir, '.tmp', name);
+      await writeFile(path, 'left');
+      const at = Date.now() / 1_000 - hours * 3_600;
+      await utimes(path, at, at);
+    }
+    expect(await sweepAbandoned(dir)).toBe(1);
+    expect(await readdir(join(dir, '.tmp'))).toEqual(['2-0-1-1']);
+    expect(await blobs.has('kept')).toBe(true);
+    expect(await sweepAbandoned(freshDir())).toBe(0);
   });
 
   test('sweeping a folder that is not there yet is no error', async () => {

@@ -115,8 +115,25 @@ describe('code files', () => {
     const { spec, code, handlers } = await loadJobFile(path);
     expect(spec).toMatchObject({ name: 'typed', routes: [{ name: 'p' }] });
     expect([...handlers.keys()]).toEqual(['p']);
-    const handler = handlersOf(await importCode(code!)).get('p')!;
-    expect(handler({ textOf: () => '$7.5' } as never)).toEqual({ price: 7.5 });
+    const { handler } = handlersOf(await importCode(code!)).get('p')!;
+    expect(handler!({ textOf: () => '$7.5' } as never, null)).toEqual({ price: 7.5 });
+  });
+
+  test('steps and schema objects travel with the code', async () => {
+    const path = await fileOf(
+      'steps.mjs',
+      `export default { sources: 'https://a.example/', routes: [
+        { name: 'p', select: { a: 'h1' }, clean: (record) => ({ ...record, b: 1 }) },
+        { name: 'q', select: { a: 'h1' }, schema: { safeParse: (data) => ({ success: true, data }) } },
+        { name: 'r', select: { a: 'h1' }, schema: { type: 'object' } },
+      ] };`,
+    );
+    const { spec, code } = await loadJobFile(path);
+    const stored = handlersOf(await importCode(code!));
+    expect(stored.get('p')!.clean!({ a: 2 }, {} as never)).toEqual({ a: 2, b: 1 });
+    expect(stored.get('q')!.schema!.safeParse(3)).toEqual({ success: true, data: 3 });
+    expect(stored.has('r')).toBe(false);
+    expect(spec.routes.map(({ schema }) => schema)).toEqual([undefined, undefined, { type: 'object' }]);
   });
 
   test('code without handlers is only a spec', async () => {
@@ -151,7 +168,8 @@ describe('stored code', () => {
     const key = bundleKeyOf(code);
     expect(checkKey(key)).toBe(key);
     await blobs.put(key, code);
-    expect((await loadHandlers(blobs, key)).get('p')?.({} as never)).toEqual({ a: 1 });
+    const { handler } = (await loadHandlers(blobs, key)).get('p')!;
+    expect(handler?.({} as never, null)).toEqual({ a: 1 });
     await blobs.put(key, Buffer.from('export default { routes: [] };'));
     await expect(loadHandlers(blobs, key)).rejects.toThrow(/changed/);
     await blobs.delete(key);

@@ -1,44 +1,32 @@
-import { rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
+import { rm } from 'node:fs/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SeineError } from '../../src/core/errors.ts';
 import type { Source, SourceRow } from '../../src/ports/source.ts';
-import { openSource } from '../../src/sources/open-source.ts';
-import { collect, temporaryFolder } from '../support/fixtures.ts';
+import { collect } from '../support/fixtures.ts';
+import { openSourceDesk, type SourceDesk, urlsOf } from '../support/source-files.ts';
 
-let folder: Awaited<ReturnType<typeof temporaryFolder>>;
-let files = 0;
+let desk: SourceDesk;
 beforeAll(async () => {
-  folder = await temporaryFolder();
+  desk = await openSourceDesk();
 });
-afterAll(() => folder.remove());
-
-/** A file with this content and ending; `.gz` at the end compresses it. */
-async function fileOf(content: string | Buffer, ending: string): Promise<string> {
-  const path = join(folder.dir, `list-${files++}${ending}`);
-  const bytes = Buffer.from(content as string);
-  await writeFile(path, ending.endsWith('.gz') ? gzipSync(bytes) : bytes);
-  return path;
-}
+afterAll(() => desk.close());
 
 const sourceOf = async (content: string | Buffer, ending: string): Promise<Source> =>
-  openSource(await fileOf(content, ending));
+  desk.open(await desk.add(content, ending));
 const rowsOf = (source: Source, from: string | null = null): Promise<SourceRow[]> =>
   collect(source.rows(from));
 const read = async (content: string | Buffer, ending: string) => rowsOf(await sourceOf(content, ending));
-const urlsOf = (rows: SourceRow[]) => rows.map(({ row }) => ('url' in row ? row.url : `! ${row.reason}`));
 
 const A = 'https://a.example';
 
 describe('a URL as a source', () => {
   test('is one row, once', async () => {
-    const source = openSource(`${A}/x`);
+    const source = desk.open(`${A}/x`);
     const rows = await rowsOf(source);
     expect(rows).toMatchObject([{ row: { url: `${A}/x`, meta: null } }]);
     expect(await rowsOf(source, rows[0]!.position)).toEqual([]);
-    expect(openSource('HTTP://A.EXAMPLE/').name).toBe('HTTP://A.EXAMPLE/');
+    expect(desk.open('HTTP://A.EXAMPLE/').name).toBe('HTTP://A.EXAMPLE/');
   });
 });
 
@@ -104,7 +92,7 @@ describe.each(['', '.gz'])('JSON lines%s', (gz) => {
       '[]',
       '5',
       'null',
-      '{"link":"x"}',
+      '{"address":"x"}',
       '{"url":5}',
       '{"url":"https://a.example/2"}',
     ];
@@ -116,10 +104,10 @@ describe.each(['', '.gz'])('JSON lines%s', (gz) => {
   });
 
   test('the property may have another name', async () => {
-    const file = await fileOf('{"link":"https://a.example/1","url":"no"}\n', `.jsonl${gz}`);
-    const rows = await rowsOf(openSource({ file, urlColumn: 'link', priority: 4 }));
+    const file = await desk.add('{"link":"https://a.example/1","url":"no"}\n', `.jsonl${gz}`);
+    const rows = await rowsOf(desk.open({ file, urlColumn: 'link', priority: 4 }));
     expect(rows[0]?.row).toEqual({ url: `${A}/1`, meta: { url: 'no' } });
-    expect(openSource({ file, urlColumn: 'link', priority: 4 }).priority).toBe(4);
+    expect(desk.open({ file, urlColumn: 'link', priority: 4 }).priority).toBe(4);
   });
 });
 
@@ -165,10 +153,14 @@ describe.each([
     ]);
   });
 
-  test('a header without the column is an operator error that shows the header', async () => {
-    const source = await sourceOf(table(['link', 'name'], [`${A}/1`, 'x']), ending);
-    await expect(rowsOf(source)).rejects.toThrow(SeineError);
-    await expect(rowsOf(source)).rejects.toThrow(/'url'.*link, name/);
+  test('a header without the column is an operator error that shows the header, before anything is read', async () => {
+    const file = await desk.add(table(['address', 'name'], [`${A}/1`, 'x']), ending);
+    await expect(desk.check(file)).rejects.toThrow(SeineError);
+    await expect(desk.check(file)).rejects.toThrow(/'url'.*'link'.*address, name/);
+    await expect(desk.check({ file, urlColumn: 'adress' })).rejects.toThrow(/'adress'.*address, name/);
+    await expect(desk.check({ file, urlColumn: 'address', meta: ['nmae'] })).rejects.toThrow(/'nmae'/);
+    await desk.check({ file, urlColumn: 'address', meta: ['name'] });
+    expect(urlsOf(await desk.rows(file))).toEqual([expect.stringMatching(/^! there is no column/)]);
   });
 
   test('a header alone, and nothing at all', async () => {
@@ -176,20 +168,15 @@ describe.each([
     expect(await read('', ending)).toEqual([]);
   });
 
-  test('a stray quote costs no other row, and a quote that never ends is an error that says so', async () => {
+  test('a stray quote costs no other row, and after a quote that never ends one entry says so', async () => {
     const rows = await read(`url${delimiter}n\n${A}/1${delimiter}5" disk\n${A}/2${delimiter}x\n`, ending);
     expect(urlsOf(rows)).toEqual([`${A}/1`, `${A}/2`]);
-    const open = await sourceOf(
+    const open = await read(
       `url${delimiter}n\n${A}/1${delimiter}x\n"${A}/2${delimiter}y\n${A}/3${delimiter}z\n`,
       ending,
     );
-    const seen: SourceRow[] = [];
-    const outcome = await (async () => {
-      for await (const row of open.rows(null)) seen.push(row);
-      return seen.some(({ row }) => 'reason' in row) ? 'rejected' : 'nothing said';
-    })().catch((error: unknown) => (error instanceof SeineError ? 'operator error' : `${error}`));
-    expect(urlsOf(seen)[0]).toBe(`${A}/1`);
-    expect(['rejected', 'operator error']).toContain(outcome);
+    expect(urlsOf(open)).toEqual([`${A}/1`, expect.stringMatching(/^! what comes after row 1 is not CSV/)]);
+    expect(open[1]!.place).toBe('whole file');
   });
 });
 
@@ -224,12 +211,12 @@ describe('going on after any row', () => {
         fc.boolean(),
         fc.boolean(),
         async (words, end, bom, last) => {
-          const file = await fileOf(contentOf(ending, words, end, bom, last), ending);
-          const source = openSource(file);
+          const file = await desk.add(contentOf(ending, words, end, bom, last), ending);
+          const source = desk.open(file);
           const all = await rowsOf(source);
           expect(all.filter(({ row }) => 'url' in row)).toHaveLength(words.length);
           for (const [index, { position }] of all.entries()) {
-            expect(await rowsOf(openSource(file), position)).toEqual(all.slice(index + 1));
+            expect(await rowsOf(desk.open(file), position)).toEqual(all.slice(index + 1));
           }
           await rm(file);
         },
@@ -260,56 +247,5 @@ describe('going on after any row', () => {
       if (++count === 20_000) break;
     }
     expect(await rowsOf(source, position)).toHaveLength(30_000);
-  });
-});
-
-describe('files that cannot be read', () => {
-  test.each([
-    ['/no/such/file.txt', /no file/],
-    ['/tmp', /not a file/],
-    ['no-such-file', /no file/],
-    ['ftp://a.example/', /no file/],
-  ])('%s', (file, message) => {
-    expect(() => openSource(file)).toThrow(SeineError);
-    expect(() => openSource(file)).toThrow(message);
-  });
-
-  test('an unknown ending, unless the format is given', async () => {
-    const file = await fileOf(`${A}/1\n`, '.dat');
-    expect(() => openSource(file)).toThrow(/format/);
-    expect(urlsOf(await rowsOf(openSource({ file, format: 'txt', urlColumn: 'url', priority: 0 })))).toEqual([
-      `${A}/1`,
-    ]);
-  });
-
-  test.each(['.txt', '.txt.gz', '.csv', '.csv.gz'])(
-    'a file that vanishes before it is read rejects (%s)',
-    async (ending) => {
-      const path = await fileOf(`url\n${A}/1\n`, ending);
-      const source = openSource(path);
-      await rm(path);
-      await expect(rowsOf(source)).rejects.toThrow(/ENOENT|no file|no such/);
-    },
-    3_000,
-  );
-
-  test.each(['.txt.gz', '.csv.gz'])(
-    'a compressed file that is cut short rejects, and its rows are not taken for all (%s)',
-    async (ending) => {
-      const whole = gzipSync(
-        Buffer.from(`url\n${Array.from({ length: 20_000 }, (_, n) => `${A}/${n}`).join('\n')}`),
-      );
-      const path = join(folder.dir, `cut-${files++}${ending}`);
-      await writeFile(path, whole.subarray(0, whole.length >> 1));
-      await expect(rowsOf(openSource(path))).rejects.toThrow();
-      await writeFile(path, 'this is not gzip at all');
-      await expect(rowsOf(openSource(path))).rejects.toThrow();
-    },
-  );
-
-  test('several compressed members are one list', async () => {
-    const path = join(folder.dir, `members-${files++}.txt.gz`);
-    await writeFile(path, Buffer.concat([gzipSync(`${A}/1\n${A}/`), gzipSync(`2\n${A}/3\n`)]));
-    expect(urlsOf(await rowsOf(openSource(path)))).toEqual([1, 2, 3].map((n) => `${A}/${n}`));
   });
 });

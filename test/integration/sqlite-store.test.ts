@@ -129,6 +129,21 @@ describe('sqlite store', () => {
     expect(await readdir(folder.dir)).toEqual(['seine.db']);
   });
 
+  test('a query whose rows are taken slowly does not hold back the log', async () => {
+    const store = open();
+    const job = await createJob(store);
+    await enqueue(store, job, tasksOf(...Array.from({ length: 3_000 }, (_, n) => `https://a.example/${n}`)));
+    const emptied = () =>
+      inFile((db) => db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number }).busy === 0;
+    let taken = 0;
+    for await (const _ of store.views.query('SELECT url FROM seine_tasks')) {
+      if (taken++ % 1_500 > 0) continue;
+      await enqueue(store, job, tasksOf(`https://b.example/${taken}`));
+      expect(emptied()).toBe(true);
+    }
+    expect(taken).toBe(3_000);
+  });
+
   test('tasks and batches are found by an index, so that a large backlog costs what a small one does', async () => {
     const store = open();
     const job = await createJob(store);
@@ -138,6 +153,14 @@ describe('sqlite store', () => {
         `SELECT id FROM tasks WHERE job_id = 1 AND host_id = 1 AND state = ${READY} ORDER BY priority DESC, id LIMIT 10`,
         `SELECT id, host_id FROM tasks WHERE job_id = 1 AND state = ${WAITING} AND due_at <= 5 LIMIT 10`,
         "SELECT id FROM batches WHERE job_id = 1 AND state = 'open' AND lease_until < 5",
+        `SELECT tasks.id, pages.sha256 FROM tasks LEFT JOIN attempts ON attempts.id = tasks.attempt_id
+           LEFT JOIN attempts AS pages ON pages.id = coalesce(attempts.page_id, attempts.id)
+         WHERE tasks.job_id = 1 AND tasks.host_id = 1 AND tasks.state = ${READY}
+         ORDER BY tasks.priority DESC, tasks.id LIMIT 10`,
+        'UPDATE records SET checked_at = 9 WHERE task_id = 5 AND checked_at < 3',
+        "SELECT data FROM records WHERE collection_id = 1 AND key > 'k' ORDER BY key LIMIT 10",
+        `SELECT data FROM record_versions WHERE collection_id = 1 AND (key, id) > ('k', 5) ORDER BY key, id LIMIT 10`,
+        'SELECT page_task_id FROM shown WHERE media_task_id = 5 ORDER BY page_task_id LIMIT 10',
       ].map((sql) =>
         db
           .prepare(`EXPLAIN QUERY PLAN ${sql}`)

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { openFolderBlobs } from '../../src/blobs/folder-blobs.ts';
 import { balance } from '../../src/core/model.ts';
+import type { Blobs } from '../../src/ports/blobs.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { readPage } from '../../src/worker/read-page.ts';
 
@@ -19,7 +20,13 @@ export interface FolderFacts {
  * sound, the books balance and equal a recount, no URL is there twice, and done pages can be read.
  * `readEvery`: check the page of each n-th done task against its hash.
  */
-export async function checkFolder(dir: string, jobName: string, readEvery: number): Promise<FolderFacts> {
+export async function checkFolder(
+  dir: string,
+  jobName: string,
+  readEvery: number,
+  /** When the pages are not in the folder; closed at the end. */
+  elsewhere?: Blobs,
+): Promise<FolderFacts> {
   const raw = new DatabaseSync(join(dir, 'seine.db'));
   const integrity = raw.prepare('PRAGMA quick_check').get() as { quick_check: string };
   const doubled = raw.prepare('SELECT url FROM tasks GROUP BY job_id, url HAVING count(*) > 1 LIMIT 1').get();
@@ -28,7 +35,7 @@ export async function checkFolder(dir: string, jobName: string, readEvery: numbe
   if (doubled) throw new Error(`a URL is there twice: ${JSON.stringify(doubled)}`);
 
   const store = openSqliteStore(join(dir, 'seine.db'));
-  const blobs = await openFolderBlobs(dir);
+  const blobs = elsewhere ?? (await openFolderBlobs(dir));
   try {
     const job = await store.jobs.find(jobName);
     if (!job) throw new Error(`no job ${jobName}`);

@@ -63,7 +63,7 @@ export function membersOf(name: string, path: string): string[] {
 }
 
 export function exportedFields(what: string): string[] {
-  const row = rowsOf(read('docs/cli.md')).find(([first]) => first === `\`${what}\``);
-  if (!row) throw new Error(`docs/cli.md does not explain --what ${what}`);
+  const row = rowsOf(read('docs/exports.md')).find(([first]) => first === `\`${what}\``);
+  if (!row) throw new Error(`docs/exports.md does not explain --what ${what}`);
   return [...row[2]!.matchAll(/`(\w+)`/g)].map(([, name]) => name!);
 }

@@ -1,12 +1,15 @@
+import { hash } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { canonicalJson } from '../../src/core/canonical-json.ts';
 import { type JobInput, type JobSpec, jobSchema } from '../../src/core/job-schema.ts';
 import type { NewTask } from '../../src/core/model.ts';
 import type { RecordDraft, StoredPage, Trace } from '../../src/core/outcome.ts';
 import type {
   HostChange,
   Job,
+  JobCode,
   LeasedBatch,
   RobotsEntry,
   Settlement,
@@ -25,7 +28,18 @@ export function specOf(input: Partial<JobInput> = {}): JobSpec {
 
 export function taskOf(url: string, change: Partial<NewTask> = {}): NewTask {
   const host = new URL(url).host;
-  return { url, host, depth: 0, priority: 0, route: null, meta: null, hops: 0, template: null, ...change };
+  return {
+    url,
+    host,
+    depth: 0,
+    priority: 0,
+    route: null,
+    meta: null,
+    hops: 0,
+    template: null,
+    modifiedAt: null,
+    ...change,
+  };
 }
 
 export function tasksOf(...urls: string[]): NewTask[] {
@@ -44,14 +58,20 @@ export function pageOf(change: Partial<StoredPage> = {}): StoredPage {
     bytes: 400,
     sha256: 'ab'.repeat(32),
     archive: null,
+    media: null,
+    robotsTags: null,
     etag: null,
     lastModified: null,
     ...change,
   };
 }
 
-export function recordOf(key: string, data: object, hash = JSON.stringify(data)): RecordDraft {
-  return { key, json: JSON.stringify(data), hash };
+export function recordOf(key: string, data: object, merge = false): RecordDraft {
+  return { key, json: JSON.stringify(data), hash: recordHash(data), merge };
+}
+
+export function recordHash(data: object): string {
+  return hash('sha256', canonicalJson(data));
 }
 
 const UNTOUCHED: Omit<TaskChange, 'id' | 'outcome' | 'to'> = {
@@ -65,6 +85,7 @@ const UNTOUCHED: Omit<TaskChange, 'id' | 'outcome' | 'to'> = {
   trace: null,
   links: [],
   records: [],
+  shows: [],
 };
 
 /** What a settlement may do to one task. */
@@ -153,6 +174,8 @@ export function settlementOf(
     archive: null,
     requests: tasks.filter((task) => task.trace !== null).length,
     perTemplateMax: null,
+    records: { guardMs: 0, history: false },
+    quality: [],
     tasks,
     hosts: [],
     robots: [],
@@ -161,7 +184,17 @@ export function settlementOf(
 }
 
 export function hostChange(host: string, more: Partial<HostChange> = {}): HostChange {
-  return { host, sent: 0, nextAt: null, failuresInRow: 0, rests: 0, ...more };
+  return {
+    host,
+    sent: 0,
+    nextAt: null,
+    failuresInRow: 0,
+    rests: 0,
+    pace: null,
+    smallestGapMs: null,
+    lastError: null,
+    ...more,
+  };
 }
 
 export function robotsEntry(origin: string, more: Partial<RobotsEntry> = {}): RobotsEntry {
@@ -170,7 +203,11 @@ export function robotsEntry(origin: string, more: Partial<RobotsEntry> = {}): Ro
 }
 
 export function createJob(store: Store, name = 'test', input: Partial<JobInput> = {}): Promise<Job> {
-  return store.jobs.create({ name, spec: specOf({ ...input, name }), specHash: 'h1', bundle: null, now: T0 });
+  return store.jobs.create({ ...codeOf(name, input), name, now: T0 });
+}
+
+export function codeOf(name: string, input: Partial<JobInput> = {}): JobCode {
+  return { spec: specOf({ ...input, name }), specHash: 'h1', bundle: null, file: null };
 }
 
 export function enqueue(

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -5,6 +6,9 @@ export interface LoggedRequest {
   at: number;
   host: string;
   path: string;
+  /** Of the answer, once it was given. */
+  status: number;
+  bytes: number;
 }
 
 export interface LinkedSite {
@@ -15,13 +19,15 @@ export interface LinkedSite {
   /** Resolves when so many requests have come in since the start. */
   requests(count: number): Promise<void>;
   bodyOf(index: number): string;
+  /** From now on the page has another text, and another ETag where the site has them. */
+  change(index: number, text: string): void;
   close(): Promise<void>;
 }
 
 export const pathOf = (index: number) => (index === 0 ? '/' : `/page/${index}.html`);
 
 /** Page n links to 2n+1, 2n+2, its parent, the home page and a few others: every page is reachable, most links repeat. */
-function bodyOf(index: number, pages: number): string {
+function bodyOf(index: number, pages: number, news = ''): string {
   const targets = [
     0,
     2 * index + 1,
@@ -34,7 +40,7 @@ function bodyOf(index: number, pages: number): string {
     .filter((target) => target >= 0 && target < pages)
     .map((target) => `<li><a href="${pathOf(target)}">page ${target}</a></li>`);
   const text = `Page number ${index} says something of its own. `.repeat(12);
-  return `<!doctype html><html><head><title>Page ${index}</title></head><body><h1>Page ${index}</h1><p class="price">${index}.50 EUR</p><ul>${links.join('')}</ul><p>${text}</p></body></html>`;
+  return `<!doctype html><html><head><title>Page ${index}</title></head><body><h1>Page ${index}</h1><p class="price">${index}.50 EUR</p><ul>${links.join('')}</ul><p>${text}</p>${news}</body></html>`;
 }
 
 /** A site of so many pages whose request log is the judge. Listens on all loopback addresses. */
@@ -43,12 +49,22 @@ export async function startLinkedSite(options: {
   robots?: string;
   port?: number;
   delayMs?: number;
+  /** Pages have ETags, and a request that knows the present one gets a 304. */
+  etags?: boolean;
 }): Promise<LinkedSite> {
   const { pages } = options;
   const log: LoggedRequest[] = [];
+  const news = new Map<number, string>();
   let waiting: { count: number; resolve: () => void }[] = [];
   const server: Server = createServer((request, response) => {
-    log.push({ at: performance.now(), host: request.headers.host ?? '', path: request.url ?? '' });
+    const logged = { at: performance.now(), host: request.headers.host ?? '', path: request.url ?? '' };
+    const entry: LoggedRequest = { ...logged, status: 0, bytes: 0 };
+    log.push(entry);
+    const respond = (status: number, headers: Record<string, string>, body: string) => {
+      entry.status = status;
+      entry.bytes = Buffer.byteLength(body);
+      response.writeHead(status, headers).end(body);
+    };
     waiting = waiting.filter(({ count, resolve }) => {
       if (log.length >= count) resolve();
       return log.length < count;
@@ -57,11 +73,15 @@ export async function startLinkedSite(options: {
       request.url === '/' ? 0 : Number(/^\/page\/(\d+)\.html$/.exec(request.url ?? '')?.[1] ?? Number.NaN);
     const answer = () => {
       if (request.url === '/robots.txt') {
-        response.writeHead(200, { 'content-type': 'text/plain' }).end(options.robots ?? '');
+        respond(200, { 'content-type': 'text/plain' }, options.robots ?? '');
       } else if (Number.isInteger(index) && index < pages) {
-        response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(bodyOf(index, pages));
+        const body = bodyOf(index, pages, news.get(index));
+        const etag = `"${createHash('md5').update(body).digest('hex')}"`;
+        const headers = { 'content-type': 'text/html; charset=utf-8', ...(options.etags ? { etag } : {}) };
+        if (options.etags && request.headers['if-none-match'] === etag) respond(304, { etag }, '');
+        else respond(200, headers, body);
       } else {
-        response.writeHead(404).end('no such page');
+        respond(404, {}, 'no such page');
       }
     };
     if (options.delayMs) setTimeout(answer, options.delayMs);
@@ -76,7 +96,8 @@ export async function startLinkedSite(options: {
     log,
     requests: (count) =>
       new Promise((resolve) => (log.length >= count ? resolve() : waiting.push({ count, resolve }))),
-    bodyOf: (index) => bodyOf(index, pages),
+    bodyOf: (index) => bodyOf(index, pages, news.get(index)),
+    change: (index, text) => void news.set(index, text),
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -27,8 +27,10 @@ export function batchOf(id: number, hosts: string[], tasks: number): Batch {
       attempt: 1,
       hops: 0,
       meta: null,
+      lastVisit: null,
     })),
     archiveKey: `batch-${id}`,
+    packKey: `pack-${id}`,
   };
 }
 
@@ -42,11 +44,13 @@ function outcomeOf(kind: Kind, taskId: number, trace: Trace, code: FailureCode =
     bytes: trace.bytes,
     sha256: '0',
     archive: null,
+    media: null,
+    robotsTags: null,
     etag: null,
     lastModified: null,
   };
-  if (kind === 'fetched') return { kind, taskId, page, links: [], records: [], trace };
-  if (kind === 'unchanged') return { kind, taskId, page: null, links: [], trace };
+  if (kind === 'fetched') return { kind, taskId, page, links: [], records: [], shows: [], trace };
+  if (kind === 'unchanged') return { kind, taskId, page: null, trace };
   if (kind === 'redirected') return { kind, taskId, to: 'http://a.test/', page, trace };
   if (kind === 'skipped') return { kind, taskId, code: 'robots', detail: null, trace: null };
   if (kind === 'failed') return { kind, taskId, code, detail: 'no', page: null, retryAfterMs: null, trace };
@@ -97,6 +101,7 @@ export function reportOf(batch: Batch, shape: ReportShape): Report {
       };
       return outcomeOf(kinds[i % kinds.length]!, task.id, trace, codes[i % codes.length]);
     }),
+    quality: [],
     archive: null,
   };
 }

@@ -29,6 +29,8 @@ describe('configuration', () => {
     [{}, { SEINE_WORKERS: '-1' }, /SEINE_WORKERS cannot be '-1'/],
     [{}, { SEINE_SYNC: 'FULL' }, /SEINE_SYNC/],
     [{}, { SEINE_LOG: 'debug' }, /SEINE_LOG/],
+    [{}, { SEINE_S3_PATH_STYLE: 'true' }, /SEINE_S3_PATH_STYLE/],
+    [{ blobs: '' }, {}, /--blobs/],
   ])('%j with %j is refused, naming where it was said', (flags, env, message) => {
     expect(() => loadConfig(flags, env)).toThrow(SeineError);
     expect(() => loadConfig(flags, env)).toThrow(message);
@@ -36,7 +38,7 @@ describe('configuration', () => {
 
   test('every setting has a variable of ours, a meaning, and a default that it would accept itself', () => {
     for (const setting of Object.values(SETTINGS)) {
-      expect(setting.env).toMatch(/^SEINE_[A-Z_]+$/);
+      expect(setting.env).toMatch(/^SEINE_[A-Z0-9_]+$/);
       expect(setting.doc).toMatch(/\.$/);
       expect(setting.shown.length).toBeGreaterThan(0);
       const value = setting.default();

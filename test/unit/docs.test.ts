@@ -3,8 +3,10 @@ import { parse } from 'yaml';
 import { jobFields } from '../../scripts/job-fields.ts';
 import { SECTIONS, withSections } from '../../scripts/write-docs.ts';
 import { COMMANDS } from '../../src/cli/commands.ts';
+import { GROUP_ROWS_MAX } from '../../src/cli/export/parquet.ts';
 import { SETTINGS } from '../../src/config/schema.ts';
 import { LOOK_AHEAD_MS } from '../../src/coordinator/outbound.ts';
+import { COMPARABLE_MIN, DROP_MIN } from '../../src/coordinator/quality.ts';
 import { EXIT_CODES } from '../../src/core/errors.ts';
 import { FAILURES, SKIPS } from '../../src/core/failures.ts';
 import { LIMITS } from '../../src/core/limits.ts';
@@ -81,6 +83,10 @@ describe('written by hand, but true', () => {
     expect(membersOf('TaskRow', 'src/core/model.ts')).toEqual(exportedFields('tasks'));
     expect(membersOf('RecordRow', 'src/core/model.ts')).toEqual(exportedFields('records'));
     expect(membersOf('AttemptRow', 'src/core/model.ts')).toEqual(exportedFields('attempts'));
+    expect(membersOf('MediaRow', 'src/core/model.ts')).toEqual(exportedFields('media'));
+    expect(membersOf('RecordVersionRow', 'src/core/model.ts')).toEqual(exportedFields('history'));
+    const quality = membersOf('RouteQuality', 'src/coordinator/run-view.ts');
+    expect(['job', 'run', 'pass', ...quality]).toEqual(exportedFields('quality'));
   });
 
   test('the Page of a handler', () => {
@@ -136,6 +142,10 @@ describe('written by hand, but true', () => {
       ['docs/jobs.md', 'over 2,048 characters', 2_048, LIMITS.urlLengthMax],
       ['docs/jobs.md', 'more than four times', 4, LIMITS.segmentRepeatsMax],
       ['docs/jobs.md', 'After 10 redirects', 10, LIMITS.redirectsMax],
+      ['docs/records.md', 'at least 20 records', 20, COMPARABLE_MIN],
+      ['docs/records.md', '10 points or more', 0.1, DROP_MIN],
+      ['docs/exports.md', 'at most 50,000 rows', 50_000, GROUP_ROWS_MAX],
+      ['docs/exports.md', 'beyond the first 1,000', 1_000, LIMITS.tableFieldsMax],
       ['docs/reliability.md', 'there three times', 3, LIMITS.lossesMax],
       ['ARCHITECTURE.md', 'within the next 400 ms', 400, LOOK_AHEAD_MS],
       ['ARCHITECTURE.md', '2 × 50,000', 50_000, LIMITS.recentUrlsMax],
@@ -162,12 +172,12 @@ describe('written by hand, but true', () => {
     expect(checked).toBeGreaterThan(6);
   });
 
-  test('jobs shown as code are valid', () => {
+  test('jobs shown as code are valid', async () => {
     const blocks = ABOUT_SEINE.flatMap((path) =>
       [...read(path).matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text]) => ({ path, text: text! })),
     );
     expect(blocks.length).toBeGreaterThan(0);
-    for (const { path, text } of blocks) parseJob(parse(text), path, 'job');
-    parseJob(parse(read('examples/shop.yaml')), 'examples/shop.yaml', 'job');
+    for (const { path, text } of blocks) await parseJob(parse(text), path, 'job');
+    await parseJob(parse(read('examples/shop.yaml')), 'examples/shop.yaml', 'job');
   });
 });

@@ -1,20 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { LIMITS } from '../../src/core/limits.ts';
-import { compileFields, toDrafts } from '../../src/worker/extract.ts';
 import { Page } from '../../src/worker/page.ts';
-
-function pageOf(html: string): Page {
-  return new Page({
-    url: 'https://shop.example/1',
-    status: 200,
-    contentType: 'text/html',
-    contentTypeHeader: 'text/html; charset=utf-8',
-    headers: [],
-    body: Buffer.from(html),
-    route: null,
-    meta: null,
-  });
-}
+import { fieldsOf, inputOf, pageOf } from '../support/html-page.ts';
 
 const SHOP = `<!DOCTYPE html>
 <html lang=en><head><meta charset="utf-8"><title>Oak chair &amp; table | Corner Shop</title>
@@ -54,14 +40,14 @@ const SELECTORS = [
 ].flatMap((list) => list.split(' ; '));
 
 describe('pages as sites have them', () => {
-  test.each(Object.entries({ SHOP, ARTICLE, BROKEN }))('%s: with and without a tree', (_, html) => {
+  test.each(Object.entries({ SHOP, ARTICLE, BROKEN }))('%s: with and without a tree', async (_, html) => {
     const page = pageOf(html);
     let found = 0;
     for (const css of SELECTORS) {
       for (const more of [{}, ...['href', 'class', 'src', 'value'].map((attr) => ({ attr }))]) {
         for (const all of [false, true]) {
-          const quick = compileFields({ it: { css, all, ...more } })(page);
-          const byTree = compileFields({ it: { css: `:is(${css})`, all, ...more } })(page);
+          const quick = (await fieldsOf({ it: { css, all, ...more } }))(page);
+          const byTree = (await fieldsOf({ it: { css: `:is(${css})`, all, ...more } }))(page);
           expect({ css, ...more, all, quick }).toEqual({ css, ...more, all, quick: byTree });
           if (quick !== null) found++;
         }
@@ -71,9 +57,9 @@ describe('pages as sites have them', () => {
   });
 });
 
-describe('compileFields', () => {
-  test('takes text, attributes and lists', () => {
-    const extract = compileFields({
+describe('fields', () => {
+  test('takes text, attributes and lists', async () => {
+    const extract = await fieldsOf({
       name: 'h1',
       title: 'title',
       prices: { css: '.price', all: true },
@@ -97,76 +83,76 @@ describe('compileFields', () => {
     });
   });
 
-  test.each(['main', ':is(main)'])('text of %s is without scripts, styles and comments', (css) => {
+  test.each(['main', ':is(main)'])('text of %s is without scripts, styles and comments', async (css) => {
     const html =
       '<main>a<script>b</script><style>c</style><!-- d --> <b>e</b><svg><script><i>f</i></script>g</svg></main>';
-    expect(compileFields({ text: css })(pageOf(html))).toEqual({ text: 'a eg' });
+    expect((await fieldsOf({ text: css }))(pageOf(html))).toEqual({ text: 'a eg' });
   });
 
-  test.each(['script', ':is(script)'])('a script that is asked for (%s) has its text', (css) => {
-    const extract = compileFields({ data: css });
+  test.each(['script', ':is(script)'])('a script that is asked for (%s) has its text', async (css) => {
+    const extract = await fieldsOf({ data: css });
     expect(extract(pageOf('<script type=a>{"a": "<b>&amp;"}</script>'))).toEqual({
       data: '{"a": "<b>&amp;"}',
     });
   });
 
-  test('builds no tree for plain selectors', () => {
+  test('builds no tree for plain selectors', async () => {
     class TreelessPage extends Page {
       override get document(): never {
         throw new Error('a tree was built');
       }
     }
-    const page = new TreelessPage({
-      ...pageOf(SHOP),
-      contentTypeHeader: null,
-      headers: [],
-      body: Buffer.from(SHOP),
+    const page = new TreelessPage(inputOf(SHOP));
+    const plain = await fieldsOf({
+      a: 'main > h1',
+      price: { css: '.buy .price, h2', type: 'money', required: true },
+      link: { css: 'nav a', attr: 'href', type: 'url', all: true },
+      description: { meta: 'Description' },
+      product: { fields: { name: { jsonLd: 'Product.name' }, data: { css: 'script', type: 'json' } } },
+      old: { regex: '<!-- <h1>(.*?)</h1>' },
     });
-    expect(compileFields({ a: 'main > h1', b: '.buy .price, h2' })(page)).toMatchObject({ b: '€ 20.00' });
-    expect(() => compileFields({ a: 'h1', b: 'h1 + p' })(page)).toThrow('a tree was built');
+    expect(plain(page)).toMatchObject({
+      price: { amount: 20, currency: 'EUR' },
+      link: ['https://shop.example/', 'https://shop.example/chairs?a=1&b=2', 'https://shop.example/sale'],
+      description: 'Chairs, "tables" — more',
+      product: { name: '<b>Oak</b> &amp; ash', data: { '@type': 'Product' } },
+      old: 'old',
+    });
+    const sibling = await fieldsOf({ a: 'h1', b: 'h1 + p' });
+    expect(() => sibling(page)).toThrow('a tree was built');
   });
 
-  test('keeps fields in their order, whichever way they are read', () => {
-    const extract = compileFields({ z: 'h1 + p', a: 'h1', m: 'p:first-of-type', b: 'title' });
+  test('keeps fields in their order, whichever way they are read', async () => {
+    const extract = await fieldsOf({ z: 'h1 + p', a: 'h1', m: 'p:first-of-type', b: 'title' });
     expect(Object.keys(extract(pageOf(SHOP))!)).toEqual(['z', 'a', 'm', 'b']);
   });
 
-  test('gives nothing when no field found anything', () => {
-    expect(compileFields({ a: '.none', b: { css: '.none', all: true }, c: 'br' })(pageOf(SHOP))).toBeNull();
+  test('gives nothing when no field found anything', async () => {
+    expect(
+      (await fieldsOf({ a: '.none', b: { css: '.none', all: true }, c: 'br' }))(pageOf(SHOP)),
+    ).toBeNull();
   });
 
-  test('an attribute that the first match lacks is null, later matches do not stand in', () => {
+  test('an attribute that the first match lacks is null, later matches do not stand in', async () => {
     const page = pageOf('<a>x</a><a href=/y>y</a>');
-    expect(compileFields({ text: 'a', href: 'a@href' })(page)).toEqual({ text: 'x', href: null });
-    expect(compileFields({ hrefs: { css: 'a', attr: 'href', all: true } })(page)).toEqual({ hrefs: ['/y'] });
+    expect((await fieldsOf({ text: 'a', href: 'a@href' }))(page)).toEqual({ text: 'x', href: null });
+    expect((await fieldsOf({ hrefs: { css: 'a', attr: 'href', all: true } }))(page)).toEqual({
+      hrefs: ['/y'],
+    });
   });
 
-  test.each(['constructor', '__proto__'])('%s is an attribute like others, or none', (attr) => {
+  test.each(['constructor', '__proto__'])('%s is an attribute like others, or none', async (attr) => {
     const page = pageOf('<p>x');
-    expect(compileFields({ text: 'p', it: { css: 'p', attr, all: false } })(page)).toEqual({
+    expect((await fieldsOf({ text: 'p', it: { css: 'p', attr, all: false } }))(page)).toEqual({
       text: 'x',
       it: null,
     });
   });
 
-  test('names the field whose selector is wrong', () => {
-    expect(() => compileFields({ good: 'h1', price: 'p[' })).toThrow("field 'price' is not valid CSS: p[");
-    expect(() => compileFields({ price: 'p:no-such' })).toThrow("field 'price'");
-  });
-});
-
-describe('toDrafts', () => {
-  test('makes one record of an object, and one of each in a list', () => {
-    expect(toDrafts('u', { a: 1 })).toMatchObject([{ key: 'u', json: '{"a":1}' }]);
-    expect(toDrafts('u', [{ a: 1 }, { a: 2 }]).map(({ key }) => key)).toEqual(['u#0', 'u#1']);
-    expect(toDrafts('u', null)).toEqual([]);
-    expect(toDrafts('u', undefined)).toEqual([]);
-  });
-
-  test('refuses what is no record, and too much', () => {
-    expect(() => toDrafts('u', 'text')).toThrow('must be an object');
-    expect(() => toDrafts('u', [[]])).toThrow('must be an object');
-    expect(() => toDrafts('u', new Array(LIMITS.recordsPerTaskMax + 1).fill({}))).toThrow('the limit is');
-    expect(() => toDrafts('u', { a: 'x'.repeat(LIMITS.recordBytesMax) })).toThrow('the limit is');
+  test('names the field whose selector is wrong', async () => {
+    await expect(fieldsOf({ good: 'h1', price: 'p[' })).rejects.toThrow(
+      "field 'price' of route 'product' is not valid CSS: p[",
+    );
+    await expect(fieldsOf({ price: 'p:no-such' })).rejects.toThrow("field 'price'");
   });
 });

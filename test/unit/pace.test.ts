@@ -161,4 +161,24 @@ describe('pace', () => {
     const turns = await Promise.all(Array.from({ length: 50 }, () => pace.turn()));
     expect(turns.every((turn) => turn !== null)).toBe(true);
   });
+
+  test('jitter makes gaps longer, never shorter, and now and then much longer', async () => {
+    const shares = [0.5, 0.5, 0.01, 1, 0.9, 0];
+    let next = 0;
+    const pace = new Pace(permitOf({ gapMs: 10, jitter: 1 }), realClock, never, () => shares[next++ % 6]!);
+    const gaps = gapsOf(await run(pace, 1, 4));
+    // By pairs: half as long again, eight times longer, not at all.
+    for (const [index, atLeast] of [15, 90, 10].entries())
+      expect(gaps[index]).toBeGreaterThanOrEqual(atLeast);
+    expect(pace.takeSmallestGapMs()).toBeGreaterThanOrEqual(9.9);
+    expect(pace.takeSmallestGapMs()).toBeNull();
+  });
+
+  test('a host that asked for less gets no further turn', async () => {
+    const pace = new Pace(permitOf(), realClock, never);
+    expect(await run(pace, 1, 2)).toHaveLength(2);
+    const waiting = run(pace, 2, 5);
+    pace.close();
+    expect(await waiting).toHaveLength(0);
+  });
 });

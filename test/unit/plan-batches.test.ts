@@ -18,6 +18,7 @@ function hostOf(id: number, change: Partial<PlanHost> = {}): PlanHost {
     crawlDelayMs: null,
     failuresInRow: 0,
     rests: 0,
+    pace: null,
     load: { permits: 0, parallel: 0 },
     needsRobots: false,
     ...change,
@@ -229,7 +230,7 @@ function simulate(options: {
     const plan = inputOf(due, { now, slots, gapMs: options.gapMs, parallel: options.parallel });
     for (const grant of grantsOf(planBatches(plan))) {
       const { hostId, permit, count, nextAt } = grant;
-      book.grant(permit, { failuresInRow: 0, rests: 0 });
+      book.grant(permit, { failuresInRow: 0, rests: 0, pace: null });
       expect(book.load(permit.host).parallel).toBeLessThanOrEqual(options.parallel);
       granted.get(hostId)!.push(permit);
       hosts[hostId]!.nextAt = nextAt;

@@ -13,12 +13,11 @@ describe('robots book', () => {
   let stored: Map<string, RobotsEntry>;
   let looks: number;
   let book: RobotsBook;
-  const hosts: HostStore = {
+  const hosts: Pick<HostStore, 'robots'> = {
     async robots(origin) {
       looks++;
       return stored.get(origin) ?? null;
     },
-    async clampNextAt() {},
   };
   beforeEach(() => {
     stored = new Map();

@@ -9,7 +9,7 @@ import type { Outcome } from '../../src/core/outcome.ts';
 import { pageOf, specOf, T0, traceOf } from '../support/fixtures.ts';
 
 const HOST = 'a.example';
-const spec = specOf();
+const spec = specOf({ politeness: { adaptive: false } });
 
 function permitOf(change: Partial<Permit> = {}): Permit {
   return { host: HOST, startAt: T0, endAt: T0 + 3_000, gapMs: 250, parallel: 2, ...change };
@@ -33,6 +33,7 @@ const fetched: Outcome = {
   page: pageOf(),
   links: [],
   records: [],
+  shows: [],
   trace: traceOf(),
 };
 const failed = (code: FailureCode, retryAfterMs: number | null = null): Outcome => ({
@@ -48,7 +49,7 @@ const times = (count: number, outcome: Outcome) => Array.from({ length: count },
 
 describe('what a report means for its host', () => {
   let book: PermitBook;
-  const grant = (permit: Permit, health = { failuresInRow: 0, rests: 0 }) => {
+  const grant = (permit: Permit, health = { failuresInRow: 0, rests: 0, pace: null }) => {
     book.grant(permit, health);
     return permit;
   };
@@ -64,7 +65,17 @@ describe('what a report means for its host', () => {
       spec,
       T0 + 1_200,
     );
-    expect(change).toEqual({ host: HOST, sent: 5, nextAt: T0 + 1_251, failuresInRow: 0, rests: 0 });
+    expect(change).toEqual({
+      host: HOST,
+      sent: 5,
+      nextAt: T0 + 1_251,
+      failuresInRow: 0,
+      rests: 0,
+      pace: null,
+      takenUntil: T0 + 3_000,
+      smallestGapMs: null,
+      lastError: null,
+    });
     expect(book.size).toBe(0);
   });
 
@@ -150,16 +161,24 @@ describe('what a report means for its host', () => {
     const limit = spec.breaker.hostFailures;
 
     test('failures of the host are counted over batches, and one success wipes them', () => {
-      const first = grant(permitOf(), { failuresInRow: 3, rests: 0 });
+      const first = grant(permitOf(), { failuresInRow: 3, rests: 0, pace: null });
       const report = reportOf(first, { outcomes: times(2, failed('connect')) });
-      expect(hostChangeOf(report, book, spec, T0 + 500)).toMatchObject({ failuresInRow: 5, rests: 0 });
-      const second = grant(permitOf(), { failuresInRow: 5, rests: 2 });
+      expect(hostChangeOf(report, book, spec, T0 + 500)).toMatchObject({
+        failuresInRow: 5,
+        rests: 0,
+        pace: null,
+      });
+      const second = grant(permitOf(), { failuresInRow: 5, rests: 2, pace: null });
       const mixed = reportOf(second, { outcomes: [failed('connect'), fetched, failed('reset')] });
-      expect(hostChangeOf(mixed, book, spec, T0 + 500)).toMatchObject({ failuresInRow: 1, rests: 0 });
+      expect(hostChangeOf(mixed, book, spec, T0 + 500)).toMatchObject({
+        failuresInRow: 1,
+        rests: 0,
+        pace: null,
+      });
     });
 
     test('what is no fault of the host, or no answer, is not counted', () => {
-      const permit = grant(permitOf(), { failuresInRow: 4, rests: 1 });
+      const permit = grant(permitOf(), { failuresInRow: 4, rests: 1, pace: null });
       const outcomes: Outcome[] = [
         { kind: 'deferred', taskId: 1 },
         { kind: 'skipped', taskId: 2, code: 'robots', detail: null, trace: null },
@@ -168,20 +187,24 @@ describe('what a report means for its host', () => {
         failuresInRow: 4,
         rests: 1,
       });
-      const other = grant(permitOf(), { failuresInRow: 4, rests: 1 });
+      const other = grant(permitOf(), { failuresInRow: 4, rests: 1, pace: null });
       const answered = reportOf(other, { outcomes: [failed('not-found')] });
-      expect(hostChangeOf(answered, book, spec, T0)).toMatchObject({ failuresInRow: 0, rests: 0 });
+      expect(hostChangeOf(answered, book, spec, T0)).toMatchObject({
+        failuresInRow: 0,
+        rests: 0,
+        pace: null,
+      });
     });
 
     test('a failure of our own says nothing about the host', () => {
-      const permit = grant(permitOf(), { failuresInRow: 9, rests: 3 });
+      const permit = grant(permitOf(), { failuresInRow: 9, rests: 3, pace: null });
       const report = reportOf(permit, { outcomes: [failed('internal')] });
-      expect(hostChangeOf(report, book, spec, T0)).toMatchObject({ failuresInRow: 9, rests: 3 });
+      expect(hostChangeOf(report, book, spec, T0)).toMatchObject({ failuresInRow: 9, rests: 3, pace: null });
     });
 
     test('enough failures rest the host, longer each time, up to a limit', () => {
       const rests: number[] = [];
-      let health = { failuresInRow: limit, rests: 0 };
+      let health = { failuresInRow: limit, rests: 0, pace: null };
       for (let probe = 0; probe < 12; probe++) {
         const permit = grant(permitOf(), health);
         const change = hostChangeOf(
@@ -191,7 +214,7 @@ describe('what a report means for its host', () => {
           T0 + 500,
         );
         rests.push(change.nextAt! - T0 - 500);
-        health = { failuresInRow: change.failuresInRow, rests: change.rests };
+        health = { failuresInRow: change.failuresInRow, rests: change.rests, pace: null };
       }
       expect(rests.slice(0, 3)).toEqual([5_000, 10_000, 20_000]);
       expect(rests.at(-1)).toBe(LIMITS.hostRestMsMax);
@@ -250,7 +273,7 @@ describe('what a report means for its host', () => {
           settleUntil(now);
           const startAt = Math.ceil(Math.max(now, nextAt));
           const permit: Permit = { host: HOST, startAt, endAt: startAt + 3 * gapMs, gapMs, parallel: 2 };
-          desk.grant(permit, { failuresInRow: 0, rests: 0 });
+          desk.grant(permit, { failuresInRow: 0, rests: 0, pace: null });
           nextAt = permit.endAt;
           for (let request = 0; request < 3; request++) sent.push(startAt + request * gapMs);
           out.push({ permit, lastSentAt: sent.at(-1)!, doneAt: sent.at(-1)! + waitMs });

@@ -23,6 +23,7 @@ function taskOf(change: Partial<BatchTask> = {}): BatchTask {
     attempt: 1,
     hops: 0,
     meta: null,
+    lastVisit: null,
     ...change,
   };
 }
@@ -51,7 +52,15 @@ describe('what an outcome means for its task', () => {
       { url: 'https://a.example/2026/1', host: 'a.example', priority: 5, route: 'p', meta: { x: 1 } },
       { url: 'https://b.example/', host: 'b.example', priority: 0, route: null },
     ];
-    const outcome: Outcome = { kind: 'fetched', taskId: 7, page: pageOf(), links, records, trace: traceOf() };
+    const outcome: Outcome = {
+      kind: 'fetched',
+      taskId: 7,
+      page: pageOf(),
+      links,
+      records,
+      shows: ['https://a.example/x.png'],
+      trace: traceOf(),
+    };
     expect(changeOf(taskOf(), outcome, contextOf())).toEqual({
       id: 7,
       outcome: 'fetched',
@@ -65,15 +74,53 @@ describe('what an outcome means for its task', () => {
       page: pageOf(),
       trace: traceOf(),
       records,
+      shows: ['https://a.example/x.png'],
       links: [
-        { ...links[0], depth: 3, hops: 0, template: templateOf('https://a.example/2026/1') },
-        { ...links[1], depth: 3, hops: 0, meta: null, template: templateOf('https://b.example/') },
+        {
+          ...links[0],
+          depth: 3,
+          hops: 0,
+          template: templateOf('https://a.example/2026/1'),
+          modifiedAt: null,
+        },
+        {
+          ...links[1],
+          depth: 3,
+          hops: 0,
+          meta: null,
+          template: templateOf('https://b.example/'),
+          modifiedAt: null,
+        },
       ],
     });
   });
 
+  test('listed links are as deep as their page, have no trap budget, and keep their date', () => {
+    const links = [
+      {
+        url: 'https://a.example/1',
+        host: 'a.example',
+        priority: 0,
+        route: null,
+        listed: true as const,
+        modifiedAt: 99,
+      },
+    ];
+    const outcome: Outcome = {
+      kind: 'fetched',
+      taskId: 7,
+      page: pageOf(),
+      links,
+      records: [],
+      shows: [],
+      trace: traceOf(),
+    };
+    const [link] = changeOf(taskOf({ depth: 2 }), outcome, contextOf()).links;
+    expect(link).toMatchObject({ depth: 2, template: null, modifiedAt: 99 });
+  });
+
   test('unchanged, skipped and deferred', () => {
-    const unchanged: Outcome = { kind: 'unchanged', taskId: 7, page: null, links: [], trace: traceOf() };
+    const unchanged: Outcome = { kind: 'unchanged', taskId: 7, page: null, trace: traceOf() };
     expect(changeOf(taskOf(), unchanged, contextOf())).toMatchObject({
       to: 'unchanged',
       countsAsAttempt: true,
@@ -176,6 +223,7 @@ describe('what an outcome means for its task', () => {
           meta: { m: 1 },
           hops: 4,
           template: null,
+          modifiedAt: null,
         },
       ]);
     });

@@ -1,4 +1,6 @@
+import { hash } from 'node:crypto';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
+import { canonicalJson } from '../../core/canonical-json.ts';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import { MIGRATIONS } from './migrations.ts';
 
@@ -12,10 +14,12 @@ export interface DatabaseOptions {
 
 /** A connection with its prepared statements and the one way to run a transaction. */
 export class Database {
+  readonly path: string;
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
 
   constructor(path: string, options: DatabaseOptions = {}) {
+    this.path = path;
     try {
       this.#db = new DatabaseSync(path, { readOnly: options.readOnly ?? false });
       this.#db.exec(`
@@ -24,11 +28,14 @@ export class Database {
         PRAGMA temp_store = MEMORY;
       `);
       if (options.readOnly) return;
+      // Pages of 16 KB: with millions of URLs nearly every new one touches another page of the dedupe index, and a
+      // page costs the log two system calls whatever its size: 2.3 µs a URL instead of 4.7. Only new files take it.
       // A checkpoint syncs both files; every 40 MB instead of every 4 keeps it out of the profile.
       this.#db.exec(`
+        PRAGMA page_size = 16384;
         PRAGMA journal_mode = WAL;
         PRAGMA synchronous = ${options.sync === 'full' ? 'FULL' : 'NORMAL'};
-        PRAGMA wal_autocheckpoint = 10000;
+        PRAGMA wal_autocheckpoint = 2500;
         PRAGMA journal_size_limit = 67108864;
       `);
       this.#migrate();
@@ -80,7 +87,7 @@ export class Database {
   }
 
   #migrate(): void {
-    const version = Number(this.get<{ user_version: number }>('PRAGMA user_version')?.user_version ?? 0);
+    const version = this.#version();
     if (version > MIGRATIONS.length) {
       throw new SeineError(
         `the database is of a newer Seine (version ${version}, known ${MIGRATIONS.length})`,
@@ -90,11 +97,20 @@ export class Database {
       );
     }
     if (version === MIGRATIONS.length) return;
+    this.#db.function('record_hash', { deterministic: true }, (data) => recordHash(JSON.parse(String(data))));
     this.transaction(() => {
       // Read again inside the transaction: two processes may open a new folder at once.
-      const current = Number(this.get<{ user_version: number }>('PRAGMA user_version')?.user_version ?? 0);
-      for (const sql of MIGRATIONS.slice(current)) this.#db.exec(sql);
+      for (const sql of MIGRATIONS.slice(this.#version())) this.#db.exec(sql);
       this.#db.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
     });
   }
+
+  #version(): number {
+    return Number(this.get<{ user_version: number }>('PRAGMA user_version')?.user_version ?? 0);
+  }
+}
+
+/** As workers hash what they extract: equal data has an equal hash, whatever the order of its fields. */
+export function recordHash(data: object): string {
+  return hash('sha256', canonicalJson(data));
 }

@@ -7,13 +7,16 @@ import type {
   LeaseRequest,
   Settlement,
   SettleResult,
+  SourcePosition,
 } from '../../ports/store.ts';
 import type { Database } from './database.ts';
 import { condemnInTransaction, releaseInTransaction } from './give-up.ts';
 import type { TaskInserter } from './insert-tasks.ts';
 import { leaseBatch } from './lease-batch.ts';
-import { CounterDelta, QueueDelta, READY, WAITING } from './rows.ts';
+import { reopenInTransaction } from './reopen.ts';
+import { CounterDelta, QueueDelta, READY, readPass, WAITING } from './rows.ts';
 import { settleInTransaction } from './settle.ts';
+import { writeSource } from './write-source.ts';
 
 const PROMOTED_AT_ONCE = 2_000;
 
@@ -47,15 +50,7 @@ export class SqliteFrontier implements Frontier {
           source.source,
         );
         counters.add('rejected', source.rejected - (before?.rejected ?? 0));
-        this.#db.run(
-          UPSERT_SOURCE,
-          jobId,
-          source.source,
-          source.position,
-          source.done ? 1 : 0,
-          source.rows,
-          source.rejected,
-        );
+        writeSource(this.#db, jobId, source);
       }
       counters.write(this.#db, jobId);
       queues.write(this.#db, jobId);
@@ -63,10 +58,19 @@ export class SqliteFrontier implements Frontier {
     });
   }
 
+  async reopen(
+    jobId: number,
+    options: Parameters<Frontier['reopen']>[1],
+  ): Promise<{ reopened: number; source: SourcePosition }> {
+    return this.#write(() => reopenInTransaction(this.#db, this.#inserter, jobId, options));
+  }
+
   async dueHosts(jobId: number, options: { now: number; before: number; limit: number }): Promise<DueHost[]> {
     this.#promote(jobId, options.now);
-    const rows = this.#db.all<DueHost>(SELECT_DUE, jobId, options.before, options.limit);
-    const due = rows.filter((row) => row.nextAt <= options.before);
+    const rows = this.#db.all<DueColumns>(SELECT_DUE, jobId, options.before, options.limit);
+    const due = rows
+      .filter((row) => row.nextAt <= options.before)
+      .map((row) => ({ ...row, pace: row.pace === null ? null : JSON.parse(row.pace) }));
     // Another job has used the host since: remember that in this job's queue.
     for (const row of rows) {
       if (row.nextAt > options.before)
@@ -84,11 +88,13 @@ export class SqliteFrontier implements Frontier {
     return this.#write(() => {
       const counters = new CounterDelta();
       const queues = new QueueDelta();
+      const job = { id: jobId, pass: readPass(this.#db, jobId).pass };
       let nextId = this.#db.get<{ id: number }>('SELECT coalesce(max(id), 0) + 1 AS id FROM batches')!.id;
       const leased: LeasedBatch[] = [];
       for (const planned of request.batches) {
         const id = nextId;
-        const tasks = leaseBatch(this.#db, jobId, id, planned.grants, queues);
+        const free = planned.grants.filter((grant) => this.#isFree(grant));
+        const tasks = leaseBatch(this.#db, job, id, free, queues);
         leased.push({ id, tasks });
         if (tasks.length === 0) continue;
         nextId++;
@@ -137,6 +143,11 @@ export class SqliteFrontier implements Frontier {
     return this.expired(jobId, Number.MAX_SAFE_INTEGER);
   }
 
+  /** There are no others. */
+  async abandoned(): Promise<number[]> {
+    return [];
+  }
+
   async nextDueAt(jobId: number): Promise<number | null> {
     const row = this.#db.get<{ host: number | null; task: number | null }>(SELECT_NEXT_DUE, jobId, jobId);
     const times = [row?.host, row?.task].filter((at) => at !== null && at !== undefined);
@@ -149,8 +160,27 @@ export class SqliteFrontier implements Frontier {
     );
   }
 
+  async postpone(jobId: number, hosts: { hostId: number; until: number }[]): Promise<void> {
+    this.#write(() => {
+      for (const { hostId, until } of hosts)
+        this.#db.run(
+          'UPDATE queues SET next_at = max(next_at, ?) WHERE job_id = ? AND host_id = ?',
+          Math.ceil(until),
+          jobId,
+          hostId,
+        );
+    });
+  }
+
   async knows(jobId: number, url: string): Promise<boolean> {
     return this.#inserter.knows(jobId, url);
+  }
+
+  /** Between plan and lease a report may have sent the host to rest. */
+  #isFree({ hostId, startAt }: LeaseRequest['batches'][number]['grants'][number]): boolean {
+    if (startAt === undefined) return true;
+    const host = this.#db.get<{ next_at: number }>('SELECT next_at FROM hosts WHERE id = ?', hostId);
+    return host !== undefined && host.next_at <= startAt;
   }
 
   /** Tasks whose pause is over join the ready ones. */
@@ -177,14 +207,11 @@ export class SqliteFrontier implements Frontier {
   }
 }
 
-const UPSERT_SOURCE = `
-  INSERT INTO sources (job_id, source, position, done, rows, rejected) VALUES (?, ?, ?, ?, ?, ?)
-  ON CONFLICT (job_id, source) DO UPDATE SET position = excluded.position, done = excluded.done, rows = excluded.rows,
-    rejected = excluded.rejected`;
+type DueColumns = Omit<DueHost, 'pace'> & { pace: string | null };
 
 const SELECT_DUE = `
   SELECT hosts.id, hosts.host, queues.ready, hosts.next_at AS nextAt, hosts.crawl_delay_ms AS crawlDelayMs,
-    hosts.failures_in_row AS failuresInRow, hosts.rests
+    hosts.failures_in_row AS failuresInRow, hosts.rests, hosts.pace
   FROM queues JOIN hosts ON hosts.id = queues.host_id
   WHERE queues.job_id = ? AND queues.ready > 0 AND queues.next_at <= ? ORDER BY queues.next_at LIMIT ?`;
 

@@ -4,11 +4,17 @@ import type { NewTask } from '../../core/model.ts';
 import { RecentStrings } from '../../core/recent.ts';
 import type { EnqueueResult } from '../../ports/store.ts';
 import type { Database } from './database.ts';
-import { type CounterDelta, NO_ID, type QueueDelta, READY } from './rows.ts';
+import { isFinished, reopenTask, SELECT_VISITED, type VisitedTask } from './reopen.ts';
+import { type CounterDelta, NO_ID, type PassFacts, type QueueDelta, READY, readPass } from './rows.ts';
 
 const HOST_IDS_MAX = 100_000;
 /** Prefilters are kept for this many jobs at once. */
 const JOBS_REMEMBERED_MAX = 8;
+
+interface Books {
+  counters: CounterDelta;
+  queues: QueueDelta;
+}
 
 interface JobMemory {
   seed: number;
@@ -34,20 +40,27 @@ export class TaskInserter {
   insert(
     jobId: number,
     tasks: readonly NewTask[],
-    options: { perTemplateMax: number | null; counters: CounterDelta; queues: QueueDelta },
+    options: Books & { perTemplateMax: number | null },
   ): EnqueueResult {
     const memory = this.#memory(jobId);
     const templates = new TemplateBudget(this.#db, jobId, options.perTemplateMax);
     const result: EnqueueResult = { accepted: 0, duplicates: 0, dropped: 0 };
     let nextId = 0;
+    let pass: PassFacts | null = null;
     for (const task of tasks) {
-      if (memory.recent.has(task.url)) {
+      const { modifiedAt } = task;
+      // A date must reach the task itself, so it goes past the prefilter.
+      if (modifiedAt === null && memory.recent.has(task.url)) {
         result.duplicates++;
         continue;
       }
-      const slot = this.#freeSlot(jobId, task.url, task.host, memory.seed);
+      const slot = this.#freeSlot(jobId, task.url, memory.seed);
       if (slot === null) {
         memory.recent.add(task.url);
+        if (modifiedAt !== null) {
+          pass ??= readPass(this.#db, jobId);
+          if (this.#renew(jobId, task.url, modifiedAt, pass, options)) continue;
+        }
         result.duplicates++;
         continue;
       }
@@ -68,6 +81,7 @@ export class TaskInserter {
         task.route,
         task.meta && JSON.stringify(task.meta),
         task.url,
+        modifiedAt,
       );
       this.#db.run('INSERT INTO seen (fingerprint, task_id) VALUES (?, ?)', slot, nextId);
       options.queues.add(hostId, 1);
@@ -91,7 +105,7 @@ export class TaskInserter {
   /** Id of the task of that URL, or null. */
   find(jobId: number, url: string): number | null {
     const { seed } = this.#memory(jobId);
-    for (let slot = fingerprint(url, new URL(url).host, seed); ; slot++) {
+    for (let slot = fingerprint(url, authorityOf(url), seed); ; slot++) {
       const row = this.#db.get<SeenRow>(FIND_SEEN, slot);
       if (!row) return null;
       if (row.url === url && row.job_id === jobId) return row.id;
@@ -109,12 +123,25 @@ export class TaskInserter {
   }
 
   /** The first unused fingerprint from the URL's own on, or null when the URL is known. */
-  #freeSlot(jobId: number, url: string, host: string, seed: number): number | null {
-    for (let slot = fingerprint(url, host, seed); ; slot++) {
+  #freeSlot(jobId: number, url: string, seed: number): number | null {
+    for (let slot = fingerprint(url, authorityOf(url), seed); ; slot++) {
       const row = this.#db.get<SeenRow>(FIND_SEEN, slot);
       if (!row) return slot;
       if (row.url === url && row.job_id === jobId) return null;
     }
+  }
+
+  /** A known page has this date. True when that makes it due again: it was visited before, and not in this pass. */
+  #renew(jobId: number, url: string, modifiedAt: number, pass: PassFacts, books: Books): boolean {
+    const task = this.#db.get<VisitedTask>(`${SELECT_VISITED} WHERE tasks.id = ?`, this.find(jobId, url));
+    if (!task) return false;
+    if (task.modified_at !== modifiedAt)
+      this.#db.run('UPDATE tasks SET modified_at = ? WHERE id = ?', modifiedAt, task.id);
+    const { visited_at: visitedAt } = task;
+    if (pass.pass === 1 || visitedAt === null || !isFinished(task.state)) return false;
+    if (visitedAt >= modifiedAt || visitedAt > pass.startedAt) return false;
+    reopenTask(this.#db, this, task, books);
+    return true;
   }
 
   #nextTaskId(jobId: number): number {
@@ -142,12 +169,18 @@ interface SeenRow {
   url: string;
 }
 
+/** Host and port of a normalised URL. Not the host that rates are counted by, which a job may choose. */
+function authorityOf(url: string): string {
+  const start = url.indexOf('//') + 2;
+  return url.slice(start, url.indexOf('/', start));
+}
+
 const FIND_SEEN = `
   SELECT tasks.id, tasks.job_id, tasks.url FROM seen JOIN tasks ON tasks.id = seen.task_id WHERE seen.fingerprint = ?`;
 
 const INSERT_TASK = `
-  INSERT INTO tasks (id, job_id, host_id, state, priority, depth, hops, batch_id, attempt_id, route, meta, url)
-  VALUES (?, ?, ?, ${READY}, ?, ?, ?, ${NO_ID}, ${NO_ID}, ?, ?, ?)`;
+  INSERT INTO tasks (id, job_id, host_id, state, priority, depth, hops, batch_id, attempt_id, route, meta, url, modified_at)
+  VALUES (?, ?, ?, ${READY}, ?, ?, ?, ${NO_ID}, ${NO_ID}, ?, ?, ?, ?)`;
 
 /** Counts URLs by template; one read and one write for each template of a transaction. */
 class TemplateBudget {

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { COUNTER_NAMES, type Counters, type JobState, type JobWish } from '../../core/model.ts';
+import { COUNTER_NAMES, type Counters, type JobState, type JobWish, zeroCounters } from '../../core/model.ts';
 import type { Job, JobStore, SourcePosition } from '../../ports/store.ts';
 import type { Database } from './database.ts';
 
@@ -10,6 +10,10 @@ interface JobColumns {
   spec: string;
   spec_hash: string;
   bundle: string | null;
+  file: string | null;
+  pass: number;
+  pass_start: string | null;
+  pass_started_at: number;
   state: JobState;
   wish: JobWish;
   reason: string | null;
@@ -18,8 +22,10 @@ interface JobColumns {
   worked_ms: number;
 }
 
-const COLUMNS =
-  'id, name, run, spec, spec_hash, bundle, state, wish, reason, created_at, ended_at, worked_ms';
+const SELECT_JOBS = `
+  SELECT id, name, run, spec, spec_hash, bundle, file, pass, start AS pass_start, started_at AS pass_started_at, state,
+    wish, reason, created_at, ended_at, worked_ms
+  FROM jobs JOIN passes ON passes.job_id = jobs.id`;
 
 const UPDATABLE = {
   state: 'state',
@@ -28,6 +34,9 @@ const UPDATABLE = {
   endedAt: 'ended_at',
   workedMs: 'worked_ms',
   spec: 'spec',
+  specHash: 'spec_hash',
+  bundle: 'bundle',
+  file: 'file',
 } as const;
 
 export class SqliteJobStore implements JobStore {
@@ -45,27 +54,58 @@ export class SqliteJobStore implements JobStore {
       );
       const run = (last?.run ?? 0) + 1;
       this.#db.run(
-        `INSERT INTO jobs (name, run, spec, spec_hash, bundle, seed, state, wish, created_at)
-         VALUES (?, ?, ?, ?, ?, ?, 'running', 'run', ?)`,
+        `INSERT INTO jobs (name, run, spec, spec_hash, bundle, file, seed, state, wish, created_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, 'running', 'run', ?)`,
         job.name,
         run,
         JSON.stringify(job.spec),
         job.specHash,
         job.bundle,
+        job.file,
         randomInt(0x7fff_ffff),
         job.now,
       );
-      const created = this.#read('name = ? AND run = ?', job.name, run);
-      if (!created) throw new Error('a job vanished while it was created');
-      this.#db.run('INSERT INTO counters (job_id) VALUES (?)', created.id);
-      return created;
+      const { id } = this.#db.get<{ id: number }>('SELECT last_insert_rowid() AS id')!;
+      this.#db.run('INSERT OR IGNORE INTO collections (name) VALUES (?)', job.name);
+      this.#db.run(
+        `INSERT INTO passes (job_id, collection_id, pass, started_at)
+         SELECT ?, id, 1, ? FROM collections WHERE name = ?`,
+        id,
+        job.now,
+        job.name,
+      );
+      this.#db.run('INSERT INTO counters (job_id) VALUES (?)', id);
+      return this.#require(id);
+    });
+  }
+
+  async beginPass(jobId: number, code: Parameters<JobStore['beginPass']>[1]): Promise<Job> {
+    return this.#db.transaction(() => {
+      this.#db.run(
+        `UPDATE passes SET pass = pass + 1, start = ?, started_at = ?,
+           last_task_id = (SELECT coalesce(max(id), 0) FROM tasks) WHERE job_id = ?`,
+        JSON.stringify(this.#counters(jobId)),
+        code.now,
+        jobId,
+      );
+      this.#db.run(
+        `UPDATE jobs SET spec = ?, spec_hash = ?, bundle = ?, file = ?, state = 'running', wish = 'run', reason = NULL,
+           ended_at = NULL WHERE id = ?`,
+        JSON.stringify(code.spec),
+        code.specHash,
+        code.bundle,
+        code.file,
+        jobId,
+      );
+      this.#db.run('DELETE FROM sources WHERE job_id = ?', jobId);
+      // Failures to get a robots.txt belong to the pass in which they were counted.
+      this.#db.run('DELETE FROM robots WHERE text IS NULL');
+      return this.#require(jobId);
     });
   }
 
   async get(id: number): Promise<Job> {
-    const job = this.#read('id = ?', id);
-    if (!job) throw new Error(`no job ${id}`);
-    return job;
+    return this.#require(id);
   }
 
   async find(name: string | null): Promise<Job | null> {
@@ -77,16 +117,11 @@ export class SqliteJobStore implements JobStore {
   }
 
   async list(limit: number): Promise<Job[]> {
-    return this.#db.all<JobColumns>(`SELECT ${COLUMNS} FROM jobs ORDER BY id DESC LIMIT ?`, limit).map(toJob);
+    return this.#db.all<JobColumns>(`${SELECT_JOBS} ORDER BY id DESC LIMIT ?`, limit).map(toJob);
   }
 
   async counters(jobId: number): Promise<Counters> {
-    const row = this.#db.get<Counters>(
-      `SELECT ${COUNTER_NAMES.join(', ')} FROM counters WHERE job_id = ?`,
-      jobId,
-    );
-    if (!row) throw new Error(`no counters of job ${jobId}`);
-    return { ...row };
+    return this.#counters(jobId);
   }
 
   async update(jobId: number, change: Parameters<JobStore['update']>[1]): Promise<void> {
@@ -112,8 +147,38 @@ export class SqliteJobStore implements JobStore {
       .map((row) => ({ ...row, done: row.done === 1 }));
   }
 
+  /** The lock of the folder says who is at work: one, or nobody. */
+  async join(): Promise<void> {}
+
+  async leave(): Promise<number> {
+    return 0;
+  }
+
+  async atWork(): Promise<number> {
+    return 0;
+  }
+
+  async takeSources(): Promise<boolean> {
+    return true;
+  }
+
+  #counters(jobId: number): Counters {
+    const row = this.#db.get<Counters>(
+      `SELECT ${COUNTER_NAMES.join(', ')} FROM counters WHERE job_id = ?`,
+      jobId,
+    );
+    if (!row) throw new Error(`no counters of job ${jobId}`);
+    return { ...row };
+  }
+
+  #require(id: number): Job {
+    const job = this.#read('id = ?', id);
+    if (!job) throw new Error(`no job ${id}`);
+    return job;
+  }
+
   #read(where: string, ...values: (string | number)[]): Job | null {
-    const row = this.#db.get<JobColumns>(`SELECT ${COLUMNS} FROM jobs WHERE ${where}`, ...values);
+    const row = this.#db.get<JobColumns>(`${SELECT_JOBS} WHERE ${where}`, ...values);
     return row ? toJob(row) : null;
   }
 }
@@ -126,6 +191,10 @@ function toJob(row: JobColumns): Job {
     spec: JSON.parse(row.spec),
     specHash: row.spec_hash,
     bundle: row.bundle,
+    file: row.file,
+    pass: row.pass,
+    passStart: row.pass_start === null ? null : { ...zeroCounters(), ...JSON.parse(row.pass_start) },
+    passStartedAt: row.pass_started_at,
     state: row.state,
     wish: row.wish,
     reason: row.reason,

@@ -1,3 +1,4 @@
+import type { LastVisit } from '../../core/model.ts';
 import type { LeasedTask, LeaseRequest } from '../../ports/store.ts';
 import type { Database } from './database.ts';
 import { LEASED, type QueueDelta, READY } from './rows.ts';
@@ -5,14 +6,16 @@ import { LEASED, type QueueDelta, READY } from './rows.ts';
 /** Lends the tasks of one planned batch. Lives inside the transaction of its lease. */
 export function leaseBatch(
   db: Database,
-  jobId: number,
+  job: { id: number; pass: number },
   batchId: number,
   grants: LeaseRequest['batches'][number]['grants'],
   queues: QueueDelta,
 ): LeasedTask[] {
   const batch: LeasedTask[] = [];
+  // Nothing was visited before the first pass: its leases need not look.
+  const select = job.pass > 1 ? SELECT_READY_AGAIN : SELECT_READY;
   for (const grant of grants) {
-    const rows = db.all<TaskColumns>(SELECT_READY, jobId, grant.hostId, grant.count);
+    const rows = db.all<TaskColumns>(select, job.id, grant.hostId, grant.count);
     let taken = 0;
     for (const row of rows) {
       // A task whose worker died runs alone, so that nobody else is blamed or lost with it.
@@ -28,7 +31,7 @@ export function leaseBatch(
     db.run(
       'UPDATE queues SET next_at = ? WHERE job_id = ? AND host_id = ?',
       grant.nextAt,
-      jobId,
+      job.id,
       grant.hostId,
     );
     if (rows[0]!.losses > 0) break;
@@ -46,6 +49,10 @@ interface TaskColumns {
   hops: number;
   losses: number;
   meta: string | null;
+  sha256?: Uint8Array | null;
+  etag?: string | null;
+  last_modified?: string | null;
+  page_at_url?: string | null;
 }
 
 function toLeased(row: TaskColumns, hostId: number): LeasedTask {
@@ -58,9 +65,29 @@ function toLeased(row: TaskColumns, hostId: number): LeasedTask {
     attempt: row.attempts + 1,
     hops: row.hops,
     meta: row.meta === null ? null : JSON.parse(row.meta),
+    lastVisit: row.sha256 ? toLastVisit(row, row.sha256) : null,
+  };
+}
+
+/** Validators of a page that came from elsewhere are not those of the task's own URL. */
+function toLastVisit(row: TaskColumns, sha256: Uint8Array): LastVisit {
+  const own = row.page_at_url === null;
+  return {
+    etag: own ? (row.etag ?? null) : null,
+    lastModified: own ? (row.last_modified ?? null) : null,
+    sha256: Buffer.from(sha256).toString('hex'),
   };
 }
 
 const SELECT_READY = `
   SELECT id, url, at_url, depth, route, attempts, hops, losses, meta FROM tasks
   WHERE job_id = ? AND host_id = ? AND state = ${READY} ORDER BY priority DESC, id LIMIT ?`;
+
+/** A page that could not be read is not compared with: it must be tried again even if it is the same. */
+const SELECT_READY_AGAIN = `
+  SELECT tasks.id, tasks.url, tasks.at_url, tasks.depth, tasks.route, tasks.attempts, tasks.hops, tasks.losses, tasks.meta,
+    pages.sha256, attempts.etag, attempts.last_modified, pages.at_url AS page_at_url
+  FROM tasks LEFT JOIN attempts ON attempts.id = tasks.attempt_id
+    LEFT JOIN attempts AS pages
+      ON pages.id = coalesce(attempts.page_id, attempts.id) AND pages.outcome IN ('fetched', 'unchanged')
+  WHERE tasks.job_id = ? AND tasks.host_id = ? AND tasks.state = ${READY} ORDER BY tasks.priority DESC, tasks.id LIMIT ?`;

@@ -1,3 +1,5 @@
+import { PASSES_MIGRATION } from './migration-passes.ts';
+
 /** Append only: a released entry is never edited. `user_version` counts how many have run. */
 export const MIGRATIONS: readonly string[] = [
   `
@@ -186,5 +188,37 @@ export const MIGRATIONS: readonly string[] = [
     updated_at INTEGER NOT NULL,
     UNIQUE (job_id, key)
   );
+  `,
+  PASSES_MIGRATION,
+  `
+  ALTER TABLE hosts ADD COLUMN pace TEXT;
+  ALTER TABLE hosts ADD COLUMN smallest_gap_ms REAL;
+  ALTER TABLE hosts ADD COLUMN last_error TEXT;
+  CREATE INDEX robots_host ON robots (host);
+  `,
+  `
+  -- What was learned of how hosts want to be asked, and cookies; opaque JSON.
+  CREATE TABLE approaches (
+    job_id INTEGER NOT NULL,
+    host TEXT NOT NULL,
+    template TEXT NOT NULL,
+    stats TEXT NOT NULL,
+    PRIMARY KEY (job_id, host, template)
+  ) WITHOUT ROWID;
+  ALTER TABLE attempts ADD COLUMN via TEXT;
+  `,
+  `
+  -- How proxies fare, by id; with an empty host in general. Never an address with credentials.
+  CREATE TABLE proxy_health (
+    proxy TEXT NOT NULL,
+    host TEXT NOT NULL,
+    health TEXT NOT NULL,
+    noted_at INTEGER NOT NULL,
+    PRIMARY KEY (proxy, host)
+  ) WITHOUT ROWID;
+  CREATE INDEX proxy_health_noted ON proxy_health (noted_at);
+
+  -- What the remote scraping API took for a job.
+  CREATE TABLE api_costs (job_id INTEGER PRIMARY KEY, cost REAL NOT NULL);
   `,
 ];

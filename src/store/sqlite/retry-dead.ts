@@ -29,7 +29,7 @@ export function retryInTransaction(db: Database, jobId: number, filter: DeadFilt
 }
 
 /** What rested or was given up gets a new chance with its tasks, but not inside a permit that may be out. */
-function endRest(db: Database, jobId: number, hostId: number, now: number): void {
+export function endRest(db: Database, jobId: number, hostId: number, now: number): void {
   const nextAt = now + LIMITS.permitMsMax;
   db.run(
     'UPDATE hosts SET rests = 0, failures_in_row = 0, next_at = min(next_at, ?) WHERE id = ?',

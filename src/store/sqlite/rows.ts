@@ -78,3 +78,21 @@ export function addTally(
     amount,
   );
 }
+
+/** What a lease or settle must know of its job. */
+export interface PassFacts {
+  pass: number;
+  collectionId: number;
+  startedAt: number;
+  lastTaskId: number;
+}
+
+export function readPass(db: Database, jobId: number): PassFacts {
+  const facts = db.get<PassFacts>(
+    `SELECT pass, collection_id AS collectionId, started_at AS startedAt, last_task_id AS lastTaskId
+     FROM passes WHERE job_id = ?`,
+    jobId,
+  );
+  if (!facts) throw new Error(`no job ${jobId}`);
+  return facts;
+}

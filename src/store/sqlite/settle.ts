@@ -1,10 +1,24 @@
 import type { NewTask } from '../../core/model.ts';
-import type { Trace } from '../../core/outcome.ts';
 import type { Settlement, SettleResult, TaskChange } from '../../ports/store.ts';
 import type { Database } from './database.ts';
 import type { TaskInserter } from './insert-tasks.ts';
-import { addTally, CounterDelta, LEASED, NO_ID, QueueDelta, READY, STATE_NUMBERS, WAITING } from './rows.ts';
+import {
+  addTally,
+  CounterDelta,
+  LEASED,
+  NO_ID,
+  type PassFacts,
+  QueueDelta,
+  READY,
+  readPass,
+  STATE_NUMBERS,
+  WAITING,
+} from './rows.ts';
+import { findEarlierPage, keepsPage, writeAttempt } from './write-attempt.ts';
 import { writeHosts } from './write-hosts.ts';
+import { writeMedia, writeMoved, writeShown } from './write-media.ts';
+import { addQuality } from './write-quality.ts';
+import { confirmRecords, type RecordWriter, writeRecords } from './write-records.ts';
 
 interface OpenBatch {
   unsettled: number;
@@ -15,6 +29,8 @@ interface Context {
   settlement: Settlement;
   inserter: TaskInserter;
   books: Books;
+  pass: PassFacts;
+  records: RecordWriter;
   archiveId: number | null;
   nextAttemptId: number;
 }
@@ -39,15 +55,20 @@ export function settleInTransaction(
   if (!batch) return { applied: false, accepted: 0 };
 
   const books: Books = { counters: new CounterDelta(), queues: new QueueDelta(), tallies: new Map() };
+  const pass = readPass(db, settlement.jobId);
+  const { jobId, now, records: rules } = settlement;
   const context: Context = {
     settlement,
     inserter,
     books,
+    pass,
+    records: { collectionId: pass.collectionId, jobId, now, rules, counters: books.counters },
     archiveId: writeArchive(db, settlement),
     nextAttemptId: db.get<{ id: number }>('SELECT coalesce(max(id), 0) + 1 AS id FROM attempts')!.id,
   };
   let settled = 0;
   const links: NewTask[] = [];
+  const shown: TaskChange[] = [];
   let bytes = 0;
   let done = 0;
   let failed = 0;
@@ -57,13 +78,18 @@ export function settleInTransaction(
     bytes += change.trace?.bytes ?? 0;
     if (change.outcome === 'failed') failed++;
     else if (change.outcome !== 'deferred') done++;
-    writeRecords(db, context, change);
-    links.push(...change.links);
+    writeFindings(db, context, change);
+    // One by one: a sitemap has too many for the arguments of a call.
+    for (const link of change.links) links.push(link);
+    if (change.shows.length > 0 || pass.pass > 1 || change.outcome === 'redirected') shown.push(change);
   }
   const { accepted } = inserter.insert(settlement.jobId, links, {
     perTemplateMax: settlement.perTemplateMax,
     ...books,
   });
+  for (const change of shown) linkMedia(db, context, change);
+  // A part that comes twice has nothing left to settle, and is not to be counted again.
+  if (settled > 0) addQuality(db, jobId, pass.pass, settlement.quality);
   const unsettled = batch.unsettled - settled;
   if (settlement.final && unsettled > 0) giveBack(db, settlement, batch.task_ids, books);
   db.run(
@@ -99,6 +125,8 @@ function applyChange(db: Database, context: Context, change: TaskChange): boolea
   const { settlement, books } = context;
   const state = stateOf(change, settlement.now);
   const attemptId = change.trace ? context.nextAttemptId : null;
+  const earlier =
+    change.trace && keepsPage(change, context.pass.pass) ? findEarlierPage(db, change.id) : null;
   const held = db.run(
     UPDATE_TASK,
     state,
@@ -111,7 +139,15 @@ function applyChange(db: Database, context: Context, change: TaskChange): boolea
     settlement.batchId,
   );
   if (held === 0) return false;
-  if (change.trace) writeAttempt(db, context, change, change.trace);
+  if (change.trace) {
+    const { archiveId } = context;
+    const id = context.nextAttemptId++;
+    writeAttempt(db, settlement, { id, archiveId, trace: change.trace, earlier }, change);
+    if (change.page?.media && !earlier) {
+      const row = { attemptId: id, jobId: settlement.jobId, taskId: change.id, pass: context.pass.pass };
+      writeMedia(db, row, change.page.media);
+    }
+  }
   if (change.moveTo) moveTask(db, context, change.id, change.moveTo);
   if (state === READY) {
     books.queues.add(
@@ -128,34 +164,6 @@ function applyChange(db: Database, context: Context, change: TaskChange): boolea
   return true;
 }
 
-function writeAttempt(db: Database, context: Context, change: TaskChange, trace: Trace): void {
-  const { jobId, batchId } = context.settlement;
-  const { page } = change;
-  db.run(
-    INSERT_ATTEMPT,
-    context.nextAttemptId++,
-    jobId,
-    change.id,
-    batchId,
-    Math.round(trace.startedAt),
-    Math.round(trace.durationMs),
-    trace.httpStatus,
-    change.outcome,
-    change.code,
-    trace.bytes,
-    page?.bytes ?? null,
-    page ? Buffer.from(page.sha256, 'hex') : null,
-    page?.contentType ?? null,
-    page?.archive ? context.archiveId : null,
-    page?.archive?.offset ?? null,
-    page?.archive?.length ?? null,
-    page?.etag ?? null,
-    page?.lastModified ?? null,
-    change.redirectTo,
-    page?.route ?? null,
-  );
-}
-
 function moveTask(db: Database, context: Context, id: number, to: { url: string; host: string }): void {
   const hostId = context.inserter.hostId(to.host);
   db.run('UPDATE tasks SET at_url = ?, host_id = ?, hops = hops + 1 WHERE id = ?', to.url, hostId, id);
@@ -166,17 +174,18 @@ function stateOf(change: TaskChange, now: number): number {
   return change.dueAt !== null && change.dueAt > now ? WAITING : READY;
 }
 
-function writeRecords(db: Database, { settlement, books }: Context, change: TaskChange): void {
-  for (const record of change.records) {
-    const known = db.get<{ hash: string }>(
-      'SELECT hash FROM records WHERE job_id = ? AND key = ?',
-      settlement.jobId,
-      record.key,
-    );
-    if (known?.hash === record.hash) continue;
-    if (!known) books.counters.add('records', 1);
-    db.run(UPSERT_RECORD, settlement.jobId, record.key, change.id, record.json, record.hash, settlement.now);
-  }
+function writeFindings(db: Database, { records, settlement }: Context, change: TaskChange): void {
+  const task = { id: change.id, fetchedAt: Math.round(change.trace?.startedAt ?? settlement.now) };
+  if (change.records.length > 0) writeRecords(db, records, task, change.records);
+  else if (change.outcome === 'unchanged') confirmRecords(db, records, task);
+}
+
+/** After the links were inserted: media are tasks, too. */
+function linkMedia(db: Database, { settlement, inserter, pass }: Context, change: TaskChange): void {
+  const task = { jobId: settlement.jobId, taskId: change.id, pass: pass.pass };
+  if (change.outcome === 'fetched') writeShown(db, inserter, task, change.shows);
+  else if (change.outcome === 'redirected' && change.to === 'done' && change.redirectTo !== null)
+    writeMoved(db, inserter, task, change.redirectTo);
 }
 
 function writeArchive(db: Database, settlement: Settlement): number | null {
@@ -212,16 +221,6 @@ const UPDATE_TASK = `
   UPDATE tasks SET state = ?, batch_id = ${NO_ID}, attempt_id = coalesce(?, attempt_id), attempts = attempts + ?, due_at = ?,
     code = ?, detail = ?
   WHERE id = ? AND state = ${LEASED} AND batch_id = ?`;
-
-const INSERT_ATTEMPT = `
-  INSERT INTO attempts (id, job_id, task_id, batch_id, started_at, duration_ms, http_status, outcome, code, wire_bytes,
-    bytes, sha256, content_type, archive_id, archive_offset, archive_length, etag, last_modified, redirect_to, route)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-
-const UPSERT_RECORD = `
-  INSERT INTO records (job_id, key, task_id, data, hash, updated_at) VALUES (?, ?, ?, ?, ?, ?)
-  ON CONFLICT (job_id, key) DO UPDATE SET task_id = excluded.task_id, data = excluded.data, hash = excluded.hash,
-    updated_at = excluded.updated_at`;
 
 const UPDATE_BATCH = `
   UPDATE batches SET state = ?, unsettled = ?, closed_at = ?, worker = ?, done = done + ?, failed = failed + ?,

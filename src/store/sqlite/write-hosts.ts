@@ -7,11 +7,17 @@ export function writeHosts(db: Database, inserter: TaskInserter, settlement: Set
   for (const change of settlement.hosts) {
     const hostId = inserter.hostId(change.host);
     db.run(
-      `UPDATE hosts SET requests = requests + ?, failures_in_row = ?, rests = ?, next_at = coalesce(?, next_at) WHERE id = ?`,
+      UPDATE_HOST,
       change.sent,
       change.failuresInRow,
       change.rests,
+      change.takenUntil ?? null,
       change.nextAt,
+      change.nextAt,
+      change.pace && JSON.stringify(change.pace),
+      change.smallestGapMs,
+      change.smallestGapMs,
+      change.lastError && JSON.stringify(change.lastError),
       hostId,
     );
     if (change.nextAt !== null) {
@@ -41,6 +47,12 @@ export function writeHosts(db: Database, inserter: TaskInserter, settlement: Set
     );
   }
 }
+
+const UPDATE_HOST = `
+  UPDATE hosts SET requests = requests + ?, failures_in_row = ?, rests = ?, next_at = coalesce(iif(next_at > ?, max(?, next_at), ?), next_at),
+    pace = coalesce(?, pace), smallest_gap_ms = coalesce(min(?, smallest_gap_ms), ?, smallest_gap_ms),
+    last_error = coalesce(?, last_error)
+  WHERE id = ?`;
 
 const UPSERT_ROBOTS = `
   INSERT INTO robots (origin, host, text, fetched_at, failures, detail, crawl_delay_ms) VALUES (?, ?, ?, ?, ?, ?, ?)

@@ -56,6 +56,8 @@ export function testEnqueue(desk: StoreDesk): void {
         sha256: null,
         contentType: null,
         archive: null,
+        media: null,
+        robotsTags: null,
         redirectTo: null,
         fetchedAt: null,
       });

@@ -5,6 +5,7 @@ import {
   enqueue,
   hostChange,
   leaseOne,
+  recordHash,
   recordOf,
   robotsEntry,
   T0,
@@ -65,8 +66,10 @@ export function testFindings(desk: StoreDesk): void {
           url: `${A}/3`,
           route: null,
           data: { n: 2 },
-          hash: '{"n":2}',
+          hash: recordHash({ n: 2 }),
+          createdAt: new Date(T0 + 1).toISOString(),
           updatedAt: new Date(T0 + 3).toISOString(),
+          checkedAt: new Date(T0 + 3).toISOString(),
         },
       ]);
       expect((await counters()).records).toBe(1);

@@ -18,9 +18,11 @@ export function testJobs(desk: StoreDesk): void {
         spec,
         specHash: 'x',
         bundle: 'bundles/1.mjs',
+        file: '/jobs/shop.ts',
         now: T0,
       });
       expect(made).toMatchObject({ name: 'shop', run: 1, specHash: 'x', bundle: 'bundles/1.mjs' });
+      expect(made).toMatchObject({ file: '/jobs/shop.ts', pass: 1, passStart: null, passStartedAt: T0 });
       expect(made).toMatchObject({
         state: 'running',
         wish: 'run',

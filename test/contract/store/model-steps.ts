@@ -2,13 +2,15 @@ import fc from 'fast-check';
 
 /** What may happen to a store; numbers choose among what there is at that moment. */
 export type Step =
-  | { kind: 'enqueue'; job: number; urls: number[]; priority: number }
+  | { kind: 'enqueue'; job: number; urls: number[]; priority: number; age: number | null }
   | { kind: 'lease'; job: number; count: number; parts: number; waitMs: number }
   | { kind: 'settle'; batch: number; outcomes: number[]; final: boolean }
   | { kind: 'release'; batch: number; suspect: boolean }
   | { kind: 'condemn'; job: number; host: number; limit: number }
   | { kind: 'retry'; job: number; host: number | null }
-  | { kind: 'reopen' };
+  | { kind: 'pass'; job: number }
+  | { kind: 'revisit'; job: number; limit: number; age: number }
+  | { kind: 'restart' };
 
 const index = fc.nat(99);
 const which = fc.nat(1);
@@ -20,6 +22,7 @@ export const STEP: fc.Arbitrary<Step> = fc.oneof(
       job: which,
       urls: fc.array(index, { maxLength: 12 }),
       priority: fc.integer({ min: -1, max: 1 }),
+      age: fc.option(fc.integer({ min: -20, max: 60 })),
     }),
   },
   {
@@ -37,7 +40,7 @@ export const STEP: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('settle' as const),
       batch: index,
-      outcomes: fc.array(fc.nat(8), { maxLength: 8 }),
+      outcomes: fc.array(fc.nat(9), { maxLength: 8 }),
       final: fc.boolean(),
     }),
   },
@@ -62,5 +65,15 @@ export const STEP: fc.Arbitrary<Step> = fc.oneof(
       host: fc.option(fc.nat(2)),
     }),
   },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('reopen' as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('pass' as const), job: which }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('revisit' as const),
+      job: which,
+      limit: fc.integer({ min: 1, max: 9 }),
+      age: fc.nat(40),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('restart' as const) }) },
 );

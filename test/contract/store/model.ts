@@ -1,31 +1,22 @@
 import { expect } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
-import type { Job, Store, TaskChange } from '../../../src/ports/store.ts';
+import { REOPENED_SOURCE } from '../../../src/ports/job-store.ts';
+import type { Job, LeasedTask, SourcePosition, Store } from '../../../src/ports/store.ts';
 import {
-  change,
+  codeOf,
   collect,
   createJob,
   enqueue,
   FAR,
-  recordOf,
   settlementOf,
   T0,
   taskOf,
-  tasksOf,
 } from '../../support/fixtures.ts';
+import { hostName, makeChange } from './model-changes.ts';
+import { ModelRecords } from './model-records.ts';
 import type { Step } from './model-steps.ts';
+import { ModelPass, ModelTask } from './model-task.ts';
 import { expectBooks, type OpenStore } from './store-desk.ts';
-
-interface ModelTask {
-  url: string;
-  host: string;
-  priority: number;
-  order: number;
-  state: 'ready' | 'waiting' | 'leased' | 'done' | 'unchanged' | 'skipped' | 'dead';
-  dueAt: number;
-  attempts: number;
-  losses: number;
-}
 
 interface ModelBatch {
   id: number;
@@ -34,19 +25,20 @@ interface ModelBatch {
   open: boolean;
 }
 
-const hostName = (number: number) => `h${number % 3}.example`;
-
 /** The store as a few maps: slow, in memory, and plain enough to be believed. */
 export class StoreModel {
   readonly #open: OpenStore;
   readonly #place: string;
   readonly #jobs: Job[] = [];
   readonly #tasks: Map<string, ModelTask>[] = [new Map(), new Map()];
+  readonly #passes = [new ModelPass(1, T0, -1), new ModelPass(1, T0, -1)];
+  readonly #records = [new ModelRecords(), new ModelRecords()];
   readonly #lent = new Map<number, ModelTask>();
   readonly #batches: ModelBatch[] = [];
   #store: Store;
   #now = T0;
   #order = 0;
+  #pages = 0;
 
   private constructor(open: OpenStore, place: string, store: Store) {
     this.#open = open;
@@ -85,7 +77,13 @@ export class StoreModel {
       case 'retry':
         await this.#retry(step);
         break;
-      case 'reopen':
+      case 'pass':
+        await this.#beginPass(step);
+        break;
+      case 'revisit':
+        await this.#revisit(step);
+        break;
+      case 'restart':
         await this.#store.close();
         this.#store = await this.#open(this.#place);
     }
@@ -93,29 +91,60 @@ export class StoreModel {
   }
 
   async #enqueue(step: Extract<Step, { kind: 'enqueue' }>): Promise<void> {
-    const tasks = this.#tasks[step.job]!;
+    const modifiedAt = step.age === null ? null : this.#now - step.age;
     const drafts = step.urls.map((number) =>
-      taskOf(`https://${hostName(number)}/${number % 30}`, { priority: step.priority }),
+      taskOf(`https://${hostName(number)}/${number % 30}`, { priority: step.priority, modifiedAt }),
     );
-    const fresh = new Set(drafts.map((draft) => draft.url).filter((url) => !tasks.has(url)));
     const result = await enqueue(this.#store, this.#jobs[step.job]!, drafts);
-    expect(result).toEqual({ accepted: fresh.size, duplicates: drafts.length - fresh.size, dropped: 0 });
-    for (const draft of drafts) if (!tasks.has(draft.url)) this.#add(step.job, draft.url, step.priority);
+    const expected = { accepted: 0, duplicates: 0, dropped: 0 };
+    for (const { url } of drafts) {
+      const known = this.#tasks[step.job]!.get(url);
+      if (!known) {
+        this.#add(step.job, url, step.priority, modifiedAt);
+        expected.accepted++;
+      } else if (modifiedAt === null || !this.#passes[step.job]!.renew(known, modifiedAt)) {
+        expected.duplicates++;
+      }
+    }
+    expect(result).toEqual(expected);
   }
 
-  #add(job: number, url: string, priority: number): void {
-    const order = this.#order++;
-    const host = new URL(url).host;
-    this.#tasks[job]!.set(url, {
-      url,
-      host,
-      priority,
-      order,
-      state: 'ready',
-      dueAt: 0,
-      attempts: 0,
-      losses: 0,
-    });
+  #add(job: number, url: string, priority: number, modifiedAt: number | null = null): void {
+    this.#tasks[job]!.set(url, new ModelTask(url, this.#order++, priority, modifiedAt));
+  }
+
+  async #beginPass({ job }: Extract<Step, { kind: 'pass' }>): Promise<void> {
+    this.#now += 10;
+    const { id, name } = this.#jobs[job]!;
+    const begun = await this.#store.jobs.beginPass(id, { ...codeOf(name), now: this.#now });
+    this.#passes[job] = new ModelPass(this.#passes[job]!.number + 1, this.#now, this.#order - 1);
+    expect(begun.pass).toBe(this.#passes[job]!.number);
+  }
+
+  /** Steps of any size reopen the same tasks. */
+  async #revisit(step: Extract<Step, { kind: 'revisit' }>): Promise<void> {
+    const pass = this.#passes[step.job]!;
+    if (pass.isReopened) return;
+    pass.isReopened = true;
+    const visitedBefore = this.#now - step.age;
+    const due = [...this.#tasks[step.job]!.values()].filter((task) => pass.reopens(task, visitedBefore));
+    let source: SourcePosition = {
+      source: REOPENED_SOURCE,
+      position: null,
+      done: false,
+      rows: 0,
+      rejected: 0,
+    };
+    let reopened = 0;
+    while (!source.done) {
+      const options = { now: this.#now, visitedBefore, limit: step.limit, source };
+      const result = await this.#store.frontier.reopen(this.#jobs[step.job]!.id, options);
+      source = result.source;
+      reopened += result.reopened;
+      await expectBooks(this.#store, this.#jobs[step.job]!);
+    }
+    expect(reopened).toBe(due.length);
+    for (const task of due) task.reopen();
   }
 
   /** Ready tasks of a host in the order in which they must be lent. */
@@ -145,14 +174,16 @@ export class StoreModel {
     }
   }
 
-  #lend(step: { job: number; count: number }, id: number, leased: { id: number; url: string }[]): void {
+  #lend(step: { job: number; count: number }, id: number, leased: LeasedTask[]): void {
     expect(this.#batches.some((batch) => batch.id === id)).toBe(false);
     const held = new Map<number, ModelTask>();
-    for (const { id: taskId, url } of leased) {
+    const isFirstPass = this.#passes[step.job]!.number === 1;
+    for (const { id: taskId, url, lastVisit } of leased) {
       // A task that followed a redirect comes with another URL, but has been lent before.
       const task = this.#lent.get(taskId) ?? this.#tasks[step.job]!.get(url)!;
       this.#lent.set(taskId, task);
       expect(this.#ready(step.job, task.host)[0]).toBe(task);
+      expect(lastVisit?.sha256 ?? null).toBe(isFirstPass ? null : task.comparedWith);
       task.state = 'leased';
       held.set(taskId, task);
     }
@@ -172,7 +203,9 @@ export class StoreModel {
     const foreign = this.#batches.flatMap((other) => [...other.tasks]);
     const all = step.final ? [...batch.tasks, ...foreign] : [...foreign, ...batch.tasks];
     const named = all.slice(0, step.outcomes.length);
-    const changes = named.map(([id], at) => this.#change(step.outcomes[at]!, id, batch.job));
+    const changes = named.map(([id], at) =>
+      makeChange(step.outcomes[at]!, { id, job: batch.job, now: this.#now, page: this.#pages++ }),
+    );
     const settlement = settlementOf(this.#jobs[batch.job]!, batch.id, changes, {
       now: this.#now,
       final: step.final,
@@ -184,7 +217,8 @@ export class StoreModel {
       const task = batch.tasks.get(each.id);
       if (task?.state !== 'leased') continue;
       batch.tasks.delete(each.id);
-      this.#apply(task, each);
+      task.apply(each, this.#now, this.#passes[batch.job]!.number);
+      this.#records[batch.job]!.apply(each, this.#now);
       for (const link of each.links) {
         if (!this.#tasks[batch.job]!.has(link.url)) this.#add(batch.job, link.url, link.priority);
       }
@@ -193,34 +227,6 @@ export class StoreModel {
     batch.open = false;
     for (const task of batch.tasks.values()) task.state = 'ready';
     batch.tasks.clear();
-  }
-
-  #change(outcome: number, id: number, job: number): TaskChange {
-    const link = `https://${hostName(id)}/found-${id % 7}`;
-    const elsewhere = `https://${hostName(id + 1)}/moved-${job}`;
-    const kinds = [
-      () => change.fetched(id, { links: tasksOf(link), records: [recordOf(`r${id % 5}`, { id })] }),
-      () => change.unchanged(id),
-      () => change.skipped(id),
-      () => change.dead(id),
-      () => change.dead(id, { code: 'tls' }),
-      () => change.again(id, this.#now + 100),
-      () => change.again(id, this.#now - 1),
-      () => change.deferred(id),
-      () => change.moved(id, elsewhere),
-    ];
-    return kinds[outcome % kinds.length]!();
-  }
-
-  #apply(task: ModelTask, each: TaskChange): void {
-    if (each.countsAsAttempt) task.attempts++;
-    if (each.moveTo) task.host = each.moveTo.host;
-    if (each.to !== 'pending') {
-      task.state = each.to;
-      return;
-    }
-    task.dueAt = each.dueAt ?? 0;
-    task.state = task.dueAt > this.#now ? 'waiting' : 'ready';
   }
 
   async #release(step: Extract<Step, { kind: 'release' }>): Promise<void> {
@@ -269,10 +275,14 @@ export class StoreModel {
         host: task.host,
         state: pending.has(task.state) ? 'pending' : task.state,
         attempts: task.attempts,
+        sha256: task.page?.sha256 ?? null,
       }));
-      expect(rows.map(({ url, host, state, attempts }) => ({ url, host, state, attempts }))).toEqual(
-        expected,
-      );
+      const actual = rows.map(({ url, host, state, attempts, sha256 }) => ({
+        ...{ url, host, state, attempts, sha256 },
+      }));
+      expect(actual).toEqual(expected);
+      const records = await collect(this.#store.views.records(job.id));
+      expect(new Map(records.map(({ key, data }) => [key, data]))).toEqual(this.#records[at]!.data());
       const open = this.#batches.filter((batch) => batch.job === at && batch.open).map((batch) => batch.id);
       expect((await this.#store.frontier.orphans(job.id)).sort((a, b) => a - b)).toEqual(open);
     }

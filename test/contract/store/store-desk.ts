@@ -1,11 +1,22 @@
 import { expect } from 'vitest';
 import { balance, TASK_STATES } from '../../../src/core/model.ts';
-import type { Job, Settlement, Store, TaskChange } from '../../../src/ports/store.ts';
+import { REOPENED_SOURCE } from '../../../src/ports/job-store.ts';
+import type {
+  Job,
+  JobCode,
+  LeasedTask,
+  Settlement,
+  SourcePosition,
+  Store,
+  TaskChange,
+} from '../../../src/ports/store.ts';
 import {
+  codeOf,
   collect,
   createJob,
   enqueue,
   FAR,
+  leaseOne,
   settlementOf,
   T0,
   tasksOf,
@@ -17,6 +28,14 @@ export type OpenStore = (place: string) => Promise<Store>;
 
 export const A = 'https://a.example';
 export const B = 'https://b.example';
+
+const START: SourcePosition = {
+  source: REOPENED_SOURCE,
+  position: null,
+  done: false,
+  rows: 0,
+  rejected: 0,
+};
 
 /** A store with one job, new for each test, and short words for what tests do with it. */
 export class StoreDesk {
@@ -57,6 +76,30 @@ export class StoreDesk {
   counters = () => this.store.jobs.counters(this.job.id);
   release = (batchId: number, suspect = false, reason = 'gone') =>
     this.store.frontier.release(batchId, { now: T0, suspect, reason });
+  /** Lends everything that is due and settles it; the tasks as they were lent, by URL. */
+  visit = async (
+    make: (task: LeasedTask) => TaskChange,
+    more: Partial<Settlement> = {},
+  ): Promise<Map<string, LeasedTask>> => {
+    const { id, tasks } = await leaseOne(this.store, this.job, more.now ? { now: more.now } : {});
+    await this.settle(id, tasks.map(make), more);
+    return new Map(tasks.map((task) => [task.url, task]));
+  };
+  beginPass = async (now: number, change: Partial<JobCode> = {}): Promise<void> => {
+    this.job = await this.store.jobs.beginPass(this.job.id, { ...codeOf('test'), ...change, now });
+  };
+  /** Makes due what is, in steps of `limit`, from where the store says that it was; how many. */
+  reopenTasks = async (visitedBefore: number, limit = 1_000): Promise<number> => {
+    let reopened = 0;
+    for (let step = 0; step < 1_000; step++) {
+      const sources = await this.store.jobs.sources(this.job.id);
+      const source = sources.find((each) => each.source === REOPENED_SOURCE) ?? START;
+      if (source.done) return reopened;
+      const options = { now: T0, visitedBefore, limit, source };
+      reopened += (await this.store.frontier.reopen(this.job.id, options)).reopened;
+    }
+    throw new Error('reopening does not end');
+  };
   settle = (batchId: number, tasks: TaskChange[], more: Partial<Settlement> = {}) =>
     this.store.frontier.settle(settlementOf(this.job, batchId, tasks, more));
 }
@@ -70,7 +113,7 @@ export async function expectBooks(store: Store, ...jobs: Pick<Job, 'id'>[]): Pro
     const counted = {
       ...counters,
       accepted: rows.length,
-      records: (await collect(store.views.records(job.id))).length,
+      records: (await collect(store.views.records(job.id, { ownOnly: true }))).length,
     };
     for (const state of TASK_STATES) counted[state] = rows.filter((row) => row.state === state).length;
     expect(counters).toEqual(counted);

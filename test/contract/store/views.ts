@@ -5,9 +5,12 @@ import {
   createJob,
   enqueue,
   leaseOne,
+  pageOf,
   recordOf,
   settlementOf,
+  T0,
   tasksOf,
+  traceOf,
 } from '../../support/fixtures.ts';
 import { A, B, expectBooks, type StoreDesk } from './store-desk.ts';
 
@@ -54,11 +57,41 @@ export function testViews(desk: StoreDesk): void {
       await expectBooks(desk.store, desk.job, other);
     });
 
+    test('what changed since a time can be asked for by itself', async () => {
+      const since = async (view: 'tasks' | 'records' | 'attempts' | 'media', time: number) => {
+        const rows = collect<{ url: string }>(desk.store.views[view](desk.job.id, { since: time }));
+        return (await rows).map(({ url }) => url.slice(A.length));
+      };
+      await add(`${A}/never`, `${A}/1`, `${A}/2`);
+      const skip = await leaseOne(desk.store, desk.job, { count: 1 });
+      await desk.settle(skip.id, [change.skipped(skip.tasks[0]!.id)]);
+      for (const now of [T0 + 10, T0 + 20]) {
+        const { id, tasks: lent } = await leaseOne(desk.store, desk.job, { count: 1 });
+        const page = pageOf({ media: { key: `media/${now}`, md5: 'ab'.repeat(16), member: null } });
+        const done = change.fetched(lent[0]!.id, {
+          page,
+          records: [recordOf(lent[0]!.url, {})],
+          trace: traceOf({ startedAt: now }),
+        });
+        await desk.settle(id, [done], { now });
+      }
+      for (const view of ['tasks', 'records', 'attempts', 'media'] as const) {
+        expect(await since(view, T0 + 10)).toEqual(['/1', '/2']);
+        expect(await since(view, T0 + 11)).toEqual(['/2']);
+        expect(await since(view, T0 + 20)).toEqual(['/2']);
+        expect(await since(view, T0 + 21)).toEqual([]);
+      }
+      expect(await since('tasks', 0)).toEqual(['/1', '/2']);
+    });
+
     test('a job without tasks has empty views', async () => {
       for (const rows of [
         desk.store.views.tasks(desk.job.id),
         desk.store.views.records(desk.job.id),
         desk.store.views.attempts(desk.job.id),
+        desk.store.views.history(desk.job.id),
+        desk.store.views.media(desk.job.id),
+        desk.store.views.pages(desk.job.id),
       ]) {
         expect(await collect<unknown>(rows)).toEqual([]);
       }

@@ -1,0 +1,105 @@
+import type { Verdict } from '../scenario.ts';
+import type { Row } from './crawl-verdict.ts';
+
+export const LOOP_SHARE_MIN = 0.8;
+const QUIET_SHARE = 0.1;
+
+export interface MediaData {
+  date: string;
+  machine: string;
+  versions: Record<string, string>;
+  pictures: number;
+  distinct: number;
+  pictureBytes: number;
+  rounds: number;
+  rows: Row[];
+  /** Files that each contender left. */
+  stored: Record<string, number>;
+}
+
+const COLUMNS = [
+  'contender',
+  'keeps',
+  'pictures/s',
+  'rounds',
+  '÷ loop',
+  'MB/s',
+  'peak MB',
+  'CPU µs/picture',
+  'origin µs/picture',
+  'pictures/s with start',
+];
+const count = (value: number): string =>
+  Number.isNaN(value) ? '–' : Math.round(value).toLocaleString('en-US');
+const measuredOf = (data: MediaData, id: string) => data.rows.find((row) => row.id === id)?.measured;
+
+function cellsOf(row: Row, data: MediaData): string[] {
+  const { measured } = row;
+  if (!measured) return [row.label, row.keeps, `not measured: ${row.missing?.split('\n')[0] ?? ''}`];
+  const loop = measuredOf(data, 'loop')?.pagesPerSecond ?? Number.NaN;
+  return [
+    row.label,
+    row.keeps,
+    count(measured.pagesPerSecond),
+    `${count(measured.slowest)}–${count(measured.fastest)}`,
+    `${(measured.pagesPerSecond / loop).toFixed(2)} ×`,
+    count((measured.pagesPerSecond * data.pictureBytes) / 1e6),
+    count(measured.peakMb),
+    count(measured.cpuMicros),
+    count(measured.originCpuMicros),
+    count(measured.wallPagesPerSecond),
+  ];
+}
+
+export function judgeMedia(data: MediaData): Verdict[] {
+  const loop = measuredOf(data, 'loop')?.pagesPerSecond;
+  const own = measuredOf(data, 'seine-none')?.pagesPerSecond;
+  const ratio = loop === undefined || own === undefined ? undefined : own / loop;
+  return [
+    {
+      bar: `pictures hashed, deduped, stored, state durable ≥ ${LOOP_SHARE_MIN} × the bare loop`,
+      measured: ratio === undefined ? 'not measured' : `${ratio.toFixed(2)} ×`,
+      passed: ratio === undefined ? undefined : ratio >= LOOP_SHARE_MIN,
+    },
+    {
+      bar: 'the same bytes stored once',
+      measured: `${data.stored['seine-none']} files for ${data.distinct} different pictures`,
+      passed: own === undefined ? undefined : data.stored['seine-none'] === data.distinct,
+    },
+  ];
+}
+
+export function printMedia(data: MediaData): void {
+  const table = [COLUMNS, ...data.rows.map((row) => cellsOf(row, data))];
+  const widths = COLUMNS.map((_, at) => Math.max(...table.map((cells) => cells[at]?.length ?? 0)));
+  process.stdout.write('\n');
+  for (const cells of table) {
+    const line = cells.map((text, at) => (at < 2 ? text.padEnd(widths[at]!) : text.padStart(widths[at]!)));
+    process.stdout.write(`  ${line.join('  ').trimEnd()}\n`);
+  }
+}
+
+export function mediaSection(data: MediaData, verdicts: Verdict[]): string {
+  const rows = data.rows.map((row) => `| ${cellsOf(row, data).join(' | ')} |`);
+  const word = (passed: boolean | undefined) =>
+    passed === undefined ? 'not judged' : passed ? 'met' : '**not met**';
+  const share = Math.max(0, ...data.rows.map((row) => row.measured?.othersShare ?? 0));
+  const noise =
+    share > QUIET_SHARE
+      ? `Other programs took up to ${Math.round(share * 100)} % of the machine in a round: these figures are provisional, and the verdicts with them.`
+      : 'Other programs took under 10 % of the machine in every round.';
+  const { node, undici, origin } = data.versions;
+  return `| ${COLUMNS.join(' | ')} |
+|${COLUMNS.map((_, at) => (at < 2 ? '---' : '--:')).join('|')}|
+${rows.join('\n')}
+
+| bar | measured | verdict |
+|---|--:|---|
+${verdicts.map(({ bar, measured, passed }) => `| ${bar} | ${measured} | ${word(passed)} |`).join('\n')}
+
+- ${data.pictures.toLocaleString('en-US')} URLs of ${data.pictureBytes / 1024} KiB pictures, ${data.distinct.toLocaleString('en-US')} of them different, served from memory by ${origin} on the same machine; 64 requests at once for everybody.
+- The loop is one process that reads a list, downloads with an undici Pool, takes the MD5 and writes a file named by it: no state, no retries, no limits, no SHA-256, and a second download of the same bytes writes the file again. It cannot be continued after a crash.
+- Seine reads the same list with two workers and keeps its state in SQLite as always.
+- Machine: ${data.machine}. Node ${node}, undici ${undici}. ${data.date.slice(0, 10)}, ${data.rounds} round${data.rounds === 1 ? '' : 's'} in turns after a warm-up, medians. ${noise}
+- Again: \`npm run bench -- media\`.`;
+}

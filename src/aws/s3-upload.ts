@@ -1,0 +1,76 @@
+import { Writable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import { SeineError } from '../core/errors.ts';
+import { LIMITS } from '../core/limits.ts';
+import { S3Bucket } from './s3-bucket.ts';
+import type { S3Settings } from './s3-client.ts';
+import { type MultipartSizes, MultipartUpload, PartBuffer } from './s3-multipart.ts';
+import { putObject } from './s3-settled.ts';
+import { parseS3Url } from './s3-url.ts';
+
+/** One object, written as a stream. Nothing is seen under its name before the stream has ended well. */
+export interface S3Upload {
+  /** Slow while S3 is slow. Destroyed, it leaves nothing. */
+  stream: Writable;
+  /** Resolves when the object is there, rejects when it will not be. */
+  done(): Promise<void>;
+  /** Leaves nothing; after `done` it changes nothing. */
+  abort(): Promise<void>;
+}
+
+const SIZES: MultipartSizes = {
+  partBytes: LIMITS.s3ExportPartBytes,
+  partsInFlight: LIMITS.s3ExportPartsInFlight,
+};
+
+export function uploadTo(url: string, settings: S3Settings, sizes: MultipartSizes = SIZES): S3Upload {
+  const { bucket: name, key } = parseS3Url(url);
+  if (key === '' || key.endsWith('/'))
+    throw new SeineError(`${url} is not the name of a file`, { hint: 'write s3://bucket/path/name' });
+  const bucket = new S3Bucket(settings, name);
+  const buffer = new PartBuffer(sizes.partBytes);
+  let upload: MultipartUpload | null = null;
+
+  const push = async (parts: Uint8Array[]) => {
+    for (const part of parts) {
+      upload ??= new MultipartUpload(bucket, key, sizes.partsInFlight);
+      await upload.push(part);
+    }
+  };
+  const finish = async () => {
+    const rest = buffer.rest();
+    if (!upload) {
+      await putObject(bucket, key, rest);
+      return;
+    }
+    if (rest.length > 0) await upload.push(rest);
+    await upload.complete();
+    upload = null;
+  };
+  const clear = async () => {
+    await upload?.abort();
+    await bucket.close();
+  };
+
+  const stream = new Writable({
+    write: (chunk: Buffer, _, then) => void push(buffer.add(chunk)).then(() => then(), then),
+    final: (then) => void finish().then(() => then(), then),
+    // Also after a good end. What cannot be taken back is less important than why.
+    destroy: (error, then) =>
+      void clear().then(
+        () => then(error),
+        () => then(error),
+      ),
+  });
+  const ended = finished(stream);
+  // Whoever does not ask must not be ended by it.
+  ended.catch(() => {});
+  return {
+    stream,
+    done: () => ended,
+    async abort() {
+      stream.destroy();
+      if (!stream.closed) await new Promise((resolve) => stream.once('close', resolve));
+    },
+  };
+}

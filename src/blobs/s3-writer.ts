@@ -1,0 +1,83 @@
+import type { S3Bucket } from '../aws/s3-bucket.ts';
+import { type CopySizes, type MultipartSizes, MultipartUpload, PartBuffer } from '../aws/s3-multipart.ts';
+import { putObject } from '../aws/s3-settled.ts';
+import type { BlobWriter } from '../ports/blobs.ts';
+import { checkKey } from './blob-key.ts';
+
+export type S3Sizes = MultipartSizes & CopySizes;
+
+export interface S3WriterPlace {
+  bucket: S3Bucket;
+  /** The key of the blob, unless `commit` names another. */
+  key: string;
+  /** Where a large one is gathered: its name may not be known before its last byte, and the old one stays until then. */
+  temporaryKey: string;
+  /** From the key of a blob to that of its object. */
+  objectKeyOf(key: string): string;
+  sizes: S3Sizes;
+}
+
+/** A small blob is one PUT. A larger one is uploaded in parts to a temporary key and copied there, on the server. */
+export class S3Writer implements BlobWriter {
+  size = 0;
+  readonly #place: S3WriterPlace;
+  readonly #buffer: PartBuffer;
+  #upload: MultipartUpload | null = null;
+  #completed = false;
+  #state: 'open' | 'broken' | 'closed' = 'open';
+
+  constructor(place: S3WriterPlace) {
+    this.#place = place;
+    this.#buffer = new PartBuffer(place.sizes.partBytes);
+  }
+
+  async append(bytes: Uint8Array): Promise<void> {
+    this.#checkOpen();
+    this.size += bytes.length;
+    try {
+      await Promise.all(this.#buffer.add(bytes).map((part) => this.#push(part)));
+    } catch (error) {
+      this.#state = 'broken';
+      throw error;
+    }
+  }
+
+  async commit(as?: string): Promise<void> {
+    this.#checkOpen();
+    if (as !== undefined) checkKey(as);
+    // Until all is done: a commit that failed halfway can only be aborted.
+    this.#state = 'broken';
+    const target = this.#place.objectKeyOf(as ?? this.#place.key);
+    const rest = this.#buffer.rest();
+    if (this.#upload) await this.#finishUpload(this.#upload, rest, target);
+    else await putObject(this.#place.bucket, target, rest);
+    this.#state = 'closed';
+  }
+
+  async abort(): Promise<void> {
+    if (this.#state === 'closed') return;
+    this.#state = 'closed';
+    if (this.#completed) await this.#place.bucket.delete(this.#place.temporaryKey);
+    else await this.#upload?.abort();
+  }
+
+  #checkOpen(): void {
+    if (this.#state !== 'open') throw new Error(`the blob writer is ${this.#state}`);
+  }
+
+  #push(part: Uint8Array): Promise<void> {
+    const { bucket, temporaryKey, sizes } = this.#place;
+    this.#upload ??= new MultipartUpload(bucket, temporaryKey, sizes.partsInFlight);
+    return this.#upload.push(part);
+  }
+
+  async #finishUpload(upload: MultipartUpload, rest: Uint8Array, target: string): Promise<void> {
+    const { bucket, temporaryKey, sizes } = this.#place;
+    if (rest.length > 0) await upload.push(rest);
+    await upload.complete();
+    this.#completed = true;
+    await upload.copyTo(target, this.size, sizes);
+    // The blob is there. If this fails, the sweep will do it.
+    await bucket.delete(temporaryKey).catch(() => {});
+  }
+}

@@ -1,0 +1,55 @@
+import { SETTINGS } from '../config/schema.ts';
+
+/** What a command is described by, and the options that several share. */
+
+export interface OptionSpec {
+  /** `flag` takes no value; `optional` takes one only as --name=value. */
+  kind: 'flag' | 'value' | 'values' | 'optional';
+  value?: string;
+  short?: string;
+  doc: string;
+  /** What an `optional` without a value means. */
+  implied?: string;
+}
+
+export interface CommandSpec {
+  /** Positional arguments, as shown. */
+  args: string;
+  argsMax: number;
+  summary: string;
+  details?: string;
+  options: Record<string, OptionSpec>;
+  examples: string[];
+}
+
+export const dir: OptionSpec = {
+  kind: 'value',
+  value: 'folder',
+  doc: `${SETTINGS.dir.doc} Default: ${SETTINGS.dir.shown}`,
+};
+export const json: OptionSpec = { kind: 'flag', doc: 'Print JSON instead of text.' };
+export const help: OptionSpec = { kind: 'flag', short: 'h', doc: 'Show this help.' };
+export const workers: OptionSpec = {
+  kind: 'value',
+  value: 'n',
+  doc: `${SETTINGS.workers.doc} Default: ${SETTINGS.workers.shown}`,
+};
+export const store: OptionSpec = {
+  kind: 'value',
+  value: 'postgres://…',
+  doc: `${SETTINGS.store.doc} Default: ${SETTINGS.store.shown}`,
+};
+export const everywhere = { dir, store, help };
+export const blobs: OptionSpec = {
+  kind: 'value',
+  value: 'folder|s3://…',
+  doc: `${SETTINGS.blobs.doc} Default: ${SETTINGS.blobs.shown}`,
+};
+/** For commands that read or write what is stored. */
+export const withBlobs = { blobs, ...everywhere };
+
+export const limits: Record<string, OptionSpec> = {
+  'max-pages': { kind: 'value', value: 'n', doc: 'Stop after so many pages.' },
+  'max-seconds': { kind: 'value', value: 'n', doc: 'Stop after so many seconds.' },
+  'max-bytes': { kind: 'value', value: 'n', doc: 'Stop after so many bytes.' },
+};

@@ -1,0 +1,53 @@
+import { csvLine } from '../csv.ts';
+import type { Destination } from './destination.ts';
+import { writeParquet } from './parquet.ts';
+import { jsonText, type Table } from './table.ts';
+import { openTable, rowsOf, type Selection, type What } from './tables.ts';
+
+export const FORMATS = ['jsonl', 'csv', 'parquet'] as const;
+export type Format = (typeof FORMATS)[number];
+
+/** By the ending of a name, also before .gz; JSONL when it says nothing. */
+export function formatOf(name: string | undefined): Format {
+  const ending = /\.(\w+)(?:\.gz)?$/i.exec(name ?? '')?.[1]?.toLowerCase();
+  return FORMATS.find((format) => format === ending) ?? 'jsonl';
+}
+
+/** Writes all rows and returns their number. Memory stays flat whatever it is. */
+export async function writeRows(
+  format: Format,
+  what: What,
+  selection: Selection,
+  destination: Destination,
+): Promise<number> {
+  if (format === 'jsonl') return writeLines(jsonLines(rowsOf(what, selection)), destination);
+  const table = await openTable(what, selection);
+  if (format === 'parquet') return writeParquet(table, destination);
+  return (await writeLines(csvLines(table), destination)) - 1;
+}
+
+async function* jsonLines(rows: AsyncIterable<object>): AsyncIterable<string> {
+  for await (const row of rows) yield `${jsonText(row)}\n`;
+}
+
+async function* csvLines({ columns, rows }: Table): AsyncIterable<string> {
+  yield csvLine(columns.map(({ name }) => name));
+  for await (const cells of rows) yield csvLine(cells);
+}
+
+/** Lines are gathered: a write for each would cost more than making it. */
+const PIECE_CHARACTERS = 64 * 1024;
+
+async function writeLines(lines: AsyncIterable<string>, destination: Destination): Promise<number> {
+  let count = 0;
+  let piece = '';
+  for await (const line of lines) {
+    count++;
+    piece += line;
+    if (piece.length < PIECE_CHARACTERS) continue;
+    await destination.write(piece);
+    piece = '';
+  }
+  if (piece !== '') await destination.write(piece);
+  return count;
+}

@@ -1,0 +1,241 @@
+import { type Approach, approachOf, isPlain, ladderOf, type Rung } from '../core/approach.ts';
+import { addTry, cheapestRung, rungToRetry, type Score, WORKS } from '../core/approach-score.ts';
+import { type Verdict, verdictOf } from '../core/approach-verdict.ts';
+import type { Batch, BatchTask, OriginCookies } from '../core/batch.ts';
+import type { JobSpec } from '../core/job.ts';
+import { LIMITS } from '../core/limits.ts';
+import type { Outcome } from '../core/outcome.ts';
+import { compilePatterns } from '../core/pattern.ts';
+import { templateOf } from '../core/url.ts';
+import type { ApproachRow } from '../ports/store.ts';
+import {
+  CookieBook,
+  type HostIdentities,
+  noIdentities,
+  noteIdentity,
+  pickIdentity,
+} from './identity-book.ts';
+
+interface HostEntry {
+  scores: Scores;
+  templates: Map<string, Scores>;
+  identities: HostIdentities;
+}
+
+type Scores = (Score | undefined)[];
+
+/** Rows that keep cookies; templates begin with a host. */
+const COOKIES = '@cookies ';
+/** Tasks that try an approach of which nothing is known yet, before the others follow. */
+export const SCOUTS = 4;
+
+/** Null when every request of the job goes the plain way, as for nearly all jobs. */
+export function openApproachBook(spec: JobSpec, jobName: string, random: () => number): ApproachBook | null {
+  const ladders = [null, ...spec.routes].map((route) => ladderOf(route, spec));
+  if (ladders.every(isPlain) && spec.identity.cookies !== true) return null;
+  return new ApproachBook(spec, jobName, random);
+}
+
+/** Which way of asking works where: chosen for each task, learned from what became of it. */
+export class ApproachBook {
+  readonly #spec: JobSpec;
+  readonly #jobName: string;
+  readonly #random: () => number;
+  readonly #routes: { name: string; matches: (url: string) => boolean; ladder: Rung[] }[];
+  readonly #plain: Rung[];
+  readonly #hosts = new Map<string, HostEntry>();
+  readonly #cookies = new CookieBook();
+  /** By task: the cheapest rung that it may take after a refusal. */
+  readonly #floors = new Map<number, number>();
+  readonly #changed = new Map<string, { host: string; template: string }>();
+
+  constructor(spec: JobSpec, jobName: string, random: () => number) {
+    this.#spec = spec;
+    this.#jobName = jobName;
+    this.#random = random;
+    this.#plain = ladderOf(null, spec);
+    this.#routes = spec.routes.map((route) => ({
+      name: route.name,
+      matches: route.match ? compilePatterns(route.match) : () => true,
+      ladder: ladderOf(route, spec),
+    }));
+  }
+
+  /** Whether only a few tasks should be sent to a host for now, as nobody knows how it will answer. */
+  isUnsure(host: string): boolean {
+    const longest = Math.max(this.#plain.length, ...this.#routes.map(({ ladder }) => ladder.length));
+    if (longest === 1) return false;
+    const scores = this.#hosts.get(host)?.scores ?? [];
+    return scores[cheapestRung(longest, (rung) => scores[rung])] === undefined;
+  }
+
+  /** Gives each task of a batch its approach, and the batch the cookies that go with them. */
+  assign(batch: Batch, now: number): void {
+    const identities = new Map<string, string>();
+    const wanted: { origin: string; identity: string | null }[] = [];
+    for (const task of batch.tasks) {
+      const ladder = this.#ladderOf(task);
+      if (isPlain(ladder) && this.#spec.identity.cookies !== true) continue;
+      const { host } = batch.permits[task.permit]!;
+      const rung = ladder[this.#rungFor(task, host, ladder, now)]!;
+      const identity = rung.browserLike ? this.#identityFor(host, rung.otherIdentity, identities) : null;
+      task.approach = approachOf(rung, identity);
+      if (this.#keepsCookies(task.approach)) wanted.push({ origin: originOf(task.url), identity });
+    }
+    if (wanted.length > 0) batch.cookies = this.#cookies.of(wanted);
+  }
+
+  /**
+   * Learns from what became of tasks, and returns those that were refused but may go on at a higher rung. A task climbs
+   * one rung for each attempt. A page that is forbidden or incomplete where others are not climbs one rung in all.
+   */
+  learn(done: readonly { task: BatchTask; host: string; outcome: Outcome }[], now: number): Set<number> {
+    const climbing = new Set<number>();
+    for (const { task, host, outcome } of done) {
+      const { approach } = task;
+      if (!approach || outcome.kind === 'deferred') continue;
+      const verdict = verdictOf(outcome);
+      if (verdict === null) continue;
+      const entry = this.#entryOf(host);
+      const works = this.#cheapestFor(entry, task, approach.rung + 1);
+      this.#note(entry, host, task, approach, verdict, now);
+      if (verdict === 'answered') {
+        this.#floors.delete(task.id);
+        continue;
+      }
+      const ladder = this.#ladderOf(task);
+      const isOwn = verdict !== 'refused' && works !== null && approach.rung > works;
+      const mayClimb = approach.rung + 1 < ladder.length && !isOwn;
+      if (mayClimb) this.#raise(task.id, approach.rung + 1);
+      // Through a proxy the next attempt is another visitor to the host, on the same rung too.
+      const { attempts } = this.#spec.retry;
+      const attemptsMax = mayClimb ? attempts + ladder.length : approach.pool === null ? 0 : attempts;
+      if (verdict !== 'lacking' && task.attempt < attemptsMax) climbing.add(task.id);
+    }
+    return climbing;
+  }
+
+  takeCookies(jars: readonly OriginCookies[]): void {
+    this.#cookies.take(jars);
+  }
+
+  load(rows: readonly ApproachRow[]): void {
+    for (const { host, template, stats } of rows) {
+      if (template.startsWith(COOKIES)) this.#cookies.take([stats as OriginCookies]);
+      else if (template === '') Object.assign(this.#entryOf(host), stats);
+      else this.#entryOf(host).templates.set(template, stats as Scores);
+    }
+    this.#cookies.takeChanges();
+  }
+
+  /** What is to be written down since the last call; null stands for what is gone. */
+  takeChanges(): ApproachRow[] {
+    const rows: ApproachRow[] = [];
+    for (const { host, template } of this.#changed.values()) {
+      const entry = this.#hosts.get(host);
+      if (!entry) rows.push({ host, template, stats: null });
+      else if (template === '')
+        rows.push({ host, template, stats: { scores: entry.scores, identities: entry.identities } });
+      else rows.push({ host, template, stats: entry.templates.get(template) ?? null });
+    }
+    this.#changed.clear();
+    for (const { origin, identity, jar } of this.#cookies.takeChanges())
+      rows.push({ host: origin, template: COOKIES + identity, stats: jar });
+    return rows;
+  }
+
+  #rungFor(task: BatchTask, host: string, ladder: Rung[], now: number): number {
+    if (ladder.length === 1) return 0;
+    const entry = this.#entryOf(host);
+    const own = entry.templates.get(templateOf(task.url));
+    const scoreOf = (rung: number) => own?.[rung] ?? entry.scores[rung];
+    const floor = this.#floors.get(task.id) ?? 0;
+    const rung = cheapestRung(ladder.length, scoreOf, floor);
+    if (floor > 0) return rung;
+    const again = rungToRetry(rung, scoreOf, now, this.#random);
+    if (again === null) return rung;
+    // One scout is enough: the others must not take it for stale, too.
+    const score = scoreOf(again);
+    if (score) score.at = now;
+    return again;
+  }
+
+  /** The cheapest rung of a task's template that is known to work; null when none is. */
+  #cheapestFor(entry: HostEntry, task: BatchTask, count: number): number | null {
+    const own = entry.templates.get(templateOf(task.url));
+    for (let rung = 0; rung < count; rung++) {
+      const score = own?.[rung] ?? entry.scores[rung];
+      if (score && score.rate >= WORKS) return rung;
+    }
+    return null;
+  }
+
+  #identityFor(host: string, other: boolean, chosen: Map<string, string>): string {
+    const key = `${host} ${other}`;
+    let identity = chosen.get(key);
+    if (identity === undefined) {
+      identity = pickIdentity(this.#entryOf(host).identities, `${this.#jobName} ${host}`, other);
+      chosen.set(key, identity);
+    }
+    return identity;
+  }
+
+  #keepsCookies({ identity }: Approach): boolean {
+    const { cookies } = this.#spec.identity;
+    return identity === null ? cookies === true : cookies !== false;
+  }
+
+  #note(
+    entry: HostEntry,
+    host: string,
+    task: BatchTask,
+    approach: Approach,
+    verdict: Verdict,
+    now: number,
+  ): void {
+    const success = verdict === 'answered';
+    const template = templateOf(task.url);
+    const known = entry.templates.get(template);
+    if (known || entry.templates.size < LIMITS.approachTemplatesMax) {
+      const scores = known ?? [];
+      scores[approach.rung] = addTry(scores[approach.rung], success, now);
+      entry.templates.set(template, scores);
+      this.#changed.set(`${host} ${template}`, { host, template });
+    }
+    this.#changed.set(host, { host, template: '' });
+    // A page without its required elements says something of its template, and nothing of the host or the identity.
+    if (verdict === 'lacking') return;
+    entry.scores[approach.rung] = addTry(entry.scores[approach.rung], success, now);
+    if (approach.identity === null) return;
+    if (noteIdentity(entry.identities, approach.identity, success, now))
+      this.#cookies.drop(approach.identity);
+  }
+
+  #raise(taskId: number, floor: number): void {
+    this.#floors.delete(taskId);
+    this.#floors.set(taskId, floor);
+    if (this.#floors.size <= LIMITS.approachTasksMax) return;
+    this.#floors.delete(this.#floors.keys().next().value!);
+  }
+
+  #entryOf(host: string): HostEntry {
+    let entry = this.#hosts.get(host);
+    if (entry) return entry;
+    if (this.#hosts.size >= LIMITS.approachHostsMax) this.#hosts.delete(this.#hosts.keys().next().value!);
+    entry = { scores: [], templates: new Map(), identities: noIdentities() };
+    this.#hosts.set(host, entry);
+    return entry;
+  }
+
+  #ladderOf({ route, url }: BatchTask): Rung[] {
+    const found =
+      route === null
+        ? this.#routes.find(({ matches }) => matches(url))
+        : this.#routes.find(({ name }) => name === route);
+    return found?.ladder ?? this.#plain;
+  }
+}
+
+function originOf(url: string): string {
+  return url.slice(0, url.indexOf('/', url.indexOf('://') + 3));
+}

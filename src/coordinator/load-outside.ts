@@ -1,0 +1,44 @@
+import { SeineError } from '../core/errors.ts';
+import type { JobSpec } from '../core/job.ts';
+import type { PoolSpec, SecretRef } from '../core/job-schema-proxies.ts';
+import { parseCredentials, parseProxyList, secretsOfProxy } from '../core/proxy.ts';
+import type { ProxyPool } from '../core/proxy-pool.ts';
+
+/** What a job needs from outside and only refers to: read when a run starts, kept in memory, written down nowhere. */
+export interface Outside {
+  pools: ProxyPool[];
+  apiKey: string | null;
+  /** Everything that must not be seen, for whoever writes messages. */
+  secrets: string[];
+}
+
+export type ReadSecret = (ref: SecretRef) => Promise<string>;
+
+/** Throws a SeineError where something is missing or makes no sense; it never quotes what was read. */
+export async function loadOutside(
+  spec: Pick<JobSpec, 'proxies' | 'api'>,
+  read: ReadSecret,
+): Promise<Outside> {
+  const pools: ProxyPool[] = [];
+  for (const [name, pool] of Object.entries(spec.proxies?.pools ?? {}))
+    pools.push(await loadPool(name, pool, read));
+  const apiKey = spec.api?.key ? (await read(spec.api.key)).trim() : null;
+  const secrets = pools.flatMap(({ proxies }) => proxies.flatMap(secretsOfProxy));
+  return { pools, apiKey, secrets: apiKey === null ? secrets : [...secrets, apiKey] };
+}
+
+async function loadPool(name: string, spec: PoolSpec, read: ReadSecret): Promise<ProxyPool> {
+  const { from, country } = spec;
+  const place = `the list of pool '${name}'`;
+  const inline = 'list' in from ? from : null;
+  const text = inline ? inline.list.join('\n') : await read(from as SecretRef);
+  const credentials = inline?.credentials ? parseCredentials(await read(inline.credentials)) : null;
+  const all = parseProxyList(text, place, credentials);
+  const wanted = country?.toUpperCase();
+  const proxies = all.filter((proxy) => !wanted || proxy.country === null || proxy.country === wanted);
+  if (proxies.length === 0) {
+    const where = all.length > 0 ? ` in ${wanted}` : '';
+    throw new SeineError(`pool '${name}' has no proxies${where}`, { hint: 'write one a line into its list' });
+  }
+  return { name, spec, proxies };
+}

@@ -1,0 +1,56 @@
+/** What is known of one rung: how it fared lately. */
+export interface Score {
+  tries: number;
+  /** Share of successes, recent ones above all. */
+  rate: number;
+  /** Epoch milliseconds of the last try. */
+  at: number;
+}
+
+/** From here on a rung counts as working. */
+export const WORKS = 0.5;
+/** The last five or so tries decide. */
+const WEIGHT = 0.2;
+/** Share of tasks that try a cheaper rung again, and a larger one while that looks promising. */
+export const RETRY_SHARE = 0.02;
+const PROMISING_SHARE = 0.25;
+const PROMISING = 0.15;
+/** A cheaper rung that was not tried for so long is tried once. */
+export const STALE_MS = 10 * 60_000;
+
+export function addTry(score: Score | undefined, success: boolean, now: number): Score {
+  const tries = score?.tries ?? 0;
+  const weight = Math.max(WEIGHT, 1 / (tries + 1));
+  const rate = (score?.rate ?? 0) * (1 - weight) + (success ? weight : 0);
+  return { tries: tries + 1, rate: Math.round(rate * 1_000) / 1_000, at: Math.round(now) };
+}
+
+/** The cheapest rung from `floor` on that works or was never tried; when there is none, the best of them. */
+export function cheapestRung(count: number, scoreOf: (rung: number) => Score | undefined, floor = 0): number {
+  let best = Math.min(floor, count - 1);
+  let bestRate = -1;
+  for (let rung = best; rung < count; rung++) {
+    const score = scoreOf(rung);
+    if (score === undefined || score.rate >= WORKS) return rung;
+    if (score.rate > bestRate) [best, bestRate] = [rung, score.rate];
+  }
+  return best;
+}
+
+/** A rung below `rung` that is worth another try now, or null. */
+export function rungToRetry(
+  rung: number,
+  scoreOf: (rung: number) => Score | undefined,
+  now: number,
+  random: () => number,
+): number | null {
+  for (let below = 0; below < rung; below++) {
+    const score = scoreOf(below);
+    if (score === undefined || now - score.at > STALE_MS) return below;
+  }
+  const chance = random();
+  for (let below = 0; below < rung; below++) {
+    if (scoreOf(below)!.rate >= PROMISING && chance < PROMISING_SHARE) return below;
+  }
+  return rung > 0 && chance < RETRY_SHARE ? Math.floor((chance / RETRY_SHARE) * rung) : null;
+}

@@ -1,0 +1,108 @@
+/**
+ * Approach   one way to ask for a page. The coordinator chooses it for each task; a task without one is asked for in
+ *            the plain way: over http, with the honest headers of the job, from the worker's own address.
+ * Rung       an approach without its identity: what a job allows, from cheap to dear.
+ * Ladder     the rungs of a route. A job that asks for nothing has one rung, the plain way: nothing that looks like a
+ *            browser is ever sent unless `identity.mode` or the route's `fetcher` or `escalate` says so.
+ */
+
+export const FETCHER_KINDS = ['http', 'impersonate', 'browser', 'api'] as const;
+export type FetcherKind = (typeof FETCHER_KINDS)[number];
+
+/** How much of a browser's header set is sent; sites that refuse one sometimes take another. */
+export type HeaderStyle = 'full' | 'simple' | 'minimal';
+
+/** What a refused request may be tried with next, from cheap to dear. */
+export const ESCALATIONS = ['identity', 'impersonate', 'proxy', 'browser', 'api'] as const;
+export type Escalation = (typeof ESCALATIONS)[number];
+
+export interface Rung {
+  /** Its place in the ladder, from 0. */
+  rung: number;
+  fetcher: FetcherKind;
+  headers: HeaderStyle;
+  /** Looks like a browser: needs an identity. Otherwise the headers are the honest ones. */
+  browserLike: boolean;
+  /** Wants another identity than the rungs below it. */
+  otherIdentity: boolean;
+  /** Name of the proxy pool; null asks from the worker's own address. */
+  pool: string | null;
+}
+
+export interface Approach {
+  rung: number;
+  fetcher: FetcherKind;
+  headers: HeaderStyle;
+  /** Seeds a consistent browser identity, the same on every worker; null is the honest one. */
+  identity: string | null;
+  pool: string | null;
+}
+
+/** How a request was sent, for the log of attempts. No secrets: a proxy is named, never written out. */
+export interface Via {
+  rung: number;
+  fetcher: FetcherKind;
+  identity: string | null;
+  /** Id of the proxy that was used, like `gate.example:8080#k3x9qa`. */
+  proxy: string | null;
+  /** What a remote scraping API took for it. */
+  cost?: number;
+}
+
+/** The parts of a job and a route that decide the ladder. */
+export interface LadderJob {
+  identity: { mode?: 'honest' | 'browser' | undefined };
+  /** Pool for every request of the job; for a route with `proxy` among its escalations, only from that rung on. */
+  proxies?: { default?: string | undefined } | undefined;
+}
+
+export interface LadderRoute {
+  fetcher?: FetcherKind | undefined;
+  escalate?: readonly Escalation[] | undefined;
+  /** Instead of the job's. */
+  proxy?: string | null | undefined;
+}
+
+const HEADER_LADDER: readonly HeaderStyle[] = ['full', 'simple', 'minimal'];
+
+/** The allowed rungs in the order of their cost; each keeps what the rungs below it added. */
+export function ladderOf(route: LadderRoute | null, job: LadderJob): Rung[] {
+  const steps = new Set(route?.escalate);
+  const pool = route?.proxy ?? job.proxies?.default ?? null;
+  const base = route?.fetcher ?? 'http';
+  const way: Omit<Rung, 'rung' | 'headers'> = {
+    fetcher: base,
+    browserLike: job.identity.mode === 'browser' || base === 'impersonate',
+    otherIdentity: false,
+    pool: steps.has('proxy') ? null : pool,
+  };
+  const rungs: Rung[] = [];
+  const add = (change: Partial<typeof way>, styles: readonly HeaderStyle[] = ['full']) => {
+    Object.assign(way, change);
+    for (const headers of styles) rungs.push({ rung: rungs.length, ...way, headers });
+    way.otherIdentity = false;
+  };
+  // A browser and an API send headers of their own.
+  const sendsOurs = base === 'http' || base === 'impersonate';
+  add({}, way.browserLike && sendsOurs ? HEADER_LADDER : ['full']);
+  if (steps.has('identity') && base !== 'api') {
+    if (way.browserLike) add({ otherIdentity: true });
+    else add({ browserLike: true }, sendsOurs ? HEADER_LADDER : ['full']);
+  }
+  if (steps.has('impersonate') && base === 'http') add({ fetcher: 'impersonate', browserLike: true });
+  if (steps.has('proxy') && pool !== null) add({ pool });
+  if (steps.has('browser') && base !== 'browser' && base !== 'api') add({ fetcher: 'browser' });
+  // The API asks from addresses of its own.
+  if (steps.has('api') && base !== 'api') add({ fetcher: 'api', pool: null });
+  return rungs;
+}
+
+/** Whether every task of the ladder goes the plain way, so that none needs an approach. */
+export function isPlain(ladder: readonly Rung[]): boolean {
+  const [only] = ladder;
+  return ladder.length === 1 && only!.fetcher === 'http' && !only!.browserLike && only!.pool === null;
+}
+
+export function approachOf({ rung, fetcher, headers, pool }: Rung, identity: string | null): Approach {
+  return { rung, fetcher, headers, identity, pool };
+}

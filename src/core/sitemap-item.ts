@@ -1,0 +1,82 @@
+import { LIMITS } from './limits.ts';
+import type { Meta } from './model.ts';
+import { parseDate } from './sitemap-dates.ts';
+import { isAbsoluteUrl, resolveUrl, type SitemapEntry } from './sitemap-entry.ts';
+import type { Extension, Field } from './sitemap-fields.ts';
+
+/** One URL of a list while it is being read. */
+export class SitemapItem {
+  readonly kind: 'page' | 'sitemap';
+  /** Of the element, to tell its own children from those of extensions. */
+  readonly prefix: string;
+  readonly depth: number;
+  base: string | null;
+  /** Text right inside the element: some indexes leave out `loc`. */
+  text = '';
+  readonly alternates: string[] = [];
+  readonly #fields = new Map<Field, string>();
+  readonly #images: Record<string, string>[] = [];
+  readonly #videos: Record<string, string>[] = [];
+  #news: Record<string, string> | null = null;
+  #charsLeft: number = LIMITS.sitemapMetaCharsMax;
+
+  constructor(kind: 'page' | 'sitemap', at: { prefix: string; depth: number; base: string | null }) {
+    this.kind = kind;
+    this.prefix = at.prefix;
+    this.depth = at.depth;
+    this.base = at.base;
+  }
+
+  set(field: Field, text: string): void {
+    if (text === '' || this.#fields.has(field)) return;
+    if (field === 'url' || field === 'id' || this.#affords(text)) this.#fields.set(field, text);
+  }
+
+  has(field: Field): boolean {
+    return this.#fields.has(field);
+  }
+
+  addExtension(kind: Extension, values: Record<string, string>): void {
+    const texts = Object.values(values);
+    if (texts.length === 0 || !texts.every((text) => this.#affords(text))) return;
+    if (kind === 'image') this.#images.push(values);
+    else if (kind === 'video') this.#videos.push(values);
+    else this.#news ??= values;
+  }
+
+  /** Null when it names no URL. */
+  toEntry(): SitemapEntry | null {
+    const named =
+      this.#fields.get('url') ?? [this.#fields.get('id') ?? '', this.text.trim()].find(isAbsoluteUrl);
+    if (named === undefined) return null;
+    const date =
+      this.#fields.get('modified') ?? this.#fields.get('lastmod') ?? this.#fields.get('published') ?? '';
+    return {
+      kind: this.kind,
+      url: resolveUrl(named, this.base),
+      modified: parseDate(date),
+      meta: this.kind === 'page' ? this.#meta() : null,
+    };
+  }
+
+  #affords(text: string): boolean {
+    this.#charsLeft -= text.length;
+    return this.#charsLeft >= 0;
+  }
+
+  #meta(): Meta | null {
+    const meta: Meta = {};
+    for (const name of ['lastmod', 'changefreq', 'title', 'published'] as const) {
+      const text = this.#fields.get(name);
+      if (text !== undefined) meta[name] = text;
+    }
+    const updated = this.#fields.get('modified');
+    if (updated !== undefined) meta.updated = updated;
+    const priority = Number(this.#fields.get('priority') ?? Number.NaN);
+    if (Number.isFinite(priority)) meta.priority = priority;
+    if (this.#images.length > 0) meta.images = this.#images;
+    if (this.#videos.length > 0) meta.videos = this.#videos;
+    if (this.#news !== null) meta.news = this.#news;
+    return Object.keys(meta).length > 0 ? meta : null;
+  }
+}

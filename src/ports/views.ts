@@ -1,0 +1,91 @@
+import type {
+  ArchiveRef,
+  AttemptRow,
+  MediaRow,
+  Meta,
+  QualityRow,
+  RecordRow,
+  RecordVersionRow,
+  TaskRow,
+  TaskState,
+} from '../core/model.ts';
+import type { QualityDelta, RecordDraft } from '../core/outcome.ts';
+
+export interface DeadFilter {
+  code?: string;
+  host?: string;
+  urlContains?: string;
+}
+
+export interface DeadGroup {
+  code: string;
+  host: string;
+  count: number;
+  sampleUrl: string;
+  sampleDetail: string | null;
+}
+
+/** Rows that changed at that time or later: fetched, written, started. Epoch milliseconds. */
+export interface Since {
+  since?: number;
+}
+
+/** A page that can be parsed again. */
+export interface ArchivedPage {
+  taskId: number;
+  url: string;
+  /** The route that the task was given by name; null lets the URL decide. */
+  route: string | null;
+  state: TaskState;
+  failureCode: string | null;
+  depth: number;
+  archive: ArchiveRef;
+  fetchedAt: number;
+  meta: Meta | null;
+}
+
+/** What today's code makes of archived pages: replaces what these tasks had written. */
+export interface Rewrite {
+  now: number;
+  history: boolean;
+  tasks: {
+    taskId: number;
+    /** When the page was fetched. */
+    at: number;
+    records: RecordDraft[];
+    /** `done`: a former parse-error or validation failure is lifted; `dead`: the page does not parse now. */
+    to: 'done' | 'dead';
+    code: 'parse-error' | 'validation' | null;
+    detail: string | null;
+  }[];
+  quality: QualityDelta[];
+  /** The first piece replaces the quality of the present pass, the others add to it. */
+  first: boolean;
+}
+
+/** For people: listings and exports, streamed in bounded pieces, readable while a job runs. */
+export interface Views {
+  tasks(jobId: number, options?: Since): AsyncIterable<TaskRow>;
+  /** Of the job's name, over all its runs; `ownOnly`: those that this run wrote last. */
+  records(jobId: number, options?: Since & { ownOnly?: boolean }): AsyncIterable<RecordRow>;
+  /** Former states of records, where the job keeps them, oldest first within a key. */
+  history(jobId: number, options?: Since): AsyncIterable<RecordVersionRow>;
+  attempts(jobId: number, options?: Since): AsyncIterable<AttemptRow>;
+  media(jobId: number, options?: Since): AsyncIterable<MediaRow>;
+  /** Newest archived page of each task that has one and is finished. */
+  pages(jobId: number): AsyncIterable<ArchivedPage>;
+  record(jobId: number, key: string): Promise<RecordRow | null>;
+  /** Records whose data a task wrote last. */
+  recordsOf(taskId: number): Promise<RecordRow[]>;
+  task(jobId: number, url: string): Promise<TaskRow | null>;
+  dead(jobId: number, filter?: DeadFilter): Promise<DeadGroup[]>;
+  retryDead(jobId: number, filter: DeadFilter, now: number): Promise<number>;
+  /** Dead and skipped tasks by reason, in constant time. */
+  tallies(jobId: number): Promise<{ state: string; code: string; count: number }[]>;
+  /** By route, of one pass of a run; constant time. */
+  quality(jobId: number, pass: number): Promise<QualityRow[]>;
+  hasArchive(jobId: number, key: string): Promise<boolean>;
+  rewrite(jobId: number, rewrite: Rewrite): Promise<void>;
+  /** Rows of a read-only SQL query over the documented views `seine_tasks` and `seine_records`. */
+  query(sql: string): AsyncIterable<Record<string, unknown>>;
+}

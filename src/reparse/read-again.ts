@@ -1,0 +1,100 @@
+import { messageOf } from '../core/errors.ts';
+import { isHtml, sniffMediaType } from '../core/media-type.ts';
+import type { Discovered, QualityDelta, RecordDraft } from '../core/outcome.ts';
+import type { Blobs } from '../ports/blobs.ts';
+import type { ArchivedPage } from '../ports/store.ts';
+import { type CompiledJob, type CompiledRoute, routeOf } from '../worker/compile-job.ts';
+import { discoverFollowed, discoverLinks } from '../worker/discover-links.ts';
+import { headerOf, Page } from '../worker/page.ts';
+import { readPage, type StoredResponse } from '../worker/read-page.ts';
+import { type ReadResult, ValidationError } from '../worker/read-records.ts';
+import { permissionsOf, robotsTagsOf } from '../worker/robots-tags.ts';
+
+/** What today's code makes of an archived page. */
+export type Reading = {
+  page: ArchivedPage;
+} /** Links only of a page that was refused before: those of the others are known. */ & (
+  | { kind: 'read'; drafts: RecordDraft[]; links: Discovered[]; quality: QualityDelta | null }
+  | { kind: 'failed'; code: 'parse-error' | 'validation'; detail: string; quality: QualityDelta | null }
+  /** The archive does not have it any more, or not whole. */
+  | { kind: 'unreadable'; detail: string }
+  /** Redirects, and what is no page: nothing was ever read from them. */
+  | { kind: 'other' }
+);
+
+/** Never rejects: whatever is wrong with a page or a handler is part of the answer. */
+export async function readAgain(page: ArchivedPage, job: CompiledJob, blobs: Blobs): Promise<Reading> {
+  let stored: StoredResponse;
+  try {
+    stored = await readPage(blobs, page.archive);
+  } catch (error) {
+    return { page, kind: 'unreadable', detail: messageOf(error) };
+  }
+  // A route that is gone may have been renamed: the URL tells.
+  const route = routeOf(job, stored.url, page.route) ?? routeOf(job, stored.url, null);
+  if (stored.status >= 300 || (route && route.kind !== 'page')) return { page, kind: 'other' };
+  const name = route?.name ?? '';
+  try {
+    const { drafts, links, quality } = await readStored(page, stored, job, route);
+    return { page, kind: 'read', drafts, links, quality: quality && { route: name, ...quality } };
+  } catch (error) {
+    const invalid = error instanceof ValidationError;
+    return {
+      page,
+      kind: 'failed',
+      code: invalid ? 'validation' : 'parse-error',
+      detail: messageOf(error),
+      quality: invalid ? { route: name, records: 0, invalid: 1, filled: {} } : null,
+    };
+  }
+}
+
+/** Whether it is a dead letter only because of what the code said. */
+export function wasRefused({ state, failureCode }: ArchivedPage): boolean {
+  return state === 'dead' && (failureCode === 'parse-error' || failureCode === 'validation');
+}
+
+const NOTHING: ReadResult = { drafts: [], values: [], quality: null };
+
+async function readStored(
+  archived: ArchivedPage,
+  { url, status, headers, body }: StoredResponse,
+  job: CompiledJob,
+  route: CompiledRoute | null,
+): Promise<ReadResult & { links: Discovered[] }> {
+  const contentTypeHeader = headerOf(headers, 'content-type');
+  const contentType = sniffMediaType(body, contentTypeHeader);
+  const about = { url, status, headers, body, meta: archived.meta, contentType, contentTypeHeader };
+  const page = new Page({ ...about, route: route?.name ?? null });
+  const { spec } = job;
+  const policy = spec.politeness.robotsTags;
+  const tags = policy === 'obey' ? robotsTagsOf(page, job.headers['user-agent']!) : null;
+  const may = permissionsOf(tags, policy);
+  const result = route?.read ? await within(spec.timeouts.taskMs, route.read(page)) : NOTHING;
+  const wantsLinks = may.links && wasRefused(archived);
+  return {
+    ...(may.records ? result : NOTHING),
+    links: wantsLinks ? linksOf(page, archived.depth, job, route) : [],
+  };
+}
+
+function linksOf(page: Page, depth: number, job: CompiledJob, route: CompiledRoute | null): Discovered[] {
+  const follows = isHtml(page.contentType) && route?.follow !== false;
+  return [
+    ...(follows ? discoverLinks(page, job, depth) : []),
+    ...discoverFollowed(page, job, depth),
+    ...(route?.paginate?.(page, job.spec) ?? []),
+  ];
+}
+
+/** A handler that waits gets as long as a task. */
+async function within(ms: number, result: ReadResult | Promise<ReadResult>): Promise<ReadResult> {
+  if (!(result instanceof Promise)) return result;
+  const { promise: over, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error(`the handler did not finish within ${ms} ms`)), ms);
+  try {
+    return await Promise.race([result, over]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

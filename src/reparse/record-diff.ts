@@ -1,0 +1,83 @@
+import { canonicalJson } from '../core/canonical-json.ts';
+import { LIMITS } from '../core/limits.ts';
+
+type Data = Record<string, unknown>;
+
+export interface FieldSample {
+  url: string;
+  before: unknown;
+  after: unknown;
+}
+
+export interface FieldChange {
+  field: string;
+  /** Records in which it has a value now and had none, the other way round, and another one. */
+  added: number;
+  removed: number;
+  changed: number;
+  samples: FieldSample[];
+}
+
+const SAMPLES_MAX = 3;
+
+/** Adds up how records differ from what they were, by field. */
+export class RecordDiff {
+  readonly records = { same: 0, changed: 0, new: 0, gone: 0 };
+  readonly #fields = new Map<string, FieldChange>();
+
+  /** Null is no record. Returns whether anything differs. */
+  add(url: string, before: Data | null, after: Data | null): boolean {
+    const differs = this.#compare(url, before ?? {}, after ?? {});
+    if (before === null) this.records.new++;
+    else if (after === null) this.records.gone++;
+    else if (differs) this.records.changed++;
+    else this.records.same++;
+    return differs || before === null || after === null;
+  }
+
+  /** What changed most comes first. */
+  get fields(): FieldChange[] {
+    const weight = ({ added, removed, changed }: FieldChange) => added + removed + changed;
+    return [...this.#fields.values()].sort((a, b) => weight(b) - weight(a) || (a.field < b.field ? -1 : 1));
+  }
+
+  #compare(url: string, before: Data, after: Data): boolean {
+    let differs = false;
+    for (const field of new Set([...Object.keys(before), ...Object.keys(after)])) {
+      const [was, is] = [valueIn(before, field), valueIn(after, field)];
+      if (isSame(was, is)) continue;
+      differs = true;
+      this.#note(field, { url, before: was, after: is });
+    }
+    return differs;
+  }
+
+  #note(field: string, sample: FieldSample): void {
+    let change = this.#fields.get(field);
+    if (!change) {
+      if (this.#fields.size >= LIMITS.tableFieldsMax) return;
+      change = { field, added: 0, removed: 0, changed: 0, samples: [] };
+      this.#fields.set(field, change);
+    }
+    if (sample.before === null) change.added++;
+    else if (sample.after === null) change.removed++;
+    else change.changed++;
+    if (change.samples.length < SAMPLES_MAX) change.samples.push(sample);
+  }
+}
+
+/** The order of properties says nothing. */
+function isSame(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  return typeof a === 'object' && typeof b === 'object' && canonicalJson(a) === canonicalJson(b);
+}
+
+function valueIn(data: Data, field: string): unknown {
+  return Object.hasOwn(data, field) ? (data[field] ?? null) : null;
+}
+
+/** What a record becomes when a page adds to it: fields without a value take nothing away. */
+export function mergedData(before: Data, found: Data): Data {
+  const values = Object.entries(found).filter(([, value]) => value !== null);
+  return Object.fromEntries([...Object.entries(before), ...values]);
+}

@@ -1,0 +1,200 @@
+import { toNewTask } from '../coordinator/settle-tasks.ts';
+import type { NewTask, RecordRow } from '../core/model.ts';
+import type { RecordDraft } from '../core/outcome.ts';
+import type { Blobs } from '../ports/blobs.ts';
+import type { ArchivedPage, Job, Rewrite, Store } from '../ports/store.ts';
+import type { CompiledJob } from '../worker/compile-job.ts';
+import { QualitySum } from '../worker/quality-sum.ts';
+import { type Reading, readAgain, wasRefused } from './read-again.ts';
+import { type FieldChange, mergedData, RecordDiff } from './record-diff.ts';
+
+export interface ReparseInput {
+  store: Store;
+  blobs: Blobs;
+  job: Job;
+  /** Whether it is the newest run of its name; others may have written its records since. */
+  isNewest: boolean;
+  /** Today's code. */
+  code: CompiledJob;
+  dryRun: boolean;
+  /** At most so many pages. */
+  limit: number | null;
+  now: number;
+  onPage?(pages: number): void;
+}
+
+export interface ReparseResult {
+  pages: number;
+  /** Pages that do not parse with today's code, and those that the archive does not have. */
+  failed: number;
+  unreadable: number;
+  /** Dead letters whose page parses now, and tasks from links of theirs. */
+  lifted: number;
+  links: number;
+  records: RecordDiff['records'];
+  fields: FieldChange[];
+  /** The first that went wrong. */
+  troubles: { url: string; code: 'parse-error' | 'validation' | 'unreadable'; detail: string }[];
+}
+
+/** Pages read ahead, so that the disk and waiting handlers overlap. */
+const PAGES_AHEAD = 8;
+/** One piece of writing: so many tasks or characters of records, whichever comes first. */
+const PIECE_TASKS_MAX = 200;
+const PIECE_CHARACTERS_MAX = 4 * 1024 * 1024;
+const TROUBLES_SHOWN = 5;
+
+/** Reads every archived page with today's code, without a request, and writes what differs. */
+export async function reparse(input: ReparseInput): Promise<ReparseResult> {
+  const { result, merges } = await readAll(input);
+  const { records } = result;
+  if (input.dryRun || !merges || records.gone === 0) return result;
+  // A record went with the page that wrote it last; what other pages say under its key is put back.
+  const restored = (await readAll({ ...input, onPage() {} })).result.records.new;
+  return {
+    ...result,
+    records: { ...records, gone: records.gone - restored, changed: records.changed + restored },
+  };
+}
+
+async function readAll(input: ReparseInput): Promise<{ result: ReparseResult; merges: boolean }> {
+  const reparsing = new Reparsing(input);
+  for await (const reading of readings(input)) await reparsing.take(reading);
+  return { result: await reparsing.finish(), merges: reparsing.merges };
+}
+
+/** In the order of the pages. */
+async function* readings({ store, blobs, job, code, limit }: ReparseInput): AsyncIterable<Reading> {
+  const open: Promise<Reading>[] = [];
+  let left = limit ?? Number.POSITIVE_INFINITY;
+  for await (const page of store.views.pages(job.id)) {
+    if (left-- <= 0) break;
+    open.push(readAgain(page, code, blobs));
+    if (open.length >= PAGES_AHEAD) yield await open.shift()!;
+  }
+  for (const reading of open) yield await reading;
+}
+
+class Reparsing {
+  /** Whether several pages may make one record. */
+  merges = false;
+  readonly #input: ReparseInput;
+  readonly #diff = new RecordDiff();
+  readonly #quality = new QualitySum();
+  readonly #troubles: ReparseResult['troubles'] = [];
+  readonly #counts = { pages: 0, failed: 0, unreadable: 0, lifted: 0, links: 0 };
+  #piece: Rewrite['tasks'] = [];
+  #characters = 0;
+
+  constructor(input: ReparseInput) {
+    this.#input = input;
+  }
+
+  async take(reading: Reading): Promise<void> {
+    if (reading.kind === 'other') return;
+    const { page } = reading;
+    this.#counts.pages++;
+    this.#input.onPage?.(this.#counts.pages);
+    if (reading.kind === 'unreadable') {
+      this.#counts.unreadable++;
+      this.#note(page, 'unreadable', reading.detail);
+      return;
+    }
+    if (reading.quality) this.#quality.add(reading.quality);
+    if (reading.kind === 'read') await this.#takeRecords(page, reading);
+    else await this.#takeFailure(page, reading);
+  }
+
+  async finish(): Promise<ReparseResult> {
+    await this.#write();
+    // Of some pages only, it would not be the quality of the pass.
+    if (this.#input.limit === null) await this.#rewrite([], true);
+    const { store, job } = this.#input;
+    if (this.#counts.links > 0 && job.state === 'done')
+      await store.jobs.update(job.id, { state: 'stopped', reason: 'pages that parse now have new links' });
+    return {
+      ...this.#counts,
+      records: this.#diff.records,
+      fields: this.#diff.fields,
+      troubles: this.#troubles,
+    };
+  }
+
+  async #takeRecords(page: ArchivedPage, { drafts, links }: Reading & { kind: 'read' }): Promise<void> {
+    const isLifted = wasRefused(page);
+    if (isLifted) this.#counts.lifted++;
+    // Before the page counts as done: after a crash in between, it is read and asked for its links again.
+    if (links.length > 0)
+      await this.#enqueue(links.map((link) => toNewTask(page, link, this.#input.job.spec)));
+    const differs = await this.#compare(page, drafts);
+    if (differs || isLifted) await this.#put(page, { records: drafts, to: 'done', code: null, detail: null });
+  }
+
+  /** What the task wrote before against what it writes now. */
+  async #compare(page: ArchivedPage, drafts: RecordDraft[]): Promise<boolean> {
+    const { store, job, isNewest } = this.#input;
+    const own = new Map<string, RecordRow>();
+    for (const record of await store.views.recordsOf(page.taskId)) own.set(record.key, record);
+    let differs = false;
+    for (const { key, json, merge } of drafts) {
+      const known = own.get(key) ?? (await store.views.record(job.id, key));
+      // A later run has written it since, from a later page.
+      if (known && !isNewest && !own.has(key)) continue;
+      own.delete(key);
+      if (merge) this.merges = true;
+      const found = JSON.parse(json) as RecordRow['data'];
+      const after = merge && known ? mergedData(known.data, found) : found;
+      if (this.#diff.add(page.url, known?.data ?? null, after)) differs = true;
+    }
+    for (const { data } of own.values()) differs = this.#diff.add(page.url, data, null);
+    return differs;
+  }
+
+  async #takeFailure(page: ArchivedPage, { code, detail }: Reading & { kind: 'failed' }): Promise<void> {
+    this.#counts.failed++;
+    this.#note(page, code, detail);
+    // What better code once read stays: a mistake of today must not delete it.
+    const kept = await this.#input.store.views.recordsOf(page.taskId);
+    const records = kept.map(({ key, data, hash }) => ({
+      key,
+      json: JSON.stringify(data),
+      hash,
+      merge: false,
+    }));
+    await this.#put(page, { records, to: 'dead', code, detail });
+  }
+
+  async #put(page: ArchivedPage, change: Omit<Rewrite['tasks'][number], 'taskId' | 'at'>): Promise<void> {
+    this.#piece.push({ taskId: page.taskId, at: page.fetchedAt, ...change });
+    for (const { json } of change.records) this.#characters += json.length;
+    if (this.#piece.length >= PIECE_TASKS_MAX || this.#characters >= PIECE_CHARACTERS_MAX)
+      await this.#write();
+  }
+
+  async #enqueue(tasks: NewTask[]): Promise<void> {
+    const { store, job, code, now, dryRun } = this.#input;
+    if (dryRun) return;
+    const perTemplateMax = code.spec.limits.perTemplate;
+    const { accepted } = await store.frontier.enqueue(job.id, tasks, { now, perTemplateMax, source: null });
+    this.#counts.links += accepted;
+  }
+
+  async #write(): Promise<void> {
+    const tasks = this.#piece;
+    this.#piece = [];
+    this.#characters = 0;
+    if (tasks.length > 0) await this.#rewrite(tasks, false);
+  }
+
+  async #rewrite(tasks: Rewrite['tasks'], last: boolean): Promise<void> {
+    const { store, job, now, code, dryRun } = this.#input;
+    if (dryRun) return;
+    const quality = last ? this.#quality.take() : [];
+    const { history } = code.spec.records;
+    await store.views.rewrite(job.id, { now, history, tasks, quality, first: last });
+  }
+
+  #note(page: ArchivedPage, code: ReparseResult['troubles'][number]['code'], detail: string): void {
+    if (this.#troubles.length < TROUBLES_SHOWN) this.#troubles.push({ url: page.url, code, detail });
+  }
+}

@@ -1,0 +1,199 @@
+import { Readable } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Agent, type Dispatcher, interceptors, request } from 'undici';
+import { messageOf, SeineError } from '../core/errors.ts';
+import { LIMITS } from '../core/limits.ts';
+import { MissingFileError, type RemoteFiles } from '../ports/remote-files.ts';
+import { BrokenFileError } from './raw-row.ts';
+
+/** Pauses before asking again; one more failure after the last is final. */
+const PAUSES_MS = [250, 1_000, 4_000];
+
+interface Part {
+  status: number;
+  /** Where the body begins, and the size of the whole file where the server says so. */
+  start: number;
+  total: number | null;
+  /** Tells one state of the file from another; null when the server has no word for it. */
+  version: string | null;
+  body: Readable;
+}
+
+export interface HttpFilesOptions {
+  pausesMs?: readonly number[];
+}
+
+/** Files on web servers. Bytes come as they are stored: nothing is unpacked on the way. */
+export function openHttpFiles({ pausesMs = PAUSES_MS }: HttpFilesOptions = {}): RemoteFiles {
+  const agent = new Agent({
+    connect: { timeout: 10_000 },
+    headersTimeout: 30_000,
+    bodyTimeout: 60_000,
+    connections: 8,
+  });
+  const dispatcher = agent.compose(interceptors.redirect({ maxRedirections: LIMITS.redirectsMax }));
+  /** Of files that are read in pieces: all must be of the same state. */
+  const versions = new Map<string, string | null>();
+
+  /** Again after trouble that may pass. */
+  async function insist<T>(url: string, work: () => Promise<T>): Promise<T> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await work();
+      } catch (error) {
+        if (error instanceof SeineError || error instanceof BrokenFileError) throw error;
+        await rest(url, attempt, error);
+      }
+    }
+  }
+
+  async function rest(url: string, failures: number, error: unknown): Promise<void> {
+    const wait = pausesMs[failures];
+    if (wait === undefined)
+      throw new SeineError(`${url} cannot be read: ${messageOf(error)}`, {
+        hint: 'when the server works again, `seine resume` continues',
+        cause: error,
+      });
+    await pause(wait);
+  }
+
+  /** `range` is an offset to the end, or to the last byte wanted. */
+  async function ask(url: string, range: { from: number; to?: number }): Promise<Part> {
+    if (!URL.canParse(url)) throw new SeineError(`not a URL: ${url}`);
+    const whole = range.from === 0 && range.to === undefined;
+    const response = await request(new URL(url), {
+      dispatcher,
+      headers: {
+        'user-agent': 'Seine',
+        accept: '*/*',
+        'accept-encoding': 'identity',
+        ...(whole ? {} : { range: `bytes=${range.from}-${range.to ?? ''}` }),
+      },
+    });
+    const part = partOf(response);
+    if ([200, 206, 416].includes(part.status)) return part;
+    discard(part);
+    throw failureOf(url, part.status);
+  }
+
+  /** The body to its end, over as many answers as it takes. */
+  async function* follow(url: string, first: Part, offset: number): AsyncIterable<Buffer> {
+    let part = first;
+    let at = offset;
+    let failures = 0;
+    try {
+      for (;;) {
+        try {
+          // A server without ranges begins anew: what was read already is passed over.
+          let skip = at - part.start;
+          for await (const chunk of part.body as AsyncIterable<Buffer>) {
+            const fresh = skip > 0 ? chunk.subarray(skip) : chunk;
+            skip = Math.max(0, skip - chunk.length);
+            at += fresh.length;
+            if (fresh.length === 0) continue;
+            failures = 0;
+            yield fresh;
+          }
+          return;
+        } catch (error) {
+          await rest(url, failures++, error);
+          part = await insist(url, () => ask(url, { from: at }));
+          if (part.version !== first.version || part.status === 416) throw changed();
+        }
+      }
+    } finally {
+      discard(part);
+    }
+  }
+
+  return {
+    async *list(url) {
+      yield { url, bytes: null };
+    },
+    size: (url) =>
+      insist(url, async () => {
+        const part = await ask(url, { from: 0, to: 0 });
+        discard(part);
+        versions.set(url, part.version);
+        if (part.total !== null) return part.total;
+        throw new SeineError(`the server does not say how large ${url} is`, { hint: 'download it first' });
+      }),
+    read: (url, offset, length) =>
+      insist(url, async () => {
+        if (length === 0) return Buffer.alloc(0);
+        const part = await ask(url, { from: offset, to: offset + length - 1 });
+        try {
+          if (part.status === 200) throw withoutRanges(url);
+          const known = versions.get(url) ?? part.version;
+          if (part.status !== 206 || part.start !== offset || part.version !== known) throw changed();
+          return await readExactly(part.body, length);
+        } finally {
+          discard(part);
+        }
+      }),
+    async stream(url, offset = 0) {
+      const part = await insist(url, () => ask(url, { from: offset }));
+      // Nothing is left after the last byte.
+      const chunks = part.status === 416 ? [] : follow(url, part, offset);
+      return Readable.from(chunks, { objectMode: false });
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+function discard({ body }: Part): void {
+  body.on('error', () => {}).destroy();
+}
+
+function partOf({ statusCode, headers, body }: Dispatcher.ResponseData): Part {
+  const text = (name: string) => {
+    const value = headers[name];
+    return typeof value === 'string' ? value : null;
+  };
+  const range = /^bytes (?:(\d{1,15})-\d{1,15}|\*)\/(\d{1,15})/.exec(text('content-range') ?? '');
+  const length = /^\d{1,15}$/.exec(text('content-length') ?? '');
+  const total = range ? Number(range[2]) : statusCode === 200 && length ? Number(length[0]) : null;
+  return {
+    status: statusCode,
+    start: statusCode === 206 ? Number(range?.[1] ?? Number.NaN) : 0,
+    total,
+    version: text('etag') ?? text('last-modified'),
+    body,
+  };
+}
+
+/** More than was asked for is not held. */
+async function readExactly(body: Readable, length: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > length) break;
+  }
+  if (bytes !== length) throw new Error(`${bytes} bytes came instead of ${length}`);
+  return Buffer.concat(chunks, length);
+}
+
+/** What may pass is a plain error, and asked for again. */
+function failureOf(url: string, status: number): Error {
+  if (status === 404 || status === 410)
+    return new MissingFileError(`there is no file ${url} (status ${status})`, {
+      hint: url.includes('*') ? 'a web server has no lists of files: name each of them' : undefined,
+    });
+  if (status === 408 || status === 429 || status >= 500) return new Error(`status ${status}`);
+  return new SeineError(`the server refuses ${url} with status ${status}`);
+}
+
+function withoutRanges(url: string): SeineError {
+  return new SeineError(
+    `the server of ${url} ignores range requests, and Parquet is not read from its start`,
+    {
+      hint: 'download the file first',
+    },
+  );
+}
+
+function changed(): BrokenFileError {
+  return new BrokenFileError('it changed while it was read');
+}

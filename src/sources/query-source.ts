@@ -1,0 +1,101 @@
+import { existsSync } from 'node:fs';
+import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { messageOf, SeineError } from '../core/errors.ts';
+import type { QuerySourceSpec } from '../core/job.ts';
+import type { Source } from '../ports/source.ts';
+import { fileSource } from './file-source.ts';
+import { openLocalFiles } from './local-files.ts';
+
+export type RunQuery = (sql: string) => AsyncIterable<Record<string, unknown>>;
+
+/** Where the rows of a query are kept for one pass of a job. */
+export interface Spool {
+  dir: string;
+  jobId: number;
+  pass: number;
+  /** Index of the source in the job. */
+  source: number;
+}
+
+const WRITE_BYTES = 256 * 1024;
+
+/** The rows of a query as they were when it was first asked: the tasks made from them would change them. */
+export function querySource(spec: QuerySourceSpec, query: RunQuery, spool: Spool): Source {
+  const path = join(spool.dir, `query-${spool.jobId}-${spool.pass}-${spool.source}.jsonl`);
+  const { route, priority } = spec;
+  return {
+    name: `query ${spool.source + 1}`,
+    priority,
+    async *rows(from) {
+      if (!existsSync(path)) await spoolRows(spec.query, query, path, spool);
+      const files = openLocalFiles();
+      yield* fileSource({ file: path, urlColumn: 'url', route, priority }, async () => files).rows(from);
+    },
+  };
+}
+
+/** Asks for one row: mistakes show before a job is made of them. */
+export async function checkQuery(spec: QuerySourceSpec, query: RunQuery): Promise<void> {
+  const first = `SELECT * FROM (${spec.query.replace(/;\s*$/, '')}\n) AS asked LIMIT 1`;
+  for await (const row of asked(first, query)) {
+    if (typeof row.url !== 'string')
+      throw new SeineError(`the query has no text in a column 'url' among: ${Object.keys(row).join(', ')}`, {
+        hint: 'name it: SELECT … AS url',
+      });
+    return;
+  }
+}
+
+/** Whole or not at all: what a crash leaves behind is written anew. */
+async function spoolRows(sql: string, query: RunQuery, path: string, spool: Spool): Promise<void> {
+  await mkdir(spool.dir, { recursive: true });
+  await removeEarlier(spool);
+  const temporary = `${path}.part`;
+  const file = await open(temporary, 'w');
+  try {
+    let text = '';
+    for await (const row of asked(sql, query)) {
+      text += `${JSON.stringify(row, plainValue)}\n`;
+      if (text.length < WRITE_BYTES) continue;
+      await file.write(text);
+      text = '';
+    }
+    await file.write(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, path);
+  const folder = await open(spool.dir, 'r');
+  await folder.sync().finally(() => folder.close());
+}
+
+async function* asked(sql: string, query: RunQuery): AsyncIterable<Record<string, unknown>> {
+  try {
+    yield* query(sql);
+  } catch (error) {
+    if (error instanceof SeineError) throw error;
+    throw new SeineError(`the query cannot be run: ${messageOf(error)}`, {
+      hint: 'it reads the views seine_tasks and seine_records',
+      cause: error,
+    });
+  }
+}
+
+/** Passes that are over read their rows no more. */
+async function removeEarlier(spool: Spool): Promise<void> {
+  for (const name of await readdir(spool.dir)) {
+    const [, jobId, pass] = /^query-(\d+)-(\d+)-\d+\.jsonl/.exec(name) ?? [];
+    if (Number(jobId) === spool.jobId && Number(pass) < spool.pass)
+      await rm(join(spool.dir, name), { force: true });
+  }
+}
+
+function plainValue(_name: string, value: unknown): unknown {
+  if (typeof value === 'bigint') {
+    const number = Number(value);
+    return Number.isSafeInteger(number) ? number : value.toString();
+  }
+  return value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value;
+}

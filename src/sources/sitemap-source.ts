@@ -1,0 +1,51 @@
+import { messageOf, SeineError } from '../core/errors.ts';
+import { SITEMAP_ROUTE } from '../core/job.ts';
+import { modifiedBy } from '../core/sitemap-dates.ts';
+import type { SitemapContent, SitemapEntry } from '../core/sitemap-entry.ts';
+import { type SitemapWish, sitemapMeta } from '../core/sitemap-task.ts';
+import type { SourceRow, SourceTask } from '../ports/source.ts';
+
+/**
+ * The entries of a sitemap or feed that lies in a file. Its owner chose it, so its pages may be anywhere; sitemaps
+ * that it names become tasks and are held to `within`. The position is the number of entries read.
+ */
+export async function* sitemapFileRows(
+  open: () => Buffer | Promise<Buffer>,
+  from: string | null,
+  options: SitemapWish,
+): AsyncIterable<SourceRow> {
+  const { entries, trouble } = await readFile(open);
+  const now = Date.now();
+  for (let index = from === null ? 0 : Number(from); index < entries.length; index++) {
+    const row = toRow(entries[index]!, options, now);
+    yield { place: `entry ${index + 1}`, position: String(index + 1), row };
+  }
+  const read = entries.length;
+  if (trouble !== null && Number(from ?? 0) <= read)
+    yield { place: `entry ${read + 1}`, position: String(read + 1), row: { reason: trouble } };
+}
+
+/** The parser is loaded when there is something to parse. */
+async function readFile(open: () => Buffer | Promise<Buffer>): Promise<SitemapContent> {
+  const bytes = await open();
+  const { parseSitemap } = await import('../core/sitemap.ts');
+  const { sitemapPieces, unpackSitemap } = await import('../core/sitemap-bytes.ts');
+  try {
+    return parseSitemap(sitemapPieces(await unpackSitemap(bytes), null), null);
+  } catch (error) {
+    throw new SeineError(`the sitemap cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function toRow(entry: SitemapEntry, options: SitemapWish, now: number): SourceTask {
+  const modifiedAt = modifiedBy(entry.modified, now);
+  const dated = modifiedAt === undefined ? {} : { modifiedAt };
+  if (entry.kind === 'sitemap')
+    return { url: entry.url, meta: sitemapMeta(options, 1), route: SITEMAP_ROUTE, ...dated };
+  return {
+    url: entry.url,
+    meta: entry.meta,
+    ...(options.route === null ? {} : { route: options.route }),
+    ...dated,
+  };
+}

@@ -1,0 +1,81 @@
+import { pipeline, Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import { messageOf } from '../core/errors.ts';
+import type { RemoteFiles } from '../ports/remote-files.ts';
+import { isNamedGzip } from './file-format.ts';
+import { BrokenFileError } from './raw-row.ts';
+
+/** The text of a file, unpacked. */
+export interface TextFile {
+  chunks: AsyncIterable<Buffer>;
+  /** Packed text can be entered only at its start. */
+  gzip: boolean;
+  close(): void;
+}
+
+/** Whether it is gzip is told by its first bytes: servers unpack, and people rename. */
+export async function openText(files: RemoteFiles, url: string): Promise<TextFile> {
+  const input = await files.stream(url);
+  try {
+    const { head, all } = await peek(input, 2);
+    const gzip = head[0] === 0x1f && head[1] === 0x8b;
+    if (!gzip && head.length > 0 && isNamedGzip(url))
+      throw new BrokenFileError('it is named .gz, but it is not gzip');
+    return { chunks: gzip ? gunzip(all) : all, gzip, close: () => void input.destroy() };
+  } catch (error) {
+    input.destroy();
+    throw error;
+  }
+}
+
+/** Plain text from the middle. */
+export async function openTextAt(files: RemoteFiles, url: string, offset: number): Promise<TextFile> {
+  const input = await files.stream(url, offset);
+  return { chunks: input, gzip: false, close: () => void input.destroy() };
+}
+
+/** At least `bytes` of the beginning, where there are as many, and everything again from the start, trouble too. */
+export async function peek(
+  input: AsyncIterable<Buffer>,
+  bytes: number,
+): Promise<{ head: Buffer; all: AsyncIterable<Buffer> }> {
+  const iterator = input[Symbol.asyncIterator]();
+  let head: Buffer = Buffer.alloc(0);
+  let ended = false;
+  let failure: { error: unknown } | null = null;
+  while (head.length < bytes && !ended && !failure) {
+    try {
+      const { done, value } = await iterator.next();
+      if (done) ended = true;
+      else head = head.length === 0 ? value : Buffer.concat([head, value]);
+    } catch (error) {
+      if (head.length === 0) throw error;
+      failure = { error };
+    }
+  }
+  async function* whole(): AsyncIterable<Buffer> {
+    if (head.length > 0) yield head;
+    if (failure) throw failure.error;
+    while (!ended) {
+      const { done, value } = await iterator.next();
+      if (done) return;
+      yield value;
+    }
+  }
+  return { head, all: whole() };
+}
+
+async function* gunzip(packed: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+  const input = Readable.from(packed, { objectMode: false });
+  // Whoever reads the result gets the error; without a listener here it would end the process.
+  const output = pipeline(input, createGunzip(), () => {});
+  try {
+    yield* output as AsyncIterable<Buffer>;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code?.startsWith('Z_')) throw new BrokenFileError(`it is broken gzip: ${messageOf(error)}`);
+    throw error;
+  } finally {
+    output.destroy();
+  }
+}

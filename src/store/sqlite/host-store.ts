@@ -1,0 +1,61 @@
+import type { HostFacts, HostStore, RobotsEntry } from '../../ports/store.ts';
+import type { Database } from './database.ts';
+import { WAITING } from './rows.ts';
+
+const STEP = 500;
+
+export class SqliteHostStore implements HostStore {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  async *list(jobId: number): AsyncIterable<HostFacts> {
+    let after = '';
+    while (true) {
+      const rows = this.#db.all<HostColumns>(SELECT_HOSTS, jobId, after, STEP);
+      for (const { pace, lastError, ...row } of rows) {
+        yield {
+          ...row,
+          pace: pace === null ? null : JSON.parse(pace),
+          lastError: lastError === null ? null : JSON.parse(lastError),
+          robots: this.#db
+            .all<RobotsEntry>(`${SELECT_ROBOTS} WHERE host = ? ORDER BY origin`, row.host)
+            .map((entry) => ({ ...entry })),
+        };
+      }
+      const last = rows.at(-1);
+      if (!last) return;
+      after = last.host;
+    }
+  }
+
+  async robots(origin: string): Promise<RobotsEntry | null> {
+    const row = this.#db.get<RobotsEntry>(`${SELECT_ROBOTS} WHERE origin = ?`, origin);
+    return row ? { ...row } : null;
+  }
+
+  async clampNextAt(latest: number): Promise<void> {
+    this.#db.transaction(() => {
+      this.#db.run('UPDATE hosts SET next_at = ? WHERE next_at > ?', latest, latest);
+      this.#db.run('UPDATE queues SET next_at = ? WHERE next_at > ?', latest, latest);
+      this.#db.run(`UPDATE tasks SET due_at = ? WHERE state = ${WAITING} AND due_at > ?`, latest, latest);
+    });
+  }
+}
+
+type HostColumns = Omit<HostFacts, 'pace' | 'lastError' | 'robots'> & {
+  pace: string | null;
+  lastError: string | null;
+};
+
+const SELECT_HOSTS = `
+  SELECT hosts.host, queues.ready, hosts.requests, max(hosts.next_at, queues.next_at) AS nextAt,
+    hosts.failures_in_row AS failuresInRow, hosts.rests, hosts.pace, hosts.smallest_gap_ms AS smallestGapMs,
+    hosts.last_error AS lastError
+  FROM hosts JOIN queues ON queues.host_id = hosts.id AND queues.job_id = ?
+  WHERE hosts.host > ? ORDER BY hosts.host LIMIT ?`;
+
+const SELECT_ROBOTS = `
+  SELECT origin, host, text, fetched_at AS fetchedAt, failures, detail, crawl_delay_ms AS crawlDelayMs FROM robots`;

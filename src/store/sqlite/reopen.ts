@@ -1,0 +1,122 @@
+import { SITEMAP_ROUTE } from '../../core/job.ts';
+import type { SourcePosition } from '../../ports/store.ts';
+import type { Database } from './database.ts';
+import type { TaskInserter } from './insert-tasks.ts';
+import { endRest } from './retry-dead.ts';
+import {
+  addTally,
+  CounterDelta,
+  type PassFacts,
+  QueueDelta,
+  READY,
+  readPass,
+  STATE_NUMBERS,
+  stateName,
+} from './rows.ts';
+import { writeSource } from './write-source.ts';
+
+/** A task with its last visit. */
+export interface VisitedTask {
+  id: number;
+  job_id: number;
+  state: number;
+  code: string | null;
+  host_id: number;
+  url: string;
+  at_url: string | null;
+  route: string | null;
+  attempt_id: number;
+  modified_at: number | null;
+  visited_at: number | null;
+  page_id: number | null;
+}
+
+interface Books {
+  counters: CounterDelta;
+  queues: QueueDelta;
+}
+
+/** Looks at the next tasks of earlier passes and makes those that are due ready again. */
+export function reopenInTransaction(
+  db: Database,
+  inserter: TaskInserter,
+  jobId: number,
+  options: { now: number; visitedBefore: number; limit: number; source: SourcePosition },
+): { reopened: number; source: SourcePosition } {
+  const pass = readPass(db, jobId);
+  const position = options.source.position ?? beforeFirst(db, jobId);
+  const rows = db.all<VisitedTask>(SELECT_NEXT, Number(position), pass.lastTaskId, options.limit);
+  const books: Books = { counters: new CounterDelta(), queues: new QueueDelta() };
+  const deadHosts = new Set<number>();
+  let reopened = 0;
+  let own = 0;
+  for (const row of rows) {
+    if (row.job_id !== jobId) continue;
+    own++;
+    if (!isDue(row, pass, options.visitedBefore)) continue;
+    const hostId = reopenTask(db, inserter, row, books);
+    if (row.state === STATE_NUMBERS.dead) deadHosts.add(hostId);
+    reopened++;
+  }
+  books.counters.write(db, jobId);
+  books.queues.write(db, jobId);
+  for (const hostId of deadHosts) endRest(db, jobId, hostId, options.now);
+  const lastId = rows.at(-1)?.id;
+  const source = {
+    ...options.source,
+    position: lastId === undefined ? options.source.position : String(lastId),
+    done: rows.length < options.limit || lastId === pass.lastTaskId,
+    rows: options.source.rows + own,
+  };
+  writeSource(db, jobId, source);
+  return { reopened, source };
+}
+
+/** Makes a finished task due again at its own URL, as if it had never been tried. Returns its host. */
+export function reopenTask(db: Database, inserter: TaskInserter, task: VisitedTask, books: Books): number {
+  const { id, at_url: atUrl } = task;
+  const hostId = atUrl === null ? task.host_id : inserter.hostId(new URL(task.url).host);
+  // Its page is from elsewhere, and the task is about to forget from where.
+  if (atUrl !== null && task.page_id === null)
+    db.run('UPDATE attempts SET at_url = ? WHERE id = ?', atUrl, task.attempt_id);
+  db.run(REOPEN_TASK, hostId, id);
+  const state = stateName(task.state);
+  books.counters.add(state, -1);
+  books.counters.add('pending', 1);
+  books.queues.add(hostId, 1);
+  if ((state === 'dead' || state === 'skipped') && task.code !== null)
+    addTally(db, task.job_id, state, task.code, -1);
+  return hostId;
+}
+
+export function isFinished(state: number): boolean {
+  return state >= STATE_NUMBERS.done && state <= STATE_NUMBERS.dead;
+}
+
+function isDue(task: VisitedTask, pass: PassFacts, visitedBefore: number): boolean {
+  if (!isFinished(task.state)) return false;
+  const { visited_at: visitedAt, modified_at: modifiedAt, state } = task;
+  if (visitedAt === null) return true;
+  // Sitemaps say what else is new: they are read in every pass, once.
+  if (task.route === SITEMAP_ROUTE) return visitedAt <= pass.startedAt;
+  if (visitedAt >= visitedBefore) return false;
+  // A date says that nothing is new only of a page that was got.
+  const wasGot = state === STATE_NUMBERS.done || state === STATE_NUMBERS.unchanged;
+  return !(wasGot && modifiedAt !== null && modifiedAt <= visitedAt);
+}
+
+function beforeFirst(db: Database, jobId: number): number {
+  const row = db.get<{ id: number | null }>('SELECT first_task_id AS id FROM jobs WHERE id = ?', jobId);
+  return (row?.id ?? Number.MAX_SAFE_INTEGER) - 1;
+}
+
+export const SELECT_VISITED = `
+  SELECT tasks.id, tasks.job_id, tasks.state, tasks.code, tasks.host_id, tasks.url, tasks.at_url, tasks.route,
+    tasks.attempt_id, tasks.modified_at, attempts.started_at AS visited_at, attempts.page_id
+  FROM tasks LEFT JOIN attempts ON attempts.id = tasks.attempt_id`;
+
+const SELECT_NEXT = `${SELECT_VISITED} WHERE tasks.id > ? AND tasks.id <= ? ORDER BY tasks.id LIMIT ?`;
+
+const REOPEN_TASK = `
+  UPDATE tasks SET state = ${READY}, attempts = 0, losses = 0, hops = 0, due_at = NULL, code = NULL, detail = NULL,
+    at_url = NULL, host_id = ? WHERE id = ?`;

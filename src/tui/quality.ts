@@ -1,0 +1,47 @@
+import type { QualityDrop, RouteQuality } from '../coordinator/run-view.ts';
+import { formatCount, formatPercent } from './format.ts';
+import { cleanText, type Line } from './text.ts';
+
+const ROUTES_SHOWN = 10;
+const FIELDS_SHOWN = 4;
+const DROPS_SHOWN = 6;
+
+/** What records are worth, by route: the score, the fields that are missing most, and what got worse. */
+export function qualityLines(quality: readonly RouteQuality[]): Line[] {
+  const lines = quality.slice(0, ROUTES_SHOWN).flatMap(routeLines);
+  const more = quality.length - ROUTES_SHOWN;
+  return more > 0 ? [...lines, [[`  … and ${more} more routes`, 'faint']]] : lines;
+}
+
+function routeLines({ route, score, records, invalid, fields, drops }: RouteQuality): Line[] {
+  const facts = [
+    `${formatCount(records)} records`,
+    ...(invalid > 0 ? [`${formatCount(invalid)} pages refused`] : []),
+    ...missingMost(fields),
+  ];
+  return [
+    [
+      ['  quality    ', 'faint'],
+      [`${cleanText(route)} `],
+      [String(score), drops.length > 0 ? 'warn' : 'plain'],
+      [` of 100   ${facts.join(' · ')}`, 'faint'],
+    ],
+    ...drops.slice(0, DROPS_SHOWN).map(dropLine),
+    ...(drops.length > DROPS_SHOWN
+      ? [[[`             … and ${drops.length - DROPS_SHOWN} more fields fell`, 'warn']] satisfies Line]
+      : []),
+  ];
+}
+
+function missingMost(fields: RouteQuality['fields']): string[] {
+  return Object.entries(fields)
+    .filter(([, rate]) => rate < 1)
+    .sort(([, a], [, b]) => a - b)
+    .slice(0, FIELDS_SHOWN)
+    .map(([field, rate]) => `${cleanText(field)} ${formatPercent(rate)}`);
+}
+
+function dropLine({ field, before, now }: QualityDrop): Line {
+  const name = field === null ? 'pages that pass their checks' : cleanText(field);
+  return [[`             ${name} fell from ${formatPercent(before)} to ${formatPercent(now)}`, 'warn']];
+}

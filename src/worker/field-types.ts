@@ -1,0 +1,85 @@
+import type { FieldSpec } from '../core/job.ts';
+import { LIMITS } from '../core/limits.ts';
+import { parseDate } from '../core/parse-date.ts';
+import { type Money, parseMoney, toMoney } from '../core/parse-money.ts';
+import { parseNumber } from '../core/parse-number.ts';
+import { type DataObject, type DataValue, parseJson } from './json-ld.ts';
+
+type Typed = Pick<FieldSpec, 'type' | 'currency' | 'decimal' | 'dayFirst'>;
+
+/** Turns a text into what the field is to be; null when it does not fit. `base()` is what URLs are relative to. */
+export type Convert = (text: string, page: Based) => unknown;
+
+interface Based {
+  base(): string;
+}
+
+/** Where the text comes from: an element shows it to people, an attribute and structured data are for machines. */
+export type Writing = 'shown' | 'attribute' | 'data';
+
+/** Null when the text stays as it is. */
+export function converterOf({ type, ...hints }: Typed, writing: Writing): Convert | null {
+  switch (type) {
+    case 'number':
+      return (text) => parseNumber(text, hints.decimal);
+    case 'money':
+      return (text) => parseMoney(text, { ...hints, structured: writing === 'data' });
+    case 'date':
+      return (text) => parseDate(text, hints);
+    case 'url':
+      return (text, page) => toUrl(text, page, writing);
+    case 'json':
+      return (text) => parseJson(text) ?? null;
+    default:
+      return null;
+  }
+}
+
+function toUrl(text: string, page: Based, writing: Writing): string | null {
+  const raw = text.trim();
+  // Words that an element shows are no address, though a URL parser would make one of them.
+  if (raw === '' || (writing === 'shown' && /\s/.test(raw))) return null;
+  const url = URL.parse(raw, page.base());
+  const isWeb = url !== null && (url.protocol === 'https:' || url.protocol === 'http:');
+  return isWeb && url.href.length <= LIMITS.urlLengthMax ? url.href : null;
+}
+
+/** Whether a value of structured data is wanted as it is, an object for one type and a text for another. */
+export function dataOf({ value, owner }: DataValue, { type, ...hints }: Typed): unknown {
+  const plain = isObject(value) && Object.hasOwn(value, '@value') ? value['@value'] : value;
+  switch (type) {
+    case 'json':
+      return plain;
+    case 'money':
+      return isObject(plain) ? moneyOfOffer(plain, hints) : toMoney(plain, currencyIn(owner), hints);
+    case 'number':
+      return typeof plain === 'number' ? plain : textOfData(plain, ['name']);
+    case 'url':
+      return textOfData(plain, ['url', 'contentUrl', '@id']);
+    default:
+      return textOfData(plain, ['name']);
+  }
+}
+
+/** A text, or the first of these properties of an object that is one. */
+export function textOfData(value: unknown, properties: readonly string[]): string | null {
+  if (typeof value === 'string') return value;
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  if (!isObject(value)) return null;
+  const name = properties.find((property) => typeof value[property] === 'string');
+  return name === undefined ? null : (value[name] as string);
+}
+
+function moneyOfOffer(offer: DataObject, hints: Omit<Typed, 'type'>): Money | null {
+  const inside = [offer.priceSpecification].flat().find(isObject) ?? {};
+  const price = offer.price ?? offer.lowPrice ?? inside.price ?? offer.value;
+  return toMoney(price, currencyIn(offer) ?? currencyIn(inside), hints);
+}
+
+function currencyIn(offer: DataObject): unknown {
+  return offer.priceCurrency ?? offer.currency;
+}
+
+function isObject(value: unknown): value is DataObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,80 @@
+import { isBlank } from '../core/blank.ts';
+import type { FieldSpec, RouteSpec } from '../core/job.ts';
+import { isHtml } from '../core/media-type.ts';
+import type { QualityDelta, RecordDraft } from '../core/outcome.ts';
+import { compileFields, type Extractor } from './extract.ts';
+import type { Page } from './page.ts';
+import { countFilled, type Kept, mergeEqualKeys, toDrafts } from './record-drafts.ts';
+import { checkBySchema, compileJsonSchema } from './record-schema.ts';
+import { RecordSteps } from './record-steps.ts';
+import type { RecordData, RouteCode } from './route-code.ts';
+import { runSteps } from './run-steps.ts';
+import { ValidationError } from './validation-error.ts';
+
+export { ValidationError };
+
+/** What a route took from a page. `values` are the records as objects, for media found in their fields. */
+export interface ReadResult {
+  drafts: RecordDraft[];
+  values: RecordData[];
+  quality: Omit<QualityDelta, 'route'> | null;
+}
+
+/** A promise only when code of the job gave one: pages with plain selectors are read at once. */
+export type RecordReader = (page: Page) => ReadResult | Promise<ReadResult>;
+
+const EMPTY: ReadResult = { drafts: [], values: [], quality: null };
+
+/** Null when the route takes no records and checks nothing. */
+export async function compileReader(route: RouteSpec, code: RouteCode): Promise<RecordReader | null> {
+  const { handler } = code;
+  const takesFields = route.select !== undefined || route.markdown;
+  if (!takesFields && !handler && route.require.length === 0) return null;
+  const extract = await compileExtractor(route);
+  const steps = new RecordSteps(route, code, await compileSchema(route, code));
+  const resultOf = (kept: Kept[]): ReadResult => {
+    if (kept.length === 0) return EMPTY;
+    const records = steps.namesRecords ? mergeEqualKeys(kept) : kept;
+    const values = records.map(({ data }) => data);
+    const quality = { records: values.length, invalid: 0, filled: countFilled(values) };
+    return { drafts: toDrafts(records, steps.namesRecords), values, quality };
+  };
+  if (!handler && !steps.hasCode) return (page) => resultOf(steps.runDefaults(extract(page), page));
+  return (page) => runSteps(readByCode(page));
+
+  function* readByCode(page: Page): Generator<unknown, ReadResult, unknown> {
+    const selected = extract(page);
+    const result = handler ? yield handler(page, selected) : selected;
+    return resultOf(yield* steps.run(result, page));
+  }
+}
+
+/** Fields of the page. HTML alone has any; plain text has content. */
+async function compileExtractor(route: RouteSpec): Promise<Extractor> {
+  const { require, name } = route;
+  const fields = await compileFields(route.select ?? {}, { route: name, require });
+  const mustHave = require.length > 0 || hasRequired(route.select ?? {});
+  const readFields: Extractor = (page) => {
+    if (isHtml(page.contentType)) return fields(page);
+    if (mustHave) throw new ValidationError(`the page is ${page.contentType ?? 'empty'}, not HTML`);
+    return null;
+  };
+  if (!route.markdown) return readFields;
+  const { mainContent } = await import('./markdown.ts');
+  return (page) => {
+    const record = readFields(page);
+    const { title, markdown } = mainContent(page);
+    return record === null && isBlank(markdown) ? null : { title, markdown, ...record };
+  };
+}
+
+function hasRequired(fields: Record<string, FieldSpec | string>): boolean {
+  return Object.values(fields).some(
+    (field) => typeof field === 'object' && (field.required || hasRequired(field.fields ?? {})),
+  );
+}
+
+async function compileSchema({ schema, name }: RouteSpec, code: RouteCode) {
+  if (code.schema) return checkBySchema(code.schema);
+  return schema ? compileJsonSchema(schema, name) : null;
+}

@@ -1,0 +1,74 @@
+import type { Approach, FetcherKind, Via } from '../core/approach.ts';
+import type { BatchProxy, BatchTask } from '../core/batch.ts';
+import { messageOf } from '../core/errors.ts';
+import type { Fetcher, FetchRequest, FetchResult } from '../ports/fetcher.ts';
+import type { CompiledJob } from './compile-job.ts';
+import type { BatchCookies } from './cookies.ts';
+import { lookOf } from './identity-request.ts';
+import type { ProxyDesk, Sent } from './proxy-desk.ts';
+
+export interface SendContext {
+  job: CompiledJob;
+  fetcher: Fetcher;
+  /** The other ways to fetch, opened when they are first needed; rejects where this worker has none. */
+  fetcherOf?: (kind: Exclude<FetcherKind, 'http'>) => Promise<Fetcher>;
+  /** There when the job keeps cookies. */
+  cookies?: BatchCookies | null;
+  /** There when the batch brought proxies. */
+  proxies?: ProxyDesk | null;
+  /** Key of the remote scraping API. */
+  apiKey?: string | null;
+}
+
+/** Sends a request the way its approach says: what it looks like, what carries it, and whose cookies go with it. */
+export async function sendBy(
+  approach: Approach,
+  task: BatchTask,
+  context: SendContext,
+  request: Omit<FetchRequest, 'headers'>,
+  conditions: Record<string, string>,
+): Promise<{ result: FetchResult; via: Via }> {
+  const { rung, fetcher: kind, identity } = approach;
+  const via: Via = { rung, fetcher: kind, identity, proxy: null };
+  const fetcher = await fetcherFor(kind, context);
+  if (typeof fetcher === 'string')
+    return { result: { kind: 'failure', code: 'internal', detail: fetcher, bytes: 0 }, via };
+  const keepsCookies = identity === null ? context.job.spec.identity.cookies === true : true;
+  const cookies = keepsCookies ? context.cookies : null;
+  const cookie = cookies?.headerFor(task.url, identity) ?? null;
+  const further = { ...(cookie === null ? {} : { Cookie: cookie }), ...conditions };
+  const destination = request.sinkFor ? 'image' : 'document';
+  const look = await lookOf(task, approach, context.job, further, destination);
+  const { spec } = context.job;
+  const api = kind === 'api' && spec.api ? { spec: spec.api, key: context.apiKey ?? null } : undefined;
+  const { result, proxy } = await sendThrough(task, approach.pool !== null, context, (through) =>
+    fetcher.fetch({ ...request, ...look, proxy: through, api }),
+  );
+  via.proxy = proxy;
+  if (result.kind === 'response' && result.cost !== undefined) via.cost = result.cost;
+  if (result.kind === 'response') cookies?.take(task.url, identity, result.rawHeaders);
+  return { result, via };
+}
+
+async function fetcherFor(kind: FetcherKind, context: SendContext): Promise<Fetcher | string> {
+  if (kind === 'http') return context.fetcher;
+  try {
+    if (context.fetcherOf) return await context.fetcherOf(kind);
+  } catch (error) {
+    return messageOf(error);
+  }
+  return `this worker has no fetcher of kind ${kind}`;
+}
+
+/** Through a proxy where one is wanted, and never without it: a request from here would show the own address. */
+export async function sendThrough(
+  asked: Pick<BatchTask, 'url' | 'through'>,
+  wantsProxy: boolean,
+  { proxies }: Pick<SendContext, 'proxies'>,
+  fetch: (proxy: BatchProxy | undefined) => Promise<FetchResult>,
+): Promise<Sent> {
+  if (asked.through && proxies) return proxies.send(asked.through, new URL(asked.url).host, fetch);
+  if (!wantsProxy) return { result: await fetch(undefined), proxy: null };
+  const detail = 'The batch brought no proxy for this task.';
+  return { result: { kind: 'failure', code: 'proxy', detail, bytes: 0 }, proxy: null };
+}

@@ -1,0 +1,95 @@
+import { describe, expect, test } from 'vitest';
+import {
+  change,
+  collect,
+  createJob,
+  enqueue,
+  hostChange,
+  leaseOne,
+  robotsEntry,
+  T0,
+  tasksOf,
+} from '../../support/fixtures.ts';
+import { A, B, type StoreDesk } from './store-desk.ts';
+
+const PACE = { rate: 2.5, clean: 2.5, refused: 3, tryAt: T0 + 60_000, refusals: 1, latencyMs: 41.5 };
+
+/** What is remembered of hosts besides their tasks. */
+export function testHostFacts(desk: StoreDesk): void {
+  const { add, due, hostsDue, settle, reopen } = desk;
+
+  describe('facts of hosts', () => {
+    test('the pace that was learned comes back with the host, and null leaves it', async () => {
+      await add(`${A}/1`, `${A}/2`, `${A}/3`);
+      expect((await due())[0]?.pace).toBeNull();
+      const first = await leaseOne(desk.store, desk.job, { count: 1 });
+      await settle(first.id, [change.fetched(first.tasks[0]!.id)], {
+        hosts: [hostChange('a.example', { pace: PACE })],
+      });
+      const second = await leaseOne(desk.store, desk.job, { count: 1 });
+      await settle(second.id, [change.fetched(second.tasks[0]!.id)], { hosts: [hostChange('a.example')] });
+      await reopen();
+      expect((await due())[0]?.pace).toEqual(PACE);
+    });
+
+    test('a host that is put off is not due before, for this job alone', async () => {
+      await add(`${A}/1`, `${B}/1`);
+      const other = await createJob(desk.store, 'other');
+      await enqueue(desk.store, other, tasksOf(`${A}/1`));
+      const host = (await due()).find((each) => each.host === 'a.example')!;
+      await desk.store.frontier.postpone(desk.job.id, [{ hostId: host.id, until: T0 + 1_000 }]);
+      expect(await hostsDue({ before: T0 + 999 })).toEqual(['b.example']);
+      expect((await hostsDue({ before: T0 + 1_000 })).sort()).toEqual(['a.example', 'b.example']);
+      const others = await desk.store.frontier.dueHosts(other.id, { now: T0, before: T0, limit: 9 });
+      expect(others.map((each) => each.host)).toEqual(['a.example']);
+    });
+
+    test('all hosts of a job are listed by name, with what is known of them', async () => {
+      await add(`${B}/1`, `${A}/1`, `${A}/2`);
+      await createJob(desk.store, 'other').then((job) =>
+        enqueue(desk.store, job, tasksOf('https://c.example/')),
+      );
+      const { id, tasks } = await leaseOne(desk.store, desk.job, { count: 1 });
+      const lastError = { at: T0, code: 'throttled', detail: 'status 429' };
+      await settle(id, [change.fetched(tasks[0]!.id)], {
+        hosts: [
+          hostChange('a.example', { sent: 3, nextAt: T0 + 500, pace: PACE, smallestGapMs: 250.5, lastError }),
+        ],
+        robots: [robotsEntry('https://a.example', { text: 'User-agent: *', crawlDelayMs: 2_000 })],
+      });
+      const facts = await collect(desk.store.hosts.list(desk.job.id));
+      expect(facts.map(({ host }) => host)).toEqual(['a.example', 'b.example']);
+      expect(facts[0]).toMatchObject({
+        requests: 3,
+        nextAt: T0 + 500,
+        pace: PACE,
+        smallestGapMs: 250.5,
+        lastError,
+        robots: [{ origin: 'https://a.example', text: 'User-agent: *', crawlDelayMs: 2_000 }],
+      });
+      expect(facts[1]).toMatchObject({
+        requests: 0,
+        pace: null,
+        smallestGapMs: null,
+        lastError: null,
+        robots: [],
+      });
+    });
+
+    test('the smallest gap only ever gets smaller, and the last error stays until the next', async () => {
+      await add(`${A}/1`, `${A}/2`, `${A}/3`, `${A}/4`);
+      const lastError = { at: T0, code: 'reset', detail: 'cut' };
+      for (const more of [
+        { smallestGapMs: 300, lastError },
+        { smallestGapMs: 200 },
+        { smallestGapMs: 400 },
+        {},
+      ]) {
+        const { id, tasks } = await leaseOne(desk.store, desk.job, { count: 1 });
+        await settle(id, [change.fetched(tasks[0]!.id)], { hosts: [hostChange('a.example', more)] });
+      }
+      const [facts] = await collect(desk.store.hosts.list(desk.job.id));
+      expect(facts).toMatchObject({ smallestGapMs: 200, lastError });
+    });
+  });
+}

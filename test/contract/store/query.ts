@@ -1,0 +1,128 @@
+import { describe, expect, test } from 'vitest';
+import { SeineError } from '../../../src/core/errors.ts';
+import {
+  change,
+  collect,
+  createJob,
+  enqueue,
+  pageOf,
+  recordHash,
+  recordOf,
+  T0,
+  taskOf,
+  traceOf,
+} from '../../support/fixtures.ts';
+import { A, B, expectBooks, type StoreDesk } from './store-desk.ts';
+
+/** Questions of people, in SQL that every store understands. */
+export function testQuery(desk: StoreDesk): void {
+  const { add, visit, counters } = desk;
+  const ask = (sql: string) => collect(desk.store.views.query(sql));
+
+  describe('query', () => {
+    test('tasks and records are there as documented', async () => {
+      await enqueue(desk.store, desk.job, [taskOf(`${A}/1`, { depth: 2, route: 'asked' }), taskOf(`${A}/2`)]);
+      await enqueue(desk.store, await createJob(desk.store, 'other'), [taskOf(`${B}/1`)]);
+      const page = pageOf({ route: 'product', bytes: 7 });
+      await visit(({ id, url }) =>
+        url.endsWith('1')
+          ? change.fetched(id, {
+              page,
+              trace: traceOf({ startedAt: T0 + 123 }),
+              records: [recordOf('k', { n: 1 })],
+            })
+          : change.again(id, T0 + 9),
+      );
+      const task = { job: 'test', run: 1, host: 'a.example' };
+      expect(await ask("SELECT * FROM seine_tasks WHERE job = 'test' ORDER BY url")).toEqual([
+        {
+          ...task,
+          url: `${A}/1`,
+          state: 'done',
+          http_status: 200,
+          failure_code: null,
+          attempts: 1,
+          fetched_at: new Date(T0 + 123).toISOString(),
+          route: 'product',
+          depth: 2,
+          content_type: 'text/html',
+          bytes: 7,
+          sha256: page.sha256,
+        },
+        {
+          ...task,
+          url: `${A}/2`,
+          state: 'pending',
+          http_status: null,
+          failure_code: 'reset',
+          attempts: 1,
+          fetched_at: new Date(T0).toISOString(),
+          route: null,
+          depth: 0,
+          content_type: null,
+          bytes: null,
+          sha256: null,
+        },
+      ]);
+      expect(await ask('SELECT * FROM seine_records')).toEqual([
+        {
+          job: 'test',
+          key: 'k',
+          url: `${A}/1`,
+          route: 'product',
+          data: '{"n":1}',
+          hash: recordHash({ n: 1 }),
+          created_at: new Date(T0).toISOString(),
+          updated_at: new Date(T0).toISOString(),
+          checked_at: new Date(T0).toISOString(),
+        },
+      ]);
+    });
+
+    test('times compare as text, and any SELECT is one', async () => {
+      await add(`${A}/1`);
+      await visit(({ id }) => change.fetched(id, { records: [recordOf('k', { n: 1 })] }));
+      const older = (time: number) =>
+        ask(`SELECT url FROM seine_records WHERE checked_at < '${new Date(time).toISOString()}'`);
+      expect(await older(T0)).toEqual([]);
+      expect(await older(T0 + 1)).toEqual([{ url: `${A}/1` }]);
+      for (const sql of [
+        "  -- a comment; with an end\n SELECT ';' AS mark /* ; */ ; ",
+        "WITH marks AS (SELECT ';' AS mark) SELECT mark FROM marks",
+        'select \';\' as "mark"',
+      ]) {
+        expect(await ask(sql)).toEqual([{ mark: ';' }]);
+      }
+    });
+
+    test('thousands of rows come once each, in order, while the store is written', async () => {
+      const urls = Array.from({ length: 3_500 }, (_, n) => `${A}/${String(n).padStart(4, '0')}`);
+      await add(...urls);
+      const seen: unknown[] = [];
+      for await (const { url } of desk.store.views.query('SELECT url FROM seine_tasks ORDER BY url')) {
+        if (seen.length % 1_000 === 0) await add(`${B}/${seen.length}`);
+        seen.push(url);
+      }
+      expect(seen).toEqual(urls);
+      for await (const _ of desk.store.views.query('SELECT url FROM seine_tasks')) break;
+      expect(await counters()).toMatchObject({ accepted: 3_504 });
+    });
+
+    test.each([
+      ['a change', "UPDATE tasks SET url = 'x'"],
+      ['a deletion', 'DELETE FROM tasks'],
+      ['a change behind a WITH', 'WITH x AS (SELECT 1) DELETE FROM tasks'],
+      ['two statements', 'SELECT 1; DELETE FROM tasks'],
+      ['two statements with a comment between', 'SELECT 1; /* ; */ SELECT 2'],
+      ['a setting', 'PRAGMA user_version = 5'],
+      ['no SQL', 'hello'],
+      ['nothing', ' ; '],
+      ['an unknown view', 'SELECT * FROM seine_nothing'],
+      ['a wrong column', 'SELECT nothing FROM seine_tasks'],
+    ])('%s is refused in words', async (_, sql) => {
+      await add(`${A}/1`);
+      await expect(ask(sql)).rejects.toThrow(SeineError);
+      await expectBooks(desk.store, desk.job);
+    });
+  });
+}

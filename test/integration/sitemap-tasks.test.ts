@@ -1,0 +1,133 @@
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Batch, type BatchTask, WIRE_VERSION } from '../../src/core/batch.ts';
+import { SITEMAP_ROUTE } from '../../src/core/job.ts';
+import { LIMITS } from '../../src/core/limits.ts';
+import type { Outcome } from '../../src/core/outcome.ts';
+import { sitemapMeta } from '../../src/core/sitemap-task.ts';
+import { processBatch } from '../../src/worker/process-batch.ts';
+import { openWorkerTools } from '../../src/worker-app.ts';
+import { specOf } from '../support/fixtures.ts';
+import { type ListingSite, startListingSite } from '../support/listing-site.ts';
+import { temporaryFolder } from '../support/seine-process.ts';
+
+/** Sitemaps as a worker fetches them: over real connections, with the real archive. */
+
+const folder = temporaryFolder();
+let site: ListingSite;
+let tools: Awaited<ReturnType<typeof openWorkerTools>>;
+
+const urls = (count: number, text = '') =>
+  `<urlset>${Array.from({ length: count }, (_, i) => `<url><loc>/p/${i}${text}</loc></url>`).join('')}</urlset>`;
+
+beforeAll(async () => {
+  tools = await openWorkerTools({ name: 'test', blobs: folder.path, sync: false });
+  site = await startListingSite({
+    '/plain.xml': { body: urls(3) },
+    '/coded.xml.gz': { body: gzipSync(gzipSync(urls(3))), headers: { 'content-encoding': 'gzip' } },
+    '/no-type.gz': { body: gzipSync(urls(3)), type: 'text/plain' },
+    '/large.xml': { body: `${urls(3)}<!--${' '.repeat(20 * 1024 * 1024)}-->` },
+    '/too-large.xml': { body: `${urls(3)}<!--${' '.repeat(LIMITS.sitemapBytesMax)}-->` },
+    '/million.xml': {
+      body: gzipSync(
+        `<urlset>${Array.from({ length: 1_000_000 }, (_, i) => `<url><loc>/${i}</loc></url>`).join('')}</urlset>`,
+        { level: 1 },
+      ),
+    },
+    '/bomb.xml.gz': { body: gzipSync(Buffer.alloc(LIMITS.sitemapBytesMax)) },
+    '/dtd.xml': { body: `<!DOCTYPE urlset [<!ENTITY a "b">]>${urls(3)}` },
+    '/html': { body: '<!doctype html><h1>Not found</h1>', type: 'text/html' },
+    '/robots.txt': { status: 404, body: 'Sitemap: /wrong.xml', type: 'text/plain' },
+    '/missing.xml': { status: 404 },
+    '/cut.xml': { body: urls(3).slice(0, -20) },
+  });
+});
+
+afterAll(async () => {
+  await site.close();
+  await tools.close();
+  folder.remove();
+});
+
+let lastBatch = 0;
+
+async function fetchSitemap(path: string, job: object = {}): Promise<Outcome> {
+  const spec = specOf({ allowPrivate: true, politeness: { rate: 'max', robots: false }, ...job });
+  const id = ++lastBatch;
+  const url = site.origin + path;
+  const now = tools.clock.now();
+  const task: BatchTask = {
+    id: 1,
+    url,
+    permit: 0,
+    depth: 0,
+    route: SITEMAP_ROUTE,
+    attempt: 1,
+    hops: 0,
+    meta: sitemapMeta({ within: 'site', route: null, priority: 0 }),
+    lastVisit: null,
+  };
+  const batch: Batch = {
+    version: WIRE_VERSION,
+    id,
+    job: { id, name: 'test', specHash: String(id), spec, bundle: null, epoch: '1' },
+    budgetMs: 60_000,
+    permits: [{ host: new URL(url).host, startAt: now, endAt: now + 10_000, gapMs: 0, parallel: 1 }],
+    robots: [],
+    tasks: [task],
+    archiveKey: `archive/${id}`,
+    packKey: `media/${id}`,
+  };
+  const { outcomes } = await processBatch(batch, tools);
+  expect(outcomes).toHaveLength(1);
+  return outcomes[0]!;
+}
+
+const pathsOf = (outcome: Outcome) =>
+  outcome.kind === 'fetched' ? outcome.links.map(({ url }) => new URL(url).pathname) : outcome;
+
+describe('a worker takes the links of', () => {
+  test.each(['/plain.xml', '/coded.xml.gz', '/no-type.gz', '/large.xml'])('%s', async (path) => {
+    const outcome = await fetchSitemap(path);
+    expect(pathsOf(outcome)).toEqual(['/p/0', '/p/1', '/p/2']);
+    expect(outcome).toMatchObject({ page: { httpStatus: 200, archive: { length: expect.any(Number) } } });
+  });
+
+  test('a sitemap that breaks off, and notes it', async () => {
+    const outcome = await fetchSitemap('/cut.xml');
+    expect(pathsOf(outcome)).toEqual(['/p/0', '/p/1']);
+    expect(outcome).toMatchObject({ note: 'it breaks off after entry 2' });
+  });
+
+  test('a million URLs up to the limit', async () => {
+    const outcome = await fetchSitemap('/million.xml');
+    expect(outcome).toMatchObject({ note: `only the first ${LIMITS.sitemapUrlsMax} URLs were taken` });
+    expect(pathsOf(outcome)).toHaveLength(LIMITS.sitemapUrlsMax);
+  });
+
+  test('a sitemap larger than pages of the job may be', async () => {
+    expect(pathsOf(await fetchSitemap('/plain.xml', { limits: { bodyBytes: 10 } }))).toHaveLength(3);
+  });
+
+  test('a site without robots.txt: the usual place', async () => {
+    const outcome = await fetchSitemap('/robots.txt');
+    expect(pathsOf(outcome)).toEqual(['/sitemap.xml']);
+    expect(outcome).toMatchObject({ kind: 'fetched', page: { httpStatus: 404 } });
+  });
+});
+
+describe('a worker fails', () => {
+  test.each([
+    ['/bomb.xml.gz', 'parse-error', 'it unpacks to more than'],
+    ['/dtd.xml', 'parse-error', 'it has a document type declaration'],
+    ['/html', 'parse-error', 'it is an HTML page'],
+    ['/too-large.xml', 'too-large', 'over the size limit'],
+    ['/missing.xml', 'not-found', 'status 404'],
+  ])('%s', async (path, code, detail) => {
+    const outcome = await fetchSitemap(path);
+    expect(outcome).toMatchObject({ kind: 'failed', code, detail: expect.stringContaining(detail) });
+    // What could not be understood is kept, to be looked at.
+    if (code === 'parse-error')
+      expect(outcome).toMatchObject({ page: { archive: { offset: expect.any(Number) } } });
+  });
+});

@@ -1,0 +1,77 @@
+import { join } from 'node:path';
+import { openFolderBlobs } from '../../src/blobs/folder-blobs.ts';
+import { Coordinator } from '../../src/coordinator/coordinator.ts';
+import { createProgress } from '../../src/coordinator/progress.ts';
+import { SourceFeeder } from '../../src/coordinator/seeds.ts';
+import type { JobInput } from '../../src/core/job.ts';
+import type { Counters, JobState, TaskRow } from '../../src/core/model.ts';
+import { openInlineDispatcher } from '../../src/dispatch/inline-dispatcher.ts';
+import { type HttpFetcherOptions, openHttpFetcher } from '../../src/fetch/http-fetcher.ts';
+import { openSource } from '../../src/sources/open-source.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { JobCache } from '../../src/worker/compile-job.ts';
+import { processBatch } from '../../src/worker/process-batch.ts';
+import { codeOf, collect, temporaryFolder } from './fixtures.ts';
+import { realClock } from './memory-clock.ts';
+
+export interface Crawled {
+  state: JobState;
+  counters: Counters;
+  tasks: TaskRow[];
+}
+
+const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
+
+/** A whole crawl within this process, with a fetcher whose names and addresses are the test's. */
+export async function crawl(
+  input: Partial<JobInput>,
+  options: Partial<HttpFetcherOptions> & { forbidsPrivate?: boolean } = {},
+): Promise<Crawled> {
+  const { forbidsPrivate = false, ...fetcherOptions } = options;
+  const folder = await temporaryFolder();
+  const store = openSqliteStore(join(folder.dir, 'seine.db'), { sync: 'normal', checkpointThread: false });
+  const blobs = await openFolderBlobs(folder.dir);
+  const fetcher = openHttpFetcher({ clock: realClock, isPublicAddress: () => false, ...fetcherOptions });
+  const tools = {
+    name: 'inline',
+    fetcher,
+    blobs,
+    clock: realClock,
+    jobs: new JobCache(async () => new Map(), { forbidsPrivate }),
+  };
+  try {
+    const code = codeOf('crawl', {
+      retry: { attempts: 2, baseMs: 10, maxMs: 50 },
+      politeness: { rate: 'max' },
+      ...input,
+    });
+    const job = await store.jobs.create({ ...code, name: 'crawl', now: Date.now() });
+    const sources = job.spec.sources.map((spec) =>
+      openSource(spec, {
+        files: async () => Promise.reject(new Error('no files here')),
+        query: (sql) => store.views.query(sql),
+        spool: { dir: folder.dir, jobId: job.id, pass: job.pass, source: 0 },
+      }),
+    );
+    const shared = { store, job, clock: realClock, logger: SILENT };
+    const coordinator = new Coordinator({
+      ...shared,
+      blobs,
+      dispatcher: openInlineDispatcher(
+        (batch, more) => processBatch(batch, tools, more),
+        async () => {},
+      ),
+      feeder: new SourceFeeder({ ...shared, sources }),
+      progress: createProgress({ startedAt: realClock.now() }),
+      random: { next: Math.random },
+      diskFree: async () => null,
+    });
+    const { state, counters } = await coordinator.run();
+    return { state, counters, tasks: await collect(store.views.tasks(job.id)) };
+  } finally {
+    await fetcher.close();
+    await blobs.close();
+    await store.close();
+    await folder.remove();
+  }
+}
