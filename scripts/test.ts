@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -21,13 +21,17 @@ if (only.length === 0) {
   check('types', 'tsc', ['--noEmit']);
   check('style', 'biome', ['check', '--error-on-warnings']);
 }
-/** Whole runs of the crawler are timed: they get the machine for themselves, one file at a time. */
+/** These measure time or kill at random moments: they get the machine for themselves, one file at a time. */
+const ALONE = ['complete', 'crash', 'hostile', 'polite'].map((name) => `test/e2e/${name}.test.ts`);
 const RUNS =
   only.length > 0
     ? [{ name: 'tests', args: only }]
     : [
-        { name: 'unit, contract and integration tests', args: ['test/unit', 'test/integration'] },
-        { name: 'end-to-end tests', args: ['test/e2e', '--no-file-parallelism'] },
+        { name: 'tests', args: ALONE.flatMap((path) => ['--exclude', path]) },
+        {
+          name: 'tests that need the machine for themselves',
+          args: [...ALONE.filter((path) => existsSync(path)), '--no-file-parallelism'],
+        },
       ];
 
 const folder = mkdtempSync(join(tmpdir(), 'seine-test-'));

@@ -2,13 +2,17 @@ import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { S3Settings } from './aws/s3-client.ts';
 import { Coordinator, type RunResult } from './coordinator/coordinator.ts';
+import { loadOutside, type Outside, type ReadSecret } from './coordinator/load-outside.ts';
 import { createProgress, type Progress, type RunView } from './coordinator/progress.ts';
 import { type Reject, SourceFeeder } from './coordinator/seeds.ts';
 import type { StopReason } from './coordinator/stop.ts';
-import type { SourceSpec } from './core/job.ts';
+import { SeineError } from './core/errors.ts';
+import type { JobSpec, SourceSpec } from './core/job.ts';
+import { makeRedact, type Redact } from './core/redact.ts';
 import { openInlineDispatcher } from './dispatch/inline-dispatcher.ts';
 import { openThreadDispatcher } from './dispatch/thread-dispatcher.ts';
 import type { Folder, RemoteStore } from './folder.ts';
+import { completeSpec } from './job/parse-job.ts';
 import { folderOf, prepareBlobs } from './open-blobs.ts';
 import type { Logger } from './ports/ambient.ts';
 import type { Dispatcher } from './ports/dispatcher.ts';
@@ -33,6 +37,8 @@ export interface AppSettings {
   store?: RemoteStore | null;
   /** `never`: workers refuse private addresses, whatever a job says. */
   allowPrivate?: 'job' | 'never';
+  /** Reads the secrets that jobs refer to. */
+  readSecret?: ReadSecret;
 }
 
 /** A job under way. */
@@ -50,15 +56,17 @@ export interface Run {
 export async function startRun(
   folder: Folder,
   lock: FolderLock,
-  job: Job,
+  stored: Job,
   settings: AppSettings,
   inlineHandlers?: JobHandlers,
 ): Promise<Run> {
+  const job = { ...stored, spec: completeSpec(stored.spec) };
   let dispatcher: Dispatcher | null = null;
   const files = openFiles(settings);
   try {
     const owned = folder.isOwned() ? folder.dir : null;
     await prepareBlobs(folder.blobsPlace, { owned, s3: settings.s3, logger: settings.logger });
+    const outside = await openOutside(job.spec, settings);
     const sources = openSources(folder, job, files);
     dispatcher = await openDispatcher(folder, settings, inlineHandlers);
     const progress = createProgress({ startedAt: systemClock.now() });
@@ -78,7 +86,8 @@ export async function startRun(
       progress,
       clock: systemClock,
       random: { next: Math.random },
-      logger: noting(settings.logger, progress),
+      logger: noting(settings.logger, progress, makeRedact(outside?.secrets ?? [])),
+      outside,
       diskFree: freeBytesOf([folder.dir, folderOf(folder.blobsPlace)]),
     });
     const opened = dispatcher;
@@ -120,6 +129,13 @@ function openSources(folder: Folder, job: Job, files: FilesByScheme): Source[] {
       spool: { dir: join(folder.dir, 'inputs'), jobId: job.id, pass: job.pass, source },
     }),
   );
+}
+
+/** The secrets of a job, read anew at each start. Null for jobs that have none. */
+export async function openOutside(spec: JobSpec, settings: AppSettings): Promise<Outside | null> {
+  if (!spec.proxies && !spec.api) return null;
+  const unable: ReadSecret = () => Promise.reject(new SeineError('secrets cannot be read here'));
+  return loadOutside(spec, settings.readSecret ?? unable);
 }
 
 /** What is known to go wrong with sources, before a job is made of them. Without a store, queries are not asked. */
@@ -176,11 +192,13 @@ async function viewOf(
   });
 }
 
-/** Warnings also reach the dashboard. */
-function noting(logger: Logger, progress: Progress): Logger {
+/** Warnings also reach the dashboard; secrets reach nobody. */
+function noting(logger: Logger, progress: Progress, redact: Redact): Logger {
   const at =
     (level: 'info' | 'warn' | 'error'): Logger['info'] =>
-    (message, fields) => {
+    (text, given) => {
+      const message = redact(text);
+      const fields = given && JSON.parse(redact(JSON.stringify(given)));
       if (level !== 'info') progress.note(message, systemClock.now(), level);
       logger[level](message, fields);
     };

@@ -1,4 +1,4 @@
-import { checkSources, startRun } from './app.ts';
+import { checkSources, openOutside, startRun } from './app.ts';
 import { loadConfig, s3Of, storeOf } from './config/load.ts';
 import { qualityOf } from './coordinator/job-quality.ts';
 import { type JobSummary, requireJob, submitJob, summarize } from './coordinator/jobs.ts';
@@ -49,7 +49,7 @@ export interface Seine {
 const SILENT: Logger = { info() {}, warn() {}, error() {} };
 
 export async function openSeine(options: SeineOptions = {}): Promise<Seine> {
-  const { config } = loadConfig({
+  const { config, readSecret } = loadConfig({
     ...(options.dir === undefined ? {} : { dir: options.dir }),
     ...(options.workers === undefined ? {} : { workers: String(options.workers) }),
   });
@@ -61,6 +61,7 @@ export async function openSeine(options: SeineOptions = {}): Promise<Seine> {
     s3: s3Of(config),
     store: storeOf(config),
     allowPrivate: config.allowPrivate,
+    readSecret,
     logger: options.logger ?? SILENT,
   };
   const folder = await openFolder(settings, { create: true, toWork: true });
@@ -82,6 +83,7 @@ export async function openSeine(options: SeineOptions = {}): Promise<Seine> {
     async run(definition, { fresh = false } = {}) {
       const loaded = await load(definition);
       await checkSources(loaded.spec.sources, settings, store);
+      await openOutside(loaded.spec, settings);
       const bundle = loaded.code ? bundleKeyOf(loaded.code) : null;
       if (bundle) await folder.blobs.put(bundle, loaded.code!);
       const specHash = hashOfSpec(loaded.spec, bundle);

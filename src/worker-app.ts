@@ -1,6 +1,7 @@
 import type { S3Settings } from './aws/s3-client.ts';
 import { isPublicAddress } from './core/address.ts';
 import { openHttpFetcher } from './fetch/http-fetcher.ts';
+import { openOtherFetchers } from './fetch/other-fetchers.ts';
 import { loadHandlers } from './job/load-handlers.ts';
 import { openBlobs } from './open-blobs.ts';
 import { JobCache } from './worker/compile-job.ts';
@@ -24,10 +25,13 @@ export async function openWorkerTools(
   handlers?: JobHandlers,
 ): Promise<WorkerTools & { close(): Promise<void> }> {
   const blobs = await openBlobs(settings.blobs, settings);
-  const fetcher = openHttpFetcher({ clock: systemClock, isPublicAddress });
+  const options = { clock: systemClock, isPublicAddress };
+  const fetcher = openHttpFetcher(options);
+  const others = openOtherFetchers(options);
   return {
     name: settings.name,
     fetcher,
+    fetcherOf: others.of,
     blobs,
     clock: systemClock,
     random: { next: Math.random },
@@ -37,6 +41,7 @@ export async function openWorkerTools(
     ),
     async close() {
       await fetcher.close();
+      await others.close();
       await blobs.close();
     },
   };

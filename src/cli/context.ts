@@ -32,6 +32,7 @@ export function makeContext(parsed: ParsedArgs): Context {
       workers,
       sync,
       allowPrivate,
+      readSecret: loaded.readSecret,
       s3: s3Of(loaded.config),
       store: storeOf(loaded.config),
       logger: makeLogger(stderr, log),

@@ -4,6 +4,7 @@ import { availableParallelism, totalmem } from 'node:os';
 import { resolve } from 'node:path';
 import { SETTINGS, type SettingName } from '../config/schema.ts';
 import { messageOf } from '../core/errors.ts';
+import { hideCredentials } from '../core/redact.ts';
 import { openFolder } from '../folder.ts';
 import { openBlobs } from '../open-blobs.ts';
 import { isFolderLocked } from '../store/sqlite/folder-lock.ts';
@@ -49,7 +50,7 @@ export const doctorCommand: Command = async (context) => {
 
 function shownValue(name: SettingName, value: unknown): unknown {
   const setting: { secret: boolean; show?(value: never): string } = SETTINGS[name];
-  if (!setting.secret) return value;
+  if (!setting.secret) return typeof value === 'string' ? hideCredentials(value) : value;
   return setting.show ? setting.show(value as never) : '(hidden)';
 }
 

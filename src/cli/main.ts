@@ -1,5 +1,6 @@
 import { messageOf, SeineError } from '../core/errors.ts';
 import { VERSION } from '../core/identity.ts';
+import { hideCredentials } from '../core/redact.ts';
 import { commandOf } from './commands.ts';
 import { type Command, exitCodeOf, makeContext } from './context.ts';
 import { commandHelp, generalHelp } from './help.ts';
@@ -57,12 +58,14 @@ export async function main(argv: readonly string[]): Promise<number> {
 /** One sentence and what to do; a stack only for bugs, and only when asked for. */
 function report(error: unknown): number {
   if (error instanceof SeineError) {
-    process.stderr.write(`seine: ${error.message}${error.hint ? `\n  ${error.hint}` : ''}\n`);
+    process.stderr.write(
+      `seine: ${hideCredentials(error.message)}${error.hint ? `\n  ${error.hint}` : ''}\n`,
+    );
     return exitCodeOf(error.exit);
   }
   const stack = process.env.SEINE_LOG === 'info' && error instanceof Error ? `\n${error.stack}` : '';
   process.stderr.write(
-    `seine: internal error: ${messageOf(error)}${stack}\n  run again with SEINE_LOG=info for the place\n`,
+    `seine: internal error: ${hideCredentials(messageOf(error) + stack)}\n  run again with SEINE_LOG=info for the place\n`,
   );
   return exitCodeOf('internal');
 }

@@ -1,4 +1,4 @@
-import { checkSources } from '../app.ts';
+import { checkSources, openOutside } from '../app.ts';
 import { isResumable, requireJob, submitJob } from '../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../core/errors.ts';
 import type { SourceSpec } from '../core/job.ts';
@@ -24,6 +24,7 @@ export async function runCommand(context: Context): Promise<ExitName> {
     context.settings,
     null,
   );
+  await openOutside(loaded.spec, context.settings);
   if (dryRun) {
     context.stdout.write(`${JSON.stringify(loaded.spec, null, 2)}\n`);
     return 'success';

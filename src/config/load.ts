@@ -1,5 +1,7 @@
 import { SeineError } from '../core/errors.ts';
+import { hideCredentials } from '../core/redact.ts';
 import { type Config, SETTINGS, type SettingName } from './schema.ts';
+import { makeReadSecret, type ReadSecret } from './secrets.ts';
 
 export type Origin = 'flag' | 'environment' | 'default';
 
@@ -27,6 +29,7 @@ export function storeOf(config: Config): {
 export interface LoadedConfig {
   config: Config;
   origins: Record<SettingName, Origin>;
+  readSecret: ReadSecret;
 }
 
 /** Flags win over the environment, the environment over defaults. The only reader of the environment. */
@@ -48,11 +51,16 @@ export function loadConfig(
     const value = setting.parse(given);
     if (value === null) {
       const where = flag === undefined ? setting.env : `--${name}`;
-      const what = setting.secret ? 'what was given' : `'${given}'`;
+      const what = setting.secret ? 'what was given' : `'${hideCredentials(given)}'`;
       throw new SeineError(`${where} cannot be ${what}`, { hint: setting.doc });
     }
     config[name] = value;
     origins[name] = flag === undefined ? 'environment' : 'flag';
   }
-  return { config: config as Config, origins: origins as Record<SettingName, Origin> };
+  const loaded = config as Config;
+  return {
+    config: loaded,
+    origins: origins as Record<SettingName, Origin>,
+    readSecret: makeReadSecret(loaded.secrets, env),
+  };
 }

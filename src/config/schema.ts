@@ -132,6 +132,13 @@ export const SETTINGS = {
     default: () => 'job',
     parse: oneOf('job', 'never'),
   }),
+  secrets: setting<string>({
+    env: 'SEINE_SECRETS',
+    shown: '/run/secrets',
+    doc: 'Folder of mounted secrets, one a file, that jobs refer to by name.',
+    default: () => '/run/secrets',
+    parse: text,
+  }),
   log: setting<'quiet' | 'warn' | 'info'>({
     env: 'SEINE_LOG',
     shown: 'warn',

@@ -1,5 +1,13 @@
 import { type Approach, approachOf, isPlain, ladderOf, type Rung } from '../core/approach.ts';
-import { addTry, cheapestRung, rungToRetry, type Score, WORKS } from '../core/approach-score.ts';
+import {
+  addTry,
+  cheapestRung,
+  isHopeful,
+  rungToRetry,
+  type Score,
+  type ScoreOf,
+  worksBelow,
+} from '../core/approach-score.ts';
 import { type Verdict, verdictOf } from '../core/approach-verdict.ts';
 import type { Batch, BatchTask, OriginCookies } from '../core/batch.ts';
 import type { JobSpec } from '../core/job.ts';
@@ -16,13 +24,16 @@ import {
   pickIdentity,
 } from './identity-book.ts';
 
+/** By way of asking. */
+type Scores = Record<string, Score>;
+
 interface HostEntry {
   scores: Scores;
   templates: Map<string, Scores>;
   identities: HostIdentities;
+  /** The longest that its tasks were seen to have; null when all go the plain way. */
+  ladder: Rung[] | null;
 }
-
-type Scores = (Score | undefined)[];
 
 /** Rows that keep cookies; templates begin with a host. */
 const COOKIES = '@cookies ';
@@ -42,7 +53,8 @@ export class ApproachBook {
   readonly #jobName: string;
   readonly #random: () => number;
   readonly #routes: { name: string; matches: (url: string) => boolean; ladder: Rung[] }[];
-  readonly #plain: Rung[];
+  /** Of tasks without a route, and then of the routes. */
+  readonly #ladders: Rung[][];
   readonly #hosts = new Map<string, HostEntry>();
   readonly #cookies = new CookieBook();
   /** By task: the cheapest rung that it may take after a refusal. */
@@ -53,20 +65,22 @@ export class ApproachBook {
     this.#spec = spec;
     this.#jobName = jobName;
     this.#random = random;
-    this.#plain = ladderOf(null, spec);
     this.#routes = spec.routes.map((route) => ({
       name: route.name,
       matches: route.match ? compilePatterns(route.match) : () => true,
       ladder: ladderOf(route, spec),
     }));
+    this.#ladders = [ladderOf(null, spec), ...this.#routes.map(({ ladder }) => ladder)];
   }
 
   /** Whether only a few tasks should be sent to a host for now, as nobody knows how it will answer. */
   isUnsure(host: string): boolean {
-    const longest = Math.max(this.#plain.length, ...this.#routes.map(({ ladder }) => ladder.length));
-    if (longest === 1) return false;
-    const scores = this.#hosts.get(host)?.scores ?? [];
-    return scores[cheapestRung(longest, (rung) => scores[rung])] === undefined;
+    const entry = this.#hosts.get(host);
+    if (!entry) return this.#ladders.some(({ length }) => length > 1);
+    const { ladder, scores } = entry;
+    if (ladder === null) return false;
+    const scoreOf = (rung: number) => scores[ladder[rung]!.way];
+    return scoreOf(cheapestRung(ladder.length, scoreOf)) === undefined;
   }
 
   /** Gives each task of a batch its approach, and the batch the cookies that go with them. */
@@ -75,8 +89,10 @@ export class ApproachBook {
     const wanted: { origin: string; identity: string | null }[] = [];
     for (const task of batch.tasks) {
       const ladder = this.#ladderOf(task);
-      if (isPlain(ladder) && this.#spec.identity.cookies !== true) continue;
       const { host } = batch.permits[task.permit]!;
+      const entry = this.#entryOf(host);
+      if (ladder.length > (entry.ladder?.length ?? 1)) entry.ladder = ladder;
+      if (isPlain(ladder) && this.#spec.identity.cookies !== true) continue;
       const rung = ladder[this.#rungFor(task, host, ladder, now)]!;
       const identity = rung.browserLike ? this.#identityFor(host, rung.otherIdentity, identities) : null;
       task.approach = approachOf(rung, identity);
@@ -97,15 +113,15 @@ export class ApproachBook {
       const verdict = verdictOf(outcome);
       if (verdict === null) continue;
       const entry = this.#entryOf(host);
-      const works = this.#cheapestFor(entry, task, approach.rung + 1);
-      this.#note(entry, host, task, approach, verdict, now);
+      const ladder = this.#ladderOf(task);
+      const { ofTemplate, ofHost } = scoresFor(entry, task, ladder);
+      const isOwn = verdict !== 'refused' && worksBelow(approach.rung, ofTemplate, ofHost);
+      this.#note(entry, host, task, ladder[approach.rung]!.way, verdict, now);
       if (verdict === 'answered') {
         this.#floors.delete(task.id);
         continue;
       }
-      const ladder = this.#ladderOf(task);
-      const isOwn = verdict !== 'refused' && works !== null && approach.rung > works;
-      const mayClimb = approach.rung + 1 < ladder.length && !isOwn;
+      const mayClimb = !isOwn && isHopeful(approach.rung, ladder.length, ofTemplate, this.#random);
       if (mayClimb) this.#raise(task.id, approach.rung + 1);
       // Through a proxy the next attempt is another visitor to the host, on the same rung too.
       const { attempts } = this.#spec.retry;
@@ -147,8 +163,8 @@ export class ApproachBook {
   #rungFor(task: BatchTask, host: string, ladder: Rung[], now: number): number {
     if (ladder.length === 1) return 0;
     const entry = this.#entryOf(host);
-    const own = entry.templates.get(templateOf(task.url));
-    const scoreOf = (rung: number) => own?.[rung] ?? entry.scores[rung];
+    const { ofTemplate, ofHost } = scoresFor(entry, task, ladder);
+    const scoreOf = (rung: number) => ofTemplate(rung) ?? ofHost(rung);
     const floor = this.#floors.get(task.id) ?? 0;
     const rung = cheapestRung(ladder.length, scoreOf, floor);
     if (floor > 0) return rung;
@@ -158,16 +174,6 @@ export class ApproachBook {
     const score = scoreOf(again);
     if (score) score.at = now;
     return again;
-  }
-
-  /** The cheapest rung of a task's template that is known to work; null when none is. */
-  #cheapestFor(entry: HostEntry, task: BatchTask, count: number): number | null {
-    const own = entry.templates.get(templateOf(task.url));
-    for (let rung = 0; rung < count; rung++) {
-      const score = own?.[rung] ?? entry.scores[rung];
-      if (score && score.rate >= WORKS) return rung;
-    }
-    return null;
   }
 
   #identityFor(host: string, other: boolean, chosen: Map<string, string>): string {
@@ -188,27 +194,25 @@ export class ApproachBook {
   #note(
     entry: HostEntry,
     host: string,
-    task: BatchTask,
-    approach: Approach,
+    { url, approach }: BatchTask,
+    way: string,
     verdict: Verdict,
     now: number,
   ): void {
     const success = verdict === 'answered';
-    const template = templateOf(task.url);
+    const template = templateOf(url);
     const known = entry.templates.get(template);
     if (known || entry.templates.size < LIMITS.approachTemplatesMax) {
-      const scores = known ?? [];
-      scores[approach.rung] = addTry(scores[approach.rung], success, now);
-      entry.templates.set(template, scores);
+      entry.templates.set(template, { ...known, [way]: addTry(known?.[way], success, now) });
       this.#changed.set(`${host} ${template}`, { host, template });
     }
     this.#changed.set(host, { host, template: '' });
     // A page without its required elements says something of its template, and nothing of the host or the identity.
     if (verdict === 'lacking') return;
-    entry.scores[approach.rung] = addTry(entry.scores[approach.rung], success, now);
-    if (approach.identity === null) return;
-    if (noteIdentity(entry.identities, approach.identity, success, now))
-      this.#cookies.drop(approach.identity);
+    entry.scores[way] = addTry(entry.scores[way], success, now);
+    const identity = approach?.identity ?? null;
+    if (identity !== null && noteIdentity(entry.identities, identity, success, now))
+      this.#cookies.drop(identity);
   }
 
   #raise(taskId: number, floor: number): void {
@@ -222,7 +226,7 @@ export class ApproachBook {
     let entry = this.#hosts.get(host);
     if (entry) return entry;
     if (this.#hosts.size >= LIMITS.approachHostsMax) this.#hosts.delete(this.#hosts.keys().next().value!);
-    entry = { scores: [], templates: new Map(), identities: noIdentities() };
+    entry = { scores: {}, templates: new Map(), identities: noIdentities(), ladder: null };
     this.#hosts.set(host, entry);
     return entry;
   }
@@ -232,8 +236,20 @@ export class ApproachBook {
       route === null
         ? this.#routes.find(({ matches }) => matches(url))
         : this.#routes.find(({ name }) => name === route);
-    return found?.ladder ?? this.#plain;
+    return found?.ladder ?? this.#ladders[0]!;
   }
+}
+
+function scoresFor(
+  entry: HostEntry,
+  { url }: BatchTask,
+  ladder: Rung[],
+): Record<'ofTemplate' | 'ofHost', ScoreOf> {
+  const own = entry.templates.get(templateOf(url));
+  return {
+    ofTemplate: (rung) => own?.[ladder[rung]!.way],
+    ofHost: (rung) => entry.scores[ladder[rung]!.way],
+  };
 }
 
 function originOf(url: string): string {

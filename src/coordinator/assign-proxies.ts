@@ -2,6 +2,9 @@ import type { Batch, BatchProxy, BatchTask, ProxyChoice } from '../core/batch.ts
 import type { Outcome } from '../core/outcome.ts';
 import type { Assignment, ProxyBook } from './proxy-book.ts';
 
+/** However long proxies rest: a resumed job may have another list, and another coordinator may have freed one. */
+const LOOK_AGAIN_MS = 5_000;
+
 /** What had to stay behind because no proxy is usable. */
 export interface LeftBehind {
   outcomes: Outcome[];
@@ -28,7 +31,7 @@ export function assignProxies(batch: Batch, book: ProxyBook, now: number): LeftB
     if (given.kind === 'none' || given.lasting) lasting.set(key, given);
     if (given.kind === 'proxies') task.through = list.choiceOf(given);
     else if (spec.proxies?.fallback === 'direct') task.approach = { ...approach, pool: null };
-    else waiting.set(task, given.until);
+    else waiting.set(task, Math.min(given.until, now + LOOK_AGAIN_MS));
   }
   dressRobots(batch, waiting);
   if (list.proxies.length > 0) batch.proxies = list.proxies;

@@ -5,7 +5,7 @@ import type { Counters, JobState } from '../core/model.ts';
 import { productToken } from '../core/robots.ts';
 import { type CoordinatorOptions, Flight } from './flight.ts';
 import { Inbound } from './inbound.ts';
-import { archiveKeyOf, type OpenBatch } from './open-batch.ts';
+import { archiveKeyOf, type OpenBatch, packKeyOf } from './open-batch.ts';
 import { LOOK_AHEAD_MS, Outbound } from './outbound.ts';
 import { RobotsBook } from './robots-book.ts';
 import { Settler } from './settler.ts';
@@ -48,6 +48,7 @@ export class Coordinator {
       permits: this.#flight.permits,
       robots,
       approaches: this.#flight.approaches,
+      outside: this.#flight.outside,
     });
     this.#inbound = new Inbound(this.#flight, settler);
     this.#outbound = new Outbound(this.#flight, settler, (open) => this.#dispatch(open));
@@ -109,7 +110,8 @@ export class Coordinator {
     await store.jobs.update(job.id, { state: 'running', wish: 'run', reason: null, endedAt: null });
     await store.hosts.clampNextAt(now + REST_CREDIBLE_MS);
     await this.#takeBack(await store.frontier.orphans(job.id));
-    const { approaches } = this.#flight;
+    const { approaches, outside } = this.#flight;
+    await outside?.exchange();
     if (approaches) approaches.load(await store.approaches.load(job.id, LIMITS.approachRowsMax));
   }
 
@@ -118,6 +120,7 @@ export class Coordinator {
     const { store, job } = this.#options;
     const rows = this.#flight.approaches?.takeChanges() ?? [];
     if (rows.length > 0) await store.approaches.save(job.id, rows);
+    await this.#flight.outside?.exchange();
   }
 
   /** Leases of a coordinator that died are void. */
@@ -129,8 +132,10 @@ export class Coordinator {
         suspect: false,
         reason: 'the coordinator ended',
       });
-      for await (const { key } of blobs.list(`${archiveKeyOf(job, batchId)}-`)) {
-        if (!(await store.views.hasArchive(job.id, key))) await blobs.delete(key);
+      for (const prefix of [archiveKeyOf(job, batchId), packKeyOf(job, batchId)]) {
+        for await (const { key } of blobs.list(`${prefix}-`)) {
+          if (!(await store.views.hasArchive(job.id, key))) await blobs.delete(key);
+        }
       }
       logger.info('took back a batch of an ended run', { batch: batchId, tasks: returned });
     }
@@ -144,7 +149,9 @@ export class Coordinator {
     this.#lookedAt = now;
     if (now - this.#savedAt > SAVE_MS) {
       this.#savedAt = now;
-      await store.jobs.update(job.id, { workedMs: this.#workedMs() });
+      const { outside } = this.#flight;
+      const waits = outside ? { reason: outside.shortage } : {};
+      await store.jobs.update(job.id, { workedMs: this.#workedMs(), ...waits });
       await this.#takeBack(await store.frontier.abandoned(job.id));
       await this.#saveApproaches();
     }
@@ -154,6 +161,8 @@ export class Coordinator {
       limits: job.spec.limits,
       workedMs: this.#workedMs(),
       failedBatchesInRow: this.#flight.failedBatchesInRow,
+      troublesInRow: this.#flight.troublesInRow,
+      trouble: this.#flight.trouble,
       jobBatches: job.spec.breaker.jobBatches,
       diskFree,
     });

@@ -4,7 +4,9 @@ import type { Blobs } from '../ports/blobs.ts';
 import type { Dispatcher } from '../ports/dispatcher.ts';
 import type { Job, Store } from '../ports/store.ts';
 import { type ApproachBook, openApproachBook } from './approach-book.ts';
+import type { Outside } from './load-outside.ts';
 import type { OpenBatch } from './open-batch.ts';
+import { OutsideDesk } from './outside-desk.ts';
 import { PermitBook } from './permit-book.ts';
 import type { Progress } from './progress.ts';
 import type { RobotsBook } from './robots-book.ts';
@@ -21,6 +23,8 @@ export interface CoordinatorOptions {
   clock: Clock;
   random: Random;
   logger: Logger;
+  /** For jobs with proxies or a remote scraping API. */
+  outside?: Outside | null;
   /** Free bytes where the job writes; null when not known. */
   diskFree(): Promise<number | null>;
 }
@@ -28,16 +32,26 @@ export interface CoordinatorOptions {
 /** Longer than any honest delay of an answer: after that a batch is taken back. */
 export const LEASE_GRACE_MS = 30_000;
 
+const STORAGE_PAUSE_MS = 1_000;
+const STORAGE_PAUSE_MS_MAX = 60_000;
+
 /** What is under way: the only state that a coordinator keeps in memory, and may lose. */
 export class Flight {
   readonly options: CoordinatorOptions;
   readonly robots: RobotsBook;
   /** Null when every request goes the plain way. */
   readonly approaches: ApproachBook | null;
+  /** Null when the job has no proxies and no remote scraping API. */
+  readonly outside: OutsideDesk | null;
   readonly permits = new PermitBook();
   readonly open = new Map<number, OpenBatch>();
   readonly wake = new Wake();
   failedBatchesInRow = 0;
+  /** Reports in a row whose pages could not be stored, and what the last said. */
+  troublesInRow = 0;
+  trouble: string | null = null;
+  /** Nothing is sent out before: storage has to come back first. */
+  pausedUntil = 0;
   readonly #epochBase = randomBytes(6).toString('hex');
   #epoch = 0;
 
@@ -45,6 +59,7 @@ export class Flight {
     this.options = options;
     this.robots = robots;
     const { job, random } = options;
+    this.outside = options.outside ? new OutsideDesk(options.outside, options) : null;
     this.approaches = openApproachBook(job.spec, job.name, () => random.next());
   }
 
@@ -55,6 +70,21 @@ export class Flight {
   /** A report was lost or refused: workers must report its links again. */
   beginEpoch(): void {
     this.#epoch++;
+  }
+
+  /** Fetching what cannot be kept would only burden the sites: wait, longer each time. */
+  onStorage(trouble: string | null): void {
+    this.trouble = trouble;
+    if (trouble === null) {
+      this.troublesInRow = 0;
+      return;
+    }
+    // Batches that were out together fail together: they count once.
+    if (this.now() < this.pausedUntil) return;
+    this.troublesInRow++;
+    const pauseMs = Math.min(STORAGE_PAUSE_MS_MAX, STORAGE_PAUSE_MS * 2 ** (this.troublesInRow - 1));
+    this.pausedUntil = this.now() + pauseMs;
+    this.options.logger.warn(`${trouble}; waiting ${Math.round(pauseMs / 1_000)} s`);
   }
 
   now(): number {

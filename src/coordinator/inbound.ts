@@ -39,6 +39,8 @@ export class Inbound {
     if (report.final) flight.open.delete(report.batchId);
     flight.options.progress.onDelivery({ kind: 'report', report }, flight.now());
     if (lostLinks) flight.beginEpoch();
+    if (report.trouble) flight.onStorage(report.trouble);
+    else if (report.archive || report.pack) flight.onStorage(null);
     if (report.final && open.succeeded + open.failed > 0) {
       flight.failedBatchesInRow = open.succeeded === 0 ? flight.failedBatchesInRow + 1 : 0;
     }

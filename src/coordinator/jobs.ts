@@ -55,6 +55,8 @@ export interface JobSummary extends Counters {
   pagesPerSecond: number;
   createdAt: string;
   endedAt: string | null;
+  /** What the remote scraping API took; absent for jobs without one. */
+  apiCost?: number;
   /** What the present pass has added so far; absent in the first. */
   thisPass?: PassCounters;
   /** Of the records of the present pass. */
@@ -78,6 +80,7 @@ export async function summarize(store: Store, job: Job, options: { alive: boolea
     pagesPerSecond: workedMs > 0 ? Math.round((pages / workedMs) * 10_000) / 10 : 0,
     createdAt: new Date(job.createdAt).toISOString(),
     endedAt: job.endedAt === null ? null : new Date(job.endedAt).toISOString(),
+    ...(job.spec.api ? { apiCost: await store.proxies.cost(job.id) } : {}),
     ...(job.passStart === null ? {} : { thisPass: difference(counters, job.passStart) }),
     quality: await qualityOf(store, job),
   };

@@ -33,8 +33,8 @@ export class Outbound {
   async fill(): Promise<void> {
     const { store, job, dispatcher } = this.#flight.options;
     const slots = dispatcher.slots - this.#flight.open.size;
-    if (slots <= 0) return;
     const now = this.#flight.now();
+    if (slots <= 0 || now < this.#flight.pausedUntil) return;
     const due = await store.frontier.dueHosts(job.id, {
       now,
       before: now + LOOK_AHEAD_MS,
@@ -128,13 +128,31 @@ export class Outbound {
       robots,
     });
     if (refused.length > 0) await this.#refuse(open, refused);
+    if (open.tasks.size > 0) {
+      this.#flight.approaches?.assign(open.batch, now);
+      await this.#equip(open, grants);
+    }
     if (open.tasks.size === 0) {
       this.#flight.wake.notify();
       return;
     }
-    this.#flight.approaches?.assign(open.batch, now);
     this.#flight.open.set(open.batch.id, open);
     this.#dispatch(open);
+  }
+
+  /** Hosts that can only be asked through a proxy wait for one, and with them their robots.txt. */
+  async #equip(open: OpenBatch, grants: Grant[]): Promise<void> {
+    const { store, job } = this.#flight.options;
+    const asked = open.batch.robots;
+    const left = this.#flight.outside?.equip(open);
+    if (!left || left.outcomes.length === 0) return;
+    await this.#refuse(open, left.outcomes);
+    for (const fetch of asked) {
+      if (!open.batch.robots.includes(fetch))
+        this.#flight.robots.doneAsking(open.batch.permits[fetch.permit]!.host);
+    }
+    const hosts = left.permits.map(({ permit, until }) => ({ hostId: grants[permit]!.hostId, until }));
+    if (hosts.length > 0) await store.frontier.postpone(job.id, hosts);
   }
 
   /** What needs no worker: tasks that are forbidden, and those that must wait for a robots.txt asked by another batch. */

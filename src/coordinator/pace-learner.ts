@@ -1,5 +1,5 @@
 import type { Permit, PermitUse } from '../core/batch.ts';
-import { failureKind } from '../core/failures.ts';
+import { failureKind, isOwnFailure } from '../core/failures.ts';
 import { adaptPace, type HostPace, startPace } from '../core/host-pace.ts';
 import type { Outcome } from '../core/outcome.ts';
 import { unguardedGapMs } from '../core/politeness.ts';
@@ -49,7 +49,7 @@ export class PaceLearner {
   #look(outcome: Outcome): void {
     if (outcome.kind === 'deferred' || outcome.trace === null) return;
     // Our own failures say nothing about the host.
-    if (outcome.kind === 'failed' && outcome.code === 'internal') return;
+    if (outcome.kind === 'failed' && isOwnFailure(outcome.code)) return;
     this.#answers++;
     if (outcome.kind === 'failed') {
       const { retry, hostFault } = failureKind(outcome.code);

@@ -97,6 +97,11 @@ export class ProxyBook {
     return this.#records.isDown(id);
   }
 
+  /** Whether a refusal by the host may be meant for this proxy rather than for the page, and there are others. */
+  isDoubtful(pool: string, id: string, host: string): boolean {
+    return (this.#pools.get(pool)?.proxies.length ?? 0) > 1 && this.#records.isDoubtful(id, host);
+  }
+
   /** What people must know while work waits for proxies. */
   shortage(now: number): string | null {
     for (const { until, message } of this.#shortages.values()) if (until > now) return message;

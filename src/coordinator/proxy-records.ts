@@ -62,6 +62,12 @@ export class ProxyRecords {
     return (this.#proxies.get(id)?.inRow ?? 0) > 0;
   }
 
+  /** It has never worked at this host, or not lately. */
+  isDoubtful(id: string, host: string): boolean {
+    const here = this.#pairs.get(pairOf(id, host));
+    return here !== undefined && (here.ok < 1 || here.inRow > 1);
+  }
+
   /** Until when it rests: by itself, or for this host. Not above zero when it may be used. */
   restsUntil(id: string, host: string): { general: number; here: number } {
     return {

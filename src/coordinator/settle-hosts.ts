@@ -1,5 +1,5 @@
 import type { Permit, PermitUse } from '../core/batch.ts';
-import { failureKind } from '../core/failures.ts';
+import { failureKind, isOwnFailure } from '../core/failures.ts';
 import { compileHostLimits, type HostLimiter } from '../core/host-rules.ts';
 import type { JobSpec } from '../core/job.ts';
 import type { Outcome, RobotsOutcome } from '../core/outcome.ts';
@@ -34,7 +34,7 @@ export function hostChangeOf(
   for (const result of [...report.robots, ...report.outcomes]) {
     if (result.kind === 'deferred' || result.kind === 'skipped') continue;
     // Our own failures say nothing about the host.
-    if (result.kind === 'failed' && result.code === 'internal') continue;
+    if (result.kind === 'failed' && isOwnFailure(result.code)) continue;
     if (result.kind !== 'failed' || !failureKind(result.code).hostFault) {
       health.failuresInRow = 0;
       health.rests = 0;

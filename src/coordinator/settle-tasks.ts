@@ -1,7 +1,7 @@
 import type { BatchTask } from '../core/batch.ts';
 import { failureKind } from '../core/failures.ts';
 import { groupOf } from '../core/host-rules.ts';
-import { followsRedirects, type JobSpec } from '../core/job.ts';
+import { followsRedirects, isMediaRoute, type JobSpec } from '../core/job.ts';
 import type { NewTask } from '../core/model.ts';
 import type { Discovered, Outcome } from '../core/outcome.ts';
 import { backoffMs } from '../core/retry.ts';
@@ -15,7 +15,9 @@ export interface SettleContext {
   now: number;
   random: () => number;
   /** Refused tasks that have another way of asking left. */
-  climbing?: ReadonlySet<number>;
+  climbing?: ReadonlySet<number> | undefined;
+  /** Tasks of which nothing was sent, because their proxy is down. */
+  untried?: ReadonlySet<number> | undefined;
 }
 
 const UNTOUCHED = {
@@ -77,6 +79,10 @@ function failureOf(
   const { retry } = context.spec;
   const { code, detail, page, trace } = outcome;
   const failure = { ...UNTOUCHED, id: task.id, outcome: outcome.kind, code, detail, page, trace };
+  if (context.untried?.has(task.id)) {
+    const dueAt = Math.ceil(context.now + backoffMs(1, retry, context.random()));
+    return { ...failure, to: 'pending', dueAt, countsAsAttempt: false };
+  }
   const isOver = failureKind(code).retry === 'permanent' || task.attempt >= retry.attempts;
   if (isOver && !context.climbing?.has(task.id)) return { ...failure, to: 'dead' };
   const pauseMs = Math.max(outcome.retryAfterMs ?? 0, backoffMs(task.attempt, retry, context.random()));
@@ -98,7 +104,9 @@ function redirectOf(
     trace: outcome.trace,
     redirectTo: to.url,
   };
-  if (!mayRedirect(context.follow, from, to)) {
+  // What a page shows often lies elsewhere: media go wherever they are sent.
+  const isMedia = isMediaRoute(context.spec, outcome.page.route);
+  if (!isMedia && !mayRedirect(context.follow, from, to)) {
     return { ...base, to: 'skipped', code: 'scope', detail: `redirects to ${to.url}` };
   }
   const moveTo = { url: to.url, host: groupOf(to.host, context.spec.politeness.groupBy) };
@@ -107,7 +115,7 @@ function redirectOf(
     ...moveTo,
     depth: task.depth,
     priority: 0,
-    route: task.route,
+    route: isMedia ? outcome.page.route : task.route,
     meta: task.meta,
     hops: task.hops + 1,
     template: null,

@@ -9,6 +9,7 @@ import type { Clock, Random } from '../ports/ambient.ts';
 import type { HostChange, Job, RobotsEntry, Settlement, Store } from '../ports/store.ts';
 import type { ApproachBook } from './approach-book.ts';
 import type { OpenBatch } from './open-batch.ts';
+import type { OutsideDesk } from './outside-desk.ts';
 import type { PermitBook } from './permit-book.ts';
 import { RepeatWatch } from './repeat-watch.ts';
 import { codeOfRobotsFailure, type RobotsBook } from './robots-book.ts';
@@ -40,6 +41,7 @@ export class Settler {
   readonly #follow: CompiledFollow[];
   readonly #limitsOf: HostLimiter;
   readonly #approaches: ApproachBook | null;
+  readonly #outside: OutsideDesk | null;
   readonly #repeats = new RepeatWatch();
 
   constructor(options: {
@@ -50,6 +52,7 @@ export class Settler {
     clock: Clock;
     random: Random;
     approaches?: ApproachBook | null;
+    outside?: OutsideDesk | null;
   }) {
     this.#store = options.store;
     this.#job = options.job;
@@ -60,6 +63,7 @@ export class Settler {
     this.#follow = options.job.spec.follow.map(compileFollow);
     this.#limitsOf = compileHostLimits(options.job.spec);
     this.#approaches = options.approaches ?? null;
+    this.#outside = options.outside ?? null;
   }
 
   async settle(open: OpenBatch, report: Report): Promise<SettledReport> {
@@ -68,8 +72,17 @@ export class Settler {
     const robots = await this.#robotsEntries(open, report, now);
     const taken = report.outcomes.filter((outcome) => open.tasks.has(outcome.taskId));
     const known = taken.map((outcome) => this.#repeats.judge(outcome, hostOf(open, outcome)));
-    const climbing = this.#learn(open, report, known, now);
-    const context = { spec, follow: this.#follow, now, random: () => this.#random.next(), climbing };
+    const trouble = this.#outside?.note(open, report, known);
+    const judged = trouble ? known.filter(({ taskId }) => !trouble.elsewhere.has(taskId)) : known;
+    const climbing = union(this.#learn(open, report, judged, now), trouble?.elsewhere);
+    const context = {
+      spec,
+      follow: this.#follow,
+      now,
+      random: () => this.#random.next(),
+      climbing,
+      untried: trouble?.untried,
+    };
     const tasks = known.map((outcome) => changeOf(open.tasks.get(outcome.taskId)!, outcome, context));
     // Who is still looking for a way in has not failed yet, and nor has the host.
     const final = climbing ? known.filter((outcome) => !climbing.has(outcome.taskId)) : known;
@@ -82,6 +95,7 @@ export class Settler {
       final: report.final,
       durationMs: Math.round(report.durationMs),
       archive: report.archive,
+      pack: report.pack ?? null,
       requests: report.permits.reduce((sum, use) => sum + use.sent, 0),
       perTemplateMax: spec.limits.perTemplate,
       records: { guardMs: spec.records.guardSeconds * 1_000, history: spec.records.history },
@@ -93,11 +107,14 @@ export class Settler {
     const { applied } = await this.#store.frontier.settle(settlement);
     for (const outcome of known) open.tasks.delete(outcome.taskId);
     for (const outcome of final) if (outcome.kind === 'failed') open.failed++;
+    // A batch that met nothing but dead proxies has failed, also when it came no further than robots.txt.
+    open.failed += report.proxyFaults?.length ?? 0;
     open.succeeded += final.filter(
       (outcome) => outcome.kind !== 'failed' && outcome.kind !== 'deferred',
     ).length;
     const lostLinks =
       !applied ||
+      Boolean(report.trouble) ||
       known.some(
         (outcome, index) =>
           outcome !== taken[index] || (outcome.kind === 'failed' && outcome.code === 'internal'),
@@ -199,4 +216,8 @@ function condemnedBy(report: Report, hosts: HostChange[], robots: RobotsEntry[],
     });
   }
   return condemned;
+}
+
+function union<T>(one: Set<T> | undefined, other: Set<T> | undefined): Set<T> | undefined {
+  return one && other ? new Set([...one, ...other]) : (one ?? other);
 }

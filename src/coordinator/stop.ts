@@ -14,9 +14,14 @@ interface StopInput {
   limits: JobSpec['limits'];
   workedMs: number;
   failedBatchesInRow: number;
+  troublesInRow: number;
+  trouble: string | null;
   jobBatches: number;
   diskFree(): Promise<number | null>;
 }
+
+/** After about five minutes of waiting, somebody has to look. */
+const STORAGE_TROUBLES_MAX = 10;
 
 /** Whether a job must end before its tasks do. */
 export async function checkStop(input: StopInput): Promise<StopReason | null> {
@@ -29,6 +34,9 @@ export async function checkStop(input: StopInput): Promise<StopReason | null> {
       cause: 'breaker',
       message: `${input.failedBatchesInRow} batches in a row failed wholly`,
     };
+  }
+  if (input.troublesInRow >= STORAGE_TROUBLES_MAX) {
+    return { state: 'tripped', cause: 'breaker', message: `nothing can be stored: ${input.trouble}` };
   }
   const unfinished = counters.pending > 0 || counters.leased > 0;
   const limit = (message: string): StopReason => ({ state: 'stopped', cause: 'limit', message });

@@ -7,6 +7,9 @@ export interface Score {
   at: number;
 }
 
+/** By rung of a ladder; those that were never tried have none. */
+export type ScoreOf = (rung: number) => Score | undefined;
+
 /** From here on a rung counts as working. */
 export const WORKS = 0.5;
 /** The last five or so tries decide. */
@@ -18,6 +21,9 @@ const PROMISING = 0.15;
 /** A cheaper rung that was not tried for so long is tried once. */
 export const STALE_MS = 10 * 60_000;
 
+/** A rung that failed so often for a template is taken to fail for all of it. */
+const TRIES_MIN = 3;
+
 export function addTry(score: Score | undefined, success: boolean, now: number): Score {
   const tries = score?.tries ?? 0;
   const weight = Math.max(WEIGHT, 1 / (tries + 1));
@@ -26,7 +32,7 @@ export function addTry(score: Score | undefined, success: boolean, now: number):
 }
 
 /** The cheapest rung from `floor` on that works or was never tried; when there is none, the best of them. */
-export function cheapestRung(count: number, scoreOf: (rung: number) => Score | undefined, floor = 0): number {
+export function cheapestRung(count: number, scoreOf: ScoreOf, floor = 0): number {
   let best = Math.min(floor, count - 1);
   let bestRate = -1;
   for (let rung = best; rung < count; rung++) {
@@ -40,7 +46,7 @@ export function cheapestRung(count: number, scoreOf: (rung: number) => Score | u
 /** A rung below `rung` that is worth another try now, or null. */
 export function rungToRetry(
   rung: number,
-  scoreOf: (rung: number) => Score | undefined,
+  scoreOf: ScoreOf,
   now: number,
   random: () => number,
 ): number | null {
@@ -53,4 +59,23 @@ export function rungToRetry(
     if (scoreOf(below)!.rate >= PROMISING && chance < PROMISING_SHARE) return below;
   }
   return rung > 0 && chance < RETRY_SHARE ? Math.floor((chance / RETRY_SHARE) * rung) : null;
+}
+
+/** Whether a rung below is known to work for pages like this one; a template with few tries goes by its host. */
+export function worksBelow(rung: number, ofTemplate: ScoreOf, ofHost: ScoreOf): boolean {
+  for (let below = 0; below < rung; below++) {
+    const own = ofTemplate(below);
+    const score = own && own.tries >= TRIES_MIN ? own : (ofHost(below) ?? own);
+    if (score && score.rate >= WORKS) return true;
+  }
+  return false;
+}
+
+/** Whether a rung above may work for a template; where all are known to fail, only few tasks still try them. */
+export function isHopeful(rung: number, count: number, ofTemplate: ScoreOf, random: () => number): boolean {
+  for (let above = rung + 1; above < count; above++) {
+    const score = ofTemplate(above);
+    if (!score || score.rate >= WORKS || score.tries < TRIES_MIN) return true;
+  }
+  return rung + 1 < count && random() < RETRY_SHARE;
 }

@@ -19,6 +19,8 @@ export type Escalation = (typeof ESCALATIONS)[number];
 export interface Rung {
   /** Its place in the ladder, from 0. */
   rung: number;
+  /** What it is in words: rungs of different ladders that are the same way have the same. */
+  way: string;
   fetcher: FetcherKind;
   headers: HeaderStyle;
   /** Looks like a browser: needs an identity. Otherwise the headers are the honest ones. */
@@ -70,7 +72,7 @@ export function ladderOf(route: LadderRoute | null, job: LadderJob): Rung[] {
   const steps = new Set(route?.escalate);
   const pool = route?.proxy ?? job.proxies?.default ?? null;
   const base = route?.fetcher ?? 'http';
-  const way: Omit<Rung, 'rung' | 'headers'> = {
+  const way: Omit<Rung, 'rung' | 'way' | 'headers'> = {
     fetcher: base,
     browserLike: job.identity.mode === 'browser' || base === 'impersonate',
     otherIdentity: false,
@@ -79,7 +81,8 @@ export function ladderOf(route: LadderRoute | null, job: LadderJob): Rung[] {
   const rungs: Rung[] = [];
   const add = (change: Partial<typeof way>, styles: readonly HeaderStyle[] = ['full']) => {
     Object.assign(way, change);
-    for (const headers of styles) rungs.push({ rung: rungs.length, ...way, headers });
+    for (const headers of styles)
+      rungs.push({ rung: rungs.length, way: wordsOf(way, headers), ...way, headers });
     way.otherIdentity = false;
   };
   // A browser and an API send headers of their own.
@@ -95,6 +98,14 @@ export function ladderOf(route: LadderRoute | null, job: LadderJob): Rung[] {
   // The API asks from addresses of its own.
   if (steps.has('api') && base !== 'api') add({ fetcher: 'api', pool: null });
   return rungs;
+}
+
+function wordsOf(
+  { fetcher, browserLike, otherIdentity, pool }: Omit<Rung, 'rung' | 'way' | 'headers'>,
+  headers: HeaderStyle,
+): string {
+  const look = browserLike ? headers : 'honest';
+  return `${fetcher} ${look}${otherIdentity ? ' other' : ''}${pool === null ? '' : ` via ${pool}`}`;
 }
 
 /** Whether every task of the ladder goes the plain way, so that none needs an approach. */

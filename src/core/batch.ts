@@ -152,4 +152,8 @@ export interface Report {
   /** Proxies that failed before another was tried for the same task; outcomes tell of the last one. */
   proxyFaults?: { id: string; count: number }[];
   archive: { key: string; bytes: number } | null;
+  /** The shard of packed media. */
+  pack?: { key: string; bytes: number } | null;
+  /** What was fetched could not be stored: those tasks come back as deferred. For people. */
+  trouble?: string | null;
 }

@@ -154,7 +154,7 @@ export type FailureCode = keyof typeof FAILURES;
 
 /** Why a task was not fetched, or its response not kept, by policy rather than by failure. */
 export const SKIPS = {
-  robots: 'robots.txt disallows the URL.',
+  robots: 'robots.txt disallows the URL, or X-Robots-Tag forbids to keep the object.',
   scope: 'The URL, or the place it redirects to, is outside the scope of the job.',
 } as const;
 
@@ -162,6 +162,11 @@ export type SkipCode = keyof typeof SKIPS;
 
 export function failureKind(code: FailureCode): FailureKind {
   return FAILURES[code];
+}
+
+/** Failures of ours and of what stands between: they say nothing about the host. */
+export function isOwnFailure(code: FailureCode): boolean {
+  return code === 'internal' || code === 'proxy' || code === 'api';
 }
 
 /**

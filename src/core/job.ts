@@ -44,3 +44,7 @@ export function toJobName(text: string): string {
     .replace(/^[^a-z0-9]+/i, '');
   return name.slice(0, 64) || 'job';
 }
+
+export function isMediaRoute(spec: JobSpec, name: string | null): boolean {
+  return name === MEDIA_ROUTE || spec.routes.some((route) => route.name === name && route.kind === 'media');
+}

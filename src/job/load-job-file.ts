@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { messageOf, SeineError } from '../core/errors.ts';
 import { type SourceSpec, toJobName } from '../core/job.ts';
 import { isRemote, withPath } from '../core/source-name.ts';
+import { anchorSecrets } from './check-outside.ts';
 import { importCode } from './load-handlers.ts';
 import { type ParsedJob, parseJob } from './parse-job.ts';
 
@@ -29,9 +30,10 @@ export async function loadJobFile(path: string): Promise<LoadedJob> {
   const code = isData ? null : await bundle(path);
   const definition = code ? await evaluate(code, path) : await parseData(text, path, ending);
   const parsed = await parseJob(definition, path, name);
-  const sources = parsed.spec.sources.map((source) => anchorSource(source, dirname(resolve(path))));
+  const dir = dirname(resolve(path));
+  const sources = parsed.spec.sources.map((source) => anchorSource(source, dir));
   return {
-    spec: { ...parsed.spec, sources },
+    spec: { ...anchorSecrets(parsed.spec, dir), sources },
     handlers: parsed.handlers,
     code: parsed.handlers.size > 0 ? code : null,
     file: resolve(path),

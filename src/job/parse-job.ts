@@ -7,6 +7,7 @@ import { checkSchedule } from '../core/schedule.ts';
 import { unknownRouteOf } from '../core/source-name.ts';
 import { compileJob } from '../worker/compile-job.ts';
 import { CODE_NAMES, isRecordSchema, type JobHandlers } from '../worker/route-code.ts';
+import { checkOutside } from './check-outside.ts';
 import { checkRoute } from './check-route.ts';
 import { handlersOf } from './load-handlers.ts';
 
@@ -35,12 +36,19 @@ export async function parseJob(
   const { $schema: _, name, ...rest } = parsed.data;
   const spec: JobSpec = { ...rest, name: name ?? nameWhenAbsent };
   for (const route of spec.routes) checkRoute(route, handlers.get(route.name) ?? {});
+  checkOutside(spec);
   // Selectors, patterns and route names are compiled once here, so that mistakes show now.
   await compileJob(spec, handlers);
   const unknown = unknownRouteOf(spec);
   if (unknown !== null) throw new SeineError(`${origin}: sources: there is no route '${unknown}'`);
   if (spec.schedule) checkSchedule(spec.schedule, Date.now());
   return { spec, handlers };
+}
+
+/** A job that an older Seine stored lacks what jobs could not say then. */
+export function completeSpec({ name, ...spec }: JobSpec): JobSpec {
+  const { $schema: _, ...rest } = jobSchema.parse(spec);
+  return { ...rest, name };
 }
 
 export function hashOfSpec(spec: JobSpec, bundle: string | null): string {

@@ -132,6 +132,8 @@ export interface Settlement {
   final: boolean;
   durationMs: number;
   archive: { key: string; bytes: number } | null;
+  /** A shard of packed media, kept among the archives of the batch. */
+  pack?: { key: string; bytes: number } | null;
   requests: number;
   perTemplateMax: number | null;
   records: RecordRules;

@@ -23,8 +23,8 @@ export interface Shelf {
   put(item: MediaItem): MediaRef | Promise<MediaRef>;
   /** Null, or what to wait for before more is put: the blob is slower than the network. */
   pressure(): Promise<void> | null;
-  /** What was put is stored when this resolves. */
-  commit(): Promise<void>;
+  /** What was put is stored when this resolves; the shard, if there is one. */
+  commit(): Promise<{ key: string; bytes: number } | null>;
 }
 
 export function openShelf(blobs: Blobs, pack: 'none' | 'webdataset', packKey: string): Shelf {
@@ -55,7 +55,9 @@ class LooseMedia implements Shelf {
     return null;
   }
 
-  async commit(): Promise<void> {}
+  async commit(): Promise<null> {
+    return null;
+  }
 
   async #store(key: string, bytes: Buffer): Promise<void> {
     try {
@@ -96,10 +98,11 @@ class Shard implements Shelf {
     return this.#output.pressure();
   }
 
-  async commit(): Promise<void> {
-    if (this.#output.size === 0) return;
+  async commit(): Promise<{ key: string; bytes: number } | null> {
+    if (this.#output.size === 0) return null;
     this.#output.add(TAR_END);
     await this.#output.commit();
+    return { key: this.#key, bytes: this.#output.size };
   }
 
   #add(name: string, bytes: Buffer, modifiedAt: number): void {

@@ -66,6 +66,7 @@ class BatchRun {
   #outcomes: Outcome[] = [];
   #robots: RobotsOutcome[] = [];
   #quality = new QualitySum();
+  #trouble: string | null = null;
   #archive: Archive | null = null;
   #shelf: Shelf | null = null;
   #cookies: BatchCookies | null = null;
@@ -118,6 +119,9 @@ class BatchRun {
       blobs: this.#tools.blobs,
       shelf: { put: (item: Parameters<Shelf['put']>[0]) => this.#openShelf().put(item) },
       onQuality: (delta: QualityDelta) => this.#quality.add(delta),
+      onTrouble: (detail: string) => {
+        this.#trouble ??= detail;
+      },
       pressure: () => this.#archive?.pressure() ?? this.#shelf?.pressure() ?? null,
     };
     const events = {
@@ -180,16 +184,21 @@ class BatchRun {
     this.#robots = [];
     const permits = this.#lanes ? this.#lanes.map((lane) => lane.takeUse()) : this.#batch.permits.map(unused);
     let stored: Report['archive'] = null;
+    let pack: Report['archive'] = null;
     try {
       stored = archive ? await archive.commit() : null;
     } catch (error) {
-      outcomes = undone(outcomes, (page) => page.archive !== null, 'archive', error);
+      outcomes = undone(outcomes, (page) => page.archive !== null);
+      this.#trouble ??= `the archive could not be written: ${messageOf(error)}`;
     }
     try {
-      await shelf?.commit();
+      pack = (await shelf?.commit()) ?? null;
     } catch (error) {
-      outcomes = undone(outcomes, ({ media }) => media?.member != null, 'shard', error);
+      outcomes = undone(outcomes, ({ media }) => media?.member != null);
+      this.#trouble ??= `the shard could not be written: ${messageOf(error)}`;
     }
+    const trouble = this.#trouble;
+    this.#trouble = null;
     const { name, clock } = this.#tools;
     return {
       version: WIRE_VERSION,
@@ -204,8 +213,10 @@ class BatchRun {
       outcomes,
       ...(cookies.length > 0 ? { cookies } : {}),
       ...(proxyFaults.length > 0 ? { proxyFaults } : {}),
-      quality,
+      quality: trouble === null ? quality : [],
       archive: stored,
+      pack,
+      trouble,
     };
   }
 
@@ -223,17 +234,11 @@ function unused({ host }: Permit): PermitUse {
   return { host, sent: 0, lastSentAt: null, finished: true };
 }
 
-/** Nothing may be done without its page: these tasks run again. The new epoch finds their links again. */
-function undone(
-  outcomes: Outcome[],
-  isLost: (page: StoredPage) => boolean,
-  what: string,
-  error: unknown,
-): Outcome[] {
-  const detail = `the ${what} could not be written: ${messageOf(error)}`;
+/** Nothing may be done without its page: these tasks go back. The new epoch finds their links again. */
+function undone(outcomes: Outcome[], isLost: (page: StoredPage) => boolean): Outcome[] {
   return outcomes.map((outcome) => {
     const page = 'page' in outcome ? outcome.page : null;
     if (page === null || !isLost(page)) return outcome;
-    return failed(outcome.taskId, 'internal', detail, null);
+    return { kind: 'deferred', taskId: outcome.taskId };
   });
 }

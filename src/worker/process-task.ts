@@ -29,6 +29,8 @@ export interface TaskContext extends VisitContext {
   blobs: Blobs;
   shelf: Pick<Shelf, 'put'>;
   onQuality(delta: QualityDelta): void;
+  /** Something could not be stored: no fault of the site or the task. */
+  onTrouble(detail: string): void;
   /** Null, or what to wait for before more pages are fetched: the archive is slower than the network. */
   pressure(): Promise<void> | null;
 }

@@ -116,7 +116,8 @@ class MediaTask {
     const detail = messageOf(reason);
     if (reason instanceof KeptOut) return { kind: 'skipped', taskId: id, code: 'robots', detail, trace };
     if (reason instanceof UnwantedType) return failed(id, 'media-type', detail, trace);
-    return failed(id, 'internal', `the object could not be stored: ${detail}`, trace);
+    this.#context.onTrouble(`an object could not be stored: ${detail}`);
+    return { kind: 'deferred', taskId: id };
   }
 
   async #store(response: FetchResponse, trace: Trace): Promise<Outcome> {

@@ -81,15 +81,15 @@ function responseOf(result: FetchResult): FetchResponse {
 const codeOf = (result: FetchResult) => (result.kind === 'failure' ? result.code : result.kind);
 const wide = { bodyBytesMax: 1024 ** 3, timeouts: { taskMs: 60_000 } };
 
-export function runSinkContract(get: Get): void {
+export function runSinkContract(get: Get, able: { rawHead: boolean; rawBody: boolean }): void {
   describe('a body that goes into a sink', () => {
-    whole(get);
-    broken(get);
+    whole(get, able);
+    broken(get, able);
     slow(get);
   });
 }
 
-function whole(get: Get): void {
+function whole(get: Get, able: { rawHead: boolean; rawBody: boolean }): void {
   test('arrives there, and the response has its head and its size', async () => {
     const sink = new Collector();
     const response = responseOf(await get('/noise', { sinkFor: sink.sinkFor }));
@@ -97,10 +97,15 @@ function whole(get: Get): void {
     expect(response).toMatchObject({ status: 200, wireBytes: NOISE.length });
     expect([response.body.length, response.wireBody.length]).toEqual([0, 0]);
     expect(sink.asked).toEqual([{ status: 200, rawHeaders: response.rawHeaders }]);
-    expect(response.rawHeaders.slice(0, 2)).toEqual(['X-Name', 'noise']);
+    const [name, value] = response.rawHeaders;
+    expect([able.rawHead ? name : name?.toLowerCase(), value]).toEqual([
+      able.rawHead ? 'X-Name' : 'x-name',
+      'noise',
+    ]);
   });
 
-  test.each(['gzip', 'br', 'zstd', 'deflate', 'twice', 'padded'])('is decoded: %s', async (name) => {
+  const codings = ['gzip', 'br', 'zstd', ...(able.rawBody ? ['deflate', 'twice', 'padded'] : [])];
+  test.each(codings)('is decoded: %s', async (name) => {
     const sink = new Collector();
     const response = responseOf(await get(`/noise-${name}`, { sinkFor: sink.sinkFor }));
     expect(sink.body.equals(NOISE)).toBe(true);
@@ -126,19 +131,19 @@ function whole(get: Get): void {
   });
 }
 
-function broken(get: Get): void {
+function broken(get: Get, able: { rawBody: boolean }): void {
   test.each([
     ['/short', 'truncated'],
     ['/short-reset', 'reset'],
     ['/gzip-cut', 'truncated'],
     ['/zstd-cut', 'truncated'],
     ['/gzip-lie', 'bad-encoding'],
-    ['/zstd-frames', 'bad-encoding'],
+    ...(able.rawBody ? [['/zstd-frames', 'bad-encoding']] : []),
     ['/coding-unknown', 'bad-encoding'],
     ['/gzip-bomb', 'too-large'],
     ['/large', 'too-large'],
     ['/endless', 'too-large'],
-  ])('%s fails with %s', async (path, code) => {
+  ] as [string, string][])('%s fails with %s', async (path, code) => {
     const sink = new Collector();
     expect(codeOf(await get(path, { sinkFor: sink.sinkFor }))).toBe(code);
     expect(sink.body.length).toBeLessThanOrEqual(1024 * 1024);

@@ -45,7 +45,7 @@ describe('bad input gets one clear sentence and exit code 2', () => {
     [
       'a bad selector',
       ['run', 'http://127.0.0.1/', '--select', 'a=p['],
-      /selector of field 'a' is not valid CSS/,
+      /selector of field 'a' of route 'page' is not valid CSS/,
     ],
     ['nothing to run', ['run'], /nothing to run/],
     ['another scheme', ['run', 'ftp://127.0.0.1/'], /not an http\(s\) URL: ftp:/],

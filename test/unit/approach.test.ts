@@ -12,12 +12,8 @@ const honest = { identity: { mode: 'honest' as const } };
 const browser = { identity: { mode: 'browser' as const } };
 const pooled = { ...honest, proxies: { default: 'cheap' } };
 
-/** Rungs as words: what carries it, how it looks, where it goes through. */
 function words(route: LadderRoute | null, job: Parameters<typeof ladderOf>[1]): string[] {
-  return ladderOf(route, job).map(
-    ({ fetcher, headers, browserLike, otherIdentity, pool }) =>
-      `${fetcher} ${browserLike ? headers : 'honest'}${otherIdentity ? ' other' : ''}${pool ? ` via ${pool}` : ''}`,
-  );
+  return ladderOf(route, job).map(({ way }) => way);
 }
 
 describe('ladders', () => {

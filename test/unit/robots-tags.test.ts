@@ -192,6 +192,7 @@ describe('a task', () => {
       blobs: null as unknown as Blobs,
       shelf: { put: () => Promise.reject(new Error('no media here')) },
       onQuality: () => {},
+      onTrouble: () => {},
       pressure: () => null,
     });
     expect(outcome.kind).toBe('fetched');

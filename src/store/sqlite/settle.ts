@@ -189,15 +189,11 @@ function linkMedia(db: Database, { settlement, inserter, pass }: Context, change
 }
 
 function writeArchive(db: Database, settlement: Settlement): number | null {
-  if (!settlement.archive) return null;
-  const { key, bytes } = settlement.archive;
-  db.run(
-    'INSERT INTO archives (job_id, batch_id, key, bytes) VALUES (?, ?, ?, ?)',
-    settlement.jobId,
-    settlement.batchId,
-    key,
-    bytes,
-  );
+  const { jobId, batchId, archive, pack } = settlement;
+  const insert = 'INSERT INTO archives (job_id, batch_id, key, bytes) VALUES (?, ?, ?, ?)';
+  if (pack) db.run(insert, jobId, batchId, pack.key, pack.bytes);
+  if (!archive) return null;
+  db.run(insert, jobId, batchId, archive.key, archive.bytes);
   return db.get<{ id: number }>('SELECT last_insert_rowid() AS id')!.id;
 }
 

@@ -1,0 +1,201 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
+import { type AddressLog, openAddressLog } from '../support/address-log.ts';
+import {
+  closedPort,
+  type ProxyServer,
+  type ProxyServerOptions,
+  startProxy,
+} from '../support/proxy-servers.ts';
+import {
+  type Finished,
+  jsonLines,
+  lastJson,
+  seine,
+  startSeine,
+  temporaryFolder,
+} from '../support/seine-process.ts';
+
+const closers: (() => void | Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+async function openSite(): Promise<AddressLog> {
+  const site = await openAddressLog({ delayMs: 5 });
+  closers.push(() => site.close());
+  return site;
+}
+
+async function openProxy(options: ProxyServerOptions): Promise<ProxyServer> {
+  const proxy = await startProxy(options);
+  closers.push(() => proxy.close());
+  return proxy;
+}
+
+function openFolder(): string {
+  const folder = temporaryFolder();
+  closers.push(() => folder.remove());
+  return folder.path;
+}
+
+interface Plan {
+  site: AddressLog;
+  pages: number;
+  list: string[];
+  pool?: object;
+  proxies?: object;
+  job?: object;
+}
+
+/** The job in a folder of its own, with the list of its proxies beside it. */
+function writeJob({ site, pages, list, pool, proxies, job }: Plan): { dir: string; args: string[] } {
+  const dir = openFolder();
+  const urls = Array.from({ length: pages }, (_, index) => `${site.url}/page/${index}`);
+  writeFileSync(join(dir, 'urls.txt'), urls.join('\n'));
+  writeFileSync(join(dir, 'proxies.txt'), list.join('\n'));
+  const definition = {
+    name: 'proxied',
+    sources: [{ file: 'urls.txt' }],
+    allowPrivate: true,
+    politeness: { rate: 'max', parallel: 8, adaptive: false },
+    retry: { baseMs: 100 },
+    proxies: { pools: { dc: { from: { file: 'proxies.txt' }, ...pool } }, default: 'dc', ...proxies },
+    ...job,
+  };
+  writeFileSync(join(dir, 'job.json'), JSON.stringify(definition));
+  return {
+    dir,
+    args: ['run', join(dir, 'job.json'), '--dir', join(dir, 'data'), '--workers', '2', '--json'],
+  };
+}
+
+async function run(plan: Plan): Promise<Finished & { dir: string }> {
+  const { dir, args } = writeJob(plan);
+  const started = startSeine(args);
+  closers.push(async () => void (await started.killTree()));
+  return { ...(await started.finished), dir };
+}
+
+async function attemptsOf(dir: string): Promise<{ proxy: string; worker: string }[]> {
+  const { stdout } = await seine(['export', '--what', 'attempts', '--dir', join(dir, 'data')]);
+  return jsonLines(stdout);
+}
+
+/** Pages that a site served with a success, for each second between the first and the last. */
+function throughputOf({ requests, banned }: AddressLog): number {
+  const good = requests.filter(({ address, path }) => !banned.has(address) && path !== '/robots.txt');
+  return ((good.length - 1) * 1_000) / (good.at(-1)!.at - good[0]!.at);
+}
+
+describe('ten proxies, of which three are dead and two banned', () => {
+  test('are nearly as fast as the good ones alone, and nothing leaves without a proxy', async () => {
+    const politeness = { rate: 100, parallel: 16, adaptive: false };
+    const addresses = [11, 12, 13, 14, 15, 16, 17].map((last) => `127.0.0.${last}`);
+    const working = await Promise.all(addresses.map((from) => openProxy({ from })));
+    const good = working.slice(2).map((proxy) => proxy.url());
+    const dead = [
+      `http://127.0.0.1:${await closedPort()}`,
+      (await openProxy({ behaves: 'closes' })).url(),
+      (await openProxy({ credentials: { username: 'u', password: 'other' } })).url('u:wrong'),
+    ];
+    const plan = { pages: 800, job: { politeness } };
+
+    const alone = await openSite();
+    const first = await run({ ...plan, site: alone, list: good });
+    expect(lastJson(first)).toMatchObject({ state: 'done', done: 800, dead: 0 });
+
+    const mixed = await openSite();
+    for (const address of addresses.slice(0, 2)) mixed.banned.add(address);
+    const list = [...dead, ...working.map((proxy) => proxy.url())];
+    const second = await run({ ...plan, site: mixed, list });
+    expect(lastJson(second)).toMatchObject({ state: 'done', done: 800, dead: 0 });
+
+    const ratio = throughputOf(mixed) / throughputOf(alone);
+    expect(ratio).toBeGreaterThanOrEqual(0.9);
+    for (const site of [alone, mixed]) {
+      expect(site.requests.length).toBeGreaterThan(800);
+      for (const { address } of site.requests) expect(addresses).toContain(address);
+    }
+    const refused = mixed.requests.filter(({ address }) => mixed.banned.has(address)).length;
+    expect(refused).toBeLessThan(60);
+    const ids = (await attemptsOf(second.dir)).map(({ proxy }) => proxy);
+    expect(ids.every((id) => /^127\.0\.0\.1:\d+#[a-z0-9]{6}$/.test(id))).toBe(true);
+    expect(new Set(ids).size).toBeGreaterThan(6);
+  }, 120_000);
+});
+
+describe('a pool with nothing left', () => {
+  test('sends nothing, says so, loses no attempt, and goes on with a better list', async () => {
+    const site = await openSite();
+    const list = [`http://127.0.0.1:${await closedPort()}`, `socks5h://127.0.0.1:${await closedPort()}`];
+    const { dir, args } = writeJob({
+      site,
+      pages: 40,
+      list,
+      pool: { cooldownSeconds: 600 },
+      job: { retry: { attempts: 2, baseMs: 50 } },
+    });
+    const started = startSeine(args);
+    closers.push(async () => void (await started.killTree()));
+    const data = join(dir, 'data');
+    const status = async () => lastJson(await seine(['status', '--dir', data, '--json']));
+    await expect
+      .poll(async () => (await status()).reason, { timeout: 20_000 })
+      .toMatch(/^no proxy of pool 'dc' is usable until \S+Z \(2 in all, 2 failed\)$/);
+    expect(await status()).toMatchObject({ state: 'running', done: 0, dead: 0, pending: 40 });
+    await seine(['stop', '--dir', data]);
+    const { stderr } = await started.finished;
+    expect(stderr).toMatch(/no proxy of pool 'dc' is usable until/);
+    expect(site.requests).toEqual([]);
+
+    const from = '127.0.0.21';
+    writeFileSync(join(dir, 'proxies.txt'), (await openProxy({ from })).url());
+    const resumed = await seine(['resume', '--dir', data, '--json']);
+    expect(lastJson(resumed)).toMatchObject({ state: 'done', done: 40, dead: 0 });
+    expect(new Set(site.requests.map(({ address }) => address))).toEqual(new Set([from]));
+  }, 60_000);
+
+  test('that stays so stops the job by its breaker, with every task still there', async () => {
+    const site = await openSite();
+    const list = [`http://127.0.0.1:${await closedPort()}`];
+    const pool = { cooldownSeconds: 0.01 };
+    const job = { retry: { attempts: 2, baseMs: 10 }, breaker: { jobBatches: 4 } };
+    const finished = await run({ site, pages: 40, list, pool, job });
+    expect(finished.code).toBe(4);
+    expect(lastJson(finished)).toMatchObject({ state: 'tripped', dead: 0, pending: 40 });
+    expect(site.requests).toEqual([]);
+  }, 60_000);
+
+  test('is passed by only when the job says so', async () => {
+    const site = await openSite();
+    const list = [`http://127.0.0.1:${await closedPort()}`];
+    const finished = await run({ site, pages: 20, list, proxies: { fallback: 'direct' } });
+    expect(lastJson(finished)).toMatchObject({ state: 'done', done: 20 });
+    expect(site.requests.some(({ address }) => address === '127.0.0.1')).toBe(true);
+  }, 60_000);
+});
+
+describe('staying with a proxy', () => {
+  const addresses = [31, 32, 33, 34, 35, 36].map((last) => `127.0.0.${last}`);
+  const openAll = () => Promise.all(addresses.map((from) => openProxy({ from })));
+
+  test('a host keeps its residential proxy', async () => {
+    const site = await openSite();
+    const list = (await openAll()).map((proxy) => proxy.url());
+    await run({ site, pages: 60, list, pool: { type: 'residential' } });
+    expect(site.requests.length).toBe(61);
+    expect(new Set(site.requests.map(({ address }) => address)).size).toBe(1);
+  }, 60_000);
+
+  test('a worker keeps its own', async () => {
+    const site = await openSite();
+    const list = (await openAll()).map((proxy) => proxy.url());
+    const { dir } = await run({ site, pages: 200, list, pool: { perWorker: true } });
+    const byWorker = Map.groupBy(await attemptsOf(dir), ({ worker }) => worker);
+    expect(byWorker.size).toBe(2);
+    for (const attempts of byWorker.values())
+      expect(new Set(attempts.map(({ proxy }) => proxy)).size).toBe(1);
+  }, 60_000);
+});
