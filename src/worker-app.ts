@@ -1,5 +1,6 @@
 import type { S3Settings } from './aws/s3-client.ts';
 import { isPublicAddress } from './core/address.ts';
+import { openGeneratedUserAgents } from './fetch/generated-user-agents.ts';
 import { openHttpFetcher } from './fetch/http-fetcher.ts';
 import { openOtherFetchers } from './fetch/other-fetchers.ts';
 import { loadHandlers } from './job/load-handlers.ts';
@@ -32,6 +33,7 @@ export async function openWorkerTools(
     name: settings.name,
     fetcher,
     fetcherOf: others.of,
+    openUserAgents: once(openGeneratedUserAgents),
     blobs,
     clock: systemClock,
     random: { next: Math.random },
@@ -44,5 +46,13 @@ export async function openWorkerTools(
       await others.close();
       await blobs.close();
     },
+  };
+}
+
+function once<T>(open: () => Promise<T>): () => Promise<T> {
+  let opening: Promise<T> | null = null;
+  return () => {
+    opening ??= open();
+    return opening;
   };
 }

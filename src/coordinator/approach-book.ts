@@ -1,13 +1,5 @@
 import { type Approach, approachOf, isPlain, ladderOf, type Rung } from '../core/approach.ts';
-import {
-  addTry,
-  cheapestRung,
-  isHopeful,
-  rungToRetry,
-  type Score,
-  type ScoreOf,
-  worksBelow,
-} from '../core/approach-score.ts';
+import { addTry, cheapestRung, isHopeful, rungToRetry, worksBelow } from '../core/approach-score.ts';
 import { type Verdict, verdictOf } from '../core/approach-verdict.ts';
 import type { Batch, BatchTask, OriginCookies } from '../core/batch.ts';
 import type { JobSpec } from '../core/job.ts';
@@ -16,24 +8,8 @@ import type { Outcome } from '../core/outcome.ts';
 import { compilePatterns } from '../core/pattern.ts';
 import { templateOf } from '../core/url.ts';
 import type { ApproachRow } from '../ports/store.ts';
-import {
-  CookieBook,
-  type HostIdentities,
-  noIdentities,
-  noteIdentity,
-  pickIdentity,
-} from './identity-book.ts';
-
-/** By way of asking. */
-type Scores = Record<string, Score>;
-
-interface HostEntry {
-  scores: Scores;
-  templates: Map<string, Scores>;
-  identities: HostIdentities;
-  /** The longest that its tasks were seen to have; null when all go the plain way. */
-  ladder: Rung[] | null;
-}
+import { type HostWays, newHost, type Scores, scoresFor } from './host-ways.ts';
+import { CookieBook, noteIdentity, pickIdentity } from './identity-book.ts';
 
 /** Rows that keep cookies; templates begin with a host. */
 const COOKIES = '@cookies ';
@@ -55,7 +31,7 @@ export class ApproachBook {
   readonly #routes: { name: string; matches: (url: string) => boolean; ladder: Rung[] }[];
   /** Of tasks without a route, and then of the routes. */
   readonly #ladders: Rung[][];
-  readonly #hosts = new Map<string, HostEntry>();
+  readonly #hosts = new Map<string, HostWays>();
   readonly #cookies = new CookieBook();
   /** By task: the cheapest rung that it may take after a refusal. */
   readonly #floors = new Map<number, number>();
@@ -192,7 +168,7 @@ export class ApproachBook {
   }
 
   #note(
-    entry: HostEntry,
+    entry: HostWays,
     host: string,
     { url, approach }: BatchTask,
     way: string,
@@ -222,11 +198,11 @@ export class ApproachBook {
     this.#floors.delete(this.#floors.keys().next().value!);
   }
 
-  #entryOf(host: string): HostEntry {
+  #entryOf(host: string): HostWays {
     let entry = this.#hosts.get(host);
     if (entry) return entry;
     if (this.#hosts.size >= LIMITS.approachHostsMax) this.#hosts.delete(this.#hosts.keys().next().value!);
-    entry = { scores: {}, templates: new Map(), identities: noIdentities(), ladder: null };
+    entry = newHost();
     this.#hosts.set(host, entry);
     return entry;
   }
@@ -238,18 +214,6 @@ export class ApproachBook {
         : this.#routes.find(({ name }) => name === route);
     return found?.ladder ?? this.#ladders[0]!;
   }
-}
-
-function scoresFor(
-  entry: HostEntry,
-  { url }: BatchTask,
-  ladder: Rung[],
-): Record<'ofTemplate' | 'ofHost', ScoreOf> {
-  const own = entry.templates.get(templateOf(url));
-  return {
-    ofTemplate: (rung) => own?.[ladder[rung]!.way],
-    ofHost: (rung) => entry.scores[ladder[rung]!.way],
-  };
 }
 
 function originOf(url: string): string {

@@ -3,7 +3,9 @@ import type { Outcome } from '../core/outcome.ts';
 import type { Assignment, ProxyBook } from './proxy-book.ts';
 
 /** However long proxies rest: a resumed job may have another list, and another coordinator may have freed one. */
-const LOOK_AGAIN_MS = 5_000;
+const WAIT_MS_MAX = 5_000;
+/** Longer than hosts are planned ahead, or they would be looked at again at once. */
+const WAIT_MS_MIN = 1_000;
 
 /** What had to stay behind because no proxy is usable. */
 export interface LeftBehind {
@@ -31,7 +33,7 @@ export function assignProxies(batch: Batch, book: ProxyBook, now: number): LeftB
     if (given.kind === 'none' || given.lasting) lasting.set(key, given);
     if (given.kind === 'proxies') task.through = list.choiceOf(given);
     else if (spec.proxies?.fallback === 'direct') task.approach = { ...approach, pool: null };
-    else waiting.set(task, Math.min(given.until, now + LOOK_AGAIN_MS));
+    else waiting.set(task, Math.min(Math.max(given.until, now + WAIT_MS_MIN), now + WAIT_MS_MAX));
   }
   dressRobots(batch, waiting);
   if (list.proxies.length > 0) batch.proxies = list.proxies;

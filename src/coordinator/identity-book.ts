@@ -4,7 +4,7 @@ import { fingerprint } from '../core/fingerprint.ts';
 import { LIMITS } from '../core/limits.ts';
 
 /** Refusals in a row after which an identity is not used any more at its host. */
-const REFUSALS_MAX = 3;
+export const REFUSALS_MAX = 3;
 /** Identities that a host sees at a time: some of one household, not a crowd. */
 const ACTIVE_MAX = 3;
 
@@ -36,7 +36,7 @@ export function pickIdentity(host: HostIdentities, name: string, other: boolean)
   return ranked[wanted - 1]!.id;
 }
 
-/** One that has not been tried may be as good as any. */
+/** One that has not been tried may be the best of all. */
 function rateOf({ score }: IdentityState): number {
   return score?.rate ?? 1;
 }

@@ -8,6 +8,8 @@ import type { ProxyPool } from '../core/proxy-pool.ts';
 export interface Outside {
   pools: ProxyPool[];
   apiKey: string | null;
+  /** By origin and name. */
+  headers: Record<string, Record<string, string>>;
   /** Everything that must not be seen, for whoever writes messages. */
   secrets: string[];
 }
@@ -16,15 +18,31 @@ export type ReadSecret = (ref: SecretRef) => Promise<string>;
 
 /** Throws a SeineError where something is missing or makes no sense; it never quotes what was read. */
 export async function loadOutside(
-  spec: Pick<JobSpec, 'proxies' | 'api'>,
+  spec: Pick<JobSpec, 'proxies' | 'api' | 'identity'>,
   read: ReadSecret,
 ): Promise<Outside> {
   const pools: ProxyPool[] = [];
   for (const [name, pool] of Object.entries(spec.proxies?.pools ?? {}))
     pools.push(await loadPool(name, pool, read));
   const apiKey = spec.api?.key ? (await read(spec.api.key)).trim() : null;
-  const secrets = pools.flatMap(({ proxies }) => proxies.flatMap(secretsOfProxy));
-  return { pools, apiKey, secrets: apiKey === null ? secrets : [...secrets, apiKey] };
+  const headers: Outside['headers'] = {};
+  for (const [origin, refs] of Object.entries(spec.identity.secretHeaders ?? {})) {
+    const own: Record<string, string> = {};
+    for (const [name, ref] of Object.entries(refs)) own[name] = headerValue(name, await read(ref));
+    headers[new URL(origin).origin] = own;
+  }
+  const secrets = [
+    ...pools.flatMap(({ proxies }) => proxies.flatMap(secretsOfProxy)),
+    ...Object.values(headers).flatMap((own) => Object.values(own)),
+    ...(apiKey === null ? [] : [apiKey]),
+  ];
+  return { pools, apiKey, headers, secrets };
+}
+
+function headerValue(name: string, text: string): string {
+  const value = text.trim();
+  if (/^[\t\x20-\x7e]+$/.test(value)) return value;
+  throw new SeineError(`the secret for the header ${name} is not one line of plain text`);
 }
 
 async function loadPool(name: string, spec: PoolSpec, read: ReadSecret): Promise<ProxyPool> {

@@ -43,9 +43,12 @@ export class OutsideDesk {
 
   /** What a batch needs to go outside. What it cannot have stays behind. */
   equip({ batch }: OpenBatch): LeftBehind {
-    const { apiKey, pools } = this.#outside;
+    const { apiKey, headers, pools } = this.#outside;
     if (apiKey !== null && batch.tasks.some(({ approach }) => approach?.fetcher === 'api'))
       batch.apiKey = apiKey;
+    const secret = batch.tasks.map(({ url }) => new URL(url).origin).filter((origin) => headers[origin]);
+    if (secret.length > 0)
+      batch.secretHeaders = Object.fromEntries(secret.map((origin) => [origin, headers[origin]!]));
     if (pools.length === 0) return NOTHING_LEFT;
     return assignProxies(batch, this.#book, this.#options.clock.now());
   }

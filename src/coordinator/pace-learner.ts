@@ -1,5 +1,5 @@
 import type { Permit, PermitUse } from '../core/batch.ts';
-import { failureKind, isOwnFailure } from '../core/failures.ts';
+import { asksForLess, failureKind, isOwnFailure } from '../core/failures.ts';
 import { adaptPace, type HostPace, startPace } from '../core/host-pace.ts';
 import type { Outcome } from '../core/outcome.ts';
 import { unguardedGapMs } from '../core/politeness.ts';
@@ -52,9 +52,8 @@ export class PaceLearner {
     if (outcome.kind === 'failed' && isOwnFailure(outcome.code)) return;
     this.#answers++;
     if (outcome.kind === 'failed') {
-      const { retry, hostFault } = failureKind(outcome.code);
-      if (retry === 'throttled') this.#refused++;
-      else if (hostFault) this.#faults++;
+      if (asksForLess(outcome.code, outcome.trace.httpStatus)) this.#refused++;
+      else if (failureKind(outcome.code).hostFault) this.#faults++;
     }
     this.#firstAt = Math.min(this.#firstAt, outcome.trace.startedAt);
     this.#lastAt = Math.max(this.#lastAt, outcome.trace.startedAt);

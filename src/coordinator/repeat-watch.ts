@@ -7,9 +7,9 @@ import type { Outcome } from '../core/outcome.ts';
  * missing products): it must be far smaller than what the host gave before, and come many times in a row.
  */
 
-const REPEATS_MIN = 8;
+export const REPEATS_MIN = 8;
 const EARLIER_MIN = 8;
-const TINY_BYTES = 2 * 1024;
+export const TINY_BYTES = 2 * 1024;
 const SMALLER_TIMES = 4;
 const KNOWN_MAX = 4;
 const HOSTS_MAX = 10_000;

@@ -1,5 +1,5 @@
 import type { Permit, PermitUse } from '../core/batch.ts';
-import { failureKind, isOwnFailure } from '../core/failures.ts';
+import { asksForLess, failureKind, isOwnFailure } from '../core/failures.ts';
 import { compileHostLimits, type HostLimiter } from '../core/host-rules.ts';
 import type { JobSpec } from '../core/job.ts';
 import type { Outcome, RobotsOutcome } from '../core/outcome.ts';
@@ -41,7 +41,7 @@ export function hostChangeOf(
     } else {
       health.failuresInRow++;
     }
-    if (result.kind === 'failed' && failureKind(result.code).retry === 'throttled') {
+    if (result.kind === 'failed' && asksForLess(result.code, result.trace?.httpStatus ?? null)) {
       const asked = 'retryAfterMs' in result ? result.retryAfterMs : null;
       health.pauseUntil = Math.max(health.pauseUntil, now + (asked ?? spec.retry.baseMs));
     }

@@ -76,7 +76,8 @@ export function ladderOf(route: LadderRoute | null, job: LadderJob): Rung[] {
     fetcher: base,
     browserLike: job.identity.mode === 'browser' || base === 'impersonate',
     otherIdentity: false,
-    pool: steps.has('proxy') ? null : pool,
+    // The API asks from addresses of its own.
+    pool: steps.has('proxy') || base === 'api' ? null : pool,
   };
   const rungs: Rung[] = [];
   const add = (change: Partial<typeof way>, styles: readonly HeaderStyle[] = ['full']) => {
@@ -95,7 +96,6 @@ export function ladderOf(route: LadderRoute | null, job: LadderJob): Rung[] {
   if (steps.has('impersonate') && base === 'http') add({ fetcher: 'impersonate', browserLike: true });
   if (steps.has('proxy') && pool !== null) add({ pool });
   if (steps.has('browser') && base !== 'browser' && base !== 'api') add({ fetcher: 'browser' });
-  // The API asks from addresses of its own.
   if (steps.has('api') && base !== 'api') add({ fetcher: 'api', pool: null });
   return rungs;
 }

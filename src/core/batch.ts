@@ -110,6 +110,8 @@ export interface Batch {
   proxies?: BatchProxy[];
   /** Key of the remote scraping API, for tasks that go there. */
   apiKey?: string;
+  /** Header values that are secrets, by origin. Like the proxies never shown, never stored. */
+  secretHeaders?: Record<string, Record<string, string>>;
   /** There when the job keeps cookies: those of the origins and identities in the batch. */
   cookies?: OriginCookies[];
   /** Parts append their number and the file ending. */

@@ -30,16 +30,18 @@ export interface Block {
   evidence: string;
 }
 
-/** Pages of known defences with a success status are below this; most ordinary pages are above, and cost nothing. */
-const SMALL_BYTES = 8 * 1024;
-/** Further into a page nothing is looked at. */
-const LOOKED_AT_BYTES = 64 * 1024;
 /** Titles stand in the first lines of refusals, which have few styles and scripts before them. */
 const TITLE_WITHIN_BYTES = 2 * 1024;
 const TITLE_BYTES_MAX = 200;
-/** Characters of text that a refusal has at most; contact forms and articles have more. */
-const FEW_WORDS = 700;
-const SOME_WORDS = 2_500;
+export const BLOCK_SIZES = {
+  /** Pages of known defences with a success status are below this; most ordinary pages are above, and cost nothing. */
+  smallBytes: 8 * 1024,
+  /** Further into a page nothing is looked at. */
+  lookedAtBytes: 64 * 1024,
+  /** Characters of text that a refusal has at most; contact forms and articles have more. */
+  fewWords: 700,
+  someWords: 2_500,
+} as const;
 
 /** Null for everything that is not plainly a refusal. */
 export function detectBlock(answer: Answer): Block | null {
@@ -57,7 +59,7 @@ export function detectBlockOfLacking(answer: Answer): Block | null {
   const page = new Words(answer.body);
   const found = page.marker;
   if (found) return found.code === 'captcha' ? found : { ...found, code: 'soft-block' };
-  const said = page.title ?? page.phrase(SOME_WORDS);
+  const said = page.title ?? page.phrase(BLOCK_SIZES.someWords);
   if (said === null) return null;
   return { code: page.widget === null ? 'soft-block' : 'captcha', evidence: `it says "${said}"` };
 }
@@ -81,7 +83,7 @@ function inRefusal({ status, rawHeaders, body }: Answer): Block | null {
   const page = new Words(body);
   const found = page.marker;
   if (found) return found;
-  const said = page.phrase(SOME_WORDS);
+  const said = page.phrase(BLOCK_SIZES.someWords);
   if (said === null) return null;
   const evidence = `status ${status} and it says "${said}"`;
   if (page.widget !== null) return { code: 'captcha', evidence: `${evidence}, with ${page.widget}` };
@@ -91,12 +93,13 @@ function inRefusal({ status, rawHeaders, body }: Answer): Block | null {
 
 function inSuccess({ body, isHtml }: Answer): Block | null {
   if (!isHtml || body.length === 0) return null;
-  if (body.length > SMALL_BYTES) return inLargeSuccess(body);
+  if (body.length > BLOCK_SIZES.smallBytes) return inLargeSuccess(body);
   const page = new Words(body);
   const found = page.marker;
   if (found) return found.code === 'captcha' ? found : { ...found, code: 'soft-block' };
   const title = page.title;
-  const said = title !== null && page.isShorterThan(FEW_WORDS) ? title : page.phrase(FEW_WORDS);
+  const said =
+    title !== null && page.isShorterThan(BLOCK_SIZES.fewWords) ? title : page.phrase(BLOCK_SIZES.fewWords);
   if (said === null || page.hasForm) return null;
   const evidence = `a page of few words that says "${said}"`;
   return page.widget === null
@@ -157,7 +160,7 @@ class Words {
 
   constructor(body: Buffer) {
     this.#body = body;
-    this.#found = FINDER.find(body, LOOKED_AT_BYTES);
+    this.#found = FINDER.find(body, BLOCK_SIZES.lookedAtBytes);
   }
 
   get marker(): { code: BlockCode; evidence: string } | null {
@@ -200,6 +203,6 @@ class Words {
 
   /** Bytes as characters: what is looked for is ASCII. */
   #lower(): string {
-    return this.#body.toString('latin1', 0, LOOKED_AT_BYTES).toLowerCase();
+    return this.#body.toString('latin1', 0, BLOCK_SIZES.lookedAtBytes).toLowerCase();
   }
 }

@@ -177,6 +177,11 @@ export function isRefusal(code: FailureCode, httpStatus: number | null): boolean
   return FAILURES[code].retry === 'blocked' || code === 'forbidden' || httpStatus === 406;
 }
 
+/** Whether the host asked for fewer requests, also where a challenge page came with its 429. */
+export function asksForLess(code: FailureCode, httpStatus: number | null): boolean {
+  return FAILURES[code].retry === 'throttled' || httpStatus === 429;
+}
+
 /** The failure that an HTTP status stands for, or null when the status is a success. */
 export function failureOfStatus(status: number): FailureCode | null {
   if (status >= 200 && status < 300) return null;

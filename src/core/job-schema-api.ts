@@ -58,6 +58,12 @@ export const api = z
       .array(z.int().min(400).max(599))
       .default([401, 402, 403, 407, 429, 500, 502, 503, 504])
       .describe("Statuses by which the API speaks of itself, where no header has the site's."),
+    parallel: z
+      .int()
+      .min(1)
+      .max(1_000)
+      .default(16)
+      .describe('Requests at once to the API, from each worker; sites keep their own limits besides.'),
     cost: z.number().min(0).default(1).describe('Cost of a page, where nothing else says so.'),
     costHeader: z.string().min(1).optional().describe('Response header with the cost of the page.'),
   })

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { secretRef } from './job-schema-proxies.ts';
 
 /** Who asks: the crawler under its own name, or something that looks like a browser. */
 
@@ -18,6 +19,13 @@ export const identity = z
       ),
     contact: z.string().max(256).optional().describe('URL or mail address put into the default User-Agent.'),
     headers: z.record(z.string(), z.string()).default({}).describe('Further request headers.'),
+    secretHeaders: z
+      .record(
+        z.string().regex(/^https?:\/\/[^/@?#\s]+$/, 'an origin is written like https://shop.example'),
+        z.record(z.string().regex(/^[\w-]+$/, 'not a header name'), secretRef),
+      )
+      .optional()
+      .describe('By origin: headers whose values are secrets, and where those are. They go nowhere else.'),
     languages: z
       .array(z.string().regex(/^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$/, 'a language is written like de-CH'))
       .min(1)

@@ -122,6 +122,8 @@ export const LIMITS = {
   proxiesPerTask: 3,
   /** Proxies among which each worker finds its own. */
   proxiesPerWorkerChoice: 16,
+  /** Answer of a batch API: some fifty large pages, as text in JSON. */
+  apiAnswerBytesMax: 64 * 1024 * 1024,
   /** What a proxy may say before it is through, and how long it may rest. */
   proxyReplyBytesMax: 16 * 1024,
   proxyRestMsMax: 3_600_000,

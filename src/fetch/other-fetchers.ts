@@ -27,6 +27,10 @@ export function openOtherFetchers(options: HttpFetcherOptions): OtherFetchers {
 }
 
 async function openFetcher(kind: OtherKind, options: HttpFetcherOptions): Promise<Fetcher> {
+  if (kind === 'api') {
+    const { openRemoteApiFetcher } = await import('./remote-api-fetcher.ts');
+    return openRemoteApiFetcher(options);
+  }
   if (kind !== 'impersonate') throw new SeineError(`this worker has no fetcher of kind ${kind}`);
   const { openImpersonateFetcher } = await import('./impersonate-fetcher.ts');
   return openImpersonateFetcher(options);

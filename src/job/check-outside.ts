@@ -2,6 +2,20 @@ import { resolve } from 'node:path';
 import { SeineError } from '../core/errors.ts';
 import type { JobSpec } from '../core/job.ts';
 import type { SecretRef } from '../core/job-schema-proxies.ts';
+import { hideCredentials } from '../core/redact.ts';
+
+/** What is written into a job is stored and shown: a URL with a password has no place there. */
+export function checkSources({ sources }: Pick<JobSpec, 'sources'>): void {
+  const names = sources.flatMap((source) => (typeof source === 'string' ? [source] : Object.values(source)));
+  const open = names.find((name) => typeof name === 'string' && hideCredentials(name) !== name);
+  if (open !== undefined)
+    throw new SeineError(
+      'sources: a URL has a user name or password in it, which would be stored as it stands',
+      {
+        hint: 'pages that want one: put an Authorization header into `identity.secretHeaders`',
+      },
+    );
+}
 
 /** Finds routes that count on proxies or a remote scraping API which the job does not have. */
 export function checkOutside({ routes, proxies, api }: JobSpec): void {
@@ -19,18 +33,27 @@ export function checkOutside({ routes, proxies, api }: JobSpec): void {
 }
 
 /** Files of secrets are meant from where the job file is, also when the job is resumed from elsewhere. */
-export function anchorSecrets<T extends Pick<JobSpec, 'proxies' | 'api'>>(spec: T, dir: string): T {
+export function anchorSecrets<T extends Pick<JobSpec, 'proxies' | 'api' | 'identity'>>(
+  spec: T,
+  dir: string,
+): T {
   const anchor = (ref: SecretRef): SecretRef => ('file' in ref ? { file: resolve(dir, ref.file) } : ref);
-  const { proxies, api } = spec;
-  const pools = Object.entries(proxies?.pools ?? {}).map(([name, pool]) => {
+  const { proxies, api, identity } = spec;
+  const headers = mapValues(identity.secretHeaders ?? {}, (refs) => mapValues(refs, anchor));
+  const pools = mapValues(proxies?.pools ?? {}, (pool) => {
     const { from } = pool;
-    if (!('list' in from)) return [name, { ...pool, from: anchor(from) }];
+    if (!('list' in from)) return { ...pool, from: anchor(from) };
     const { credentials } = from;
-    return [name, { ...pool, from: credentials ? { ...from, credentials: anchor(credentials) } : from }];
+    return { ...pool, from: credentials ? { ...from, credentials: anchor(credentials) } : from };
   });
   return {
     ...spec,
-    ...(proxies ? { proxies: { ...proxies, pools: Object.fromEntries(pools) } } : {}),
+    ...(proxies ? { proxies: { ...proxies, pools } } : {}),
+    ...(identity.secretHeaders ? { identity: { ...identity, secretHeaders: headers } } : {}),
     ...(api?.key ? { api: { ...api, key: anchor(api.key) } } : {}),
   };
+}
+
+function mapValues<T, R>(record: Record<string, T>, change: (value: T) => R): Record<string, R> {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]));
 }

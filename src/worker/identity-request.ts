@@ -8,7 +8,7 @@ import {
 } from '../core/identity-headers.ts';
 import { type EmulatedBrowser, emulatedProfile } from '../core/identity-profile.ts';
 import type { CompiledJob } from './compile-job.ts';
-import { profileOf, seedOf } from './identity.ts';
+import { type OpenUserAgents, profileOf, seedOf } from './identity.ts';
 
 export interface RequestLook {
   headers: Record<string, string>;
@@ -22,6 +22,7 @@ export async function lookOf(
   job: CompiledJob,
   further: Record<string, string>,
   destination: PageRequest['destination'],
+  openUserAgents: OpenUserAgents | undefined,
 ): Promise<RequestLook> {
   const { identity } = job.spec;
   if (approach.identity === null) return { headers: { ...job.headers, ...further } };
@@ -31,7 +32,7 @@ export async function lookOf(
   const impersonates = approach.fetcher === 'impersonate';
   const { profile, ...look } = impersonates
     ? emulatedProfile(seedOf(approach.identity), identity.device)
-    : { profile: await profileOf(approach.identity, identity.device) };
+    : { profile: await profileOf(approach.identity, identity.device, openUserAgents) };
   const headers = browserHeaders(profile, approach.headers, {
     url: task.url,
     referer: refererOf(task),

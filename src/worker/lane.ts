@@ -1,6 +1,6 @@
 import type { BatchTask, PermitUse, RobotsFetch } from '../core/batch.ts';
 import { messageOf } from '../core/errors.ts';
-import { failureKind } from '../core/failures.ts';
+import { asksForLess } from '../core/failures.ts';
 import { parallelOf } from '../core/job.ts';
 import type { Outcome, RobotsOutcome } from '../core/outcome.ts';
 import { guardedGapMs } from '../core/politeness.ts';
@@ -68,7 +68,8 @@ export class Lane {
       const task = this.#input.tasks[this.#next++];
       if (!task) return;
       const outcome = await this.#work(task);
-      if (outcome.kind === 'failed' && failureKind(outcome.code).retry === 'throttled') this.#pace.close();
+      if (outcome.kind === 'failed' && asksForLess(outcome.code, outcome.trace?.httpStatus ?? null))
+        this.#pace.close();
       this.#events.onOutcome(outcome);
     }
   }

@@ -14,6 +14,7 @@ import { openShelf, type Shelf } from './media-shelf.ts';
 import type { Keep } from './process-task.ts';
 import { ProxyDesk } from './proxy-desk.ts';
 import { QualitySum } from './quality-sum.ts';
+import { withSecretHeaders } from './secret-headers.ts';
 import type { SendContext } from './send.ts';
 import { failed } from './visit.ts';
 
@@ -21,6 +22,7 @@ export interface WorkerTools {
   name: string;
   fetcher: Fetcher;
   fetcherOf?: SendContext['fetcherOf'];
+  openUserAgents?: SendContext['openUserAgents'];
   blobs: Blobs;
   clock: Clock;
   random?: Random;
@@ -43,7 +45,10 @@ export async function processBatch(
   tools: WorkerTools,
   options: BatchOptions = {},
 ): Promise<Report> {
-  const run = new BatchRun(batch, tools);
+  const run = new BatchRun(
+    batch,
+    batch.secretHeaders ? withSecretHeaders(tools, batch.secretHeaders) : tools,
+  );
   const cut = () => run.deadline.cut();
   options.drain?.addEventListener('abort', cut);
   if (options.drain?.aborted) cut();
@@ -102,13 +107,14 @@ class BatchRun {
   }
 
   async #openLanes(): Promise<Lane[]> {
-    const { fetcher, fetcherOf, clock, random, jobs } = this.#tools;
+    const { fetcher, fetcherOf, openUserAgents, clock, random, jobs } = this.#tools;
     const job = await jobs.get(this.#batch.job);
     if (this.#batch.cookies) this.#cookies = await openBatchCookies(this.#batch.cookies);
     const context = {
       job,
       fetcher,
       ...(fetcherOf ? { fetcherOf } : {}),
+      ...(openUserAgents ? { openUserAgents } : {}),
       cookies: this.#cookies,
       proxies: this.#proxies,
       apiKey: this.#batch.apiKey ?? null,

@@ -4,6 +4,7 @@ import { messageOf } from '../core/errors.ts';
 import type { Fetcher, FetchRequest, FetchResult } from '../ports/fetcher.ts';
 import type { CompiledJob } from './compile-job.ts';
 import type { BatchCookies } from './cookies.ts';
+import type { OpenUserAgents } from './identity.ts';
 import { lookOf } from './identity-request.ts';
 import type { ProxyDesk, Sent } from './proxy-desk.ts';
 
@@ -12,6 +13,8 @@ export interface SendContext {
   fetcher: Fetcher;
   /** The other ways to fetch, opened when they are first needed; rejects where this worker has none. */
   fetcherOf?: (kind: Exclude<FetcherKind, 'http'>) => Promise<Fetcher>;
+  /** What identities are drawn from; the known browsers when absent. */
+  openUserAgents?: OpenUserAgents;
   /** There when the job keeps cookies. */
   cookies?: BatchCookies | null;
   /** There when the batch brought proxies. */
@@ -38,7 +41,7 @@ export async function sendBy(
   const cookie = cookies?.headerFor(task.url, identity) ?? null;
   const further = { ...(cookie === null ? {} : { Cookie: cookie }), ...conditions };
   const destination = request.sinkFor ? 'image' : 'document';
-  const look = await lookOf(task, approach, context.job, further, destination);
+  const look = await lookOf(task, approach, context.job, further, destination, context.openUserAgents);
   const { spec } = context.job;
   const api = kind === 'api' && spec.api ? { spec: spec.api, key: context.apiKey ?? null } : undefined;
   const { result, proxy } = await sendThrough(task, approach.pool !== null, context, (through) =>

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, test } from 'vitest';
+import { testApproaches } from './store/approaches.ts';
 import { testDueHosts } from './store/due-hosts.ts';
 import { testEnqueue } from './store/enqueue.ts';
 import { testFindings } from './store/findings.ts';
@@ -43,6 +44,7 @@ export function runStoreContract(name: string, open: OpenStore): void {
     testRewrite(desk);
     testQuery(desk);
     testProxies(desk);
+    testApproaches(desk);
 
     test('whatever happens in whatever order, every task is where a simple model says', {
       timeout: 60_000,

@@ -27,7 +27,7 @@ const PATIENT: Partial<JobInput> = {
   ...HOSTILE_JOB,
   follow: false,
   politeness: { rate: 'max', parallel: 16, adaptive: false },
-  retry: { attempts: 8, baseMs: 100, maxMs: 2_000 },
+  retry: { attempts: 5, baseMs: 100, maxMs: 1_000 },
   breaker: { hostFailures: 100_000, jobBatches: 100_000 },
 };
 
@@ -50,7 +50,11 @@ describe('seine run over the whole hostile web', () => {
     const urls = CASES.flatMap((each) => pathsOf(each).map((path) => web.url + path));
     writeFileSync(at('urls.txt'), urls.join('\n'));
     const result = await run('all', { ...PATIENT, sources: [{ file: at('urls.txt') }] });
-    expect([result.code, result.stderr]).toEqual([3, '']);
+    expect(result.code).toBe(3);
+    // Hosts are given up, and nothing else is worth a warning.
+    expect(result.stderr.split('\n').filter((line) => !line.startsWith('warning: gave up on '))).toEqual([
+      '',
+    ]);
     expect(lastJson(result)).toMatchObject({ state: 'done', accepted: urls.length, pending: 0, leased: 0 });
     const endings = new Map((await tasksOf('all')).map((task) => [task.url, endingOf(task)]));
     const wrong = CASES.flatMap((each) =>
@@ -61,13 +65,14 @@ describe('seine run over the whole hostile web', () => {
     expect(wrong).toEqual([]);
   }, 60_000);
 
-  test('a second visit does not believe in what servers say of changes', async () => {
-    const result = await run('all', { ...PATIENT, sources: [{ file: at('urls.txt') }] }, '--refresh');
-    expect([result.code, result.stderr]).toEqual([3, '']);
-    const tasks = await tasksOf('all');
-    for (const each of CASES.filter(({ again }) => again !== undefined))
-      expect(tasks.find(({ url }) => url === web.url + each.base)).toMatchObject({ state: each.again });
-  }, 60_000);
+  test('a second visit does not believe what servers say of changes', async () => {
+    const cases = CASES.filter(({ again }) => again !== undefined);
+    const job = { ...PATIENT, sources: cases.map(({ base }) => web.url + base) };
+    expect((await run('again', job)).code).toBe(0);
+    expect((await run('again', job, '--refresh')).code).toBe(0);
+    const states = (await tasksOf('again')).map(({ state }) => state);
+    expect(states).toEqual(cases.map(({ again }) => again));
+  });
 });
 
 test('traps end by their budgets', async () => {

@@ -91,13 +91,13 @@ test('a route that may change its identity finds the cheapest way that works, an
   );
   expect(attempts.every(({ fetcher, proxy }) => fetcher === 'http' && proxy === null)).toBe(true);
   // One visitor, not a crowd.
-  const agents = new Set(
+  const userAgents = new Set(
     run.site
       .pages()
       .filter(isBrowserLike)
       .map(({ headers }) => headers['user-agent']),
   );
-  expect(agents.size).toBe(1);
+  expect(userAgents.size).toBe(1);
   // robots.txt is asked for under the own name, whatever the pages are.
   for (const { headers } of run.site.seen.filter(({ path }) => path === '/robots.txt'))
     expect(headers['user-agent']).toMatch(/^Seine\//);
@@ -110,36 +110,59 @@ test('in browser mode the headers are whole, in the order of the browser, with t
   expect((await run.tasks()).every(({ state }) => state === 'done')).toBe(true);
   const [first] = run.site.pages();
   const names = first!.rawHeaders.filter((_, index) => index % 2 === 0);
-  const agent = first!.headers['user-agent']!;
+  const userAgent = first!.headers['user-agent']!;
   expect(first!.headers['accept-language']).toMatch(/^de-CH,de;q=0\.[59]$/);
   const place = (name: string) => names.indexOf(name);
   expect(place('User-Agent')).toBeGreaterThan(0);
-  if (agent.includes('Chrome')) {
+  if (userAgent.includes('Chrome')) {
     expect(place('sec-ch-ua')).toBeLessThan(place('User-Agent'));
     expect(place('Accept-Encoding')).toBeGreaterThan(place('Sec-Fetch-Dest'));
-  } else if (agent.includes('Firefox')) {
+  } else if (userAgent.includes('Firefox')) {
     expect(place('Accept-Language')).toBeLessThan(place('Accept-Encoding'));
   } else {
     expect(place('Sec-Fetch-Dest')).toBeLessThan(place('User-Agent'));
   }
 });
 
+const forFewHeadersOnly: Answer = (request, response) => {
+  if (isBrowserLike(request) && request.headers.accept === '*/*') sendPage(response, request.path);
+  else response.writeHead(406).end();
+};
+
 test('the header ladder goes from many to few', async () => {
-  const run = await runJob(
-    (request, response) => {
-      const isMinimal = request.headers.accept === '*/*';
-      if (isMinimal) sendPage(response, request.path);
-      else response.writeHead(406).end();
-    },
-    30,
-    { identity: { mode: 'browser' } },
-  );
+  const run = await runJob(forFewHeadersOnly, 30, { identity: { mode: 'browser' } });
   expect((await run.tasks()).filter(({ state }) => state === 'done')).toHaveLength(30);
   const attempts = await run.attempts();
   expect(new Set(attempts.filter(({ httpStatus }) => httpStatus === 200).map(({ rung }) => rung))).toEqual(
     new Set([2]),
   );
   expect(attempts.length).toBeLessThan(30 + 16);
+});
+
+test('a route may be fetched like a browser down to TLS, with headers that fit', async () => {
+  const run = await runJob((request, response) => sendPage(response, request.path), 6, {
+    routes: [{ name: 'all', fetcher: 'impersonate' }],
+  });
+  expect((await run.tasks()).every(({ state, bytes }) => state === 'done' && bytes! > 1_000)).toBe(true);
+  expect((await run.attempts()).every(({ fetcher }) => fetcher === 'impersonate')).toBe(true);
+  for (const { headers } of run.site.pages()) {
+    expect(headers['user-agent']).toMatch(/Chrome\/151\.0\.0\.0|Firefox\/144\.0/);
+    expect(headers['sec-fetch-site']).toBe('none');
+  }
+  const page = await seine(['page', `${run.site.url}/p/1`, '--dir', run.dir]);
+  expect(page.stdout).toContain('<h1>/p/1</h1>');
+});
+
+test('what was learned is there after a stop and a resume', async () => {
+  const routes = [{ name: 'all', escalate: ['identity'] }];
+  const run = await runJob(forFewHeadersOnly, 40, { routes, limits: { pages: 20 } });
+  expect(lastJson(run.result)).toMatchObject({ state: 'stopped' });
+  const before = (await run.attempts()).length;
+  const resumed = await seine(['resume', '--max-pages', '40', '--dir', run.dir, '--workers', '1', '--json']);
+  expect(lastJson(resumed)).toMatchObject({ state: 'done' });
+  const after = (await run.attempts()).slice(before);
+  // At most a few that try the cheaper rungs again: to learn anew would take three refusals for each scout.
+  expect(after.filter(({ httpStatus }) => httpStatus === 406).length).toBeLessThanOrEqual(3);
 });
 
 test('429 is waited out on the same rung', async () => {

@@ -11,7 +11,8 @@ import {
   KNOWN_USER_AGENTS,
   parseProfile,
 } from '../../src/core/identity-profile.ts';
-import { drawProfile, profileOf } from '../../src/worker/identity.ts';
+import { openGeneratedUserAgents } from '../../src/fetch/generated-user-agents.ts';
+import { drawProfile } from '../../src/worker/identity.ts';
 
 const page: PageRequest = {
   url: 'https://shop.example/p/1',
@@ -26,35 +27,35 @@ function contradictions(headers: Record<string, string>): string[] {
   const found: string[] = [];
   const check = (holds: boolean, what: string) =>
     void (holds || found.push(`${what}: ${headers['User-Agent']}`));
-  const agent = headers['User-Agent'] ?? '';
+  const userAgent = headers['User-Agent'] ?? '';
   const hints = headers['sec-ch-ua'];
-  const chromium = agent.includes('Chrome/');
+  const chromium = userAgent.includes('Chrome/');
   const names = Object.keys(headers).map((name) => name.toLowerCase());
   check(new Set(names).size === names.length, 'a header twice');
   check((hints !== undefined) === chromium, 'client hints of another browser');
   check((headers['sec-ch-ua-mobile'] !== undefined) === chromium, 'half of the client hints');
   if (hints !== undefined) {
-    const version = /Chrome\/(\d+)/.exec(agent)![1];
+    const version = /Chrome\/(\d+)/.exec(userAgent)![1];
     check(hints.includes(`"Chromium";v="${version}"`), 'another Chromium version');
-    check(hints.includes('"Microsoft Edge"') === /Edg/.test(agent), 'Edge and not Edge');
-    check(hints.includes('"Google Chrome"') !== /Edg/.test(agent), 'Chrome and not Chrome');
-    const mobile = agent.includes(' Mobile ');
+    check(hints.includes('"Microsoft Edge"') === /Edg/.test(userAgent), 'Edge and not Edge');
+    check(hints.includes('"Google Chrome"') !== /Edg/.test(userAgent), 'Chrome and not Chrome');
+    const mobile = userAgent.includes(' Mobile ');
     check(headers['sec-ch-ua-mobile'] === (mobile ? '?1' : '?0'), 'mobile and not mobile');
     const platform = headers['sec-ch-ua-platform'];
-    check((platform === '"Windows"') === agent.includes('Windows'), 'Windows and not Windows');
-    check((platform === '"macOS"') === agent.includes('Macintosh'), 'macOS and not macOS');
-    check((platform === '"Android"') === agent.includes('Android'), 'Android and not Android');
-    check((platform === '"Linux"') === agent.includes('X11'), 'Linux and not Linux');
+    check((platform === '"Windows"') === userAgent.includes('Windows'), 'Windows and not Windows');
+    check((platform === '"macOS"') === userAgent.includes('Macintosh'), 'macOS and not macOS');
+    check((platform === '"Android"') === userAgent.includes('Android'), 'Android and not Android');
+    check((platform === '"Linux"') === userAgent.includes('X11'), 'Linux and not Linux');
     check((platform === '"Android"') === mobile, 'Android on a desk');
     check(headers.Accept!.includes('signed-exchange'), 'what Chromium accepts');
   } else {
     check(!headers.Accept!.includes('signed-exchange'), 'what only Chromium accepts');
   }
   check(headers['Sec-Fetch-Mode'] === 'navigate', 'no navigation');
-  check(/\d/.test(agent) && !/Headless|bot|Brave/i.test(agent), 'no browser of people');
-  const [, rv, firefox] = /rv:(\d+).*Firefox\/(\d+)/.exec(agent) ?? [];
+  check(/\d/.test(userAgent) && !/Headless|bot|Brave/i.test(userAgent), 'no browser of people');
+  const [, rv, firefox] = /rv:(\d+).*Firefox\/(\d+)/.exec(userAgent) ?? [];
   check(rv === firefox, 'two versions of Firefox');
-  check(agent.includes('iPhone') === /604\.1$/.test(agent), 'two versions of Safari');
+  check(userAgent.includes('iPhone') === /604\.1$/.test(userAgent), 'two versions of Safari');
   return found;
 }
 
@@ -62,9 +63,10 @@ describe('identities', () => {
   test('thousands of them contradict themselves in nothing, and are of the device asked for', async () => {
     const browsers = new Map<string, number>();
     const found: string[] = [];
+    const userAgents = await openGeneratedUserAgents();
     for (const device of ['desktop', 'mobile'] as const) {
       for (let number = 0; number < 2_000; number++) {
-        const profile = await profileOf(`test-${number}`, device);
+        const profile = drawProfile(userAgents, `test-${number}`, device);
         const headers = browserHeaders(profile, 'full', page);
         found.push(...contradictions(headers));
         if (profile.mobile !== (device === 'mobile')) found.push(`not ${device}: ${profile.userAgent}`);
@@ -81,30 +83,36 @@ describe('identities', () => {
 
   test('are the same for the same id, and leave chance as it was', async () => {
     const random = Math.random;
-    const draw = () => userAgents[Math.floor(Math.random() * userAgents.length)];
-    const userAgents = KNOWN_USER_AGENTS.desktop;
-    const drawn = Array.from({ length: 50 }, (_, id) => drawProfile(draw, `id-${id}`, 'desktop'));
-    const again = Array.from({ length: 50 }, (_, id) => drawProfile(draw, `id-${id}`, 'desktop'));
-    expect(again).toEqual(drawn);
-    expect(new Set(drawn.map(({ userAgent }) => userAgent)).size).toBe(4);
+    const ids = Array.from({ length: 50 }, (_, number) => `id-${number}`);
+    const drawn: string[][] = [];
+    for (let round = 0; round < 2; round++) {
+      const userAgents = await openGeneratedUserAgents();
+      drawn.push(ids.map((id) => drawProfile(userAgents, id, 'desktop').userAgent));
+    }
+    expect(drawn[1]).toEqual(drawn[0]);
+    expect(new Set(drawn[0]).size).toBeGreaterThan(3);
     expect(Math.random).toBe(random);
   });
 
-  test.each([
-    ['is missing', null],
+  test.each<[string, (() => string) | null]>([
+    ['are not to be had', null],
     [
-      'throws',
+      'cannot be read',
       () => {
         throw new Error('no data');
       },
     ],
-    ['gives nonsense', () => 'curl/8.0'],
-    ['gives phones for desks', () => KNOWN_USER_AGENTS.mobile[0]],
-  ])('when the generator %s, are of the known ones', (_what, draw) => {
-    const random = Math.random;
-    const profile = drawProfile(draw, 'x', 'desktop');
-    expect(KNOWN_USER_AGENTS.desktop).toContain(profile.userAgent);
-    expect(Math.random).toBe(random);
+    ['are nonsense', () => 'curl/8.0'],
+    ['are of phones for desks', () => KNOWN_USER_AGENTS.mobile[0]!],
+  ])('when User-Agents %s, are of the known ones', (_what, draw) => {
+    const userAgents = draw && {
+      *drawn() {
+        while (true) yield draw();
+      },
+    };
+    const profiles = Array.from({ length: 20 }, (_, id) => drawProfile(userAgents, `${id}`, 'desktop'));
+    for (const { userAgent } of profiles) expect(KNOWN_USER_AGENTS.desktop).toContain(userAgent);
+    expect(new Set(profiles.map(({ userAgent }) => userAgent)).size).toBeGreaterThan(1);
   });
 
   test('of the known ones are all sound', () => {

@@ -275,6 +275,8 @@ describe('words', () => {
       'src/fetch/dial.ts',
       'src/fetch/origin-pool.ts',
       'src/hostile/traps.ts',
+      'test/e2e/hostile.test.ts',
+      'test/integration/postgres-open.test.ts',
       'test/unit/pattern.test.ts',
     ],
   };

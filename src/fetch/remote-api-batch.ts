@@ -1,0 +1,208 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { ApiSpec, BatchApiSpec } from '../core/job-schema-api.ts';
+import { LIMITS } from '../core/limits.ts';
+import type { FetchRequest, FetchResult } from '../ports/fetcher.ts';
+import { pageAt, textAt, valueAt } from './remote-api-answer.ts';
+import { failure, fillTemplate, headersFor, intoSink } from './remote-api-request.ts';
+
+interface Entry {
+  request: FetchRequest;
+  done(result: FetchResult): void;
+  isDone: boolean;
+}
+
+/** One kind of API, with one key. */
+interface Desk {
+  spec: ApiSpec;
+  batch: BatchApiSpec;
+  key: string | null;
+  gathered: Entry[];
+  timer: NodeJS.Timeout | null;
+}
+
+/** A job at the API: where to ask for it, and which requests it will answer. */
+interface Handle {
+  url: string;
+  entries: Entry[];
+}
+
+/** Questions in a row without a usable answer, after which a job is given up. */
+const FAILED_POLLS_MAX = 5;
+
+/** Hands lists of URLs to an API, and asks for their pages until they are there. */
+export class ApiBatches {
+  readonly #desks = new Map<string, Desk>();
+  readonly #closing = new AbortController();
+  readonly #open = new Set<Entry>();
+
+  fetch(request: FetchRequest, spec: ApiSpec, key: string | null): Promise<FetchResult> {
+    // Handing it over is what the site's limits are counted by: when the API asks the site is up to the API.
+    if (request.signal.aborted || !request.onSent()) return Promise.resolve({ kind: 'aborted' });
+    const desk = this.#deskOf(spec, key);
+    return new Promise((resolve) => {
+      const entry: Entry = { request, isDone: false, done: () => {} };
+      const abort = () => entry.done({ kind: 'aborted' });
+      const { taskMs } = request.timeouts;
+      const timer = setTimeout(
+        () => entry.done(failure('api', `The API gave no page within ${taskMs} ms.`)),
+        taskMs,
+      );
+      entry.done = (result) => {
+        if (entry.isDone) return;
+        entry.isDone = true;
+        clearTimeout(timer);
+        request.signal.removeEventListener('abort', abort);
+        this.#open.delete(entry);
+        resolve(result.kind === 'response' ? intoSink(request, result) : result);
+      };
+      request.signal.addEventListener('abort', abort);
+      this.#open.add(entry);
+      this.#gather(desk, entry);
+    });
+  }
+
+  close(): void {
+    this.#closing.abort();
+    for (const { timer } of this.#desks.values()) if (timer) clearTimeout(timer);
+    for (const entry of this.#open) entry.done({ kind: 'aborted' });
+  }
+
+  #deskOf(spec: ApiSpec, key: string | null): Desk {
+    const name = JSON.stringify([spec, key]);
+    let desk = this.#desks.get(name);
+    if (!desk) {
+      desk = { spec, batch: spec.batch!, key, gathered: [], timer: null };
+      this.#desks.set(name, desk);
+    }
+    return desk;
+  }
+
+  #gather(desk: Desk, entry: Entry): void {
+    desk.gathered.push(entry);
+    if (desk.gathered.length >= desk.batch.size) this.#submit(desk);
+    else desk.timer ??= setTimeout(() => this.#submit(desk), desk.batch.gatherMs);
+  }
+
+  #submit(desk: Desk): void {
+    if (desk.timer) clearTimeout(desk.timer);
+    desk.timer = null;
+    const entries = desk.gathered.filter((entry) => !entry.isDone);
+    desk.gathered = [];
+    if (entries.length === 0) return;
+    this.#carryOut(desk, entries).catch((error: unknown) => giveUp(entries, error));
+  }
+
+  async #carryOut(desk: Desk, entries: Entry[]): Promise<void> {
+    const { batch, key } = desk;
+    const urls = [...new Set(entries.map(({ request }) => request.url))];
+    const body = JSON.stringify(fillBody(batch.body, urls, key));
+    const answer = await this.#ask(desk, fillTemplate(batch.submit, { key }), body);
+    const handles = handlesOf(desk, answer, entries);
+    await Promise.all(
+      handles.map((handle) => this.#follow(desk, handle).catch((error) => giveUp(handle.entries, error))),
+    );
+    for (const entry of entries) entry.done(failure('api', 'The API gave no page for the URL.'));
+  }
+
+  /** Asks for a job until it is over, or until nobody waits for it any more. */
+  async #follow(desk: Desk, handle: Handle): Promise<void> {
+    const { batch } = desk;
+    for (let failed = 0; handle.entries.some((entry) => !entry.isDone); ) {
+      await pause(batch.pollMs, undefined, { signal: this.#closing.signal });
+      const answer = await this.#ask(desk, handle.url, null).catch((error: unknown) => {
+        if (++failed >= FAILED_POLLS_MAX) throw error;
+        return null;
+      });
+      if (answer === null) continue;
+      failed = 0;
+      const state = textAt(answer, batch.state) ?? '';
+      if (batch.failed.includes(state)) throw new ApiTrouble('The API could not do the job.');
+      if (batch.done.includes(state)) return deliver(desk, handle, valueAt(answer, batch.results));
+    }
+  }
+
+  /** No redirects are followed: the key is for this API alone. */
+  async #ask(desk: Desk, url: string, body: string | null): Promise<unknown> {
+    const response = await fetch(url, {
+      method: body === null ? 'GET' : 'POST',
+      headers: {
+        ...(body === null ? {} : { 'content-type': 'application/json' }),
+        ...headersFor(desk.spec, desk.key),
+      },
+      body,
+      redirect: 'manual',
+      signal: AbortSignal.any([this.#closing.signal, AbortSignal.timeout(60_000)]),
+    });
+    if (response.status < 200 || response.status >= 300) {
+      await response.body?.cancel();
+      throw new ApiTrouble(`The API answered with status ${response.status}.`);
+    }
+    try {
+      return JSON.parse(await readText(response));
+    } catch (error) {
+      throw error instanceof SyntaxError ? new ApiTrouble('The API did not answer with JSON.') : error;
+    }
+  }
+}
+
+/** One sentence without anything of what was sent or received. */
+class ApiTrouble extends Error {}
+
+function giveUp(entries: Entry[], error: unknown): void {
+  const detail = error instanceof ApiTrouble ? error.message : 'The API could not be reached.';
+  for (const entry of entries) entry.done(failure('api', detail));
+}
+
+async function readText(response: Response): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of response.body ?? []) {
+    bytes += piece.length;
+    if (bytes > LIMITS.apiAnswerBytesMax) throw new ApiTrouble('The answer of the API is too large.');
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString('utf8');
+}
+
+function fillBody(value: unknown, urls: string[], key: string | null): unknown {
+  if (value === '{urls}') return urls;
+  if (typeof value === 'string') return value.replaceAll('{key}', key ?? '');
+  if (Array.isArray(value)) return value.map((item) => fillBody(item, urls, key));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, fillBody(item, urls, key)]));
+}
+
+/** One job for the whole list, or a list of jobs of one URL each. */
+function handlesOf(desk: Desk, answer: unknown, entries: Entry[]): Handle[] {
+  const { batch } = desk;
+  const jobs = valueAt(answer, batch.jobs);
+  if (!Array.isArray(jobs)) return [{ url: placeOf(desk, jobs), entries }];
+  return jobs.slice(0, entries.length).map((job, index) => {
+    const url = textAt(job, batch.url) ?? entries[index]!.request.url;
+    return { url: placeOf(desk, job), entries: entries.filter(({ request }) => request.url === url) };
+  });
+}
+
+/** What the answer says is followed only where the API itself is: elsewhere would get the key. */
+function placeOf({ batch, key }: Desk, job: unknown): string {
+  const id = textAt(job, batch.id);
+  if (batch.poll !== undefined && id !== null)
+    return fillTemplate(batch.poll.replaceAll('{id}', encodeURIComponent(id)), { key });
+  const told = URL.parse(textAt(job, batch.statusUrl) ?? '', batch.submit);
+  const own = new URL(fillTemplate(batch.submit, { key }));
+  if (told === null || told.origin !== own.origin)
+    throw new ApiTrouble('The API does not say where its job is.');
+  return told.href;
+}
+
+function deliver({ spec, batch }: Desk, { entries }: Handle, results: unknown): void {
+  const items = Array.isArray(results) ? results : [results];
+  const isOnly = items.length === 1 && entries.length === 1;
+  for (const item of items) {
+    const url = textAt(item, batch.url);
+    for (const entry of entries.filter(({ request }) => isOnly || request.url === url)) {
+      const page = pageAt(batch, item, entry.request.bodyBytesMax, spec.cost);
+      entry.done(page ?? failure('api', 'The API gave no page for the URL.'));
+    }
+  }
+}

@@ -1,0 +1,36 @@
+/** Paths whose requests are counted one by one; a crawler may be led to any number. */
+const PATHS_MAX = 50_000;
+/** Times remembered for each address and case: more than any answer looks at. */
+const TIMES_MAX = 1_000;
+const ADDRESSES_MAX = 10_000;
+
+/** Who asked for what, and when. */
+export class VisitBook {
+  requests = 0;
+  readonly #counts = new Map<string, number>();
+  readonly #times = new Map<string, number[]>();
+
+  /** Returns how often the path was asked for, this time included. */
+  visit(path: string, base: string, address: string): number {
+    this.requests++;
+    const count = this.countOf(path) + 1;
+    if (this.#counts.size >= PATHS_MAX) this.#counts.clear();
+    this.#counts.set(path, count);
+    const key = `${address} ${base}`;
+    const times = this.#times.get(key) ?? [];
+    if (this.#times.size >= ADDRESSES_MAX) this.#times.clear();
+    times.push(performance.now());
+    if (times.length > TIMES_MAX) times.shift();
+    this.#times.set(key, times);
+    return count;
+  }
+
+  countOf(path: string): number {
+    return this.#counts.get(path) ?? 0;
+  }
+
+  recent(base: string, address: string, withinMs: number): number {
+    const since = performance.now() - withinMs;
+    return (this.#times.get(`${address} ${base}`) ?? []).filter((at) => at > since).length;
+  }
+}

@@ -1,0 +1,209 @@
+import { randomInt } from 'node:crypto';
+import { type Counters, type JobState, type JobWish, zeroCounters } from '../../core/model.ts';
+import type { Job, JobStore, SourcePosition } from '../../ports/store.ts';
+import type { Database, Transaction } from './database.ts';
+import type { Presence } from './presence.ts';
+import { readCounters } from './rows.ts';
+
+interface JobColumns {
+  id: number;
+  name: string;
+  run: number;
+  spec: string;
+  spec_hash: string;
+  bundle: string | null;
+  file: string | null;
+  pass: number;
+  pass_start: string | null;
+  pass_started_at: number;
+  state: JobState;
+  wish: JobWish;
+  reason: string | null;
+  created_at: number;
+  ended_at: number | null;
+  worked_ms: number;
+}
+
+const SELECT_JOBS = `
+  SELECT id, name, run, spec, spec_hash, bundle, file, pass, start AS pass_start, started_at AS pass_started_at, state,
+    wish, reason, created_at, ended_at, worked_ms
+  FROM jobs JOIN passes ON passes.job_id = jobs.id`;
+
+const UPDATABLE = {
+  state: 'state',
+  wish: 'wish',
+  reason: 'reason',
+  endedAt: 'ended_at',
+  workedMs: 'worked_ms',
+  spec: 'spec',
+  specHash: 'spec_hash',
+  bundle: 'bundle',
+  file: 'file',
+} as const;
+
+export class PostgresJobStore implements JobStore {
+  readonly #db: Database;
+  readonly #presence: Presence;
+
+  constructor(db: Database, presence: Presence) {
+    this.#db = db;
+    this.#presence = presence;
+  }
+
+  async create(job: Parameters<JobStore['create']>[0]): Promise<Job> {
+    const { name, specHash, bundle, file, now } = job;
+    return this.#db.write(async (tx) => {
+      // Others may create a run of the same name at this very moment.
+      await tx.run('SELECT pg_advisory_xact_lock(hashtext($1))', `seine job ${name}`);
+      if (job.unlessUnfinished) {
+        const [unfinished] = await tx.run<JobColumns>(SELECT_UNFINISHED, name, specHash);
+        if (unfinished) return toJob(unfinished);
+      }
+      await tx.run('INSERT INTO collections (name) VALUES ($1) ON CONFLICT (name) DO NOTHING', name);
+      const [made] = await tx.run<{ id: number }>(
+        INSERT_JOB,
+        name,
+        JSON.stringify(job.spec),
+        specHash,
+        bundle,
+        file,
+        randomInt(0x7fff_ffff),
+        now,
+      );
+      await tx.run(INSERT_PASS, made!.id, now, name);
+      return readJob(tx, made!.id);
+    });
+  }
+
+  async beginPass(jobId: number, code: Parameters<JobStore['beginPass']>[1]): Promise<Job> {
+    const { spec, specHash, bundle, file, now } = code;
+    return this.#db.write(async (tx) => {
+      const counters = await readCounters(tx.run, jobId);
+      await tx.run(BEGIN_PASS, jobId, JSON.stringify(counters), now);
+      await tx.run(RESTART_JOB, jobId, JSON.stringify(spec), specHash, bundle, file);
+      await tx.run('DELETE FROM sources WHERE job_id = $1', jobId);
+      // Failures to get a robots.txt belong to the pass in which they were counted.
+      await tx.run('DELETE FROM robots WHERE text IS NULL');
+      return readJob(tx, jobId);
+    });
+  }
+
+  async get(id: number): Promise<Job> {
+    return readJob({ run: this.#db.read.bind(this.#db) }, id);
+  }
+
+  async find(name: string | null): Promise<Job | null> {
+    if (name === null) return this.#find('ORDER BY id DESC LIMIT 1');
+    const byName = await this.#find('WHERE name = $1 ORDER BY run DESC LIMIT 1', name);
+    if (byName) return byName;
+    const numbered = /^(.+)-(\d{1,9})$/.exec(name);
+    return numbered ? this.#find('WHERE name = $1 AND run = $2', numbered[1]!, Number(numbered[2])) : null;
+  }
+
+  async list(limit: number): Promise<Job[]> {
+    return (await this.#db.read<JobColumns>(`${SELECT_JOBS} ORDER BY id DESC LIMIT $1`, limit)).map(toJob);
+  }
+
+  async counters(jobId: number): Promise<Counters> {
+    return readCounters(this.#db.read.bind(this.#db), jobId);
+  }
+
+  async update(jobId: number, change: Parameters<JobStore['update']>[1]): Promise<void> {
+    const fields = Object.entries(change) as [keyof typeof UPDATABLE, unknown][];
+    if (fields.length === 0) return;
+    const columns = fields.map(([field], index) => `${UPDATABLE[field]} = $${index + 2}`);
+    const values = fields.map(([field, value]) => (field === 'spec' ? JSON.stringify(value) : value));
+    await this.#db.read(`UPDATE jobs SET ${columns.join(', ')} WHERE id = $1`, jobId, ...values);
+  }
+
+  async wish(jobId: number): Promise<JobWish> {
+    const [row] = await this.#db.read<{ wish: JobWish }>('SELECT wish FROM jobs WHERE id = $1', jobId);
+    return row?.wish ?? 'cancel';
+  }
+
+  async sources(jobId: number): Promise<SourcePosition[]> {
+    return this.#db.read<SourcePosition>(SELECT_SOURCES, jobId);
+  }
+
+  async join(jobId: number): Promise<void> {
+    await this.#presence.work(jobId);
+  }
+
+  async leave(jobId: number): Promise<number> {
+    await this.#presence.work(null);
+    return this.atWork(jobId);
+  }
+
+  async atWork(jobId: number): Promise<number> {
+    const [row] = await this.#db.read<{ count: number }>(COUNT_AT_WORK, jobId);
+    return row?.count ?? 0;
+  }
+
+  async takeSources(jobId: number): Promise<boolean> {
+    return (await this.#db.read(TAKE_SOURCES, jobId, await this.#presence.register())).length > 0;
+  }
+
+  async #find(where: string, ...values: (string | number)[]): Promise<Job | null> {
+    const [row] = await this.#db.read<JobColumns>(`${SELECT_JOBS} ${where}`, ...values);
+    return row ? toJob(row) : null;
+  }
+}
+
+async function readJob(tx: Pick<Transaction, 'run'>, id: number): Promise<Job> {
+  const [row] = await tx.run<JobColumns>(`${SELECT_JOBS} WHERE id = $1`, id);
+  if (!row) throw new Error(`no job ${id}`);
+  return toJob(row);
+}
+
+function toJob(row: JobColumns): Job {
+  return {
+    id: row.id,
+    name: row.name,
+    run: row.run,
+    spec: JSON.parse(row.spec),
+    specHash: row.spec_hash,
+    bundle: row.bundle,
+    file: row.file,
+    pass: row.pass,
+    passStart: row.pass_start === null ? null : { ...zeroCounters(), ...JSON.parse(row.pass_start) },
+    passStartedAt: row.pass_started_at,
+    state: row.state,
+    wish: row.wish,
+    reason: row.reason,
+    createdAt: row.created_at,
+    endedAt: row.ended_at,
+    workedMs: row.worked_ms,
+  };
+}
+
+const SELECT_UNFINISHED = `
+  ${SELECT_JOBS} WHERE jobs.id = (SELECT max(id) FROM jobs WHERE name = $1) AND spec_hash = $2
+    AND state NOT IN ('done', 'cancelled')`;
+
+const INSERT_JOB = `
+  INSERT INTO jobs (name, run, spec, spec_hash, bundle, file, seed, state, wish, created_at)
+  SELECT $1, coalesce((SELECT max(run) FROM jobs WHERE name = $1), 0) + 1, $2, $3, $4, $5, $6, 'running', 'run', $7
+  RETURNING id`;
+
+const INSERT_PASS = `
+  INSERT INTO passes (job_id, collection_id, pass, started_at) SELECT $1, id, 1, $2 FROM collections WHERE name = $3`;
+
+const BEGIN_PASS = `
+  UPDATE passes SET pass = pass + 1, start = $2, started_at = $3,
+    last_task_id = (SELECT coalesce(max(id), 0) FROM tasks) WHERE job_id = $1`;
+
+const RESTART_JOB = `
+  UPDATE jobs SET spec = $2, spec_hash = $3, bundle = $4, file = $5, state = 'running', wish = 'run', reason = NULL,
+    ended_at = NULL WHERE id = $1`;
+
+const SELECT_SOURCES = `
+  SELECT source, position, done, rows, rejected FROM sources WHERE job_id = $1 ORDER BY source`;
+
+const COUNT_AT_WORK = 'SELECT count(*) AS count FROM coordinators WHERE job_id = $1 AND alive_until > now()';
+
+/** Whoever reads them keeps them, as long as it is alive and at work on the job. */
+const TAKE_SOURCES = `
+  UPDATE jobs SET feeder = $2 WHERE id = $1 AND (feeder IS NULL OR feeder = $2 OR NOT EXISTS (
+    SELECT 1 FROM coordinators WHERE coordinators.id = jobs.feeder AND coordinators.alive_until > now()
+      AND coordinators.job_id = $1))
+  RETURNING id`;

@@ -1,0 +1,83 @@
+import type { ClientConfig } from 'pg';
+import type { Logger } from '../../ports/ambient.ts';
+import type { Store } from '../../ports/store.ts';
+import { PostgresApproachStore } from './approach-store.ts';
+import { Database } from './database.ts';
+import { PostgresFrontier } from './frontier.ts';
+import { HostIds } from './host-ids.ts';
+import { PostgresHostStore } from './host-store.ts';
+import { JobMemories } from './job-memory.ts';
+import { PostgresJobStore } from './job-store.ts';
+import { type LaneOptions, pause } from './lanes.ts';
+import { prepareDatabase } from './migrate.ts';
+import { ALIVE_MS_DEFAULT, Presence } from './presence.ts';
+import { PostgresProxyStore } from './proxy-store.ts';
+import { parseStoreUrl } from './store-url.ts';
+import { PostgresViews } from './views.ts';
+
+export interface PostgresStoreOptions {
+  passwordFile?: string | null;
+  /** Connections at once. */
+  connections?: number;
+  /** Names a folder whose lock the caller holds: what its last owner held is taken back at once. */
+  place?: string | null;
+  /** How long a database that does not answer is waited for. */
+  patienceMs?: number;
+  /** A connection that does not answer for so long is given up; nothing that a job needs takes longer. */
+  silenceMs?: number;
+  /** How long this process counts as alive after its last sign of life. */
+  aliveMs?: number;
+  logger?: Logger;
+}
+
+const CONNECTIONS_DEFAULT = 8;
+/** Longer than a restart, a failover or an update of the server. */
+const PATIENCE_MS_DEFAULT = 600_000;
+const SILENCE_MS_DEFAULT = 15_000;
+const PULSE_MS = 15_000;
+const CLOSE_MS = 3_000;
+const SILENT: Logger = { info() {}, warn() {}, error() {} };
+
+export async function openPostgresStore(url: string, options: PostgresStoreOptions = {}): Promise<Store> {
+  const { logger = SILENT } = options;
+  const { default: pg } = await import('pg');
+  const lanes: LaneOptions = {
+    place: parseStoreUrl(url, options.passwordFile ?? null),
+    connect: (config: ClientConfig) => new pg.Client(config),
+    silenceMs: options.silenceMs ?? SILENCE_MS_DEFAULT,
+  };
+  await prepareDatabase(lanes);
+  const patienceMs = options.patienceMs ?? PATIENCE_MS_DEFAULT;
+  const db = new Database({
+    ...lanes,
+    connections: options.connections ?? CONNECTIONS_DEFAULT,
+    patienceMs,
+    logger,
+  });
+  // Signs of life must not wait behind work, and not for long: the next one comes soon.
+  const pulse = new Database({ ...lanes, connections: 1, patienceMs: PULSE_MS, logger: SILENT });
+  const presence = new Presence(pulse, {
+    place: options.place ?? null,
+    aliveMs: options.aliveMs ?? ALIVE_MS_DEFAULT,
+    logger,
+  });
+  const memories = new JobMemories(db);
+  return {
+    jobs: new PostgresJobStore(db, presence),
+    frontier: new PostgresFrontier({ db, hosts: new HostIds(db), memories, presence }),
+    hosts: new PostgresHostStore(db),
+    approaches: new PostgresApproachStore(db),
+    proxies: new PostgresProxyStore(db),
+    views: new PostgresViews(db, memories, lanes),
+    async close() {
+      const traces = presence
+        .leave()
+        .then(() => Promise.all([db.forgetWrites(), pulse.forgetWrites()]))
+        .catch(() => {});
+      // A database that does not answer must not keep a process from its end: others clean up behind it.
+      await Promise.race([traces, pause(CLOSE_MS)]);
+      await pulse.close();
+      await db.close();
+    },
+  };
+}

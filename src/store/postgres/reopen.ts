@@ -1,0 +1,114 @@
+import { SITEMAP_ROUTE } from '../../core/job.ts';
+import type { SourcePosition } from '../../ports/store.ts';
+import type { Transaction } from './database.ts';
+import { endRests } from './retry-dead.ts';
+import { Books, few, isFinished, type PassFacts, READY, readPass, STATE_NUMBERS, stateName } from './rows.ts';
+import { writeSource } from './write-source.ts';
+
+/** A task with its last visit. */
+export interface VisitedTask {
+  id: number;
+  job_id: number;
+  state: number;
+  code: string | null;
+  at_url: string | null;
+  route: string | null;
+  attempt_id: number | null;
+  modified_at: number | null;
+  visited_at: number | null;
+  page_id: number | null;
+}
+
+/** Looks at the next tasks of earlier passes and makes those that are due ready again. */
+export async function reopenInTransaction(
+  tx: Transaction,
+  jobId: number,
+  options: { now: number; visitedBefore: number; limit: number; source: SourcePosition },
+): Promise<{ reopened: number; source: SourcePosition }> {
+  const pass = await readPass(tx, jobId);
+  const position = options.source.position ?? (await beforeFirst(tx, jobId));
+  const rows = await tx.run<VisitedTask>(SELECT_NEXT, Number(position), pass.lastTaskId, options.limit);
+  const own = rows.filter((row) => row.job_id === jobId);
+  const due = own.filter((row) => isDue(row, pass, options.visitedBefore));
+  const books = new Books();
+  const hostIds = await reopenTasks(tx, due, books);
+  const dead = due.filter(({ state }) => state === STATE_NUMBERS.dead);
+  await endRests(tx, jobId, [...new Set(dead.map(({ id }) => hostIds.get(id)!))], options.now);
+  const lastId = rows.at(-1)?.id;
+  const source = {
+    ...options.source,
+    position: lastId === undefined ? options.source.position : String(lastId),
+    done: rows.length < options.limit || lastId === pass.lastTaskId,
+    rows: options.source.rows + own.length,
+  };
+  await writeSource(tx, jobId, source);
+  tx.finally(books.write(tx, jobId));
+  return { reopened: due.length, source };
+}
+
+/** Makes finished tasks due again at their own URLs, as if they had never been tried. Returns their hosts. */
+export async function reopenTasks(
+  tx: Transaction,
+  tasks: readonly VisitedTask[],
+  books: Books,
+): Promise<Map<number, number>> {
+  if (tasks.length === 0) return new Map();
+  // Their pages are from elsewhere, and the tasks are about to forget from where.
+  const moved = tasks.filter((task) => task.at_url !== null && task.page_id === null);
+  if (moved.length > 0) {
+    await tx.run(
+      KEEP_PLACES,
+      moved.map((task) => task.attempt_id),
+      moved.map((task) => task.at_url),
+    );
+  }
+  const rows = await tx.run<{ id: number; host_id: number }>(
+    REOPEN_TASKS,
+    tasks.map(({ id }) => id),
+  );
+  for (const task of tasks) {
+    const state = stateName(task.state);
+    books.count(state, -1);
+    books.count('pending', 1);
+    if ((state === 'dead' || state === 'skipped') && task.code !== null) books.tally(state, task.code, -1);
+  }
+  for (const { host_id: hostId } of rows) books.queue(hostId, 1);
+  return new Map(rows.map((row) => [row.id, row.host_id]));
+}
+
+function isDue(task: VisitedTask, pass: PassFacts, visitedBefore: number): boolean {
+  if (!isFinished(task.state)) return false;
+  const { visited_at: visitedAt, modified_at: modifiedAt, state } = task;
+  if (visitedAt === null) return true;
+  // Sitemaps say what else is new: they are read in every pass, once.
+  if (task.route === SITEMAP_ROUTE) return visitedAt <= pass.startedAt;
+  if (visitedAt >= visitedBefore) return false;
+  // A date says that nothing is new only of a page that was got.
+  const wasGot = state === STATE_NUMBERS.done || state === STATE_NUMBERS.unchanged;
+  return !(wasGot && modifiedAt !== null && modifiedAt <= visitedAt);
+}
+
+async function beforeFirst(tx: Transaction, jobId: number): Promise<number> {
+  const [row] = await tx.run<{ id: number | null }>(
+    'SELECT first_task_id AS id FROM jobs WHERE id = $1',
+    jobId,
+  );
+  return (row?.id ?? Number.MAX_SAFE_INTEGER) - 1;
+}
+
+export const SELECT_VISITED = `
+  SELECT tasks.id, tasks.job_id, tasks.state, tasks.code, tasks.at_url, tasks.route, tasks.attempt_id,
+    tasks.modified_at, attempts.started_at AS visited_at, attempts.page_id
+  FROM tasks LEFT JOIN attempts ON attempts.id = tasks.attempt_id`;
+
+const SELECT_NEXT = `
+  ${SELECT_VISITED} WHERE tasks.id > $1 AND tasks.id <= $2 ORDER BY tasks.id LIMIT $3 FOR UPDATE OF tasks`;
+
+const KEEP_PLACES = `
+  UPDATE attempts SET at_url = moved.url FROM unnest($1::bigint[], $2::text[]) AS moved (id, url)
+  WHERE ${few('moved.id')} AND attempts.id = moved.id`;
+
+const REOPEN_TASKS = `
+  UPDATE tasks SET state = ${READY}, attempts = 0, losses = 0, hops = 0, due_at = NULL, code = NULL, detail = NULL,
+    at_url = NULL, host_id = coalesce(home_host_id, host_id), home_host_id = NULL
+  WHERE id = ANY($1::bigint[]) RETURNING id, host_id`;

@@ -1,0 +1,59 @@
+import { readFileSync } from 'node:fs';
+import { messageOf, SeineError } from '../../core/errors.ts';
+
+/** Where the tables are, and how to get there. */
+export interface StorePlace {
+  /** For the driver, with the password and without what is ours; never written anywhere. */
+  url: string;
+  /** Schema of the tables: other things may live in the same database. */
+  schema: string;
+  /** `postgres://user@host:port/database`, for messages. */
+  shown: string;
+}
+
+const SCHEMA_DEFAULT = 'seine';
+
+export function isPostgresUrl(text: string): boolean {
+  return /^postgres(ql)?:\/\//i.test(text);
+}
+
+/** Reads `postgres://user@host:port/database?schema=name`; the password may come from a file. */
+export function parseStoreUrl(text: string, passwordFile: string | null = null): StorePlace {
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch (error) {
+    throw new SeineError('the store is not a URL that can be read', {
+      hint: 'write it like postgres://user@host:5432/database',
+      cause: error,
+    });
+  }
+  const schema = url.searchParams.get('schema') ?? SCHEMA_DEFAULT;
+  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
+    throw new SeineError(`'${schema}' cannot be the name of a schema`, {
+      hint: 'use small letters, digits and _',
+    });
+  }
+  url.searchParams.delete('schema');
+  const password = readPassword(passwordFile);
+  if (password !== null) url.password = encodeURIComponent(password);
+  return { url: url.href, schema, shown: shownUrl(url) };
+}
+
+/** The same without its password and options. */
+function shownUrl(given: URL): string {
+  const { username, host, pathname } = given;
+  return `postgres://${username === '' ? '' : `${username}@`}${host}${pathname}`;
+}
+
+function readPassword(file: string | null): string | null {
+  if (file === null) return null;
+  try {
+    return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+  } catch (error) {
+    throw new SeineError(`the password of the store cannot be read from ${file}: ${messageOf(error)}`, {
+      hint: 'check store-password-file',
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,104 @@
+import { openFolderBlobs } from '../../src/blobs/folder-blobs.ts';
+import type { Batch, BatchTask, Report } from '../../src/core/batch.ts';
+import type { JobInput } from '../../src/core/job.ts';
+import type { Outcome } from '../../src/core/outcome.ts';
+import { openHttpFetcher } from '../../src/fetch/http-fetcher.ts';
+import { JobCache } from '../../src/worker/compile-job.ts';
+import { processBatch } from '../../src/worker/process-batch.ts';
+import { specOf, temporaryFolder } from './fixtures.ts';
+import { realClock } from './memory-clock.ts';
+
+/** The job that visits the hostile web: short times, and pages that must have come whole. */
+
+export const TASK_MS = 2_000;
+export const BUDGET_MS = 3_000;
+
+export const HOSTILE_JOB: Partial<JobInput> = {
+  allowPrivate: true,
+  follow: true,
+  politeness: { rate: 'max', parallel: 32 },
+  timeouts: { connectMs: 800, headersMs: 800, bodyMs: 800, taskMs: TASK_MS },
+  routes: [
+    { name: 'empty', match: ['**/34-*', '**/34-*/**'] },
+    // The heading is at the beginning of each page, and this at its end.
+    { name: 'page', select: { title: { css: 'h1', required: true }, end: { css: '#end', required: true } } },
+  ],
+};
+
+/** The same as objects to be stored, which takes another way through the fetcher. */
+const HOSTILE_MEDIA: Partial<JobInput> = {
+  ...HOSTILE_JOB,
+  routes: [{ name: 'media', kind: 'media' }],
+  media: { bytes: 32 * 1024 * 1024 },
+};
+
+/** For hosts that mean well: the times that jobs have by default. */
+const GOOD_JOB: Partial<JobInput> = { ...HOSTILE_JOB, timeouts: {} };
+
+export interface RunOptions {
+  task?: Partial<BatchTask>;
+  gapMs?: number;
+  parallel?: number;
+  budgetMs?: number;
+  kind?: 'page' | 'media' | 'good';
+}
+
+export interface HostileDesk {
+  /** One batch; every URL is of the same host. Outcomes come in the order of the URLs. */
+  run(urls: string[], options?: RunOptions): Promise<Outcome[]>;
+  close(): Promise<void>;
+}
+
+export async function openHostileDesk(): Promise<HostileDesk> {
+  const folder = await temporaryFolder();
+  const fetcher = openHttpFetcher({ clock: realClock, isPublicAddress: () => false });
+  const blobs = await openFolderBlobs(folder.dir);
+  const jobs = new JobCache(async () => new Map());
+  const tools = { name: 'hostile', fetcher, blobs, clock: realClock, jobs };
+  const specs = { page: specOf(HOSTILE_JOB), media: specOf(HOSTILE_MEDIA), good: specOf(GOOD_JOB) };
+  let batches = 0;
+  return {
+    async run(urls, options = {}) {
+      const { kind = 'page' } = options;
+      const batch = batchOf(++batches, urls, options);
+      const job = { id: 1, name: 'hostile', specHash: kind, spec: specs[kind], bundle: null };
+      const parts: Report[] = [];
+      const last = await processBatch({ ...batch, job: { ...job, epoch: `e${batch.id}` } }, tools, {
+        onPart: (part) => parts.push(part),
+      });
+      const outcomes = [...parts, last].flatMap((part) => part.outcomes);
+      return outcomes.sort((a, b) => a.taskId - b.taskId);
+    },
+    async close() {
+      await fetcher.close();
+      await blobs.close();
+      await folder.remove();
+    },
+  };
+}
+
+function batchOf(id: number, urls: string[], options: RunOptions): Omit<Batch, 'job'> {
+  const { gapMs = 0, parallel = 32, budgetMs = BUDGET_MS } = options;
+  const startAt = realClock.now();
+  return {
+    version: 1,
+    id,
+    budgetMs,
+    permits: [{ host: new URL(urls[0]!).host, startAt, endAt: startAt + 3_600_000, gapMs, parallel }],
+    robots: [],
+    tasks: urls.map((url, index) => ({
+      id: index + 1,
+      url,
+      permit: 0,
+      depth: 0,
+      route: null,
+      attempt: 1,
+      hops: 0,
+      meta: null,
+      lastVisit: null,
+      ...options.task,
+    })),
+    archiveKey: `warc/test-1/${id}`,
+    packKey: `shards/test-1/${id}`,
+  };
+}
