@@ -80,7 +80,7 @@ export const COMMANDS: Record<string, CommandSpec> = {
     options: {
       what: {
         kind: 'value',
-        value: 'records|tasks|attempts|media|history|quality',
+        value: 'records|tasks|attempts|media|history|quality|hosts',
         doc: 'Default: records',
       },
       format: {

@@ -29,6 +29,8 @@ export async function runCommand(context: Context): Promise<ExitName> {
     context.stdout.write(`${JSON.stringify(loaded.spec, null, 2)}\n`);
     return 'success';
   }
+  if (context.parsed.values.watch === 'true' && !loaded.spec.schedule)
+    throw new SeineError('--watch needs a schedule', { hint: "give the job one: schedule: '0 3 * * *'" });
   const folder = await openFolder(context.settings, { create: true, toWork: true });
   try {
     const queries = sources.filter((source) => typeof source !== 'string' && 'query' in source);

@@ -150,7 +150,7 @@ export class Coordinator {
     if (now - this.#savedAt > SAVE_MS) {
       this.#savedAt = now;
       const { outside } = this.#flight;
-      const waits = outside ? { reason: outside.shortage } : {};
+      const waits = outside ? { reason: outside.tellShortage() } : {};
       await store.jobs.update(job.id, { workedMs: this.#workedMs(), ...waits });
       await this.#takeBack(await store.frontier.abandoned(job.id));
       await this.#saveApproaches();

@@ -63,7 +63,7 @@ export class OutsideDesk {
       this.#cost += via?.cost ?? 0;
       const task = open.tasks.get(outcome.taskId);
       if (outcome.kind !== 'failed' || !via?.proxy || !task) continue;
-      if (outcome.code === 'proxy' && this.#book.isDown(via.proxy)) trouble.untried.add(task.id);
+      if (outcome.code === 'proxy' && this.#book.isDown(via.proxy, now)) trouble.untried.add(task.id);
       const refused = isRefusal(outcome.code, outcome.trace?.httpStatus ?? null);
       if (!refused || task.attempt >= this.#options.job.spec.retry.attempts) continue;
       if (this.#book.isDoubtful(task.approach!.pool!, via.proxy, hostOf(task)!))
@@ -73,7 +73,7 @@ export class OutsideDesk {
   }
 
   /** Why work waits, for people; told once in the log. */
-  get shortage(): string | null {
+  tellShortage(): string | null {
     const message = this.#book.shortage(this.#options.clock.now());
     if (message !== null && this.#told === null) this.#options.logger.warn(message);
     this.#told = message;

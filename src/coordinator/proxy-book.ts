@@ -93,8 +93,8 @@ export class ProxyBook {
   }
 
   /** A task that met a proxy which is down was not tried at all; one that fails where others get through was. */
-  isDown(id: string): boolean {
-    return this.#records.isDown(id);
+  isDown(id: string, now: number): boolean {
+    return this.#records.isResting(id, now);
   }
 
   /** Whether a refusal by the host may be meant for this proxy rather than for the page, and there are others. */

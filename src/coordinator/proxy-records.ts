@@ -57,9 +57,8 @@ export class ProxyRecords {
     }
   }
 
-  /** The proxy failed, and nothing has come through it since. */
-  isDown(id: string): boolean {
-    return (this.#proxies.get(id)?.inRow ?? 0) > 0;
+  isResting(id: string, now: number): boolean {
+    return (this.#proxies.get(id)?.until ?? 0) > now;
   }
 
   /** It has never worked at this host, or not lately. */

@@ -2,11 +2,11 @@ import type { Report } from '../core/batch.ts';
 import { type FailureCode, failureKind } from '../core/failures.ts';
 import { compileHostLimits, type HostLimiter } from '../core/host-rules.ts';
 import type { JobSpec } from '../core/job.ts';
-import type { Outcome } from '../core/outcome.ts';
+import type { Outcome, QualityDelta } from '../core/outcome.ts';
 import { backoffMs } from '../core/retry.ts';
 import { type CompiledFollow, compileFollow } from '../core/scope.ts';
 import type { Clock, Random } from '../ports/ambient.ts';
-import type { HostChange, Job, RobotsEntry, Settlement, Store } from '../ports/store.ts';
+import type { HostChange, Job, RobotsEntry, Settlement, Store, TaskChange } from '../ports/store.ts';
 import type { ApproachBook } from './approach-book.ts';
 import type { OpenBatch } from './open-batch.ts';
 import type { OutsideDesk } from './outside-desk.ts';
@@ -99,7 +99,7 @@ export class Settler {
       requests: report.permits.reduce((sum, use) => sum + use.sent, 0),
       perTemplateMax: spec.limits.perTemplate,
       records: { guardMs: spec.records.guardSeconds * 1_000, history: spec.records.history },
-      quality: report.quality,
+      quality: [...report.quality, ...refusedPages(tasks)],
       tasks,
       hosts,
       robots,
@@ -216,6 +216,16 @@ function condemnedBy(report: Report, hosts: HostChange[], robots: RobotsEntry[],
     });
   }
   return condemned;
+}
+
+/** Pages given up because their records did not pass; those that pass at another attempt do not count. */
+function refusedPages(tasks: readonly TaskChange[]): QualityDelta[] {
+  const counts = new Map<string, number>();
+  for (const { to, code, page } of tasks) {
+    if (to === 'dead' && code === 'validation' && page?.route)
+      counts.set(page.route, (counts.get(page.route) ?? 0) + 1);
+  }
+  return [...counts].map(([route, invalid]) => ({ route, records: 0, invalid, filled: {} }));
 }
 
 function union<T>(one: Set<T> | undefined, other: Set<T> | undefined): Set<T> | undefined {

@@ -97,7 +97,10 @@ function certificateOf(wish: {
   const signature = sign('sha256', content, wish.signer.privateKey);
   const whole = sequence(content, EC_SHA256, bitString(signature));
   return {
-    cert: `-----BEGIN CERTIFICATE-----\n${whole.toString('base64').replace(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`,
+    cert: `-----BEGIN CERTIFICATE-----\n${whole
+      .toString('base64')
+      .match(/.{1,64}/g)!
+      .join('\n')}\n-----END CERTIFICATE-----\n`,
     key: wish.pair.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
   };
 }

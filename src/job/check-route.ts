@@ -1,12 +1,12 @@
 import { SeineError } from '../core/errors.ts';
-import type { RouteSpec } from '../core/job.ts';
+import type { MediaRule, RouteSpec } from '../core/job.ts';
 import type { RouteCode } from '../worker/route-code.ts';
 
 /** Finds what a route says in vain. Only when a job is loaded: a job that runs on without its code must still run. */
 export function checkRoute(route: RouteSpec, code: RouteCode): void {
   const makesRecords = route.select !== undefined || route.markdown || code.handler !== undefined;
   if (!makesRecords) checkIdle(route, code);
-  checkKey(route, code);
+  checkNames(route, code);
 }
 
 /** Steps for records that are never made. */
@@ -23,10 +23,16 @@ function checkIdle(route: RouteSpec, code: RouteCode): void {
 }
 
 /** Only where nothing but selectors makes records is it known which fields they have. */
-function checkKey(route: RouteSpec, { handler, clean, schema }: RouteCode): void {
+function checkNames(route: RouteSpec, { handler, clean, schema }: RouteCode): void {
   if (handler || clean || schema) return;
   const names = [...Object.keys(route.select ?? {}), ...(route.markdown ? ['title', 'markdown'] : [])];
-  const unknown = [route.key ?? []].flat().find((field) => !names.includes(field));
-  if (unknown !== undefined)
-    throw new SeineError(`the key of route '${route.name}' names the field '${unknown}', which it has not`);
+  const fieldOf = (rule: MediaRule) => (typeof rule === 'string' ? [] : (rule.field ?? []));
+  for (const [what, fields] of [
+    ['the key', [route.key ?? []].flat()],
+    ['a media rule', route.media.flatMap(fieldOf)],
+  ] as const) {
+    const unknown = fields.find((field) => !names.includes(field));
+    if (unknown !== undefined)
+      throw new SeineError(`${what} of route '${route.name}' names the field '${unknown}', which it has not`);
+  }
 }

@@ -7,6 +7,7 @@ import { checkSchedule } from '../core/schedule.ts';
 import { unknownRouteOf } from '../core/source-name.ts';
 import { compileJob } from '../worker/compile-job.ts';
 import { CODE_NAMES, isRecordSchema, type JobHandlers } from '../worker/route-code.ts';
+import { checkHeaders } from './check-headers.ts';
 import { checkOutside, checkSources } from './check-outside.ts';
 import { checkRoute } from './check-route.ts';
 import { handlersOf } from './load-handlers.ts';
@@ -38,6 +39,7 @@ export async function parseJob(
   for (const route of spec.routes) checkRoute(route, handlers.get(route.name) ?? {});
   checkOutside(spec);
   checkSources(spec);
+  checkHeaders(spec);
   // Selectors, patterns and route names are compiled once here, so that mistakes show now.
   await compileJob(spec, handlers);
   const unknown = unknownRouteOf(spec);

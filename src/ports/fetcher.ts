@@ -17,7 +17,7 @@ export interface FetchRequest {
   /** Connections to this origin may not outnumber this. */
   parallel: number;
   allowPrivate: boolean;
-  /** What it goes through; from the own address when absent. */
+  /** What it goes through; from the own address when absent. Who cannot do that fails with `proxy` and sends nothing. */
   proxy?: BatchProxy | undefined;
   /** For a fetcher that speaks like a browser: which one. */
   emulate?: EmulatedBrowser | undefined;

@@ -111,7 +111,6 @@ class Reading {
       const code = error instanceof ValidationError ? 'validation' : 'parse-error';
       const block = code === 'validation' ? this.#blockInstead() : null;
       if (block) return failed(task.id, block.code, `${block.evidence}; ${messageOf(error)}`, this.#trace);
-      if (code === 'validation') this.#report({ records: 0, invalid: 1, filled: {} });
       return { ...failed(task.id, code, messageOf(error), this.#trace), page: this.#store(true) };
     }
     if (read === OVER) return { kind: 'deferred', taskId: task.id };

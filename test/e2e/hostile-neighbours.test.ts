@@ -4,9 +4,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CASES } from '../../src/hostile/behaviours.ts';
 import { HOSTILE_JOB } from '../support/hostile-desk.ts';
 import { type HostileProcess, startHostileProcess } from '../support/hostile-process.ts';
-import { shareKept } from '../support/hostile-visits.ts';
+import { medianKept, shareKept } from '../support/hostile-visits.ts';
 import { startHostileWorker } from '../support/hostile-worker.ts';
-import { lastJson, seine, temporaryFolder } from '../support/seine-process.ts';
+import { startSeine, temporaryFolder } from '../support/seine-process.ts';
 import { type SiteProcess, startSiteProcess } from '../support/site-process.ts';
 
 /** What hosts that mean well lose to those that do not. */
@@ -34,7 +34,7 @@ test('within a worker, a good host keeps 90 % of its throughput', async () => {
   await good.close();
 }, 120_000);
 
-const GOOD_PAGES = 150;
+const GOOD_PAGES = 100;
 const RATE = 50;
 /** Silence, drips and stalls: what holds a worker up for longest. */
 const STALLING = CASES.filter(({ ending }) => /timeout$/.test(ending));
@@ -60,16 +60,19 @@ async function rateOf(site: SiteProcess, name: string, others: string[]): Promis
     breaker: { jobBatches: 1_000 },
   };
   writeFileSync(join(folder.path, `${name}.json`), JSON.stringify(job));
-  const result = await seine([
+  const dir = join(folder.path, name);
+  const run = startSeine([
     'run',
     join(folder.path, `${name}.json`),
     '--workers',
     '2',
     '--dir',
-    join(folder.path, name),
+    dir,
     '--json',
   ]);
-  expect(lastJson(result)).toMatchObject({ state: 'done', done: GOOD_PAGES, dead: others.length });
+  await Promise.race([site.requests(before + GOOD_PAGES), run.finished]);
+  // The others are far from done, and nobody waits for them.
+  await run.killTree();
   const times = (await site.log()).slice(before).map(({ at }) => at);
   expect(times).toHaveLength(GOOD_PAGES);
   return ((times.length - 1) / (times.at(-1)! - times[0]!)) * 1_000;
@@ -87,7 +90,7 @@ test(`in a run, a good host keeps 90 % beside ${HOSTILE_HOSTS} that stall`, asyn
     alone.push(await rateOf(site, `alone-${round}`, []));
     beside.push(await rateOf(site, `beside-${round}`, others));
   }
-  const kept = shareKept({ alone, beside });
+  const kept = medianKept({ alone, beside });
   console.log(JSON.stringify({ alone, beside, kept }));
   expect(kept).toBeGreaterThanOrEqual(0.9);
   await site.close();

@@ -8,6 +8,7 @@ import {
   type ProxyServerOptions,
   startProxy,
 } from '../support/proxy-servers.ts';
+import { openScrapingApi } from '../support/scraping-api.ts';
 import {
   type Finished,
   jsonLines,
@@ -78,7 +79,7 @@ async function run(plan: Plan): Promise<Finished & { dir: string }> {
   return { ...(await started.finished), dir };
 }
 
-async function attemptsOf(dir: string): Promise<{ proxy: string; worker: string }[]> {
+async function attemptsOf(dir: string): Promise<{ proxy: string; worker: string; fetcher: string }[]> {
   const { stdout } = await seine(['export', '--what', 'attempts', '--dir', join(dir, 'data')]);
   return jsonLines(stdout);
 }
@@ -177,6 +178,21 @@ describe('a pool with nothing left', () => {
   }, 60_000);
 });
 
+test.each(['http', 'socks5'] as const)(
+  'impersonation goes through %s proxies, too, and not without',
+  async (kind) => {
+    const site = await openSite();
+    const from = '127.0.0.51';
+    const dead = `http://127.0.0.1:${await closedPort()}`;
+    const list = [dead, (await openProxy({ kind, from })).url()];
+    const job = { routes: [{ name: 'pages', fetcher: 'impersonate' }] };
+    const finished = await run({ site, pages: 20, list, job });
+    expect(lastJson(finished)).toMatchObject({ state: 'done', done: 20, dead: 0 });
+    expect(new Set(site.requests.map(({ address }) => address))).toEqual(new Set([from]));
+  },
+  60_000,
+);
+
 describe('staying with a proxy', () => {
   const addresses = [31, 32, 33, 34, 35, 36].map((last) => `127.0.0.${last}`);
   const openAll = () => Promise.all(addresses.map((from) => openProxy({ from })));
@@ -197,5 +213,52 @@ describe('staying with a proxy', () => {
     expect(byWorker.size).toBe(2);
     for (const attempts of byWorker.values())
       expect(new Set(attempts.map(({ proxy }) => proxy)).size).toBe(1);
+  }, 60_000);
+});
+
+describe('what is dear', () => {
+  test('is taken only where the cheap way is refused', async () => {
+    const site = await openSite();
+    const from = '127.0.0.41';
+    const list = [(await openProxy({ from })).url()];
+    const proxies = { default: undefined };
+    const routes = [{ name: 'pages', proxy: 'dc', escalate: ['proxy'] }];
+    const open = await run({ site, pages: 30, list, proxies, job: { routes } });
+    expect(lastJson(open)).toMatchObject({ state: 'done', done: 30 });
+    expect(new Set(site.requests.map(({ address }) => address))).toEqual(new Set(['127.0.0.1']));
+
+    const strict = await openSite();
+    strict.banned.add('127.0.0.1');
+    const finished = await run({ site: strict, pages: 30, list, proxies, job: { routes } });
+    expect(lastJson(finished)).toMatchObject({ state: 'done', done: 30, dead: 0 });
+    const direct = strict.requests.filter(({ address }) => address === '127.0.0.1').length;
+    expect(direct).toBeLessThan(20);
+  }, 60_000);
+
+  test('is counted: pages of a remote scraping API, asked for in lists', async () => {
+    const api = await openScrapingApi('the-key');
+    closers.push(() => api.close());
+    const site = await openSite();
+    const { dir, args } = writeJob({
+      site,
+      pages: 40,
+      list: [],
+      proxies: { pools: {}, default: undefined },
+      job: {
+        politeness: { rate: 'max', parallel: 20, robots: false },
+        routes: [{ name: 'pages', fetcher: 'api' }],
+        api: {
+          key: { env: 'API_KEY' },
+          headers: { 'x-key': '{key}' },
+          batch: { submit: `${api.url}/lists`, jobs: 'job', gatherMs: 100, pollMs: 50, size: 10 },
+        },
+      },
+    });
+    const finished = await seine(args, { env: { API_KEY: 'the-key' } });
+    expect(lastJson(finished)).toMatchObject({ state: 'done', done: 40, apiCost: 80 });
+    expect(api.fetched.length).toBe(40);
+    expect(api.lists.length).toBeLessThan(20);
+    expect(site.requests).toEqual([]);
+    expect(new Set((await attemptsOf(dir)).map(({ fetcher }) => fetcher))).toEqual(new Set(['api']));
   }, 60_000);
 });

@@ -96,3 +96,16 @@ test('and in the export, by run', async () => {
 test('what stays lost is not new', async () => {
   expect(lastJson(await run('run', file, '--json')).quality).toEqual([{ ...LOST, drops: [], score: 50 }]);
 });
+
+test('a page that never passes counts once, however often it was tried, and one that passes later not at all', async () => {
+  const strict = join(folder.path, 'strict.json');
+  const { port } = server.address() as AddressInfo;
+  const sources = [1, 10].map((n) => `http://127.0.0.1:${port}/product/${n}`);
+  const route = { name: 'product', require: ['b'], select: { title: 'h1' } };
+  const politeness = { rate: 'max' };
+  const retry = { attempts: 3, baseMs: 10 };
+  writeFileSync(strict, JSON.stringify({ sources, routes: [route], politeness, retry, allowPrivate: true }));
+  const result = lastJson(await run('run', strict, '--json'));
+  expect(result).toMatchObject({ done: 1, dead: 1, retries: 2 });
+  expect(result.quality).toMatchObject([{ records: 1, invalid: 1, score: 50 }]);
+});

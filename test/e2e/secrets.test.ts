@@ -144,7 +144,11 @@ describe('secrets', () => {
       outputs[args.join(' ')] = stdout + stderr;
       return { stdout, stderr, code };
     };
-    await keep('run', 'job.json', '--dry-run', ...dir);
+    const show = async (...args: string[]) => {
+      const { code, stderr } = await keep(...args);
+      expect(code, `seine ${args.join(' ')}: ${stderr}`).toBe(0);
+    };
+    await show('run', 'job.json', '--dry-run', ...dir);
     const finished = await keep('run', 'job.json', '--json', ...dir);
     const summary = lastJson({ ...finished, signal: null });
     expect(summary).toMatchObject({ state: 'done', done: 8, dead: 1, apiCost: 5 });
@@ -158,18 +162,18 @@ describe('secrets', () => {
     expect(locked!.asked).toEqual([]);
 
     for (const what of ['records', 'tasks', 'attempts', 'media', 'history', 'quality']) {
-      await keep('export', '--what', what, ...dir);
-      await keep('export', '--what', what, '--format', 'csv', ...dir);
+      await show('export', '--what', what, ...dir);
+      await show('export', '--what', what, '--format', 'csv', ...dir);
     }
-    await keep('export', '--what', 'attempts', '--out', join(path, 'data', 'attempts.parquet'), ...dir);
+    await show('export', '--what', 'attempts', '--output', join(path, 'data', 'attempts.parquet'), ...dir);
     for (const command of ['status', 'jobs', 'dead', 'hosts', 'doctor']) {
-      await keep(command, ...dir);
-      await keep(command, '--json', ...dir);
+      await show(command, ...dir);
+      await show(command, '--json', ...dir);
     }
-    await keep('page', `${site.url}/a/1`, ...dir);
+    await show('page', `${site.url}/a/1`, ...dir);
     // What people get wrong is told, too.
     writeFileSync(join(path, 'proxies.txt'), `http://eve:${place(SECRETS.wrongPassword)}@nowhere\n`);
-    await keep('run', 'job.json', '--fresh', ...dir);
+    expect((await keep('run', 'job.json', '--fresh', ...dir)).code).toBe(2);
     writeFileSync(
       join(path, 'open.json'),
       JSON.stringify({ ...job, sources: [`http://u:${place(SECRETS.token)}@x.example/`] }),

@@ -153,7 +153,7 @@ export async function measureThroughput(
   const perRound = Math.ceil((pages * GOOD_GAP_MS) / HOSTILE_GAP_MS);
   const facts: Throughput = { alone: [], beside: [] };
   for (let at = 0; at < hostileUrls.length; at += perRound) {
-    facts.alone.push(await measure());
+    if (facts.beside.length % 2 === 0) facts.alone.push(await measure());
     const share = hostileUrls.slice(at, at + perRound);
     const sweep = desk.run(share, { gapMs: HOSTILE_GAP_MS, budgetMs: 60_000 });
     facts.beside.push(await measure());
@@ -162,9 +162,15 @@ export async function measureThroughput(
   return facts;
 }
 
-const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
+const meanOf = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
-/** What is left of the good host's throughput, over all rounds together. */
+/** What is left of the good host's throughput, over all rounds together: each met another part of the hostile web. */
 export function shareKept({ alone, beside }: Throughput): number {
-  return sum(beside) / sum(alone);
+  return meanOf(beside) / meanOf(alone);
+}
+
+/** The same where all rounds are alike: the median leaves out those that other work on the machine disturbed. */
+export function medianKept({ alone, beside }: Throughput): number {
+  const shares = beside.map((rate, index) => rate / alone[index]!).sort((a, b) => a - b);
+  return shares[Math.floor(shares.length / 2)]!;
 }

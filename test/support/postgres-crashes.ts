@@ -60,7 +60,7 @@ export async function runPostgresCrashes(options: {
   try {
     const run = startSeine(args);
     const ended = run.finished.then(({ code, stderr }) => `the run ended with code ${code}: ${stderr}`);
-    const perKill = Math.max(1, Math.floor((pages * 0.9) / kills));
+    const perKill = Math.max(1, Math.floor((pages * 0.6) / kills));
     while (facts.kills < kills) {
       const asked = site.log.length;
       const over = await Promise.race([site.requests(asked + 1 + Math.floor(random() * perKill)), ended]);

@@ -87,6 +87,7 @@ describe('written by hand, but true', () => {
     expect(membersOf('RecordVersionRow', 'src/core/model.ts')).toEqual(exportedFields('history'));
     const quality = membersOf('RouteQuality', 'src/coordinator/run-view.ts');
     expect(['job', 'run', 'pass', ...quality]).toEqual(exportedFields('quality'));
+    expect(membersOf('HostReportRow', 'src/coordinator/host-report.ts')).toEqual(exportedFields('hosts'));
   });
 
   test('the Page of a handler', () => {

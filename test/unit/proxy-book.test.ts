@@ -145,13 +145,20 @@ describe('a proxy that fails', () => {
     expect(desk.assign().kind).toBe('proxies');
   });
 
-  test('is down until something comes through it', () => {
+  test('is down while it rests, and not when it fails where others get through', () => {
     const desk = new Desk(1);
-    expect(desk.book.isDown(desk.id(0))).toBe(false);
+    const isDown = () => desk.book.isDown(desk.id(0), desk.now);
+    expect(isDown()).toBe(false);
     desk.note(0, 'proxy');
-    expect(desk.book.isDown(desk.id(0))).toBe(true);
-    desk.note(0, 'not-found');
-    expect(desk.book.isDown(desk.id(0))).toBe(false);
+    expect(isDown()).toBe(true);
+    desk.now += 30_000;
+    for (let round = 0; round < 5; round++) {
+      desk.note(0, 'not-found', B);
+      desk.note(0, 'proxy', A);
+      expect(isDown()).toBe(false);
+    }
+    desk.note(0, 'proxy', A);
+    expect(isDown()).toBe(true);
   });
 
   test('is known from what workers passed over, too', () => {
@@ -177,7 +184,7 @@ describe('a host that refuses a proxy', () => {
     desk.note(0, 'forbidden');
     expect(desk.shares(100, A).get(desk.id(0))).toBeUndefined();
     expect(desk.shares(200, B).get(desk.id(0))).toBeGreaterThan(20);
-    expect(desk.book.isDown(desk.id(0))).toBe(false);
+    expect(desk.book.isDown(desk.id(0), desk.now)).toBe(false);
   });
 
   test('is not to be confused with pages that are forbidden for everybody', () => {

@@ -274,6 +274,7 @@ describe('words', () => {
       'src/core/pattern.ts',
       'src/fetch/dial.ts',
       'src/fetch/origin-pool.ts',
+      'docs/reliability.md',
       'src/hostile/traps.ts',
       'test/e2e/hostile.test.ts',
       'test/integration/postgres-open.test.ts',

@@ -17,7 +17,7 @@ export interface Transaction {
   readonly shard: number;
   /** Several may be under way: they are done in the order in which they were sent. */
   run<T = unknown>(text: string, ...values: unknown[]): Promise<T[]>;
-  /** The last statements need not be waited for: COMMIT follows them at once, and fails if they do. */
+  /** Statements whose answer nobody needs are not waited for: COMMIT fails if they do. */
   finally(work: Promise<unknown>): void;
   /** For what is only true once it is written. */
   afterCommit(work: () => void): void;

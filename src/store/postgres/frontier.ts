@@ -13,7 +13,7 @@ import type { Database } from './database.ts';
 import { findTask } from './find-tasks.ts';
 import { condemnInTransaction, releaseInTransaction } from './give-up.ts';
 import type { HostIds } from './host-ids.ts';
-import { insertTasks } from './insert-tasks.ts';
+import { insertTasks, lookUp } from './insert-tasks.ts';
 import type { JobMemories } from './job-memory.ts';
 import { leaseInTransaction } from './lease.ts';
 import { ALIVE, type Presence } from './presence.ts';
@@ -53,11 +53,12 @@ export class PostgresFrontier implements Frontier {
     const hosts = await this.#hosts.learn(tasks.map(({ host }) => host));
     return this.#db.write(async (tx) => {
       const books = new Books();
-      const result = await insertTasks({ tx, jobId, memory, hosts, books, perTemplateMax }, tasks);
+      const context = { tx, jobId, memory, hosts, books, perTemplateMax };
+      const result = await insertTasks(context, tasks, await lookUp(context, tasks));
       if (source) {
         const [before] = await tx.run<{ rejected: number }>(SELECT_REJECTED, jobId, source.source);
         books.count('rejected', source.rejected - (before?.rejected ?? 0));
-        await writeSource(tx, jobId, source);
+        tx.finally(writeSource(tx, jobId, source));
       }
       tx.finally(books.write(tx, jobId));
       return result;

@@ -1,12 +1,12 @@
 import type { NewTask } from '../../core/model.ts';
 import type { EnqueueResult } from '../../ports/store.ts';
-import type { Transaction } from './database.ts';
-import { findTasks, slotOf } from './find-tasks.ts';
+import { type Transaction, together } from './database.ts';
+import { type Found, findTasks, slotOf } from './find-tasks.ts';
 import type { HostNumbers } from './host-ids.ts';
 import type { JobMemory } from './job-memory.ts';
 import { renewTasks } from './renew-tasks.ts';
 import { type Books, READY, toJson, toRows } from './rows.ts';
-import { takeBudget } from './template-budget.ts';
+import { readSpent, spend } from './template-budget.ts';
 
 export interface InsertContext {
   tx: Transaction;
@@ -17,19 +17,42 @@ export interface InsertContext {
   perTemplateMax: number | null;
 }
 
-/** Adds URLs to the frontier, each exactly once, in their order. Lives inside somebody's transaction. */
-export async function insertTasks(context: InsertContext, tasks: readonly NewTask[]): Promise<EnqueueResult> {
-  const { tx, jobId, memory, books } = context;
+/** What is known of URLs before they are added. */
+export interface LookedUp {
+  /** Those that had to be looked for; the others are known for certain. */
+  found: ReadonlyMap<string, Found>;
+  spent: Map<string, number>;
+}
+
+/** May be asked for ahead of time, together with other things. */
+export async function lookUp(
+  { tx, jobId, memory, perTemplateMax }: Omit<InsertContext, 'hosts' | 'books'>,
+  tasks: readonly NewTask[],
+): Promise<LookedUp> {
+  // A date must reach the task itself, so it goes past the prefilter.
   const asked = tasks.filter(({ url, modifiedAt }) => modifiedAt !== null || !memory.recent.has(url));
+  if (asked.length === 0) return { found: new Map(), spent: new Map() };
   const slots = new Map(asked.map(({ url }) => [url, slotOf(url, memory.seed)]));
-  const found = await findTasks(tx.run, jobId, slots);
+  const [found, spent] = await together<[Map<string, Found>, Map<string, number>]>(
+    findTasks(tx.run, jobId, slots),
+    perTemplateMax === null ? Promise.resolve(new Map()) : readSpent(tx, jobId, asked),
+  );
+  return { found, spent };
+}
+
+/** Adds URLs to the frontier, each exactly once, in their order. Lives inside somebody's transaction. */
+export async function insertTasks(
+  context: InsertContext,
+  tasks: readonly NewTask[],
+  { found, spent }: LookedUp,
+): Promise<EnqueueResult> {
+  const { tx, memory, books, perTemplateMax } = context;
+  const asked = tasks.filter(({ url }) => found.has(url));
   const fresh = new Map<string, NewTask>();
   for (const task of asked) {
     if (found.get(task.url)?.id === null && !fresh.has(task.url)) fresh.set(task.url, task);
   }
-  const max = context.perTemplateMax;
-  const mayEnter = await takeBudget(tx, jobId, [...fresh.values()], { max, books });
-  const entering = [...fresh.values()].filter(mayEnter);
+  const entering = [...fresh.values()].filter((task) => spend(spent, task, perTemplateMax, books));
   const slotsOfNew = new Map(entering.map(({ url }) => [url, found.get(url)!.slot]));
   const added = await addTasks(context, entering, slotsOfNew);
   const known = new Set([...found].filter(([, { id }]) => id !== null).map(([url]) => url));
@@ -98,10 +121,10 @@ async function addTasks(
       books.queue(hostId, 1);
       added.push(task);
     }
-    if (rows.length > 0) await tx.run(INSERT_TASKS, jobId, toRows(rows));
+    if (rows.length > 0) tx.finally(tx.run(INSERT_TASKS, jobId, toRows(rows)));
     if (!memory.hasFirst && claims.length > 0) {
       const first = claims.reduce((least, { id }) => Math.min(least, id), Number.MAX_SAFE_INTEGER);
-      await tx.run(SET_FIRST, jobId, first);
+      tx.finally(tx.run(SET_FIRST, jobId, first));
     }
     if (lost.size === 0) break;
     const found = await findTasks(tx.run, jobId, lost);

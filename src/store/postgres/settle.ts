@@ -2,7 +2,7 @@ import type { NewTask } from '../../core/model.ts';
 import type { Settlement, SettleResult, TaskChange } from '../../ports/store.ts';
 import { type Transaction, together } from './database.ts';
 import type { HostNumbers } from './host-ids.ts';
-import { insertTasks } from './insert-tasks.ts';
+import { insertTasks, type LookedUp, lookUp } from './insert-tasks.ts';
 import type { JobMemory } from './job-memory.ts';
 import { Books, cleanText, few, LEASED, READY, STATE_NUMBERS, toRows, WAITING } from './rows.ts';
 import { type EarlierPage, findEarlierPages, keepsPage, writeAttempts } from './write-attempts.ts';
@@ -40,11 +40,17 @@ export async function settleInTransaction(
   const traced = changes.filter(({ trace }) => trace !== null);
   const { archive } = settlement;
   const place = [archive?.key ?? null, archive?.bytes ?? null];
-  const [batch] = await tx.run<OpenBatch>(OPEN_BATCH, batchId, jobId, traced.length, ...place);
-  if (!batch) return { applied: false, accepted: 0 };
-
   const books = new Books();
   const context = { tx, jobId, memory, hosts, books, perTemplateMax: settlement.perTemplateMax };
+  const [[batch], lookedUp] = await together<[OpenBatch[], LookedUp]>(
+    tx.run<OpenBatch>(OPEN_BATCH, batchId, jobId, traced.length, ...place),
+    lookUp(
+      context,
+      changes.flatMap(({ links }) => links),
+    ),
+  );
+  if (!batch) return { applied: false, accepted: 0 };
+
   const keeping = traced.filter((change) => keepsPage(change, batch.pass)).map(({ id }) => id);
   const earlier = await findEarlierPages(tx, keeping);
   const applied = await applyChanges(tx, settlement, changes, batch, hosts);
@@ -52,7 +58,7 @@ export async function settleInTransaction(
   const { collection_id: collectionId } = batch;
   const writer: RecordWriter = { tx, collectionId, jobId, now, rules: settlement.records, books };
   const [{ accepted }] = await together<[SettleResult | { accepted: number }, unknown]>(
-    links.length === 0 ? Promise.resolve({ accepted: 0 }) : insertTasks(context, links),
+    links.length === 0 ? Promise.resolve({ accepted: 0 }) : insertTasks(context, links, lookedUp),
     writeFindings(writer, settlement, batch, applied, earlier),
   );
   await writeShown(
@@ -123,7 +129,7 @@ async function writeFindings(
     id,
     fetchedAt: Math.round(trace?.startedAt ?? settlement.now),
   });
-  await writeAttempts(tx, settlement, batch.archive_id, applied, earlier);
+  writeAttempts(tx, settlement, batch.archive_id, applied, earlier);
   const objects = applied.filter(({ change }) => change.page?.media && !earlier.has(change.id));
   await writeMedia(tx, settlement.jobId, batch.pass, objects);
   await writeRecords(

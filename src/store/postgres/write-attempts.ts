@@ -31,18 +31,18 @@ export async function findEarlierPages(
 }
 
 /** Logs requests. An attempt without a page of its own points at the one that has it. */
-export async function writeAttempts(
+export function writeAttempts(
   tx: Transaction,
   settlement: Pick<Settlement, 'jobId' | 'batchId'>,
   archiveId: number | null,
   applied: readonly Applied[],
   earlier: ReadonlyMap<number, EarlierPage>,
-): Promise<void> {
+): void {
   const rows = applied.flatMap(({ change, attemptId }) =>
     attemptId === null ? [] : [toRow(change, attemptId, archiveId, earlier.get(change.id) ?? null)],
   );
   if (rows.length === 0) return;
-  await tx.run(INSERT_ATTEMPTS, settlement.jobId, settlement.batchId, toRows(rows));
+  tx.finally(tx.run(INSERT_ATTEMPTS, settlement.jobId, settlement.batchId, toRows(rows)));
 }
 
 function toRow(

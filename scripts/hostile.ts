@@ -1,0 +1,74 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { CASES, type ListedCase } from '../src/hostile/behaviours.ts';
+import { BUDGET_MS } from '../test/support/hostile-desk.ts';
+import { startHostileProcess } from '../test/support/hostile-process.ts';
+import {
+  type CaseFacts,
+  complaintsOf,
+  LATE_MS_MAX,
+  PEAK_MB_MAX,
+  shareKept,
+} from '../test/support/hostile-visits.ts';
+import { startHostileWorker } from '../test/support/hostile-worker.ts';
+
+/** Visits the hostile web with a worker and says how it took it: `npx node scripts/hostile.ts --write`. */
+
+const KEPT_MIN = 0.9;
+
+const { values } = parseArgs({ options: { write: { type: 'boolean', default: false } } });
+const web = await startHostileProcess();
+const good = await startHostileProcess();
+const worker = await startHostileWorker();
+
+const all: { each: ListedCase; facts: CaseFacts; complaints: string[] }[] = [];
+for (const each of CASES) {
+  const facts = await worker.visit({ url: web.url, base: each.base, media: false });
+  const complaints = complaintsOf(each, facts);
+  all.push({ each, facts, complaints });
+  process.stderr.write(complaints.length === 0 ? '.' : `\n${each.base} ${complaints.join(', ')}\n`);
+}
+const throughput = await worker.measure({ good: good.url, hostile: web.url, pages: 250 });
+const { code, stderr } = await worker.close();
+await web.close();
+await good.close();
+process.stderr.write(`\n${stderr}`);
+
+const kept = shareKept(throughput);
+const wrong = all.filter(({ complaints }) => complaints.length > 0).length;
+const proven = wrong === 0 && code === 0 && stderr === '' && kept >= KEPT_MIN;
+const text = [summaryTable(), '', caseTable()].join('\n');
+process.stdout.write(`${text}\n`);
+if (values.write) {
+  const path = 'docs/reliability.md';
+  const place = /(<!-- hostile:begin[^>]*-->)[\s\S]*?(<!-- hostile:end -->)/;
+  writeFileSync(
+    path,
+    readFileSync(path, 'utf8').replace(place, (_, begin, end) => `${begin}\n${text}\n${end}`),
+  );
+}
+process.exitCode = proven ? 0 : 1;
+
+function summaryTable(): string {
+  const longest = Math.max(...all.map(({ facts }) => facts.tookMs));
+  const most = Math.max(...all.map(({ facts }) => facts.peakMb));
+  return [
+    '| cases | ended wrongly | crashes | longest batch | bound | most memory | bound | throughput kept by a good host | bound |',
+    '|--:|--:|--:|--:|--:|--:|--:|--:|--:|',
+    `| ${all.length} | ${wrong} | ${code === 0 ? 0 : 1} | ${Math.round(longest)} ms | ${BUDGET_MS + LATE_MS_MAX} ms | +${Math.round(most)} MB | +${PEAK_MB_MAX} MB | ${Math.round(kept * 100)} % | ${KEPT_MIN * 100} % |`,
+  ].join('\n');
+}
+
+function caseTable(): string {
+  const rows = all.map(({ each, facts }) => {
+    const endings = [...new Set(facts.endings)].map((ending) => `\`${ending}\``).join(', ');
+    const again = facts.again === null ? '' : `, then \`${facts.again}\``;
+    const what = `${each.what.replaceAll('|', '\\|')}${each.why ? ` ${each.why}` : ''}`;
+    return `| \`${each.base}\` | ${what} | ${endings}${again} | ${Math.round(facts.tookMs)} ms | +${Math.round(facts.peakMb)} MB |`;
+  });
+  return [
+    '| path | what the server does, and why it ends so | ends as | longest batch | memory |',
+    '|---|---|---|--:|--:|',
+    ...rows,
+  ].join('\n');
+}
