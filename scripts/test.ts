@@ -22,7 +22,9 @@ if (only.length === 0) {
   check('style', 'biome', ['check', '--error-on-warnings']);
 }
 /** These measure time or kill at random moments: they get the machine for themselves, one file at a time. */
-const ALONE = ['complete', 'crash', 'hostile', 'polite'].map((name) => `test/e2e/${name}.test.ts`);
+const ALONE = ['complete', 'crash', 'fleet-postgres', 'hostile', 'polite'].map(
+  (name) => `test/e2e/${name}.test.ts`,
+);
 const RUNS =
   only.length > 0
     ? [{ name: 'tests', args: only }]

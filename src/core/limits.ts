@@ -48,6 +48,9 @@ export const LIMITS = {
   /** A page takes milliseconds; damaged counts can make a loop endless. */
   parquetStallMs: 60_000,
   headerBytesMax: 64 * 1024,
+  /** What may come beside a body: heads, and for each of its bytes as much as the smallest chunks need, three times over. */
+  framingBytesMax: 2 * 1024 * 1024,
+  framingRatioMax: 16,
   /** Hosts, and URL templates of each, whose working ways of asking are remembered; others go by their host. */
   approachHostsMax: 20_000,
   approachTemplatesMax: 100,
@@ -63,6 +66,8 @@ export const LIMITS = {
   /** All cookies of an origin and identity, as servers take them in one header; they travel with every batch. */
   cookieJarBytes: 8 * 1024,
   contentCodingsMax: 3,
+  /** Frames of one zstd body: each takes 40 µs however empty it is, and a megabyte has room for 100,000. */
+  zstdFramesMax: 256,
   /** Links taken from one page; a page with a million links is a trap or a sitemap. */
   linksPerPageMax: 10_000,
   /** Elements inside elements, as in Chromium: deeper ones become siblings. */

@@ -142,6 +142,7 @@ function* decodeSteps(wire: Buffer, names: string[], decodedMax: number): Genera
     const parts: Buffer[] = [];
     let left = decodedMax;
     for (let input = body; input.length > 0; ) {
+      if (parts.length === LIMITS.zstdFramesMax) return TOO_MANY_FRAMES;
       const use = codingFor(names[at]!, input);
       // zlib takes no limit of 0, so the byte over is caught here.
       const options = { ...use.options, maxOutputLength: Math.max(left, 1), info: true };
@@ -188,6 +189,12 @@ function inflate({ use, input, options }: Step): Promise<Inflated> {
 function rest(use: Coding, input: Buffer, result: Inflated): Buffer {
   return use.frames ? input.subarray(result.engine.bytesWritten) : input.subarray(input.length);
 }
+
+const TOO_MANY_FRAMES: Decoded = {
+  ok: false,
+  code: 'bad-encoding',
+  detail: `The body has more than ${LIMITS.zstdFramesMax} zstd frames.`,
+};
 
 export const TOO_LARGE: Decoded = {
   ok: false,

@@ -36,7 +36,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #rawHeaders: string[] = [];
   #codings: string[] | null = null;
   #body = new BodyBuffer();
-  #wireBytes = 0;
+  /** Of the body, as received. */
+  wireBytes = 0;
   #bytesMax: number;
   /** For a body that goes into a sink instead of memory. */
   #pipe: BodyPipe | null = null;
@@ -66,7 +67,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   fail(code: FailureCode, detail: string): void {
-    this.#abandon({ kind: 'failure', code, detail, bytes: this.#wireBytes });
+    this.#abandon({ kind: 'failure', code, detail, bytes: this.wireBytes });
   }
 
   abort(): void {
@@ -122,8 +123,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     // undici wakes a paused parser with an empty chunk; to pause for that one would go on for ever.
     if (this.#done || chunk.length === 0) return;
     this.since = this.#inFlight.nowMs;
-    this.#wireBytes += chunk.length;
-    if (this.#wireBytes > this.#bytesMax) this.fail('too-large', 'The body is over the size limit.');
+    this.wireBytes += chunk.length;
+    if (this.wireBytes > this.#bytesMax) this.fail('too-large', 'The body is over the size limit.');
     else if (this.#pipe === null) this.#body.add(chunk);
     else this.#pipe.add(chunk);
   }
@@ -210,7 +211,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#done) return;
     if (!decoded.ok) {
       const { code, detail } = decoded;
-      this.#finish({ kind: 'failure', code, detail, bytes: this.#wireBytes });
+      this.#finish({ kind: 'failure', code, detail, bytes: this.wireBytes });
       return;
     }
     this.#finish({
@@ -220,7 +221,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       rawHeaders: this.#rawHeaders,
       wireBody,
       body: decoded.body,
-      wireBytes: this.#wireBytes,
+      wireBytes: this.wireBytes,
     });
   }
 

@@ -1,4 +1,5 @@
 import type { FailureCode } from '../core/failures.ts';
+import { LIMITS } from '../core/limits.ts';
 import type { Clock } from '../ports/ambient.ts';
 import type { Exchange } from './exchange.ts';
 import type { Slot } from './origin-pool.ts';
@@ -102,6 +103,10 @@ function expire(exchange: Exchange, nowMs: number): void {
     exchange.fail('task-timeout', `Not done within ${timeouts.taskMs} ms.`);
     return;
   }
+  if (isFlooded(exchange)) {
+    exchange.fail('protocol', 'Far more has come than headers and a body.');
+    return;
+  }
   const stageMs = nowMs - exchange.since;
   if (exchange.stage === 'body' && stageMs > timeouts.bodyMs) {
     exchange.fail('body-timeout', `No bytes of the body for ${timeouts.bodyMs} ms.`);
@@ -110,6 +115,12 @@ function expire(exchange: Exchange, nowMs: number): void {
   } else if (exchange.stage === 'dialling' && stageMs > timeouts.connectMs) {
     exchange.fail(...slowDial(exchange.slot?.dial?.stage, timeouts.connectMs));
   }
+}
+
+/** Chunk extensions, reasons and empty lines may go on for ever, and the parser reports none of them. */
+function isFlooded({ slot, wireBytes }: Exchange): boolean {
+  if (slot === null) return false;
+  return slot.received - wireBytes > LIMITS.framingBytesMax + LIMITS.framingRatioMax * wireBytes;
 }
 
 function slowDial(stage: Dialling | undefined, connectMs: number): [code: FailureCode, detail: string] {

@@ -26,6 +26,8 @@ export class Slot {
   dial: Dial | ProxyDial | null = null;
   /** Responses on the present socket. */
   served = 0;
+  /** Bytes that had come on it before the present exchange. */
+  #receivedBefore = 0;
 
   constructor(pool: OriginPool) {
     this.pool = pool;
@@ -48,6 +50,16 @@ export class Slot {
     );
   }
 
+  /** Bytes that came since the present exchange began, of whatever kind. */
+  get received(): number {
+    return this.socket === null ? 0 : this.socket.bytesRead - this.#receivedBefore;
+  }
+
+  begin(exchange: Exchange): void {
+    this.exchange = exchange;
+    this.#receivedBefore = this.socket?.bytesRead ?? 0;
+  }
+
   destroy(): Promise<void> {
     this.dial?.cancel();
     return this.client.destroy();
@@ -64,6 +76,7 @@ export class Slot {
         callback(error as Error, null);
         return;
       }
+      this.#receivedBefore = socket.bytesRead;
       socket.on('session', (session: Buffer) => {
         pool.target.tlsSession = session;
       });
@@ -176,7 +189,7 @@ export class OriginPool {
   }
 
   #start(slot: Slot, exchange: Exchange): void {
-    slot.exchange = exchange;
+    slot.begin(exchange);
     exchange.slot = slot;
     if (this.proxy?.wantsWholeUrls) this.#askWhole(this.proxy, exchange.options);
     slot.client.dispatch(exchange.options, exchange);

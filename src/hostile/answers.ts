@@ -84,6 +84,12 @@ export function pours(start: string, pieces: (visit: HostileVisit) => Iterator<B
   };
 }
 
+/** The same piece for ever. */
+export function* endless(piece: string): Generator<Buffer> {
+  const bytes = Buffer.from(piece, 'latin1');
+  while (true) yield bytes;
+}
+
 /** Later, unless the peer has gone. */
 export function after({ socket }: HostileVisit, ms: number, act: () => void): void {
   const cancel = () => clearTimeout(timer);

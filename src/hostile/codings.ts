@@ -39,6 +39,11 @@ function zstdOfLargeWindow(content: string): Buffer {
   ]);
 }
 
+function emptyFrames(): Buffer {
+  const frame = zlib.zstdCompressSync(Buffer.alloc(0));
+  return Buffer.concat(Array.from({ length: 100_000 }, () => frame));
+}
+
 function stacked(content: string, times: number): Buffer {
   let body = Buffer.from(content);
   for (let count = 0; count < times; count++) body = zlib.gzipSync(body);
@@ -82,6 +87,13 @@ export const CODINGS: Behaviour[] = [
         ending: 'bad-encoding',
         why: 'RFC 9659 allows 8 MB on the web.',
         answer: sends(() => coded('zstd', zstdOfLargeWindow(PAGE))),
+      },
+      {
+        path: '/many-frames',
+        what: '1 MB of empty zstd frames, 100,000 of them.',
+        ending: 'bad-encoding',
+        why: 'Each costs time, and none has content.',
+        answer: sends(() => coded('zstd', emptyFrames())),
       },
     ],
   },

@@ -1,4 +1,14 @@
-import { after, OK, pageOf, replyPage, sends, sendsThenEnds, sendsThenResets } from './answers.ts';
+import {
+  after,
+  endless,
+  OK,
+  pageOf,
+  pours,
+  replyPage,
+  sends,
+  sendsThenEnds,
+  sendsThenResets,
+} from './answers.ts';
 import type { Behaviour } from './behaviour.ts';
 
 /** Bodies whose end is not where the head says, or is said in two ways. */
@@ -74,6 +84,14 @@ export const FRAMING: Behaviour[] = [
         ending: 'truncated',
         answer: sendsThenEnds(`${CHUNKED}${PAGE.length.toString(16)}\r\n${PAGE}\r\n`),
       },
+      {
+        path: '/trailers',
+        what: 'A whole body, and then trailers without end.',
+        ending: 'protocol',
+        answer: pours(`${CHUNKED}${PAGE.length.toString(16)}\r\n${PAGE}\r\n0\r\n`, () =>
+          endless('X-Trailer: a\r\n'.repeat(4_000)),
+        ),
+      },
     ],
   },
   {
@@ -91,6 +109,19 @@ export const FRAMING: Behaviour[] = [
         what: 'A chunk of more bytes than fit into 64 bits.',
         ending: 'protocol',
         answer: sends(`${CHUNKED}fffffffffffffffff\r\n${PAGE}`),
+      },
+      {
+        path: '/extension',
+        what: 'A chunk extension without end.',
+        ending: 'protocol',
+        why: 'It is no part of the body, so no limit of bodies ends it.',
+        answer: pours(`${CHUNKED}5;`, () => endless('a'.repeat(64 * 1024))),
+      },
+      {
+        path: '/extensions',
+        what: 'Chunks of one byte with extensions of a thousand.',
+        ending: 'protocol',
+        answer: pours(CHUNKED, () => endless(`1;${'a'.repeat(1_000)}\r\nx\r\n`.repeat(60))),
       },
     ],
   },

@@ -1,4 +1,15 @@
-import { drips, HTML, OK, pageOf, reply, replyPage, sends, sendsThenEnds } from './answers.ts';
+import {
+  drips,
+  endless,
+  HTML,
+  OK,
+  pageOf,
+  pours,
+  reply,
+  replyPage,
+  sends,
+  sendsThenEnds,
+} from './answers.ts';
 import type { Behaviour } from './behaviour.ts';
 
 /** Status lines and headers that are too many, too slow, or no HTTP. */
@@ -19,9 +30,9 @@ export const HEADS: Behaviour[] = [
       },
       {
         path: '/many',
-        what: '100,000 small headers.',
+        what: '200,000 headers of four bytes.',
         ending: 'protocol',
-        answer: sends(() => `${OK}${'X-Small: a\r\n'.repeat(100_000)}${HELLO}`),
+        answer: sends(() => `${OK}${'a:\r\n'.repeat(200_000)}${HELLO}`),
       },
     ],
   },
@@ -88,6 +99,12 @@ export const HEADS: Behaviour[] = [
         ending: 'protocol',
         answer: sendsThenEnds(pageOf('HTTP/0.9')),
       },
+      {
+        path: '/empty-lines',
+        what: 'Empty lines before the status line, without end.',
+        ending: 'protocol',
+        answer: pours('', () => endless('\r\n'.repeat(32 * 1024))),
+      },
     ],
   },
   {
@@ -119,6 +136,12 @@ export const HEADS: Behaviour[] = [
         what: 'A status of letters.',
         ending: 'protocol',
         answer: sends(`HTTP/1.1 two hundred\r\n${HELLO}`),
+      },
+      {
+        path: '/reason',
+        what: 'A reason behind the status that never ends.',
+        ending: 'protocol',
+        answer: pours('HTTP/1.1 200 ', () => endless('and so on '.repeat(6_000))),
       },
     ],
   },

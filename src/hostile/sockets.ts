@@ -1,13 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { drips, HTML, OK, pours, sends, sendsThenEnds } from './answers.ts';
+import { drips, endless, HTML, OK, pours, sends, sendsThenEnds } from './answers.ts';
 import type { Behaviour, SecurePort } from './behaviour.ts';
 
 /** Servers that are slow, silent, endless, or speak another language. */
-
-function* endless(): Generator<Buffer> {
-  const piece = Buffer.from('<p>and so on</p>\n'.repeat(4_000));
-  while (true) yield piece;
-}
 
 /** Never the beginning of HTTP. */
 function noise(): Buffer {
@@ -49,7 +44,7 @@ export const SOCKETS: Behaviour[] = [
         path: '',
         what: 'A body without end, as fast as the network.',
         ending: 'too-large',
-        answer: pours(`${OK}\r\n`, endless),
+        answer: pours(`${OK}\r\n`, () => endless('<p>and so on</p>\n'.repeat(4_000))),
       },
     ],
   },

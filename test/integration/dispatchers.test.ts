@@ -24,7 +24,12 @@ import { temporaryFolder } from '../support/fixtures.ts';
 const ENTRY = new URL('../../src/entry/thread.ts', import.meta.url);
 
 function openThreads(blobsDir: string, options: Partial<ThreadDispatcherOptions> = {}): Dispatcher {
-  return openThreadDispatcher({ threads: 2, entry: ENTRY, data: { blobs: blobsDir, sync: false }, ...options });
+  return openThreadDispatcher({
+    threads: 2,
+    entry: ENTRY,
+    data: { blobs: blobsDir, sync: false },
+    ...options,
+  });
 }
 
 async function openInline(blobsDir: string, handlers?: JobHandlers): Promise<Dispatcher> {

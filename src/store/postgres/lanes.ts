@@ -121,7 +121,7 @@ export class Lane {
   async close(): Promise<void> {
     const client = this.#client;
     this.#client = null;
-    if (client) await Promise.race([client.end(), pause(1_000)]).catch(() => {});
+    if (client) await atMost(1_000, client.end());
     if (client) destroy(client);
   }
 
@@ -175,6 +175,18 @@ function streamOf(client: Client): Duplex {
 
 function destroy(client: Client): void {
   streamOf(client).destroy();
+}
+
+/** Waits for something, but not for long, and whatever becomes of it. */
+export async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  work.then(
+    () => resolve(),
+    () => resolve(),
+  );
+  await promise;
+  clearTimeout(timer);
 }
 
 export function pause(ms: number): Promise<void> {

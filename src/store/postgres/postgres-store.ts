@@ -8,7 +8,7 @@ import { HostIds } from './host-ids.ts';
 import { PostgresHostStore } from './host-store.ts';
 import { JobMemories } from './job-memory.ts';
 import { PostgresJobStore } from './job-store.ts';
-import { type LaneOptions, pause } from './lanes.ts';
+import { atMost, type LaneOptions } from './lanes.ts';
 import { prepareDatabase } from './migrate.ts';
 import { ALIVE_MS_DEFAULT, Presence } from './presence.ts';
 import { PostgresProxyStore } from './proxy-store.ts';
@@ -70,12 +70,11 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     proxies: new PostgresProxyStore(db),
     views: new PostgresViews(db, memories, lanes),
     async close() {
-      const traces = presence
-        .leave()
-        .then(() => Promise.all([db.forgetWrites(), pulse.forgetWrites()]))
-        .catch(() => {});
       // A database that does not answer must not keep a process from its end: others clean up behind it.
-      await Promise.race([traces, pause(CLOSE_MS)]);
+      await atMost(
+        CLOSE_MS,
+        presence.leave().then(() => Promise.all([db.forgetWrites(), pulse.forgetWrites()])),
+      );
       await pulse.close();
       await db.close();
     },

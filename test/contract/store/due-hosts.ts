@@ -1,5 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { change, createJob, enqueue, FAR, leaseOne, T0, tasksOf } from '../../support/fixtures.ts';
+import {
+  change,
+  createJob,
+  enqueue,
+  FAR,
+  hostChange,
+  leaseOne,
+  T0,
+  tasksOf,
+} from '../../support/fixtures.ts';
 import { A, B, type StoreDesk } from './store-desk.ts';
 
 /** Which hosts may be asked, and when. */
@@ -89,6 +98,37 @@ export function testDueHosts(desk: StoreDesk): void {
       expect((await hostsDue({ before: T0 + 1_000 })).sort()).toEqual(['a.example', 'b.example']);
       await desk.store.hosts.clampNextAt(FAR);
       expect((await hostsDue({ before: T0 + 1_000 })).sort()).toEqual(['a.example', 'b.example']);
+    });
+
+    test('a host that is taken until later than a plan begins is left out of it', async () => {
+      await add(`${A}/1`, `${A}/2`, `${B}/1`);
+      const hosts = await due();
+      const lease = async (host: string, startAt: number, nextAt: number) => {
+        const hostId = hosts.find((each) => each.host === host)!.id;
+        const batches = [{ grants: [{ hostId, count: 1, startAt, nextAt }], leaseMs: 9_000 }];
+        const [batch] = await desk.store.frontier.lease(desk.job.id, { batches, now: T0 });
+        return batch!;
+      };
+      expect((await lease('a.example', T0, T0 + 500)).tasks).toHaveLength(1);
+      expect((await lease('a.example', T0 + 499, T0 + 900)).tasks).toEqual([]);
+      expect((await due()).find((each) => each.host === 'a.example')?.nextAt).toBe(T0 + 500);
+      expect((await lease('a.example', T0 + 500, T0 + 900)).tasks).toHaveLength(1);
+    });
+
+    test('a report cannot bring forward the time of a host that was lent again since it was weighed', async () => {
+      await add(`${A}/1`, `${A}/2`, `${A}/3`);
+      const first = await leaseOne(desk.store, desk.job, { count: 1, nextAt: T0 + 500 });
+      await leaseOne(desk.store, desk.job, { count: 1, nextAt: T0 + 900 });
+      const free = (nextAt: number, takenUntil: number) => ({
+        final: false,
+        hosts: [hostChange('a.example', { nextAt, takenUntil })],
+      });
+      await settle(first.id, [], free(T0 + 100, T0 + 500));
+      expect((await due())[0]?.nextAt).toBe(T0 + 900);
+      await settle(first.id, [], free(T0 + 2_000, T0 + 500));
+      expect((await due())[0]?.nextAt).toBe(T0 + 2_000);
+      await settle(first.id, [], free(T0 + 100, T0 + 2_000));
+      expect((await due())[0]?.nextAt).toBe(T0 + 100);
     });
   });
 }
