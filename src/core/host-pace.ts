@@ -69,7 +69,9 @@ export function adaptPace(pace: HostPace, seen: PaceEvidence, cap: number, now: 
     (pace.latencyMs !== null &&
       seen.latencyMs !== null &&
       seen.latencyMs > pace.latencyMs * STRAINED + STRAINED_EXTRA_MS);
-  if (strained) return { ...pace, rate: Math.max(RATE_FLOOR, finite(pace.rate, seen) * EASE) };
+  // Without a limit of ours parallelism limits already: answers that take longer mean fewer requests by themselves.
+  if (strained && !Number.isFinite(pace.rate)) return pace;
+  if (strained) return { ...pace, rate: Math.max(RATE_FLOOR, pace.rate * EASE) };
   const latencyMs = usual(pace.latencyMs, seen.latencyMs);
   if (seen.faults > 0) return { ...pace, latencyMs };
   return risen({ ...pace, latencyMs }, cap, now);

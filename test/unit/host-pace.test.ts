@@ -64,6 +64,8 @@ describe('the pace of a host', () => {
   test('without a cap it has no limit until the first refusal, which shows one', () => {
     const free = paceAfter(20, calm, Number.POSITIVE_INFINITY);
     expect(free.rate).toBe(Number.POSITIVE_INFINITY);
+    const slow = at(free, { ...calm, faults: 9, latencyMs: 5_000 });
+    expect(adaptPace(free, slow, Number.POSITIVE_INFINITY, 0)).toEqual(free);
     const refused = adaptPace(
       free,
       at(free, { ...calm, refused: 3, sentRate: 200 }),
