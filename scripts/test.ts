@@ -22,7 +22,9 @@ if (only.length === 0) {
   check('style', 'biome', ['check', '--error-on-warnings']);
 }
 /** These measure time or kill at random moments: they get the machine for themselves, one file at a time. */
-const ALONE = ['complete', 'crash', 'hostile', 'polite'].map((name) => `test/e2e/${name}.test.ts`);
+const ALONE = ['complete', 'crash', 'hostile', 'hostile-neighbours', 'polite'].map(
+  (name) => `test/e2e/${name}.test.ts`,
+);
 /** Two coordinators and a server of their own are too much for two cores to keep time: by name only. */
 const BY_NAME = ['test/e2e/fleet-postgres.test.ts'];
 const RUNS =
