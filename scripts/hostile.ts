@@ -28,7 +28,12 @@ for (const each of CASES) {
   all.push({ each, facts, complaints });
   process.stderr.write(complaints.length === 0 ? '.' : `\n${each.base} ${complaints.join(', ')}\n`);
 }
-const throughput = await worker.measure({ good: good.url, hostile: web.url, pages: 250 });
+const throughput = await worker.measure({
+  good: good.url,
+  hostile: web.url,
+  bases: CASES.map(({ base }) => base),
+  pages: 250,
+});
 const { code, stderr } = await worker.close();
 await web.close();
 await good.close();

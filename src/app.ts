@@ -125,7 +125,7 @@ function openSources(folder: Folder, job: Job, files: FilesByScheme): Source[] {
   return job.spec.sources.map((spec, source) =>
     openSource(spec, {
       files: files.of,
-      query: (sql) => folder.store.views.query(sql),
+      query: (sql, options) => folder.store.views.query(sql, options),
       spool: { dir: join(folder.dir, 'inputs'), jobId: job.id, pass: job.pass, source },
     }),
   );

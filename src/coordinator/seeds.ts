@@ -30,7 +30,7 @@ export class SourceFeeder {
   /** The first few, for people; the counter has them all. */
   readonly rejects: Reject[] = [];
   #running: Promise<void> = Promise.resolve();
-  #stopped = false;
+  readonly #stopping = new AbortController();
   #done = false;
   #failure: unknown = null;
 
@@ -57,7 +57,7 @@ export class SourceFeeder {
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#stopping.abort();
     await this.#running;
   }
 
@@ -65,37 +65,43 @@ export class SourceFeeder {
     const { store, job, sources } = this.#options;
     while (!(await store.jobs.takeSources(job.id))) {
       // Another coordinator reads them. Should it end before they do, its place is free.
-      if (this.#stopped) return;
+      if (this.#stopping.signal.aborted) return;
       await new Promise((resolve) => setTimeout(resolve, TAKE_MS));
     }
     const positions = new Map((await store.jobs.sources(job.id)).map((entry) => [entry.source, entry]));
     const startOf = (source: number): SourcePosition =>
       positions.get(source) ?? { source, position: null, done: false, rows: 0, rejected: 0 };
     if (job.pass > 1) await this.#reopen(startOf(REOPENED_SOURCE), onProgress);
-    if (this.#stopped) return;
+    if (this.#stopping.signal.aborted) return;
+    const { signal } = this.#stopping;
+    const passStop = (error: unknown) => {
+      if (!signal.aborted || error !== signal.reason) throw error;
+    };
     for (const [index, source] of sources.entries()) {
       const start = startOf(index);
-      if (!start.done) await this.#feedOne(source, start, onProgress);
-      if (this.#stopped) return;
+      if (!start.done) await this.#feedOne(source, start, onProgress).catch(passStop);
+      if (this.#stopping.signal.aborted) return;
     }
     this.#done = true;
     onProgress();
   }
 
   async #feedOne(source: Source, start: SourcePosition, onProgress: () => void): Promise<void> {
-    const { clock } = this.#options;
+    const { clock, job } = this.#options;
+    const { signal } = this.#stopping;
+    const chunkRows = Math.min(CHUNK_ROWS, job.spec.limits.window);
     const at = { ...start };
     let chunk: NewTask[] = [];
     let rows = 0;
     let flushAt = clock.now() + CHUNK_MS;
-    for await (const item of source.rows(start.position)) {
+    for await (const item of source.rows(start.position, { signal })) {
       at.position = item.position;
       at.rows++;
       rows++;
       const task = this.#toTask(source, item);
       if (task) chunk.push(task);
       else at.rejected++;
-      if (rows < CHUNK_ROWS && clock.now() < flushAt) continue;
+      if (rows < chunkRows && clock.now() < flushAt) continue;
       await this.#enqueue(chunk, at);
       onProgress();
       chunk = [];
@@ -111,10 +117,11 @@ export class SourceFeeder {
   async #reopen(start: SourcePosition, onProgress: () => void): Promise<void> {
     const { store, job, clock } = this.#options;
     const visitedBefore = job.passStartedAt - job.spec.revisit.afterSeconds * 1_000;
+    const limit = Math.min(REOPEN_ROWS, job.spec.limits.window);
     let source = start;
     while (!source.done && (await this.#waitForRoom())) {
       const now = Math.floor(clock.now());
-      const options = { now, visitedBefore, limit: REOPEN_ROWS, source };
+      const options = { now, visitedBefore, limit, source };
       source = (await store.frontier.reopen(job.id, options)).source;
       onProgress();
     }
@@ -132,7 +139,7 @@ export class SourceFeeder {
   /** Backpressure: sources wait while the frontier holds enough. False when the run stops. */
   async #waitForRoom(): Promise<boolean> {
     const { store, job } = this.#options;
-    while (!this.#stopped) {
+    while (!this.#stopping.signal.aborted) {
       const { pending } = await store.jobs.counters(job.id);
       if (pending < job.spec.limits.window) return true;
       await new Promise((resolve) => setTimeout(resolve, 50));

@@ -37,6 +37,11 @@ export const LIMITS = {
   sitemapMetaCharsMax: 8_192,
   /** A line, a CSV row with its quotes, or the columns of a Parquet row: larger ones are damage, or pages in a table. */
   sourceRowBytesMax: 1024 * 1024,
+  /** After a malformed CSV row its text is read again: this much, and this many times what was read before it. */
+  csvReadAgainBytes: 16 * 1024 * 1024,
+  csvReadAgainTimes: 4,
+  /** A query without an end would fill the disk; nobody's list is this long. */
+  queryRowsMax: 100_000_000,
   /** Real footers of Parquet files have a few KB for each row group. */
   parquetFooterBytesMax: 64 * 1024 * 1024,
   /** Pages are about 1 MB; some writers make one of a whole column, and nobody makes one of this. */

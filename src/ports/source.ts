@@ -21,5 +21,6 @@ export interface SourceTask {
 export interface Source {
   readonly name: string;
   readonly priority: number;
-  rows(from: string | null): AsyncIterable<SourceRow>;
+  /** The signal ends what may take long before its next row: it fails with the signal's reason. */
+  rows(from: string | null, options?: { signal?: AbortSignal }): AsyncIterable<SourceRow>;
 }

@@ -63,6 +63,11 @@ export interface Rewrite {
   first: boolean;
 }
 
+export interface QueryOptions {
+  /** Ends the query: it fails with the signal's reason. */
+  signal?: AbortSignal;
+}
+
 /** For people: listings and exports, streamed in bounded pieces, readable while a job runs. */
 export interface Views {
   tasks(jobId: number, options?: Since): AsyncIterable<TaskRow>;
@@ -87,5 +92,5 @@ export interface Views {
   hasArchive(jobId: number, key: string): Promise<boolean>;
   rewrite(jobId: number, rewrite: Rewrite): Promise<void>;
   /** Rows of a read-only SQL query over the documented views `seine_tasks` and `seine_records`. */
-  query(sql: string): AsyncIterable<Record<string, unknown>>;
+  query(sql: string, options?: QueryOptions): AsyncIterable<Record<string, unknown>>;
 }

@@ -1,26 +1,25 @@
-import { CsvError, type Options, parse } from 'csv-parse';
+import { CsvError, type Options } from 'csv-parse';
 import { parse as parseNow } from 'csv-parse/sync';
 import { messageOf } from '../core/errors.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { RemoteFiles } from '../ports/remote-files.ts';
+import { readRecords } from './csv-records.ts';
 import { endingOf } from './file-format.ts';
 import { type CellMapper, type ColumnWish, checkColumns, mapCells } from './map-row.ts';
 import { BrokenFileError, type FileReader, type RawRow } from './raw-row.ts';
 import { openText, openTextAt, peek, type TextFile } from './text-file.ts';
 
-/** Bytes before the next row, and rows before it. In packed text rows are counted instead of jumped to. */
+/** Bytes, rows and line ends before the next row. In packed text rows are counted instead of jumped to. */
 interface CsvPosition {
   row: number;
   offset: number;
+  /** Not in positions of earlier versions. */
+  lines?: number | null;
   gzip?: true;
 }
 
-interface CsvItem {
-  record: string[];
-  /** Bytes up to its end. */
-  end: number;
-}
-
+const NEWLINE = 10;
+const RETURN = 13;
 /** A header is not larger than this; a file without line ends is not read to its end for one. */
 const HEADER_BYTES_MAX = 256 * 1024;
 
@@ -44,7 +43,7 @@ async function* csvRows(
   wish: ColumnWish,
 ): AsyncIterable<RawRow> {
   const table = await openTable(files, url);
-  const { header, options } = table;
+  const { header, options, lineEnd } = table;
   let { text } = table;
   let row = 0;
   try {
@@ -59,21 +58,18 @@ async function* csvRows(
     }
     const seen = jump ? 0 : (at?.row ?? 0);
     let isHeader = !jump;
-    for await (const { record, end } of records(text.chunks, { ...options, bom: !jump })) {
+    const start = { offset: jump?.offset ?? 0, lines: jump ? (jump.lines ?? Number.NaN) : 0, lineEnd };
+    for await (const { record, end, lines } of readRecords(text.chunks, { ...options, bom: !jump }, start)) {
       if (isHeader) {
         isHeader = false;
         continue;
       }
       if (++row <= seen) continue;
-      const position: CsvPosition = { row, offset: (jump?.offset ?? 0) + end };
+      const position: CsvPosition = { row, offset: end, lines };
       if (text.gzip) position.gzip = true;
-      yield { place: `row ${row}`, at: position, row: toRow(mapper, indexes, record) };
+      const found = Array.isArray(record) ? toRow(mapper, indexes, record) : record;
+      yield { place: `row ${row}`, at: position, row: found };
     }
-  } catch (error) {
-    if (!(error instanceof CsvError)) throw error;
-    throw new BrokenFileError(
-      `what comes after row ${row} is not CSV: ${messageOf(error).split('\n')[0]} (is a quote not closed?)`,
-    );
   } finally {
     text.close();
   }
@@ -87,13 +83,15 @@ function toRow(mapper: CellMapper, indexes: number[], record: string[]): RawRow[
 async function openTable(
   files: RemoteFiles,
   url: string,
-): Promise<{ text: TextFile; header: string[] | null; options: Options }> {
+): Promise<{ text: TextFile; header: string[] | null; options: Options; lineEnd: number }> {
   const text = await openText(files, url);
   try {
     const { head, all } = await peek(text.chunks, HEADER_BYTES_MAX);
     if (head.length >= HEADER_BYTES_MAX && !head.includes('\n'))
       throw new BrokenFileError(`its first line is longer than ${HEADER_BYTES_MAX} bytes`);
+    const lineEnd = lineEndOf(head);
     const options: Options = {
+      record_delimiter: lineEnd === RETURN ? ['\r'] : ['\r\n', '\n'],
       delimiter: endingOf(url) === '.tsv' ? '\t' : delimiterOf(head),
       relax_column_count: true,
       relax_quotes: true,
@@ -101,7 +99,7 @@ async function openTable(
       max_record_size: LIMITS.sourceRowBytesMax,
     };
     const [header = null] = parseNow(head, { ...options, bom: true, to: 1 }) as unknown as string[][];
-    return { text: { ...text, chunks: all }, header, options };
+    return { text: { ...text, chunks: all }, header, options, lineEnd };
   } catch (error) {
     text.close();
     if (error instanceof CsvError)
@@ -110,35 +108,15 @@ async function openTable(
   }
 }
 
+/** Old files have returns alone. */
+function lineEndOf(head: Buffer): number {
+  const first = head.indexOf(RETURN);
+  const before = first < 0 || head.subarray(0, first).includes(NEWLINE);
+  return before || head[first + 1] === NEWLINE ? NEWLINE : RETURN;
+}
+
 /** Commas, unless the first line has none but tabs or semicolons. */
 function delimiterOf(head: Buffer): string {
   const [line = ''] = head.toString('utf8').trimStart().split('\n', 1);
   return [',', '\t', ';'].find((delimiter) => line.includes(delimiter)) ?? ',';
-}
-
-/** Piece by piece, so that everything before a mistake comes out: a stream drops what it holds when it fails. */
-async function* records(chunks: AsyncIterable<Buffer>, options: Options): AsyncIterable<CsvItem> {
-  let items: CsvItem[] = [];
-  let failure: unknown = null;
-  const take = (record: string[], { bytes }: { bytes: number }) => {
-    items.push({ record, end: bytes });
-    return null;
-  };
-  const parser = parse({ ...options, on_record: take as unknown as NonNullable<Options['on_record']> });
-  parser.on('error', (error) => {
-    failure = error;
-  });
-  async function* step(act: (done: () => void) => void): AsyncIterable<CsvItem> {
-    await new Promise<void>((resolve) => act(resolve));
-    const taken = items;
-    items = [];
-    yield* taken;
-    if (failure !== null) throw failure;
-  }
-  try {
-    for await (const chunk of chunks) yield* step((done) => parser.write(chunk, () => done()));
-    yield* step((done) => parser.end(() => done()));
-  } finally {
-    parser.destroy();
-  }
 }

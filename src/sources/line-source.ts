@@ -36,7 +36,7 @@ function jsonlRow(wish: ColumnWish): ParseLine {
     if (line.trim() === '') return null;
     let value: unknown;
     try {
-      value = JSON.parse(line);
+      value = parseExactly(line);
     } catch {
       return { reason: 'not valid JSON' };
     }
@@ -45,6 +45,17 @@ function jsonlRow(wish: ColumnWish): ParseLine {
       return { reason: 'neither an object nor a string' };
     return map(value as Record<string, unknown>);
   };
+}
+
+/** As JSON.parse, but whole numbers that a double would change stay as they are written, as text. */
+function parseExactly(line: string): unknown {
+  return /\d{16}/.test(line) ? JSON.parse(line, keepDigits) : JSON.parse(line);
+}
+
+function keepDigits(_name: string, value: unknown, context?: { source?: string }): unknown {
+  if (typeof value !== 'number' || Number.isSafeInteger(value)) return value;
+  const source = context?.source;
+  return source !== undefined && /^-?\d+$/.test(source) ? source : value;
 }
 
 function openLineReader(files: RemoteFiles, parse: ParseLine): FileReader {

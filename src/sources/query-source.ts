@@ -3,11 +3,15 @@ import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf, SeineError } from '../core/errors.ts';
 import type { QuerySourceSpec } from '../core/job.ts';
+import { LIMITS } from '../core/limits.ts';
 import type { Source } from '../ports/source.ts';
 import { fileSource } from './file-source.ts';
 import { openLocalFiles } from './local-files.ts';
 
-export type RunQuery = (sql: string) => AsyncIterable<Record<string, unknown>>;
+export type RunQuery = (
+  sql: string,
+  options?: { signal?: AbortSignal },
+) => AsyncIterable<Record<string, unknown>>;
 
 /** Where the rows of a query are kept for one pass of a job. */
 export interface Spool {
@@ -27,8 +31,9 @@ export function querySource(spec: QuerySourceSpec, query: RunQuery, spool: Spool
   return {
     name: `query ${spool.source + 1}`,
     priority,
-    async *rows(from) {
-      if (!existsSync(path)) await spoolRows(spec.query, query, path, spool);
+    async *rows(from, { signal } = {}) {
+      const stoppable: RunQuery = (sql) => query(sql, { signal });
+      if (!existsSync(path)) await spoolRows(spec.query, stoppable, path, spool, signal);
       const files = openLocalFiles();
       yield* fileSource({ file: path, urlColumn: 'url', route, priority }, async () => files).rows(from);
     },
@@ -48,14 +53,23 @@ export async function checkQuery(spec: QuerySourceSpec, query: RunQuery): Promis
 }
 
 /** Whole or not at all: what a crash leaves behind is written anew. */
-async function spoolRows(sql: string, query: RunQuery, path: string, spool: Spool): Promise<void> {
+async function spoolRows(
+  sql: string,
+  query: RunQuery,
+  path: string,
+  spool: Spool,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   await mkdir(spool.dir, { recursive: true });
   await removeEarlier(spool);
   const temporary = `${path}.part`;
   const file = await open(temporary, 'w');
   try {
     let text = '';
-    for await (const row of asked(sql, query)) {
+    let count = 0;
+    for await (const row of asked(sql, query, signal)) {
+      if (++count > LIMITS.queryRowsMax)
+        throw new SeineError(`the query has more than ${LIMITS.queryRowsMax} rows`);
       text += `${JSON.stringify(row, plainValue)}\n`;
       if (text.length < WRITE_BYTES) continue;
       await file.write(text);
@@ -63,6 +77,10 @@ async function spoolRows(sql: string, query: RunQuery, path: string, spool: Spoo
     }
     await file.write(text);
     await file.sync();
+  } catch (error) {
+    // It may have filled the disk.
+    await rm(temporary, { force: true });
+    throw error;
   } finally {
     await file.close();
   }
@@ -71,11 +89,18 @@ async function spoolRows(sql: string, query: RunQuery, path: string, spool: Spoo
   await folder.sync().finally(() => folder.close());
 }
 
-async function* asked(sql: string, query: RunQuery): AsyncIterable<Record<string, unknown>> {
+async function* asked(
+  sql: string,
+  query: RunQuery,
+  signal?: AbortSignal,
+): AsyncIterable<Record<string, unknown>> {
   try {
-    yield* query(sql);
+    for await (const row of query(sql)) {
+      signal?.throwIfAborted();
+      yield row;
+    }
   } catch (error) {
-    if (error instanceof SeineError) throw error;
+    if (error instanceof SeineError || signal?.aborted) throw error;
     throw new SeineError(`the query cannot be run: ${messageOf(error)}`, {
       hint: 'it reads the views seine_tasks and seine_records',
       cause: error,

@@ -71,12 +71,4 @@ describe('files that cannot be read', () => {
     expect(urlsOf(rows)).toEqual([1, 2, 3].map((n) => `${A}/${n}`));
     expect(urlsOf(await desk.rows(path, rows[1]!.position))).toEqual([`${A}/3`]);
   });
-
-  test('a row of CSV larger than a megabyte ends the file with one entry', async () => {
-    const file = await desk.add(`url,n\n${A}/1,x\n${A}/2,"${'x'.repeat(1_100_000)}"\n${A}/3,x\n`, '.csv');
-    expect(urlsOf(await desk.rows(file))).toEqual([
-      `${A}/1`,
-      expect.stringMatching(/^! what comes after row 1/),
-    ]);
-  });
 });

@@ -139,10 +139,12 @@ const GOOD_GAP_MS = 10;
 /** Rounds with and without the hostile web take turns, as the load of the machine changes; each has its share of it. */
 export async function measureThroughput(
   desk: HostileDesk,
-  { good, hostile, pages }: { good: string; hostile: string; pages: number },
+  { good, hostile, bases, pages }: { good: string; hostile: string; bases: string[]; pages: number },
 ): Promise<Throughput> {
   const goodUrls = Array.from({ length: pages }, (_, index) => `${good}/48-slow/${index}?ms=20`);
-  const hostileUrls = CASES.map((each) => hostile + pathsOf(each)[0]!);
+  const hostileUrls = CASES.filter(({ base }) => bases.includes(base)).map(
+    (each) => hostile + pathsOf(each)[0]!,
+  );
   const measure = async () => {
     const startedAt = performance.now();
     const outcomes = await desk.run(goodUrls, { kind: 'good', budgetMs: 60_000, gapMs: GOOD_GAP_MS });

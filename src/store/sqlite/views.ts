@@ -7,6 +7,7 @@ import type {
   TaskRow,
 } from '../../core/model.ts';
 import type { ArchivedPage, DeadFilter, DeadGroup, Rewrite, Since, Views } from '../../ports/store.ts';
+import type { QueryOptions } from '../../ports/views.ts';
 import type { Database } from './database.ts';
 import type { TaskInserter } from './insert-tasks.ts';
 import { runQuery } from './query.ts';
@@ -51,8 +52,8 @@ export class SqliteViews implements Views {
     return readPages(this.#db, jobId);
   }
 
-  query(sql: string): AsyncIterable<Record<string, unknown>> {
-    return runQuery(this.#db.path, sql);
+  query(sql: string, options: QueryOptions = {}): AsyncIterable<Record<string, unknown>> {
+    return runQuery(this.#db.path, sql, options);
   }
 
   async record(jobId: number, key: string): Promise<RecordRow | null> {
