@@ -44,11 +44,12 @@ afterAll(async () => {
 });
 
 test('a host that refuses more than 5 requests a second is found out, and held within 20 % of that', async () => {
+  log.length = 0;
   const { port } = server.address() as AddressInfo;
   const urls = Array.from({ length: 600 }, (_, index) => `http://127.0.0.1:${port}/page/${index}`);
   const list = join(folder.path, 'urls.txt');
   writeFileSync(list, urls.join('\n'));
-  const dir = join(folder.path, 'seine');
+  const dir = join(folder.path, `seine-${performance.now()}`);
   const run = startSeine(['run', list, '--rate', String(CAP), '--allow-private', '--dir', dir, '--json']);
   const end = new Promise<void>((resolve) => {
     const timer = setInterval(() => {

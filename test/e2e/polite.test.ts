@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { seine, startSeine, temporaryFolder } from '../support/seine-process.ts';
 import { type JudgedRequest, type SiteProcess, startSiteProcess } from '../support/site-process.ts';
 
@@ -9,14 +9,15 @@ const RATE = 5;
 const GAP_MS = 1_000 / RATE;
 const PAGES_PER_HOST = 70;
 
-const folder = temporaryFolder();
+let folder: ReturnType<typeof temporaryFolder>;
 let site: SiteProcess;
 
-beforeAll(async () => {
+beforeEach(async () => {
+  folder = temporaryFolder();
   site = await startSiteProcess();
 });
 
-afterAll(async () => {
+afterEach(async () => {
   await site.close();
   folder.remove();
 });
