@@ -48,7 +48,7 @@ test('plans that were made for empty tables do not read full ones', async () => 
     await enqueue(store, job, tasksOf(...urls(from, 2_000)));
   for (let turn = 0; turn < 20; turn++) settled += await visit(store, job, 100 + turn);
   expect(settled).toBeGreaterThan(200);
-  // Statistics are written when a session ends.
+  // Statistics are written when a connection ends.
   await store.close();
   const client = new pg.Client({ connectionString: url });
   await client.connect();
