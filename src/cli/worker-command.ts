@@ -1,0 +1,119 @@
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { allowPrivateElsewhere } from '../config/load.ts';
+import { WORKER_KINDS, type WorkerKind } from '../core/batch.ts';
+import { type ExitName, messageOf, SeineError } from '../core/errors.ts';
+import { hideCredentials } from '../core/redact.ts';
+import { openThreadDispatcher, type ThreadDispatcher } from '../dispatch/thread-dispatcher.ts';
+import { openBlobs } from '../open-blobs.ts';
+import { type Context, printable } from './context.ts';
+
+/** Works on batches of other machines' runs, until a signal comes. */
+export async function workerCommand(context: Context): Promise<ExitName> {
+  const { settings } = context;
+  const url = queueUrl(context);
+  const kind = kindOf(context.parsed.values.kind);
+  const name = `${printable(hostname())}-${process.pid}-${randomBytes(2).toString('hex')}`;
+  const blobs = await requireBlobs(context, name);
+  const signals = watchSignals();
+  const threads = openThreads(context, blobs, name);
+  try {
+    const { openBullmqWorker } = await import('../entry/bullmq-worker.ts');
+    const worker = await openBullmqWorker({ url, kind, name, threads, logger: settings.logger });
+    context.stderr.write(
+      `worker ${name} takes ${kind} batches with ${settings.workers} threads; blobs are at ${hideCredentials(blobs)}\n`,
+    );
+    const signal = await signals.first;
+    context.stderr.write(`worker ${name} returns what it has\n`);
+    await worker.drain();
+    await worker.close();
+    return signal === 'SIGINT' ? 'interrupted' : 'success';
+  } finally {
+    await threads.close();
+    signals.close();
+  }
+}
+
+/** The queue that the setting names. */
+export function queueUrl(context: Context): string {
+  const targets = context.settings.dispatch ?? [];
+  const queues = targets.filter((target) => target.kind === 'bullmq');
+  if (queues.length === 1) return queues[0]!.url;
+  throw new SeineError(
+    queues.length === 0
+      ? 'it is not said which queue to look at'
+      : 'a worker takes batches from one queue, and several are named',
+    { hint: 'give --dispatch bullmq://host:6379, or set SEINE_DISPATCH' },
+  );
+}
+
+function kindOf(text = 'http'): WorkerKind {
+  const kind = WORKER_KINDS.find((each) => each === text);
+  if (kind) return kind;
+  throw new SeineError(`--kind cannot be '${text}'`, { hint: `one of ${WORKER_KINDS.join(', ')}` });
+}
+
+/** A worker that keeps pages where its coordinator does not look would lose them, so the place is never guessed. */
+async function requireBlobs({ settings }: Context, name: string): Promise<string> {
+  const place = settings.blobs ?? null;
+  if (place === null)
+    throw new SeineError('a worker must be told where pages go', {
+      hint: 'give --blobs (SEINE_BLOBS), the same as for the runs that it works for: s3://bucket/prefix or a shared folder',
+    });
+  try {
+    const blobs = await openBlobs(place, settings.s3 ? { s3: settings.s3 } : {});
+    const probe = `workers/${name.replace(/[^\w.-]/g, '-')}`;
+    try {
+      await blobs.put(probe, Buffer.from('seine'));
+      await blobs.delete(probe);
+    } finally {
+      await blobs.close();
+    }
+  } catch (error) {
+    if (error instanceof SeineError) throw error;
+    throw new SeineError(`blobs cannot be written at ${hideCredentials(place)}: ${messageOf(error)}`, {
+      hint: 'correct --blobs (SEINE_BLOBS), or the permissions there',
+      cause: error,
+    });
+  }
+  return place;
+}
+
+function openThreads({ settings, loaded, parsed }: Context, blobs: string, name: string): ThreadDispatcher {
+  const { s3, apiCallbacks, browser, logger } = settings;
+  const allowPrivate = parsed.values['allow-private'] ? 'job' : allowPrivateElsewhere(loaded);
+  const ending = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+  return openThreadDispatcher({
+    threads: settings.workers,
+    entry: new URL(`../entry/thread.${ending}`, import.meta.url),
+    name,
+    data: {
+      blobs,
+      sync: settings.sync === 'full',
+      ...(s3 ? { s3 } : {}),
+      allowPrivate,
+      ...(apiCallbacks ? { apiCallbacks } : {}),
+      ...(browser ? { browser } : {}),
+    },
+    logger,
+  });
+}
+
+/** The first signal stops gently, the second at once. */
+function watchSignals(): { first: Promise<NodeJS.Signals>; close(): void } {
+  const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
+  let count = 0;
+  const onSignal = (signal: NodeJS.Signals) => {
+    count++;
+    if (count > 1) process.exit(130);
+    resolve(signal);
+  };
+  const names = ['SIGINT', 'SIGTERM'] as const;
+  for (const name of names) process.on(name, onSignal);
+  return {
+    first: promise,
+    close() {
+      for (const name of names) process.off(name, onSignal);
+    },
+  };
+}

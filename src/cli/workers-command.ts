@@ -1,0 +1,47 @@
+import type { ExitName } from '../core/errors.ts';
+import { openRedis, parseFleet } from '../dispatch/bullmq-redis.ts';
+import { readSigns, type Sign } from '../dispatch/bullmq-signs.ts';
+import { fleetKeys } from '../dispatch/bullmq-wire.ts';
+import { formatBytes, formatDuration } from '../tui/format.ts';
+import { type Context, printable, printJson } from './context.ts';
+import { queueUrl } from './worker-command.ts';
+
+/** Shows who has given a sign of life in the last seconds. */
+export async function workersCommand(context: Context): Promise<ExitName> {
+  const place = parseFleet(queueUrl(context));
+  const redis = await openRedis(place, { logger: context.settings.logger });
+  try {
+    const signs = await readSigns(redis.client, fleetKeys(place.prefix));
+    signs.sort((one, other) => one.worker.localeCompare(other.worker));
+    if (context.json) for (const sign of signs) printJson(context, rowOf(sign));
+    else if (signs.length === 0) context.stdout.write(`no worker is alive at Redis ${place.shown}\n`);
+    else context.stdout.write(textOf(signs, Date.now()));
+    return 'success';
+  } finally {
+    redis.close();
+  }
+}
+
+function rowOf({ worker, kind, threads, slots, cpu, memoryBytes, batches, hosts, at }: Sign) {
+  const seenAt = new Date(at).toISOString();
+  return { worker, kind, threads, slots, cpu, memoryBytes, batches, hosts, seenAt };
+}
+
+function textOf(signs: readonly Sign[], now: number): string {
+  const rows = signs.map((sign) => [
+    sign.worker,
+    sign.kind,
+    String(sign.threads),
+    `${Math.round(sign.cpu * 100)} %`,
+    formatBytes(sign.memoryBytes),
+    String(sign.batches),
+    formatDuration(Math.max(0, now - sign.at)),
+    sign.hosts.join(' '),
+  ]);
+  const lines = [['worker', 'kind', 'threads', 'cpu', 'memory', 'batches', 'seen', 'hosts'], ...rows];
+  const widths = lines[0]!.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)));
+  return lines
+    .map((line) => printable(line.map((cell, column) => cell.padEnd(widths[column]!)).join('  ')).trimEnd())
+    .join('\n')
+    .concat('\n');
+}

@@ -1,0 +1,235 @@
+import { randomBytes } from 'node:crypto';
+import { Queue } from 'bullmq';
+import { ReplyError } from 'ioredis';
+import { type Batch, type Report, WORKER_KINDS, type WorkerKind } from '../core/batch.ts';
+import { deferredReport } from '../core/deferred-report.ts';
+import { messageOf } from '../core/errors.ts';
+import type { Logger } from '../ports/ambient.ts';
+import type { Delivery, Dispatcher, WorkerSign } from '../ports/dispatcher.ts';
+import { readReplies } from './bullmq-inbox.ts';
+import { WorkerNotices } from './bullmq-notices.ts';
+import { OnceSender } from './bullmq-once.ts';
+import { explainRedis, type FleetPlace, type FleetRedis, openRedis, parseFleet } from './bullmq-redis.ts';
+import { Presence, readSigns } from './bullmq-signs.ts';
+import { type Ticket, Tickets } from './bullmq-tickets.ts';
+import {
+  BATCH_TTL_MS,
+  CARD_HOSTS_MAX,
+  encodeBatch,
+  type FleetKeys,
+  fleetKeys,
+  type JobCard,
+  KEPT,
+  QUEUES,
+  type Reply,
+  TAKE_MS,
+} from './bullmq-wire.ts';
+
+/** How often signs of life and waiting batches are looked at. */
+const LOOK_MS = 1_000;
+/** A batch that waits for longer is looked for in Redis. */
+const WAITED_MS = 2_000;
+/** After Redis refused a batch, nothing is sent for so long. */
+const REFUSED_MS = 1_000;
+const CLOSE_MS = 1_000;
+
+export async function openBullmqDispatcher(options: { url: string; logger: Logger }): Promise<Dispatcher> {
+  const place = parseFleet(options.url);
+  const presence = new Presence();
+  const redis = await openRedis(place, {
+    logger: options.logger,
+    onReady: () => presence.forgive(performance.now()),
+  });
+  const dispatcher = new BullmqDispatcher(place, redis, presence, options.logger);
+  try {
+    await dispatcher.start();
+  } catch (error) {
+    await dispatcher.close();
+    throw explainRedis(error, place);
+  }
+  return dispatcher;
+}
+
+/** Carries batches to `seine worker` processes by queues in Redis, where nothing is that could not be lost. */
+class BullmqDispatcher implements Dispatcher {
+  readonly #place: FleetPlace;
+  readonly #redis: FleetRedis;
+  readonly #presence: Presence;
+  readonly #logger: Logger;
+  readonly #id = randomBytes(6).toString('hex');
+  readonly #keys: FleetKeys;
+  readonly #queues: Record<WorkerKind, Queue<JobCard>>;
+  readonly #once: OnceSender;
+  readonly #tickets: Tickets;
+  readonly #notices: WorkerNotices;
+  #look: NodeJS.Timeout | null = null;
+  #refusedAt = Number.NEGATIVE_INFINITY;
+  #draining = false;
+  #closed = false;
+
+  constructor(place: FleetPlace, redis: FleetRedis, presence: Presence, logger: Logger) {
+    this.#place = place;
+    this.#redis = redis;
+    this.#presence = presence;
+    this.#logger = logger;
+    this.#keys = fleetKeys(place.prefix);
+    this.#once = new OnceSender(redis.client);
+    this.#tickets = new Tickets(this.#id);
+    this.#notices = new WorkerNotices(presence, { place: place.shown, logger });
+    const open = (kind: WorkerKind) => {
+      const queue = new Queue<JobCard>(QUEUES[kind], { connection: redis.client, prefix: place.prefix });
+      // Redis itself is watched by its connection; a batch that could not be added says so.
+      queue.on('error', () => {});
+      return queue;
+    };
+    this.#queues = { http: open('http'), browser: open('browser') };
+  }
+
+  async start(): Promise<void> {
+    for (const kind of WORKER_KINDS) await this.#queues[kind].waitUntilReady();
+    void readReplies(this.#redis.another(), this.#keys.reply(this.#id), {
+      onReply: (reply) => this.#hear(reply),
+      onTrouble: (error) => this.#logger.warn(`a reply could not be read from Redis: ${messageOf(error)}`),
+      isClosed: () => this.#closed,
+    });
+    this.#presence.note(await readSigns(this.#redis.client, this.#keys), performance.now());
+    this.#notices.look(this.#tickets.all(), performance.now());
+    this.#look = setInterval(() => void this.#lookAround(), LOOK_MS);
+  }
+
+  get workers(): number {
+    return this.#live().reduce((sum, { threads }) => sum + threads, 0);
+  }
+
+  /** While Redis is away nothing is lent to it. */
+  get slots(): number {
+    const now = performance.now();
+    if (this.#redis.client.status !== 'ready' || now - this.#refusedAt < REFUSED_MS) return 0;
+    return this.#live().reduce((sum, { slots }) => sum + slots, 0);
+  }
+
+  serves(kind: WorkerKind): boolean {
+    return this.#presence.serves(kind, performance.now());
+  }
+
+  async signs(): Promise<WorkerSign[]> {
+    return this.#live();
+  }
+
+  dispatch(batch: Batch, onPart: (report: Report) => void): Promise<Delivery> {
+    if (this.#draining || this.#closed)
+      return Promise.resolve({
+        kind: 'report',
+        report: deferredReport(batch, { worker: 'none', now: Date.now() }),
+      });
+    const { ticket, delivery } = this.#tickets.open(batch, onPart, performance.now());
+    void this.#send(ticket);
+    return delivery;
+  }
+
+  async drain(): Promise<void> {
+    this.#draining = true;
+    const { client } = this.#redis;
+    if (client.status !== 'ready') return;
+    await Promise.allSettled([
+      ...this.#tickets.all().map((ticket) => this.#withdraw(ticket)),
+      client.publish(this.#keys.recall, this.#id),
+    ]);
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (this.#look) clearInterval(this.#look);
+    const open = this.#tickets.all();
+    const { client } = this.#redis;
+    if (client.status === 'ready') {
+      const left = [this.#keys.reply(this.#id), ...open.map(({ id }) => this.#keys.batch(id))];
+      await within(CLOSE_MS, client.del(...left));
+    }
+    for (const ticket of open) this.#tickets.lose(ticket, 'the dispatcher was closed', true);
+    await within(CLOSE_MS, Promise.all(WORKER_KINDS.map((kind) => this.#queues[kind].close())));
+    this.#once.close();
+    this.#redis.close();
+  }
+
+  #live() {
+    return this.#presence.live(performance.now());
+  }
+
+  /** The batch is there before its job is, and can be taken once: so it is put there once. */
+  async #send(ticket: Ticket): Promise<void> {
+    const { id, batch } = ticket;
+    const card: JobCard = {
+      batch: batch.id,
+      tasks: batch.tasks.length,
+      hosts: batch.permits.slice(0, CARD_HOSTS_MAX).map(({ host }) => host),
+    };
+    try {
+      await this.#once.set(this.#keys.batch(id), encodeBatch(batch), BATCH_TTL_MS);
+      await this.#queues[batch.needs].add(batch.job.name, card, {
+        jobId: id,
+        attempts: 1,
+        removeOnComplete: KEPT,
+        removeOnFail: KEPT,
+      });
+    } catch (error) {
+      if (this.#closed || !this.#tickets.isOpen(id)) return;
+      const now = performance.now();
+      if (now - this.#refusedAt > REFUSED_MS)
+        this.#logger.warn(
+          `a batch could not be handed over, waiting: ${messageOf(explainRedis(error, this.#place))}`,
+        );
+      this.#refusedAt = now;
+      // Without an answer of Redis the batch may be there, and somebody may have taken it.
+      await this.#withdraw(ticket, { isAbsent: error instanceof ReplyError }).catch(() => {});
+    }
+  }
+
+  /** Who removes a batch has it: afterwards no worker can. */
+  async #withdraw(ticket: Ticket, { isAbsent = false } = {}): Promise<void> {
+    if (ticket.worker !== null) return;
+    const removed = await this.#redis.client.del(this.#keys.batch(ticket.id));
+    if (!this.#tickets.isOpen(ticket.id) || ticket.worker !== null) return;
+    if (removed === 0 && !isAbsent) return this.#tickets.miss(ticket, this.#presence, performance.now());
+    this.#tickets.withdraw(ticket, Date.now());
+    await this.#queues[ticket.batch.needs].remove(ticket.id).catch(() => {});
+  }
+
+  #hear(reply: Reply): void {
+    this.#tickets.hear(reply, performance.now());
+    if (this.#draining && reply.kind === 'taken')
+      this.#redis.client.publish(this.#keys.recall, this.#id).catch(() => {});
+  }
+
+  async #lookAround(): Promise<void> {
+    const { client } = this.#redis;
+    if (client.status !== 'ready' || this.#closed) return;
+    try {
+      const signs = await readSigns(client, this.#keys);
+      const now = performance.now();
+      this.#presence.note(signs, now);
+      this.#notices.look(this.#tickets.all(), now);
+      await Promise.all(this.#tickets.all().map((ticket) => this.#lookFor(ticket, now)));
+      this.#tickets.judge(this.#presence, now);
+    } catch {
+      // Redis went away meanwhile: its connection says so.
+    }
+  }
+
+  /** A batch that waits for long: is it still there, and does anybody come for it? */
+  async #lookFor(ticket: Ticket, now: number): Promise<void> {
+    const waitedMs = now - ticket.sentAt;
+    if (ticket.worker !== null || waitedMs < WAITED_MS) return;
+    if (waitedMs > TAKE_MS || this.#draining) return this.#withdraw(ticket);
+    const isThere = await this.#redis.client.exists(this.#keys.batch(ticket.id));
+    if (isThere === 0 && this.#tickets.isOpen(ticket.id) && ticket.worker === null)
+      this.#tickets.miss(ticket, this.#presence, now);
+  }
+}
+
+function within(ms: number, work: Promise<unknown>): Promise<unknown> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  return Promise.race([work.catch(() => {}), promise]).finally(() => clearTimeout(timer));
+}

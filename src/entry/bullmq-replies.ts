@@ -1,0 +1,46 @@
+import type { Redis } from 'ioredis';
+import { messageOf } from '../core/errors.ts';
+import { encodeReply, REPLY_TTL_MS, type Reply } from '../dispatch/bullmq-wire.ts';
+import type { Logger } from '../ports/ambient.ts';
+
+/** A Redis that is full may have room again soon; after that the lease of the batch has ended. */
+const TRIES_MAX = 30;
+const RETRY_MS = 1_000;
+
+/** Puts replies into the streams of their coordinators: those of one batch in the order in which they are given. */
+export class Replies {
+  readonly #redis: Redis;
+  readonly #logger: Logger;
+  readonly #last = new Map<string, Promise<void>>();
+
+  constructor(redis: Redis, logger: Logger) {
+    this.#redis = redis;
+    this.#logger = logger;
+  }
+
+  /** Resolves when Redis has it. */
+  send(key: string, reply: Exclude<Reply, { kind: 'taken' }>): Promise<void> {
+    const fields = encodeReply(reply);
+    const before = this.#last.get(reply.ticket);
+    const sent = before ? before.catch(() => {}).then(() => this.#add(key, fields)) : this.#add(key, fields);
+    this.#last.set(reply.ticket, sent);
+    const forget = () => {
+      if (this.#last.get(reply.ticket) === sent) this.#last.delete(reply.ticket);
+    };
+    sent.then(forget, forget);
+    return sent;
+  }
+
+  async #add(key: string, fields: (string | Buffer)[]): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      try {
+        await Promise.all([this.#redis.xadd(key, '*', ...fields), this.#redis.pexpire(key, REPLY_TTL_MS)]);
+        return;
+      } catch (error) {
+        if (tries === 1) this.#logger.warn(`Redis does not take a report, trying again: ${messageOf(error)}`);
+        if (tries >= TRIES_MAX) throw error;
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      }
+    }
+  }
+}

@@ -1,0 +1,249 @@
+import { randomBytes } from 'node:crypto';
+import { type Job, Worker } from 'bullmq';
+import { type Report, WIRE_VERSION, WORKER_KINDS, type WorkerKind } from '../core/batch.ts';
+import { messageOf } from '../core/errors.ts';
+import { LIMITS } from '../core/limits.ts';
+import { splitReport } from '../core/split-report.ts';
+import { type FleetPlace, type FleetRedis, openRedis, parseFleet } from '../dispatch/bullmq-redis.ts';
+import { removeSign, type Sign, writeSign } from '../dispatch/bullmq-signs.ts';
+import {
+  coordinatorOf,
+  decodeBatch,
+  type FleetKeys,
+  fleetKeys,
+  type JobCard,
+  LOCK_MS,
+  QUEUES,
+  REPLY_TTL_MS,
+  SIGN_MS,
+  TAKE,
+} from '../dispatch/bullmq-wire.ts';
+import type { ThreadDispatcher } from '../dispatch/thread-dispatcher.ts';
+import type { Logger } from '../ports/ambient.ts';
+import { finish, type Last, wrongVersion } from './bullmq-jobs.ts';
+import { CpuMeter } from './bullmq-meter.ts';
+import { Replies } from './bullmq-replies.ts';
+import { Turns } from './bullmq-turns.ts';
+
+export interface BullmqWorkerOptions {
+  url: string;
+  kind: WorkerKind;
+  name: string;
+  threads: ThreadDispatcher;
+  logger: Logger;
+}
+
+export interface BullmqWorker {
+  /** Takes nothing more, and returns what it has. */
+  drain(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** What this process has of one batch. */
+interface Held {
+  coordinator: string;
+  queue: Worker<JobCard>;
+  token: string;
+  /** Its number here: those of two coordinators may be the same. */
+  number: number;
+  hosts: string[];
+  /** Parts of its report that were sent. */
+  parts: number;
+}
+
+/** An idle worker waits this long for a batch, and so long a drain takes. */
+const WAIT_S = 1;
+const SIGN_HOSTS_MAX = 8;
+const RECALLS_KEPT = 1_000;
+const DRAIN_MS_MAX = 10_000;
+
+export async function openBullmqWorker(options: BullmqWorkerOptions): Promise<BullmqWorker> {
+  const place = parseFleet(options.url);
+  const redis = await openRedis(place, { logger: options.logger });
+  const worker = new QueueWorker(place, redis, options);
+  await worker.start();
+  return worker;
+}
+
+/** Takes batches out of queues and gives them to threads; decides nothing about them. */
+class QueueWorker implements BullmqWorker {
+  readonly #options: BullmqWorkerOptions;
+  readonly #redis: FleetRedis;
+  readonly #keys: FleetKeys;
+  readonly #queues: Worker<JobCard>[];
+  readonly #held = new Map<string, Held>();
+  readonly #replies: Replies;
+  readonly #turns: Turns;
+  readonly #cpu = new CpuMeter();
+  /** Coordinators that want their batches back. */
+  readonly #recalled = new Set<string>();
+  #loops: Promise<void>[] = [];
+  #signs: NodeJS.Timeout | null = null;
+  #numbers = 0;
+  #beats = Date.now();
+  #leaving = false;
+
+  constructor(place: FleetPlace, redis: FleetRedis, options: BullmqWorkerOptions) {
+    this.#options = options;
+    this.#redis = redis;
+    this.#keys = fleetKeys(place.prefix);
+    this.#replies = new Replies(redis.client, options.logger);
+    this.#turns = new Turns(options.threads);
+    const kinds = options.kind === 'browser' ? WORKER_KINDS.toReversed() : (['http'] as const);
+    this.#queues = kinds.map((kind) => {
+      const queue = new Worker<JobCard>(QUEUES[kind], null, {
+        connection: redis.client,
+        prefix: place.prefix,
+        name: options.name,
+        lockDuration: LOCK_MS,
+        drainDelay: WAIT_S,
+        // A batch whose worker died is never given to another: its coordinator decides.
+        maxStalledCount: 0,
+      });
+      // Redis itself is watched by its connection.
+      queue.on('error', () => {});
+      return queue;
+    });
+  }
+
+  async start(): Promise<void> {
+    // The time of a batch begins when it is taken.
+    await this.#options.threads.started;
+    const recalls = this.#redis.another();
+    await recalls.subscribe(this.#keys.recall);
+    recalls.on('message', (_, coordinator) => this.#recall(coordinator));
+    await this.#sign();
+    this.#signs = setInterval(() => void this.#sign().catch(() => {}), SIGN_MS);
+    for (const queue of this.#queues) {
+      await queue.waitUntilReady();
+      await queue.startStalledCheckTimer();
+    }
+    this.#loops = this.#queues.map((queue) => this.#takeFrom(queue));
+  }
+
+  async drain(): Promise<void> {
+    this.#leaving = true;
+    this.#turns.end();
+    await this.#options.threads.drain();
+    await this.#sign().catch(() => {});
+    const left = Promise.all(this.#loops).then(() => this.#turns.untilIdle());
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, DRAIN_MS_MAX);
+    await Promise.race([left, promise]);
+    clearTimeout(timer);
+  }
+
+  async close(): Promise<void> {
+    if (this.#signs) clearInterval(this.#signs);
+    if (this.#redis.client.status === 'ready')
+      await removeSign(this.#redis.client, this.#keys, this.#options.name).catch(() => {});
+    await Promise.all(this.#queues.map((queue) => queue.close(true).catch(() => {})));
+    this.#redis.close();
+  }
+
+  async #takeFrom(queue: Worker<JobCard>): Promise<void> {
+    for (let turn = 0; !this.#leaving; turn++) {
+      const { block } = await this.#turns.next();
+      if (this.#leaving) return;
+      const token = `${this.#options.name}:${turn}`;
+      try {
+        const job = await queue.getNextJob(token, { block });
+        this.#turns.took(job !== undefined);
+        if (job) void this.#turns.hold(this.#work(queue, job, token));
+      } catch {
+        // Redis is away, and its connection says so.
+        await this.#turns.pause();
+      }
+    }
+  }
+
+  async #work(queue: Worker<JobCard>, job: Job<JobCard>, token: string): Promise<void> {
+    const ticket = job.id!;
+    const coordinator = coordinatorOf(ticket);
+    if (!coordinator) return finish(job, null, token);
+    const held: Held = { coordinator, queue, token, number: ++this.#numbers, hosts: [], parts: 0 };
+    this.#held.set(ticket, held);
+    try {
+      const reply = this.#keys.reply(coordinator);
+      const args = [this.#keys.batch(ticket), reply, ticket, this.#options.name, REPLY_TTL_MS];
+      const body = (await this.#redis.client.callBuffer('EVAL', TAKE, 2, ...args)) as Buffer | null;
+      const last = body ? await this.#process(ticket, body, held) : null;
+      if (last?.kind === 'report') await this.#report(ticket, held, last.report);
+      else await this.#replies.send(reply, last ? { ...last, ticket } : { kind: 'gone', ticket });
+      await finish(job, last, token);
+    } catch (error) {
+      this.#options.logger.warn(`a batch could not be answered: ${messageOf(error)}`, { ticket });
+    } finally {
+      this.#held.delete(ticket);
+    }
+  }
+
+  async #process(ticket: string, body: Buffer, held: Held): Promise<Last> {
+    try {
+      const batch = decodeBatch(body);
+      if (batch.version !== WIRE_VERSION) throw new Error(wrongVersion(this.#options.name, batch.version));
+      held.hosts = batch.permits.slice(0, SIGN_HOSTS_MAX).map(({ host }) => host);
+      // Files of its own: should the batch ever run twice, neither run writes over what the other has reported.
+      const own = randomBytes(4).toString('hex');
+      const files = { archiveKey: `${batch.archiveKey}-${own}`, packKey: `${batch.packKey}-${own}` };
+      const answer = this.#options.threads.dispatch({ ...batch, ...files, id: held.number }, (report) => {
+        this.#report(ticket, held, report).catch(() => {});
+      });
+      if (this.#recalled.has(held.coordinator)) this.#options.threads.recall(held.number);
+      const delivery = await answer;
+      return delivery.kind === 'report' ? delivery : { ...delivery, blameless: delivery.blameless ?? false };
+    } catch (error) {
+      return { kind: 'lost', reason: messageOf(error), blameless: true };
+    }
+  }
+
+  /** Huge ones in pieces, each of which Redis and the coordinator can carry. */
+  async #report(ticket: string, held: Held, report: Report): Promise<void> {
+    const key = this.#keys.reply(held.coordinator);
+    const pieces = splitReport(report, LIMITS.partItemsMax);
+    await Promise.all(
+      pieces.map((piece) =>
+        this.#replies.send(key, { kind: 'report', ticket, report: { ...piece, part: held.parts++ } }),
+      ),
+    );
+  }
+
+  #recall(coordinator: string): void {
+    if (this.#recalled.size >= RECALLS_KEPT) this.#recalled.clear();
+    this.#recalled.add(coordinator);
+    for (const held of this.#held.values())
+      if (held.coordinator === coordinator) this.#options.threads.recall(held.number);
+  }
+
+  /** Signs of life, for coordinators and for BullMQ. */
+  async #sign(): Promise<void> {
+    const { client } = this.#redis;
+    if (client.status !== 'ready') return;
+    const { name, kind, threads } = this.#options;
+    const sign: Sign = {
+      version: WIRE_VERSION,
+      worker: name,
+      kind,
+      at: Date.now(),
+      beat: ++this.#beats,
+      cpu: this.#cpu.take(),
+      memoryBytes: process.memoryUsage.rss(),
+      batches: this.#held.size,
+      hosts: [...new Set([...this.#held.values()].flatMap(({ hosts }) => hosts))].slice(0, SIGN_HOSTS_MAX),
+      threads: this.#leaving ? 0 : threads.workers,
+      slots: this.#leaving ? 0 : threads.slots,
+      tickets: [...this.#held.keys()],
+    };
+    await writeSign(client, this.#keys, sign);
+    for (const queue of this.#queues) {
+      const own = [...this.#held].filter(([, held]) => held.queue === queue);
+      const tokens = own.map(([, { token }]) => token);
+      if (own.length > 0)
+        await queue.extendJobLocks(
+          own.map(([ticket]) => ticket),
+          tokens,
+          LOCK_MS,
+        );
+    }
+  }
+}
