@@ -1,0 +1,18 @@
+import { SeineError } from '../core/errors.ts';
+import type { Command } from './context.ts';
+
+const VERBS: Record<string, () => Promise<Command>> = {
+  build: async () => (await import('./lambda/build-command.ts')).buildCommand,
+  deploy: async () => (await import('./lambda/deploy-command.ts')).deployCommand,
+  warm: async () => (await import('./lambda/warm-command.ts')).warmCommand,
+  local: async () => (await import('./lambda/local-command.ts')).localCommand,
+};
+
+export const lambdaCommand: Command = async (context) => {
+  const [verb = ''] = context.parsed.args;
+  if (!Object.hasOwn(VERBS, verb))
+    throw new SeineError(`seine lambda can build, deploy, warm and local${verb && `, not '${verb}'`}`, {
+      hint: 'see `seine lambda --help`',
+    });
+  return (await VERBS[verb]!())(context);
+};

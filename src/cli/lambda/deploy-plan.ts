@@ -1,0 +1,127 @@
+import { isS3Url, parseS3Url } from '../../aws/s3-url.ts';
+import { SeineError } from '../../core/errors.ts';
+
+/** What is to be there after a deployment, and what of it differs. Pure. */
+
+export interface Wanted {
+  name: string;
+  role: string;
+  region: string;
+  memoryMb: number;
+  timeoutSeconds: number;
+  tmpMb: number;
+  architecture: 'x86_64' | 'arm64';
+  variables: Record<string, string>;
+  /** `s3://bucket/prefix`; null when pages are kept elsewhere, for an emulator. */
+  blobs: string | null;
+}
+
+export const RUNTIME = 'nodejs24.x';
+export const HANDLER = 'index.handler';
+export const POLICY_NAME = 'seine';
+
+export interface Policy {
+  Version: '2012-10-17';
+  Statement: object[];
+}
+
+export const TRUST: Policy = {
+  Version: '2012-10-17',
+  Statement: [{ Effect: 'Allow', Principal: { Service: 'lambda.amazonaws.com' }, Action: 'sts:AssumeRole' }],
+};
+
+/** No more than a worker needs: its own log, and its pages. It knows nothing of a database. */
+export function policyOf({ name, region, blobs }: Wanted): Policy {
+  const partition = partitionOf(region);
+  const log = `arn:${partition}:logs:${region}:*:log-group:/aws/lambda/${name}`;
+  const statements: object[] = [
+    {
+      Effect: 'Allow',
+      Action: ['logs:CreateLogGroup', 'logs:CreateLogStream', 'logs:PutLogEvents'],
+      Resource: [log, `${log}:*`],
+    },
+  ];
+  if (blobs !== null) {
+    const { bucket, prefix } = placeOf(blobs);
+    statements.push(
+      {
+        Effect: 'Allow',
+        Action: ['s3:GetObject', 's3:PutObject', 's3:DeleteObject', 's3:AbortMultipartUpload'],
+        Resource: `arn:${partition}:s3:::${bucket}/${prefix}*`,
+      },
+      // Without it S3 says of an object that is not there that it is forbidden.
+      { Effect: 'Allow', Action: 's3:ListBucket', Resource: `arn:${partition}:s3:::${bucket}` },
+    );
+  }
+  return { Version: '2012-10-17', Statement: statements };
+}
+
+function partitionOf(region: string): string {
+  if (region.startsWith('cn-')) return 'aws-cn';
+  return region.startsWith('us-gov-') ? 'aws-us-gov' : 'aws';
+}
+
+/** The prefix ends with a slash, or is empty. */
+function placeOf(blobs: string): { bucket: string; prefix: string } {
+  const { bucket, key } = parseS3Url(blobs);
+  const prefix = key.replace(/\/+$/, '');
+  return { bucket, prefix: prefix === '' ? '' : `${prefix}/` };
+}
+
+/** What is asked of Lambda besides the code, as its API names it. */
+export function configurationOf(wanted: Wanted) {
+  return {
+    Runtime: RUNTIME,
+    Handler: HANDLER,
+    Timeout: wanted.timeoutSeconds,
+    MemorySize: wanted.memoryMb,
+    EphemeralStorage: { Size: wanted.tmpMb },
+    Environment: { Variables: wanted.variables },
+  } as const;
+}
+
+export interface Present {
+  role: string;
+  codeSha256: string;
+  architecture: string;
+  Runtime: string;
+  Handler: string;
+  Timeout: number;
+  MemorySize: number;
+  EphemeralStorage: { Size: number };
+  Environment: { Variables: Record<string, string> };
+}
+
+/** Names of what differs, without values: variables may be secrets. */
+export function differencesOf(present: Present, wanted: Wanted, roleArn: string | null): string[] {
+  const asked = configurationOf(wanted);
+  const differs: string[] = [];
+  const note = (name: string, now: unknown, then: unknown) => {
+    if (now !== then) differs.push(`${name} ${now} → ${then}`);
+  };
+  note('runtime', present.Runtime, asked.Runtime);
+  note('handler', present.Handler, asked.Handler);
+  note('timeout', present.Timeout, asked.Timeout);
+  note('memory', present.MemorySize, asked.MemorySize);
+  note('/tmp', present.EphemeralStorage.Size, asked.EphemeralStorage.Size);
+  const [now, then] = [present.Environment.Variables, wanted.variables];
+  const names = new Set([...Object.keys(now), ...Object.keys(then)]);
+  const changed = [...names].filter((name) => now[name] !== then[name]).sort();
+  if (changed.length > 0) differs.push(`variables ${changed.join(', ')}`);
+  if (roleArn === null || present.role !== roleArn) differs.push('role');
+  return differs;
+}
+
+export function sameJson(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+/** Workers in Lambda can keep nothing on a disk of ours. */
+export function checkBlobs(blobs: string | null, isEmulated: boolean): string | null {
+  if (blobs !== null && isS3Url(blobs)) {
+    parseS3Url(blobs);
+    return blobs;
+  }
+  if (isEmulated) return null;
+  throw new SeineError('workers in Lambda keep pages in S3', { hint: 'give --blobs s3://bucket/prefix' });
+}

@@ -1,0 +1,61 @@
+import { readFile } from 'node:fs/promises';
+import { messageOf, SeineError } from '../../core/errors.ts';
+import { folderOf } from '../../open-blobs.ts';
+import { type Command, type Context, printJson } from '../context.ts';
+import { type LambdaEmulator, startLambdaEmulator } from './emulator.ts';
+import { functionName, numberOption, sizeOptions, variableOptions } from './option-values.ts';
+
+/** Serves Lambda's API until a signal comes. */
+export const localCommand: Command = async (context) => {
+  const name = functionName(context);
+  const emulator = await open(context, name);
+  const { promise: stopped, resolve: stop } = Promise.withResolvers<void>();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop());
+  if (context.json) printJson(context, { url: emulator.url, function: name });
+  else context.stdout.write(greeting(emulator, name));
+  await stopped;
+  await emulator.close();
+  return 'success';
+};
+
+async function open(context: Context, name: string): Promise<LambdaEmulator> {
+  const { settings, loaded, stderr } = context;
+  const port = numberOption(context, 'port', { min: 0, max: 65_535, otherwise: 0 });
+  const zip = await readZip(context.parsed.values.zip);
+  const place = settings.blobs ?? settings.dir;
+  const shows = loaded.config.log === 'info';
+  try {
+    return await startLambdaEmulator({
+      port,
+      name,
+      ...sizeOptions(context),
+      concurrency: numberOption(context, 'concurrency', { min: 1, max: 1_000, otherwise: 10 }),
+      variables: { SEINE_BLOBS: folderOf(place) ?? place, ...variableOptions(context) },
+      ...(zip ? { zip } : {}),
+      onLog: (text) => shows && stderr.write(text),
+    });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'EADDRINUSE' && code !== 'EACCES') throw error;
+    throw new SeineError(`port ${port} cannot be opened (${code})`, { hint: 'another --port, or none' });
+  }
+}
+
+export async function readZip(path: string | undefined): Promise<Uint8Array | null> {
+  if (path === undefined) return null;
+  try {
+    return await readFile(path);
+  } catch (error) {
+    throw new SeineError(`the zip cannot be read: ${messageOf(error)}`, { hint: 'see `seine lambda build`' });
+  }
+}
+
+function greeting({ url }: LambdaEmulator, name: string): string {
+  return [
+    `${url} answers like Lambda, with the function ${name}.`,
+    'Try it, with any credentials:',
+    `  export SEINE_LAMBDA_ENDPOINT=${url} AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local`,
+    `  seine run https://example.com/ --dispatch lambda://${name}`,
+    'Ctrl-C ends it.\n',
+  ].join('\n');
+}

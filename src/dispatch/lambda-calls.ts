@@ -1,0 +1,236 @@
+import type { LoadedLambda } from '../aws/lambda-client.ts';
+import type { Batch, BatchTask, Report, WorkerKind } from '../core/batch.ts';
+import { deferredReport } from '../core/deferred-report.ts';
+import { messageOf } from '../core/errors.ts';
+import { makeRedact } from '../core/redact.ts';
+import type { Logger } from '../ports/ambient.ts';
+import type { Blobs } from '../ports/blobs.ts';
+import type { Delivery, DispatchCost, Dispatcher } from '../ports/dispatcher.ts';
+import { ConcurrencyLimit } from './concurrency-limit.ts';
+import { type Call, callFunction } from './lambda-call.ts';
+import { CostBook } from './lambda-cost.ts';
+import type { LambdaFunction } from './lambda-function.ts';
+import { decodeParts, encodeBatch, type LambdaAnswer } from './lambda-wire.ts';
+
+export interface LambdaCallsOptions {
+  lambda: LoadedLambda;
+  http: LambdaFunction;
+  browser: LambdaFunction;
+  hasBrowser: boolean;
+  concurrency: number;
+  clockOffsetMs: number;
+  drainKey: string;
+  openBlobs(): Promise<Blobs>;
+  logger: Logger;
+}
+
+/** A batch waits for a place no longer: its lease has no more than this to spare. */
+const WAIT_MS_MAX = 20_000;
+/** With less time left, a batch would only be carried there and back. */
+const WORTH_MS = 1_000;
+const BACKOFF_MS = 200;
+const BACKOFF_MS_MAX = 5_000;
+
+type OnPart = (report: Report) => void;
+
+export class LambdaCalls implements Dispatcher {
+  readonly #options: LambdaCallsOptions;
+  readonly #limit: ConcurrencyLimit;
+  readonly #costs = new CostBook();
+  readonly #leaving = new AbortController();
+  readonly #under = new Set<AbortController>();
+  #blobs: Promise<Blobs> | null = null;
+  #closing: Promise<void> | null = null;
+
+  constructor(options: LambdaCallsOptions) {
+    this.#options = options;
+    this.#limit = new ConcurrencyLimit(options.concurrency);
+  }
+
+  get workers(): number {
+    return this.#limit.limit;
+  }
+
+  /** An environment does one batch at a time. */
+  get slots(): number {
+    return this.#limit.limit;
+  }
+
+  serves(kind: WorkerKind): boolean {
+    return kind === 'http' || this.#options.hasBrowser;
+  }
+
+  cost(): DispatchCost {
+    return this.#costs.sum;
+  }
+
+  async dispatch(batch: Batch, onPart: OnPart): Promise<Delivery> {
+    try {
+      return await this.#deliver(batch, onPart);
+    } catch (error) {
+      return lose(batch, messageOf(error));
+    }
+  }
+
+  async drain(): Promise<void> {
+    if (this.#leaving.signal.aborted) return;
+    this.#leave();
+    try {
+      const blobs = await this.#openBlobs();
+      await blobs.put(this.#options.drainKey, Buffer.from('drain'));
+    } catch (error) {
+      this.#options.logger.warn(`workers could not be told to end early: ${messageOf(error)}`);
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  /** A refused call has not run, so it may be made again while its permits are good. */
+  async #deliver(batch: Batch, onPart: OnPart): Promise<Delivery> {
+    const { drainKey, clockOffsetMs } = this.#options;
+    const arrivedAt = performance.now();
+    const startBy = arrivedAt + usefulMs(batch);
+    for (let tries = 0; ; tries++) {
+      if (!(await this.#limit.enter(startBy - performance.now()))) return this.#putOff(batch, {});
+      let call: Call;
+      let left: BatchTask[];
+      try {
+        const budgetMs = batch.budgetMs - Math.floor(performance.now() - arrivedAt);
+        const encoded = encodeBatch({ ...batch, budgetMs }, { drainKey, clockOffsetMs });
+        if (!encoded) return this.#putOff(batch, { trouble: 'a task does not fit into one call of Lambda' });
+        left = encoded.left;
+        call = await this.#call(batch.needs, encoded.payload);
+        if (call.kind === 'throttled') this.#limit.onThrottled();
+      } finally {
+        this.#limit.leave();
+      }
+      switch (call.kind) {
+        case 'answered':
+          return this.#take(batch, call.answer, left, onPart);
+        case 'lost':
+          return lose(batch, call.reason);
+        case 'unstarted':
+          return this.#putOff(batch, { trouble: call.reason });
+      }
+      const pauseMs = Math.min(BACKOFF_MS_MAX, BACKOFF_MS * 2 ** tries) * (0.5 + Math.random() / 2);
+      if (performance.now() + pauseMs > startBy) return this.#putOff(batch, { untilMs: pauseMs });
+      await pause(pauseMs, this.#leaving.signal);
+    }
+  }
+
+  async #call(kind: WorkerKind, payload: Buffer): Promise<Call> {
+    const { lambda, browser, http } = this.#options;
+    const aborter = new AbortController();
+    this.#under.add(aborter);
+    try {
+      return await callFunction(kind === 'browser' ? browser : http, payload, {
+        lambda,
+        aborter,
+        costs: this.#costs,
+      });
+    } finally {
+      this.#under.delete(aborter);
+    }
+  }
+
+  /** The parts in order; tasks that had no room in the request come back with the last. */
+  async #take(batch: Batch, answer: LambdaAnswer, left: BatchTask[], onPart: OnPart): Promise<Delivery> {
+    if (answer.kind === 'refused') return this.#putOff(batch, { trouble: answer.reason });
+    if (answer.kind !== 'parts') throw new Error('the function answered with something else than a report');
+    let last: Report | null = null;
+    for await (const report of decodeParts(answer.parts, {
+      batch,
+      blobs: () => this.#openBlobs(),
+    })) {
+      if (last) onPart(last);
+      last = report;
+    }
+    if (!last?.final) throw new Error('the end of the report is missing');
+    void this.#forget(answer.parts.flatMap((part) => ('key' in part ? [part.key] : [])));
+    const outcomes = [...last.outcomes, ...left.map(({ id }) => ({ kind: 'deferred' as const, taskId: id }))];
+    return { kind: 'report', report: { ...last, outcomes } };
+  }
+
+  /** Tasks that no worker has seen are not suspected of anything: they come back as they went. */
+  #putOff(batch: Batch, { trouble, untilMs = 0 }: { trouble?: string; untilMs?: number }): Delivery {
+    const now = performance.timeOrigin + performance.now();
+    const report = deferredReport(batch, { worker: 'lambda', now });
+    const until = untilMs > 0 ? { until: now + untilMs } : {};
+    return {
+      kind: 'report',
+      report: {
+        ...report,
+        outcomes: batch.tasks.map(({ id }) => ({ kind: 'deferred', taskId: id, ...until })),
+        robots: batch.robots.map(({ origin }) => ({ kind: 'deferred', origin })),
+        ...(trouble ? { trouble: withoutSecrets(batch, trouble) } : {}),
+      },
+    };
+  }
+
+  /** What is not deleted now is swept with its batch. */
+  async #forget(keys: string[]): Promise<void> {
+    if (keys.length === 0) return;
+    const blobs = await this.#openBlobs();
+    await Promise.allSettled(keys.map((key) => blobs.delete(key)));
+  }
+
+  #leave(): void {
+    this.#leaving.abort();
+    this.#limit.close();
+  }
+
+  #openBlobs(): Promise<Blobs> {
+    this.#blobs ??= this.#options.openBlobs().catch((error: unknown) => {
+      this.#blobs = null;
+      throw error;
+    });
+    return this.#blobs;
+  }
+
+  async #close(): Promise<void> {
+    this.#leave();
+    for (const aborter of this.#under) aborter.abort();
+    this.#options.lambda.client.destroy();
+    if (!this.#blobs) return;
+    const blobs = await this.#blobs.catch(() => null);
+    await blobs?.delete(this.#options.drainKey).catch(() => {});
+    await blobs?.close();
+  }
+}
+
+/** How long a batch may wait and still be of use under its permits and its budget. */
+function usefulMs(batch: Batch): number {
+  const now = performance.timeOrigin + performance.now();
+  const permitMs = Math.max(0, ...batch.permits.map(({ endAt, gapMs }) => endAt - gapMs - now));
+  return Math.max(0, Math.min(permitMs, batch.budgetMs - WORTH_MS, WAIT_MS_MAX));
+}
+
+function lose(batch: Batch, reason: string): Delivery {
+  return { kind: 'lost', batchId: batch.id, reason: withoutSecrets(batch, reason) };
+}
+
+/** A function that failed may quote what it was given. */
+function withoutSecrets(
+  { apiKey, proxies = [], secretHeaders = {}, loginState }: Batch,
+  text: string,
+): string {
+  const headers = Object.values(secretHeaders).flatMap((values) => Object.values(values));
+  const secrets = [apiKey ?? '', loginState ?? '', ...proxies.map(({ url }) => url), ...headers];
+  return makeRedact(secrets)(text);
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener('abort', done);
+    if (signal.aborted) done();
+  });
+}

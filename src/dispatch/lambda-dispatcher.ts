@@ -1,0 +1,94 @@
+import { randomBytes } from 'node:crypto';
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type LambdaPlace, loadLambda } from '../aws/lambda-client.ts';
+import { SeineError } from '../core/errors.ts';
+import type { Logger } from '../ports/ambient.ts';
+import type { Blobs } from '../ports/blobs.ts';
+import type { Dispatcher } from '../ports/dispatcher.ts';
+import { LambdaCalls } from './lambda-calls.ts';
+import { askPresence, describeFunction, type LambdaFunction, unseenFunction } from './lambda-function.ts';
+
+export interface LambdaDispatcherOptions {
+  /** Name or ARN of the function, or of an alias or version of it. */
+  name: string;
+  /** Something that speaks Lambda's API, instead of AWS itself. */
+  endpoint?: string | null;
+  region?: string | null;
+  /** Most invocations at once. */
+  concurrency?: number;
+  /** Function for batches that need a browser; null sends those to the same one. */
+  browserFunction?: string | null;
+  /** Where the function must keep its pages, too. */
+  blobs: { place: string; open(): Promise<Blobs> };
+  logger: Logger;
+}
+
+const CONCURRENCY = 100;
+/** Clocks that differ by less are as good as equal: correcting them would bring the error of the measurement in. */
+const CLOCK_TOLERANCE_MS = 1_000;
+
+/** Each batch is one synchronous invocation, sent once. */
+export async function openLambdaDispatcher(options: LambdaDispatcherOptions): Promise<Dispatcher> {
+  const { name, endpoint = null, region = null, browserFunction = null, logger } = options;
+  const place: LambdaPlace = { endpoint, region };
+  const concurrency = options.concurrency ?? CONCURRENCY;
+  const lambda = await loadLambda(place, { sockets: concurrency + 1 });
+  const look = async (wanted: string): Promise<LambdaFunction> => {
+    const found = await describeFunction(lambda, wanted, place);
+    if (!found) logger.warn(`the function ${wanted} may not be looked at: its cost is a guess`);
+    return found ?? unseenFunction(wanted);
+  };
+  try {
+    const http = await look(name);
+    const browser = browserFunction === null || browserFunction === name ? http : await look(browserFunction);
+    const first = await check(name);
+    if (browser !== http) await check(browser.name);
+    return new LambdaCalls({
+      lambda,
+      http,
+      browser,
+      hasBrowser: browser !== http || http.isImage,
+      concurrency,
+      clockOffsetMs: first,
+      drainKey: `drain/${randomBytes(8).toString('hex')}`,
+      openBlobs: options.blobs.open,
+      logger,
+    });
+  } catch (error) {
+    lambda.client.destroy();
+    throw error;
+  }
+
+  /** Returns what its clock lacks to be ours. */
+  async function check(wanted: string): Promise<number> {
+    let here = await askPresence(lambda, wanted, place);
+    if (here && !isSamePlace(here.blobs, options.blobs.place))
+      throw new SeineError(
+        here.blobs === null
+          ? `the function ${wanted} does not know where to keep pages`
+          : `the function ${wanted} keeps pages in ${here.blobs}, and this run in ${options.blobs.place}`,
+        {
+          hint: 'give both the same: `seine lambda deploy --blobs s3://bucket/prefix`, and --blobs or SEINE_BLOBS here',
+        },
+      );
+    // The first call may have waited for a cold start: the second tells the time.
+    if (here && Math.abs(here.clockOffsetMs) > CLOCK_TOLERANCE_MS)
+      here = await askPresence(lambda, wanted, place);
+    if (!here || Math.abs(here.clockOffsetMs) <= CLOCK_TOLERANCE_MS) return 0;
+    logger.warn(
+      `the clock of this machine differs from Lambda's by ${(here.clockOffsetMs / 1_000).toFixed(1)} s; set it`,
+    );
+    return here.clockOffsetMs;
+  }
+}
+
+/** Both as the setting `blobs` says them. */
+function isSamePlace(theirs: string | null, ours: string): boolean {
+  return theirs !== null && canonical(theirs) === canonical(ours);
+}
+
+function canonical(place: string): string {
+  if (/^s3:/i.test(place)) return place.replace(/\/+$/, '');
+  return resolve(place.startsWith('file:') ? fileURLToPath(place) : place);
+}

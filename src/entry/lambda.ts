@@ -1,0 +1,130 @@
+import { hash, randomBytes } from 'node:crypto';
+import { allowPrivateElsewhere, browserOf, loadConfig, s3Of } from '../config/load.ts';
+import { type Batch, type Report, WIRE_VERSION } from '../core/batch.ts';
+import { messageOf, SeineError } from '../core/errors.ts';
+import { VERSION } from '../core/identity.ts';
+import { LIMITS } from '../core/limits.ts';
+import { splitReport } from '../core/split-report.ts';
+import {
+  answerKeyOf,
+  encodeParts,
+  type LambdaAnswer,
+  type LambdaEvent,
+  type LambdaPresence,
+  unpack,
+} from '../dispatch/lambda-wire.ts';
+import { processBatch } from '../worker/process-batch.ts';
+import { openWorkerTools } from '../worker-app.ts';
+import { InvocationClock } from './lambda-clock.ts';
+import { watchDrain } from './lambda-drain.ts';
+import { metricsLine } from './lambda-metrics.ts';
+
+/** What Lambda says about a call, as far as it is used. */
+export interface LambdaContext {
+  awsRequestId: string;
+  getRemainingTimeInMillis(): number;
+}
+
+type Tools = Awaited<ReturnType<typeof openWorkerTools>>;
+
+/** Pages must be stored and the answer given before the function is killed: this share of its time, within bounds. */
+const RESERVE_SHARE = 0.1;
+const RESERVE_MS_MIN = 2_000;
+const RESERVE_MS_MAX = 10_000;
+
+const environment = randomBytes(4).toString('hex');
+const clock = new InvocationClock();
+let calls = 0;
+/** Kept for all calls of this environment; one that failed to open is tried again. */
+let tools: Promise<Tools> | null = null;
+
+export async function handler(event: LambdaEvent, context: LambdaContext): Promise<LambdaAnswer> {
+  const cold = calls++ === 0;
+  if (event.kind === 'warm') return { kind: 'here', here: await show(event.waitMs, cold, context) };
+  if (event.version !== WIRE_VERSION)
+    return { kind: 'refused', reason: `the function is of another version, ${VERSION}: deploy it again` };
+  let opened: Tools;
+  try {
+    opened = await openTools();
+  } catch (error) {
+    return { kind: 'refused', reason: `the worker could not be opened: ${messageOf(error)}` };
+  }
+  clock.begin(event.clockOffsetMs);
+  const batch = within(await unpack(event.batch), context);
+  const drain = watchDrain(opened.blobs, event.drainKey);
+  const startedAt = performance.now();
+  try {
+    const report = await processBatch(batch, { ...opened, clock }, { drain: drain.signal });
+    const ms = performance.now() - startedAt;
+    process.stdout.write(`${metricsLine(batch, report, { now: Date.now(), durationMs: ms, cold })}\n`);
+    return { kind: 'parts', parts: await encode(batch, report, opened) };
+  } finally {
+    drain.close();
+  }
+}
+
+/** Ends in time to be answered, and never under the name of another call: one that is made twice must not overwrite. */
+function within(batch: Batch, context: LambdaContext): Batch {
+  const leftMs = context.getRemainingTimeInMillis();
+  const reserveMs = Math.min(Math.max(RESERVE_MS_MIN, leftMs * RESERVE_SHARE), RESERVE_MS_MAX, leftMs / 2);
+  const own = hash('sha256', context.awsRequestId, 'hex').slice(0, 8);
+  return {
+    ...batch,
+    budgetMs: Math.floor(Math.min(batch.budgetMs, leftMs - reserveMs)),
+    archiveKey: `${batch.archiveKey}-${own}`,
+    packKey: `${batch.packKey}-${own}`,
+  };
+}
+
+function encode(batch: Batch, report: Report, { blobs }: Tools) {
+  return encodeParts(splitReport(report, LIMITS.partItemsMax), {
+    blobs,
+    keyOf: (part) => answerKeyOf(batch, part),
+    // What cannot be told has not happened: those tasks come again.
+    onUnstored: (part, error) => ({
+      ...part,
+      outcomes: part.outcomes.map(({ taskId }) => ({ kind: 'deferred', taskId })),
+      quality: [],
+      archive: null,
+      trouble: `a part of the answer could not be stored: ${messageOf(error)}`,
+    }),
+  });
+}
+
+function openTools(): Promise<Tools> {
+  tools ??= open().catch((error: unknown) => {
+    tools = null;
+    throw error;
+  });
+  return tools;
+}
+
+async function open(): Promise<Tools> {
+  const loaded = loadConfig({});
+  const { config } = loaded;
+  if (config.blobs === null) throw new SeineError('SEINE_BLOBS of the function is not set');
+  return openWorkerTools({
+    name: `lambda-${environment}`,
+    blobs: config.blobs,
+    sync: config.sync === 'full',
+    s3: s3Of(config),
+    allowPrivate: allowPrivateElsewhere(loaded),
+    browser: browserOf(config),
+  });
+}
+
+async function show(waitMs: number, cold: boolean, context: LambdaContext): Promise<LambdaPresence> {
+  const startedAt = Date.now();
+  const { config } = loadConfig({});
+  const ms = Math.min(waitMs, context.getRemainingTimeInMillis() / 2);
+  if (ms > 0) await new Promise((resolve) => setTimeout(resolve, ms));
+  return {
+    seine: VERSION,
+    wire: WIRE_VERSION,
+    environment,
+    cold,
+    blobs: config.blobs,
+    startedAt,
+    endedAt: Date.now(),
+  };
+}
