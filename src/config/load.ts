@@ -1,9 +1,10 @@
 import { SeineError } from '../core/errors.ts';
 import { hideCredentials } from '../core/redact.ts';
 import { type Config, SETTINGS, type SettingName } from './schema.ts';
-import { makeReadSecret, type ReadSecret } from './secrets.ts';
+import { makeReadSecret, type ReadSecret, readSetting } from './secrets.ts';
+import { readSettingsFile, type SettingsFile } from './settings-file.ts';
 
-export type Origin = 'flag' | 'environment' | 'default';
+export type Origin = 'flag' | 'environment' | 'file' | 'default';
 
 /** Where `s3://` is, for whoever opens something there. */
 export function s3Of(config: Config): {
@@ -12,6 +13,58 @@ export function s3Of(config: Config): {
   pathStyle: boolean | null;
 } {
   return { endpoint: config.s3Endpoint, region: config.s3Region, pathStyle: config.s3PathStyle };
+}
+
+/** How Lambda is called. */
+export function lambdaOf(config: Config): {
+  endpoint: string | null;
+  region: string | null;
+  concurrency: number;
+  browserFunction: string | null;
+} {
+  const { lambdaEndpoint, lambdaRegion, lambdaConcurrency, lambdaBrowserFunction } = config;
+  return {
+    endpoint: lambdaEndpoint,
+    region: lambdaRegion,
+    concurrency: lambdaConcurrency,
+    browserFunction: lambdaBrowserFunction,
+  };
+}
+
+/** Where the loop of an environment gets its events: set by Lambda, not by people. */
+export function lambdaRuntimeOf(env: NodeJS.ProcessEnv = process.env): { api: string } {
+  return { api: env.AWS_LAMBDA_RUNTIME_API ?? '' };
+}
+
+/** What a process that is started gets: everything that this one has, and some more. */
+export function environmentWith(
+  more: Record<string, string>,
+  env: NodeJS.ProcessEnv = process.env,
+): NodeJS.ProcessEnv {
+  return { ...env, ...more };
+}
+
+/** Whoever starts a worker for jobs of others has to allow private addresses, as the job has to. */
+export function allowPrivateElsewhere({ config, origins }: LoadedConfig): 'job' | 'never' {
+  return origins.allowPrivate === 'default' ? 'never' : config.allowPrivate;
+}
+
+/** How workers have their browsers. */
+export function browserOf(config: Config): {
+  path: string | null;
+  sandbox: 'auto' | 'on' | 'off';
+  pages: number | null;
+} {
+  const { browserPath, browserSandbox, browserPages } = config;
+  return { path: browserPath, sandbox: browserSandbox, pages: browserPages };
+}
+
+/** Where workers listen for a scraping API; undefined when nowhere. */
+export function callbacksOf(config: Config): { host: string; port: number; url: string } | undefined {
+  const { apiCallbackListen: listen, apiCallbackUrl: url } = config;
+  if (listen === null) return undefined;
+  const host = listen.host.includes(':') ? `[${listen.host}]` : listen.host;
+  return { ...listen, url: url ?? `http://${host}:{port}` };
 }
 
 /** Where the state is, when it is not in the folder. */
@@ -29,38 +82,103 @@ export function storeOf(config: Config): {
 export interface LoadedConfig {
   config: Config;
   origins: Record<SettingName, Origin>;
+  /** Where each was said: `--dir`, `SEINE_DIR`, the path of the settings file; `default` otherwise. */
+  places: Record<SettingName, string>;
   readSecret: ReadSecret;
 }
 
-/** Flags win over the environment, the environment over defaults. The only reader of the environment. */
-export function loadConfig(
-  flags: Partial<Record<SettingName, string>>,
+type Flags = Partial<Record<SettingName, string>>;
+
+/** With the settings file, which a flag or the environment names or the working directory holds. */
+export async function loadSettings(
+  flags: Flags,
   env: NodeJS.ProcessEnv = process.env,
+  cwd: string = process.cwd(),
+): Promise<LoadedConfig> {
+  const named = flags.config ?? (env[SETTINGS.config.env] || null);
+  return loadConfig(flags, env, await readSettingsFile(named, cwd));
+}
+
+/** Flags win over the environment, the environment over the settings file, that over defaults. The only reader of the environment. */
+export function loadConfig(
+  flags: Flags,
+  env: NodeJS.ProcessEnv = process.env,
+  file: SettingsFile | null = null,
 ): LoadedConfig {
   const config: Record<string, unknown> = {};
   const origins: Record<string, Origin> = {};
+  const places: Record<string, string> = {};
   for (const [name, setting] of Object.entries(SETTINGS)) {
-    const flag = flags[name as SettingName];
-    const variable = env[setting.env];
-    const given = flag ?? (variable === '' ? undefined : variable);
-    if (given === undefined) {
-      config[name] = setting.default();
-      origins[name] = 'default';
-      continue;
-    }
-    const value = setting.parse(given);
-    if (value === null) {
-      const where = flag === undefined ? setting.env : `--${name}`;
-      const what = setting.secret ? 'what was given' : `'${hideCredentials(given)}'`;
-      throw new SeineError(`${where} cannot be ${what}`, { hint: setting.doc });
+    const given = findGiven(name as SettingName, flags, env, file);
+    const value = given === null ? setting.default() : setting.parse(given.text);
+    if (given !== null && value === null) {
+      const what = setting.secret ? 'what was given' : `'${hideCredentials(given.text)}'`;
+      throw new SeineError(`${given.said} cannot be ${what}`, { hint: setting.doc });
     }
     config[name] = value;
-    origins[name] = flag === undefined ? 'environment' : 'flag';
+    origins[name] = given?.origin ?? 'default';
+    places[name] = given?.place ?? 'default';
   }
   const loaded = config as Config;
   return {
     config: loaded,
     origins: origins as Record<SettingName, Origin>,
+    places: places as Record<SettingName, string>,
     readSecret: makeReadSecret(loaded.secrets, env),
+  };
+}
+
+interface Given {
+  text: string;
+  origin: Origin;
+  place: string;
+  /** How a message names it. */
+  said: string;
+}
+
+function findGiven(
+  name: SettingName,
+  flags: Flags,
+  env: NodeJS.ProcessEnv,
+  file: SettingsFile | null,
+): Given | null {
+  const flag = flags[name];
+  if (flag !== undefined) return { text: flag, origin: 'flag', place: `--${name}`, said: `--${name}` };
+  const { env: variable, secret } = SETTINGS[name];
+  // An empty variable counts as none.
+  const text = env[variable] || undefined;
+  const secretPath = secret ? env[`${variable}_FILE`] || undefined : undefined;
+  if (text !== undefined || secretPath !== undefined)
+    return choose({
+      text,
+      secretPath,
+      origin: 'environment',
+      names: [variable, `${variable}_FILE`],
+      place: null,
+    });
+  if (!file) return null;
+  const inFile = { text: file.texts[name], secretPath: file.secretFiles[name] };
+  if (inFile.text === undefined && inFile.secretPath === undefined) return null;
+  return choose({ ...inFile, origin: 'file', names: [name, `${name}File`], place: file.path });
+}
+
+/** A value itself, or the file that holds it. */
+function choose(found: {
+  text: string | undefined;
+  secretPath: string | undefined;
+  origin: Origin;
+  names: [plain: string, file: string];
+  place: string | null;
+}): Given {
+  const [plain, byFile] = found.names;
+  const where = found.place === null ? '' : ` in ${found.place}`;
+  if (found.text !== undefined && found.secretPath !== undefined)
+    throw new SeineError(`${plain} and ${byFile}${where} are both set`, { hint: 'keep one of them' });
+  const name = found.text === undefined ? byFile : plain;
+  return {
+    text: found.text ?? readSetting(found.secretPath!, `${byFile}${where}`),
+    origin: found.origin,
+    place: found.place ?? name,
+    said: `${name}${where}`,
   };
 }

@@ -1,4 +1,6 @@
 import { availableParallelism } from 'node:os';
+import { type DispatchTarget, parseDispatch } from '../core/dispatch-target.ts';
+import { hostAndPort } from './host-and-port.ts';
 
 /** Every setting in one table: name, environment variable, default, meaning. docs/configuration.md shows the same. */
 
@@ -43,7 +45,24 @@ function showUrl(text: string | null): string {
   }
 }
 
+function showTarget(target: DispatchTarget): string {
+  const place =
+    target.kind === 'bullmq'
+      ? showUrl(target.url)
+      : target.kind === 'lambda'
+        ? `lambda://${target.name}`
+        : 'threads';
+  return target.weight === 1 ? place : `${place}=${target.weight}`;
+}
+
 export const SETTINGS = {
+  config: setting<string | null>({
+    env: 'SEINE_CONFIG',
+    shown: 'seine.config.yaml or seine.config.json, if there is one',
+    doc: 'File of settings, by the names of this table.',
+    default: () => null,
+    parse: text,
+  }),
   dir: setting<string>({
     env: 'SEINE_DIR',
     shown: '.seine',
@@ -90,6 +109,81 @@ export const SETTINGS = {
     default: () => Math.min(8, availableParallelism()),
     parse: integer(1, 256),
   }),
+  dispatch: {
+    ...setting<DispatchTarget[]>({
+      env: 'SEINE_DISPATCH',
+      shown: 'threads',
+      doc: 'Where batches are worked on: `threads`, `bullmq://host:port`, `lambda://function`, or several with weights: `threads=1,lambda://function=4`.',
+      default: () => [{ kind: 'threads', weight: 1 }],
+      parse: parseDispatch,
+      show: (targets) => targets.map(showTarget).join(','),
+    }),
+    secret: true,
+  },
+  lambdaEndpoint: setting<string | null>({
+    env: 'SEINE_LAMBDA_ENDPOINT',
+    shown: 'AWS',
+    doc: "URL of something that speaks Lambda's API, like `seine lambda local`.",
+    default: () => null,
+    parse: text,
+  }),
+  lambdaRegion: setting<string | null>({
+    env: 'SEINE_LAMBDA_REGION',
+    shown: 'AWS_REGION, or us-east-1 with an endpoint',
+    doc: 'Region of the function.',
+    default: () => null,
+    parse: text,
+  }),
+  lambdaConcurrency: setting<number>({
+    env: 'SEINE_LAMBDA_CONCURRENCY',
+    shown: '100',
+    doc: 'Most invocations at once, 1 to 10,000; fewer while Lambda throttles.',
+    default: () => 100,
+    parse: integer(1, 10_000),
+  }),
+  lambdaBrowserFunction: setting<string | null>({
+    env: 'SEINE_LAMBDA_BROWSER_FUNCTION',
+    shown: 'the same function',
+    doc: 'Function for batches that need a browser.',
+    default: () => null,
+    parse: text,
+  }),
+  browserPath: setting<string | null>({
+    env: 'SEINE_BROWSER',
+    shown: "Playwright's, the system's or the bundled one",
+    doc: 'Path of the Chromium that shows pages; or `playwright`, `system` or `bundled`, for where to take it from.',
+    default: () => null,
+    parse: text,
+  }),
+  browserSandbox: setting<'auto' | 'on' | 'off'>({
+    env: 'SEINE_BROWSER_SANDBOX',
+    shown: 'auto',
+    doc: "Chromium's own sandbox: `on`, `off`, or `auto`, which is on except for root.",
+    default: () => 'auto',
+    parse: oneOf('auto', 'on', 'off'),
+  }),
+  browserPages: setting<number | null>({
+    env: 'SEINE_BROWSER_PAGES',
+    shown: 'by free memory, at most 16',
+    doc: 'Pages at once in the browser of one worker thread, 1 to 64.',
+    default: () => null,
+    parse: integer(1, 64),
+  }),
+  apiCallbackListen: setting<{ host: string; port: number } | null>({
+    env: 'SEINE_API_CALLBACK_LISTEN',
+    shown: 'none',
+    doc: 'Where workers listen for pages that a scraping API sends by itself, like `0.0.0.0:8700`; each takes the next free port.',
+    default: () => null,
+    parse: hostAndPort,
+    show: (value) => (value === null ? 'none' : `${value.host}:${value.port}`),
+  }),
+  apiCallbackUrl: setting<string | null>({
+    env: 'SEINE_API_CALLBACK_URL',
+    shown: 'http, with the place where they listen',
+    doc: 'How the API reaches that place: a URL, in which `{port}` stands for the port.',
+    default: () => null,
+    parse: (text) => (URL.canParse(text.replaceAll('{port}', '1')) ? text : null),
+  }),
   contact: setting<string | null>({
     env: 'SEINE_CONTACT',
     shown: 'none',
@@ -127,7 +221,7 @@ export const SETTINGS = {
   }),
   allowPrivate: setting<'job' | 'never'>({
     env: 'SEINE_ALLOW_PRIVATE',
-    shown: 'job',
+    shown: '`job` for threads of a run, `never` for workers elsewhere',
     doc: 'Whether workers may dial loopback and private addresses: `job` leaves it to each job, `never` refuses whatever a job says.',
     default: () => 'job',
     parse: oneOf('job', 'never'),

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SeineError } from '../core/errors.ts';
@@ -36,5 +37,20 @@ async function readSecretFile(path: string): Promise<string> {
   }
   if (text.length > SECRET_BYTES_MAX) throw new SeineError(`the secret ${path} is too large`);
   if (text.trim() === '') throw new SeineError(`the secret ${path} is empty`);
+  return text;
+}
+
+/** A setting that a file holds, as Docker and Kubernetes mount secrets. `name`: where the path was given. */
+export function readSetting(path: string, name: string): string {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8').trim();
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? 'unknown';
+    throw new SeineError(`${path}, which ${name} names, cannot be read (${code})`, {
+      hint: 'mount the secret there, or correct the path',
+    });
+  }
+  if (text === '') throw new SeineError(`${path}, which ${name} names, is empty`);
   return text;
 }

@@ -1,0 +1,47 @@
+import { SeineError } from '../../core/errors.ts';
+import type { LambdaSettings } from '../../open-dispatcher.ts';
+import type { Finding } from './check.ts';
+
+/** Batches are planned for up to a minute; below this too little of it is left. */
+const TIMEOUT_MS_MIN = 60_000;
+/** A quarter of a core, with which a batch of pages is slower than its hosts. */
+const MEMORY_MB_MIN = 512;
+
+/** Looks at the function and has it say what it is, which costs a call. */
+export async function checkLambda(
+  name: string,
+  settings: LambdaSettings | undefined,
+  blobs: string,
+): Promise<Finding> {
+  const { loadLambda } = await import('../../aws/lambda-client.ts');
+  const { askPresence, describeFunction } = await import('../../dispatch/lambda-function.ts');
+  const place = { endpoint: settings?.endpoint ?? null, region: settings?.region ?? null };
+  const lambda = await loadLambda(place, { sockets: 2 });
+  try {
+    const found = await describeFunction(lambda, name, place);
+    const here = await askPresence(lambda, name, place);
+    if (here && here.blobs !== blobs)
+      throw new SeineError(
+        here.blobs === null
+          ? `the function ${name} does not know where to keep pages`
+          : `the function ${name} keeps pages in ${here.blobs}, and a run from here in ${blobs}`,
+        { hint: 'give both the same: `seine lambda deploy --blobs s3://bucket/prefix`, and --blobs here' },
+      );
+    const warnings = [
+      found === null &&
+        'it may not be looked at, so its cost is a guess: allow lambda:GetFunctionConfiguration',
+      here === null && 'Lambda has no room for a call now: raise its concurrency',
+      found &&
+        found.timeoutMs < TIMEOUT_MS_MIN &&
+        `its timeout of ${found.timeoutMs / 1_000} s is short: set 300 s`,
+      found && found.memoryMb < MEMORY_MB_MIN && `its memory of ${found.memoryMb} MB is small: set 1024 MB`,
+    ].filter((warning) => typeof warning === 'string');
+    const size = found ? `, ${found.memoryMb} MB, ${found.timeoutMs / 1_000} s` : '';
+    return {
+      detail: `the function ${name} ${here ? `answers as Seine ${here.seine}` : 'is there'}${size}`,
+      ...(warnings.length > 0 ? { warning: warnings.join('; ') } : {}),
+    };
+  } finally {
+    lambda.client.destroy();
+  }
+}

@@ -1,0 +1,52 @@
+import { randomUUID } from 'node:crypto';
+import { SeineError } from '../../core/errors.ts';
+import type { Finding } from './check.ts';
+
+/** Redis as a fleet uses it: a job goes into a queue and comes out again, and workers are counted. */
+export async function checkRedis(url: string, signal: AbortSignal): Promise<Finding> {
+  const { openRedis, parseFleet } = await import('../../dispatch/bullmq-redis.ts');
+  const place = parseFleet(url);
+  const warnings: string[] = [];
+  const warn = (text: string) => void warnings.push(text);
+  const redis = await openRedis(place, { logger: { info() {}, warn, error: warn } });
+  signal.addEventListener('abort', () => redis.close());
+  try {
+    await passJob(redis.client, place.prefix);
+    const { version, workers, browsers } = await lookAround(redis.client, place.prefix);
+    if (workers === 0) warn('no worker is alive there: start some with `seine worker`');
+    return {
+      detail: `Redis ${version} at ${place.shown} carries jobs, ${workers} workers are alive, ${browsers} with a browser`,
+      ...(warnings.length > 0 ? { warning: warnings.join('; ') } : {}),
+    };
+  } finally {
+    redis.close();
+  }
+}
+
+type Client = Awaited<ReturnType<typeof import('../../dispatch/bullmq-redis.ts').openRedis>>['client'];
+
+async function passJob(connection: Client, prefix: string): Promise<void> {
+  const { Queue } = await import('bullmq');
+  // Of its own: two doctors may ask at once. The version was looked at when the connection was made.
+  const queue = new Queue(`seine-doctor-${randomUUID()}`, { connection, prefix, skipVersionCheck: true });
+  queue.on('error', () => {});
+  try {
+    const { id } = await queue.add('probe', { from: 'doctor' });
+    const found = id === undefined ? undefined : await queue.getJob(id);
+    if (!found) throw new SeineError('a job that was put into Redis is not there', { hint: 'see its log' });
+    await queue.obliterate({ force: true });
+  } finally {
+    await queue.close();
+  }
+}
+
+async function lookAround(
+  client: Client,
+  prefix: string,
+): Promise<{ version: string; workers: number; browsers: number }> {
+  const { readSigns } = await import('../../dispatch/bullmq-signs.ts');
+  const { fleetKeys } = await import('../../dispatch/bullmq-wire.ts');
+  const signs = await readSigns(client, fleetKeys(prefix));
+  const version = /^(?:redis|valkey)_version:(\S+)/m.exec(await client.info('server'))?.[1] ?? '';
+  return { version, workers: signs.length, browsers: signs.filter(({ kind }) => kind === 'browser').length };
+}

@@ -1,0 +1,101 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { messageOf, SeineError } from '../core/errors.ts';
+import { suggestion } from '../core/nearest-name.ts';
+import { SETTINGS, type SettingName } from './schema.ts';
+
+/** Settings by the names of the table, as texts; those of secrets also as the path of a file that holds them. */
+export interface SettingsFile {
+  path: string;
+  texts: Partial<Record<SettingName, string>>;
+  secretFiles: Partial<Record<SettingName, string>>;
+}
+
+/** Looked for in the working directory. */
+const NAMES = ['seine.config.yaml', 'seine.config.yml', 'seine.config.json'];
+/** Settings are a page of text; this is something else. */
+const BYTES_MAX = 1024 * 1024;
+
+/** The file that is named, else the one in the working directory; null when there is none. */
+export async function readSettingsFile(named: string | null, cwd: string): Promise<SettingsFile | null> {
+  const path = named ?? findSettingsFile(cwd);
+  return path === null ? null : checkSettings(path, await parseFile(path));
+}
+
+function findSettingsFile(cwd: string): string | null {
+  const found = NAMES.filter((name) => existsSync(join(cwd, name)));
+  if (found.length > 1)
+    throw new SeineError(`there are two settings files, ${found.join(' and ')}`, {
+      hint: 'keep one of them',
+    });
+  return found.length === 1 ? join(cwd, found[0]!) : null;
+}
+
+async function parseFile(path: string): Promise<unknown> {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? messageOf(error);
+    throw new SeineError(`the settings file ${path} cannot be read (${code})`, {
+      hint: 'correct --config or SEINE_CONFIG',
+    });
+  }
+  if (text.length > BYTES_MAX) throw new SeineError(`the settings file ${path} is too large`);
+  try {
+    if (path.endsWith('.json')) return JSON.parse(text);
+    const { parse } = await import('yaml');
+    return parse(text);
+  } catch (error) {
+    // A parser quotes the line that it does not understand, and that may be one with a password.
+    const place = (error as { linePos?: { line: number }[] }).linePos?.[0]?.line;
+    throw new SeineError(`the settings file ${path} cannot be understood${place ? `, line ${place}` : ''}`, {
+      hint: `write ${path.endsWith('.json') ? '{ "name": "value" }' : 'name: value, one a line'}`,
+    });
+  }
+}
+
+function checkSettings(path: string, value: unknown): SettingsFile {
+  const file: SettingsFile = { path, texts: {}, secretFiles: {} };
+  // A file of comments only.
+  if (value === null) return file;
+  if (typeof value !== 'object' || Array.isArray(value))
+    throw new SeineError(`the settings file ${path} is no list of names and values`, {
+      hint: 'write name: value, one a line',
+    });
+  for (const [name, given] of Object.entries(value)) {
+    const text = textOf(given, name);
+    if (text === null)
+      throw new SeineError(`${name} in ${path} must be a text, a number or true or false`, {
+        hint: 'see docs/configuration.md',
+      });
+    const secret = SECRETS.find((setting) => name === `${setting}File`);
+    if (secret) file.secretFiles[secret] = text;
+    else if (isAllowed(name)) file.texts[name] = text;
+    else
+      throw new SeineError(`there is no setting ${name}, which ${path} has${suggestion(name, KNOWN)}`, {
+        hint: 'see docs/configuration.md, or `seine doctor` for all of them',
+      });
+  }
+  return file;
+}
+
+const SECRETS = (Object.keys(SETTINGS) as SettingName[]).filter((name) => SETTINGS[name].secret);
+const KNOWN = [
+  ...Object.keys(SETTINGS).filter((name) => name !== 'config'),
+  ...SECRETS.map((name) => `${name}File`),
+];
+
+function isAllowed(name: string): name is SettingName {
+  return Object.hasOwn(SETTINGS, name) && name !== 'config';
+}
+
+/** As it would be written on a command line. */
+function textOf(value: unknown, name: string): string | null {
+  if (typeof value === 'string') return value;
+  if (typeof value === 'number') return String(value);
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  // Several places are easier to read as a list.
+  const isList = name === 'dispatch' && Array.isArray(value) && value.length > 0;
+  return isList && value.every((entry) => typeof entry === 'string') ? value.join(',') : null;
+}

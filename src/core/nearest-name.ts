@@ -1,0 +1,19 @@
+/** `; did you mean this?` after a name that nobody knows, or nothing when none is near. */
+export function suggestion(word: string, known: readonly string[]): string {
+  const near = known
+    .map((name) => ({ name, distance: editDistance(word, name) }))
+    .sort((a, b) => a.distance - b.distance)[0];
+  return near && near.distance <= Math.max(2, word.length / 3) ? `; did you mean ${near.name}?` : '';
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      next[j] = Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}

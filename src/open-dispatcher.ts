@@ -1,0 +1,96 @@
+import type { S3Settings } from './aws/s3-client.ts';
+import type { DispatchTarget } from './core/dispatch-target.ts';
+import { openInlineDispatcher } from './dispatch/inline-dispatcher.ts';
+import { openThreadDispatcher } from './dispatch/thread-dispatcher.ts';
+import { openBlobs } from './open-blobs.ts';
+import type { Logger } from './ports/ambient.ts';
+import type { Dispatcher } from './ports/dispatcher.ts';
+import type { BrowserSettings, CallbackSettings } from './ports/fetcher.ts';
+import type { JobHandlers } from './worker/route-code.ts';
+
+export interface DispatchSettings {
+  /** Where batches go; threads of this process when absent. */
+  dispatch?: readonly DispatchTarget[];
+  /** Of threads. */
+  workers: number;
+  /** How Lambda is called. */
+  lambda?: LambdaSettings;
+  /** Of workers in this process. */
+  browser?: BrowserSettings;
+  apiCallbacks?: CallbackSettings | undefined;
+  logger: Logger;
+}
+
+export interface LambdaSettings {
+  /** Something that speaks Lambda's API, instead of AWS itself. */
+  endpoint: string | null;
+  region: string | null;
+  /** Most invocations at once. */
+  concurrency: number;
+  /** Function for batches that need a browser; null sends those to the same one. */
+  browserFunction: string | null;
+}
+
+/** What a worker in this process needs. */
+export interface WorkerData {
+  blobs: string;
+  sync: boolean;
+  s3?: S3Settings | undefined;
+  allowPrivate?: 'job' | 'never' | undefined;
+  browser?: BrowserSettings | undefined;
+  apiCallbacks?: CallbackSettings | undefined;
+}
+
+export async function openDispatcher(
+  data: WorkerData,
+  settings: DispatchSettings,
+  handlers?: JobHandlers,
+): Promise<Dispatcher> {
+  if (handlers && handlers.size > 0) return openInline(data, handlers, settings.logger);
+  const targets = settings.dispatch ?? [{ kind: 'threads', weight: 1 }];
+  const [only] = targets;
+  if (targets.length === 1) return openTarget(only!, data, settings);
+  const opened: { dispatcher: Dispatcher; weight: number }[] = [];
+  try {
+    for (const target of targets)
+      opened.push({ dispatcher: await openTarget(target, data, settings), weight: target.weight });
+    const { openWeightedDispatcher } = await import('./dispatch/weighted-dispatcher.ts');
+    return openWeightedDispatcher(opened);
+  } catch (error) {
+    await Promise.all(opened.map(({ dispatcher }) => dispatcher.close()));
+    throw error;
+  }
+}
+
+/** Closures as handlers cannot travel: their batches stay in this thread. */
+async function openInline(data: WorkerData, handlers: JobHandlers, logger: Logger): Promise<Dispatcher> {
+  const { openWorkerTools } = await import('./worker-app.ts');
+  const { processBatch } = await import('./worker/process-batch.ts');
+  const tools = await openWorkerTools({ ...data, name: 'inline', logger }, handlers);
+  return openInlineDispatcher((batch, options) => processBatch(batch, tools, options), tools.close);
+}
+
+async function openTarget(
+  target: DispatchTarget,
+  data: WorkerData,
+  settings: DispatchSettings,
+): Promise<Dispatcher> {
+  const { logger } = settings;
+  if (target.kind === 'bullmq') {
+    const { openBullmqDispatcher } = await import('./dispatch/bullmq-dispatcher.ts');
+    return openBullmqDispatcher({ url: target.url, logger });
+  }
+  if (target.kind === 'lambda') {
+    const { openLambdaDispatcher } = await import('./dispatch/lambda-dispatcher.ts');
+    const blobs = { place: data.blobs, open: () => openBlobs(data.blobs, data) };
+    return openLambdaDispatcher({ name: target.name, ...settings.lambda, blobs, logger });
+  }
+  // The same tree runs from sources and from the build: the entry has this file's ending.
+  const ending = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+  return openThreadDispatcher({
+    threads: settings.workers,
+    entry: new URL(`./entry/thread.${ending}`, import.meta.url),
+    data,
+    logger,
+  });
+}
