@@ -1,7 +1,7 @@
 import type { FetcherKind } from '../core/approach.ts';
-import { SeineError } from '../core/errors.ts';
 import type { Fetcher } from '../ports/fetcher.ts';
-import type { HttpFetcherOptions } from './http-fetcher.ts';
+import type { BrowserFetcherOptions } from './browser/browser-fetcher.ts';
+import type { RemoteApiOptions } from './remote-api-fetcher.ts';
 
 type OtherKind = Exclude<FetcherKind, 'http'>;
 
@@ -11,7 +11,9 @@ export interface OtherFetchers {
   close(): Promise<void>;
 }
 
-export function openOtherFetchers(options: HttpFetcherOptions): OtherFetchers {
+export type OtherFetcherOptions = RemoteApiOptions & Pick<BrowserFetcherOptions, 'browser' | 'logger'>;
+
+export function openOtherFetchers(options: OtherFetcherOptions): OtherFetchers {
   const opening = new Map<OtherKind, Promise<Fetcher>>();
   return {
     of(kind) {
@@ -26,12 +28,15 @@ export function openOtherFetchers(options: HttpFetcherOptions): OtherFetchers {
   };
 }
 
-async function openFetcher(kind: OtherKind, options: HttpFetcherOptions): Promise<Fetcher> {
+async function openFetcher(kind: OtherKind, options: OtherFetcherOptions): Promise<Fetcher> {
   if (kind === 'api') {
     const { openRemoteApiFetcher } = await import('./remote-api-fetcher.ts');
     return openRemoteApiFetcher(options);
   }
-  if (kind !== 'impersonate') throw new SeineError(`this worker has no fetcher of kind ${kind}`);
+  if (kind === 'browser') {
+    const { openBrowserFetcher } = await import('./browser/browser-fetcher.ts');
+    return openBrowserFetcher(options);
+  }
   const { openImpersonateFetcher } = await import('./impersonate-fetcher.ts');
   return openImpersonateFetcher(options);
 }

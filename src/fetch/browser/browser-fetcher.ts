@@ -1,0 +1,166 @@
+import { availableMemory } from 'node:process';
+import { messageOf, SeineError } from '../../core/errors.ts';
+import type { FailureCode } from '../../core/failures.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { isLocalName, parseProxy } from '../../core/proxy.ts';
+import type { Clock, Logger } from '../../ports/ambient.ts';
+import type { BrowserSettings, Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
+import { literalOf, privateAddress } from '../dial.ts';
+import { DnsCache, type Lookup } from '../dns-cache.ts';
+import { Stopwatch } from '../stopwatch.ts';
+import { Turnstile } from '../turnstile.ts';
+import { BrowserKeeper } from './browser-keeper.ts';
+import { type BrowserLife, LIFE_LIMITS, type LifeLimits } from './browser-life.ts';
+import { FilterProxy } from './filter-proxy.ts';
+import { type Devices, planTab } from './plan-tab.ts';
+import type { Tab } from './tab.ts';
+import { visitPage } from './visit-page.ts';
+
+export interface BrowserFetcherOptions {
+  clock: Clock;
+  isPublicAddress: (ip: string) => boolean;
+  /** Replaces the system resolver, in tests. */
+  lookup?: Lookup;
+  browser?: Partial<BrowserSettings> | undefined;
+  logger?: Logger | undefined;
+  /** When a browser is replaced; smaller in tests. */
+  lifeLimits?: LifeLimits;
+}
+
+const HOLD_MS = 3_600_000;
+
+/** Shows pages in Chromium, which is started with the first of them. */
+export async function openBrowserFetcher(options: BrowserFetcherOptions): Promise<BrowserFetcher> {
+  const names = new DnsCache(options.clock, options.lookup);
+  const { devices } = await import('playwright-core');
+  return new BrowserFetcher(options, names, await FilterProxy.open(names), devices as Devices);
+}
+
+export class BrowserFetcher implements Fetcher {
+  readonly #isPublicAddress: (ip: string) => boolean;
+  readonly #names: DnsCache;
+  readonly #proxy: FilterProxy;
+  readonly #devices: Devices;
+  readonly #room: number;
+  readonly #keeper: BrowserKeeper;
+  readonly #turnstile = new Turnstile();
+  readonly #closing = new AbortController();
+
+  constructor(options: BrowserFetcherOptions, names: DnsCache, proxy: FilterProxy, devices: Devices) {
+    this.#isPublicAddress = options.isPublicAddress;
+    this.#names = names;
+    this.#proxy = proxy;
+    this.#devices = devices;
+    this.#room = options.browser?.pages ?? roomOf(availableMemory());
+    this.#keeper = new BrowserKeeper({
+      settings: { path: null, sandbox: 'auto', ...options.browser },
+      logger: options.logger ?? null,
+      proxy,
+      tabsMax: this.#room,
+      limits: options.lifeLimits ?? LIFE_LIMITS,
+    });
+  }
+
+  async prepare(): Promise<void> {
+    await this.#keeper.life();
+  }
+
+  /** Of the browsers that run. */
+  pids(): number[] {
+    return this.#keeper.pids();
+  }
+
+  async fetch(request: FetchRequest): Promise<FetchResult> {
+    const url = URL.parse(request.url);
+    if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:'))
+      return failure('internal', 'Only http and https URLs can be fetched.');
+    if (request.proxy && parseProxy(request.proxy.url) === null)
+      return failure('proxy', 'The proxy has no usable address.');
+    // The time for the task begins when there is a page for it: waiting for one is not the site's fault.
+    const watch = new Stopwatch(request, this.#closing.signal, { begins: false });
+    const leaves: (() => void)[] = [];
+    // The browser itself keeps nobody alive; who waits for a page of it does.
+    const hold = setInterval(() => {}, HOLD_MS);
+    let wiping: Promise<void> | null = null;
+    try {
+      leaves.push(await this.#turnstile.enter(url.origin, Math.max(1, request.parallel), watch.signal));
+      leaves.push(await this.#turnstile.enter('', this.#room, watch.signal));
+      const refusal = watch.ending ?? (await this.#refusalOf(request, url));
+      if (watch.ending || refusal) return watch.ending ?? refusal!;
+      const taken = await this.#takeTab(request, watch);
+      if (!('tab' in taken)) return taken;
+      watch.begin();
+      const result = await visitPage(taken.tab, request, watch, url);
+      wiping = taken.life.giveBack(taken.tab, result.kind === 'response').catch(() => {});
+      return result;
+    } catch {
+      return watch.ending ?? failure('browser', 'The browser could not be used.');
+    } finally {
+      clearInterval(hold);
+      watch.stop();
+      // The page is gone only then; its result need not wait for that.
+      void Promise.resolve(wiping).then(() => leaves.forEach((leave) => void leave()));
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#keeper.close();
+    await this.#proxy.close();
+  }
+
+  /** Before anything leaves; the proxy checks again what it dials. */
+  #refusalOf({ allowPrivate, proxy }: FetchRequest, { hostname }: URL): Promise<FetchResult | null> {
+    const literal = literalOf(hostname);
+    const isAllowed = (ip: string) => allowPrivate || this.#isPublicAddress(ip);
+    const refused = failure('private-address', privateAddress().message);
+    if (literal !== null) return Promise.resolve(isAllowed(literal) ? null : refused);
+    if (proxy) return Promise.resolve(!allowPrivate && isLocalName(hostname) ? refused : null);
+    return new Promise((resolve) =>
+      this.#names.resolve(hostname, (error, addresses) => {
+        if (error !== null || addresses.length === 0)
+          resolve(failure('dns', 'The host name could not be resolved.'));
+        else resolve(addresses.some(({ address }) => isAllowed(address)) ? null : refused);
+      }),
+    );
+  }
+
+  /** A browser may end between two pages: then it is tried once more with another. */
+  async #takeTab(
+    request: FetchRequest,
+    watch: Stopwatch,
+  ): Promise<{ tab: Tab; life: BrowserLife } | FetchResult> {
+    const over = watch.over.then(() => null);
+    for (let tries = 0; ; tries++) {
+      const life = await Promise.race([this.#keeper.life().catch(wordsOf), over]);
+      if (life === null || watch.ending) return watch.ending ?? { kind: 'aborted' };
+      if (typeof life === 'string') return failure('browser', life);
+      const own = { userAgent: life.userAgent, isPublicAddress: this.#isPublicAddress };
+      const plan = planTab(request, this.#devices, own);
+      if (typeof plan === 'string') return failure('internal', plan);
+      const taking = life.take(plan).catch(() => null);
+      const tab = await Promise.race([taking, over]);
+      if (watch.ending) {
+        void taking.then((late) => late && life.giveBack(late, false)).catch(() => {});
+        return watch.ending;
+      }
+      if (tab) return { tab, life };
+      if (tries > 0) life.retire();
+      if (tries > 1) return failure('browser', 'The browser could not open a page.');
+    }
+  }
+}
+
+function roomOf(freeBytes: number): number {
+  const room = Math.floor(freeBytes / 2 / LIMITS.browserPageMemoryBytes);
+  return Math.max(1, Math.min(room, LIMITS.browserParallelMax));
+}
+
+function failure(code: FailureCode, detail: string): FetchResult {
+  return { kind: 'failure', code, detail, bytes: 0 };
+}
+
+function wordsOf(error: unknown): string {
+  const hint = error instanceof SeineError && error.hint ? `: ${error.hint}` : '';
+  return `${`${messageOf(error)}${hint}`.slice(0, 199)}.`;
+}

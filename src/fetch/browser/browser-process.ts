@@ -1,0 +1,148 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import type { ConnectOverCDPTransport } from 'playwright-core';
+import { SeineError } from '../../core/errors.ts';
+import { flagsOf } from './chromium-flags.ts';
+import type { Chromium } from './find-chromium.ts';
+import { PipeTransport } from './pipe-transport.ts';
+import { siblingFile } from './sibling-file.ts';
+
+export interface BrowserProcessOptions {
+  chromium: Chromium;
+  /** The filtering proxy. */
+  proxyUrl: string;
+  sandbox: boolean;
+  /** The browser is killed when it has not answered for so long. */
+  silenceMs: number;
+}
+
+export interface BrowserProcess {
+  /** Also the number of its process group. */
+  pid: number;
+  folder: string;
+  transport: ConnectOverCDPTransport;
+  /** Tells the watchdog that the browser still answers. */
+  beat(): void;
+  kill(): void;
+  /** From now on it must not keep a worker alive that has nothing else to do. */
+  unref(): void;
+  /** The last that Chromium said. */
+  words(): string;
+  /** Resolves when it has ended and its folder is gone. */
+  ended: Promise<void>;
+}
+
+const START_MS = 30_000;
+/** Of what Chromium says about a failed start. */
+const WORDS_MAX = 4_096;
+/** Another node for a few lines: it needs hardly any heap. */
+const NODE_FLAGS = ['--max-old-space-size=32', '--max-semi-space-size=1', '--no-warnings'];
+
+/** Starts Chromium under its watchdog, with a clean environment: what this process knows is no business of a page. */
+export async function startBrowser(options: BrowserProcessOptions): Promise<BrowserProcess> {
+  const { chromium } = options;
+  const folder = await mkdtemp(join(tmpdir(), 'seine-browser-'));
+  const environment = {
+    PATH: '/usr/local/bin:/usr/bin:/bin',
+    HOME: folder,
+    TMPDIR: folder,
+    LANG: 'C.UTF-8',
+    ...chromium.environment,
+  };
+  const child = spawn(
+    process.execPath,
+    [
+      ...NODE_FLAGS,
+      fileURLToPath(siblingFile('watchdog-main')),
+      folder,
+      String(options.silenceMs),
+      'env',
+      '-i',
+      ...Object.entries(environment).map(([name, value]) => `${name}=${value}`),
+      'sh',
+      '-c',
+      // Without core dumps: they are as large as the browser, and of use to nobody here.
+      'ulimit -c 0; exec "$0" "$@"',
+      chromium.path,
+      ...flagsOf({ folder, proxyUrl: options.proxyUrl, sandbox: options.sandbox }),
+    ],
+    { detached: true, stdio: ['pipe', 'pipe', 'pipe', 'pipe', 'pipe'] },
+  );
+  const ended = new Promise<void>((resolve) => {
+    child.once('close', () => resolve());
+    child.once('error', () => resolve());
+  });
+  const [beats, , , to, from] = child.stdio as unknown as [Writable, Readable, Readable, Writable, Readable];
+  for (const stream of child.stdio) stream?.on('error', () => {});
+  const words = collectWords(child);
+  const pid = await pidOf(child, ended);
+  if (pid === null) throw notStarted(words());
+  const transport = new PipeTransport(to, from);
+  const kill = () => {
+    killGroup(pid);
+    beats.end();
+  };
+  return {
+    pid,
+    folder,
+    transport,
+    kill,
+    words,
+    ended,
+    unref: () => unref(child),
+    beat: () => void beats.write('.'),
+  };
+}
+
+function collectWords({ stderr }: ChildProcess): () => string {
+  let words = '';
+  stderr?.on('data', (bytes: Buffer) => {
+    words = (words + bytes.toString('latin1')).slice(-WORDS_MAX);
+  });
+  return () => words;
+}
+
+function pidOf(child: ChildProcess, ended: Promise<void>): Promise<number | null> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(null), START_MS);
+    const done = (pid: number | null) => {
+      clearTimeout(timer);
+      resolve(pid);
+    };
+    child.stdout?.once('data', (bytes: Buffer) => done(Number.parseInt(bytes.toString(), 10) || null));
+    void ended.then(() => done(null));
+  });
+}
+
+function unref(child: ChildProcess): void {
+  child.unref();
+  for (const stream of child.stdio) (stream as { unref?(): void } | null)?.unref?.();
+}
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // It has gone already.
+  }
+}
+
+/** Chromium's own words are shown as far as they are plain. */
+export function notStarted(words: string): SeineError {
+  if (/sandbox/i.test(words) && /No usable sandbox|namespace|SUID/i.test(words))
+    return new SeineError('Chromium has no usable sandbox here', {
+      hint: 'permit user namespaces, install the chromium package of the system, or set SEINE_BROWSER_SANDBOX=off',
+    });
+  const library = /loading shared libraries: ([\w.+-]{1,80})/.exec(words)?.[1];
+  if (library)
+    return new SeineError(`Chromium does not start: the library ${library} is missing`, {
+      hint: 'install the chromium package of the system, or name another one with SEINE_BROWSER',
+    });
+  return new SeineError('Chromium does not start', {
+    hint: 'try it by hand with --headless --version, or name another one with SEINE_BROWSER',
+  });
+}

@@ -1,0 +1,97 @@
+import { join } from 'node:path';
+
+export interface FlagOptions {
+  folder: string;
+  proxyUrl: string;
+  sandbox: boolean;
+}
+
+/** Features that phone home, ask people something, or get round the proxy. */
+const DISABLED_FEATURES = [
+  'AcceptCHFrame',
+  'AutofillServerCommunication',
+  'AvoidCorsURLLoaderRestartOnRedirect',
+  'AvoidUnnecessaryBeforeUnloadCheckSync',
+  'CertificateTransparencyComponentUpdater',
+  'DestroyProfileOnBrowserClose',
+  'DialMediaRouteProvider',
+  'GlobalMediaControls',
+  'HttpsFirstBalancedModeAutoEnable',
+  'HttpsUpgrades',
+  'InterestFeedContentSuggestions',
+  // One renderer for a page with all its frames: half the memory, and each tab has a context of its own anyway.
+  'IsolateOrigins',
+  'site-per-process',
+  'LensOverlay',
+  // Which addresses a page may reach is decided by the proxy.
+  'LocalNetworkAccessChecks',
+  'MediaRouter',
+  'NetworkTimeServiceQuerying',
+  'OptimizationHints',
+  'PaintHolding',
+  'PreconnectToSearch',
+  // Preloaded pages would be asked for without anybody knowing.
+  'Prerender2',
+  'ThirdPartyStoragePartitioning',
+  'Translate',
+];
+
+/** All that goes over the network goes through the proxy; nothing runs that a page does not need. */
+export function flagsOf({ folder, proxyUrl, sandbox }: FlagOptions): string[] {
+  return [
+    '--headless',
+    '--remote-debugging-pipe',
+    '--no-startup-window',
+    `--user-data-dir=${join(folder, 'profile')}`,
+    `--proxy-server=${proxyUrl}`,
+    // Loopback addresses are not excepted.
+    '--proxy-bypass-list=<-loopback>',
+    '--disable-quic',
+    '--force-webrtc-ip-handling-policy=disable_non_proxied_udp',
+    '--webrtc-ip-handling-policy=disable_non_proxied_udp',
+    '--dns-prefetch-disable',
+    '--disable-background-networking',
+    '--disable-client-side-phishing-detection',
+    '--disable-component-extensions-with-background-pages',
+    '--disable-component-update',
+    '--disable-default-apps',
+    '--disable-domain-reliability',
+    '--disable-extensions',
+    '--disable-field-trial-config',
+    '--disable-sync',
+    '--no-pings',
+    '--no-service-autorun',
+    '--safebrowsing-disable-auto-update',
+    '--metrics-recording-only',
+    '--disable-breakpad',
+    '--disable-crash-reporter',
+    '--noerrdialogs',
+    '--disable-hang-monitor',
+    '--disable-prompt-on-repost',
+    '--disable-notifications',
+    '--disable-search-engine-choice-screen',
+    '--no-first-run',
+    '--no-default-browser-check',
+    '--password-store=basic',
+    '--use-mock-keychain',
+    // Shared memory is 64 MB in most containers.
+    '--disable-dev-shm-usage',
+    '--disable-gpu',
+    '--disable-back-forward-cache',
+    '--disable-background-timer-throttling',
+    '--disable-backgrounding-occluded-windows',
+    '--disable-renderer-backgrounding',
+    '--disable-ipc-flooding-protection',
+    '--disable-site-isolation-trials',
+    '--force-color-profile=srgb',
+    '--font-render-hinting=none',
+    // Windows that a page opens are not asked for.
+    '--block-new-web-contents',
+    '--hide-scrollbars',
+    '--mute-audio',
+    '--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4',
+    `--disable-features=${DISABLED_FEATURES.join(',')}`,
+    '--enable-features=CDPScreenshotNewSurface',
+    ...(sandbox ? [] : ['--no-sandbox', '--disable-setuid-sandbox']),
+  ];
+}

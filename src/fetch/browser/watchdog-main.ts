@@ -1,0 +1,95 @@
+import { spawn } from 'node:child_process';
+import { closeSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+
+/**
+ * Starts a browser and stands between it and the worker: the browser ends when the worker does, however that ends, and
+ * when the worker says nothing for too long, which it does as long as the browser answers it. Then what the browser has
+ * put on disk is removed. Arguments: the folder, milliseconds of silence, the command, its arguments. Each byte on
+ * stdin is a sign of life; 3 and 4 are the pipes through which the browser is told what to do.
+ */
+
+const [folder, silenceText, command, ...commandArgs] = process.argv.slice(2);
+if (!folder || !command) throw new Error('this file is started by the browser fetcher');
+const silenceMs = Number(silenceText);
+/** A dying browser may still write. */
+const REMOVALS_MAX = 20;
+const REMOVAL_MS = 100;
+const LOOK_MS = 250;
+
+// Signals for the worker's terminal are not for this process: it goes when stdin does.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+
+const browser = spawn(command, commandArgs, { detached: true, stdio: ['ignore', 'ignore', 2, 3, 4] });
+// Else the browser would never see the worker's end of its pipes close.
+closeSync(3);
+closeSync(4);
+browser.on('error', () => end());
+browser.on('exit', () => end());
+if (browser.pid !== undefined) process.stdout.write(`${browser.pid}\n`);
+
+// Counted in looks, not by the clock: a machine that was frozen for an hour has heard nothing for no time at all.
+let looks = 0;
+process.stdin.on('data', () => {
+  looks = 0;
+});
+process.stdin.on('error', () => end());
+process.stdin.on('close', () => end());
+setInterval(() => {
+  if (++looks * LOOK_MS > silenceMs) end();
+}, LOOK_MS);
+process.stdout.on('error', () => end());
+
+let isEnding = false;
+function end(): void {
+  if (isEnding) return;
+  isEnding = true;
+  remove(0);
+}
+
+function remove(tries: number): void {
+  killAll();
+  try {
+    rmSync(folder!, { recursive: true, force: true });
+  } catch {
+    if (tries < REMOVALS_MAX) {
+      setTimeout(() => remove(tries + 1), REMOVAL_MS);
+      return;
+    }
+  }
+  // Once more: what was started in the meantime.
+  killAll();
+  process.exit(0);
+}
+
+/** The group, and helpers that have left it but name the folder. */
+function killAll(): void {
+  if (browser.pid !== undefined) kill(-browser.pid);
+  for (const pid of listProcesses()) {
+    if (pid !== process.pid && pid !== process.ppid && namesFolder(pid)) kill(pid);
+  }
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has gone already.
+  }
+}
+
+/** Where there is no /proc, the group must do. */
+function listProcesses(): number[] {
+  try {
+    return readdirSync('/proc').map(Number).filter(Number.isInteger);
+  } catch {
+    return [];
+  }
+}
+
+function namesFolder(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(folder!);
+  } catch {
+    return false;
+  }
+}

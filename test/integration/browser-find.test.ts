@@ -1,0 +1,60 @@
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { findChromium } from '../../src/fetch/browser/find-chromium.ts';
+
+/** Where Chromium comes from, and that half of one is never run. */
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'seine-find-'));
+  vi.stubEnv('TMPDIR', folder);
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const user = process.getuid!();
+
+async function versionOf(): Promise<string> {
+  const entry = createRequire(import.meta.url).resolve('@sparticuz/chromium');
+  const text = await readFile(join(entry, '..', '..', 'package.json'), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+describe('the bundled one', () => {
+  test('is unpacked once, whoever comes at the same time, and what others left is removed', async () => {
+    await mkdir(join(folder, `seine-chromium-${user}-1.0.0`));
+    await mkdir(join(folder, `seine-chromium-${user}-1.0.0-unpacking-abc`));
+    // Of a process that died with it: older than any unpacking.
+    const lock = join(folder, `seine-chromium-${user}-${await versionOf()}.lock`);
+    await mkdir(lock);
+    await utimes(lock, 0, 0);
+    const found = await Promise.all(Array.from({ length: 3 }, () => findChromium('bundled')));
+    const [{ path }] = found as [(typeof found)[0], ...unknown[]];
+    expect(new Set(found.map((each) => each.path))).toEqual(new Set([path]));
+    expect(await readdir(folder)).toHaveLength(1);
+    // From now on nothing is unpacked: what is there is used.
+    await rm(path);
+    expect((await findChromium('bundled')).path).toBe(path);
+    expect(await readdir(join(path, '..'))).not.toContain('chromium');
+  });
+
+  test('is not run from a folder that others can write to', async () => {
+    const path = join(folder, `seine-chromium-${user}-${await versionOf()}`);
+    await mkdir(path);
+    await chmod(path, 0o777);
+    await expect(findChromium('bundled')).rejects.toThrow(/is not ours/);
+  });
+});
+
+test('the setting names one that can be executed, or it is an error that says so', async () => {
+  const path = join(folder, 'chromium');
+  await writeFile(path, '');
+  await expect(findChromium(path)).rejects.toThrow(/SEINE_BROWSER names is not there or cannot be executed/);
+  await chmod(path, 0o755);
+  expect(await findChromium(path)).toEqual({ path, from: 'setting', environment: {} });
+});
