@@ -57,8 +57,12 @@ export function sendAnswer(request: IncomingMessage, response: ServerResponse, a
 }
 
 /** Decides each answer; remembers which flaky and throttled pages have refused once. */
-export function createDesk(catalogue: Catalogue, oddities: Oddities, origin: string) {
-  const content = createContent(catalogue, oddities, origin);
+export function createDesk(
+  catalogue: Catalogue,
+  oddities: Oddities,
+  place: { origin: string; isScripted: boolean },
+) {
+  const content = createContent(catalogue, oddities, place);
   const cache = new Map<string, Served>();
   const refused = new Set<string>();
   const page = (title: string, words: string): Served =>

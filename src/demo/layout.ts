@@ -3,7 +3,7 @@ import { categoryPath } from './catalogue.ts';
 
 /** The frame around every page, and the small parts that pages share. */
 
-const STYLE = `
+export const STYLE = `
 :root{--ink:#22302e;--soft:#66756f;--line:#e3e0d8;--paper:#fbfaf6;--card:#fff;--accent:#1f6f64}
 *{box-sizing:border-box}body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.55 Georgia,'Times New Roman',serif}
 h1{line-height:1.2;margin:.2rem 0 .8rem}a{color:var(--accent)}header,footer{padding:1rem max(1.2rem,calc(50vw - 34.8rem));background:var(--card);border-bottom:1px solid var(--line)}

@@ -41,8 +41,8 @@ ${productGrid(shown)}
   return layoutPage(catalogue, { title: category.name, main, head });
 }
 
-export function productPage(catalogue: Catalogue, product: Product, oddities: Oddities): string {
-  const jsonLd = {
+export function productJsonLd(product: Product): object {
+  return {
     '@context': 'https://schema.org',
     '@type': 'Product',
     name: product.title,
@@ -62,6 +62,10 @@ export function productPage(catalogue: Catalogue, product: Product, oddities: Od
       availability: `https://schema.org/${product.stock > 0 ? 'InStock' : 'OutOfStock'}`,
     },
   };
+}
+
+export function productPage(catalogue: Catalogue, product: Product, oddities: Oddities): string {
+  const jsonLd = productJsonLd(product);
   const extras = (oddities.extraLinks.get(product) ?? []).map(
     (path) => `<li><a href="${path}">Previous edition</a></li>`,
   );
@@ -107,16 +111,22 @@ const INFO = {
 
 export const INFO_PATHS = Object.keys(INFO) as (keyof typeof INFO)[];
 export const LATIN1_PATH = '/about/histoire';
+export const LATIN1_TEXT =
+  "<p>Née près d'un phare breton, la maison a gardé l'âme d'un atelier : du bois, du café très noir et beaucoup de patience.</p>";
+
+export function infoText(path: keyof typeof INFO): readonly [title: string, html: string] {
+  return INFO[path];
+}
 
 export function infoPage(catalogue: Catalogue, path: keyof typeof INFO): string {
-  const [title, body] = INFO[path];
+  const [title, body] = infoText(path);
   return layoutPage(catalogue, { title, main: `<h1>${title}</h1>\n${body}` });
 }
 
 /** To be sent as ISO-8859-1: every character fits in one byte. */
 export function latin1Page(catalogue: Catalogue): string {
   const main = `<h1>Notre histoire</h1>
-<p>Née près d'un phare breton, la maison a gardé l'âme d'un atelier : du bois, du café très noir et beaucoup de patience.</p>`;
+${LATIN1_TEXT}`;
   return layoutPage(catalogue, { title: 'Notre histoire', main, lang: 'fr', charset: 'iso-8859-1' });
 }
 

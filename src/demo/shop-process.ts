@@ -11,6 +11,7 @@ const { values } = parseArgs({
     products: { type: 'string' },
     seed: { type: 'string' },
     'delay-scale': { type: 'string' },
+    scripted: { type: 'boolean' },
   },
 });
 const numberOf = (text: string | undefined) => (text === undefined ? undefined : Number(text));
@@ -20,6 +21,7 @@ const site = await startShopSite({
   products: numberOf(values.products),
   seed: numberOf(values.seed),
   delayScale: numberOf(values['delay-scale']),
+  isScripted: values.scripted === true,
 });
 process.stdout.write(`${JSON.stringify({ url: site.url })}\n`);
 

@@ -50,6 +50,8 @@ export interface ShopSiteOptions {
   seed?: number;
   /** Multiplies the delay of slow pages; 0 makes them as fast as the others. */
   delayScale?: number;
+  /** Pages are drawn by a script in the browser, and are nothing without it. */
+  isScripted?: boolean;
 }
 
 function expectationsOf(catalogue: Catalogue, oddities: Oddities): ShopExpectations {
@@ -76,7 +78,14 @@ function expectationsOf(catalogue: Catalogue, oddities: Oddities): ShopExpectati
 
 /** A small made-up shop on loopback, with the good and bad habits of real ones. Same seed, same shop. */
 export async function startShopSite(options: ShopSiteOptions = {}): Promise<ShopSite> {
-  const { host = '127.0.0.1', port = 0, products = 300, seed = 7, delayScale = 1 } = options;
+  const {
+    host = '127.0.0.1',
+    port = 0,
+    products = 300,
+    seed = 7,
+    delayScale = 1,
+    isScripted = false,
+  } = options;
   const catalogue = createCatalogue({ products, seed });
   const oddities = planOddities(catalogue, seed);
   const log: RequestLogEntry[] = [];
@@ -104,7 +113,7 @@ export async function startShopSite(options: ShopSiteOptions = {}): Promise<Shop
   });
   const address = server.address() as AddressInfo;
   const origin = `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`;
-  decide = createDesk(catalogue, oddities, origin);
+  decide = createDesk(catalogue, oddities, { origin, isScripted });
 
   return {
     url: `${origin}/`,

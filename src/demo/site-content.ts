@@ -6,12 +6,25 @@ import {
   homePage,
   INFO_PATHS,
   infoPage,
+  infoText,
   LATIN1_PATH,
+  LATIN1_TEXT,
   latin1Page,
   plainPage,
   productPage,
 } from './pages.ts';
 import { logoPng, productSvg } from './pictures.ts';
+import {
+  CLIENT_SCRIPT,
+  CLIENT_SCRIPT_PATH,
+  categoryData,
+  DATA_PREFIX,
+  homeData,
+  menuData,
+  productData,
+  shellPage,
+  textData,
+} from './scripted-pages.ts';
 
 export interface Content {
   type: string;
@@ -50,28 +63,74 @@ export function categoryPaths(catalogue: Catalogue): string[] {
 }
 
 /** `origin` has no trailing slash; sitemaps and robots.txt need absolute URLs. */
-export function createContent(catalogue: Catalogue, oddities: Oddities, origin: string): ContentMap {
+export function createContent(
+  catalogue: Catalogue,
+  oddities: Oddities,
+  { origin, isScripted = false }: { origin: string; isScripted?: boolean },
+): ContentMap {
   const content: ContentMap = new Map();
-  const html = (path: string, make: () => string) => content.set(path, text(HTML, make));
+  const json = (path: string, make: () => object) =>
+    content.set(
+      path,
+      text('application/json', () => JSON.stringify(make())),
+    );
+  const html = (path: string, make: () => string, data: () => object) => {
+    content.set(path, text(HTML, isScripted ? shellPage : make));
+    if (isScripted) json(DATA_PREFIX + path, data);
+  };
+  const plain = (path: string, title: string, words: string) =>
+    html(
+      path,
+      () => plainPage(catalogue, title, words),
+      () => textData(title, `<p>${words}</p>`),
+    );
 
-  html('/', () => homePage(catalogue));
-  for (const path of INFO_PATHS) html(path, () => infoPage(catalogue, path));
-  content.set(LATIN1_PATH, () => ({
-    type: 'text/html; charset=iso-8859-1',
-    body: Buffer.from(latin1Page(catalogue), 'latin1'),
-  }));
-  html('/cart', () =>
-    plainPage(catalogue, 'Your cart', 'It is empty, and it stays so: this is a demonstration.'),
+  html(
+    '/',
+    () => homePage(catalogue),
+    () => homeData(catalogue),
   );
-  html('/admin/', () => plainPage(catalogue, 'Staff only', 'A polite crawler never gets here.'));
-  html('/admin/login', () => plainPage(catalogue, 'Staff login', 'A polite crawler never gets here.'));
+  for (const path of INFO_PATHS)
+    html(
+      path,
+      () => infoPage(catalogue, path),
+      () => textData(...infoText(path)),
+    );
+  html(
+    LATIN1_PATH,
+    () => '',
+    () => textData('Notre histoire', LATIN1_TEXT),
+  );
+  if (isScripted) {
+    content.set(
+      CLIENT_SCRIPT_PATH,
+      text('text/javascript', () => CLIENT_SCRIPT),
+    );
+    json(`${DATA_PREFIX}/menu`, () => menuData(catalogue));
+  } else {
+    content.set(LATIN1_PATH, () => ({
+      type: 'text/html; charset=iso-8859-1',
+      body: Buffer.from(latin1Page(catalogue), 'latin1'),
+    }));
+  }
+  plain('/cart', 'Your cart', 'It is empty, and it stays so: this is a demonstration.');
+  plain('/admin/', 'Staff only', 'A polite crawler never gets here.');
+  plain('/admin/login', 'Staff login', 'A polite crawler never gets here.');
   for (const category of catalogue.categories) {
     for (let page = 1; page <= pageCountOf(category); page++) {
-      html(categoryPath(category, page), () => categoryPage(catalogue, category, page));
+      html(
+        categoryPath(category, page),
+        () => categoryPage(catalogue, category, page),
+        () => categoryData(category, page),
+      );
     }
   }
   for (const product of catalogue.products) {
-    html(product.path, () => productPage(catalogue, product, oddities));
+    html(
+      product.path,
+      () => productPage(catalogue, product, oddities),
+      () => productData(product, oddities),
+    );
     content.set(
       imagePath(product),
       text('image/svg+xml', () => productSvg(product)),

@@ -1,0 +1,103 @@
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { BENCH_FOLDER, type Contender, childScript, ROOT_FOLDER, readPlain } from './contender.ts';
+
+const BINARY = join(ROOT_FOLDER, 'bin', 'seine.js');
+const PACKAGE = join(BENCH_FOLDER, 'node_modules', '@crawlee', 'playwright');
+/** Pages open at once, for everybody. */
+export const PARALLEL = 4;
+
+export interface BrowserContender extends Omit<Contender, 'mode'> {
+  /** Counts the pictures that the last run left, and their bytes. */
+  pictures(): { count: number; bytesMin: number };
+}
+
+export interface BrowserPlan {
+  paths: string[];
+  /** The Chromium that everybody uses, and what it needs in its environment. */
+  chromium: { path: string; environment: Record<string, string> };
+  newFolder(name: string): string;
+}
+
+function writeList({ paths }: BrowserPlan, url: string, folder: string): string {
+  const file = join(folder, 'pages.txt');
+  writeFileSync(file, `${paths.map((path) => url.replace(/\/$/, '') + path).join('\n')}\n`);
+  return file;
+}
+
+/** As the other does it: a page is there when it has loaded. */
+function writeJob(list: string, folder: string): string {
+  const file = join(folder, 'job.json');
+  const job = {
+    name: 'bench',
+    sources: { file: list },
+    routes: [{ name: 'page', browser: { waitUntil: 'load', screenshot: true } }],
+    politeness: { rate: 'max', parallel: PARALLEL },
+    allowPrivate: true,
+  };
+  writeFileSync(file, JSON.stringify(job));
+  return file;
+}
+
+function countPictures(
+  folder: string,
+  sizeOf: (file: string) => number,
+): { count: number; bytesMin: number } {
+  const files = (readdirSync(folder, { recursive: true }) as string[]).filter((name) =>
+    name.endsWith('.png'),
+  );
+  return { count: files.length, bytesMin: Math.min(...files.map((name) => sizeOf(join(folder, name)))) };
+}
+
+export function crawleeBrowserContender(
+  plan: BrowserPlan,
+  sizeOf: (file: string) => number,
+): BrowserContender {
+  let output = '';
+  return {
+    id: 'crawlee-browser',
+    label: 'Crawlee PlaywrightCrawler',
+    keeps: 'queue on disk, PNG and HTML files',
+    missing: () => (existsSync(PACKAGE) ? undefined : '@crawlee/playwright is not installed in bench/'),
+    command({ url, folder }) {
+      output = plan.newFolder('crawlee');
+      return {
+        args: [childScript('browser-child.ts'), writeList(plan, url, folder), output, String(PARALLEL)],
+        env: {
+          ...plan.chromium.environment,
+          BENCH_CHROMIUM: plan.chromium.path,
+          CRAWLEE_STORAGE_DIR: join(folder, 'crawlee'),
+        },
+      };
+    },
+    read: readPlain,
+    pictures: () => countPictures(output, sizeOf),
+  };
+}
+
+export function seineBrowserContender(plan: BrowserPlan, sizeOf: (file: string) => number): BrowserContender {
+  let output = '';
+  return {
+    id: 'seine-browser',
+    label: 'Seine, durable',
+    keeps: 'SQLite, WARC with HTML and pictures, PNG files, contact sheet',
+    missing: () => (existsSync(BINARY) ? undefined : 'bin/seine.js is not there'),
+    command({ url, folder }) {
+      output = plan.newFolder('seine');
+      return {
+        args: [
+          ...[BINARY, 'run', writeJob(writeList(plan, url, folder), folder)],
+          ...['--workers', '1', '--dir', output, '--json'],
+        ],
+        env: { SEINE_BROWSER: plan.chromium.path },
+      };
+    },
+    read(line) {
+      const { done, seconds } = JSON.parse(line) as Record<string, unknown>;
+      if (typeof done !== 'number' || typeof seconds !== 'number')
+        throw new Error(`unexpected last line: ${line}`);
+      return { pages: done, seconds };
+    },
+    pictures: () => countPictures(output, sizeOf),
+  };
+}

@@ -1,0 +1,88 @@
+import type { Verdict } from '../scenario.ts';
+import type { Row } from './crawl-verdict.ts';
+
+const QUIET_SHARE = 0.1;
+
+export interface BrowserData {
+  date: string;
+  machine: string;
+  versions: Record<string, string>;
+  /** Where the Chromium of everybody was found. */
+  chromium: string;
+  pages: number;
+  parallel: number;
+  rounds: number;
+  rows: Row[];
+}
+
+const COLUMNS = ['contender', 'keeps', 'pages/s', 'rounds', 'peak MB', 'CPU ms/page', 'pages/s with start'];
+const decimal = (value: number): string => (Number.isNaN(value) ? '–' : value.toFixed(1));
+const whole = (value: number): string =>
+  Number.isNaN(value) ? '–' : Math.round(value).toLocaleString('en-US');
+const measuredOf = (data: BrowserData, id: string) => data.rows.find((row) => row.id === id)?.measured;
+
+function cellsOf(row: Row): string[] {
+  const { measured } = row;
+  if (!measured) return [row.label, row.keeps, `not measured: ${row.missing?.split('\n')[0] ?? ''}`];
+  return [
+    row.label,
+    row.keeps,
+    decimal(measured.pagesPerSecond),
+    `${decimal(measured.slowest)}–${decimal(measured.fastest)}`,
+    whole(measured.peakMb),
+    whole(measured.cpuMicros / 1_000),
+    decimal(measured.wallPagesPerSecond),
+  ];
+}
+
+export function judgeBrowser(data: BrowserData): Verdict[] {
+  const crawlee = measuredOf(data, 'crawlee-browser');
+  const own = measuredOf(data, 'seine-browser');
+  const both = crawlee !== undefined && own !== undefined;
+  return [
+    {
+      bar: "pages with full-page pictures ≥ Crawlee's at the same parallelism",
+      measured: both ? `${(own.pagesPerSecond / crawlee.pagesPerSecond).toFixed(2)} ×` : 'not measured',
+      passed: both ? own.pagesPerSecond >= crawlee.pagesPerSecond : undefined,
+    },
+    {
+      bar: "peak memory of all processes below Crawlee's",
+      measured: both ? `${whole(own.peakMb)} of ${whole(crawlee.peakMb)} MB` : 'not measured',
+      passed: both ? own.peakMb < crawlee.peakMb : undefined,
+    },
+  ];
+}
+
+export function printBrowser(data: BrowserData): void {
+  const table = [COLUMNS, ...data.rows.map(cellsOf)];
+  const widths = COLUMNS.map((_, at) => Math.max(...table.map((cells) => cells[at]?.length ?? 0)));
+  process.stdout.write('\n');
+  for (const cells of table) {
+    const line = cells.map((text, at) => (at < 2 ? text.padEnd(widths[at]!) : text.padStart(widths[at]!)));
+    process.stdout.write(`  ${line.join('  ').trimEnd()}\n`);
+  }
+}
+
+export function browserSection(data: BrowserData, verdicts: Verdict[]): string {
+  const rows = data.rows.map((row) => `| ${cellsOf(row).join(' | ')} |`);
+  const word = (passed: boolean | undefined) =>
+    passed === undefined ? 'not judged' : passed ? 'met' : '**not met**';
+  const share = Math.max(0, ...data.rows.map((row) => row.measured?.othersShare ?? 0));
+  const noise =
+    share > QUIET_SHARE
+      ? `Other programs took up to ${Math.round(share * 100)} % of the machine in a round: these figures are provisional, and the verdicts with them.`
+      : 'Other programs took under 10 % of the machine in every round.';
+  const { node, crawlee, origin } = data.versions;
+  return `| ${COLUMNS.join(' | ')} |
+|${COLUMNS.map((_, at) => (at < 2 ? '---' : '--:')).join('|')}|
+${rows.join('\n')}
+
+| bar | measured | verdict |
+|---|--:|---|
+${verdicts.map(({ bar, measured, passed }) => `| ${bar} | ${measured} | ${word(passed)} |`).join('\n')}
+
+- ${data.pages.toLocaleString('en-US')} pages of 24 KB from a list, served from memory by ${origin} on the same machine; ${data.parallel} pages open at once in one browser for everybody, 1280 × 800, a PNG of the whole page, the HTML of its DOM.
+- Everybody runs the same Chromium (${data.chromium}). Memory is the highest sum of resident memory of all processes seen, so that pages which processes share count several times, for everybody.
+- Machine: ${data.machine}. Node ${node}, Crawlee ${crawlee}. ${data.date.slice(0, 10)}, ${data.rounds} round${data.rounds === 1 ? '' : 's'} in turns after a warm-up, medians. ${noise}
+- Again: \`npm run bench -- browser\`.`;
+}

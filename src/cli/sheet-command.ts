@@ -1,0 +1,18 @@
+import { writeContactSheet } from '../coordinator/contact-sheet.ts';
+import { requireJob } from '../coordinator/jobs.ts';
+import { type ExitName, SeineError } from '../core/errors.ts';
+import { formatCount } from '../tui/format.ts';
+import { type Command, printJson, withFolder } from './context.ts';
+
+export const sheetCommand: Command = (context) =>
+  withFolder(context, async (folder): Promise<ExitName> => {
+    const job = await requireJob(folder.store, context.parsed.args[0] ?? null);
+    const sheet = await writeContactSheet(folder, job);
+    if (!sheet)
+      throw new SeineError(`${job.name}-${job.run} has no pictures`, {
+        hint: 'run it with --screenshot, or give a route `browser: { screenshot: true }`',
+      });
+    if (context.json) printJson(context, sheet);
+    else context.stdout.write(`${formatCount(sheet.tiles)} pages: ${sheet.place}\n`);
+    return 'success';
+  });
