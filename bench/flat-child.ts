@@ -142,13 +142,14 @@ await enqueue(store, job.id, 0, TASKS);
 const fillSeconds = (performance.now() - fillStartedAt) / 1_000;
 await store.close();
 
-// A resume: open, take back what was out, read the counters, lease the first batch.
+// A resume: open, take back what was out, read the counters, lease the first batch, and be ready to say what is new.
 const resumeStartedAt = performance.now();
 store = openSqliteStore(path, { checkpointThread: true });
 await store.jobs.find('bench');
 await store.frontier.orphans(job.id);
 await store.jobs.counters(job.id);
 const first = await lease(store, job.id, 1);
+if (await store.frontier.knows(job.id, url(TASKS))) throw new Error('a URL is known before it was added');
 const resumeMs = performance.now() - resumeStartedAt;
 await store.frontier.release(first.id, { now: 1, suspect: false, reason: 'bench' });
 

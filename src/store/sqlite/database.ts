@@ -22,20 +22,21 @@ export class Database {
     this.path = path;
     try {
       this.#db = new DatabaseSync(path, { readOnly: options.readOnly ?? false });
+      // A larger cache is no gain: SQLite walks all of it at the end of each transaction that has split a page.
       this.#db.exec(`
         PRAGMA busy_timeout = 10000;
-        PRAGMA cache_size = -32768;
+        PRAGMA cache_size = -16384;
         PRAGMA temp_store = MEMORY;
       `);
       if (options.readOnly) return;
-      // Pages of 16 KB: with millions of URLs nearly every new one touches another page of the dedupe index, and a
-      // page costs the log two system calls whatever its size: 2.3 µs a URL instead of 4.7. Only new files take it.
+      // Pages of 8 KB: half the system calls of 4 KB where many are written, a third less copied than with 16 where one
+      // URL is looked up among millions. Only new files take it.
       // A checkpoint syncs both files; every 40 MB instead of every 4 keeps it out of the profile.
       this.#db.exec(`
-        PRAGMA page_size = 16384;
+        PRAGMA page_size = 8192;
         PRAGMA journal_mode = WAL;
         PRAGMA synchronous = ${options.sync === 'full' ? 'FULL' : 'NORMAL'};
-        PRAGMA wal_autocheckpoint = 2500;
+        PRAGMA wal_autocheckpoint = 5000;
         PRAGMA journal_size_limit = 67108864;
       `);
       this.#migrate();

@@ -1,4 +1,3 @@
-import { fingerprint } from '../../core/fingerprint.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { NewTask } from '../../core/model.ts';
 import { RecentStrings } from '../../core/recent.ts';
@@ -6,6 +5,8 @@ import type { EnqueueResult } from '../../ports/store.ts';
 import type { Database } from './database.ts';
 import { isFinished, reopenTask, SELECT_VISITED, type VisitedTask } from './reopen.ts';
 import { type CounterDelta, NO_ID, type PassFacts, type QueueDelta, READY, readPass } from './rows.ts';
+import { SeenIndex } from './seen-index.ts';
+import { keyOf } from './seen-key.ts';
 
 const HOST_IDS_MAX = 100_000;
 /** Prefilters are kept for this many jobs at once. */
@@ -24,17 +25,20 @@ interface JobMemory {
 /** Adds URLs to the frontier, each exactly once. Lives inside somebody's transaction. */
 export class TaskInserter {
   readonly #db: Database;
+  readonly #seen: SeenIndex;
   #hostIds = new Map<string, number>();
   #jobs = new Map<number, JobMemory>();
 
-  constructor(db: Database) {
+  constructor(db: Database, seen = new SeenIndex(db)) {
     this.#db = db;
+    this.#seen = seen;
   }
 
   /** After a rollback: what was remembered inside it may not be true. */
   forget(): void {
     this.#hostIds = new Map();
     this.#jobs = new Map();
+    this.#seen.forget();
   }
 
   insert(
@@ -45,16 +49,19 @@ export class TaskInserter {
     const memory = this.#memory(jobId);
     const templates = new TemplateBudget(this.#db, jobId, options.perTemplateMax);
     const result: EnqueueResult = { accepted: 0, duplicates: 0, dropped: 0 };
+    this.#seen.begin();
     let nextId = 0;
     let pass: PassFacts | null = null;
     for (const task of tasks) {
       const { modifiedAt } = task;
+      const key = keyOf(task.url, memory.seed);
+      const mayBeKnown = this.#seen.mayKnow(key);
       // A date must reach the task itself, so it goes past the prefilter.
-      if (modifiedAt === null && memory.recent.has(task.url)) {
+      if (mayBeKnown && modifiedAt === null && memory.recent.has(task.url)) {
         result.duplicates++;
         continue;
       }
-      const slot = this.#freeSlot(jobId, task.url, memory.seed);
+      const slot = mayBeKnown ? this.#seen.slotFor(jobId, task.url, key) : key;
       if (slot === null) {
         memory.recent.add(task.url);
         if (modifiedAt !== null) {
@@ -82,13 +89,14 @@ export class TaskInserter {
         task.meta && JSON.stringify(task.meta),
         task.url,
         modifiedAt,
+        task.referrer ?? null,
       );
-      this.#db.run('INSERT INTO seen (fingerprint, task_id) VALUES (?, ?)', slot, nextId);
+      this.#seen.add(slot, nextId);
       options.queues.add(hostId, 1);
-      memory.recent.add(task.url);
       nextId++;
       result.accepted++;
     }
+    this.#seen.writeBehind(result.accepted);
     templates.write();
     options.counters.add('accepted', result.accepted);
     options.counters.add('pending', result.accepted);
@@ -104,12 +112,7 @@ export class TaskInserter {
 
   /** Id of the task of that URL, or null. */
   find(jobId: number, url: string): number | null {
-    const { seed } = this.#memory(jobId);
-    for (let slot = fingerprint(url, authorityOf(url), seed); ; slot++) {
-      const row = this.#db.get<SeenRow>(FIND_SEEN, slot);
-      if (!row) return null;
-      if (row.url === url && row.job_id === jobId) return row.id;
-    }
+    return this.#seen.find(jobId, url, this.#memory(jobId).seed);
   }
 
   hostId(host: string): number {
@@ -120,15 +123,6 @@ export class TaskInserter {
     id = this.#db.get<{ id: number }>('SELECT id FROM hosts WHERE host = ?', host)!.id;
     this.#hostIds.set(host, id);
     return id;
-  }
-
-  /** The first unused fingerprint from the URL's own on, or null when the URL is known. */
-  #freeSlot(jobId: number, url: string, seed: number): number | null {
-    for (let slot = fingerprint(url, authorityOf(url), seed); ; slot++) {
-      const row = this.#db.get<SeenRow>(FIND_SEEN, slot);
-      if (!row) return slot;
-      if (row.url === url && row.job_id === jobId) return null;
-    }
   }
 
   /** A known page has this date. True when that makes it due again: it was visited before, and not in this pass. */
@@ -145,7 +139,7 @@ export class TaskInserter {
   }
 
   #nextTaskId(jobId: number): number {
-    const id = this.#db.get<{ id: number }>('SELECT coalesce(max(id), 0) + 1 AS id FROM tasks')!.id;
+    const id = this.#seen.lastId + 1;
     this.#db.run('UPDATE jobs SET first_task_id = ? WHERE id = ? AND first_task_id IS NULL', id, jobId);
     return id;
   }
@@ -163,24 +157,9 @@ export class TaskInserter {
   }
 }
 
-interface SeenRow {
-  id: number;
-  job_id: number;
-  url: string;
-}
-
-/** Host and port of a normalised URL. Not the host that rates are counted by, which a job may choose. */
-function authorityOf(url: string): string {
-  const start = url.indexOf('//') + 2;
-  return url.slice(start, url.indexOf('/', start));
-}
-
-const FIND_SEEN = `
-  SELECT tasks.id, tasks.job_id, tasks.url FROM seen JOIN tasks ON tasks.id = seen.task_id WHERE seen.fingerprint = ?`;
-
 const INSERT_TASK = `
-  INSERT INTO tasks (id, job_id, host_id, state, priority, depth, hops, batch_id, attempt_id, route, meta, url, modified_at)
-  VALUES (?, ?, ?, ${READY}, ?, ?, ?, ${NO_ID}, ${NO_ID}, ?, ?, ?, ?)`;
+  INSERT INTO tasks (id, job_id, host_id, state, priority, depth, hops, batch_id, attempt_id, route, meta, url, modified_at, referrer)
+  VALUES (?, ?, ?, ${READY}, ?, ?, ?, ${NO_ID}, ${NO_ID}, ?, ?, ?, ?, ?)`;
 
 /** Counts URLs by template; one read and one write for each template of a transaction. */
 class TemplateBudget {
