@@ -43,13 +43,22 @@ export function meanGapMs(gapMs: number, jitter: number): number {
   return gapMs * (1 + (jitter / 2) * (1 + PAUSE_CHANCE * (PAUSE_FACTOR - 1)));
 }
 
+/** A hand-over takes no longer than this, as a rule. */
+const HAND_OVER_MS = 50;
+
 /**
  * Every timer fires a millisecond or two late, and the first may be later: with this slack all requests of
- * a permit still fit in. A single one has nothing to make up for a slow hand-over.
+ * a permit still fit in. A single one has nothing to make up for a slow hand-over; one that is handed over ahead of its
+ * time needs nothing for that.
  */
-function slackMs(count: number): number {
-  return count === 1 ? 150 : 50 + Math.min(2 * count, 100);
+function slackMs(count: number, aheadMs: number): number {
+  if (count === 1) return 3 * HAND_OVER_MS;
+  return Math.max(20, HAND_OVER_MS - aheadMs) + Math.min(2 * count, 100);
 }
+
+/** A browser has to start, and then to open a page before each request. What is not used is given back at once. */
+const BROWSER_START_MS = 15_000;
+const BROWSER_PAGE_MS = 500;
 
 /** A permit for `count` requests. */
 export function permitFor(
@@ -62,11 +71,14 @@ export function permitFor(
     parallel: number;
     count: number;
     openMs: number;
+    /** Its requests are sent by a browser. */
+    renders?: boolean;
   },
 ): Permit {
   const { gapMs, jitter = 0, count } = options;
   const startAt = Math.ceil(Math.max(options.now, options.nextAt));
-  const spanMs = count * meanGapMs(gapMs, jitter) + slackMs(count);
+  const startMs = options.renders ? BROWSER_START_MS + count * BROWSER_PAGE_MS : 0;
+  const spanMs = count * meanGapMs(gapMs, jitter) + slackMs(count, startAt - options.now) + startMs;
   const endAt = gapMs === 0 ? startAt + options.openMs : Math.ceil(startAt + spanMs);
   const permit = { host, startAt, endAt, gapMs, parallel: options.parallel };
   return jitter > 0 ? { ...permit, jitter } : permit;
@@ -76,6 +88,17 @@ export function permitFor(
 export function freeAgainAt(permit: Permit, lastSentAt: number | null, gapMs: number): number {
   if (permit.gapMs === 0 && gapMs === 0) return permit.startAt;
   return Math.ceil(lastSentAt === null ? permit.startAt : lastSentAt + Math.max(permit.gapMs, gapMs));
+}
+
+/** Nobody's window of 429s is known to be longer, without a Retry-After that says so. */
+const BLOCKED_MS_MAX = 60_000;
+
+/**
+ * Pause of a host that refuses and did not say for how long. One that refuses the next request as well is closed for a
+ * while, often a minute: asking every few seconds would only use up the attempts of its tasks.
+ */
+export function refusalPauseMs(blocked: number, firstMs: number): number {
+  return blocked === 0 ? firstMs : Math.max(firstMs, Math.min(firstMs * 8 ** blocked, BLOCKED_MS_MAX));
 }
 
 /** Rest of a host that fails: doubled each time. */

@@ -1,9 +1,17 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { ApiSpec, BatchApiSpec } from '../core/job-schema-api.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { FetchRequest, FetchResult } from '../ports/fetcher.ts';
+import { CallbackInbox, Mailbox } from './callback-inbox.ts';
+import type { CallbackReceiver } from './callback-receiver.ts';
 import { pageAt, textAt, valueAt } from './remote-api-answer.ts';
-import { failure, fillTemplate, headersFor, intoSink } from './remote-api-request.ts';
+import {
+  failure,
+  fillBody,
+  fillTemplate,
+  headersFor,
+  intoSink,
+  wantsCallback,
+} from './remote-api-request.ts';
 
 interface Entry {
   request: FetchRequest;
@@ -22,18 +30,27 @@ interface Desk {
 
 /** A job at the API: where to ask for it, and which requests it will answer. */
 interface Handle {
-  url: string;
+  id: string | null;
+  /** Null where only a callback will tell. */
+  url: string | null;
   entries: Entry[];
+  mail: Mailbox;
 }
 
 /** Questions in a row without a usable answer, after which a job is given up. */
 const FAILED_POLLS_MAX = 5;
 
-/** Hands lists of URLs to an API, and asks for their pages until they are there. */
+/** Hands lists of URLs to an API, and waits for their pages, or asks for them until they are there. */
 export class ApiBatches {
   readonly #desks = new Map<string, Desk>();
   readonly #closing = new AbortController();
   readonly #open = new Set<Entry>();
+  readonly #openReceiver: () => Promise<CallbackReceiver | null>;
+
+  /** Null where this worker cannot listen: then pages are asked for. */
+  constructor(openReceiver: () => Promise<CallbackReceiver | null>) {
+    this.#openReceiver = openReceiver;
+  }
 
   fetch(request: FetchRequest, spec: ApiSpec, key: string | null): Promise<FetchResult> {
     // Handing it over is what the site's limits are counted by: when the API asks the site is up to the API.
@@ -95,29 +112,40 @@ export class ApiBatches {
   async #carryOut(desk: Desk, entries: Entry[]): Promise<void> {
     const { batch, key } = desk;
     const urls = [...new Set(entries.map(({ request }) => request.url))];
-    const body = JSON.stringify(fillBody(batch.body, urls, key));
-    const answer = await this.#ask(desk, fillTemplate(batch.submit, { key }), body);
-    const handles = handlesOf(desk, answer, entries);
-    await Promise.all(
-      handles.map((handle) => this.#follow(desk, handle).catch((error) => giveUp(handle.entries, error))),
-    );
+    const receiver = wantsCallback(batch.body) ? await this.#openReceiver() : null;
+    const inbox = receiver && new CallbackInbox(receiver, urls.length, (value) => textAt(value, batch.id));
+    try {
+      const body = JSON.stringify(fillBody(batch.body, { urls, key, callback: inbox?.url ?? null }));
+      const answer = await this.#ask(desk, fillTemplate(batch.submit, { key }), body);
+      const handles = handlesOf(desk, answer, entries, inbox !== null);
+      inbox?.open(handles.map(({ id, mail }) => ({ id, take: (value) => mail.take(value) })));
+      const pollMs = inbox ? batch.callbackPollMs : batch.pollMs;
+      await Promise.all(
+        handles.map((handle) =>
+          this.#follow(desk, handle, pollMs).catch((error) => giveUp(handle.entries, error)),
+        ),
+      );
+    } finally {
+      inbox?.close();
+    }
     for (const entry of entries) entry.done(failure('api', 'The API gave no page for the URL.'));
   }
 
-  /** Asks for a job until it is over, or until nobody waits for it any more. */
-  async #follow(desk: Desk, handle: Handle): Promise<void> {
+  /** Waits and asks for a job until it is over, or until nobody waits for it any more. */
+  async #follow(desk: Desk, handle: Handle, pollMs: number): Promise<void> {
     const { batch } = desk;
     for (let failed = 0; handle.entries.some((entry) => !entry.isDone); ) {
-      await pause(batch.pollMs, undefined, { signal: this.#closing.signal });
+      const told = await handle.mail.next(pollMs, this.#closing.signal);
+      if (told && isOver(desk, handle, told.value, valueAt(told.value, batch.results) !== undefined)) return;
+      if (handle.url === null) continue;
+      // Also after a message without pages: it says that there is something to ask for.
       const answer = await this.#ask(desk, handle.url, null).catch((error: unknown) => {
         if (++failed >= FAILED_POLLS_MAX) throw error;
         return null;
       });
       if (answer === null) continue;
       failed = 0;
-      const state = textAt(answer, batch.state) ?? '';
-      if (batch.failed.includes(state)) throw new ApiTrouble('The API could not do the job.');
-      if (batch.done.includes(state)) return deliver(desk, handle, valueAt(answer, batch.results));
+      if (isOver(desk, handle, answer, true)) return;
     }
   }
 
@@ -164,35 +192,43 @@ async function readText(response: Response): Promise<string> {
   return Buffer.concat(pieces).toString('utf8');
 }
 
-function fillBody(value: unknown, urls: string[], key: string | null): unknown {
-  if (value === '{urls}') return urls;
-  if (typeof value === 'string') return value.replaceAll('{key}', key ?? '');
-  if (Array.isArray(value)) return value.map((item) => fillBody(item, urls, key));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, fillBody(item, urls, key)]));
-}
-
 /** One job for the whole list, or a list of jobs of one URL each. */
-function handlesOf(desk: Desk, answer: unknown, entries: Entry[]): Handle[] {
+function handlesOf(desk: Desk, answer: unknown, entries: Entry[], isAwaited: boolean): Handle[] {
   const { batch } = desk;
   const jobs = valueAt(answer, batch.jobs);
-  if (!Array.isArray(jobs)) return [{ url: placeOf(desk, jobs), entries }];
+  const handleOf = (job: unknown, own: Entry[]): Handle => {
+    const url = placeOf(desk, job);
+    if (url === null && !isAwaited) throw new ApiTrouble('The API does not say where its job is.');
+    return { id: textAt(job, batch.id), url, entries: own, mail: new Mailbox() };
+  };
+  if (!Array.isArray(jobs)) return [handleOf(jobs, entries)];
   return jobs.slice(0, entries.length).map((job, index) => {
     const url = textAt(job, batch.url) ?? entries[index]!.request.url;
-    return { url: placeOf(desk, job), entries: entries.filter(({ request }) => request.url === url) };
+    return handleOf(
+      job,
+      entries.filter(({ request }) => request.url === url),
+    );
   });
 }
 
 /** What the answer says is followed only where the API itself is: elsewhere would get the key. */
-function placeOf({ batch, key }: Desk, job: unknown): string {
+function placeOf({ batch, key }: Desk, job: unknown): string | null {
   const id = textAt(job, batch.id);
   if (batch.poll !== undefined && id !== null)
     return fillTemplate(batch.poll.replaceAll('{id}', encodeURIComponent(id)), { key });
   const told = URL.parse(textAt(job, batch.statusUrl) ?? '', batch.submit);
   const own = new URL(fillTemplate(batch.submit, { key }));
-  if (told === null || told.origin !== own.origin)
-    throw new ApiTrouble('The API does not say where its job is.');
-  return told.href;
+  return told === null || told.origin !== own.origin ? null : told.href;
+}
+
+/** Delivers the pages of a job that has them. Throws when it failed. */
+function isOver(desk: Desk, handle: Handle, answer: unknown, hasPages: boolean): boolean {
+  const { batch } = desk;
+  const state = textAt(answer, batch.state) ?? '';
+  if (batch.failed.includes(state)) throw new ApiTrouble('The API could not do the job.');
+  if (!batch.done.includes(state) || !hasPages) return false;
+  deliver(desk, handle, valueAt(answer, batch.results));
+  return true;
 }
 
 function deliver({ spec, batch }: Desk, { entries }: Handle, results: unknown): void {

@@ -1,7 +1,16 @@
+import { messageOf } from '../core/errors.ts';
 import type { FailureCode } from '../core/failures.ts';
 import type { ApiSpec } from '../core/job-schema-api.ts';
 import { isLocalName } from '../core/proxy.ts';
-import type { Fetcher, FetchRequest, FetchResponse, FetchResult } from '../ports/fetcher.ts';
+import type { Logger } from '../ports/ambient.ts';
+import type {
+  CallbackSettings,
+  Fetcher,
+  FetchRequest,
+  FetchResponse,
+  FetchResult,
+} from '../ports/fetcher.ts';
+import type { CallbackReceiver } from './callback-receiver.ts';
 import { literalOf, privateAddress } from './dial.ts';
 import { type HttpFetcherOptions, openHttpFetcher } from './http-fetcher.ts';
 import type { ApiBatches } from './remote-api-batch.ts';
@@ -10,19 +19,30 @@ import { failure, fillTemplate, headersFor } from './remote-api-request.ts';
 /** What the page's own troubles are, whoever fetched it; everything else is the API's. */
 const OF_THE_PAGE: ReadonlySet<FailureCode> = new Set(['too-large', 'bad-encoding', 'internal']);
 
+export interface RemoteApiOptions extends HttpFetcherOptions {
+  /** Where to listen for APIs that send pages by themselves; such pages are asked for when absent. */
+  apiCallbacks?: CallbackSettings | undefined;
+  logger?: Logger | undefined;
+}
+
 /** Has a remote scraping API fetch pages, from addresses of its own. */
-export function openRemoteApiFetcher(options: HttpFetcherOptions): Fetcher {
+export function openRemoteApiFetcher(options: RemoteApiOptions): Fetcher {
   return new RemoteApiFetcher(options);
 }
 
 class RemoteApiFetcher implements Fetcher {
   readonly #http: Fetcher;
   readonly #isPublicAddress: (ip: string) => boolean;
+  readonly #callbacks: CallbackSettings | null;
+  readonly #logger: Logger | null;
   #batches: Promise<ApiBatches> | null = null;
+  #receiver: Promise<CallbackReceiver | null> | null = null;
 
-  constructor(options: HttpFetcherOptions) {
+  constructor(options: RemoteApiOptions) {
     this.#http = openHttpFetcher(options);
     this.#isPublicAddress = options.isPublicAddress;
+    this.#callbacks = options.apiCallbacks ?? null;
+    this.#logger = options.logger ?? null;
   }
 
   async fetch(request: FetchRequest): Promise<FetchResult> {
@@ -35,13 +55,30 @@ class RemoteApiFetcher implements Fetcher {
     if (!request.allowPrivate && this.#isPrivate(target.hostname))
       return failure('private-address', privateAddress().message);
     if (api.spec.batch === undefined) return this.#get(request, api.spec, api.key);
-    this.#batches ??= import('./remote-api-batch.ts').then(({ ApiBatches: Batches }) => new Batches());
+    this.#batches ??= import('./remote-api-batch.ts').then(
+      ({ ApiBatches: Batches }) => new Batches(() => this.#listen()),
+    );
     return (await this.#batches).fetch(request, api.spec, api.key);
   }
 
   async close(): Promise<void> {
     (await this.#batches)?.close();
+    await (await this.#receiver)?.close();
     await this.#http.close();
+  }
+
+  /** Where no port is to be had, pages are asked for. */
+  #listen(): Promise<CallbackReceiver | null> {
+    const settings = this.#callbacks;
+    if (settings === null) return Promise.resolve(null);
+    this.#receiver ??= import('./callback-receiver.ts')
+      .then(({ openCallbackReceiver }) => openCallbackReceiver(settings))
+      .catch((error: unknown) => {
+        const place = `${settings.host}:${settings.port}`;
+        this.#logger?.warn(`nobody can listen at ${place} for the scraping API: ${messageOf(error)}`);
+        return null;
+      });
+    return this.#receiver;
   }
 
   async #get(request: FetchRequest, spec: ApiSpec, key: string | null): Promise<FetchResult> {

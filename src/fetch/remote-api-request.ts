@@ -23,6 +23,30 @@ export function headersFor(spec: ApiSpec, key: string | null): Record<string, st
   );
 }
 
+interface BodyParts {
+  urls: string[];
+  key: string | null;
+  /** Without one, the fields that would have it are left out. */
+  callback: string | null;
+}
+
+export function fillBody(value: unknown, parts: BodyParts): unknown {
+  const { urls, key, callback } = parts;
+  if (value === '{urls}') return urls;
+  if (typeof value === 'string')
+    return value.replaceAll('{key}', key ?? '').replaceAll('{callback}', callback ?? '');
+  if (typeof value !== 'object' || value === null) return value;
+  const isKept = (item: unknown) => callback !== null || !wantsCallback(item);
+  if (Array.isArray(value)) return value.filter(isKept).map((item) => fillBody(item, parts));
+  const fields = Object.entries(value).filter(([, item]) => isKept(item));
+  return Object.fromEntries(fields.map(([name, item]) => [name, fillBody(item, parts)]));
+}
+
+export function wantsCallback(value: unknown): boolean {
+  if (typeof value === 'string') return value.includes('{callback}');
+  return typeof value === 'object' && value !== null && Object.values(value).some(wantsCallback);
+}
+
 /** For a page that came whole: into the sink that the request has for it, if any. */
 export async function intoSink(request: FetchRequest, response: FetchResponse): Promise<FetchResult> {
   const { status, rawHeaders, body } = response;

@@ -1,9 +1,12 @@
+import type { LookupFunction } from 'node:net';
 import { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Agent, type Dispatcher, interceptors, request } from 'undici';
+import { Agent, type Dispatcher, request } from 'undici';
+import { isPublicAddress } from '../core/address.ts';
 import { messageOf, SeineError } from '../core/errors.ts';
 import { LIMITS } from '../core/limits.ts';
 import { MissingFileError, type RemoteFiles } from '../ports/remote-files.ts';
+import { checkLiteral, guardedLookup } from './guarded-lookup.ts';
 import { BrokenFileError } from './raw-row.ts';
 
 /** Pauses before asking again; one more failure after the last is final. */
@@ -21,17 +24,15 @@ interface Part {
 
 export interface HttpFilesOptions {
   pausesMs?: readonly number[];
+  /** Which addresses a redirect may lead to; null permits every address. The server that was named may be anywhere. */
+  isAllowed?: ((ip: string) => boolean) | null;
 }
 
 /** Files on web servers. Bytes come as they are stored: nothing is unpacked on the way. */
-export function openHttpFiles({ pausesMs = PAUSES_MS }: HttpFilesOptions = {}): RemoteFiles {
-  const agent = new Agent({
-    connect: { timeout: 10_000 },
-    headersTimeout: 30_000,
-    bodyTimeout: 60_000,
-    connections: 8,
-  });
-  const dispatcher = agent.compose(interceptors.redirect({ maxRedirections: LIMITS.redirectsMax }));
+export function openHttpFiles(options: HttpFilesOptions = {}): RemoteFiles {
+  const { pausesMs = PAUSES_MS, isAllowed = isPublicAddress } = options;
+  const named = openAgent({});
+  const elsewhere = isAllowed ? openAgent({ lookup: guardedLookup(isAllowed) }) : named;
   /** Of files that are read in pieces: all must be of the same state. */
   const versions = new Map<string, string | null>();
 
@@ -61,19 +62,38 @@ export function openHttpFiles({ pausesMs = PAUSES_MS }: HttpFilesOptions = {}): 
   async function ask(url: string, range: { from: number; to?: number }): Promise<Part> {
     if (!URL.canParse(url)) throw new SeineError(`not a URL: ${url}`);
     const whole = range.from === 0 && range.to === undefined;
-    const response = await request(new URL(url), {
-      dispatcher,
-      headers: {
-        'user-agent': 'Seine',
-        accept: '*/*',
-        'accept-encoding': 'identity',
-        ...(whole ? {} : { range: `bytes=${range.from}-${range.to ?? ''}` }),
-      },
+    const response = await requestFollowing(new URL(url), {
+      'user-agent': 'Seine',
+      accept: '*/*',
+      'accept-encoding': 'identity',
+      ...(whole ? {} : { range: `bytes=${range.from}-${range.to ?? ''}` }),
     });
     const part = partOf(response);
     if ([200, 206, 416].includes(part.status)) return part;
     discard(part);
     throw failureOf(url, part.status);
+  }
+
+  /** Who names a file may have it anywhere; where its server leads from there is that server's choice. */
+  async function requestFollowing(
+    url: URL,
+    headers: Record<string, string>,
+  ): Promise<Dispatcher.ResponseData> {
+    let at = url;
+    for (let hops = 0; hops <= LIMITS.redirectsMax; hops++) {
+      const isNamed = at.origin === url.origin;
+      if (!isNamed && isAllowed) checkLiteral(at.hostname, isAllowed);
+      const response = await request(at, { dispatcher: isNamed ? named : elsewhere, headers });
+      const { location } = response.headers;
+      if (![301, 302, 303, 307, 308].includes(response.statusCode) || typeof location !== 'string')
+        return response;
+      response.body.on('error', () => {}).destroy();
+      const next = URL.parse(location, at.href);
+      if (next === null || !/^https?:$/.test(next.protocol))
+        throw new SeineError(`${url} redirects to what is no http(s) URL`);
+      at = next;
+    }
+    throw new SeineError(`${url} redirects more than ${LIMITS.redirectsMax} times`);
   }
 
   /** The body to its end, over as many answers as it takes. */
@@ -137,8 +157,20 @@ export function openHttpFiles({ pausesMs = PAUSES_MS }: HttpFilesOptions = {}): 
       const chunks = part.status === 416 ? [] : follow(url, part, offset);
       return Readable.from(chunks, { objectMode: false });
     },
-    close: () => agent.destroy(),
+    close: async () => {
+      await named.destroy();
+      await elsewhere.destroy();
+    },
   };
+}
+
+function openAgent(connect: { lookup?: LookupFunction }): Agent {
+  return new Agent({
+    connect: { timeout: 10_000, ...connect },
+    headersTimeout: 30_000,
+    bodyTimeout: 60_000,
+    connections: 8,
+  });
 }
 
 function discard({ body }: Part): void {

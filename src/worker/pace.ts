@@ -1,6 +1,10 @@
 import type { Permit } from '../core/batch.ts';
 import { jitteredGapMs } from '../core/politeness.ts';
 import type { Clock } from '../ports/ambient.ts';
+import type { Lateness } from './lateness.ts';
+
+/** Of the time in which requests can be sent. */
+const MARGIN_SHARE_MAX = 0.3;
 
 /** The right to send one request now. */
 export interface Turn {
@@ -19,17 +23,26 @@ export class Pace {
   readonly #clock: Clock;
   readonly #signal: AbortSignal;
   readonly #random: () => number;
+  readonly #lateness: Lateness | null;
   #gapMs: number;
   /** This gap with its jitter. */
   #nextGapMs: number;
   #smallestGapMs: number | null = null;
+  #firstLeftAt: number | null = null;
   #closed = false;
   #tail: Promise<void> = Promise.resolve();
   #lastLeftAt: number | null = null;
   #sent = 0;
 
-  constructor(permit: Permit, clock: Clock, signal: AbortSignal, random: () => number = () => 0) {
+  constructor(
+    permit: Permit,
+    clock: Clock,
+    signal: AbortSignal,
+    random: () => number = () => 0,
+    lateness: Lateness | null = null,
+  ) {
     this.#random = random;
+    this.#lateness = lateness;
     this.#nextGapMs = permit.gapMs;
     this.#permit = permit;
     this.#clock = clock;
@@ -50,6 +63,13 @@ export class Pace {
     const smallest = this.#smallestGapMs;
     this.#smallestGapMs = null;
     return smallest;
+  }
+
+  /** Since the last call. */
+  takeFirstLeftAt(): number | null {
+    const first = this.#firstLeftAt;
+    this.#firstLeftAt = null;
+    return first;
   }
 
   /** robots.txt may ask for more time than the permit gave. */
@@ -113,6 +133,7 @@ export class Pace {
       const gapMs = now - this.#lastLeftAt;
       this.#smallestGapMs = Math.min(this.#smallestGapMs ?? gapMs, gapMs);
     }
+    this.#firstLeftAt ??= now;
     this.#nextGapMs = jitteredGapMs(this.#gapMs, this.#permit.jitter ?? 0, this.#random(), this.#random());
     this.#lastLeftAt = now;
     this.#sent++;
@@ -130,9 +151,14 @@ export class Pace {
     return Math.max(earliest, this.#clock.now());
   }
 
-  /** The gap is kept free at the end too: the next permit may begin with a request. */
+  /**
+   * The gap is kept free at the end too: the next permit may begin with a request. So is what the machine may be late,
+   * within reason: a permit that nobody can use would be handed out again and again.
+   */
   #latestAt(): number {
-    return this.#permit.endAt - this.#gapMs;
+    const latest = this.#permit.endAt - this.#gapMs;
+    const spareMs = Math.max(0, latest - this.#permit.startAt);
+    return latest - Math.min(this.#lateness?.marginMs ?? 0, spareMs * MARGIN_SHARE_MAX);
   }
 
   /**
@@ -145,8 +171,10 @@ export class Pace {
       waitMs > 0;
       waitMs = this.#nextAt() - this.#clock.now()
     ) {
+      const dueAt = this.#clock.now() + Math.ceil(waitMs);
       await abortableDelay(Math.ceil(waitMs), this.#signal);
       if (this.#signal.aborted || this.#closed) return false;
+      this.#lateness?.note(this.#clock.now() - dueAt);
     }
     return this.#clock.now() <= this.#latestAt();
   }

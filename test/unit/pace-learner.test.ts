@@ -55,7 +55,11 @@ describe('learning the pace of a host', () => {
     expect(learner.learn(refusal, 4, T0 + 1_000)?.rate).toBe(2);
     const older = { permit: permitAt(T0 + 500), use: use(true), outcomes: [failed('throttled')] };
     expect(learner.learn(older, 4, T0 + 2_000)?.rate).toBe(2);
-    const newer = { permit: permitAt(T0 + 3_000, 2), use: use(true), outcomes: [failed('unavailable')] };
+    const newer = {
+      permit: permitAt(T0 + 3_000, 2),
+      use: use(true),
+      outcomes: [fetched, failed('unavailable')],
+    };
     expect(learner.learn(newer, 4, T0 + 4_000)?.rate).toBe(1);
   });
 

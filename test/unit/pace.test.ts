@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { Permit } from '../../src/core/batch.ts';
+import { Lateness } from '../../src/worker/lateness.ts';
 import { Pace } from '../../src/worker/pace.ts';
 import { realClock } from '../support/memory-clock.ts';
 
@@ -69,6 +70,20 @@ describe('pace', () => {
     expect(Math.min(...gapsOf(times))).toBeGreaterThanOrEqual(15);
   });
 
+  test('on a machine that is late the last request keeps clear of the end, and of that only', async () => {
+    const lateness = new Lateness();
+    lateness.note(100);
+    const permit = permitOf({ gapMs: 20, lastsMs: 400 });
+    const pace = new Pace(permit, realClock, never, () => 0, lateness);
+    const times = await run(pace, 1, 50);
+    expect(times.length).toBeGreaterThan(1);
+    expect(times.at(-1)!).toBeLessThanOrEqual(permit.endAt - 20 - 100);
+    for (let quiet = 0; quiet < 300; quiet++) lateness.note(0);
+    expect(lateness.marginMs).toBeLessThan(1);
+    lateness.note(10_000);
+    expect(lateness.marginMs).toBe(300);
+  });
+
   test('a turn that sends nothing costs nothing', async () => {
     const pace = new Pace(permitOf({ gapMs: 10_000 }), realClock, never);
     for (let number = 0; number < 5; number++) (await pace.turn())!.end();
@@ -91,6 +106,14 @@ describe('pace', () => {
     expect(times.length).toBeGreaterThanOrEqual(3);
     expect(times.length).toBeLessThanOrEqual(5);
     expect(times.at(-1)).toBeLessThanOrEqual(permit.endAt - permit.gapMs + 5);
+  });
+
+  test('a machine that was very late does not make short permits useless', async () => {
+    const lateness = new Lateness();
+    lateness.note(10_000);
+    const clock = { now: () => 1_000 };
+    const permit = { host: 'a', startAt: 1_000, endAt: 1_150, gapMs: 10, parallel: 1 };
+    expect(await new Pace(permit, clock, never, () => 0, lateness).turn()).not.toBeNull();
   });
 
   test('after the end there are no turns, at once', async () => {
