@@ -3,15 +3,17 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { scenario as browser } from './browser.ts';
 import { BENCH_FOLDER } from './contenders/contender.ts';
 import { scenario as crawl } from './crawl.ts';
 import { scenario as flat } from './flat.ts';
+import { scenario as fleet } from './fleet.ts';
 import { scenario as media } from './media.ts';
 import { writeScenario } from './report/document.ts';
 import type { BenchOptions, Scenario, Verdict } from './scenario.ts';
 import { openScratch } from './scratch.ts';
 
-const SCENARIOS: readonly Scenario[] = [crawl, flat, media];
+const SCENARIOS: readonly Scenario[] = [crawl, flat, media, fleet, browser];
 
 const HELP = `npm run bench -- [scenario …] [options]
 
@@ -19,7 +21,7 @@ Scenarios
 ${SCENARIOS.map(({ name, summary }) => `  ${name.padEnd(10)} ${summary}`).join('\n')}
 
 Options
-  --pages <n>          pages of the site (20000); pictures are 0.4 times as many
+  --pages <n>          pages of the site (20000); pictures are 0.4 times as many, pages in browsers 0.015
   --rounds <n>         timed rounds, after one check round (3)
   --mode <m>           links, select or both (both)
   --only <ids>         comma-separated beginnings of: raw spider seine crawlee
@@ -67,7 +69,7 @@ function readChoice<T extends string>(name: string, text: string | undefined, ch
 
 /** The peers live in bench/node_modules; a fresh clone has none. */
 function installPeers(): void {
-  if (existsSync(join(BENCH_FOLDER, 'node_modules', '@crawlee', 'cheerio'))) return;
+  if (existsSync(join(BENCH_FOLDER, 'node_modules', '@crawlee', 'playwright'))) return;
   process.stderr.write('Installing the peers in bench/ …\n');
   try {
     execFileSync('npm', ['install', '--no-audit', '--no-fund'], {

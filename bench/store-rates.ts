@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import type { Job, LeasedBatch, Store } from '../src/ports/store.ts';
 import { openPostgresStore } from '../src/store/postgres/postgres-store.ts';
 import { openSqliteStore } from '../src/store/sqlite/sqlite-store.ts';
@@ -17,12 +16,10 @@ import {
 import { startPostgres } from '../test/support/services.ts';
 
 /**
- * Tasks per second that a store takes in, lends and settles, without workers: `node bench/store-rates.ts`.
- * Each page brings a record, a new link and a known one; four reports of 60 tasks are settled at a time.
+ * What a store settles without workers: each page brings a record, a new link and a known one, and four reports of 60
+ * tasks are settled at a time.
  */
 
-const { values } = parseArgs({ options: { tasks: { type: 'string', default: '30000' } } });
-const TASKS = Number(values.tasks);
 const HOSTS = 48;
 const AT_ONCE = 4;
 const BATCH = 60;
@@ -30,32 +27,23 @@ const CHUNK = 2_000;
 
 const urlOf = (index: number) => `https://host-${index % HOSTS}.example/items/item-${index}.html`;
 
-async function measure(name: string, store: Store): Promise<void> {
+async function measure(store: Store, wanted: number): Promise<number> {
   const job = await createJob(store, 'rates');
-  const enqueueMs = await timed(async () => {
-    for (let from = 0; from < TASKS; from += CHUNK) {
-      const tasks = Array.from({ length: CHUNK }, (_, n) => taskOf(urlOf(from + n)));
-      const source = { source: 0, position: String(from), done: false, rows: from, rejected: 0 };
-      await store.frontier.enqueue(job.id, tasks, { now: Date.now(), perTemplateMax: null, source });
-    }
-  });
-  let leaseMs = 0;
+  for (let from = 0; from < wanted; from += CHUNK) {
+    const tasks = Array.from({ length: CHUNK }, (_, n) => taskOf(urlOf(from + n)));
+    const source = { source: 0, position: String(from), done: false, rows: from, rejected: 0 };
+    await store.frontier.enqueue(job.id, tasks, { now: Date.now(), perTemplateMax: null, source });
+  }
   let settleMs = 0;
   let settled = 0;
-  while (settled < TASKS) {
-    let batches: LeasedBatch[] = [];
-    leaseMs += await timed(async () => {
-      batches = await leaseBatches(store, job);
-    });
-    settleMs += await timed(() =>
-      Promise.all(batches.map((batch, at) => settleBatch(store, job, batch, settled + at * BATCH))),
-    );
+  while (settled < wanted) {
+    const batches = await leaseBatches(store, job);
+    const startedAt = performance.now();
+    await Promise.all(batches.map((batch, at) => settleBatch(store, job, batch, settled + at * BATCH)));
+    settleMs += performance.now() - startedAt;
     settled += batches.reduce((sum, { tasks }) => sum + tasks.length, 0);
   }
-  const rate = (count: number, ms: number) => Math.round(count / (ms / 1_000));
-  process.stdout.write(
-    `| ${name} | ${rate(TASKS, enqueueMs)} | ${rate(settled, leaseMs)} | ${rate(settled, settleMs)} |\n`,
-  );
+  return settled / (settleMs / 1_000);
 }
 
 async function leaseBatches(store: Store, job: Job): Promise<LeasedBatch[]> {
@@ -92,20 +80,17 @@ async function settleBatch(
   await store.frontier.settle(settlementOf(job, id, changes, more));
 }
 
-async function timed(work: () => Promise<unknown>): Promise<number> {
-  const startedAt = performance.now();
-  await work();
-  return performance.now() - startedAt;
+/** Tasks per second that each store settles. */
+export async function measureSettle(tasks: number): Promise<{ sqlite: number; postgres: number }> {
+  const dir = mkdtempSync(join(tmpdir(), 'seine-rates-'));
+  const sqlite = openSqliteStore(join(dir, 'seine.db'), { checkpointThread: true });
+  const own = await measure(sqlite, tasks);
+  await sqlite.close();
+  rmSync(dir, { recursive: true });
+  const server = await startPostgres({ own: true, fsync: true });
+  const postgres = await openPostgresStore(await server.createDatabase());
+  const remote = await measure(postgres, tasks);
+  await postgres.close();
+  await server.stop();
+  return { sqlite: own, postgres: remote };
 }
-
-process.stdout.write('| store | enqueue | lease | settle |\n|---|--:|--:|--:|\n');
-const dir = mkdtempSync(join(tmpdir(), 'seine-rates-'));
-const sqlite = openSqliteStore(join(dir, 'seine.db'), { checkpointThread: true });
-await measure('SQLite', sqlite);
-await sqlite.close();
-rmSync(dir, { recursive: true });
-const server = await startPostgres({ own: true, fsync: true });
-const postgres = await openPostgresStore(await server.createDatabase());
-await measure('PostgreSQL', postgres);
-await postgres.close();
-await server.stop();

@@ -1,6 +1,6 @@
-import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { runCrashes } from '../test/support/crash-harness.ts';
+import { replaceBetween } from './replace-between.ts';
 
 /** The long form of the crash proof: `npm run crash -- --kills 200 --pages 20000 --write`. */
 
@@ -29,16 +29,11 @@ const proven =
   facts.failedOpens === 0 &&
   facts.refetched <= facts.kills * facts.inFlightMax;
 if (values.write) {
-  const path = 'docs/reliability.md';
   const table = [
     '| kill -9 of the whole tree | pages | lost | forgotten | unreadable pages | failed opens | pages fetched again | bound | slowest resume | seed |',
     '|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|',
     `| ${facts.kills} | ${facts.pages} | ${facts.lost} | ${facts.forgotten} | ${facts.unreadable} | ${facts.failedOpens} | ${facts.refetched} | ${facts.kills * facts.inFlightMax} | ${Math.round(facts.slowestResumeMs)} ms | ${facts.seed} |`,
   ].join('\n');
-  const text = readFileSync(path, 'utf8');
-  writeFileSync(
-    path,
-    text.replace(/(<!-- crash:begin[^>]*-->)[\s\S]*?(<!-- crash:end -->)/, `$1\n${table}\n$2`),
-  );
+  replaceBetween('docs/reliability.md', 'crash', table);
 }
 process.exitCode = proven ? 0 : 1;

@@ -41,6 +41,7 @@ const GROUPED = [
   'identity',
   'proxies',
   'api',
+  'login',
   'timeouts',
   'retry',
   'breaker',

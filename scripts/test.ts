@@ -34,7 +34,11 @@ const RUNS =
   only.length > 0
     ? [{ name: 'tests', args: only }]
     : [
-        { name: 'tests', args: [...ALONE, ...BY_NAME].flatMap((path) => ['--exclude', path]) },
+        {
+          name: 'tests',
+          // Most of them wait for something most of the time.
+          args: ['--maxWorkers=3', ...[...ALONE, ...BY_NAME].flatMap((path) => ['--exclude', path])],
+        },
         {
           name: 'tests that need the machine for themselves',
           args: [...ALONE.filter((path) => existsSync(path)), '--no-file-parallelism', '--retry=1'],

@@ -1,0 +1,58 @@
+import { parseArgs } from 'node:util';
+import { type FleetCrashFacts, runFleetCrashes } from '../test/support/fleet-crashes.ts';
+import { FLEET_FAULTS } from '../test/support/fleet-faults.ts';
+import { runPostgresCrashes } from '../test/support/postgres-crashes.ts';
+import { replaceBetween } from './replace-between.ts';
+
+/**
+ * Breaks one part of a fleet after the other under a crawl: `npm run crash-fleet -- --strikes 30 --pages 6000 --write`.
+ * `--only worker,redis` chooses; `--write` puts the table into docs/reliability.md.
+ */
+
+const { values } = parseArgs({
+  options: {
+    strikes: { type: 'string', default: '30' },
+    pages: { type: 'string', default: '6000' },
+    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+    only: { type: 'string', default: '' },
+    write: { type: 'boolean', default: false },
+  },
+});
+const NAMES = [...Object.keys(FLEET_FAULTS), 'postgres'];
+const wanted = values.only === '' ? NAMES : values.only.split(',');
+const unknown = wanted.filter((name) => !NAMES.includes(name));
+if (unknown.length > 0) {
+  process.stderr.write(`unknown: ${unknown.join(', ')}; there are ${NAMES.join(', ')}\n`);
+  process.exit(2);
+}
+
+const rowOf = (facts: FleetCrashFacts): string => {
+  const { fault, strikes, pages, lost, unreadable, refetched, slowestReturnMs, seed } = facts;
+  const cells = [strikes, pages, lost, unreadable, refetched, `${Math.round(slowestReturnMs)} ms`, seed];
+  return `| ${fault} | ${cells.join(' | ')} |`;
+};
+
+async function strike(name: string): Promise<FleetCrashFacts> {
+  const strikes = Number(values.strikes);
+  const shared = { pages: Number(values.pages), seed: Number(values.seed) };
+  const onStrike = (times: number) => void process.stderr.write(`\r${name} ${times} `);
+  if (name in FLEET_FAULTS)
+    return runFleetCrashes(FLEET_FAULTS[name as keyof typeof FLEET_FAULTS], { ...shared, strikes, onStrike });
+  const facts = await runPostgresCrashes({ ...shared, kills: strikes, onKill: onStrike });
+  const { kills, forgotten, lost } = facts;
+  return { ...facts, fault: 'kill -9 of PostgreSQL', strikes: kills, lost: lost + forgotten };
+}
+
+const rows: string[] = [];
+for (const name of wanted) {
+  const facts = await strike(name);
+  process.stderr.write('\n');
+  rows.push(rowOf(facts));
+  process.stdout.write(`${rows.at(-1)}\n`);
+  if (facts.strikes < Number(values.strikes) || facts.lost > 0 || facts.unreadable > 0) process.exitCode = 1;
+}
+if (values.write) {
+  const head =
+    '| fault | times | pages | lost | unreadable pages | pages fetched again | slowest return | seed |\n|---|--:|--:|--:|--:|--:|--:|--:|';
+  replaceBetween('docs/reliability.md', 'fleet-crash', `${head}\n${rows.join('\n')}`);
+}
