@@ -2,33 +2,34 @@ import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { S3Settings } from './aws/s3-client.ts';
 import { Coordinator, type RunResult } from './coordinator/coordinator.ts';
+import { HostGroups } from './coordinator/host-groups.ts';
 import { loadOutside, type Outside, type ReadSecret } from './coordinator/load-outside.ts';
 import { createProgress, type Progress, type RunView } from './coordinator/progress.ts';
-import { type Reject, SourceFeeder } from './coordinator/seeds.ts';
+import { RejectLog } from './coordinator/reject-log.ts';
+import { SourceFeeder } from './coordinator/seeds.ts';
 import type { StopReason } from './coordinator/stop.ts';
 import { SeineError } from './core/errors.ts';
 import type { JobSpec, SourceSpec } from './core/job.ts';
 import { makeRedact, type Redact } from './core/redact.ts';
-import { openInlineDispatcher } from './dispatch/inline-dispatcher.ts';
-import { openThreadDispatcher } from './dispatch/thread-dispatcher.ts';
+import { openSystemResolver } from './fetch/system-resolver.ts';
 import type { Folder, RemoteStore } from './folder.ts';
 import { completeSpec } from './job/parse-job.ts';
 import { folderOf, prepareBlobs } from './open-blobs.ts';
+import { type DispatchSettings, openDispatcher } from './open-dispatcher.ts';
 import type { Logger } from './ports/ambient.ts';
-import type { Dispatcher } from './ports/dispatcher.ts';
-import type { Source } from './ports/source.ts';
+import type { DispatchCost, Dispatcher } from './ports/dispatcher.ts';
+import type { Reject, Source } from './ports/source.ts';
 import type { Job, Store } from './ports/store.ts';
 import { type FilesByScheme, openFilesByScheme } from './sources/files-by-scheme.ts';
 import { checkSource, openSource } from './sources/open-source.ts';
+import { openRejectFile } from './sources/reject-file.ts';
 import type { FolderLock } from './store/sqlite/folder-lock.ts';
 import type { JobHandlers } from './worker/route-code.ts';
 import { systemClock } from './worker/system-clock.ts';
 
-export interface AppSettings {
+export interface AppSettings extends DispatchSettings {
   dir: string;
-  workers: number;
   sync: 'normal' | 'full';
-  logger: Logger;
   /** Where blobs are instead of the folder: a path or URL. */
   blobs?: string | null;
   /** Where `s3://` is; AWS itself when absent. */
@@ -44,7 +45,8 @@ export interface AppSettings {
 /** A job under way. */
 export interface Run {
   job: Job;
-  result: Promise<RunResult & { rejects: Reject[] }>;
+  /** `rejects` are the first rows that could not be used; the file has more of them, once there are any. */
+  result: Promise<RunResult & { rejects: Reject[]; rejectsFile: string; cost: DispatchCost | null }>;
   view(): Promise<RunView>;
   stop(reason: StopReason): void;
 }
@@ -62,20 +64,27 @@ export async function startRun(
 ): Promise<Run> {
   const job = { ...stored, spec: completeSpec(stored.spec) };
   let dispatcher: Dispatcher | null = null;
-  const files = openFiles(settings);
+  const files = openFiles(settings, job.spec.allowPrivate);
   try {
     const owned = folder.isOwned() ? folder.dir : null;
     await prepareBlobs(folder.blobsPlace, { owned, s3: settings.s3, logger: settings.logger });
     const outside = await openOutside(job.spec, settings);
     const sources = openSources(folder, job, files);
-    dispatcher = await openDispatcher(folder, settings, inlineHandlers);
+    const { s3, allowPrivate, browser, apiCallbacks } = settings;
+    const sync = settings.sync === 'full';
+    const data = { blobs: folder.blobsPlace, sync, s3, allowPrivate, browser, apiCallbacks };
+    dispatcher = await openDispatcher(data, settings, inlineHandlers);
     const progress = createProgress({ startedAt: systemClock.now() });
+    const groups = new HostGroups({ store: folder.store, job, resolver: openSystemResolver() });
+    const rejectsFile = join(folder.dir, 'rejects', `${job.name}-${job.run}.jsonl`);
     const feeder = new SourceFeeder({
       store: folder.store,
       job,
       sources,
       clock: systemClock,
       logger: settings.logger,
+      rejects: new RejectLog(settings.logger, openRejectFile(rejectsFile, job.pass)),
+      groups,
     });
     const coordinator = new Coordinator({
       store: folder.store,
@@ -88,19 +97,21 @@ export async function startRun(
       random: { next: Math.random },
       logger: noting(settings.logger, progress, makeRedact(outside?.secrets ?? [])),
       outside,
+      groups,
       diskFree: freeBytesOf([folder.dir, folderOf(folder.blobsPlace)]),
     });
     const opened = dispatcher;
     const result = coordinator.run().finally(async () => {
       await opened.close();
       await files.close();
+      await feeder.rejects.flush();
       lock.release();
     });
     return {
       job,
       result: result.then((outcome) => {
         if (feeder.failure) throw feeder.failure;
-        return { ...outcome, rejects: feeder.rejects };
+        return { ...outcome, rejects: feeder.rejects.shown, rejectsFile, cost: opened.cost?.() ?? null };
       }),
       view: () => viewOf(folder, job, progress, feeder, coordinator),
       stop: (reason) => coordinator.stop(reason),
@@ -113,12 +124,13 @@ export async function startRun(
   }
 }
 
-function openFiles(settings: AppSettings): FilesByScheme {
-  return openFilesByScheme(async () => {
+function openFiles(settings: AppSettings, jobAllowsPrivate: boolean): FilesByScheme {
+  const openS3 = async () => {
     const { openS3Files } = await import('./aws/s3-files.ts');
     const { AWS_ITSELF } = await import('./aws/s3-client.ts');
     return openS3Files(settings.s3 ?? AWS_ITSELF);
-  });
+  };
+  return openFilesByScheme(openS3, { allowPrivate: jobAllowsPrivate && settings.allowPrivate !== 'never' });
 }
 
 function openSources(folder: Folder, job: Job, files: FilesByScheme): Source[] {
@@ -133,7 +145,7 @@ function openSources(folder: Folder, job: Job, files: FilesByScheme): Source[] {
 
 /** The secrets of a job, read anew at each start. Null for jobs that have none. */
 export async function openOutside(spec: JobSpec, settings: AppSettings): Promise<Outside | null> {
-  if (!spec.proxies && !spec.api && !spec.identity.secretHeaders) return null;
+  if (!spec.proxies && !spec.api && !spec.identity.secretHeaders && !spec.login) return null;
   const unable: ReadSecret = () => Promise.reject(new SeineError('secrets cannot be read here'));
   return loadOutside(spec, settings.readSecret ?? unable);
 }
@@ -143,36 +155,15 @@ export async function checkSources(
   sources: readonly SourceSpec[],
   settings: AppSettings,
   store: Store | null,
+  allowPrivate = false,
 ): Promise<void> {
-  const files = openFiles(settings);
+  const files = openFiles(settings, allowPrivate);
   const query = store && ((sql: string) => store.views.query(sql));
   try {
     for (const source of sources) await checkSource(source, { files: files.of, query });
   } finally {
     await files.close();
   }
-}
-
-async function openDispatcher(
-  folder: Folder,
-  settings: AppSettings,
-  handlers?: JobHandlers,
-): Promise<Dispatcher> {
-  const { s3, allowPrivate } = settings;
-  const data = { blobs: folder.blobsPlace, sync: settings.sync === 'full', s3, allowPrivate };
-  if (handlers && handlers.size > 0) {
-    const { openWorkerTools } = await import('./worker-app.ts');
-    const { processBatch } = await import('./worker/process-batch.ts');
-    const tools = await openWorkerTools({ ...data, name: 'inline' }, handlers);
-    return openInlineDispatcher((batch, options) => processBatch(batch, tools, options), tools.close);
-  }
-  // The same tree runs from sources and from the build: the entry has this file's ending.
-  const ending = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
-  return openThreadDispatcher({
-    threads: settings.workers,
-    entry: new URL(`./entry/thread.${ending}`, import.meta.url),
-    data,
-  });
 }
 
 async function viewOf(

@@ -9,6 +9,8 @@ export type {
   MediaRow,
   RecordRow,
   RecordVersionRow,
+  ShotRef,
+  ShotRow,
   TaskRow,
   TaskState,
 } from './core/model.ts';

@@ -1,9 +1,9 @@
 import { checkSources, openOutside, startRun } from './app.ts';
 import { loadConfig, s3Of, storeOf } from './config/load.ts';
-import { qualityOf } from './coordinator/job-quality.ts';
+import { latestQualityOf } from './coordinator/job-quality.ts';
 import { type JobSummary, requireJob, submitJob, summarize } from './coordinator/jobs.ts';
 import type { RouteQuality, RunView } from './coordinator/run-view.ts';
-import type { AttemptRow, MediaRow, RecordRow, RecordVersionRow, TaskRow } from './core/model.ts';
+import type { AttemptRow, MediaRow, RecordRow, RecordVersionRow, ShotRow, TaskRow } from './core/model.ts';
 import { openFolder } from './folder.ts';
 import type { JobDefinition } from './job/define-job.ts';
 import { bundleKeyOf } from './job/load-handlers.ts';
@@ -40,6 +40,8 @@ export interface Seine {
   tasks(job?: string): AsyncIterable<TaskRow>;
   attempts(job?: string): AsyncIterable<AttemptRow>;
   media(job?: string): AsyncIterable<MediaRow>;
+  /** Pictures of pages, as a browser made them, the newest first. */
+  shots(job?: string): AsyncIterable<ShotRow>;
   /** Former states of records, of jobs that keep them. */
   history(job?: string): AsyncIterable<RecordVersionRow>;
   quality(job?: string): Promise<RouteQuality[]>;
@@ -82,7 +84,7 @@ export async function openSeine(options: SeineOptions = {}): Promise<Seine> {
   return {
     async run(definition, { fresh = false } = {}) {
       const loaded = await load(definition);
-      await checkSources(loaded.spec.sources, settings, store);
+      await checkSources(loaded.spec.sources, settings, store, loaded.spec.allowPrivate);
       await openOutside(loaded.spec, settings);
       const bundle = loaded.code ? bundleKeyOf(loaded.code) : null;
       if (bundle) await folder.blobs.put(bundle, loaded.code!);
@@ -117,8 +119,9 @@ export async function openSeine(options: SeineOptions = {}): Promise<Seine> {
     tasks: (name) => rowsOf(name, (jobId) => store.views.tasks(jobId)),
     attempts: (name) => rowsOf(name, (jobId) => store.views.attempts(jobId)),
     media: (name) => rowsOf(name, (jobId) => store.views.media(jobId)),
+    shots: (name) => rowsOf(name, (jobId) => store.views.shots(jobId)),
     history: (name) => rowsOf(name, (jobId) => store.views.history(jobId)),
-    quality: async (name) => qualityOf(store, await requireJob(store, name ?? null)),
+    quality: async (name) => (await latestQualityOf(store, await requireJob(store, name ?? null))).routes,
     close: () => folder.close(),
   };
 }

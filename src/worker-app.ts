@@ -5,6 +5,8 @@ import { openHttpFetcher } from './fetch/http-fetcher.ts';
 import { openOtherFetchers } from './fetch/other-fetchers.ts';
 import { loadHandlers } from './job/load-handlers.ts';
 import { openBlobs } from './open-blobs.ts';
+import type { Logger } from './ports/ambient.ts';
+import type { BrowserSettings, CallbackSettings } from './ports/fetcher.ts';
 import { JobCache } from './worker/compile-job.ts';
 import type { WorkerTools } from './worker/process-batch.ts';
 import type { JobHandlers } from './worker/route-code.ts';
@@ -18,6 +20,9 @@ export interface WorkerSettings {
   s3?: S3Settings;
   /** `never` refuses private addresses, whatever a job says. */
   allowPrivate?: 'job' | 'never';
+  browser?: BrowserSettings;
+  apiCallbacks?: CallbackSettings;
+  logger?: Logger;
 }
 
 /** The composition root of a worker: knows the adapters that a worker uses, and nothing of the store. */
@@ -26,7 +31,8 @@ export async function openWorkerTools(
   handlers?: JobHandlers,
 ): Promise<WorkerTools & { close(): Promise<void> }> {
   const blobs = await openBlobs(settings.blobs, settings);
-  const options = { clock: systemClock, isPublicAddress };
+  const { browser, apiCallbacks, logger } = settings;
+  const options = { clock: systemClock, isPublicAddress, browser, apiCallbacks, logger };
   const fetcher = openHttpFetcher(options);
   const others = openOtherFetchers(options);
   return {

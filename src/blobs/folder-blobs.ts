@@ -5,6 +5,7 @@ import { threadId } from 'node:worker_threads';
 import { LIMITS } from '../core/limits.ts';
 import type { BlobEntry, Blobs, BlobWriter } from '../ports/blobs.ts';
 import { checkKey, checkPrefix } from './blob-key.ts';
+import { DiskPace } from './disk-pace.ts';
 import { codeOf, ignoreAbsent, orExplain } from './file-errors.ts';
 import { FileWriter } from './file-writer.ts';
 import { isFile, putSmallFile } from './small-file.ts';
@@ -32,6 +33,7 @@ export interface FolderBlobsOptions {
 export async function openFolderBlobs(dir: string, options: FolderBlobsOptions = {}): Promise<Blobs> {
   await orExplain(mkdir(dir, { recursive: true }), dir);
   const inFolder = folderKeeper();
+  const pace = new DiskPace();
 
   const write = async (key: string): Promise<BlobWriter> => {
     checkKey(key);
@@ -50,8 +52,12 @@ export async function openFolderBlobs(dir: string, options: FolderBlobsOptions =
   return {
     write,
     async put(key, bytes) {
-      if (!options.sync && bytes.length <= LIMITS.fileAtOnceBytesMax)
-        return putSmallFile(temporaryPath(dir), join(dir, checkKey(key)), bytes, dir);
+      if (!options.sync && bytes.length <= LIMITS.fileAtOnceBytesMax && pace.isQuick()) {
+        const startedAt = performance.now();
+        putSmallFile(temporaryPath(dir), join(dir, checkKey(key)), bytes, dir);
+        pace.note(performance.now() - startedAt);
+        return;
+      }
       const writer = await write(key);
       try {
         await writer.append(bytes);

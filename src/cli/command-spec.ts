@@ -39,7 +39,17 @@ export const store: OptionSpec = {
   value: 'postgres://…',
   doc: `${SETTINGS.store.doc} Default: ${SETTINGS.store.shown}`,
 };
-export const everywhere = { dir, store, help };
+export const dispatch: OptionSpec = {
+  kind: 'value',
+  value: 'threads|bullmq://…|lambda://…',
+  doc: `${SETTINGS.dispatch.doc} Default: ${SETTINGS.dispatch.shown}`,
+};
+export const config: OptionSpec = {
+  kind: 'value',
+  value: 'file',
+  doc: `${SETTINGS.config.doc.replace('this table', 'docs/configuration.md')} Default: ${SETTINGS.config.shown}`,
+};
+export const everywhere = { dir, store, config, help };
 export const blobs: OptionSpec = {
   kind: 'value',
   value: 'folder|s3://…',

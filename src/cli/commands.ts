@@ -1,5 +1,16 @@
-import { type CommandSpec, everywhere, help, json, limits, withBlobs, workers } from './command-spec.ts';
-import { RUN } from './run-spec.ts';
+import {
+  type CommandSpec,
+  dispatch,
+  everywhere,
+  help,
+  json,
+  limits,
+  withBlobs,
+  workers,
+} from './command-spec.ts';
+import { LAMBDA } from './lambda-spec.ts';
+import { REFRESH, RUN } from './run-spec.ts';
+import { WORKER, WORKERS } from './worker-spec.ts';
 
 export type { CommandSpec, OptionSpec } from './command-spec.ts';
 
@@ -11,16 +22,25 @@ export const COMMANDS: Record<string, CommandSpec> = {
     args: '',
     argsMax: 0,
     summary: 'Run the jobs of the folder that have a schedule, at their times, until stopped.',
-    options: { workers, json: { kind: 'flag', doc: 'One line of JSON for each run.' }, ...withBlobs },
+    options: {
+      workers,
+      dispatch,
+      json: { kind: 'flag', doc: 'One line of JSON for each run.' },
+      ...withBlobs,
+    },
     examples: ['seine serve'],
   },
   resume: {
     args: '[job]',
     argsMax: 1,
     summary: 'Continue a job that was stopped, interrupted or tripped.',
-    options: { workers, ...limits, json, ...withBlobs },
+    options: { workers, dispatch, ...limits, json, ...withBlobs },
     examples: ['seine resume', 'seine resume shop --max-pages 10000'],
   },
+  refresh: REFRESH,
+  worker: WORKER,
+  workers: WORKERS,
+  lambda: LAMBDA,
   status: {
     args: '[job]',
     argsMax: 1,
@@ -35,6 +55,15 @@ export const COMMANDS: Record<string, CommandSpec> = {
     details: '`seine export --what hosts` writes the same as proof of how gently each host was asked.',
     options: { json: { kind: 'flag', doc: 'One line of JSON for each host.' }, ...everywhere },
     examples: ['seine hosts', 'seine hosts shop --json'],
+  },
+  proxies: {
+    args: '',
+    argsMax: 0,
+    summary: 'Show how proxies fare: which rest until when, in general and for which hosts.',
+    details:
+      'By name, as in logs: never with credentials. What is known is shared by all jobs of the folder.',
+    options: { json: { kind: 'flag', doc: 'One line of JSON for each proxy.' }, ...everywhere },
+    examples: ['seine proxies', 'seine proxies --json'],
   },
   jobs: {
     args: '',
@@ -80,7 +109,7 @@ export const COMMANDS: Record<string, CommandSpec> = {
     options: {
       what: {
         kind: 'value',
-        value: 'records|tasks|attempts|media|history|quality|hosts',
+        value: 'records|tasks|attempts|media|shots|history|quality|hosts',
         doc: 'Default: records',
       },
       format: {
@@ -121,6 +150,13 @@ export const COMMANDS: Record<string, CommandSpec> = {
     },
     examples: ['seine reparse shop --dry-run', 'seine reparse shop job.ts'],
   },
+  sheet: {
+    args: '[job]',
+    argsMax: 1,
+    summary: 'Write the contact sheet of a job with screenshots: all its pictures on one page.',
+    options: { json, ...withBlobs },
+    examples: ['seine sheet', 'seine sheet shop'],
+  },
   page: {
     args: '<url>',
     argsMax: 1,
@@ -128,6 +164,7 @@ export const COMMANDS: Record<string, CommandSpec> = {
     options: {
       job: { kind: 'value', value: 'job', doc: 'Of which job. Default: the newest' },
       headers: { kind: 'flag', doc: 'Print the response headers first.' },
+      screenshot: { kind: 'flag', doc: 'Write its picture to standard output instead.' },
       ...withBlobs,
     },
     examples: ['seine page https://shop.example/', 'seine page https://shop.example/ --headers'],
@@ -135,9 +172,15 @@ export const COMMANDS: Record<string, CommandSpec> = {
   doctor: {
     args: '',
     argsMax: 0,
-    summary: 'Check the machine, the settings and the folder.',
-    options: { workers, json, ...withBlobs },
-    examples: ['seine doctor'],
+    summary: 'Try the machine, the settings and every part they name, and say what to fix.',
+    options: {
+      workers,
+      dispatch,
+      browser: { kind: 'flag', doc: 'Also have Chromium show a page.' },
+      json,
+      ...withBlobs,
+    },
+    examples: ['seine doctor', 'seine doctor --store postgres://… --dispatch bullmq://… --blobs s3://…'],
   },
   hostile: {
     args: '',

@@ -1,9 +1,18 @@
 import type { AppSettings } from '../app.ts';
-import { type LoadedConfig, loadConfig, s3Of, storeOf } from '../config/load.ts';
+import {
+  browserOf,
+  callbacksOf,
+  type LoadedConfig,
+  lambdaOf,
+  loadSettings,
+  s3Of,
+  storeOf,
+} from '../config/load.ts';
 import { SETTINGS, type SettingName } from '../config/schema.ts';
 import { EXIT_CODES, type ExitName } from '../core/errors.ts';
 import { type Folder, openFolder } from '../folder.ts';
 import type { Logger } from '../ports/ambient.ts';
+import { commandOf } from './commands.ts';
 import type { ParsedArgs } from './parse-args.ts';
 
 /** What every command gets. */
@@ -18,10 +27,14 @@ export interface Context {
 
 export type Command = (context: Context) => Promise<ExitName>;
 
-export function makeContext(parsed: ParsedArgs): Context {
-  const flags = Object.fromEntries(Object.entries(parsed.values).filter(([name]) => name in SETTINGS));
-  const loaded = loadConfig(flags as Partial<Record<SettingName, string>>);
-  const { dir, blobs, workers, sync, allowPrivate, log } = loaded.config;
+export async function makeContext(parsed: ParsedArgs): Promise<Context> {
+  // A flag without a value is no setting, though it may have the name of one.
+  const options = commandOf(parsed.command)?.options ?? {};
+  const flags = Object.fromEntries(
+    Object.entries(parsed.values).filter(([name]) => name in SETTINGS && options[name]?.kind === 'value'),
+  );
+  const loaded = await loadSettings(flags as Partial<Record<SettingName, string>>);
+  const { dir, blobs, workers, dispatch, sync, allowPrivate, log } = loaded.config;
   const { stdout, stderr } = process;
   return {
     parsed,
@@ -30,6 +43,10 @@ export function makeContext(parsed: ParsedArgs): Context {
       dir,
       blobs,
       workers,
+      dispatch,
+      lambda: lambdaOf(loaded.config),
+      browser: browserOf(loaded.config),
+      apiCallbacks: callbacksOf(loaded.config),
       sync,
       allowPrivate,
       readSecret: loaded.readSecret,

@@ -1,16 +1,24 @@
 import { type Run, startRun } from '../app.ts';
-import { qualityOf } from '../coordinator/job-quality.ts';
-import { summarize } from '../coordinator/jobs.ts';
-import type { RouteQuality, RunView } from '../coordinator/run-view.ts';
+import { type ContactSheet, writeContactSheet } from '../coordinator/contact-sheet.ts';
+import { type JobSummary, summarize } from '../coordinator/jobs.ts';
+import type { RunView } from '../coordinator/run-view.ts';
+import { judgeSources, type SourcesVerdict } from '../coordinator/source-verdict.ts';
+import { mayRender } from '../core/approach.ts';
 import type { ExitName } from '../core/errors.ts';
 import type { Folder } from '../folder.ts';
+import type { DispatchCost } from '../ports/dispatcher.ts';
 import type { Job } from '../ports/store.ts';
 import type { FolderLock } from '../store/sqlite/folder-lock.ts';
 import { openDashboard } from '../tui/dashboard.ts';
+import { formatCount } from '../tui/format.ts';
 import { renderSummary } from '../tui/summary.ts';
 import { type Context, printable, printJson } from './context.ts';
+import { earlierPassOf } from './report-commands.ts';
 
 const VIEW_MS = 200;
+const REJECTS_SHOWN = 5;
+
+type Result = Awaited<Run['result']>;
 
 /** Runs a job with a dashboard until it ends, and says how it ended. */
 export async function followRun(
@@ -45,13 +53,15 @@ export async function followRun(
     view = { ...last, job: { ...last.job, state: result.state } };
     dashboard?.close();
     const { text, exit } = judge(result);
-    if (context.json)
-      await printResult(context, folder, job, result.rejects.length > 0 ? result.rejects : undefined);
+    const sources = await judgeSources(folder.store, job);
+    const summary = await summarize(folder.store, await folder.store.jobs.get(job.id), { alive: false });
+    const sheet = job.spec.routes.some(mayRender) ? await writeContactSheet(folder, job) : null;
+    if (context.json) printResult(context, folder, summary, result, sources, sheet);
     else {
-      const quality = await qualityOf(folder.store, job);
-      context.stderr.write(closingText(view, job, text, result, quality));
+      context.stderr.write(closingText(view, job, text, result, summary, sources));
+      if (sheet) context.stderr.write(`pictures: ${sheet.place}\n`);
     }
-    return exit;
+    return sources.useless && result.state === 'done' ? 'bad-input' : exit;
   } finally {
     clearInterval(timer);
     dashboard?.close();
@@ -60,7 +70,7 @@ export async function followRun(
 }
 
 /** How a run ended, in words and as an exit code. A limit that was reached is a success. */
-function judge({ state, stop, counters }: Awaited<Run['result']>): { text: string | null; exit: ExitName } {
+function judge({ state, stop, counters }: Result): { text: string | null; exit: ExitName } {
   if (state === 'done') return { text: null, exit: counters.dead > 0 ? 'dead-letters' : 'success' };
   if (stop?.cause === 'breaker')
     return { text: `stopped: ${stop.message}; \`seine resume\` continues`, exit: 'breaker' };
@@ -72,26 +82,49 @@ function judge({ state, stop, counters }: Awaited<Run['result']>): { text: strin
   };
 }
 
-async function printResult(context: Context, folder: Folder, job: Job, rejects?: unknown): Promise<void> {
-  const summary = await summarize(folder.store, await folder.store.jobs.get(job.id), { alive: false });
-  printJson(context, { ...summary, dir: folder.dir, ...(rejects ? { rejects } : {}) });
+function printResult(
+  context: Context,
+  folder: Folder,
+  summary: JobSummary,
+  { rejects, rejectsFile, cost }: Result,
+  { useless }: SourcesVerdict,
+  sheet: ContactSheet | null,
+): void {
+  printJson(context, {
+    ...summary,
+    dir: folder.dir,
+    ...(rejects.length > 0 ? { rejects, rejectsFile } : {}),
+    ...(cost ? { cost } : {}),
+    ...(useless ? { error: useless } : {}),
+    ...(sheet ? { sheet: sheet.place } : {}),
+  });
 }
 
 function closingText(
   view: RunView,
   job: Job,
   ended: string | null,
-  result: Awaited<Run['result']>,
-  quality: RouteQuality[],
+  { rejects, rejectsFile, counters, cost }: Result,
+  summary: JobSummary,
+  sources: SourcesVerdict,
 ): string {
-  const lines = [renderSummary(view, { quality })];
+  const { quality } = summary;
+  const lines = [renderSummary(view, { quality, qualityPass: earlierPassOf(summary) })];
   if (ended !== null) lines.push(`${job.name}-${job.run} ${ended}`);
-  const { rejected, dead } = result.counters;
-  for (const reject of result.rejects.slice(0, 5))
-    lines.push(`  not read: ${printable(`${reject.source}, ${reject.place}: ${reject.reason}`)}`);
-  if (rejected > 5) lines.push(`  … ${rejected} rows could not be read in all`);
-  if (dead > 0) lines.push(`next: seine dead ${job.name}`);
+  for (const reject of rejects.slice(0, REJECTS_SHOWN))
+    lines.push(`  not used: ${printable(`${reject.source}, ${reject.place}: ${reject.reason}`)}`);
+  const rejected = summary.thisPass?.rejected ?? summary.rejected;
+  if (rejects.length > REJECTS_SHOWN)
+    lines.push(`  … ${formatCount(rejected)} rows in all; see ${rejectsFile}`);
+  if (cost) lines.push(costLine(cost));
+  if (sources.empty) lines.push(printable(sources.empty));
+  if (sources.useless) lines.push(printable(`error: ${sources.useless}`));
+  if (counters.dead > 0) lines.push(`next: seine dead ${job.name}`);
   return `${lines.join('\n')}\n`;
+}
+
+function costLine({ invocations, gbSeconds, usd }: DispatchCost): string {
+  return `cost: ${formatCount(invocations)} invocations, ${gbSeconds.toFixed(1)} GB-seconds, about ${usd.toFixed(4)} USD`;
 }
 
 /** The first signal stops gently, the second at once. */

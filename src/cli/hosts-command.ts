@@ -1,25 +1,30 @@
 import { type HostReportRow, hostReporter } from '../coordinator/host-report.ts';
 import { requireJob } from '../coordinator/jobs.ts';
+import { restingByHost } from '../coordinator/proxy-report.ts';
 import type { ExitName } from '../core/errors.ts';
 import { defaultUserAgent } from '../core/identity.ts';
 import type { JobSpec } from '../core/job.ts';
 import { productToken } from '../core/robots.ts';
 import { formatCount } from '../tui/format.ts';
 import { type Command, type Context, printable, printJson, withFolder } from './context.ts';
+import { readProxies } from './proxies-command.ts';
 
 /** Hosts shown as text; `--json` and `export --what hosts` have them all. */
 const SHOWN_MAX = 1_000;
+const PROXIES_SHOWN = 5;
 
 export const hostsCommand: Command = (context) =>
   withFolder(context, async ({ store }): Promise<ExitName> => {
     const job = await requireJob(store, context.parsed.args[0] ?? null);
     const report = hostReporter(job.spec, productOf(job.spec));
+    const resting = job.spec.proxies ? restingByHost(await readProxies(store)) : new Map();
     let count = 0;
     for await (const facts of store.hosts.list(job.id)) {
       const row = report(facts, Date.now());
+      const restingProxies: Resting[] = resting.get(row.host) ?? [];
       count++;
-      if (context.json) printJson(context, row);
-      else if (count <= SHOWN_MAX) write(context, row);
+      if (context.json) printJson(context, restingProxies.length > 0 ? { ...row, restingProxies } : row);
+      else if (count <= SHOWN_MAX) write(context, row, restingProxies);
     }
     if (!context.json && count === 0) context.stdout.write('no hosts yet\n');
     if (!context.json && count > SHOWN_MAX)
@@ -31,13 +36,22 @@ export function productOf({ identity }: JobSpec): string {
   return productToken(identity.userAgent ?? defaultUserAgent(identity.contact));
 }
 
-function write(context: Context, row: HostReportRow): void {
+interface Resting {
+  proxy: string;
+  until: string;
+}
+
+function write(context: Context, row: HostReportRow, resting: readonly Resting[]): void {
   const rate = row.rate === null ? `${row.parallel} at once` : `${row.rate}/s`;
   const lines = [
     `${row.host.padEnd(32)} ${row.state.padEnd(8)} ${rate.padEnd(12)} ${formatCount(row.ready)} ready, ${formatCount(row.requests)} requests`,
     `  limited by ${row.limitedBy}`,
   ];
   if (row.lastError) lines.push(`  last error ${row.lastErrorAt}: ${row.lastError}`);
+  for (const { proxy, until } of resting.slice(0, PROXIES_SHOWN))
+    lines.push(`  ${proxy} rests for it until ${until}`);
+  if (resting.length > PROXIES_SHOWN)
+    lines.push(`  … and ${formatCount(resting.length - PROXIES_SHOWN)} more proxies: see \`seine proxies\``);
   for (const robots of row.robots) lines.push(`  robots.txt of ${robots.origin}: ${robotsText(robots)}`);
   if (row.smallestGapMs !== null)
     lines.push(`  smallest gap ${row.smallestGapMs} ms, permitted ${row.permittedGapMs} ms`);

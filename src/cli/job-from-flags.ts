@@ -2,7 +2,14 @@ import { createWriteStream, mkdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { SeineError } from '../core/errors.ts';
-import { type FollowRule, type JobInput, type JobSpec, type SourceSpec, toJobName } from '../core/job.ts';
+import {
+  type FollowRule,
+  type JobInput,
+  type JobSpec,
+  type SourceSpec,
+  storesMedia,
+  toJobName,
+} from '../core/job.ts';
 import { FOLLOW_SCOPES } from '../core/job-schema.ts';
 import { FILE_FORMATS } from '../core/job-schema-source.ts';
 import {
@@ -12,10 +19,12 @@ import {
   pathOf,
   type SourceObject,
   sourceObjectOf,
+  stdinFileName,
 } from '../core/source-name.ts';
 import { anchorSource, isJobFile, type LoadedJob, loadJobFile } from '../job/load-job-file.ts';
 import { parseJob } from '../job/parse-job.ts';
 import type { FileFormat } from '../sources/file-format.ts';
+import { withBrowser } from './browser-flags.ts';
 import type { Context } from './context.ts';
 
 /** The job that a `run` command line describes: a job file or sources, changed by flags. */
@@ -33,12 +42,14 @@ export async function jobFromCommandLine(context: Context): Promise<LoadedJob> {
     const loaded = await loadJobFile(jobFiles[0]!);
     const changed = withFlags(loaded.spec, context);
     const { spec } = await parseJob(changed, 'the options', loaded.spec.name, loaded.handlers);
+    if (loaded.handlers.size === 0) checkMediaFlags(spec, context);
     // Fields from flags are not in the file: reading pages again by it would lose them.
     return { ...loaded, spec, file: context.parsed.lists.select ? null : loaded.file };
   }
   const sources = await Promise.all(args.map((arg) => toSource(arg, context)));
   const definition = withFlags({ sources }, context);
   const { spec, handlers } = await parseJob(definition, 'the options', nameOf(args[0]!));
+  checkMediaFlags(spec, context);
   return { spec, handlers, code: null, file: null };
 }
 
@@ -79,7 +90,7 @@ async function spoolStdin(context: Context, format: FileFormat): Promise<string>
   if (context.parsed.values['dry-run']) return '-';
   const dir = resolve(context.settings.dir, 'inputs');
   mkdirSync(dir, { recursive: true });
-  const path = join(dir, `stdin-${Date.now()}-${process.pid}.${format}`);
+  const path = join(dir, stdinFileName(Date.now(), process.pid, format));
   await pipeline(process.stdin, createWriteStream(path));
   return path;
 }
@@ -131,15 +142,23 @@ function withFlags(job: JobSpec | JobInput, context: Context): JobInput {
   if (values.name !== undefined) result.name = values.name;
   if (values['batch-size'] !== undefined) result.batchSize = toNumber('--batch-size', values['batch-size']);
   if (values['allow-private']) result.allowPrivate = true;
+  if (values.proxies !== undefined) result.proxies = withPool(result.proxies, values.proxies);
   if (values['no-archive']) result.archive = false;
   if (lists.select)
     result.routes = [
       ...(job.routes ?? []),
       { name: 'page', select: Object.fromEntries(lists.select.map(toField)) },
     ];
-  return withMedia(result, values);
+  return withBrowser(withMedia(result, values), values);
 }
 
+/** The list becomes a pool of its own, for whatever has none by its route. */
+function withPool(proxies: JobInput['proxies'], file: string): JobInput['proxies'] {
+  const pools = { ...proxies?.pools, [FILE_POOL]: { from: { file: resolve(file) } } };
+  return { ...proxies, pools, default: FILE_POOL };
+}
+
+const FILE_POOL = 'file';
 const PACKS = ['none', 'webdataset'] as const;
 
 function withMedia(job: JobInput, values: Context['parsed']['values']): JobInput {
@@ -153,6 +172,15 @@ function withMedia(job: JobInput, values: Context['parsed']['values']): JobInput
     ? [{ name: 'media', kind: 'media' as const }, ...(job.routes ?? [])]
     : job.routes;
   return defined({ ...job, media, routes });
+}
+
+/** What says how objects are stored means that some are wanted. */
+function checkMediaFlags(spec: JobSpec, { parsed: { values } }: Context): void {
+  const flag = ['pack', 'media-types'].find((name) => values[name] !== undefined);
+  if (flag !== undefined && !storesMedia(spec))
+    throw new SeineError(`--${flag} is for objects, and this job stores none`, {
+      hint: '--media makes every URL an object; a job file may have `media` rules or routes',
+    });
 }
 
 function toField(text: string): [string, string] {

@@ -10,15 +10,21 @@ import { parseCommandLine } from './parse-args.ts';
 const HANDLERS: Record<string, () => Promise<Command>> = {
   run: async () => (await import('./run-command.ts')).runCommand,
   resume: async () => (await import('./run-command.ts')).resumeCommand,
+  refresh: async () => (await import('./refresh-command.ts')).refreshCommand,
   serve: async () => (await import('./serve-command.ts')).serveCommand,
+  worker: async () => (await import('./worker-command.ts')).workerCommand,
+  workers: async () => (await import('./workers-command.ts')).workersCommand,
+  lambda: async () => (await import('./lambda-command.ts')).lambdaCommand,
   status: async () => (await import('./report-commands.ts')).statusCommand,
   hosts: async () => (await import('./hosts-command.ts')).hostsCommand,
+  proxies: async () => (await import('./proxies-command.ts')).proxiesCommand,
   jobs: async () => (await import('./report-commands.ts')).jobsCommand,
   stop: async () => (await import('./report-commands.ts')).stopCommand,
   cancel: async () => (await import('./report-commands.ts')).cancelCommand,
   dead: async () => (await import('./report-commands.ts')).deadCommand,
   export: async () => (await import('./export-command.ts')).exportCommand,
   reparse: async () => (await import('./reparse-command.ts')).reparseCommand,
+  sheet: async () => (await import('./sheet-command.ts')).sheetCommand,
   page: async () => (await import('./page-command.ts')).pageCommand,
   doctor: async () => (await import('./doctor-command.ts')).doctorCommand,
   hostile: async () => (await import('./hostile-command.ts')).hostileCommand,
@@ -49,7 +55,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     }
     const parsed = parseCommandLine(argv);
     const command = await HANDLERS[parsed.command]!();
-    return exitCodeOf(await command(makeContext(parsed)));
+    return exitCodeOf(await command(await makeContext(parsed)));
   } catch (error) {
     return report(error);
   }

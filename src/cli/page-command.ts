@@ -1,8 +1,10 @@
 import { requireJob } from '../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../core/errors.ts';
+import type { TaskRow } from '../core/model.ts';
 import { normalizeUrl } from '../core/url.ts';
+import type { Folder } from '../folder.ts';
 import { readPage } from '../worker/read-page.ts';
-import { type Command, withFolder } from './context.ts';
+import { type Command, type Context, withFolder } from './context.ts';
 
 export const pageCommand: Command = (context) =>
   withFolder(context, async (folder): Promise<ExitName> => {
@@ -15,6 +17,7 @@ export const pageCommand: Command = (context) =>
       throw new SeineError(`${job.name}-${job.run} has no task ${raw}`, {
         hint: 'see `seine export --what tasks`, or give --job',
       });
+    if (context.parsed.values.screenshot) return printPicture(context, folder, task);
     if (!task.archive)
       throw new SeineError(
         `no page is stored for ${task.url}: it is ${task.state}${task.failureCode ? ` (${task.failureCode})` : ''}`,
@@ -29,3 +32,17 @@ export const pageCommand: Command = (context) =>
     context.stdout.write(page.body);
     return 'success';
   });
+
+async function printPicture({ stdout }: Context, folder: Folder, task: TaskRow): Promise<ExitName> {
+  const picture = task.shots.find(({ type }) => type.startsWith('image/'));
+  if (!picture)
+    throw new SeineError(`no picture is stored for ${task.url}`, { hint: 'run the job with --screenshot' });
+  if (stdout.isTTY)
+    throw new SeineError('a picture is not for terminals', {
+      hint: `it is at ${folder.blobs.locate(picture.key)}`,
+    });
+  const bytes = await folder.blobs.read(picture.key);
+  if (!bytes) throw new SeineError(`${folder.blobs.locate(picture.key)} is missing`);
+  stdout.write(bytes);
+  return 'success';
+}

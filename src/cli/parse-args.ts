@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { messageOf, SeineError } from '../core/errors.ts';
+import { suggestion } from '../core/nearest-name.ts';
 import { COMMANDS, type CommandSpec, commandOf } from './commands.ts';
 
 export interface ParsedArgs {
@@ -78,23 +79,4 @@ function explain(error: unknown, command: string, spec: CommandSpec): string {
   const extra = /Option '(?:-\w, )?(--[\w-]+)' does not take an argument/.exec(message)?.[1];
   if (extra) return `${extra} takes no value`;
   return message.split('\n')[0]!.replace(/\. To specify.*$/, '');
-}
-
-function suggestion(word: string, known: string[]): string {
-  const near = known
-    .map((name) => ({ name, distance: editDistance(word, name) }))
-    .sort((a, b) => a.distance - b.distance)[0];
-  return near && near.distance <= Math.max(2, word.length / 3) ? `; did you mean ${near.name}?` : '';
-}
-
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      next[j] = Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
-    }
-    row = next;
-  }
-  return row[b.length]!;
 }

@@ -1,5 +1,6 @@
 import { requireJob } from '../coordinator/jobs.ts';
 import { SeineError } from '../core/errors.ts';
+import { openSystemResolver } from '../fetch/system-resolver.ts';
 import { type Folder, openFolder } from '../folder.ts';
 import { bundleKeyOf, loadHandlers } from '../job/load-handlers.ts';
 import { isJobFile, type LoadedJob, loadJobFile } from '../job/load-job-file.ts';
@@ -24,8 +25,10 @@ export const reparseCommand: Command = async (context) => {
   const folder = await openFolder(context.settings, { create: false, toWork: !dryRun });
   try {
     const { job, code, origin, loaded } = await chooseJob(context, folder);
-    if (!code.routes.some((route) => route.read))
-      throw new SeineError(`${origin} takes no records from pages`, { hint: 'see docs/jobs.md, Routes' });
+    if (!code.routes.some((route) => route.read || route.findMedia))
+      throw new SeineError(`${origin} takes no records or media from pages`, {
+        hint: 'see docs/jobs.md, Routes',
+      });
     const lock = dryRun ? null : folder.lock();
     const newest = await folder.store.jobs.find(job.name);
     const progress = openProgress(context);
@@ -39,6 +42,7 @@ export const reparseCommand: Command = async (context) => {
         dryRun,
         limit,
         now: Date.now(),
+        resolver: openSystemResolver(),
         onPage: progress.onPage,
       });
       progress.close();
@@ -77,11 +81,11 @@ async function chooseJob(
 
 /** What is left to visit is read like the rest: with the routes of today, under the limits that the run was given. */
 async function adoptCode(folder: Folder, job: Job, loaded: LoadedJob): Promise<void> {
-  const { routes, records } = loaded.spec;
+  const { routes, records, media } = loaded.spec;
   const names = new Set<string | undefined>([undefined, ...routes.map(({ name }) => name)]);
   const rulesFit = job.spec.follow.every(({ route, from }) => names.has(route) && names.has(from));
   const follow = rulesFit ? job.spec.follow : loaded.spec.follow;
-  const spec = { ...job.spec, routes, records, follow };
+  const spec = { ...job.spec, routes, records, media, follow };
   const bundle = loaded.code ? bundleKeyOf(loaded.code) : null;
   if (bundle) await folder.blobs.put(bundle, loaded.code!);
   const specHash = hashOfSpec(spec, bundle);
@@ -94,7 +98,7 @@ function show(context: Context, job: Job, origin: string, dryRun: boolean, resul
     printJson(context, { job: job.name, run: job.run, id, dryRun, ...result });
     return;
   }
-  const { pages, failed, unreadable, lifted, links, records, fields, troubles } = result;
+  const { pages, failed, unreadable, lifted, links, media, records, fields, troubles } = result;
   const lines = [
     `${id}: ${counted(pages, 'page')} read again by ${origin}${dryRun ? '; nothing was written' : ''}`,
     `  records: ${formatCount(records.same)} same, ${formatCount(records.changed)} changed, ${formatCount(records.new)} new, ${formatCount(records.gone)} gone`,
@@ -103,7 +107,9 @@ function show(context: Context, job: Job, origin: string, dryRun: boolean, resul
     ...(lifted > 0
       ? [`  ${counted(lifted, 'dead letter')} ${dryRun ? 'would be' : lifted === 1 ? 'is' : 'are'} done now`]
       : []),
-    ...(links > 0 ? [`  ${counted(links, 'new link')} of theirs; now: seine resume ${job.name}`] : []),
+    ...(links > 0 ? [`  ${counted(links, 'new link')} of theirs`] : []),
+    ...(media > 0 ? [`  ${counted(media, 'new object')} that pages show`] : []),
+    ...(links + media > 0 ? [`  now: seine resume ${job.name}`] : []),
     ...(failed > 0 ? [`  ${counted(failed, 'page')} not parsed`] : []),
     ...(unreadable > 0 ? [`  ${counted(unreadable, 'page')} not readable; left as they were`] : []),
     ...troubles.map(({ url, code, detail }) => `    ${printable(`${url}: ${code}: ${detail}`)}`),

@@ -1,4 +1,4 @@
-import { type PassCounters, requireJob, summarize } from '../coordinator/jobs.ts';
+import { type JobSummary, type PassCounters, requireJob, summarize } from '../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../core/errors.ts';
 import type { JobWish } from '../core/model.ts';
 import { formatBytes, formatCount, formatDuration } from '../tui/format.ts';
@@ -24,11 +24,19 @@ export const statusCommand: Command = (context) =>
       `  ${formatCount(summary.records)} records, ${formatCount(summary.requests)} requests, ${formatBytes(summary.bytes)}, ${formatDuration(summary.seconds * 1_000)}, ${summary.pagesPerSecond} pages/s`,
       ...(summary.thisPass ? [passLine(summary.thisPass)] : []),
       ...tallies.map(({ state, code, count }) => `  ${state} ${code}: ${formatCount(count)}`),
-      ...qualityLines(summary.quality).map((line) => paintLine(line, false)),
+      ...qualityLines(summary.quality, earlierPassOf(summary)).map((line) => paintLine(line, false)),
     ];
     context.stdout.write(`${lines.join('\n')}\n`);
     return 'success';
   });
+
+/** The pass that the quality is of, when it is not the present one. */
+export function earlierPassOf({
+  pass,
+  qualityPass,
+}: Pick<JobSummary, 'pass' | 'qualityPass'>): number | null {
+  return qualityPass === pass ? null : qualityPass;
+}
 
 function passLine({ accepted, requests, bytes, records }: PassCounters): string {
   return `  this pass: ${formatCount(accepted)} new URLs, ${formatCount(requests)} requests, ${formatBytes(bytes)}, ${formatCount(records)} new records`;

@@ -9,10 +9,12 @@ import type { Job } from '../ports/store.ts';
 import type { FolderLock } from '../store/sqlite/folder-lock.ts';
 import type { Context } from './context.ts';
 import { followRun } from './follow-run.ts';
-import { jobFromCommandLine, toNumber } from './job-from-flags.ts';
+import { jobFromCommandLine } from './job-from-flags.ts';
+import { meansJobByName, refreshCommand, withNewLimits } from './refresh-command.ts';
 import { keepSchedule, watchSignals } from './serve-command.ts';
 
 export async function runCommand(context: Context): Promise<ExitName> {
+  if (await meansJobByName(context)) return refreshCommand(context);
   const loaded = await jobFromCommandLine(context);
   const dryRun = context.parsed.values['dry-run'] === 'true';
   // A dry run leaves standard input unread.
@@ -23,6 +25,7 @@ export async function runCommand(context: Context): Promise<ExitName> {
     sources.filter((source) => !isUnread(source)),
     context.settings,
     null,
+    loaded.spec.allowPrivate,
   );
   await openOutside(loaded.spec, context.settings);
   if (dryRun) {
@@ -93,16 +96,4 @@ export async function resumeCommand(context: Context): Promise<ExitName> {
   } finally {
     await folder.close();
   }
-}
-
-/** A job that stopped at a limit goes on with a larger one. */
-async function withNewLimits(context: Context, folder: Folder, job: Job): Promise<Job> {
-  const { values } = context.parsed;
-  const limits = { ...job.spec.limits };
-  if (values['max-pages']) limits.pages = toNumber('--max-pages', values['max-pages']);
-  if (values['max-seconds']) limits.seconds = toNumber('--max-seconds', values['max-seconds']);
-  if (values['max-bytes']) limits.bytes = toNumber('--max-bytes', values['max-bytes']);
-  const spec = { ...job.spec, limits };
-  await folder.store.jobs.update(job.id, { spec });
-  return { ...job, spec };
 }

@@ -1,5 +1,15 @@
 import { SETTINGS } from '../config/schema.ts';
-import { type CommandSpec, limits, withBlobs, workers } from './command-spec.ts';
+import { type CommandSpec, dispatch, json, limits, withBlobs, workers } from './command-spec.ts';
+
+export const REFRESH: CommandSpec = {
+  args: '[job]',
+  argsMax: 1,
+  summary: 'Visit the URLs of a job again, where they are due, as it was run last.',
+  details:
+    'Reads its sources again, too. `seine run job.ts --refresh` does the same with the job file of today.',
+  options: { workers, dispatch, ...limits, json, ...withBlobs },
+  examples: ['seine refresh', 'seine refresh shop --json'],
+};
 
 /** The options of `run`, which has more of them than all other commands. */
 export const RUN: CommandSpec = {
@@ -31,7 +41,13 @@ export const RUN: CommandSpec = {
       doc: 'Requests at once per host. Default: 4, or 32 with --rate max',
     },
     workers,
+    dispatch,
     'batch-size': { kind: 'value', value: 'n', doc: 'Most tasks in one batch. Default: 120' },
+    proxies: {
+      kind: 'value',
+      value: 'file',
+      doc: 'List of proxies, one a line, that every request goes through; see docs/proxies.md.',
+    },
     'user-agent': {
       kind: 'value',
       value: 'text',
@@ -69,6 +85,24 @@ export const RUN: CommandSpec = {
       value: 'types',
       doc: 'Objects to take, by their bytes: image/*,video/mp4. Default: all',
     },
+    browser: {
+      kind: 'optional',
+      value: 'always|auto',
+      implied: 'always',
+      doc: 'Fetch pages with a browser; auto: only those that are nothing without their scripts.',
+    },
+    screenshot: {
+      kind: 'optional',
+      value: 'full|screen',
+      implied: 'full',
+      doc: 'Keep a picture of each page, of the whole of it or of the screen; means --browser.',
+    },
+    pdf: { kind: 'flag', doc: 'Keep each page as PDF; means --browser.' },
+    'wait-for': {
+      kind: 'value',
+      value: 'css',
+      doc: 'Pages are there when such an element is visible; means --browser.',
+    },
     'no-robots': { kind: 'flag', doc: 'Do not ask for robots.txt. Only for sites that are yours.' },
     'no-archive': { kind: 'flag', doc: 'Do not keep the pages.' },
     'allow-private': { kind: 'flag', doc: 'Permit loopback and private addresses.' },
@@ -89,6 +123,7 @@ export const RUN: CommandSpec = {
     'seine run job.ts',
     "seine run 's3://bucket/images/*.parquet' --media --pack webdataset",
     'seine run sitemap:https://shop.example',
+    'seine run urls.txt --screenshot',
     'cat urls.txt | seine run - --name nightly --json',
   ],
 };

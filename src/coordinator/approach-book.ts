@@ -1,15 +1,25 @@
-import { type Approach, approachOf, isPlain, ladderOf, type Rung } from '../core/approach.ts';
-import { addTry, cheapestRung, isHopeful, rungToRetry, worksBelow } from '../core/approach-score.ts';
+import { type Approach, approachOf, isPlain, ladderOf } from '../core/approach.ts';
+import { cheapestRung, isHopeful, rungToRetry, worksBelow } from '../core/approach-score.ts';
 import { type Verdict, verdictOf } from '../core/approach-verdict.ts';
 import type { Batch, BatchTask, OriginCookies } from '../core/batch.ts';
 import type { JobSpec } from '../core/job.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { Outcome } from '../core/outcome.ts';
-import { compilePatterns } from '../core/pattern.ts';
 import { templateOf } from '../core/url.ts';
 import type { ApproachRow } from '../ports/store.ts';
-import { type HostWays, newHost, type Scores, scoresFor } from './host-ways.ts';
+import {
+  guessRoute,
+  type HostWays,
+  newHost,
+  refusalRungs,
+  renderingRung,
+  type Scores,
+  scoresFor,
+  tried,
+  waysJudged,
+} from './host-ways.ts';
 import { CookieBook, noteIdentity, pickIdentity } from './identity-book.ts';
+import { type Ladder, Ladders } from './ladders.ts';
 
 /** Rows that keep cookies; templates begin with a host. */
 const COOKIES = '@cookies ';
@@ -28,9 +38,7 @@ export class ApproachBook {
   readonly #spec: JobSpec;
   readonly #jobName: string;
   readonly #random: () => number;
-  readonly #routes: { name: string; matches: (url: string) => boolean; ladder: Rung[] }[];
-  /** Of tasks without a route, and then of the routes. */
-  readonly #ladders: Rung[][];
+  readonly #ladders: Ladders;
   readonly #hosts = new Map<string, HostWays>();
   readonly #cookies = new CookieBook();
   /** By task: the cheapest rung that it may take after a refusal. */
@@ -41,12 +49,7 @@ export class ApproachBook {
     this.#spec = spec;
     this.#jobName = jobName;
     this.#random = random;
-    this.#routes = spec.routes.map((route) => ({
-      name: route.name,
-      matches: route.match ? compilePatterns(route.match) : () => true,
-      ladder: ladderOf(route, spec),
-    }));
-    this.#ladders = [ladderOf(null, spec), ...this.#routes.map(({ ladder }) => ladder)];
+    this.#ladders = new Ladders(spec);
   }
 
   /** Whether only a few tasks should be sent to a host for now, as nobody knows how it will answer. */
@@ -59,19 +62,26 @@ export class ApproachBook {
     return scoreOf(cheapestRung(ladder.length, scoreOf)) === undefined;
   }
 
+  /** Whether tasks of the host go to a browser, as far as is known. */
+  renders(host: string): boolean {
+    return this.#hosts.get(host)?.renders || this.#ladders.some(([first]) => first!.fetcher === 'browser');
+  }
+
   /** Gives each task of a batch its approach, and the batch the cookies that go with them. */
   assign(batch: Batch, now: number): void {
     const identities = new Map<string, string>();
     const wanted: { origin: string; identity: string | null }[] = [];
     for (const task of batch.tasks) {
-      const ladder = this.#ladderOf(task);
+      const ways = this.#ladders.of(task);
+      const { ladder } = ways;
       const { host } = batch.permits[task.permit]!;
       const entry = this.#entryOf(host);
       if (ladder.length > (entry.ladder?.length ?? 1)) entry.ladder = ladder;
       if (isPlain(ladder) && this.#spec.identity.cookies !== true) continue;
-      const rung = ladder[this.#rungFor(task, host, ladder, now)]!;
+      const rung = ladder[this.#rungFor(task, host, ways, now)]!;
       const identity = rung.browserLike ? this.#identityFor(host, rung.otherIdentity, identities) : null;
       task.approach = approachOf(rung, identity);
+      entry.renders ||= rung.fetcher === 'browser';
       if (this.#keepsCookies(task.approach)) wanted.push({ origin: originOf(task.url), identity });
     }
     if (wanted.length > 0) batch.cookies = this.#cookies.of(wanted);
@@ -79,7 +89,8 @@ export class ApproachBook {
 
   /**
    * Learns from what became of tasks, and returns those that were refused but may go on at a higher rung. A task climbs
-   * one rung for each attempt. A page that is forbidden or incomplete where others are not climbs one rung in all.
+   * one rung for each attempt. A page that is forbidden or incomplete where others are not climbs one rung in all. A page
+   * that needs scripts goes to the browser at once, where its route has one for that.
    */
   learn(done: readonly { task: BatchTask; host: string; outcome: Outcome }[], now: number): Set<number> {
     const climbing = new Set<number>();
@@ -89,19 +100,27 @@ export class ApproachBook {
       const verdict = verdictOf(outcome);
       if (verdict === null) continue;
       const entry = this.#entryOf(host);
-      const ladder = this.#ladderOf(task);
-      const { ofTemplate, ofHost } = scoresFor(entry, task, ladder);
+      const ways = this.#ladders.of(task);
+      const { ofTemplate, ofHost } = scoresFor(entry, task, ways);
       const isOwn = verdict !== 'refused' && worksBelow(approach.rung, ofTemplate, ofHost);
-      this.#note(entry, host, task, ladder[approach.rung]!.way, verdict, now);
+      this.#note(entry, host, task, ways, verdict, now);
       if (verdict === 'answered') {
         this.#floors.delete(task.id);
         continue;
       }
-      const mayClimb = !isOwn && isHopeful(approach.rung, ladder.length, ofTemplate, this.#random);
+      const rendering = renderingRung(ways, approach.rung);
+      const isLacking = verdict === 'scripts' || verdict === 'lacking';
+      const count = isLacking ? ways.ladder.length : refusalRungs(ways);
+      const mayClimb = !isOwn && isHopeful(approach.rung, count, ofTemplate, this.#random);
+      if (isLacking && rendering !== null && (mayClimb || verdict === 'scripts')) {
+        this.#raise(task.id, rendering);
+        climbing.add(task.id);
+        continue;
+      }
       if (mayClimb) this.#raise(task.id, approach.rung + 1);
       // Through a proxy the next attempt is another visitor to the host, on the same rung too.
       const { attempts } = this.#spec.retry;
-      const attemptsMax = mayClimb ? attempts + ladder.length : approach.pool === null ? 0 : attempts;
+      const attemptsMax = mayClimb ? attempts + count : approach.pool === null ? 0 : attempts;
       if (verdict !== 'lacking' && task.attempt < attemptsMax) climbing.add(task.id);
     }
     return climbing;
@@ -136,10 +155,12 @@ export class ApproachBook {
     return rows;
   }
 
-  #rungFor(task: BatchTask, host: string, ladder: Rung[], now: number): number {
+  #rungFor(task: BatchTask, host: string, ways: Ladder, now: number): number {
+    const { ladder } = ways;
     if (ladder.length === 1) return 0;
     const entry = this.#entryOf(host);
-    const { ofTemplate, ofHost } = scoresFor(entry, task, ladder);
+    guessRoute(entry, ways);
+    const { ofTemplate, ofHost } = scoresFor(entry, task, ways);
     const scoreOf = (rung: number) => ofTemplate(rung) ?? ofHost(rung);
     const floor = this.#floors.get(task.id) ?? 0;
     const rung = cheapestRung(ladder.length, scoreOf, floor);
@@ -171,22 +192,26 @@ export class ApproachBook {
     entry: HostWays,
     host: string,
     { url, approach }: BatchTask,
-    way: string,
+    ways: Ladder,
     verdict: Verdict,
     now: number,
   ): void {
     const success = verdict === 'answered';
-    const template = templateOf(url);
-    const known = entry.templates.get(template);
-    if (known || entry.templates.size < LIMITS.approachTemplatesMax) {
-      entry.templates.set(template, { ...known, [way]: addTry(known?.[way], success, now) });
+    const isLacking = verdict === 'lacking' || verdict === 'scripts';
+    const judged = waysJudged(ways, approach!.rung, verdict);
+    for (const template of [templateOf(url), ways.scriptsKey]) {
+      if (template === null) continue;
+      const known = entry.templates.get(template);
+      const hasRoom = entry.templates.size < LIMITS.approachTemplatesMax || template === ways.scriptsKey;
+      if (!known && !hasRoom) continue;
+      entry.templates.set(template, { ...known, ...tried(known, judged, success, now) });
       this.#changed.set(`${host} ${template}`, { host, template });
     }
     this.#changed.set(host, { host, template: '' });
-    // A page without its required elements says something of its template, and nothing of the host or the identity.
-    if (verdict === 'lacking') return;
-    entry.scores[way] = addTry(entry.scores[way], success, now);
-    const identity = approach?.identity ?? null;
+    // A page that lacks something says nothing of the identity, or of the host unless a browser stands by for it.
+    if (!isLacking || ways.scriptsKey !== null)
+      Object.assign(entry.scores, tried(entry.scores, judged, success, now));
+    const identity = isLacking ? null : approach!.identity;
     if (identity !== null && noteIdentity(entry.identities, identity, success, now))
       this.#cookies.drop(identity);
   }
@@ -205,14 +230,6 @@ export class ApproachBook {
     entry = newHost();
     this.#hosts.set(host, entry);
     return entry;
-  }
-
-  #ladderOf({ route, url }: BatchTask): Rung[] {
-    const found =
-      route === null
-        ? this.#routes.find(({ matches }) => matches(url))
-        : this.#routes.find(({ name }) => name === route);
-    return found?.ladder ?? this.#ladders[0]!;
   }
 }
 

@@ -45,10 +45,13 @@ export class Coordinator {
     this.#flight = new Flight(options, robots);
     const settler = new Settler({
       ...options,
+      rejects: options.feeder.rejects,
       permits: this.#flight.permits,
       robots,
       approaches: this.#flight.approaches,
       outside: this.#flight.outside,
+      groups: this.#flight.groups,
+      givenUp: this.#flight.givenUp,
     });
     this.#inbound = new Inbound(this.#flight, settler);
     this.#outbound = new Outbound(this.#flight, settler, (open) => this.#dispatch(open));

@@ -4,6 +4,8 @@ import type { Blobs } from '../ports/blobs.ts';
 import type { Dispatcher } from '../ports/dispatcher.ts';
 import type { Job, Store } from '../ports/store.ts';
 import { type ApproachBook, openApproachBook } from './approach-book.ts';
+import { GivenUp } from './given-up.ts';
+import { HostGroups } from './host-groups.ts';
 import type { Outside } from './load-outside.ts';
 import type { OpenBatch } from './open-batch.ts';
 import { OutsideDesk } from './outside-desk.ts';
@@ -25,6 +27,8 @@ export interface CoordinatorOptions {
   logger: Logger;
   /** For jobs with proxies or a remote scraping API. */
   outside?: Outside | null;
+  /** What rates are counted by; by names alone when absent. */
+  groups?: HostGroups;
   /** Free bytes where the job writes; null when not known. */
   diskFree(): Promise<number | null>;
 }
@@ -43,6 +47,8 @@ export class Flight {
   readonly approaches: ApproachBook | null;
   /** Null when the job has no proxies and no remote scraping API. */
   readonly outside: OutsideDesk | null;
+  readonly groups: HostGroups;
+  readonly givenUp = new GivenUp();
   readonly permits = new PermitBook();
   readonly open = new Map<number, OpenBatch>();
   readonly wake = new Wake();
@@ -59,6 +65,7 @@ export class Flight {
     this.options = options;
     this.robots = robots;
     const { job, random } = options;
+    this.groups = options.groups ?? new HostGroups(options);
     this.outside = options.outside ? new OutsideDesk(options.outside, options) : null;
     this.approaches = openApproachBook(job.spec, job.name, () => random.next());
   }

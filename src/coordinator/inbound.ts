@@ -1,8 +1,9 @@
 import type { Report } from '../core/batch.ts';
 import type { Delivery } from '../ports/dispatcher.ts';
+import type { Condemned } from './condemned.ts';
 import type { Flight } from './flight.ts';
 import type { OpenBatch } from './open-batch.ts';
-import type { Condemned, Settler } from './settler.ts';
+import type { Settler } from './settler.ts';
 
 /** Tasks of a dead host that are given up in one transaction. */
 const CONDEMN_STEP = 2_000;
@@ -20,7 +21,9 @@ export class Inbound {
   async receive(delivery: Delivery): Promise<void> {
     if (delivery.kind === 'report') return this.settle(delivery.report);
     this.#flight.options.progress.onDelivery(delivery, this.#flight.now());
-    return this.lose(delivery.batchId, delivery.reason);
+    // It was given up before, and somebody else may have its tasks already.
+    if (!this.#flight.open.has(delivery.batchId)) return;
+    return this.lose(delivery.batchId, delivery.reason, delivery.blameless);
   }
 
   async settle(report: Report): Promise<void> {
@@ -49,14 +52,14 @@ export class Inbound {
   }
 
   /** Takes back a batch whose worker died or did not answer in time. */
-  async lose(batchId: number, reason: string): Promise<void> {
+  async lose(batchId: number, reason: string, blameless = false): Promise<void> {
     const { store, logger } = this.#flight.options;
     const open = this.#flight.open.get(batchId);
     if (open?.over) return;
     if (open) open.over = true;
     await open?.settled;
     this.#flight.open.delete(batchId);
-    this.#flight.failedBatchesInRow++;
+    if (!blameless) this.#flight.failedBatchesInRow++;
     this.#flight.beginEpoch();
     open?.batch.permits.forEach((permit, index) => {
       if (!open.released[index]) this.#flight.permits.release(permit, permit.endAt);
@@ -65,7 +68,7 @@ export class Inbound {
       this.#flight.robots.doneAsking(open!.batch.permits[fetch.permit]!.host);
     const { returned, dead } = await store.frontier.release(batchId, {
       now: Math.floor(this.#flight.now()),
-      suspect: true,
+      suspect: !blameless,
       reason,
     });
     logger.warn(`lost a batch: ${reason}`, { batch: batchId, returned, dead });

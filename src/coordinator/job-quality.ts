@@ -13,6 +13,18 @@ export async function qualityOf(store: Store, job: Job, pass = job.pass): Promis
   return judgeQuality(rows, await formerQuality(store, job, pass, new Set(rows.map(({ route }) => route))));
 }
 
+export interface LatestQuality {
+  /** Null when no pass of the run has figures. */
+  pass: number | null;
+  routes: RouteQuality[];
+}
+
+/** Of the newest pass that has figures: one in which every page was unchanged has none. */
+export async function latestQualityOf(store: Store, job: Job): Promise<LatestQuality> {
+  const pass = await store.views.lastQualityPass(job.id);
+  return { pass, routes: pass === null ? [] : await qualityOf(store, job, pass) };
+}
+
 async function formerQuality(
   store: Store,
   job: Job,

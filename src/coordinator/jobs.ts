@@ -1,7 +1,7 @@
 import { SeineError } from '../core/errors.ts';
 import type { Counters, JobState } from '../core/model.ts';
 import type { Job, JobCode, Store } from '../ports/store.ts';
-import { qualityOf } from './job-quality.ts';
+import { latestQualityOf } from './job-quality.ts';
 import type { RouteQuality } from './run-view.ts';
 
 /** What CLI and API do with jobs, apart from running them. */
@@ -59,8 +59,9 @@ export interface JobSummary extends Counters {
   apiCost?: number;
   /** What the present pass has added so far; absent in the first. */
   thisPass?: PassCounters;
-  /** Of the records of the present pass. */
+  /** Of the records of the newest pass that has some, which `qualityPass` names. */
   quality: RouteQuality[];
+  qualityPass: number | null;
 }
 
 /** `alive`: whether a coordinator is at work in the folder. */
@@ -68,6 +69,7 @@ export async function summarize(store: Store, job: Job, options: { alive: boolea
   const counters = await store.jobs.counters(job.id);
   const { workedMs } = job;
   const pages = counters.done + counters.unchanged;
+  const quality = await latestQualityOf(store, job);
   return {
     job: job.name,
     run: job.run,
@@ -82,7 +84,8 @@ export async function summarize(store: Store, job: Job, options: { alive: boolea
     endedAt: job.endedAt === null ? null : new Date(job.endedAt).toISOString(),
     ...(job.spec.api ? { apiCost: await store.proxies.cost(job.id) } : {}),
     ...(job.passStart === null ? {} : { thisPass: difference(counters, job.passStart) }),
-    quality: await qualityOf(store, job),
+    quality: quality.routes,
+    qualityPass: quality.pass,
   };
 }
 

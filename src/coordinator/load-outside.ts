@@ -1,6 +1,7 @@
 import { SeineError } from '../core/errors.ts';
 import type { JobSpec } from '../core/job.ts';
 import type { PoolSpec, SecretRef } from '../core/job-schema-proxies.ts';
+import { parseLoginState } from '../core/login-state.ts';
 import { parseCredentials, parseProxyList, secretsOfProxy } from '../core/proxy.ts';
 import type { ProxyPool } from '../core/proxy-pool.ts';
 
@@ -10,6 +11,8 @@ export interface Outside {
   apiKey: string | null;
   /** By origin and name. */
   headers: Record<string, Record<string, string>>;
+  /** What browsers start with. */
+  loginState: string | null;
   /** Everything that must not be seen, for whoever writes messages. */
   secrets: string[];
 }
@@ -18,7 +21,7 @@ export type ReadSecret = (ref: SecretRef) => Promise<string>;
 
 /** Throws a SeineError where something is missing or makes no sense; it never quotes what was read. */
 export async function loadOutside(
-  spec: Pick<JobSpec, 'proxies' | 'api' | 'identity'>,
+  spec: Pick<JobSpec, 'proxies' | 'api' | 'identity' | 'login'>,
   read: ReadSecret,
 ): Promise<Outside> {
   const pools: ProxyPool[] = [];
@@ -31,12 +34,14 @@ export async function loadOutside(
     for (const [name, ref] of Object.entries(refs)) own[name] = headerValue(name, await read(ref));
     headers[new URL(origin).origin] = own;
   }
+  const login = spec.login ? parseLoginState(await read(spec.login.state)) : null;
   const secrets = [
     ...pools.flatMap(({ proxies }) => proxies.flatMap(secretsOfProxy)),
     ...Object.values(headers).flatMap((own) => Object.values(own)),
     ...(apiKey === null ? [] : [apiKey]),
+    ...(login?.secrets ?? []),
   ];
-  return { pools, apiKey, headers, secrets };
+  return { pools, apiKey, headers, loginState: login?.json ?? null, secrets };
 }
 
 function headerValue(name: string, text: string): string {

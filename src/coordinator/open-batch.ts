@@ -51,6 +51,7 @@ export function makeBatch(
         bundle: job.bundle,
         epoch: options.epoch,
       },
+      needs: 'http',
       budgetMs: options.budgetMs,
       permits: grants.map((grant) => grant.permit),
       robots: options.robots,

@@ -1,5 +1,5 @@
 import type { Report, RobotsFetch } from '../core/batch.ts';
-import { isRising, startPace } from '../core/host-pace.ts';
+import { isRising, isTrying, startPace } from '../core/host-pace.ts';
 import { compileHostLimits, type HostLimiter } from '../core/host-rules.ts';
 import { gapMsOf, parallelOf } from '../core/job.ts';
 import type { Outcome } from '../core/outcome.ts';
@@ -63,6 +63,7 @@ export class Outbound {
         ...host,
         ready: this.#flight.approaches?.isUnsure(host.host) ? Math.min(host.ready, SCOUTS) : host.ready,
         ...this.#limitsFor(host),
+        renders: this.#flight.approaches?.renders(host.host) ?? false,
         load: this.#flight.permits.load(host.host),
         needsRobots: spec.politeness.robots && !this.#flight.robots.isKnown(host.host),
       }));
@@ -101,13 +102,18 @@ export class Outbound {
     return open;
   }
 
-  #limitsFor({ host, pace }: DueHost): Pick<PlanHost, 'gapMs' | 'parallel' | 'permitMs'> {
+  #limitsFor({ host, pace }: DueHost): Pick<PlanHost, 'gapMs' | 'parallel' | 'permitMs' | 'permitsMax'> {
     const { rate: cap, parallel } = this.#limitsOf(host);
     const { adaptive } = this.#flight.options.job.spec.politeness;
     const now = pace ?? startPace(cap);
     const rate = adaptive ? Math.min(cap, now.rate) : cap;
     const limits = { gapMs: Number.isFinite(rate) ? 1_000 / rate : 0, parallel };
-    return adaptive && isRising(now, cap) ? { ...limits, permitMs: SHORT_PERMIT_MS } : limits;
+    if (!adaptive) return limits;
+    return {
+      ...limits,
+      ...(isRising(now, cap) ? { permitMs: SHORT_PERMIT_MS } : {}),
+      ...(isTrying(now) ? { permitsMax: 1 } : {}),
+    };
   }
 
   /** Tasks that robots.txt forbids are settled here; the rest goes out, robots.txt first where it is not known. */
@@ -121,7 +127,7 @@ export class Outbound {
     const used = new Set(leased.tasks.map((task) => task.hostId));
     const grants = planned.grants.filter((grant) => used.has(grant.hostId));
     for (const grant of grants) this.#flight.permits.grant(grant.permit, hosts.get(grant.hostId)!);
-    const { refused, robots } = await this.#checkRobots(grants, leased.tasks, now);
+    const { refused, robots } = await this.#checkTasks(grants, leased.tasks, now);
     const open = makeBatch(job, grants, leased, {
       budgetMs: this.#budgetMs(grants, now),
       epoch: this.#flight.epoch,
@@ -130,6 +136,8 @@ export class Outbound {
     if (refused.length > 0) await this.#refuse(open, refused);
     if (open.tasks.size > 0) {
       this.#flight.approaches?.assign(open.batch, now);
+      if (open.batch.tasks.some(({ approach }) => approach?.fetcher === 'browser'))
+        open.batch.needs = 'browser';
       await this.#equip(open, grants);
     }
     if (open.tasks.size === 0) {
@@ -156,24 +164,37 @@ export class Outbound {
   }
 
   /** What needs no worker: tasks that are forbidden, and those that must wait for a robots.txt asked by another batch. */
-  async #checkRobots(
+  async #checkTasks(
     grants: Grant[],
     tasks: LeasedTask[],
     now: number,
   ): Promise<{ refused: Outcome[]; robots: RobotsFetch[] }> {
     const refused: Outcome[] = [];
     const robots: RobotsFetch[] = [];
-    if (!this.#flight.options.job.spec.politeness.robots) return { refused, robots };
     for (const task of tasks) {
+      const reason = this.#flight.givenUp.reasonFor(task.url);
+      if (reason) {
+        refused.push({
+          kind: 'failed',
+          taskId: task.id,
+          ...reason,
+          page: null,
+          retryAfterMs: null,
+          trace: null,
+        });
+        continue;
+      }
+      if (!this.#flight.options.job.spec.politeness.robots) continue;
       const origin = task.url.slice(0, task.url.indexOf('/', 8));
       if (robots.some((fetch) => fetch.origin === origin)) continue;
       const permit = grants.findIndex((grant) => grant.hostId === task.hostId);
       const { host } = grants[permit]!.permit;
-      const rules = await this.#flight.robots.rulesOf(origin, now);
+      const rules = await this.#flight.robots.rulesOf(origin, host, now);
       if (rules?.allows(task.url)) continue;
       if (rules)
         refused.push({ kind: 'skipped', taskId: task.id, code: 'robots', detail: null, trace: null });
-      else if (this.#flight.robots.isAsking(host)) refused.push({ kind: 'deferred', taskId: task.id });
+      else if (this.#flight.robots.isAsking(host) && robots.every((fetch) => fetch.permit !== permit))
+        refused.push({ kind: 'deferred', taskId: task.id });
       else robots.push(this.#flight.robots.ask(origin, host, permit));
     }
     return { refused, robots };

@@ -43,7 +43,8 @@ export class OutsideDesk {
 
   /** What a batch needs to go outside. What it cannot have stays behind. */
   equip({ batch }: OpenBatch): LeftBehind {
-    const { apiKey, headers, pools } = this.#outside;
+    const { apiKey, headers, loginState, pools } = this.#outside;
+    if (loginState !== null && batch.needs === 'browser') batch.loginState = loginState;
     if (apiKey !== null && batch.tasks.some(({ approach }) => approach?.fetcher === 'api'))
       batch.apiKey = apiKey;
     const secret = batch.tasks.map(({ url }) => new URL(url).origin).filter((origin) => headers[origin]);

@@ -14,6 +14,7 @@ export class PaceLearner {
   #pace: HostPace | null;
   #answers = 0;
   #refused = 0;
+  #unavailable = 0;
   #faults = 0;
   #latencies: number[] = [];
   #firstAt = Number.POSITIVE_INFINITY;
@@ -36,6 +37,7 @@ export class PaceLearner {
       rate: rateOf(permit, cap),
       answers: this.#answers,
       refused: this.#refused,
+      unavailable: this.#unavailable,
       faults: this.#faults,
       latencyMs: median(this.#latencies),
       sentRate: this.#sentRate(),
@@ -52,8 +54,10 @@ export class PaceLearner {
     if (outcome.kind === 'failed' && isOwnFailure(outcome.code)) return;
     this.#answers++;
     if (outcome.kind === 'failed') {
-      if (asksForLess(outcome.code, outcome.trace.httpStatus)) this.#refused++;
-      else if (failureKind(outcome.code).hostFault) this.#faults++;
+      if (asksForLess(outcome.code, outcome.trace.httpStatus)) {
+        this.#refused++;
+        if (outcome.code === 'unavailable' && outcome.retryAfterMs === null) this.#unavailable++;
+      } else if (failureKind(outcome.code).hostFault) this.#faults++;
     }
     this.#firstAt = Math.min(this.#firstAt, outcome.trace.startedAt);
     this.#lastAt = Math.max(this.#lastAt, outcome.trace.startedAt);
@@ -68,7 +72,7 @@ export class PaceLearner {
   #forget(): void {
     this.#firstAt = Number.POSITIVE_INFINITY;
     this.#lastAt = Number.NEGATIVE_INFINITY;
-    this.#answers = this.#refused = this.#faults = 0;
+    this.#answers = this.#refused = this.#unavailable = this.#faults = 0;
     this.#latencies = [];
   }
 }

@@ -17,6 +17,10 @@ export interface PlanHost extends DueHost {
   gapMs?: number;
   parallel?: number;
   permitMs?: number;
+  /** Its tasks go to a browser, which is slow to begin. */
+  renders?: boolean;
+  /** Permits that may be out at once; two when absent. */
+  permitsMax?: number;
 }
 
 export interface PlanInput {
@@ -52,7 +56,7 @@ export interface PlannedBatch {
 
 /** At most two permits of a host are out: one in use, one to follow it without a pause. */
 const PERMITS_PER_HOST = 2;
-/** Hosts without a gap are spread over this many batches for each worker, so that no worker idles between two. */
+/** Hosts without a gap are together spread over this many batches for each worker: none idles between two. */
 const BATCHES_PER_WORKER = 2;
 
 /**
@@ -88,7 +92,7 @@ interface Part {
 function pacedParts(input: PlanInput, host: PlanHost, gapMs: number, share: number): Part[] {
   const free = input.parallel - host.load.parallel;
   const probing = host.failuresInRow >= input.probeAfter;
-  if (free < 1 || host.load.permits >= (probing ? 1 : PERMITS_PER_HOST)) return [];
+  if (free < 1 || host.load.permits >= (probing ? 1 : (host.permitsMax ?? PERMITS_PER_HOST))) return [];
   if (probing) return [{ count: 1, parallel: 1 }];
   const parallel = host.load.permits === 0 ? Math.ceil(input.parallel * 0.75) : free;
   const count = Math.min(
@@ -103,7 +107,8 @@ function pacedParts(input: PlanInput, host: PlanHost, gapMs: number, share: numb
 function openParts(input: PlanInput, host: PlanHost, share: number): Part[] {
   if (host.failuresInRow >= input.probeAfter)
     return host.load.permits === 0 ? [{ count: 1, parallel: 1 }] : [];
-  const batchesMax = Math.min(input.workers * BATCHES_PER_WORKER, input.parallel);
+  const spread = Math.ceil((input.workers * BATCHES_PER_WORKER) / input.hosts.length);
+  const batchesMax = Math.min(Math.max(spread, PERMITS_PER_HOST), input.parallel);
   const each = Math.floor(input.parallel / batchesMax);
   const parts: Part[] = [];
   let free = input.parallel - host.load.parallel;
@@ -143,6 +148,7 @@ function addGrant(batch: PlannedBatch, input: PlanInput, host: PlanHost, part: P
     openMs: input.openMs,
     parallel: part.parallel,
     count: part.count + (host.needsRobots ? 1 : 0),
+    renders: host.renders ?? false,
   });
   const nextAt = gapMs > 0 ? permit.endAt : Math.ceil(input.now);
   batch.grants.push({ hostId: host.id, count: part.count, nextAt, permit });

@@ -7,6 +7,8 @@ import type { HostStore, RobotsEntry } from '../ports/store.ts';
 
 /** Parsed rules kept in memory; the rest is read back from the store. */
 const RULES_CACHED_MAX = 5_000;
+/** When it is looked again for the robots.txt of another host, to which one redirects. */
+const ELSEWHERE_MS = 15 * 60_000;
 
 type Known = { rules: RobotsRules; expiresAt: number };
 
@@ -24,12 +26,21 @@ export class RobotsBook {
     this.#product = product;
   }
 
-  /** Null: not known, must be asked first. */
-  async rulesOf(origin: string, now: number): Promise<RobotsRules | null> {
+  /**
+   * Null: not known, must be asked first. So must one that was asked for when the origin was counted elsewhere, by a job
+   * with other groups: the time that it wants between requests is noted there.
+   */
+  async rulesOf(origin: string, host: string, now: number): Promise<RobotsRules | null> {
     const cached = this.#rules.get(origin);
     if (cached && cached.expiresAt > now) return cached.rules;
     const entry = await this.#hosts.robots(origin);
-    if (!entry || entry.text === null || entry.fetchedAt + LIMITS.robotsAgeMsMax <= now) return null;
+    if (
+      !entry ||
+      entry.host !== host ||
+      entry.text === null ||
+      entry.fetchedAt + LIMITS.robotsAgeMsMax <= now
+    )
+      return null;
     return this.#remember(entry).rules;
   }
 
@@ -81,19 +92,36 @@ export class RobotsBook {
     }
   }
 
-  #redirected(
+  async #redirected(
     outcome: Extract<RobotsOutcome, { kind: 'redirected' }>,
     base: Omit<RobotsEntry, 'text'>,
-  ): RobotsEntry | null {
-    const hops = (this.#redirects.get(outcome.origin)?.hops ?? 0) + 1;
-    const elsewhere = new URL(outcome.to).host !== new URL(outcome.origin).host;
-    // The other host's own robots.txt will guard what is fetched there.
-    if (elsewhere || hops > LIMITS.robotsRedirectsMax) {
-      this.#redirects.delete(outcome.origin);
-      return { ...base, text: '', detail: `robots.txt redirects to ${outcome.to}` };
+  ): Promise<RobotsEntry | null> {
+    const { origin, to } = outcome;
+    const hops = (this.#redirects.get(origin)?.hops ?? 0) + 1;
+    const isElsewhere = new URL(to).host !== new URL(origin).host;
+    if (!isElsewhere && hops <= LIMITS.robotsRedirectsMax) {
+      this.#redirects.set(origin, { url: to, hops });
+      return null;
     }
-    this.#redirects.set(outcome.origin, { url: outcome.to, hops });
-    return null;
+    this.#redirects.delete(origin);
+    const entry: RobotsEntry = { ...base, text: '', detail: `robots.txt redirects to ${to}` };
+    if (!isElsewhere) return entry;
+    const other = await this.#textElsewhere(to);
+    if (other === null) {
+      // No permit allows a request there now. Most pages lead there, too, and then it is asked for.
+      entry.fetchedAt -= LIMITS.robotsAgeMsMax - ELSEWHERE_MS;
+      return entry;
+    }
+    entry.text = other;
+    entry.crawlDelayMs = delayOf(this.#remember(entry).rules);
+    return entry;
+  }
+
+  /** The robots.txt of another host, if it was asked for already: its rules count for whoever redirects there. */
+  async #textElsewhere(url: string): Promise<string | null> {
+    const { origin, pathname } = new URL(url);
+    const entry = pathname === '/robots.txt' ? await this.#hosts.robots(origin) : null;
+    return entry?.text ?? null;
   }
 
   #remember(entry: RobotsEntry): Known {

@@ -1,12 +1,16 @@
 import { messageOf } from '../core/errors.ts';
-import { groupOf } from '../core/host-rules.ts';
-import type { JobSpec } from '../core/job.ts';
+import { type JobSpec, SITEMAP_ROUTE } from '../core/job.ts';
+import { LIMITS } from '../core/limits.ts';
 import type { NewTask } from '../core/model.ts';
+import { isDataDeeper } from '../core/nesting.ts';
 import { normalizeUrl } from '../core/url.ts';
+import { whyUnusable } from '../core/url-reason.ts';
 import type { Clock, Logger } from '../ports/ambient.ts';
 import { REOPENED_SOURCE, type SourcePosition } from '../ports/job-store.ts';
 import type { Source, SourceRow, SourceTask } from '../ports/source.ts';
 import type { Job, Store } from '../ports/store.ts';
+import { HostGroups } from './host-groups.ts';
+import { RejectLog } from './reject-log.ts';
 
 /** Rows of one enqueue: large enough to be cheap, small enough not to hold up settling. */
 const CHUNK_ROWS = 2_000;
@@ -14,28 +18,35 @@ const CHUNK_ROWS = 2_000;
 const REOPEN_ROWS = 2_000;
 /** A slow source must not keep its first rows back. */
 const CHUNK_MS = 200;
-const REJECTS_SHOWN = 20;
 /** How often is asked whether the sources are free. */
 const TAKE_MS = 250;
 
-export interface Reject {
-  source: string;
-  place: string;
-  reason: string;
+export interface FeederOptions {
+  store: Store;
+  job: Job;
+  sources: readonly Source[];
+  clock: Clock;
+  logger: Logger;
+  rejects?: RejectLog;
+  /** What rates are counted by; by names alone when absent. */
+  groups?: HostGroups;
 }
 
 /** Reads the job's sources into the frontier, a window ahead of the work. */
 export class SourceFeeder {
-  readonly #options: { store: Store; job: Job; sources: readonly Source[]; clock: Clock; logger: Logger };
-  /** The first few, for people; the counter has them all. */
-  readonly rejects: Reject[] = [];
+  readonly #options: FeederOptions;
+  /** Rows that could not be used, also those of sitemaps that are tasks. */
+  readonly rejects: RejectLog;
+  readonly #groups: HostGroups;
   #running: Promise<void> = Promise.resolve();
   readonly #stopping = new AbortController();
   #done = false;
   #failure: unknown = null;
 
-  constructor(options: { store: Store; job: Job; sources: readonly Source[]; clock: Clock; logger: Logger }) {
+  constructor(options: FeederOptions) {
     this.#options = options;
+    this.rejects = options.rejects ?? new RejectLog(options.logger);
+    this.#groups = options.groups ?? new HostGroups(options);
   }
 
   /** Every source is read to its end, or has failed for good. */
@@ -94,6 +105,7 @@ export class SourceFeeder {
     let chunk: NewTask[] = [];
     let rows = 0;
     let flushAt = clock.now() + CHUNK_MS;
+    let repeats = 0;
     for await (const item of source.rows(start.position, { signal })) {
       at.position = item.position;
       at.rows++;
@@ -102,14 +114,18 @@ export class SourceFeeder {
       if (task) chunk.push(task);
       else at.rejected++;
       if (rows < chunkRows && clock.now() < flushAt) continue;
-      await this.#enqueue(chunk, at);
+      repeats += await this.#enqueue(chunk, at);
       onProgress();
       chunk = [];
       rows = 0;
       if (!(await this.#waitForRoom())) return;
       flushAt = clock.now() + CHUNK_MS;
     }
-    await this.#enqueue(chunk, { ...at, done: true });
+    repeats += await this.#enqueue(chunk, { ...at, done: true });
+    if (repeats > 0)
+      this.#options.logger.warn(
+        `${source.name}: ${repeats === 1 ? 'a row repeats a URL' : `${repeats} rows repeat URLs`}; the columns of the first are kept`,
+      );
     onProgress();
   }
 
@@ -127,13 +143,21 @@ export class SourceFeeder {
     }
   }
 
-  async #enqueue(chunk: NewTask[], source: SourcePosition): Promise<void> {
+  /** Returns how many rows brought nothing, though they have columns that could have travelled along. */
+  async #enqueue(chunk: NewTask[], source: SourcePosition): Promise<number> {
     const { store, job, clock } = this.#options;
-    await store.frontier.enqueue(job.id, chunk, {
+    await this.rejects.flush();
+    const groupOf = await this.#groups.of(() => chunk.map(({ host }) => host));
+    for (const task of chunk) task.host = groupOf(task.host);
+    const { duplicates } = await store.frontier.enqueue(job.id, chunk, {
       now: Math.floor(clock.now()),
       perTemplateMax: null,
       source: { ...source },
     });
+    // In later passes all of them are there already.
+    const matters =
+      duplicates > 0 && job.pass === 1 && chunk.some(({ meta, route }) => meta !== null && !isOwn(route));
+    return matters ? duplicates : 0;
   }
 
   /** Backpressure: sources wait while the frontier holds enough. False when the run stops. */
@@ -151,19 +175,24 @@ export class SourceFeeder {
     const { spec } = this.#options.job;
     const result = 'reason' in item.row ? item.row.reason : toNewTask(item.row, spec, source.priority);
     if (typeof result !== 'string') return result;
-    if (this.rejects.length < REJECTS_SHOWN)
-      this.rejects.push({ source: source.name, place: item.place, reason: result });
-    this.#options.logger.warn(`${source.name}, ${item.place}: ${result}`);
+    this.rejects.note({ source: source.name, place: item.place, reason: result });
     return null;
   }
 }
 
+/** What the tasks of sitemaps carry is ours. */
+function isOwn(route: string | null): boolean {
+  return route === SITEMAP_ROUTE;
+}
+
 function toNewTask(row: SourceTask, spec: JobSpec, priority: number): NewTask | string {
   const target = normalizeUrl(row.url, null, spec.url);
-  if (!target) return `not an http(s) URL: ${JSON.stringify(row.url.slice(0, 120))}`;
+  if (!target) return whyUnusable(row.url);
+  if (row.meta && isDataDeeper(row.meta, LIMITS.dataNestingMax))
+    return `a column has lists or objects nested deeper than ${LIMITS.dataNestingMax} levels`;
   return {
     url: target.url,
-    host: groupOf(target.host, spec.politeness.groupBy),
+    host: target.host,
     depth: 0,
     priority,
     route: row.route ?? null,

@@ -3,7 +3,7 @@ import { asksForLess, failureKind, isOwnFailure } from '../core/failures.ts';
 import { compileHostLimits, type HostLimiter } from '../core/host-rules.ts';
 import type { JobSpec } from '../core/job.ts';
 import type { Outcome, RobotsOutcome } from '../core/outcome.ts';
-import { freeAgainAt, guardedGapMs, restMs } from '../core/politeness.ts';
+import { freeAgainAt, guardedGapMs, refusalPauseMs, restMs } from '../core/politeness.ts';
 import type { HostChange } from '../ports/store.ts';
 import type { PermitBook } from './permit-book.ts';
 
@@ -31,8 +31,12 @@ export function hostChangeOf(
     restUntil: entry?.restUntil ?? 0,
     pauseUntil: entry?.pauseUntil ?? 0,
   };
+  let isSilent = false;
   for (const result of [...report.robots, ...report.outcomes]) {
     if (result.kind === 'deferred' || result.kind === 'skipped') continue;
+    // Given up without a request.
+    if (result.kind === 'failed' && (result.code === 'host-down' || result.code === 'robots-unreachable'))
+      continue;
     // Our own failures say nothing about the host.
     if (result.kind === 'failed' && isOwnFailure(result.code)) continue;
     if (result.kind !== 'failed' || !failureKind(result.code).hostFault) {
@@ -44,17 +48,24 @@ export function hostChangeOf(
     if (result.kind === 'failed' && asksForLess(result.code, result.trace?.httpStatus ?? null)) {
       const asked = 'retryAfterMs' in result ? result.retryAfterMs : null;
       health.pauseUntil = Math.max(health.pauseUntil, now + (asked ?? spec.retry.baseMs));
+      isSilent ||= asked === null;
     }
   }
   // Batches that were out when the rest began must not lengthen it.
   if (health.failuresInRow >= spec.breaker.hostFailures && now >= health.restUntil) {
-    health.rests++;
-    health.restUntil = now + restMs(health.rests, spec.breaker.hostRestMs);
+    const { hostProbes, hostRestMs } = spec.breaker;
+    const isOneOfMany = spec.politeness.groupBy !== 'host' && health.rests >= hostProbes;
+    health.rests = isOneOfMany ? hostProbes + 1 : health.rests + 1;
+    // One of the hosts that are counted together is given up: the next of them is not to wait for long.
+    health.restUntil = now + restMs(isOneOfMany ? 1 : health.rests, hostRestMs);
   }
-  if (entry) Object.assign(entry, health);
   const pace = spec.politeness.adaptive
     ? (entry?.learning.learn(report, limitsOf(permit.host).rate, now) ?? null)
     : null;
+  // A host that refuses without saying for how long.
+  if (isSilent && pace?.blocked)
+    health.pauseUntil = Math.max(health.pauseUntil, now + refusalPauseMs(pace.blocked, spec.retry.baseMs));
+  if (entry) Object.assign(entry, health);
   const pauseUntil = Math.max(health.pauseUntil, health.restUntil);
   const gapMs = guardedGapMs(0, report.crawlDelayMs);
   const freeAt = use.finished ? book.release(permit, freeAgainAt(permit, use.lastSentAt, gapMs)) : null;
@@ -69,8 +80,15 @@ export function hostChangeOf(
     rests: health.rests,
     pace,
     smallestGapMs: use.smallestGapMs ?? null,
+    span: spanOf(permit, use),
     lastError: lastErrorOf(report),
   };
+}
+
+/** Without a gap, requests of several permits mingle. */
+function spanOf({ gapMs }: Permit, { firstSentAt, lastSentAt }: PermitUse): HostChange['span'] {
+  if (gapMs === 0 || firstSentAt == null || lastSentAt === null) return null;
+  return { from: firstSentAt, to: lastSentAt };
 }
 
 /** The newest failure that a request of this report met. */

@@ -1,15 +1,24 @@
-import type { BatchTask } from '../core/batch.ts';
-import { failureKind } from '../core/failures.ts';
-import { groupOf } from '../core/host-rules.ts';
+import type { BatchTask, Report } from '../core/batch.ts';
+import { type FailureCode, failureKind } from '../core/failures.ts';
+import type { HostGrouper } from '../core/host-groups.ts';
 import { followsRedirects, isMediaRoute, type JobSpec } from '../core/job.ts';
 import type { NewTask } from '../core/model.ts';
 import type { Discovered, Outcome } from '../core/outcome.ts';
 import { backoffMs } from '../core/retry.ts';
 import { type CompiledFollow, mayRedirect } from '../core/scope.ts';
 import { templateOf } from '../core/url.ts';
+import type { Reject } from '../ports/source.ts';
 import type { TaskChange } from '../ports/store.ts';
 
-export interface SettleContext {
+/** What new tasks are made with. */
+export interface LinkContext {
+  /** By the host itself when absent. */
+  groupOf?: HostGrouper | undefined;
+  /** Whether tasks are to know the page that links to them. */
+  tellsReferrers?: boolean | undefined;
+}
+
+export interface SettleContext extends LinkContext {
   spec: JobSpec;
   follow: readonly CompiledFollow[];
   now: number;
@@ -45,9 +54,10 @@ export function changeOf(task: BatchTask, outcome: Outcome, context: SettleConte
         detail: outcome.note ?? null,
         page: outcome.page,
         trace: outcome.trace,
-        links: outcome.links.map((link) => toNewTask(task, link, context.spec)),
+        links: outcome.links.map((link) => toNewTask(task, link, context)),
         records: outcome.records,
         shows: outcome.shows,
+        ...(outcome.rejected ? { rejected: outcome.rejected.count } : {}),
       };
     case 'unchanged':
       return { ...base, to: 'unchanged', page: outcome.page, trace: outcome.trace };
@@ -83,10 +93,17 @@ function failureOf(
     const dueAt = Math.ceil(context.now + backoffMs(1, retry, context.random()));
     return { ...failure, to: 'pending', dueAt, countsAsAttempt: false };
   }
+  if (context.climbing?.has(task.id) && wantsBrowser(code))
+    return { ...failure, outcome: 'deferred', page: null, to: 'pending', countsAsAttempt: false };
   const isOver = failureKind(code).retry === 'permanent' || task.attempt >= retry.attempts;
   if (isOver && !context.climbing?.has(task.id)) return { ...failure, to: 'dead' };
   const pauseMs = Math.max(outcome.retryAfterMs ?? 0, backoffMs(task.attempt, retry, context.random()));
   return { ...failure, to: 'pending', dueAt: Math.ceil(context.now + pauseMs) };
+}
+
+/** What a browser may still make of the page: until it has tried, nothing has failed. */
+function wantsBrowser(code: FailureCode): boolean {
+  return code === 'script-only' || code === 'validation';
 }
 
 function redirectOf(
@@ -109,7 +126,7 @@ function redirectOf(
   if (!isMedia && !mayRedirect(context.follow, from, to)) {
     return { ...base, to: 'skipped', code: 'scope', detail: `redirects to ${to.url}` };
   }
-  const moveTo = { url: to.url, host: groupOf(to.host, context.spec.politeness.groupBy) };
+  const moveTo = { url: to.url, host: context.groupOf?.(to.host) ?? to.host };
   if (followsRedirects(context.spec)) return { ...base, to: 'pending', countsAsAttempt: false, moveTo };
   const target: NewTask = {
     ...moveTo,
@@ -120,18 +137,19 @@ function redirectOf(
     hops: task.hops + 1,
     template: null,
     modifiedAt: null,
+    ...(task.referrer === undefined ? {} : { referrer: task.referrer }),
   };
   return { ...base, to: 'done', links: [target] };
 }
 
 export function toNewTask(
-  task: Pick<BatchTask, 'depth'>,
+  task: Pick<BatchTask, 'depth' | 'url'>,
   link: Discovered,
-  { politeness }: Pick<JobSpec, 'politeness'>,
+  { groupOf, tellsReferrers }: LinkContext,
 ): NewTask {
   return {
     url: link.url,
-    host: groupOf(link.host, politeness.groupBy),
+    host: groupOf ? groupOf(link.host) : link.host,
     depth: link.listed ? task.depth : task.depth + 1,
     priority: link.priority,
     route: link.route,
@@ -139,5 +157,27 @@ export function toNewTask(
     hops: 0,
     template: link.listed ? null : templateOf(link.url),
     modifiedAt: link.modifiedAt ?? null,
+    ...(tellsReferrers && !link.listed ? { referrer: task.url } : {}),
   };
+}
+
+/** Links that come before the outcome of their task. */
+export function linksAhead(
+  tasks: ReadonlyMap<number, BatchTask>,
+  found: NonNullable<Report['found']>,
+  context: LinkContext,
+): NewTask[] {
+  return found.flatMap(({ taskId, links }) => {
+    const task = tasks.get(taskId);
+    return task ? links.map((link) => toNewTask(task, link, context)) : [];
+  });
+}
+
+/** What lists that are tasks have that is of no use. */
+export function rejectsOf(tasks: ReadonlyMap<number, BatchTask>, outcomes: readonly Outcome[]): Reject[] {
+  return outcomes.flatMap((outcome) => {
+    if (outcome.kind !== 'fetched' || !outcome.rejected) return [];
+    const source = tasks.get(outcome.taskId)?.url ?? '';
+    return outcome.rejected.first.map((entry) => ({ source, ...entry }));
+  });
 }

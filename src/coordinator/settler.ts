@@ -1,20 +1,24 @@
 import type { Report } from '../core/batch.ts';
-import { type FailureCode, failureKind } from '../core/failures.ts';
+import { failureKind } from '../core/failures.ts';
 import { compileHostLimits, type HostLimiter } from '../core/host-rules.ts';
-import type { JobSpec } from '../core/job.ts';
 import type { Outcome, QualityDelta } from '../core/outcome.ts';
+import { tellsReferrers } from '../core/referrer.ts';
 import { backoffMs } from '../core/retry.ts';
 import { type CompiledFollow, compileFollow } from '../core/scope.ts';
 import type { Clock, Random } from '../ports/ambient.ts';
 import type { HostChange, Job, RobotsEntry, Settlement, Store, TaskChange } from '../ports/store.ts';
 import type { ApproachBook } from './approach-book.ts';
+import { type Condemned, condemnedBy, giveUpOne } from './condemned.ts';
+import { GivenUp } from './given-up.ts';
+import { HostGroups } from './host-groups.ts';
 import type { OpenBatch } from './open-batch.ts';
 import type { OutsideDesk } from './outside-desk.ts';
 import type { PermitBook } from './permit-book.ts';
+import type { RejectLog } from './reject-log.ts';
 import { RepeatWatch } from './repeat-watch.ts';
-import { codeOfRobotsFailure, type RobotsBook } from './robots-book.ts';
+import type { RobotsBook } from './robots-book.ts';
 import { hostChangeOf } from './settle-hosts.ts';
-import { changeOf } from './settle-tasks.ts';
+import { changeOf, linksAhead, rejectsOf } from './settle-tasks.ts';
 
 export interface SettledReport {
   applied: boolean;
@@ -22,12 +26,6 @@ export interface SettledReport {
   condemned: Condemned[];
   /** Something of the report was not kept, so workers must find its links again. */
   lostLinks: boolean;
-}
-
-export interface Condemned {
-  host: string;
-  code: FailureCode;
-  detail: string;
 }
 
 /** Turns reports into one store transaction each. */
@@ -42,6 +40,10 @@ export class Settler {
   readonly #limitsOf: HostLimiter;
   readonly #approaches: ApproachBook | null;
   readonly #outside: OutsideDesk | null;
+  readonly #rejects: RejectLog | null;
+  readonly #groups: HostGroups;
+  readonly #givenUp: GivenUp;
+  readonly #tellsReferrers: boolean;
   readonly #repeats = new RepeatWatch();
 
   constructor(options: {
@@ -53,6 +55,9 @@ export class Settler {
     random: Random;
     approaches?: ApproachBook | null;
     outside?: OutsideDesk | null;
+    groups?: HostGroups;
+    givenUp?: GivenUp;
+    rejects?: RejectLog | null;
   }) {
     this.#store = options.store;
     this.#job = options.job;
@@ -64,14 +69,19 @@ export class Settler {
     this.#limitsOf = compileHostLimits(options.job.spec);
     this.#approaches = options.approaches ?? null;
     this.#outside = options.outside ?? null;
+    this.#groups = options.groups ?? new HostGroups(options);
+    this.#givenUp = options.givenUp ?? new GivenUp();
+    this.#tellsReferrers = tellsReferrers(options.job.spec);
+    this.#rejects = options.rejects ?? null;
   }
 
   async settle(open: OpenBatch, report: Report): Promise<SettledReport> {
     const { spec } = this.#job;
+    const groupOf = await this.#groups.of(() => hostsIn(report));
     const now = this.#clock.now();
     const robots = await this.#robotsEntries(open, report, now);
     const taken = report.outcomes.filter((outcome) => open.tasks.has(outcome.taskId));
-    const known = taken.map((outcome) => this.#repeats.judge(outcome, hostOf(open, outcome)));
+    const known = taken.map((outcome) => this.#repeats.judge(outcome, this.#urlHostOf(open, outcome)));
     const trouble = this.#outside?.note(open, report, known);
     const judged = trouble ? known.filter(({ taskId }) => !trouble.elsewhere.has(taskId)) : known;
     const climbing = union(this.#learn(open, report, judged, now), trouble?.elsewhere);
@@ -82,6 +92,8 @@ export class Settler {
       random: () => this.#random.next(),
       climbing,
       untried: trouble?.untried,
+      groupOf,
+      tellsReferrers: this.#tellsReferrers,
     };
     const tasks = known.map((outcome) => changeOf(open.tasks.get(outcome.taskId)!, outcome, context));
     // Who is still looking for a way in has not failed yet, and nor has the host.
@@ -101,12 +113,17 @@ export class Settler {
       records: { guardMs: spec.records.guardSeconds * 1_000, history: spec.records.history },
       quality: [...report.quality, ...refusedPages(tasks)],
       tasks,
+      ...(report.found ? { links: linksAhead(open.tasks, report.found, context) } : {}),
       hosts,
       robots,
     };
     const { applied } = await this.#store.frontier.settle(settlement);
+    if (applied) for (const reject of rejectsOf(open.tasks, known)) this.#rejects?.note(reject);
+    const condemned = condemnedBy(report, hosts, robots, spec);
+    if (this.#groups.areShared)
+      giveUpOne(condemned.splice(0), { open, outcomes: final, robots }, this.#givenUp);
     for (const outcome of known) open.tasks.delete(outcome.taskId);
-    for (const outcome of final) if (outcome.kind === 'failed') open.failed++;
+    if (report.part >= 0) open.failed += final.filter(({ kind }) => kind === 'failed').length;
     // A batch that met nothing but dead proxies has failed, also when it came no further than robots.txt.
     open.failed += report.proxyFaults?.length ?? 0;
     open.succeeded += final.filter(
@@ -119,7 +136,7 @@ export class Settler {
         (outcome, index) =>
           outcome !== taken[index] || (outcome.kind === 'failed' && outcome.code === 'internal'),
       );
-    return { applied, condemned: condemnedBy(report, hosts, robots, spec), lostLinks };
+    return { applied, condemned, lostLinks };
   }
 
   #learn(open: OpenBatch, report: Report, known: Outcome[], now: number): Set<number> | undefined {
@@ -181,6 +198,11 @@ export class Settler {
     return changes;
   }
 
+  /** Repetition is of a host, whatever it is counted with. */
+  #urlHostOf(open: OpenBatch, outcome: Outcome): string {
+    return this.#groups.areShared ? new URL(open.tasks.get(outcome.taskId)!.url).host : hostOf(open, outcome);
+  }
+
   async #robotsEntries(open: OpenBatch, report: Report, now: number): Promise<RobotsEntry[]> {
     const entries: RobotsEntry[] = [];
     for (const outcome of report.robots) {
@@ -193,29 +215,17 @@ export class Settler {
   }
 }
 
-function hostOf(open: OpenBatch, { taskId }: Outcome): string {
-  return open.batch.permits[open.tasks.get(taskId)!.permit]!.host;
+/** Hosts that new tasks, and tasks that move, will belong to. */
+function* hostsIn({ outcomes, found }: Report): Iterable<string> {
+  for (const { links } of found ?? []) for (const { host } of links) yield host;
+  for (const outcome of outcomes) {
+    if (outcome.kind === 'fetched') for (const { host } of outcome.links) yield host;
+    else if (outcome.kind === 'redirected') yield new URL(outcome.to).host;
+  }
 }
 
-function condemnedBy(report: Report, hosts: HostChange[], robots: RobotsEntry[], spec: JobSpec): Condemned[] {
-  const condemned: Condemned[] = [];
-  for (const { host, rests } of hosts) {
-    if (rests > spec.breaker.hostProbes) {
-      condemned.push({ host, code: 'host-down', detail: `no success in ${spec.breaker.hostProbes} probes` });
-    }
-  }
-  for (const outcome of report.robots) {
-    const entry = robots.find((candidate) => candidate.origin === outcome.origin);
-    if (outcome.kind !== 'failed' || !entry) continue;
-    const hopeless = failureKind(outcome.code).retry === 'permanent';
-    if (!hopeless && entry.failures < spec.retry.attempts) continue;
-    condemned.push({
-      host: entry.host,
-      code: codeOfRobotsFailure(outcome.code),
-      detail: `robots.txt: ${outcome.detail}`,
-    });
-  }
-  return condemned;
+function hostOf(open: OpenBatch, { taskId }: Outcome): string {
+  return open.batch.permits[open.tasks.get(taskId)!.permit]!.host;
 }
 
 /** Pages given up because their records did not pass; those that pass at another attempt do not count. */

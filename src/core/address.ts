@@ -69,6 +69,11 @@ function embeddedV4(groups: number[]): string | null {
   return a === 0x2002 ? v4Of(b, c) : null;
 }
 
+/** The same for an address as written; null for those that are none of these forms. */
+export function embeddedV4Of(ip: string): string | null {
+  return isIPv6(ip) && !ip.includes('%') ? embeddedV4(groupsOf(ip)) : null;
+}
+
 /**
  * Whether an address may be dialled without permission. Transition addresses are judged by the IPv4 address within;
  * NAT64 with a prefix of its own (64:ff9b:1::/48) and Teredo are refused. What is no address is refused too.

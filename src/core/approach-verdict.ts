@@ -1,8 +1,8 @@
 import { isRefusal } from './failures.ts';
 import type { Outcome } from './outcome.ts';
 
-/** `forbidden` may be the page's own affair, and so may what it lacks; other refusals concern who asks. */
-export type Verdict = 'answered' | 'refused' | 'forbidden' | 'lacking';
+/** `scripts`: the answer is nothing without a browser. `forbidden` may be the page's own affair, and so may what it lacks; other refusals concern who asks. */
+export type Verdict = 'answered' | 'refused' | 'forbidden' | 'lacking' | 'scripts';
 
 /** Null for what says nothing of the approach: a broken connection, an overloaded host, one that asks for less. */
 export function verdictOf(outcome: Outcome): Verdict | null {
@@ -11,6 +11,7 @@ export function verdictOf(outcome: Outcome): Verdict | null {
   const status = outcome.trace?.httpStatus ?? null;
   if (outcome.code === 'forbidden') return 'forbidden';
   if (isRefusal(outcome.code, status)) return 'refused';
+  if (outcome.code === 'script-only') return 'scripts';
   if (outcome.code === 'validation') return 'lacking';
   const answered = status !== null && status < 500 && status !== 429;
   return answered && outcome.code !== 'internal' ? 'answered' : null;

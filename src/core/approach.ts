@@ -8,6 +8,9 @@
 
 export const FETCHER_KINDS = ['http', 'impersonate', 'browser', 'api'] as const;
 export type FetcherKind = (typeof FETCHER_KINDS)[number];
+/** What a route may name: `auto` is http, and a browser for pages that are nothing without their scripts. */
+export const ROUTE_FETCHERS = [...FETCHER_KINDS, 'auto'] as const;
+export type RouteFetcher = (typeof ROUTE_FETCHERS)[number];
 
 /** How much of a browser's header set is sent; sites that refuse one sometimes take another. */
 export type HeaderStyle = 'full' | 'simple' | 'minimal';
@@ -29,6 +32,8 @@ export interface Rung {
   otherIdentity: boolean;
   /** Name of the proxy pool; null asks from the worker's own address. */
   pool: string | null;
+  /** The last one: for pages that need scripts, and never because a page was refused. */
+  onlyForScripts?: true;
 }
 
 export interface Approach {
@@ -59,7 +64,9 @@ export interface LadderJob {
 }
 
 export interface LadderRoute {
-  fetcher?: FetcherKind | undefined;
+  fetcher?: RouteFetcher | undefined;
+  /** Its settings; a route that has them and names no fetcher wants a browser. */
+  browser?: object | undefined;
   escalate?: readonly Escalation[] | undefined;
   /** Instead of the job's. */
   proxy?: string | null | undefined;
@@ -67,11 +74,25 @@ export interface LadderRoute {
 
 const HEADER_LADDER: readonly HeaderStyle[] = ['full', 'simple', 'minimal'];
 
+/** What asks for the pages of a route, also where it does not say. */
+export function fetcherOfRoute(route: LadderRoute | null): RouteFetcher {
+  if (route?.fetcher) return route.fetcher;
+  return route?.browser && !route.escalate?.includes('browser') ? 'browser' : 'http';
+}
+
+/** Whether some page of the route may be fetched by a browser. */
+export function mayRender(route: LadderRoute): boolean {
+  const fetcher = fetcherOfRoute(route);
+  return fetcher === 'browser' || fetcher === 'auto' || Boolean(route.escalate?.includes('browser'));
+}
+
 /** The allowed rungs in the order of their cost; each keeps what the rungs below it added. */
 export function ladderOf(route: LadderRoute | null, job: LadderJob): Rung[] {
   const steps = new Set(route?.escalate);
   const pool = route?.proxy ?? job.proxies?.default ?? null;
-  const base = route?.fetcher ?? 'http';
+  const asked = fetcherOfRoute(route);
+  const isAuto = asked === 'auto';
+  const base = isAuto ? 'http' : asked;
   const way: Omit<Rung, 'rung' | 'way' | 'headers'> = {
     fetcher: base,
     browserLike: job.identity.mode === 'browser' || base === 'impersonate',
@@ -95,7 +116,11 @@ export function ladderOf(route: LadderRoute | null, job: LadderJob): Rung[] {
   }
   if (steps.has('impersonate') && base === 'http') add({ fetcher: 'impersonate', browserLike: true });
   if (steps.has('proxy') && pool !== null) add({ pool });
-  if (steps.has('browser') && base !== 'browser' && base !== 'api') add({ fetcher: 'browser' });
+  if ((isAuto || steps.has('browser')) && base !== 'browser' && base !== 'api') {
+    add({ fetcher: 'browser' });
+    // Whoever pays an API to get in does not mind a browser that tries first.
+    if (!steps.has('browser') && !steps.has('api')) rungs.at(-1)!.onlyForScripts = true;
+  }
   if (steps.has('api') && base !== 'api') add({ fetcher: 'api', pool: null });
   return rungs;
 }

@@ -1,7 +1,7 @@
 import type { Approach } from './approach.ts';
 import type { JobSpec } from './job.ts';
 import type { LastVisit, Meta } from './model.ts';
-import type { Outcome, QualityDelta, RobotsOutcome } from './outcome.ts';
+import type { Discovered, Outcome, QualityDelta, RobotsOutcome } from './outcome.ts';
 
 /** The wire format between coordinator and workers: plain JSON, self-contained, no bodies. */
 export const WIRE_VERSION = 1;
@@ -36,6 +36,8 @@ export interface BatchTask {
   meta: Meta | null;
   /** Null at the first visit. */
   lastVisit: LastVisit | null;
+  /** The page that links here, for requests that look like a browser's. */
+  referrer?: string;
   /** How to ask for it; the plain way when absent. */
   approach?: Approach;
   /** There whenever the approach names a pool: without it nothing may be sent. */
@@ -97,10 +99,15 @@ export interface BatchJob {
   epoch: string;
 }
 
+export const WORKER_KINDS = ['http', 'browser'] as const;
+export type WorkerKind = (typeof WORKER_KINDS)[number];
+
 export interface Batch {
   version: typeof WIRE_VERSION;
   id: number;
   job: BatchJob;
+  /** What its tasks need of a worker; one with a browser can do everything. */
+  needs: WorkerKind;
   /** The worker must have answered by then; what is left is deferred. */
   budgetMs: number;
   permits: Permit[];
@@ -112,6 +119,8 @@ export interface Batch {
   apiKey?: string;
   /** Header values that are secrets, by origin. Like the proxies never shown, never stored. */
   secretHeaders?: Record<string, Record<string, string>>;
+  /** Cookies and storage of a logged-in browser, as Playwright writes them. A secret, too. */
+  loginState?: string;
   /** There when the job keeps cookies: those of the origins and identities in the batch. */
   cookies?: OriginCookies[];
   /** Parts append their number and the file ending. */
@@ -128,8 +137,10 @@ export interface PermitUse {
   lastSentAt: number | null;
   /** No further request will be sent under this permit. */
   finished: boolean;
-  /** The shortest time between two requests since the last report; null with fewer than two. */
+  /** The shortest time between two requests of this permit since the last report; null with fewer than two. */
   smallestGapMs?: number | null;
+  /** The first request since the last report; null when none was sent. */
+  firstSentAt?: number | null;
 }
 
 /**
@@ -148,6 +159,8 @@ export interface Report {
   permits: PermitUse[];
   robots: RobotsOutcome[];
   outcomes: Outcome[];
+  /** Links of tasks whose outcome comes in a later part, with the rest of them: see `linksPerReport`. */
+  found?: { taskId: number; links: Discovered[] }[];
   /** Cookies that changed: all that the origin and identity have now. */
   cookies?: OriginCookies[];
   quality: QualityDelta[];

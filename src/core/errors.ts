@@ -2,7 +2,10 @@
 export const EXIT_CODES = {
   success: { code: 0, doc: 'The job finished and every task has a result.' },
   internal: { code: 1, doc: 'Seine itself failed; the message says where.' },
-  'bad-input': { code: 2, doc: 'An option, file, job or folder is not usable; nothing was started.' },
+  'bad-input': {
+    code: 2,
+    doc: 'An option, file, job or folder is not usable, and nothing was started; or no row of a list is a URL.',
+  },
   'dead-letters': { code: 3, doc: 'The job finished, and some tasks are dead letters: see `seine dead`.' },
   breaker: {
     code: 4,

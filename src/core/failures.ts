@@ -113,6 +113,16 @@ export const FAILURES = {
     hostFault: false,
     doc: 'The remote scraping API refused, failed or could not be reached.',
   },
+  browser: {
+    retry: 'transient',
+    hostFault: false,
+    doc: 'The browser crashed, did not react any more, or could not be started.',
+  },
+  render: {
+    retry: 'transient',
+    hostFault: false,
+    doc: 'The page came, but something that the job waits for or does in the browser did not work out.',
+  },
   'robots-unreachable': {
     retry: 'permanent',
     hostFault: false,
@@ -132,6 +142,11 @@ export const FAILURES = {
     retry: 'transient',
     hostFault: false,
     doc: 'A required element or field is missing, or a record does not fit its schema; the page is archived.',
+  },
+  'script-only': {
+    retry: 'permanent',
+    hostFault: false,
+    doc: 'The page is nothing without its scripts, and a browser could not make it; under `fetcher: auto` a browser is tried first, which is no attempt.',
   },
   'media-type': {
     retry: 'permanent',
@@ -166,7 +181,7 @@ export function failureKind(code: FailureCode): FailureKind {
 
 /** Failures of ours and of what stands between: they say nothing about the host. */
 export function isOwnFailure(code: FailureCode): boolean {
-  return code === 'internal' || code === 'proxy' || code === 'api';
+  return code === 'internal' || code === 'proxy' || code === 'api' || code === 'browser';
 }
 
 /**

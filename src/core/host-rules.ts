@@ -1,5 +1,4 @@
-import { getDomain } from 'tldts';
-import { type JobSpec, parallelOf } from './job.ts';
+import { type HostRule, type JobSpec, parallelOf } from './job.ts';
 import { CompiledWindow } from './time-window.ts';
 
 /** What the job allows for one host. */
@@ -18,20 +17,24 @@ const REMEMBERED_MAX = 10_000;
 export function compileHostLimits(spec: JobSpec): HostLimiter {
   const { rate, hosts } = spec.politeness;
   const general: HostLimits = { rate: numeric(rate), parallel: parallelOf(spec), window: null };
-  const named = Object.entries(hosts).map(([pattern, rule]) => ({
-    fits: fitter(pattern.toLowerCase()),
-    limits: {
-      rate: rule.rate === undefined ? general.rate : numeric(rule.rate),
-      parallel: rule.parallel ?? general.parallel,
-      window: rule.window ? new CompiledWindow(rule.window) : null,
-    },
-  }));
-  if (named.length === 0) return () => general;
+  if (Object.keys(hosts).length === 0) return () => general;
+  const ruleOf = compileHostRules(hosts);
+  const limitsOf = new Map(
+    Object.values(hosts).map((rule) => [
+      rule,
+      {
+        rate: rule.rate === undefined ? general.rate : numeric(rule.rate),
+        parallel: rule.parallel ?? general.parallel,
+        window: rule.window ? new CompiledWindow(rule.window) : null,
+      },
+    ]),
+  );
   const known = new Map<string, HostLimits>();
   return (host) => {
     let limits = known.get(host);
     if (!limits) {
-      limits = named.find(({ fits }) => fits(host))?.limits ?? general;
+      const rule = ruleOf(host);
+      limits = (rule && limitsOf.get(rule)) ?? general;
       if (known.size >= REMEMBERED_MAX) known.clear();
       known.set(host, limits);
     }
@@ -39,26 +42,32 @@ export function compileHostLimits(spec: JobSpec): HostLimiter {
   };
 }
 
+/** The first rule that fits a host or a group of hosts. */
+export function compileHostRules(hosts: Record<string, HostRule>): (host: string) => HostRule | null {
+  const rules = Object.entries(hosts).map(([pattern, rule]) => ({
+    fits: fitter(pattern.toLowerCase()),
+    rule,
+  }));
+  return (host) => rules.find(({ fits }) => fits(host))?.rule ?? null;
+}
+
 function numeric(rate: number | 'max'): number {
   return rate === 'max' ? Number.POSITIVE_INFINITY : rate;
 }
 
-/** `shop.example` fits all its ports; `*.example` what is below it; a group of hosts fits like its domain. */
+/** Set before what hosts that share their limits have in common: their registrable domain, or their address. */
+export const SITE_MARK = '*.';
+export const ADDRESS_MARK = 'ip:';
+
+/** `shop.example` fits all its ports; `*.example` what is below it; a group of hosts fits like its domain or address. */
 function fitter(pattern: string): (host: string) => boolean {
   const below = pattern.startsWith('*.') ? pattern.slice(1) : null;
   return (host) => {
-    const plain = host.startsWith(GROUP_MARK) ? host.slice(GROUP_MARK.length) : host;
+    if (host.startsWith(ADDRESS_MARK)) return host.slice(ADDRESS_MARK.length) === pattern;
+    const plain = host.startsWith(SITE_MARK) ? host.slice(SITE_MARK.length) : host;
     const name = plain.replace(/:\d+$/, '');
-    return name === pattern || plain === pattern || (below !== null && name.endsWith(below));
+    return (
+      name === pattern || plain === pattern || host === pattern || (below !== null && name.endsWith(below))
+    );
   };
-}
-
-/** Set before the registrable domain of hosts that share their limits. */
-const GROUP_MARK = '*.';
-
-/** What the rate of a URL's host is counted by. */
-export function groupOf(host: string, groupBy: JobSpec['politeness']['groupBy']): string {
-  if (groupBy === 'host') return host;
-  const domain = getDomain(host, { allowPrivateDomains: true });
-  return domain === null ? host : GROUP_MARK + domain;
 }

@@ -1,5 +1,6 @@
 import type { HeaderStyle } from './approach.ts';
 import type { BrowserProfile } from './identity-profile.ts';
+import { fetchSite } from './referrer.ts';
 
 /** What a browser sends with one request, in its own order and spelling. */
 
@@ -38,7 +39,7 @@ function fullHeaders(profile: BrowserProfile, request: PageRequest): Record<stri
     'Upgrade-Insecure-Requests': isDocument ? '1' : null,
     'User-Agent': profile.userAgent,
     Accept: ACCEPT[familyOf(profile)][request.destination],
-    'Sec-Fetch-Site': trusted ? (request.referer === null ? 'none' : 'same-origin') : null,
+    'Sec-Fetch-Site': trusted ? fetchSite(request.referer, request.url) : null,
     'Sec-Fetch-Mode': trusted ? (isDocument ? 'navigate' : 'no-cors') : null,
     'Sec-Fetch-User': trusted && isDocument && profile.browser !== 'safari' ? '?1' : null,
     'Sec-Fetch-Dest': trusted ? request.destination : null,

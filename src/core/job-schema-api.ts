@@ -11,13 +11,21 @@ const batchApi = z.strictObject({
   body: z
     .record(z.string(), z.unknown())
     .default({ urls: '{urls}' })
-    .describe('JSON that is posted: `{urls}` stands for the list, `{key}` for the key.'),
+    .describe(
+      'JSON that is posted: `{urls}` stands for the list, `{key}` for the key, `{callback}` for the URL to which pages may be sent.',
+    ),
   poll: template
     .optional()
     .describe('URL that tells how far a job is, with `{id}` and `{key}`; as the answer says when absent.'),
   size: z.int().min(1).max(1_000).default(50).describe('Most URLs in one list.'),
   gatherMs: z.int().min(1).max(60_000).default(500).describe('How long requests wait for others.'),
   pollMs: z.int().min(10).max(600_000).default(2_000).describe('How often a job is asked for.'),
+  callbackPollMs: z
+    .int()
+    .min(10)
+    .max(600_000)
+    .default(15_000)
+    .describe('How often a job is asked for whose pages will be sent.'),
   jobs: pathIn('', 'Where the answer to a list has its jobs: one for all, or a list with one for each URL.'),
   id: pathIn('id', 'Of a job: its id.'),
   statusUrl: pathIn('statusUrl', 'Of a job: where to ask for it.'),

@@ -46,9 +46,11 @@ export const politeness = z
       .default(0)
       .describe('Lengthens each gap by a random share of it up to this; now and then much longer.'),
     groupBy: z
-      .enum(['host', 'site'])
+      .enum(['host', 'site', 'address'])
       .default('host')
-      .describe('Whether rates are counted by host or by registrable domain.'),
+      .describe(
+        'Whether rates are counted by host, by registrable domain, or by the address that names lead to when they are first met.',
+      ),
     hosts: z
       .record(z.string().min(1), hostRule)
       .default({})

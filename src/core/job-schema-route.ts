@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { ESCALATIONS, FETCHER_KINDS } from './approach.ts';
+import { ESCALATIONS, ROUTE_FETCHERS } from './approach.ts';
+import { routeBrowser } from './job-schema-browser.ts';
 
 /** How pages of one kind are told apart, fetched and read. */
 
@@ -156,11 +157,14 @@ export const route = z.strictObject({
   paginate: pagination.optional().describe('Lists that go on over several pages.'),
   follow: z.boolean().default(true).describe('Whether links on these pages are followed.'),
   fetcher: z
-    .enum(FETCHER_KINDS)
-    .default('http')
+    .enum(ROUTE_FETCHERS)
+    .optional()
     .describe(
-      'What asks for the pages: plain HTTP, HTTP that looks like a browser down to TLS, a real browser, or a remote scraping API.',
+      'What asks for the pages: plain HTTP, HTTP that looks like a browser down to TLS, a real browser, or a remote scraping API; `auto` is HTTP, and a browser where pages are nothing without their scripts. `http` when absent, and `browser` for a route with `browser`.',
     ),
+  browser: routeBrowser
+    .optional()
+    .describe('What a browser does with the pages, and what is kept of them; see docs/rendering.md.'),
   escalate: z
     .array(z.enum(ESCALATIONS))
     .default([])

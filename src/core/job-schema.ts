@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { api } from './job-schema-api.ts';
+import { login } from './job-schema-browser.ts';
 import { identity } from './job-schema-identity.ts';
 import { politeness } from './job-schema-politeness.ts';
 import { proxies } from './job-schema-proxies.ts';
@@ -93,6 +94,7 @@ export const jobSchema = z.strictObject({
   identity,
   proxies,
   api,
+  login,
   timeouts: z
     .strictObject({
       connectMs: positiveMs(10_000, 'TCP and TLS handshake.'),

@@ -48,3 +48,17 @@ export function toJobName(text: string): string {
 export function isMediaRoute(spec: JobSpec, name: string | null): boolean {
   return name === MEDIA_ROUTE || spec.routes.some((route) => route.name === name && route.kind === 'media');
 }
+
+/** Whether anything that the job says leads to an object. What its code asks for is not seen here. */
+export function storesMedia(spec: JobSpec): boolean {
+  const named = [
+    ...spec.follow.map(({ route }) => route),
+    ...spec.sources.flatMap((source) => {
+      if (typeof source === 'string') return [];
+      return [source.route, ...('file' in source ? Object.values(source.columns ?? {}) : [])];
+    }),
+  ];
+  return (
+    spec.routes.some(({ kind, media }) => kind === 'media' || media.length > 0) || named.includes(MEDIA_ROUTE)
+  );
+}

@@ -37,6 +37,8 @@ export const LIMITS = {
   sitemapMetaCharsMax: 8_192,
   /** A line, a CSV row with its quotes, or the columns of a Parquet row: larger ones are damage, or pages in a table. */
   sourceRowBytesMax: 1024 * 1024,
+  /** Rejected rows that are written down, some 200,000; the counter has them all. */
+  rejectFileBytesMax: 32 * 1024 * 1024,
   /** After a malformed CSV row its text is read again: this much, and this many times what was read before it. */
   csvReadAgainBytes: 16 * 1024 * 1024,
   csvReadAgainTimes: 4,
@@ -75,6 +77,8 @@ export const LIMITS = {
   zstdFramesMax: 256,
   /** Links taken from one page; a page with a million links is a trap or a sitemap. */
   linksPerPageMax: 10_000,
+  /** Links in one part of a report: a sitemap may have 50,000, which would keep all others waiting for seconds. */
+  linksPerReport: 5_000,
   /** Elements inside elements, as in Chromium: deeper ones become siblings. */
   nestingMax: 512,
   /** Elements and texts of a page's tree, 300 bytes each; the rest of the page is not looked at. */
@@ -89,8 +93,18 @@ export const LIMITS = {
   markdownColumnsMax: 64,
   /** Where tags that speak to robots are looked for; heads with style sheets inside are long. */
   robotsTagsCharsMax: 1024 * 1024,
+  /** Of a page that may need scripts: what its shell says, it says early; style sheets and data may stand before it. */
+  shellCharsMax: 512 * 1024,
+  /** HTML of a page that failed in a browser, for people. */
+  snapshotBytesMax: 4 * 1024 * 1024,
+  /** Pictures on one page of a contact sheet: a browser shows so many at ease. */
+  sheetShotsMax: 2_000,
+  /** Pages of a contact sheet: beyond half a million pictures nobody looks. */
+  sheetPagesMax: 250,
   recordsPerTaskMax: 10_000,
   recordBytesMax: 4 * 1024 * 1024,
+  /** Lists and objects inside each other in a record or in `meta`: SQLite reads JSON of 1,000 levels, other readers of fewer. */
+  dataNestingMax: 200,
   /** Fields counted by route for the quality of records; names made from data would have no end. */
   qualityFieldsMax: 500,
   /** Pages named as showing one object in the media index: a logo is on every page of a site. */
@@ -134,12 +148,42 @@ export const LIMITS = {
   proxiesPerWorkerChoice: 16,
   /** Answer of a batch API: some fifty large pages, as text in JSON. */
   apiAnswerBytesMax: 64 * 1024 * 1024,
+  /** Answers that an API sends by itself: so many are held at once, and so many may be under way. */
+  apiCallbacksAtOnce: 4,
+  apiCallbackConnectionsMax: 64,
   /** What a proxy may say before it is through, and how long it may rest. */
   proxyReplyBytesMax: 16 * 1024,
   proxyRestMsMax: 3_600_000,
   /** Origins whose links a worker remembers. */
   originsRememberedMax: 10_000,
   dnsTtlMs: 60_000,
+  /** All that one page may load in a browser: far more than any page needs, and less than a film. */
+  browserPageBytesMax: 256 * 1024 * 1024,
+  /** As in browsers. */
+  browserSocketsPerHost: 6,
+  /** Where scripts or `meta refresh` lead on the same host, again and again. */
+  browserNavigationsMax: 10,
+  /** WebP has no larger pictures, Chromium draws none, and viewers open none. */
+  screenshotHeightMax: 16_000,
+  /** Of a picture or a print. */
+  shotBytesMax: 64 * 1024 * 1024,
+  /** Screens that "to the end" goes down at most: lists without end have none. */
+  scrollScreensMax: 200,
+  /** All that is captured of one page. */
+  captureBytesMax: 16 * 1024 * 1024,
+  /** Answers and sockets of one page that a capture waits for at once. */
+  capturesOpenMax: 1_000,
+  /** Cookies and storage of a logged-in browser. */
+  loginStateBytesMax: 4 * 1024 * 1024,
+  /** A browser is replaced after so many pages, so long, or at so much memory, whatever it is at fault for. */
+  browserPagesMax: 500,
+  /** Playwright remembers some 50 KB of each page for as long as its tab is open. */
+  browserTabPagesMax: 100,
+  browserAgeMsMax: 30 * 60_000,
+  browserMemoryBytesMax: 2 * 1024 ** 3,
+  /** What a page takes, roughly: as many are open at once as fit into half of the free memory. */
+  browserPageMemoryBytes: 200 * 1024 ** 2,
+  browserParallelMax: 16,
   /** The least that S3 takes for a part, so the most that a writer of a blob must hold; smaller blobs are one request. */
   s3PartBytes: 5 * 1024 * 1024,
   /** One on its way while the next is gathered. */
@@ -156,4 +200,10 @@ export const LIMITS = {
   temporaryAgeMsMax: 24 * 3_600_000,
   /** Strings kept by each duplicate prefilter: about 8 MB a generation at 100 bytes a URL. */
   recentUrlsMax: 50_000,
+  /** Lambda carries 6,291,456 bytes each way; the rest is room for what stands around a batch or a report. */
+  lambdaPayloadBytes: 6_000_000,
+  /** What a packed batch or part may be unpacked to: damage must not fill the memory. */
+  wireBytesMax: 256 * 1024 * 1024,
+  /** Links, records and tasks of one part of an answer that comes all at once: a transaction of a second or so. */
+  partItemsMax: 20_000,
 } as const;

@@ -101,6 +101,14 @@ export interface MediaRef {
   member: string | null;
 }
 
+/** What is kept of a page besides its text, by the hash of its bytes. A snapshot is of a page that failed, for people. */
+export interface ShotRef {
+  kind: 'screenshot' | 'pdf' | 'snapshot' | 'snapshot-html';
+  key: string;
+  type: string;
+  bytes: number;
+}
+
 /** What the last visit of a URL left behind, to be compared with the next. */
 export interface LastVisit {
   etag: string | null;
@@ -123,6 +131,8 @@ export interface NewTask {
   template: string | null;
   /** When the page last changed, as a sitemap says: a known URL visited before that is due again. */
   modifiedAt: number | null;
+  /** The page that links here, where the job wants to know. */
+  referrer?: string;
 }
 
 /** A task as read back for people: what `export` and the library show. */
@@ -138,6 +148,8 @@ export interface TaskRow {
   contentType: string | null;
   archive: ArchiveRef | null;
   media: MediaRef | null;
+  /** Pictures of the page, made by a browser. */
+  shots: ShotRef[];
   /** X-Robots-Tag and meta robots, as words: `noindex, nofollow`. */
   robotsTags: string | null;
   redirectTo: string | null;
@@ -187,6 +199,24 @@ export interface MediaRow {
   /** Pages that show it. */
   referrers: string[];
   meta: Meta | null;
+}
+
+/** One picture or print of a page, as a browser made it. */
+export interface ShotRow {
+  /** The page. */
+  url: string;
+  kind: ShotRef['kind'];
+  key: string;
+  type: string;
+  bytes: number;
+  /** What became of the request, with its status and failure. */
+  outcome: string;
+  httpStatus: number | null;
+  failureCode: string | null;
+  route: string | null;
+  takenAt: string;
+  /** Whether it is of the last visit to the page. */
+  latest: boolean;
 }
 
 /** How complete the records of a route are, in one pass of a job. */

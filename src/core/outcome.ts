@@ -1,6 +1,6 @@
 import type { Via } from './approach.ts';
 import type { FailureCode, SkipCode } from './failures.ts';
-import type { LastVisit, MediaRef, Meta } from './model.ts';
+import type { LastVisit, MediaRef, Meta, ShotRef } from './model.ts';
 
 /** What one request looked like, for the attempt log and host statistics. */
 export interface Trace {
@@ -12,6 +12,8 @@ export interface Trace {
   bytes: number;
   /** Absent for the plain way. */
   via?: Via;
+  /** Pictures that a browser made meanwhile; stored before they are named here. */
+  shots?: ShotRef[];
 }
 
 /** A link that the worker found in scope; the coordinator dedupes it. */
@@ -25,6 +27,12 @@ export interface Discovered {
   listed?: true;
   /** Epoch milliseconds, as a sitemap says. */
   modifiedAt?: number;
+}
+
+/** Entries of a list that are of no use: how many, and the first of them for people. */
+export interface RejectedEntries {
+  count: number;
+  first: { place: string; reason: string }[];
 }
 
 /** Serialised and hashed by the worker: the coordinator's thread is the scarce one. */
@@ -74,6 +82,7 @@ export type Outcome =
       shows: string[];
       /** What was left out of a sitemap, for people. */
       note?: string;
+      rejected?: RejectedEntries;
       trace: Trace;
     }
   /** The same as at the last visit: a 304 (no page), or equal bytes (a page that is not archived again). */

@@ -4,7 +4,7 @@ import type { Period } from './sitemap-dates.ts';
 
 export interface SitemapEntry {
   kind: 'page' | 'sitemap';
-  /** Absolute when it can be told; not normalised. */
+  /** Absolute when it can be told; not normalised. Empty when the entry names none. */
   url: string;
   modified: Period | null;
   /** What the list says about the page, and null when that is nothing. */
@@ -26,6 +26,9 @@ export interface ListReader {
 
 /** Longer text is no URL, whatever its normal form: see `normalizeUrl`. */
 export const RAW_URL_LENGTH_MAX = 4 * LIMITS.urlLengthMax;
+
+/** It has its place in the list, so that it can be told of. */
+export const NAMELESS_ENTRY: SitemapEntry = { kind: 'page', url: '', modified: null, meta: null };
 
 const ABSOLUTE = /^https?:\/\//i;
 

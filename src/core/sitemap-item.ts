@@ -1,7 +1,7 @@
 import { LIMITS } from './limits.ts';
 import type { Meta } from './model.ts';
 import { parseDate } from './sitemap-dates.ts';
-import { isAbsoluteUrl, resolveUrl, type SitemapEntry } from './sitemap-entry.ts';
+import { isAbsoluteUrl, NAMELESS_ENTRY, resolveUrl, type SitemapEntry } from './sitemap-entry.ts';
 import type { Extension, Field } from './sitemap-fields.ts';
 
 /** One URL of a list while it is being read. */
@@ -44,11 +44,10 @@ export class SitemapItem {
     else this.#news ??= values;
   }
 
-  /** Null when it names no URL. */
-  toEntry(): SitemapEntry | null {
+  toEntry(): SitemapEntry {
     const named =
       this.#fields.get('url') ?? [this.#fields.get('id') ?? '', this.text.trim()].find(isAbsoluteUrl);
-    if (named === undefined) return null;
+    if (named === undefined) return NAMELESS_ENTRY;
     const date =
       this.#fields.get('modified') ?? this.#fields.get('lastmod') ?? this.#fields.get('published') ?? '';
     return {

@@ -2,11 +2,12 @@ import {
   EntryList,
   isAbsoluteUrl,
   type ListReader,
+  NAMELESS_ENTRY,
   RAW_URL_LENGTH_MAX,
   type SitemapContent,
 } from './sitemap-entry.ts';
 
-/** One URL a line. Other lines are passed over: relative URLs could not be told from any other text. */
+/** One URL a line. Other lines name none: relative URLs could not be told from any other text. */
 export class SitemapText implements ListReader {
   readonly #list: EntryList;
   /** The line at hand, as far as it has come. */
@@ -28,14 +29,15 @@ export class SitemapText implements ListReader {
   end(): SitemapContent {
     this.#take();
     const { entries, trouble } = this.#list;
-    if (entries.length === 0) throw new Error('it is neither XML nor a list of URLs');
+    if (entries.every(({ url }) => url === '')) throw new Error('it is neither XML nor a list of URLs');
     return { entries, trouble };
   }
 
   #take(): void {
     const url = this.#line.trim();
     this.#line = '';
-    if (url.length > RAW_URL_LENGTH_MAX || !isAbsoluteUrl(url)) return;
-    this.#list.add({ kind: 'page', url, modified: null, meta: null });
+    if (url === '' || url.startsWith('#')) return;
+    if (url.length > RAW_URL_LENGTH_MAX || !isAbsoluteUrl(url)) this.#list.add(NAMELESS_ENTRY);
+    else this.#list.add({ kind: 'page', url, modified: null, meta: null });
   }
 }

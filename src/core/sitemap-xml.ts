@@ -193,8 +193,7 @@ export class SitemapXml implements ListReader {
   }
 
   #endItem(): void {
-    const entry = this.#item?.toEntry() ?? null;
-    if (entry !== null) this.#list.add(entry);
+    if (this.#item !== null) this.#list.add(this.#item.toEntry());
     this.#item = null;
     this.#extension = null;
     this.#capture = null;

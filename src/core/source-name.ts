@@ -1,5 +1,6 @@
 import { MEDIA_ROUTE, SITEMAP_ROUTE } from './job.ts';
 import type { FileSourceSpec, QuerySourceSpec, SitemapSourceSpec } from './job-schema-source.ts';
+import { hideCredentials } from './redact.ts';
 
 /** How the name of a source is understood: the same in job files, on the command line and when it is read. */
 
@@ -35,6 +36,16 @@ export function isWebSitemap(name: string): boolean {
 /** The part of a name that has the ending: the path of an http(s) URL, without its query. */
 export function pathOf(name: string): string {
   return isHttpUrl(name) && URL.canParse(name) ? new URL(name).pathname : name;
+}
+
+/** Standard input is kept under such a name, in `inputs/`. */
+export function stdinFileName(now: number, processId: number, ending: string): string {
+  return `stdin-${now}-${processId}.${ending}`;
+}
+
+/** What people call a file that URLs are read from. */
+export function shownName(file: string): string {
+  return /[\\/]inputs[\\/]stdin-\d+-\d+\.[a-z]+$/.test(file) ? 'standard input' : hideCredentials(file);
 }
 
 /** The object that a source written as a string stands for. */

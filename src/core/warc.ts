@@ -104,6 +104,30 @@ export function encodeWarcinfo(record: WarcinfoRecord): EncodedRecord {
   return { head: Buffer.from(warc, 'utf8'), body, coded: false };
 }
 
+export interface ResourceRecord {
+  /** The page that it is of. */
+  url: string;
+  date: number;
+  recordId: string;
+  /** Says in the URI what it is: `screenshot`. */
+  kind: string;
+  type: string;
+  body: Uint8Array;
+  sha256: Uint8Array;
+  /** The record of the page. */
+  concurrentTo: string;
+}
+
+/** What was made of a page besides its response. Pictures and prints are compressed by themselves. */
+export function encodeResource(record: ResourceRecord): EncodedRecord {
+  const { body } = record;
+  let warc = `${WARC_VERSION}\r\nWARC-Type: resource\r\nWARC-Record-ID: <urn:uuid:${record.recordId}>\r\n`;
+  warc += `WARC-Date: ${new Date(record.date).toISOString()}\r\nWARC-Target-URI: ${uriOf(`urn:${record.kind}:${record.url}`)}\r\n`;
+  warc += `WARC-Concurrent-To: <urn:uuid:${record.concurrentTo}>\r\nWARC-Payload-Digest: ${digestOf(record.sha256)}\r\n`;
+  warc += `Content-Type: ${oneLine(record.type)}\r\nContent-Length: ${body.length}\r\n\r\n`;
+  return { head: Buffer.from(warc, 'latin1'), body, coded: true };
+}
+
 /**
  * Base32 with its padding, because that is the form every checker reads: warcio (Python) takes a value
  * without padding for base64 and fails, jwarc compares with padding, FastWARC has failed on hex.

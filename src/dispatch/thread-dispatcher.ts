@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import type { Batch, Report } from '../core/batch.ts';
 import { messageOf } from '../core/errors.ts';
+import type { Logger } from '../ports/ambient.ts';
 import type { Delivery, Dispatcher } from '../ports/dispatcher.ts';
 import type { FromThread, ThreadData, ToThread } from './thread-messages.ts';
 
@@ -10,6 +11,10 @@ export interface ThreadDispatcherOptions {
   /** The entry that runs `processBatch` in each thread. */
   entry: URL;
   data: Omit<ThreadData, 'name'>;
+  /** Of the process, where several have threads for one job. */
+  name?: string;
+  /** What threads have to say; the same words are said once for all of them. */
+  logger?: Logger;
   /** A page that needs more than this kills its thread, not the run. */
   heapMbMax?: number;
 }
@@ -41,9 +46,17 @@ interface Open {
   resolve(delivery: Delivery): void;
 }
 
-export function openThreadDispatcher(options: ThreadDispatcherOptions): Dispatcher {
+export interface ThreadDispatcher extends Dispatcher {
+  /** When all threads can work, or will never. */
+  readonly started: Promise<void>;
+  /** Asks for what there is of one batch; its dispatch still resolves. */
+  recall(batchId: number): void;
+}
+
+export function openThreadDispatcher(options: ThreadDispatcherOptions): ThreadDispatcher {
   for (const flag of HEAP_FLAGS) setFlagsFromString(flag);
-  const threads = Array.from({ length: options.threads }, (_, index) => new Thread(options, index + 1));
+  const told = { ...options, ...(options.logger ? { logger: onceEach(options.logger) } : {}) };
+  const threads = Array.from({ length: options.threads }, (_, index) => new Thread(told, index + 1));
   const watch = setInterval(() => {
     for (const thread of threads) thread.watch();
   }, WATCH_MS);
@@ -51,9 +64,13 @@ export function openThreadDispatcher(options: ThreadDispatcherOptions): Dispatch
   return {
     workers: threads.length,
     slots: threads.length * SLOTS_PER_THREAD,
+    started: Promise.all(threads.map(({ started }) => started)).then(() => {}),
     dispatch(batch, onPart) {
       const idlest = threads.reduce((best, thread) => (thread.load < best.load ? thread : best));
       return idlest.dispatch(batch, onPart);
+    },
+    recall(batchId) {
+      for (const thread of threads) if (thread.has(batchId)) thread.post({ kind: 'recall', batchId });
     },
     async drain() {
       for (const thread of threads) thread.post({ kind: 'drain' });
@@ -65,6 +82,19 @@ export function openThreadDispatcher(options: ThreadDispatcherOptions): Dispatch
   };
 }
 
+/** Of words that differ, threads have few. */
+const WORDS_MAX = 1_000;
+
+function onceEach(logger: Logger): Logger {
+  const said = new Set<string>();
+  const at = (level: keyof Logger) => (message: string, fields?: Record<string, unknown>) => {
+    if (said.has(message) || said.size >= WORDS_MAX) return;
+    said.add(message);
+    logger[level](message, fields);
+  };
+  return { info: at('info'), warn: at('warn'), error: at('error') };
+}
+
 /** One worker thread; replaced when it dies, with its batches reported as lost. */
 class Thread {
   readonly #options: ThreadDispatcherOptions;
@@ -74,19 +104,28 @@ class Thread {
   /** When the present worker has exited. */
   #ended: Promise<void> = Promise.resolve();
   #ready = false;
+  readonly #begun = Promise.withResolvers<void>();
   #failedStarts = 0;
   #closing = false;
   #lastError = 'the thread ended';
 
   constructor(options: ThreadDispatcherOptions, number: number) {
     this.#options = options;
-    this.#name = `thread-${number}`;
+    this.#name = `${options.name === undefined ? '' : `${options.name}/`}thread-${number}`;
     this.#worker = this.#start();
+  }
+
+  get started(): Promise<void> {
+    return this.#begun.promise;
   }
 
   /** Work under way, by tasks: batches differ much in size. */
   get load(): number {
     return this.#open.size;
+  }
+
+  has(batchId: number): boolean {
+    return this.#open.has(batchId);
   }
 
   post(message: ToThread): void {
@@ -154,7 +193,12 @@ class Thread {
   #receive(message: FromThread): void {
     if (message.kind === 'ready') {
       this.#ready = true;
+      this.#begun.resolve();
       this.#failedStarts = 0;
+      return;
+    }
+    if (message.kind === 'log') {
+      this.#options.logger?.[message.level](message.message, message.fields);
       return;
     }
     const open = this.#open.get(message.report.batchId);
@@ -172,6 +216,7 @@ class Thread {
     if (!this.#closing) {
       if (!this.#ready) this.#failedStarts++;
       if (this.#failedStarts < FAILED_STARTS_MAX) this.#worker = this.#start();
+      else this.#begun.resolve();
     }
     for (const [batchId, { resolve }] of lost)
       resolve({ kind: 'lost', batchId, reason: `${this.#name} died: ${this.#lastError}` });

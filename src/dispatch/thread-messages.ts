@@ -1,10 +1,22 @@
 import type { S3Settings } from '../aws/s3-client.ts';
 import type { Batch, Report } from '../core/batch.ts';
+import type { BrowserSettings, CallbackSettings } from '../ports/fetcher.ts';
 
 /** What the dispatcher and its threads say to each other. */
-export type ToThread = { kind: 'batch'; batch: Batch } | { kind: 'drain' } | { kind: 'close' };
+export type ToThread =
+  | { kind: 'batch'; batch: Batch }
+  /** Returns what it has of one batch. */
+  | { kind: 'recall'; batchId: number }
+  | { kind: 'drain' }
+  | { kind: 'close' };
 export type FromThread =
   | { kind: 'ready' }
+  | {
+      kind: 'log';
+      level: 'info' | 'warn' | 'error';
+      message: string;
+      fields?: Record<string, unknown> | undefined;
+    }
   | { kind: 'part'; report: Report }
   | { kind: 'report'; report: Report };
 
@@ -16,4 +28,6 @@ export interface ThreadData {
   s3?: S3Settings;
   /** `never` refuses private addresses, whatever a job says. */
   allowPrivate?: 'job' | 'never';
+  browser?: BrowserSettings;
+  apiCallbacks?: CallbackSettings;
 }

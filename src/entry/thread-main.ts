@@ -6,22 +6,33 @@ import { openWorkerTools } from '../worker-app.ts';
 
 if (!parentPort) throw new Error('this file is the entry of a worker thread');
 const port = parentPort;
-const tools = await openWorkerTools(workerData as ThreadData);
-const drain = new AbortController();
 const send = (message: FromThread) => port.postMessage(message);
+const logAt = (level: 'info' | 'warn' | 'error') => (message: string, fields?: Record<string, unknown>) =>
+  send({ kind: 'log', level, message, fields });
+const logger = { info: logAt('info'), warn: logAt('warn'), error: logAt('error') };
+const tools = await openWorkerTools({ ...(workerData as ThreadData), logger });
+/** By batch: makes it return what it has. */
+const recalls = new Map<number, AbortController>();
+let isDraining = false;
 
 port.on('message', async (message: ToThread) => {
   switch (message.kind) {
     case 'batch': {
       const onPart = (report: Report) => send({ kind: 'part', report });
-      send({
-        kind: 'report',
-        report: await processBatch(message.batch, tools, { onPart, drain: drain.signal }),
-      });
+      const recall = new AbortController();
+      recalls.set(message.batch.id, recall);
+      if (isDraining) recall.abort();
+      const report = await processBatch(message.batch, tools, { onPart, drain: recall.signal });
+      recalls.delete(message.batch.id);
+      send({ kind: 'report', report });
       break;
     }
+    case 'recall':
+      recalls.get(message.batchId)?.abort();
+      break;
     case 'drain':
-      drain.abort();
+      isDraining = true;
+      for (const recall of recalls.values()) recall.abort();
       break;
     case 'close':
       await tools.close();

@@ -15,15 +15,18 @@ export class Stopwatch {
   readonly over: Promise<void>;
   readonly #controller = new AbortController();
   readonly #signals: AbortSignal[];
-  readonly #task: NodeJS.Timeout;
+  readonly #taskMs: number;
+  #task: NodeJS.Timeout | undefined;
   #stage: NodeJS.Timeout | undefined;
 
-  constructor(request: FetchRequest, closing: AbortSignal) {
+  /** `begins: false` leaves it to `begin` when the time of the task starts. */
+  constructor(request: FetchRequest, closing: AbortSignal, { begins = true } = {}) {
     this.#signals = [request.signal, closing];
     this.over = new Promise((resolve) => {
       this.signal.addEventListener('abort', () => resolve(), { once: true });
     });
-    this.#task = setTimeout(() => this.#timeOut('task-timeout'), request.timeouts.taskMs);
+    this.#taskMs = request.timeouts.taskMs;
+    if (begins) this.begin();
     for (const signal of this.#signals) {
       if (signal.aborted) this.#abort();
       else listen(signal, this.#abort);
@@ -32,6 +35,10 @@ export class Stopwatch {
 
   get signal(): AbortSignal {
     return this.#controller.signal;
+  }
+
+  begin(): void {
+    this.#task ??= setTimeout(() => this.#timeOut('task-timeout'), this.#taskMs);
   }
 
   /** The present stage may last so long; it takes the place of the one before. */

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { mayRender } from '../core/approach.ts';
 import { SeineError } from '../core/errors.ts';
 import type { JobSpec } from '../core/job.ts';
 import type { SecretRef } from '../core/job-schema-proxies.ts';
@@ -18,7 +19,11 @@ export function checkSources({ sources }: Pick<JobSpec, 'sources'>): void {
 }
 
 /** Finds routes that count on proxies or a remote scraping API which the job does not have. */
-export function checkOutside({ routes, proxies, api }: JobSpec): void {
+export function checkOutside({ routes, proxies, api, login }: JobSpec): void {
+  if (login && !routes.some(mayRender))
+    throw new SeineError('the job has a saved login, but no route with a browser to use it', {
+      hint: 'set `fetcher: browser` or `auto` in a route',
+    });
   for (const { name, proxy, fetcher, escalate } of routes) {
     const pool = proxy ?? proxies?.default;
     if (proxy !== undefined && !(proxies && Object.hasOwn(proxies.pools, proxy)))
@@ -33,12 +38,12 @@ export function checkOutside({ routes, proxies, api }: JobSpec): void {
 }
 
 /** Files of secrets are meant from where the job file is, also when the job is resumed from elsewhere. */
-export function anchorSecrets<T extends Pick<JobSpec, 'proxies' | 'api' | 'identity'>>(
+export function anchorSecrets<T extends Pick<JobSpec, 'proxies' | 'api' | 'identity' | 'login'>>(
   spec: T,
   dir: string,
 ): T {
   const anchor = (ref: SecretRef): SecretRef => ('file' in ref ? { file: resolve(dir, ref.file) } : ref);
-  const { proxies, api, identity } = spec;
+  const { proxies, api, identity, login } = spec;
   const headers = mapValues(identity.secretHeaders ?? {}, (refs) => mapValues(refs, anchor));
   const pools = mapValues(proxies?.pools ?? {}, (pool) => {
     const { from } = pool;
@@ -51,6 +56,7 @@ export function anchorSecrets<T extends Pick<JobSpec, 'proxies' | 'api' | 'ident
     ...(proxies ? { proxies: { ...proxies, pools } } : {}),
     ...(identity.secretHeaders ? { identity: { ...identity, secretHeaders: headers } } : {}),
     ...(api?.key ? { api: { ...api, key: anchor(api.key) } } : {}),
+    ...(login ? { login: { state: anchor(login.state) } } : {}),
   };
 }
 

@@ -1,12 +1,39 @@
+import { fetcherOfRoute, mayRender } from '../core/approach.ts';
 import { SeineError } from '../core/errors.ts';
 import type { MediaRule, RouteSpec } from '../core/job.ts';
 import type { RouteCode } from '../worker/route-code.ts';
 
 /** Finds what a route says in vain. Only when a job is loaded: a job that runs on without its code must still run. */
 export function checkRoute(route: RouteSpec, code: RouteCode): void {
-  const makesRecords = route.select !== undefined || route.markdown || code.handler !== undefined;
+  const captures = route.browser?.capture ?? [];
+  const makesRecords =
+    route.select !== undefined || route.markdown || code.handler !== undefined || captures.length > 0;
   if (!makesRecords) checkIdle(route, code);
   checkNames(route, code);
+  checkBrowser(route);
+}
+
+/** Pictures and captured data are there for every page of a route, or for none. */
+function checkBrowser(route: RouteSpec): void {
+  const { name, browser, kind } = route;
+  const fetcher = fetcherOfRoute(route);
+  if ((fetcher === 'browser' || fetcher === 'auto') && kind !== 'page')
+    throw new SeineError(`route '${name}' is of kind ${kind}, which no browser is needed for`);
+  if (!browser) return;
+  if (!mayRender(route))
+    throw new SeineError(`route '${name}' has \`browser\`, but asks for its pages with ${fetcher}`, {
+      hint: 'set `fetcher: browser` or `auto`, or leave it out',
+    });
+  const wanted = [
+    ...(browser.screenshot ? ['screenshot'] : []),
+    ...(browser.pdf ? ['pdf'] : []),
+    ...(browser.capture.length > 0 ? ['capture'] : []),
+  ];
+  if (wanted.length > 0 && fetcher !== 'browser')
+    throw new SeineError(
+      `route '${name}' wants ${wanted.join(' and ')}, but only some of its pages go to a browser`,
+      { hint: 'set `fetcher: browser`' },
+    );
 }
 
 /** Steps for records that are never made. */
@@ -25,7 +52,11 @@ function checkIdle(route: RouteSpec, code: RouteCode): void {
 /** Only where nothing but selectors makes records is it known which fields they have. */
 function checkNames(route: RouteSpec, { handler, clean, schema }: RouteCode): void {
   if (handler || clean || schema) return;
-  const names = [...Object.keys(route.select ?? {}), ...(route.markdown ? ['title', 'markdown'] : [])];
+  const names = [
+    ...Object.keys(route.select ?? {}),
+    ...(route.markdown ? ['title', 'markdown'] : []),
+    ...(route.browser?.capture ?? []).map((capture) => capture.name),
+  ];
   const fieldOf = (rule: MediaRule) => (typeof rule === 'string' ? [] : (rule.field ?? []));
   for (const [what, fields] of [
     ['the key', [route.key ?? []].flat()],

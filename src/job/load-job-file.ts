@@ -29,6 +29,10 @@ export async function loadJobFile(path: string): Promise<LoadedJob> {
   const isData = ending === '.json' || ending === '.yaml' || ending === '.yml';
   const code = isData ? null : await bundle(path);
   const definition = code ? await evaluate(code, path) : await parseData(text, path, ending);
+  if (Array.isArray(definition))
+    throw new SeineError(`${path} is a list, and not a job`, {
+      hint: 'a list of URLs is .jsonl: an object a line, without commas between them',
+    });
   const parsed = await parseJob(definition, path, name);
   const dir = dirname(resolve(path));
   const sources = parsed.spec.sources.map((source) => anchorSource(source, dir));

@@ -1,7 +1,36 @@
-import type { Batch, Report } from '../core/batch.ts';
+import type { Batch, Report, WorkerKind } from '../core/batch.ts';
 
 /** `lost`: the worker died or never answered; its tasks go back, and the dispatcher never retries. */
-export type Delivery = { kind: 'report'; report: Report } | { kind: 'lost'; batchId: number; reason: string };
+export type Delivery =
+  | { kind: 'report'; report: Report }
+  | {
+      kind: 'lost';
+      batchId: number;
+      reason: string;
+      /** The batch cannot be the cause: what carried it broke. Its tasks are not suspected of killing workers. */
+      blameless?: true;
+    };
+
+/** A sign of life of a worker in another process. */
+export interface WorkerSign {
+  worker: string;
+  kind: WorkerKind;
+  /** Epoch milliseconds. */
+  at: number;
+  /** Share of one core that it used lately. */
+  cpu: number;
+  memoryBytes: number;
+  batches: number;
+  /** Some of the hosts that it asks now. */
+  hosts: string[];
+}
+
+/** What workers took that are paid by use. */
+export interface DispatchCost {
+  invocations: number;
+  gbSeconds: number;
+  usd: number;
+}
 
 export interface Dispatcher {
   /** Workers that compute at the same time. */
@@ -12,5 +41,11 @@ export interface Dispatcher {
   dispatch(batch: Batch, onPart: (report: Report) => void): Promise<Delivery>;
   /** Asks workers to return what they have; open dispatches still resolve. */
   drain(): Promise<void>;
+  /** Whether its workers can do such batches now. Absent: they can do all. */
+  serves?(kind: WorkerKind): boolean;
+  /** Where workers are other processes: those that are alive. */
+  signs?(): Promise<WorkerSign[]>;
+  /** Where workers are paid by use: what this dispatcher has spent. */
+  cost?(): DispatchCost;
   close(): Promise<void>;
 }

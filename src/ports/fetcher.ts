@@ -2,6 +2,7 @@ import type { BatchProxy } from '../core/batch.ts';
 import type { FailureCode } from '../core/failures.ts';
 import type { EmulatedBrowser } from '../core/identity-profile.ts';
 import type { ApiSpec } from '../core/job-schema-api.ts';
+import type { BrowserSpec } from '../core/job-schema-browser.ts';
 
 /** Takes a decoded body piece by piece, instead of memory. */
 export interface BodySink {
@@ -23,6 +24,10 @@ export interface FetchRequest {
   emulate?: EmulatedBrowser | undefined;
   /** For a fetcher that has a remote scraping API do the work. */
   api?: { spec: ApiSpec; key: string | null } | undefined;
+  /** For a fetcher that is a browser: what it does with the page. */
+  render?: BrowserSpec | undefined;
+  /** For a fetcher that is a browser: cookies and storage to start with, as Playwright writes them. */
+  loginState?: string | undefined;
   /** Fires when the batch's time is over; the result is then `aborted`. */
   signal: AbortSignal;
   /**
@@ -35,6 +40,30 @@ export interface FetchRequest {
    * a request is held to `LIMITS.bodyBytesMax` besides, as `bodyBytesMax` is then meant for the sink.
    */
   sinkFor?(head: { status: number; rawHeaders: string[] }): BodySink | null;
+}
+
+/** How a worker has its browser, if its jobs want one. */
+export interface BrowserSettings {
+  /** Path of Chromium, or where to take it from: `playwright`, `system` or `bundled`; looked for when null. */
+  path: string | null;
+  /** `auto` is on, except for root, for whom Chromium has none. */
+  sandbox: 'auto' | 'on' | 'off';
+  /** Pages at once; by free memory when null. */
+  pages: number | null;
+}
+
+/** A picture of a page, or its print. */
+export interface Shot {
+  kind: 'screenshot' | 'pdf';
+  type: 'image/png' | 'image/jpeg' | 'image/webp' | 'application/pdf';
+  bytes: Buffer;
+}
+
+/** What a browser has of a page besides its HTML. */
+export interface Rendered {
+  shots: Shot[];
+  /** By the name of the capture. */
+  captured: Record<string, unknown[]>;
 }
 
 export interface FetchResponse {
@@ -51,15 +80,35 @@ export interface FetchResponse {
   wireBytes: number;
   /** What a remote scraping API took for it. */
   cost?: number;
+  /** There when a browser made the page: the body is then the HTML of its DOM, and the headers are those of the page itself. */
+  rendered?: Rendered;
 }
 
 export type FetchResult =
   | FetchResponse
-  | { kind: 'failure'; code: FailureCode; detail: string; bytes: number }
+  | {
+      kind: 'failure';
+      code: FailureCode;
+      detail: string;
+      bytes: number;
+      /** What a browser showed when it failed, for people. */
+      snapshot?: { html: Buffer; screenshot: Shot | null };
+    }
   | { kind: 'aborted' };
 
 export interface Fetcher {
   /** One request, no redirects followed, never rejects. */
   fetch(request: FetchRequest): Promise<FetchResult>;
+  /** Gets ready for requests that will come soon; what goes wrong shows again when they come. */
+  prepare?(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** Where a worker listens for pages that a remote scraping API sends by itself. */
+export interface CallbackSettings {
+  host: string;
+  /** The first that is free from here on; any free one for 0. */
+  port: number;
+  /** How the API reaches it; `{port}` stands for the port. */
+  url: string;
 }

@@ -17,6 +17,19 @@ export interface SourceTask {
   modifiedAt?: number;
 }
 
+/** A row that could not be used. */
+export interface Reject {
+  /** The list, and where in it. */
+  source: string;
+  place: string;
+  reason: string;
+}
+
+/** Where rejected rows are written down; it holds as many as it has room for. */
+export interface RejectFile {
+  append(rejects: readonly Reject[]): Promise<void>;
+}
+
 /** URLs from outside, read lazily and from any position that it has given before. */
 export interface Source {
   readonly name: string;

@@ -60,6 +60,7 @@ export interface LeasedTask {
   hops: number;
   meta: Meta | null;
   lastVisit: LastVisit | null;
+  referrer?: string;
 }
 
 export interface LeasedBatch {
@@ -93,6 +94,8 @@ export interface TaskChange {
   records: RecordDraft[];
   /** URLs of media that the page shows. */
   shows: string[];
+  /** Entries of a list that are of no use, to be counted. */
+  rejected?: number;
 }
 
 /** How records of a job are written; see docs/records.md. */
@@ -119,6 +122,8 @@ export interface HostChange {
   pace: HostPace | null;
   /** Shortest time between two requests that was seen; null when there were no two. */
   smallestGapMs: number | null;
+  /** First and last request, where a gap is promised: the time since the host's last one before counts, too. */
+  span?: { from: number; to: number } | null;
   /** Null leaves the former one. */
   lastError: { at: number; code: string; detail: string } | null;
 }
@@ -139,6 +144,8 @@ export interface Settlement {
   records: RecordRules;
   quality: QualityDelta[];
   tasks: TaskChange[];
+  /** Of tasks that the batch keeps for now: a long list comes in parts. */
+  links?: NewTask[];
   hosts: HostChange[];
   robots: RobotsEntry[];
 }
@@ -181,7 +188,7 @@ export interface Frontier {
   abandoned(jobId: number): Promise<number[]>;
   /** When the next host or waiting task becomes due; null when none will. */
   nextDueAt(jobId: number): Promise<number | null>;
-  /** Makes every ready task of a host a dead letter, at most `limit`; returns how many. */
+  /** Makes every task of a host that is not lent a dead letter, at most `limit`; returns how many. */
   condemn(
     jobId: number,
     options: { host: string; code: FailureCode; detail: string; now: number; limit: number },
@@ -224,6 +231,10 @@ export interface HostStore {
   /** Hosts of a job by name, in bounded steps. */
   list(jobId: number): AsyncIterable<HostFacts>;
   robots(origin: string): Promise<RobotsEntry | null>;
+  /** What hosts of a job are counted by, where that was noted. */
+  groupsOf(jobId: number, hosts: readonly string[]): Promise<Map<string, string>>;
+  /** Notes it. What was noted before stays, so that nobody counts a host twice; returns what holds. */
+  noteGroups(jobId: number, groups: ReadonlyMap<string, string>): Promise<Map<string, string>>;
   /** A clock that was set back must not freeze hosts: no rest may end later than `latest`. */
   clampNextAt(latest: number): Promise<void>;
 }

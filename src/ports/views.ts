@@ -6,6 +6,7 @@ import type {
   QualityRow,
   RecordRow,
   RecordVersionRow,
+  ShotRow,
   TaskRow,
   TaskState,
 } from '../core/model.ts';
@@ -58,6 +59,8 @@ export interface Rewrite {
     code: 'parse-error' | 'validation' | null;
     detail: string | null;
   }[];
+  /** Media that pages show, where today's code looks for some: in the place of those they showed before. */
+  shown?: { taskId: number; urls: string[] }[];
   quality: QualityDelta[];
   /** The first piece replaces the quality of the present pass, the others add to it. */
   first: boolean;
@@ -77,6 +80,8 @@ export interface Views {
   history(jobId: number, options?: Since): AsyncIterable<RecordVersionRow>;
   attempts(jobId: number, options?: Since): AsyncIterable<AttemptRow>;
   media(jobId: number, options?: Since): AsyncIterable<MediaRow>;
+  /** Pictures of pages, as a browser made them, the newest first. */
+  shots(jobId: number, options?: Since): AsyncIterable<ShotRow>;
   /** Newest archived page of each task that has one and is finished. */
   pages(jobId: number): AsyncIterable<ArchivedPage>;
   record(jobId: number, key: string): Promise<RecordRow | null>;
@@ -89,6 +94,8 @@ export interface Views {
   tallies(jobId: number): Promise<{ state: string; code: string; count: number }[]>;
   /** By route, of one pass of a run; constant time. */
   quality(jobId: number, pass: number): Promise<QualityRow[]>;
+  /** The newest pass of the run that has any: one in which nothing changed has none. */
+  lastQualityPass(jobId: number): Promise<number | null>;
   hasArchive(jobId: number, key: string): Promise<boolean>;
   rewrite(jobId: number, rewrite: Rewrite): Promise<void>;
   /** Rows of a read-only SQL query over the documented views `seine_tasks` and `seine_records`. */

@@ -14,7 +14,14 @@ import { permissionsOf, robotsTagsOf } from '../worker/robots-tags.ts';
 export type Reading = {
   page: ArchivedPage;
 } /** Links only of a page that was refused before: those of the others are known. */ & (
-  | { kind: 'read'; drafts: RecordDraft[]; links: Discovered[]; quality: QualityDelta | null }
+  | {
+      kind: 'read';
+      drafts: RecordDraft[];
+      links: Discovered[];
+      /** Null where the route looks for no media. */
+      shows: Discovered[] | null;
+      quality: QualityDelta | null;
+    }
   | { kind: 'failed'; code: 'parse-error' | 'validation'; detail: string; quality: QualityDelta | null }
   /** The archive does not have it any more, or not whole. */
   | { kind: 'unreadable'; detail: string }
@@ -33,10 +40,12 @@ export async function readAgain(page: ArchivedPage, job: CompiledJob, blobs: Blo
   // A route that is gone may have been renamed: the URL tells.
   const route = routeOf(job, stored.url, page.route) ?? routeOf(job, stored.url, null);
   if (stored.status >= 300 || (route && route.kind !== 'page')) return { page, kind: 'other' };
+  // What scripts loaded is not in the archive: the record would lose it.
+  if (route?.render && route.render.capture.length > 0) return { page, kind: 'other' };
   const name = route?.name ?? '';
   try {
-    const { drafts, links, quality } = await readStored(page, stored, job, route);
-    return { page, kind: 'read', drafts, links, quality: quality && { route: name, ...quality } };
+    const { drafts, links, shows, quality } = await readStored(page, stored, job, route);
+    return { page, kind: 'read', drafts, links, shows, quality: quality && { route: name, ...quality } };
   } catch (error) {
     const invalid = error instanceof ValidationError;
     return {
@@ -61,7 +70,7 @@ async function readStored(
   { url, status, headers, body }: StoredResponse,
   job: CompiledJob,
   route: CompiledRoute | null,
-): Promise<ReadResult & { links: Discovered[] }> {
+): Promise<ReadResult & { links: Discovered[]; shows: Discovered[] | null }> {
   const contentTypeHeader = headerOf(headers, 'content-type');
   const contentType = sniffMediaType(body, contentTypeHeader);
   const about = { url, status, headers, body, meta: archived.meta, contentType, contentTypeHeader };
@@ -72,8 +81,11 @@ async function readStored(
   const may = permissionsOf(tags, policy);
   const result = route?.read ? await within(spec.timeouts.taskMs, route.read(page)) : NOTHING;
   const wantsLinks = may.links && wasRefused(archived);
+  const kept = may.records ? result : NOTHING;
+  const shows = route?.findMedia ? (may.media ? route.findMedia(page, kept.values) : []) : null;
   return {
-    ...(may.records ? result : NOTHING),
+    ...kept,
+    shows,
     links: wantsLinks ? linksOf(page, archived.depth, job, route) : [],
   };
 }

@@ -1,7 +1,9 @@
+import { HostGroups } from '../coordinator/host-groups.ts';
 import { toNewTask } from '../coordinator/settle-tasks.ts';
-import type { NewTask, RecordRow } from '../core/model.ts';
-import type { RecordDraft } from '../core/outcome.ts';
+import type { RecordRow } from '../core/model.ts';
+import type { Discovered, RecordDraft } from '../core/outcome.ts';
 import type { Blobs } from '../ports/blobs.ts';
+import type { Resolver } from '../ports/resolver.ts';
 import type { ArchivedPage, Job, Rewrite, Store } from '../ports/store.ts';
 import type { CompiledJob } from '../worker/compile-job.ts';
 import { QualitySum } from '../worker/quality-sum.ts';
@@ -20,6 +22,8 @@ export interface ReparseInput {
   /** At most so many pages. */
   limit: number | null;
   now: number;
+  /** For jobs whose rates are counted by address. */
+  resolver?: Resolver | null;
   onPage?(pages: number): void;
 }
 
@@ -31,6 +35,8 @@ export interface ReparseResult {
   /** Dead letters whose page parses now, and tasks from links of theirs. */
   lifted: number;
   links: number;
+  /** Tasks of media that pages show by today's rules. */
+  media: number;
   records: RecordDiff['records'];
   fields: FieldChange[];
   /** The first that went wrong. */
@@ -79,15 +85,18 @@ class Reparsing {
   /** Whether several pages may make one record. */
   merges = false;
   readonly #input: ReparseInput;
+  readonly #groups: HostGroups;
   readonly #diff = new RecordDiff();
   readonly #quality = new QualitySum();
   readonly #troubles: ReparseResult['troubles'] = [];
-  readonly #counts = { pages: 0, failed: 0, unreadable: 0, lifted: 0, links: 0 };
+  readonly #counts = { pages: 0, failed: 0, unreadable: 0, lifted: 0, links: 0, media: 0 };
   #piece: Rewrite['tasks'] = [];
+  #shown: NonNullable<Rewrite['shown']> = [];
   #characters = 0;
 
   constructor(input: ReparseInput) {
     this.#input = input;
+    this.#groups = new HostGroups(input);
   }
 
   async take(reading: Reading): Promise<void> {
@@ -110,8 +119,12 @@ class Reparsing {
     // Of some pages only, it would not be the quality of the pass.
     if (this.#input.limit === null) await this.#rewrite([], true);
     const { store, job } = this.#input;
-    if (this.#counts.links > 0 && job.state === 'done')
-      await store.jobs.update(job.id, { state: 'stopped', reason: 'pages that parse now have new links' });
+    const { links, media } = this.#counts;
+    if (links + media > 0 && job.state === 'done')
+      await store.jobs.update(job.id, {
+        state: 'stopped',
+        reason: 'pages that were read again led to new URLs',
+      });
     return {
       ...this.#counts,
       records: this.#diff.records,
@@ -120,12 +133,15 @@ class Reparsing {
     };
   }
 
-  async #takeRecords(page: ArchivedPage, { drafts, links }: Reading & { kind: 'read' }): Promise<void> {
+  async #takeRecords(
+    page: ArchivedPage,
+    { drafts, links, shows }: Reading & { kind: 'read' },
+  ): Promise<void> {
     const isLifted = wasRefused(page);
     if (isLifted) this.#counts.lifted++;
     // Before the page counts as done: after a crash in between, it is read and asked for its links again.
-    if (links.length > 0)
-      await this.#enqueue(links.map((link) => toNewTask(page, link, this.#input.job.spec)));
+    this.#counts.links += await this.#enqueue(page, links);
+    if (shows) await this.#show(page, shows);
     const differs = await this.#compare(page, drafts);
     if (differs || isLifted) await this.#put(page, { records: drafts, to: 'done', code: null, detail: null });
   }
@@ -171,27 +187,41 @@ class Reparsing {
       await this.#write();
   }
 
-  async #enqueue(tasks: NewTask[]): Promise<void> {
+  /** How many of them are new. */
+  async #enqueue(page: ArchivedPage, links: readonly Discovered[]): Promise<number> {
     const { store, job, code, now, dryRun } = this.#input;
-    if (dryRun) return;
+    if (dryRun || links.length === 0) return 0;
+    const groupOf = await this.#groups.of(() => links.map(({ host }) => host));
+    const tasks = links.map((link) => toNewTask(page, link, { groupOf }));
     const perTemplateMax = code.spec.limits.perTemplate;
     const { accepted } = await store.frontier.enqueue(job.id, tasks, { now, perTemplateMax, source: null });
-    this.#counts.links += accepted;
+    return accepted;
+  }
+
+  async #show(page: ArchivedPage, shows: Discovered[]): Promise<void> {
+    this.#counts.media += await this.#enqueue(page, shows);
+    this.#shown.push({ taskId: page.taskId, urls: shows.map(({ url }) => url) });
+    if (this.#shown.length >= PIECE_TASKS_MAX) await this.#write();
   }
 
   async #write(): Promise<void> {
     const tasks = this.#piece;
     this.#piece = [];
     this.#characters = 0;
-    if (tasks.length > 0) await this.#rewrite(tasks, false);
+    if (tasks.length + this.#shown.length > 0) await this.#rewrite(tasks, false);
   }
 
   async #rewrite(tasks: Rewrite['tasks'], last: boolean): Promise<void> {
     const { store, job, now, code, dryRun } = this.#input;
-    if (dryRun) return;
+    if (dryRun) {
+      this.#shown = [];
+      return;
+    }
     const quality = last ? this.#quality.take() : [];
     const { history } = code.spec.records;
-    await store.views.rewrite(job.id, { now, history, tasks, quality, first: last });
+    const shown = this.#shown;
+    this.#shown = [];
+    await store.views.rewrite(job.id, { now, history, tasks, shown, quality, first: last });
   }
 
   #note(page: ArchivedPage, code: ReparseResult['troubles'][number]['code'], detail: string): void {

@@ -1,5 +1,6 @@
 import { messageOf, SeineError } from '../core/errors.ts';
 import type { FileSourceSpec, SitemapSourceSpec } from '../core/job.ts';
+import { shownName } from '../core/source-name.ts';
 import { MissingFileError, type RemoteFile, type RemoteFiles } from '../ports/remote-files.ts';
 import type { Source, SourceRow } from '../ports/source.ts';
 import { byBytes } from './by-bytes.ts';
@@ -26,7 +27,7 @@ export type FilesSpec = FileSourceSpec & { within?: SitemapSourceSpec['within'] 
 /** All files that fit a name, in the order of their names, each row with where to go on after it. */
 export function fileSource(spec: FilesSpec, filesOf: FilesOf): Source {
   return {
-    name: spec.file,
+    name: shownName(spec.file),
     priority: spec.priority,
     async *rows(from) {
       const files = await filesOf(spec.file);
@@ -48,7 +49,7 @@ export async function checkFileSource(spec: FilesSpec, filesOf: FilesOf): Promis
     for await (const { url } of files.list(spec.file)) {
       await reader.check(url).catch((error: unknown) => {
         if (error instanceof BrokenFileError)
-          throw new SeineError(`${url}: ${error.message}`, { cause: error });
+          throw new SeineError(`${shownName(url)}: ${error.message}`, { cause: error });
         throw error;
       });
       return;
@@ -116,6 +117,7 @@ async function* rowsOfFile(
   const file = fileOf(url, pattern);
   let before: unknown = start?.at ?? null;
   let skip = start?.skip ?? 0;
+  let read: string | null = null;
   try {
     for await (const raw of reader.rows(url, before)) {
       const place = prefix + raw.place;
@@ -130,10 +132,11 @@ async function* rowsOfFile(
         }
       before = raw.at;
       skip = 0;
+      read = raw.place;
     }
   } catch (error) {
     if (!(error instanceof BrokenFileError || error instanceof MissingFileError)) throw error;
-    yield rejectFile(url, pattern, messageOf(error));
+    yield rejectFile(url, pattern, messageOf(error), read);
   }
 }
 
@@ -141,9 +144,11 @@ function vanished(url: string, pattern: string): SourceRow {
   return rejectFile(url, pattern, 'it is gone, and was not read to its end');
 }
 
-/** One entry for the whole file; the next one is read. */
-function rejectFile(url: string, pattern: string, reason: string): SourceRow {
-  const place = pattern.includes('*') ? shortName(url, pattern) : 'whole file';
+/** One entry for what is left of the file, after the last row that could be read; the next one is read. */
+function rejectFile(url: string, pattern: string, reason: string, read: string | null = null): SourceRow {
+  const file = pattern.includes('*') ? shortName(url, pattern) : null;
+  const rest = read === null ? null : `after ${read}`;
+  const place = file && rest ? `${file}, ${rest}` : (rest ?? file ?? 'whole file');
   return { place, position: positionOf({ ...fileOf(url, pattern), done: true }), row: { reason } };
 }
 

@@ -8,10 +8,15 @@ export interface FilesByScheme {
   close(): Promise<void>;
 }
 
-export function openFilesByScheme(openS3: () => Promise<RemoteFiles>): FilesByScheme {
+/** `allowPrivate`: whether web servers may redirect to private addresses. */
+export function openFilesByScheme(
+  openS3: () => Promise<RemoteFiles>,
+  { allowPrivate = false }: { allowPrivate?: boolean } = {},
+): FilesByScheme {
   const opened = new Map<string, Promise<RemoteFiles>>();
   const openers = {
-    http: async () => (await import('./http-files.ts')).openHttpFiles(),
+    http: async () =>
+      (await import('./http-files.ts')).openHttpFiles(allowPrivate ? { isAllowed: null } : {}),
     s3: openS3,
     local: async () => openLocalFiles(),
   };

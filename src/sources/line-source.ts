@@ -1,10 +1,12 @@
 import { LIMITS } from '../core/limits.ts';
 import type { RemoteFiles } from '../ports/remote-files.ts';
 import { type ColumnWish, mapObject, taskOf } from './map-row.ts';
-import type { FileReader, RawRow } from './raw-row.ts';
-import { openText, openTextAt } from './text-file.ts';
+import { BrokenFileError, type FileReader, type RawRow } from './raw-row.ts';
+import { openText, openTextAt, peek } from './text-file.ts';
 
 type ParseLine = (line: string) => RawRow['row'] | null;
+/** Throws when a file cannot be what it should be. */
+type Look = (head: string) => void;
 
 /** Bytes count after unpacking. `gzip` says that they cannot be jumped over. */
 interface LinePosition {
@@ -14,19 +16,28 @@ interface LinePosition {
 }
 
 const NEWLINE = 10;
+const HEAD_BYTES = 1_024;
 
 export function openTxtReader(files: RemoteFiles, wish: ColumnWish): FileReader {
   return openLineReader(files, (line) => txtRow(line, wish.route));
 }
 
 export function openJsonlReader(files: RemoteFiles, wish: ColumnWish): FileReader {
-  return openLineReader(files, jsonlRow(wish));
+  return openLineReader(files, jsonlRow(wish), refuseArray);
 }
 
 /** One URL a line; empty lines and `#` comments are passed over. */
 function txtRow(line: string, route: string | undefined): RawRow['row'] | null {
   const url = line.trim();
   return url === '' || url.startsWith('#') ? null : taskOf(url, {}, route);
+}
+
+/** Line by line, most of an array would be rejected and its last item taken. */
+function refuseArray(head: string): void {
+  if (/^[\uFEFF\s]*\[/.test(head))
+    throw new BrokenFileError(
+      'it is one JSON array, and not JSON lines: an object a line, without commas between them',
+    );
 }
 
 /** One JSON object, or string, a line; other properties travel as meta. */
@@ -58,14 +69,28 @@ function keepDigits(_name: string, value: unknown, context?: { source?: string }
   return source !== undefined && /^-?\d+$/.test(source) ? source : value;
 }
 
-function openLineReader(files: RemoteFiles, parse: ParseLine): FileReader {
+/** `look` refuses a file by its first line. */
+function openLineReader(files: RemoteFiles, parse: ParseLine, look?: Look): FileReader {
   return {
-    rows: (url, at) => lineRows(files, url, at as LinePosition | null, parse),
+    rows: (url, at) => lineRows(files, url, at as LinePosition | null, parse, look),
     async check(url) {
-      (await openText(files, url)).close();
+      const text = await openText(files, url);
+      try {
+        await looked(text.chunks, look);
+      } finally {
+        text.close();
+      }
     },
     async close() {},
   };
+}
+
+/** The same chunks, after a look at the first of them. */
+async function looked(chunks: AsyncIterable<Buffer>, look?: Look): Promise<AsyncIterable<Buffer>> {
+  if (!look) return chunks;
+  const { head, all } = await peek(chunks, 1);
+  look(head.toString('utf8', 0, HEAD_BYTES));
+  return all;
 }
 
 async function* lineRows(
@@ -73,13 +98,15 @@ async function* lineRows(
   url: string,
   at: LinePosition | null,
   parse: ParseLine,
+  look?: Look,
 ): AsyncIterable<RawRow> {
   const text = at && !at.gzip ? await openTextAt(files, url, at.offset) : await openText(files, url);
   let line = at?.line ?? 0;
   let offset = at?.offset ?? 0;
   let skip = at?.gzip ? at.offset : 0;
   try {
-    for await (const { bytes, size } of splitLines(text.chunks)) {
+    const chunks = at === null ? await looked(text.chunks, look) : text.chunks;
+    for await (const { bytes, size } of splitLines(chunks)) {
       if (skip > 0) {
         skip -= size;
         continue;

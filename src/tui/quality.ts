@@ -6,11 +6,20 @@ const ROUTES_SHOWN = 10;
 const FIELDS_SHOWN = 4;
 const DROPS_SHOWN = 6;
 
-/** What records are worth, by route: the score, the fields that are missing most, and what got worse. */
-export function qualityLines(quality: readonly RouteQuality[]): Line[] {
-  const lines = quality.slice(0, ROUTES_SHOWN).flatMap(routeLines);
+/**
+ * What records are worth, by route: the score, the fields that are missing most, and what got worse. `earlierPass` is
+ * said when the figures are not those of the present pass.
+ */
+export function qualityLines(quality: readonly RouteQuality[], earlierPass: number | null = null): Line[] {
+  if (quality.length === 0) return [];
   const more = quality.length - ROUTES_SHOWN;
-  return more > 0 ? [...lines, [[`  … and ${more} more routes`, 'faint']]] : lines;
+  return [
+    ...quality.slice(0, ROUTES_SHOWN).flatMap(routeLines),
+    ...(more > 0 ? [[[`  … and ${more} more routes`, 'faint']] satisfies Line] : []),
+    ...(earlierPass === null
+      ? []
+      : [[[`             as of pass ${earlierPass}; no records were made since`, 'faint']] satisfies Line]),
+  ];
 }
 
 function routeLines({ route, score, records, invalid, fields, drops }: RouteQuality): Line[] {

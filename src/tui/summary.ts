@@ -6,6 +6,8 @@ import { cleanText, type Line, paintLine, type Style } from './text.ts';
 export interface SummaryOptions {
   color?: boolean;
   quality?: readonly RouteQuality[];
+  /** The pass that the quality is of, when it is not the present one. */
+  qualityPass?: number | null;
 }
 
 const HEADLINES: Record<RunView['job']['state'], [text: string, style: Style]> = {
@@ -35,7 +37,9 @@ export function renderSummary(view: RunView, options: SummaryOptions = {}): stri
     [
       'accepted',
       counters.accepted,
-      counters.rejected > 0 ? `${formatCount(counters.rejected)} source rows rejected` : '',
+      counters.rejected > 0
+        ? `${formatCount(counters.rejected)} source ${counters.rejected === 1 ? 'row' : 'rows'} rejected`
+        : '',
     ],
     [
       'done',
@@ -68,7 +72,7 @@ export function renderSummary(view: RunView, options: SummaryOptions = {}): stri
       ],
     ),
     [],
-    ...qualityLines(options.quality ?? []),
+    ...qualityLines(options.quality ?? [], options.qualityPass ?? null),
     [['  pace       ', 'faint'], [pace.join(' · ')]],
     ...(job.dir === null ? [] : [[['  files      ', 'faint'], [cleanText(job.dir)]] satisfies Line]),
   ];

@@ -1,7 +1,13 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { gzipFast, gzipStored, gzipWithZlib } from '../core/gzip.ts';
 import { LIMITS } from '../core/limits.ts';
-import { type EncodedRecord, encodeResponseRecord, encodeWarcinfo, RECORD_END } from '../core/warc.ts';
+import {
+  type EncodedRecord,
+  encodeResource,
+  encodeResponseRecord,
+  encodeWarcinfo,
+  RECORD_END,
+} from '../core/warc.ts';
 import type { Blobs, BlobWriter } from '../ports/blobs.ts';
 
 /**
@@ -32,14 +38,21 @@ export interface ArchivePage {
   ip?: string | null;
 }
 
+/** A picture or print of the page. */
+export interface Attachment {
+  kind: string;
+  type: string;
+  bytes: Uint8Array;
+}
+
 export interface Place {
   offset: number;
   length: number;
 }
 
 export interface Archive {
-  /** Never fails: trouble with the blob shows at `commit`, and the places are void then. */
-  append(page: ArchivePage): Place;
+  /** Never fails: trouble with the blob shows at `commit`, and the places are void then. What is attached follows the page. */
+  append(page: ArchivePage, attached?: readonly Attachment[]): Place;
   /** Null, or what to wait for before more pages are appended: the blob is slower than the pages. */
   pressure(): Promise<void> | null;
   /** Null, and no blob, when nothing was appended. */
@@ -65,7 +78,7 @@ export function openArchive(blobs: Blobs, key: string, info: ArchiveInfo): Archi
   };
 
   return {
-    append(page) {
+    append(page, attached = []) {
       if (closed) throw new Error('the archive is closed');
       if (output.size === 0) begin();
       const { wireBody, wireSha256 } = page;
@@ -73,10 +86,17 @@ export function openArchive(blobs: Blobs, key: string, info: ArchiveInfo): Archi
       const payloadSha256 = wireSha256
         ? Buffer.from(wireSha256, 'hex')
         : createHash('sha256').update(wireBody).digest();
-      const member = compress(encodeResponseRecord({ ...page, recordId: nextRecordId(), payloadSha256 }));
+      const recordId = nextRecordId();
+      const member = compress(encodeResponseRecord({ ...page, recordId, payloadSha256 }));
       const offset = output.size;
+      const { length } = member;
       output.add(member);
-      return { offset, length: member.length };
+      for (const { kind, type, bytes } of attached) {
+        const sha256 = createHash('sha256').update(bytes).digest();
+        const about = { url: page.url, date: page.date, kind, type, sha256, concurrentTo: recordId };
+        output.add(compress(encodeResource({ ...about, recordId: nextRecordId(), body: bytes })));
+      }
+      return { offset, length };
     },
     pressure: output.pressure,
     async commit() {

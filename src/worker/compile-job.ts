@@ -1,15 +1,17 @@
+import { fetcherOfRoute, mayRender } from '../core/approach.ts';
 import type { BatchJob } from '../core/batch.ts';
 import { SeineError } from '../core/errors.ts';
 import { defaultUserAgent } from '../core/identity.ts';
 import { acceptLanguage } from '../core/identity-headers.ts';
-import { type JobSpec, MEDIA_ROUTE, SITEMAP_ROUTE } from '../core/job.ts';
+import { type JobSpec, MEDIA_ROUTE, type RouteSpec, SITEMAP_ROUTE } from '../core/job.ts';
+import type { BrowserSpec } from '../core/job-schema-browser.ts';
 import { compileTypes } from '../core/media-file.ts';
 import { compilePatterns } from '../core/pattern.ts';
 import { type CompiledFollow, compileFollow } from '../core/scope.ts';
 import { compileMedia, type MediaFinder } from './find-media.ts';
 import { LinkMemory } from './link-memory.ts';
 import { compilePagination, type Paginator } from './paginate.ts';
-import { compileReader, type RecordReader } from './read-records.ts';
+import { compileReader, demandsFields, type RecordReader } from './read-records.ts';
 import type { JobHandlers } from './route-code.ts';
 
 export interface CompiledRoute {
@@ -20,10 +22,34 @@ export interface CompiledRoute {
   findMedia: MediaFinder | null;
   paginate: Paginator | null;
   follow: boolean;
+  /** What a browser does with its pages, where one may be asked for them. */
+  render: BrowserSpec | null;
+  /** Takes a browser where a page needs its scripts. */
+  isAuto: boolean;
+  /** Demands something of its pages: one that passes is whole. */
+  proves: boolean;
+}
+
+/** What a browser does where nothing is said. */
+const PLAIN_RENDER = { actions: [], block: [], pdf: false, capture: [] };
+
+/** Pages that need scripts have loaded before these have got their data. */
+function renderOf(route: RouteSpec): BrowserSpec {
+  const settings = route.browser ?? PLAIN_RENDER;
+  return { waitUntil: fetcherOfRoute(route) === 'auto' ? 'idle' : 'load', ...settings };
 }
 
 const NEVER = () => false;
-const BUILT_IN = { matches: NEVER, read: null, findMedia: null, paginate: null, follow: false } as const;
+const BUILT_IN = {
+  matches: NEVER,
+  read: null,
+  findMedia: null,
+  paginate: null,
+  follow: false,
+  render: null,
+  isAuto: false,
+  proves: false,
+} as const;
 const BUILT_IN_ROUTES: CompiledRoute[] = [
   { ...BUILT_IN, name: SITEMAP_ROUTE, kind: 'sitemap' },
   { ...BUILT_IN, name: MEDIA_ROUTE, kind: 'media' },
@@ -52,6 +78,9 @@ export async function compileJob(spec: JobSpec, handlers: JobHandlers): Promise<
       findMedia: route.media.length > 0 ? compileMedia(route.media, route.name, spec.url) : null,
       paginate: route.paginate ? await compilePagination(route.paginate, route.name) : null,
       follow: route.follow,
+      render: mayRender(route) ? renderOf(route) : null,
+      isAuto: fetcherOfRoute(route) === 'auto',
+      proves: demandsFields(route),
     });
   }
   const names = new Set(routes.map((route) => route.name));

@@ -60,5 +60,5 @@ export async function fetchRobots(
   }
   if (result.status >= 400 && result.status < 500 && result.status !== 429)
     return { kind: 'absent', origin, trace };
-  return { kind: 'failed', origin, code, detail: `robots.txt: status ${result.status}`, trace };
+  return { kind: 'failed', origin, code, detail: `status ${result.status}`, trace };
 }

@@ -12,6 +12,7 @@ import { foldSpace } from './quick-text.ts';
 import type { Reading } from './reading.ts';
 import type { RecordData } from './route-code.ts';
 import { innerHtml } from './serialize-html.ts';
+import { toJson } from './to-json.ts';
 import { type TreeQuery, TreeSearch } from './tree-search.ts';
 
 /** `root` is the element that a nested field is read in; null for the whole page. */
@@ -173,7 +174,7 @@ export class FieldCompiler {
       const value = spec.regex === undefined ? dataOf(data, spec) : textOfData(data.value, ['name']);
       if (spec.type === 'json' && spec.regex === undefined) {
         // One object can be found many times, by what refers to it.
-        this.tree.spend(JSON.stringify(value).length);
+        this.tree.spend(toJson(value, 'JSON-LD')?.length ?? 0);
         return value;
       }
       if (typeof value !== 'string') return value;

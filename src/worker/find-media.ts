@@ -42,15 +42,25 @@ export function compileMedia(
     for (const { read, priority, route: target } of readers) {
       for (const { raw, alt } of read(page, values)) {
         const place = normalizeUrl(raw, base, urlOptions);
-        if (!place || found.has(place.url)) continue;
+        if (!place) continue;
+        const known = found.get(place.url);
+        if (known) {
+          // The first rule decides, but only elements have a text beside the picture.
+          if (alt && known.meta?.alt === undefined) known.meta = { ...known.meta, alt: altOf(alt) };
+          continue;
+        }
         if (found.size >= LIMITS.linksPerPageMax) return [...found.values()];
-        const meta = { referrer: page.url, ...(alt ? { alt: alt.slice(0, ALT_LENGTH_MAX) } : {}) };
+        const meta = { referrer: page.url, ...(alt ? { alt: altOf(alt) } : {}) };
         // Media lead no further, so neither depth nor the trap budget has to hold them.
         found.set(place.url, { ...place, priority, route: target, meta, listed: true });
       }
     }
     return [...found.values()];
   };
+}
+
+function altOf(text: string): string {
+  return text.slice(0, ALT_LENGTH_MAX);
 }
 
 function compileRule(rule: MediaRule, route: string, search: TreeSearch): Reader {

@@ -7,6 +7,7 @@ import {
   placeHeaders,
 } from '../core/identity-headers.ts';
 import { type EmulatedBrowser, emulatedProfile } from '../core/identity-profile.ts';
+import { refererFor } from '../core/referrer.ts';
 import type { CompiledJob } from './compile-job.ts';
 import { type OpenUserAgents, profileOf, seedOf } from './identity.ts';
 
@@ -43,8 +44,12 @@ export async function lookOf(
   return { ...look, headers: placeHeaders(profile, headers, { ...identity.headers, ...further }) };
 }
 
-/** A followed link is one of the site's own, and its front page is the likeliest to lead there; what a source names was typed in. */
-function refererOf({ url, depth }: BatchTask): string | null {
+/**
+ * The page that links here. Where it is not known, a followed link is one of the site's own, and its front page is the
+ * likeliest to lead there; what a source names was typed in.
+ */
+function refererOf({ url, depth, referrer }: BatchTask): string | null {
+  if (referrer !== undefined) return refererFor(referrer, url);
   if (depth === 0) return null;
   const front = url.slice(0, url.indexOf('/', url.indexOf('://') + 3) + 1);
   return front === url || front === '' ? null : front;

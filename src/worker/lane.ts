@@ -6,6 +6,7 @@ import type { Outcome, RobotsOutcome } from '../core/outcome.ts';
 import { guardedGapMs } from '../core/politeness.ts';
 import { delayOf, parseRobots, productToken, type RobotsRules } from '../core/robots.ts';
 import { fetchRobots } from './fetch-robots.ts';
+import { Lateness } from './lateness.ts';
 import { Pace } from './pace.ts';
 import { processTask, type TaskContext } from './process-task.ts';
 import { failed } from './visit.ts';
@@ -20,6 +21,9 @@ export interface LaneEvents {
   onOutcome(outcome: Outcome): void;
   onRobots(outcome: RobotsOutcome): void;
 }
+
+/** Of this worker, over all its batches. */
+const LATENESS = new Lateness();
 
 /** All work of a batch for one host, under its permit. */
 export class Lane {
@@ -38,7 +42,7 @@ export class Lane {
     this.#context = context;
     this.#events = events;
     const { clock, signal, random } = context;
-    this.#pace = new Pace(input.permit, clock, signal, random && (() => random.next()));
+    this.#pace = new Pace(input.permit, clock, signal, random && (() => random.next()), LATENESS);
   }
 
   async run(): Promise<void> {
@@ -58,6 +62,7 @@ export class Lane {
       lastSentAt: this.#pace.lastLeftAt,
       finished: this.#finished,
       smallestGapMs: this.#pace.takeSmallestGapMs(),
+      firstSentAt: this.#pace.takeFirstLeftAt(),
     };
   }
 

@@ -1,16 +1,10 @@
 import { selectAll, selectOne } from 'css-select';
 import { type ChildNode, type Document, type Element, isTag, isText } from 'domhandler';
 import { decodeText, sniffCharset } from '../core/charset.ts';
-import type { Meta } from '../core/model.ts';
+import type { Meta, ShotRef } from '../core/model.ts';
+import { checkedOptions, type FollowOptions } from './follow-options.ts';
 import { parseHtml } from './parse-html.ts';
 import { foldSpace } from './quick-text.ts';
-
-/** What a handler may ask for besides the page: links of its own. */
-export interface FollowOptions {
-  route?: string;
-  priority?: number;
-  meta?: Meta;
-}
 
 export interface PageInput {
   url: string;
@@ -21,7 +15,13 @@ export interface PageInput {
   body: Buffer;
   route: string | null;
   meta: Meta | null;
+  /** Of a page that a browser made. */
+  captured?: Record<string, unknown[]>;
+  screenshots?: readonly ShotRef[];
 }
+
+const NO_CAPTURES: Page['captured'] = {};
+const NO_SHOTS: Page['screenshots'] = [];
 
 /** A fetched page. Text and DOM are made when first asked for, once. */
 export class Page {
@@ -31,6 +31,10 @@ export class Page {
   readonly route: string | null;
   readonly meta: Meta | null;
   readonly body: Buffer;
+  /** Data that scripts of the page loaded, by the name of the capture. */
+  readonly captured: Readonly<Record<string, readonly unknown[]>>;
+  /** Pictures of the page: blobs by their keys. */
+  readonly screenshots: readonly ShotRef[];
   readonly #contentTypeHeader: string | null;
   readonly #rawHeaders: string[];
   readonly #followed: { url: string; options: FollowOptions }[] = [];
@@ -44,6 +48,8 @@ export class Page {
     this.route = input.route;
     this.meta = input.meta;
     this.body = input.body;
+    this.captured = input.captured ?? NO_CAPTURES;
+    this.screenshots = input.screenshots ?? NO_SHOTS;
     this.#contentTypeHeader = input.contentTypeHeader;
     this.#rawHeaders = input.headers;
   }
@@ -98,7 +104,8 @@ export class Page {
 
   /** Adds a link, wherever it leads; only the depth limit of the job holds. */
   follow(url: string, options: FollowOptions = {}): void {
-    this.#followed.push({ url, options });
+    if (typeof url !== 'string') throw new Error(`page.follow needs a URL, got ${typeof url}`);
+    this.#followed.push({ url, options: checkedOptions(options) });
   }
 
   get followed(): readonly { url: string; options: FollowOptions }[] {

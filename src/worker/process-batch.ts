@@ -1,19 +1,21 @@
-import { type Batch, type Permit, type PermitUse, type Report, WIRE_VERSION } from '../core/batch.ts';
+import { type Batch, type Report, WIRE_VERSION } from '../core/batch.ts';
 import { messageOf } from '../core/errors.ts';
 import { VERSION } from '../core/identity.ts';
-import type { Outcome, QualityDelta, RobotsOutcome, StoredPage } from '../core/outcome.ts';
+import type { Outcome, QualityDelta, RobotsOutcome } from '../core/outcome.ts';
 import type { Clock, Random } from '../ports/ambient.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { Fetcher } from '../ports/fetcher.ts';
 import { type Archive, openArchive } from './archive.ts';
+import { browserLast, prepareBrowser } from './browser-batch.ts';
 import type { JobCache } from './compile-job.ts';
 import { type BatchCookies, openBatchCookies } from './cookies.ts';
 import { Deadline } from './deadline.ts';
+import { keepNothing, pageKeeper } from './keep-page.ts';
 import { Lane } from './lane.ts';
 import { openShelf, type Shelf } from './media-shelf.ts';
-import type { Keep } from './process-task.ts';
 import { ProxyDesk } from './proxy-desk.ts';
 import { QualitySum } from './quality-sum.ts';
+import { linksPart, splitLinks, undone, unused } from './report-parts.ts';
 import { withSecretHeaders } from './secret-headers.ts';
 import type { SendContext } from './send.ts';
 import { failed } from './visit.ts';
@@ -45,14 +47,12 @@ export async function processBatch(
   tools: WorkerTools,
   options: BatchOptions = {},
 ): Promise<Report> {
-  const run = new BatchRun(
-    batch,
-    batch.secretHeaders ? withSecretHeaders(tools, batch.secretHeaders) : tools,
-  );
+  const own = batch.secretHeaders ? withSecretHeaders(tools, batch.secretHeaders) : tools;
+  const run = new BatchRun(batch, own, options.onPart);
   const cut = () => run.deadline.cut();
   options.drain?.addEventListener('abort', cut);
   if (options.drain?.aborted) cut();
-  const parts = options.onPart && setInterval(() => run.sendPart(options.onPart!), PART_AFTER_MS);
+  const parts = options.onPart && setInterval(() => run.sendPart(), PART_AFTER_MS);
   try {
     return await run.finish();
   } finally {
@@ -66,6 +66,7 @@ class BatchRun {
   readonly deadline: Deadline;
   readonly #batch: Batch;
   readonly #tools: WorkerTools;
+  readonly #onPart: BatchOptions['onPart'];
   readonly #startedAt: number;
   #lanes: Lane[] | null = null;
   #outcomes: Outcome[] = [];
@@ -79,8 +80,9 @@ class BatchRun {
   #part = 0;
   #sending: Promise<void> = Promise.resolve();
 
-  constructor(batch: Batch, tools: WorkerTools) {
+  constructor(batch: Batch, tools: WorkerTools, onPart: BatchOptions['onPart']) {
     this.#batch = batch;
+    this.#onPart = onPart;
     this.#tools = tools;
     this.#startedAt = tools.clock.now();
     this.#proxies = batch.proxies ? new ProxyDesk(batch.proxies, tools.name) : null;
@@ -99,15 +101,24 @@ class BatchRun {
   }
 
   /** Sends what is finished; the archive of a part is complete before its report leaves. */
-  sendPart(onPart: (report: Report) => void): void {
+  sendPart(): void {
     if (this.#outcomes.length === 0) return;
     this.#sending = this.#sending.then(async () => {
-      if (this.#outcomes.length > 0) onPart(await this.#report(false));
+      if (this.#outcomes.length > 0) this.#onPart?.(await this.#report(false));
     });
+  }
+
+  /** Where parts are taken, a long list goes ahead of its outcome, at once: no other part comes between them. */
+  #take(outcome: Outcome): void {
+    const split = this.#onPart ? splitLinks(outcome) : null;
+    for (const links of split?.ahead ?? [])
+      this.#onPart?.(linksPart(this.#batch, this.#heading(), outcome.taskId, links));
+    this.#outcomes.push(split?.rest ?? outcome);
   }
 
   async #openLanes(): Promise<Lane[]> {
     const { fetcher, fetcherOf, openUserAgents, clock, random, jobs } = this.#tools;
+    prepareBrowser(this.#batch, fetcherOf);
     const job = await jobs.get(this.#batch.job);
     if (this.#batch.cookies) this.#cookies = await openBatchCookies(this.#batch.cookies);
     const context = {
@@ -118,10 +129,11 @@ class BatchRun {
       cookies: this.#cookies,
       proxies: this.#proxies,
       apiKey: this.#batch.apiKey ?? null,
+      loginState: this.#batch.loginState ?? null,
       clock,
       ...(random ? { random } : {}),
       signal: this.deadline.signal,
-      keep: this.#keeper(job.spec.archive),
+      keep: job.spec.archive ? pageKeeper((date) => this.#openArchive(date)) : keepNothing,
       blobs: this.#tools.blobs,
       shelf: { put: (item: Parameters<Shelf['put']>[0]) => this.#openShelf().put(item) },
       onQuality: (delta: QualityDelta) => this.#quality.add(delta),
@@ -131,42 +143,25 @@ class BatchRun {
       pressure: () => this.#archive?.pressure() ?? this.#shelf?.pressure() ?? null,
     };
     const events = {
-      onOutcome: (outcome: Outcome) => void this.#outcomes.push(outcome),
+      onOutcome: (outcome: Outcome) => this.#take(outcome),
       onRobots: (outcome: RobotsOutcome) => void this.#robots.push(outcome),
     };
     return this.#batch.permits.map((permit, index) => {
-      const tasks = this.#batch.tasks.filter((task) => task.permit === index);
+      const tasks = browserLast(this.#batch.tasks.filter((task) => task.permit === index));
       const robots = this.#batch.robots.filter((fetch) => fetch.permit === index);
       return new Lane({ permit, tasks, robots }, context, events);
     });
   }
 
-  /** Appending is synchronous and is the last step before the outcome, so both land in one part. */
-  #keeper(enabled: boolean): Keep {
-    if (!enabled) return () => null;
-    return (url, response, date, sha256) => {
-      const { status, statusText, rawHeaders, wireBody, body } = response;
-      this.#archive ??= this.#openArchive(date);
-      return this.#archive.append({
-        url,
-        date,
-        status,
-        statusText,
-        rawHeaders,
-        wireBody,
-        wireSha256: wireBody === body ? sha256 : null,
-      });
-    };
-  }
-
   #openArchive(date: number): Archive {
     const { archiveKey, job } = this.#batch;
-    return openArchive(this.#tools.blobs, `${archiveKey}-${this.#part}.warc.gz`, {
+    this.#archive ??= openArchive(this.#tools.blobs, `${archiveKey}-${this.#part}.warc.gz`, {
       software: `Seine/${VERSION}`,
       job: job.name,
       date,
       robots: job.spec.politeness.robots ? 'obey' : 'ignore',
     });
+    return this.#archive;
   }
 
   #openShelf(): Shelf {
@@ -175,8 +170,14 @@ class BatchRun {
     return this.#shelf;
   }
 
+  #heading(): Pick<Report, 'part' | 'worker' | 'startedAt' | 'durationMs'> {
+    const { name, clock } = this.#tools;
+    const startedAt = this.#startedAt;
+    return { part: this.#part++, worker: name, startedAt, durationMs: clock.now() - startedAt };
+  }
+
   async #report(final: boolean): Promise<Report> {
-    const part = this.#part++;
+    const heading = this.#heading();
     const archive = this.#archive;
     const shelf = this.#shelf;
     let outcomes = this.#outcomes;
@@ -205,15 +206,12 @@ class BatchRun {
     }
     const trouble = this.#trouble;
     this.#trouble = null;
-    const { name, clock } = this.#tools;
     return {
       version: WIRE_VERSION,
       batchId: this.#batch.id,
-      part,
+      ...heading,
+      durationMs: this.#tools.clock.now() - this.#startedAt,
       final,
-      worker: name,
-      startedAt: this.#startedAt,
-      durationMs: clock.now() - this.#startedAt,
       permits,
       robots,
       outcomes,
@@ -233,18 +231,4 @@ class BatchRun {
       if (!settled.has(task.id)) this.#outcomes.push(failed(task.id, 'internal', detail, null));
     }
   }
-}
-
-/** For a batch that could not be started: no request was sent under its permits. */
-function unused({ host }: Permit): PermitUse {
-  return { host, sent: 0, lastSentAt: null, finished: true };
-}
-
-/** Nothing may be done without its page: these tasks go back. The new epoch finds their links again. */
-function undone(outcomes: Outcome[], isLost: (page: StoredPage) => boolean): Outcome[] {
-  return outcomes.map((outcome) => {
-    const page = 'page' in outcome ? outcome.page : null;
-    if (page === null || !isLost(page)) return outcome;
-    return { kind: 'deferred', taskId: outcome.taskId };
-  });
 }

@@ -3,26 +3,22 @@ import type { BatchTask } from '../core/batch.ts';
 import { type Block, detectBlock, detectBlockOfLacking } from '../core/block-detection.ts';
 import { messageOf } from '../core/errors.ts';
 import { isHtml, sniffMediaType } from '../core/media-type.ts';
+import { needsScript } from '../core/needs-script.ts';
 import type { Discovered, Outcome, QualityDelta, StoredPage, Trace } from '../core/outcome.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { FetchResponse } from '../ports/fetcher.ts';
 import { type CompiledRoute, routeOf } from './compile-job.ts';
 import { discoverFollowed, discoverLinks } from './discover-links.ts';
+import type { Keep } from './keep-page.ts';
+import { type NamedShot, nameShots, type Snapshot, storeShots, withSnapshot } from './keep-shots.ts';
 import type { Shelf } from './media-shelf.ts';
 import { headerOf, Page } from './page.ts';
-import { type ReadResult, ValidationError } from './read-records.ts';
+import { isBlankRecord, type ReadResult, ValidationError } from './read-records.ts';
 import { type Permissions, permissionsOf, robotsTagsOf } from './robots-tags.ts';
 import { type SitemapLinks, sitemapLinks, sitemapVisit } from './sitemap-links.ts';
 import { processMedia } from './store-media.ts';
-import { failed, type VisitContext, visit } from './visit.ts';
-
-/** Puts a response into the batch's archive; null when the job keeps none. Synchronous, see `process-batch`. */
-export type Keep = (
-  url: string,
-  response: FetchResponse,
-  at: number,
-  sha256: string,
-) => StoredPage['archive'];
+import { failed, seen, type VisitContext, visit } from './visit.ts';
+import { OVER, withinTime } from './within-time.ts';
 
 export interface TaskContext extends VisitContext {
   keep: Keep;
@@ -42,9 +38,11 @@ export async function processTask(task: BatchTask, context: TaskContext): Promis
   const answer = await visit(
     task,
     context,
-    route?.kind === 'sitemap' ? sitemapVisit(task.url) : { bodyBytesMax: context.job.spec.limits.bodyBytes },
+    route?.kind === 'sitemap'
+      ? sitemapVisit(task.url)
+      : { bodyBytesMax: context.job.spec.limits.bodyBytes, render: route?.render ?? undefined },
   );
-  if (answer.kind === 'over') return answer.outcome;
+  if (answer.kind === 'over') return overOf(answer, context);
   const { response, trace } = answer;
   const contentType = sniffMediaType(response.body, headerOf(response.rawHeaders, 'content-type'));
   if (answer.kind === 'redirect') {
@@ -52,8 +50,19 @@ export async function processTask(task: BatchTask, context: TaskContext): Promis
     return { kind: 'redirected', taskId: task.id, to: answer.to, page, trace };
   }
   const block = detectBlock({ ...response, isHtml: isHtml(contentType) });
-  if (block) return failed(task.id, block.code, block.evidence, trace);
+  if (block)
+    return overOf(
+      { outcome: failed(task.id, block.code, block.evidence, trace), ...seen(response) },
+      context,
+    );
   return new Reading(task, route, context, response, trace, contentType).outcome();
+}
+
+function overOf(
+  { outcome, snapshot }: { outcome: Outcome; snapshot?: Snapshot },
+  context: TaskContext,
+): Outcome | Promise<Outcome> {
+  return snapshot ? withSnapshot(outcome, snapshot, context) : outcome;
 }
 
 /** Takes from one page what its route asks for. */
@@ -62,7 +71,8 @@ class Reading {
   readonly #route: CompiledRoute | null;
   readonly #context: TaskContext;
   readonly #response: FetchResponse;
-  readonly #trace: Trace;
+  #trace: Trace;
+  readonly #shots: NamedShot[];
   readonly #page: Page;
   readonly #robotsTags: string | null;
   readonly #may: Permissions;
@@ -80,6 +90,8 @@ class Reading {
     this.#context = context;
     this.#response = response;
     this.#trace = trace;
+    const { rendered } = response;
+    this.#shots = rendered ? nameShots(rendered.shots) : [];
     this.#page = new Page({
       url: task.url,
       status: response.status,
@@ -89,6 +101,7 @@ class Reading {
       body: response.body,
       route: route?.name ?? null,
       meta: task.meta,
+      ...(rendered ? { captured: rendered.captured, screenshots: this.#shots.map(({ ref }) => ref) } : {}),
     });
     const { spec, headers } = context.job;
     this.#robotsTags = robotsTagsOf(this.#page, headers['user-agent']!);
@@ -97,6 +110,8 @@ class Reading {
 
   async outcome(): Promise<Outcome> {
     const task = this.#task;
+    if (this.#shots.length > 0 && this.#may.archive && !(await this.#storeShots()))
+      return { kind: 'deferred', taskId: task.id };
     if (task.lastVisit !== null && task.lastVisit.sha256 === hash('sha256', this.#response.body, 'hex')) {
       return { kind: 'unchanged', taskId: task.id, page: this.#store(false), trace: this.#trace };
     }
@@ -111,9 +126,13 @@ class Reading {
       const code = error instanceof ValidationError ? 'validation' : 'parse-error';
       const block = code === 'validation' ? this.#blockInstead() : null;
       if (block) return failed(task.id, block.code, `${block.evidence}; ${messageOf(error)}`, this.#trace);
+      const shell = this.#shellInstead(null);
+      if (shell) return failed(task.id, 'script-only', `${shell}; ${messageOf(error)}`, this.#trace);
       return { ...failed(task.id, code, messageOf(error), this.#trace), page: this.#store(true) };
     }
     if (read === OVER) return { kind: 'deferred', taskId: task.id };
+    const shell = this.#shellInstead(read);
+    if (shell) return failed(task.id, 'script-only', shell, this.#trace);
     if (read.quality) this.#report(read.quality);
     return {
       kind: 'fetched',
@@ -123,12 +142,33 @@ class Reading {
       shows: shows.map(({ url }) => url),
       page: this.#store(true),
       ...(list?.note ? { note: list.note } : {}),
+      ...(list?.rejected ? { rejected: list.rejected } : {}),
       trace: this.#trace,
     };
   }
 
   #blockInstead(): Block | null {
     return detectBlockOfLacking({ ...this.#response, isHtml: isHtml(this.#page.contentType) });
+  }
+
+  /** What says that only a browser could make the page, where the route has one for that. */
+  #shellInstead(read: ReadResult | null): string | null {
+    const route = this.#route;
+    if (!route?.isAuto || this.#response.rendered || !isHtml(this.#page.contentType)) return null;
+    if (read && route.proves) return null;
+    const isEmpty = read !== null && read.values.length > 0 && read.values.every(isBlankRecord);
+    return needsScript(this.#page.text, { isEmpty });
+  }
+
+  async #storeShots(): Promise<boolean> {
+    try {
+      await storeShots(this.#shots, this.#context.blobs);
+      this.#trace = { ...this.#trace, shots: this.#shots.map(({ ref }) => ref) };
+      return true;
+    } catch (error) {
+      this.#context.onTrouble(`a picture could not be stored: ${messageOf(error)}`);
+      return false;
+    }
   }
 
   async #read(): Promise<ReadResult | typeof OVER> {
@@ -179,30 +219,6 @@ class Reading {
 }
 
 const NOTHING: ReadResult = { drafts: [], values: [], quality: null };
-const OVER = Symbol('the batch is over');
-
-/** A handler that waits has what is left of the task's time; the batch may end before that. */
-async function withinTime<T>(
-  result: Promise<T>,
-  context: VisitContext,
-  trace: Trace,
-): Promise<T | typeof OVER> {
-  const { signal, job } = context;
-  const leftMs = Math.max(1, job.spec.timeouts.taskMs - trace.durationMs);
-  const { promise: ended, resolve, reject } = Promise.withResolvers<typeof OVER>();
-  const timer = setTimeout(
-    () => reject(new Error(`the handler did not finish within ${job.spec.timeouts.taskMs} ms`)),
-    leftMs,
-  );
-  const onAbort = () => resolve(OVER);
-  signal.addEventListener('abort', onAbort);
-  try {
-    return await Promise.race([result, ended]);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', onAbort);
-  }
-}
 
 function store(
   task: BatchTask,

@@ -1,5 +1,6 @@
 import { isBlank } from '../core/blank.ts';
 import type { FieldSpec, RouteSpec } from '../core/job.ts';
+import type { CaptureSpec } from '../core/job-schema-browser.ts';
 import { isHtml } from '../core/media-type.ts';
 import type { QualityDelta, RecordDraft } from '../core/outcome.ts';
 import { compileFields, type Extractor } from './extract.ts';
@@ -28,9 +29,11 @@ const EMPTY: ReadResult = { drafts: [], values: [], quality: null };
 /** Null when the route takes no records and checks nothing. */
 export async function compileReader(route: RouteSpec, code: RouteCode): Promise<RecordReader | null> {
   const { handler } = code;
-  const takesFields = route.select !== undefined || route.markdown;
+  const captures = route.browser?.capture ?? [];
+  const takesFields = route.select !== undefined || route.markdown || captures.length > 0;
   if (!takesFields && !handler && route.require.length === 0) return null;
-  const extract = await compileExtractor(route);
+  const fields = await compileExtractor(route);
+  const extract = captures.length > 0 ? withCaptured(fields, captures) : fields;
   const steps = new RecordSteps(route, code, await compileSchema(route, code));
   const resultOf = (kept: Kept[]): ReadResult => {
     if (kept.length === 0) return EMPTY;
@@ -49,11 +52,34 @@ export async function compileReader(route: RouteSpec, code: RouteCode): Promise<
   }
 }
 
+/** Data that scripts loaded are fields, too; those of selectors win. */
+function withCaptured(extract: Extractor, captures: readonly CaptureSpec[]): Extractor {
+  return (page) => {
+    const record = extract(page);
+    const captured = captures.map(({ name }) => [name, page.captured[name] ?? []] as const);
+    if (record === null && captured.every(([, data]) => data.length === 0)) return null;
+    return { ...Object.fromEntries(captured), ...record };
+  };
+}
+
+/** Whether a page must have something to pass. */
+export function demandsFields({ require, select }: RouteSpec): boolean {
+  return require.length > 0 || hasRequired(select ?? {});
+}
+
+export function isBlankRecord(record: RecordData): boolean {
+  return Object.values(record).every(isBlankValue);
+}
+
+function isBlankValue(value: unknown): boolean {
+  return isBlank(value) || (Array.isArray(value) && value.every(isBlankValue));
+}
+
 /** Fields of the page. HTML alone has any; plain text has content. */
 async function compileExtractor(route: RouteSpec): Promise<Extractor> {
   const { require, name } = route;
   const fields = await compileFields(route.select ?? {}, { route: name, require });
-  const mustHave = require.length > 0 || hasRequired(route.select ?? {});
+  const mustHave = demandsFields(route);
   const readFields: Extractor = (page) => {
     if (isHtml(page.contentType)) return fields(page);
     if (mustHave) throw new ValidationError(`the page is ${page.contentType ?? 'empty'}, not HTML`);

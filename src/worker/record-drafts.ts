@@ -4,6 +4,7 @@ import { canonicalJson } from '../core/canonical-json.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { RecordDraft } from '../core/outcome.ts';
 import type { RecordData } from './route-code.ts';
+import { toJson } from './to-json.ts';
 
 /** A record under its key, on the way to the store. */
 export interface Kept {
@@ -32,7 +33,7 @@ function kindOf(value: unknown): string {
 /** `merge`: fields of other pages with the same key stay. */
 export function toDrafts(records: readonly Kept[], merge: boolean): RecordDraft[] {
   return records.map(({ key, data }) => {
-    const json = JSON.stringify(data);
+    const json = toJson(data, 'a record');
     // A record may write itself, with `toJSON`, as something else.
     if (!json?.startsWith('{')) throw new Error('a record must be an object when it is written as JSON');
     if (json.length > LIMITS.recordBytesMax)

@@ -11,6 +11,7 @@ export function withSecretHeaders<T extends Fetchers>(
 ): T {
   const dress = (fetcher: Fetcher): Fetcher => ({
     fetch: (request) => fetcher.fetch(dressed(request, secrets)),
+    ...(fetcher.prepare ? { prepare: () => fetcher.prepare!() } : {}),
     close: () => fetcher.close(),
   });
   const { fetcherOf } = tools;

@@ -21,6 +21,8 @@ export interface SendContext {
   proxies?: ProxyDesk | null;
   /** Key of the remote scraping API. */
   apiKey?: string | null;
+  /** What a browser starts with. */
+  loginState?: string | null;
 }
 
 /** Sends a request the way its approach says: what it looks like, what carries it, and whose cookies go with it. */
@@ -32,6 +34,7 @@ export async function sendBy(
   conditions: Record<string, string>,
 ): Promise<{ result: FetchResult; via: Via }> {
   const { rung, fetcher: kind, identity } = approach;
+  const renders = kind === 'browser';
   const via: Via = { rung, fetcher: kind, identity, proxy: null };
   const fetcher = await fetcherFor(kind, context);
   if (typeof fetcher === 'string')
@@ -39,19 +42,35 @@ export async function sendBy(
   const keepsCookies = identity === null ? context.job.spec.identity.cookies === true : true;
   const cookies = keepsCookies ? context.cookies : null;
   const cookie = cookies?.headerFor(task.url, identity) ?? null;
-  const further = { ...(cookie === null ? {} : { Cookie: cookie }), ...conditions };
+  // A page that has not changed must be there all the same for a browser to show it.
+  const further = { ...(cookie === null ? {} : { Cookie: cookie }), ...(renders ? {} : conditions) };
   const destination = request.sinkFor ? 'image' : 'document';
   const look = await lookOf(task, approach, context.job, further, destination, context.openUserAgents);
   const { spec } = context.job;
   const api = kind === 'api' && spec.api ? { spec: spec.api, key: context.apiKey ?? null } : undefined;
-  const { result, proxy } = await sendThrough(task, approach.pool !== null, context, (through) =>
-    fetcher.fetch({ ...request, ...look, proxy: through, api }),
+  const state = renders ? { loginState: context.loginState ?? undefined } : { render: undefined };
+  const { result: received, proxy } = await sendThrough(task, approach.pool !== null, context, (through) =>
+    fetcher.fetch({ ...request, ...look, ...state, proxy: through, api }),
   );
+  const result = asRendered(received);
   via.proxy = proxy;
   if (result.kind === 'response' && result.cost !== undefined) via.cost = result.cost;
   if (result.kind === 'response') cookies?.take(task.url, identity, result.rawHeaders);
   return { result, via };
 }
+
+/** The page that a browser made is not the one that was sent: how that was coded and lettered says nothing of it. */
+function asRendered(result: FetchResult): FetchResult {
+  if (result.kind !== 'response' || !result.rendered) return result;
+  const rawHeaders = ['Content-Type', 'text/html; charset=utf-8'];
+  for (let index = 0; index + 1 < result.rawHeaders.length; index += 2) {
+    const name = result.rawHeaders[index]!;
+    if (!OF_THE_BYTES.has(name.toLowerCase())) rawHeaders.push(name, result.rawHeaders[index + 1]!);
+  }
+  return { ...result, rawHeaders, wireBody: result.body };
+}
+
+const OF_THE_BYTES = new Set(['content-type', 'content-encoding', 'content-length', 'transfer-encoding']);
 
 async function fetcherFor(kind: FetcherKind, context: SendContext): Promise<Fetcher | string> {
   if (kind === 'http') return context.fetcher;

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { BatchTask } from '../core/batch.ts';
 import { SITEMAP_ROUTE } from '../core/job.ts';
 import { LIMITS } from '../core/limits.ts';
-import type { Discovered } from '../core/outcome.ts';
+import type { Discovered, RejectedEntries } from '../core/outcome.ts';
 import { isWithin } from '../core/scope.ts';
 import { parseRobotsSitemaps, SitemapReader } from '../core/sitemap.ts';
 import { sitemapPieces, unpackSitemap } from '../core/sitemap-bytes.ts';
@@ -10,6 +10,7 @@ import { modifiedBy } from '../core/sitemap-dates.ts';
 import type { SitemapContent, SitemapEntry } from '../core/sitemap-entry.ts';
 import { isRobotsUrl, SITEMAP_PRIORITY, sitemapMeta, sitemapOrder } from '../core/sitemap-task.ts';
 import { normalizeUrl } from '../core/url.ts';
+import { whyUnusable } from '../core/url-reason.ts';
 import { type CompiledJob, routeOf } from './compile-job.ts';
 import type { Page } from './page.ts';
 
@@ -17,7 +18,12 @@ export interface SitemapLinks {
   links: Discovered[];
   /** What of the list was left out, for people; null when nothing was. */
   note: string | null;
+  /** Entries that are of no use. Null when there are none. */
+  rejected: RejectedEntries | null;
 }
+
+/** For people; a list of nothing else must not make a long report. */
+const REJECTS_SHOWN = 20;
 
 /** Sitemaps may be larger than pages; a site without robots.txt may still have one at the usual place. */
 export function sitemapVisit(url: string): { bodyBytesMax: number; accepts?: (status: number) => boolean } {
@@ -71,6 +77,8 @@ class Selection {
   #outside = 0;
   #unusable = 0;
   #deep = 0;
+  #entries = 0;
+  readonly #rejects: RejectedEntries['first'] = [];
 
   constructor(page: Page, task: BatchTask, job: CompiledJob, now: number) {
     this.#page = page;
@@ -83,9 +91,11 @@ class Selection {
   }
 
   add(entry: SitemapEntry): void {
-    const target = normalizeUrl(entry.url, this.#page.url, this.#job.spec.url);
+    this.#entries++;
+    const target = entry.url === '' ? null : normalizeUrl(entry.url, this.#page.url, this.#job.spec.url);
     if (target === null) {
       this.#unusable++;
+      this.#reject(this.#entries, whyUnusable(entry.url));
       return;
     }
     if (this.#links.has(target.url) || target.url === this.#page.url) return;
@@ -107,7 +117,17 @@ class Selection {
       this.#unusable > 0 ? `unusable URLs: ${this.#unusable}` : null,
       this.#deep > 0 ? `sitemaps nested deeper than ${LIMITS.sitemapDepthMax}: ${this.#deep}` : null,
     ].filter((note) => note !== null);
-    return { links: [...this.#links.values()], note: left.length > 0 ? left.join('; ') : null };
+    if (trouble !== null) this.#reject(this.#entries + 1, trouble);
+    const count = this.#unusable + (trouble === null ? 0 : 1);
+    return {
+      links: [...this.#links.values()],
+      note: left.length > 0 ? left.join('; ') : null,
+      rejected: count > 0 ? { count, first: this.#rejects } : null,
+    };
+  }
+
+  #reject(entry: number, reason: string): void {
+    if (this.#rejects.length < REJECTS_SHOWN) this.#rejects.push({ place: `entry ${entry}`, reason });
   }
 
   /** A route may make sitemaps of pages; their level counts too, or a chain of them would never end. */

@@ -7,6 +7,7 @@ import { parseRetryAfter } from '../core/retry.ts';
 import { normalizeUrl } from '../core/url.ts';
 import type { Clock, Random } from '../ports/ambient.ts';
 import type { FetchRequest, FetchResponse } from '../ports/fetcher.ts';
+import type { Snapshot } from './keep-shots.ts';
 import { headerOf } from './page.ts';
 import { type SendContext, sendBy } from './send.ts';
 
@@ -21,7 +22,7 @@ export interface VisitContext extends SendContext {
 
 /** `over`: the outcome is known without looking at a body. */
 export type Visit =
-  | { kind: 'over'; outcome: Outcome }
+  | { kind: 'over'; outcome: Outcome; snapshot?: Snapshot }
   | { kind: 'redirect'; to: string; response: FetchResponse; trace: Trace }
   | { kind: 'response'; response: FetchResponse; trace: Trace };
 
@@ -29,7 +30,9 @@ export type Visit =
 export async function visit(
   task: BatchTask,
   context: VisitContext,
-  options: Pick<FetchRequest, 'bodyBytesMax' | 'sinkFor'> & { accepts?: (status: number) => boolean },
+  options: Pick<FetchRequest, 'bodyBytesMax' | 'sinkFor' | 'render'> & {
+    accepts?: (status: number) => boolean;
+  },
 ): Promise<Visit> {
   const { accepts, ...wanted } = options;
   const { job, clock } = context;
@@ -56,8 +59,11 @@ export async function visit(
     ...sent,
   });
   if (result.kind === 'aborted') return over({ kind: 'deferred', taskId: task.id });
-  if (result.kind === 'failure')
-    return over(failed(task.id, result.code, result.detail, traceOf(null, result.bytes)));
+  if (result.kind === 'failure') {
+    const { code, detail, bytes, snapshot } = result;
+    const outcome = failed(task.id, code, detail, traceOf(null, bytes));
+    return { kind: 'over', outcome, ...(snapshot ? { snapshot } : {}) };
+  }
 
   const trace = traceOf(result.status, result.wireBytes);
   if (result.status === 304 && hasValidator(task))
@@ -70,7 +76,13 @@ export async function visit(
   const failure = block
     ? failed(task.id, block.code, block.evidence, trace)
     : failed(task.id, code, `status ${result.status}`, trace);
-  return over({ ...failure, retryAfterMs });
+  return { kind: 'over', outcome: { ...failure, retryAfterMs }, ...seen(result) };
+}
+
+/** A failure that a browser has pictures of. */
+export function seen({ rendered, body }: FetchResponse): { snapshot?: Snapshot } {
+  const screenshot = rendered?.shots.find(({ kind }) => kind === 'screenshot');
+  return screenshot ? { snapshot: { html: body, screenshot } } : {};
 }
 
 /** Only the visited URL itself has validators: after a redirect they belong to another. */

@@ -76,6 +76,7 @@ export function batchOf(site: Site, draft: BatchDraft): Batch {
     version: 1,
     id,
     job: { id: 1, name: 'test', specHash: JSON.stringify([spec, bundle]), spec, bundle, epoch: 'e1' },
+    needs: 'http',
     budgetMs,
     permits: [{ host: site.host, startAt, endAt: startAt + 60_000, gapMs, parallel: 4 }],
     robots: [],

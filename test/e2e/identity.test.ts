@@ -228,3 +228,27 @@ test('cookies stay with their identity and origin, and appear in no output', asy
     outputs.push((await seine([...command, '--dir', run.dir])).stdout);
   expect(outputs.join('\n')).not.toContain(secret);
 });
+
+test('in browser mode a followed link tells the page that it is on, and other origins only its origin', async () => {
+  const other = await openPickySite((request, response) => sendPage(response, request.path));
+  closers.push(() => other.close());
+  const run = await runJob(
+    (request, response) => {
+      const links =
+        { '/p/0': ['/list?page=2'], '/list?page=2': ['/item/1', `${other.url}/out`] }[request.path] ?? [];
+      response.writeHead(200, { 'content-type': 'text/html' });
+      response.end(links.map((href) => `<a href="${href}">there</a>`).join(' '));
+    },
+    1,
+    { identity: { mode: 'browser' }, follow: 'any' },
+  );
+  expect(run.result.code).toBe(0);
+  const told = (site: PickySite) =>
+    site.pages().map(({ path, headers }) => [path, headers.referer, headers['sec-fetch-site']]);
+  expect(told(run.site)).toEqual([
+    ['/p/0', undefined, 'none'],
+    ['/list?page=2', `${run.site.url}/p/0`, 'same-origin'],
+    ['/item/1', `${run.site.url}/list?page=2`, 'same-origin'],
+  ]);
+  expect(told(other)).toEqual([['/out', `${run.site.url}/`, 'same-site']]);
+});

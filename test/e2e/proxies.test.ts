@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type AddressLog, openAddressLog } from '../support/address-log.ts';
@@ -260,5 +260,15 @@ describe('what is dear', () => {
     expect(api.lists.length).toBeLessThan(20);
     expect(site.requests).toEqual([]);
     expect(new Set((await attemptsOf(dir)).map(({ fetcher }) => fetcher))).toEqual(new Set(['api']));
+
+    // The same again, with pages that the API sends by itself.
+    api.calls = (id, results) => ({ body: { id, status: 'finished', results } });
+    api.lists.length = api.polls = 0;
+    const job = JSON.parse(readFileSync(join(dir, 'job.json'), 'utf8'));
+    job.api.batch.body = { urls: '{urls}', callback: '{callback}' };
+    writeFileSync(join(dir, 'job.json'), JSON.stringify(job));
+    const env = { API_KEY: 'the-key', SEINE_API_CALLBACK_LISTEN: '127.0.0.1:0' };
+    expect(lastJson(await seine(args, { env }))).toMatchObject({ state: 'done', done: 40, apiCost: 80 });
+    expect([api.polls, api.called.filter((status) => status !== 204)]).toEqual([0, []]);
   }, 60_000);
 });

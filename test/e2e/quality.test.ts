@@ -97,6 +97,39 @@ test('what stays lost is not new', async () => {
   expect(lastJson(await run('run', file, '--json')).quality).toEqual([{ ...LOST, drops: [], score: 50 }]);
 });
 
+test('a job that is refreshed by its name, without a change, keeps its figures and says of which pass', async () => {
+  const again = lastJson(await run('refresh', 'shop', '--json'));
+  expect(again).toMatchObject({
+    run: 3,
+    pass: 2,
+    state: 'done',
+    unchanged: PRODUCTS,
+    done: 0,
+    qualityPass: 1,
+  });
+  expect(again.quality).toMatchObject([{ score: 50, records: PRODUCTS }]);
+  const { code, stderr } = await run('run', 'shop', '--refresh');
+  expect(code, stderr).toBe(0);
+  expect(stderr).toContain('product 50 of 100');
+  expect(stderr).toContain('as of pass 1; no records were made since');
+  const { stdout } = await run('status');
+  expect(stdout).toContain('shop-3: done, pass 3');
+  expect(stdout).toContain('as of pass 1; no records were made since');
+});
+
+test.each([
+  [
+    'an option that a stored job cannot take',
+    ['shop', '--refresh', '--depth', '3'],
+    '--depth cannot change a job',
+  ],
+  ['a name that is nothing', ['nothing', '--refresh'], "there is neither a file nor a job 'nothing'"],
+])('%s is refused', async (_, args, sentence) => {
+  const { code, stderr } = await run('run', ...args);
+  expect(stderr).toContain(sentence);
+  expect(code).toBe(2);
+});
+
 test('a page that never passes counts once, however often it was tried, and one that passes later not at all', async () => {
   const strict = join(folder.path, 'strict.json');
   const { port } = server.address() as AddressInfo;

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openFolderBlobs } from '../../src/blobs/folder-blobs.ts';
 import { openInlineDispatcher } from '../../src/dispatch/inline-dispatcher.ts';
 import { openThreadDispatcher, type ThreadDispatcherOptions } from '../../src/dispatch/thread-dispatcher.ts';
+import { openWeightedDispatcher } from '../../src/dispatch/weighted-dispatcher.ts';
 import { bundleKeyOf } from '../../src/job/load-handlers.ts';
 import type { Delivery, Dispatcher } from '../../src/ports/dispatcher.ts';
 import { processBatch } from '../../src/worker/process-batch.ts';
@@ -40,6 +41,12 @@ async function openInline(blobsDir: string, handlers?: JobHandlers): Promise<Dis
 
 runDispatcherContract('threads', async (blobsDir) => openThreads(blobsDir));
 runDispatcherContract('inline', (blobsDir) => openInline(blobsDir));
+runDispatcherContract('two at once', async (blobsDir) =>
+  openWeightedDispatcher([
+    { dispatcher: openThreads(blobsDir, { threads: 1 }), weight: 2 },
+    { dispatcher: openThreads(blobsDir, { threads: 1 }), weight: 1 },
+  ]),
+);
 
 let site: Site;
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { qualityOf } from '../../src/coordinator/job-quality.ts';
+import { latestQualityOf, qualityOf } from '../../src/coordinator/job-quality.ts';
 import { summarize } from '../../src/coordinator/jobs.ts';
 import type { Job, Store } from '../../src/ports/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
@@ -97,5 +97,23 @@ test('a summary says what the present pass has added', async () => {
     accepted: 3,
     records: 3,
     thisPass: { accepted: 2, records: 2, requests: 2, batches: 2, retries: 0 },
+  });
+});
+
+test('a pass in which nothing changed leaves the figures of the last one that has some, and says so', async () => {
+  let job = await createJob(store, 'shop');
+  expect(await latestQualityOf(store, job)).toEqual({ pass: null, routes: [] });
+  await report(job, 100, 90);
+  job = await nextPass(await nextPass(job));
+  expect(await qualityOf(store, job)).toEqual([]);
+  expect(await summarize(store, job, { alive: false })).toMatchObject({
+    pass: 3,
+    qualityPass: 1,
+    quality: [{ route: 'product', records: 100, fields: { price: 0.9 } }],
+  });
+  await report(job, 5, 5);
+  expect(await summarize(store, job, { alive: false })).toMatchObject({
+    qualityPass: 3,
+    quality: [{ records: 5 }],
   });
 });

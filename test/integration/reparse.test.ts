@@ -24,11 +24,14 @@ beforeAll(async () => {
   server = createServer((request, response) => {
     requests++;
     const [, side, n] = /^\/(left|right)\/(\d+)$/.exec(request.url ?? '') ?? [];
+    if (request.url?.startsWith('/picture/'))
+      return void response.writeHead(200, { 'content-type': 'image/gif' }).end(`GIF89a${request.url}`);
     if (n === undefined) return void response.writeHead(404).end();
+    const pictures = `<img class=small src=/picture/0 alt="All"><img src=/picture/${n}>`;
     const own = side === 'left' ? `<b>${n}.50</b>` : `<em>Brand ${n}</em>`;
     response
       .writeHead(200, { 'content-type': 'text/html' })
-      .end(`<!doctype html><h1>Item ${n}</h1><i>${version}</i>${own}`);
+      .end(`<!doctype html><h1>Item ${n}</h1><i>${version}</i>${own}${pictures}`);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -173,6 +176,38 @@ test('a required field that is missing is a validation failure, which counts for
   const { store } = opened!;
   expect(await store.views.quality(1, 1)).toMatchObject([{ route: 'any', records: 3, invalid: 3 }]);
   expect(await store.views.tallies(1)).toEqual([{ state: 'dead', code: 'validation', count: 3 }]);
+});
+
+test("media that today's rules find become tasks, and the pages show them", async () => {
+  const job = (...media: string[]) => jobOf([{ name: 'any', select: { name: 'h1' }, media }]);
+  await fetchAll(job('.none'));
+  expect(await again(job('img'), { dryRun: true })).toMatchObject({ pages: 6, media: 0 });
+  expect(await again(job('img'))).toMatchObject({ pages: 6, media: 4, links: 0, records: { same: 6 } });
+  const { store } = opened!;
+  expect(await store.jobs.get(1)).toMatchObject({
+    state: 'stopped',
+    reason: expect.stringMatching('new URLs'),
+  });
+  expect(await store.jobs.counters(1)).toMatchObject({ done: 6, pending: 4 });
+  expect(await store.views.task(1, `${origin}/picture/0`)).toMatchObject({
+    state: 'pending',
+    route: '@media',
+    depth: 0,
+    meta: { referrer: `${origin}/left/1`, alt: 'All' },
+  });
+  expect(await again(job('img'))).toMatchObject({ media: 0 });
+  await opened!.close();
+  opened = null;
+  const seine = await openSeine({ dir: folder.dir, workers: 1 });
+  await (await seine.run(job('.none'))).done;
+  const shownBy = Object.fromEntries(
+    (await collect(seine.media())).map(({ url, referrers }) => [url.at(-1), referrers.length]),
+  );
+  await seine.close();
+  expect(shownBy).toEqual({ 0: 6, 1: 2, 2: 2, 3: 2 });
+  expect(await again(job('img:not(.small)'))).toMatchObject({ media: 0 });
+  const left = await collect(opened!.store.views.media(1));
+  expect(left.find(({ url }) => url.endsWith('/0'))?.referrers).toEqual([]);
 });
 
 test('a route that was renamed is found by the URL', async () => {

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Batch, type BatchTask, WIRE_VERSION } from '../../src/core/batch.ts';
+import { type Batch, type BatchTask, type Report, WIRE_VERSION } from '../../src/core/batch.ts';
 import { SITEMAP_ROUTE } from '../../src/core/job.ts';
 import { LIMITS } from '../../src/core/limits.ts';
 import type { Outcome } from '../../src/core/outcome.ts';
@@ -39,6 +39,10 @@ beforeAll(async () => {
     '/html': { body: '<!doctype html><h1>Not found</h1>', type: 'text/html' },
     '/robots.txt': { status: 404, body: 'Sitemap: /wrong.xml', type: 'text/plain' },
     '/missing.xml': { status: 404 },
+    '/long.xml': { body: urls(2 * LIMITS.linksPerReport + 1) },
+    '/bad.xml': {
+      body: '<urlset><url><loc>/ok</loc></url><url></url><url><loc>ftp://x/</loc></url><url><loc>/b</loc></url></urlset>',
+    },
     '/cut.xml': { body: urls(3).slice(0, -20) },
   });
 });
@@ -51,7 +55,11 @@ afterAll(async () => {
 
 let lastBatch = 0;
 
-async function fetchSitemap(path: string, job: object = {}): Promise<Outcome> {
+async function fetchSitemap(
+  path: string,
+  job: object = {},
+  onPart?: (report: Report) => void,
+): Promise<Outcome> {
   const spec = specOf({ allowPrivate: true, politeness: { rate: 'max', robots: false }, ...job });
   const id = ++lastBatch;
   const url = site.origin + path;
@@ -71,6 +79,7 @@ async function fetchSitemap(path: string, job: object = {}): Promise<Outcome> {
     version: WIRE_VERSION,
     id,
     job: { id, name: 'test', specHash: String(id), spec, bundle: null, epoch: '1' },
+    needs: 'http',
     budgetMs: 60_000,
     permits: [{ host: new URL(url).host, startAt: now, endAt: now + 10_000, gapMs: 0, parallel: 1 }],
     robots: [],
@@ -78,7 +87,7 @@ async function fetchSitemap(path: string, job: object = {}): Promise<Outcome> {
     archiveKey: `archive/${id}`,
     packKey: `media/${id}`,
   };
-  const { outcomes } = await processBatch(batch, tools);
+  const { outcomes } = await processBatch(batch, tools, onPart ? { onPart } : {});
   expect(outcomes).toHaveLength(1);
   return outcomes[0]!;
 }
@@ -97,6 +106,45 @@ describe('a worker takes the links of', () => {
     const outcome = await fetchSitemap('/cut.xml');
     expect(pathsOf(outcome)).toEqual(['/p/0', '/p/1']);
     expect(outcome).toMatchObject({ note: 'it breaks off after entry 2' });
+  });
+
+  test('entries that are of no use are counted, with their places', async () => {
+    const outcome = await fetchSitemap('/bad.xml');
+    expect(pathsOf(outcome)).toEqual(['/ok', '/b']);
+    expect(outcome).toMatchObject({
+      note: 'unusable URLs: 2',
+      rejected: {
+        count: 2,
+        first: [
+          { place: 'entry 2', reason: 'no URL' },
+          { place: 'entry 3', reason: 'not an http(s) URL: "ftp://x/"' },
+        ],
+      },
+    });
+    expect(await fetchSitemap('/cut.xml')).toMatchObject({
+      rejected: { count: 1, first: [{ place: 'entry 3', reason: 'it breaks off after entry 2' }] },
+    });
+  });
+
+  test('a long list in parts of bounded size, and says what became of it in the last', async () => {
+    const parts: Report[] = [];
+    const outcome = await fetchSitemap('/long.xml', {}, (part) => parts.push(part));
+    expect(parts.map(({ part, final, outcomes }) => [part, final, outcomes.length])).toEqual([
+      [0, false, 0],
+      [1, false, 0],
+    ]);
+    const ahead = parts.flatMap(({ found }) => found!);
+    expect(ahead.map(({ taskId, links }) => [taskId, links.length])).toEqual(
+      Array(2).fill([1, LIMITS.linksPerReport]),
+    );
+    expect(pathsOf(outcome)).toEqual([`/p/${2 * LIMITS.linksPerReport}`]);
+    const all = [
+      ...ahead.flatMap(({ links }) => links),
+      ...(outcome.kind === 'fetched' ? outcome.links : []),
+    ];
+    expect(new Set(all.map(({ url }) => url)).size).toBe(2 * LIMITS.linksPerReport + 1);
+    // Without anyone who takes parts, all of it comes at the end.
+    expect(pathsOf(await fetchSitemap('/long.xml'))).toHaveLength(2 * LIMITS.linksPerReport + 1);
   });
 
   test('a million URLs up to the limit', async () => {

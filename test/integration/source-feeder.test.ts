@@ -1,13 +1,17 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { RejectLog } from '../../src/coordinator/reject-log.ts';
 import { SourceFeeder } from '../../src/coordinator/seeds.ts';
 import type { JobInput } from '../../src/core/job.ts';
-import type { Source } from '../../src/ports/source.ts';
+import { LIMITS } from '../../src/core/limits.ts';
+import type { Logger } from '../../src/ports/ambient.ts';
+import type { Source, SourceTask } from '../../src/ports/source.ts';
 import type { Job, Store } from '../../src/ports/store.ts';
 import { openSource } from '../../src/sources/open-source.ts';
+import { openRejectFile } from '../../src/sources/reject-file.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { codeOf, collect, temporaryFolder } from '../support/fixtures.ts';
 import { realClock } from '../support/memory-clock.ts';
@@ -83,4 +87,91 @@ test('a window smaller than a chunk is not read beyond', async () => {
   await new Promise<void>((resolve) => feeder.start(resolve));
   await feeder.stop();
   expect((await store.jobs.counters(job.id)).pending).toBe(100);
+});
+
+/** Feeds rows to the end, and returns what was warned of. */
+async function feed(job: Job, rows: SourceTask[], rejects?: (logger: Logger) => RejectLog) {
+  const warnings: string[] = [];
+  const logger = { ...SILENT, warn: (text: string) => void warnings.push(text) };
+  const source: Source = {
+    name: 'list.csv',
+    priority: 0,
+    async *rows() {
+      for (const [n, row] of rows.entries()) yield { place: `row ${n + 1}`, position: `${n}`, row };
+    },
+  };
+  const log = rejects?.(logger) ?? new RejectLog(logger);
+  const feeder = new SourceFeeder({ store, job, sources: [source], clock: realClock, logger, rejects: log });
+  const done = Promise.withResolvers<void>();
+  feeder.start(() => feeder.done && done.resolve());
+  await done.promise;
+  await feeder.rejects.flush();
+  return { warnings, shown: feeder.rejects.shown, counters: await store.jobs.counters(job.id) };
+}
+
+test('a list of nothing but bad rows is told of a few times, counted and written down', async () => {
+  const path = join(folder.dir, 'rejects/feed-1.jsonl');
+  const job = await jobOf({ sources: [`${A}/`] });
+  const rows = Array.from({ length: 5_000 }, (_, n) => ({ url: `bad ${n}`, meta: null }));
+  const { warnings, shown, counters } = await feed(
+    job,
+    rows,
+    (logger) => new RejectLog(logger, openRejectFile(path, 1)),
+  );
+  expect(counters).toMatchObject({ rejected: 5_000, accepted: 0 });
+  expect(warnings).toHaveLength(6);
+  expect(warnings[0]).toBe('list.csv, row 1: not an http(s) URL: "bad 0"');
+  expect(shown).toHaveLength(20);
+  const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
+  expect(lines).toHaveLength(5_000);
+  expect(JSON.parse(lines.at(-1)!)).toEqual({
+    pass: 1,
+    source: 'list.csv',
+    place: 'row 5000',
+    reason: 'not an http(s) URL: "bad 4999"',
+  });
+});
+
+test('rejected rows that cannot be written down stop nothing', async () => {
+  const job = await jobOf({ sources: [`${A}/`] });
+  const file = { append: () => Promise.reject(new Error('disk full')) };
+  const rows = [
+    { url: 'bad', meta: null },
+    { url: `${A}/1`, meta: null },
+  ];
+  const { warnings, counters } = await feed(job, rows, (logger) => new RejectLog(logger, file));
+  expect(counters).toMatchObject({ rejected: 1, accepted: 1 });
+  expect(warnings.at(-1)).toBe('rejected rows cannot be written down: disk full');
+});
+
+test('the file of rejected rows ends at its limit', async () => {
+  const path = join(folder.dir, 'rejects.jsonl');
+  const file = openRejectFile(path, 1);
+  const reject = { source: 's', place: 'p', reason: 'x'.repeat(1024 * 1024) };
+  for (let n = 0; n < 20; n++) await file.append(Array(4).fill(reject));
+  expect(readFileSync(path).length).toBeLessThan(LIMITS.rejectFileBytesMax + 2 * 1024 * 1024);
+});
+
+test('columns of a repeated URL are those of its first row, which is said once', async () => {
+  const job = await jobOf({ sources: [`${A}/`] });
+  const rows = [1, 2, 3].map((n) => ({ url: `${A}/same`, meta: { n } }));
+  const { warnings, counters } = await feed(job, rows);
+  expect(counters).toMatchObject({ accepted: 1, duplicates: 2 });
+  expect(warnings).toEqual(['list.csv: 2 rows repeat URLs; the columns of the first are kept']);
+  expect((await store.views.task(job.id, `${A}/same`))?.meta).toEqual({ n: 1 });
+  const plain = await feed(job, [{ url: `${A}/same`, meta: null }]);
+  expect(plain.warnings).toEqual([]);
+});
+
+test('columns nested deeper than anyone means are refused, and the next row is read', async () => {
+  const job = await jobOf({ sources: [`${A}/`] });
+  let deep: unknown = 1;
+  for (let level = 0; level < 50_000; level++) deep = [deep];
+  const rows = [
+    { url: `${A}/1`, meta: { deep } },
+    { url: `${A}/2`, meta: { n: 1 } },
+  ];
+  const { shown, counters } = await feed(job, rows);
+  expect(counters).toMatchObject({ accepted: 1, rejected: 1 });
+  expect(shown[0]!.reason).toBe('a column has lists or objects nested deeper than 200 levels');
 });

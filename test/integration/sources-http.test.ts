@@ -170,6 +170,35 @@ describe('lists over http', () => {
     failing(1, (_, response) => !!response.writeHead(302, { location: '/list.txt' }).end());
     expect(await desk.rows({ file: site.url('moved.txt') })).toHaveLength(20_000);
   });
+
+  test('redirects lead to private addresses only where the job allows those', async () => {
+    const inner = await startFileServer();
+    inner.files.set('list.txt', Buffer.from(`${A}/1`));
+    const places = [inner.url('list.txt'), inner.url('list.txt').replace('127.0.0.1', 'localhost')];
+    for (const location of places) {
+      site.intercept = (_, response) => !!response.writeHead(302, { location }).end();
+      // The server itself was named, and is at a private address as well.
+      await expect(files.stream(site.url('moved.txt'))).rejects.toThrow(/private or reserved address/);
+      expect(inner.requests).toEqual([]);
+      const open = openHttpFiles({ isAllowed: null });
+      expect(Buffer.concat(await collect(await open.stream(site.url('moved.txt')))).toString()).toBe(
+        `${A}/1`,
+      );
+      await open.close();
+      inner.requests.length = 0;
+    }
+    await inner.close();
+  });
+
+  test.each(['file:///etc/passwd', 'data:text/plain,x', 'http://'])(
+    'a redirect to %s is an error, and so are those without end',
+    async (location) => {
+      site.intercept = (_, response) => !!response.writeHead(302, { location }).end();
+      await expect(files.stream(site.url('moved.txt'))).rejects.toThrow(/redirects to what is no http/);
+      site.intercept = (_, response) => !!response.writeHead(302, { location: '/moved.txt' }).end();
+      await expect(files.stream(site.url('moved.txt'))).rejects.toThrow(/redirects more than 10 times/);
+    },
+  );
 });
 
 describe('files over http by themselves', () => {

@@ -49,7 +49,10 @@ async function readAround(bytes: Buffer, reason: RegExp): Promise<SourceRow[]> {
   const { two = 0, ...rest } = hostsOf(rows);
   expect(rest).toEqual({ one: 30, three: 30, rejected: 1 });
   const index = rows.findIndex(({ row }) => 'reason' in row);
-  expect(rows[index]).toMatchObject({ place: '2.parquet', row: { reason: expect.stringMatching(reason) } });
+  expect(rows[index]).toMatchObject({
+    place: two === 0 ? '2.parquet' : `2.parquet, after row ${two}`,
+    row: { reason: expect.stringMatching(reason) },
+  });
   expect(index).toBe(30 + two);
   expect(urlsOf(await desk.rows(pattern, rows[index]!.position))).toEqual(urlsUpTo(30, 'three'));
   return rows;

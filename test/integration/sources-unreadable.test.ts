@@ -25,6 +25,17 @@ describe('files that cannot be read', () => {
     await expect(desk.rows(file)).rejects.toThrow(message);
   });
 
+  test.each(['[{"url": "https://a.example/1"}]', '\uFEFF \n[\n{"url": "https://a.example/1"}\n]\n'])(
+    'a JSON array is no JSON lines: %j',
+    async (text) => {
+      const file = await desk.add(text, '.jsonl');
+      await expect(desk.check(file)).rejects.toThrow(/it is one JSON array, and not JSON lines/);
+      expect(await desk.rows(file)).toMatchObject([
+        { place: 'whole file', row: { reason: expect.stringContaining('one JSON array') } },
+      ]);
+    },
+  );
+
   test('a folder is no file', async () => {
     await expect(desk.check({ file: desk.dir, format: 'txt' })).rejects.toThrow(/not a file/);
   });

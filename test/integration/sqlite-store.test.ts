@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { SeineError } from '../../src/core/errors.ts';
-import { fingerprint } from '../../src/core/fingerprint.ts';
 import type { Store } from '../../src/ports/store.ts';
 import type { DatabaseOptions } from '../../src/store/sqlite/database.ts';
 import { READY, WAITING } from '../../src/store/sqlite/rows.ts';
+import { keyOf } from '../../src/store/sqlite/seen-key.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { expectBooks } from '../contract/store/store-desk.ts';
 import { runStoreContract } from '../contract/store-contract.ts';
@@ -67,7 +67,7 @@ describe('sqlite store', () => {
       for (const [at, url] of wanted.entries()) {
         for (let step = 0; step < 3; step++) {
           db.prepare('INSERT INTO seen (fingerprint, task_id) VALUES (?, ?)').run(
-            fingerprint(url, new URL(url).host, seed) + step,
+            keyOf(url, seed) + step,
             ids[at * 3 + step]!.id,
           );
         }

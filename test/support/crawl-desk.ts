@@ -7,10 +7,12 @@ import type { JobInput } from '../../src/core/job.ts';
 import type { Counters, JobState, TaskRow } from '../../src/core/model.ts';
 import { openInlineDispatcher } from '../../src/dispatch/inline-dispatcher.ts';
 import { type HttpFetcherOptions, openHttpFetcher } from '../../src/fetch/http-fetcher.ts';
+import type { Blobs } from '../../src/ports/blobs.ts';
+import type { Job, Store } from '../../src/ports/store.ts';
 import { openSource } from '../../src/sources/open-source.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { JobCache } from '../../src/worker/compile-job.ts';
-import { processBatch } from '../../src/worker/process-batch.ts';
+import { processBatch, type WorkerTools } from '../../src/worker/process-batch.ts';
 import { codeOf, collect, temporaryFolder } from './fixtures.ts';
 import { realClock } from './memory-clock.ts';
 
@@ -25,9 +27,14 @@ const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
 /** A whole crawl within this process, with a fetcher whose names and addresses are the test's. */
 export async function crawl(
   input: Partial<JobInput>,
-  options: Partial<HttpFetcherOptions> & { forbidsPrivate?: boolean } = {},
+  options: Partial<HttpFetcherOptions> & {
+    forbidsPrivate?: boolean;
+    fetcherOf?: WorkerTools['fetcherOf'];
+    /** Before everything is gone. */
+    inspect?: (place: { store: Store; blobs: Blobs; job: Job }) => Promise<void>;
+  } = {},
 ): Promise<Crawled> {
-  const { forbidsPrivate = false, ...fetcherOptions } = options;
+  const { forbidsPrivate = false, fetcherOf, inspect, ...fetcherOptions } = options;
   const folder = await temporaryFolder();
   const store = openSqliteStore(join(folder.dir, 'seine.db'), { sync: 'normal', checkpointThread: false });
   const blobs = await openFolderBlobs(folder.dir);
@@ -35,6 +42,7 @@ export async function crawl(
   const tools = {
     name: 'inline',
     fetcher,
+    ...(fetcherOf ? { fetcherOf } : {}),
     blobs,
     clock: realClock,
     jobs: new JobCache(async () => new Map(), { forbidsPrivate }),
@@ -67,6 +75,7 @@ export async function crawl(
       diskFree: async () => null,
     });
     const { state, counters } = await coordinator.run();
+    await inspect?.({ store, blobs, job });
     return { state, counters, tasks: await collect(store.views.tasks(job.id)) };
   } finally {
     await fetcher.close();

@@ -83,6 +83,7 @@ function batchOf(id: number, urls: string[], options: RunOptions): Omit<Batch, '
   return {
     version: 1,
     id,
+    needs: 'http',
     budgetMs,
     permits: [{ host: new URL(urls[0]!).host, startAt, endAt: startAt + 3_600_000, gapMs, parallel }],
     robots: [],

@@ -54,6 +54,7 @@ export async function openMediaDesk(handlers: Record<string, RawHandler>): Promi
           version: 1,
           id,
           job: { id: 1, name: 'test', specHash: JSON.stringify(spec), spec, bundle: null, epoch: 'e1' },
+          needs: 'http',
           budgetMs: 30_000,
           permits: [{ host, startAt, endAt: startAt + 60_000, gapMs: 0, parallel: 4 }],
           robots: [],

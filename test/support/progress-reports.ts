@@ -15,6 +15,7 @@ export function batchOf(id: number, hosts: string[], tasks: number): Batch {
     version: 1,
     id,
     job: { id: 1, name: 'test', specHash: 'x', spec: SPEC, bundle: null, epoch: '1' },
+    needs: 'http',
     budgetMs: 10_000,
     permits: hosts.map((host) => ({ host, startAt: START, endAt: START + 10_000, gapMs: 0, parallel: 4 })),
     robots: [],

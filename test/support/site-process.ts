@@ -13,8 +13,9 @@ export interface JudgedRequest {
   /** When it was looked at. */
   at: number;
   /**
-   * It came in no earlier than this: when the judge last looked around. A judge that was held up for 20 ms
-   * cannot say when in that time a request came, and must not blame anybody for it.
+   * It came in no earlier than this: when the judge looked around the time before last. What it finds after a look may
+   * have come before that one, but not before the one that preceded it: it would have been found then. A judge that
+   * was held up for 20 ms cannot say when in that time a request came, and must not blame anybody for it.
    */
   noEarlierThan: number;
 }
@@ -23,12 +24,14 @@ export interface SiteProcess {
   port: number;
   /** Requests so far, in order. */
   log(): Promise<JudgedRequest[]>;
+  count(): Promise<number>;
   /** Resolves when so many requests have come in. */
   requests(count: number): Promise<void>;
   close(): Promise<void>;
 }
 
-type Question = { id: number; ask: 'log' } | { id: number; ask: 'requests'; count: number };
+type Asked = { ask: 'log' | 'count' } | { ask: 'requests'; count: number };
+type Question = { id: number } & Asked;
 
 const BODY = '<html><body><h1>a page</h1></body></html>';
 const ANSWER = Buffer.from(
@@ -39,17 +42,32 @@ async function judge(): Promise<void> {
   const log: JudgedRequest[] = [];
   let waiting: { count: number; resolve: () => void }[] = [];
   let lookedAt = 0;
+  let lookedBefore = 0;
+  let accepted = 0;
+  let noneWaitedAt = 0;
   setInterval(() => {
+    lookedBefore = lookedAt;
     lookedAt = performance.now();
+    if (accepted === 0) noneWaitedAt = lookedBefore;
+    accepted = 0;
   }, 2);
   const server = createServer((socket) => {
     socket.setNoDelay(true);
+    // Connections are accepted one by one: a new one may have waited, with its request, since there was none.
+    accepted++;
+    let waitedSince: number | null = noneWaitedAt;
     socket.on('error', () => socket.destroy());
     socket.on('data', (bytes) => {
       const at = performance.now();
       const text = bytes.toString('latin1');
       const host = text.slice(text.indexOf('host: ') + 6, text.indexOf('\r\n', text.indexOf('host: ')));
-      log.push({ at, noEarlierThan: lookedAt, host, path: text.slice(4, text.indexOf(' ', 4)) });
+      log.push({
+        at,
+        noEarlierThan: waitedSince ?? lookedBefore,
+        host,
+        path: text.slice(4, text.indexOf(' ', 4)),
+      });
+      waitedSince = null;
       if (text.includes('onnection: close')) socket.end(ANSWER);
       else socket.write(ANSWER);
       if (waiting.length === 0) return;
@@ -83,7 +101,7 @@ async function judge(): Promise<void> {
     if (question.ask === 'requests' && log.length < question.count) {
       await new Promise<void>((resolve) => waiting.push({ count: question.count, resolve }));
     }
-    process.send!({ id: question.id, answer: question.ask === 'log' ? log : null });
+    process.send!({ id: question.id, answer: question.ask === 'log' ? log : log.length });
   });
   process.on('disconnect', () => process.exit(0));
   process.send!({ port });
@@ -103,7 +121,7 @@ export async function startSiteProcess(): Promise<SiteProcess> {
     waiting.get(id)?.(answer);
     waiting.delete(id);
   });
-  const ask = (question: { ask: 'log' } | { ask: 'requests'; count: number }) =>
+  const ask = (question: Asked) =>
     new Promise<unknown>((resolve) => {
       const id = ++lastId;
       waiting.set(id, resolve);
@@ -112,6 +130,7 @@ export async function startSiteProcess(): Promise<SiteProcess> {
   return {
     port,
     log: async () => (await ask({ ask: 'log' })) as JudgedRequest[],
+    count: async () => (await ask({ ask: 'count' })) as number,
     requests: async (count) => void (await ask({ ask: 'requests', count })),
     async close() {
       const exited = new Promise((resolve) => child.once('exit', resolve));

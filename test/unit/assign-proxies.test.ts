@@ -50,6 +50,7 @@ function batchOf(
     version: WIRE_VERSION,
     id: 1,
     job: { id: 1, name: 'j', specHash: '', spec, bundle: null, epoch: '' },
+    needs: 'http',
     budgetMs: 1_000,
     permits: [0, 1].map((index) => ({ host: `p${index}`, startAt: T0, endAt: T0, gapMs: 0, parallel: 1 })),
     robots: origins.map((origin) => ({ origin, url: `${origin}/robots.txt`, permit: 0 })),

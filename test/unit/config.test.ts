@@ -42,7 +42,8 @@ describe('configuration', () => {
       expect(setting.doc).toMatch(/\.$/);
       expect(setting.shown.length).toBeGreaterThan(0);
       const value = setting.default();
-      if (value !== null) expect(setting.parse(String(value))).toBe(value);
+      const text = typeof value === 'object' ? setting.shown : String(value);
+      if (value !== null) expect(setting.parse(text)).toEqual(value);
     }
     const names = Object.values(SETTINGS).map((setting) => setting.env);
     expect(new Set(names).size).toBe(names.length);

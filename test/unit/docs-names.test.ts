@@ -54,7 +54,9 @@ describe('nothing is named that does not exist', () => {
   test('options in passing, and variables', () => {
     const others = new Set(['write', 'port']);
     expect(unknown(/`--([a-z][\w-]*)/g, (name) => everyOption.has(name) || others.has(name))).toEqual([]);
-    const variables = new Set<string>(Object.values(SETTINGS).map(({ env }) => env));
+    const variables = new Set<string>(
+      Object.values(SETTINGS).flatMap(({ env, secret }) => (secret ? [env, `${env}_FILE`] : [env])),
+    );
     expect(unknown(/\b(SEINE_[A-Z0-9_]+)\b/g, (name) => variables.has(name))).toEqual([]);
   });
 

@@ -84,6 +84,7 @@ describe('written by hand, but true', () => {
     expect(membersOf('RecordRow', 'src/core/model.ts')).toEqual(exportedFields('records'));
     expect(membersOf('AttemptRow', 'src/core/model.ts')).toEqual(exportedFields('attempts'));
     expect(membersOf('MediaRow', 'src/core/model.ts')).toEqual(exportedFields('media'));
+    expect(membersOf('ShotRow', 'src/core/model.ts')).toEqual(exportedFields('shots'));
     expect(membersOf('RecordVersionRow', 'src/core/model.ts')).toEqual(exportedFields('history'));
     const quality = membersOf('RouteQuality', 'src/coordinator/run-view.ts');
     expect(['job', 'run', 'pass', ...quality]).toEqual(exportedFields('quality'));

@@ -127,27 +127,11 @@ describe('--since', () => {
 });
 
 test('the format is told by the ending of the name', () => {
-  const names = [
-    'a.csv',
-    'a.CSV',
-    'a.csv.gz',
-    'a.parquet',
-    's3://b/k.parquet',
-    'a.jsonl.gz',
-    'a.txt',
-    'a',
-    '-',
-  ];
-  expect([...names, undefined].map(formatOf)).toEqual([
-    'csv',
-    'csv',
-    'csv',
-    'parquet',
-    'parquet',
-    'jsonl',
-    'jsonl',
-    'jsonl',
-    'jsonl',
-    'jsonl',
-  ]);
+  const named = { csv: ['a.csv', 'a.CSV', 'a.csv.gz'], parquet: ['a.parquet', 's3://b/k.parquet'] };
+  for (const [format, names] of Object.entries(named))
+    for (const name of names) expect(formatOf(name)).toBe(format);
+  const lines = ['a.jsonl.gz', 'a.ndjson', 'a', 'a.gz', '-', 's3://b/v1.2/key', 'a.2026-01-31', undefined];
+  expect(lines.map(formatOf)).toEqual(lines.map(() => 'jsonl'));
+  for (const name of ['a.xlsx', 'a.json', 'a.txt.gz', 's3://b/k.orc'])
+    expect(() => formatOf(name)).toThrow(/there is no format for the ending \.(xlsx|json|txt|orc)$/);
 });

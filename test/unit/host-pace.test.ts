@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { adaptPace, type HostPace, type PaceEvidence, startPace } from '../../src/core/host-pace.ts';
+import {
+  adaptPace,
+  type HostPace,
+  isTrying,
+  type PaceEvidence,
+  startPace,
+} from '../../src/core/host-pace.ts';
 
 const calm = { answers: 10, refused: 0, faults: 0, latencyMs: 50, sentRate: 4 };
 
@@ -73,6 +79,86 @@ describe('the pace of a host', () => {
       0,
     );
     expect(refused.rate).toBe(100);
+  });
+});
+
+describe('once the limit is known', () => {
+  const known: HostPace = {
+    ...{ rate: 4.65, clean: 5, refused: 5.4, tryAt: 60_000, refusals: 0, latencyMs: 50 },
+    since: 300,
+  };
+  const refused = { ...calm, refused: 1 };
+
+  test('the pace keeps below what held, and tries more only at its time, with one permit at once', () => {
+    expect(adaptPace(known, at(known, calm), 20, 1_000)).toMatchObject({ rate: 4.65, clean: 5 });
+    expect(isTrying(known)).toBe(false);
+    const tried = adaptPace(known, at(known, calm), 20, 60_000);
+    expect(tried.rate).toBeCloseTo(5.25);
+    expect(isTrying(tried)).toBe(true);
+    const held = adaptPace(tried, at(tried, calm), 20, 66_000);
+    expect(held.clean).toBeCloseTo(5.25);
+    expect(held.rate).toBeCloseTo(5.25 * 0.93);
+  });
+
+  test('each try that is refused makes the next one wait twice as long', () => {
+    const pauses: number[] = [];
+    let pace = known;
+    for (let turn = 0; turn < 4; turn++) {
+      const tried = adaptPace(pace, at(pace, calm), 20, pace.tryAt);
+      const slower = adaptPace(tried, at(tried, refused), 20, pace.tryAt);
+      pauses.push(slower.tryAt - pace.tryAt);
+      pace = adaptPace(slower, at(slower, calm), 20, pace.tryAt + 1);
+      expect(pace.rate).toBeCloseTo(4.65);
+    }
+    expect(pauses.map((pause) => pause / pauses[0]!)).toEqual([1, 2, 4, 8]);
+  });
+
+  test('a refusal in between is a slip, and moves it a little; a second one soon after is believed', () => {
+    const slipped = adaptPace(known, at(known, refused), 20, 1_000);
+    expect(slipped.rate).toBeCloseTo(4.65 / 2);
+    const back = adaptPace(slipped, at(slipped, calm), 20, 2_000);
+    expect(back.rate).toBeCloseTo(4.65 * 0.97);
+    const again = adaptPace(back, at(back, refused), 20, 3_000);
+    expect(again).toMatchObject({ clean: null, refused: back.rate });
+  });
+
+  test('a host that refuses everything is waited for, not asked ever slower', () => {
+    const only = { ...calm, answers: 1, refused: 1 };
+    let pace = adaptPace(known, at(known, refused), 20, 0);
+    const { rate } = pace;
+    for (let turn = 1; turn <= 5; turn++) {
+      pace = adaptPace(pace, at(pace, only), 20, turn);
+      expect(pace).toMatchObject({ rate, blocked: turn });
+    }
+    expect(adaptPace(pace, at(pace, calm), 20, 10).blocked).toBe(0);
+  });
+
+  test('503 of a few pages slows down for one permit, 503 of many for good', () => {
+    const unavailable = { ...refused, unavailable: 1 };
+    const once = adaptPace(known, at(known, unavailable), 20, 0);
+    expect(once).toMatchObject({ rate: 4.65 / 2, clean: 5, refused: 5.4 });
+    expect(adaptPace(once, at(once, calm), 20, 1).rate).toBeCloseTo(4.65);
+    const many = { ...calm, answers: 5, refused: 3, unavailable: 3 };
+    const first = { ...startPace(8), clean: 8, rate: 8 };
+    expect(adaptPace(first, at(first, many), 8, 0)).toMatchObject({ rate: 4, refused: 8 });
+    // Nor does one among many take away that a host has no limit.
+    const free = startPace(Number.POSITIVE_INFINITY);
+    expect(adaptPace(free, at(free, unavailable), Number.POSITIVE_INFINITY, 0).rate).toBe(free.rate);
+  });
+
+  test('no refusal makes it slower than a sixteenth of the cap, or one in a second', () => {
+    for (const [cap, floor] of [
+      [8, 0.5],
+      [100, 1],
+      [Number.POSITIVE_INFINITY, 1],
+      [0.02, 0.01],
+    ] as const) {
+      let pace = startPace(cap);
+      for (let turn = 0; turn < 20; turn++) {
+        pace = adaptPace(pace, at(pace, { ...calm, refused: 5, sentRate: 9 }), cap, turn);
+      }
+      expect(pace.rate).toBe(floor);
+    }
   });
 });
 

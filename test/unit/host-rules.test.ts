@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { compileHostLimits, groupOf } from '../../src/core/host-rules.ts';
+import { compileHostLimits } from '../../src/core/host-rules.ts';
 import { CompiledWindow } from '../../src/core/time-window.ts';
 import { specOf } from '../support/fixtures.ts';
 
@@ -30,11 +30,16 @@ describe('limits of hosts', () => {
     expect(limitsOf('night.example').window?.isOpen(Date.UTC(2026, 0, 1, 23))).toBe(true);
   });
 
-  test('hosts of one registrable domain can share their limits', () => {
-    expect(groupOf('a.shop.co.uk', 'host')).toBe('a.shop.co.uk');
-    expect(groupOf('a.shop.co.uk:81', 'site')).toBe(groupOf('b.shop.co.uk', 'site'));
-    expect(groupOf('alice.github.io', 'site')).not.toBe(groupOf('bob.github.io', 'site'));
-    expect(groupOf('127.0.0.1:80', 'site')).toBe('127.0.0.1:80');
+  test('a group of hosts has the rule of its domain, of all below it, or of its address', () => {
+    expect(limitsOf('*.slow.example')).toMatchObject({ rate: 0.5 });
+    expect(limitsOf('*.shop.example')).toMatchObject({ rate: Number.POSITIVE_INFINITY });
+    const byAddress = compileHostLimits(
+      specOf({ politeness: { hosts: { '203.0.113.7': { rate: 1 }, '2001:db8::1': { rate: 2 } } } }),
+    );
+    expect(byAddress('ip:203.0.113.7')).toMatchObject({ rate: 1 });
+    expect(byAddress('ip:2001:db8::1')).toMatchObject({ rate: 2 });
+    expect(byAddress('ip:203.0.113.77')).toMatchObject({ rate: 4 });
+    expect(byAddress('203.0.113.7:8080')).toMatchObject({ rate: 1 });
   });
 });
 

@@ -118,6 +118,15 @@ describe('fields of a record', () => {
   });
 });
 
+test('the text beside a picture is kept, whichever rule finds it first', () => {
+  const rules = [rule({ field: 'image', priority: 7 }), 'img'];
+  const html = '<img src=/a.jpg alt=" Oak chair "><img src=/a.jpg alt="Again"><img src=/b.jpg alt="">';
+  const [first, second, ...more] = find(rules, html, [{ image: '/a.jpg' }]);
+  expect(first).toMatchObject({ priority: 7, meta: { referrer: PAGE_URL, alt: 'Oak chair' } });
+  expect(second!.meta).toEqual({ referrer: PAGE_URL });
+  expect(more).toEqual([]);
+});
+
 describe('mistakes are found before the job runs', () => {
   const route = (media: MediaRule[]) => ({ name: 'product', media });
   test.each([

@@ -86,11 +86,13 @@ describe('the table of commands', () => {
     }
   });
 
+  const WITHOUT_FOLDER = new Set(['schema', 'hostile', 'worker', 'workers']);
+
   test('every command has a folder and help, and every option a meaning', () => {
     for (const [name, { options, summary }] of Object.entries(COMMANDS)) {
       expect(summary).toMatch(/\.$/);
       expect(options.help).toBeDefined();
-      if (name !== 'schema' && name !== 'hostile') expect(options.dir).toBeDefined();
+      if (!WITHOUT_FOLDER.has(name)) expect(options.dir).toBeDefined();
       for (const [option, { kind, value, doc }] of Object.entries(options)) {
         expect(option).toMatch(/^[a-z]+(-[a-z]+)*$/);
         expect(doc.length).toBeGreaterThan(5);

@@ -41,3 +41,10 @@ test('many routes are cut, and names of fields do not control the terminal', () 
   expect(linesOf({}, 12).at(-1)).toBe('  … and 2 more routes');
   expect(linesOf({ fields: { 'a\u001b[2Jb\n': 0.5 } })[0]).not.toMatch(/[\u001b\n]/);
 });
+
+test('figures of an earlier pass say so, and no figures say nothing', () => {
+  const quality = { route: 'product', score: 90, records: 3, invalid: 0, fields: {}, drops: [] };
+  const lines = qualityLines([quality], 2).map((line) => paintLine(line, false));
+  expect(lines.at(-1)).toBe('             as of pass 2; no records were made since');
+  expect(qualityLines([], 2)).toEqual([]);
+});

@@ -32,7 +32,7 @@ describe('robots book', () => {
   };
 
   test('nothing is known before it was asked, and what was answered holds for a day', async () => {
-    expect(await book.rulesOf(ORIGIN, T0)).toBeNull();
+    expect(await book.rulesOf(ORIGIN, HOST, T0)).toBeNull();
     const entry = await answer('User-agent: *\nDisallow: /private\nCrawl-delay: 2');
     expect(entry).toMatchObject({
       origin: ORIGIN,
@@ -41,24 +41,30 @@ describe('robots book', () => {
       failures: 0,
       crawlDelayMs: 2_000,
     });
-    const rules = await book.rulesOf(ORIGIN, T0 + DAY - 1);
+    const rules = await book.rulesOf(ORIGIN, HOST, T0 + DAY - 1);
     expect(rules?.allows(`${ORIGIN}/private/1`)).toBe(false);
     expect(rules?.allows(`${ORIGIN}/public`)).toBe(true);
-    expect(await book.rulesOf(ORIGIN, T0 + DAY)).toBeNull();
-    expect(await book.rulesOf('http://a.example', T0)).toBeNull();
+    expect(await book.rulesOf(ORIGIN, HOST, T0 + DAY)).toBeNull();
+    expect(await book.rulesOf('http://a.example', HOST, T0)).toBeNull();
   });
 
   test('what another run stored is used, as long as it is young', async () => {
     stored.set(ORIGIN, robotsEntry(ORIGIN, { text: 'User-agent: *\nDisallow: /' }));
-    expect((await book.rulesOf(ORIGIN, T0 + 5))?.allows(`${ORIGIN}/x`)).toBe(false);
-    await book.rulesOf(ORIGIN, T0 + 6);
+    expect((await book.rulesOf(ORIGIN, HOST, T0 + 5))?.allows(`${ORIGIN}/x`)).toBe(false);
+    await book.rulesOf(ORIGIN, HOST, T0 + 6);
     expect(looks).toBe(1);
-    expect(await new RobotsBook(hosts, 'seine').rulesOf(ORIGIN, T0 + DAY)).toBeNull();
+    expect(await new RobotsBook(hosts, 'seine').rulesOf(ORIGIN, HOST, T0 + DAY)).toBeNull();
+  });
+
+  test('what a job with other groups stored is asked for again, so that its delay is noted here', async () => {
+    stored.set(ORIGIN, robotsEntry(ORIGIN, { text: '', host: '*.a.example' }));
+    expect(await book.rulesOf(ORIGIN, HOST, T0)).toBeNull();
+    expect(await book.rulesOf(ORIGIN, '*.a.example', T0)).not.toBeNull();
   });
 
   test('rules for our own product win', async () => {
     await answer('User-agent: *\nDisallow: /\n\nUser-agent: Seine\nDisallow: /no');
-    const rules = await book.rulesOf(ORIGIN, T0);
+    const rules = await book.rulesOf(ORIGIN, HOST, T0);
     expect(rules?.allows(`${ORIGIN}/yes`)).toBe(true);
     expect(rules?.allows(`${ORIGIN}/no`)).toBe(false);
   });
@@ -66,7 +72,7 @@ describe('robots book', () => {
   test('no robots.txt allows everything', async () => {
     const entry = await book.entryOf({ kind: 'absent', origin: ORIGIN, trace: traceOf() }, HOST, T0);
     expect(entry).toMatchObject({ text: '', failures: 0, crawlDelayMs: null });
-    expect((await book.rulesOf(ORIGIN, T0))?.allows(`${ORIGIN}/any`)).toBe(true);
+    expect((await book.rulesOf(ORIGIN, HOST, T0))?.allows(`${ORIGIN}/any`)).toBe(true);
   });
 
   test('a failure is counted, allows nothing, and a success after it starts anew', async () => {
@@ -80,7 +86,7 @@ describe('robots book', () => {
       const entry = await fail();
       expect(entry).toMatchObject({ text: null, failures, detail: 'unavailable: status 503' });
       stored.set(ORIGIN, entry!);
-      expect(await book.rulesOf(ORIGIN, T0)).toBeNull();
+      expect(await book.rulesOf(ORIGIN, HOST, T0)).toBeNull();
     }
     expect(await answer('')).toMatchObject({ text: '', failures: 0 });
     stored.set(ORIGIN, robotsEntry(ORIGIN, { text: 'x', failures: 0 }));
@@ -112,14 +118,22 @@ describe('robots book', () => {
         permit: 0,
       });
       await answer('User-agent: *\nDisallow: /no');
-      expect((await book.rulesOf(ORIGIN, T0))?.allows(`${ORIGIN}/no`)).toBe(false);
+      expect((await book.rulesOf(ORIGIN, HOST, T0))?.allows(`${ORIGIN}/no`)).toBe(false);
       expect(book.ask(ORIGIN, HOST, 0).url).toBe(`${ORIGIN}/robots.txt`);
     });
 
-    test('to another host say nothing about this one', async () => {
+    test('to another host mean its robots.txt, once that is known', async () => {
       const entry = await redirect('https://b.example/robots.txt');
       expect(entry).toMatchObject({ text: '', failures: 0, host: HOST });
       expect(entry?.detail).toContain('https://b.example/robots.txt');
+      stored.set(ORIGIN, entry!);
+      // Not for a day, as it may be known soon.
+      expect(await book.rulesOf(ORIGIN, HOST, T0 + 60_000)).not.toBeNull();
+      expect(await new RobotsBook(hosts, 'seine').rulesOf(ORIGIN, HOST, T0 + 3_600_000)).toBeNull();
+      const text = 'User-agent: *\nDisallow: /no\nCrawl-delay: 3';
+      stored.set('https://b.example', robotsEntry('https://b.example', { text }));
+      expect(await redirect('https://b.example/robots.txt')).toMatchObject({ text, crawlDelayMs: 3_000 });
+      expect((await book.rulesOf(ORIGIN, HOST, T0))?.allows(`${ORIGIN}/no`)).toBe(false);
     });
 
     test('end after five, and the next day begins at the beginning', async () => {
@@ -132,8 +146,8 @@ describe('robots book', () => {
 
   test('thousands of origins do not pile up', async () => {
     for (let number = 0; number < 12_000; number++) await answer('', T0, `https://h${number}.example`);
-    expect(await book.rulesOf('https://h11999.example', T0)).not.toBeNull();
-    expect(await book.rulesOf('https://h1.example', T0)).not.toBeNull();
+    expect(await book.rulesOf('https://h11999.example', HOST, T0)).not.toBeNull();
+    expect(await book.rulesOf('https://h1.example', HOST, T0)).not.toBeNull();
     expect(looks).toBeGreaterThan(0);
   });
 

@@ -72,6 +72,7 @@ describe('what a report means for its host', () => {
       failuresInRow: 0,
       rests: 0,
       pace: null,
+      span: null,
       takenUntil: T0 + 3_000,
       smallestGapMs: null,
       lastError: null,

@@ -83,8 +83,8 @@ describe('cut short', () => {
     const item = (link: string, title: string) => `<item><link>${link}</link><title>${title}</title></item>`;
     const long = 'x'.repeat(100_000);
     const { entries } = parse(`<rss>${item(`https://a.example/${long}`, 'a')}${item('/b', long)}</rss>`);
-    expect(entries).toHaveLength(1);
-    expect(entries[0]!.meta).toEqual({ title: 'x'.repeat(LIMITS.sitemapTextMax) });
+    expect(entries.map(({ url }) => url)).toEqual(['', 'https://site.example/b']);
+    expect(entries[1]!.meta).toEqual({ title: 'x'.repeat(LIMITS.sitemapTextMax) });
   });
 
   test('what an entry says of its page stays small', () => {

@@ -74,6 +74,7 @@ describe('pages of a sitemap', () => {
         },
       ],
       note: null,
+      rejected: null,
     });
   });
 
@@ -171,6 +172,7 @@ describe('sitemaps of an index', () => {
     expect((await at(LIMITS.sitemapDepthMax - 1)).links).toHaveLength(1);
     expect(await at(LIMITS.sitemapDepthMax)).toEqual({
       links: [],
+      rejected: null,
       note: `sitemaps nested deeper than ${LIMITS.sitemapDepthMax}: 1`,
     });
   });

@@ -192,6 +192,7 @@ describe('a feed', () => {
       },
       { kind: 'page', url: 'https://site.example/2', modified: null, meta: null },
       { kind: 'page', url: 'https://site.example/3', modified: null, meta: null },
+      { kind: 'page', url: '', modified: null, meta: null },
     ]);
   });
 
@@ -220,10 +221,10 @@ describe('a feed', () => {
   });
 });
 
-test('a text has one URL a line, with any line end; other lines are passed over', () => {
+test('a text has one URL a line, with any line end; other lines are entries without one', () => {
   expect(
     urlsOf('\uFEFFhttps://a.example/1\r\nhttps://a.example/2\r\r# no\nrelative\n  HTTP://a.example/3'),
-  ).toEqual(['https://a.example/1', 'https://a.example/2', 'HTTP://a.example/3']);
+  ).toEqual(['https://a.example/1', 'https://a.example/2', '', 'HTTP://a.example/3']);
 });
 
 describe('robots.txt', () => {

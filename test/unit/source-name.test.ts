@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { pathOf, sourceObjectOf, unknownRouteOf, withPath } from '../../src/core/source-name.ts';
+import {
+  pathOf,
+  shownName,
+  sourceObjectOf,
+  stdinFileName,
+  unknownRouteOf,
+  withPath,
+} from '../../src/core/source-name.ts';
 
 describe('what a source written as a string is', () => {
   test.each([
@@ -62,4 +69,11 @@ test('routes that sources name must be there, or built in', () => {
   expect(unknownRouteOf({ sources: [{ file: 'a', columns: { a: 'lost' }, priority: 0 }], routes })).toBe(
     'lost',
   );
+});
+
+test('standard input is called so wherever its rows are told of, and passwords are not told', () => {
+  const name = stdinFileName(1_700_000_000_000, 4_711, 'csv');
+  expect(shownName(`/data/.seine/inputs/${name}`)).toBe('standard input');
+  expect(shownName('/data/stdin-list.csv')).toBe('/data/stdin-list.csv');
+  expect(shownName('https://user:secret@data.example/list.csv')).toBe('https://***@data.example/list.csv');
 });

@@ -49,7 +49,15 @@ function layerOf(path: string): string {
 
 const ADAPTERS = ['store/sqlite', 'store/postgres', 'blobs', 'dispatch', 'fetch', 'sources'];
 /** Composition: these wire the others together, each knowing only what is below it here. */
-const ROOTS = ['open-blobs.ts', 'worker-app.ts', 'folder.ts', 'app.ts', 'library.ts', 'index.ts'];
+const ROOTS = [
+  'open-blobs.ts',
+  'worker-app.ts',
+  'open-dispatcher.ts',
+  'folder.ts',
+  'app.ts',
+  'library.ts',
+  'index.ts',
+];
 const PARTS = [
   'core',
   'ports',
@@ -79,12 +87,13 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   hostile: ['core'],
   'open-blobs.ts': PARTS,
   'worker-app.ts': [...PARTS, 'open-blobs.ts'],
+  'open-dispatcher.ts': [...PARTS, 'open-blobs.ts', 'worker-app.ts'],
   'folder.ts': [...PARTS, 'open-blobs.ts'],
-  'app.ts': [...PARTS, 'open-blobs.ts', 'worker-app.ts', 'folder.ts'],
+  'app.ts': [...PARTS, 'open-blobs.ts', 'worker-app.ts', 'open-dispatcher.ts', 'folder.ts'],
   'library.ts': [...PARTS, ...ROOTS],
   'index.ts': [...PARTS, 'library.ts'],
   entry: [...PARTS, 'worker-app.ts'],
-  cli: [...PARTS, ...ROOTS, 'hostile'],
+  cli: [...PARTS, ...ROOTS, 'hostile', 'entry'],
 };
 
 /** Files over the limit, from the longest; each must shrink, and leaves this list when it has. */
@@ -94,6 +103,7 @@ const TOO_LONG: string[] = [];
 /** What pure code may use of Node: nothing that reads, waits or remembers. */
 const NODE_IN_CORE: Record<string, readonly string[]> = {
   'src/core/address.ts': ['node:net'],
+  'src/core/host-groups.ts': ['node:net'],
   'src/core/charset.ts': ['node:buffer', 'node:util'],
   'src/core/gzip.ts': ['node:zlib'],
   'src/core/sitemap-bytes.ts': ['node:util', 'node:zlib'],
@@ -267,7 +277,13 @@ describe('words', () => {
 
   /** Where these words mean something of the web: robots.txt, TLS, URLs, another crawler's settings. */
   const MEANT = {
-    agent: ['src/core/robots.ts', 'src/sources/http-files.ts'],
+    agent: [
+      'bench/package-lock.json',
+      'src/core/robots.ts',
+      'src/fetch/browser/filter-proxy.ts',
+      'src/fetch/browser/forward-plain.ts',
+      'src/sources/http-files.ts',
+    ],
     session: [
       'bench/contenders/crawlee-child.ts',
       'docs/benchmarks.md',

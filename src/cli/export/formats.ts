@@ -1,3 +1,4 @@
+import { SeineError } from '../../core/errors.ts';
 import { csvLine } from '../csv.ts';
 import type { Destination } from './destination.ts';
 import { writeParquet } from './parquet.ts';
@@ -7,10 +8,15 @@ import { openTable, rowsOf, type Selection, type What } from './tables.ts';
 export const FORMATS = ['jsonl', 'csv', 'parquet'] as const;
 export type Format = (typeof FORMATS)[number];
 
-/** By the ending of a name, also before .gz; JSONL when it says nothing. */
+/** By the ending of a name, also before .gz; JSONL when it has none. */
 export function formatOf(name: string | undefined): Format {
-  const ending = /\.(\w+)(?:\.gz)?$/i.exec(name ?? '')?.[1]?.toLowerCase();
-  return FORMATS.find((format) => format === ending) ?? 'jsonl';
+  const ending = /\.([a-z]\w*)$/i.exec((name ?? '').replace(/\.gz$/i, ''))?.[1]?.toLowerCase();
+  if (ending === undefined || ending === 'ndjson') return 'jsonl';
+  const known = FORMATS.find((format) => format === ending);
+  if (known) return known;
+  throw new SeineError(`there is no format for the ending .${ending}`, {
+    hint: `use .${FORMATS.join(', .')}, or say which with --format`,
+  });
 }
 
 /** Writes all rows and returns their number. Memory stays flat whatever it is. */

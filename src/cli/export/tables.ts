@@ -1,13 +1,29 @@
 import { type HostReportRow, hostReporter } from '../../coordinator/host-report.ts';
 import { qualityOf } from '../../coordinator/job-quality.ts';
 import type { RouteQuality } from '../../coordinator/run-view.ts';
-import type { AttemptRow, MediaRow, RecordRow, RecordVersionRow, TaskRow } from '../../core/model.ts';
+import type {
+  AttemptRow,
+  MediaRow,
+  RecordRow,
+  RecordVersionRow,
+  ShotRow,
+  TaskRow,
+} from '../../core/model.ts';
 import type { Job, Since, Store } from '../../ports/store.ts';
 import { productOf } from '../hosts-command.ts';
 import { recordTable } from './record-table.ts';
 import { type ColumnType, type Table, tableOf } from './table.ts';
 
-export const WHATS = ['records', 'tasks', 'attempts', 'media', 'history', 'quality', 'hosts'] as const;
+export const WHATS = [
+  'records',
+  'tasks',
+  'attempts',
+  'media',
+  'shots',
+  'history',
+  'quality',
+  'hosts',
+] as const;
 export type What = (typeof WHATS)[number];
 
 /** Which rows are asked for. `wholeName`: of all runs of the job's name, where rows outlive a run. */
@@ -70,6 +86,7 @@ const TASK_TYPES: Record<keyof TaskRow, ColumnType> = {
   contentType: 'text',
   archive: 'json',
   media: 'json',
+  shots: 'json',
   robotsTags: 'text',
   redirectTo: 'text',
   depth: 'integer',
@@ -109,6 +126,20 @@ const MEDIA_TYPES: Record<keyof MediaRow, ColumnType> = {
   meta: 'json',
 };
 
+const SHOT_TYPES: Record<keyof ShotRow, ColumnType> = {
+  url: 'text',
+  kind: 'text',
+  key: 'text',
+  type: 'text',
+  bytes: 'integer',
+  outcome: 'text',
+  httpStatus: 'integer',
+  failureCode: 'text',
+  route: 'text',
+  takenAt: 'time',
+  latest: 'boolean',
+};
+
 const QUALITY_TYPES: Record<keyof QualityExportRow, ColumnType> = {
   job: 'text',
   run: 'integer',
@@ -143,6 +174,7 @@ const TYPES = {
   tasks: TASK_TYPES,
   attempts: ATTEMPT_TYPES,
   media: MEDIA_TYPES,
+  shots: SHOT_TYPES,
   quality: QUALITY_TYPES,
   hosts: HOST_TYPES,
 };

@@ -161,6 +161,7 @@ export class PostgresFrontier implements Frontier {
 function* hostsOf(settlement: Settlement): Iterable<string> {
   for (const { host } of settlement.hosts) yield host;
   for (const { host } of settlement.robots) yield host;
+  for (const { host } of settlement.links ?? []) yield host;
   for (const { moveTo, links } of settlement.tasks) {
     if (moveTo) yield moveTo.host;
     for (const { host } of links) yield host;

@@ -1,7 +1,7 @@
 import type { FailureCode } from '../../core/failures.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Transaction } from './database.ts';
-import { Books, cleanText, LEASED, READY, STATE_NUMBERS } from './rows.ts';
+import { Books, cleanText, LEASED, READY, STATE_NUMBERS, WAITING } from './rows.ts';
 
 /** Takes a batch back: its tasks are ready again, unless they have killed workers too often. */
 export async function releaseInTransaction(
@@ -39,7 +39,7 @@ export async function releaseInTransaction(
   return { returned, dead };
 }
 
-/** Makes ready tasks of a host dead letters, at most `limit`; returns how many. */
+/** Makes tasks of a host dead letters, those that wait for later last, at most `limit`; returns how many. */
 export async function condemnInTransaction(
   tx: Transaction,
   jobId: number,
@@ -47,14 +47,16 @@ export async function condemnInTransaction(
   options: { code: FailureCode; detail: string; limit: number },
 ): Promise<number> {
   const { code, detail, limit } = options;
-  const rows = await tx.run(CONDEMN, jobId, hostId, limit, code, cleanText(detail));
+  const reason = [code, cleanText(detail)];
+  const ready = (await tx.run(CONDEMN_READY, jobId, hostId, limit, ...reason)).length;
+  const waiting = (await tx.run(CONDEMN_WAITING, jobId, hostId, limit - ready, ...reason)).length;
   const books = new Books();
-  books.count('pending', -rows.length);
-  books.count('dead', rows.length);
-  books.queue(hostId, -rows.length);
-  books.tally('dead', code, rows.length);
+  books.count('pending', -ready - waiting);
+  books.count('dead', ready + waiting);
+  books.queue(hostId, -ready);
+  books.tally('dead', code, ready + waiting);
   tx.finally(books.write(tx, jobId));
-  return rows.length;
+  return ready + waiting;
 }
 
 const LOCK_BATCH = "SELECT job_id FROM batches WHERE id = $1 AND state = 'open' FOR UPDATE";
@@ -84,10 +86,12 @@ const RELEASE_HOSTS = `
 const CLOSE_BATCH = `
   UPDATE batches SET state = 'lost', closed_at = $2, note = $3, task_ids = NULL WHERE id = $1`;
 
-const CONDEMN = `
+const CONDEMN = (chosen: string) => `
   WITH chosen AS MATERIALIZED (
-    SELECT id FROM tasks WHERE job_id = $1 AND host_id = $2 AND state = ${READY}
-    ORDER BY priority DESC, id LIMIT $3 FOR UPDATE SKIP LOCKED
+    SELECT id FROM tasks WHERE job_id = $1 AND host_id = $2 AND ${chosen} LIMIT $3 FOR UPDATE SKIP LOCKED
   )
   UPDATE tasks SET state = ${STATE_NUMBERS.dead}, code = $4, detail = $5
   WHERE id = ANY(ARRAY(SELECT id FROM chosen)) RETURNING id`;
+
+const CONDEMN_READY = CONDEMN(`state = ${READY} ORDER BY priority DESC, id`);
+const CONDEMN_WAITING = CONDEMN(`state = ${WAITING} ORDER BY id`);

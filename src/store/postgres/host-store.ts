@@ -36,6 +36,17 @@ export class PostgresHostStore implements HostStore {
     return row ?? null;
   }
 
+  async groupsOf(jobId: number, hosts: readonly string[]): Promise<Map<string, string>> {
+    const rows = await this.#db.read<{ host: string; host_group: string }>(SELECT_GROUPS, jobId, hosts);
+    return new Map(rows.map((row) => [row.host, row.host_group]));
+  }
+
+  async noteGroups(jobId: number, groups: ReadonlyMap<string, string>): Promise<Map<string, string>> {
+    const hosts = [...groups.keys()];
+    await this.#db.read(INSERT_GROUPS, jobId, hosts, [...groups.values()]);
+    return this.groupsOf(jobId, hosts);
+  }
+
   async clampNextAt(latest: number): Promise<void> {
     await this.#db.write(
       async (tx) => {
@@ -59,6 +70,14 @@ const SELECT_HOSTS = `
     hosts.last_error AS "lastError"
   FROM hosts JOIN queues ON queues.host_id = hosts.id AND queues.job_id = $1
   WHERE hosts.host > $2 ORDER BY hosts.host LIMIT $3`;
+
+const SELECT_GROUPS = 'SELECT host, host_group FROM host_groups WHERE job_id = $1 AND host = ANY($2::text[])';
+
+/** In one order, so that two coordinators never wait in a ring. */
+const INSERT_GROUPS = `
+  INSERT INTO host_groups (job_id, host, host_group)
+  SELECT $1, host, host_group FROM unnest($2::text[], $3::text[]) AS found (host, host_group) ORDER BY host
+  ON CONFLICT (job_id, host) DO NOTHING`;
 
 const SELECT_ROBOTS = `
   SELECT origin, host, text, fetched_at AS "fetchedAt", failures, detail, crawl_delay_ms AS "crawlDelayMs" FROM robots`;

@@ -117,6 +117,7 @@ async function addTasks(
         j: toJson(meta),
         u: url,
         m: modifiedAt,
+        f: task.referrer,
       });
       books.queue(hostId, 1);
       added.push(task);
@@ -141,10 +142,10 @@ const CLAIM = `
   ORDER BY slot ON CONFLICT (fingerprint) DO NOTHING RETURNING fingerprint AS slot, task_id AS id`;
 
 const INSERT_TASKS = `
-  INSERT INTO tasks (id, job_id, host_id, state, priority, depth, hops, route, meta, url, modified_at)
-  SELECT id, $1, h, ${READY}, p, d, o, r, j::json, u, m
+  INSERT INTO tasks (id, job_id, host_id, state, priority, depth, hops, route, meta, url, modified_at, referrer)
+  SELECT id, $1, h, ${READY}, p, d, o, r, j::json, u, m, f
   FROM json_to_recordset($2::json)
-    AS task (id bigint, h bigint, p bigint, d integer, o smallint, r text, j text, u text, m bigint)`;
+    AS task (id bigint, h bigint, p bigint, d integer, o smallint, r text, j text, u text, m bigint, f text)`;
 
 const SET_FIRST = `
   UPDATE jobs SET first_task_id = $2 WHERE id = $1 AND (first_task_id IS NULL OR first_task_id > $2)`;

@@ -141,6 +141,7 @@ interface TaskColumns {
   hops: number;
   losses: number;
   meta: string | null;
+  referrer: string | null;
   sha256?: string | null;
   etag?: string | null;
   last_modified?: string | null;
@@ -158,6 +159,7 @@ function toLeased(row: TaskColumns): LeasedTask {
     hops: row.hops,
     meta: row.meta === null ? null : JSON.parse(row.meta),
     lastVisit: row.sha256 ? toLastVisit(row, row.sha256) : null,
+    ...(row.referrer === null ? {} : { referrer: row.referrer }),
   };
 }
 
@@ -185,14 +187,14 @@ const READY_OF_HOST = `
 /** Nothing was visited before the first pass: its leases need not look. */
 const SELECT_READY = `
   SELECT task.* FROM unnest($2::bigint[], $3::bigint[]) AS granted (host_id, count) CROSS JOIN LATERAL (
-    SELECT id, host_id, url, at_url, depth, route, attempts, hops, losses, meta, priority FROM tasks ${READY_OF_HOST}
+    SELECT id, host_id, url, at_url, depth, route, attempts, hops, losses, meta, referrer, priority FROM tasks ${READY_OF_HOST}
   ) AS task`;
 
 /** A page that could not be read is not compared with: it must be tried again even if it is the same. */
 const SELECT_READY_AGAIN = `
   SELECT task.* FROM unnest($2::bigint[], $3::bigint[]) AS granted (host_id, count) CROSS JOIN LATERAL (
     SELECT tasks.id, tasks.host_id, tasks.url, tasks.at_url, tasks.depth, tasks.route, tasks.attempts, tasks.hops,
-      tasks.losses, tasks.meta, pages.sha256, attempts.etag, attempts.last_modified, pages.at_url AS page_at_url
+      tasks.losses, tasks.meta, tasks.referrer, pages.sha256, attempts.etag, attempts.last_modified, pages.at_url AS page_at_url
     FROM tasks LEFT JOIN attempts ON attempts.id = tasks.attempt_id
       LEFT JOIN attempts AS pages
         ON pages.id = coalesce(attempts.page_id, attempts.id) AND pages.outcome IN ('fetched', 'unchanged')

@@ -1,5 +1,4 @@
-import { APPROACHES_MIGRATION } from './migration-approaches.ts';
-import { PROXIES_MIGRATION } from './migration-proxies.ts';
+import { LATER_MIGRATIONS } from './later-migrations.ts';
 import { RECORDS_MIGRATION } from './migration-records.ts';
 
 /**
@@ -243,6 +242,5 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX shown_media ON shown (media_task_id, page_task_id);
   `,
   RECORDS_MIGRATION,
-  APPROACHES_MIGRATION,
-  PROXIES_MIGRATION,
+  ...LATER_MIGRATIONS,
 ];

@@ -1,6 +1,8 @@
 import type { Rewrite } from '../../ports/store.ts';
 import type { Transaction } from './database.ts';
+import type { JobMemory } from './job-memory.ts';
 import { Books, cleanText, few, isFinished, readPass, STATE_NUMBERS, stateName, toRows } from './rows.ts';
+import { writeShownBy } from './write-media.ts';
 import { addQuality, deleteQuality } from './write-quality.ts';
 import { deleteOtherRecords, type RecordWriter, writeRecords } from './write-records.ts';
 
@@ -14,7 +16,12 @@ interface FinishedTask {
 type RewrittenTask = Rewrite['tasks'][number];
 
 /** Puts what today's code makes of archived pages in the place of what was made of them before. */
-export async function rewriteInTransaction(tx: Transaction, jobId: number, rewrite: Rewrite): Promise<void> {
+export async function rewriteInTransaction(
+  tx: Transaction,
+  jobId: number,
+  memory: JobMemory,
+  rewrite: Rewrite,
+): Promise<void> {
   const { pass, collectionId } = await readPass(tx, jobId);
   const { now, history } = rewrite;
   const books = new Books();
@@ -38,6 +45,8 @@ export async function rewriteInTransaction(tx: Transaction, jobId: number, rewri
   );
   await deleteOtherRecords(writer, new Map(kept));
   await judgeTasks(tx, found, tasks, books);
+  const shown = (rewrite.shown ?? []).map(({ taskId, urls }) => ({ id: taskId, urls }));
+  await writeShownBy({ tx, jobId, memory }, shown, true);
   if (rewrite.first) await deleteQuality(tx, jobId, pass);
   await addQuality(tx, jobId, pass, rewrite.quality);
   tx.finally(books.write(tx, jobId));

@@ -38,23 +38,23 @@ export async function settleInTransaction(
   const { jobId, batchId, now } = settlement;
   const changes = firstOfEach(settlement.tasks);
   const traced = changes.filter(({ trace }) => trace !== null);
-  const { archive } = settlement;
-  const place = [archive?.key ?? null, archive?.bytes ?? null];
+  const places = [settlement.archive, settlement.pack].flatMap((stored) => [
+    stored?.key ?? null,
+    stored?.bytes ?? null,
+  ]);
   const books = new Books();
+  const ahead = settlement.links ?? [];
   const context = { tx, jobId, memory, hosts, books, perTemplateMax: settlement.perTemplateMax };
   const [[batch], lookedUp] = await together<[OpenBatch[], LookedUp]>(
-    tx.run<OpenBatch>(OPEN_BATCH, batchId, jobId, traced.length, ...place),
-    lookUp(
-      context,
-      changes.flatMap(({ links }) => links),
-    ),
+    tx.run<OpenBatch>(OPEN_BATCH, batchId, jobId, traced.length, ...places),
+    lookUp(context, [...ahead, ...changes.flatMap(({ links }) => links)]),
   );
   if (!batch) return { applied: false, accepted: 0 };
 
   const keeping = traced.filter((change) => keepsPage(change, batch.pass)).map(({ id }) => id);
   const earlier = await findEarlierPages(tx, keeping);
   const applied = await applyChanges(tx, settlement, changes, batch, hosts);
-  const links: NewTask[] = applied.flatMap(({ change }) => change.links);
+  const links: NewTask[] = [...ahead, ...applied.flatMap(({ change }) => change.links)];
   const { collection_id: collectionId } = batch;
   const writer: RecordWriter = { tx, collectionId, jobId, now, rules: settlement.records, books };
   const [{ accepted }] = await together<[SettleResult | { accepted: number }, unknown]>(
@@ -161,6 +161,7 @@ async function closeBooks(
     else if (change.outcome !== 'deferred') done++;
     if (stateOf(change, settlement.now) === READY) books.queue(hostId, 1);
     books.count(change.to, 1);
+    books.count('rejected', change.rejected ?? 0);
     if (change.to === 'pending' && change.outcome === 'failed') books.count('retries', 1);
     if ((change.to === 'dead' || change.to === 'skipped') && change.code)
       books.tally(change.to, change.code, 1);
@@ -175,8 +176,8 @@ async function closeBooks(
   const totals = [done, failed, requests, Math.round(bytes), durationMs];
   const written = together(
     tx.run(UPDATE_BATCH, batchId, final, unsettled, now, cleanText(worker), ...totals),
-    writeHosts(tx, settlement, batch, hosts, books),
     writeRobots(tx, settlement.robots),
+    writeHosts(tx, settlement, batch, hosts, books),
     books.write(tx, jobId),
   );
   tx.finally(written);
@@ -197,6 +198,8 @@ const OPEN_BATCH = `
   ), archive AS (
     INSERT INTO archives (job_id, batch_id, key, bytes) SELECT $2, id, $4::text, $5::bigint FROM batch WHERE $4 IS NOT NULL
     RETURNING id
+  ), pack AS (
+    INSERT INTO archives (job_id, batch_id, key, bytes) SELECT $2, id, $6::text, $7::bigint FROM batch WHERE $6 IS NOT NULL
   )
   SELECT batch.unsettled, batch.coordinator, passes.pass, passes.collection_id, (SELECT id FROM archive) AS archive_id,
     array_to_json(batch.host_ids) AS host_ids,

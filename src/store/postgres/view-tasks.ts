@@ -72,6 +72,7 @@ interface TaskColumns {
   sha256: string | null;
   content_type: string | null;
   robots_tags: string | null;
+  shots: string | null;
   archive_key: string | null;
   archive_offset: number | null;
   archive_length: number | null;
@@ -100,7 +101,7 @@ const SELECT_TASKS = `
   SELECT tasks.id, tasks.job_id, tasks.url, tasks.at_url, tasks.state, attempts.http_status, tasks.code, tasks.detail,
     tasks.attempts, coalesce(pages.bytes, attempts.bytes) AS bytes, coalesce(pages.sha256, attempts.sha256) AS sha256,
     coalesce(pages.content_type, attempts.content_type) AS content_type,
-    coalesce(attempts.robots_tags, pages.robots_tags) AS robots_tags,
+    coalesce(attempts.robots_tags, pages.robots_tags) AS robots_tags, coalesce(attempts.shots, pages.shots) AS shots,
     archives.key AS archive_key, coalesce(pages.archive_offset, attempts.archive_offset) AS archive_offset,
     coalesce(pages.archive_length, attempts.archive_length) AS archive_length,
     media.key AS media_key, media.md5 AS media_md5, media.member AS media_member,
@@ -132,6 +133,7 @@ function toTaskRow(row: TaskColumns): TaskRow {
       row.media_key === null || row.media_md5 === null
         ? null
         : { key: row.media_key, md5: row.media_md5, member: row.media_member },
+    shots: row.shots === null ? [] : JSON.parse(row.shots),
     robotsTags: row.robots_tags,
     redirectTo: row.redirect_to ?? row.at_url,
     depth: row.depth,

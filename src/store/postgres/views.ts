@@ -4,6 +4,7 @@ import type {
   QualityRow,
   RecordRow,
   RecordVersionRow,
+  ShotRow,
   TaskRow,
 } from '../../core/model.ts';
 import type { ArchivedPage, DeadFilter, DeadGroup, Rewrite, Since, Views } from '../../ports/store.ts';
@@ -17,8 +18,9 @@ import { rewriteInTransaction } from './rewrite.ts';
 import { STATE_NUMBERS } from './rows.ts';
 import { readMedia } from './view-media.ts';
 import { readHistory, readRecord, readRecords, readRecordsOf } from './view-records.ts';
+import { readShots } from './view-shots.ts';
 import { readAttempts, readPages, readTask, readTasks } from './view-tasks.ts';
-import { readQuality } from './write-quality.ts';
+import { readLastQualityPass, readQuality } from './write-quality.ts';
 
 export class PostgresViews implements Views {
   readonly #db: Database;
@@ -49,6 +51,10 @@ export class PostgresViews implements Views {
 
   media(jobId: number, options: Since = {}): AsyncIterable<MediaRow> {
     return readMedia(this.#db, jobId, options);
+  }
+
+  shots(jobId: number, options: Since = {}): AsyncIterable<ShotRow> {
+    return readShots(this.#db, jobId, options);
   }
 
   pages(jobId: number): AsyncIterable<ArchivedPage> {
@@ -89,13 +95,18 @@ export class PostgresViews implements Views {
     return readQuality(this.#db, jobId, pass);
   }
 
+  async lastQualityPass(jobId: number): Promise<number | null> {
+    return readLastQualityPass(this.#db, jobId);
+  }
+
   async hasArchive(jobId: number, key: string): Promise<boolean> {
     const rows = await this.#db.read('SELECT 1 FROM archives WHERE job_id = $1 AND key = $2', jobId, key);
     return rows.length > 0;
   }
 
   async rewrite(jobId: number, rewrite: Rewrite): Promise<void> {
-    await this.#db.write((tx) => rewriteInTransaction(tx, jobId, rewrite));
+    const memory = await this.#memories.of(jobId);
+    await this.#db.write((tx) => rewriteInTransaction(tx, jobId, memory, rewrite));
   }
 }
 

@@ -77,6 +77,7 @@ function toRow(
     p: earlier?.id,
     x: cleanText(page?.robotsTags),
     v: trace.via && JSON.stringify(trace.via),
+    y: trace.shots && JSON.stringify(trace.shots),
   };
 }
 
@@ -88,8 +89,8 @@ const FIND_EARLIER_PAGES = `
 const INSERT_ATTEMPTS = `
   INSERT INTO attempts (id, job_id, task_id, batch_id, started_at, duration_ms, http_status, outcome, code, wire_bytes,
     bytes, sha256, content_type, archive_id, archive_offset, archive_length, etag, last_modified, redirect_to, route,
-    page_id, robots_tags, via)
-  SELECT id, $1, t, $2, at, d, h, o, c, w, b, decode(s, 'hex'), ct, a, f, l, e, m, r, n, p, x, v
+    page_id, robots_tags, via, shots)
+  SELECT id, $1, t, $2, at, d, h, o, c, w, b, decode(s, 'hex'), ct, a, f, l, e, m, r, n, p, x, v, y
   FROM json_to_recordset($3::json) AS attempt (id bigint, t bigint, at bigint, d bigint, h integer, o text, c text,
     w bigint, b bigint, s text, ct text, a bigint, f bigint, l bigint, e text, m text, r text, n text, p bigint, x text,
-    v text)`;
+    v text, y text)`;

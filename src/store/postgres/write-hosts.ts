@@ -3,7 +3,10 @@ import type { Transaction } from './database.ts';
 import type { HostNumbers } from './host-ids.ts';
 import { type Books, cleanText, few, toJson, toRows } from './rows.ts';
 
-/** What a report says about hosts. The last one of a batch also lets go of those that the batch held. */
+/**
+ * What a report says about hosts, after its robots.txt were written. The last one of a batch also lets go of those that
+ * the batch held.
+ */
 export async function writeHosts(
   tx: Transaction,
   { hosts: changes, robots, final }: Settlement,
@@ -19,9 +22,9 @@ export async function writeHosts(
     if (change.nextAt !== null) books.reschedule(id);
     rows.set(id, { ...rows.get(id), ...toRow(change), id });
   }
-  for (const { host, crawlDelayMs } of robots) {
+  for (const { host } of robots) {
     const id = hosts.of(host);
-    rows.set(id, { ...rows.get(id), id, k: true, w: crawlDelayMs });
+    rows.set(id, { ...rows.get(id), id, k: true });
   }
   if (rows.size === 0) return;
   const ids = [...rows.keys()].sort((a, b) => a - b);
@@ -29,9 +32,9 @@ export async function writeHosts(
 }
 
 function toRow(change: HostChange): object {
-  const { sent, nextAt, takenUntil, failuresInRow, rests, pace, smallestGapMs, lastError } = change;
+  const { sent, nextAt, takenUntil, failuresInRow, rests, pace, smallestGapMs, span, lastError } = change;
   const health = { f: failuresInRow, s: rests, p: toJson(pace), g: smallestGapMs, e: toJson(lastError) };
-  return { q: sent, n: nextAt, u: takenUntil, ...health };
+  return { q: sent, n: nextAt, u: takenUntil, a: span?.from, z: span?.to, ...health };
 }
 
 export async function writeRobots(tx: Transaction, entries: readonly RobotsEntry[]): Promise<void> {
@@ -45,7 +48,10 @@ export async function writeRobots(tx: Transaction, entries: readonly RobotsEntry
   await tx.run(UPSERT_ROBOTS, toRows([...rows.values()]));
 }
 
-/** A host that was lent again meanwhile, by another coordinator or this one, must not become free earlier than that. */
+/**
+ * A host that was lent again meanwhile, by another coordinator or this one, must not become free earlier than that. Of
+ * several origins that are counted together, the one that wants the most time decides.
+ */
 const UPDATE_HOSTS = `
   WITH locked AS MATERIALIZED (SELECT id FROM hosts WHERE id = ANY($2::bigint[]) ORDER BY id FOR UPDATE)
   UPDATE hosts SET requests = hosts.requests + coalesce(change.q, 0),
@@ -53,12 +59,17 @@ const UPDATE_HOSTS = `
     next_at = CASE WHEN change.n IS NULL THEN hosts.next_at
       WHEN (hosts.holder = $3 OR hosts.holds = 0) AND hosts.next_at <= coalesce(change.u, hosts.next_at) THEN change.n
       ELSE greatest(change.n, hosts.next_at) END,
-    pace = coalesce(change.p::json, hosts.pace), smallest_gap_ms = least(change.g, hosts.smallest_gap_ms),
+    pace = coalesce(change.p::json, hosts.pace),
+    smallest_gap_ms = least(change.g, hosts.smallest_gap_ms,
+      CASE WHEN hosts.last_sent_at < change.a THEN change.a - hosts.last_sent_at END),
+    last_sent_at = greatest(hosts.last_sent_at, change.z),
     last_error = coalesce(change.e::json, hosts.last_error),
-    crawl_delay_ms = CASE WHEN change.k THEN change.w ELSE hosts.crawl_delay_ms END,
+    crawl_delay_ms = CASE WHEN change.k
+      THEN (SELECT max(robots.crawl_delay_ms) FROM robots WHERE robots.host = hosts.host) ELSE hosts.crawl_delay_ms END,
     holds = CASE WHEN hosts.holder = $3 THEN greatest(hosts.holds - coalesce(change.r, 0), 0) ELSE hosts.holds END
   FROM json_to_recordset($1::json) AS change (id bigint, r integer, q bigint, n bigint, u bigint, f integer, s integer, p text,
-    g double precision, e text, k boolean, w bigint)
+    g double precision, e text, k boolean,
+    a double precision, z double precision)
   WHERE ${few('change.id')} AND hosts.id = change.id AND (SELECT count(*) FROM locked) > 0`;
 
 const UPSERT_ROBOTS = `

@@ -27,10 +27,11 @@ export async function writeMedia(
  * Media that moved are shown by the pages that show their old URL: those are found over the redirect.
  */
 export async function writeShown(
-  { tx, jobId, memory }: Pick<InsertContext, 'tx' | 'jobId' | 'memory'>,
+  context: Pick<InsertContext, 'tx' | 'jobId' | 'memory'>,
   pass: number,
   changes: readonly TaskChange[],
 ): Promise<void> {
+  const { tx } = context;
   const moved = await findShownMoves(tx, changes);
   const pages = changes.filter(
     ({ outcome, shows }) => outcome === 'fetched' && (shows.length > 0 || pass > 1),
@@ -39,8 +40,17 @@ export async function writeShown(
     ...pages.map(({ id, shows }) => ({ id, urls: shows })),
     ...moved.map(({ id, redirectTo }) => ({ id, urls: [redirectTo!] })),
   ];
+  await writeShownBy(context, showing, pass > 1);
+}
+
+/** `replaces`: what the pages showed before does not count any more. */
+export async function writeShownBy(
+  { tx, jobId, memory }: Pick<InsertContext, 'tx' | 'jobId' | 'memory'>,
+  showing: readonly { id: number; urls: readonly string[] }[],
+  replaces: boolean,
+): Promise<void> {
   if (showing.length === 0) return;
-  if (pass > 1)
+  if (replaces)
     await tx.run(
       DELETE_SHOWN,
       showing.map(({ id }) => id),

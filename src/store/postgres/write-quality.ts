@@ -59,6 +59,14 @@ export async function readQuality(db: Database, jobId: number, pass: number): Pr
   }));
 }
 
+export async function readLastQualityPass(db: Database, jobId: number): Promise<number | null> {
+  const [row] = await db.read<{ pass: number | null }>(
+    'SELECT max(pass) AS pass FROM quality WHERE job_id = $1',
+    jobId,
+  );
+  return row?.pass ?? null;
+}
+
 const SELECT_FIELDS = `
   SELECT route, field, filled FROM quality_fields WHERE job_id = $1 AND pass = $2 ORDER BY route COLLATE "C", field`;
 

@@ -1,7 +1,7 @@
 import type { FailureCode } from '../../core/failures.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Database } from './database.ts';
-import { addTally, CounterDelta, LEASED, NO_ID, QueueDelta, READY, STATE_NUMBERS } from './rows.ts';
+import { addTally, CounterDelta, LEASED, NO_ID, QueueDelta, READY, STATE_NUMBERS, WAITING } from './rows.ts';
 
 /** Takes a batch back: its tasks are ready again, unless they have killed workers too often. */
 export function releaseInTransaction(
@@ -50,14 +50,16 @@ export function releaseInTransaction(
   return { returned, dead };
 }
 
-/** Makes ready tasks of a host dead letters, at most `limit`; returns how many. */
+/** Makes tasks of a host dead letters, those that wait for later last, at most `limit`; returns how many. */
 export function condemnInTransaction(
   db: Database,
   jobId: number,
   hostId: number,
   options: { code: FailureCode; detail: string; limit: number },
 ): number {
-  const rows = db.all<{ id: number }>(SELECT_READY_IDS, jobId, hostId, options.limit);
+  const ready = db.all<{ id: number }>(SELECT_READY_IDS, jobId, hostId, options.limit);
+  const waiting = db.all<{ id: number }>(SELECT_WAITING_IDS, jobId, hostId, options.limit - ready.length);
+  const rows = [...ready, ...waiting];
   if (rows.length === 0) return 0;
   for (const { id } of rows) db.run(MAKE_DEAD, STATE_NUMBERS.dead, options.code, options.detail, id);
   const counters = new CounterDelta();
@@ -65,7 +67,7 @@ export function condemnInTransaction(
   counters.add('dead', rows.length);
   counters.write(db, jobId);
   const queues = new QueueDelta();
-  queues.add(hostId, -rows.length);
+  queues.add(hostId, -ready.length);
   queues.write(db, jobId);
   addTally(db, jobId, 'dead', options.code, rows.length);
   return rows.length;
@@ -73,6 +75,8 @@ export function condemnInTransaction(
 
 const SELECT_READY_IDS = `
   SELECT id FROM tasks WHERE job_id = ? AND host_id = ? AND state = ${READY} ORDER BY priority DESC, id LIMIT ?`;
+
+const SELECT_WAITING_IDS = `SELECT id FROM tasks WHERE job_id = ? AND host_id = ? AND state = ${WAITING} ORDER BY id LIMIT ?`;
 
 const MAKE_DEAD = 'UPDATE tasks SET state = ?, code = ?, detail = ? WHERE id = ?';
 

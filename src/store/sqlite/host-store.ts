@@ -36,6 +36,22 @@ export class SqliteHostStore implements HostStore {
     return row ? { ...row } : null;
   }
 
+  async groupsOf(jobId: number, hosts: readonly string[]): Promise<Map<string, string>> {
+    const groups = new Map<string, string>();
+    for (const host of hosts) {
+      const row = this.#db.get<{ host_group: string }>(SELECT_GROUP, jobId, host);
+      if (row) groups.set(host, row.host_group);
+    }
+    return groups;
+  }
+
+  async noteGroups(jobId: number, groups: ReadonlyMap<string, string>): Promise<Map<string, string>> {
+    this.#db.transaction(() => {
+      for (const [host, group] of groups) this.#db.run(INSERT_GROUP, jobId, host, group);
+    });
+    return this.groupsOf(jobId, [...groups.keys()]);
+  }
+
   async clampNextAt(latest: number): Promise<void> {
     this.#db.transaction(() => {
       this.#db.run('UPDATE hosts SET next_at = ? WHERE next_at > ?', latest, latest);
@@ -56,6 +72,10 @@ const SELECT_HOSTS = `
     hosts.last_error AS lastError
   FROM hosts JOIN queues ON queues.host_id = hosts.id AND queues.job_id = ?
   WHERE hosts.host > ? ORDER BY hosts.host LIMIT ?`;
+
+const SELECT_GROUP = 'SELECT host_group FROM host_groups WHERE job_id = ? AND host = ?';
+
+const INSERT_GROUP = 'INSERT OR IGNORE INTO host_groups (job_id, host, host_group) VALUES (?, ?, ?)';
 
 const SELECT_ROBOTS = `
   SELECT origin, host, text, fetched_at AS fetchedAt, failures, detail, crawl_delay_ms AS crawlDelayMs FROM robots`;

@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import { COUNTER_NAMES, type Counters, type JobState, type JobWish, zeroCounters } from '../../core/model.ts';
 import type { Job, JobStore, SourcePosition } from '../../ports/store.ts';
 import type { Database } from './database.ts';
+import { NEIGHBOUR_SEEDS } from './seen-key.ts';
 
 interface JobColumns {
   id: number;
@@ -62,7 +63,7 @@ export class SqliteJobStore implements JobStore {
         job.specHash,
         job.bundle,
         job.file,
-        randomInt(0x7fff_ffff),
+        NEIGHBOUR_SEEDS + randomInt(0x7fff_ffff),
         job.now,
       );
       const { id } = this.#db.get<{ id: number }>('SELECT last_insert_rowid() AS id')!;

@@ -49,6 +49,7 @@ interface TaskColumns {
   hops: number;
   losses: number;
   meta: string | null;
+  referrer: string | null;
   sha256?: Uint8Array | null;
   etag?: string | null;
   last_modified?: string | null;
@@ -66,6 +67,7 @@ function toLeased(row: TaskColumns, hostId: number): LeasedTask {
     hops: row.hops,
     meta: row.meta === null ? null : JSON.parse(row.meta),
     lastVisit: row.sha256 ? toLastVisit(row, row.sha256) : null,
+    ...(row.referrer === null ? {} : { referrer: row.referrer }),
   };
 }
 
@@ -80,13 +82,13 @@ function toLastVisit(row: TaskColumns, sha256: Uint8Array): LastVisit {
 }
 
 const SELECT_READY = `
-  SELECT id, url, at_url, depth, route, attempts, hops, losses, meta FROM tasks
+  SELECT id, url, at_url, depth, route, attempts, hops, losses, meta, referrer FROM tasks
   WHERE job_id = ? AND host_id = ? AND state = ${READY} ORDER BY priority DESC, id LIMIT ?`;
 
 /** A page that could not be read is not compared with: it must be tried again even if it is the same. */
 const SELECT_READY_AGAIN = `
   SELECT tasks.id, tasks.url, tasks.at_url, tasks.depth, tasks.route, tasks.attempts, tasks.hops, tasks.losses, tasks.meta,
-    pages.sha256, attempts.etag, attempts.last_modified, pages.at_url AS page_at_url
+    tasks.referrer, pages.sha256, attempts.etag, attempts.last_modified, pages.at_url AS page_at_url
   FROM tasks LEFT JOIN attempts ON attempts.id = tasks.attempt_id
     LEFT JOIN attempts AS pages
       ON pages.id = coalesce(attempts.page_id, attempts.id) AND pages.outcome IN ('fetched', 'unchanged')

@@ -1,4 +1,6 @@
+import { GROUPS_MIGRATION } from './migration-groups.ts';
 import { PASSES_MIGRATION } from './migration-passes.ts';
+import { SEEN_MIGRATION } from './migration-seen.ts';
 
 /** Append only: a released entry is never edited. `user_version` counts how many have run. */
 export const MIGRATIONS: readonly string[] = [
@@ -221,4 +223,11 @@ export const MIGRATIONS: readonly string[] = [
   -- What the remote scraping API took for a job.
   CREATE TABLE api_costs (job_id INTEGER PRIMARY KEY, cost REAL NOT NULL);
   `,
+  GROUPS_MIGRATION,
+  `
+  -- Pictures that a browser made at an attempt, as JSON.
+  ALTER TABLE attempts ADD COLUMN shots TEXT;
+  CREATE INDEX attempts_shots ON attempts (job_id, id) WHERE shots IS NOT NULL;
+  `,
+  SEEN_MIGRATION,
 ];

@@ -22,6 +22,7 @@ export interface VisitedTask {
   state: number;
   code: string | null;
   host_id: number;
+  home_host_id: number | null;
   url: string;
   at_url: string | null;
   route: string | null;
@@ -75,7 +76,7 @@ export function reopenInTransaction(
 /** Makes a finished task due again at its own URL, as if it had never been tried. Returns its host. */
 export function reopenTask(db: Database, inserter: TaskInserter, task: VisitedTask, books: Books): number {
   const { id, at_url: atUrl } = task;
-  const hostId = atUrl === null ? task.host_id : inserter.hostId(new URL(task.url).host);
+  const hostId = atUrl === null ? task.host_id : (task.home_host_id ?? hostOfUrl(inserter, task));
   // Its page is from elsewhere, and the task is about to forget from where.
   if (atUrl !== null && task.page_id === null)
     db.run('UPDATE attempts SET at_url = ? WHERE id = ?', atUrl, task.attempt_id);
@@ -87,6 +88,11 @@ export function reopenTask(db: Database, inserter: TaskInserter, task: VisitedTa
   if ((state === 'dead' || state === 'skipped') && task.code !== null)
     addTally(db, task.job_id, state, task.code, -1);
   return hostId;
+}
+
+/** For tasks that followed a redirect before their home was noted. */
+function hostOfUrl(inserter: TaskInserter, { url }: VisitedTask): number {
+  return inserter.hostId(new URL(url).host);
 }
 
 export function isFinished(state: number): boolean {
@@ -111,7 +117,7 @@ function beforeFirst(db: Database, jobId: number): number {
 }
 
 export const SELECT_VISITED = `
-  SELECT tasks.id, tasks.job_id, tasks.state, tasks.code, tasks.host_id, tasks.url, tasks.at_url, tasks.route,
+  SELECT tasks.id, tasks.job_id, tasks.state, tasks.code, tasks.host_id, tasks.home_host_id, tasks.url, tasks.at_url, tasks.route,
     tasks.attempt_id, tasks.modified_at, attempts.started_at AS visited_at, attempts.page_id
   FROM tasks LEFT JOIN attempts ON attempts.id = tasks.attempt_id`;
 
@@ -119,4 +125,4 @@ const SELECT_NEXT = `${SELECT_VISITED} WHERE tasks.id > ? AND tasks.id <= ? ORDE
 
 const REOPEN_TASK = `
   UPDATE tasks SET state = ${READY}, attempts = 0, losses = 0, hops = 0, due_at = NULL, code = NULL, detail = NULL,
-    at_url = NULL, host_id = ? WHERE id = ?`;
+    at_url = NULL, home_host_id = NULL, host_id = ? WHERE id = ?`;

@@ -1,7 +1,9 @@
 import type { Rewrite } from '../../ports/store.ts';
 import type { Database } from './database.ts';
+import type { TaskInserter } from './insert-tasks.ts';
 import { isFinished } from './reopen.ts';
 import { addTally, CounterDelta, readPass, STATE_NUMBERS, stateName } from './rows.ts';
+import { writeShown } from './write-media.ts';
 import { addQuality, deleteQuality } from './write-quality.ts';
 import { deleteOtherRecords, type RecordWriter, writeRecords } from './write-records.ts';
 
@@ -14,7 +16,12 @@ interface FinishedTask {
 type RewrittenTask = Rewrite['tasks'][number];
 
 /** Puts what today's code makes of archived pages in the place of what was made of them before. */
-export function rewriteInTransaction(db: Database, jobId: number, rewrite: Rewrite): void {
+export function rewriteInTransaction(
+  db: Database,
+  inserter: TaskInserter,
+  jobId: number,
+  rewrite: Rewrite,
+): void {
   const { pass, collectionId } = readPass(db, jobId);
   const { now, history } = rewrite;
   const counters = new CounterDelta();
@@ -27,6 +34,9 @@ export function rewriteInTransaction(db: Database, jobId: number, rewrite: Rewri
     deleteOtherRecords(db, writer, change.taskId, new Set(change.records.map(({ key }) => key)));
     judgeTask(db, jobId, task, change, counters);
   }
+  // As in a later pass: what they showed before does not count any more.
+  for (const { taskId, urls } of rewrite.shown ?? [])
+    writeShown(db, inserter, { jobId, taskId, replaces: true }, urls);
   counters.write(db, jobId);
   if (rewrite.first) deleteQuality(db, jobId, pass);
   addQuality(db, jobId, pass, rewrite.quality);

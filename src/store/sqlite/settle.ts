@@ -67,7 +67,7 @@ export function settleInTransaction(
     nextAttemptId: db.get<{ id: number }>('SELECT coalesce(max(id), 0) + 1 AS id FROM attempts')!.id,
   };
   let settled = 0;
-  const links: NewTask[] = [];
+  const links: NewTask[] = [...(settlement.links ?? [])];
   const shown: TaskChange[] = [];
   let bytes = 0;
   let done = 0;
@@ -156,6 +156,7 @@ function applyChange(db: Database, context: Context, change: TaskChange): boolea
     );
   }
   books.counters.add(change.to, 1);
+  books.counters.add('rejected', change.rejected ?? 0);
   if (change.to === 'pending' && change.outcome === 'failed') books.counters.add('retries', 1);
   if ((change.to === 'dead' || change.to === 'skipped') && change.code) {
     const name = `${change.to} ${change.code}`;
@@ -166,7 +167,7 @@ function applyChange(db: Database, context: Context, change: TaskChange): boolea
 
 function moveTask(db: Database, context: Context, id: number, to: { url: string; host: string }): void {
   const hostId = context.inserter.hostId(to.host);
-  db.run('UPDATE tasks SET at_url = ?, host_id = ?, hops = hops + 1 WHERE id = ?', to.url, hostId, id);
+  db.run(MOVE_TASK, to.url, hostId, id);
 }
 
 function stateOf(change: TaskChange, now: number): number {
@@ -182,7 +183,7 @@ function writeFindings(db: Database, { records, settlement }: Context, change: T
 
 /** After the links were inserted: media are tasks, too. */
 function linkMedia(db: Database, { settlement, inserter, pass }: Context, change: TaskChange): void {
-  const task = { jobId: settlement.jobId, taskId: change.id, pass: pass.pass };
+  const task = { jobId: settlement.jobId, taskId: change.id, replaces: pass.pass > 1 };
   if (change.outcome === 'fetched') writeShown(db, inserter, task, change.shows);
   else if (change.outcome === 'redirected' && change.to === 'done' && change.redirectTo !== null)
     writeMoved(db, inserter, task, change.redirectTo);
@@ -217,6 +218,9 @@ const UPDATE_TASK = `
   UPDATE tasks SET state = ?, batch_id = ${NO_ID}, attempt_id = coalesce(?, attempt_id), attempts = attempts + ?, due_at = ?,
     code = ?, detail = ?
   WHERE id = ? AND state = ${LEASED} AND batch_id = ?`;
+
+const MOVE_TASK = `
+  UPDATE tasks SET at_url = ?, home_host_id = coalesce(home_host_id, host_id), host_id = ?, hops = hops + 1 WHERE id = ?`;
 
 const UPDATE_BATCH = `
   UPDATE batches SET state = ?, unsettled = ?, closed_at = ?, worker = ?, done = done + ?, failed = failed + ?,

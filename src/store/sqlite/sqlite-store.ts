@@ -7,17 +7,20 @@ import { SqliteHostStore } from './host-store.ts';
 import { TaskInserter } from './insert-tasks.ts';
 import { SqliteJobStore } from './job-store.ts';
 import { SqliteProxyStore } from './proxy-store.ts';
+import { SeenIndex } from './seen-index.ts';
 import { SqliteViews } from './views.ts';
 
 export interface SqliteStoreOptions extends DatabaseOptions {
   /** Checkpoints in a thread of their own: for whoever writes much. */
   checkpointThread?: boolean;
+  /** URLs that are gathered before they go into the dedupe index. */
+  urlsGathered?: number;
 }
 
 export function openSqliteStore(path: string, options: SqliteStoreOptions = {}): Store {
   const db = new Database(path, options);
   const checkpointer = options.checkpointThread ? openCheckpointer(path) : null;
-  const inserter = new TaskInserter(db);
+  const inserter = new TaskInserter(db, new SeenIndex(db, options.urlsGathered));
   return {
     jobs: new SqliteJobStore(db),
     frontier: new SqliteFrontier(db, inserter),

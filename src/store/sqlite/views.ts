@@ -4,6 +4,7 @@ import type {
   QualityRow,
   RecordRow,
   RecordVersionRow,
+  ShotRow,
   TaskRow,
 } from '../../core/model.ts';
 import type { ArchivedPage, DeadFilter, DeadGroup, Rewrite, Since, Views } from '../../ports/store.ts';
@@ -16,8 +17,9 @@ import { rewriteInTransaction } from './rewrite.ts';
 import { STATE_NUMBERS } from './rows.ts';
 import { readMedia } from './view-media.ts';
 import { readHistory, readRecord, readRecords, readRecordsOf } from './view-records.ts';
+import { readShots } from './view-shots.ts';
 import { readAttempts, readPages, readTask, readTasks } from './view-tasks.ts';
-import { readQuality } from './write-quality.ts';
+import { readLastQualityPass, readQuality } from './write-quality.ts';
 
 export class SqliteViews implements Views {
   readonly #db: Database;
@@ -46,6 +48,10 @@ export class SqliteViews implements Views {
 
   media(jobId: number, options: Since = {}): AsyncIterable<MediaRow> {
     return readMedia(this.#db, jobId, options);
+  }
+
+  shots(jobId: number, options: Since = {}): AsyncIterable<ShotRow> {
+    return readShots(this.#db, jobId, options);
   }
 
   pages(jobId: number): AsyncIterable<ArchivedPage> {
@@ -92,12 +98,16 @@ export class SqliteViews implements Views {
     return readQuality(this.#db, jobId, pass);
   }
 
+  async lastQualityPass(jobId: number): Promise<number | null> {
+    return readLastQualityPass(this.#db, jobId);
+  }
+
   async hasArchive(jobId: number, key: string): Promise<boolean> {
     return this.#db.get('SELECT 1 FROM archives WHERE job_id = ? AND key = ?', jobId, key) !== undefined;
   }
 
   async rewrite(jobId: number, rewrite: Rewrite): Promise<void> {
-    this.#db.transaction(() => rewriteInTransaction(this.#db, jobId, rewrite));
+    this.#db.transaction(() => rewriteInTransaction(this.#db, this.#inserter, jobId, rewrite));
   }
 }
 

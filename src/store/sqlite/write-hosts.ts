@@ -16,7 +16,9 @@ export function writeHosts(db: Database, inserter: TaskInserter, settlement: Set
       change.nextAt,
       change.pace && JSON.stringify(change.pace),
       change.smallestGapMs,
-      change.smallestGapMs,
+      change.span?.from ?? null,
+      change.span?.from ?? null,
+      change.span?.to ?? null,
       change.lastError && JSON.stringify(change.lastError),
       hostId,
     );
@@ -40,19 +42,25 @@ export function writeHosts(db: Database, inserter: TaskInserter, settlement: Set
       entry.detail,
       entry.crawlDelayMs,
     );
-    db.run(
-      'UPDATE hosts SET crawl_delay_ms = ? WHERE id = ?',
-      entry.crawlDelayMs,
-      inserter.hostId(entry.host),
-    );
+    db.run(SET_DELAY, entry.host, inserter.hostId(entry.host));
   }
 }
 
+/** Longer than any: SQLite's least of several values is nothing when one of them is. */
+const NO_GAP = '9e15';
+
 const UPDATE_HOST = `
   UPDATE hosts SET requests = requests + ?, failures_in_row = ?, rests = ?, next_at = coalesce(iif(next_at > ?, max(?, next_at), ?), next_at),
-    pace = coalesce(?, pace), smallest_gap_ms = coalesce(min(?, smallest_gap_ms), ?, smallest_gap_ms),
+    pace = coalesce(?, pace),
+    smallest_gap_ms = nullif(min(coalesce(smallest_gap_ms, ${NO_GAP}), coalesce(?, ${NO_GAP}),
+      iif(last_sent_at < ?, ? - last_sent_at, ${NO_GAP})), ${NO_GAP}),
+    last_sent_at = coalesce(max(?, coalesce(last_sent_at, 0)), last_sent_at),
     last_error = coalesce(?, last_error)
   WHERE id = ?`;
+
+/** Several origins may be counted together: the one that wants the most time decides. */
+const SET_DELAY = `
+  UPDATE hosts SET crawl_delay_ms = (SELECT max(crawl_delay_ms) FROM robots WHERE host = ?) WHERE id = ?`;
 
 const UPSERT_ROBOTS = `
   INSERT INTO robots (origin, host, text, fetched_at, failures, detail, crawl_delay_ms) VALUES (?, ?, ?, ?, ?, ?, ?)

@@ -21,14 +21,14 @@ export function writeMedia(
   );
 }
 
-/** Which media a page shows. Their tasks came with its links, so this is for after those were inserted. */
+/** Which media a page shows now. Their tasks came with its links, so this is for after those were inserted. */
 export function writeShown(
   db: Database,
   inserter: TaskInserter,
-  page: { jobId: number; taskId: number; pass: number },
+  page: { jobId: number; taskId: number; replaces: boolean },
   urls: readonly string[],
 ): void {
-  if (page.pass > 1) db.run('DELETE FROM shown WHERE page_task_id = ?', page.taskId);
+  if (page.replaces) db.run('DELETE FROM shown WHERE page_task_id = ?', page.taskId);
   for (const url of urls) {
     const id = inserter.find(page.jobId, url);
     if (id !== null)
@@ -40,7 +40,7 @@ export function writeShown(
 export function writeMoved(
   db: Database,
   inserter: TaskInserter,
-  from: { jobId: number; taskId: number; pass: number },
+  from: { jobId: number; taskId: number; replaces: boolean },
   url: string,
 ): void {
   const isShown = db.get('SELECT 1 FROM shown WHERE media_task_id = ?', from.taskId) !== undefined;

@@ -43,6 +43,11 @@ export function readQuality(db: Database, jobId: number, pass: number): QualityR
     }));
 }
 
+export function readLastQualityPass(db: Database, jobId: number): number | null {
+  return db.get<{ pass: number | null }>('SELECT max(pass) AS pass FROM quality WHERE job_id = ?', jobId)!
+    .pass;
+}
+
 const ADD_ROUTE = `
   INSERT INTO quality (job_id, pass, route, records, invalid) VALUES (?, ?, ?, ?, ?)
   ON CONFLICT (job_id, pass, route) DO UPDATE SET records = records + excluded.records,

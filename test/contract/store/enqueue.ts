@@ -58,6 +58,7 @@ export function testEnqueue(desk: StoreDesk): void {
         archive: null,
         media: null,
         robotsTags: null,
+        shots: [],
         redirectTo: null,
         fetchedAt: null,
       });

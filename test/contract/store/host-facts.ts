@@ -76,6 +76,26 @@ export function testHostFacts(desk: StoreDesk): void {
       });
     });
 
+    test('the time between the requests of two permits counts as a gap, also after a restart', async () => {
+      await add(`${A}/1`, `${A}/2`, `${A}/3`, `${A}/4`, `${A}/5`);
+      const gaps: (number | null)[] = [];
+      for (const [from, to, own] of [
+        [T0 + 0.5, T0 + 900.5, null],
+        [T0 + 1_400.5, T0 + 1_400.5, null],
+        [T0 + 1_000, T0 + 1_100, null],
+        [T0 + 2_000.5, T0 + 2_900, 300],
+        [T0 + 3_150, T0 + 3_150, null],
+      ] as const) {
+        const { id, tasks } = await leaseOne(desk.store, desk.job, { count: 1 });
+        const hosts = [hostChange('a.example', { smallestGapMs: own, span: { from, to } })];
+        await settle(id, [change.fetched(tasks[0]!.id)], { hosts });
+        await reopen();
+        gaps.push((await collect(desk.store.hosts.list(desk.job.id)))[0]!.smallestGapMs);
+      }
+      // The third came late: it was before the second, and says nothing.
+      expect(gaps).toEqual([null, 500, 500, 300, 250]);
+    });
+
     test('the smallest gap only ever gets smaller, and the last error stays until the next', async () => {
       await add(`${A}/1`, `${A}/2`, `${A}/3`, `${A}/4`);
       const lastError = { at: T0, code: 'reset', detail: 'cut' };

@@ -147,10 +147,10 @@ export class StoreModel {
     for (const task of due) task.reopen();
   }
 
-  /** Ready tasks of a host in the order in which they must be lent. */
-  #ready(job: number, host: string): ModelTask[] {
+  /** Ready tasks of a host in the order in which they must be lent, or those that wait. */
+  #ready(job: number, host: string, state: 'ready' | 'waiting' = 'ready'): ModelTask[] {
     return [...this.#tasks[job]!.values()]
-      .filter((task) => task.host === host && task.state === 'ready')
+      .filter((task) => task.host === host && task.state === state)
       .sort((a, b) => b.priority - a.priority || a.order - b.order);
   }
 
@@ -246,14 +246,15 @@ export class StoreModel {
   }
 
   async #condemn(step: Extract<Step, { kind: 'condemn' }>): Promise<void> {
-    const ready = this.#ready(step.job, hostName(step.host));
-    const options = { host: hostName(step.host), code: 'host-down' as const, detail: 'down', now: this.#now };
+    const host = hostName(step.host);
+    const open = [...this.#ready(step.job, host), ...this.#ready(step.job, host, 'waiting')];
+    const options = { host, code: 'host-down' as const, detail: 'down', now: this.#now };
     const count = await this.#store.frontier.condemn(this.#jobs[step.job]!.id, {
       ...options,
       limit: step.limit,
     });
-    expect(count).toBe(Math.min(ready.length, step.limit));
-    for (const task of ready.slice(0, count)) task.state = 'dead';
+    expect(count).toBe(Math.min(open.length, step.limit));
+    for (const task of open.slice(0, count)) task.state = 'dead';
   }
 
   async #retry(step: Extract<Step, { kind: 'retry' }>): Promise<void> {

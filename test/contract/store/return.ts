@@ -109,6 +109,27 @@ export function testReturn(desk: StoreDesk): void {
       await expectBooks(desk.store, desk.job);
     });
 
+    test('condemn ends those that wait for later, too, after the ready ones', async () => {
+      await add(...Array.from({ length: 6 }, (_, n) => `${A}/${n}`), `${B}/1`);
+      const { id, tasks } = await leaseOne(desk.store, desk.job, { count: 3 });
+      await settle(
+        id,
+        tasks.map((task) => change.again(task.id, T0 + 60_000)),
+      );
+      const options = { host: 'a.example', code: 'host-down', detail: 'no answer', now: T0 } as const;
+      const condemn = (limit: number) => desk.store.frontier.condemn(desk.job.id, { ...options, limit });
+      expect(await condemn(4)).toBe(4);
+      await expectBooks(desk.store, desk.job);
+      expect((await row(`${A}/0`))?.state).toBe('dead');
+      expect((await row(`${A}/2`))?.state).toBe('pending');
+      expect(await condemn(4)).toBe(2);
+      expect(await condemn(4)).toBe(0);
+      await expectBooks(desk.store, desk.job);
+      expect(await counters()).toMatchObject({ dead: 6, pending: 1 });
+      // What was given up does not come back by itself.
+      expect(await hostsDue({ now: T0 + 120_000 })).toEqual(['b.example']);
+    });
+
     const kill = async () => {
       await add(`${A}/x1`, `${A}/x2`, `${A}/y1`, `${B}/x1`);
       const { id, tasks } = await leaseOne(desk.store, desk.job);

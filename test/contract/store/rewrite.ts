@@ -230,5 +230,45 @@ export function testRewrite(desk: StoreDesk): void {
       expect(await read(2)).toEqual([{ pass: 2, route: 'p', records: 3, invalid: 0, filled: { title: 2 } }]);
       expect(await read(1)).toHaveLength(2);
     });
+
+    test('the newest pass that has any is known, also when later ones have none', async () => {
+      const last = () => desk.store.views.lastQualityPass(desk.job.id);
+      expect(await last()).toBeNull();
+      await add(`${A}/1`);
+      await visit(({ id }) => change.fetched(id), { quality: [quality('p', 1, { a: 1 })] });
+      expect(await last()).toBe(1);
+      await beginPass(T0 + DAY);
+      await beginPass(T0 + 2 * DAY);
+      expect(await last()).toBe(1);
+      await add(`${A}/2`);
+      await visit(({ id }) => change.fetched(id), { quality: [quality('p', 1, { a: 1 })] });
+      expect(await last()).toBe(3);
+    });
+  });
+
+  describe('media of pages that are read again', () => {
+    const referrers = async () =>
+      Object.fromEntries(
+        (await collect(desk.store.views.media(desk.job.id))).map((media) => [media.url, media.referrers]),
+      );
+
+    test('are shown by those pages, in the place of those they showed before', async () => {
+      const [one, two] = [`${A}/1.png`, `${A}/2.png`];
+      await add(`${A}/page`, one, two);
+      const lent = await visit(({ id, url }) =>
+        change.fetched(id, {
+          page: pageOf(
+            url.endsWith('.png') ? { media: { key: url, md5: 'ab'.repeat(16), member: null } } : {},
+          ),
+          shows: url.endsWith('.png') ? [] : [one],
+        }),
+      );
+      expect(await referrers()).toEqual({ [one]: [`${A}/page`], [two]: [] });
+      const taskId = lent.get(`${A}/page`)!.id;
+      await rewrite([], { shown: [{ taskId, urls: [two, `${A}/unknown.png`] }] });
+      expect(await referrers()).toEqual({ [one]: [], [two]: [`${A}/page`] });
+      await rewrite([], { shown: [] });
+      expect(await referrers()).toEqual({ [one]: [], [two]: [`${A}/page`] });
+    });
   });
 }

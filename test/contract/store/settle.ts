@@ -98,6 +98,23 @@ export function testSettle(desk: StoreDesk): void {
       expect(await desk.store.views.hasArchive(other.id, 'warc/x-0.warc.gz')).toBe(false);
     });
 
+    test('a pack of objects is remembered beside the archive, and without one', async () => {
+      await add(`${A}/1`, `${A}/2`);
+      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      const page = { ...pageOf({}), archive: { offset: 5, length: 9 } };
+      await settle(id, [change.fetched(tasks[0]!.id, { page })], {
+        archive: { key: 'warc/1-0.warc.gz', bytes: 10 },
+        pack: { key: 'shards/1-0.tar', bytes: 20 },
+        final: false,
+      });
+      const pack = { key: 'shards/1-1.tar', bytes: 30 };
+      await settle(id, [change.fetched(tasks[1]!.id)], { archive: null, pack });
+      for (const key of ['warc/1-0.warc.gz', 'shards/1-0.tar', 'shards/1-1.tar'])
+        expect(await desk.store.views.hasArchive(desk.job.id, key), key).toBe(true);
+      expect((await row(`${A}/1`))?.archive).toEqual({ key: 'warc/1-0.warc.gz', offset: 5, length: 9 });
+      expect((await row(`${A}/2`))?.archive).toBeNull();
+    });
+
     test('a success wipes the failure before it', async () => {
       await add(`${A}/1`);
       const first = await leaseOne(desk.store, desk.job);
@@ -129,6 +146,7 @@ export function testSettle(desk: StoreDesk): void {
         [change.fetched(tasks[0]!.id, { records: [recordOf('r', { a: 1 })], links: tasksOf(`${B}/new`) })],
         {
           archive: { key: 'warc/late', bytes: 5 },
+          pack: { key: 'shards/late', bytes: 6 },
           requests: 50,
           hosts: [hostChange('a.example', { sent: 5, nextAt: FAR, failuresInRow: 9 })],
           robots: [robotsEntry(A)],
@@ -142,6 +160,7 @@ export function testSettle(desk: StoreDesk): void {
       expect(await collect(desk.store.views.records(desk.job.id))).toEqual([]);
       expect(await collect(desk.store.views.attempts(desk.job.id))).toEqual([]);
       expect(await desk.store.views.hasArchive(desk.job.id, 'warc/late')).toBe(false);
+      expect(await desk.store.views.hasArchive(desk.job.id, 'shards/late')).toBe(false);
       expect(await desk.store.hosts.robots(A)).toBeNull();
       expect(await due({ before: T0 + 1 })).toMatchObject([{ failuresInRow: 0, ready: 2 }]);
     });

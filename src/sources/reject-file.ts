@@ -1,0 +1,28 @@
+import { appendFile, mkdir, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { LIMITS } from '../core/limits.ts';
+import type { Reject, RejectFile } from '../ports/source.ts';
+
+/** Rejected rows as JSON lines. What a killed run was about to read may be in it twice. */
+export function openRejectFile(path: string, pass: number): RejectFile {
+  let bytes: number | null = null;
+  return {
+    async append(rejects: readonly Reject[]) {
+      if (bytes === null) {
+        await mkdir(dirname(path), { recursive: true });
+        bytes = await stat(path).then(
+          ({ size }) => size,
+          () => 0,
+        );
+      }
+      let text = '';
+      for (const reject of rejects) {
+        if (bytes >= LIMITS.rejectFileBytesMax) break;
+        const line = `${JSON.stringify({ pass, ...reject })}\n`;
+        text += line;
+        bytes += Buffer.byteLength(line);
+      }
+      if (text !== '') await appendFile(path, text);
+    },
+  };
+}
