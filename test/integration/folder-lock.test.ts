@@ -96,7 +96,11 @@ test('somebody who looks does not keep a coordinator out', async () => {
   const code = `
     const { isFolderLocked } = await import(${JSON.stringify(look)});
     process.stdout.write('looking\\n');
-    for (;;) isFolderLocked(${JSON.stringify(folder.dir)});`;
+    const pause = new Int32Array(new SharedArrayBuffer(4));
+    for (;;) {
+      isFolderLocked(${JSON.stringify(folder.dir)});
+      Atomics.wait(pause, 0, 0, 1);
+    }`;
   lockFolder(folder.dir).release();
   const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
     stdio: ['ignore', 'pipe', 'inherit'],

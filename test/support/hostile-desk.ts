@@ -66,7 +66,8 @@ export async function openHostileDesk(): Promise<HostileDesk> {
       const last = await processBatch({ ...batch, job: { ...job, epoch: `e${batch.id}` } }, tools, {
         onPart: (part) => parts.push(part),
       });
-      const outcomes = [...parts, last].flatMap((part) => part.outcomes);
+      const reports = [...parts, last];
+      const outcomes = reports.flatMap((part) => part.outcomes).map((outcome) => withFound(outcome, reports));
       return outcomes.sort((a, b) => a.taskId - b.taskId);
     },
     async close() {
@@ -75,6 +76,13 @@ export async function openHostileDesk(): Promise<HostileDesk> {
       await folder.remove();
     },
   };
+}
+
+/** Links that were sent ahead belong to the outcome, too. */
+function withFound(outcome: Outcome, reports: readonly Report[]): Outcome {
+  if (outcome.kind !== 'fetched') return outcome;
+  const ahead = reports.flatMap(({ found = [] }) => found.filter(({ taskId }) => taskId === outcome.taskId));
+  return { ...outcome, links: [...ahead.flatMap(({ links }) => links), ...outcome.links] };
 }
 
 function batchOf(id: number, urls: string[], options: RunOptions): Omit<Batch, 'job'> {
