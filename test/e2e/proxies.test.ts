@@ -235,7 +235,7 @@ describe('what is dear', () => {
     expect(direct).toBeLessThan(20);
   }, 60_000);
 
-  test('is counted: pages of a remote scraping API, asked for in lists', async () => {
+  test('is counted: pages of a remote scraping API, asked for in lists', { retry: 1, timeout: 60_000 }, async () => {
     const api = await openScrapingApi('the-key');
     closers.push(() => api.close());
     const site = await openSite();
@@ -270,5 +270,5 @@ describe('what is dear', () => {
     const env = { API_KEY: 'the-key', SEINE_API_CALLBACK_LISTEN: '127.0.0.1:0' };
     expect(lastJson(await seine(args, { env }))).toMatchObject({ state: 'done', done: 40, apiCost: 80 });
     expect([api.polls, api.called.filter((status) => status !== 204)]).toEqual([0, []]);
-  }, 60_000);
+  });
 });
