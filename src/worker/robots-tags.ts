@@ -60,13 +60,14 @@ function addHeader(found: Set<string>, value: string, userAgent: string): void {
 /** Elements of a head whose content is no markup. */
 const TEXT_ONLY = new Set(['script', 'style', 'title', 'noscript', 'template']);
 const ROBOTS = /robots/i;
+const META = /^<meta$/i;
 const tags = new TagReader();
 
-/** Most pages cost one search for the word; the others a walk over the tags of their head. */
+/** Most pages cost a look at their meta tags; the others a walk over the tags of their head. */
 function addMetaTags(found: Set<string>, html: string, userAgent: string): void {
   const head = html.length > LIMITS.robotsTagsCharsMax ? html.slice(0, LIMITS.robotsTagsCharsMax) : html;
   const own = productToken(userAgent).toLowerCase();
-  if (!ROBOTS.test(head) && !names(head, own)) return;
+  if (!mayName(head, own)) return;
   let at = head.indexOf('<');
   while (at !== -1) {
     const nameAt = head[at + 1] === '/' ? at + 2 : at + 1;
@@ -86,11 +87,26 @@ function addMetaTags(found: Set<string>, html: string, userAgent: string): void 
   }
 }
 
-/** Whether a tag may have the name of our crawler. Hardly any page does, so only what is surely head is looked at. */
-function names(head: string, own: string): boolean {
-  if (own === '') return false;
-  const bodyAt = head.indexOf('<body');
-  return (bodyAt === -1 ? head : head.slice(0, bodyAt)).toLowerCase().includes(own);
+/**
+ * Whether a meta tag may speak of robots, or to our crawler by name. Only `<m` is searched for, which is rare: a search
+ * for the word itself, in either case, took 3 % of all the time of a worker.
+ */
+function mayName(html: string, own: string): boolean {
+  for (const start of ['<m', '<M']) {
+    for (let at = html.indexOf(start); at !== -1; at = html.indexOf(start, at + 2)) {
+      if (!META.test(html.slice(at, at + 5))) continue;
+      const end = html.indexOf('>', at);
+      const tag = html.slice(at, end === -1 ? html.length : end);
+      // With a quote that is open the tag goes on: whatever follows may be in it.
+      if (ROBOTS.test(tag) || isQuoteOpen(tag) || (own !== '' && tag.toLowerCase().includes(own)))
+        return true;
+    }
+  }
+  return false;
+}
+
+function isQuoteOpen(tag: string): boolean {
+  return tag.split('"').length % 2 === 0 || tag.split("'").length % 2 === 0;
 }
 
 function addMeta(found: Set<string>, attributes: string, own: string): void {
