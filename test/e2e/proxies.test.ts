@@ -235,7 +235,10 @@ describe('what is dear', () => {
     expect(direct).toBeLessThan(20);
   }, 60_000);
 
-  test('is counted: pages of a remote scraping API, asked for in lists', { retry: 1, timeout: 60_000 }, async () => {
+  test('is counted: pages of a remote scraping API, asked for in lists', {
+    retry: 1,
+    timeout: 60_000,
+  }, async () => {
     const api = await openScrapingApi('the-key');
     closers.push(() => api.close());
     const site = await openSite();
