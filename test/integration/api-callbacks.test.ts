@@ -134,7 +134,10 @@ describe('the place where a worker listens', () => {
     const piece = Buffer.alloc(1024 * 1024, 32);
     let sent = 0;
     const endless = new ReadableStream({
-      pull(controller) {
+      async pull(controller) {
+        // Lets the answer in: whoever sends does not stop pulling when nobody listens any more.
+        await new Promise((resolve) => setImmediate(resolve));
+        if (sent > LIMITS.apiAnswerBytesMax * 2) return controller.close();
         sent += piece.length;
         controller.enqueue(piece);
       },
