@@ -8,8 +8,8 @@ import {
   seineBrowserContender,
 } from './contenders/browser.ts';
 import { measureOnce, type Sample } from './measure.ts';
-import { findNginx, type Origin, openNginx } from './origin-nginx.ts';
-import { openNodeOrigin } from './origin-node.ts';
+import { openOrigin } from './open-origin.ts';
+import type { Origin } from './origin-nginx.ts';
 import { type BrowserData, browserSection, judgeBrowser, printBrowser } from './report/browser-section.ts';
 import { type Row, summarise } from './report/crawl-verdict.ts';
 import { describeMachine, describeVersions } from './report/machine.ts';
@@ -21,15 +21,6 @@ import { pagePath, writeSite } from './site.ts';
 const PAGES_SHARE = 0.015;
 const PICTURE_BYTES_MIN = 10_000;
 const say = (text: string): void => void process.stderr.write(`${text}\n`);
-
-async function openOrigin(scratch: Scratch, site: string, workers: number): Promise<Origin> {
-  const nginx = findNginx(true);
-  const origin = nginx
-    ? await openNginx(nginx, site, scratch.memoryFolder('nginx'), workers)
-    : await openNodeOrigin(site);
-  scratch.onEnd(() => origin.close());
-  return origin;
-}
 
 interface Tally {
   contender: BrowserContender;

@@ -5,8 +5,8 @@ import { rawContender } from './contenders/raw.ts';
 import { seineContender } from './contenders/seine.ts';
 import { spiderContender } from './contenders/spider.ts';
 import { type Check, checkOnce, measureOnce, type Sample } from './measure.ts';
-import { findNginx, type Origin, openNginx } from './origin-nginx.ts';
-import { openNodeOrigin } from './origin-node.ts';
+import { openOrigin } from './open-origin.ts';
+import type { Origin } from './origin-nginx.ts';
 import { crawlChart } from './report/crawl-chart.ts';
 import { crawlSection } from './report/crawl-section.ts';
 import { printRows } from './report/crawl-table.ts';
@@ -35,17 +35,6 @@ function chooseContenders(options: BenchOptions): Contender[] {
     // The bars of both modes compare with the bound and with plain spider-rs.
     return options.mode === 'both' || mode === options.mode || id === 'spider-links' || id === 'raw-1';
   });
-}
-
-async function openOrigin(scratch: Scratch, site: string, workers: number): Promise<Origin> {
-  const nginx = findNginx(true);
-  if (nginx === undefined) say('nginx not found: the built-in origin is used, which takes more CPU per page');
-  const origin =
-    nginx === undefined
-      ? await openNodeOrigin(site)
-      : await openNginx(nginx, site, scratch.memoryFolder('nginx'), workers);
-  scratch.onEnd(() => origin.close());
-  return origin;
 }
 
 /** Measures again while other programs take more than the share allowed, and keeps the quietest. */

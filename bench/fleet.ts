@@ -9,8 +9,8 @@ import {
   workerArguments,
 } from './contenders/fleet.ts';
 import { measureOnce, type Sample } from './measure.ts';
-import { findNginx, type Origin, openNginx } from './origin-nginx.ts';
-import { openNodeOrigin } from './origin-node.ts';
+import { openOrigin } from './open-origin.ts';
+import type { Origin } from './origin-nginx.ts';
 import { type Row, summarise } from './report/crawl-verdict.ts';
 import { type FleetData, fleetSection, judgeFleet, printFleet } from './report/fleet-section.ts';
 import { describeMachine, describeVersions } from './report/machine.ts';
@@ -23,15 +23,6 @@ const say = (text: string): void => void process.stderr.write(`${text}\n`);
 /** Tasks of the runs without workers, for each page of those with. */
 const TASKS_PER_PAGE = 3;
 const WORKERS = 2;
-
-async function openOrigin(scratch: Scratch, site: string, workers: number): Promise<Origin> {
-  const nginx = findNginx(true);
-  const origin = nginx
-    ? await openNginx(nginx, site, scratch.memoryFolder('nginx'), workers)
-    : await openNodeOrigin(site);
-  scratch.onEnd(() => origin.close());
-  return origin;
-}
 
 async function startServices(scratch: Scratch, databases: number): Promise<FleetServices> {
   const { startPostgres, startRedis } = await import('../test/support/services.ts');

@@ -2,8 +2,8 @@
 import { loopContender, type MediaContender, seineMediaContender } from './contenders/media.ts';
 import { measureOnce, type Sample } from './measure.ts';
 import { PICTURE_BYTES, writeMediaSite } from './media-site.ts';
-import { findNginx, type Origin, openNginx } from './origin-nginx.ts';
-import { openNodeOrigin } from './origin-node.ts';
+import { openOrigin } from './open-origin.ts';
+import type { Origin } from './origin-nginx.ts';
 import { type Row, summarise } from './report/crawl-verdict.ts';
 import { describeMachine, describeVersions } from './report/machine.ts';
 import { judgeMedia, type MediaData, mediaSection, printMedia } from './report/media-section.ts';
@@ -13,15 +13,6 @@ import type { Scratch } from './scratch.ts';
 /** 20,000 pages of 24 KB, or 8,000 pictures of 80 KB: runs of about the same length. */
 const PICTURES_PER_PAGE = 0.4;
 const say = (text: string): void => void process.stderr.write(`${text}\n`);
-
-async function openOrigin(scratch: Scratch, site: string, workers: number): Promise<Origin> {
-  const nginx = findNginx(true);
-  const origin = nginx
-    ? await openNginx(nginx, site, scratch.memoryFolder('nginx'), workers)
-    : await openNodeOrigin(site);
-  scratch.onEnd(() => origin.close());
-  return origin;
-}
 
 interface Place {
   scratch: Scratch;
