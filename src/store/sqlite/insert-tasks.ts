@@ -1,6 +1,4 @@
-import { LIMITS } from '../../core/limits.ts';
 import type { NewTask } from '../../core/model.ts';
-import { RecentStrings } from '../../core/recent.ts';
 import type { EnqueueResult } from '../../ports/store.ts';
 import type { Database } from './database.ts';
 import { isFinished, reopenTask, SELECT_VISITED, type VisitedTask } from './reopen.ts';
@@ -9,17 +7,11 @@ import { SeenIndex } from './seen-index.ts';
 import { keyOf } from './seen-key.ts';
 
 const HOST_IDS_MAX = 100_000;
-/** Prefilters are kept for this many jobs at once. */
-const JOBS_REMEMBERED_MAX = 8;
+const SEEDS_MAX = 1_000;
 
 interface Books {
   counters: CounterDelta;
   queues: QueueDelta;
-}
-
-interface JobMemory {
-  seed: number;
-  recent: RecentStrings;
 }
 
 /** Adds URLs to the frontier, each exactly once. Lives inside somebody's transaction. */
@@ -27,7 +19,7 @@ export class TaskInserter {
   readonly #db: Database;
   readonly #seen: SeenIndex;
   #hostIds = new Map<string, number>();
-  #jobs = new Map<number, JobMemory>();
+  #seeds = new Map<number, number>();
 
   constructor(db: Database, seen = new SeenIndex(db)) {
     this.#db = db;
@@ -37,7 +29,7 @@ export class TaskInserter {
   /** After a rollback: what was remembered inside it may not be true. */
   forget(): void {
     this.#hostIds = new Map();
-    this.#jobs = new Map();
+    this.#seeds = new Map();
     this.#seen.forget();
   }
 
@@ -46,24 +38,18 @@ export class TaskInserter {
     tasks: readonly NewTask[],
     options: Books & { perTemplateMax: number | null },
   ): EnqueueResult {
-    const memory = this.#memory(jobId);
+    const seed = this.#seed(jobId);
     const templates = new TemplateBudget(this.#db, jobId, options.perTemplateMax);
     const result: EnqueueResult = { accepted: 0, duplicates: 0, dropped: 0 };
     this.#seen.begin();
     let nextId = 0;
     let pass: PassFacts | null = null;
-    for (const task of tasks) {
+    const keys = tasks.map(({ url }) => keyOf(url, seed));
+    const verdicts = this.#seen.judge(jobId, tasks, keys);
+    for (const [index, task] of tasks.entries()) {
       const { modifiedAt } = task;
-      const key = keyOf(task.url, memory.seed);
-      const mayBeKnown = this.#seen.mayKnow(key);
-      // A date must reach the task itself, so it goes past the prefilter.
-      if (mayBeKnown && modifiedAt === null && memory.recent.has(task.url)) {
-        result.duplicates++;
-        continue;
-      }
-      const slot = mayBeKnown ? this.#seen.slotFor(jobId, task.url, key) : key;
+      const slot = this.#seen.slotFor(jobId, task.url, keys[index]!, verdicts[index]);
       if (slot === null) {
-        memory.recent.add(task.url);
         if (modifiedAt !== null) {
           pass ??= readPass(this.#db, jobId);
           if (this.#renew(jobId, task.url, modifiedAt, pass, options)) continue;
@@ -106,13 +92,12 @@ export class TaskInserter {
   }
 
   knows(jobId: number, url: string): boolean {
-    const memory = this.#memory(jobId);
-    return memory.recent.has(url) || this.find(jobId, url) !== null;
+    return this.find(jobId, url) !== null;
   }
 
   /** Id of the task of that URL, or null. */
   find(jobId: number, url: string): number | null {
-    return this.#seen.find(jobId, url, this.#memory(jobId).seed);
+    return this.#seen.find(jobId, url, this.#seed(jobId));
   }
 
   hostId(host: string): number {
@@ -144,16 +129,16 @@ export class TaskInserter {
     return id;
   }
 
-  #memory(jobId: number): JobMemory {
-    let memory = this.#jobs.get(jobId);
-    if (!memory) {
+  #seed(jobId: number): number {
+    let seed = this.#seeds.get(jobId);
+    if (seed === undefined) {
       const row = this.#db.get<{ seed: number }>('SELECT seed FROM jobs WHERE id = ?', jobId);
       if (!row) throw new Error(`no job ${jobId}`);
-      if (this.#jobs.size >= JOBS_REMEMBERED_MAX) this.#jobs.clear();
-      memory = { seed: row.seed, recent: new RecentStrings(LIMITS.recentUrlsMax) };
-      this.#jobs.set(jobId, memory);
+      if (this.#seeds.size >= SEEDS_MAX) this.#seeds.clear();
+      seed = row.seed;
+      this.#seeds.set(jobId, seed);
     }
-    return memory;
+    return seed;
   }
 }
 

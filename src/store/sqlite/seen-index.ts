@@ -1,4 +1,5 @@
 import type { Database } from './database.ts';
+import { findIndexed, findRemembered, type Wanted } from './known-tasks.ts';
 import { type FilterLevel, SeenFilter } from './seen-filter.ts';
 import { keyOf } from './seen-key.ts';
 import { SlotTable } from './slot-table.ts';
@@ -11,6 +12,11 @@ const GATHERED = 131_072;
 /** A load that is done when the next one is half gathered, in steps that follow the pace of the new URLs. */
 const WRITTEN_PER_NEW = 2;
 const ROWS_AT_ONCE = 16;
+
+/** Where neither is sure, the slots from the key on are to be looked at. */
+const UNSURE = 0;
+const NEW = 1;
+const KNOWN = 2;
 
 /** What is being written into the index. Its table answers until the last of it is there. */
 interface Load {
@@ -70,13 +76,27 @@ export class SeenIndex {
     return found === null && this.#catchUp() ? this.#lookUp(jobId, url, key) : found;
   }
 
-  /** False only when the URL of that key is certainly new. After `begin`. */
-  mayKnow(key: number): boolean {
-    return this.#remembered(key) !== undefined || (this.#filter?.mayHave(key) ?? true);
+  /** What the index says of each of these URLs, many at a time. After `begin`. */
+  judge(jobId: number, urls: readonly { url: string }[], keys: readonly number[]): Uint8Array {
+    const verdicts = new Uint8Array(urls.length).fill(UNSURE);
+    const remembered: Wanted[] = [];
+    const indexed: Wanted[] = [];
+    for (const [at, { url }] of urls.entries()) {
+      const key = keys[at]!;
+      const id = this.#remembered(key);
+      if (id !== undefined) remembered.push({ at, number: id, url });
+      else if (this.#filter?.mayHave(key) ?? true) indexed.push({ at, number: key, url });
+      else verdicts[at] = NEW;
+    }
+    for (const at of findRemembered(this.#db, jobId, remembered)) verdicts[at] = KNOWN;
+    for (const at of findIndexed(this.#db, jobId, indexed)) verdicts[at] = KNOWN;
+    return verdicts;
   }
 
-  /** A slot for a URL that may be known, or null when it is. After `begin`. */
-  slotFor(jobId: number, url: string, key: number): number | null {
+  /** A slot for that URL, or null when it is known. What was judged new may have been added since. */
+  slotFor(jobId: number, url: string, key: number, verdict: number | undefined): number | null {
+    if (verdict === KNOWN) return null;
+    if (verdict === NEW && this.#remembered(key) === undefined) return key;
     return this.#lookUp(jobId, url, key) === null ? this.#freeSlot : null;
   }
 
