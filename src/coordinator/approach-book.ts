@@ -6,6 +6,7 @@ import type { JobSpec } from '../core/job.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { Outcome } from '../core/outcome.ts';
 import { templateOf } from '../core/url.ts';
+import { originOf } from '../core/url-shape.ts';
 import type { ApproachRow } from '../ports/store.ts';
 import {
   guessRoute,
@@ -231,8 +232,4 @@ export class ApproachBook {
     this.#hosts.set(host, entry);
     return entry;
   }
-}
-
-function originOf(url: string): string {
-  return url.slice(0, url.indexOf('/', url.indexOf('://') + 3));
 }

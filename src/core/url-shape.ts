@@ -76,6 +76,16 @@ function queryNames(url: string, start: number): string {
   return names.filter((name, i) => i === 0 || name !== names[i - 1]).join('&');
 }
 
+/** Scheme, host and port of a normalised URL, without a parser: pages are asked for theirs several times each. */
+export function originOf(url: string): string {
+  return url.slice(0, url.indexOf('/', url.indexOf('://') + 3));
+}
+
+/** Host and port of an origin, as `URL.host` has them. */
+export function hostOfOrigin(origin: string): string {
+  return origin.slice(origin.indexOf('://') + 3);
+}
+
 /** Whether the path repeats one segment, as relative links gone wrong do. */
 export function isTrapUrl(url: string): boolean {
   const start = url.indexOf('/', url.indexOf('://') + 3);

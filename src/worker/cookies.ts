@@ -1,6 +1,7 @@
 import type { CookieJar } from 'tough-cookie';
 import type { OriginCookies, WireCookie } from '../core/batch.ts';
 import { LIMITS } from '../core/limits.ts';
+import { originOf } from '../core/url-shape.ts';
 
 type Library = typeof import('tough-cookie');
 
@@ -129,8 +130,4 @@ function finiteOrNull(value: number | undefined): number | null {
 
 function keyOf(origin: string, identity: string | null): string {
   return `${origin} ${identity ?? ''}`;
-}
-
-function originOf(url: string): string {
-  return url.slice(0, url.indexOf('/', url.indexOf('://') + 3));
 }

@@ -4,6 +4,7 @@ import { LIMITS } from '../core/limits.ts';
 import type { Discovered } from '../core/outcome.ts';
 import { type CompiledFollow, ruleFor } from '../core/scope.ts';
 import { isTrapUrl, normalizeUrl } from '../core/url.ts';
+import { hostOfOrigin, originOf } from '../core/url-shape.ts';
 import { baseUrlOf, resolveBase } from './base-url.ts';
 import type { CompiledJob } from './compile-job.ts';
 import type { OriginLinks } from './link-memory.ts';
@@ -26,16 +27,17 @@ export function discoverLinks(page: Page, job: CompiledJob, depth: number): Disc
 }
 
 function discoverByScan(page: Page, job: CompiledJob, rules: CompiledFollow[]): Discovered[] {
-  const here = new URL(page.url);
-  const memory = job.links.of(here.origin);
+  const origin = originOf(page.url);
+  const host = hostOfOrigin(origin);
+  const memory = job.links.of(origin);
   let scan = scanFresh(page.text, memory);
   const baseUrl = resolveBase(scan.base, page.url);
   // What was remembered for this origin means something else under another's base.
-  const foreign = scan.base !== null && new URL(baseUrl).origin !== here.origin;
+  const foreign = scan.base !== null && new URL(baseUrl).origin !== origin;
   if (foreign) scan = scanFresh(page.text, null);
   const found: Discovered[] = [];
   for (const [href, { start, end }] of scan.fresh) {
-    const link = admit(href, baseUrl, here.host, job, rules);
+    const link = admit(href, baseUrl, host, job, rules);
     if (!link) continue;
     found.push(link);
     if (!foreign && isPlaceless(href)) memory.remember(page.text, start, end);
@@ -55,14 +57,14 @@ function scanFresh(html: string, memory: OriginLinks | null) {
 }
 
 function discoverInDom(page: Page, job: CompiledJob, rules: CompiledFollow[]): Discovered[] {
-  const here = new URL(page.url);
+  const host = hostOfOrigin(originOf(page.url));
   const baseUrl = baseUrlOf(page);
   const found = new Map<string, Discovered>();
   for (const entry of rules) {
     const scope = entry.rule.css === undefined ? [page.document] : page.all(entry.rule.css);
     for (const root of scope) {
       for (const raw of hrefsIn(root)) {
-        const link = admit(raw, baseUrl, here.host, job, [entry]);
+        const link = admit(raw, baseUrl, host, job, [entry]);
         if (link && !found.has(link.url) && found.size < LIMITS.linksPerPageMax) found.set(link.url, link);
       }
     }

@@ -5,6 +5,7 @@ import { parallelOf } from '../core/job.ts';
 import type { Outcome, RobotsOutcome } from '../core/outcome.ts';
 import { guardedGapMs } from '../core/politeness.ts';
 import { delayOf, parseRobots, productToken, type RobotsRules } from '../core/robots.ts';
+import { originOf } from '../core/url-shape.ts';
 import { fetchRobots } from './fetch-robots.ts';
 import { Lateness } from './lateness.ts';
 import { Pace } from './pace.ts';
@@ -128,8 +129,4 @@ export class Lane {
     if (delayMs !== null) this.#pace.slowDown(guardedGapMs(0, delayMs));
     this.#rules.set(fetch.origin, rules);
   }
-}
-
-function originOf(url: string): string {
-  return url.slice(0, url.indexOf('/', 8));
 }

@@ -4,13 +4,14 @@ import { unsliced } from '../core/recent.ts';
 /** A power of two, at most 40 % full when a generation is. */
 const SLOTS = 2 ** Math.ceil(Math.log2(LIMITS.recentUrlsMax * 2.5));
 
-/** Of each slot: number of the entry (0: free), hash, origin, nothing. Side by side, for one look at memory. */
-const STRIDE = 4;
+/** Of each slot: number of the entry (0: free) and hash. Side by side, for one look at memory. */
+const STRIDE = 2;
 
 /** Open addressing over strings: looks at the characters of a page in place, so a hit allocates nothing. */
 class LinkTable {
   readonly #slots = new Int32Array(SLOTS * STRIDE);
   readonly #texts: string[] = [''];
+  readonly #origins = new Int32Array(LIMITS.recentUrlsMax + 1);
 
   get size(): number {
     return this.#texts.length - 1;
@@ -22,7 +23,7 @@ class LinkTable {
       const at = slot * STRIDE;
       const entry = slots[at]!;
       if (entry === 0) return false;
-      if (slots[at + 1] !== hash || slots[at + 2] !== origin) continue;
+      if (slots[at + 1] !== hash || this.#origins[entry] !== origin) continue;
       const text = this.#texts[entry]!;
       if (text.length === end - start && html.startsWith(text, start)) return true;
     }
@@ -31,8 +32,10 @@ class LinkTable {
   add(hash: number, origin: number, text: string): void {
     let slot = hash & (SLOTS - 1);
     while (this.#slots[slot * STRIDE] !== 0) slot = (slot + 1) & (SLOTS - 1);
-    this.#slots.set([this.#texts.length, hash, origin], slot * STRIDE);
-    this.#texts.push(text);
+    const entry = this.#texts.push(text) - 1;
+    this.#origins[entry] = origin;
+    this.#slots[slot * STRIDE] = entry;
+    this.#slots[slot * STRIDE + 1] = hash;
   }
 }
 

@@ -9,7 +9,7 @@ import type { Blobs } from '../ports/blobs.ts';
 import type { FetchResponse } from '../ports/fetcher.ts';
 import { type CompiledRoute, routeOf } from './compile-job.ts';
 import { discoverFollowed, discoverLinks } from './discover-links.ts';
-import type { Keep } from './keep-page.ts';
+import { type Keep, keepNothing } from './keep-page.ts';
 import { type NamedShot, nameShots, type Snapshot, storeShots, withSnapshot } from './keep-shots.ts';
 import type { Shelf } from './media-shelf.ts';
 import { headerOf, Page } from './page.ts';
@@ -46,7 +46,12 @@ export async function processTask(task: BatchTask, context: TaskContext): Promis
   const { response, trace } = answer;
   const contentType = sniffMediaType(response.body, headerOf(response.rawHeaders, 'content-type'));
   if (answer.kind === 'redirect') {
-    const page = store(task, context, response, { contentType, trace, route: task.route, robotsTags: null });
+    const page = store(task, context.keep, response, {
+      contentType,
+      trace,
+      route: task.route,
+      robotsTags: null,
+    });
     return { kind: 'redirected', taskId: task.id, to: answer.to, page, trace };
   }
   const block = detectBlock({ ...response, isHtml: isHtml(contentType) });
@@ -208,8 +213,8 @@ class Reading {
 
   #store(archived: boolean): StoredPage {
     const { contentType, route } = this.#page;
-    const keep = archived && this.#may.archive ? this.#context.keep : () => null;
-    return store(this.#task, { ...this.#context, keep }, this.#response, {
+    const keep = archived && this.#may.archive ? this.#context.keep : keepNothing;
+    return store(this.#task, keep, this.#response, {
       contentType,
       trace: this.#trace,
       route,
@@ -222,7 +227,7 @@ const NOTHING: ReadResult = { drafts: [], values: [], quality: null };
 
 function store(
   task: BatchTask,
-  context: Pick<TaskContext, 'keep'>,
+  keep: Keep,
   response: FetchResponse,
   about: Pick<StoredPage, 'contentType' | 'route' | 'robotsTags'> & { trace: Trace },
 ): StoredPage {
@@ -233,7 +238,7 @@ function store(
     httpStatus: response.status,
     bytes: response.body.length,
     sha256,
-    archive: context.keep(task.url, response, trace.startedAt, sha256),
+    archive: keep(task.url, response, trace.startedAt, sha256),
     media: null,
     etag: headerOf(response.rawHeaders, 'etag'),
     lastModified: headerOf(response.rawHeaders, 'last-modified'),

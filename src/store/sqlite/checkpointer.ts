@@ -4,8 +4,24 @@ export interface Checkpointer {
   close(): Promise<void>;
 }
 
+/** Most commands and many runs are over by then, and a thread takes a while to start. */
+const START_AFTER_MS = 1_000;
+
 /** Starts the thread that keeps the write-ahead log short. Without it the writer does the same, more slowly. */
 export function openCheckpointer(path: string): Checkpointer {
+  let thread: Checkpointer | null = null;
+  const timer = setTimeout(() => {
+    thread = startThread(path);
+  }, START_AFTER_MS).unref();
+  return {
+    async close() {
+      clearTimeout(timer);
+      await thread?.close();
+    },
+  };
+}
+
+function startThread(path: string): Checkpointer {
   const ending = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
   const worker = new Worker(new URL(`./checkpoint-thread.${ending}`, import.meta.url), {
     workerData: { path },
