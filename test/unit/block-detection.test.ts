@@ -9,6 +9,7 @@ import { BLOCK_MARKERS, BLOCK_PHRASES, BLOCK_TITLES } from '../../src/core/block
 import { textOfHtml } from '../../src/core/html-words.ts';
 import { TextFinder } from '../../src/core/text-finder.ts';
 import { type BlockPage, CHALLENGES, corpusPages, ORDINARY } from '../support/block-pages.ts';
+import { cpuNow } from '../support/cpu-time.ts';
 
 function answerOf({ status, headers, body }: BlockPage): Answer {
   return {
@@ -66,9 +67,9 @@ describe('the first look', () => {
     const answer: Answer = { status: 200, rawHeaders: [], body, isHtml: true };
     const rounds = 20_000;
     for (let i = 0; i < rounds; i++) detectBlock(answer);
-    const startedAt = performance.now();
+    const startedAt = cpuNow();
     for (let i = 0; i < rounds; i++) detectBlock(answer);
-    const micros = ((performance.now() - startedAt) * 1_000) / rounds;
+    const micros = ((cpuNow() - startedAt) * 1_000) / rounds;
     expect(body.length).toBeGreaterThan(24_000);
     expect(micros).toBeLessThan(5);
   });
@@ -77,11 +78,11 @@ describe('the first look', () => {
     const soups = ['<script', '<!--', '<', '<textarea ', '<svg>', 'your ', 'you have been '];
     for (const soup of soups) {
       const body = Buffer.from(`<title>access denied</title>captcha ${soup.repeat(400_000)}`);
-      const startedAt = performance.now();
+      const startedAt = cpuNow();
       for (const status of [200, 403]) detectBlock({ status, rawHeaders: [], body, isHtml: true });
       detectBlock({ status: 200, rawHeaders: [], body: body.subarray(0, 8_000), isHtml: true });
       detectBlockOfLacking({ status: 200, rawHeaders: [], body, isHtml: true });
-      expect(performance.now() - startedAt, soup).toBeLessThan(500);
+      expect(cpuNow() - startedAt, soup).toBeLessThan(500);
     }
   });
 });

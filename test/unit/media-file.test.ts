@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { compileTypes, extensionOf, mediaKey } from '../../src/core/media-file.ts';
 import { sniffMediaType } from '../../src/core/media-type.ts';
 import { largestOf } from '../../src/core/srcset.ts';
+import { cpuNow } from '../support/cpu-time.ts';
 
 const bytes = (text: string) => Buffer.from(text, 'latin1');
 
@@ -90,9 +91,9 @@ describe('the largest of a srcset', () => {
       'a,'.repeat(500_000),
       'a 1x,'.repeat(200_000),
     ]) {
-      const startedAt = performance.now();
+      const startedAt = cpuNow();
       largestOf(text);
-      expect(performance.now() - startedAt).toBeLessThan(1_000);
+      expect(cpuNow() - startedAt).toBeLessThan(1_000);
     }
   });
 });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { SeineError } from '../../src/core/errors.ts';
 import { compilePatterns, parsePattern } from '../../src/core/pattern.ts';
+import { cpuNow } from '../support/cpu-time.ts';
 
 const matches = (pattern: string, url: string) => compilePatterns([pattern])(url);
 
@@ -111,8 +112,8 @@ test('30 wildcards on a long URL take no time', () => {
   const test = compilePatterns(hostile);
   const url = `https://h.example/${'a'.repeat(2_000)}c`;
   for (let i = 0; i < 20; i++) test(url);
-  const started = performance.now();
+  const started = cpuNow();
   for (let i = 0; i < 20; i++) expect(test(url)).toBe(false);
   // 0.1 ms a pattern when measured; going back would take years.
-  expect((performance.now() - started) / 20 / hostile.length).toBeLessThan(5);
+  expect((cpuNow() - started) / 20 / hostile.length).toBeLessThan(5);
 });

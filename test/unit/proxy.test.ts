@@ -10,6 +10,7 @@ import {
 } from '../../src/core/proxy.ts';
 import { batchProxyOf, type ProxyPool, preferenceOf, stayOf } from '../../src/core/proxy-pool.ts';
 import { hideCredentials, makeRedact } from '../../src/core/redact.ts';
+import { cpuNow } from '../support/cpu-time.ts';
 
 const none = { username: '', password: '' };
 
@@ -210,9 +211,9 @@ describe('hiding', () => {
   });
 
   test('is linear on hostile text', () => {
-    const started = performance.now();
+    const started = cpuNow();
     hideCredentials('a.'.repeat(500_000).concat('@'));
     hideCredentials('http://'.repeat(100_000).concat('@'));
-    expect(performance.now() - started).toBeLessThan(2_000);
+    expect(cpuNow() - started).toBeLessThan(2_000);
   });
 });

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
 import { parseRobots, productToken } from '../../src/core/robots.ts';
+import { cpuNow } from '../support/cpu-time.ts';
 
 const VECTORS = '../shared/conformance/robots.json';
 
@@ -168,10 +169,10 @@ describe('patterns', () => {
       'Seine',
     );
     const url = `https://h.example/${'a'.repeat(2_000)}`;
-    const started = performance.now();
+    const started = cpuNow();
     for (let i = 0; i < 100; i++) expect(rules.allows(url)).toBe(true);
     // 0.03 ms when measured; a matcher that goes back would not end.
-    expect((performance.now() - started) / 100).toBeLessThan(5);
+    expect((cpuNow() - started) / 100).toBeLessThan(5);
   });
 });
 
