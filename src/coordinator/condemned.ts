@@ -54,7 +54,7 @@ export function giveUpOne(
   for (const { host, code, detail } of condemned) {
     if (code !== 'host-down') {
       for (const entry of robots)
-        if (entry.host === host && entry.text === null)
+        if (entry.host === host && entry.text === null && entry.redirectTo === null)
           givenUp.add(entry.origin, { code: 'robots-unreachable', detail });
       continue;
     }

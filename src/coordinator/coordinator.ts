@@ -40,8 +40,9 @@ export class Coordinator {
 
   constructor(options: CoordinatorOptions) {
     this.#options = options;
-    const { userAgent, contact } = options.job.spec.identity;
-    const robots = new RobotsBook(options.store.hosts, productToken(userAgent ?? defaultUserAgent(contact)));
+    const { identity, retry } = options.job.spec;
+    const product = productToken(identity.userAgent ?? defaultUserAgent(identity.contact));
+    const robots = new RobotsBook(options.store.hosts, product, retry);
     this.#flight = new Flight(options, robots);
     const settler = new Settler({
       ...options,

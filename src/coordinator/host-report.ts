@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { compileHostLimits, type HostLimits } from '../core/host-rules.ts';
 import type { JobSpec } from '../core/job.ts';
 import { parseRobots } from '../core/robots.ts';
+import { isOrigin } from '../core/robots-place.ts';
 import type { HostFacts, RobotsEntry } from '../ports/store.ts';
 
 /** One host of a job: what it is asked, and the proof of how gently. */
@@ -64,7 +65,7 @@ export function hostReporter(spec: JobSpec, product: string): HostReporter {
       lastErrorAt: facts.lastError && new Date(facts.lastError.at).toISOString(),
       permittedGapMs: round(permittedGapMs),
       smallestGapMs: facts.smallestGapMs === null ? null : round(facts.smallestGapMs),
-      robots: facts.robots.map((entry) => summaryOf(entry, product)),
+      robots: facts.robots.filter(({ origin }) => isOrigin(origin)).map((entry) => summaryOf(entry, product)),
     };
   };
 }

@@ -64,8 +64,7 @@ export class Inbound {
     open?.batch.permits.forEach((permit, index) => {
       if (!open.released[index]) this.#flight.permits.release(permit, permit.endAt);
     });
-    for (const fetch of open?.batch.robots ?? [])
-      this.#flight.robots.doneAsking(open!.batch.permits[fetch.permit]!.host);
+    for (const { origin } of open?.batch.robots ?? []) this.#flight.robots.doneAsking(origin);
     const { returned, dead } = await store.frontier.release(batchId, {
       now: Math.floor(this.#flight.now()),
       suspect: !blameless,

@@ -1,14 +1,15 @@
-import type { Report, RobotsFetch } from '../core/batch.ts';
+import type { Report } from '../core/batch.ts';
 import { isRising, isTrying, startPace } from '../core/host-pace.ts';
 import { compileHostLimits, type HostLimiter } from '../core/host-rules.ts';
 import { gapMsOf, parallelOf } from '../core/job.ts';
 import type { Outcome } from '../core/outcome.ts';
 import { SHORT_PERMIT_MS } from '../core/politeness.ts';
-import type { DueHost, LeasedBatch, LeasedTask } from '../ports/store.ts';
+import type { DueHost, LeasedBatch, RobotsEntry } from '../ports/store.ts';
 import { SCOUTS } from './approach-book.ts';
 import { type Flight, LEASE_GRACE_MS } from './flight.ts';
 import { makeBatch, type OpenBatch } from './open-batch.ts';
 import { type Grant, type PlanHost, type PlannedBatch, planBatches } from './plan-batches.ts';
+import { RobotsDesk } from './robots-desk.ts';
 import type { Settler } from './settler.ts';
 
 /** Hosts are planned this far ahead of time, so that a permit reaches its worker before it starts. */
@@ -21,12 +22,14 @@ export class Outbound {
   readonly #settler: Settler;
   readonly #dispatch: (open: OpenBatch) => void;
   readonly #limitsOf: HostLimiter;
+  readonly #robots: RobotsDesk;
 
   constructor(flight: Flight, settler: Settler, dispatch: (open: OpenBatch) => void) {
     this.#flight = flight;
     this.#settler = settler;
     this.#dispatch = dispatch;
     this.#limitsOf = compileHostLimits(flight.options.job.spec);
+    this.#robots = new RobotsDesk(flight);
   }
 
   /** Fills the free slots with whatever may start soon. */
@@ -60,17 +63,16 @@ export class Outbound {
     const hosts = open
       .filter((host) => !this.#flight.robots.isAsking(host.host) && !this.#isScouted(host.host))
       .map((host) => ({
-        ...host,
+        ...this.#planHost(host),
         ready: this.#flight.approaches?.isUnsure(host.host) ? Math.min(host.ready, SCOUTS) : host.ready,
-        ...this.#limitsFor(host),
         renders: this.#flight.approaches?.renders(host.host) ?? false,
-        load: this.#flight.permits.load(host.host),
         needsRobots: spec.politeness.robots && !this.#flight.robots.isKnown(host.host),
       }));
-    if (hosts.length === 0) return [];
+    const ready = await this.#robots.withErrands(hosts, now + LOOK_AHEAD_MS, (host) => this.#planHost(host));
+    if (ready.length === 0) return [];
     return planBatches({
       now,
-      hosts,
+      hosts: ready,
       slots,
       workers: dispatcher.workers,
       batchSize: spec.batchSize,
@@ -81,6 +83,11 @@ export class Outbound {
       openMs: spec.timeouts.taskMs + LEASE_GRACE_MS,
       tasksLeft: await this.#tasksLeft(),
     });
+  }
+
+  #planHost(host: DueHost): PlanHost {
+    const load = this.#flight.permits.load(host.host);
+    return { ...host, ...this.#limitsFor(host), load, needsRobots: false };
   }
 
   /** A few tasks are out to see how the host answers: the others wait for them. */
@@ -124,16 +131,18 @@ export class Outbound {
     now: number,
   ): Promise<void> {
     const { job } = this.#flight.options;
-    const used = new Set(leased.tasks.map((task) => task.hostId));
+    const used = new Set([...leased.tasks.map((task) => task.hostId), ...(leased.along ?? [])]);
     const grants = planned.grants.filter((grant) => used.has(grant.hostId));
-    for (const grant of grants) this.#flight.permits.grant(grant.permit, hosts.get(grant.hostId)!);
-    const { refused, robots } = await this.#checkTasks(grants, leased.tasks, now);
+    for (const { permit, errand, hostId } of grants)
+      this.#flight.permits.grant(permit, errand ?? hosts.get(hostId)!);
+    const { refused, robots, found, late } = await this.#robots.check(grants, leased.tasks, now);
     const open = makeBatch(job, grants, leased, {
       budgetMs: this.#budgetMs(grants, now),
       epoch: this.#flight.epoch,
       robots,
     });
-    if (refused.length > 0) await this.#refuse(open, refused);
+    if (refused.length > 0) await this.#refuse(open, refused, found);
+    if (late.length > 0) await this.#flight.options.store.frontier.postpone(job.id, late);
     if (open.tasks.size > 0) {
       this.#flight.approaches?.assign(open.batch, now);
       if (open.batch.tasks.some(({ approach }) => approach?.fetcher === 'browser'))
@@ -155,53 +164,14 @@ export class Outbound {
     const left = this.#flight.outside?.equip(open);
     if (!left || left.outcomes.length === 0) return;
     await this.#refuse(open, left.outcomes);
-    for (const fetch of asked) {
-      if (!open.batch.robots.includes(fetch))
-        this.#flight.robots.doneAsking(open.batch.permits[fetch.permit]!.host);
-    }
+    for (const fetch of asked)
+      if (!open.batch.robots.includes(fetch)) this.#flight.robots.doneAsking(fetch.origin);
     const hosts = left.permits.map(({ permit, until }) => ({ hostId: grants[permit]!.hostId, until }));
     if (hosts.length > 0) await store.frontier.postpone(job.id, hosts);
   }
 
-  /** What needs no worker: tasks that are forbidden, and those that must wait for a robots.txt asked by another batch. */
-  async #checkTasks(
-    grants: Grant[],
-    tasks: LeasedTask[],
-    now: number,
-  ): Promise<{ refused: Outcome[]; robots: RobotsFetch[] }> {
-    const refused: Outcome[] = [];
-    const robots: RobotsFetch[] = [];
-    for (const task of tasks) {
-      const reason = this.#flight.givenUp.reasonFor(task.url);
-      if (reason) {
-        refused.push({
-          kind: 'failed',
-          taskId: task.id,
-          ...reason,
-          page: null,
-          retryAfterMs: null,
-          trace: null,
-        });
-        continue;
-      }
-      if (!this.#flight.options.job.spec.politeness.robots) continue;
-      const origin = task.url.slice(0, task.url.indexOf('/', 8));
-      if (robots.some((fetch) => fetch.origin === origin)) continue;
-      const permit = grants.findIndex((grant) => grant.hostId === task.hostId);
-      const { host } = grants[permit]!.permit;
-      const rules = await this.#flight.robots.rulesOf(origin, host, now);
-      if (rules?.allows(task.url)) continue;
-      if (rules)
-        refused.push({ kind: 'skipped', taskId: task.id, code: 'robots', detail: null, trace: null });
-      else if (this.#flight.robots.isAsking(host) && robots.every((fetch) => fetch.permit !== permit))
-        refused.push({ kind: 'deferred', taskId: task.id });
-      else robots.push(this.#flight.robots.ask(origin, host, permit));
-    }
-    return { refused, robots };
-  }
-
   /** Settles tasks without a worker, and the whole batch when nothing else is in it. */
-  async #refuse(open: OpenBatch, refused: Outcome[]): Promise<void> {
+  async #refuse(open: OpenBatch, refused: Outcome[], found: RobotsEntry[] = []): Promise<void> {
     const { batch } = open;
     const all = refused.length === open.tasks.size;
     const report: Report = {
@@ -220,7 +190,7 @@ export class Outbound {
       quality: [],
       archive: null,
     };
-    await this.#settler.settle(open, report);
+    await this.#settler.settle(open, report, found);
     open.batch.tasks = batch.tasks.filter((task) => open.tasks.has(task.id));
   }
 

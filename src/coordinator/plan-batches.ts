@@ -21,6 +21,8 @@ export interface PlanHost extends DueHost {
   renders?: boolean;
   /** Permits that may be out at once; two when absent. */
   permitsMax?: number;
+  /** Another host that is to be asked one thing in the same batch: where robots.txt of this one is. */
+  errand?: PlanHost;
 }
 
 export interface PlanInput {
@@ -47,6 +49,8 @@ export interface Grant {
   /** The host is taken until then. */
   nextAt: number;
   permit: Permit;
+  /** It is taken along without tasks. */
+  errand?: DueHost;
 }
 
 export interface PlannedBatch {
@@ -74,10 +78,13 @@ export function planBatches(input: PlanInput): PlannedBatch[] {
     const limits = { ...input, parallel: host.parallel ?? input.parallel };
     for (const part of gapMs > 0 ? pacedParts(limits, host, gapMs, share) : openParts(limits, host, share)) {
       const count = Math.min(part.count, tasksLeft);
-      const batch = count > 0 ? batchWithRoom(batches, input, host.id) : null;
+      const batch = count > 0 ? batchWithRoom(batches, input, host) : null;
       if (!batch) break;
       addGrant(batch, input, host, { ...part, count: Math.min(count, input.batchSize - batch.size) }, gapMs);
       tasksLeft -= batch.grants.at(-1)!.count;
+      if (!host.errand) continue;
+      addErrand(batch, input, host.errand);
+      break;
     }
   }
   return batches;
@@ -127,10 +134,20 @@ function openParts(input: PlanInput, host: PlanHost, share: number): Part[] {
   return parts;
 }
 
-/** The first batch with room that does not serve the host yet; a new one while there are slots. */
-function batchWithRoom(batches: PlannedBatch[], input: PlanInput, hostId: number): PlannedBatch | null {
+/**
+ * The first batch with room that does not serve the host yet; a new one while there are slots. Errands go among
+ * themselves: others wait for their answers, and those must not wait for anybody's pages.
+ */
+function batchWithRoom(
+  batches: PlannedBatch[],
+  input: PlanInput,
+  { id, errand }: PlanHost,
+): PlannedBatch | null {
   const open = batches.find(
-    (batch) => batch.size < input.batchSize && batch.grants.every((grant) => grant.hostId !== hostId),
+    ({ size, grants }) =>
+      size < input.batchSize &&
+      grants.every(({ hostId }) => hostId !== id) &&
+      grants.some((grant) => grant.errand) === (errand !== undefined),
   );
   if (open) return open;
   if (batches.length >= input.slots) return null;
@@ -153,4 +170,17 @@ function addGrant(batch: PlannedBatch, input: PlanInput, host: PlanHost, part: P
   const nextAt = gapMs > 0 ? permit.endAt : Math.ceil(input.now);
   batch.grants.push({ hostId: host.id, count: part.count, nextAt, permit });
   batch.size += part.count;
+}
+
+/** Whether one more request may be planned for a host. */
+export function hasRoom(host: PlanHost, input: Pick<PlanInput, 'parallel' | 'probeAfter'>): boolean {
+  const { load, failuresInRow, permitsMax = PERMITS_PER_HOST } = host;
+  const permits = failuresInRow >= input.probeAfter ? 1 : permitsMax;
+  return load.permits < permits && load.parallel < (host.parallel ?? input.parallel);
+}
+
+function addErrand(batch: PlannedBatch, input: PlanInput, host: PlanHost): void {
+  const gapMs = guardedGapMs(host.gapMs ?? input.gapMs, host.crawlDelayMs);
+  addGrant(batch, { ...input, jitter: 0 }, { ...host, needsRobots: true }, { count: 0, parallel: 1 }, gapMs);
+  batch.grants.at(-1)!.errand = host;
 }

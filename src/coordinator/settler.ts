@@ -4,6 +4,7 @@ import { compileHostLimits, type HostLimiter } from '../core/host-rules.ts';
 import type { Outcome, QualityDelta } from '../core/outcome.ts';
 import { tellsReferrers } from '../core/referrer.ts';
 import { backoffMs } from '../core/retry.ts';
+import { isOrigin } from '../core/robots-place.ts';
 import { type CompiledFollow, compileFollow } from '../core/scope.ts';
 import type { Clock, Random } from '../ports/ambient.ts';
 import type { HostChange, Job, RobotsEntry, Settlement, Store, TaskChange } from '../ports/store.ts';
@@ -75,11 +76,12 @@ export class Settler {
     this.#rejects = options.rejects ?? null;
   }
 
-  async settle(open: OpenBatch, report: Report): Promise<SettledReport> {
+  /** `found`: robots.txt that became known without a request. */
+  async settle(open: OpenBatch, report: Report, found: readonly RobotsEntry[] = []): Promise<SettledReport> {
     const { spec } = this.#job;
     const groupOf = await this.#groups.of(() => hostsIn(report));
     const now = this.#clock.now();
-    const robots = await this.#robotsEntries(open, report, now);
+    const robots = [...found, ...(await this.#robotsEntries(open, report, now))];
     const taken = report.outcomes.filter((outcome) => open.tasks.has(outcome.taskId));
     const known = taken.map((outcome) => this.#repeats.judge(outcome, this.#urlHostOf(open, outcome)));
     const trouble = this.#outside?.note(open, report, known);
@@ -118,6 +120,9 @@ export class Settler {
       robots,
     };
     const { applied } = await this.#store.frontier.settle(settlement);
+    // Not before: whoever looks next must find the answer.
+    for (const { origin, permit } of open.batch.robots)
+      if (open.released[permit]) this.#robots.doneAsking(origin);
     if (applied) for (const reject of rejectsOf(open.tasks, known)) this.#rejects?.note(reject);
     const condemned = condemnedBy(report, hosts, robots, spec);
     if (this.#groups.areShared)
@@ -171,10 +176,7 @@ export class Settler {
         open.batch.robots.filter((fetch) => fetch.permit === index).map((fetch) => fetch.origin),
       );
       const answers = report.robots.filter((answer) => origins.has(answer.origin));
-      if (use.finished) {
-        open.released[index] = true;
-        if (origins.size > 0) this.#robots.doneAsking(permit.host);
-      }
+      if (use.finished) open.released[index] = true;
       const entries = robots.filter((entry) => entry.host === permit.host);
       const crawlDelayMs =
         entries.reduce((most, entry) => Math.max(most, entry.crawlDelayMs ?? 0), 0) || null;
@@ -185,7 +187,7 @@ export class Settler {
         now,
         this.#limitsOf,
       );
-      const failures = Math.max(0, ...entries.map((entry) => entry.failures));
+      const failures = Math.max(0, ...entries.map((entry) => (isOrigin(entry.origin) ? entry.failures : 0)));
       const hopeless = answers.some(
         (answer) => answer.kind === 'failed' && failureKind(answer.code).retry === 'permanent',
       );
@@ -207,16 +209,19 @@ export class Settler {
     const entries: RobotsEntry[] = [];
     for (const outcome of report.robots) {
       const fetch = open.batch.robots.find((asked) => asked.origin === outcome.origin);
-      const permit = fetch && open.batch.permits[fetch.permit];
-      const entry = permit && (await this.#robots.entryOf(outcome, permit.host, Math.floor(now)));
-      if (entry) entries.push(entry);
+      if (!fetch) continue;
+      const { url, permit } = fetch;
+      const [at, host] = [permit, fetch.for ?? permit].map((index) => open.batch.permits[index]!.host);
+      const question = { url, at: at!, host: host! };
+      entries.push(...(await this.#robots.entriesOf(outcome, question, Math.floor(now))));
     }
     return entries;
   }
 }
 
 /** Hosts that new tasks, and tasks that move, will belong to. */
-function* hostsIn({ outcomes, found }: Report): Iterable<string> {
+function* hostsIn({ outcomes, found, robots }: Report): Iterable<string> {
+  for (const answer of robots) if (answer.kind === 'redirected') yield new URL(answer.to).host;
   for (const { links } of found ?? []) for (const { host } of links) yield host;
   for (const outcome of outcomes) {
     if (outcome.kind === 'fetched') for (const { host } of outcome.links) yield host;

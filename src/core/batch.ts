@@ -80,6 +80,8 @@ export interface RobotsFetch {
   origin: string;
   url: string;
   permit: number;
+  /** The permit of the tasks that wait for it, where it is asked at another host: they come back as deferred. */
+  for?: number;
   /** As for the tasks that it is wanted for. */
   through?: ProxyChoice;
 }

@@ -41,7 +41,8 @@ export interface DueHost {
 export interface LeaseRequest {
   /**
    * Planned permits, by batch: how many tasks of which host, from when on, and until when the host is taken. A host
-   * that turns out to be taken until later than `startAt`, or by another coordinator, is left out.
+   * that turns out to be taken until later than `startAt`, or by another coordinator, is left out. A host with a
+   * count of 0 is taken along with the tasks of the others.
    */
   batches: {
     grants: { hostId: number; count: number; startAt?: number; nextAt: number }[];
@@ -66,6 +67,8 @@ export interface LeasedTask {
 export interface LeasedBatch {
   id: number;
   tasks: LeasedTask[];
+  /** Hosts that were taken along without tasks. */
+  along?: number[];
 }
 
 export interface EnqueueResult {
@@ -172,6 +175,8 @@ export interface Frontier {
   ): Promise<{ reopened: number; source: SourcePosition }>;
   /** Hosts with ready tasks that may start before `before` and are not in others' hands, the longest waiting first. */
   dueHosts(jobId: number, options: { now: number; before: number; limit: number }): Promise<DueHost[]>;
+  /** Hosts as they stand, with tasks or without, those that nobody knew, too; not those in others' hands. */
+  hostsNamed(hosts: readonly string[]): Promise<DueHost[]>;
   /** Lends tasks, highest priority first. A batch may come back smaller than asked, never larger. */
   lease(jobId: number, request: LeaseRequest): Promise<LeasedBatch[]>;
   settle(settlement: Settlement): Promise<SettleResult>;
@@ -200,14 +205,16 @@ export interface Frontier {
 }
 
 export interface RobotsEntry {
+  /** Or the URL of a file to which the robots.txt of an origin redirects. */
   origin: string;
   host: string;
-  /** Text as served; empty allows everything. Null: not to be had, see `failures`. */
+  /** Text as served; empty allows everything. Null: elsewhere, or not to be had, see `failures`. */
   text: string | null;
   fetchedAt: number;
   failures: number;
   detail: string | null;
   crawlDelayMs: number | null;
+  redirectTo: string | null;
 }
 
 /** A host of a job, as it stands now. Times are epoch milliseconds. */

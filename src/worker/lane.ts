@@ -16,6 +16,8 @@ export interface LaneInput {
   permit: ConstructorParameters<typeof Pace>[0];
   tasks: BatchTask[];
   robots: RobotsFetch[];
+  /** Those asked under other permits, for tasks of this one. */
+  awaited?: RobotsFetch[];
 }
 
 export interface LaneEvents {
@@ -42,6 +44,7 @@ export class Lane {
     this.#input = input;
     this.#context = context;
     this.#events = events;
+    for (const { origin } of input.awaited ?? []) this.#rules.set(origin, null);
     const { clock, signal, random } = context;
     this.#pace = new Pace(input.permit, clock, signal, random && (() => random.next()), LATENESS);
   }

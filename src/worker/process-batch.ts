@@ -102,10 +102,16 @@ class BatchRun {
 
   /** Sends what is finished; the archive of a part is complete before its report leaves. */
   sendPart(): void {
-    if (this.#outcomes.length === 0) return;
+    if (!this.#hasNews()) return;
     this.#sending = this.#sending.then(async () => {
-      if (this.#outcomes.length > 0) this.#onPart?.(await this.#report(false));
+      if (this.#hasNews()) this.#onPart?.(await this.#report(false));
     });
+  }
+
+  /** For a robots.txt that is asked at another host, hosts wait that are not in this batch. */
+  #hasNews(): boolean {
+    const isAwaited = this.#batch.robots.some((fetch) => fetch.for !== undefined);
+    return this.#outcomes.length > 0 || (isAwaited && this.#robots.length > 0);
   }
 
   /** Where parts are taken, a long list goes ahead of its outcome, at once: no other part comes between them. */
@@ -149,7 +155,8 @@ class BatchRun {
     return this.#batch.permits.map((permit, index) => {
       const tasks = browserLast(this.#batch.tasks.filter((task) => task.permit === index));
       const robots = this.#batch.robots.filter((fetch) => fetch.permit === index);
-      return new Lane({ permit, tasks, robots }, context, events);
+      const awaited = this.#batch.robots.filter((fetch) => fetch.for === index);
+      return new Lane({ permit, tasks, robots, awaited }, context, events);
     });
   }
 

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, test } from 'vitest';
 import { testApproaches } from './store/approaches.ts';
 import { testDueHosts } from './store/due-hosts.ts';
 import { testEnqueue } from './store/enqueue.ts';
+import { testErrands } from './store/errands.ts';
 import { testFindings } from './store/findings.ts';
 import { testGroups } from './store/groups.ts';
 import { testHostFacts } from './store/host-facts.ts';
@@ -37,6 +38,7 @@ export function runStoreContract(name: string, open: OpenStore): void {
     testHostFacts(desk);
     testGroups(desk);
     testLease(desk);
+    testErrands(desk);
     testSettle(desk);
     testParts(desk);
     testFindings(desk);

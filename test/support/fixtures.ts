@@ -199,7 +199,8 @@ export function hostChange(host: string, more: Partial<HostChange> = {}): HostCh
 
 export function robotsEntry(origin: string, more: Partial<RobotsEntry> = {}): RobotsEntry {
   const host = new URL(origin).host;
-  return { origin, host, text: '', fetchedAt: T0, failures: 0, detail: null, crawlDelayMs: null, ...more };
+  const empty = { text: '', failures: 0, detail: null, crawlDelayMs: null, redirectTo: null };
+  return { origin, host, ...empty, fetchedAt: T0, ...more };
 }
 
 export function createJob(store: Store, name = 'test', input: Partial<JobInput> = {}): Promise<Job> {

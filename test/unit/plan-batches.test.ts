@@ -285,4 +285,17 @@ describe('permits over time', () => {
       for (const permits of granted.values()) expect(permits.length).toBeGreaterThan(0);
     }
   });
+
+  test('another host is taken along for one request, in batches without pages of others', () => {
+    const errand = hostOf(9, { ready: 0, nextAt: NOW + 100, crawlDelayMs: 1_000 });
+    const batches = planBatches(inputOf([hostOf(1), hostOf(2, { errand, ready: 1 }), hostOf(3)]));
+    const [own, along] = batches.find(({ grants }) => grants.some(({ hostId }) => hostId === 9))!.grants;
+    expect(own).toMatchObject({ hostId: 2, count: 1 });
+    expect(along).toMatchObject({ hostId: 9, count: 0, errand: { id: 9 } });
+    const { permit, nextAt } = along!;
+    expect(permit).toMatchObject({ startAt: NOW + 100, parallel: 1, gapMs: guardedGapMs(250, 1_000) });
+    expect(nextAt).toBe(permit.endAt);
+    expect(permit.endAt - permit.startAt).toBeGreaterThan(permit.gapMs);
+    expect(batches).toHaveLength(2);
+  });
 });

@@ -2,12 +2,24 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { codeOfRobotsFailure, RobotsBook } from '../../src/coordinator/robots-book.ts';
 import { FAILURES, type FailureCode } from '../../src/core/failures.ts';
 import { LIMITS } from '../../src/core/limits.ts';
+import type { RobotsOutcome } from '../../src/core/outcome.ts';
 import type { HostStore, RobotsEntry } from '../../src/ports/store.ts';
 import { robotsEntry, T0, traceOf } from '../support/fixtures.ts';
 
 const ORIGIN = 'https://a.example';
 const HOST = 'a.example';
+const OWN = `${ORIGIN}/robots.txt`;
 const DAY = LIMITS.robotsAgeMsMax;
+const RETRY = { attempts: 3, baseMs: 100, maxMs: 1_000 };
+const RULES = 'User-agent: *\nDisallow: /no\nCrawl-delay: 3';
+
+const failure = (code: FailureCode): RobotsOutcome => ({
+  kind: 'failed',
+  origin: ORIGIN,
+  code,
+  detail: 'no',
+  trace: null,
+});
 
 describe('robots book', () => {
   let stored: Map<string, RobotsEntry>;
@@ -22,13 +34,28 @@ describe('robots book', () => {
   beforeEach(() => {
     stored = new Map();
     looks = 0;
-    book = new RobotsBook(hosts, 'seine');
+    book = new RobotsBook(hosts, 'seine', RETRY);
   });
 
   const answer = async (text: string, now = T0, origin = ORIGIN) => {
-    const entry = await book.entryOf({ kind: 'text', origin, text, trace: traceOf() }, HOST, now);
-    if (entry) stored.set(origin, entry);
+    const [entry] = await settle(
+      { kind: 'text', origin, text, trace: traceOf() },
+      `${origin}/robots.txt`,
+      now,
+    );
     return entry;
+  };
+
+  /** An answer to what was asked at a URL, for the origin that the answer is for. */
+  const settle = async (outcome: RobotsOutcome, url: string, now = T0) => {
+    const question = { url, host: HOST, at: new URL(url).host };
+    const entries = await book.entriesOf(
+      outcome,
+      outcome.origin === ORIGIN ? question : { ...question, at: HOST },
+      now,
+    );
+    for (const entry of entries) stored.set(entry.origin, entry);
+    return entries;
   };
 
   test('nothing is known before it was asked, and what was answered holds for a day', async () => {
@@ -53,7 +80,7 @@ describe('robots book', () => {
     expect((await book.rulesOf(ORIGIN, HOST, T0 + 5))?.allows(`${ORIGIN}/x`)).toBe(false);
     await book.rulesOf(ORIGIN, HOST, T0 + 6);
     expect(looks).toBe(1);
-    expect(await new RobotsBook(hosts, 'seine').rulesOf(ORIGIN, HOST, T0 + DAY)).toBeNull();
+    expect(await new RobotsBook(hosts, 'seine', RETRY).rulesOf(ORIGIN, HOST, T0 + DAY)).toBeNull();
   });
 
   test('what a job with other groups stored is asked for again, so that its delay is noted here', async () => {
@@ -70,22 +97,15 @@ describe('robots book', () => {
   });
 
   test('no robots.txt allows everything', async () => {
-    const entry = await book.entryOf({ kind: 'absent', origin: ORIGIN, trace: traceOf() }, HOST, T0);
+    const [entry] = await settle({ kind: 'absent', origin: ORIGIN, trace: traceOf() }, OWN);
     expect(entry).toMatchObject({ text: '', failures: 0, crawlDelayMs: null });
     expect((await book.rulesOf(ORIGIN, HOST, T0))?.allows(`${ORIGIN}/any`)).toBe(true);
   });
 
   test('a failure is counted, allows nothing, and a success after it starts anew', async () => {
-    const fail = () =>
-      book.entryOf(
-        { kind: 'failed', origin: ORIGIN, code: 'unavailable', detail: 'status 503', trace: null },
-        HOST,
-        T0,
-      );
+    const fail = async () => (await settle(failure('unavailable'), OWN))[0];
     for (const failures of [1, 2, 3]) {
-      const entry = await fail();
-      expect(entry).toMatchObject({ text: null, failures, detail: 'unavailable: status 503' });
-      stored.set(ORIGIN, entry!);
+      expect(await fail()).toMatchObject({ text: null, failures, detail: 'unavailable: no' });
       expect(await book.rulesOf(ORIGIN, HOST, T0)).toBeNull();
     }
     expect(await answer('')).toMatchObject({ text: '', failures: 0 });
@@ -94,53 +114,134 @@ describe('robots book', () => {
   });
 
   test('a deferred answer is none', async () => {
-    expect(await book.entryOf({ kind: 'deferred', origin: ORIGIN }, HOST, T0)).toBeNull();
+    expect(await settle({ kind: 'deferred', origin: ORIGIN }, OWN)).toEqual([]);
   });
 
   test('while a host is asked nobody else is, until the asking is over', () => {
     expect(book.isAsking(HOST)).toBe(false);
-    expect(book.ask(ORIGIN, HOST, 3)).toEqual({ origin: ORIGIN, url: `${ORIGIN}/robots.txt`, permit: 3 });
+    const question = { url: OWN, host: HOST, at: HOST };
+    expect(book.ask(ORIGIN, question, { permit: 3 })).toEqual({ origin: ORIGIN, url: OWN, permit: 3 });
     expect(book.isAsking(HOST)).toBe(true);
     expect(book.isAsking('b.example')).toBe(false);
-    book.doneAsking(HOST);
+    book.doneAsking(ORIGIN);
     expect(book.isAsking(HOST)).toBe(false);
   });
 
   describe('redirects', () => {
-    const redirect = (to: string) =>
-      book.entryOf({ kind: 'redirected', origin: ORIGIN, to, trace: traceOf() }, HOST, T0);
+    const next = (now = T0) => book.nextStep(ORIGIN, HOST, now);
+    const redirect = (from: string, to: string) =>
+      settle({ kind: 'redirected', origin: ORIGIN, to, trace: traceOf() }, from);
+    const follow = async (...urls: string[]) => {
+      for (const [index, url] of urls.entries()) await redirect(urls[index - 1] ?? OWN, url);
+    };
+    const text = (url: string, now = T0) =>
+      settle({ kind: 'text', origin: ORIGIN, text: RULES, trace: traceOf() }, url, now);
 
-    test('on the same host are followed with the next question', async () => {
-      expect(await redirect(`${ORIGIN}/real-robots.txt`)).toBeNull();
-      expect(book.ask(ORIGIN, HOST, 0)).toEqual({
+    test('are followed one after the other, on the same host and elsewhere, also after a restart', async () => {
+      expect(await next()).toEqual({ kind: 'ask', url: OWN });
+      await follow(`${ORIGIN}/real-robots.txt`);
+      expect(await book.rulesOf(ORIGIN, HOST, T0)).toBeNull();
+      expect(await next()).toEqual({ kind: 'ask', url: `${ORIGIN}/real-robots.txt` });
+      await redirect(`${ORIGIN}/real-robots.txt`, 'https://cdn.example/r?v=1');
+      book = new RobotsBook(hosts, 'seine', RETRY);
+      expect(await next()).toEqual({ kind: 'ask', url: 'https://cdn.example/r?v=1' });
+      const [file, own] = await text('https://cdn.example/r?v=1');
+      // What it says is not about the host that has it.
+      expect(file).toMatchObject({ host: 'cdn.example', text: RULES, crawlDelayMs: null });
+      expect(own).toMatchObject({
         origin: ORIGIN,
-        url: `${ORIGIN}/real-robots.txt`,
-        permit: 0,
+        host: HOST,
+        text: RULES,
+        crawlDelayMs: 3_000,
+        redirectTo: null,
       });
-      await answer('User-agent: *\nDisallow: /no');
-      expect((await book.rulesOf(ORIGIN, HOST, T0))?.allows(`${ORIGIN}/no`)).toBe(false);
-      expect(book.ask(ORIGIN, HOST, 0).url).toBe(`${ORIGIN}/robots.txt`);
-    });
-
-    test('to another host mean its robots.txt, once that is known', async () => {
-      const entry = await redirect('https://b.example/robots.txt');
-      expect(entry).toMatchObject({ text: '', failures: 0, host: HOST });
-      expect(entry?.detail).toContain('https://b.example/robots.txt');
-      stored.set(ORIGIN, entry!);
-      // Not for a day, as it may be known soon.
-      expect(await book.rulesOf(ORIGIN, HOST, T0 + 60_000)).not.toBeNull();
-      expect(await new RobotsBook(hosts, 'seine').rulesOf(ORIGIN, HOST, T0 + 3_600_000)).toBeNull();
-      const text = 'User-agent: *\nDisallow: /no\nCrawl-delay: 3';
-      stored.set('https://b.example', robotsEntry('https://b.example', { text }));
-      expect(await redirect('https://b.example/robots.txt')).toMatchObject({ text, crawlDelayMs: 3_000 });
+      expect(own?.detail).toContain('https://cdn.example/r?v=1');
       expect((await book.rulesOf(ORIGIN, HOST, T0))?.allows(`${ORIGIN}/no`)).toBe(false);
     });
 
-    test('end after five, and the next day begins at the beginning', async () => {
-      for (let hop = 1; hop <= LIMITS.robotsRedirectsMax; hop++)
-        expect(await redirect(`${ORIGIN}/r${hop}`)).toBeNull();
-      expect(await redirect(`${ORIGIN}/r6`)).toMatchObject({ text: '' });
-      expect(book.ask(ORIGIN, HOST, 0).url).toBe(`${ORIGIN}/robots.txt`);
+    test('to the robots.txt of another host make that known, too', async () => {
+      await follow('https://b.example/robots.txt');
+      await text('https://b.example/robots.txt');
+      expect(stored.get('https://b.example')).toMatchObject({ host: 'b.example', crawlDelayMs: 3_000 });
+      const rules = await book.rulesOf('https://b.example', 'b.example', T0);
+      expect(rules?.allows('https://b.example/no')).toBe(false);
+    });
+
+    test('to what was asked before ask for nothing, and it gets no younger by that', async () => {
+      stored.set(
+        'https://b.example',
+        robotsEntry('https://b.example', { text: RULES, fetchedAt: T0 - DAY / 2 }),
+      );
+      await follow('https://b.example/robots.txt');
+      const entry = {
+        text: RULES,
+        crawlDelayMs: 3_000,
+        fetchedAt: T0 - DAY / 2,
+        host: HOST,
+        redirectTo: null,
+      };
+      expect(await next()).toMatchObject({ kind: 'found', entry });
+      expect(await book.rulesOf(ORIGIN, HOST, T0 + DAY / 2 - 1)).not.toBeNull();
+      expect(await next(T0 + DAY / 2)).toEqual({ kind: 'ask', url: 'https://b.example/robots.txt' });
+      expect(await next(T0 + DAY)).toEqual({ kind: 'ask', url: OWN });
+    });
+
+    test('end after five, and in a loop: then everything is allowed', async () => {
+      const urls = Array.from({ length: 6 }, (_, n) => `https://h${n % 2}.example/${n}`);
+      await follow(...urls.slice(0, 5));
+      expect(await next()).toEqual({ kind: 'ask', url: urls[4] });
+      await redirect(urls[4]!, urls[5]!);
+      expect(await next()).toMatchObject({ kind: 'found', entry: { text: '', origin: ORIGIN } });
+      expect((await book.rulesOf(ORIGIN, HOST, T0))?.allows(`${ORIGIN}/no`)).toBe(true);
+      for (const loop of [[OWN], [`${ORIGIN}/x`, `${ORIGIN}/x`], ['https://b.example/robots.txt', OWN]]) {
+        stored.clear();
+        await follow(...loop);
+        expect(await next()).toMatchObject({ kind: 'found', entry: { text: '' } });
+      }
+    });
+
+    test('to what fails wait longer each time, whoever asks, until nothing is allowed', async () => {
+      const url = 'https://b.example/r';
+      await follow(url);
+      for (const waitMs of [100, 200]) {
+        const [entry] = await settle(failure('unavailable'), url);
+        expect(entry).toMatchObject({ origin: url, host: 'b.example', text: null });
+        expect(await next()).toEqual({ kind: 'wait', until: T0 + waitMs });
+        expect(await next(T0 + waitMs)).toEqual({ kind: 'ask', url });
+      }
+      await settle(failure('headers-timeout'), url);
+      expect(await next()).toMatchObject({ kind: 'unreachable' });
+      const other = 'https://c.example';
+      stored.set(other, robotsEntry(other, { text: null, redirectTo: url }));
+      expect(await book.nextStep(other, 'c.example', T0)).toMatchObject({ kind: 'unreachable' });
+      expect(await next(T0 + LIMITS.hostRestMsMax)).toEqual({ kind: 'ask', url });
+      expect(await book.rulesOf(ORIGIN, HOST, T0)).toBeNull();
+    });
+
+    test('to a private address, or where TLS fails, are not tried again', async () => {
+      for (const code of ['private-address', 'tls'] as const) {
+        stored.clear();
+        await follow('https://b.example/r');
+        await settle(failure(code), 'https://b.example/r');
+        const detail = `robots.txt redirects to https://b.example/r: ${code}: no`;
+        expect(await next()).toEqual({ kind: 'unreachable', detail });
+      }
+    });
+
+    test('keep both hosts waiting while one is asked, and others look again once there is an answer', () => {
+      const url = 'https://b.example/r';
+      for (const host of [HOST, 'c.example']) book.wish(host, { url, at: 'b.example' });
+      book.wish('d.example', { url: `${url}2`, at: 'b.example' });
+      const fetch = book.ask(ORIGIN, { url, host: HOST, at: 'b.example' }, { permit: 1, for: 0 });
+      expect(fetch).toEqual({ origin: ORIGIN, url, permit: 1, for: 0 });
+      expect(book.isAsking(HOST) && book.isAsking('b.example')).toBe(true);
+      book.doneAsking(ORIGIN);
+      expect(book.isAsking(HOST) || book.isAsking('b.example')).toBe(false);
+      expect([HOST, 'c.example', 'd.example'].map((host) => book.wishOf(host) !== null)).toEqual([
+        false,
+        false,
+        true,
+      ]);
     });
   });
 

@@ -85,9 +85,12 @@ export class PostgresFrontier implements Frontier {
     // Another job has used some of them since: remember that in this job's queue.
     const later = rows.filter((row) => row.nextAt > before).map(({ id }) => id);
     if (later.length > 0) await this.#db.read(CATCH_UP, jobId, later);
-    return rows
-      .filter((row) => row.nextAt <= before)
-      .map((row) => ({ ...row, pace: row.pace === null ? null : JSON.parse(row.pace) }));
+    return rows.filter((row) => row.nextAt <= before).map(toDue);
+  }
+
+  async hostsNamed(hosts: readonly string[]): Promise<DueHost[]> {
+    await this.#hosts.learn(hosts);
+    return (await this.#db.read<DueColumns>(SELECT_NAMED, hosts, this.#presence.id)).map(toDue);
   }
 
   async lease(jobId: number, request: LeaseRequest): Promise<LeasedBatch[]> {
@@ -174,14 +177,27 @@ function ids(rows: unknown[]): number[] {
 
 type DueColumns = Omit<DueHost, 'pace'> & { pace: string | null };
 
+function toDue(row: DueColumns): DueHost {
+  return { ...row, pace: row.pace === null ? null : JSON.parse(row.pace) };
+}
+
 const SELECT_REJECTED = 'SELECT rejected FROM sources WHERE job_id = $1 AND source = $2 FOR UPDATE';
 
+const HOST_COLUMNS = `
+  hosts.id, hosts.host, hosts.next_at AS "nextAt", hosts.crawl_delay_ms AS "crawlDelayMs",
+  hosts.failures_in_row AS "failuresInRow", hosts.rests, hosts.pace`;
+
+const IS_FREE = (coordinator: string) =>
+  `(hosts.holds = 0 OR hosts.holder = ${coordinator} OR NOT ${ALIVE('hosts.holder')})`;
+
+const SELECT_NAMED = `
+  SELECT 0 AS ready, ${HOST_COLUMNS} FROM hosts WHERE host = ANY($1::text[]) AND ${IS_FREE('$2')}`;
+
 const SELECT_DUE = `
-  SELECT hosts.id, hosts.host, queues.ready, hosts.next_at AS "nextAt", hosts.crawl_delay_ms AS "crawlDelayMs",
-    hosts.failures_in_row AS "failuresInRow", hosts.rests, hosts.pace
+  SELECT queues.ready, ${HOST_COLUMNS}
   FROM queues JOIN hosts ON hosts.id = queues.host_id
   WHERE queues.job_id = $1 AND queues.ready > 0 AND queues.next_at <= $2
-    AND (hosts.holds = 0 OR hosts.holder = $4 OR NOT ${ALIVE('hosts.holder')})
+    AND ${IS_FREE('$4')}
   ORDER BY queues.next_at LIMIT $3`;
 
 const CATCH_UP = `

@@ -80,7 +80,9 @@ const INSERT_GROUPS = `
   ON CONFLICT (job_id, host) DO NOTHING`;
 
 const SELECT_ROBOTS = `
-  SELECT origin, host, text, fetched_at AS "fetchedAt", failures, detail, crawl_delay_ms AS "crawlDelayMs" FROM robots`;
+  SELECT origin, host, text, fetched_at AS "fetchedAt", failures, detail, crawl_delay_ms AS "crawlDelayMs",
+    redirect_to AS "redirectTo"
+  FROM robots`;
 
 const SELECT_ROBOTS_OF_HOSTS = `${SELECT_ROBOTS} WHERE host = ANY($1::text[]) ORDER BY origin`;
 

@@ -1,6 +1,7 @@
 import { APPROACHES_MIGRATION } from './migration-approaches.ts';
 import { GROUPS_MIGRATION } from './migration-groups.ts';
 import { PROXIES_MIGRATION } from './migration-proxies.ts';
+import { ROBOTS_MIGRATION } from './migration-robots.ts';
 import { SHOTS_MIGRATION } from './migration-shots.ts';
 
 /** After the first version, in the order in which they came. Append only. */
@@ -9,4 +10,5 @@ export const LATER_MIGRATIONS: readonly string[] = [
   PROXIES_MIGRATION,
   GROUPS_MIGRATION,
   SHOTS_MIGRATION,
+  ROBOTS_MIGRATION,
 ];

@@ -39,19 +39,25 @@ export async function leaseInTransaction(
     else ready.set(row.host_id, [row]);
   }
   const filled = request.batches.map((planned, index): FilledBatch => {
-    const taken = fillBatch(planned.grants.filter(isFree), ready);
+    const free = planned.grants.filter(isFree);
+    const taken = withAlong(fillBatch(free, ready), free);
     return { id: ids[index]!.id, leaseUntil: request.now + planned.leaseMs, ...taken };
   });
   await writeLeases(tx, jobId, request, filled, coordinator);
-  return filled.map(({ id, tasks }) => ({ id, tasks: tasks.map(toLeased) }));
+  return filled.map(({ id, tasks, along }) => ({
+    id,
+    tasks: tasks.map(toLeased),
+    ...(along.length > 0 ? { along } : {}),
+  }));
 }
 
 interface FilledBatch {
   id: number;
   leaseUntil: number;
   tasks: TaskColumns[];
-  /** Those of which tasks were taken. */
+  /** Those of which tasks were taken, or that were taken along. */
   used: Grant[];
+  along: number[];
 }
 
 /** Takes what the grants allow, from the front of each host's ready tasks. */
@@ -71,6 +77,12 @@ function fillBatch(grants: readonly Grant[], ready: Map<number, TaskColumns[]>) 
     if (taken > 0) used.push(grant);
   }
   return { tasks, used };
+}
+
+/** Hosts of which no task is wanted go with the tasks of the others. */
+function withAlong({ tasks, used }: Pick<FilledBatch, 'tasks' | 'used'>, grants: readonly Grant[]) {
+  const extra = tasks.length === 0 ? [] : grants.filter(({ count }) => count === 0);
+  return { tasks, used: [...used, ...extra], along: extra.map(({ hostId }) => hostId) };
 }
 
 async function writeLeases(

@@ -42,7 +42,12 @@ export async function writeRobots(tx: Transaction, entries: readonly RobotsEntry
   const rows = new Map(
     entries.map((entry) => [
       entry.origin,
-      { ...entry, text: cleanText(entry.text), detail: cleanText(entry.detail) },
+      {
+        ...entry,
+        text: cleanText(entry.text),
+        detail: cleanText(entry.detail),
+        redirectTo: cleanText(entry.redirectTo),
+      },
     ]),
   );
   await tx.run(UPSERT_ROBOTS, toRows([...rows.values()]));
@@ -73,9 +78,11 @@ const UPDATE_HOSTS = `
   WHERE ${few('change.id')} AND hosts.id = change.id AND (SELECT count(*) FROM locked) > 0`;
 
 const UPSERT_ROBOTS = `
-  INSERT INTO robots (origin, host, text, fetched_at, failures, detail, crawl_delay_ms)
-  SELECT origin, host, text, "fetchedAt", failures, detail, "crawlDelayMs" FROM json_to_recordset($1::json)
-    AS entry (origin text, host text, text text, "fetchedAt" bigint, failures integer, detail text, "crawlDelayMs" bigint)
+  INSERT INTO robots (origin, host, text, fetched_at, failures, detail, crawl_delay_ms, redirect_to)
+  SELECT origin, host, text, "fetchedAt", failures, detail, "crawlDelayMs", "redirectTo" FROM json_to_recordset($1::json)
+    AS entry (origin text, host text, text text, "fetchedAt" bigint, failures integer, detail text, "crawlDelayMs" bigint,
+      "redirectTo" text)
   ORDER BY origin
   ON CONFLICT (origin) DO UPDATE SET host = excluded.host, text = excluded.text, fetched_at = excluded.fetched_at,
-    failures = excluded.failures, detail = excluded.detail, crawl_delay_ms = excluded.crawl_delay_ms`;
+    failures = excluded.failures, detail = excluded.detail, crawl_delay_ms = excluded.crawl_delay_ms,
+    redirect_to = excluded.redirect_to`;

@@ -68,9 +68,7 @@ export class SqliteFrontier implements Frontier {
   async dueHosts(jobId: number, options: { now: number; before: number; limit: number }): Promise<DueHost[]> {
     this.#promote(jobId, options.now);
     const rows = this.#db.all<DueColumns>(SELECT_DUE, jobId, options.before, options.limit);
-    const due = rows
-      .filter((row) => row.nextAt <= options.before)
-      .map((row) => ({ ...row, pace: row.pace === null ? null : JSON.parse(row.pace) }));
+    const due = rows.filter((row) => row.nextAt <= options.before).map(toDue);
     // Another job has used the host since: remember that in this job's queue.
     for (const row of rows) {
       if (row.nextAt > options.before)
@@ -84,6 +82,12 @@ export class SqliteFrontier implements Frontier {
     return due;
   }
 
+  async hostsNamed(hosts: readonly string[]): Promise<DueHost[]> {
+    return this.#write(() =>
+      hosts.map((host) => toDue(this.#db.get<DueColumns>(SELECT_HOST, this.#inserter.hostId(host))!)),
+    );
+  }
+
   async lease(jobId: number, request: LeaseRequest): Promise<LeasedBatch[]> {
     return this.#write(() => {
       const counters = new CounterDelta();
@@ -94,8 +98,9 @@ export class SqliteFrontier implements Frontier {
       for (const planned of request.batches) {
         const id = nextId;
         const free = planned.grants.filter((grant) => this.#isFree(grant));
-        const tasks = leaseBatch(this.#db, job, id, free, queues);
-        leased.push({ id, tasks });
+        const lent = leaseBatch(this.#db, job, id, free, queues);
+        const { tasks } = lent;
+        leased.push({ id, ...lent });
         if (tasks.length === 0) continue;
         nextId++;
         const ids = JSON.stringify(tasks.map((task) => task.id));
@@ -209,9 +214,18 @@ export class SqliteFrontier implements Frontier {
 
 type DueColumns = Omit<DueHost, 'pace'> & { pace: string | null };
 
+function toDue(row: DueColumns): DueHost {
+  return { ...row, pace: row.pace === null ? null : JSON.parse(row.pace) };
+}
+
+const HOST_COLUMNS = `
+  hosts.id, hosts.host, hosts.next_at AS nextAt, hosts.crawl_delay_ms AS crawlDelayMs,
+  hosts.failures_in_row AS failuresInRow, hosts.rests, hosts.pace`;
+
+const SELECT_HOST = `SELECT 0 AS ready, ${HOST_COLUMNS} FROM hosts WHERE id = ?`;
+
 const SELECT_DUE = `
-  SELECT hosts.id, hosts.host, queues.ready, hosts.next_at AS nextAt, hosts.crawl_delay_ms AS crawlDelayMs,
-    hosts.failures_in_row AS failuresInRow, hosts.rests, hosts.pace
+  SELECT queues.ready, ${HOST_COLUMNS}
   FROM queues JOIN hosts ON hosts.id = queues.host_id
   WHERE queues.job_id = ? AND queues.ready > 0 AND queues.next_at <= ? ORDER BY queues.next_at LIMIT ?`;
 

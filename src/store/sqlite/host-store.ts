@@ -78,4 +78,6 @@ const SELECT_GROUP = 'SELECT host_group FROM host_groups WHERE job_id = ? AND ho
 const INSERT_GROUP = 'INSERT OR IGNORE INTO host_groups (job_id, host, host_group) VALUES (?, ?, ?)';
 
 const SELECT_ROBOTS = `
-  SELECT origin, host, text, fetched_at AS fetchedAt, failures, detail, crawl_delay_ms AS crawlDelayMs FROM robots`;
+  SELECT origin, host, text, fetched_at AS fetchedAt, failures, detail, crawl_delay_ms AS crawlDelayMs,
+    redirect_to AS redirectTo
+  FROM robots`;

@@ -1,5 +1,5 @@
 import type { LastVisit } from '../../core/model.ts';
-import type { LeasedTask, LeaseRequest } from '../../ports/store.ts';
+import type { LeasedBatch, LeasedTask, LeaseRequest } from '../../ports/store.ts';
 import type { Database } from './database.ts';
 import { LEASED, type QueueDelta, READY } from './rows.ts';
 
@@ -10,7 +10,7 @@ export function leaseBatch(
   batchId: number,
   grants: LeaseRequest['batches'][number]['grants'],
   queues: QueueDelta,
-): LeasedTask[] {
+): Omit<LeasedBatch, 'id'> {
   const batch: LeasedTask[] = [];
   // Nothing was visited before the first pass: its leases need not look.
   const select = job.pass > 1 ? SELECT_READY_AGAIN : SELECT_READY;
@@ -27,16 +27,18 @@ export function leaseBatch(
     }
     if (taken === 0) continue;
     queues.add(grant.hostId, -taken);
-    db.run('UPDATE hosts SET next_at = ? WHERE id = ?', grant.nextAt, grant.hostId);
-    db.run(
-      'UPDATE queues SET next_at = ? WHERE job_id = ? AND host_id = ?',
-      grant.nextAt,
-      job.id,
-      grant.hostId,
-    );
+    takeHost(db, job.id, grant);
     if (rows[0]!.losses > 0) break;
   }
-  return batch;
+  const along = batch.length === 0 ? [] : grants.filter(({ count }) => count === 0);
+  if (along.length === 0) return { tasks: batch };
+  for (const grant of along) takeHost(db, job.id, grant);
+  return { tasks: batch, along: along.map(({ hostId }) => hostId) };
+}
+
+function takeHost(db: Database, jobId: number, { hostId, nextAt }: { hostId: number; nextAt: number }): void {
+  db.run('UPDATE hosts SET next_at = ? WHERE id = ?', nextAt, hostId);
+  db.run('UPDATE queues SET next_at = ? WHERE job_id = ? AND host_id = ?', nextAt, jobId, hostId);
 }
 
 interface TaskColumns {

@@ -230,4 +230,5 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX attempts_shots ON attempts (job_id, id) WHERE shots IS NOT NULL;
   `,
   SEEN_MIGRATION,
+  'ALTER TABLE robots ADD COLUMN redirect_to TEXT',
 ];

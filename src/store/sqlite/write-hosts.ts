@@ -41,6 +41,7 @@ export function writeHosts(db: Database, inserter: TaskInserter, settlement: Set
       entry.failures,
       entry.detail,
       entry.crawlDelayMs,
+      entry.redirectTo,
     );
     db.run(SET_DELAY, entry.host, inserter.hostId(entry.host));
   }
@@ -63,6 +64,8 @@ const SET_DELAY = `
   UPDATE hosts SET crawl_delay_ms = (SELECT max(crawl_delay_ms) FROM robots WHERE host = ?) WHERE id = ?`;
 
 const UPSERT_ROBOTS = `
-  INSERT INTO robots (origin, host, text, fetched_at, failures, detail, crawl_delay_ms) VALUES (?, ?, ?, ?, ?, ?, ?)
+  INSERT INTO robots (origin, host, text, fetched_at, failures, detail, crawl_delay_ms, redirect_to)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?)
   ON CONFLICT (origin) DO UPDATE SET host = excluded.host, text = excluded.text, fetched_at = excluded.fetched_at,
-    failures = excluded.failures, detail = excluded.detail, crawl_delay_ms = excluded.crawl_delay_ms`;
+    failures = excluded.failures, detail = excluded.detail, crawl_delay_ms = excluded.crawl_delay_ms,
+    redirect_to = excluded.redirect_to`;
