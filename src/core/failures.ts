@@ -126,7 +126,7 @@ export const FAILURES = {
   'robots-unreachable': {
     retry: 'permanent',
     hostFault: false,
-    doc: 'robots.txt kept answering 5xx, so nothing may be fetched.',
+    doc: 'robots.txt kept answering 5xx, or what it redirects to could not be had, so nothing may be fetched.',
   },
   'host-down': {
     retry: 'permanent',

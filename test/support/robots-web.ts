@@ -15,10 +15,7 @@ export interface RobotsWeb {
 export type Answer = (response: ServerResponse, request: IncomingMessage, web: RobotsWeb) => void;
 
 /** `answers`: by address and path. Pages are there, whatever they are called; a robots.txt that is not named is not. */
-export async function openRobotsWeb(
-  answers: Record<string, Answer>,
-  pages = new Map<string, string>(),
-): Promise<RobotsWeb> {
+export async function openRobotsWeb(answers: Record<string, Answer>): Promise<RobotsWeb> {
   const log: { address: string; path: string; at: number }[] = [];
   const server = createServer((request, response) => {
     const address = request.headers.host!.split(':')[0]!;
@@ -27,10 +24,7 @@ export async function openRobotsWeb(
     const answer = answers[`${address}${path}`] ?? answers[`*${path}`];
     if (answer) answer(response, request, web);
     else if (path === '/robots.txt') response.writeHead(404).end();
-    else
-      response
-        .writeHead(200, { 'content-type': 'text/html' })
-        .end(pages.get(path) ?? `<title>${path}</title>`);
+    else response.writeHead(200, { 'content-type': 'text/html' }).end(`<title>${path}</title>`);
   });
   server.listen(0, '0.0.0.0');
   await once(server, 'listening');
