@@ -1,3 +1,5 @@
+import { continueStretch, type LongLimit, type Stretch } from './pace-stretch.ts';
+
 /**
  * How fast a host may be asked, learned from how it answers. Starts gently, rises while answers stay quick and
  * clean, and halves when the host refuses. From then on two rates are known, one that held and one that was
@@ -24,6 +26,7 @@ export interface HostPace {
   /** How long a rate must hold before it is believed, and from when on the present one is. */
   proofMs?: number;
   provenAt?: number;
+  stretch?: Stretch;
 }
 
 /** What one permit brought. */
@@ -88,10 +91,13 @@ export function startPace(cap: number): HostPace {
   return { rate, clean: null, refused: null, tryAt: 0, refusals: 0, latencyMs: null };
 }
 
-export function adaptPace(pace: HostPace, seen: PaceEvidence, cap: number, now: number): HostPace {
+export function adaptPace(before: HostPace, seen: PaceEvidence, cap: number, now: number): HostPace {
+  if (seen.answers === 0) return before;
+  const { stretch, limit } = continueStretch(before.stretch, seen, now);
+  const pace = { ...(limit ? enlightened(before, limit, cap, now) : before), stretch };
   const isOld = !(seen.rate === pace.rate || Math.abs(seen.rate - pace.rate) <= pace.rate * SAME);
   if (seen.refused > 0) return isOld ? noteRefusal(pace, seen.rate) : slowedDown(pace, seen, cap, now);
-  if (seen.answers === 0 || isOld) return pace;
+  if (isOld) return pace;
   const strained =
     seen.faults * 2 > seen.answers ||
     (pace.latencyMs !== null &&
@@ -104,6 +110,20 @@ export function adaptPace(pace: HostPace, seen: PaceEvidence, cap: number, now: 
   const since = Math.min((pace.since ?? 0) + seen.answers, REQUESTS_BETWEEN_TRIES);
   const better = { ...pace, latencyMs, since, blocked: 0 };
   return seen.faults > 0 ? better : risen(better, cap, now);
+}
+
+/** What held for some seconds is not believed above a limit that counts over a longer time. */
+function enlightened(
+  pace: HostPace,
+  { least, most, windowMs }: LongLimit,
+  cap: number,
+  now: number,
+): HostPace {
+  const clean = pace.clean !== null && pace.clean < most ? Math.max(pace.clean, least) : least;
+  const refused = Math.min(pace.refused ?? most, most);
+  const proofMs = Math.min(PROOF_MS_MAX, Math.max(pace.proofMs ?? 0, windowMs));
+  const next = { ...pace, rate: Math.min(cap, clean), clean, refused, refusals: 0, proofMs };
+  return { ...next, provenAt: now + proofMs, tryAt: now + pauseMs(next) };
 }
 
 /** A permit of before was refused too: what it was refused at is known now, and slower it is already. */

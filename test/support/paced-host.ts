@@ -13,6 +13,13 @@ export interface PacedHost {
   /** Requests that it takes within `windowMs`; 429 to the others. */
   limit: number;
   windowMs?: number;
+  /**
+   * How it counts: over the time before each request; in windows that begin anew, each by the clock; or in a bucket that
+   * holds `limit` requests and fills in `windowMs`.
+   */
+  counts?: 'sliding' | 'windows' | 'bucket';
+  /** Its refusals say for how long. */
+  tells?: boolean;
   cap: number;
   seconds: number;
   seed: number;
@@ -63,6 +70,7 @@ export function askInPermits(host: PacedHost): Seen[] {
     };
     const count = Math.round((permit.endAt - permit.startAt) / gapMs);
     let leftAt: number | null = null;
+    let toldMs: number | null = null;
     for (let index = 0; index < count && seen.refused === 0; index++) {
       const dueAt = leftAt === null ? permit.startAt : leftAt + gapMs;
       const at: number =
@@ -73,6 +81,7 @@ export function askInPermits(host: PacedHost): Seen[] {
       seen.answers++;
       if (answer.status !== 200) seen.refused++;
       if (answer.status === 503) seen.unavailable++;
+      if (answer.status !== 200) toldMs = host.tells ? Math.ceil(answer.waitMs / 1_000) * 1_000 : null;
       log.push({ at: answer.at, refused: answer.status === 429, rate });
     }
     const reportAt = (leftAt ?? permit.startAt) + LATENCY_MS;
@@ -81,7 +90,7 @@ export function askInPermits(host: PacedHost): Seen[] {
     const followAt = permit.endAt - LOOK_AHEAD_MS;
     if (seen.refused > 0 || isTrying(before) || reportAt <= followAt) {
       grantAt = reportAt;
-      const pauseMs = refusalPauseMs(pace.blocked ?? 0, PAUSE_MS);
+      const pauseMs = toldMs ?? refusalPauseMs(pace.blocked ?? 0, PAUSE_MS);
       nextAt = Math.max(freeAgainAt(permit, leftAt, 0), seen.refused > 0 ? reportAt + pauseMs : 0);
       continue;
     }
@@ -94,24 +103,48 @@ export function askInPermits(host: PacedHost): Seen[] {
 
 /** What the host answers, and when it looked at the request: while it stands still, requests gather. */
 function openSite(host: PacedHost, random: () => number) {
-  const { limit, windowMs = 1_000, brokenPages = 0 } = host;
-  const served: number[] = [];
+  const { brokenPages = 0 } = host;
+  const waitFor = openLimit(host, random);
   let stallFrom = 0;
   let stallTo = 0;
   let lastAt = 0;
   return {
-    ask(arrivesAt: number): { at: number; status: number } {
+    ask(arrivesAt: number): { at: number; status: number; waitMs: number } {
       while (stallTo < arrivesAt) {
         stallFrom = stallTo + exponential(random, 1_000 / host.stallsPerSecond);
         stallTo = stallFrom + host.stallMs * random();
       }
       const at = Math.max(lastAt, arrivesAt >= stallFrom ? stallTo : arrivesAt);
       lastAt = at;
-      while (served.length > 0 && served[0]! <= at - windowMs) served.shift();
-      if (served.length >= limit) return { at, status: 429 };
-      served.push(at);
-      return { at, status: random() < brokenPages ? 503 : 200 };
+      const waitMs = waitFor(at);
+      if (waitMs > 0) return { at, status: 429, waitMs };
+      return { at, status: random() < brokenPages ? 503 : 200, waitMs: PAUSE_MS };
     },
+  };
+}
+
+/** How long a request that comes at a time has to wait; 0 when it is within the limit. */
+function openLimit({ limit, windowMs = 1_000, counts = 'sliding' }: PacedHost, random: () => number) {
+  if (counts === 'sliding') {
+    const served: number[] = [];
+    return (at: number): number => {
+      while (served.length > 0 && served[0]! <= at - windowMs) served.shift();
+      if (served.length >= limit) return served[0]! + windowMs - at;
+      served.push(at);
+      return 0;
+    };
+  }
+  const shiftMs = random() * windowMs;
+  let left = limit;
+  let seenAt = 0;
+  return (at: number): number => {
+    const endsAt = Math.ceil((seenAt + shiftMs) / windowMs) * windowMs - shiftMs;
+    if (counts === 'bucket') left = Math.min(limit, left + ((at - seenAt) * limit) / windowMs);
+    else if (at >= endsAt) left = limit;
+    seenAt = at;
+    if (left < 1) return counts === 'bucket' ? ((1 - left) * windowMs) / limit : Math.max(1, endsAt - at);
+    left--;
+    return 0;
   };
 }
 

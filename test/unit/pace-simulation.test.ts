@@ -47,14 +47,28 @@ describe('the pace of a host that refuses what is above its limit', () => {
     expect(worstOf(host, 600).refused).toBeLessThan(0.001);
   });
 
-  test.each([
-    { limit: 50, windowMs: 10_000, cap: 20 },
-    { limit: 60, windowMs: 60_000, cap: 4 },
-  ])('limits that count over a longer time are found, too: $limit in $windowMs ms', (host) => {
-    const worst = worstOf({ ...host, ...MACHINES[1]!, seconds: 5_400 }, 1_800);
-    expect(worst.refused).toBeLessThan(0.01);
-    expect(worst.slowest).toBeGreaterThan(0.8);
-  });
+  test.each(
+    [
+      { limit: 50, windowMs: 10_000, cap: 20 },
+      { limit: 100, windowMs: 10_000, cap: 50 },
+      { limit: 60, windowMs: 60_000, cap: 4 },
+      { limit: 120, windowMs: 60_000, cap: 20 },
+      { limit: 300, windowMs: 60_000, cap: 100 },
+      { limit: 1_000, windowMs: 60_000, cap: 100 },
+    ].flatMap((host) =>
+      (['sliding', 'windows', 'bucket'] as const).flatMap((counts) =>
+        [false, true].map((tells) => ({ ...host, counts, tells })),
+      ),
+    ),
+  )(
+    '$limit in $windowMs ms of $cap a second, $counts, says when: $tells: found within minutes, and held',
+    (host) => {
+      const worst = worstOf({ ...host, ...MACHINES[1]!, seconds: 3_600 }, 1_200);
+      expect(worst.refused).toBeLessThan(0.005);
+      expect(worst.slowest).toBeGreaterThan(0.8);
+      expect(worst.fastest).toBeLessThan(1.01);
+    },
+  );
 
   test('pages that are always 503 slow a host down for a moment each, and not for good', () => {
     const host = { limit: 1_000, cap: 10, ...MACHINES[0]!, seconds: 1_800, brokenPages: 0.03 };
