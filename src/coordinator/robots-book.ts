@@ -22,6 +22,8 @@ export interface Wish {
   url: string;
   /** What the other host is counted by. */
   at: string;
+  /** From when on there is a task to ask with. */
+  dueAt: number;
 }
 
 /** How to come to the rules of an origin. */
@@ -129,6 +131,11 @@ export class RobotsBook {
 
   get hasWishes(): boolean {
     return this.#wishes.size > 0;
+  }
+
+  /** It is granted; whether there is still need for it shows with the tasks. */
+  dropWish(host: string): void {
+    this.#wishes.delete(host);
   }
 
   wishOf(host: string): Wish | null {

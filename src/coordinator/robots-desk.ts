@@ -100,9 +100,8 @@ export class RobotsDesk {
     if (step.kind === 'wait') return this.#deferred(task, step.until);
     const { url } = step;
     const at = await this.#groupOf(url, origin, host);
-    const isBusy = (name: string, index: number) =>
-      robots.isAsking(name) && fetches.every((fetch) => fetch.permit !== index);
-    if (isBusy(host, permit)) return this.#deferred(task, null);
+    if (robots.isAsking(host) && fetches.every((fetch) => fetch.permit !== permit))
+      return this.#deferred(task, null);
     if (at === host) {
       fetches.push(robots.ask(origin, { url, host, at }, { permit }));
       return null;
@@ -112,8 +111,9 @@ export class RobotsDesk {
       fetches.push(robots.ask(origin, { url, host, at }, { permit: errand, for: permit }));
       return null;
     }
-    robots.wish(host, { url, at });
-    return this.#deferred(task, now + LOOK_AGAIN_MS);
+    const dueAt = this.#flight.groups.areShared ? now + LOOK_AGAIN_MS : now;
+    robots.wish(host, { url, at, dueAt });
+    return this.#deferred(task, dueAt);
   }
 
   /**
@@ -127,7 +127,7 @@ export class RobotsDesk {
   ): Promise<PlanHost[]> {
     const { robots, groups } = this.#flight;
     if (!robots.hasWishes) return [...hosts];
-    const wishing = hosts.filter(({ host }) => robots.wishOf(host));
+    const wishing = hosts.filter(({ host }) => (robots.wishOf(host)?.dueAt ?? before) < before);
     if (wishing.length === 0) return [...hosts];
     const others = await this.#othersFor(wishing);
     const taken = new Set<string>();
@@ -147,6 +147,7 @@ export class RobotsDesk {
         // One is enough to ask with. Of hosts that are counted together, the others need not wait.
         first.push({ ...host, errand, ready: groups.areShared ? host.ready : 1 });
         stays.delete(host);
+        robots.dropWish(host.host);
         continue;
       }
       if (groups.areShared) continue;

@@ -140,4 +140,15 @@ describe('tasks that want a proxy', () => {
     assignProxies(own, bookOf({ perWorker: true }), T0);
     expect(own.tasks[0]!.through).toEqual({ among: [0, 1, 2, 3], perWorker: true });
   });
+
+  test('robots.txt that is asked at another host goes the way of the task that it is for', () => {
+    const ask = (pool: ProxyBook) => {
+      const batch = batchOf([{ url: 'https://a.example/1', pool: 'dc' }]);
+      batch.robots = [{ origin: 'https://a.example', url: 'https://cdn.example/r', permit: 1, for: 0 }];
+      assignProxies(batch, pool, T0);
+      return batch.robots;
+    };
+    expect(ask(bookOf())[0]?.through?.among.length).toBeGreaterThan(0);
+    expect(ask(emptyBook())).toEqual([]);
+  });
 });

@@ -230,8 +230,8 @@ describe('robots book', () => {
 
     test('keep both hosts waiting while one is asked, and others look again once there is an answer', () => {
       const url = 'https://b.example/r';
-      for (const host of [HOST, 'c.example']) book.wish(host, { url, at: 'b.example' });
-      book.wish('d.example', { url: `${url}2`, at: 'b.example' });
+      for (const host of [HOST, 'c.example']) book.wish(host, { url, at: 'b.example', dueAt: T0 });
+      book.wish('d.example', { url: `${url}2`, at: 'b.example', dueAt: T0 });
       const fetch = book.ask(ORIGIN, { url, host: HOST, at: 'b.example' }, { permit: 1, for: 0 });
       expect(fetch).toEqual({ origin: ORIGIN, url, permit: 1, for: 0 });
       expect(book.isAsking(HOST) && book.isAsking('b.example')).toBe(true);
