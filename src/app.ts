@@ -8,6 +8,7 @@ import { createProgress, type Progress, type RunView } from './coordinator/progr
 import { RejectLog } from './coordinator/reject-log.ts';
 import { SourceFeeder } from './coordinator/seeds.ts';
 import type { StopReason } from './coordinator/stop.ts';
+import { mayRender } from './core/approach.ts';
 import { SeineError } from './core/errors.ts';
 import type { JobSpec, SourceSpec } from './core/job.ts';
 import { makeRedact, type Redact } from './core/redact.ts';
@@ -74,6 +75,7 @@ export async function startRun(
     const sync = settings.sync === 'full';
     const data = { blobs: folder.blobsPlace, sync, s3, allowPrivate, browser, apiCallbacks };
     dispatcher = await openDispatcher(data, settings, inlineHandlers);
+    checkBrowser(job.spec, dispatcher);
     const progress = createProgress({ startedAt: systemClock.now() });
     const groups = new HostGroups({ store: folder.store, job, resolver: openSystemResolver() });
     const rejectsFile = join(folder.dir, 'rejects', `${job.name}-${job.run}.jsonl`);
@@ -122,6 +124,12 @@ export async function startRun(
     lock.release();
     throw error;
   }
+}
+
+/** Before anything is asked for: a job whose pages nobody could ever show would wait for ever. */
+function checkBrowser({ routes }: JobSpec, dispatcher: Dispatcher): void {
+  const refusal = routes.some(mayRender) ? dispatcher.refusal?.('browser') : null;
+  if (refusal) throw refusal;
 }
 
 function openFiles(settings: AppSettings, jobAllowsPrivate: boolean): FilesByScheme {

@@ -1,7 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { LoadedLambda } from '../aws/lambda-client.ts';
 import type { Batch, BatchTask, Report, WorkerKind } from '../core/batch.ts';
 import { deferredReport } from '../core/deferred-report.ts';
-import { messageOf } from '../core/errors.ts';
+import { messageOf, SeineError } from '../core/errors.ts';
 import { makeRedact } from '../core/redact.ts';
 import type { Logger } from '../ports/ambient.ts';
 import type { Blobs } from '../ports/blobs.ts';
@@ -60,11 +61,21 @@ export class LambdaCalls implements Dispatcher {
     return kind === 'http' || this.#options.hasBrowser;
   }
 
+  refusal(kind: WorkerKind): SeineError | null {
+    if (this.serves(kind)) return null;
+    const { browser } = this.#options;
+    return new SeineError(`pages are to be shown in a browser, and the function ${browser.name} has none`, {
+      hint: 'see `seine lambda build --kind browser`, and name that function with SEINE_LAMBDA_BROWSER_FUNCTION',
+    });
+  }
+
   cost(): DispatchCost {
     return this.#costs.sum;
   }
 
   async dispatch(batch: Batch, onPart: OnPart): Promise<Delivery> {
+    const refusal = this.refusal(batch.needs);
+    if (refusal) return this.#putOff(batch, { trouble: refusal.message });
     try {
       return await this.#deliver(batch, onPart);
     } catch (error) {
@@ -223,14 +234,5 @@ function withoutSecrets(
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener('abort', done);
-    if (signal.aborted) done();
-  });
+  return sleep(ms, undefined, { signal }).catch(() => {});
 }

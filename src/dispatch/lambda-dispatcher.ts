@@ -28,6 +28,11 @@ const CONCURRENCY = 100;
 /** Clocks that differ by less are as good as equal: correcting them would bring the error of the measurement in. */
 const CLOCK_TOLERANCE_MS = 1_000;
 
+interface Checked {
+  clockOffsetMs: number;
+  hasBrowser: boolean;
+}
+
 /** Each batch is one synchronous invocation, sent once. */
 export async function openLambdaDispatcher(options: LambdaDispatcherOptions): Promise<Dispatcher> {
   const { name, endpoint = null, region = null, browserFunction = null, logger } = options;
@@ -42,15 +47,15 @@ export async function openLambdaDispatcher(options: LambdaDispatcherOptions): Pr
   try {
     const http = await look(name);
     const browser = browserFunction === null || browserFunction === name ? http : await look(browserFunction);
-    const first = await check(name);
-    if (browser !== http) await check(browser.name);
+    const first = await check(http);
+    const { hasBrowser } = browser === http ? first : await check(browser);
     return new LambdaCalls({
       lambda,
       http,
       browser,
-      hasBrowser: browser !== http || http.isImage,
+      hasBrowser,
       concurrency,
-      clockOffsetMs: first,
+      clockOffsetMs: first.clockOffsetMs,
       drainKey: `drain/${randomBytes(8).toString('hex')}`,
       openBlobs: options.blobs.open,
       logger,
@@ -60,8 +65,8 @@ export async function openLambdaDispatcher(options: LambdaDispatcherOptions): Pr
     throw error;
   }
 
-  /** Returns what its clock lacks to be ours. */
-  async function check(wanted: string): Promise<number> {
+  /** Returns what its clock lacks to be ours, and whether it has a browser, as far as it could be asked. */
+  async function check({ name: wanted, isImage }: LambdaFunction): Promise<Checked> {
     let here = await askPresence(lambda, wanted, place);
     if (here && !isSamePlace(here.blobs, options.blobs.place))
       throw new SeineError(
@@ -75,11 +80,12 @@ export async function openLambdaDispatcher(options: LambdaDispatcherOptions): Pr
     // The first call may have waited for a cold start: the second tells the time.
     if (here && Math.abs(here.clockOffsetMs) > CLOCK_TOLERANCE_MS)
       here = await askPresence(lambda, wanted, place);
-    if (!here || Math.abs(here.clockOffsetMs) <= CLOCK_TOLERANCE_MS) return 0;
+    const hasBrowser = here?.browser ?? isImage;
+    if (!here || Math.abs(here.clockOffsetMs) <= CLOCK_TOLERANCE_MS) return { clockOffsetMs: 0, hasBrowser };
     logger.warn(
       `the clock of this machine differs from Lambda's by ${(here.clockOffsetMs / 1_000).toFixed(1)} s; set it`,
     );
-    return here.clockOffsetMs;
+    return { clockOffsetMs: here.clockOffsetMs, hasBrowser };
   }
 }
 

@@ -39,6 +39,8 @@ export interface LambdaPresence {
   cold: boolean;
   /** Where it keeps pages; null when nobody has said. */
   blobs: string | null;
+  /** Whether it can show pages in a browser. */
+  browser: boolean;
   /** Epoch milliseconds, by its own clock. */
   startedAt: number;
   endedAt: number;

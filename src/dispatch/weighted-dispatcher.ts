@@ -1,6 +1,6 @@
 import type { Batch, WorkerKind } from '../core/batch.ts';
 import { deferredReport } from '../core/deferred-report.ts';
-import { messageOf } from '../core/errors.ts';
+import { messageOf, type SeineError } from '../core/errors.ts';
 import type { Delivery, DispatchCost, Dispatcher, WorkerSign } from '../ports/dispatcher.ts';
 import { chooseShare, freeOf, noteAnswer, noteLoss, type Share, startShare } from './weighted-choice.ts';
 
@@ -67,6 +67,12 @@ class WeightedDispatcher implements Dispatcher {
 
   serves(kind: WorkerKind): boolean {
     return this.#dispatchers.some((dispatcher) => canServe(dispatcher, kind));
+  }
+
+  /** One that may is enough. */
+  refusal(kind: WorkerKind): SeineError | null {
+    const refusals = this.#dispatchers.map((dispatcher) => dispatcher.refusal?.(kind) ?? null);
+    return refusals.includes(null) ? null : (refusals[0] ?? null);
   }
 
   async dispatch(batch: Batch, onPart: OnPart): Promise<Delivery> {

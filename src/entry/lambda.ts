@@ -124,7 +124,16 @@ async function show(waitMs: number, cold: boolean, context: LambdaContext): Prom
     environment,
     cold,
     blobs: config.blobs,
+    browser: await hasBrowser(),
     startedAt,
     endedAt: Date.now(),
   };
+}
+
+/** The image has what drives one beside the worker; in the zip its place says that it is not there. */
+function hasBrowser(): Promise<boolean> {
+  return import('playwright-core').then(
+    () => true,
+    () => false,
+  );
 }

@@ -1,4 +1,5 @@
 import type { Batch, Report, WorkerKind } from '../core/batch.ts';
+import type { SeineError } from '../core/errors.ts';
 
 /** `lost`: the worker died or never answered; its tasks go back, and the dispatcher never retries. */
 export type Delivery =
@@ -43,6 +44,8 @@ export interface Dispatcher {
   drain(): Promise<void>;
   /** Whether its workers can do such batches now. Absent: they can do all. */
   serves?(kind: WorkerKind): boolean;
+  /** Why its workers will never do such batches, with what to do about it. Absent or null: they can, or may later. */
+  refusal?(kind: WorkerKind): SeineError | null;
   /** Where workers are other processes: those that are alive. */
   signs?(): Promise<WorkerSign[]>;
   /** Where workers are paid by use: what this dispatcher has spent. */

@@ -3,7 +3,10 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { openBrowserFetcher } from '../../src/fetch/browser/browser-fetcher.ts';
 import { findChromium } from '../../src/fetch/browser/find-chromium.ts';
+import { groupOf } from '../support/browser-processes.ts';
+import { memoryLogger } from '../support/bullmq-fleet.ts';
 
 /** Where Chromium comes from, and that half of one is never run. */
 
@@ -57,4 +60,28 @@ test('the setting names one that can be executed, or it is an error that says so
   await expect(findChromium(path)).rejects.toThrow(/SEINE_BROWSER names is not there or cannot be executed/);
   await chmod(path, 0o755);
   expect(await findChromium(path)).toEqual({ path, from: 'setting', environment: {} });
+});
+
+test('where it may start no other process, as in some sandboxes of Lambda, it runs as one', async () => {
+  vi.unstubAllEnvs();
+  const { path: real, environment } = await findChromium('bundled');
+  const path = join(folder, 'chromium');
+  const given = Object.entries(environment).map(([name, value]) => `${name}='${value}' `);
+  const lines = [
+    '#!/bin/sh',
+    `case "$*" in *--single-process*) ${given.join('')}exec '${real}' "$@";; esac`,
+    'echo "prctl(PR_SET_NO_NEW_PRIVS) failed" >&2; exit 1',
+  ];
+  await writeFile(path, lines.join('\n'), { mode: 0o755 });
+  const logger = memoryLogger();
+  const clock = { now: () => performance.timeOrigin + performance.now() };
+  const options = { clock, isPublicAddress: () => true, browser: { path }, logger };
+  const fetcher = await openBrowserFetcher(options);
+  try {
+    await fetcher.prepare();
+    expect(groupOf(fetcher.pids()[0]!)).toHaveLength(1);
+    expect(logger.lines).toContain('the browser may start no processes here, so it runs as one');
+  } finally {
+    await fetcher.close();
+  }
 });

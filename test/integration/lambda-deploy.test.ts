@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { makeContext } from '../../src/cli/context.ts';
 import { buildLambdaZip, type LambdaZip, ZIP_BYTES_MAX } from '../../src/cli/lambda/build-zip.ts';
@@ -51,6 +51,15 @@ describe('the zip', () => {
     const site = await openSite();
     const desk = await openLambdaDesk(folder.dir, { zip: zip.bytes, concurrency: 1 });
     const dispatcher = await desk.open();
+    expect(dispatcher.serves?.('browser')).toBe(false);
+    expect(dispatcher.refusal?.('browser')?.message).toBe(
+      'pages are to be shown in a browser, and the function seine has none',
+    );
+    const shown = await deliver(dispatcher, { ...batchOf(site, { paths: ['/1'] }), needs: 'browser' });
+    expect(shown.reports).toMatchObject([
+      { outcomes: [{ kind: 'deferred' }], trouble: expect.stringContaining('the function seine has none') },
+    ]);
+    expect(site.paths).toEqual([]);
     const select = { number: { regex: '/(\\d+)' }, text: { css: 'body', type: 'markdown' } } as const;
     const schema = { type: 'object', required: ['number'] };
     const spec = { routes: [{ name: 'p', select, schema }] };
@@ -114,6 +123,35 @@ describe('deploying', () => {
     expect(elsewhere).not.toContain('very-secret');
   });
 
+  test('of an image has more room by default, and takes another image, but never a zip', async () => {
+    await mkdir(`${folder.dir}/image`);
+    await writeFile(`${folder.dir}/image/Dockerfile`, 'CMD ["index.handler"]\n');
+    const other = await startLambdaEmulator({ image: `${folder.dir}/image` });
+    process.env.SEINE_LAMBDA_ENDPOINT = other.url;
+    try {
+      const uri = '123456789012.dkr.ecr.eu-west-1.amazonaws.com/seine-browser';
+      const base = ['deploy', '--blobs', 's3://bucket/crawl', '--json', '--kind'];
+      const ofImage = async (tag: string, ...more: string[]) =>
+        JSON.parse(await lambda(...base, 'browser', '--image', `${uri}:${tag}`, ...more)).changes;
+      const all = await ofImage('1');
+      expect(all.at(-1)).toBe(
+        'create the function seine-browser: 2048 MB, 120 s, /tmp 2048 MB, an image, x86_64',
+      );
+      expect(await ofImage('1')).toEqual([]);
+      expect(await ofImage('2', '--memory', '3000')).toEqual([
+        'update the code of seine-browser (x86_64)',
+        'change seine-browser: memory 2048 → 3000',
+      ]);
+      expect(await ofImage('2', '--memory', '3000')).toEqual([]);
+      await expect(lambda(...base, 'http', '--name', 'seine-browser', '--zip', zipPath)).rejects.toThrow(
+        'the function seine-browser is an image, and Lambda cannot make it a zip',
+      );
+    } finally {
+      process.env.SEINE_LAMBDA_ENDPOINT = emulator.url;
+      await other.close();
+    }
+  });
+
   test('what was deployed can be warmed, as far as Lambda has room', async () => {
     expect(JSON.parse(await lambda('warm', '--name', 'other', '--count', '5', '--json'))).toEqual({
       function: 'other',
@@ -136,6 +174,15 @@ describe('what is wrong is said in one sentence', () => {
     [['deploy', '--blobs', 's3://bucket/x', '--memory', '1'], '--memory is a number from 128 to 10240'],
     [['deploy', '--blobs', 's3://bucket/x', '--architecture', 'mips'], '--architecture is x86_64 or arm64'],
     [['deploy', '--blobs', 's3://bucket/x', '--env', 'x'], '--env is NAME=value'],
+    [['deploy', '--blobs', 's3://bucket/x', '--kind', 'odd'], "--kind cannot be 'odd'"],
+    [['deploy', '--blobs', 's3://bucket/x', '--kind', 'browser'], 'is made of an image'],
+    [['deploy', '--blobs', 's3://bucket/x', '--kind', 'browser', '--image', 'x y'], "'x y' names no image"],
+    [
+      ['deploy', '--blobs', 's3://bucket/x', '--kind', 'browser', '--architecture', 'arm64'],
+      'the Chromium of the image is for x86_64',
+    ],
+    [['deploy', '--blobs', 's3://bucket/x', '--image', 'x:1'], '--image is for --kind browser'],
+    [['local', '--image', '/nowhere'], 'the image cannot be read'],
     [['local', '--zip', '/nowhere.zip'], 'the zip cannot be read'],
     [['local', '--port', '99999'], '--port is a number from 0 to 65535'],
     [['warm', '--name', 'a b'], "'a b' cannot be the name of a function"],

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { HANDLER, policyOf, RUNTIME, TRUST, type Wanted } from '../../src/cli/lambda/deploy-plan.ts';
+import { SIZES } from '../../src/cli/lambda/option-values.ts';
 import { SETTINGS } from '../../src/config/schema.ts';
 
 interface Template {
@@ -26,8 +27,21 @@ const customTags = ['Ref', 'Sub', 'GetAtt'].map((name) => ({
   tag: `!${name}`,
   resolve: (value: string) => new Call(name, value),
 }));
-const text = readFileSync(new URL('../../deploy/lambda/template.yaml', import.meta.url), 'utf8');
-const template: Template = parse(text, { customTags });
+function readTemplate(name: string): Template {
+  const text = readFileSync(new URL(`../../deploy/lambda/${name}`, import.meta.url), 'utf8');
+  return parse(text, { customTags });
+}
+
+const KINDS = {
+  'template.yaml': {
+    code: { Handler: HANDLER, Runtime: RUNTIME, CodeUri: 'seine-lambda.zip' },
+    sizes: { ...SIZES.http, architecture: 'x86_64' },
+  },
+  'template-browser.yaml': {
+    code: { PackageType: 'Image', ImageUri: new Call('Ref', 'ImageUri'), Architectures: ['x86_64'] },
+    sizes: { ...SIZES.browser, architecture: undefined },
+  },
+};
 
 function callsIn(value: unknown): Call[] {
   if (value instanceof Call) return [value];
@@ -49,7 +63,8 @@ function filled(value: unknown, given: Record<string, string>): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, filled(item, given)]));
 }
 
-describe('deploy/lambda/template.yaml', () => {
+describe.each(Object.entries(KINDS))('deploy/lambda/%s', (file, { code, sizes }) => {
+  const template = readTemplate(file);
   const { Resources, Parameters } = template;
   const worker = Resources.Worker!.Properties;
 
@@ -64,10 +79,12 @@ describe('deploy/lambda/template.yaml', () => {
   });
 
   test('makes the function that deploy makes', () => {
-    expect(worker).toMatchObject({ Handler: HANDLER, Runtime: RUNTIME, CodeUri: 'seine-lambda.zip' });
+    expect(worker).toMatchObject(code);
     expect(
-      ['MemorySize', 'Timeout', 'TmpSize', 'Architecture'].map((name) => Parameters[name]!.Default),
-    ).toEqual([1_024, 120, 512, 'x86_64']);
+      ['FunctionName', 'MemorySize', 'Timeout', 'TmpSize', 'Architecture'].map(
+        (name) => Parameters[name]?.Default,
+      ),
+    ).toEqual([sizes.name, sizes.memoryMb, 120, sizes.tmpMb, sizes.architecture]);
     const { Variables } = worker.Environment as { Variables: object };
     const settings = Object.values(SETTINGS).map(({ env }) => env as string);
     expect(Object.keys(Variables).filter((name) => !settings.includes(name))).toEqual([]);

@@ -5,11 +5,18 @@ import { SETTINGS, type SettingName } from '../../config/schema.ts';
 import { SeineError } from '../../core/errors.ts';
 import { formatBytes } from '../../tui/format.ts';
 import { type Command, type Context, printJson } from '../context.ts';
-import { buildLambdaZip, type LambdaZip } from './build-zip.ts';
+import { buildLambdaZip } from './build-zip.ts';
 import { openDeployment } from './deploy.ts';
-import { checkBlobs, type Wanted } from './deploy-plan.ts';
+import { checkBlobs, checkImage, type Wanted, type WantedCode } from './deploy-plan.ts';
 import { readZip } from './local-command.ts';
-import { functionName, numberOption, sizeOptions, variableOptions } from './option-values.ts';
+import {
+  functionName,
+  kindOption,
+  numberOption,
+  SIZES,
+  sizeOptions,
+  variableOptions,
+} from './option-values.ts';
 
 /** Settings that workers have, too: what differs from the default here is given to the function. */
 const PASSED_ON: SettingName[] = ['s3Endpoint', 's3Region', 's3PathStyle', 'allowPrivate', 'sync'];
@@ -17,13 +24,17 @@ const PASSED_ON: SettingName[] = ['s3Endpoint', 's3Region', 's3PathStyle', 'allo
 export const deployCommand: Command = async (context) => {
   const place = lambdaOf(context.loaded.config);
   const wanted = wantedOf(context, (await awsOptions(place)).region);
-  const zip = await zipOf(context);
+  const code = await codeOf(context);
   const isDry = context.parsed.values['dry-run'] === 'true';
-  const deployment = await openDeployment(place, wanted, zip);
+  const deployment = await openDeployment(place, wanted, code);
   const say = (line: string) => void (context.json || context.stdout.write(`${line}\n`));
   try {
     const steps = await deployment.plan();
-    say(`zip: ${formatBytes(zip.bytes.length)}, sha256 ${zip.sha256}`);
+    say(
+      code.kind === 'zip'
+        ? `zip: ${formatBytes(code.bytes.length)}, sha256 ${code.sha256}`
+        : `image: ${code.uri}`,
+    );
     if (steps.length === 0) say(`${wanted.name} in ${wanted.region} is as it should be: nothing to change`);
     else say(`plan for ${wanted.name} in ${wanted.region}:`);
     for (const { text } of steps) say(`  ${text}`);
@@ -35,12 +46,19 @@ export const deployCommand: Command = async (context) => {
     const changes = steps.map(({ text }) => text);
     if (context.json)
       printJson(context, { function: wanted.name, region: wanted.region, changes, dryRun: isDry });
-    else if (steps.length > 0 && !isDry) say(`use it with --dispatch lambda://${wanted.name}`);
+    else if (steps.length > 0 && !isDry) say(howToUse(wanted));
     return 'success';
   } finally {
     deployment.close();
   }
 };
+
+function howToUse({ name, kind }: Wanted): string {
+  const itself = `use it with --dispatch lambda://${name}`;
+  return kind === 'http'
+    ? itself
+    : `${itself}, or for pages that need a browser only: SEINE_LAMBDA_BROWSER_FUNCTION=${name}`;
+}
 
 function wantedOf(context: Context, region: string): Wanted {
   const { values } = context.parsed;
@@ -51,13 +69,17 @@ function wantedOf(context: Context, region: string): Wanted {
   const architecture = values.architecture ?? 'x86_64';
   if (architecture !== 'x86_64' && architecture !== 'arm64')
     throw new SeineError(`--architecture is x86_64 or arm64, not '${architecture}'`);
+  const kind = kindOption(context);
+  if (kind === 'browser' && architecture !== 'x86_64')
+    throw new SeineError('the Chromium of the image is for x86_64');
   const blobs = checkBlobs(config.blobs, config.lambdaEndpoint !== null);
   return {
     name,
+    kind,
     role,
     region,
     ...sizeOptions(context),
-    tmpMb: numberOption(context, 'tmp', { min: 512, max: 10_240, otherwise: 512 }),
+    tmpMb: numberOption(context, 'tmp', { min: 512, max: 10_240, otherwise: SIZES[kind].tmpMb }),
     architecture,
     variables: {
       ...(config.blobs === null ? {} : { SEINE_BLOBS: config.blobs }),
@@ -77,7 +99,11 @@ function passedOn({ loaded }: Context): Record<string, string> {
   );
 }
 
-async function zipOf(context: Context): Promise<Pick<LambdaZip, 'bytes' | 'sha256'>> {
-  const bytes = await readZip(context.parsed.values.zip);
-  return bytes === null ? buildLambdaZip() : { bytes, sha256: hash('sha256', bytes, 'base64') };
+async function codeOf(context: Context): Promise<WantedCode> {
+  const { image, zip } = context.parsed.values;
+  if (kindOption(context) === 'browser') return { kind: 'image', uri: checkImage(image) };
+  if (image !== undefined) throw new SeineError('--image is for --kind browser');
+  const bytes = await readZip(zip);
+  if (bytes === null) return { kind: 'zip', ...(await buildLambdaZip()) };
+  return { kind: 'zip', bytes, sha256: hash('sha256', bytes, 'base64') };
 }

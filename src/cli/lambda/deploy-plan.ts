@@ -1,10 +1,13 @@
 import { isS3Url, parseS3Url } from '../../aws/s3-url.ts';
+import type { WorkerKind } from '../../core/batch.ts';
 import { SeineError } from '../../core/errors.ts';
 
 /** What is to be there after a deployment, and what of it differs. Pure. */
 
 export interface Wanted {
   name: string;
+  /** Those with a browser are container images. */
+  kind: WorkerKind;
   role: string;
   region: string;
   memoryMb: number;
@@ -15,6 +18,9 @@ export interface Wanted {
   /** `s3://bucket/prefix`; null when pages are kept elsewhere, for an emulator. */
   blobs: string | null;
 }
+
+/** An image is known by its name, so each build gives it another one. */
+export type WantedCode = { kind: 'zip'; bytes: Uint8Array; sha256: string } | { kind: 'image'; uri: string };
 
 export const RUNTIME = 'nodejs24.x';
 export const HANDLER = 'index.handler';
@@ -71,8 +77,7 @@ function placeOf(blobs: string): { bucket: string; prefix: string } {
 /** What is asked of Lambda besides the code, as its API names it. */
 export function configurationOf(wanted: Wanted) {
   return {
-    Runtime: RUNTIME,
-    Handler: HANDLER,
+    ...(wanted.kind === 'http' ? ({ Runtime: RUNTIME, Handler: HANDLER } as const) : {}),
     Timeout: wanted.timeoutSeconds,
     MemorySize: wanted.memoryMb,
     EphemeralStorage: { Size: wanted.tmpMb },
@@ -83,6 +88,8 @@ export function configurationOf(wanted: Wanted) {
 export interface Present {
   role: string;
   codeSha256: string;
+  /** Null for a zip. */
+  imageUri: string | null;
   architecture: string;
   Runtime: string;
   Handler: string;
@@ -92,6 +99,30 @@ export interface Present {
   Environment: { Variables: Record<string, string> };
 }
 
+export function isSameCode(present: Present, code: WantedCode): boolean {
+  if (code.kind === 'zip') return present.codeSha256 === code.sha256;
+  return present.imageUri === code.uri || code.uri.endsWith(`@sha256:${present.codeSha256}`);
+}
+
+/** Lambda never makes one out of the other. */
+export function checkPackage({ name, kind }: Wanted, { imageUri }: Present): void {
+  if ((imageUri !== null) === (kind === 'browser')) return;
+  throw new SeineError(
+    `the function ${name} is ${imageUri === null ? 'a zip' : 'an image'}, and Lambda cannot make it ${imageUri === null ? 'an image' : 'a zip'}`,
+    { hint: 'choose another --name, or delete the function' },
+  );
+}
+
+/** Of ECR, since Lambda takes no other: `account.dkr.ecr.region.amazonaws.com/name:tag`. */
+export function checkImage(uri: string | undefined): string {
+  if (uri === undefined)
+    throw new SeineError('a function with a browser is made of an image', {
+      hint: 'see `seine lambda build --kind browser`, then give --image account.dkr.ecr.region.amazonaws.com/name:tag',
+    });
+  if (/^[a-z0-9][\w./-]*(:\d+\/[\w./-]+)?(:[\w.-]{1,128}|@sha256:[0-9a-f]{64})$/.test(uri)) return uri;
+  throw new SeineError(`'${uri}' names no image`, { hint: 'name:tag or name@sha256:…, in ECR' });
+}
+
 /** Names of what differs, without values: variables may be secrets. */
 export function differencesOf(present: Present, wanted: Wanted, roleArn: string | null): string[] {
   const asked = configurationOf(wanted);
@@ -99,8 +130,8 @@ export function differencesOf(present: Present, wanted: Wanted, roleArn: string 
   const note = (name: string, now: unknown, then: unknown) => {
     if (now !== then) differs.push(`${name} ${now} → ${then}`);
   };
-  note('runtime', present.Runtime, asked.Runtime);
-  note('handler', present.Handler, asked.Handler);
+  note('runtime', present.Runtime, asked.Runtime ?? '');
+  note('handler', present.Handler, asked.Handler ?? '');
   note('timeout', present.Timeout, asked.Timeout);
   note('memory', present.MemorySize, asked.MemorySize);
   note('/tmp', present.EphemeralStorage.Size, asked.EphemeralStorage.Size);

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { awsOptions, type LambdaPlace, type LoadedLambda, loadLambda } from '../../aws/lambda-client.ts';
 import { SeineError } from '../../core/errors.ts';
-import type { LambdaZip } from './build-zip.ts';
 import { ask, askOrNull, documentOf, isBusy, LOOK_MS, PATIENCE_MS, patiently } from './deploy-calls.ts';
 import {
+  checkPackage,
   configurationOf,
   differencesOf,
+  isSameCode,
   POLICY_NAME,
   type Present,
   policyOf,
@@ -13,6 +14,7 @@ import {
   sameJson,
   TRUST,
   type Wanted,
+  type WantedCode,
 } from './deploy-plan.ts';
 
 /** One change, and how it is made. */
@@ -27,20 +29,20 @@ type Iam = typeof import('@aws-sdk/client-iam');
 export class Deployment {
   readonly #wanted: Wanted;
   readonly #place: LambdaPlace;
-  readonly #zip: Pick<LambdaZip, 'bytes' | 'sha256'>;
+  readonly #code: WantedCode;
   readonly #lambda: LoadedLambda;
   readonly #iam: Iam;
   readonly #roles: InstanceType<Iam['IAMClient']>;
   #roleArn: string | null = null;
 
   constructor(
-    options: { wanted: Wanted; place: LambdaPlace; zip: Pick<LambdaZip, 'bytes' | 'sha256'> },
+    options: { wanted: Wanted; place: LambdaPlace; code: WantedCode },
     lambda: LoadedLambda,
     iam: { sdk: Iam; client: InstanceType<Iam['IAMClient']> },
   ) {
     this.#wanted = options.wanted;
     this.#place = options.place;
-    this.#zip = options.zip;
+    this.#code = options.code;
     this.#lambda = lambda;
     this.#iam = iam.sdk;
     this.#roles = iam.client;
@@ -106,14 +108,16 @@ export class Deployment {
   }
 
   async #planFunction(): Promise<Step[]> {
-    const { name, memoryMb, timeoutSeconds, tmpMb, architecture } = this.#wanted;
+    const { name, kind, memoryMb, timeoutSeconds, tmpMb, architecture } = this.#wanted;
     const present = await this.#present();
     if (!present) {
-      const size = `${memoryMb} MB, ${timeoutSeconds} s, /tmp ${tmpMb} MB, ${RUNTIME}, ${architecture}`;
+      const runs = kind === 'browser' ? 'an image' : RUNTIME;
+      const size = `${memoryMb} MB, ${timeoutSeconds} s, /tmp ${tmpMb} MB, ${runs}, ${architecture}`;
       return [{ text: `create the function ${name}: ${size}`, run: () => this.#create() }];
     }
+    checkPackage(this.#wanted, present);
     const steps: Step[] = [];
-    if (present.codeSha256 !== this.#zip.sha256 || present.architecture !== architecture)
+    if (!isSameCode(present, this.#code) || present.architecture !== architecture)
       steps.push({ text: `update the code of ${name} (${architecture})`, run: () => this.#updateCode() });
     const differs = differencesOf(present, this.#wanted, this.#roleArn);
     if (differs.length > 0)
@@ -129,6 +133,7 @@ export class Deployment {
     return {
       role: found.Role ?? '',
       codeSha256: found.CodeSha256 ?? '',
+      imageUri: found.PackageType === 'Image' ? await this.#imageOf(this.#wanted.name) : null,
       architecture: found.Architectures?.[0] ?? 'x86_64',
       Runtime: found.Runtime ?? '',
       Handler: found.Handler ?? '',
@@ -139,13 +144,25 @@ export class Deployment {
     };
   }
 
+  async #imageOf(name: string): Promise<string> {
+    const { sdk, client } = this.#lambda;
+    const request = new sdk.GetFunctionCommand({ FunctionName: name });
+    const { Code } = await this.#ask(`the function ${name}`, () => client.send(request));
+    return Code?.ImageUri ?? '';
+  }
+
+  #codeInput(): { ZipFile: Uint8Array } | { ImageUri: string } {
+    return this.#code.kind === 'zip' ? { ZipFile: this.#code.bytes } : { ImageUri: this.#code.uri };
+  }
+
   async #create(): Promise<void> {
     const { sdk, client } = this.#lambda;
     const { name, architecture } = this.#wanted;
     const request = new sdk.CreateFunctionCommand({
       FunctionName: name,
       Role: this.#roleArn!,
-      Code: { ZipFile: this.#zip.bytes },
+      PackageType: this.#code.kind === 'zip' ? 'Zip' : 'Image',
+      Code: this.#codeInput(),
       Architectures: [architecture],
       ...configurationOf(this.#wanted),
     });
@@ -160,7 +177,7 @@ export class Deployment {
     const { name, architecture } = this.#wanted;
     const request = new sdk.UpdateFunctionCodeCommand({
       FunctionName: name,
-      ZipFile: this.#zip.bytes,
+      ...this.#codeInput(),
       Architectures: [architecture],
     });
     await this.#ask(`the function ${name}`, () => patiently(() => client.send(request), isBusy));
@@ -211,10 +228,10 @@ export class Deployment {
 export async function openDeployment(
   place: LambdaPlace,
   wanted: Wanted,
-  zip: Pick<LambdaZip, 'bytes' | 'sha256'>,
+  code: WantedCode,
 ): Promise<Deployment> {
   const lambda = await loadLambda(place, { sockets: 2 });
   const sdk = await import('@aws-sdk/client-iam');
   const client = new sdk.IAMClient(await awsOptions(place));
-  return new Deployment({ wanted, place, zip }, lambda, { sdk, client });
+  return new Deployment({ wanted, place, code }, lambda, { sdk, client });
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { messageOf } from '../../core/errors.ts';
 import { RESPONSE_BYTES_MAX, type Run } from './environment.ts';
-import { type FunctionInput, FunctionRegistry } from './function-registry.ts';
+import { type CodeInput, type FunctionInput, FunctionRegistry } from './function-registry.ts';
 import { ApiError, readBody, sendError, sendJson } from './http-reply.ts';
 import { RoleBook } from './role-book.ts';
 
@@ -19,6 +19,8 @@ export interface EmulatorOptions {
   variables?: Record<string, string>;
   /** Its code; this installation's own when absent. */
   zip?: Uint8Array;
+  /** Its image instead: a folder of `seine lambda build --kind browser`. Functions made later with an image have it, too. */
+  image?: string;
   concurrency?: number;
   idleMs?: number;
   onLog?(text: string): void;
@@ -48,6 +50,7 @@ export async function startLambdaEmulator(options: EmulatorOptions = {}): Promis
     idleMs: options.idleMs ?? 300_000,
     runtime: fileURLToPath(new URL(`../../entry/lambda-runtime.${ending}`, import.meta.url)),
     dir,
+    image: options.image ?? null,
     api: () => address,
     roles,
     onLog: options.onLog ?? (() => {}),
@@ -57,29 +60,38 @@ export async function startLambdaEmulator(options: EmulatorOptions = {}): Promis
   server.requestTimeout = 0;
   await listen(server, options.port ?? 0);
   address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-  await functions.create(
+  const close = async () => {
+    for (const fleet of functions.fleets) fleet.close();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    rmSync(dir, { recursive: true, force: true });
+  };
+  const creating = functions.create(
     {
       FunctionName: options.name ?? 'seine',
-      Runtime: 'nodejs24.x',
-      Handler: 'index.handler',
       MemorySize: options.memoryMb ?? 1_024,
       Timeout: options.timeoutSeconds ?? 120,
       Environment: { Variables: { SEINE_ALLOW_PRIVATE: 'job', ...options.variables } },
-      ...(options.zip ? { Code: { ZipFile: Buffer.from(options.zip).toString('base64') } } : {}),
+      ...codeOf(options),
     },
     { checked: false },
   );
+  await creating.catch(async (error: unknown) => {
+    await close();
+    throw error;
+  });
   return {
     url: `http://${address}`,
     roles,
     pidsOf: (name) => functions.fleet(name).pids,
-    async close() {
-      for (const fleet of functions.fleets) fleet.close();
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-      rmSync(dir, { recursive: true, force: true });
-    },
+    close,
   };
+}
+
+function codeOf({ zip, image }: EmulatorOptions): FunctionInput {
+  if (image !== undefined) return { PackageType: 'Image', Code: { ImageUri: image } };
+  const runs = { Runtime: 'nodejs24.x', Handler: 'index.handler' };
+  return zip ? { ...runs, Code: { ZipFile: Buffer.from(zip).toString('base64') } } : runs;
 }
 
 function listen(server: Server, port: number): Promise<void> {
@@ -165,13 +177,13 @@ async function serveApi(
     case 'POST function invocations':
       return invoke(request, reply, name, functions);
     case 'GET function':
-      return sendJson(reply, 200, { Configuration: functions.describe(name), Code: {} });
+      return sendJson(reply, 200, { Configuration: functions.describe(name), Code: functions.codeOf(name) });
     case 'GET function configuration':
       return sendJson(reply, 200, functions.describe(name));
     case 'PUT function configuration':
       return sendJson(reply, 200, functions.updateConfiguration(name, await readInput(request)));
     case 'PUT function code':
-      return sendJson(reply, 200, await functions.updateCode(name, await readInput(request)));
+      return sendJson(reply, 200, await functions.updateCode(name, await readInput<CodeInput>(request)));
     case 'POST ':
       return sendJson(reply, 201, await functions.create(await readInput(request)));
   }
@@ -187,7 +199,7 @@ function nameOf(text: string): string {
   return text.replace(/^.*:function:/, '').split(':')[0]!;
 }
 
-async function readInput(request: IncomingMessage): Promise<FunctionInput> {
+async function readInput<T = FunctionInput>(request: IncomingMessage): Promise<T> {
   const body = await readBody(request, CODE_BYTES_MAX);
   if (body === null) throw new ApiError(413, 'RequestTooLargeException', 'Request is too large');
   return JSON.parse(body.toString());

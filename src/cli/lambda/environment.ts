@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { environmentWith } from '../../config/load.ts';
+import { treeMemoryBytes } from './tree-memory.ts';
 
 /** What a function is run with. */
 export interface EnvironmentSettings {
@@ -37,7 +37,6 @@ const LOG_TAIL = 4_096;
 /** Lambda gives ten seconds; a laptop that starts many at once may need more. */
 const INIT_MS_MAX = 60_000;
 const MEMORY_LOOK_MS = 200;
-const PAGE_BYTES = 4_096;
 
 interface Event {
   requestId: string;
@@ -197,7 +196,7 @@ export class Environment {
   }
 
   #look(): void {
-    const bytes = residentBytes(this.pid);
+    const bytes = treeMemoryBytes(this.pid);
     this.#mostBytes = Math.max(this.#mostBytes, bytes);
     if (bytes > this.#settings.memoryMb * 1024 ** 2) this.#kill('memory');
   }
@@ -210,13 +209,4 @@ export class Environment {
 
 function errorOf(errorType: string, errorMessage: string): string {
   return JSON.stringify({ errorType, errorMessage });
-}
-
-/** Zero where the system does not say. */
-function residentBytes(pid: number): number {
-  try {
-    return Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * PAGE_BYTES;
-  } catch {
-    return 0;
-  }
 }

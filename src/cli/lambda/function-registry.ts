@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import type { EnvironmentSettings } from './environment.ts';
 import { type FleetOptions, FunctionFleet } from './function-fleet.ts';
 import { ApiError } from './http-reply.ts';
+import { layOutImage } from './image-folder.ts';
 import type { RoleBook } from './role-book.ts';
 
 /** What a request says about a function, as the API of Lambda names it. */
@@ -17,15 +18,29 @@ export interface FunctionInput {
   Architectures?: string[];
   EphemeralStorage?: { Size?: number };
   Environment?: { Variables?: Record<string, string> };
-  Code?: { ZipFile?: string };
-  ZipFile?: string;
+  PackageType?: 'Zip' | 'Image';
+  Code?: CodeInput;
 }
 
-interface Entry {
-  input: FunctionInput;
+export interface CodeInput {
+  ZipFile?: string;
+  ImageUri?: string;
+}
+
+interface Code {
   codeSha256: string;
   codeSize: number;
+  /** Of the handler; null for this installation's own. */
   module: string | null;
+  imageUri: string | null;
+  /** Of the image. */
+  variables: Record<string, string>;
+}
+
+const OWN_CODE: Code = { codeSha256: '', codeSize: 0, module: null, imageUri: null, variables: {} };
+
+interface Entry extends Code {
+  input: FunctionInput;
   fleet: FunctionFleet;
   /** Lambda takes a while after each change, and refuses the next meanwhile. */
   readyAt: number;
@@ -39,6 +54,8 @@ export interface RegistryOptions extends FleetOptions {
   runtime: string;
   /** Where code is unzipped. */
   dir: string;
+  /** The folder of the one image that there is, whatever it is called. */
+  image: string | null;
   /** Where environments ask for events. */
   api(): string;
   roles: RoleBook;
@@ -68,18 +85,20 @@ export class FunctionRegistry {
         'InvalidParameterValueException',
         'The role defined for the function cannot be assumed by Lambda.',
       );
-    const code = await this.#unpack(input.Code?.ZipFile, input.Handler);
+    const code = await this.#load(input.Code ?? {}, input.Handler);
     const full: FunctionInput = { Timeout: 3, MemorySize: 128, ...input };
     delete full.Code;
-    const fleet = new FunctionFleet(this.#settingsOf(full, code.module), this.#options);
+    const fleet = new FunctionFleet(this.#settingsOf(full, code), this.#options);
     const readyAt = checked ? performance.now() + SETTLE_MS : 0;
     this.#entries.set(name, { input: full, ...code, fleet, readyAt, isNew: true });
     return this.describe(name);
   }
 
-  async updateCode(name: string, input: FunctionInput): Promise<object> {
+  async updateCode(name: string, input: CodeInput): Promise<object> {
     const entry = this.#settled(name);
-    Object.assign(entry, await this.#unpack(input.ZipFile, entry.input.Handler));
+    if ((entry.imageUri !== null) !== (input.ImageUri !== undefined))
+      throw new ApiError(400, 'InvalidParameterValueException', 'the package type cannot be changed');
+    Object.assign(entry, await this.#load(input, entry.input.Handler));
     return this.#changed(name, entry);
   }
 
@@ -91,7 +110,7 @@ export class FunctionRegistry {
   }
 
   describe(name: string): object {
-    const { input, codeSha256, codeSize, readyAt, isNew } = this.#entry(name);
+    const { input, codeSha256, codeSize, imageUri, readyAt, isNew } = this.#entry(name);
     const isBusy = performance.now() < readyAt;
     return {
       ...input,
@@ -99,12 +118,17 @@ export class FunctionRegistry {
       CodeSha256: codeSha256,
       CodeSize: codeSize,
       Version: '$LATEST',
-      PackageType: 'Zip',
+      PackageType: imageUri === null ? 'Zip' : 'Image',
       EphemeralStorage: { Size: input.EphemeralStorage?.Size ?? 512 },
       Architectures: input.Architectures ?? ['x86_64'],
       State: isBusy && isNew ? 'Pending' : 'Active',
       LastUpdateStatus: isBusy ? 'InProgress' : 'Successful',
     };
+  }
+
+  codeOf(name: string): object {
+    const { imageUri } = this.#entry(name);
+    return imageUri === null ? { RepositoryType: 'S3' } : { RepositoryType: 'ECR', ImageUri: imageUri };
   }
 
   fleet(name: string): FunctionFleet {
@@ -134,28 +158,39 @@ export class FunctionRegistry {
   #changed(name: string, entry: Entry): object {
     entry.readyAt = performance.now() + SETTLE_MS;
     entry.isNew = false;
-    entry.fleet.replace(this.#settingsOf(entry.input, entry.module));
+    entry.fleet.replace(this.#settingsOf(entry.input, entry));
     return this.describe(name);
   }
 
-  #settingsOf(input: FunctionInput, module: string | null): EnvironmentSettings {
+  #settingsOf(input: FunctionInput, { module, variables }: Code): EnvironmentSettings {
     return {
       name: input.FunctionName!,
       runtime: this.#options.runtime,
       module,
       memoryMb: input.MemorySize ?? 128,
       timeoutMs: (input.Timeout ?? 3) * 1_000,
-      variables: input.Environment?.Variables ?? {},
+      variables: { ...variables, ...input.Environment?.Variables },
       api: this.#options.api(),
       onLog: this.#options.onLog,
     };
   }
 
-  async #unpack(
-    zip: string | undefined,
-    handler = 'index.handler',
-  ): Promise<Pick<Entry, 'codeSha256' | 'codeSize' | 'module'>> {
-    if (zip === undefined) return { codeSha256: '', codeSize: 0, module: null };
+  #load({ ZipFile, ImageUri }: CodeInput, handler = 'index.handler'): Promise<Code> {
+    if (ImageUri !== undefined) return this.#layOut(ImageUri);
+    return ZipFile === undefined ? Promise.resolve(OWN_CODE) : this.#unpack(ZipFile, handler);
+  }
+
+  async #layOut(imageUri: string): Promise<Code> {
+    const { image } = this.#options;
+    if (image === null)
+      throw new ApiError(400, 'InvalidParameterValueException', `Source image ${imageUri} does not exist.`);
+    const dir = join(this.#options.dir, `code-${++this.#codes}`);
+    const { variables, handler } = await layOutImage(image, dir);
+    const codeSha256 = hash('sha256', imageUri, 'hex');
+    return { codeSha256, codeSize: 0, module: moduleOf(dir, handler), imageUri, variables };
+  }
+
+  async #unpack(zip: string, handler: string): Promise<Code> {
     const bytes = Buffer.from(zip, 'base64');
     const { unzipSync } = await import('fflate');
     const dir = join(this.#options.dir, `code-${++this.#codes}`);
@@ -167,12 +202,14 @@ export class FunctionRegistry {
       mkdirSync(dirname(join(dir, path)), { recursive: true });
       writeFileSync(join(dir, path), content);
     }
-    const base = join(dir, handler.split('.')[0]!);
-    const module = ['.mjs', '.js', '.cjs'].map((ending) => base + ending).find((path) => existsSync(path));
-    return {
-      codeSha256: hash('sha256', bytes, 'base64'),
-      codeSize: bytes.length,
-      module: module ?? `${base}.mjs`,
-    };
+    const codeSha256 = hash('sha256', bytes, 'base64');
+    return { ...OWN_CODE, codeSha256, codeSize: bytes.length, module: moduleOf(dir, handler) };
   }
+}
+
+/** As Lambda's own loop finds it. */
+function moduleOf(dir: string, handler: string): string {
+  const base = join(dir, handler.split('.')[0]!);
+  const endings = ['.mjs', '.js', '.cjs'];
+  return endings.map((ending) => base + ending).find((path) => existsSync(path)) ?? `${base}.mjs`;
 }

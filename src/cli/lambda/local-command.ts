@@ -21,6 +21,7 @@ export const localCommand: Command = async (context) => {
 async function open(context: Context, name: string): Promise<LambdaEmulator> {
   const { settings, loaded, stderr } = context;
   const port = numberOption(context, 'port', { min: 0, max: 65_535, otherwise: 0 });
+  const { image } = context.parsed.values;
   const zip = await readZip(context.parsed.values.zip);
   const place = settings.blobs ?? settings.dir;
   const shows = loaded.config.log === 'info';
@@ -32,6 +33,7 @@ async function open(context: Context, name: string): Promise<LambdaEmulator> {
       concurrency: numberOption(context, 'concurrency', { min: 1, max: 1_000, otherwise: 10 }),
       variables: { SEINE_BLOBS: folderOf(place) ?? place, ...variableOptions(context) },
       ...(zip ? { zip } : {}),
+      ...(image === undefined ? {} : { image }),
       onLog: (text) => shows && stderr.write(text),
     });
   } catch (error) {

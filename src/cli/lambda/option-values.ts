@@ -1,3 +1,4 @@
+import { WORKER_KINDS, type WorkerKind } from '../../core/batch.ts';
 import { SeineError } from '../../core/errors.ts';
 import type { Context } from '../context.ts';
 
@@ -15,9 +16,22 @@ export function numberOption(
   throw new SeineError(`--${name} is a number from ${min} to ${max}, not '${text}'`);
 }
 
+export function kindOption({ parsed }: Context): WorkerKind {
+  const { kind: text = 'http' } = parsed.values;
+  const kind = WORKER_KINDS.find((each) => each === text);
+  if (kind) return kind;
+  throw new SeineError(`--kind cannot be '${text}'`, { hint: `one of ${WORKER_KINDS.join(', ')}` });
+}
+
+/** What a function gets where nobody says it: Chromium needs room, also on the disk. */
+export const SIZES = {
+  http: { name: 'seine', memoryMb: 1_024, tmpMb: 512 },
+  browser: { name: 'seine-browser', memoryMb: 2_048, tmpMb: 2_048 },
+} as const;
+
 /** Of the API: letters, digits, hyphens and underscores. */
 export function functionName(context: Context): string {
-  const name = context.parsed.values.name ?? 'seine';
+  const name = context.parsed.values.name ?? SIZES[kindOption(context)].name;
   if (/^[\w-]{1,64}$/.test(name)) return name;
   throw new SeineError(`'${name}' cannot be the name of a function`, {
     hint: 'up to 64 letters, digits, - and _',
@@ -25,8 +39,9 @@ export function functionName(context: Context): string {
 }
 
 export function sizeOptions(context: Context): { memoryMb: number; timeoutSeconds: number } {
+  const { memoryMb } = SIZES[kindOption(context)];
   return {
-    memoryMb: numberOption(context, 'memory', { min: 128, max: 10_240, otherwise: 1_024 }),
+    memoryMb: numberOption(context, 'memory', { min: 128, max: 10_240, otherwise: memoryMb }),
     timeoutSeconds: numberOption(context, 'timeout', { min: 1, max: 900, otherwise: 120 }),
   };
 }

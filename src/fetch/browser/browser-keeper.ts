@@ -3,7 +3,7 @@ import type { BrowserSettings } from '../../ports/fetcher.ts';
 import { BrowserLife, type LifeOptions } from './browser-life.ts';
 import { type Chromium, findChromium } from './find-chromium.ts';
 
-export interface KeeperOptions extends Omit<LifeOptions, 'chromium' | 'sandbox'> {
+export interface KeeperOptions extends Omit<LifeOptions, 'chromium' | 'sandbox' | 'isAlone'> {
   settings: Omit<BrowserSettings, 'pages'>;
   logger: Logger | null;
 }
@@ -19,6 +19,7 @@ export class BrowserKeeper {
   #current: BrowserLife | null = null;
   #starting: Promise<BrowserLife> | null = null;
   #failure: { error: unknown; at: number } | null = null;
+  #isAlone = false;
   #isClosed = false;
 
   constructor(options: KeeperOptions) {
@@ -56,9 +57,13 @@ export class BrowserKeeper {
       if (isFirst) logger?.info(`browser: ${chromium.path}`, { from: chromium.from });
       if (isFirst && !sandbox)
         logger?.warn(`the browser runs without its sandbox${reasonOf(settings.sandbox)}`);
-      const life = await BrowserLife.start({ ...rest, chromium, sandbox });
+      const life = await BrowserLife.start({ ...rest, chromium, sandbox, isAlone: this.#isAlone });
+      this.#noteAlone(life);
       this.#lives.add(life);
-      void life.ended.then(() => this.#lives.delete(life));
+      void life.ended.then(() => {
+        this.#noteAlone(life);
+        this.#lives.delete(life);
+      });
       if (this.#isClosed) await life.kill();
       this.#current = life;
       this.#failure = null;
@@ -68,6 +73,12 @@ export class BrowserKeeper {
       this.#failure = { error, at: performance.now() };
       throw error;
     }
+  }
+
+  #noteAlone({ mustBeAlone }: BrowserLife): void {
+    if (mustBeAlone && !this.#isAlone)
+      this.#options.logger?.warn('the browser may start no processes here, so it runs as one');
+    this.#isAlone ||= mustBeAlone;
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Browser, CDPSession } from 'playwright-core';
 import { LIMITS } from '../../core/limits.ts';
-import { type BrowserProcess, notStarted, startBrowser } from './browser-process.ts';
+import { type BrowserProcess, mayNotStartOthers, notStarted, startBrowser } from './browser-process.ts';
 import type { FilterProxy } from './filter-proxy.ts';
 import type { Chromium } from './find-chromium.ts';
 import type { TabPlan } from './plan-tab.ts';
@@ -10,6 +10,7 @@ import { Tab } from './tab.ts';
 export interface LifeOptions {
   chromium: Chromium;
   sandbox: boolean;
+  isAlone: boolean;
   proxy: FilterProxy;
   /** Tabs at once, in use or kept. */
   tabsMax: number;
@@ -66,9 +67,15 @@ export class BrowserLife {
   }
 
   static async start(options: LifeOptions): Promise<BrowserLife> {
-    const { chromium, sandbox, proxy } = options;
+    const { chromium, sandbox, isAlone, proxy } = options;
     const { chromium: playwright } = await import('playwright-core');
-    const process = await startBrowser({ chromium, sandbox, proxyUrl: proxy.url, silenceMs: SILENCE_MS });
+    const process = await startBrowser({
+      chromium,
+      sandbox,
+      isAlone,
+      proxyUrl: proxy.url,
+      silenceMs: SILENCE_MS,
+    });
     try {
       const connecting = playwright.connectOverCDP(process.transport, {
         artifactsDir: process.folder,
@@ -91,12 +98,19 @@ export class BrowserLife {
     } catch (error) {
       process.kill();
       await process.ended;
+      if (!isAlone && mayNotStartOthers(process.words()))
+        return BrowserLife.start({ ...options, isAlone: true });
       throw error;
     }
   }
 
   get pid(): number {
     return this.#process.pid;
+  }
+
+  /** The next one has to be one process: this one was, or would have had to be. */
+  get mustBeAlone(): boolean {
+    return this.#options.isAlone || mayNotStartOthers(this.#process.words());
   }
 
   get ended(): Promise<void> {

@@ -16,6 +16,7 @@ export interface BrowserProcessOptions {
   /** The filtering proxy. */
   proxyUrl: string;
   sandbox: boolean;
+  isAlone: boolean;
   /** The browser is killed when it has not answered for so long. */
   silenceMs: number;
 }
@@ -68,7 +69,7 @@ export async function startBrowser(options: BrowserProcessOptions): Promise<Brow
       // Without core dumps: they are as large as the browser, and of use to nobody here.
       'ulimit -c 0; exec "$0" "$@"',
       chromium.path,
-      ...flagsOf({ folder, proxyUrl: options.proxyUrl, sandbox: options.sandbox }),
+      ...flagsOf({ ...options, folder }),
     ],
     { detached: true, stdio: ['pipe', 'pipe', 'pipe', 'pipe', 'pipe'] },
   );
@@ -129,6 +130,11 @@ function killGroup(pid: number): void {
   } catch {
     // It has gone already.
   }
+}
+
+/** Lambda forbids a call that Chromium makes for each process that it starts, and without which it gives up. */
+export function mayNotStartOthers(words: string): boolean {
+  return /PR_SET_NO_NEW_PRIVS|Cannot communicate with zygote|GPU process isn't usable/.test(words);
 }
 
 /** Chromium's own words are shown as far as they are plain. */

@@ -4,6 +4,8 @@ export interface FlagOptions {
   folder: string;
   proxyUrl: string;
   sandbox: boolean;
+  /** All in one process, where no other can be started. A page that crashes takes the others with it. */
+  isAlone: boolean;
 }
 
 /** Features that phone home, ask people something, or get round the proxy. */
@@ -37,7 +39,7 @@ const DISABLED_FEATURES = [
 ];
 
 /** All that goes over the network goes through the proxy; nothing runs that a page does not need. */
-export function flagsOf({ folder, proxyUrl, sandbox }: FlagOptions): string[] {
+export function flagsOf({ folder, proxyUrl, sandbox, isAlone }: FlagOptions): string[] {
   return [
     '--headless',
     '--remote-debugging-pipe',
@@ -93,5 +95,6 @@ export function flagsOf({ folder, proxyUrl, sandbox }: FlagOptions): string[] {
     `--disable-features=${DISABLED_FEATURES.join(',')}`,
     '--enable-features=CDPScreenshotNewSurface',
     ...(sandbox ? [] : ['--no-sandbox', '--disable-setuid-sandbox']),
+    ...(isAlone ? ['--single-process', '--no-zygote', '--in-process-gpu'] : []),
   ];
 }

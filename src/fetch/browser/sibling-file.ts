@@ -1,4 +1,8 @@
-/** A file of this folder that runs in a process of its own; the same tree runs from sources and from the build. */
+/**
+ * A file of this folder that runs in a process of its own. The same tree runs from sources, from the build, and bundled,
+ * with the file beside: it has this file's ending.
+ */
 export function siblingFile(name: string): URL {
-  return new URL(`./${name}.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`, import.meta.url);
+  const [ending] = /\.\w+$/.exec(import.meta.url) ?? ['.js'];
+  return new URL(`./${name}${ending}`, import.meta.url);
 }
