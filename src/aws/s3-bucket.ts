@@ -41,9 +41,17 @@ export class S3Bucket {
     this.bucket = bucket;
   }
 
-  async put(key: string, body: Uint8Array): Promise<void> {
+  /** `type`: how it is described to whoever opens it. */
+  async put(key: string, body: Uint8Array, type: string | null = null): Promise<void> {
     await this.#run(({ sdk, client }) =>
-      client.send(new sdk.PutObjectCommand({ ...this.#at(key), Body: body, ContentLength: body.length })),
+      client.send(
+        new sdk.PutObjectCommand({
+          ...this.#at(key),
+          ...typeOf(type),
+          Body: body,
+          ContentLength: body.length,
+        }),
+      ),
     );
   }
 
@@ -94,9 +102,10 @@ export class S3Bucket {
     } while (token !== undefined && token !== '');
   }
 
-  async beginUpload(key: string, mark: string): Promise<string> {
+  async beginUpload(key: string, mark: string, type: string | null = null): Promise<string> {
+    const input = { ...this.#at(key), ...typeOf(type), Metadata: { [MARK]: mark } };
     const { UploadId } = await this.#run(({ sdk, client }) =>
-      client.send(new sdk.CreateMultipartUploadCommand({ ...this.#at(key), Metadata: { [MARK]: mark } })),
+      client.send(new sdk.CreateMultipartUploadCommand(input)),
     );
     return UploadId!;
   }
@@ -181,11 +190,11 @@ export class S3Bucket {
     return this.#run(({ sdk, client }) => client.send(new sdk.ListMultipartUploadsCommand(input)));
   }
 
-  /** On the server, whole or not at all, with its mark. */
-  async copy(from: string, to: string): Promise<void> {
-    await this.#run(({ sdk, client }) =>
-      client.send(new sdk.CopyObjectCommand({ ...this.#at(to), CopySource: this.#source(from) })),
-    );
+  /** On the server, whole or not at all, with its mark. Its type may be known only now. */
+  async copy(from: string, to: string, mark: string, type: string | null): Promise<void> {
+    const input = { ...this.#at(to), ...typeOf(type), CopySource: this.#source(from) };
+    const about = { MetadataDirective: 'REPLACE', Metadata: { [MARK]: mark } } as const;
+    await this.#run(({ sdk, client }) => client.send(new sdk.CopyObjectCommand({ ...input, ...about })));
   }
 
   explain(error: unknown): unknown {
@@ -224,6 +233,10 @@ export class S3Bucket {
       }
     });
   }
+}
+
+function typeOf(type: string | null): { ContentType?: string } {
+  return type === null ? {} : { ContentType: type };
 }
 
 function headOf(found: { ContentLength?: number; ETag?: string; Metadata?: Record<string, string> }): S3Head {

@@ -52,6 +52,7 @@ export class MultipartUpload {
   readonly #bucket: S3Bucket;
   readonly #key: string;
   readonly #inFlightMax: number;
+  readonly #type: string | null;
   readonly #mark = randomUUID();
   readonly #inFlight = new Set<Promise<void>>();
   readonly #parts: S3Part[] = [];
@@ -60,10 +61,11 @@ export class MultipartUpload {
   #count = 0;
   #failure: { cause: unknown } | null = null;
 
-  constructor(bucket: S3Bucket, key: string, inFlightMax: number) {
+  constructor(bucket: S3Bucket, key: string, inFlightMax: number, type: string | null = null) {
     this.#bucket = bucket;
     this.#key = key;
     this.#inFlightMax = inFlightMax;
+    this.#type = type;
   }
 
   /** Takes the next part at once, in the order of calls; resolves when one more may be given. */
@@ -81,7 +83,7 @@ export class MultipartUpload {
   async #send(number: number, body: Uint8Array): Promise<void> {
     if (this.#failure) return;
     if (number > LIMITS.s3PartsMax) throw new Error(`an object in S3 has at most ${LIMITS.s3PartsMax} parts`);
-    this.#id ??= this.#bucket.beginUpload(this.#key, this.#mark);
+    this.#id ??= this.#bucket.beginUpload(this.#key, this.#mark, this.#type);
     const part = { id: await this.#id, number, body, signal: this.#abort.signal };
     this.#parts[number - 1] = await this.#bucket.uploadPart(this.#key, part);
   }
@@ -108,16 +110,16 @@ export class MultipartUpload {
   }
 
   /** Copies what this upload wrote to its final key, on the server, and its mark with it. */
-  async copyTo(key: string, bytes: number, sizes: CopySizes): Promise<void> {
+  async copyTo(key: string, bytes: number, sizes: CopySizes, type: string | null): Promise<void> {
     const action =
       bytes <= sizes.copyBytesMax
-        ? this.#bucket.copy(this.#key, key)
-        : this.#copyInParts(key, bytes, sizes.copyPartBytes);
+        ? this.#bucket.copy(this.#key, key, this.#mark, type)
+        : this.#copyInParts(key, bytes, sizes.copyPartBytes, type);
     await settled(action, () => this.isAt(key));
   }
 
-  async #copyInParts(key: string, bytes: number, partBytes: number): Promise<void> {
-    const id = await this.#bucket.beginUpload(key, this.#mark);
+  async #copyInParts(key: string, bytes: number, partBytes: number, type: string | null): Promise<void> {
+    const id = await this.#bucket.beginUpload(key, this.#mark, type);
     try {
       const parts: S3Part[] = [];
       for (let offset = 0; offset < bytes; offset += partBytes) {

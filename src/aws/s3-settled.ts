@@ -13,8 +13,13 @@ export async function settled(action: Promise<void>, isDone: () => Promise<boole
 }
 
 /** A PUT without a reply has happened if what is there has the size and the MD5 of what was sent. */
-export async function putObject(bucket: S3Bucket, key: string, bytes: Uint8Array): Promise<void> {
-  await settled(bucket.put(key, bytes), async () => {
+export async function putObject(
+  bucket: S3Bucket,
+  key: string,
+  bytes: Uint8Array,
+  type: string | null,
+): Promise<void> {
+  await settled(bucket.put(key, bytes, type), async () => {
     const found = await bucket.head(key);
     const md5 = createHash('md5').update(bytes).digest('hex');
     return found?.bytes === bytes.length && found.etag === `"${md5}"`;

@@ -1,5 +1,6 @@
 import { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
+import { contentTypeOf } from '../core/content-type.ts';
 import { SeineError } from '../core/errors.ts';
 import { LIMITS } from '../core/limits.ts';
 import { S3Bucket } from './s3-bucket.ts';
@@ -29,18 +30,19 @@ export function uploadTo(url: string, settings: S3Settings, sizes: MultipartSize
     throw new SeineError(`${url} is not the name of a file`, { hint: 'write s3://bucket/path/name' });
   const bucket = new S3Bucket(settings, name);
   const buffer = new PartBuffer(sizes.partBytes);
+  const type = contentTypeOf(key);
   let upload: MultipartUpload | null = null;
 
   const push = async (parts: Uint8Array[]) => {
     for (const part of parts) {
-      upload ??= new MultipartUpload(bucket, key, sizes.partsInFlight);
+      upload ??= new MultipartUpload(bucket, key, sizes.partsInFlight, type);
       await upload.push(part);
     }
   };
   const finish = async () => {
     const rest = buffer.rest();
     if (!upload) {
-      await putObject(bucket, key, rest);
+      await putObject(bucket, key, rest, type);
       return;
     }
     if (rest.length > 0) await upload.push(rest);

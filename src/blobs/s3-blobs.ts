@@ -4,6 +4,7 @@ import type { S3Settings } from '../aws/s3-client.ts';
 import { openPieces, readPieces } from '../aws/s3-read.ts';
 import { putObject } from '../aws/s3-settled.ts';
 import { parseS3Url, s3UrlOf } from '../aws/s3-url.ts';
+import { contentTypeOf } from '../core/content-type.ts';
 import { SeineError } from '../core/errors.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { BlobEntry, Blobs } from '../ports/blobs.ts';
@@ -35,7 +36,7 @@ export function openS3Blobs(url: string, settings: S3Settings, sizes: Partial<S3
       const temporaryKey = `${prefix}${TEMPORARY}${randomUUID()}`;
       return new S3Writer({ bucket, key, temporaryKey, objectKeyOf, sizes: { ...SIZES, ...sizes } });
     },
-    put: async (key, bytes) => putObject(bucket, objectKeyOf(checkKey(key)), bytes),
+    put: async (key, bytes) => putObject(bucket, objectKeyOf(checkKey(key)), bytes, contentTypeOf(key)),
     has: async (key) => (await bucket.head(objectKeyOf(checkKey(key)))) !== null,
     async read(key, range) {
       const objectKey = objectKeyOf(checkKey(key));

@@ -1,6 +1,7 @@
 import type { S3Bucket } from '../aws/s3-bucket.ts';
 import { type CopySizes, type MultipartSizes, MultipartUpload, PartBuffer } from '../aws/s3-multipart.ts';
 import { putObject } from '../aws/s3-settled.ts';
+import { contentTypeOf } from '../core/content-type.ts';
 import type { BlobWriter } from '../ports/blobs.ts';
 import { checkKey } from './blob-key.ts';
 
@@ -47,10 +48,11 @@ export class S3Writer implements BlobWriter {
     if (as !== undefined) checkKey(as);
     // Until all is done: a commit that failed halfway can only be aborted.
     this.#state = 'broken';
-    const target = this.#place.objectKeyOf(as ?? this.#place.key);
+    const key = as ?? this.#place.key;
+    const target = { key: this.#place.objectKeyOf(key), type: contentTypeOf(key) };
     const rest = this.#buffer.rest();
     if (this.#upload) await this.#finishUpload(this.#upload, rest, target);
-    else await putObject(this.#place.bucket, target, rest);
+    else await putObject(this.#place.bucket, target.key, rest, target.type);
     this.#state = 'closed';
   }
 
@@ -71,12 +73,16 @@ export class S3Writer implements BlobWriter {
     return this.#upload.push(part);
   }
 
-  async #finishUpload(upload: MultipartUpload, rest: Uint8Array, target: string): Promise<void> {
+  async #finishUpload(
+    upload: MultipartUpload,
+    rest: Uint8Array,
+    target: { key: string; type: string | null },
+  ): Promise<void> {
     const { bucket, temporaryKey, sizes } = this.#place;
     if (rest.length > 0) await upload.push(rest);
     await upload.complete();
     this.#completed = true;
-    await upload.copyTo(target, this.size, sizes);
+    await upload.copyTo(target.key, this.size, sizes, target.type);
     // The blob is there. If this fails, the sweep will do it.
     await bucket.delete(temporaryKey).catch(() => {});
   }

@@ -54,6 +54,33 @@ describe('S3 blobs', () => {
     await blobs.close();
   });
 
+  test('every blob is described by its name, whole or in parts, and the bytes of strangers never as a page', async () => {
+    const url = freshUrl();
+    const blobs = openS3Blobs(url, settings(), { copyBytesMax: 6 * MiB, copyPartBytes: 5 * MiB });
+    const typeOf = async (key: string) => {
+      const answer = await fetch(`${server.endpoint}/${server.bucket}${new URL(url).pathname}/${key}`);
+      return answer.headers.get('content-type');
+    };
+    await blobs.put('sheets/one-1/index.html', Buffer.from('<p>'));
+    await blobs.put('media/ab/ab.html', Buffer.from('<script>'));
+    await blobs.put('media/ab/ab.svg', Buffer.from('<svg>'));
+    const write = async (key: string, bytes: number, as?: string) => {
+      const writer = await blobs.write(key);
+      await writer.append(Buffer.alloc(bytes));
+      await writer.commit(as);
+    };
+    await write('warc/one-1/1-0.warc.gz', 10);
+    await write('media/unnamed', 6 * MiB, 'media/ab/ab.png');
+    await write('shards/one-1/1-0.tar', 7 * MiB);
+    expect(await typeOf('sheets/one-1/index.html')).toBe('text/html; charset=utf-8');
+    expect(await typeOf('media/ab/ab.html')).toBe('text/plain; charset=utf-8');
+    expect(await typeOf('media/ab/ab.svg')).toBe('text/plain; charset=utf-8');
+    expect(await typeOf('warc/one-1/1-0.warc.gz')).toBe('application/gzip');
+    expect(await typeOf('media/ab/ab.png')).toBe('image/png');
+    expect(await typeOf('shards/one-1/1-0.tar')).toBe('application/x-tar');
+    await blobs.close();
+  });
+
   test('an abort takes the upload back, also while parts are on their way', async () => {
     const blobs = openS3Blobs(freshUrl(), settings());
     const writer = await blobs.write('gone');

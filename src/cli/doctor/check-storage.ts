@@ -85,7 +85,7 @@ async function checkUploads(url: string, settings: Context['settings']): Promise
       await bucket.abortUpload(from, id).catch(() => {});
       throw error;
     }
-    await bucket.copy(from, to);
+    await bucket.copy(from, to, 'doctor', null);
     await Promise.all([bucket.delete(from), bucket.delete(to)]);
     const detail = `${url} can be written, also in parts, read and emptied`;
     const problem = await listUploads(bucket, prefix);
