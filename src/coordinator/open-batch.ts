@@ -1,4 +1,5 @@
-import { type Batch, type BatchTask, type RobotsFetch, WIRE_VERSION } from '../core/batch.ts';
+import { type Batch, type BatchTask, type Report, type RobotsFetch, WIRE_VERSION } from '../core/batch.ts';
+import type { Outcome } from '../core/outcome.ts';
 import type { Job, LeasedBatch } from '../ports/store.ts';
 import type { Grant } from './plan-batches.ts';
 
@@ -65,5 +66,29 @@ export function makeBatch(
     succeeded: 0,
     over: false,
     settled: Promise.resolve(),
+  };
+}
+
+/** Of tasks that no worker sees; of the whole batch when that is all of them. */
+export function refusalReport(
+  batch: Batch,
+  refused: Outcome[],
+  { all, now }: { all: boolean; now: number },
+): Report {
+  return {
+    version: batch.version,
+    batchId: batch.id,
+    part: -1,
+    final: all,
+    worker: 'coordinator',
+    startedAt: now,
+    durationMs: 0,
+    permits: all
+      ? batch.permits.map(({ host }) => ({ host, sent: 0, lastSentAt: null, finished: true }))
+      : [],
+    robots: [],
+    outcomes: refused,
+    quality: [],
+    archive: null,
   };
 }

@@ -1,4 +1,3 @@
-import type { Report } from '../core/batch.ts';
 import { isRising, isTrying, startPace } from '../core/host-pace.ts';
 import { compileHostLimits, type HostLimiter } from '../core/host-rules.ts';
 import { gapMsOf, parallelOf } from '../core/job.ts';
@@ -6,8 +5,9 @@ import type { Outcome } from '../core/outcome.ts';
 import { SHORT_PERMIT_MS } from '../core/politeness.ts';
 import type { DueHost, LeasedBatch, RobotsEntry } from '../ports/store.ts';
 import { SCOUTS } from './approach-book.ts';
+import { BrowserRoom } from './browser-room.ts';
 import { type Flight, LEASE_GRACE_MS } from './flight.ts';
-import { makeBatch, type OpenBatch } from './open-batch.ts';
+import { makeBatch, type OpenBatch, refusalReport } from './open-batch.ts';
 import { type Grant, type PlanHost, type PlannedBatch, planBatches } from './plan-batches.ts';
 import { RobotsDesk } from './robots-desk.ts';
 import type { Settler } from './settler.ts';
@@ -23,6 +23,7 @@ export class Outbound {
   readonly #dispatch: (open: OpenBatch) => void;
   readonly #limitsOf: HostLimiter;
   readonly #robots: RobotsDesk;
+  readonly #browserRoom: BrowserRoom;
 
   constructor(flight: Flight, settler: Settler, dispatch: (open: OpenBatch) => void) {
     this.#flight = flight;
@@ -30,6 +31,7 @@ export class Outbound {
     this.#dispatch = dispatch;
     this.#limitsOf = compileHostLimits(flight.options.job.spec);
     this.#robots = new RobotsDesk(flight);
+    this.#browserRoom = new BrowserRoom(flight);
   }
 
   /** Fills the free slots with whatever may start soon. */
@@ -60,8 +62,10 @@ export class Outbound {
     const { job, dispatcher } = this.#flight.options;
     const { spec } = job;
     const open = await this.#openHosts(due, now);
+    const { isFull } = this.#browserRoom;
     const hosts = open
-      .filter((host) => !this.#flight.robots.isAsking(host.host) && !this.#isScouted(host.host))
+      .filter(({ host }) => !this.#flight.robots.isAsking(host) && !this.#isScouted(host))
+      .filter(({ host }) => !isFull || !this.#flight.approaches?.renders(host))
       .map((host) => ({
         ...this.#planHost(host),
         ready: this.#flight.approaches?.isUnsure(host.host) ? Math.min(host.ready, SCOUTS) : host.ready,
@@ -145,9 +149,10 @@ export class Outbound {
     if (late.length > 0) await this.#flight.options.store.frontier.postpone(job.id, late);
     if (open.tasks.size > 0) {
       this.#flight.approaches?.assign(open.batch, now);
+      await this.#leaveOut(open);
       if (open.batch.tasks.some(({ approach }) => approach?.fetcher === 'browser'))
         open.batch.needs = 'browser';
-      await this.#equip(open, grants);
+      if (open.tasks.size > 0) await this.#equip(open, grants);
     }
     if (open.tasks.size === 0) {
       this.#flight.wake.notify();
@@ -155,6 +160,16 @@ export class Outbound {
     }
     this.#flight.open.set(open.batch.id, open);
     this.#dispatch(open);
+  }
+
+  /** Pages for which there is no browser now. */
+  async #leaveOut(open: OpenBatch): Promise<void> {
+    const left = this.#browserRoom.leaveOut(open.batch);
+    if (left.length === 0) return;
+    const { permits, robots } = open.batch;
+    await this.#refuse(open, left);
+    if (open.tasks.size > 0) return;
+    for (const { permit } of robots) this.#flight.robots.doneAsking(permits[permit]!.host);
   }
 
   /** Hosts that can only be asked through a proxy wait for one, and with them their robots.txt. */
@@ -174,22 +189,7 @@ export class Outbound {
   async #refuse(open: OpenBatch, refused: Outcome[], found: RobotsEntry[] = []): Promise<void> {
     const { batch } = open;
     const all = refused.length === open.tasks.size;
-    const report: Report = {
-      version: batch.version,
-      batchId: batch.id,
-      part: -1,
-      final: all,
-      worker: 'coordinator',
-      startedAt: this.#flight.now(),
-      durationMs: 0,
-      permits: all
-        ? batch.permits.map(({ host }) => ({ host, sent: 0, lastSentAt: null, finished: true }))
-        : [],
-      robots: [],
-      outcomes: refused,
-      quality: [],
-      archive: null,
-    };
+    const report = refusalReport(batch, refused, { all, now: this.#flight.now() });
     await this.#settler.settle(open, report, found);
     open.batch.tasks = batch.tasks.filter((task) => open.tasks.has(task.id));
   }

@@ -101,11 +101,15 @@ class BullmqDispatcher implements Dispatcher {
     return this.#live().reduce((sum, { threads }) => sum + threads, 0);
   }
 
-  /** While Redis is away nothing is lent to it. */
   get slots(): number {
+    return this.slotsFor('http');
+  }
+
+  /** While Redis is away nothing is lent to it. One with a browser takes all batches. */
+  slotsFor(kind: WorkerKind): number {
     const now = performance.now();
     if (this.#redis.client.status !== 'ready' || now - this.#refusedAt < REFUSED_MS) return 0;
-    return this.#live().reduce((sum, { slots }) => sum + slots, 0);
+    return this.#presence.slotsFor(kind, now);
   }
 
   serves(kind: WorkerKind): boolean {

@@ -94,6 +94,13 @@ export class Presence {
     return this.live(now).some((sign) => kind === 'http' || sign.kind === 'browser');
   }
 
+  /** Batches of a kind that those who take them have room for. */
+  slotsFor(kind: WorkerKind, now: number): number {
+    return this.live(now)
+      .filter((sign) => kind === 'http' || sign.kind === 'browser')
+      .reduce((sum, { slots }) => sum + slots, 0);
+  }
+
   strangers(now: number): Sign[] {
     return this.#alive(now).filter(({ version }) => version !== WIRE_VERSION);
   }

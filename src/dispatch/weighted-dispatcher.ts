@@ -65,6 +65,13 @@ class WeightedDispatcher implements Dispatcher {
     return this.#shares.reduce((sum, { out }, index) => sum + out + this.#freeOf(index), 0);
   }
 
+  slotsFor(kind: WorkerKind): number {
+    return this.#dispatchers.reduce((sum, dispatcher) => {
+      if (!canServe(dispatcher, kind)) return sum;
+      return sum + (dispatcher.slotsFor?.(kind) ?? dispatcher.slots);
+    }, 0);
+  }
+
   serves(kind: WorkerKind): boolean {
     return this.#dispatchers.some((dispatcher) => canServe(dispatcher, kind));
   }

@@ -38,6 +38,8 @@ export interface Dispatcher {
   readonly workers: number;
   /** Batches that may be under way at once: more than workers, since most of a batch is waiting. */
   readonly slots: number;
+  /** How many of them may be of this kind, where workers differ. Absent: all. */
+  slotsFor?(kind: WorkerKind): number;
   /** Carries one batch to one worker, once. Early parts of the report come by `onPart`. Never rejects. */
   dispatch(batch: Batch, onPart: (report: Report) => void): Promise<Delivery>;
   /** Asks workers to return what they have; open dispatches still resolve. */

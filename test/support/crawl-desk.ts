@@ -8,6 +8,7 @@ import type { Counters, JobState, TaskRow } from '../../src/core/model.ts';
 import { openInlineDispatcher } from '../../src/dispatch/inline-dispatcher.ts';
 import { type HttpFetcherOptions, openHttpFetcher } from '../../src/fetch/http-fetcher.ts';
 import type { Blobs } from '../../src/ports/blobs.ts';
+import type { Dispatcher } from '../../src/ports/dispatcher.ts';
 import type { Job, Store } from '../../src/ports/store.ts';
 import { openSource } from '../../src/sources/open-source.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
@@ -30,11 +31,19 @@ export async function crawl(
   options: Partial<HttpFetcherOptions> & {
     forbidsPrivate?: boolean;
     fetcherOf?: WorkerTools['fetcherOf'];
+    /** Puts another dispatcher before the one of this process. */
+    through?: (inline: Dispatcher) => Dispatcher;
     /** Before everything is gone. */
     inspect?: (place: { store: Store; blobs: Blobs; job: Job }) => Promise<void>;
   } = {},
 ): Promise<Crawled> {
-  const { forbidsPrivate = false, fetcherOf, inspect, ...fetcherOptions } = options;
+  const {
+    forbidsPrivate = false,
+    fetcherOf,
+    through = (inline) => inline,
+    inspect,
+    ...fetcherOptions
+  } = options;
   const folder = await temporaryFolder();
   const store = openSqliteStore(join(folder.dir, 'seine.db'), { sync: 'normal', checkpointThread: false });
   const blobs = await openFolderBlobs(folder.dir);
@@ -65,9 +74,11 @@ export async function crawl(
     const coordinator = new Coordinator({
       ...shared,
       blobs,
-      dispatcher: openInlineDispatcher(
-        (batch, more) => processBatch(batch, tools, more),
-        async () => {},
+      dispatcher: through(
+        openInlineDispatcher(
+          (batch, more) => processBatch(batch, tools, more),
+          async () => {},
+        ),
       ),
       feeder: new SourceFeeder({ ...shared, sources }),
       progress: createProgress({ startedAt: realClock.now() }),

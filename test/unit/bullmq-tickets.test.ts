@@ -180,3 +180,13 @@ test('a ticket names its coordinator, and nothing else does', () => {
   for (const id of ['1', 'repeat:x:1', `${COORDINATOR}-x`, `x${COORDINATOR}-1`])
     expect(coordinatorOf(id)).toBeNull();
 });
+
+test('room is counted by kind: one with a browser takes all batches, one without leaves those for a browser', () => {
+  const presence = new Presence();
+  const http = { ...signOf('http', 1), slots: 5 };
+  presence.note([http], 0);
+  expect([presence.slotsFor('http', 0), presence.slotsFor('browser', 0)]).toEqual([5, 0]);
+  presence.note([http, { ...signOf('shows', 1), kind: 'browser', slots: 2 }], 0);
+  expect([presence.slotsFor('http', 0), presence.slotsFor('browser', 0)]).toEqual([7, 2]);
+  expect(presence.slotsFor('browser', DEAD_MS + 1)).toBe(0);
+});

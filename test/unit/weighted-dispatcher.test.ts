@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Batch, WorkerKind } from '../../src/core/batch.ts';
 import { deferredReport } from '../../src/core/deferred-report.ts';
+import { SeineError } from '../../src/core/errors.ts';
 import { LOSSES_MAX } from '../../src/dispatch/weighted-choice.ts';
 import { openWeightedDispatcher } from '../../src/dispatch/weighted-dispatcher.ts';
 import type { Delivery, Dispatcher } from '../../src/ports/dispatcher.ts';
@@ -177,4 +178,19 @@ describe('several dispatchers as one', () => {
     expect(all.cost?.()).toEqual({ invocations: 4, gbSeconds: 3, usd: 0.5 });
     expect(await all.signs?.()).toEqual([sign]);
   });
+});
+
+test('several dispatchers have room for a kind where somebody serves it, and refuse only what all refuse', () => {
+  const [one, other] = [new Desk(), new Desk()];
+  one.kinds = ['http'];
+  const both = openWeightedDispatcher([
+    { dispatcher: one, weight: 1 },
+    { dispatcher: other, weight: 1 },
+  ]);
+  expect([both.slotsFor?.('http'), both.slotsFor?.('browser')]).toEqual([4, 2]);
+  const refusal = new SeineError('no browser');
+  Object.assign(one, { refusal: () => refusal });
+  expect(both.refusal?.('browser')).toBeNull();
+  Object.assign(other, { refusal: () => refusal });
+  expect(both.refusal?.('browser')).toBe(refusal);
 });
