@@ -52,30 +52,49 @@ export interface Run {
   stop(reason: StopReason): void;
 }
 
-/**
- * Starts or continues a job in a folder whose lock the caller holds; it is released when the run ends.
- * Closures as handlers keep the work in this thread.
- */
+/** What a run has been given already. */
+export interface Prepared {
+  /** Closures as handlers keep the work in this thread. */
+  handlers?: JobHandlers;
+  /** Of `openServices`. */
+  dispatcher?: Dispatcher;
+}
+
+/** Blobs that can be written and workers that can be reached, for a job that need not be stored yet. */
+export async function openServices(
+  folder: Folder,
+  spec: JobSpec,
+  settings: AppSettings,
+  handlers?: JobHandlers,
+): Promise<Dispatcher> {
+  const { s3, allowPrivate, browser, apiCallbacks, logger } = settings;
+  const owned = folder.isOwned() ? folder.dir : null;
+  await prepareBlobs(folder.blobsPlace, { owned, s3, logger });
+  const sync = settings.sync === 'full';
+  const data = { blobs: folder.blobsPlace, sync, s3, allowPrivate, browser, apiCallbacks };
+  const dispatcher = await openDispatcher(data, settings, handlers);
+  // Before anything is asked for: a job whose pages nobody could ever show would wait for ever.
+  const refusal = spec.routes.some(mayRender) ? dispatcher.refusal?.('browser') : null;
+  if (!refusal) return dispatcher;
+  await dispatcher.close();
+  throw refusal;
+}
+
+/** Starts or continues a job in a folder whose lock the caller holds; it is released when the run ends. */
 export async function startRun(
   folder: Folder,
   lock: FolderLock,
   stored: Job,
   settings: AppSettings,
-  inlineHandlers?: JobHandlers,
+  prepared: Prepared = {},
 ): Promise<Run> {
   const job = { ...stored, spec: completeSpec(stored.spec) };
-  let dispatcher: Dispatcher | null = null;
+  let dispatcher = prepared.dispatcher ?? null;
   const files = openFiles(settings, job.spec.allowPrivate);
   try {
-    const owned = folder.isOwned() ? folder.dir : null;
-    await prepareBlobs(folder.blobsPlace, { owned, s3: settings.s3, logger: settings.logger });
     const outside = await openOutside(job.spec, settings);
     const sources = openSources(folder, job, files);
-    const { s3, allowPrivate, browser, apiCallbacks } = settings;
-    const sync = settings.sync === 'full';
-    const data = { blobs: folder.blobsPlace, sync, s3, allowPrivate, browser, apiCallbacks };
-    dispatcher = await openDispatcher(data, settings, inlineHandlers);
-    checkBrowser(job.spec, dispatcher);
+    dispatcher ??= await openServices(folder, job.spec, settings, prepared.handlers);
     const progress = createProgress({ startedAt: systemClock.now() });
     const groups = new HostGroups({ store: folder.store, job, resolver: openSystemResolver() });
     const rejectsFile = join(folder.dir, 'rejects', `${job.name}-${job.run}.jsonl`);
@@ -124,12 +143,6 @@ export async function startRun(
     lock.release();
     throw error;
   }
-}
-
-/** Before anything is asked for: a job whose pages nobody could ever show would wait for ever. */
-function checkBrowser({ routes }: JobSpec, dispatcher: Dispatcher): void {
-  const refusal = routes.some(mayRender) ? dispatcher.refusal?.('browser') : null;
-  if (refusal) throw refusal;
 }
 
 function openFiles(settings: AppSettings, jobAllowsPrivate: boolean): FilesByScheme {

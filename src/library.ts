@@ -96,7 +96,13 @@ export async function openSeine(options: SeineOptions = {}): Promise<Seine> {
         { fresh, now: Date.now() },
       );
       const id = `${job.name}-${job.run}`;
-      const run = await startRun(folder, lock, job, settings, loaded.code ? undefined : loaded.handlers);
+      const run = await startRun(
+        folder,
+        lock,
+        job,
+        settings,
+        loaded.code ? {} : { handlers: loaded.handlers },
+      );
       return {
         id,
         done: run.result.then(async () => summarize(store, await store.jobs.get(job.id), { alive: false })),

@@ -1,4 +1,4 @@
-import { type Run, startRun } from '../app.ts';
+import { type Prepared, type Run, startRun } from '../app.ts';
 import { type ContactSheet, writeContactSheet } from '../coordinator/contact-sheet.ts';
 import { type JobSummary, summarize } from '../coordinator/jobs.ts';
 import type { RunView } from '../coordinator/run-view.ts';
@@ -31,8 +31,9 @@ export async function followRun(
   folder: Folder,
   lock: FolderLock,
   job: Job,
+  prepared: Prepared = {},
 ): Promise<ExitName> {
-  const run = await startRun(folder, lock, job, context.settings);
+  const run = await startRun(folder, lock, job, context.settings, prepared);
   const signals = watchSignals(run);
   let view = await run.view();
   let isLooking = false;

@@ -1,10 +1,11 @@
-import { checkSources, openOutside } from '../app.ts';
+import { checkSources, openOutside, openServices } from '../app.ts';
 import { isResumable, requireJob, submitJob } from '../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../core/errors.ts';
 import type { SourceSpec } from '../core/job.ts';
 import { type Folder, openFolder } from '../folder.ts';
 import { bundleKeyOf } from '../job/load-handlers.ts';
 import { hashOfSpec } from '../job/parse-job.ts';
+import type { Dispatcher } from '../ports/dispatcher.ts';
 import type { Job } from '../ports/store.ts';
 import type { FolderLock } from '../store/sqlite/folder-lock.ts';
 import type { Context } from './context.ts';
@@ -45,17 +46,25 @@ export async function runCommand(context: Context): Promise<ExitName> {
     const lock = folder.lock();
     const fresh = context.parsed.values.fresh === 'true';
     const refresh = context.parsed.values.refresh === 'true';
+    const dispatcher = await openServices(folder, loaded.spec, context.settings).catch((error: unknown) => {
+      lock.release();
+      throw error;
+    });
     const { job, resumed } = await submitJob(
       folder.store,
       { spec: loaded.spec, specHash, bundle, file: loaded.file },
       { fresh, refresh, now: Date.now() },
-    );
+    ).catch(async (error: unknown) => {
+      await dispatcher.close();
+      throw error;
+    });
     if (resumed && !context.json)
       context.stderr.write(
         `continuing ${job.name}-${job.run}, which was not finished (--fresh starts anew)\n`,
       );
-    if (context.parsed.values.watch !== 'true') return await followRun(context, folder, lock, job);
-    return await followAndStay(context, folder, lock, job);
+    const run = { lock, job, dispatcher };
+    if (context.parsed.values.watch === 'true') return await followAndStay(context, folder, run);
+    return await followRun(context, folder, lock, job, { dispatcher });
   } finally {
     await folder.close();
   }
@@ -64,12 +73,11 @@ export async function runCommand(context: Context): Promise<ExitName> {
 async function followAndStay(
   context: Context,
   folder: Folder,
-  lock: FolderLock,
-  job: Job,
+  { lock, job, dispatcher }: { lock: FolderLock; job: Job; dispatcher: Dispatcher },
 ): Promise<ExitName> {
   const signals = watchSignals();
   try {
-    const exit = await followRun(context, folder, lock, job);
+    const exit = await followRun(context, folder, lock, job, { dispatcher });
     return exit === 'interrupted' ? exit : await keepSchedule(context, folder, job.name, signals);
   } finally {
     signals.close();

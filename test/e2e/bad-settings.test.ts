@@ -204,9 +204,11 @@ describe('seine run', () => {
     expect(site.log).toEqual([]);
   });
 
-  test('with several places to work in says which one cannot be used', async () => {
+  test('with several places to work in says which one cannot be used, and leaves no job behind', async () => {
     const dispatch = `threads,bullmq://:${WRONG}@127.0.0.1:${redis.port}`;
-    expectSentence(await runWith(['--dispatch', dispatch]), /^Redis at .* does not accept/);
+    const dir = freshDir();
+    expectSentence(await runWith(['--dir', dir, '--dispatch', dispatch]), /^Redis at .* does not accept/);
+    expect((await seine(['jobs', '--json', '--dir', dir])).stdout).toBe('[]\n');
   });
 });
 

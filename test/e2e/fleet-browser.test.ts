@@ -46,6 +46,7 @@ beforeAll(async () => {
       { match: '/category/*', route: 'shelf' },
     ],
     batchSize: 4,
+    retry: { baseMs: 50, maxMs: 200 },
     politeness: { rate: 'max' },
     allowPrivate: true,
   };
@@ -129,7 +130,7 @@ test('over Redis, pages wait for a worker with a browser, and the run says why; 
   expect(namesOf('browser')).toEqual(new Set([browser]));
   expect(namesOf(null)).toContain(http);
   await redis.stop();
-}, 120_000);
+}, 180_000);
 
 test('in Lambda, they go to the function of the image; one that is killed loses nothing', async () => {
   const image = await buildLambdaImage(at('image'));
@@ -161,4 +162,4 @@ test('in Lambda, they go to the function of the image; one that is killed loses 
   expect(records).toEqual(wanted.records);
   expect(new Set(attempts.map(({ fetcher }) => fetcher))).toEqual(new Set([null, 'browser']));
   await desk.close();
-}, 120_000);
+}, 180_000);
