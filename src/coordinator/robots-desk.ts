@@ -2,6 +2,7 @@ import type { RobotsFetch } from '../core/batch.ts';
 import { compileHostLimits, type HostLimiter } from '../core/host-rules.ts';
 import { parallelOf } from '../core/job.ts';
 import type { Outcome } from '../core/outcome.ts';
+import { originOf } from '../core/url-shape.ts';
 import type { DueHost, LeasedTask, RobotsEntry } from '../ports/store.ts';
 import type { Flight } from './flight.ts';
 import { type Grant, hasRoom, type PlanHost } from './plan-batches.ts';
@@ -48,7 +49,7 @@ export class RobotsDesk {
         continue;
       }
       if (!options.job.spec.politeness.robots) continue;
-      const origin = task.url.slice(0, task.url.indexOf('/', 8));
+      const origin = originOf(task.url);
       const asked = checked.robots.find((fetch) => fetch.origin === origin);
       if (asked) {
         // Where it is asked elsewhere, one task goes along, and only so that there is one.
