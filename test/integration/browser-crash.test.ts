@@ -145,6 +145,20 @@ test('a browser is replaced after so many pages, without losing one', async () =
   for (const pid of seen) await expect.poll(() => groupOf(pid), GONE).toEqual([]);
 });
 
+test('each page open at once has one renderer, and nothing else has one', async () => {
+  // Whatever browser the machine has: a whole one would have more for its own windows.
+  const own = await openBrowserFetcher({ clock, isPublicAddress, browser: { pages: 2 } });
+  try {
+    for (let round = 0; round < 2; round++) {
+      const pages = [1, 2].map((page) => own.fetch(requestOf(`${origin.url}/page?${page}`, { parallel: 2 })));
+      for (const result of await Promise.all(pages)) expect(responseOf(result).status).toBe(200);
+    }
+    expect(renderersOf(own.pids()[0]!).length).toBeLessThanOrEqual(2);
+  } finally {
+    await own.close();
+  }
+});
+
 test('a browser that cannot be started says so and what to do', async () => {
   const lost = await openBrowserFetcher({ clock, isPublicAddress, browser: { path: '/no/such/chromium' } });
   const result = await lost.fetch(requestOf(`${origin.url}/page`));

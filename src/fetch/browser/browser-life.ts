@@ -1,6 +1,7 @@
 import type { Browser, CDPSession } from 'playwright-core';
 import { LIMITS } from '../../core/limits.ts';
 import { type BrowserProcess, mayNotStartOthers, notStarted, startBrowser } from './browser-process.ts';
+import { Camera } from './camera.ts';
 import type { FilterProxy } from './filter-proxy.ts';
 import type { Chromium } from './find-chromium.ts';
 import type { TabPlan } from './plan-tab.ts';
@@ -47,6 +48,7 @@ export class BrowserLife {
   readonly #idle = new Map<string, Tab[]>();
   readonly #beats: NodeJS.Timeout;
   readonly #startedAt = performance.now();
+  readonly #camera = new Camera();
   #busy = 0;
   #tabs = 0;
   #pages = 0;
@@ -168,7 +170,8 @@ export class BrowserLife {
 
   /** A renderer that dies just then leaves Playwright waiting for ever. */
   async #open(plan: TabPlan): Promise<Tab> {
-    const opening = Tab.open(this.#browser, plan, this.#options.proxy);
+    const { proxy } = this.#options;
+    const opening = Tab.open(this.#browser, plan, { proxy, camera: this.#camera });
     const { promise, reject } = Promise.withResolvers<never>();
     const giveUp = () => {
       reject(new Error('the browser opens no page'));

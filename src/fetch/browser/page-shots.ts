@@ -26,11 +26,13 @@ export function takeQuickShot(tab: Tab): Promise<Shot> {
 
 async function takeScreenshot(tab: Tab, spec: ScreenshotSpec, leftMs: () => number): Promise<Shot> {
   const clip = await clipOf(tab, spec, leftMs);
-  const { data } = await tab.cdp.send('Page.captureScreenshot', {
-    format: spec.format,
-    ...(spec.format === 'png' ? {} : { quality: spec.quality }),
-    ...(clip ? { clip, captureBeyondViewport: true } : {}),
-  });
+  const { data } = await tab.camera.take(() =>
+    tab.cdp.send('Page.captureScreenshot', {
+      format: spec.format,
+      ...(spec.format === 'png' ? {} : { quality: spec.quality }),
+      ...(clip ? { clip, captureBeyondViewport: true } : {}),
+    }),
+  );
   return { kind: 'screenshot', type: `image/${spec.format}`, bytes: bytesOf(data) };
 }
 

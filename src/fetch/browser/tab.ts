@@ -1,8 +1,15 @@
 import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core';
 import { LIMITS } from '../../core/limits.ts';
+import type { Camera } from './camera.ts';
 import type { FilterProxy } from './filter-proxy.ts';
 import type { TabPlan } from './plan-tab.ts';
 import type { ProxyTicket } from './proxy-ticket.ts';
+
+/** What all tabs of a browser have in common. */
+export interface BrowserParts {
+  proxy: FilterProxy;
+  camera: Camera;
+}
 
 /** A tab in a context of its own: its cookies, cache and connections are nobody else's. It shows one page at a time. */
 export class Tab {
@@ -10,6 +17,8 @@ export class Tab {
   readonly page: Page;
   readonly cdp: CDPSession;
   readonly ticket: ProxyTicket;
+  /** Shared by all tabs of the browser. */
+  readonly camera: Camera;
   readonly frameId: string;
   /** URLs that it has shown: asked for again, they must not come from its cache. */
   readonly shown = new Set<string>();
@@ -27,13 +36,14 @@ export class Tab {
     plan: TabPlan,
     parts: { context: BrowserContext; page: Page; cdp: CDPSession; frameId: string },
     ticket: ProxyTicket,
-    proxy: FilterProxy,
+    { proxy, camera }: BrowserParts,
   ) {
     this.plan = plan;
     this.page = parts.page;
     this.cdp = parts.cdp;
     this.frameId = parts.frameId;
     this.ticket = ticket;
+    this.camera = camera;
     this.#context = parts.context;
     this.#proxy = proxy;
     this.broken = new Promise((resolve) => {
@@ -50,7 +60,8 @@ export class Tab {
     });
   }
 
-  static async open(browser: Browser, plan: TabPlan, proxy: FilterProxy): Promise<Tab> {
+  static async open(browser: Browser, plan: TabPlan, parts: BrowserParts): Promise<Tab> {
+    const { proxy } = parts;
     const ticket = proxy.issue(plan.route);
     let context: BrowserContext | null = null;
     try {
@@ -63,7 +74,7 @@ export class Tab {
         // One that Chromium does not know is not worth failing for.
         plan.locale && cdp.send('Emulation.setLocaleOverride', { locale: plan.locale }).catch(() => {}),
       ]);
-      const tab = new Tab(plan, { context, page, cdp, frameId: frameTree.frame.id }, ticket, proxy);
+      const tab = new Tab(plan, { context, page, cdp, frameId: frameTree.frame.id }, ticket, parts);
       tab.#answerChallenges();
       return tab;
     } catch (error) {
