@@ -20,6 +20,7 @@ import { pagePath, writeSite } from './site.ts';
 /** A browser takes as long for one page as HTTP for hundreds: 20,000 pages become 300. */
 const PAGES_SHARE = 0.015;
 const PICTURE_BYTES_MIN = 10_000;
+const megabytes = (bytes: number): number => Math.round(bytes / 1e6);
 const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
 interface Tally {
@@ -44,7 +45,7 @@ async function runTurn(
     const rate = (sample.pages / sample.seconds).toFixed(1);
     const others = Math.round(sample.othersShare * 100);
     say(
-      `  ${contender.id.padEnd(16)} ${rate} pages/s, ${Math.round(sample.peakBytes / 1e6)} MB, others took ${others} %`,
+      `  ${contender.id.padEnd(16)} ${rate} pages/s, ${megabytes(sample.peakBytes)} MB (${megabytes(sample.peakShareBytes)} shared once), others took ${others} %`,
     );
     if (isTimed) tally.samples.push(sample);
   } catch (error) {

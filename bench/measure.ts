@@ -3,10 +3,11 @@ import { availableParallelism } from 'node:os';
 import type { Contender } from './contenders/contender.ts';
 import {
   endedChildrenCpuSeconds,
+  type Followed,
+  followTree,
   machineBusySeconds,
   readStat,
   treeCpuSeconds,
-  watchMemory,
 } from './meter.ts';
 import type { Origin } from './origin-nginx.ts';
 import type { Scratch } from './scratch.ts';
@@ -20,6 +21,8 @@ export interface Sample {
   /** As the origin counted them. */
   requests: number;
   peakBytes: number;
+  /** As `peakBytes`, but what processes share counts once. */
+  peakShareBytes: number;
   cpuSeconds: number;
   originCpuSeconds: number;
   /** Share of the machine that went to neither contender nor origin: above a few percent the figure is unsafe. */
@@ -35,7 +38,7 @@ function runChild(
   scratch: Scratch,
   contender: Runnable,
   plan: { url: string; folder: string; pages: number },
-): Promise<{ line: string; peakBytes: number; wallSeconds: number }> {
+): Promise<{ line: string; followed: Followed; wallSeconds: number }> {
   const { args, env } = contender.command(plan);
   const startedAt = performance.now();
   const child = scratch.spawn(process.execPath, args, {
@@ -43,7 +46,7 @@ function runChild(
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const memory = watchMemory(child.pid ?? 0);
+  const following = followTree(child.pid ?? 0);
   let out = '';
   let trouble = '';
   child.stdout?.on('data', (chunk: Buffer) => {
@@ -58,10 +61,10 @@ function runChild(
     child.once('error', reject);
     child.once('close', (code) => {
       clearTimeout(timer);
-      const peakBytes = memory.stop();
+      const followed = following.stop();
       const wallSeconds = (performance.now() - startedAt) / 1000;
       const line = out.trimEnd().split('\n').pop() ?? '';
-      if (code === 0 && line !== '') resolve({ line, peakBytes, wallSeconds });
+      if (code === 0 && line !== '') resolve({ line, followed, wallSeconds });
       else reject(new Error(`${contender.id} ended with ${code}: ${trouble.trim().slice(-600)}`));
     });
   });
@@ -86,7 +89,8 @@ export async function measureOnce(
   const run = await runChild(scratch, contender, { url, folder, pages });
   const machine = machineBusySeconds() - before.machine;
   const own = (readStat('self')?.ownSeconds ?? Number.NaN) - before.own;
-  const cpuSeconds = endedChildrenCpuSeconds() - before.children;
+  // A browser's processes are ended together, and what nobody waited for is in no parent's account.
+  const cpuSeconds = Math.max(endedChildrenCpuSeconds() - before.children, run.followed.cpuSeconds);
   const originCpuSeconds = treeCpuSeconds(origin.pid) - before.origin;
   const requests = (await origin.requestsSeen()) - before.requests;
   scratch.remove(folder);
@@ -95,7 +99,8 @@ export async function measureOnce(
     ...contender.read(run.line),
     wallSeconds: run.wallSeconds,
     requests,
-    peakBytes: run.peakBytes,
+    peakBytes: run.followed.peakBytes,
+    peakShareBytes: run.followed.peakShareBytes,
     cpuSeconds,
     originCpuSeconds,
     othersShare: Math.max(0, others / (run.wallSeconds * availableParallelism())),

@@ -5,6 +5,7 @@ import { cpus } from 'node:os';
 const TICKS_PER_SECOND = 100;
 const PAGE_BYTES = 4096;
 const SAMPLE_MS = 150;
+const SAMPLES_PER_SHARE = 5;
 
 interface ProcessStat {
   parent: number;
@@ -80,21 +81,49 @@ function peakOfRoot(pid: number): number {
   return match === null ? 0 : Number(match[1]) * 1024;
 }
 
-/** Follows a process tree until stopped; returns the highest sum of resident memory seen. */
-export function watchMemory(pid: number): { stop(): number } {
+/** A page that several processes share counts in part for each; undefined where that may not be read. */
+function shareBytesOf(pid: number): number | undefined {
+  const match = /^Pss:\s+(\d+) kB/m.exec(readText(`/proc/${pid}/smaps_rollup`) ?? '');
+  return match === null ? undefined : Number(match[1]) * 1024;
+}
+
+export interface Followed {
+  /** The highest sum of resident memory seen: what processes share counts several times. */
+  peakBytes: number;
+  /** The highest sum of proportional shares seen: what processes share counts once. */
+  peakShareBytes: number;
+  /** Of every process seen, also of those that nobody waited for; less what came after its last sample. */
+  cpuSeconds: number;
+}
+
+/** Follows a process tree until stopped. */
+export function followTree(pid: number): { stop(): Followed } {
   let peakBytes = 0;
+  let peakShareBytes = Number.NaN;
+  let samples = 0;
+  const seconds = new Map<number, number>();
   const sample = (): void => {
+    const tree = treeOf(pid);
     let sum = 0;
-    for (const stat of treeOf(pid).values()) sum += stat.rssBytes;
+    for (const [each, { rssBytes, ownSeconds }] of tree) {
+      sum += rssBytes;
+      seconds.set(each, ownSeconds);
+    }
     // The kernel's own high-water mark catches what falls between two samples.
     peakBytes = Math.max(peakBytes, sum, peakOfRoot(pid));
+    // The kernel walks all pages for it, which takes milliseconds of a process that is being measured.
+    if (samples++ % SAMPLES_PER_SHARE !== 0) return;
+    let shares = 0;
+    for (const each of tree.keys()) shares += shareBytesOf(each) ?? 0;
+    if (shares > 0) peakShareBytes = Math.max(Number.isNaN(peakShareBytes) ? 0 : peakShareBytes, shares);
   };
   const supported = readStat('self') !== undefined;
   const timer = supported ? setInterval(sample, SAMPLE_MS) : undefined;
   return {
     stop() {
       clearInterval(timer);
-      return supported ? peakBytes : Number.NaN;
+      const cpuSeconds = [...seconds.values()].reduce((sum, each) => sum + each, 0);
+      return { peakBytes: supported ? peakBytes : Number.NaN, peakShareBytes, cpuSeconds };
     },
   };
 }

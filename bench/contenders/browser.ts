@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { nodeFlags } from '../node-flags.ts';
 import { BENCH_FOLDER, type Contender, childScript, ROOT_FOLDER, readPlain } from './contender.ts';
 
 const BINARY = join(ROOT_FOLDER, 'bin', 'seine.js');
@@ -86,7 +87,7 @@ export function seineBrowserContender(plan: BrowserPlan, sizeOf: (file: string) 
       output = plan.newFolder('seine');
       return {
         args: [
-          ...[BINARY, 'run', writeJob(writeList(plan, url, folder), folder)],
+          ...[...nodeFlags(), BINARY, 'run', writeJob(writeList(plan, url, folder), folder)],
           ...['--workers', '1', '--dir', output, '--json'],
         ],
         env: { SEINE_BROWSER: plan.chromium.path },

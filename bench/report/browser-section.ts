@@ -15,7 +15,16 @@ export interface BrowserData {
   rows: Row[];
 }
 
-const COLUMNS = ['contender', 'keeps', 'pages/s', 'rounds', 'peak MB', 'CPU ms/page', 'pages/s with start'];
+const COLUMNS = [
+  'contender',
+  'keeps',
+  'pages/s',
+  'rounds',
+  'peak MB',
+  'peak MB, shared once',
+  'CPU ms/page',
+  'pages/s with start',
+];
 const decimal = (value: number): string => (Number.isNaN(value) ? '–' : value.toFixed(1));
 const whole = (value: number): string =>
   Number.isNaN(value) ? '–' : Math.round(value).toLocaleString('en-US');
@@ -30,9 +39,15 @@ function cellsOf(row: Row): string[] {
     decimal(measured.pagesPerSecond),
     `${decimal(measured.slowest)}–${decimal(measured.fastest)}`,
     whole(measured.peakMb),
+    whole(measured.peakShareMb),
     whole(measured.cpuMicros / 1_000),
     decimal(measured.wallPagesPerSecond),
   ];
+}
+
+/** Undefined where the kernel does not tell. */
+function isBelow(one: number, other: number): boolean | undefined {
+  return Number.isNaN(one) || Number.isNaN(other) ? undefined : one < other;
 }
 
 export function judgeBrowser(data: BrowserData): Verdict[] {
@@ -49,6 +64,11 @@ export function judgeBrowser(data: BrowserData): Verdict[] {
       bar: "peak memory of all processes below Crawlee's",
       measured: both ? `${whole(own.peakMb)} of ${whole(crawlee.peakMb)} MB` : 'not measured',
       passed: both ? own.peakMb < crawlee.peakMb : undefined,
+    },
+    {
+      bar: 'the same, with what processes share counted once',
+      measured: both ? `${whole(own.peakShareMb)} of ${whole(crawlee.peakShareMb)} MB` : 'not measured',
+      passed: both ? isBelow(own.peakShareMb, crawlee.peakShareMb) : undefined,
     },
   ];
 }
@@ -82,7 +102,7 @@ ${rows.join('\n')}
 ${verdicts.map(({ bar, measured, passed }) => `| ${bar} | ${measured} | ${word(passed)} |`).join('\n')}
 
 - ${data.pages.toLocaleString('en-US')} pages of 24 KB from a list, served from memory by ${origin} on the same machine; ${data.parallel} pages open at once in one browser for everybody, 1280 × 800, a PNG of the whole page, the HTML of its DOM.
-- Everybody runs the same Chromium (${data.chromium}). Memory is the highest sum of resident memory of all processes seen, so that pages which processes share count several times, for everybody.
+- Everybody runs the same Chromium (${data.chromium}). Memory is the highest sum over all processes seen: of resident memory (RSS), in which a page of memory that several processes share counts for each of them, and of proportional shares (PSS), in which it counts once.
 - Machine: ${data.machine}. Node ${node}, Crawlee ${crawlee}. ${data.date.slice(0, 10)}, ${data.rounds} round${data.rounds === 1 ? '' : 's'} in turns after a warm-up, medians. ${noise}
 - Again: \`npm run bench -- browser\`.`;
 }

@@ -19,6 +19,8 @@ export interface Row {
     /** The same with the start and end of the process counted in. */
     wallPagesPerSecond: number;
     peakMb: number;
+    /** The same, but what processes share counts once. */
+    peakShareMb: number;
     cpuMicros: number;
     originCpuMicros: number;
     /** Pages per CPU second of contender and origin together. */
@@ -64,6 +66,7 @@ export function summarise(
     fastest: Math.max(...rates),
     wallPagesPerSecond: median(samples.map((sample) => sample.pages / sample.wallSeconds)),
     peakMb: Math.max(...samples.map((sample) => sample.peakBytes)) / 1e6,
+    peakShareMb: Math.max(...samples.map((sample) => sample.peakShareBytes)) / 1e6,
     cpuMicros: median(samples.map((sample) => (sample.cpuSeconds / sample.pages) * 1e6)),
     originCpuMicros: median(samples.map((sample) => (sample.originCpuSeconds / sample.pages) * 1e6)),
     pagesPerCpuSecond: median(
