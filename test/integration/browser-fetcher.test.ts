@@ -1,3 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { browser as browserSchema } from '../../src/core/job-schema-browser.ts';
 import { type BrowserFetcher, openBrowserFetcher } from '../../src/fetch/browser/browser-fetcher.ts';
@@ -237,6 +240,24 @@ describe('what is done with a page', () => {
     expect(await sizeOf({ of: { element: 'div' } })).toEqual([1_280, 3_000]);
     const printed = responseOf(await get('/form', { render: render({ pdf: true }) }));
     expect(printed.rendered!.shots[0]!.bytes.toString('latin1', 0, 5)).toBe('%PDF-');
+  });
+
+  test('does not stay with the tab', async () => {
+    const pictures: WeakRef<Uint8Array>[] = [];
+    for (let page = 0; page < 5; page++) {
+      const response = responseOf(await get(`/tall?${page}`, { render: render({ screenshot: true }) }));
+      pictures.push(new WeakRef(response.rendered!.shots[0]!.bytes));
+    }
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    await expect
+      .poll(async () => {
+        await sleep(10);
+        collect();
+        return pictures.filter((picture) => picture.deref()).length;
+      })
+      // The last may still be somewhere on its way.
+      .toBeLessThanOrEqual(1);
   });
 
   test('keeps the JSON that scripts fetch', async () => {

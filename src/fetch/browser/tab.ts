@@ -26,8 +26,11 @@ export class Tab {
   /** Pages that it has shown. */
   pages = 0;
   isCrashed = false;
-  /** Resolves when there is no page any more. */
-  readonly broken: Promise<void>;
+  /**
+   * Called when there is no page any more. Whoever shows a page takes it off again: a promise that lives as long as the
+   * tab would keep everything of every page, pictures and all.
+   */
+  onBroken: (() => void) | null = null;
   readonly #context: BrowserContext;
   readonly #proxy: FilterProxy;
   readonly #listening: (() => void)[] = [];
@@ -46,14 +49,12 @@ export class Tab {
     this.camera = camera;
     this.#context = parts.context;
     this.#proxy = proxy;
-    this.broken = new Promise((resolve) => {
-      const end = () => {
-        this.isCrashed = true;
-        resolve();
-      };
-      this.page.once('crash', end);
-      this.page.once('close', end);
-    });
+    const end = () => {
+      this.isCrashed = true;
+      this.onBroken?.();
+    };
+    this.page.once('crash', end);
+    this.page.once('close', end);
     // Windows that a page opens are not asked for.
     this.#context.on('page', (page) => {
       if (page !== this.page) void page.close().catch(() => {});

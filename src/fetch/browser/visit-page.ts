@@ -77,7 +77,8 @@ class Visit {
     // It is looked at only while something is waited for.
     promise.catch(() => {});
     void watch.over.then(() => reject(new VisitEnd(watch.ending ?? { kind: 'aborted' })));
-    void tab.broken.then(() => reject(new VisitEnd(watch.ending ?? CRASHED)));
+    tab.onBroken = () => reject(new VisitEnd(watch.ending ?? CRASHED));
+    if (tab.isCrashed) tab.onBroken();
     this.#floods = setInterval(() => {
       if (tab.ticket.isFlooded())
         reject(new VisitEnd(failure('too-large', 'The page loads more than the size limit.')));
@@ -88,6 +89,7 @@ class Visit {
     clearInterval(this.#floods);
     this.#tab.unlisten();
     this.#tab.ticket.onDial = null;
+    this.#tab.onBroken = null;
   }
 
   async run(): Promise<FetchResult> {
