@@ -64,7 +64,7 @@ function renderTile(tile: SheetTile, root: string): string {
   const picture = shots.find(({ type }) => type.startsWith('image/'));
   const link = (shot: ShotRef, inside: string) => `<a href="${escapeHtml(root + shot.key)}">${inside}</a>`;
   const shown = picture
-    ? link(picture, `<img src="${escapeHtml(root + picture.key)}" alt="" loading="lazy" decoding="async">`)
+    ? link(picture, `<img src="${escapeHtml(root + picture.key)}" alt="" loading="lazy">`)
     : '<span class="none">no picture</span>';
   const others = shots.filter((shot) => shot !== picture).map((shot) => link(shot, WORDS[shot.kind]));
   const status = failureCode ?? httpStatus ?? '';
