@@ -4,6 +4,7 @@ import { type BrowserProcess, mayNotStartOthers, notStarted, startBrowser } from
 import { Camera } from './camera.ts';
 import type { FilterProxy } from './filter-proxy.ts';
 import type { Chromium } from './find-chromium.ts';
+import { IdleTabs } from './idle-tabs.ts';
 import type { TabPlan } from './plan-tab.ts';
 import { groupMemoryBytes } from './process-memory.ts';
 import { Tab } from './tab.ts';
@@ -45,7 +46,7 @@ export class BrowserLife {
   readonly #process: BrowserProcess;
   readonly #browser: Browser;
   readonly #cdp: CDPSession;
-  readonly #idle = new Map<string, Tab[]>();
+  readonly #idle = new IdleTabs();
   readonly #beats: NodeJS.Timeout;
   readonly #startedAt = performance.now();
   readonly #camera = new Camera();
@@ -146,12 +147,8 @@ export class BrowserLife {
       !this.isOver &&
       tab.pages < LIMITS.browserTabPagesMax &&
       (await this.#inTime(tab.wipe()));
-    if (isKept) {
-      tab.lastUsedAt = performance.now();
-      const kept = this.#idle.get(tab.plan.key);
-      if (kept) kept.push(tab);
-      else this.#idle.set(tab.plan.key, [tab]);
-    } else await this.#close(tab);
+    if (isKept) this.#idle.put(tab);
+    else await this.#close(tab);
     this.#left();
   }
 
@@ -189,8 +186,7 @@ export class BrowserLife {
   }
 
   #keptFor(key: string): Tab | null {
-    const tabs = this.#idle.get(key) ?? [];
-    for (let tab = tabs.pop(); tab; tab = tabs.pop()) {
+    for (let tab = this.#idle.take(key); tab; tab = this.#idle.take(key)) {
       if (!tab.isCrashed) return tab;
       void this.#close(tab);
     }
@@ -209,14 +205,8 @@ export class BrowserLife {
   }
 
   async #closeOldest(): Promise<void> {
-    let oldest: Tab | null = null;
-    for (const tabs of this.#idle.values())
-      for (const tab of tabs) if (oldest === null || tab.lastUsedAt < oldest.lastUsedAt) oldest = tab;
-    if (oldest === null) return;
-    const tabs = this.#idle.get(oldest.plan.key)!;
-    tabs.splice(tabs.indexOf(oldest), 1);
-    if (tabs.length === 0) this.#idle.delete(oldest.plan.key);
-    await this.#close(oldest);
+    const oldest = this.#idle.takeOldest();
+    if (oldest) await this.#close(oldest);
   }
 
   async #inTime(doing: Promise<void>): Promise<boolean> {
