@@ -25,9 +25,15 @@ if (only.length === 0) {
  * These measure time or kill at random moments: they get the machine for themselves, one file at a time. A machine
  * that does something else for a second can spoil a figure, so a failed one is measured once more.
  */
-const ALONE = ['adaptive', 'complete', 'crash', 'hostile', 'hostile-neighbours', 'polite'].map(
-  (name) => `test/e2e/${name}.test.ts`,
-);
+const ALONE = [
+  'adaptive',
+  'complete',
+  'crash',
+  'hostile',
+  'hostile-neighbours',
+  'polite',
+  'proxies-speed',
+].map((name) => `test/e2e/${name}.test.ts`);
 /** Two coordinators and a server of their own are too much for two cores to keep time: by name only. */
 const BY_NAME = ['test/e2e/fleet-postgres.test.ts'];
 const RUNS =
