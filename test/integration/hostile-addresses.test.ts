@@ -197,9 +197,10 @@ describe('private addresses in all their forms are refused', () => {
 
   test('when a robots.txt redirects there', async () => {
     const sources = forms.map((_, index) => `http://n${index}.test:${site.port}/page`);
-    const { counters } = await guarded({ sources });
-    // Without rules the pages may be fetched; one request each for both.
-    expect(counters).toMatchObject({ done: forms.length, requests: 2 * forms.length });
+    const { counters, tasks } = await guarded({ sources });
+    // There are rules which cannot be read, so the pages are left alone: one request each, for the robots.txt.
+    expect(counters).toMatchObject({ done: 0, dead: forms.length, requests: forms.length });
+    expect(new Set(tasks.map(({ failureCode }) => failureCode))).toEqual(new Set(['robots-unreachable']));
     expectUntouched();
   });
 });
