@@ -7,8 +7,6 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     pool: 'forks',
-    // A process for each file would spend half of the time of pure tests on loading the same modules again.
-    isolate: false,
     // Two cores: more files at once only make timing tests wait for each other.
     maxWorkers: 2,
   },

@@ -41,9 +41,17 @@ const RUNS =
     ? [{ name: 'tests', args: only }]
     : [
         {
+          name: 'tests of pure code',
+          // A process for each file would spend half of the time on loading the same modules again.
+          args: ['test/unit', '--no-isolate', '--retry=1'],
+        },
+        {
           name: 'tests',
           // Two files at a time get in each other's way now and then: what fails is tried once more, and said to be.
-          args: ['--retry=1', ...[...ALONE, ...BY_NAME].flatMap((path) => ['--exclude', path])],
+          args: [
+            '--retry=1',
+            ...['test/unit/**', ...ALONE, ...BY_NAME].flatMap((path) => ['--exclude', path]),
+          ],
         },
         {
           name: 'tests that need the machine for themselves',
