@@ -18,6 +18,8 @@ const check = (name: string, command: string, args: string[]) => {
 
 check('build', 'npm', ['run', '--silent', 'build']);
 if (only.length === 0) {
+  // The first time, npm links this package and builds it once more: not while tests run what is built.
+  check('npx seine', 'npx', ['seine', '--version']);
   check('types', 'tsc', ['--noEmit']);
   check('style', 'biome', ['check', '--error-on-warnings']);
 }

@@ -94,7 +94,8 @@ describe('seine run', () => {
       routes: [{ name: 'page' }, { name: 'image' }],
     };
     writeFileSync(at('columns.json'), JSON.stringify(job));
-    const { code, stderr, env } = await run('columns', ['columns.json']);
+    const dir = `columns-${performance.now()}`;
+    const { code, stderr, env } = await run(dir, ['columns.json']);
     expect(code, stderr).toBe(0);
     expect(await tasksOf(env)).toEqual([
       { url: page(10), state: 'done', route: 'page', meta: { n: 10 } },
@@ -109,7 +110,7 @@ describe('seine run', () => {
       at('again.json'),
       JSON.stringify({ sources: [{ query, route: 'again' }], routes: [{ name: 'again' }] }),
     );
-    const again = await run('columns', ['again.json']);
+    const again = await run(dir, ['again.json']);
     expect(again.code, again.stderr).toBe(0);
     expect(await tasksOf(env)).toEqual([
       { url: page(20), state: 'done', route: 'again', meta: { was: 'image' } },
