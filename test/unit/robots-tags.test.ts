@@ -76,6 +76,11 @@ describe('meta tags', () => {
     expect(tagsOf(meta, ['X-Robots-Tag', 'noai'], 'image/png')).toBe('noai');
   });
 
+  test('are read anew in each page, whatever quotes the one before had', () => {
+    tagsOf(`<head><link title="a">${' '.repeat(5_000)}'</head>`);
+    expect(tagsOf(`<head><link title='"a"><meta name="robots" content="noindex">'></head>`)).toBeNull();
+  });
+
   test('cost no more than the length of a hostile page', () => {
     const started = process.threadCpuUsage().user;
     for (const piece of [

@@ -6,7 +6,7 @@ const WAIT_MS = 5_000;
 
 /**
  * Takes the pictures of one browser, few at a time. A page of 10,000 dots is a bitmap of 50 MB in several processes,
- * and all of them are drawn by one thread: more at once are no faster.
+ * and one thread draws them all, which two keep busy.
  */
 export class Camera {
   readonly #turnstile = new Turnstile();
