@@ -10,8 +10,14 @@ import {
 import { measureOnce, type Sample } from './measure.ts';
 import { openOrigin } from './open-origin.ts';
 import type { Origin } from './origin-nginx.ts';
-import { type BrowserData, browserSection, judgeBrowser, printBrowser } from './report/browser-section.ts';
-import { type Row, summarise } from './report/crawl-verdict.ts';
+import {
+  type BrowserData,
+  type BrowserRow,
+  browserSection,
+  judgeBrowser,
+  printBrowser,
+} from './report/browser-section.ts';
+import { summarise } from './report/crawl-verdict.ts';
 import { describeMachine, describeVersions } from './report/machine.ts';
 import type { BenchOptions, Scenario, ScenarioResult } from './scenario.ts';
 import type { Scratch } from './scratch.ts';
@@ -26,6 +32,8 @@ const say = (text: string): void => void process.stderr.write(`${text}\n`);
 interface Tally {
   contender: BrowserContender;
   samples: Sample[];
+  /** On average, of the last run. */
+  pictureBytes: number;
   missing?: string;
 }
 
@@ -38,7 +46,7 @@ async function runTurn(
   const { contender } = tally;
   try {
     const sample = await measureOnce(place.scratch, place.origin, contender, place.pages);
-    const { count, bytesMin } = contender.pictures();
+    const { count, bytesMin, bytesMean } = contender.pictures();
     if (sample.pages !== place.pages || count !== place.pages)
       throw new Error(`${sample.pages} pages and ${count} pictures of ${place.pages}`);
     if (bytesMin < PICTURE_BYTES_MIN) throw new Error(`a picture of only ${bytesMin} bytes`);
@@ -47,6 +55,7 @@ async function runTurn(
     say(
       `  ${contender.id.padEnd(16)} ${rate} pages/s, ${megabytes(sample.peakBytes)} MB (${megabytes(sample.peakShareBytes)} shared once), others took ${others} %`,
     );
+    tally.pictureBytes = bytesMean;
     if (isTimed) tally.samples.push(sample);
   } catch (error) {
     tally.missing = error instanceof Error ? error.message : String(error);
@@ -64,10 +73,19 @@ async function run(options: BenchOptions, scratch: Scratch): Promise<ScenarioRes
   const paths = Array.from({ length: pages }, (_, index) => pagePath(index));
   const plan = { paths, chromium, newFolder: (name: string) => scratch.diskFolder(`browser-${name}`) };
   const sizeOf = (file: string) => statSync(file).size;
-  const contenders = [crawleeBrowserContender(plan, sizeOf), seineBrowserContender(plan, sizeOf)];
+  const contenders = [
+    crawleeBrowserContender(plan, sizeOf),
+    seineBrowserContender(plan, sizeOf, 'fast'),
+    seineBrowserContender(plan, sizeOf, 'small'),
+  ];
   const tallies: Tally[] = contenders.map((contender) => {
     const missing = contender.missing();
-    return { contender, samples: [], ...(missing === undefined ? {} : { missing }) };
+    return {
+      contender,
+      samples: [],
+      pictureBytes: Number.NaN,
+      ...(missing === undefined ? {} : { missing }),
+    };
   });
   for (let round = 0; round <= options.rounds; round++) {
     say(round === 0 ? 'Warm-up' : `Round ${round} of ${options.rounds}`);
@@ -75,9 +93,10 @@ async function run(options: BenchOptions, scratch: Scratch): Promise<ScenarioRes
   }
   await origin.close();
   scratch.remove(folder);
-  const rows: Row[] = tallies.map(({ contender, samples, missing }) =>
-    summarise({ ...contender, mode: 'links' }, samples, undefined, missing),
-  );
+  const rows: BrowserRow[] = tallies.map(({ contender, samples, missing, pictureBytes }) => ({
+    ...summarise({ ...contender, mode: 'links' }, samples, undefined, missing),
+    pictureBytes,
+  }));
   const data: BrowserData = {
     date: new Date().toISOString(),
     machine: describeMachine(),

@@ -8,9 +8,15 @@ const PACKAGE = join(BENCH_FOLDER, 'node_modules', '@crawlee', 'playwright');
 /** Pages open at once, for everybody. */
 export const PARALLEL = 4;
 
+export interface Pictures {
+  count: number;
+  bytesMin: number;
+  bytesMean: number;
+}
+
 export interface BrowserContender extends Omit<Contender, 'mode'> {
   /** Counts the pictures that the last run left, and their bytes. */
-  pictures(): { count: number; bytesMin: number };
+  pictures(): Pictures;
 }
 
 export interface BrowserPlan {
@@ -27,12 +33,12 @@ function writeList({ paths }: BrowserPlan, url: string, folder: string): string 
 }
 
 /** As the other does it: a page is there when it has loaded. */
-function writeJob(list: string, folder: string): string {
+function writeJob(list: string, folder: string, packing: 'fast' | 'small'): string {
   const file = join(folder, 'job.json');
   const job = {
     name: 'bench',
     sources: { file: list },
-    routes: [{ name: 'page', browser: { waitUntil: 'load', screenshot: true } }],
+    routes: [{ name: 'page', browser: { waitUntil: 'load', screenshot: { packing } } }],
     politeness: { rate: 'max', parallel: PARALLEL },
     allowPrivate: true,
   };
@@ -40,14 +46,11 @@ function writeJob(list: string, folder: string): string {
   return file;
 }
 
-function countPictures(
-  folder: string,
-  sizeOf: (file: string) => number,
-): { count: number; bytesMin: number } {
-  const files = (readdirSync(folder, { recursive: true }) as string[]).filter((name) =>
-    name.endsWith('.png'),
-  );
-  return { count: files.length, bytesMin: Math.min(...files.map((name) => sizeOf(join(folder, name)))) };
+function countPictures(folder: string, sizeOf: (file: string) => number): Pictures {
+  const files = readdirSync(folder, { recursive: true }) as string[];
+  const sizes = files.filter((name) => name.endsWith('.png')).map((name) => sizeOf(join(folder, name)));
+  const sum = sizes.reduce((bytes, size) => bytes + size, 0);
+  return { count: sizes.length, bytesMin: Math.min(...sizes), bytesMean: sum / sizes.length };
 }
 
 export function crawleeBrowserContender(
@@ -76,18 +79,22 @@ export function crawleeBrowserContender(
   };
 }
 
-export function seineBrowserContender(plan: BrowserPlan, sizeOf: (file: string) => number): BrowserContender {
+export function seineBrowserContender(
+  plan: BrowserPlan,
+  sizeOf: (file: string) => number,
+  packing: 'fast' | 'small',
+): BrowserContender {
   let output = '';
   return {
-    id: 'seine-browser',
-    label: 'Seine, durable',
+    id: `seine-${packing}`,
+    label: packing === 'fast' ? 'Seine, durable' : "Seine, durable, PNGs packed as Crawlee's",
     keeps: 'SQLite, WARC with HTML and pictures, PNG files, contact sheet',
     missing: () => (existsSync(BINARY) ? undefined : 'bin/seine.js is not there'),
     command({ url, folder }) {
       output = plan.newFolder('seine');
       return {
         args: [
-          ...[...nodeFlags(), BINARY, 'run', writeJob(writeList(plan, url, folder), folder)],
+          ...[...nodeFlags(), BINARY, 'run', writeJob(writeList(plan, url, folder), folder, packing)],
           ...['--workers', '1', '--dir', output, '--json'],
         ],
         env: { SEINE_BROWSER: plan.chromium.path },

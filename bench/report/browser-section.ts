@@ -12,7 +12,12 @@ export interface BrowserData {
   pages: number;
   parallel: number;
   rounds: number;
-  rows: Row[];
+  rows: BrowserRow[];
+}
+
+export interface BrowserRow extends Row {
+  /** Of a PNG, on average. */
+  pictureBytes: number;
 }
 
 const COLUMNS = [
@@ -24,13 +29,14 @@ const COLUMNS = [
   'peak MB, shared once',
   'CPU ms/page',
   'pages/s with start',
+  'KB a picture',
 ];
 const decimal = (value: number): string => (Number.isNaN(value) ? '–' : value.toFixed(1));
 const whole = (value: number): string =>
   Number.isNaN(value) ? '–' : Math.round(value).toLocaleString('en-US');
 const measuredOf = (data: BrowserData, id: string) => data.rows.find((row) => row.id === id)?.measured;
 
-function cellsOf(row: Row): string[] {
+function cellsOf(row: BrowserRow): string[] {
   const { measured } = row;
   if (!measured) return [row.label, row.keeps, `not measured: ${row.missing?.split('\n')[0] ?? ''}`];
   return [
@@ -42,6 +48,7 @@ function cellsOf(row: Row): string[] {
     whole(measured.peakShareMb),
     whole(measured.cpuMicros / 1_000),
     decimal(measured.wallPagesPerSecond),
+    whole(row.pictureBytes / 1_000),
   ];
 }
 
@@ -51,22 +58,26 @@ function isBelow(one: number, other: number): boolean | undefined {
 }
 
 export function judgeBrowser(data: BrowserData): Verdict[] {
+  return [...judge(data, 'seine-fast', ''), ...judge(data, 'seine-small', ", with PNGs packed as Crawlee's")];
+}
+
+function judge(data: BrowserData, id: string, how: string): Verdict[] {
   const crawlee = measuredOf(data, 'crawlee-browser');
-  const own = measuredOf(data, 'seine-browser');
+  const own = measuredOf(data, id);
   const both = crawlee !== undefined && own !== undefined;
   return [
     {
-      bar: "pages with full-page pictures ≥ Crawlee's at the same parallelism",
+      bar: `pages with full-page pictures ≥ Crawlee's at the same parallelism${how}`,
       measured: both ? `${(own.pagesPerSecond / crawlee.pagesPerSecond).toFixed(2)} ×` : 'not measured',
       passed: both ? own.pagesPerSecond >= crawlee.pagesPerSecond : undefined,
     },
     {
-      bar: "peak memory of all processes below Crawlee's",
+      bar: `peak memory of all processes below Crawlee's${how}`,
       measured: both ? `${whole(own.peakMb)} of ${whole(crawlee.peakMb)} MB` : 'not measured',
       passed: both ? own.peakMb < crawlee.peakMb : undefined,
     },
     {
-      bar: 'the same, with what processes share counted once',
+      bar: `the same, with what processes share counted once${how}`,
       measured: both ? `${whole(own.peakShareMb)} of ${whole(crawlee.peakShareMb)} MB` : 'not measured',
       passed: both ? isBelow(own.peakShareMb, crawlee.peakShareMb) : undefined,
     },

@@ -38,11 +38,15 @@ const screenshot = z
         .describe('The whole page, what fits the screen, or one element.'),
       format: z.enum(['png', 'jpeg', 'webp']).default('png').describe('Of the picture.'),
       quality: z.int().min(1).max(100).default(80).describe('Of JPEG and WebP.'),
+      packing: z
+        .enum(['fast', 'small'])
+        .default('fast')
+        .describe('Of PNG: the same picture, in a third of the time or in two thirds of the bytes.'),
     }),
   ])
   .transform((value) => {
     if (value === false) return undefined;
-    return value === true ? ({ of: 'page', format: 'png', quality: 80 } as const) : value;
+    return value === true ? ({ of: 'page', format: 'png', quality: 80, packing: 'fast' } as const) : value;
   });
 
 const capture = z.strictObject({

@@ -165,7 +165,7 @@ export const LIMITS = {
   browserNavigationsMax: 10,
   /** WebP has no larger pictures, Chromium draws none, and viewers open none. */
   screenshotHeightMax: 16_000,
-  /** In one browser: each needs bitmaps of the whole page, and one thread draws them all. */
+  /** In one browser: one is drawn while the other is packed. */
   shotsAtOnceMax: 2,
   /** Of a picture or a print. */
   shotBytesMax: 64 * 1024 * 1024,

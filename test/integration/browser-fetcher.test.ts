@@ -6,6 +6,7 @@ import { browser as browserSchema } from '../../src/core/job-schema-browser.ts';
 import { type BrowserFetcher, openBrowserFetcher } from '../../src/fetch/browser/browser-fetcher.ts';
 import { codeOf, type RequestDraft, requestOf, responseOf } from '../contract/fetcher-contract.ts';
 import { clock, isPublicAddress } from '../support/http-fetcher-setup.ts';
+import { readDots } from '../support/png-dots.ts';
 import { openRawOrigin, type RawOrigin, reply, sends } from '../support/raw-origin.ts';
 
 /** What a real Chromium makes of pages, and what is taken of them. */
@@ -35,6 +36,7 @@ const handlers = {
   '/lazy': html(LAZY),
   '/form': html(FORM),
   '/long': html(LONG_UTF8),
+  '/lines': html(`<body>${'<p>A line, and another <b>one</b>.</p>'.repeat(60)}`),
   '/tall': html('<body style=margin:0><div style="height: 3000px">tall</div>'),
   '/latin1': sends(
     reply(
@@ -240,6 +242,24 @@ describe('what is done with a page', () => {
     expect(await sizeOf({ of: { element: 'div' } })).toEqual([1_280, 3_000]);
     const printed = responseOf(await get('/form', { render: render({ pdf: true }) }));
     expect(printed.rendered!.shots[0]!.bytes.toString('latin1', 0, 5)).toBe('%PDF-');
+  });
+
+  test('takes the same picture faster or smaller', async () => {
+    const take = async (screenshot: object) => {
+      const response = responseOf(await get('/lines', { render: render({ screenshot }) }));
+      return Buffer.from(response.rendered!.shots[0]!.bytes);
+    };
+    const [usual, fast, small] = [
+      await take({}),
+      await take({ packing: 'fast' }),
+      await take({ packing: 'small' }),
+    ];
+    expect(small.length).toBeLessThan(fast.length);
+    expect(usual.length).toBe(fast.length);
+    const [quick, slow] = [readDots(fast), readDots(small)];
+    expect(slow.width).toBe(quick.width);
+    expect(slow.dots.equals(quick.dots)).toBe(true);
+    expect(new Set(slow.dots).size).toBeGreaterThan(2);
   });
 
   test('does not stay with the tab', async () => {

@@ -1,21 +1,31 @@
+import { statSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 
 export interface Checkpointer {
   close(): Promise<void>;
 }
 
-/** Most commands and many runs are over by then, and a thread takes a while to start. */
-const START_AFTER_MS = 1_000;
+/** How often it is looked whether the thread is worth its 20 MB. */
+const LOOK_MS = 1_000;
+/** A run that has written less so far has checkpoints of a moment. */
+const LOG_BYTES_MIN = 4 * 1024 * 1024;
 
-/** Starts the thread that keeps the write-ahead log short. Without it the writer does the same, more slowly. */
+/**
+ * Starts the thread that keeps the write-ahead log short, once much is written. Without it the writer does the same,
+ * more slowly.
+ */
 export function openCheckpointer(path: string): Checkpointer {
   let thread: Checkpointer | null = null;
-  const timer = setTimeout(() => {
+  const timer = setInterval(() => {
+    // The file of the log only ever grows: it is written again from its start.
+    const log = statSync(`${path}-wal`, { throwIfNoEntry: false });
+    if ((log?.size ?? 0) < LOG_BYTES_MIN) return;
+    clearInterval(timer);
     thread = startThread(path);
-  }, START_AFTER_MS).unref();
+  }, LOOK_MS).unref();
   return {
     async close() {
-      clearTimeout(timer);
+      clearInterval(timer);
       await thread?.close();
     },
   };
