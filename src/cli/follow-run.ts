@@ -9,6 +9,7 @@ import type { Folder } from '../folder.ts';
 import type { DispatchCost } from '../ports/dispatcher.ts';
 import type { Job } from '../ports/store.ts';
 import type { FolderLock } from '../store/sqlite/folder-lock.ts';
+import { openDashboard } from '../tui/dashboard.ts';
 import { formatCount } from '../tui/format.ts';
 import { renderSummary } from '../tui/summary.ts';
 import { type Context, printable, printJson } from './context.ts';
@@ -18,12 +19,6 @@ const VIEW_MS = 200;
 const REJECTS_SHOWN = 5;
 
 type Result = Awaited<Run['result']>;
-
-/** Loaded only where it is shown: what it needs to measure text takes a tenth of the start of a run. */
-async function showDashboard({ stderr }: Context, view: () => RunView) {
-  const { openDashboard } = await import('../tui/dashboard.ts');
-  return openDashboard({ output: stderr, view, env: process.env });
-}
 
 /** Runs a job with a dashboard until it ends, and says how it ended. */
 export async function followRun(
@@ -49,7 +44,9 @@ export async function followRun(
   };
   // Whatever goes wrong with the store, the run itself will say.
   const timer = context.json ? undefined : setInterval(() => void refresh().catch(() => {}), VIEW_MS);
-  const dashboard = context.json ? null : await showDashboard(context, () => view);
+  const dashboard = context.json
+    ? null
+    : await openDashboard({ output: context.stderr, view: () => view, env: process.env });
   try {
     const result = await run.result;
     clearInterval(timer);

@@ -1,4 +1,3 @@
-import { createLogUpdate } from 'log-update';
 import type { RunView } from '../coordinator/run-view.ts';
 import { openPlainProgress } from './plain-progress.ts';
 import { renderDashboard } from './render-dashboard.ts';
@@ -28,9 +27,11 @@ function wantsPlain(output: NodeJS.WriteStream, env: Record<string, string | und
 }
 
 /** The live dashboard on a terminal; plain lines anywhere else. */
-export function openDashboard(options: DashboardOptions): Dashboard {
+export async function openDashboard(options: DashboardOptions): Promise<Dashboard> {
   const { output, view, env = {} } = options;
   if (wantsPlain(output, env)) return openPlainProgress(options);
+  // Loaded only for terminals: what it needs to measure text takes a tenth of the start of a run.
+  const { createLogUpdate } = await import('log-update');
 
   const intervalMs = Math.max(INTERVAL_MS_MIN, options.intervalMs ?? 0);
   // Its own cursor handling is for stderr only; ours follows the stream.

@@ -22,11 +22,12 @@ export interface Started {
 /** The real command line in a process group of its own. */
 export function startSeine(
   args: string[],
-  options: { env?: Record<string, string>; input?: string; cwd?: string } = {},
+  options: { env?: Record<string, string>; input?: string; cwd?: string; user?: number } = {},
 ): Started {
   const child = spawn(process.execPath, [BIN, ...args], {
     detached: true,
     cwd: options.cwd,
+    ...(options.user === undefined ? {} : { uid: options.user, gid: options.user }),
     env: { ...process.env, NO_COLOR: '1', ...options.env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });

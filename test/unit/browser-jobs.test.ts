@@ -23,7 +23,7 @@ describe('a route with a browser', () => {
       block: [],
       pdf: false,
       capture: [],
-      screenshot: { of: 'page', format: 'png', quality: 80 },
+      screenshot: { of: 'page', format: 'png', quality: 80, packing: 'fast' },
     });
     expect((await parseJob(spec, 'again', 'job')).spec).toEqual(spec);
   });

@@ -43,7 +43,7 @@ test('a picture is begun when the one before is drawn, which is known from those
   expect(counts.begun).toBe(1);
   await vi.advanceTimersByTimeAsync(PICTURE_MS / 2);
   expect(counts.begun).toBe(2);
-  await vi.advanceTimersByTimeAsync(PICTURE_MS / 4);
+  await vi.advanceTimersByTimeAsync(PICTURE_MS * 0.4);
   expect(counts).toMatchObject({ begun: 3, open: 2 });
 });
 

@@ -28,16 +28,16 @@ class FakeTerminal extends EventEmitter {
 describe('openDashboard', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
-  const open = (terminal: FakeTerminal, env: Record<string, string> = {}, intervalMs?: number) => {
+  const open = async (terminal: FakeTerminal, env: Record<string, string> = {}, intervalMs?: number) => {
     let looks = 0;
     const view = () => viewOf({ elapsedMs: 40_000 + looks++ * 1_000 });
     const output = terminal as unknown as NodeJS.WriteStream;
-    return { dashboard: openDashboard({ output, view, env, intervalMs }), looks: () => looks };
+    return { dashboard: await openDashboard({ output, view, env, intervalMs }), looks: () => looks };
   };
 
-  test('draws at most five times a second, and hides the cursor meanwhile', () => {
+  test('draws at most five times a second, and hides the cursor meanwhile', async () => {
     const terminal = new FakeTerminal(true);
-    const { dashboard, looks } = open(terminal, {}, 1);
+    const { dashboard, looks } = await open(terminal, {}, 1);
     expect(terminal.writes[0]).toBe('\u001b[?25l');
     expect(looks()).toBe(1);
     vi.advanceTimersByTime(10_000);
@@ -53,9 +53,9 @@ describe('openDashboard', () => {
     expect(terminal.listenerCount('resize')).toBe(0);
   });
 
-  test('fits a terminal that was resized, and never takes its last row', () => {
+  test('fits a terminal that was resized, and never takes its last row', async () => {
     const terminal = new FakeTerminal(true);
-    const { dashboard } = open(terminal);
+    const { dashboard } = await open(terminal);
     vi.advanceTimersByTime(400);
     terminal.columns = 60;
     terminal.rows = 16;
@@ -76,21 +76,24 @@ describe('openDashboard', () => {
     ['NO_COLOR', true, { NO_COLOR: '1' }],
     ['CI', true, { CI: 'true' }],
     ['a dumb terminal', true, { TERM: 'dumb' }],
-  ])('plain lines for %s: first after two seconds, then every two, and a last one', (_name, isTTY, env) => {
-    const terminal = new FakeTerminal(isTTY);
-    const { dashboard } = open(terminal, env as Record<string, string>, 10);
-    vi.advanceTimersByTime(1_999);
-    expect(terminal.writes).toEqual([]);
-    vi.advanceTimersByTime(4_001);
-    expect(terminal.writes).toHaveLength(3);
-    expect(terminal.text).not.toContain('\u001b');
-    dashboard.close('the end');
-    expect(terminal.writes).toHaveLength(5);
-    expect(terminal.writes[3]).toMatch(/^43 s shop running · .*\n$/);
-    expect(terminal.writes[4]).toBe('the end\n');
-    vi.advanceTimersByTime(10_000);
-    expect(terminal.writes).toHaveLength(5);
-  });
+  ])(
+    'plain lines for %s: first after two seconds, then every two, and a last one',
+    async (_name, isTTY, env) => {
+      const terminal = new FakeTerminal(isTTY);
+      const { dashboard } = await open(terminal, env as Record<string, string>, 10);
+      vi.advanceTimersByTime(1_999);
+      expect(terminal.writes).toEqual([]);
+      vi.advanceTimersByTime(4_001);
+      expect(terminal.writes).toHaveLength(3);
+      expect(terminal.text).not.toContain('\u001b');
+      dashboard.close('the end');
+      expect(terminal.writes).toHaveLength(5);
+      expect(terminal.writes[3]).toMatch(/^43 s shop running · .*\n$/);
+      expect(terminal.writes[4]).toBe('the end\n');
+      vi.advanceTimersByTime(10_000);
+      expect(terminal.writes).toHaveLength(5);
+    },
+  );
 });
 
 describe('summary and plain lines', () => {
