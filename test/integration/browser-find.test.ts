@@ -32,10 +32,11 @@ describe('the bundled one', () => {
   test('is unpacked once, whoever comes at the same time, and what others left is removed', async () => {
     await mkdir(join(folder, `seine-chromium-${user}-1.0.0`));
     await mkdir(join(folder, `seine-chromium-${user}-1.0.0-unpacking-abc`));
-    // Of a process that died with it: older than any unpacking.
+    // Of a process that died with it, a quarter of a minute ago.
     const lock = join(folder, `seine-chromium-${user}-${await versionOf()}.lock`);
     await mkdir(lock);
-    await utimes(lock, 0, 0);
+    const diedAt = new Date(Date.now() - 15_000);
+    await utimes(lock, diedAt, diedAt);
     const found = await Promise.all(Array.from({ length: 3 }, () => findChromium('bundled')));
     const [{ path }] = found as [(typeof found)[0], ...unknown[]];
     expect(new Set(found.map((each) => each.path))).toEqual(new Set([path]));

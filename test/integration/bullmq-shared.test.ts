@@ -118,7 +118,7 @@ test.concurrent(
       let id = 0;
       for (const fault of [() => proxy.cut(1_500), () => proxy.freeze(2_500)]) {
         const batches = Array.from({ length: 6 }, () =>
-          batchOf(site, { id: ++id, paths: ['/1', '/slow'], budgetMs: 1_000 }),
+          batchOf(site, { id: ++id, paths: ['/1', '/slow'], budgetMs: 2_000 }),
         );
         await vi.waitFor(() => expect(dispatcher.slots).toBeGreaterThan(0), SOON);
         const answers = batches.map((batch) => deliver(dispatcher, batch));

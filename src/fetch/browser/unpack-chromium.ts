@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -15,6 +15,10 @@ const run = promisify(execFile);
 /** It takes two seconds; a slow machine may need a minute. */
 const UNPACK_MS = 120_000;
 const LOOK_MS = 100;
+/** Whoever unpacks says so this often. */
+const BEAT_MS = 1_000;
+/** A lock that is older was left by a process that is dead. */
+const SILENCE_MS = 10_000;
 
 /**
  * The Chromium of the npm package `@sparticuz/chromium`, unpacked once for all workers of this user into a folder named by
@@ -29,10 +33,12 @@ export async function unpackChromium(): Promise<Chromium> {
   if (!(await isOurs(folder))) {
     const lock = `${folder}.lock`;
     if (await takeLock(lock, folder)) {
+      const beats = setInterval(() => void touch(lock), BEAT_MS).unref();
       try {
         await removeOld(prefix, folder);
         if (!(await isOurs(folder))) await unpackInto(folder);
       } finally {
+        clearInterval(beats);
         await rm(lock, { recursive: true, force: true });
       }
     }
@@ -62,7 +68,7 @@ async function isOurs(folder: string): Promise<boolean> {
   return true;
 }
 
-/** False when another process has unpacked it meanwhile. A lock that is older than any unpacking was left by a dead one. */
+/** False when another process has unpacked it meanwhile. */
 async function takeLock(lock: string, folder: string): Promise<boolean> {
   while (true) {
     try {
@@ -72,9 +78,14 @@ async function takeLock(lock: string, folder: string): Promise<boolean> {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     }
     if (await isOurs(folder)) return false;
-    if ((await ageMs(lock)) > UNPACK_MS) await rm(lock, { recursive: true, force: true });
+    if ((await ageMs(lock)) > SILENCE_MS) await rm(lock, { recursive: true, force: true });
     await sleep(LOOK_MS);
   }
+}
+
+async function touch(path: string): Promise<void> {
+  const now = new Date();
+  await utimes(path, now, now).catch(() => {});
 }
 
 async function ageMs(path: string): Promise<number> {
