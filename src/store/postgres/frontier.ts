@@ -9,6 +9,7 @@ import type {
   SettleResult,
   SourcePosition,
 } from '../../ports/store.ts';
+import { READY, WAITING } from '../rows/states.ts';
 import type { Database } from './database.ts';
 import { findTask } from './find-tasks.ts';
 import { condemnInTransaction, releaseInTransaction } from './give-up.ts';
@@ -18,7 +19,7 @@ import type { JobMemories } from './job-memory.ts';
 import { leaseInTransaction } from './lease.ts';
 import { ALIVE, type Presence } from './presence.ts';
 import { reopenInTransaction } from './reopen.ts';
-import { Books, few, READY, WAITING } from './rows.ts';
+import { Books, few } from './rows.ts';
 import { settleInTransaction } from './settle.ts';
 import { writeSource } from './write-source.ts';
 

@@ -1,7 +1,8 @@
 import type { FailureCode } from '../../core/failures.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { LEASED, READY, STATE_NUMBERS, WAITING } from '../rows/states.ts';
 import type { Transaction } from './database.ts';
-import { Books, cleanText, LEASED, READY, STATE_NUMBERS, WAITING } from './rows.ts';
+import { Books, cleanText } from './rows.ts';
 
 /** Takes a batch back: its tasks are ready again, unless they have killed workers too often. */
 export async function releaseInTransaction(

@@ -1,11 +1,12 @@
 import type { NewTask } from '../../core/model.ts';
 import type { EnqueueResult } from '../../ports/store.ts';
+import { READY } from '../rows/states.ts';
 import { type Transaction, together } from './database.ts';
 import { type Found, findTasks, slotOf } from './find-tasks.ts';
 import type { HostNumbers } from './host-ids.ts';
 import type { JobMemory } from './job-memory.ts';
 import { renewTasks } from './renew-tasks.ts';
-import { type Books, READY, toJson, toRows } from './rows.ts';
+import { type Books, toJson, toRows } from './rows.ts';
 import { readSpent, spend } from './template-budget.ts';
 
 export interface InsertContext {

@@ -1,45 +1,10 @@
 import { randomInt } from 'node:crypto';
-import { type Counters, type JobState, type JobWish, zeroCounters } from '../../core/model.ts';
+import type { Counters, JobWish } from '../../core/model.ts';
 import type { Job, JobStore, SourcePosition } from '../../ports/store.ts';
+import { type JobColumns, SELECT_JOBS, toJob, UPDATABLE } from '../rows/job-rows.ts';
 import type { Database, Transaction } from './database.ts';
 import type { Presence } from './presence.ts';
 import { readCounters } from './rows.ts';
-
-interface JobColumns {
-  id: number;
-  name: string;
-  run: number;
-  spec: string;
-  spec_hash: string;
-  bundle: string | null;
-  file: string | null;
-  pass: number;
-  pass_start: string | null;
-  pass_started_at: number;
-  state: JobState;
-  wish: JobWish;
-  reason: string | null;
-  created_at: number;
-  ended_at: number | null;
-  worked_ms: number;
-}
-
-const SELECT_JOBS = `
-  SELECT id, name, run, spec, spec_hash, bundle, file, pass, start AS pass_start, started_at AS pass_started_at, state,
-    wish, reason, created_at, ended_at, worked_ms
-  FROM jobs JOIN passes ON passes.job_id = jobs.id`;
-
-const UPDATABLE = {
-  state: 'state',
-  wish: 'wish',
-  reason: 'reason',
-  endedAt: 'ended_at',
-  workedMs: 'worked_ms',
-  spec: 'spec',
-  specHash: 'spec_hash',
-  bundle: 'bundle',
-  file: 'file',
-} as const;
 
 export class PostgresJobStore implements JobStore {
   readonly #db: Database;
@@ -153,27 +118,6 @@ async function readJob(tx: Pick<Transaction, 'run'>, id: number): Promise<Job> {
   const [row] = await tx.run<JobColumns>(`${SELECT_JOBS} WHERE id = $1`, id);
   if (!row) throw new Error(`no job ${id}`);
   return toJob(row);
-}
-
-function toJob(row: JobColumns): Job {
-  return {
-    id: row.id,
-    name: row.name,
-    run: row.run,
-    spec: JSON.parse(row.spec),
-    specHash: row.spec_hash,
-    bundle: row.bundle,
-    file: row.file,
-    pass: row.pass,
-    passStart: row.pass_start === null ? null : { ...zeroCounters(), ...JSON.parse(row.pass_start) },
-    passStartedAt: row.pass_started_at,
-    state: row.state,
-    wish: row.wish,
-    reason: row.reason,
-    createdAt: row.created_at,
-    endedAt: row.ended_at,
-    workedMs: row.worked_ms,
-  };
 }
 
 const SELECT_UNFINISHED = `

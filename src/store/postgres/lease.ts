@@ -1,8 +1,9 @@
-import type { LastVisit } from '../../core/model.ts';
-import type { LeasedBatch, LeasedTask, LeaseRequest } from '../../ports/store.ts';
+import type { LeasedBatch, LeaseRequest } from '../../ports/store.ts';
+import { type ReadyColumns, toLeased } from '../rows/leased-rows.ts';
+import { LEASED, READY } from '../rows/states.ts';
 import { type Transaction, together } from './database.ts';
 import { ALIVE } from './presence.ts';
-import { Books, few, LEASED, READY, readPass } from './rows.ts';
+import { Books, few, readPass } from './rows.ts';
 
 type Grant = LeaseRequest['batches'][number]['grants'][number];
 
@@ -26,13 +27,13 @@ export async function leaseInTransaction(
   const isFree = ({ hostId, startAt }: Grant) =>
     nextAts.has(hostId) && (startAt === undefined || nextAts.get(hostId)! <= startAt);
   const wanted = [...counts.keys()].filter((hostId) => nextAts.has(hostId));
-  const rows = await tx.run<TaskColumns>(
+  const rows = await tx.run<HostedColumns>(
     pass > 1 ? SELECT_READY_AGAIN : SELECT_READY,
     jobId,
     wanted,
     wanted.map((hostId) => counts.get(hostId)),
   );
-  const ready = new Map<number, TaskColumns[]>();
+  const ready = new Map<number, HostedColumns[]>();
   for (const row of rows) {
     const others = ready.get(row.host_id);
     if (others) others.push(row);
@@ -46,7 +47,7 @@ export async function leaseInTransaction(
   await writeLeases(tx, jobId, request, filled, coordinator);
   return filled.map(({ id, tasks, along }) => ({
     id,
-    tasks: tasks.map(toLeased),
+    tasks: tasks.map((task) => toLeased(task, task.host_id)),
     ...(along.length > 0 ? { along } : {}),
   }));
 }
@@ -54,15 +55,15 @@ export async function leaseInTransaction(
 interface FilledBatch {
   id: number;
   leaseUntil: number;
-  tasks: TaskColumns[];
+  tasks: HostedColumns[];
   /** Those of which tasks were taken, or that were taken along. */
   used: Grant[];
   along: number[];
 }
 
 /** Takes what the grants allow, from the front of each host's ready tasks. */
-function fillBatch(grants: readonly Grant[], ready: Map<number, TaskColumns[]>) {
-  const tasks: TaskColumns[] = [];
+function fillBatch(grants: readonly Grant[], ready: Map<number, HostedColumns[]>) {
+  const tasks: HostedColumns[] = [];
   const used: Grant[] = [];
   for (const grant of grants) {
     const waiting = ready.get(grant.hostId) ?? [];
@@ -136,53 +137,14 @@ async function writeLeases(
   tx.finally(together(...work));
 }
 
+interface HostedColumns extends ReadyColumns {
+  host_id: number;
+}
+
 interface HostRow {
   id: number;
   next_at: number;
   free: boolean;
-}
-
-interface TaskColumns {
-  id: number;
-  host_id: number;
-  url: string;
-  at_url: string | null;
-  depth: number;
-  route: string | null;
-  attempts: number;
-  hops: number;
-  losses: number;
-  meta: string | null;
-  referrer: string | null;
-  sha256?: string | null;
-  etag?: string | null;
-  last_modified?: string | null;
-  page_at_url?: string | null;
-}
-
-function toLeased(row: TaskColumns): LeasedTask {
-  return {
-    id: row.id,
-    url: row.at_url ?? row.url,
-    hostId: row.host_id,
-    depth: row.depth,
-    route: row.route,
-    attempt: row.attempts + 1,
-    hops: row.hops,
-    meta: row.meta === null ? null : JSON.parse(row.meta),
-    lastVisit: row.sha256 ? toLastVisit(row, row.sha256) : null,
-    ...(row.referrer === null ? {} : { referrer: row.referrer }),
-  };
-}
-
-/** Validators of a page that came from elsewhere are not those of the task's own URL. */
-function toLastVisit(row: TaskColumns, sha256: string): LastVisit {
-  const own = row.page_at_url === null;
-  return {
-    etag: own ? (row.etag ?? null) : null,
-    lastModified: own ? (row.last_modified ?? null) : null,
-    sha256,
-  };
 }
 
 /** A host is free when nobody has batches out for it, or only this coordinator, or one that is gone. */

@@ -1,6 +1,7 @@
+import { isFinished } from '../rows/states.ts';
 import type { InsertContext } from './insert-tasks.ts';
 import { reopenTasks, SELECT_VISITED, type VisitedTask } from './reopen.ts';
-import { few, isFinished, readPass } from './rows.ts';
+import { few, readPass } from './rows.ts';
 
 /** Known pages have these dates. Those that were visited before, and not in this pass, are due again; how many. */
 export async function renewTasks(

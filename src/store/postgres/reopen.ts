@@ -1,8 +1,9 @@
-import { SITEMAP_ROUTE } from '../../core/job.ts';
 import type { SourcePosition } from '../../ports/store.ts';
+import { isDue } from '../rows/passes.ts';
+import { READY, STATE_NUMBERS, stateName } from '../rows/states.ts';
 import type { Transaction } from './database.ts';
 import { endRests } from './retry-dead.ts';
-import { Books, few, isFinished, type PassFacts, READY, readPass, STATE_NUMBERS, stateName } from './rows.ts';
+import { Books, few, readPass } from './rows.ts';
 import { writeSource } from './write-source.ts';
 
 /** A task with its last visit. */
@@ -74,18 +75,6 @@ export async function reopenTasks(
   }
   for (const { host_id: hostId } of rows) books.queue(hostId, 1);
   return new Map(rows.map((row) => [row.id, row.host_id]));
-}
-
-function isDue(task: VisitedTask, pass: PassFacts, visitedBefore: number): boolean {
-  if (!isFinished(task.state)) return false;
-  const { visited_at: visitedAt, modified_at: modifiedAt, state } = task;
-  if (visitedAt === null) return true;
-  // Sitemaps say what else is new: they are read in every pass, once.
-  if (task.route === SITEMAP_ROUTE) return visitedAt <= pass.startedAt;
-  if (visitedAt >= visitedBefore) return false;
-  // A date says that nothing is new only of a page that was got.
-  const wasGot = state === STATE_NUMBERS.done || state === STATE_NUMBERS.unchanged;
-  return !(wasGot && modifiedAt !== null && modifiedAt <= visitedAt);
 }
 
 async function beforeFirst(tx: Transaction, jobId: number): Promise<number> {

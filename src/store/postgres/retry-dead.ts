@@ -1,7 +1,8 @@
 import { LIMITS } from '../../core/limits.ts';
 import type { DeadFilter } from '../../ports/store.ts';
+import { READY, STATE_NUMBERS } from '../rows/states.ts';
 import type { Transaction } from './database.ts';
-import { Books, READY, STATE_NUMBERS } from './rows.ts';
+import { Books } from './rows.ts';
 
 /** Dead letters that are put back in one statement. */
 const STEP = 10_000;

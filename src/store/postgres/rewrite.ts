@@ -1,7 +1,8 @@
 import type { Rewrite } from '../../ports/store.ts';
+import { isFinished, STATE_NUMBERS, stateName } from '../rows/states.ts';
 import type { Transaction } from './database.ts';
 import type { JobMemory } from './job-memory.ts';
-import { Books, cleanText, few, isFinished, readPass, STATE_NUMBERS, stateName, toRows } from './rows.ts';
+import { Books, cleanText, few, readPass, toRows } from './rows.ts';
 import { writeShownBy } from './write-media.ts';
 import { addQuality, deleteQuality } from './write-quality.ts';
 import { deleteOtherRecords, type RecordWriter, writeRecords } from './write-records.ts';

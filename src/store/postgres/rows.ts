@@ -1,31 +1,6 @@
-import { COUNTER_NAMES, type Counters, type TaskState, zeroCounters } from '../../core/model.ts';
+import { COUNTER_NAMES, type Counters, zeroCounters } from '../../core/model.ts';
+import type { PassFacts } from '../rows/passes.ts';
 import { type Transaction, together } from './database.ts';
-
-/** How task states are written down; `waiting` is pending with a due time in the future. */
-export const READY = 2;
-export const LEASED = 3;
-export const STATE_NUMBERS = { done: 4, unchanged: 5, skipped: 6, dead: 7 } as const;
-export const WAITING = 8;
-
-const STATE_NAMES: Record<number, TaskState> = {
-  [READY]: 'pending',
-  [LEASED]: 'leased',
-  [STATE_NUMBERS.done]: 'done',
-  [STATE_NUMBERS.unchanged]: 'unchanged',
-  [STATE_NUMBERS.skipped]: 'skipped',
-  [STATE_NUMBERS.dead]: 'dead',
-  [WAITING]: 'pending',
-};
-
-export function stateName(state: number): TaskState {
-  const name = STATE_NAMES[state];
-  if (!name) throw new Error(`unknown task state ${state}`);
-  return name;
-}
-
-export function isFinished(state: number): boolean {
-  return state >= STATE_NUMBERS.done && state <= STATE_NUMBERS.dead;
-}
 
 /** Texts of PostgreSQL have no character 0 and no halves of characters; pages and headers may have both. */
 export function cleanText<T extends string | null | undefined>(text: T): T {
@@ -167,13 +142,6 @@ const SUM_COUNTERS = `
   FROM counters WHERE job_id = $1`;
 
 /** What a lease or settle must know of its job. */
-export interface PassFacts {
-  pass: number;
-  collectionId: number;
-  startedAt: number;
-  lastTaskId: number;
-}
-
 export async function readPass(tx: Pick<Transaction, 'run'>, jobId: number): Promise<PassFacts> {
   const [facts] = await tx.run<PassFacts>(SELECT_PASS, jobId);
   if (!facts) throw new Error(`no job ${jobId}`);

@@ -1,10 +1,11 @@
 import type { NewTask } from '../../core/model.ts';
 import type { Settlement, SettleResult, TaskChange } from '../../ports/store.ts';
+import { LEASED, READY, STATE_NUMBERS, WAITING } from '../rows/states.ts';
 import { type Transaction, together } from './database.ts';
 import type { HostNumbers } from './host-ids.ts';
 import { insertTasks, type LookedUp, lookUp } from './insert-tasks.ts';
 import type { JobMemory } from './job-memory.ts';
-import { Books, cleanText, few, LEASED, READY, STATE_NUMBERS, toRows, WAITING } from './rows.ts';
+import { Books, cleanText, few, toRows } from './rows.ts';
 import { type EarlierPage, findEarlierPages, keepsPage, writeAttempts } from './write-attempts.ts';
 import { writeHosts, writeRobots } from './write-hosts.ts';
 import { writeMedia, writeShown } from './write-media.ts';

@@ -1,5 +1,6 @@
 import type { RecordRow, RecordVersionRow } from '../../core/model.ts';
 import type { Since } from '../../ports/store.ts';
+import { type RecordColumns, toRecordRow, toVersionRow, type VersionColumns } from '../rows/record-rows.ts';
 import type { Database } from './database.ts';
 import { readPass } from './rows.ts';
 import { STEP } from './view-tasks.ts';
@@ -16,7 +17,7 @@ export async function* readRecords(
   let after = { key: '', digest: '' };
   while (true) {
     const asked = [since, ownOnly ? jobId : null, collectionId];
-    const rows = await db.read<RecordColumns>(SELECT_RECORDS, ...asked, after.key, after.digest, STEP);
+    const rows = await db.read<KeyedColumns>(SELECT_RECORDS, ...asked, after.key, after.digest, STEP);
     for (const row of rows) if (row.data !== null) yield toRecordRow(row, row.data);
     const last = rows.at(-1);
     if (!last) return;
@@ -58,17 +59,9 @@ export async function* readHistory(
   }
 }
 
-interface RecordColumns {
-  key: string;
+/** A long key is found by its beginning and its hash. */
+interface KeyedColumns extends RecordColumns {
   digest: string;
-  url: string;
-  route: string | null;
-  /** Null where the row was not asked for: the step goes on behind it. */
-  data: string | null;
-  hash: string;
-  created_at: number;
-  updated_at: number;
-  checked_at: number;
 }
 
 const SELECT_ALL = `
@@ -91,29 +84,6 @@ const SELECT_RECORD = `
 
 const SELECT_OF_TASK = `${SELECT_ALL} WHERE records.task_id = $3 ORDER BY records.key`;
 
-function toRecordRow(row: RecordColumns, data: string): RecordRow {
-  return {
-    key: row.key,
-    url: row.url,
-    route: row.route,
-    data: JSON.parse(data),
-    hash: row.hash,
-    createdAt: new Date(row.created_at).toISOString(),
-    updatedAt: new Date(row.updated_at).toISOString(),
-    checkedAt: new Date(row.checked_at).toISOString(),
-  };
-}
-
-interface VersionColumns {
-  id: number;
-  key: string;
-  url: string;
-  data: string | null;
-  hash: string;
-  from_at: number;
-  until_at: number;
-}
-
 const SELECT_VERSIONS = `
   SELECT record_versions.id, record_versions.key, tasks.url,
     CASE WHEN until_at >= $1 THEN record_versions.data END AS data, hash, from_at, until_at
@@ -121,14 +91,3 @@ const SELECT_VERSIONS = `
   WHERE collection_id = $2
     AND (left(record_versions.key, 500), record_versions.id) > (left($3::text, 500) COLLATE "C", $4::bigint)
   ORDER BY left(record_versions.key, 500), record_versions.id LIMIT $5`;
-
-function toVersionRow(row: VersionColumns, data: string): RecordVersionRow {
-  return {
-    key: row.key,
-    url: row.url,
-    data: JSON.parse(data),
-    hash: row.hash,
-    from: new Date(row.from_at).toISOString(),
-    until: new Date(row.until_at).toISOString(),
-  };
-}

@@ -1,5 +1,6 @@
-import type { ShotRef, ShotRow } from '../../core/model.ts';
+import type { ShotRow } from '../../core/model.ts';
 import type { Since } from '../../ports/store.ts';
+import { SELECT_SHOTS, type ShotColumns, toShotRows } from '../rows/shot-rows.ts';
 import type { Database } from './database.ts';
 import { STEP } from './view-tasks.ts';
 
@@ -11,7 +12,7 @@ export async function* readShots(
 ): AsyncIterable<ShotRow> {
   let before = Number.MAX_SAFE_INTEGER;
   while (true) {
-    const rows = await db.read<ShotColumns>(SELECT_SHOTS, jobId, before, STEP);
+    const rows = await db.read<ShotColumns>(SELECT_SHOTS_STEP, jobId, before, STEP);
     for (const row of rows) if (row.started_at >= since) yield* toShotRows(row);
     const last = rows.at(-1);
     if (!last) return;
@@ -19,36 +20,6 @@ export async function* readShots(
   }
 }
 
-interface ShotColumns {
-  id: number;
-  url: string;
-  shots: string;
-  outcome: string;
-  http_status: number | null;
-  code: string | null;
-  route: string | null;
-  started_at: number;
-  last_attempt: number;
-}
-
-const SELECT_SHOTS = `
-  SELECT attempts.id, tasks.url, attempts.shots, attempts.outcome, attempts.http_status, attempts.code,
-    coalesce(attempts.route, tasks.route) AS route, attempts.started_at, tasks.attempt_id AS last_attempt
-  FROM attempts JOIN tasks ON tasks.id = attempts.task_id
+const SELECT_SHOTS_STEP = `
+  ${SELECT_SHOTS}
   WHERE attempts.job_id = $1 AND attempts.shots IS NOT NULL AND attempts.id < $2 ORDER BY attempts.id DESC LIMIT $3`;
-
-function toShotRows(row: ShotColumns): ShotRow[] {
-  return (JSON.parse(row.shots) as ShotRef[]).map(({ kind, key, type, bytes }) => ({
-    url: row.url,
-    kind,
-    key,
-    type,
-    bytes,
-    outcome: row.outcome,
-    httpStatus: row.http_status,
-    failureCode: row.code,
-    route: row.route,
-    takenAt: new Date(row.started_at).toISOString(),
-    latest: row.id === row.last_attempt,
-  }));
-}

@@ -8,6 +8,7 @@ import type {
   TaskRow,
 } from '../../core/model.ts';
 import type { ArchivedPage, DeadFilter, DeadGroup, Rewrite, Since, Views } from '../../ports/store.ts';
+import { STATE_NUMBERS } from '../rows/states.ts';
 import type { Database } from './database.ts';
 import { findTask } from './find-tasks.ts';
 import type { JobMemories } from './job-memory.ts';
@@ -15,7 +16,6 @@ import type { LaneOptions } from './lanes.ts';
 import { runQuery } from './query.ts';
 import { DEAD_FILTER, deadFilterValues, retryInTransaction } from './retry-dead.ts';
 import { rewriteInTransaction } from './rewrite.ts';
-import { STATE_NUMBERS } from './rows.ts';
 import { readMedia } from './view-media.ts';
 import { readHistory, readRecord, readRecords, readRecordsOf } from './view-records.ts';
 import { readShots } from './view-shots.ts';

@@ -9,12 +9,13 @@ import type {
   SettleResult,
   SourcePosition,
 } from '../../ports/store.ts';
+import { READY, WAITING } from '../rows/states.ts';
 import type { Database } from './database.ts';
 import { condemnInTransaction, releaseInTransaction } from './give-up.ts';
 import type { TaskInserter } from './insert-tasks.ts';
 import { leaseBatch } from './lease-batch.ts';
 import { reopenInTransaction } from './reopen.ts';
-import { CounterDelta, QueueDelta, READY, readPass, WAITING } from './rows.ts';
+import { CounterDelta, QueueDelta, readPass } from './rows.ts';
 import { settleInTransaction } from './settle.ts';
 import { writeSource } from './write-source.ts';
 

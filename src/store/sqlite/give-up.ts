@@ -1,7 +1,8 @@
 import type { FailureCode } from '../../core/failures.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { LEASED, READY, STATE_NUMBERS, WAITING } from '../rows/states.ts';
 import type { Database } from './database.ts';
-import { addTally, CounterDelta, LEASED, NO_ID, QueueDelta, READY, STATE_NUMBERS, WAITING } from './rows.ts';
+import { addTally, CounterDelta, NO_ID, QueueDelta } from './rows.ts';
 
 /** Takes a batch back: its tasks are ready again, unless they have killed workers too often. */
 export function releaseInTransaction(

@@ -1,8 +1,10 @@
 import type { NewTask } from '../../core/model.ts';
 import type { EnqueueResult } from '../../ports/store.ts';
+import type { PassFacts } from '../rows/passes.ts';
+import { isFinished, READY } from '../rows/states.ts';
 import type { Database } from './database.ts';
-import { isFinished, reopenTask, SELECT_VISITED, type VisitedTask } from './reopen.ts';
-import { type CounterDelta, NO_ID, type PassFacts, type QueueDelta, READY, readPass } from './rows.ts';
+import { reopenTask, SELECT_VISITED, type VisitedTask } from './reopen.ts';
+import { type CounterDelta, NO_ID, type QueueDelta, readPass } from './rows.ts';
 import { SeenIndex } from './seen-index.ts';
 import { keyOf } from './seen-key.ts';
 

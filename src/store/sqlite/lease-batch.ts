@@ -1,7 +1,8 @@
-import type { LastVisit } from '../../core/model.ts';
 import type { LeasedBatch, LeasedTask, LeaseRequest } from '../../ports/store.ts';
+import { type ReadyColumns, toLeased } from '../rows/leased-rows.ts';
+import { LEASED, READY } from '../rows/states.ts';
 import type { Database } from './database.ts';
-import { LEASED, type QueueDelta, READY } from './rows.ts';
+import type { QueueDelta } from './rows.ts';
 
 /** Lends the tasks of one planned batch. Lives inside the transaction of its lease. */
 export function leaseBatch(
@@ -15,7 +16,7 @@ export function leaseBatch(
   // Nothing was visited before the first pass: its leases need not look.
   const select = job.pass > 1 ? SELECT_READY_AGAIN : SELECT_READY;
   for (const grant of grants) {
-    const rows = db.all<TaskColumns>(select, job.id, grant.hostId, grant.count);
+    const rows = db.all<ReadyColumns>(select, job.id, grant.hostId, grant.count);
     let taken = 0;
     for (const row of rows) {
       // A task whose worker died runs alone, so that nobody else is blamed or lost with it.
@@ -39,48 +40,6 @@ export function leaseBatch(
 function takeHost(db: Database, jobId: number, { hostId, nextAt }: { hostId: number; nextAt: number }): void {
   db.run('UPDATE hosts SET next_at = ? WHERE id = ?', nextAt, hostId);
   db.run('UPDATE queues SET next_at = ? WHERE job_id = ? AND host_id = ?', nextAt, jobId, hostId);
-}
-
-interface TaskColumns {
-  id: number;
-  url: string;
-  at_url: string | null;
-  depth: number;
-  route: string | null;
-  attempts: number;
-  hops: number;
-  losses: number;
-  meta: string | null;
-  referrer: string | null;
-  sha256?: Uint8Array | null;
-  etag?: string | null;
-  last_modified?: string | null;
-  page_at_url?: string | null;
-}
-
-function toLeased(row: TaskColumns, hostId: number): LeasedTask {
-  return {
-    id: row.id,
-    url: row.at_url ?? row.url,
-    hostId,
-    depth: row.depth,
-    route: row.route,
-    attempt: row.attempts + 1,
-    hops: row.hops,
-    meta: row.meta === null ? null : JSON.parse(row.meta),
-    lastVisit: row.sha256 ? toLastVisit(row, row.sha256) : null,
-    ...(row.referrer === null ? {} : { referrer: row.referrer }),
-  };
-}
-
-/** Validators of a page that came from elsewhere are not those of the task's own URL. */
-function toLastVisit(row: TaskColumns, sha256: Uint8Array): LastVisit {
-  const own = row.page_at_url === null;
-  return {
-    etag: own ? (row.etag ?? null) : null,
-    lastModified: own ? (row.last_modified ?? null) : null,
-    sha256: Buffer.from(sha256).toString('hex'),
-  };
 }
 
 const SELECT_READY = `

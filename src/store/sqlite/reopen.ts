@@ -1,18 +1,10 @@
-import { SITEMAP_ROUTE } from '../../core/job.ts';
 import type { SourcePosition } from '../../ports/store.ts';
+import { isDue } from '../rows/passes.ts';
+import { READY, STATE_NUMBERS, stateName } from '../rows/states.ts';
 import type { Database } from './database.ts';
 import type { TaskInserter } from './insert-tasks.ts';
 import { endRest } from './retry-dead.ts';
-import {
-  addTally,
-  CounterDelta,
-  type PassFacts,
-  QueueDelta,
-  READY,
-  readPass,
-  STATE_NUMBERS,
-  stateName,
-} from './rows.ts';
+import { addTally, CounterDelta, QueueDelta, readPass } from './rows.ts';
 import { writeSource } from './write-source.ts';
 
 /** A task with its last visit. */
@@ -93,22 +85,6 @@ export function reopenTask(db: Database, inserter: TaskInserter, task: VisitedTa
 /** For tasks that followed a redirect before their home was noted. */
 function hostOfUrl(inserter: TaskInserter, { url }: VisitedTask): number {
   return inserter.hostId(new URL(url).host);
-}
-
-export function isFinished(state: number): boolean {
-  return state >= STATE_NUMBERS.done && state <= STATE_NUMBERS.dead;
-}
-
-function isDue(task: VisitedTask, pass: PassFacts, visitedBefore: number): boolean {
-  if (!isFinished(task.state)) return false;
-  const { visited_at: visitedAt, modified_at: modifiedAt, state } = task;
-  if (visitedAt === null) return true;
-  // Sitemaps say what else is new: they are read in every pass, once.
-  if (task.route === SITEMAP_ROUTE) return visitedAt <= pass.startedAt;
-  if (visitedAt >= visitedBefore) return false;
-  // A date says that nothing is new only of a page that was got.
-  const wasGot = state === STATE_NUMBERS.done || state === STATE_NUMBERS.unchanged;
-  return !(wasGot && modifiedAt !== null && modifiedAt <= visitedAt);
 }
 
 function beforeFirst(db: Database, jobId: number): number {

@@ -1,7 +1,8 @@
 import { LIMITS } from '../../core/limits.ts';
 import type { DeadFilter } from '../../ports/store.ts';
+import { READY, STATE_NUMBERS } from '../rows/states.ts';
 import type { Database } from './database.ts';
-import { addTally, CounterDelta, QueueDelta, READY, STATE_NUMBERS } from './rows.ts';
+import { addTally, CounterDelta, QueueDelta } from './rows.ts';
 
 /** Puts dead letters back, as if they had never been tried. */
 export function retryInTransaction(db: Database, jobId: number, filter: DeadFilter, now: number): number {

@@ -1,8 +1,8 @@
 import type { Rewrite } from '../../ports/store.ts';
+import { isFinished, STATE_NUMBERS, stateName } from '../rows/states.ts';
 import type { Database } from './database.ts';
 import type { TaskInserter } from './insert-tasks.ts';
-import { isFinished } from './reopen.ts';
-import { addTally, CounterDelta, readPass, STATE_NUMBERS, stateName } from './rows.ts';
+import { addTally, CounterDelta, readPass } from './rows.ts';
 import { writeShown } from './write-media.ts';
 import { addQuality, deleteQuality } from './write-quality.ts';
 import { deleteOtherRecords, type RecordWriter, writeRecords } from './write-records.ts';

@@ -1,31 +1,9 @@
-import type { TaskState } from '../../core/model.ts';
 import { COUNTER_NAMES, type Counters, zeroCounters } from '../../core/model.ts';
+import type { PassFacts } from '../rows/passes.ts';
 import type { Database } from './database.ts';
-
-/** How task states are written down; `waiting` is pending with a due time in the future. */
-export const READY = 2;
-export const LEASED = 3;
-export const STATE_NUMBERS = { done: 4, unchanged: 5, skipped: 6, dead: 7 } as const;
-export const WAITING = 8;
 
 /** No batch, no attempt: as wide as the ids that take its place. */
 export const NO_ID = 0x7fff_ffff;
-
-const STATE_NAMES: Record<number, TaskState> = {
-  [READY]: 'pending',
-  [LEASED]: 'leased',
-  [STATE_NUMBERS.done]: 'done',
-  [STATE_NUMBERS.unchanged]: 'unchanged',
-  [STATE_NUMBERS.skipped]: 'skipped',
-  [STATE_NUMBERS.dead]: 'dead',
-  [WAITING]: 'pending',
-};
-
-export function stateName(state: number): TaskState {
-  const name = STATE_NAMES[state];
-  if (!name) throw new Error(`unknown task state ${state}`);
-  return name;
-}
 
 /** Gathers the changes of one transaction and writes them with one statement. */
 export class CounterDelta {
@@ -80,13 +58,6 @@ export function addTally(
 }
 
 /** What a lease or settle must know of its job. */
-export interface PassFacts {
-  pass: number;
-  collectionId: number;
-  startedAt: number;
-  lastTaskId: number;
-}
-
 export function readPass(db: Database, jobId: number): PassFacts {
   const facts = db.get<PassFacts>(
     `SELECT pass, collection_id AS collectionId, started_at AS startedAt, last_task_id AS lastTaskId

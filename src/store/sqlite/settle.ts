@@ -1,19 +1,10 @@
 import type { NewTask } from '../../core/model.ts';
 import type { Settlement, SettleResult, TaskChange } from '../../ports/store.ts';
+import type { PassFacts } from '../rows/passes.ts';
+import { LEASED, READY, STATE_NUMBERS, WAITING } from '../rows/states.ts';
 import type { Database } from './database.ts';
 import type { TaskInserter } from './insert-tasks.ts';
-import {
-  addTally,
-  CounterDelta,
-  LEASED,
-  NO_ID,
-  type PassFacts,
-  QueueDelta,
-  READY,
-  readPass,
-  STATE_NUMBERS,
-  WAITING,
-} from './rows.ts';
+import { addTally, CounterDelta, NO_ID, QueueDelta, readPass } from './rows.ts';
 import { findEarlierPage, keepsPage, writeAttempt } from './write-attempt.ts';
 import { writeHosts } from './write-hosts.ts';
 import { writeMedia, writeMoved, writeShown } from './write-media.ts';

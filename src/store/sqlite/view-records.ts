@@ -1,5 +1,6 @@
 import type { RecordRow, RecordVersionRow } from '../../core/model.ts';
 import type { Since } from '../../ports/store.ts';
+import { type RecordColumns, toRecordRow, toVersionRow, type VersionColumns } from '../rows/record-rows.ts';
 import type { Database } from './database.ts';
 import { readPass } from './rows.ts';
 import { STEP } from './view-tasks.ts';
@@ -52,18 +53,6 @@ export async function* readHistory(
   }
 }
 
-interface RecordColumns {
-  key: string;
-  url: string;
-  route: string | null;
-  /** Null where the row was not asked for: the step goes on behind it. */
-  data: string | null;
-  hash: string;
-  created_at: number;
-  updated_at: number;
-  checked_at: number;
-}
-
 const SELECT_ALL_RECORDS = `
   SELECT records.key, tasks.url, coalesce(attempts.route, pages.route, tasks.route) AS route,
     iif(records.updated_at >= ? AND (? IS NULL OR records.job_id = ?), records.data, NULL) AS data, records.hash,
@@ -76,42 +65,8 @@ const SELECT_FIRST_RECORDS = `${SELECT_RECORDS} ORDER BY records.key LIMIT ?`;
 const SELECT_NEXT_RECORDS = `${SELECT_RECORDS} AND records.key > ? ORDER BY records.key LIMIT ?`;
 const SELECT_RECORD = `${SELECT_RECORDS} AND records.key = ?`;
 
-function toRecordRow(row: RecordColumns, data: string): RecordRow {
-  return {
-    key: row.key,
-    url: row.url,
-    route: row.route,
-    data: JSON.parse(data),
-    hash: row.hash,
-    createdAt: new Date(row.created_at).toISOString(),
-    updatedAt: new Date(row.updated_at).toISOString(),
-    checkedAt: new Date(row.checked_at).toISOString(),
-  };
-}
-
-interface VersionColumns {
-  id: number;
-  key: string;
-  url: string;
-  data: string | null;
-  hash: string;
-  from_at: number;
-  until_at: number;
-}
-
 const SELECT_VERSIONS = `
   SELECT record_versions.id, record_versions.key, tasks.url, iif(until_at >= ?, data, NULL) AS data, hash, from_at, until_at
   FROM record_versions JOIN tasks ON tasks.id = record_versions.task_id
   WHERE collection_id = ? AND (record_versions.key, record_versions.id) > (?, ?)
   ORDER BY record_versions.key, record_versions.id LIMIT ?`;
-
-function toVersionRow(row: VersionColumns, data: string): RecordVersionRow {
-  return {
-    key: row.key,
-    url: row.url,
-    data: JSON.parse(data),
-    hash: row.hash,
-    from: new Date(row.from_at).toISOString(),
-    until: new Date(row.until_at).toISOString(),
-  };
-}

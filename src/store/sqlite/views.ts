@@ -9,12 +9,12 @@ import type {
 } from '../../core/model.ts';
 import type { ArchivedPage, DeadFilter, DeadGroup, Rewrite, Since, Views } from '../../ports/store.ts';
 import type { QueryOptions } from '../../ports/views.ts';
+import { STATE_NUMBERS } from '../rows/states.ts';
 import type { Database } from './database.ts';
 import type { TaskInserter } from './insert-tasks.ts';
 import { runQuery } from './query.ts';
 import { DEAD_FILTER, deadFilterValues, retryInTransaction } from './retry-dead.ts';
 import { rewriteInTransaction } from './rewrite.ts';
-import { STATE_NUMBERS } from './rows.ts';
 import { readMedia } from './view-media.ts';
 import { readHistory, readRecord, readRecords, readRecordsOf } from './view-records.ts';
 import { readShots } from './view-shots.ts';

@@ -1,0 +1,46 @@
+import type { LastVisit } from '../../core/model.ts';
+import type { LeasedTask } from '../../ports/store.ts';
+import { type Hash, hexOf } from './hash.ts';
+
+/** A task that is lent, and its last visit where there was one. */
+export interface ReadyColumns {
+  id: number;
+  url: string;
+  at_url: string | null;
+  depth: number;
+  route: string | null;
+  attempts: number;
+  hops: number;
+  losses: number;
+  meta: string | null;
+  referrer: string | null;
+  sha256?: Hash | null;
+  etag?: string | null;
+  last_modified?: string | null;
+  page_at_url?: string | null;
+}
+
+export function toLeased(row: ReadyColumns, hostId: number): LeasedTask {
+  return {
+    id: row.id,
+    url: row.at_url ?? row.url,
+    hostId,
+    depth: row.depth,
+    route: row.route,
+    attempt: row.attempts + 1,
+    hops: row.hops,
+    meta: row.meta === null ? null : JSON.parse(row.meta),
+    lastVisit: row.sha256 ? toLastVisit(row, row.sha256) : null,
+    ...(row.referrer === null ? {} : { referrer: row.referrer }),
+  };
+}
+
+/** Validators of a page that came from elsewhere are not those of the task's own URL. */
+function toLastVisit(row: ReadyColumns, sha256: Hash): LastVisit {
+  const own = row.page_at_url === null;
+  return {
+    etag: own ? (row.etag ?? null) : null,
+    lastModified: own ? (row.last_modified ?? null) : null,
+    sha256: hexOf(sha256),
+  };
+}

@@ -1,0 +1,70 @@
+import { LIMITS } from '../../core/limits.ts';
+import type { MediaRow } from '../../core/model.ts';
+import { type Hash, hexOf } from './hash.ts';
+
+export interface ReferrerColumns {
+  id: number;
+  url: string;
+  outcome: string | null;
+}
+
+export interface MediaColumns {
+  attempt_id: number;
+  job_id: number;
+  task_id: number;
+  url: string;
+  key: string;
+  member: string | null;
+  md5: Hash;
+  bytes: number;
+  sha256: Hash;
+  content_type: string | null;
+  started_at: number;
+  meta: string | null;
+}
+
+export const SELECT_MEDIA = `
+  SELECT media.attempt_id, media.job_id, media.task_id, tasks.url, media.key, media.member, media.md5, attempts.bytes,
+    attempts.sha256, attempts.content_type, attempts.started_at, tasks.meta
+  FROM media JOIN attempts ON attempts.id = media.attempt_id JOIN tasks ON tasks.id = media.task_id`;
+
+export const SELECT_REFERRERS = `
+  SELECT tasks.id, tasks.url, attempts.outcome
+  FROM shown JOIN tasks ON tasks.id = shown.page_task_id LEFT JOIN attempts ON attempts.id = tasks.attempt_id`;
+
+/**
+ * Pages that show the object at its own URL, or at one that led to it; so many rows are looked at, and no more. `read`
+ * gives the pages that show one task, so many at most.
+ */
+export async function referrersOf(
+  taskId: number,
+  read: (taskId: number, most: number) => Promise<ReferrerColumns[]> | ReferrerColumns[],
+): Promise<string[]> {
+  const urls = new Set<string>();
+  const media = new Set([taskId]);
+  let left: number = LIMITS.referrersMax;
+  for (const id of media) {
+    const rows = await read(id, left);
+    left -= rows.length;
+    for (const row of rows) {
+      if (row.outcome === 'redirected') media.add(row.id);
+      else urls.add(row.url);
+    }
+  }
+  return [...urls];
+}
+
+export function toMediaRow(row: MediaColumns, referrers: string[]): MediaRow {
+  return {
+    url: row.url,
+    key: row.key,
+    member: row.member,
+    bytes: row.bytes,
+    md5: hexOf(row.md5),
+    sha256: hexOf(row.sha256),
+    contentType: row.content_type,
+    fetchedAt: new Date(row.started_at).toISOString(),
+    referrers,
+    meta: row.meta === null ? null : JSON.parse(row.meta),
+  };
+}
