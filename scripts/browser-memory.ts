@@ -52,6 +52,11 @@ async function look(): Promise<void> {
   looks[part]!.push({ browser, own: process.memoryUsage().rss });
 }
 
+function inWords(): string {
+  const last = looks.findLast((part) => part.length > 0) ?? [];
+  return `browser ${medianMb(last, 'browser')} MB, this process ${medianMb(last, 'own')} MB`;
+}
+
 async function work(): Promise<void> {
   while (started < total) {
     const number = ++started;
@@ -69,6 +74,8 @@ async function work(): Promise<void> {
     const result = await fetcher.fetch(request);
     if (result.kind !== 'response') failed++;
     done++;
+    if (done % Math.ceil(total / PARTS) === 0)
+      process.stderr.write(`${done} of ${total} pages, ${inWords()}\n`);
   }
 }
 
