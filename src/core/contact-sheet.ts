@@ -100,6 +100,6 @@ h1{font-size:1.1rem;margin:0}header span{color:var(--soft)}nav{margin-left:auto}
 main{display:grid;grid-template-columns:repeat(auto-fill,minmax(240px,1fr));gap:1rem;padding:1.25rem}
 figure{margin:0;border:1px solid var(--line);border-radius:8px;overflow:hidden;background:var(--card);content-visibility:auto;contain-intrinsic-size:240px 280px}
 figure div{height:200px;overflow:hidden;border-bottom:1px solid var(--line);background:#fff;display:grid}
-img{width:100%;height:200px;object-fit:cover;object-position:top;display:block}.none{place-self:center;color:#777}
+img{width:100%;height:200px;object-fit:cover;object-position:left top;display:block}.none{place-self:center;color:#777}
 figcaption{padding:.5rem .65rem;overflow-wrap:anywhere}b{color:#1a7f4b}.failed b{color:#c0392b}.failed{border-color:#c0392b88}
 small{display:flex;gap:.75rem;color:var(--soft);margin-top:.25rem}`.trim();
