@@ -19,7 +19,7 @@ export interface Started {
   killTree(): Promise<Finished>;
 }
 
-/** The real command line in a process group of its own; with one thread, unless told otherwise, as each costs a start. */
+/** The real command line in a process group of its own. */
 export function startSeine(
   args: string[],
   options: { env?: Record<string, string>; input?: string; cwd?: string; user?: number } = {},
@@ -28,7 +28,7 @@ export function startSeine(
     detached: true,
     cwd: options.cwd,
     ...(options.user === undefined ? {} : { uid: options.user, gid: options.user }),
-    env: { ...process.env, NO_COLOR: '1', SEINE_WORKERS: '1', ...options.env },
+    env: { ...process.env, NO_COLOR: '1', ...options.env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   let stdout = '';
