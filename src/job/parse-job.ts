@@ -108,10 +108,21 @@ function isPlainObject(value: unknown): boolean {
 }
 
 function describeProblems(error: z.ZodError): string {
-  const problems = error.issues.map((issue) => {
-    const path = issue.path.map(String).join('.');
-    return path === '' ? issue.message : `${path}: ${issue.message}`;
+  const problems = error.issues.flatMap(specificOf).map(({ path, message }) => {
+    const place = path.map(String).join('.');
+    return place === '' ? message : `${place}: ${message}`;
   });
   const more = problems.length - PROBLEMS_SHOWN;
   return problems.slice(0, PROBLEMS_SHOWN).join('; ') + (more > 0 ? `; and ${more} more` : '');
+}
+
+type Issue = z.core.$ZodIssue;
+
+/** Where a value may be one of several kinds: what is wrong with it as the one that it seems to be, if that is clear. */
+function specificOf(issue: Issue): Issue[] {
+  if (issue.code !== 'invalid_union') return [issue];
+  const isAnother = ({ code, path }: Issue) => code === 'invalid_type' && path.length === 0;
+  const [only, ...others] = issue.errors.filter((kind) => !kind.some(isAnother));
+  if (only === undefined || others.length > 0) return [issue];
+  return only.flatMap((inner) => specificOf({ ...inner, path: [...issue.path, ...inner.path] }));
 }

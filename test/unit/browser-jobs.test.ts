@@ -43,6 +43,16 @@ describe('a route with a browser', () => {
     ['objects in a browser', { kind: 'media', fetcher: 'browser' }, /of kind media, which no browser/],
     ['an unknown fetcher', { fetcher: 'chrome' as 'auto' }, /routes\.0\.fetcher/],
     [
+      'an unknown packing',
+      { browser: { screenshot: { packing: 'tiny' as 'small' } } },
+      /routes\.0\.browser\.screenshot\.packing: Invalid option: expected one of "fast"\|"small"/,
+    ],
+    [
+      'a screenshot that is neither wish nor settings',
+      { browser: { screenshot: 7 as unknown as true } },
+      /routes\.0\.browser\.screenshot: Invalid input$/,
+    ],
+    [
       'a key that no field has',
       { browser: { capture: [{ name: 'a', url: '*' }] }, key: 'b' },
       /names the field 'b'/,
