@@ -148,7 +148,7 @@ describe('written by hand, but true', () => {
       ['docs/records.md', '10 points or more', 0.1, DROP_MIN],
       ['docs/exports.md', 'at most 50,000 rows', 50_000, GROUP_ROWS_MAX],
       ['docs/exports.md', 'beyond the first 1,000', 1_000, LIMITS.tableFieldsMax],
-      ['docs/reliability.md', 'there three times', 3, LIMITS.lossesMax],
+      ['docs/reliability.md', 'worker died three times', 3, LIMITS.lossesMax],
       ['ARCHITECTURE.md', 'within the next 400 ms', 400, LOOK_AHEAD_MS],
       ['ARCHITECTURE.md', '2 × 50,000', 50_000, LIMITS.recentUrlsMax],
       ['ARCHITECTURE.md', '256 origins; 10,000 names', 256, LIMITS.originsPerWorkerMax],
