@@ -13,7 +13,7 @@ const PAGES = 600;
 
 test('two coordinators, four workers, 30 hosts, kills: the gap is kept, nothing is lost, nothing is settled twice', async () => {
   const rate = 4;
-  const facts = await runTwoCoordinators({ hosts: 30, pagesPerHost: PAGES / 30, rate, batchSize: 20 });
+  const facts = await runTwoCoordinators({ hosts: 30, pagesPerHost: PAGES / 30, rate, batchSize: 5 });
   console.log(JSON.stringify(facts));
   expect(facts).toMatchObject({ kills: 2, pages: PAGES, attempts: PAGES, lost: 0, unreadable: 0 });
   // By their own clocks: what a busy machine delays on the way is nothing that they could keep.

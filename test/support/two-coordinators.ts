@@ -30,8 +30,8 @@ export interface TwoCoordinatorsFacts {
 }
 
 const WORKERS = 2;
-/** Open batches at once: two for each worker. */
-const BATCHES_MAX = WORKERS * 2;
+/** Open batches at once: a thread has up to eight. */
+const BATCHES_MAX = WORKERS * 8;
 
 /** Two coordinators, each with its own workers, share a job from the first moment on; first one is killed, then the other. */
 export async function runTwoCoordinators(options: {
