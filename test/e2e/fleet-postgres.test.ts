@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { countByPath, pathOf, startLinkedSite } from '../support/linked-site.ts';
 import { runPostgresCrashes } from '../support/postgres-crashes.ts';
 import { testSeed } from '../support/seed.ts';
@@ -32,14 +32,19 @@ test('kill -9 of the database under a crawl loses nothing, and the crawl goes on
 
 test('a network that is cut or falls silent under a crawl costs time and nothing else', async () => {
   const server = await startPostgres({ own: true, fsync: true });
+  onTestFinished(() => server.stop());
   const folder = temporaryFolder();
+  onTestFinished(() => folder.remove());
   const proxy = await startTcpProxy(server);
+  onTestFinished(() => proxy.close());
   const linked = await startLinkedSite({ pages: PAGES, delayMs: 5 });
+  onTestFinished(() => linked.close());
   const store = new URL(await server.createDatabase());
   store.port = String(proxy.port);
   const args = ['run', linked.url, '--follow', '--rate', 'max', '--parallel', '8', '--workers', '2'];
   args.push('--allow-private', '--dir', join(folder.path, 'cut'), '--store', store.href, '--json');
   const run = startSeine(args);
+  onTestFinished(async () => void (await run.killTree()));
   for (const [at, fault] of [
     [100, () => proxy.cut(2_000)],
     [300, () => proxy.freeze(3_000)],
@@ -59,8 +64,4 @@ test('a network that is cut or falls silent under a crawl costs time and nothing
   expect(Array.from({ length: PAGES }, (_, index) => counts.get(pathOf(index)))).toEqual(
     Array.from({ length: PAGES }, () => 1),
   );
-  await linked.close();
-  await proxy.close();
-  await server.stop();
-  folder.remove();
 }, 120_000);
