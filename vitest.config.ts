@@ -1,9 +1,15 @@
 import { defineConfig } from 'vitest/config';
+import { testSeed } from './test/support/seed.ts';
+
+// Before any worker starts: they must all find the same one.
+testSeed();
 
 export default defineConfig({
   resolve: { alias: { seine: new URL('./src/index.ts', import.meta.url).pathname } },
   test: {
     include: ['test/**/*.test.ts'],
+    setupFiles: ['test/support/seed-properties.ts'],
+    allowOnly: false,
     testTimeout: 30_000,
     hookTimeout: 60_000,
     pool: 'forks',

@@ -2,11 +2,13 @@ import { parseArgs } from 'node:util';
 import { type FleetCrashFacts, runFleetCrashes } from '../test/support/fleet-crashes.ts';
 import { FLEET_FAULTS } from '../test/support/fleet-faults.ts';
 import { runPostgresCrashes } from '../test/support/postgres-crashes.ts';
+import { runTwoCoordinators } from '../test/support/two-coordinators.ts';
 import { replaceBetween } from './replace-between.ts';
 
 /**
  * Breaks one part of a fleet after the other under a crawl: `npm run crash-fleet -- --strikes 30 --pages 6000 --write`.
- * `--only worker,redis` chooses; `--write` puts the table into docs/reliability.md.
+ * `--only worker,redis` chooses; `--write` puts the table into docs/reliability.md. Of two coordinators, each is killed
+ * once, whatever `--strikes` says.
  */
 
 const { values } = parseArgs({
@@ -18,7 +20,7 @@ const { values } = parseArgs({
     write: { type: 'boolean', default: false },
   },
 });
-const NAMES = [...Object.keys(FLEET_FAULTS), 'postgres'];
+const NAMES = [...Object.keys(FLEET_FAULTS), 'postgres', 'coordinators'];
 const wanted = values.only === '' ? NAMES : values.only.split(',');
 const unknown = wanted.filter((name) => !NAMES.includes(name));
 if (unknown.length > 0) {
@@ -38,9 +40,31 @@ async function strike(name: string): Promise<FleetCrashFacts> {
   const onStrike = (times: number) => void process.stderr.write(`\r${name} ${times} `);
   if (name in FLEET_FAULTS)
     return runFleetCrashes(FLEET_FAULTS[name as keyof typeof FLEET_FAULTS], { ...shared, strikes, onStrike });
+  if (name === 'coordinators') return killCoordinators(shared);
   const facts = await runPostgresCrashes({ ...shared, kills: strikes, onKill: onStrike });
   const { kills, forgotten, lost } = facts;
   return { ...facts, fault: 'kill -9 of PostgreSQL', strikes: kills, lost: lost + forgotten };
+}
+
+/** Requests of a host that come closer than this, as the site sees it, were not kept apart by anybody. */
+const KEPT = 0.75;
+
+async function killCoordinators({ pages, seed }: { pages: number; seed: number }): Promise<FleetCrashFacts> {
+  const [hosts, rate] = [100, 5];
+  const facts = await runTwoCoordinators({
+    ...{ hosts, rate, batchSize: 60 },
+    pagesPerHost: Math.ceil(pages / hosts),
+  });
+  const { kills, smallestGapMs, smallestArrivalGapMs, attempts } = facts;
+  process.stderr.write(`${JSON.stringify(facts)}\n`);
+  if (
+    smallestGapMs < 1_000 / rate ||
+    smallestArrivalGapMs < (KEPT * 1_000) / rate ||
+    attempts !== facts.pages ||
+    facts.refetched > kills * facts.inFlightMax
+  )
+    process.exitCode = 1;
+  return { ...facts, seed, fault: 'kill -9 of one of two coordinators', strikes: kills };
 }
 
 const rows: string[] = [];
@@ -49,7 +73,8 @@ for (const name of wanted) {
   process.stderr.write('\n');
   rows.push(rowOf(facts));
   process.stdout.write(`${rows.at(-1)}\n`);
-  if (facts.strikes < Number(values.strikes) || facts.lost > 0 || facts.unreadable > 0) process.exitCode = 1;
+  const wished = name === 'coordinators' ? 2 : Number(values.strikes);
+  if (facts.strikes < wished || facts.lost > 0 || facts.unreadable > 0) process.exitCode = 1;
 }
 if (values.write) {
   const head =

@@ -1,9 +1,13 @@
 import { type SpawnOptions, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
+import { testSeed } from '../test/support/seed.ts';
 
-/** `npm test`: builds, checks types and style, runs every test, and closes with the counts. */
+/**
+ * `npm test`: builds, checks types and style, runs every test once, and closes with the counts. A test that fails is
+ * not tried again, and one that is left out is a failure.
+ */
 
 interface Step {
   name: string;
@@ -19,15 +23,9 @@ const QUIET = ['hostile', 'hostile-neighbours', 'polite', 'proxies-speed'].map(
 );
 /** It measures, too, but waits for nearly all of its minute: the others do not notice. */
 const PATIENT = ['test/e2e/adaptive.test.ts'];
-/** Two coordinators and a server of their own are too much for two cores to keep time: by name only. */
-const BY_NAME = ['test/e2e/fleet-postgres.test.ts'];
 
 const folder = mkdtempSync(join(tmpdir(), 'seine-test-'));
 
-/**
- * What fails is tried once more, and said to be: files get in each other's way now and then, and a machine that does
- * something else for a second can spoil a figure.
- */
 function tests(name: string, ...args: string[]): Step {
   const report = join(folder, `${name}.json`);
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
@@ -49,18 +47,14 @@ function steps(only: string[]): Step[][] {
       { name: 'style', command: 'biome', args: ['check', '--error-on-warnings'] },
     ],
     // A process for each file would spend half of the time on loading the same modules again.
-    [tests('tests of pure code', 'test/unit', '--no-isolate', '--retry=1')],
+    [tests('tests of pure code', 'test/unit', '--no-isolate')],
     [
       // Most of them wait for a site's pace, a server's start or a deadline now and then: three keep two cores busy.
-      tests(
-        'tests',
-        ...['--retry=1', '--maxWorkers=3'],
-        ...exclude(['test/unit/**', ...QUIET, ...PATIENT, ...BY_NAME]),
-      ),
+      tests('tests', '--maxWorkers=3', ...exclude(['test/unit/**', ...QUIET, ...PATIENT])),
     ],
     [
-      tests('tests that need a quiet machine', ...QUIET, '--no-file-parallelism', '--retry=1'),
-      tests('tests that take their time', ...PATIENT, '--retry=1'),
+      tests('tests that need a quiet machine', ...QUIET, '--no-file-parallelism'),
+      tests('tests that take their time', ...PATIENT),
     ],
   ];
 }
@@ -85,6 +79,20 @@ let passed = 0;
 let failed = 0;
 let skipped = 0;
 const failedSteps: string[] = [];
+const failedFiles: string[] = [];
+const skippedTests: string[] = [];
+
+interface Report {
+  numPassedTests: number;
+  numFailedTests: number;
+  numPendingTests: number;
+  numTodoTests: number;
+  testResults: {
+    name: string;
+    status: string;
+    assertionResults: { fullName: string; status: string }[];
+  }[];
+}
 
 /** A step that has no tests, or could not say how they went, counts as one. */
 function count({ name, report }: Step, isDone: boolean): void {
@@ -94,24 +102,45 @@ function count({ name, report }: Step, isDone: boolean): void {
     return;
   }
   try {
-    const { numPassedTests, numFailedTests, numPendingTests, numTodoTests } = JSON.parse(
-      readFileSync(report, 'utf8'),
+    const found: Report = JSON.parse(readFileSync(report, 'utf8'));
+    passed += found.numPassedTests;
+    // A file that could not be loaded has no test that failed.
+    const broken = found.testResults.filter(
+      ({ status, assertionResults }) =>
+        status === 'failed' && assertionResults.every((test) => test.status !== 'failed'),
     );
-    passed += numPassedTests;
-    failed += isDone ? numFailedTests : Math.max(1, numFailedTests);
-    skipped += numPendingTests + numTodoTests;
+    const failedHere = found.numFailedTests + broken.length;
+    failed += isDone ? failedHere : Math.max(1, failedHere);
+    skipped += found.numPendingTests + found.numTodoTests;
+    for (const { name, status, assertionResults } of found.testResults) {
+      const path = relative(process.cwd(), name);
+      if (status === 'failed') failedFiles.push(path);
+      for (const test of assertionResults)
+        if (test.status !== 'passed' && test.status !== 'failed')
+          skippedTests.push(`${path}: ${test.fullName}`);
+    }
   } catch {
     failed += 1;
   }
 }
 
-for (const group of steps(process.argv.slice(2)))
+const args = process.argv.slice(2);
+const seed = testSeed();
+for (const group of steps(args))
   await Promise.all(
     group.map(async (step) => {
       count(step, await run(step, group.length === 1));
     }),
   );
 rmSync(folder, { recursive: true, force: true });
-if (failedSteps.length > 0) process.stdout.write(`\nfailed: ${failedSteps.join(', ')}\n`);
+// Who asks for tests by their names leaves out the others.
+const isSkippingMeant = args.some((arg) => /^(-t|--testNamePattern)(=|$)/.test(arg));
+const isWrong = failed > 0 || (skipped > 0 && !isSkippingMeant);
+const list = (title: string, lines: string[]) => {
+  if (lines.length > 0) process.stdout.write(`\n${title}:\n${lines.map((line) => `  ${line}\n`).join('')}`);
+};
+list('failed', [...failedSteps, ...failedFiles]);
+if (!isSkippingMeant) list('skipped, which counts as failing', skippedTests);
+if (isWrong) process.stdout.write(`\nthe same again: SEINE_TEST_SEED=${seed} npm test\n`);
 process.stdout.write(`\n${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}\n`);
-process.exitCode = failed > 0 ? 1 : 0;
+process.exitCode = isWrong ? 1 : 0;

@@ -1,7 +1,8 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LinkedSite, startLinkedSite } from '../support/linked-site.ts';
+import { folderOf, ordinaryUser } from '../support/ordinary-user.ts';
 import { type Finished, lastJson, seine, startSeine, temporaryFolder } from '../support/seine-process.ts';
 
 const folder = temporaryFolder();
@@ -89,10 +90,12 @@ describe('bad input gets one clear sentence and exit code 2', () => {
       2,
       /cannot be written|cannot open/,
     );
-    if (process.getuid?.() === 0) return;
-    mkdirSync(at('closed'));
-    chmodSync(at('closed'), 0o500);
-    expectSentence(await seine(['run', site.url, '--dir', at('closed')]), 2, /cannot be written/);
+    const user = ordinaryUser();
+    const closed = folderOf(user);
+    chmodSync(closed.path, 0o500);
+    const run = await seine(['run', site.url, '--dir', closed.path], { user, cwd: '/' });
+    closed.remove();
+    expectSentence(run, 2, /cannot be written/);
   });
 });
 

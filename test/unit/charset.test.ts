@@ -1,31 +1,29 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { decodeText, sniffCharset } from '../../src/core/charset.ts';
 import { cpuNow } from '../support/cpu-time.ts';
 
-const DAT = '../shared/conformance/charset/tests1.dat';
-
-function parseDat(): { page: Buffer; encoding: string }[] {
-  return readFileSync(DAT, 'latin1')
-    .split('#data\n')
-    .slice(1)
-    .map((part) => {
-      const [page, encoding] = part.split('\n#encoding\n');
-      return { page: Buffer.from(page!, 'latin1'), encoding: encoding!.trim().toLowerCase() };
-    });
+interface CharsetCase {
+  fact: string;
+  /** Bytes, a character each: what comes before a comment, how long that is with its marks, and what follows. */
+  before?: string;
+  comment?: number;
+  page: string;
+  is: string;
 }
 
-describe.skipIf(!existsSync(DAT))(`as in ${DAT}`, () => {
-  const cases = existsSync(DAT) ? parseDat() : [];
-  test.each(cases.map((item, i) => ({ ...item, name: `${i} ${item.page.toString('latin1').slice(0, 80)}` })))(
-    '$name',
-    ({ page, encoding }) => {
-      expect(sniffCharset(page, null)).toBe(encoding);
-    },
-  );
+const CASES: CharsetCase[] = JSON.parse(
+  readFileSync(new URL('../fixtures/charset-cases.json', import.meta.url), 'utf8'),
+);
 
-  test('has cases', () => {
-    expect(cases.length).toBe(59);
+function bytesOf({ before = '', comment, page }: CharsetCase): Buffer {
+  const filled = comment === undefined ? '' : `<!--${'y'.repeat(comment - '<!---->'.length)}-->`;
+  return Buffer.from(before + filled + page, 'latin1');
+}
+
+describe('as browsers choose', () => {
+  test.each(CASES)('$fact', (given) => {
+    expect(sniffCharset(bytesOf(given), null)).toBe(given.is);
   });
 });
 

@@ -249,10 +249,31 @@ describe('files', () => {
     expect(found).toEqual([]);
   });
 
-  test('no test is singled out or left out, and none waits for the web', () => {
-    // The pieces are joined here so that this file does not find itself.
-    const only = new RegExp(`\\.(${['only', 'skip', 'todo'].join('|')})\\(`);
-    expect(TESTS.filter((path) => only.test(textOf(path)))).toEqual([]);
+  test.each([
+    ['singled out or left out', /\.(only|skip|todo|skipIf|runIf)\b/],
+    ['left out from inside', /\{[^{}]*\bskip\b[^{}]*\}\) =>/],
+    ['left out by an option', /\b(skip|todo|fails): true/],
+    ['tried again', /\b(retry|repeats): *\d/],
+  ])('no test is %s', (_, pattern) => {
+    expect([...TESTS, 'vitest.config.ts'].filter((path) => pattern.test(textOf(path)))).toEqual([]);
+  });
+
+  test('the command that runs the tests tries none again', () => {
+    for (const path of ['scripts/test.ts', 'package.json', 'vitest.config.ts'])
+      expect(textOf(path)).not.toMatch(/--retry|passWithNoTests/);
+  });
+
+  test('tests read nothing outside of the repository', () => {
+    const up =
+      /(?:\b(?:readFile|readdir|exists|open|createReadStream|stat|access)(?:Sync)?\(\s*|\bconst \w+ = )['"`]\.\.\/|\(ROOT, *['"`]\.\./g;
+    const own = /(?:new URL\(|import\.meta\.dirname,)\s*['"`]([^'"`]+)['"`]/g;
+    const wrong = TESTS.flatMap((path) => {
+      const text = textOf(path);
+      const ways = [...text.matchAll(own)].map(([, way]) => way!).filter((way) => way.startsWith('.'));
+      const leaving = ways.filter((way) => relative(ROOT, join(ROOT, dirname(path), way)).startsWith('..'));
+      return [...leaving, ...(text.match(up) ?? [])].map((found) => `${path}: ${found}`);
+    });
+    expect(wrong).toEqual([]);
   });
 });
 
