@@ -13,12 +13,6 @@ interface Step {
   report?: string;
 }
 
-/** These measure time: they get the machine for themselves, one file at a time. */
-const QUIET = ['hostile', 'hostile-neighbours', 'polite', 'proxies-speed'].map(
-  (name) => `test/e2e/${name}.test.ts`,
-);
-/** It measures, too, but waits for nearly all of its minute: the others do not notice. */
-const PATIENT = ['test/e2e/adaptive.test.ts'];
 /** Two coordinators and a server of their own are too much for two cores to keep time: by name only. */
 const BY_NAME = ['test/e2e/fleet-postgres.test.ts'];
 
@@ -52,15 +46,7 @@ function steps(only: string[]): Step[][] {
     [tests('tests of pure code', 'test/unit', '--no-isolate', '--retry=1')],
     [
       // Most of them wait for a site's pace, a server's start or a deadline now and then: three keep two cores busy.
-      tests(
-        'tests',
-        ...['--retry=1', '--maxWorkers=3'],
-        ...exclude(['test/unit/**', ...QUIET, ...PATIENT, ...BY_NAME]),
-      ),
-    ],
-    [
-      tests('tests that need a quiet machine', ...QUIET, '--no-file-parallelism', '--retry=1'),
-      tests('tests that take their time', ...PATIENT, '--retry=1'),
+      tests('tests', ...['--retry=1', '--maxWorkers=3'], ...exclude(['test/unit/**', ...BY_NAME])),
     ],
   ];
 }
