@@ -12,8 +12,10 @@ export default defineConfig({
     allowOnly: false,
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // A poll ends with what it waits for; its limit only tells that from never.
+    expect: { poll: { timeout: 20_000 } },
     pool: 'forks',
-    // Two cores: more files at once only make timing tests wait for each other. `npm test` takes more where most wait.
+    // Two cores: more files at once only wait for each other. `npm test` takes more where most wait.
     maxWorkers: 2,
   },
 });

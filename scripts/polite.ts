@@ -2,7 +2,13 @@ import { parseArgs } from 'node:util';
 import { runPolitely } from '../test/support/polite-run.ts';
 import { replaceBetween } from './replace-between.ts';
 
-/** The long form of the proof of politeness: `npm run polite -- --hosts 200 --workers 4 --restarts 6 --write`. */
+/**
+ * The long form of the proof of politeness, and how much of the permitted rate is reached:
+ * `npm run polite -- --hosts 200 --workers 4 --restarts 6 --write`.
+ */
+
+/** Of the permitted rate, the mean over hosts and runs. For a machine that does nothing else. */
+const SHARE_MIN = 0.9;
 
 const { values } = parseArgs({
   options: {
@@ -42,8 +48,13 @@ const table = [
 ].join('\n');
 process.stdout.write(`${table}\n`);
 if (values.write) replaceBetween('docs/politeness.md', 'polite', table);
+if (mean / rate < SHARE_MIN)
+  process.stdout.write(`the rate is below ${SHARE_MIN * 100} %; a busy machine costs some of it\n`);
 const proven =
+  mean / rate >= SHARE_MIN &&
   facts.tooShort === 0 &&
+  facts.lost === 0 &&
+  facts.withoutRobots === 0 &&
   facts.hostsSeen === hosts &&
   facts.codes.every((code, index) => code === (index === restarts ? 0 : index % 2 === 0 ? 130 : null));
 process.exitCode = proven ? 0 : 1;

@@ -17,13 +17,6 @@ interface Step {
   report?: string;
 }
 
-/** These measure time: they get the machine for themselves, one file at a time. */
-const QUIET = ['hostile', 'hostile-neighbours', 'polite', 'proxies-speed'].map(
-  (name) => `test/e2e/${name}.test.ts`,
-);
-/** It measures, too, but waits for nearly all of its minute: the others do not notice. */
-const PATIENT = ['test/e2e/adaptive.test.ts'];
-
 const folder = mkdtempSync(join(tmpdir(), 'seine-test-'));
 
 function tests(name: string, ...args: string[]): Step {
@@ -32,7 +25,6 @@ function tests(name: string, ...args: string[]): Step {
   return { name, command: 'vitest', args: ['run', ...reporters, ...args], report };
 }
 
-const exclude = (paths: string[]) => paths.flatMap((path) => ['--exclude', path]);
 const build: Step = { name: 'build', command: 'npm', args: ['run', '--silent', 'build'] };
 
 /** One after the other; those in one list at the same time. */
@@ -50,11 +42,7 @@ function steps(only: string[]): Step[][] {
     [tests('tests of pure code', 'test/unit', '--no-isolate')],
     [
       // Most of them wait for a site's pace, a server's start or a deadline now and then: three keep two cores busy.
-      tests('tests', '--maxWorkers=3', ...exclude(['test/unit/**', ...QUIET, ...PATIENT])),
-    ],
-    [
-      tests('tests that need a quiet machine', ...QUIET, '--no-file-parallelism'),
-      tests('tests that take their time', ...PATIENT),
+      tests('tests', '--maxWorkers=3', '--exclude', 'test/unit/**'),
     ],
   ];
 }

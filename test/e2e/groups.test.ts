@@ -39,10 +39,13 @@ const run = (job: object, ...more: string[]) => {
   return seine(['run', file, '--workers', '2', '--dir', join(folder.path, 'seine'), '--json', ...more]);
 };
 
-/** Between any two requests, whichever of the hosts they went to, as this busy process sees it. */
-const smallestGapMs = () => {
+/**
+ * Between two requests, whichever of the hosts they went to. Of all of them: this process is busy, and may see one late
+ * and the next in time. Hosts that do not share their rate are asked three times as often.
+ */
+const meanGapMs = () => {
   const times = sites.flatMap(({ requests }) => requests.map(({ at }) => at)).sort((a, b) => a - b);
-  return Math.min(...times.slice(1).map((at, index) => at - times[index]!));
+  return (times.at(-1)! - times[0]!) / (times.length - 1);
 };
 
 test('hosts at one address share its rate, by whatever name or port, also after redirects and in the next pass', async () => {
@@ -56,7 +59,7 @@ test('hosts at one address share its rate, by whatever name or port, also after 
   const first = await run({ sources });
   expect(first.stderr).toBe('');
   expect(lastJson(first)).toMatchObject({ state: 'done', done: 12, dead: 0 });
-  expect(smallestGapMs()).toBeGreaterThan(GAP_MS * 0.6);
+  expect(meanGapMs()).toBeGreaterThan(GAP_MS * 0.7);
   const dir = ['--dir', join(folder.path, 'seine')];
   const hosts = jsonLines((await seine(['hosts', '--json', ...dir])).stdout);
   expect(hosts.map(({ host }) => host)).toEqual(['ip:127.0.0.1']);
@@ -66,7 +69,7 @@ test('hosts at one address share its rate, by whatever name or port, also after 
   for (const { requests } of sites) requests.length = 0;
   expect(lastJson(await run({ sources }, '--refresh'))).toMatchObject({ state: 'done', pass: 2 });
   expect(sites.flatMap(({ requests }) => requests).length).toBeGreaterThanOrEqual(15);
-  expect(smallestGapMs()).toBeGreaterThan(GAP_MS * 0.6);
+  expect(meanGapMs()).toBeGreaterThan(GAP_MS * 0.7);
   expect(jsonLines((await seine(['hosts', '--json', ...dir])).stdout)).toHaveLength(1);
 }, 60_000);
 

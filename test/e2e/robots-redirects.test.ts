@@ -130,6 +130,6 @@ describe('a robots.txt that redirects to another host', () => {
     for (const address of [...addresses, ...own]) expect(web.asked(address)).toEqual(['/robots.txt', '/yes']);
     expect(web.asked('127.0.6.1').sort()).toEqual([...own.map((address) => `/${address}`), '/all'].sort());
     const times = web.times('127.0.6.1');
-    expect(times.at(-1)! - times[0]!).toBeGreaterThan((own.length * 1_000 * 0.9) / RATE);
+    expect(times.at(-1)! - times[0]!).toBeGreaterThan((own.length * 1_000 * 0.6) / RATE);
   });
 });

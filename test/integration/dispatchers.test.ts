@@ -14,6 +14,7 @@ import { openWorkerTools } from '../../src/worker-app.ts';
 import {
   batchOf,
   deliver,
+  ENDS_MS,
   expectWhole,
   openSite,
   runDispatcherContract,
@@ -113,9 +114,9 @@ describe('threads that die', () => {
       budgetMs: 200,
       spec: { routes: [{ name: 'p' }] },
     });
-    const answer = await within(8_000, deliver(single, batch));
+    const answer = await within(2 * ENDS_MS, deliver(single, batch));
     const next = batchOf(site, { id: 2, paths: ['/1'] });
-    const following = answer === 'too late' ? answer : await within(3_000, deliver(single, next));
+    const following = answer === 'too late' ? answer : await within(ENDS_MS, deliver(single, next));
     await single.close();
     expect(answer).toMatchObject({ delivery: { kind: 'lost', batchId: 1 } });
     expect(following).toMatchObject({ delivery: { kind: 'report' } });
@@ -129,7 +130,7 @@ describe('threads that do not start', () => {
     const dispatcher = openThreads(folder.dir, { threads: 2, entry: pathToFileURL(entry) });
     for (let id = 1; id <= 8; id++) {
       const delivery = await within(
-        5_000,
+        ENDS_MS,
         dispatcher.dispatch(batchOf(site, { id, paths: ['/1'] }), () => {}),
       );
       expect(delivery).toMatchObject({
@@ -138,7 +139,7 @@ describe('threads that do not start', () => {
         reason: expect.stringContaining('cannot begin'),
       });
     }
-    expect(await within(3_000, dispatcher.close())).not.toBe('too late');
+    expect(await within(ENDS_MS, dispatcher.close())).not.toBe('too late');
   });
 });
 
@@ -148,7 +149,7 @@ describe('closing threads', () => {
     site.paths.length = 0;
     const answers = [1, 2, 3].map((id) => deliver(dispatcher, batchOf(site, { id, paths: ['/slow'] })));
     await expect.poll(() => site.paths.length, { timeout: 10_000 }).toBe(3);
-    expect(await within(3_000, dispatcher.close())).not.toBe('too late');
+    expect(await within(ENDS_MS, dispatcher.close())).not.toBe('too late');
     for (const { delivery } of await Promise.all(answers)) {
       if (delivery.kind === 'report') expect(delivery.report.final).toBe(true);
       else expect(delivery.kind).toBe('lost');

@@ -6,8 +6,11 @@ import { CASES } from '../../src/hostile/behaviours.ts';
 import { UMLAUTS } from '../../src/hostile/texts.ts';
 import { temporaryFolder } from '../support/fixtures.ts';
 import { type HostileProcess, startHostileProcess } from '../support/hostile-process.ts';
-import { complaintsOf, LATE_MS_MAX } from '../support/hostile-visits.ts';
+import { complaintsOf } from '../support/hostile-visits.ts';
 import { startHostileWorker, type WorkerProcess } from '../support/hostile-worker.ts';
+
+/** For a machine that does other things too; `scripts/hostile.ts` asks for more. Bombs would be some 200 MB. */
+const BOUNDS = { lateMs: 15_000, peakMb: 190 };
 
 let web: HostileProcess;
 let worker: WorkerProcess;
@@ -31,7 +34,7 @@ describe('a worker on the hostile web', () => {
     '%s ends as %s',
     async (base, _, each) => {
       const facts = await worker.visit({ url: web.url, base, media: false });
-      expect(complaintsOf(each, facts)).toEqual([]);
+      expect(complaintsOf(each, facts, BOUNDS)).toEqual([]);
     },
   );
 
@@ -40,7 +43,7 @@ describe('a worker on the hostile web', () => {
     '%s as an object to be stored ends as %s',
     async (base, _, each) => {
       const facts = await worker.visit({ url: web.url, base, media: true });
-      expect(complaintsOf(each, facts)).toEqual([]);
+      expect(complaintsOf(each, facts, BOUNDS)).toEqual([]);
     },
   );
 
@@ -86,7 +89,7 @@ describe('a worker on the hostile web', () => {
     const urls = Array.from({ length: 10 }, () => stalling).flat();
     const facts = await worker.hurry({ urls, budgetMs: 400 });
     expect(new Set(facts.endings.filter((ending) => ending !== 'redirected'))).toEqual(new Set(['deferred']));
-    expect(facts.tookMs).toBeLessThan(400 + LATE_MS_MAX);
+    expect(facts.tookMs).toBeLessThan(400 + BOUNDS.lateMs);
   });
 
   test('the worker is alive and well after all that', async () => {

@@ -161,12 +161,12 @@ test('nothing keeps the process alive after close, nor while idle', async () => 
     import { openHttpFetcher } from './src/fetch/http-fetcher.ts';
     const fetcher = openHttpFetcher({ clock: { now: Date.now }, isPublicAddress: () => true });
     const result = await fetcher.fetch({ url: process.argv[1], headers: {}, bodyBytesMax: 1e6, parallel: 2, allowPrivate: true,
-      timeouts: { connectMs: 1e3, headersMs: 1e3, bodyMs: 1e3, taskMs: 1e3 }, signal: new AbortController().signal, onSent: () => true });
+      timeouts: { connectMs: 1e4, headersMs: 1e4, bodyMs: 1e4, taskMs: 1e4 }, signal: new AbortController().signal, onSent: () => true });
     if (process.argv[2] === 'close') await fetcher.close();
     console.log(result.kind);`;
   for (const ending of ['close', 'idle']) {
     const args = ['--input-type=module-typescript', '--eval', script, origin.url, ending];
-    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 3_000 });
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 20_000 });
     expect(stdout).toBe('response\n');
   }
 });

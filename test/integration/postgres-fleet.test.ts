@@ -147,7 +147,7 @@ describe('a coordinator that is gone', () => {
     await far.jobs.join(job.id);
     expect(await two.jobs.atWork(job.id)).toBe(1);
     const thawed = proxy.freeze(3_000);
-    await expect.poll(() => two.frontier.abandoned(job.id), { timeout: 5_000 }).toEqual([id]);
+    await expect.poll(() => two.frontier.abandoned(job.id), { timeout: 20_000 }).toEqual([id]);
     expect(await two.jobs.atWork(job.id)).toBe(0);
     // Its host can be taken over before its batch is.
     const mine = await lease(two, a, T0 + 7_000);

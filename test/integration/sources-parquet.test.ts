@@ -192,20 +192,15 @@ describe('going on after any row', () => {
   });
 });
 
-test('a row group of 600,000 rows takes no more memory than one of a few', async () => {
-  const measure = async (count: number) => {
-    const urls = Array.from({ length: count }, (_, n) => `${A}/${'long-path/'.repeat(4)}${n}`);
-    const column = { data: urls, type: 'STRING', encoding: 'PLAIN' } as const;
-    const bytes = parquetOf({ url: column, copy: column }, { rowGroupSize: count, codec: 'UNCOMPRESSED' });
-    const file = await desk.write(`large-${count}.parquet`, bytes);
-    const program = fileURLToPath(new URL('../support/read-source.ts', import.meta.url));
-    const { stdout } = await promisify(execFile)(process.execPath, [program, file]);
-    return { fileMb: bytes.length / 2 ** 20, ...(JSON.parse(stdout) as { rows: number; peakMb: number }) };
-  };
-  const few = await measure(20_000);
-  const many = await measure(600_000);
-  expect([few.rows, many.rows]).toEqual([20_000, 600_000]);
-  expect(many.fileMb).toBeGreaterThan(70);
-  // Its rows, held as values, take 350 MB.
-  expect(many.peakMb - few.peakMb).toBeLessThan(220);
+test('a row group of 600,000 rows is read with the memory of a few', async () => {
+  const count = 600_000;
+  const urls = Array.from({ length: count }, (_, n) => `${A}/${'long-path/'.repeat(4)}${n}`);
+  const column = { data: urls, type: 'STRING', encoding: 'PLAIN' } as const;
+  const bytes = parquetOf({ url: column, copy: column }, { rowGroupSize: count, codec: 'UNCOMPRESSED' });
+  expect(bytes.length).toBeGreaterThan(70 * 2 ** 20);
+  const file = await desk.write('large.parquet', bytes);
+  const program = fileURLToPath(new URL('../support/read-source.ts', import.meta.url));
+  // Its rows, held as values, take 350 MB: a process that may not have them dies of it.
+  const { stdout } = await promisify(execFile)(process.execPath, ['--max-old-space-size=96', program, file]);
+  expect(JSON.parse(stdout)).toEqual({ rows: count });
 }, 120_000);

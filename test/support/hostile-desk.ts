@@ -34,6 +34,9 @@ const HOSTILE_MEDIA: Partial<JobInput> = {
 
 /** For hosts that mean well: the times that jobs have by default. */
 const GOOD_JOB: Partial<JobInput> = { ...HOSTILE_JOB, timeouts: {} };
+const PATIENT_MEDIA: Partial<JobInput> = { ...HOSTILE_MEDIA, timeouts: {} };
+/** With the times that jobs have by default. */
+const PATIENT_BUDGET_MS = 15_000;
 
 export interface RunOptions {
   task?: Partial<BatchTask>;
@@ -41,6 +44,8 @@ export interface RunOptions {
   parallel?: number;
   budgetMs?: number;
   kind?: 'page' | 'media' | 'good';
+  /** What ends by something else than a timeout does not get a short one: a busy machine may take seconds. */
+  patient?: boolean;
 }
 
 export interface HostileDesk {
@@ -55,13 +60,22 @@ export async function openHostileDesk(): Promise<HostileDesk> {
   const blobs = await openFolderBlobs(folder.dir);
   const jobs = new JobCache(async () => new Map());
   const tools = { name: 'hostile', fetcher, blobs, clock: realClock, jobs };
-  const specs = { page: specOf(HOSTILE_JOB), media: specOf(HOSTILE_MEDIA), good: specOf(GOOD_JOB) };
+  const good = specOf(GOOD_JOB);
+  const hasty = { page: specOf(HOSTILE_JOB), media: specOf(HOSTILE_MEDIA), good };
+  const patient = { page: good, media: specOf(PATIENT_MEDIA), good };
   let batches = 0;
   return {
     async run(urls, options = {}) {
       const { kind = 'page' } = options;
+      const spec = (options.patient ? patient : hasty)[kind];
       const batch = batchOf(++batches, urls, options);
-      const job = { id: 1, name: 'hostile', specHash: kind, spec: specs[kind], bundle: null };
+      const job = {
+        id: 1,
+        name: 'hostile',
+        specHash: `${kind} ${options.patient === true}`,
+        spec,
+        bundle: null,
+      };
       const parts: Report[] = [];
       const last = await processBatch({ ...batch, job: { ...job, epoch: `e${batch.id}` } }, tools, {
         onPart: (part) => parts.push(part),
@@ -86,7 +100,7 @@ function withFound(outcome: Outcome, reports: readonly Report[]): Outcome {
 }
 
 function batchOf(id: number, urls: string[], options: RunOptions): Omit<Batch, 'job'> {
-  const { gapMs = 0, parallel = 32, budgetMs = BUDGET_MS } = options;
+  const { gapMs = 0, parallel = 32, budgetMs = options.patient ? PATIENT_BUDGET_MS : BUDGET_MS } = options;
   const startAt = realClock.now();
   return {
     version: 1,

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { startSeine, temporaryFolder } from './seine-process.ts';
+import { lastJson, startSeine, temporaryFolder } from './seine-process.ts';
 import { type JudgedRequest, startSiteProcess } from './site-process.ts';
 
 export interface PoliteRun {
@@ -23,10 +23,20 @@ export interface PoliteFacts {
   tooShort: number;
   /** Requests per second and host of each run, from the first to the last request of a host, the mean over hosts. */
   rates: number[];
+  /** Pages that were never asked for. */
+  lost: number;
+  /** Tasks that ended well, by the last run's own count. */
+  done: number;
+  /** Hosts whose first request was for something else than robots.txt. */
+  withoutRobots: number;
+  /** How often a host was asked for its robots.txt, at most. */
+  robotsMax: number;
   /** Exit codes of the runs; null after a kill. */
   codes: (number | null)[];
   stderr: string;
 }
+
+const ROBOTS = '/robots.txt';
 
 /** Crawls many hosts with stops and kills in between, and lets the origin say how far apart requests were. */
 export async function runPolitely(options: PoliteRun): Promise<PoliteFacts> {
@@ -52,6 +62,7 @@ export async function runPolitely(options: PoliteRun): Promise<PoliteFacts> {
     const segments: number[] = [];
     const codes: (number | null)[] = [];
     let stderr = '';
+    let done = 0;
     for (const end of [...ends, null]) {
       const run = startSeine(args);
       if (end !== null) await site.requests((await site.count()) + hosts * options.requestsPerRun);
@@ -59,18 +70,29 @@ export async function runPolitely(options: PoliteRun): Promise<PoliteFacts> {
       else if (end === 'SIGKILL') await run.killTree();
       const finished = await run.finished;
       codes.push(finished.code);
-      if (end === null) stderr = finished.stderr;
+      if (end === null) {
+        stderr = finished.stderr;
+        done = Number(lastJson(finished).done);
+      }
       segments.push(await site.count());
     }
     const log = await site.log();
     const gaps = gapsOf(log);
+    const paths = pathsOf(log);
+    const asked = new Set(log.map(({ host, path }) => `http://${host}${path}`));
     const smallestGapMs = gaps.reduce((least, gap) => Math.min(least, gap), Number.POSITIVE_INFINITY);
     return {
       requests: log.length,
-      hostsSeen: new Set(log.map(({ host }) => host)).size,
+      hostsSeen: paths.size,
       smallestGapMs,
       tooShort: gaps.filter((gap) => gap < 1_000 / rate).length,
       rates: achievedRates(log, segments),
+      lost: urls.filter((url) => !asked.has(url)).length,
+      done,
+      withoutRobots: [...paths.values()].filter(([first]) => first !== ROBOTS).length,
+      robotsMax: Math.max(
+        ...[...paths.values()].map((list) => list.filter((path) => path === ROBOTS).length),
+      ),
       codes,
       stderr,
     };
@@ -78,6 +100,17 @@ export async function runPolitely(options: PoliteRun): Promise<PoliteFacts> {
     await site.close();
     folder.remove();
   }
+}
+
+/** What each host was asked for, in order. */
+function pathsOf(log: readonly JudgedRequest[]): Map<string, string[]> {
+  const paths = new Map<string, string[]>();
+  for (const { host, path } of log) {
+    const list = paths.get(host);
+    if (list) list.push(path);
+    else paths.set(host, [path]);
+  }
+  return paths;
 }
 
 /** The least times that can have passed between two requests of a host, as far as the judge can tell. */

@@ -60,20 +60,6 @@ describe('the first look', () => {
       expect(text).toBe(text.toLowerCase());
   });
 
-  test('costs an ordinary page of 24 KB nearly nothing', () => {
-    const body = Buffer.from(
-      `<html><head><title>Product 7 | Shop</title></head><body>${'<p>A robot, a human, a captcha. '.repeat(800)}`,
-    );
-    const answer: Answer = { status: 200, rawHeaders: [], body, isHtml: true };
-    const rounds = 20_000;
-    for (let i = 0; i < rounds; i++) detectBlock(answer);
-    const startedAt = cpuNow();
-    for (let i = 0; i < rounds; i++) detectBlock(answer);
-    const micros = ((cpuNow() - startedAt) * 1_000) / rounds;
-    expect(body.length).toBeGreaterThan(24_000);
-    expect(micros).toBeLessThan(5);
-  });
-
   test('takes linear time on a page made to be slow', () => {
     const soups = ['<script', '<!--', '<', '<textarea ', '<svg>', 'your ', 'you have been '];
     for (const soup of soups) {

@@ -166,10 +166,10 @@ describe('decodeBody', () => {
       const before = process.memoryUsage();
       expect(await codeOf(wire, [name]), name).toBe('too-large');
       const after = process.memoryUsage();
-      expect(after.external - before.external, name).toBeLessThan(3 * CAP);
+      expect(after.external - before.external, name).toBeLessThan(6 * CAP);
     }
     expect(await codeOf(zlib.gzipSync(bombs.br), ['br', 'gzip'])).toBe('too-large');
-  });
+  }, 120_000);
 
   test('lets tiny pages compress as well as they like, up to the floor', async () => {
     const zeros = Buffer.alloc(LIMITS.decodedRatioFloorBytes);

@@ -78,17 +78,9 @@ describe('needsScript', () => {
     ['spaces', ' '],
   ])('takes linear time on a page of %s', (_, piece) => {
     const whole = piece.repeat(Math.ceil(LIMITS.shellCharsMax / piece.length));
-    const half = whole.slice(0, whole.length / 2);
-    const timeOf = (text: string) => {
-      let best = Number.POSITIVE_INFINITY;
-      for (let run = 0; run < 3; run++) {
-        const start = cpuNow();
-        needsScript(text, { isEmpty: true });
-        best = Math.min(best, cpuNow() - start);
-      }
-      return best;
-    };
-    timeOf(half);
-    expect(timeOf(whole)).toBeLessThan(8 * timeOf(half) + 20);
+    const started = cpuNow();
+    needsScript(whole, { isEmpty: true });
+    // 10 ms when measured; the square of half a million takes minutes.
+    expect(cpuNow() - started).toBeLessThan(2_000);
   });
 });
