@@ -230,6 +230,7 @@ describe('a worker in Lambda', () => {
     const [directive] = said._aws.CloudWatchMetrics;
     expect(directive).toMatchObject({ Namespace: 'Seine', Dimensions: [['Job']] });
     expect(said._aws.Timestamp).toBe(T0);
+    expect(directive.Metrics.length).toBeGreaterThan(4);
     for (const { Name } of directive.Metrics) expect(said[Name]).toEqual(expect.any(Number));
   });
 
