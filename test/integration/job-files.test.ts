@@ -156,7 +156,15 @@ describe('code files', () => {
   test('what is a job file', () => {
     for (const name of ['a.ts', 'a.mts', 'a.js', 'a.mjs', 'a.json', 'a.YAML', 'a.yml'])
       expect(isJobFile(name)).toBe(true);
-    for (const name of ['a.txt', 'a.jsonl', 'a.csv', 'a', 'https://a.example/', 'ts'])
+    for (const name of [
+      'a.txt',
+      'a.jsonl',
+      'a.csv',
+      'a',
+      'https://a.example/',
+      'https://a.example/job.yaml',
+      'ts',
+    ])
       expect(isJobFile(name)).toBe(false);
   });
 });
