@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { SeineError } from '../../src/core/errors.ts';
+import { jobSchema } from '../../src/core/job-schema.ts';
 import { checkSchedule, nextRunAt, type Schedule } from '../../src/core/schedule.ts';
 
+const sources = 'https://a.example/';
 const NOW = Date.UTC(2026, 0, 31, 12);
 const scheduleOf = (cron: string, timeZone = 'UTC') => ({ cron, timeZone }) as Schedule;
 
@@ -15,6 +17,16 @@ describe('a schedule', () => {
   ])('%s in %s comes when it says', (cron, timeZone, at) => {
     expect(nextRunAt(scheduleOf(cron, timeZone), NOW)).toBe(at);
     expect(() => checkSchedule(scheduleOf(cron, timeZone), NOW)).not.toThrow();
+  });
+
+  test('of a job may be a line, which means to visit known URLs again', () => {
+    const parsed = (schedule: unknown) => jobSchema.parse({ sources, schedule }).schedule;
+    expect(parsed('0 3 * * *')).toEqual({ cron: '0 3 * * *', refresh: true });
+    expect(parsed({ cron: '0 3 * * *', timeZone: 'UTC', refresh: false })).toEqual({
+      cron: '0 3 * * *',
+      timeZone: 'UTC',
+      refresh: false,
+    });
   });
 
   test('that never comes is refused', () => {
