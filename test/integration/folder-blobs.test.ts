@@ -2,11 +2,12 @@ import { spawnSync } from 'node:child_process';
 import { mkdtemp, open, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { explained } from '../../src/blobs/file-errors.ts';
 import { FileWriter } from '../../src/blobs/file-writer.ts';
 import { openFolderBlobs, sweepAbandoned, sweepTemporary } from '../../src/blobs/folder-blobs.ts';
 import { SeineError } from '../../src/core/errors.ts';
+import { LIMITS } from '../../src/core/limits.ts';
 import { runBlobsContract } from '../contract/blobs-contract.ts';
 
 let root: string;
@@ -37,6 +38,45 @@ describe('folder blobs', () => {
     await (await blobs.write('unnamed')).abort();
     expect(await readdir(join(dir, '.tmp'))).toEqual([]);
     expect((await readdir(dir)).sort()).toEqual(['.tmp', 'a']);
+  });
+
+  test('the disk is waited for where that is wanted, also for small files, and nowhere else', async () => {
+    const handle = await open(join(root, 'any'), 'w');
+    const datasync = vi.spyOn(Object.getPrototypeOf(handle) as typeof handle, 'datasync');
+    await handle.close();
+    try {
+      const waits = async (sync: boolean, bytes: number) => {
+        const blobs = await openFolderBlobs(freshDir(), { sync });
+        datasync.mockClear();
+        await blobs.put('a', Buffer.alloc(bytes));
+        return datasync.mock.calls.length;
+      };
+      const large = LIMITS.fileAtOnceBytesMax + 1;
+      expect([await waits(true, 5), await waits(true, large)]).toEqual([1, 1]);
+      expect([await waits(false, 5), await waits(false, large)]).toEqual([0, 0]);
+    } finally {
+      datasync.mockRestore();
+    }
+  });
+
+  test('nothing that was written or read stays open', async () => {
+    const blobs = await openFolderBlobs(freshDir());
+    // The lowest number that is free is taken.
+    const probe = async () => {
+      const handle = await open(join(root, 'any'), 'w');
+      const { fd } = handle;
+      await handle.close();
+      return fd;
+    };
+    const before = await probe();
+    for (let index = 0; index < 40; index++) {
+      await blobs.put(`small-${index}`, Buffer.from('x'));
+      await blobs.read(`small-${index}`);
+      const writer = await blobs.write('long');
+      await writer.append(Buffer.from('x'));
+      await (index % 2 === 0 ? writer.abort() : writer.commit());
+    }
+    expect((await probe()) - before).toBeLessThan(20);
   });
 
   test('a folder that somebody removed is made again', async () => {

@@ -88,7 +88,7 @@ describe('data files', () => {
   test('a file that is not there, or is a folder', async () => {
     expect((await errorOf(join(folder.dir, 'absent.json'))).message).toMatch(/no file/);
     await mkdir(join(folder.dir, 'folder.json'), { recursive: true });
-    await errorOf(join(folder.dir, 'folder.json'));
+    expect((await errorOf(join(folder.dir, 'folder.json'))).message).toMatch(/^cannot read /);
   });
 
   test('aliases that multiply do not fill the memory', async () => {
@@ -96,7 +96,9 @@ describe('data files', () => {
     for (let level = 1; level < 12; level++) {
       lines.push(`a${level}: &a${level} [${Array.from({ length: 10 }, () => `*a${level - 1}`).join(', ')}]`);
     }
-    await errorOf(await fileOf('bomb.yaml', `${lines.join('\n')}\nsources: https://a.example/\n`));
+    const bomb = await fileOf('bomb.yaml', `${lines.join('\n')}\nsources: https://a.example/\n`);
+    // Not the names, which no job has either.
+    expect((await errorOf(bomb)).message).toMatch(/alias/);
   });
 });
 
@@ -154,7 +156,15 @@ describe('code files', () => {
   test('what is a job file', () => {
     for (const name of ['a.ts', 'a.mts', 'a.js', 'a.mjs', 'a.json', 'a.YAML', 'a.yml'])
       expect(isJobFile(name)).toBe(true);
-    for (const name of ['a.txt', 'a.jsonl', 'a.csv', 'a', 'https://a.example/', 'ts'])
+    for (const name of [
+      'a.txt',
+      'a.jsonl',
+      'a.csv',
+      'a',
+      'https://a.example/',
+      'https://a.example/job.yaml',
+      'ts',
+    ])
       expect(isJobFile(name)).toBe(false);
   });
 });

@@ -157,8 +157,13 @@ describe('a database that cannot be used is refused in one sentence', () => {
     expect((await refusal(url)).message).toMatch(/newer Seine/);
   });
 
-  test.each(['postgres://', 'postgres://h/d?schema=a"b', 'postgres://h/d?schema=UPPER'])('%s', async (at) => {
-    await refusal(at);
+  test.each([
+    ['postgres://', /cannot be reached/],
+    ['postgres://h/d?schema=a"b', /^'a"b' cannot be the name of a schema$/],
+    ['postgres://h/d?schema=UPPER', /^'UPPER' cannot be the name of a schema$/],
+    ['postgres://h:x/d', /^the store is not a URL that can be read$/],
+  ])('%s', async (at, message) => {
+    expect((await refusal(at)).message).toMatch(message);
   });
 });
 

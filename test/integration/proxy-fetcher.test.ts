@@ -146,6 +146,7 @@ describe('http proxies', () => {
     );
     expect(results.map((result) => responseOf(result).status)).toEqual([200, 200, 200]);
     expect(proxy.whole.sort()).toEqual([`${url}/`, `${url}/?q=1`, `${url}/again`]);
+    expect(origin.requests).toHaveLength(3);
     for (const { head } of origin.requests) expect(head).not.toMatch(/proxy/i);
     const wrong = await noNames().fetch(requestOf(`${url}/`, through(proxy.url('us%20er:wrong'))));
     expect(codeOf(wrong)).toBe('proxy');

@@ -28,9 +28,10 @@ beforeAll(async () => {
       return void response.writeHead(200, { 'content-type': 'image/gif' }).end(`GIF89a${request.url}`);
     if (n === undefined) return void response.writeHead(404).end();
     const pictures = `<img class=small src=/picture/0 alt="All"><img src=/picture/${n}>`;
-    const own = side === 'left' ? `<b>${n}.50</b>` : `<em>Brand ${n}</em>`;
+    const own = side === 'left' ? `<b>${n}.50</b>` : `<em>Brand ${n}</em><a href=/more/${n}>more</a>`;
+    const tags = side === 'right' && n === '1' ? { 'x-robots-tag': 'nofollow' } : {};
     response
-      .writeHead(200, { 'content-type': 'text/html' })
+      .writeHead(200, { 'content-type': 'text/html', ...tags })
       .end(`<!doctype html><h1>Item ${n}</h1><i>${version}</i>${own}${pictures}`);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -176,6 +177,22 @@ test('a required field that is missing is a validation failure, which counts for
   const { store } = opened!;
   expect(await store.views.quality(1, 1)).toMatchObject([{ route: 'any', records: 3, invalid: 3 }]);
   expect(await store.views.tallies(1)).toEqual([{ state: 'dead', code: 'validation', count: 3 }]);
+});
+
+test('links of pages that were refused are taken now, where their tags allow it', async () => {
+  const job = (css: string): JobDefinition => ({
+    ...jobOf([{ name: 'any', match: '/right/*', select: { brand: { css, required: true } } }], ['right']),
+    follow: 'host',
+    politeness: { rate: 'max', parallel: 1, robots: false, robotsTags: 'obey' },
+  });
+  await fetchAll(job('b'));
+  expect(await again(job('em'))).toMatchObject({ pages: 3, failed: 0, links: 2 });
+  const tasks = await collect(opened!.store.views.tasks(1));
+  expect(tasks.map(({ url }) => url.slice(origin.length)).filter((path) => path.startsWith('/more'))).toEqual(
+    ['/more/2', '/more/3'],
+  );
+  // By now they are known.
+  expect(await again(job('em'))).toMatchObject({ pages: 3, links: 0 });
 });
 
 test("media that today's rules find become tasks, and the pages show them", async () => {

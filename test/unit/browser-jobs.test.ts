@@ -117,6 +117,7 @@ describe('a saved login', () => {
     cookies: [
       { name: 'sid', value: 'k9/Qz-secret-77', domain: 'a.example', path: '/' },
       { name: 'theme', value: 'dark', domain: 'a.example', path: '/' },
+      { name: 'pin', value: 'a1b2c3d4', domain: 'a.example', path: '/' },
     ],
     origins: [
       { origin: 'https://a.example', localStorage: [{ name: 'token', value: 'eyJhbGciOiJub25lIn0' }] },
@@ -129,8 +130,8 @@ describe('a saved login', () => {
     const { loginState, secrets } = await loadOutside(spec, async () => text);
     expect(JSON.parse(loginState!)).toEqual(state);
     const redact = makeRedact(secrets);
-    expect(redact('Cookie: sid=k9/Qz-secret-77; theme=dark, eyJhbGciOiJub25lIn0')).toBe(
-      'Cookie: sid=***; theme=dark, ***',
+    expect(redact('Cookie: sid=k9/Qz-secret-77; theme=dark; pin=a1b2c3d4, eyJhbGciOiJub25lIn0')).toBe(
+      'Cookie: sid=***; theme=dark; pin=***, ***',
     );
   });
 

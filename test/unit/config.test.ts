@@ -48,4 +48,25 @@ describe('configuration', () => {
     const names = Object.values(SETTINGS).map((setting) => setting.env);
     expect(new Set(names).size).toBe(names.length);
   });
+
+  test.each([
+    [
+      'store',
+      'postgres://user:5ecret@db.example:5432/crawl?schema=a',
+      'postgres://user@db.example:5432/crawl',
+    ],
+    ['store', 'postgres://:5ecret@db.example', 'postgres://db.example'],
+    ['store', null, 'none'],
+    ['dispatch', 'threads', 'threads'],
+    [
+      'dispatch',
+      'threads=3,bullmq://:5ecret@redis.example:6379,lambda://fetch=4',
+      'threads=3,redis://redis.example:6379,lambda://fetch=4',
+    ],
+    ['apiCallbackListen', '0.0.0.0:8700', '0.0.0.0:8700'],
+    ['apiCallbackListen', null, 'none'],
+  ] as const)('%s as %s is shown as %s', (name, text, shown) => {
+    const { parse, show } = SETTINGS[name];
+    expect((show as (value: unknown) => string)(text === null ? null : parse(text))).toBe(shown);
+  });
 });

@@ -53,6 +53,16 @@ test('a tile has the picture of a page, its status, its address, and what else w
   expect(html).toContain('2 pages, 1 failed');
 });
 
+test('another visit of the same page is another tile', () => {
+  const tiles: SheetTile[] = [];
+  addToTiles(tiles, row(1));
+  addToTiles(tiles, row(1, { takenAt: '2026-01-03T03:04:05.678Z', key: 'media/ab/later.png' }));
+  expect(tiles.map(({ shots }) => shots.map(({ key }) => key))).toEqual([
+    ['media/ab/1.png'],
+    ['media/ab/later.png'],
+  ]);
+});
+
 test('nothing of a site gets into the markup', () => {
   const tiles: SheetTile[] = [];
   addToTiles(tiles, row(1, { url: `https://a.example/"><script>alert('1')</script>&<` }));

@@ -120,5 +120,10 @@ describe('summary and plain lines', () => {
     expect(plainLine(viewOf())).toBe(
       '42 s shop running · 66 % · 250 done · 138 to go · 10 skipped · 2 dead · 12.3 pages/s · 12.3 MB · ETA 11 s',
     );
+    // Pages that were the same as before are done as well.
+    const { counters } = viewOf();
+    expect(plainLine(viewOf({ counters: { ...counters, done: 50, unchanged: 3 } }))).toContain(
+      ' · 53 done · ',
+    );
   });
 });

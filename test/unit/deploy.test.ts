@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -54,7 +54,9 @@ describe('the Dockerfile', () => {
 
   test('has stages that build on earlier ones, and the images run as nobody special', () => {
     expect(stages).toEqual(['build', 'http', 'browser']);
-    for (const { rest, stage } of lines.filter(({ rest: text }) => text.startsWith('--from=')))
+    const taken = lines.filter(({ rest }) => rest.startsWith('--from='));
+    expect(taken.length).toBeGreaterThan(0);
+    for (const { rest, stage } of taken)
       expect(stages.indexOf(/^--from=(\w+)/.exec(rest)![1]!)).toBeLessThan(stages.indexOf(stage));
     for (const stage of ['http', 'browser'])
       expect(lines.findLast((line) => line.stage === stage && line.verb === 'USER')?.rest).toBe('node');
@@ -65,8 +67,11 @@ describe('the Dockerfile', () => {
     for (const { from } of lines.filter(({ verb, stage }) => verb === 'FROM' && stage !== 'browser'))
       expect(from).toMatch(/^node:24-/);
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-    for (const { rest } of lines)
-      for (const [, name] of rest.matchAll(/npm run (\w+)/g)) expect(scripts).toHaveProperty(name!);
+    const started = lines.flatMap(({ rest }) =>
+      [...rest.matchAll(/npm run (\w+)/g)].map(([, name]) => name!),
+    );
+    expect(started).toContain('build');
+    for (const name of started) expect(scripts).toHaveProperty(name);
     const env = lines.filter(({ verb }) => verb === 'ENV').flatMap(({ rest }) => rest.split(' '));
     expectVariables(env.map((pair) => pair.split('=')[0]!));
   });
@@ -133,7 +138,10 @@ describe('the Kubernetes manifests', () => {
 
   test('are all in the kustomization, with their images', () => {
     const { resources, images } = readKustomization();
-    for (const path of resources) expect(existsSync(join(ROOT, 'deploy/kubernetes', path)), path).toBe(true);
+    const files = readdirSync(join(ROOT, 'deploy/kubernetes')).filter(
+      (name) => name !== 'kustomization.yaml',
+    );
+    expect(resources.toSorted()).toEqual(files.sort());
     expect(deployments.map(({ metadata }) => metadata.name)).toEqual([
       'seine-coordinator',
       'seine-worker-browser',
@@ -161,6 +169,7 @@ describe('the Kubernetes manifests', () => {
         for (const { key } of secret?.items ?? []) expect(documented).toContain(key);
       }
     }
+    expect(named('TriggerAuthentication')).toHaveLength(1);
     for (const { spec } of named('TriggerAuthentication'))
       for (const { key } of spec.secretTargetRef as { key: string }[]) expect(documented).toContain(key);
   });
@@ -175,6 +184,7 @@ describe('the Kubernetes manifests', () => {
         ...containersOf(pod).flatMap(({ env = [] }) => env.map(({ value }) => value)),
       ];
       const wanted = values.flatMap((value) => /^\/run\/secrets\/seine\/(.*)$/.exec(value)?.[1] ?? []);
+      expect(wanted.length).toBeGreaterThan(0);
       expect(wanted.filter((path) => !files.includes(path))).toEqual([]);
       expect(files.includes('store')).toBe(deployment.metadata.name === 'seine-coordinator');
     }
@@ -224,6 +234,11 @@ describe('the Kubernetes manifests', () => {
 
   test('have a job that is one', async () => {
     const jobs = named('ConfigMap').find(({ metadata }) => metadata.name === 'seine-jobs')!.data!;
-    for (const [name, text] of Object.entries(jobs)) await parseJob(parse(text), name, 'job');
+    expect(Object.keys(jobs)).toEqual(['shop.yaml']);
+    for (const [name, text] of Object.entries(jobs)) {
+      const { spec } = await parseJob(parse(text), name, 'job');
+      // What `serve` starts are the jobs that have a schedule.
+      expect(spec.schedule, name).not.toBeNull();
+    }
   });
 });

@@ -116,11 +116,13 @@ describe('identities', () => {
   });
 
   test('of the known ones are all sound', () => {
-    for (const device of ['desktop', 'mobile'] as const)
+    for (const device of ['desktop', 'mobile'] as const) {
+      expect(KNOWN_USER_AGENTS[device].length).toBeGreaterThan(1);
       for (const userAgent of KNOWN_USER_AGENTS[device]) {
         const profile = parseProfile(userAgent)!;
         expect(contradictions(browserHeaders(profile, 'full', page))).toEqual([]);
       }
+    }
   });
 
   test.each([

@@ -13,6 +13,7 @@ function makeDesk() {
   const started: string[] = [];
   const answers: (() => void)[] = [];
   const released: number[] = [];
+  const woken = { count: 0 };
   const settler = {
     async settle(_: unknown, report: Report): Promise<SettledReport> {
       started.push(`${report.batchId}.${report.part}`);
@@ -31,7 +32,7 @@ function makeDesk() {
   const flight = {
     open: new Map(),
     options: { store, progress: { onDelivery() {} }, logger: { warn() {} } },
-    wake: { notify() {} },
+    wake: { notify: () => void woken.count++ },
     permits: { release: () => null },
     robots: { doneAsking() {} },
     beginEpoch() {},
@@ -46,13 +47,20 @@ function makeDesk() {
     answers.shift()?.();
     await new Promise((resolve) => setImmediate(resolve));
   };
-  return { flight, inbound: new Inbound(flight, settler as unknown as Settler), started, answer, released };
+  return {
+    flight,
+    inbound: new Inbound(flight, settler as unknown as Settler),
+    started,
+    answer,
+    released,
+    woken,
+  };
 }
 
 const report = (batchId: number, part: number, final = false) => ({ batchId, part, final }) as Report;
 
 test('reports of a batch are written down one after the other, those of others beside them', async () => {
-  const { flight, inbound, started, answer } = makeDesk();
+  const { flight, inbound, started, answer, woken } = makeDesk();
   const all = [report(1, 0), report(1, 1), report(2, 0, true), report(1, 2, true)].map((each) =>
     inbound.settle(each),
   );
@@ -64,6 +72,8 @@ test('reports of a batch are written down one after the other, those of others b
   await answer();
   expect(started).toEqual(['1.0', '2.0', '1.1', '1.2']);
   expect([...flight.open.keys()]).toEqual([1]);
+  // The next can be planned as soon as one is written down.
+  expect(woken.count).toBe(3);
   await answer();
   await Promise.all(all);
   expect(flight.open.size).toBe(0);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { policyOf, type Wanted } from '../../src/cli/lambda/deploy-plan.ts';
-import type { Report } from '../../src/core/batch.ts';
+import { type Report, WIRE_VERSION } from '../../src/core/batch.ts';
 import type { Outcome } from '../../src/core/outcome.ts';
 import { splitReport } from '../../src/core/split-report.ts';
 import { ConcurrencyLimit } from '../../src/dispatch/concurrency-limit.ts';
@@ -136,7 +136,15 @@ describe('an answer of Lambda', () => {
     await expect(decoded([{ key: 'warc/1-x-answer-0' }], memoryBlobs())).rejects.toThrow('gone');
     await expect(decoded([{ key: 'warc/2-x-answer-0' }], memoryBlobs())).rejects.toThrow('where none may be');
     await expect(decoded([{ key: 'warc/1-0.warc.gz' }], memoryBlobs())).rejects.toThrow('where none may be');
-    await expect(decoded([{ plain: reportOf([], { batchId: 6 }) }], full)).rejects.toThrow('something else');
+    const others: Partial<Report>[] = [
+      { batchId: 6 },
+      { version: (WIRE_VERSION + 1) as typeof WIRE_VERSION },
+      { outcomes: {} as Report['outcomes'] },
+    ];
+    for (const other of others)
+      await expect(decoded([{ plain: { ...reportOf([]), ...other } }], full)).rejects.toThrow(
+        'something else',
+      );
   });
 });
 
@@ -230,6 +238,7 @@ describe('a worker in Lambda', () => {
     const [directive] = said._aws.CloudWatchMetrics;
     expect(directive).toMatchObject({ Namespace: 'Seine', Dimensions: [['Job']] });
     expect(said._aws.Timestamp).toBe(T0);
+    expect(directive.Metrics.length).toBeGreaterThan(4);
     for (const { Name } of directive.Metrics) expect(said[Name]).toEqual(expect.any(Number));
   });
 

@@ -208,6 +208,12 @@ describe('hiding', () => {
     ];
     for (const form of forms) expect(redact(`x ${form} y`)).not.toContain(form);
     expect(redact('abcdef')).toBe('abcdef');
+    // Whichever comes first, nothing is left of one that begins like another.
+    for (const secrets of [
+      ['abcd', 'abcdefgh'],
+      ['abcdefgh', 'abcd'],
+    ])
+      expect(makeRedact(secrets)('x abcdefgh abcd y')).toBe('x *** *** y');
   });
 
   test('is linear on hostile text', () => {

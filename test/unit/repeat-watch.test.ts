@@ -40,6 +40,9 @@ describe('the same few bytes for every URL', () => {
 
   test('are none when the host never had anything else, as applications in the browser', () => {
     expect(blocks(new RepeatWatch(), repeats(100))).toBe(0);
+    // A few others, as a login and its help, are not enough to compare with.
+    const watch = new RepeatWatch();
+    expect(blocks(watch, [...pages(6), ...repeats(100)])).toBe(0);
   });
 
   test('are none when other pages stand between them, as missing products do', () => {

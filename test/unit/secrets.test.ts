@@ -62,6 +62,8 @@ describe('a job', () => {
     [{ api: { key: { env: 'X' } } }, /either `url` or `batch`/],
     [{ api: { url: 'https://api.example/' } }, /`\{url\}` must stand somewhere in it/],
     [{ sources: ['https://u:p@a.example/'] }, /sources: a URL has a user name or password/],
+    [{ sources: [{ sitemap: 'https://u:p@a.example/sitemap.xml' }] }, /sources: a URL has a user name/],
+    [{ sources: [{ file: 'https://u:p@a.example/list.csv' }] }, /sources: a URL has a user name/],
     [{ proxies: { pools: { dc: { from: { secret: '../etc/passwd' } } } } }, /proxies\.pools\.dc\.from/],
     [
       { identity: { secretHeaders: { 'https://a.example/path': { A: { env: 'X' } } } } },

@@ -9,6 +9,8 @@ describe('a tar header', () => {
   test('is one block with name, size and time where ustar has them', () => {
     expect(block.length).toBe(512);
     expect(text(block, 0, 9)).toBe('ab12.jpg\0');
+    // Readable by all, and of nobody.
+    expect(text(block, 100, 124)).toBe('0000644\x000000000\x000000000\0');
     expect(Number.parseInt(text(block, 124, 135), 8)).toBe(80_000);
     expect(Number.parseInt(text(block, 136, 147), 8)).toBe(1_700_000_000);
     expect(text(block, 156, 157)).toBe('0');

@@ -9,6 +9,7 @@ import {
   leaseOne,
   pageOf,
   robotsEntry,
+  settlementOf,
   specOf,
   T0,
   taskOf,
@@ -202,6 +203,21 @@ export function testPasses(desk: StoreDesk): void {
       expect(last.get(`${B}/moved`)).toMatchObject({ hops: 1, lastVisit: { sha256: pageOf().sha256 } });
       expect(await row(`${A}/1`)).toMatchObject({ state: 'unchanged', sha256: pageOf().sha256 });
       await expectBooks(desk.store, desk.job);
+    });
+
+    test('tasks that other jobs added in between stay finished', async () => {
+      await add(`${A}/1`);
+      const other = await createJob(desk.store, 'other');
+      await enqueue(desk.store, other, tasksOf(`${A}/other`));
+      await add(`${A}/2`);
+      await visit(({ id }) => change.fetched(id));
+      const { id, tasks } = await leaseOne(desk.store, other);
+      await desk.store.frontier.settle(settlementOf(other, id, [change.fetched(tasks[0]!.id)]));
+      await beginPass(T0 + DAY);
+      expect(await reopenTasks(T0 + DAY)).toBe(2);
+      expect(await counters()).toMatchObject({ pending: 2, done: 0 });
+      expect(await desk.store.jobs.counters(other.id)).toMatchObject({ pending: 0, done: 1 });
+      await expectBooks(desk.store, desk.job, other);
     });
 
     test('the losses of a worker and the rest of a host end with the pass', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { LIMITS } from '../../../src/core/limits.ts';
 import type { RecordDraft } from '../../../src/core/outcome.ts';
 import type { Job } from '../../../src/ports/store.ts';
 import {
@@ -113,6 +114,15 @@ export function testRecords(desk: StoreDesk): void {
       // The time of the record is still that of the later fetch.
       await say([recordOf('k', { price: 3 }, true)], { now: T0 + 2, fetchedAt: T0 - 1 });
       expect(await read()).toMatchObject({ data });
+    });
+
+    test('no merge makes a record larger than any may be', async () => {
+      const large = 'x'.repeat(LIMITS.recordBytesMax / 2);
+      await say([recordOf('k', { a: large }, true)], { now: T0 });
+      await say([recordOf('k', { b: large }, true)], { now: T0 + 1 });
+      expect(Object.keys((await read())!.data)).toEqual(['a']);
+      await say([recordOf('k', { c: 'small' }, true)], { now: T0 + 2 });
+      expect(Object.keys((await read())!.data)).toEqual(['a', 'c']);
     });
 
     test('merged fields may have any name', async () => {

@@ -6,6 +6,7 @@ import {
   enqueue,
   hostChange,
   leaseOne,
+  robotsEntry,
   settlementOf,
   T0,
   tasksOf,
@@ -184,8 +185,13 @@ export function testReturn(desk: StoreDesk): void {
       await add(`${A}/1`);
       const { id, tasks } = await leaseOne(desk.store, desk.job);
       const hosts = [hostChange('a.example', { nextAt: T0 + 600_000, failuresInRow: 12, rests: 7 })];
-      await settle(id, [change.dead(tasks[0]!.id, { code: 'host-down' })], { hosts });
+      // One that could not be had is asked for again, one that is known stays.
+      const robots = [robotsEntry(A, { text: null, failures: 5 }), robotsEntry(B)];
+      await settle(id, [change.dead(tasks[0]!.id, { code: 'host-down' })], { hosts, robots });
+      expect(await desk.store.hosts.robots(A)).not.toBeNull();
       await desk.store.views.retryDead(desk.job.id, {}, T0 + 100_000);
+      expect(await desk.store.hosts.robots(A)).toBeNull();
+      expect(await desk.store.hosts.robots(B)).not.toBeNull();
       const [host] = await due({ now: T0 + 100_000, before: T0 + 100_000 + LIMITS.permitMsMax * 2 });
       expect(host).toMatchObject({ host: 'a.example', ready: 1, failuresInRow: 0, rests: 0 });
     });
