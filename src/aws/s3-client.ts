@@ -1,6 +1,6 @@
 import type { S3Client } from '@aws-sdk/client-s3';
 import { messageOf, SeineError } from '../core/errors.ts';
-import { ATTEMPTS_MAX, patience } from './s3-patience.ts';
+import { ATTEMPTS_MAX, patience, type S3Waits } from './s3-patience.ts';
 
 /** The AWS SDK, loaded when it is first used: it costs a fifth of a second and 20 MB. */
 
@@ -10,6 +10,8 @@ export interface S3Settings {
   region: string | null;
   /** Bucket in the path instead of the host name. Null: yes with an endpoint of one's own, no with AWS. */
   pathStyle: boolean | null;
+  /** Between the attempts of a request; there is a default. */
+  waits?: S3Waits;
 }
 
 export const AWS_ITSELF: S3Settings = { endpoint: null, region: null, pathStyle: null };
@@ -33,7 +35,7 @@ export async function loadS3(settings: S3Settings): Promise<LoadedS3> {
     ...(settings.endpoint ? { endpoint: checkEndpoint(settings.endpoint) } : {}),
     forcePathStyle: settings.pathStyle ?? settings.endpoint !== null,
     maxAttempts: ATTEMPTS_MAX,
-    retryStrategy: patience(),
+    retryStrategy: patience(Math.random, settings.waits),
     requestHandler: { connectionTimeout: CONNECT_MS, socketTimeout: SILENCE_MS },
     // The signature covers the SHA-256 of each body already, and stores differ in the checksums they know.
     requestChecksumCalculation: 'WHEN_REQUIRED',

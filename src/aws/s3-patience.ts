@@ -10,22 +10,28 @@ type Token = Awaited<ReturnType<Strategy['acquireInitialRetryToken']>>;
 
 /** With the waits below: 6 to 11 s of refused connections, 11 to 21 s of "slow down". */
 export const ATTEMPTS_MAX = 8;
-const WAIT_MS = 100;
-const THROTTLED_WAIT_MS = 400;
-const WAIT_MS_MAX = 5_000;
 
-export function patience(random: () => number = Math.random): Strategy {
+/** Waits double from the first of them to the longest. */
+export interface S3Waits {
+  firstMs: number;
+  throttledMs: number;
+  longestMs: number;
+}
+
+export const S3_WAITS: S3Waits = { firstMs: 100, throttledMs: 400, longestMs: 5_000 };
+
+export function patience(random: () => number = Math.random, waits: S3Waits = S3_WAITS): Strategy {
   return {
     acquireInitialRetryToken: async () => tokenOf(0, 0),
     async refreshRetryTokenForRetry(token, { errorType, retryAfterHint }) {
       const retries = token.getRetryCount();
       const passing = errorType === 'TRANSIENT' || errorType === 'THROTTLING';
       if (!passing || retries + 1 >= ATTEMPTS_MAX) throw new Error('no more attempts');
-      const base = errorType === 'THROTTLING' ? THROTTLED_WAIT_MS : WAIT_MS;
-      const longest = Math.min(WAIT_MS_MAX, base * 2 ** retries);
+      const base = errorType === 'THROTTLING' ? waits.throttledMs : waits.firstMs;
+      const longest = Math.min(waits.longestMs, base * 2 ** retries);
       const asked = retryAfterHint ? retryAfterHint.getTime() - Date.now() : 0;
       // Between half and all of it, so that those who failed together do not come back together.
-      return tokenOf(retries + 1, Math.max(longest * (1 + random()) * 0.5, Math.min(asked, WAIT_MS_MAX)));
+      return tokenOf(retries + 1, Math.max(longest * (1 + random()) * 0.5, Math.min(asked, waits.longestMs)));
     },
     recordSuccess() {},
   };

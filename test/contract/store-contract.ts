@@ -22,13 +22,13 @@ import { testRevisits } from './store/revisits.ts';
 import { testRewrite } from './store/rewrite.ts';
 import { testSettle } from './store/settle.ts';
 import { testShots } from './store/shots.ts';
-import { type OpenStore, StoreDesk } from './store/store-desk.ts';
+import { type ForgetStore, type OpenStore, StoreDesk } from './store/store-desk.ts';
 import { testViews } from './store/views.ts';
 
 /** What every Store must do. */
-export function runStoreContract(name: string, open: OpenStore): void {
+export function runStoreContract(name: string, open: OpenStore, forget: ForgetStore = async () => {}): void {
   describe(`store: ${name}`, () => {
-    const desk = new StoreDesk(open);
+    const desk = new StoreDesk(open, forget);
     beforeEach(() => desk.setUp());
     afterEach(() => desk.tearDown());
 
@@ -60,11 +60,13 @@ export function runStoreContract(name: string, open: OpenStore): void {
       let runs = 0;
       return fc.assert(
         fc.asyncProperty(fc.array(STEP, { minLength: 1, maxLength: 45 }), async (steps) => {
-          const model = await StoreModel.start(open, `${desk.place}/model-${runs++}`);
+          const place = `${desk.place}/model-${runs++}`;
+          const model = await StoreModel.start(open, place);
           try {
             for (const step of steps) await model.take(step);
           } finally {
             await model.close();
+            await forget(place);
           }
         }),
         { numRuns: 60 },

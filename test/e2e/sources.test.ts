@@ -10,7 +10,7 @@ import { jsonLines, lastJson, seine, startSeine, temporaryFolder } from '../supp
 
 /** Sources through the whole command: from a name on the command line to meta in the export. */
 
-const PAGES = 6_000;
+const PAGES = 2_500;
 const folder = temporaryFolder();
 let site: LinkedSite;
 let files: FileServer;
@@ -172,7 +172,7 @@ describe('seine run', () => {
 describe('examples', () => {
   let shop: ShopSite;
   beforeAll(async () => {
-    shop = await startShopSite({ products: 40, delayScale: 0 });
+    shop = await startShopSite({ products: 24, delayScale: 0 });
   });
   afterAll(() => shop.close());
 
@@ -217,14 +217,14 @@ describe('examples', () => {
 
 test('a run that is killed while it reads a table goes on where it was, with every row once', async () => {
   const urls = pages(50, PAGES);
-  writeFileSync(at('many.parquet'), parquetOf({ url: textColumn(urls) }, { rowGroupSize: 1_000 }));
+  writeFileSync(at('many.parquet'), parquetOf({ url: textColumn(urls) }, { rowGroupSize: 500 }));
   const politeness = { rate: 'max', robots: false };
-  const job = { sources: ['many.parquet'], limits: { window: 500 }, allowPrivate: true, politeness };
+  const job = { sources: ['many.parquet'], limits: { window: 200 }, allowPrivate: true, politeness };
   writeFileSync(at('many.json'), JSON.stringify(job));
   const env = { SEINE_DIR: at('killed'), SEINE_WORKERS: '1' };
   const before = site.log.length;
   const first = startSeine(['run', 'many.json', '--json'], { env, cwd: folder.path });
-  await site.requests(before + 1_500);
+  await site.requests(before + 800);
   await first.killTree();
   const last = await seine(['resume', '--json'], { env, cwd: folder.path });
   expect(last.code, last.stderr).toBe(0);

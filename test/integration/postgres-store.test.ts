@@ -1,18 +1,23 @@
-import { createHash } from 'node:crypto';
 import { afterAll, beforeAll } from 'vitest';
-import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { runStoreContract } from '../contract/store-contract.ts';
+import { PostgresSchemas } from '../support/postgres-schemas.ts';
 import { type PostgresServer, startPostgres } from '../support/services.ts';
 
 let server: PostgresServer;
+let schemas: PostgresSchemas;
 beforeAll(async () => {
-  server = await startPostgres();
+  // Nobody kills this server: nothing has to survive it.
+  server = await startPostgres({ settings: { synchronous_commit: 'off', full_page_writes: 'off' } });
+  schemas = await PostgresSchemas.open(server.url);
 });
-afterAll(() => server.stop());
+afterAll(async () => {
+  await schemas.close();
+  await server.stop();
+});
 
 /** Each place is a schema of its own in one database. */
-runStoreContract('postgres', async (place) => {
-  const url = new URL(server.url);
-  url.searchParams.set('schema', `t${createHash('sha256').update(place).digest('hex').slice(0, 20)}`);
-  return openPostgresStore(url.href, { connections: 3 });
-});
+runStoreContract(
+  'postgres',
+  (place) => schemas.openStore(place),
+  (place) => schemas.forget(place),
+);

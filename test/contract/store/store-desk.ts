@@ -25,6 +25,8 @@ import {
 
 /** Opens the store at a place. A place that was never opened is empty; the same one again has what it had. */
 export type OpenStore = (place: string) => Promise<Store>;
+/** Nobody opens the place again, nor one below it; its stores are closed. */
+export type ForgetStore = (place: string) => Promise<void>;
 
 export const A = 'https://a.example';
 export const B = 'https://b.example';
@@ -40,12 +42,14 @@ const START: SourcePosition = {
 /** A store with one job, new for each test, and short words for what tests do with it. */
 export class StoreDesk {
   readonly open: OpenStore;
+  readonly forget: ForgetStore;
   store!: Store;
   job!: Job;
   #folder!: Awaited<ReturnType<typeof temporaryFolder>>;
 
-  constructor(open: OpenStore) {
+  constructor(open: OpenStore, forget: ForgetStore) {
     this.open = open;
+    this.forget = forget;
   }
 
   get place(): string {
@@ -60,6 +64,7 @@ export class StoreDesk {
 
   async tearDown(): Promise<void> {
     await this.store.close();
+    await this.forget(this.place);
     await this.#folder.remove();
   }
 
