@@ -10,7 +10,7 @@ import { realClock } from './memory-clock.ts';
 
 /** The job that visits the hostile web: short times, and pages that must have come whole. */
 
-export const TASK_MS = 2_000;
+const TASK_MS = 2_000;
 export const BUDGET_MS = 3_000;
 
 export const HOSTILE_JOB: Partial<JobInput> = {
@@ -35,7 +35,7 @@ const HOSTILE_MEDIA: Partial<JobInput> = {
 /** For hosts that mean well: the times that jobs have by default. */
 const GOOD_JOB: Partial<JobInput> = { ...HOSTILE_JOB, timeouts: {} };
 
-export interface RunOptions {
+interface RunOptions {
   task?: Partial<BatchTask>;
   gapMs?: number;
   parallel?: number;
