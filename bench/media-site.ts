@@ -6,7 +6,7 @@ export const PICTURE_BYTES = 80 * 1024;
 /** Every tenth URL leads to bytes that another one has too. */
 const DUPLICATE_EVERY = 10;
 
-export interface MediaSite {
+interface MediaSite {
   /** Paths, from the root of the site. */
   paths: string[];
   distinct: number;

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { MATERIALS, SHELVES, THINGS, WORDS } from './site-words.ts';
 
 export type Markup = 'plain' | 'rich';
-export const LINKS_PER_PAGE = 33;
+const LINKS_PER_PAGE = 33;
 const BYTES_MEAN = 24 * 1024;
 const CHILDREN = 12;
 type Random = (below: number) => number;
@@ -35,7 +35,7 @@ export function pagePath(index: number): string {
 }
 
 /** A tree from page 0 makes every page reachable; the rest of the 33 point anywhere, as menus and offers do. */
-export function pageLinks(index: number, pages: number): number[] {
+function pageLinks(index: number, pages: number): number[] {
   const random = randomOf(index * 2 + 1);
   const links = new Set<number>();
   for (let child = index * CHILDREN + 1; child <= index * CHILDREN + CHILDREN && child < pages; child++) {
@@ -51,12 +51,12 @@ export function pageLinks(index: number, pages: number): number[] {
   return all;
 }
 
-export function pageName(index: number): string {
+function pageName(index: number): string {
   const material = MATERIALS[(index * 7) % MATERIALS.length]!;
   return `${material[0]!.toUpperCase()}${material.slice(1)} ${THINGS[(index * 11) % THINGS.length]} no. ${index}`;
 }
 
-export function pagePrice(index: number): string {
+function pagePrice(index: number): string {
   return `EUR ${(((index * 7919) % 90_000) / 100 + 5).toFixed(2)}`;
 }
 
@@ -98,7 +98,7 @@ function paragraph(random: Random, markup: Markup): string {
   );
 }
 
-export function pageHtml(index: number, pages: number, markup: Markup = 'plain'): string {
+function pageHtml(index: number, pages: number, markup: Markup = 'plain'): string {
   const random = randomOf(index * 2 + 2);
   const links = pageLinks(index, pages);
   const name = pageName(index);

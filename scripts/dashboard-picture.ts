@@ -171,7 +171,7 @@ function drawRow(cells: Cell[], y: number): string {
   return out.join('');
 }
 
-export function pictureOf(frame: string, title: string): string {
+function pictureOf(frame: string, title: string): string {
   const rows = parseFrame(frame);
   const columns = Math.max(...rows.map((row) => row.length));
   const width = columns * CELL.width + MARGIN.x * 2;

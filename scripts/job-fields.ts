@@ -3,7 +3,7 @@ import { jobJsonSchema } from '../src/job/json-schema.ts';
 
 /** Every field of a job, read from the schema that checks jobs. */
 
-export interface JobField {
+interface JobField {
   /** `routes[].select.*.css`: `[]` stands for each of a list, `*` for any name. */
   path: string;
   type: string;

@@ -17,7 +17,7 @@ export interface RemoteStore {
   connections: number;
 }
 
-export interface FolderSettings {
+interface FolderSettings {
   dir: string;
   sync: 'normal' | 'full';
   blobs?: string | null;

@@ -32,7 +32,7 @@ export interface LambdaSettings {
 }
 
 /** What a worker in this process needs. */
-export interface WorkerData {
+interface WorkerData {
   blobs: string;
   sync: boolean;
   s3?: S3Settings | undefined;

@@ -12,7 +12,7 @@ import type { WorkerTools } from './worker/process-batch.ts';
 import type { JobHandlers } from './worker/route-code.ts';
 import { systemClock } from './worker/system-clock.ts';
 
-export interface WorkerSettings {
+interface WorkerSettings {
   name: string;
   /** Where blobs are: a path or URL. */
   blobs: string;

@@ -8,7 +8,7 @@ const PACKAGE = join(BENCH_FOLDER, 'node_modules', '@crawlee', 'playwright');
 /** Pages open at once, for everybody. */
 export const PARALLEL = 4;
 
-export interface Pictures {
+interface Pictures {
   count: number;
   bytesMin: number;
   bytesMean: number;
@@ -19,7 +19,7 @@ export interface BrowserContender extends Omit<Contender, 'mode'> {
   pictures(): Pictures;
 }
 
-export interface BrowserPlan {
+interface BrowserPlan {
   paths: string[];
   /** The Chromium that everybody uses, and what it needs in its environment. */
   chromium: { path: string; environment: Record<string, string> };

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 
 export type Mode = 'links' | 'select';
 
-export interface RunPlan {
+interface RunPlan {
   url: string;
   /** A fresh folder for whatever the contender keeps. */
   folder: string;

@@ -11,7 +11,7 @@ export interface MediaContender extends Omit<Contender, 'mode'> {
   stored(): number;
 }
 
-export interface MediaPlan {
+interface MediaPlan {
   paths: string[];
   /** For what a run downloads. */
   newFolder(name: string): string;

@@ -9,7 +9,7 @@ const PARALLEL = 64;
 const HREF = Buffer.from('<a ');
 
 /** Finds `href="…"` of each `<a `; good enough for this site, and the cheapest way there is. */
-export function scanLinks(body: Buffer, each: (path: string) => void): void {
+function scanLinks(body: Buffer, each: (path: string) => void): void {
   const text = body.latin1Slice(0, body.length);
   let at = text.indexOf('<a ');
   while (at !== -1) {

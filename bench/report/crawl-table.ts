@@ -5,7 +5,7 @@ const ratio = (own: number, other: number | undefined): string =>
   other === undefined ? '–' : `${(own / other).toFixed(own / other < 0.1 ? 3 : 2)} ×`;
 const cell = (value: number): string => (Number.isNaN(value) ? '–' : count(value));
 
-export const MODE_TITLES = { links: 'Links only', select: 'With title and price selected' } as const;
+const MODE_TITLES = { links: 'Links only', select: 'With title and price selected' } as const;
 
 export const COLUMNS = [
   'contender',

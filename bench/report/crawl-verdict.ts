@@ -3,7 +3,7 @@ import type { Contender, Mode } from '../contenders/contender.ts';
 import type { Check, Sample } from '../measure.ts';
 import type { Verdict } from '../scenario.ts';
 
-export const BARS = { linksToSpider: 1.3, selectToSpider: 0.9, selectToCrawlee: 20, memoryMb: 500 } as const;
+const BARS = { linksToSpider: 1.3, selectToSpider: 0.9, selectToCrawlee: 20, memoryMb: 500 } as const;
 
 export interface Row {
   id: string;
@@ -41,7 +41,7 @@ export interface CrawlData {
   rows: Row[];
 }
 
-export function median(values: number[]): number {
+function median(values: number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
   if (sorted.length % 2 === 1) return sorted[middle]!;

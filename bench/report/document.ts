@@ -9,7 +9,7 @@ import { BENCH_FOLDER, ROOT_FOLDER } from '../contenders/contender.ts';
 const DOCUMENT = join(ROOT_FOLDER, 'docs', 'benchmarks.md');
 const RESULTS = join(BENCH_FOLDER, 'results', 'latest.json');
 
-export function replaceSection(text: string, name: string, section: string): string {
+function replaceSection(text: string, name: string, section: string): string {
   const begin = `<!-- ${name}:begin, written by npm run bench -->`;
   const end = `<!-- ${name}:end -->`;
   const block = `${begin}\n${section.trim()}\n${end}`;

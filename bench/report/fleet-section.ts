@@ -1,7 +1,7 @@
 import type { Verdict } from '../scenario.ts';
 import type { Row } from './crawl-verdict.ts';
 
-export const FLEET_BARS = {
+const FLEET_BARS = {
   postgres: 0.7,
   bullmq: 0.8,
   settlePerSecond: 5_000,

@@ -1,7 +1,7 @@
 import type { Verdict } from '../scenario.ts';
 import type { Row } from './crawl-verdict.ts';
 
-export const LOOP_SHARE_MIN = 0.8;
+const LOOP_SHARE_MIN = 0.8;
 const QUIET_SHARE = 0.1;
 
 export interface MediaData {

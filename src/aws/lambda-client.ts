@@ -9,7 +9,7 @@ export interface LambdaPlace {
   region: string | null;
 }
 
-export type LambdaSdk = typeof import('@aws-sdk/client-lambda');
+type LambdaSdk = typeof import('@aws-sdk/client-lambda');
 
 export interface LoadedLambda {
   sdk: LambdaSdk;

@@ -3,7 +3,7 @@ import type { ListMultipartUploadsOutput } from '@aws-sdk/client-s3';
 import { type LoadedS3, loadS3, type S3Settings } from './s3-client.ts';
 import { explainS3, isAbsent } from './s3-errors.ts';
 
-export interface S3Entry {
+interface S3Entry {
   key: string;
   bytes: number;
   modifiedAt: number;

@@ -16,7 +16,7 @@ export interface S3Settings {
 
 export const AWS_ITSELF: S3Settings = { endpoint: null, region: null, pathStyle: null };
 
-export type S3Sdk = typeof import('@aws-sdk/client-s3');
+type S3Sdk = typeof import('@aws-sdk/client-s3');
 
 export interface LoadedS3 {
   sdk: S3Sdk;

@@ -2,7 +2,7 @@ import { messageOf, SeineError } from '../core/errors.ts';
 
 /** What went wrong in S3, as one sentence and what to do, where an operator can do something. */
 
-export interface S3Target {
+interface S3Target {
   bucket: string;
   /** Of a compatible store; null for AWS itself. */
   endpoint: string | null;

@@ -11,7 +11,7 @@ import { s3UrlOf } from './s3-url.ts';
 const BREAKS_MAX = 5;
 const BREAK_WAIT_MS = 100;
 
-export interface S3Range {
+interface S3Range {
   offset: number;
   /** Before this byte; null reads to the end. */
   end: number | null;

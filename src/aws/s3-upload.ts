@@ -10,7 +10,7 @@ import { putObject } from './s3-settled.ts';
 import { parseS3Url } from './s3-url.ts';
 
 /** One object, written as a stream. Nothing is seen under its name before the stream has ended well. */
-export interface S3Upload {
+interface S3Upload {
   /** Slow while S3 is slow. Destroyed, it leaves nothing. */
   stream: Writable;
   /** Resolves when the object is there, rejects when it will not be. */

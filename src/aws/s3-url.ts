@@ -1,7 +1,7 @@
 import { SeineError } from '../core/errors.ts';
 
 /** Where something is in S3: `s3://bucket/key`. The key may be empty, and is taken literally: nothing in it is escaped. */
-export interface S3Place {
+interface S3Place {
   bucket: string;
   key: string;
 }

@@ -3,7 +3,7 @@ import type { BlobWriter } from '../ports/blobs.ts';
 import { checkKey } from './blob-key.ts';
 import { explained, ignoreAbsent, orExplain } from './file-errors.ts';
 
-export interface TemporaryFile {
+interface TemporaryFile {
   handle: FileHandle;
   path: string;
   /** Named in messages. */

@@ -22,7 +22,7 @@ function temporaryPath(dir: string): string {
   return join(dir, TEMPORARY, `${process.pid}-${threadId}-${Date.now()}-${temporaryFiles++}`);
 }
 
-export interface FolderBlobsOptions {
+interface FolderBlobsOptions {
   /**
    * Wait for the disk before a blob becomes visible. Off by default: the page cache outlives the
    * process, so only a power failure can lose what was committed.

@@ -7,7 +7,7 @@ import { checkKey } from './blob-key.ts';
 
 export type S3Sizes = MultipartSizes & CopySizes;
 
-export interface S3WriterPlace {
+interface S3WriterPlace {
   bucket: S3Bucket;
   /** The key of the blob, unless `commit` names another. */
   key: string;

@@ -34,7 +34,7 @@ export const workers: OptionSpec = {
   value: 'n',
   doc: `${SETTINGS.workers.doc} Default: ${SETTINGS.workers.shown}`,
 };
-export const store: OptionSpec = {
+const store: OptionSpec = {
   kind: 'value',
   value: 'postgres://…',
   doc: `${SETTINGS.store.doc} Default: ${SETTINGS.store.shown}`,

@@ -72,7 +72,7 @@ async function openAgain({ store }: Folder, job: Job): Promise<Job> {
   return refreshes ? store.jobs.beginPass(job.id, code) : store.jobs.create({ ...code, name });
 }
 
-export type Signals = ReturnType<typeof watchSignals>;
+type Signals = ReturnType<typeof watchSignals>;
 
 /** Notices signals also while a job runs, which has its own way to stop: one that comes at its very end must count. */
 export function watchSignals() {

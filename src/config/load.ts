@@ -4,7 +4,7 @@ import { type Config, SETTINGS, type SettingName } from './schema.ts';
 import { makeReadSecret, type ReadSecret, readSetting } from './secrets.ts';
 import { readSettingsFile, type SettingsFile } from './settings-file.ts';
 
-export type Origin = 'flag' | 'environment' | 'file' | 'default';
+type Origin = 'flag' | 'environment' | 'file' | 'default';
 
 /** Where `s3://` is, for whoever opens something there. */
 export function s3Of(config: Config): {

@@ -1,7 +1,7 @@
 import type { FailureCode } from '../core/failures.ts';
 import { RecentMap } from '../core/recent-map.ts';
 
-export interface Reason {
+interface Reason {
   code: FailureCode;
   detail: string;
 }

@@ -27,7 +27,7 @@ export interface HostReportRow {
   robots: RobotsSummary[];
 }
 
-export interface RobotsSummary {
+interface RobotsSummary {
   origin: string;
   /** Of the text as served; null when there was none to be had. */
   sha256: string | null;
@@ -39,7 +39,7 @@ export interface RobotsSummary {
   detail: string | null;
 }
 
-export type HostReporter = (facts: HostFacts, now: number) => HostReportRow;
+type HostReporter = (facts: HostFacts, now: number) => HostReportRow;
 
 export function hostReporter(spec: JobSpec, product: string): HostReporter {
   const limitsOf = compileHostLimits(spec);

@@ -8,7 +8,7 @@ export const REFUSALS_MAX = 3;
 /** Identities that a host sees at a time: some of one household, not a crowd. */
 const ACTIVE_MAX = 3;
 
-export interface IdentityState {
+interface IdentityState {
   id: string;
   score?: Score;
   refusals: number;

@@ -13,7 +13,7 @@ export async function qualityOf(store: Store, job: Job, pass = job.pass): Promis
   return judgeQuality(rows, await formerQuality(store, job, pass, new Set(rows.map(({ route }) => route))));
 }
 
-export interface LatestQuality {
+interface LatestQuality {
   /** Null when no pass of the run has figures. */
   pass: number | null;
   routes: RouteQuality[];

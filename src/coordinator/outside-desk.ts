@@ -16,7 +16,7 @@ const READ_MS = 10_000;
 const NOTHING_LEFT: LeftBehind = { outcomes: [], permits: [] };
 
 /** Tasks whose proxy was the trouble. */
-export interface ProxyTrouble {
+interface ProxyTrouble {
   /** Nothing was sent, as the proxy is down: not an attempt. */
   untried: Set<number>;
   /** Refused through a proxy of which the host may have enough: another is worth an attempt. */

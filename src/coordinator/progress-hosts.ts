@@ -4,7 +4,7 @@ import { FadingRate, LatencyHistogram } from './progress-meters.ts';
 import type { HostActivity, HostView } from './run-view.ts';
 
 /** About 600 bytes each, so a little over a megabyte in all. */
-export const HOSTS_TRACKED_MAX = 2_000;
+const HOSTS_TRACKED_MAX = 2_000;
 
 const FADE_MS = 10_000;
 /** As long as a permit lasts: until then a host with an open batch has merely not reported yet. */

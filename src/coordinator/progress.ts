@@ -6,7 +6,7 @@ import { HostBook, type HostEntry } from './progress-hosts.ts';
 import { FadingRate, RateRing } from './progress-meters.ts';
 import type { Notice, RunView, Tally, ViewInput } from './run-view.ts';
 
-export type { HostView, Notice, RunView, Tally, ViewInput, WorkerView } from './run-view.ts';
+export type { RunView, ViewInput } from './run-view.ts';
 
 export interface Progress {
   onDispatch(batch: Batch, now: number): void;

@@ -18,7 +18,7 @@ const UNREACHABLE_MS = LIMITS.hostRestMsMax;
 type Known = { rules: RobotsRules; expiresAt: number };
 
 /** A host whose robots.txt redirects to a file at another host, which must be asked for there. */
-export interface Wish {
+interface Wish {
   url: string;
   /** What the other host is counted by. */
   at: string;

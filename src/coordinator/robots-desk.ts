@@ -18,7 +18,7 @@ const WAITING_MAX = 20;
 const LOOK_AGAIN_MS = 1_000;
 
 /** What can be said of leased tasks before they go out. */
-export interface Checked {
+interface Checked {
   /** What needs no worker: tasks that are forbidden, and those that must wait for a robots.txt. */
   refused: Outcome[];
   robots: RobotsFetch[];

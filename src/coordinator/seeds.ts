@@ -21,7 +21,7 @@ const CHUNK_MS = 200;
 /** How often is asked whether the sources are free. */
 const TAKE_MS = 250;
 
-export interface FeederOptions {
+interface FeederOptions {
   store: Store;
   job: Job;
   sources: readonly Source[];

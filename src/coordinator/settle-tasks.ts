@@ -11,7 +11,7 @@ import type { Reject } from '../ports/source.ts';
 import type { TaskChange } from '../ports/store.ts';
 
 /** What new tasks are made with. */
-export interface LinkContext {
+interface LinkContext {
   /** By the host itself when absent. */
   groupOf?: HostGrouper | undefined;
   /** Whether tasks are to know the page that links to them. */

@@ -6,11 +6,11 @@
  *            browser is ever sent unless `identity.mode` or the route's `fetcher` or `escalate` says so.
  */
 
-export const FETCHER_KINDS = ['http', 'impersonate', 'browser', 'api'] as const;
+const FETCHER_KINDS = ['http', 'impersonate', 'browser', 'api'] as const;
 export type FetcherKind = (typeof FETCHER_KINDS)[number];
 /** What a route may name: `auto` is http, and a browser for pages that are nothing without their scripts. */
 export const ROUTE_FETCHERS = [...FETCHER_KINDS, 'auto'] as const;
-export type RouteFetcher = (typeof ROUTE_FETCHERS)[number];
+type RouteFetcher = (typeof ROUTE_FETCHERS)[number];
 
 /** How much of a browser's header set is sent; sites that refuse one sometimes take another. */
 export type HeaderStyle = 'full' | 'simple' | 'minimal';

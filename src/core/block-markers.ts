@@ -5,7 +5,7 @@
 
 export type BlockCode = 'blocked' | 'captcha';
 
-export interface BlockMarker {
+interface BlockMarker {
   /** Who refuses, for people. */
   by: string;
   code: BlockCode;

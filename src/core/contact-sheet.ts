@@ -11,7 +11,7 @@ export interface SheetTile {
   shots: ShotRef[];
 }
 
-export interface SheetPage {
+interface SheetPage {
   /** Name and run of the job. */
   title: string;
   tiles: SheetTile[];

@@ -120,7 +120,7 @@ function distanceSymbols(): Uint8Array {
 }
 
 /** What every member begins with: whole bytes, then the bits of a byte not yet full. */
-export interface MemberStart {
+interface MemberStart {
   bytes: Uint8Array;
   pending: number;
   pendingBits: number;

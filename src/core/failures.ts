@@ -6,7 +6,7 @@
  * blocked    a page of the site's defences came instead: try another way where the route allows one, else again later
  * permanent  trying again would give the same answer
  */
-export type RetryClass = 'transient' | 'throttled' | 'blocked' | 'permanent';
+type RetryClass = 'transient' | 'throttled' | 'blocked' | 'permanent';
 
 interface FailureKind {
   retry: RetryClass;

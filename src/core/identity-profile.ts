@@ -4,8 +4,8 @@
  * two headers of an identity can contradict each other.
  */
 
-export type BrowserName = 'chrome' | 'edge' | 'firefox' | 'safari';
-export type PlatformName = 'Windows' | 'macOS' | 'Linux' | 'Android' | 'iOS';
+type BrowserName = 'chrome' | 'edge' | 'firefox' | 'safari';
+type PlatformName = 'Windows' | 'macOS' | 'Linux' | 'Android' | 'iOS';
 
 export interface BrowserProfile {
   browser: BrowserName;

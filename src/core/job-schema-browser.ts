@@ -62,7 +62,7 @@ const capture = z.strictObject({
   max: z.int().min(1).max(10_000).default(100).describe('Most that are kept of a page.'),
 });
 
-export const BLOCKABLE = ['images', 'media', 'fonts', 'styles', 'ads'] as const;
+const BLOCKABLE = ['images', 'media', 'fonts', 'styles', 'ads'] as const;
 
 const REST = ['dom', 'load', 'idle'] as const;
 

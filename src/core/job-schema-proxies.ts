@@ -36,7 +36,7 @@ const inlineList = z.strictObject({
   credentials: secretRef.optional().describe('Where `user:password` for all of them is.'),
 });
 
-export const POOL_TYPES = ['datacenter', 'isp', 'residential', 'mobile'] as const;
+const POOL_TYPES = ['datacenter', 'isp', 'residential', 'mobile'] as const;
 
 const pool = z.strictObject({
   type: z
@@ -101,5 +101,4 @@ export const proxies = z
   .optional()
   .describe('Proxies; see docs/proxies.md.');
 
-export type ProxiesSpec = NonNullable<z.output<typeof proxies>>;
 export type PoolSpec = z.output<typeof pool>;

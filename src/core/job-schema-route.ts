@@ -11,7 +11,7 @@ export const patterns = z
     'URL patterns: `/product/*` is matched with the path, `https://*.example.com/**` with the whole URL; `*` stays within a segment, `**` does not.',
   );
 
-export const FIELD_TYPES = ['text', 'number', 'money', 'date', 'url', 'html', 'json', 'markdown'] as const;
+const FIELD_TYPES = ['text', 'number', 'money', 'date', 'url', 'html', 'json', 'markdown'] as const;
 
 export interface FieldSpec {
   css?: string | undefined;

@@ -19,8 +19,8 @@ export type { FileSourceSpec, QuerySourceSpec, SitemapSourceSpec } from './job-s
 export const SITEMAP_ROUTE = '@sitemap';
 export const MEDIA_ROUTE = '@media';
 
-export const PARALLEL_DEFAULT = 4;
-export const PARALLEL_DEFAULT_MAX_RATE = 32;
+const PARALLEL_DEFAULT = 4;
+const PARALLEL_DEFAULT_MAX_RATE = 32;
 
 export function parallelOf(spec: JobSpec): number {
   const { parallel, rate } = spec.politeness;

@@ -2,7 +2,7 @@ import { SeineError } from './errors.ts';
 import { LIMITS } from './limits.ts';
 
 /** Cookies and storage of a browser that somebody logged in with, as Playwright's `storageState` writes them. */
-export interface LoginState {
+interface LoginState {
   /** Checked and written anew, without line breaks. */
   json: string;
   /** Values that must not be seen anywhere. */

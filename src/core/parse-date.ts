@@ -5,7 +5,7 @@ import { plainText } from './parse-number.ts';
  * Dates as sites write them, as ISO 8601: `2024-05-01`, with a time `2024-05-01T10:00:00`, and with a time and a zone
  * in UTC, `2024-05-01T08:00:00.000Z`. What could be two dates, like 01/02/2024, is none.
  */
-export interface DateHints {
+interface DateHints {
   /** Whether 01/02/2024 is the first of February (true) or the second of January (false). */
   dayFirst?: boolean | undefined;
 }

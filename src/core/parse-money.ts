@@ -7,7 +7,7 @@ export interface Money {
   currency: string | null;
 }
 
-export interface MoneyHints {
+interface MoneyHints {
   /** The currency when the text names none, or has a sign that several share. */
   currency?: string | undefined;
   decimal?: DecimalMark | undefined;

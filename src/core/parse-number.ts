@@ -12,7 +12,7 @@ export interface NumberToken {
 }
 
 /** What a single mark before exactly three digits is: `1.234` and `1,234` do not say. */
-export interface NumberRules {
+interface NumberRules {
   /** The decimal mark, when it is known; the other one groups digits. */
   decimal?: DecimalMark | undefined;
   /** Whether the dot of `1.234` groups, when the decimal mark is not known. A comma always does. */

@@ -4,8 +4,8 @@ import { LIMITS } from './limits.ts';
 
 /** Proxies as lists name them. What has credentials in it is never shown: people see the id. */
 
-export const PROXY_SCHEMES = ['http', 'https', 'socks5', 'socks5h'] as const;
-export type ProxyScheme = (typeof PROXY_SCHEMES)[number];
+const PROXY_SCHEMES = ['http', 'https', 'socks5', 'socks5h'] as const;
+type ProxyScheme = (typeof PROXY_SCHEMES)[number];
 
 export interface ProxyAddress {
   scheme: ProxyScheme;

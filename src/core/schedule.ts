@@ -2,7 +2,7 @@ import { Cron } from 'croner';
 import { messageOf, SeineError } from './errors.ts';
 import type { JobSpec } from './job.ts';
 
-export type Schedule = NonNullable<JobSpec['schedule']>;
+type Schedule = NonNullable<JobSpec['schedule']>;
 
 /** Epoch milliseconds of the first time after `after`; null when there is none. */
 export function nextRunAt(schedule: Schedule, after: number): number | null {

@@ -10,7 +10,7 @@ const inflate = promisify(gunzip);
 /** Compressed once for the file and once more by a careless server. */
 const LAYERS_MAX = 2;
 /** Parsing a piece takes about 8 ms. */
-export const PIECE_BYTES = 256 * 1024;
+const PIECE_BYTES = 256 * 1024;
 
 function isGzip(bytes: Uint8Array): boolean {
   return bytes[0] === 0x1f && bytes[1] === 0x8b && bytes[2] === 8;

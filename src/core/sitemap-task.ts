@@ -9,7 +9,7 @@ export interface SitemapWish {
   priority: number;
 }
 
-export interface SitemapOrder extends SitemapWish {
+interface SitemapOrder extends SitemapWish {
   /** Sitemaps between this one and the source. */
   level: number;
   /** Where the source began: its scope is judged from there. Null means that this sitemap is the beginning. */

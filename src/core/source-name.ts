@@ -8,7 +8,7 @@ const SITEMAP_PREFIX = 'sitemap:';
 /** Parsed to the end by number of rows, so an http(s) URL with this ending is never a page. */
 const TABLE_ENDING = '.parquet';
 
-export interface UrlSourceSpec {
+interface UrlSourceSpec {
   url: string;
 }
 

@@ -10,7 +10,7 @@ export const TAR_END: Buffer = Buffer.alloc(2 * BLOCK_BYTES);
 
 const PADDING = Buffer.alloc(BLOCK_BYTES);
 
-export interface TarMember {
+interface TarMember {
   /** Plain ASCII, of our own making. */
   name: string;
   size: number;

@@ -1,7 +1,7 @@
 import { SeineError } from './errors.ts';
 import type { HostRule } from './job.ts';
 
-export type TimeWindow = NonNullable<HostRule['window']>;
+type TimeWindow = NonNullable<HostRule['window']>;
 
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 1_440;

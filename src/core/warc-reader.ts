@@ -7,7 +7,7 @@ export class WarcError extends Error {
   override readonly name = 'WarcError';
 }
 
-export interface WarcRecord {
+interface WarcRecord {
   type: string;
   id: string;
   /** Epoch milliseconds. */
@@ -19,7 +19,7 @@ export interface WarcRecord {
   block: Buffer;
 }
 
-export interface HttpResponse {
+interface HttpResponse {
   status: number;
   statusText: string;
   /** Alternating name and value, in the order received. */

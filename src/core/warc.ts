@@ -84,7 +84,7 @@ export function encodeResponseRecord(record: ResponseRecord): EncodedRecord {
   return { head, body: wireBody, coded };
 }
 
-export interface WarcinfoRecord {
+interface WarcinfoRecord {
   date: number;
   recordId: string;
   filename: string;
@@ -104,7 +104,7 @@ export function encodeWarcinfo(record: WarcinfoRecord): EncodedRecord {
   return { head: Buffer.from(warc, 'utf8'), body, coded: false };
 }
 
-export interface ResourceRecord {
+interface ResourceRecord {
   /** The page that it is of. */
   url: string;
   date: number;

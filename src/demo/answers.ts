@@ -11,7 +11,7 @@ interface Served extends Content {
   gzip: Buffer | null;
 }
 
-export interface Answer {
+interface Answer {
   status: number;
   headers: Record<string, string>;
   served: Served;

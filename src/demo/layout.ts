@@ -32,7 +32,7 @@ export function imagePath(product: Product): string {
   return `/images/${product.id}.svg`;
 }
 
-export function productCard(product: Product): string {
+function productCard(product: Product): string {
   return `<li class="card"><a href="${product.path}"><img src="${imagePath(product)}" alt="" width="320" height="240" loading="lazy">
 <h3>${escapeHtml(product.title)}</h3></a><span class="price">${priceText(product)}</span></li>`;
 }
@@ -41,7 +41,7 @@ export function productGrid(products: readonly Product[]): string {
   return `<ul class="grid">\n${products.map(productCard).join('\n')}\n</ul>`;
 }
 
-export interface PageParts {
+interface PageParts {
   title: string;
   main: string;
   head?: string;

@@ -6,7 +6,7 @@ import { type Oddities, planOddities } from './oddities.ts';
 import { INFO_PATHS, LATIN1_PATH } from './pages.ts';
 import { categoryPaths } from './site-content.ts';
 
-export interface RequestLogEntry {
+interface RequestLogEntry {
   /** Epoch milliseconds of arrival. */
   at: number;
   method: string;
@@ -16,7 +16,7 @@ export interface RequestLogEntry {
 }
 
 /** What a complete and polite crawl that follows every link must find. */
-export interface ShopExpectations {
+interface ShopExpectations {
   productPages: number;
   /** Every page of every category. */
   categoryPages: number;
@@ -43,7 +43,7 @@ export interface ShopSite {
   close(): Promise<void>;
 }
 
-export interface ShopSiteOptions {
+interface ShopSiteOptions {
   host?: string;
   port?: number;
   products?: number;

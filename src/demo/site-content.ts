@@ -32,7 +32,7 @@ export interface Content {
 }
 
 /** What the shop serves by path, made when first asked for. */
-export type ContentMap = Map<string, () => Content>;
+type ContentMap = Map<string, () => Content>;
 
 const HTML = 'text/html; charset=utf-8';
 const XML = 'application/xml; charset=utf-8';

@@ -13,7 +13,7 @@ import { CostBook } from './lambda-cost.ts';
 import type { LambdaFunction } from './lambda-function.ts';
 import { decodeParts, encodeBatch, type LambdaAnswer } from './lambda-wire.ts';
 
-export interface LambdaCallsOptions {
+interface LambdaCallsOptions {
   lambda: LoadedLambda;
   http: LambdaFunction;
   browser: LambdaFunction;

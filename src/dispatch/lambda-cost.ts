@@ -4,7 +4,7 @@ import type { DispatchCost } from '../ports/dispatcher.ts';
  * On-demand prices in US dollars of US East (N. Virginia), first tier, without the free one, as of 2026-01-01:
  * https://aws.amazon.com/lambda/pricing/. Other regions differ by some percent; for a bill ask AWS.
  */
-export const LAMBDA_PRICES = {
+const LAMBDA_PRICES = {
   request: 0.2 / 1_000_000,
   gbSecond: { x86_64: 0.000_016_666_7, arm64: 0.000_013_333_4 },
   /** Of /tmp, beyond the first 512 MB. */

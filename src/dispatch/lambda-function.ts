@@ -42,7 +42,7 @@ export function unseenFunction(name: string): LambdaFunction {
   return { name, ...UNSEEN, isImage: false };
 }
 
-export interface Presence extends LambdaPresence {
+interface Presence extends LambdaPresence {
   /** What its clock lacks to be ours, at most wrong by `errorMs`. */
   clockOffsetMs: number;
   errorMs: number;

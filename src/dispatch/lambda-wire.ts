@@ -7,7 +7,7 @@ import type { Blobs } from '../ports/blobs.ts';
 /** What is said between the dispatcher and the function: JSON, within what Lambda carries. */
 
 /** Small things stay readable; large ones are a tenth of their size packed. */
-export type Packed<T> = { plain: T } | { gzip: string };
+type Packed<T> = { plain: T } | { gzip: string };
 
 export type LambdaEvent =
   | {
@@ -23,7 +23,7 @@ export type LambdaEvent =
   | { kind: 'warm'; waitMs: number };
 
 /** `key`: the part was too much for the answer and lies there, packed. */
-export type AnswerPart = Packed<Report> | { key: string };
+type AnswerPart = Packed<Report> | { key: string };
 
 export type LambdaAnswer =
   | { kind: 'parts'; parts: AnswerPart[] }

@@ -20,7 +20,7 @@ export interface Share {
 }
 
 /** What a dispatcher can take now. */
-export interface Room {
+interface Room {
   workers: number;
   slots: number;
 }

@@ -4,7 +4,7 @@ import { messageOf, type SeineError } from '../core/errors.ts';
 import type { Delivery, DispatchCost, Dispatcher, WorkerSign } from '../ports/dispatcher.ts';
 import { chooseShare, freeOf, noteAnswer, noteLoss, type Share, startShare } from './weighted-choice.ts';
 
-export interface WeightedPart {
+interface WeightedPart {
   dispatcher: Dispatcher;
   weight: number;
 }

@@ -25,7 +25,7 @@ import { CpuMeter } from './bullmq-meter.ts';
 import { Replies } from './bullmq-replies.ts';
 import { Turns } from './bullmq-turns.ts';
 
-export interface BullmqWorkerOptions {
+interface BullmqWorkerOptions {
   url: string;
   kind: WorkerKind;
   name: string;

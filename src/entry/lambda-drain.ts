@@ -9,7 +9,7 @@ const LOOK_SHARE = 0.25;
 /** A coordinator that is asked to end waits ten seconds. */
 const LOOK_MS_MAX = 3_000;
 
-export interface DrainWatch {
+interface DrainWatch {
   signal: AbortSignal;
   close(): void;
 }

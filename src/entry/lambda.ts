@@ -20,7 +20,7 @@ import { watchDrain } from './lambda-drain.ts';
 import { metricsLine } from './lambda-metrics.ts';
 
 /** What Lambda says about a call, as far as it is used. */
-export interface LambdaContext {
+interface LambdaContext {
   awsRequestId: string;
   getRemainingTimeInMillis(): number;
 }

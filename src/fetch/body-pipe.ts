@@ -19,7 +19,7 @@ export interface BodyPipe {
   stop(): void;
 }
 
-export interface PipeEvents {
+interface PipeEvents {
   /** The sink is behind: no more chunks, please. They are taken all the same. */
   onFull(): void;
   onRoom(): void;

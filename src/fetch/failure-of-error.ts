@@ -4,7 +4,7 @@ import { codeOf, DialError } from './dial.ts';
 /** How far the exchange had come when undici reported the error. */
 export type Progress = 'unanswered' | 'answering' | 'headers';
 
-export interface Failure {
+interface Failure {
   code: FailureCode;
   detail: string;
 }

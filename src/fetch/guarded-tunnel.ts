@@ -12,7 +12,7 @@ import { SocksGreeting } from './socks-greeting.ts';
  */
 
 /** What connections under one ticket may reach, and through what. */
-export interface TunnelRoute {
+interface TunnelRoute {
   isAllowed: DialTarget['isAllowed'];
   proxy: DialProxy | null;
 }

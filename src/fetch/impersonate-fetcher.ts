@@ -14,7 +14,7 @@ import { dialProxyOf } from './proxy-dial.ts';
 import { Stopwatch } from './stopwatch.ts';
 import { Turnstile } from './turnstile.ts';
 
-export interface ImpersonateFetcherOptions {
+interface ImpersonateFetcherOptions {
   clock: Clock;
   isPublicAddress: (ip: string) => boolean;
   /** Replaces the system resolver, in tests. */

@@ -6,12 +6,12 @@ import type { RemoteApiOptions } from './remote-api-fetcher.ts';
 type OtherKind = Exclude<FetcherKind, 'http'>;
 
 /** Fetchers that few jobs want: each is loaded and opened when it is first asked for. */
-export interface OtherFetchers {
+interface OtherFetchers {
   of(kind: OtherKind): Promise<Fetcher>;
   close(): Promise<void>;
 }
 
-export type OtherFetcherOptions = RemoteApiOptions & Pick<BrowserFetcherOptions, 'browser' | 'logger'>;
+type OtherFetcherOptions = RemoteApiOptions & Pick<BrowserFetcherOptions, 'browser' | 'logger'>;
 
 export function openOtherFetchers(options: OtherFetcherOptions): OtherFetchers {
   const opening = new Map<OtherKind, Promise<Fetcher>>();

@@ -6,7 +6,7 @@ const CONNECT = 1;
 /** A greeting, two names of 255 bytes and a request. */
 const BYTES_MAX = 1_024;
 
-export interface SocksTarget {
+interface SocksTarget {
   user: string;
   host: string;
   port: number;

@@ -9,7 +9,7 @@ export interface Signed {
   key: string;
 }
 
-export interface Issuer extends Signed {
+interface Issuer extends Signed {
   issue(wish: { names: readonly string[]; notBefore: Date; notAfter: Date }): Signed;
 }
 

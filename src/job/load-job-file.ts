@@ -8,7 +8,7 @@ import { anchorSecrets } from './check-outside.ts';
 import { importCode } from './load-handlers.ts';
 import { type ParsedJob, parseJob } from './parse-job.ts';
 
-export const JOB_FILE_ENDINGS = ['.ts', '.mts', '.js', '.mjs', '.json', '.yaml', '.yml'];
+const JOB_FILE_ENDINGS = ['.ts', '.mts', '.js', '.mjs', '.json', '.yaml', '.yml'];
 
 export interface LoadedJob extends ParsedJob {
   /** The job's code as one module, when it has handlers. */

@@ -60,7 +60,7 @@ export interface Shot {
 }
 
 /** What a browser has of a page besides its HTML. */
-export interface Rendered {
+interface Rendered {
   shots: Shot[];
   /** By the name of the capture. */
   captured: Record<string, unknown[]>;

@@ -7,7 +7,7 @@ import type { JobStore, SourcePosition } from './job-store.ts';
 import type { ProxyStore } from './proxy-store.ts';
 import type { Views } from './views.ts';
 
-export type { ApproachRow, ApproachStore } from './approach-store.ts';
+export type { ApproachRow } from './approach-store.ts';
 export type { Job, JobCode, JobStore, SourcePosition } from './job-store.ts';
 export type { ArchivedPage, DeadFilter, DeadGroup, Rewrite, Since, Views } from './views.ts';
 

@@ -3,7 +3,7 @@ import { LIMITS } from '../core/limits.ts';
 
 type Data = Record<string, unknown>;
 
-export interface FieldSample {
+interface FieldSample {
   url: string;
   before: unknown;
   after: unknown;

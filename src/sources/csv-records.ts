@@ -3,7 +3,7 @@ import { LIMITS } from '../core/limits.ts';
 import { BrokenFileError } from './raw-row.ts';
 
 /** A row, or why the line in which one began is passed over. */
-export interface CsvItem {
+interface CsvItem {
   record: string[] | { reason: string };
   /** Bytes and line ends before the next row. */
   end: number;
@@ -11,7 +11,7 @@ export interface CsvItem {
 }
 
 /** Where the text begins within its file. `lines` is NaN where nobody has counted. */
-export interface CsvStart {
+interface CsvStart {
   offset: number;
   lines: number;
   lineEnd: number;

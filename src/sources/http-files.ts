@@ -22,7 +22,7 @@ interface Part {
   body: Readable;
 }
 
-export interface HttpFilesOptions {
+interface HttpFilesOptions {
   pausesMs?: readonly number[];
   /** Which addresses a redirect may lead to; null permits every address. The server that was named may be anywhere. */
   isAllowed?: ((ip: string) => boolean) | null;

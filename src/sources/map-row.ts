@@ -8,7 +8,7 @@ import { BrokenFileError, type RawRow } from './raw-row.ts';
 export type ColumnWish = Pick<FileSourceSpec, 'urlColumn' | 'columns' | 'meta' | 'route'>;
 
 /** Tried in this order when the source names no column. */
-export const URL_COLUMNS = ['url', 'page_url', 'image_url', 'link'];
+const URL_COLUMNS = ['url', 'page_url', 'image_url', 'link'];
 
 interface UrlColumn {
   name: string;

@@ -7,7 +7,7 @@ import type { FromParquet, ParquetAnswer, ToParquet } from './parquet-messages.t
 import type { ParquetPiece } from './parquet-reader.ts';
 import { BrokenFileError, type FileReader, type RawRow } from './raw-row.ts';
 
-export interface ParquetLimits {
+interface ParquetLimits {
   heapMb: number;
   stallMs: number;
 }

@@ -2,7 +2,7 @@ import type { RunView } from '../coordinator/run-view.ts';
 import { openPlainProgress } from './plain-progress.ts';
 import { renderDashboard } from './render-dashboard.ts';
 
-export interface DashboardOptions {
+interface DashboardOptions {
   output: NodeJS.WriteStream;
   view: () => RunView;
   intervalMs?: number;
@@ -10,7 +10,7 @@ export interface DashboardOptions {
   env?: Record<string, string | undefined>;
 }
 
-export interface Dashboard {
+interface Dashboard {
   /** Leaves the last frame where it is, and `finalText` below it. */
   close(finalText?: string): void;
 }

@@ -20,13 +20,13 @@ export function plainLine(view: RunView): string {
   return parts.join(' · ');
 }
 
-export interface PlainProgressOptions {
+interface PlainProgressOptions {
   output: { write(text: string): unknown };
   view: () => RunView;
   intervalMs?: number;
 }
 
-export const PLAIN_INTERVAL_MS = 2_000;
+const PLAIN_INTERVAL_MS = 2_000;
 
 /** A line every two seconds at most, the first after two: a short run prints only its last one. */
 export function openPlainProgress(options: PlainProgressOptions): { close(finalText?: string): void } {

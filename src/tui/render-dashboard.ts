@@ -15,7 +15,7 @@ import {
   widthOf,
 } from './text.ts';
 
-export interface FrameSize {
+interface FrameSize {
   columns: number;
   rows: number;
   color: boolean;

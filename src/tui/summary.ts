@@ -3,7 +3,7 @@ import { formatBytes, formatCount, formatDuration, formatRate } from './format.t
 import { qualityLines } from './quality.ts';
 import { cleanText, type Line, paintLine, type Style } from './text.ts';
 
-export interface SummaryOptions {
+interface SummaryOptions {
   color?: boolean;
   quality?: readonly RouteQuality[];
   /** The pass that the quality is of, when it is not the present one. */

@@ -76,11 +76,6 @@ export function fitLine(line: Line, width: number): Line {
   return fitted;
 }
 
-/** Two halves, the second against the right edge; the first gives way when there is no room. */
-export function spread(left: Line, right: Line, width: number): Line {
-  return [...fitLine(left, Math.max(0, width - widthOf(right))), ...right];
-}
-
 export function paintLine(line: Line, color: boolean): string {
   let painted = '';
   for (const [text, style = 'plain'] of line) {

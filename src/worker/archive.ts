@@ -39,7 +39,7 @@ export interface ArchivePage {
 }
 
 /** A picture or print of the page. */
-export interface Attachment {
+interface Attachment {
   kind: string;
   type: string;
   bytes: Uint8Array;

@@ -10,7 +10,7 @@ import { ValidationError } from './validation-error.ts';
 /** Null when no field has a value. Throws a ValidationError when something that must be there is not. */
 export type Extractor = (page: Page) => RecordData | null;
 
-export interface ExtractorOptions {
+interface ExtractorOptions {
   /** For error messages. */
   route?: string;
   /** Selectors that must match. */

@@ -16,9 +16,9 @@ import { toJson } from './to-json.ts';
 import { type TreeQuery, TreeSearch } from './tree-search.ts';
 
 /** `root` is the element that a nested field is read in; null for the whole page. */
-export type Read = (reading: Reading, root: Element | null) => unknown;
+type Read = (reading: Reading, root: Element | null) => unknown;
 
-export interface Member {
+interface Member {
   name: string;
   path: string;
   required: boolean;

@@ -7,7 +7,7 @@ type FieldsSpec = Record<string, FieldSpec | FieldText>;
 type FieldText = string;
 
 /** Where a value comes from; `here` is the page, or the element that the field is read in. */
-export type Origin = { kind: 'css'; css: string } | { kind: 'here' } | { kind: 'data'; path: DataPath };
+type Origin = { kind: 'css'; css: string } | { kind: 'here' } | { kind: 'data'; path: DataPath };
 
 /** A field as it is to be read, checked for what makes no sense. */
 export interface FieldPlan {

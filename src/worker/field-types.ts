@@ -8,14 +8,14 @@ import { type DataObject, type DataValue, parseJson } from './json-ld.ts';
 type Typed = Pick<FieldSpec, 'type' | 'currency' | 'decimal' | 'dayFirst'>;
 
 /** Turns a text into what the field is to be; null when it does not fit. `base()` is what URLs are relative to. */
-export type Convert = (text: string, page: Based) => unknown;
+type Convert = (text: string, page: Based) => unknown;
 
 interface Based {
   base(): string;
 }
 
 /** Where the text comes from: an element shows it to people, an attribute and structured data are for machines. */
-export type Writing = 'shown' | 'attribute' | 'data';
+type Writing = 'shown' | 'attribute' | 'data';
 
 /** Null when the text stays as it is. */
 export function converterOf({ type, ...hints }: Typed, writing: Writing): Convert | null {

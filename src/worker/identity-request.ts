@@ -11,7 +11,7 @@ import { refererFor } from '../core/referrer.ts';
 import type { CompiledJob } from './compile-job.ts';
 import { type OpenUserAgents, profileOf, seedOf } from './identity.ts';
 
-export interface RequestLook {
+interface RequestLook {
   headers: Record<string, string>;
   emulate?: EmulatedBrowser;
 }

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { type BrowserProfile, KNOWN_USER_AGENTS, parseProfile } from '../core/identity-profile.ts';
 import type { UserAgents } from '../ports/user-agents.ts';
 
-export type Device = 'desktop' | 'mobile';
+type Device = 'desktop' | 'mobile';
 export type OpenUserAgents = () => Promise<UserAgents>;
 
 /** The data of generators has forged and outdated browsers in it: one in ten is not taken. */

@@ -12,7 +12,7 @@ import { Pace } from './pace.ts';
 import { processTask, type TaskContext } from './process-task.ts';
 import { failed } from './visit.ts';
 
-export interface LaneInput {
+interface LaneInput {
   permit: ConstructorParameters<typeof Pace>[0];
   tasks: BatchTask[];
   robots: RobotsFetch[];
@@ -20,7 +20,7 @@ export interface LaneInput {
   awaited?: RobotsFetch[];
 }
 
-export interface LaneEvents {
+interface LaneEvents {
   onOutcome(outcome: Outcome): void;
   onRobots(outcome: RobotsOutcome): void;
 }

@@ -67,7 +67,7 @@ const RELATED_PAGE = /(?:^|[\t\n\f\r ])(?:next|prev)(?:$|[\t\n\f\r ])/i;
 const isWanted = (href: string) =>
   href.length > 0 && href.charCodeAt(0) !== 35 && !UNWANTED_SCHEME.test(href);
 
-export interface LinkReader {
+interface LinkReader {
   /** Asked with the place of a value before it is cut out: true passes it over. */
   knows?(html: string, start: number, end: number): boolean;
   onHref(href: string, start: number, end: number): void;

@@ -1,7 +1,7 @@
 import { type ChildNode, type Document, type Element, isTag, isText } from 'domhandler';
 import { type Head, type Survey, survey } from './page-survey.ts';
 
-export interface Content {
+interface Content {
   /** Of the `base` element. */
   base: string | null;
   title: string | null;

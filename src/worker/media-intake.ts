@@ -22,7 +22,7 @@ export interface Received {
 /** The bytes are of a kind that the job does not take. */
 export class UnwantedType extends Error {}
 
-export interface IntakeOptions {
+interface IntakeOptions {
   blobs: Blobs;
   /** As the header says it. */
   declaredType: string | null;

@@ -5,7 +5,7 @@ import type { Blobs } from '../ports/blobs.ts';
 import { openOutput } from './archive.ts';
 
 /** One object, wholly in memory. */
-export interface MediaItem {
+interface MediaItem {
   bytes: Buffer;
   sha256: string;
   md5: string;

@@ -7,7 +7,7 @@ import type { Lateness } from './lateness.ts';
 const MARGIN_SHARE_MAX = 0.3;
 
 /** The right to send one request now. */
-export interface Turn {
+interface Turn {
   /** The request is about to leave: the next turn is counted from here. False when it may not any more. */
   left(): boolean;
   /** Call when done with the turn, whether or not anything left. Harmless when repeated. */

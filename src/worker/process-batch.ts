@@ -31,7 +31,7 @@ export interface WorkerTools {
   jobs: JobCache;
 }
 
-export interface BatchOptions {
+interface BatchOptions {
   /** Gets finished outcomes of a batch that takes long, so that they need not wait for its slowest host. */
   onPart?: (report: Report) => void;
   /** Fires when the worker must leave: what is unfinished comes back as deferred. */

@@ -119,6 +119,6 @@ function ignoresCase(token: AttributeSelector): boolean {
 }
 
 /** In a tree these are found on every element, since its attributes are a plain object. */
-export function isOfObjects(attribute: string): boolean {
+function isOfObjects(attribute: string): boolean {
   return attribute in Object.prototype;
 }

@@ -4,7 +4,7 @@ import { DomUtils } from 'htmlparser2';
 import { LIMITS } from '../core/limits.ts';
 import { foldSpace } from './quick-text.ts';
 
-export type Root = Document | Element;
+type Root = Document | Element;
 
 /** Whether an element matches. Relative ones (`> a`, `+ dd`) are meant from the element that is searched in. */
 export interface TreeQuery {

@@ -21,7 +21,7 @@ export interface VisitContext extends SendContext {
 }
 
 /** `over`: the outcome is known without looking at a body. */
-export type Visit =
+type Visit =
   | { kind: 'over'; outcome: Outcome; snapshot?: Snapshot }
   | { kind: 'redirect'; to: string; response: FetchResponse; trace: Trace }
   | { kind: 'response'; response: FetchResponse; trace: Trace };

@@ -61,7 +61,7 @@ export async function openSite(): Promise<Site> {
   };
 }
 
-export interface BatchDraft {
+interface BatchDraft {
   id?: number;
   paths: string[];
   spec?: Partial<JobInput>;

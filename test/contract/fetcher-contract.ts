@@ -73,7 +73,7 @@ const handlers = {
 };
 
 /** What a fetcher that leaves HTTP to another library cannot promise; its own tests say what it does instead. */
-export interface Abilities {
+interface Abilities {
   /** The head as it was sent: order, case and words. */
   rawHead: boolean;
   /** The body before it is decoded, and every way to code it. */

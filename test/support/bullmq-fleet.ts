@@ -15,7 +15,7 @@ export function memoryLogger(): Logger & { lines: string[] } {
   return { lines, info: write, warn: write, error: write };
 }
 
-export interface LocalWorker {
+interface LocalWorker {
   worker: BullmqWorker;
   threads: ThreadDispatcher;
   lines: string[];
@@ -59,7 +59,7 @@ export async function openDispatcher(url: string): Promise<Dispatcher & { lines:
 }
 
 /** A Redis, a site and a folder of one test's own, with whatever it opens there. */
-export interface Fleet {
+interface Fleet {
   redis: RedisServer;
   site: Site;
   blobs: string;

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { startWorker } from './bullmq-fleet.ts';
 
 /** A worker in a process of its own, for tests that kill it. */
-export interface WorkerProcess {
+interface WorkerProcess {
   name: string;
   kill9(): Promise<void>;
 }

@@ -7,7 +7,7 @@ import type { Store } from '../../src/ports/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { readPage } from '../../src/worker/read-page.ts';
 
-export interface FolderFacts {
+interface FolderFacts {
   accepted: number;
   finished: number;
   doneUrls: Set<string>;

@@ -2,7 +2,7 @@ import { checkFolder } from './check-folder.ts';
 import { countByPath, pathOf, startLinkedSite } from './linked-site.ts';
 import { lastJson, startSeine, temporaryFolder } from './seine-process.ts';
 
-export interface CrashFacts {
+interface CrashFacts {
   seed: number;
   kills: number;
   pages: number;

@@ -7,7 +7,7 @@ import { parse, parseAllDocuments } from 'yaml';
 export const ROOT = join(import.meta.dirname, '../..');
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-export interface Service {
+interface Service {
   image: string;
   build?: { target: string; context: string; dockerfile: string };
   command?: string[];
@@ -19,7 +19,7 @@ export interface Service {
   stop_grace_period?: string;
 }
 
-export interface Compose {
+interface Compose {
   services: Record<string, Service>;
   volumes: Record<string, unknown>;
   secrets: Record<string, { file: string }>;

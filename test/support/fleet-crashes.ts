@@ -7,7 +7,7 @@ import { countByPath, pathOf, startLinkedSite } from './linked-site.ts';
 import { lastJson, startSeine, temporaryFolder } from './seine-process.ts';
 
 /** A part of a fleet that is broken and mended again and again while a site is crawled. */
-export interface FleetFault {
+interface FleetFault {
   /** For the table: `kill -9 of a worker`. */
   name: string;
   /** What `seine run` needs beside the ordinary. */
@@ -39,7 +39,7 @@ export interface FleetCrashFacts {
   seconds: number;
 }
 
-export interface FleetCrashOptions {
+interface FleetCrashOptions {
   strikes: number;
   pages: number;
   seed: number;

@@ -39,7 +39,7 @@ function startFleet(folder: string, port: number): Fleet {
   };
 }
 
-export const workerKilled: OpenFault = async (folder) => {
+const workerKilled: OpenFault = async (folder) => {
   const redis = await startRedis({ own: true });
   const fleet = startFleet(folder, redis.port);
   return {
@@ -74,13 +74,13 @@ const redisFault =
     };
   };
 
-export const redisKilled = redisFault('kill -9 of Redis', async (redis, random) => {
+const redisKilled = redisFault('kill -9 of Redis', async (redis, random) => {
   await redis.kill9();
   await delay(random() * 500);
   await redis.restart();
 });
 
-export const redisFlushed = redisFault('FLUSHALL', async ({ port }) => {
+const redisFlushed = redisFault('FLUSHALL', async ({ port }) => {
   const { Redis } = await import('ioredis');
   const client = new Redis({ port, host: '127.0.0.1' });
   await client.flushall();
@@ -88,7 +88,7 @@ export const redisFlushed = redisFault('FLUSHALL', async ({ port }) => {
 });
 
 /** Cut or silent, in turns. */
-export const redisUnreachable: OpenFault = async (folder) => {
+const redisUnreachable: OpenFault = async (folder) => {
   const redis = await startRedis({ own: true });
   const proxy = await startTcpProxy(redis);
   const fleet = startFleet(folder, proxy.port);
@@ -105,7 +105,7 @@ export const redisUnreachable: OpenFault = async (folder) => {
   };
 };
 
-export const s3Unreachable: OpenFault = async () => {
+const s3Unreachable: OpenFault = async () => {
   Object.assign(process.env, S3_ENV);
   const s3 = await startS3Server();
   const proxy = await startTcpProxy({ port: s3.port, host: '127.0.0.1' });
@@ -125,7 +125,7 @@ export const s3Unreachable: OpenFault = async () => {
 };
 
 /** The environments of an emulated Lambda are processes; one that works is killed. */
-export const lambdaKilled: OpenFault = async (folder) => {
+const lambdaKilled: OpenFault = async (folder) => {
   const blobs = join(folder, 'blobs');
   const local = startSeine(['lambda', 'local', '--json', '--concurrency', '3', '--blobs', blobs]);
   const endpoint = await new Promise<string>((resolve, reject) => {

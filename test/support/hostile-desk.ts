@@ -10,7 +10,7 @@ import { realClock } from './memory-clock.ts';
 
 /** The job that visits the hostile web: short times, and pages that must have come whole. */
 
-export const TASK_MS = 2_000;
+const TASK_MS = 2_000;
 export const BUDGET_MS = 3_000;
 
 export const HOSTILE_JOB: Partial<JobInput> = {
@@ -38,7 +38,7 @@ const PATIENT_MEDIA: Partial<JobInput> = { ...HOSTILE_MEDIA, timeouts: {} };
 /** With the times that jobs have by default. */
 const PATIENT_BUDGET_MS = 15_000;
 
-export interface RunOptions {
+interface RunOptions {
   task?: Partial<BatchTask>;
   gapMs?: number;
   parallel?: number;

@@ -4,7 +4,7 @@ import { openHostileDesk } from './hostile-desk.ts';
 import { type CaseFacts, endingOf, measureThroughput, type Throughput, visitCase } from './hostile-visits.ts';
 
 /** A worker in a process of its own that visits the hostile web: its memory and its end are its own. */
-export interface HostileWorker {
+interface HostileWorker {
   visit(question: { url: string; base: string; media: boolean }): Promise<CaseFacts>;
   /** One batch of all these, with so much time: how they ended, and when. */
   hurry(question: { urls: string[]; budgetMs: number }): Promise<{ endings: string[]; tookMs: number }>;

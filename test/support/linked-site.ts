@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-export interface LoggedRequest {
+interface LoggedRequest {
   at: number;
   host: string;
   path: string;

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-export interface ListingAnswer {
+interface ListingAnswer {
   status?: number;
   type?: string;
   headers?: Record<string, string>;

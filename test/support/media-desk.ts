@@ -25,13 +25,13 @@ export interface MediaDesk {
   close(): Promise<void>;
 }
 
-export interface RunOptions {
+interface RunOptions {
   spec?: Partial<JobInput>;
   task?: Partial<BatchTask>;
   blobs?: Blobs;
 }
 
-export const MEDIA_ROUTES: JobInput['routes'] = [{ name: 'media', kind: 'media' }];
+const MEDIA_ROUTES: JobInput['routes'] = [{ name: 'media', kind: 'media' }];
 
 export async function openMediaDesk(handlers: Record<string, RawHandler>): Promise<MediaDesk> {
   const origin = await openRawOrigin(handlers);

@@ -30,7 +30,7 @@ export interface PacedHost {
   brokenPages?: number;
 }
 
-export interface Seen {
+interface Seen {
   at: number;
   refused: boolean;
   rate: number;

@@ -1,6 +1,6 @@
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 
-export interface Reply {
+interface Reply {
   status: number;
   headers: IncomingHttpHeaders;
   body: Buffer;

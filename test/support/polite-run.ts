@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { lastJson, startSeine, temporaryFolder } from './seine-process.ts';
 import { type JudgedRequest, startSiteProcess } from './site-process.ts';
 
-export interface PoliteRun {
+interface PoliteRun {
   hosts: number;
   workers: number;
   /** Requests per second and host. */
@@ -14,7 +14,7 @@ export interface PoliteRun {
   requestsPerRun: number;
 }
 
-export interface PoliteFacts {
+interface PoliteFacts {
   requests: number;
   hostsSeen: number;
   /** As the origin judged it. */

@@ -9,7 +9,7 @@ import { lastJson, startSeine, temporaryFolder } from './seine-process.ts';
 import { delay } from './server-process.ts';
 import { startPostgres } from './services.ts';
 
-export interface PostgresCrashFacts {
+interface PostgresCrashFacts {
   seed: number;
   kills: number;
   pages: number;

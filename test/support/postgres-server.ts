@@ -19,7 +19,7 @@ export interface PostgresServer {
   stop(): Promise<void>;
 }
 
-export interface PostgresOptions {
+interface PostgresOptions {
   /** A server that may be killed: DATABASE_URL is not used. */
   own?: boolean;
   /** Writes survive kill -9 of the server either way; without it they need not survive a power cut. */

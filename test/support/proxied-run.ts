@@ -25,13 +25,13 @@ export async function openProxy(options: ProxyServerOptions): Promise<ProxyServe
   return proxy;
 }
 
-export function openFolder(): string {
+function openFolder(): string {
   const folder = temporaryFolder();
   closers.push(() => folder.remove());
   return folder.path;
 }
 
-export interface Plan {
+interface Plan {
   site: AddressLog;
   pages: number;
   list: string[];

@@ -13,7 +13,7 @@ export interface RedisServer {
   stop(): Promise<void>;
 }
 
-export interface RedisOptions {
+interface RedisOptions {
   /** A server that may be killed and flushed: REDIS_URL is not used. */
   own?: boolean;
   /** As in redis.conf, over the defaults: `{ maxmemory: '2mb', requirepass: 'secret' }`. */

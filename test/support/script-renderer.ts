@@ -3,7 +3,7 @@ import { CLIENT_SCRIPT } from '../../src/demo/scripted-pages.ts';
 import type { Fetcher, FetchRequest, FetchResult, Shot } from '../../src/ports/fetcher.ts';
 
 /** A browser that knows one application: runs the script of the demo shop on a document that can do what it asks. */
-export interface ScriptRenderer extends Fetcher {
+interface ScriptRenderer extends Fetcher {
   asked: FetchRequest[];
   prepared: number;
 }

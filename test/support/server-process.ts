@@ -5,13 +5,13 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-export interface ServerUser {
+interface ServerUser {
   uid: number;
   gid: number;
 }
 
 /** Who runs servers that refuse to be root; null is whoever runs the tests. */
-export function findServerUser(): ServerUser | null {
+function findServerUser(): ServerUser | null {
   if (process.getuid?.() !== 0) return null;
   const lines = readFileSync('/etc/passwd', 'utf8').split('\n');
   for (const name of ['postgres', 'nobody']) {

@@ -213,6 +213,62 @@ function codeOf(path: string): string {
     .replace(/'(?:[^'\\\n]|\\.)*'/g, "''");
 }
 
+describe('exports', () => {
+  const MODULES = [...SOURCES, ...TESTS, ...filesIn('scripts', ['.ts']), ...filesIn('bench', ['.ts'])];
+  const READERS = [...MODULES, ...filesIn('examples', ['.ts']), ...filesIn('bin', ['.js'])];
+  const NAMED = /^(?:import|export)\s+(?:type\s+)?(?:\w+\s*,\s*)?\{([^}]*)\}\s+from\s+'([^']+)'/gm;
+  const WHOLE = /^import\s+\*\s+as\s+\w+\s+from\s+'([^']+)'|\bimport\(\s*'([^']+)'\s*\)/gm;
+  const DECLARED =
+    /^export\s+(?:declare\s+)?(?:abstract\s+)?(?:async\s+)?(?:const|let|function\*?|class|interface|type|enum)\s+(\w+)/gm;
+  const LISTED = /^export\s+(?:type\s+)?\{([^}]*)\}/gm;
+
+  /** `{ type A, b as c }`: the names on the other side of the import, or on this side. */
+  const namesIn = (list: string, side: 'theirs' | 'ours') =>
+    list
+      .split(',')
+      .map((name) => name.trim().replace(/^type\s+/, ''))
+      .filter((name) => name !== '')
+      .map((name) => name.split(/\s+as\s+/).at(side === 'theirs' ? 0 : -1)!);
+
+  /** Built files are named by the program that starts them. */
+  const moduleOf = (from: string, name: string) =>
+    join(dirname(from), name)
+      .replace(/^dist\//, 'src/')
+      .replace(/\.js$/, '.ts');
+
+  test('are used by another file, or are not exports', () => {
+    const used = new Set<string>();
+    const readWhole = new Map<string, string[]>();
+    for (const path of READERS) {
+      const text = textOf(path);
+      for (const [, list, name] of text.matchAll(NAMED))
+        for (const theirs of namesIn(list!, 'theirs')) used.add(`${moduleOf(path, name!)} ${theirs}`);
+      for (const [, star, lazy] of text.matchAll(WHOLE)) {
+        const module = moduleOf(path, (star ?? lazy)!);
+        readWhole.set(module, [...(readWhole.get(module) ?? []), text]);
+      }
+    }
+    // What the package offers.
+    const roots = ['src/index.ts'];
+    // A test file exports nothing; what looks like it is the text of a file that it writes.
+    const offering = MODULES.filter((path) => !roots.includes(path) && !path.endsWith('.test.ts'));
+    const unused = offering.flatMap((path) => {
+      const text = textOf(path);
+      const names = [
+        ...[...text.matchAll(DECLARED)].map(([, name]) => name!),
+        ...[...text.matchAll(LISTED)].flatMap(([, list]) => namesIn(list!, 'ours')),
+      ];
+      const isRead = (name: string) =>
+        readWhole.get(path)?.some((other) => new RegExp(`\\b${name}\\b`).test(other));
+      return names
+        .filter((name) => !used.has(`${path} ${name}`) && !isRead(name))
+        .map((name) => `${path}: ${name}`);
+    });
+    expect(unused).toEqual([]);
+    expect(used.size).toBeGreaterThan(1_000);
+  });
+});
+
 describe('files', () => {
   test('are not too long, and the list of those that are is true', () => {
     const long = SOURCES.filter((path) => textOf(path).trimEnd().split('\n').length > LINES_MAX);

@@ -33,7 +33,7 @@ export interface Selection extends Since {
   wholeName: boolean;
 }
 
-export interface QualityExportRow extends RouteQuality {
+interface QualityExportRow extends RouteQuality {
   job: string;
   run: number;
   pass: number;

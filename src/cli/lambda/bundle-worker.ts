@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { Plugin } from 'esbuild';
 import { messageOf, SeineError } from '../../core/errors.ts';
 
-export interface BundleOptions {
+interface BundleOptions {
   /** Programs by the name of their file, as paths below `src` without an ending. */
   entries: Record<string, string>;
   /** Packages whose use fails with the reason. */

@@ -26,7 +26,7 @@ export const RUNTIME = 'nodejs24.x';
 export const HANDLER = 'index.handler';
 export const POLICY_NAME = 'seine';
 
-export interface Policy {
+interface Policy {
   Version: '2012-10-17';
   Statement: object[];
 }

@@ -18,7 +18,7 @@ import {
 } from './deploy-plan.ts';
 
 /** One change, and how it is made. */
-export interface Step {
+interface Step {
   text: string;
   run(): Promise<void>;
 }
@@ -26,7 +26,7 @@ export interface Step {
 type Iam = typeof import('@aws-sdk/client-iam');
 
 /** Looks at what is there, and says what must be done. Nothing has changed until the steps are run, in order. */
-export class Deployment {
+class Deployment {
   readonly #wanted: Wanted;
   readonly #place: LambdaPlace;
   readonly #code: WantedCode;

@@ -50,7 +50,7 @@ interface Entry extends Code {
 const SETTLE_MS = 150;
 const CODE_BYTES_MAX = 250 * 1024 ** 2;
 
-export interface RegistryOptions extends FleetOptions {
+interface RegistryOptions extends FleetOptions {
   runtime: string;
   /** Where code is unzipped. */
   dir: string;

@@ -4,7 +4,7 @@ import { join, matchesGlob } from 'node:path';
 import { messageOf, SeineError } from '../../core/errors.ts';
 
 /** What an image of a function is made of, as its Dockerfile says it. */
-export interface ImageRecipe {
+interface ImageRecipe {
   base: string;
   /** What is copied, and where to, below the folder of the function. */
   copies: { sources: string[]; to: string }[];

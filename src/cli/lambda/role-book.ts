@@ -11,7 +11,7 @@ interface Role {
 /** IAM tells Lambda of a new role only after a while. */
 const KNOWN_AFTER_MS = 200;
 
-export interface IamReply {
+interface IamReply {
   status: number;
   xml: string;
 }

@@ -3,7 +3,7 @@ import type { BrowserSettings } from '../../ports/fetcher.ts';
 import { BrowserLife, type LifeOptions } from './browser-life.ts';
 import { type Chromium, findChromium } from './find-chromium.ts';
 
-export interface KeeperOptions extends Omit<LifeOptions, 'chromium' | 'sandbox' | 'isAlone'> {
+interface KeeperOptions extends Omit<LifeOptions, 'chromium' | 'sandbox' | 'isAlone'> {
   settings: Omit<BrowserSettings, 'pages'>;
   logger: Logger | null;
 }

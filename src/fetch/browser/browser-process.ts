@@ -11,7 +11,7 @@ import type { Chromium } from './find-chromium.ts';
 import { PipeTransport } from './pipe-transport.ts';
 import { siblingFile } from './sibling-file.ts';
 
-export interface BrowserProcessOptions {
+interface BrowserProcessOptions {
   chromium: Chromium;
   /** The filtering proxy. */
   proxyUrl: string;

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-export interface FlagOptions {
+interface FlagOptions {
   folder: string;
   proxyUrl: string;
   sandbox: boolean;

@@ -192,6 +192,6 @@ export class MainDocument {
   }
 }
 
-export function isRedirect(status: number): boolean {
+function isRedirect(status: number): boolean {
   return status === 301 || status === 302 || status === 303 || status === 307 || status === 308;
 }

@@ -1,6 +1,6 @@
 import type { FailureCode } from '../../core/failures.ts';
 
-export interface NetFailure {
+interface NetFailure {
   code: FailureCode;
   detail: string;
 }

@@ -19,7 +19,7 @@ export interface TabPlan {
   keepsState: boolean;
 }
 
-export interface UserAgentLook {
+interface UserAgentLook {
   userAgent: string;
   acceptLanguage?: string;
   userAgentMetadata?: {

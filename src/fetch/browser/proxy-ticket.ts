@@ -13,7 +13,7 @@ export interface TicketRoute {
   isBlocked: ((hostname: string) => boolean) | null;
 }
 
-export type Dialled = (error: DialError | null, socket: net.Socket | null) => void;
+type Dialled = (error: DialError | null, socket: net.Socket | null) => void;
 
 const FAILURES_MAX = 1_000;
 

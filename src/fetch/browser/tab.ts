@@ -6,7 +6,7 @@ import type { TabPlan } from './plan-tab.ts';
 import type { ProxyTicket } from './proxy-ticket.ts';
 
 /** What all tabs of a browser have in common. */
-export interface BrowserParts {
+interface BrowserParts {
   proxy: FilterProxy;
   camera: Camera;
 }

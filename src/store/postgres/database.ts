@@ -4,7 +4,7 @@ import type { Logger } from '../../ports/ambient.ts';
 import { isAftermath, toSeineError, troubleOf } from './failures.ts';
 import { type Lane, type LaneOptions, Lanes, pause, SLOW_MS } from './lanes.ts';
 
-export interface DatabaseOptions extends LaneOptions {
+interface DatabaseOptions extends LaneOptions {
   connections: number;
   /** How long a database that does not answer is waited for. */
   patienceMs: number;

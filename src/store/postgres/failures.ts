@@ -46,7 +46,7 @@ export function isAftermath(error: unknown): boolean {
   return (error as DriverError)?.code === '25P02';
 }
 
-export type Trouble =
+type Trouble =
   /** The connection must be made anew. */
   | 'lost'
   /** The connection is fine; the transaction must be done again. */

@@ -25,7 +25,7 @@ import { writeSource } from './write-source.ts';
 
 const PROMOTED_AT_ONCE = 2_000;
 
-export interface FrontierParts {
+interface FrontierParts {
   db: Database;
   hosts: HostIds;
   memories: JobMemories;

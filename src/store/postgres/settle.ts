@@ -12,7 +12,7 @@ import { writeMedia, writeShown } from './write-media.ts';
 import { addQuality } from './write-quality.ts';
 import { confirmRecords, type RecordWriter, writeRecords } from './write-records.ts';
 
-export interface OpenBatch {
+interface OpenBatch {
   unsettled: number;
   coordinator: number;
   pass: number;

@@ -13,10 +13,6 @@ export interface StorePlace {
 
 const SCHEMA_DEFAULT = 'seine';
 
-export function isPostgresUrl(text: string): boolean {
-  return /^postgres(ql)?:\/\//i.test(text);
-}
-
 /** Reads `postgres://user@host:port/database?schema=name`; the password may come from a file. */
 export function parseStoreUrl(text: string, passwordFile: string | null = null): StorePlace {
   let url: URL;

@@ -18,7 +18,7 @@ export interface RecordWriter {
 }
 
 /** What one page says. */
-export interface Draft {
+interface Draft {
   task: { id: number; fetchedAt: number };
   draft: RecordDraft;
 }

@@ -9,7 +9,7 @@ export interface PassFacts {
 }
 
 /** Of a task, and of its last visit. */
-export interface VisitFacts {
+interface VisitFacts {
   state: number;
   route: string | null;
   modified_at: number | null;

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 
-export interface Checkpointer {
+interface Checkpointer {
   close(): Promise<void>;
 }
 

@@ -4,7 +4,7 @@ import { canonicalJson } from '../../core/canonical-json.ts';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import { MIGRATIONS } from './migrations.ts';
 
-export type Row = Record<string, unknown>;
+type Row = Record<string, unknown>;
 
 export interface DatabaseOptions {
   /** `full` also survives a power cut without losing the last settles; `normal` survives any process death. */

@@ -10,7 +10,7 @@ import { SqliteProxyStore } from './proxy-store.ts';
 import { SeenIndex } from './seen-index.ts';
 import { SqliteViews } from './views.ts';
 
-export interface SqliteStoreOptions extends DatabaseOptions {
+interface SqliteStoreOptions extends DatabaseOptions {
   /** Checkpoints in a thread of their own: for whoever writes much. */
   checkpointThread?: boolean;
   /** URLs that are gathered before they go into the dedupe index. */

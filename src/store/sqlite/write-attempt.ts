@@ -3,7 +3,7 @@ import type { Settlement, TaskChange } from '../../ports/store.ts';
 import type { Database } from './database.ts';
 
 /** The page of an earlier attempt that a task still has, and the validators to be sent at the next visit. */
-export interface EarlierPage {
+interface EarlierPage {
   id: number;
   etag: string | null;
   last_modified: string | null;
