@@ -18,7 +18,7 @@ export interface S3Waits {
   longestMs: number;
 }
 
-export const S3_WAITS: S3Waits = { firstMs: 100, throttledMs: 400, longestMs: 5_000 };
+const S3_WAITS: S3Waits = { firstMs: 100, throttledMs: 400, longestMs: 5_000 };
 
 export function patience(random: () => number = Math.random, waits: S3Waits = S3_WAITS): Strategy {
   return {

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { jsonLines, seine, startSeine, temporaryFolder } from './seine-process.ts';
 
-export interface AdaptiveFacts {
+interface AdaptiveFacts {
   /** In the order in which they came; milliseconds. */
   log: { at: number; refused: boolean }[];
   /** What `seine hosts` says of the host afterwards. */

@@ -2,7 +2,7 @@ import type { AddressLog } from './address-log.ts';
 import { openProxy } from './proxied-run.ts';
 import { closedPort } from './proxy-servers.ts';
 
-export interface MixedProxies {
+interface MixedProxies {
   /** Those that the site takes. */
   good: string[];
   /** Ten: three dead, two banned by the site, and the good ones. */

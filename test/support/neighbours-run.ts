@@ -16,7 +16,7 @@ export function stallingUrls(hostileUrl: string, hosts: number): string[] {
   ).flat();
 }
 
-export interface GoodRun {
+interface GoodRun {
   /** Requests of the good host. */
   requests: number;
   /** A second, from the first to the last of them. */

@@ -20,7 +20,7 @@ export interface JudgedRequest {
   noEarlierThan: number;
 }
 
-export interface SiteProcess {
+interface SiteProcess {
   port: number;
   /** Requests so far, in order. */
   log(): Promise<JudgedRequest[]>;

@@ -8,7 +8,7 @@ import { lastJson, startSeine, temporaryFolder } from './seine-process.ts';
 import { startPostgres } from './services.ts';
 import { startSiteProcess } from './site-process.ts';
 
-export interface TwoCoordinatorsFacts {
+interface TwoCoordinatorsFacts {
   kills: number;
   pages: number;
   /** Pages that were never asked for, or have no done task at the end. */

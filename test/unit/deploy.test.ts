@@ -238,7 +238,7 @@ describe('the Kubernetes manifests', () => {
     for (const [name, text] of Object.entries(jobs)) {
       const { spec } = await parseJob(parse(text), name, 'job');
       // What `serve` starts are the jobs that have a schedule.
-      expect(spec.schedule, name).not.toBeNull();
+      expect(spec.schedule, name).toBeDefined();
     }
   });
 });

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { SeineError } from '../../src/core/errors.ts';
 import { jobSchema } from '../../src/core/job-schema.ts';
-import { checkSchedule, nextRunAt, type Schedule } from '../../src/core/schedule.ts';
+import { checkSchedule, nextRunAt } from '../../src/core/schedule.ts';
 
 const sources = 'https://a.example/';
 const NOW = Date.UTC(2026, 0, 31, 12);
-const scheduleOf = (cron: string, timeZone = 'UTC') => ({ cron, timeZone }) as Schedule;
+const scheduleOf = (cron: string, timeZone = 'UTC') => ({ cron, timeZone, refresh: false });
 
 describe('a schedule', () => {
   test.each([
