@@ -75,5 +75,5 @@ test('a host that refuses more than 5 requests a second is found out, and held w
 
   const [host] = jsonLines((await seine(['hosts', '--json', '--dir', dir])).stdout);
   expect(host).toMatchObject({ host: `127.0.0.1:${port}`, lastError: 'throttled: status 429' });
-  expect(host?.limitedBy).toContain('its refusals: it is kept below');
+  expect(host?.limitedBy).toContain('adaptive rate: below');
 }, 120_000);

@@ -199,8 +199,8 @@ describe('under load', () => {
     expect(jobs).toHaveLength(8);
     await store.jobs.list(1);
     expect(warnings.map((warning) => warning.replace(/[\d.]+ s$|: .*/, ''))).toEqual([
-      'the database does not answer, waiting for it',
-      'the database answers again, after ',
+      'the database does not answer, retrying',
+      'the database answers again after ',
     ]);
   });
 

@@ -86,8 +86,8 @@ describe('Parquet over http', () => {
   });
 
   test.each([
-    ['absent.parquet', /there is no file .*absent\.parquet \(status 404\)/],
-    ['*.parquet', /there is no file/],
+    ['absent.parquet', /no such file: .*absent\.parquet \(status 404\)/],
+    ['*.parquet', /no such file/],
   ])('%s is missing', async (name, message) => {
     await expect(desk.check(site.url(name))).rejects.toThrow(message);
     await expect(desk.check(site.url(name))).rejects.toThrow(MissingFileError);
@@ -194,7 +194,9 @@ describe('lists over http', () => {
     'a redirect to %s is an error, and so are those without end',
     async (location) => {
       site.intercept = (_, response) => !!response.writeHead(302, { location }).end();
-      await expect(files.stream(site.url('moved.txt'))).rejects.toThrow(/redirects to what is no http/);
+      await expect(files.stream(site.url('moved.txt'))).rejects.toThrow(
+        /redirects to a URL that is not http/,
+      );
       site.intercept = (_, response) => !!response.writeHead(302, { location: '/moved.txt' }).end();
       await expect(files.stream(site.url('moved.txt'))).rejects.toThrow(/redirects more than 10 times/);
     },

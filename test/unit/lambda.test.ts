@@ -133,10 +133,14 @@ describe('an answer of Lambda', () => {
     const full = { put: () => Promise.reject(new Error('full')) };
     const encoded = await encodeParts(parts, { ...optionsOf(full), bytesMax: 10 });
     expect((await decoded(encoded, full)).map(({ outcomes }) => outcomes)).toEqual([[], [], []]);
-    await expect(decoded([{ key: 'warc/1-x-answer-0' }], memoryBlobs())).rejects.toThrow('gone');
-    await expect(decoded([{ key: 'warc/2-x-answer-0' }], memoryBlobs())).rejects.toThrow('where none may be');
-    await expect(decoded([{ key: 'warc/1-0.warc.gz' }], memoryBlobs())).rejects.toThrow('where none may be');
-    await expect(decoded([{ plain: reportOf([], { batchId: 6 }) }], full)).rejects.toThrow('something else');
+    await expect(decoded([{ key: 'warc/1-x-answer-0' }], memoryBlobs())).rejects.toThrow('is missing');
+    await expect(decoded([{ key: 'warc/2-x-answer-0' }], memoryBlobs())).rejects.toThrow(
+      'a location that is not allowed',
+    );
+    await expect(decoded([{ key: 'warc/1-0.warc.gz' }], memoryBlobs())).rejects.toThrow(
+      'a location that is not allowed',
+    );
+    await expect(decoded([{ plain: reportOf([], { batchId: 6 }) }], full)).rejects.toThrow('is not a report');
   });
 });
 
