@@ -56,7 +56,7 @@ function sentenceOf(error: Trouble, target: S3Target): [message: string, hint: s
       return [`${store} rejected the credentials`, CREDENTIALS];
     case 'ExpiredToken':
     case 'ExpiredTokenException':
-      return ['the credentials for S3 have expired', 'log in again, then `seine resume`'];
+      return ['the credentials for S3 have expired', 'log in again, then run `seine resume`'];
     case 'CredentialsProviderError':
     case 'TokenProviderError':
       return ['no credentials for S3', CREDENTIALS];
@@ -84,7 +84,7 @@ function byStatus(error: Trouble, { bucket }: S3Target, store: string): [string,
   if (status === 429 || (status !== undefined && status >= 500))
     return [
       `${store} keeps failing: ${status} ${messageOf(error)}`,
-      'wait until it works again, then `seine resume`',
+      'wait until it works again, then run `seine resume`',
     ];
   return null;
 }

@@ -43,7 +43,7 @@ async function open(port: number): Promise<HostileWeb> {
 function greeting({ url, secure }: HostileWeb): string {
   const ports = Object.entries(secure).map(([name, place]) => `  ${place}/  ${name}`);
   return [
-    `${url}/ lists ${CASES.length} test cases.`,
+    `${url}/ lists ${CASES.length} test cases`,
     'With TLS:',
     ...ports,
     `Try it: seine run ${url}/ --follow --allow-private`,

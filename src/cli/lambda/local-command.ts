@@ -56,7 +56,7 @@ export async function readZip(path: string | undefined): Promise<Uint8Array | nu
 
 function greeting({ url }: LambdaEmulator, name: string): string {
   return [
-    `${url} emulates Lambda with the function ${name}.`,
+    `${url} emulates Lambda with the function ${name}`,
     'Try it, with any credentials:',
     `  export SEINE_LAMBDA_ENDPOINT=${url} AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local`,
     `  seine run https://example.com/ --dispatch lambda://${name}`,
