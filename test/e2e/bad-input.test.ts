@@ -28,8 +28,8 @@ function expectSentence({ code, stderr, stdout }: Finished, exitCode: number, se
 
 describe('bad input gets one clear sentence and exit code 2', () => {
   const cases: [name: string, args: string[], sentence: RegExp][] = [
-    ['a missing file', ['run', 'no-such-file.txt'], /^seine: there is no file .*no-such-file\.txt\n/],
-    ['a missing job file', ['run', 'no-such-job.ts'], /^seine: there is no file no-such-job\.ts\n/],
+    ['a missing file', ['run', 'no-such-file.txt'], /^seine: no such file: .*no-such-file\.txt\n/],
+    ['a missing job file', ['run', 'no-such-job.ts'], /^seine: no such file: no-such-job\.ts\n/],
     [
       'an unknown option',
       ['run', 'http://127.0.0.1/', '--folow'],
@@ -87,12 +87,12 @@ describe('bad input gets one clear sentence and exit code 2', () => {
     expectSentence(
       await seine(['run', site.url, '--dir', at('file', 'below')]),
       2,
-      /cannot be written|cannot open/,
+      /cannot write to|cannot open/,
     );
     if (process.getuid?.() === 0) return;
     mkdirSync(at('closed'));
     chmodSync(at('closed'), 0o500);
-    expectSentence(await seine(['run', site.url, '--dir', at('closed')]), 2, /cannot be written/);
+    expectSentence(await seine(['run', site.url, '--dir', at('closed')]), 2, /cannot write to/);
   });
 });
 

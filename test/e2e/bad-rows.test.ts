@@ -98,28 +98,20 @@ describe('what would be ignored is refused', () => {
     [
       '--pack without media',
       ['run', 'good.txt', '--pack', 'webdataset'],
-      /--pack is for objects, and this job stores none/,
+      /--pack needs a job that stores media/,
     ],
     [
       '--media-types without media',
       ['run', 'good.txt', '--media-types', 'image/*'],
-      /--media-types is for objects/,
+      /--media-types needs a job that stores media/,
     ],
     [
       'a format that does not exist',
       ['export', '-o', 'x.xlsx'],
-      /there is no format for the ending \.xlsx\n.*\.jsonl, \.csv, \.parquet/,
+      /unknown file format \.xlsx\n.*\.jsonl, \.csv, \.parquet/,
     ],
-    [
-      'JSON that would be JSON lines',
-      ['export', '-o', 'x.json'],
-      /there is no format for the ending \.json\n/,
-    ],
-    [
-      'a list that is named like a job',
-      ['run', 'list.json'],
-      /list\.json is a list, and not a job\n.*\.jsonl/,
-    ],
+    ['JSON that would be JSON lines', ['export', '-o', 'x.json'], /unknown file format \.json\n/],
+    ['a list that is named like a job', ['run', 'list.json'], /list\.json is a list, not a job\n.*\.jsonl/],
   ])('%s', async (_, args, sentence) => {
     writeFileSync(at('list.json'), JSON.stringify([{ url: site.origin }]));
     writeFileSync(at('good.txt'), `${site.origin}/page/1\n`);

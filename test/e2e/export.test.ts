@@ -91,7 +91,10 @@ test('--since is a date or a length of time', async () => {
 test('what cannot be is one sentence, and the old file stays', async () => {
   writeFileSync(out('old.csv'), 'old');
   const cases: [string[], RegExp][] = [
-    [['site', '--what', 'pages', '-o', out('old.csv')], /--what is one of records, tasks, .* not 'pages'/],
+    [
+      ['site', '--what', 'pages', '-o', out('old.csv')],
+      /--what must be one of records, tasks, .* got 'pages'/,
+    ],
     [
       ['site', '--format', 'xml', '-o', out('old.csv')],
       /--format must be one of jsonl, csv, parquet, got 'xml'/,
@@ -100,7 +103,7 @@ test('what cannot be is one sentence, and the old file stays', async () => {
     [['site', '--what', 'quality', '--since', '1d'], /--since does not work with --what quality/],
     [['site', '-o', out('a.parquet.gz')], /Parquet files are already compressed/],
     [['site', '-o', out('no/such/folder.csv')], /cannot write .*folder\.csv: ENOENT/],
-    [['other', '-o', out('old.csv')], /there is no job 'other'/],
+    [['other', '-o', out('old.csv')], /no job named 'other'/],
   ];
   for (const [args, sentence] of cases) {
     const result = await run(...args);

@@ -149,7 +149,7 @@ test('a worker refuses to start in one sentence, with what to do', async () => {
   const cases: [args: string[], sentence: RegExp][] = [
     [pages, /no queue given/],
     [nobody, /needs a location for pages/],
-    [[...nobody, ...pages], /cannot be reached: ECONNREFUSED/],
+    [[...nobody, ...pages], /cannot reach Redis at .*: ECONNREFUSED/],
     [
       ['--dispatch', `bullmq://:wrong@127.0.0.1:${locked.port}`, ...pages],
       /rejected the user name or password/,

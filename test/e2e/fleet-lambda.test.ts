@@ -128,7 +128,7 @@ describe('what is wrong is said in one sentence', () => {
       env: gone,
     });
     expect(unreachable.code).toBe(2);
-    expect(unreachable.stderr).toContain('http://127.0.0.1:9 cannot be reached: ECONNREFUSED');
+    expect(unreachable.stderr).toContain('cannot reach http://127.0.0.1:9: ECONNREFUSED');
     expect(site.log).toEqual([]);
   });
 });

@@ -202,7 +202,7 @@ test('a job file that is gone, wrong or says nothing of records is one sentence'
   writeFileSync(empty, `sources: ${site.url}\n`);
   const nothing = await run('reparse', 'shop', empty);
   expect(nothing.code).toBe(2);
-  expect(nothing.stderr).toMatch(/empty\.yaml takes no records/);
+  expect(nothing.stderr).toMatch(/empty\.yaml extracts no records/);
   expect(await records()).toHaveLength(50);
   expect(site.log.length).toBe(requests);
 });

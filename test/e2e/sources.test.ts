@@ -121,7 +121,7 @@ describe('seine run', () => {
   test.each([
     ['a missing file', ['absent.parquet'], /no such file: .*absent\.parquet/],
     ['no file that fits', ['none/*.csv'], /no file matches/],
-    ['something that is not Parquet', ['wrong.parquet'], /wrong\.parquet: it cannot be read as Parquet/],
+    ['something that is not Parquet', ['wrong.parquet'], /wrong\.parquet: cannot read it as Parquet/],
     ['an unknown column', ['list.csv', '--url-column', 'adress'], /no column 'adress' among: address, n/],
     [
       'an unknown column to travel along',

@@ -119,7 +119,7 @@ describe.concurrent('Redis', { timeout: 90_000 }, () => {
     }));
 
   test.each([
-    ['nobody listens', 'redis://127.0.0.1:1', /cannot be reached: ECONNREFUSED/],
+    ['nobody listens', 'redis://127.0.0.1:1', /cannot reach Redis at .*: ECONNREFUSED/],
     ['the prefix is odd', 'redis://127.0.0.1:1?prefix=a:b', /invalid prefix/],
     ['the database is no number', 'redis://127.0.0.1:1/shop', /is a number, not 'shop'/],
   ])('where %s there is one sentence', async (_, url, sentence) => {

@@ -207,7 +207,7 @@ describe('what is wrong is said in one sentence', () => {
 
   test('Lambda that is not there', async () => {
     process.env.SEINE_LAMBDA_ENDPOINT = 'http://127.0.0.1:9';
-    await expect(lambda('warm')).rejects.toThrow('http://127.0.0.1:9 cannot be reached: ECONNREFUSED');
+    await expect(lambda('warm')).rejects.toThrow('cannot reach http://127.0.0.1:9: ECONNREFUSED');
     delete process.env.SEINE_LAMBDA_ENDPOINT;
   });
 });

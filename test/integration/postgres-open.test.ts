@@ -172,7 +172,7 @@ test('the password may come from a file', async () => {
   const store = await open(without, { passwordFile });
   expect(await store.jobs.list(1)).toEqual([]);
   await expect(open(without, { passwordFile: join(folder.dir, 'none') })).rejects.toThrow(
-    /cannot be read from/,
+    /cannot read the password of the store from/,
   );
   await folder.remove();
 });

@@ -56,7 +56,7 @@ async function complaint(
 describe('S3, set up wrongly', () => {
   test('no such bucket', async () => {
     const { message, hint } = await complaint(S3_ENV, {}, 's3://no-such-bucket/x');
-    expect(message).toBe(`there is no bucket no-such-bucket at ${server.endpoint}`);
+    expect(message).toBe(`no bucket no-such-bucket at ${server.endpoint}`);
     expect(hint).toContain('SEINE_S3_ENDPOINT');
   });
 
@@ -103,7 +103,7 @@ describe('S3, set up wrongly', () => {
     const { port } = closed.address() as { port: number };
     await new Promise((resolve) => closed.close(resolve));
     const { message } = await complaint(S3_ENV, { endpoint: `http://127.0.0.1:${port}` });
-    expect(message).toBe(`http://127.0.0.1:${port} cannot be reached: ECONNREFUSED`);
+    expect(message).toBe(`cannot reach http://127.0.0.1:${port}: ECONNREFUSED`);
   });
 
   test('an endpoint that is none, and AWS without a region', async () => {

@@ -109,7 +109,7 @@ describe('one damaged file is one entry, and the others are read', () => {
     const all = await desk.rows(pattern);
     await rm(middle);
     const rest = await desk.rows(pattern, all[100]!.position);
-    expect(urlsOf(rest)).toEqual([expect.stringMatching(/^! it is gone/), ...urlsUpTo(30, 'three')]);
+    expect(urlsOf(rest)).toEqual([expect.stringMatching(/^! it was removed/), ...urlsUpTo(30, 'three')]);
     expect(urlsOf(await desk.rows(pattern, rest[0]!.position))).toEqual(urlsUpTo(30, 'three'));
   });
 });
