@@ -28,11 +28,11 @@ interface Schema {
 
 /** Where the schema has no words of its own. */
 const DOCS: Record<string, string> = {
-  $schema: 'For editors: where the JSON Schema lies.',
+  $schema: 'For editors: location of the JSON Schema.',
   'sources[].priority': 'Higher runs first.',
   'routes[].media[].priority': 'Higher runs first.',
   'routes[].paginate.priority': 'Higher runs first.',
-  'routes[].paginate.count.attr': 'Attribute to take instead of the text.',
+  'routes[].paginate.count.attr': 'Attribute to read instead of the text.',
 };
 
 const GROUPED = [

@@ -167,7 +167,7 @@ function openSources(folder: Folder, job: Job, files: FilesByScheme): Source[] {
 /** The secrets of a job, read anew at each start. Null for jobs that have none. */
 export async function openOutside(spec: JobSpec, settings: AppSettings): Promise<Outside | null> {
   if (!spec.proxies && !spec.api && !spec.identity.secretHeaders && !spec.login) return null;
-  const unable: ReadSecret = () => Promise.reject(new SeineError('secrets cannot be read here'));
+  const unable: ReadSecret = () => Promise.reject(new SeineError('secrets are not available here'));
   return loadOutside(spec, settings.readSecret ?? unable);
 }
 

@@ -58,16 +58,16 @@ export async function openFolder(
   const path = join(dir, 'seine.db');
   const remote = settings.store ?? null;
   if (!options.create && !remote && !existsSync(path)) {
-    throw new SeineError(`there is no Seine folder at ${dir}`, {
-      hint: 'start a job with `seine run`, or give --dir',
+    throw new SeineError(`no Seine folder at ${dir}`, {
+      hint: 'start a job with `seine run`, or choose the folder with --dir',
     });
   }
   try {
     makeFolder(dir);
     accessSync(dir, constants.W_OK);
   } catch (error) {
-    throw new SeineError(`the folder ${dir} cannot be written: ${messageOf(error)}`, {
-      hint: 'choose another with --dir',
+    throw new SeineError(`cannot write to the folder ${dir}: ${messageOf(error)}`, {
+      hint: 'choose another folder with --dir',
       cause: error,
     });
   }

@@ -37,7 +37,7 @@ export async function prepareBlobs(
   }
   const { prepareS3Blobs } = await import('./blobs/s3-blobs.ts');
   const { problem } = await prepareS3Blobs(setting, options.s3 ?? AWS_ITSELF, Date.now());
-  if (problem) options.logger.warn(`unfinished uploads are not looked for: ${messageOf(problem)}`);
+  if (problem) options.logger.warn(`cannot list unfinished uploads: ${messageOf(problem)}`);
 }
 
 /** Null when it is in S3. */
@@ -47,8 +47,8 @@ export function folderOf(setting: string): string | null {
   try {
     return fileURLToPath(setting);
   } catch (error) {
-    throw new SeineError(`blobs cannot be kept at ${setting}`, {
-      hint: 'give a folder, file:///path or s3://bucket/prefix',
+    throw new SeineError(`--blobs does not support ${setting}`, {
+      hint: 'use a folder, file:///path or s3://bucket/prefix',
       cause: error,
     });
   }

@@ -57,7 +57,7 @@ async function regionOf({ endpoint, region }: LambdaPlace): Promise<string> {
     return await client.config.region();
   } catch (error) {
     if (endpoint !== null) return REGION_OF_OTHERS;
-    throw new SeineError(`the region of Lambda is not known: ${messageOf(error)}`, {
+    throw new SeineError(`no AWS region for Lambda: ${messageOf(error)}`, {
       hint: 'set SEINE_LAMBDA_REGION or AWS_REGION',
       cause: error,
     });
@@ -69,7 +69,7 @@ async function regionOf({ endpoint, region }: LambdaPlace): Promise<string> {
 function checkEndpoint(endpoint: string): string {
   const url = URL.parse(endpoint);
   if (url?.protocol === 'http:' || url?.protocol === 'https:') return endpoint;
-  throw new SeineError(`'${endpoint}' cannot be the endpoint of Lambda`, {
+  throw new SeineError(`'${endpoint}' is not a valid Lambda endpoint`, {
     hint: 'write SEINE_LAMBDA_ENDPOINT as https://host:port',
   });
 }

@@ -62,20 +62,20 @@ function sentenceOf(error: Trouble, { what, endpoint }: AwsTarget): [message: st
   const place = endpoint ?? 'AWS';
   const status = error.$metadata?.httpStatusCode;
   if (/InvalidSignature|UnrecognizedClient|InvalidClientTokenId|IncompleteSignature/.test(error.name))
-    return [`${place} does not accept the credentials`, CREDENTIALS];
+    return [`${place} rejected the credentials`, CREDENTIALS];
   if (/^ExpiredToken/.test(error.name)) return ['the credentials have expired', 'log in again'];
   if (error.name === 'CredentialsProviderError' || error.name === 'TokenProviderError')
-    return ['there are no credentials for AWS', CREDENTIALS];
+    return ['no AWS credentials', CREDENTIALS];
   if (isMissing(error))
     return [
-      `${what} is not there at ${place}`,
-      'see `seine lambda deploy`, or correct the name or SEINE_LAMBDA_REGION',
+      `${what} does not exist at ${place}`,
+      'deploy it with `seine lambda deploy`, or correct the name or SEINE_LAMBDA_REGION',
     ];
   if (isDenied(error))
     return [`access to ${what} is denied`, `the credentials lack a permission: ${messageOf(error)}`];
   if (error.code !== undefined || error.name === 'TimeoutError')
     return [
-      `${place} cannot be reached: ${error.code ?? 'it does not answer'}`,
+      `cannot reach ${place}: ${error.code ?? 'no answer'}`,
       endpoint ? 'check SEINE_LAMBDA_ENDPOINT and the network' : 'check the network and SEINE_LAMBDA_REGION',
     ];
   return [

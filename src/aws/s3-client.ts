@@ -51,7 +51,7 @@ export async function loadS3(settings: S3Settings): Promise<LoadedS3> {
   } catch (error) {
     client.destroy();
     if (settings.endpoint) return { sdk, client: new sdk.S3Client({ ...options, region: REGION_OF_OTHERS }) };
-    throw new SeineError(`the region of S3 is not known: ${messageOf(error)}`, {
+    throw new SeineError(`no AWS region for S3: ${messageOf(error)}`, {
       hint: 'set SEINE_S3_REGION or AWS_REGION',
       cause: error,
     });
@@ -61,7 +61,7 @@ export async function loadS3(settings: S3Settings): Promise<LoadedS3> {
 function checkEndpoint(endpoint: string): string {
   const url = URL.parse(endpoint);
   if (url?.protocol === 'http:' || url?.protocol === 'https:') return endpoint;
-  throw new SeineError(`'${endpoint}' cannot be the endpoint of S3`, {
+  throw new SeineError(`'${endpoint}' is not a valid S3 endpoint`, {
     hint: 'write SEINE_S3_ENDPOINT as https://host:port',
   });
 }

@@ -19,7 +19,7 @@ interface Trouble {
 const CREDENTIALS =
   'set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the machine a role';
 const PERMISSIONS =
-  's3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload on its objects and s3:ListBucket on the bucket are needed';
+  's3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload on its objects and s3:ListBucket on the bucket are required';
 
 const UNREACHABLE = new Set([
   'ECONNREFUSED',
@@ -44,22 +44,22 @@ function sentenceOf(error: Trouble, target: S3Target): [message: string, hint: s
   switch (error.name) {
     case 'NoSuchBucket':
       return [
-        `there is no bucket ${bucket} at ${store}`,
+        `no bucket ${bucket} at ${store}`,
         'create it, or correct its name, the region (SEINE_S3_REGION) or the endpoint (SEINE_S3_ENDPOINT)',
       ];
     case 'InvalidBucketName':
-      return [`${bucket} cannot be the name of a bucket`, 'correct it'];
+      return [`${bucket} is not a valid bucket name`, 'correct the name'];
     case 'InvalidAccessKeyId':
     case 'SignatureDoesNotMatch':
     case 'InvalidToken':
     case 'InvalidClientTokenId':
-      return [`${store} does not accept the credentials`, CREDENTIALS];
+      return [`${store} rejected the credentials`, CREDENTIALS];
     case 'ExpiredToken':
     case 'ExpiredTokenException':
-      return ['the credentials for S3 have expired', 'log in again, then `seine resume`'];
+      return ['the credentials for S3 have expired', 'log in again, then run `seine resume`'];
     case 'CredentialsProviderError':
     case 'TokenProviderError':
-      return ['there are no credentials for S3', CREDENTIALS];
+      return ['no credentials for S3', CREDENTIALS];
     case 'PermanentRedirect':
     case 'AuthorizationHeaderMalformed':
       return [
@@ -71,7 +71,7 @@ function sentenceOf(error: Trouble, target: S3Target): [message: string, hint: s
   }
   // The SDK calls a broken connection a timeout too, but leaves its code.
   if (error.code && UNREACHABLE.has(error.code))
-    return [`${store} cannot be reached: ${error.code}`, unreachableHint(target)];
+    return [`cannot reach ${store}: ${error.code}`, unreachableHint(target)];
   if (error.name === 'TimeoutError') return [`${store} does not answer`, unreachableHint(target)];
   return byStatus(error, target, store);
 }
@@ -84,7 +84,7 @@ function byStatus(error: Trouble, { bucket }: S3Target, store: string): [string,
   if (status === 429 || (status !== undefined && status >= 500))
     return [
       `${store} keeps failing: ${status} ${messageOf(error)}`,
-      'wait until it works again, then `seine resume`',
+      'wait until it works again, then run `seine resume`',
     ];
   return null;
 }

@@ -25,7 +25,7 @@ export function openS3Files(settings: S3Settings): RemoteFiles {
   const headOf = async (url: string): Promise<S3Head> => {
     const { bucket, key } = place(url);
     if (key === '' || key.endsWith('/'))
-      throw new SeineError(`${url} is not a file`, { hint: `for all files in it: '${url}*'` });
+      throw new SeineError(`${url} is not a file`, { hint: `to read all files in it, use '${url}*'` });
     const head = await bucket.head(key);
     if (!head) throw missing(url);
     versions.delete(url);
@@ -60,7 +60,7 @@ export function openS3Files(settings: S3Settings): RemoteFiles {
       if (length === 0) return Buffer.alloc(0);
       const bytes = await readPieces(await pieces(url, offset, offset + length));
       if (bytes.length === length) return bytes;
-      throw new SeineError(`${url} is shorter than it was`, { hint: 'start anew with --fresh' });
+      throw new SeineError(`${url} is shorter than before`, { hint: 'start a new run with --fresh' });
     },
     stream: async (url, offset = 0) => Readable.from(await pieces(url, offset, null), { objectMode: false }),
     async close() {
@@ -70,5 +70,5 @@ export function openS3Files(settings: S3Settings): RemoteFiles {
 }
 
 function missing(url: string): MissingFileError {
-  return new MissingFileError(`there is no file ${url}`);
+  return new MissingFileError(`no such file: ${url}`);
 }

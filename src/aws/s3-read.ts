@@ -56,7 +56,7 @@ async function* pieces(
     await wait(BREAK_WAIT_MS * 2 ** breaks);
     const next = await openAt(bucket, key, { ...range, offset: at }, body.etag);
     if (!next)
-      throw new SeineError(`${s3UrlOf({ bucket: bucket.bucket, key })} was deleted while it was read`);
+      throw new SeineError(`${s3UrlOf({ bucket: bucket.bucket, key })} was deleted while reading it`);
     body = next;
   }
 }
@@ -83,8 +83,8 @@ async function openAt(
 const urlOf = (bucket: S3Bucket, key: string) => s3UrlOf({ bucket: bucket.bucket, key });
 
 function changed(bucket: S3Bucket, key: string): SeineError {
-  return new SeineError(`${urlOf(bucket, key)} changed while it was read`, {
-    hint: 'start anew with --fresh',
+  return new SeineError(`${urlOf(bucket, key)} changed while reading it`, {
+    hint: 'start a new run with --fresh',
   });
 }
 

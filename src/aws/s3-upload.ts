@@ -27,7 +27,7 @@ const SIZES: MultipartSizes = {
 export function uploadTo(url: string, settings: S3Settings, sizes: MultipartSizes = SIZES): S3Upload {
   const { bucket: name, key } = parseS3Url(url);
   if (key === '' || key.endsWith('/'))
-    throw new SeineError(`${url} is not the name of a file`, { hint: 'write s3://bucket/path/name' });
+    throw new SeineError(`${url} is not a file name`, { hint: 'write s3://bucket/path/name' });
   const bucket = new S3Bucket(settings, name);
   const buffer = new PartBuffer(sizes.partBytes);
   const type = contentTypeOf(key);

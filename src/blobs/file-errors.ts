@@ -3,28 +3,28 @@ import { SeineError } from '../core/errors.ts';
 /** What an operator can do something about is said in a sentence; the rest is passed on as it is. */
 const SENTENCES: Record<string, { says: (path: string) => string; hint: string }> = {
   ENOSPC: {
-    says: (path) => `The disk that holds ${path} is full.`,
-    hint: 'Free some space, then `seine resume`.',
+    says: (path) => `the disk of ${path} is full`,
+    hint: 'free some space, then run `seine resume`',
   },
   EDQUOT: {
-    says: (path) => `The disk quota for ${path} is used up.`,
-    hint: 'Free some space, then `seine resume`.',
+    says: (path) => `the disk quota of ${path} is used up`,
+    hint: 'free some space, then run `seine resume`',
   },
   EACCES: {
-    says: (path) => `There is no permission to use ${path}.`,
-    hint: 'Choose another folder with --dir.',
+    says: (path) => `no permission to use ${path}`,
+    hint: 'choose another folder with --dir',
   },
   EPERM: {
-    says: (path) => `There is no permission to use ${path}.`,
-    hint: 'Choose another folder with --dir.',
+    says: (path) => `no permission to use ${path}`,
+    hint: 'choose another folder with --dir',
   },
-  EROFS: { says: (path) => `${path} is on a read-only disk.`, hint: 'Choose another folder with --dir.' },
+  EROFS: { says: (path) => `${path} is on a read-only disk`, hint: 'choose another folder with --dir' },
   ENOTDIR: {
-    says: (path) => `${path} lies below something that is not a folder.`,
-    hint: 'Choose another folder with --dir.',
+    says: (path) => `a parent of ${path} is not a folder`,
+    hint: 'choose another folder with --dir',
   },
-  EEXIST: { says: (path) => `${path} is not a folder.`, hint: 'Choose another folder with --dir.' },
-  EMFILE: { says: () => 'Too many files are open.', hint: 'Raise the limit with `ulimit -n`.' },
+  EEXIST: { says: (path) => `${path} is not a folder`, hint: 'choose another folder with --dir' },
+  EMFILE: { says: () => 'too many open files', hint: 'raise the limit with `ulimit -n`' },
 };
 
 export function codeOf(error: unknown): string | undefined {

@@ -130,8 +130,8 @@ function openPlace(url: string, settings: S3Settings): { bucket: S3Bucket; prefi
   try {
     if (path !== '') checkKey(path);
   } catch (error) {
-    throw new SeineError(`${url} cannot hold blobs`, {
-      hint: 'the path may hold only A-Z a-z 0-9 . _ / = - and no part of it may be empty or begin with a dot',
+    throw new SeineError(`${url} is not a valid location for blobs`, {
+      hint: 'use only A-Z a-z 0-9 . _ / = - in the path, without empty parts and parts that begin with a dot',
       cause: error,
     });
   }

@@ -15,7 +15,7 @@ export function withBrowser(job: JobInput, values: Context['parsed']['values']):
   const of = screenshot === undefined ? null : choose('--screenshot', EXTENTS, screenshot);
   if (fetcher === 'auto' && (of !== null || pdf))
     throw new SeineError(`--${of === null ? 'pdf' : 'screenshot'} needs a browser for every page`, {
-      hint: 'give --browser without =auto',
+      hint: 'use --browser without =auto',
     });
   const render = (route: RouteInput): RouteInput => {
     if (route.kind === 'media' || route.kind === 'sitemap') return route;
@@ -38,7 +38,7 @@ export function withBrowser(job: JobInput, values: Context['parsed']['values']):
 
 function choose<T extends string>(option: string, choices: Record<string, T>, text: string): T {
   if (Object.hasOwn(choices, text)) return choices[text]!;
-  throw new SeineError(`${option} is one of ${Object.keys(choices).join(', ')}, not '${text}'`);
+  throw new SeineError(`${option} must be one of ${Object.keys(choices).join(', ')}, got '${text}'`);
 }
 
 function freeName(routes: readonly RouteInput[]): string {

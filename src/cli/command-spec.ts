@@ -59,7 +59,7 @@ export const blobs: OptionSpec = {
 export const withBlobs = { blobs, ...everywhere };
 
 export const limits: Record<string, OptionSpec> = {
-  'max-pages': { kind: 'value', value: 'n', doc: 'Stop after so many pages.' },
-  'max-seconds': { kind: 'value', value: 'n', doc: 'Stop after so many seconds.' },
-  'max-bytes': { kind: 'value', value: 'n', doc: 'Stop after so many bytes.' },
+  'max-pages': { kind: 'value', value: 'n', doc: 'Stop after this many pages.' },
+  'max-seconds': { kind: 'value', value: 'n', doc: 'Stop after this many seconds.' },
+  'max-bytes': { kind: 'value', value: 'n', doc: 'Stop after this many bytes.' },
 };

@@ -37,26 +37,30 @@ export const exportCommand: Command = async (context) => {
 function whatOf(context: Context): What {
   const { what = 'records' } = context.parsed.values;
   const known = WHATS.find((name) => name === what);
-  if (!known) throw new SeineError(`--what is one of ${WHATS.join(', ')}, not '${what}'`);
+  if (!known) throw new SeineError(`--what must be one of ${WHATS.join(', ')}, got '${what}'`);
   return known;
 }
 
 function formatFor(context: Context): Format {
   const { format, output } = context.parsed.values;
   const known = format === undefined ? formatOf(output) : FORMATS.find((name) => name === format);
-  if (!known) throw new SeineError(`--format is one of ${FORMATS.join(', ')}, not '${format}'`);
+  if (!known) throw new SeineError(`--format must be one of ${FORMATS.join(', ')}, got '${format}'`);
   if (known !== 'parquet') return known;
   if (isStandardOutput(output) && context.stdout.isTTY)
-    throw new SeineError('Parquet is not for terminals', { hint: 'give -o file.parquet, or a pipe' });
+    throw new SeineError('Parquet cannot be written to a terminal', {
+      hint: 'use -o file.parquet, or a pipe',
+    });
   if (output?.endsWith('.gz'))
-    throw new SeineError('Parquet is compressed inside', { hint: 'give a name without .gz' });
+    throw new SeineError('Parquet files are already compressed', { hint: 'use a file name without .gz' });
   return known;
 }
 
 function sinceFor(context: Context, what: What): Since {
   const { since } = context.parsed.values;
   if (since === undefined) return {};
-  if (what === 'quality') throw new SeineError('--since is not for quality, which is counted by pass');
-  if (what === 'hosts') throw new SeineError('--since is not for hosts, which are shown as they are now');
+  if (what === 'quality')
+    throw new SeineError('--since does not work with --what quality, which has one row per pass');
+  if (what === 'hosts')
+    throw new SeineError('--since does not work with --what hosts, which shows the current state');
   return { since: parseSince(since, Date.now()) };
 }

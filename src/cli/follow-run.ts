@@ -60,7 +60,7 @@ export async function followRun(
     if (context.json) printResult(context, folder, summary, result, sources, sheet);
     else {
       context.stderr.write(closingText(view, job, text, result, summary, sources));
-      if (sheet) context.stderr.write(`pictures: ${sheet.place}\n`);
+      if (sheet) context.stderr.write(`screenshots: ${sheet.place}\n`);
     }
     return sources.useless && result.state === 'done' ? 'bad-input' : exit;
   } finally {
@@ -74,11 +74,11 @@ export async function followRun(
 function judge({ state, stop, counters }: Result): { text: string | null; exit: ExitName } {
   if (state === 'done') return { text: null, exit: counters.dead > 0 ? 'dead-letters' : 'success' };
   if (stop?.cause === 'breaker')
-    return { text: `stopped: ${stop.message}; \`seine resume\` continues`, exit: 'breaker' };
+    return { text: `stopped: ${stop.message}; \`seine resume\` continues it`, exit: 'breaker' };
   if (stop?.cause === 'limit')
     return { text: `stopped: ${stop.message}`, exit: counters.dead > 0 ? 'dead-letters' : 'success' };
   return {
-    text: state === 'cancelled' ? 'was cancelled' : 'stopped; `seine resume` continues',
+    text: state === 'cancelled' ? 'was cancelled' : 'stopped; `seine resume` continues it',
     exit: 'interrupted',
   };
 }
@@ -113,10 +113,10 @@ function closingText(
   const lines = [renderSummary(view, { quality, qualityPass: earlierPassOf(summary) })];
   if (ended !== null) lines.push(`${job.name}-${job.run} ${ended}`);
   for (const reject of rejects.slice(0, REJECTS_SHOWN))
-    lines.push(`  not used: ${printable(`${reject.source}, ${reject.place}: ${reject.reason}`)}`);
+    lines.push(`  rejected: ${printable(`${reject.source}, ${reject.place}: ${reject.reason}`)}`);
   const rejected = summary.thisPass?.rejected ?? summary.rejected;
   if (rejects.length > REJECTS_SHOWN)
-    lines.push(`  … ${formatCount(rejected)} rows in all; see ${rejectsFile}`);
+    lines.push(`  … ${formatCount(rejected)} rows in total; see ${rejectsFile}`);
   if (cost) lines.push(costLine(cost));
   if (sources.empty) lines.push(printable(sources.empty));
   if (sources.useless) lines.push(printable(`error: ${sources.useless}`));

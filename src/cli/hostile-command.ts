@@ -25,7 +25,7 @@ export async function hostileCommand(context: Context): Promise<ExitName> {
 function portOf(text: string | undefined): number {
   const port = Number(text ?? 0);
   if (Number.isInteger(port) && port >= 0 && port <= PORT_MAX) return port;
-  throw new SeineError(`--port is a number up to ${PORT_MAX}, not '${text}'`);
+  throw new SeineError(`--port must be a number up to ${PORT_MAX}, got '${text}'`);
 }
 
 async function open(port: number): Promise<HostileWeb> {
@@ -34,8 +34,8 @@ async function open(port: number): Promise<HostileWeb> {
   } catch (error) {
     const { code, port: taken } = error as NodeJS.ErrnoException & { port?: number };
     if (code !== 'EADDRINUSE' && code !== 'EACCES') throw error;
-    throw new SeineError(`port ${taken ?? port} cannot be opened (${code})`, {
-      hint: 'another --port, or none for any that are free; five more follow it for TLS',
+    throw new SeineError(`cannot listen on port ${taken ?? port} (${code})`, {
+      hint: 'choose another --port, or leave it out to use free ports; the next five ports are used for TLS',
     });
   }
 }
@@ -43,11 +43,11 @@ async function open(port: number): Promise<HostileWeb> {
 function greeting({ url, secure }: HostileWeb): string {
   const ports = Object.entries(secure).map(([name, place]) => `  ${place}/  ${name}`);
   return [
-    `${url}/ lists ${CASES.length} ways to mistreat a crawler.`,
+    `${url}/ lists ${CASES.length} test cases`,
     'With TLS:',
     ...ports,
     `Try it: seine run ${url}/ --follow --allow-private`,
-    'Ctrl-C ends it.\n',
+    'Press Ctrl-C to stop.\n',
   ].join('\n');
 }
 

@@ -42,19 +42,19 @@ interface Resting {
 }
 
 function write(context: Context, row: HostReportRow, resting: readonly Resting[]): void {
-  const rate = row.rate === null ? `${row.parallel} at once` : `${row.rate}/s`;
+  const rate = row.rate === null ? `${row.parallel} parallel` : `${row.rate}/s`;
   const lines = [
     `${row.host.padEnd(32)} ${row.state.padEnd(8)} ${rate.padEnd(12)} ${formatCount(row.ready)} ready, ${formatCount(row.requests)} requests`,
-    `  limited by ${row.limitedBy}`,
+    `  limit: ${row.limitedBy}`,
   ];
   if (row.lastError) lines.push(`  last error ${row.lastErrorAt}: ${row.lastError}`);
   for (const { proxy, until } of resting.slice(0, PROXIES_SHOWN))
-    lines.push(`  ${proxy} rests for it until ${until}`);
+    lines.push(`  proxy ${proxy} paused for this host until ${until}`);
   if (resting.length > PROXIES_SHOWN)
     lines.push(`  … and ${formatCount(resting.length - PROXIES_SHOWN)} more proxies: see \`seine proxies\``);
   for (const robots of row.robots) lines.push(`  robots.txt of ${robots.origin}: ${robotsText(robots)}`);
   if (row.smallestGapMs !== null)
-    lines.push(`  smallest gap ${row.smallestGapMs} ms, permitted ${row.permittedGapMs} ms`);
+    lines.push(`  smallest gap ${row.smallestGapMs} ms, allowed ${row.permittedGapMs} ms`);
   context.stdout.write(`${lines.map(printable).join('\n')}\n`);
 }
 
@@ -65,8 +65,8 @@ function robotsText({
   sha256,
   detail,
 }: HostReportRow['robots'][number]): string {
-  if (sha256 === null) return `not to be had (${detail ?? 'no answer'})`;
-  if (optedOut) return 'forbids everything';
+  if (sha256 === null) return `not available (${detail ?? 'no answer'})`;
+  if (optedOut) return 'disallows everything';
   const delay = crawlDelayMs === null ? '' : `, ${crawlDelayMs / 1_000} s between requests`;
-  return `${rules} rules for us${delay}${detail ? `, ${detail}` : ''}`;
+  return `${rules} rules for this crawler${delay}${detail ? `, ${detail}` : ''}`;
 }

@@ -32,12 +32,12 @@ export async function jobFromCommandLine(context: Context): Promise<LoadedJob> {
   const { args } = context.parsed;
   if (args.length === 0) {
     throw new SeineError('nothing to run', {
-      hint: 'give a URL, a file of URLs, or a job file; see `seine run --help`',
+      hint: 'pass a URL, a file of URLs, or a job file; see `seine run --help`',
     });
   }
   const jobFiles = args.filter(isJobFile);
   if (jobFiles.length > 0 && args.length > 1)
-    throw new SeineError(`a job file runs alone, got ${args.length} arguments`);
+    throw new SeineError(`a job file must be the only argument, got ${args.length} arguments`);
   if (jobFiles.length === 1) {
     const loaded = await loadJobFile(jobFiles[0]!);
     const changed = withFlags(loaded.spec, context);
@@ -66,7 +66,7 @@ async function toSource(arg: string, context: Context): Promise<SourceSpec> {
   const { route } = values;
   if ('url' in source) {
     if (!URL.canParse(source.url)) throw new SeineError(`not an http(s) URL: ${arg}`);
-    if (route !== undefined) throw new SeineError('--route is for the tasks of files and sitemaps');
+    if (route !== undefined) throw new SeineError('--route applies only to files and sitemaps');
     return source.url;
   }
   if ('query' in source) return source;
@@ -79,14 +79,14 @@ async function toSource(arg: string, context: Context): Promise<SourceSpec> {
 
 function toFormat(text: string): FileFormat {
   const format = FILE_FORMATS.find((name) => name === text);
-  if (!format) throw new SeineError(`--format is one of ${FILE_FORMATS.join(', ')}, not '${text}'`);
+  if (!format) throw new SeineError(`--format must be one of ${FILE_FORMATS.join(', ')}, got '${text}'`);
   return format;
 }
 
 /** Standard input cannot be read twice, so it is kept: a resumed job reads on where it was. */
 async function spoolStdin(context: Context, format: FileFormat): Promise<string> {
   if (format === 'parquet')
-    throw new SeineError('Parquet cannot be read from standard input', { hint: 'give the name of the file' });
+    throw new SeineError('Parquet cannot be read from standard input', { hint: 'pass the name of the file' });
   if (context.parsed.values['dry-run']) return '-';
   const dir = resolve(context.settings.dir, 'inputs');
   mkdirSync(dir, { recursive: true });
@@ -164,7 +164,7 @@ const PACKS = ['none', 'webdataset'] as const;
 function withMedia(job: JobInput, values: Context['parsed']['values']): JobInput {
   const pack = PACKS.find((name) => name === values.pack);
   if (values.pack !== undefined && !pack)
-    throw new SeineError(`--pack is one of ${PACKS.join(', ')}, not '${values.pack}'`);
+    throw new SeineError(`--pack must be one of ${PACKS.join(', ')}, got '${values.pack}'`);
   const types = values['media-types']?.split(',').map((type) => type.trim());
   const media = defined({ ...job.media, pack: pack ?? job.media?.pack, types: types ?? job.media?.types });
   // Before all others, as every URL is meant.
@@ -178,8 +178,8 @@ function withMedia(job: JobInput, values: Context['parsed']['values']): JobInput
 function checkMediaFlags(spec: JobSpec, { parsed: { values } }: Context): void {
   const flag = ['pack', 'media-types'].find((name) => values[name] !== undefined);
   if (flag !== undefined && !storesMedia(spec))
-    throw new SeineError(`--${flag} is for objects, and this job stores none`, {
-      hint: '--media makes every URL an object; a job file may have `media` rules or routes',
+    throw new SeineError(`--${flag} needs a job that stores media`, {
+      hint: 'use --media to store every URL as a file, or add `media` rules or routes to the job file',
     });
 }
 
@@ -191,7 +191,7 @@ function toField(text: string): [string, string] {
 
 function toScope(text: string): FollowRule['within'] {
   const scope = FOLLOW_SCOPES.find((name) => name === text);
-  if (!scope) throw new SeineError(`--follow is one of ${FOLLOW_SCOPES.join(', ')}, not '${text}'`);
+  if (!scope) throw new SeineError(`--follow must be one of ${FOLLOW_SCOPES.join(', ')}, got '${text}'`);
   return scope;
 }
 

@@ -11,8 +11,11 @@ const VERBS: Record<string, () => Promise<Command>> = {
 export const lambdaCommand: Command = async (context) => {
   const [verb = ''] = context.parsed.args;
   if (!Object.hasOwn(VERBS, verb))
-    throw new SeineError(`seine lambda can build, deploy, warm and local${verb && `, not '${verb}'`}`, {
-      hint: 'see `seine lambda --help`',
-    });
+    throw new SeineError(
+      `seine lambda needs one of build, deploy, warm and local${verb && `, got '${verb}'`}`,
+      {
+        hint: 'see `seine lambda --help`',
+      },
+    );
   return (await VERBS[verb]!())(context);
 };

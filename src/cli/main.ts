@@ -71,7 +71,7 @@ function report(error: unknown): number {
   }
   const stack = process.env.SEINE_LOG === 'info' && error instanceof Error ? `\n${error.stack}` : '';
   process.stderr.write(
-    `seine: internal error: ${hideCredentials(messageOf(error) + stack)}\n  run again with SEINE_LOG=info for the place\n`,
+    `seine: internal error: ${hideCredentials(messageOf(error) + stack)}\n  set SEINE_LOG=info and run again to see where\n`,
   );
   return exitCodeOf('internal');
 }

@@ -9,18 +9,18 @@ import { type Command, type Context, withFolder } from './context.ts';
 export const pageCommand: Command = (context) =>
   withFolder(context, async (folder): Promise<ExitName> => {
     const [raw] = context.parsed.args;
-    if (!raw) throw new SeineError('which page?', { hint: 'seine page <url>' });
+    if (!raw) throw new SeineError('no URL given', { hint: 'seine page <url>' });
     const job = await requireJob(folder.store, context.parsed.values.job ?? null);
     const target = normalizeUrl(raw, null, job.spec.url);
     const task = target && (await folder.store.views.task(job.id, target.url));
     if (!task)
       throw new SeineError(`${job.name}-${job.run} has no task ${raw}`, {
-        hint: 'see `seine export --what tasks`, or give --job',
+        hint: 'list the tasks with `seine export --what tasks`, or choose a job with --job',
       });
     if (context.parsed.values.screenshot) return printPicture(context, folder, task);
     if (!task.archive)
       throw new SeineError(
-        `no page is stored for ${task.url}: it is ${task.state}${task.failureCode ? ` (${task.failureCode})` : ''}`,
+        `no stored page for ${task.url}: the task is ${task.state}${task.failureCode ? ` (${task.failureCode})` : ''}`,
       );
     const page = await readPage(folder.blobs, task.archive);
     if (context.parsed.values.headers) {
@@ -36,10 +36,10 @@ export const pageCommand: Command = (context) =>
 async function printPicture({ stdout }: Context, folder: Folder, task: TaskRow): Promise<ExitName> {
   const picture = task.shots.find(({ type }) => type.startsWith('image/'));
   if (!picture)
-    throw new SeineError(`no picture is stored for ${task.url}`, { hint: 'run the job with --screenshot' });
+    throw new SeineError(`no stored screenshot for ${task.url}`, { hint: 'run the job with --screenshot' });
   if (stdout.isTTY)
-    throw new SeineError('a picture is not for terminals', {
-      hint: `it is at ${folder.blobs.locate(picture.key)}`,
+    throw new SeineError('an image cannot be written to a terminal', {
+      hint: `redirect the output to a file; the image is stored at ${folder.blobs.locate(picture.key)}`,
     });
   const bytes = await folder.blobs.read(picture.key);
   if (!bytes) throw new SeineError(`${folder.blobs.locate(picture.key)} is missing`);

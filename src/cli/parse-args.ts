@@ -16,7 +16,7 @@ export function parseCommandLine(argv: readonly string[]): ParsedArgs {
   const [command = 'help', ...rest] = argv;
   const spec = commandOf(command);
   if (!spec) {
-    throw new SeineError(`there is no command '${command}'${suggestion(command, Object.keys(COMMANDS))}`, {
+    throw new SeineError(`unknown command '${command}'${suggestion(command, Object.keys(COMMANDS))}`, {
       hint: 'see `seine --help`',
     });
   }
@@ -70,7 +70,7 @@ function explain(error: unknown, command: string, spec: CommandSpec): string {
   const unknown = /Unknown option '(-{1,2}[^']+)'/.exec(message)?.[1];
   if (unknown) {
     const names = Object.keys(spec.options).map((name) => `--${name}`);
-    return `'seine ${command}' has no option ${unknown}${suggestion(unknown, names)}`;
+    return `unknown option ${unknown} for 'seine ${command}'${suggestion(unknown, names)}`;
   }
   const missing =
     /Option '(?:-\w, )?(--[\w-]+) <value>' argument missing/.exec(message)?.[1] ??

@@ -15,7 +15,7 @@ export const proxiesCommand: Command = (context) =>
       if (context.json) printJson(context, row);
       else context.stdout.write(`${linesOf(row).map(printable).join('\n')}\n`);
     }
-    if (!context.json && rows.length === 0) context.stdout.write('nothing is known of proxies yet\n');
+    if (!context.json && rows.length === 0) context.stdout.write('no proxies used yet\n');
     return 'success';
   });
 
@@ -25,14 +25,14 @@ export async function readProxies(store: Store): Promise<ProxyReportRow[]> {
 
 function linesOf({ proxy, state, until, score, failuresInRow, hosts }: ProxyReportRow): string[] {
   const about = [
-    `${Math.round(score * 100)} % expected to work`,
+    `score ${Math.round(score * 100)} %`,
     ...(failuresInRow > 0 ? [`${formatCount(failuresInRow)} failures in a row`] : []),
   ];
   return [
     `${proxy.padEnd(36)} ${state.padEnd(10)}${until === null ? '' : ` until ${until}`} ${about.join(', ')}`,
-    ...hosts.slice(0, HOSTS_SHOWN).map((each) => `  rests for ${each.host} until ${each.until}`),
+    ...hosts.slice(0, HOSTS_SHOWN).map((each) => `  paused for ${each.host} until ${each.until}`),
     ...(hosts.length > HOSTS_SHOWN
-      ? [`  … and for ${formatCount(hosts.length - HOSTS_SHOWN)} more: --json shows all`]
+      ? [`  … and for ${formatCount(hosts.length - HOSTS_SHOWN)} more hosts: --json shows all`]
       : []),
   ];
 }

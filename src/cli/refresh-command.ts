@@ -17,7 +17,7 @@ export async function refreshCommand(context: Context): Promise<ExitName> {
     const last = await requireJob(folder.store, context.parsed.args[0] ?? null);
     if (last.state === 'cancelled')
       throw new SeineError(`${last.name}-${last.run} was cancelled`, {
-        hint: 'start it anew with `seine run`',
+        hint: 'start a new run with `seine run`',
       });
     const spec = completeSpec(last.spec);
     await checkSources(spec.sources, context.settings, folder.store, spec.allowPrivate);
@@ -52,14 +52,14 @@ export async function meansJobByName(context: Context): Promise<boolean> {
   if (!isJob) {
     // With an ending it is meant as a file.
     if (/\.[a-z]\w+$/i.test(name!)) return false;
-    throw new SeineError(`there is neither a file nor a job '${name}'`, { hint: 'see `seine jobs`' });
+    throw new SeineError(`no file and no job named '${name}'`, { hint: 'list the jobs with `seine jobs`' });
   }
   const other = [...Object.keys(values), ...Object.keys(lists)].find(
     (option) => option !== 'refresh' && !Object.hasOwn(COMMANDS.refresh!.options, option),
   );
   if (other !== undefined)
-    throw new SeineError(`--${other} cannot change a job that is refreshed by its name`, {
-      hint: 'give its job file or sources again, or leave the option out',
+    throw new SeineError(`--${other} cannot be used when a job is refreshed by name`, {
+      hint: 'pass the job file or the sources instead, or leave the option out',
     });
   return true;
 }

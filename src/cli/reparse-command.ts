@@ -26,7 +26,7 @@ export const reparseCommand: Command = async (context) => {
   try {
     const { job, code, origin, loaded } = await chooseJob(context, folder);
     if (!code.routes.some((route) => route.read || route.findMedia))
-      throw new SeineError(`${origin} takes no records or media from pages`, {
+      throw new SeineError(`${origin} extracts no records or media from pages`, {
         hint: 'see docs/jobs.md, Routes',
       });
     const lock = dryRun ? null : folder.lock();
@@ -76,7 +76,7 @@ async function chooseJob(
   // Fills in what jobs could not say when it was run.
   const { spec } = await parseJob(job.spec, `${job.name}-${job.run}`, job.name, handlers);
   const code = await compileJob(spec, handlers);
-  return { job, code, origin: 'the job as it was run', loaded };
+  return { job, code, origin: 'the stored job definition', loaded };
 }
 
 /** What is left to visit is read like the rest: with the routes of today, under the limits that the run was given. */
@@ -100,18 +100,18 @@ function show(context: Context, job: Job, origin: string, dryRun: boolean, resul
   }
   const { pages, failed, unreadable, lifted, links, media, records, fields, troubles } = result;
   const lines = [
-    `${id}: ${counted(pages, 'page')} read again by ${origin}${dryRun ? '; nothing was written' : ''}`,
+    `${id}: ${counted(pages, 'page')} parsed again with ${origin}${dryRun ? '; nothing was written' : ''}`,
     `  records: ${formatCount(records.same)} same, ${formatCount(records.changed)} changed, ${formatCount(records.new)} new, ${formatCount(records.gone)} gone`,
     ...fields.slice(0, FIELDS_SHOWN).flatMap(fieldLines),
-    ...(fields.length > FIELDS_SHOWN ? [`  … ${fields.length} fields in all; --json has them`] : []),
+    ...(fields.length > FIELDS_SHOWN ? [`  … ${fields.length} fields in total; --json shows all`] : []),
     ...(lifted > 0
       ? [`  ${counted(lifted, 'dead letter')} ${dryRun ? 'would be' : lifted === 1 ? 'is' : 'are'} done now`]
       : []),
-    ...(links > 0 ? [`  ${counted(links, 'new link')} of theirs`] : []),
-    ...(media > 0 ? [`  ${counted(media, 'new object')} that pages show`] : []),
-    ...(links + media > 0 ? [`  now: seine resume ${job.name}`] : []),
+    ...(links > 0 ? [`  ${counted(links, 'new link')} on these pages`] : []),
+    ...(media > 0 ? [`  ${counted(media, 'new media file')} found`] : []),
+    ...(links + media > 0 ? [`  next: seine resume ${job.name}`] : []),
     ...(failed > 0 ? [`  ${counted(failed, 'page')} not parsed`] : []),
-    ...(unreadable > 0 ? [`  ${counted(unreadable, 'page')} not readable; left as they were`] : []),
+    ...(unreadable > 0 ? [`  ${counted(unreadable, 'page')} could not be read and did not change`] : []),
     ...troubles.map(({ url, code, detail }) => `    ${printable(`${url}: ${code}: ${detail}`)}`),
   ];
   context.stdout.write(`${lines.join('\n')}\n`);
@@ -143,7 +143,7 @@ function openProgress({ stderr, json }: Context): { onPage(pages: number): void;
       const now = performance.now();
       if (now - shownAt < PROGRESS_MS) return;
       shownAt = now;
-      stderr.write(`\r\u001b[K${counted(pages, 'page')} read again`);
+      stderr.write(`\r\u001b[K${counted(pages, 'page')} parsed again`);
     },
     close() {
       if (shownAt > 0) stderr.write('\r\u001b[K');

@@ -68,13 +68,13 @@ async function wishFor(context: Context, wish: JobWish): Promise<ExitName> {
     const alive = job.state === 'running' && (await folder.isAtWork(job.id));
     const name = `${job.name}-${job.run}`;
     if (job.state === 'done' || job.state === 'cancelled') {
-      throw new SeineError(`${name} is ${job.state} already`);
+      throw new SeineError(`${name} is already ${job.state}`);
     }
     await folder.store.jobs.update(
       job.id,
       alive
         ? { wish }
-        : { wish, state: wish === 'cancel' ? 'cancelled' : 'stopped', reason: `${wish} was asked for` },
+        : { wish, state: wish === 'cancel' ? 'cancelled' : 'stopped', reason: `${wish} was requested` },
     );
     if (context.json) printJson(context, { job: job.name, run: job.run, id: name, wish, alive });
     else
@@ -98,11 +98,14 @@ export const deadCommand: Command = (context) =>
     if (retry) {
       const count = await folder.store.views.retryDead(job.id, filter, Date.now());
       if (count > 0 && job.state === 'done')
-        await folder.store.jobs.update(job.id, { state: 'stopped', reason: 'dead letters were put back' });
+        await folder.store.jobs.update(job.id, {
+          state: 'stopped',
+          reason: 'dead letters were queued again',
+        });
       if (context.json) printJson(context, { job: job.name, run: job.run, retried: count });
       else
         context.stdout.write(
-          `${formatCount(count)} tasks put back${count > 0 ? `; now: seine resume ${job.name}` : ''}\n`,
+          `${formatCount(count)} tasks queued again${count > 0 ? `; next: seine resume ${job.name}` : ''}\n`,
         );
       return 'success';
     }

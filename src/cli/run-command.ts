@@ -34,7 +34,7 @@ export async function runCommand(context: Context): Promise<ExitName> {
     return 'success';
   }
   if (context.parsed.values.watch === 'true' && !loaded.spec.schedule)
-    throw new SeineError('--watch needs a schedule', { hint: "give the job one: schedule: '0 3 * * *'" });
+    throw new SeineError('--watch needs a schedule', { hint: "add one to the job: schedule: '0 3 * * *'" });
   const folder = await openFolder(context.settings, { create: true, toWork: true });
   try {
     const queries = sources.filter((source) => typeof source !== 'string' && 'query' in source);
@@ -60,7 +60,7 @@ export async function runCommand(context: Context): Promise<ExitName> {
     });
     if (resumed && !context.json)
       context.stderr.write(
-        `continuing ${job.name}-${job.run}, which was not finished (--fresh starts anew)\n`,
+        `continuing ${job.name}-${job.run}, which was not finished (--fresh starts a new run)\n`,
       );
     const run = { lock, job, dispatcher };
     if (context.parsed.values.watch === 'true') return await followAndStay(context, folder, run);
@@ -90,13 +90,13 @@ export async function resumeCommand(context: Context): Promise<ExitName> {
     const job = await requireJob(folder.store, context.parsed.args[0] ?? null);
     if (job.state === 'cancelled') {
       throw new SeineError(`${job.name}-${job.run} was cancelled`, {
-        hint: 'start it anew with `seine run`',
+        hint: 'start a new run with `seine run`',
       });
     }
     const counters = await folder.store.jobs.counters(job.id);
     if (!isResumable(job.state) && counters.pending + counters.leased === 0) {
-      throw new SeineError(`${job.name}-${job.run} is ${job.state}: nothing is left to do`, {
-        hint: 'start it anew with `seine run`',
+      throw new SeineError(`${job.name}-${job.run} is ${job.state}: nothing left to do`, {
+        hint: 'start a new run with `seine run`',
       });
     }
     const lock = folder.lock();

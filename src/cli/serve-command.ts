@@ -54,8 +54,8 @@ async function nextOf(folder: Folder, name: string | null): Promise<{ job: Job; 
     if (at !== null && (next === null || at < next.at)) next = { job, at };
   }
   if (next) return next;
-  throw new SeineError(name === null ? 'no job of this folder has a schedule' : `${name} has no schedule`, {
-    hint: "give the job one: schedule: '0 3 * * *'",
+  throw new SeineError(name === null ? 'no job in this folder has a schedule' : `${name} has no schedule`, {
+    hint: "add one to the job: schedule: '0 3 * * *'",
   });
 }
 

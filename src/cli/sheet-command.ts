@@ -9,8 +9,8 @@ export const sheetCommand: Command = (context) =>
     const job = await requireJob(folder.store, context.parsed.args[0] ?? null);
     const sheet = await writeContactSheet(folder, job);
     if (!sheet)
-      throw new SeineError(`${job.name}-${job.run} has no pictures`, {
-        hint: 'run it with --screenshot, or give a route `browser: { screenshot: true }`',
+      throw new SeineError(`${job.name}-${job.run} has no screenshots`, {
+        hint: 'run it with --screenshot, or set `browser: { screenshot: true }` in a route',
       });
     if (context.json) printJson(context, sheet);
     else context.stdout.write(`${formatCount(sheet.tiles)} pages: ${sheet.place}\n`);

@@ -21,10 +21,10 @@ export async function workerCommand(context: Context): Promise<ExitName> {
     const { openBullmqWorker } = await import('../entry/bullmq-worker.ts');
     const worker = await openBullmqWorker({ url, kind, name, threads, logger: settings.logger });
     context.stderr.write(
-      `worker ${name} takes ${kind} batches with ${settings.workers} threads; blobs are at ${hideCredentials(blobs)}\n`,
+      `worker ${name} takes ${kind} batches with ${settings.workers} threads; pages go to ${hideCredentials(blobs)}\n`,
     );
     const signal = await signals.first;
-    context.stderr.write(`worker ${name} returns what it has\n`);
+    context.stderr.write(`worker ${name} is stopping and returns unfinished tasks\n`);
     await worker.drain();
     await worker.close();
     return signal === 'SIGINT' ? 'interrupted' : 'success';
@@ -40,25 +40,23 @@ export function queueUrl(context: Context): string {
   const queues = targets.filter((target) => target.kind === 'bullmq');
   if (queues.length === 1) return queues[0]!.url;
   throw new SeineError(
-    queues.length === 0
-      ? 'it is not said which queue to look at'
-      : 'a worker takes batches from one queue, and several are named',
-    { hint: 'give --dispatch bullmq://host:6379, or set SEINE_DISPATCH' },
+    queues.length === 0 ? 'no queue given' : 'a worker can use only one queue, but several are given',
+    { hint: 'pass --dispatch bullmq://host:6379, or set SEINE_DISPATCH' },
   );
 }
 
 function kindOf(text = 'http'): WorkerKind {
   const kind = WORKER_KINDS.find((each) => each === text);
   if (kind) return kind;
-  throw new SeineError(`--kind cannot be '${text}'`, { hint: `one of ${WORKER_KINDS.join(', ')}` });
+  throw new SeineError(`--kind must be one of ${WORKER_KINDS.join(', ')}, got '${text}'`);
 }
 
 /** A worker that keeps pages where its coordinator does not look would lose them, so the place is never guessed. */
 async function requireBlobs({ settings }: Context, name: string): Promise<string> {
   const place = settings.blobs ?? null;
   if (place === null)
-    throw new SeineError('a worker must be told where pages go', {
-      hint: 'give --blobs (SEINE_BLOBS), the same as for the runs that it works for: s3://bucket/prefix or a shared folder',
+    throw new SeineError('a worker needs a location for pages', {
+      hint: 'pass the same --blobs (SEINE_BLOBS) as for the runs: s3://bucket/prefix or a shared folder',
     });
   try {
     const blobs = await openBlobs(place, settings.s3 ? { s3: settings.s3 } : {});
@@ -71,8 +69,8 @@ async function requireBlobs({ settings }: Context, name: string): Promise<string
     }
   } catch (error) {
     if (error instanceof SeineError) throw error;
-    throw new SeineError(`blobs cannot be written at ${hideCredentials(place)}: ${messageOf(error)}`, {
-      hint: 'correct --blobs (SEINE_BLOBS), or the permissions there',
+    throw new SeineError(`cannot write to ${hideCredentials(place)}: ${messageOf(error)}`, {
+      hint: 'correct --blobs (SEINE_BLOBS), or the permissions of that location',
       cause: error,
     });
   }

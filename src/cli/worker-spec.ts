@@ -4,21 +4,21 @@ import { blobs, type CommandSpec, config, dispatch, help, json, workers } from '
 export const WORKER: CommandSpec = {
   args: '',
   argsMax: 0,
-  summary: 'Work on batches from a queue in Redis, until stopped.',
+  summary: 'Process batches from a Redis queue until stopped.',
   details:
-    'It needs the same --blobs as the runs that it works for, and no access to their store. A signal ends it gently: what it has goes back.',
+    'It needs the same --blobs as the runs it works for. It does not need access to their store. On SIGINT or SIGTERM it returns unfinished tasks to the queue and exits.',
   options: {
     dispatch,
     blobs,
     kind: {
       kind: 'value',
       value: 'http|browser',
-      doc: 'What it can do; one with a browser takes all batches. Default: http',
+      doc: 'Which batches it takes: http only those that need no browser, browser all of them. Default: http',
     },
     workers,
     'allow-private': {
       kind: 'flag',
-      doc: 'Let jobs that allow it reach loopback and private addresses.',
+      doc: 'Allow loopback and private addresses for jobs with allowPrivate.',
     },
     config,
     help,
@@ -29,7 +29,7 @@ export const WORKER: CommandSpec = {
 export const WORKERS: CommandSpec = {
   args: '',
   argsMax: 0,
-  summary: 'Show the workers that are alive in a queue.',
-  options: { dispatch, json: { ...json, doc: 'One line of JSON for each worker.' }, config, help },
+  summary: 'Show the live workers of a queue.',
+  options: { dispatch, json: { ...json, doc: 'Print one line of JSON per worker.' }, config, help },
   examples: ['seine workers --dispatch bullmq://redis.example:6379'],
 };

@@ -14,7 +14,7 @@ export async function workersCommand(context: Context): Promise<ExitName> {
     const signs = await readSigns(redis.client, fleetKeys(place.prefix));
     signs.sort((one, other) => one.worker.localeCompare(other.worker));
     if (context.json) for (const sign of signs) printJson(context, rowOf(sign));
-    else if (signs.length === 0) context.stdout.write(`no worker is alive at Redis ${place.shown}\n`);
+    else if (signs.length === 0) context.stdout.write(`no live workers at Redis ${place.shown}\n`);
     else context.stdout.write(textOf(signs, Date.now()));
     return 'success';
   } finally {

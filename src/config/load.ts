@@ -112,8 +112,8 @@ export function loadConfig(
     const given = findGiven(name as SettingName, flags, env, file);
     const value = given === null ? setting.default() : setting.parse(given.text);
     if (given !== null && value === null) {
-      const what = setting.secret ? 'what was given' : `'${hideCredentials(given.text)}'`;
-      throw new SeineError(`${given.said} cannot be ${what}`, { hint: setting.doc });
+      const shown = setting.secret ? '' : `: '${hideCredentials(given.text)}'`;
+      throw new SeineError(`invalid value for ${given.said}${shown}`, { hint: setting.doc });
     }
     config[name] = value;
     origins[name] = given?.origin ?? 'default';

@@ -17,7 +17,7 @@ export function makeReadSecret(dir: string, env: NodeJS.ProcessEnv): ReadSecret 
       const value = env[ref.env];
       if (value === undefined || value.trim() === '')
         throw new SeineError(`the environment variable ${ref.env} is not set`, {
-          hint: 'the job takes a secret from there',
+          hint: 'the job reads a secret from it',
         });
       return value;
     }
@@ -31,8 +31,8 @@ async function readSecretFile(path: string): Promise<string> {
     text = await readFile(path, 'utf8');
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'unknown';
-    throw new SeineError(`the secret ${path} cannot be read (${code})`, {
-      hint: 'the job takes a secret from there',
+    throw new SeineError(`cannot read the secret ${path} (${code})`, {
+      hint: 'the job reads a secret from it',
     });
   }
   if (text.length > SECRET_BYTES_MAX) throw new SeineError(`the secret ${path} is too large`);
@@ -47,7 +47,7 @@ export function readSetting(path: string, name: string): string {
     text = readFileSync(path, 'utf8').trim();
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'unknown';
-    throw new SeineError(`${path}, which ${name} names, cannot be read (${code})`, {
+    throw new SeineError(`cannot read ${path}, which ${name} names (${code})`, {
       hint: 'mount the secret there, or correct the path',
     });
   }

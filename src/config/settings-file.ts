@@ -37,7 +37,7 @@ async function parseFile(path: string): Promise<unknown> {
     text = readFileSync(path, 'utf8');
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? messageOf(error);
-    throw new SeineError(`the settings file ${path} cannot be read (${code})`, {
+    throw new SeineError(`cannot read the settings file ${path} (${code})`, {
       hint: 'correct --config or SEINE_CONFIG',
     });
   }
@@ -49,8 +49,8 @@ async function parseFile(path: string): Promise<unknown> {
   } catch (error) {
     // A parser quotes the line that it does not understand, and that may be one with a password.
     const place = (error as { linePos?: { line: number }[] }).linePos?.[0]?.line;
-    throw new SeineError(`the settings file ${path} cannot be understood${place ? `, line ${place}` : ''}`, {
-      hint: `write ${path.endsWith('.json') ? '{ "name": "value" }' : 'name: value, one a line'}`,
+    throw new SeineError(`cannot parse the settings file ${path}${place ? `, line ${place}` : ''}`, {
+      hint: `write ${path.endsWith('.json') ? '{ "name": "value" }' : 'name: value, one per line'}`,
     });
   }
 }
@@ -60,21 +60,21 @@ function checkSettings(path: string, value: unknown): SettingsFile {
   // A file of comments only.
   if (value === null) return file;
   if (typeof value !== 'object' || Array.isArray(value))
-    throw new SeineError(`the settings file ${path} is no list of names and values`, {
-      hint: 'write name: value, one a line',
+    throw new SeineError(`the settings file ${path} must contain names and values`, {
+      hint: 'write name: value, one per line',
     });
   for (const [name, given] of Object.entries(value)) {
     const text = textOf(given, name);
     if (text === null)
-      throw new SeineError(`${name} in ${path} must be a text, a number or true or false`, {
+      throw new SeineError(`${name} in ${path} must be a string, a number, true or false`, {
         hint: 'see docs/configuration.md',
       });
     const secret = SECRETS.find((setting) => name === `${setting}File`);
     if (secret) file.secretFiles[secret] = text;
     else if (isAllowed(name)) file.texts[name] = text;
     else
-      throw new SeineError(`there is no setting ${name}, which ${path} has${suggestion(name, KNOWN)}`, {
-        hint: 'see docs/configuration.md, or `seine doctor` for all of them',
+      throw new SeineError(`unknown setting ${name} in ${path}${suggestion(name, KNOWN)}`, {
+        hint: 'see docs/configuration.md, or run `seine doctor` to list all settings',
       });
   }
   return file;

@@ -24,7 +24,7 @@ export function condemnedBy(
   const condemned: Condemned[] = [];
   for (const { host, rests } of hosts) {
     if (rests > spec.breaker.hostProbes) {
-      condemned.push({ host, code: 'host-down', detail: `no success in ${spec.breaker.hostProbes} probes` });
+      condemned.push({ host, code: 'host-down', detail: `${spec.breaker.hostProbes} probes failed` });
     }
   }
   for (const outcome of report.robots) {

@@ -141,7 +141,7 @@ export class Coordinator {
           if (!(await store.views.hasArchive(job.id, key))) await blobs.delete(key);
         }
       }
-      logger.info('took back a batch of an ended run', { batch: batchId, tasks: returned });
+      logger.info('recovered a batch of an earlier run', { batch: batchId, tasks: returned });
     }
   }
 
@@ -171,7 +171,7 @@ export class Coordinator {
       diskFree,
     });
     for (const batchId of await store.frontier.expired(job.id, Math.floor(now))) {
-      await this.#inbound.lose(batchId, 'the lease ended before the worker answered');
+      await this.#inbound.lose(batchId, 'the lease expired before the worker answered');
     }
   }
 

@@ -82,21 +82,21 @@ function explain(
   about: { limits: HostLimits; rate: number; delayMs: number; state: HostReportRow['state']; now: number },
 ): string {
   const { limits, rate, delayMs, state, now } = about;
-  if (state === 'idle') return 'nothing waits';
+  if (state === 'idle') return 'no tasks waiting';
   if (state === 'closed')
-    return `its hours: open again at ${new Date(limits.window!.opensAt(now)).toISOString()}`;
+    return `allowed hours: opens at ${new Date(limits.window!.opensAt(now)).toISOString()}`;
   if (state === 'resting')
-    return `its circuit breaker, after ${facts.failuresInRow} failures: one probe at ${new Date(facts.nextAt).toISOString()}`;
+    return `circuit breaker after ${facts.failuresInRow} failures: one probe at ${new Date(facts.nextAt).toISOString()}`;
   if (delayMs > 0 && (!Number.isFinite(rate) || delayMs >= 1_000 / rate))
-    return `robots.txt, which asks for ${delayMs / 1_000} s between requests`;
+    return `robots.txt asks for ${delayMs / 1_000} s between requests`;
   if (rate < limits.rate) {
     return facts.pace?.refused == null
-      ? 'its answers: the pace still rises, or was slowed for slow or failing answers'
-      : `its refusals: it is kept below ${round(facts.pace.refused)} requests a second`;
+      ? 'adaptive rate: still rising, or reduced because of slow or failed responses'
+      : `adaptive rate: below ${round(facts.pace.refused)} requests per second, which the host refused`;
   }
   return Number.isFinite(rate)
-    ? `the job: ${rate} requests a second`
-    : `the job: ${limits.parallel} requests at once`;
+    ? `job settings: ${rate} requests per second`
+    : `job settings: ${limits.parallel} concurrent requests`;
 }
 
 function summaryOf(entry: RobotsEntry, product: string): RobotsSummary {

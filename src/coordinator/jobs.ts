@@ -35,8 +35,8 @@ export function isResumable(state: JobState): boolean {
 export async function requireJob(store: Store, name: string | null): Promise<Job> {
   const job = await store.jobs.find(name);
   if (job) return job;
-  throw new SeineError(name === null ? 'there is no job in this folder yet' : `there is no job '${name}'`, {
-    hint: name === null ? 'start one with `seine run`' : 'see `seine jobs`',
+  throw new SeineError(name === null ? 'no jobs in this folder yet' : `no job named '${name}'`, {
+    hint: name === null ? 'start one with `seine run`' : 'list the jobs with `seine jobs`',
   });
 }
 

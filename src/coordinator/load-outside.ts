@@ -47,7 +47,7 @@ export async function loadOutside(
 function headerValue(name: string, text: string): string {
   const value = text.trim();
   if (/^[\t\x20-\x7e]+$/.test(value)) return value;
-  throw new SeineError(`the secret for the header ${name} is not one line of plain text`);
+  throw new SeineError(`the secret for the header ${name} must be one line of plain text`);
 }
 
 async function loadPool(name: string, spec: PoolSpec, read: ReadSecret): Promise<ProxyPool> {
@@ -61,7 +61,9 @@ async function loadPool(name: string, spec: PoolSpec, read: ReadSecret): Promise
   const proxies = all.filter((proxy) => !wanted || proxy.country === null || proxy.country === wanted);
   if (proxies.length === 0) {
     const where = all.length > 0 ? ` in ${wanted}` : '';
-    throw new SeineError(`pool '${name}' has no proxies${where}`, { hint: 'write one a line into its list' });
+    throw new SeineError(`pool '${name}' has no proxies${where}`, {
+      hint: 'add proxies to its list, one per line',
+    });
   }
   return { name, spec, proxies };
 }

@@ -179,7 +179,7 @@ export class ProxyBook {
       else if (rests.here > now) refused++;
     }
     const why = [
-      `${pool.proxies.length} in all`,
+      `${pool.proxies.length} in total`,
       ...(failed > 0 ? [`${failed} failed`] : []),
       ...(refused > 0 ? [`${refused} refused by ${host}`] : []),
     ];

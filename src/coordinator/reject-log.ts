@@ -30,7 +30,7 @@ export class RejectLog {
     if (this.shown.length < SHOWN_MAX) this.shown.push(reject);
     if (this.#noted <= WARNED_MAX) this.#logger.warn(`${reject.source}, ${reject.place}: ${reject.reason}`);
     else if (this.#noted === WARNED_MAX + 1)
-      this.#logger.warn('more rows cannot be used; they are counted, and not shown one by one');
+      this.#logger.warn('more rows were rejected; they are counted but not shown');
     if (!this.#file || this.#broken) return;
     this.#piece.push(reject);
     if (this.#piece.length >= PIECE_ROWS) void this.flush();
@@ -47,7 +47,7 @@ export class RejectLog {
           await this.#file!.append(piece);
         } catch (error) {
           this.#broken = true;
-          this.#logger.warn(`rejected rows cannot be written down: ${messageOf(error)}`);
+          this.#logger.warn(`cannot write the list of rejected rows: ${messageOf(error)}`);
         }
       });
     return this.#writing;

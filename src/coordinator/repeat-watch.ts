@@ -34,7 +34,7 @@ export class RepeatWatch {
     const memory = this.#memoryOf(host);
     if (!remembers(memory, page.sha256, page.bytes)) return outcome;
     if (!isHtml(page.contentType)) return outcome;
-    const detail = `the same ${page.bytes} bytes for ${memory.repeats} URLs in a row, of a host whose pages differ`;
+    const detail = `the same ${page.bytes} bytes for ${memory.repeats} URLs in a row, on a host whose pages differed before`;
     return { kind: 'failed', taskId, code: 'soft-block', detail, page: null, retryAfterMs: null, trace };
   }
 

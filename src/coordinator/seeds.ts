@@ -124,7 +124,7 @@ export class SourceFeeder {
     repeats += await this.#enqueue(chunk, { ...at, done: true });
     if (repeats > 0)
       this.#options.logger.warn(
-        `${source.name}: ${repeats === 1 ? 'a row repeats a URL' : `${repeats} rows repeat URLs`}; the columns of the first are kept`,
+        `${source.name}: ${repeats === 1 ? 'a row repeats a URL' : `${repeats} rows repeat URLs`}; the columns of the first row are kept`,
       );
     onProgress();
   }
@@ -189,7 +189,7 @@ function toNewTask(row: SourceTask, spec: JobSpec, priority: number): NewTask | 
   const target = normalizeUrl(row.url, null, spec.url);
   if (!target) return whyUnusable(row.url);
   if (row.meta && isDataDeeper(row.meta, LIMITS.dataNestingMax))
-    return `a column has lists or objects nested deeper than ${LIMITS.dataNestingMax} levels`;
+    return `a column is nested deeper than ${LIMITS.dataNestingMax} levels`;
   return {
     url: target.url,
     host: target.host,

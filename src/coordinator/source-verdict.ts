@@ -18,7 +18,7 @@ export async function judgeSources(store: Store, job: Job): Promise<SourcesVerdi
   const isEmpty = read.length > 0 && read.every(({ rows }) => rows === 0);
   return {
     useless: useless.length === 0 ? null : `no row of ${named(useless)} could be used`,
-    empty: isEmpty ? `there are no rows in ${named(read)}` : null,
+    empty: isEmpty ? `no rows in ${named(read)}` : null,
   };
 }
 

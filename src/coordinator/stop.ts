@@ -32,27 +32,27 @@ export async function checkStop(input: StopInput): Promise<StopReason | null> {
     return {
       state: 'tripped',
       cause: 'breaker',
-      message: `${input.failedBatchesInRow} batches in a row failed wholly`,
+      message: `${input.failedBatchesInRow} batches in a row failed completely`,
     };
   }
   if (input.troublesInRow >= STORAGE_TROUBLES_MAX) {
-    return { state: 'tripped', cause: 'breaker', message: `nothing can be stored: ${input.trouble}` };
+    return { state: 'tripped', cause: 'breaker', message: `cannot store results: ${input.trouble}` };
   }
   const unfinished = counters.pending > 0 || counters.leased > 0;
   const limit = (message: string): StopReason => ({ state: 'stopped', cause: 'limit', message });
   const pages = counters.done + counters.unchanged;
   if (limits.pages !== null && pages >= limits.pages && unfinished)
-    return limit(`the limit of ${limits.pages} pages is reached`);
+    return limit(`limit of ${limits.pages} pages reached`);
   if (limits.bytes !== null && counters.bytes >= limits.bytes)
-    return limit(`the limit of ${limits.bytes} bytes is reached`);
+    return limit(`limit of ${limits.bytes} bytes reached`);
   if (limits.seconds !== null && input.workedMs >= limits.seconds * 1_000)
-    return limit(`the limit of ${limits.seconds} seconds is reached`);
+    return limit(`limit of ${limits.seconds} seconds reached`);
   const free = await input.diskFree();
   if (free !== null && free < limits.diskFreeBytes) {
     return {
       state: 'stopped',
       cause: 'breaker',
-      message: `the disk has only ${free} bytes free, ${limits.diskFreeBytes} must stay`,
+      message: `only ${free} bytes free on the disk, less than limits.diskFreeBytes (${limits.diskFreeBytes})`,
     };
   }
   return null;

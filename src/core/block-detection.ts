@@ -61,7 +61,7 @@ export function detectBlockOfLacking(answer: Answer): Block | null {
   if (found) return found.code === 'captcha' ? found : { ...found, code: 'soft-block' };
   const said = page.title ?? page.phrase(BLOCK_SIZES.someWords);
   if (said === null) return null;
-  return { code: page.widget === null ? 'soft-block' : 'captcha', evidence: `it says "${said}"` };
+  return { code: page.widget === null ? 'soft-block' : 'captcha', evidence: `the page says "${said}"` };
 }
 
 /** Whether a redirect leads to a page of a defence. */
@@ -85,7 +85,7 @@ function inRefusal({ status, rawHeaders, body }: Answer): Block | null {
   if (found) return found;
   const said = page.phrase(BLOCK_SIZES.someWords);
   if (said === null) return null;
-  const evidence = `status ${status} and it says "${said}"`;
+  const evidence = `status ${status}, and the page says "${said}"`;
   if (page.widget !== null) return { code: 'captcha', evidence: `${evidence}, with ${page.widget}` };
   // A host that asks for fewer requests says so in many words; 202 is no refusal by itself.
   return status === 429 || status === 202 ? null : { code: 'blocked', evidence };
@@ -101,7 +101,7 @@ function inSuccess({ body, isHtml }: Answer): Block | null {
   const said =
     title !== null && page.isShorterThan(BLOCK_SIZES.fewWords) ? title : page.phrase(BLOCK_SIZES.fewWords);
   if (said === null || page.hasForm) return null;
-  const evidence = `a page of few words that says "${said}"`;
+  const evidence = `a short page that says "${said}"`;
   return page.widget === null
     ? { code: 'soft-block', evidence }
     : { code: 'captcha', evidence: `${evidence}, with ${page.widget}` };

@@ -65,7 +65,7 @@ function renderTile(tile: SheetTile, root: string): string {
   const link = (shot: ShotRef, inside: string) => `<a href="${escapeHtml(root + shot.key)}">${inside}</a>`;
   const shown = picture
     ? link(picture, `<img src="${escapeHtml(root + picture.key)}" alt="" loading="lazy">`)
-    : '<span class="none">no picture</span>';
+    : '<span class="none">no screenshot</span>';
   const others = shots.filter((shot) => shot !== picture).map((shot) => link(shot, WORDS[shot.kind]));
   const status = failureCode ?? httpStatus ?? '';
   return `<figure${hasFailed(tile) ? ' class="failed"' : ''}><div>${shown}</div><figcaption><b>${escapeHtml(String(status))}</b> <a href="${escapeHtml(url)}" rel="noreferrer noopener">${escapeHtml(shorten(url))}</a><small><time>${escapeHtml(takenAt.slice(0, 19).replace('T', ' '))}</time>${others.join('')}</small></figcaption></figure>`;

@@ -1,18 +1,18 @@
 /** Exit codes and operator errors: one table for the CLI, the docs and the tests. */
 export const EXIT_CODES = {
-  success: { code: 0, doc: 'The job finished and every task has a result.' },
+  success: { code: 0, doc: 'The job finished, and every task has a result.' },
   internal: { code: 1, doc: 'Seine itself failed; the message says where.' },
   'bad-input': {
     code: 2,
-    doc: 'An option, file, job or folder is not usable, and nothing was started; or no row of a list is a URL.',
+    doc: 'An option, file, job or folder cannot be used, so nothing was started; or no row of a list is a URL.',
   },
-  'dead-letters': { code: 3, doc: 'The job finished, and some tasks are dead letters: see `seine dead`.' },
+  'dead-letters': { code: 3, doc: 'The job finished, but some tasks are dead letters: see `seine dead`.' },
   breaker: {
     code: 4,
-    doc: 'The job was stopped by its circuit breaker: see `seine status`, then `seine resume`.',
+    doc: 'The circuit breaker stopped the job: see `seine status`, then run `seine resume`.',
   },
-  locked: { code: 5, doc: 'Another coordinator works in this folder.' },
-  interrupted: { code: 130, doc: 'Stopped by a signal or by `seine stop`; `seine resume` continues.' },
+  locked: { code: 5, doc: 'Another coordinator is running in this folder.' },
+  interrupted: { code: 130, doc: 'A signal or `seine stop` stopped the job; `seine resume` continues it.' },
 } as const;
 
 export type ExitName = keyof typeof EXIT_CODES;

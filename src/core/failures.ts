@@ -2,9 +2,9 @@
 
 /**
  * transient  try again after a backoff
- * throttled  the host asked for less: pause the host, then try again
- * blocked    a page of the site's defences came instead: try another way where the route allows one, else again later
- * permanent  trying again would give the same answer
+ * throttled  the host asked for fewer requests: pause the host, then try again
+ * blocked    the site sent a block page: escalate if the route allows it, otherwise try again later
+ * permanent  a retry would give the same answer
  */
 type RetryClass = 'transient' | 'throttled' | 'blocked' | 'permanent';
 
@@ -17,16 +17,20 @@ interface FailureKind {
 
 export const FAILURES = {
   dns: { retry: 'transient', hostFault: true, doc: 'The host name could not be resolved.' },
-  connect: { retry: 'transient', hostFault: true, doc: 'The connection was refused or unreachable.' },
+  connect: {
+    retry: 'transient',
+    hostFault: true,
+    doc: 'The connection was refused, or the host is unreachable.',
+  },
   'connect-timeout': {
     retry: 'transient',
     hostFault: true,
-    doc: 'No connection within the connect timeout.',
+    doc: 'The connection was not established within the connect timeout.',
   },
   tls: {
     retry: 'permanent',
     hostFault: true,
-    doc: 'The TLS handshake failed or the certificate is not valid.',
+    doc: 'The TLS handshake failed, or the certificate is not valid.',
   },
   reset: {
     retry: 'transient',
@@ -36,7 +40,7 @@ export const FAILURES = {
   'headers-timeout': {
     retry: 'transient',
     hostFault: true,
-    doc: 'No response headers within the headers timeout.',
+    doc: 'The response headers did not arrive within the headers timeout.',
   },
   'body-timeout': {
     retry: 'transient',
@@ -53,12 +57,12 @@ export const FAILURES = {
   'too-large': {
     retry: 'permanent',
     hostFault: false,
-    doc: 'The body is larger than the limit, as sent or once decoded.',
+    doc: 'The body is larger than the limit, before or after decoding.',
   },
   'bad-encoding': {
     retry: 'permanent',
     hostFault: false,
-    doc: 'The Content-Encoding is unknown or does not fit the bytes.',
+    doc: 'The Content-Encoding is unknown or does not match the body.',
   },
   'not-found': { retry: 'permanent', hostFault: false, doc: 'Status 404 or 410.' },
   unauthorized: { retry: 'permanent', hostFault: false, doc: 'Status 401 or 407.' },
@@ -66,17 +70,17 @@ export const FAILURES = {
   blocked: {
     retry: 'blocked',
     hostFault: true,
-    doc: 'The site refused us by name: a page of its defences came instead of the content.',
+    doc: 'The site sent the block page of a bot protection instead of the content.',
   },
   captcha: {
     retry: 'blocked',
     hostFault: true,
-    doc: 'The site wants proof of a human; CAPTCHAs are never solved.',
+    doc: 'The site asks for a CAPTCHA. Seine never solves CAPTCHAs.',
   },
   'soft-block': {
     retry: 'blocked',
     hostFault: true,
-    doc: 'The status says success, but the page is a refusal, or the same for URLs that had pages of their own.',
+    doc: 'The status is a success, but the page is a block page, or URLs that had different pages now return the same one.',
   },
   throttled: { retry: 'throttled', hostFault: false, doc: 'Status 429: the host asked for fewer requests.' },
   unavailable: { retry: 'throttled', hostFault: true, doc: 'Status 503: the host is overloaded or down.' },
@@ -85,48 +89,52 @@ export const FAILURES = {
   'bad-status': {
     retry: 'permanent',
     hostFault: false,
-    doc: 'A status outside 200 to 599, or one that makes no sense here.',
+    doc: 'The status is outside 200 to 599, or not expected here.',
   },
   'bad-redirect': {
     retry: 'permanent',
     hostFault: false,
-    doc: 'A redirect without a usable http(s) Location, or to itself.',
+    doc: 'The redirect has no usable http(s) Location, or points to itself.',
   },
-  'redirect-limit': { retry: 'permanent', hostFault: false, doc: 'More redirects in a row than the limit.' },
+  'redirect-limit': {
+    retry: 'permanent',
+    hostFault: false,
+    doc: 'There were more redirects in a row than the limit allows.',
+  },
   'private-address': {
     retry: 'permanent',
     hostFault: false,
-    doc: 'The address is private or reserved; --allow-private permits it.',
+    doc: 'The address is private or reserved. Use --allow-private to allow it.',
   },
   proxy: {
     retry: 'transient',
     hostFault: false,
-    doc: 'The proxy could not be reached or did not let us in; another is tried, and it is no attempt while the proxy is down.',
+    doc: 'The proxy is unreachable or rejected the credentials. Another proxy is tried; failures of a proxy that is down do not count as attempts.',
   },
   'proxy-tunnel': {
     retry: 'transient',
     hostFault: true,
-    doc: 'The proxy works, but did not connect to the host.',
+    doc: 'The proxy works, but could not connect to the host.',
   },
   api: {
     retry: 'transient',
     hostFault: false,
-    doc: 'The remote scraping API refused, failed or could not be reached.',
+    doc: 'The remote scraping API refused the request, failed, or is unreachable.',
   },
   browser: {
     retry: 'transient',
     hostFault: false,
-    doc: 'The browser crashed, did not react any more, or could not be started.',
+    doc: 'The browser crashed, stopped responding, or could not start.',
   },
   render: {
     retry: 'transient',
     hostFault: false,
-    doc: 'The page came, but something that the job waits for or does in the browser did not work out.',
+    doc: 'The page loaded, but a wait or an action of the job failed in the browser.',
   },
   'robots-unreachable': {
     retry: 'permanent',
     hostFault: false,
-    doc: 'robots.txt kept answering 5xx, or what it redirects to could not be had, so nothing may be fetched.',
+    doc: 'robots.txt kept answering 5xx, or its redirect target could not be fetched, so no page of the host may be fetched.',
   },
   'host-down': {
     retry: 'permanent',
@@ -136,22 +144,22 @@ export const FAILURES = {
   'parse-error': {
     retry: 'permanent',
     hostFault: false,
-    doc: 'The handler or an extraction rule threw; the page is archived.',
+    doc: 'The handler or an extraction rule threw an error. The page is archived.',
   },
   validation: {
     retry: 'transient',
     hostFault: false,
-    doc: 'A required element or field is missing, or a record does not fit its schema; the page is archived.',
+    doc: 'A required element or field is missing, or a record does not match its schema. The page is archived.',
   },
   'script-only': {
     retry: 'permanent',
     hostFault: false,
-    doc: 'The page is nothing without its scripts, and a browser could not make it; under `fetcher: auto` a browser is tried first, which is no attempt.',
+    doc: 'The page has no content without JavaScript, and a browser could not render it. With `fetcher: auto` a browser is tried first; that does not count as an attempt.',
   },
   'media-type': {
     retry: 'permanent',
     hostFault: false,
-    doc: 'The object is of a type that the job does not take.',
+    doc: 'The job does not accept this media type.',
   },
   'worker-lost': {
     retry: 'permanent',
@@ -161,16 +169,16 @@ export const FAILURES = {
   internal: {
     retry: 'transient',
     hostFault: false,
-    doc: 'Seine itself failed on this task; please report it.',
+    doc: 'Seine itself failed on this task. Please report it.',
   },
 } as const satisfies Record<string, FailureKind>;
 
 export type FailureCode = keyof typeof FAILURES;
 
-/** Why a task was not fetched, or its response not kept, by policy rather than by failure. */
+/** Why policy, not a failure, kept a task from being fetched or its response from being stored. */
 export const SKIPS = {
-  robots: 'robots.txt disallows the URL, or X-Robots-Tag forbids to keep the object.',
-  scope: 'The URL, or the place it redirects to, is outside the scope of the job.',
+  robots: 'robots.txt disallows the URL, or X-Robots-Tag forbids storing the file.',
+  scope: 'The URL, or the URL it redirects to, is outside the scope of the job.',
 } as const;
 
 export type SkipCode = keyof typeof SKIPS;

@@ -7,22 +7,22 @@ const selector = z.string().min(1).max(1_000);
 const waitMs = z.int().min(0).max(60_000);
 
 const action = z.union([
-  z.strictObject({ waitFor: selector.describe('Until an element is there and visible.') }),
-  z.strictObject({ waitMs: waitMs.describe('For so long.') }),
+  z.strictObject({ waitFor: selector.describe('Wait until an element that matches is visible.') }),
+  z.strictObject({ waitMs: waitMs.describe('Wait for this time.') }),
   z.strictObject({
     scroll: z
       .union([z.literal('end'), z.int().min(1).max(1_000)])
-      .describe('To the end, as long as the page grows, or so many screens.'),
+      .describe('`end` scrolls until the page stops growing; a number scrolls that many screens.'),
   }),
   z.strictObject({
-    click: selector.describe('An element to click.'),
-    optional: z.boolean().default(false).describe('Goes on when there is no such element.'),
+    click: selector.describe('Element to click.'),
+    optional: z.boolean().default(false).describe('Continue if the element does not exist.'),
   }),
   z.strictObject({
-    type: selector.describe('The field to type into.'),
-    text: z.string().max(10_000).describe('What is typed.'),
+    type: selector.describe('Input field to type into.'),
+    text: z.string().max(10_000).describe('Text to type.'),
   }),
-  z.strictObject({ press: z.string().min(1).max(32).describe('A key, like `Enter`.') }),
+  z.strictObject({ press: z.string().min(1).max(32).describe('Key to press, such as `Enter`.') }),
 ]);
 
 const screenshot = z
@@ -32,16 +32,16 @@ const screenshot = z
       of: z
         .union([
           z.enum(['page', 'screen']),
-          z.strictObject({ element: selector.describe('The first that matches.') }),
+          z.strictObject({ element: selector.describe('Selector; the first match is used.') }),
         ])
         .default('page')
-        .describe('The whole page, what fits the screen, or one element.'),
-      format: z.enum(['png', 'jpeg', 'webp']).default('png').describe('Of the picture.'),
-      quality: z.int().min(1).max(100).default(80).describe('Of JPEG and WebP.'),
+        .describe('The whole page, the visible screen, or one element.'),
+      format: z.enum(['png', 'jpeg', 'webp']).default('png').describe('Image format.'),
+      quality: z.int().min(1).max(100).default(80).describe('Quality of JPEG and WebP.'),
       packing: z
         .enum(['fast', 'small'])
         .default('fast')
-        .describe('Of PNG: the same picture, in a third of the time or in two thirds of the bytes.'),
+        .describe('PNG compression: `fast` takes a third of the time, `small` two thirds of the bytes.'),
     }),
   ])
   .transform((value) => {
@@ -54,62 +54,69 @@ const capture = z.strictObject({
     .string()
     .regex(/^[\w.-]{1,64}$/)
     .describe('Name of the field.'),
-  url: z.string().min(1).describe('URL pattern of the responses or sockets.'),
+  url: z.string().min(1).describe('URL pattern of the responses or WebSockets.'),
   of: z
     .enum(['json', 'frames'])
     .default('json')
-    .describe('JSON that scripts fetch, or the frames of WebSockets.'),
-  max: z.int().min(1).max(10_000).default(100).describe('Most that are kept of a page.'),
+    .describe('JSON responses to scripts, or frames of WebSockets.'),
+  max: z.int().min(1).max(10_000).default(100).describe('Maximum number of items per page.'),
 });
 
 const BLOCKABLE = ['images', 'media', 'fonts', 'styles', 'ads'] as const;
 
 const REST = ['dom', 'load', 'idle'] as const;
 
-/** What a browser is told. */
+/** Settings of the browser. */
 export const browser = z.strictObject({
   waitUntil: z.enum(REST).default('load'),
-  actions: z.array(action).max(100).default([]).describe('What is done on the page, in this order.'),
+  actions: z.array(action).max(100).default([]).describe('Actions on the page, in this order.'),
   viewport: z
     .strictObject({
       width: z.int().min(64).max(4_096).describe('In pixels.'),
       height: z.int().min(64).max(4_096).describe('In pixels.'),
     })
     .optional()
-    .describe('1280 × 800 when absent, and without a device.'),
-  device: z.string().min(1).max(64).optional().describe('A device that Playwright knows, like `iPhone 15`.'),
-  locale: z.string().min(2).max(35).optional().describe('Language of the browser, like `de-CH`.'),
-  timezone: z.string().min(1).max(64).optional().describe('Like `Europe/Zurich`.'),
+    .describe('Size of the window. Default: that of the device, or 1280 × 800.'),
+  device: z.string().min(1).max(64).optional().describe('Device name from Playwright, such as `iPhone 15`.'),
+  locale: z.string().min(2).max(35).optional().describe('Language of the browser, such as `de-CH`.'),
+  timezone: z
+    .string()
+    .min(1)
+    .max(64)
+    .optional()
+    .describe('Time zone of the browser, such as `Europe/Zurich`.'),
   block: z
     .array(z.enum(BLOCKABLE))
     .default([])
-    .describe('What is not loaded; `ads` are known advertisers and trackers.'),
-  screenshot: screenshot.optional().describe('Kept beside the page; `true` is the whole page as PNG.'),
-  pdf: z.boolean().default(false).describe('The page as it would be printed is kept, too.'),
+    .describe('Resources to block; `ads` are known ad networks and trackers.'),
+  screenshot: screenshot
+    .optional()
+    .describe('Screenshot to store with the page; `true` is the whole page as PNG.'),
+  pdf: z.boolean().default(false).describe('Also store the page as PDF.'),
   capture: z
     .array(capture)
     .max(20)
     .default([])
-    .describe('Data that scripts of the page load: a field of the record for each.'),
+    .describe('Data loaded by the scripts of the page. Each entry becomes a field of the record.'),
 });
 
-/** What a route says of it: when a page is there depends on the fetcher, too. */
+/** The same in a route: the default of `waitUntil` depends on the fetcher. */
 export const routeBrowser = browser.extend({
   waitUntil: z
     .enum(REST)
     .optional()
     .describe(
-      'When the page counts as there: parsed, loaded, or half a second without traffic; `idle` under `auto` when absent, else `load`.',
+      'When the page is ready: DOM parsed, page loaded, or no network traffic for half a second. Default: `idle` with `fetcher: auto`, otherwise `load`.',
     ),
 });
 
-/** What somebody who logged in by hand has left in a browser, for every browser of the job. */
+/** Cookies and storage of a manual login, for every browser of the job. */
 export const login = z
   .strictObject({
-    state: secretRef.describe("Where the JSON is that Playwright's `storageState` has written."),
+    state: secretRef.describe("Where to read the JSON that Playwright's `storageState` wrote."),
   })
   .optional()
-  .describe('Saved login state: browsers of the job start with its cookies and storage. A secret.');
+  .describe('Saved login state: browsers of the job start with its cookies and storage. It is a secret.');
 
 export type BrowserSpec = z.output<typeof browser>;
 export type BrowserAction = z.output<typeof action>;

@@ -2,13 +2,13 @@ import { z } from 'zod';
 import { ESCALATIONS, ROUTE_FETCHERS } from './approach.ts';
 import { routeBrowser } from './job-schema-browser.ts';
 
-/** How pages of one kind are told apart, fetched and read. */
+/** How pages of one kind are recognised, fetched and parsed. */
 
 export const patterns = z
   .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
   .transform((value) => (typeof value === 'string' ? [value] : value))
   .describe(
-    'URL patterns: `/product/*` is matched with the path, `https://*.example.com/**` with the whole URL; `*` stays within a segment, `**` does not.',
+    'URL patterns: `/product/*` matches the path, `https://*.example.com/**` the whole URL. `*` matches within a segment, `**` across segments.',
   );
 
 const FIELD_TYPES = ['text', 'number', 'money', 'date', 'url', 'html', 'json', 'markdown'] as const;
@@ -34,37 +34,53 @@ export type FieldInput =
 
 const fieldObject: z.ZodType<FieldSpec, Exclude<FieldInput, string>> = z.lazy(() =>
   z.strictObject({
-    css: z.string().min(1).optional().describe('CSS selector, inside the parent field when nested.'),
-    attr: z.string().min(1).optional().describe('Attribute to take instead of the text.'),
-    jsonLd: z.string().min(1).optional().describe('Path into JSON-LD, from a type: `Product.offers.price`.'),
+    css: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('CSS selector; in nested fields, inside the match of the parent.'),
+    attr: z.string().min(1).optional().describe('Attribute to extract instead of the text.'),
+    jsonLd: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('Path into JSON-LD that starts with a type: `Product.offers.price`.'),
     meta: z.string().min(1).optional().describe('Name or property of a meta tag: `og:title`.'),
     regex: z
       .string()
       .min(1)
       .optional()
       .describe(
-        'The part of the value, or of the page without a selector, that matches: its first group, if it has one. Linear time.',
+        'Extracts the match, or its first group, from the value; without a selector, from the page. Runs in linear time.',
       ),
-    all: z.boolean().default(false).describe('Every match as a list, instead of the first.'),
-    type: z.enum(FIELD_TYPES).default('text').describe('What the text is turned into; null when it is none.'),
+    all: z.boolean().default(false).describe('Extract all matches as a list instead of the first.'),
+    type: z
+      .enum(FIELD_TYPES)
+      .default('text')
+      .describe('Type to convert the text to. The value is null if the text does not fit.'),
     currency: z
       .string()
-      .regex(/^[A-Z]{3}$/, 'a currency is a code like EUR')
+      .regex(/^[A-Z]{3}$/, 'a currency must be a code such as EUR')
       .optional()
-      .describe('For money: meant when the text names none, or has a sign that several share, like `$`.'),
+      .describe('For money: the currency if the text has none, or an ambiguous sign such as `$`.'),
     decimal: z
       .enum(['.', ','])
       .optional()
-      .describe('For numbers and money: the decimal mark; told by the text when absent.'),
+      .describe('For numbers and money: the decimal mark. Default: detected from the text.'),
     dayFirst: z
       .boolean()
       .optional()
-      .describe('For dates: whether 01/02/2024 is in February; null without it, since it could be January.'),
+      .describe(
+        'For dates: true reads 01/02/2024 as 1 February, false as 2 January. Without it such dates are null.',
+      ),
     fields: z
       .record(z.string().min(1), z.union([z.string().min(1), fieldObject]))
       .optional()
-      .describe('An object of fields, read inside each match of `css`.'),
-    required: z.boolean().default(false).describe('Without it the page counts as a `validation` failure.'),
+      .describe('Nested fields, extracted inside each match of `css`.'),
+    required: z
+      .boolean()
+      .default(false)
+      .describe('If the value is missing, the page is a `validation` failure.'),
   }),
 );
 
@@ -75,14 +91,14 @@ const field = z
 const mediaRule = z.union([
   z.string().min(1),
   z.strictObject({
-    css: z.string().min(1).optional().describe('Elements that show media.'),
+    css: z.string().min(1).optional().describe('Elements with media.'),
     attr: z
       .string()
       .min(1)
       .optional()
-      .describe('Attribute with the URL; src, srcset, href, poster or data-src when absent.'),
-    field: z.string().min(1).optional().describe('Field of the record that holds the URL or URLs.'),
-    route: z.string().min(1).optional().describe('A route of kind media; a built-in one when absent.'),
+      .describe('Attribute with the URL. Default: src, srcset, href, poster or data-src.'),
+    field: z.string().min(1).optional().describe('Field of the record with the URL or URLs.'),
+    route: z.string().min(1).optional().describe('Route of kind media. Default: a built-in one.'),
     priority: z.int().min(-1_000).max(1_000).default(0),
   }),
 ]);
@@ -93,31 +109,37 @@ const pagination = z.strictObject({
     .min(1)
     .optional()
     .describe(
-      'URL of page {page}, or of the page after {offset} items: absolute, relative to the page (`?page={page}`), or a parameter to set (`&page={page}`). Needed with a count.',
+      'URL template with {page} (page number) or {offset} (item offset): absolute, relative to the page (`?page={page}`), or a query parameter to set (`&page={page}`). Required with `count`.',
     ),
   count: z
     .strictObject({
-      css: z.string().min(1).optional().describe('Element whose text has the number.'),
+      css: z.string().min(1).optional().describe('Element whose text contains the number.'),
       attr: z.string().min(1).optional(),
-      regex: z.string().min(1).optional().describe('On the text of the element, or of the whole page.'),
+      regex: z
+        .string()
+        .min(1)
+        .optional()
+        .describe('Applied to the text of the element, or of the whole page.'),
       json: z.string().min(1).optional().describe('Path into a JSON page: `meta.pages`.'),
       header: z.string().min(1).optional().describe('Response header with the number.'),
       lastLink: z
         .string()
         .min(1)
         .optional()
-        .describe('CSS of the link to the last page; the number is read off its URL with `url`.'),
-      perPage: z.int().min(1).default(1).describe('When the number counts items: so many are on a page.'),
+        .describe(
+          'CSS selector of the link to the last page. `url` must match its URL and yields the number.',
+        ),
+      perPage: z.int().min(1).default(1).describe('Items per page, if the number counts items.'),
     })
     .optional()
-    .describe('Where a page says how many pages there are.'),
+    .describe('Where a page contains the number of pages.'),
   next: z
     .string()
     .min(1)
     .optional()
-    .describe('CSS of the link to the next page, used when there is no count.'),
+    .describe('CSS selector of the link to the next page, used if there is no count.'),
   first: z.int().min(0).default(1).describe('Number of the first page.'),
-  max: z.int().min(1).default(10_000).describe('Most pages.'),
+  max: z.int().min(1).default(10_000).describe('Maximum number of pages.'),
   priority: z.int().min(-1_000).max(1_000).default(0),
 });
 
@@ -125,14 +147,14 @@ export const route = z.strictObject({
   name: z
     .string()
     .regex(/^[\w.-]{1,64}$/)
-    .describe('Shown in exports; follow rules refer to it.'),
+    .describe('Name of the route, for exports and follow rules.'),
   match: patterns
     .optional()
-    .describe('Which URLs belong to this route; without it, every URL that no earlier route matched.'),
+    .describe('URLs of this route. Default: every URL that no earlier route matches.'),
   kind: z
     .enum(['page', 'media', 'sitemap'])
     .default('page')
-    .describe('What the URLs lead to: pages, objects to store by themselves, or lists of URLs.'),
+    .describe('What the URLs are: pages, media files to store, or sitemaps.'),
   select: z.record(z.string().min(1), field).optional().describe('Fields of the record, by name.'),
   markdown: z
     .boolean()
@@ -141,40 +163,41 @@ export const route = z.strictObject({
   require: z
     .array(z.string().min(1))
     .default([])
-    .describe('Selectors that must match; otherwise the page is a `validation` failure and is tried again.'),
+    .describe(
+      'Selectors that must match. If one does not, the page is a `validation` failure and is retried.',
+    ),
   schema: z
     .record(z.string(), z.unknown())
     .optional()
-    .describe('JSON Schema that records must fit; in TypeScript a zod schema will do too.'),
+    .describe('JSON Schema that records must match. In TypeScript it can be a zod schema.'),
   key: z
     .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
     .optional()
-    .describe('Fields that name the record; records of one key are merged. The URL when absent.'),
-  media: z
-    .array(mediaRule)
-    .default([])
-    .describe('Media of the page to store: selectors, or fields of the record.'),
-  paginate: pagination.optional().describe('Lists that go on over several pages.'),
-  follow: z.boolean().default(true).describe('Whether links on these pages are followed.'),
+    .describe('Fields that identify a record; records with the same key are merged. Default: the URL.'),
+  media: z.array(mediaRule).default([]).describe('Media to store: selectors, or fields of the record.'),
+  paginate: pagination.optional().describe('Pagination of lists.'),
+  follow: z.boolean().default(true).describe('Whether to follow links on these pages.'),
   fetcher: z
     .enum(ROUTE_FETCHERS)
     .optional()
     .describe(
-      'What asks for the pages: plain HTTP, HTTP that looks like a browser down to TLS, a real browser, or a remote scraping API; `auto` is HTTP, and a browser where pages are nothing without their scripts. `http` when absent, and `browser` for a route with `browser`.',
+      'How to fetch the pages: plain HTTP, HTTP with the TLS fingerprint and headers of a browser, a real browser, or a remote scraping API. `auto` uses HTTP, and a browser for pages that need JavaScript. Default: `browser` if the route has `browser`, otherwise `http`.',
     ),
   browser: routeBrowser
     .optional()
-    .describe('What a browser does with the pages, and what is kept of them; see docs/rendering.md.'),
+    .describe('What the browser does with the pages, and what to store. See docs/rendering.md.'),
   escalate: z
     .array(z.enum(ESCALATIONS))
     .default([])
-    .describe('What may be tried when pages are refused; the cheapest that works is learned and kept.'),
+    .describe(
+      'Fetchers and proxies to try if a site refuses requests. Seine learns the cheapest that works for each host.',
+    ),
   proxy: z
     .string()
     .min(1)
     .optional()
     .describe(
-      'Proxy pool of these pages instead of the default one; with `proxy` among `escalate` only from there on.',
+      'Proxy pool for these pages instead of the default. If `escalate` contains `proxy`, it is used only from that step on.',
     ),
 });
 

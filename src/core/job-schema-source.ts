@@ -3,7 +3,11 @@ import { z } from 'zod';
 /** Where URLs come from. A plain string is a URL, a file, `sitemap:…`, or an `s3://` or http(s) table by its ending. */
 
 const priority = z.int().min(-1_000).max(1_000).default(0).describe('Higher runs first.');
-const route = z.string().min(1).optional().describe('Route of the tasks; by URL when absent.');
+const route = z
+  .string()
+  .min(1)
+  .optional()
+  .describe('Route of the tasks. Default: the route that matches the URL.');
 
 export const FILE_FORMATS = ['txt', 'csv', 'jsonl', 'parquet', 'sitemap'] as const;
 
@@ -11,21 +15,21 @@ const file = z.strictObject({
   file: z
     .string()
     .min(1)
-    .describe('A path, `s3://bucket/prefix/*.parquet`, or an http(s) URL; `*` stands for any name.'),
-  format: z.enum(FILE_FORMATS).optional().describe('By the file name when absent.'),
+    .describe('Path, `s3://bucket/prefix/*.parquet`, or http(s) URL; `*` matches any name.'),
+  format: z.enum(FILE_FORMATS).optional().describe('Format of the file. Default: from the file name.'),
   urlColumn: z
     .string()
     .min(1)
     .optional()
-    .describe('Column or property that holds the URL; `url`, `page_url`, `image_url` or `link` when absent.'),
+    .describe('Column or property with the URL. Default: `url`, `page_url`, `image_url` or `link`.'),
   columns: z
     .record(z.string().min(1), z.string().min(1))
     .optional()
-    .describe('Several URL columns with the route of each: one task for each of them.'),
+    .describe('Several URL columns and the route of each. Each row gives one task per column.'),
   meta: z
     .array(z.string().min(1))
     .optional()
-    .describe('Columns that travel to the result; all when absent. Others are not read.'),
+    .describe('Columns to copy to the result; others are not read. Default: all.'),
   route,
   priority,
 });
@@ -34,8 +38,11 @@ const sitemap = z.strictObject({
   sitemap: z
     .string()
     .min(1)
-    .describe('A sitemap, feed, or site: of a site, those that its robots.txt names.'),
-  within: z.enum(['host', 'site', 'any']).default('site').describe('Which of its URLs are taken.'),
+    .describe('URL of a sitemap, feed or site. For a site, the sitemaps listed in its robots.txt are read.'),
+  within: z
+    .enum(['host', 'site', 'any'])
+    .default('site')
+    .describe('Which of its URLs to use: on the same host, within the site, or all.'),
   route,
   priority,
 });
@@ -44,7 +51,9 @@ const query = z.strictObject({
   query: z
     .string()
     .min(1)
-    .describe('SQL over the views seine_tasks and seine_records; a column `url`, the others travel as meta.'),
+    .describe(
+      'SQL on the views seine_tasks and seine_records. The column `url` holds the URL; other columns become meta.',
+    ),
   route,
   priority,
 });

@@ -8,17 +8,17 @@ import { patterns, route } from './job-schema-route.ts';
 import { source } from './job-schema-source.ts';
 import { LIMITS } from './limits.ts';
 
-/** What a job may say. Input is what people write; `JobSpec` is the same with every default filled in. */
+/** The fields of a job. Input is what users write; `JobSpec` is the same with every default filled in. */
 
 export const FOLLOW_SCOPES = ['host', 'site', 'any'] as const;
 
 const followRule = z.strictObject({
-  within: z.enum(FOLLOW_SCOPES).default('host').describe('Same host, same registrable domain, or anywhere.'),
+  within: z.enum(FOLLOW_SCOPES).default('host').describe('Same host, same registrable domain, or any host.'),
   match: patterns.optional().describe('Only links that match.'),
-  not: patterns.optional().describe('No links that match.'),
+  not: patterns.optional().describe('Only links that do not match.'),
   css: z.string().min(1).optional().describe('Only links inside elements that match this selector.'),
   from: z.string().optional().describe('Only on pages of this route.'),
-  route: z.string().optional().describe('Route of the new tasks; by URL when absent.'),
+  route: z.string().optional().describe('Route of the new tasks. Default: the route that matches the URL.'),
   priority: z.int().min(-1_000).max(1_000).default(0).describe('Higher runs first.'),
 });
 
@@ -31,7 +31,7 @@ const followInput = z
     return typeof value === 'string' ? [{ within: value, priority: 0 }] : value;
   })
   .describe(
-    'Links to follow: true, `host`, `site`, `any`, or rules; the first rule that fits a link decides.',
+    'Links to follow: true, `host`, `site`, `any`, or rules. The first rule that matches a link applies.',
   );
 
 export type FollowRule = z.output<typeof followRule>;
@@ -45,10 +45,10 @@ export const jobSchema = z.strictObject({
     .string()
     .regex(
       /^(?!.*\.\.)[a-z0-9][a-z0-9._-]{0,63}$/i,
-      'a name has letters, digits, single dots, dashes and underscores',
+      'a name may contain only letters, digits, single dots, dashes and underscores',
     )
     .optional()
-    .describe('Name of the job; from the file or host when absent.'),
+    .describe('Name of the job. Default: the name of the file or host.'),
   sources: z
     .union([source, z.array(source).min(1)])
     .transform((value) => (Array.isArray(value) ? value : [value]))
@@ -56,38 +56,49 @@ export const jobSchema = z.strictObject({
   routes: z
     .array(route)
     .default([])
-    .describe('How pages are told apart and what is taken from them; the first match decides.'),
+    .describe('Rules for kinds of pages: which URLs, and what to extract. The first match applies.'),
   follow: followInput,
   redirects: z
     .enum(['auto', 'follow', 'discover'])
     .default('auto')
     .describe(
-      '`follow`: the task goes on at the new URL; `discover`: the new URL is a task of its own, never fetched twice; `auto`: discover when links are followed.',
+      '`follow` continues the same task at the new URL. `discover` creates a new task for it, so that it is never fetched twice. `auto` is `discover` if links are followed, otherwise `follow`.',
     ),
   limits: z
     .strictObject({
-      pages: z.int().min(1).nullable().default(null).describe('Stop after so many pages.'),
-      depth: z.int().min(0).nullable().default(null).describe('Links away from a source.'),
-      bytes: z.int().min(1).nullable().default(null).describe('Stop after so many bytes received.'),
-      seconds: z.int().min(1).nullable().default(null).describe('Stop after so many seconds of work.'),
+      pages: z.int().min(1).nullable().default(null).describe('Stop after this many pages.'),
+      depth: z
+        .int()
+        .min(0)
+        .nullable()
+        .default(null)
+        .describe('Maximum number of links between a source and a page.'),
+      bytes: z.int().min(1).nullable().default(null).describe('Stop after receiving this many bytes.'),
+      seconds: z.int().min(1).nullable().default(null).describe('Stop after this many seconds of running.'),
       diskFreeBytes: z
         .int()
         .min(0)
         .default(256 * 1024 * 1024)
-        .describe('Stop when the disk has less free than this.'),
+        .describe('Stop if the disk has less free space than this.'),
       perTemplate: z
         .int()
         .min(1)
         .nullable()
         .default(100_000)
-        .describe('Followed URLs that differ only in numbers and ids; a guard against endless calendars.'),
+        .describe(
+          'Maximum followed URLs that differ only in numbers and ids. It guards against crawler traps such as endless calendars.',
+        ),
       bodyBytes: z
         .int()
         .min(1)
         .max(1024 ** 3)
         .default(LIMITS.bodyBytesMax)
-        .describe('Largest page.'),
-      window: z.int().min(100).default(50_000).describe('Sources are read ahead until this many tasks wait.'),
+        .describe('Maximum size of a page.'),
+      window: z
+        .int()
+        .min(100)
+        .default(50_000)
+        .describe('Read sources ahead until this many tasks are waiting.'),
     })
     .prefault({}),
   politeness,
@@ -99,30 +110,41 @@ export const jobSchema = z.strictObject({
     .strictObject({
       connectMs: positiveMs(10_000, 'TCP and TLS handshake.'),
       headersMs: positiveMs(20_000, 'From the request to the response headers.'),
-      bodyMs: positiveMs(20_000, 'Longest silence within a body.'),
+      bodyMs: positiveMs(20_000, 'Longest pause while a body arrives.'),
       taskMs: positiveMs(60_000, 'A whole task.'),
     })
     .prefault({}),
   retry: z
     .strictObject({
-      attempts: z.int().min(1).max(100).default(4).describe('Attempts before a task is a dead letter.'),
-      baseMs: positiveMs(1_000, 'First pause; doubled each time, with jitter.'),
-      maxMs: positiveMs(300_000, 'Longest pause.'),
+      attempts: z.int().min(1).max(100).default(4).describe('Attempts before a task becomes a dead letter.'),
+      baseMs: positiveMs(1_000, 'First backoff. It doubles each time, with jitter.'),
+      maxMs: positiveMs(300_000, 'Longest backoff.'),
     })
     .prefault({}),
   breaker: z
     .strictObject({
-      hostFailures: z.int().min(1).default(10).describe('Failures in a row that rest a host.'),
-      hostRestMs: positiveMs(5_000, 'First rest of a failing host; doubled each time.'),
-      hostProbes: z.int().min(1).default(6).describe('Failed probes before its tasks are dead letters.'),
-      jobBatches: z.int().min(1).default(20).describe('Wholly failed batches in a row that stop the job.'),
+      hostFailures: z.int().min(1).default(10).describe('Failures in a row after which a host is paused.'),
+      hostRestMs: positiveMs(5_000, 'First pause of a failing host. It doubles each time.'),
+      hostProbes: z
+        .int()
+        .min(1)
+        .default(6)
+        .describe('Failed probes after which its tasks become dead letters.'),
+      jobBatches: z
+        .int()
+        .min(1)
+        .default(20)
+        .describe('Completely failed batches in a row after which the job stops.'),
     })
     .prefault({}),
   url: z
     .strictObject({
-      stripTracking: z.boolean().default(true).describe('Drop utm_*, gclid and the like.'),
+      stripTracking: z.boolean().default(true).describe('Remove utm_*, gclid and similar parameters.'),
       sortQuery: z.boolean().default(false).describe('Sort query parameters.'),
-      trailingSlash: z.enum(['keep', 'strip']).default('keep').describe('Whether /a/ and /a are one page.'),
+      trailingSlash: z
+        .enum(['keep', 'strip'])
+        .default('keep')
+        .describe('`strip` treats /a/ and /a as one page.'),
     })
     .prefault({}),
   records: z
@@ -131,8 +153,8 @@ export const jobSchema = z.strictObject({
         .int()
         .min(0)
         .default(3_600)
-        .describe('An unchanged record is confirmed in the store at most this often.'),
-      history: z.boolean().default(false).describe('Keep the former states of changed records.'),
+        .describe('Update the time of an unchanged record in the store at most once per this interval.'),
+      history: z.boolean().default(false).describe('Keep earlier versions of changed records.'),
     })
     .prefault({}),
   revisit: z
@@ -141,7 +163,7 @@ export const jobSchema = z.strictObject({
         .int()
         .min(0)
         .default(0)
-        .describe('A refresh visits URLs that were last visited longer ago than this.'),
+        .describe('A refresh fetches only URLs that were last fetched longer ago than this.'),
     })
     .prefault({}),
   media: z
@@ -149,12 +171,12 @@ export const jobSchema = z.strictObject({
       pack: z
         .enum(['none', 'webdataset'])
         .default('none')
-        .describe('One object each, named by its hash, or tar shards with JSON beside each item.'),
-      bytes: z.int().min(1).default(LIMITS.mediaBytesMax).describe('Largest object.'),
+        .describe('One file each, named by its hash, or tar shards with a JSON file for each item.'),
+      bytes: z.int().min(1).default(LIMITS.mediaBytesMax).describe('Maximum size of a media file.'),
       types: z
         .array(z.string().min(1))
         .default([])
-        .describe('Accepted types, like `image/*`, as told by the bytes; empty accepts all.'),
+        .describe('Accepted types such as `image/*`, detected from the content. Empty accepts all.'),
     })
     .prefault({}),
   schedule: z
@@ -166,16 +188,16 @@ export const jobSchema = z.strictObject({
           .string()
           .min(1)
           .optional()
-          .describe('Like Europe/Paris; that of the machine when absent.'),
-        refresh: z.boolean().default(true).describe('Visit known URLs again, instead of a new run.'),
+          .describe('Such as Europe/Paris. Default: the time zone of the machine.'),
+        refresh: z.boolean().default(true).describe('Fetch known URLs again instead of starting a new run.'),
       }),
     ])
     .transform((value) => (typeof value === 'string' ? { cron: value, refresh: true } : value))
     .optional()
-    .describe('When `seine serve` and `run --watch` run the job again.'),
-  archive: z.boolean().default(true).describe('Keep pages in WARC files.'),
-  batchSize: z.int().min(1).max(LIMITS.batchTasksMax).default(120).describe('Most tasks in one batch.'),
-  allowPrivate: z.boolean().default(false).describe('Permit loopback and private addresses.'),
+    .describe('When `seine serve` and `seine run --watch` run the job.'),
+  archive: z.boolean().default(true).describe('Store pages in WARC files.'),
+  batchSize: z.int().min(1).max(LIMITS.batchTasksMax).default(120).describe('Maximum tasks in one batch.'),
+  allowPrivate: z.boolean().default(false).describe('Allow loopback and private addresses.'),
 });
 
 export type JobInput = z.input<typeof jobSchema>;

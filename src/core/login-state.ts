@@ -19,7 +19,7 @@ const PLAIN = /^[a-z_ -]*$|^[\d.:-]*$/i;
 export function parseLoginState(text: string): LoginState {
   if (text.length > LIMITS.loginStateBytesMax)
     throw new SeineError(`the login state is larger than ${LIMITS.loginStateBytesMax} bytes`, {
-      hint: 'save it without the storage of other sites',
+      hint: 'save it without the data of other sites',
     });
   const state = readState(text);
   const values = [
@@ -52,7 +52,7 @@ function readState(text: string): State {
     cookies.every((cookie) => typeof cookie?.value === 'string') &&
     origins.every(({ localStorage = [] }) => Array.isArray(localStorage));
   if (isState) return { cookies, origins };
-  throw new SeineError("the login state is not one that a browser's `storageState` has written", {
-    hint: 'it is JSON with `cookies` and `origins`; see docs/rendering.md',
+  throw new SeineError("the login state is not a file of Playwright's `storageState`", {
+    hint: 'it must be JSON with `cookies` and `origins`; see docs/rendering.md',
   });
 }

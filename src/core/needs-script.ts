@@ -49,12 +49,13 @@ export function needsScript(html: string, { isEmpty = false }: { isEmpty?: boole
   );
   const { chars, words, scripts, things, emptyRoot, notice } = signs;
   if (scripts === 0) return null;
-  const beside = `beside ${chars} characters of text`;
+  const beside = `with ${chars} characters of text`;
   if (emptyRoot !== null && chars < SOME_TEXT) return `an empty <${emptyRoot}> ${beside}`;
-  if (notice && chars < SOME_TEXT && things < MANY_THINGS) return `a notice that wants scripts ${beside}`;
-  if (isEmpty && chars < FRAME_TEXT && things < MANY_THINGS) return `no field, and scripts ${beside}`;
+  if (notice && chars < SOME_TEXT && things < MANY_THINGS)
+    return `a notice that asks for JavaScript ${beside}`;
+  if (isEmpty && chars < FRAME_TEXT && things < MANY_THINGS) return `no fields, and scripts ${beside}`;
   if (chars >= LITTLE_TEXT || things >= MANY_THINGS) return null;
-  if (WAITING.test(words)) return `a page that says it is loading, ${beside}`;
+  if (WAITING.test(words)) return `a loading message ${beside}`;
   return chars < NO_TEXT && things === 0 ? `scripts ${beside}` : null;
 }
 

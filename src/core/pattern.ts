@@ -23,8 +23,8 @@ const FILE_NAME = /^[^/]*\.(?:html?|php|aspx?|jsp|jpe?g|png|gif|webp|svg|ico|css
 const HOST = /^(?:[^/?#@[\]:]*[.*][^/?#@[\]:]*|localhost|\[[0-9a-f:.]+\])(?::[0-9*]+)?$/i;
 
 function refuse(pattern: string, problem: string): never {
-  throw new SeineError(`The pattern ${JSON.stringify(pattern.slice(0, 200))} ${problem}.`, {
-    hint: 'Write /path/* for paths or https://host/path/** for whole URLs; * stays within a segment, ** does not.',
+  throw new SeineError(`the pattern ${JSON.stringify(pattern.slice(0, 200))} ${problem}`, {
+    hint: 'write /path/* for paths or https://host/path/** for whole URLs; * matches within a segment, ** across segments',
   });
 }
 
@@ -46,10 +46,10 @@ function normalizeHost(host: string): string {
 /** Throws a SeineError when the pattern cannot mean anything. */
 export function parsePattern(pattern: string): Pattern {
   if (pattern === '') refuse(pattern, 'is empty');
-  if (/\s/.test(pattern)) refuse(pattern, 'contains white space; write %20 for a space in a URL');
+  if (/\s/.test(pattern)) refuse(pattern, 'contains white space; write %20 for a space');
   if (pattern.length > LIMITS.urlLengthMax)
     refuse(pattern, `is longer than ${LIMITS.urlLengthMax} characters`);
-  if (pattern.includes('#')) refuse(pattern, 'contains #, but fragments are not part of what is fetched');
+  if (pattern.includes('#')) refuse(pattern, 'contains #, but URLs are matched without their fragment');
   if (pattern.startsWith('/')) {
     return {
       target: pattern.includes('?') ? 'path-query' : 'path',
@@ -65,9 +65,9 @@ export function parsePattern(pattern: string): Pattern {
   const hostEnd = rest.search(/[/?]/);
   const host = hostEnd === -1 ? rest : rest.slice(0, hostEnd);
   // `**` may span host and path, as in `**session=**`.
-  if (!host.includes('**') && !HOST.test(host)) refuse(pattern, 'starts neither with / nor with a host');
+  if (!host.includes('**') && !HOST.test(host)) refuse(pattern, 'must start with / or with a host');
   if (scheme === '' && hostEnd === -1 && FILE_NAME.test(host))
-    refuse(pattern, `reads like a host; for files write /**${host.slice(host.lastIndexOf('.'))}`);
+    refuse(pattern, `looks like a host; for files write /**${host.slice(host.lastIndexOf('.'))}`);
   // A host alone means everything on it.
   const tail = hostEnd === -1 ? (host.includes('**') ? '' : '/**') : rest.slice(hostEnd);
   const text = host.includes('**') ? host : normalizeHost(host);

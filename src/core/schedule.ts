@@ -11,7 +11,8 @@ export function nextRunAt(schedule: Schedule, after: number): number | null {
 
 /** Throws a SeineError when the expression or the time zone is wrong, or never comes. */
 export function checkSchedule(schedule: Schedule, now: number): void {
-  if (nextRunAt(schedule, now) === null) throw new SeineError(`the schedule '${schedule.cron}' never comes`);
+  if (nextRunAt(schedule, now) === null)
+    throw new SeineError(`the schedule '${schedule.cron}' never matches`);
 }
 
 function cronOf({ cron, timeZone }: Schedule): Cron {
@@ -23,8 +24,8 @@ function cronOf({ cron, timeZone }: Schedule): Cron {
     parsed.nextRun(new Date(0));
     return parsed;
   } catch (error) {
-    throw new SeineError(`the schedule '${cron}' cannot be read: ${messageOf(error)}`, {
-      hint: "write it like '0 3 * * *' (every day at 3), with a time zone like Europe/Paris",
+    throw new SeineError(`invalid schedule '${cron}': ${messageOf(error)}`, {
+      hint: "use a cron expression such as '0 3 * * *' (every day at 3:00) and a time zone such as Europe/Paris",
       cause: error,
     });
   }

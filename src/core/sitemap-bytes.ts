@@ -35,7 +35,7 @@ async function unpack(bytes: Buffer): Promise<Buffer> {
     return await inflate(bytes, { maxOutputLength, finishFlush: constants.Z_SYNC_FLUSH });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE')
-      throw new Error(`it unpacks to more than ${maxOutputLength} bytes, from ${bytes.length}`);
+      throw new Error(`it decompresses to more than ${maxOutputLength} bytes, from ${bytes.length}`);
     throw new Error('its gzip data is damaged');
   }
 }

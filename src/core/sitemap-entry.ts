@@ -58,6 +58,6 @@ export class EntryList {
   }
 
   get trouble(): string | null {
-    return this.overflows ? `only the first ${this.#max} URLs were taken` : null;
+    return this.overflows ? `only the first ${this.#max} URLs were read` : null;
   }
 }

@@ -89,8 +89,8 @@ export class SitemapXml implements ListReader {
     this.#parser.end();
     const { entries } = this.#list;
     if (this.#format === null) throw new Error('it is neither a sitemap nor a feed');
-    const cut = this.#closed || this.#list.overflows ? null : `it breaks off after entry ${entries.length}`;
-    if (cut !== null && entries.length === 0) throw new Error('it breaks off before its first entry');
+    const cut = this.#closed || this.#list.overflows ? null : `it is cut off after entry ${entries.length}`;
+    if (cut !== null && entries.length === 0) throw new Error('it is cut off before the first entry');
     this.#addAlternates();
     return { entries, trouble: cut ?? this.#list.trouble };
   }
@@ -239,5 +239,5 @@ function formatOf(name: string): Format {
 function refuseDeclaration(name: string, data: string): void {
   if (!name.startsWith('!')) return;
   if (/^!doctype\s+html/i.test(data)) throw new Error('it is an HTML page, neither a sitemap nor a feed');
-  throw new Error('it has a document type declaration, which is refused: it could define entities');
+  throw new Error('it has a document type declaration, which is not allowed because it can define entities');
 }

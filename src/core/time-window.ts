@@ -25,7 +25,7 @@ export class CompiledWindow {
         hourCycle: 'h23',
       });
     } catch {
-      throw new SeineError(`there is no time zone '${timeZone}'`, { hint: 'write it like Europe/Paris' });
+      throw new SeineError(`unknown time zone '${timeZone}'`, { hint: 'use a name such as Europe/Paris' });
     }
   }
 

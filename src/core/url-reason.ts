@@ -11,11 +11,11 @@ export function whyUnusable(raw: string): string {
   const shown = JSON.stringify(raw.slice(0, SHOWN_LENGTH)) + (raw.length > SHOWN_LENGTH ? '…' : '');
   if (!WEB.test(raw))
     return WITHOUT_SCHEME.test(raw)
-      ? `no http:// or https:// before ${shown}`
+      ? `http:// or https:// is missing: ${shown}`
       : `not an http(s) URL: ${shown}`;
   // Escapes make what is not ASCII longer. Longer texts need not be parsed to be too long.
   const length = raw.length > 4 * LIMITS.urlLengthMax ? raw.length : (URL.parse(raw)?.href.length ?? 0);
   return length > LIMITS.urlLengthMax
-    ? `a URL of ${length} characters, and ${LIMITS.urlLengthMax} are the limit: ${shown}`
+    ? `the URL has ${length} characters, the limit is ${LIMITS.urlLengthMax}: ${shown}`
     : `not a valid URL: ${shown}`;
 }

@@ -89,7 +89,7 @@ class BullmqDispatcher implements Dispatcher {
     for (const kind of WORKER_KINDS) await this.#queues[kind].waitUntilReady();
     void readReplies(this.#redis.another(), this.#keys.reply(this.#id), {
       onReply: (reply) => this.#hear(reply),
-      onTrouble: (error) => this.#logger.warn(`a reply could not be read from Redis: ${messageOf(error)}`),
+      onTrouble: (error) => this.#logger.warn(`cannot read a reply from Redis: ${messageOf(error)}`),
       isClosed: () => this.#closed,
     });
     this.#presence.note(await readSigns(this.#redis.client, this.#keys), performance.now());
@@ -181,9 +181,7 @@ class BullmqDispatcher implements Dispatcher {
       if (this.#closed || !this.#tickets.isOpen(id)) return;
       const now = performance.now();
       if (now - this.#refusedAt > REFUSED_MS)
-        this.#logger.warn(
-          `a batch could not be handed over, waiting: ${messageOf(explainRedis(error, this.#place))}`,
-        );
+        this.#logger.warn(`cannot queue a batch, retrying: ${messageOf(explainRedis(error, this.#place))}`);
       this.#refusedAt = now;
       // Without an answer of Redis the batch may be there, and somebody may have taken it.
       await this.#withdraw(ticket, { isAbsent: error instanceof ReplyError }).catch(() => {});

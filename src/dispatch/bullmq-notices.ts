@@ -23,18 +23,18 @@ export class WorkerNotices {
     else if (now - this.#aliveAt <= DEAD_MS) return;
     const text = this.#trouble(count, open, now);
     if (text !== null && text !== this.#told) this.#logger.warn(text);
-    if (text === null && this.#told !== null) this.#logger.warn(`${count} workers are at work`);
+    if (text === null && this.#told !== null) this.#logger.warn(`${count} workers are running`);
     this.#told = text;
   }
 
   #trouble(count: number, open: readonly Ticket[], now: number): string | null {
     const [stranger] = this.#presence.strangers(now);
     if (stranger)
-      return `the worker ${stranger.worker} speaks another version of the wire format: install the same Seine everywhere`;
+      return `the worker ${stranger.worker} uses another version of the wire format: install the same Seine version everywhere`;
     if (count === 0)
-      return `no worker is alive at Redis ${this.#place}: start some with \`seine worker --dispatch bullmq://… --blobs …\`; the run waits`;
+      return `no live workers at Redis ${this.#place}: start some with \`seine worker --dispatch bullmq://… --blobs …\`; the run waits`;
     if (open.some(({ batch }) => batch.needs === 'browser') && !this.#presence.serves('browser', now))
-      return `batches need a browser, and no worker at Redis ${this.#place} has one: start some with \`seine worker --kind browser\``;
+      return `batches need a browser, but no worker at Redis ${this.#place} has one: start some with \`seine worker --kind browser\``;
     return null;
   }
 }

@@ -18,12 +18,12 @@ export function parseFleet(text: string): FleetPlace {
   const prefix = url.searchParams.get('prefix') ?? 'bull';
   url.searchParams.delete('prefix');
   if (prefix.length > PREFIX_MAX || !/^[\w.-]+$/.test(prefix))
-    throw new SeineError(`the prefix of a fleet cannot be '${prefix.slice(0, PREFIX_MAX)}'`, {
-      hint: 'letters, digits, dots, hyphens and underscores: bullmq://host:6379?prefix=shop',
+    throw new SeineError(`invalid prefix '${prefix.slice(0, PREFIX_MAX)}'`, {
+      hint: 'use letters, digits, dots, hyphens and underscores: bullmq://host:6379?prefix=shop',
     });
   if (!/^\/?\d{0,5}$/.test(url.pathname))
-    throw new SeineError(`a database of Redis is a number, not '${url.pathname.slice(1, PREFIX_MAX)}'`, {
-      hint: 'bullmq://host:6379/0, or ?prefix=name to keep two fleets apart',
+    throw new SeineError(`a Redis database must be a number, got '${url.pathname.slice(1, PREFIX_MAX)}'`, {
+      hint: 'use bullmq://host:6379/0, or ?prefix=name to separate two fleets',
     });
   const shown = `${url.hostname}:${url.port || '6379'}`;
   return { url: url.href, prefix, shown };
@@ -88,7 +88,7 @@ export async function openRedis(
     timer.unref();
   });
   client.on('ready', () => {
-    if (isTold) logger.warn(`Redis at ${place.shown} is back`);
+    if (isTold) logger.warn(`Redis at ${place.shown} is available again`);
     isAway = false;
     isTold = false;
     options.onReady?.();
@@ -110,7 +110,7 @@ export async function openRedis(
 
 function awaySentence(place: FleetPlace, error: unknown): string {
   const why = error === null ? '' : `: ${sentenceOf(error, place)[0]}`;
-  return `the connection to Redis at ${place.shown} broke, waiting for it${why}`;
+  return `lost the connection to Redis at ${place.shown}, reconnecting${why}`;
 }
 
 async function checkServer(client: Redis, place: FleetPlace, logger: Logger): Promise<void> {
@@ -119,12 +119,12 @@ async function checkServer(client: Redis, place: FleetPlace, logger: Logger): Pr
   const [major, minor] = [Number(version?.[1] ?? 99), Number(version?.[2] ?? 0)];
   if (major < VERSION_MIN[0]! || (major === VERSION_MIN[0] && minor < VERSION_MIN[1]!))
     throw new SeineError(`Redis at ${place.shown} is version ${major}.${minor}, which is too old`, {
-      hint: `${VERSION_MIN.join('.')} or newer is needed`,
+      hint: `install version ${VERSION_MIN.join('.')} or newer`,
     });
   const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1];
   if (policy && policy !== 'noeviction')
     logger.warn(
-      `Redis at ${place.shown} throws keys away when it is full (${policy}): batches would be sent again; set maxmemory-policy noeviction`,
+      `Redis at ${place.shown} evicts keys when its memory is full (${policy}), so batches would be sent again: set maxmemory-policy noeviction`,
     );
 }
 
@@ -152,19 +152,19 @@ function sentenceOf(error: unknown, place: FleetPlace): [message: string, hint: 
   const redis = `Redis at ${place.shown}`;
   const setting = '--dispatch (SEINE_DISPATCH)';
   if (/^(WRONGPASS|ERR invalid password|ERR AUTH)/.test(text))
-    return [`${redis} does not accept the user or password`, `correct them in ${setting}`];
+    return [`${redis} rejected the user name or password`, `correct them in ${setting}`];
   if (text.startsWith('NOAUTH'))
-    return [`${redis} wants a password`, `put it into ${setting}: bullmq://:password@host:port`];
+    return [`${redis} requires a password`, `put it into ${setting}: bullmq://:password@host:port`];
   if (text.startsWith('NOPERM'))
-    return [`the user of ${redis} may not do everything that is needed: ${text}`, 'give it ~* &* +@all'];
+    return [`the user of ${redis} lacks a permission: ${text}`, 'give it ~* &* +@all'];
   if (/DB index is out of range/i.test(text))
     return [`${redis} does not have that database`, `correct the number in ${setting}`];
-  if (text.startsWith('OOM')) return [`${redis} is full`, 'give it more memory'];
+  if (text.startsWith('OOM')) return [`${redis} is out of memory`, 'give it more memory'];
   if (code && UNREACHABLE.has(code))
-    return [`${redis} cannot be reached: ${code}`, `start it, or correct ${setting}`];
+    return [`cannot reach ${redis}: ${code}`, `start it, or correct ${setting}`];
   if (code?.startsWith('ERR_SSL') || code?.startsWith('ERR_TLS') || /certificate/i.test(text))
-    return [`${redis} cannot be reached by TLS: ${text}`, 'bullmqs:// is with TLS, bullmq:// without'];
+    return [`cannot reach ${redis} with TLS: ${text}`, 'use bullmqs:// with TLS, bullmq:// without'];
   if (/^Connection is closed|Socket timeout/.test(text))
-    return [`${redis} does not answer`, `is it a Redis? Correct ${setting} otherwise`];
-  return [`${redis} does not work: ${text}`, `check it, and ${setting}`];
+    return [`${redis} does not answer`, `check that it is a Redis server, or correct ${setting}`];
+  return [`${redis} failed: ${text}`, `check it, and ${setting}`];
 }

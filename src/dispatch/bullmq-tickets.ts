@@ -80,13 +80,13 @@ export class Tickets {
     else if (reply.kind === 'report') this.#receive(ticket, reply.report);
     else if (reply.kind === 'lost') this.lose(ticket, reply.reason, reply.blameless);
     // Somebody else has it, when it was taken before.
-    else if (ticket.worker === null) this.lose(ticket, 'Redis did not keep it', true);
+    else if (ticket.worker === null) this.lose(ticket, 'Redis lost it', true);
   }
 
   /** A Redis that remembers what was taken long ago gives it away again: the reports of two must not be mixed. */
   #hearTaken(ticket: Ticket, worker: string, now: number): void {
     if (ticket.worker === null || ticket.worker === worker) this.take(ticket, worker, null, now);
-    else this.lose(ticket, `${ticket.worker} and ${worker} both have it`, true);
+    else this.lose(ticket, `${ticket.worker} and ${worker} both run it`, true);
   }
 
   take(ticket: Ticket, worker: string, beat: number | null, now: number): void {
@@ -117,7 +117,7 @@ export class Tickets {
       return;
     }
     ticket.missingSince ??= now;
-    if (now - ticket.missingSince > MISSING_MS) this.lose(ticket, 'Redis did not keep it', true);
+    if (now - ticket.missingSince > MISSING_MS) this.lose(ticket, 'Redis lost it', true);
   }
 
   /** Of those that workers have: which will never come back. */
@@ -125,10 +125,10 @@ export class Tickets {
     for (const ticket of this.#open.values()) {
       const { worker } = ticket;
       if (now - ticket.sentAt > TAKE_MS + ticket.batch.budgetMs + LATE_MS)
-        this.lose(ticket, 'nobody answered in time', true);
+        this.lose(ticket, 'no worker answered in time', true);
       else if (worker === null) continue;
       else if (presence.isDead(worker, ticket.takenAt, now))
-        this.lose(ticket, `the worker ${worker} gave no sign of life any more`, false);
+        this.lose(ticket, `the worker ${worker} stopped sending heartbeats`, false);
       else this.#countUnnamed(ticket, worker, presence);
     }
   }

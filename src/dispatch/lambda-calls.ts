@@ -64,8 +64,8 @@ export class LambdaCalls implements Dispatcher {
   refusal(kind: WorkerKind): SeineError | null {
     if (this.serves(kind)) return null;
     const { browser } = this.#options;
-    return new SeineError(`pages are to be shown in a browser, and the function ${browser.name} has none`, {
-      hint: 'see `seine lambda build --kind browser`, and name that function with SEINE_LAMBDA_BROWSER_FUNCTION',
+    return new SeineError(`pages need a browser, but the function ${browser.name} has none`, {
+      hint: 'build one with `seine lambda build --kind browser`, and set SEINE_LAMBDA_BROWSER_FUNCTION to its name',
     });
   }
 
@@ -90,7 +90,7 @@ export class LambdaCalls implements Dispatcher {
       const blobs = await this.#openBlobs();
       await blobs.put(this.#options.drainKey, Buffer.from('drain'));
     } catch (error) {
-      this.#options.logger.warn(`workers could not be told to end early: ${messageOf(error)}`);
+      this.#options.logger.warn(`cannot tell workers to end early: ${messageOf(error)}`);
     }
   }
 
@@ -111,7 +111,7 @@ export class LambdaCalls implements Dispatcher {
       try {
         const budgetMs = batch.budgetMs - Math.floor(performance.now() - arrivedAt);
         const encoded = encodeBatch({ ...batch, budgetMs }, { drainKey, clockOffsetMs });
-        if (!encoded) return this.#putOff(batch, { trouble: 'a task does not fit into one call of Lambda' });
+        if (!encoded) return this.#putOff(batch, { trouble: 'a task is too large for one Lambda call' });
         left = encoded.left;
         call = await this.#call(batch.needs, encoded.payload);
         if (call.kind === 'throttled') this.#limit.onThrottled();
@@ -150,7 +150,7 @@ export class LambdaCalls implements Dispatcher {
   /** The parts in order; tasks that had no room in the request come back with the last. */
   async #take(batch: Batch, answer: LambdaAnswer, left: BatchTask[], onPart: OnPart): Promise<Delivery> {
     if (answer.kind === 'refused') return this.#putOff(batch, { trouble: answer.reason });
-    if (answer.kind !== 'parts') throw new Error('the function answered with something else than a report');
+    if (answer.kind !== 'parts') throw new Error('the answer of the function is not a report');
     let last: Report | null = null;
     for await (const report of decodeParts(answer.parts, {
       batch,

@@ -41,7 +41,8 @@ export async function openLambdaDispatcher(options: LambdaDispatcherOptions): Pr
   const lambda = await loadLambda(place, { sockets: concurrency + 1 });
   const look = async (wanted: string): Promise<LambdaFunction> => {
     const found = await describeFunction(lambda, wanted, place);
-    if (!found) logger.warn(`the function ${wanted} may not be looked at: its cost is a guess`);
+    if (!found)
+      logger.warn(`no permission to read the configuration of the function ${wanted}: costs are estimates`);
     return found ?? unseenFunction(wanted);
   };
   try {
@@ -71,10 +72,10 @@ export async function openLambdaDispatcher(options: LambdaDispatcherOptions): Pr
     if (here && !isSamePlace(here.blobs, options.blobs.place))
       throw new SeineError(
         here.blobs === null
-          ? `the function ${wanted} does not know where to keep pages`
-          : `the function ${wanted} keeps pages in ${here.blobs}, and this run in ${options.blobs.place}`,
+          ? `the function ${wanted} has no --blobs setting`
+          : `the function ${wanted} stores pages in ${here.blobs}, but this run stores them in ${options.blobs.place}`,
         {
-          hint: 'give both the same: `seine lambda deploy --blobs s3://bucket/prefix`, and --blobs or SEINE_BLOBS here',
+          hint: 'use the same location for both: `seine lambda deploy --blobs s3://bucket/prefix`, and --blobs or SEINE_BLOBS here',
         },
       );
     // The first call may have waited for a cold start: the second tells the time.
@@ -83,7 +84,7 @@ export async function openLambdaDispatcher(options: LambdaDispatcherOptions): Pr
     const hasBrowser = here?.browser ?? isImage;
     if (!here || Math.abs(here.clockOffsetMs) <= CLOCK_TOLERANCE_MS) return { clockOffsetMs: 0, hasBrowser };
     logger.warn(
-      `the clock of this machine differs from Lambda's by ${(here.clockOffsetMs / 1_000).toFixed(1)} s; set it`,
+      `the clock of this machine differs from Lambda's by ${(here.clockOffsetMs / 1_000).toFixed(1)} s: correct it`,
     );
     return { clockOffsetMs: here.clockOffsetMs, hasBrowser };
   }

@@ -67,12 +67,12 @@ export async function askPresence(
   const text = Buffer.from(reply.Payload ?? []).toString('utf8');
   if (reply.FunctionError)
     throw new SeineError(`the function ${name} fails: ${functionErrorOf(text)}`, {
-      hint: 'its log says more; see `seine lambda deploy`',
+      hint: 'see its log, or deploy it again with `seine lambda deploy`',
     });
   const here = presenceOf(text);
   if (here === null || here.wire !== WIRE_VERSION)
     throw new SeineError(
-      `the function ${name} is ${here ? `of another version, ${here.seine}` : 'no worker of Seine'}`,
+      `the function ${name} is ${here ? `another version of Seine, ${here.seine}` : 'not a Seine worker'}`,
       {
         hint: 'deploy it from this installation: `seine lambda deploy`',
       },
@@ -105,7 +105,7 @@ export function functionErrorOf(payload: string): string {
     (part) => typeof part === 'string' && part !== '',
   );
   const text = parts.join(': ').replace(/\s+/g, ' ');
-  return text === '' ? 'it did not say why' : text.slice(0, ERROR_TEXT_MAX);
+  return text === '' ? 'no reason given' : text.slice(0, ERROR_TEXT_MAX);
 }
 
 /** The code itself cannot be loaded: no batch has begun, and none will. */

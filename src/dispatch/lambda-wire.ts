@@ -132,16 +132,16 @@ export async function* decodeParts(
   for (const part of parts) {
     const report = 'key' in part ? await readStored(part.key, batch, await blobs()) : await unpack(part);
     if (report.version !== WIRE_VERSION || report.batchId !== batch.id || !Array.isArray(report.outcomes))
-      throw new Error('the function answered with something else than a report');
+      throw new Error('the answer of the function is not a report');
     yield report;
   }
 }
 
 async function readStored(key: string, batch: Batch, blobs: Blobs): Promise<Report> {
   if (!key.startsWith(`${batch.archiveKey}-`) || !key.includes(ANSWER))
-    throw new Error('a part of the answer is said to be where none may be');
+    throw new Error('the answer names a part at a location that is not allowed');
   const bytes = await blobs.read(key);
-  if (!bytes) throw new Error('a part of the answer is gone');
+  if (!bytes) throw new Error('a part of the answer is missing');
   return readPacked(bytes);
 }
 

@@ -138,7 +138,7 @@ class Thread {
       return Promise.resolve({
         kind: 'lost',
         batchId: batch.id,
-        reason: `worker threads do not start: ${this.#lastError}`,
+        reason: `cannot start worker threads: ${this.#lastError}`,
       });
     }
     this.#open.set(batch.id, {
@@ -154,7 +154,7 @@ class Thread {
   watch(): void {
     const now = performance.now();
     if (![...this.#open.values()].some(({ answerBy }) => answerBy < now)) return;
-    this.#lastError = 'it did not answer within its budget';
+    this.#lastError = 'the worker did not answer in time';
     void this.#worker.terminate();
   }
 

@@ -10,12 +10,12 @@ export async function finish(job: Job<JobCard>, last: Last | null, token: string
   try {
     if (last?.kind === 'report')
       await job.moveToCompleted({ outcomes: last.report.outcomes.length }, token, false);
-    else await job.moveToFailed(new Error(last?.reason ?? 'the batch was taken back'), token, false);
+    else await job.moveToFailed(new Error(last?.reason ?? 'the batch was cancelled'), token, false);
   } catch {
     // It is over all the same.
   }
 }
 
 export function wrongVersion(name: string, version: number): string {
-  return `the worker ${name} speaks version ${WIRE_VERSION} of the wire format and the coordinator ${version}: install the same Seine everywhere`;
+  return `the worker ${name} uses version ${WIRE_VERSION} of the wire format, the coordinator version ${version}: install the same Seine version everywhere`;
 }

@@ -37,7 +37,7 @@ export class Replies {
         await Promise.all([this.#redis.xadd(key, '*', ...fields), this.#redis.pexpire(key, REPLY_TTL_MS)]);
         return;
       } catch (error) {
-        if (tries === 1) this.#logger.warn(`Redis does not take a report, trying again: ${messageOf(error)}`);
+        if (tries === 1) this.#logger.warn(`cannot write a report to Redis, retrying: ${messageOf(error)}`);
         if (tries >= TRIES_MAX) throw error;
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }

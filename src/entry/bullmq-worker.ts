@@ -172,7 +172,7 @@ class QueueWorker implements BullmqWorker {
       else await this.#replies.send(reply, last ? { ...last, ticket } : { kind: 'gone', ticket });
       await finish(job, last, token);
     } catch (error) {
-      this.#options.logger.warn(`a batch could not be answered: ${messageOf(error)}`, { ticket });
+      this.#options.logger.warn(`cannot answer a batch: ${messageOf(error)}`, { ticket });
     } finally {
       this.#held.delete(ticket);
     }

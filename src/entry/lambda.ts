@@ -42,12 +42,15 @@ export async function handler(event: LambdaEvent, context: LambdaContext): Promi
   const cold = calls++ === 0;
   if (event.kind === 'warm') return { kind: 'here', here: await show(event.waitMs, cold, context) };
   if (event.version !== WIRE_VERSION)
-    return { kind: 'refused', reason: `the function is of another version, ${VERSION}: deploy it again` };
+    return {
+      kind: 'refused',
+      reason: `the function has another version of Seine, ${VERSION}: deploy it again`,
+    };
   let opened: Tools;
   try {
     opened = await openTools();
   } catch (error) {
-    return { kind: 'refused', reason: `the worker could not be opened: ${messageOf(error)}` };
+    return { kind: 'refused', reason: `cannot start the worker: ${messageOf(error)}` };
   }
   clock.begin(event.clockOffsetMs);
   const batch = within(await unpack(event.batch), context);
@@ -86,7 +89,7 @@ function encode(batch: Batch, report: Report, { blobs }: Tools) {
       outcomes: part.outcomes.map(({ taskId }) => ({ kind: 'deferred', taskId })),
       quality: [],
       archive: null,
-      trouble: `a part of the answer could not be stored: ${messageOf(error)}`,
+      trouble: `cannot store a part of the answer: ${messageOf(error)}`,
     }),
   });
 }

@@ -36,7 +36,7 @@ export function openBodyPipe(
   return codings === null ? new PlainPipe(sink, events) : new CodedPipe(sink, codings, bodyBytesMax, events);
 }
 
-const NOT_STORED = 'The body could not be stored.';
+const NOT_STORED = 'the body could not be stored';
 
 /** Without streams: a sink that returns at once costs no more than a call. */
 class PlainPipe implements BodyPipe {
@@ -194,7 +194,7 @@ class CodedPipe implements BodyPipe {
 const SEVERAL_FRAMES: Decoded = {
   ok: false,
   code: 'bad-encoding',
-  detail: 'The body has more than one zstd frame, which only small bodies may have.',
+  detail: 'the body has more than one zstd frame, which is supported only for small bodies',
 };
 
 class Refusal extends Error {

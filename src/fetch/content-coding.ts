@@ -97,11 +97,11 @@ function refusalOfNames(names: string[]): Decoded | null {
     return {
       ok: false,
       code: 'bad-encoding',
-      detail: `More than ${LIMITS.contentCodingsMax} stacked codings.`,
+      detail: `more than ${LIMITS.contentCodingsMax} stacked codings`,
     };
   }
   if (names.every(isKnown)) return null;
-  return { ok: false, code: 'bad-encoding', detail: 'Unknown Content-Encoding.' };
+  return { ok: false, code: 'bad-encoding', detail: 'unknown Content-Encoding' };
 }
 
 /** Both caps in one number, so that a bomb is left at the first byte over. */
@@ -193,19 +193,19 @@ function rest(use: Coding, input: Buffer, result: Inflated): Buffer {
 const TOO_MANY_FRAMES: Decoded = {
   ok: false,
   code: 'bad-encoding',
-  detail: `The body has more than ${LIMITS.zstdFramesMax} zstd frames.`,
+  detail: `the body has more than ${LIMITS.zstdFramesMax} zstd frames`,
 };
 
 export const TOO_LARGE: Decoded = {
   ok: false,
   code: 'too-large',
-  detail: 'The decoded body is over the size or ratio limit.',
+  detail: 'the decoded body is over the size or ratio limit',
 };
 
 export function refusalOf(error: unknown): Decoded {
   const code = (error as NodeJS.ErrnoException).code;
   if (code === 'ERR_BUFFER_TOO_LARGE') return TOO_LARGE;
   if (code === 'Z_BUF_ERROR')
-    return { ok: false, code: 'truncated', detail: 'The coded body ends too early.' };
-  return { ok: false, code: 'bad-encoding', detail: 'The body does not fit its Content-Encoding.' };
+    return { ok: false, code: 'truncated', detail: 'the encoded body ends too early' };
+  return { ok: false, code: 'bad-encoding', detail: 'the body does not match its Content-Encoding' };
 }

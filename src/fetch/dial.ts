@@ -33,7 +33,7 @@ export class DialError extends Error {
 
 export function privateAddress(): DialError {
   const detail =
-    'The host is at a private or reserved address; --allow-private permits that, unless the worker forbids it.';
+    'the host has a private or reserved address; --allow-private allows it, unless the worker forbids it';
   return new DialError('private-address', detail);
 }
 
@@ -60,7 +60,7 @@ export class Dial {
 
   #resolved(error: NodeJS.ErrnoException | null, addresses: LookupAddress[]): void {
     if (error !== null || addresses.length === 0) {
-      this.#fail(new DialError('dns', `The host name could not be resolved (${codeOf(error)}).`));
+      this.#fail(new DialError('dns', `the host name could not be resolved (${codeOf(error)})`));
     } else {
       this.#connect(addresses);
     }
@@ -93,7 +93,7 @@ export class Dial {
     socket.on('error', (error) => this.#fail(this.#errorOf(error)));
     // A socket that is closed without an error must not leave the caller waiting.
     socket.once('close', () =>
-      this.#fail(new DialError('reset', 'The connection closed before it was ready.')),
+      this.#fail(new DialError('reset', 'the connection closed before it was ready')),
     );
   }
 
@@ -103,9 +103,8 @@ export class Dial {
 
   #errorOf(error: Error): DialError {
     const code = codeOf(error);
-    if (code === 'ETIMEDOUT')
-      return new DialError('connect-timeout', 'The connection timed out (ETIMEDOUT).');
-    if (this.stage === 'tcp') return new DialError('connect', `The connection failed (${code}).`);
+    if (code === 'ETIMEDOUT') return new DialError('connect-timeout', 'the connection timed out (ETIMEDOUT)');
+    if (this.stage === 'tcp') return new DialError('connect', `the connection failed (${code})`);
     return tlsErrorOf(error);
   }
 
@@ -138,9 +137,9 @@ export function tlsOptionsOf({ hostname, tlsSession }: DialTarget): tls.Connecti
 export function tlsErrorOf(error: Error): DialError {
   const code = codeOf(error);
   if (code === 'ECONNRESET' || code === 'EPIPE') {
-    return new DialError('reset', `The connection broke during the TLS handshake (${code}).`);
+    return new DialError('reset', `the connection broke during the TLS handshake (${code})`);
   }
-  return new DialError('tls', `The TLS handshake failed (${code}).`);
+  return new DialError('tls', `the TLS handshake failed (${code})`);
 }
 
 /** Codes are made of capitals, digits and underscores; messages may hold anything. */

@@ -79,7 +79,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     // A retry on a fresh connection calls this again: it is one more request on the wire.
     if (this.request.onSent()) return;
     this.abort();
-    controller.abort(new Error('The request may not leave any more.'));
+    controller.abort(new Error('the request was cancelled before it was sent'));
   }
 
   onResponseStarted(): void {
@@ -96,7 +96,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#done) return;
     if (status < 200) {
       this.#interim += 1;
-      if (this.#interim > INTERIM_MAX) this.fail('protocol', 'Too many interim responses.');
+      if (this.#interim > INTERIM_MAX) this.fail('protocol', 'too many interim responses');
       return;
     }
     this.#progress = 'headers';
@@ -108,14 +108,14 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const transfer = headers['transfer-encoding'];
     // The parser undoes chunks only; a body that is gzip in transfer would pass for plain.
     if (transfer !== undefined && !/^(chunked|identity)$/i.test(String(transfer))) {
-      this.fail('bad-encoding', 'Unknown Transfer-Encoding.');
+      this.fail('bad-encoding', 'unknown Transfer-Encoding');
       return;
     }
     if (this.request.sinkFor !== undefined) this.#openPipe(controller);
     const length = headers['content-length'];
     if (this.#done || typeof length !== 'string' || status === 204 || status === 304) return;
     const bytes = Number(length);
-    if (bytes > this.#bytesMax) this.fail('too-large', 'The Content-Length is over the size limit.');
+    if (bytes > this.#bytesMax) this.fail('too-large', 'the Content-Length is over the size limit');
     else this.#body.expect(bytes);
   }
 
@@ -124,7 +124,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#done || chunk.length === 0) return;
     this.since = this.#inFlight.nowMs;
     this.wireBytes += chunk.length;
-    if (this.wireBytes > this.#bytesMax) this.fail('too-large', 'The body is over the size limit.');
+    if (this.wireBytes > this.#bytesMax) this.fail('too-large', 'the body is over the size limit');
     else if (this.#pipe === null) this.#body.add(chunk);
     else this.#pipe.add(chunk);
   }
@@ -134,7 +134,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#done || slot === null) return;
     // A body without length ends with the connection, and undici takes a reset for such an end.
     if (slot.socket?.errored) {
-      this.fail('reset', 'The connection broke before the body was complete.');
+      this.fail('reset', 'the connection broke before the body was complete');
       return;
     }
     slot.served += 1;
@@ -179,7 +179,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       const head = { status: this.#status, rawHeaders: this.#rawHeaders };
       sink = this.#status < 300 ? this.request.sinkFor!(head) : null;
     } catch {
-      this.fail('internal', 'The body could not be stored.');
+      this.fail('internal', 'the body could not be stored');
     }
     if (sink === null) {
       // What was meant for a sink may be a film; what stays here is a page about an error at most.

@@ -123,7 +123,7 @@ export class GuardedTunnel {
   }
 
   #refuse(socket: net.Socket, ticket: Ticket, { hostname, port }: DialTarget, error: Error | null): void {
-    const failure = error instanceof DialError ? error : new DialError('connect', 'The connection failed.');
+    const failure = error instanceof DialError ? error : new DialError('connect', 'the connection failed');
     if (ticket.failures.size >= FAILURES_MAX) ticket.failures.clear();
     ticket.failures.set(`${hostname} ${port}`, { error: failure, at: performance.now() });
     socket.end(SocksGreeting.REFUSED);

@@ -43,12 +43,12 @@ class HttpFetcher implements Fetcher {
     if (this.#closed || request.signal.aborted) return Promise.resolve({ kind: 'aborted' });
     const url = URL.parse(request.url);
     if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
-      const detail = 'Only http and https URLs can be fetched.';
+      const detail = 'only http and https URLs can be fetched';
       return Promise.resolve({ kind: 'failure', code: 'internal', detail, bytes: 0 });
     }
     if (request.proxy && parseProxy(request.proxy.url) === null) {
       // Never in its place a request without: that would show the own address.
-      const detail = 'The proxy has no usable address.';
+      const detail = 'the proxy has no usable address';
       return Promise.resolve({ kind: 'failure', code: 'proxy', detail, bytes: 0 });
     }
     return new Promise((resolve) => {

@@ -79,15 +79,15 @@ class ImpersonateFetcher implements Fetcher {
   async fetch(request: FetchRequest): Promise<FetchResult> {
     const url = URL.parse(request.url);
     if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:'))
-      return failure('internal', 'Only http and https URLs can be fetched.');
+      return failure('internal', 'only http and https URLs can be fetched');
     if (request.proxy && parseProxy(request.proxy.url) === null)
-      return failure('proxy', 'The proxy has no usable address.');
+      return failure('proxy', 'the proxy has no usable address');
     const watch = new Stopwatch(request, this.#closing.signal);
     const leave = await this.#turnstile.enter(url.origin, Math.max(1, request.parallel), watch.signal);
     try {
       return await this.#send(request, url, watch);
     } catch {
-      return watch.ending ?? failure('internal', 'The response could not be handled.');
+      return watch.ending ?? failure('internal', 'the response could not be handled');
     } finally {
       leave();
       watch.stop();
@@ -183,12 +183,12 @@ async function receive(
   const { status, statusText } = response;
   // The library undoes one coding that it knows, and passes others on as they are.
   if (!KNOWN_CODING.test(response.headers.get('content-encoding') ?? ''))
-    return failure('bad-encoding', 'The Content-Encoding is unknown, or there are several.');
+    return failure('bad-encoding', 'the Content-Encoding is unknown, or there are several');
   let sink: BodySink | null = null;
   try {
     sink = status < 300 ? (request.sinkFor?.({ status, rawHeaders }) ?? null) : null;
   } catch {
-    return failure('internal', 'The body could not be stored.');
+    return failure('internal', 'the body could not be stored');
   }
   const memoryMax = request.sinkFor ? LIMITS.bodyBytesMax : request.bodyBytesMax;
   const bytesMax = sink === null ? Math.min(request.bodyBytesMax, memoryMax) : request.bodyBytesMax;
@@ -210,7 +210,7 @@ async function receive(
     if (watch.ending) return end(withBytes(watch.ending, bytes));
     if (piece.done) break;
     bytes += piece.value.length;
-    if (bytes > bytesMax) return end(failure('too-large', 'The body is over the size limit.', bytes));
+    if (bytes > bytesMax) return end(failure('too-large', 'the body is over the size limit', bytes));
     const chunk = Buffer.from(piece.value.buffer, piece.value.byteOffset, piece.value.byteLength);
     if (sink === null) {
       body.add(chunk);
@@ -220,7 +220,7 @@ async function receive(
     try {
       await Promise.race([sink.write(chunk), watch.over]);
     } catch {
-      return end(failure('internal', 'The body could not be stored.', bytes));
+      return end(failure('internal', 'the body could not be stored', bytes));
     }
     if (watch.ending) return end(withBytes(watch.ending, bytes));
   }

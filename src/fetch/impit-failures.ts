@@ -1,11 +1,11 @@
 /** What the library's errors mean. Its texts hold URLs and remote words: only ours are shown. */
 export const IMPIT_FAILURES = {
-  connect: 'The connection failed.',
-  tls: 'The TLS handshake failed.',
-  reset: 'The connection broke before the response was complete.',
-  truncated: 'The body ended before it was complete.',
-  'bad-encoding': 'The Content-Encoding does not fit the bytes.',
-  protocol: 'The response is not valid HTTP.',
+  connect: 'the connection failed',
+  tls: 'the TLS handshake failed',
+  reset: 'the connection broke before the response was complete',
+  truncated: 'the body ended before it was complete',
+  'bad-encoding': 'the Content-Encoding does not match the body',
+  protocol: 'the response is not valid HTTP',
 } as const;
 
 type ImpitCode = keyof typeof IMPIT_FAILURES;

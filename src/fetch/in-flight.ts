@@ -109,18 +109,18 @@ export class InFlight {
 function expire(exchange: Exchange, nowMs: number): void {
   const { timeouts } = exchange.request;
   if (nowMs - exchange.startedAt > timeouts.taskMs) {
-    exchange.fail('task-timeout', `Not done within ${timeouts.taskMs} ms.`);
+    exchange.fail('task-timeout', `the task took longer than ${timeouts.taskMs} ms`);
     return;
   }
   if (isFlooded(exchange)) {
-    exchange.fail('protocol', 'Far more has come than headers and a body.');
+    exchange.fail('protocol', 'the response is much larger than its headers and body');
     return;
   }
   const stageMs = nowMs - exchange.since;
   if (exchange.stage === 'body' && stageMs > timeouts.bodyMs) {
-    exchange.fail('body-timeout', `No bytes of the body for ${timeouts.bodyMs} ms.`);
+    exchange.fail('body-timeout', `the body stalled for ${timeouts.bodyMs} ms`);
   } else if (exchange.stage === 'headers' && stageMs > timeouts.headersMs) {
-    exchange.fail('headers-timeout', `No complete response headers within ${timeouts.headersMs} ms.`);
+    exchange.fail('headers-timeout', `no complete response headers within ${timeouts.headersMs} ms`);
   } else if (exchange.stage === 'dialling' && stageMs > timeouts.connectMs) {
     exchange.fail(...slowDial(exchange.slot?.dial?.stage, timeouts.connectMs));
   }
@@ -133,9 +133,9 @@ function isFlooded({ slot, wireBytes }: Exchange): boolean {
 }
 
 function slowDial(stage: Dialling | undefined, connectMs: number): [code: FailureCode, detail: string] {
-  if (stage === 'dns') return ['dns', `The host name was not resolved within ${connectMs} ms.`];
-  if (stage === 'proxy') return ['proxy', `The proxy could not be reached within ${connectMs} ms.`];
+  if (stage === 'dns') return ['dns', `the host name was not resolved within ${connectMs} ms`];
+  if (stage === 'proxy') return ['proxy', `the proxy could not be reached within ${connectMs} ms`];
   if (stage === 'tunnel')
-    return ['proxy-tunnel', `The proxy did not connect to the host within ${connectMs} ms.`];
-  return ['connect-timeout', `No connection within ${connectMs} ms.`];
+    return ['proxy-tunnel', `the proxy did not connect to the host within ${connectMs} ms`];
+  return ['connect-timeout', `no connection within ${connectMs} ms`];
 }

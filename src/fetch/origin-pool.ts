@@ -46,7 +46,7 @@ export class Slot {
     });
     // undici reports a throwing handler this way; without a listener that would end the process.
     (this.client as EventEmitter).on('error', () =>
-      this.exchange?.fail('internal', 'The response could not be handled.'),
+      this.exchange?.fail('internal', 'the response could not be handled'),
     );
   }
 

@@ -9,7 +9,7 @@ export class NoTunnelError extends DialError {}
 /** Statuses by which proxies say that they do not want to, rather than that they cannot. */
 const UNWILLING = new Set([400, 403, 404, 405, 501]);
 
-export const NO_ACCESS = 'The proxy does not take the credentials (status 407).';
+export const NO_ACCESS = 'the proxy rejected the credentials (status 407)';
 
 export function credentialsOf({ username, password }: ProxyAddress): string | null {
   if (username === '' && password === '') return null;
@@ -35,14 +35,13 @@ export function openHttpTunnel(
 
 function takeHead(bytes: Buffer): number | DialError | null {
   const head = bytes.toString('latin1');
-  if (!'HTTP/1.'.startsWith(head.slice(0, 7)))
-    return new DialError('proxy', 'The proxy does not speak HTTP.');
+  if (!'HTTP/1.'.startsWith(head.slice(0, 7))) return new DialError('proxy', 'the proxy does not speak HTTP');
   const end = head.indexOf('\r\n\r\n');
   if (end < 0) return null;
   const status = Number(/^HTTP\/1\.\d (\d{3})\b/.exec(head)?.[1] ?? 0);
   if (status >= 200 && status < 300) return end + 4;
   if (status === 407) return new DialError('proxy', NO_ACCESS);
-  if (status === 0) return new DialError('proxy', 'The proxy does not speak HTTP.');
-  const detail = `The proxy did not connect to the host (status ${status}).`;
+  if (status === 0) return new DialError('proxy', 'the proxy does not speak HTTP');
+  const detail = `the proxy did not connect to the host (status ${status})`;
   return new (UNWILLING.has(status) ? NoTunnelError : DialError)('proxy-tunnel', detail);
 }

@@ -72,7 +72,7 @@ export class ProxyDial {
     this.#names.resolve(hostname, (error, addresses) => {
       const found = isAllowed === null ? addresses : addresses.filter(({ address }) => isAllowed(address));
       if (error !== null || addresses.length === 0)
-        this.#fail(new DialError('dns', 'The host name could not be resolved.'));
+        this.#fail(new DialError('dns', 'the host name could not be resolved'));
       else if (found.length === 0) this.#fail(privateAddress());
       else this.#connect(found[0]!.address);
     });
@@ -115,7 +115,7 @@ export class ProxyDial {
     socket.once('secureConnect', () => this.#succeed(socket));
     socket.on('error', (error) => this.#fail(tlsErrorOf(error)));
     socket.once('close', () =>
-      this.#fail(new DialError('reset', 'The connection closed before it was ready.')),
+      this.#fail(new DialError('reset', 'the connection closed before it was ready')),
     );
   }
 
@@ -138,5 +138,5 @@ export class ProxyDial {
 /** Whatever went wrong on the way to the proxy is the proxy's: only the code in brackets is kept. */
 function unreachable(error: Error | null): DialError {
   const code = /\((\w+)\)/.exec(error?.message ?? '')?.[1];
-  return new DialError('proxy', `The proxy could not be reached${code ? ` (${code})` : ''}.`);
+  return new DialError('proxy', `the proxy could not be reached${code ? ` (${code})` : ''}`);
 }

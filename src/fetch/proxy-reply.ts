@@ -5,7 +5,7 @@ import { DialError } from './dial.ts';
 /** What a proxy answers before it is through. `null` from `take`: there is more to come. */
 export type Take = (bytes: Buffer) => number | DialError | null;
 
-const CLOSED = 'The proxy closed the connection before it was through.';
+const CLOSED = 'the proxy closed the connection too early';
 
 /**
  * Gathers bytes until `take` has enough of them; what it leaves is put back, for whoever reads the socket next. The
@@ -26,7 +26,8 @@ export function readReply(socket: Socket, take: Take, done: (error: DialError | 
     bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk]);
     const taken = take(bytes);
     if (taken === null) {
-      if (bytes.length > LIMITS.proxyReplyBytesMax) end(new DialError('proxy', 'The proxy says too much.'));
+      if (bytes.length > LIMITS.proxyReplyBytesMax)
+        end(new DialError('proxy', 'the reply of the proxy is too large'));
       return;
     }
     if (typeof taken !== 'number') return end(taken);

@@ -16,9 +16,9 @@ const FAILURES: Record<number, string> = {
   3: 'network unreachable',
   4: 'host unreachable',
   5: 'connection refused',
-  6: 'time over',
+  6: 'timeout',
   7: 'unknown command',
-  8: 'unknown kind of address',
+  8: 'unknown address type',
 };
 
 /** `host` is a name, which the proxy then looks up, or an address. */
@@ -32,7 +32,7 @@ export function openSocksTunnel(
   const [username, password] = [Buffer.from(proxy.username), Buffer.from(proxy.password)];
   const place = addressBytes(host);
   if (place === null || username.length > 255 || password.length > 255) {
-    process.nextTick(done, new DialError('proxy-tunnel', 'A name or password is too long for SOCKS.'));
+    process.nextTick(done, new DialError('proxy-tunnel', 'the user name or password is too long for SOCKS'));
     return;
   }
   const ask = () => {
@@ -41,11 +41,11 @@ export function openSocksTunnel(
   };
   let method = NO_PASSWORD;
   const takeMethod: Take = (bytes) => {
-    if (bytes[0] !== VERSION) return new DialError('proxy', 'The proxy does not speak SOCKS5.');
+    if (bytes[0] !== VERSION) return new DialError('proxy', 'the proxy does not speak SOCKS5');
     if (bytes.length < 2) return null;
     method = bytes[1]!;
     const known = method === NO_PASSWORD || (withPassword && method === PASSWORD);
-    return known ? 2 : new DialError('proxy', 'The proxy wants another kind of credentials.');
+    return known ? 2 : new DialError('proxy', 'the proxy requires an unsupported authentication method');
   };
   readReply(socket, takeMethod, (error) => {
     if (error) return done(error);
@@ -60,21 +60,21 @@ export function openSocksTunnel(
 
 function takeAccess(bytes: Buffer): number | DialError | null {
   if (bytes.length < 2) return null;
-  return bytes[1] === 0 ? 2 : new DialError('proxy', 'The proxy does not take the credentials.');
+  return bytes[1] === 0 ? 2 : new DialError('proxy', 'the proxy rejected the credentials');
 }
 
 function takeAnswer(bytes: Buffer): number | DialError | null {
-  if (bytes[0] !== VERSION) return new DialError('proxy', 'The proxy does not speak SOCKS5.');
+  if (bytes[0] !== VERSION) return new DialError('proxy', 'the proxy does not speak SOCKS5');
   if (bytes.length < 2) return null;
   const failure = bytes[1]!;
   if (failure !== 0) {
     const why = FAILURES[failure] ?? `code ${failure}`;
-    return new DialError('proxy-tunnel', `The proxy did not connect to the host (${why}).`);
+    return new DialError('proxy-tunnel', `the proxy did not connect to the host (${why})`);
   }
   if (bytes.length < 5) return null;
   const kind = bytes[3]!;
   const addressLength = kind === 1 ? 4 : kind === 4 ? 16 : kind === 3 ? 1 + bytes[4]! : 0;
-  if (addressLength === 0) return new DialError('proxy', 'The proxy does not speak SOCKS5.');
+  if (addressLength === 0) return new DialError('proxy', 'the proxy does not speak SOCKS5');
   const length = 4 + addressLength + 2;
   return bytes.length < length ? null : length;
 }

@@ -36,7 +36,7 @@ export function pageAt(
     return {
       kind: 'failure',
       code: 'too-large',
-      detail: 'The body is over the size limit.',
+      detail: 'the body is over the size limit',
       bytes: body.length,
     };
   const told = Number(textAt(item, spec.cost) ?? Number.NaN);

@@ -61,7 +61,7 @@ export class ApiBatches {
       const abort = () => entry.done({ kind: 'aborted' });
       const { taskMs } = request.timeouts;
       const timer = setTimeout(
-        () => entry.done(failure('api', `The API gave no page within ${taskMs} ms.`)),
+        () => entry.done(failure('api', `the API returned no page within ${taskMs} ms`)),
         taskMs,
       );
       entry.done = (result) => {
@@ -128,7 +128,7 @@ export class ApiBatches {
     } finally {
       inbox?.close();
     }
-    for (const entry of entries) entry.done(failure('api', 'The API gave no page for the URL.'));
+    for (const entry of entries) entry.done(failure('api', 'the API returned no page for the URL'));
   }
 
   /** Waits and asks for a job until it is over, or until nobody waits for it any more. */
@@ -163,12 +163,12 @@ export class ApiBatches {
     });
     if (response.status < 200 || response.status >= 300) {
       await response.body?.cancel();
-      throw new ApiTrouble(`The API answered with status ${response.status}.`);
+      throw new ApiTrouble(`the API answered with status ${response.status}`);
     }
     try {
       return JSON.parse(await readText(response));
     } catch (error) {
-      throw error instanceof SyntaxError ? new ApiTrouble('The API did not answer with JSON.') : error;
+      throw error instanceof SyntaxError ? new ApiTrouble('the API did not answer with JSON') : error;
     }
   }
 }
@@ -177,7 +177,7 @@ export class ApiBatches {
 class ApiTrouble extends Error {}
 
 function giveUp(entries: Entry[], error: unknown): void {
-  const detail = error instanceof ApiTrouble ? error.message : 'The API could not be reached.';
+  const detail = error instanceof ApiTrouble ? error.message : 'the API could not be reached';
   for (const entry of entries) entry.done(failure('api', detail));
 }
 
@@ -186,7 +186,7 @@ async function readText(response: Response): Promise<string> {
   let bytes = 0;
   for await (const piece of response.body ?? []) {
     bytes += piece.length;
-    if (bytes > LIMITS.apiAnswerBytesMax) throw new ApiTrouble('The answer of the API is too large.');
+    if (bytes > LIMITS.apiAnswerBytesMax) throw new ApiTrouble('the answer of the API is too large');
     pieces.push(piece);
   }
   return Buffer.concat(pieces).toString('utf8');
@@ -198,7 +198,7 @@ function handlesOf(desk: Desk, answer: unknown, entries: Entry[], isAwaited: boo
   const jobs = valueAt(answer, batch.jobs);
   const handleOf = (job: unknown, own: Entry[]): Handle => {
     const url = placeOf(desk, job);
-    if (url === null && !isAwaited) throw new ApiTrouble('The API does not say where its job is.');
+    if (url === null && !isAwaited) throw new ApiTrouble('the API returned no job id');
     return { id: textAt(job, batch.id), url, entries: own, mail: new Mailbox() };
   };
   if (!Array.isArray(jobs)) return [handleOf(jobs, entries)];
@@ -225,7 +225,7 @@ function placeOf({ batch, key }: Desk, job: unknown): string | null {
 function isOver(desk: Desk, handle: Handle, answer: unknown, hasPages: boolean): boolean {
   const { batch } = desk;
   const state = textAt(answer, batch.state) ?? '';
-  if (batch.failed.includes(state)) throw new ApiTrouble('The API could not do the job.');
+  if (batch.failed.includes(state)) throw new ApiTrouble('the API job failed');
   if (!batch.done.includes(state) || !hasPages) return false;
   deliver(desk, handle, valueAt(answer, batch.results));
   return true;
@@ -238,7 +238,7 @@ function deliver({ spec, batch }: Desk, { entries }: Handle, results: unknown): 
     const url = textAt(item, batch.url);
     for (const entry of entries.filter(({ request }) => isOnly || request.url === url)) {
       const page = pageAt(batch, item, entry.request.bodyBytesMax, spec.cost);
-      entry.done(page ?? failure('api', 'The API gave no page for the URL.'));
+      entry.done(page ?? failure('api', 'the API returned no page for the URL'));
     }
   }
 }

@@ -49,9 +49,9 @@ class RemoteApiFetcher implements Fetcher {
     const { api } = request;
     const target = URL.parse(request.url);
     if (!api || target === null || !/^https?:$/.test(target.protocol))
-      return failure('internal', 'The request is not one for the remote scraping API.');
+      return failure('internal', 'the request has no settings for the remote scraping API');
     // The API has proxies of its own; one of ours would be left out without a word.
-    if (request.proxy) return failure('proxy', 'The remote scraping API cannot be asked through a proxy.');
+    if (request.proxy) return failure('proxy', 'the remote scraping API cannot be used through a proxy');
     if (!request.allowPrivate && this.#isPrivate(target.hostname))
       return failure('private-address', privateAddress().message);
     if (api.spec.batch === undefined) return this.#get(request, api.spec, api.key);
@@ -75,7 +75,9 @@ class RemoteApiFetcher implements Fetcher {
       .then(({ openCallbackReceiver }) => openCallbackReceiver(settings))
       .catch((error: unknown) => {
         const place = `${settings.host}:${settings.port}`;
-        this.#logger?.warn(`nobody can listen at ${place} for the scraping API: ${messageOf(error)}`);
+        this.#logger?.warn(
+          `cannot listen at ${place} for callbacks of the scraping API: ${messageOf(error)}`,
+        );
         return null;
       });
     return this.#receiver;
@@ -101,7 +103,7 @@ class RemoteApiFetcher implements Fetcher {
     });
     if (result.kind === 'response') return siteResponse(spec, result);
     if (result.kind === 'aborted' || OF_THE_PAGE.has(result.code)) return result;
-    return failure('api', `The API failed. ${result.detail}`, result.bytes);
+    return failure('api', `the API failed: ${result.detail}`, result.bytes);
   }
 
   /** The API looks names up where nothing here can check the address. */
@@ -121,7 +123,7 @@ function siteStatus(spec: ApiSpec, status: number, rawHeaders: string[]): number
 function siteResponse(spec: ApiSpec, response: FetchResponse): FetchResult {
   const status = siteStatus(spec, response.status, response.rawHeaders);
   if (status === null)
-    return failure('api', `The API answered with status ${response.status}.`, response.wireBytes);
+    return failure('api', `the API answered with status ${response.status}`, response.wireBytes);
   const told =
     spec.costHeader === undefined ? Number.NaN : Number(headerAt(response.rawHeaders, spec.costHeader));
   return { ...response, status, cost: Number.isFinite(told) && told >= 0 ? told : spec.cost };

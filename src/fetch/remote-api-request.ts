@@ -56,7 +56,7 @@ export async function intoSink(request: FetchRequest, response: FetchResponse): 
     await sink.write(body);
     return { ...response, wireBody: EMPTY, body: EMPTY };
   } catch {
-    return failure('internal', 'The body could not be stored.', response.wireBytes);
+    return failure('internal', 'the body could not be stored', response.wireBytes);
   }
 }
 

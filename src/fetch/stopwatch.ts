@@ -2,9 +2,9 @@ import type { FailureCode } from '../core/failures.ts';
 import type { FetchRequest, FetchResult } from '../ports/fetcher.ts';
 
 const DETAILS = {
-  'headers-timeout': 'No response headers came in time.',
-  'body-timeout': 'The body stalled for too long.',
-  'task-timeout': 'The whole task took too long.',
+  'headers-timeout': 'the response headers did not arrive in time',
+  'body-timeout': 'the body stalled for too long',
+  'task-timeout': 'the task took too long',
 } as const satisfies Partial<Record<FailureCode, string>>;
 
 /** The times of one request for libraries that know only an AbortSignal: says why it fired. */

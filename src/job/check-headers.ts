@@ -9,7 +9,7 @@ const CREDENTIAL =
 export function checkHeaders({ identity }: Pick<JobSpec, 'identity'>): void {
   const open = Object.keys(identity.headers).find((name) => CREDENTIAL.test(name));
   if (open !== undefined)
-    throw new SeineError(`identity.headers: ${open} would go to every host that the job is led to`, {
-      hint: 'put it into `identity.secretHeaders`, under the origin that it is for',
+    throw new SeineError(`identity.headers: ${open} would be sent to every host of the job`, {
+      hint: 'put it into `identity.secretHeaders`, under its origin',
     });
 }

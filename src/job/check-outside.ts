@@ -11,9 +11,9 @@ export function checkSources({ sources }: Pick<JobSpec, 'sources'>): void {
   const open = names.find((name) => typeof name === 'string' && hideCredentials(name) !== name);
   if (open !== undefined)
     throw new SeineError(
-      'sources: a URL has a user name or password in it, which would be stored as it stands',
+      'sources: a URL contains a user name or password, which would be stored in plain text',
       {
-        hint: 'pages that want one: put an Authorization header into `identity.secretHeaders`',
+        hint: 'put an Authorization header into `identity.secretHeaders` instead',
       },
     );
 }
@@ -21,19 +21,19 @@ export function checkSources({ sources }: Pick<JobSpec, 'sources'>): void {
 /** Finds routes that count on proxies or a remote scraping API which the job does not have. */
 export function checkOutside({ routes, proxies, api, login }: JobSpec): void {
   if (login && !routes.some(mayRender))
-    throw new SeineError('the job has a saved login, but no route with a browser to use it', {
+    throw new SeineError('the job has a saved login, but no route uses a browser', {
       hint: 'set `fetcher: browser` or `auto` in a route',
     });
   for (const { name, proxy, fetcher, escalate } of routes) {
     const pool = proxy ?? proxies?.default;
     if (proxy !== undefined && !(proxies && Object.hasOwn(proxies.pools, proxy)))
-      throw new SeineError(`route '${name}' names the proxy pool '${proxy}', which does not exist`);
+      throw new SeineError(`route '${name}' uses the unknown proxy pool '${proxy}'`);
     if (escalate.includes('proxy') && pool === undefined)
-      throw new SeineError(`route '${name}' escalates to proxies, but names no pool`, {
-        hint: 'set `proxy` of the route or `proxies.default` of the job',
+      throw new SeineError(`route '${name}' escalates to proxies, but has no proxy pool`, {
+        hint: 'set `proxy` in the route or `proxies.default` in the job',
       });
     if ((fetcher === 'api' || escalate.includes('api')) && !api)
-      throw new SeineError(`route '${name}' wants a remote scraping API, but the job has no \`api\``);
+      throw new SeineError(`route '${name}' uses a remote scraping API, but the job has no \`api\``);
   }
 }
 

@@ -18,11 +18,11 @@ function checkBrowser(route: RouteSpec): void {
   const { name, browser, kind } = route;
   const fetcher = fetcherOfRoute(route);
   if ((fetcher === 'browser' || fetcher === 'auto') && kind !== 'page')
-    throw new SeineError(`route '${name}' is of kind ${kind}, which no browser is needed for`);
+    throw new SeineError(`route '${name}' has kind ${kind}, which does not use a browser`);
   if (!browser) return;
   if (!mayRender(route))
-    throw new SeineError(`route '${name}' has \`browser\`, but asks for its pages with ${fetcher}`, {
-      hint: 'set `fetcher: browser` or `auto`, or leave it out',
+    throw new SeineError(`route '${name}' has \`browser\`, but its fetcher is ${fetcher}`, {
+      hint: 'set `fetcher` to browser or auto, or leave it out',
     });
   const wanted = [
     ...(browser.screenshot ? ['screenshot'] : []),
@@ -31,7 +31,7 @@ function checkBrowser(route: RouteSpec): void {
   ];
   if (wanted.length > 0 && fetcher !== 'browser')
     throw new SeineError(
-      `route '${name}' wants ${wanted.join(' and ')}, but only some of its pages go to a browser`,
+      `route '${name}' has ${wanted.join(' and ')}, but only some of its pages use a browser`,
       { hint: 'set `fetcher: browser`' },
     );
 }
@@ -64,6 +64,6 @@ function checkNames(route: RouteSpec, { handler, clean, schema }: RouteCode): vo
   ] as const) {
     const unknown = fields.find((field) => !names.includes(field));
     if (unknown !== undefined)
-      throw new SeineError(`${what} of route '${route.name}' names the field '${unknown}', which it has not`);
+      throw new SeineError(`${what} of route '${route.name}' uses the unknown field '${unknown}'`);
   }
 }

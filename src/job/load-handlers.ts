@@ -9,8 +9,8 @@ export function bundleKeyOf(code: Uint8Array): string {
 /** The handlers of a stored bundle, by route. The bytes must be what their name says. */
 export async function loadHandlers(blobs: Blobs, bundle: string): Promise<JobHandlers> {
   const code = await blobs.read(bundle);
-  if (!code) throw new Error(`the job's code ${bundle} is gone`);
-  if (bundleKeyOf(code) !== bundle) throw new Error(`the job's code ${bundle} was changed`);
+  if (!code) throw new Error(`the code of the job is missing: ${bundle}`);
+  if (bundleKeyOf(code) !== bundle) throw new Error(`the code of the job was changed: ${bundle}`);
   return handlersOf(await importCode(code));
 }
 

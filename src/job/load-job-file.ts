@@ -30,8 +30,8 @@ export async function loadJobFile(path: string): Promise<LoadedJob> {
   const code = isData ? null : await bundle(path);
   const definition = code ? await evaluate(code, path) : await parseData(text, path, ending);
   if (Array.isArray(definition))
-    throw new SeineError(`${path} is a list, and not a job`, {
-      hint: 'a list of URLs is .jsonl: an object a line, without commas between them',
+    throw new SeineError(`${path} is a list, not a job`, {
+      hint: 'write a list of URLs as .jsonl: one object per line, without commas between lines',
     });
   const parsed = await parseJob(definition, path, name);
   const dir = dirname(resolve(path));
@@ -49,7 +49,7 @@ async function readText(path: string): Promise<string> {
     return await readFile(path, 'utf8');
   } catch (error) {
     const missing = (error as NodeJS.ErrnoException).code === 'ENOENT';
-    throw new SeineError(missing ? `there is no file ${path}` : `cannot read ${path}: ${messageOf(error)}`, {
+    throw new SeineError(missing ? `no such file: ${path}` : `cannot read ${path}: ${messageOf(error)}`, {
       cause: error,
     });
   }
@@ -94,7 +94,7 @@ async function evaluate(code: Uint8Array, path: string): Promise<unknown> {
   try {
     return await importCode(code);
   } catch (error) {
-    throw new SeineError(`${path} cannot be loaded: ${messageOf(error)}`, { cause: error });
+    throw new SeineError(`cannot load ${path}: ${messageOf(error)}`, { cause: error });
   }
 }
 

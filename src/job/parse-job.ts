@@ -43,7 +43,7 @@ export async function parseJob(
   // Selectors, patterns and route names are compiled once here, so that mistakes show now.
   await compileJob(spec, handlers);
   const unknown = unknownRouteOf(spec);
-  if (unknown !== null) throw new SeineError(`${origin}: sources: there is no route '${unknown}'`);
+  if (unknown !== null) throw new SeineError(`${origin}: sources: unknown route '${unknown}'`);
   if (spec.schedule) checkSchedule(spec.schedule, Date.now());
   return { spec, handlers };
 }
@@ -61,7 +61,7 @@ export function hashOfSpec(spec: JobSpec, bundle: string | null): string {
 function withoutCode(definition: unknown, origin: string): unknown {
   if (typeof definition !== 'object' || definition === null) {
     throw new SeineError(
-      `${origin}: a job is an object, this is ${definition === null ? 'null' : typeof definition}`,
+      `${origin}: a job must be an object, got ${definition === null ? 'null' : typeof definition}`,
       {
         hint: 'export it: export default defineJob({ … })',
       },
@@ -84,21 +84,23 @@ function dataOf(route: Record<string, unknown>, place: string): Record<string, u
   for (const name of CODE_NAMES) {
     const kind = typeof route[name];
     if (kind !== 'function' && kind !== 'undefined')
-      throw new SeineError(`${place}.${name} must be a function, this is ${kindOf(route[name])}`, {
-        hint: 'functions can be given in TypeScript and JavaScript jobs',
+      throw new SeineError(`${place}.${name} must be a function, got ${kindOf(route[name])}`, {
+        hint: 'functions work only in TypeScript and JavaScript jobs',
       });
     delete route[name];
   }
   const { schema } = route;
   if (isRecordSchema(schema)) delete route.schema;
   else if (schema !== undefined && !isPlainObject(schema))
-    throw new SeineError(`${place}.schema is neither JSON Schema nor an object with safeParse, like zod's`);
+    throw new SeineError(
+      `${place}.schema must be a JSON Schema or an object with safeParse, such as a zod schema`,
+    );
   return route;
 }
 
 function kindOf(value: unknown): string {
   if (value === null) return 'null';
-  return Array.isArray(value) ? 'a list' : `of type ${typeof value}`;
+  return Array.isArray(value) ? 'a list' : typeof value;
 }
 
 function isPlainObject(value: unknown): boolean {

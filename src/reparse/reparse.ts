@@ -123,7 +123,7 @@ class Reparsing {
     if (links + media > 0 && job.state === 'done')
       await store.jobs.update(job.id, {
         state: 'stopped',
-        reason: 'pages that were read again led to new URLs',
+        reason: 'reparsed pages contained new URLs',
       });
     return {
       ...this.#counts,

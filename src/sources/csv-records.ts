@@ -33,7 +33,7 @@ class MalformedRow extends Error {
   }
 }
 
-const TOO_LARGE = `larger than ${LIMITS.sourceRowBytesMax} bytes (is a quote not closed?)`;
+const TOO_LARGE = `larger than ${LIMITS.sourceRowBytesMax} bytes (is a quote unclosed?)`;
 
 /**
  * Piece by piece, so that everything before a mistake comes out: a stream drops what it holds when it fails. A row that
@@ -140,7 +140,7 @@ class RecordReader {
     const bytes = to - this.#at;
     if (bytes > LIMITS.sourceRowBytesMax) throw new MalformedRow(TOO_LARGE, bytes);
     if (record.some(hasQuoteAndLines) && !isQuotedWell(record, this.#text.toString('utf8', this.#at, to)))
-      throw new MalformedRow('a quote is not closed in its line, and the next one does not close it', bytes);
+      throw new MalformedRow('a quote is not closed on its line or by the next quote', bytes);
     this.#lines += this.#countLines(to);
     this.#at = to;
     this.#items.push({ record, end, lines: this.#lines });
@@ -158,7 +158,7 @@ class RecordReader {
     this.#readAgain += bytes;
     const { csvReadAgainBytes, csvReadAgainTimes } = LIMITS;
     if (this.#readAgain > csvReadAgainBytes + csvReadAgainTimes * (this.#offset + this.#at))
-      throw new BrokenFileError(`too many rows are not CSV, the last of them${this.#lineName()}: ${reason}`);
+      throw new BrokenFileError(`too many rows are not valid CSV, the last${this.#lineName()}: ${reason}`);
     this.#passing = reason;
     return this.#passLine();
   }
@@ -191,7 +191,7 @@ class RecordReader {
   }
 
   #reject(lineEnds: number): void {
-    const record = { reason: `not CSV${this.#lineName()}: ${this.#passing}` };
+    const record = { reason: `not valid CSV${this.#lineName()}: ${this.#passing}` };
     this.#lines += lineEnds;
     this.#items.push({ record, end: this.#offset + this.#at, lines: this.#lines });
   }

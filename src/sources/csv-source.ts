@@ -103,7 +103,7 @@ async function openTable(
   } catch (error) {
     text.close();
     if (error instanceof CsvError)
-      throw new BrokenFileError(`its first line is not CSV: ${messageOf(error).split('\n')[0]}`);
+      throw new BrokenFileError(`its first line is not valid CSV: ${messageOf(error).split('\n')[0]}`);
     throw error;
   }
 }

@@ -33,7 +33,7 @@ export function endingOf(name: string): string {
 export function formatOf(spec: { file: string; format?: FileFormat | undefined }): FileFormat {
   const format = spec.format ?? FORMATS[endingOf(spec.file)];
   if (format) return format;
-  throw new SeineError(`the format of ${spec.file} is not known by its name`, {
-    hint: `use one of ${Object.keys(FORMATS).join(' ')} (each but .parquet also .gz), or set format`,
+  throw new SeineError(`unknown format of ${spec.file}`, {
+    hint: `use one of ${Object.keys(FORMATS).join(' ')} (all but .parquet also with .gz), or set the format`,
   });
 }

@@ -61,8 +61,8 @@ export async function checkFileSource(spec: FilesSpec, filesOf: FilesOf): Promis
 }
 
 function nothingFits(pattern: string): SeineError {
-  return new SeineError(`no file fits ${pattern}`, {
-    hint: '`*` stands for any part of a name, `**` for folders too',
+  return new SeineError(`no file matches ${pattern}`, {
+    hint: '`*` matches any part of a name, `**` also matches folders',
   });
 }
 
@@ -141,7 +141,7 @@ async function* rowsOfFile(
 }
 
 function vanished(url: string, pattern: string): SourceRow {
-  return rejectFile(url, pattern, 'it is gone, and was not read to its end');
+  return rejectFile(url, pattern, 'it was removed before it was read completely');
 }
 
 /** One entry for what is left of the file, after the last row that could be read; the next one is read. */

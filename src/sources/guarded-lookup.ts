@@ -23,7 +23,7 @@ export function checkLiteral(hostname: string, isAllowed: (ip: string) => boolea
 }
 
 function refused(hostname: string): SeineError {
-  return new SeineError(`a source redirects to ${hostname}, which is at a private or reserved address`, {
-    hint: 'name the file where it is, or allow private addresses: --allow-private',
+  return new SeineError(`a source redirects to ${hostname}, which has a private or reserved address`, {
+    hint: 'use the final URL of the file, or allow private addresses with --allow-private',
   });
 }

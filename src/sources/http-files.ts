@@ -51,8 +51,8 @@ export function openHttpFiles(options: HttpFilesOptions = {}): RemoteFiles {
   async function rest(url: string, failures: number, error: unknown): Promise<void> {
     const wait = pausesMs[failures];
     if (wait === undefined)
-      throw new SeineError(`${url} cannot be read: ${messageOf(error)}`, {
-        hint: 'when the server works again, `seine resume` continues',
+      throw new SeineError(`cannot read ${url}: ${messageOf(error)}`, {
+        hint: 'run `seine resume` when the server works again',
         cause: error,
       });
     await pause(wait);
@@ -90,7 +90,7 @@ export function openHttpFiles(options: HttpFilesOptions = {}): RemoteFiles {
       response.body.on('error', () => {}).destroy();
       const next = URL.parse(location, at.href);
       if (next === null || !/^https?:$/.test(next.protocol))
-        throw new SeineError(`${url} redirects to what is no http(s) URL`);
+        throw new SeineError(`${url} redirects to a URL that is not http(s)`);
       at = next;
     }
     throw new SeineError(`${url} redirects more than ${LIMITS.redirectsMax} times`);
@@ -136,7 +136,9 @@ export function openHttpFiles(options: HttpFilesOptions = {}): RemoteFiles {
         discard(part);
         versions.set(url, part.version);
         if (part.total !== null) return part.total;
-        throw new SeineError(`the server does not say how large ${url} is`, { hint: 'download it first' });
+        throw new SeineError(`the server does not send the size of ${url}`, {
+          hint: 'download the file first',
+        });
       }),
     read: (url, offset, length) =>
       insist(url, async () => {
@@ -203,29 +205,26 @@ async function readExactly(body: Readable, length: number): Promise<Buffer> {
     bytes += chunk.length;
     if (bytes > length) break;
   }
-  if (bytes !== length) throw new Error(`${bytes} bytes came instead of ${length}`);
+  if (bytes !== length) throw new Error(`received ${bytes} bytes instead of ${length}`);
   return Buffer.concat(chunks, length);
 }
 
 /** What may pass is a plain error, and asked for again. */
 function failureOf(url: string, status: number): Error {
   if (status === 404 || status === 410)
-    return new MissingFileError(`there is no file ${url} (status ${status})`, {
-      hint: url.includes('*') ? 'a web server has no lists of files: name each of them' : undefined,
+    return new MissingFileError(`no such file: ${url} (status ${status})`, {
+      hint: url.includes('*') ? 'a web server cannot list files: name each file' : undefined,
     });
   if (status === 408 || status === 429 || status >= 500) return new Error(`status ${status}`);
   return new SeineError(`the server refuses ${url} with status ${status}`);
 }
 
 function withoutRanges(url: string): SeineError {
-  return new SeineError(
-    `the server of ${url} ignores range requests, and Parquet is not read from its start`,
-    {
-      hint: 'download the file first',
-    },
-  );
+  return new SeineError(`the server of ${url} ignores range requests, which Parquet needs`, {
+    hint: 'download the file first',
+  });
 }
 
 function changed(): BrokenFileError {
-  return new BrokenFileError('it changed while it was read');
+  return new BrokenFileError('it changed while reading it');
 }

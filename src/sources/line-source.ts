@@ -36,7 +36,7 @@ function txtRow(line: string, route: string | undefined): RawRow['row'] | null {
 function refuseArray(head: string): void {
   if (/^[\uFEFF\s]*\[/.test(head))
     throw new BrokenFileError(
-      'it is one JSON array, and not JSON lines: an object a line, without commas between them',
+      'it is a JSON array, not JSON lines: write one object per line, without commas between lines',
     );
 }
 

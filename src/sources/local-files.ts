@@ -28,7 +28,7 @@ export function openLocalFiles(): RemoteFiles {
         let filled = 0;
         while (filled < length) {
           const { bytesRead } = await handle.read(bytes, filled, length - filled, offset + filled);
-          if (bytesRead === 0) throw new BrokenFileError('it became shorter while it was read');
+          if (bytesRead === 0) throw new BrokenFileError('it became shorter while reading it');
           filled += bytesRead;
         }
         return bytes;
@@ -47,7 +47,9 @@ export function openLocalFiles(): RemoteFiles {
 async function sizeOf(path: string): Promise<number> {
   const found = await stat(path).catch((error: unknown) => refuse(path, error));
   if (found.isDirectory())
-    throw new SeineError(`${path} is not a file`, { hint: `for all files in it: '${join(path, '*')}'` });
+    throw new SeineError(`${path} is not a file`, {
+      hint: `to read all files in it, use '${join(path, '*')}'`,
+    });
   if (!found.isFile()) throw new SeineError(`${path} is not a file`);
   return found.size;
 }
@@ -55,8 +57,8 @@ async function sizeOf(path: string): Promise<number> {
 function refuse(path: string, error: unknown): never {
   const { code } = error as NodeJS.ErrnoException;
   if (code === 'ENOENT' || code === 'ENOTDIR')
-    throw new MissingFileError(`there is no file ${path}`, {
-      hint: 'give a URL (https://…), a file of URLs, or a job file',
+    throw new MissingFileError(`no such file: ${path}`, {
+      hint: 'pass a URL (https://…), a file of URLs, or a job file',
       cause: error,
     });
   throw new SeineError(`cannot read ${path}: ${messageOf(error)}`, { cause: error });

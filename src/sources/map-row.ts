@@ -114,11 +114,11 @@ function urlColumnsOf(names: readonly string[], wish: ColumnWish): UrlColumn[] {
   if (!asked) {
     const name = guessColumn(names);
     if (name === null)
-      throw missingColumn(URL_COLUMNS.join("', '"), names, 'name it with --url-column or `urlColumn`');
+      throw missingColumn(URL_COLUMNS.join("', '"), names, 'set it with --url-column or `urlColumn`');
     return [{ name, route: wish.route }];
   }
   const absent = asked.find(({ name }) => !names.includes(name));
-  if (absent) throw missingColumn(absent.name, names, 'name it with --url-column, `urlColumn` or `columns`');
+  if (absent) throw missingColumn(absent.name, names, 'set it with --url-column, `urlColumn` or `columns`');
   return asked;
 }
 
@@ -133,5 +133,5 @@ function guessColumn(names: readonly string[]): string | null {
 
 function missingColumn(name: string, names: readonly string[], hint: string): SeineError {
   const shown = names.slice(0, 30).join(', ') + (names.length > 30 ? ', …' : '');
-  return new SeineError(`there is no column '${name}' among: ${shown.slice(0, 500)}`, { hint });
+  return new SeineError(`no column '${name}' among: ${shown.slice(0, 500)}`, { hint });
 }

@@ -56,7 +56,7 @@ async function readFooter(source: ByteSource): Promise<FileMetaData> {
   const tail = await source.read(Math.max(0, source.size - TAIL_BYTES), Math.min(source.size, TAIL_BYTES));
   const magic = tail.toString('latin1', tail.length - 4);
   if (magic === 'PARE') throw new Error('it is encrypted');
-  if (magic !== 'PAR1') throw new Error('its end is not that of a whole file');
+  if (magic !== 'PAR1') throw new Error('it is incomplete');
   const length = tail.readUInt32LE(tail.length - 8) + 8;
   if (length > source.size) throw new Error('its footer is longer than the file');
   if (length > LIMITS.parquetFooterBytesMax)
@@ -66,10 +66,10 @@ async function readFooter(source: ByteSource): Promise<FileMetaData> {
 }
 
 function checkChunk({ file_path, meta_data }: ColumnChunk, size: number): void {
-  if (file_path) throw new Error('a column lies in another file');
+  if (file_path) throw new Error('a column is in another file');
   if (!meta_data) throw new Error('a column is encrypted');
   const { start, end } = rangeOf(meta_data);
-  if (!(start >= 0 && end >= start && end <= size)) throw new Error('a column lies outside of the file');
+  if (!(start >= 0 && end >= start && end <= size)) throw new Error('a column is outside of the file');
 }
 
 async function* piecesOf(

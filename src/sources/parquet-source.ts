@@ -53,14 +53,16 @@ function* rowsOf(piece: ParquetPiece, mapper: CellMapper): Iterable<RawRow> {
   for (let index = 0; index < piece.count; index++) {
     const after = piece.start + index + 1;
     const row = tooLarge.has(index)
-      ? { reason: `its columns are larger than ${LIMITS.sourceRowBytesMax} bytes; choose some with \`meta\`` }
+      ? {
+          reason: `its columns are larger than ${LIMITS.sourceRowBytesMax} bytes; select fewer with \`meta\``,
+        }
       : mapper.map((column) => piece.columns[column]![index]);
     yield { place: `row ${after}`, at: after, row };
   }
 }
 
 function unreadable(reason: string): BrokenFileError {
-  return new BrokenFileError(`it cannot be read as Parquet: ${reason}`);
+  return new BrokenFileError(`cannot read it as Parquet: ${reason}`);
 }
 
 type ReadBytes = (offset: number, length: number) => Promise<Buffer>;
@@ -148,7 +150,7 @@ class ParquetThread {
     if (this.#reading > 0) return;
     const { stallMs } = this.#limits;
     this.#watch = setTimeout(() => {
-      this.#fail(unreadable(`unpacking takes longer than ${stallMs / 1_000} seconds`));
+      this.#fail(unreadable(`decompression takes longer than ${stallMs / 1_000} seconds`));
     }, stallMs);
   }
 

@@ -101,8 +101,8 @@ async function* asked(
     }
   } catch (error) {
     if (error instanceof SeineError || signal?.aborted) throw error;
-    throw new SeineError(`the query cannot be run: ${messageOf(error)}`, {
-      hint: 'it reads the views seine_tasks and seine_records',
+    throw new SeineError(`the query failed: ${messageOf(error)}`, {
+      hint: 'use a read-only query on the views seine_tasks and seine_records',
       cause: error,
     });
   }

@@ -33,7 +33,7 @@ async function readFile(open: () => Buffer | Promise<Buffer>): Promise<SitemapCo
   try {
     return parseSitemap(sitemapPieces(await unpackSitemap(bytes), null), null);
   } catch (error) {
-    throw new SeineError(`the sitemap cannot be read: ${messageOf(error)}`, { cause: error });
+    throw new SeineError(`cannot read the sitemap: ${messageOf(error)}`, { cause: error });
   }
 }
 

@@ -20,7 +20,7 @@ export async function openText(files: RemoteFiles, url: string): Promise<TextFil
     const { head, all } = await peek(input, 2);
     const gzip = head[0] === 0x1f && head[1] === 0x8b;
     if (!gzip && head.length > 0 && isNamedGzip(url))
-      throw new BrokenFileError('it is named .gz, but it is not gzip');
+      throw new BrokenFileError('its name ends in .gz, but it is not gzip');
     return { chunks: gzip ? gunzip(all) : all, gzip, close: () => void input.destroy() };
   } catch (error) {
     input.destroy();
@@ -73,7 +73,7 @@ async function* gunzip(packed: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
     yield* output as AsyncIterable<Buffer>;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code?.startsWith('Z_')) throw new BrokenFileError(`it is broken gzip: ${messageOf(error)}`);
+    if (code?.startsWith('Z_')) throw new BrokenFileError(`its gzip data is damaged: ${messageOf(error)}`);
     throw error;
   } finally {
     output.destroy();

@@ -10,7 +10,7 @@ export function plainLine(view: RunView): string {
     `${formatDuration(view.elapsedMs)} ${narrowText(job.name)} ${job.state}`,
     formatPercent(view.fraction),
     `${formatCount(counters.done + counters.unchanged)} done`,
-    `${formatCount(counters.pending + counters.leased)} to go`,
+    `${formatCount(counters.pending + counters.leased)} left`,
     ...(counters.skipped > 0 ? [`${formatCount(counters.skipped)} skipped`] : []),
     ...(counters.dead > 0 ? [`${formatCount(counters.dead)} dead`] : []),
     `${formatRate(view.pagesPerSecond)} pages/s`,

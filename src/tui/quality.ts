@@ -18,14 +18,14 @@ export function qualityLines(quality: readonly RouteQuality[], earlierPass: numb
     ...(more > 0 ? [[[`  … and ${more} more routes`, 'faint']] satisfies Line] : []),
     ...(earlierPass === null
       ? []
-      : [[[`             as of pass ${earlierPass}; no records were made since`, 'faint']] satisfies Line]),
+      : [[[`             from pass ${earlierPass}; no new records since`, 'faint']] satisfies Line]),
   ];
 }
 
 function routeLines({ route, score, records, invalid, fields, drops }: RouteQuality): Line[] {
   const facts = [
     `${formatCount(records)} records`,
-    ...(invalid > 0 ? [`${formatCount(invalid)} pages refused`] : []),
+    ...(invalid > 0 ? [`${formatCount(invalid)} pages failed validation`] : []),
     ...missingMost(fields),
   ];
   return [
@@ -37,7 +37,7 @@ function routeLines({ route, score, records, invalid, fields, drops }: RouteQual
     ],
     ...drops.slice(0, DROPS_SHOWN).map(dropLine),
     ...(drops.length > DROPS_SHOWN
-      ? [[[`             … and ${drops.length - DROPS_SHOWN} more fields fell`, 'warn']] satisfies Line]
+      ? [[[`             … and ${drops.length - DROPS_SHOWN} more fields dropped`, 'warn']] satisfies Line]
       : []),
   ];
 }
@@ -51,6 +51,6 @@ function missingMost(fields: RouteQuality['fields']): string[] {
 }
 
 function dropLine({ field, before, now }: QualityDrop): Line {
-  const name = field === null ? 'pages that pass their checks' : cleanText(field);
-  return [[`             ${name} fell from ${formatPercent(before)} to ${formatPercent(now)}`, 'warn']];
+  const name = field === null ? 'valid pages' : cleanText(field);
+  return [[`             ${name} dropped from ${formatPercent(before)} to ${formatPercent(now)}`, 'warn']];
 }

@@ -88,7 +88,7 @@ export async function compileJob(spec: JobSpec, handlers: JobHandlers): Promise<
   for (const rule of spec.follow) {
     for (const name of [rule.route, rule.from]) {
       if (name !== undefined && !names.has(name))
-        throw new SeineError(`a follow rule names the route '${name}', which does not exist`);
+        throw new SeineError(`a follow rule uses the unknown route '${name}'`);
     }
   }
   checkMediaRoutes(spec);
@@ -115,7 +115,7 @@ function checkMediaRoutes({ routes }: JobSpec): void {
   for (const rule of routes.flatMap(({ media }) => media)) {
     const wanted = typeof rule === 'string' ? undefined : rule.route;
     if (wanted !== undefined && !routes.some(({ name, kind }) => name === wanted && kind === 'media'))
-      throw new SeineError(`a media rule names the route '${wanted}', which is no route of kind media`);
+      throw new SeineError(`a media rule uses '${wanted}', which is not a route of kind media`);
   }
 }
 

@@ -40,7 +40,7 @@ export async function compileFields(
     if (members.length === 0) return null;
     const record = objectOf(members, reading, null);
     if (reading.missing !== null)
-      throw new ValidationError(`required but missing: ${[...reading.missing].join(', ')}`);
+      throw new ValidationError(`required fields are missing: ${[...reading.missing].join(', ')}`);
     return record;
   };
 }

@@ -65,7 +65,7 @@ export class FieldCompiler {
 
   /** Whether an element is there. */
   presence(css: string, route?: string): (reading: Reading) => boolean {
-    const query = this.#query(css, false, `what route '${route}' requires`);
+    const query = this.#query(css, false, `\`require\` of route '${route}'`);
     const selector = parseQuick(css);
     if (selector === null) return ({ page }) => this.tree.first(query, page.document) !== null;
     const slot = this.#slotFor({ selector, attr: undefined, all: false, presence: true });

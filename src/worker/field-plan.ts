@@ -90,24 +90,24 @@ function problemOfObject(spec: FieldPlan['spec'], fields: FieldsSpec): string | 
   const foreign = (['attr', 'jsonLd', 'meta', 'regex', 'currency', 'decimal', 'dayFirst'] as const).filter(
     (name) => spec[name] !== undefined,
   );
-  if (foreign.length > 0) return `has fields, so ${quoted(foreign)} would mean nothing`;
+  if (foreign.length > 0) return `has fields, so it cannot have ${quoted(foreign)}`;
   if (spec.type !== 'text') return `has fields, so it cannot be a ${spec.type}`;
   if (Object.keys(fields).length === 0) return 'has an empty list of fields';
-  return spec.all && spec.css === undefined ? 'wants all of nothing: give the css of its elements' : null;
+  return spec.all && spec.css === undefined ? 'has all, but no css' : null;
 }
 
 function problemOfValue(spec: FieldPlan['spec'], scoped: boolean): string | null {
   const { type } = spec;
   const origins = (['css', 'jsonLd', 'meta'] as const).filter((name) => spec[name] !== undefined);
-  if (origins.length > 1) return `has ${quoted(origins)}, but a value comes from one place`;
+  if (origins.length > 1) return `has ${quoted(origins)}, but only one of them is allowed`;
   const isOfPage = spec.jsonLd !== undefined || spec.meta !== undefined;
-  if (isOfPage && scoped) return `is inside an element, and ${quoted(origins)} is of the page`;
-  if (isOfPage && spec.attr !== undefined) return `has ${quoted(origins)}, so attr would mean nothing`;
+  if (isOfPage && scoped) return `is a nested field, so it cannot have ${quoted(origins)}`;
+  if (isOfPage && spec.attr !== undefined) return `has ${quoted(origins)}, so it cannot have attr`;
   if (!scoped && origins.length === 0 && (spec.regex === undefined || spec.attr !== undefined))
-    return 'does not say where its value is: give css, jsonLd, meta or regex';
+    return 'needs css, jsonLd, meta or regex';
   if (type === 'html' || type === 'markdown') {
     if (isOfPage || spec.attr !== undefined || (!scoped && spec.css === undefined))
-      return `is ${type}, which only elements have: give their css and no attr`;
+      return `has type ${type}, which needs css and no attr`;
   }
   if (spec.currency !== undefined && type !== 'money') return 'has a currency, but its type is not money';
   if (spec.currency !== undefined && !isCurrency(spec.currency))

@@ -68,7 +68,9 @@ function compileRule(rule: MediaRule, route: string, search: TreeSearch): Reader
     typeof rule === 'string' ? { css: rule, attr: undefined, field: undefined } : rule;
   if (field !== undefined) {
     if (css !== undefined || attr !== undefined)
-      throw new SeineError(`a media rule of route '${route}' has a field and a selector; it takes one`);
+      throw new SeineError(
+        `a media rule of route '${route}' has both a field and a selector; keep one of them`,
+      );
     return (_page, values) => inField(values, field);
   }
   if (css === undefined)

@@ -13,7 +13,7 @@ export interface FollowOptions {
 export function checkedOptions({ route, priority, meta }: FollowOptions): FollowOptions {
   if (route !== undefined && typeof route !== 'string') throw new Error('page.follow: route is not a name');
   if (priority !== undefined && !Number.isSafeInteger(priority))
-    throw new Error(`page.follow: priority is not a whole number: ${priority}`);
+    throw new Error(`page.follow: priority is not an integer: ${priority}`);
   return {
     ...(route === undefined ? {} : { route }),
     ...(priority === undefined ? {} : { priority }),

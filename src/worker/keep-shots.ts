@@ -47,7 +47,7 @@ export async function withSnapshot(
   try {
     await storeShots(shots, context.blobs);
   } catch (error) {
-    context.onTrouble(`a snapshot could not be stored: ${messageOf(error)}`);
+    context.onTrouble(`cannot store a snapshot: ${messageOf(error)}`);
     return { kind: 'deferred', taskId: outcome.taskId };
   }
   if (shots.length === 0) return outcome;

@@ -28,7 +28,7 @@ function linearRegex(RE2JS: typeof import('re2js').RE2JS, pattern: string): Line
     regex = RE2JS.compile(pattern);
   } catch (error) {
     const reason = messageOf(error).replace(/^error parsing regexp: /, '');
-    throw new SeineError(`not a regular expression that works in linear time: ${pattern} (${reason})`, {
+    throw new SeineError(`not a regular expression that runs in linear time: ${pattern} (${reason})`, {
       cause: error,
     });
   }

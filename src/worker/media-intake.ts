@@ -114,7 +114,7 @@ export class MediaIntake implements BodySink {
   #about(head: Buffer): Pick<Received, 'contentType' | 'extension'> {
     const contentType = sniffMediaType(head, this.#options.declaredType);
     if (!this.#options.takes(head.length === 0 ? '' : (contentType ?? '')))
-      throw new UnwantedType(head.length === 0 ? 'the object is empty' : `the object is ${contentType}`);
+      throw new UnwantedType(head.length === 0 ? 'the file is empty' : `the media type is ${contentType}`);
     return { contentType, extension: extensionOf(head) };
   }
 }

@@ -27,9 +27,9 @@ export async function compilePagination(pagination: Pagination, route: string): 
   const fail = (problem: string): never => {
     throw new SeineError(`the pagination of route '${route}' ${problem}`);
   };
-  if (!count && pagination.next === undefined) fail('has neither a count nor a selector of the next link');
+  if (!count && pagination.next === undefined) fail('needs `count` or `next`');
   if (count && !/\{(?:page|offset)\}/.test(pagination.url ?? ''))
-    fail('has a count, but no url with {page} or {offset} in it');
+    fail('has a count, but no url with {page} or {offset}');
   const template =
     pagination.url === undefined ? null : compileTemplate(pagination.url, first, count?.perPage ?? 1);
   const counter = count && template ? await compileCount(pagination, template, fail) : null;
@@ -74,8 +74,9 @@ async function compileCount(
 ): Promise<Counter> {
   const { css, attr, json, header, lastLink, perPage, regex: pattern } = pagination.count!;
   const places = [css, json, header, lastLink].filter((place) => place !== undefined);
-  if (places.length > 1) fail('counts by more than one of css, json, header and lastLink');
-  if (places.length === 0 && pattern === undefined) fail('does not say where the count is');
+  if (places.length > 1) fail('may have only one of css, json, header and lastLink');
+  if (places.length === 0 && pattern === undefined)
+    fail('has a count without css, regex, json, header or lastLink');
   if (lastLink !== undefined) {
     const linkOf = compileCss(lastLink, fail);
     return (page, spec) => {
@@ -126,7 +127,7 @@ async function compilePattern(pattern: string, fail: (problem: string) => never)
   try {
     return await compileRegex(pattern);
   } catch (error) {
-    return fail(`has a regular expression that does not work: ${messageOf(error)}`);
+    return fail(`has an invalid regular expression: ${messageOf(error)}`);
   }
 }
 

@@ -94,7 +94,7 @@ class BatchRun {
       this.#lanes = await this.#openLanes();
       await Promise.all(this.#lanes.map((lane) => lane.run()));
     } catch (error) {
-      this.#giveUp(`the job could not be started by the worker: ${messageOf(error)}`);
+      this.#giveUp(`the worker cannot load the job: ${messageOf(error)}`);
     }
     await this.#sending;
     return this.#report(true);
@@ -203,13 +203,13 @@ class BatchRun {
       stored = archive ? await archive.commit() : null;
     } catch (error) {
       outcomes = undone(outcomes, (page) => page.archive !== null);
-      this.#trouble ??= `the archive could not be written: ${messageOf(error)}`;
+      this.#trouble ??= `cannot write the archive: ${messageOf(error)}`;
     }
     try {
       pack = (await shelf?.commit()) ?? null;
     } catch (error) {
       outcomes = undone(outcomes, ({ media }) => media?.member != null);
-      this.#trouble ??= `the shard could not be written: ${messageOf(error)}`;
+      this.#trouble ??= `cannot write the shard: ${messageOf(error)}`;
     }
     const trouble = this.#trouble;
     this.#trouble = null;

@@ -171,7 +171,7 @@ class Reading {
       this.#trace = { ...this.#trace, shots: this.#shots.map(({ ref }) => ref) };
       return true;
     } catch (error) {
-      this.#context.onTrouble(`a picture could not be stored: ${messageOf(error)}`);
+      this.#context.onTrouble(`cannot store a screenshot: ${messageOf(error)}`);
       return false;
     }
   }

@@ -18,7 +18,7 @@ const FAILURES_MAX = 3;
 const NONE_LEFT: FetchResult = {
   kind: 'failure',
   code: 'proxy',
-  detail: 'No proxy that the batch may use works.',
+  detail: 'no proxy of the batch works',
   bytes: 0,
 };
 

@@ -28,7 +28,7 @@ export async function readPage(
 ): Promise<StoredResponse> {
   const place = `${blobs.locate(ref.key)} at ${ref.offset}`;
   const member = await blobs.read(ref.key, { offset: ref.offset, length: ref.length });
-  if (!member) throw new SeineError(`The archive ${blobs.locate(ref.key)} is missing.`);
+  if (!member) throw new SeineError(`the archive ${blobs.locate(ref.key)} is missing`);
   try {
     if (member.length !== ref.length) throw new Error('the archive ends before the page does');
     const limit = { maxOutputLength: bytesMax + LIMITS.archiveBufferBytes };
@@ -37,7 +37,7 @@ export async function readPage(
     const decoded = decodeBody(body, codingsOf(headers), bytesMax);
     return { url: record.url!, date: record.date, status, statusText, headers, body: decoded };
   } catch (cause) {
-    throw new SeineError(`The page in ${place} cannot be read: ${messageOf(cause)}.`, { cause });
+    throw new SeineError(`cannot read the page in ${place}: ${messageOf(cause)}`, { cause });
   }
 }
 

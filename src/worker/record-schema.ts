@@ -42,7 +42,7 @@ export async function compileJsonSchema(schema: RecordData, route: string): Prom
       throw new ValidationError(describeProblem(instancePath.split('/').slice(1), message));
     };
   } catch (error) {
-    throw new SeineError(`the schema of route '${route}' cannot be used: ${messageOf(error)}`, {
+    throw new SeineError(`the schema of route '${route}' is not valid: ${messageOf(error)}`, {
       cause: error,
     });
   }

@@ -16,9 +16,7 @@ export class RecordSteps {
 
   constructor(route: RouteSpec, code: RouteCode, check: SchemaCheck | null) {
     if (route.key !== undefined && code.dedupe)
-      throw new SeineError(
-        `route '${route.name}' has both key and dedupe, and one of them names its records`,
-      );
+      throw new SeineError(`route '${route.name}' has both key and dedupe; keep one of them`);
     this.#code = code;
     this.#check = check;
     this.#keyFields = [route.key ?? []].flat();
@@ -82,13 +80,14 @@ function placeOf(result: unknown, index: number, page: Page): string {
 
 function recordOf(value: unknown, by: string): RecordData {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as RecordData;
-  throw new Error(`${by} must give an object, got ${Array.isArray(value) ? 'a list' : String(value)}`);
+  throw new Error(`${by} must return an object, got ${Array.isArray(value) ? 'a list' : String(value)}`);
 }
 
 function keyPart(record: RecordData, field: string): string {
   const value = Object.hasOwn(record, field) ? record[field] : null;
   if (isBlank(value)) throw new ValidationError(`the key field '${field}' is missing`);
-  if (typeof value === 'object') throw new ValidationError(`the key field '${field}' is no text or number`);
+  if (typeof value === 'object')
+    throw new ValidationError(`the key field '${field}' is not a string or number`);
   return String(value);
 }
 
@@ -102,14 +101,16 @@ function checkedKey(key: string): string {
 function namedKey(key: unknown): string | null {
   if (key === null || key === undefined) return null;
   if (typeof key !== 'string' || key === '')
-    throw new Error(`dedupe must give a text or null, got ${key === '' ? 'an empty one' : typeof key}`);
+    throw new Error(
+      `dedupe must return a string or null, got ${key === '' ? 'an empty string' : typeof key}`,
+    );
   return checkedKey(key);
 }
 
 function refuse(verdict: unknown): void {
   if (verdict === true || verdict === null || verdict === undefined || verdict === '') return;
-  if (verdict === false) throw new ValidationError('the record was refused');
+  if (verdict === false) throw new ValidationError('validate rejected the record');
   if (typeof verdict !== 'string')
-    throw new Error(`validate must give a text, true, false or nothing, got ${typeof verdict}`);
+    throw new Error(`validate must return a string, true, false or nothing, got ${typeof verdict}`);
   throw new ValidationError(verdict);
 }

@@ -91,6 +91,6 @@ export async function sendThrough(
 ): Promise<Sent> {
   if (asked.through && proxies) return proxies.send(asked.through, new URL(asked.url).host, fetch);
   if (!wantsProxy) return { result: await fetch(undefined), proxy: null };
-  const detail = 'The batch brought no proxy for this task.';
+  const detail = 'the batch has no proxy for this task';
   return { result: { kind: 'failure', code: 'proxy', detail, bytes: 0 }, proxy: null };
 }

@@ -113,7 +113,7 @@ class Selection {
     const { within } = this.#order;
     const left = [
       trouble,
-      this.#outside > 0 ? `URLs outside (within: ${within} of ${this.#host}): ${this.#outside}` : null,
+      this.#outside > 0 ? `URLs out of scope (within: ${within} of ${this.#host}): ${this.#outside}` : null,
       this.#unusable > 0 ? `unusable URLs: ${this.#unusable}` : null,
       this.#deep > 0 ? `sitemaps nested deeper than ${LIMITS.sitemapDepthMax}: ${this.#deep}` : null,
     ].filter((note) => note !== null);

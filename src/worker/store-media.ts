@@ -116,7 +116,7 @@ class MediaTask {
     const detail = messageOf(reason);
     if (reason instanceof KeptOut) return { kind: 'skipped', taskId: id, code: 'robots', detail, trace };
     if (reason instanceof UnwantedType) return failed(id, 'media-type', detail, trace);
-    this.#context.onTrouble(`an object could not be stored: ${detail}`);
+    this.#context.onTrouble(`cannot store a media file: ${detail}`);
     return { kind: 'deferred', taskId: id };
   }
 

@@ -10,5 +10,5 @@ export function toJson(data: unknown, what: string): string | undefined {
     // Where the call stack ends, data is far too deep as well.
     if (!(error instanceof RangeError)) throw error;
   }
-  throw new Error(`${what} has lists or objects nested deeper than ${LIMITS.dataNestingMax} levels`);
+  throw new Error(`${what} is nested deeper than ${LIMITS.dataNestingMax} levels`);
 }

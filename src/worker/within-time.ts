@@ -2,7 +2,7 @@ import type { Trace } from '../core/outcome.ts';
 import type { VisitContext } from './visit.ts';
 
 /** A handler was cut off by the end of its batch. */
-export const OVER: unique symbol = Symbol('the batch is over');
+export const OVER: unique symbol = Symbol('the batch has ended');
 
 /** A handler that waits has what is left of the task's time; the batch may end before that. */
 export async function withinTime<T>(

@@ -22,6 +22,6 @@ test('a host that refuses more than 5 requests a second is found out and kept be
   // At the rate of the job three of four would be refused; each refusal stops a permit and halves the pace.
   expect(refused).toBeLessThan(SERVED / 4);
   expect(host).toMatchObject({ lastError: 'throttled: status 429' });
-  expect(host.limitedBy).toContain('its refusals: it is kept below');
+  expect(host.limitedBy).toContain('adaptive rate: below');
   expect(host.rate).toBeLessThan(CAP / 2);
 }, 180_000);

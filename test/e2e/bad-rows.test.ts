@@ -44,7 +44,7 @@ describe('a list of which no row can be used', () => {
     expect(stderr).toMatch(/\nerror: no row of \S+bad\.txt could be used\n/);
     expect(stderr).toContain('3,000 source rows rejected');
     expect(stderr.split('\n').length).toBeLessThan(40);
-    const file = /3,000 rows in all; see (\S+)/.exec(stderr)?.[1];
+    const file = /3,000 rows in total; see (\S+)/.exec(stderr)?.[1];
     expect(jsonLines(readFileSync(file!, 'utf8'))).toHaveLength(3_000);
   });
 
@@ -64,7 +64,7 @@ describe('a list of which no row can be used', () => {
     writeFileSync(at('empty.txt'), '# nothing\n\n');
     const { code, stderr } = await run('empty', ['empty.txt']);
     expect(code).toBe(0);
-    expect(stderr).toMatch(/\nthere are no rows in \S+empty\.txt\n/);
+    expect(stderr).toMatch(/\nno rows in \S+empty\.txt\n/);
   });
 });
 
@@ -72,7 +72,7 @@ test('rows of standard input are named by it and their line', async () => {
   const finished = await run('stdin', ['-', '--json'], `${site.origin}/page/1\nexample.com\n`);
   expect(finished.code).toBe(0);
   expect(lastJson(finished).rejects).toEqual([
-    { source: 'standard input', place: 'line 2', reason: 'no http:// or https:// before "example.com"' },
+    { source: 'standard input', place: 'line 2', reason: 'http:// or https:// is missing: "example.com"' },
   ]);
   expect(finished.stderr).toMatch(/^warning: standard input, line 2: /);
 });
@@ -82,9 +82,9 @@ test('entries of a sitemap that are no URLs are rejected rows, too', async () =>
   expect(code).toBe(0);
   expect(stderr).toContain('2 source rows rejected');
   expect(stderr).toContain(
-    `  not used: ${site.origin}/bad.xml, entry 2: not an http(s) URL: "ftp://x.example/"`,
+    `  rejected: ${site.origin}/bad.xml, entry 2: not an http(s) URL: "ftp://x.example/"`,
   );
-  expect(stderr).toContain(`  not used: ${site.origin}/bad.xml, entry 3: no URL`);
+  expect(stderr).toContain(`  rejected: ${site.origin}/bad.xml, entry 3: no URL`);
 });
 
 test('a sitemap longer than a part of a report is read to its end, each URL once', async () => {
@@ -98,28 +98,20 @@ describe('what would be ignored is refused', () => {
     [
       '--pack without media',
       ['run', 'good.txt', '--pack', 'webdataset'],
-      /--pack is for objects, and this job stores none/,
+      /--pack needs a job that stores media/,
     ],
     [
       '--media-types without media',
       ['run', 'good.txt', '--media-types', 'image/*'],
-      /--media-types is for objects/,
+      /--media-types needs a job that stores media/,
     ],
     [
       'a format that does not exist',
       ['export', '-o', 'x.xlsx'],
-      /there is no format for the ending \.xlsx\n.*\.jsonl, \.csv, \.parquet/,
+      /unknown file format \.xlsx\n.*\.jsonl, \.csv, \.parquet/,
     ],
-    [
-      'JSON that would be JSON lines',
-      ['export', '-o', 'x.json'],
-      /there is no format for the ending \.json\n/,
-    ],
-    [
-      'a list that is named like a job',
-      ['run', 'list.json'],
-      /list\.json is a list, and not a job\n.*\.jsonl/,
-    ],
+    ['JSON that would be JSON lines', ['export', '-o', 'x.json'], /unknown file format \.json\n/],
+    ['a list that is named like a job', ['run', 'list.json'], /list\.json is a list, not a job\n.*\.jsonl/],
   ])('%s', async (_, args, sentence) => {
     writeFileSync(at('list.json'), JSON.stringify([{ url: site.origin }]));
     writeFileSync(at('good.txt'), `${site.origin}/page/1\n`);

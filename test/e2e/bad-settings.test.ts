@@ -88,22 +88,23 @@ const REDIS_CASES: Case[] = [
   {
     name: 'the wrong password',
     options: () => ['--dispatch', `bullmq://:${WRONG}@127.0.0.1:${redis.port}`],
-    sentence: /^Redis at 127\.0\.0\.1:\d+ does not accept the user or password$/,
+    sentence: /^Redis at 127\.0\.0\.1:\d+ rejected the user name or password$/,
   },
   {
     name: 'no password',
     options: () => ['--dispatch', `bullmq://127.0.0.1:${redis.port}`],
-    sentence: /^Redis at 127\.0\.0\.1:\d+ wants a password$/,
+    sentence: /^Redis at 127\.0\.0\.1:\d+ requires a password$/,
   },
   {
     name: 'a closed port',
     options: () => ['--dispatch', `bullmq://:${WRONG}@127.0.0.1:${closed}`],
-    sentence: /^Redis at 127\.0\.0\.1:\d+ cannot be reached: ECONNREFUSED$/,
+    sentence: /^cannot reach Redis at 127\.0\.0\.1:\d+: ECONNREFUSED$/,
   },
   {
     name: 'something that is no Redis',
     options: () => ['--dispatch', `bullmq://127.0.0.1:${site.port}`],
-    sentence: /^Redis at 127\.0\.0\.1:\d+ (does not (answer|work)|cannot be reached: ECONNRESET)/,
+    sentence:
+      /^Redis at 127\.0\.0\.1:\d+ (does not answer|failed)|^cannot reach Redis at 127\.0\.0\.1:\d+: ECONNRESET/,
   },
 ];
 
@@ -111,27 +112,27 @@ const STORE_CASES: Case[] = [
   {
     name: 'the wrong password',
     options: () => ['--store', storeAt(`postgres:${WRONG}`, postgres.port)],
-    sentence: /^the database refuses the login at postgres:\/\/\S+@127\.0\.0\.1:\d+\/postgres$/,
+    sentence: /^the database at postgres:\/\/\S+@127\.0\.0\.1:\d+\/postgres rejected the login$/,
   },
   {
     name: 'no password',
     options: () => ['--store', storeAt('postgres', postgres.port)],
-    sentence: /^the database at .* wants a password$/,
+    sentence: /^the database at .* requires a password$/,
   },
   {
     name: 'a database that does not exist',
     options: () => ['--store', storeAt(`postgres:${PASSWORD}`, postgres.port, 'nowhere')],
-    sentence: /^there is no such database at .*\/nowhere$/,
+    sentence: /^no such database: .*\/nowhere$/,
   },
   {
     name: 'a user without permission',
     options: () => ['--store', storeAt(`guest:${PASSWORD}`, postgres.port)],
-    sentence: /^the user may not do this in the database at .*: permission denied/,
+    sentence: /^the user lacks a permission in the database at .*: permission denied/,
   },
   {
     name: 'a closed port',
     options: () => ['--store', storeAt(`postgres:${WRONG}`, closed)],
-    sentence: /^the database at .* cannot be reached: /,
+    sentence: /^cannot reach the database at /,
   },
 ];
 
@@ -140,13 +141,13 @@ const BLOBS_CASES: Case[] = [
     name: 'a missing bucket',
     options: () => ['--blobs', 's3://no-such-bucket/x'],
     env: () => ({ SEINE_S3_ENDPOINT: s3.endpoint }),
-    sentence: /^there is no bucket no-such-bucket at http:\S+$/,
+    sentence: /^no bucket no-such-bucket at http:\S+$/,
   },
   {
     name: 'the wrong key',
     options: () => ['--blobs', `s3://${s3.bucket}/x`],
     env: () => ({ SEINE_S3_ENDPOINT: s3.endpoint, AWS_ACCESS_KEY_ID: 'NOBODY' }),
-    sentence: /^http:\S+ does not accept the credentials$/,
+    sentence: /^http:\S+ rejected the credentials$/,
   },
   {
     name: 'no permission',
@@ -167,7 +168,7 @@ const LAMBDA_CASES: Case[] = [
     name: 'an unknown function',
     options: () => ['--dispatch', 'lambda://missing'],
     env: () => ({ SEINE_LAMBDA_ENDPOINT: aws.endpoint }),
-    sentence: /^the function missing is not there at http:\S+$/,
+    sentence: /^the function missing does not exist at http:\S+$/,
   },
   {
     name: 'no permission',
@@ -179,13 +180,13 @@ const LAMBDA_CASES: Case[] = [
     name: 'the wrong key',
     options: () => ['--dispatch', 'lambda://unsigned'],
     env: () => ({ SEINE_LAMBDA_ENDPOINT: aws.endpoint }),
-    sentence: /does not accept the credentials$/,
+    sentence: /rejected the credentials$/,
   },
   {
     name: 'a closed port',
     options: () => ['--dispatch', 'lambda://seine'],
     env: () => ({ SEINE_LAMBDA_ENDPOINT: `http://127.0.0.1:${closed}` }),
-    sentence: /^http:\S+ cannot be reached: ECONNREFUSED$/,
+    sentence: /^cannot reach http:\S+: ECONNREFUSED$/,
   },
 ];
 
@@ -207,7 +208,10 @@ describe('seine run', () => {
   test('with several places to work in says which one cannot be used, and leaves no job behind', async () => {
     const dispatch = `threads,bullmq://:${WRONG}@127.0.0.1:${redis.port}`;
     const dir = freshDir();
-    expectSentence(await runWith(['--dir', dir, '--dispatch', dispatch]), /^Redis at .* does not accept/);
+    expectSentence(
+      await runWith(['--dir', dir, '--dispatch', dispatch]),
+      /^Redis at .* rejected the user name or password/,
+    );
     expect((await seine(['jobs', '--json', '--dir', dir])).stdout).toBe('[]\n');
   });
 });
@@ -230,9 +234,9 @@ describe('seine worker', () => {
   });
 
   test('without a queue, or without a place for pages, asks for it', async () => {
-    expectSentence(await startWorker(['--blobs', freshDir()]), /which queue/);
+    expectSentence(await startWorker(['--blobs', freshDir()]), /no queue given/);
     const dispatch = ['--dispatch', `bullmq://:${PASSWORD}@127.0.0.1:${redis.port}`];
-    expectSentence(await startWorker(dispatch), /where pages go/);
+    expectSentence(await startWorker(dispatch), /needs a location for pages/);
   });
 });
 
@@ -285,9 +289,11 @@ describe('seine doctor', () => {
     expect(finished.code).toBe(0);
     const checks = checksOf(finished);
     expect(checks.get('store')?.detail).toMatch(/can be read and written, no jobs yet$/);
-    expect(checks.get('blobs')?.detail).toMatch(/can be written, also in parts, read and emptied$/);
-    expect(checks.get('redis')?.detail).toMatch(/^Redis \d+\.\S+ at \S+ carries jobs, 0 workers are alive/);
-    expect(checks.get('redis')?.warning).toMatch(/allkeys-lru.*noeviction.*no worker is alive/);
+    expect(checks.get('blobs')?.detail).toMatch(
+      /can be written, also with multipart uploads, read and deleted from$/,
+    );
+    expect(checks.get('redis')?.detail).toMatch(/^Redis \d+\.\S+ at \S+ works; live workers: 0/);
+    expect(checks.get('redis')?.warning).toMatch(/allkeys-lru.*noeviction.*no live workers/);
     expect(await s3.keys()).toEqual([]);
     expect(await s3.uploads()).toEqual([]);
     expect(finished.stdout + finished.stderr).not.toMatch(/hunter2/);

@@ -89,7 +89,7 @@ test('batches that fail wholly stop the job with its own exit code, and resume c
   const first = await seine(args.filter((arg) => arg !== '--json'));
   expect(first.code).toBe(4);
   expect(first.stderr).toMatch(
-    /tripped-1 stopped: \d+ batches in a row failed wholly; `seine resume` continues/,
+    /tripped-1 stopped: \d+ batches in a row failed completely; `seine resume` continues it/,
   );
   const status = await seine(['status', 'tripped', '--dir', at('tripped'), '--json']);
   expect(JSON.parse(status.stdout)).toMatchObject({

@@ -112,7 +112,7 @@ test('run --screenshot takes PNGs of whole pages, which every command finds', {
   const args = ['run', url, missing, '--screenshot', '--allow-private', '--name', 'one', '--rate', 'max'];
   const run = await seine(args, { env: environment('one') });
   expect(run.code, run.stderr).toBe(3);
-  expect(run.stderr).toMatch(/pictures: .*sheets\/one-1\/index\.html/);
+  expect(run.stderr).toMatch(/screenshots: .*sheets\/one-1\/index\.html/);
   const shot = (await rowsOf<Shot>('one', 'shots')).find((row) => row.url === url)!;
   const [width, height] = sizeOf(readFileSync(at(`one/${shot.key}`)));
   expect(width).toBe(1280);

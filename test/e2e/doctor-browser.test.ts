@@ -14,7 +14,7 @@ async function askDoctor(name: string, env: Record<string, string>) {
 test('the doctor has Chromium show a page when asked, and says so when there is none', async () => {
   expect(await askDoctor('well', {})).toMatchObject({
     code: 0,
-    browser: { ok: true, detail: expect.stringMatching(/shows pages/) },
+    browser: { ok: true, detail: expect.stringMatching(/renders pages/) },
   });
   expect(await askDoctor('ill', { SEINE_BROWSER: '/nowhere/chromium' })).toMatchObject({
     code: 2,

@@ -91,16 +91,19 @@ test('--since is a date or a length of time', async () => {
 test('what cannot be is one sentence, and the old file stays', async () => {
   writeFileSync(out('old.csv'), 'old');
   const cases: [string[], RegExp][] = [
-    [['site', '--what', 'pages', '-o', out('old.csv')], /--what is one of records, tasks, .* not 'pages'/],
-    [['site', '--format', 'xml', '-o', out('old.csv')], /--format is one of jsonl, csv, parquet, not 'xml'/],
     [
-      ['site', '--since', 'soon', '-o', out('old.csv')],
-      /--since needs a date or a length of time, got 'soon'/,
+      ['site', '--what', 'pages', '-o', out('old.csv')],
+      /--what must be one of records, tasks, .* got 'pages'/,
     ],
-    [['site', '--what', 'quality', '--since', '1d'], /--since is not for quality/],
-    [['site', '-o', out('a.parquet.gz')], /Parquet is compressed inside/],
+    [
+      ['site', '--format', 'xml', '-o', out('old.csv')],
+      /--format must be one of jsonl, csv, parquet, got 'xml'/,
+    ],
+    [['site', '--since', 'soon', '-o', out('old.csv')], /--since needs a date or a duration, got 'soon'/],
+    [['site', '--what', 'quality', '--since', '1d'], /--since does not work with --what quality/],
+    [['site', '-o', out('a.parquet.gz')], /Parquet files are already compressed/],
     [['site', '-o', out('no/such/folder.csv')], /cannot write .*folder\.csv: ENOENT/],
-    [['other', '-o', out('old.csv')], /there is no job 'other'/],
+    [['other', '-o', out('old.csv')], /no job named 'other'/],
   ];
   for (const [args, sentence] of cases) {
     const result = await run(...args);

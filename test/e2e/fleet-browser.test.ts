@@ -117,7 +117,7 @@ test('over Redis, pages wait for a worker with a browser, and the run says why; 
   await vi.waitFor(
     () =>
       expect(run.said()).toMatch(
-        /batches need a browser, and no worker at Redis \S+ has one: start some with/,
+        /batches need a browser, but no worker at Redis \S+ has one: start some with/,
       ),
     { timeout: 30_000, interval: 50 },
   );
@@ -147,7 +147,7 @@ test('in Lambda, they go to the function of the image; one that is killed loses 
   const refused = await seine(args, { env });
   expect(refused.code).toBe(2);
   expect(refused.stderr).toMatch(
-    /^seine: pages are to be shown in a browser, and the function seine has none\n {2}see .+\n$/,
+    /^seine: pages need a browser, but the function seine has none\n {2}build .+\n$/,
   );
 
   shop.log.length = 0;

@@ -86,7 +86,7 @@ test('a linked site is crawled whole by two workers, each page exactly once; the
   workers[1]!.child.kill('SIGINT');
   expect((await workers[0]!.finished).code).toBe(0);
   expect((await workers[1]!.finished).code).toBe(130);
-  expect((await seine(['workers', '--dispatch', url])).stdout).toMatch(/^no worker is alive at Redis/);
+  expect((await seine(['workers', '--dispatch', url])).stdout).toMatch(/^no live workers at Redis/);
   await site.close();
 }, 90_000);
 
@@ -147,15 +147,15 @@ test('a worker refuses to start in one sentence, with what to do', async () => {
   const nobody = ['--dispatch', 'bullmq://127.0.0.1:1'];
   const pages = ['--blobs', join(folder.path, 'refused')];
   const cases: [args: string[], sentence: RegExp][] = [
-    [pages, /it is not said which queue/],
-    [nobody, /told where pages go/],
-    [[...nobody, ...pages], /cannot be reached: ECONNREFUSED/],
+    [pages, /no queue given/],
+    [nobody, /needs a location for pages/],
+    [[...nobody, ...pages], /cannot reach Redis at .*: ECONNREFUSED/],
     [
       ['--dispatch', `bullmq://:wrong@127.0.0.1:${locked.port}`, ...pages],
-      /does not accept the user or password/,
+      /rejected the user name or password/,
     ],
     [[...nobody, '--blobs', join(file, 'below')], /not a folder/],
-    [[...nobody, ...pages, '--kind', 'odd'], /--kind cannot be 'odd'/],
+    [[...nobody, ...pages, '--kind', 'odd'], /--kind must be one of http, browser, got 'odd'/],
   ];
   const results = await Promise.all(cases.map(([args]) => seine(['worker', ...args])));
   await locked.stop();

@@ -121,14 +121,14 @@ describe('what is wrong is said in one sentence', () => {
     const absent = await seine(['run', site.url, '--dir', dir, '--dispatch', 'lambda://nobody'], { env });
     expect([absent.code, absent.stderr]).toEqual([
       2,
-      expect.stringContaining('the function nobody is not there'),
+      expect.stringContaining('the function nobody does not exist'),
     ]);
     const gone = { ...env, SEINE_LAMBDA_ENDPOINT: 'http://127.0.0.1:9' };
     const unreachable = await seine(['run', site.url, '--dir', dir, '--dispatch', 'lambda://seine'], {
       env: gone,
     });
     expect(unreachable.code).toBe(2);
-    expect(unreachable.stderr).toContain('http://127.0.0.1:9 cannot be reached: ECONNREFUSED');
+    expect(unreachable.stderr).toContain('cannot reach http://127.0.0.1:9: ECONNREFUSED');
     expect(site.log).toEqual([]);
   });
 });

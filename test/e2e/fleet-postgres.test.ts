@@ -58,7 +58,7 @@ test('a network that is cut or falls silent under a crawl costs time and nothing
   }
   const result = await run.finished;
   expect(result.code).toBe(0);
-  expect(result.stderr).toMatch(/^warning: the database does not answer, waiting for it: .*\n/);
+  expect(result.stderr).toMatch(/^warning: the database does not answer, retrying: .*\n/);
   expect(lastJson(result)).toMatchObject({ state: 'done', accepted: PAGES, done: PAGES });
   const counts = countByPath(linked.log);
   expect(Array.from({ length: PAGES }, (_, index) => counts.get(pathOf(index)))).toEqual(

@@ -113,7 +113,7 @@ describe('seine hostile', () => {
     const port = new URL(web.url).port;
     const { code, stderr } = await seine(['hostile', '--port', port]);
     expect(code).toBe(2);
-    expect(stderr).toMatch(new RegExp(`^seine: port ${port} cannot be opened \\(EADDRINUSE\\)\n`));
+    expect(stderr).toMatch(new RegExp(`^seine: cannot listen on port ${port} \\(EADDRINUSE\\)\n`));
   });
 });
 

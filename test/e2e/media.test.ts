@@ -133,7 +133,7 @@ describe('a list of pictures', () => {
     expect(lastJson(result)).toMatchObject({ done: 1, dead: 2 });
     const { stdout } = await seine(['dead', '--json', '--dir', at('mixed')]);
     expect(stdout).toContain('media-type');
-    expect(stdout).toContain('the object is text/html');
+    expect(stdout).toContain('the media type is text/html');
     expect(filesBelow('mixed/media')).toHaveLength(1);
   });
 

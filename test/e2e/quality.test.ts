@@ -75,13 +75,13 @@ test('a field that got lost since the last run is flagged when the run ends', as
   const result = await run('run', file);
   expect(result.code, result.stderr).toBe(0);
   expect(result.stderr).toContain('product 50 of 100   30 records · price 0 %');
-  expect(result.stderr).toContain('price fell from 90 % to 0 %');
+  expect(result.stderr).toContain('price dropped from 90 % to 0 %');
 });
 
 test('and in the status, for people and programs', async () => {
   const text = (await run('status')).stdout;
   expect(text).toContain('product 50 of 100');
-  expect(text).toContain('price fell from 90 % to 0 %');
+  expect(text).toContain('price dropped from 90 % to 0 %');
   expect(lastJson(await run('status', '--json')).quality).toEqual([LOST]);
   expect(lastJson(await run('status', 'shop-1', '--json')).quality).toEqual([FULL]);
 });
@@ -111,10 +111,10 @@ test('a job that is refreshed by its name, without a change, keeps its figures a
   const { code, stderr } = await run('run', 'shop', '--refresh');
   expect(code, stderr).toBe(0);
   expect(stderr).toContain('product 50 of 100');
-  expect(stderr).toContain('as of pass 1; no records were made since');
+  expect(stderr).toContain('from pass 1; no new records since');
   const { stdout } = await run('status');
   expect(stdout).toContain('shop-3: done, pass 3');
-  expect(stdout).toContain('as of pass 1; no records were made since');
+  expect(stdout).toContain('from pass 1; no new records since');
 });
 
 test.each([

@@ -108,7 +108,7 @@ test('--limit reads only so many pages', async () => {
 test('the right code puts every record right without a request', async () => {
   const result = await run('reparse', 'shop');
   expect(result.code, result.stderr).toBe(0);
-  expect(result.stdout).toMatch(/^shop-1: 60 pages read again by .*shop\.ts\n/);
+  expect(result.stdout).toMatch(/^shop-1: 60 pages parsed again with .*shop\.ts\n/);
   expect(result.stdout).toContain('records: 0 same, 40 changed, 20 new, 0 gone');
   expect(result.stdout).toContain('price: 20 added, 40 changed');
   expect(result.stdout).toContain('"1.50 EUR" → 1.5');
@@ -179,7 +179,7 @@ test('links of a page that parses now are followed when the job goes on', async 
   writeListing(`return { title: page.textOf('h1') };`);
   const result = await run('reparse', 'listing');
   expect(result.stdout).toContain('1 dead letter is done now');
-  expect(result.stdout).toMatch(/\d+ new links of theirs\n {2}now: seine resume listing\n/);
+  expect(result.stdout).toMatch(/\d+ new links on these pages\n {2}next: seine resume listing\n/);
   expect(site.log.length).toBe(before);
   // The run goes on with the code of today, by resume as by run.
   expect(lastJson(await run('status', 'listing', '--json')).state).toBe('stopped');
@@ -197,12 +197,12 @@ test('a job file that is gone, wrong or says nothing of records is one sentence'
   rmSync(file);
   const gone = await run('reparse', 'shop');
   expect(gone.code).toBe(2);
-  expect(gone.stderr).toMatch(/there is no file .*shop\.ts/);
+  expect(gone.stderr).toMatch(/no such file: .*shop\.ts/);
   const empty = join(folder.path, 'empty.yaml');
   writeFileSync(empty, `sources: ${site.url}\n`);
   const nothing = await run('reparse', 'shop', empty);
   expect(nothing.code).toBe(2);
-  expect(nothing.stderr).toMatch(/empty\.yaml takes no records/);
+  expect(nothing.stderr).toMatch(/empty\.yaml extracts no records/);
   expect(await records()).toHaveLength(50);
   expect(site.log.length).toBe(requests);
 });

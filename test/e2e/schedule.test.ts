@@ -88,8 +88,8 @@ test('serve without a schedule, and a schedule that cannot be read, say so', asy
   expect((await seine(['run', writeJob('none', {}), '--dir', dir])).code).toBe(0);
   const served = await seine(['serve', '--dir', dir]);
   expect(served.code).toBe(2);
-  expect(served.stderr).toContain('no job of this folder has a schedule');
+  expect(served.stderr).toContain('no job in this folder has a schedule');
   const wrong = await seine(['run', writeJob('wrong', { schedule: 'at three' }), '--dir', dir]);
   expect(wrong.code).toBe(2);
-  expect(wrong.stderr).toContain("the schedule 'at three' cannot be read");
+  expect(wrong.stderr).toContain("invalid schedule 'at three'");
 });

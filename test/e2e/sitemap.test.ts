@@ -126,10 +126,10 @@ test('lists that mean harm end, and take nothing else with them', async () => {
   expect(stateOf('/bomb')).toEqual([
     'dead',
     'parse-error',
-    expect.stringContaining('it unpacks to more than'),
+    expect.stringContaining('it decompresses to more than'),
   ]);
   expect(stateOf('/dtd.xml')).toEqual(['dead', 'parse-error', expect.stringContaining('document type')]);
-  expect(stateOf('/million.xml')).toEqual(['done', null, 'only the first 50000 URLs were taken']);
+  expect(stateOf('/million.xml')).toEqual(['done', null, 'only the first 50000 URLs were read']);
   expect(stateOf('/same')).toEqual(['done', null, null]);
   expect(stateOf('/away.xml')).toEqual([
     'done',

@@ -119,19 +119,19 @@ describe('seine run', () => {
   });
 
   test.each([
-    ['a missing file', ['absent.parquet'], /there is no file .*absent\.parquet/],
-    ['no file that fits', ['none/*.csv'], /no file fits/],
-    ['something that is not Parquet', ['wrong.parquet'], /wrong\.parquet: it cannot be read as Parquet/],
+    ['a missing file', ['absent.parquet'], /no such file: .*absent\.parquet/],
+    ['no file that fits', ['none/*.csv'], /no file matches/],
+    ['something that is not Parquet', ['wrong.parquet'], /wrong\.parquet: cannot read it as Parquet/],
     ['an unknown column', ['list.csv', '--url-column', 'adress'], /no column 'adress' among: address, n/],
     [
       'an unknown column to travel along',
       ['list.csv', '--url-column', 'address', '--meta', 'm'],
       /no column 'm'/,
     ],
-    ['an unknown format', ['list.csv', '--format', 'xls'], /--format is one of/],
+    ['an unknown format', ['list.csv', '--format', 'xls'], /--format must be one of/],
     ['Parquet on standard input', ['-', '--format', 'parquet'], /cannot be read from standard input/],
     ['an unknown route', ['list.csv', '--url-column', 'address', '--route', 'x'], /no route 'x'/],
-    ['a route for a URL', ['https://a.example/', '--route', '@media'], /--route is for/],
+    ['a route for a URL', ['https://a.example/', '--route', '@media'], /--route applies only to/],
   ])('%s stops it before a job is made', async (_, args, message) => {
     writeFileSync(at('list.csv'), `address,n\n${page(1)},1\n`);
     writeFileSync(at('wrong.parquet'), 'wrong '.repeat(20));

@@ -32,7 +32,7 @@ test('a run whose pages cannot be stored waits with a clear message, and loses n
     warnings += chunk;
   });
   while (!warnings.includes('waiting')) await once(run.child.stderr!, 'data');
-  expect(warnings).toMatch(/the archive could not be written: .*; waiting 1 s/);
+  expect(warnings).toMatch(/cannot write the archive: .*; waiting 1 s/);
   rmSync(obstacle);
 
   const result = await run.finished;

@@ -102,7 +102,7 @@ describe('an API that sends pages by itself', () => {
       expect(api.lists.at(-1)).toEqual({ urls: URLS });
       await fetcher.close();
     }
-    expect(warnings).toEqual([expect.stringContaining('nobody can listen at 192.0.2.1:80')]);
+    expect(warnings).toEqual([expect.stringContaining('cannot listen at 192.0.2.1:80')]);
   });
 });
 

@@ -229,9 +229,9 @@ describe('an archive of many kinds of pages', () => {
     const [place] = places as [Place];
     const read = (changes: object) => readPage(blobs, { key: KEY, ...place, ...changes });
     await expect(read({ key: 'archive/none' })).rejects.toThrow(/archive .*none is missing/);
-    await expect(read({ offset: place.offset + 1 })).rejects.toThrow(/cannot be read/);
-    await expect(read({ length: place.length - 1 })).rejects.toThrow(/cannot be read/);
-    await expect(read({ length: place.length + 20 })).rejects.toThrow(/cannot be read/);
+    await expect(read({ offset: place.offset + 1 })).rejects.toThrow(/cannot read the page/);
+    await expect(read({ length: place.length - 1 })).rejects.toThrow(/cannot read the page/);
+    await expect(read({ length: place.length + 20 })).rejects.toThrow(/cannot read the page/);
     await expect(read({ offset: file.length - 1 })).rejects.toThrow(/ends before the page/);
     await expect(read({ offset: 0, length: place.offset })).rejects.toThrow(/not an HTTP response/);
     await expect(readPage(blobs, { key: KEY, ...place }, 10)).resolves.toBeDefined();

@@ -163,6 +163,6 @@ test('a browser that cannot be started says so and what to do', async () => {
   const lost = await openBrowserFetcher({ clock, isPublicAddress, browser: { path: '/no/such/chromium' } });
   const result = await lost.fetch(requestOf(`${origin.url}/page`));
   expect(codeOf(result)).toBe('browser');
-  expect(result).toMatchObject({ detail: expect.stringMatching(/SEINE_BROWSER names is not there/) });
+  expect(result).toMatchObject({ detail: expect.stringMatching(/Chromium of SEINE_BROWSER does not exist/) });
   await lost.close();
 });

@@ -206,7 +206,7 @@ describe('what is done with a page', () => {
     });
     expect(codeOf(result)).toBe('render');
     if (result.kind !== 'failure') throw new Error('no failure');
-    expect(result.detail).toBe('Action 1 (waitFor) could not be done in time.');
+    expect(result.detail).toBe('action 1 (waitFor) did not finish in time');
     expect(result.snapshot?.html.toString()).toContain('<button');
     expect(result.snapshot?.screenshot?.bytes.subarray(0, 2)).toEqual(Buffer.from([0xff, 0xd8]));
   });

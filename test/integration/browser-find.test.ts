@@ -51,14 +51,16 @@ describe('the bundled one', () => {
     const path = join(folder, `seine-chromium-${user}-${await versionOf()}`);
     await mkdir(path);
     await chmod(path, 0o777);
-    await expect(findChromium('bundled')).rejects.toThrow(/is not ours/);
+    await expect(findChromium('bundled')).rejects.toThrow(/is not private to this user/);
   });
 });
 
 test('the setting names one that can be executed, or it is an error that says so', async () => {
   const path = join(folder, 'chromium');
   await writeFile(path, '');
-  await expect(findChromium(path)).rejects.toThrow(/SEINE_BROWSER names is not there or cannot be executed/);
+  await expect(findChromium(path)).rejects.toThrow(
+    /Chromium of SEINE_BROWSER does not exist or is not executable/,
+  );
   await chmod(path, 0o755);
   expect(await findChromium(path)).toEqual({ path, from: 'setting', environment: {} });
 });
@@ -81,7 +83,7 @@ test('where it may start no other process, as in some sandboxes of Lambda, it ru
   try {
     await fetcher.prepare();
     expect(groupOf(fetcher.pids()[0]!)).toHaveLength(1);
-    expect(logger.lines).toContain('the browser may start no processes here, so it runs as one');
+    expect(logger.lines).toContain('the browser cannot start processes here, so it runs as a single process');
   } finally {
     await fetcher.close();
   }

@@ -45,12 +45,15 @@ describe.concurrent('Redis', { timeout: 90_000 }, () => {
       await requests(site, 8);
       await redis.kill9();
       for (const { lines } of [dispatcher, worker])
-        await vi.waitFor(() => expect(lines.join()).toMatch(/broke, waiting for it/), SOON);
+        await vi.waitFor(
+          () => expect(lines.join()).toMatch(/lost the connection to Redis at .*, reconnecting/),
+          SOON,
+        );
       expect(dispatcher.slots).toBe(0);
       await redis.restart();
       expectSettled(await Promise.all(answers));
       await expectWork(dispatcher, site);
-      for (const { lines } of [dispatcher, worker]) expect(lines.join()).toContain('is back');
+      for (const { lines } of [dispatcher, worker]) expect(lines.join()).toContain('is available again');
     }));
 
   test('FLUSHALL with batches in the queue and at work: every batch is settled, and work goes on', () =>
@@ -94,7 +97,7 @@ describe.concurrent('Redis', { timeout: 90_000 }, () => {
         await client.flushall();
         close();
         await expectWork(dispatcher, site);
-        expect(dispatcher.lines.join()).toContain('throws keys away');
+        expect(dispatcher.lines.join()).toContain('evicts keys');
       },
     ));
 
@@ -116,8 +119,8 @@ describe.concurrent('Redis', { timeout: 90_000 }, () => {
     }));
 
   test.each([
-    ['nobody listens', 'redis://127.0.0.1:1', /cannot be reached: ECONNREFUSED/],
-    ['the prefix is odd', 'redis://127.0.0.1:1?prefix=a:b', /prefix of a fleet cannot be/],
+    ['nobody listens', 'redis://127.0.0.1:1', /cannot reach Redis at .*: ECONNREFUSED/],
+    ['the prefix is odd', 'redis://127.0.0.1:1?prefix=a:b', /invalid prefix/],
     ['the database is no number', 'redis://127.0.0.1:1/shop', /is a number, not 'shop'/],
   ])('where %s there is one sentence', async (_, url, sentence) => {
     const failed = { name: 'SeineError', message: expect.stringMatching(sentence) };
@@ -128,10 +131,10 @@ describe.concurrent('Redis', { timeout: 90_000 }, () => {
     withFleet({ requirepass: 'right' }, async ({ redis, addDispatcher }) => {
       const place = `127.0.0.1:${redis.port}`;
       await expect(openDispatcher(`redis://:wrong@${place}`)).rejects.toMatchObject({
-        message: `Redis at ${place} does not accept the user or password`,
+        message: `Redis at ${place} rejected the user name or password`,
       });
       await expect(openDispatcher(`redis://${place}`)).rejects.toMatchObject({
-        message: `Redis at ${place} wants a password`,
+        message: `Redis at ${place} requires a password`,
       });
       await addDispatcher();
     }));
@@ -146,7 +149,7 @@ describe.concurrent('workers', { timeout: 90_000 }, () => {
       await requests(site, 6);
       await addWorker();
       await doomed.kill9();
-      const reason = 'the worker doomed gave no sign of life any more';
+      const reason = 'the worker doomed stopped sending heartbeats';
       // They are under suspicion: what they did may have killed it.
       expect(await Promise.all(answers)).toEqual(
         [1, 2, 3].map((batchId) => ({ kind: 'lost', batchId, reason })),
@@ -159,7 +162,7 @@ describe.concurrent('workers', { timeout: 90_000 }, () => {
     withFleet({}, async ({ site, addWorker, addDispatcher }) => {
       const dispatcher = await addDispatcher();
       expect(dispatcher.slots).toBe(0);
-      expect(dispatcher.lines).toEqual([expect.stringMatching(/^no worker is alive .*`seine worker/)]);
+      expect(dispatcher.lines).toEqual([expect.stringMatching(/^no live workers .*`seine worker/)]);
       await addWorker({ threads: 2 });
       await expectWork(dispatcher, site);
       expect(dispatcher.workers).toBe(2);
@@ -204,7 +207,7 @@ describe.concurrent('workers', { timeout: 90_000 }, () => {
         kind: 'lost',
         blameless: true,
         reason: expect.stringMatching(
-          /worker old speaks version 1 of the wire format and the coordinator 99/,
+          /worker old uses version 1 of the wire format, the coordinator version 99/,
         ),
       });
       expect(site.paths).toEqual([]);

@@ -168,7 +168,7 @@ describe('folder blobs', () => {
     const denied = Object.assign(new Error('EACCES: permission denied'), { code: 'EACCES' });
     const error = explained(denied, '/archive') as SeineError;
     expect(error).toBeInstanceOf(SeineError);
-    expect(error.message).toBe('There is no permission to use /archive.');
+    expect(error.message).toBe('no permission to use /archive');
     expect(error.cause).toBe(denied);
     const unknown = Object.assign(new Error('EIO'), { code: 'EIO' });
     expect(explained(unknown, '/archive')).toBe(unknown);
@@ -179,7 +179,7 @@ describe('folder blobs', () => {
     const handle = await open('/dev/full', 'w');
     const path = join(root, 'no-such-file');
     const writer = new FileWriter({ handle, path, dir: '/archive', sync: false, publish: async () => {} });
-    await expect(writer.append(Buffer.from('x'))).rejects.toThrow('The disk that holds /archive is full.');
+    await expect(writer.append(Buffer.from('x'))).rejects.toThrow('the disk of /archive is full');
     await expect(writer.commit()).rejects.toThrow(/broken/);
     await writer.abort();
   });

@@ -53,7 +53,7 @@ describe('the zip', () => {
     const dispatcher = await desk.open();
     expect(dispatcher.serves?.('browser')).toBe(false);
     expect(dispatcher.refusal?.('browser')?.message).toBe(
-      'pages are to be shown in a browser, and the function seine has none',
+      'pages need a browser, but the function seine has none',
     );
     const shown = await deliver(dispatcher, { ...batchOf(site, { paths: ['/1'] }), needs: 'browser' });
     expect(shown.reports).toMatchObject([
@@ -144,7 +144,7 @@ describe('deploying', () => {
       ]);
       expect(await ofImage('2', '--memory', '3000')).toEqual([]);
       await expect(lambda(...base, 'http', '--name', 'seine-browser', '--zip', zipPath)).rejects.toThrow(
-        'the function seine-browser is an image, and Lambda cannot make it a zip',
+        'the function seine-browser uses an image, and Lambda cannot change it to a zip',
       );
     } finally {
       process.env.SEINE_LAMBDA_ENDPOINT = emulator.url;
@@ -167,23 +167,29 @@ describe('deploying', () => {
 
 describe('what is wrong is said in one sentence', () => {
   test.each([
-    [[], 'seine lambda can build, deploy, warm and local'],
+    [[], 'seine lambda needs one of build, deploy, warm and local'],
     [['fly'], "not 'fly'"],
-    [['deploy', '--blobs', './here'], 'workers in Lambda keep pages in S3'],
+    [['deploy', '--blobs', './here'], 'Lambda workers need S3 storage for pages'],
     [['deploy', '--blobs', 's3://x'], 's3://x names no bucket'],
     [['deploy', '--blobs', 's3://bucket/x', '--memory', '1'], '--memory is a number from 128 to 10240'],
-    [['deploy', '--blobs', 's3://bucket/x', '--architecture', 'mips'], '--architecture is x86_64 or arm64'],
-    [['deploy', '--blobs', 's3://bucket/x', '--env', 'x'], '--env is NAME=value'],
-    [['deploy', '--blobs', 's3://bucket/x', '--kind', 'odd'], "--kind cannot be 'odd'"],
-    [['deploy', '--blobs', 's3://bucket/x', '--kind', 'browser'], 'is made of an image'],
+    [
+      ['deploy', '--blobs', 's3://bucket/x', '--architecture', 'mips'],
+      '--architecture must be x86_64 or arm64',
+    ],
+    [['deploy', '--blobs', 's3://bucket/x', '--env', 'x'], '--env needs NAME=value'],
+    [
+      ['deploy', '--blobs', 's3://bucket/x', '--kind', 'odd'],
+      "--kind must be one of http, browser, got 'odd'",
+    ],
+    [['deploy', '--blobs', 's3://bucket/x', '--kind', 'browser'], 'needs an image'],
     [['deploy', '--blobs', 's3://bucket/x', '--kind', 'browser', '--image', 'x y'], "'x y' names no image"],
     [
       ['deploy', '--blobs', 's3://bucket/x', '--kind', 'browser', '--architecture', 'arm64'],
-      'the Chromium of the image is for x86_64',
+      'the Chromium of the image runs only on x86_64',
     ],
-    [['deploy', '--blobs', 's3://bucket/x', '--image', 'x:1'], '--image is for --kind browser'],
-    [['local', '--image', '/nowhere'], 'the image cannot be read'],
-    [['local', '--zip', '/nowhere.zip'], 'the zip cannot be read'],
+    [['deploy', '--blobs', 's3://bucket/x', '--image', 'x:1'], '--image needs --kind browser'],
+    [['local', '--image', '/nowhere'], 'cannot read the image'],
+    [['local', '--zip', '/nowhere.zip'], 'cannot read the zip'],
     [['local', '--port', '99999'], '--port is a number from 0 to 65535'],
     [['warm', '--name', 'a b'], "'a b' cannot be the name of a function"],
   ])('%j', async (args, sentence) => {
@@ -194,14 +200,14 @@ describe('what is wrong is said in one sentence', () => {
     const emulator = await startLambdaEmulator();
     const port = new URL(emulator.url).port;
     await expect(lambda('local', '--port', port)).rejects.toThrow(
-      `port ${port} cannot be opened (EADDRINUSE)`,
+      `cannot listen on port ${port} (EADDRINUSE)`,
     );
     await emulator.close();
   });
 
   test('Lambda that is not there', async () => {
     process.env.SEINE_LAMBDA_ENDPOINT = 'http://127.0.0.1:9';
-    await expect(lambda('warm')).rejects.toThrow('http://127.0.0.1:9 cannot be reached: ECONNREFUSED');
+    await expect(lambda('warm')).rejects.toThrow('cannot reach http://127.0.0.1:9: ECONNREFUSED');
     delete process.env.SEINE_LAMBDA_ENDPOINT;
   });
 });

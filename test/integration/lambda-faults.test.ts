@@ -191,10 +191,10 @@ describe('a function with little time', () => {
   });
 
   test('is not used when it is not there, or keeps its pages elsewhere', async () => {
-    await expect(desk.open({ name: 'nobody' })).rejects.toThrow('the function nobody is not there');
+    await expect(desk.open({ name: 'nobody' })).rejects.toThrow('the function nobody does not exist');
     const blobs = { place: 's3://other/place', open: async () => openFolderBlobs(folder.dir) };
     await expect(desk.open({ blobs })).rejects.toThrow(
-      /keeps pages in .*, and this run in s3:\/\/other\/place/,
+      /stores pages in .*, but this run stores them in s3:\/\/other\/place/,
     );
   });
 });

@@ -51,7 +51,9 @@ describe('the image', () => {
     expect(image.tag).toMatch(/^\d+\.\d+\.\d+-[0-9a-f]{12}$/);
     expect((await buildLambdaImage(image.folder)).tag).toBe(image.tag);
     await writeFile(join(folder.dir, 'precious'), 'data');
-    await expect(buildLambdaImage(folder.dir)).rejects.toThrow('holds something else');
+    await expect(buildLambdaImage(folder.dir)).rejects.toThrow(
+      'is not empty and not a build folder of Seine',
+    );
     expect(existsSync(join(folder.dir, 'precious'))).toBe(true);
   });
 });

@@ -147,7 +147,7 @@ describe('when it cannot be written', () => {
     const parts = await desk.run(['/1.jpg', '/page', '/large.jpg'], { spec, blobs: failingBelow('shards/') });
     const [picture, page, large] = outcomesOf(parts);
     expect(picture).toMatchObject({ kind: 'deferred' });
-    expect(parts.at(-1)!).toMatchObject({ trouble: 'the shard could not be written: no space', pack: null });
+    expect(parts.at(-1)!).toMatchObject({ trouble: 'cannot write the shard: no space', pack: null });
     expect(page).toMatchObject({ kind: 'fetched', page: { archive: { offset: expect.any(Number) } } });
     expect(large).toMatchObject({ kind: 'fetched', page: { media: { member: null } } });
   });
@@ -156,7 +156,7 @@ describe('when it cannot be written', () => {
     const parts = await desk.run(['/1.jpg', '/page'], { spec, blobs: failingBelow('warc/') });
     const [picture, page] = outcomesOf(parts);
     expect(page).toMatchObject({ kind: 'deferred' });
-    expect(parts.at(-1)!.trouble).toBe('the archive could not be written: no space');
+    expect(parts.at(-1)!.trouble).toBe('cannot write the archive: no space');
     expect(picture).toMatchObject({ kind: 'fetched' });
     expect(parts.at(-1)!.archive).toBeNull();
     expect(await desk.files()).toHaveLength(1);

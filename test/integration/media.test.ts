@@ -146,10 +146,10 @@ describe('an object', () => {
     const paths = ['/page.jpg', '/large-page.jpg', '/noise.jpg', '/empty.jpg', '/small.jpg'];
     const outcomes = outcomesOf(await desk.run(paths, { spec: { media } }));
     expect(outcomes.map((outcome) => (outcome.kind === 'failed' ? outcome.detail : outcome.kind))).toEqual([
-      'the object is text/html',
-      'the object is text/html',
-      'the object is application/octet-stream',
-      'the object is empty',
+      'the media type is text/html',
+      'the media type is text/html',
+      'the media type is application/octet-stream',
+      'the file is empty',
       'fetched',
     ]);
     for (const outcome of outcomes.slice(0, -1))
@@ -222,5 +222,5 @@ test('what cannot be stored goes back, and the report says why', async () => {
   const blobs: Blobs = { ...desk.blobs, write: full, put: full };
   const parts = await desk.run(['/small.jpg', '/large.jpg'], { blobs });
   expect(outcomesOf(parts).map(({ kind }) => kind)).toEqual(['deferred', 'deferred']);
-  expect(parts.at(-1)!.trouble).toBe('an object could not be stored: the disk is full');
+  expect(parts.at(-1)!.trouble).toBe('cannot store a media file: the disk is full');
 });

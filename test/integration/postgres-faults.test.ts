@@ -199,8 +199,8 @@ describe('under load', () => {
     expect(jobs).toHaveLength(8);
     await store.jobs.list(1);
     expect(warnings.map((warning) => warning.replace(/[\d.]+ s$|: .*/, ''))).toEqual([
-      'the database does not answer, waiting for it',
-      'the database answers again, after ',
+      'the database does not answer, retrying',
+      'the database answers again after ',
     ]);
   });
 
@@ -221,7 +221,7 @@ test('a database that stays away for too long is an error in one sentence', asyn
   const impatient = await openPostgresStore(url, { connections: 1, patienceMs: 300, silenceMs: 500 });
   const cutting = proxy.cut(3_000);
   await expect(impatient.jobs.list(1)).rejects.toThrow(
-    /^the database at postgres:\/\/postgres@127\.0\.0\.1:\d+\/\w+ cannot be reached: /,
+    /^cannot reach the database at postgres:\/\/postgres@127\.0\.0\.1:\d+\/\w+: /,
   );
   await impatient.close();
   await cutting;

@@ -64,7 +64,7 @@ test('a file that breaks off says so after its last row, once', async () => {
   expect(rows.map(({ place, row }) => [place, 'reason' in row ? row.reason : row.url])).toEqual([
     ['entry 1', 'https://a.example/1'],
     ['entry 2', 'https://b.example/2'],
-    ['entry 3', 'it breaks off after entry 2'],
+    ['entry 3', 'it is cut off after entry 2'],
   ]);
   expect(await rowsOf(URLSET.slice(0, -5), rows[1]!.position)).toEqual([rows[2]]);
   expect(await rowsOf(URLSET.slice(0, -5), rows[2]!.position)).toEqual([]);
@@ -72,6 +72,6 @@ test('a file that breaks off says so after its last row, once', async () => {
 
 test('a file that is no sitemap is one clear error', async () => {
   await expect(rowsOf('<!doctype html><p>Hello')).rejects.toThrow(
-    'the sitemap cannot be read: it is an HTML page, neither a sitemap nor a feed',
+    'cannot read the sitemap: it is an HTML page, neither a sitemap nor a feed',
   );
 });

@@ -105,7 +105,7 @@ describe('a worker takes the links of', () => {
   test('a sitemap that breaks off, and notes it', async () => {
     const outcome = await fetchSitemap('/cut.xml');
     expect(pathsOf(outcome)).toEqual(['/p/0', '/p/1']);
-    expect(outcome).toMatchObject({ note: 'it breaks off after entry 2' });
+    expect(outcome).toMatchObject({ note: 'it is cut off after entry 2' });
   });
 
   test('entries that are of no use are counted, with their places', async () => {
@@ -122,7 +122,7 @@ describe('a worker takes the links of', () => {
       },
     });
     expect(await fetchSitemap('/cut.xml')).toMatchObject({
-      rejected: { count: 1, first: [{ place: 'entry 3', reason: 'it breaks off after entry 2' }] },
+      rejected: { count: 1, first: [{ place: 'entry 3', reason: 'it is cut off after entry 2' }] },
     });
   });
 
@@ -149,7 +149,7 @@ describe('a worker takes the links of', () => {
 
   test('a million URLs up to the limit', async () => {
     const outcome = await fetchSitemap('/million.xml');
-    expect(outcome).toMatchObject({ note: `only the first ${LIMITS.sitemapUrlsMax} URLs were taken` });
+    expect(outcome).toMatchObject({ note: `only the first ${LIMITS.sitemapUrlsMax} URLs were read` });
     expect(pathsOf(outcome)).toHaveLength(LIMITS.sitemapUrlsMax);
   });
 
@@ -166,7 +166,7 @@ describe('a worker takes the links of', () => {
 
 describe('a worker fails', () => {
   test.each([
-    ['/bomb.xml.gz', 'parse-error', 'it unpacks to more than'],
+    ['/bomb.xml.gz', 'parse-error', 'it decompresses to more than'],
     ['/dtd.xml', 'parse-error', 'it has a document type declaration'],
     ['/html', 'parse-error', 'it is an HTML page'],
     ['/too-large.xml', 'too-large', 'over the size limit'],

@@ -70,7 +70,7 @@ test('a query that is stopped fails with the reason, and one that fails by itsel
     query: (sql, options) => store.views.query(sql, options),
     spool: { dir: folder.dir, jobId: 1, pass: 1, source: 0 },
   });
-  await expect(collect(failing.rows(null))).rejects.toThrow(/the query does not work/);
+  await expect(collect(failing.rows(null))).rejects.toThrow(/the query failed/);
 });
 
 test('a window smaller than a chunk is not read beyond', async () => {
@@ -141,7 +141,7 @@ test('rejected rows that cannot be written down stop nothing', async () => {
   ];
   const { warnings, counters } = await feed(job, rows, (logger) => new RejectLog(logger, file));
   expect(counters).toMatchObject({ rejected: 1, accepted: 1 });
-  expect(warnings.at(-1)).toBe('rejected rows cannot be written down: disk full');
+  expect(warnings.at(-1)).toBe('cannot write the list of rejected rows: disk full');
 });
 
 test('the file of rejected rows ends at its limit', async () => {
@@ -157,7 +157,7 @@ test('columns of a repeated URL are those of its first row, which is said once',
   const rows = [1, 2, 3].map((n) => ({ url: `${A}/same`, meta: { n } }));
   const { warnings, counters } = await feed(job, rows);
   expect(counters).toMatchObject({ accepted: 1, duplicates: 2 });
-  expect(warnings).toEqual(['list.csv: 2 rows repeat URLs; the columns of the first are kept']);
+  expect(warnings).toEqual(['list.csv: 2 rows repeat URLs; the columns of the first row are kept']);
   expect((await store.views.task(job.id, `${A}/same`))?.meta).toEqual({ n: 1 });
   const plain = await feed(job, [{ url: `${A}/same`, meta: null }]);
   expect(plain.warnings).toEqual([]);
@@ -173,5 +173,5 @@ test('columns nested deeper than anyone means are refused, and the next row is r
   ];
   const { shown, counters } = await feed(job, rows);
   expect(counters).toMatchObject({ accepted: 1, rejected: 1 });
-  expect(shown[0]!.reason).toBe('a column has lists or objects nested deeper than 200 levels');
+  expect(shown[0]!.reason).toBe('a column is nested deeper than 200 levels');
 });

@@ -25,7 +25,7 @@ describe.each(['.csv', '.csv.gz'])('malformed rows of %s', (ending) => {
     const rows = await read(['url,t', ...lines, '']);
     const rejected = rows.filter(({ row }) => 'reason' in row);
     expect(rejected).toMatchObject([
-      { place: 'row 3', row: { reason: 'not CSV, from line 4 on: a quote is not closed' } },
+      { place: 'row 3', row: { reason: 'not valid CSV, from line 4 on: a quote is not closed' } },
     ]);
     expect(rows).toHaveLength(2_000);
     expect(rows[3]).toMatchObject({ place: 'row 4', row: { url: `${A}/4`, meta: { t: 'ok' } } });
@@ -36,7 +36,7 @@ describe.each(['.csv', '.csv.gz'])('malformed rows of %s', (ending) => {
     const rows = await read(lines, end);
     expect(urlsOf(rows)).toEqual([
       ...urls(1),
-      expect.stringMatching(/^! not CSV, from line 5 on: a quote is not closed/),
+      expect.stringMatching(/^! not valid CSV, from line 5 on: a quote is not closed/),
       ...urls(3, 4, 5),
     ]);
     expect(rows[3]!.row).toMatchObject({ meta: { t: 'fine' } });
@@ -46,7 +46,7 @@ describe.each(['.csv', '.csv.gz'])('malformed rows of %s', (ending) => {
     const rows = await read(['url,t', `${A}/1,"a\nb"`, `${A}/2,"oops`, `${A}/3,x`], '\r');
     expect(urlsOf(rows)).toEqual([
       ...urls(1),
-      '! not CSV, from line 3 on: a quote is not closed',
+      '! not valid CSV, from line 3 on: a quote is not closed',
       ...urls(3),
     ]);
     expect(rows[0]!.row).toMatchObject({ meta: { t: 'a\nb' } });
@@ -63,7 +63,7 @@ describe.each(['.csv', '.csv.gz'])('malformed rows of %s', (ending) => {
     ['without', []],
   ])('the last row is rejected too (%s)', async (_, last) => {
     const rows = await read(['url,t', `${A}/1,x`, `${A}/2,"oops`, ...last]);
-    expect(urlsOf(rows)).toEqual([...urls(1), '! not CSV, from line 3 on: a quote is not closed']);
+    expect(urlsOf(rows)).toEqual([...urls(1), '! not valid CSV, from line 3 on: a quote is not closed']);
     expect(rows[1]!.place).toBe('row 2');
   });
 
@@ -77,9 +77,9 @@ describe.each(['.csv', '.csv.gz'])('malformed rows of %s', (ending) => {
     const rows = await desk.rows(file);
     expect(urlsOf(rows)).toEqual([
       ...urls(1),
-      expect.stringMatching(/^! not CSV, from line 3 on: larger than 1048576 bytes/),
+      expect.stringMatching(/^! not valid CSV, from line 3 on: larger than 1048576 bytes/),
       ...urls(3),
-      expect.stringMatching(/^! not CSV, from line 5 on: larger/),
+      expect.stringMatching(/^! not valid CSV, from line 5 on: larger/),
     ]);
     expect(await continuesAnywhere(rows, (position) => desk.rows(file, position))).toBeNull();
   });
@@ -106,7 +106,7 @@ describe.each(['.csv', '.csv.gz'])('malformed rows of %s', (ending) => {
     expect(rows.length).toBeLessThan(1_000);
     expect(rows.at(-1)!.place).toBe(`after row ${rows.length - 1}`);
     expect(urlsOf(rows.slice(-1))[0]).toMatch(
-      /^! too many rows are not CSV, the last of them, from line \d+ on/,
+      /^! too many rows are not valid CSV, the last, from line \d+ on/,
     );
   });
 });

@@ -67,18 +67,18 @@ describe('one damaged file is one entry, and the others are read', () => {
   test.each([
     ['no bytes', () => Buffer.alloc(0), /too short/],
     ['a few bytes', () => Buffer.from('PAR1PAR1'), /too short/],
-    ['something else', () => Buffer.from('url\nhttps://a.example/\n'.repeat(50)), /its end is not/],
-    ['bad magic at the end', () => patched(whole, -4, 'PARX'), /its end is not/],
+    ['something else', () => Buffer.from('url\nhttps://a.example/\n'.repeat(50)), /it is incomplete/],
+    ['bad magic at the end', () => patched(whole, -4, 'PARX'), /it is incomplete/],
     ['an encrypted footer', () => patched(whole, -4, 'PARE'), /encrypted/],
     ['a footer longer than the file', () => patched(whole, -8, '\xff\xff\xff\x0f'), /longer than the file/],
     [
       'a footer of zeros',
       () => patched(whole, -8 - footerBytes(), '\0'.repeat(footerBytes())),
-      /cannot be read as Parquet/,
+      /cannot read it as Parquet/,
     ],
-    ['cut in the footer', () => whole.subarray(0, whole.length - 100), /its end is not/],
-    ['cut in the middle', () => whole.subarray(0, whole.length >> 1), /its end is not/],
-    ['the first half missing', () => whole.subarray(whole.length >> 1), /cannot be read as Parquet/],
+    ['cut in the footer', () => whole.subarray(0, whole.length - 100), /it is incomplete/],
+    ['cut in the middle', () => whole.subarray(0, whole.length >> 1), /it is incomplete/],
+    ['the first half missing', () => whole.subarray(whole.length >> 1), /cannot read it as Parquet/],
     ['no column of URLs', () => parquetOf({ href: textColumn(['x']) }), /no column 'url'/],
   ])('%s', async (_, bytes, reason) => {
     const rows = await readAround(bytes(), reason);
@@ -90,7 +90,7 @@ describe('one damaged file is one entry, and the others are read', () => {
     const { length } = whole;
     const broken = Buffer.from(whole);
     broken.fill(0xff, length >> 1, (length >> 1) + 2_000);
-    const rows = await readAround(broken, /cannot be read as Parquet/);
+    const rows = await readAround(broken, /cannot read it as Parquet/);
     const { two } = hostsOf(rows);
     expect(two).toBeGreaterThan(500);
     expect(two).toBeLessThan(3_000);
@@ -109,7 +109,7 @@ describe('one damaged file is one entry, and the others are read', () => {
     const all = await desk.rows(pattern);
     await rm(middle);
     const rest = await desk.rows(pattern, all[100]!.position);
-    expect(urlsOf(rest)).toEqual([expect.stringMatching(/^! it is gone/), ...urlsUpTo(30, 'three')]);
+    expect(urlsOf(rest)).toEqual([expect.stringMatching(/^! it was removed/), ...urlsUpTo(30, 'three')]);
     expect(urlsOf(await desk.rows(pattern, rest[0]!.position))).toEqual(urlsUpTo(30, 'three'));
   });
 });

@@ -58,7 +58,7 @@ describe('Parquet in S3', () => {
     const inside = all.findIndex(({ place }) => place.startsWith('d.parquet'));
     await bucket.delete('in/d.parquet');
     const rest = await desk.rows(s3('in/*.parquet'), all[inside]!.position);
-    expect(urlsOf(rest)).toEqual(['! it is gone, and was not read to its end', ...urlsUpTo(4_000, 'e')]);
+    expect(urlsOf(rest)).toEqual(['! it was removed before it was read completely', ...urlsUpTo(4_000, 'e')]);
     expect(urlsOf(await desk.rows(s3('in/a.parquet')))).toEqual(urlsUpTo(4_000, 'a'));
   });
 });
@@ -73,9 +73,9 @@ test('lists in S3, compressed or not, are files by their name', async () => {
 });
 
 test.each([
-  ['absent.parquet', /there is no file/],
-  ['none/*.csv', /no file fits/],
-  ['in/', /not known by its name/],
+  ['absent.parquet', /no such file/],
+  ['none/*.csv', /no file matches/],
+  ['in/', /unknown format of/],
 ])('%s is refused before anything starts', async (key, message) => {
   await expect(desk.check(s3(key))).rejects.toThrow(message);
 });

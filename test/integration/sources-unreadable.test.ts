@@ -18,7 +18,7 @@ describe('files that cannot be read', () => {
     ['/no/such/file.txt', /no file/],
     ['/tmp', /format/],
     ['no-such-file.csv', /no file/],
-    ['/no/such/*.txt', /no file fits/],
+    ['/no/such/*.txt', /no file matches/],
   ])('%s is refused before anything starts, and when it is read', async (file, message) => {
     await expect(desk.check(file)).rejects.toThrow(SeineError);
     await expect(desk.check(file)).rejects.toThrow(message);
@@ -29,9 +29,9 @@ describe('files that cannot be read', () => {
     'a JSON array is no JSON lines: %j',
     async (text) => {
       const file = await desk.add(text, '.jsonl');
-      await expect(desk.check(file)).rejects.toThrow(/it is one JSON array, and not JSON lines/);
+      await expect(desk.check(file)).rejects.toThrow(/it is a JSON array, not JSON lines/);
       expect(await desk.rows(file)).toMatchObject([
-        { place: 'whole file', row: { reason: expect.stringContaining('one JSON array') } },
+        { place: 'whole file', row: { reason: expect.stringContaining('a JSON array') } },
       ]);
     },
   );
@@ -67,11 +67,11 @@ describe('files that cannot be read', () => {
       await writeFile(path, whole.subarray(0, whole.length >> 1));
       const rows = await desk.rows(path);
       expect(rows.length).toBeGreaterThan(1_000);
-      expect(urlsOf(rows.slice(-1))).toEqual(['! it is broken gzip: unexpected end of file']);
+      expect(urlsOf(rows.slice(-1))).toEqual(['! its gzip data is damaged: unexpected end of file']);
       expect(await desk.rows(path, rows.at(-1)!.position)).toEqual([]);
       await writeFile(path, 'this is not gzip at all');
       await expect(desk.check(path)).rejects.toThrow(/not gzip/);
-      expect(urlsOf(await desk.rows(path))).toEqual(['! it is named .gz, but it is not gzip']);
+      expect(urlsOf(await desk.rows(path))).toEqual(['! its name ends in .gz, but it is not gzip']);
     },
   );
 

@@ -177,7 +177,7 @@ describe.each([
     await expect(desk.check({ file, urlColumn: 'adress' })).rejects.toThrow(/'adress'.*address, name/);
     await expect(desk.check({ file, urlColumn: 'address', meta: ['nmae'] })).rejects.toThrow(/'nmae'/);
     await desk.check({ file, urlColumn: 'address', meta: ['name'] });
-    expect(urlsOf(await desk.rows(file))).toEqual([expect.stringMatching(/^! there is no column/)]);
+    expect(urlsOf(await desk.rows(file))).toEqual([expect.stringMatching(/^! no column/)]);
   });
 
   test('a header alone, and nothing at all', async () => {

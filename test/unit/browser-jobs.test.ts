@@ -29,18 +29,26 @@ describe('a route with a browser', () => {
   });
 
   test.each<[string, Partial<Route>, RegExp]>([
-    ['settings without a browser', { fetcher: 'http', browser: {} }, /has `browser`, but asks .* with http/],
+    [
+      'settings without a browser',
+      { fetcher: 'http', browser: {} },
+      /has `browser`, but its fetcher is http/,
+    ],
     [
       'pictures of some pages',
       { fetcher: 'auto', browser: { screenshot: true } },
-      /wants screenshot, but only some/,
+      /has screenshot, but only some/,
     ],
     [
       'data of some pages',
       { escalate: ['browser'], browser: { pdf: true, capture: [{ name: 'a', url: '*' }] } },
-      /wants pdf and capture, but only some/,
+      /has pdf and capture, but only some/,
     ],
-    ['objects in a browser', { kind: 'media', fetcher: 'browser' }, /of kind media, which no browser/],
+    [
+      'objects in a browser',
+      { kind: 'media', fetcher: 'browser' },
+      /has kind media, which does not use a browser/,
+    ],
     ['an unknown fetcher', { fetcher: 'chrome' as 'auto' }, /routes\.0\.fetcher/],
     [
       'an unknown packing',
@@ -55,7 +63,7 @@ describe('a route with a browser', () => {
     [
       'a key that no field has',
       { browser: { capture: [{ name: 'a', url: '*' }] }, key: 'b' },
-      /names the field 'b'/,
+      /uses the unknown field 'b'/,
     ],
   ])('%s is refused', async (_, route, message) => {
     await expect(parse(route)).rejects.toThrow(message);
@@ -105,7 +113,7 @@ describe('options of run', () => {
   });
 
   test('are refused where they make no sense', () => {
-    expect(() => withBrowser({ sources }, { screenshot: 'huge' })).toThrow("one of full, screen, not 'huge'");
+    expect(() => withBrowser({ sources }, { screenshot: 'huge' })).toThrow("one of full, screen, got 'huge'");
     expect(() => withBrowser({ sources }, { browser: 'auto', screenshot: 'full' })).toThrow(
       '--screenshot needs a browser for every page',
     );
@@ -138,13 +146,13 @@ describe('a saved login', () => {
   test.each(['', 'not json k9', '[]', '{"cookies":{}}', '{"cookies":[{"name":"x"}]}', 'null'])(
     'that is none is refused without quoting it: %s',
     (text) => {
-      expect(() => parseLoginState(text)).toThrow("the login state is not one that a browser's");
+      expect(() => parseLoginState(text)).toThrow("the login state is not a file of Playwright's");
     },
   );
 
   test('without a browser is an error', async () => {
     const login = { state: { file: 'state.json' } };
-    await expect(parse({}, { login })).rejects.toThrow('no route with a browser');
+    await expect(parse({}, { login })).rejects.toThrow('no route uses a browser');
     expect((await parse({ fetcher: 'browser' }, { login })).spec.login).toEqual(login);
   });
 });

@@ -88,6 +88,6 @@ test.each([
   const failure = failureOfNavigation(new Error(`page.goto: net::ERR_${name} at http://secret.example/`));
   expect(failure?.code).toBe(code);
   expect(FAILURES).toHaveProperty(code);
-  expect(failure?.detail).toMatch(/^[A-Z][^:]+\.$/);
+  expect(failure?.detail).toMatch(/^[a-z][^:]+\)$/);
   expect(failureOfNavigation(new Error('something else'))).toBeNull();
 });

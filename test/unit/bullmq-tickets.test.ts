@@ -106,7 +106,7 @@ test('a worker is dead when its signs stay away, not when Redis did', async () =
   expect(await end()).toEqual({
     kind: 'lost',
     batchId: 7,
-    reason: 'the worker w gave no sign of life any more',
+    reason: 'the worker w stopped sending heartbeats',
   });
 });
 
@@ -147,7 +147,7 @@ test('a batch that is not in Redis belongs to the worker that names it, else to 
   lost.tickets.miss(lost.ticket, presence, 4_000);
   expect(await lost.end()).toBeUndefined();
   lost.tickets.miss(lost.ticket, presence, 6_000);
-  expect(await lost.end()).toMatchObject({ kind: 'lost', blameless: true, reason: 'Redis did not keep it' });
+  expect(await lost.end()).toMatchObject({ kind: 'lost', blameless: true, reason: 'Redis lost it' });
 });
 
 test('a batch that was taken back is deferred; one that never comes back ends with its lease', async () => {

@@ -18,7 +18,7 @@ test.each([
   'Ocp-Apim-Subscription-Key',
 ])('a job with the header %s for every host is refused', async (name) => {
   await expect(parse({ [name]: 'x' })).rejects.toThrow(
-    `identity.headers: ${name} would go to every host that the job is led to`,
+    `identity.headers: ${name} would be sent to every host of the job`,
   );
 });
 

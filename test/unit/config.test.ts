@@ -20,13 +20,13 @@ describe('configuration', () => {
   });
 
   test.each([
-    [{ workers: '0' }, {}, /--workers cannot be '0'/],
+    [{ workers: '0' }, {}, /invalid value for --workers: '0'/],
     [{ workers: '257' }, {}, /--workers/],
     [{ workers: '2.5' }, {}, /--workers/],
     [{ workers: 'two' }, {}, /--workers/],
     [{ workers: '' }, {}, /--workers/],
     [{ dir: '' }, {}, /--dir/],
-    [{}, { SEINE_WORKERS: '-1' }, /SEINE_WORKERS cannot be '-1'/],
+    [{}, { SEINE_WORKERS: '-1' }, /invalid value for SEINE_WORKERS: '-1'/],
     [{}, { SEINE_SYNC: 'FULL' }, /SEINE_SYNC/],
     [{}, { SEINE_LOG: 'debug' }, /SEINE_LOG/],
     [{}, { SEINE_S3_PATH_STYLE: 'true' }, /SEINE_S3_PATH_STYLE/],

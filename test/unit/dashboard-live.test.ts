@@ -118,7 +118,7 @@ describe('summary and plain lines', () => {
 
   test('the plain line', () => {
     expect(plainLine(viewOf())).toBe(
-      '42 s shop running · 66 % · 250 done · 138 to go · 10 skipped · 2 dead · 12.3 pages/s · 12.3 MB · ETA 11 s',
+      '42 s shop running · 66 % · 250 done · 138 left · 10 skipped · 2 dead · 12.3 pages/s · 12.3 MB · ETA 11 s',
     );
     // Pages that were the same as before are done as well.
     const { counters } = viewOf();

@@ -62,26 +62,18 @@ describe('mistakes', () => {
     [
       'a handler that is a text',
       route({ handler: 'x' }),
-      'job.ts: routes.0.handler must be a function, this is of type string',
+      'job.ts: routes.0.handler must be a function, got string',
     ],
-    ['a step that is a list', route({ clean: [] }), 'routes.0.clean must be a function, this is a list'],
-    ['a step that is null', route({ store: null }), 'routes.0.store must be a function, this is null'],
+    ['a step that is a list', route({ clean: [] }), 'routes.0.clean must be a function, got a list'],
+    ['a step that is null', route({ store: null }), 'routes.0.store must be a function, got null'],
     [
       'a schema that is a text',
       route({ schema: 'x' }),
-      'routes.0.schema is neither JSON Schema nor an object with safeParse',
+      'routes.0.schema must be a JSON Schema or an object with safeParse',
     ],
-    ['a schema of some other library', route({ schema: new Map() }), 'neither JSON Schema'],
-    [
-      'a JSON Schema that is none',
-      route({ schema: { type: 'x' } }),
-      "the schema of route 'p' cannot be used",
-    ],
-    [
-      'a key that is no field',
-      route({ key: ['a', 'b'] }),
-      "the key of route 'p' names the field 'b', which it has not",
-    ],
+    ['a schema of some other library', route({ schema: new Map() }), 'must be a JSON Schema'],
+    ['a JSON Schema that is none', route({ schema: { type: 'x' } }), "the schema of route 'p' is not valid"],
+    ['a key that is no field', route({ key: ['a', 'b'] }), "the key of route 'p' uses the unknown field 'b'"],
     [
       'steps without records',
       { sources, routes: [{ name: 'p', validate: () => true, key: 'a' }] },
@@ -99,7 +91,11 @@ describe('mistakes', () => {
       "field 'b.c' of route 'p' is not valid CSS",
     ],
     ['a wrong regex', route({ select: { b: { regex: '(' } } }), "the regex of field 'b' of route 'p'"],
-    ['a wrong required selector', route({ require: ['['] }), "what route 'p' requires is not valid CSS: ["],
+    [
+      'a wrong required selector',
+      route({ require: ['['] }),
+      "the selector of `require` of route 'p' is not valid CSS: [",
+    ],
     ['an unknown type', route({ select: { b: { css: 'x', type: 'colour' } } }), 'routes.0.select.b'],
     ['an unknown option', route({ select: { b: { css: 'x', alll: true } } }), 'routes.0.select.b'],
   ])('%s: one sentence that says where', async (_, job, message) => {

@@ -121,7 +121,7 @@ describe('--since', () => {
   test.each(['', 'yesterday', '7', '7 d', '-7d', '2026', '2026-13-01', '1.5d', 'Jan 1 2026'])(
     'not %s',
     (text) => {
-      expect(() => parseSince(text, now)).toThrow(/--since needs a date or a length of time/);
+      expect(() => parseSince(text, now)).toThrow(/--since needs a date or a duration/);
     },
   );
 });
@@ -133,5 +133,5 @@ test('the format is told by the ending of the name', () => {
   const lines = ['a.jsonl.gz', 'a.ndjson', 'a', 'a.gz', '-', 's3://b/v1.2/key', 'a.2026-01-31', undefined];
   expect(lines.map(formatOf)).toEqual(lines.map(() => 'jsonl'));
   for (const name of ['a.xlsx', 'a.json', 'a.txt.gz', 's3://b/k.orc'])
-    expect(() => formatOf(name)).toThrow(/there is no format for the ending \.(xlsx|json|txt|orc)$/);
+    expect(() => formatOf(name)).toThrow(/unknown file format \.(xlsx|json|txt|orc)$/);
 });

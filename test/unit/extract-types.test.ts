@@ -181,29 +181,29 @@ describe('mistakes show when the job is loaded', () => {
   test.each<[FieldInput, string]>([
     [
       { css: 'a', regex: '(' },
-      "the regex of field 'it' of route 'product' is not a regular expression that works in linear time: ( (missing",
+      "the regex of field 'it' of route 'product' is not a regular expression that runs in linear time: ( (missing",
     ],
     [{ css: 'a', regex: '(?=x)' }, 'linear time'],
     [{ css: 'a', regex: '(a)\\1' }, 'linear time'],
-    [{ css: 'a', jsonLd: 'Product.name' }, 'has css and jsonLd, but a value comes from one place'],
-    [{ meta: 'a', attr: 'b' }, 'attr would mean nothing'],
-    [{ attr: 'b' }, 'does not say where its value is'],
-    [{ type: 'number' }, 'does not say where its value is'],
-    ['@href', 'does not say where its value is'],
+    [{ css: 'a', jsonLd: 'Product.name' }, 'has css and jsonLd, but only one of them is allowed'],
+    [{ meta: 'a', attr: 'b' }, 'has meta, so it cannot have attr'],
+    [{ attr: 'b' }, 'needs css, jsonLd, meta or regex'],
+    [{ type: 'number' }, 'needs css, jsonLd, meta or regex'],
+    ['@href', 'needs css, jsonLd, meta or regex'],
     [{ jsonLd: 'Product..name' }, 'no path like Product.offers.price: Product..name'],
     [{ css: 'a', type: 'money', currency: 'ABC' }, 'unknown currency: ABC'],
     [{ css: 'a', currency: 'EUR' }, 'its type is not money'],
     [{ css: 'a', type: 'date', decimal: '.' }, 'its type is not number or money'],
     [{ css: 'a', type: 'number', dayFirst: true }, 'its type is not date'],
-    [{ meta: 'a', type: 'html' }, 'only elements have'],
-    [{ css: 'a', attr: 'b', type: 'markdown' }, 'only elements have'],
+    [{ meta: 'a', type: 'html' }, 'has type html, which needs css and no attr'],
+    [{ css: 'a', attr: 'b', type: 'markdown' }, 'has type markdown, which needs css and no attr'],
     [{ css: 'a', fields: {} }, 'empty list of fields'],
-    [{ all: true, fields: { a: 'b' } }, 'wants all of nothing'],
-    [{ css: 'a', attr: 'b', fields: { a: 'b' } }, 'so attr would mean nothing'],
+    [{ all: true, fields: { a: 'b' } }, 'has all, but no css'],
+    [{ css: 'a', attr: 'b', fields: { a: 'b' } }, 'has fields, so it cannot have attr'],
     [{ css: 'a', type: 'number', fields: { a: 'b' } }, 'cannot be a number'],
     [
       { css: 'a', fields: { b: { meta: 'x' } } },
-      "field 'it.b' of route 'product' is inside an element, and meta is of the page",
+      "field 'it.b' of route 'product' is a nested field, so it cannot have meta",
     ],
     [{ css: 'a', fields: { b: { css: 'x[' } } }, "field 'it.b' of route 'product' is not valid CSS: x["],
     [{ css: 'a', fields: { b: { css: 'x', regex: '[' } } }, "field 'it.b'"],
@@ -212,7 +212,9 @@ describe('mistakes show when the job is loaded', () => {
   });
 
   test('a currency that is no code, and a field with an impossible name', async () => {
-    expect(() => fieldsOf({ it: { css: 'a', type: 'money', currency: 'euro' } })).toThrow('a code like EUR');
+    expect(() => fieldsOf({ it: { css: 'a', type: 'money', currency: 'euro' } })).toThrow(
+      'a code such as EUR',
+    );
     const fields = Object.fromEntries([['__proto__', 'a']]);
     await expect(compileFields(fields)).rejects.toThrow("field '__proto__' needs another name");
   });

@@ -23,10 +23,15 @@ describe('what is said of a host', () => {
   const report = hostReporter(specOf({ politeness: { rate: 4 } }), 'seine');
 
   test.each<[string, Partial<HostFacts>, string, string]>([
-    ['nothing to do', { ready: 0 }, 'idle', 'nothing waits'],
-    ['the rate of the job', {}, 'ready', 'the job: 4 requests a second'],
-    ['a pace that still rises', { pace }, 'ready', 'the pace still rises'],
-    ['refusals', { pace: { ...pace, refused: 2.25 } }, 'ready', 'kept below 2.25 requests a second'],
+    ['nothing to do', { ready: 0 }, 'idle', 'no tasks waiting'],
+    ['the rate of the job', {}, 'ready', 'job settings: 4 requests per second'],
+    ['a pace that still rises', { pace }, 'ready', 'adaptive rate: still rising'],
+    [
+      'refusals',
+      { pace: { ...pace, refused: 2.25 } },
+      'ready',
+      'adaptive rate: below 2.25 requests per second',
+    ],
     ['a circuit breaker', { rests: 2, failuresInRow: 12, nextAt: T0 + 9_000 }, 'resting', '12 failures'],
     [
       'robots.txt',
@@ -48,7 +53,10 @@ describe('what is said of a host', () => {
       limitedBy: expect.stringContaining('2026-01-02T00:00:00.000Z'),
     });
     const free = hostReporter(specOf({ politeness: { rate: 'max' } }), 'seine');
-    expect(free(facts(), T0)).toMatchObject({ rate: null, limitedBy: 'the job: 32 requests at once' });
+    expect(free(facts(), T0)).toMatchObject({
+      rate: null,
+      limitedBy: 'job settings: 32 concurrent requests',
+    });
   });
 
   test('the proof of politeness: robots.txt by its hash, opt-outs, permitted and smallest gap', () => {

@@ -74,7 +74,7 @@ describe('hours of a host', () => {
   test('the same time twice is the whole day, and a wrong time zone is an error', () => {
     expect(new CompiledWindow({ from: '08:00', to: '08:00', timeZone: 'UTC' }).isOpen(0)).toBe(true);
     expect(() => new CompiledWindow({ from: '08:00', to: '09:00', timeZone: 'Mars/North' })).toThrow(
-      "no time zone 'Mars/North'",
+      "unknown time zone 'Mars/North'",
     );
   });
 });

@@ -133,9 +133,13 @@ describe('an answer of Lambda', () => {
     const full = { put: () => Promise.reject(new Error('full')) };
     const encoded = await encodeParts(parts, { ...optionsOf(full), bytesMax: 10 });
     expect((await decoded(encoded, full)).map(({ outcomes }) => outcomes)).toEqual([[], [], []]);
-    await expect(decoded([{ key: 'warc/1-x-answer-0' }], memoryBlobs())).rejects.toThrow('gone');
-    await expect(decoded([{ key: 'warc/2-x-answer-0' }], memoryBlobs())).rejects.toThrow('where none may be');
-    await expect(decoded([{ key: 'warc/1-0.warc.gz' }], memoryBlobs())).rejects.toThrow('where none may be');
+    await expect(decoded([{ key: 'warc/1-x-answer-0' }], memoryBlobs())).rejects.toThrow('is missing');
+    await expect(decoded([{ key: 'warc/2-x-answer-0' }], memoryBlobs())).rejects.toThrow(
+      'a location that is not allowed',
+    );
+    await expect(decoded([{ key: 'warc/1-0.warc.gz' }], memoryBlobs())).rejects.toThrow(
+      'a location that is not allowed',
+    );
     const others: Partial<Report>[] = [
       { batchId: 6 },
       { version: (WIRE_VERSION + 1) as typeof WIRE_VERSION },
@@ -143,7 +147,7 @@ describe('an answer of Lambda', () => {
     ];
     for (const other of others)
       await expect(decoded([{ plain: { ...reportOf([]), ...other } }], full)).rejects.toThrow(
-        'something else',
+        'is not a report',
       );
   });
 });

@@ -133,11 +133,8 @@ describe('mistakes are found before the job runs', () => {
     [['img['], /media rule of route 'product' .* not valid CSS: img\[/],
     [[rule({})], /neither a selector nor a field/],
     [[rule({ css: 'img', field: 'image' })], /a field and a selector/],
-    [
-      [rule({ css: 'img', route: 'pictures' })],
-      /names the route 'pictures', which is no route of kind media/,
-    ],
-    [[rule({ css: 'img', route: 'product' })], /names the route 'product', which is no route of kind media/],
+    [[rule({ css: 'img', route: 'pictures' })], /uses 'pictures', which is not a route of kind media/],
+    [[rule({ css: 'img', route: 'product' })], /uses 'product', which is not a route of kind media/],
   ])('%j', async (media, message) => {
     await expect(compileJob(specOf({ routes: [route(media)] }), new Map())).rejects.toThrow(message);
   });

@@ -60,15 +60,10 @@ describe('a link that a handler asks for', () => {
 
   test.each([
     ['no URL', 7, {}, 'page.follow needs a URL, got number'],
-    ['a priority that is none', '/2', { priority: 'high' }, 'priority is not a whole number: high'],
+    ['a priority that is none', '/2', { priority: 'high' }, 'priority is not an integer: high'],
     ['a route that is none', '/2', { route: 7 }, 'route is not a name'],
     ['meta that is a list', '/2', { meta: [1] }, 'meta is not an object'],
-    [
-      'meta that is too deep',
-      '/2',
-      { meta: nested(201) },
-      'meta has lists or objects nested deeper than 200',
-    ],
+    ['meta that is too deep', '/2', { meta: nested(201) }, 'meta is nested deeper than 200'],
     ['meta that is too large', '/2', { meta: { a: 'x'.repeat(2_000_000) } }, 'the limit is 1048576'],
   ])('%s fails with its page', (_, url, options, problem) => {
     expect(() => page().follow(url as string, options as object)).toThrow(problem);

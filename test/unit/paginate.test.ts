@@ -280,15 +280,15 @@ describe('next-links', () => {
 describe('a mistake in the job is told at the start', () => {
   const url = '?page={page}';
   test.each<[PaginationInput, string]>([
-    [{}, 'has neither a count nor a selector of the next link'],
+    [{}, 'needs `count` or `next`'],
     [{ count: { css: 'b' } }, 'has a count, but no url'],
     [{ url: '/list', count: { css: 'b' } }, 'has a count, but no url with {page}'],
-    [{ url, count: {} }, 'does not say where the count is'],
-    [{ url, count: { css: 'b', json: 'a' } }, 'counts by more than one'],
+    [{ url, count: {} }, 'has a count without css, regex, json, header or lastLink'],
+    [{ url, count: { css: 'b', json: 'a' } }, 'may have only one of css, json, header and lastLink'],
     [{ url, count: { css: 'b[' } }, 'not valid CSS: b['],
     [{ next: 'a:nope' }, 'not valid CSS: a:nope'],
-    [{ url, count: { regex: '(' } }, 'regular expression that does not work'],
-    [{ url, count: { regex: '(?=a)' } }, 'regular expression that does not work'],
+    [{ url, count: { regex: '(' } }, 'has an invalid regular expression'],
+    [{ url, count: { regex: '(?=a)' } }, 'has an invalid regular expression'],
   ])('%j', async (pagination, problem) => {
     await expect(paginate(pagination, pageOf(''))).rejects.toThrow(problem);
     await expect(paginate(pagination, pageOf(''))).rejects.toThrow("the pagination of route 'list'");

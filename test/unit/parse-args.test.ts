@@ -49,22 +49,22 @@ describe('command lines', () => {
   });
 
   test.each([
-    ['rum', /no command 'rum'; did you mean run\?/],
+    ['rum', /unknown command 'rum'; did you mean run\?/],
     ['statsu', /did you mean status\?/],
-    ['frobnicate', /no command 'frobnicate'$/],
-    ['toString', /no command 'toString'/],
-    ['__proto__', /no command '__proto__'/],
-    ['constructor', /no command 'constructor'/],
-    ['run --folow x', /no option --folow; did you mean --follow\?/],
-    ['run --zzzzzzzz x', /no option --zzzzzzzz$/],
-    ['run -x', /no option -x/],
+    ['frobnicate', /unknown command 'frobnicate'$/],
+    ['toString', /unknown command 'toString'/],
+    ['__proto__', /unknown command '__proto__'/],
+    ['constructor', /unknown command 'constructor'/],
+    ['run --folow x', /unknown option --folow for 'seine run'; did you mean --follow\?/],
+    ['run --zzzzzzzz x', /unknown option --zzzzzzzz for 'seine run'$/],
+    ['run -x', /unknown option -x/],
     ['run x --max-pages', /--max-pages needs a value \(n\)/],
     ['run x --json=yes', /--json takes no value/],
     ['status a b', /takes one argument, got 'a b'/],
     ['jobs a', /takes no argument, got 'a'/],
     ['export -o', /--output needs a value/],
     ['run x --rate --json', /--rate/],
-    ['status --retry', /has no option --retry/],
+    ['status --retry', /unknown option --retry for 'seine status'/],
   ])('%s: one clear sentence', (line, message) => {
     const text = messageOf(line.split(' '));
     expect(text).toMatch(message);

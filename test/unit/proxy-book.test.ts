@@ -273,7 +273,7 @@ describe('a shortage', () => {
     desk.note(2, 'forbidden');
     expect(desk.assign().kind).toBe('none');
     expect(desk.book.shortage(desk.now)).toBe(
-      "no proxy of pool 'dc' is usable until 2023-11-14T22:13:50Z (3 in all, 2 failed, 1 refused by a.example)",
+      "no proxy of pool 'dc' is usable until 2023-11-14T22:13:50Z (3 in total, 2 failed, 1 refused by a.example)",
     );
     expect(desk.book.shortage(desk.now + 30_000)).toBeNull();
     expect(desk.assign(B).kind).toBe('proxies');

@@ -19,7 +19,7 @@ function linesOf(change: Partial<RouteQuality>, routes = 1): string[] {
 test('the score, what is missing most, and pages that were refused', () => {
   const fields = { title: 1, price: 0.714, brand: 0.2, size: 0.99, color: 0.5, text: 0.98 };
   expect(linesOf({ fields, invalid: 3 })).toEqual([
-    '  quality    product 90 of 100   1,200 records · 3 pages refused · brand 20 % · color 50 % · price 71 % · text 98 %',
+    '  quality    product 90 of 100   1,200 records · 3 pages failed validation · brand 20 % · color 50 % · price 71 % · text 98 %',
   ]);
 });
 
@@ -31,9 +31,9 @@ test('what got worse has a line of its own, up to six', () => {
   }));
   const lines = linesOf({ drops });
   expect(lines).toHaveLength(8);
-  expect(lines[1]).toBe('             pages that pass their checks fell from 100 % to 50 %');
-  expect(lines[2]).toBe('             f1 fell from 100 % to 50 %');
-  expect(lines[7]).toBe('             … and 2 more fields fell');
+  expect(lines[1]).toBe('             valid pages dropped from 100 % to 50 %');
+  expect(lines[2]).toBe('             f1 dropped from 100 % to 50 %');
+  expect(lines[7]).toBe('             … and 2 more fields dropped');
 });
 
 test('many routes are cut, and names of fields do not control the terminal', () => {
@@ -45,6 +45,6 @@ test('many routes are cut, and names of fields do not control the terminal', () 
 test('figures of an earlier pass say so, and no figures say nothing', () => {
   const quality = { route: 'product', score: 90, records: 3, invalid: 0, fields: {}, drops: [] };
   const lines = qualityLines([quality], 2).map((line) => paintLine(line, false));
-  expect(lines.at(-1)).toBe('             as of pass 2; no records were made since');
+  expect(lines.at(-1)).toBe('             from pass 2; no new records since');
   expect(qualityLines([], 2)).toEqual([]);
 });

@@ -107,9 +107,11 @@ describe('what must be there', () => {
     expect(await valuesOf({ select: { title: must('h1') } })).toEqual([{ title: 'Oak chair' }]);
     expect(
       await refusal({ select: { title: 'h1', a: must('.none'), b: { ...must('h1'), type: 'number' } } }),
-    ).toBe('required but missing: a, b');
-    expect(await refusal({ select: { a: must('.none') } })).toBe('required but missing: a');
-    expect(await refusal({ select: { a: { ...must('.none'), all: true } } })).toBe('required but missing: a');
+    ).toBe('required fields are missing: a, b');
+    expect(await refusal({ select: { a: must('.none') } })).toBe('required fields are missing: a');
+    expect(await refusal({ select: { a: { ...must('.none'), all: true } } })).toBe(
+      'required fields are missing: a',
+    );
   });
 
   test('fields of objects, where there is an object', async () => {
@@ -119,12 +121,16 @@ describe('what must be there', () => {
       fields: { text: '.x', id: { attr: 'id', required: true } },
     });
     const html = '<p><b class=x>1</b></p><p id=2><b class=x>2</b></p><p></p>';
-    expect(await refusal({ select: { items: item('p') } }, {}, html)).toBe('required but missing: items.id');
+    expect(await refusal({ select: { items: item('p') } }, {}, html)).toBe(
+      'required fields are missing: items.id',
+    );
     expect(await valuesOf({ select: { items: item('i'), b: 'b' } }, {}, html)).toEqual([
       { items: [], b: '1' },
     ]);
     const group = { fields: { a: { css: '.none', required: true } } };
-    expect(await refusal({ select: { b: 'b', group } }, {}, html)).toBe('required but missing: group.a');
+    expect(await refusal({ select: { b: 'b', group } }, {}, html)).toBe(
+      'required fields are missing: group.a',
+    );
   });
 
   test('HTML, when something of it is required', async () => {
@@ -180,7 +186,7 @@ describe('schema', () => {
     ['a reference to elsewhere', { $ref: 'https://other.example/schema.json' }],
   ])('%s shows when the job is loaded', async (_, wrong) => {
     await expect(compileReader(routeOf({ select: SELECT, schema: wrong }), {})).rejects.toThrow(
-      /^the schema of route 'product' cannot be used: /,
+      /^the schema of route 'product' is not valid: /,
     );
   });
 
@@ -196,7 +202,7 @@ describe('schema', () => {
     const many = z.object(Object.fromEntries(['a', 'b', 'c', 'd', 'e'].map((name) => [name, z.string()])));
     expect(await refusal({ select: SELECT }, { schema: many })).toMatch(/; and 2 more$/);
     await expect(read({ select: SELECT }, { schema: z.unknown().transform(() => 5) })).rejects.toThrow(
-      'the schema must give an object, got 5',
+      'the schema must return an object, got 5',
     );
   });
 });

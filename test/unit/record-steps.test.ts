@@ -62,7 +62,7 @@ describe('keys', () => {
   test.each([
     ['is not there', {}, "the key field 'sku' is missing"],
     ['is empty', { sku: '' }, "the key field 'sku' is missing"],
-    ['is an object', { sku: { a: 1 } }, "the key field 'sku' is no text or number"],
+    ['is an object', { sku: { a: 1 } }, "the key field 'sku' is not a string or number"],
     [
       'is too long',
       { sku: 'x'.repeat(LIMITS.recordKeyLengthMax + 1) },
@@ -115,7 +115,7 @@ describe('steps', () => {
 
   test.each<[string | boolean, string]>([
     ['too dear', 'too dear'],
-    [false, 'the record was refused'],
+    [false, 'validate rejected the record'],
   ])('validate gives %s', async (verdict, message) => {
     expect(await refusal({ select: SELECT }, { validate: () => verdict })).toBe(message);
   });
@@ -156,9 +156,13 @@ describe('steps', () => {
     [
       'a number from clean',
       { handler: () => ({}), clean: () => 5 as never },
-      'clean must give an object, got 5',
+      'clean must return an object, got 5',
     ],
-    ['a number from dedupe', { handler: () => ({}), dedupe: () => 5 as never }, 'dedupe must give a text'],
+    [
+      'a number from dedupe',
+      { handler: () => ({}), dedupe: () => 5 as never },
+      'dedupe must return a string',
+    ],
     ['an object from validate', { handler: () => ({}), validate: () => ({}) as never }, 'got object'],
     ['many from store', { handler: () => new Array(6_000).fill({}), store: () => [{}, {}] }, 'more than'],
   ])('%s is refused', async (_, code, message) => {

@@ -26,7 +26,7 @@ describe('a secret is read', () => {
   test.each([
     [{ env: 'NOWHERE' }, 'the environment variable NOWHERE is not set'],
     [{ env: 'EMPTY' }, 'the environment variable EMPTY is not set'],
-    [{ secret: 'nowhere' }, /the secret \S+nowhere cannot be read \(ENOENT\)/],
+    [{ secret: 'nowhere' }, /cannot read the secret \S+nowhere \(ENOENT\)/],
     [{ secret: 'empty' }, /the secret \S+empty is empty/],
   ])('or said to be missing: %j', async (ref, message) => {
     await expect(read(ref)).rejects.toThrow(message);
@@ -48,22 +48,25 @@ describe('a job', () => {
   const pools = { dc: { from: { env: 'X' } } };
 
   test.each([
-    [{ proxies: { pools: { dc: { from: { list: ['http://u:p@h:1'] } } } } }, /no credentials in a job/],
-    [{ proxies: { pools, default: 'other' } }, /proxies\.default: there is no such pool/],
+    [
+      { proxies: { pools: { dc: { from: { list: ['http://u:p@h:1'] } } } } },
+      /a job must not contain credentials/,
+    ],
+    [{ proxies: { pools, default: 'other' } }, /proxies\.default: unknown pool/],
     [
       { proxies: { pools }, routes: [{ name: 'a', proxy: 'other' }] },
-      /route 'a' names the proxy pool 'other'/,
+      /route 'a' uses the unknown proxy pool 'other'/,
     ],
     [
       { proxies: { pools }, routes: [{ name: 'a', escalate: ['proxy'] }] },
-      /escalates to proxies, but names no pool/,
+      /escalates to proxies, but has no proxy pool/,
     ],
-    [{ routes: [{ name: 'a', fetcher: 'api' }] }, /wants a remote scraping API/],
+    [{ routes: [{ name: 'a', fetcher: 'api' }] }, /uses a remote scraping API/],
     [{ api: { key: { env: 'X' } } }, /either `url` or `batch`/],
-    [{ api: { url: 'https://api.example/' } }, /`\{url\}` must stand somewhere in it/],
-    [{ sources: ['https://u:p@a.example/'] }, /sources: a URL has a user name or password/],
-    [{ sources: [{ sitemap: 'https://u:p@a.example/sitemap.xml' }] }, /sources: a URL has a user name/],
-    [{ sources: [{ file: 'https://u:p@a.example/list.csv' }] }, /sources: a URL has a user name/],
+    [{ api: { url: 'https://api.example/' } }, /the URL must contain `\{url\}`/],
+    [{ sources: ['https://u:p@a.example/'] }, /sources: a URL contains a user name or password/],
+    [{ sources: [{ sitemap: 'https://u:p@a.example/sitemap.xml' }] }, /sources: a URL contains a user name/],
+    [{ sources: [{ file: 'https://u:p@a.example/list.csv' }] }, /sources: a URL contains a user name/],
     [{ proxies: { pools: { dc: { from: { secret: '../etc/passwd' } } } } }, /proxies\.pools\.dc\.from/],
     [
       { identity: { secretHeaders: { 'https://a.example/path': { A: { env: 'X' } } } } },

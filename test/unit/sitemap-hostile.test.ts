@@ -35,7 +35,7 @@ describe('refused', () => {
     ['a name made for terminals', '<\u001b[31mred><a/>', 'its first element is <31mred>'],
     ['JSON', '{"urls": ["https://site.example/"]}', 'neither XML nor a list'],
     ['nothing', ' \n\t', 'empty'],
-    ['a file that breaks off at once', '<urlset><url><loc>https://site.exa', 'before its first entry'],
+    ['a file that breaks off at once', '<urlset><url><loc>https://site.exa', 'before the first entry'],
     ['a tag without end', '<', 'neither a sitemap nor a feed'],
   ])('%s', (_, text, message) => {
     expect(() => parse(text)).toThrow(message);
@@ -54,15 +54,15 @@ describe('cut short', () => {
     const text = `<urlset>${entry(1)}${entry(2)}<url><loc>https://site.example/hal`;
     const { entries, trouble } = parse(text);
     expect(entries.map(({ url }) => url)).toEqual(['https://site.example/1', 'https://site.example/2']);
-    expect(trouble).toBe('it breaks off after entry 2');
+    expect(trouble).toBe('it is cut off after entry 2');
   });
 
   test('more URLs than the limit are left out, and it says so', () => {
     const text = `<urlset>${Array.from({ length: 30 }, (_, i) => entry(i)).join('')}</urlset>`;
-    expect(parse(text, 10)).toMatchObject({ trouble: 'only the first 10 URLs were taken' });
+    expect(parse(text, 10)).toMatchObject({ trouble: 'only the first 10 URLs were read' });
     expect(parse(text, 10).entries).toHaveLength(10);
     expect(parse(text, 30).trouble).toBeNull();
-    expect(parse('https://a.example/\n'.repeat(11), 10).trouble).toBe('only the first 10 URLs were taken');
+    expect(parse('https://a.example/\n'.repeat(11), 10).trouble).toBe('only the first 10 URLs were read');
   });
 
   test('a million URLs are given up on after the limit', () => {
@@ -126,7 +126,7 @@ describe('compressed', () => {
     await expect(unpackSitemap(bomb)).rejects.toThrow(
       `more than ${bomb.length * LIMITS.decodedRatioMax} bytes`,
     );
-    await expect(unpackSitemap(gzipSync(bomb))).rejects.toThrow('it unpacks to more than');
+    await expect(unpackSitemap(gzipSync(bomb))).rejects.toThrow('it decompresses to more than');
   });
 
   test('and larger than the limit, it is refused', async () => {

@@ -108,7 +108,9 @@ describe('pages of a sitemap', () => {
     expect(links.map(({ url }) => url)).toEqual(expected);
     expect(note).toContain('unusable URLs: 2');
     if (within !== 'any')
-      expect(note).toContain(`URLs outside (within: ${within} of www.site.example): ${3 - expected.length}`);
+      expect(note).toContain(
+        `URLs out of scope (within: ${within} of www.site.example): ${3 - expected.length}`,
+      );
   });
 
   test('are read from gzip, by its bytes', async () => {
@@ -135,7 +137,7 @@ describe('pages of a sitemap', () => {
   test('of a sitemap that breaks off are kept, with a note', async () => {
     const { links, note } = await read('<urlset><url><loc>/a</loc></url><url><lo');
     expect(links).toHaveLength(1);
-    expect(note).toBe('it breaks off after entry 1');
+    expect(note).toBe('it is cut off after entry 1');
   });
 
   test('of a task that a route made a sitemap get the defaults', async () => {

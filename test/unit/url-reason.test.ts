@@ -12,8 +12,8 @@ test.each([
   ['foo', 'not an http(s) URL: "foo"'],
   ['ftp://a.example/', 'not an http(s) URL: "ftp://a.example/"'],
   ['javascript:alert(1)', 'not an http(s) URL: "javascript:alert(1)"'],
-  ['a.example/page?x=1', 'no http:// or https:// before "a.example/page?x=1"'],
-  ['www.a.example', 'no http:// or https:// before "www.a.example"'],
+  ['a.example/page?x=1', 'http:// or https:// is missing: "a.example/page?x=1"'],
+  ['www.a.example', 'http:// or https:// is missing: "www.a.example"'],
   ['http://', 'not a valid URL: "http://"'],
   ['https://a b/', 'not a valid URL: "https://a b/"'],
 ])('%j: %s', (raw, reason) => {
@@ -29,7 +29,7 @@ test.each([
   expect(normalizeUrl(raw, null, specOf().url)).toBeNull();
   const reason = whyUnusable(raw);
   expect(reason).toMatch(
-    `a URL of ${length} characters, and ${LIMITS.urlLengthMax} are the limit: "https://a.e`,
+    `the URL has ${length} characters, the limit is ${LIMITS.urlLengthMax}: "https://a.e`,
   );
   expect(reason.length).toBeLessThan(300);
 });

@@ -27,10 +27,10 @@ export async function checkBrowser(
     const result = await fetcher.fetch(requestOf(`http://127.0.0.1:${port}/`, signal));
     if (result.kind !== 'response' || !result.body.includes('>42<'))
       throw new SeineError(
-        `Chromium at ${path} does not show a page: ${result.kind === 'failure' ? result.detail : 'its script did not run'}`,
-        { hint: `install another, and name it with ${SETTINGS.browserPath.env}` },
+        `Chromium at ${path} cannot render a page: ${result.kind === 'failure' ? result.detail : 'its script did not run'}`,
+        { hint: `install another Chromium and set ${SETTINGS.browserPath.env} to its path` },
       );
-    return { detail: `Chromium at ${path} (${from}) shows pages and runs their scripts` };
+    return { detail: `Chromium at ${path} (${from}) renders pages and runs scripts` };
   } finally {
     await fetcher.close();
     server.closeAllConnections();

@@ -24,8 +24,8 @@ export async function checkDispatch(context: Context): Promise<Check[]> {
   if (isElsewhere && folderOf(blobs) !== null)
     checks.push(
       await runCheck('sharing', () => ({
-        detail: `pages are kept in ${folderOf(blobs)}`,
-        warning: 'workers on other machines must see the same folder there, or use s3:// instead',
+        detail: `pages are stored in ${folderOf(blobs)}`,
+        warning: 'mount this folder at the same path on every worker machine, or use s3://',
       })),
     );
   return checks;

@@ -23,14 +23,16 @@ export async function checkLambda(
     if (here && here.blobs !== blobs)
       throw new SeineError(
         here.blobs === null
-          ? `the function ${name} does not know where to keep pages`
-          : `the function ${name} keeps pages in ${here.blobs}, and a run from here in ${blobs}`,
-        { hint: 'give both the same: `seine lambda deploy --blobs s3://bucket/prefix`, and --blobs here' },
+          ? `the function ${name} has no --blobs setting`
+          : `the function ${name} stores pages in ${here.blobs}, but runs from here store them in ${blobs}`,
+        {
+          hint: 'use the same location for both: `seine lambda deploy --blobs s3://bucket/prefix`, and --blobs here',
+        },
       );
     const warnings = [
       found === null &&
-        'it may not be looked at, so its cost is a guess: allow lambda:GetFunctionConfiguration',
-      here === null && 'Lambda has no room for a call now: raise its concurrency',
+        'no permission to read its configuration, so costs are estimates: allow lambda:GetFunctionConfiguration',
+      here === null && 'Lambda throttles calls now: raise its concurrency limit',
       found &&
         found.timeoutMs < TIMEOUT_MS_MIN &&
         `its timeout of ${found.timeoutMs / 1_000} s is short: set 300 s`,
@@ -38,7 +40,7 @@ export async function checkLambda(
     ].filter((warning) => typeof warning === 'string');
     const size = found ? `, ${found.memoryMb} MB, ${found.timeoutMs / 1_000} s` : '';
     return {
-      detail: `the function ${name} ${here ? `answers as Seine ${here.seine}` : 'is there'}${size}`,
+      detail: `the function ${name} ${here ? `answers as Seine ${here.seine}` : 'exists'}${size}`,
       ...(warnings.length > 0 ? { warning: warnings.join('; ') } : {}),
     };
   } finally {

@@ -26,8 +26,8 @@ export async function checkDisk({ settings: { dir } }: Context): Promise<Finding
   const { bavail, bsize } = await statfs(existsSync(dir) ? dir : '.');
   const free = bavail * bsize;
   if (free <= FREE_BYTES_MIN)
-    throw new SeineError(`only ${formatBytes(free)} are free`, {
-      hint: 'make room, or choose another --dir',
+    throw new SeineError(`only ${formatBytes(free)} free`, {
+      hint: 'free some space, or choose another --dir',
     });
   return { detail: `${formatBytes(free)} free` };
 }
@@ -36,5 +36,5 @@ export function checkIdentity({ loaded }: Context): Finding {
   const { contact } = loaded.config;
   return contact
     ? { detail: `contact ${contact}` }
-    : { detail: `no contact set; ${SETTINGS.contact.env} tells sites how to reach you` };
+    : { detail: `no contact set; set ${SETTINGS.contact.env} so that site owners can reach you` };
 }

@@ -13,9 +13,9 @@ export async function checkRedis(url: string, signal: AbortSignal): Promise<Find
   try {
     await passJob(redis.client, place.prefix);
     const { version, workers, browsers } = await lookAround(redis.client, place.prefix);
-    if (workers === 0) warn('no worker is alive there: start some with `seine worker`');
+    if (workers === 0) warn('no live workers: start some with `seine worker`');
     return {
-      detail: `Redis ${version} at ${place.shown} carries jobs, ${workers} workers are alive, ${browsers} with a browser`,
+      detail: `Redis ${version} at ${place.shown} works; live workers: ${workers}, ${browsers} with a browser`,
       ...(warnings.length > 0 ? { warning: warnings.join('; ') } : {}),
     };
   } finally {
@@ -33,7 +33,8 @@ async function passJob(connection: Client, prefix: string): Promise<void> {
   try {
     const { id } = await queue.add('probe', { from: 'doctor' });
     const found = id === undefined ? undefined : await queue.getJob(id);
-    if (!found) throw new SeineError('a job that was put into Redis is not there', { hint: 'see its log' });
+    if (!found)
+      throw new SeineError('a job written to Redis was not found there', { hint: 'check the Redis log' });
     await queue.obliterate({ force: true });
   } finally {
     await queue.close();

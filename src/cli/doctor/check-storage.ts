@@ -25,7 +25,7 @@ export async function checkFolder({ settings }: Context): Promise<Finding> {
   }
   const what = [...(settings.store ? [] : ['database']), ...(settings.blobs ? [] : ['files'])].join(' and ');
   const written = what === '' ? '' : `, ${what} can be written`;
-  const busy = isFolderLocked(dir) ? ', a coordinator is at work' : '';
+  const busy = isFolderLocked(dir) ? ', a coordinator is running' : '';
   return { detail: `${dir} ${existed ? 'opens' : 'was created'}${written}${busy}` };
 }
 
@@ -52,7 +52,7 @@ export async function checkBlobs({ settings }: Context, setting: string): Promis
     await blobs.close();
   }
   if (isS3Url(setting)) return checkUploads(setting, settings);
-  return { detail: `${folderOf(setting)} can be written, read and emptied` };
+  return { detail: `${folderOf(setting)} can be written, read and deleted from` };
 }
 
 async function passProbe(blobs: Blobs): Promise<void> {
@@ -61,8 +61,8 @@ async function passProbe(blobs: Blobs): Promise<void> {
   await blobs.put(key, bytes);
   try {
     if (!(await blobs.read(key))?.equals(bytes))
-      throw new SeineError(`what was written to ${blobs.locate(key)} does not come back`, {
-        hint: 'check whether this place keeps what it is given, and for how long',
+      throw new SeineError(`data written to ${blobs.locate(key)} cannot be read back`, {
+        hint: 'check whether the storage expires or discards new files',
       });
   } finally {
     await blobs.delete(key);
@@ -87,7 +87,7 @@ async function checkUploads(url: string, settings: Context['settings']): Promise
     }
     await bucket.copy(from, to, 'doctor', null);
     await Promise.all([bucket.delete(from), bucket.delete(to)]);
-    const detail = `${url} can be written, also in parts, read and emptied`;
+    const detail = `${url} can be written, also with multipart uploads, read and deleted from`;
     const problem = await listUploads(bucket, prefix);
     return problem === null ? { detail } : { detail, warning: problem };
   } finally {
@@ -101,6 +101,6 @@ async function listUploads(bucket: S3Bucket, prefix: string): Promise<string | n
     for await (const _ of bucket.uploads(prefix)) break;
     return null;
   } catch (error) {
-    return `unfinished uploads cannot be listed (${messageOf(error)}); a lifecycle rule of the bucket should remove them`;
+    return `unfinished uploads cannot be listed (${messageOf(error)}); add a lifecycle rule to the bucket that removes them`;
   }
 }

@@ -30,10 +30,7 @@ export async function runCheck(
   const giveUp = new AbortController();
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(
-    () =>
-      reject(
-        new SeineError(`it did not answer within ${PATIENCE_MS / 1_000} s`, { hint: 'check the network' }),
-      ),
+    () => reject(new SeineError(`no answer within ${PATIENCE_MS / 1_000} s`, { hint: 'check the network' })),
     PATIENCE_MS,
   );
   try {

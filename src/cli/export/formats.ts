@@ -14,8 +14,8 @@ export function formatOf(name: string | undefined): Format {
   if (ending === undefined || ending === 'ndjson') return 'jsonl';
   const known = FORMATS.find((format) => format === ending);
   if (known) return known;
-  throw new SeineError(`there is no format for the ending .${ending}`, {
-    hint: `use .${FORMATS.join(', .')}, or say which with --format`,
+  throw new SeineError(`unknown file format .${ending}`, {
+    hint: `use .${FORMATS.join(', .')}, or choose one with --format`,
   });
 }
 

@@ -16,7 +16,7 @@ export function parseSince(text: string, now: number): number {
   if (count !== undefined) return now - Number(count) * UNITS_MS[unit!]!;
   const at = DATE.test(text) ? Date.parse(text) : Number.NaN;
   if (!Number.isNaN(at)) return at;
-  throw new SeineError(`--since needs a date or a length of time, got '${text}'`, {
-    hint: 'like 2026-01-31, 2026-01-31T12:00:00Z, 7d, 12h or 30m',
+  throw new SeineError(`--since needs a date or a duration, got '${text}'`, {
+    hint: 'for example 2026-01-31, 2026-01-31T12:00:00Z, 7d, 12h or 30m',
   });
 }

@@ -16,7 +16,7 @@ const buildZip: Command = async (context) => {
   try {
     await writeFile(path, bytes);
   } catch (error) {
-    throw new SeineError(`the zip cannot be written: ${messageOf(error)}`, { cause: error });
+    throw new SeineError(`cannot write the zip: ${messageOf(error)}`, { cause: error });
   }
   if (context.json) printJson(context, { path, bytes: bytes.length, sha256, files: files.length });
   else
@@ -34,7 +34,7 @@ const buildImage: Command = async (context) => {
   else
     context.stdout.write(
       [
-        `${folder}: ${formatBytes(bytes)}. The image is built and pushed with Docker, for example by`,
+        `${folder}: ${formatBytes(bytes)}. Build and push the image with Docker, for example:`,
         ...commands.map((command) => `  ${command}`),
         '',
       ].join('\n'),

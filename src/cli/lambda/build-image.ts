@@ -54,7 +54,9 @@ async function prepare(folder: string): Promise<void> {
   try {
     const names = await readdir(folder).catch((): string[] => []);
     if (names.length > 0 && !(names.includes('Dockerfile') && names.includes('index.mjs')))
-      throw new SeineError(`${folder} holds something else`, { hint: 'name another folder with -o' });
+      throw new SeineError(`${folder} is not empty and not a build folder of Seine`, {
+        hint: 'choose another folder with -o',
+      });
     await rm(folder, { recursive: true, force: true });
     await mkdir(folder, { recursive: true });
   } catch (error) {
@@ -63,7 +65,7 @@ async function prepare(folder: string): Promise<void> {
 }
 
 function cannotWrite(error: unknown): SeineError {
-  return new SeineError(`the image's folder cannot be written: ${messageOf(error)}`, { cause: error });
+  return new SeineError(`cannot write the build folder of the image: ${messageOf(error)}`, { cause: error });
 }
 
 interface Package {

@@ -64,7 +64,7 @@ async function bundle({
     });
     return Object.fromEntries(outputFiles.map(({ path, contents }) => [basename(path), contents]));
   } catch (error) {
-    throw new SeineError(`the worker cannot be bundled: ${messageOf(error)}`, {
+    throw new SeineError(`cannot bundle the worker: ${messageOf(error)}`, {
       exit: 'internal',
       cause: error,
     });

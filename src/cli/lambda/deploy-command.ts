@@ -35,7 +35,7 @@ export const deployCommand: Command = async (context) => {
         ? `zip: ${formatBytes(code.bytes.length)}, sha256 ${code.sha256}`
         : `image: ${code.uri}`,
     );
-    if (steps.length === 0) say(`${wanted.name} in ${wanted.region} is as it should be: nothing to change`);
+    if (steps.length === 0) say(`${wanted.name} in ${wanted.region} is up to date: nothing to change`);
     else say(`plan for ${wanted.name} in ${wanted.region}:`);
     for (const { text } of steps) say(`  ${text}`);
     if (!isDry)
@@ -57,7 +57,7 @@ function howToUse({ name, kind }: Wanted): string {
   const itself = `use it with --dispatch lambda://${name}`;
   return kind === 'http'
     ? itself
-    : `${itself}, or for pages that need a browser only: SEINE_LAMBDA_BROWSER_FUNCTION=${name}`;
+    : `${itself}, or only for pages that need a browser: SEINE_LAMBDA_BROWSER_FUNCTION=${name}`;
 }
 
 function wantedOf(context: Context, region: string): Wanted {
@@ -65,13 +65,13 @@ function wantedOf(context: Context, region: string): Wanted {
   const { config } = context.loaded;
   const name = functionName(context);
   const role = values.role ?? `${name}-lambda`;
-  if (!/^[\w+=,.@-]{1,64}$/.test(role)) throw new SeineError(`'${role}' cannot be the name of a role`);
+  if (!/^[\w+=,.@-]{1,64}$/.test(role)) throw new SeineError(`'${role}' is not a valid role name`);
   const architecture = values.architecture ?? 'x86_64';
   if (architecture !== 'x86_64' && architecture !== 'arm64')
-    throw new SeineError(`--architecture is x86_64 or arm64, not '${architecture}'`);
+    throw new SeineError(`--architecture must be x86_64 or arm64, got '${architecture}'`);
   const kind = kindOption(context);
   if (kind === 'browser' && architecture !== 'x86_64')
-    throw new SeineError('the Chromium of the image is for x86_64');
+    throw new SeineError('the Chromium of the image runs only on x86_64');
   const blobs = checkBlobs(config.blobs, config.lambdaEndpoint !== null);
   return {
     name,
@@ -102,7 +102,7 @@ function passedOn({ loaded }: Context): Record<string, string> {
 async function codeOf(context: Context): Promise<WantedCode> {
   const { image, zip } = context.parsed.values;
   if (kindOption(context) === 'browser') return { kind: 'image', uri: checkImage(image) };
-  if (image !== undefined) throw new SeineError('--image is for --kind browser');
+  if (image !== undefined) throw new SeineError('--image needs --kind browser');
   const bytes = await readZip(zip);
   if (bytes === null) return { kind: 'zip', ...(await buildLambdaZip()) };
   return { kind: 'zip', bytes, sha256: hash('sha256', bytes, 'base64') };

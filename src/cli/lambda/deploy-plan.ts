@@ -108,7 +108,7 @@ export function isSameCode(present: Present, code: WantedCode): boolean {
 export function checkPackage({ name, kind }: Wanted, { imageUri }: Present): void {
   if ((imageUri !== null) === (kind === 'browser')) return;
   throw new SeineError(
-    `the function ${name} is ${imageUri === null ? 'a zip' : 'an image'}, and Lambda cannot make it ${imageUri === null ? 'an image' : 'a zip'}`,
+    `the function ${name} uses ${imageUri === null ? 'a zip' : 'an image'}, and Lambda cannot change it to ${imageUri === null ? 'an image' : 'a zip'}`,
     { hint: 'choose another --name, or delete the function' },
   );
 }
@@ -116,11 +116,13 @@ export function checkPackage({ name, kind }: Wanted, { imageUri }: Present): voi
 /** Of ECR, since Lambda takes no other: `account.dkr.ecr.region.amazonaws.com/name:tag`. */
 export function checkImage(uri: string | undefined): string {
   if (uri === undefined)
-    throw new SeineError('a function with a browser is made of an image', {
-      hint: 'see `seine lambda build --kind browser`, then give --image account.dkr.ecr.region.amazonaws.com/name:tag',
+    throw new SeineError('a function with a browser needs an image', {
+      hint: 'build one with `seine lambda build --kind browser`, then pass --image account.dkr.ecr.region.amazonaws.com/name:tag',
     });
   if (/^[a-z0-9][\w./-]*(:\d+\/[\w./-]+)?(:[\w.-]{1,128}|@sha256:[0-9a-f]{64})$/.test(uri)) return uri;
-  throw new SeineError(`'${uri}' names no image`, { hint: 'name:tag or name@sha256:…, in ECR' });
+  throw new SeineError(`'${uri}' is not an image URI`, {
+    hint: 'use name:tag or name@sha256:… of an image in ECR',
+  });
 }
 
 /** Names of what differs, without values: variables may be secrets. */
@@ -154,5 +156,7 @@ export function checkBlobs(blobs: string | null, isEmulated: boolean): string | 
     return blobs;
   }
   if (isEmulated) return null;
-  throw new SeineError('workers in Lambda keep pages in S3', { hint: 'give --blobs s3://bucket/prefix' });
+  throw new SeineError('Lambda workers need S3 storage for pages', {
+    hint: 'pass --blobs s3://bucket/prefix',
+  });
 }

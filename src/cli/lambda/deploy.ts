@@ -208,7 +208,7 @@ class Deployment {
       if (now.State === 'Active' && now.LastUpdateStatus === 'Successful') return;
     }
     throw new SeineError(`the function ${name} is not ready after ${PATIENCE_MS / 1_000} s`, {
-      hint: 'look at it in the console, and deploy again',
+      hint: 'check it in the AWS console, then deploy again',
     });
   }
 

@@ -27,7 +27,7 @@ export function parseRecipe(text: string): ImageRecipe {
     else if (verb === 'ENV')
       for (const word of words) recipe.variables[word.split('=')[0]!] = word.slice(word.indexOf('=') + 1);
     else if (verb === 'CMD') [recipe.handler = ''] = JSON.parse(rest);
-    else throw new Error(`a line of the Dockerfile is not understood: ${line}`);
+    else throw new Error(`unsupported line in the Dockerfile: ${line}`);
   }
   return recipe;
 }
@@ -39,7 +39,7 @@ export async function layOutImage(folder: string, target: string): Promise<Image
     for (const { sources, to } of recipe.copies)
       for (const source of sources) {
         const found = readdirSync(folder).filter((name) => matchesGlob(name, source));
-        if (found.length === 0) throw new Error(`${source} is not there`);
+        if (found.length === 0) throw new Error(`${source} does not exist`);
         const isMany = to === '' || to.endsWith('/');
         await mkdir(target, { recursive: true });
         for (const name of found)
@@ -47,7 +47,7 @@ export async function layOutImage(folder: string, target: string): Promise<Image
       }
     return recipe;
   } catch (error) {
-    throw new SeineError(`the image cannot be read: ${messageOf(error)}`, {
+    throw new SeineError(`cannot read the image: ${messageOf(error)}`, {
       hint: 'see `seine lambda build --kind browser`',
     });
   }

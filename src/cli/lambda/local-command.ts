@@ -39,7 +39,9 @@ async function open(context: Context, name: string): Promise<LambdaEmulator> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'EADDRINUSE' && code !== 'EACCES') throw error;
-    throw new SeineError(`port ${port} cannot be opened (${code})`, { hint: 'another --port, or none' });
+    throw new SeineError(`cannot listen on port ${port} (${code})`, {
+      hint: 'choose another --port, or leave it out to use a free one',
+    });
   }
 }
 
@@ -48,16 +50,16 @@ export async function readZip(path: string | undefined): Promise<Uint8Array | nu
   try {
     return await readFile(path);
   } catch (error) {
-    throw new SeineError(`the zip cannot be read: ${messageOf(error)}`, { hint: 'see `seine lambda build`' });
+    throw new SeineError(`cannot read the zip: ${messageOf(error)}`, { hint: 'see `seine lambda build`' });
   }
 }
 
 function greeting({ url }: LambdaEmulator, name: string): string {
   return [
-    `${url} answers like Lambda, with the function ${name}.`,
+    `${url} emulates Lambda with the function ${name}`,
     'Try it, with any credentials:',
     `  export SEINE_LAMBDA_ENDPOINT=${url} AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local`,
     `  seine run https://example.com/ --dispatch lambda://${name}`,
-    'Ctrl-C ends it.\n',
+    'Press Ctrl-C to stop.\n',
   ].join('\n');
 }

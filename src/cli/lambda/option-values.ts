@@ -13,14 +13,14 @@ export function numberOption(
   if (text === undefined) return otherwise;
   const value = Number(text);
   if (Number.isInteger(value) && value >= min && value <= max) return value;
-  throw new SeineError(`--${name} is a number from ${min} to ${max}, not '${text}'`);
+  throw new SeineError(`--${name} must be a number from ${min} to ${max}, got '${text}'`);
 }
 
 export function kindOption({ parsed }: Context): WorkerKind {
   const { kind: text = 'http' } = parsed.values;
   const kind = WORKER_KINDS.find((each) => each === text);
   if (kind) return kind;
-  throw new SeineError(`--kind cannot be '${text}'`, { hint: `one of ${WORKER_KINDS.join(', ')}` });
+  throw new SeineError(`--kind must be one of ${WORKER_KINDS.join(', ')}, got '${text}'`);
 }
 
 /** What a function gets where nobody says it: Chromium needs room, also on the disk. */
@@ -33,8 +33,8 @@ export const SIZES = {
 export function functionName(context: Context): string {
   const name = context.parsed.values.name ?? SIZES[kindOption(context)].name;
   if (/^[\w-]{1,64}$/.test(name)) return name;
-  throw new SeineError(`'${name}' cannot be the name of a function`, {
-    hint: 'up to 64 letters, digits, - and _',
+  throw new SeineError(`'${name}' is not a valid function name`, {
+    hint: 'use up to 64 letters, digits, - and _',
   });
 }
 
@@ -51,7 +51,7 @@ export function variableOptions(context: Context): Record<string, string> {
   return Object.fromEntries(
     (context.parsed.lists.env ?? []).map((pair) => {
       const [, name, value] = /^([A-Za-z]\w*)=([\s\S]*)$/.exec(pair) ?? [];
-      if (name === undefined) throw new SeineError('--env is NAME=value');
+      if (name === undefined) throw new SeineError('--env needs NAME=value');
       return [name, value!];
     }),
   );

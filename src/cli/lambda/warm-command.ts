@@ -25,7 +25,8 @@ export const warmCommand: Command = async (context) => {
   const refused = count - here.length;
   if (context.json) printJson(context, { function: name, warm, made, refused });
   else {
-    const more = refused > 0 ? `; ${refused} calls were refused: the limit of the account is reached` : '';
+    const more =
+      refused > 0 ? `; Lambda refused ${refused} calls: the concurrency limit of the account is reached` : '';
     context.stdout.write(`${warm} environments of ${name} are warm, ${made} of them new${more}\n`);
   }
   if (warm === 0) throw new SeineError('Lambda refused every call', { hint: 'raise its concurrency limit' });

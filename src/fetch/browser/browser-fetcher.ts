@@ -73,9 +73,9 @@ export class BrowserFetcher implements Fetcher {
   async fetch(request: FetchRequest): Promise<FetchResult> {
     const url = URL.parse(request.url);
     if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:'))
-      return failure('internal', 'Only http and https URLs can be fetched.');
+      return failure('internal', 'only http and https URLs can be fetched');
     if (request.proxy && parseProxy(request.proxy.url) === null)
-      return failure('proxy', 'The proxy has no usable address.');
+      return failure('proxy', 'the proxy has no usable address');
     // The time for the task begins when there is a page for it: waiting for one is not the site's fault.
     const watch = new Stopwatch(request, this.#closing.signal, { begins: false });
     const leaves: (() => void)[] = [];
@@ -94,7 +94,7 @@ export class BrowserFetcher implements Fetcher {
       wiping = taken.life.giveBack(taken.tab, result.kind === 'response').catch(() => {});
       return result;
     } catch {
-      return watch.ending ?? failure('browser', 'The browser could not be used.');
+      return watch.ending ?? failure('browser', 'the browser failed');
     } finally {
       clearInterval(hold);
       watch.stop();
@@ -119,7 +119,7 @@ export class BrowserFetcher implements Fetcher {
     return new Promise((resolve) =>
       this.#names.resolve(hostname, (error, addresses) => {
         if (error !== null || addresses.length === 0)
-          resolve(failure('dns', 'The host name could not be resolved.'));
+          resolve(failure('dns', 'the host name could not be resolved'));
         else resolve(addresses.some(({ address }) => isAllowed(address)) ? null : refused);
       }),
     );
@@ -146,7 +146,7 @@ export class BrowserFetcher implements Fetcher {
       }
       if (tab) return { tab, life };
       if (tries > 0) life.retire();
-      if (tries > 1) return failure('browser', 'The browser could not open a page.');
+      if (tries > 1) return failure('browser', 'the browser could not open a page');
     }
   }
 }

@@ -77,7 +77,7 @@ export class BrowserKeeper {
 
   #noteAlone({ mustBeAlone }: BrowserLife): void {
     if (mustBeAlone && !this.#isAlone)
-      this.#options.logger?.warn('the browser may start no processes here, so it runs as one');
+      this.#options.logger?.warn('the browser cannot start processes here, so it runs as a single process');
     this.#isAlone ||= mustBeAlone;
   }
 }

@@ -171,7 +171,7 @@ export class BrowserLife {
     const opening = Tab.open(this.#browser, plan, { proxy, camera: this.#camera });
     const { promise, reject } = Promise.withResolvers<never>();
     const giveUp = () => {
-      reject(new Error('the browser opens no page'));
+      reject(new Error('the browser cannot open a page'));
       void opening.then((late) => late.close()).catch(() => {});
     };
     const timer = setTimeout(giveUp, OPEN_MS);

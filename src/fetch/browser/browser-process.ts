@@ -141,14 +141,14 @@ export function mayNotStartOthers(words: string): boolean {
 export function notStarted(words: string): SeineError {
   if (/sandbox/i.test(words) && /No usable sandbox|namespace|SUID/i.test(words))
     return new SeineError('Chromium has no usable sandbox here', {
-      hint: 'permit user namespaces, install the chromium package of the system, or set SEINE_BROWSER_SANDBOX=off',
+      hint: 'allow user namespaces, install the Chromium package of your system, or set SEINE_BROWSER_SANDBOX=off',
     });
   const library = /loading shared libraries: ([\w.+-]{1,80})/.exec(words)?.[1];
   if (library)
-    return new SeineError(`Chromium does not start: the library ${library} is missing`, {
-      hint: 'install the chromium package of the system, or name another one with SEINE_BROWSER',
+    return new SeineError(`Chromium cannot start: the library ${library} is missing`, {
+      hint: 'install the Chromium package of your system, or set SEINE_BROWSER to another Chromium',
     });
-  return new SeineError('Chromium does not start', {
-    hint: 'try it by hand with --headless --version, or name another one with SEINE_BROWSER',
+  return new SeineError('Chromium cannot start', {
+    hint: 'try it with --headless --version, or set SEINE_BROWSER to another Chromium',
   });
 }

@@ -147,7 +147,7 @@ function agentOf(ticket: ProxyTicket): http.Agent {
     const { host, port } = options as { host: string; port: number | string };
     ticket.dial(literalOf(host) ?? host, Number(port), (error, socket) => {
       if (socket === null)
-        callback?.(error ?? new DialError('connect', 'The connection failed.'), null as never);
+        callback?.(error ?? new DialError('connect', 'the connection failed'), null as never);
       else callback?.(null, socket);
     });
     return null;

@@ -34,25 +34,25 @@ const SHELL_NAMES = ['chrome-headless-shell', 'headless_shell'];
  */
 export async function findChromium(setting: string | null): Promise<Chromium> {
   if (setting === 'playwright')
-    return requireOne(await ofPlaywright(), 'Playwright has installed no Chromium');
+    return requireOne(await ofPlaywright(), 'Playwright has no Chromium installed');
   if (setting === 'system')
-    return requireOne(await ofSystem(), 'The system has no Chromium where one usually is');
+    return requireOne(await ofSystem(), 'no Chromium in the usual places of the system');
   if (setting === 'bundled') return unpackChromium();
   if (setting !== null) {
     const found = (await isExecutable(setting)) ? chromiumAt(setting, 'setting') : null;
-    return requireOne(found, 'The Chromium that SEINE_BROWSER names is not there or cannot be executed');
+    return requireOne(found, 'the Chromium of SEINE_BROWSER does not exist or is not executable');
   }
   const installed = (await ofPlaywright()) ?? (await ofSystem());
   if (installed) return installed;
   try {
     return await unpackChromium();
   } catch (cause) {
-    throw new SeineError('There is no Chromium on this machine', { hint: REMEDY, cause });
+    throw new SeineError('no Chromium found on this machine', { hint: REMEDY, cause });
   }
 }
 
 const REMEDY =
-  'install one with `npx playwright-core install chromium-headless-shell` or the package manager of the system, or name one with SEINE_BROWSER';
+  'install one with `npx playwright-core install chromium-headless-shell` or with your package manager, or set SEINE_BROWSER to its path';
 
 function chromiumAt(path: string, from: Chromium['from']): Chromium {
   return { path, from, environment: {} };

@@ -55,7 +55,7 @@ export function forwardPlain(
       maxHeaderSize: LIMITS.headerBytesMax,
     });
   } catch {
-    refuse(new DialError('protocol', 'The request cannot be sent over HTTP.'));
+    refuse(new DialError('protocol', 'the request cannot be sent over HTTP'));
     return;
   }
   let isAnswered = false;
@@ -66,7 +66,7 @@ export function forwardPlain(
       response.writeHead(answer.statusCode ?? 0, answer.statusMessage, sendable(answer.rawHeaders));
     } catch {
       upstream.destroy();
-      refuse(new DialError('protocol', 'The response is not valid HTTP.'));
+      refuse(new DialError('protocol', 'the response is not valid HTTP'));
       return;
     }
     answer.on('error', (error) => refuse(broken(error)));
@@ -100,17 +100,17 @@ function cut(socket: Socket | null): void {
 function unanswered(error: Error): DialError {
   if (error instanceof DialError) return error;
   const code = codeOf(error);
-  if (code === 'HPE_HEADER_OVERFLOW') return new DialError('protocol', 'The response headers are too large.');
-  if (code.startsWith('HPE_')) return new DialError('protocol', `The response is not valid HTTP (${code}).`);
-  return new DialError('reset', `The connection closed before the response headers were complete (${code}).`);
+  if (code === 'HPE_HEADER_OVERFLOW') return new DialError('protocol', 'the response headers are too large');
+  if (code.startsWith('HPE_')) return new DialError('protocol', `the response is not valid HTTP (${code})`);
+  return new DialError('reset', `the connection closed before the response headers were complete (${code})`);
 }
 
 function broken(error: Error): DialError {
   const code = codeOf(error);
   if (code.startsWith('HPE_') && code !== 'HPE_INVALID_EOF_STATE')
-    return new DialError('protocol', `The response is not valid HTTP (${code}).`);
+    return new DialError('protocol', `the response is not valid HTTP (${code})`);
   // Node calls an early end a reset, too, and says so in its message only.
   if (code === 'ECONNRESET' && error.message !== 'aborted')
-    return new DialError('reset', 'The connection broke before the body was complete.');
-  return new DialError('truncated', 'The connection closed before the body was complete.');
+    return new DialError('reset', 'the connection broke before the body was complete');
+  return new DialError('truncated', 'the connection closed before the body was complete');
 }

@@ -23,7 +23,7 @@ export async function runActions(
       await runAction(tab, action, leftMs);
     } catch {
       // Playwright's own words quote the page.
-      throw new ActionError(`Action ${index + 1} (${Object.keys(action)[0]}) could not be done in time.`);
+      throw new ActionError(`action ${index + 1} (${Object.keys(action)[0]}) did not finish in time`);
     }
   }
 }
@@ -44,7 +44,7 @@ async function runAction(tab: Tab, action: BrowserAction, leftMs: () => number):
 }
 
 async function pause(ms: number, leftMs: () => number): Promise<void> {
-  if (leftMs() < ms) throw new Error('there is no time left');
+  if (leftMs() < ms) throw new Error('no time left');
   await sleep(ms);
 }
 

@@ -45,7 +45,7 @@ async function clipOf(tab: Tab, { of }: ScreenshotSpec, leftMs: () => number): P
   }
   const target = tab.page.locator(of.element).first();
   const box = await target.boundingBox({ timeout: Math.max(1, leftMs()) }).catch(() => null);
-  if (box === null) throw new ActionError('The element for the screenshot is not there.');
+  if (box === null) throw new ActionError('the element for the screenshot does not exist');
   const { cssVisualViewport } = await tab.cdp.send('Page.getLayoutMetrics');
   return bounded(tab, { ...box, x: box.x + cssVisualViewport.pageX, y: box.y + cssVisualViewport.pageY });
 }
@@ -65,6 +65,6 @@ async function printPage(tab: Tab): Promise<Shot> {
 
 function bytesOf(data: string): Buffer {
   const bytes = Buffer.from(data, 'base64');
-  if (bytes.length > LIMITS.shotBytesMax) throw new ActionError('The picture of the page is too large.');
+  if (bytes.length > LIMITS.shotBytesMax) throw new ActionError('the screenshot is too large');
   return bytes;
 }

@@ -45,11 +45,11 @@ export function planTab(
 ): TabPlan | string {
   const { render, allowPrivate, loginState } = request;
   const device = render?.device === undefined ? {} : devices[render.device];
-  if (!device) return 'Playwright knows no device of this name.';
+  if (!device) return 'Playwright has no device of this name';
   const proxy = request.proxy === undefined ? null : parseProxy(request.proxy.url);
-  if (request.proxy !== undefined && proxy === null) return 'The proxy has no usable address.';
+  if (request.proxy !== undefined && proxy === null) return 'the proxy has no usable address';
   const state = loginState === undefined ? undefined : parseState(loginState);
-  if (state === null) return 'The login state is not what Playwright writes.';
+  if (state === null) return "the login state is not a file of Playwright's `storageState`";
   const { defaultBrowserType: _, ...look } = device;
   const blocksAds = render?.block.includes('ads') ?? false;
   const languages = render?.locale ? [render.locale] : languagesOf(headerOf(request, 'accept-language'));

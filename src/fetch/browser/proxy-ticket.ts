@@ -115,13 +115,13 @@ export class ProxyTicket {
   }
 
   #refusal(hostname: string): DialError | null {
-    if (this.#isFlooded) return new DialError('too-large', 'The page loads more than the size limit.');
-    if (this.#route.isBlocked?.(hostname)) return new DialError('connect', 'The host is blocked.');
+    if (this.#isFlooded) return new DialError('too-large', 'the page loads more than the size limit');
+    if (this.#route.isBlocked?.(hostname)) return new DialError('connect', 'the host is blocked');
     return null;
   }
 
   #fail(authority: string, error: Error | null, done: Dialled): void {
-    const failure = error instanceof DialError ? error : new DialError('connect', 'The connection failed.');
+    const failure = error instanceof DialError ? error : new DialError('connect', 'the connection failed');
     this.failed(authority, failure);
     done(failure, null);
   }
@@ -143,10 +143,10 @@ export class ProxyTicket {
 }
 
 function slowDial(stage: Dial['stage'] | ProxyDial['stage'], connectMs: number): DialError {
-  if (stage === 'dns') return new DialError('dns', `The host name was not resolved within ${connectMs} ms.`);
+  if (stage === 'dns') return new DialError('dns', `the host name was not resolved within ${connectMs} ms`);
   if (stage === 'proxy')
-    return new DialError('proxy', `The proxy could not be reached within ${connectMs} ms.`);
+    return new DialError('proxy', `the proxy could not be reached within ${connectMs} ms`);
   if (stage === 'tunnel')
-    return new DialError('proxy-tunnel', `The proxy did not connect to the host within ${connectMs} ms.`);
-  return new DialError('connect-timeout', `No connection within ${connectMs} ms.`);
+    return new DialError('proxy-tunnel', `the proxy did not connect to the host within ${connectMs} ms`);
+  return new DialError('connect-timeout', `no connection within ${connectMs} ms`);
 }

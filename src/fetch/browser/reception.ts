@@ -47,7 +47,7 @@ export class Reception {
   /** There when it was our own proxy that answered: nobody was reached. */
   refusalOf({ headers }: PausedAnswer): FetchResult | null {
     const mark = headerIn(headers, MARK_HEADER);
-    return mark === this.#tab.ticket.mark ? this.#failure('connect', 'The connection failed.') : null;
+    return mark === this.#tab.ticket.mark ? this.#failure('connect', 'the connection failed') : null;
   }
 
   /** Null when the page is one that a browser makes something of, and was given to it. */
@@ -55,12 +55,12 @@ export class Reception {
     const { requestId, status, headers } = answer;
     if (WITHOUT_BODY.has(status)) return responseOf(head, Buffer.alloc(0), 0);
     if (/^\s*attachment\b/i.test(headerIn(headers, 'content-disposition') ?? ''))
-      return this.#failure('media-type', 'The URL is a download, which browsers here do not take.');
+      return this.#failure('media-type', 'the URL is a download, which the browser does not fetch');
     let sink: BodySink | null = null;
     try {
       sink = status < 300 ? (this.#request.sinkFor?.(head) ?? null) : null;
     } catch {
-      return this.#failure('internal', 'The body could not be stored.');
+      return this.#failure('internal', 'the body could not be stored');
     }
     const body = await this.#read(requestId, sink);
     if (!Buffer.isBuffer(body)) return body;
@@ -92,15 +92,15 @@ export class Reception {
         const { data, base64Encoded, eof } = await cdp.send('IO.read', { handle: stream, size: PIECE_BYTES });
         const piece = Buffer.from(data, base64Encoded ? 'base64' : 'utf8');
         this.#bytes += piece.length;
-        if (this.#bytes > bytesMax) return this.#failure('too-large', 'The body is over the size limit.');
+        if (this.#bytes > bytesMax) return this.#failure('too-large', 'the body is over the size limit');
         if (piece.length > 0 && sink === null) whole.add(piece);
         else if (piece.length > 0 && !(await this.#store(sink!, piece)))
-          return this.#failure('internal', 'The body could not be stored.');
+          return this.#failure('internal', 'the body could not be stored');
         if (eof) break;
       }
       void cdp.send('IO.close', { handle: stream }).catch(() => {});
     } catch {
-      return this.#failure('truncated', 'The connection closed before the body was complete.');
+      return this.#failure('truncated', 'the connection closed before the body was complete');
     }
     // What the proxy saw break off may look complete to the browser.
     const broken = this.#tab.ticket.failureOf(authorityOf(this.#url));

@@ -62,8 +62,8 @@ async function isOurs(folder: string): Promise<boolean> {
   }
   const isPrivate = (found.mode & 0o022) === 0 && found.uid === (process.getuid?.() ?? found.uid);
   if (!found.isDirectory() || !isPrivate)
-    throw new SeineError(`The folder ${folder} is not ours, so no browser is run from it`, {
-      hint: 'remove it, or name another Chromium with SEINE_BROWSER',
+    throw new SeineError(`the folder ${folder} is not private to this user, so its browser is not used`, {
+      hint: 'remove it, or set SEINE_BROWSER to another Chromium',
     });
   return true;
 }
@@ -116,7 +116,7 @@ async function unpackInto(folder: string): Promise<void> {
     await rm(beside, { recursive: true, force: true });
     // Somebody whose lock was taken for a dead one's may have been faster.
     if (await isOurs(folder)) return;
-    throw new SeineError('The Chromium of @sparticuz/chromium could not be unpacked', {
+    throw new SeineError('cannot unpack the Chromium of @sparticuz/chromium', {
       hint: `it needs 210 MB in ${tmpdir()}`,
       cause,
     });

@@ -48,7 +48,7 @@ export async function visitPage(
     return await visit.run();
   } catch (error) {
     if (error instanceof VisitEnd) return error.result;
-    return watch.ending ?? failure('browser', 'The browser could not do what it was told.');
+    return watch.ending ?? failure('browser', 'the browser command failed');
   } finally {
     visit.stop();
   }
@@ -81,7 +81,7 @@ class Visit {
     if (tab.isCrashed) tab.onBroken();
     this.#floods = setInterval(() => {
       if (tab.ticket.isFlooded())
-        reject(new VisitEnd(failure('too-large', 'The page loads more than the size limit.')));
+        reject(new VisitEnd(failure('too-large', 'the page loads more than the size limit')));
     }, FLOOD_LOOK_MS);
   }
 
@@ -155,7 +155,7 @@ class Visit {
     const head = this.#document.head!;
     const shots = await this.#within(takeShots(this.#tab, this.#spec, () => this.#leftMs(ACTION_SHARE)));
     const html = await this.#within(this.#html(bodyBytesMax));
-    if (html === null) return failure('too-large', 'The page as HTML is over the size limit.');
+    if (html === null) return failure('too-large', 'the HTML of the page is over the size limit');
     const captured = await this.#within(this.#captures.collect());
     return {
       kind: 'response',
@@ -208,7 +208,7 @@ function failure(code: FailureCode, detail: string, bytes = 0): Failure {
   return { kind: 'failure', code, detail, bytes };
 }
 
-const CRASHED = failure('browser', 'The browser or its page crashed.');
+const CRASHED = failure('browser', 'the browser or its page crashed');
 
 /** The body is what the tab made of the page, in UTF-8. */
 function asHtml(rawHeaders: readonly string[]): string[] {

@@ -143,14 +143,14 @@ export class Database {
   #noteDown(error: unknown): void {
     if (this.#downSince !== null) return;
     this.#downSince = performance.now();
-    this.#options.logger.warn(`the database does not answer, waiting for it: ${messageOf(error)}`);
+    this.#options.logger.warn(`the database does not answer, retrying: ${messageOf(error)}`);
   }
 
   #noteUp(): void {
     if (this.#downSince === null) return;
     const seconds = Math.round((performance.now() - this.#downSince) / 100) / 10;
     this.#downSince = null;
-    this.#options.logger.warn(`the database answers again, after ${seconds} s`);
+    this.#options.logger.warn(`the database answers again after ${seconds} s`);
   }
 }
 

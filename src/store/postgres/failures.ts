@@ -85,34 +85,34 @@ export function toSeineError(error: unknown, shown: string): unknown {
     case '28P01':
     case '28000':
       return say(
-        `the database refuses the login at ${shown}`,
-        'check user and password: in the URL, PGPASSWORD or store-password-file',
+        `the database at ${shown} rejected the login`,
+        'check the user in the URL and the password in the URL, PGPASSWORD or SEINE_STORE_PASSWORD_FILE',
       );
     case '3D000':
-      return say(`there is no such database at ${shown}`, 'create it with `createdb`, or correct the name');
+      return say(`no such database: ${shown}`, 'create it with `createdb`, or correct the name');
     case '42501':
       return say(
-        `the user may not do this in the database at ${shown}: ${messageOf(error)}`,
-        'grant CREATE on the database, or own the schema',
+        `the user lacks a permission in the database at ${shown}: ${messageOf(error)}`,
+        'grant CREATE on the database, or make the user the owner of the schema',
       );
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return say(`the host of the database at ${shown} is not known`, 'correct the name of the host');
+      return say(`unknown host of the database at ${shown}`, 'correct the host name');
     case '53300':
       return say(
         `the database at ${shown} has no connection left`,
-        'raise max_connections, or lower store-connections',
+        'raise max_connections, or lower SEINE_STORE_CONNECTIONS',
       );
   }
   if (NO_PASSWORD.test(error.message))
     return say(
-      `the database at ${shown} wants a password`,
-      'give it in the URL, in PGPASSWORD or in store-password-file',
+      `the database at ${shown} requires a password`,
+      'set it in the URL, in PGPASSWORD or with SEINE_STORE_PASSWORD_FILE',
     );
   if (troubleOf(error) === 'lost')
     return say(
-      `the database at ${shown} cannot be reached: ${messageOf(error)}`,
-      'check that it runs and listens there',
+      `cannot reach the database at ${shown}: ${messageOf(error)}`,
+      'check that it is running and listens there',
     );
-  return say(`the database at ${shown} fails: ${messageOf(error)}`, 'see the log of the database');
+  return say(`the database at ${shown} failed: ${messageOf(error)}`, 'see the log of the database');
 }

@@ -164,7 +164,8 @@ async function endBackend(client: Client, name: string, patienceMs: number): Pro
       query_timeout: patienceMs,
     } as { text: string });
     if (rows.length === 0) return;
-    if (performance.now() > until) throw new Error('Connection terminated: the former one does not end');
+    if (performance.now() > until)
+      throw new Error('Connection terminated: the previous connection does not close');
     await pause(20);
   }
 }

@@ -44,8 +44,8 @@ async function openLane(lane: Lane): Promise<void> {
 export function requireVersion(number: number): void {
   const version = Math.floor(number / 10_000);
   if (version >= VERSION_MIN) return;
-  throw new SeineError(`the database is PostgreSQL ${version}, and ${VERSION_MIN} or newer is needed`, {
-    hint: 'update the server',
+  throw new SeineError(`PostgreSQL ${version} is too old`, {
+    hint: `update the server to ${VERSION_MIN} or newer`,
   });
 }
 
@@ -88,7 +88,10 @@ async function readVersion(lane: Lane, schema: string): Promise<number | null> {
   );
   const version = row?.version ?? 0;
   if (version <= MIGRATIONS.length) return version;
-  throw new SeineError(`the database is of a newer Seine (version ${version}, known ${MIGRATIONS.length})`, {
-    hint: 'update Seine, or use another schema',
-  });
+  throw new SeineError(
+    `a newer Seine created the database (schema version ${version}, supported up to ${MIGRATIONS.length})`,
+    {
+      hint: 'update Seine, or use another schema',
+    },
+  );
 }

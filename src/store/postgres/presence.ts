@@ -84,7 +84,7 @@ export class Presence {
         this.#isClockOff = true;
         const seconds = Math.round(off / 100) / 10;
         this.#options.logger.warn(
-          `the clock of this machine is ${seconds} s away from the database's: other coordinators may ask a host too early`,
+          `the clock of this machine differs by ${seconds} s from the database: other coordinators may send requests too early`,
         );
       }
     } catch {

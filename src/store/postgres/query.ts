@@ -40,7 +40,7 @@ async function spool(client: Client, sql: string): Promise<void> {
     await client.query('COMMIT');
   } catch (error) {
     if (troubleOf(error) === 'lost') throw error;
-    throw new SeineError(`the query does not work: ${messageOf(error)}`, {
+    throw new SeineError(`the query failed: ${messageOf(error)}`, {
       hint: 'a query is one SELECT statement; its views are seine_tasks and seine_records',
       cause: error,
     });

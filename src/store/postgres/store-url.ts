@@ -19,15 +19,15 @@ export function parseStoreUrl(text: string, passwordFile: string | null = null):
   try {
     url = new URL(text);
   } catch (error) {
-    throw new SeineError('the store is not a URL that can be read', {
-      hint: 'write it like postgres://user@host:5432/database',
+    throw new SeineError('the store is not a valid URL', {
+      hint: 'use postgres://user@host:5432/database',
       cause: error,
     });
   }
   const schema = url.searchParams.get('schema') ?? SCHEMA_DEFAULT;
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
-    throw new SeineError(`'${schema}' cannot be the name of a schema`, {
-      hint: 'use small letters, digits and _',
+    throw new SeineError(`'${schema}' is not a valid schema name`, {
+      hint: 'use lower-case letters, digits and _',
     });
   }
   url.searchParams.delete('schema');
@@ -47,8 +47,8 @@ function readPassword(file: string | null): string | null {
   try {
     return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
   } catch (error) {
-    throw new SeineError(`the password of the store cannot be read from ${file}: ${messageOf(error)}`, {
-      hint: 'check store-password-file',
+    throw new SeineError(`cannot read the password of the store from ${file}: ${messageOf(error)}`, {
+      hint: 'check SEINE_STORE_PASSWORD_FILE',
       cause: error,
     });
   }

@@ -43,7 +43,7 @@ export class Database {
     } catch (error) {
       if (error instanceof SeineError) throw error;
       throw new SeineError(`cannot open the database ${path}: ${messageOf(error)}`, {
-        hint: 'check that the folder is writable and is a Seine folder',
+        hint: 'check that it is a Seine folder and that you can write to it',
         cause: error,
       });
     }
@@ -91,7 +91,7 @@ export class Database {
     const version = this.#version();
     if (version > MIGRATIONS.length) {
       throw new SeineError(
-        `the database is of a newer Seine (version ${version}, known ${MIGRATIONS.length})`,
+        `a newer Seine created the database (schema version ${version}, supported up to ${MIGRATIONS.length})`,
         {
           hint: 'update Seine, or use another --dir',
         },

@@ -23,9 +23,9 @@ export function lockFolder(dir: string): FolderLock {
   } catch (error) {
     db.close();
     if (!isBusy(error)) throw error;
-    throw new SeineError(`another coordinator works in ${dir}${ownerOf(dir)}`, {
+    throw new SeineError(`another coordinator is running in ${dir}${ownerOf(dir)}`, {
       exit: 'locked',
-      hint: 'wait for it, stop it with `seine stop`, or use another --dir',
+      hint: 'wait until it ends, stop it with `seine stop`, or use another --dir',
     });
   }
   const owner = join(dir, 'owner.json');

@@ -25,8 +25,8 @@ export async function* runQuery(path: string, sql: string, options: QueryOptions
       await spool(db, sql, options.signal);
     } catch (error) {
       if (options.signal?.aborted) throw options.signal.reason;
-      throw new SeineError(`the query does not work: ${messageOf(error)}`, {
-        hint: 'a query only reads; its views are seine_tasks and seine_records',
+      throw new SeineError(`the query failed: ${messageOf(error)}`, {
+        hint: 'use a read-only query on the views seine_tasks and seine_records',
         cause: error,
       });
     }
