@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { browser as browserSchema } from '../src/core/job-schema-browser.ts';
+import { browser as browserSchema } from '../src/core/job-schema/browser.ts';
 import { openBrowserFetcher } from '../src/fetch/browser/browser-fetcher.ts';
 import { groupMemoryBytes } from '../src/fetch/browser/process-memory.ts';
 import type { FetchRequest } from '../src/ports/fetcher.ts';

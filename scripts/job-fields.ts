@@ -1,4 +1,4 @@
-import { jobSchema } from '../src/core/job-schema.ts';
+import { jobSchema } from '../src/core/job-schema/job-schema.ts';
 import { jobJsonSchema } from '../src/job/json-schema.ts';
 
 /** Every field of a job, read from the schema that checks jobs. */

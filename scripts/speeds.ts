@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { createProgress } from '../src/coordinator/progress.ts';
-import { detectBlock } from '../src/core/block-detection.ts';
+import { detectBlock } from '../src/core/blocking/block-detection.ts';
 import { renderDashboard } from '../src/tui/render-dashboard.ts';
 import { runAdaptively } from '../test/support/adaptive-run.ts';
 import { cpuNow } from '../test/support/cpu-time.ts';

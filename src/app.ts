@@ -8,10 +8,10 @@ import { createProgress, type Progress, type RunView } from './coordinator/progr
 import { RejectLog } from './coordinator/reject-log.ts';
 import { SourceFeeder } from './coordinator/seeds.ts';
 import type { StopReason } from './coordinator/stop.ts';
-import { mayRender } from './core/approach.ts';
 import { SeineError } from './core/errors.ts';
-import type { JobSpec, SourceSpec } from './core/job.ts';
-import { makeRedact, type Redact } from './core/redact.ts';
+import { mayRender } from './core/escalation/escalation.ts';
+import type { JobSpec, SourceSpec } from './core/job-schema/job.ts';
+import { makeRedact, type Redact } from './core/text/redact.ts';
 import { openSystemResolver } from './fetch/system-resolver.ts';
 import type { Folder, RemoteStore } from './folder.ts';
 import { completeSpec } from './job/parse-job.ts';

@@ -2,7 +2,7 @@ export type { JobSummary } from './coordinator/jobs.ts';
 export type { RouteQuality, RunView } from './coordinator/run-view.ts';
 export { EXIT_CODES, SeineError } from './core/errors.ts';
 export { FAILURES, type FailureCode, SKIPS, type SkipCode } from './core/failures.ts';
-export type { JobInput, JobSpec } from './core/job.ts';
+export type { JobInput, JobSpec } from './core/job-schema/job.ts';
 export type {
   AttemptRow,
   Counters,

@@ -1,5 +1,5 @@
 import type { S3Settings } from './aws/s3-client.ts';
-import type { DispatchTarget } from './core/dispatch-target.ts';
+import type { DispatchTarget } from './core/job-schema/dispatch-target.ts';
 import { openInlineDispatcher } from './dispatch/inline-dispatcher.ts';
 import { openThreadDispatcher } from './dispatch/thread-dispatcher.ts';
 import { openBlobs } from './open-blobs.ts';

@@ -1,5 +1,5 @@
 import type { S3Settings } from './aws/s3-client.ts';
-import { isPublicAddress } from './core/address.ts';
+import { isPublicAddress } from './core/url/address.ts';
 import { openGeneratedUserAgents } from './fetch/generated-user-agents.ts';
 import { openHttpFetcher } from './fetch/http-fetcher.ts';
 import { openOtherFetchers } from './fetch/other-fetchers.ts';

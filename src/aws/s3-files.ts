@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { SeineError } from '../core/errors.ts';
-import { compileGlob } from '../core/pattern.ts';
+import { compileGlob } from '../core/url/pattern.ts';
 import { MissingFileError, type RemoteFiles } from '../ports/remote-files.ts';
 import { S3Bucket, type S3Head } from './s3-bucket.ts';
 import type { S3Settings } from './s3-client.ts';

@@ -1,8 +1,8 @@
 import { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
-import { contentTypeOf } from '../core/content-type.ts';
 import { SeineError } from '../core/errors.ts';
 import { LIMITS } from '../core/limits.ts';
+import { contentTypeOf } from '../core/media/content-type.ts';
 import { S3Bucket } from './s3-bucket.ts';
 import type { S3Settings } from './s3-client.ts';
 import { type MultipartSizes, MultipartUpload, PartBuffer } from './s3-multipart.ts';

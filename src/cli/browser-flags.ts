@@ -1,5 +1,5 @@
 import { SeineError } from '../core/errors.ts';
-import type { JobInput } from '../core/job.ts';
+import type { JobInput } from '../core/job-schema/job.ts';
 import type { Context } from './context.ts';
 
 type RouteInput = NonNullable<JobInput['routes']>[number];

@@ -1,5 +1,5 @@
 import { SETTINGS, type SettingName } from '../config/schema.ts';
-import { hideCredentials } from '../core/redact.ts';
+import { hideCredentials } from '../core/text/redact.ts';
 import { type Command, type Context, printJson } from './context.ts';
 import { type Check, runCheck } from './doctor/check.ts';
 import { checkDispatch } from './doctor/check-dispatch.ts';

@@ -3,8 +3,8 @@ import { type ContactSheet, writeContactSheet } from '../coordinator/contact-she
 import { type JobSummary, summarize } from '../coordinator/jobs.ts';
 import type { RunView } from '../coordinator/run-view.ts';
 import { judgeSources, type SourcesVerdict } from '../coordinator/source-verdict.ts';
-import { mayRender } from '../core/approach.ts';
 import type { ExitName } from '../core/errors.ts';
+import { mayRender } from '../core/escalation/escalation.ts';
 import type { Folder } from '../folder.ts';
 import type { DispatchCost } from '../ports/dispatcher.ts';
 import type { Job } from '../ports/store.ts';

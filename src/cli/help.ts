@@ -1,5 +1,5 @@
 import { EXIT_CODES } from '../core/errors.ts';
-import { VERSION } from '../core/identity.ts';
+import { VERSION } from '../core/identity/identity.ts';
 import { COMMANDS, type CommandSpec } from './commands.ts';
 
 export function generalHelp(): string {

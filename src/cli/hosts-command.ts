@@ -2,9 +2,9 @@ import { type HostReportRow, hostReporter } from '../coordinator/host-report.ts'
 import { requireJob } from '../coordinator/jobs.ts';
 import { restingByHost } from '../coordinator/proxy-report.ts';
 import type { ExitName } from '../core/errors.ts';
-import { defaultUserAgent } from '../core/identity.ts';
-import type { JobSpec } from '../core/job.ts';
-import { productToken } from '../core/robots.ts';
+import { defaultUserAgent } from '../core/identity/identity.ts';
+import type { JobSpec } from '../core/job-schema/job.ts';
+import { productToken } from '../core/robots/robots.ts';
 import { formatCount } from '../tui/format.ts';
 import { type Command, type Context, printable, printJson, withFolder } from './context.ts';
 import { readProxies } from './proxies-command.ts';

@@ -9,9 +9,9 @@ import {
   type SourceSpec,
   storesMedia,
   toJobName,
-} from '../core/job.ts';
-import { FOLLOW_SCOPES } from '../core/job-schema.ts';
-import { FILE_FORMATS } from '../core/job-schema-source.ts';
+} from '../core/job-schema/job.ts';
+import { FOLLOW_SCOPES } from '../core/job-schema/job-schema.ts';
+import { FILE_FORMATS } from '../core/job-schema/source.ts';
 import {
   isHttpUrl,
   isRemote,
@@ -20,7 +20,7 @@ import {
   type SourceObject,
   sourceObjectOf,
   stdinFileName,
-} from '../core/source-name.ts';
+} from '../core/job-schema/source-name.ts';
 import { anchorSource, isJobFile, type LoadedJob, loadJobFile } from '../job/load-job-file.ts';
 import { parseJob } from '../job/parse-job.ts';
 import type { FileFormat } from '../sources/file-format.ts';

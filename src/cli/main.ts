@@ -1,6 +1,6 @@
 import { messageOf, SeineError } from '../core/errors.ts';
-import { VERSION } from '../core/identity.ts';
-import { hideCredentials } from '../core/redact.ts';
+import { VERSION } from '../core/identity/identity.ts';
+import { hideCredentials } from '../core/text/redact.ts';
 import { commandOf } from './commands.ts';
 import { type Command, exitCodeOf, makeContext } from './context.ts';
 import { commandHelp, generalHelp } from './help.ts';

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { messageOf, SeineError } from '../core/errors.ts';
-import { suggestion } from '../core/nearest-name.ts';
+import { suggestion } from '../core/text/nearest-name.ts';
 import { COMMANDS, type CommandSpec, commandOf } from './commands.ts';
 
 export interface ParsedArgs {

@@ -1,7 +1,7 @@
 import { checkSources, openOutside, openServices } from '../app.ts';
 import { isResumable, requireJob, submitJob } from '../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../core/errors.ts';
-import type { SourceSpec } from '../core/job.ts';
+import type { SourceSpec } from '../core/job-schema/job.ts';
 import { type Folder, openFolder } from '../folder.ts';
 import { bundleKeyOf } from '../job/load-handlers.ts';
 import { hashOfSpec } from '../job/parse-job.ts';

@@ -1,6 +1,6 @@
 import { isResumable } from '../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../core/errors.ts';
-import { nextRunAt } from '../core/schedule.ts';
+import { nextRunAt } from '../core/job-schema/schedule.ts';
 import { type Folder, openFolder } from '../folder.ts';
 import type { Job } from '../ports/store.ts';
 import type { Context } from './context.ts';

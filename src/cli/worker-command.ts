@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { allowPrivateElsewhere } from '../config/load.ts';
-import { WORKER_KINDS, type WorkerKind } from '../core/batch.ts';
+import { WORKER_KINDS, type WorkerKind } from '../core/batch/batch.ts';
 import { type ExitName, messageOf, SeineError } from '../core/errors.ts';
-import { hideCredentials } from '../core/redact.ts';
+import { hideCredentials } from '../core/text/redact.ts';
 import { openThreadDispatcher, type ThreadDispatcher } from '../dispatch/thread-dispatcher.ts';
 import { openBlobs } from '../open-blobs.ts';
 import { type Context, printable } from './context.ts';

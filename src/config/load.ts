@@ -1,5 +1,5 @@
 import { SeineError } from '../core/errors.ts';
-import { hideCredentials } from '../core/redact.ts';
+import { hideCredentials } from '../core/text/redact.ts';
 import { type Config, SETTINGS, type SettingName } from './schema.ts';
 import { makeReadSecret, type ReadSecret, readSetting } from './secrets.ts';
 import { readSettingsFile, type SettingsFile } from './settings-file.ts';

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { type DispatchTarget, parseDispatch } from '../core/dispatch-target.ts';
+import { type DispatchTarget, parseDispatch } from '../core/job-schema/dispatch-target.ts';
 import { hostAndPort } from './host-and-port.ts';
 
 /** Every setting in one table: name, environment variable, default, meaning. docs/configuration.md shows the same. */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SeineError } from '../core/errors.ts';
-import type { SecretRef } from '../core/job-schema-proxies.ts';
+import type { SecretRef } from '../core/job-schema/proxies.ts';
 
 /** A list of ten thousand proxies is some 800 KB. */
 const SECRET_BYTES_MAX = 4 * 1024 * 1024;

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf, SeineError } from '../core/errors.ts';
-import { suggestion } from '../core/nearest-name.ts';
+import { suggestion } from '../core/text/nearest-name.ts';
 import { SETTINGS, type SettingName } from './schema.ts';
 
 /** Settings by the names of the table, as texts; those of secrets also as the path of a file that holds them. */

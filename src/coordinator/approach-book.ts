@@ -1,12 +1,18 @@
-import { type Approach, approachOf, isPlain, ladderOf } from '../core/approach.ts';
-import { cheapestRung, isHopeful, rungToRetry, worksBelow } from '../core/approach-score.ts';
-import { type Verdict, verdictOf } from '../core/approach-verdict.ts';
-import type { Batch, BatchTask, OriginCookies } from '../core/batch.ts';
-import type { JobSpec } from '../core/job.ts';
+import type { Batch, BatchTask, OriginCookies } from '../core/batch/batch.ts';
+import type { Outcome } from '../core/batch/outcome.ts';
+import { type Approach, approachOf, isPlain, ladderOf } from '../core/escalation/escalation.ts';
+import {
+  cheapestRung,
+  isHopeful,
+  rungToRetry,
+  type Verdict,
+  verdictOf,
+  worksBelow,
+} from '../core/escalation/score.ts';
+import type { JobSpec } from '../core/job-schema/job.ts';
 import { LIMITS } from '../core/limits.ts';
-import type { Outcome } from '../core/outcome.ts';
-import { templateOf } from '../core/url.ts';
-import { originOf } from '../core/url-shape.ts';
+import { templateOf } from '../core/url/url.ts';
+import { originOf } from '../core/url/url-shape.ts';
 import type { ApproachRow } from '../ports/store.ts';
 import {
   guessRoute,

@@ -1,5 +1,5 @@
-import type { Batch, BatchProxy, BatchTask, ProxyChoice } from '../core/batch.ts';
-import type { Outcome } from '../core/outcome.ts';
+import type { Batch, BatchProxy, BatchTask, ProxyChoice } from '../core/batch/batch.ts';
+import type { Outcome } from '../core/batch/outcome.ts';
 import type { Assignment, ProxyBook } from './proxy-book.ts';
 
 /** However long proxies rest: a resumed job may have another list, and another coordinator may have freed one. */

@@ -1,5 +1,5 @@
-import type { Batch } from '../core/batch.ts';
-import type { Outcome } from '../core/outcome.ts';
+import type { Batch } from '../core/batch/batch.ts';
+import type { Outcome } from '../core/batch/outcome.ts';
 import type { Flight } from './flight.ts';
 
 /** How long a page waits that found all browsers busy: not long, or browsers that are free again would wait for it. */

@@ -1,7 +1,7 @@
-import type { Report } from '../core/batch.ts';
+import type { Report } from '../core/batch/batch.ts';
+import type { Outcome } from '../core/batch/outcome.ts';
 import { type FailureCode, failureKind } from '../core/failures.ts';
-import type { JobSpec } from '../core/job.ts';
-import type { Outcome } from '../core/outcome.ts';
+import type { JobSpec } from '../core/job-schema/job.ts';
 import type { HostChange, RobotsEntry } from '../ports/store.ts';
 import type { GivenUp } from './given-up.ts';
 import type { OpenBatch } from './open-batch.ts';

@@ -1,5 +1,5 @@
-import { addToTiles, renderSheet, type SheetTile } from '../core/contact-sheet.ts';
 import { LIMITS } from '../core/limits.ts';
+import { addToTiles, renderSheet, type SheetTile } from '../core/media/contact-sheet.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { Job, Store } from '../ports/store.ts';
 

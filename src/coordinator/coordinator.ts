@@ -1,8 +1,8 @@
 import { messageOf } from '../core/errors.ts';
-import { defaultUserAgent } from '../core/identity.ts';
+import { defaultUserAgent } from '../core/identity/identity.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { Counters, JobState } from '../core/model.ts';
-import { productToken } from '../core/robots.ts';
+import { productToken } from '../core/robots/robots.ts';
 import { type CoordinatorOptions, Flight } from './flight.ts';
 import { Inbound } from './inbound.ts';
 import { archiveKeyOf, type OpenBatch, packKeyOf } from './open-batch.ts';

@@ -1,5 +1,5 @@
 import type { FailureCode } from '../core/failures.ts';
-import { RecentMap } from '../core/recent-map.ts';
+import { RecentMap } from '../core/lru.ts';
 
 interface Reason {
   code: FailureCode;

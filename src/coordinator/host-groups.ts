@@ -1,13 +1,13 @@
 import { isIP } from 'node:net';
+import type { JobSpec } from '../core/job-schema/job.ts';
+import { RecentMap } from '../core/lru.ts';
 import {
   addressGroup,
   compileSharing,
   compileSites,
   type HostGrouper,
   hostnameOf,
-} from '../core/host-groups.ts';
-import type { JobSpec } from '../core/job.ts';
-import { RecentMap } from '../core/recent-map.ts';
+} from '../core/politeness/host-groups.ts';
 import type { Resolver } from '../ports/resolver.ts';
 import type { Job, Store } from '../ports/store.ts';
 

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
-import { compileHostLimits, type HostLimits } from '../core/host-rules.ts';
-import type { JobSpec } from '../core/job.ts';
-import { parseRobots } from '../core/robots.ts';
-import { isOrigin } from '../core/robots-place.ts';
+import type { JobSpec } from '../core/job-schema/job.ts';
+import { compileHostLimits, type HostLimits } from '../core/politeness/host-limits.ts';
+import { isOrigin, parseRobots } from '../core/robots/robots.ts';
 import type { HostFacts, RobotsEntry } from '../ports/store.ts';
 
 /** One host of a job: what it is asked, and the proof of how gently. */

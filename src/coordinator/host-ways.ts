@@ -1,8 +1,7 @@
-import type { Rung } from '../core/approach.ts';
-import { addTry, type Score, type ScoreOf } from '../core/approach-score.ts';
-import type { Verdict } from '../core/approach-verdict.ts';
-import type { BatchTask } from '../core/batch.ts';
-import { templateOf } from '../core/url.ts';
+import type { BatchTask } from '../core/batch/batch.ts';
+import type { Rung } from '../core/escalation/escalation.ts';
+import { addTry, type Score, type ScoreOf, type Verdict } from '../core/escalation/score.ts';
+import { templateOf } from '../core/url/url.ts';
 import { type HostIdentities, noIdentities } from './identity-book.ts';
 import type { Ladder } from './ladders.ts';
 

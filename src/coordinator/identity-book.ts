@@ -1,7 +1,7 @@
-import { addTry, type Score, WORKS } from '../core/approach-score.ts';
-import type { OriginCookies } from '../core/batch.ts';
-import { fingerprint } from '../core/fingerprint.ts';
+import type { OriginCookies } from '../core/batch/batch.ts';
+import { addTry, type Score, WORKS } from '../core/escalation/score.ts';
 import { LIMITS } from '../core/limits.ts';
+import { fingerprint } from '../core/url/fingerprint.ts';
 
 /** Refusals in a row after which an identity is not used any more at its host. */
 export const REFUSALS_MAX = 3;

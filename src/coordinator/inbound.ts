@@ -1,4 +1,4 @@
-import type { Report } from '../core/batch.ts';
+import type { Report } from '../core/batch/batch.ts';
 import type { Delivery } from '../ports/dispatcher.ts';
 import type { Condemned } from './condemned.ts';
 import type { Flight } from './flight.ts';

@@ -1,7 +1,7 @@
-import { fetcherOfRoute, ladderOf, type Rung } from '../core/approach.ts';
-import type { BatchTask } from '../core/batch.ts';
-import type { JobSpec } from '../core/job.ts';
-import { compilePatterns } from '../core/pattern.ts';
+import type { BatchTask } from '../core/batch/batch.ts';
+import { fetcherOfRoute, ladderOf, type Rung } from '../core/escalation/escalation.ts';
+import type { JobSpec } from '../core/job-schema/job.ts';
+import { compilePatterns } from '../core/url/pattern.ts';
 
 /** The ways of one route. */
 export interface Ladder {

@@ -1,9 +1,9 @@
 import { SeineError } from '../core/errors.ts';
-import type { JobSpec } from '../core/job.ts';
-import type { PoolSpec, SecretRef } from '../core/job-schema-proxies.ts';
-import { parseLoginState } from '../core/login-state.ts';
-import { parseCredentials, parseProxyList, secretsOfProxy } from '../core/proxy.ts';
-import type { ProxyPool } from '../core/proxy-pool.ts';
+import type { JobSpec } from '../core/job-schema/job.ts';
+import { parseLoginState } from '../core/job-schema/login-state.ts';
+import type { PoolSpec, SecretRef } from '../core/job-schema/proxies.ts';
+import { parseCredentials, parseProxyList, secretsOfProxy } from '../core/proxies/proxy.ts';
+import type { ProxyPool } from '../core/proxies/proxy-pool.ts';
 
 /** What a job needs from outside and only refers to: read when a run starts, kept in memory, written down nowhere. */
 export interface Outside {

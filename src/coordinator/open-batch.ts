@@ -1,5 +1,11 @@
-import { type Batch, type BatchTask, type Report, type RobotsFetch, WIRE_VERSION } from '../core/batch.ts';
-import type { Outcome } from '../core/outcome.ts';
+import {
+  type Batch,
+  type BatchTask,
+  type Report,
+  type RobotsFetch,
+  WIRE_VERSION,
+} from '../core/batch/batch.ts';
+import type { Outcome } from '../core/batch/outcome.ts';
 import type { Job, LeasedBatch } from '../ports/store.ts';
 import type { Grant } from './plan-batches.ts';
 

@@ -1,8 +1,8 @@
-import { isRising, isTrying, startPace } from '../core/host-pace.ts';
-import { compileHostLimits, type HostLimiter } from '../core/host-rules.ts';
-import { gapMsOf, parallelOf } from '../core/job.ts';
-import type { Outcome } from '../core/outcome.ts';
-import { SHORT_PERMIT_MS } from '../core/politeness.ts';
+import type { Outcome } from '../core/batch/outcome.ts';
+import { gapMsOf, parallelOf } from '../core/job-schema/job.ts';
+import { isRising, isTrying, startPace } from '../core/pace/pace.ts';
+import { compileHostLimits, type HostLimiter } from '../core/politeness/host-limits.ts';
+import { SHORT_PERMIT_MS } from '../core/politeness/permits.ts';
 import type { DueHost, LeasedBatch, RobotsEntry } from '../ports/store.ts';
 import { SCOUTS } from './approach-book.ts';
 import { BrowserRoom } from './browser-room.ts';

@@ -1,7 +1,7 @@
-import type { BatchTask, Report } from '../core/batch.ts';
+import type { BatchTask, Report } from '../core/batch/batch.ts';
+import type { Outcome } from '../core/batch/outcome.ts';
 import { isRefusal } from '../core/failures.ts';
 import { LIMITS } from '../core/limits.ts';
-import type { Outcome } from '../core/outcome.ts';
 import type { Clock, Logger, Random } from '../ports/ambient.ts';
 import type { Job, Store } from '../ports/store.ts';
 import { assignProxies, type LeftBehind } from './assign-proxies.ts';

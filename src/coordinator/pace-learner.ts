@@ -1,8 +1,8 @@
-import type { Permit, PermitUse } from '../core/batch.ts';
+import type { Permit, PermitUse } from '../core/batch/batch.ts';
+import type { Outcome } from '../core/batch/outcome.ts';
 import { asksForLess, failureKind, isOwnFailure } from '../core/failures.ts';
-import { adaptPace, type HostPace, startPace } from '../core/host-pace.ts';
-import type { Outcome } from '../core/outcome.ts';
-import { unguardedGapMs } from '../core/politeness.ts';
+import { adaptPace, type HostPace, startPace } from '../core/pace/pace.ts';
+import { unguardedGapMs } from '../core/politeness/permits.ts';
 
 /** Over less time no rate can be told. */
 const SHORTEST_MS = 100;

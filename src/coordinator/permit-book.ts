@@ -1,5 +1,5 @@
-import type { Permit } from '../core/batch.ts';
-import type { HostPace } from '../core/host-pace.ts';
+import type { Permit } from '../core/batch/batch.ts';
+import type { HostPace } from '../core/pace/pace.ts';
 import { PaceLearner } from './pace-learner.ts';
 import type { HostLoad } from './plan-batches.ts';
 

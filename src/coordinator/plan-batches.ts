@@ -1,5 +1,5 @@
-import type { Permit } from '../core/batch.ts';
-import { guardedGapMs, meanGapMs, permitFor, tasksPerPermit } from '../core/politeness.ts';
+import type { Permit } from '../core/batch/batch.ts';
+import { guardedGapMs, meanGapMs, permitFor, tasksPerPermit } from '../core/politeness/permits.ts';
 import type { DueHost } from '../ports/store.ts';
 
 /** What is out already for a host. */

@@ -1,5 +1,5 @@
+import type { Outcome } from '../core/batch/outcome.ts';
 import { failureKind } from '../core/failures.ts';
-import type { Outcome } from '../core/outcome.ts';
 import { FadingRate, LatencyHistogram } from './progress-meters.ts';
 import type { HostActivity, HostView } from './run-view.ts';
 

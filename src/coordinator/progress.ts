@@ -1,6 +1,6 @@
-import type { Batch, BatchTask, Report } from '../core/batch.ts';
+import type { Batch, BatchTask, Report } from '../core/batch/batch.ts';
+import type { Outcome } from '../core/batch/outcome.ts';
 import { type FailureCode, failureKind, type SkipCode } from '../core/failures.ts';
-import type { Outcome } from '../core/outcome.ts';
 import type { Delivery } from '../ports/dispatcher.ts';
 import { HostBook, type HostEntry } from './progress-hosts.ts';
 import { FadingRate, RateRing } from './progress-meters.ts';

@@ -1,9 +1,15 @@
-import type { BatchProxy, Report } from '../core/batch.ts';
+import type { BatchProxy, Report } from '../core/batch/batch.ts';
 import { failureOfStatus } from '../core/failures.ts';
 import { LIMITS } from '../core/limits.ts';
-import type { ListedProxy } from '../core/proxy.ts';
-import { type ProxyVerdict, verdictOf, verdictOfCode } from '../core/proxy-health.ts';
-import { type Asker, batchProxyOf, type ProxyPool, preferenceOf, stayOf } from '../core/proxy-pool.ts';
+import type { ListedProxy } from '../core/proxies/proxy.ts';
+import { type ProxyVerdict, verdictOf, verdictOfCode } from '../core/proxies/proxy-health.ts';
+import {
+  type Asker,
+  batchProxyOf,
+  type ProxyPool,
+  preferenceOf,
+  stayOf,
+} from '../core/proxies/proxy-pool.ts';
 import type { ProxyRow } from '../ports/proxy-store.ts';
 import { ProxyRecords } from './proxy-records.ts';
 

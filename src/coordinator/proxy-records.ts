@@ -1,4 +1,5 @@
 import { LIMITS } from '../core/limits.ts';
+import { RecentMap } from '../core/lru.ts';
 import {
   type Health,
   isOnProbation,
@@ -8,8 +9,7 @@ import {
   type ProxyVerdict,
   patienceFor,
   scoreOf,
-} from '../core/proxy-health.ts';
-import { RecentMap } from '../core/recent-map.ts';
+} from '../core/proxies/proxy-health.ts';
 import type { ProxyRow } from '../ports/proxy-store.ts';
 
 /** Uncertain failures at this many hosts in a row are the proxy's own. */

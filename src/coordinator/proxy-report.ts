@@ -1,4 +1,4 @@
-import { isOnProbation, scoreOf } from '../core/proxy-health.ts';
+import { isOnProbation, scoreOf } from '../core/proxies/proxy-health.ts';
 import type { ProxyRow } from '../ports/proxy-store.ts';
 
 /** A proxy as it stands: by its name, which has nothing secret in it. */

@@ -1,5 +1,5 @@
-import { isHtml } from '../core/media-type.ts';
-import type { Outcome } from '../core/outcome.ts';
+import type { Outcome } from '../core/batch/outcome.ts';
+import { isHtml } from '../core/media/media-type.ts';
 
 /**
  * Sees when a host that had a page of its own for each URL begins to give all of them the same few bytes: a refusal that

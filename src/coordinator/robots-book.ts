@@ -1,11 +1,17 @@
-import type { RobotsFetch } from '../core/batch.ts';
+import type { RobotsFetch } from '../core/batch/batch.ts';
+import type { RobotsOutcome } from '../core/batch/outcome.ts';
 import { type FailureCode, failureKind } from '../core/failures.ts';
-import type { JobSpec } from '../core/job.ts';
+import type { JobSpec } from '../core/job-schema/job.ts';
 import { LIMITS } from '../core/limits.ts';
-import type { RobotsOutcome } from '../core/outcome.ts';
-import { backoffMs } from '../core/retry.ts';
-import { delayOf, parseRobots, type RobotsRules } from '../core/robots.ts';
-import { isOrigin, robotsPlaceOf, robotsUrlOf } from '../core/robots-place.ts';
+import { backoffMs } from '../core/retry/retry.ts';
+import {
+  delayOf,
+  isOrigin,
+  parseRobots,
+  type RobotsRules,
+  robotsPlaceOf,
+  robotsUrlOf,
+} from '../core/robots/robots.ts';
 import type { HostStore, RobotsEntry } from '../ports/store.ts';
 
 /** Parsed rules kept in memory; the rest is read back from the store. */

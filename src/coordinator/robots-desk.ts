@@ -1,8 +1,8 @@
-import type { RobotsFetch } from '../core/batch.ts';
-import { compileHostLimits, type HostLimiter } from '../core/host-rules.ts';
-import { parallelOf } from '../core/job.ts';
-import type { Outcome } from '../core/outcome.ts';
-import { originOf } from '../core/url-shape.ts';
+import type { RobotsFetch } from '../core/batch/batch.ts';
+import type { Outcome } from '../core/batch/outcome.ts';
+import { parallelOf } from '../core/job-schema/job.ts';
+import { compileHostLimits, type HostLimiter } from '../core/politeness/host-limits.ts';
+import { originOf } from '../core/url/url-shape.ts';
 import type { DueHost, LeasedTask, RobotsEntry } from '../ports/store.ts';
 import type { Flight } from './flight.ts';
 import { type Grant, hasRoom, type PlanHost } from './plan-batches.ts';

@@ -1,10 +1,9 @@
 import { messageOf } from '../core/errors.ts';
-import { type JobSpec, SITEMAP_ROUTE } from '../core/job.ts';
+import { type JobSpec, SITEMAP_ROUTE } from '../core/job-schema/job.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { NewTask } from '../core/model.ts';
-import { isDataDeeper } from '../core/nesting.ts';
-import { normalizeUrl } from '../core/url.ts';
-import { whyUnusable } from '../core/url-reason.ts';
+import { normalizeUrl, whyUnusable } from '../core/url/url.ts';
+import { isDataDeeper } from '../core/values/nesting.ts';
 import type { Clock, Logger } from '../ports/ambient.ts';
 import { REOPENED_SOURCE, type SourcePosition } from '../ports/job-store.ts';
 import type { Source, SourceRow, SourceTask } from '../ports/source.ts';

@@ -1,9 +1,9 @@
-import type { Permit, PermitUse } from '../core/batch.ts';
+import type { Permit, PermitUse } from '../core/batch/batch.ts';
+import type { Outcome, RobotsOutcome } from '../core/batch/outcome.ts';
 import { asksForLess, failureKind, isOwnFailure } from '../core/failures.ts';
-import { compileHostLimits, type HostLimiter } from '../core/host-rules.ts';
-import type { JobSpec } from '../core/job.ts';
-import type { Outcome, RobotsOutcome } from '../core/outcome.ts';
-import { freeAgainAt, guardedGapMs, refusalPauseMs, restMs } from '../core/politeness.ts';
+import type { JobSpec } from '../core/job-schema/job.ts';
+import { compileHostLimits, type HostLimiter } from '../core/politeness/host-limits.ts';
+import { freeAgainAt, guardedGapMs, refusalPauseMs, restMs } from '../core/politeness/permits.ts';
 import type { HostChange } from '../ports/store.ts';
 import type { PermitBook } from './permit-book.ts';
 

@@ -1,12 +1,12 @@
-import type { BatchTask, Report } from '../core/batch.ts';
+import type { BatchTask, Report } from '../core/batch/batch.ts';
+import type { Discovered, Outcome } from '../core/batch/outcome.ts';
 import { type FailureCode, failureKind } from '../core/failures.ts';
-import type { HostGrouper } from '../core/host-groups.ts';
-import { followsRedirects, isMediaRoute, type JobSpec } from '../core/job.ts';
+import { followsRedirects, isMediaRoute, type JobSpec } from '../core/job-schema/job.ts';
 import type { NewTask } from '../core/model.ts';
-import type { Discovered, Outcome } from '../core/outcome.ts';
-import { backoffMs } from '../core/retry.ts';
-import { type CompiledFollow, mayRedirect } from '../core/scope.ts';
-import { templateOf } from '../core/url.ts';
+import type { HostGrouper } from '../core/politeness/host-groups.ts';
+import { backoffMs } from '../core/retry/retry.ts';
+import { type CompiledFollow, mayRedirect } from '../core/url/scope.ts';
+import { templateOf } from '../core/url/url.ts';
 import type { Reject } from '../ports/source.ts';
 import type { TaskChange } from '../ports/store.ts';
 

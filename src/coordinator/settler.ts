@@ -1,11 +1,11 @@
-import type { Report } from '../core/batch.ts';
+import type { Report } from '../core/batch/batch.ts';
+import type { Outcome, QualityDelta } from '../core/batch/outcome.ts';
 import { failureKind } from '../core/failures.ts';
-import { compileHostLimits, type HostLimiter } from '../core/host-rules.ts';
-import type { Outcome, QualityDelta } from '../core/outcome.ts';
-import { tellsReferrers } from '../core/referrer.ts';
-import { backoffMs } from '../core/retry.ts';
-import { isOrigin } from '../core/robots-place.ts';
-import { type CompiledFollow, compileFollow } from '../core/scope.ts';
+import { compileHostLimits, type HostLimiter } from '../core/politeness/host-limits.ts';
+import { backoffMs } from '../core/retry/retry.ts';
+import { isOrigin } from '../core/robots/robots.ts';
+import { tellsReferrers } from '../core/url/referrer.ts';
+import { type CompiledFollow, compileFollow } from '../core/url/scope.ts';
 import type { Clock, Random } from '../ports/ambient.ts';
 import type { HostChange, Job, RobotsEntry, Settlement, Store, TaskChange } from '../ports/store.ts';
 import type { ApproachBook } from './approach-book.ts';

@@ -1,5 +1,5 @@
-import type { SourceSpec } from '../core/job.ts';
-import { shownName, sourceObjectOf } from '../core/source-name.ts';
+import type { SourceSpec } from '../core/job-schema/job.ts';
+import { shownName, sourceObjectOf } from '../core/job-schema/source-name.ts';
 import type { Job, Store } from '../ports/store.ts';
 
 /** What is wrong with whole sources, in sentences; null where nothing is. */

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { Queue } from 'bullmq';
 import { ReplyError } from 'ioredis';
-import { type Batch, type Report, WORKER_KINDS, type WorkerKind } from '../core/batch.ts';
-import { deferredReport } from '../core/deferred-report.ts';
+import { type Batch, type Report, WORKER_KINDS, type WorkerKind } from '../core/batch/batch.ts';
+import { deferredReport } from '../core/batch/report.ts';
 import { messageOf } from '../core/errors.ts';
 import type { Logger } from '../ports/ambient.ts';
 import type { Delivery, Dispatcher, WorkerSign } from '../ports/dispatcher.ts';

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { WIRE_VERSION, WORKER_KINDS, type WorkerKind } from '../core/batch.ts';
+import { WIRE_VERSION, WORKER_KINDS, type WorkerKind } from '../core/batch/batch.ts';
 import type { WorkerSign } from '../ports/dispatcher.ts';
 import { type FleetKeys, SIGN_MS, SIGN_TTL_MS } from './bullmq-wire.ts';
 

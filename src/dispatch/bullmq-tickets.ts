@@ -1,5 +1,5 @@
-import type { Batch, Report } from '../core/batch.ts';
-import { deferredReport } from '../core/deferred-report.ts';
+import type { Batch, Report } from '../core/batch/batch.ts';
+import { deferredReport } from '../core/batch/report.ts';
 import type { Delivery } from '../ports/dispatcher.ts';
 import type { Presence } from './bullmq-signs.ts';
 import { type Reply, TAKE_MS, ticketOf } from './bullmq-wire.ts';

@@ -1,5 +1,5 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
-import type { Batch, Report, WorkerKind } from '../core/batch.ts';
+import type { Batch, Report, WorkerKind } from '../core/batch/batch.ts';
 import { LIMITS } from '../core/limits.ts';
 
 /**

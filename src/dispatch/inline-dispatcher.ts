@@ -1,4 +1,4 @@
-import type { Batch, Report } from '../core/batch.ts';
+import type { Batch, Report } from '../core/batch/batch.ts';
 import { messageOf } from '../core/errors.ts';
 import type { Dispatcher } from '../ports/dispatcher.ts';
 

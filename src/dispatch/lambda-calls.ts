@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LoadedLambda } from '../aws/lambda-client.ts';
-import type { Batch, BatchTask, Report, WorkerKind } from '../core/batch.ts';
-import { deferredReport } from '../core/deferred-report.ts';
+import type { Batch, BatchTask, Report, WorkerKind } from '../core/batch/batch.ts';
+import { deferredReport } from '../core/batch/report.ts';
 import { messageOf, SeineError } from '../core/errors.ts';
-import { makeRedact } from '../core/redact.ts';
+import { makeRedact } from '../core/text/redact.ts';
 import type { Logger } from '../ports/ambient.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { Delivery, DispatchCost, Dispatcher } from '../ports/dispatcher.ts';

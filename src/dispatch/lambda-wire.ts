@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { gunzip, gzip, gzipSync } from 'node:zlib';
-import { type Batch, type BatchTask, type Report, WIRE_VERSION } from '../core/batch.ts';
+import { type Batch, type BatchTask, type Report, WIRE_VERSION } from '../core/batch/batch.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { Blobs } from '../ports/blobs.ts';
 

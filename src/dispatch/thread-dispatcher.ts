@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
-import type { Batch, Report } from '../core/batch.ts';
+import type { Batch, Report } from '../core/batch/batch.ts';
 import { messageOf } from '../core/errors.ts';
 import type { Logger } from '../ports/ambient.ts';
 import type { Delivery, Dispatcher } from '../ports/dispatcher.ts';

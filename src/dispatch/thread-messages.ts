@@ -1,5 +1,5 @@
 import type { S3Settings } from '../aws/s3-client.ts';
-import type { Batch, Report } from '../core/batch.ts';
+import type { Batch, Report } from '../core/batch/batch.ts';
 import type { BrowserSettings, CallbackSettings } from '../ports/fetcher.ts';
 
 /** What the dispatcher and its threads say to each other. */

@@ -1,5 +1,5 @@
-import type { Batch, WorkerKind } from '../core/batch.ts';
-import { deferredReport } from '../core/deferred-report.ts';
+import type { Batch, WorkerKind } from '../core/batch/batch.ts';
+import { deferredReport } from '../core/batch/report.ts';
 import { messageOf, type SeineError } from '../core/errors.ts';
 import type { Delivery, DispatchCost, Dispatcher, WorkerSign } from '../ports/dispatcher.ts';
 import { chooseShare, freeOf, noteAnswer, noteLoss, type Share, startShare } from './weighted-choice.ts';

@@ -1,5 +1,5 @@
 import type { Job } from 'bullmq';
-import { type Report, WIRE_VERSION } from '../core/batch.ts';
+import { type Report, WIRE_VERSION } from '../core/batch/batch.ts';
 import type { JobCard } from '../dispatch/bullmq-wire.ts';
 
 /** What became of a batch. */

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { type Job, Worker } from 'bullmq';
-import { type Report, WIRE_VERSION, WORKER_KINDS, type WorkerKind } from '../core/batch.ts';
+import { type Report, WIRE_VERSION, WORKER_KINDS, type WorkerKind } from '../core/batch/batch.ts';
+import { splitReport } from '../core/batch/report.ts';
 import { messageOf } from '../core/errors.ts';
 import { LIMITS } from '../core/limits.ts';
-import { splitReport } from '../core/split-report.ts';
 import { type FleetPlace, type FleetRedis, openRedis, parseFleet } from '../dispatch/bullmq-redis.ts';
 import { removeSign, type Sign, writeSign } from '../dispatch/bullmq-signs.ts';
 import {

@@ -1,10 +1,10 @@
 import { hash, randomBytes } from 'node:crypto';
 import { allowPrivateElsewhere, browserOf, loadConfig, s3Of } from '../config/load.ts';
-import { type Batch, type Report, WIRE_VERSION } from '../core/batch.ts';
+import { type Batch, type Report, WIRE_VERSION } from '../core/batch/batch.ts';
+import { splitReport } from '../core/batch/report.ts';
 import { messageOf, SeineError } from '../core/errors.ts';
-import { VERSION } from '../core/identity.ts';
+import { VERSION } from '../core/identity/identity.ts';
 import { LIMITS } from '../core/limits.ts';
-import { splitReport } from '../core/split-report.ts';
 import {
   answerKeyOf,
   encodeParts,

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import type { Report } from '../core/batch.ts';
+import type { Report } from '../core/batch/batch.ts';
 import type { FromThread, ThreadData, ToThread } from '../dispatch/thread-messages.ts';
 import { processBatch } from '../worker/process-batch.ts';
 import { openWorkerTools } from '../worker-app.ts';

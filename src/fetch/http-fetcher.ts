@@ -1,5 +1,5 @@
 import { LIMITS } from '../core/limits.ts';
-import { parseProxy } from '../core/proxy.ts';
+import { parseProxy } from '../core/proxies/proxy.ts';
 import type { Clock } from '../ports/ambient.ts';
 import type { Fetcher, FetchRequest, FetchResult } from '../ports/fetcher.ts';
 import { DnsCache, type Lookup } from './dns-cache.ts';

@@ -1,8 +1,8 @@
 import type { Impit, ImpitResponse } from 'impit';
 import type { FailureCode } from '../core/failures.ts';
-import type { EmulatedBrowser } from '../core/identity-profile.ts';
+import type { EmulatedBrowser } from '../core/identity/browser-profile.ts';
 import { LIMITS } from '../core/limits.ts';
-import { parseProxy } from '../core/proxy.ts';
+import { parseProxy } from '../core/proxies/proxy.ts';
 import type { Clock } from '../ports/ambient.ts';
 import type { BodySink, Fetcher, FetchRequest, FetchResult } from '../ports/fetcher.ts';
 import { BodyBuffer } from './body-buffer.ts';

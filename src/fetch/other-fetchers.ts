@@ -1,4 +1,4 @@
-import type { FetcherKind } from '../core/approach.ts';
+import type { FetcherKind } from '../core/escalation/escalation.ts';
 import type { Fetcher } from '../ports/fetcher.ts';
 import type { BrowserFetcherOptions } from './browser/browser-fetcher.ts';
 import type { RemoteApiOptions } from './remote-api-fetcher.ts';

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { ProxyAddress } from '../core/proxy.ts';
+import type { ProxyAddress } from '../core/proxies/proxy.ts';
 import { DialError } from './dial.ts';
 import { readReply } from './proxy-reply.ts';
 

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import tls from 'node:tls';
-import { isLocalName, type ProxyAddress } from '../core/proxy.ts';
+import { isLocalName, type ProxyAddress } from '../core/proxies/proxy.ts';
 import {
   Dial,
   type DialCallback,

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import type { BatchApiSpec } from '../core/job-schema-api.ts';
+import type { BatchApiSpec } from '../core/job-schema/remote-api.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { FetchResult } from '../ports/fetcher.ts';
 

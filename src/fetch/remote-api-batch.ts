@@ -1,4 +1,4 @@
-import type { ApiSpec, BatchApiSpec } from '../core/job-schema-api.ts';
+import type { ApiSpec, BatchApiSpec } from '../core/job-schema/remote-api.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { FetchRequest, FetchResult } from '../ports/fetcher.ts';
 import { CallbackInbox, Mailbox } from './callback-inbox.ts';

@@ -1,7 +1,7 @@
 import { messageOf } from '../core/errors.ts';
 import type { FailureCode } from '../core/failures.ts';
-import type { ApiSpec } from '../core/job-schema-api.ts';
-import { isLocalName } from '../core/proxy.ts';
+import type { ApiSpec } from '../core/job-schema/remote-api.ts';
+import { isLocalName } from '../core/proxies/proxy.ts';
 import type { Logger } from '../ports/ambient.ts';
 import type {
   CallbackSettings,

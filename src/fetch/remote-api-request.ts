@@ -1,5 +1,5 @@
 import type { FailureCode } from '../core/failures.ts';
-import type { ApiSpec } from '../core/job-schema-api.ts';
+import type { ApiSpec } from '../core/job-schema/remote-api.ts';
 import type { FetchRequest, FetchResponse, FetchResult } from '../ports/fetcher.ts';
 
 export function failure(code: FailureCode, detail: string, bytes = 0): FetchResult {

@@ -1,5 +1,5 @@
 import { SeineError } from '../core/errors.ts';
-import type { JobSpec } from '../core/job.ts';
+import type { JobSpec } from '../core/job-schema/job.ts';
 
 /** Names by which sites know who asks: Authorization, Cookie, X-Api-Key, X-Auth-Token and their kin. */
 const CREDENTIAL =

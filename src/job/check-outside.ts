@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
-import { mayRender } from '../core/approach.ts';
 import { SeineError } from '../core/errors.ts';
-import type { JobSpec } from '../core/job.ts';
-import type { SecretRef } from '../core/job-schema-proxies.ts';
-import { hideCredentials } from '../core/redact.ts';
+import { mayRender } from '../core/escalation/escalation.ts';
+import type { JobSpec } from '../core/job-schema/job.ts';
+import type { SecretRef } from '../core/job-schema/proxies.ts';
+import { hideCredentials } from '../core/text/redact.ts';
 
 /** What is written into a job is stored and shown: a URL with a password has no place there. */
 export function checkSources({ sources }: Pick<JobSpec, 'sources'>): void {

@@ -1,6 +1,6 @@
-import { fetcherOfRoute, mayRender } from '../core/approach.ts';
 import { SeineError } from '../core/errors.ts';
-import type { MediaRule, RouteSpec } from '../core/job.ts';
+import { fetcherOfRoute, mayRender } from '../core/escalation/escalation.ts';
+import type { MediaRule, RouteSpec } from '../core/job-schema/job.ts';
 import type { RouteCode } from '../worker/route-code.ts';
 
 /** Finds what a route says in vain. Only when a job is loaded: a job that runs on without its code must still run. */

@@ -1,4 +1,4 @@
-import type { JobInput } from '../core/job.ts';
+import type { JobInput } from '../core/job-schema/job.ts';
 import type { RecordSchema, RouteCode } from '../worker/route-code.ts';
 
 type RouteInput = NonNullable<JobInput['routes']>[number];

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { jobSchema } from '../core/job-schema.ts';
+import { jobSchema } from '../core/job-schema/job-schema.ts';
 
 /** For editors: what a YAML or JSON job may say. */
 export function jobJsonSchema(): Record<string, unknown> {

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
 import type { z } from 'zod';
 import { SeineError } from '../core/errors.ts';
-import type { JobSpec } from '../core/job.ts';
-import { jobSchema } from '../core/job-schema.ts';
-import { checkSchedule } from '../core/schedule.ts';
-import { unknownRouteOf } from '../core/source-name.ts';
+import type { JobSpec } from '../core/job-schema/job.ts';
+import { jobSchema } from '../core/job-schema/job-schema.ts';
+import { checkSchedule } from '../core/job-schema/schedule.ts';
+import { unknownRouteOf } from '../core/job-schema/source-name.ts';
 import { compileJob } from '../worker/compile-job.ts';
 import { CODE_NAMES, isRecordSchema, type JobHandlers } from '../worker/route-code.ts';
 import { checkHeaders } from './check-headers.ts';

@@ -1,4 +1,4 @@
-import type { Batch, Report, WorkerKind } from '../core/batch.ts';
+import type { Batch, Report, WorkerKind } from '../core/batch/batch.ts';
 import type { SeineError } from '../core/errors.ts';
 
 /** `lost`: the worker died or never answered; its tasks go back, and the dispatcher never retries. */

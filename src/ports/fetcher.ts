@@ -1,8 +1,8 @@
-import type { BatchProxy } from '../core/batch.ts';
+import type { BatchProxy } from '../core/batch/batch.ts';
 import type { FailureCode } from '../core/failures.ts';
-import type { EmulatedBrowser } from '../core/identity-profile.ts';
-import type { ApiSpec } from '../core/job-schema-api.ts';
-import type { BrowserSpec } from '../core/job-schema-browser.ts';
+import type { EmulatedBrowser } from '../core/identity/browser-profile.ts';
+import type { BrowserSpec } from '../core/job-schema/browser.ts';
+import type { ApiSpec } from '../core/job-schema/remote-api.ts';
 
 /** Takes a decoded body piece by piece, instead of memory. */
 export interface BodySink {

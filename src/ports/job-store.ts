@@ -1,4 +1,4 @@
-import type { JobSpec } from '../core/job.ts';
+import type { JobSpec } from '../core/job-schema/job.ts';
 import type { Counters, JobState, JobWish } from '../core/model.ts';
 
 /** What a job is made of: its spec, its code, and where it was written down. */

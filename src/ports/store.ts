@@ -1,7 +1,7 @@
+import type { OutcomeKind, QualityDelta, RecordDraft, StoredPage, Trace } from '../core/batch/outcome.ts';
 import type { FailureCode, SkipCode } from '../core/failures.ts';
-import type { HostPace } from '../core/host-pace.ts';
 import type { LastVisit, Meta, NewTask } from '../core/model.ts';
-import type { OutcomeKind, QualityDelta, RecordDraft, StoredPage, Trace } from '../core/outcome.ts';
+import type { HostPace } from '../core/pace/pace.ts';
 import type { ApproachStore } from './approach-store.ts';
 import type { JobStore, SourcePosition } from './job-store.ts';
 import type { ProxyStore } from './proxy-store.ts';

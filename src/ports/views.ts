@@ -1,3 +1,4 @@
+import type { QualityDelta, RecordDraft } from '../core/batch/outcome.ts';
 import type {
   ArchiveRef,
   AttemptRow,
@@ -10,7 +11,6 @@ import type {
   TaskRow,
   TaskState,
 } from '../core/model.ts';
-import type { QualityDelta, RecordDraft } from '../core/outcome.ts';
 
 export interface DeadFilter {
   code?: string;

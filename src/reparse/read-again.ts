@@ -1,6 +1,6 @@
+import type { Discovered, QualityDelta, RecordDraft } from '../core/batch/outcome.ts';
 import { messageOf } from '../core/errors.ts';
-import { isHtml, sniffMediaType } from '../core/media-type.ts';
-import type { Discovered, QualityDelta, RecordDraft } from '../core/outcome.ts';
+import { isHtml, sniffMediaType } from '../core/media/media-type.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { ArchivedPage } from '../ports/store.ts';
 import { type CompiledJob, type CompiledRoute, routeOf } from '../worker/compile-job.ts';

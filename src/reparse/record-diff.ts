@@ -1,5 +1,5 @@
-import { canonicalJson } from '../core/canonical-json.ts';
 import { LIMITS } from '../core/limits.ts';
+import { canonicalJson } from '../core/values/canonical-json.ts';
 
 type Data = Record<string, unknown>;
 

@@ -1,7 +1,7 @@
 import { HostGroups } from '../coordinator/host-groups.ts';
 import { toNewTask } from '../coordinator/settle-tasks.ts';
+import type { Discovered, RecordDraft } from '../core/batch/outcome.ts';
 import type { RecordRow } from '../core/model.ts';
-import type { Discovered, RecordDraft } from '../core/outcome.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { Resolver } from '../ports/resolver.ts';
 import type { ArchivedPage, Job, Rewrite, Store } from '../ports/store.ts';

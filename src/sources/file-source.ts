@@ -1,6 +1,6 @@
 import { messageOf, SeineError } from '../core/errors.ts';
-import type { FileSourceSpec, SitemapSourceSpec } from '../core/job.ts';
-import { shownName } from '../core/source-name.ts';
+import type { FileSourceSpec, SitemapSourceSpec } from '../core/job-schema/job.ts';
+import { shownName } from '../core/job-schema/source-name.ts';
 import { MissingFileError, type RemoteFile, type RemoteFiles } from '../ports/remote-files.ts';
 import type { Source, SourceRow } from '../ports/source.ts';
 import { byBytes } from './by-bytes.ts';

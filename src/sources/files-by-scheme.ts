@@ -1,4 +1,4 @@
-import { isHttpUrl, isRemote } from '../core/source-name.ts';
+import { isHttpUrl, isRemote } from '../core/job-schema/source-name.ts';
 import type { RemoteFiles } from '../ports/remote-files.ts';
 import { openLocalFiles } from './local-files.ts';
 

@@ -1,5 +1,5 @@
 import { messageOf, SeineError } from '../core/errors.ts';
-import type { FileSourceSpec } from '../core/job.ts';
+import type { FileSourceSpec } from '../core/job-schema/job.ts';
 import type { Meta } from '../core/model.ts';
 import type { SourceTask } from '../ports/source.ts';
 import { BrokenFileError, type RawRow } from './raw-row.ts';

@@ -1,7 +1,7 @@
 import { SeineError } from '../core/errors.ts';
-import type { SitemapSourceSpec, SourceSpec } from '../core/job.ts';
-import { sitemapTask, sitemapUrl } from '../core/sitemap-task.ts';
-import { isWebSitemap, sourceObjectOf } from '../core/source-name.ts';
+import type { SitemapSourceSpec, SourceSpec } from '../core/job-schema/job.ts';
+import { isWebSitemap, sourceObjectOf } from '../core/job-schema/source-name.ts';
+import { sitemapTask, sitemapUrl } from '../core/sitemap/task.ts';
 import type { Source, SourceTask } from '../ports/source.ts';
 import { checkFileSource, type FilesOf, type FilesSpec, fileSource } from './file-source.ts';
 import { checkQuery, querySource, type RunQuery, type Spool } from './query-source.ts';

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf, SeineError } from '../core/errors.ts';
-import type { QuerySourceSpec } from '../core/job.ts';
+import type { QuerySourceSpec } from '../core/job-schema/job.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { Source } from '../ports/source.ts';
 import { fileSource } from './file-source.ts';

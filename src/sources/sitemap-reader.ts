@@ -1,6 +1,6 @@
 import { messageOf, SeineError } from '../core/errors.ts';
 import { LIMITS } from '../core/limits.ts';
-import type { SitemapWish } from '../core/sitemap-task.ts';
+import type { SitemapWish } from '../core/sitemap/task.ts';
 import type { RemoteFiles } from '../ports/remote-files.ts';
 import { BrokenFileError, type FileReader } from './raw-row.ts';
 import { sitemapFileRows } from './sitemap-source.ts';

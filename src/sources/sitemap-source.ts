@@ -1,8 +1,8 @@
 import { messageOf, SeineError } from '../core/errors.ts';
-import { SITEMAP_ROUTE } from '../core/job.ts';
-import { modifiedBy } from '../core/sitemap-dates.ts';
-import type { SitemapContent, SitemapEntry } from '../core/sitemap-entry.ts';
-import { type SitemapWish, sitemapMeta } from '../core/sitemap-task.ts';
+import { SITEMAP_ROUTE } from '../core/job-schema/job.ts';
+import { modifiedBy } from '../core/sitemap/dates.ts';
+import type { SitemapContent, SitemapEntry } from '../core/sitemap/entry.ts';
+import { type SitemapWish, sitemapMeta } from '../core/sitemap/task.ts';
 import type { SourceRow, SourceTask } from '../ports/source.ts';
 
 /**
@@ -28,8 +28,8 @@ export async function* sitemapFileRows(
 /** The parser is loaded when there is something to parse. */
 async function readFile(open: () => Buffer | Promise<Buffer>): Promise<SitemapContent> {
   const bytes = await open();
-  const { parseSitemap } = await import('../core/sitemap.ts');
-  const { sitemapPieces, unpackSitemap } = await import('../core/sitemap-bytes.ts');
+  const { parseSitemap } = await import('../core/sitemap/sitemap.ts');
+  const { sitemapPieces, unpackSitemap } = await import('../core/sitemap/bytes.ts');
   try {
     return parseSitemap(sitemapPieces(await unpackSitemap(bytes), null), null);
   } catch (error) {

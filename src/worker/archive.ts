@@ -1,13 +1,13 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { gzipFast, gzipStored, gzipWithZlib } from '../core/gzip.ts';
 import { LIMITS } from '../core/limits.ts';
+import { gzipFast, gzipStored, gzipWithZlib } from '../core/warc/gzip.ts';
 import {
   type EncodedRecord,
   encodeResource,
   encodeResponseRecord,
   encodeWarcinfo,
   RECORD_END,
-} from '../core/warc.ts';
+} from '../core/warc/warc.ts';
 import type { Blobs, BlobWriter } from '../ports/blobs.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { Batch, BatchTask } from '../core/batch.ts';
+import type { Batch, BatchTask } from '../core/batch/batch.ts';
 import type { SendContext } from './send.ts';
 
 /** While a browser starts, a batch that needs one works on its other tasks. */

@@ -1,7 +1,7 @@
 import type { CookieJar } from 'tough-cookie';
-import type { OriginCookies, WireCookie } from '../core/batch.ts';
+import type { OriginCookies, WireCookie } from '../core/batch/batch.ts';
 import { LIMITS } from '../core/limits.ts';
-import { originOf } from '../core/url-shape.ts';
+import { originOf } from '../core/url/url-shape.ts';
 
 type Library = typeof import('tough-cookie');
 

@@ -1,10 +1,10 @@
 import { selectAll } from 'css-select';
 import type { Document, Element } from 'domhandler';
+import type { Discovered } from '../core/batch/outcome.ts';
 import { LIMITS } from '../core/limits.ts';
-import type { Discovered } from '../core/outcome.ts';
-import { type CompiledFollow, ruleFor } from '../core/scope.ts';
-import { isTrapUrl, normalizeUrl } from '../core/url.ts';
-import { hostOfOrigin, originOf } from '../core/url-shape.ts';
+import { type CompiledFollow, ruleFor } from '../core/url/scope.ts';
+import { isTrapUrl, normalizeUrl } from '../core/url/url.ts';
+import { hostOfOrigin, originOf } from '../core/url/url-shape.ts';
 import { baseUrlOf, resolveBase } from './base-url.ts';
 import type { CompiledJob } from './compile-job.ts';
 import type { OriginLinks } from './link-memory.ts';

@@ -1,4 +1,4 @@
-import type { FieldSpec } from '../core/job.ts';
+import type { FieldSpec } from '../core/job-schema/job.ts';
 import { FieldCompiler, objectOf } from './field-compiler.ts';
 import { planFields } from './field-plan.ts';
 import type { Page } from './page.ts';

@@ -1,8 +1,8 @@
-import type { RobotsFetch } from '../core/batch.ts';
+import type { RobotsFetch } from '../core/batch/batch.ts';
+import type { RobotsOutcome, Trace } from '../core/batch/outcome.ts';
 import { failureOfStatus } from '../core/failures.ts';
 import { LIMITS } from '../core/limits.ts';
-import type { RobotsOutcome, Trace } from '../core/outcome.ts';
-import { normalizeUrl } from '../core/url.ts';
+import { normalizeUrl } from '../core/url/url.ts';
 import { headerOf } from './page.ts';
 import type { TaskContext } from './process-task.ts';
 import { sendThrough } from './send.ts';

@@ -1,7 +1,7 @@
 import type { Element } from 'domhandler';
-import { isBlank } from '../core/blank.ts';
 import { messageOf, SeineError } from '../core/errors.ts';
 import { LIMITS } from '../core/limits.ts';
+import { isBlank } from '../core/values/blank.ts';
 import { type Finish, finishAll, finishOf, patternOf, sourceReader, tooMany } from './field-finish.ts';
 import type { FieldPlan } from './field-plan.ts';
 import { dataOf, textOfData } from './field-types.ts';

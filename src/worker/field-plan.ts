@@ -1,6 +1,6 @@
-import { isCurrency } from '../core/currencies.ts';
 import { SeineError } from '../core/errors.ts';
-import type { FieldSpec } from '../core/job.ts';
+import type { FieldSpec } from '../core/job-schema/job.ts';
+import { isCurrency } from '../core/values/currencies.ts';
 import { type DataPath, parseDataPath } from './json-ld.ts';
 
 type FieldsSpec = Record<string, FieldSpec | FieldText>;

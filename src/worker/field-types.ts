@@ -1,8 +1,8 @@
-import type { FieldSpec } from '../core/job.ts';
+import type { FieldSpec } from '../core/job-schema/job.ts';
 import { LIMITS } from '../core/limits.ts';
-import { parseDate } from '../core/parse-date.ts';
-import { type Money, parseMoney, toMoney } from '../core/parse-money.ts';
-import { parseNumber } from '../core/parse-number.ts';
+import { parseDate } from '../core/values/parse-date.ts';
+import { type Money, parseMoney, toMoney } from '../core/values/parse-money.ts';
+import { parseNumber } from '../core/values/parse-number.ts';
 import { type DataObject, type DataValue, parseJson } from './json-ld.ts';
 
 type Typed = Pick<FieldSpec, 'type' | 'currency' | 'decimal' | 'dayFirst'>;

@@ -1,11 +1,11 @@
 import type { Element } from 'domhandler';
+import type { Discovered } from '../core/batch/outcome.ts';
 import { messageOf, SeineError } from '../core/errors.ts';
-import { type JobSpec, MEDIA_ROUTE, type MediaRule } from '../core/job.ts';
+import { type JobSpec, MEDIA_ROUTE, type MediaRule } from '../core/job-schema/job.ts';
 import { LIMITS } from '../core/limits.ts';
-import { isHtml } from '../core/media-type.ts';
-import type { Discovered } from '../core/outcome.ts';
-import { largestOf } from '../core/srcset.ts';
-import { normalizeUrl } from '../core/url.ts';
+import { isHtml } from '../core/media/media-type.ts';
+import { largestOf } from '../core/media/srcset.ts';
+import { normalizeUrl } from '../core/url/url.ts';
 import { baseUrlOf } from './base-url.ts';
 import type { Page } from './page.ts';
 import { TreeSearch } from './tree-search.ts';

@@ -1,13 +1,13 @@
-import type { Approach } from '../core/approach.ts';
-import type { BatchTask } from '../core/batch.ts';
+import type { BatchTask } from '../core/batch/batch.ts';
+import type { Approach } from '../core/escalation/escalation.ts';
 import {
   browserHeaders,
   DEFAULT_LANGUAGES,
   type PageRequest,
   placeHeaders,
-} from '../core/identity-headers.ts';
-import { type EmulatedBrowser, emulatedProfile } from '../core/identity-profile.ts';
-import { refererFor } from '../core/referrer.ts';
+} from '../core/identity/browser-headers.ts';
+import { type EmulatedBrowser, emulatedProfile } from '../core/identity/browser-profile.ts';
+import { refererFor } from '../core/url/referrer.ts';
 import type { CompiledJob } from './compile-job.ts';
 import { type OpenUserAgents, profileOf, seedOf } from './identity.ts';
 

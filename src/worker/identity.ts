@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { type BrowserProfile, KNOWN_USER_AGENTS, parseProfile } from '../core/identity-profile.ts';
+import { type BrowserProfile, KNOWN_USER_AGENTS, parseProfile } from '../core/identity/browser-profile.ts';
 import type { UserAgents } from '../ports/user-agents.ts';
 
 type Device = 'desktop' | 'mobile';

@@ -1,4 +1,4 @@
-import type { StoredPage } from '../core/outcome.ts';
+import type { StoredPage } from '../core/batch/outcome.ts';
 import type { FetchResponse } from '../ports/fetcher.ts';
 import type { Archive } from './archive.ts';
 

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
+import type { Outcome } from '../core/batch/outcome.ts';
 import { messageOf } from '../core/errors.ts';
 import { LIMITS } from '../core/limits.ts';
-import { extensionOf, mediaKey } from '../core/media-file.ts';
+import { extensionOf, mediaKey } from '../core/media/media-file.ts';
 import type { ShotRef } from '../core/model.ts';
-import type { Outcome } from '../core/outcome.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { FetchResult, Shot } from '../ports/fetcher.ts';
 

@@ -1,11 +1,11 @@
-import type { BatchTask, PermitUse, RobotsFetch } from '../core/batch.ts';
+import type { BatchTask, PermitUse, RobotsFetch } from '../core/batch/batch.ts';
+import type { Outcome, RobotsOutcome } from '../core/batch/outcome.ts';
 import { messageOf } from '../core/errors.ts';
 import { asksForLess } from '../core/failures.ts';
-import { parallelOf } from '../core/job.ts';
-import type { Outcome, RobotsOutcome } from '../core/outcome.ts';
-import { guardedGapMs } from '../core/politeness.ts';
-import { delayOf, parseRobots, productToken, type RobotsRules } from '../core/robots.ts';
-import { originOf } from '../core/url-shape.ts';
+import { parallelOf } from '../core/job-schema/job.ts';
+import { guardedGapMs } from '../core/politeness/permits.ts';
+import { delayOf, parseRobots, productToken, type RobotsRules } from '../core/robots/robots.ts';
+import { originOf } from '../core/url/url-shape.ts';
 import { fetchRobots } from './fetch-robots.ts';
 import { Lateness } from './lateness.ts';
 import { Pace } from './pace.ts';

@@ -1,5 +1,5 @@
 import { LIMITS } from '../core/limits.ts';
-import { unsliced } from '../core/recent.ts';
+import { unsliced } from '../core/lru.ts';
 
 /** A power of two, at most 40 % full when a generation is. */
 const SLOTS = 2 ** Math.ceil(Math.log2(LIMITS.recentUrlsMax * 2.5));

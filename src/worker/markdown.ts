@@ -1,6 +1,6 @@
 import { type ChildNode, type Document, type Element, isTag, isText } from 'domhandler';
 import { LIMITS } from '../core/limits.ts';
-import { isHtml } from '../core/media-type.ts';
+import { isHtml } from '../core/media/media-type.ts';
 import { resolveBase } from './base-url.ts';
 import { isNeverContent } from './boilerplate.ts';
 import { findContent } from './main-content.ts';

@@ -1,7 +1,7 @@
 import { createHash, type Hash, hash, randomUUID } from 'node:crypto';
 import { LIMITS } from '../core/limits.ts';
-import { extensionOf, mediaKey } from '../core/media-file.ts';
-import { sniffMediaType } from '../core/media-type.ts';
+import { extensionOf, mediaKey } from '../core/media/media-file.ts';
+import { sniffMediaType } from '../core/media/media-type.ts';
 import type { Blobs, BlobWriter } from '../ports/blobs.ts';
 import type { BodySink } from '../ports/fetcher.ts';
 

@@ -1,6 +1,6 @@
-import { mediaKey } from '../core/media-file.ts';
+import { mediaKey } from '../core/media/media-file.ts';
+import { TAR_END, tarHeader, tarPadding } from '../core/media/tar.ts';
 import type { MediaRef } from '../core/model.ts';
-import { TAR_END, tarHeader, tarPadding } from '../core/tar.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import { openOutput } from './archive.ts';
 

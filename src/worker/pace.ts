@@ -1,5 +1,5 @@
-import type { Permit } from '../core/batch.ts';
-import { jitteredGapMs } from '../core/politeness.ts';
+import type { Permit } from '../core/batch/batch.ts';
+import { jitteredGapMs } from '../core/politeness/permits.ts';
 import type { Clock } from '../ports/ambient.ts';
 import type { Lateness } from './lateness.ts';
 

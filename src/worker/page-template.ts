@@ -1,4 +1,4 @@
-import { normalizeUrl, type UrlOptions } from '../core/url.ts';
+import { normalizeUrl, type UrlOptions } from '../core/url/url.ts';
 
 interface Target {
   url: string;

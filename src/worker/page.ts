@@ -1,7 +1,7 @@
 import { selectAll, selectOne } from 'css-select';
 import { type ChildNode, type Document, type Element, isTag, isText } from 'domhandler';
-import { decodeText, sniffCharset } from '../core/charset.ts';
 import type { Meta, ShotRef } from '../core/model.ts';
+import { decodeText, sniffCharset } from '../core/text/charset.ts';
 import { checkedOptions, type FollowOptions } from './follow-options.ts';
 import { parseHtml } from './parse-html.ts';
 import { foldSpace } from './quick-text.ts';

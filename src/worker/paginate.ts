@@ -1,12 +1,12 @@
 import { compile, selectOne } from 'css-select';
 import { type ChildNode, type Document, type Element, isTag, isText } from 'domhandler';
+import type { Discovered } from '../core/batch/outcome.ts';
 import { messageOf, SeineError } from '../core/errors.ts';
-import type { JobSpec, Pagination } from '../core/job.ts';
+import type { JobSpec, Pagination } from '../core/job-schema/job.ts';
 import { LIMITS } from '../core/limits.ts';
-import { isHtml } from '../core/media-type.ts';
-import type { Discovered } from '../core/outcome.ts';
-import { isWithin } from '../core/scope.ts';
-import { isTrapUrl, normalizeUrl } from '../core/url.ts';
+import { isHtml } from '../core/media/media-type.ts';
+import { isWithin } from '../core/url/scope.ts';
+import { isTrapUrl, normalizeUrl } from '../core/url/url.ts';
 import { baseUrlOf } from './base-url.ts';
 import { compileRegex, type LinearRegex } from './linear-regex.ts';
 import type { Page } from './page.ts';

@@ -1,7 +1,7 @@
-import { type Batch, type Report, WIRE_VERSION } from '../core/batch.ts';
+import { type Batch, type Report, WIRE_VERSION } from '../core/batch/batch.ts';
+import type { Outcome, QualityDelta, RobotsOutcome } from '../core/batch/outcome.ts';
 import { messageOf } from '../core/errors.ts';
-import { VERSION } from '../core/identity.ts';
-import type { Outcome, QualityDelta, RobotsOutcome } from '../core/outcome.ts';
+import { VERSION } from '../core/identity/identity.ts';
 import type { Clock, Random } from '../ports/ambient.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { Fetcher } from '../ports/fetcher.ts';

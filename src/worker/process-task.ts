@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
-import type { BatchTask } from '../core/batch.ts';
-import { type Block, detectBlock, detectBlockOfLacking } from '../core/block-detection.ts';
+import type { BatchTask } from '../core/batch/batch.ts';
+import type { Discovered, Outcome, QualityDelta, StoredPage, Trace } from '../core/batch/outcome.ts';
+import { type Block, detectBlock, detectBlockOfLacking } from '../core/blocking/block-detection.ts';
+import { needsScript } from '../core/blocking/needs-script.ts';
 import { messageOf } from '../core/errors.ts';
-import { isHtml, sniffMediaType } from '../core/media-type.ts';
-import { needsScript } from '../core/needs-script.ts';
-import type { Discovered, Outcome, QualityDelta, StoredPage, Trace } from '../core/outcome.ts';
+import { isHtml, sniffMediaType } from '../core/media/media-type.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { FetchResponse } from '../ports/fetcher.ts';
 import { type CompiledRoute, routeOf } from './compile-job.ts';

@@ -1,8 +1,8 @@
-import type { BatchProxy, ProxyChoice } from '../core/batch.ts';
+import type { BatchProxy, ProxyChoice } from '../core/batch/batch.ts';
 import { failureOfStatus } from '../core/failures.ts';
 import { LIMITS } from '../core/limits.ts';
-import { verdictOfCode } from '../core/proxy-health.ts';
-import { preferenceOf } from '../core/proxy-pool.ts';
+import { verdictOfCode } from '../core/proxies/proxy-health.ts';
+import { preferenceOf } from '../core/proxies/proxy-pool.ts';
 import type { FetchResult } from '../ports/fetcher.ts';
 
 export interface Sent {

@@ -1,4 +1,4 @@
-import type { QualityDelta } from '../core/outcome.ts';
+import type { QualityDelta } from '../core/batch/outcome.ts';
 
 /** Adds up what the records of a batch look like, until a report takes it along. */
 export class QualitySum {

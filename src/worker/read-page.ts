@@ -2,7 +2,7 @@ import { brotliDecompressSync, gunzipSync, inflateRawSync, inflateSync, zstdDeco
 import { messageOf, SeineError } from '../core/errors.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { ArchiveRef } from '../core/model.ts';
-import { parseRecord, readResponse } from '../core/warc-reader.ts';
+import { parseRecord, readResponse } from '../core/warc/warc-reader.ts';
 import type { Blobs } from '../ports/blobs.ts';
 
 export interface StoredResponse {

@@ -1,8 +1,8 @@
-import { isBlank } from '../core/blank.ts';
-import type { FieldSpec, RouteSpec } from '../core/job.ts';
-import type { CaptureSpec } from '../core/job-schema-browser.ts';
-import { isHtml } from '../core/media-type.ts';
-import type { QualityDelta, RecordDraft } from '../core/outcome.ts';
+import type { QualityDelta, RecordDraft } from '../core/batch/outcome.ts';
+import type { CaptureSpec } from '../core/job-schema/browser.ts';
+import type { FieldSpec, RouteSpec } from '../core/job-schema/job.ts';
+import { isHtml } from '../core/media/media-type.ts';
+import { isBlank } from '../core/values/blank.ts';
 import { compileFields, type Extractor } from './extract.ts';
 import type { Page } from './page.ts';
 import { countFilled, type Kept, mergeEqualKeys, toDrafts } from './record-drafts.ts';

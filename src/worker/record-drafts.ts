@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
-import { isBlank } from '../core/blank.ts';
-import { canonicalJson } from '../core/canonical-json.ts';
+import type { RecordDraft } from '../core/batch/outcome.ts';
 import { LIMITS } from '../core/limits.ts';
-import type { RecordDraft } from '../core/outcome.ts';
+import { isBlank } from '../core/values/blank.ts';
+import { canonicalJson } from '../core/values/canonical-json.ts';
 import type { RecordData } from './route-code.ts';
 import { toJson } from './to-json.ts';
 

@@ -1,7 +1,7 @@
-import { isBlank } from '../core/blank.ts';
 import { SeineError } from '../core/errors.ts';
-import type { RouteSpec } from '../core/job.ts';
+import type { RouteSpec } from '../core/job-schema/job.ts';
 import { LIMITS } from '../core/limits.ts';
+import { isBlank } from '../core/values/blank.ts';
 import type { Page } from './page.ts';
 import { type Kept, recordsOf } from './record-drafts.ts';
 import type { SchemaCheck } from './record-schema.ts';

@@ -1,6 +1,6 @@
-import { type Batch, type Permit, type PermitUse, type Report, WIRE_VERSION } from '../core/batch.ts';
+import { type Batch, type Permit, type PermitUse, type Report, WIRE_VERSION } from '../core/batch/batch.ts';
+import type { Discovered, Outcome, StoredPage } from '../core/batch/outcome.ts';
 import { LIMITS } from '../core/limits.ts';
-import type { Discovered, Outcome, StoredPage } from '../core/outcome.ts';
 
 /**
  * The links of an outcome that go ahead of it, in parts; no more than one part carries stay with it. Null when it has no

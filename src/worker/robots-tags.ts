@@ -1,6 +1,6 @@
 import { LIMITS } from '../core/limits.ts';
-import { isHtml } from '../core/media-type.ts';
-import { productToken } from '../core/robots.ts';
+import { isHtml } from '../core/media/media-type.ts';
+import { productToken } from '../core/robots/robots.ts';
 import {
   endOfMarkup,
   endOfName,

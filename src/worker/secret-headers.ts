@@ -1,4 +1,4 @@
-import type { Batch } from '../core/batch.ts';
+import type { Batch } from '../core/batch/batch.ts';
 import type { Fetcher, FetchRequest } from '../ports/fetcher.ts';
 import type { SendContext } from './send.ts';
 

@@ -1,6 +1,6 @@
-import type { Approach, FetcherKind, Via } from '../core/approach.ts';
-import type { BatchProxy, BatchTask } from '../core/batch.ts';
+import type { BatchProxy, BatchTask } from '../core/batch/batch.ts';
 import { messageOf } from '../core/errors.ts';
+import type { Approach, FetcherKind, Via } from '../core/escalation/escalation.ts';
 import type { Fetcher, FetchRequest, FetchResult } from '../ports/fetcher.ts';
 import type { CompiledJob } from './compile-job.ts';
 import type { BatchCookies } from './cookies.ts';

@@ -1,16 +1,15 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { BatchTask } from '../core/batch.ts';
-import { SITEMAP_ROUTE } from '../core/job.ts';
+import type { BatchTask } from '../core/batch/batch.ts';
+import type { Discovered, RejectedEntries } from '../core/batch/outcome.ts';
+import { SITEMAP_ROUTE } from '../core/job-schema/job.ts';
 import { LIMITS } from '../core/limits.ts';
-import type { Discovered, RejectedEntries } from '../core/outcome.ts';
-import { isWithin } from '../core/scope.ts';
-import { parseRobotsSitemaps, SitemapReader } from '../core/sitemap.ts';
-import { sitemapPieces, unpackSitemap } from '../core/sitemap-bytes.ts';
-import { modifiedBy } from '../core/sitemap-dates.ts';
-import type { SitemapContent, SitemapEntry } from '../core/sitemap-entry.ts';
-import { isRobotsUrl, SITEMAP_PRIORITY, sitemapMeta, sitemapOrder } from '../core/sitemap-task.ts';
-import { normalizeUrl } from '../core/url.ts';
-import { whyUnusable } from '../core/url-reason.ts';
+import { sitemapPieces, unpackSitemap } from '../core/sitemap/bytes.ts';
+import { modifiedBy } from '../core/sitemap/dates.ts';
+import type { SitemapContent, SitemapEntry } from '../core/sitemap/entry.ts';
+import { parseRobotsSitemaps, SitemapReader } from '../core/sitemap/sitemap.ts';
+import { isRobotsUrl, SITEMAP_PRIORITY, sitemapMeta, sitemapOrder } from '../core/sitemap/task.ts';
+import { isWithin } from '../core/url/scope.ts';
+import { normalizeUrl, whyUnusable } from '../core/url/url.ts';
 import { type CompiledJob, routeOf } from './compile-job.ts';
 import type { Page } from './page.ts';
 

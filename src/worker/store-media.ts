@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
-import type { BatchTask } from '../core/batch.ts';
+import type { BatchTask } from '../core/batch/batch.ts';
+import type { Outcome, StoredPage, Trace } from '../core/batch/outcome.ts';
 import { messageOf } from '../core/errors.ts';
 import { LIMITS } from '../core/limits.ts';
-import { sniffMediaType } from '../core/media-type.ts';
+import { sniffMediaType } from '../core/media/media-type.ts';
 import type { MediaRef } from '../core/model.ts';
-import type { Outcome, StoredPage, Trace } from '../core/outcome.ts';
 import type { BodySink, FetchResponse } from '../ports/fetcher.ts';
 import type { CompiledRoute } from './compile-job.ts';
 import { MediaIntake, type Received, UnwantedType } from './media-intake.ts';

@@ -1,5 +1,5 @@
 import { LIMITS } from '../core/limits.ts';
-import { isJsonDeeper } from '../core/nesting.ts';
+import { isJsonDeeper } from '../core/values/nesting.ts';
 
 /** JSON of data that a page or a handler made, as `JSON.stringify`; `what` is named when it is nested too deeply. */
 export function toJson(data: unknown, what: string): string | undefined {

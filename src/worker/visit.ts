@@ -1,10 +1,10 @@
-import type { BatchTask } from '../core/batch.ts';
-import { detectBlock, detectBlockedRedirect } from '../core/block-detection.ts';
+import type { BatchTask } from '../core/batch/batch.ts';
+import type { Outcome, Trace } from '../core/batch/outcome.ts';
+import { detectBlock, detectBlockedRedirect } from '../core/blocking/block-detection.ts';
 import { type FailureCode, failureOfStatus } from '../core/failures.ts';
 import { LIMITS } from '../core/limits.ts';
-import type { Outcome, Trace } from '../core/outcome.ts';
-import { parseRetryAfter } from '../core/retry.ts';
-import { normalizeUrl } from '../core/url.ts';
+import { parseRetryAfter } from '../core/retry/retry.ts';
+import { normalizeUrl } from '../core/url/url.ts';
 import type { Clock, Random } from '../ports/ambient.ts';
 import type { FetchRequest, FetchResponse } from '../ports/fetcher.ts';
 import type { Snapshot } from './keep-shots.ts';

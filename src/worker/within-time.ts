@@ -1,4 +1,4 @@
-import type { Trace } from '../core/outcome.ts';
+import type { Trace } from '../core/batch/outcome.ts';
 import type { VisitContext } from './visit.ts';
 
 /** A handler was cut off by the end of its batch. */

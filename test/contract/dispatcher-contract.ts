@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { openFolderBlobs } from '../../src/blobs/folder-blobs.ts';
-import type { Batch, Report } from '../../src/core/batch.ts';
-import type { JobInput } from '../../src/core/job.ts';
+import type { Batch, Report } from '../../src/core/batch/batch.ts';
+import type { JobInput } from '../../src/core/job-schema/job.ts';
 import { bundleKeyOf } from '../../src/job/load-handlers.ts';
 import type { Delivery, Dispatcher } from '../../src/ports/dispatcher.ts';
 import { specOf, temporaryFolder } from '../support/fixtures.ts';

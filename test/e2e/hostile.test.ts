@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { JobInput } from '../../src/core/job.ts';
+import type { JobInput } from '../../src/core/job-schema/job.ts';
 import type { TaskRow } from '../../src/core/model.ts';
 import { CASES, type ListedCase, pathsOf } from '../../src/hostile/behaviours.ts';
 import { type HostileCommand, startHostileCommand } from '../support/hostile-command.ts';

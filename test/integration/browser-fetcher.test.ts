@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { browser as browserSchema } from '../../src/core/job-schema-browser.ts';
+import { browser as browserSchema } from '../../src/core/job-schema/browser.ts';
 import { type BrowserFetcher, openBrowserFetcher } from '../../src/fetch/browser/browser-fetcher.ts';
 import { codeOf, type RequestDraft, requestOf, responseOf } from '../contract/fetcher-contract.ts';
 import { clock, isPublicAddress } from '../support/http-fetcher-setup.ts';

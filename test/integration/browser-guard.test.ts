@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import http from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { browser as browserSchema } from '../../src/core/job-schema-browser.ts';
+import { browser as browserSchema } from '../../src/core/job-schema/browser.ts';
 import { type BrowserFetcher, openBrowserFetcher } from '../../src/fetch/browser/browser-fetcher.ts';
 import { FilterProxy } from '../../src/fetch/browser/filter-proxy.ts';
 import { DnsCache } from '../../src/fetch/dns-cache.ts';

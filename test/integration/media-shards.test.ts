@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
-import { TAR_END } from '../../src/core/tar.ts';
+import { TAR_END } from '../../src/core/media/tar.ts';
 import type { Blobs } from '../../src/ports/blobs.ts';
 import {
   type MediaDesk,

@@ -4,10 +4,10 @@ import { loadOutside, type Outside } from '../../src/coordinator/load-outside.ts
 import { makeBatch, type OpenBatch } from '../../src/coordinator/open-batch.ts';
 import { OutsideDesk } from '../../src/coordinator/outside-desk.ts';
 import { changeOf } from '../../src/coordinator/settle-tasks.ts';
-import { type Report, WIRE_VERSION } from '../../src/core/batch.ts';
+import { type Report, WIRE_VERSION } from '../../src/core/batch/batch.ts';
+import type { Outcome } from '../../src/core/batch/outcome.ts';
 import type { FailureCode } from '../../src/core/failures.ts';
-import type { JobInput } from '../../src/core/job.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
+import type { JobInput } from '../../src/core/job-schema/job.ts';
 import type { Job, Store } from '../../src/ports/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { createJob, specOf, T0, temporaryFolder, traceOf } from '../support/fixtures.ts';

@@ -1,9 +1,9 @@
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { writeContactSheet } from '../../src/coordinator/contact-sheet.ts';
-import type { JobInput } from '../../src/core/job.ts';
+import type { JobInput } from '../../src/core/job-schema/job.ts';
 import type { AttemptRow, RecordRow, ShotRow } from '../../src/core/model.ts';
-import { parseRecord } from '../../src/core/warc-reader.ts';
+import { parseRecord } from '../../src/core/warc/warc-reader.ts';
 import { type ShopSite, startShopSite } from '../../src/demo/shop-site.ts';
 import type { FetchRequest, FetchResult } from '../../src/ports/fetcher.ts';
 import { readPage } from '../../src/worker/read-page.ts';

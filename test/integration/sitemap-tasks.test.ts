@@ -1,10 +1,10 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Batch, type BatchTask, type Report, WIRE_VERSION } from '../../src/core/batch.ts';
-import { SITEMAP_ROUTE } from '../../src/core/job.ts';
+import { type Batch, type BatchTask, type Report, WIRE_VERSION } from '../../src/core/batch/batch.ts';
+import type { Outcome } from '../../src/core/batch/outcome.ts';
+import { SITEMAP_ROUTE } from '../../src/core/job-schema/job.ts';
 import { LIMITS } from '../../src/core/limits.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import { sitemapMeta } from '../../src/core/sitemap-task.ts';
+import { sitemapMeta } from '../../src/core/sitemap/task.ts';
 import { processBatch } from '../../src/worker/process-batch.ts';
 import { openWorkerTools } from '../../src/worker-app.ts';
 import { specOf } from '../support/fixtures.ts';

@@ -5,7 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { RejectLog } from '../../src/coordinator/reject-log.ts';
 import { SourceFeeder } from '../../src/coordinator/seeds.ts';
-import type { JobInput } from '../../src/core/job.ts';
+import type { JobInput } from '../../src/core/job-schema/job.ts';
 import { LIMITS } from '../../src/core/limits.ts';
 import type { Logger } from '../../src/ports/ambient.ts';
 import type { Source, SourceTask } from '../../src/ports/source.ts';

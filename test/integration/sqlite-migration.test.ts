@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { fingerprint } from '../../src/core/fingerprint.ts';
+import { fingerprint } from '../../src/core/url/fingerprint.ts';
 import { REOPENED_SOURCE } from '../../src/ports/job-store.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { MIGRATIONS } from '../../src/store/sqlite/migrations.ts';

@@ -2,7 +2,7 @@ import { copyFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { fingerprint } from '../../src/core/fingerprint.ts';
+import { fingerprint } from '../../src/core/url/fingerprint.ts';
 import type { Job, Store } from '../../src/ports/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { expectBooks } from '../contract/store/store-desk.ts';

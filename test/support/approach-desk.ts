@@ -1,9 +1,9 @@
 import { type ApproachBook, openApproachBook } from '../../src/coordinator/approach-book.ts';
-import type { Approach } from '../../src/core/approach.ts';
-import type { Batch, BatchTask } from '../../src/core/batch.ts';
+import type { Batch, BatchTask } from '../../src/core/batch/batch.ts';
+import type { Outcome } from '../../src/core/batch/outcome.ts';
+import type { Approach } from '../../src/core/escalation/escalation.ts';
 import type { FailureCode } from '../../src/core/failures.ts';
-import type { JobInput } from '../../src/core/job.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
+import type { JobInput } from '../../src/core/job-schema/job.ts';
 import { pageOf, specOf, T0, traceOf } from './fixtures.ts';
 
 export const HOST = 'a.example';

@@ -3,7 +3,7 @@ import { openFolderBlobs } from '../../src/blobs/folder-blobs.ts';
 import { Coordinator } from '../../src/coordinator/coordinator.ts';
 import { createProgress } from '../../src/coordinator/progress.ts';
 import { SourceFeeder } from '../../src/coordinator/seeds.ts';
-import type { JobInput } from '../../src/core/job.ts';
+import type { JobInput } from '../../src/core/job-schema/job.ts';
 import type { Counters, JobState, TaskRow } from '../../src/core/model.ts';
 import { openInlineDispatcher } from '../../src/dispatch/inline-dispatcher.ts';
 import { type HttpFetcherOptions, openHttpFetcher } from '../../src/fetch/http-fetcher.ts';

@@ -2,10 +2,10 @@ import { hash } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { canonicalJson } from '../../src/core/canonical-json.ts';
-import { type JobInput, type JobSpec, jobSchema } from '../../src/core/job-schema.ts';
+import type { RecordDraft, StoredPage, Trace } from '../../src/core/batch/outcome.ts';
+import { type JobInput, type JobSpec, jobSchema } from '../../src/core/job-schema/job-schema.ts';
 import type { NewTask } from '../../src/core/model.ts';
-import type { RecordDraft, StoredPage, Trace } from '../../src/core/outcome.ts';
+import { canonicalJson } from '../../src/core/values/canonical-json.ts';
 import type {
   HostChange,
   Job,

@@ -1,7 +1,7 @@
 import { openFolderBlobs } from '../../src/blobs/folder-blobs.ts';
-import type { Batch, BatchTask, Report } from '../../src/core/batch.ts';
-import type { JobInput } from '../../src/core/job.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
+import type { Batch, BatchTask, Report } from '../../src/core/batch/batch.ts';
+import type { Outcome } from '../../src/core/batch/outcome.ts';
+import type { JobInput } from '../../src/core/job-schema/job.ts';
 import { openHttpFetcher } from '../../src/fetch/http-fetcher.ts';
 import { JobCache } from '../../src/worker/compile-job.ts';
 import { processBatch } from '../../src/worker/process-batch.ts';

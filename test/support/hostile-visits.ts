@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Outcome } from '../../src/core/batch/outcome.ts';
 import { failureKind } from '../../src/core/failures.ts';
 import type { LastVisit } from '../../src/core/model.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
 import type { Ending } from '../../src/hostile/behaviour.ts';
 import { CASES, type ListedCase, pathsOf } from '../../src/hostile/behaviours.ts';
 import { BUDGET_MS, type HostileDesk } from './hostile-desk.ts';

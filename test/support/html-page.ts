@@ -1,5 +1,5 @@
-import type { FieldInput, RouteSpec } from '../../src/core/job.ts';
-import { jobSchema } from '../../src/core/job-schema.ts';
+import type { FieldInput, RouteSpec } from '../../src/core/job-schema/job.ts';
+import { jobSchema } from '../../src/core/job-schema/job-schema.ts';
 import { compileFields, type Extractor } from '../../src/worker/extract.ts';
 import { Page, type PageInput } from '../../src/worker/page.ts';
 import { compileReader, type ReadResult } from '../../src/worker/read-records.ts';

@@ -1,4 +1,4 @@
-import { adaptPace, isRising, isTrying, startPace } from '../../src/core/host-pace.ts';
+import { adaptPace, isRising, isTrying, startPace } from '../../src/core/pace/pace.ts';
 import {
   freeAgainAt,
   guardedGapMs,
@@ -6,7 +6,7 @@ import {
   refusalPauseMs,
   SHORT_PERMIT_MS,
   tasksPerPermit,
-} from '../../src/core/politeness.ts';
+} from '../../src/core/politeness/permits.ts';
 
 /** One host, its limit, and the machines between, in virtual time. */
 export interface PacedHost {

@@ -1,9 +1,9 @@
 import type { Progress, RunView, ViewInput } from '../../src/coordinator/progress.ts';
-import type { Batch, Report } from '../../src/core/batch.ts';
+import type { Batch, Report } from '../../src/core/batch/batch.ts';
+import type { Outcome, Trace } from '../../src/core/batch/outcome.ts';
 import type { FailureCode } from '../../src/core/failures.ts';
-import { jobSchema } from '../../src/core/job-schema.ts';
+import { jobSchema } from '../../src/core/job-schema/job-schema.ts';
 import { type Counters, zeroCounters } from '../../src/core/model.ts';
-import type { Outcome, Trace } from '../../src/core/outcome.ts';
 
 /** Batches and reports by the shape of their timing, for tests of the progress model. */
 

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import type { JobInput, SourceSpec } from '../../src/core/job.ts';
+import type { JobInput, SourceSpec } from '../../src/core/job-schema/job.ts';
 import type { RemoteFiles } from '../../src/ports/remote-files.ts';
 import type { Source, SourceRow } from '../../src/ports/source.ts';
 import { openFilesByScheme } from '../../src/sources/files-by-scheme.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { openApproachBook } from '../../src/coordinator/approach-book.ts';
-import { STALE_MS } from '../../src/core/approach-score.ts';
+import { STALE_MS } from '../../src/core/escalation/score.ts';
 import { Desk, everything, HOST } from '../support/approach-desk.ts';
 import { specOf, T0 } from '../support/fixtures.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { type Verdict, verdictOf } from '../../src/core/approach-verdict.ts';
+import type { Outcome } from '../../src/core/batch/outcome.ts';
+import { type Verdict, verdictOf } from '../../src/core/escalation/score.ts';
 import type { FailureCode } from '../../src/core/failures.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
 import { traceOf } from '../support/fixtures.ts';
 
 function failed(code: FailureCode, httpStatus: number | null): Outcome {

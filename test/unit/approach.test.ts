@@ -6,7 +6,7 @@ import {
   isPlain,
   type LadderRoute,
   ladderOf,
-} from '../../src/core/approach.ts';
+} from '../../src/core/escalation/escalation.ts';
 
 const honest = { identity: { mode: 'honest' as const } };
 const browser = { identity: { mode: 'browser' as const } };

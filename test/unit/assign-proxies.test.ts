@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { assignProxies } from '../../src/coordinator/assign-proxies.ts';
 import { ProxyBook } from '../../src/coordinator/proxy-book.ts';
-import type { Approach } from '../../src/core/approach.ts';
-import { type Batch, type BatchTask, type Report, WIRE_VERSION } from '../../src/core/batch.ts';
-import type { PoolSpec } from '../../src/core/job-schema-proxies.ts';
-import { parseProxyList } from '../../src/core/proxy.ts';
+import { type Batch, type BatchTask, type Report, WIRE_VERSION } from '../../src/core/batch/batch.ts';
+import type { Approach } from '../../src/core/escalation/escalation.ts';
+import type { PoolSpec } from '../../src/core/job-schema/proxies.ts';
+import { parseProxyList } from '../../src/core/proxies/proxy.ts';
 import { specOf, T0 } from '../support/fixtures.ts';
 
 const POOL: PoolSpec = {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { changeOf } from '../../src/coordinator/settle-tasks.ts';
-import { fetcherOfRoute, ladderOf, mayRender } from '../../src/core/approach.ts';
-import { RETRY_SHARE, STALE_MS } from '../../src/core/approach-score.ts';
-import type { JobInput } from '../../src/core/job.ts';
+import { fetcherOfRoute, ladderOf, mayRender } from '../../src/core/escalation/escalation.ts';
+import { RETRY_SHARE, STALE_MS } from '../../src/core/escalation/score.ts';
+import type { JobInput } from '../../src/core/job-schema/job.ts';
 import { Desk, HOST } from '../support/approach-desk.ts';
 import { specOf, T0, traceOf } from '../support/fixtures.ts';
 

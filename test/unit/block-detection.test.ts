@@ -4,10 +4,10 @@ import {
   detectBlock,
   detectBlockedRedirect,
   detectBlockOfLacking,
-} from '../../src/core/block-detection.ts';
-import { BLOCK_MARKERS, BLOCK_PHRASES, BLOCK_TITLES } from '../../src/core/block-markers.ts';
-import { textOfHtml } from '../../src/core/html-words.ts';
-import { TextFinder } from '../../src/core/text-finder.ts';
+  textOfHtml,
+} from '../../src/core/blocking/block-detection.ts';
+import { BLOCK_MARKERS, BLOCK_PHRASES, BLOCK_TITLES } from '../../src/core/blocking/block-markers.ts';
+import { TextFinder } from '../../src/core/blocking/text-finder.ts';
 import { type BlockPage, CHALLENGES, corpusPages, ORDINARY } from '../support/block-pages.ts';
 import { cpuNow } from '../support/cpu-time.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { withBrowser } from '../../src/cli/browser-flags.ts';
 import { loadOutside } from '../../src/coordinator/load-outside.ts';
-import type { JobInput } from '../../src/core/job.ts';
-import { parseLoginState } from '../../src/core/login-state.ts';
-import { makeRedact } from '../../src/core/redact.ts';
+import type { JobInput } from '../../src/core/job-schema/job.ts';
+import { parseLoginState } from '../../src/core/job-schema/login-state.ts';
+import { makeRedact } from '../../src/core/text/redact.ts';
 import { parseJob } from '../../src/job/parse-job.ts';
 import { specOf } from '../support/fixtures.ts';
 

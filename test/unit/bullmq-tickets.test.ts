@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Report } from '../../src/core/batch.ts';
-import { deferredReport } from '../../src/core/deferred-report.ts';
+import type { Report } from '../../src/core/batch/batch.ts';
+import { deferredReport } from '../../src/core/batch/report.ts';
 import { DEAD_MS, Presence, type Sign } from '../../src/dispatch/bullmq-signs.ts';
 import { Tickets } from '../../src/dispatch/bullmq-tickets.ts';
 import { coordinatorOf, TAKE_MS } from '../../src/dispatch/bullmq-wire.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { canonicalJson } from '../../src/core/canonical-json.ts';
+import { canonicalJson } from '../../src/core/values/canonical-json.ts';
 
 /** The same data with the fields of every object in another order. */
 function shuffled(value: unknown): unknown {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { decodeText, sniffCharset } from '../../src/core/charset.ts';
+import { decodeText, sniffCharset } from '../../src/core/text/charset.ts';
 import { cpuNow } from '../support/cpu-time.ts';
 
 interface CharsetCase {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { writeContactSheet } from '../../src/coordinator/contact-sheet.ts';
-import { addToTiles, renderSheet, type SheetTile } from '../../src/core/contact-sheet.ts';
 import { LIMITS } from '../../src/core/limits.ts';
+import { addToTiles, renderSheet, type SheetTile } from '../../src/core/media/contact-sheet.ts';
 import type { ShotRow } from '../../src/core/model.ts';
 import type { Blobs } from '../../src/ports/blobs.ts';
 import type { Job, Store } from '../../src/ports/store.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { OriginCookies } from '../../src/core/batch.ts';
+import type { OriginCookies } from '../../src/core/batch/batch.ts';
 import { LIMITS } from '../../src/core/limits.ts';
 import { type BatchCookies, openBatchCookies } from '../../src/worker/cookies.ts';
 

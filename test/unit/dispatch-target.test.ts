@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { SETTINGS } from '../../src/config/schema.ts';
-import { parseDispatch } from '../../src/core/dispatch-target.ts';
+import { parseDispatch } from '../../src/core/job-schema/dispatch-target.ts';
 
 describe('the setting dispatch', () => {
   test.each([

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import type { FieldInput } from '../../src/core/job.ts';
+import type { FieldInput } from '../../src/core/job-schema/job.ts';
 import { LIMITS } from '../../src/core/limits.ts';
-import { parseDate } from '../../src/core/parse-date.ts';
-import { parseMoney } from '../../src/core/parse-money.ts';
-import { parseNumber } from '../../src/core/parse-number.ts';
+import { parseDate } from '../../src/core/values/parse-date.ts';
+import { parseMoney } from '../../src/core/values/parse-money.ts';
+import { parseNumber } from '../../src/core/values/parse-number.ts';
 import { CODE_NAMES } from '../../src/worker/route-code.ts';
 import { read, rowsOf } from '../support/docs-text.ts';
 import { fieldsOf, pageOf } from '../support/html-page.ts';

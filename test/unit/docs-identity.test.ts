@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { SCOUTS } from '../../src/coordinator/approach-book.ts';
 import { REFUSALS_MAX } from '../../src/coordinator/identity-book.ts';
 import { REPEATS_MIN, TINY_BYTES } from '../../src/coordinator/repeat-watch.ts';
-import { ESCALATIONS } from '../../src/core/approach.ts';
-import { RETRY_SHARE, STALE_MS } from '../../src/core/approach-score.ts';
-import { BLOCK_SIZES } from '../../src/core/block-detection.ts';
-import { BLOCK_HEADERS, BLOCK_MARKERS } from '../../src/core/block-markers.ts';
+import { BLOCK_SIZES } from '../../src/core/blocking/block-detection.ts';
+import { BLOCK_HEADERS, BLOCK_MARKERS } from '../../src/core/blocking/block-markers.ts';
+import { ESCALATIONS } from '../../src/core/escalation/escalation.ts';
+import { RETRY_SHARE, STALE_MS } from '../../src/core/escalation/score.ts';
 import { LIMITS } from '../../src/core/limits.ts';
 import { read } from '../support/docs-text.ts';
 

@@ -3,7 +3,7 @@ import { formatOf } from '../../src/cli/export/formats.ts';
 import { recordTable } from '../../src/cli/export/record-table.ts';
 import { parseSince } from '../../src/cli/export/since.ts';
 import { jsonText } from '../../src/cli/export/table.ts';
-import type { JobInput } from '../../src/core/job-schema.ts';
+import type { JobInput } from '../../src/core/job-schema/job-schema.ts';
 import { LIMITS } from '../../src/core/limits.ts';
 import { collect, specOf } from '../support/fixtures.ts';
 

@@ -3,7 +3,7 @@ import type { Document, Element } from 'domhandler';
 import fc from 'fast-check';
 import { parseDocument } from 'htmlparser2';
 import { describe, expect, test } from 'vitest';
-import type { FieldInput } from '../../src/core/job.ts';
+import type { FieldInput } from '../../src/core/job-schema/job.ts';
 import { LIMITS } from '../../src/core/limits.ts';
 import { textOfElement } from '../../src/worker/page.ts';
 import { parseHtml } from '../../src/worker/parse-html.ts';

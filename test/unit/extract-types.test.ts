@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { FieldInput } from '../../src/core/job.ts';
+import type { FieldInput } from '../../src/core/job-schema/job.ts';
 import { LIMITS } from '../../src/core/limits.ts';
 import { compileFields } from '../../src/worker/extract.ts';
 import { fieldsOf, pageOf, valueOn } from '../support/html-page.ts';

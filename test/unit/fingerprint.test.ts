@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { fingerprint } from '../../src/core/fingerprint.ts';
+import { fingerprint } from '../../src/core/url/fingerprint.ts';
 
 const REGION = 2 ** 32;
 const printOf = (url: string, seed: number) => fingerprint(url, url.split('/')[2]!, seed);

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { DEFLATE_CODE } from '../../src/core/deflate-code.ts';
-import { FAST_BYTES_MAX, gzipFast, gzipStored, gzipWithZlib } from '../../src/core/gzip.ts';
+import { DEFLATE_CODE } from '../../src/core/warc/deflate-code.ts';
+import { FAST_BYTES_MAX, gzipFast, gzipStored, gzipWithZlib } from '../../src/core/warc/gzip.ts';
 import { compileDeflate } from '../support/compile-deflate.ts';
 
 /** Text that the code suits, so that the fast way is taken whatever the bytes under test are. */

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { HostGroups, LOOKUP_MS } from '../../src/coordinator/host-groups.ts';
-import { addressGroup, compileSites } from '../../src/core/host-groups.ts';
-import type { JobInput } from '../../src/core/job.ts';
+import type { JobInput } from '../../src/core/job-schema/job.ts';
+import { addressGroup, compileSites } from '../../src/core/politeness/host-groups.ts';
 import type { Resolver } from '../../src/ports/resolver.ts';
 import type { HostStore } from '../../src/ports/store.ts';
 import { specOf } from '../support/fixtures.ts';

@@ -5,7 +5,7 @@ import {
   isTrying,
   type PaceEvidence,
   startPace,
-} from '../../src/core/host-pace.ts';
+} from '../../src/core/pace/pace.ts';
 
 const calm = { answers: 10, refused: 0, faults: 0, latencyMs: 50, sentRate: 4 };
 

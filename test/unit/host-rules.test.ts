@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { compileHostLimits } from '../../src/core/host-rules.ts';
-import { CompiledWindow } from '../../src/core/time-window.ts';
+import { CompiledWindow, compileHostLimits } from '../../src/core/politeness/host-limits.ts';
 import { specOf } from '../support/fixtures.ts';
 
 describe('limits of hosts', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { JobInput } from '../../src/core/job.ts';
+import type { JobInput } from '../../src/core/job-schema/job.ts';
 import { Desk, everything, HOST } from '../support/approach-desk.ts';
 
 describe('identities', () => {

@@ -4,13 +4,13 @@ import {
   browserHeaders,
   type PageRequest,
   placeHeaders,
-} from '../../src/core/identity-headers.ts';
+} from '../../src/core/identity/browser-headers.ts';
 import {
   type BrowserProfile,
   emulatedProfile,
   KNOWN_USER_AGENTS,
   parseProfile,
-} from '../../src/core/identity-profile.ts';
+} from '../../src/core/identity/browser-profile.ts';
 import { openGeneratedUserAgents } from '../../src/fetch/generated-user-agents.ts';
 import { drawProfile } from '../../src/worker/identity.ts';
 

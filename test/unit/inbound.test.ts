@@ -3,7 +3,7 @@ import type { Flight } from '../../src/coordinator/flight.ts';
 import { Inbound } from '../../src/coordinator/inbound.ts';
 import { makeBatch } from '../../src/coordinator/open-batch.ts';
 import type { SettledReport, Settler } from '../../src/coordinator/settler.ts';
-import type { Report } from '../../src/core/batch.ts';
+import type { Report } from '../../src/core/batch/batch.ts';
 import type { Job } from '../../src/ports/store.ts';
 
 const JOB = { id: 1, name: 'test', run: 1, spec: {} } as Job;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { FieldInput } from '../../src/core/job.ts';
+import type { FieldInput } from '../../src/core/job-schema/job.ts';
 import { LIMITS } from '../../src/core/limits.ts';
 import { cpuMsOf } from '../support/cpu-time.ts';
 import { valueOn } from '../support/html-page.ts';

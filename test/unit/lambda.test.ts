@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { policyOf, type Wanted } from '../../src/cli/lambda/deploy-plan.ts';
-import { type Report, WIRE_VERSION } from '../../src/core/batch.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import { splitReport } from '../../src/core/split-report.ts';
+import { type Report, WIRE_VERSION } from '../../src/core/batch/batch.ts';
+import type { Outcome } from '../../src/core/batch/outcome.ts';
+import { splitReport } from '../../src/core/batch/report.ts';
 import { ConcurrencyLimit } from '../../src/dispatch/concurrency-limit.ts';
 import { billedMsOf, CostBook, priceOf } from '../../src/dispatch/lambda-cost.ts';
 import { decodeParts, encodeParts } from '../../src/dispatch/lambda-wire.ts';

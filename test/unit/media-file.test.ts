@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { compileTypes, extensionOf, mediaKey } from '../../src/core/media-file.ts';
-import { sniffMediaType } from '../../src/core/media-type.ts';
-import { largestOf } from '../../src/core/srcset.ts';
+import { compileTypes, extensionOf, mediaKey } from '../../src/core/media/media-file.ts';
+import { sniffMediaType } from '../../src/core/media/media-type.ts';
+import { largestOf } from '../../src/core/media/srcset.ts';
 import { cpuNow } from '../support/cpu-time.ts';
 
 const bytes = (text: string) => Buffer.from(text, 'latin1');

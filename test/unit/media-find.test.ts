@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { MediaRule } from '../../src/core/job.ts';
+import type { MediaRule } from '../../src/core/job-schema/job.ts';
 import { LIMITS } from '../../src/core/limits.ts';
 import { compileJob } from '../../src/worker/compile-job.ts';
 import { compileMedia } from '../../src/worker/find-media.ts';

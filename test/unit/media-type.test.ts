@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isHtml, sniffMediaType } from '../../src/core/media-type.ts';
+import { isHtml, sniffMediaType } from '../../src/core/media/media-type.ts';
 
 const bytes = (text: string) => Buffer.from(text, 'latin1');
 const sniff = (text: string, declared: string | null = null) => sniffMediaType(bytes(text), declared);

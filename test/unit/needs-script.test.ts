@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { needsScript } from '../../src/core/blocking/needs-script.ts';
 import { LIMITS } from '../../src/core/limits.ts';
-import { needsScript } from '../../src/core/needs-script.ts';
 import { cpuNow } from '../support/cpu-time.ts';
 
 const BUNDLE = '<script src="/static/main.4f2a.js" defer></script>';

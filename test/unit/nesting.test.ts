@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
-import { isDataDeeper, isJsonDeeper } from '../../src/core/nesting.ts';
+import { isDataDeeper, isJsonDeeper } from '../../src/core/values/nesting.ts';
 import { Page } from '../../src/worker/page.ts';
 import { inputOf, pageOf, readWith } from '../support/html-page.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { PaceLearner } from '../../src/coordinator/pace-learner.ts';
-import type { Permit } from '../../src/core/batch.ts';
+import type { Permit } from '../../src/core/batch/batch.ts';
+import type { Outcome } from '../../src/core/batch/outcome.ts';
 import type { FailureCode } from '../../src/core/failures.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import { guardedGapMs } from '../../src/core/politeness.ts';
+import { guardedGapMs } from '../../src/core/politeness/permits.ts';
 import { pageOf, traceOf } from '../support/fixtures.ts';
 
 const T0 = 1_700_000_000_000;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { Permit } from '../../src/core/batch.ts';
+import type { Permit } from '../../src/core/batch/batch.ts';
 import { Lateness } from '../../src/worker/lateness.ts';
 import { Pace } from '../../src/worker/pace.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { JobInput } from '../../src/core/job.ts';
+import type { JobInput } from '../../src/core/job-schema/job.ts';
 import { LIMITS } from '../../src/core/limits.ts';
 import type { Meta } from '../../src/core/model.ts';
 import { Page } from '../../src/worker/page.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseDate } from '../../src/core/parse-date.ts';
+import { parseDate } from '../../src/core/values/parse-date.ts';
 import { cpuMsOf } from '../support/cpu-time.ts';
 
 describe('dates as sites write them', () => {

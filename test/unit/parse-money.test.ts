@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isCurrency } from '../../src/core/currencies.ts';
-import { parseMoney, toMoney } from '../../src/core/parse-money.ts';
+import { isCurrency } from '../../src/core/values/currencies.ts';
+import { parseMoney, toMoney } from '../../src/core/values/parse-money.ts';
 
 const shown = (text: string, hints = {}) => {
   const money = parseMoney(text, hints);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
-import { parseNumber } from '../../src/core/parse-number.ts';
+import { parseNumber } from '../../src/core/values/parse-number.ts';
 
 describe('numbers as people write them', () => {
   test.each([

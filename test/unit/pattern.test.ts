@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { SeineError } from '../../src/core/errors.ts';
-import { compilePatterns, parsePattern } from '../../src/core/pattern.ts';
+import { compilePatterns, parsePattern } from '../../src/core/url/pattern.ts';
 import { cpuNow } from '../support/cpu-time.ts';
 
 const matches = (pattern: string, url: string) => compilePatterns([pattern])(url);

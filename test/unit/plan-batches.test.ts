@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { PermitBook } from '../../src/coordinator/permit-book.ts';
 import { type PlanInput, type PlannedBatch, planBatches } from '../../src/coordinator/plan-batches.ts';
-import type { Permit } from '../../src/core/batch.ts';
-import { guardedGapMs } from '../../src/core/politeness.ts';
+import type { Permit } from '../../src/core/batch/batch.ts';
+import { guardedGapMs } from '../../src/core/politeness/permits.ts';
 
 type PlanHost = PlanInput['hosts'][number];
 

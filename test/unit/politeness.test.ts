@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
-import { freeAgainAt, guardedGapMs, permitFor, restMs, tasksPerPermit } from '../../src/core/politeness.ts';
+import {
+  freeAgainAt,
+  guardedGapMs,
+  permitFor,
+  restMs,
+  tasksPerPermit,
+} from '../../src/core/politeness/permits.ts';
 
 const NOW = 1_700_000_000_000;
 const gap = fc.double({ min: 0.01, max: 60_000, noNaN: true });

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { type Assignment, ProxyBook } from '../../src/coordinator/proxy-book.ts';
-import { type Report, WIRE_VERSION } from '../../src/core/batch.ts';
+import { type Report, WIRE_VERSION } from '../../src/core/batch/batch.ts';
+import type { Outcome } from '../../src/core/batch/outcome.ts';
 import type { FailureCode } from '../../src/core/failures.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import { parseProxyList } from '../../src/core/proxy.ts';
-import type { ProxyPool } from '../../src/core/proxy-pool.ts';
+import { parseProxyList } from '../../src/core/proxies/proxy.ts';
+import type { ProxyPool } from '../../src/core/proxies/proxy-pool.ts';
 import { pageOf, T0, traceOf } from '../support/fixtures.ts';
 
 const A = { host: 'a.example', identity: null };

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { reportProxies, restingByHost } from '../../src/coordinator/proxy-report.ts';
-import { newHealth } from '../../src/core/proxy-health.ts';
+import { newHealth } from '../../src/core/proxies/proxy-health.ts';
 import { T0 } from '../support/fixtures.ts';
 
 const health = (change: object) => ({ ...newHealth(T0), ...change });

@@ -7,9 +7,9 @@ import {
   parseProxy,
   parseProxyList,
   proxyUrl,
-} from '../../src/core/proxy.ts';
-import { batchProxyOf, type ProxyPool, preferenceOf, stayOf } from '../../src/core/proxy-pool.ts';
-import { hideCredentials, makeRedact } from '../../src/core/redact.ts';
+} from '../../src/core/proxies/proxy.ts';
+import { batchProxyOf, type ProxyPool, preferenceOf, stayOf } from '../../src/core/proxies/proxy-pool.ts';
+import { hideCredentials, makeRedact } from '../../src/core/text/redact.ts';
 import { cpuNow } from '../support/cpu-time.ts';
 
 const none = { username: '', password: '' };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { canonicalJson } from '../../src/core/canonical-json.ts';
+import { canonicalJson } from '../../src/core/values/canonical-json.ts';
 import { Page } from '../../src/worker/page.ts';
 import { compileReader, ValidationError } from '../../src/worker/read-records.ts';
 import { toDrafts } from '../../src/worker/record-drafts.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { RecentStrings, unsliced } from '../../src/core/recent.ts';
+import { RecentStrings, unsliced } from '../../src/core/lru.ts';
 
 describe('recent strings', () => {
   test('"yes" is exact, and the last so many are always known', () => {

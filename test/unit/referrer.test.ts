@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { fetchSite, refererFor, tellsReferrers } from '../../src/core/referrer.ts';
+import { fetchSite, refererFor, tellsReferrers } from '../../src/core/url/referrer.ts';
 import { specOf } from '../support/fixtures.ts';
 
 describe('where a request comes from', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { RepeatWatch } from '../../src/coordinator/repeat-watch.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
+import type { Outcome } from '../../src/core/batch/outcome.ts';
 import { pageOf, traceOf } from '../support/fixtures.ts';
 
 const HOST = 'a.example';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
-import { backoffMs, parseRetryAfter } from '../../src/core/retry.ts';
+import { backoffMs, parseRetryAfter } from '../../src/core/retry/retry.ts';
 
 const NOW = Date.UTC(2026, 0, 15, 12, 0, 0);
 

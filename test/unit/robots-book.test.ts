@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { codeOfRobotsFailure, RobotsBook } from '../../src/coordinator/robots-book.ts';
+import type { RobotsOutcome } from '../../src/core/batch/outcome.ts';
 import { FAILURES, type FailureCode } from '../../src/core/failures.ts';
 import { LIMITS } from '../../src/core/limits.ts';
-import type { RobotsOutcome } from '../../src/core/outcome.ts';
 import type { HostStore, RobotsEntry } from '../../src/ports/store.ts';
 import { robotsEntry, T0, traceOf } from '../support/fixtures.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { BatchTask } from '../../src/core/batch.ts';
-import type { JobInput } from '../../src/core/job.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
+import type { BatchTask } from '../../src/core/batch/batch.ts';
+import type { Outcome } from '../../src/core/batch/outcome.ts';
+import type { JobInput } from '../../src/core/job-schema/job.ts';
 import type { Blobs } from '../../src/ports/blobs.ts';
 import { compileJob } from '../../src/worker/compile-job.ts';
 import { Page } from '../../src/worker/page.ts';

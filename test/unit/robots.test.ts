@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
-import { parseRobots, productToken } from '../../src/core/robots.ts';
+import { parseRobots, productToken } from '../../src/core/robots/robots.ts';
 import { cpuNow } from '../support/cpu-time.ts';
 
 interface RobotsCase {

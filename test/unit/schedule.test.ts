@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { SeineError } from '../../src/core/errors.ts';
-import { jobSchema } from '../../src/core/job-schema.ts';
-import { checkSchedule, nextRunAt } from '../../src/core/schedule.ts';
+import { jobSchema } from '../../src/core/job-schema/job-schema.ts';
+import { checkSchedule, nextRunAt } from '../../src/core/job-schema/schedule.ts';
 
 const sources = 'https://a.example/';
 const NOW = Date.UTC(2026, 0, 31, 12);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { FollowRule } from '../../src/core/job.ts';
-import { compileFollow, isWithin, mayRedirect, ruleFor } from '../../src/core/scope.ts';
+import type { FollowRule } from '../../src/core/job-schema/job.ts';
+import { compileFollow, isWithin, mayRedirect, ruleFor } from '../../src/core/url/scope.ts';
 
 const rulesOf = (...rules: Partial<FollowRule>[]) =>
   rules.map((rule) => compileFollow({ within: 'host', priority: 0, ...rule }));

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fingerprint } from '../../src/core/fingerprint.ts';
+import { fingerprint } from '../../src/core/url/fingerprint.ts';
 import { keyOf, NEIGHBOUR_SEEDS } from '../../src/store/sqlite/seen-key.ts';
 
 const SEED = NEIGHBOUR_SEEDS + 12_345;

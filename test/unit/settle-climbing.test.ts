@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { changeOf } from '../../src/coordinator/settle-tasks.ts';
-import type { BatchTask } from '../../src/core/batch.ts';
+import type { BatchTask } from '../../src/core/batch/batch.ts';
+import type { Outcome } from '../../src/core/batch/outcome.ts';
 import { asksForLess, type FailureCode, isRefusal } from '../../src/core/failures.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
 import { specOf, T0, traceOf } from '../support/fixtures.ts';
 
 const spec = specOf({ retry: { attempts: 3 } });

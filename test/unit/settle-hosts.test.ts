@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { PermitBook } from '../../src/coordinator/permit-book.ts';
 import { type HostReport, hostChangeOf } from '../../src/coordinator/settle-hosts.ts';
-import type { Permit } from '../../src/core/batch.ts';
+import type { Permit } from '../../src/core/batch/batch.ts';
+import type { Outcome } from '../../src/core/batch/outcome.ts';
 import type { FailureCode } from '../../src/core/failures.ts';
 import { LIMITS } from '../../src/core/limits.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
 import { pageOf, specOf, T0, traceOf } from '../support/fixtures.ts';
 
 const HOST = 'a.example';

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { PermitBook } from '../../src/coordinator/permit-book.ts';
 import { planBatches } from '../../src/coordinator/plan-batches.ts';
 import { hostChangeOf } from '../../src/coordinator/settle-hosts.ts';
-import type { HostPace } from '../../src/core/host-pace.ts';
-import type { JobInput } from '../../src/core/job.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import { guardedGapMs } from '../../src/core/politeness.ts';
+import type { Outcome } from '../../src/core/batch/outcome.ts';
+import type { JobInput } from '../../src/core/job-schema/job.ts';
+import type { HostPace } from '../../src/core/pace/pace.ts';
+import { guardedGapMs } from '../../src/core/politeness/permits.ts';
 import { specOf, T0, traceOf } from '../support/fixtures.ts';
 
 const refused = (retryAfterMs: number | null): Outcome => ({

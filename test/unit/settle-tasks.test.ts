@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { changeOf, type SettleContext } from '../../src/coordinator/settle-tasks.ts';
-import type { BatchTask } from '../../src/core/batch.ts';
+import type { BatchTask } from '../../src/core/batch/batch.ts';
+import type { Outcome } from '../../src/core/batch/outcome.ts';
 import { FAILURES, type FailureCode } from '../../src/core/failures.ts';
-import type { JobInput } from '../../src/core/job.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import { compileFollow } from '../../src/core/scope.ts';
-import { templateOf } from '../../src/core/url.ts';
+import type { JobInput } from '../../src/core/job-schema/job.ts';
+import { compileFollow } from '../../src/core/url/scope.ts';
+import { templateOf } from '../../src/core/url/url.ts';
 import { pageOf, recordOf, specOf, T0, traceOf } from '../support/fixtures.ts';
 
 function contextOf(input: Partial<JobInput> = {}, random = 0.5): SettleContext {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { modifiedBy, parseDate } from '../../src/core/sitemap-dates.ts';
+import { modifiedBy, parseDate } from '../../src/core/sitemap/dates.ts';
 
 const from = (text: string) => {
   const at = parseDate(text)?.from;

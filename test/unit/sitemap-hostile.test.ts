@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
-import { parseSitemap } from '../../src/core/sitemap.ts';
-import { sitemapPieces, unpackSitemap } from '../../src/core/sitemap-bytes.ts';
+import { sitemapPieces, unpackSitemap } from '../../src/core/sitemap/bytes.ts';
+import { parseSitemap } from '../../src/core/sitemap/sitemap.ts';
 
 const BASE = 'https://site.example/sitemap.xml';
 const parse = (text: string, urlsMax?: number) => parseSitemap(text, BASE, urlsMax);

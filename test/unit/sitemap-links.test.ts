@@ -1,10 +1,10 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import type { BatchTask } from '../../src/core/batch.ts';
-import { SITEMAP_ROUTE } from '../../src/core/job.ts';
+import type { BatchTask } from '../../src/core/batch/batch.ts';
+import { SITEMAP_ROUTE } from '../../src/core/job-schema/job.ts';
 import { LIMITS } from '../../src/core/limits.ts';
 import type { Meta } from '../../src/core/model.ts';
-import { sitemapMeta, sitemapUrl } from '../../src/core/sitemap-task.ts';
+import { sitemapMeta, sitemapUrl } from '../../src/core/sitemap/task.ts';
 import { parseJob } from '../../src/job/parse-job.ts';
 import { compileJob } from '../../src/worker/compile-job.ts';
 import { Page } from '../../src/worker/page.ts';

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { parseRobots } from '../../src/core/robots.ts';
-import { parseRobotsSitemaps, parseSitemap } from '../../src/core/sitemap.ts';
-import { sitemapPieces, unpackSitemap } from '../../src/core/sitemap-bytes.ts';
+import { parseRobots } from '../../src/core/robots/robots.ts';
+import { sitemapPieces, unpackSitemap } from '../../src/core/sitemap/bytes.ts';
+import { parseRobotsSitemaps, parseSitemap } from '../../src/core/sitemap/sitemap.ts';
 
 const BASE = 'https://site.example/maps/sitemap.xml';
 const parse = (text: string) => parseSitemap(text, BASE);

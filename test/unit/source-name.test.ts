@@ -6,7 +6,7 @@ import {
   stdinFileName,
   unknownRouteOf,
   withPath,
-} from '../../src/core/source-name.ts';
+} from '../../src/core/job-schema/source-name.ts';
 
 describe('what a source written as a string is', () => {
   test.each([

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { TAR_END, tarHeader, tarPadding } from '../../src/core/tar.ts';
+import { TAR_END, tarHeader, tarPadding } from '../../src/core/media/tar.ts';
 
 const text = (block: Buffer, from: number, to: number) => block.toString('latin1', from, to);
 

@@ -106,12 +106,12 @@ const TOO_LONG: string[] = [];
 
 /** What pure code may use of Node: nothing that reads, waits or remembers. */
 const NODE_IN_CORE: Record<string, readonly string[]> = {
-  'src/core/address.ts': ['node:net'],
-  'src/core/host-groups.ts': ['node:net'],
-  'src/core/charset.ts': ['node:buffer', 'node:util'],
-  'src/core/gzip.ts': ['node:zlib'],
-  'src/core/sitemap-bytes.ts': ['node:util', 'node:zlib'],
-  'src/core/warc-reader.ts': ['node:crypto'],
+  'src/core/url/address.ts': ['node:net'],
+  'src/core/politeness/host-groups.ts': ['node:net'],
+  'src/core/text/charset.ts': ['node:buffer', 'node:util'],
+  'src/core/warc/gzip.ts': ['node:zlib'],
+  'src/core/sitemap/bytes.ts': ['node:util', 'node:zlib'],
+  'src/core/warc/warc-reader.ts': ['node:crypto'],
 };
 
 /** Besides config: the terminal's own variables for the dashboard, and where a stack trace is wanted. */
@@ -360,7 +360,7 @@ describe('words', () => {
   const MEANT = {
     agent: [
       'bench/package-lock.json',
-      'src/core/robots.ts',
+      'src/core/robots/robots.ts',
       'src/fetch/browser/filter-proxy.ts',
       'src/fetch/browser/forward-plain.ts',
       'src/sources/http-files.ts',
@@ -368,7 +368,7 @@ describe('words', () => {
     session: [
       'bench/contenders/crawlee-child.ts',
       'docs/benchmarks.md',
-      'src/core/pattern.ts',
+      'src/core/url/pattern.ts',
       'src/fetch/dial.ts',
       'src/fetch/origin-pool.ts',
       'docs/reliability.md',

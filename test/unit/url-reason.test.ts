@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
-import { normalizeUrl } from '../../src/core/url.ts';
-import { whyUnusable } from '../../src/core/url-reason.ts';
+import { normalizeUrl, whyUnusable } from '../../src/core/url/url.ts';
 import { specOf } from '../support/fixtures.ts';
 
 const long = (length: number) => `https://a.example/${'x'.repeat(length - 18)}`;

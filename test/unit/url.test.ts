@@ -9,7 +9,7 @@ import {
   siteOf,
   templateOf,
   type UrlOptions,
-} from '../../src/core/url.ts';
+} from '../../src/core/url/url.ts';
 
 const PLAIN: UrlOptions = { stripTracking: false, sortQuery: false, trailingSlash: 'keep' };
 const DEFAULTS: UrlOptions = { ...PLAIN, stripTracking: true };

@@ -6,8 +6,8 @@ import {
   encodeResponseRecord,
   encodeWarcinfo,
   RECORD_END,
-} from '../../src/core/warc.ts';
-import { parseRecord, readResponse, WarcError } from '../../src/core/warc-reader.ts';
+} from '../../src/core/warc/warc.ts';
+import { parseRecord, readResponse, WarcError } from '../../src/core/warc/warc-reader.ts';
 
 const ID = '6b1f4a1e-6c1a-4d6e-9d3b-0a1b2c3d4e5f';
 const DATE = Date.UTC(2026, 0, 5, 12, 34, 56, 789);

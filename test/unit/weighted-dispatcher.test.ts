@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Batch, WorkerKind } from '../../src/core/batch.ts';
-import { deferredReport } from '../../src/core/deferred-report.ts';
+import type { Batch, WorkerKind } from '../../src/core/batch/batch.ts';
+import { deferredReport } from '../../src/core/batch/report.ts';
 import { SeineError } from '../../src/core/errors.ts';
 import { LOSSES_MAX } from '../../src/dispatch/weighted-choice.ts';
 import { openWeightedDispatcher } from '../../src/dispatch/weighted-dispatcher.ts';

@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { SETTINGS } from '../../config/schema.ts';
-import { isPublicAddress } from '../../core/address.ts';
 import { SeineError } from '../../core/errors.ts';
+import { isPublicAddress } from '../../core/url/address.ts';
 import type { BrowserSettings, FetchRequest } from '../../ports/fetcher.ts';
 import { systemClock } from '../../worker/system-clock.ts';
 import type { Finding } from './check.ts';

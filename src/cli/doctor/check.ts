@@ -1,5 +1,5 @@
 import { messageOf, SeineError } from '../../core/errors.ts';
-import { hideCredentials } from '../../core/redact.ts';
+import { hideCredentials } from '../../core/text/redact.ts';
 
 /** What became of trying one part. */
 export interface Check {

@@ -1,4 +1,4 @@
-import type { JobSpec } from '../../core/job.ts';
+import type { JobSpec } from '../../core/job-schema/job.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Cell } from '../csv.ts';
 import { type Column, type ColumnType, jsonText, type Table } from './table.ts';

@@ -4,7 +4,7 @@ import { chmod, cp, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { messageOf, SeineError } from '../../core/errors.ts';
-import { VERSION } from '../../core/identity.ts';
+import { VERSION } from '../../core/identity/identity.ts';
 import { bundleWorker } from './bundle-worker.ts';
 
 export interface LambdaImage {

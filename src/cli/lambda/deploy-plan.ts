@@ -1,5 +1,5 @@
 import { isS3Url, parseS3Url } from '../../aws/s3-url.ts';
-import type { WorkerKind } from '../../core/batch.ts';
+import type { WorkerKind } from '../../core/batch/batch.ts';
 import { SeineError } from '../../core/errors.ts';
 
 /** What is to be there after a deployment, and what of it differs. Pure. */

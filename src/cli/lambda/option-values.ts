@@ -1,4 +1,4 @@
-import { WORKER_KINDS, type WorkerKind } from '../../core/batch.ts';
+import { WORKER_KINDS, type WorkerKind } from '../../core/batch/batch.ts';
 import { SeineError } from '../../core/errors.ts';
 import type { Context } from '../context.ts';
 

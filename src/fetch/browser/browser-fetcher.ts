@@ -2,7 +2,7 @@ import { availableMemory } from 'node:process';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import type { FailureCode } from '../../core/failures.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { isLocalName, parseProxy } from '../../core/proxy.ts';
+import { isLocalName, parseProxy } from '../../core/proxies/proxy.ts';
 import type { Clock, Logger } from '../../ports/ambient.ts';
 import type { BrowserSettings, Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
 import { literalOf, privateAddress } from '../dial.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { BrowserAction } from '../../core/job-schema-browser.ts';
+import type { BrowserAction } from '../../core/job-schema/browser.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { evaluateApart } from './page-world.ts';
 import type { Tab } from './tab.ts';

@@ -1,6 +1,6 @@
-import type { CaptureSpec } from '../../core/job-schema-browser.ts';
+import type { CaptureSpec } from '../../core/job-schema/browser.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { compilePatterns } from '../../core/pattern.ts';
+import { compilePatterns } from '../../core/url/pattern.ts';
 import type { Tab } from './tab.ts';
 
 interface Capture {

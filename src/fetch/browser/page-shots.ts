@@ -1,4 +1,4 @@
-import type { BrowserSpec, ScreenshotSpec } from '../../core/job-schema-browser.ts';
+import type { BrowserSpec, ScreenshotSpec } from '../../core/job-schema/browser.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Shot } from '../../ports/fetcher.ts';
 import { ActionError } from './page-actions.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { BrowserContextOptions } from 'playwright-core';
 import { LIMITS } from '../../core/limits.ts';
-import { parseProxy } from '../../core/proxy.ts';
+import { parseProxy } from '../../core/proxies/proxy.ts';
 import type { FetchRequest } from '../../ports/fetcher.ts';
 import { dialProxyOf } from '../proxy-dial.ts';
 import { isAdHost } from './ad-hosts.ts';

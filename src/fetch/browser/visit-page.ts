@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FailureCode } from '../../core/failures.ts';
-import { type BrowserSpec, browser as browserSchema } from '../../core/job-schema-browser.ts';
+import { type BrowserSpec, browser as browserSchema } from '../../core/job-schema/browser.ts';
 import type { FetchRequest, FetchResult } from '../../ports/fetcher.ts';
 import type { Stopwatch } from '../stopwatch.ts';
 import { MainDocument } from './main-document.ts';

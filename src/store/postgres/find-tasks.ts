@@ -1,4 +1,4 @@
-import { fingerprint } from '../../core/fingerprint.ts';
+import { fingerprint } from '../../core/url/fingerprint.ts';
 
 type Run = <T>(text: string, ...values: unknown[]) => Promise<T[]>;
 

@@ -1,5 +1,5 @@
 import { LIMITS } from '../../core/limits.ts';
-import { RecentStrings } from '../../core/recent.ts';
+import { RecentStrings } from '../../core/lru.ts';
 import type { Database } from './database.ts';
 
 /** Prefilters are kept for this many jobs at once. */

@@ -1,7 +1,7 @@
 import { hash as digest } from 'node:crypto';
-import { canonicalJson } from '../../core/canonical-json.ts';
+import type { RecordDraft } from '../../core/batch/outcome.ts';
 import { LIMITS } from '../../core/limits.ts';
-import type { RecordDraft } from '../../core/outcome.ts';
+import { canonicalJson } from '../../core/values/canonical-json.ts';
 import type { RecordRules } from '../../ports/store.ts';
 import type { Transaction } from './database.ts';
 import { ConflictError } from './failures.ts';

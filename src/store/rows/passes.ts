@@ -1,4 +1,4 @@
-import { SITEMAP_ROUTE } from '../../core/job.ts';
+import { SITEMAP_ROUTE } from '../../core/job-schema/job.ts';
 import { isFinished, STATE_NUMBERS } from './states.ts';
 
 export interface PassFacts {

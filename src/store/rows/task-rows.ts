@@ -1,4 +1,4 @@
-import type { Via } from '../../core/approach.ts';
+import type { Via } from '../../core/escalation/escalation.ts';
 import type { AttemptRow, TaskRow } from '../../core/model.ts';
 import type { ArchivedPage } from '../../ports/store.ts';
 import { type Hash, hexOf } from './hash.ts';

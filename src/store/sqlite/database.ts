@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
-import { canonicalJson } from '../../core/canonical-json.ts';
 import { messageOf, SeineError } from '../../core/errors.ts';
+import { canonicalJson } from '../../core/values/canonical-json.ts';
 import { MIGRATIONS } from './migrations.ts';
 
 type Row = Record<string, unknown>;

@@ -1,4 +1,4 @@
-import { fingerprint } from '../../core/fingerprint.ts';
+import { fingerprint } from '../../core/url/fingerprint.ts';
 
 /** Jobs with a seed from here on have keys that keep neighbours together; older jobs keep the keys they have. */
 export const NEIGHBOUR_SEEDS = 0x8000_0000;

@@ -1,4 +1,4 @@
-import type { Trace } from '../../core/outcome.ts';
+import type { Trace } from '../../core/batch/outcome.ts';
 import type { Settlement, TaskChange } from '../../ports/store.ts';
 import type { Database } from './database.ts';
 

@@ -1,6 +1,6 @@
+import type { QualityDelta } from '../../core/batch/outcome.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { QualityRow } from '../../core/model.ts';
-import type { QualityDelta } from '../../core/outcome.ts';
 import type { Database } from './database.ts';
 
 /** Adds to what the records of a pass look like. */

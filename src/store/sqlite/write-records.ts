@@ -1,5 +1,5 @@
+import type { RecordDraft } from '../../core/batch/outcome.ts';
 import { LIMITS } from '../../core/limits.ts';
-import type { RecordDraft } from '../../core/outcome.ts';
 import type { RecordRules } from '../../ports/store.ts';
 import { type Database, recordHash } from './database.ts';
 import type { CounterDelta } from './rows.ts';

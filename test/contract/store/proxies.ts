@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { newHealth } from '../../../src/core/proxy-health.ts';
+import { newHealth } from '../../../src/core/proxies/proxy-health.ts';
 import { T0 } from '../../support/fixtures.ts';
 import type { StoreDesk } from './store-desk.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import type { RecordDraft } from '../../../src/core/batch/outcome.ts';
 import { LIMITS } from '../../../src/core/limits.ts';
-import type { RecordDraft } from '../../../src/core/outcome.ts';
 import type { Job } from '../../../src/ports/store.ts';
 import {
   change,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { QualityDelta } from '../../../src/core/outcome.ts';
+import type { QualityDelta } from '../../../src/core/batch/outcome.ts';
 import type { Rewrite } from '../../../src/ports/store.ts';
 import {
   change,

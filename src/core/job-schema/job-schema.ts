@@ -1,0 +1,319 @@
+import { z } from 'zod';
+import { LIMITS } from '../limits.ts';
+import { login } from './browser.ts';
+import { proxies, secretRef } from './proxies.ts';
+import { api } from './remote-api.ts';
+import { patterns, route } from './route.ts';
+import { source } from './source.ts';
+
+/** How requests identify themselves: as the crawler, or like a browser. */
+
+const identity = z
+  .strictObject({
+    mode: z
+      .enum(['honest', 'browser'])
+      .default('honest')
+      .describe(
+        '`honest` sends the User-Agent of the crawler; `browser` sends the headers of current browsers.',
+      ),
+    userAgent: z
+      .string()
+      .min(1)
+      .max(512)
+      .optional()
+      .describe(
+        'User-Agent header in honest mode. In both modes its first word selects the rules in robots.txt.',
+      ),
+    contact: z
+      .string()
+      .max(256)
+      .optional()
+      .describe('URL or email address to include in the default User-Agent.'),
+    headers: z.record(z.string(), z.string()).default({}).describe('Additional request headers.'),
+    secretHeaders: z
+      .record(
+        z.string().regex(/^https?:\/\/[^/@?#\s]+$/, 'an origin must look like https://shop.example'),
+        z.record(z.string().regex(/^[\w-]+$/, 'not a header name'), secretRef),
+      )
+      .optional()
+      .describe('Headers with secret values, by origin. They are sent only to that origin.'),
+    languages: z
+      .array(z.string().regex(/^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$/, 'a language must look like de-CH'))
+      .min(1)
+      .max(8)
+      .optional()
+      .describe('Languages for Accept-Language, in order of preference. Default: English.'),
+    device: z.enum(['desktop', 'mobile']).default('desktop').describe('Device type in browser mode.'),
+    cookies: z
+      .boolean()
+      .optional()
+      .describe('Keep cookies, by origin and identity. Default: true in browser mode, false in honest mode.'),
+  })
+  .prefault({});
+
+/** Request rates and other rules of politeness. */
+
+const clockTime = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'a time must look like 22:30');
+
+const hostRule = z.strictObject({
+  rate: z
+    .union([z.number().positive().max(100_000), z.literal('max')])
+    .optional()
+    .describe('Requests per second.'),
+  parallel: z.int().min(1).max(1_000).optional().describe('Concurrent requests.'),
+  window: z
+    .strictObject({
+      from: clockTime.describe('Start, such as 22:00.'),
+      to: clockTime.describe('End, such as 06:00. If it is before `from`, it is on the next day.'),
+      timeZone: z.string().min(1).default('UTC').describe('Such as Europe/Paris.'),
+    })
+    .optional()
+    .describe('Hours in which requests to the host are allowed.'),
+});
+
+export type HostRule = z.output<typeof hostRule>;
+
+const politeness = z
+  .strictObject({
+    rate: z
+      .union([z.number().positive().max(100_000), z.literal('max')])
+      .default(4)
+      .describe('Requests per second and host, or `max` for no limit.'),
+    parallel: z
+      .int()
+      .min(1)
+      .max(1_000)
+      .nullable()
+      .default(null)
+      .describe('Concurrent requests per host. Default: 4, or 32 with rate `max`.'),
+    adaptive: z
+      .boolean()
+      .default(true)
+      .describe('Start at half the rate, and slow down if a host refuses requests, fails or becomes slow.'),
+    jitter: z
+      .number()
+      .min(0)
+      .max(3)
+      .default(0)
+      .describe(
+        'Lengthen each pause between requests by a random share up to this value; sometimes by much more.',
+      ),
+    groupBy: z
+      .enum(['host', 'site', 'address'])
+      .default('host')
+      .describe(
+        'Apply rates per host, per registrable domain (`site`), or per IP address. An address is resolved once, when the host is first seen.',
+      ),
+    hosts: z
+      .record(z.string().min(1), hostRule)
+      .default({})
+      .describe('Limits for single hosts; `*.example.com` matches all subdomains. The first match applies.'),
+    robots: z.boolean().default(true).describe('Obey robots.txt, including Crawl-delay and Request-rate.'),
+    robotsTags: z
+      .enum(['record', 'obey'])
+      .default('record')
+      .describe(
+        'What to do with X-Robots-Tag and meta robots. `record` only records them. `obey` also follows no links of nofollow pages, stores no records or copies of noindex and noai pages, no copies of noarchive pages, and no media of noai, noimageai and noimageindex pages.',
+      ),
+  })
+  .prefault({});
+
+/** The fields of a job. Input is what users write; `JobSpec` is the same with every default filled in. */
+
+export const FOLLOW_SCOPES = ['host', 'site', 'any'] as const;
+
+const followRule = z.strictObject({
+  within: z.enum(FOLLOW_SCOPES).default('host').describe('Same host, same registrable domain, or any host.'),
+  match: patterns.optional().describe('Only links that match.'),
+  not: patterns.optional().describe('Only links that do not match.'),
+  css: z.string().min(1).optional().describe('Only links inside elements that match this selector.'),
+  from: z.string().optional().describe('Only on pages of this route.'),
+  route: z.string().optional().describe('Route of the new tasks. Default: the route that matches the URL.'),
+  priority: z.int().min(-1_000).max(1_000).default(0).describe('Higher runs first.'),
+});
+
+const followInput = z
+  .union([z.boolean(), z.enum(FOLLOW_SCOPES), z.array(followRule)])
+  .default(false)
+  .transform((value): FollowRule[] => {
+    if (value === false) return [];
+    if (value === true) return [{ within: 'host', priority: 0 }];
+    return typeof value === 'string' ? [{ within: value, priority: 0 }] : value;
+  })
+  .describe(
+    'Links to follow: true, `host`, `site`, `any`, or rules. The first rule that matches a link applies.',
+  );
+
+export type FollowRule = z.output<typeof followRule>;
+
+const positiveMs = (value: number, doc: string) =>
+  z.int().min(1).max(86_400_000).default(value).describe(doc);
+
+export const jobSchema = z.strictObject({
+  $schema: z.string().optional(),
+  name: z
+    .string()
+    .regex(
+      /^(?!.*\.\.)[a-z0-9][a-z0-9._-]{0,63}$/i,
+      'a name may contain only letters, digits, single dots, dashes and underscores',
+    )
+    .optional()
+    .describe('Name of the job. Default: the name of the file or host.'),
+  sources: z
+    .union([source, z.array(source).min(1)])
+    .transform((value) => (Array.isArray(value) ? value : [value]))
+    .describe('URLs, files of URLs, sitemaps, tables and queries to start from.'),
+  routes: z
+    .array(route)
+    .default([])
+    .describe('Rules for kinds of pages: which URLs, and what to extract. The first match applies.'),
+  follow: followInput,
+  redirects: z
+    .enum(['auto', 'follow', 'discover'])
+    .default('auto')
+    .describe(
+      '`follow` continues the same task at the new URL. `discover` creates a new task for it, so that it is never fetched twice. `auto` is `discover` if links are followed, otherwise `follow`.',
+    ),
+  limits: z
+    .strictObject({
+      pages: z.int().min(1).nullable().default(null).describe('Stop after this many pages.'),
+      depth: z
+        .int()
+        .min(0)
+        .nullable()
+        .default(null)
+        .describe('Maximum number of links between a source and a page.'),
+      bytes: z.int().min(1).nullable().default(null).describe('Stop after receiving this many bytes.'),
+      seconds: z.int().min(1).nullable().default(null).describe('Stop after this many seconds of running.'),
+      diskFreeBytes: z
+        .int()
+        .min(0)
+        .default(256 * 1024 * 1024)
+        .describe('Stop if the disk has less free space than this.'),
+      perTemplate: z
+        .int()
+        .min(1)
+        .nullable()
+        .default(100_000)
+        .describe(
+          'Maximum followed URLs that differ only in numbers and ids. It guards against crawler traps such as endless calendars.',
+        ),
+      bodyBytes: z
+        .int()
+        .min(1)
+        .max(1024 ** 3)
+        .default(LIMITS.bodyBytesMax)
+        .describe('Maximum size of a page.'),
+      window: z
+        .int()
+        .min(100)
+        .default(50_000)
+        .describe('Read sources ahead until this many tasks are waiting.'),
+    })
+    .prefault({}),
+  politeness,
+  identity,
+  proxies,
+  api,
+  login,
+  timeouts: z
+    .strictObject({
+      connectMs: positiveMs(10_000, 'TCP and TLS handshake.'),
+      headersMs: positiveMs(20_000, 'From the request to the response headers.'),
+      bodyMs: positiveMs(20_000, 'Longest pause while a body arrives.'),
+      taskMs: positiveMs(60_000, 'A whole task.'),
+    })
+    .prefault({}),
+  retry: z
+    .strictObject({
+      attempts: z.int().min(1).max(100).default(4).describe('Attempts before a task becomes a dead letter.'),
+      baseMs: positiveMs(1_000, 'First backoff. It doubles each time, with jitter.'),
+      maxMs: positiveMs(300_000, 'Longest backoff.'),
+    })
+    .prefault({}),
+  breaker: z
+    .strictObject({
+      hostFailures: z.int().min(1).default(10).describe('Failures in a row after which a host is paused.'),
+      hostRestMs: positiveMs(5_000, 'First pause of a failing host. It doubles each time.'),
+      hostProbes: z
+        .int()
+        .min(1)
+        .default(6)
+        .describe('Failed probes after which its tasks become dead letters.'),
+      jobBatches: z
+        .int()
+        .min(1)
+        .default(20)
+        .describe('Completely failed batches in a row after which the job stops.'),
+    })
+    .prefault({}),
+  url: z
+    .strictObject({
+      stripTracking: z.boolean().default(true).describe('Remove utm_*, gclid and similar parameters.'),
+      sortQuery: z.boolean().default(false).describe('Sort query parameters.'),
+      trailingSlash: z
+        .enum(['keep', 'strip'])
+        .default('keep')
+        .describe('`strip` treats /a/ and /a as one page.'),
+    })
+    .prefault({}),
+  records: z
+    .strictObject({
+      guardSeconds: z
+        .int()
+        .min(0)
+        .default(3_600)
+        .describe('Update the time of an unchanged record in the store at most once per this interval.'),
+      history: z.boolean().default(false).describe('Keep earlier versions of changed records.'),
+    })
+    .prefault({}),
+  revisit: z
+    .strictObject({
+      afterSeconds: z
+        .int()
+        .min(0)
+        .default(0)
+        .describe('A refresh fetches only URLs that were last fetched longer ago than this.'),
+    })
+    .prefault({}),
+  media: z
+    .strictObject({
+      pack: z
+        .enum(['none', 'webdataset'])
+        .default('none')
+        .describe('One file each, named by its hash, or tar shards with a JSON file for each item.'),
+      bytes: z.int().min(1).default(LIMITS.mediaBytesMax).describe('Maximum size of a media file.'),
+      types: z
+        .array(z.string().min(1))
+        .default([])
+        .describe('Accepted types such as `image/*`, detected from the content. Empty accepts all.'),
+    })
+    .prefault({}),
+  schedule: z
+    .union([
+      z.string().min(1),
+      z.strictObject({
+        cron: z.string().min(1).describe('Cron expression.'),
+        timeZone: z
+          .string()
+          .min(1)
+          .optional()
+          .describe('Such as Europe/Paris. Default: the time zone of the machine.'),
+        refresh: z.boolean().default(true).describe('Fetch known URLs again instead of starting a new run.'),
+      }),
+    ])
+    .transform((value) => (typeof value === 'string' ? { cron: value, refresh: true } : value))
+    .optional()
+    .describe('When `seine serve` and `seine run --watch` run the job.'),
+  archive: z.boolean().default(true).describe('Store pages in WARC files.'),
+  batchSize: z.int().min(1).max(LIMITS.batchTasksMax).default(120).describe('Maximum tasks in one batch.'),
+  allowPrivate: z.boolean().default(false).describe('Allow loopback and private addresses.'),
+});
+
+export type JobInput = z.input<typeof jobSchema>;
+type ParsedJob = z.output<typeof jobSchema>;
+/** Validated, defaults filled in, no functions: travels in every batch. */
+export type JobSpec = Omit<ParsedJob, 'name' | '$schema'> & { name: string };
+export type RouteSpec = JobSpec['routes'][number];
+export type SourceSpec = JobSpec['sources'][number];
+export type { FieldInput, FieldSpec, MediaRule, Pagination } from './route.ts';

@@ -1,0 +1,22 @@
+import { LIMITS } from '../limits.ts';
+
+/** Milliseconds that a Retry-After header asks for, from seconds or a date; null when it says nothing usable. */
+export function parseRetryAfter(header: string | null, now: number): number | null {
+  if (header === null) return null;
+  const text = header.trim();
+  if (/^\d{1,12}$/.test(text)) return Math.min(Number(text) * 1_000, LIMITS.retryAfterMsMax);
+  if (!/[a-z]/i.test(text)) return null;
+  const at = Date.parse(text);
+  if (Number.isNaN(at)) return null;
+  return Math.min(Math.max(at - now, 0), LIMITS.retryAfterMsMax);
+}
+
+/** Exponential, with jitter over the upper half: retries of many tasks do not come back together. */
+export function backoffMs(
+  attempt: number,
+  policy: { baseMs: number; maxMs: number },
+  random: number,
+): number {
+  const full = Math.min(policy.baseMs * 2 ** (attempt - 1), policy.maxMs);
+  return full / 2 + (full / 2) * random;
+}

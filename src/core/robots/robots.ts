@@ -1,0 +1,246 @@
+import { LIMITS } from '../limits.ts';
+
+/** robots.txt by RFC 9309, with the tolerance and the choices of Google's parser where the RFC leaves room. */
+export interface RobotsRules {
+  allows(url: string): boolean;
+  crawlDelayMs: number | null;
+  requestRate: { requests: number; seconds: number } | null;
+  sitemaps: string[];
+  ruleCount: number;
+}
+
+type Key = 'user-agent' | 'allow' | 'disallow' | 'sitemap' | 'crawl-delay' | 'request-rate';
+
+/** Beginnings of keys, in lower case, with the misspellings that Google accepts. */
+const KEYS: [string, Key][] = [
+  ...['user-agent', 'useragent', 'user agent'].map((name): [string, Key] => [name, 'user-agent']),
+  ['allow', 'allow'],
+  ...['disallow', 'dissallow', 'dissalow', 'disalow', 'diasllow', 'disallaw'].map((name): [string, Key] => [
+    name,
+    'disallow',
+  ]),
+  ...['sitemap', 'site-map'].map((name): [string, Key] => [name, 'sitemap']),
+  ['crawl-delay', 'crawl-delay'],
+  ['request-rate', 'request-rate'],
+];
+
+/** Google cuts longer lines: eight times the longest URL that a browser of old would take. */
+const LINE_LENGTH_MAX = 2_083 * 8 - 1;
+
+/** The name that robots.txt knows us by: letters, `_` and `-` at the start of the User-Agent. */
+export function productToken(userAgent: string): string {
+  return /^[a-z_-]*/i.exec(userAgent.trim())![0];
+}
+
+function splitLine(raw: string): [Key, string] | null {
+  const hashAt = raw.indexOf('#');
+  const line = (hashAt === -1 ? raw : raw.slice(0, hashAt)).trim();
+  let separatorAt = line.indexOf(':');
+  if (separatorAt === -1) {
+    // A missing colon is forgiven when the line has two words.
+    separatorAt = line.search(/[ \t]/);
+    if (separatorAt === -1 || /[ \t]/.test(line.slice(separatorAt).trim())) return null;
+  }
+  const name = line.slice(0, separatorAt).trim().toLowerCase();
+  const key = KEYS.find(([start]) => name.startsWith(start));
+  return key === undefined ? null : [key[1], line.slice(separatorAt + 1).trim()];
+}
+
+interface Group {
+  rules: Rule[];
+  crawlDelayMs: number | null;
+  requestRate: RobotsRules['requestRate'];
+}
+
+const SECONDS_OF: Record<string, number> = { '': 1, s: 1, m: 60, h: 3_600 };
+
+function parseRate(value: string): RobotsRules['requestRate'] {
+  const found = /^(\d{1,6})\s*\/\s*(\d{1,6})\s*([smh]?)/i.exec(value);
+  if (found === null) return null;
+  const requests = Number(found[1]);
+  const seconds = Number(found[2]) * SECONDS_OF[found[3]!.toLowerCase()]!;
+  return requests > 0 && seconds > 0 ? { requests, seconds } : null;
+}
+
+function addTo(group: Group, key: Key, value: string): void {
+  if (key === 'allow' || key === 'disallow') {
+    group.rules.push(...compileRules(key === 'allow', value));
+  } else if (key === 'crawl-delay') {
+    const delayMs = /^\d*\.?\d+/.test(value) ? Number.parseFloat(value) * 1_000 : 0;
+    if (delayMs > 0)
+      group.crawlDelayMs = Math.min(Math.max(group.crawlDelayMs ?? 0, delayMs), LIMITS.crawlDelayMsMax);
+  } else if (key === 'request-rate') {
+    group.requestRate ??= parseRate(value);
+  }
+}
+
+/** Whom the lines at hand are for. A user agent that comes after the first such line starts anew. */
+class Audience {
+  ours = false;
+  everyones = false;
+  private closed = false;
+
+  add(agent: 'ours' | 'everyones' | 'others'): void {
+    if (this.closed) this.ours = this.everyones = this.closed = false;
+    if (agent === 'ours') this.ours = true;
+    if (agent === 'everyones') this.everyones = true;
+  }
+
+  close(): void {
+    this.closed = true;
+  }
+}
+
+function agentOf(value: string, product: string): 'ours' | 'everyones' | 'others' {
+  if (/^\*(?:\s|$)/.test(value)) return 'everyones';
+  return product !== '' && productToken(value).toLowerCase() === product ? 'ours' : 'others';
+}
+
+/** The rules for one product token. Groups that name it are merged and decide alone; without one, those for `*` do. */
+export function parseRobots(text: string, product: string): RobotsRules {
+  const ours: Group = { rules: [], crawlDelayMs: null, requestRate: null };
+  const everyones: Group = { rules: [], crawlDelayMs: null, requestRate: null };
+  const sitemaps = new Set<string>();
+  // At Google only allow and disallow end a list of user agents. A delay ends it too, but for other delays only.
+  const ruled = new Audience();
+  const paced = new Audience();
+  let isNamed = false;
+  const known = text.slice(0, LIMITS.robotsBytesMax).replace(/^\uFEFF/, '');
+  for (const raw of known.split(/\r\n|\r|\n/)) {
+    const line = splitLine(raw.slice(0, LINE_LENGTH_MAX));
+    if (line === null) continue;
+    const [key, value] = line;
+    if (key === 'sitemap') {
+      if (value !== '') sitemaps.add(value);
+    } else if (key === 'user-agent') {
+      const agent = agentOf(value, product.toLowerCase());
+      isNamed ||= agent === 'ours';
+      ruled.add(agent);
+      paced.add(agent);
+    } else {
+      const audience = key === 'allow' || key === 'disallow' ? ruled : paced;
+      if (audience === ruled) ruled.close();
+      paced.close();
+      if (audience.ours) addTo(ours, key, value);
+      else if (audience.everyones) addTo(everyones, key, value);
+    }
+  }
+  const { rules, crawlDelayMs, requestRate } = isNamed ? ours : everyones;
+  // Longest first, so that the first match decides.
+  rules.sort((a, b) => b.priority - a.priority || Number(b.allow) - Number(a.allow));
+  return {
+    allows(url) {
+      const path = pathOf(url);
+      // RFC 9309: the file itself is always allowed.
+      if (path === '/robots.txt') return true;
+      for (const rule of rules) if (matchesRule(rule, path)) return rule.allow;
+      return true;
+    },
+    crawlDelayMs,
+    requestRate,
+    sitemaps: [...sitemaps],
+    ruleCount: rules.length,
+  };
+}
+
+/** The least time between two requests that robots.txt asks for, by Crawl-delay or Request-rate. */
+export function delayOf({ crawlDelayMs, requestRate }: RobotsRules): number | null {
+  const rateMs = requestRate
+    ? Math.min((requestRate.seconds / requestRate.requests) * 1_000, LIMITS.crawlDelayMsMax)
+    : 0;
+  return Math.max(crawlDelayMs ?? 0, rateMs) || null;
+}
+
+/** One line of robots.txt, ready to be matched. */
+interface Rule {
+  allow: boolean;
+  /** Length of the pattern as written: the longest match decides, and allow wins a tie. */
+  priority: number;
+  /** The pattern between its wildcards; one part only means a plain prefix. */
+  parts: string[];
+  anchored: boolean;
+}
+
+/** Patterns are compared with URLs as they are sent: UTF-8 escaped, escapes in upper case. */
+function escapePattern(pattern: string): string {
+  return pattern
+    .toWellFormed()
+    .replace(/%[0-9a-f]{2}/gi, (code) => code.toUpperCase())
+    .replace(/[^\x00-\x7f]+/g, encodeURIComponent);
+}
+
+function compileRule(allow: boolean, pattern: string, priority: number): Rule {
+  const anchored = pattern.endsWith('$');
+  return { allow, priority, anchored, parts: (anchored ? pattern.slice(0, -1) : pattern).split('*') };
+}
+
+const ESCAPED_UNRESERVED = /%(?:4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE]|3[0-9]|2[DE])/g;
+
+/** What one line stands for; nothing when its value is empty. */
+function compileRules(allow: boolean, value: string): Rule[] {
+  const pattern = escapePattern(value);
+  if (pattern === '') return [];
+  const rules = [compileRule(allow, pattern, pattern.length)];
+  const slashAt = pattern.lastIndexOf('/');
+  if (allow && slashAt !== -1 && pattern.startsWith('/index.htm', slashAt)) {
+    const folder = `${pattern.slice(0, slashAt + 1)}$`;
+    rules.push(compileRule(allow, folder, folder.length));
+  }
+  if (!allow) {
+    // Google compares escapes byte by byte, but our URLs have none for unreserved characters: `/%7Eme` must hold for
+    // `/~me` too. Only for disallow: in doubt, stay out.
+    const decoded = pattern.replace(ESCAPED_UNRESERVED, (code) => decodeURIComponent(code));
+    if (decoded !== pattern) rules.push(compileRule(allow, decoded, pattern.length));
+  }
+  return rules;
+}
+
+/** Leftmost matches, part by part, so that wildcards cannot multiply. */
+function matchesRule(rule: Rule, path: string): boolean {
+  const { parts, anchored } = rule;
+  if (!path.startsWith(parts[0]!)) return false;
+  let at = parts[0]!.length;
+  const last = parts.length - 1;
+  if (last === 0) return !anchored || at === path.length;
+  for (let i = 1; i < last; i++) {
+    at = path.indexOf(parts[i]!, at);
+    if (at === -1) return false;
+    at += parts[i]!.length;
+  }
+  const tail = parts[last]!;
+  if (anchored) return path.length - tail.length >= at && path.endsWith(tail);
+  return path.indexOf(tail, at) !== -1;
+}
+
+/** Path and query of a URL, without a parser, as Google finds them; also in what is no URL. */
+function pathOf(url: string): string {
+  const start = url.startsWith('//') ? 2 : 0;
+  const schemeAt = url.indexOf('://', start);
+  const early = url.slice(start, schemeAt === -1 ? start : schemeAt).search(/[/?;]/);
+  let at = schemeAt === -1 || early !== -1 ? start : schemeAt + 3;
+  const hashAt = url.indexOf('#', start);
+  const end = hashAt === -1 ? url.length : hashAt;
+  for (; at < end; at++) {
+    const code = url.charCodeAt(at);
+    if (code === 47 || code === 63 || code === 59) break;
+  }
+  if (at >= end) return '/';
+  const path = url.slice(at, end);
+  const rooted = path.startsWith('/') ? path : `/${path}`;
+  return rooted.includes('%') ? rooted.replace(/%[0-9a-f]{2}/gi, (code) => code.toUpperCase()) : rooted;
+}
+
+/** What an answer is kept under: the origin whose robots.txt it is, or the URL of any other file that one redirects to. */
+export function robotsPlaceOf(url: string): string {
+  const { origin, pathname, search } = new URL(url);
+  return pathname === '/robots.txt' && search === '' ? origin : url;
+}
+
+export function robotsUrlOf(place: string): string {
+  return isOrigin(place) ? `${place}/robots.txt` : place;
+}
+
+/** Whether what is kept there are the rules of that place itself, and not only of those that redirect to it. */
+export function isOrigin(place: string): boolean {
+  return !place.includes('/', place.indexOf('://') + 3);
+}
