@@ -25,8 +25,8 @@ import { type FilesByScheme, openFilesByScheme } from './sources/files-by-scheme
 import { checkSource, openSource } from './sources/open-source.ts';
 import { openRejectFile } from './sources/reject-file.ts';
 import type { FolderLock } from './store/sqlite/folder-lock.ts';
-import type { JobHandlers } from './worker/route-code.ts';
-import { systemClock } from './worker/system-clock.ts';
+import { systemClock } from './worker/batch/system-clock.ts';
+import type { JobHandlers } from './worker/job/route-code.ts';
 
 export interface AppSettings extends DispatchSettings {
   dir: string;

@@ -6,7 +6,7 @@ import { openBlobs } from './open-blobs.ts';
 import type { Logger } from './ports/ambient.ts';
 import type { Dispatcher } from './ports/dispatcher.ts';
 import type { BrowserSettings, CallbackSettings } from './ports/fetcher.ts';
-import type { JobHandlers } from './worker/route-code.ts';
+import type { JobHandlers } from './worker/job/route-code.ts';
 
 export interface DispatchSettings {
   /** Where batches go; threads of this process when absent. */
@@ -65,7 +65,7 @@ export async function openDispatcher(
 /** Closures as handlers cannot travel: their batches stay in this thread. */
 async function openInline(data: WorkerData, handlers: JobHandlers, logger: Logger): Promise<Dispatcher> {
   const { openWorkerTools } = await import('./worker-app.ts');
-  const { processBatch } = await import('./worker/process-batch.ts');
+  const { processBatch } = await import('./worker/batch/process-batch.ts');
   const tools = await openWorkerTools({ ...data, name: 'inline', logger }, handlers);
   return openInlineDispatcher((batch, options) => processBatch(batch, tools, options), tools.close);
 }

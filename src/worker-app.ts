@@ -7,10 +7,10 @@ import { loadHandlers } from './job/load-handlers.ts';
 import { openBlobs } from './open-blobs.ts';
 import type { Logger } from './ports/ambient.ts';
 import type { BrowserSettings, CallbackSettings } from './ports/fetcher.ts';
+import type { WorkerTools } from './worker/batch/process-batch.ts';
+import { systemClock } from './worker/batch/system-clock.ts';
 import { JobCache } from './worker/compile-job.ts';
-import type { WorkerTools } from './worker/process-batch.ts';
-import type { JobHandlers } from './worker/route-code.ts';
-import { systemClock } from './worker/system-clock.ts';
+import type { JobHandlers } from './worker/job/route-code.ts';
 
 interface WorkerSettings {
   name: string;

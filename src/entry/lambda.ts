@@ -13,7 +13,7 @@ import {
   type LambdaPresence,
   unpack,
 } from '../dispatch/lambda-wire.ts';
-import { processBatch } from '../worker/process-batch.ts';
+import { processBatch } from '../worker/batch/process-batch.ts';
 import { openWorkerTools } from '../worker-app.ts';
 import { InvocationClock } from './lambda-clock.ts';
 import { watchDrain } from './lambda-drain.ts';

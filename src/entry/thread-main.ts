@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Report } from '../core/batch/batch.ts';
 import type { FromThread, ThreadData, ToThread } from '../dispatch/thread-messages.ts';
-import { processBatch } from '../worker/process-batch.ts';
+import { processBatch } from '../worker/batch/process-batch.ts';
 import { openWorkerTools } from '../worker-app.ts';
 
 if (!parentPort) throw new Error('this file is the entry of a worker thread');

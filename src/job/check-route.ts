@@ -1,7 +1,7 @@
 import { SeineError } from '../core/errors.ts';
 import { fetcherOfRoute, mayRender } from '../core/escalation/escalation.ts';
 import type { MediaRule, RouteSpec } from '../core/job-schema/job.ts';
-import type { RouteCode } from '../worker/route-code.ts';
+import type { RouteCode } from '../worker/job/route-code.ts';
 
 /** Finds what a route says in vain. Only when a job is loaded: a job that runs on without its code must still run. */
 export function checkRoute(route: RouteSpec, code: RouteCode): void {

@@ -1,5 +1,5 @@
 import type { JobInput } from '../core/job-schema/job.ts';
-import type { RecordSchema, RouteCode } from '../worker/route-code.ts';
+import type { RecordSchema, RouteCode } from '../worker/job/route-code.ts';
 
 type RouteInput = NonNullable<JobInput['routes']>[number];
 

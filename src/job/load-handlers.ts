@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Blobs } from '../ports/blobs.ts';
-import { CODE_NAMES, isRecordSchema, type JobHandlers, type RouteCode } from '../worker/route-code.ts';
+import { CODE_NAMES, isRecordSchema, type JobHandlers, type RouteCode } from '../worker/job/route-code.ts';
 
 export function bundleKeyOf(code: Uint8Array): string {
   return `bundles/${hash('sha256', code, 'hex')}.mjs`;

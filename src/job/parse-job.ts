@@ -6,7 +6,7 @@ import { jobSchema } from '../core/job-schema/job-schema.ts';
 import { checkSchedule } from '../core/job-schema/schedule.ts';
 import { unknownRouteOf } from '../core/job-schema/source-name.ts';
 import { compileJob } from '../worker/compile-job.ts';
-import { CODE_NAMES, isRecordSchema, type JobHandlers } from '../worker/route-code.ts';
+import { CODE_NAMES, isRecordSchema, type JobHandlers } from '../worker/job/route-code.ts';
 import { checkHeaders } from './check-headers.ts';
 import { checkOutside, checkSources } from './check-outside.ts';
 import { checkRoute } from './check-route.ts';

@@ -4,11 +4,11 @@ import { isHtml, sniffMediaType } from '../core/media/media-type.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { ArchivedPage } from '../ports/store.ts';
 import { type CompiledJob, type CompiledRoute, routeOf } from '../worker/compile-job.ts';
-import { discoverFollowed, discoverLinks } from '../worker/discover-links.ts';
-import { headerOf, Page } from '../worker/page.ts';
-import { readPage, type StoredResponse } from '../worker/read-page.ts';
-import { type ReadResult, ValidationError } from '../worker/read-records.ts';
-import { permissionsOf, robotsTagsOf } from '../worker/robots-tags.ts';
+import { discoverFollowed, discoverLinks } from '../worker/links/discover-links.ts';
+import { headerOf, Page } from '../worker/page/page.ts';
+import { permissionsOf, robotsTagsOf } from '../worker/page/robots-tags.ts';
+import { type ReadResult, ValidationError } from '../worker/records/read-records.ts';
+import { readPage, type StoredResponse } from '../worker/storage/read-page.ts';
 
 /** What today's code makes of an archived page. */
 export type Reading = {

@@ -5,8 +5,8 @@ import type { RecordRow } from '../core/model.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { Resolver } from '../ports/resolver.ts';
 import type { ArchivedPage, Job, Rewrite, Store } from '../ports/store.ts';
+import { QualitySum } from '../worker/batch/report-parts.ts';
 import type { CompiledJob } from '../worker/compile-job.ts';
-import { QualitySum } from '../worker/quality-sum.ts';
 import { type Reading, readAgain, wasRefused } from './read-again.ts';
 import { type FieldChange, mergedData, RecordDiff } from './record-diff.ts';
 

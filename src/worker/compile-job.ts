@@ -8,11 +8,11 @@ import { type JobSpec, MEDIA_ROUTE, type RouteSpec, SITEMAP_ROUTE } from '../cor
 import { compileTypes } from '../core/media/media-file.ts';
 import { compilePatterns } from '../core/url/pattern.ts';
 import { type CompiledFollow, compileFollow } from '../core/url/scope.ts';
-import { compileMedia, type MediaFinder } from './find-media.ts';
-import { LinkMemory } from './link-memory.ts';
-import { compilePagination, type Paginator } from './paginate.ts';
-import { compileReader, demandsFields, type RecordReader } from './read-records.ts';
-import type { JobHandlers } from './route-code.ts';
+import type { JobHandlers } from './job/route-code.ts';
+import { LinkMemory } from './links/link-memory.ts';
+import { compilePagination, type Paginator } from './links/paginate.ts';
+import { compileMedia, type MediaFinder } from './media/find-media.ts';
+import { compileReader, demandsFields, type RecordReader } from './records/read-records.ts';
 
 export interface CompiledRoute {
   name: string;

@@ -7,8 +7,8 @@ import { openFolderBlobs } from '../../src/blobs/folder-blobs.ts';
 import { SeineError } from '../../src/core/errors.ts';
 import { LIMITS } from '../../src/core/limits.ts';
 import type { Blobs } from '../../src/ports/blobs.ts';
-import { type ArchivePage, openArchive } from '../../src/worker/archive.ts';
-import { readPage } from '../../src/worker/read-page.ts';
+import { type ArchivePage, openArchive } from '../../src/worker/storage/archive.ts';
+import { readPage } from '../../src/worker/storage/read-page.ts';
 
 const INFO = { software: 'Seine/test', job: 'shop', date: Date.UTC(2026, 0, 5) };
 const KEY = 'archive/shop/batch-1.warc.gz';

@@ -19,8 +19,13 @@ import { LIMITS } from '../../src/core/limits.ts';
 import { digestOf } from '../../src/core/warc/warc.ts';
 import { parseRecord, readResponse } from '../../src/core/warc/warc-reader.ts';
 import type { Blobs } from '../../src/ports/blobs.ts';
-import { type ArchiveInfo, type ArchivePage, openArchive, type Place } from '../../src/worker/archive.ts';
-import { readPage } from '../../src/worker/read-page.ts';
+import {
+  type ArchiveInfo,
+  type ArchivePage,
+  openArchive,
+  type Place,
+} from '../../src/worker/storage/archive.ts';
+import { readPage } from '../../src/worker/storage/read-page.ts';
 
 const INFO: ArchiveInfo = {
   software: 'Seine/test',

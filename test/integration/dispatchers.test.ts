@@ -8,8 +8,8 @@ import { openThreadDispatcher, type ThreadDispatcherOptions } from '../../src/di
 import { openWeightedDispatcher } from '../../src/dispatch/weighted-dispatcher.ts';
 import { bundleKeyOf } from '../../src/job/load-handlers.ts';
 import type { Delivery, Dispatcher } from '../../src/ports/dispatcher.ts';
-import { processBatch } from '../../src/worker/process-batch.ts';
-import type { JobHandlers } from '../../src/worker/route-code.ts';
+import { processBatch } from '../../src/worker/batch/process-batch.ts';
+import type { JobHandlers } from '../../src/worker/job/route-code.ts';
 import { openWorkerTools } from '../../src/worker-app.ts';
 import {
   batchOf,

@@ -6,7 +6,7 @@ import type { AttemptRow, RecordRow, ShotRow } from '../../src/core/model.ts';
 import { parseRecord } from '../../src/core/warc/warc-reader.ts';
 import { type ShopSite, startShopSite } from '../../src/demo/shop-site.ts';
 import type { FetchRequest, FetchResult } from '../../src/ports/fetcher.ts';
-import { readPage } from '../../src/worker/read-page.ts';
+import { readPage } from '../../src/worker/storage/read-page.ts';
 import { type Crawled, crawl } from '../support/crawl-desk.ts';
 import { collect } from '../support/fixtures.ts';
 import { openScriptRenderer, PNG } from '../support/script-renderer.ts';

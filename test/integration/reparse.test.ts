@@ -8,7 +8,7 @@ import { defineJob, type JobDefinition, openSeine } from '../../src/index.ts';
 import { parseJob } from '../../src/job/parse-job.ts';
 import { type ReparseInput, type ReparseResult, reparse } from '../../src/reparse/reparse.ts';
 import { compileJob } from '../../src/worker/compile-job.ts';
-import type { Page } from '../../src/worker/page.ts';
+import type { Page } from '../../src/worker/page/page.ts';
 import { collect, temporaryFolder } from '../support/fixtures.ts';
 
 /** Pages are fetched by a real run; then the site is not asked any more. */

@@ -5,7 +5,7 @@ import type { Outcome } from '../../src/core/batch/outcome.ts';
 import { SITEMAP_ROUTE } from '../../src/core/job-schema/job.ts';
 import { LIMITS } from '../../src/core/limits.ts';
 import { sitemapMeta } from '../../src/core/sitemap/task.ts';
-import { processBatch } from '../../src/worker/process-batch.ts';
+import { processBatch } from '../../src/worker/batch/process-batch.ts';
 import { openWorkerTools } from '../../src/worker-app.ts';
 import { specOf } from '../support/fixtures.ts';
 import { type ListingSite, startListingSite } from '../support/listing-site.ts';

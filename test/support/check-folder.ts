@@ -5,7 +5,7 @@ import { balance } from '../../src/core/model.ts';
 import type { Blobs } from '../../src/ports/blobs.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { readPage } from '../../src/worker/read-page.ts';
+import { readPage } from '../../src/worker/storage/read-page.ts';
 
 interface FolderFacts {
   accepted: number;

@@ -12,8 +12,8 @@ import type { Dispatcher } from '../../src/ports/dispatcher.ts';
 import type { Job, Store } from '../../src/ports/store.ts';
 import { openSource } from '../../src/sources/open-source.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { processBatch, type WorkerTools } from '../../src/worker/batch/process-batch.ts';
 import { JobCache } from '../../src/worker/compile-job.ts';
-import { processBatch, type WorkerTools } from '../../src/worker/process-batch.ts';
 import { codeOf, collect, temporaryFolder } from './fixtures.ts';
 import { realClock } from './memory-clock.ts';
 

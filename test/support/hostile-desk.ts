@@ -3,8 +3,8 @@ import type { Batch, BatchTask, Report } from '../../src/core/batch/batch.ts';
 import type { Outcome } from '../../src/core/batch/outcome.ts';
 import type { JobInput } from '../../src/core/job-schema/job.ts';
 import { openHttpFetcher } from '../../src/fetch/http-fetcher.ts';
+import { processBatch } from '../../src/worker/batch/process-batch.ts';
 import { JobCache } from '../../src/worker/compile-job.ts';
-import { processBatch } from '../../src/worker/process-batch.ts';
 import { specOf, temporaryFolder } from './fixtures.ts';
 import { realClock } from './memory-clock.ts';
 

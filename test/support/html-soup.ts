@@ -2,8 +2,8 @@ import { selectAll, selectOne } from 'css-select';
 import type { Document, Element } from 'domhandler';
 import fc from 'fast-check';
 import { parseDocument } from 'htmlparser2';
-import { textOfElement } from '../../src/worker/page.ts';
-import { compileQuick, parseQuick, type QuickValue } from '../../src/worker/quick-select.ts';
+import { textOfElement } from '../../src/worker/page/page.ts';
+import { compileQuick, parseQuick, type QuickValue } from '../../src/worker/selectors/stream-select.ts';
 
 /** Pages that no one would write, selectors for them, and both ways of asking. */
 

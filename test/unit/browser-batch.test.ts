@@ -6,8 +6,8 @@ import type { Batch, BatchTask } from '../../src/core/batch/batch.ts';
 import type { FetcherKind } from '../../src/core/escalation/escalation.ts';
 import { permitFor } from '../../src/core/politeness/permits.ts';
 import type { Fetcher } from '../../src/ports/fetcher.ts';
-import { browserLast, prepareBrowser } from '../../src/worker/browser-batch.ts';
-import { withSecretHeaders } from '../../src/worker/secret-headers.ts';
+import { browserLast, prepareBrowser } from '../../src/worker/batch/process-batch.ts';
+import { withSecretHeaders } from '../../src/worker/request/send.ts';
 
 const task = (id: number, fetcher?: FetcherKind) =>
   ({ id, url: 'https://a.example/', ...(fetcher ? { approach: { fetcher } } : {}) }) as BatchTask;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { OriginCookies } from '../../src/core/batch/batch.ts';
 import { LIMITS } from '../../src/core/limits.ts';
-import { type BatchCookies, openBatchCookies } from '../../src/worker/cookies.ts';
+import { type BatchCookies, openBatchCookies } from '../../src/worker/request/cookies.ts';
 
 const ORIGIN = 'https://shop.example';
 const open = (known: OriginCookies[] = []) => openBatchCookies(known);

@@ -5,7 +5,7 @@ import { LIMITS } from '../../src/core/limits.ts';
 import { parseDate } from '../../src/core/values/parse-date.ts';
 import { parseMoney } from '../../src/core/values/parse-money.ts';
 import { parseNumber } from '../../src/core/values/parse-number.ts';
-import { CODE_NAMES } from '../../src/worker/route-code.ts';
+import { CODE_NAMES } from '../../src/worker/job/route-code.ts';
 import { read, rowsOf } from '../support/docs-text.ts';
 import { fieldsOf, pageOf } from '../support/html-page.ts';
 

@@ -5,11 +5,11 @@ import { parseDocument } from 'htmlparser2';
 import { describe, expect, test } from 'vitest';
 import type { FieldInput } from '../../src/core/job-schema/job.ts';
 import { LIMITS } from '../../src/core/limits.ts';
-import { textOfElement } from '../../src/worker/page.ts';
-import { parseHtml } from '../../src/worker/parse-html.ts';
-import { compileQuick, parseQuick } from '../../src/worker/quick-select.ts';
-import { innerHtml } from '../../src/worker/serialize-html.ts';
-import { TreeSearch } from '../../src/worker/tree-search.ts';
+import { textOfElement } from '../../src/worker/page/page.ts';
+import { parseHtml } from '../../src/worker/page/parse-html.ts';
+import { innerHtml } from '../../src/worker/page/serialize-html.ts';
+import { TreeSearch } from '../../src/worker/page/tree-search.ts';
+import { compileQuick, parseQuick } from '../../src/worker/selectors/stream-select.ts';
 import { fieldsOf, pageOf } from '../support/html-page.ts';
 import { type Asked, asking, soup } from '../support/html-soup.ts';
 

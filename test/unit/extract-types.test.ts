@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { FieldInput } from '../../src/core/job-schema/job.ts';
 import { LIMITS } from '../../src/core/limits.ts';
-import { compileFields } from '../../src/worker/extract.ts';
+import { compileFields } from '../../src/worker/records/extract.ts';
 import { fieldsOf, pageOf, valueOn } from '../support/html-page.ts';
 
 const OFFERS = `<base href="/shop/"><h1>Chairs</h1>

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Page } from '../../src/worker/page.ts';
+import { Page } from '../../src/worker/page/page.ts';
 import { fieldsOf, inputOf, pageOf } from '../support/html-page.ts';
 
 const SHOP = `<!DOCTYPE html>

@@ -12,7 +12,7 @@ import {
   parseProfile,
 } from '../../src/core/identity/browser-profile.ts';
 import { openGeneratedUserAgents } from '../../src/fetch/generated-user-agents.ts';
-import { drawProfile } from '../../src/worker/identity.ts';
+import { drawProfile } from '../../src/worker/request/identity.ts';
 
 const page: PageRequest = {
   url: 'https://shop.example/p/1',

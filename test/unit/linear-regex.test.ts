@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { SeineError } from '../../src/core/errors.ts';
 import { LIMITS } from '../../src/core/limits.ts';
-import { compileRegex } from '../../src/worker/linear-regex.ts';
+import { compileRegex } from '../../src/worker/records/linear-regex.ts';
 import { cpuMsOf } from '../support/cpu-time.ts';
 
 describe('patterns in linear time', () => {

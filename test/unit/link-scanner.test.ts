@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { Parser } from 'htmlparser2';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
-import { scanLinks } from '../../src/worker/link-scanner.ts';
+import { scanLinks } from '../../src/worker/links/link-scanner.ts';
 import { cpuNow } from '../support/cpu-time.ts';
 
 interface Found {

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { mainContent } from '../../src/worker/markdown.ts';
-import { Page } from '../../src/worker/page.ts';
+import { mainContent } from '../../src/worker/markdown/markdown.ts';
+import { Page } from '../../src/worker/page/page.ts';
 
 const PAGES = join(import.meta.dirname, '../support/pages');
 

@@ -1,9 +1,9 @@
 import { parseDocument } from 'htmlparser2';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
-import { mainContent, toMarkdown } from '../../src/worker/markdown.ts';
-import { Page } from '../../src/worker/page.ts';
-import { parseHtml } from '../../src/worker/parse-html.ts';
+import { mainContent, toMarkdown } from '../../src/worker/markdown/markdown.ts';
+import { Page } from '../../src/worker/page/page.ts';
+import { parseHtml } from '../../src/worker/page/parse-html.ts';
 
 /** Of this thread alone: others may use the machine too. */
 const cpuMs = () => process.threadCpuUsage().user / 1_000;

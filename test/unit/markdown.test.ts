@@ -2,7 +2,7 @@ import type { Element } from 'domhandler';
 import fc from 'fast-check';
 import { parseDocument } from 'htmlparser2';
 import { describe, expect, test } from 'vitest';
-import { toMarkdown } from '../../src/worker/markdown.ts';
+import { toMarkdown } from '../../src/worker/markdown/markdown.ts';
 
 const BASE = 'https://site.example/docs/page.html?a=1';
 const markdown = (html: string) => toMarkdown(parseDocument(html), BASE);

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import type { MediaRule } from '../../src/core/job-schema/job.ts';
 import { LIMITS } from '../../src/core/limits.ts';
 import { compileJob } from '../../src/worker/compile-job.ts';
-import { compileMedia } from '../../src/worker/find-media.ts';
-import { Page } from '../../src/worker/page.ts';
+import { compileMedia } from '../../src/worker/media/find-media.ts';
+import { Page } from '../../src/worker/page/page.ts';
 import { specOf } from '../support/fixtures.ts';
 
 const PAGE_URL = 'https://shop.example/product/1';

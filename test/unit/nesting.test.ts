@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
 import { isDataDeeper, isJsonDeeper } from '../../src/core/values/nesting.ts';
-import { Page } from '../../src/worker/page.ts';
+import { Page } from '../../src/worker/page/page.ts';
 import { inputOf, pageOf, readWith } from '../support/html-page.ts';
 
 function nested(levels: number): Record<string, unknown> {

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Permit } from '../../src/core/batch/batch.ts';
-import { Lateness } from '../../src/worker/lateness.ts';
-import { Pace } from '../../src/worker/pace.ts';
+import { Lateness, Pace } from '../../src/worker/batch/pace.ts';
 
 /** Time passes only where a timer is waited for: what is late here is late by as much as the test says. */
 beforeEach(() => void vi.useFakeTimers({ now: 1_000_000 }));

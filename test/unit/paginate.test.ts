@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import type { JobInput } from '../../src/core/job-schema/job.ts';
 import { LIMITS } from '../../src/core/limits.ts';
 import type { Meta } from '../../src/core/model.ts';
-import { Page } from '../../src/worker/page.ts';
-import { compilePagination } from '../../src/worker/paginate.ts';
+import { compilePagination } from '../../src/worker/links/paginate.ts';
+import { Page } from '../../src/worker/page/page.ts';
 import { specOf } from '../support/fixtures.ts';
 
 type PaginationInput = NonNullable<NonNullable<JobInput['routes']>[number]['paginate']>;

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { DomUtils, parseDocument } from 'htmlparser2';
 import { expect, test } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
-import { textOfElement } from '../../src/worker/page.ts';
-import { parseHtml } from '../../src/worker/parse-html.ts';
+import { textOfElement } from '../../src/worker/page/page.ts';
+import { parseHtml } from '../../src/worker/page/parse-html.ts';
 import { soup } from '../support/html-soup.ts';
 
 const render = (tree: Document) => DomUtils.getOuterHTML(tree.children);

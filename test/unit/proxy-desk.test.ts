@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { FailureCode } from '../../src/core/failures.ts';
 import type { FetchResult } from '../../src/ports/fetcher.ts';
-import { ProxyDesk } from '../../src/worker/proxy-desk.ts';
+import { ProxyDesk } from '../../src/worker/request/batch-proxies.ts';
 
 const PROXIES = ['a', 'b', 'c', 'd', 'e'].map((id) => ({ id, url: `http://${id}:1` }));
 

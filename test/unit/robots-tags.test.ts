@@ -3,10 +3,10 @@ import type { BatchTask } from '../../src/core/batch/batch.ts';
 import type { Outcome } from '../../src/core/batch/outcome.ts';
 import type { JobInput } from '../../src/core/job-schema/job.ts';
 import type { Blobs } from '../../src/ports/blobs.ts';
+import { processTask } from '../../src/worker/batch/process-task.ts';
 import { compileJob } from '../../src/worker/compile-job.ts';
-import { Page } from '../../src/worker/page.ts';
-import { processTask } from '../../src/worker/process-task.ts';
-import { permissionsOf, robotsTagsOf } from '../../src/worker/robots-tags.ts';
+import { Page } from '../../src/worker/page/page.ts';
+import { permissionsOf, robotsTagsOf } from '../../src/worker/page/robots-tags.ts';
 import { specOf, T0 } from '../support/fixtures.ts';
 import { realClock } from '../support/memory-clock.ts';
 

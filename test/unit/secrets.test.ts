@@ -6,7 +6,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { makeReadSecret } from '../../src/config/secrets.ts';
 import { anchorSecrets } from '../../src/job/check-outside.ts';
 import { parseJob } from '../../src/job/parse-job.ts';
-import { sendThrough } from '../../src/worker/send.ts';
+import { sendThrough } from '../../src/worker/request/send.ts';
 import { specOf } from '../support/fixtures.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'seine-secrets-'));

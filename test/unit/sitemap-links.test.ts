@@ -7,8 +7,8 @@ import type { Meta } from '../../src/core/model.ts';
 import { sitemapMeta, sitemapUrl } from '../../src/core/sitemap/task.ts';
 import { parseJob } from '../../src/job/parse-job.ts';
 import { compileJob } from '../../src/worker/compile-job.ts';
-import { Page } from '../../src/worker/page.ts';
-import { sitemapLinks, sitemapVisit } from '../../src/worker/sitemap-links.ts';
+import { sitemapLinks, sitemapVisit } from '../../src/worker/links/sitemap-links.ts';
+import { Page } from '../../src/worker/page/page.ts';
 
 const NOW = Date.UTC(2024, 5, 1);
 const WISH = { within: 'site', route: null, priority: 0 } as const;

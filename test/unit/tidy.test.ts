@@ -177,7 +177,7 @@ describe('layers', () => {
   test('coordinator and worker get time and chance from outside', () => {
     const chance = /\b(Date\.now|new Date\(\)|Math\.random|performance\.now)\b/;
     // The one clock itself.
-    const clock = 'src/worker/system-clock.ts';
+    const clock = 'src/worker/batch/system-clock.ts';
     const inner = SOURCES.filter((path) => path !== clock && /^src\/(coordinator|worker|ports)\//.test(path));
     expect(inner.filter((path) => chance.test(codeOf(path)))).toEqual([]);
   });

@@ -4,7 +4,7 @@ import { SETTINGS } from '../../config/schema.ts';
 import { SeineError } from '../../core/errors.ts';
 import { isPublicAddress } from '../../core/url/address.ts';
 import type { BrowserSettings, FetchRequest } from '../../ports/fetcher.ts';
-import { systemClock } from '../../worker/system-clock.ts';
+import { systemClock } from '../../worker/batch/system-clock.ts';
 import type { Finding } from './check.ts';
 
 /** Only a browser makes the answer of it. */

@@ -1,0 +1,134 @@
+import type { BatchTask, PermitUse, RobotsFetch } from '../../core/batch/batch.ts';
+import type { Outcome, RobotsOutcome } from '../../core/batch/outcome.ts';
+import { messageOf } from '../../core/errors.ts';
+import { asksForLess } from '../../core/failures.ts';
+import { parallelOf } from '../../core/job-schema/job.ts';
+import { guardedGapMs } from '../../core/politeness/permits.ts';
+import { delayOf, parseRobots, productToken, type RobotsRules } from '../../core/robots/robots.ts';
+import { originOf } from '../../core/url/url-shape.ts';
+import { fetchRobots } from '../request/fetch-robots.ts';
+import { failed } from '../request/visit.ts';
+import { Lateness, Pace } from './pace.ts';
+import { processTask, type TaskContext } from './process-task.ts';
+
+interface LaneInput {
+  permit: ConstructorParameters<typeof Pace>[0];
+  tasks: BatchTask[];
+  robots: RobotsFetch[];
+  /** Those asked under other permits, for tasks of this one. */
+  awaited?: RobotsFetch[];
+}
+
+interface LaneEvents {
+  onOutcome(outcome: Outcome): void;
+  onRobots(outcome: RobotsOutcome): void;
+}
+
+/** Of this worker, over all its batches. */
+const LATENESS = new Lateness();
+
+/** All work of a batch for one host, under its permit. */
+export class Lane {
+  readonly #input: LaneInput;
+  readonly #context: Omit<TaskContext, 'onSent' | 'parallel'>;
+  readonly #events: LaneEvents;
+  readonly #pace: Pace;
+  /** Rules read in this batch, by origin; null when robots.txt could not be had. */
+  readonly #rules = new Map<string, RobotsRules | null>();
+  #next = 0;
+  #finished = false;
+  #reportedSent = 0;
+
+  constructor(input: LaneInput, context: Omit<TaskContext, 'onSent' | 'parallel'>, events: LaneEvents) {
+    this.#input = input;
+    this.#context = context;
+    this.#events = events;
+    for (const { origin } of input.awaited ?? []) this.#rules.set(origin, null);
+    const { clock, signal, random } = context;
+    this.#pace = new Pace(input.permit, clock, signal, random && (() => random.next()), LATENESS);
+  }
+
+  async run(): Promise<void> {
+    for (const fetch of this.#input.robots) await this.#readRobots(fetch);
+    const runners = Math.min(this.#input.permit.parallel, this.#input.tasks.length);
+    await Promise.all(Array.from({ length: runners }, () => this.#runner()));
+    this.#finished = true;
+  }
+
+  /** What happened since the last call. */
+  takeUse(): PermitUse {
+    const sent = this.#pace.sent - this.#reportedSent;
+    this.#reportedSent = this.#pace.sent;
+    return {
+      host: this.#input.permit.host,
+      sent,
+      lastSentAt: this.#pace.lastLeftAt,
+      finished: this.#finished,
+      smallestGapMs: this.#pace.takeSmallestGapMs(),
+      firstSentAt: this.#pace.takeFirstLeftAt(),
+    };
+  }
+
+  async #runner(): Promise<void> {
+    while (this.#next < this.#input.tasks.length) {
+      const pressure = this.#context.pressure();
+      if (pressure) await pressure;
+      const task = this.#input.tasks[this.#next++];
+      if (!task) return;
+      const outcome = await this.#work(task);
+      if (outcome.kind === 'failed' && asksForLess(outcome.code, outcome.trace?.httpStatus ?? null))
+        this.#pace.close();
+      this.#events.onOutcome(outcome);
+    }
+  }
+
+  async #work(task: BatchTask): Promise<Outcome> {
+    const rules = this.#rules.get(originOf(task.url));
+    if (rules === null) return { kind: 'deferred', taskId: task.id };
+    if (rules && !rules.allows(task.url)) {
+      return { kind: 'skipped', taskId: task.id, code: 'robots', detail: null, trace: null };
+    }
+    const turn = await this.#pace.turn();
+    if (!turn) return { kind: 'deferred', taskId: task.id };
+    try {
+      return await processTask(task, {
+        ...this.#context,
+        parallel: parallelOf(this.#context.job.spec),
+        onSent: turn.left,
+      });
+    } catch (error) {
+      // A bug of ours must not take the batch with it.
+      return failed(task.id, 'internal', messageOf(error), null);
+    } finally {
+      turn.end();
+    }
+  }
+
+  async #readRobots(fetch: RobotsFetch): Promise<void> {
+    const turn = await this.#pace.turn();
+    if (!turn) {
+      this.#rules.set(fetch.origin, null);
+      this.#events.onRobots({ kind: 'deferred', origin: fetch.origin });
+      return;
+    }
+    const { job } = this.#context;
+    const outcome = await fetchRobots(fetch, {
+      ...this.#context,
+      parallel: parallelOf(this.#context.job.spec),
+      onSent: turn.left,
+    });
+    turn.end();
+    this.#events.onRobots(outcome);
+    if (outcome.kind !== 'text' && outcome.kind !== 'absent') {
+      this.#rules.set(fetch.origin, null);
+      return;
+    }
+    const rules = parseRobots(
+      outcome.kind === 'text' ? outcome.text : '',
+      productToken(job.headers['user-agent']!),
+    );
+    const delayMs = delayOf(rules);
+    if (delayMs !== null) this.#pace.slowDown(guardedGapMs(0, delayMs));
+    this.#rules.set(fetch.origin, rules);
+  }
+}

@@ -1,0 +1,253 @@
+import { type Batch, type BatchTask, type Report, WIRE_VERSION } from '../../core/batch/batch.ts';
+import type { Outcome, QualityDelta, RobotsOutcome } from '../../core/batch/outcome.ts';
+import { messageOf } from '../../core/errors.ts';
+import { VERSION } from '../../core/identity/identity.ts';
+import type { Clock, Random } from '../../ports/ambient.ts';
+import type { Blobs } from '../../ports/blobs.ts';
+import type { Fetcher } from '../../ports/fetcher.ts';
+import type { JobCache } from '../compile-job.ts';
+import { openShelf, type Shelf } from '../media/media-writer.ts';
+import { ProxyDesk } from '../request/batch-proxies.ts';
+import { type BatchCookies, openBatchCookies } from '../request/cookies.ts';
+import { type SendContext, withSecretHeaders } from '../request/send.ts';
+import { failed } from '../request/visit.ts';
+import { type Archive, keepNothing, openArchive, pageKeeper } from '../storage/archive.ts';
+import { Deadline } from './deadline.ts';
+import { Lane } from './host-queue.ts';
+import { linksPart, QualitySum, splitLinks, undone, unused } from './report-parts.ts';
+
+export interface WorkerTools {
+  name: string;
+  fetcher: Fetcher;
+  fetcherOf?: SendContext['fetcherOf'];
+  openUserAgents?: SendContext['openUserAgents'];
+  blobs: Blobs;
+  clock: Clock;
+  random?: Random;
+  jobs: JobCache;
+}
+
+interface BatchOptions {
+  /** Gets finished outcomes of a batch that takes long, so that they need not wait for its slowest host. */
+  onPart?: (report: Report) => void;
+  /** Fires when the worker must leave: what is unfinished comes back as deferred. */
+  drain?: AbortSignal;
+}
+
+/** Outcomes wait no longer than about this for the rest of their batch. */
+const PART_AFTER_MS = 1_500;
+
+/** THE function: the same in a thread, a BullMQ worker and a Lambda. Never rejects because of a site. */
+export async function processBatch(
+  batch: Batch,
+  tools: WorkerTools,
+  options: BatchOptions = {},
+): Promise<Report> {
+  const own = batch.secretHeaders ? withSecretHeaders(tools, batch.secretHeaders) : tools;
+  const run = new BatchRun(batch, own, options.onPart);
+  const cut = () => run.deadline.cut();
+  options.drain?.addEventListener('abort', cut);
+  if (options.drain?.aborted) cut();
+  const parts = options.onPart && setInterval(() => run.sendPart(), PART_AFTER_MS);
+  try {
+    return await run.finish();
+  } finally {
+    clearInterval(parts);
+    options.drain?.removeEventListener('abort', cut);
+    run.deadline.close();
+  }
+}
+
+class BatchRun {
+  readonly deadline: Deadline;
+  readonly #batch: Batch;
+  readonly #tools: WorkerTools;
+  readonly #onPart: BatchOptions['onPart'];
+  readonly #startedAt: number;
+  #lanes: Lane[] | null = null;
+  #outcomes: Outcome[] = [];
+  #robots: RobotsOutcome[] = [];
+  #quality = new QualitySum();
+  #trouble: string | null = null;
+  #archive: Archive | null = null;
+  #shelf: Shelf | null = null;
+  #cookies: BatchCookies | null = null;
+  readonly #proxies: ProxyDesk | null;
+  #part = 0;
+  #sending: Promise<void> = Promise.resolve();
+
+  constructor(batch: Batch, tools: WorkerTools, onPart: BatchOptions['onPart']) {
+    this.#batch = batch;
+    this.#onPart = onPart;
+    this.#tools = tools;
+    this.#startedAt = tools.clock.now();
+    this.#proxies = batch.proxies ? new ProxyDesk(batch.proxies, tools.name) : null;
+    this.deadline = new Deadline(tools.clock, batch.budgetMs);
+  }
+
+  async finish(): Promise<Report> {
+    try {
+      this.#lanes = await this.#openLanes();
+      await Promise.all(this.#lanes.map((lane) => lane.run()));
+    } catch (error) {
+      this.#giveUp(`the worker cannot load the job: ${messageOf(error)}`);
+    }
+    await this.#sending;
+    return this.#report(true);
+  }
+
+  /** Sends what is finished; the archive of a part is complete before its report leaves. */
+  sendPart(): void {
+    if (!this.#hasNews()) return;
+    this.#sending = this.#sending.then(async () => {
+      if (this.#hasNews()) this.#onPart?.(await this.#report(false));
+    });
+  }
+
+  /** For a robots.txt that is asked at another host, hosts wait that are not in this batch. */
+  #hasNews(): boolean {
+    const isAwaited = this.#batch.robots.some((fetch) => fetch.for !== undefined);
+    return this.#outcomes.length > 0 || (isAwaited && this.#robots.length > 0);
+  }
+
+  /** Where parts are taken, a long list goes ahead of its outcome, at once: no other part comes between them. */
+  #take(outcome: Outcome): void {
+    const split = this.#onPart ? splitLinks(outcome) : null;
+    for (const links of split?.ahead ?? [])
+      this.#onPart?.(linksPart(this.#batch, this.#heading(), outcome.taskId, links));
+    this.#outcomes.push(split?.rest ?? outcome);
+  }
+
+  async #openLanes(): Promise<Lane[]> {
+    const { fetcher, fetcherOf, openUserAgents, clock, random, jobs } = this.#tools;
+    prepareBrowser(this.#batch, fetcherOf);
+    const job = await jobs.get(this.#batch.job);
+    if (this.#batch.cookies) this.#cookies = await openBatchCookies(this.#batch.cookies);
+    const context = {
+      job,
+      fetcher,
+      ...(fetcherOf ? { fetcherOf } : {}),
+      ...(openUserAgents ? { openUserAgents } : {}),
+      cookies: this.#cookies,
+      proxies: this.#proxies,
+      apiKey: this.#batch.apiKey ?? null,
+      loginState: this.#batch.loginState ?? null,
+      clock,
+      ...(random ? { random } : {}),
+      signal: this.deadline.signal,
+      keep: job.spec.archive ? pageKeeper((date) => this.#openArchive(date)) : keepNothing,
+      blobs: this.#tools.blobs,
+      shelf: { put: (item: Parameters<Shelf['put']>[0]) => this.#openShelf().put(item) },
+      onQuality: (delta: QualityDelta) => this.#quality.add(delta),
+      onTrouble: (detail: string) => {
+        this.#trouble ??= detail;
+      },
+      pressure: () => this.#archive?.pressure() ?? this.#shelf?.pressure() ?? null,
+    };
+    const events = {
+      onOutcome: (outcome: Outcome) => this.#take(outcome),
+      onRobots: (outcome: RobotsOutcome) => void this.#robots.push(outcome),
+    };
+    return this.#batch.permits.map((permit, index) => {
+      const tasks = browserLast(this.#batch.tasks.filter((task) => task.permit === index));
+      const robots = this.#batch.robots.filter((fetch) => fetch.permit === index);
+      const awaited = this.#batch.robots.filter((fetch) => fetch.for === index);
+      return new Lane({ permit, tasks, robots, awaited }, context, events);
+    });
+  }
+
+  #openArchive(date: number): Archive {
+    const { archiveKey, job } = this.#batch;
+    this.#archive ??= openArchive(this.#tools.blobs, `${archiveKey}-${this.#part}.warc.gz`, {
+      software: `Seine/${VERSION}`,
+      job: job.name,
+      date,
+      robots: job.spec.politeness.robots ? 'obey' : 'ignore',
+    });
+    return this.#archive;
+  }
+
+  #openShelf(): Shelf {
+    const { packKey, job } = this.#batch;
+    this.#shelf ??= openShelf(this.#tools.blobs, job.spec.media.pack, `${packKey}-${this.#part}.tar`);
+    return this.#shelf;
+  }
+
+  #heading(): Pick<Report, 'part' | 'worker' | 'startedAt' | 'durationMs'> {
+    const { name, clock } = this.#tools;
+    const startedAt = this.#startedAt;
+    return { part: this.#part++, worker: name, startedAt, durationMs: clock.now() - startedAt };
+  }
+
+  async #report(final: boolean): Promise<Report> {
+    const heading = this.#heading();
+    const archive = this.#archive;
+    const shelf = this.#shelf;
+    let outcomes = this.#outcomes;
+    const robots = this.#robots;
+    const quality = this.#quality.take();
+    const cookies = this.#cookies?.takeChanges() ?? [];
+    const proxyFaults = this.#proxies?.takeFaults() ?? [];
+    this.#archive = null;
+    this.#shelf = null;
+    this.#outcomes = [];
+    this.#robots = [];
+    const permits = this.#lanes ? this.#lanes.map((lane) => lane.takeUse()) : this.#batch.permits.map(unused);
+    let stored: Report['archive'] = null;
+    let pack: Report['archive'] = null;
+    try {
+      stored = archive ? await archive.commit() : null;
+    } catch (error) {
+      outcomes = undone(outcomes, (page) => page.archive !== null);
+      this.#trouble ??= `cannot write the archive: ${messageOf(error)}`;
+    }
+    try {
+      pack = (await shelf?.commit()) ?? null;
+    } catch (error) {
+      outcomes = undone(outcomes, ({ media }) => media?.member != null);
+      this.#trouble ??= `cannot write the shard: ${messageOf(error)}`;
+    }
+    const trouble = this.#trouble;
+    this.#trouble = null;
+    return {
+      version: WIRE_VERSION,
+      batchId: this.#batch.id,
+      ...heading,
+      durationMs: this.#tools.clock.now() - this.#startedAt,
+      final,
+      permits,
+      robots,
+      outcomes,
+      ...(cookies.length > 0 ? { cookies } : {}),
+      ...(proxyFaults.length > 0 ? { proxyFaults } : {}),
+      quality: trouble === null ? quality : [],
+      archive: stored,
+      pack,
+      trouble,
+    };
+  }
+
+  /** Before any request was sent: every task fails the same way. */
+  #giveUp(detail: string): void {
+    const settled = new Set(this.#outcomes.map((outcome) => outcome.taskId));
+    for (const task of this.#batch.tasks) {
+      if (!settled.has(task.id)) this.#outcomes.push(failed(task.id, 'internal', detail, null));
+    }
+  }
+}
+
+/** While a browser starts, a batch that needs one works on its other tasks. */
+
+/** Starts the browser now; what goes wrong shows when a task asks for it. */
+export function prepareBrowser({ needs }: Batch, fetcherOf: SendContext['fetcherOf']): void {
+  if (needs !== 'browser' || !fetcherOf) return;
+  fetcherOf('browser')
+    .then((browser) => browser.prepare?.())
+    .catch(() => {});
+}
+
+/** Those that can begin at once come first, otherwise in their order. */
+export function browserLast(tasks: BatchTask[]): BatchTask[] {
+  const waits = ({ approach }: BatchTask) => approach?.fetcher === 'browser';
+  return [...tasks.filter((task) => !waits(task)), ...tasks.filter(waits)];
+}

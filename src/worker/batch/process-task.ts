@@ -1,0 +1,252 @@
+import { hash } from 'node:crypto';
+import type { BatchTask } from '../../core/batch/batch.ts';
+import type { Discovered, Outcome, QualityDelta, StoredPage, Trace } from '../../core/batch/outcome.ts';
+import { type Block, detectBlock, detectBlockOfLacking } from '../../core/blocking/block-detection.ts';
+import { needsScript } from '../../core/blocking/needs-script.ts';
+import { messageOf } from '../../core/errors.ts';
+import { isHtml, sniffMediaType } from '../../core/media/media-type.ts';
+import type { Blobs } from '../../ports/blobs.ts';
+import type { FetchResponse } from '../../ports/fetcher.ts';
+import { type CompiledRoute, routeOf } from '../compile-job.ts';
+import { discoverFollowed, discoverLinks } from '../links/discover-links.ts';
+import { type SitemapLinks, sitemapLinks, sitemapVisit } from '../links/sitemap-links.ts';
+import type { Shelf } from '../media/media-writer.ts';
+import { processMedia } from '../media/store-media.ts';
+import { headerOf, Page } from '../page/page.ts';
+import { type Permissions, permissionsOf, robotsTagsOf } from '../page/robots-tags.ts';
+import { isBlankRecord, type ReadResult, ValidationError } from '../records/read-records.ts';
+import { failed, seen, type VisitContext, visit } from '../request/visit.ts';
+import { type Keep, keepNothing } from '../storage/archive.ts';
+import {
+  type NamedShot,
+  nameShots,
+  type Snapshot,
+  storeShots,
+  withSnapshot,
+} from '../storage/screenshots.ts';
+import { OVER, withinTime } from './deadline.ts';
+
+export interface TaskContext extends VisitContext {
+  keep: Keep;
+  blobs: Blobs;
+  shelf: Pick<Shelf, 'put'>;
+  onQuality(delta: QualityDelta): void;
+  /** Something could not be stored: no fault of the site or the task. */
+  onTrouble(detail: string): void;
+  /** Null, or what to wait for before more pages are fetched: the archive is slower than the network. */
+  pressure(): Promise<void> | null;
+}
+
+/** Fetches one URL and says what became of it. Never rejects because of a site or a handler. */
+export async function processTask(task: BatchTask, context: TaskContext): Promise<Outcome> {
+  const route = routeOf(context.job, task.url, task.route);
+  if (route?.kind === 'media') return processMedia(task, route, context);
+  const answer = await visit(
+    task,
+    context,
+    route?.kind === 'sitemap'
+      ? sitemapVisit(task.url)
+      : { bodyBytesMax: context.job.spec.limits.bodyBytes, render: route?.render ?? undefined },
+  );
+  if (answer.kind === 'over') return overOf(answer, context);
+  const { response, trace } = answer;
+  const contentType = sniffMediaType(response.body, headerOf(response.rawHeaders, 'content-type'));
+  if (answer.kind === 'redirect') {
+    const page = store(task, context.keep, response, {
+      contentType,
+      trace,
+      route: task.route,
+      robotsTags: null,
+    });
+    return { kind: 'redirected', taskId: task.id, to: answer.to, page, trace };
+  }
+  const block = detectBlock({ ...response, isHtml: isHtml(contentType) });
+  if (block)
+    return overOf(
+      { outcome: failed(task.id, block.code, block.evidence, trace), ...seen(response) },
+      context,
+    );
+  return new Reading(task, route, context, response, trace, contentType).outcome();
+}
+
+function overOf(
+  { outcome, snapshot }: { outcome: Outcome; snapshot?: Snapshot },
+  context: TaskContext,
+): Outcome | Promise<Outcome> {
+  return snapshot ? withSnapshot(outcome, snapshot, context) : outcome;
+}
+
+/** Takes from one page what its route asks for. */
+class Reading {
+  readonly #task: BatchTask;
+  readonly #route: CompiledRoute | null;
+  readonly #context: TaskContext;
+  readonly #response: FetchResponse;
+  #trace: Trace;
+  readonly #shots: NamedShot[];
+  readonly #page: Page;
+  readonly #robotsTags: string | null;
+  readonly #may: Permissions;
+
+  constructor(
+    task: BatchTask,
+    route: CompiledRoute | null,
+    context: TaskContext,
+    response: FetchResponse,
+    trace: Trace,
+    contentType: string | null,
+  ) {
+    this.#task = task;
+    this.#route = route;
+    this.#context = context;
+    this.#response = response;
+    this.#trace = trace;
+    const { rendered } = response;
+    this.#shots = rendered ? nameShots(rendered.shots) : [];
+    this.#page = new Page({
+      url: task.url,
+      status: response.status,
+      contentType,
+      contentTypeHeader: headerOf(response.rawHeaders, 'content-type'),
+      headers: response.rawHeaders,
+      body: response.body,
+      route: route?.name ?? null,
+      meta: task.meta,
+      ...(rendered ? { captured: rendered.captured, screenshots: this.#shots.map(({ ref }) => ref) } : {}),
+    });
+    const { spec, headers } = context.job;
+    this.#robotsTags = robotsTagsOf(this.#page, headers['user-agent']!);
+    this.#may = permissionsOf(this.#robotsTags, spec.politeness.robotsTags);
+  }
+
+  async outcome(): Promise<Outcome> {
+    const task = this.#task;
+    if (this.#shots.length > 0 && this.#may.archive && !(await this.#storeShots()))
+      return { kind: 'deferred', taskId: task.id };
+    if (task.lastVisit !== null && task.lastVisit.sha256 === hash('sha256', this.#response.body, 'hex')) {
+      return { kind: 'unchanged', taskId: task.id, page: this.#store(false), trace: this.#trace };
+    }
+    let read: ReadResult | typeof OVER;
+    let list: SitemapLinks | null = null;
+    let shows: Discovered[] = [];
+    try {
+      read = this.#permitted(await this.#read());
+      if (this.#route?.kind === 'sitemap') list = await this.#list();
+      if (read !== OVER && this.#may.media) shows = this.#route?.findMedia?.(this.#page, read.values) ?? [];
+    } catch (error) {
+      const code = error instanceof ValidationError ? 'validation' : 'parse-error';
+      const block = code === 'validation' ? this.#blockInstead() : null;
+      if (block) return failed(task.id, block.code, `${block.evidence}; ${messageOf(error)}`, this.#trace);
+      const shell = this.#shellInstead(null);
+      if (shell) return failed(task.id, 'script-only', `${shell}; ${messageOf(error)}`, this.#trace);
+      return { ...failed(task.id, code, messageOf(error), this.#trace), page: this.#store(true) };
+    }
+    if (read === OVER) return { kind: 'deferred', taskId: task.id };
+    const shell = this.#shellInstead(read);
+    if (shell) return failed(task.id, 'script-only', shell, this.#trace);
+    if (read.quality) this.#report(read.quality);
+    return {
+      kind: 'fetched',
+      taskId: task.id,
+      links: [...(this.#may.links ? (list?.links ?? this.#links()) : []), ...shows],
+      records: read.drafts,
+      shows: shows.map(({ url }) => url),
+      page: this.#store(true),
+      ...(list?.note ? { note: list.note } : {}),
+      ...(list?.rejected ? { rejected: list.rejected } : {}),
+      trace: this.#trace,
+    };
+  }
+
+  #blockInstead(): Block | null {
+    return detectBlockOfLacking({ ...this.#response, isHtml: isHtml(this.#page.contentType) });
+  }
+
+  /** What says that only a browser could make the page, where the route has one for that. */
+  #shellInstead(read: ReadResult | null): string | null {
+    const route = this.#route;
+    if (!route?.isAuto || this.#response.rendered || !isHtml(this.#page.contentType)) return null;
+    if (read && route.proves) return null;
+    const isEmpty = read !== null && read.values.length > 0 && read.values.every(isBlankRecord);
+    return needsScript(this.#page.text, { isEmpty });
+  }
+
+  async #storeShots(): Promise<boolean> {
+    try {
+      await storeShots(this.#shots, this.#context.blobs);
+      this.#trace = { ...this.#trace, shots: this.#shots.map(({ ref }) => ref) };
+      return true;
+    } catch (error) {
+      this.#context.onTrouble(`cannot store a screenshot: ${messageOf(error)}`);
+      return false;
+    }
+  }
+
+  async #read(): Promise<ReadResult | typeof OVER> {
+    const reader = this.#route?.read ?? null;
+    if (!reader) return NOTHING;
+    const result = reader(this.#page);
+    return result instanceof Promise ? withinTime(result, this.#context, this.#trace) : result;
+  }
+
+  /** Pages that may not be kept are read all the same: a handler may ask for links of theirs. */
+  #permitted(read: ReadResult | typeof OVER): ReadResult | typeof OVER {
+    return read === OVER || this.#may.records ? read : NOTHING;
+  }
+
+  #list(): Promise<SitemapLinks> {
+    const { job, clock } = this.#context;
+    return sitemapLinks(this.#page, this.#task, job, clock.now());
+  }
+
+  #links(): Discovered[] {
+    const { job } = this.#context;
+    const { depth } = this.#task;
+    const page = this.#page;
+    const links = isHtml(page.contentType) && this.#follows() ? discoverLinks(page, job, depth) : [];
+    links.push(...discoverFollowed(page, job, depth));
+    if (this.#route?.paginate) links.push(...this.#route.paginate(page, job.spec));
+    return links;
+  }
+
+  #follows(): boolean {
+    return this.#route?.follow !== false;
+  }
+
+  #report(counts: Omit<QualityDelta, 'route'>): void {
+    this.#context.onQuality({ route: this.#route!.name, ...counts });
+  }
+
+  #store(archived: boolean): StoredPage {
+    const { contentType, route } = this.#page;
+    const keep = archived && this.#may.archive ? this.#context.keep : keepNothing;
+    return store(this.#task, keep, this.#response, {
+      contentType,
+      trace: this.#trace,
+      route,
+      robotsTags: this.#robotsTags,
+    });
+  }
+}
+
+const NOTHING: ReadResult = { drafts: [], values: [], quality: null };
+
+function store(
+  task: BatchTask,
+  keep: Keep,
+  response: FetchResponse,
+  about: Pick<StoredPage, 'contentType' | 'route' | 'robotsTags'> & { trace: Trace },
+): StoredPage {
+  const { trace, ...described } = about;
+  const sha256 = hash('sha256', response.body, 'hex');
+  return {
+    ...described,
+    httpStatus: response.status,
+    bytes: response.body.length,
+    sha256,
+    archive: keep(task.url, response, trace.startedAt, sha256),
+    media: null,
+    etag: headerOf(response.rawHeaders, 'etag'),
+    lastModified: headerOf(response.rawHeaders, 'last-modified'),
+  };
+}

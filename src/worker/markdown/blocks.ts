@@ -1,0 +1,92 @@
+import { LIMITS } from '../../core/limits.ts';
+
+/** What every line of a quote or an item begins with. */
+interface Container {
+  /** The marker, until the first line has it. */
+  first: string | null;
+  rest: string;
+}
+
+/** Blocks below each other, inside quotes and items. */
+export class BlockWriter {
+  readonly #pieces: string[] = [];
+  readonly #containers: Container[] = [];
+  #length = 0;
+  #gap: 1 | 2 = 2;
+  #hasRule = false;
+
+  get isFull(): boolean {
+    return this.#length >= LIMITS.markdownCharsMax;
+  }
+
+  /** False when it is too deep: its content then belongs to what it is in. */
+  open(first: string, rest: string): boolean {
+    if (this.#containers.length >= LIMITS.markdownNestingMax) return false;
+    this.#containers.push({ first, rest });
+    return true;
+  }
+
+  /** Whether anything was written inside. */
+  close(): boolean {
+    const isUsed = this.#containers.pop()?.first === null;
+    if (!isUsed) this.#gap = 2;
+    return isUsed;
+  }
+
+  /** The next block follows without an empty line. */
+  tighten(): void {
+    this.#gap = 1;
+  }
+
+  /** A line across, once there is something above and below it. */
+  rule(): void {
+    this.#hasRule = this.#length > 0;
+  }
+
+  write(block: string): void {
+    if (this.#hasRule) {
+      this.#hasRule = false;
+      this.write('---');
+    }
+    if (this.isFull) return;
+    let between = '';
+    if (this.#length > 0) between = this.#gap === 1 ? '\n' : `\n${this.#emptyLine()}\n`;
+    this.#gap = 2;
+    const text = this.#containers.length === 0 ? block : this.#indent(block);
+    this.#pieces.push(between, text);
+    this.#length += between.length + text.length;
+  }
+
+  end(): string {
+    const text = this.#pieces.join('');
+    return text.length > LIMITS.markdownCharsMax ? text.slice(0, LIMITS.markdownCharsMax) : text;
+  }
+
+  /** Between two blocks stands what both are in. */
+  #emptyLine(): string {
+    let line = '';
+    for (const { first, rest } of this.#containers) {
+      if (first !== null) break;
+      line += rest;
+    }
+    return line.trimEnd();
+  }
+
+  #indent(block: string): string {
+    let first = '';
+    let rest = '';
+    for (const container of this.#containers) {
+      first += container.first ?? container.rest;
+      rest += container.rest;
+      container.first = null;
+    }
+    if (!block.includes('\n')) return first + block;
+    const empty = rest.trimEnd();
+    // A page of short lines deep inside lists must not become a hundred times as long.
+    const room = LIMITS.markdownCharsMax - this.#length;
+    const lines = block.slice(0, room).split('\n', Math.ceil(room / (rest.length + 1)) + 1);
+    return (
+      first + lines.map((line, index) => (index === 0 ? line : line === '' ? empty : rest + line)).join('\n')
+    );
+  }
+}

@@ -1,0 +1,125 @@
+import type { QualityDelta, RecordDraft } from '../../core/batch/outcome.ts';
+import type { CaptureSpec } from '../../core/job-schema/browser.ts';
+import type { FieldSpec, RouteSpec } from '../../core/job-schema/job.ts';
+import { isHtml } from '../../core/media/media-type.ts';
+import { isBlank } from '../../core/values/blank.ts';
+import type { RecordData, RouteCode } from '../job/route-code.ts';
+import type { Page } from '../page/page.ts';
+import { compileFields, type Extractor } from './extract.ts';
+import { countFilled, type Kept, mergeEqualKeys, toDrafts } from './record-drafts.ts';
+import { checkBySchema, compileJsonSchema } from './record-schema.ts';
+import { RecordSteps } from './record-steps.ts';
+
+/** The page is not what the route expects: an element or field is missing, or a record does not fit its schema. */
+export class ValidationError extends Error {}
+
+/** What a route took from a page. `values` are the records as objects, for media found in their fields. */
+export interface ReadResult {
+  drafts: RecordDraft[];
+  values: RecordData[];
+  quality: Omit<QualityDelta, 'route'> | null;
+}
+
+/** A promise only when code of the job gave one: pages with plain selectors are read at once. */
+export type RecordReader = (page: Page) => ReadResult | Promise<ReadResult>;
+
+const EMPTY: ReadResult = { drafts: [], values: [], quality: null };
+
+/** Null when the route takes no records and checks nothing. */
+export async function compileReader(route: RouteSpec, code: RouteCode): Promise<RecordReader | null> {
+  const { handler } = code;
+  const captures = route.browser?.capture ?? [];
+  const takesFields = route.select !== undefined || route.markdown || captures.length > 0;
+  if (!takesFields && !handler && route.require.length === 0) return null;
+  const fields = await compileExtractor(route);
+  const extract = captures.length > 0 ? withCaptured(fields, captures) : fields;
+  const steps = new RecordSteps(route, code, await compileSchema(route, code));
+  const resultOf = (kept: Kept[]): ReadResult => {
+    if (kept.length === 0) return EMPTY;
+    const records = steps.namesRecords ? mergeEqualKeys(kept) : kept;
+    const values = records.map(({ data }) => data);
+    const quality = { records: values.length, invalid: 0, filled: countFilled(values) };
+    return { drafts: toDrafts(records, steps.namesRecords), values, quality };
+  };
+  if (!handler && !steps.hasCode) return (page) => resultOf(steps.runDefaults(extract(page), page));
+  return (page) => runSteps(readByCode(page));
+
+  function* readByCode(page: Page): Generator<unknown, ReadResult, unknown> {
+    const selected = extract(page);
+    const result = handler ? yield handler(page, selected) : selected;
+    return resultOf(yield* steps.run(result, page));
+  }
+}
+
+/** Data that scripts loaded are fields, too; those of selectors win. */
+function withCaptured(extract: Extractor, captures: readonly CaptureSpec[]): Extractor {
+  return (page) => {
+    const record = extract(page);
+    const captured = captures.map(({ name }) => [name, page.captured[name] ?? []] as const);
+    if (record === null && captured.every(([, data]) => data.length === 0)) return null;
+    return { ...Object.fromEntries(captured), ...record };
+  };
+}
+
+/** Whether a page must have something to pass. */
+export function demandsFields({ require, select }: RouteSpec): boolean {
+  return require.length > 0 || hasRequired(select ?? {});
+}
+
+export function isBlankRecord(record: RecordData): boolean {
+  return Object.values(record).every(isBlankValue);
+}
+
+function isBlankValue(value: unknown): boolean {
+  return isBlank(value) || (Array.isArray(value) && value.every(isBlankValue));
+}
+
+/** Fields of the page. HTML alone has any; plain text has content. */
+async function compileExtractor(route: RouteSpec): Promise<Extractor> {
+  const { require, name } = route;
+  const fields = await compileFields(route.select ?? {}, { route: name, require });
+  const mustHave = demandsFields(route);
+  const readFields: Extractor = (page) => {
+    if (isHtml(page.contentType)) return fields(page);
+    if (mustHave) throw new ValidationError(`the page is ${page.contentType ?? 'empty'}, not HTML`);
+    return null;
+  };
+  if (!route.markdown) return readFields;
+  const { mainContent } = await import('../markdown/markdown.ts');
+  return (page) => {
+    const record = readFields(page);
+    const { title, markdown } = mainContent(page);
+    return record === null && isBlank(markdown) ? null : { title, markdown, ...record };
+  };
+}
+
+function hasRequired(fields: Record<string, FieldSpec | string>): boolean {
+  return Object.values(fields).some(
+    (field) => typeof field === 'object' && (field.required || hasRequired(field.fields ?? {})),
+  );
+}
+
+async function compileSchema({ schema, name }: RouteSpec, code: RouteCode) {
+  if (code.schema) return checkBySchema(code.schema);
+  return schema ? compileJsonSchema(schema, name) : null;
+}
+
+/** Runs steps that may wait: a promise comes back only when one of them gave a promise. */
+function runSteps<T>(steps: Generator<unknown, T, unknown>): T | Promise<T> {
+  let step = steps.next();
+  while (!step.done) {
+    if (isPromise(step.value)) return waitFor(steps, step.value);
+    step = steps.next(step.value);
+  }
+  return step.value;
+}
+
+async function waitFor<T>(steps: Generator<unknown, T, unknown>, first: PromiseLike<unknown>): Promise<T> {
+  let step = steps.next(await first);
+  while (!step.done) step = steps.next(await step.value);
+  return step.value;
+}
+
+function isPromise(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function';
+}

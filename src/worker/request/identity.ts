@@ -1,0 +1,113 @@
+import { hash } from 'node:crypto';
+import type { BatchTask } from '../../core/batch/batch.ts';
+import type { Approach } from '../../core/escalation/escalation.ts';
+import {
+  browserHeaders,
+  DEFAULT_LANGUAGES,
+  type PageRequest,
+  placeHeaders,
+} from '../../core/identity/browser-headers.ts';
+import {
+  type BrowserProfile,
+  type EmulatedBrowser,
+  emulatedProfile,
+  KNOWN_USER_AGENTS,
+  parseProfile,
+} from '../../core/identity/browser-profile.ts';
+import { refererFor } from '../../core/url/referrer.ts';
+import type { UserAgents } from '../../ports/user-agents.ts';
+import type { CompiledJob } from '../compile-job.ts';
+
+type Device = 'desktop' | 'mobile';
+export type OpenUserAgents = () => Promise<UserAgents>;
+
+/** The data of generators has forged and outdated browsers in it: one in ten is not taken. */
+const DRAWS_MAX = 20;
+const PROFILES_MAX = 1_000;
+
+const profiles = new Map<string, BrowserProfile>();
+
+/** The browser that an identity stands for: the same in every worker, and after a restart. */
+async function profileOf(
+  identity: string,
+  device: Device,
+  open: OpenUserAgents | undefined,
+): Promise<BrowserProfile> {
+  const key = `${device} ${identity}`;
+  const known = profiles.get(key);
+  if (known) return known;
+  const profile = drawProfile(open ? await open().catch(() => null) : null, identity, device);
+  if (profiles.size >= PROFILES_MAX) profiles.clear();
+  profiles.set(key, profile);
+  return profile;
+}
+
+/** Without anything to draw from, or anything sound in it, one of the known ones. */
+export function drawProfile(userAgents: UserAgents | null, identity: string, device: Device): BrowserProfile {
+  const seed = seedOf(identity);
+  const known = KNOWN_USER_AGENTS[device];
+  return firstSound(userAgents, seed, device) ?? parseProfile(known[seed % known.length]!)!;
+}
+
+function firstSound(userAgents: UserAgents | null, seed: number, device: Device): BrowserProfile | null {
+  let draws = 0;
+  try {
+    for (const userAgent of userAgents?.drawn(seed, device) ?? []) {
+      const profile = parseProfile(userAgent);
+      if (profile?.mobile === (device === 'mobile')) return profile;
+      if (++draws === DRAWS_MAX) return null;
+    }
+  } catch {
+    // The data is not ours: when it cannot be read, the known ones will do.
+  }
+  return null;
+}
+
+/** Any number that belongs to an identity. */
+function seedOf(identity: string): number {
+  return Number.parseInt(hash('sha256', identity).slice(0, 8), 16);
+}
+
+interface RequestLook {
+  headers: Record<string, string>;
+  emulate?: EmulatedBrowser;
+}
+
+/** What a request looks like under its approach. `further` are cookies and conditions. */
+export async function lookOf(
+  task: BatchTask,
+  approach: Approach,
+  job: CompiledJob,
+  further: Record<string, string>,
+  destination: PageRequest['destination'],
+  openUserAgents: OpenUserAgents | undefined,
+): Promise<RequestLook> {
+  const { identity } = job.spec;
+  if (approach.identity === null) return { headers: { ...job.headers, ...further } };
+  // A real browser has headers of its own, and an API sends what it likes.
+  if (approach.fetcher === 'browser' || approach.fetcher === 'api')
+    return { headers: placeHeaders(null, identity.headers, further) };
+  const impersonates = approach.fetcher === 'impersonate';
+  const { profile, ...look } = impersonates
+    ? emulatedProfile(seedOf(approach.identity), identity.device)
+    : { profile: await profileOf(approach.identity, identity.device, openUserAgents) };
+  const headers = browserHeaders(profile, approach.headers, {
+    url: task.url,
+    referer: refererOf(task),
+    languages: identity.languages ?? DEFAULT_LANGUAGES,
+    destination,
+    http2: impersonates && task.url.startsWith('https:'),
+  });
+  return { ...look, headers: placeHeaders(profile, headers, { ...identity.headers, ...further }) };
+}
+
+/**
+ * The page that links here. Where it is not known, a followed link is one of the site's own, and its front page is the
+ * likeliest to lead there; what a source names was typed in.
+ */
+function refererOf({ url, depth, referrer }: BatchTask): string | null {
+  if (referrer !== undefined) return refererFor(referrer, url);
+  if (depth === 0) return null;
+  const front = url.slice(0, url.indexOf('/', url.indexOf('://') + 3) + 1);
+  return front === url || front === '' ? null : front;
+}

@@ -1,0 +1,124 @@
+import type { Batch, BatchProxy, BatchTask } from '../../core/batch/batch.ts';
+import { messageOf } from '../../core/errors.ts';
+import type { Approach, FetcherKind, Via } from '../../core/escalation/escalation.ts';
+import type { Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
+import type { CompiledJob } from '../compile-job.ts';
+import type { ProxyDesk, Sent } from './batch-proxies.ts';
+import type { BatchCookies } from './cookies.ts';
+import { lookOf, type OpenUserAgents } from './identity.ts';
+
+export interface SendContext {
+  job: CompiledJob;
+  fetcher: Fetcher;
+  /** The other ways to fetch, opened when they are first needed; rejects where this worker has none. */
+  fetcherOf?: (kind: Exclude<FetcherKind, 'http'>) => Promise<Fetcher>;
+  /** What identities are drawn from; the known browsers when absent. */
+  openUserAgents?: OpenUserAgents;
+  /** There when the job keeps cookies. */
+  cookies?: BatchCookies | null;
+  /** There when the batch brought proxies. */
+  proxies?: ProxyDesk | null;
+  /** Key of the remote scraping API. */
+  apiKey?: string | null;
+  /** What a browser starts with. */
+  loginState?: string | null;
+}
+
+/** Sends a request the way its approach says: what it looks like, what carries it, and whose cookies go with it. */
+export async function sendBy(
+  approach: Approach,
+  task: BatchTask,
+  context: SendContext,
+  request: Omit<FetchRequest, 'headers'>,
+  conditions: Record<string, string>,
+): Promise<{ result: FetchResult; via: Via }> {
+  const { rung, fetcher: kind, identity } = approach;
+  const renders = kind === 'browser';
+  const via: Via = { rung, fetcher: kind, identity, proxy: null };
+  const fetcher = await fetcherFor(kind, context);
+  if (typeof fetcher === 'string')
+    return { result: { kind: 'failure', code: 'internal', detail: fetcher, bytes: 0 }, via };
+  const keepsCookies = identity === null ? context.job.spec.identity.cookies === true : true;
+  const cookies = keepsCookies ? context.cookies : null;
+  const cookie = cookies?.headerFor(task.url, identity) ?? null;
+  // A page that has not changed must be there all the same for a browser to show it.
+  const further = { ...(cookie === null ? {} : { Cookie: cookie }), ...(renders ? {} : conditions) };
+  const destination = request.sinkFor ? 'image' : 'document';
+  const look = await lookOf(task, approach, context.job, further, destination, context.openUserAgents);
+  const { spec } = context.job;
+  const api = kind === 'api' && spec.api ? { spec: spec.api, key: context.apiKey ?? null } : undefined;
+  const state = renders ? { loginState: context.loginState ?? undefined } : { render: undefined };
+  const { result: received, proxy } = await sendThrough(task, approach.pool !== null, context, (through) =>
+    fetcher.fetch({ ...request, ...look, ...state, proxy: through, api }),
+  );
+  const result = asRendered(received);
+  via.proxy = proxy;
+  if (result.kind === 'response' && result.cost !== undefined) via.cost = result.cost;
+  if (result.kind === 'response') cookies?.take(task.url, identity, result.rawHeaders);
+  return { result, via };
+}
+
+/** The page that a browser made is not the one that was sent: how that was coded and lettered says nothing of it. */
+function asRendered(result: FetchResult): FetchResult {
+  if (result.kind !== 'response' || !result.rendered) return result;
+  const rawHeaders = ['Content-Type', 'text/html; charset=utf-8'];
+  for (let index = 0; index + 1 < result.rawHeaders.length; index += 2) {
+    const name = result.rawHeaders[index]!;
+    if (!OF_THE_BYTES.has(name.toLowerCase())) rawHeaders.push(name, result.rawHeaders[index + 1]!);
+  }
+  return { ...result, rawHeaders, wireBody: result.body };
+}
+
+const OF_THE_BYTES = new Set(['content-type', 'content-encoding', 'content-length', 'transfer-encoding']);
+
+async function fetcherFor(kind: FetcherKind, context: SendContext): Promise<Fetcher | string> {
+  if (kind === 'http') return context.fetcher;
+  try {
+    if (context.fetcherOf) return await context.fetcherOf(kind);
+  } catch (error) {
+    return messageOf(error);
+  }
+  return `this worker has no fetcher of kind ${kind}`;
+}
+
+/** Through a proxy where one is wanted, and never without it: a request from here would show the own address. */
+export async function sendThrough(
+  asked: Pick<BatchTask, 'url' | 'through'>,
+  wantsProxy: boolean,
+  { proxies }: Pick<SendContext, 'proxies'>,
+  fetch: (proxy: BatchProxy | undefined) => Promise<FetchResult>,
+): Promise<Sent> {
+  if (asked.through && proxies) return proxies.send(asked.through, new URL(asked.url).host, fetch);
+  if (!wantsProxy) return { result: await fetch(undefined), proxy: null };
+  const detail = 'the batch has no proxy for this task';
+  return { result: { kind: 'failure', code: 'proxy', detail, bytes: 0 }, proxy: null };
+}
+
+type Fetchers = Pick<SendContext, 'fetcher' | 'fetcherOf'>;
+
+/** Secrets go to their own origin and nowhere else: not after a redirect, not to another port, not over another scheme. */
+export function withSecretHeaders<T extends Fetchers>(
+  tools: T,
+  secrets: NonNullable<Batch['secretHeaders']>,
+): T {
+  const dress = (fetcher: Fetcher): Fetcher => ({
+    fetch: (request) => fetcher.fetch(dressed(request, secrets)),
+    ...(fetcher.prepare ? { prepare: () => fetcher.prepare!() } : {}),
+    close: () => fetcher.close(),
+  });
+  const { fetcherOf } = tools;
+  return {
+    ...tools,
+    fetcher: dress(tools.fetcher),
+    ...(fetcherOf ? { fetcherOf: async (kind) => dress(await fetcherOf(kind)) } : {}),
+  } satisfies Fetchers as T;
+}
+
+function dressed(request: FetchRequest, secrets: Record<string, Record<string, string>>): FetchRequest {
+  const own = secrets[URL.parse(request.url)?.origin ?? ''];
+  // An API fetches from addresses of its own, and is told nothing that is meant for the site.
+  if (!own || request.api) return request;
+  const names = new Set(Object.keys(own).map((name) => name.toLowerCase()));
+  const others = Object.entries(request.headers).filter(([name]) => !names.has(name.toLowerCase()));
+  return { ...request, headers: { ...Object.fromEntries(others), ...own } };
+}

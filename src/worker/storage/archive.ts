@@ -1,0 +1,222 @@
+import { createHash, randomUUID } from 'node:crypto';
+import type { StoredPage } from '../../core/batch/outcome.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { gzipFast, gzipStored, gzipWithZlib } from '../../core/warc/gzip.ts';
+import {
+  type EncodedRecord,
+  encodeResource,
+  encodeResponseRecord,
+  encodeWarcinfo,
+  RECORD_END,
+} from '../../core/warc/warc.ts';
+import type { Blobs, BlobWriter } from '../../ports/blobs.ts';
+import type { FetchResponse } from '../../ports/fetcher.ts';
+
+/**
+ * The pages of one batch, in one WARC blob, each record a gzip member of its own so that it can be
+ * read alone. The place of a page is known at once; the bytes go out in the background, in order.
+ */
+
+export interface ArchiveInfo {
+  /** Name and version of what writes. */
+  software: string;
+  job: string;
+  /** Epoch milliseconds. */
+  date: number;
+  userAgent?: string;
+  robots?: 'obey' | 'ignore';
+}
+
+export interface ArchivePage {
+  url: string;
+  /** When it was requested, epoch milliseconds. */
+  date: number;
+  status: number;
+  statusText: string;
+  rawHeaders: readonly string[];
+  wireBody: Uint8Array;
+  /** Of `wireBody`, in hex, when someone knows it already; it is computed otherwise. */
+  wireSha256: string | null;
+  ip?: string | null;
+}
+
+/** A picture or print of the page. */
+interface Attachment {
+  kind: string;
+  type: string;
+  bytes: Uint8Array;
+}
+
+export interface Place {
+  offset: number;
+  length: number;
+}
+
+export interface Archive {
+  /** Never fails: trouble with the blob shows at `commit`, and the places are void then. What is attached follows the page. */
+  append(page: ArchivePage, attached?: readonly Attachment[]): Place;
+  /** Null, or what to wait for before more pages are appended: the blob is slower than the pages. */
+  pressure(): Promise<void> | null;
+  /** Null, and no blob, when nothing was appended. */
+  commit(): Promise<{ key: string; bytes: number } | null>;
+  abort(): Promise<void>;
+}
+
+/** Memory that may wait to be written before `pressure` asks for patience. */
+const BACKLOG_BYTES_MAX = 4 * LIMITS.archiveBufferBytes;
+
+export function openArchive(blobs: Blobs, key: string, info: ArchiveInfo): Archive {
+  const output = openOutput(blobs, key);
+  const nextRecordId = recordIds();
+  let closed = false;
+
+  const begin = () => {
+    const { software, job, date } = info;
+    const fields: Record<string, string> = { software, isPartOf: job };
+    if (info.robots) fields.robots = info.robots;
+    if (info.userAgent) fields['http-header-user-agent'] = info.userAgent;
+    const filename = key.slice(key.lastIndexOf('/') + 1);
+    output.add(compress(encodeWarcinfo({ date, recordId: nextRecordId(), filename, fields })));
+  };
+
+  return {
+    append(page, attached = []) {
+      if (closed) throw new Error('the archive is closed');
+      if (output.size === 0) begin();
+      const { wireBody, wireSha256 } = page;
+      // The digest is of the stored bytes, which are not the decoded ones when there is a coding.
+      const payloadSha256 = wireSha256
+        ? Buffer.from(wireSha256, 'hex')
+        : createHash('sha256').update(wireBody).digest();
+      const recordId = nextRecordId();
+      const member = compress(encodeResponseRecord({ ...page, recordId, payloadSha256 }));
+      const offset = output.size;
+      const { length } = member;
+      output.add(member);
+      for (const { kind, type, bytes } of attached) {
+        const sha256 = createHash('sha256').update(bytes).digest();
+        const about = { url: page.url, date: page.date, kind, type, sha256, concurrentTo: recordId };
+        output.add(compress(encodeResource({ ...about, recordId: nextRecordId(), body: bytes })));
+      }
+      return { offset, length };
+    },
+    pressure: output.pressure,
+    async commit() {
+      closed = true;
+      if (output.size === 0) return null;
+      await output.commit();
+      return { key, bytes: output.size };
+    },
+    async abort() {
+      closed = true;
+      await output.abort();
+    },
+  };
+}
+
+/** UUIDs of one archive: random in front, counted at the end. A random one for each page costs 5 µs. */
+function recordIds(): () => string {
+  const prefix = randomUUID().slice(0, -12);
+  let count = 0;
+  return () => prefix + (count++).toString(16).padStart(12, '0');
+}
+
+function compress({ head, body, coded }: EncodedRecord): Buffer {
+  const parts = [head, body, RECORD_END];
+  return coded ? gzipStored(parts) : (gzipFast(parts, body) ?? gzipWithZlib(parts));
+}
+
+/** Gathers members into larger pieces and writes those one after the other; opens the blob when it must. */
+export function openOutput(blobs: Blobs, key: string) {
+  let size = 0;
+  let piece: Buffer | null = null;
+  let used = 0;
+  let backlog = 0;
+  let writer: BlobWriter | null = null;
+  let failure: { cause: unknown } | null = null;
+  let tail: Promise<void> = Promise.resolve();
+
+  /** Never rejects: the first failure is kept for `commit`, what comes after it is dropped. */
+  const write = async (bytes: Buffer): Promise<void> => {
+    try {
+      if (failure) return;
+      writer ??= await blobs.write(key);
+      await writer.append(bytes);
+    } catch (cause) {
+      failure ??= { cause };
+    } finally {
+      backlog -= bytes.length;
+    }
+  };
+
+  const send = (bytes: Buffer) => {
+    backlog += bytes.length;
+    tail = tail.then(() => write(bytes));
+  };
+
+  const flush = () => {
+    if (piece && used > 0) send(piece.subarray(0, used));
+    piece = null;
+    used = 0;
+  };
+
+  const abort = async () => {
+    failure ??= { cause: new Error('the archive was aborted') };
+    piece = null;
+    await tail;
+    await writer?.abort();
+  };
+
+  return {
+    get size() {
+      return size;
+    },
+    /** The bytes are copied: members share the memory that they are made in. */
+    add(member: Buffer) {
+      size += member.length;
+      if (used + member.length > LIMITS.archiveBufferBytes) flush();
+      if (member.length > LIMITS.archiveBufferBytes) {
+        send(member);
+        return;
+      }
+      // Not reused after writing: an adapter may keep what it was given.
+      piece ??= Buffer.allocUnsafeSlow(LIMITS.archiveBufferBytes);
+      piece.set(member, used);
+      used += member.length;
+    },
+    pressure: () => (backlog > BACKLOG_BYTES_MAX ? tail : null),
+    async commit() {
+      flush();
+      await tail;
+      try {
+        if (failure) throw failure.cause;
+        await writer?.commit();
+      } catch (error) {
+        // The first failure is the one to report; an abort that fails too would only hide it.
+        await abort().catch(() => {});
+        throw error;
+      }
+    },
+    abort,
+  };
+}
+
+/** Puts a response into the batch's archive; null when the job keeps none. Synchronous, see `process-batch`. */
+export type Keep = (
+  url: string,
+  response: FetchResponse,
+  at: number,
+  sha256: string,
+) => StoredPage['archive'];
+
+export const keepNothing: Keep = () => null;
+
+/** Appending is synchronous and is the last step before the outcome, so both land in one part. */
+export function pageKeeper(archiveFor: (date: number) => Archive): Keep {
+  return (url, response, date, sha256) => {
+    const { status, statusText, rawHeaders, wireBody, body, rendered } = response;
+    const wireSha256 = wireBody === body ? sha256 : null;
+    const page = { url, date, status, statusText, rawHeaders, wireBody, wireSha256 };
+    return archiveFor(date).append(page, rendered?.shots);
+  };
+}
