@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { createProgress } from '../src/coordinator/progress.ts';
+import { createProgress } from '../src/coordinator/reports/progress.ts';
 import { detectBlock } from '../src/core/blocking/block-detection.ts';
 import { renderDashboard } from '../src/tui/render-dashboard.ts';
 import { runAdaptively } from '../test/support/adaptive-run.ts';

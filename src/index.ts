@@ -1,5 +1,5 @@
 export type { JobSummary } from './coordinator/jobs.ts';
-export type { RouteQuality, RunView } from './coordinator/run-view.ts';
+export type { RouteQuality, RunView } from './coordinator/reports/run-view.ts';
 export { EXIT_CODES, SeineError } from './core/errors.ts';
 export { FAILURES, type FailureCode, SKIPS, type SkipCode } from './core/failures.ts';
 export type { JobInput, JobSpec } from './core/job-schema/job.ts';

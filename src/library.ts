@@ -1,8 +1,8 @@
 import { checkSources, openOutside, startRun } from './app.ts';
 import { loadConfig, s3Of, storeOf } from './config/load.ts';
-import { latestQualityOf } from './coordinator/job-quality.ts';
 import { type JobSummary, requireJob, submitJob, summarize } from './coordinator/jobs.ts';
-import type { RouteQuality, RunView } from './coordinator/run-view.ts';
+import { latestQualityOf } from './coordinator/reports/quality.ts';
+import type { RouteQuality, RunView } from './coordinator/reports/run-view.ts';
 import type { AttemptRow, MediaRow, RecordRow, RecordVersionRow, ShotRow, TaskRow } from './core/model.ts';
 import { openFolder } from './folder.ts';
 import type { JobDefinition } from './job/define-job.ts';

@@ -1,8 +1,8 @@
 import { type Prepared, type Run, startRun } from '../app.ts';
-import { type ContactSheet, writeContactSheet } from '../coordinator/contact-sheet.ts';
 import { type JobSummary, summarize } from '../coordinator/jobs.ts';
-import type { RunView } from '../coordinator/run-view.ts';
-import { judgeSources, type SourcesVerdict } from '../coordinator/source-verdict.ts';
+import { type ContactSheet, writeContactSheet } from '../coordinator/reports/contact-sheet.ts';
+import type { RunView } from '../coordinator/reports/run-view.ts';
+import { judgeSources, type SourcesVerdict } from '../coordinator/sources/check-sources.ts';
 import type { ExitName } from '../core/errors.ts';
 import { mayRender } from '../core/escalation/escalation.ts';
 import type { Folder } from '../folder.ts';

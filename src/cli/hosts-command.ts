@@ -1,6 +1,6 @@
-import { type HostReportRow, hostReporter } from '../coordinator/host-report.ts';
 import { requireJob } from '../coordinator/jobs.ts';
-import { restingByHost } from '../coordinator/proxy-report.ts';
+import { type HostReportRow, hostReporter } from '../coordinator/reports/host-report.ts';
+import { restingByHost } from '../coordinator/reports/proxy-report.ts';
 import type { ExitName } from '../core/errors.ts';
 import { defaultUserAgent } from '../core/identity/identity.ts';
 import type { JobSpec } from '../core/job-schema/job.ts';

@@ -1,4 +1,4 @@
-import { type ProxyReportRow, reportProxies } from '../coordinator/proxy-report.ts';
+import { type ProxyReportRow, reportProxies } from '../coordinator/reports/proxy-report.ts';
 import type { ExitName } from '../core/errors.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { Store } from '../ports/store.ts';

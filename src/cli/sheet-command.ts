@@ -1,5 +1,5 @@
-import { writeContactSheet } from '../coordinator/contact-sheet.ts';
 import { requireJob } from '../coordinator/jobs.ts';
+import { writeContactSheet } from '../coordinator/reports/contact-sheet.ts';
 import { type ExitName, SeineError } from '../core/errors.ts';
 import { formatCount } from '../tui/format.ts';
 import { type Command, printJson, withFolder } from './context.ts';

@@ -3,12 +3,12 @@ import { defaultUserAgent } from '../core/identity/identity.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { Counters, JobState } from '../core/model.ts';
 import { productToken } from '../core/robots/robots.ts';
-import { type CoordinatorOptions, Flight } from './flight.ts';
-import { Inbound } from './inbound.ts';
-import { archiveKeyOf, type OpenBatch, packKeyOf } from './open-batch.ts';
-import { LOOK_AHEAD_MS, Outbound } from './outbound.ts';
-import { RobotsBook } from './robots-book.ts';
-import { Settler } from './settler.ts';
+import { LOOK_AHEAD_MS, Outbound } from './batch-sender.ts';
+import { archiveKeyOf, type OpenBatch, packKeyOf } from './plan/open-batch.ts';
+import { Inbound } from './report-receiver.ts';
+import { RobotsBook } from './robots/robots-cache.ts';
+import { type CoordinatorOptions, Flight } from './run-state.ts';
+import { Settler } from './settle/settler.ts';
 import { checkStop, type StopReason } from './stop.ts';
 
 export interface RunResult {

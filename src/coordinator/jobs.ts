@@ -1,8 +1,8 @@
 import { SeineError } from '../core/errors.ts';
 import type { Counters, JobState } from '../core/model.ts';
 import type { Job, JobCode, Store } from '../ports/store.ts';
-import { latestQualityOf } from './job-quality.ts';
-import type { RouteQuality } from './run-view.ts';
+import { latestQualityOf } from './reports/quality.ts';
+import type { RouteQuality } from './reports/run-view.ts';
 
 /** What CLI and API do with jobs, apart from running them. */
 

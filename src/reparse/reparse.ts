@@ -1,5 +1,5 @@
-import { HostGroups } from '../coordinator/host-groups.ts';
-import { toNewTask } from '../coordinator/settle-tasks.ts';
+import { HostGroups } from '../coordinator/hosts/host-groups.ts';
+import { toNewTask } from '../coordinator/settle/settle-tasks.ts';
 import type { Discovered, RecordDraft } from '../core/batch/outcome.ts';
 import type { RecordRow } from '../core/model.ts';
 import type { Blobs } from '../ports/blobs.ts';

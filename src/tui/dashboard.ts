@@ -1,4 +1,4 @@
-import type { RunView } from '../coordinator/run-view.ts';
+import type { RunView } from '../coordinator/reports/run-view.ts';
 import { openPlainProgress } from './plain-progress.ts';
 import { renderDashboard } from './render-dashboard.ts';
 

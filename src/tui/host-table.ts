@@ -1,4 +1,4 @@
-import type { HostView, RunView } from '../coordinator/run-view.ts';
+import type { HostView, RunView } from '../coordinator/reports/run-view.ts';
 import { formatCount, formatCountShort, formatDuration, formatRate } from './format.ts';
 import { cutMiddle, type Line, narrowText, type Piece, type Style } from './text.ts';
 

@@ -1,4 +1,4 @@
-import type { RunView } from '../coordinator/run-view.ts';
+import type { RunView } from '../coordinator/reports/run-view.ts';
 import { formatBytes, formatCount, formatDuration, formatPercent, formatRate } from './format.ts';
 import { etaText } from './sections.ts';
 import { narrowText } from './text.ts';

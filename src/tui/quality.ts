@@ -1,4 +1,4 @@
-import type { QualityDrop, RouteQuality } from '../coordinator/run-view.ts';
+import type { QualityDrop, RouteQuality } from '../coordinator/reports/run-view.ts';
 import { formatCount, formatPercent } from './format.ts';
 import { cleanText, type Line } from './text.ts';
 

@@ -1,4 +1,4 @@
-import type { RunView } from '../coordinator/run-view.ts';
+import type { RunView } from '../coordinator/reports/run-view.ts';
 import { formatDuration } from './format.ts';
 import { hostLines } from './host-table.ts';
 import { plainLine } from './plain-progress.ts';

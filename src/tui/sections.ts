@@ -1,4 +1,4 @@
-import type { RunView, Tally, WorkerView } from '../coordinator/run-view.ts';
+import type { RunView, Tally, WorkerView } from '../coordinator/reports/run-view.ts';
 import { bar, columns } from './charts.ts';
 import {
   formatBytes,

@@ -1,4 +1,4 @@
-import type { RouteQuality, RunView, Tally } from '../coordinator/run-view.ts';
+import type { RouteQuality, RunView, Tally } from '../coordinator/reports/run-view.ts';
 import { formatBytes, formatCount, formatDuration, formatRate } from './format.ts';
 import { qualityLines } from './quality.ts';
 import { cleanText, type Line, paintLine, type Style } from './text.ts';

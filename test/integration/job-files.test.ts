@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkKey } from '../../src/blobs/blob-key.ts';
 import { openFolderBlobs } from '../../src/blobs/folder-blobs.ts';
-import { archiveKeyOf } from '../../src/coordinator/open-batch.ts';
+import { archiveKeyOf } from '../../src/coordinator/plan/open-batch.ts';
 import { SeineError } from '../../src/core/errors.ts';
 import { bundleKeyOf, handlersOf, importCode, loadHandlers } from '../../src/job/load-handlers.ts';
 import { isJobFile, loadJobFile } from '../../src/job/load-job-file.ts';

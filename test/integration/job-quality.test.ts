@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { latestQualityOf, qualityOf } from '../../src/coordinator/job-quality.ts';
 import { summarize } from '../../src/coordinator/jobs.ts';
+import { latestQualityOf, qualityOf } from '../../src/coordinator/reports/quality.ts';
 import type { Job, Store } from '../../src/ports/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import {

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { loadOutside, type Outside } from '../../src/coordinator/load-outside.ts';
-import { makeBatch, type OpenBatch } from '../../src/coordinator/open-batch.ts';
-import { OutsideDesk } from '../../src/coordinator/outside-desk.ts';
-import { changeOf } from '../../src/coordinator/settle-tasks.ts';
+import { makeBatch, type OpenBatch } from '../../src/coordinator/plan/open-batch.ts';
+import { OutsideDesk } from '../../src/coordinator/proxies/access-assigner.ts';
+import { loadOutside, type Outside } from '../../src/coordinator/proxies/job-access.ts';
+import { changeOf } from '../../src/coordinator/settle/settle-tasks.ts';
 import { type Report, WIRE_VERSION } from '../../src/core/batch/batch.ts';
 import type { Outcome } from '../../src/core/batch/outcome.ts';
 import type { FailureCode } from '../../src/core/failures.ts';

@@ -1,6 +1,6 @@
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { writeContactSheet } from '../../src/coordinator/contact-sheet.ts';
+import { writeContactSheet } from '../../src/coordinator/reports/contact-sheet.ts';
 import type { JobInput } from '../../src/core/job-schema/job.ts';
 import type { AttemptRow, RecordRow, ShotRow } from '../../src/core/model.ts';
 import { parseRecord } from '../../src/core/warc/warc-reader.ts';

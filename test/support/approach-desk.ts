@@ -1,4 +1,4 @@
-import { type ApproachBook, openApproachBook } from '../../src/coordinator/approach-book.ts';
+import { type ApproachBook, openApproachBook } from '../../src/coordinator/escalation/escalation-policy.ts';
 import type { Batch, BatchTask } from '../../src/core/batch/batch.ts';
 import type { Outcome } from '../../src/core/batch/outcome.ts';
 import type { Approach } from '../../src/core/escalation/escalation.ts';

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { openFolderBlobs } from '../../src/blobs/folder-blobs.ts';
 import { Coordinator } from '../../src/coordinator/coordinator.ts';
-import { createProgress } from '../../src/coordinator/progress.ts';
-import { SourceFeeder } from '../../src/coordinator/seeds.ts';
+import { createProgress } from '../../src/coordinator/reports/progress.ts';
+import { SourceFeeder } from '../../src/coordinator/sources/source-feeder.ts';
 import type { JobInput } from '../../src/core/job-schema/job.ts';
 import type { Counters, JobState, TaskRow } from '../../src/core/model.ts';
 import { openInlineDispatcher } from '../../src/dispatch/inline-dispatcher.ts';

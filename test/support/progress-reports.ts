@@ -1,4 +1,4 @@
-import type { Progress, RunView, ViewInput } from '../../src/coordinator/progress.ts';
+import type { Progress, RunView, ViewInput } from '../../src/coordinator/reports/progress.ts';
 import type { Batch, Report } from '../../src/core/batch/batch.ts';
 import type { Outcome, Trace } from '../../src/core/batch/outcome.ts';
 import type { FailureCode } from '../../src/core/failures.ts';

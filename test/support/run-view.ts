@@ -1,4 +1,4 @@
-import type { RunView } from '../../src/coordinator/progress.ts';
+import type { RunView } from '../../src/coordinator/reports/progress.ts';
 import { zeroCounters } from '../../src/core/model.ts';
 
 /** A run half-way, with something in every part of the dashboard. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { openApproachBook } from '../../src/coordinator/approach-book.ts';
+import { openApproachBook } from '../../src/coordinator/escalation/escalation-policy.ts';
 import { STALE_MS } from '../../src/core/escalation/score.ts';
 import { Desk, everything, HOST } from '../support/approach-desk.ts';
 import { specOf, T0 } from '../support/fixtures.ts';

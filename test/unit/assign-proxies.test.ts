@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { assignProxies } from '../../src/coordinator/assign-proxies.ts';
-import { ProxyBook } from '../../src/coordinator/proxy-book.ts';
+import { assignProxies } from '../../src/coordinator/proxies/assign-proxies.ts';
+import { ProxyBook } from '../../src/coordinator/proxies/proxy-selector.ts';
 import { type Batch, type BatchTask, type Report, WIRE_VERSION } from '../../src/core/batch/batch.ts';
 import type { Approach } from '../../src/core/escalation/escalation.ts';
 import type { PoolSpec } from '../../src/core/job-schema/proxies.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { changeOf } from '../../src/coordinator/settle-tasks.ts';
+import { changeOf } from '../../src/coordinator/settle/settle-tasks.ts';
 import { fetcherOfRoute, ladderOf, mayRender } from '../../src/core/escalation/escalation.ts';
 import { RETRY_SHARE, STALE_MS } from '../../src/core/escalation/score.ts';
 import type { JobInput } from '../../src/core/job-schema/job.ts';

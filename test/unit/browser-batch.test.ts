@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { Outside } from '../../src/coordinator/load-outside.ts';
-import type { OpenBatch } from '../../src/coordinator/open-batch.ts';
-import { OutsideDesk } from '../../src/coordinator/outside-desk.ts';
+import type { OpenBatch } from '../../src/coordinator/plan/open-batch.ts';
+import { OutsideDesk } from '../../src/coordinator/proxies/access-assigner.ts';
+import type { Outside } from '../../src/coordinator/proxies/job-access.ts';
 import type { Batch, BatchTask } from '../../src/core/batch/batch.ts';
 import type { FetcherKind } from '../../src/core/escalation/escalation.ts';
 import { permitFor } from '../../src/core/politeness/permits.ts';

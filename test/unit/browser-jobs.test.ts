@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { withBrowser } from '../../src/cli/browser-flags.ts';
-import { loadOutside } from '../../src/coordinator/load-outside.ts';
+import { loadOutside } from '../../src/coordinator/proxies/job-access.ts';
 import type { JobInput } from '../../src/core/job-schema/job.ts';
 import { parseLoginState } from '../../src/core/job-schema/login-state.ts';
 import { makeRedact } from '../../src/core/text/redact.ts';

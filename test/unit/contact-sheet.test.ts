@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { writeContactSheet } from '../../src/coordinator/contact-sheet.ts';
+import { writeContactSheet } from '../../src/coordinator/reports/contact-sheet.ts';
 import { LIMITS } from '../../src/core/limits.ts';
 import { addToTiles, renderSheet, type SheetTile } from '../../src/core/media/contact-sheet.ts';
 import type { ShotRow } from '../../src/core/model.ts';

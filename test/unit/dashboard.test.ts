@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { RunView } from '../../src/coordinator/progress.ts';
+import type { RunView } from '../../src/coordinator/reports/progress.ts';
 import { zeroCounters } from '../../src/core/model.ts';
 import { renderDashboard } from '../../src/tui/render-dashboard.ts';
 import { START, viewOf } from '../support/run-view.ts';

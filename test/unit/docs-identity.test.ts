@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { SCOUTS } from '../../src/coordinator/approach-book.ts';
-import { REFUSALS_MAX } from '../../src/coordinator/identity-book.ts';
-import { REPEATS_MIN, TINY_BYTES } from '../../src/coordinator/repeat-watch.ts';
+import { SCOUTS } from '../../src/coordinator/escalation/escalation-policy.ts';
+import { REFUSALS_MAX } from '../../src/coordinator/escalation/identities.ts';
+import { REPEATS_MIN, TINY_BYTES } from '../../src/coordinator/settle/repeated-pages.ts';
 import { BLOCK_SIZES } from '../../src/core/blocking/block-detection.ts';
 import { BLOCK_HEADERS, BLOCK_MARKERS } from '../../src/core/blocking/block-markers.ts';
 import { ESCALATIONS } from '../../src/core/escalation/escalation.ts';

@@ -5,8 +5,8 @@ import { SECTIONS, withSections } from '../../scripts/write-docs.ts';
 import { COMMANDS } from '../../src/cli/commands.ts';
 import { GROUP_ROWS_MAX } from '../../src/cli/export/parquet.ts';
 import { SETTINGS } from '../../src/config/schema.ts';
-import { LOOK_AHEAD_MS } from '../../src/coordinator/outbound.ts';
-import { COMPARABLE_MIN, DROP_MIN } from '../../src/coordinator/quality.ts';
+import { LOOK_AHEAD_MS } from '../../src/coordinator/batch-sender.ts';
+import { COMPARABLE_MIN, DROP_MIN } from '../../src/coordinator/reports/quality.ts';
 import { EXIT_CODES } from '../../src/core/errors.ts';
 import { FAILURES, SKIPS } from '../../src/core/failures.ts';
 import { LIMITS } from '../../src/core/limits.ts';
@@ -86,9 +86,11 @@ describe('written by hand, but true', () => {
     expect(membersOf('MediaRow', 'src/core/model.ts')).toEqual(exportedFields('media'));
     expect(membersOf('ShotRow', 'src/core/model.ts')).toEqual(exportedFields('shots'));
     expect(membersOf('RecordVersionRow', 'src/core/model.ts')).toEqual(exportedFields('history'));
-    const quality = membersOf('RouteQuality', 'src/coordinator/run-view.ts');
+    const quality = membersOf('RouteQuality', 'src/coordinator/reports/run-view.ts');
     expect(['job', 'run', 'pass', ...quality]).toEqual(exportedFields('quality'));
-    expect(membersOf('HostReportRow', 'src/coordinator/host-report.ts')).toEqual(exportedFields('hosts'));
+    expect(membersOf('HostReportRow', 'src/coordinator/reports/host-report.ts')).toEqual(
+      exportedFields('hosts'),
+    );
   });
 
   test('the Page of a handler', () => {

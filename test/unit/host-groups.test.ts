@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { HostGroups, LOOKUP_MS } from '../../src/coordinator/host-groups.ts';
+import { HostGroups, LOOKUP_MS } from '../../src/coordinator/hosts/host-groups.ts';
 import type { JobInput } from '../../src/core/job-schema/job.ts';
 import { addressGroup, compileSites } from '../../src/core/politeness/host-groups.ts';
 import type { Resolver } from '../../src/ports/resolver.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { hostReporter } from '../../src/coordinator/host-report.ts';
+import { hostReporter } from '../../src/coordinator/reports/host-report.ts';
 import type { HostFacts } from '../../src/ports/store.ts';
 import { robotsEntry, specOf, T0 } from '../support/fixtures.ts';
 

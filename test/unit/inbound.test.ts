@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import type { Flight } from '../../src/coordinator/flight.ts';
-import { Inbound } from '../../src/coordinator/inbound.ts';
-import { makeBatch } from '../../src/coordinator/open-batch.ts';
-import type { SettledReport, Settler } from '../../src/coordinator/settler.ts';
+import { makeBatch } from '../../src/coordinator/plan/open-batch.ts';
+import { Inbound } from '../../src/coordinator/report-receiver.ts';
+import type { Flight } from '../../src/coordinator/run-state.ts';
+import type { SettledReport, Settler } from '../../src/coordinator/settle/settler.ts';
 import type { Report } from '../../src/core/batch/batch.ts';
 import type { Job } from '../../src/ports/store.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { checkKey } from '../../src/blobs/blob-key.ts';
-import { archiveKeyOf } from '../../src/coordinator/open-batch.ts';
+import { archiveKeyOf } from '../../src/coordinator/plan/open-batch.ts';
 import { SeineError } from '../../src/core/errors.ts';
 import { followsRedirects, gapMsOf, type JobInput, parallelOf } from '../../src/core/job-schema/job.ts';
 import { jobSchema } from '../../src/core/job-schema/job-schema.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { PermitBook } from '../../src/coordinator/permit-book.ts';
-import { type PlanInput, type PlannedBatch, planBatches } from '../../src/coordinator/plan-batches.ts';
+import { PermitBook } from '../../src/coordinator/hosts/open-permits.ts';
+import { type PlanInput, type PlannedBatch, planBatches } from '../../src/coordinator/plan/plan-batches.ts';
 import type { Permit } from '../../src/core/batch/batch.ts';
 import { guardedGapMs } from '../../src/core/politeness/permits.ts';
 

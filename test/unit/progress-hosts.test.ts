@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createProgress } from '../../src/coordinator/progress.ts';
+import { createProgress } from '../../src/coordinator/reports/progress.ts';
 import { FAILURES, type FailureCode } from '../../src/core/failures.ts';
 import { batchOf, deliver, type Kind, look, reportOf, START } from '../support/progress-reports.ts';
 

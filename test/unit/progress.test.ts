@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createProgress } from '../../src/coordinator/progress.ts';
+import { createProgress } from '../../src/coordinator/reports/progress.ts';
 import { batchOf, deliver, look, reportOf, START } from '../support/progress-reports.ts';
 
 describe('rates', () => {

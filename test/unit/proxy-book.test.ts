@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Assignment, ProxyBook } from '../../src/coordinator/proxy-book.ts';
+import { type Assignment, ProxyBook } from '../../src/coordinator/proxies/proxy-selector.ts';
 import { type Report, WIRE_VERSION } from '../../src/core/batch/batch.ts';
 import type { Outcome } from '../../src/core/batch/outcome.ts';
 import type { FailureCode } from '../../src/core/failures.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { reportProxies, restingByHost } from '../../src/coordinator/proxy-report.ts';
+import { reportProxies, restingByHost } from '../../src/coordinator/reports/proxy-report.ts';
 import { newHealth } from '../../src/core/proxies/proxy-health.ts';
 import { T0 } from '../support/fixtures.ts';
 

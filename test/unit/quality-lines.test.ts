@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { RouteQuality } from '../../src/coordinator/run-view.ts';
+import type { RouteQuality } from '../../src/coordinator/reports/run-view.ts';
 import { qualityLines } from '../../src/tui/quality.ts';
 import { paintLine } from '../../src/tui/text.ts';
 

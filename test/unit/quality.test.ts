@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { judgeQuality } from '../../src/coordinator/quality.ts';
+import { judgeQuality } from '../../src/coordinator/reports/quality.ts';
 import type { QualityRow } from '../../src/core/model.ts';
 
 function rowOf(change: Partial<QualityRow> = {}): QualityRow {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { RepeatWatch } from '../../src/coordinator/repeat-watch.ts';
+import { RepeatWatch } from '../../src/coordinator/settle/repeated-pages.ts';
 import type { Outcome } from '../../src/core/batch/outcome.ts';
 import { pageOf, traceOf } from '../support/fixtures.ts';
 

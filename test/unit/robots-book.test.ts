@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { codeOfRobotsFailure, RobotsBook } from '../../src/coordinator/robots-book.ts';
+import { codeOfRobotsFailure, RobotsBook } from '../../src/coordinator/robots/robots-cache.ts';
 import type { RobotsOutcome } from '../../src/core/batch/outcome.ts';
 import { FAILURES, type FailureCode } from '../../src/core/failures.ts';
 import { LIMITS } from '../../src/core/limits.ts';

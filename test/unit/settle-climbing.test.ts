@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { changeOf } from '../../src/coordinator/settle-tasks.ts';
+import { changeOf } from '../../src/coordinator/settle/settle-tasks.ts';
 import type { BatchTask } from '../../src/core/batch/batch.ts';
 import type { Outcome } from '../../src/core/batch/outcome.ts';
 import { asksForLess, type FailureCode, isRefusal } from '../../src/core/failures.ts';

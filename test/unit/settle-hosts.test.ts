@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { PermitBook } from '../../src/coordinator/permit-book.ts';
-import { type HostReport, hostChangeOf } from '../../src/coordinator/settle-hosts.ts';
+import { PermitBook } from '../../src/coordinator/hosts/open-permits.ts';
+import { type HostReport, hostChangeOf } from '../../src/coordinator/settle/settle-hosts.ts';
 import type { Permit } from '../../src/core/batch/batch.ts';
 import type { Outcome } from '../../src/core/batch/outcome.ts';
 import type { FailureCode } from '../../src/core/failures.ts';

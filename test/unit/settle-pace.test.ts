@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { PermitBook } from '../../src/coordinator/permit-book.ts';
-import { planBatches } from '../../src/coordinator/plan-batches.ts';
-import { hostChangeOf } from '../../src/coordinator/settle-hosts.ts';
+import { PermitBook } from '../../src/coordinator/hosts/open-permits.ts';
+import { planBatches } from '../../src/coordinator/plan/plan-batches.ts';
+import { hostChangeOf } from '../../src/coordinator/settle/settle-hosts.ts';
 import type { Outcome } from '../../src/core/batch/outcome.ts';
 import type { JobInput } from '../../src/core/job-schema/job.ts';
 import type { HostPace } from '../../src/core/pace/pace.ts';

@@ -134,7 +134,7 @@ describe('layers', () => {
   test('the terminal knows of the coordinator only what a run looks like', () => {
     const wrong = OWN.filter(
       ({ from, to }) => layerOf(from) === 'tui' && layerOf(to) === 'coordinator',
-    ).filter(({ to, types }) => to !== 'src/coordinator/run-view.ts' || !types);
+    ).filter(({ to, types }) => to !== 'src/coordinator/reports/run-view.ts' || !types);
     expect(wrong.map(({ from, to }) => `${from} → ${to}`)).toEqual([]);
   });
 

@@ -1,6 +1,6 @@
-import { type HostReportRow, hostReporter } from '../../coordinator/host-report.ts';
-import { qualityOf } from '../../coordinator/job-quality.ts';
-import type { RouteQuality } from '../../coordinator/run-view.ts';
+import { type HostReportRow, hostReporter } from '../../coordinator/reports/host-report.ts';
+import { qualityOf } from '../../coordinator/reports/quality.ts';
+import type { RouteQuality } from '../../coordinator/reports/run-view.ts';
 import type {
   AttemptRow,
   MediaRow,

@@ -1,0 +1,71 @@
+import type { Permit } from '../../core/batch/batch.ts';
+import type { HostPace } from '../../core/pace/pace.ts';
+import type { HostLoad } from '../plan/plan-batches.ts';
+import { PaceLearner } from './pace-learner.ts';
+
+interface HostEntry {
+  permits: number;
+  parallel: number;
+  /** End of the last permit that is out. */
+  takenUntil: number;
+  /** When the host is free after the permits that came back, which may be in any order. */
+  freeAt: number;
+  failuresInRow: number;
+  rests: number;
+  restUntil: number;
+  /** The latest pause that a report asked for; an older report must not shorten it. */
+  pauseUntil: number;
+  learning: PaceLearner;
+}
+
+const NO_LOAD: HostLoad = { permits: 0, parallel: 0 };
+
+/** What is out for which host. Holds only hosts with open permits: memory grows with work in flight. */
+export class PermitBook {
+  readonly #hosts = new Map<string, HostEntry>();
+
+  load(host: string): HostLoad {
+    return this.#hosts.get(host) ?? NO_LOAD;
+  }
+
+  grant(permit: Permit, health: { failuresInRow: number; rests: number; pace: HostPace | null }): void {
+    const entry = this.#hosts.get(permit.host);
+    if (entry) {
+      entry.permits++;
+      entry.parallel += permit.parallel;
+      entry.takenUntil = Math.max(entry.takenUntil, permit.endAt);
+      return;
+    }
+    this.#hosts.set(permit.host, {
+      permits: 1,
+      parallel: permit.parallel,
+      takenUntil: permit.endAt,
+      freeAt: 0,
+      failuresInRow: health.failuresInRow,
+      rests: health.rests,
+      restUntil: 0,
+      pauseUntil: 0,
+      learning: new PaceLearner(health.pace),
+    });
+  }
+
+  entry(host: string): HostEntry | null {
+    return this.#hosts.get(host) ?? null;
+  }
+
+  /** Null while other permits of the host are out; else when the host is free again. */
+  release(permit: Permit, freeAt: number): number | null {
+    const entry = this.#hosts.get(permit.host);
+    if (!entry) return freeAt;
+    entry.permits--;
+    entry.parallel -= permit.parallel;
+    entry.freeAt = Math.max(entry.freeAt, freeAt);
+    if (entry.permits > 0) return null;
+    this.#hosts.delete(permit.host);
+    return entry.freeAt;
+  }
+
+  get size(): number {
+    return this.#hosts.size;
+  }
+}

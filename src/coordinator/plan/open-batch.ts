@@ -1,0 +1,100 @@
+import {
+  type Batch,
+  type BatchTask,
+  type Report,
+  type RobotsFetch,
+  WIRE_VERSION,
+} from '../../core/batch/batch.ts';
+import type { Outcome } from '../../core/batch/outcome.ts';
+import type { Job, LeasedBatch } from '../../ports/store.ts';
+import type { Grant } from './plan-batches.ts';
+
+/** A batch that is out, with what its reports have not accounted for yet. */
+export interface OpenBatch {
+  batch: Batch;
+  tasks: Map<number, BatchTask>;
+  /** By permit: whether its use has been returned. */
+  released: boolean[];
+  failed: number;
+  succeeded: number;
+  /** Its last report has come, or it was given up: whatever else comes is late. */
+  over: boolean;
+  /** Reports are written down one after the other, in the order in which they came. */
+  settled: Promise<void>;
+}
+
+export function archiveKeyOf(job: Pick<Job, 'name' | 'run'>, batchId: number): string {
+  return `warc/${placeOf(job, batchId)}`;
+}
+
+export function packKeyOf(job: Pick<Job, 'name' | 'run'>, batchId: number): string {
+  return `shards/${placeOf(job, batchId)}`;
+}
+
+function placeOf(job: Pick<Job, 'name' | 'run'>, batchId: number): string {
+  const number = String(batchId).padStart(9, '0');
+  return `${job.name}-${job.run}/${number.slice(0, 6)}/${number}`;
+}
+
+export function makeBatch(
+  job: Job,
+  grants: Grant[],
+  leased: LeasedBatch,
+  options: { budgetMs: number; epoch: string; robots: RobotsFetch[] },
+): OpenBatch {
+  const permitOf = new Map(grants.map((grant, index) => [grant.hostId, index]));
+  const tasks = leased.tasks.map(
+    ({ hostId, ...task }): BatchTask => ({ ...task, permit: permitOf.get(hostId)! }),
+  );
+  return {
+    batch: {
+      version: WIRE_VERSION,
+      id: leased.id,
+      job: {
+        id: job.id,
+        name: job.name,
+        specHash: job.specHash,
+        spec: job.spec,
+        bundle: job.bundle,
+        epoch: options.epoch,
+      },
+      needs: 'http',
+      budgetMs: options.budgetMs,
+      permits: grants.map((grant) => grant.permit),
+      robots: options.robots,
+      tasks,
+      archiveKey: archiveKeyOf(job, leased.id),
+      packKey: packKeyOf(job, leased.id),
+    },
+    tasks: new Map(tasks.map((task) => [task.id, task])),
+    released: grants.map(() => false),
+    failed: 0,
+    succeeded: 0,
+    over: false,
+    settled: Promise.resolve(),
+  };
+}
+
+/** Of tasks that no worker sees; of the whole batch when that is all of them. */
+export function refusalReport(
+  batch: Batch,
+  refused: Outcome[],
+  { all, now }: { all: boolean; now: number },
+): Report {
+  return {
+    version: batch.version,
+    batchId: batch.id,
+    part: -1,
+    final: all,
+    worker: 'coordinator',
+    startedAt: now,
+    durationMs: 0,
+    permits: all
+      ? batch.permits.map(({ host }) => ({ host, sent: 0, lastSentAt: null, finished: true }))
+      : [],
+    robots: [],
+    outcomes: refused,
+    quality: [],
+    archive: null,
+  };
+}

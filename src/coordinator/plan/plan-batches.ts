@@ -1,0 +1,186 @@
+import type { Permit } from '../../core/batch/batch.ts';
+import { guardedGapMs, meanGapMs, permitFor, tasksPerPermit } from '../../core/politeness/permits.ts';
+import type { DueHost } from '../../ports/store.ts';
+
+/** What is out already for a host. */
+export interface HostLoad {
+  permits: number;
+  parallel: number;
+}
+
+/** A host that waits, with what the coordinator knows of it beyond the store. */
+export interface PlanHost extends DueHost {
+  load: HostLoad;
+  /** Its robots.txt will probably be asked first: that takes a turn of the permit too. */
+  needsRobots: boolean;
+  /** What this host gets now, where it is not what all get. */
+  gapMs?: number;
+  parallel?: number;
+  permitMs?: number;
+  /** Its tasks go to a browser, which is slow to begin. */
+  renders?: boolean;
+  /** Permits that may be out at once; two when absent. */
+  permitsMax?: number;
+  /** Another host that is to be asked one thing in the same batch: where robots.txt of this one is. */
+  errand?: PlanHost;
+}
+
+export interface PlanInput {
+  now: number;
+  /** The longest waiting first. */
+  hosts: readonly PlanHost[];
+  slots: number;
+  workers: number;
+  batchSize: number;
+  gapMs: number;
+  jitter?: number;
+  parallel: number;
+  /** Failures in a row after which a host is only probed. */
+  probeAfter: number;
+  /** How long a permit without a gap stays good. */
+  openMs: number;
+  /** Tasks that may still be started under the job's page limit. */
+  tasksLeft: number;
+}
+
+export interface Grant {
+  hostId: number;
+  count: number;
+  /** The host is taken until then. */
+  nextAt: number;
+  permit: Permit;
+  /** It is taken along without tasks. */
+  errand?: DueHost;
+}
+
+export interface PlannedBatch {
+  grants: Grant[];
+  size: number;
+}
+
+/** At most two permits of a host are out: one in use, one to follow it without a pause. */
+const PERMITS_PER_HOST = 2;
+/** Hosts without a gap are together spread over this many batches for each worker: none idles between two. */
+const BATCHES_PER_WORKER = 2;
+
+/**
+ * Decides which hosts get how many requests in which batch. Pure: the sum of what it grants to
+ * a host, with what is out already, never exceeds the host's rate and parallelism.
+ */
+export function planBatches(input: PlanInput): PlannedBatch[] {
+  const batches: PlannedBatch[] = [];
+  if (input.slots === 0 || input.hosts.length === 0) return batches;
+  let tasksLeft = input.tasksLeft;
+  // With many hosts waiting each gets a small share: more hosts at once, and none waits for another's last task.
+  const share = Math.max(1, Math.floor((input.slots * input.batchSize) / input.hosts.length));
+  for (const host of input.hosts) {
+    const gapMs = guardedGapMs(host.gapMs ?? input.gapMs, host.crawlDelayMs);
+    const limits = { ...input, parallel: host.parallel ?? input.parallel };
+    for (const part of gapMs > 0 ? pacedParts(limits, host, gapMs, share) : openParts(limits, host, share)) {
+      const count = Math.min(part.count, tasksLeft);
+      const batch = count > 0 ? batchWithRoom(batches, input, host) : null;
+      if (!batch) break;
+      addGrant(batch, input, host, { ...part, count: Math.min(count, input.batchSize - batch.size) }, gapMs);
+      tasksLeft -= batch.grants.at(-1)!.count;
+      if (!host.errand) continue;
+      addErrand(batch, input, host.errand);
+      break;
+    }
+  }
+  return batches;
+}
+
+interface Part {
+  count: number;
+  parallel: number;
+}
+
+/** A host with a gap gets one permit at a time, and the following one shortly before it ends. */
+function pacedParts(input: PlanInput, host: PlanHost, gapMs: number, share: number): Part[] {
+  const free = input.parallel - host.load.parallel;
+  const probing = host.failuresInRow >= input.probeAfter;
+  if (free < 1 || host.load.permits >= (probing ? 1 : (host.permitsMax ?? PERMITS_PER_HOST))) return [];
+  if (probing) return [{ count: 1, parallel: 1 }];
+  const parallel = host.load.permits === 0 ? Math.ceil(input.parallel * 0.75) : free;
+  const count = Math.min(
+    host.ready,
+    share,
+    tasksPerPermit(meanGapMs(gapMs, input.jitter ?? 0), host.permitMs),
+  );
+  return [{ count, parallel: Math.min(parallel, free) }];
+}
+
+/** A host without a gap is limited by parallelism alone, which is divided among batches. */
+function openParts(input: PlanInput, host: PlanHost, share: number): Part[] {
+  if (host.failuresInRow >= input.probeAfter)
+    return host.load.permits === 0 ? [{ count: 1, parallel: 1 }] : [];
+  const spread = Math.ceil((input.workers * BATCHES_PER_WORKER) / input.hosts.length);
+  const batchesMax = Math.min(Math.max(spread, PERMITS_PER_HOST), input.parallel);
+  const each = Math.floor(input.parallel / batchesMax);
+  const parts: Part[] = [];
+  let free = input.parallel - host.load.parallel;
+  // One host alone may take everything; among many each takes its share.
+  let ready = Math.min(host.ready, share);
+  let permits = host.load.permits;
+  while (ready > 0 && free > 0 && permits < batchesMax && parts.length < input.slots) {
+    const parallel = permits === batchesMax - 1 ? free : Math.min(each, free);
+    const fair = Math.ceil(ready / (batchesMax - permits));
+    const count = Math.min(ready, Math.max(fair, parallel), input.batchSize);
+    parts.push({ count, parallel });
+    free -= parallel;
+    ready -= count;
+    permits++;
+  }
+  return parts;
+}
+
+/**
+ * The first batch with room that does not serve the host yet; a new one while there are slots. Errands go among
+ * themselves: others wait for their answers, and those must not wait for anybody's pages.
+ */
+function batchWithRoom(
+  batches: PlannedBatch[],
+  input: PlanInput,
+  { id, errand }: PlanHost,
+): PlannedBatch | null {
+  const open = batches.find(
+    ({ size, grants }) =>
+      size < input.batchSize &&
+      grants.every(({ hostId }) => hostId !== id) &&
+      grants.some((grant) => grant.errand) === (errand !== undefined),
+  );
+  if (open) return open;
+  if (batches.length >= input.slots) return null;
+  const batch: PlannedBatch = { grants: [], size: 0 };
+  batches.push(batch);
+  return batch;
+}
+
+function addGrant(batch: PlannedBatch, input: PlanInput, host: PlanHost, part: Part, gapMs: number): void {
+  const permit = permitFor(host.host, {
+    now: input.now,
+    nextAt: host.nextAt,
+    gapMs,
+    jitter: input.jitter ?? 0,
+    openMs: input.openMs,
+    parallel: part.parallel,
+    count: part.count + (host.needsRobots ? 1 : 0),
+    renders: host.renders ?? false,
+  });
+  const nextAt = gapMs > 0 ? permit.endAt : Math.ceil(input.now);
+  batch.grants.push({ hostId: host.id, count: part.count, nextAt, permit });
+  batch.size += part.count;
+}
+
+/** Whether one more request may be planned for a host. */
+export function hasRoom(host: PlanHost, input: Pick<PlanInput, 'parallel' | 'probeAfter'>): boolean {
+  const { load, failuresInRow, permitsMax = PERMITS_PER_HOST } = host;
+  const permits = failuresInRow >= input.probeAfter ? 1 : permitsMax;
+  return load.permits < permits && load.parallel < (host.parallel ?? input.parallel);
+}
+
+function addErrand(batch: PlannedBatch, input: PlanInput, host: PlanHost): void {
+  const gapMs = guardedGapMs(host.gapMs ?? input.gapMs, host.crawlDelayMs);
+  addGrant(batch, { ...input, jitter: 0 }, { ...host, needsRobots: true }, { count: 0, parallel: 1 }, gapMs);
+  batch.grants.at(-1)!.errand = host;
+}

@@ -1,0 +1,85 @@
+import type { Batch, BatchProxy, BatchTask, ProxyChoice } from '../../core/batch/batch.ts';
+import type { Outcome } from '../../core/batch/outcome.ts';
+import type { Assignment, ProxyBook } from './proxy-selector.ts';
+
+/** However long proxies rest: a resumed job may have another list, and another coordinator may have freed one. */
+const WAIT_MS_MAX = 5_000;
+/** Longer than hosts are planned ahead, or they would be looked at again at once. */
+const WAIT_MS_MIN = 1_000;
+
+/** What had to stay behind because no proxy is usable. */
+export interface LeftBehind {
+  outcomes: Outcome[];
+  /** Permits of which no task could be sent, with when there will be a proxy. */
+  permits: { permit: number; until: number }[];
+}
+
+/**
+ * Gives each task whose approach names a pool the proxies that it may go through, and its robots.txt the same. A task
+ * for which there is none is not sent, unless the job says that it may go without.
+ */
+export function assignProxies(batch: Batch, book: ProxyBook, now: number): LeftBehind {
+  const { spec } = batch.job;
+  const list = new ProxyList();
+  const lasting = new Map<string, Assignment>();
+  const waiting = new Map<BatchTask, number>();
+  for (const task of batch.tasks) {
+    const { approach } = task;
+    if (!approach || approach.pool === null) continue;
+    const { host } = new URL(task.url);
+    const key = `${approach.pool} ${host} ${approach.identity ?? ''}`;
+    const given = lasting.get(key) ?? book.assign(approach.pool, { host, identity: approach.identity }, now);
+    // Where there is none, or one for all, the next task need not ask.
+    if (given.kind === 'none' || given.lasting) lasting.set(key, given);
+    if (given.kind === 'proxies') task.through = list.choiceOf(given);
+    else if (spec.proxies?.fallback === 'direct') task.approach = { ...approach, pool: null };
+    else waiting.set(task, Math.min(Math.max(given.until, now + WAIT_MS_MIN), now + WAIT_MS_MAX));
+  }
+  dressRobots(batch, waiting);
+  if (list.proxies.length > 0) batch.proxies = list.proxies;
+  return leftBehind(batch, waiting);
+}
+
+/** Proxies of a batch, each named once. */
+class ProxyList {
+  readonly proxies: BatchProxy[] = [];
+  readonly #indexes = new Map<string, number>();
+
+  choiceOf({ proxies, perWorker }: Extract<Assignment, { kind: 'proxies' }>): ProxyChoice {
+    const among = proxies.map((proxy) => {
+      const known = this.#indexes.get(proxy.url);
+      if (known !== undefined) return known;
+      this.#indexes.set(proxy.url, this.proxies.length);
+      return this.proxies.push(proxy) - 1;
+    });
+    return { among, ...(perWorker ? { perWorker: true } : {}) };
+  }
+}
+
+/** robots.txt goes the way of the first task that it is wanted for; when none of them may go, nor does it. */
+function dressRobots(batch: Batch, waiting: ReadonlyMap<BatchTask, number>): void {
+  batch.robots = batch.robots.filter((fetch) => {
+    const wanted = batch.tasks.filter((task) => task.url.startsWith(`${fetch.origin}/`));
+    const first = wanted.find((task) => !waiting.has(task));
+    // Through a proxy if one of them goes through one: a direct question would show the own address.
+    const through = wanted.find((task) => task.through)?.through ?? first?.through;
+    if (through) fetch.through = through;
+    return first !== undefined;
+  });
+}
+
+function leftBehind(batch: Batch, waiting: ReadonlyMap<BatchTask, number>): LeftBehind {
+  const permits = new Map<number, number>();
+  for (const [task, until] of waiting)
+    permits.set(task.permit, Math.min(until, permits.get(task.permit) ?? until));
+  // The host may go on for its other tasks: then these wait by themselves.
+  for (const task of batch.tasks) if (!waiting.has(task)) permits.delete(task.permit);
+  return {
+    outcomes: [...waiting].map(([task, until]) => ({
+      kind: 'deferred',
+      taskId: task.id,
+      ...(permits.has(task.permit) ? {} : { until }),
+    })),
+    permits: [...permits].map(([permit, until]) => ({ permit, until })),
+  };
+}

@@ -1,0 +1,69 @@
+import { SeineError } from '../../core/errors.ts';
+import type { JobSpec } from '../../core/job-schema/job.ts';
+import { parseLoginState } from '../../core/job-schema/login-state.ts';
+import type { PoolSpec, SecretRef } from '../../core/job-schema/proxies.ts';
+import { parseCredentials, parseProxyList, secretsOfProxy } from '../../core/proxies/proxy.ts';
+import type { ProxyPool } from '../../core/proxies/proxy-pool.ts';
+
+/** What a job needs from outside and only refers to: read when a run starts, kept in memory, written down nowhere. */
+export interface Outside {
+  pools: ProxyPool[];
+  apiKey: string | null;
+  /** By origin and name. */
+  headers: Record<string, Record<string, string>>;
+  /** What browsers start with. */
+  loginState: string | null;
+  /** Everything that must not be seen, for whoever writes messages. */
+  secrets: string[];
+}
+
+export type ReadSecret = (ref: SecretRef) => Promise<string>;
+
+/** Throws a SeineError where something is missing or makes no sense; it never quotes what was read. */
+export async function loadOutside(
+  spec: Pick<JobSpec, 'proxies' | 'api' | 'identity' | 'login'>,
+  read: ReadSecret,
+): Promise<Outside> {
+  const pools: ProxyPool[] = [];
+  for (const [name, pool] of Object.entries(spec.proxies?.pools ?? {}))
+    pools.push(await loadPool(name, pool, read));
+  const apiKey = spec.api?.key ? (await read(spec.api.key)).trim() : null;
+  const headers: Outside['headers'] = {};
+  for (const [origin, refs] of Object.entries(spec.identity.secretHeaders ?? {})) {
+    const own: Record<string, string> = {};
+    for (const [name, ref] of Object.entries(refs)) own[name] = headerValue(name, await read(ref));
+    headers[new URL(origin).origin] = own;
+  }
+  const login = spec.login ? parseLoginState(await read(spec.login.state)) : null;
+  const secrets = [
+    ...pools.flatMap(({ proxies }) => proxies.flatMap(secretsOfProxy)),
+    ...Object.values(headers).flatMap((own) => Object.values(own)),
+    ...(apiKey === null ? [] : [apiKey]),
+    ...(login?.secrets ?? []),
+  ];
+  return { pools, apiKey, headers, loginState: login?.json ?? null, secrets };
+}
+
+function headerValue(name: string, text: string): string {
+  const value = text.trim();
+  if (/^[\t\x20-\x7e]+$/.test(value)) return value;
+  throw new SeineError(`the secret for the header ${name} must be one line of plain text`);
+}
+
+async function loadPool(name: string, spec: PoolSpec, read: ReadSecret): Promise<ProxyPool> {
+  const { from, country } = spec;
+  const place = `the list of pool '${name}'`;
+  const inline = 'list' in from ? from : null;
+  const text = inline ? inline.list.join('\n') : await read(from as SecretRef);
+  const credentials = inline?.credentials ? parseCredentials(await read(inline.credentials)) : null;
+  const all = parseProxyList(text, place, credentials);
+  const wanted = country?.toUpperCase();
+  const proxies = all.filter((proxy) => !wanted || proxy.country === null || proxy.country === wanted);
+  if (proxies.length === 0) {
+    const where = all.length > 0 ? ` in ${wanted}` : '';
+    throw new SeineError(`pool '${name}' has no proxies${where}`, {
+      hint: 'add proxies to its list, one per line',
+    });
+  }
+  return { name, spec, proxies };
+}

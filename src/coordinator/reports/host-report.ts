@@ -1,0 +1,116 @@
+import { createHash } from 'node:crypto';
+import type { JobSpec } from '../../core/job-schema/job.ts';
+import { compileHostLimits, type HostLimits } from '../../core/politeness/host-limits.ts';
+import { isOrigin, parseRobots } from '../../core/robots/robots.ts';
+import type { HostFacts, RobotsEntry } from '../../ports/store.ts';
+
+/** One host of a job: what it is asked, and the proof of how gently. */
+export interface HostReportRow {
+  host: string;
+  state: 'idle' | 'ready' | 'waiting' | 'resting' | 'closed';
+  /** In words: what keeps the host from being asked faster. */
+  limitedBy: string;
+  /** Requests per second that it gets now; null when only parallelism limits. */
+  rate: number | null;
+  parallel: number;
+  ready: number;
+  requests: number;
+  nextAt: string | null;
+  latencyMs: number | null;
+  failuresInRow: number;
+  lastError: string | null;
+  lastErrorAt: string | null;
+  /** Least time between two requests that the job, robots.txt and what was learned permit now. */
+  permittedGapMs: number;
+  smallestGapMs: number | null;
+  robots: RobotsSummary[];
+}
+
+interface RobotsSummary {
+  origin: string;
+  /** Of the text as served; null when there was none to be had. */
+  sha256: string | null;
+  fetchedAt: string;
+  rules: number;
+  crawlDelayMs: number | null;
+  /** The site forbids everything. */
+  optedOut: boolean;
+  detail: string | null;
+}
+
+type HostReporter = (facts: HostFacts, now: number) => HostReportRow;
+
+export function hostReporter(spec: JobSpec, product: string): HostReporter {
+  const limitsOf = compileHostLimits(spec);
+  return (facts, now) => {
+    const limits = limitsOf(facts.host);
+    const learned = spec.politeness.adaptive ? facts.pace : null;
+    const rate = Math.min(limits.rate, learned?.rate ?? limits.rate);
+    const delayMs = Math.max(0, ...facts.robots.map(({ crawlDelayMs }) => crawlDelayMs ?? 0));
+    const permittedGapMs = Math.max(delayMs, Number.isFinite(rate) ? 1_000 / rate : 0);
+    const state = stateOf(facts, limits, now);
+    return {
+      host: facts.host,
+      state,
+      limitedBy: explain(facts, { limits, rate, delayMs, state, now }),
+      rate: permittedGapMs > 0 ? round(1_000 / permittedGapMs) : null,
+      parallel: limits.parallel,
+      ready: facts.ready,
+      requests: facts.requests,
+      nextAt: facts.nextAt > now ? new Date(facts.nextAt).toISOString() : null,
+      latencyMs: facts.pace?.latencyMs == null ? null : Math.round(facts.pace.latencyMs),
+      failuresInRow: facts.failuresInRow,
+      lastError: facts.lastError && `${facts.lastError.code}: ${facts.lastError.detail}`,
+      lastErrorAt: facts.lastError && new Date(facts.lastError.at).toISOString(),
+      permittedGapMs: round(permittedGapMs),
+      smallestGapMs: facts.smallestGapMs === null ? null : round(facts.smallestGapMs),
+      robots: facts.robots.filter(({ origin }) => isOrigin(origin)).map((entry) => summaryOf(entry, product)),
+    };
+  };
+}
+
+function stateOf(facts: HostFacts, { window }: HostLimits, now: number): HostReportRow['state'] {
+  if (facts.ready === 0) return 'idle';
+  if (window && !window.isOpen(now)) return 'closed';
+  if (facts.nextAt <= now) return 'ready';
+  return facts.rests > 0 ? 'resting' : 'waiting';
+}
+
+function explain(
+  facts: HostFacts,
+  about: { limits: HostLimits; rate: number; delayMs: number; state: HostReportRow['state']; now: number },
+): string {
+  const { limits, rate, delayMs, state, now } = about;
+  if (state === 'idle') return 'no tasks waiting';
+  if (state === 'closed')
+    return `allowed hours: opens at ${new Date(limits.window!.opensAt(now)).toISOString()}`;
+  if (state === 'resting')
+    return `circuit breaker after ${facts.failuresInRow} failures: one probe at ${new Date(facts.nextAt).toISOString()}`;
+  if (delayMs > 0 && (!Number.isFinite(rate) || delayMs >= 1_000 / rate))
+    return `robots.txt asks for ${delayMs / 1_000} s between requests`;
+  if (rate < limits.rate) {
+    return facts.pace?.refused == null
+      ? 'adaptive rate: still rising, or reduced because of slow or failed responses'
+      : `adaptive rate: below ${round(facts.pace.refused)} requests per second, which the host refused`;
+  }
+  return Number.isFinite(rate)
+    ? `job settings: ${rate} requests per second`
+    : `job settings: ${limits.parallel} concurrent requests`;
+}
+
+function summaryOf(entry: RobotsEntry, product: string): RobotsSummary {
+  const rules = parseRobots(entry.text ?? '', product);
+  return {
+    origin: entry.origin,
+    sha256: entry.text === null ? null : createHash('sha256').update(entry.text).digest('hex'),
+    fetchedAt: new Date(entry.fetchedAt).toISOString(),
+    rules: rules.ruleCount,
+    crawlDelayMs: entry.crawlDelayMs,
+    optedOut: entry.text !== null && !rules.allows(`${entry.origin}/`) && rules.ruleCount === 1,
+    detail: entry.detail,
+  };
+}
+
+function round(value: number): number {
+  return Math.round(value * 100) / 100;
+}

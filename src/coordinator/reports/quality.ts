@@ -1,0 +1,126 @@
+import type { QualityRow } from '../../core/model.ts';
+import type { Job, Store } from '../../ports/store.ts';
+import type { QualityDrop, RouteQuality } from './run-view.ts';
+
+/** Passes that are looked back: a pass in which little changed has too few records to compare with. */
+const LOOK_BACK = 10;
+
+/** The quality of one pass of a run, compared with the last before it that has enough records. */
+export async function qualityOf(store: Store, job: Job, pass = job.pass): Promise<RouteQuality[]> {
+  const rows = await store.views.quality(job.id, pass);
+  if (rows.length === 0) return [];
+  return judgeQuality(rows, await formerQuality(store, job, pass, new Set(rows.map(({ route }) => route))));
+}
+
+interface LatestQuality {
+  /** Null when no pass of the run has figures. */
+  pass: number | null;
+  routes: RouteQuality[];
+}
+
+/** Of the newest pass that has figures: one in which every page was unchanged has none. */
+export async function latestQualityOf(store: Store, job: Job): Promise<LatestQuality> {
+  const pass = await store.views.lastQualityPass(job.id);
+  return { pass, routes: pass === null ? [] : await qualityOf(store, job, pass) };
+}
+
+async function formerQuality(
+  store: Store,
+  job: Job,
+  pass: number,
+  wanted: Set<string>,
+): Promise<QualityRow[]> {
+  const found: QualityRow[] = [];
+  let run: Job | null = job;
+  let before = pass;
+  for (let step = 0; step < LOOK_BACK && wanted.size > 0; step++) {
+    before--;
+    if (before < 1) {
+      run = await runBefore(store, run);
+      if (!run) break;
+      before = run.pass;
+    }
+    for (const row of await store.views.quality(run.id, before)) {
+      if (wanted.has(row.route) && row.records + row.invalid >= COMPARABLE_MIN) {
+        wanted.delete(row.route);
+        found.push(row);
+      }
+    }
+  }
+  return found;
+}
+
+async function runBefore(store: Store, job: Job): Promise<Job | null> {
+  if (job.run === 1) return null;
+  const found = await store.jobs.find(`${job.name}-${job.run - 1}`);
+  // Another job may have that very name.
+  return found?.name === job.name ? found : null;
+}
+
+/** How good records are, and whether that got worse. See docs/records.md for the formulas. */
+
+/** Fewer records say little: one missing price of five is no drift. */
+export const COMPARABLE_MIN = 20;
+/** A share that fell by so much is told. */
+export const DROP_MIN = 0.1;
+/** Shares are quotients: 0.9 - 0.8 is a little less than 0.1. */
+const ROUNDING = 1e-9;
+
+/** One entry for each route, by name. `before` has what the routes are compared with, where there is something. */
+export function judgeQuality(rows: readonly QualityRow[], before: readonly QualityRow[]): RouteQuality[] {
+  const former = new Map(before.map((row) => [row.route, row]));
+  return rows
+    .map((row) => judgeRoute(row, former.get(row.route) ?? null))
+    .sort((a, b) => (a.route < b.route ? -1 : 1));
+}
+
+function judgeRoute(row: QualityRow, before: QualityRow | null): RouteQuality {
+  const comparable = before !== null && row.records >= COMPARABLE_MIN && before.records >= COMPARABLE_MIN;
+  // A field that no record has any more is still a field of the route.
+  const names = [...new Set([...Object.keys(row.filled), ...(comparable ? Object.keys(before.filled) : [])])];
+  const rates = names.map((name): [string, number] => [name, rateOf(row, name)]);
+  return {
+    route: row.route,
+    score: scoreOf(
+      rates.map(([, rate]) => rate),
+      row,
+    ),
+    records: row.records,
+    invalid: row.invalid,
+    fields: Object.fromEntries(rates.map(([name, rate]) => [name, rounded(rate)])),
+    drops: [
+      ...validityDrop(row, before),
+      ...(comparable ? rates.flatMap(([name, rate]) => dropOf(name, rateOf(before, name), rate)) : []),
+    ],
+  };
+}
+
+/** 0 to 100: the mean fill rate of the fields, times the share of records among records and refused pages. */
+function scoreOf(rates: readonly number[], row: QualityRow): number {
+  const filled = rates.length === 0 ? 1 : rates.reduce((sum, rate) => sum + rate, 0) / rates.length;
+  return Math.round(100 * filled * (validShare(row) ?? 1));
+}
+
+function rateOf(row: QualityRow, field: string): number {
+  const filled = Object.hasOwn(row.filled, field) ? row.filled[field]! : 0;
+  return row.records === 0 ? 0 : Math.min(1, filled / row.records);
+}
+
+function validShare({ records, invalid }: QualityRow): number | null {
+  return records + invalid === 0 ? null : records / (records + invalid);
+}
+
+/** Pages whose required field is gone make no record, so that no fill rate could tell. */
+function validityDrop(row: QualityRow, before: QualityRow | null): QualityDrop[] {
+  if (!before || row.records + row.invalid < COMPARABLE_MIN) return [];
+  if (before.records + before.invalid < COMPARABLE_MIN) return [];
+  return dropOf(null, validShare(before)!, validShare(row)!);
+}
+
+function dropOf(field: string | null, before: number, now: number): QualityDrop[] {
+  return before - now >= DROP_MIN - ROUNDING ? [{ field, before: rounded(before), now: rounded(now) }] : [];
+}
+
+function rounded(rate: number): number {
+  return Math.round(rate * 1_000) / 1_000;
+}

@@ -1,0 +1,100 @@
+import type { FailureCode } from '../../core/failures.ts';
+import type { Counters, JobState } from '../../core/model.ts';
+
+/** What dashboards show of a run. */
+
+export type HostActivity = 'active' | 'throttled' | 'failing' | 'idle';
+
+export interface HostView {
+  host: string;
+  state: HostActivity;
+  requests: number;
+  done: number;
+  failed: number;
+  requestsPerSecond: number;
+  p50Ms: number | null;
+  p95Ms: number | null;
+}
+
+export interface WorkerView {
+  name: string;
+  batches: number;
+  tasks: number;
+  tasksPerSecond: number;
+  lastSeenAt: number;
+}
+
+export interface Tally<Code extends string = string> {
+  code: Code;
+  count: number;
+}
+
+/** A share that fell by ten points or more since the last pass or run. */
+export interface QualityDrop {
+  /** Null: the share of pages that pass their checks. */
+  field: string | null;
+  before: number;
+  now: number;
+}
+
+/** How complete the records of a route are in the present pass. */
+export interface RouteQuality {
+  route: string;
+  /** 0 to 100. */
+  score: number;
+  records: number;
+  invalid: number;
+  /** Share of the records in which a field has a value, 0 to 1. */
+  fields: Record<string, number>;
+  drops: QualityDrop[];
+}
+
+export interface Notice {
+  at: number;
+  level: 'info' | 'warn' | 'error';
+  text: string;
+}
+
+/** A run as people see it: plain JSON, made anew for each look. */
+export interface RunView {
+  job: { name: string; state: JobState | 'stopping'; dir: string | null };
+  at: number;
+  startedAt: number;
+  elapsedMs: number;
+  counters: Counters;
+  /** Finished tasks among those accepted so far, 0 to 1. */
+  fraction: number;
+  pagesPerSecond: number;
+  averagePagesPerSecond: number;
+  bytesPerSecond: number;
+  /** Pages per second in steps of `historyStepMs`, oldest first. */
+  history: number[];
+  historyStepMs: number;
+  /** Null until there is a rate, and when the job does not run; a lower bound while `discovering`. */
+  etaMs: number | null;
+  /** New tasks still come in. */
+  discovering: boolean;
+  openBatches: number;
+  hosts: HostView[];
+  hostsTotal: number;
+  /** Failed attempts by code, also those that were tried again with success. */
+  failures: Tally<FailureCode>[];
+  skips: Tally[];
+  /** Dead letters by reason, when the store was asked. */
+  dead: Tally[];
+  workers: WorkerView[];
+  workersTotal: number;
+  recent: Notice[];
+}
+
+export interface ViewInput {
+  now: number;
+  counters: Counters;
+  job: { name: string; state: RunView['job']['state']; dir?: string | null };
+  sourcesDone: boolean;
+  /** Dead and skipped tasks by reason, as the store's views have them. */
+  tallies?: { state: string; code: string; count: number }[];
+  /** When the next waiting task may start, if none can now: the run lasts at least until then. */
+  nextDueAt?: number | null;
+  hostsMax?: number;
+}

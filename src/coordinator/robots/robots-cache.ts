@@ -1,0 +1,218 @@
+import type { RobotsFetch } from '../../core/batch/batch.ts';
+import type { RobotsOutcome } from '../../core/batch/outcome.ts';
+import { type FailureCode, failureKind } from '../../core/failures.ts';
+import type { JobSpec } from '../../core/job-schema/job.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { backoffMs } from '../../core/retry/retry.ts';
+import {
+  delayOf,
+  isOrigin,
+  parseRobots,
+  type RobotsRules,
+  robotsPlaceOf,
+  robotsUrlOf,
+} from '../../core/robots/robots.ts';
+import type { HostStore, RobotsEntry } from '../../ports/store.ts';
+
+/** Parsed rules kept in memory; the rest is read back from the store. */
+const RULES_CACHED_MAX = 5_000;
+/** Hosts whose robots.txt is at another one; what is forgotten is found again with the next task. */
+const WISHES_MAX = 20_000;
+/** How long a file elsewhere that could not be had in all attempts counts as such, for whoever else redirects there. */
+const UNREACHABLE_MS = LIMITS.hostRestMsMax;
+
+type Known = { rules: RobotsRules; expiresAt: number };
+
+/** A host whose robots.txt redirects to a file at another host, which must be asked for there. */
+interface Wish {
+  url: string;
+  /** What the other host is counted by. */
+  at: string;
+  /** From when on there is a task to ask with. */
+  dueAt: number;
+}
+
+/** How to come to the rules of an origin. */
+export type RobotsStep =
+  | { kind: 'ask'; url: string }
+  | { kind: 'wait'; until: number }
+  /** To be written down: all redirects have been followed. */
+  | { kind: 'found'; entry: RobotsEntry }
+  | { kind: 'unreachable'; detail: string };
+
+/** What a fetch is for: the hosts as they are counted, of the origin and of where it is asked. */
+interface Question {
+  url: string;
+  host: string;
+  at: string;
+}
+
+/** What is known of robots.txt, by origin, and what is being asked. */
+export class RobotsBook {
+  readonly #hosts: Pick<HostStore, 'robots'>;
+  readonly #product: string;
+  readonly #retry: JobSpec['retry'];
+  readonly #rules = new Map<string, Known>();
+  readonly #known = new Set<string>();
+  /** By origin: what is asked for it, and which hosts wait meanwhile. */
+  readonly #questions = new Map<string, Question>();
+  readonly #busy = new Map<string, Set<string>>();
+  readonly #wishes = new Map<string, Wish>();
+
+  constructor(hosts: Pick<HostStore, 'robots'>, product: string, retry: JobSpec['retry']) {
+    this.#hosts = hosts;
+    this.#product = product;
+    this.#retry = retry;
+  }
+
+  /**
+   * Null: not known, see `nextStep`. So must one be that was asked for when the origin was counted elsewhere, by a job
+   * with other groups: the time that it wants between requests is noted there.
+   */
+  async rulesOf(origin: string, host: string, now: number): Promise<RobotsRules | null> {
+    const cached = this.#rules.get(origin);
+    if (cached && cached.expiresAt > now) return cached.rules;
+    const entry = await this.#hosts.robots(origin);
+    if (!entry || entry.host !== host || entry.text === null || isOld(entry, now)) return null;
+    return this.#remember(entry).rules;
+  }
+
+  /** Follows what is known of the redirects of an origin's robots.txt, up to what must be asked next. */
+  async nextStep(origin: string, host: string, now: number): Promise<RobotsStep> {
+    const passed = new Set<string>();
+    let place = origin;
+    let fetchedAt = now;
+    while (true) {
+      const entry = await this.#hosts.robots(place);
+      if (!entry || isOld(entry, now)) return { kind: 'ask', url: robotsUrlOf(place) };
+      const { text, redirectTo } = entry;
+      fetchedAt = Math.min(fetchedAt, entry.fetchedAt);
+      if (redirectTo === null) {
+        if (place === origin) return { kind: 'ask', url: robotsUrlOf(place) };
+        if (text === null) return this.#afterFailure(entry, now);
+        return this.#found({ origin, host, text, fetchedAt }, robotsUrlOf(place));
+      }
+      passed.add(place);
+      place = robotsPlaceOf(redirectTo);
+      // RFC 9309: what is not found behind five redirects counts as if there were none.
+      if (passed.has(place) || passed.size > LIMITS.robotsRedirectsMax)
+        return this.#found({ origin, host, text: '', fetchedAt }, redirectTo);
+    }
+  }
+
+  /** A guess from memory, for planning: some robots.txt of the host was read in this run. */
+  isKnown(host: string): boolean {
+    return this.#known.has(host);
+  }
+
+  /** While robots.txt of a host is being asked, or something is asked there for another, nobody else goes there. */
+  isAsking(host: string): boolean {
+    return this.#busy.has(host);
+  }
+
+  ask(origin: string, question: Question, permits: Pick<RobotsFetch, 'permit' | 'for'>): RobotsFetch {
+    this.#questions.set(origin, question);
+    for (const host of [question.host, question.at])
+      this.#busy.set(host, (this.#busy.get(host) ?? new Set()).add(origin));
+    return { origin, url: question.url, ...permits };
+  }
+
+  /** The batch that asked is over, answer or not. Whoever waits for the same answer looks what it was. */
+  doneAsking(origin: string): void {
+    const question = this.#questions.get(origin);
+    if (!question) return;
+    this.#questions.delete(origin);
+    for (const host of [question.host, question.at]) {
+      const origins = this.#busy.get(host);
+      origins?.delete(origin);
+      if (origins?.size === 0) this.#busy.delete(host);
+    }
+    for (const [host, { url }] of this.#wishes) if (url === question.url) this.#wishes.delete(host);
+  }
+
+  wish(host: string, wish: Wish): void {
+    if (this.#wishes.size >= WISHES_MAX) this.#wishes.clear();
+    this.#wishes.set(host, wish);
+  }
+
+  get hasWishes(): boolean {
+    return this.#wishes.size > 0;
+  }
+
+  /** It is granted; whether there is still need for it shows with the tasks. */
+  dropWish(host: string): void {
+    this.#wishes.delete(host);
+  }
+
+  wishOf(host: string): Wish | null {
+    return this.#wishes.get(host) ?? null;
+  }
+
+  /** What to write down about an answer: where it was asked, and for whom. */
+  async entriesOf(outcome: RobotsOutcome, question: Question, now: number): Promise<RobotsEntry[]> {
+    if (outcome.kind === 'deferred') return [];
+    const place = robotsPlaceOf(question.url);
+    const base = { ...NOTHING, origin: place, host: question.at, fetchedAt: now };
+    if (outcome.kind === 'redirected')
+      return [{ ...base, redirectTo: outcome.to, detail: `robots.txt redirects to ${outcome.to}` }];
+    if (outcome.kind === 'failed') {
+      const before = await this.#hosts.robots(place);
+      const failures = (before?.text === null ? before.failures : 0) + 1;
+      const isHopeless = failureKind(outcome.code).retry === 'permanent';
+      const counted = isHopeless ? Math.max(failures, this.#retry.attempts) : failures;
+      return [{ ...base, failures: counted, detail: `${outcome.code}: ${outcome.detail}` }];
+    }
+    const answer = { ...base, text: outcome.kind === 'text' ? outcome.text : '' };
+    // A file that only others redirect to says nothing of the host that has it.
+    const crawlDelayMs = isOrigin(place) ? delayOf(this.#remember(answer).rules) : null;
+    const entries: RobotsEntry[] = [{ ...answer, crawlDelayMs }];
+    if (outcome.origin === place) return entries;
+    const { origin } = outcome;
+    const { text, fetchedAt } = answer;
+    return [...entries, this.#found({ origin, host: question.host, text, fetchedAt }, question.url).entry];
+  }
+
+  #found(
+    answer: Pick<RobotsEntry, 'origin' | 'host' | 'text' | 'fetchedAt'>,
+    url: string,
+  ): Extract<RobotsStep, { kind: 'found' }> {
+    const entry = { ...NOTHING, ...answer, detail: `robots.txt redirects to ${url}` };
+    return { kind: 'found', entry: { ...entry, crawlDelayMs: delayOf(this.#remember(entry).rules) } };
+  }
+
+  /** Of a file elsewhere: each time it is waited for longer, whoever asks. */
+  #afterFailure({ origin, failures, fetchedAt, detail }: RobotsEntry, now: number): RobotsStep {
+    const url = robotsUrlOf(origin);
+    if (failures >= this.#retry.attempts && now < fetchedAt + UNREACHABLE_MS)
+      return { kind: 'unreachable', detail: `robots.txt redirects to ${url}: ${detail}` };
+    const until = fetchedAt + backoffMs(failures, this.#retry, 1);
+    return until > now ? { kind: 'wait', until } : { kind: 'ask', url };
+  }
+
+  #remember(entry: RobotsEntry): Known {
+    const known = {
+      rules: parseRobots(entry.text ?? '', this.#product),
+      expiresAt: entry.fetchedAt + LIMITS.robotsAgeMsMax,
+    };
+    if (this.#rules.size >= RULES_CACHED_MAX) {
+      this.#rules.clear();
+      this.#known.clear();
+    }
+    this.#known.add(entry.host);
+    this.#rules.set(entry.origin, known);
+    return known;
+  }
+}
+
+const NOTHING = { text: null, failures: 0, detail: null, crawlDelayMs: null, redirectTo: null };
+
+function isOld({ fetchedAt }: RobotsEntry, now: number): boolean {
+  return fetchedAt + LIMITS.robotsAgeMsMax <= now;
+}
+
+/** The code for tasks of a host whose robots.txt cannot be had. */
+export function codeOfRobotsFailure(code: FailureCode): FailureCode {
+  return code === 'server-error' || code === 'unavailable' || code === 'throttled'
+    ? 'robots-unreachable'
+    : code;
+}

@@ -1,0 +1,183 @@
+import type { BatchTask, Report } from '../../core/batch/batch.ts';
+import type { Discovered, Outcome } from '../../core/batch/outcome.ts';
+import { type FailureCode, failureKind } from '../../core/failures.ts';
+import { followsRedirects, isMediaRoute, type JobSpec } from '../../core/job-schema/job.ts';
+import type { NewTask } from '../../core/model.ts';
+import type { HostGrouper } from '../../core/politeness/host-groups.ts';
+import { backoffMs } from '../../core/retry/retry.ts';
+import { type CompiledFollow, mayRedirect } from '../../core/url/scope.ts';
+import { templateOf } from '../../core/url/url.ts';
+import type { Reject } from '../../ports/source.ts';
+import type { TaskChange } from '../../ports/store.ts';
+
+/** What new tasks are made with. */
+interface LinkContext {
+  /** By the host itself when absent. */
+  groupOf?: HostGrouper | undefined;
+  /** Whether tasks are to know the page that links to them. */
+  tellsReferrers?: boolean | undefined;
+}
+
+export interface SettleContext extends LinkContext {
+  spec: JobSpec;
+  follow: readonly CompiledFollow[];
+  now: number;
+  random: () => number;
+  /** Refused tasks that have another way of asking left. */
+  climbing?: ReadonlySet<number> | undefined;
+  /** Tasks of which nothing was sent, because their proxy is down. */
+  untried?: ReadonlySet<number> | undefined;
+}
+
+const UNTOUCHED = {
+  code: null,
+  detail: null,
+  dueAt: null,
+  countsAsAttempt: true,
+  moveTo: null,
+  redirectTo: null,
+  page: null,
+  trace: null,
+  links: [],
+  records: [],
+  shows: [],
+} satisfies Partial<TaskChange>;
+
+/** What an outcome means for its task. Pure; the one place where retries are decided. */
+export function changeOf(task: BatchTask, outcome: Outcome, context: SettleContext): TaskChange {
+  const base = { ...UNTOUCHED, id: task.id, outcome: outcome.kind };
+  switch (outcome.kind) {
+    case 'fetched':
+      return {
+        ...base,
+        to: 'done',
+        detail: outcome.note ?? null,
+        page: outcome.page,
+        trace: outcome.trace,
+        links: outcome.links.map((link) => toNewTask(task, link, context)),
+        records: outcome.records,
+        shows: outcome.shows,
+        ...(outcome.rejected ? { rejected: outcome.rejected.count } : {}),
+      };
+    case 'unchanged':
+      return { ...base, to: 'unchanged', page: outcome.page, trace: outcome.trace };
+    case 'skipped':
+      return {
+        ...base,
+        to: 'skipped',
+        code: outcome.code,
+        detail: outcome.detail,
+        trace: outcome.trace,
+        countsAsAttempt: outcome.trace !== null,
+      };
+    case 'deferred': {
+      const dueAt = outcome.until === undefined ? null : Math.ceil(outcome.until);
+      return { ...base, to: 'pending', countsAsAttempt: false, dueAt };
+    }
+    case 'redirected':
+      return redirectOf(task, outcome, context);
+    case 'failed':
+      return failureOf(task, outcome, context);
+  }
+}
+
+function failureOf(
+  task: BatchTask,
+  outcome: Extract<Outcome, { kind: 'failed' }>,
+  context: SettleContext,
+): TaskChange {
+  const { retry } = context.spec;
+  const { code, detail, page, trace } = outcome;
+  const failure = { ...UNTOUCHED, id: task.id, outcome: outcome.kind, code, detail, page, trace };
+  if (context.untried?.has(task.id)) {
+    const dueAt = Math.ceil(context.now + backoffMs(1, retry, context.random()));
+    return { ...failure, to: 'pending', dueAt, countsAsAttempt: false };
+  }
+  if (context.climbing?.has(task.id) && wantsBrowser(code))
+    return { ...failure, outcome: 'deferred', page: null, to: 'pending', countsAsAttempt: false };
+  const isOver = failureKind(code).retry === 'permanent' || task.attempt >= retry.attempts;
+  if (isOver && !context.climbing?.has(task.id)) return { ...failure, to: 'dead' };
+  const pauseMs = Math.max(outcome.retryAfterMs ?? 0, backoffMs(task.attempt, retry, context.random()));
+  return { ...failure, to: 'pending', dueAt: Math.ceil(context.now + pauseMs) };
+}
+
+/** What a browser may still make of the page: until it has tried, nothing has failed. */
+function wantsBrowser(code: FailureCode): boolean {
+  return code === 'script-only' || code === 'validation';
+}
+
+function redirectOf(
+  task: BatchTask,
+  outcome: Extract<Outcome, { kind: 'redirected' }>,
+  context: SettleContext,
+): TaskChange {
+  const to = { url: outcome.to, host: new URL(outcome.to).host };
+  const from = { host: new URL(task.url).host, depth: task.depth };
+  const base = {
+    ...UNTOUCHED,
+    id: task.id,
+    outcome: outcome.kind,
+    page: outcome.page,
+    trace: outcome.trace,
+    redirectTo: to.url,
+  };
+  // What a page shows often lies elsewhere: media go wherever they are sent.
+  const isMedia = isMediaRoute(context.spec, outcome.page.route);
+  if (!isMedia && !mayRedirect(context.follow, from, to)) {
+    return { ...base, to: 'skipped', code: 'scope', detail: `redirects to ${to.url}` };
+  }
+  const moveTo = { url: to.url, host: context.groupOf?.(to.host) ?? to.host };
+  if (followsRedirects(context.spec)) return { ...base, to: 'pending', countsAsAttempt: false, moveTo };
+  const target: NewTask = {
+    ...moveTo,
+    depth: task.depth,
+    priority: 0,
+    route: isMedia ? outcome.page.route : task.route,
+    meta: task.meta,
+    hops: task.hops + 1,
+    template: null,
+    modifiedAt: null,
+    ...(task.referrer === undefined ? {} : { referrer: task.referrer }),
+  };
+  return { ...base, to: 'done', links: [target] };
+}
+
+export function toNewTask(
+  task: Pick<BatchTask, 'depth' | 'url'>,
+  link: Discovered,
+  { groupOf, tellsReferrers }: LinkContext,
+): NewTask {
+  return {
+    url: link.url,
+    host: groupOf ? groupOf(link.host) : link.host,
+    depth: link.listed ? task.depth : task.depth + 1,
+    priority: link.priority,
+    route: link.route,
+    meta: link.meta ?? null,
+    hops: 0,
+    template: link.listed ? null : templateOf(link.url),
+    modifiedAt: link.modifiedAt ?? null,
+    ...(tellsReferrers && !link.listed ? { referrer: task.url } : {}),
+  };
+}
+
+/** Links that come before the outcome of their task. */
+export function linksAhead(
+  tasks: ReadonlyMap<number, BatchTask>,
+  found: NonNullable<Report['found']>,
+  context: LinkContext,
+): NewTask[] {
+  return found.flatMap(({ taskId, links }) => {
+    const task = tasks.get(taskId);
+    return task ? links.map((link) => toNewTask(task, link, context)) : [];
+  });
+}
+
+/** What lists that are tasks have that is of no use. */
+export function rejectsOf(tasks: ReadonlyMap<number, BatchTask>, outcomes: readonly Outcome[]): Reject[] {
+  return outcomes.flatMap((outcome) => {
+    if (outcome.kind !== 'fetched' || !outcome.rejected) return [];
+    const source = tasks.get(outcome.taskId)?.url ?? '';
+    return outcome.rejected.first.map((entry) => ({ source, ...entry }));
+  });
+}
