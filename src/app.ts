@@ -24,7 +24,7 @@ import type { Job, Store } from './ports/store.ts';
 import { type FilesByScheme, openFilesByScheme } from './sources/files-by-scheme.ts';
 import { checkSource, openSource } from './sources/open-source.ts';
 import { openRejectFile } from './sources/reject-file.ts';
-import type { FolderLock } from './store/sqlite/folder-lock.ts';
+import type { FolderLock } from './store/sqlite/connection/folder-lock.ts';
 import { systemClock } from './worker/batch/system-clock.ts';
 import type { JobHandlers } from './worker/job/route-code.ts';
 

@@ -7,7 +7,7 @@ import { openBlobs } from './open-blobs.ts';
 import type { Logger } from './ports/ambient.ts';
 import type { Blobs } from './ports/blobs.ts';
 import type { Store } from './ports/store.ts';
-import { type FolderLock, isFolderLocked, lockFolder } from './store/sqlite/folder-lock.ts';
+import { type FolderLock, isFolderLocked, lockFolder } from './store/sqlite/connection/folder-lock.ts';
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts';
 
 /** Where the state is when it is not in the folder. */

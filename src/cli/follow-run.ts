@@ -8,7 +8,7 @@ import { mayRender } from '../core/escalation/escalation.ts';
 import type { Folder } from '../folder.ts';
 import type { DispatchCost } from '../ports/dispatcher.ts';
 import type { Job } from '../ports/store.ts';
-import type { FolderLock } from '../store/sqlite/folder-lock.ts';
+import type { FolderLock } from '../store/sqlite/connection/folder-lock.ts';
 import { openDashboard } from '../tui/dashboard.ts';
 import { formatCount } from '../tui/format.ts';
 import { renderSummary } from '../tui/summary.ts';

@@ -7,7 +7,7 @@ import { bundleKeyOf } from '../job/load-handlers.ts';
 import { hashOfSpec } from '../job/parse-job.ts';
 import type { Dispatcher } from '../ports/dispatcher.ts';
 import type { Job } from '../ports/store.ts';
-import type { FolderLock } from '../store/sqlite/folder-lock.ts';
+import type { FolderLock } from '../store/sqlite/connection/folder-lock.ts';
 import type { Context } from './context.ts';
 import { followRun } from './follow-run.ts';
 import { jobFromCommandLine } from './job-from-flags.ts';

@@ -2,12 +2,12 @@ import type { OutcomeKind, QualityDelta, RecordDraft, StoredPage, Trace } from '
 import type { FailureCode, SkipCode } from '../core/failures.ts';
 import type { LastVisit, Meta, NewTask } from '../core/model.ts';
 import type { HostPace } from '../core/pace/pace.ts';
-import type { ApproachStore } from './approach-store.ts';
+import type { ApproachStore } from './escalation-store.ts';
 import type { JobStore, SourcePosition } from './job-store.ts';
 import type { ProxyStore } from './proxy-store.ts';
 import type { Views } from './views.ts';
 
-export type { ApproachRow } from './approach-store.ts';
+export type { ApproachRow } from './escalation-store.ts';
 export type { Job, JobCode, JobStore, SourcePosition } from './job-store.ts';
 export type { ArchivedPage, DeadFilter, DeadGroup, Rewrite, Since, Views } from './views.ts';
 

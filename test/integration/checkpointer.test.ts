@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
-import { openCheckpointer } from '../../src/store/sqlite/checkpointer.ts';
+import { openCheckpointer } from '../../src/store/sqlite/connection/checkpointer.ts';
 import { temporaryFolder } from '../support/fixtures.ts';
 
 const PAGES_BYTES = 5 * 1024 * 1024;

@@ -5,7 +5,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { SeineError } from '../../src/core/errors.ts';
-import { isFolderLocked, lockFolder } from '../../src/store/sqlite/folder-lock.ts';
+import { isFolderLocked, lockFolder } from '../../src/store/sqlite/connection/folder-lock.ts';
 import { temporaryFolder } from '../support/fixtures.ts';
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
@@ -25,7 +25,7 @@ afterEach(async () => {
 
 /** Another process that holds the folder until it is killed. */
 async function holder(): Promise<ChildProcess> {
-  const lock = new URL('../../src/store/sqlite/folder-lock.ts', import.meta.url).href;
+  const lock = new URL('../../src/store/sqlite/connection/folder-lock.ts', import.meta.url).href;
   const code = `
     const { lockFolder } = await import(${JSON.stringify(lock)});
     globalThis.lock = lockFolder(${JSON.stringify(folder.dir)});
@@ -92,7 +92,7 @@ test('looking does not take the lock, nor make files in a folder that nobody use
 
 test('somebody who looks does not keep a coordinator out', async () => {
   // Looks are short, and happen whenever somebody asks for the status of a folder.
-  const look = new URL('../../src/store/sqlite/folder-lock.ts', import.meta.url).href;
+  const look = new URL('../../src/store/sqlite/connection/folder-lock.ts', import.meta.url).href;
   const code = `
     const { isFolderLocked } = await import(${JSON.stringify(look)});
     process.stdout.write('looking\\n');

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { SeineError } from '../../src/core/errors.ts';
 import type { Store } from '../../src/ports/store.ts';
-import { requireVersion } from '../../src/store/postgres/migrate.ts';
+import { requireVersion } from '../../src/store/postgres/migrations/migrate.ts';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { expectBooks } from '../contract/store/store-desk.ts';
 import {

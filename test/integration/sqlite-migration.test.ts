@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { fingerprint } from '../../src/core/url/fingerprint.ts';
 import { REOPENED_SOURCE } from '../../src/ports/job-store.ts';
 import type { Store } from '../../src/ports/store.ts';
-import { MIGRATIONS } from '../../src/store/sqlite/migrations.ts';
+import { MIGRATIONS } from '../../src/store/sqlite/migrations/migrations.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import {
   change,

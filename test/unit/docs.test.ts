@@ -15,7 +15,7 @@ import { guardedGapMs } from '../../src/core/politeness/permits.ts';
 import { compilePatterns } from '../../src/core/url/pattern.ts';
 import { jobJsonSchema } from '../../src/job/json-schema.ts';
 import { parseJob } from '../../src/job/parse-job.ts';
-import { MIGRATIONS } from '../../src/store/sqlite/migrations.ts';
+import { MIGRATIONS } from '../../src/store/sqlite/migrations/migrations.ts';
 import { Page } from '../../src/worker/page/page.ts';
 import { ABOUT_SEINE, exportedFields, firstCells, membersOf, read, rowsOf } from '../support/docs-text.ts';
 

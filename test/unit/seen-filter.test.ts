@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { SeenFilter } from '../../src/store/sqlite/seen-filter.ts';
-import { SlotTable } from '../../src/store/sqlite/slot-table.ts';
+import { SeenFilter } from '../../src/store/sqlite/dedupe/seen-filter.ts';
+import { SlotTable } from '../../src/store/sqlite/dedupe/slot-table.ts';
 
 /** Like fingerprints: a few hosts above, a hash below. */
 const keys = (count: number, salt: number) =>

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { fingerprint } from '../../src/core/url/fingerprint.ts';
-import { keyOf, NEIGHBOUR_SEEDS } from '../../src/store/sqlite/seen-key.ts';
+import { keyOf, NEIGHBOUR_SEEDS } from '../../src/store/sqlite/dedupe/seen-key.ts';
 
 const SEED = NEIGHBOUR_SEEDS + 12_345;
 const upper = (url: string, seed = SEED) => Math.floor(keyOf(url, seed) / 2 ** 30);

@@ -8,7 +8,7 @@ import { messageOf, SeineError } from '../../core/errors.ts';
 import { openFolder } from '../../folder.ts';
 import { folderOf, openBlobs } from '../../open-blobs.ts';
 import type { Blobs } from '../../ports/blobs.ts';
-import { isFolderLocked } from '../../store/sqlite/folder-lock.ts';
+import { isFolderLocked } from '../../store/sqlite/connection/folder-lock.ts';
 import type { Context } from '../context.ts';
 import type { Finding } from './check.ts';
 

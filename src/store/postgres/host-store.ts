@@ -1,6 +1,6 @@
 import type { HostFacts, HostStore, RobotsEntry } from '../../ports/store.ts';
-import { WAITING } from '../rows/states.ts';
-import type { Database } from './database.ts';
+import { WAITING } from '../shared/states.ts';
+import type { Database } from './connection/database.ts';
 
 const STEP = 500;
 

@@ -1,10 +1,10 @@
 import { randomInt } from 'node:crypto';
 import type { Counters, JobWish } from '../../core/model.ts';
 import type { Job, JobStore, SourcePosition } from '../../ports/store.ts';
-import { type JobColumns, SELECT_JOBS, toJob, UPDATABLE } from '../rows/job-rows.ts';
-import type { Database, Transaction } from './database.ts';
-import type { Presence } from './presence.ts';
-import { readCounters } from './rows.ts';
+import { type JobColumns, SELECT_JOBS, toJob, UPDATABLE } from '../shared/job-rows.ts';
+import type { Database, Transaction } from './connection/database.ts';
+import { readCounters } from './connection/rows.ts';
+import type { Presence } from './frontier/presence.ts';
 
 export class PostgresJobStore implements JobStore {
   readonly #db: Database;

@@ -1,19 +1,19 @@
 import type { ClientConfig } from 'pg';
 import type { Logger } from '../../ports/ambient.ts';
 import type { Store } from '../../ports/store.ts';
-import { PostgresApproachStore } from './approach-store.ts';
-import { Database } from './database.ts';
-import { PostgresFrontier } from './frontier.ts';
-import { HostIds } from './host-ids.ts';
+import { atMost, type LaneOptions } from './connection/connections.ts';
+import { Database } from './connection/database.ts';
+import { parseStoreUrl } from './connection/store-url.ts';
+import { PostgresApproachStore } from './escalation-store.ts';
+import { HostIds } from './frontier/host-ids.ts';
+import { JobMemories } from './frontier/job-memory.ts';
+import { ALIVE_MS_DEFAULT, Presence } from './frontier/presence.ts';
+import { PostgresFrontier } from './frontier-store.ts';
 import { PostgresHostStore } from './host-store.ts';
-import { JobMemories } from './job-memory.ts';
 import { PostgresJobStore } from './job-store.ts';
-import { atMost, type LaneOptions } from './lanes.ts';
-import { prepareDatabase } from './migrate.ts';
-import { ALIVE_MS_DEFAULT, Presence } from './presence.ts';
+import { prepareDatabase } from './migrations/migrate.ts';
 import { PostgresProxyStore } from './proxy-store.ts';
-import { parseStoreUrl } from './store-url.ts';
-import { PostgresViews } from './views.ts';
+import { PostgresViews } from './views/views.ts';
 
 export interface PostgresStoreOptions {
   passwordFile?: string | null;

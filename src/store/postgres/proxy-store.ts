@@ -1,6 +1,6 @@
 import type { ProxyRow, ProxyStore } from '../../ports/proxy-store.ts';
-import type { Database } from './database.ts';
-import { toRows } from './rows.ts';
+import type { Database } from './connection/database.ts';
+import { toRows } from './connection/rows.ts';
 
 export class PostgresProxyStore implements ProxyStore {
   readonly #db: Database;

@@ -1,9 +1,9 @@
 import { randomInt } from 'node:crypto';
 import { COUNTER_NAMES, type Counters, type JobWish } from '../../core/model.ts';
 import type { Job, JobStore, SourcePosition } from '../../ports/store.ts';
-import { type JobColumns, SELECT_JOBS, toJob, UPDATABLE } from '../rows/job-rows.ts';
-import type { Database } from './database.ts';
-import { NEIGHBOUR_SEEDS } from './seen-key.ts';
+import { type JobColumns, SELECT_JOBS, toJob, UPDATABLE } from '../shared/job-rows.ts';
+import type { Database } from './connection/database.ts';
+import { NEIGHBOUR_SEEDS } from './dedupe/seen-key.ts';
 
 export class SqliteJobStore implements JobStore {
   readonly #db: Database;

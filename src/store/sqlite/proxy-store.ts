@@ -1,5 +1,5 @@
 import type { ProxyRow, ProxyStore } from '../../ports/proxy-store.ts';
-import type { Database } from './database.ts';
+import type { Database } from './connection/database.ts';
 
 export class SqliteProxyStore implements ProxyStore {
   readonly #db: Database;

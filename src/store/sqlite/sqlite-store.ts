@@ -1,14 +1,14 @@
 import type { Store } from '../../ports/store.ts';
-import { SqliteApproachStore } from './approach-store.ts';
-import { openCheckpointer } from './checkpointer.ts';
-import { Database, type DatabaseOptions } from './database.ts';
-import { SqliteFrontier } from './frontier.ts';
+import { openCheckpointer } from './connection/checkpointer.ts';
+import { Database, type DatabaseOptions } from './connection/database.ts';
+import { SeenIndex } from './dedupe/seen-index.ts';
+import { SqliteApproachStore } from './escalation-store.ts';
+import { TaskInserter } from './frontier/insert-tasks.ts';
+import { SqliteFrontier } from './frontier-store.ts';
 import { SqliteHostStore } from './host-store.ts';
-import { TaskInserter } from './insert-tasks.ts';
 import { SqliteJobStore } from './job-store.ts';
 import { SqliteProxyStore } from './proxy-store.ts';
-import { SeenIndex } from './seen-index.ts';
-import { SqliteViews } from './views.ts';
+import { SqliteViews } from './views/views.ts';
 
 interface SqliteStoreOptions extends DatabaseOptions {
   /** Checkpoints in a thread of their own: for whoever writes much. */

@@ -1,0 +1,190 @@
+import { randomInt } from 'node:crypto';
+import { messageOf } from '../../../core/errors.ts';
+import type { Logger } from '../../../ports/ambient.ts';
+import { type Lane, type LaneOptions, Lanes, pause, SLOW_MS } from './connections.ts';
+import { isAftermath, toSeineError, troubleOf } from './failures.ts';
+
+interface DatabaseOptions extends LaneOptions {
+  connections: number;
+  /** How long a database that does not answer is waited for. */
+  patienceMs: number;
+  logger: Logger;
+}
+
+/** Statements inside one transaction. */
+export interface Transaction {
+  /** Which of the lanes: rows that every transaction changes are kept apart by it. */
+  readonly shard: number;
+  /** Several may be under way: they are done in the order in which they were sent. */
+  run<T = unknown>(text: string, ...values: unknown[]): Promise<T[]>;
+  /** Statements whose answer nobody needs are not waited for: COMMIT fails if they do. */
+  finally(work: Promise<unknown>): void;
+  /** For what is only true once it is written. */
+  afterCommit(work: () => void): void;
+}
+
+/** A connection that broke and was made again at once is not worth a word. */
+const QUIET_MS = 1_000;
+const PAUSE_MS_MIN = 20;
+const PAUSE_MS_MAX = 1_000;
+/** A transaction that always loses against others, or a statement that is always too slow, is a fault after so many. */
+const AGAIN_MAX = 20;
+
+/** Runs what the store asks for, and waits out what passes: a restart, a failover, a broken connection. */
+export class Database {
+  readonly #options: DatabaseOptions;
+  readonly #lanes: Lanes;
+  /** Since when nothing has worked. */
+  #downSince: number | null = null;
+  #closed = false;
+
+  constructor(options: DatabaseOptions) {
+    this.#options = options;
+    this.#lanes = new Lanes(options, options.connections);
+  }
+
+  /** One statement that may be done again without harm. */
+  async read<T = unknown>(text: string, ...values: unknown[]): Promise<T[]> {
+    return this.#retrying((lane) => lane.run<T>(text, values));
+  }
+
+  /** The same for statements that look at many rows. */
+  async readSlowly<T = unknown>(text: string, ...values: unknown[]): Promise<T[]> {
+    return this.#retrying(async (lane) => {
+      await lane.command(`BEGIN; SET LOCAL statement_timeout = ${SLOW_MS}`);
+      const rows = await lane.run<T>(text, values, SLOW_MS);
+      await lane.command('COMMIT');
+      return rows;
+    });
+  }
+
+  /**
+   * All or nothing, and exactly once, also when the connection breaks at the worst moment. `work` may be called
+   * several times: what it leaves behind outside of the transaction belongs into `afterCommit`.
+   */
+  async write<T>(work: (tx: Transaction) => Promise<T>, options: { slow?: boolean } = {}): Promise<T> {
+    /** Set while nobody knows whether the last try was written. */
+    let inDoubt: { id: number; result: T; after: (() => void)[] } | null = null;
+    return this.#retrying(async (lane) => {
+      if (inDoubt) {
+        if (await wasWritten(lane, inDoubt.id)) {
+          for (const each of inDoubt.after) each();
+          return inDoubt.result;
+        }
+        inDoubt = null;
+      }
+      const id = randomInt(2 ** 47);
+      const after: (() => void)[] = [];
+      const timeoutMs = options.slow ? SLOW_MS : lane.silenceMs;
+      const open: Promise<unknown>[] = [];
+      const keep = (work: Promise<unknown>) => {
+        work.catch(() => {});
+        open.push(work);
+      };
+      keep(lane.command(beginning(lane, id, timeoutMs)));
+      try {
+        const result = await work({
+          shard: lane.index,
+          run: (text, ...values) => lane.run(text, values, timeoutMs),
+          finally: keep,
+          afterCommit: (each) => after.push(each),
+        });
+        inDoubt = { id, result, after };
+        const committed = lane.command('COMMIT', timeoutMs);
+        keep(committed);
+        await together(...open);
+        if ((await committed) !== 'COMMIT') throw new Error('the transaction was rolled back');
+        for (const each of after) each();
+        return result;
+      } catch (found) {
+        const error = isAftermath(found) ? await firstFailure(open, found) : found;
+        if (troubleOf(error) !== 'lost') {
+          inDoubt = null;
+          await lane.command('ROLLBACK').catch(() => lane.drop());
+        }
+        throw error;
+      }
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#lanes.close();
+  }
+
+  /** Forgets the lanes in the table of writes; the last thing that a store does. */
+  async forgetWrites(): Promise<void> {
+    await this.read('DELETE FROM writes WHERE lane = ANY($1::bigint[])', this.#lanes.ids);
+  }
+
+  #retrying<T>(work: (lane: Lane) => Promise<T>): Promise<T> {
+    return this.#lanes.use(async (lane) => {
+      const startedAt = performance.now();
+      for (let tries = 1; ; tries++) {
+        try {
+          await lane.open();
+          const result = await work(lane);
+          this.#noteUp();
+          return result;
+        } catch (error) {
+          const trouble = troubleOf(error);
+          if (trouble === 'lost') lane.drop();
+          const waitedMs = performance.now() - startedAt;
+          const isOver = trouble === 'again' ? tries > AGAIN_MAX : waitedMs > this.#options.patienceMs;
+          if (trouble === 'fatal' || isOver || this.#closed)
+            throw toSeineError(error, this.#options.place.shown);
+          if (trouble !== 'again' && waitedMs > QUIET_MS) this.#noteDown(error);
+          await pause(pauseMs(tries));
+        }
+      }
+    });
+  }
+
+  #noteDown(error: unknown): void {
+    if (this.#downSince !== null) return;
+    this.#downSince = performance.now();
+    this.#options.logger.warn(`the database does not answer, retrying: ${messageOf(error)}`);
+  }
+
+  #noteUp(): void {
+    if (this.#downSince === null) return;
+    const seconds = Math.round((performance.now() - this.#downSince) / 100) / 10;
+    this.#downSince = null;
+    this.#options.logger.warn(`the database answers again after ${seconds} s`);
+  }
+}
+
+/** Leaves a mark that is there only if everything else is. */
+function beginning(lane: Lane, id: number, timeoutMs: number): string {
+  const slow = timeoutMs === lane.silenceMs ? '' : `SET LOCAL statement_timeout = ${timeoutMs};`;
+  return `BEGIN; ${slow}
+    INSERT INTO writes (lane, last, at) VALUES (${lane.id}, ${id}, now())
+    ON CONFLICT (lane) DO UPDATE SET last = excluded.last, at = excluded.at`;
+}
+
+/** Asked over a new connection, when the one that was lost has been ended. */
+async function wasWritten(lane: Lane, id: number): Promise<boolean> {
+  const rows = await lane.run('SELECT 1 FROM writes WHERE lane = $1 AND last = $2', [lane.id, id]);
+  return rows.length > 0;
+}
+
+function pauseMs(tries: number): number {
+  return Math.min(PAUSE_MS_MAX, PAUSE_MS_MIN * 2 ** Math.min(tries, 10)) * (0.5 + Math.random() / 2);
+}
+
+async function firstFailure(work: readonly Promise<unknown>[], otherwise: unknown): Promise<unknown> {
+  return together(...work).then(
+    () => otherwise,
+    (error) => error,
+  );
+}
+
+/** Waits for all of them, so that nothing is under way when the first failure is thrown. */
+export async function together<T extends readonly unknown[]>(
+  ...work: { [K in keyof T]: Promise<T[K]> }
+): Promise<T> {
+  const results = await Promise.allSettled(work);
+  const failed = results.filter((result) => result.status === 'rejected').map(({ reason }) => reason);
+  if (failed.length > 0) throw failed.find((reason) => !isAftermath(reason)) ?? failed[0];
+  return results.map((result) => (result as PromiseFulfilledResult<unknown>).value) as unknown as T;
+}

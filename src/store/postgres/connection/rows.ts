@@ -1,0 +1,153 @@
+import { COUNTER_NAMES, type Counters, zeroCounters } from '../../../core/model.ts';
+import type { PassFacts } from '../../shared/passes.ts';
+import { type Transaction, together } from './database.ts';
+
+/** Texts of PostgreSQL have no character 0 and no halves of characters; pages and headers may have both. */
+export function cleanText<T extends string | null | undefined>(text: T): T {
+  if (!text || (text.isWellFormed() && !text.includes('\u0000'))) return text;
+  return text.toWellFormed().replaceAll('\u0000', '\ufffd') as T;
+}
+
+/** JSON inside of rows travels as text: its strings may have what texts of PostgreSQL have not. */
+export function toJson(value: object | null): string | null {
+  return value && JSON.stringify(value);
+}
+
+/** Rows for `json_to_recordset`: as fast as arrays for the server, and faster for us. */
+export function toRows(rows: readonly object[]): string {
+  return JSON.stringify(rows);
+}
+
+/**
+ * Always true, and believed by the planner to be rare: of rows that came with the statement it expects one, and looks
+ * the others up by their number. It would otherwise read the whole table first, while that is still small, and go on
+ * doing so when it is not.
+ */
+export function few(column: string): string {
+  return `${column} BETWEEN 1 AND ${Number.MAX_SAFE_INTEGER}`;
+}
+
+/** What a transaction changes in sums: gathered, and written with one statement each, always in the same order. */
+export class Books {
+  readonly #counters = zeroCounters();
+  readonly #ready = new Map<number, number>();
+  readonly #rescheduled = new Set<number>();
+  readonly #tallies = new Map<string, number>();
+  readonly #templates = new Map<string, number>();
+
+  count(name: keyof Counters, amount: number): void {
+    this.#counters[name] += amount;
+  }
+
+  /** Ready tasks of a host. */
+  queue(hostId: number, amount: number): void {
+    this.#ready.set(hostId, (this.#ready.get(hostId) ?? 0) + amount);
+  }
+
+  /** The time of a host has changed: its queue is to have the same. */
+  reschedule(hostId: number): void {
+    this.#rescheduled.add(hostId);
+    this.queue(hostId, 0);
+  }
+
+  /** Of the budget of a URL template. */
+  spend(template: string, amount: number): void {
+    this.#templates.set(template, (this.#templates.get(template) ?? 0) + amount);
+  }
+
+  tally(state: 'dead' | 'skipped', code: string, amount: number): void {
+    const name = `${state} ${code}`;
+    this.#tallies.set(name, (this.#tallies.get(name) ?? 0) + amount);
+  }
+
+  /** Everybody changes the counters: they come last, so that nobody waits for long. */
+  async write(tx: Transaction, jobId: number): Promise<void> {
+    await together(
+      this.#writeTemplates(tx, jobId),
+      this.#writeQueues(tx, jobId),
+      this.#writeTallies(tx, jobId),
+      this.#writeCounters(tx, jobId),
+    );
+  }
+
+  async #writeTemplates(tx: Transaction, jobId: number): Promise<void> {
+    if (this.#templates.size === 0) return;
+    await tx.run(ADD_TEMPLATES, jobId, [...this.#templates.keys()], [...this.#templates.values()]);
+  }
+
+  async #writeQueues(tx: Transaction, jobId: number): Promise<void> {
+    const changed = [...this.#ready].filter(([id, amount]) => amount !== 0 || this.#rescheduled.has(id));
+    if (changed.length === 0) return;
+    const amounts = changed.map(([, amount]) => amount);
+    await tx.run(
+      ADD_READY,
+      jobId,
+      changed.map(([id]) => id),
+      amounts,
+      [...this.#rescheduled],
+    );
+  }
+
+  async #writeTallies(tx: Transaction, jobId: number): Promise<void> {
+    const changed = [...this.#tallies].filter(([, amount]) => amount !== 0);
+    if (changed.length === 0) return;
+    const rows = changed.map(([name, count]) => {
+      const [state, code] = name.split(' ');
+      return { state, code, count };
+    });
+    await tx.run(ADD_TALLIES, jobId, toRows(rows));
+  }
+
+  async #writeCounters(tx: Transaction, jobId: number): Promise<void> {
+    if (COUNTER_NAMES.every((name) => this.#counters[name] === 0)) return;
+    await tx.run(ADD_COUNTERS, jobId, tx.shard, ...COUNTER_NAMES.map((name) => this.#counters[name]));
+  }
+}
+
+const ADD_TEMPLATES = `
+  INSERT INTO templates (job_id, template, count)
+  SELECT $1, template, count FROM unnest($2::text[], $3::bigint[]) AS spent (template, count) ORDER BY template
+  ON CONFLICT (job_id, template) DO UPDATE SET count = templates.count + excluded.count`;
+
+const ADD_READY = `
+  INSERT INTO queues (job_id, host_id, ready, next_at)
+  SELECT $1, hosts.id, change.amount, hosts.next_at
+  FROM unnest($2::bigint[], $3::bigint[]) AS change (host_id, amount) JOIN hosts ON hosts.id = change.host_id
+  WHERE ${few('change.host_id')} ORDER BY hosts.id
+  ON CONFLICT (job_id, host_id) DO UPDATE SET ready = queues.ready + excluded.ready,
+    next_at = CASE WHEN queues.host_id = ANY($4::bigint[]) THEN excluded.next_at ELSE queues.next_at END`;
+
+const ADD_TALLIES = `
+  INSERT INTO tallies (job_id, state, code, count)
+  SELECT $1, state, code, count FROM json_to_recordset($2::json) AS change (state text, code text, count bigint)
+  ORDER BY state, code
+  ON CONFLICT (job_id, state, code) DO UPDATE SET count = tallies.count + excluded.count`;
+
+const ADD_COUNTERS = `
+  INSERT INTO counters (job_id, shard, ${COUNTER_NAMES.join(', ')})
+  VALUES ($1, $2, ${COUNTER_NAMES.map((_, index) => `$${index + 3}`).join(', ')})
+  ON CONFLICT (job_id, shard) DO UPDATE
+  SET ${COUNTER_NAMES.map((name) => `${name} = counters.${name} + excluded.${name}`).join(', ')}`;
+
+export async function readCounters(
+  run: <T>(text: string, ...values: unknown[]) => Promise<T[]>,
+  jobId: number,
+): Promise<Counters> {
+  const [row] = await run<Counters>(SUM_COUNTERS, jobId);
+  return { ...zeroCounters(), ...row };
+}
+
+const SUM_COUNTERS = `
+  SELECT ${COUNTER_NAMES.map((name) => `coalesce(sum(${name}), 0) AS ${name}`).join(', ')}
+  FROM counters WHERE job_id = $1`;
+
+/** What a lease or settle must know of its job. */
+export async function readPass(tx: Pick<Transaction, 'run'>, jobId: number): Promise<PassFacts> {
+  const [facts] = await tx.run<PassFacts>(SELECT_PASS, jobId);
+  if (!facts) throw new Error(`no job ${jobId}`);
+  return facts;
+}
+
+const SELECT_PASS = `
+  SELECT pass, collection_id AS "collectionId", started_at AS "startedAt", last_task_id AS "lastTaskId"
+  FROM passes WHERE job_id = $1`;

@@ -1,0 +1,233 @@
+import type { NewTask } from '../../core/model.ts';
+import type {
+  DueHost,
+  EnqueueResult,
+  Frontier,
+  LeasedBatch,
+  LeaseRequest,
+  Settlement,
+  SettleResult,
+  SourcePosition,
+} from '../../ports/store.ts';
+import { READY, WAITING } from '../shared/states.ts';
+import type { Database } from './connection/database.ts';
+import { Books, few } from './connection/rows.ts';
+import { findTask } from './frontier/find-tasks.ts';
+import { condemnInTransaction, releaseInTransaction } from './frontier/give-up.ts';
+import type { HostIds } from './frontier/host-ids.ts';
+import { insertTasks, lookUp } from './frontier/insert-tasks.ts';
+import type { JobMemories } from './frontier/job-memory.ts';
+import { leaseInTransaction } from './frontier/lease.ts';
+import { ALIVE, type Presence } from './frontier/presence.ts';
+import { reopenInTransaction } from './frontier/reopen.ts';
+import { writeSource } from './frontier/write-source.ts';
+import { settleInTransaction } from './settle/settle.ts';
+
+const PROMOTED_AT_ONCE = 2_000;
+
+interface FrontierParts {
+  db: Database;
+  hosts: HostIds;
+  memories: JobMemories;
+  presence: Presence;
+}
+
+export class PostgresFrontier implements Frontier {
+  readonly #db: Database;
+  readonly #hosts: HostIds;
+  readonly #memories: JobMemories;
+  readonly #presence: Presence;
+
+  constructor({ db, hosts, memories, presence }: FrontierParts) {
+    this.#db = db;
+    this.#hosts = hosts;
+    this.#memories = memories;
+    this.#presence = presence;
+  }
+
+  async enqueue(
+    jobId: number,
+    tasks: NewTask[],
+    { perTemplateMax, source }: Parameters<Frontier['enqueue']>[2],
+  ): Promise<EnqueueResult> {
+    const memory = await this.#memories.of(jobId);
+    const hosts = await this.#hosts.learn(tasks.map(({ host }) => host));
+    return this.#db.write(async (tx) => {
+      const books = new Books();
+      const context = { tx, jobId, memory, hosts, books, perTemplateMax };
+      const result = await insertTasks(context, tasks, await lookUp(context, tasks));
+      if (source) {
+        const [before] = await tx.run<{ rejected: number }>(SELECT_REJECTED, jobId, source.source);
+        books.count('rejected', source.rejected - (before?.rejected ?? 0));
+        tx.finally(writeSource(tx, jobId, source));
+      }
+      tx.finally(books.write(tx, jobId));
+      return result;
+    });
+  }
+
+  async reopen(
+    jobId: number,
+    options: Parameters<Frontier['reopen']>[1],
+  ): Promise<{ reopened: number; source: SourcePosition }> {
+    return this.#db.write((tx) => reopenInTransaction(tx, jobId, options));
+  }
+
+  async dueHosts(jobId: number, options: { now: number; before: number; limit: number }): Promise<DueHost[]> {
+    const { before, limit } = options;
+    const now = Math.floor(options.now);
+    const select = () =>
+      this.#db.read<DueColumns>(SELECT_DUE, jobId, Math.floor(before), limit, this.#presence.id);
+    let [waiting, rows] = await Promise.all([this.#db.read(HAS_DUE, jobId, now), select()]);
+    if (waiting.length > 0) {
+      await this.#promote(jobId, now);
+      rows = await select();
+    }
+    // Another job has used some of them since: remember that in this job's queue.
+    const later = rows.filter((row) => row.nextAt > before).map(({ id }) => id);
+    if (later.length > 0) await this.#db.read(CATCH_UP, jobId, later);
+    return rows.filter((row) => row.nextAt <= before).map(toDue);
+  }
+
+  async hostsNamed(hosts: readonly string[]): Promise<DueHost[]> {
+    await this.#hosts.learn(hosts);
+    return (await this.#db.read<DueColumns>(SELECT_NAMED, hosts, this.#presence.id)).map(toDue);
+  }
+
+  async lease(jobId: number, request: LeaseRequest): Promise<LeasedBatch[]> {
+    const coordinator = await this.#presence.register();
+    return this.#db.write((tx) => leaseInTransaction(tx, jobId, request, coordinator));
+  }
+
+  async settle(settlement: Settlement): Promise<SettleResult> {
+    const memory = await this.#memories.of(settlement.jobId);
+    const hosts = await this.#hosts.learn(hostsOf(settlement));
+    return this.#db.write((tx) => settleInTransaction(tx, settlement, { memory, hosts }));
+  }
+
+  async release(
+    batchId: number,
+    options: { now: number; suspect: boolean; reason: string },
+  ): Promise<{ returned: number; dead: number }> {
+    return this.#db.write((tx) => releaseInTransaction(tx, batchId, options));
+  }
+
+  async expired(jobId: number, now: number): Promise<number[]> {
+    return ids(await this.#db.read(SELECT_EXPIRED, jobId, Math.floor(now), this.#presence.id));
+  }
+
+  async orphans(jobId: number): Promise<number[]> {
+    return ids(await this.#db.read(SELECT_ORPHANS, jobId, this.#presence.id));
+  }
+
+  async abandoned(jobId: number): Promise<number[]> {
+    return ids(await this.#db.read(SELECT_ORPHANS, jobId, null));
+  }
+
+  async nextDueAt(jobId: number): Promise<number | null> {
+    const [row] = await this.#db.read<{ host: number | null; task: number | null }>(SELECT_NEXT_DUE, jobId);
+    const times = [row?.host, row?.task].filter((at) => at !== null && at !== undefined);
+    return times.length === 0 ? null : Math.min(...times);
+  }
+
+  async condemn(jobId: number, options: Parameters<Frontier['condemn']>[1]): Promise<number> {
+    const hosts = await this.#hosts.learn([options.host]);
+    return this.#db.write((tx) => condemnInTransaction(tx, jobId, hosts.of(options.host), options));
+  }
+
+  async postpone(jobId: number, hosts: { hostId: number; until: number }[]): Promise<void> {
+    await this.#db.read(
+      POSTPONE,
+      jobId,
+      hosts.map(({ hostId }) => hostId),
+      hosts.map(({ until }) => Math.ceil(until)),
+    );
+  }
+
+  async knows(jobId: number, url: string): Promise<boolean> {
+    const memory = await this.#memories.of(jobId);
+    if (memory.recent.has(url)) return true;
+    return (await findTask(this.#db.read.bind(this.#db), jobId, memory.seed, url)) !== null;
+  }
+
+  /** Tasks whose pause is over join the ready ones. */
+  async #promote(jobId: number, now: number): Promise<void> {
+    await this.#db.write(async (tx) => {
+      const books = new Books();
+      const rows = await tx.run<{ host_id: number }>(PROMOTE, jobId, now, PROMOTED_AT_ONCE);
+      for (const { host_id: hostId } of rows) books.queue(hostId, 1);
+      tx.finally(books.write(tx, jobId));
+    });
+  }
+}
+
+/** Every host that a settlement names. */
+function* hostsOf(settlement: Settlement): Iterable<string> {
+  for (const { host } of settlement.hosts) yield host;
+  for (const { host } of settlement.robots) yield host;
+  for (const { host } of settlement.links ?? []) yield host;
+  for (const { moveTo, links } of settlement.tasks) {
+    if (moveTo) yield moveTo.host;
+    for (const { host } of links) yield host;
+  }
+}
+
+function ids(rows: unknown[]): number[] {
+  return (rows as { id: number }[]).map(({ id }) => id);
+}
+
+type DueColumns = Omit<DueHost, 'pace'> & { pace: string | null };
+
+function toDue(row: DueColumns): DueHost {
+  return { ...row, pace: row.pace === null ? null : JSON.parse(row.pace) };
+}
+
+const SELECT_REJECTED = 'SELECT rejected FROM sources WHERE job_id = $1 AND source = $2 FOR UPDATE';
+
+const HOST_COLUMNS = `
+  hosts.id, hosts.host, hosts.next_at AS "nextAt", hosts.crawl_delay_ms AS "crawlDelayMs",
+  hosts.failures_in_row AS "failuresInRow", hosts.rests, hosts.pace`;
+
+const IS_FREE = (coordinator: string) =>
+  `(hosts.holds = 0 OR hosts.holder = ${coordinator} OR NOT ${ALIVE('hosts.holder')})`;
+
+const SELECT_NAMED = `
+  SELECT 0 AS ready, ${HOST_COLUMNS} FROM hosts WHERE host = ANY($1::text[]) AND ${IS_FREE('$2')}`;
+
+const SELECT_DUE = `
+  SELECT queues.ready, ${HOST_COLUMNS}
+  FROM queues JOIN hosts ON hosts.id = queues.host_id
+  WHERE queues.job_id = $1 AND queues.ready > 0 AND queues.next_at <= $2
+    AND ${IS_FREE('$4')}
+  ORDER BY queues.next_at LIMIT $3`;
+
+const CATCH_UP = `
+  UPDATE queues SET next_at = greatest(queues.next_at, hosts.next_at) FROM hosts
+  WHERE queues.job_id = $1 AND queues.host_id = ANY($2::bigint[]) AND hosts.id = queues.host_id`;
+
+const HAS_DUE = `SELECT 1 FROM tasks WHERE job_id = $1 AND state = ${WAITING} AND due_at <= $2 LIMIT 1`;
+
+const PROMOTE = `
+  WITH due AS MATERIALIZED (
+    SELECT id FROM tasks WHERE job_id = $1 AND state = ${WAITING} AND due_at <= $2
+    ORDER BY due_at LIMIT $3 FOR UPDATE SKIP LOCKED
+  )
+  UPDATE tasks SET state = ${READY} WHERE id = ANY(ARRAY(SELECT id FROM due)) RETURNING host_id`;
+
+const SELECT_NEXT_DUE = `
+  SELECT (SELECT min(next_at) FROM queues WHERE job_id = $1 AND ready > 0) AS host,
+    (SELECT min(due_at) FROM tasks WHERE job_id = $1 AND state = ${WAITING}) AS task`;
+
+/** Each coordinator looks after its own; those of one that is gone are for all. */
+const SELECT_EXPIRED = `
+  SELECT id FROM batches WHERE job_id = $1 AND state = 'open' AND lease_until < $2
+    AND (coordinator = $3 OR NOT ${ALIVE('batches.coordinator')})`;
+
+const SELECT_ORPHANS = `
+  SELECT id FROM batches WHERE job_id = $1 AND state = 'open'
+    AND (coordinator = $2 OR NOT ${ALIVE('batches.coordinator')})`;
+
+const POSTPONE = `
+  UPDATE queues SET next_at = greatest(next_at, closed.until)
+  FROM unnest($2::bigint[], $3::bigint[]) AS closed (host_id, until)
+  WHERE ${few('closed.host_id')} AND queues.job_id = $1 AND queues.host_id = closed.host_id`;

@@ -1,0 +1,43 @@
+import { LIMITS } from '../../../core/limits.ts';
+import { RecentStrings } from '../../../core/lru.ts';
+import type { Database } from '../connection/database.ts';
+
+/** Prefilters are kept for this many jobs at once. */
+const JOBS_REMEMBERED_MAX = 8;
+
+export interface JobMemory {
+  /** Of the fingerprints of its URLs. */
+  seed: number;
+  /** URLs that are tasks for certain: tasks are never removed. */
+  recent: RecentStrings;
+  /** Whether the job knows which of its tasks is the first. */
+  hasFirst: boolean;
+}
+
+/** What a store remembers of jobs. Only what is written for good may be put into it. */
+export class JobMemories {
+  readonly #db: Database;
+  readonly #jobs = new Map<number, JobMemory>();
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  async of(jobId: number): Promise<JobMemory> {
+    const known = this.#jobs.get(jobId);
+    if (known) return known;
+    const [row] = await this.#db.read<{ seed: number; first: number | null }>(
+      'SELECT seed, first_task_id AS first FROM jobs WHERE id = $1',
+      jobId,
+    );
+    if (!row) throw new Error(`no job ${jobId}`);
+    if (this.#jobs.size >= JOBS_REMEMBERED_MAX) this.#jobs.clear();
+    const memory = {
+      seed: row.seed,
+      recent: new RecentStrings(LIMITS.recentUrlsMax),
+      hasFirst: row.first !== null,
+    };
+    this.#jobs.set(jobId, memory);
+    return memory;
+  }
+}

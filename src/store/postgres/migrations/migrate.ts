@@ -1,0 +1,97 @@
+import { SeineError } from '../../../core/errors.ts';
+import { Lane, type LaneOptions, pause, SLOW_MS } from '../connection/connections.ts';
+import { toSeineError } from '../connection/failures.ts';
+import { MIGRATIONS } from './migrations.ts';
+
+const VERSION_MIN = 13;
+/** A server that has just been started, or is coming back from a crash, is waited for. */
+const STARTING_MS = 30_000;
+/** Any number, the same everywhere: whoever brings the tables up to date holds it. */
+const LOCK = 7_734_001;
+
+/** Connects for the first time: says what is wrong instead of waiting for it, and brings the tables up to date. */
+export async function prepareDatabase(options: LaneOptions): Promise<void> {
+  const { place } = options;
+  const lane = new Lane(options, 0);
+  try {
+    await openLane(lane);
+    const text = "SELECT current_setting('server_version_num') AS version";
+    const [row] = await lane.run<{ version: string }>(text, []);
+    requireVersion(Number(row?.version));
+    await migrate(lane, place.schema);
+  } catch (error) {
+    throw toSeineError(error, place.shown);
+  } finally {
+    await lane.close();
+  }
+}
+
+async function openLane(lane: Lane): Promise<void> {
+  const until = performance.now() + STARTING_MS;
+  while (true) {
+    try {
+      await lane.open();
+      return;
+    } catch (error) {
+      const isStarting = (error as { code?: string }).code === '57P03';
+      if (!isStarting || performance.now() > until) throw error;
+      await pause(100);
+    }
+  }
+}
+
+/** As `server_version_num` says it: 150004 is 15.4. */
+export function requireVersion(number: number): void {
+  const version = Math.floor(number / 10_000);
+  if (version >= VERSION_MIN) return;
+  throw new SeineError(`PostgreSQL ${version} is too old`, {
+    hint: `update the server to ${VERSION_MIN} or newer`,
+  });
+}
+
+async function migrate(lane: Lane, schema: string): Promise<void> {
+  if ((await readVersion(lane, schema)) === MIGRATIONS.length) return;
+  await lane.command(`BEGIN; SET LOCAL statement_timeout = ${SLOW_MS}; SET LOCAL lock_timeout = ${SLOW_MS}`);
+  try {
+    await lane.command(`SELECT pg_advisory_xact_lock(${LOCK})`, SLOW_MS);
+    // Read again under the lock: two processes may start in a new database at once.
+    const version = await readVersion(lane, schema);
+    if (version === null) await makeSchema(lane, schema);
+    for (const [index, text] of MIGRATIONS.entries()) {
+      if (index < (version ?? 0)) continue;
+      await lane.command(text, SLOW_MS);
+      await lane.command(`INSERT INTO migrations (version) VALUES (${index + 1})`);
+    }
+    await lane.command('COMMIT');
+  } catch (error) {
+    await lane.command('ROLLBACK').catch(() => {});
+    throw error;
+  }
+}
+
+/** An administrator may have made it, for a user who may not. */
+async function makeSchema(lane: Lane, schema: string): Promise<void> {
+  const found = await lane.run('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
+  if (found.length === 0) await lane.command(`CREATE SCHEMA ${schema}`);
+  await lane.command(`CREATE TABLE ${schema}.migrations (version integer PRIMARY KEY)`);
+}
+
+/** Null: no tables yet. */
+async function readVersion(lane: Lane, schema: string): Promise<number | null> {
+  const [found] = await lane.run<{ found: boolean }>('SELECT to_regclass($1) IS NOT NULL AS found', [
+    `${schema}.migrations`,
+  ]);
+  if (!found?.found) return null;
+  const [row] = await lane.run<{ version: number }>(
+    'SELECT coalesce(max(version), 0) AS version FROM migrations',
+    [],
+  );
+  const version = row?.version ?? 0;
+  if (version <= MIGRATIONS.length) return version;
+  throw new SeineError(
+    `a newer Seine created the database (schema version ${version}, supported up to ${MIGRATIONS.length})`,
+    {
+      hint: 'update Seine, or use another schema',
+    },
+  );
+}

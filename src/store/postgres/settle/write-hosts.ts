@@ -1,0 +1,88 @@
+import type { HostChange, RobotsEntry, Settlement } from '../../../ports/store.ts';
+import type { Transaction } from '../connection/database.ts';
+import { type Books, cleanText, few, toJson, toRows } from '../connection/rows.ts';
+import type { HostNumbers } from '../frontier/host-ids.ts';
+
+/**
+ * What a report says about hosts, after its robots.txt were written. The last one of a batch also lets go of those that
+ * the batch held.
+ */
+export async function writeHosts(
+  tx: Transaction,
+  { hosts: changes, robots, final }: Settlement,
+  batch: { coordinator: number; host_ids: string | null },
+  hosts: HostNumbers,
+  books: Books,
+): Promise<void> {
+  const rows = new Map<number, object>();
+  const released: number[] = final && batch.host_ids !== null ? JSON.parse(batch.host_ids) : [];
+  for (const id of released) rows.set(id, { id, r: 1 });
+  for (const change of changes) {
+    const id = hosts.of(change.host);
+    if (change.nextAt !== null) books.reschedule(id);
+    rows.set(id, { ...rows.get(id), ...toRow(change), id });
+  }
+  for (const { host } of robots) {
+    const id = hosts.of(host);
+    rows.set(id, { ...rows.get(id), id, k: true });
+  }
+  if (rows.size === 0) return;
+  const ids = [...rows.keys()].sort((a, b) => a - b);
+  await tx.run(UPDATE_HOSTS, toRows(ids.map((id) => rows.get(id)!)), ids, batch.coordinator);
+}
+
+function toRow(change: HostChange): object {
+  const { sent, nextAt, takenUntil, failuresInRow, rests, pace, smallestGapMs, span, lastError } = change;
+  const health = { f: failuresInRow, s: rests, p: toJson(pace), g: smallestGapMs, e: toJson(lastError) };
+  return { q: sent, n: nextAt, u: takenUntil, a: span?.from, z: span?.to, ...health };
+}
+
+export async function writeRobots(tx: Transaction, entries: readonly RobotsEntry[]): Promise<void> {
+  if (entries.length === 0) return;
+  const rows = new Map(
+    entries.map((entry) => [
+      entry.origin,
+      {
+        ...entry,
+        text: cleanText(entry.text),
+        detail: cleanText(entry.detail),
+        redirectTo: cleanText(entry.redirectTo),
+      },
+    ]),
+  );
+  await tx.run(UPSERT_ROBOTS, toRows([...rows.values()]));
+}
+
+/**
+ * A host that was lent again meanwhile, by another coordinator or this one, must not become free earlier than that. Of
+ * several origins that are counted together, the one that wants the most time decides.
+ */
+const UPDATE_HOSTS = `
+  WITH locked AS MATERIALIZED (SELECT id FROM hosts WHERE id = ANY($2::bigint[]) ORDER BY id FOR UPDATE)
+  UPDATE hosts SET requests = hosts.requests + coalesce(change.q, 0),
+    failures_in_row = coalesce(change.f, hosts.failures_in_row), rests = coalesce(change.s, hosts.rests),
+    next_at = CASE WHEN change.n IS NULL THEN hosts.next_at
+      WHEN (hosts.holder = $3 OR hosts.holds = 0) AND hosts.next_at <= coalesce(change.u, hosts.next_at) THEN change.n
+      ELSE greatest(change.n, hosts.next_at) END,
+    pace = coalesce(change.p::json, hosts.pace),
+    smallest_gap_ms = least(change.g, hosts.smallest_gap_ms,
+      CASE WHEN hosts.last_sent_at < change.a THEN change.a - hosts.last_sent_at END),
+    last_sent_at = greatest(hosts.last_sent_at, change.z),
+    last_error = coalesce(change.e::json, hosts.last_error),
+    crawl_delay_ms = CASE WHEN change.k
+      THEN (SELECT max(robots.crawl_delay_ms) FROM robots WHERE robots.host = hosts.host) ELSE hosts.crawl_delay_ms END,
+    holds = CASE WHEN hosts.holder = $3 THEN greatest(hosts.holds - coalesce(change.r, 0), 0) ELSE hosts.holds END
+  FROM json_to_recordset($1::json) AS change (id bigint, r integer, q bigint, n bigint, u bigint, f integer, s integer, p text,
+    g double precision, e text, k boolean,
+    a double precision, z double precision)
+  WHERE ${few('change.id')} AND hosts.id = change.id AND (SELECT count(*) FROM locked) > 0`;
+
+const UPSERT_ROBOTS = `
+  INSERT INTO robots (origin, host, text, fetched_at, failures, detail, crawl_delay_ms, redirect_to)
+  SELECT origin, host, text, "fetchedAt", failures, detail, "crawlDelayMs", "redirectTo" FROM json_to_recordset($1::json)
+    AS entry (origin text, host text, text text, "fetchedAt" bigint, failures integer, detail text, "crawlDelayMs" bigint,
+      "redirectTo" text)
+  ORDER BY origin
+  ON CONFLICT (origin) DO UPDATE SET host = excluded.host, text = excluded.text, fetched_at = excluded.fetched_at,
+    failures = excluded.failures, detail = excluded.detail, crawl_delay_ms = excluded.crawl_delay_ms,
+    redirect_to = excluded.redirect_to`;

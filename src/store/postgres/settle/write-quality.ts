@@ -1,0 +1,99 @@
+import type { QualityDelta } from '../../../core/batch/outcome.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import type { QualityRow } from '../../../core/model.ts';
+import type { Database, Transaction } from '../connection/database.ts';
+import { cleanText, toRows } from '../connection/rows.ts';
+
+/** Adds to what the records of a pass look like. */
+export async function addQuality(
+  tx: Transaction,
+  jobId: number,
+  pass: number,
+  deltas: readonly QualityDelta[],
+): Promise<void> {
+  if (deltas.length === 0) return;
+  const routes = new Map<string, { route: string; records: number; invalid: number }>();
+  const fields = new Map<string, { route: string; field: string; count: number }>();
+  for (const { route, records, invalid, filled } of deltas) {
+    const sum = routes.get(route) ?? { route, records: 0, invalid: 0 };
+    routes.set(route, { route, records: sum.records + records, invalid: sum.invalid + invalid });
+    for (const [name, count] of Object.entries(filled)) {
+      const field = cleanText(name);
+      const key = `${route}\n${field}`;
+      fields.set(key, { route, field, count: (fields.get(key)?.count ?? 0) + count });
+    }
+  }
+  await tx.run(ADD_ROUTES, jobId, pass, toRows([...routes.values()]));
+  if (fields.size === 0) return;
+  // Routes have the same fields most of the time. Their rows are locked by now, so nobody else adds some.
+  const known = await tx.run<{ route: string; field: string }>(
+    ADD_FIELDS,
+    jobId,
+    pass,
+    toRows([...fields.values()]),
+  );
+  for (const { route, field } of known) fields.delete(`${route}\n${field}`);
+  if (fields.size > 0) await tx.run(INSERT_FIELDS, jobId, pass, toRows([...fields.values()]));
+}
+
+export async function deleteQuality(tx: Transaction, jobId: number, pass: number): Promise<void> {
+  await tx.run('DELETE FROM quality WHERE job_id = $1 AND pass = $2', jobId, pass);
+  await tx.run('DELETE FROM quality_fields WHERE job_id = $1 AND pass = $2', jobId, pass);
+}
+
+export async function readQuality(db: Database, jobId: number, pass: number): Promise<QualityRow[]> {
+  const fields = await db.read<{ route: string; field: string; filled: number }>(SELECT_FIELDS, jobId, pass);
+  const routes = await db.read<{ route: string; records: number; invalid: number }>(
+    SELECT_ROUTES,
+    jobId,
+    pass,
+  );
+  return routes.map(({ route, records, invalid }) => ({
+    pass,
+    route,
+    records,
+    invalid,
+    filled: Object.fromEntries(
+      fields.filter((row) => row.route === route).map(({ field, filled }) => [field, filled]),
+    ),
+  }));
+}
+
+export async function readLastQualityPass(db: Database, jobId: number): Promise<number | null> {
+  const [row] = await db.read<{ pass: number | null }>(
+    'SELECT max(pass) AS pass FROM quality WHERE job_id = $1',
+    jobId,
+  );
+  return row?.pass ?? null;
+}
+
+const SELECT_FIELDS = `
+  SELECT route, field, filled FROM quality_fields WHERE job_id = $1 AND pass = $2 ORDER BY route COLLATE "C", field`;
+
+const SELECT_ROUTES = `
+  SELECT route, records, invalid FROM quality WHERE job_id = $1 AND pass = $2 ORDER BY route COLLATE "C"`;
+
+const ADD_ROUTES = `
+  INSERT INTO quality (job_id, pass, route, records, invalid)
+  SELECT $1, $2, route, records, invalid
+  FROM json_to_recordset($3::json) AS delta (route text, records bigint, invalid bigint) ORDER BY route
+  ON CONFLICT (job_id, pass, route) DO UPDATE SET records = quality.records + excluded.records,
+    invalid = quality.invalid + excluded.invalid`;
+
+const ADD_FIELDS = `
+  UPDATE quality_fields SET filled = quality_fields.filled + delta.count
+  FROM json_to_recordset($3::json) AS delta (route text, field text, count bigint)
+  WHERE job_id = $1 AND pass = $2 AND quality_fields.route = delta.route AND md5(quality_fields.field) = md5(delta.field)
+  RETURNING delta.route, delta.field`;
+
+/** New ones, while there are not too many. */
+const INSERT_FIELDS = `
+  INSERT INTO quality_fields (job_id, pass, route, field, filled)
+  SELECT $1, $2, route, field, count FROM (
+    SELECT route, field, count, row_number() OVER (PARTITION BY route ORDER BY n)
+      + (SELECT count(*) FROM quality_fields AS other
+         WHERE other.job_id = $1 AND other.pass = $2 AND other.route = delta.route) AS place
+    FROM (SELECT route, field, count, row_number() OVER () AS n
+          FROM json_to_recordset($3::json) AS delta (route text, field text, count bigint)) AS delta
+  ) AS delta
+  WHERE place <= ${LIMITS.qualityFieldsMax}`;

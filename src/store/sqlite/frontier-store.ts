@@ -1,0 +1,241 @@
+import type { NewTask } from '../../core/model.ts';
+import type {
+  DueHost,
+  EnqueueResult,
+  Frontier,
+  LeasedBatch,
+  LeaseRequest,
+  Settlement,
+  SettleResult,
+  SourcePosition,
+} from '../../ports/store.ts';
+import { READY, WAITING } from '../shared/states.ts';
+import type { Database } from './connection/database.ts';
+import { CounterDelta, QueueDelta, readPass } from './connection/rows.ts';
+import { condemnInTransaction, releaseInTransaction } from './frontier/give-up.ts';
+import type { TaskInserter } from './frontier/insert-tasks.ts';
+import { leaseBatch } from './frontier/lease.ts';
+import { reopenInTransaction } from './frontier/reopen.ts';
+import { writeSource } from './frontier/write-source.ts';
+import { settleInTransaction } from './settle/settle.ts';
+
+const PROMOTED_AT_ONCE = 2_000;
+
+export class SqliteFrontier implements Frontier {
+  readonly #db: Database;
+  readonly #inserter: TaskInserter;
+
+  constructor(db: Database, inserter: TaskInserter) {
+    this.#db = db;
+    this.#inserter = inserter;
+  }
+
+  async enqueue(
+    jobId: number,
+    tasks: NewTask[],
+    options: Parameters<Frontier['enqueue']>[2],
+  ): Promise<EnqueueResult> {
+    return this.#write(() => {
+      const counters = new CounterDelta();
+      const queues = new QueueDelta();
+      const result = this.#inserter.insert(jobId, tasks, {
+        perTemplateMax: options.perTemplateMax,
+        counters,
+        queues,
+      });
+      const { source } = options;
+      if (source) {
+        const before = this.#db.get<{ rejected: number }>(
+          'SELECT rejected FROM sources WHERE job_id = ? AND source = ?',
+          jobId,
+          source.source,
+        );
+        counters.add('rejected', source.rejected - (before?.rejected ?? 0));
+        writeSource(this.#db, jobId, source);
+      }
+      counters.write(this.#db, jobId);
+      queues.write(this.#db, jobId);
+      return result;
+    });
+  }
+
+  async reopen(
+    jobId: number,
+    options: Parameters<Frontier['reopen']>[1],
+  ): Promise<{ reopened: number; source: SourcePosition }> {
+    return this.#write(() => reopenInTransaction(this.#db, this.#inserter, jobId, options));
+  }
+
+  async dueHosts(jobId: number, options: { now: number; before: number; limit: number }): Promise<DueHost[]> {
+    this.#promote(jobId, options.now);
+    const rows = this.#db.all<DueColumns>(SELECT_DUE, jobId, options.before, options.limit);
+    const due = rows.filter((row) => row.nextAt <= options.before).map(toDue);
+    // Another job has used the host since: remember that in this job's queue.
+    for (const row of rows) {
+      if (row.nextAt > options.before)
+        this.#db.run(
+          'UPDATE queues SET next_at = ? WHERE job_id = ? AND host_id = ?',
+          row.nextAt,
+          jobId,
+          row.id,
+        );
+    }
+    return due;
+  }
+
+  async hostsNamed(hosts: readonly string[]): Promise<DueHost[]> {
+    return this.#write(() =>
+      hosts.map((host) => toDue(this.#db.get<DueColumns>(SELECT_HOST, this.#inserter.hostId(host))!)),
+    );
+  }
+
+  async lease(jobId: number, request: LeaseRequest): Promise<LeasedBatch[]> {
+    return this.#write(() => {
+      const counters = new CounterDelta();
+      const queues = new QueueDelta();
+      const job = { id: jobId, pass: readPass(this.#db, jobId).pass };
+      let nextId = this.#db.get<{ id: number }>('SELECT coalesce(max(id), 0) + 1 AS id FROM batches')!.id;
+      const leased: LeasedBatch[] = [];
+      for (const planned of request.batches) {
+        const id = nextId;
+        const free = planned.grants.filter((grant) => this.#isFree(grant));
+        const lent = leaseBatch(this.#db, job, id, free, queues);
+        const { tasks } = lent;
+        leased.push({ id, ...lent });
+        if (tasks.length === 0) continue;
+        nextId++;
+        const ids = JSON.stringify(tasks.map((task) => task.id));
+        this.#db.run(
+          INSERT_BATCH,
+          id,
+          jobId,
+          tasks.length,
+          tasks.length,
+          ids,
+          request.now,
+          request.now + planned.leaseMs,
+        );
+        counters.add('pending', -tasks.length);
+        counters.add('leased', tasks.length);
+      }
+      counters.write(this.#db, jobId);
+      queues.write(this.#db, jobId);
+      return leased;
+    });
+  }
+
+  async settle(settlement: Settlement): Promise<SettleResult> {
+    return this.#write(() => settleInTransaction(this.#db, this.#inserter, settlement));
+  }
+
+  async release(
+    batchId: number,
+    options: { now: number; suspect: boolean; reason: string },
+  ): Promise<{ returned: number; dead: number }> {
+    return this.#write(() => releaseInTransaction(this.#db, batchId, options));
+  }
+
+  async expired(jobId: number, now: number): Promise<number[]> {
+    return this.#db
+      .all<{ id: number }>(
+        "SELECT id FROM batches WHERE job_id = ? AND state = 'open' AND lease_until < ?",
+        jobId,
+        now,
+      )
+      .map((row) => row.id);
+  }
+
+  async orphans(jobId: number): Promise<number[]> {
+    return this.expired(jobId, Number.MAX_SAFE_INTEGER);
+  }
+
+  /** There are no others. */
+  async abandoned(): Promise<number[]> {
+    return [];
+  }
+
+  async nextDueAt(jobId: number): Promise<number | null> {
+    const row = this.#db.get<{ host: number | null; task: number | null }>(SELECT_NEXT_DUE, jobId, jobId);
+    const times = [row?.host, row?.task].filter((at) => at !== null && at !== undefined);
+    return times.length === 0 ? null : Math.min(...times);
+  }
+
+  async condemn(jobId: number, options: Parameters<Frontier['condemn']>[1]): Promise<number> {
+    return this.#write(() =>
+      condemnInTransaction(this.#db, jobId, this.#inserter.hostId(options.host), options),
+    );
+  }
+
+  async postpone(jobId: number, hosts: { hostId: number; until: number }[]): Promise<void> {
+    this.#write(() => {
+      for (const { hostId, until } of hosts)
+        this.#db.run(
+          'UPDATE queues SET next_at = max(next_at, ?) WHERE job_id = ? AND host_id = ?',
+          Math.ceil(until),
+          jobId,
+          hostId,
+        );
+    });
+  }
+
+  async knows(jobId: number, url: string): Promise<boolean> {
+    return this.#inserter.knows(jobId, url);
+  }
+
+  /** Between plan and lease a report may have sent the host to rest. */
+  #isFree({ hostId, startAt }: LeaseRequest['batches'][number]['grants'][number]): boolean {
+    if (startAt === undefined) return true;
+    const host = this.#db.get<{ next_at: number }>('SELECT next_at FROM hosts WHERE id = ?', hostId);
+    return host !== undefined && host.next_at <= startAt;
+  }
+
+  /** Tasks whose pause is over join the ready ones. */
+  #promote(jobId: number, now: number): void {
+    const due = this.#db.all<{ id: number; host_id: number }>(SELECT_WAITING, jobId, now, PROMOTED_AT_ONCE);
+    if (due.length === 0) return;
+    this.#write(() => {
+      const queues = new QueueDelta();
+      for (const row of due) {
+        if (this.#db.run('UPDATE tasks SET state = ? WHERE id = ? AND state = ?', READY, row.id, WAITING) > 0)
+          queues.add(row.host_id, 1);
+      }
+      queues.write(this.#db, jobId);
+    });
+  }
+
+  #write<T>(work: () => T): T {
+    try {
+      return this.#db.transaction(work);
+    } catch (error) {
+      this.#inserter.forget();
+      throw error;
+    }
+  }
+}
+
+type DueColumns = Omit<DueHost, 'pace'> & { pace: string | null };
+
+function toDue(row: DueColumns): DueHost {
+  return { ...row, pace: row.pace === null ? null : JSON.parse(row.pace) };
+}
+
+const HOST_COLUMNS = `
+  hosts.id, hosts.host, hosts.next_at AS nextAt, hosts.crawl_delay_ms AS crawlDelayMs,
+  hosts.failures_in_row AS failuresInRow, hosts.rests, hosts.pace`;
+
+const SELECT_HOST = `SELECT 0 AS ready, ${HOST_COLUMNS} FROM hosts WHERE id = ?`;
+
+const SELECT_DUE = `
+  SELECT queues.ready, ${HOST_COLUMNS}
+  FROM queues JOIN hosts ON hosts.id = queues.host_id
+  WHERE queues.job_id = ? AND queues.ready > 0 AND queues.next_at <= ? ORDER BY queues.next_at LIMIT ?`;
+
+const SELECT_WAITING = `SELECT id, host_id FROM tasks WHERE job_id = ? AND state = ${WAITING} AND due_at <= ? LIMIT ?`;
+
+const SELECT_NEXT_DUE = `
+  SELECT (SELECT min(next_at) FROM queues WHERE job_id = ? AND ready > 0) AS host,
+    (SELECT min(due_at) FROM tasks WHERE job_id = ? AND state = ${WAITING}) AS task`;
+
+const INSERT_BATCH = `
+  INSERT INTO batches (id, job_id, state, size, unsettled, task_ids, leased_at, lease_until)
+  VALUES (?, ?, 'open', ?, ?, ?, ?, ?)`;

@@ -1,0 +1,86 @@
+import type { FailureCode } from '../../../core/failures.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import { LEASED, READY, STATE_NUMBERS, WAITING } from '../../shared/states.ts';
+import type { Database } from '../connection/database.ts';
+import { addTally, CounterDelta, NO_ID, QueueDelta } from '../connection/rows.ts';
+
+/** Takes a batch back: its tasks are ready again, unless they have killed workers too often. */
+export function releaseInTransaction(
+  db: Database,
+  batchId: number,
+  options: { now: number; suspect: boolean; reason: string },
+): { returned: number; dead: number } {
+  const batch = db.get<{ job_id: number; task_ids: string }>(
+    "SELECT job_id, task_ids FROM batches WHERE id = ? AND state = 'open'",
+    batchId,
+  );
+  if (!batch) return { returned: 0, dead: 0 };
+  const queues = new QueueDelta();
+  let returned = 0;
+  let dead = 0;
+  for (const id of JSON.parse(batch.task_ids) as number[]) {
+    const row = db.get<{ host_id: number; losses: number }>(
+      RETURN_TASK,
+      options.suspect ? 1 : 0,
+      id,
+      batchId,
+    );
+    if (!row) continue;
+    if (row.losses < LIMITS.lossesMax) {
+      queues.add(row.host_id, 1);
+      returned++;
+    } else {
+      db.run(MAKE_DEAD, STATE_NUMBERS.dead, 'worker-lost' satisfies FailureCode, options.reason, id);
+      dead++;
+    }
+  }
+  if (dead > 0) addTally(db, batch.job_id, 'dead', 'worker-lost', dead);
+  db.run(
+    "UPDATE batches SET state = 'lost', closed_at = ?, note = ?, task_ids = NULL WHERE id = ?",
+    options.now,
+    options.reason,
+    batchId,
+  );
+  const counters = new CounterDelta();
+  counters.add('leased', -returned - dead);
+  counters.add('pending', returned);
+  counters.add('dead', dead);
+  counters.add('batches', 1);
+  counters.write(db, batch.job_id);
+  queues.write(db, batch.job_id);
+  return { returned, dead };
+}
+
+/** Makes tasks of a host dead letters, those that wait for later last, at most `limit`; returns how many. */
+export function condemnInTransaction(
+  db: Database,
+  jobId: number,
+  hostId: number,
+  options: { code: FailureCode; detail: string; limit: number },
+): number {
+  const ready = db.all<{ id: number }>(SELECT_READY_IDS, jobId, hostId, options.limit);
+  const waiting = db.all<{ id: number }>(SELECT_WAITING_IDS, jobId, hostId, options.limit - ready.length);
+  const rows = [...ready, ...waiting];
+  if (rows.length === 0) return 0;
+  for (const { id } of rows) db.run(MAKE_DEAD, STATE_NUMBERS.dead, options.code, options.detail, id);
+  const counters = new CounterDelta();
+  counters.add('pending', -rows.length);
+  counters.add('dead', rows.length);
+  counters.write(db, jobId);
+  const queues = new QueueDelta();
+  queues.add(hostId, -ready.length);
+  queues.write(db, jobId);
+  addTally(db, jobId, 'dead', options.code, rows.length);
+  return rows.length;
+}
+
+const SELECT_READY_IDS = `
+  SELECT id FROM tasks WHERE job_id = ? AND host_id = ? AND state = ${READY} ORDER BY priority DESC, id LIMIT ?`;
+
+const SELECT_WAITING_IDS = `SELECT id FROM tasks WHERE job_id = ? AND host_id = ? AND state = ${WAITING} ORDER BY id LIMIT ?`;
+
+const MAKE_DEAD = 'UPDATE tasks SET state = ?, code = ?, detail = ? WHERE id = ?';
+
+const RETURN_TASK = `
+  UPDATE tasks SET state = ${READY}, batch_id = ${NO_ID}, losses = losses + ? WHERE id = ? AND state = ${LEASED} AND batch_id = ?
+  RETURNING host_id, losses`;

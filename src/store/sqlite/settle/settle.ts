@@ -1,0 +1,220 @@
+import type { NewTask } from '../../../core/model.ts';
+import type { Settlement, SettleResult, TaskChange } from '../../../ports/store.ts';
+import type { PassFacts } from '../../shared/passes.ts';
+import { LEASED, READY, STATE_NUMBERS, WAITING } from '../../shared/states.ts';
+import type { Database } from '../connection/database.ts';
+import { addTally, CounterDelta, NO_ID, QueueDelta, readPass } from '../connection/rows.ts';
+import type { TaskInserter } from '../frontier/insert-tasks.ts';
+import { findEarlierPage, keepsPage, writeAttempt } from './write-attempt.ts';
+import { writeHosts } from './write-hosts.ts';
+import { writeMedia, writeMoved, writeShown } from './write-media.ts';
+import { addQuality } from './write-quality.ts';
+import { confirmRecords, type RecordWriter, writeRecords } from './write-records.ts';
+
+interface OpenBatch {
+  unsettled: number;
+  task_ids: string;
+}
+
+interface Context {
+  settlement: Settlement;
+  inserter: TaskInserter;
+  books: Books;
+  pass: PassFacts;
+  records: RecordWriter;
+  archiveId: number | null;
+  nextAttemptId: number;
+}
+
+interface Books {
+  counters: CounterDelta;
+  queues: QueueDelta;
+  tallies: Map<string, number>;
+}
+
+/** One report, one transaction: everything in it becomes true together, or nothing does. */
+export function settleInTransaction(
+  db: Database,
+  inserter: TaskInserter,
+  settlement: Settlement,
+): SettleResult {
+  const batch = db.get<OpenBatch>(
+    "SELECT unsettled, task_ids FROM batches WHERE id = ? AND job_id = ? AND state = 'open'",
+    settlement.batchId,
+    settlement.jobId,
+  );
+  if (!batch) return { applied: false, accepted: 0 };
+
+  const books: Books = { counters: new CounterDelta(), queues: new QueueDelta(), tallies: new Map() };
+  const pass = readPass(db, settlement.jobId);
+  const { jobId, now, records: rules } = settlement;
+  const context: Context = {
+    settlement,
+    inserter,
+    books,
+    pass,
+    records: { collectionId: pass.collectionId, jobId, now, rules, counters: books.counters },
+    archiveId: writeArchive(db, settlement),
+    nextAttemptId: db.get<{ id: number }>('SELECT coalesce(max(id), 0) + 1 AS id FROM attempts')!.id,
+  };
+  let settled = 0;
+  const links: NewTask[] = [...(settlement.links ?? [])];
+  const shown: TaskChange[] = [];
+  let bytes = 0;
+  let done = 0;
+  let failed = 0;
+  for (const change of settlement.tasks) {
+    if (!applyChange(db, context, change)) continue;
+    settled++;
+    bytes += change.trace?.bytes ?? 0;
+    if (change.outcome === 'failed') failed++;
+    else if (change.outcome !== 'deferred') done++;
+    writeFindings(db, context, change);
+    // One by one: a sitemap has too many for the arguments of a call.
+    for (const link of change.links) links.push(link);
+    if (change.shows.length > 0 || pass.pass > 1 || change.outcome === 'redirected') shown.push(change);
+  }
+  const { accepted } = inserter.insert(settlement.jobId, links, {
+    perTemplateMax: settlement.perTemplateMax,
+    ...books,
+  });
+  for (const change of shown) linkMedia(db, context, change);
+  // A part that comes twice has nothing left to settle, and is not to be counted again.
+  if (settled > 0) addQuality(db, jobId, pass.pass, settlement.quality);
+  const unsettled = batch.unsettled - settled;
+  if (settlement.final && unsettled > 0) giveBack(db, settlement, batch.task_ids, books);
+  db.run(
+    UPDATE_BATCH,
+    settlement.final ? 'closed' : 'open',
+    settlement.final ? 0 : unsettled,
+    settlement.final ? settlement.now : null,
+    settlement.worker,
+    done,
+    failed,
+    settlement.requests,
+    bytes,
+    settlement.durationMs,
+    settlement.final ? 1 : 0,
+    settlement.batchId,
+  );
+  writeHosts(db, inserter, settlement);
+  books.counters.add('leased', -settled);
+  books.counters.add('bytes', bytes);
+  books.counters.add('requests', settlement.requests);
+  if (settlement.final) books.counters.add('batches', 1);
+  books.counters.write(db, settlement.jobId);
+  books.queues.write(db, settlement.jobId);
+  for (const [name, count] of books.tallies) {
+    const [state, code] = name.split(' ') as ['dead' | 'skipped', string];
+    addTally(db, settlement.jobId, state, code, count);
+  }
+  return { applied: true, accepted };
+}
+
+/** False when the batch no longer holds the task: then nothing of its outcome counts. */
+function applyChange(db: Database, context: Context, change: TaskChange): boolean {
+  const { settlement, books } = context;
+  const state = stateOf(change, settlement.now);
+  const attemptId = change.trace ? context.nextAttemptId : null;
+  const earlier =
+    change.trace && keepsPage(change, context.pass.pass) ? findEarlierPage(db, change.id) : null;
+  const held = db.run(
+    UPDATE_TASK,
+    state,
+    attemptId,
+    change.countsAsAttempt ? 1 : 0,
+    change.dueAt,
+    change.code,
+    change.detail,
+    change.id,
+    settlement.batchId,
+  );
+  if (held === 0) return false;
+  if (change.trace) {
+    const { archiveId } = context;
+    const id = context.nextAttemptId++;
+    writeAttempt(db, settlement, { id, archiveId, trace: change.trace, earlier }, change);
+    if (change.page?.media && !earlier) {
+      const row = { attemptId: id, jobId: settlement.jobId, taskId: change.id, pass: context.pass.pass };
+      writeMedia(db, row, change.page.media);
+    }
+  }
+  if (change.moveTo) moveTask(db, context, change.id, change.moveTo);
+  if (state === READY) {
+    books.queues.add(
+      db.get<{ host_id: number }>('SELECT host_id FROM tasks WHERE id = ?', change.id)!.host_id,
+      1,
+    );
+  }
+  books.counters.add(change.to, 1);
+  books.counters.add('rejected', change.rejected ?? 0);
+  if (change.to === 'pending' && change.outcome === 'failed') books.counters.add('retries', 1);
+  if ((change.to === 'dead' || change.to === 'skipped') && change.code) {
+    const name = `${change.to} ${change.code}`;
+    books.tallies.set(name, (books.tallies.get(name) ?? 0) + 1);
+  }
+  return true;
+}
+
+function moveTask(db: Database, context: Context, id: number, to: { url: string; host: string }): void {
+  const hostId = context.inserter.hostId(to.host);
+  db.run(MOVE_TASK, to.url, hostId, id);
+}
+
+function stateOf(change: TaskChange, now: number): number {
+  if (change.to !== 'pending') return STATE_NUMBERS[change.to];
+  return change.dueAt !== null && change.dueAt > now ? WAITING : READY;
+}
+
+function writeFindings(db: Database, { records, settlement }: Context, change: TaskChange): void {
+  const task = { id: change.id, fetchedAt: Math.round(change.trace?.startedAt ?? settlement.now) };
+  if (change.records.length > 0) writeRecords(db, records, task, change.records);
+  else if (change.outcome === 'unchanged') confirmRecords(db, records, task);
+}
+
+/** After the links were inserted: media are tasks, too. */
+function linkMedia(db: Database, { settlement, inserter, pass }: Context, change: TaskChange): void {
+  const task = { jobId: settlement.jobId, taskId: change.id, replaces: pass.pass > 1 };
+  if (change.outcome === 'fetched') writeShown(db, inserter, task, change.shows);
+  else if (change.outcome === 'redirected' && change.to === 'done' && change.redirectTo !== null)
+    writeMoved(db, inserter, task, change.redirectTo);
+}
+
+function writeArchive(db: Database, settlement: Settlement): number | null {
+  const { jobId, batchId, archive, pack } = settlement;
+  const insert = 'INSERT INTO archives (job_id, batch_id, key, bytes) VALUES (?, ?, ?, ?)';
+  if (pack) db.run(insert, jobId, batchId, pack.key, pack.bytes);
+  if (!archive) return null;
+  db.run(insert, jobId, batchId, archive.key, archive.bytes);
+  return db.get<{ id: number }>('SELECT last_insert_rowid() AS id')!.id;
+}
+
+/** A worker that forgot tasks must not keep them for ever. */
+function giveBack(db: Database, settlement: Settlement, taskIds: string, books: Books): void {
+  for (const id of JSON.parse(taskIds) as number[]) {
+    const row = db.get<{ host_id: number }>(
+      `UPDATE tasks SET state = ${READY}, batch_id = ${NO_ID} WHERE id = ? AND state = ${LEASED} AND batch_id = ?
+       RETURNING host_id`,
+      id,
+      settlement.batchId,
+    );
+    if (!row) continue;
+    books.queues.add(row.host_id, 1);
+    books.counters.add('leased', -1);
+    books.counters.add('pending', 1);
+  }
+}
+
+const UPDATE_TASK = `
+  UPDATE tasks SET state = ?, batch_id = ${NO_ID}, attempt_id = coalesce(?, attempt_id), attempts = attempts + ?, due_at = ?,
+    code = ?, detail = ?
+  WHERE id = ? AND state = ${LEASED} AND batch_id = ?`;
+
+const MOVE_TASK = `
+  UPDATE tasks SET at_url = ?, home_host_id = coalesce(home_host_id, host_id), host_id = ?, hops = hops + 1 WHERE id = ?`;
+
+const UPDATE_BATCH = `
+  UPDATE batches SET state = ?, unsettled = ?, closed_at = ?, worker = ?, done = done + ?, failed = failed + ?,
+    requests = requests + ?, bytes = bytes + ?, duration_ms = ?,
+    task_ids = iif(?, NULL, task_ids)
+  WHERE id = ?`;

@@ -1,0 +1,63 @@
+import type { QualityDelta } from '../../../core/batch/outcome.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import type { QualityRow } from '../../../core/model.ts';
+import type { Database } from '../connection/database.ts';
+
+/** Adds to what the records of a pass look like. */
+export function addQuality(db: Database, jobId: number, pass: number, deltas: readonly QualityDelta[]): void {
+  for (const { route, records, invalid, filled } of deltas) {
+    db.run(ADD_ROUTE, jobId, pass, route, records, invalid);
+    for (const [field, count] of Object.entries(filled)) {
+      if (db.run(ADD_FIELD, count, jobId, pass, route, field) > 0) continue;
+      const known = db.get<{ count: number }>(COUNT_FIELDS, jobId, pass, route)!;
+      if (known.count < LIMITS.qualityFieldsMax) db.run(INSERT_FIELD, jobId, pass, route, field, count);
+    }
+  }
+}
+
+export function deleteQuality(db: Database, jobId: number, pass: number): void {
+  db.run('DELETE FROM quality WHERE job_id = ? AND pass = ?', jobId, pass);
+  db.run('DELETE FROM quality_fields WHERE job_id = ? AND pass = ?', jobId, pass);
+}
+
+export function readQuality(db: Database, jobId: number, pass: number): QualityRow[] {
+  const fields = db.all<{ route: string; field: string; filled: number }>(
+    'SELECT route, field, filled FROM quality_fields WHERE job_id = ? AND pass = ? ORDER BY route, field',
+    jobId,
+    pass,
+  );
+  return db
+    .all<{ route: string; records: number; invalid: number }>(
+      'SELECT route, records, invalid FROM quality WHERE job_id = ? AND pass = ? ORDER BY route',
+      jobId,
+      pass,
+    )
+    .map(({ route, records, invalid }) => ({
+      pass,
+      route,
+      records,
+      invalid,
+      filled: Object.fromEntries(
+        fields.filter((row) => row.route === route).map(({ field, filled }) => [field, filled]),
+      ),
+    }));
+}
+
+export function readLastQualityPass(db: Database, jobId: number): number | null {
+  return db.get<{ pass: number | null }>('SELECT max(pass) AS pass FROM quality WHERE job_id = ?', jobId)!
+    .pass;
+}
+
+const ADD_ROUTE = `
+  INSERT INTO quality (job_id, pass, route, records, invalid) VALUES (?, ?, ?, ?, ?)
+  ON CONFLICT (job_id, pass, route) DO UPDATE SET records = records + excluded.records,
+    invalid = invalid + excluded.invalid`;
+
+const ADD_FIELD = `
+  UPDATE quality_fields SET filled = filled + ? WHERE job_id = ? AND pass = ? AND route = ? AND field = ?`;
+
+const COUNT_FIELDS = `
+  SELECT count(*) AS count FROM quality_fields WHERE job_id = ? AND pass = ? AND route = ?`;
+
+const INSERT_FIELD = `
+  INSERT INTO quality_fields (job_id, pass, route, field, filled) VALUES (?, ?, ?, ?, ?)`;
