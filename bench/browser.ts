@@ -1,6 +1,6 @@
 /** The browser scenario: pages with a full-page picture each, Seine against Crawlee, with the same Chromium. */
 import { statSync } from 'node:fs';
-import { findChromium } from '../src/fetch/browser/find-chromium.ts';
+import { findChromium } from '../src/fetch/browser/process/find-chromium.ts';
 import {
   type BrowserContender,
   crawleeBrowserContender,

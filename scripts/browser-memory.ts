@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { browser as browserSchema } from '../src/core/job-schema/browser.ts';
 import { openBrowserFetcher } from '../src/fetch/browser/browser-fetcher.ts';
-import { groupMemoryBytes } from '../src/fetch/browser/process-memory.ts';
+import { groupMemoryBytes } from '../src/fetch/browser/process/process-memory.ts';
 import type { FetchRequest } from '../src/ports/fetcher.ts';
 import { openRawOrigin, reply } from '../test/support/raw-origin.ts';
 

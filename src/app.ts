@@ -12,7 +12,7 @@ import { SeineError } from './core/errors.ts';
 import { mayRender } from './core/escalation/escalation.ts';
 import type { JobSpec, SourceSpec } from './core/job-schema/job.ts';
 import { makeRedact, type Redact } from './core/text/redact.ts';
-import { openSystemResolver } from './fetch/system-resolver.ts';
+import { openSystemResolver } from './fetch/network/system-resolver.ts';
 import type { Folder, RemoteStore } from './folder.ts';
 import { completeSpec } from './job/parse-job.ts';
 import { folderOf, prepareBlobs } from './open-blobs.ts';

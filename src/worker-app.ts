@@ -1,7 +1,7 @@
 import type { S3Settings } from './aws/s3-client.ts';
 import { isPublicAddress } from './core/url/address.ts';
-import { openGeneratedUserAgents } from './fetch/generated-user-agents.ts';
-import { openHttpFetcher } from './fetch/http-fetcher.ts';
+import { openHttpFetcher } from './fetch/http/http-fetcher.ts';
+import { openGeneratedUserAgents } from './fetch/impersonate/generated-user-agents.ts';
 import { openOtherFetchers } from './fetch/other-fetchers.ts';
 import { loadHandlers } from './job/load-handlers.ts';
 import { openBlobs } from './open-blobs.ts';

@@ -1,6 +1,6 @@
 import { requireJob } from '../coordinator/jobs.ts';
 import { SeineError } from '../core/errors.ts';
-import { openSystemResolver } from '../fetch/system-resolver.ts';
+import { openSystemResolver } from '../fetch/network/system-resolver.ts';
 import { type Folder, openFolder } from '../folder.ts';
 import { bundleKeyOf, loadHandlers } from '../job/load-handlers.ts';
 import { isJobFile, type LoadedJob, loadJobFile } from '../job/load-job-file.ts';

@@ -1,7 +1,7 @@
 import type { FetcherKind } from '../core/escalation/escalation.ts';
 import type { Fetcher } from '../ports/fetcher.ts';
 import type { BrowserFetcherOptions } from './browser/browser-fetcher.ts';
-import type { RemoteApiOptions } from './remote-api-fetcher.ts';
+import type { RemoteApiOptions } from './remote-api/remote-api-fetcher.ts';
 
 type OtherKind = Exclude<FetcherKind, 'http'>;
 
@@ -30,13 +30,13 @@ export function openOtherFetchers(options: OtherFetcherOptions): OtherFetchers {
 
 async function openFetcher(kind: OtherKind, options: OtherFetcherOptions): Promise<Fetcher> {
   if (kind === 'api') {
-    const { openRemoteApiFetcher } = await import('./remote-api-fetcher.ts');
+    const { openRemoteApiFetcher } = await import('./remote-api/remote-api-fetcher.ts');
     return openRemoteApiFetcher(options);
   }
   if (kind === 'browser') {
     const { openBrowserFetcher } = await import('./browser/browser-fetcher.ts');
     return openBrowserFetcher(options);
   }
-  const { openImpersonateFetcher } = await import('./impersonate-fetcher.ts');
+  const { openImpersonateFetcher } = await import('./impersonate/impersonate-fetcher.ts');
   return openImpersonateFetcher(options);
 }

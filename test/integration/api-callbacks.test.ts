@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
-import { type CallbackReceiver, openCallbackReceiver } from '../../src/fetch/callback-receiver.ts';
-import { openRemoteApiFetcher } from '../../src/fetch/remote-api-fetcher.ts';
+import { type CallbackReceiver, openCallbackReceiver } from '../../src/fetch/remote-api/callback-receiver.ts';
+import { openRemoteApiFetcher } from '../../src/fetch/remote-api/remote-api-fetcher.ts';
 import type { CallbackSettings, Fetcher } from '../../src/ports/fetcher.ts';
 import { codeOf, requestOf, responseOf } from '../contract/fetcher-contract.ts';
 import { specOf } from '../support/fixtures.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { openBrowserFetcher } from '../../src/fetch/browser/browser-fetcher.ts';
-import { findChromium } from '../../src/fetch/browser/find-chromium.ts';
+import { findChromium } from '../../src/fetch/browser/process/find-chromium.ts';
 import { groupOf } from '../support/browser-processes.ts';
 import { memoryLogger } from '../support/bullmq-fleet.ts';
 

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { openHttpFetcher } from '../../src/fetch/http-fetcher.ts';
+import { openHttpFetcher } from '../../src/fetch/http/http-fetcher.ts';
 import type { Dispatcher } from '../../src/ports/dispatcher.ts';
 import { crawl } from '../support/crawl-desk.ts';
 import { realClock } from '../support/memory-clock.ts';

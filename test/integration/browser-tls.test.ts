@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type BrowserFetcher, openBrowserFetcher } from '../../src/fetch/browser/browser-fetcher.ts';
-import { findChromium } from '../../src/fetch/browser/find-chromium.ts';
+import { findChromium } from '../../src/fetch/browser/process/find-chromium.ts';
 import { codeOf, requestOf, responseOf } from '../contract/fetcher-contract.ts';
 import { temporaryFolder } from '../support/fixtures.ts';
 import { clock, isPublicAddress } from '../support/http-fetcher-setup.ts';

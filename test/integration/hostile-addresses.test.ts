@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { JobInput } from '../../src/core/job-schema/job.ts';
 import { LIMITS } from '../../src/core/limits.ts';
 import { isPublicAddress } from '../../src/core/url/address.ts';
-import type { Lookup } from '../../src/fetch/dns-cache.ts';
+import type { Lookup } from '../../src/fetch/network/dns-cache.ts';
 import { type Crawled, crawl } from '../support/crawl-desk.ts';
 import { lookupOf } from '../support/http-fetcher-setup.ts';
 import { realClock } from '../support/memory-clock.ts';

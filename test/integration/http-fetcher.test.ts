@@ -1,7 +1,7 @@
 import zlib from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
-import { openHttpFetcher } from '../../src/fetch/http-fetcher.ts';
+import { openHttpFetcher } from '../../src/fetch/http/http-fetcher.ts';
 import { codeOf, PAGE, requestOf, responseOf, runFetcherContract } from '../contract/fetcher-contract.ts';
 import { clock, fetchFrom, isPublicAddress, openFetcher, openOrigin } from '../support/http-fetcher-setup.ts';
 import { drips, reply, sends, sendsThenEnds, sendsThenResets } from '../support/raw-origin.ts';

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import zlib from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { openImpersonateFetcher } from '../../src/fetch/impersonate-fetcher.ts';
+import { openImpersonateFetcher } from '../../src/fetch/impersonate/impersonate-fetcher.ts';
 import type { Fetcher } from '../../src/ports/fetcher.ts';
 import { codeOf, requestOf, responseOf, runFetcherContract } from '../contract/fetcher-contract.ts';
 import { clock, isPublicAddress, lookupOf } from '../support/http-fetcher-setup.ts';

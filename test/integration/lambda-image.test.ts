@@ -6,7 +6,7 @@ import { buildLambdaImage, type LambdaImage } from '../../src/cli/lambda/build-i
 import { layOutImage, parseRecipe } from '../../src/cli/lambda/image-folder.ts';
 import type { Batch } from '../../src/core/batch/batch.ts';
 import type { Outcome } from '../../src/core/batch/outcome.ts';
-import { findChromium } from '../../src/fetch/browser/find-chromium.ts';
+import { findChromium } from '../../src/fetch/browser/process/find-chromium.ts';
 import type { Dispatcher } from '../../src/ports/dispatcher.ts';
 import { batchOf, deliver, expectWhole, openSite, type Site } from '../contract/dispatcher-contract.ts';
 import { groupOf, listProcesses } from '../support/browser-processes.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from 'vitest';
-import { openHttpFetcher } from '../../src/fetch/http-fetcher.ts';
+import { openHttpFetcher } from '../../src/fetch/http/http-fetcher.ts';
 import { runFetcherContract } from '../contract/fetcher-contract.ts';
 import { clock, isPublicAddress } from '../support/http-fetcher-setup.ts';
 import { type ProxyServer, startProxy } from '../support/proxy-servers.ts';

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { ApiSpec } from '../../src/core/job-schema/remote-api.ts';
-import { openRemoteApiFetcher } from '../../src/fetch/remote-api-fetcher.ts';
+import { openRemoteApiFetcher } from '../../src/fetch/remote-api/remote-api-fetcher.ts';
 import type { Fetcher, FetchResult } from '../../src/ports/fetcher.ts';
 import { codeOf, type RequestDraft, requestOf, responseOf } from '../contract/fetcher-contract.ts';
 import { specOf } from '../support/fixtures.ts';

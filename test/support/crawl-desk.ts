@@ -6,7 +6,7 @@ import { SourceFeeder } from '../../src/coordinator/sources/source-feeder.ts';
 import type { JobInput } from '../../src/core/job-schema/job.ts';
 import type { Counters, JobState, TaskRow } from '../../src/core/model.ts';
 import { openInlineDispatcher } from '../../src/dispatch/inline-dispatcher.ts';
-import { type HttpFetcherOptions, openHttpFetcher } from '../../src/fetch/http-fetcher.ts';
+import { type HttpFetcherOptions, openHttpFetcher } from '../../src/fetch/http/http-fetcher.ts';
 import type { Blobs } from '../../src/ports/blobs.ts';
 import type { Dispatcher } from '../../src/ports/dispatcher.ts';
 import type { Job, Store } from '../../src/ports/store.ts';

@@ -1,7 +1,7 @@
 import type { LookupAddress } from 'node:dns';
 import net from 'node:net';
 import { afterEach } from 'vitest';
-import { type HttpFetcherOptions, openHttpFetcher } from '../../src/fetch/http-fetcher.ts';
+import { type HttpFetcherOptions, openHttpFetcher } from '../../src/fetch/http/http-fetcher.ts';
 import type { Fetcher, FetchResult } from '../../src/ports/fetcher.ts';
 import { type RequestDraft, requestOf } from '../contract/fetcher-contract.ts';
 import { openRawOrigin, type RawHandler, type RawOrigin, type RawOriginOptions } from './raw-origin.ts';

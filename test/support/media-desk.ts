@@ -5,7 +5,7 @@ import { openFolderBlobs } from '../../src/blobs/folder-blobs.ts';
 import type { BatchTask, Report } from '../../src/core/batch/batch.ts';
 import type { Outcome, StoredPage } from '../../src/core/batch/outcome.ts';
 import type { JobInput } from '../../src/core/job-schema/job.ts';
-import { openHttpFetcher } from '../../src/fetch/http-fetcher.ts';
+import { openHttpFetcher } from '../../src/fetch/http/http-fetcher.ts';
 import type { Blobs } from '../../src/ports/blobs.ts';
 import { processBatch } from '../../src/worker/batch/process-batch.ts';
 import { JobCache } from '../../src/worker/compile-job.ts';

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { FAILURES } from '../../src/core/failures.ts';
 import { browser as browserSchema } from '../../src/core/job-schema/browser.ts';
-import { isAdHost } from '../../src/fetch/browser/ad-hosts.ts';
-import { failureOfNavigation } from '../../src/fetch/browser/net-errors.ts';
-import { planTab, type TabPlan } from '../../src/fetch/browser/plan-tab.ts';
+import { isAdHost, planTab, type TabPlan } from '../../src/fetch/browser/page/plan-tab.ts';
+import { failureOfNavigation } from '../../src/fetch/browser/page/visit-page.ts';
 import { type RequestDraft, requestOf } from '../contract/fetcher-contract.ts';
 
 const OWN = {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
-import { Camera } from '../../src/fetch/browser/camera.ts';
+import { Camera } from '../../src/fetch/browser/page/screenshot-pipeline.ts';
 
 const WHILE_MS = 20;
 const PICTURE_MS = 300;

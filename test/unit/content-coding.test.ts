@@ -2,7 +2,7 @@ import zlib from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
-import { type Decoded, decodeBody, parseContentEncoding } from '../../src/fetch/content-coding.ts';
+import { type Decoded, decodeBody, parseContentEncoding } from '../../src/fetch/body/content-coding.ts';
 
 const PAGE = Buffer.from(`<html>${'<p>The quick brown fox, 42 times. '.repeat(400)}</html>`);
 const CAP = 16 * 1024 * 1024;

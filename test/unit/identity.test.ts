@@ -11,7 +11,7 @@ import {
   KNOWN_USER_AGENTS,
   parseProfile,
 } from '../../src/core/identity/browser-profile.ts';
-import { openGeneratedUserAgents } from '../../src/fetch/generated-user-agents.ts';
+import { openGeneratedUserAgents } from '../../src/fetch/impersonate/generated-user-agents.ts';
 import { drawProfile } from '../../src/worker/request/identity.ts';
 
 const page: PageRequest = {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { Exchange } from '../../src/fetch/exchange.ts';
-import { InFlight } from '../../src/fetch/in-flight.ts';
+import type { Exchange } from '../../src/fetch/http/exchange.ts';
+import { InFlight } from '../../src/fetch/http/in-flight.ts';
 
 const SWEEP_MS = 50;
 

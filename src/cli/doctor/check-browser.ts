@@ -16,7 +16,7 @@ export async function checkBrowser(
   settings: BrowserSettings | undefined,
   signal: AbortSignal,
 ): Promise<Finding> {
-  const { findChromium } = await import('../../fetch/browser/find-chromium.ts');
+  const { findChromium } = await import('../../fetch/browser/process/find-chromium.ts');
   const { openBrowserFetcher } = await import('../../fetch/browser/browser-fetcher.ts');
   const { path, from } = await findChromium(settings?.path ?? null);
   const fetcher = await openBrowserFetcher({ clock: systemClock, isPublicAddress, browser: settings });

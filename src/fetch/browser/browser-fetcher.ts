@@ -5,16 +5,16 @@ import { LIMITS } from '../../core/limits.ts';
 import { isLocalName, parseProxy } from '../../core/proxies/proxy.ts';
 import type { Clock, Logger } from '../../ports/ambient.ts';
 import type { BrowserSettings, Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
-import { literalOf, privateAddress } from '../dial.ts';
-import { DnsCache, type Lookup } from '../dns-cache.ts';
-import { Stopwatch } from '../stopwatch.ts';
-import { Turnstile } from '../turnstile.ts';
-import { BrowserKeeper } from './browser-keeper.ts';
-import { type BrowserLife, LIFE_LIMITS, type LifeLimits } from './browser-life.ts';
-import { FilterProxy } from './filter-proxy.ts';
-import { type Devices, planTab } from './plan-tab.ts';
-import type { Tab } from './tab.ts';
-import { visitPage } from './visit-page.ts';
+import { Stopwatch } from '../body/stopwatch.ts';
+import { literalOf, privateAddress } from '../network/dial.ts';
+import { DnsCache, type Lookup } from '../network/dns-cache.ts';
+import { Turnstile } from '../network/keyed-semaphore.ts';
+import { type Devices, planTab } from './page/plan-tab.ts';
+import type { Tab } from './page/tab.ts';
+import { visitPage } from './page/visit-page.ts';
+import { type BrowserLife, LIFE_LIMITS, type LifeLimits } from './process/browser-instance.ts';
+import { BrowserKeeper } from './process/browser-pool.ts';
+import { FilterProxy } from './proxy/filter-proxy.ts';
 
 export interface BrowserFetcherOptions {
   clock: Clock;

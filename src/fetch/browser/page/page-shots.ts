@@ -1,0 +1,70 @@
+import type { BrowserSpec, ScreenshotSpec } from '../../../core/job-schema/browser.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import type { Shot } from '../../../ports/fetcher.ts';
+import { ActionError } from './page-actions.ts';
+import type { Tab } from './tab.ts';
+
+interface Clip {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+  scale: number;
+}
+
+export async function takeShots(tab: Tab, spec: BrowserSpec, leftMs: () => number): Promise<Shot[]> {
+  const shots: Shot[] = [];
+  if (spec.screenshot) shots.push(await takeScreenshot(tab, spec.screenshot, leftMs));
+  if (spec.pdf) shots.push(await printPage(tab));
+  return shots;
+}
+
+/** A picture for people who want to know why something failed. */
+export function takeQuickShot(tab: Tab): Promise<Shot> {
+  return takeScreenshot(tab, { of: 'screen', format: 'jpeg', quality: 60, packing: 'fast' }, () => 1_000);
+}
+
+async function takeScreenshot(tab: Tab, spec: ScreenshotSpec, leftMs: () => number): Promise<Shot> {
+  const clip = await clipOf(tab, spec, leftMs);
+  const { data } = await tab.camera.take(() =>
+    tab.cdp.send('Page.captureScreenshot', {
+      format: spec.format,
+      ...(spec.format === 'png' ? { optimizeForSpeed: spec.packing === 'fast' } : { quality: spec.quality }),
+      ...(clip ? { clip, captureBeyondViewport: true } : {}),
+    }),
+  );
+  return { kind: 'screenshot', type: `image/${spec.format}`, bytes: bytesOf(data) };
+}
+
+/** Null is what the screen shows. */
+async function clipOf(tab: Tab, { of }: ScreenshotSpec, leftMs: () => number): Promise<Clip | null> {
+  if (of === 'screen') return null;
+  if (of === 'page') {
+    const { cssContentSize } = await tab.cdp.send('Page.getLayoutMetrics');
+    return bounded(tab, { x: 0, y: 0, width: cssContentSize.width, height: cssContentSize.height });
+  }
+  const target = tab.page.locator(of.element).first();
+  const box = await target.boundingBox({ timeout: Math.max(1, leftMs()) }).catch(() => null);
+  if (box === null) throw new ActionError('the element for the screenshot does not exist');
+  const { cssVisualViewport } = await tab.cdp.send('Page.getLayoutMetrics');
+  return bounded(tab, { ...box, x: box.x + cssVisualViewport.pageX, y: box.y + cssVisualViewport.pageY });
+}
+
+/** In dots of the picture, of which a telephone has several for each of the page. */
+function bounded(tab: Tab, box: Omit<Clip, 'scale'>): Clip {
+  const dots = LIMITS.screenshotHeightMax / (tab.plan.options.deviceScaleFactor ?? 1);
+  const width = Math.max(1, Math.min(box.width, dots));
+  const height = Math.max(1, Math.min(box.height, dots));
+  return { x: Math.max(0, box.x), y: Math.max(0, box.y), width, height, scale: 1 };
+}
+
+async function printPage(tab: Tab): Promise<Shot> {
+  const { data } = await tab.cdp.send('Page.printToPDF', { printBackground: true });
+  return { kind: 'pdf', type: 'application/pdf', bytes: bytesOf(data) };
+}
+
+function bytesOf(data: string): Buffer {
+  const bytes = Buffer.from(data, 'base64');
+  if (bytes.length > LIMITS.shotBytesMax) throw new ActionError('the screenshot is too large');
+  return bytes;
+}

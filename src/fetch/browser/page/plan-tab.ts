@@ -1,0 +1,156 @@
+import { createHash } from 'node:crypto';
+import type { BrowserContextOptions } from 'playwright-core';
+import { LIMITS } from '../../../core/limits.ts';
+import { parseProxy } from '../../../core/proxies/proxy.ts';
+import type { FetchRequest } from '../../../ports/fetcher.ts';
+import { dialProxyOf } from '../../network/proxy-dial.ts';
+import type { TicketRoute } from '../proxy/proxy-ticket.ts';
+
+/** What a tab must be like for a request. Tabs with the same key serve each other's requests, one at a time. */
+export interface TabPlan {
+  key: string;
+  options: BrowserContextOptions;
+  route: TicketRoute;
+  /** How it names itself, in headers and to scripts alike. */
+  userAgentLook: UserAgentLook;
+  locale: string | null;
+  /** Starts logged in, and keeps what it has: other tabs forget everything after each page. */
+  keepsState: boolean;
+}
+
+interface UserAgentLook {
+  userAgent: string;
+  acceptLanguage?: string;
+  userAgentMetadata?: {
+    brands: { brand: string; version: string }[];
+    platform: string;
+    platformVersion: string;
+    architecture: string;
+    model: string;
+    mobile: boolean;
+  };
+}
+
+export type Devices = Record<string, BrowserContextOptions & { defaultBrowserType?: string }>;
+
+const LANGUAGES_MAX = 20;
+const VIEWPORT = { width: 1_280, height: 800 };
+
+/** A sentence when the request asks for what there is not. */
+export function planTab(
+  request: FetchRequest,
+  devices: Devices,
+  own: { userAgent: string; isPublicAddress: (ip: string) => boolean },
+): TabPlan | string {
+  const { render, allowPrivate, loginState } = request;
+  const device = render?.device === undefined ? {} : devices[render.device];
+  if (!device) return 'Playwright has no device of this name';
+  const proxy = request.proxy === undefined ? null : parseProxy(request.proxy.url);
+  if (request.proxy !== undefined && proxy === null) return 'the proxy has no usable address';
+  const state = loginState === undefined ? undefined : parseState(loginState);
+  if (state === null) return "the login state is not a file of Playwright's `storageState`";
+  const { defaultBrowserType: _, ...look } = device;
+  const blocksAds = render?.block.includes('ads') ?? false;
+  const languages = render?.locale ? [render.locale] : languagesOf(headerOf(request, 'accept-language'));
+  const userAgent = headerOf(request, 'user-agent') ?? look.userAgent ?? own.userAgent;
+  const options: BrowserContextOptions = {
+    viewport: VIEWPORT,
+    ...look,
+    ...(render?.viewport ? { viewport: render.viewport } : {}),
+    userAgent,
+    ...(render?.timezone ? { timezoneId: render.timezone } : {}),
+    ...(state ? { storageState: state } : {}),
+    acceptDownloads: false,
+    // They would answer for the site, and out of sight.
+    serviceWorkers: 'block',
+  };
+  const key = createHash('sha256')
+    .update(JSON.stringify([options, languages, request.proxy?.url ?? null, allowPrivate, blocksAds]))
+    .digest('hex');
+  return {
+    key,
+    options,
+    userAgentLook: {
+      userAgent,
+      ...(languages.length === 0 ? {} : { acceptLanguage: languages.join(',') }),
+      // The hints of other devices are Playwright's to make up.
+      ...(render?.device ? {} : { userAgentMetadata: hintsOf(own.userAgent) }),
+    },
+    locale: languages[0] ?? null,
+    keepsState: state !== undefined,
+    route: {
+      isAllowed: allowPrivate ? null : own.isPublicAddress,
+      proxy: proxy === null ? null : dialProxyOf(proxy),
+      isBlocked: blocksAds ? isAdHost : null,
+    },
+  };
+}
+
+export function headerOf({ headers }: FetchRequest, name: string): string | null {
+  for (const each in headers) if (each.toLowerCase() === name) return headers[each]!;
+  return null;
+}
+
+/** `de-CH` and `de` of `de-CH,de;q=0.9,*;q=0.5`. */
+function languagesOf(acceptLanguage: string | null): string[] {
+  return (acceptLanguage ?? '')
+    .split(',')
+    .slice(0, LANGUAGES_MAX)
+    .flatMap((part) => /^\s*([a-z]{2,3}(?:-[a-z0-9]{2,8}){0,3})\s*(?:;|$)/i.exec(part)?.[1] ?? []);
+}
+
+/** What Chromium says of itself with a window. */
+function hintsOf(ownUserAgent: string): NonNullable<UserAgentLook['userAgentMetadata']> {
+  const version = /Chrome\/(\d+)/.exec(ownUserAgent)?.[1] ?? '0';
+  return {
+    brands: [
+      { brand: 'Not_A Brand', version: '8' },
+      { brand: 'Chromium', version },
+    ],
+    platform: /Macintosh/.test(ownUserAgent) ? 'macOS' : 'Linux',
+    platformVersion: '',
+    architecture: 'x86',
+    model: '',
+    mobile: false,
+  };
+}
+
+function parseState(text: string): BrowserContextOptions['storageState'] | null {
+  if (text.length > LIMITS.loginStateBytesMax) return null;
+  try {
+    const state = JSON.parse(text) as { cookies?: unknown; origins?: unknown };
+    const cookies = state.cookies ?? [];
+    const origins = state.origins ?? [];
+    if (!Array.isArray(cookies) || !Array.isArray(origins)) return null;
+    return { cookies, origins };
+  } catch {
+    return null;
+  }
+}
+
+/** Advertisers and trackers that are met most; a host below one of them counts, too. Short on purpose: no blocklist. */
+const AD_HOSTS = new Set(
+  `2mdn.net 33across.com 3lift.com a-mo.net adcolony.com adform.net adition.com adkernel.com adnxs.com adroll.com
+adsafeprotected.com adsrvr.org adtechus.com advertising.com agkn.com amazon-adsystem.com amplitude.com app-measurement.com
+appsflyer.com atdmt.com bat.bing.com bidswitch.net bing-ads.com bluekai.com branch.io casalemedia.com chartbeat.com
+chartbeat.net clarity.ms clicktale.net cloudflareinsights.com connect.facebook.net contextweb.com crazyegg.com criteo.com
+criteo.net crwdcntrl.net demdex.net dotomi.com doubleclick.net doubleverify.com everesttech.net exelator.com
+eyeota.net flashtalking.com fls.doubleclick.net freshmarketer.com fullstory.com google-analytics.com
+googleadservices.com googlesyndication.com googletagmanager.com googletagservices.com gumgum.com heapanalytics.com
+hotjar.com hotjar.io id5-sync.com imrworldwide.com indexww.com inspectlet.com ipredictive.com kissmetrics.com
+krxd.net lijit.com liveintent.com liveramp.com lkqd.net luckyorange.com mathtag.com matomo.cloud media.net
+mixpanel.com moatads.com mookie1.com mouseflow.com mxpnl.com newrelic.com nr-data.net omtrdc.net onetag-sys.com
+openx.net optimizely.com outbrain.com pardot.com permutive.com pixel.wp.com pubmatic.com quantserve.com
+quantcount.com revcontent.com rlcdn.com rubiconproject.com scorecardresearch.com segment.com segment.io
+serving-sys.com sharethis.com sharethrough.com simpli.fi smartadserver.com snapads.com sonobi.com sovrn.com
+spotxchange.com stackadapt.com stats.wp.com taboola.com tapad.com teads.tv tiqcdn.com tremorhub.com tribalfusion.com
+turn.com undertone.com usabilla.com vidazoo.com w55c.net yandex-metrica.com yieldmo.com zedo.com zemanta.com`.split(
+    /\s+/,
+  ),
+);
+
+export function isAdHost(hostname: string): boolean {
+  const labels = hostname.toLowerCase().replace(/\.$/, '').split('.');
+  for (let at = 0; at < labels.length - 1; at++) if (AD_HOSTS.has(labels.slice(at).join('.'))) return true;
+  return false;
+}

@@ -1,0 +1,87 @@
+import type { Logger } from '../../../ports/ambient.ts';
+import type { BrowserSettings } from '../../../ports/fetcher.ts';
+import { BrowserLife, type LifeOptions } from './browser-instance.ts';
+import { type Chromium, findChromium } from './find-chromium.ts';
+
+interface KeeperOptions extends Omit<LifeOptions, 'chromium' | 'sandbox' | 'isAlone'> {
+  settings: Omit<BrowserSettings, 'pages'>;
+  logger: Logger | null;
+}
+
+/** A browser that does not start is not tried again at once by every page that wants it. */
+const FAILED_MS = 5_000;
+
+/** Has a browser there when one is wanted: started with the first page, and anew when one has ended or is too old. */
+export class BrowserKeeper {
+  readonly #options: KeeperOptions;
+  readonly #lives = new Set<BrowserLife>();
+  #chromium: Promise<Chromium> | null = null;
+  #current: BrowserLife | null = null;
+  #starting: Promise<BrowserLife> | null = null;
+  #failure: { error: unknown; at: number } | null = null;
+  #isAlone = false;
+  #isClosed = false;
+
+  constructor(options: KeeperOptions) {
+    this.#options = options;
+  }
+
+  life(): Promise<BrowserLife> {
+    if (this.#current && !this.#current.isOver) return Promise.resolve(this.#current);
+    if (this.#failure && performance.now() - this.#failure.at < FAILED_MS)
+      return Promise.reject(this.#failure.error);
+    this.#starting ??= this.#start().finally(() => {
+      this.#starting = null;
+    });
+    return this.#starting;
+  }
+
+  /** Of the browsers that run. */
+  pids(): number[] {
+    return [...this.#lives].map(({ pid }) => pid);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#starting?.catch(() => {});
+    await Promise.all([...this.#lives].map((life) => life.kill()));
+  }
+
+  async #start(): Promise<BrowserLife> {
+    const { settings, logger, ...rest } = this.#options;
+    try {
+      const isFirst = this.#chromium === null;
+      this.#chromium ??= findChromium(settings.path);
+      const chromium = await this.#chromium;
+      const sandbox = settings.sandbox === 'on' || (settings.sandbox === 'auto' && process.getuid?.() !== 0);
+      if (isFirst) logger?.info(`browser: ${chromium.path}`, { from: chromium.from });
+      if (isFirst && !sandbox)
+        logger?.warn(`the browser runs without its sandbox${reasonOf(settings.sandbox)}`);
+      const life = await BrowserLife.start({ ...rest, chromium, sandbox, isAlone: this.#isAlone });
+      this.#noteAlone(life);
+      this.#lives.add(life);
+      void life.ended.then(() => {
+        this.#noteAlone(life);
+        this.#lives.delete(life);
+      });
+      if (this.#isClosed) await life.kill();
+      this.#current = life;
+      this.#failure = null;
+      return life;
+    } catch (error) {
+      this.#chromium = null;
+      this.#failure = { error, at: performance.now() };
+      throw error;
+    }
+  }
+
+  #noteAlone({ mustBeAlone }: BrowserLife): void {
+    if (mustBeAlone && !this.#isAlone)
+      this.#options.logger?.warn('the browser cannot start processes here, so it runs as a single process');
+    this.#isAlone ||= mustBeAlone;
+  }
+}
+
+function reasonOf(sandbox: BrowserSettings['sandbox']): string {
+  return sandbox === 'off' ? '' : ': Chromium has none for root';
+}

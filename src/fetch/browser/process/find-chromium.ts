@@ -1,0 +1,108 @@
+import { constants } from 'node:fs';
+import { access, readdir } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { SeineError } from '../../../core/errors.ts';
+import { unpackChromium } from './unpack-chromium.ts';
+
+export interface Chromium {
+  path: string;
+  /** Where it was found. */
+  from: 'setting' | 'playwright' | 'system' | 'bundled';
+  /** What it needs in its environment. */
+  environment: Record<string, string>;
+}
+
+const SYSTEM_PATHS = [
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome-stable',
+  '/usr/bin/google-chrome',
+  '/usr/bin/microsoft-edge-stable',
+  '/opt/google/chrome/chrome',
+  '/opt/chromium/chrome',
+  '/usr/local/bin/chromium',
+  '/snap/bin/chromium',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+  '/Applications/Chromium.app/Contents/MacOS/Chromium',
+];
+
+const SHELL_NAMES = ['chrome-headless-shell', 'headless_shell'];
+
+/**
+ * The browser of the setting; else one that Playwright has installed, one of the system, or the one that comes as an npm
+ * package, in this order. The setting is a path, or one of the words `playwright`, `system` and `bundled`.
+ */
+export async function findChromium(setting: string | null): Promise<Chromium> {
+  if (setting === 'playwright')
+    return requireOne(await ofPlaywright(), 'Playwright has no Chromium installed');
+  if (setting === 'system')
+    return requireOne(await ofSystem(), 'no Chromium in the usual places of the system');
+  if (setting === 'bundled') return unpackChromium();
+  if (setting !== null) {
+    const found = (await isExecutable(setting)) ? chromiumAt(setting, 'setting') : null;
+    return requireOne(found, 'the Chromium of SEINE_BROWSER does not exist or is not executable');
+  }
+  const installed = (await ofPlaywright()) ?? (await ofSystem());
+  if (installed) return installed;
+  try {
+    return await unpackChromium();
+  } catch (cause) {
+    throw new SeineError('no Chromium found on this machine', { hint: REMEDY, cause });
+  }
+}
+
+const REMEDY =
+  'install one with `npx playwright-core install chromium-headless-shell` or with your package manager, or set SEINE_BROWSER to its path';
+
+function chromiumAt(path: string, from: Chromium['from']): Chromium {
+  return { path, from, environment: {} };
+}
+
+function requireOne(chromium: Chromium | null, problem: string): Chromium {
+  if (chromium) return chromium;
+  throw new SeineError(problem, { hint: REMEDY });
+}
+
+/** The shell without a window starts three times as fast as the whole browser. */
+async function ofPlaywright(): Promise<Chromium | null> {
+  const { chromium } = await import('playwright-core');
+  const whole = chromium.executablePath();
+  if (!whole) return null;
+  const folder = folderOfRevision(whole);
+  if (folder) {
+    const revision = basename(folder).replace('chromium-', 'chromium_headless_shell-');
+    for (const path of await listShells(join(dirname(folder), revision)))
+      if (await isExecutable(path)) return chromiumAt(path, 'playwright');
+  }
+  return (await isExecutable(whole)) ? chromiumAt(whole, 'playwright') : null;
+}
+
+/** `…/ms-playwright/chromium-1254` of `…/ms-playwright/chromium-1254/chrome-linux/chrome`. */
+function folderOfRevision(path: string): string | null {
+  for (let folder = dirname(path); folder !== dirname(folder); folder = dirname(folder))
+    if (/^chromium-\d+$/.test(basename(folder))) return folder;
+  return null;
+}
+
+async function listShells(folder: string): Promise<string[]> {
+  try {
+    const inner = await readdir(folder);
+    return inner.flatMap((name) => SHELL_NAMES.map((shell) => join(folder, name, shell)));
+  } catch {
+    return [];
+  }
+}
+
+async function ofSystem(): Promise<Chromium | null> {
+  for (const path of SYSTEM_PATHS) if (await isExecutable(path)) return chromiumAt(path, 'system');
+  return null;
+}
+
+async function isExecutable(path: string): Promise<boolean> {
+  try {
+    await access(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

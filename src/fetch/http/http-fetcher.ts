@@ -1,0 +1,113 @@
+import { LIMITS } from '../../core/limits.ts';
+import { parseProxy } from '../../core/proxies/proxy.ts';
+import type { Clock } from '../../ports/ambient.ts';
+import type { Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
+import { DnsCache, type Lookup } from '../network/dns-cache.ts';
+import { dialProxyOf } from '../network/proxy-dial.ts';
+import { Exchange } from './exchange.ts';
+import { InFlight } from './in-flight.ts';
+import { OriginPool } from './origin-pool.ts';
+
+export interface HttpFetcherOptions {
+  clock: Clock;
+  /** Decides which addresses are dialled for requests without `allowPrivate`. */
+  isPublicAddress: (ip: string) => boolean;
+  /** Replaces the system resolver, in tests. */
+  lookup?: Lookup;
+}
+
+/** Fetches over HTTP/1.1 with undici; one set of connections per origin. */
+export function openHttpFetcher(options: HttpFetcherOptions): Fetcher {
+  return new HttpFetcher(options);
+}
+
+class HttpFetcher implements Fetcher {
+  #isPublicAddress: (ip: string) => boolean;
+  #names: DnsCache;
+  #pools = new Map<string, OriginPool>();
+  /** Requests for origins that could not be admitted yet, because all admitted ones are busy. */
+  #waiting: { exchange: Exchange; url: URL }[] = [];
+  #inFlight: InFlight;
+  #uses = 0;
+  #closed = false;
+
+  constructor({ clock, isPublicAddress, lookup }: HttpFetcherOptions) {
+    this.#isPublicAddress = isPublicAddress;
+    this.#names = new DnsCache(clock, lookup);
+    this.#inFlight = new InFlight(clock, () => {
+      if (this.#waiting.length > 0) this.#admitWaiting();
+    });
+  }
+
+  fetch(request: FetchRequest): Promise<FetchResult> {
+    if (this.#closed || request.signal.aborted) return Promise.resolve({ kind: 'aborted' });
+    const url = URL.parse(request.url);
+    if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
+      const detail = 'only http and https URLs can be fetched';
+      return Promise.resolve({ kind: 'failure', code: 'internal', detail, bytes: 0 });
+    }
+    if (request.proxy && parseProxy(request.proxy.url) === null) {
+      // Never in its place a request without: that would show the own address.
+      const detail = 'the proxy has no usable address';
+      return Promise.resolve({ kind: 'failure', code: 'proxy', detail, bytes: 0 });
+    }
+    return new Promise((resolve) => {
+      const exchange = new Exchange(request, url.pathname + url.search, this.#inFlight, resolve);
+      this.#inFlight.add(exchange);
+      if (!this.#run(exchange, url)) this.#waiting.push({ exchange, url });
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#waiting = [];
+    this.#inFlight.close();
+    const pools = [...this.#pools.values()];
+    this.#pools.clear();
+    await Promise.all(pools.map((pool) => pool.close()));
+  }
+
+  /** False when there is no room for one more origin. */
+  #run(exchange: Exchange, url: URL): boolean {
+    const { allowPrivate, proxy } = exchange.request;
+    // A connection to a private address must never serve a request that may not have one.
+    const place = allowPrivate ? `private ${url.origin}` : url.origin;
+    const key = proxy === undefined ? place : `${proxy.url} ${place}`;
+    let pool = this.#pools.get(key);
+    if (pool === undefined) {
+      if (this.#pools.size >= LIMITS.originsPerWorkerMax && !this.#evict()) return false;
+      const isAllowed = allowPrivate ? null : this.#isPublicAddress;
+      const through = proxy === undefined ? null : dialProxyOf(parseProxy(proxy.url)!);
+      pool = new OriginPool(url, isAllowed, this.#names, through);
+      this.#pools.set(key, pool);
+    }
+    this.#uses += 1;
+    pool.lastUsedAt = this.#uses;
+    exchange.pool = pool;
+    pool.run(exchange);
+    return true;
+  }
+
+  /** Closes the idle origin that was used the longest ago. */
+  #evict(): boolean {
+    let oldestKey: string | null = null;
+    let oldestAt = Number.POSITIVE_INFINITY;
+    for (const [key, pool] of this.#pools) {
+      if (pool.lastUsedAt >= oldestAt || !pool.isIdle) continue;
+      oldestAt = pool.lastUsedAt;
+      oldestKey = key;
+    }
+    if (oldestKey === null) return false;
+    void this.#pools.get(oldestKey)?.close();
+    this.#pools.delete(oldestKey);
+    return true;
+  }
+
+  #admitWaiting(): void {
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      if (next.exchange.isDone || this.#run(next.exchange, next.url)) continue;
+      this.#waiting.unshift(next);
+      return;
+    }
+  }
+}

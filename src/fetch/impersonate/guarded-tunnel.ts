@@ -1,0 +1,144 @@
+import { randomBytes } from 'node:crypto';
+import net from 'node:net';
+import { Dial, DialError, type DialTarget } from '../network/dial.ts';
+import type { DnsCache } from '../network/dns-cache.ts';
+import { type DialProxy, ProxyDial } from '../network/proxy-dial.ts';
+import { SocksGreeting } from './socks-greeting.ts';
+
+/**
+ * A SOCKS proxy of our own on the loopback address, for libraries that connect by themselves: they give it names, and it
+ * resolves, checks and dials as the HTTP fetcher does. What it refuses is not reached, whatever the library thinks of
+ * the name. Only who has the password of this process may use it.
+ */
+
+/** What connections under one ticket may reach, and through what. */
+interface TunnelRoute {
+  isAllowed: DialTarget['isAllowed'];
+  proxy: DialProxy | null;
+}
+
+interface Ticket extends TunnelRoute {
+  /** By host and port: why the last connection was not made. */
+  failures: Map<string, { error: DialError; at: number }>;
+}
+
+const FAILURES_MAX = 1_000;
+/** The library greets at once: it is in the same process. */
+const GREETING_MS = 5_000;
+
+export class GuardedTunnel {
+  readonly #names: DnsCache;
+  readonly #password = randomBytes(24).toString('hex');
+  readonly #tickets = new Map<string, Ticket>();
+  readonly #sockets = new Set<net.Socket>();
+  readonly #server: net.Server;
+  #issued = 0;
+
+  private constructor(names: DnsCache) {
+    this.#names = names;
+    this.#server = net.createServer({ noDelay: true }, (socket) => this.#greet(socket));
+  }
+
+  static async open(names: DnsCache): Promise<GuardedTunnel> {
+    const tunnel = new GuardedTunnel(names);
+    await new Promise<void>((resolve, reject) => {
+      tunnel.#server.once('error', reject);
+      tunnel.#server.listen(0, '127.0.0.1', resolve);
+    });
+    // It must not keep a worker alive that has nothing else to do.
+    tunnel.#server.unref();
+    return tunnel;
+  }
+
+  /** A name for a route, and the URL by which a library uses it. */
+  ticketFor(route: TunnelRoute): { ticket: string; url: string } {
+    const ticket = `t${++this.#issued}`;
+    this.#tickets.set(ticket, { ...route, failures: new Map() });
+    const { port } = this.#server.address() as net.AddressInfo;
+    return { ticket, url: `socks5h://${ticket}:${this.#password}@127.0.0.1:${port}` };
+  }
+
+  /** No further connection is made under it. */
+  forget(ticket: string): void {
+    this.#tickets.delete(ticket);
+  }
+
+  /** Why a connection that was wanted after `since` was not made; null when it was. */
+  failureOf(ticket: string, host: string, port: number, since: number): DialError | null {
+    const failure = this.#tickets.get(ticket)?.failures.get(`${host} ${port}`);
+    return failure && failure.at >= since ? failure.error : null;
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  #keep(socket: net.Socket): void {
+    this.#sockets.add(socket);
+    socket.once('close', () => this.#sockets.delete(socket));
+    socket.on('error', () => socket.destroy());
+  }
+
+  #greet(socket: net.Socket): void {
+    this.#keep(socket);
+    socket.setTimeout(GREETING_MS, () => socket.destroy());
+    const greeting = new SocksGreeting(
+      (user, password) => password === this.#password && this.#tickets.has(user),
+    );
+    socket.on('data', function take(bytes) {
+      const { answer, target } = greeting.take(bytes);
+      if (answer === null) socket.destroy();
+      else if (answer.length > 0) socket.write(answer);
+      if (target === null) return;
+      socket.off('data', take);
+      socket.pause();
+      socket.setTimeout(0);
+      socket.emit('wanted', target);
+    });
+    socket.once('wanted', (target: { user: string; host: string; port: number }) =>
+      this.#dial(socket, target),
+    );
+  }
+
+  #dial(socket: net.Socket, { user, host, port }: { user: string; host: string; port: number }): void {
+    const ticket = this.#tickets.get(user)!;
+    const target = {
+      hostname: host,
+      port,
+      secure: false,
+      isAllowed: ticket.isAllowed,
+      tlsSession: undefined,
+    };
+    const dialled = (error: Error | null, upstream: net.Socket | null) => {
+      if (upstream === null) this.#refuse(socket, ticket, target, error);
+      else if (socket.destroyed) upstream.destroy();
+      else this.#join(socket, upstream);
+    };
+    const dial =
+      ticket.proxy === null
+        ? new Dial(target, this.#names, dialled)
+        : new ProxyDial(target, ticket.proxy, this.#names, dialled);
+    socket.once('close', () => dial.cancel());
+  }
+
+  #refuse(socket: net.Socket, ticket: Ticket, { hostname, port }: DialTarget, error: Error | null): void {
+    const failure = error instanceof DialError ? error : new DialError('connect', 'the connection failed');
+    if (ticket.failures.size >= FAILURES_MAX) ticket.failures.clear();
+    ticket.failures.set(`${hostname} ${port}`, { error: failure, at: performance.now() });
+    socket.end(SocksGreeting.REFUSED);
+  }
+
+  /** An end is passed on as an end, and a reset as a reset: one is a complete answer, the other is not. */
+  #join(socket: net.Socket, upstream: net.Socket): void {
+    this.#keep(upstream);
+    socket.write(SocksGreeting.CONNECTED);
+    upstream.on('error', () => socket.resetAndDestroy());
+    socket.on('error', () => upstream.destroy());
+    upstream.once('close', () => socket.end());
+    socket.once('close', () => upstream.destroy());
+    upstream.pipe(socket);
+    socket.pipe(upstream);
+    socket.resume();
+  }
+}

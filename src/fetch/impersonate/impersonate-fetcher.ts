@@ -1,0 +1,275 @@
+import type { Impit, ImpitResponse } from 'impit';
+import type { FailureCode } from '../../core/failures.ts';
+import type { EmulatedBrowser } from '../../core/identity/browser-profile.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { parseProxy } from '../../core/proxies/proxy.ts';
+import type { Clock } from '../../ports/ambient.ts';
+import type { BodySink, Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
+import { BodyBuffer } from '../body/body-buffer.ts';
+import { Stopwatch } from '../body/stopwatch.ts';
+import { literalOf, privateAddress } from '../network/dial.ts';
+import { DnsCache, type Lookup } from '../network/dns-cache.ts';
+import { Turnstile } from '../network/keyed-semaphore.ts';
+import { dialProxyOf } from '../network/proxy-dial.ts';
+import { GuardedTunnel } from './guarded-tunnel.ts';
+
+interface ImpersonateFetcherOptions {
+  clock: Clock;
+  isPublicAddress: (ip: string) => boolean;
+  /** Replaces the system resolver, in tests. */
+  lookup?: Lookup;
+}
+
+/** Headers that the library adds for its browser; those that a request does not have are taken away again. */
+const ADDED = [
+  'sec-ch-ua',
+  'sec-ch-ua-mobile',
+  'sec-ch-ua-platform',
+  'upgrade-insecure-requests',
+  'sec-fetch-site',
+  'sec-fetch-mode',
+  'sec-fetch-user',
+  'sec-fetch-dest',
+  'accept-language',
+  'priority',
+  'te',
+];
+/** Connections of the least recently used browser, proxy and rule are given up beyond this. */
+const CLIENTS_MAX = 64;
+const DEFAULT_BROWSER: EmulatedBrowser = 'chrome151';
+
+interface Client {
+  impit: Impit;
+  ticket: string;
+}
+
+/**
+ * Fetches with `impit`, whose TLS and HTTP/2 are those of a browser. It decodes bodies itself, so the bytes as they were
+ * sent are not to be had: the body counts as they, and the headers that spoke of them are left out. Names of headers are
+ * in lower case, and equal ones are one line.
+ */
+export async function openImpersonateFetcher(options: ImpersonateFetcherOptions): Promise<Fetcher> {
+  const { Impit: Library } = await import('impit');
+  const names = new DnsCache(options.clock, options.lookup);
+  return new ImpersonateFetcher(Library, names, await GuardedTunnel.open(names), options.isPublicAddress);
+}
+
+class ImpersonateFetcher implements Fetcher {
+  readonly #library: typeof Impit;
+  readonly #names: DnsCache;
+  readonly #tunnel: GuardedTunnel;
+  readonly #isPublicAddress: (ip: string) => boolean;
+  readonly #clients = new Map<string, Client>();
+  readonly #turnstile = new Turnstile();
+  readonly #closing = new AbortController();
+
+  constructor(
+    library: typeof Impit,
+    names: DnsCache,
+    tunnel: GuardedTunnel,
+    isPublicAddress: (ip: string) => boolean,
+  ) {
+    this.#library = library;
+    this.#names = names;
+    this.#tunnel = tunnel;
+    this.#isPublicAddress = isPublicAddress;
+  }
+
+  async fetch(request: FetchRequest): Promise<FetchResult> {
+    const url = URL.parse(request.url);
+    if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:'))
+      return failure('internal', 'only http and https URLs can be fetched');
+    if (request.proxy && parseProxy(request.proxy.url) === null)
+      return failure('proxy', 'the proxy has no usable address');
+    const watch = new Stopwatch(request, this.#closing.signal);
+    const leave = await this.#turnstile.enter(url.origin, Math.max(1, request.parallel), watch.signal);
+    try {
+      return await this.#send(request, url, watch);
+    } catch {
+      return watch.ending ?? failure('internal', 'the response could not be handled');
+    } finally {
+      leave();
+      watch.stop();
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#clients.clear();
+    await this.#tunnel.close();
+  }
+
+  async #send(request: FetchRequest, url: URL, watch: Stopwatch): Promise<FetchResult> {
+    if (watch.ending) return watch.ending;
+    if (!request.proxy && !request.allowPrivate && (await this.#isPrivate(url.hostname)))
+      return { kind: 'failure', code: 'private-address', detail: privateAddress().message, bytes: 0 };
+    if (watch.ending) return watch.ending;
+    if (!request.onSent()) return { kind: 'aborted' };
+    const client = this.#clientFor(request);
+    const since = performance.now();
+    // The library does not say when it is connected: the connection is made within the time for the headers.
+    watch.start('headers-timeout', request.timeouts.headersMs);
+    let response: ImpitResponse;
+    try {
+      response = await client.impit.fetch(request.url, {
+        headers: headersOf(request),
+        redirect: 'manual',
+        signal: watch.signal,
+      });
+    } catch (error) {
+      const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
+      const host = literalOf(url.hostname) ?? url.hostname;
+      const refused = this.#tunnel.failureOf(client.ticket, host, port, since);
+      if (watch.ending) return watch.ending;
+      return refused ? failure(refused.failure, refused.message) : failureOf(error, 0);
+    }
+    return receive(request, response, watch);
+  }
+
+  /** Before anything leaves; the tunnel checks again what it dials. */
+  #isPrivate(hostname: string): Promise<boolean> {
+    const literal = literalOf(hostname);
+    if (literal !== null) return Promise.resolve(!this.#isPublicAddress(literal));
+    return new Promise((resolve) =>
+      this.#names.resolve(hostname, (error, addresses) =>
+        resolve(error === null && !addresses.some(({ address }) => this.#isPublicAddress(address))),
+      ),
+    );
+  }
+
+  #clientFor({ emulate = DEFAULT_BROWSER, allowPrivate, proxy }: FetchRequest): Client {
+    const key = `${emulate} ${allowPrivate} ${proxy?.url ?? ''}`;
+    let client = this.#clients.get(key);
+    this.#clients.delete(key);
+    if (!client) {
+      const { ticket, url } = this.#tunnel.ticketFor({
+        isAllowed: allowPrivate ? null : this.#isPublicAddress,
+        proxy: proxy ? dialProxyOf(parseProxy(proxy.url)!) : null,
+      });
+      client = {
+        ticket,
+        impit: new this.#library({ browser: emulate, proxyUrl: url, followRedirects: false }),
+      };
+      if (this.#clients.size >= CLIENTS_MAX) this.#forgetOldest();
+    }
+    this.#clients.set(key, client);
+    return client;
+  }
+
+  #forgetOldest(): void {
+    for (const [key, { ticket }] of this.#clients) {
+      this.#clients.delete(key);
+      this.#tunnel.forget(ticket);
+      return;
+    }
+  }
+}
+
+/** An empty value takes a header away. */
+function headersOf({ headers }: FetchRequest): [string, string][] {
+  const names = new Set(Object.keys(headers).map((name) => name.toLowerCase()));
+  const away = ADDED.filter((name) => !names.has(name)).map((name): [string, string] => [name, '']);
+  return [...Object.entries(headers), ...away];
+}
+
+async function receive(
+  request: FetchRequest,
+  response: ImpitResponse,
+  watch: Stopwatch,
+): Promise<FetchResult> {
+  const rawHeaders: string[] = [];
+  for (const [name, value] of response.headers) if (!OF_THE_WIRE.has(name)) rawHeaders.push(name, value);
+  const { status, statusText } = response;
+  // The library undoes one coding that it knows, and passes others on as they are.
+  if (!KNOWN_CODING.test(response.headers.get('content-encoding') ?? ''))
+    return failure('bad-encoding', 'the Content-Encoding is unknown, or there are several');
+  let sink: BodySink | null = null;
+  try {
+    sink = status < 300 ? (request.sinkFor?.({ status, rawHeaders }) ?? null) : null;
+  } catch {
+    return failure('internal', 'the body could not be stored');
+  }
+  const memoryMax = request.sinkFor ? LIMITS.bodyBytesMax : request.bodyBytesMax;
+  const bytesMax = sink === null ? Math.min(request.bodyBytesMax, memoryMax) : request.bodyBytesMax;
+  const body = new BodyBuffer();
+  let bytes = 0;
+  const reader = response.body.getReader();
+  const end = async (result: FetchResult) => {
+    await reader.cancel().catch(() => {});
+    return result;
+  };
+  while (true) {
+    watch.start('body-timeout', request.timeouts.bodyMs);
+    let piece: Awaited<ReturnType<typeof reader.read>>;
+    try {
+      piece = await reader.read();
+    } catch (error) {
+      return watch.ending ? withBytes(watch.ending, bytes) : failureOf(error, bytes);
+    }
+    if (watch.ending) return end(withBytes(watch.ending, bytes));
+    if (piece.done) break;
+    bytes += piece.value.length;
+    if (bytes > bytesMax) return end(failure('too-large', 'the body is over the size limit', bytes));
+    const chunk = Buffer.from(piece.value.buffer, piece.value.byteOffset, piece.value.byteLength);
+    if (sink === null) {
+      body.add(chunk);
+      continue;
+    }
+    watch.pause();
+    try {
+      await Promise.race([sink.write(chunk), watch.over]);
+    } catch {
+      return end(failure('internal', 'the body could not be stored', bytes));
+    }
+    if (watch.ending) return end(withBytes(watch.ending, bytes));
+  }
+  const whole = body.take();
+  return { kind: 'response', status, statusText, rawHeaders, wireBody: whole, body: whole, wireBytes: bytes };
+}
+
+const KNOWN_CODING = /^(?:|identity|gzip|x-gzip|br|zstd|deflate)$/i;
+
+/** They speak of bytes that were decoded on the way. */
+const OF_THE_WIRE = new Set(['content-encoding', 'content-length', 'transfer-encoding']);
+
+function failure(code: FailureCode, detail: string, bytes = 0): FetchResult {
+  return { kind: 'failure', code, detail, bytes };
+}
+
+function failureOf(error: unknown, bytes: number): FetchResult {
+  const code = codeOfImpitError(error);
+  return failure(code, IMPIT_FAILURES[code], bytes);
+}
+
+function withBytes(result: FetchResult, bytes: number): FetchResult {
+  return result.kind === 'failure' ? { ...result, bytes } : result;
+}
+
+/** What the library's errors mean. Its texts hold URLs and remote words: only ours are shown. */
+export const IMPIT_FAILURES = {
+  connect: 'the connection failed',
+  tls: 'the TLS handshake failed',
+  reset: 'the connection broke before the response was complete',
+  truncated: 'the body ended before it was complete',
+  'bad-encoding': 'the Content-Encoding does not match the body',
+  protocol: 'the response is not valid HTTP',
+} as const;
+
+type ImpitCode = keyof typeof IMPIT_FAILURES;
+
+/** In this order: the first that an error speaks of. */
+const SIGNS: readonly [RegExp, ImpitCode][] = [
+  [/Incomplete(?:Body|Message)|UnexpectedEof|unexpected (?:eof|end of file)/i, 'truncated'],
+  [/ConnectionReset|BrokenPipe|connection reset/i, 'reset'],
+  [/InvalidCertificate|certificate|HandshakeFailure|tls|ssl|AlertReceived/i, 'tls'],
+  [/InvalidData|Invalid gzip|corrupt|deflate|brotli|zstd|Decompress/i, 'bad-encoding'],
+  [/Parse\(|InvalidHeader|Protocol|Http2|h2::/i, 'protocol'],
+  [/SocksConnect|Connect/i, 'connect'],
+];
+
+export function codeOfImpitError(error: unknown): ImpitCode {
+  const text = error instanceof Error ? `${error.name} ${error.message}` : String(error);
+  const code = SIGNS.find(([sign]) => sign.test(text))?.[1] ?? 'protocol';
+  // Before the head nothing can be cut short: the connection broke.
+  return code === 'truncated' && /SendRequest|IncompleteMessage/.test(text) ? 'reset' : code;
+}

@@ -1,0 +1,59 @@
+import dns, { type LookupAddress } from 'node:dns';
+import { LIMITS } from '../../core/limits.ts';
+import type { Clock } from '../../ports/ambient.ts';
+
+export type Lookup = (
+  hostname: string,
+  options: { all: true },
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void;
+
+type Answer = (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void;
+
+interface Entry {
+  addresses: LookupAddress[];
+  expiresAt: number;
+}
+
+/** Answers are kept unfiltered: whether an address may be dialled is decided at each connection. */
+export class DnsCache {
+  #clock: Clock;
+  #lookup: Lookup;
+  #entries = new Map<string, Entry>();
+  #waiting = new Map<string, Answer[]>();
+
+  constructor(clock: Clock, lookup: Lookup = dns.lookup) {
+    this.#clock = clock;
+    this.#lookup = lookup;
+  }
+
+  /** Answers at once from the cache; callers of the same name share one look-up. Failures are not kept. */
+  resolve(hostname: string, answer: Answer): void {
+    const entry = this.#entries.get(hostname);
+    if (entry !== undefined && entry.expiresAt > this.#clock.now()) {
+      answer(null, entry.addresses);
+      return;
+    }
+    const waiting = this.#waiting.get(hostname);
+    if (waiting !== undefined) {
+      waiting.push(answer);
+      return;
+    }
+    this.#waiting.set(hostname, [answer]);
+    this.#lookup(hostname, { all: true }, (error, addresses) => {
+      if (error === null) this.#keep(hostname, addresses);
+      const answers = this.#waiting.get(hostname) ?? [];
+      this.#waiting.delete(hostname);
+      for (const each of answers) each(error, addresses);
+    });
+  }
+
+  #keep(hostname: string, addresses: LookupAddress[]): void {
+    this.#entries.delete(hostname);
+    if (this.#entries.size >= LIMITS.dnsEntriesMax) {
+      const oldest = this.#entries.keys().next();
+      if (!oldest.done) this.#entries.delete(oldest.value);
+    }
+    this.#entries.set(hostname, { addresses, expiresAt: this.#clock.now() + LIMITS.dnsTtlMs });
+  }
+}

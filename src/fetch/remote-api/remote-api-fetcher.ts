@@ -1,0 +1,138 @@
+import { messageOf } from '../../core/errors.ts';
+import type { FailureCode } from '../../core/failures.ts';
+import type { ApiSpec } from '../../core/job-schema/remote-api.ts';
+import { isLocalName } from '../../core/proxies/proxy.ts';
+import type { Logger } from '../../ports/ambient.ts';
+import type {
+  CallbackSettings,
+  Fetcher,
+  FetchRequest,
+  FetchResponse,
+  FetchResult,
+} from '../../ports/fetcher.ts';
+import { type HttpFetcherOptions, openHttpFetcher } from '../http/http-fetcher.ts';
+import { literalOf, privateAddress } from '../network/dial.ts';
+import type { CallbackReceiver } from './callback-receiver.ts';
+import type { ApiBatches } from './remote-api-batch.ts';
+import { failure, fillTemplate, headersFor } from './remote-api-request.ts';
+
+/** What the page's own troubles are, whoever fetched it; everything else is the API's. */
+const OF_THE_PAGE: ReadonlySet<FailureCode> = new Set(['too-large', 'bad-encoding', 'internal']);
+
+export interface RemoteApiOptions extends HttpFetcherOptions {
+  /** Where to listen for APIs that send pages by themselves; such pages are asked for when absent. */
+  apiCallbacks?: CallbackSettings | undefined;
+  logger?: Logger | undefined;
+}
+
+/** Has a remote scraping API fetch pages, from addresses of its own. */
+export function openRemoteApiFetcher(options: RemoteApiOptions): Fetcher {
+  return new RemoteApiFetcher(options);
+}
+
+class RemoteApiFetcher implements Fetcher {
+  readonly #http: Fetcher;
+  readonly #isPublicAddress: (ip: string) => boolean;
+  readonly #callbacks: CallbackSettings | null;
+  readonly #logger: Logger | null;
+  #batches: Promise<ApiBatches> | null = null;
+  #receiver: Promise<CallbackReceiver | null> | null = null;
+
+  constructor(options: RemoteApiOptions) {
+    this.#http = openHttpFetcher(options);
+    this.#isPublicAddress = options.isPublicAddress;
+    this.#callbacks = options.apiCallbacks ?? null;
+    this.#logger = options.logger ?? null;
+  }
+
+  async fetch(request: FetchRequest): Promise<FetchResult> {
+    const { api } = request;
+    const target = URL.parse(request.url);
+    if (!api || target === null || !/^https?:$/.test(target.protocol))
+      return failure('internal', 'the request has no settings for the remote scraping API');
+    // The API has proxies of its own; one of ours would be left out without a word.
+    if (request.proxy) return failure('proxy', 'the remote scraping API cannot be used through a proxy');
+    if (!request.allowPrivate && this.#isPrivate(target.hostname))
+      return failure('private-address', privateAddress().message);
+    if (api.spec.batch === undefined) return this.#get(request, api.spec, api.key);
+    this.#batches ??= import('./remote-api-batch.ts').then(
+      ({ ApiBatches: Batches }) => new Batches(() => this.#listen()),
+    );
+    return (await this.#batches).fetch(request, api.spec, api.key);
+  }
+
+  async close(): Promise<void> {
+    (await this.#batches)?.close();
+    await (await this.#receiver)?.close();
+    await this.#http.close();
+  }
+
+  /** Where no port is to be had, pages are asked for. */
+  #listen(): Promise<CallbackReceiver | null> {
+    const settings = this.#callbacks;
+    if (settings === null) return Promise.resolve(null);
+    this.#receiver ??= import('./callback-receiver.ts')
+      .then(({ openCallbackReceiver }) => openCallbackReceiver(settings))
+      .catch((error: unknown) => {
+        const place = `${settings.host}:${settings.port}`;
+        this.#logger?.warn(
+          `cannot listen at ${place} for callbacks of the scraping API: ${messageOf(error)}`,
+        );
+        return null;
+      });
+    return this.#receiver;
+  }
+
+  async #get(request: FetchRequest, spec: ApiSpec, key: string | null): Promise<FetchResult> {
+    const { proxy: _, api: __, sinkFor, ...rest } = request;
+    const result = await this.#http.fetch({
+      ...rest,
+      url: fillTemplate(spec.url!, { url: request.url, key }),
+      headers: headersFor(spec, key),
+      parallel: spec.parallel,
+      // Who set it up may have it anywhere.
+      allowPrivate: true,
+      ...(sinkFor
+        ? {
+            sinkFor: (head) => {
+              const status = siteStatus(spec, head.status, head.rawHeaders);
+              return status !== null && status < 300 ? sinkFor({ ...head, status }) : null;
+            },
+          }
+        : {}),
+    });
+    if (result.kind === 'response') return siteResponse(spec, result);
+    if (result.kind === 'aborted' || OF_THE_PAGE.has(result.code)) return result;
+    return failure('api', `the API failed: ${result.detail}`, result.bytes);
+  }
+
+  /** The API looks names up where nothing here can check the address. */
+  #isPrivate(hostname: string): boolean {
+    const literal = literalOf(hostname);
+    return literal === null ? isLocalName(hostname) : !this.#isPublicAddress(literal);
+  }
+}
+
+/** The status that the site gave; null when the API speaks of itself. */
+function siteStatus(spec: ApiSpec, status: number, rawHeaders: string[]): number | null {
+  const told = spec.statusHeader === undefined ? null : Number(headerAt(rawHeaders, spec.statusHeader));
+  if (told !== null && Number.isInteger(told) && told >= 100 && told <= 599) return told;
+  return spec.errors.includes(status) ? null : status;
+}
+
+function siteResponse(spec: ApiSpec, response: FetchResponse): FetchResult {
+  const status = siteStatus(spec, response.status, response.rawHeaders);
+  if (status === null)
+    return failure('api', `the API answered with status ${response.status}`, response.wireBytes);
+  const told =
+    spec.costHeader === undefined ? Number.NaN : Number(headerAt(response.rawHeaders, spec.costHeader));
+  return { ...response, status, cost: Number.isFinite(told) && told >= 0 ? told : spec.cost };
+}
+
+function headerAt(rawHeaders: string[], name: string): string | undefined {
+  const wanted = name.toLowerCase();
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    if (rawHeaders[index]!.toLowerCase() === wanted) return rawHeaders[index + 1];
+  }
+  return undefined;
+}
