@@ -23,7 +23,7 @@ import {
 } from '../core/job-schema/source-name.ts';
 import { anchorSource, isJobFile, type LoadedJob, loadJobFile } from '../job/load-job-file.ts';
 import { parseJob } from '../job/parse-job.ts';
-import type { FileFormat } from '../sources/file-format.ts';
+import type { FileFormat } from '../sources/formats/file-format.ts';
 import { withBrowser } from './browser-flags.ts';
 import type { Context } from './context.ts';
 

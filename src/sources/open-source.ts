@@ -3,7 +3,7 @@ import type { SitemapSourceSpec, SourceSpec } from '../core/job-schema/job.ts';
 import { isWebSitemap, sourceObjectOf } from '../core/job-schema/source-name.ts';
 import { sitemapTask, sitemapUrl } from '../core/sitemap/task.ts';
 import type { Source, SourceTask } from '../ports/source.ts';
-import { checkFileSource, type FilesOf, type FilesSpec, fileSource } from './file-source.ts';
+import { checkFileSource, type FilesOf, type FilesSpec, fileSource } from './formats/file-source.ts';
 import { checkQuery, querySource, type RunQuery, type Spool } from './query-source.ts';
 
 export interface SourceTools {

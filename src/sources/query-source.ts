@@ -5,8 +5,8 @@ import { messageOf, SeineError } from '../core/errors.ts';
 import type { QuerySourceSpec } from '../core/job-schema/job.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { Source } from '../ports/source.ts';
-import { fileSource } from './file-source.ts';
-import { openLocalFiles } from './local-files.ts';
+import { openLocalFiles } from './files/local-files.ts';
+import { fileSource } from './formats/file-source.ts';
 
 export type RunQuery = (
   sql: string,

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import type { SourceRow } from '../../src/ports/source.ts';
-import { sitemapFileRows } from '../../src/sources/sitemap-source.ts';
+import { sitemapFileRows } from '../../src/sources/formats/sitemap-source.ts';
 
 const WISH = { within: 'site', route: null, priority: 3 } as const;
 

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
 import type { RemoteFiles } from '../../src/ports/remote-files.ts';
-import { openCsvReader } from '../../src/sources/csv-source.ts';
+import { openCsvReader } from '../../src/sources/formats/csv-source.ts';
 import { collect } from '../support/fixtures.ts';
 import { continuesAnywhere, openSourceDesk, type SourceDesk, urlsOf } from '../support/source-files.ts';
 

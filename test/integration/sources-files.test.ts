@@ -2,7 +2,7 @@ import { rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openLocalFiles } from '../../src/sources/local-files.ts';
+import { openLocalFiles } from '../../src/sources/files/local-files.ts';
 import { collect } from '../support/fixtures.ts';
 import { parquetOf, textColumn } from '../support/parquet-files.ts';
 import { continuesAnywhere, openSourceDesk, type SourceDesk, urlsOf } from '../support/source-files.ts';

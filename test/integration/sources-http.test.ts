@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { SeineError } from '../../src/core/errors.ts';
 import { MissingFileError, type RemoteFiles } from '../../src/ports/remote-files.ts';
-import { openHttpFiles } from '../../src/sources/http-files.ts';
+import { openHttpFiles } from '../../src/sources/files/http-files.ts';
 import { type FileServer, startFileServer } from '../support/file-server.ts';
 import { collect } from '../support/fixtures.ts';
 import { parquetOf, textColumn, urlsUpTo } from '../support/parquet-files.ts';

@@ -1,5 +1,5 @@
-import { fileSource } from '../../src/sources/file-source.ts';
-import { openFilesByScheme } from '../../src/sources/files-by-scheme.ts';
+import { openFilesByScheme } from '../../src/sources/files/files-by-scheme.ts';
+import { fileSource } from '../../src/sources/formats/file-source.ts';
 
 /** Reads a file source to its end in a process of its own, which may have little memory, and counts its rows. */
 const files = openFilesByScheme(() => Promise.reject(new Error('no S3 here')));

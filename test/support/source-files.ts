@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import type { JobInput, SourceSpec } from '../../src/core/job-schema/job.ts';
 import type { RemoteFiles } from '../../src/ports/remote-files.ts';
 import type { Source, SourceRow } from '../../src/ports/source.ts';
-import { openFilesByScheme } from '../../src/sources/files-by-scheme.ts';
+import { openFilesByScheme } from '../../src/sources/files/files-by-scheme.ts';
 import { checkSource, openSource, type SourceTools } from '../../src/sources/open-source.ts';
 import { collect, specOf, temporaryFolder } from './fixtures.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { readHybrid } from '../../src/sources/parquet-levels.ts';
+import { readHybrid } from '../../src/sources/parquet/parquet-levels.ts';
 
 const read = (bytes: number[] | Uint8Array, width: number, count: number) => {
   const view = new DataView(Uint8Array.from(bytes).buffer);

@@ -363,7 +363,7 @@ describe('words', () => {
       'src/core/robots/robots.ts',
       'src/fetch/browser/proxy/filter-proxy.ts',
       'src/fetch/browser/proxy/forward-plain.ts',
-      'src/sources/http-files.ts',
+      'src/sources/files/http-files.ts',
     ],
     session: [
       'bench/contenders/crawlee-child.ts',

@@ -4,7 +4,7 @@ import { parquetHeader } from 'hyparquet/src/column.js';
 import { getMaxRepetitionLevel } from 'hyparquet/src/schema.js';
 import type { ColumnDecoder, SchemaTree } from 'hyparquet/src/types.js';
 import { compressors } from 'hyparquet-compressors';
-import { LIMITS } from '../core/limits.ts';
+import { LIMITS } from '../../core/limits.ts';
 import { readDictionary, readRows } from './parquet-page.ts';
 import { rangeOf } from './parquet-ranges.ts';
 import { PARSERS } from './parquet-values.ts';

@@ -1,11 +1,11 @@
-import { messageOf, SeineError } from '../core/errors.ts';
-import type { FileSourceSpec, SitemapSourceSpec } from '../core/job-schema/job.ts';
-import { shownName } from '../core/job-schema/source-name.ts';
-import { MissingFileError, type RemoteFile, type RemoteFiles } from '../ports/remote-files.ts';
-import type { Source, SourceRow } from '../ports/source.ts';
-import { byBytes } from './by-bytes.ts';
+import { messageOf, SeineError } from '../../core/errors.ts';
+import type { FileSourceSpec, SitemapSourceSpec } from '../../core/job-schema/job.ts';
+import { shownName } from '../../core/job-schema/source-name.ts';
+import { MissingFileError, type RemoteFile, type RemoteFiles } from '../../ports/remote-files.ts';
+import type { Source, SourceRow } from '../../ports/source.ts';
+import { byBytes } from '../files/by-bytes.ts';
+import { BrokenFileError, type FileReader } from '../raw-row.ts';
 import { formatOf } from './file-format.ts';
-import { BrokenFileError, type FileReader } from './raw-row.ts';
 
 /**
  * `at` and `skip`: within a file, and tasks already taken of the row after that; `done`: no more of this file.
@@ -72,9 +72,10 @@ async function openReader(spec: FilesSpec, files: RemoteFiles): Promise<FileRead
   if (format === 'csv') return (await import('./csv-source.ts')).openCsvReader(files, spec);
   if (format === 'sitemap') {
     const { within = 'site', route = null, priority } = spec;
-    return (await import('./sitemap-reader.ts')).openSitemapReader(files, { within, route, priority });
+    return (await import('./sitemap-source.ts')).openSitemapReader(files, { within, route, priority });
   }
-  if (format === 'parquet') return (await import('./parquet-source.ts')).openParquetReader(files, spec);
+  if (format === 'parquet')
+    return (await import('../parquet/parquet-source.ts')).openParquetReader(files, spec);
   const lines = await import('./line-source.ts');
   if (format === 'jsonl') return lines.openJsonlReader(files, spec);
   return lines.openTxtReader(files, spec);

@@ -1,11 +1,11 @@
 import { createReadStream, type Dirent } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { messageOf, SeineError } from '../core/errors.ts';
-import { compileGlob } from '../core/url/pattern.ts';
-import { MissingFileError, type RemoteFiles } from '../ports/remote-files.ts';
+import { messageOf, SeineError } from '../../core/errors.ts';
+import { compileGlob } from '../../core/url/pattern.ts';
+import { MissingFileError, type RemoteFiles } from '../../ports/remote-files.ts';
+import { BrokenFileError } from '../raw-row.ts';
 import { byBytes } from './by-bytes.ts';
-import { BrokenFileError } from './raw-row.ts';
 
 /** Files of this machine, by path. */
 export function openLocalFiles(): RemoteFiles {

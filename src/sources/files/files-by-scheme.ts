@@ -1,5 +1,5 @@
-import { isHttpUrl, isRemote } from '../core/job-schema/source-name.ts';
-import type { RemoteFiles } from '../ports/remote-files.ts';
+import { isHttpUrl, isRemote } from '../../core/job-schema/source-name.ts';
+import type { RemoteFiles } from '../../ports/remote-files.ts';
 import { openLocalFiles } from './local-files.ts';
 
 /** The files that a name means by how it begins. Each kind is opened when it is first named. */

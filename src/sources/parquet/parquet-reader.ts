@@ -2,7 +2,7 @@ import { type FileMetaData, parquetMetadata, parquetSchema } from 'hyparquet';
 import { assembleNested } from 'hyparquet/src/assemble.js';
 import { getTreePath } from 'hyparquet/src/schema.js';
 import type { ColumnChunk, DecodedArray, RowGroup, SchemaTree } from 'hyparquet/src/types.js';
-import { LIMITS } from '../core/limits.ts';
+import { LIMITS } from '../../core/limits.ts';
 import { type ByteSource, ColumnCursor } from './parquet-column.ts';
 import { prefetchGroup, rangeOf } from './parquet-ranges.ts';
 import { PARSERS, roundDecimal, toJsonValue, type Weight } from './parquet-values.ts';

@@ -1,7 +1,7 @@
 import { extname } from 'node:path';
-import { SeineError } from '../core/errors.ts';
-import type { FileSourceSpec } from '../core/job-schema/job.ts';
-import { pathOf } from '../core/job-schema/source-name.ts';
+import { SeineError } from '../../core/errors.ts';
+import type { FileSourceSpec } from '../../core/job-schema/job.ts';
+import { pathOf } from '../../core/job-schema/source-name.ts';
 
 export type FileFormat = NonNullable<FileSourceSpec['format']>;
 

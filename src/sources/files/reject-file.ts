@@ -1,7 +1,7 @@
 import { appendFile, mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { LIMITS } from '../core/limits.ts';
-import type { Reject, RejectFile } from '../ports/source.ts';
+import { LIMITS } from '../../core/limits.ts';
+import type { Reject, RejectFile } from '../../ports/source.ts';
 
 /** Rejected rows as JSON lines. What a killed run was about to read may be in it twice. */
 export function openRejectFile(path: string, pass: number): RejectFile {

@@ -7,7 +7,7 @@ import { byteStreamSplit } from 'hyparquet/src/encoding.js';
 import { readPlain } from 'hyparquet/src/plain.js';
 import { getMaxDefinitionLevel, getMaxRepetitionLevel } from 'hyparquet/src/schema.js';
 import type { ColumnDecoder } from 'hyparquet/src/types.js';
-import { LIMITS } from '../core/limits.ts';
+import { LIMITS } from '../../core/limits.ts';
 import { readHybrid } from './parquet-levels.ts';
 
 /** Rows that are made at once: some writers make one page of a whole column. */

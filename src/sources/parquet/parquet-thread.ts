@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads';
-import { messageOf } from '../core/errors.ts';
+import { messageOf } from '../../core/errors.ts';
 import type { ByteSource } from './parquet-column.ts';
 import type { FromParquet, ParquetAnswer, ToParquet } from './parquet-messages.ts';
 import { openParquet, type ParquetFile, type ParquetPiece } from './parquet-reader.ts';

@@ -1,12 +1,12 @@
 import { CsvError, type Options } from 'csv-parse';
 import { parse as parseNow } from 'csv-parse/sync';
-import { messageOf } from '../core/errors.ts';
-import { LIMITS } from '../core/limits.ts';
-import type { RemoteFiles } from '../ports/remote-files.ts';
+import { messageOf } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import type { RemoteFiles } from '../../ports/remote-files.ts';
+import { type CellMapper, type ColumnWish, checkColumns, mapCells } from '../map-row.ts';
+import { BrokenFileError, type FileReader, type RawRow } from '../raw-row.ts';
 import { readRecords } from './csv-records.ts';
 import { endingOf } from './file-format.ts';
-import { type CellMapper, type ColumnWish, checkColumns, mapCells } from './map-row.ts';
-import { BrokenFileError, type FileReader, type RawRow } from './raw-row.ts';
 import { openText, openTextAt, peek, type TextFile } from './text-file.ts';
 
 /** Bytes, rows and line ends before the next row. In packed text rows are counted instead of jumped to. */
