@@ -1,7 +1,7 @@
 import type { ExitName } from '../core/errors.ts';
-import { openRedis, parseFleet } from '../dispatch/bullmq-redis.ts';
-import { readSigns, type Sign } from '../dispatch/bullmq-signs.ts';
-import { fleetKeys } from '../dispatch/bullmq-wire.ts';
+import { readSigns, type Sign } from '../transport/bullmq/heartbeat.ts';
+import { openRedis, parseFleet } from '../transport/bullmq/redis.ts';
+import { fleetKeys } from '../transport/bullmq/wire.ts';
 import { formatBytes, formatDuration } from '../tui/format.ts';
 import { type Context, printable, printJson } from './context.ts';
 import { queueUrl } from './worker-command.ts';

@@ -5,6 +5,9 @@ import { splitReport } from '../core/batch/report.ts';
 import { messageOf, SeineError } from '../core/errors.ts';
 import { VERSION } from '../core/identity/identity.ts';
 import { LIMITS } from '../core/limits.ts';
+import { metricsLine } from '../transport/lambda/cloudwatch-metrics.ts';
+import { InvocationClock } from '../transport/lambda/invocation-clock.ts';
+import { watchDrain } from '../transport/lambda/watch-drain.ts';
 import {
   answerKeyOf,
   encodeParts,
@@ -12,12 +15,9 @@ import {
   type LambdaEvent,
   type LambdaPresence,
   unpack,
-} from '../dispatch/lambda-wire.ts';
+} from '../transport/lambda/wire.ts';
 import { processBatch } from '../worker/batch/process-batch.ts';
 import { openWorkerTools } from '../worker-app.ts';
-import { InvocationClock } from './lambda-clock.ts';
-import { watchDrain } from './lambda-drain.ts';
-import { metricsLine } from './lambda-metrics.ts';
 
 /** What Lambda says about a call, as far as it is used. */
 interface LambdaContext {

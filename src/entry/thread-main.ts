@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Report } from '../core/batch/batch.ts';
-import type { FromThread, ThreadData, ToThread } from '../dispatch/thread-messages.ts';
+import type { FromThread, ThreadData, ToThread } from '../transport/thread/thread-messages.ts';
 import { processBatch } from '../worker/batch/process-batch.ts';
 import { openWorkerTools } from '../worker-app.ts';
 

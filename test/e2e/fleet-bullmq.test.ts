@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
-import { openRedis, parseFleet } from '../../src/dispatch/bullmq-redis.ts';
+import { openRedis, parseFleet } from '../../src/transport/bullmq/redis.ts';
 import { memoryLogger } from '../support/bullmq-fleet.ts';
 import { checkFolder } from '../support/check-folder.ts';
 import { countByPath, pathOf, startLinkedSite } from '../support/linked-site.ts';

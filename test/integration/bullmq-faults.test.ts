@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
-import { openRedis, parseFleet } from '../../src/dispatch/bullmq-redis.ts';
 import type { Delivery, Dispatcher } from '../../src/ports/dispatcher.ts';
+import { openRedis, parseFleet } from '../../src/transport/bullmq/redis.ts';
 import { batchOf, deliver, expectWhole, type Site, within } from '../contract/dispatcher-contract.ts';
 import { memoryLogger, openDispatcher, startWorker, withFleet } from '../support/bullmq-fleet.ts';
 import { startWorkerProcess } from '../support/bullmq-worker-process.ts';

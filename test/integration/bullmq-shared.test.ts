@@ -1,8 +1,8 @@
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { Queue } from 'bullmq';
 import { expect, test, vi } from 'vitest';
-import { openRedis, parseFleet } from '../../src/dispatch/bullmq-redis.ts';
-import { QUEUES } from '../../src/dispatch/bullmq-wire.ts';
+import { openRedis, parseFleet } from '../../src/transport/bullmq/redis.ts';
+import { QUEUES } from '../../src/transport/bullmq/wire.ts';
 import { batchOf, deliver, expectWhole, within } from '../contract/dispatcher-contract.ts';
 import { memoryLogger, openDispatcher, startWorker, withFleet } from '../support/bullmq-fleet.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';

@@ -3,11 +3,14 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openFolderBlobs } from '../../src/blobs/folder-blobs.ts';
-import { openInlineDispatcher } from '../../src/dispatch/inline-dispatcher.ts';
-import { openThreadDispatcher, type ThreadDispatcherOptions } from '../../src/dispatch/thread-dispatcher.ts';
-import { openWeightedDispatcher } from '../../src/dispatch/weighted-dispatcher.ts';
 import { bundleKeyOf } from '../../src/job/load-handlers.ts';
 import type { Delivery, Dispatcher } from '../../src/ports/dispatcher.ts';
+import { openInlineDispatcher } from '../../src/transport/inline-dispatcher.ts';
+import {
+  openThreadDispatcher,
+  type ThreadDispatcherOptions,
+} from '../../src/transport/thread/thread-dispatcher.ts';
+import { openWeightedDispatcher } from '../../src/transport/weighted-dispatcher.ts';
 import { processBatch } from '../../src/worker/batch/process-batch.ts';
 import type { JobHandlers } from '../../src/worker/job/route-code.ts';
 import { openWorkerTools } from '../../src/worker-app.ts';

@@ -1,8 +1,8 @@
-import { openBullmqDispatcher } from '../../src/dispatch/bullmq-dispatcher.ts';
-import { openThreadDispatcher, type ThreadDispatcher } from '../../src/dispatch/thread-dispatcher.ts';
-import { type BullmqWorker, openBullmqWorker } from '../../src/entry/bullmq-worker.ts';
 import type { Logger } from '../../src/ports/ambient.ts';
 import type { Dispatcher } from '../../src/ports/dispatcher.ts';
+import { openBullmqDispatcher } from '../../src/transport/bullmq/bullmq-dispatcher.ts';
+import { type BullmqWorker, openBullmqWorker } from '../../src/transport/bullmq/bullmq-worker.ts';
+import { openThreadDispatcher, type ThreadDispatcher } from '../../src/transport/thread/thread-dispatcher.ts';
 import { openSite, type Site } from '../contract/dispatcher-contract.ts';
 import { temporaryFolder } from './fixtures.ts';
 import { type RedisServer, startRedis } from './services.ts';

@@ -4,9 +4,12 @@ import {
   type LambdaEmulator,
   startLambdaEmulator,
 } from '../../src/cli/lambda/emulator.ts';
-import { type LambdaDispatcherOptions, openLambdaDispatcher } from '../../src/dispatch/lambda-dispatcher.ts';
 import type { Logger } from '../../src/ports/ambient.ts';
 import type { Dispatcher } from '../../src/ports/dispatcher.ts';
+import {
+  type LambdaDispatcherOptions,
+  openLambdaDispatcher,
+} from '../../src/transport/lambda/lambda-dispatcher.ts';
 
 /** For requests that only an emulator on this machine sees. */
 export const FAKE_CREDENTIALS = { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' };

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import type { Report } from '../../src/core/batch/batch.ts';
 import { deferredReport } from '../../src/core/batch/report.ts';
-import { DEAD_MS, Presence, type Sign } from '../../src/dispatch/bullmq-signs.ts';
-import { Tickets } from '../../src/dispatch/bullmq-tickets.ts';
-import { coordinatorOf, TAKE_MS } from '../../src/dispatch/bullmq-wire.ts';
 import type { Delivery } from '../../src/ports/dispatcher.ts';
+import { DEAD_MS, Presence, type Sign } from '../../src/transport/bullmq/heartbeat.ts';
+import { Tickets } from '../../src/transport/bullmq/open-batches.ts';
+import { coordinatorOf, TAKE_MS } from '../../src/transport/bullmq/wire.ts';
 import { batchOf } from '../support/progress-reports.ts';
 
 const COORDINATOR = 'abcdef012345';

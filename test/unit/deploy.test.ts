@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { COMMANDS } from '../../src/cli/commands.ts';
 import { SETTINGS } from '../../src/config/schema.ts';
-import { QUEUES } from '../../src/dispatch/bullmq-wire.ts';
 import { parseJob } from '../../src/job/parse-job.ts';
+import { QUEUES } from '../../src/transport/bullmq/wire.ts';
 import {
   type Container,
   type Manifest,

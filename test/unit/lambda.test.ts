@@ -3,12 +3,12 @@ import { policyOf, type Wanted } from '../../src/cli/lambda/deploy-plan.ts';
 import { type Report, WIRE_VERSION } from '../../src/core/batch/batch.ts';
 import type { Outcome } from '../../src/core/batch/outcome.ts';
 import { splitReport } from '../../src/core/batch/report.ts';
-import { ConcurrencyLimit } from '../../src/dispatch/concurrency-limit.ts';
-import { billedMsOf, CostBook, priceOf } from '../../src/dispatch/lambda-cost.ts';
-import { decodeParts, encodeParts } from '../../src/dispatch/lambda-wire.ts';
-import { InvocationClock } from '../../src/entry/lambda-clock.ts';
-import { metricsLine } from '../../src/entry/lambda-metrics.ts';
 import type { Blobs } from '../../src/ports/blobs.ts';
+import { metricsLine } from '../../src/transport/lambda/cloudwatch-metrics.ts';
+import { ConcurrencyLimit } from '../../src/transport/lambda/concurrency-limit.ts';
+import { InvocationClock } from '../../src/transport/lambda/invocation-clock.ts';
+import { billedMsOf, CostBook, priceOf } from '../../src/transport/lambda/lambda-cost.ts';
+import { decodeParts, encodeParts } from '../../src/transport/lambda/wire.ts';
 import { pageOf, recordOf, specOf, T0, traceOf } from '../support/fixtures.ts';
 
 function fetched(taskId: number, links: number): Outcome {

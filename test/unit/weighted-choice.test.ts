@@ -8,7 +8,7 @@ import {
   noteLoss,
   type Share,
   startShare,
-} from '../../src/dispatch/weighted-choice.ts';
+} from '../../src/transport/weighted-choice.ts';
 
 const ROOM = { workers: 2, slots: 8 };
 const always = () => true;

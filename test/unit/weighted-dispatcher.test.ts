@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest';
 import type { Batch, WorkerKind } from '../../src/core/batch/batch.ts';
 import { deferredReport } from '../../src/core/batch/report.ts';
 import { SeineError } from '../../src/core/errors.ts';
-import { LOSSES_MAX } from '../../src/dispatch/weighted-choice.ts';
-import { openWeightedDispatcher } from '../../src/dispatch/weighted-dispatcher.ts';
 import type { Delivery, Dispatcher } from '../../src/ports/dispatcher.ts';
+import { LOSSES_MAX } from '../../src/transport/weighted-choice.ts';
+import { openWeightedDispatcher } from '../../src/transport/weighted-dispatcher.ts';
 import { batchOf } from '../support/progress-reports.ts';
 
 /** A dispatcher whose answers the test gives. */

@@ -14,7 +14,7 @@ export async function checkLambda(
   blobs: string,
 ): Promise<Finding> {
   const { loadLambda } = await import('../../aws/lambda-client.ts');
-  const { askPresence, describeFunction } = await import('../../dispatch/lambda-function.ts');
+  const { askPresence, describeFunction } = await import('../../transport/lambda/lambda-function.ts');
   const place = { endpoint: settings?.endpoint ?? null, region: settings?.region ?? null };
   const lambda = await loadLambda(place, { sockets: 2 });
   try {

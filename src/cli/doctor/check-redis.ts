@@ -4,7 +4,7 @@ import type { Finding } from './check.ts';
 
 /** Redis as a fleet uses it: a job goes into a queue and comes out again, and workers are counted. */
 export async function checkRedis(url: string, signal: AbortSignal): Promise<Finding> {
-  const { openRedis, parseFleet } = await import('../../dispatch/bullmq-redis.ts');
+  const { openRedis, parseFleet } = await import('../../transport/bullmq/redis.ts');
   const place = parseFleet(url);
   const warnings: string[] = [];
   const warn = (text: string) => void warnings.push(text);
@@ -23,7 +23,7 @@ export async function checkRedis(url: string, signal: AbortSignal): Promise<Find
   }
 }
 
-type Client = Awaited<ReturnType<typeof import('../../dispatch/bullmq-redis.ts').openRedis>>['client'];
+type Client = Awaited<ReturnType<typeof import('../../transport/bullmq/redis.ts').openRedis>>['client'];
 
 async function passJob(connection: Client, prefix: string): Promise<void> {
   const { Queue } = await import('bullmq');
@@ -45,8 +45,8 @@ async function lookAround(
   client: Client,
   prefix: string,
 ): Promise<{ version: string; workers: number; browsers: number }> {
-  const { readSigns } = await import('../../dispatch/bullmq-signs.ts');
-  const { fleetKeys } = await import('../../dispatch/bullmq-wire.ts');
+  const { readSigns } = await import('../../transport/bullmq/heartbeat.ts');
+  const { fleetKeys } = await import('../../transport/bullmq/wire.ts');
   const signs = await readSigns(client, fleetKeys(prefix));
   const version = /^(?:redis|valkey)_version:(\S+)/m.exec(await client.info('server'))?.[1] ?? '';
   return { version, workers: signs.length, browsers: signs.filter(({ kind }) => kind === 'browser').length };

@@ -1,7 +1,7 @@
 import { loadLambda } from '../../aws/lambda-client.ts';
 import { lambdaOf } from '../../config/load.ts';
 import { SeineError } from '../../core/errors.ts';
-import { askPresence } from '../../dispatch/lambda-function.ts';
+import { askPresence } from '../../transport/lambda/lambda-function.ts';
 import { type Command, printJson } from '../context.ts';
 import { functionName, numberOption } from './option-values.ts';
 

@@ -1,17 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { Queue } from 'bullmq';
 import { ReplyError } from 'ioredis';
-import { type Batch, type Report, WORKER_KINDS, type WorkerKind } from '../core/batch/batch.ts';
-import { deferredReport } from '../core/batch/report.ts';
-import { messageOf } from '../core/errors.ts';
-import type { Logger } from '../ports/ambient.ts';
-import type { Delivery, Dispatcher, WorkerSign } from '../ports/dispatcher.ts';
-import { readReplies } from './bullmq-inbox.ts';
-import { WorkerNotices } from './bullmq-notices.ts';
-import { OnceSender } from './bullmq-once.ts';
-import { explainRedis, type FleetPlace, type FleetRedis, openRedis, parseFleet } from './bullmq-redis.ts';
-import { Presence, readSigns } from './bullmq-signs.ts';
-import { type Ticket, Tickets } from './bullmq-tickets.ts';
+import { type Batch, type Report, WORKER_KINDS, type WorkerKind } from '../../core/batch/batch.ts';
+import { deferredReport } from '../../core/batch/report.ts';
+import { messageOf } from '../../core/errors.ts';
+import type { Logger } from '../../ports/ambient.ts';
+import type { Delivery, Dispatcher, WorkerSign } from '../../ports/dispatcher.ts';
+import { DEAD_MS, Presence, readSigns } from './heartbeat.ts';
+import { type Ticket, Tickets } from './open-batches.ts';
+import { explainRedis, type FleetPlace, type FleetRedis, openRedis, parseFleet } from './redis.ts';
+import { readReplies } from './reply-reader.ts';
+import { OnceSender } from './send-once.ts';
 import {
   BATCH_TTL_MS,
   CARD_HOSTS_MAX,
@@ -23,7 +22,7 @@ import {
   QUEUES,
   type Reply,
   TAKE_MS,
-} from './bullmq-wire.ts';
+} from './wire.ts';
 
 /** How often signs of life and waiting batches are looked at. */
 const LOOK_MS = 1_000;
@@ -234,4 +233,41 @@ function within(ms: number, work: Promise<unknown>): Promise<unknown> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, ms);
   return Promise.race([work.catch(() => {}), promise]).finally(() => clearTimeout(timer));
+}
+
+/** Tells the operator what only an operator can change: that nobody works, or nobody who could. Once each. */
+export class WorkerNotices {
+  readonly #presence: Presence;
+  readonly #place: string;
+  readonly #logger: Logger;
+  #aliveAt = Number.NEGATIVE_INFINITY;
+  #told: string | null = null;
+
+  constructor(presence: Presence, options: { place: string; logger: Logger }) {
+    this.#presence = presence;
+    this.#place = options.place;
+    this.#logger = options.logger;
+  }
+
+  look(open: readonly Ticket[], now: number): void {
+    const count = this.#presence.live(now).length;
+    if (count > 0) this.#aliveAt = now;
+    // A Redis that was just emptied knows nobody, for a moment.
+    else if (now - this.#aliveAt <= DEAD_MS) return;
+    const text = this.#trouble(count, open, now);
+    if (text !== null && text !== this.#told) this.#logger.warn(text);
+    if (text === null && this.#told !== null) this.#logger.warn(`${count} workers are running`);
+    this.#told = text;
+  }
+
+  #trouble(count: number, open: readonly Ticket[], now: number): string | null {
+    const [stranger] = this.#presence.strangers(now);
+    if (stranger)
+      return `the worker ${stranger.worker} uses another version of the wire format: install the same Seine version everywhere`;
+    if (count === 0)
+      return `no live workers at Redis ${this.#place}: start some with \`seine worker --dispatch bullmq://… --blobs …\`; the run waits`;
+    if (open.some(({ batch }) => batch.needs === 'browser') && !this.#presence.serves('browser', now))
+      return `batches need a browser, but no worker at Redis ${this.#place} has one: start some with \`seine worker --kind browser\``;
+    return null;
+  }
 }

@@ -1,9 +1,9 @@
-import type { LambdaPlace, LoadedLambda } from '../aws/lambda-client.ts';
-import { explainLambda, isDenied, isThrottled } from '../aws/lambda-errors.ts';
-import { WIRE_VERSION } from '../core/batch/batch.ts';
-import { SeineError } from '../core/errors.ts';
+import type { LambdaPlace, LoadedLambda } from '../../aws/lambda-client.ts';
+import { explainLambda, isDenied, isThrottled } from '../../aws/lambda-errors.ts';
+import { WIRE_VERSION } from '../../core/batch/batch.ts';
+import { SeineError } from '../../core/errors.ts';
 import type { FunctionSize } from './lambda-cost.ts';
-import type { LambdaAnswer, LambdaEvent, LambdaPresence } from './lambda-wire.ts';
+import type { LambdaAnswer, LambdaEvent, LambdaPresence } from './wire.ts';
 
 /** A function as it is deployed. */
 export interface LambdaFunction extends FunctionSize {

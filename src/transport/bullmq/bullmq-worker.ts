@@ -1,11 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { type Job, Worker } from 'bullmq';
-import { type Report, WIRE_VERSION, WORKER_KINDS, type WorkerKind } from '../core/batch/batch.ts';
-import { splitReport } from '../core/batch/report.ts';
-import { messageOf } from '../core/errors.ts';
-import { LIMITS } from '../core/limits.ts';
-import { type FleetPlace, type FleetRedis, openRedis, parseFleet } from '../dispatch/bullmq-redis.ts';
-import { removeSign, type Sign, writeSign } from '../dispatch/bullmq-signs.ts';
+import { type Report, WIRE_VERSION, WORKER_KINDS, type WorkerKind } from '../../core/batch/batch.ts';
+import { splitReport } from '../../core/batch/report.ts';
+import { messageOf } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import type { Logger } from '../../ports/ambient.ts';
+import type { ThreadDispatcher } from '../thread/thread-dispatcher.ts';
+import { Turns } from './fair-turns.ts';
+import { removeSign, type Sign, writeSign } from './heartbeat.ts';
+import { type FleetPlace, type FleetRedis, openRedis, parseFleet } from './redis.ts';
+import { Replies } from './reply-writer.ts';
 import {
   coordinatorOf,
   decodeBatch,
@@ -17,13 +21,7 @@ import {
   REPLY_TTL_MS,
   SIGN_MS,
   TAKE,
-} from '../dispatch/bullmq-wire.ts';
-import type { ThreadDispatcher } from '../dispatch/thread-dispatcher.ts';
-import type { Logger } from '../ports/ambient.ts';
-import { finish, type Last, wrongVersion } from './bullmq-jobs.ts';
-import { CpuMeter } from './bullmq-meter.ts';
-import { Replies } from './bullmq-replies.ts';
-import { Turns } from './bullmq-turns.ts';
+} from './wire.ts';
 
 interface BullmqWorkerOptions {
   url: string;
@@ -245,5 +243,38 @@ class QueueWorker implements BullmqWorker {
           LOCK_MS,
         );
     }
+  }
+}
+
+/** What became of a batch. */
+export type Last = { kind: 'report'; report: Report } | { kind: 'lost'; reason: string; blameless: boolean };
+
+/** For whoever looks at the queue; a Redis that has forgotten the job does not mind. Null: there was no batch. */
+export async function finish(job: Job<JobCard>, last: Last | null, token: string): Promise<void> {
+  try {
+    if (last?.kind === 'report')
+      await job.moveToCompleted({ outcomes: last.report.outcomes.length }, token, false);
+    else await job.moveToFailed(new Error(last?.reason ?? 'the batch was cancelled'), token, false);
+  } catch {
+    // It is over all the same.
+  }
+}
+
+export function wrongVersion(name: string, version: number): string {
+  return `the worker ${name} uses version ${WIRE_VERSION} of the wire format, the coordinator version ${version}: install the same Seine version everywhere`;
+}
+
+/** The share of one core that this process has used since it was asked last. */
+export class CpuMeter {
+  #at = performance.now();
+  #usage = process.cpuUsage();
+
+  take(): number {
+    const at = performance.now();
+    const spent = process.cpuUsage(this.#usage);
+    const share = (spent.user + spent.system) / 1_000 / Math.max(1, at - this.#at);
+    this.#at = at;
+    this.#usage = process.cpuUsage();
+    return Math.round(share * 1_000) / 1_000;
   }
 }

@@ -1,6 +1,6 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
-import type { Batch, Report, WorkerKind } from '../core/batch/batch.ts';
-import { LIMITS } from '../core/limits.ts';
+import type { Batch, Report, WorkerKind } from '../../core/batch/batch.ts';
+import { LIMITS } from '../../core/limits.ts';
 
 /**
  * What coordinators and workers put into Redis. A batch lies beside its BullMQ job, under a key that whoever works on

@@ -1,4 +1,4 @@
-import type { Clock } from '../ports/ambient.ts';
+import type { Clock } from '../../ports/ambient.ts';
 
 /**
  * An environment is frozen between two calls, and then the monotonic clock may stand still: a clock that has counted

@@ -1,6 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis';
-import { messageOf, SeineError } from '../core/errors.ts';
-import type { Logger } from '../ports/ambient.ts';
+import { messageOf, SeineError } from '../../core/errors.ts';
+import type { Logger } from '../../ports/ambient.ts';
 
 /** Where a fleet meets: a Redis, and the beginning of all its keys there. */
 export interface FleetPlace {

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
-import { WIRE_VERSION, WORKER_KINDS, type WorkerKind } from '../core/batch/batch.ts';
-import type { WorkerSign } from '../ports/dispatcher.ts';
-import { type FleetKeys, SIGN_MS, SIGN_TTL_MS } from './bullmq-wire.ts';
+import { WIRE_VERSION, WORKER_KINDS, type WorkerKind } from '../../core/batch/batch.ts';
+import type { WorkerSign } from '../../ports/dispatcher.ts';
+import { type FleetKeys, SIGN_MS, SIGN_TTL_MS } from './wire.ts';
 
 /** What a worker says of itself every two seconds, under a key that ends with it. */
 export interface Sign extends WorkerSign {

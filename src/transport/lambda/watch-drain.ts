@@ -1,4 +1,4 @@
-import type { Blobs } from '../ports/blobs.ts';
+import type { Blobs } from '../../ports/blobs.ts';
 
 /**
  * Nothing can be sent to a call that is under way, so it looks itself whether it is to end early: seldom, since each

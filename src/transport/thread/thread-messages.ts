@@ -1,6 +1,6 @@
-import type { S3Settings } from '../aws/s3-client.ts';
-import type { Batch, Report } from '../core/batch/batch.ts';
-import type { BrowserSettings, CallbackSettings } from '../ports/fetcher.ts';
+import type { S3Settings } from '../../aws/s3-client.ts';
+import type { Batch, Report } from '../../core/batch/batch.ts';
+import type { BrowserSettings, CallbackSettings } from '../../ports/fetcher.ts';
 
 /** What the dispatcher and its threads say to each other. */
 export type ToThread =

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type LambdaPlace, loadLambda } from '../aws/lambda-client.ts';
-import { SeineError } from '../core/errors.ts';
-import type { Logger } from '../ports/ambient.ts';
-import type { Blobs } from '../ports/blobs.ts';
-import type { Dispatcher } from '../ports/dispatcher.ts';
+import { type LambdaPlace, loadLambda } from '../../aws/lambda-client.ts';
+import { SeineError } from '../../core/errors.ts';
+import type { Logger } from '../../ports/ambient.ts';
+import type { Blobs } from '../../ports/blobs.ts';
+import type { Dispatcher } from '../../ports/dispatcher.ts';
 import { LambdaCalls } from './lambda-calls.ts';
 import { askPresence, describeFunction, type LambdaFunction, unseenFunction } from './lambda-function.ts';
 

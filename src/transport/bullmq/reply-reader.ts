@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { decodeReply, type Reply } from './bullmq-wire.ts';
+import { decodeReply, type Reply } from './wire.ts';
 
 /** Shorter than a silent connection is given. */
 const BLOCK_MS = 2_000;

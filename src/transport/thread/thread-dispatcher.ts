@@ -1,9 +1,9 @@
 import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
-import type { Batch, Report } from '../core/batch/batch.ts';
-import { messageOf } from '../core/errors.ts';
-import type { Logger } from '../ports/ambient.ts';
-import type { Delivery, Dispatcher } from '../ports/dispatcher.ts';
+import type { Batch, Report } from '../../core/batch/batch.ts';
+import { messageOf } from '../../core/errors.ts';
+import type { Logger } from '../../ports/ambient.ts';
+import type { Delivery, Dispatcher } from '../../ports/dispatcher.ts';
 import type { FromThread, ThreadData, ToThread } from './thread-messages.ts';
 
 export interface ThreadDispatcherOptions {

@@ -1,8 +1,8 @@
 import { promisify } from 'node:util';
 import { gunzip, gzip, gzipSync } from 'node:zlib';
-import { type Batch, type BatchTask, type Report, WIRE_VERSION } from '../core/batch/batch.ts';
-import { LIMITS } from '../core/limits.ts';
-import type { Blobs } from '../ports/blobs.ts';
+import { type Batch, type BatchTask, type Report, WIRE_VERSION } from '../../core/batch/batch.ts';
+import { LIMITS } from '../../core/limits.ts';
+import type { Blobs } from '../../ports/blobs.ts';
 
 /** What is said between the dispatcher and the function: JSON, within what Lambda carries. */
 

@@ -1,4 +1,4 @@
-import type { DispatchCost } from '../ports/dispatcher.ts';
+import type { DispatchCost } from '../../ports/dispatcher.ts';
 
 /**
  * On-demand prices in US dollars of US East (N. Virginia), first tier, without the free one, as of 2026-01-01:

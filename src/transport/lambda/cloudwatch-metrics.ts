@@ -1,4 +1,4 @@
-import type { Batch, Report } from '../core/batch/batch.ts';
+import type { Batch, Report } from '../../core/batch/batch.ts';
 
 const METRICS = [
   { Name: 'Pages', Unit: 'Count' },

@@ -1,8 +1,8 @@
-import type { Batch, Report } from '../core/batch/batch.ts';
-import { deferredReport } from '../core/batch/report.ts';
-import type { Delivery } from '../ports/dispatcher.ts';
-import type { Presence } from './bullmq-signs.ts';
-import { type Reply, TAKE_MS, ticketOf } from './bullmq-wire.ts';
+import type { Batch, Report } from '../../core/batch/batch.ts';
+import { deferredReport } from '../../core/batch/report.ts';
+import type { Delivery } from '../../ports/dispatcher.ts';
+import type { Presence } from './heartbeat.ts';
+import { type Reply, TAKE_MS, ticketOf } from './wire.ts';
 
 /** A batch that is out. Times are a monotonic clock's. */
 export interface Ticket {

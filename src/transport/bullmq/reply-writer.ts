@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
-import { messageOf } from '../core/errors.ts';
-import { encodeReply, REPLY_TTL_MS, type Reply } from '../dispatch/bullmq-wire.ts';
-import type { Logger } from '../ports/ambient.ts';
+import { messageOf } from '../../core/errors.ts';
+import type { Logger } from '../../ports/ambient.ts';
+import { encodeReply, REPLY_TTL_MS, type Reply } from './wire.ts';
 
 /** A Redis that is full may have room again soon; after that the lease of the batch has ended. */
 const TRIES_MAX = 30;
