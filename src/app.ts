@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { S3Settings } from './aws/s3-client.ts';
+import type { S3Settings } from './aws/s3/s3-client.ts';
 import { Coordinator, type RunResult } from './coordinator/coordinator.ts';
 import { HostGroups } from './coordinator/hosts/host-groups.ts';
 import { loadOutside, type Outside, type ReadSecret } from './coordinator/proxies/job-access.ts';
@@ -147,8 +147,8 @@ export async function startRun(
 
 function openFiles(settings: AppSettings, jobAllowsPrivate: boolean): FilesByScheme {
   const openS3 = async () => {
-    const { openS3Files } = await import('./aws/s3-files.ts');
-    const { AWS_ITSELF } = await import('./aws/s3-client.ts');
+    const { openS3Files } = await import('./aws/s3/s3-files.ts');
+    const { AWS_ITSELF } = await import('./aws/s3/s3-client.ts');
     return openS3Files(settings.s3 ?? AWS_ITSELF);
   };
   return openFilesByScheme(openS3, { allowPrivate: jobAllowsPrivate && settings.allowPrivate !== 'never' });

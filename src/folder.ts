@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import type { S3Settings } from './aws/s3-client.ts';
+import type { S3Settings } from './aws/s3/s3-client.ts';
 import { messageOf, SeineError } from './core/errors.ts';
 import { openBlobs } from './open-blobs.ts';
 import type { Logger } from './ports/ambient.ts';

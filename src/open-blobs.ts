@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { AWS_ITSELF, type S3Settings } from './aws/s3-client.ts';
-import { isS3Url } from './aws/s3-url.ts';
+import { AWS_ITSELF, type S3Settings } from './aws/s3/s3-client.ts';
+import { isS3Url } from './aws/s3/s3-url.ts';
 import { openFolderBlobs, sweepAbandoned, sweepTemporary } from './blobs/folder-blobs.ts';
 import { messageOf, SeineError } from './core/errors.ts';
 import type { Logger } from './ports/ambient.ts';

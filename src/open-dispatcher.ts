@@ -1,4 +1,4 @@
-import type { S3Settings } from './aws/s3-client.ts';
+import type { S3Settings } from './aws/s3/s3-client.ts';
 import type { DispatchTarget } from './core/job-schema/dispatch-target.ts';
 import { openBlobs } from './open-blobs.ts';
 import type { Logger } from './ports/ambient.ts';

@@ -1,4 +1,4 @@
-import type { S3Settings } from './aws/s3-client.ts';
+import type { S3Settings } from './aws/s3/s3-client.ts';
 import { isPublicAddress } from './core/url/address.ts';
 import { openHttpFetcher } from './fetch/http/http-fetcher.ts';
 import { openGeneratedUserAgents } from './fetch/impersonate/generated-user-agents.ts';

@@ -5,7 +5,6 @@ import { threadId } from 'node:worker_threads';
 import { LIMITS } from '../core/limits.ts';
 import type { BlobEntry, Blobs, BlobWriter } from '../ports/blobs.ts';
 import { checkKey, checkPrefix } from './blob-key.ts';
-import { DiskPace } from './disk-pace.ts';
 import { codeOf, ignoreAbsent, orExplain } from './file-errors.ts';
 import { FileWriter } from './file-writer.ts';
 import { isFile, putSmallFile } from './small-file.ts';
@@ -176,4 +175,30 @@ async function* list(dir: string, prefix: string, below: string): AsyncGenerator
 
 async function openFolder(path: string): Promise<Dir | undefined> {
   return orExplain(opendir(path, { bufferSize: 256 }).catch(ignoreAbsent), path);
+}
+
+/**
+ * A file takes 0.1 ms. Where the disk makes callers wait, they wait better in the thread pool: on a machine whose disk
+ * others kept busy, 3,000 pictures took 16 to 33 s instead of 21 to 49 s.
+ */
+const SLOW_MS = 2;
+const WEIGHT = 0.1;
+/** Of files written beside, so many are in between two looks at how the disk is now. */
+const LOOK_EVERY = 32;
+
+/** Whether files of one folder are to be written within a call, by how long the last ones took. */
+export class DiskPace {
+  #meanMs = 0;
+  #beside = 0;
+
+  /** Asked once for each file. */
+  isQuick(): boolean {
+    if (this.#meanMs < SLOW_MS) return true;
+    this.#beside = (this.#beside + 1) % LOOK_EVERY;
+    return this.#beside === 0;
+  }
+
+  note(ms: number): void {
+    this.#meanMs += (ms - this.#meanMs) * WEIGHT;
+  }
 }

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { S3Bucket } from '../aws/s3-bucket.ts';
-import type { S3Settings } from '../aws/s3-client.ts';
-import { openPieces, readPieces } from '../aws/s3-read.ts';
-import { putObject } from '../aws/s3-settled.ts';
-import { parseS3Url, s3UrlOf } from '../aws/s3-url.ts';
+import { putObject, S3Bucket } from '../aws/s3/s3-bucket.ts';
+import type { S3Settings } from '../aws/s3/s3-client.ts';
+import { openPieces, readPieces } from '../aws/s3/s3-read.ts';
+import { parseS3Url, s3UrlOf } from '../aws/s3/s3-url.ts';
 import { SeineError } from '../core/errors.ts';
 import { LIMITS } from '../core/limits.ts';
 import { contentTypeOf } from '../core/media/content-type.ts';

@@ -1,6 +1,5 @@
-import type { S3Bucket } from '../aws/s3-bucket.ts';
-import { type CopySizes, type MultipartSizes, MultipartUpload, PartBuffer } from '../aws/s3-multipart.ts';
-import { putObject } from '../aws/s3-settled.ts';
+import { putObject, type S3Bucket } from '../aws/s3/s3-bucket.ts';
+import { type CopySizes, type MultipartSizes, MultipartUpload, PartBuffer } from '../aws/s3/s3-multipart.ts';
 import { contentTypeOf } from '../core/media/content-type.ts';
 import type { BlobWriter } from '../ports/blobs.ts';
 import { checkKey } from './blob-key.ts';

@@ -1,4 +1,4 @@
-import { AWS_ITSELF } from '../aws/s3-client.ts';
+import { AWS_ITSELF } from '../aws/s3/s3-client.ts';
 import { requireJob } from '../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../core/errors.ts';
 import type { Since } from '../ports/store.ts';

@@ -5,7 +5,7 @@ import { PassThrough, Writable } from 'node:stream';
 import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { AWS_ITSELF, type S3Settings } from '../../src/aws/s3-client.ts';
+import { AWS_ITSELF, type S3Settings } from '../../src/aws/s3/s3-client.ts';
 import { openDestination } from '../../src/cli/export/destination.ts';
 import { writeParquet } from '../../src/cli/export/parquet.ts';
 import { openDuckDb } from '../support/duckdb.ts';
@@ -163,7 +163,7 @@ describe('S3', () => {
   afterAll(() => server.close());
 
   const read = async (key: string) => {
-    const { S3Bucket } = await import('../../src/aws/s3-bucket.ts');
+    const { S3Bucket } = await import('../../src/aws/s3/s3-bucket.ts');
     const bucket = new S3Bucket(s3, server.bucket);
     try {
       return await bucket.head(key);

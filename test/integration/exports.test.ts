@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { AWS_ITSELF } from '../../src/aws/s3-client.ts';
+import { AWS_ITSELF } from '../../src/aws/s3/s3-client.ts';
 import { openDestination } from '../../src/cli/export/destination.ts';
 import { formatOf, writeRows } from '../../src/cli/export/formats.ts';
 import type { Selection, What } from '../../src/cli/export/tables.ts';

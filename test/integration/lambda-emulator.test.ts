@@ -1,6 +1,6 @@
 import { strToU8, zipSync } from 'fflate';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type LoadedLambda, loadLambda } from '../../src/aws/lambda-client.ts';
+import { type LoadedLambda, loadLambda } from '../../src/aws/lambda/lambda-client.ts';
 import { type LambdaEmulator, startLambdaEmulator } from '../../src/cli/lambda/emulator.ts';
 import { FAKE_CREDENTIALS } from '../support/lambda-desk.ts';
 

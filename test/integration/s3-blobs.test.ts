@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { S3Bucket } from '../../src/aws/s3-bucket.ts';
+import { S3Bucket } from '../../src/aws/s3/s3-bucket.ts';
 import { openS3Blobs, prepareS3Blobs } from '../../src/blobs/s3-blobs.ts';
 import { SeineError } from '../../src/core/errors.ts';
 import { runBlobsContract } from '../contract/blobs-contract.ts';

@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { S3Settings } from '../../src/aws/s3-client.ts';
+import type { S3Settings } from '../../src/aws/s3/s3-client.ts';
 import { openS3Blobs, prepareS3Blobs } from '../../src/blobs/s3-blobs.ts';
 import { SeineError } from '../../src/core/errors.ts';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';

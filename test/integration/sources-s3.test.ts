@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { S3Bucket } from '../../src/aws/s3-bucket.ts';
-import { openS3Files } from '../../src/aws/s3-files.ts';
+import { S3Bucket } from '../../src/aws/s3/s3-bucket.ts';
+import { openS3Files } from '../../src/aws/s3/s3-files.ts';
 import { parquetOf, textColumn, urlsUpTo } from '../support/parquet-files.ts';
 import { S3_ENV, type S3Server, startS3Server } from '../support/s3-server.ts';
 import { continuesAnywhere, openSourceDesk, type SourceDesk, urlsOf } from '../support/source-files.ts';

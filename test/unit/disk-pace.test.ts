@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { DiskPace } from '../../src/blobs/disk-pace.ts';
+import { DiskPace } from '../../src/blobs/folder-blobs.ts';
 
 const asked = (pace: DiskPace, times: number) => Array.from({ length: times }, () => pace.isQuick());
 

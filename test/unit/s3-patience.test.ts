@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ATTEMPTS_MAX, patience } from '../../src/aws/s3-patience.ts';
+import { ATTEMPTS_MAX, patience } from '../../src/aws/s3/s3-client.ts';
 
 type ErrorType = 'TRANSIENT' | 'THROTTLING' | 'SERVER_ERROR' | 'CLIENT_ERROR';
 

@@ -13,7 +13,7 @@ export async function checkLambda(
   settings: LambdaSettings | undefined,
   blobs: string,
 ): Promise<Finding> {
-  const { loadLambda } = await import('../../aws/lambda-client.ts');
+  const { loadLambda } = await import('../../aws/lambda/lambda-client.ts');
   const { askPresence, describeFunction } = await import('../../transport/lambda/lambda-function.ts');
   const place = { endpoint: settings?.endpoint ?? null, region: settings?.region ?? null };
   const lambda = await loadLambda(place, { sockets: 2 });

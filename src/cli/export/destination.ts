@@ -5,8 +5,8 @@ import { basename, dirname, join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import type { S3Settings } from '../../aws/s3-client.ts';
-import { isS3Url } from '../../aws/s3-url.ts';
+import type { S3Settings } from '../../aws/s3/s3-client.ts';
+import { isS3Url } from '../../aws/s3/s3-url.ts';
 import { messageOf, SeineError } from '../../core/errors.ts';
 
 /** Where an export goes. Nothing is there under its name before `finish`. */
@@ -42,7 +42,7 @@ export async function openDestination(
 
 async function openUpload(output: string, s3: S3Settings): Promise<Upload> {
   try {
-    if (isS3Url(output)) return (await import('../../aws/s3-upload.ts')).uploadTo(output, s3);
+    if (isS3Url(output)) return (await import('../../aws/s3/s3-upload.ts')).uploadTo(output, s3);
     return openFile(output);
   } catch (error) {
     throw cannotWrite(output, error);

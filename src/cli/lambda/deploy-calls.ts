@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type AwsTarget, explainLambda, isMissing } from '../../aws/lambda-errors.ts';
+import { type AwsTarget, explainLambda, isMissing } from '../../aws/lambda/lambda-errors.ts';
 
 /** How AWS is asked while deploying. */
 

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { awsOptions } from '../../aws/lambda-client.ts';
+import { awsOptions } from '../../aws/lambda/lambda-client.ts';
 import { lambdaOf } from '../../config/load.ts';
 import { SETTINGS, type SettingName } from '../../config/schema.ts';
 import { SeineError } from '../../core/errors.ts';

@@ -1,4 +1,4 @@
-import { isS3Url, parseS3Url } from '../../aws/s3-url.ts';
+import { isS3Url, parseS3Url } from '../../aws/s3/s3-url.ts';
 import type { WorkerKind } from '../../core/batch/batch.ts';
 import { SeineError } from '../../core/errors.ts';
 

@@ -1,5 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { awsOptions, type LambdaPlace, type LoadedLambda, loadLambda } from '../../aws/lambda-client.ts';
+import {
+  awsOptions,
+  type LambdaPlace,
+  type LoadedLambda,
+  loadLambda,
+} from '../../aws/lambda/lambda-client.ts';
 import { SeineError } from '../../core/errors.ts';
 import { ask, askOrNull, documentOf, isBusy, LOOK_MS, PATIENCE_MS, patiently } from './deploy-calls.ts';
 import {

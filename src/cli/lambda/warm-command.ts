@@ -1,4 +1,4 @@
-import { loadLambda } from '../../aws/lambda-client.ts';
+import { loadLambda } from '../../aws/lambda/lambda-client.ts';
 import { lambdaOf } from '../../config/load.ts';
 import { SeineError } from '../../core/errors.ts';
 import { askPresence } from '../../transport/lambda/lambda-function.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LoadedLambda } from '../../aws/lambda-client.ts';
-import { hasNotRun, isThrottled } from '../../aws/lambda-errors.ts';
+import type { LoadedLambda } from '../../aws/lambda/lambda-client.ts';
+import { hasNotRun, isThrottled } from '../../aws/lambda/lambda-errors.ts';
 import type { Batch, BatchTask, Report, WorkerKind } from '../../core/batch/batch.ts';
 import { deferredReport } from '../../core/batch/report.ts';
 import { messageOf, SeineError } from '../../core/errors.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type LambdaPlace, loadLambda } from '../../aws/lambda-client.ts';
+import { type LambdaPlace, loadLambda } from '../../aws/lambda/lambda-client.ts';
 import { SeineError } from '../../core/errors.ts';
 import type { Logger } from '../../ports/ambient.ts';
 import type { Blobs } from '../../ports/blobs.ts';

@@ -1,5 +1,5 @@
-import type { LambdaPlace, LoadedLambda } from '../../aws/lambda-client.ts';
-import { explainLambda, isDenied, isThrottled } from '../../aws/lambda-errors.ts';
+import type { LambdaPlace, LoadedLambda } from '../../aws/lambda/lambda-client.ts';
+import { explainLambda, isDenied, isThrottled } from '../../aws/lambda/lambda-errors.ts';
 import { WIRE_VERSION } from '../../core/batch/batch.ts';
 import { SeineError } from '../../core/errors.ts';
 import type { FunctionSize } from './lambda-cost.ts';

@@ -1,4 +1,4 @@
-import type { S3Settings } from '../../aws/s3-client.ts';
+import type { S3Settings } from '../../aws/s3/s3-client.ts';
 import type { Batch, Report } from '../../core/batch/batch.ts';
 import type { BrowserSettings, CallbackSettings } from '../../ports/fetcher.ts';
 

@@ -1,4 +1,4 @@
-import { SeineError } from '../core/errors.ts';
+import { SeineError } from '../../core/errors.ts';
 
 /** Where something is in S3: `s3://bucket/key`. The key may be empty, and is taken literally: nothing in it is escaped. */
 interface S3Place {

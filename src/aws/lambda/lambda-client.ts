@@ -1,5 +1,5 @@
 import type { LambdaClient } from '@aws-sdk/client-lambda';
-import { messageOf, SeineError } from '../core/errors.ts';
+import { messageOf, SeineError } from '../../core/errors.ts';
 
 /** The AWS SDK for Lambda, loaded when it is first used. */
 

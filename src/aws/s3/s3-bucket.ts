@@ -1,7 +1,8 @@
+import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { ListMultipartUploadsOutput } from '@aws-sdk/client-s3';
 import { type LoadedS3, loadS3, type S3Settings } from './s3-client.ts';
-import { explainS3, isAbsent } from './s3-errors.ts';
+import { explainS3, isAbsent, isUncertain } from './s3-errors.ts';
 
 interface S3Entry {
   key: string;
@@ -245,4 +246,28 @@ function headOf(found: { ContentLength?: number; ETag?: string; Metadata?: Recor
     etag: found.ETag ?? '',
     mark: found.Metadata?.[MARK] ?? null,
   };
+}
+
+/** For a request whose reply may be lost though it was done: a failure counts only if it was not. */
+export async function settled(action: Promise<void>, isDone: () => Promise<boolean>): Promise<void> {
+  try {
+    await action;
+  } catch (error) {
+    const done = isUncertain(error) && (await isDone().catch(() => false));
+    if (!done) throw error;
+  }
+}
+
+/** A PUT without a reply has happened if what is there has the size and the MD5 of what was sent. */
+export async function putObject(
+  bucket: S3Bucket,
+  key: string,
+  bytes: Uint8Array,
+  type: string | null,
+): Promise<void> {
+  await settled(bucket.put(key, bytes, type), async () => {
+    const found = await bucket.head(key);
+    const md5 = createHash('md5').update(bytes).digest('hex');
+    return found?.bytes === bytes.length && found.etag === `"${md5}"`;
+  });
 }

@@ -1,4 +1,4 @@
-import { messageOf, SeineError } from '../core/errors.ts';
+import { messageOf, SeineError } from '../../core/errors.ts';
 
 /** What went wrong when Lambda or IAM was asked, as one sentence and what to do. */
 

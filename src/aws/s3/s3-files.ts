@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
-import { SeineError } from '../core/errors.ts';
-import { compileGlob } from '../core/url/pattern.ts';
-import { MissingFileError, type RemoteFiles } from '../ports/remote-files.ts';
+import { SeineError } from '../../core/errors.ts';
+import { compileGlob } from '../../core/url/pattern.ts';
+import { MissingFileError, type RemoteFiles } from '../../ports/remote-files.ts';
 import { S3Bucket, type S3Head } from './s3-bucket.ts';
 import type { S3Settings } from './s3-client.ts';
 import { openPieces, readPieces } from './s3-read.ts';

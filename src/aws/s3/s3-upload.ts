@@ -1,12 +1,11 @@
 import { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
-import { SeineError } from '../core/errors.ts';
-import { LIMITS } from '../core/limits.ts';
-import { contentTypeOf } from '../core/media/content-type.ts';
-import { S3Bucket } from './s3-bucket.ts';
+import { SeineError } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { contentTypeOf } from '../../core/media/content-type.ts';
+import { putObject, S3Bucket } from './s3-bucket.ts';
 import type { S3Settings } from './s3-client.ts';
 import { type MultipartSizes, MultipartUpload, PartBuffer } from './s3-multipart.ts';
-import { putObject } from './s3-settled.ts';
 import { parseS3Url } from './s3-url.ts';
 
 /** One object, written as a stream. Nothing is seen under its name before the stream has ended well. */

@@ -1,4 +1,4 @@
-import { messageOf, SeineError } from '../core/errors.ts';
+import { messageOf, SeineError } from '../../core/errors.ts';
 
 /** What went wrong in S3, as one sentence and what to do, where an operator can do something. */
 

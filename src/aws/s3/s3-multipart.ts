@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { LIMITS } from '../core/limits.ts';
-import type { S3Bucket, S3Part } from './s3-bucket.ts';
-import { settled } from './s3-settled.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { type S3Bucket, type S3Part, settled } from './s3-bucket.ts';
 
 export interface MultipartSizes {
   /** Of every part but the last: some stores want them equal, S3 wants 5 MiB at least. */

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
-import { SeineError } from '../core/errors.ts';
+import { SeineError } from '../../core/errors.ts';
 import type { S3Body, S3Bucket } from './s3-bucket.ts';
 import { isChanged, isPastEnd } from './s3-errors.ts';
 import { s3UrlOf } from './s3-url.ts';
