@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseJob } from '../src/job/parse-job.ts';
+import { parseJob } from '../src/job-file/parse-job.ts';
 import { openSqliteStore } from '../src/store/sqlite/sqlite-store.ts';
 import { enqueue, lease, noCosts, url, workRound } from './flat-work.ts';
 

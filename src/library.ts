@@ -1,14 +1,14 @@
-import { checkSources, openOutside, startRun } from './app.ts';
+import { checkSources, openOutside, startRun } from './app/app.ts';
+import { openFolder } from './app/folder.ts';
 import { loadConfig, s3Of, storeOf } from './config/load.ts';
 import { type JobSummary, requireJob, submitJob, summarize } from './coordinator/jobs.ts';
 import { latestQualityOf } from './coordinator/reports/quality.ts';
 import type { RouteQuality, RunView } from './coordinator/reports/run-view.ts';
 import type { AttemptRow, MediaRow, RecordRow, RecordVersionRow, ShotRow, TaskRow } from './core/model.ts';
-import { openFolder } from './folder.ts';
-import type { JobDefinition } from './job/define-job.ts';
-import { bundleKeyOf } from './job/load-handlers.ts';
-import { type LoadedJob, loadJobFile } from './job/load-job-file.ts';
-import { hashOfSpec, parseJob } from './job/parse-job.ts';
+import type { JobDefinition } from './job-file/define-job.ts';
+import { bundleKeyOf } from './job-file/load-handlers.ts';
+import { type LoadedJob, loadJobFile } from './job-file/load-job-file.ts';
+import { hashOfSpec, parseJob } from './job-file/parse-job.ts';
 import type { Logger } from './ports/ambient.ts';
 import type { Job } from './ports/store.ts';
 

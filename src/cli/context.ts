@@ -1,4 +1,5 @@
-import type { AppSettings } from '../app.ts';
+import type { AppSettings } from '../app/app.ts';
+import { type Folder, openFolder } from '../app/folder.ts';
 import {
   browserOf,
   callbacksOf,
@@ -10,7 +11,6 @@ import {
 } from '../config/load.ts';
 import { SETTINGS, type SettingName } from '../config/schema.ts';
 import { EXIT_CODES, type ExitName } from '../core/errors.ts';
-import { type Folder, openFolder } from '../folder.ts';
 import type { Logger } from '../ports/ambient.ts';
 import { commandOf } from './commands.ts';
 import type { ParsedArgs } from './parse-args.ts';

@@ -1,11 +1,11 @@
-import { type Prepared, type Run, startRun } from '../app.ts';
+import { type Prepared, type Run, startRun } from '../app/app.ts';
+import type { Folder } from '../app/folder.ts';
 import { type JobSummary, summarize } from '../coordinator/jobs.ts';
 import { type ContactSheet, writeContactSheet } from '../coordinator/reports/contact-sheet.ts';
 import type { RunView } from '../coordinator/reports/run-view.ts';
 import { judgeSources, type SourcesVerdict } from '../coordinator/sources/check-sources.ts';
 import type { ExitName } from '../core/errors.ts';
 import { mayRender } from '../core/escalation/escalation.ts';
-import type { Folder } from '../folder.ts';
 import type { DispatchCost } from '../ports/dispatcher.ts';
 import type { Job } from '../ports/store.ts';
 import type { FolderLock } from '../store/sqlite/connection/folder-lock.ts';

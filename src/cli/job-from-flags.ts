@@ -21,8 +21,8 @@ import {
   sourceObjectOf,
   stdinFileName,
 } from '../core/job-schema/source-name.ts';
-import { anchorSource, isJobFile, type LoadedJob, loadJobFile } from '../job/load-job-file.ts';
-import { parseJob } from '../job/parse-job.ts';
+import { anchorSource, isJobFile, type LoadedJob, loadJobFile } from '../job-file/load-job-file.ts';
+import { parseJob } from '../job-file/parse-job.ts';
 import type { FileFormat } from '../sources/formats/file-format.ts';
 import { withBrowser } from './browser-flags.ts';
 import type { Context } from './context.ts';

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
-import { checkSources, openOutside } from '../app.ts';
+import { checkSources, openOutside } from '../app/app.ts';
+import { type Folder, openFolder } from '../app/folder.ts';
 import { isResumable, requireJob } from '../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../core/errors.ts';
-import { type Folder, openFolder } from '../folder.ts';
-import { completeSpec } from '../job/parse-job.ts';
+import { completeSpec } from '../job-file/parse-job.ts';
 import type { Job } from '../ports/store.ts';
 import { COMMANDS } from './commands.ts';
 import { type Context, withFolder } from './context.ts';

@@ -1,10 +1,10 @@
+import { type Folder, openFolder } from '../app/folder.ts';
 import { requireJob } from '../coordinator/jobs.ts';
 import { SeineError } from '../core/errors.ts';
 import { openSystemResolver } from '../fetch/network/system-resolver.ts';
-import { type Folder, openFolder } from '../folder.ts';
-import { bundleKeyOf, loadHandlers } from '../job/load-handlers.ts';
-import { isJobFile, type LoadedJob, loadJobFile } from '../job/load-job-file.ts';
-import { hashOfSpec, parseJob } from '../job/parse-job.ts';
+import { bundleKeyOf, loadHandlers } from '../job-file/load-handlers.ts';
+import { isJobFile, type LoadedJob, loadJobFile } from '../job-file/load-job-file.ts';
+import { hashOfSpec, parseJob } from '../job-file/parse-job.ts';
 import type { Job } from '../ports/store.ts';
 import type { FieldChange } from '../reparse/record-diff.ts';
 import { type ReparseResult, reparse } from '../reparse/reparse.ts';

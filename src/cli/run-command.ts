@@ -1,10 +1,10 @@
-import { checkSources, openOutside, openServices } from '../app.ts';
+import { checkSources, openOutside, openServices } from '../app/app.ts';
+import { type Folder, openFolder } from '../app/folder.ts';
 import { isResumable, requireJob, submitJob } from '../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../core/errors.ts';
 import type { SourceSpec } from '../core/job-schema/job.ts';
-import { type Folder, openFolder } from '../folder.ts';
-import { bundleKeyOf } from '../job/load-handlers.ts';
-import { hashOfSpec } from '../job/parse-job.ts';
+import { bundleKeyOf } from '../job-file/load-handlers.ts';
+import { hashOfSpec } from '../job-file/parse-job.ts';
 import type { Dispatcher } from '../ports/dispatcher.ts';
 import type { Job } from '../ports/store.ts';
 import type { FolderLock } from '../store/sqlite/connection/folder-lock.ts';

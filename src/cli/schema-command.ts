@@ -1,4 +1,4 @@
-import { jobJsonSchema } from '../job/json-schema.ts';
+import { jobJsonSchema } from '../job-file/json-schema.ts';
 import type { Command } from './context.ts';
 
 export const schemaCommand: Command = async (context) => {

@@ -1,7 +1,7 @@
+import { type Folder, openFolder } from '../app/folder.ts';
 import { isResumable } from '../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../core/errors.ts';
 import { nextRunAt } from '../core/job-schema/schedule.ts';
-import { type Folder, openFolder } from '../folder.ts';
 import type { Job } from '../ports/store.ts';
 import type { Context } from './context.ts';
 import { followRun } from './follow-run.ts';

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
+import { openBlobs } from '../app/open-blobs.ts';
 import { allowPrivateElsewhere } from '../config/load.ts';
 import { WORKER_KINDS, type WorkerKind } from '../core/batch/batch.ts';
 import { type ExitName, messageOf, SeineError } from '../core/errors.ts';
 import { hideCredentials } from '../core/text/redact.ts';
-import { openBlobs } from '../open-blobs.ts';
 import { openThreadDispatcher, type ThreadDispatcher } from '../transport/thread/thread-dispatcher.ts';
 import { type Context, printable } from './context.ts';
 

@@ -1,6 +1,13 @@
 import { availableParallelism } from 'node:os';
 import { type DispatchTarget, parseDispatch } from '../core/job-schema/dispatch-target.ts';
-import { hostAndPort } from './host-and-port.ts';
+
+/** `127.0.0.1:8700` or `[::1]:8700`; null when it is neither. */
+function hostAndPort(text: string): { host: string; port: number } | null {
+  const [, host, port] = /^(\[[^\]]+\]|[^:]+):(\d{1,5})$/.exec(text) ?? [];
+  return host === undefined || Number(port) > 65_535
+    ? null
+    : { host: host.replace(/^\[|\]$/g, ''), port: Number(port) };
+}
 
 /** Every setting in one table: name, environment variable, default, meaning. docs/configuration.md shows the same. */
 

@@ -1,4 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
+import { openWorkerTools } from '../app/worker-app.ts';
 import { allowPrivateElsewhere, browserOf, loadConfig, s3Of } from '../config/load.ts';
 import { type Batch, type Report, WIRE_VERSION } from '../core/batch/batch.ts';
 import { splitReport } from '../core/batch/report.ts';
@@ -17,7 +18,6 @@ import {
   unpack,
 } from '../transport/lambda/wire.ts';
 import { processBatch } from '../worker/batch/process-batch.ts';
-import { openWorkerTools } from '../worker-app.ts';
 
 /** What Lambda says about a call, as far as it is used. */
 interface LambdaContext {

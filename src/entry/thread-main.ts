@@ -1,8 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
+import { openWorkerTools } from '../app/worker-app.ts';
 import type { Report } from '../core/batch/batch.ts';
 import type { FromThread, ThreadData, ToThread } from '../transport/thread/thread-messages.ts';
 import { processBatch } from '../worker/batch/process-batch.ts';
-import { openWorkerTools } from '../worker-app.ts';
 
 if (!parentPort) throw new Error('this file is the entry of a worker thread');
 const port = parentPort;

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openFolderBlobs } from '../../src/blobs/folder-blobs.ts';
 import type { Batch, Report } from '../../src/core/batch/batch.ts';
 import type { JobInput } from '../../src/core/job-schema/job.ts';
-import { bundleKeyOf } from '../../src/job/load-handlers.ts';
+import { bundleKeyOf } from '../../src/job-file/load-handlers.ts';
 import type { Delivery, Dispatcher } from '../../src/ports/dispatcher.ts';
 import { specOf, temporaryFolder } from '../support/fixtures.ts';
 import { realClock } from '../support/memory-clock.ts';

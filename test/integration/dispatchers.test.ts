@@ -2,8 +2,9 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openWorkerTools } from '../../src/app/worker-app.ts';
 import { openFolderBlobs } from '../../src/blobs/folder-blobs.ts';
-import { bundleKeyOf } from '../../src/job/load-handlers.ts';
+import { bundleKeyOf } from '../../src/job-file/load-handlers.ts';
 import type { Delivery, Dispatcher } from '../../src/ports/dispatcher.ts';
 import { openInlineDispatcher } from '../../src/transport/inline-dispatcher.ts';
 import {
@@ -13,7 +14,6 @@ import {
 import { openWeightedDispatcher } from '../../src/transport/weighted-dispatcher.ts';
 import { processBatch } from '../../src/worker/batch/process-batch.ts';
 import type { JobHandlers } from '../../src/worker/job/route-code.ts';
-import { openWorkerTools } from '../../src/worker-app.ts';
 import {
   batchOf,
   deliver,

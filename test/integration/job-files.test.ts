@@ -5,8 +5,8 @@ import { checkKey } from '../../src/blobs/blob-key.ts';
 import { openFolderBlobs } from '../../src/blobs/folder-blobs.ts';
 import { archiveKeyOf } from '../../src/coordinator/plan/open-batch.ts';
 import { SeineError } from '../../src/core/errors.ts';
-import { bundleKeyOf, handlersOf, importCode, loadHandlers } from '../../src/job/load-handlers.ts';
-import { isJobFile, loadJobFile } from '../../src/job/load-job-file.ts';
+import { bundleKeyOf, handlersOf, importCode, loadHandlers } from '../../src/job-file/load-handlers.ts';
+import { isJobFile, loadJobFile } from '../../src/job-file/load-job-file.ts';
 import { temporaryFolder } from '../support/fixtures.ts';
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;

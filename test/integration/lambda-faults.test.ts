@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { openFolderBlobs } from '../../src/blobs/folder-blobs.ts';
 import type { Batch, Report } from '../../src/core/batch/batch.ts';
-import { bundleKeyOf } from '../../src/job/load-handlers.ts';
+import { bundleKeyOf } from '../../src/job-file/load-handlers.ts';
 import type { Delivery, Dispatcher } from '../../src/ports/dispatcher.ts';
 import { batchOf, deliver, expectWhole, openSite, type Site } from '../contract/dispatcher-contract.ts';
 import { temporaryFolder } from '../support/fixtures.ts';

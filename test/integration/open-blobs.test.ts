@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openBlobs, prepareBlobs } from '../../src/app/open-blobs.ts';
 import { SeineError } from '../../src/core/errors.ts';
-import { openBlobs, prepareBlobs } from '../../src/open-blobs.ts';
 import { S3_ENV, type S3Server, startS3Server } from '../support/s3-server.ts';
 
 let root: string;

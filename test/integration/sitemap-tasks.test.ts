@@ -1,12 +1,12 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openWorkerTools } from '../../src/app/worker-app.ts';
 import { type Batch, type BatchTask, type Report, WIRE_VERSION } from '../../src/core/batch/batch.ts';
 import type { Outcome } from '../../src/core/batch/outcome.ts';
 import { SITEMAP_ROUTE } from '../../src/core/job-schema/job.ts';
 import { LIMITS } from '../../src/core/limits.ts';
 import { sitemapMeta } from '../../src/core/sitemap/task.ts';
 import { processBatch } from '../../src/worker/batch/process-batch.ts';
-import { openWorkerTools } from '../../src/worker-app.ts';
 import { specOf } from '../support/fixtures.ts';
 import { type ListingSite, startListingSite } from '../support/listing-site.ts';
 import { temporaryFolder } from '../support/seine-process.ts';

@@ -4,7 +4,7 @@ import { loadOutside } from '../../src/coordinator/proxies/job-access.ts';
 import type { JobInput } from '../../src/core/job-schema/job.ts';
 import { parseLoginState } from '../../src/core/job-schema/login-state.ts';
 import { makeRedact } from '../../src/core/text/redact.ts';
-import { parseJob } from '../../src/job/parse-job.ts';
+import { parseJob } from '../../src/job-file/parse-job.ts';
 import { specOf } from '../support/fixtures.ts';
 
 type Route = NonNullable<JobInput['routes']>[number];

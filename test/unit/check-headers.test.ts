@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseJob } from '../../src/job/parse-job.ts';
+import { parseJob } from '../../src/job-file/parse-job.ts';
 
 const parse = (headers: Record<string, string>) =>
   parseJob({ sources: ['https://a.example/'], identity: { headers } }, 'job.json', 'test');

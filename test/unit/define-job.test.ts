@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { SeineError } from '../../src/core/errors.ts';
-import { defineJob } from '../../src/job/define-job.ts';
-import { handlersOf } from '../../src/job/load-handlers.ts';
-import { parseJob } from '../../src/job/parse-job.ts';
+import { defineJob } from '../../src/job-file/define-job.ts';
+import { handlersOf } from '../../src/job-file/load-handlers.ts';
+import { parseJob } from '../../src/job-file/parse-job.ts';
 
 const parse = (job: unknown) => parseJob(job, 'job.ts', 'unnamed');
 const sources = ['https://a.example/'];

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { COMMANDS } from '../../src/cli/commands.ts';
 import { SETTINGS } from '../../src/config/schema.ts';
-import { parseJob } from '../../src/job/parse-job.ts';
+import { parseJob } from '../../src/job-file/parse-job.ts';
 import { QUEUES } from '../../src/transport/bullmq/wire.ts';
 import {
   type Container,

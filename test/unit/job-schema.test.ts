@@ -5,8 +5,8 @@ import { archiveKeyOf } from '../../src/coordinator/plan/open-batch.ts';
 import { SeineError } from '../../src/core/errors.ts';
 import { followsRedirects, gapMsOf, type JobInput, parallelOf } from '../../src/core/job-schema/job.ts';
 import { jobSchema } from '../../src/core/job-schema/job-schema.ts';
-import { jobJsonSchema } from '../../src/job/json-schema.ts';
-import { hashOfSpec, parseJob } from '../../src/job/parse-job.ts';
+import { jobJsonSchema } from '../../src/job-file/json-schema.ts';
+import { hashOfSpec, parseJob } from '../../src/job-file/parse-job.ts';
 import { specOf } from '../support/fixtures.ts';
 
 const parse = (job: unknown) => parseJob(job, 'job.ts', 'unnamed');

@@ -4,8 +4,8 @@ import { join, resolve } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { makeReadSecret } from '../../src/config/secrets.ts';
-import { anchorSecrets } from '../../src/job/check-outside.ts';
-import { parseJob } from '../../src/job/parse-job.ts';
+import { anchorSecrets } from '../../src/job-file/check-job.ts';
+import { parseJob } from '../../src/job-file/parse-job.ts';
 import { sendThrough } from '../../src/worker/request/send.ts';
 import { specOf } from '../support/fixtures.ts';
 

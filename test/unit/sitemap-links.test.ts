@@ -5,7 +5,7 @@ import { SITEMAP_ROUTE } from '../../src/core/job-schema/job.ts';
 import { LIMITS } from '../../src/core/limits.ts';
 import type { Meta } from '../../src/core/model.ts';
 import { sitemapMeta, sitemapUrl } from '../../src/core/sitemap/task.ts';
-import { parseJob } from '../../src/job/parse-job.ts';
+import { parseJob } from '../../src/job-file/parse-job.ts';
 import { compileJob } from '../../src/worker/compile-job.ts';
 import { sitemapLinks, sitemapVisit } from '../../src/worker/links/sitemap-links.ts';
 import { Page } from '../../src/worker/page/page.ts';

@@ -50,11 +50,11 @@ function layerOf(path: string): string {
 const ADAPTERS = ['store/sqlite', 'store/postgres', 'blobs', 'dispatch', 'fetch', 'sources'];
 /** Composition: these wire the others together, each knowing only what is below it here. */
 const ROOTS = [
-  'open-blobs.ts',
-  'worker-app.ts',
-  'open-dispatcher.ts',
-  'folder.ts',
-  'app.ts',
+  'app/open-blobs.ts',
+  'app/worker-app.ts',
+  'app/open-dispatcher.ts',
+  'app/folder.ts',
+  'app/app.ts',
   'library.ts',
   'index.ts',
 ];
@@ -89,14 +89,20 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   tui: ['core', 'coordinator'],
   demo: ['core'],
   hostile: ['core'],
-  'open-blobs.ts': PARTS,
-  'worker-app.ts': [...PARTS, 'open-blobs.ts'],
-  'open-dispatcher.ts': [...PARTS, 'open-blobs.ts', 'worker-app.ts'],
-  'folder.ts': [...PARTS, 'open-blobs.ts'],
-  'app.ts': [...PARTS, 'open-blobs.ts', 'worker-app.ts', 'open-dispatcher.ts', 'folder.ts'],
+  'app/open-blobs.ts': PARTS,
+  'app/worker-app.ts': [...PARTS, 'app/open-blobs.ts'],
+  'app/open-dispatcher.ts': [...PARTS, 'app/open-blobs.ts', 'app/worker-app.ts'],
+  'app/folder.ts': [...PARTS, 'app/open-blobs.ts'],
+  'app/app.ts': [
+    ...PARTS,
+    'app/open-blobs.ts',
+    'app/worker-app.ts',
+    'app/open-dispatcher.ts',
+    'app/folder.ts',
+  ],
   'library.ts': [...PARTS, ...ROOTS],
   'index.ts': [...PARTS, 'library.ts'],
-  entry: [...PARTS, 'worker-app.ts'],
+  entry: [...PARTS, 'app/worker-app.ts'],
   cli: [...PARTS, ...ROOTS, 'hostile', 'entry'],
 };
 

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { folderOf } from '../../open-blobs.ts';
+import { folderOf } from '../../app/open-blobs.ts';
 import type { Context } from '../context.ts';
 import { type Check, runCheck } from './check.ts';
 

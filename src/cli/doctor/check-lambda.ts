@@ -1,5 +1,5 @@
+import type { LambdaSettings } from '../../app/open-dispatcher.ts';
 import { SeineError } from '../../core/errors.ts';
-import type { LambdaSettings } from '../../open-dispatcher.ts';
 import type { Finding } from './check.ts';
 
 /** Batches are planned for up to a minute; below this too little of it is left. */

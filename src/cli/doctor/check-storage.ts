@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { openFolder } from '../../app/folder.ts';
+import { folderOf, openBlobs } from '../../app/open-blobs.ts';
 import { S3Bucket } from '../../aws/s3/s3-bucket.ts';
 import { AWS_ITSELF } from '../../aws/s3/s3-client.ts';
 import { isS3Url, parseS3Url } from '../../aws/s3/s3-url.ts';
 import { messageOf, SeineError } from '../../core/errors.ts';
-import { openFolder } from '../../folder.ts';
-import { folderOf, openBlobs } from '../../open-blobs.ts';
 import type { Blobs } from '../../ports/blobs.ts';
 import { isFolderLocked } from '../../store/sqlite/connection/folder-lock.ts';
 import type { Context } from '../context.ts';

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
+import { folderOf } from '../../app/open-blobs.ts';
 import { messageOf, SeineError } from '../../core/errors.ts';
-import { folderOf } from '../../open-blobs.ts';
 import { type Command, type Context, printJson } from '../context.ts';
 import { type LambdaEmulator, startLambdaEmulator } from './emulator.ts';
 import { functionName, numberOption, sizeOptions, variableOptions } from './option-values.ts';

@@ -7,9 +7,7 @@ import { checkSchedule } from '../core/job-schema/schedule.ts';
 import { unknownRouteOf } from '../core/job-schema/source-name.ts';
 import { compileJob } from '../worker/compile-job.ts';
 import { CODE_NAMES, isRecordSchema, type JobHandlers } from '../worker/job/route-code.ts';
-import { checkHeaders } from './check-headers.ts';
-import { checkOutside, checkSources } from './check-outside.ts';
-import { checkRoute } from './check-route.ts';
+import { checkHeaders, checkOutside, checkRoute, checkSources } from './check-job.ts';
 import { handlersOf } from './load-handlers.ts';
 
 export interface ParsedJob {

@@ -1,32 +1,32 @@
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { S3Settings } from './aws/s3/s3-client.ts';
-import { Coordinator, type RunResult } from './coordinator/coordinator.ts';
-import { HostGroups } from './coordinator/hosts/host-groups.ts';
-import { loadOutside, type Outside, type ReadSecret } from './coordinator/proxies/job-access.ts';
-import { createProgress, type Progress, type RunView } from './coordinator/reports/progress.ts';
-import { RejectLog } from './coordinator/sources/reject-log.ts';
-import { SourceFeeder } from './coordinator/sources/source-feeder.ts';
-import type { StopReason } from './coordinator/stop.ts';
-import { SeineError } from './core/errors.ts';
-import { mayRender } from './core/escalation/escalation.ts';
-import type { JobSpec, SourceSpec } from './core/job-schema/job.ts';
-import { makeRedact, type Redact } from './core/text/redact.ts';
-import { openSystemResolver } from './fetch/network/system-resolver.ts';
+import type { S3Settings } from '../aws/s3/s3-client.ts';
+import { Coordinator, type RunResult } from '../coordinator/coordinator.ts';
+import { HostGroups } from '../coordinator/hosts/host-groups.ts';
+import { loadOutside, type Outside, type ReadSecret } from '../coordinator/proxies/job-access.ts';
+import { createProgress, type Progress, type RunView } from '../coordinator/reports/progress.ts';
+import { RejectLog } from '../coordinator/sources/reject-log.ts';
+import { SourceFeeder } from '../coordinator/sources/source-feeder.ts';
+import type { StopReason } from '../coordinator/stop.ts';
+import { SeineError } from '../core/errors.ts';
+import { mayRender } from '../core/escalation/escalation.ts';
+import type { JobSpec, SourceSpec } from '../core/job-schema/job.ts';
+import { makeRedact, type Redact } from '../core/text/redact.ts';
+import { openSystemResolver } from '../fetch/network/system-resolver.ts';
+import { completeSpec } from '../job-file/parse-job.ts';
+import type { Logger } from '../ports/ambient.ts';
+import type { DispatchCost, Dispatcher } from '../ports/dispatcher.ts';
+import type { Reject, Source } from '../ports/source.ts';
+import type { Job, Store } from '../ports/store.ts';
+import { type FilesByScheme, openFilesByScheme } from '../sources/files/files-by-scheme.ts';
+import { openRejectFile } from '../sources/files/reject-file.ts';
+import { checkSource, openSource } from '../sources/open-source.ts';
+import type { FolderLock } from '../store/sqlite/connection/folder-lock.ts';
+import { systemClock } from '../worker/batch/system-clock.ts';
+import type { JobHandlers } from '../worker/job/route-code.ts';
 import type { Folder, RemoteStore } from './folder.ts';
-import { completeSpec } from './job/parse-job.ts';
 import { folderOf, prepareBlobs } from './open-blobs.ts';
 import { type DispatchSettings, openDispatcher } from './open-dispatcher.ts';
-import type { Logger } from './ports/ambient.ts';
-import type { DispatchCost, Dispatcher } from './ports/dispatcher.ts';
-import type { Reject, Source } from './ports/source.ts';
-import type { Job, Store } from './ports/store.ts';
-import { type FilesByScheme, openFilesByScheme } from './sources/files/files-by-scheme.ts';
-import { openRejectFile } from './sources/files/reject-file.ts';
-import { checkSource, openSource } from './sources/open-source.ts';
-import type { FolderLock } from './store/sqlite/connection/folder-lock.ts';
-import { systemClock } from './worker/batch/system-clock.ts';
-import type { JobHandlers } from './worker/job/route-code.ts';
 
 export interface AppSettings extends DispatchSettings {
   dir: string;
@@ -147,8 +147,8 @@ export async function startRun(
 
 function openFiles(settings: AppSettings, jobAllowsPrivate: boolean): FilesByScheme {
   const openS3 = async () => {
-    const { openS3Files } = await import('./aws/s3/s3-files.ts');
-    const { AWS_ITSELF } = await import('./aws/s3/s3-client.ts');
+    const { openS3Files } = await import('../aws/s3/s3-files.ts');
+    const { AWS_ITSELF } = await import('../aws/s3/s3-client.ts');
     return openS3Files(settings.s3 ?? AWS_ITSELF);
   };
   return openFilesByScheme(openS3, { allowPrivate: jobAllowsPrivate && settings.allowPrivate !== 'never' });

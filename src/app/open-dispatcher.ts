@@ -1,12 +1,12 @@
-import type { S3Settings } from './aws/s3/s3-client.ts';
-import type { DispatchTarget } from './core/job-schema/dispatch-target.ts';
+import type { S3Settings } from '../aws/s3/s3-client.ts';
+import type { DispatchTarget } from '../core/job-schema/dispatch-target.ts';
+import type { Logger } from '../ports/ambient.ts';
+import type { Dispatcher } from '../ports/dispatcher.ts';
+import type { BrowserSettings, CallbackSettings } from '../ports/fetcher.ts';
+import { openInlineDispatcher } from '../transport/inline-dispatcher.ts';
+import { openThreadDispatcher } from '../transport/thread/thread-dispatcher.ts';
+import type { JobHandlers } from '../worker/job/route-code.ts';
 import { openBlobs } from './open-blobs.ts';
-import type { Logger } from './ports/ambient.ts';
-import type { Dispatcher } from './ports/dispatcher.ts';
-import type { BrowserSettings, CallbackSettings } from './ports/fetcher.ts';
-import { openInlineDispatcher } from './transport/inline-dispatcher.ts';
-import { openThreadDispatcher } from './transport/thread/thread-dispatcher.ts';
-import type { JobHandlers } from './worker/job/route-code.ts';
 
 export interface DispatchSettings {
   /** Where batches go; threads of this process when absent. */
@@ -54,7 +54,7 @@ export async function openDispatcher(
   try {
     for (const target of targets)
       opened.push({ dispatcher: await openTarget(target, data, settings), weight: target.weight });
-    const { openWeightedDispatcher } = await import('./transport/weighted-dispatcher.ts');
+    const { openWeightedDispatcher } = await import('../transport/weighted-dispatcher.ts');
     return openWeightedDispatcher(opened);
   } catch (error) {
     await Promise.all(opened.map(({ dispatcher }) => dispatcher.close()));
@@ -65,7 +65,7 @@ export async function openDispatcher(
 /** Closures as handlers cannot travel: their batches stay in this thread. */
 async function openInline(data: WorkerData, handlers: JobHandlers, logger: Logger): Promise<Dispatcher> {
   const { openWorkerTools } = await import('./worker-app.ts');
-  const { processBatch } = await import('./worker/batch/process-batch.ts');
+  const { processBatch } = await import('../worker/batch/process-batch.ts');
   const tools = await openWorkerTools({ ...data, name: 'inline', logger }, handlers);
   return openInlineDispatcher((batch, options) => processBatch(batch, tools, options), tools.close);
 }
@@ -77,11 +77,11 @@ async function openTarget(
 ): Promise<Dispatcher> {
   const { logger } = settings;
   if (target.kind === 'bullmq') {
-    const { openBullmqDispatcher } = await import('./transport/bullmq/bullmq-dispatcher.ts');
+    const { openBullmqDispatcher } = await import('../transport/bullmq/bullmq-dispatcher.ts');
     return openBullmqDispatcher({ url: target.url, logger });
   }
   if (target.kind === 'lambda') {
-    const { openLambdaDispatcher } = await import('./transport/lambda/lambda-dispatcher.ts');
+    const { openLambdaDispatcher } = await import('../transport/lambda/lambda-dispatcher.ts');
     const blobs = { place: data.blobs, open: () => openBlobs(data.blobs, data) };
     return openLambdaDispatcher({ name: target.name, ...settings.lambda, blobs, logger });
   }

@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { AWS_ITSELF, type S3Settings } from './aws/s3/s3-client.ts';
-import { isS3Url } from './aws/s3/s3-url.ts';
-import { openFolderBlobs, sweepAbandoned, sweepTemporary } from './blobs/folder-blobs.ts';
-import { messageOf, SeineError } from './core/errors.ts';
-import type { Logger } from './ports/ambient.ts';
-import type { Blobs } from './ports/blobs.ts';
+import { AWS_ITSELF, type S3Settings } from '../aws/s3/s3-client.ts';
+import { isS3Url } from '../aws/s3/s3-url.ts';
+import { openFolderBlobs, sweepAbandoned, sweepTemporary } from '../blobs/folder-blobs.ts';
+import { messageOf, SeineError } from '../core/errors.ts';
+import type { Logger } from '../ports/ambient.ts';
+import type { Blobs } from '../ports/blobs.ts';
 
 /** Opens what the setting `blobs` names: `s3://bucket/prefix`, `file:///path` or a path. Nothing is sent yet. */
 export async function openBlobs(
@@ -14,7 +14,7 @@ export async function openBlobs(
 ): Promise<Blobs> {
   const path = folderOf(setting);
   if (path !== null) return openFolderBlobs(path, { sync });
-  const { openS3Blobs } = await import('./blobs/s3-blobs.ts');
+  const { openS3Blobs } = await import('../blobs/s3-blobs.ts');
   return openS3Blobs(setting, s3);
 }
 
@@ -35,7 +35,7 @@ export async function prepareBlobs(
       : sweepAbandoned(path));
     return;
   }
-  const { prepareS3Blobs } = await import('./blobs/s3-blobs.ts');
+  const { prepareS3Blobs } = await import('../blobs/s3-blobs.ts');
   const { problem } = await prepareS3Blobs(setting, options.s3 ?? AWS_ITSELF, Date.now());
   if (problem) options.logger.warn(`cannot list unfinished uploads: ${messageOf(problem)}`);
 }

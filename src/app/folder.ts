@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import type { S3Settings } from './aws/s3/s3-client.ts';
-import { messageOf, SeineError } from './core/errors.ts';
+import type { S3Settings } from '../aws/s3/s3-client.ts';
+import { messageOf, SeineError } from '../core/errors.ts';
+import type { Logger } from '../ports/ambient.ts';
+import type { Blobs } from '../ports/blobs.ts';
+import type { Store } from '../ports/store.ts';
+import { type FolderLock, isFolderLocked, lockFolder } from '../store/sqlite/connection/folder-lock.ts';
+import { openSqliteStore } from '../store/sqlite/sqlite-store.ts';
 import { openBlobs } from './open-blobs.ts';
-import type { Logger } from './ports/ambient.ts';
-import type { Blobs } from './ports/blobs.ts';
-import type { Store } from './ports/store.ts';
-import { type FolderLock, isFolderLocked, lockFolder } from './store/sqlite/connection/folder-lock.ts';
-import { openSqliteStore } from './store/sqlite/sqlite-store.ts';
 
 /** Where the state is when it is not in the folder. */
 export interface RemoteStore {
@@ -99,7 +99,7 @@ async function openRemote(
 ): Promise<Omit<Folder, 'dir' | 'blobs' | 'blobsPlace'>> {
   const lock = toWork ? tryLock(dir) : null;
   try {
-    const { openPostgresStore } = await import('./store/postgres/postgres-store.ts');
+    const { openPostgresStore } = await import('../store/postgres/postgres-store.ts');
     const { url, ...rest } = remote;
     const place = lock ? idOf(dir) : null;
     const store = await openPostgresStore(url, { ...rest, place, ...(logger ? { logger } : {}) });

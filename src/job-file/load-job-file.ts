@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { messageOf, SeineError } from '../core/errors.ts';
 import { type SourceSpec, toJobName } from '../core/job-schema/job.ts';
 import { isRemote, withPath } from '../core/job-schema/source-name.ts';
-import { anchorSecrets } from './check-outside.ts';
+import { anchorSecrets } from './check-job.ts';
 import { importCode } from './load-handlers.ts';
 import { type ParsedJob, parseJob } from './parse-job.ts';
 

@@ -1,0 +1,144 @@
+import { resolve } from 'node:path';
+import { SeineError } from '../core/errors.ts';
+import { fetcherOfRoute, mayRender } from '../core/escalation/escalation.ts';
+import type { JobSpec, MediaRule, RouteSpec } from '../core/job-schema/job.ts';
+import type { SecretRef } from '../core/job-schema/proxies.ts';
+import { hideCredentials } from '../core/text/redact.ts';
+import type { RouteCode } from '../worker/job/route-code.ts';
+
+/** What is written into a job is stored and shown: a URL with a password has no place there. */
+export function checkSources({ sources }: Pick<JobSpec, 'sources'>): void {
+  const names = sources.flatMap((source) => (typeof source === 'string' ? [source] : Object.values(source)));
+  const open = names.find((name) => typeof name === 'string' && hideCredentials(name) !== name);
+  if (open !== undefined)
+    throw new SeineError(
+      'sources: a URL contains a user name or password, which would be stored in plain text',
+      {
+        hint: 'put an Authorization header into `identity.secretHeaders` instead',
+      },
+    );
+}
+
+/** Finds routes that count on proxies or a remote scraping API which the job does not have. */
+export function checkOutside({ routes, proxies, api, login }: JobSpec): void {
+  if (login && !routes.some(mayRender))
+    throw new SeineError('the job has a saved login, but no route uses a browser', {
+      hint: 'set `fetcher: browser` or `auto` in a route',
+    });
+  for (const { name, proxy, fetcher, escalate } of routes) {
+    const pool = proxy ?? proxies?.default;
+    if (proxy !== undefined && !(proxies && Object.hasOwn(proxies.pools, proxy)))
+      throw new SeineError(`route '${name}' uses the unknown proxy pool '${proxy}'`);
+    if (escalate.includes('proxy') && pool === undefined)
+      throw new SeineError(`route '${name}' escalates to proxies, but has no proxy pool`, {
+        hint: 'set `proxy` in the route or `proxies.default` in the job',
+      });
+    if ((fetcher === 'api' || escalate.includes('api')) && !api)
+      throw new SeineError(`route '${name}' uses a remote scraping API, but the job has no \`api\``);
+  }
+}
+
+/** Files of secrets are meant from where the job file is, also when the job is resumed from elsewhere. */
+export function anchorSecrets<T extends Pick<JobSpec, 'proxies' | 'api' | 'identity' | 'login'>>(
+  spec: T,
+  dir: string,
+): T {
+  const anchor = (ref: SecretRef): SecretRef => ('file' in ref ? { file: resolve(dir, ref.file) } : ref);
+  const { proxies, api, identity, login } = spec;
+  const headers = mapValues(identity.secretHeaders ?? {}, (refs) => mapValues(refs, anchor));
+  const pools = mapValues(proxies?.pools ?? {}, (pool) => {
+    const { from } = pool;
+    if (!('list' in from)) return { ...pool, from: anchor(from) };
+    const { credentials } = from;
+    return { ...pool, from: credentials ? { ...from, credentials: anchor(credentials) } : from };
+  });
+  return {
+    ...spec,
+    ...(proxies ? { proxies: { ...proxies, pools } } : {}),
+    ...(identity.secretHeaders ? { identity: { ...identity, secretHeaders: headers } } : {}),
+    ...(api?.key ? { api: { ...api, key: anchor(api.key) } } : {}),
+    ...(login ? { login: { state: anchor(login.state) } } : {}),
+  };
+}
+
+function mapValues<T, R>(record: Record<string, T>, change: (value: T) => R): Record<string, R> {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]));
+}
+
+/** Finds what a route says in vain. Only when a job is loaded: a job that runs on without its code must still run. */
+export function checkRoute(route: RouteSpec, code: RouteCode): void {
+  const captures = route.browser?.capture ?? [];
+  const makesRecords =
+    route.select !== undefined || route.markdown || code.handler !== undefined || captures.length > 0;
+  if (!makesRecords) checkIdle(route, code);
+  checkNames(route, code);
+  checkBrowser(route);
+}
+
+/** Pictures and captured data are there for every page of a route, or for none. */
+function checkBrowser(route: RouteSpec): void {
+  const { name, browser, kind } = route;
+  const fetcher = fetcherOfRoute(route);
+  if ((fetcher === 'browser' || fetcher === 'auto') && kind !== 'page')
+    throw new SeineError(`route '${name}' has kind ${kind}, which does not use a browser`);
+  if (!browser) return;
+  if (!mayRender(route))
+    throw new SeineError(`route '${name}' has \`browser\`, but its fetcher is ${fetcher}`, {
+      hint: 'set `fetcher` to browser or auto, or leave it out',
+    });
+  const wanted = [
+    ...(browser.screenshot ? ['screenshot'] : []),
+    ...(browser.pdf ? ['pdf'] : []),
+    ...(browser.capture.length > 0 ? ['capture'] : []),
+  ];
+  if (wanted.length > 0 && fetcher !== 'browser')
+    throw new SeineError(
+      `route '${name}' has ${wanted.join(' and ')}, but only some of its pages use a browser`,
+      { hint: 'set `fetcher: browser`' },
+    );
+}
+
+/** Steps for records that are never made. */
+function checkIdle(route: RouteSpec, code: RouteCode): void {
+  const given = [
+    ...(route.key === undefined ? [] : ['key']),
+    ...(route.schema === undefined ? [] : ['schema']),
+    ...Object.keys(code),
+  ];
+  if (given.length === 0) return;
+  throw new SeineError(
+    `route '${route.name}' has ${given.join(' and ')}, but no select, markdown or handler to make records`,
+  );
+}
+
+/** Only where nothing but selectors makes records is it known which fields they have. */
+function checkNames(route: RouteSpec, { handler, clean, schema }: RouteCode): void {
+  if (handler || clean || schema) return;
+  const names = [
+    ...Object.keys(route.select ?? {}),
+    ...(route.markdown ? ['title', 'markdown'] : []),
+    ...(route.browser?.capture ?? []).map((capture) => capture.name),
+  ];
+  const fieldOf = (rule: MediaRule) => (typeof rule === 'string' ? [] : (rule.field ?? []));
+  for (const [what, fields] of [
+    ['the key', [route.key ?? []].flat()],
+    ['a media rule', route.media.flatMap(fieldOf)],
+  ] as const) {
+    const unknown = fields.find((field) => !names.includes(field));
+    if (unknown !== undefined)
+      throw new SeineError(`${what} of route '${route.name}' uses the unknown field '${unknown}'`);
+  }
+}
+
+/** Names by which sites know who asks: Authorization, Cookie, X-Api-Key, X-Auth-Token and their kin. */
+const CREDENTIAL =
+  /^cookie2?$|(?:^|[-_])(?:auth|authorization|api[-_]?key|access[-_]?key|subscription[-_]?key|token|secret|password)(?:$|[-_])/i;
+
+/** Headers of the job go to every host that it is led to, and are stored: credentials have no place among them. */
+export function checkHeaders({ identity }: Pick<JobSpec, 'identity'>): void {
+  const open = Object.keys(identity.headers).find((name) => CREDENTIAL.test(name));
+  if (open !== undefined)
+    throw new SeineError(`identity.headers: ${open} would be sent to every host of the job`, {
+      hint: 'put it into `identity.secretHeaders`, under its origin',
+    });
+}
