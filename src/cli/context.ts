@@ -12,7 +12,7 @@ import {
 import { SETTINGS, type SettingName } from '../config/schema.ts';
 import { EXIT_CODES, type ExitName } from '../core/errors.ts';
 import type { Logger } from '../ports/ambient.ts';
-import { commandOf } from './commands.ts';
+import { commandOf } from './commands/commands.ts';
 import type { ParsedArgs } from './parse-args.ts';
 
 /** What every command gets. */

@@ -1,34 +1,34 @@
 import { messageOf, SeineError } from '../core/errors.ts';
 import { VERSION } from '../core/identity/identity.ts';
 import { hideCredentials } from '../core/text/redact.ts';
-import { commandOf } from './commands.ts';
+import { commandOf } from './commands/commands.ts';
 import { type Command, exitCodeOf, makeContext } from './context.ts';
 import { commandHelp, generalHelp } from './help.ts';
 import { parseCommandLine } from './parse-args.ts';
 
 /** Each command loads only what it needs: `seine status` should not wait for the parts of a crawler. */
 const HANDLERS: Record<string, () => Promise<Command>> = {
-  run: async () => (await import('./run-command.ts')).runCommand,
-  resume: async () => (await import('./run-command.ts')).resumeCommand,
-  refresh: async () => (await import('./refresh-command.ts')).refreshCommand,
-  serve: async () => (await import('./serve-command.ts')).serveCommand,
-  worker: async () => (await import('./worker-command.ts')).workerCommand,
-  workers: async () => (await import('./workers-command.ts')).workersCommand,
-  lambda: async () => (await import('./lambda-command.ts')).lambdaCommand,
-  status: async () => (await import('./report-commands.ts')).statusCommand,
-  hosts: async () => (await import('./hosts-command.ts')).hostsCommand,
-  proxies: async () => (await import('./proxies-command.ts')).proxiesCommand,
-  jobs: async () => (await import('./report-commands.ts')).jobsCommand,
-  stop: async () => (await import('./report-commands.ts')).stopCommand,
-  cancel: async () => (await import('./report-commands.ts')).cancelCommand,
-  dead: async () => (await import('./report-commands.ts')).deadCommand,
-  export: async () => (await import('./export-command.ts')).exportCommand,
-  reparse: async () => (await import('./reparse-command.ts')).reparseCommand,
-  sheet: async () => (await import('./sheet-command.ts')).sheetCommand,
-  page: async () => (await import('./page-command.ts')).pageCommand,
-  doctor: async () => (await import('./doctor-command.ts')).doctorCommand,
-  hostile: async () => (await import('./hostile-command.ts')).hostileCommand,
-  schema: async () => (await import('./schema-command.ts')).schemaCommand,
+  run: async () => (await import('./commands/run.ts')).runCommand,
+  resume: async () => (await import('./commands/run.ts')).resumeCommand,
+  refresh: async () => (await import('./commands/refresh.ts')).refreshCommand,
+  serve: async () => (await import('./commands/serve.ts')).serveCommand,
+  worker: async () => (await import('./commands/worker.ts')).workerCommand,
+  workers: async () => (await import('./commands/workers.ts')).workersCommand,
+  lambda: async () => (await import('./lambda/lambda.ts')).lambdaCommand,
+  status: async () => (await import('./commands/reports.ts')).statusCommand,
+  hosts: async () => (await import('./commands/hosts.ts')).hostsCommand,
+  proxies: async () => (await import('./commands/proxies.ts')).proxiesCommand,
+  jobs: async () => (await import('./commands/reports.ts')).jobsCommand,
+  stop: async () => (await import('./commands/reports.ts')).stopCommand,
+  cancel: async () => (await import('./commands/reports.ts')).cancelCommand,
+  dead: async () => (await import('./commands/reports.ts')).deadCommand,
+  export: async () => (await import('./export/export.ts')).exportCommand,
+  reparse: async () => (await import('./commands/reparse.ts')).reparseCommand,
+  sheet: async () => (await import('./commands/sheet.ts')).sheetCommand,
+  page: async () => (await import('./commands/page.ts')).pageCommand,
+  doctor: async () => (await import('./doctor/doctor.ts')).doctorCommand,
+  hostile: async () => (await import('./commands/hostile.ts')).hostileCommand,
+  schema: async () => (await import('./commands/schema.ts')).schemaCommand,
 };
 
 /** Runs one command line and returns its exit code. */

@@ -1,7 +1,7 @@
 import { strToU8, zipSync } from 'fflate';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LoadedLambda, loadLambda } from '../../src/aws/lambda/lambda-client.ts';
-import { type LambdaEmulator, startLambdaEmulator } from '../../src/cli/lambda/emulator.ts';
+import { type LambdaEmulator, startLambdaEmulator } from '../../src/lambda-emulator/emulator.ts';
 import { FAKE_CREDENTIALS } from '../support/lambda-desk.ts';
 
 /** The emulator is what the others are tested with, so it is tested with the real SDK and a function of a few lines. */

@@ -3,7 +3,7 @@ import {
   type EmulatorOptions,
   type LambdaEmulator,
   startLambdaEmulator,
-} from '../../src/cli/lambda/emulator.ts';
+} from '../../src/lambda-emulator/emulator.ts';
 import type { Logger } from '../../src/ports/ambient.ts';
 import type { Dispatcher } from '../../src/ports/dispatcher.ts';
 import {

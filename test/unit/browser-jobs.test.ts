@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { withBrowser } from '../../src/cli/browser-flags.ts';
+import { withBrowser } from '../../src/cli/commands/job-from-flags.ts';
 import { loadOutside } from '../../src/coordinator/proxies/job-access.ts';
 import type { JobInput } from '../../src/core/job-schema/job.ts';
 import { parseLoginState } from '../../src/core/job-schema/login-state.ts';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { jobFields } from '../../scripts/job-fields.ts';
 import { SECTIONS, withSections } from '../../scripts/write-docs.ts';
-import { COMMANDS } from '../../src/cli/commands.ts';
+import { COMMANDS } from '../../src/cli/commands/commands.ts';
 import { GROUP_ROWS_MAX } from '../../src/cli/export/parquet.ts';
 import { SETTINGS } from '../../src/config/schema.ts';
 import { LOOK_AHEAD_MS } from '../../src/coordinator/batch-sender.ts';

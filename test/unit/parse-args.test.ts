@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { COMMANDS } from '../../src/cli/commands.ts';
+import { COMMANDS } from '../../src/cli/commands/commands.ts';
 import { commandHelp, generalHelp } from '../../src/cli/help.ts';
 import { parseCommandLine } from '../../src/cli/parse-args.ts';
 import { SETTINGS } from '../../src/config/schema.ts';

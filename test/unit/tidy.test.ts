@@ -121,7 +121,7 @@ const NODE_IN_CORE: Record<string, readonly string[]> = {
 };
 
 /** Besides config: the terminal's own variables for the dashboard, and where a stack trace is wanted. */
-const READS_ENVIRONMENT = ['src/cli/follow-run.ts', 'src/cli/main.ts', 'src/config/load.ts'];
+const READS_ENVIRONMENT = ['src/cli/commands/follow-run.ts', 'src/cli/main.ts', 'src/config/load.ts'];
 
 describe('layers', () => {
   test('every file belongs to one', () => {

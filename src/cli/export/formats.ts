@@ -1,5 +1,5 @@
 import { SeineError } from '../../core/errors.ts';
-import { csvLine } from '../csv.ts';
+import { csvLine } from './csv.ts';
 import type { Destination } from './destination.ts';
 import { writeParquet } from './parquet.ts';
 import { jsonText, type Table } from './table.ts';

@@ -1,5 +1,5 @@
 import type { ColumnSource, SchemaElement } from 'hyparquet-writer';
-import type { Cell } from '../csv.ts';
+import type { Cell } from './csv.ts';
 import type { Destination } from './destination.ts';
 import type { Column, ColumnType, Table } from './table.ts';
 

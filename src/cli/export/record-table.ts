@@ -1,6 +1,6 @@
 import type { JobSpec } from '../../core/job-schema/job.ts';
 import { LIMITS } from '../../core/limits.ts';
-import type { Cell } from '../csv.ts';
+import type { Cell } from './csv.ts';
 import { type Column, type ColumnType, jsonText, type Table } from './table.ts';
 
 type Data = Record<string, unknown>;

@@ -1,4 +1,4 @@
-import type { Cell } from '../csv.ts';
+import type { Cell } from './csv.ts';
 
 /** How a column is stored where formats have types. `json` cells are JSON text, `time` cells ISO 8601 in UTC. */
 export type ColumnType = 'text' | 'integer' | 'number' | 'boolean' | 'time' | 'json';

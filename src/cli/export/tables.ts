@@ -10,7 +10,7 @@ import type {
   TaskRow,
 } from '../../core/model.ts';
 import type { Job, Since, Store } from '../../ports/store.ts';
-import { productOf } from '../hosts-command.ts';
+import { productOf } from '../commands/hosts.ts';
 import { recordTable } from './record-table.ts';
 import { type ColumnType, type Table, tableOf } from './table.ts';
 

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { folderOf } from '../../app/open-blobs.ts';
 import { messageOf, SeineError } from '../../core/errors.ts';
+import { type LambdaEmulator, startLambdaEmulator } from '../../lambda-emulator/emulator.ts';
 import { type Command, type Context, printJson } from '../context.ts';
-import { type LambdaEmulator, startLambdaEmulator } from './emulator.ts';
 import { functionName, numberOption, sizeOptions, variableOptions } from './option-values.ts';
 
 /** Serves Lambda's API until a signal comes. */

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import { openBlobs } from '../app/open-blobs.ts';
-import { allowPrivateElsewhere } from '../config/load.ts';
-import { WORKER_KINDS, type WorkerKind } from '../core/batch/batch.ts';
-import { type ExitName, messageOf, SeineError } from '../core/errors.ts';
-import { hideCredentials } from '../core/text/redact.ts';
-import { openThreadDispatcher, type ThreadDispatcher } from '../transport/thread/thread-dispatcher.ts';
-import { type Context, printable } from './context.ts';
+import { openBlobs } from '../../app/open-blobs.ts';
+import { allowPrivateElsewhere } from '../../config/load.ts';
+import { WORKER_KINDS, type WorkerKind } from '../../core/batch/batch.ts';
+import { type ExitName, messageOf, SeineError } from '../../core/errors.ts';
+import { hideCredentials } from '../../core/text/redact.ts';
+import { openThreadDispatcher, type ThreadDispatcher } from '../../transport/thread/thread-dispatcher.ts';
+import { type Context, printable } from '../context.ts';
 
 /** Works on batches of other machines' runs, until a signal comes. */
 export async function workerCommand(context: Context): Promise<ExitName> {
@@ -18,7 +18,7 @@ export async function workerCommand(context: Context): Promise<ExitName> {
   const signals = watchSignals();
   const threads = openThreads(context, blobs, name);
   try {
-    const { openBullmqWorker } = await import('../transport/bullmq/bullmq-worker.ts');
+    const { openBullmqWorker } = await import('../../transport/bullmq/bullmq-worker.ts');
     const worker = await openBullmqWorker({ url, kind, name, threads, logger: settings.logger });
     context.stderr.write(
       `worker ${name} takes ${kind} batches with ${settings.workers} threads; pages go to ${hideCredentials(blobs)}\n`,

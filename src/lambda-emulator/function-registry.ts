@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { ApiError } from './emulator.ts';
 import type { EnvironmentSettings } from './environment.ts';
-import { type FleetOptions, FunctionFleet } from './function-fleet.ts';
-import { ApiError } from './http-reply.ts';
+import { type FleetOptions, FunctionFleet } from './function-environments.ts';
 import { layOutImage } from './image-folder.ts';
-import type { RoleBook } from './role-book.ts';
+import type { RoleBook } from './roles.ts';
 
 /** What a request says about a function, as the API of Lambda names it. */
 export interface FunctionInput {

@@ -1,4 +1,4 @@
-import { SETTINGS } from '../config/schema.ts';
+import { SETTINGS } from '../../config/schema.ts';
 import { type CommandSpec, dispatch, json, limits, withBlobs, workers } from './command-spec.ts';
 
 export const REFRESH: CommandSpec = {

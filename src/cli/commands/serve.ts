@@ -1,9 +1,9 @@
-import { type Folder, openFolder } from '../app/folder.ts';
-import { isResumable } from '../coordinator/jobs.ts';
-import { type ExitName, SeineError } from '../core/errors.ts';
-import { nextRunAt } from '../core/job-schema/schedule.ts';
-import type { Job } from '../ports/store.ts';
-import type { Context } from './context.ts';
+import { type Folder, openFolder } from '../../app/folder.ts';
+import { isResumable } from '../../coordinator/jobs.ts';
+import { type ExitName, SeineError } from '../../core/errors.ts';
+import { nextRunAt } from '../../core/job-schema/schedule.ts';
+import type { Job } from '../../ports/store.ts';
+import type { Context } from '../context.ts';
 import { followRun } from './follow-run.ts';
 
 /** New jobs and changed schedules are noticed this often. */

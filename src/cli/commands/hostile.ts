@@ -1,7 +1,7 @@
-import { type ExitName, SeineError } from '../core/errors.ts';
-import { CASES, pathsOf } from '../hostile/behaviours.ts';
-import { type HostileWeb, startHostileWeb } from '../hostile/hostile-web.ts';
-import { type Context, printJson } from './context.ts';
+import { type ExitName, SeineError } from '../../core/errors.ts';
+import { CASES, pathsOf } from '../../hostile/behaviours.ts';
+import { type HostileWeb, startHostileWeb } from '../../hostile/hostile-web.ts';
+import { type Context, printJson } from '../context.ts';
 
 /** The last port that leaves room for those with TLS behind it. */
 const PORT_MAX = 65_530;

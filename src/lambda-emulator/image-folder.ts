@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { cp, mkdir } from 'node:fs/promises';
 import { join, matchesGlob } from 'node:path';
-import { messageOf, SeineError } from '../../core/errors.ts';
+import { messageOf, SeineError } from '../core/errors.ts';
 
 /** What an image of a function is made of, as its Dockerfile says it. */
 interface ImageRecipe {

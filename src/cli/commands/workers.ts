@@ -1,10 +1,10 @@
-import type { ExitName } from '../core/errors.ts';
-import { readSigns, type Sign } from '../transport/bullmq/heartbeat.ts';
-import { openRedis, parseFleet } from '../transport/bullmq/redis.ts';
-import { fleetKeys } from '../transport/bullmq/wire.ts';
-import { formatBytes, formatDuration } from '../tui/format.ts';
-import { type Context, printable, printJson } from './context.ts';
-import { queueUrl } from './worker-command.ts';
+import type { ExitName } from '../../core/errors.ts';
+import { readSigns, type Sign } from '../../transport/bullmq/heartbeat.ts';
+import { openRedis, parseFleet } from '../../transport/bullmq/redis.ts';
+import { fleetKeys } from '../../transport/bullmq/wire.ts';
+import { formatBytes, formatDuration } from '../../tui/format.ts';
+import { type Context, printable, printJson } from '../context.ts';
+import { queueUrl } from './worker.ts';
 
 /** Shows who has given a sign of life in the last seconds. */
 export async function workersCommand(context: Context): Promise<ExitName> {

@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
-import { checkSources, openOutside } from '../app/app.ts';
-import { type Folder, openFolder } from '../app/folder.ts';
-import { isResumable, requireJob } from '../coordinator/jobs.ts';
-import { type ExitName, SeineError } from '../core/errors.ts';
-import { completeSpec } from '../job-file/parse-job.ts';
-import type { Job } from '../ports/store.ts';
+import { checkSources, openOutside } from '../../app/app.ts';
+import { type Folder, openFolder } from '../../app/folder.ts';
+import { isResumable, requireJob } from '../../coordinator/jobs.ts';
+import { type ExitName, SeineError } from '../../core/errors.ts';
+import { completeSpec } from '../../job-file/parse-job.ts';
+import type { Job } from '../../ports/store.ts';
+import { type Context, withFolder } from '../context.ts';
 import { COMMANDS } from './commands.ts';
-import { type Context, withFolder } from './context.ts';
 import { followRun } from './follow-run.ts';
 import { toNumber } from './job-from-flags.ts';
 

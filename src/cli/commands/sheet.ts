@@ -1,8 +1,8 @@
-import { requireJob } from '../coordinator/jobs.ts';
-import { writeContactSheet } from '../coordinator/reports/contact-sheet.ts';
-import { type ExitName, SeineError } from '../core/errors.ts';
-import { formatCount } from '../tui/format.ts';
-import { type Command, printJson, withFolder } from './context.ts';
+import { requireJob } from '../../coordinator/jobs.ts';
+import { writeContactSheet } from '../../coordinator/reports/contact-sheet.ts';
+import { type ExitName, SeineError } from '../../core/errors.ts';
+import { formatCount } from '../../tui/format.ts';
+import { type Command, printJson, withFolder } from '../context.ts';
 
 export const sheetCommand: Command = (context) =>
   withFolder(context, async (folder): Promise<ExitName> => {

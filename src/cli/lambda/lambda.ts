@@ -1,11 +1,11 @@
-import { SeineError } from '../core/errors.ts';
-import type { Command } from './context.ts';
+import { SeineError } from '../../core/errors.ts';
+import type { Command } from '../context.ts';
 
 const VERBS: Record<string, () => Promise<Command>> = {
-  build: async () => (await import('./lambda/build-command.ts')).buildCommand,
-  deploy: async () => (await import('./lambda/deploy-command.ts')).deployCommand,
-  warm: async () => (await import('./lambda/warm-command.ts')).warmCommand,
-  local: async () => (await import('./lambda/local-command.ts')).localCommand,
+  build: async () => (await import('./build-command.ts')).buildCommand,
+  deploy: async () => (await import('./deploy-command.ts')).deployCommand,
+  warm: async () => (await import('./warm-command.ts')).warmCommand,
+  local: async () => (await import('./local-command.ts')).localCommand,
 };
 
 export const lambdaCommand: Command = async (context) => {

@@ -1,10 +1,10 @@
-import type { Folder } from '../app/folder.ts';
-import { requireJob } from '../coordinator/jobs.ts';
-import { type ExitName, SeineError } from '../core/errors.ts';
-import type { TaskRow } from '../core/model.ts';
-import { normalizeUrl } from '../core/url/url.ts';
-import { readPage } from '../worker/storage/read-page.ts';
-import { type Command, type Context, withFolder } from './context.ts';
+import type { Folder } from '../../app/folder.ts';
+import { requireJob } from '../../coordinator/jobs.ts';
+import { type ExitName, SeineError } from '../../core/errors.ts';
+import type { TaskRow } from '../../core/model.ts';
+import { normalizeUrl } from '../../core/url/url.ts';
+import { readPage } from '../../worker/storage/read-page.ts';
+import { type Command, type Context, withFolder } from '../context.ts';
 
 export const pageCommand: Command = (context) =>
   withFolder(context, async (folder): Promise<ExitName> => {

@@ -1,18 +1,18 @@
-import { checkSources, openOutside, openServices } from '../app/app.ts';
-import { type Folder, openFolder } from '../app/folder.ts';
-import { isResumable, requireJob, submitJob } from '../coordinator/jobs.ts';
-import { type ExitName, SeineError } from '../core/errors.ts';
-import type { SourceSpec } from '../core/job-schema/job.ts';
-import { bundleKeyOf } from '../job-file/load-handlers.ts';
-import { hashOfSpec } from '../job-file/parse-job.ts';
-import type { Dispatcher } from '../ports/dispatcher.ts';
-import type { Job } from '../ports/store.ts';
-import type { FolderLock } from '../store/sqlite/connection/folder-lock.ts';
-import type { Context } from './context.ts';
+import { checkSources, openOutside, openServices } from '../../app/app.ts';
+import { type Folder, openFolder } from '../../app/folder.ts';
+import { isResumable, requireJob, submitJob } from '../../coordinator/jobs.ts';
+import { type ExitName, SeineError } from '../../core/errors.ts';
+import type { SourceSpec } from '../../core/job-schema/job.ts';
+import { bundleKeyOf } from '../../job-file/load-handlers.ts';
+import { hashOfSpec } from '../../job-file/parse-job.ts';
+import type { Dispatcher } from '../../ports/dispatcher.ts';
+import type { Job } from '../../ports/store.ts';
+import type { FolderLock } from '../../store/sqlite/connection/folder-lock.ts';
+import type { Context } from '../context.ts';
 import { followRun } from './follow-run.ts';
 import { jobFromCommandLine } from './job-from-flags.ts';
-import { meansJobByName, refreshCommand, withNewLimits } from './refresh-command.ts';
-import { keepSchedule, watchSignals } from './serve-command.ts';
+import { meansJobByName, refreshCommand, withNewLimits } from './refresh.ts';
+import { keepSchedule, watchSignals } from './serve.ts';
 
 export async function runCommand(context: Context): Promise<ExitName> {
   if (await meansJobByName(context)) return refreshCommand(context);

@@ -1,4 +1,4 @@
-import { SETTINGS } from '../config/schema.ts';
+import { SETTINGS } from '../../config/schema.ts';
 
 /** What a command is described by, and the options that several share. */
 

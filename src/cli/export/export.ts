@@ -1,13 +1,13 @@
-import { AWS_ITSELF } from '../aws/s3/s3-client.ts';
-import { requireJob } from '../coordinator/jobs.ts';
-import { type ExitName, SeineError } from '../core/errors.ts';
-import type { Since } from '../ports/store.ts';
-import { formatCount } from '../tui/format.ts';
-import { type Command, type Context, withFolder } from './context.ts';
-import { isStandardOutput, openDestination } from './export/destination.ts';
-import { FORMATS, type Format, formatOf, writeRows } from './export/formats.ts';
-import { parseSince } from './export/since.ts';
-import { WHATS, type What } from './export/tables.ts';
+import { AWS_ITSELF } from '../../aws/s3/s3-client.ts';
+import { requireJob } from '../../coordinator/jobs.ts';
+import { type ExitName, SeineError } from '../../core/errors.ts';
+import type { Since } from '../../ports/store.ts';
+import { formatCount } from '../../tui/format.ts';
+import { type Command, type Context, withFolder } from '../context.ts';
+import { isStandardOutput, openDestination } from './destination.ts';
+import { FORMATS, type Format, formatOf, writeRows } from './formats.ts';
+import { parseSince } from './since.ts';
+import { WHATS, type What } from './tables.ts';
 
 /** Streams rows; memory stays flat whatever their number. */
 export const exportCommand: Command = async (context) => {

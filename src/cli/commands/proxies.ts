@@ -1,9 +1,9 @@
-import { type ProxyReportRow, reportProxies } from '../coordinator/reports/proxy-report.ts';
-import type { ExitName } from '../core/errors.ts';
-import { LIMITS } from '../core/limits.ts';
-import type { Store } from '../ports/store.ts';
-import { formatCount } from '../tui/format.ts';
-import { type Command, printable, printJson, withFolder } from './context.ts';
+import { type ProxyReportRow, reportProxies } from '../../coordinator/reports/proxy-report.ts';
+import type { ExitName } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import type { Store } from '../../ports/store.ts';
+import { formatCount } from '../../tui/format.ts';
+import { type Command, printable, printJson, withFolder } from '../context.ts';
 
 /** Hosts shown of each proxy; `--json` has them all. */
 const HOSTS_SHOWN = 10;

@@ -1,10 +1,10 @@
-import { type JobSummary, type PassCounters, requireJob, summarize } from '../coordinator/jobs.ts';
-import { type ExitName, SeineError } from '../core/errors.ts';
-import type { JobWish } from '../core/model.ts';
-import { formatBytes, formatCount, formatDuration } from '../tui/format.ts';
-import { qualityLines } from '../tui/quality.ts';
-import { paintLine } from '../tui/text.ts';
-import { type Command, type Context, printable, printJson, withFolder } from './context.ts';
+import { type JobSummary, type PassCounters, requireJob, summarize } from '../../coordinator/jobs.ts';
+import { type ExitName, SeineError } from '../../core/errors.ts';
+import type { JobWish } from '../../core/model.ts';
+import { formatBytes, formatCount, formatDuration } from '../../tui/format.ts';
+import { qualityLines } from '../../tui/quality.ts';
+import { paintLine } from '../../tui/text.ts';
+import { type Command, type Context, printable, printJson, withFolder } from '../context.ts';
 
 const JOBS_SHOWN = 200;
 

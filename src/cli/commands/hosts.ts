@@ -1,13 +1,13 @@
-import { requireJob } from '../coordinator/jobs.ts';
-import { type HostReportRow, hostReporter } from '../coordinator/reports/host-report.ts';
-import { restingByHost } from '../coordinator/reports/proxy-report.ts';
-import type { ExitName } from '../core/errors.ts';
-import { defaultUserAgent } from '../core/identity/identity.ts';
-import type { JobSpec } from '../core/job-schema/job.ts';
-import { productToken } from '../core/robots/robots.ts';
-import { formatCount } from '../tui/format.ts';
-import { type Command, type Context, printable, printJson, withFolder } from './context.ts';
-import { readProxies } from './proxies-command.ts';
+import { requireJob } from '../../coordinator/jobs.ts';
+import { type HostReportRow, hostReporter } from '../../coordinator/reports/host-report.ts';
+import { restingByHost } from '../../coordinator/reports/proxy-report.ts';
+import type { ExitName } from '../../core/errors.ts';
+import { defaultUserAgent } from '../../core/identity/identity.ts';
+import type { JobSpec } from '../../core/job-schema/job.ts';
+import { productToken } from '../../core/robots/robots.ts';
+import { formatCount } from '../../tui/format.ts';
+import { type Command, type Context, printable, printJson, withFolder } from '../context.ts';
+import { readProxies } from './proxies.ts';
 
 /** Hosts shown as text; `--json` and `export --what hosts` have them all. */
 const SHOWN_MAX = 1_000;

@@ -1,10 +1,10 @@
-import { SETTINGS, type SettingName } from '../config/schema.ts';
-import { hideCredentials } from '../core/text/redact.ts';
-import { type Command, type Context, printJson } from './context.ts';
-import { type Check, runCheck } from './doctor/check.ts';
-import { checkDispatch } from './doctor/check-dispatch.ts';
-import { checkDisk, checkIdentity, checkMachine, checkNode } from './doctor/check-machine.ts';
-import { checkBlobs, checkFolder, checkStore } from './doctor/check-storage.ts';
+import { SETTINGS, type SettingName } from '../../config/schema.ts';
+import { hideCredentials } from '../../core/text/redact.ts';
+import { type Command, type Context, printJson } from '../context.ts';
+import { type Check, runCheck } from './check.ts';
+import { checkDispatch } from './check-dispatch.ts';
+import { checkDisk, checkIdentity, checkMachine, checkNode } from './check-machine.ts';
+import { checkBlobs, checkFolder, checkStore } from './check-storage.ts';
 
 /** Says what is set, from where, and whether each part works by using it. */
 export const doctorCommand: Command = async (context) => {
@@ -47,7 +47,7 @@ async function runChecks(context: Context): Promise<Check[]> {
   if (blobs) checks.push(await runCheck('blobs', () => checkBlobs(context, blobs)));
   checks.push(...(await checkDispatch(context)));
   if (context.parsed.values.browser === 'true') {
-    const { checkBrowser } = await import('./doctor/check-browser.ts');
+    const { checkBrowser } = await import('./check-browser.ts');
     checks.push(await runCheck('browser', (signal) => checkBrowser(settings.browser, signal)));
   }
   checks.push(await runCheck('disk', () => checkDisk(context)));
