@@ -7,7 +7,9 @@ import { createInterface } from 'node:readline';
 const json = process.argv.includes('--json');
 const dir = '.seine/demo';
 
-const shop = spawn(process.execPath, ['dist/demo/shop-process.js'], { stdio: ['pipe', 'pipe', 'inherit'] });
+const shop = spawn(process.execPath, ['dist/sites/shop/shop-process.js'], {
+  stdio: ['pipe', 'pipe', 'inherit'],
+});
 const [line] = await new Promise<string[]>((resolve, reject) => {
   createInterface({ input: shop.stdout }).once('line', (text) => resolve([text]));
   shop.once('exit', (code) => reject(new Error(`the demo shop ended with code ${code}`)));

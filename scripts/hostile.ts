@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { CASES, type ListedCase } from '../src/hostile/behaviours.ts';
+import { CASES, type ListedCase } from '../src/sites/hostile/behaviours.ts';
 import { BUDGET_MS } from '../test/support/hostile-desk.ts';
 import { startHostileProcess } from '../test/support/hostile-process.ts';
 import { type CaseFacts, complaintsOf, shareKept } from '../test/support/hostile-visits.ts';

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ShopSite, startShopSite } from '../../src/demo/shop-site.ts';
+import { type ShopSite, startShopSite } from '../../src/sites/shop/shop-site.ts';
 import { jsonLines, lastJson, seine, temporaryFolder } from '../support/seine-process.ts';
 
 /** Whole runs with a real Chromium, against the bundled shop and its twin that is drawn by a script. */

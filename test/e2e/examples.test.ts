@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ShopSite, startShopSite } from '../../src/demo/shop-site.ts';
+import { type ShopSite, startShopSite } from '../../src/sites/shop/shop-site.ts';
 import { type Finished, jsonLines, lastJson, seine, temporaryFolder } from '../support/seine-process.ts';
 
 /** Every example is run as its first lines say, against the bundled shop. */

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { buildLambdaImage } from '../../src/cli/lambda/build-image.ts';
-import { type ShopSite, startShopSite } from '../../src/demo/shop-site.ts';
+import { type ShopSite, startShopSite } from '../../src/sites/shop/shop-site.ts';
 import { FAKE_CREDENTIALS, openLambdaDesk } from '../support/lambda-desk.ts';
 import {
   jsonLines,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { pathOf } from '../../src/hostile/behaviour.ts';
-import { BEHAVIOURS } from '../../src/hostile/behaviours.ts';
+import { pathOf } from '../../src/sites/hostile/behaviour.ts';
+import { BEHAVIOURS } from '../../src/sites/hostile/behaviours.ts';
 import { type HostileProcess, startHostileProcess } from '../support/hostile-process.ts';
 import { shareKept } from '../support/hostile-visits.ts';
 import { startHostileWorker } from '../support/hostile-worker.ts';

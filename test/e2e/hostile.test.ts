@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JobInput } from '../../src/core/job-schema/job.ts';
 import type { TaskRow } from '../../src/core/model.ts';
-import { CASES, type ListedCase, pathsOf } from '../../src/hostile/behaviours.ts';
+import { CASES, type ListedCase, pathsOf } from '../../src/sites/hostile/behaviours.ts';
 import { type HostileCommand, startHostileCommand } from '../support/hostile-command.ts';
 import { HOSTILE_JOB } from '../support/hostile-desk.ts';
 import { jsonLines, lastJson, seine, temporaryFolder } from '../support/seine-process.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ShopSite, startShopSite } from '../../src/demo/shop-site.ts';
+import { type ShopSite, startShopSite } from '../../src/sites/shop/shop-site.ts';
 import { md5, pictureOf, sha256 } from '../support/media-desk.ts';
 import { jsonLines, lastJson, seine, startSeine, temporaryFolder } from '../support/seine-process.ts';
 

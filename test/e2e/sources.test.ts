@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ShopSite, startShopSite } from '../../src/demo/shop-site.ts';
+import { type ShopSite, startShopSite } from '../../src/sites/shop/shop-site.ts';
 import { type FileServer, startFileServer } from '../support/file-server.ts';
 import { type LinkedSite, startLinkedSite } from '../support/linked-site.ts';
 import { parquetOf, textColumn } from '../support/parquet-files.ts';

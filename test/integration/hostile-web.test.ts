@@ -4,10 +4,10 @@ import net from 'node:net';
 import { Readable } from 'node:stream';
 import zlib from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { BEHAVIOURS, CASES, caseOf, pathsOf } from '../../src/hostile/behaviours.ts';
-import { createIssuer, createSelfSigned } from '../../src/hostile/certificates.ts';
-import { BROTLI_BOMB } from '../../src/hostile/codings.ts';
-import { type HostileWeb, startHostileWeb } from '../../src/hostile/hostile-web.ts';
+import { BEHAVIOURS, CASES, caseOf, pathsOf } from '../../src/sites/hostile/behaviours.ts';
+import { createIssuer, createSelfSigned } from '../../src/sites/hostile/certificates.ts';
+import { BROTLI_BOMB } from '../../src/sites/hostile/codings.ts';
+import { type HostileWeb, startHostileWeb } from '../../src/sites/hostile/hostile-web.ts';
 
 let web: HostileWeb;
 beforeAll(async () => {

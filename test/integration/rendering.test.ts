@@ -4,8 +4,8 @@ import { writeContactSheet } from '../../src/coordinator/reports/contact-sheet.t
 import type { JobInput } from '../../src/core/job-schema/job.ts';
 import type { AttemptRow, RecordRow, ShotRow } from '../../src/core/model.ts';
 import { parseRecord } from '../../src/core/warc/warc-reader.ts';
-import { type ShopSite, startShopSite } from '../../src/demo/shop-site.ts';
 import type { FetchRequest, FetchResult } from '../../src/ports/fetcher.ts';
+import { type ShopSite, startShopSite } from '../../src/sites/shop/shop-site.ts';
 import { readPage } from '../../src/worker/storage/read-page.ts';
 import { type Crawled, crawl } from '../support/crawl-desk.ts';
 import { collect } from '../support/fixtures.ts';

@@ -4,7 +4,7 @@ import { get as httpGet } from 'node:http';
 import { createInterface } from 'node:readline';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ShopSite, startShopSite } from '../../src/demo/shop-site.ts';
+import { type ShopSite, startShopSite } from '../../src/sites/shop/shop-site.ts';
 import { crawl, get, linksOf } from '../support/plain-http.ts';
 
 describe('shop site', () => {
@@ -217,7 +217,7 @@ describe('shop site', () => {
 
 describe('shop process', () => {
   test('prints its address and ends when its standard input closes', async () => {
-    const child = spawn(process.execPath, ['src/demo/shop-process.ts', '--products', '10'], {
+    const child = spawn(process.execPath, ['src/sites/shop/shop-process.ts', '--products', '10'], {
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     const exited = once(child, 'exit');

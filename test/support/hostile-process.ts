@@ -1,5 +1,5 @@
 import { fork } from 'node:child_process';
-import { type HostileOptions, startHostileWeb } from '../../src/hostile/hostile-web.ts';
+import { type HostileOptions, startHostileWeb } from '../../src/sites/hostile/hostile-web.ts';
 
 /** The hostile web in a process of its own, so that it takes no time from who visits it. */
 export interface HostileProcess {

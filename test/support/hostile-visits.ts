@@ -3,8 +3,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Outcome } from '../../src/core/batch/outcome.ts';
 import { failureKind } from '../../src/core/failures.ts';
 import type { LastVisit } from '../../src/core/model.ts';
-import type { Ending } from '../../src/hostile/behaviour.ts';
-import { CASES, type ListedCase, pathsOf } from '../../src/hostile/behaviours.ts';
+import type { Ending } from '../../src/sites/hostile/behaviour.ts';
+import { CASES, type ListedCase, pathsOf } from '../../src/sites/hostile/behaviours.ts';
 import { BUDGET_MS, type HostileDesk } from './hostile-desk.ts';
 
 /** What became of one case, measured in the process of the worker. */

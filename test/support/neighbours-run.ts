@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CASES } from '../../src/hostile/behaviours.ts';
+import { CASES } from '../../src/sites/hostile/behaviours.ts';
 import { HOSTILE_JOB } from './hostile-desk.ts';
 import { startSeine, temporaryFolder } from './seine-process.ts';
 import { startSiteProcess } from './site-process.ts';

@@ -1,6 +1,6 @@
 import vm from 'node:vm';
-import { CLIENT_SCRIPT } from '../../src/demo/scripted-pages.ts';
 import type { Fetcher, FetchRequest, FetchResult, Shot } from '../../src/ports/fetcher.ts';
+import { CLIENT_SCRIPT } from '../../src/sites/shop/scripted-pages.ts';
 
 /** A browser that knows one application: runs the script of the demo shop on a document that can do what it asks. */
 interface ScriptRenderer extends Fetcher {

@@ -378,7 +378,7 @@ describe('words', () => {
       'src/fetch/network/dial.ts',
       'src/fetch/http/origin-pool.ts',
       'docs/reliability.md',
-      'src/hostile/traps.ts',
+      'src/sites/hostile/traps.ts',
       'test/e2e/hostile.test.ts',
       'test/integration/postgres-open.test.ts',
       'test/unit/pattern.test.ts',

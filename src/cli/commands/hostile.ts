@@ -1,6 +1,6 @@
 import { type ExitName, SeineError } from '../../core/errors.ts';
-import { CASES, pathsOf } from '../../hostile/behaviours.ts';
-import { type HostileWeb, startHostileWeb } from '../../hostile/hostile-web.ts';
+import { CASES, pathsOf } from '../../sites/hostile/behaviours.ts';
+import { type HostileWeb, startHostileWeb } from '../../sites/hostile/hostile-web.ts';
 import { type Context, printJson } from '../context.ts';
 
 /** The last port that leaves room for those with TLS behind it. */

@@ -1,5 +1,4 @@
-import type { Catalogue, Product } from './catalogue.ts';
-import { categoryPath } from './catalogue.ts';
+import { type Catalogue, categoryPath, type Product } from './catalogue.ts';
 
 /** The frame around every page, and the small parts that pages share. */
 

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { FailureCode } from '../core/failures.ts';
+import type { FailureCode } from '../../core/failures.ts';
 
 /** One thing that servers do to crawlers, with a path of its own: `/7-truncated-gzip`. */
 export interface Behaviour {

@@ -6,7 +6,7 @@ import { type HostileFacts, type HostileVisit, SECURE_PORTS, type SecurePort } f
 import { caseOf, type ListedCase } from './behaviours.ts';
 import { createIssuer, createSelfSigned, type Signed } from './certificates.ts';
 import { indexPage } from './index-page.ts';
-import { VisitBook } from './visit-book.ts';
+import { VisitBook } from './visit-log.ts';
 
 /** A server of everything that servers do to crawlers, by path. Raw sockets: `node:http` is too well-behaved. */
 export interface HostileWeb {
