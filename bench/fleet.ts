@@ -25,7 +25,7 @@ const TASKS_PER_PAGE = 3;
 const WORKERS = 2;
 
 async function startServices(scratch: Scratch, databases: number): Promise<FleetServices> {
-  const { startPostgres, startRedis } = await import('../test/support/services.ts');
+  const { startPostgres, startRedis } = await import('../test/support/servers/services.ts');
   const postgres = await startPostgres({ own: true, fsync: true });
   scratch.onEnd(() => postgres.stop());
   const redis = await startRedis({ own: true });

@@ -13,7 +13,7 @@ import {
   settlementOf,
   taskOf,
 } from '../test/support/fixtures.ts';
-import { startPostgres } from '../test/support/services.ts';
+import { startPostgres } from '../test/support/servers/services.ts';
 
 /**
  * What a store settles without workers: each page brings a record, a new link and a known one, and four reports of 60

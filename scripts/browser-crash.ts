@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util';
 import { type BrowserFetcher, openBrowserFetcher } from '../src/fetch/browser/browser-fetcher.ts';
 import type { FetchRequest, FetchResult } from '../src/ports/fetcher.ts';
-import { groupOf, listProcesses, renderersOf } from '../test/support/browser-processes.ts';
-import { openRawOrigin, reply, sends } from '../test/support/raw-origin.ts';
+import { groupOf, listProcesses, renderersOf } from '../test/support/browser/browser-processes.ts';
+import { openRawOrigin, reply, sends } from '../test/support/servers/raw-origin.ts';
 
 /**
  * Kills renderers and browsers under load, again and again: every page must end with a result in time, every page that

@@ -3,7 +3,7 @@ import { browser as browserSchema } from '../src/core/job-schema/browser.ts';
 import { openBrowserFetcher } from '../src/fetch/browser/browser-fetcher.ts';
 import { groupMemoryBytes } from '../src/fetch/browser/process/process-memory.ts';
 import type { FetchRequest } from '../src/ports/fetcher.ts';
-import { openRawOrigin, reply } from '../test/support/raw-origin.ts';
+import { openRawOrigin, reply } from '../test/support/servers/raw-origin.ts';
 
 /**
  * Shows many pages and looks at the memory of the browser and of this process: the sum must stay within ± 10 % of its

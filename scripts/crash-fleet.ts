@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util';
-import { type FleetCrashFacts, runFleetCrashes } from '../test/support/fleet-crashes.ts';
-import { FLEET_FAULTS } from '../test/support/fleet-faults.ts';
-import { runPostgresCrashes } from '../test/support/postgres-crashes.ts';
-import { runTwoCoordinators } from '../test/support/two-coordinators.ts';
+import { type FleetCrashFacts, runFleetCrashes } from '../test/support/crash/fleet-crashes.ts';
+import { FLEET_FAULTS } from '../test/support/crash/fleet-faults.ts';
+import { runPostgresCrashes } from '../test/support/crash/postgres-crashes.ts';
+import { runTwoCoordinators } from '../test/support/runs/two-coordinators.ts';
 import { replaceBetween } from './replace-between.ts';
 
 /**

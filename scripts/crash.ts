@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { runCrashes } from '../test/support/crash-harness.ts';
+import { runCrashes } from '../test/support/crash/crash-harness.ts';
 import { replaceBetween } from './replace-between.ts';
 
 /** The long form of the crash proof: `npm run crash -- --kills 200 --pages 20000 --write`. */

@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { CASES, type ListedCase } from '../src/sites/hostile/behaviours.ts';
-import { BUDGET_MS } from '../test/support/hostile-desk.ts';
-import { startHostileProcess } from '../test/support/hostile-process.ts';
-import { type CaseFacts, complaintsOf, shareKept } from '../test/support/hostile-visits.ts';
-import { startHostileWorker } from '../test/support/hostile-worker.ts';
+import { startHostileProcess } from '../test/support/hostile/hostile-process.ts';
+import { BUDGET_MS } from '../test/support/hostile/hostile-setup.ts';
+import { type CaseFacts, complaintsOf, shareKept } from '../test/support/hostile/hostile-visits.ts';
+import { startHostileWorker } from '../test/support/hostile/hostile-worker.ts';
 
 /** Visits the hostile web with a worker and says how it took it: `npx node scripts/hostile.ts --write`. */
 

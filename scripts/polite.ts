@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { runPolitely } from '../test/support/polite-run.ts';
+import { runPolitely } from '../test/support/runs/polite-run.ts';
 import { replaceBetween } from './replace-between.ts';
 
 /**

@@ -2,15 +2,15 @@ import { parseArgs } from 'node:util';
 import { createProgress } from '../src/coordinator/reports/progress.ts';
 import { detectBlock } from '../src/core/blocking/block-detection.ts';
 import { renderDashboard } from '../src/tui/render-dashboard.ts';
-import { runAdaptively } from '../test/support/adaptive-run.ts';
+import { batchOf, reportOf, START } from '../test/support/coordinator/progress-reports.ts';
+import { viewOf } from '../test/support/coordinator/run-view.ts';
 import { cpuNow } from '../test/support/cpu-time.ts';
-import { startHostileProcess } from '../test/support/hostile-process.ts';
-import { medianKept, type Throughput } from '../test/support/hostile-visits.ts';
-import { openMixedProxies, throughputOf } from '../test/support/mixed-proxies.ts';
-import { crawlGoodHost, stallingUrls } from '../test/support/neighbours-run.ts';
-import { batchOf, reportOf, START } from '../test/support/progress-reports.ts';
-import { closeAll, openSite, run } from '../test/support/proxied-run.ts';
-import { viewOf } from '../test/support/run-view.ts';
+import { startHostileProcess } from '../test/support/hostile/hostile-process.ts';
+import { medianKept, type Throughput } from '../test/support/hostile/hostile-visits.ts';
+import { runAdaptively } from '../test/support/runs/adaptive-run.ts';
+import { openMixedProxies, throughputOf } from '../test/support/runs/mixed-proxies.ts';
+import { crawlGoodHost, stallingUrls } from '../test/support/runs/neighbours-run.ts';
+import { closeAll, openSite, run } from '../test/support/runs/proxied-run.ts';
 
 /**
  * Rates, shares and costs that a busy machine spoils, which is why no test asks for them: `npm run speeds`, or some of

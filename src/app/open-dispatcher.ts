@@ -89,7 +89,7 @@ async function openTarget(
   const ending = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
   return openThreadDispatcher({
     threads: settings.workers,
-    entry: new URL(`./entry/thread.${ending}`, import.meta.url),
+    entry: new URL(`../entry/thread.${ending}`, import.meta.url),
     data,
     logger,
   });

@@ -48,7 +48,7 @@ export async function startLambdaEmulator(options: EmulatorOptions = {}): Promis
   const functions = new FunctionRegistry({
     concurrency: options.concurrency ?? 10,
     idleMs: options.idleMs ?? 300_000,
-    runtime: fileURLToPath(new URL(`../../entry/lambda-runtime.${ending}`, import.meta.url)),
+    runtime: fileURLToPath(new URL(`../entry/lambda-runtime.${ending}`, import.meta.url)),
     dir,
     image: options.image ?? null,
     api: () => address,

@@ -7,7 +7,7 @@ import type { JobInput } from '../../src/core/job-schema/job.ts';
 import { bundleKeyOf } from '../../src/job-file/load-handlers.ts';
 import type { Delivery, Dispatcher } from '../../src/ports/dispatcher.ts';
 import { specOf, temporaryFolder } from '../support/fixtures.ts';
-import { realClock } from '../support/memory-clock.ts';
+import { realClock } from '../support/real-clock.ts';
 
 /** A site of a few odd pages on loopback. */
 export interface Site {

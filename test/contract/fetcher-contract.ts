@@ -10,7 +10,7 @@ import {
   sends,
   sendsThenEnds,
   sendsThenResets,
-} from '../support/raw-origin.ts';
+} from '../support/servers/raw-origin.ts';
 import { runSinkContract, sinkHandlers } from './fetcher-sinks.ts';
 
 /** What every Fetcher promises, whatever it is made of. `open` gets none but the defaults of the adapter. */

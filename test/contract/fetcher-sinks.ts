@@ -5,7 +5,7 @@ import zlib from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
 import type { BodySink, FetchRequest, FetchResponse, FetchResult } from '../../src/ports/fetcher.ts';
-import { drips, type RawHandler, reply, sends, sendsThenEnds } from '../support/raw-origin.ts';
+import { drips, type RawHandler, reply, sends, sendsThenEnds } from '../support/servers/raw-origin.ts';
 
 /** Bodies that go into a sink: the same promises as for bodies in memory, and memory that stays flat. */
 

@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, test } from 'vitest';
-import { testApproaches } from './store/approaches.ts';
 import { testDueHosts } from './store/due-hosts.ts';
 import { testEnqueue } from './store/enqueue.ts';
-import { testErrands } from './store/errands.ts';
+import { testApproaches } from './store/escalations.ts';
 import { testFindings } from './store/findings.ts';
 import { testGroups } from './store/groups.ts';
 import { testHostFacts } from './store/host-facts.ts';
@@ -14,6 +13,7 @@ import { StoreModel } from './store/model.ts';
 import { STEP } from './store/model-steps.ts';
 import { testParts } from './store/parts.ts';
 import { testPasses } from './store/passes.ts';
+import { testErrands } from './store/piggybacked-hosts.ts';
 import { testProxies } from './store/proxies.ts';
 import { testQuery } from './store/query.ts';
 import { testRecords } from './store/records.ts';
@@ -22,7 +22,7 @@ import { testRevisits } from './store/revisits.ts';
 import { testRewrite } from './store/rewrite.ts';
 import { testSettle } from './store/settle.ts';
 import { testShots } from './store/shots.ts';
-import { type ForgetStore, type OpenStore, StoreDesk } from './store/store-desk.ts';
+import { type ForgetStore, type OpenStore, StoreDesk } from './store/store-setup.ts';
 import { testViews } from './store/views.ts';
 
 /** What every Store must do. */

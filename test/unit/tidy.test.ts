@@ -379,9 +379,9 @@ describe('words', () => {
       'src/fetch/http/origin-pool.ts',
       'docs/reliability.md',
       'src/sites/hostile/traps.ts',
-      'test/e2e/hostile.test.ts',
-      'test/integration/postgres-open.test.ts',
-      'test/unit/pattern.test.ts',
+      'test/e2e/hostile/hostile.test.ts',
+      'test/integration/store/postgres/postgres-open.test.ts',
+      'test/unit/core/url/pattern.test.ts',
     ],
   };
 

@@ -83,7 +83,7 @@ function openThreads({ settings, loaded, parsed }: Context, blobs: string, name:
   const ending = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
   return openThreadDispatcher({
     threads: settings.workers,
-    entry: new URL(`../entry/thread.${ending}`, import.meta.url),
+    entry: new URL(`../../entry/thread.${ending}`, import.meta.url),
     name,
     data: {
       blobs,

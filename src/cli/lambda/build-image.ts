@@ -21,8 +21,8 @@ const ABSENT = ['impit'];
 /** Programs of their own that the worker starts. */
 const ENTRIES = {
   index: 'entry/lambda',
-  'watchdog-main': 'fetch/browser/watchdog-main',
-  'unpack-main': 'fetch/browser/unpack-main',
+  'watchdog-main': 'fetch/browser/process/watchdog-main',
+  'unpack-main': 'fetch/browser/process/unpack-main',
 };
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));

@@ -9,7 +9,7 @@ import {
   T0,
   tasksOf,
 } from '../../support/fixtures.ts';
-import { A, B, type StoreDesk } from './store-desk.ts';
+import { A, B, type StoreDesk } from './store-setup.ts';
 
 /** Which hosts may be asked, and when. */
 export function testDueHosts(desk: StoreDesk): void {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { zeroCounters } from '../../../src/core/model.ts';
 import { createJob, enqueue, leaseOne, T0, taskOf, tasksOf } from '../../support/fixtures.ts';
-import { A, expectBooks, type StoreDesk } from './store-desk.ts';
+import { A, expectBooks, type StoreDesk } from './store-setup.ts';
 
 /** Tasks come in, each URL once. */
 export function testEnqueue(desk: StoreDesk): void {

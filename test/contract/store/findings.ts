@@ -12,7 +12,7 @@ import {
   taskOf,
   traceOf,
 } from '../../support/fixtures.ts';
-import { A, B, expectBooks, type StoreDesk } from './store-desk.ts';
+import { A, B, expectBooks, type StoreDesk } from './store-setup.ts';
 
 /** What reports bring besides outcomes: links, records, attempts, hosts, redirects. */
 export function testFindings(desk: StoreDesk): void {

@@ -10,7 +10,7 @@ import {
   taskOf,
   traceOf,
 } from '../../support/fixtures.ts';
-import { A, expectBooks, type StoreDesk } from './store-desk.ts';
+import { A, expectBooks, type StoreDesk } from './store-setup.ts';
 
 const SITE = '*.a.example';
 const DAY = 86_400_000;

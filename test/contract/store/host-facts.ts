@@ -10,7 +10,7 @@ import {
   T0,
   tasksOf,
 } from '../../support/fixtures.ts';
-import { A, B, type StoreDesk } from './store-desk.ts';
+import { A, B, type StoreDesk } from './store-setup.ts';
 
 const PACE = { rate: 2.5, clean: 2.5, refused: 3, tryAt: T0 + 60_000, refusals: 1, latencyMs: 41.5 };
 

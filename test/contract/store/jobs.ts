@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { zeroCounters } from '../../../src/core/model.ts';
 import { createJob, specOf, T0 } from '../../support/fixtures.ts';
-import type { StoreDesk } from './store-desk.ts';
+import type { StoreDesk } from './store-setup.ts';
 
 /** Jobs and their runs. */
 export function testJobs(desk: StoreDesk): void {

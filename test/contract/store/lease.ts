@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { TaskChange } from '../../../src/ports/store.ts';
 import { change, createJob, enqueue, FAR, leaseOne, T0, taskOf, tasksOf } from '../../support/fixtures.ts';
-import { A, B, expectBooks, type StoreDesk } from './store-desk.ts';
+import { A, B, expectBooks, type StoreDesk } from './store-setup.ts';
 
 /** Tasks are lent. */
 export function testLease(desk: StoreDesk): void {

@@ -16,7 +16,7 @@ import { hostName, makeChange } from './model-changes.ts';
 import { ModelRecords } from './model-records.ts';
 import type { Step } from './model-steps.ts';
 import { ModelPass, ModelTask } from './model-task.ts';
-import { expectBooks, type OpenStore } from './store-desk.ts';
+import { expectBooks, type OpenStore } from './store-setup.ts';
 
 interface ModelBatch {
   id: number;

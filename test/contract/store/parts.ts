@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { change, createJob, leaseOne, T0, tasksOf } from '../../support/fixtures.ts';
-import { A, B, expectBooks, type StoreDesk } from './store-desk.ts';
+import { A, B, expectBooks, type StoreDesk } from './store-setup.ts';
 
 /** Long lists: their links come in parts, before the outcome of their task. */
 export function testParts(desk: StoreDesk): void {

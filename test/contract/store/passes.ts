@@ -16,7 +16,7 @@ import {
   tasksOf,
   traceOf,
 } from '../../support/fixtures.ts';
-import { A, B, expectBooks, type StoreDesk } from './store-desk.ts';
+import { A, B, expectBooks, type StoreDesk } from './store-setup.ts';
 
 const DAY = 86_400_000;
 const at = (startedAt: number) => ({ trace: traceOf({ startedAt }) });

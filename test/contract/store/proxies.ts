@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { newHealth } from '../../../src/core/proxies/proxy-health.ts';
 import { T0 } from '../../support/fixtures.ts';
-import type { StoreDesk } from './store-desk.ts';
+import type { StoreDesk } from './store-setup.ts';
 
 export function testProxies(desk: StoreDesk): void {
   describe('proxies', () => {

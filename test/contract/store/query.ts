@@ -12,7 +12,7 @@ import {
   taskOf,
   traceOf,
 } from '../../support/fixtures.ts';
-import { A, B, expectBooks, type StoreDesk } from './store-desk.ts';
+import { A, B, expectBooks, type StoreDesk } from './store-setup.ts';
 
 /** Questions of people, in SQL that every store understands. */
 export function testQuery(desk: StoreDesk): void {

@@ -15,7 +15,7 @@ import {
   tasksOf,
   traceOf,
 } from '../../support/fixtures.ts';
-import { A, expectBooks, type StoreDesk } from './store-desk.ts';
+import { A, expectBooks, type StoreDesk } from './store-setup.ts';
 
 const iso = (time: number) => new Date(time).toISOString();
 

@@ -11,7 +11,7 @@ import {
   T0,
   tasksOf,
 } from '../../support/fixtures.ts';
-import { A, B, expectBooks, type StoreDesk } from './store-desk.ts';
+import { A, B, expectBooks, type StoreDesk } from './store-setup.ts';
 
 /** Tasks that come back: released, waiting, given up, tried again. */
 export function testReturn(desk: StoreDesk): void {

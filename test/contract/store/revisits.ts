@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { TaskChange } from '../../../src/ports/store.ts';
 import { change, collect, pageOf, recordOf, T0, traceOf } from '../../support/fixtures.ts';
-import { A, B, expectBooks, type StoreDesk } from './store-desk.ts';
+import { A, B, expectBooks, type StoreDesk } from './store-setup.ts';
 
 const DAY = 86_400_000;
 const PAGE = pageOf({

@@ -14,7 +14,7 @@ import {
   tasksOf,
   traceOf,
 } from '../../support/fixtures.ts';
-import { A, expectBooks, type StoreDesk } from './store-desk.ts';
+import { A, expectBooks, type StoreDesk } from './store-setup.ts';
 
 const DAY = 86_400_000;
 const iso = (time: number) => new Date(time).toISOString();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ShotRef } from '../../../src/core/model.ts';
 import { change, collect, createJob, T0, traceOf } from '../../support/fixtures.ts';
-import { A, type StoreDesk } from './store-desk.ts';
+import { A, type StoreDesk } from './store-setup.ts';
 
 const DAY = 86_400_000;
 const shot = (digit: string, kind: ShotRef['kind'] = 'screenshot'): ShotRef => ({

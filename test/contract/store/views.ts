@@ -12,7 +12,7 @@ import {
   tasksOf,
   traceOf,
 } from '../../support/fixtures.ts';
-import { A, B, expectBooks, type StoreDesk } from './store-desk.ts';
+import { A, B, expectBooks, type StoreDesk } from './store-setup.ts';
 
 /** What people read. */
 export function testViews(desk: StoreDesk): void {

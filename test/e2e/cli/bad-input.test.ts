@@ -1,0 +1,149 @@
+import { chmodSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { folderOf, ordinaryUser } from '../../support/ordinary-user.ts';
+import { type Finished, lastJson, seine, startSeine, temporaryFolder } from '../../support/seine-process.ts';
+import { type LinkedSite, startLinkedSite } from '../../support/sites/linked-site.ts';
+
+const folder = temporaryFolder();
+const at = (...parts: string[]) => join(folder.path, ...parts);
+let site: LinkedSite;
+
+beforeAll(async () => {
+  site = await startLinkedSite({ pages: 500 });
+});
+
+afterAll(async () => {
+  await site.close();
+  folder.remove();
+});
+
+/** One sentence, perhaps a hint below it, no stack trace. */
+function expectSentence({ code, stderr, stdout }: Finished, exitCode: number, sentence: RegExp): void {
+  expect(stderr).toMatch(sentence);
+  expect(stderr).not.toMatch(/\n\s+at /);
+  expect(stderr.trimEnd().split('\n').length).toBeLessThanOrEqual(2);
+  expect(stdout).toBe('');
+  expect(code).toBe(exitCode);
+}
+
+describe('bad input gets one clear sentence and exit code 2', () => {
+  const cases: [name: string, args: string[], sentence: RegExp][] = [
+    ['a missing file', ['run', 'no-such-file.txt'], /^seine: no such file: .*no-such-file\.txt\n/],
+    ['a missing job file', ['run', 'no-such-job.ts'], /^seine: no such file: no-such-job\.ts\n/],
+    [
+      'an unknown option',
+      ['run', 'http://127.0.0.1/', '--folow'],
+      /unknown option --folow for 'seine run'; did you mean --follow\?/,
+    ],
+    ['an unknown command', ['rnu'], /unknown command 'rnu'; did you mean run\?/],
+    ['an option without its value', ['run', 'http://127.0.0.1/', '--rate'], /--rate needs a value/],
+    [
+      'a number that is none',
+      ['run', 'http://127.0.0.1/', '--rate', 'fast'],
+      /--rate needs a number, got 'fast'/,
+    ],
+    [
+      'a bad selector',
+      ['run', 'http://127.0.0.1/', '--select', 'a=p['],
+      /selector of field 'a' of route 'page' is not valid CSS/,
+    ],
+    ['nothing to run', ['run'], /nothing to run/],
+    ['another scheme', ['run', 'ftp://127.0.0.1/'], /not an http\(s\) URL: ftp:/],
+    ['a scope that does not exist', ['run', 'http://127.0.0.1/', '--follow=planet'], /follow/],
+    ['a folder without jobs', ['status'], /no Seine folder at/],
+  ];
+  test.each(cases)('%s', async (_, args, sentence) => {
+    expectSentence(await seine([...args, '--dir', at('none')]), 2, sentence);
+  });
+
+  test('a job file with a type error', async () => {
+    writeFileSync(
+      at('typo.ts'),
+      "export default { sources: ['http://127.0.0.1/'], limits: { pages: 'many' } };\n",
+    );
+    expectSentence(
+      await seine(['run', at('typo.ts'), '--dir', at('none')]),
+      2,
+      /typo\.ts: limits\.pages: .*expected number/,
+    );
+  });
+
+  test('a job file with a syntax error', async () => {
+    writeFileSync(at('broken.ts'), 'export default {\n  sources: [,\n');
+    expectSentence(await seine(['run', at('broken.ts'), '--dir', at('none')]), 2, /broken\.ts:\d+:\d+: /);
+  });
+
+  test('a job file that throws', async () => {
+    writeFileSync(at('throws.ts'), "throw new Error('not today');\n");
+    expectSentence(
+      await seine(['run', at('throws.ts'), '--dir', at('none')]),
+      2,
+      /cannot load .*throws\.ts: not today/,
+    );
+  });
+
+  test('a folder that cannot be written', async () => {
+    writeFileSync(at('file'), '');
+    expectSentence(
+      await seine(['run', site.url, '--dir', at('file', 'below')]),
+      2,
+      /cannot write to|cannot open/,
+    );
+    const user = ordinaryUser();
+    const closed = folderOf(user);
+    chmodSync(closed.path, 0o500);
+    const run = await seine(['run', site.url, '--dir', closed.path], { user, cwd: '/' });
+    closed.remove();
+    expectSentence(run, 2, /cannot write to/);
+  });
+});
+
+test('bad URLs in a list are counted and reported, the rest runs', async () => {
+  writeFileSync(
+    at('urls.txt'),
+    `${site.url}\nnot a url\nftp://127.0.0.1/x\n\n# a comment\n${site.url}page/1.html\nhttp://\n`,
+  );
+  const run = await seine(['run', at('urls.txt'), '--allow-private', '--dir', at('list'), '--json']);
+  expect(run.code).toBe(0);
+  expect(lastJson(run)).toMatchObject({ accepted: 2, done: 2, rejected: 3 });
+  expect(run.stderr).toMatch(/urls\.txt, line 2: not an http\(s\) URL: "not a url"/);
+  expect(run.stderr).toMatch(/line 3/);
+  expect(run.stderr).toMatch(/line 7/);
+});
+
+test('a second coordinator on the folder exits at once and harms nothing', async () => {
+  const dir = at('shared');
+  const args = [
+    'run',
+    site.url,
+    '--follow',
+    '--rate',
+    '50',
+    '--allow-private',
+    '--dir',
+    dir,
+    '--name',
+    'first',
+    '--json',
+  ];
+  const first = startSeine(args);
+  await site.requests(site.log.length + 20);
+  const startedAt = performance.now();
+  const second = await seine(['run', site.url, '--allow-private', '--dir', dir, '--name', 'second']);
+  expect(performance.now() - startedAt).toBeLessThan(20_000);
+  expectSentence(second, 5, /another coordinator is running in .*shared \(process \d+, since /);
+  expect((await seine(['status', 'first', '--dir', dir, '--json'])).stdout).toMatch(/"state":"running"/);
+  expect((await seine(['stop', 'first', '--dir', dir])).code).toBe(0);
+  const stopped = await first.finished;
+  expect(stopped.code).toBe(130);
+  expect(lastJson(stopped)).toMatchObject({ state: 'stopped', leased: 0 });
+});
+
+test('a private address is refused unless allowed', async () => {
+  const run = await seine(['run', site.url, '--no-robots', '--dir', at('private'), '--json']);
+  expect(run.code).toBe(3);
+  expect(lastJson(run)).toMatchObject({ accepted: 1, dead: 1, requests: 0 });
+  const dead = await seine(['dead', '--dir', at('private')]);
+  expect(dead.stdout).toMatch(/private-address/);
+});

@@ -1,0 +1,95 @@
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  jsonLines,
+  lastJson,
+  type Started,
+  seine,
+  startSeine,
+  temporaryFolder,
+} from '../../support/seine-process.ts';
+import { type LinkedSite, startLinkedSite } from '../../support/sites/linked-site.ts';
+
+const PAGES = 20;
+const INTERRUPTED = 130;
+const folder = temporaryFolder();
+let site: LinkedSite;
+
+function writeJob(name: string, more: object): string {
+  const path = join(folder.path, `${name}.json`);
+  const job = {
+    sources: [site.url],
+    follow: true,
+    allowPrivate: true,
+    politeness: { rate: 'max' },
+    ...more,
+  };
+  writeFileSync(path, JSON.stringify(job));
+  return path;
+}
+
+/** Waits until so many runs have ended, then stops. */
+async function runsOf({ child, finished }: Started, count: number) {
+  let text = '';
+  child.stdout!.on('data', (chunk) => {
+    text += chunk;
+  });
+  while (text.split('\n').length <= count) await once(child.stdout!, 'data');
+  child.kill('SIGTERM');
+  return { runs: jsonLines(text), code: (await finished).code };
+}
+
+beforeAll(async () => {
+  site = await startLinkedSite({ pages: PAGES, etags: true });
+});
+
+afterAll(async () => {
+  await site.close();
+  folder.remove();
+});
+
+test('run --watch stays and visits the site again at the times of the schedule', async () => {
+  const dir = join(folder.path, 'watched');
+  const job = writeJob('watched', { schedule: '* * * * * *' });
+  const { runs, code } = await runsOf(startSeine(['run', job, '--watch', '--json', '--dir', dir]), 3);
+  expect(code).toBe(INTERRUPTED);
+  expect(runs.slice(0, 3)).toMatchObject([
+    { pass: 1, done: PAGES, unchanged: 0 },
+    { pass: 2, done: 0, unchanged: PAGES },
+    { pass: 3, done: 0, unchanged: PAGES },
+  ]);
+});
+
+test('serve keeps the schedules of all jobs of the folder, as new runs where they ask for that', async () => {
+  const dir = join(folder.path, 'served');
+  const schedule = { cron: '* * * * * *', timeZone: 'Asia/Tokyo', refresh: false };
+  expect((await seine(['run', writeJob('served', { schedule }), '--dir', dir])).code).toBe(0);
+  const { runs } = await runsOf(startSeine(['serve', '--json', '--dir', dir]), 2);
+  expect(runs.slice(0, 2)).toMatchObject([
+    { job: 'served', run: 2, pass: 1, done: PAGES },
+    { job: 'served', run: 3, pass: 1, done: PAGES },
+  ]);
+});
+
+test('a refresh leaves alone what was visited too recently', async () => {
+  const dir = join(folder.path, 'recent');
+  const job = writeJob('recent', { revisit: { afterSeconds: 3_600 } });
+  expect((await seine(['run', job, '--dir', dir])).code).toBe(0);
+  const before = site.log.length;
+  const again = lastJson(await seine(['run', job, '--refresh', '--json', '--dir', dir]));
+  expect(again).toMatchObject({ pass: 2, state: 'done', done: PAGES, unchanged: 0 });
+  expect(site.log.length).toBe(before);
+});
+
+test('serve without a schedule, and a schedule that cannot be read, say so', async () => {
+  const dir = join(folder.path, 'none');
+  expect((await seine(['run', writeJob('none', {}), '--dir', dir])).code).toBe(0);
+  const served = await seine(['serve', '--dir', dir]);
+  expect(served.code).toBe(2);
+  expect(served.stderr).toContain('no job in this folder has a schedule');
+  const wrong = await seine(['run', writeJob('wrong', { schedule: 'at three' }), '--dir', dir]);
+  expect(wrong.code).toBe(2);
+  expect(wrong.stderr).toContain("invalid schedule 'at three'");
+});

@@ -1,0 +1,294 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { browser as browserSchema } from '../../../../src/core/job-schema/browser.ts';
+import { type BrowserFetcher, openBrowserFetcher } from '../../../../src/fetch/browser/browser-fetcher.ts';
+import { codeOf, type RequestDraft, requestOf, responseOf } from '../../../contract/fetcher-contract.ts';
+import { readDots } from '../../../support/browser/png-dots.ts';
+import { clock, isPublicAddress } from '../../../support/fetch/http-fetcher-setup.ts';
+import { openRawOrigin, type RawOrigin, reply, sends } from '../../../support/servers/raw-origin.ts';
+
+/** What a real Chromium makes of pages, and what is taken of them. */
+
+const html = (body: string, headers: string[] = []) =>
+  sends(reply('200 OK', ['Content-Type: text/html; charset=utf-8', ...headers], body));
+const SCRIPTED = `<!doctype html><title>shop</title><div id=list></div><script>
+  fetch('/data.json').then((answer) => answer.json()).then(({ items }) => {
+    document.querySelector('#list').innerHTML = items.map((item) => '<a href="item/' + item + '">' + item + '</a>').join('');
+  });
+</script>`;
+const LAZY = `<style>div { height: 900px }</style><div>0</div><script>
+  let count = 0;
+  addEventListener('scroll', () => {
+    if (count < 5 && scrollY + innerHeight > document.body.scrollHeight - 50) {
+      count++;
+      document.body.insertAdjacentHTML('beforeend', '<div>' + count + '</div>');
+    }
+  });
+</script>`;
+const FORM = `<input id=q><button onclick="document.body.insertAdjacentHTML('beforeend', '<p id=found>' + q.value + '</p>')">go</button>`;
+const LONG_UTF8 = `<!doctype html><title>long</title><div>${'<p>Grüße – 你好 ü'.repeat(8_000)}</div>`;
+
+const handlers = {
+  '/scripted': html(SCRIPTED, ['Set-Cookie: a=1', 'Set-Cookie: b=2; Path=/', 'X-Name: value']),
+  '/data.json': sends(reply('200 OK', ['Content-Type: application/json'], '{"items":[1,2,3]}')),
+  '/lazy': html(LAZY),
+  '/form': html(FORM),
+  '/long': html(LONG_UTF8),
+  '/lines': html(`<body>${'<p>A line, and another <b>one</b>.</p>'.repeat(60)}`),
+  '/tall': html('<body style=margin:0><div style="height: 3000px">tall</div>'),
+  '/latin1': sends(
+    reply(
+      '200 OK',
+      ['Content-Type: text/html; charset=iso-8859-1'],
+      Buffer.from('<p>Gr\xfc\xdfe</p>', 'latin1'),
+    ),
+  ),
+  '/picture': sends(
+    reply('200 OK', ['Content-Type: image/png'], Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 255, 254])),
+  ),
+  '/download': sends(
+    reply('200 OK', ['Content-Type: text/html', 'Content-Disposition: attachment; filename=x.html'], 'x'),
+  ),
+  '/cookies': html('<p id=c></p><script>c.textContent = document.cookie</script>'),
+  '/sets-storage': html(`<script>localStorage.x = 1; document.cookie = 'left=behind'</script>`),
+  '/storage': html('<p id=c></p><script>c.textContent = document.cookie + localStorage.length</script>'),
+  '/refreshes': html('<meta http-equiv=refresh content="0;url=/here/landed">'),
+  '/here/landed': html('<a href="next">landed</a>'),
+  '/leaves': html(
+    `<p>stays</p><script>location.href = 'http://localhost:' + location.port + '/here/landed'</script>`,
+  ),
+  '/assets': html(
+    '<link rel=stylesheet href=/a.css><img src=/a.png><script src=/a.js></script><p>assets</p>',
+  ),
+  '/huge-dom': html(
+    `<body><script>for (let i = 0; i < 200; i++) document.body.append('x'.repeat(10000))</script>`,
+  ),
+};
+
+let origin: RawOrigin;
+let fetcher: BrowserFetcher;
+beforeAll(async () => {
+  origin = await openRawOrigin(handlers);
+  fetcher = await openBrowserFetcher({ clock, isPublicAddress, browser: { path: 'bundled' } });
+});
+afterAll(async () => {
+  await fetcher.close();
+  await origin.close();
+});
+
+const render = (spec: object) => browserSchema.parse(spec);
+const get = (path: string, draft: RequestDraft = {}) =>
+  fetcher.fetch(requestOf(origin.url + path, { timeouts: { taskMs: 20_000 }, ...draft }));
+const bodyOf = async (path: string, draft?: RequestDraft) =>
+  responseOf(await get(path, draft)).body.toString();
+
+describe('a page in the browser', () => {
+  test('is what its scripts make of it, with the head that the site sent', async () => {
+    const response = responseOf(
+      await get('/scripted', { render: render({ actions: [{ waitFor: '#list a' }] }) }),
+    );
+    expect(response.body.toString()).toContain('<a href="item/2">2</a>');
+    expect(response.body.toString()).toMatch(/^<!DOCTYPE html><html><head><title>shop/);
+    const { rawHeaders } = response;
+    expect(rawHeaders).toEqual([
+      ...['Content-Type', 'text/html; charset=utf-8', 'Set-Cookie', 'a=1', 'Set-Cookie', 'b=2; Path=/'],
+      ...['X-Name', 'value'],
+    ]);
+    expect(response.wireBytes).toBeGreaterThan(SCRIPTED.length);
+  });
+
+  test('keeps its letters, whatever the coding and the length', async () => {
+    expect(await bodyOf('/latin1')).toContain('<p>Grüße</p>');
+    expect(await bodyOf('/long')).toContain('<p>Grüße – 你好 ü</p>'.repeat(8_000));
+  });
+
+  test('that is none gives its bytes', async () => {
+    expect(JSON.parse(await bodyOf('/data.json'))).toEqual({ items: [1, 2, 3] });
+    const picture = responseOf(await get('/picture'));
+    expect([...picture.body]).toEqual([0x89, 0x50, 0x4e, 0x47, 0, 255, 254]);
+    expect(picture.rendered).toBeUndefined();
+  });
+
+  test('is no download', async () => {
+    expect(codeOf(await get('/download'))).toBe('media-type');
+  });
+
+  test('that grows over the limit fails', async () => {
+    expect(codeOf(await get('/huge-dom', { bodyBytesMax: 1024 * 1024 }))).toBe('too-large');
+  });
+});
+
+describe('who asks', () => {
+  const headOf = (path: string) => origin.requests.findLast((request) => request.path === path)!.head;
+
+  test('sends the headers of the request, to its own site only, and is the same to scripts', async () => {
+    const headers = { 'user-agent': 'Seine/9', 'accept-language': 'de-CH,de;q=0.9', 'x-key': 'secret' };
+    await bodyOf('/assets', { headers });
+    for (const path of ['/assets', '/a.png']) {
+      expect(headOf(path)).toMatch(/\r\nuser-agent: Seine\/9\r\n/i);
+      expect(headOf(path)).toMatch(/\r\naccept-language: de-CH,de;q=0.9\r\n/i);
+      expect(headOf(path)).toMatch(/\r\nx-key: secret\r\n/i);
+    }
+  });
+
+  test('does not name itself headless when nobody says who it is', async () => {
+    await bodyOf('/assets', { headers: {} });
+    expect(headOf('/assets')).toMatch(/user-agent: Mozilla\/5.0 .* Chrome\/\d+/i);
+    expect(headOf('/assets')).not.toMatch(/headless/i);
+  });
+
+  test('has the cookies of the request and no others', async () => {
+    expect(await bodyOf('/cookies', { headers: { cookie: 'a=1; b=two' } })).toContain('a=1; b=two</p>');
+    expect(headOf('/cookies')).toMatch(/\r\ncookie: a=1; b=two\r\n/i);
+    expect(await bodyOf('/cookies')).toContain('<p id="c"></p>');
+  });
+
+  test('leaves nothing behind for the next', async () => {
+    for (let count = 0; count < 3; count++) await bodyOf('/sets-storage');
+    for (let count = 0; count < 3; count++) expect(await bodyOf('/storage')).toContain('<p id="c">0</p>');
+  });
+
+  test('can start logged in', async () => {
+    const { hostname: domain, origin: site } = new URL(origin.url);
+    const cookie = {
+      name: 'who',
+      value: 'me',
+      domain,
+      path: '/',
+      expires: -1,
+      httpOnly: false,
+      secure: false,
+      sameSite: 'Lax',
+    };
+    const loginState = JSON.stringify({
+      cookies: [cookie],
+      origins: [{ origin: site, localStorage: [{ name: 'k', value: 'v' }] }],
+    });
+    expect(await bodyOf('/storage', { loginState })).toContain('who=me1</p>');
+    expect(codeOf(await get('/storage', { loginState: 'nonsense' }))).toBe('internal');
+  });
+});
+
+describe('where a page leads by itself', () => {
+  test('is followed on the same host, and links still lead where they did', async () => {
+    const body = await bodyOf('/refreshes', { render: render({ actions: [{ waitFor: 'a' }] }) });
+    expect(body).toContain(`<base href="${origin.url}/here/landed">`);
+    expect(body).toContain('landed');
+  });
+
+  test('is not followed to another one', async () => {
+    const before = origin.requests.length;
+    expect(await bodyOf('/leaves', { render: render({ actions: [{ waitMs: 300 }] }) })).toContain('stays');
+    expect(origin.requests.slice(before).map(({ path }) => path)).toEqual(['/leaves']);
+  });
+});
+
+describe('what is done with a page', () => {
+  test('scrolls to the end of what grows, types and clicks', async () => {
+    expect(await bodyOf('/lazy', { render: render({ actions: [{ scroll: 'end' }] }) })).toContain(
+      '<div>5</div>',
+    );
+    const actions = [
+      { type: '#q', text: 'words' },
+      { click: '#nowhere', optional: true },
+      { click: 'button' },
+      { waitFor: '#found' },
+    ];
+    expect(await bodyOf('/form', { render: render({ actions }) })).toContain('<p id="found">words</p>');
+  });
+
+  test('fails with a snapshot where it cannot be done', async () => {
+    const result = await get('/form', {
+      render: render({ actions: [{ waitFor: '#never' }] }),
+      timeouts: { taskMs: 4_000 },
+    });
+    expect(codeOf(result)).toBe('render');
+    if (result.kind !== 'failure') throw new Error('no failure');
+    expect(result.detail).toBe('action 1 (waitFor) did not finish in time');
+    expect(result.snapshot?.html.toString()).toContain('<button');
+    expect(result.snapshot?.screenshot?.bytes.subarray(0, 2)).toEqual(Buffer.from([0xff, 0xd8]));
+  });
+
+  test('leaves out what is not to be loaded', async () => {
+    const before = origin.requests.length;
+    await bodyOf('/assets', {
+      headers: { 'user-agent': 'other' },
+      render: render({ block: ['images', 'styles'] }),
+    });
+    expect(origin.requests.slice(before).map(({ path }) => path)).toEqual(['/assets', '/a.js']);
+  });
+
+  test.each([
+    ['png', [0x89, 0x50]],
+    ['jpeg', [0xff, 0xd8]],
+    ['webp', [0x52, 0x49]],
+  ])('takes a picture as %s', async (format, start) => {
+    const response = responseOf(await get('/lazy', { render: render({ screenshot: { format } }) }));
+    const [shot] = response.rendered!.shots;
+    expect(shot).toMatchObject({ kind: 'screenshot', type: `image/${format}` });
+    expect([...shot!.bytes.subarray(0, 2)]).toEqual(start);
+  });
+
+  test('takes pictures of the page, the screen or an element, and prints', async () => {
+    const sizeOf = async (screenshot: object) => {
+      const response = responseOf(await get('/tall', { render: render({ screenshot }) }));
+      const { bytes } = response.rendered!.shots[0]!;
+      return [bytes.readUInt32BE(16), bytes.readUInt32BE(20)];
+    };
+    expect(await sizeOf({ of: 'screen' })).toEqual([1_280, 800]);
+    expect(await sizeOf({ of: 'page' })).toEqual([1_280, 3_000]);
+    expect(await sizeOf({ of: { element: 'div' } })).toEqual([1_280, 3_000]);
+    const printed = responseOf(await get('/form', { render: render({ pdf: true }) }));
+    expect(printed.rendered!.shots[0]!.bytes.toString('latin1', 0, 5)).toBe('%PDF-');
+  });
+
+  test('takes the same picture faster or smaller', async () => {
+    const take = async (screenshot: object) => {
+      const response = responseOf(await get('/lines', { render: render({ screenshot }) }));
+      return Buffer.from(response.rendered!.shots[0]!.bytes);
+    };
+    const [usual, fast, small] = [
+      await take({}),
+      await take({ packing: 'fast' }),
+      await take({ packing: 'small' }),
+    ];
+    expect(small.length).toBeLessThan(fast.length);
+    expect(usual.length).toBe(fast.length);
+    const [quick, slow] = [readDots(fast), readDots(small)];
+    expect(slow.width).toBe(quick.width);
+    expect(slow.dots.equals(quick.dots)).toBe(true);
+    expect(new Set(slow.dots).size).toBeGreaterThan(2);
+  });
+
+  test('does not stay with the tab', async () => {
+    const pictures: WeakRef<Uint8Array>[] = [];
+    for (let page = 0; page < 5; page++) {
+      const response = responseOf(await get(`/tall?${page}`, { render: render({ screenshot: true }) }));
+      pictures.push(new WeakRef(response.rendered!.shots[0]!.bytes));
+    }
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    await expect
+      .poll(async () => {
+        await sleep(10);
+        collect();
+        return pictures.filter((picture) => picture.deref()).length;
+      })
+      // The last may still be somewhere on its way.
+      .toBeLessThanOrEqual(1);
+  });
+
+  test('keeps the JSON that scripts fetch', async () => {
+    const response = responseOf(
+      await get('/scripted', {
+        render: render({
+          capture: [{ name: 'items', url: '/data.json' }],
+          actions: [{ waitFor: '#list a' }],
+        }),
+      }),
+    );
+    expect(response.rendered!.captured).toEqual({ items: [{ items: [1, 2, 3] }] });
+  });
+});

@@ -1,0 +1,90 @@
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { openBrowserFetcher } from '../../../../src/fetch/browser/browser-fetcher.ts';
+import { findChromium } from '../../../../src/fetch/browser/process/find-chromium.ts';
+import { groupOf } from '../../../support/browser/browser-processes.ts';
+import { memoryLogger } from '../../../support/fleet/bullmq-fleet.ts';
+
+/** Where Chromium comes from, and that half of one is never run. */
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'seine-find-'));
+  vi.stubEnv('TMPDIR', folder);
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const user = process.getuid!();
+
+async function versionOf(): Promise<string> {
+  const entry = createRequire(import.meta.url).resolve('@sparticuz/chromium');
+  const text = await readFile(join(entry, '..', '..', 'package.json'), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+describe('the bundled one', () => {
+  test('is unpacked once, whoever comes at the same time, and what others left is removed', async () => {
+    await mkdir(join(folder, `seine-chromium-${user}-1.0.0`));
+    await mkdir(join(folder, `seine-chromium-${user}-1.0.0-unpacking-abc`));
+    // Of a process that died with it, a quarter of a minute ago.
+    const lock = join(folder, `seine-chromium-${user}-${await versionOf()}.lock`);
+    await mkdir(lock);
+    const diedAt = new Date(Date.now() - 15_000);
+    await utimes(lock, diedAt, diedAt);
+    const found = await Promise.all(Array.from({ length: 3 }, () => findChromium('bundled')));
+    const [{ path }] = found as [(typeof found)[0], ...unknown[]];
+    expect(new Set(found.map((each) => each.path))).toEqual(new Set([path]));
+    expect(await readdir(folder)).toHaveLength(1);
+    // From now on nothing is unpacked: what is there is used.
+    await rm(path);
+    expect((await findChromium('bundled')).path).toBe(path);
+    expect(await readdir(join(path, '..'))).not.toContain('chromium');
+  });
+
+  test('is not run from a folder that others can write to', async () => {
+    const path = join(folder, `seine-chromium-${user}-${await versionOf()}`);
+    await mkdir(path);
+    await chmod(path, 0o777);
+    await expect(findChromium('bundled')).rejects.toThrow(/is not private to this user/);
+  });
+});
+
+test('the setting names one that can be executed, or it is an error that says so', async () => {
+  const path = join(folder, 'chromium');
+  await writeFile(path, '');
+  await expect(findChromium(path)).rejects.toThrow(
+    /Chromium of SEINE_BROWSER does not exist or is not executable/,
+  );
+  await chmod(path, 0o755);
+  expect(await findChromium(path)).toEqual({ path, from: 'setting', environment: {} });
+});
+
+test('where it may start no other process, as in some sandboxes of Lambda, it runs as one', async () => {
+  vi.unstubAllEnvs();
+  const { path: real, environment } = await findChromium('bundled');
+  const path = join(folder, 'chromium');
+  const given = Object.entries(environment).map(([name, value]) => `${name}='${value}' `);
+  const lines = [
+    '#!/bin/sh',
+    `case "$*" in *--single-process*) ${given.join('')}exec '${real}' "$@";; esac`,
+    'echo "prctl(PR_SET_NO_NEW_PRIVS) failed" >&2; exit 1',
+  ];
+  await writeFile(path, lines.join('\n'), { mode: 0o755 });
+  const logger = memoryLogger();
+  const clock = { now: () => performance.timeOrigin + performance.now() };
+  const options = { clock, isPublicAddress: () => true, browser: { path }, logger };
+  const fetcher = await openBrowserFetcher(options);
+  try {
+    await fetcher.prepare();
+    expect(groupOf(fetcher.pids()[0]!)).toHaveLength(1);
+    expect(logger.lines).toContain('the browser cannot start processes here, so it runs as a single process');
+  } finally {
+    await fetcher.close();
+  }
+});

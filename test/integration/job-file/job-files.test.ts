@@ -1,0 +1,203 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { checkKey } from '../../../src/blobs/blob-key.ts';
+import { openFolderBlobs } from '../../../src/blobs/folder-blobs.ts';
+import { archiveKeyOf } from '../../../src/coordinator/plan/open-batch.ts';
+import { SeineError } from '../../../src/core/errors.ts';
+import { bundleKeyOf, handlersOf, importCode, loadHandlers } from '../../../src/job-file/load-handlers.ts';
+import { isJobFile, loadJobFile } from '../../../src/job-file/load-job-file.ts';
+import { temporaryFolder } from '../../support/fixtures.ts';
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+beforeAll(async () => {
+  folder = await temporaryFolder();
+});
+afterAll(() => folder.remove());
+
+async function fileOf(name: string, text: string): Promise<string> {
+  const path = join(folder.dir, name);
+  await writeFile(path, text);
+  return path;
+}
+
+async function errorOf(path: string): Promise<SeineError> {
+  const error = await loadJobFile(path).then(
+    () => null,
+    (caught: unknown) => caught,
+  );
+  expect(error).toBeInstanceOf(SeineError);
+  expect((error as SeineError).message).not.toContain('\n');
+  return error as SeineError;
+}
+
+describe('data files', () => {
+  test.each([
+    ['shop.json', '{"sources":["https://a.example/","list.txt"],"follow":"site"}'],
+    ['shop.yaml', 'sources:\n  - https://a.example/\n  - list.txt\nfollow: site\n'],
+    ['shop.yml', 'sources: [https://a.example/, list.txt]\nfollow: site\n'],
+    ['shop.job.yaml', 'sources: [https://a.example/, list.txt]\nfollow: site\n'],
+  ])('%s: named by the file, with files beside it', async (name, text) => {
+    const { spec, code, handlers } = await loadJobFile(await fileOf(name, text));
+    expect(spec).toMatchObject({ name: 'shop', follow: [{ within: 'site' }] });
+    expect(spec.sources).toEqual(['https://a.example/', join(folder.dir, 'list.txt')]);
+    expect(code).toBeNull();
+    expect(handlers.size).toBe(0);
+  });
+
+  test('a name of its own wins, and files are meant from the job file, not from here', async () => {
+    await mkdir(join(folder.dir, 'deep'), { recursive: true });
+    const text = JSON.stringify({
+      name: 'other',
+      $schema: './x.json',
+      sources: [{ file: '../in.csv', urlColumn: 'u' }],
+    });
+    const { spec } = await loadJobFile(await fileOf('deep/x.json', text));
+    expect(spec.name).toBe('other');
+    expect(spec.sources).toMatchObject([{ file: join(folder.dir, 'in.csv'), urlColumn: 'u' }]);
+    expect(spec).not.toHaveProperty('$schema');
+  });
+
+  test.each([
+    '.hidden.yaml',
+    'a..b.yaml',
+    '-.yaml',
+    'Ünicode näme.yaml',
+    `${'x'.repeat(120)}.yaml`,
+    '.job.yaml',
+    '_.yaml',
+  ])('%s gives a name that a job may have and a folder of pages too', async (name) => {
+    const { spec } = await loadJobFile(await fileOf(name, 'sources: https://a.example/'));
+    expect(spec.name).toMatch(/^[a-z0-9][a-z0-9._-]{0,63}$/i);
+    expect(() => checkKey(`${archiveKeyOf({ name: spec.name, run: 1 }, 1)}-0.warc.gz`)).not.toThrow();
+  });
+
+  test.each([
+    ['broken.json', '{"sources":', /broken\.json/],
+    ['broken.yaml', 'sources: [a\nb: }', /broken\.yaml/],
+    ['wrong.json', '{"sources":"https://a.example/","batchSize":"x"}', /wrong\.json.*batchSize/],
+    ['empty.yaml', '', /empty\.yaml.*null/],
+    ['text.yaml', 'just text', /text\.yaml.*string/],
+    ['alias.yaml', 'sources: *nothing', /alias\.yaml/],
+  ])('%s: one sentence that names the file', async (name, text, message) => {
+    const error = await errorOf(await fileOf(name, text));
+    expect(error.message).toMatch(message);
+    expect(error.exit).toBe('bad-input');
+  });
+
+  test('a file that is not there, or is a folder', async () => {
+    expect((await errorOf(join(folder.dir, 'absent.json'))).message).toMatch(/no file/);
+    await mkdir(join(folder.dir, 'folder.json'), { recursive: true });
+    expect((await errorOf(join(folder.dir, 'folder.json'))).message).toMatch(/^cannot read /);
+  });
+
+  test('aliases that multiply do not fill the memory', async () => {
+    const lines = ['a0: &a0 [x, x, x, x, x, x, x, x, x, x]'];
+    for (let level = 1; level < 12; level++) {
+      lines.push(`a${level}: &a${level} [${Array.from({ length: 10 }, () => `*a${level - 1}`).join(', ')}]`);
+    }
+    const bomb = await fileOf('bomb.yaml', `${lines.join('\n')}\nsources: https://a.example/\n`);
+    // Not the names, which no job has either.
+    expect((await errorOf(bomb)).message).toMatch(/alias/);
+  });
+});
+
+describe('code files', () => {
+  test('TypeScript, with imports of its own and of the package, becomes one module', async () => {
+    await fileOf('prices.ts', 'export const parsePrice = (text: string): number => Number(text.slice(1));');
+    const path = await fileOf(
+      'typed.ts',
+      `import { defineJob } from 'seine';
+       import { parsePrice } from './prices.ts';
+       export default defineJob({
+         sources: ['https://a.example/'],
+         routes: [{ name: 'p', match: '/p/*', handler: (page) => ({ price: parsePrice(page.textOf('.price') ?? '$0') }) }],
+       });`,
+    );
+    const { spec, code, handlers } = await loadJobFile(path);
+    expect(spec).toMatchObject({ name: 'typed', routes: [{ name: 'p' }] });
+    expect([...handlers.keys()]).toEqual(['p']);
+    const { handler } = handlersOf(await importCode(code!)).get('p')!;
+    expect(handler!({ textOf: () => '$7.5' } as never, null)).toEqual({ price: 7.5 });
+  });
+
+  test('steps and schema objects travel with the code', async () => {
+    const path = await fileOf(
+      'steps.mjs',
+      `export default { sources: 'https://a.example/', routes: [
+        { name: 'p', select: { a: 'h1' }, clean: (record) => ({ ...record, b: 1 }) },
+        { name: 'q', select: { a: 'h1' }, schema: { safeParse: (data) => ({ success: true, data }) } },
+        { name: 'r', select: { a: 'h1' }, schema: { type: 'object' } },
+      ] };`,
+    );
+    const { spec, code } = await loadJobFile(path);
+    const stored = handlersOf(await importCode(code!));
+    expect(stored.get('p')!.clean!({ a: 2 }, {} as never)).toEqual({ a: 2, b: 1 });
+    expect(stored.get('q')!.schema!.safeParse(3)).toEqual({ success: true, data: 3 });
+    expect(stored.has('r')).toBe(false);
+    expect(spec.routes.map(({ schema }) => schema)).toEqual([undefined, undefined, { type: 'object' }]);
+  });
+
+  test('code without handlers is only a spec', async () => {
+    const path = await fileOf('plain.mjs', "export default { sources: 'https://a.example/' };");
+    expect(await loadJobFile(path)).toMatchObject({ code: null, spec: { name: 'plain' } });
+  });
+
+  test.each([
+    ['syntax.ts', 'export default {\n  sources: [,,\n', /syntax\.ts:\d+:\d+/],
+    ['missing.ts', "import { x } from './not-there.ts';\nexport default x;", /missing\.ts:1:\d+.*not-there/],
+    ['throws.mjs', "throw new Error('boom');", /throws\.mjs.*boom/],
+    ['nodefault.ts', "export const job = { sources: 'https://a.example/' };", /nodefault\.ts.*undefined/],
+    ['mistake.ts', "export default { sources: 'https://a.example/', folow: true };", /mistake\.ts.*folow/],
+  ])('%s: one sentence that names the place', async (name, text, message) => {
+    expect((await errorOf(await fileOf(name, text))).message).toMatch(message);
+  });
+
+  test('what is a job file', () => {
+    for (const name of ['a.ts', 'a.mts', 'a.js', 'a.mjs', 'a.json', 'a.YAML', 'a.yml'])
+      expect(isJobFile(name)).toBe(true);
+    for (const name of [
+      'a.txt',
+      'a.jsonl',
+      'a.csv',
+      'a',
+      'https://a.example/',
+      'https://a.example/job.yaml',
+      'ts',
+    ])
+      expect(isJobFile(name)).toBe(false);
+  });
+});
+
+describe('stored code', () => {
+  test('comes back as it was, or not at all', async () => {
+    const blobs = await openFolderBlobs(join(folder.dir, 'blobs'));
+    const code = Buffer.from(
+      "export default { routes: [{ name: 'p', handler: () => ({ a: 1 }) }, { name: 'q' }] };",
+    );
+    const key = bundleKeyOf(code);
+    expect(checkKey(key)).toBe(key);
+    await blobs.put(key, code);
+    const { handler } = (await loadHandlers(blobs, key)).get('p')!;
+    expect(handler?.({} as never, null)).toEqual({ a: 1 });
+    await blobs.put(key, Buffer.from('export default { routes: [] };'));
+    await expect(loadHandlers(blobs, key)).rejects.toThrow(/changed/);
+    await blobs.delete(key);
+    await expect(loadHandlers(blobs, key)).rejects.toThrow(/gone/);
+    await blobs.close();
+  });
+
+  test('anything that has no handlers has none', () => {
+    for (const definition of [
+      null,
+      undefined,
+      5,
+      'x',
+      {},
+      { routes: 5 },
+      { routes: [null, 'x', { handler: 5, name: 'p' }, { handler() {} }] },
+    ]) {
+      expect(handlersOf(definition).size).toBe(0);
+    }
+  });
+});

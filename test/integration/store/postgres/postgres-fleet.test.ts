@@ -1,0 +1,231 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { DueHost, Job, Store } from '../../../../src/ports/store.ts';
+import {
+  openPostgresStore,
+  type PostgresStoreOptions,
+} from '../../../../src/store/postgres/postgres-store.ts';
+import { expectBooks } from '../../../contract/store/store-setup.ts';
+import {
+  change,
+  codeOf,
+  createJob,
+  enqueue,
+  hostChange,
+  settlementOf,
+  T0,
+  tasksOf,
+} from '../../../support/fixtures.ts';
+import { type PostgresServer, startPostgres } from '../../../support/servers/services.ts';
+import { startTcpProxy } from '../../../support/servers/tcp-proxy.ts';
+
+const A = 'https://a.example';
+const B = 'https://b.example';
+
+let server: PostgresServer;
+let url: string;
+let one: Store;
+let two: Store;
+let job: Job;
+const opened: Store[] = [];
+const open = async (options: PostgresStoreOptions = {}, place = url) => {
+  const store = await openPostgresStore(place, { connections: 3, ...options });
+  opened.push(store);
+  return store;
+};
+
+beforeAll(async () => {
+  server = await startPostgres();
+});
+afterAll(() => server.stop());
+beforeEach(async () => {
+  const place = new URL(server.url);
+  place.searchParams.set('schema', `f${randomUUID().replaceAll('-', '')}`);
+  url = place.href;
+  one = await open();
+  two = await open();
+  job = await createJob(one);
+  await enqueue(one, job, tasksOf(`${A}/1`, `${A}/2`, `${B}/1`, `${B}/2`));
+});
+afterEach(async () => {
+  for (const store of opened.splice(0)) await store.close().catch(() => {});
+});
+
+const due = (store: Store, of = job, before = T0 + 1_000) =>
+  store.frontier.dueHosts(of.id, { now: T0, before, limit: 10 });
+const namesOf = (hosts: DueHost[]) => hosts.map(({ host }) => host).sort();
+const hostId = async (store: Store, name: string) =>
+  (await due(store, job, T0 + 1e9)).find(({ host }) => host === name)!.id;
+const lease = async (store: Store, id: number, nextAt: number, more: { startAt?: number; of?: Job } = {}) => {
+  const { startAt, of = job } = more;
+  const grant = { hostId: id, count: 1, nextAt, ...(startAt === undefined ? {} : { startAt }) };
+  const [batch] = await store.frontier.lease(of.id, {
+    batches: [{ grants: [grant], leaseMs: 60_000 }],
+    now: T0,
+  });
+  return batch!;
+};
+
+describe('hosts are shared out', () => {
+  test('a host with a batch out is nobody else’s, and free when the last batch is settled', async () => {
+    const a = await hostId(one, 'a.example');
+    const first = await lease(one, a, T0);
+    const second = await lease(one, a, T0);
+    expect(namesOf(await due(two))).toEqual(['b.example']);
+    expect((await lease(two, a, T0)).tasks).toEqual([]);
+    await enqueue(one, job, tasksOf(`${A}/3`));
+    for (const [index, batch] of [first, second].entries()) {
+      expect(namesOf(await due(two))).toEqual(['b.example']);
+      const changes = [change.fetched(batch.tasks[0]!.id)];
+      await one.frontier.settle(settlementOf(job, batch.id, changes, { final: false }));
+      expect(namesOf(await due(two))).toEqual(['b.example']);
+      if (index === 0) await one.frontier.settle(settlementOf(job, batch.id, []));
+      else await one.frontier.release(batch.id, { now: T0, suspect: false, reason: 'test' });
+    }
+    expect(namesOf(await due(two))).toEqual(['a.example', 'b.example']);
+    expect((await lease(two, a, T0)).tasks).toHaveLength(1);
+    expect(namesOf(await due(one))).toEqual(['b.example']);
+    await expectBooks(one, job);
+  });
+
+  test('also between jobs', async () => {
+    const other = await createJob(two, 'other');
+    await enqueue(two, other, tasksOf(`${A}/9`));
+    const a = await hostId(one, 'a.example');
+    const { id } = await lease(one, a, T0);
+    expect(await due(two, other)).toEqual([]);
+    await one.frontier.settle(settlementOf(job, id, []));
+    expect((await lease(two, a, T0, { of: other })).tasks).toHaveLength(1);
+  });
+
+  test('a plan that others were faster than is not carried out', async () => {
+    const a = await hostId(two, 'a.example');
+    const batch = await lease(one, a, T0 + 5_000);
+    await one.frontier.settle(settlementOf(job, batch.id, [change.fetched(batch.tasks[0]!.id)]));
+    // Planned when the host was free at T0; it is taken until T0 + 5,000 by now.
+    expect((await lease(two, a, T0 + 900, { startAt: T0 })).tasks).toEqual([]);
+    expect((await lease(two, a, T0 + 900, { startAt: T0 + 4_999 })).tasks).toEqual([]);
+    expect((await lease(two, a, T0 + 9_000, { startAt: T0 + 5_000 })).tasks).toHaveLength(1);
+    await expectBooks(one, job);
+  });
+
+  test('a report cannot bring the time of a host forward that was lent again meanwhile', async () => {
+    const a = await hostId(one, 'a.example');
+    const first = await lease(one, a, T0 + 5_000);
+    await lease(one, a, T0 + 10_000, { startAt: T0 + 5_000 });
+    const free = hostChange('a.example', { nextAt: T0 + 1_100, takenUntil: T0 + 5_000 });
+    await one.frontier.settle(settlementOf(job, first.id, [], { hosts: [free] }));
+    expect(await due(one, job, T0 + 9_999)).toMatchObject([{ host: 'b.example' }]);
+    const rest = hostChange('a.example', { nextAt: T0 + 60_000, takenUntil: T0 + 5_000 });
+    const late = await lease(one, a, T0 + 12_000, { startAt: T0 + 10_000 });
+    await one.frontier.settle(settlementOf(job, late.id, [], { hosts: [rest] }));
+    expect(await due(one, job, T0 + 59_999)).toMatchObject([{ host: 'b.example' }]);
+  });
+});
+
+describe('a coordinator that is gone', () => {
+  test('one that closes leaves its batches to the others at once', async () => {
+    const { id } = await lease(one, await hostId(one, 'a.example'), T0);
+    expect(await two.frontier.abandoned(job.id)).toEqual([]);
+    expect(await two.frontier.orphans(job.id)).toEqual([]);
+    await one.close();
+    expect(await two.frontier.abandoned(job.id)).toEqual([id]);
+    expect(await two.frontier.release(id, { now: T0, suspect: false, reason: 'gone' })).toMatchObject({
+      returned: 1,
+    });
+    expect(namesOf(await due(two))).toEqual(['a.example', 'b.example']);
+    await expectBooks(two, job);
+  });
+
+  test('one that gives no sign of life is taken for dead; what it says later is refused', async () => {
+    const proxy = await startTcpProxy(server);
+    const through = new URL(url);
+    through.port = String(proxy.port);
+    const far = await open({ aliveMs: 800, silenceMs: 20_000 }, through.href);
+    const a = await hostId(far, 'a.example');
+    const { id, tasks } = await lease(far, a, T0);
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    expect(await two.frontier.abandoned(job.id)).toEqual([]);
+    expect(await two.jobs.atWork(job.id)).toBe(0);
+    await far.jobs.join(job.id);
+    expect(await two.jobs.atWork(job.id)).toBe(1);
+    const thawed = proxy.freeze(3_000);
+    await expect.poll(() => two.frontier.abandoned(job.id), { timeout: 20_000 }).toEqual([id]);
+    expect(await two.jobs.atWork(job.id)).toBe(0);
+    // Its host can be taken over before its batch is.
+    const mine = await lease(two, a, T0 + 7_000);
+    expect(mine.tasks).toHaveLength(1);
+    const late = far.frontier.settle(
+      settlementOf(job, id, [change.fetched(tasks[0]!.id)], {
+        hosts: [hostChange('a.example', { nextAt: T0 })],
+      }),
+    );
+    await two.frontier.release(id, { now: T0, suspect: false, reason: 'gone' });
+    await thawed;
+    expect(await late).toEqual({ applied: false, accepted: 0 });
+    await two.frontier.settle(settlementOf(job, mine.id, [change.fetched(mine.tasks[0]!.id)]));
+    expect((await due(two, job, T0 + 6_999)).map(({ host }) => host)).toEqual(['b.example']);
+    await expectBooks(two, job);
+    await proxy.close();
+  }, 20_000);
+
+  test('a late report of one that lost its host does not shorten the time that the new holder got', async () => {
+    const three = await open();
+    const a = await hostId(one, 'a.example');
+    const { id } = await lease(one, a, T0 + 100);
+    await one.close();
+    await lease(two, a, T0 + 9_000);
+    const early = hostChange('a.example', { nextAt: T0 + 50 });
+    await three.frontier.settle(settlementOf(job, id, [], { hosts: [early] }));
+    expect((await due(two, job, T0 + 8_999)).map(({ host }) => host)).toEqual(['b.example']);
+    // Nor does it let go of a host that is another's now.
+    expect((await due(three, job, T0 + 99_000)).map(({ host }) => host)).toEqual(['b.example']);
+  });
+
+  test('whoever opens the store for the same place again has ended the one before', async () => {
+    const place = randomUUID();
+    const former = await open({ place });
+    const { id } = await lease(former, await hostId(former, 'a.example'), T0);
+    expect(await two.frontier.abandoned(job.id)).toEqual([]);
+    const again = await open({ place });
+    await again.jobs.join(job.id);
+    expect(await again.frontier.orphans(job.id)).toEqual([id]);
+    expect(await two.frontier.abandoned(job.id)).toEqual([id]);
+  });
+});
+
+describe('several coordinators of one job', () => {
+  test('start it together, once', async () => {
+    const code = { ...codeOf('together'), name: 'together', now: T0, unlessUnfinished: true };
+    const jobs = await Promise.all([one, two, one, two].map((store) => store.jobs.create(code)));
+    expect(new Set(jobs.map(({ id }) => id)).size).toBe(1);
+    expect((await one.jobs.create({ ...code, specHash: 'other' })).run).toBe(2);
+    expect((await one.jobs.create({ ...code, specHash: 'other', unlessUnfinished: false })).run).toBe(3);
+    const last = await one.jobs.find('together');
+    await one.jobs.update(last!.id, { state: 'done' });
+    expect((await two.jobs.create({ ...code, specHash: 'other' })).run).toBe(4);
+  });
+
+  test('one of them reads the sources, and another when it has left', async () => {
+    await one.jobs.join(job.id);
+    await two.jobs.join(job.id);
+    expect(await one.jobs.takeSources(job.id)).toBe(true);
+    expect(await two.jobs.takeSources(job.id)).toBe(false);
+    expect(await one.jobs.takeSources(job.id)).toBe(true);
+    expect(await one.jobs.leave(job.id)).toBe(1);
+    expect(await two.jobs.takeSources(job.id)).toBe(true);
+    expect(await one.jobs.takeSources(job.id)).toBe(false);
+    expect(await two.jobs.leave(job.id)).toBe(0);
+  });
+
+  test('the same URLs from all sides become one task each', async () => {
+    const urls = Array.from({ length: 600 }, (_, n) => `https://h${n % 7}.example/${n}`);
+    const shuffled = (seed: number) => [...urls.slice(seed), ...urls.slice(0, seed)];
+    const results = await Promise.all(
+      [one, two, one, two].map((store, index) => enqueue(store, job, tasksOf(...shuffled(index * 150)))),
+    );
+    expect(results.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(600);
+    expect(results.reduce((sum, { duplicates }) => sum + duplicates, 0)).toBe(1_800);
+    await expectBooks(one, job);
+  });
+});

@@ -1,0 +1,282 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { SeineError } from '../../../../src/core/errors.ts';
+import type { Store } from '../../../../src/ports/store.ts';
+import { requireVersion } from '../../../../src/store/postgres/migrations/migrate.ts';
+import { openPostgresStore } from '../../../../src/store/postgres/postgres-store.ts';
+import { expectBooks } from '../../../contract/store/store-setup.ts';
+import {
+  change,
+  collect,
+  createJob,
+  enqueue,
+  leaseOne,
+  pageOf,
+  recordOf,
+  robotsEntry,
+  settlementOf,
+  T0,
+  taskOf,
+  tasksOf,
+  temporaryFolder,
+} from '../../../support/fixtures.ts';
+import { type PostgresServer, startPostgres } from '../../../support/servers/services.ts';
+
+let server: PostgresServer;
+let url: string;
+const opened: Store[] = [];
+const open = async (at = url, options: Parameters<typeof openPostgresStore>[1] = {}) => {
+  const store = await openPostgresStore(at, { connections: 2, ...options });
+  opened.push(store);
+  return store;
+};
+const execute = async (text: string, at = url) => {
+  const client = new pg.Client({ connectionString: at });
+  await client.connect();
+  try {
+    return (await client.query(text)).rows;
+  } finally {
+    await client.end();
+  }
+};
+const urlWith = (make: (at: URL) => void) => {
+  const at = new URL(url);
+  make(at);
+  return at.href;
+};
+
+beforeAll(async () => {
+  server = await startPostgres({ own: true, password: 'sesame' });
+});
+afterAll(() => server.stop());
+beforeEach(async () => {
+  url = await server.createDatabase();
+});
+afterEach(async () => {
+  for (const store of opened.splice(0)) await store.close().catch(() => {});
+});
+
+describe('a database that cannot be used is refused in one sentence', () => {
+  const refusal = async (at: string): Promise<SeineError> => {
+    const error = await open(at).then(
+      () => null,
+      (found: unknown) => found,
+    );
+    expect(error).toBeInstanceOf(SeineError);
+    expect((error as SeineError).message).not.toContain('sesame');
+    expect((error as SeineError).hint).toBeTruthy();
+    return error as SeineError;
+  };
+
+  test('wrong password', async () => {
+    const { message, hint } = await refusal(
+      urlWith((at) => {
+        at.password = 'wrong';
+      }),
+    );
+    expect(message).toMatch(
+      /^the database at postgres:\/\/postgres@127\.0\.0\.1:\d+\/\w+ rejected the login$/,
+    );
+    expect(hint).toContain('SEINE_STORE_PASSWORD_FILE');
+  });
+
+  test('no password', async () => {
+    const { message } = await refusal(
+      urlWith((at) => {
+        at.password = '';
+      }),
+    );
+    expect(message).toMatch(/requires a password|rejected the login/);
+  });
+
+  test('unknown user', async () => {
+    expect(
+      (
+        await refusal(
+          urlWith((at) => {
+            at.username = 'nobody';
+          }),
+        )
+      ).message,
+    ).toMatch(/rejected the login/);
+  });
+
+  test('unknown database', async () => {
+    expect(
+      (
+        await refusal(
+          urlWith((at) => {
+            at.pathname = '/nothing';
+          }),
+        )
+      ).message,
+    ).toMatch(/^no such database: .*\/nothing$/);
+  });
+
+  test('nobody listens, no such host', async () => {
+    const closed = await refusal(
+      urlWith((at) => {
+        at.port = '1';
+      }),
+    );
+    expect(closed.message).toMatch(/cannot reach .*: .*ECONNREFUSED/);
+    expect(
+      (
+        await refusal(
+          urlWith((at) => {
+            at.hostname = 'no-such-host.invalid';
+          }),
+        )
+      ).message,
+    ).toMatch(/^unknown host of the database at /);
+  });
+
+  test('a user who may not create tables; with a schema of its own it may', async () => {
+    await execute("CREATE ROLE guest LOGIN PASSWORD 'sesame'");
+    const guest = urlWith((at) => {
+      at.username = 'guest';
+    });
+    expect((await refusal(guest)).message).toMatch(
+      /^the user lacks a permission in the database at .*permission denied/,
+    );
+    await execute('CREATE SCHEMA seine AUTHORIZATION guest');
+    const store = await open(guest);
+    expect(await store.jobs.list(1)).toEqual([]);
+  });
+
+  test('one that is too old', () => {
+    expect(() => requireVersion(120_016)).toThrow(/PostgreSQL 12 is too old/);
+    expect(() => requireVersion(130_000)).not.toThrow();
+  });
+
+  test('one of a newer Seine', async () => {
+    await (await open()).close();
+    await execute('INSERT INTO seine.migrations VALUES (999)');
+    expect((await refusal(url)).message).toMatch(/newer Seine/);
+  });
+
+  test.each([
+    ['postgres://', /cannot be reached/],
+    ['postgres://h/d?schema=a"b', /^'a"b' cannot be the name of a schema$/],
+    ['postgres://h/d?schema=UPPER', /^'UPPER' cannot be the name of a schema$/],
+    ['postgres://h:x/d', /^the store is not a URL that can be read$/],
+  ])('%s', async (at, message) => {
+    expect((await refusal(at)).message).toMatch(message);
+  });
+});
+
+test('the password may come from a file', async () => {
+  const folder = await temporaryFolder();
+  const passwordFile = join(folder.dir, 'password');
+  await writeFile(passwordFile, 'sesame\n');
+  const without = urlWith((at) => {
+    at.password = '';
+  });
+  const store = await open(without, { passwordFile });
+  expect(await store.jobs.list(1)).toEqual([]);
+  await expect(open(without, { passwordFile: join(folder.dir, 'none') })).rejects.toThrow(
+    /cannot read the password of the store from/,
+  );
+  await folder.remove();
+});
+
+test('several processes may open a new database at once', async () => {
+  const stores = await Promise.all([open(), open(), open(), open()]);
+  const job = await createJob(stores[0]!);
+  expect(await stores[3]!.jobs.find('test')).toEqual(job);
+});
+
+test('everything is in a schema of its own, and nothing is left of a store that is closed but its rows', async () => {
+  const store = await open();
+  const job = await createJob(store);
+  await enqueue(store, job, tasksOf('https://a.example/1'));
+  await leaseOne(store, job);
+  await store.close();
+  const tables = await execute(
+    "SELECT DISTINCT schemaname FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')",
+  );
+  expect(tables).toEqual([{ schemaname: 'seine' }]);
+  expect(await execute('SELECT * FROM seine.coordinators')).toEqual([]);
+  expect(await execute('SELECT * FROM seine.writes')).toEqual([]);
+  const sessions = () => execute("SELECT 1 FROM pg_stat_activity WHERE application_name LIKE 'seine%'");
+  await expect.poll(sessions).toEqual([]);
+});
+
+describe('what pages contain', () => {
+  const NUL = 'a\u0000b';
+
+  test('the character 0, halves of characters and any key have their place', async () => {
+    const store = await open();
+    const job = await createJob(store);
+    const meta = { note: NUL, half: '\ud800' };
+    await enqueue(store, job, [taskOf('https://a.example/1', { meta }), taskOf('https://a.example/2')]);
+    const { id, tasks } = await leaseOne(store, job);
+    expect(tasks[0]?.meta).toEqual(meta);
+    const data = { [NUL]: NUL, half: '\udfff x', big: 12345678901234567890n.toString(), float: 1e300 };
+    const key = `${'🐟'.repeat(1_000)}${NUL}`;
+    const page = pageOf({ contentType: NUL, etag: NUL, lastModified: NUL, robotsTags: NUL });
+    const records = [recordOf(key, data), recordOf(`${'🐟'.repeat(1_000)}c`, { n: 2 })];
+    await store.frontier.settle(
+      settlementOf(
+        job,
+        id,
+        [
+          change.fetched(tasks[0]!.id, { page, records, redirectTo: NUL }),
+          change.dead(tasks[1]!.id, { detail: NUL }),
+        ],
+        {
+          worker: NUL,
+          robots: [robotsEntry('https://a.example', { text: NUL, detail: NUL })],
+          quality: [{ route: 'r', records: 1, invalid: 0, filled: { [NUL]: 1, ['f'.repeat(5_000)]: 1 } }],
+        },
+      ),
+    );
+    const found = await collect(store.views.records(job.id));
+    expect(found.map((record) => record.data)).toEqual(expect.arrayContaining([data, { n: 2 }]));
+    expect((await store.views.task(job.id, 'https://a.example/2'))?.failureDetail).toBe('a\ufffdb');
+    expect((await store.views.quality(job.id, 1))[0]?.filled).toMatchObject({ ['f'.repeat(5_000)]: 1 });
+    expect((await store.hosts.robots('https://a.example'))?.text).toBe('a\ufffdb');
+    await expectBooks(store, job);
+  });
+
+  test('records are found and listed by keys that only differ at their end', async () => {
+    const store = await open();
+    const job = await createJob(store);
+    await enqueue(store, job, tasksOf('https://a.example/1'));
+    const { id, tasks } = await leaseOne(store, job);
+    const keys = Array.from({ length: 2_300 }, (_, n) => `${'k'.repeat(2_000)}${n}`);
+    const records = keys.map((key, n) => recordOf(key, { n }));
+    await store.frontier.settle(settlementOf(job, id, [change.fetched(tasks[0]!.id, { records })]));
+    const found = await collect(store.views.records(job.id));
+    expect(new Set(found.map(({ key }) => key))).toEqual(new Set(keys));
+    expect(found).toHaveLength(keys.length);
+    expect((await store.views.record(job.id, keys[77]!))?.data).toEqual({ n: 77 });
+  });
+});
+
+test('people ask with the SQL of PostgreSQL, and cannot write whatever they try', async () => {
+  const store = await open();
+  const job = await createJob(store);
+  await enqueue(store, job, tasksOf('https://a.example/1'));
+  const { id, tasks } = await leaseOne(store, job);
+  const records = [recordOf('k', { price: 12.5, tags: ['x'] })];
+  await store.frontier.settle(
+    settlementOf(job, id, [change.fetched(tasks[0]!.id, { records })], { now: T0 }),
+  );
+  const ask = (sql: string) => collect(store.views.query(sql));
+  expect(await ask("SELECT (data->>'price')::numeric * 2 AS double FROM seine_records")).toEqual([
+    { double: 25 },
+  ]);
+  expect(await ask('SELECT count(*) AS n, max(attempts) FROM seine_tasks')).toEqual([{ n: 1, max: 1 }]);
+  for (const sql of [
+    'SELECT 1; COMMIT; DELETE FROM seine.tasks',
+    "SELECT nextval('seine.task_ids')",
+    'WITH gone AS (DELETE FROM seine.tasks RETURNING id) SELECT * FROM gone',
+    'COMMIT',
+    'SELECT * FROM seine.tasks FOR UPDATE',
+  ])
+    await expect(ask(sql)).rejects.toThrow(SeineError);
+  await expectBooks(store, job);
+});

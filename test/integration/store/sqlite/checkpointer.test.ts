@@ -1,0 +1,22 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { expect, test } from 'vitest';
+import { openCheckpointer } from '../../../../src/store/sqlite/connection/checkpointer.ts';
+import { temporaryFolder } from '../../../support/fixtures.ts';
+
+const PAGES_BYTES = 5 * 1024 * 1024;
+
+test('a log that has grown is moved into the database by a thread, while the writer does not', async () => {
+  const folder = await temporaryFolder();
+  const path = join(folder.dir, 'seine.db');
+  const db = new DatabaseSync(path);
+  db.exec('PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE rows (bytes BLOB)');
+  db.prepare('INSERT INTO rows VALUES (zeroblob(?))').run(PAGES_BYTES);
+  expect(statSync(path).size).toBeLessThan(PAGES_BYTES);
+  const checkpointer = openCheckpointer(path);
+  await expect.poll(() => statSync(path).size, { timeout: 20_000 }).toBeGreaterThan(PAGES_BYTES);
+  await checkpointer.close();
+  db.close();
+  await folder.remove();
+});

@@ -1,0 +1,197 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { fingerprint } from '../../../../src/core/url/fingerprint.ts';
+import { REOPENED_SOURCE } from '../../../../src/ports/job-store.ts';
+import type { Store } from '../../../../src/ports/store.ts';
+import { MIGRATIONS } from '../../../../src/store/sqlite/migrations/migrations.ts';
+import { openSqliteStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import {
+  change,
+  codeOf,
+  collect,
+  enqueue,
+  leaseOne,
+  recordHash,
+  settlementOf,
+  specOf,
+  T0,
+  tasksOf,
+  temporaryFolder,
+} from '../../../support/fixtures.ts';
+
+/** A folder of the first release: two runs of a shop, and one of something else, all with work left. */
+function fillFirstVersion(path: string): void {
+  const db = new DatabaseSync(path);
+  db.exec(MIGRATIONS[0]!);
+  db.exec('PRAGMA user_version = 1');
+  const spec = JSON.stringify(specOf({ name: 'shop' }));
+  const insert = (table: string, row: Record<string, string | number | Uint8Array | null>) => {
+    const names = Object.keys(row);
+    const sql = `INSERT INTO ${table} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`;
+    db.prepare(sql).run(...Object.values(row));
+  };
+  insert('hosts', { id: 1, host: 'a.example', next_at: 5, requests: 9 });
+  for (const [id, name, run] of [
+    [1, 'shop', 1],
+    [2, 'shop', 2],
+    [3, 'other', 1],
+  ] as const) {
+    const job = { id, name, run, spec, spec_hash: 'h1', seed: 7 + id, first_task_id: id * 10 };
+    insert('jobs', {
+      ...job,
+      state: 'done',
+      wish: 'run',
+      created_at: T0 + id,
+      ended_at: T0 + 99,
+      worked_ms: 5,
+    });
+    insert('counters', { job_id: id, accepted: 3, done: 1, dead: 1, pending: 1, records: 2, requests: 2 });
+    insert('tallies', { job_id: id, state: 'dead', code: 'not-found', count: 1 });
+    insert('sources', { job_id: id, source: 0, position: '3', done: 1, rows: 3, rejected: 0 });
+    insert('queues', { job_id: id, host_id: 1, ready: 1, next_at: 5 });
+    insert('archives', { id, job_id: id, batch_id: id, key: `warc/${id}`, bytes: 100 });
+    for (const [place, state] of [4, 7, 2].entries()) {
+      const url = `https://a.example/${place}`;
+      const [taskId, attemptId] = [id * 10 + place, state === 2 ? 0x7fff_ffff : id * 10 + place];
+      const task = {
+        id: taskId,
+        job_id: id,
+        host_id: 1,
+        state,
+        priority: 0,
+        depth: 0,
+        batch_id: 0x7fff_ffff,
+      };
+      insert('tasks', {
+        ...task,
+        attempt_id: attemptId,
+        attempts: 1,
+        url,
+        code: state === 7 ? 'not-found' : null,
+      });
+      insert('seen', { fingerprint: fingerprint(url, 'a.example', 7 + id), task_id: taskId });
+      if (state === 2) continue;
+      const attempt = { id: attemptId, job_id: id, task_id: taskId, batch_id: id, started_at: T0 + 50 };
+      const log = { ...attempt, duration_ms: 1, http_status: 200, outcome: 'fetched', wire_bytes: 10 };
+      const page = {
+        bytes: 20,
+        sha256: Buffer.alloc(32, id),
+        archive_id: id,
+        archive_offset: 0,
+        archive_length: 9,
+      };
+      insert('attempts', { ...log, ...page, etag: '"e"' });
+    }
+  }
+  const record = (id: number, jobId: number, key: string, data: object, updatedAt: number) =>
+    insert('records', {
+      id,
+      job_id: jobId,
+      key,
+      task_id: jobId * 10,
+      data: JSON.stringify(data),
+      hash: 'of the text as it was',
+      updated_at: updatedAt,
+    });
+  record(1, 1, 'both', { z: 1, a: 'first' }, T0 + 10);
+  record(2, 1, 'only-first', { z: 1, a: 1 }, T0 + 11);
+  record(3, 2, 'both', { z: 2, a: 'second' }, T0 + 20);
+  record(4, 2, 'only-second', {}, T0 + 21);
+  record(5, 3, 'both', { z: 3 }, T0 + 30);
+  db.close();
+}
+
+describe('a folder of the first release', () => {
+  let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+  let store: Store;
+  beforeEach(async () => {
+    folder = await temporaryFolder();
+    const path = join(folder.dir, 'seine.db');
+    fillFirstVersion(path);
+    store = openSqliteStore(path);
+  });
+  afterEach(async () => {
+    await store.close();
+    await folder.remove();
+  });
+
+  test('has its jobs, tasks, counters and log as they were', async () => {
+    const job = await store.jobs.find('shop');
+    expect(job).toMatchObject({ id: 2, run: 2, pass: 1, passStart: null, passStartedAt: T0 + 2, file: null });
+    expect(job).toMatchObject({ state: 'done', workedMs: 5, createdAt: T0 + 2, specHash: 'h1' });
+    expect(await store.jobs.list(9)).toHaveLength(3);
+    for (const id of [1, 2, 3]) {
+      expect(await store.jobs.counters(id)).toMatchObject({
+        accepted: 3,
+        done: 1,
+        dead: 1,
+        pending: 1,
+        records: 2,
+      });
+      expect(await store.jobs.sources(id)).toMatchObject([{ source: 0, position: '3', done: true }]);
+      expect(await collect(store.views.tasks(id))).toMatchObject([
+        {
+          state: 'done',
+          archive: { key: `warc/${id}`, length: 9 },
+          bytes: 20,
+          media: null,
+          robotsTags: null,
+        },
+        { state: 'dead', failureCode: 'not-found' },
+        { state: 'pending', attempts: 1, fetchedAt: null },
+      ]);
+      expect(await collect(store.views.attempts(id))).toHaveLength(2);
+    }
+  });
+
+  test('has the newest record of each key of a name, hashed as records are now', async () => {
+    const rows = await collect(store.views.records(1));
+    const iso = (time: number) => new Date(time).toISOString();
+    expect(rows).toEqual(await collect(store.views.records(2)));
+    expect(rows.map(({ key }) => key)).toEqual(['both', 'only-first', 'only-second']);
+    expect(rows[0]).toEqual({
+      key: 'both',
+      url: 'https://a.example/0',
+      route: null,
+      data: { z: 2, a: 'second' },
+      hash: recordHash({ a: 'second', z: 2 }),
+      createdAt: iso(T0 + 10),
+      updatedAt: iso(T0 + 20),
+      checkedAt: iso(T0 + 20),
+    });
+    expect(await store.views.record(3, 'both')).toMatchObject({ data: { z: 3 }, createdAt: iso(T0 + 30) });
+    const own = await collect(store.views.records(1, { ownOnly: true }));
+    expect(own.map(({ key }) => key)).toEqual(['only-first']);
+    // What is the same as before is not taken for a change.
+    const batch = await leaseOne(store, { id: 2 });
+    const same = { key: 'both', json: '{"a":"second","z":2}', hash: rows[0]!.hash, merge: false };
+    await store.frontier.settle(
+      settlementOf({ id: 2 }, batch.id, [change.fetched(batch.tasks[0]!.id, { records: [same] })]),
+    );
+    expect(await store.views.record(2, 'both')).toMatchObject({ updatedAt: iso(T0 + 20) });
+  });
+
+  test('goes on, knows its URLs, and can be visited again', async () => {
+    const known = tasksOf('https://a.example/0', 'https://a.example/1', 'https://a.example/2');
+    const all = [...known, ...tasksOf('https://a.example/new')];
+    expect(await enqueue(store, { id: 2 }, all)).toMatchObject({ accepted: 1, duplicates: 3 });
+    const batch = await leaseOne(store, { id: 2 });
+    expect(batch.tasks.map(({ lastVisit }) => lastVisit)).toEqual([null, null]);
+    await store.frontier.settle(
+      settlementOf(
+        { id: 2 },
+        batch.id,
+        batch.tasks.map(({ id }) => change.fetched(id)),
+      ),
+    );
+    await store.jobs.beginPass(2, { ...codeOf('shop'), now: T0 + 1_000 });
+    const source = { source: REOPENED_SOURCE, position: null, done: false, rows: 0, rejected: 0 };
+    const options = { now: T0, visitedBefore: T0 + 1_000, limit: 1_000, source };
+    expect(await store.frontier.reopen(2, options)).toMatchObject({ reopened: 4, source: { done: true } });
+    const again = await leaseOne(store, { id: 2 });
+    expect(again.tasks[0]?.lastVisit).toEqual({ etag: '"e"', lastModified: null, sha256: '02'.repeat(32) });
+    expect(await store.jobs.counters(2)).toMatchObject({ accepted: 4, leased: 4, done: 0, dead: 0 });
+    expect(await store.jobs.counters(1)).toMatchObject({ done: 1, dead: 1, pending: 1 });
+  });
+});

@@ -1,0 +1,188 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openWorkerTools } from '../../../src/app/worker-app.ts';
+import { openFolderBlobs } from '../../../src/blobs/folder-blobs.ts';
+import { bundleKeyOf } from '../../../src/job-file/load-handlers.ts';
+import type { Delivery, Dispatcher } from '../../../src/ports/dispatcher.ts';
+import { openInlineDispatcher } from '../../../src/transport/inline-dispatcher.ts';
+import {
+  openThreadDispatcher,
+  type ThreadDispatcherOptions,
+} from '../../../src/transport/thread/thread-dispatcher.ts';
+import { openWeightedDispatcher } from '../../../src/transport/weighted-dispatcher.ts';
+import { processBatch } from '../../../src/worker/batch/process-batch.ts';
+import type { JobHandlers } from '../../../src/worker/job/route-code.ts';
+import {
+  batchOf,
+  deliver,
+  ENDS_MS,
+  expectWhole,
+  openSite,
+  runDispatcherContract,
+  type Site,
+  within,
+} from '../../contract/dispatcher-contract.ts';
+import { temporaryFolder } from '../../support/fixtures.ts';
+
+const ENTRY = new URL('../../../src/entry/thread.ts', import.meta.url);
+
+function openThreads(blobsDir: string, options: Partial<ThreadDispatcherOptions> = {}): Dispatcher {
+  return openThreadDispatcher({
+    threads: 2,
+    entry: ENTRY,
+    data: { blobs: blobsDir, sync: false },
+    ...options,
+  });
+}
+
+async function openInline(blobsDir: string, handlers?: JobHandlers): Promise<Dispatcher> {
+  await mkdir(blobsDir, { recursive: true });
+  const tools = await openWorkerTools({ name: 'inline', blobs: blobsDir, sync: false }, handlers);
+  return openInlineDispatcher((batch, options) => processBatch(batch, tools, options), tools.close);
+}
+
+runDispatcherContract('threads', async (blobsDir) => openThreads(blobsDir));
+runDispatcherContract('inline', (blobsDir) => openInline(blobsDir));
+runDispatcherContract('two at once', async (blobsDir) =>
+  openWeightedDispatcher([
+    { dispatcher: openThreads(blobsDir, { threads: 1 }), weight: 2 },
+    { dispatcher: openThreads(blobsDir, { threads: 1 }), weight: 1 },
+  ]),
+);
+
+let site: Site;
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+beforeAll(async () => {
+  site = await openSite();
+  folder = await temporaryFolder();
+});
+afterAll(async () => {
+  await site.close();
+  await folder.remove();
+});
+
+/** Code whose handler does something terrible on pages whose URL ends with `/bad`. */
+async function terrible(deed: string): Promise<string> {
+  const code = Buffer.from(
+    `export default { routes: [{ name: 'p', handler: (page) => { if (page.url.endsWith('/bad')) { ${deed} } return { ok: 1 }; } }] };`,
+  );
+  const blobs = await openFolderBlobs(folder.dir);
+  await blobs.put(bundleKeyOf(code), code);
+  await blobs.close();
+  return bundleKeyOf(code);
+}
+
+describe('threads that die', () => {
+  let dispatcher: Dispatcher;
+  beforeAll(() => {
+    dispatcher = openThreads(folder.dir, { heapMbMax: 64 });
+  });
+  afterAll(() => dispatcher.close());
+
+  test.each([
+    ['leaves the process', 'process.exit(3);'],
+    [
+      'throws where nobody listens',
+      "setTimeout(() => { throw new Error('stray'); }); return new Promise(() => {});",
+    ],
+    ['rejects where nobody listens', "Promise.reject(new Error('stray')); return new Promise(() => {});"],
+    ['takes all memory', 'const all = []; for (;;) all.push(new Array(1e5).fill(Math.random()));'],
+  ])('a handler that %s: its batch is lost, the others go on, the thread is replaced', async (_, deed) => {
+    const bundle = await terrible(deed);
+    const spec = { routes: [{ name: 'p' }] };
+    const bad = batchOf(site, { id: 1, paths: ['/1', '/bad'], bundle, spec });
+    const others = [2, 3, 4].map((id) => batchOf(site, { id, paths: [`/${id}`, `/${id}/x`] }));
+    const [lost, ...answers] = await Promise.all([bad, ...others].map((batch) => deliver(dispatcher, batch)));
+    expect(lost!.delivery).toMatchObject({ kind: 'lost', batchId: 1 });
+    expect((lost!.delivery as Extract<Delivery, { kind: 'lost' }>).reason.length).toBeGreaterThan(5);
+    for (const [index, { delivery, reports }] of answers.entries()) {
+      // A batch in the same thread goes down with it; one in the other thread does not.
+      if (delivery.kind === 'report') expectWhole(others[index]!, reports);
+    }
+    expect(answers.some(({ delivery }) => delivery.kind === 'report')).toBe(true);
+    for (let id = 10; id < 14; id++) {
+      const batch = batchOf(site, { id, paths: [`/${id}`] });
+      expectWhole(batch, (await deliver(dispatcher, batch)).reports);
+    }
+  });
+
+  test('a worker that never answers is given up some time after its budget, and replaced', async () => {
+    const single = openThreads(folder.dir, { threads: 1 });
+    const bundle = await terrible('for (;;);');
+    const batch = batchOf(site, {
+      paths: ['/bad'],
+      bundle,
+      budgetMs: 200,
+      spec: { routes: [{ name: 'p' }] },
+    });
+    const answer = await within(2 * ENDS_MS, deliver(single, batch));
+    const next = batchOf(site, { id: 2, paths: ['/1'] });
+    const following = answer === 'too late' ? answer : await within(ENDS_MS, deliver(single, next));
+    await single.close();
+    expect(answer).toMatchObject({ delivery: { kind: 'lost', batchId: 1 } });
+    expect(following).toMatchObject({ delivery: { kind: 'report' } });
+  });
+});
+
+describe('threads that do not start', () => {
+  test('every batch is lost with the reason, and closing still ends', async () => {
+    const entry = join(folder.dir, 'broken.mjs');
+    await writeFile(entry, "throw new Error('cannot begin');");
+    const dispatcher = openThreads(folder.dir, { threads: 2, entry: pathToFileURL(entry) });
+    for (let id = 1; id <= 8; id++) {
+      const delivery = await within(
+        ENDS_MS,
+        dispatcher.dispatch(batchOf(site, { id, paths: ['/1'] }), () => {}),
+      );
+      expect(delivery).toMatchObject({
+        kind: 'lost',
+        batchId: id,
+        reason: expect.stringContaining('cannot begin'),
+      });
+    }
+    expect(await within(ENDS_MS, dispatcher.close())).not.toBe('too late');
+  });
+});
+
+describe('closing threads', () => {
+  test('ends them within seconds, with batches still out', async () => {
+    const dispatcher = openThreads(folder.dir);
+    site.paths.length = 0;
+    const answers = [1, 2, 3].map((id) => deliver(dispatcher, batchOf(site, { id, paths: ['/slow'] })));
+    await expect.poll(() => site.paths.length, { timeout: 10_000 }).toBe(3);
+    expect(await within(ENDS_MS, dispatcher.close())).not.toBe('too late');
+    for (const { delivery } of await Promise.all(answers)) {
+      if (delivery.kind === 'report') expect(delivery.report.final).toBe(true);
+      else expect(delivery.kind).toBe('lost');
+    }
+  });
+});
+
+describe('inline', () => {
+  test('closures given to it run, also when the job has no stored code', async () => {
+    const seen: string[] = [];
+    const handlers: JobHandlers = new Map([['p', { handler: (page) => ({ count: seen.push(page.url) }) }]]);
+    const dispatcher = await openInline(folder.dir, handlers);
+    const batch = batchOf(site, { paths: ['/1', '/2'], spec: { routes: [{ name: 'p' }] } });
+    const { reports } = await deliver(dispatcher, batch);
+    await dispatcher.close();
+    expectWhole(batch, reports);
+    expect(seen.sort()).toEqual([`${site.origin}/1`, `${site.origin}/2`]);
+  });
+
+  test('a process that throws loses its batch and nothing else', async () => {
+    const dispatcher = openInlineDispatcher(
+      async () => {
+        throw new Error('broken');
+      },
+      async () => {},
+    );
+    expect(await dispatcher.dispatch(batchOf(site, { id: 7, paths: ['/1'] }), () => {})).toEqual({
+      kind: 'lost',
+      batchId: 7,
+      reason: 'broken',
+    });
+  });
+});

@@ -1,0 +1,49 @@
+import { strToU8, zipSync } from 'fflate';
+import { afterAll, describe, expect, test } from 'vitest';
+import {
+  batchOf,
+  deliver,
+  expectWhole,
+  openSite,
+  runDispatcherContract,
+} from '../../../contract/dispatcher-contract.ts';
+import { type LambdaDesk, openLambdaDesk, silent } from '../../../support/fleet/lambda-setup.ts';
+
+const desks = new Map<string, Promise<LambdaDesk>>();
+afterAll(async () => {
+  for (const desk of desks.values()) await (await desk).close();
+});
+
+/** All dispatchers of a folder share an emulator: its environments are slow to start. */
+runDispatcherContract('lambda', async (blobsDir) => {
+  const desk = desks.get(blobsDir) ?? openLambdaDesk(blobsDir);
+  desks.set(blobsDir, desk);
+  return (await desk).open();
+});
+
+/** Its clock is a minute late, and it takes no batch. */
+const STRANGE = `
+export async function handler(event) {
+  if (event.kind !== 'warm') return { kind: 'refused', reason: 'counted with ' + event.clockOffsetMs };
+  const now = Date.now() - 60000;
+  const here = { seine: '0', wire: 1, environment: 'e', cold: false, blobs: process.env.SEINE_BLOBS };
+  return { kind: 'here', here: { ...here, startedAt: now, endedAt: now } };
+}`;
+
+describe('a function with another clock', () => {
+  test('is told the difference; what it refuses comes back as it went, with the reason', async () => {
+    const site = await openSite();
+    const desk = await openLambdaDesk('/nowhere', { zip: zipSync({ 'index.mjs': strToU8(STRANGE) }) });
+    const warnings: string[] = [];
+    const dispatcher = await desk.open({ logger: { ...silent, warn: (text) => void warnings.push(text) } });
+    const batch = batchOf(site, { paths: ['/1'] });
+    const { reports } = await deliver(dispatcher, batch);
+    await dispatcher.close();
+    await desk.close();
+    await site.close();
+    expect(warnings).toEqual([expect.stringMatching(/differs from Lambda's by [4-7]\d\./)]);
+    expectWhole(batch, reports);
+    const offset = Number(/counted with (\d+)/.exec(reports[0]!.trouble ?? '')?.[1]);
+    expect(Math.abs(offset - 60_000)).toBeLessThan(20_000);
+  });
+});

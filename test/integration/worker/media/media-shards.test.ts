@@ -1,0 +1,180 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { LIMITS } from '../../../../src/core/limits.ts';
+import { TAR_END } from '../../../../src/core/media/tar.ts';
+import type { Blobs } from '../../../../src/ports/blobs.ts';
+import { type RawHandler, reply, sends } from '../../../support/servers/raw-origin.ts';
+import {
+  type MediaDesk,
+  md5,
+  openMediaDesk,
+  outcomesOf,
+  pagesOf,
+  pictureOf,
+  sha256,
+} from '../../../support/worker/media-setup.ts';
+
+const run = promisify(execFile);
+const PICTURES = Array.from({ length: 40 }, (_, at) => pictureOf(at, 1_000 + at * 777));
+const LARGE = pictureOf(99, LIMITS.mediaBufferBytes + 1);
+const SVG = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>');
+
+const handlers: Record<string, RawHandler> = {
+  '/large.jpg': sends(reply('200 OK', [], LARGE)),
+  '/drawing': sends(reply('200 OK', ['Content-Type: image/svg+xml'], SVG)),
+  '/page': sends(reply('200 OK', ['Content-Type: text/html'], '<title>a page</title>')),
+  '/slow.jpg': (socket) => {
+    // Longer than outcomes wait for the rest of their batch, so that they leave in several parts.
+    const timer = setTimeout(() => socket.write(reply('200 OK', [], PICTURES[0])), 2_000);
+    socket.on('close', () => clearTimeout(timer));
+  },
+};
+for (const [at, picture] of PICTURES.entries())
+  handlers[`/${at}.jpg`] = sends(reply('200 OK', ['Content-Type: image/jpeg'], picture));
+
+const spec = { media: { pack: 'webdataset' as const } };
+const paths = PICTURES.map((_, at) => `/${at}.jpg`);
+
+let desk: MediaDesk;
+beforeAll(async () => {
+  desk = await openMediaDesk(handlers);
+});
+afterEach(async () => {
+  for await (const { key } of desk.blobs.list('')) await desk.blobs.delete(key);
+});
+afterAll(() => desk.close());
+
+async function memberOf(key: string, member: string): Promise<Buffer> {
+  const { stdout } = await run('tar', ['xOf', join(desk.dir, key), member], {
+    encoding: 'buffer',
+    maxBuffer: 1024 ** 3,
+  });
+  return stdout;
+}
+
+describe('a shard', () => {
+  test('holds the objects of a batch, each with its JSON, for tar and for Python', async () => {
+    const meta = { caption: 'Grüße\n"x"' };
+    const pages = pagesOf(await desk.run([...paths, '/drawing'], { spec, task: { meta } }));
+    const [key] = new Set(pages.map(({ media }) => media?.key));
+    expect(key).toMatch(/^shards\/test-1\/\d+-0\.tar$/);
+    expect(await desk.files()).toEqual([key]);
+    const shard = await desk.blobs.read(key!);
+    expect(shard!.length % 512).toBe(0);
+    expect(shard!.subarray(-1_024).equals(TAR_END)).toBe(true);
+    const { stdout } = await run('tar', ['tf', join(desk.dir, key!)]);
+    const names = stdout.trimEnd().split('\n');
+    // Each object is followed by what is known of it, under the same name.
+    expect(names.filter((_, at) => at % 2 === 1)).toEqual(
+      names.filter((_, at) => at % 2 === 0).map((name) => name.replace(/\.\w+$/, '.json')),
+    );
+    expect(new Set(names.filter((name) => !name.endsWith('.json')))).toEqual(
+      new Set([...PICTURES.map((picture) => `${sha256(picture)}.jpg`), `${sha256(SVG)}.svg`]),
+    );
+    for (const at of [0, 7, 39]) {
+      const picture = PICTURES[at]!;
+      expect(pages[at]!.media).toEqual({ key, md5: md5(picture), member: `${sha256(picture)}.jpg` });
+      expect((await memberOf(key!, pages[at]!.media!.member!)).equals(picture)).toBe(true);
+      expect(JSON.parse((await memberOf(key!, `${sha256(picture)}.json`)).toString())).toEqual({
+        key: sha256(picture),
+        url: `${desk.origin.url}/${at}.jpg`,
+        sha256: sha256(picture),
+        md5: md5(picture),
+        bytes: picture.length,
+        contentType: 'image/jpeg',
+        fetchedAt: expect.stringMatching(/^20\d\d-.*Z$/),
+        meta,
+      });
+    }
+    expect(await hashesByPython(key!)).toEqual(
+      Object.fromEntries([
+        ...PICTURES.map((picture) => [`${sha256(picture)}.jpg`, sha256(picture)]),
+        [`${sha256(SVG)}.svg`, sha256(SVG)],
+      ]),
+    );
+  });
+
+  test('has the same bytes once, whichever URLs they came from', async () => {
+    const pages = pagesOf(await desk.run(['/1.jpg', '/1.jpg?again', '/1.jpg?more', '/2.jpg'], { spec }));
+    expect(new Set(pages.slice(0, 3).map(({ media }) => media?.member)).size).toBe(1);
+    const { stdout } = await run('tar', ['tf', join(desk.dir, pages[0]!.media!.key)]);
+    expect(stdout.trimEnd().split('\n')).toHaveLength(4);
+  });
+
+  test('has no room for what is too large for memory: that is a blob of its own', async () => {
+    const [large, small] = pagesOf(await desk.run(['/large.jpg', '/1.jpg'], { spec }));
+    expect(large!.media).toMatchObject({ key: expect.stringMatching(/^media\//), member: null });
+    expect(small!.media).toMatchObject({ key: expect.stringMatching(/^shards\//) });
+    expect((await desk.blobs.read(large!.media!.key))?.equals(LARGE)).toBe(true);
+  });
+
+  test('is not written for bytes that are known from the last visit', async () => {
+    const lastVisit = { etag: null, lastModified: null, sha256: sha256(PICTURES[1]!) };
+    const outcomes = outcomesOf(await desk.run(['/1.jpg'], { spec, task: { lastVisit } }));
+    expect(outcomes).toMatchObject([{ kind: 'unchanged', page: null }]);
+    expect(await desk.files()).toEqual([]);
+  });
+
+  test('is complete before the part of the report that names it leaves', async () => {
+    const parts = await desk.run(['/slow.jpg', ...paths], { spec });
+    expect(parts.length).toBeGreaterThan(1);
+    for (const part of parts) {
+      for (const page of pagesOf([part])) {
+        const { key, member } = page.media!;
+        expect(key).toMatch(new RegExp(`-${part.part}\\.tar$`));
+        expect(sha256(await memberOf(key, member!))).toBe(page.sha256);
+      }
+    }
+  });
+});
+
+describe('when it cannot be written', () => {
+  const spec = {
+    media: { pack: 'webdataset' as const },
+    routes: [
+      { name: 'page', match: '/page' },
+      { name: 'media', kind: 'media' as const },
+    ],
+  };
+  const failingBelow = (prefix: string): Blobs => ({
+    ...desk.blobs,
+    write: (key) => (key.startsWith(prefix) ? Promise.reject(new Error('no space')) : desk.blobs.write(key)),
+  });
+
+  test('its objects are not done, and pages are', async () => {
+    const parts = await desk.run(['/1.jpg', '/page', '/large.jpg'], { spec, blobs: failingBelow('shards/') });
+    const [picture, page, large] = outcomesOf(parts);
+    expect(picture).toMatchObject({ kind: 'deferred' });
+    expect(parts.at(-1)!).toMatchObject({ trouble: 'cannot write the shard: no space', pack: null });
+    expect(page).toMatchObject({ kind: 'fetched', page: { archive: { offset: expect.any(Number) } } });
+    expect(large).toMatchObject({ kind: 'fetched', page: { media: { member: null } } });
+  });
+
+  test('and neither the other way round', async () => {
+    const parts = await desk.run(['/1.jpg', '/page'], { spec, blobs: failingBelow('warc/') });
+    const [picture, page] = outcomesOf(parts);
+    expect(page).toMatchObject({ kind: 'deferred' });
+    expect(parts.at(-1)!.trouble).toBe('cannot write the archive: no space');
+    expect(picture).toMatchObject({ kind: 'fetched' });
+    expect(parts.at(-1)!.archive).toBeNull();
+    expect(await desk.files()).toHaveLength(1);
+  });
+});
+
+/** What Python's tarfile reads: the hash of each member but the JSON. */
+async function hashesByPython(key: string): Promise<Record<string, string>> {
+  const script = `
+import hashlib, json, sys, tarfile
+found = {}
+with tarfile.open(sys.argv[1], 'r:') as tar:
+    for member in tar:
+        assert member.isfile() and member.mode == 0o644, member
+        data = tar.extractfile(member).read()
+        if member.name.endswith('.json'): assert json.loads(data)['sha256'] == member.name[:64]
+        else: found[member.name] = hashlib.sha256(data).hexdigest()
+print(json.dumps(found))`;
+  const { stdout } = await run('python3', ['-c', script, join(desk.dir, key)]);
+  return JSON.parse(stdout);
+}

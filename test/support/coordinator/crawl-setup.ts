@@ -1,0 +1,97 @@
+import { join } from 'node:path';
+import { openFolderBlobs } from '../../../src/blobs/folder-blobs.ts';
+import { Coordinator } from '../../../src/coordinator/coordinator.ts';
+import { createProgress } from '../../../src/coordinator/reports/progress.ts';
+import { SourceFeeder } from '../../../src/coordinator/sources/source-feeder.ts';
+import type { JobInput } from '../../../src/core/job-schema/job.ts';
+import type { Counters, JobState, TaskRow } from '../../../src/core/model.ts';
+import { type HttpFetcherOptions, openHttpFetcher } from '../../../src/fetch/http/http-fetcher.ts';
+import type { Blobs } from '../../../src/ports/blobs.ts';
+import type { Dispatcher } from '../../../src/ports/dispatcher.ts';
+import type { Job, Store } from '../../../src/ports/store.ts';
+import { openSource } from '../../../src/sources/open-source.ts';
+import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
+import { openInlineDispatcher } from '../../../src/transport/inline-dispatcher.ts';
+import { processBatch, type WorkerTools } from '../../../src/worker/batch/process-batch.ts';
+import { JobCache } from '../../../src/worker/compile-job.ts';
+import { codeOf, collect, temporaryFolder } from '../fixtures.ts';
+import { realClock } from '../real-clock.ts';
+
+export interface Crawled {
+  state: JobState;
+  counters: Counters;
+  tasks: TaskRow[];
+}
+
+const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
+
+/** A whole crawl within this process, with a fetcher whose names and addresses are the test's. */
+export async function crawl(
+  input: Partial<JobInput>,
+  options: Partial<HttpFetcherOptions> & {
+    forbidsPrivate?: boolean;
+    fetcherOf?: WorkerTools['fetcherOf'];
+    /** Puts another dispatcher before the one of this process. */
+    through?: (inline: Dispatcher) => Dispatcher;
+    /** Before everything is gone. */
+    inspect?: (place: { store: Store; blobs: Blobs; job: Job }) => Promise<void>;
+  } = {},
+): Promise<Crawled> {
+  const {
+    forbidsPrivate = false,
+    fetcherOf,
+    through = (inline) => inline,
+    inspect,
+    ...fetcherOptions
+  } = options;
+  const folder = await temporaryFolder();
+  const store = openSqliteStore(join(folder.dir, 'seine.db'), { sync: 'normal', checkpointThread: false });
+  const blobs = await openFolderBlobs(folder.dir);
+  const fetcher = openHttpFetcher({ clock: realClock, isPublicAddress: () => false, ...fetcherOptions });
+  const tools = {
+    name: 'inline',
+    fetcher,
+    ...(fetcherOf ? { fetcherOf } : {}),
+    blobs,
+    clock: realClock,
+    jobs: new JobCache(async () => new Map(), { forbidsPrivate }),
+  };
+  try {
+    const code = codeOf('crawl', {
+      retry: { attempts: 2, baseMs: 10, maxMs: 50 },
+      politeness: { rate: 'max' },
+      ...input,
+    });
+    const job = await store.jobs.create({ ...code, name: 'crawl', now: Date.now() });
+    const sources = job.spec.sources.map((spec) =>
+      openSource(spec, {
+        files: async () => Promise.reject(new Error('no files here')),
+        query: (sql) => store.views.query(sql),
+        spool: { dir: folder.dir, jobId: job.id, pass: job.pass, source: 0 },
+      }),
+    );
+    const shared = { store, job, clock: realClock, logger: SILENT };
+    const coordinator = new Coordinator({
+      ...shared,
+      blobs,
+      dispatcher: through(
+        openInlineDispatcher(
+          (batch, more) => processBatch(batch, tools, more),
+          async () => {},
+        ),
+      ),
+      feeder: new SourceFeeder({ ...shared, sources }),
+      progress: createProgress({ startedAt: realClock.now() }),
+      random: { next: Math.random },
+      diskFree: async () => null,
+    });
+    const { state, counters } = await coordinator.run();
+    await inspect?.({ store, blobs, job });
+    return { state, counters, tasks: await collect(store.views.tasks(job.id)) };
+  } finally {
+    await fetcher.close();
+    await blobs.close();
+    await store.close();
+    await folder.remove();
+  }
+}

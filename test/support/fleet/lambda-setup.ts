@@ -1,0 +1,46 @@
+import { openFolderBlobs } from '../../../src/blobs/folder-blobs.ts';
+import {
+  type EmulatorOptions,
+  type LambdaEmulator,
+  startLambdaEmulator,
+} from '../../../src/lambda-emulator/emulator.ts';
+import type { Logger } from '../../../src/ports/ambient.ts';
+import type { Dispatcher } from '../../../src/ports/dispatcher.ts';
+import {
+  type LambdaDispatcherOptions,
+  openLambdaDispatcher,
+} from '../../../src/transport/lambda/lambda-dispatcher.ts';
+
+/** For requests that only an emulator on this machine sees. */
+export const FAKE_CREDENTIALS = { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' };
+
+export const silent: Logger = { info() {}, warn() {}, error() {} };
+
+export interface LambdaDesk {
+  emulator: LambdaEmulator;
+  open(options?: Partial<LambdaDispatcherOptions>): Promise<Dispatcher>;
+  close(): Promise<void>;
+}
+
+/** An emulator whose function keeps its pages in `blobsDir`, and dispatchers that send there. */
+export async function openLambdaDesk(blobsDir: string, options: EmulatorOptions = {}): Promise<LambdaDesk> {
+  Object.assign(process.env, FAKE_CREDENTIALS);
+  const emulator = await startLambdaEmulator({
+    concurrency: 4,
+    ...options,
+    variables: { SEINE_BLOBS: blobsDir, ...options.variables },
+  });
+  return {
+    emulator,
+    open: (more) =>
+      openLambdaDispatcher({
+        name: 'seine',
+        endpoint: emulator.url,
+        concurrency: options.concurrency ?? 4,
+        blobs: { place: blobsDir, open: async () => openFolderBlobs(blobsDir) },
+        logger: silent,
+        ...more,
+      }),
+    close: () => emulator.close(),
+  };
+}

@@ -1,0 +1,33 @@
+import { parse } from 'csv-parse/sync';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { csvLine } from '../../../../src/cli/export/csv.ts';
+
+describe('csv', () => {
+  test('quotes only what needs it', () => {
+    expect(csvLine(['a', 'b c', 'd,e'])).toBe('a,b c,"d,e"\r\n');
+    expect(csvLine([1, null, 'x "y"', 'p\nq', true, 0])).toBe('1,,"x ""y""","p\nq",true,0\r\n');
+  });
+
+  test('an empty text is told from nothing', () => {
+    expect(csvLine([null, '', 'x'])).toBe(',"",x\r\n');
+  });
+
+  test('what a spreadsheet would take for a formula is left as it is', () => {
+    expect(csvLine(['=1+1', '+1', '-1', '@x'])).toBe('=1+1,+1,-1,@x\r\n');
+  });
+
+  test('whatever text goes in comes out of a standard reader', () => {
+    const cell = fc.string({ unit: 'grapheme' }).filter((text) => !text.startsWith('\ufeff'));
+    fc.assert(
+      fc.property(fc.array(fc.tuple(cell, cell, cell), { minLength: 1, maxLength: 5 }), (rows) => {
+        const text = csvLine(['a', 'b', 'c']) + rows.map(csvLine).join('');
+        expect(parse(text, { record_delimiter: '\r\n' })).toEqual([['a', 'b', 'c'], ...rows]);
+      }),
+    );
+  });
+
+  test('the only column, when empty, is still a row', () => {
+    expect(parse(csvLine(['a']) + csvLine(['']) + csvLine(['x']))).toHaveLength(3);
+  });
+});

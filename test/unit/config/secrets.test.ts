@@ -1,0 +1,116 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { loadConfig } from '../../../src/config/load.ts';
+import { makeReadSecret } from '../../../src/config/secrets.ts';
+import { anchorSecrets } from '../../../src/job-file/check-job.ts';
+import { parseJob } from '../../../src/job-file/parse-job.ts';
+import { sendThrough } from '../../../src/worker/request/send.ts';
+import { specOf } from '../../support/fixtures.ts';
+
+const dir = mkdtempSync(join(tmpdir(), 'seine-secrets-'));
+afterAll(() => rmSync(dir, { recursive: true }));
+
+describe('a secret is read', () => {
+  writeFileSync(join(dir, 'list'), 'from the mount');
+  writeFileSync(join(dir, 'empty'), ' \n');
+  const read = makeReadSecret(dir, { NAME: 'from the environment', EMPTY: ' ' });
+
+  test('from the environment, a file or the folder of secrets', async () => {
+    expect(await read({ env: 'NAME' })).toBe('from the environment');
+    expect(await read({ file: join(dir, 'list') })).toBe('from the mount');
+    expect(await read({ secret: 'list' })).toBe('from the mount');
+  });
+
+  test.each([
+    [{ env: 'NOWHERE' }, 'the environment variable NOWHERE is not set'],
+    [{ env: 'EMPTY' }, 'the environment variable EMPTY is not set'],
+    [{ secret: 'nowhere' }, /cannot read the secret \S+nowhere \(ENOENT\)/],
+    [{ secret: 'empty' }, /the secret \S+empty is empty/],
+  ])('or said to be missing: %j', async (ref, message) => {
+    await expect(read(ref)).rejects.toThrow(message);
+  });
+
+  test('from the folder that the setting names', async () => {
+    const { readSecret } = loadConfig({}, { SEINE_SECRETS: dir });
+    expect(await readSecret({ secret: 'list' })).toBe('from the mount');
+  });
+});
+
+describe('a job', () => {
+  const base = { sources: ['https://a.example/'] };
+  const problemOf = (job: object) =>
+    parseJob({ ...base, ...job }, 'the job', 'j').then(
+      () => null,
+      (error: Error) => error.message,
+    );
+  const pools = { dc: { from: { env: 'X' } } };
+
+  test.each([
+    [
+      { proxies: { pools: { dc: { from: { list: ['http://u:p@h:1'] } } } } },
+      /a job must not contain credentials/,
+    ],
+    [{ proxies: { pools, default: 'other' } }, /proxies\.default: unknown pool/],
+    [
+      { proxies: { pools }, routes: [{ name: 'a', proxy: 'other' }] },
+      /route 'a' uses the unknown proxy pool 'other'/,
+    ],
+    [
+      { proxies: { pools }, routes: [{ name: 'a', escalate: ['proxy'] }] },
+      /escalates to proxies, but has no proxy pool/,
+    ],
+    [{ routes: [{ name: 'a', fetcher: 'api' }] }, /uses a remote scraping API/],
+    [{ api: { key: { env: 'X' } } }, /either `url` or `batch`/],
+    [{ api: { url: 'https://api.example/' } }, /the URL must contain `\{url\}`/],
+    [{ sources: ['https://u:p@a.example/'] }, /sources: a URL contains a user name or password/],
+    [{ sources: [{ sitemap: 'https://u:p@a.example/sitemap.xml' }] }, /sources: a URL contains a user name/],
+    [{ sources: [{ file: 'https://u:p@a.example/list.csv' }] }, /sources: a URL contains a user name/],
+    [{ proxies: { pools: { dc: { from: { secret: '../etc/passwd' } } } } }, /proxies\.pools\.dc\.from/],
+    [
+      { identity: { secretHeaders: { 'https://a.example/path': { A: { env: 'X' } } } } },
+      /secretHeaders\.https:\/\/a\.example\/path: Invalid key/,
+    ],
+  ])('with %j is refused', async (job, message) => {
+    expect(await problemOf(job)).toMatch(message);
+  });
+
+  test('may have pools that routes use', async () => {
+    expect(
+      await problemOf({ proxies: { pools }, routes: [{ name: 'a', proxy: 'dc', escalate: ['proxy'] }] }),
+    ).toBeNull();
+  });
+
+  test('means files of secrets from where its own file is', () => {
+    const spec = specOf({
+      proxies: {
+        pools: {
+          a: { from: { file: 'list.txt' } },
+          b: { from: { list: ['h:1'], credentials: { file: '/x' } } },
+        },
+      },
+      api: { url: 'https://api.example/?{url}', key: { file: 'key' } },
+      identity: { secretHeaders: { 'https://a.example': { A: { file: 't' }, B: { env: 'B' } } } },
+    });
+    const anchored = anchorSecrets(spec, '/jobs');
+    expect(anchored.proxies!.pools.a!.from).toEqual({ file: resolve('/jobs/list.txt') });
+    expect(anchored.proxies!.pools.b!.from).toEqual({ list: ['h:1'], credentials: { file: '/x' } });
+    expect(anchored.api!.key).toEqual({ file: '/jobs/key' });
+    expect(anchored.identity.secretHeaders).toEqual({
+      'https://a.example': { A: { file: '/jobs/t' }, B: { env: 'B' } },
+    });
+  });
+});
+
+test('a task that wants a proxy and has none is not sent at all', async () => {
+  let sent = 0;
+  const fetch = async () => {
+    sent++;
+    return { kind: 'aborted' } as const;
+  };
+  const { result, proxy } = await sendThrough({ url: 'https://a.example/' }, true, {}, fetch);
+  expect([result.kind === 'failure' && result.code, proxy, sent]).toEqual(['proxy', null, 0]);
+  await sendThrough({ url: 'https://a.example/' }, false, {}, fetch);
+  expect(sent).toBe(1);
+});

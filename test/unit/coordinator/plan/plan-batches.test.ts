@@ -1,0 +1,305 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { PermitBook } from '../../../../src/coordinator/hosts/open-permits.ts';
+import {
+  type PlanInput,
+  type PlannedBatch,
+  planBatches,
+} from '../../../../src/coordinator/plan/plan-batches.ts';
+import type { Permit } from '../../../../src/core/batch/batch.ts';
+import { guardedGapMs } from '../../../../src/core/politeness/permits.ts';
+
+type PlanHost = PlanInput['hosts'][number];
+
+const NOW = 1_700_000_000_000;
+
+function hostOf(id: number, change: Partial<PlanHost> = {}): PlanHost {
+  return {
+    id,
+    host: `h${id}.example`,
+    ready: 1_000,
+    nextAt: 0,
+    crawlDelayMs: null,
+    failuresInRow: 0,
+    rests: 0,
+    pace: null,
+    load: { permits: 0, parallel: 0 },
+    needsRobots: false,
+    ...change,
+  };
+}
+
+function inputOf(hosts: PlanHost[], change: Partial<PlanInput> = {}): PlanInput {
+  return {
+    now: NOW,
+    hosts,
+    slots: 16,
+    workers: 2,
+    batchSize: 60,
+    gapMs: 250,
+    parallel: 4,
+    probeAfter: 10,
+    openMs: 90_000,
+    tasksLeft: Number.POSITIVE_INFINITY,
+    ...change,
+  };
+}
+
+const grantsOf = (batches: PlannedBatch[]) => batches.flatMap((batch) => batch.grants);
+const sum = (numbers: number[]) => numbers.reduce((total, number) => total + number, 0);
+
+const host = fc.record({
+  ready: fc.integer({ min: 1, max: 200 }),
+  nextAt: fc.integer({ min: NOW - 500, max: NOW + 400 }),
+  crawlDelayMs: fc.option(fc.integer({ min: 1, max: 60_000 })),
+  failuresInRow: fc.nat(12),
+  permits: fc.nat(5),
+  parallel: fc.nat(5),
+});
+
+const input: fc.Arbitrary<PlanInput> = fc
+  .record({
+    hosts: fc.array(host, { maxLength: 40 }),
+    slots: fc.nat(20),
+    workers: fc.integer({ min: 1, max: 8 }),
+    batchSize: fc.integer({ min: 1, max: 80 }),
+    gapMs: fc.oneof(fc.constant(0), fc.double({ min: 0.01, max: 20_000, noNaN: true })),
+    parallel: fc.integer({ min: 1, max: 40 }),
+    tasksLeft: fc.oneof(fc.constant(Number.POSITIVE_INFINITY), fc.nat(100)),
+  })
+  .map(({ hosts, ...rest }) =>
+    inputOf(
+      hosts.map(({ permits, parallel, ...each }, index) => {
+        // What is out never exceeds the limit, and each permit out has at least one request at once.
+        const out = Math.min(permits, rest.parallel);
+        const load = { permits: out, parallel: Math.min(Math.max(parallel, out), rest.parallel) };
+        return hostOf(index, { ...each, load: out === 0 ? { permits: 0, parallel: 0 } : load });
+      }),
+      rest,
+    ),
+  );
+
+describe('planBatches', () => {
+  test('never grants more than hosts, batches, slots and the page limit allow', () => {
+    fc.assert(
+      fc.property(input, (plan) => {
+        const batches = planBatches(plan);
+        const grants = grantsOf(batches);
+        expect(batches.length).toBeLessThanOrEqual(plan.slots);
+        expect(sum(grants.map((grant) => grant.count))).toBeLessThanOrEqual(plan.tasksLeft);
+        for (const batch of batches) {
+          expect(batch.grants.length).toBeGreaterThan(0);
+          expect(batch.size).toBe(sum(batch.grants.map((grant) => grant.count)));
+          expect(batch.size).toBeLessThanOrEqual(plan.batchSize);
+          expect(new Set(batch.grants.map((grant) => grant.hostId)).size).toBe(batch.grants.length);
+        }
+        for (const each of plan.hosts) {
+          const mine = grants.filter((grant) => grant.hostId === each.id);
+          for (const { count, permit } of mine) {
+            expect(count).toBeGreaterThanOrEqual(1);
+            expect(Number.isInteger(count)).toBe(true);
+            expect(permit.parallel).toBeGreaterThanOrEqual(1);
+            expect(permit.host).toBe(each.host);
+            expect(permit.startAt).toBeGreaterThanOrEqual(Math.max(plan.now, each.nextAt));
+          }
+          expect(sum(mine.map((grant) => grant.count))).toBeLessThanOrEqual(each.ready);
+          if (mine.length > 0) {
+            expect(sum(mine.map((grant) => grant.permit.parallel)) + each.load.parallel).toBeLessThanOrEqual(
+              plan.parallel,
+            );
+          }
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('a paced host gets one permit at a time, long enough for its requests, and is taken until its end', () => {
+    fc.assert(
+      fc.property(input, (plan) => {
+        const grants = grantsOf(planBatches(plan));
+        for (const each of plan.hosts) {
+          const gapMs = guardedGapMs(plan.gapMs, each.crawlDelayMs);
+          const mine = grants.filter((grant) => grant.hostId === each.id);
+          if (gapMs === 0) continue;
+          expect(mine.length).toBeLessThanOrEqual(1);
+          for (const { permit, count, nextAt } of mine) {
+            expect(permit.gapMs).toBeGreaterThanOrEqual(Math.max(plan.gapMs, each.crawlDelayMs ?? 0));
+            expect(permit.endAt - permit.startAt).toBeGreaterThanOrEqual(count * permit.gapMs);
+            expect(nextAt).toBeGreaterThanOrEqual(permit.endAt);
+            expect(each.load.permits).toBeLessThan(2);
+          }
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('a failing host is probed with one task, and only when nothing else is out', () => {
+    fc.assert(
+      fc.property(input, (plan) => {
+        const grants = grantsOf(planBatches(plan));
+        for (const each of plan.hosts.filter((one) => one.failuresInRow >= plan.probeAfter)) {
+          const mine = grants.filter((grant) => grant.hostId === each.id);
+          expect(mine.length).toBeLessThanOrEqual(each.load.permits === 0 ? 1 : 0);
+          for (const grant of mine) expect(grant).toMatchObject({ count: 1, permit: { parallel: 1 } });
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('is the same for the same input, and leaves the input alone', () => {
+    fc.assert(
+      fc.property(input, (plan) => {
+        const before = structuredClone(plan);
+        expect(planBatches(plan)).toEqual(planBatches(structuredClone(plan)));
+        expect(plan).toEqual(before);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  test('without slots, hosts or pages left there is nothing to do', () => {
+    expect(planBatches(inputOf([hostOf(1)], { slots: 0 }))).toEqual([]);
+    expect(planBatches(inputOf([]))).toEqual([]);
+    expect(grantsOf(planBatches(inputOf([hostOf(1)], { tasksLeft: 0 })))).toEqual([]);
+    expect(planBatches(inputOf([hostOf(1)], { tasksLeft: 0 }))).toEqual([]);
+  });
+
+  test('one host without a gap keeps every worker busy with several batches and all its parallelism', () => {
+    const batches = planBatches(inputOf([hostOf(1)], { gapMs: 0, parallel: 32, workers: 3 }));
+    expect(batches.length).toBeGreaterThanOrEqual(3);
+    expect(sum(grantsOf(batches).map((grant) => grant.permit.parallel))).toBe(32);
+    expect(batches.every((batch) => batch.size === 60)).toBe(true);
+  });
+
+  test('a few tasks of one host are spread over workers too', () => {
+    const batches = planBatches(inputOf([hostOf(1, { ready: 64 })], { gapMs: 0, parallel: 32, workers: 2 }));
+    expect(sum(batches.map((batch) => batch.size))).toBe(64);
+    expect(batches.length).toBeGreaterThanOrEqual(2);
+  });
+
+  test.each([
+    ['paced', { gapMs: 250, parallel: 4 }],
+    ['without a gap', { gapMs: 0, parallel: 32 }],
+  ])('with 500 hosts waiting, %s, each gets its share in the first round', (_, change) => {
+    const hosts = Array.from({ length: 500 }, (__, id) => hostOf(id));
+    const batches = planBatches(inputOf(hosts, change));
+    const served = new Set(grantsOf(batches).map((grant) => grant.hostId));
+    expect(batches.every((batch) => batch.size <= 60)).toBe(true);
+    expect(served.size).toBe(500);
+  });
+
+  test('with 1,000 hosts waiting and room for 960 tasks, 960 hosts get one', () => {
+    const batches = planBatches(inputOf(Array.from({ length: 1_000 }, (_, id) => hostOf(id))));
+    const grants = grantsOf(batches);
+    expect(batches.every((batch) => batch.size === 60)).toBe(true);
+    expect(grants.map((grant) => grant.hostId)).toEqual(Array.from({ length: 960 }, (_, id) => id));
+  });
+});
+
+interface Out {
+  permit: Permit;
+  hostId: number;
+  count: number;
+  doneAt: number;
+}
+
+/** Rounds of planning with permits that come back at random times; time stands still within a round. */
+function simulate(options: {
+  hosts: number;
+  gapMs: number;
+  parallel: number;
+  rounds: number;
+  seed: () => number;
+}) {
+  const book = new PermitBook();
+  const hosts = Array.from({ length: options.hosts }, (_, id) => ({ ...hostOf(id, { ready: 1_000_000 }) }));
+  const granted = new Map<number, Permit[]>(hosts.map((each) => [each.id, []]));
+  const plannedIn = new Map<number, number>();
+  let out: Out[] = [];
+  let now = NOW;
+  for (let round = 0; round < options.rounds; round++) {
+    for (const done of out.filter((each) => each.doneAt <= now)) {
+      // Only what is certain: the host stays taken until the end of its last permit.
+      book.release(done.permit, done.permit.endAt);
+    }
+    out = out.filter((each) => each.doneAt > now);
+    const due = hosts
+      .filter((each) => each.nextAt <= now + 400)
+      .sort((a, b) => a.nextAt - b.nextAt)
+      .map((each) => ({ ...each, load: { ...book.load(each.host) } }));
+    const slots = Math.max(0, 16 - out.length);
+    const plan = inputOf(due, { now, slots, gapMs: options.gapMs, parallel: options.parallel });
+    for (const grant of grantsOf(planBatches(plan))) {
+      const { hostId, permit, count, nextAt } = grant;
+      book.grant(permit, { failuresInRow: 0, rests: 0, pace: null });
+      expect(book.load(permit.host).parallel).toBeLessThanOrEqual(options.parallel);
+      granted.get(hostId)!.push(permit);
+      hosts[hostId]!.nextAt = nextAt;
+      plannedIn.set(hostId, round);
+      const lastsMs = options.gapMs > 0 ? permit.endAt - now : 200;
+      out.push({ permit, hostId, count, doneAt: now + lastsMs * (0.2 + 1.5 * options.seed()) });
+    }
+    for (const { id } of hosts) expect(round - (plannedIn.get(id) ?? 0)).toBeLessThan(300);
+    now += 5 + Math.floor(options.seed() * 200);
+  }
+  return granted;
+}
+
+describe('permits over time', () => {
+  const chance = (seed: number) => {
+    let state = seed;
+    return () => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+      return state / 2 ** 32;
+    };
+  };
+
+  test('windows of a paced host never overlap, whatever comes back when', () => {
+    fc.assert(
+      fc.property(
+        fc.nat(),
+        fc.integer({ min: 1, max: 30 }),
+        fc.integer({ min: 20, max: 3_000 }),
+        (seed, hosts, gapMs) => {
+          const granted = simulate({ hosts, gapMs, parallel: 4, rounds: 300, seed: chance(seed) });
+          for (const permits of granted.values()) {
+            expect(permits.length).toBeGreaterThan(0);
+            for (const [index, permit] of permits.entries()) {
+              if (index > 0) expect(permit.startAt).toBeGreaterThanOrEqual(permits[index - 1]!.endAt);
+            }
+          }
+        },
+      ),
+      { numRuns: 15 },
+    );
+  });
+
+  test('no host starves, with a gap and without', () => {
+    for (const gapMs of [0, 250]) {
+      const granted = simulate({
+        hosts: 300,
+        gapMs,
+        parallel: gapMs === 0 ? 32 : 4,
+        rounds: 400,
+        seed: chance(7),
+      });
+      for (const permits of granted.values()) expect(permits.length).toBeGreaterThan(0);
+    }
+  });
+
+  test('another host is taken along for one request, in batches without pages of others', () => {
+    const errand = hostOf(9, { ready: 0, nextAt: NOW + 100, crawlDelayMs: 1_000 });
+    const batches = planBatches(inputOf([hostOf(1), hostOf(2, { errand, ready: 1 }), hostOf(3)]));
+    const [own, along] = batches.find(({ grants }) => grants.some(({ hostId }) => hostId === 9))!.grants;
+    expect(own).toMatchObject({ hostId: 2, count: 1 });
+    expect(along).toMatchObject({ hostId: 9, count: 0, errand: { id: 9 } });
+    const { permit, nextAt } = along!;
+    expect(permit).toMatchObject({ startAt: NOW + 100, parallel: 1, gapMs: guardedGapMs(250, 1_000) });
+    expect(nextAt).toBe(permit.endAt);
+    expect(permit.endAt - permit.startAt).toBeGreaterThan(permit.gapMs);
+    expect(batches).toHaveLength(2);
+  });
+});

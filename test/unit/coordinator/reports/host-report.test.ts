@@ -1,0 +1,79 @@
+import { describe, expect, test } from 'vitest';
+import { hostReporter } from '../../../../src/coordinator/reports/host-report.ts';
+import type { HostFacts } from '../../../../src/ports/store.ts';
+import { robotsEntry, specOf, T0 } from '../../../support/fixtures.ts';
+
+const facts = (more: Partial<HostFacts> = {}): HostFacts => ({
+  host: 'a.example',
+  ready: 5,
+  requests: 10,
+  nextAt: 0,
+  failuresInRow: 0,
+  rests: 0,
+  pace: null,
+  smallestGapMs: null,
+  lastError: null,
+  robots: [],
+  ...more,
+});
+
+const pace = { rate: 2, clean: 2, refused: null, tryAt: 0, refusals: 0, latencyMs: 40 };
+
+describe('what is said of a host', () => {
+  const report = hostReporter(specOf({ politeness: { rate: 4 } }), 'seine');
+
+  test.each<[string, Partial<HostFacts>, string, string]>([
+    ['nothing to do', { ready: 0 }, 'idle', 'no tasks waiting'],
+    ['the rate of the job', {}, 'ready', 'job settings: 4 requests per second'],
+    ['a pace that still rises', { pace }, 'ready', 'adaptive rate: still rising'],
+    [
+      'refusals',
+      { pace: { ...pace, refused: 2.25 } },
+      'ready',
+      'adaptive rate: below 2.25 requests per second',
+    ],
+    ['a circuit breaker', { rests: 2, failuresInRow: 12, nextAt: T0 + 9_000 }, 'resting', '12 failures'],
+    [
+      'robots.txt',
+      { robots: [robotsEntry('http://a.example', { text: 'User-agent: *', crawlDelayMs: 5_000 })] },
+      'ready',
+      'asks for 5 s between requests',
+    ],
+  ])('limited by %s', (_, more, state, text) => {
+    const row = report(facts(more), T0);
+    expect(row.state).toBe(state);
+    expect(row.limitedBy).toContain(text);
+  });
+
+  test('hours that are closed, and parallelism alone', () => {
+    const window = { from: '00:00', to: '00:01' };
+    const closed = hostReporter(specOf({ politeness: { hosts: { 'a.example': { window } } } }), 'seine');
+    expect(closed(facts(), Date.UTC(2026, 0, 1, 12))).toMatchObject({
+      state: 'closed',
+      limitedBy: expect.stringContaining('2026-01-02T00:00:00.000Z'),
+    });
+    const free = hostReporter(specOf({ politeness: { rate: 'max' } }), 'seine');
+    expect(free(facts(), T0)).toMatchObject({
+      rate: null,
+      limitedBy: 'job settings: 32 concurrent requests',
+    });
+  });
+
+  test('the proof of politeness: robots.txt by its hash, opt-outs, permitted and smallest gap', () => {
+    const row = report(
+      facts({
+        pace,
+        smallestGapMs: 527.456,
+        robots: [robotsEntry('http://a.example', { text: 'User-agent: *\nDisallow: /' })],
+        lastError: { at: T0, code: 'throttled', detail: 'status 429' },
+      }),
+      T0,
+    );
+    expect(row).toMatchObject({
+      permittedGapMs: 500,
+      smallestGapMs: 527.46,
+      lastError: 'throttled: status 429',
+      robots: [{ optedOut: true, rules: 1, sha256: expect.stringMatching(/^[0-9a-f]{64}$/) }],
+    });
+  });
+});

@@ -1,0 +1,136 @@
+import { describe, expect, test } from 'vitest';
+import { createProgress } from '../../../../src/coordinator/reports/progress.ts';
+import { batchOf, deliver, look, reportOf, START } from '../../../support/coordinator/progress-reports.ts';
+
+describe('rates', () => {
+  test('a steady 100 pages/s shows as 100, however often one looks', () => {
+    for (const looks of [1, 50]) {
+      const progress = createProgress({ startedAt: START });
+      for (let i = 0; i < 60; i++) {
+        const startedAt = START + i * 500;
+        deliver(progress, batchOf(i, ['a.test'], 50), { startedAt, endedAt: startedAt + 500 });
+        for (let n = 1; n < looks; n++) look(progress, startedAt + 500, { accepted: 9_000, pending: 10 });
+      }
+      const view = look(progress, START + 30_000, { accepted: 9_000, pending: 10 });
+      expect(view.pagesPerSecond).toBeCloseTo(100, -0.5);
+      expect(view.bytesPerSecond).toBeCloseTo(100_000, -4);
+      expect(view.averagePagesPerSecond).toBeCloseTo(100, 0);
+      expect(view.hosts[0]!.requestsPerSecond).toBeGreaterThan(90);
+      expect(view.hosts[0]!.requestsPerSecond).toBeLessThan(110);
+    }
+  });
+
+  test('a polite host that reports once in ten seconds still shows a level rate', () => {
+    const progress = createProgress({ startedAt: START });
+    const seen: number[] = [];
+    const hostSeen: number[] = [];
+    for (let i = 0; i < 6; i++) {
+      const startedAt = START + i * 10_000;
+      const batch = batchOf(i, ['slow.test'], 40);
+      progress.onDispatch(batch, startedAt);
+      for (let second = 0; second < 10; second++) {
+        const view = look(progress, startedAt + second * 1_000, { accepted: 1_000, pending: 500 });
+        if (i >= 2) seen.push(view.pagesPerSecond);
+        if (i >= 2) hostSeen.push(view.hosts[0]!.requestsPerSecond);
+      }
+      const report = reportOf(batch, { startedAt, endedAt: startedAt + 10_000 });
+      progress.onDelivery({ kind: 'report', report }, startedAt + 10_000);
+    }
+    for (const rate of [...seen, ...hostSeen]) {
+      expect(rate).toBeGreaterThan(3.5);
+      expect(rate).toBeLessThan(4.5);
+    }
+  });
+
+  test('the rate falls to zero ten seconds after the last page', () => {
+    const progress = createProgress({ startedAt: START });
+    deliver(progress, batchOf(1, ['a.test'], 60), { startedAt: START, endedAt: START + 1_000 });
+    expect(look(progress, START + 1_000, {}).pagesPerSecond).toBe(60);
+    expect(look(progress, START + 12_000, {}).pagesPerSecond).toBe(0);
+    expect(look(progress, START + 12_000, {}).history.at(-1)).toBe(0);
+  });
+
+  test('a batch slower than the window, or a worker whose clock is wrong, is not lost from the rate', () => {
+    for (const [startedAt, endedAt] of [
+      [START, START + 60_000],
+      [START - 86_400_000, START - 86_399_000],
+      [START + 86_400_000, START + 86_401_000],
+    ] as const) {
+      const progress = createProgress({ startedAt: START });
+      const batch = batchOf(1, ['a.test'], 60);
+      progress.onDispatch(batch, START);
+      progress.onDelivery(
+        { kind: 'report', report: reportOf(batch, { startedAt, endedAt }) },
+        START + 60_000,
+      );
+      const rate = look(progress, START + 60_000, {}).pagesPerSecond;
+      expect(rate).toBeGreaterThan(5);
+      expect(rate).toBeLessThan(7);
+    }
+  });
+
+  test('history has one entry per step and ends where the reports do', () => {
+    const progress = createProgress({ startedAt: START });
+    for (let i = 0; i < 300; i++) {
+      const startedAt = START + i * 1_000;
+      deliver(progress, batchOf(i, ['a.test'], 10), { startedAt, endedAt: startedAt + 1_000 });
+    }
+    const view = look(progress, START + 300_000, {});
+    expect(view.historyStepMs).toBe(500);
+    expect(view.history.length).toBeLessThanOrEqual(240);
+    expect(view.history.length).toBeGreaterThan(200);
+    expect(view.history.slice(-100).reduce((a, b) => a + b) / 100).toBeCloseTo(10, 0);
+  });
+});
+
+describe('ETA and fraction', () => {
+  test('null before there is a rate, exactly zero at the end', () => {
+    const progress = createProgress({ startedAt: START });
+    expect(look(progress, START + 100, { accepted: 60, pending: 60 }).etaMs).toBeNull();
+    deliver(progress, batchOf(1, ['a.test'], 60), { startedAt: START, endedAt: START + 1_000 });
+    const end = look(progress, START + 2_000, { accepted: 60, done: 60 });
+    expect(end.etaMs).toBe(0);
+    expect(end.fraction).toBe(1);
+    expect(
+      look(progress, START + 2_000, { accepted: 60, done: 60 }, { sourcesDone: false }).etaMs,
+    ).toBeNull();
+  });
+
+  test('a simulated run counts down to zero and is about right on the way', () => {
+    const progress = createProgress({ startedAt: START });
+    const total = 6_000;
+    let done = 0;
+    for (let i = 0; done < total; i++) {
+      const startedAt = START + i * 600;
+      deliver(progress, batchOf(i, ['a.test'], 60), { startedAt, endedAt: startedAt + 600 });
+      done += 60;
+      const view = look(progress, startedAt + 600, { accepted: total, done, pending: total - done });
+      expect(view.fraction).toBeCloseTo(done / total, 9);
+      const truth = ((total - done) / 100) * 1_000;
+      if (done > 600) expect(Math.abs(view.etaMs! - truth)).toBeLessThanOrEqual(truth * 0.12 + 1);
+      if (done === total) expect(view.etaMs).toBe(0);
+      else expect(view.etaMs).toBeGreaterThan(0);
+    }
+  });
+
+  test('stays finite through a lull, and waits for the task that is due next', () => {
+    const progress = createProgress({ startedAt: START });
+    deliver(progress, batchOf(1, ['a.test'], 60), { startedAt: START, endedAt: START + 1_000 });
+    const now = START + 120_000;
+    const left = { accepted: 63, done: 60, pending: 3 };
+    expect(Number.isFinite(look(progress, now, left).etaMs)).toBe(true);
+    expect(look(progress, now, left, { nextDueAt: now + 42_000 }).etaMs).toBe(42_000);
+    expect(look(progress, now, left, { job: { name: 'test', state: 'stopped' } }).etaMs).toBeNull();
+  });
+
+  test('discovering while tasks come in, and not once they have stopped', () => {
+    const progress = createProgress({ startedAt: START });
+    expect(look(progress, START, { accepted: 1, pending: 1 }).discovering).toBe(true);
+    expect(look(progress, START + 10_000, { accepted: 50, pending: 9 }).discovering).toBe(true);
+    expect(look(progress, START + 14_000, { accepted: 50, pending: 9 }).discovering).toBe(false);
+    expect(look(progress, START + 15_000, { accepted: 51, done: 51 }).discovering).toBe(false);
+    expect(
+      look(progress, START + 20_000, { accepted: 51, pending: 9 }, { sourcesDone: false }).discovering,
+    ).toBe(true);
+  });
+});

@@ -1,0 +1,111 @@
+import { describe, expect, test } from 'vitest';
+import {
+  type Answer,
+  detectBlock,
+  detectBlockedRedirect,
+  detectBlockOfLacking,
+  textOfHtml,
+} from '../../../../src/core/blocking/block-detection.ts';
+import { BLOCK_MARKERS, BLOCK_PHRASES, BLOCK_TITLES } from '../../../../src/core/blocking/block-markers.ts';
+import { TextFinder } from '../../../../src/core/blocking/text-finder.ts';
+import { cpuNow } from '../../../support/cpu-time.ts';
+import { type BlockPage, CHALLENGES, corpusPages, ORDINARY } from '../../../support/pages/block-pages.ts';
+
+function answerOf({ status, headers, body }: BlockPage): Answer {
+  return {
+    status,
+    rawHeaders: headers ?? ['Content-Type', 'text/html'],
+    body: Buffer.from(body),
+    isHtml: !body.startsWith('{'),
+  };
+}
+
+describe('refusals', () => {
+  test.each(CHALLENGES)('$name is seen, with evidence', (page) => {
+    const block = detectBlock(answerOf(page));
+    expect(block?.code).toBe(page.code);
+    expect(block?.evidence).toMatch(page.by);
+  });
+
+  test('a redirect to a page of a defence is one', () => {
+    expect(detectBlockedRedirect('https://www.google.com/sorry/index?continue=x')?.code).toBe('captcha');
+    expect(detectBlockedRedirect('https://example.com/showcaptcha?cc=1')?.code).toBe('captcha');
+    expect(detectBlockedRedirect('https://example.com/sorry')).toBeNull();
+  });
+
+  test('where required elements are missing, the words are enough', () => {
+    const long = '<p>Some words about nothing at all. '.repeat(40);
+    const page = { name: '', status: 200, body: `<title>Hello</title><p>Are you a robot?</p>${long}` };
+    expect(detectBlock(answerOf(page))).toBeNull();
+    expect(detectBlockOfLacking(answerOf(page))?.code).toBe('soft-block');
+    const ordinary = { name: '', status: 200, body: `<title>Hello</title>${long}` };
+    expect(detectBlockOfLacking(answerOf(ordinary))).toBeNull();
+  });
+});
+
+describe('ordinary pages', () => {
+  test.each([...ORDINARY, ...corpusPages()])('$name is no refusal', (page) => {
+    expect(detectBlock(answerOf(page))).toBeNull();
+  });
+
+  test('nor is anything that is not HTML, with a status of success', () => {
+    const page = answerOf({ name: '', status: 200, body: CHALLENGES[0]!.body });
+    expect(detectBlock({ ...page, isHtml: false })).toBeNull();
+  });
+});
+
+describe('the first look', () => {
+  test('everything it knows is in lower case, as it is compared', () => {
+    for (const text of [...BLOCK_MARKERS.flatMap(({ texts }) => texts), ...BLOCK_PHRASES, ...BLOCK_TITLES])
+      expect(text).toBe(text.toLowerCase());
+  });
+
+  test('takes linear time on a page made to be slow', () => {
+    const soups = ['<script', '<!--', '<', '<textarea ', '<svg>', 'your ', 'you have been '];
+    for (const soup of soups) {
+      const body = Buffer.from(`<title>access denied</title>captcha ${soup.repeat(400_000)}`);
+      const startedAt = cpuNow();
+      for (const status of [200, 403]) detectBlock({ status, rawHeaders: [], body, isHtml: true });
+      detectBlock({ status: 200, rawHeaders: [], body: body.subarray(0, 8_000), isHtml: true });
+      detectBlockOfLacking({ status: 200, rawHeaders: [], body, isHtml: true });
+      expect(cpuNow() - startedAt, soup).toBeLessThan(500);
+    }
+  });
+});
+
+test('the words of a page are those that are read', () => {
+  const page = '<p>one<b>two</b> 1 < 2<script>if (a<b) x()</script><style>p{}</style><!-- no --> end</p >';
+  expect(textOfHtml(page)).toBe('one two 1 < 2 end');
+  expect(textOfHtml('<script>never closed')).toBe('');
+});
+
+describe('many texts in one pass', () => {
+  test('are found wherever they stand, in any case, and nothing else is', () => {
+    const finder = new TextFinder(['captcha', 'px-captcha', 'var dd={', 'not a robot', 'aaaaaaa']);
+    const find = (page: string, end = page.length) => [...finder.find(Buffer.from(page), end)].sort();
+    expect(find('')).toEqual([]);
+    for (let before = 0; before < 9; before++)
+      expect(find(`${'x'.repeat(before)}VAR dd={`)).toEqual(['var dd={']);
+    expect(find('xx PX-Captcha')).toEqual(['captcha', 'px-captcha']);
+    expect(find('captch captcha')).toEqual(['captcha']);
+    expect(find('captcha', 6)).toEqual([]);
+    expect(find('I am NOT A ROBOT')).toEqual(['not a robot']);
+    expect(find('aaa aaaaaaaa')).toEqual(['aaaaaaa']);
+    expect(() => new TextFinder(['robot'])).toThrow('too short');
+  });
+
+  test('as a search for each would find them', () => {
+    const texts = ['abababa', 'babbabb', 'aabbab b', 'bbbbbbb', 'a bbbabb'];
+    const finder = new TextFinder(texts);
+    let seed = 7;
+    const next = () => {
+      seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0;
+      return seed / 2 ** 32;
+    };
+    for (let round = 0; round < 500; round++) {
+      const page = Array.from({ length: 600 }, () => 'abAB '[Math.floor(next() ** 2 * 5)]).join('');
+      const wanted = texts.filter((text) => page.toLowerCase().includes(text));
+      expect([...finder.find(Buffer.from(page), page.length)].sort(), page).toEqual(wanted.sort());
+    }
+  });
+});

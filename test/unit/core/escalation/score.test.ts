@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest';
+import type { Outcome } from '../../../../src/core/batch/outcome.ts';
+import { type Verdict, verdictOf } from '../../../../src/core/escalation/score.ts';
+import type { FailureCode } from '../../../../src/core/failures.ts';
+import { traceOf } from '../../../support/fixtures.ts';
+
+function failed(code: FailureCode, httpStatus: number | null): Outcome {
+  const trace = traceOf({ httpStatus });
+  return { kind: 'failed', taskId: 1, code, detail: '', page: null, retryAfterMs: null, trace };
+}
+
+test.each<[FailureCode, number | null, Verdict | null]>([
+  ['not-found', 404, 'answered'],
+  ['parse-error', 200, 'answered'],
+  ['forbidden', 403, 'forbidden'],
+  ['captcha', 200, 'refused'],
+  ['client-error', 406, 'refused'],
+  ['script-only', 200, 'scripts'],
+  ['validation', 200, 'lacking'],
+  // The host or the way to it, whoever asks.
+  ['unavailable', 503, null],
+  ['server-error', 500, null],
+  ['throttled', 429, null],
+  ['reset', null, null],
+  // Of our own making.
+  ['internal', 200, null],
+])('%s with status %s says %s of the approach', (code, status, verdict) => {
+  expect(verdictOf(failed(code, status))).toBe(verdict);
+});
+
+test('what was not sent says nothing, and whatever else came back is an answer', () => {
+  expect(verdictOf({ kind: 'deferred', taskId: 1 })).toBeNull();
+  const skipped = { kind: 'skipped', taskId: 1, code: 'robots', detail: null } as const;
+  expect(verdictOf({ ...skipped, trace: null })).toBeNull();
+  expect(verdictOf({ ...skipped, trace: traceOf() })).toBe('answered');
+});

@@ -1,0 +1,209 @@
+import { createHash } from 'node:crypto';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  digestOf,
+  type EncodedRecord,
+  encodeResponseRecord,
+  encodeWarcinfo,
+  RECORD_END,
+  type ResponseRecord,
+} from '../../../../src/core/warc/warc.ts';
+import { parseRecord, readResponse } from '../../../../src/core/warc/warc-reader.ts';
+
+const ID = '6b1f4a1e-6c1a-4d6e-9d3b-0a1b2c3d4e5f';
+const DATE = Date.UTC(2026, 0, 5, 12, 34, 56, 789);
+
+function sha256(bytes: Uint8Array): Buffer {
+  return createHash('sha256').update(bytes).digest();
+}
+
+function response(changes: Partial<ResponseRecord> = {}): Buffer {
+  const wireBody = changes.wireBody ?? Buffer.from('<p>hello</p>');
+  return bytesOf(
+    encodeResponseRecord({
+      url: 'https://shop.example/product/1?a=b',
+      date: DATE,
+      recordId: ID,
+      status: 200,
+      statusText: 'OK',
+      rawHeaders: ['Content-Type', 'text/html; charset=utf-8'],
+      payloadSha256: sha256(wireBody),
+      ...changes,
+      wireBody,
+    }),
+  );
+}
+
+function bytesOf({ head, body }: EncodedRecord): Buffer {
+  return Buffer.concat([head, body, RECORD_END]);
+}
+
+const read = (bytes: Buffer) => readResponse(parseRecord(bytes));
+
+describe('encodeResponseRecord', () => {
+  test('writes exactly this record', () => {
+    expect(response({ wireBody: Buffer.from('hi'), ip: '192.0.2.7' }).toString()).toBe(
+      [
+        'WARC/1.1',
+        'WARC-Type: response',
+        `WARC-Record-ID: <urn:uuid:${ID}>`,
+        'WARC-Date: 2026-01-05T12:34:56.789Z',
+        'WARC-Target-URI: https://shop.example/product/1?a=b',
+        'WARC-IP-Address: 192.0.2.7',
+        'WARC-Payload-Digest: sha256:R5BUGRTER5VZNX4J3WUQDRIXNMIKNWBZMHOTYGWIRNM3FXBSPKSA====',
+        'Content-Type: application/http; msgtype=response',
+        'Content-Length: 80',
+        '',
+        'HTTP/1.1 200 OK',
+        'Content-Type: text/html; charset=utf-8',
+        'Content-Length: 2',
+        '',
+        'hi\r\n\r\n',
+      ].join('\r\n'),
+    );
+  });
+
+  test('comes back as it was', () => {
+    const record = parseRecord(response());
+    expect(record.type).toBe('response');
+    expect(record.id).toBe(`<urn:uuid:${ID}>`);
+    expect(record.date).toBe(DATE);
+    expect(record.url).toBe('https://shop.example/product/1?a=b');
+    expect(readResponse(record)).toEqual({
+      status: 200,
+      statusText: 'OK',
+      headers: ['Content-Type', 'text/html; charset=utf-8', 'Content-Length', '12'],
+      body: Buffer.from('<p>hello</p>'),
+    });
+  });
+
+  test('the framing of the response is that of the stored bytes', () => {
+    const headersOf = (rawHeaders: string[]) =>
+      read(response({ rawHeaders, wireBody: Buffer.from('12345') })).headers;
+    expect(headersOf(['Transfer-Encoding', 'chunked', 'A', 'b'])).toEqual(['A', 'b', 'Content-Length', '5']);
+    expect(headersOf(['content-length', '5', 'A', 'b'])).toEqual(['content-length', '5', 'A', 'b']);
+    expect(headersOf(['Content-Length', '99', 'A', 'b'])).toEqual(['A', 'b', 'Content-Length', '5']);
+    expect(headersOf(['Content-Length', '5', 'Content-Length', '5'])).toEqual(['Content-Length', '5']);
+    expect(headersOf(['Content-Length', '-1'])).toEqual(['Content-Length', '5']);
+  });
+
+  test('codings stay, and say that the body is compressed', () => {
+    const encode = (rawHeaders: string[]) =>
+      encodeResponseRecord({
+        url: 'https://a.example/',
+        date: DATE,
+        recordId: ID,
+        status: 200,
+        statusText: '',
+        rawHeaders,
+        wireBody: Buffer.from('x'),
+        payloadSha256: null,
+      });
+    expect(encode(['Content-Encoding', 'br']).coded).toBe(true);
+    expect(encode(['Content-Encoding', 'identity']).coded).toBe(false);
+    expect(encode([]).coded).toBe(false);
+    expect(read(bytesOf(encode(['Content-Encoding', 'br']))).headers.slice(0, 2)).toEqual([
+      'Content-Encoding',
+      'br',
+    ]);
+  });
+
+  test('empty bodies, odd statuses and repeated headers', () => {
+    const empty = read(response({ status: 99, statusText: '', wireBody: Buffer.alloc(0) }));
+    expect([empty.status, empty.statusText, empty.body.length]).toEqual([99, '', 0]);
+    const cookies = read(response({ rawHeaders: ['Set-Cookie', 'a=1', 'Set-Cookie', 'b=2'] })).headers;
+    expect(cookies.slice(0, 4)).toEqual(['Set-Cookie', 'a=1', 'Set-Cookie', 'b=2']);
+  });
+
+  test('headers cannot break out of their line', () => {
+    const injected = read(
+      response({
+        statusText: 'OK\r\nEvil: 1',
+        rawHeaders: [
+          'X\r\nEvil',
+          '1',
+          'Y',
+          'a\r\n\r\nHTTP/1.1 200 OK',
+          'Z',
+          'a\0b',
+          '',
+          'no name',
+          'S p',
+          'x',
+        ],
+        url: 'https://a.example/\r\nWARC-Type: metadata <x>',
+      }),
+    );
+    expect(injected.statusText).toBe('OK Evil: 1');
+    expect(injected.headers).toEqual([
+      'X_Evil',
+      '1',
+      'Y',
+      'a HTTP/1.1 200 OK',
+      'Z',
+      'a b',
+      'S_p',
+      'x',
+      'Content-Length',
+      '12',
+    ]);
+  });
+
+  test('octets of a header survive; text beyond them is UTF-8', () => {
+    expect(read(response({ rawHeaders: ['X-Name', 'Caf\xe9'] })).headers[1]).toBe('Caf\xe9');
+    const utf8 = read(response({ rawHeaders: ['X-Name', 'Ж'] })).headers[1]!;
+    expect(Buffer.from(utf8, 'latin1').toString('utf8')).toBe('Ж');
+  });
+
+  test('a URL that is not ASCII is escaped', () => {
+    expect(parseRecord(response({ url: 'https://a.example/é x' })).url).toBe('https://a.example/%C3%A9%20x');
+    expect(parseRecord(response({ url: 'https://a.example/\ud800' })).url).toBe(
+      'https://a.example/%EF%BF%BD',
+    );
+  });
+
+  test('whatever a server sends, the record is valid and the body comes back', () => {
+    const text = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.string({ unit: fc.constantFrom('\r', '\n', '\0', ':', ' ', 'a', '\xff') }),
+    );
+    fc.assert(
+      fc.property(
+        fc.array(text, { maxLength: 12 }),
+        text,
+        text,
+        fc.uint8Array({ maxLength: 500 }),
+        (rawHeaders, statusText, url, body) => {
+          const wireBody = Buffer.from(body);
+          const bytes = response({ rawHeaders, statusText, url: `https://a.example/${url}`, wireBody });
+          expect(read(bytes).body.equals(wireBody)).toBe(true);
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+});
+
+test('a digest is base32 of RFC 4648, padded', () => {
+  expect(digestOf(Buffer.alloc(32))).toBe(`sha256:${'A'.repeat(52)}====`);
+  expect(digestOf(Buffer.alloc(32, 0xff))).toBe(`sha256:${'7'.repeat(51)}Q====`);
+});
+
+test('warcinfo comes back as it was', () => {
+  const fields = { software: 'Seine/1', operator: 'Zoë\r\nevil: yes' };
+  const record = parseRecord(
+    bytesOf(encodeWarcinfo({ date: DATE, recordId: ID, filename: 'a.warc.gz', fields })),
+  );
+  expect(record.type).toBe('warcinfo');
+  expect(record.url).toBeNull();
+  expect(record.headers.get('warc-filename')).toBe('a.warc.gz');
+  expect(record.headers.get('content-type')).toBe('application/warc-fields');
+  expect(record.block.toString().split('\r\n')).toEqual([
+    'format: WARC File Format 1.1',
+    'conformsTo: http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/',
+    'software: Seine/1',
+    'operator: Zoë evil: yes',
+    '',
+  ]);
+});

@@ -1,0 +1,112 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { jobFields } from '../../../scripts/job-fields.ts';
+import { COMMANDS } from '../../../src/cli/commands/commands.ts';
+import { SETTINGS } from '../../../src/config/schema.ts';
+import { ABOUT_SEINE, DOCS, leadsSomewhere, ROOT, read } from '../../support/docs/docs-text.ts';
+
+describe('nothing is named that does not exist', () => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+  const everyOption = new Set([
+    ...Object.values(COMMANDS).flatMap(({ options }) => Object.keys(options)),
+    'version',
+  ]);
+  const all = ABOUT_SEINE.map((path) => ({ path, text: read(path) }));
+
+  /** What a pattern finds in the docs, with its place. */
+  function mentions(pattern: RegExp): { name: string; place: string }[] {
+    return all.flatMap(({ path, text }) =>
+      [...text.matchAll(pattern)].map((match) => ({ name: match[1]!, place: `${path}: ${match[0]}` })),
+    );
+  }
+
+  function unknown(pattern: RegExp, isKnown: (name: string) => boolean): string[] {
+    const found = mentions(pattern);
+    expect(found.length, String(pattern)).toBeGreaterThan(0);
+    return found.filter(({ name }) => !isKnown(name)).map(({ place }) => place);
+  }
+
+  test('npm scripts', () => {
+    expect(unknown(/\bnpm run ([\w:-]+)/g, (name) => name in scripts)).toEqual([]);
+    expect(read('README.md')).toMatch(/npm test\b/);
+    expect(scripts).toHaveProperty('test');
+  });
+
+  test('commands', () => {
+    expect(unknown(/(?:^ {4}|^|npx |`)seine ([a-z]+)\b/gm, (name) => name in COMMANDS)).toEqual([]);
+  });
+
+  test('options of a command', () => {
+    const lines = all.flatMap(({ path, text }) =>
+      [...text.matchAll(/(?:^ {4}|^|npx |`)seine ([a-z]+)\b([^`\n|#]*)/gm)].map(([line, name, rest]) => ({
+        place: `${path}: ${line}`,
+        name: name!,
+        rest: rest!,
+      })),
+    );
+    const wrong = lines.filter(({ name, rest }) =>
+      [...rest.matchAll(/\s--([\w-]+)/g)].some(([, option]) => !(option! in (COMMANDS[name]?.options ?? {}))),
+    );
+    expect(wrong.map(({ place }) => place)).toEqual([]);
+  });
+
+  test('options in passing, and variables', () => {
+    const others = new Set(['write', 'port']);
+    expect(unknown(/`--([a-z][\w-]*)/g, (name) => everyOption.has(name) || others.has(name))).toEqual([]);
+    const variables = new Set<string>(
+      Object.values(SETTINGS).flatMap(({ env, secret }) => (secret ? [env, `${env}_FILE`] : [env])),
+    );
+    // For tests only: test/support/seed.ts.
+    variables.add('SEINE_TEST_SEED');
+    expect(unknown(/\b(SEINE_[A-Z0-9_]+)\b/g, (name) => variables.has(name))).toEqual([]);
+  });
+
+  test('fields of a job in passing', () => {
+    const fields = new Set(jobFields().map(({ path }) => path));
+    expect(
+      unknown(/`((?:limits|politeness|identity|timeouts|retry|breaker|url)\.\w+)`/g, (name) =>
+        fields.has(name),
+      ),
+    ).toEqual([]);
+  });
+
+  test('files', () => {
+    const isThere = (path: string) => existsSync(join(ROOT, path)) || existsSync(join(ROOT, 'src', path));
+    expect(
+      unknown(
+        /`((?:src|test|scripts|docs|examples|bin|schema|bench|core|worker|coordinator)\/[\w./-]+\.\w+)`/g,
+        isThere,
+      ),
+    ).toEqual([]);
+    const withoutFolder =
+      /`((?:plan|settle|robots|process|pace|seeds|app|folder|worker-app|library)[\w-]*\.ts)`/g;
+    const names = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).map(
+      (path) => path.split('/').at(-1)!,
+    );
+    expect(unknown(withoutFolder, (name) => names.includes(name))).toEqual([]);
+  });
+
+  test('links', () => {
+    const broken = DOCS.flatMap((path) =>
+      [...read(path).matchAll(/\]\((?!https?:|mailto:)([^)\s]+)\)/g)]
+        .map(([, target]) => target!)
+        .filter((target) => !leadsSomewhere(path, target))
+        .map((target) => `${path}: ${target}`),
+    );
+    expect(broken).toEqual([]);
+    expect(DOCS.length).toBeGreaterThan(15);
+  });
+
+  test('every page of docs/ can be reached from the README', () => {
+    const reached = new Set(['README.md']);
+    for (const path of reached) {
+      for (const [, target] of read(path).matchAll(/\]\((?!https?:)([^)\s#]+)[^)]*\)/g)) {
+        const to = relative(ROOT, join(ROOT, dirname(path), target!));
+        if (to.endsWith('.md') && existsSync(join(ROOT, to))) reached.add(to);
+        else for (const inner of DOCS) if (dirname(inner) === to.replace(/\/$/, '')) reached.add(inner);
+      }
+    }
+    expect(DOCS.filter((path) => !reached.has(path))).toEqual([]);
+  });
+});

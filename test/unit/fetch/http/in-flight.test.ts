@@ -1,0 +1,58 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { Exchange } from '../../../../src/fetch/http/exchange.ts';
+import { InFlight } from '../../../../src/fetch/http/in-flight.ts';
+
+const SWEEP_MS = 50;
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** Requests that wait for headers, on a clock of the test's own: sweeps come when it says, early or late. */
+function open() {
+  let now = 0;
+  const inFlight = new InFlight({ now: () => now }, () => {});
+  const failed = new Map<string, number>();
+  return {
+    failed,
+    begin(name: string, timeouts: { headersMs: number; taskMs: number }): void {
+      const exchange = {
+        startedAt: inFlight.nowMs,
+        since: inFlight.nowMs,
+        stage: 'headers',
+        slot: null,
+        wireBytes: 0,
+        request: { timeouts, signal: new AbortController().signal },
+        fail: () => {
+          if (!failed.has(name)) failed.set(name, now);
+        },
+        abort: () => {},
+      };
+      inFlight.add(exchange as unknown as Exchange);
+    },
+    at(time: number): void {
+      now = time;
+    },
+    sweepAt(time: number): void {
+      now = time;
+      vi.advanceTimersByTime(SWEEP_MS);
+    },
+    close: () => inFlight.close(),
+  };
+}
+
+test.each([
+  ['headers', { headersMs: 200, taskMs: 60_000 }],
+  ['the whole task', { headersMs: 60_000, taskMs: 200 }],
+])('the time for %s is never over early, however late a sweep comes', (_, timeouts) => {
+  const stage = open();
+  stage.begin('first', timeouts);
+  stage.at(690);
+  stage.begin('second', timeouts);
+  stage.sweepAt(700);
+  stage.sweepAt(750);
+  expect(stage.failed.has('second')).toBe(false);
+  for (let time = 800; time <= 1_100; time += SWEEP_MS) stage.sweepAt(time);
+  expect(stage.failed.get('second')).toBeGreaterThan(690 + 200);
+  expect(stage.failed.get('second')).toBeLessThanOrEqual(690 + 200 + SWEEP_MS);
+  stage.close();
+});

@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { parseJob } from '../../../src/job-file/parse-job.ts';
+
+const parse = (headers: Record<string, string>) =>
+  parseJob({ sources: ['https://a.example/'], identity: { headers } }, 'job.json', 'test');
+
+test.each([
+  'Authorization',
+  'authorization',
+  'Proxy-Authorization',
+  'Cookie',
+  'X-Api-Key',
+  'ApiKey',
+  'api_key',
+  'X-Auth-Token',
+  'PRIVATE-TOKEN',
+  'X-Amz-Security-Token',
+  'Ocp-Apim-Subscription-Key',
+])('a job with the header %s for every host is refused', async (name) => {
+  await expect(parse({ [name]: 'x' })).rejects.toThrow(
+    `identity.headers: ${name} would be sent to every host of the job`,
+  );
+});
+
+test.each(['Accept', 'X-Requested-With', 'DNT', 'Referer', 'X-Author', 'X-Keyboard', 'X-Tokenizer'])(
+  'the header %s may go to every host',
+  async (name) => {
+    expect((await parse({ [name]: 'x' })).spec.identity.headers).toEqual({ [name]: 'x' });
+  },
+);

@@ -1,0 +1,129 @@
+import { EventEmitter } from 'node:events';
+import { stripVTControlCharacters } from 'node:util';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { openDashboard } from '../../../src/tui/dashboard.ts';
+import { plainLine } from '../../../src/tui/plain-progress.ts';
+import { renderSummary } from '../../../src/tui/summary.ts';
+import { viewOf } from '../../support/coordinator/run-view.ts';
+
+/** Enough of a terminal for log-update: what is written, and who listens. */
+class FakeTerminal extends EventEmitter {
+  isTTY: boolean;
+  columns = 80;
+  rows = 24;
+  writes: string[] = [];
+  constructor(isTTY: boolean) {
+    super();
+    this.isTTY = isTTY;
+  }
+  write(text: string): boolean {
+    this.writes.push(text);
+    return true;
+  }
+  get text(): string {
+    return this.writes.join('');
+  }
+}
+
+describe('openDashboard', () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+  const open = async (terminal: FakeTerminal, env: Record<string, string> = {}, intervalMs?: number) => {
+    let looks = 0;
+    const view = () => viewOf({ elapsedMs: 40_000 + looks++ * 1_000 });
+    const output = terminal as unknown as NodeJS.WriteStream;
+    return { dashboard: await openDashboard({ output, view, env, intervalMs }), looks: () => looks };
+  };
+
+  test('draws at most five times a second, and hides the cursor meanwhile', async () => {
+    const terminal = new FakeTerminal(true);
+    const { dashboard, looks } = await open(terminal, {}, 1);
+    expect(terminal.writes[0]).toBe('\u001b[?25l');
+    expect(looks()).toBe(1);
+    vi.advanceTimersByTime(10_000);
+    expect(looks()).toBeGreaterThan(40);
+    expect(looks()).toBeLessThanOrEqual(51);
+    dashboard.close('the end');
+    expect(terminal.writes.at(-2)).toBe('\u001b[?25h');
+    expect(terminal.writes.at(-1)).toBe('the end\n');
+    const after = terminal.writes.length;
+    vi.advanceTimersByTime(5_000);
+    dashboard.close('again');
+    expect(terminal.writes.length).toBe(after);
+    expect(terminal.listenerCount('resize')).toBe(0);
+  });
+
+  test('fits a terminal that was resized, and never takes its last row', async () => {
+    const terminal = new FakeTerminal(true);
+    const { dashboard } = await open(terminal);
+    vi.advanceTimersByTime(400);
+    terminal.columns = 60;
+    terminal.rows = 16;
+    const before = terminal.writes.length;
+    terminal.emit('resize');
+    terminal.emit('resize');
+    expect(terminal.writes.slice(before)).toContain('\u001b[H\u001b[J');
+    vi.advanceTimersByTime(200);
+    const frame = stripVTControlCharacters(terminal.writes.at(-1)!);
+    const lines = frame.replace(/\n$/, '').split('\n');
+    expect(lines).toHaveLength(15);
+    expect(new Set(lines.map((line) => line.length))).toEqual(new Set([60]));
+    dashboard.close();
+  });
+
+  test.each([
+    ['not a terminal', false, {}],
+    ['NO_COLOR', true, { NO_COLOR: '1' }],
+    ['CI', true, { CI: 'true' }],
+    ['a dumb terminal', true, { TERM: 'dumb' }],
+  ])(
+    'plain lines for %s: first after two seconds, then every two, and a last one',
+    async (_name, isTTY, env) => {
+      const terminal = new FakeTerminal(isTTY);
+      const { dashboard } = await open(terminal, env as Record<string, string>, 10);
+      vi.advanceTimersByTime(1_999);
+      expect(terminal.writes).toEqual([]);
+      vi.advanceTimersByTime(4_001);
+      expect(terminal.writes).toHaveLength(3);
+      expect(terminal.text).not.toContain('\u001b');
+      dashboard.close('the end');
+      expect(terminal.writes).toHaveLength(5);
+      expect(terminal.writes[3]).toMatch(/^43 s shop running · .*\n$/);
+      expect(terminal.writes[4]).toBe('the end\n');
+      vi.advanceTimersByTime(10_000);
+      expect(terminal.writes).toHaveLength(5);
+    },
+  );
+});
+
+describe('summary and plain lines', () => {
+  test('the summary says what became of every task', () => {
+    const view = viewOf({ job: { name: 'shop', state: 'done', dir: '/home/ana/.seine' } });
+    view.counters = { ...view.counters, accepted: 262, pending: 0, leased: 0 };
+    expect(`\n${renderSummary(view)}\n`).toMatchInlineSnapshot(`
+      "
+      shop is done after 42 s
+
+        accepted     262
+        done         250   240 records
+        skipped       10   robots 10
+        dead           2   not-found 2
+
+        pace       6.0 pages/s · 270 requests · 7 retries · 12.3 MB
+        files      /home/ana/.seine
+      "
+    `);
+    expect(stripVTControlCharacters(renderSummary(view, { color: true }))).toBe(renderSummary(view));
+  });
+
+  test('the plain line', () => {
+    expect(plainLine(viewOf())).toBe(
+      '42 s shop running · 66 % · 250 done · 138 left · 10 skipped · 2 dead · 12.3 pages/s · 12.3 MB · ETA 11 s',
+    );
+    // Pages that were the same as before are done as well.
+    const { counters } = viewOf();
+    expect(plainLine(viewOf({ counters: { ...counters, done: 50, unchanged: 3 } }))).toContain(
+      ' · 53 done · ',
+    );
+  });
+});

@@ -1,0 +1,263 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { mainContent } from '../../../../src/worker/markdown/markdown.ts';
+import { Page } from '../../../../src/worker/page/page.ts';
+
+const PAGES = join(import.meta.dirname, '../../../support/pages');
+
+function contentOf(html: string | Buffer, type = 'text/html') {
+  const page = new Page({
+    url: 'https://site.example/a/b/page.html',
+    status: 200,
+    contentType: type,
+    contentTypeHeader: `${type}; charset=utf-8`,
+    headers: [],
+    body: Buffer.from(html),
+    route: null,
+    meta: null,
+  });
+  return mainContent(page);
+}
+
+interface Expected {
+  title: string;
+  /** Pieces of Markdown, in this order. */
+  has: string[];
+  hasNot: string[];
+}
+
+const EXPECTED: Record<string, Expected> = {
+  'article.html': {
+    title: 'Harbour bridge reopens after two years',
+    has: [
+      '# Harbour bridge reopens after two years\n',
+      '*1911 swing bridge*',
+      'By [Mira Holt](https://site.example/authors/mira-holt), 13 May 2024',
+      '![The bridge at dawn](https://site.example/photos/bridge-1200.jpg)',
+      'with a ribbon, a brass band and a queue',
+      'It feels **lighter** than before',
+      '\n## Why it took so long\n',
+      '[only the damaged pier](https://site.example/a/archive/2022/pier.html)',
+      '\n> We could have patched it. We would have been back in five years.\n>\n> — Ines Calder',
+      'an estimate of £14m\\*.',
+      '\n- March 2022: a barge strikes the eastern pier\n- June 2023',
+      'until August.',
+    ],
+    hasNot: [
+      'cookies',
+      'Subscribe',
+      'Advertisement',
+      'Share',
+      'Related stories',
+      'Most read',
+      'rights reserved',
+      'Home',
+    ],
+  },
+  'blog.html': {
+    title: 'How I stopped worrying about time zones',
+    has: [
+      '# How I stopped worrying about time zones',
+      '[29 October 2023](https://site.example/2023/10/29)',
+      '**store instants, show local time, never add hours**',
+      '\n```js\nconst next = new Date(last);\nnext.setHours(next.getHours() + 24); // not a day!\nconsole.log(`next: ',
+      '`);\n```\n',
+      '`Temporal.ZonedDateTime` does – see [the proposal](https://tc39.es/proposal-temporal/docs/).  \nIt took me',
+      '![A clock without hands \\[drawing\\]](http://img.example/clock.jpg?w=600)',
+      '2019\\. was the year',
+    ],
+    hasNot: [
+      'cookies',
+      'Archive',
+      'Share this',
+      'Older post',
+      'leap seconds',
+      'Leave a Reply',
+      'Recent Posts',
+      'About me',
+      'Proudly',
+    ],
+  },
+  'docs.html': {
+    title: 'Retries',
+    has: [
+      '# Retries\n',
+      'is *transient*',
+      '`RetryPolicy`',
+      '\n## The policy\n',
+      '```python\nimport pail\n\nwith pail.open_pail("s3://bucket", retry=pail.RetryPolicy(attempts=6)) as p:\n    for key in p:\n        print(key < \'m\')  # a < b\n```',
+      'A policy is shared by all threads',
+      '| Field | Default | Meaning |\n| --- | --- | --- |\n| `attempts` | 4 |',
+      'tried again<br>besides lost connections |',
+      '[which errors are transient](https://site.example/docs/en/latest/errors.html#transient)',
+      '(https://en.wikipedia.org/wiki/Exponential_backoff_(computing))',
+      '3. First the connection is closed.\n\n   ```sh\n   pail close --all\n   ```\n4. Then a timer is set:\n   - at once for the first retry\n     - not even then with `lazy`\n   - later',
+      'pail.pause(n)\n: The pause before attempt *n*',
+    ],
+    hasNot: ['¶', 'Installation', 'On this page', 'Show source', 'Copyright'],
+  },
+  'forum.html': {
+    title: 'Sourdough too sour?',
+    has: [
+      '# Sourdough too sour?',
+      '[rye_not](https://site.example/u/rye)',
+      'My starter is two weeks old',
+      '> I feed it 1:1:1 once a day\n',
+      'Try **1:5:5**, or feed twice.',
+      'For the record: 20 g starter',
+    ],
+    hasNot: ['Members', 'Next ›', 'Report', 'Post reply', 'Powered'],
+  },
+  'japanese.html': {
+    title: '雨の日の灯台を訪ねて',
+    has: [
+      '# 雨の日の灯台を訪ねて',
+      '梅雨の雨に濡れて',
+      '\n## 行き方\n',
+      '[十二番のバス](https://site.example/bus/12)',
+      '| 平日 | 9時〜16時 |',
+    ],
+    hasNot: ['つゆ', 'トップ', '関連記事', '人気の記事', '無断転載'],
+  },
+  'listing.html': {
+    title: 'Lighting',
+    has: [
+      '# Lighting',
+      '[Alder Oak Desk Lamp](https://site.example/p/1)',
+      '€89.00',
+      '(https://site.example/p/3)',
+    ],
+    hasNot: ['Cart', 'About us'],
+  },
+  'old.html': {
+    title: 'Keeping bees in a small garden',
+    has: [
+      '## Keeping bees in a small garden',
+      'A garden of 200 m^2 is enough',
+      '\n\nThe hive should face **south-east**',
+      '- one hive with two boxes\n- a smoker, a veil and gloves\n- somebody',
+      'do not panic & do not use a hose',
+      '\n---\n',
+      '*Last changed: 12 March 1999*',
+    ],
+    hasNot: ['Guestbook', 'Roses', 'counter.gif', '|'],
+  },
+  'product.html': {
+    title: 'Alder Oak Desk Lamp',
+    has: [
+      '![Alder lamp, lit](https://site.example/img/lamp-1.jpg)',
+      '# Alder Oak Desk Lamp',
+      '~~€99.00~~ **€89.00**',
+      'turned from a single piece of European oak',
+      '- Solid oak, oiled\n- E14 socket, up to 25 W',
+      '## Specifications',
+      '| Material | Oak \\| brass |',
+    ],
+    hasNot: [
+      'Free shipping',
+      'Search',
+      'Desk lamps',
+      'Home',
+      'Quantity',
+      'Add to cart',
+      'You may also like',
+      'Nothing is for sale',
+      '10 % off',
+    ],
+  },
+  'recipe.html': {
+    title: 'Lentil soup with lemon',
+    has: [
+      '# Lentil soup with lemon',
+      'My grandmother made this',
+      '- [ ] 250 g red lentils',
+      '- [x] 1 lemon',
+      '1. Chop the onion',
+      '2. Add lentils and water. Cook for 25 minutes.\n\n   *Do not salt yet:* salt keeps',
+      '3. Salt, blend half',
+      '| Energy | Protein | Fat |\n| --- | --- | --- |\n| 310 kcal | 18 g | 6 g |',
+    ],
+    hasNot: ['Print', 'Jump to', 'whole family', 'since 2011', 'Breads'],
+  },
+  'tables.html': {
+    title: '2023 season',
+    has: [
+      'Nine rounds were played',
+      '| 1 | [Gulls](https://site.example/t/gulls) | 9 | 7 | 21:8 | **22** |',
+      '| 1 | Gulls | Auks | 3:0 |\n|  | Terns | Skuas | 1:1 |\n| 2 | postponed (fog) |  | – |',
+      '|  |  |\n| --- | --- |\n| Gulls | 1,204 |',
+    ],
+    hasNot: ['2022', 'Imprint'],
+  },
+};
+
+describe('main content', () => {
+  test('every page of the collection is looked at', () => {
+    expect(readdirSync(PAGES).sort()).toEqual(Object.keys(EXPECTED).sort());
+  });
+
+  test.each(Object.entries(EXPECTED))('%s: the content and nothing else', (name, { title, has, hasNot }) => {
+    const content = contentOf(readFileSync(join(PAGES, name)));
+    expect(content.title).toBe(title);
+    let at = 0;
+    for (const piece of has) {
+      const found = content.markdown.indexOf(piece, at);
+      expect(found, `${piece}\n--- in order in ---\n${content.markdown}`).toBeGreaterThanOrEqual(0);
+      at = found;
+    }
+    for (const piece of hasNot) expect(content.markdown).not.toContain(piece);
+  });
+
+  test('a page whose names say that all of it is beside is taken whole', () => {
+    const html =
+      '<body class=sidebar><div class=sidebar><p>All that there is to say stands here, in a box of a strange name.</div>';
+    expect(contentOf(html).markdown).toBe(
+      'All that there is to say stands here, in a box of a strange name.',
+    );
+  });
+
+  test('a heading goes with the box of links that it is above, and stays with text', () => {
+    const box = '<div class=related><a href=/1>One</a></div>';
+    const text = '<p>Enough to say about the thing itself, in a sentence or two that end here.</p>';
+    expect(contentOf(`<main>${text}<h2>Related</h2>\n${box}</main>`).markdown).not.toContain('Related');
+    expect(contentOf(`<main>${text}<h2>Kept</h2>${box}${text}</main>`).markdown).toContain('## Kept');
+    expect(contentOf(`<main>${text}<h2>Kept</h2>words${box}</main>`).markdown).toContain('## Kept');
+  });
+
+  test('a page that is a list of links is that list, whatever is said beside it', () => {
+    const help =
+      '<div id=help><h2>Keys</h2><p>Press the arrow keys to go from one chapter to the next, or back.</div>';
+    const list = '<ul><li><a href=1.html>Targets of the build</a><li><a href=2.html>Workspaces</a></ul>';
+    expect(contentOf(`${help}<main><h1><a href=#r>Reference</a></h1>${list}</main>`).markdown).toBe(
+      '# Reference\n\n- [Targets of the build](https://site.example/a/b/1.html)\n- [Workspaces](https://site.example/a/b/2.html)',
+    );
+    expect(contentOf(`${help}<main id=app></main>`).markdown).toContain('Press the arrow keys');
+  });
+
+  test('a page without anything is nothing, and text is what it is', () => {
+    expect(contentOf('')).toEqual({ title: null, markdown: '' });
+    expect(contentOf('<script>x</script>')).toEqual({ title: null, markdown: '' });
+    expect(contentOf('just text')).toEqual({ title: null, markdown: 'just text' });
+    expect(contentOf('# a\n<b>', 'text/markdown')).toEqual({ title: null, markdown: '# a\n<b>' });
+    expect(contentOf('{"a":1}', 'application/json')).toEqual({ title: null, markdown: '' });
+  });
+});
+
+describe('the title', () => {
+  const titleOf = (head: string, body = '') => contentOf(`<head>${head}</head><body>${body}`).title;
+
+  test.each([
+    ['<meta property=og:title content="A"><title>B</title>', '<h1>C</h1>', 'A'],
+    ['<meta property=og:title content=" "><title>B</title>', '<h1>C</h1>', 'C'],
+    ['<title>B\n b</title>', '', 'B b'],
+    ['<title>B</title>', '<h1><a href=/><img src=/l.png></a></h1><h1>C</h1>', 'C'],
+    ['<title>B</title>', '<h1 hidden>no</h1><svg><title>icon</title></svg>', 'B'],
+    ['<meta property=og:title content="A - Site"><meta property=og:site_name content="Site">', '', 'A'],
+    ['<meta property=og:title content="A | Site">', '<h1>A</h1>', 'A'],
+    ['<meta property=og:title content="A - b">', '<h1>C</h1>', 'A - b'],
+    ['<meta property=og:title content="Site"><meta property=og:site_name content="Site">', '', 'Site'],
+  ])('%s %s', (head, body, title) => {
+    expect(titleOf(head, body)).toBe(title);
+  });
+});
