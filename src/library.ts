@@ -1,4 +1,4 @@
-import { checkSources, openOutside, startRun } from './app/app.ts';
+import { checkSources, openJobAccess, startRun } from './app/app.ts';
 import { openFolder } from './app/folder.ts';
 import { loadConfig, s3Of, storeOf } from './config/load.ts';
 import { type JobSummary, requireJob, submitJob, summarize } from './coordinator/jobs.ts';
@@ -85,7 +85,7 @@ export async function openSeine(options: SeineOptions = {}): Promise<Seine> {
     async run(definition, { fresh = false } = {}) {
       const loaded = await load(definition);
       await checkSources(loaded.spec.sources, settings, store, loaded.spec.allowPrivate);
-      await openOutside(loaded.spec, settings);
+      await openJobAccess(loaded.spec, settings);
       const bundle = loaded.code ? bundleKeyOf(loaded.code) : null;
       if (bundle) await folder.blobs.put(bundle, loaded.code!);
       const specHash = hashOfSpec(loaded.spec, bundle);
@@ -107,7 +107,7 @@ export async function openSeine(options: SeineOptions = {}): Promise<Seine> {
         id,
         done: run.result.then(async () => summarize(store, await store.jobs.get(job.id), { alive: false })),
         view: run.view,
-        stop: () => run.stop({ state: 'stopped', cause: 'wish', message: 'stopped by request' }),
+        stop: () => run.stop({ state: 'stopped', cause: 'request', message: 'stopped by request' }),
       };
     },
     status: (name) => summaryOf(name ?? null),

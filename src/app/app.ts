@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { S3Settings } from '../aws/s3/s3-client.ts';
 import { Coordinator, type RunResult } from '../coordinator/coordinator.ts';
 import { HostGroups } from '../coordinator/hosts/host-groups.ts';
-import { loadOutside, type Outside, type ReadSecret } from '../coordinator/proxies/job-access.ts';
+import { type JobAccess, loadJobAccess, type ReadSecret } from '../coordinator/proxies/job-access.ts';
 import { createProgress, type Progress, type RunView } from '../coordinator/reports/progress.ts';
 import { RejectLog } from '../coordinator/sources/reject-log.ts';
 import { SourceFeeder } from '../coordinator/sources/source-feeder.ts';
@@ -92,7 +92,7 @@ export async function startRun(
   let dispatcher = prepared.dispatcher ?? null;
   const files = openFiles(settings, job.spec.allowPrivate);
   try {
-    const outside = await openOutside(job.spec, settings);
+    const access = await openJobAccess(job.spec, settings);
     const sources = openSources(folder, job, files);
     dispatcher ??= await openServices(folder, job.spec, settings, prepared.handlers);
     const progress = createProgress({ startedAt: systemClock.now() });
@@ -116,8 +116,8 @@ export async function startRun(
       progress,
       clock: systemClock,
       random: { next: Math.random },
-      logger: noting(settings.logger, progress, makeRedact(outside?.secrets ?? [])),
-      outside,
+      logger: noting(settings.logger, progress, makeRedact(access?.secrets ?? [])),
+      access,
       groups,
       diskFree: freeBytesOf([folder.dir, folderOf(folder.blobsPlace)]),
     });
@@ -165,10 +165,10 @@ function openSources(folder: Folder, job: Job, files: FilesByScheme): Source[] {
 }
 
 /** The secrets of a job, read anew at each start. Null for jobs that have none. */
-export async function openOutside(spec: JobSpec, settings: AppSettings): Promise<Outside | null> {
+export async function openJobAccess(spec: JobSpec, settings: AppSettings): Promise<JobAccess | null> {
   if (!spec.proxies && !spec.api && !spec.identity.secretHeaders && !spec.login) return null;
   const unable: ReadSecret = () => Promise.reject(new SeineError('secrets are not available here'));
-  return loadOutside(spec, settings.readSecret ?? unable);
+  return loadJobAccess(spec, settings.readSecret ?? unable);
 }
 
 /** What is known to go wrong with sources, before a job is made of them. Without a store, queries are not asked. */

@@ -4,12 +4,12 @@ import { isRising, isTrying, startPace } from '../core/pace/pace.ts';
 import { compileHostLimits, type HostLimiter } from '../core/politeness/host-limits.ts';
 import { SHORT_PERMIT_MS } from '../core/politeness/permits.ts';
 import type { DueHost, LeasedBatch, RobotsEntry } from '../ports/store.ts';
-import { BrowserRoom } from './browser-slots.ts';
+import { BrowserSlots } from './browser-slots.ts';
 import { SCOUTS } from './escalation/escalation-policy.ts';
 import { makeBatch, type OpenBatch, refusalReport } from './plan/open-batch.ts';
 import { type Grant, type PlanHost, type PlannedBatch, planBatches } from './plan/plan-batches.ts';
-import { RobotsDesk } from './robots/robots-gate.ts';
-import { type Flight, LEASE_GRACE_MS } from './run-state.ts';
+import { RobotsGate } from './robots/robots-gate.ts';
+import { LEASE_GRACE_MS, type RunState } from './run-state.ts';
 import type { Settler } from './settle/settler.ts';
 
 /** Hosts are planned this far ahead of time, so that a permit reaches its worker before it starts. */
@@ -17,29 +17,29 @@ export const LOOK_AHEAD_MS = 400;
 const DUE_HOSTS_MAX = 1_000;
 
 /** Plans, leases and hands over batches for dispatch. */
-export class Outbound {
-  readonly #flight: Flight;
+export class BatchSender {
+  readonly #run: RunState;
   readonly #settler: Settler;
   readonly #dispatch: (open: OpenBatch) => void;
   readonly #limitsOf: HostLimiter;
-  readonly #robots: RobotsDesk;
-  readonly #browserRoom: BrowserRoom;
+  readonly #robots: RobotsGate;
+  readonly #browserSlots: BrowserSlots;
 
-  constructor(flight: Flight, settler: Settler, dispatch: (open: OpenBatch) => void) {
-    this.#flight = flight;
+  constructor(run: RunState, settler: Settler, dispatch: (open: OpenBatch) => void) {
+    this.#run = run;
     this.#settler = settler;
     this.#dispatch = dispatch;
-    this.#limitsOf = compileHostLimits(flight.options.job.spec);
-    this.#robots = new RobotsDesk(flight);
-    this.#browserRoom = new BrowserRoom(flight);
+    this.#limitsOf = compileHostLimits(run.options.job.spec);
+    this.#robots = new RobotsGate(run);
+    this.#browserSlots = new BrowserSlots(run);
   }
 
   /** Fills the free slots with whatever may start soon. */
   async fill(): Promise<void> {
-    const { store, job, dispatcher } = this.#flight.options;
-    const slots = dispatcher.slots - this.#flight.open.size;
-    const now = this.#flight.now();
-    if (slots <= 0 || now < this.#flight.pausedUntil) return;
+    const { store, job, dispatcher } = this.#run.options;
+    const slots = dispatcher.slots - this.#run.open.size;
+    const now = this.#run.now();
+    if (slots <= 0 || now < this.#run.pausedUntil) return;
     const due = await store.frontier.dueHosts(job.id, {
       now,
       before: now + LOOK_AHEAD_MS,
@@ -59,20 +59,22 @@ export class Outbound {
   }
 
   async #plan(due: DueHost[], slots: number, now: number): Promise<PlannedBatch[]> {
-    const { job, dispatcher } = this.#flight.options;
+    const { job, dispatcher } = this.#run.options;
     const { spec } = job;
     const open = await this.#openHosts(due, now);
-    const { isFull } = this.#browserRoom;
+    const { isFull } = this.#browserSlots;
     const hosts = open
-      .filter(({ host }) => !this.#flight.robots.isAsking(host) && !this.#isScouted(host))
-      .filter(({ host }) => !isFull || !this.#flight.approaches?.renders(host))
+      .filter(({ host }) => !this.#run.robots.isAsking(host) && !this.#isScouted(host))
+      .filter(({ host }) => !isFull || !this.#run.escalation?.renders(host))
       .map((host) => ({
         ...this.#planHost(host),
-        ready: this.#flight.approaches?.isUnsure(host.host) ? Math.min(host.ready, SCOUTS) : host.ready,
-        renders: this.#flight.approaches?.renders(host.host) ?? false,
-        needsRobots: spec.politeness.robots && !this.#flight.robots.isKnown(host.host),
+        ready: this.#run.escalation?.isUnsure(host.host) ? Math.min(host.ready, SCOUTS) : host.ready,
+        renders: this.#run.escalation?.renders(host.host) ?? false,
+        needsRobots: spec.politeness.robots && !this.#run.robots.isKnown(host.host),
       }));
-    const ready = await this.#robots.withErrands(hosts, now + LOOK_AHEAD_MS, (host) => this.#planHost(host));
+    const ready = await this.#robots.withPiggybackedHosts(hosts, now + LOOK_AHEAD_MS, (host) =>
+      this.#planHost(host),
+    );
     if (ready.length === 0) return [];
     return planBatches({
       now,
@@ -90,19 +92,19 @@ export class Outbound {
   }
 
   #planHost(host: DueHost): PlanHost {
-    const load = this.#flight.permits.load(host.host);
+    const load = this.#run.permits.load(host.host);
     return { ...host, ...this.#limitsFor(host), load, needsRobots: false };
   }
 
   /** A few tasks are out to see how the host answers: the others wait for them. */
   #isScouted(host: string): boolean {
-    const { approaches, permits } = this.#flight;
-    return approaches !== null && permits.load(host).permits > 0 && approaches.isUnsure(host);
+    const { escalation, permits } = this.#run;
+    return escalation !== null && permits.load(host).permits > 0 && escalation.isUnsure(host);
   }
 
   /** Hosts whose hours are closed wait until they open. */
   async #openHosts(due: DueHost[], now: number): Promise<DueHost[]> {
-    const { store, job } = this.#flight.options;
+    const { store, job } = this.#run.options;
     const closed: { hostId: number; until: number }[] = [];
     const open = due.filter((host) => {
       const until = this.#limitsOf(host.host).window?.opensAt(now) ?? now;
@@ -115,7 +117,7 @@ export class Outbound {
 
   #limitsFor({ host, pace }: DueHost): Pick<PlanHost, 'gapMs' | 'parallel' | 'permitMs' | 'permitsMax'> {
     const { rate: cap, parallel } = this.#limitsOf(host);
-    const { adaptive } = this.#flight.options.job.spec.politeness;
+    const { adaptive } = this.#run.options.job.spec.politeness;
     const now = pace ?? startPace(cap);
     const rate = adaptive ? Math.min(cap, now.rate) : cap;
     const limits = { gapMs: Number.isFinite(rate) ? 1_000 / rate : 0, parallel };
@@ -134,53 +136,53 @@ export class Outbound {
     hosts: Map<number, DueHost>,
     now: number,
   ): Promise<void> {
-    const { job } = this.#flight.options;
-    const used = new Set([...leased.tasks.map((task) => task.hostId), ...(leased.along ?? [])]);
+    const { job } = this.#run.options;
+    const used = new Set([...leased.tasks.map((task) => task.hostId), ...(leased.piggybacked ?? [])]);
     const grants = planned.grants.filter((grant) => used.has(grant.hostId));
-    for (const { permit, errand, hostId } of grants)
-      this.#flight.permits.grant(permit, errand ?? hosts.get(hostId)!);
+    for (const { permit, piggybackedHost, hostId } of grants)
+      this.#run.permits.grant(permit, piggybackedHost ?? hosts.get(hostId)!);
     const { refused, robots, found, late } = await this.#robots.check(grants, leased.tasks, now);
     const open = makeBatch(job, grants, leased, {
       budgetMs: this.#budgetMs(grants, now),
-      epoch: this.#flight.epoch,
+      epoch: this.#run.epoch,
       robots,
     });
     if (refused.length > 0) await this.#refuse(open, refused, found);
-    if (late.length > 0) await this.#flight.options.store.frontier.postpone(job.id, late);
+    if (late.length > 0) await this.#run.options.store.frontier.postpone(job.id, late);
     if (open.tasks.size > 0) {
-      this.#flight.approaches?.assign(open.batch, now);
-      await this.#leaveOut(open);
-      if (open.batch.tasks.some(({ approach }) => approach?.fetcher === 'browser'))
+      this.#run.escalation?.assign(open.batch, now);
+      await this.#deferBrowserTasks(open);
+      if (open.batch.tasks.some(({ fetchMethod }) => fetchMethod?.fetcher === 'browser'))
         open.batch.needs = 'browser';
-      if (open.tasks.size > 0) await this.#equip(open, grants);
+      if (open.tasks.size > 0) await this.#attachAccess(open, grants);
     }
     if (open.tasks.size === 0) {
-      this.#flight.wake.notify();
+      this.#run.wake.notify();
       return;
     }
-    this.#flight.open.set(open.batch.id, open);
+    this.#run.open.set(open.batch.id, open);
     this.#dispatch(open);
   }
 
   /** Pages for which there is no browser now. */
-  async #leaveOut(open: OpenBatch): Promise<void> {
-    const left = this.#browserRoom.leaveOut(open.batch);
+  async #deferBrowserTasks(open: OpenBatch): Promise<void> {
+    const left = this.#browserSlots.deferBrowserTasks(open.batch);
     if (left.length === 0) return;
     const { permits, robots } = open.batch;
     await this.#refuse(open, left);
     if (open.tasks.size > 0) return;
-    for (const { permit } of robots) this.#flight.robots.doneAsking(permits[permit]!.host);
+    for (const { permit } of robots) this.#run.robots.doneAsking(permits[permit]!.host);
   }
 
   /** Hosts that can only be asked through a proxy wait for one, and with them their robots.txt. */
-  async #equip(open: OpenBatch, grants: Grant[]): Promise<void> {
-    const { store, job } = this.#flight.options;
+  async #attachAccess(open: OpenBatch, grants: Grant[]): Promise<void> {
+    const { store, job } = this.#run.options;
     const asked = open.batch.robots;
-    const left = this.#flight.outside?.equip(open);
+    const left = this.#run.access?.attachSecrets(open);
     if (!left || left.outcomes.length === 0) return;
     await this.#refuse(open, left.outcomes);
     for (const fetch of asked)
-      if (!open.batch.robots.includes(fetch)) this.#flight.robots.doneAsking(fetch.origin);
+      if (!open.batch.robots.includes(fetch)) this.#run.robots.doneAsking(fetch.origin);
     const hosts = left.permits.map(({ permit, until }) => ({ hostId: grants[permit]!.hostId, until }));
     if (hosts.length > 0) await store.frontier.postpone(job.id, hosts);
   }
@@ -189,14 +191,14 @@ export class Outbound {
   async #refuse(open: OpenBatch, refused: Outcome[], found: RobotsEntry[] = []): Promise<void> {
     const { batch } = open;
     const all = refused.length === open.tasks.size;
-    const report = refusalReport(batch, refused, { all, now: this.#flight.now() });
+    const report = refusalReport(batch, refused, { all, now: this.#run.now() });
     await this.#settler.settle(open, report, found);
     open.batch.tasks = batch.tasks.filter((task) => open.tasks.has(task.id));
   }
 
   /** Under the page limit, no more may be out than could still count. */
   async #tasksLeft(): Promise<number> {
-    const { store, job } = this.#flight.options;
+    const { store, job } = this.#run.options;
     const { pages } = job.spec.limits;
     if (pages === null) return Number.POSITIVE_INFINITY;
     const { done, unchanged, leased } = await store.jobs.counters(job.id);
@@ -204,7 +206,7 @@ export class Outbound {
   }
 
   #budgetMs(grants: Grant[], now: number): number {
-    const { taskMs } = this.#flight.options.job.spec.timeouts;
+    const { taskMs } = this.#run.options.job.spec.timeouts;
     const permitMs = Math.max(...grants.map(({ permit }) => (permit.gapMs > 0 ? permit.endAt - now : 0)));
     return Math.ceil(taskMs + permitMs + 5_000);
   }

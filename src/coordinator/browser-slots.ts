@@ -1,6 +1,6 @@
 import type { Batch } from '../core/batch/batch.ts';
 import type { Outcome } from '../core/batch/outcome.ts';
-import type { Flight } from './run-state.ts';
+import type { RunState } from './run-state.ts';
 
 /** How long a page waits that found all browsers busy: not long, or browsers that are free again would wait for it. */
 const WAIT_MS = 2_000;
@@ -13,41 +13,41 @@ const REST_MS = 250;
  * Where few of the workers have a browser, no more goes out for one than those can take: it would wait there and hold
  * places, and permits, that others could use.
  */
-export class BrowserRoom {
-  readonly #flight: Flight;
+export class BrowserSlots {
+  readonly #run: RunState;
   #fullUntil = Number.NEGATIVE_INFINITY;
   /** Batches in a row that found no room. */
   #inVain = 0;
 
-  constructor(flight: Flight) {
-    this.#flight = flight;
+  constructor(run: RunState) {
+    this.#run = run;
   }
 
   /** Tasks of a batch that have to wait. When none of its tasks can go, no more are looked at for a moment. */
-  leaveOut({ tasks }: Batch): Outcome[] {
-    const shown = tasks.filter(({ approach }) => approach?.fetcher === 'browser');
+  deferBrowserTasks({ tasks }: Batch): Outcome[] {
+    const shown = tasks.filter(({ fetchMethod }) => fetchMethod?.fetcher === 'browser');
     if (shown.length === 0) return [];
     if (this.#hasRoom()) {
       this.#inVain = 0;
       return [];
     }
-    const now = this.#flight.now();
+    const now = this.#run.now();
     const until = now + Math.min(Math.max(WAIT_MS, ++this.#inVain * 2 * REST_MS), WAIT_MS_MAX);
     if (shown.length === tasks.length) this.#fullUntil = now + REST_MS;
     return shown.map(({ id }) => ({ kind: 'deferred', taskId: id, until }));
   }
 
   get isFull(): boolean {
-    return this.#flight.now() < this.#fullUntil && !this.#hasRoom();
+    return this.#run.now() < this.#fullUntil && !this.#hasRoom();
   }
 
   /** One may always be out: who carries it says when there is nobody to take it. */
   #hasRoom(): boolean {
-    const { dispatcher } = this.#flight.options;
+    const { dispatcher } = this.#run.options;
     const slots = dispatcher.slotsFor?.('browser');
     if (slots === undefined) return true;
     let out = 0;
-    for (const { batch } of this.#flight.open.values()) if (batch.needs === 'browser') out++;
+    for (const { batch } of this.#run.open.values()) if (batch.needs === 'browser') out++;
     return out < Math.max(1, slots);
   }
 }

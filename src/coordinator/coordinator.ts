@@ -3,11 +3,11 @@ import { defaultUserAgent } from '../core/identity/identity.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { Counters, JobState } from '../core/model.ts';
 import { productToken } from '../core/robots/robots.ts';
-import { LOOK_AHEAD_MS, Outbound } from './batch-sender.ts';
+import { BatchSender, LOOK_AHEAD_MS } from './batch-sender.ts';
 import { archiveKeyOf, type OpenBatch, packKeyOf } from './plan/open-batch.ts';
-import { Inbound } from './report-receiver.ts';
-import { RobotsBook } from './robots/robots-cache.ts';
-import { type CoordinatorOptions, Flight } from './run-state.ts';
+import { ReportReceiver } from './report-receiver.ts';
+import { RobotsCache } from './robots/robots-cache.ts';
+import { type CoordinatorOptions, RunState } from './run-state.ts';
 import { Settler } from './settle/settler.ts';
 import { checkStop, type StopReason } from './stop.ts';
 
@@ -29,9 +29,9 @@ const REST_CREDIBLE_MS = 3_600_000;
 /** Plans, dispatches and settles one job. Never fetches, never parses. */
 export class Coordinator {
   readonly #options: CoordinatorOptions;
-  readonly #flight: Flight;
-  readonly #outbound: Outbound;
-  readonly #inbound: Inbound;
+  readonly #run: RunState;
+  readonly #sender: BatchSender;
+  readonly #receiver: ReportReceiver;
   #startedAt = 0;
   #lookedAt = Number.NEGATIVE_INFINITY;
   #savedAt = Number.NEGATIVE_INFINITY;
@@ -42,26 +42,26 @@ export class Coordinator {
     this.#options = options;
     const { identity, retry } = options.job.spec;
     const product = productToken(identity.userAgent ?? defaultUserAgent(identity.contact));
-    const robots = new RobotsBook(options.store.hosts, product, retry);
-    this.#flight = new Flight(options, robots);
+    const robots = new RobotsCache(options.store.hosts, product, retry);
+    this.#run = new RunState(options, robots);
     const settler = new Settler({
       ...options,
       rejects: options.feeder.rejects,
-      permits: this.#flight.permits,
+      permits: this.#run.permits,
       robots,
-      approaches: this.#flight.approaches,
-      outside: this.#flight.outside,
-      groups: this.#flight.groups,
-      givenUp: this.#flight.givenUp,
+      escalation: this.#run.escalation,
+      access: this.#run.access,
+      groups: this.#run.groups,
+      givenUp: this.#run.givenUp,
     });
-    this.#inbound = new Inbound(this.#flight, settler);
-    this.#outbound = new Outbound(this.#flight, settler, (open) => this.#dispatch(open));
+    this.#receiver = new ReportReceiver(this.#run, settler);
+    this.#sender = new BatchSender(this.#run, settler, (open) => this.#dispatch(open));
   }
 
   /** Asks the run to end soon; open work is returned. */
   stop(reason: StopReason): void {
     this.#stop ??= reason;
-    this.#flight.wake.notify();
+    this.#run.wake.notify();
   }
 
   get state(): JobState | 'stopping' {
@@ -70,15 +70,15 @@ export class Coordinator {
 
   async run(): Promise<RunResult> {
     const { store, job, feeder } = this.#options;
-    this.#startedAt = this.#flight.now();
+    this.#startedAt = this.#run.now();
     await store.jobs.join(job.id);
     let others = 0;
     try {
       await this.#recover();
-      feeder.start(() => this.#flight.wake.notify());
+      feeder.start(() => this.#run.wake.notify());
       await this.#loop();
       await this.#drain();
-      await this.#saveApproaches();
+      await this.#saveEscalation();
     } finally {
       await feeder.stop();
       others = await store.jobs.leave(job.id);
@@ -87,7 +87,7 @@ export class Coordinator {
     this.#stop ??= sourceFailure(feeder.failure);
     const counters = await store.jobs.counters(job.id);
     const state: JobState = this.#stop?.state ?? 'done';
-    const endedAt = Math.floor(this.#flight.now());
+    const endedAt = Math.floor(this.#run.now());
     await store.jobs.update(job.id, {
       workedMs: this.#workedMs(),
       // What ends only this coordinator does not end the job of the others.
@@ -102,29 +102,29 @@ export class Coordinator {
     while (true) {
       await this.#look();
       if (this.#stop || this.#broken) return;
-      await this.#outbound.fill();
+      await this.#sender.fill();
       if (await this.#isFinished()) return;
-      await this.#flight.wake.wait(await this.#sleepMs());
+      await this.#run.wake.wait(await this.#sleepMs());
     }
   }
 
   async #recover(): Promise<void> {
     const { store, job } = this.#options;
-    const now = Math.floor(this.#flight.now());
-    await store.jobs.update(job.id, { state: 'running', wish: 'run', reason: null, endedAt: null });
+    const now = Math.floor(this.#run.now());
+    await store.jobs.update(job.id, { state: 'running', requestedState: 'run', reason: null, endedAt: null });
     await store.hosts.clampNextAt(now + REST_CREDIBLE_MS);
     await this.#takeBack(await store.frontier.orphans(job.id));
-    const { approaches, outside } = this.#flight;
-    await outside?.exchange();
-    if (approaches) approaches.load(await store.approaches.load(job.id, LIMITS.approachRowsMax));
+    const { escalation, access } = this.#run;
+    await access?.exchange();
+    if (escalation) escalation.load(await store.escalations.load(job.id, LIMITS.escalationRowsMax));
   }
 
   /** What a crash loses of it is learned again. */
-  async #saveApproaches(): Promise<void> {
+  async #saveEscalation(): Promise<void> {
     const { store, job } = this.#options;
-    const rows = this.#flight.approaches?.takeChanges() ?? [];
-    if (rows.length > 0) await store.approaches.save(job.id, rows);
-    await this.#flight.outside?.exchange();
+    const rows = this.#run.escalation?.takeChanges() ?? [];
+    if (rows.length > 0) await store.escalations.save(job.id, rows);
+    await this.#run.access?.exchange();
   }
 
   /** Leases of a coordinator that died are void. */
@@ -132,7 +132,7 @@ export class Coordinator {
     const { store, job, blobs, logger } = this.#options;
     for (const batchId of batchIds) {
       const { returned } = await store.frontier.release(batchId, {
-        now: Math.floor(this.#flight.now()),
+        now: Math.floor(this.#run.now()),
         suspect: false,
         reason: 'the coordinator ended',
       });
@@ -148,68 +148,68 @@ export class Coordinator {
   /** Wishes, limits, breakers and leases; not on every report. */
   async #look(): Promise<void> {
     const { store, job, diskFree } = this.#options;
-    const now = this.#flight.now();
+    const now = this.#run.now();
     if (now - this.#lookedAt < POLL_MS && job.spec.limits.pages === null) return;
     this.#lookedAt = now;
     if (now - this.#savedAt > SAVE_MS) {
       this.#savedAt = now;
-      const { outside } = this.#flight;
-      const waits = outside ? { reason: outside.tellShortage() } : {};
+      const { access } = this.#run;
+      const waits = access ? { reason: access.tellShortage() } : {};
       await store.jobs.update(job.id, { workedMs: this.#workedMs(), ...waits });
       await this.#takeBack(await store.frontier.abandoned(job.id));
-      await this.#saveApproaches();
+      await this.#saveEscalation();
     }
     this.#stop ??= await checkStop({
-      wish: await store.jobs.wish(job.id),
+      requestedState: await store.jobs.wish(job.id),
       counters: await store.jobs.counters(job.id),
       limits: job.spec.limits,
       workedMs: this.#workedMs(),
-      failedBatchesInRow: this.#flight.failedBatchesInRow,
-      troublesInRow: this.#flight.troublesInRow,
-      trouble: this.#flight.trouble,
+      failedBatchesInRow: this.#run.failedBatchesInRow,
+      troublesInRow: this.#run.storageTroublesInRow,
+      trouble: this.#run.storageTrouble,
       jobBatches: job.spec.breaker.jobBatches,
       diskFree,
     });
     for (const batchId of await store.frontier.expired(job.id, Math.floor(now))) {
-      await this.#inbound.lose(batchId, 'the lease expired before the worker answered');
+      await this.#receiver.lose(batchId, 'the lease expired before the worker answered');
     }
   }
 
   #dispatch(open: OpenBatch): void {
     const { dispatcher, progress } = this.#options;
-    progress.onDispatch(open.batch, this.#flight.now());
-    const delivery = dispatcher.dispatch(open.batch, (part) => void this.#guard(this.#inbound.settle(part)));
-    void this.#guard(delivery.then((answer) => this.#inbound.receive(answer)));
+    progress.onDispatch(open.batch, this.#run.now());
+    const delivery = dispatcher.dispatch(open.batch, (part) => void this.#guard(this.#receiver.settle(part)));
+    void this.#guard(delivery.then((answer) => this.#receiver.receive(answer)));
   }
 
   /** Workers return what they have; one that hangs keeps its lease, and the next run takes it back. */
   async #drain(): Promise<void> {
-    if (this.#flight.open.size === 0) return;
+    if (this.#run.open.size === 0) return;
     await this.#options.dispatcher.drain();
-    const until = this.#flight.now() + DRAIN_MS;
-    while (this.#flight.open.size > 0 && !this.#broken && this.#flight.now() < until) {
-      await this.#flight.wake.wait(POLL_MS);
+    const until = this.#run.now() + DRAIN_MS;
+    while (this.#run.open.size > 0 && !this.#broken && this.#run.now() < until) {
+      await this.#run.wake.wait(POLL_MS);
     }
   }
 
   async #isFinished(): Promise<boolean> {
     const { store, job, feeder } = this.#options;
-    if (this.#flight.open.size > 0 || !feeder.done) return false;
+    if (this.#run.open.size > 0 || !feeder.done) return false;
     const { pending, leased } = await store.jobs.counters(job.id);
     return pending === 0 && leased === 0;
   }
 
   async #sleepMs(): Promise<number> {
     const { store, job, dispatcher } = this.#options;
-    if (this.#flight.open.size >= dispatcher.slots) return POLL_MS;
+    if (this.#run.open.size >= dispatcher.slots) return POLL_MS;
     const dueAt = await store.frontier.nextDueAt(job.id);
-    const ms = dueAt === null ? POLL_MS : Math.ceil(dueAt - LOOK_AHEAD_MS - this.#flight.now());
+    const ms = dueAt === null ? POLL_MS : Math.ceil(dueAt - LOOK_AHEAD_MS - this.#run.now());
     // Hosts that are due but fully used wake us by their reports.
     return ms <= 0 ? POLL_MS : Math.min(POLL_MS, ms);
   }
 
   #workedMs(): number {
-    return Math.round(this.#options.job.workedMs + this.#flight.now() - this.#startedAt);
+    return Math.round(this.#options.job.workedMs + this.#run.now() - this.#startedAt);
   }
 
   /** A store that fails is fatal: stop at once and say so, with nothing half done. */
@@ -219,7 +219,7 @@ export class Coordinator {
     } catch (error) {
       this.#options.logger.error(`the coordinator failed: ${messageOf(error)}`);
       this.#broken ??= error;
-      this.#flight.wake.notify();
+      this.#run.wake.notify();
     }
   }
 }

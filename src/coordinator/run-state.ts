@@ -3,14 +3,14 @@ import type { Clock, Logger, Random } from '../ports/ambient.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { Dispatcher } from '../ports/dispatcher.ts';
 import type { Job, Store } from '../ports/store.ts';
-import { type ApproachBook, openApproachBook } from './escalation/escalation-policy.ts';
+import { type EscalationPolicy, openEscalationPolicy } from './escalation/escalation-policy.ts';
 import { HostGroups } from './hosts/host-groups.ts';
-import { PermitBook } from './hosts/open-permits.ts';
+import { OpenPermits } from './hosts/open-permits.ts';
 import type { OpenBatch } from './plan/open-batch.ts';
-import { OutsideDesk } from './proxies/access-assigner.ts';
-import type { Outside } from './proxies/job-access.ts';
+import { AccessAssigner } from './proxies/access-assigner.ts';
+import type { JobAccess } from './proxies/job-access.ts';
 import type { Progress } from './reports/progress.ts';
-import type { RobotsBook } from './robots/robots-cache.ts';
+import type { RobotsCache } from './robots/robots-cache.ts';
 import { GivenUp } from './settle/giving-up.ts';
 import type { SourceFeeder } from './sources/source-feeder.ts';
 
@@ -25,7 +25,7 @@ export interface CoordinatorOptions {
   random: Random;
   logger: Logger;
   /** For jobs with proxies or a remote scraping API. */
-  outside?: Outside | null;
+  access?: JobAccess | null;
   /** What rates are counted by; by names alone when absent. */
   groups?: HostGroups;
   /** Free bytes where the job writes; null when not known. */
@@ -39,34 +39,34 @@ const STORAGE_PAUSE_MS = 1_000;
 const STORAGE_PAUSE_MS_MAX = 60_000;
 
 /** What is under way: the only state that a coordinator keeps in memory, and may lose. */
-export class Flight {
+export class RunState {
   readonly options: CoordinatorOptions;
-  readonly robots: RobotsBook;
+  readonly robots: RobotsCache;
   /** Null when every request goes the plain way. */
-  readonly approaches: ApproachBook | null;
+  readonly escalation: EscalationPolicy | null;
   /** Null when the job has no proxies and no remote scraping API. */
-  readonly outside: OutsideDesk | null;
+  readonly access: AccessAssigner | null;
   readonly groups: HostGroups;
   readonly givenUp = new GivenUp();
-  readonly permits = new PermitBook();
+  readonly permits = new OpenPermits();
   readonly open = new Map<number, OpenBatch>();
   readonly wake = new Wake();
   failedBatchesInRow = 0;
   /** Reports in a row whose pages could not be stored, and what the last said. */
-  troublesInRow = 0;
-  trouble: string | null = null;
+  storageTroublesInRow = 0;
+  storageTrouble: string | null = null;
   /** Nothing is sent out before: storage has to come back first. */
   pausedUntil = 0;
   readonly #epochBase = randomBytes(6).toString('hex');
   #epoch = 0;
 
-  constructor(options: CoordinatorOptions, robots: RobotsBook) {
+  constructor(options: CoordinatorOptions, robots: RobotsCache) {
     this.options = options;
     this.robots = robots;
     const { job, random } = options;
     this.groups = options.groups ?? new HostGroups(options);
-    this.outside = options.outside ? new OutsideDesk(options.outside, options) : null;
-    this.approaches = openApproachBook(job.spec, job.name, () => random.next());
+    this.access = options.access ? new AccessAssigner(options.access, options) : null;
+    this.escalation = openEscalationPolicy(job.spec, job.name, () => random.next());
   }
 
   get epoch(): string {
@@ -80,15 +80,15 @@ export class Flight {
 
   /** Fetching what cannot be kept would only burden the sites: wait, longer each time. */
   onStorage(trouble: string | null): void {
-    this.trouble = trouble;
+    this.storageTrouble = trouble;
     if (trouble === null) {
-      this.troublesInRow = 0;
+      this.storageTroublesInRow = 0;
       return;
     }
     // Batches that were out together fail together: they count once.
     if (this.now() < this.pausedUntil) return;
-    this.troublesInRow++;
-    const pauseMs = Math.min(STORAGE_PAUSE_MS_MAX, STORAGE_PAUSE_MS * 2 ** (this.troublesInRow - 1));
+    this.storageTroublesInRow++;
+    const pauseMs = Math.min(STORAGE_PAUSE_MS_MAX, STORAGE_PAUSE_MS * 2 ** (this.storageTroublesInRow - 1));
     this.pausedUntil = this.now() + pauseMs;
     this.options.logger.warn(`${trouble}; waiting ${Math.round(pauseMs / 1_000)} s`);
   }

@@ -1,15 +1,15 @@
 import type { JobSpec } from '../core/job-schema/job.ts';
-import type { Counters, JobState, JobWish } from '../core/model.ts';
+import type { Counters, JobState, RequestedState } from '../core/model.ts';
 
 export interface StopReason {
   state: Extract<JobState, 'stopped' | 'tripped' | 'cancelled'>;
   /** `limit` is a success: the job did what it was allowed to. */
-  cause: 'wish' | 'limit' | 'breaker' | 'signal' | 'source';
+  cause: 'request' | 'limit' | 'breaker' | 'signal' | 'source';
   message: string;
 }
 
 interface StopInput {
-  wish: JobWish;
+  requestedState: RequestedState;
   counters: Counters;
   limits: JobSpec['limits'];
   workedMs: number;
@@ -25,9 +25,9 @@ const STORAGE_TROUBLES_MAX = 10;
 
 /** Whether a job must end before its tasks do. */
 export async function checkStop(input: StopInput): Promise<StopReason | null> {
-  const { wish, counters, limits } = input;
-  if (wish === 'cancel') return { state: 'cancelled', cause: 'wish', message: 'cancelled' };
-  if (wish === 'stop') return { state: 'stopped', cause: 'wish', message: 'stopped by request' };
+  const { requestedState, counters, limits } = input;
+  if (requestedState === 'cancel') return { state: 'cancelled', cause: 'request', message: 'cancelled' };
+  if (requestedState === 'stop') return { state: 'stopped', cause: 'request', message: 'stopped by request' };
   if (input.failedBatchesInRow >= input.jobBatches) {
     return {
       state: 'tripped',

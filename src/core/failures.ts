@@ -201,7 +201,7 @@ export function isRefusal(code: FailureCode, httpStatus: number | null): boolean
 }
 
 /** Whether the host asked for fewer requests, also where a challenge page came with its 429. */
-export function asksForLess(code: FailureCode, httpStatus: number | null): boolean {
+export function isThrottling(code: FailureCode, httpStatus: number | null): boolean {
   return FAILURES[code].retry === 'throttled' || httpStatus === 429;
 }
 

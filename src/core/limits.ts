@@ -59,12 +59,12 @@ export const LIMITS = {
   framingBytesMax: 2 * 1024 * 1024,
   framingRatioMax: 16,
   /** Hosts, and URL templates of each, whose working ways of asking are remembered; others go by their host. */
-  approachHostsMax: 20_000,
-  approachTemplatesMax: 100,
+  escalationHostsMax: 20_000,
+  escalationTemplatesMax: 100,
   /** Read when a run begins: a few MB. */
-  approachRowsMax: 50_000,
+  escalationRowsMax: 50_000,
   /** Refused tasks that wait for another way; a task that is forgotten begins again at the bottom. */
-  approachTasksMax: 50_000,
+  escalationTasksMax: 50_000,
   /** Origins and identities whose cookies are kept. */
   cookieJarsMax: 5_000,
   /** As in browsers: longer ones are ignored, and of an origin's many only the newest are kept. */

@@ -1,5 +1,5 @@
 /** A map of bounded size: what was not asked for is forgotten, the oldest half at a time. */
-export class RecentMap<V> {
+export class LruMap<V> {
   readonly #max: number;
   #young = new Map<string, V>();
   #old = new Map<string, V>();
@@ -37,7 +37,7 @@ export class RecentMap<V> {
  * A set of strings of bounded size that forgets the oldest half at a time: the prefilter in
  * front of the exact index. "Yes" is exact; "no" only means "ask the index".
  */
-export class RecentStrings {
+export class RecentSet {
   readonly #max: number;
   #young = new Set<string>();
   #old = new Set<string>();

@@ -34,7 +34,7 @@ export const JOB_STATES = ['running', 'done', 'stopped', 'tripped', 'cancelled']
 export type JobState = (typeof JOB_STATES)[number];
 
 /** What an operator wants of a running job; the coordinator looks at it often. */
-export type JobWish = 'run' | 'stop' | 'cancel';
+export type RequestedState = 'run' | 'stop' | 'cancel';
 
 export type Meta = Record<string, unknown>;
 

@@ -14,7 +14,7 @@ import {
   encodeParts,
   type LambdaAnswer,
   type LambdaEvent,
-  type LambdaPresence,
+  type LambdaStatus,
   unpack,
 } from '../transport/lambda/wire.ts';
 import { processBatch } from '../worker/batch/process-batch.ts';
@@ -116,7 +116,7 @@ async function open(): Promise<Tools> {
   });
 }
 
-async function show(waitMs: number, cold: boolean, context: LambdaContext): Promise<LambdaPresence> {
+async function show(waitMs: number, cold: boolean, context: LambdaContext): Promise<LambdaStatus> {
   const startedAt = Date.now();
   const { config } = loadConfig({});
   const ms = Math.min(waitMs, context.getRemainingTimeInMillis() / 2);

@@ -20,7 +20,7 @@ export function checkSources({ sources }: Pick<JobSpec, 'sources'>): void {
 }
 
 /** Finds routes that count on proxies or a remote scraping API which the job does not have. */
-export function checkOutside({ routes, proxies, api, login }: JobSpec): void {
+export function checkAccess({ routes, proxies, api, login }: JobSpec): void {
   if (login && !routes.some(mayRender))
     throw new SeineError('the job has a saved login, but no route uses a browser', {
       hint: 'set `fetcher: browser` or `auto` in a route',

@@ -7,7 +7,7 @@ import { checkSchedule } from '../core/job-schema/schedule.ts';
 import { unknownRouteOf } from '../core/job-schema/source-name.ts';
 import { compileJob } from '../worker/compile-job.ts';
 import { CODE_NAMES, isRecordSchema, type JobHandlers } from '../worker/job/route-code.ts';
-import { checkHeaders, checkOutside, checkRoute, checkSources } from './check-job.ts';
+import { checkAccess, checkHeaders, checkRoute, checkSources } from './check-job.ts';
 import { handlersOf } from './load-handlers.ts';
 
 export interface ParsedJob {
@@ -35,7 +35,7 @@ export async function parseJob(
   const { $schema: _, name, ...rest } = parsed.data;
   const spec: JobSpec = { ...rest, name: name ?? nameWhenAbsent };
   for (const route of spec.routes) checkRoute(route, handlers.get(route.name) ?? {});
-  checkOutside(spec);
+  checkAccess(spec);
   checkSources(spec);
   checkHeaders(spec);
   // Selectors, patterns and route names are compiled once here, so that mistakes show now.

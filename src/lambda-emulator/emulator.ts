@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { messageOf } from '../core/errors.ts';
 import { RESPONSE_BYTES_MAX, type Run } from './environment.ts';
 import { type CodeInput, type FunctionInput, FunctionRegistry } from './function-registry.ts';
-import { RoleBook } from './roles.ts';
+import { Roles } from './roles.ts';
 
 export interface EmulatorOptions {
   port?: number;
@@ -28,7 +28,7 @@ export interface EmulatorOptions {
 
 export interface LambdaEmulator {
   url: string;
-  roles: RoleBook;
+  roles: Roles;
   /** Processes of a function. */
   pidsOf(name: string): number[];
   close(): Promise<void>;
@@ -42,7 +42,7 @@ const CODE_BYTES_MAX = 70 * 1024 ** 2;
 /** Lambda on this machine: its API for the AWS SDK, and processes for environments. Listens on loopback only. */
 export async function startLambdaEmulator(options: EmulatorOptions = {}): Promise<LambdaEmulator> {
   const dir = mkdtempSync(join(tmpdir(), 'seine-lambda-'));
-  const roles = new RoleBook();
+  const roles = new Roles();
   let address = '';
   const ending = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
   const functions = new FunctionRegistry({
@@ -107,7 +107,7 @@ async function serve(
   request: IncomingMessage,
   reply: Reply,
   functions: FunctionRegistry,
-  roles: RoleBook,
+  roles: Roles,
 ): Promise<void> {
   try {
     const { pathname } = new URL(request.url ?? '/', 'http://localhost');
@@ -157,7 +157,7 @@ async function serveRuntime(
   sendJson(reply, body === null ? 413 : 202, { status: 'OK' });
 }
 
-async function serveIam(request: IncomingMessage, reply: Reply, roles: RoleBook): Promise<void> {
+async function serveIam(request: IncomingMessage, reply: Reply, roles: Roles): Promise<void> {
   const body = await readBody(request, 1024 ** 2);
   const { status, xml } = roles.answer(new URLSearchParams(body?.toString() ?? ''));
   reply.writeHead(status, { 'content-type': 'text/xml' });

@@ -5,7 +5,7 @@ import { ApiError } from './emulator.ts';
 import type { EnvironmentSettings } from './environment.ts';
 import { type FleetOptions, FunctionFleet } from './function-environments.ts';
 import { layOutImage } from './image-folder.ts';
-import type { RoleBook } from './roles.ts';
+import type { Roles } from './roles.ts';
 
 /** What a request says about a function, as the API of Lambda names it. */
 export interface FunctionInput {
@@ -58,7 +58,7 @@ interface RegistryOptions extends FleetOptions {
   image: string | null;
   /** Where environments ask for events. */
   api(): string;
-  roles: RoleBook;
+  roles: Roles;
   onLog(text: string): void;
 }
 

@@ -16,7 +16,7 @@ interface IamReply {
   xml: string;
 }
 
-export class RoleBook {
+export class Roles {
   readonly #roles = new Map<string, Role>();
 
   canBeAssumed(arn: string): boolean {

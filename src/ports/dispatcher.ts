@@ -13,7 +13,7 @@ export type Delivery =
     };
 
 /** A sign of life of a worker in another process. */
-export interface WorkerSign {
+export interface WorkerHeartbeat {
   worker: string;
   kind: WorkerKind;
   /** Epoch milliseconds. */
@@ -49,7 +49,7 @@ export interface Dispatcher {
   /** Why its workers will never do such batches, with what to do about it. Absent or null: they can, or may later. */
   refusal?(kind: WorkerKind): SeineError | null;
   /** Where workers are other processes: those that are alive. */
-  signs?(): Promise<WorkerSign[]>;
+  heartbeats?(): Promise<WorkerHeartbeat[]>;
   /** Where workers are paid by use: what this dispatcher has spent. */
   cost?(): DispatchCost;
   close(): Promise<void>;

@@ -1,5 +1,5 @@
 /** What was learned of how a host wants to be asked. */
-export interface ApproachRow {
+export interface EscalationRow {
   /** Host, or origin, that it is about. */
   host: string;
   /** URL template, or another mark of what the row is; empty for the host in general. */
@@ -8,8 +8,8 @@ export interface ApproachRow {
   stats: unknown;
 }
 
-export interface ApproachStore {
+export interface EscalationStore {
   /** All rows of a job, at most `limit`. */
-  load(jobId: number, limit: number): Promise<ApproachRow[]>;
-  save(jobId: number, rows: readonly ApproachRow[]): Promise<void>;
+  load(jobId: number, limit: number): Promise<EscalationRow[]>;
+  save(jobId: number, rows: readonly EscalationRow[]): Promise<void>;
 }

@@ -1,5 +1,5 @@
 import type { JobSpec } from '../core/job-schema/job.ts';
-import type { Counters, JobState, JobWish } from '../core/model.ts';
+import type { Counters, JobState, RequestedState } from '../core/model.ts';
 
 /** What a job is made of: its spec, its code, and where it was written down. */
 export interface JobCode {
@@ -21,7 +21,7 @@ export interface Job extends JobCode {
   /** Counters when the pass began, so that its own can be told; null in the first. */
   passStart: Counters | null;
   state: JobState;
-  wish: JobWish;
+  requestedState: RequestedState;
   /** Why the job is stopped or tripped, for people. */
   reason: string | null;
   createdAt: number;
@@ -42,11 +42,11 @@ export interface JobStore {
   counters(jobId: number): Promise<Counters>;
   update(
     jobId: number,
-    change: Partial<Pick<Job, 'state' | 'wish' | 'reason' | 'endedAt' | 'workedMs'> & JobCode>,
+    change: Partial<Pick<Job, 'state' | 'requestedState' | 'reason' | 'endedAt' | 'workedMs'> & JobCode>,
   ): Promise<void>;
   /** The next pass, with today's code: sources are read from their start again. Tasks stay as they are until reopened. */
   beginPass(jobId: number, code: JobCode & { now: number }): Promise<Job>;
-  wish(jobId: number): Promise<JobWish>;
+  wish(jobId: number): Promise<RequestedState>;
   /** How far each source of the job has been read. */
   sources(jobId: number): Promise<SourcePosition[]>;
   /** This coordinator is at work on the job from now on. Where the store is its alone, that needs no writing down. */

@@ -2,12 +2,12 @@ import type { OutcomeKind, QualityDelta, RecordDraft, StoredPage, Trace } from '
 import type { FailureCode, SkipCode } from '../core/failures.ts';
 import type { LastVisit, Meta, NewTask } from '../core/model.ts';
 import type { HostPace } from '../core/pace/pace.ts';
-import type { ApproachStore } from './escalation-store.ts';
+import type { EscalationStore } from './escalation-store.ts';
 import type { JobStore, SourcePosition } from './job-store.ts';
 import type { ProxyStore } from './proxy-store.ts';
 import type { Views } from './views.ts';
 
-export type { ApproachRow } from './escalation-store.ts';
+export type { EscalationRow as ApproachRow } from './escalation-store.ts';
 export type { Job, JobCode, JobStore, SourcePosition } from './job-store.ts';
 export type { ArchivedPage, DeadFilter, DeadGroup, Rewrite, Since, Views } from './views.ts';
 
@@ -16,7 +16,7 @@ export interface Store {
   readonly jobs: JobStore;
   readonly frontier: Frontier;
   readonly hosts: HostStore;
-  readonly approaches: ApproachStore;
+  readonly escalations: EscalationStore;
   readonly proxies: ProxyStore;
   readonly views: Views;
   close(): Promise<void>;
@@ -68,7 +68,7 @@ export interface LeasedBatch {
   id: number;
   tasks: LeasedTask[];
   /** Hosts that were taken along without tasks. */
-  along?: number[];
+  piggybacked?: number[];
 }
 
 export interface EnqueueResult {

@@ -1,7 +1,7 @@
 import type { Batch, WorkerKind } from '../core/batch/batch.ts';
 import { deferredReport } from '../core/batch/report.ts';
 import { messageOf, type SeineError } from '../core/errors.ts';
-import type { Delivery, DispatchCost, Dispatcher, WorkerSign } from '../ports/dispatcher.ts';
+import type { Delivery, DispatchCost, Dispatcher, WorkerHeartbeat } from '../ports/dispatcher.ts';
 import { chooseShare, freeOf, noteAnswer, noteLoss, type Share, startShare } from './weighted-choice.ts';
 
 interface WeightedPart {
@@ -36,17 +36,17 @@ class WeightedDispatcher implements Dispatcher {
   readonly #waiting = new Set<Waiting>();
   #draining = false;
   #closing: Promise<void> | null = null;
-  readonly signs?: () => Promise<WorkerSign[]>;
+  readonly heartbeats?: () => Promise<WorkerHeartbeat[]>;
   readonly cost?: () => DispatchCost;
 
   constructor(parts: readonly WeightedPart[], waitMs: number) {
     this.#dispatchers = parts.map(({ dispatcher }) => dispatcher);
     this.#shares = parts.map(({ weight }) => startShare(weight));
     this.#waitMs = waitMs;
-    const signing = this.#dispatchers.filter((dispatcher) => dispatcher.signs);
+    const signing = this.#dispatchers.filter((dispatcher) => dispatcher.heartbeats);
     if (signing.length > 0)
-      this.signs = async () =>
-        (await Promise.all(signing.map((dispatcher) => dispatcher.signs?.() ?? []))).flat();
+      this.heartbeats = async () =>
+        (await Promise.all(signing.map((dispatcher) => dispatcher.heartbeats?.() ?? []))).flat();
     const paid = this.#dispatchers.filter((dispatcher) => dispatcher.cost);
     if (paid.length > 0) this.cost = () => sumOf(paid.flatMap((dispatcher) => dispatcher.cost?.() ?? []));
   }

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { checkSources, openOutside } from '../../app/app.ts';
+import { checkSources, openJobAccess } from '../../app/app.ts';
 import { type Folder, openFolder } from '../../app/folder.ts';
 import { isResumable, requireJob } from '../../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../../core/errors.ts';
@@ -21,7 +21,7 @@ export async function refreshCommand(context: Context): Promise<ExitName> {
       });
     const spec = completeSpec(last.spec);
     await checkSources(spec.sources, context.settings, folder.store, spec.allowPrivate);
-    await openOutside(spec, context.settings);
+    await openJobAccess(spec, context.settings);
     const lock = folder.lock();
     const job = await withNewLimits(context, folder, await openPass(context, folder, { ...last, spec }));
     return await followRun(context, folder, lock, job);

@@ -1,6 +1,6 @@
 import { type JobSummary, type PassCounters, requireJob, summarize } from '../../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../../core/errors.ts';
-import type { JobWish } from '../../core/model.ts';
+import type { RequestedState } from '../../core/model.ts';
 import { formatBytes, formatCount, formatDuration } from '../../tui/format.ts';
 import { qualityLines } from '../../tui/quality.ts';
 import { paintLine } from '../../tui/text.ts';
@@ -62,7 +62,7 @@ export const jobsCommand: Command = (context) =>
     return 'success';
   });
 
-async function wishFor(context: Context, wish: JobWish): Promise<ExitName> {
+async function requestState(context: Context, requestedState: RequestedState): Promise<ExitName> {
   return withFolder(context, async (folder): Promise<ExitName> => {
     const job = await requireJob(folder.store, context.parsed.args[0] ?? null);
     const alive = job.state === 'running' && (await folder.isAtWork(job.id));
@@ -73,22 +73,27 @@ async function wishFor(context: Context, wish: JobWish): Promise<ExitName> {
     await folder.store.jobs.update(
       job.id,
       alive
-        ? { wish }
-        : { wish, state: wish === 'cancel' ? 'cancelled' : 'stopped', reason: `${wish} was requested` },
+        ? { requestedState }
+        : {
+            requestedState,
+            state: requestedState === 'cancel' ? 'cancelled' : 'stopped',
+            reason: `${requestedState} was requested`,
+          },
     );
-    if (context.json) printJson(context, { job: job.name, run: job.run, id: name, wish, alive });
+    if (context.json)
+      printJson(context, { job: job.name, run: job.run, id: name, wish: requestedState, alive });
     else
       context.stdout.write(
         alive
-          ? `${name} will ${wish} within a second\n`
-          : `${name} was not running; it is ${wish === 'cancel' ? 'cancelled' : 'stopped'} now\n`,
+          ? `${name} will ${requestedState} within a second\n`
+          : `${name} was not running; it is ${requestedState === 'cancel' ? 'cancelled' : 'stopped'} now\n`,
       );
     return 'success';
   });
 }
 
-export const stopCommand: Command = (context) => wishFor(context, 'stop');
-export const cancelCommand: Command = (context) => wishFor(context, 'cancel');
+export const stopCommand: Command = (context) => requestState(context, 'stop');
+export const cancelCommand: Command = (context) => requestState(context, 'cancel');
 
 export const deadCommand: Command = (context) =>
   withFolder(context, async (folder): Promise<ExitName> => {

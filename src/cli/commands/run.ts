@@ -1,4 +1,4 @@
-import { checkSources, openOutside, openServices } from '../../app/app.ts';
+import { checkSources, openJobAccess, openServices } from '../../app/app.ts';
 import { type Folder, openFolder } from '../../app/folder.ts';
 import { isResumable, requireJob, submitJob } from '../../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../../core/errors.ts';
@@ -28,7 +28,7 @@ export async function runCommand(context: Context): Promise<ExitName> {
     null,
     loaded.spec.allowPrivate,
   );
-  await openOutside(loaded.spec, context.settings);
+  await openJobAccess(loaded.spec, context.settings);
   if (dryRun) {
     context.stdout.write(`${JSON.stringify(loaded.spec, null, 2)}\n`);
     return 'success';

@@ -1,5 +1,5 @@
 import type { ExitName } from '../../core/errors.ts';
-import { readSigns, type Sign } from '../../transport/bullmq/heartbeat.ts';
+import { type Heartbeat, readHeartbeats } from '../../transport/bullmq/heartbeat.ts';
 import { openRedis, parseFleet } from '../../transport/bullmq/redis.ts';
 import { fleetKeys } from '../../transport/bullmq/wire.ts';
 import { formatBytes, formatDuration } from '../../tui/format.ts';
@@ -11,7 +11,7 @@ export async function workersCommand(context: Context): Promise<ExitName> {
   const place = parseFleet(queueUrl(context));
   const redis = await openRedis(place, { logger: context.settings.logger });
   try {
-    const signs = await readSigns(redis.client, fleetKeys(place.prefix));
+    const signs = await readHeartbeats(redis.client, fleetKeys(place.prefix));
     signs.sort((one, other) => one.worker.localeCompare(other.worker));
     if (context.json) for (const sign of signs) printJson(context, rowOf(sign));
     else if (signs.length === 0) context.stdout.write(`no live workers at Redis ${place.shown}\n`);
@@ -22,12 +22,12 @@ export async function workersCommand(context: Context): Promise<ExitName> {
   }
 }
 
-function rowOf({ worker, kind, threads, slots, cpu, memoryBytes, batches, hosts, at }: Sign) {
+function rowOf({ worker, kind, threads, slots, cpu, memoryBytes, batches, hosts, at }: Heartbeat) {
   const seenAt = new Date(at).toISOString();
   return { worker, kind, threads, slots, cpu, memoryBytes, batches, hosts, seenAt };
 }
 
-function textOf(signs: readonly Sign[], now: number): string {
+function textOf(signs: readonly Heartbeat[], now: number): string {
   const rows = signs.map((sign) => [
     sign.worker,
     sign.kind,

@@ -14,7 +14,9 @@ export async function checkLambda(
   blobs: string,
 ): Promise<Finding> {
   const { loadLambda } = await import('../../aws/lambda/lambda-client.ts');
-  const { askPresence, describeFunction } = await import('../../transport/lambda/lambda-function.ts');
+  const { askFunctionStatus: askPresence, describeFunction } = await import(
+    '../../transport/lambda/lambda-function.ts'
+  );
   const place = { endpoint: settings?.endpoint ?? null, region: settings?.region ?? null };
   const lambda = await loadLambda(place, { sockets: 2 });
   try {

@@ -45,7 +45,7 @@ async function lookAround(
   client: Client,
   prefix: string,
 ): Promise<{ version: string; workers: number; browsers: number }> {
-  const { readSigns } = await import('../../transport/bullmq/heartbeat.ts');
+  const { readHeartbeats: readSigns } = await import('../../transport/bullmq/heartbeat.ts');
   const { fleetKeys } = await import('../../transport/bullmq/wire.ts');
   const signs = await readSigns(client, fleetKeys(prefix));
   const version = /^(?:redis|valkey)_version:(\S+)/m.exec(await client.info('server'))?.[1] ?? '';

@@ -1,7 +1,7 @@
 import { loadLambda } from '../../aws/lambda/lambda-client.ts';
 import { lambdaOf } from '../../config/load.ts';
 import { SeineError } from '../../core/errors.ts';
-import { askPresence } from '../../transport/lambda/lambda-function.ts';
+import { askFunctionStatus } from '../../transport/lambda/lambda-function.ts';
 import { type Command, printJson } from '../context.ts';
 import { functionName, numberOption } from './option-values.ts';
 
@@ -17,7 +17,7 @@ export const warmCommand: Command = async (context) => {
   const lambda = await loadLambda(place, { sockets: count });
   const waitMs = WAIT_MS + count * WAIT_MS_EACH;
   const answers = await Promise.all(
-    Array.from({ length: count }, () => askPresence(lambda, name, place, { waitMs })),
+    Array.from({ length: count }, () => askFunctionStatus(lambda, name, place, { waitMs })),
   ).finally(() => lambda.client.destroy());
   const here = answers.filter((answer) => answer !== null);
   const warm = new Set(here.map(({ environment }) => environment)).size;

@@ -1,5 +1,5 @@
 import type { BatchTask } from '../../core/batch/batch.ts';
-import { fetcherOfRoute, ladderOf, type Rung } from '../../core/escalation/escalation.ts';
+import { type EscalationLevel, escalationLevels, fetcherOfRoute } from '../../core/escalation/escalation.ts';
 import { addTry, type Score, type ScoreOf, type Verdict } from '../../core/escalation/score.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
 import { compilePatterns } from '../../core/url/pattern.ts';
@@ -11,30 +11,30 @@ import { type HostIdentities, noIdentities } from './identities.ts';
 /** By way of asking. */
 export type Scores = Record<string, Score>;
 
-export interface HostWays {
+export interface HostScores {
   scores: Scores;
   templates: Map<string, Scores>;
   identities: HostIdentities;
   /** The longest that its tasks were seen to have; null when all go the plain way. */
-  ladder: Rung[] | null;
+  levels: EscalationLevel[] | null;
   /** Some task of it went to a browser. */
   renders: boolean;
 }
 
-export function newHost(): HostWays {
-  return { scores: {}, templates: new Map(), identities: noIdentities(), ladder: null, renders: false };
+export function newHost(): HostScores {
+  return { scores: {}, templates: new Map(), identities: noIdentities(), levels: null, renders: false };
 }
 
 export function scoresFor(
-  entry: HostWays,
+  entry: HostScores,
   { url }: BatchTask,
-  { ladder, scriptsKey }: Ladder,
+  { levels, scriptsKey }: RouteLevels,
 ): Record<'ofTemplate' | 'ofHost', ScoreOf> {
   const own = entry.templates.get(templateOf(url));
   const alike = scriptsKey === null ? undefined : entry.templates.get(scriptsKey);
   return {
-    ofTemplate: (rung) => own?.[ladder[rung]!.way] ?? alike?.[ladder[rung]!.way],
-    ofHost: (rung) => entry.scores[ladder[rung]!.way],
+    ofTemplate: (level) => own?.[levels[level]!.methodName] ?? alike?.[levels[level]!.methodName],
+    ofHost: (level) => entry.scores[levels[level]!.methodName],
   };
 }
 
@@ -42,7 +42,7 @@ export function scoresFor(
  * What the host taught is a guess about a route of which nothing is known yet: one of its tasks tries the cheap way at
  * once, as if the guess were old, and decides.
  */
-export function guessRoute(entry: HostWays, { scriptsKey }: Ladder): void {
+export function guessRoute(entry: HostScores, { scriptsKey }: RouteLevels): void {
   if (scriptsKey === null || entry.templates.has(scriptsKey)) return;
   const known = Object.entries(entry.scores);
   if (known.length === 0) return;
@@ -50,32 +50,32 @@ export function guessRoute(entry: HostWays, { scriptsKey }: Ladder): void {
   entry.templates.set(scriptsKey, Object.fromEntries(guess));
 }
 
-/** The rung at which pages that need scripts go on; null when there is none above. */
-export function renderingRung({ ladder, scriptsKey }: Ladder, rung: number): number | null {
-  if (scriptsKey === null || ladder[rung]!.fetcher === 'browser') return null;
-  const above = ladder.findIndex(({ fetcher }, index) => index > rung && fetcher === 'browser');
+/** The level at which pages that need scripts go on; null when there is none above. */
+export function renderingLevel({ levels, scriptsKey }: RouteLevels, level: number): number | null {
+  if (scriptsKey === null || levels[level]!.fetcher === 'browser') return null;
+  const above = levels.findIndex(({ fetcher }, index) => index > level && fetcher === 'browser');
   return above === -1 ? null : above;
 }
 
-/** How many rungs a refused page may take. */
-export function refusalRungs({ ladder }: Ladder): number {
-  return ladder.at(-1)!.onlyForScripts ? ladder.length - 1 : ladder.length;
+/** How many levels a refused page may take. */
+export function refusalLevels({ levels }: RouteLevels): number {
+  return levels.at(-1)!.onlyForScripts ? levels.length - 1 : levels.length;
 }
 
 /**
  * What a verdict is about. Without a browser, a page that needs scripts is the same nothing in every way. A refusal
  * without another way is no reason for the browser that stands by for scripts.
  */
-export function waysJudged(ways: Ladder, rung: number, verdict: Verdict): string[] {
-  const { ladder, scriptsKey } = ways;
-  const { way, fetcher } = ladder[rung]!;
+export function methodsJudged(ways: RouteLevels, level: number, verdict: Verdict): string[] {
+  const { levels, scriptsKey } = ways;
+  const { methodName: way, fetcher } = levels[level]!;
   const isRefusal = verdict === 'refused' || verdict === 'forbidden';
-  if (isRefusal && ladder[rung + 1]?.onlyForScripts) return [];
+  if (isRefusal && levels[level + 1]?.onlyForScripts) return [];
   const wants = scriptsKey !== null && (verdict === 'scripts' || verdict === 'lacking');
   if (!wants || fetcher === 'browser') return [way];
-  return ladder
+  return levels
     .filter((other) => other.fetcher !== 'browser' && other.fetcher !== 'api')
-    .map((one) => one.way);
+    .map((one) => one.methodName);
 }
 
 /** What one more try makes of what is known of these ways. */
@@ -89,33 +89,33 @@ export function tried(
 }
 
 /** The ways of one route. */
-export interface Ladder {
-  ladder: Rung[];
+export interface RouteLevels {
+  levels: EscalationLevel[];
   /** Under which a route that takes a browser where pages need one keeps what it learns; null for others. */
   scriptsKey: string | null;
 }
 
 /** The ways of asking that a job allows, by the route of a task. */
-export class Ladders {
-  readonly #routes: (Ladder & { name: string; matches: (url: string) => boolean })[];
-  readonly #ofNone: Ladder;
+export class LevelsByRoute {
+  readonly #routes: (RouteLevels & { name: string; matches: (url: string) => boolean })[];
+  readonly #ofNone: RouteLevels;
 
   constructor(spec: JobSpec) {
     this.#routes = spec.routes.map((route) => ({
       name: route.name,
       matches: route.match ? compilePatterns(route.match) : () => true,
-      ladder: ladderOf(route, spec),
+      levels: escalationLevels(route, spec),
       // Pages of a route are alike also where their URLs are not: titles in paths make templates of their own.
       scriptsKey: fetcherOfRoute(route) === 'auto' ? `@route ${route.name}` : null,
     }));
-    this.#ofNone = { ladder: ladderOf(null, spec), scriptsKey: null };
+    this.#ofNone = { levels: escalationLevels(null, spec), scriptsKey: null };
   }
 
-  some(test: (ladder: Rung[]) => boolean): boolean {
-    return [this.#ofNone, ...this.#routes].some(({ ladder }) => test(ladder));
+  some(test: (levels: EscalationLevel[]) => boolean): boolean {
+    return [this.#ofNone, ...this.#routes].some(({ levels }) => test(levels));
   }
 
-  of({ route, url }: BatchTask): Ladder {
+  of({ route, url }: BatchTask): RouteLevels {
     const found =
       route === null
         ? this.#routes.find(({ matches }) => matches(url))

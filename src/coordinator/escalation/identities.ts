@@ -54,7 +54,7 @@ export function noteIdentity(host: HostIdentities, id: string, success: boolean,
 }
 
 /** Cookies by origin and identity, the longest unused forgotten first. Their values are never logged. */
-export class CookieBook {
+export class CookieJars {
   readonly #jars = new Map<string, OriginCookies>();
   readonly #changed = new Set<string>();
 

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import type { JobSpec } from '../../core/job-schema/job.ts';
-import { RecentMap } from '../../core/lru.ts';
+import { LruMap } from '../../core/lru.ts';
 import {
   addressGroup,
   compileSharing,
@@ -28,7 +28,7 @@ export class HostGroups {
   };
   readonly #byName: HostGrouper | null;
   readonly #share: (host: string, shared: string) => string;
-  readonly #known = new RecentMap<string>(HOSTS_REMEMBERED_MAX);
+  readonly #known = new LruMap<string>(HOSTS_REMEMBERED_MAX);
   readonly #asked = new Map<string, Promise<string>>();
 
   constructor(options: {

@@ -20,8 +20,8 @@ interface HostEntry {
 
 const NO_LOAD: HostLoad = { permits: 0, parallel: 0 };
 
-/** What is out for which host. Holds only hosts with open permits: memory grows with work in flight. */
-export class PermitBook {
+/** What is out for which host. Holds only hosts with open permits: memory grows with work in run. */
+export class OpenPermits {
   readonly #hosts = new Map<string, HostEntry>();
 
   load(host: string): HostLoad {

@@ -1,6 +1,6 @@
 import type { Permit, PermitUse } from '../../core/batch/batch.ts';
 import type { Outcome } from '../../core/batch/outcome.ts';
-import { asksForLess, failureKind, isOwnFailure } from '../../core/failures.ts';
+import { failureKind, isOwnFailure, isThrottling } from '../../core/failures.ts';
 import { adaptPace, type HostPace, startPace } from '../../core/pace/pace.ts';
 import { unguardedGapMs } from '../../core/politeness/permits.ts';
 
@@ -54,7 +54,7 @@ export class PaceLearner {
     if (outcome.kind === 'failed' && isOwnFailure(outcome.code)) return;
     this.#answers++;
     if (outcome.kind === 'failed') {
-      if (asksForLess(outcome.code, outcome.trace.httpStatus)) {
+      if (isThrottling(outcome.code, outcome.trace.httpStatus)) {
         this.#refused++;
         if (outcome.code === 'unavailable' && outcome.retryAfterMs === null) this.#unavailable++;
       } else if (failureKind(outcome.code).hostFault) this.#faults++;

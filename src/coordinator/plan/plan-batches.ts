@@ -22,7 +22,7 @@ export interface PlanHost extends DueHost {
   /** Permits that may be out at once; two when absent. */
   permitsMax?: number;
   /** Another host that is to be asked one thing in the same batch: where robots.txt of this one is. */
-  errand?: PlanHost;
+  piggybackedHost?: PlanHost;
 }
 
 export interface PlanInput {
@@ -50,7 +50,7 @@ export interface Grant {
   nextAt: number;
   permit: Permit;
   /** It is taken along without tasks. */
-  errand?: DueHost;
+  piggybackedHost?: DueHost;
 }
 
 export interface PlannedBatch {
@@ -82,8 +82,8 @@ export function planBatches(input: PlanInput): PlannedBatch[] {
       if (!batch) break;
       addGrant(batch, input, host, { ...part, count: Math.min(count, input.batchSize - batch.size) }, gapMs);
       tasksLeft -= batch.grants.at(-1)!.count;
-      if (!host.errand) continue;
-      addErrand(batch, input, host.errand);
+      if (!host.piggybackedHost) continue;
+      addPiggybackedHost(batch, input, host.piggybackedHost);
       break;
     }
   }
@@ -141,13 +141,13 @@ function openParts(input: PlanInput, host: PlanHost, share: number): Part[] {
 function batchWithRoom(
   batches: PlannedBatch[],
   input: PlanInput,
-  { id, errand }: PlanHost,
+  { id, piggybackedHost }: PlanHost,
 ): PlannedBatch | null {
   const open = batches.find(
     ({ size, grants }) =>
       size < input.batchSize &&
       grants.every(({ hostId }) => hostId !== id) &&
-      grants.some((grant) => grant.errand) === (errand !== undefined),
+      grants.some((grant) => grant.piggybackedHost) === (piggybackedHost !== undefined),
   );
   if (open) return open;
   if (batches.length >= input.slots) return null;
@@ -179,8 +179,8 @@ export function hasRoom(host: PlanHost, input: Pick<PlanInput, 'parallel' | 'pro
   return load.permits < permits && load.parallel < (host.parallel ?? input.parallel);
 }
 
-function addErrand(batch: PlannedBatch, input: PlanInput, host: PlanHost): void {
+function addPiggybackedHost(batch: PlannedBatch, input: PlanInput, host: PlanHost): void {
   const gapMs = guardedGapMs(host.gapMs ?? input.gapMs, host.crawlDelayMs);
   addGrant(batch, { ...input, jitter: 0 }, { ...host, needsRobots: true }, { count: 0, parallel: 1 }, gapMs);
-  batch.grants.at(-1)!.errand = host;
+  batch.grants.at(-1)!.piggybackedHost = host;
 }

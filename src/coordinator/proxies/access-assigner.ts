@@ -6,8 +6,8 @@ import type { Clock, Logger, Random } from '../../ports/ambient.ts';
 import type { Job, Store } from '../../ports/store.ts';
 import type { OpenBatch } from '../plan/open-batch.ts';
 import { assignProxies, type LeftBehind } from './assign-proxies.ts';
-import type { Outside } from './job-access.ts';
-import { ProxyBook } from './proxy-selector.ts';
+import type { JobAccess } from './job-access.ts';
+import { ProxySelector } from './proxy-selector.ts';
 
 /** What was noted of a proxy is of no use after this long. */
 const REMEMBERED_MS = 7 * 24 * 3_600_000;
@@ -23,51 +23,51 @@ interface ProxyTrouble {
   elsewhere: Set<number>;
 }
 
-/** What a job has outside: proxies, and a remote scraping API. */
-export class OutsideDesk {
+/** What a job has access: proxies, and a remote scraping API. */
+export class AccessAssigner {
   readonly #options: { store: Store; job: Job; clock: Clock; logger: Logger };
-  readonly #outside: Outside;
-  readonly #book: ProxyBook;
+  readonly #access: JobAccess;
+  readonly #proxies: ProxySelector;
   #cost = 0;
   #readAt = Number.NEGATIVE_INFINITY;
   #told: string | null = null;
 
   constructor(
-    outside: Outside,
+    access: JobAccess,
     options: { store: Store; job: Job; clock: Clock; logger: Logger; random: Random },
   ) {
-    this.#outside = outside;
+    this.#access = access;
     this.#options = options;
-    this.#book = new ProxyBook(outside.pools, () => options.random.next());
+    this.#proxies = new ProxySelector(access.pools, () => options.random.next());
   }
 
-  /** What a batch needs to go outside. What it cannot have stays behind. */
-  equip({ batch }: OpenBatch): LeftBehind {
-    const { apiKey, headers, loginState, pools } = this.#outside;
+  /** What a batch needs to go access. What it cannot have stays behind. */
+  attachSecrets({ batch }: OpenBatch): LeftBehind {
+    const { apiKey, headers, loginState, pools } = this.#access;
     if (loginState !== null && batch.needs === 'browser') batch.loginState = loginState;
-    if (apiKey !== null && batch.tasks.some(({ approach }) => approach?.fetcher === 'api'))
+    if (apiKey !== null && batch.tasks.some(({ fetchMethod }) => fetchMethod?.fetcher === 'api'))
       batch.apiKey = apiKey;
     const secret = batch.tasks.map(({ url }) => new URL(url).origin).filter((origin) => headers[origin]);
     if (secret.length > 0)
       batch.secretHeaders = Object.fromEntries(secret.map((origin) => [origin, headers[origin]!]));
     if (pools.length === 0) return NOTHING_LEFT;
-    return assignProxies(batch, this.#book, this.#options.clock.now());
+    return assignProxies(batch, this.#proxies, this.#options.clock.now());
   }
 
   /** Comes before a report is settled, and says which of its failures are the proxies'. */
   note(open: OpenBatch, report: Report, outcomes: readonly Outcome[]): ProxyTrouble {
     const now = this.#options.clock.now();
     const trouble: ProxyTrouble = { untried: new Set(), elsewhere: new Set() };
-    this.#book.note({ ...report, outcomes: [...outcomes] }, (id) => hostOf(open.tasks.get(id)), now);
+    this.#proxies.note({ ...report, outcomes: [...outcomes] }, (id) => hostOf(open.tasks.get(id)), now);
     for (const outcome of outcomes) {
       const via = 'trace' in outcome ? outcome.trace?.via : undefined;
       this.#cost += via?.cost ?? 0;
       const task = open.tasks.get(outcome.taskId);
       if (outcome.kind !== 'failed' || !via?.proxy || !task) continue;
-      if (outcome.code === 'proxy' && this.#book.isDown(via.proxy, now)) trouble.untried.add(task.id);
+      if (outcome.code === 'proxy' && this.#proxies.isDown(via.proxy, now)) trouble.untried.add(task.id);
       const refused = isRefusal(outcome.code, outcome.trace?.httpStatus ?? null);
       if (!refused || task.attempt >= this.#options.job.spec.retry.attempts) continue;
-      if (this.#book.isDoubtful(task.approach!.pool!, via.proxy, hostOf(task)!))
+      if (this.#proxies.isDoubtful(task.fetchMethod!.pool!, via.proxy, hostOf(task)!))
         trouble.elsewhere.add(task.id);
     }
     return trouble;
@@ -75,7 +75,7 @@ export class OutsideDesk {
 
   /** Why work waits, for people; told once in the log. */
   tellShortage(): string | null {
-    const message = this.#book.shortage(this.#options.clock.now());
+    const message = this.#proxies.shortage(this.#options.clock.now());
     if (message !== null && this.#told === null) this.#options.logger.warn(message);
     this.#told = message;
     return message;
@@ -85,17 +85,17 @@ export class OutsideDesk {
   async exchange(): Promise<void> {
     const { store, job, clock } = this.#options;
     const now = clock.now();
-    const changes = this.#book.takeChanges();
+    const changes = this.#proxies.takeChanges();
     if (changes.length > 0) await store.proxies.save(changes, now - REMEMBERED_MS);
     if (this.#cost > 0) {
       const cost = this.#cost;
       this.#cost = 0;
       await store.proxies.addCost(job.id, cost);
     }
-    if (this.#outside.pools.length === 0 || now - this.#readAt < READ_MS) return;
+    if (this.#access.pools.length === 0 || now - this.#readAt < READ_MS) return;
     const since = this.#readAt === Number.NEGATIVE_INFINITY ? now - REMEMBERED_MS : this.#readAt - READ_MS;
     this.#readAt = now;
-    this.#book.learn(await store.proxies.load(since, LIMITS.proxyHostsMax));
+    this.#proxies.learn(await store.proxies.load(since, LIMITS.proxyHostsMax));
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Batch, BatchProxy, BatchTask, ProxyChoice } from '../../core/batch/batch.ts';
 import type { Outcome } from '../../core/batch/outcome.ts';
-import type { Assignment, ProxyBook } from './proxy-selector.ts';
+import type { Assignment, ProxySelector } from './proxy-selector.ts';
 
 /** However long proxies rest: a resumed job may have another list, and another coordinator may have freed one. */
 const WAIT_MS_MAX = 5_000;
@@ -15,27 +15,28 @@ export interface LeftBehind {
 }
 
 /**
- * Gives each task whose approach names a pool the proxies that it may go through, and its robots.txt the same. A task
+ * Gives each task whose fetch method names a pool the proxies that it may go through, and its robots.txt the same. A task
  * for which there is none is not sent, unless the job says that it may go without.
  */
-export function assignProxies(batch: Batch, book: ProxyBook, now: number): LeftBehind {
+export function assignProxies(batch: Batch, book: ProxySelector, now: number): LeftBehind {
   const { spec } = batch.job;
   const list = new ProxyList();
   const lasting = new Map<string, Assignment>();
   const waiting = new Map<BatchTask, number>();
   for (const task of batch.tasks) {
-    const { approach } = task;
-    if (!approach || approach.pool === null) continue;
+    const { fetchMethod } = task;
+    if (!fetchMethod || fetchMethod.pool === null) continue;
     const { host } = new URL(task.url);
-    const key = `${approach.pool} ${host} ${approach.identity ?? ''}`;
-    const given = lasting.get(key) ?? book.assign(approach.pool, { host, identity: approach.identity }, now);
+    const key = `${fetchMethod.pool} ${host} ${fetchMethod.identity ?? ''}`;
+    const given =
+      lasting.get(key) ?? book.assign(fetchMethod.pool, { host, identity: fetchMethod.identity }, now);
     // Where there is none, or one for all, the next task need not ask.
     if (given.kind === 'none' || given.lasting) lasting.set(key, given);
     if (given.kind === 'proxies') task.through = list.choiceOf(given);
-    else if (spec.proxies?.fallback === 'direct') task.approach = { ...approach, pool: null };
+    else if (spec.proxies?.fallback === 'direct') task.fetchMethod = { ...fetchMethod, pool: null };
     else waiting.set(task, Math.min(Math.max(given.until, now + WAIT_MS_MIN), now + WAIT_MS_MAX));
   }
-  dressRobots(batch, waiting);
+  assignRobotsProxy(batch, waiting);
   if (list.proxies.length > 0) batch.proxies = list.proxies;
   return leftBehind(batch, waiting);
 }
@@ -57,7 +58,7 @@ class ProxyList {
 }
 
 /** robots.txt goes the way of the first task that it is wanted for; when none of them may go, nor does it. */
-function dressRobots(batch: Batch, waiting: ReadonlyMap<BatchTask, number>): void {
+function assignRobotsProxy(batch: Batch, waiting: ReadonlyMap<BatchTask, number>): void {
   batch.robots = batch.robots.filter((fetch) => {
     const wanted = batch.tasks.filter((task) => task.url.startsWith(`${fetch.origin}/`));
     const first = wanted.find((task) => !waiting.has(task));

@@ -5,8 +5,8 @@ import type { PoolSpec, SecretRef } from '../../core/job-schema/proxies.ts';
 import { parseCredentials, parseProxyList, secretsOfProxy } from '../../core/proxies/proxy.ts';
 import type { ProxyPool } from '../../core/proxies/proxy-pool.ts';
 
-/** What a job needs from outside and only refers to: read when a run starts, kept in memory, written down nowhere. */
-export interface Outside {
+/** What a job needs from access and only refers to: read when a run starts, kept in memory, written down nowhere. */
+export interface JobAccess {
   pools: ProxyPool[];
   apiKey: string | null;
   /** By origin and name. */
@@ -20,15 +20,15 @@ export interface Outside {
 export type ReadSecret = (ref: SecretRef) => Promise<string>;
 
 /** Throws a SeineError where something is missing or makes no sense; it never quotes what was read. */
-export async function loadOutside(
+export async function loadJobAccess(
   spec: Pick<JobSpec, 'proxies' | 'api' | 'identity' | 'login'>,
   read: ReadSecret,
-): Promise<Outside> {
+): Promise<JobAccess> {
   const pools: ProxyPool[] = [];
   for (const [name, pool] of Object.entries(spec.proxies?.pools ?? {}))
     pools.push(await loadPool(name, pool, read));
   const apiKey = spec.api?.key ? (await read(spec.api.key)).trim() : null;
-  const headers: Outside['headers'] = {};
+  const headers: JobAccess['headers'] = {};
   for (const [origin, refs] of Object.entries(spec.identity.secretHeaders ?? {})) {
     const own: Record<string, string> = {};
     for (const [name, ref] of Object.entries(refs)) own[name] = headerValue(name, await read(ref));

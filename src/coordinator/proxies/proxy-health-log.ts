@@ -1,5 +1,5 @@
 import { LIMITS } from '../../core/limits.ts';
-import { RecentMap } from '../../core/lru.ts';
+import { LruMap } from '../../core/lru.ts';
 import {
   type Health,
   isOnProbation,
@@ -16,10 +16,10 @@ import type { ProxyRow } from '../../ports/proxy-store.ts';
 const HOSTS_IN_DOUBT = 3;
 
 /** How each proxy has fared, in general and at each host. A dead proxy is one thing, a host that refuses it another. */
-export class ProxyRecords {
+export class ProxyHealthLog {
   readonly #proxies = new Map<string, Health>();
-  readonly #pairs = new RecentMap<Health>(LIMITS.proxyHostsMax);
-  readonly #hosts = new RecentMap<Health>(LIMITS.proxyHostsMax);
+  readonly #pairs = new LruMap<Health>(LIMITS.proxyHostsMax);
+  readonly #hosts = new LruMap<Health>(LIMITS.proxyHostsMax);
   /** Hosts of failures that may be the proxy's, since its last success. */
   readonly #doubts = new Map<string, Set<string>>();
   readonly #changed = new Set<string>();

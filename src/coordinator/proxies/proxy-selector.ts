@@ -11,7 +11,7 @@ import {
   stayOf,
 } from '../../core/proxies/proxy-pool.ts';
 import type { ProxyRow } from '../../ports/proxy-store.ts';
-import { ProxyRecords } from './proxy-health-log.ts';
+import { ProxyHealthLog } from './proxy-health-log.ts';
 
 /** What a task may go through, the best first; or when there will be something. */
 export type Assignment =
@@ -38,10 +38,10 @@ interface Use {
 }
 
 /** All proxies of a job: who may use which. */
-export class ProxyBook {
+export class ProxySelector {
   readonly #pools: Map<string, ProxyPool>;
   readonly #random: () => number;
-  readonly #records = new ProxyRecords();
+  readonly #records = new ProxyHealthLog();
   readonly #uses = new Map<string, Use>();
   readonly #shortages = new Map<string, { until: number; message: string }>();
 

@@ -75,7 +75,7 @@ export class HostEntry {
 }
 
 /** Remembers the liveliest hosts; the least active make room for new ones. */
-export class HostBook {
+export class BusiestHosts {
   readonly #entries = new Map<string, HostEntry>();
 
   get size(): number {

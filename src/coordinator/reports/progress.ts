@@ -2,7 +2,7 @@ import type { Batch, BatchTask, Report } from '../../core/batch/batch.ts';
 import type { Outcome } from '../../core/batch/outcome.ts';
 import { type FailureCode, failureKind, type SkipCode } from '../../core/failures.ts';
 import type { Delivery } from '../../ports/dispatcher.ts';
-import { HostBook, type HostEntry } from './host-activity.ts';
+import { BusiestHosts, type HostEntry } from './host-activity.ts';
 import { FadingRate, RateRing } from './meters.ts';
 import type { Notice, RunView, Tally, ViewInput } from './run-view.ts';
 
@@ -53,7 +53,7 @@ function reasons(input: ViewInput, state: string): Tally[] | null {
 class RunProgress implements Progress {
   readonly #startedAt: number;
   readonly #open = new Map<number, OpenBatch>();
-  readonly #hosts = new HostBook();
+  readonly #hosts = new BusiestHosts();
   readonly #workers = new Map<string, WorkerEntry>();
   readonly #failures = new Map<FailureCode, number>();
   readonly #skips = new Map<SkipCode, number>();

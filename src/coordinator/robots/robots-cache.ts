@@ -24,7 +24,7 @@ const UNREACHABLE_MS = LIMITS.hostRestMsMax;
 type Known = { rules: RobotsRules; expiresAt: number };
 
 /** A host whose robots.txt redirects to a file at another host, which must be asked for there. */
-interface Wish {
+interface WantedRobots {
   url: string;
   /** What the other host is counted by. */
   at: string;
@@ -48,7 +48,7 @@ interface Question {
 }
 
 /** What is known of robots.txt, by origin, and what is being asked. */
-export class RobotsBook {
+export class RobotsCache {
   readonly #hosts: Pick<HostStore, 'robots'>;
   readonly #product: string;
   readonly #retry: JobSpec['retry'];
@@ -57,7 +57,7 @@ export class RobotsBook {
   /** By origin: what is asked for it, and which hosts wait meanwhile. */
   readonly #questions = new Map<string, Question>();
   readonly #busy = new Map<string, Set<string>>();
-  readonly #wishes = new Map<string, Wish>();
+  readonly #wishes = new Map<string, WantedRobots>();
 
   constructor(hosts: Pick<HostStore, 'robots'>, product: string, retry: JobSpec['retry']) {
     this.#hosts = hosts;
@@ -130,7 +130,7 @@ export class RobotsBook {
     for (const [host, { url }] of this.#wishes) if (url === question.url) this.#wishes.delete(host);
   }
 
-  wish(host: string, wish: Wish): void {
+  wish(host: string, wish: WantedRobots): void {
     if (this.#wishes.size >= WISHES_MAX) this.#wishes.clear();
     this.#wishes.set(host, wish);
   }
@@ -144,7 +144,7 @@ export class RobotsBook {
     this.#wishes.delete(host);
   }
 
-  wishOf(host: string): Wish | null {
+  wishOf(host: string): WantedRobots | null {
     return this.#wishes.get(host) ?? null;
   }
 

@@ -5,11 +5,11 @@ import { compileHostLimits, type HostLimiter } from '../../core/politeness/host-
 import { originOf } from '../../core/url/url-shape.ts';
 import type { DueHost, LeasedTask, RobotsEntry } from '../../ports/store.ts';
 import { type Grant, hasRoom, type PlanHost } from '../plan/plan-batches.ts';
-import type { Flight } from '../run-state.ts';
+import type { RunState } from '../run-state.ts';
 import type { RobotsStep } from './robots-cache.ts';
 
 /** Hosts that are asked on behalf of others in one plan. */
-const ERRANDS_MAX = 100;
+const PIGGYBACKED_MAX = 100;
 /** Who waits for a host that is busy stays in the plan, to be there when it is free; from here on it is put off. */
 const WAIT_MS_MAX = 10_000;
 /** As many may wait in the plan for one host, or they would keep others out of it. */
@@ -29,17 +29,17 @@ interface Checked {
 }
 
 /** Sees to it that robots.txt is asked for, at another host where it redirects there, before any page is. */
-export class RobotsDesk {
-  readonly #flight: Flight;
+export class RobotsGate {
+  readonly #run: RunState;
   readonly #limitsOf: HostLimiter;
 
-  constructor(flight: Flight) {
-    this.#flight = flight;
-    this.#limitsOf = compileHostLimits(flight.options.job.spec);
+  constructor(run: RunState) {
+    this.#run = run;
+    this.#limitsOf = compileHostLimits(run.options.job.spec);
   }
 
   async check(grants: readonly Grant[], tasks: readonly LeasedTask[], now: number): Promise<Checked> {
-    const { givenUp, robots, options } = this.#flight;
+    const { givenUp, robots, options } = this.#run;
     const checked: Checked = { refused: [], robots: [], found: [], late: [] };
     const steps = new Map<string, RobotsStep>();
     for (const task of tasks) {
@@ -76,7 +76,7 @@ export class RobotsDesk {
         steps.set(origin, step);
         if (step.kind === 'found') checked.found.push(step.entry);
         // It waits as a whole, unless others are counted together with it.
-        if (step.kind === 'wait' && !this.#flight.groups.areShared)
+        if (step.kind === 'wait' && !this.#run.groups.areShared)
           checked.late.push({ hostId: task.hostId, until: step.until });
       }
       const outcome = await this.#take(step, { task, origin, permit, host }, grants, checked, now);
@@ -93,7 +93,7 @@ export class RobotsDesk {
     { robots: fetches }: Checked,
     now: number,
   ): Promise<Outcome | null> {
-    const { robots } = this.#flight;
+    const { robots } = this.#run;
     const { task, origin, permit, host } = about;
     if (step.kind === 'unreachable')
       return failedOf(task, { code: 'robots-unreachable', detail: step.detail });
@@ -107,12 +107,16 @@ export class RobotsDesk {
       fetches.push(robots.ask(origin, { url, host, at }, { permit }));
       return null;
     }
-    const errand = grants.findIndex((grant) => grant.errand?.host === at);
-    if (errand >= 0 && fetches.every((fetch) => fetch.permit !== errand) && !robots.isAsking(at)) {
-      fetches.push(robots.ask(origin, { url, host, at }, { permit: errand, for: permit }));
+    const piggybackedHost = grants.findIndex((grant) => grant.piggybackedHost?.host === at);
+    if (
+      piggybackedHost >= 0 &&
+      fetches.every((fetch) => fetch.permit !== piggybackedHost) &&
+      !robots.isAsking(at)
+    ) {
+      fetches.push(robots.ask(origin, { url, host, at }, { permit: piggybackedHost, for: permit }));
       return null;
     }
-    const dueAt = this.#flight.groups.areShared ? now + LOOK_AGAIN_MS : now;
+    const dueAt = this.#run.groups.areShared ? now + LOOK_AGAIN_MS : now;
     robots.wish(host, { url, at, dueAt });
     return this.#deferred(task, dueAt);
   }
@@ -121,12 +125,12 @@ export class RobotsDesk {
    * Hosts whose robots.txt is at another host get a request there along with a task of their own, as soon as the other
    * has time for it. It has none for its own tasks meanwhile: those can go on for ever.
    */
-  async withErrands(
+  async withPiggybackedHosts(
     hosts: readonly PlanHost[],
     before: number,
     planHost: (host: DueHost) => PlanHost,
   ): Promise<PlanHost[]> {
-    const { robots, groups } = this.#flight;
+    const { robots, groups } = this.#run;
     if (!robots.hasWishes) return [...hosts];
     const wishing = hosts.filter(({ host }) => (robots.wishOf(host)?.dueAt ?? before) < before);
     if (wishing.length === 0) return [...hosts];
@@ -142,11 +146,11 @@ export class RobotsDesk {
       const freeAt = other ? this.#freeAt(other, before) : null;
       const isTaken = taken.has(at) || taken.has(host.host) || robots.isAsking(at);
       const isFree = other && freeAt! <= before && !isTaken;
-      const errand = isFree ? planHost(other) : null;
-      if (errand && hasRoom(errand, this.#limits)) {
+      const piggybackedHost = isFree ? planHost(other) : null;
+      if (piggybackedHost && hasRoom(piggybackedHost, this.#limits)) {
         taken.add(at).add(host.host);
         // One is enough to ask with. Of hosts that are counted together, the others need not wait.
-        first.push({ ...host, errand, ready: groups.areShared ? host.ready : 1 });
+        first.push({ ...host, piggybackedHost, ready: groups.areShared ? host.ready : 1 });
         stays.delete(host);
         robots.dropWish(host.host);
         continue;
@@ -158,20 +162,20 @@ export class RobotsDesk {
       if (freeAt !== null && freeAt > before + WAIT_MS_MAX) late.push({ hostId: host.id, until: freeAt });
       else if (count > WAITING_MAX) late.push({ hostId: host.id, until: before + LOOK_AGAIN_MS });
     }
-    const { store, job } = this.#flight.options;
+    const { store, job } = this.#run.options;
     if (late.length > 0) await store.frontier.postpone(job.id, late);
     return [...first, ...hosts.filter((host) => stays.has(host) && !taken.has(host.host))];
   }
 
   get #limits(): { parallel: number; probeAfter: number } {
-    const { spec } = this.#flight.options.job;
+    const { spec } = this.#run.options.job;
     return { parallel: parallelOf(spec), probeAfter: spec.breaker.hostFailures };
   }
 
   async #othersFor(hosts: readonly PlanHost[]): Promise<Map<string, DueHost>> {
-    const { robots, options } = this.#flight;
+    const { robots, options } = this.#run;
     const names = new Set<string>();
-    for (const { host } of hosts) if (names.size < ERRANDS_MAX) names.add(robots.wishOf(host)!.at);
+    for (const { host } of hosts) if (names.size < PIGGYBACKED_MAX) names.add(robots.wishOf(host)!.at);
     const others = await options.store.frontier.hostsNamed([...names]);
     return new Map(others.map((other) => [other.host, other]));
   }
@@ -183,11 +187,11 @@ export class RobotsDesk {
   async #groupOf(url: string, origin: string, host: string): Promise<string> {
     if (url.startsWith(`${origin}/`)) return host;
     const name = new URL(url).host;
-    return (await this.#flight.groups.of(() => [name]))(name);
+    return (await this.#run.groups.of(() => [name]))(name);
   }
 
   #deferred({ id }: LeasedTask, until: number | null): Outcome {
-    const isAlone = until === null || !this.#flight.groups.areShared;
+    const isAlone = until === null || !this.#run.groups.areShared;
     return isAlone ? { kind: 'deferred', taskId: id } : { kind: 'deferred', taskId: id, until };
   }
 }

@@ -2,26 +2,26 @@ import type { Report } from '../../core/batch/batch.ts';
 import type { Outcome } from '../../core/batch/outcome.ts';
 import { type FailureCode, failureKind } from '../../core/failures.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
-import { RecentMap } from '../../core/lru.ts';
+import { LruMap } from '../../core/lru.ts';
 import type { HostChange, RobotsEntry } from '../../ports/store.ts';
 import type { OpenBatch } from '../plan/open-batch.ts';
 import { codeOfRobotsFailure } from '../robots/robots-cache.ts';
 
 /** A host, or a group of hosts, whose tasks are all given up. */
-export interface Condemned {
+export interface FailedHost {
   host: string;
   code: FailureCode;
   detail: string;
 }
 
 /** Of a report: hosts whose every probe failed, and those whose robots.txt is not to be had. */
-export function condemnedBy(
+export function failedHosts(
   report: Report,
   hosts: readonly HostChange[],
   robots: readonly RobotsEntry[],
   spec: JobSpec,
-): Condemned[] {
-  const condemned: Condemned[] = [];
+): FailedHost[] {
+  const condemned: FailedHost[] = [];
   for (const { host, rests } of hosts) {
     if (rests > spec.breaker.hostProbes) {
       condemned.push({ host, code: 'host-down', detail: `${spec.breaker.hostProbes} probes failed` });
@@ -45,8 +45,8 @@ export function condemnedBy(
  * Where hosts are counted together, the others must not go down with one of them: only the host that failed the last
  * probe is given up, or the origin without a robots.txt.
  */
-export function giveUpOne(
-  condemned: readonly Condemned[],
+export function giveUpMember(
+  condemned: readonly FailedHost[],
   about: { open: OpenBatch; outcomes: readonly Outcome[]; robots: readonly RobotsEntry[] },
   givenUp: GivenUp,
 ): void {
@@ -80,7 +80,7 @@ const REMEMBERED_MAX = 20_000;
  * tries them again.
  */
 export class GivenUp {
-  readonly #places = new RecentMap<Reason>(REMEMBERED_MAX);
+  readonly #places = new LruMap<Reason>(REMEMBERED_MAX);
   #count = 0;
 
   /** `place` is a host, or an origin whose robots.txt is not to be had. */

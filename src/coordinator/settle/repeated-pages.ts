@@ -24,7 +24,7 @@ interface HostMemory {
   known: string[];
 }
 
-export class RepeatWatch {
+export class RepeatedPages {
   readonly #hosts = new Map<string, HostMemory>();
 
   /** The outcome itself, or the refusal that it turns out to be. */

@@ -1,11 +1,11 @@
 import type { Permit, PermitUse } from '../../core/batch/batch.ts';
 import type { Outcome, RobotsOutcome } from '../../core/batch/outcome.ts';
-import { asksForLess, failureKind, isOwnFailure } from '../../core/failures.ts';
+import { failureKind, isOwnFailure, isThrottling } from '../../core/failures.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
 import { compileHostLimits, type HostLimiter } from '../../core/politeness/host-limits.ts';
 import { freeAgainAt, guardedGapMs, refusalPauseMs, restMs } from '../../core/politeness/permits.ts';
 import type { HostChange } from '../../ports/store.ts';
-import type { PermitBook } from '../hosts/open-permits.ts';
+import type { OpenPermits } from '../hosts/open-permits.ts';
 
 export interface HostReport {
   permit: Permit;
@@ -18,7 +18,7 @@ export interface HostReport {
 /** What a report says about a host: its health, and when it may be asked again. */
 export function hostChangeOf(
   report: HostReport,
-  book: PermitBook,
+  book: OpenPermits,
   spec: JobSpec,
   now: number,
   limitsOf: HostLimiter = compileHostLimits(spec),
@@ -45,7 +45,7 @@ export function hostChangeOf(
     } else {
       health.failuresInRow++;
     }
-    if (result.kind === 'failed' && asksForLess(result.code, result.trace?.httpStatus ?? null)) {
+    if (result.kind === 'failed' && isThrottling(result.code, result.trace?.httpStatus ?? null)) {
       const asked = 'retryAfterMs' in result ? result.retryAfterMs : null;
       health.pauseUntil = Math.max(health.pauseUntil, now + (asked ?? spec.retry.baseMs));
       isSilent ||= asked === null;

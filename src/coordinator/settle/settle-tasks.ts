@@ -24,7 +24,7 @@ export interface SettleContext extends LinkContext {
   now: number;
   random: () => number;
   /** Refused tasks that have another way of asking left. */
-  climbing?: ReadonlySet<number> | undefined;
+  escalating?: ReadonlySet<number> | undefined;
   /** Tasks of which nothing was sent, because their proxy is down. */
   untried?: ReadonlySet<number> | undefined;
 }
@@ -93,10 +93,10 @@ function failureOf(
     const dueAt = Math.ceil(context.now + backoffMs(1, retry, context.random()));
     return { ...failure, to: 'pending', dueAt, countsAsAttempt: false };
   }
-  if (context.climbing?.has(task.id) && wantsBrowser(code))
+  if (context.escalating?.has(task.id) && wantsBrowser(code))
     return { ...failure, outcome: 'deferred', page: null, to: 'pending', countsAsAttempt: false };
   const isOver = failureKind(code).retry === 'permanent' || task.attempt >= retry.attempts;
-  if (isOver && !context.climbing?.has(task.id)) return { ...failure, to: 'dead' };
+  if (isOver && !context.escalating?.has(task.id)) return { ...failure, to: 'dead' };
   const pauseMs = Math.max(outcome.retryAfterMs ?? 0, backoffMs(task.attempt, retry, context.random()));
   return { ...failure, to: 'pending', dueAt: Math.ceil(context.now + pauseMs) };
 }

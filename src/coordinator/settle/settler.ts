@@ -8,22 +8,22 @@ import { tellsReferrers } from '../../core/url/referrer.ts';
 import { type CompiledFollow, compileFollow } from '../../core/url/scope.ts';
 import type { Clock, Random } from '../../ports/ambient.ts';
 import type { HostChange, Job, RobotsEntry, Settlement, Store, TaskChange } from '../../ports/store.ts';
-import type { ApproachBook } from '../escalation/escalation-policy.ts';
+import type { EscalationPolicy } from '../escalation/escalation-policy.ts';
 import { HostGroups } from '../hosts/host-groups.ts';
-import type { PermitBook } from '../hosts/open-permits.ts';
+import type { OpenPermits } from '../hosts/open-permits.ts';
 import type { OpenBatch } from '../plan/open-batch.ts';
-import type { OutsideDesk } from '../proxies/access-assigner.ts';
-import type { RobotsBook } from '../robots/robots-cache.ts';
+import type { AccessAssigner } from '../proxies/access-assigner.ts';
+import type { RobotsCache } from '../robots/robots-cache.ts';
 import type { RejectLog } from '../sources/reject-log.ts';
-import { type Condemned, condemnedBy, GivenUp, giveUpOne } from './giving-up.ts';
-import { RepeatWatch } from './repeated-pages.ts';
+import { type FailedHost, failedHosts, GivenUp, giveUpMember } from './giving-up.ts';
+import { RepeatedPages } from './repeated-pages.ts';
 import { hostChangeOf } from './settle-hosts.ts';
 import { changeOf, linksAhead, rejectsOf } from './settle-tasks.ts';
 
 export interface SettledReport {
   applied: boolean;
   /** Hosts whose every probe failed: their tasks will be given up. */
-  condemned: Condemned[];
+  failedHosts: FailedHost[];
   /** Something of the report was not kept, so workers must find its links again. */
   lostLinks: boolean;
 }
@@ -32,29 +32,29 @@ export interface SettledReport {
 export class Settler {
   readonly #store: Store;
   readonly #job: Job;
-  readonly #permits: PermitBook;
-  readonly #robots: RobotsBook;
+  readonly #permits: OpenPermits;
+  readonly #robots: RobotsCache;
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #follow: CompiledFollow[];
   readonly #limitsOf: HostLimiter;
-  readonly #approaches: ApproachBook | null;
-  readonly #outside: OutsideDesk | null;
+  readonly #escalation: EscalationPolicy | null;
+  readonly #access: AccessAssigner | null;
   readonly #rejects: RejectLog | null;
   readonly #groups: HostGroups;
   readonly #givenUp: GivenUp;
   readonly #tellsReferrers: boolean;
-  readonly #repeats = new RepeatWatch();
+  readonly #repeats = new RepeatedPages();
 
   constructor(options: {
     store: Store;
     job: Job;
-    permits: PermitBook;
-    robots: RobotsBook;
+    permits: OpenPermits;
+    robots: RobotsCache;
     clock: Clock;
     random: Random;
-    approaches?: ApproachBook | null;
-    outside?: OutsideDesk | null;
+    escalation?: EscalationPolicy | null;
+    access?: AccessAssigner | null;
     groups?: HostGroups;
     givenUp?: GivenUp;
     rejects?: RejectLog | null;
@@ -67,8 +67,8 @@ export class Settler {
     this.#random = options.random;
     this.#follow = options.job.spec.follow.map(compileFollow);
     this.#limitsOf = compileHostLimits(options.job.spec);
-    this.#approaches = options.approaches ?? null;
-    this.#outside = options.outside ?? null;
+    this.#escalation = options.escalation ?? null;
+    this.#access = options.access ?? null;
     this.#groups = options.groups ?? new HostGroups(options);
     this.#givenUp = options.givenUp ?? new GivenUp();
     this.#tellsReferrers = tellsReferrers(options.job.spec);
@@ -83,7 +83,7 @@ export class Settler {
     const robots = [...found, ...(await this.#robotsEntries(open, report, now))];
     const taken = report.outcomes.filter((outcome) => open.tasks.has(outcome.taskId));
     const known = taken.map((outcome) => this.#repeats.judge(outcome, this.#urlHostOf(open, outcome)));
-    const trouble = this.#outside?.note(open, report, known);
+    const trouble = this.#access?.note(open, report, known);
     const judged = trouble ? known.filter(({ taskId }) => !trouble.elsewhere.has(taskId)) : known;
     const climbing = union(this.#learn(open, report, judged, now), trouble?.elsewhere);
     const context = {
@@ -123,9 +123,9 @@ export class Settler {
     for (const { origin, permit } of open.batch.robots)
       if (open.released[permit]) this.#robots.doneAsking(origin);
     if (applied) for (const reject of rejectsOf(open.tasks, known)) this.#rejects?.note(reject);
-    const condemned = condemnedBy(report, hosts, robots, spec);
+    const failed = failedHosts(report, hosts, robots, spec);
     if (this.#groups.areShared)
-      giveUpOne(condemned.splice(0), { open, outcomes: final, robots }, this.#givenUp);
+      giveUpMember(failed.splice(0), { open, outcomes: final, robots }, this.#givenUp);
     for (const outcome of known) open.tasks.delete(outcome.taskId);
     if (report.part >= 0) open.failed += final.filter(({ kind }) => kind === 'failed').length;
     // A batch that met nothing but dead proxies has failed, also when it came no further than robots.txt.
@@ -140,18 +140,18 @@ export class Settler {
         (outcome, index) =>
           outcome !== taken[index] || (outcome.kind === 'failed' && outcome.code === 'internal'),
       );
-    return { applied, condemned, lostLinks };
+    return { applied, failedHosts: failed, lostLinks };
   }
 
   #learn(open: OpenBatch, report: Report, known: Outcome[], now: number): Set<number> | undefined {
-    if (!this.#approaches) return undefined;
-    if (report.cookies) this.#approaches.takeCookies(report.cookies);
+    if (!this.#escalation) return undefined;
+    if (report.cookies) this.#escalation.takeCookies(report.cookies);
     const done = known.map((outcome) => ({
       task: open.tasks.get(outcome.taskId)!,
       host: hostOf(open, outcome),
       outcome,
     }));
-    return this.#approaches.learn(done, now);
+    return this.#escalation.learn(done, now);
   }
 
   #hostChanges(

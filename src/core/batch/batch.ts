@@ -1,10 +1,10 @@
-import type { Approach } from '../escalation/escalation.ts';
+import type { FetchMethod } from '../escalation/escalation.ts';
 import type { JobSpec } from '../job-schema/job.ts';
 import type { LastVisit, Meta } from '../model.ts';
 import type { Discovered, Outcome, QualityDelta, RobotsOutcome } from './outcome.ts';
 
 /** The wire format between coordinator and workers: plain JSON, self-contained, no bodies. */
-export const WIRE_VERSION = 1;
+export const WIRE_VERSION = 2;
 
 /**
  * The right to send requests to one host, good from `startAt` to `endAt` only.
@@ -39,8 +39,8 @@ export interface BatchTask {
   /** The page that links here, for requests that look like a browser's. */
   referrer?: string;
   /** How to ask for it; the plain way when absent. */
-  approach?: Approach;
-  /** There whenever the approach names a pool: without it nothing may be sent. */
+  fetchMethod?: FetchMethod;
+  /** There whenever the fetch method names a pool: without it nothing may be sent. */
   through?: ProxyChoice;
 }
 

@@ -1,7 +1,7 @@
 import type { Outcome } from '../batch/outcome.ts';
 import { isRefusal } from '../failures.ts';
 
-/** What is known of one rung: how it fared lately. */
+/** What is known of one level: how it fared lately. */
 export interface Score {
   tries: number;
   /** Share of successes, recent ones above all. */
@@ -10,21 +10,21 @@ export interface Score {
   at: number;
 }
 
-/** By rung of a ladder; those that were never tried have none. */
-export type ScoreOf = (rung: number) => Score | undefined;
+/** By level of a levels; those that were never tried have none. */
+export type ScoreOf = (level: number) => Score | undefined;
 
-/** From here on a rung counts as working. */
+/** From here on a level counts as working. */
 export const WORKS = 0.5;
 /** The last five or so tries decide. */
 const WEIGHT = 0.2;
-/** Share of tasks that try a cheaper rung again, and a larger one while that looks promising. */
+/** Share of tasks that try a cheaper level again, and a larger one while that looks promising. */
 export const RETRY_SHARE = 0.02;
 const PROMISING_SHARE = 0.25;
 const PROMISING = 0.15;
-/** A cheaper rung that was not tried for so long is tried once. */
+/** A cheaper level that was not tried for so long is tried once. */
 export const STALE_MS = 10 * 60_000;
 
-/** A rung that failed so often for a template is taken to fail for all of it. */
+/** A level that failed so often for a template is taken to fail for all of it. */
 const TRIES_MIN = 3;
 
 export function addTry(score: Score | undefined, success: boolean, now: number): Score {
@@ -34,39 +34,39 @@ export function addTry(score: Score | undefined, success: boolean, now: number):
   return { tries: tries + 1, rate: Math.round(rate * 1_000) / 1_000, at: Math.round(now) };
 }
 
-/** The cheapest rung from `floor` on that works or was never tried; when there is none, the best of them. */
-export function cheapestRung(count: number, scoreOf: ScoreOf, floor = 0): number {
+/** The cheapest level from `floor` on that works or was never tried; when there is none, the best of them. */
+export function cheapestLevel(count: number, scoreOf: ScoreOf, floor = 0): number {
   let best = Math.min(floor, count - 1);
   let bestRate = -1;
-  for (let rung = best; rung < count; rung++) {
-    const score = scoreOf(rung);
-    if (score === undefined || score.rate >= WORKS) return rung;
-    if (score.rate > bestRate) [best, bestRate] = [rung, score.rate];
+  for (let level = best; level < count; level++) {
+    const score = scoreOf(level);
+    if (score === undefined || score.rate >= WORKS) return level;
+    if (score.rate > bestRate) [best, bestRate] = [level, score.rate];
   }
   return best;
 }
 
-/** A rung below `rung` that is worth another try now, or null. */
-export function rungToRetry(
-  rung: number,
+/** A level below `level` that is worth another try now, or null. */
+export function levelToRetry(
+  level: number,
   scoreOf: ScoreOf,
   now: number,
   random: () => number,
 ): number | null {
-  for (let below = 0; below < rung; below++) {
+  for (let below = 0; below < level; below++) {
     const score = scoreOf(below);
     if (score === undefined || now - score.at > STALE_MS) return below;
   }
   const chance = random();
-  for (let below = 0; below < rung; below++) {
+  for (let below = 0; below < level; below++) {
     if (scoreOf(below)!.rate >= PROMISING && chance < PROMISING_SHARE) return below;
   }
-  return rung > 0 && chance < RETRY_SHARE ? Math.floor((chance / RETRY_SHARE) * rung) : null;
+  return level > 0 && chance < RETRY_SHARE ? Math.floor((chance / RETRY_SHARE) * level) : null;
 }
 
-/** Whether a rung below is known to work for pages like this one; a template with few tries goes by its host. */
-export function worksBelow(rung: number, ofTemplate: ScoreOf, ofHost: ScoreOf): boolean {
-  for (let below = 0; below < rung; below++) {
+/** Whether a level below is known to work for pages like this one; a template with few tries goes by its host. */
+export function worksBelow(level: number, ofTemplate: ScoreOf, ofHost: ScoreOf): boolean {
+  for (let below = 0; below < level; below++) {
     const own = ofTemplate(below);
     const score = own && own.tries >= TRIES_MIN ? own : (ofHost(below) ?? own);
     if (score && score.rate >= WORKS) return true;
@@ -74,19 +74,19 @@ export function worksBelow(rung: number, ofTemplate: ScoreOf, ofHost: ScoreOf): 
   return false;
 }
 
-/** Whether a rung above may work for a template; where all are known to fail, only few tasks still try them. */
-export function isHopeful(rung: number, count: number, ofTemplate: ScoreOf, random: () => number): boolean {
-  for (let above = rung + 1; above < count; above++) {
+/** Whether a level above may work for a template; where all are known to fail, only few tasks still try them. */
+export function isHopeful(level: number, count: number, ofTemplate: ScoreOf, random: () => number): boolean {
+  for (let above = level + 1; above < count; above++) {
     const score = ofTemplate(above);
     if (!score || score.rate >= WORKS || score.tries < TRIES_MIN) return true;
   }
-  return rung + 1 < count && random() < RETRY_SHARE;
+  return level + 1 < count && random() < RETRY_SHARE;
 }
 
 /** `scripts`: the answer is nothing without a browser. `forbidden` may be the page's own affair, and so may what it lacks; other refusals concern who asks. */
 export type Verdict = 'answered' | 'refused' | 'forbidden' | 'lacking' | 'scripts';
 
-/** Null for what says nothing of the approach: a broken connection, an overloaded host, one that asks for less. */
+/** Null for what says nothing of the fetchMethod: a broken connection, an overloaded host, one that asks for less. */
 export function verdictOf(outcome: Outcome): Verdict | null {
   if (outcome.kind === 'deferred') return null;
   if (outcome.kind !== 'failed') return outcome.trace === null ? null : 'answered';

@@ -1,9 +1,11 @@
-import { type LadderJob, type LadderRoute, ladderOf } from '../escalation/escalation.ts';
+import { type EscalationJob, type EscalationRoute, escalationLevels } from '../escalation/escalation.ts';
 import { siteOf } from './url-shape.ts';
 
 /** Whether requests of a job may look like a browser's: those tell where they come from. */
-export function tellsReferrers(spec: LadderJob & { routes: readonly LadderRoute[] }): boolean {
-  return [null, ...spec.routes].some((route) => ladderOf(route, spec).some(({ browserLike }) => browserLike));
+export function tellsReferrers(spec: EscalationJob & { routes: readonly EscalationRoute[] }): boolean {
+  return [null, ...spec.routes].some((route) =>
+    escalationLevels(route, spec).some(({ browserLike }) => browserLike),
+  );
 }
 
 /**

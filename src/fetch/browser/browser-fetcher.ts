@@ -8,12 +8,12 @@ import type { BrowserSettings, Fetcher, FetchRequest, FetchResult } from '../../
 import { Stopwatch } from '../body/stopwatch.ts';
 import { literalOf, privateAddress } from '../network/dial.ts';
 import { DnsCache, type Lookup } from '../network/dns-cache.ts';
-import { Turnstile } from '../network/keyed-semaphore.ts';
+import { KeyedSemaphore } from '../network/keyed-semaphore.ts';
 import { type Devices, planTab } from './page/plan-tab.ts';
 import type { Tab } from './page/tab.ts';
 import { visitPage } from './page/visit-page.ts';
-import { type BrowserLife, LIFE_LIMITS, type LifeLimits } from './process/browser-instance.ts';
-import { BrowserKeeper } from './process/browser-pool.ts';
+import { type BrowserInstance, LIFE_LIMITS, type LifeLimits } from './process/browser-instance.ts';
+import { BrowserPool } from './process/browser-pool.ts';
 import { FilterProxy } from './proxy/filter-proxy.ts';
 
 export interface BrowserFetcherOptions {
@@ -42,8 +42,8 @@ export class BrowserFetcher implements Fetcher {
   readonly #proxy: FilterProxy;
   readonly #devices: Devices;
   readonly #room: number;
-  readonly #keeper: BrowserKeeper;
-  readonly #turnstile = new Turnstile();
+  readonly #keeper: BrowserPool;
+  readonly #turnstile = new KeyedSemaphore();
   readonly #closing = new AbortController();
 
   constructor(options: BrowserFetcherOptions, names: DnsCache, proxy: FilterProxy, devices: Devices) {
@@ -52,7 +52,7 @@ export class BrowserFetcher implements Fetcher {
     this.#proxy = proxy;
     this.#devices = devices;
     this.#room = options.browser?.pages ?? roomOf(availableMemory());
-    this.#keeper = new BrowserKeeper({
+    this.#keeper = new BrowserPool({
       settings: { path: null, sandbox: 'auto', ...options.browser },
       logger: options.logger ?? null,
       proxy,
@@ -129,7 +129,7 @@ export class BrowserFetcher implements Fetcher {
   async #takeTab(
     request: FetchRequest,
     watch: Stopwatch,
-  ): Promise<{ tab: Tab; life: BrowserLife } | FetchResult> {
+  ): Promise<{ tab: Tab; life: BrowserInstance } | FetchResult> {
     const over = watch.over.then(() => null);
     for (let tries = 0; ; tries++) {
       const life = await Promise.race([this.#keeper.life().catch(wordsOf), over]);

@@ -9,7 +9,7 @@ import { BodyBuffer } from '../body/body-buffer.ts';
 import { Stopwatch } from '../body/stopwatch.ts';
 import { literalOf, privateAddress } from '../network/dial.ts';
 import { DnsCache, type Lookup } from '../network/dns-cache.ts';
-import { Turnstile } from '../network/keyed-semaphore.ts';
+import { KeyedSemaphore } from '../network/keyed-semaphore.ts';
 import { dialProxyOf } from '../network/proxy-dial.ts';
 import { GuardedTunnel } from './guarded-tunnel.ts';
 
@@ -60,7 +60,7 @@ class ImpersonateFetcher implements Fetcher {
   readonly #tunnel: GuardedTunnel;
   readonly #isPublicAddress: (ip: string) => boolean;
   readonly #clients = new Map<string, Client>();
-  readonly #turnstile = new Turnstile();
+  readonly #turnstile = new KeyedSemaphore();
   readonly #closing = new AbortController();
 
   constructor(
@@ -246,7 +246,7 @@ function withBytes(result: FetchResult, bytes: number): FetchResult {
 }
 
 /** What the library's errors mean. Its texts hold URLs and remote words: only ours are shown. */
-export const IMPIT_FAILURES = {
+const IMPIT_FAILURES = {
   connect: 'the connection failed',
   tls: 'the TLS handshake failed',
   reset: 'the connection broke before the response was complete',

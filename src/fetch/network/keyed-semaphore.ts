@@ -4,7 +4,7 @@ interface Gate {
 }
 
 /** Lets so many in at a time, by name; the others wait in line. */
-export class Turnstile {
+export class KeyedSemaphore {
   readonly #gates = new Map<string, Gate>();
 
   /** Resolves when there is room, or when the signal fires; what it gives is to be called on leaving. */

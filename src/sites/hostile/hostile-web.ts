@@ -6,7 +6,7 @@ import { type HostileFacts, type HostileVisit, SECURE_PORTS, type SecurePort } f
 import { caseOf, type ListedCase } from './behaviours.ts';
 import { createIssuer, createSelfSigned, type Signed } from './certificates.ts';
 import { indexPage } from './index-page.ts';
-import { VisitBook } from './visit-log.ts';
+import { VisitLog } from './visit-log.ts';
 
 /** A server of everything that servers do to crawlers, by path. Raw sockets: `node:http` is too well-behaved. */
 export interface HostileWeb {
@@ -40,7 +40,7 @@ export async function startHostileWeb(options: HostileOptions = {}): Promise<Hos
   const { host = '127.0.0.1', port = 0 } = options;
   const shownHost = host === '0.0.0.0' ? '127.0.0.1' : host;
   const doors = new Doors(host);
-  const book = new VisitBook();
+  const book = new VisitLog();
   const { authority, certificates } = certificatesFor(shownHost, new Date());
   const secure = {} as Record<SecurePort, string>;
   const facts: HostileFacts = {
@@ -142,7 +142,7 @@ function readRequests(socket: net.Socket, onHead: (text: string) => void): void 
   });
 }
 
-function answer(head: string, socket: net.Socket, book: VisitBook, web: HostileFacts): void {
+function answer(head: string, socket: net.Socket, book: VisitLog, web: HostileFacts): void {
   const [requestLine = '', ...lines] = head.split('\r\n');
   const target = requestLine.split(' ')[1] ?? '/';
   const queryAt = target.indexOf('?');

@@ -5,7 +5,7 @@ const TIMES_MAX = 1_000;
 const ADDRESSES_MAX = 10_000;
 
 /** Who asked for what, and when. */
-export class VisitBook {
+export class VisitLog {
   requests = 0;
   readonly #counts = new Map<string, number>();
   readonly #times = new Map<string, number[]>();

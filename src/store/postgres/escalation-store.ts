@@ -1,15 +1,15 @@
-import type { ApproachRow, ApproachStore } from '../../ports/escalation-store.ts';
+import type { EscalationRow, EscalationStore } from '../../ports/escalation-store.ts';
 import type { Database } from './connection/database.ts';
 import { toRows } from './connection/rows.ts';
 
-export class PostgresApproachStore implements ApproachStore {
+export class PostgresEscalationStore implements EscalationStore {
   readonly #db: Database;
 
   constructor(db: Database) {
     this.#db = db;
   }
 
-  async load(jobId: number, limit: number): Promise<ApproachRow[]> {
+  async load(jobId: number, limit: number): Promise<EscalationRow[]> {
     const rows = await this.#db.read<{ host: string; template: string; stats: string }>(
       'SELECT host, template, stats FROM approaches WHERE job_id = $1 ORDER BY host, template LIMIT $2',
       jobId,
@@ -18,7 +18,7 @@ export class PostgresApproachStore implements ApproachStore {
     return rows.map(({ host, template, stats }) => ({ host, template, stats: JSON.parse(stats) }));
   }
 
-  async save(jobId: number, rows: readonly ApproachRow[]): Promise<void> {
+  async save(jobId: number, rows: readonly EscalationRow[]): Promise<void> {
     if (rows.length === 0) return;
     const kept = rows.filter(({ stats }) => stats !== null);
     const gone = rows.filter(({ stats }) => stats === null);

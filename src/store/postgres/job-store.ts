@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import type { Counters, JobWish } from '../../core/model.ts';
+import type { Counters, RequestedState } from '../../core/model.ts';
 import type { Job, JobStore, SourcePosition } from '../../ports/store.ts';
 import { type JobColumns, SELECT_JOBS, toJob, UPDATABLE } from '../shared/job-rows.ts';
 import type { Database, Transaction } from './connection/database.ts';
@@ -81,8 +81,8 @@ export class PostgresJobStore implements JobStore {
     await this.#db.read(`UPDATE jobs SET ${columns.join(', ')} WHERE id = $1`, jobId, ...values);
   }
 
-  async wish(jobId: number): Promise<JobWish> {
-    const [row] = await this.#db.read<{ wish: JobWish }>('SELECT wish FROM jobs WHERE id = $1', jobId);
+  async wish(jobId: number): Promise<RequestedState> {
+    const [row] = await this.#db.read<{ wish: RequestedState }>('SELECT wish FROM jobs WHERE id = $1', jobId);
     return row?.wish ?? 'cancel';
   }
 

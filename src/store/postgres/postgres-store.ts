@@ -1,10 +1,10 @@
 import type { ClientConfig } from 'pg';
 import type { Logger } from '../../ports/ambient.ts';
 import type { Store } from '../../ports/store.ts';
-import { atMost, type LaneOptions } from './connection/connections.ts';
+import { atMost, type ConnectionOptions } from './connection/connections.ts';
 import { Database } from './connection/database.ts';
 import { parseStoreUrl } from './connection/store-url.ts';
-import { PostgresApproachStore } from './escalation-store.ts';
+import { PostgresEscalationStore } from './escalation-store.ts';
 import { HostIds } from './frontier/host-ids.ts';
 import { JobMemories } from './frontier/job-memory.ts';
 import { ALIVE_MS_DEFAULT, Presence } from './frontier/presence.ts';
@@ -41,7 +41,7 @@ const SILENT: Logger = { info() {}, warn() {}, error() {} };
 export async function openPostgresStore(url: string, options: PostgresStoreOptions = {}): Promise<Store> {
   const { logger = SILENT } = options;
   const { default: pg } = await import('pg');
-  const lanes: LaneOptions = {
+  const lanes: ConnectionOptions = {
     place: parseStoreUrl(url, options.passwordFile ?? null),
     connect: (config: ClientConfig) => new pg.Client(config),
     silenceMs: options.silenceMs ?? SILENCE_MS_DEFAULT,
@@ -66,7 +66,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     jobs: new PostgresJobStore(db, presence),
     frontier: new PostgresFrontier({ db, hosts: new HostIds(db), memories, presence }),
     hosts: new PostgresHostStore(db),
-    approaches: new PostgresApproachStore(db),
+    escalations: new PostgresEscalationStore(db),
     proxies: new PostgresProxyStore(db),
     views: new PostgresViews(db, memories, lanes),
     async close() {

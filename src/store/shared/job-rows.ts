@@ -1,4 +1,4 @@
-import { type JobState, type JobWish, zeroCounters } from '../../core/model.ts';
+import { type JobState, type RequestedState, zeroCounters } from '../../core/model.ts';
 import type { Job } from '../../ports/store.ts';
 
 export interface JobColumns {
@@ -13,7 +13,7 @@ export interface JobColumns {
   pass_start: string | null;
   pass_started_at: number;
   state: JobState;
-  wish: JobWish;
+  wish: RequestedState;
   reason: string | null;
   created_at: number;
   ended_at: number | null;
@@ -27,7 +27,7 @@ export const SELECT_JOBS = `
 
 export const UPDATABLE = {
   state: 'state',
-  wish: 'wish',
+  requestedState: 'wish',
   reason: 'reason',
   endedAt: 'ended_at',
   workedMs: 'worked_ms',
@@ -50,7 +50,7 @@ export function toJob(row: JobColumns): Job {
     passStart: row.pass_start === null ? null : { ...zeroCounters(), ...JSON.parse(row.pass_start) },
     passStartedAt: row.pass_started_at,
     state: row.state,
-    wish: row.wish,
+    requestedState: row.wish,
     reason: row.reason,
     createdAt: row.created_at,
     endedAt: row.ended_at,

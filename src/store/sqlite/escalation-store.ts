@@ -1,14 +1,14 @@
-import type { ApproachRow, ApproachStore } from '../../ports/escalation-store.ts';
+import type { EscalationRow, EscalationStore } from '../../ports/escalation-store.ts';
 import type { Database } from './connection/database.ts';
 
-export class SqliteApproachStore implements ApproachStore {
+export class SqliteEscalationStore implements EscalationStore {
   readonly #db: Database;
 
   constructor(db: Database) {
     this.#db = db;
   }
 
-  async load(jobId: number, limit: number): Promise<ApproachRow[]> {
+  async load(jobId: number, limit: number): Promise<EscalationRow[]> {
     const rows = this.#db.all<{ host: string; template: string; stats: string }>(
       'SELECT host, template, stats FROM approaches WHERE job_id = ? ORDER BY host, template LIMIT ?',
       jobId,
@@ -17,7 +17,7 @@ export class SqliteApproachStore implements ApproachStore {
     return rows.map(({ host, template, stats }) => ({ host, template, stats: JSON.parse(stats) }));
   }
 
-  async save(jobId: number, rows: readonly ApproachRow[]): Promise<void> {
+  async save(jobId: number, rows: readonly EscalationRow[]): Promise<void> {
     this.#db.transaction(() => {
       for (const { host, template, stats } of rows) {
         if (stats === null) this.#db.run(DELETE_ROW, jobId, host, template);

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { COUNTER_NAMES, type Counters, type JobWish } from '../../core/model.ts';
+import { COUNTER_NAMES, type Counters, type RequestedState } from '../../core/model.ts';
 import type { Job, JobStore, SourcePosition } from '../../ports/store.ts';
 import { type JobColumns, SELECT_JOBS, toJob, UPDATABLE } from '../shared/job-rows.ts';
 import type { Database } from './connection/database.ts';
@@ -100,8 +100,10 @@ export class SqliteJobStore implements JobStore {
     });
   }
 
-  async wish(jobId: number): Promise<JobWish> {
-    return this.#db.get<{ wish: JobWish }>('SELECT wish FROM jobs WHERE id = ?', jobId)?.wish ?? 'cancel';
+  async wish(jobId: number): Promise<RequestedState> {
+    return (
+      this.#db.get<{ wish: RequestedState }>('SELECT wish FROM jobs WHERE id = ?', jobId)?.wish ?? 'cancel'
+    );
   }
 
   async sources(jobId: number): Promise<SourcePosition[]> {

@@ -2,7 +2,7 @@ import type { Store } from '../../ports/store.ts';
 import { openCheckpointer } from './connection/checkpointer.ts';
 import { Database, type DatabaseOptions } from './connection/database.ts';
 import { SeenIndex } from './dedupe/seen-index.ts';
-import { SqliteApproachStore } from './escalation-store.ts';
+import { SqliteEscalationStore } from './escalation-store.ts';
 import { TaskInserter } from './frontier/insert-tasks.ts';
 import { SqliteFrontier } from './frontier-store.ts';
 import { SqliteHostStore } from './host-store.ts';
@@ -25,7 +25,7 @@ export function openSqliteStore(path: string, options: SqliteStoreOptions = {}):
     jobs: new SqliteJobStore(db),
     frontier: new SqliteFrontier(db, inserter),
     hosts: new SqliteHostStore(db),
-    approaches: new SqliteApproachStore(db),
+    escalations: new SqliteEscalationStore(db),
     proxies: new SqliteProxyStore(db),
     views: new SqliteViews(db, inserter),
     async close() {

@@ -5,9 +5,9 @@ import { type Batch, type Report, WORKER_KINDS, type WorkerKind } from '../../co
 import { deferredReport } from '../../core/batch/report.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { Logger } from '../../ports/ambient.ts';
-import type { Delivery, Dispatcher, WorkerSign } from '../../ports/dispatcher.ts';
-import { DEAD_MS, Presence, readSigns } from './heartbeat.ts';
-import { type Ticket, Tickets } from './open-batches.ts';
+import type { Delivery, Dispatcher, WorkerHeartbeat } from '../../ports/dispatcher.ts';
+import { DEAD_MS, LiveWorkers, readHeartbeats } from './heartbeat.ts';
+import { type SentBatch, SentBatches } from './open-batches.ts';
 import { explainRedis, type FleetPlace, type FleetRedis, openRedis, parseFleet } from './redis.ts';
 import { readReplies } from './reply-reader.ts';
 import { OnceSender } from './send-once.ts';
@@ -34,7 +34,7 @@ const CLOSE_MS = 1_000;
 
 export async function openBullmqDispatcher(options: { url: string; logger: Logger }): Promise<Dispatcher> {
   const place = parseFleet(options.url);
-  const presence = new Presence();
+  const presence = new LiveWorkers();
   const redis = await openRedis(place, {
     logger: options.logger,
     onReady: () => presence.forgive(performance.now()),
@@ -53,27 +53,27 @@ export async function openBullmqDispatcher(options: { url: string; logger: Logge
 class BullmqDispatcher implements Dispatcher {
   readonly #place: FleetPlace;
   readonly #redis: FleetRedis;
-  readonly #presence: Presence;
+  readonly #presence: LiveWorkers;
   readonly #logger: Logger;
   readonly #id = randomBytes(6).toString('hex');
   readonly #keys: FleetKeys;
   readonly #queues: Record<WorkerKind, Queue<JobCard>>;
   readonly #once: OnceSender;
-  readonly #tickets: Tickets;
+  readonly #tickets: SentBatches;
   readonly #notices: WorkerNotices;
   #look: NodeJS.Timeout | null = null;
   #refusedAt = Number.NEGATIVE_INFINITY;
   #draining = false;
   #closed = false;
 
-  constructor(place: FleetPlace, redis: FleetRedis, presence: Presence, logger: Logger) {
+  constructor(place: FleetPlace, redis: FleetRedis, presence: LiveWorkers, logger: Logger) {
     this.#place = place;
     this.#redis = redis;
     this.#presence = presence;
     this.#logger = logger;
     this.#keys = fleetKeys(place.prefix);
     this.#once = new OnceSender(redis.client);
-    this.#tickets = new Tickets(this.#id);
+    this.#tickets = new SentBatches(this.#id);
     this.#notices = new WorkerNotices(presence, { place: place.shown, logger });
     const open = (kind: WorkerKind) => {
       const queue = new Queue<JobCard>(QUEUES[kind], { connection: redis.client, prefix: place.prefix });
@@ -91,7 +91,7 @@ class BullmqDispatcher implements Dispatcher {
       onTrouble: (error) => this.#logger.warn(`cannot read a reply from Redis: ${messageOf(error)}`),
       isClosed: () => this.#closed,
     });
-    this.#presence.note(await readSigns(this.#redis.client, this.#keys), performance.now());
+    this.#presence.note(await readHeartbeats(this.#redis.client, this.#keys), performance.now());
     this.#notices.look(this.#tickets.all(), performance.now());
     this.#look = setInterval(() => void this.#lookAround(), LOOK_MS);
   }
@@ -115,7 +115,7 @@ class BullmqDispatcher implements Dispatcher {
     return this.#presence.serves(kind, performance.now());
   }
 
-  async signs(): Promise<WorkerSign[]> {
+  async heartbeats(): Promise<WorkerHeartbeat[]> {
     return this.#live();
   }
 
@@ -161,7 +161,7 @@ class BullmqDispatcher implements Dispatcher {
   }
 
   /** The batch is there before its job is, and can be taken once: so it is put there once. */
-  async #send(ticket: Ticket): Promise<void> {
+  async #send(ticket: SentBatch): Promise<void> {
     const { id, batch } = ticket;
     const card: JobCard = {
       batch: batch.id,
@@ -188,7 +188,7 @@ class BullmqDispatcher implements Dispatcher {
   }
 
   /** Who removes a batch has it: afterwards no worker can. */
-  async #withdraw(ticket: Ticket, { isAbsent = false } = {}): Promise<void> {
+  async #withdraw(ticket: SentBatch, { isAbsent = false } = {}): Promise<void> {
     if (ticket.worker !== null) return;
     const removed = await this.#redis.client.del(this.#keys.batch(ticket.id));
     if (!this.#tickets.isOpen(ticket.id) || ticket.worker !== null) return;
@@ -207,7 +207,7 @@ class BullmqDispatcher implements Dispatcher {
     const { client } = this.#redis;
     if (client.status !== 'ready' || this.#closed) return;
     try {
-      const signs = await readSigns(client, this.#keys);
+      const signs = await readHeartbeats(client, this.#keys);
       const now = performance.now();
       this.#presence.note(signs, now);
       this.#notices.look(this.#tickets.all(), now);
@@ -219,7 +219,7 @@ class BullmqDispatcher implements Dispatcher {
   }
 
   /** A batch that waits for long: is it still there, and does anybody come for it? */
-  async #lookFor(ticket: Ticket, now: number): Promise<void> {
+  async #lookFor(ticket: SentBatch, now: number): Promise<void> {
     const waitedMs = now - ticket.sentAt;
     if (ticket.worker !== null || waitedMs < WAITED_MS) return;
     if (waitedMs > TAKE_MS || this.#draining) return this.#withdraw(ticket);
@@ -237,19 +237,19 @@ function within(ms: number, work: Promise<unknown>): Promise<unknown> {
 
 /** Tells the operator what only an operator can change: that nobody works, or nobody who could. Once each. */
 export class WorkerNotices {
-  readonly #presence: Presence;
+  readonly #presence: LiveWorkers;
   readonly #place: string;
   readonly #logger: Logger;
   #aliveAt = Number.NEGATIVE_INFINITY;
   #told: string | null = null;
 
-  constructor(presence: Presence, options: { place: string; logger: Logger }) {
+  constructor(presence: LiveWorkers, options: { place: string; logger: Logger }) {
     this.#presence = presence;
     this.#place = options.place;
     this.#logger = options.logger;
   }
 
-  look(open: readonly Ticket[], now: number): void {
+  look(open: readonly SentBatch[], now: number): void {
     const count = this.#presence.live(now).length;
     if (count > 0) this.#aliveAt = now;
     // A Redis that was just emptied knows nobody, for a moment.
@@ -260,7 +260,7 @@ export class WorkerNotices {
     this.#told = text;
   }
 
-  #trouble(count: number, open: readonly Ticket[], now: number): string | null {
+  #trouble(count: number, open: readonly SentBatch[], now: number): string | null {
     const [stranger] = this.#presence.strangers(now);
     if (stranger)
       return `the worker ${stranger.worker} uses another version of the wire format: install the same Seine version everywhere`;

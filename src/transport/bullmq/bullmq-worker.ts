@@ -7,7 +7,7 @@ import { LIMITS } from '../../core/limits.ts';
 import type { Logger } from '../../ports/ambient.ts';
 import type { ThreadDispatcher } from '../thread/thread-dispatcher.ts';
 import { Turns } from './fair-turns.ts';
-import { removeSign, type Sign, writeSign } from './heartbeat.ts';
+import { type Heartbeat, removeHeartbeat, writeHeartbeat } from './heartbeat.ts';
 import { type FleetPlace, type FleetRedis, openRedis, parseFleet } from './redis.ts';
 import { Replies } from './reply-writer.ts';
 import {
@@ -15,11 +15,11 @@ import {
   decodeBatch,
   type FleetKeys,
   fleetKeys,
+  HEARTBEAT_MS,
   type JobCard,
   LOCK_MS,
   QUEUES,
   REPLY_TTL_MS,
-  SIGN_MS,
   TAKE,
 } from './wire.ts';
 
@@ -111,7 +111,7 @@ class QueueWorker implements BullmqWorker {
     await recalls.subscribe(this.#keys.recall);
     recalls.on('message', (_, coordinator) => this.#recall(coordinator));
     await this.#sign();
-    this.#signs = setInterval(() => void this.#sign().catch(() => {}), SIGN_MS);
+    this.#signs = setInterval(() => void this.#sign().catch(() => {}), HEARTBEAT_MS);
     for (const queue of this.#queues) {
       await queue.waitUntilReady();
       await queue.startStalledCheckTimer();
@@ -134,7 +134,7 @@ class QueueWorker implements BullmqWorker {
   async close(): Promise<void> {
     if (this.#signs) clearInterval(this.#signs);
     if (this.#redis.client.status === 'ready')
-      await removeSign(this.#redis.client, this.#keys, this.#options.name).catch(() => {});
+      await removeHeartbeat(this.#redis.client, this.#keys, this.#options.name).catch(() => {});
     await Promise.all(this.#queues.map((queue) => queue.close(true).catch(() => {})));
     this.#redis.close();
   }
@@ -218,7 +218,7 @@ class QueueWorker implements BullmqWorker {
     const { client } = this.#redis;
     if (client.status !== 'ready') return;
     const { name, kind, threads } = this.#options;
-    const sign: Sign = {
+    const sign: Heartbeat = {
       version: WIRE_VERSION,
       worker: name,
       kind,
@@ -232,7 +232,7 @@ class QueueWorker implements BullmqWorker {
       slots: this.#leaving ? 0 : threads.slots,
       tickets: [...this.#held.keys()],
     };
-    await writeSign(client, this.#keys, sign);
+    await writeHeartbeat(client, this.#keys, sign);
     for (const queue of this.#queues) {
       const own = [...this.#held].filter(([, held]) => held.queue === queue);
       const tokens = own.map(([, { token }]) => token);

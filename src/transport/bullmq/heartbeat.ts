@@ -1,10 +1,10 @@
 import type { Redis } from 'ioredis';
 import { WIRE_VERSION, WORKER_KINDS, type WorkerKind } from '../../core/batch/batch.ts';
-import type { WorkerSign } from '../../ports/dispatcher.ts';
-import { type FleetKeys, SIGN_MS, SIGN_TTL_MS } from './wire.ts';
+import type { WorkerHeartbeat } from '../../ports/dispatcher.ts';
+import { type FleetKeys, HEARTBEAT_MS, HEARTBEAT_TTL_MS } from './wire.ts';
 
 /** What a worker says of itself every two seconds, under a key that ends with it. */
-export interface Sign extends WorkerSign {
+export interface Heartbeat extends WorkerHeartbeat {
   version: number;
   /** Another number in each sign: shows that it is a new one, whatever the clocks say. */
   beat: number;
@@ -14,18 +14,18 @@ export interface Sign extends WorkerSign {
   tickets: string[];
 }
 
-export async function writeSign(redis: Redis, keys: FleetKeys, sign: Sign): Promise<void> {
+export async function writeHeartbeat(redis: Redis, keys: FleetKeys, sign: Heartbeat): Promise<void> {
   await Promise.all([
-    redis.set(keys.worker(sign.worker), JSON.stringify(sign), 'PX', SIGN_TTL_MS),
+    redis.set(keys.worker(sign.worker), JSON.stringify(sign), 'PX', HEARTBEAT_TTL_MS),
     redis.sadd(keys.workers, sign.worker),
   ]);
 }
 
-export async function removeSign(redis: Redis, keys: FleetKeys, worker: string): Promise<void> {
+export async function removeHeartbeat(redis: Redis, keys: FleetKeys, worker: string): Promise<void> {
   await Promise.all([redis.del(keys.worker(worker)), redis.srem(keys.workers, worker)]);
 }
 
-export async function readSigns(redis: Redis, keys: FleetKeys): Promise<Sign[]> {
+export async function readHeartbeats(redis: Redis, keys: FleetKeys): Promise<Heartbeat[]> {
   const names = await redis.smembers(keys.workers);
   if (names.length === 0) return [];
   const texts = await redis.mget(names.map((name) => keys.worker(name)));
@@ -37,23 +37,23 @@ export async function readSigns(redis: Redis, keys: FleetKeys): Promise<Sign[]> 
   });
 }
 
-function decodeSign(text: string): Sign | null {
+function decodeSign(text: string): Heartbeat | null {
   try {
-    const sign = JSON.parse(text) as Partial<Sign>;
+    const sign = JSON.parse(text) as Partial<Heartbeat>;
     const counts = [sign.beat, sign.threads, sign.slots, sign.at, sign.cpu, sign.memoryBytes, sign.batches];
     if (!counts.every((count) => Number.isFinite(count))) return null;
     if (!WORKER_KINDS.includes(sign.kind as WorkerKind) || typeof sign.worker !== 'string') return null;
-    return Array.isArray(sign.tickets) && Array.isArray(sign.hosts) ? (sign as Sign) : null;
+    return Array.isArray(sign.tickets) && Array.isArray(sign.hosts) ? (sign as Heartbeat) : null;
   } catch {
     return null;
   }
 }
 
 /** Three signs that did not come. */
-export const DEAD_MS = 3 * SIGN_MS + 500;
+export const DEAD_MS = 3 * HEARTBEAT_MS + 500;
 
 interface Known {
-  sign: Sign;
+  sign: Heartbeat;
   tickets: ReadonlySet<string>;
   /** When its last new sign was read, by our clock. */
   seenAt: number;
@@ -61,11 +61,11 @@ interface Known {
 }
 
 /** Who is alive, as far as the signs of life tell. Times are a monotonic clock's of this process. */
-export class Presence {
+export class LiveWorkers {
   readonly #known = new Map<string, Known>();
 
   /** Takes what was just read. */
-  note(signs: readonly Sign[], now: number): void {
+  note(signs: readonly Heartbeat[], now: number): void {
     for (const known of this.#known.values()) known.present = false;
     for (const sign of signs) {
       const known = this.#known.get(sign.worker);
@@ -86,7 +86,7 @@ export class Presence {
   }
 
   /** Those that can be given work, which are the ones that speak as we do. */
-  live(now: number): Sign[] {
+  live(now: number): Heartbeat[] {
     return this.#alive(now).filter(({ version }) => version === WIRE_VERSION);
   }
 
@@ -101,7 +101,7 @@ export class Presence {
       .reduce((sum, { slots }) => sum + slots, 0);
   }
 
-  strangers(now: number): Sign[] {
+  strangers(now: number): Heartbeat[] {
     return this.#alive(now).filter(({ version }) => version !== WIRE_VERSION);
   }
 
@@ -118,7 +118,7 @@ export class Presence {
     return null;
   }
 
-  #alive(now: number): Sign[] {
+  #alive(now: number): Heartbeat[] {
     return [...this.#known.values()]
       .filter(({ present, seenAt }) => present && now - seenAt <= DEAD_MS)
       .map(({ sign }) => sign);

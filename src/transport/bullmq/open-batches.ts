@@ -1,11 +1,11 @@
 import type { Batch, Report } from '../../core/batch/batch.ts';
 import { deferredReport } from '../../core/batch/report.ts';
 import type { Delivery } from '../../ports/dispatcher.ts';
-import type { Presence } from './heartbeat.ts';
+import type { LiveWorkers } from './heartbeat.ts';
 import { type Reply, TAKE_MS, ticketOf } from './wire.ts';
 
 /** A batch that is out. Times are a monotonic clock's. */
-export interface Ticket {
+export interface SentBatch {
   id: string;
   batch: Batch;
   sentAt: number;
@@ -31,9 +31,9 @@ const MISSING_MS = 5_000;
 const LATE_MS = 15_000;
 
 /** What is known of each batch that is out, and what follows from what is heard of it. */
-export class Tickets {
+export class SentBatches {
   readonly #coordinator: string;
-  readonly #open = new Map<string, Ticket>();
+  readonly #open = new Map<string, SentBatch>();
   #last = 0;
 
   constructor(coordinator: string) {
@@ -44,10 +44,10 @@ export class Tickets {
     batch: Batch,
     onPart: (report: Report) => void,
     now: number,
-  ): { ticket: Ticket; delivery: Promise<Delivery> } {
+  ): { ticket: SentBatch; delivery: Promise<Delivery> } {
     const { promise, resolve } = Promise.withResolvers<Delivery>();
     const id = ticketOf(this.#coordinator, ++this.#last);
-    const ticket: Ticket = {
+    const ticket: SentBatch = {
       id,
       batch,
       sentAt: now,
@@ -64,7 +64,7 @@ export class Tickets {
     return { ticket, delivery: promise };
   }
 
-  all(): Ticket[] {
+  all(): SentBatch[] {
     return [...this.#open.values()];
   }
 
@@ -84,12 +84,12 @@ export class Tickets {
   }
 
   /** A Redis that remembers what was taken long ago gives it away again: the reports of two must not be mixed. */
-  #hearTaken(ticket: Ticket, worker: string, now: number): void {
+  #hearTaken(ticket: SentBatch, worker: string, now: number): void {
     if (ticket.worker === null || ticket.worker === worker) this.take(ticket, worker, null, now);
     else this.lose(ticket, `${ticket.worker} and ${worker} both run it`, true);
   }
 
-  take(ticket: Ticket, worker: string, beat: number | null, now: number): void {
+  take(ticket: SentBatch, worker: string, beat: number | null, now: number): void {
     ticket.worker = worker;
     ticket.takenAt = now;
     ticket.beat = beat;
@@ -97,20 +97,20 @@ export class Tickets {
   }
 
   /** No worker has seen it, which is certain once it was taken out of Redis. */
-  withdraw(ticket: Ticket, now: number): void {
+  withdraw(ticket: SentBatch, now: number): void {
     this.#close(ticket, {
       kind: 'report',
       report: deferredReport(ticket.batch, { worker: 'none', now }),
     });
   }
 
-  lose(ticket: Ticket, reason: string, blameless: boolean): void {
+  lose(ticket: SentBatch, reason: string, blameless: boolean): void {
     const { id: batchId } = ticket.batch;
     this.#close(ticket, { kind: 'lost', batchId, reason, ...(blameless ? { blameless } : {}) });
   }
 
   /** It is not in Redis; a worker may have it all the same, and the news may be on its way. */
-  miss(ticket: Ticket, presence: Presence, now: number): void {
+  miss(ticket: SentBatch, presence: LiveWorkers, now: number): void {
     const holder = presence.holderOf(ticket.id);
     if (holder !== null) {
       this.take(ticket, holder, presence.beatOf(holder), now);
@@ -121,7 +121,7 @@ export class Tickets {
   }
 
   /** Of those that workers have: which will never come back. */
-  judge(presence: Presence, now: number): void {
+  judge(presence: LiveWorkers, now: number): void {
     for (const ticket of this.#open.values()) {
       const { worker } = ticket;
       if (now - ticket.sentAt > TAKE_MS + ticket.batch.budgetMs + LATE_MS)
@@ -133,7 +133,7 @@ export class Tickets {
     }
   }
 
-  #countUnnamed(ticket: Ticket, worker: string, presence: Presence): void {
+  #countUnnamed(ticket: SentBatch, worker: string, presence: LiveWorkers): void {
     const beat = presence.beatOf(worker);
     if (beat === ticket.beat) return;
     ticket.beat = beat;
@@ -141,7 +141,7 @@ export class Tickets {
     if (ticket.unnamed >= UNNAMED_MAX) this.lose(ticket, 'its report was lost in Redis', true);
   }
 
-  #receive(ticket: Ticket, report: Report): void {
+  #receive(ticket: SentBatch, report: Report): void {
     if (report.part < ticket.part) return;
     if (report.part > ticket.part) {
       this.lose(ticket, 'a part of its report was lost in Redis', true);
@@ -153,7 +153,7 @@ export class Tickets {
     else ticket.onPart(own);
   }
 
-  #close(ticket: Ticket, delivery: Delivery): void {
+  #close(ticket: SentBatch, delivery: Delivery): void {
     this.#open.delete(ticket.id);
     ticket.resolve(delivery);
   }

@@ -33,8 +33,8 @@ export const TAKE_MS = 15_000;
 /** For batches whose coordinator is gone. */
 export const BATCH_TTL_MS = TAKE_MS + 10_000;
 export const REPLY_TTL_MS = 120_000;
-export const SIGN_MS = 2_000;
-export const SIGN_TTL_MS = 8_000;
+export const HEARTBEAT_MS = 2_000;
+export const HEARTBEAT_TTL_MS = 8_000;
 /** As in `bullmq:stalled` after that: longer than a worker is away when Redis restarts. */
 export const LOCK_MS = 60_000;
 /** Finished jobs that are kept for whoever looks at the queue. */

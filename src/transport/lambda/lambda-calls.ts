@@ -9,7 +9,7 @@ import type { Logger } from '../../ports/ambient.ts';
 import type { Blobs } from '../../ports/blobs.ts';
 import type { Delivery, DispatchCost, Dispatcher } from '../../ports/dispatcher.ts';
 import { ConcurrencyLimit } from './concurrency-limit.ts';
-import { CostBook } from './lambda-cost.ts';
+import { CostMeter } from './lambda-cost.ts';
 import { functionErrorOf, isBrokenCode, type LambdaFunction } from './lambda-function.ts';
 import { decodeParts, encodeBatch, type LambdaAnswer } from './wire.ts';
 
@@ -37,7 +37,7 @@ type OnPart = (report: Report) => void;
 export class LambdaCalls implements Dispatcher {
   readonly #options: LambdaCallsOptions;
   readonly #limit: ConcurrencyLimit;
-  readonly #costs = new CostBook();
+  readonly #costs = new CostMeter();
   readonly #leaving = new AbortController();
   readonly #under = new Set<AbortController>();
   #blobs: Promise<Blobs> | null = null;
@@ -251,7 +251,7 @@ const ANSWER_AFTER_MS = 20_000;
 async function callFunction(
   target: LambdaFunction,
   payload: Uint8Array,
-  { lambda, aborter, costs }: { lambda: LoadedLambda; aborter: AbortController; costs: CostBook },
+  { lambda, aborter, costs }: { lambda: LoadedLambda; aborter: AbortController; costs: CostMeter },
 ): Promise<Call> {
   const { sdk, client } = lambda;
   const timer = setTimeout(() => aborter.abort(), target.timeoutMs + ANSWER_AFTER_MS);

@@ -44,7 +44,7 @@ export function billedMsOf(logTail: string): number | null {
 }
 
 /** Adds up what invocations took. */
-export class CostBook {
+export class CostMeter {
   readonly #sum: DispatchCost = { invocations: 0, gbSeconds: 0, usd: 0 };
 
   /** `logResult`: as Lambda gives it, in base64. Without its line the time that was waited counts, which is a little more. */

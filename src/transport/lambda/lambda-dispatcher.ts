@@ -7,7 +7,12 @@ import type { Logger } from '../../ports/ambient.ts';
 import type { Blobs } from '../../ports/blobs.ts';
 import type { Dispatcher } from '../../ports/dispatcher.ts';
 import { LambdaCalls } from './lambda-calls.ts';
-import { askPresence, describeFunction, type LambdaFunction, unseenFunction } from './lambda-function.ts';
+import {
+  askFunctionStatus,
+  describeFunction,
+  type LambdaFunction,
+  unseenFunction,
+} from './lambda-function.ts';
 
 export interface LambdaDispatcherOptions {
   /** Name or ARN of the function, or of an alias or version of it. */
@@ -68,7 +73,7 @@ export async function openLambdaDispatcher(options: LambdaDispatcherOptions): Pr
 
   /** Returns what its clock lacks to be ours, and whether it has a browser, as far as it could be asked. */
   async function check({ name: wanted, isImage }: LambdaFunction): Promise<Checked> {
-    let here = await askPresence(lambda, wanted, place);
+    let here = await askFunctionStatus(lambda, wanted, place);
     if (here && !isSamePlace(here.blobs, options.blobs.place))
       throw new SeineError(
         here.blobs === null
@@ -80,7 +85,7 @@ export async function openLambdaDispatcher(options: LambdaDispatcherOptions): Pr
       );
     // The first call may have waited for a cold start: the second tells the time.
     if (here && Math.abs(here.clockOffsetMs) > CLOCK_TOLERANCE_MS)
-      here = await askPresence(lambda, wanted, place);
+      here = await askFunctionStatus(lambda, wanted, place);
     const hasBrowser = here?.browser ?? isImage;
     if (!here || Math.abs(here.clockOffsetMs) <= CLOCK_TOLERANCE_MS) return { clockOffsetMs: 0, hasBrowser };
     logger.warn(

@@ -3,7 +3,7 @@ import { explainLambda, isDenied, isThrottled } from '../../aws/lambda/lambda-er
 import { WIRE_VERSION } from '../../core/batch/batch.ts';
 import { SeineError } from '../../core/errors.ts';
 import type { FunctionSize } from './lambda-cost.ts';
-import type { LambdaAnswer, LambdaEvent, LambdaPresence } from './wire.ts';
+import type { LambdaAnswer, LambdaEvent, LambdaStatus } from './wire.ts';
 
 /** A function as it is deployed. */
 export interface LambdaFunction extends FunctionSize {
@@ -42,19 +42,19 @@ export function unseenFunction(name: string): LambdaFunction {
   return { name, ...UNSEEN, isImage: false };
 }
 
-interface Presence extends LambdaPresence {
+interface FunctionStatus extends LambdaStatus {
   /** What its clock lacks to be ours, at most wrong by `errorMs`. */
   clockOffsetMs: number;
   errorMs: number;
 }
 
 /** Has the function say what it is. Null when there is no room for a call now. */
-export async function askPresence(
+export async function askFunctionStatus(
   { sdk, client }: LoadedLambda,
   name: string,
   place: LambdaPlace,
   options: { waitMs?: number } = {},
-): Promise<Presence | null> {
+): Promise<FunctionStatus | null> {
   const event: LambdaEvent = { kind: 'warm', waitMs: options.waitMs ?? 0 };
   const sentAt = performance.now();
   const call = new sdk.InvokeCommand({ FunctionName: name, Payload: Buffer.from(JSON.stringify(event)) });
@@ -82,7 +82,7 @@ export async function askPresence(
   return { ...here, clockOffsetMs: middle - (here.startedAt + here.endedAt) / 2, errorMs };
 }
 
-function presenceOf(text: string): LambdaPresence | null {
+function presenceOf(text: string): LambdaStatus | null {
   try {
     const answer: LambdaAnswer | null = JSON.parse(text);
     return answer?.kind === 'here' ? answer.here : null;

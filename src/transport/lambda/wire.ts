@@ -29,9 +29,9 @@ export type LambdaAnswer =
   | { kind: 'parts'; parts: AnswerPart[] }
   /** Nothing of the batch was begun, and nothing will be before somebody has put it right. */
   | { kind: 'refused'; reason: string }
-  | { kind: 'here'; here: LambdaPresence };
+  | { kind: 'here'; here: LambdaStatus };
 
-export interface LambdaPresence {
+export interface LambdaStatus {
   seine: string;
   wire: number;
   environment: string;

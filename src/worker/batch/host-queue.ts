@@ -1,7 +1,7 @@
 import type { BatchTask, PermitUse, RobotsFetch } from '../../core/batch/batch.ts';
 import type { Outcome, RobotsOutcome } from '../../core/batch/outcome.ts';
 import { messageOf } from '../../core/errors.ts';
-import { asksForLess } from '../../core/failures.ts';
+import { isThrottling } from '../../core/failures.ts';
 import { parallelOf } from '../../core/job-schema/job.ts';
 import { guardedGapMs } from '../../core/politeness/permits.ts';
 import { delayOf, parseRobots, productToken, type RobotsRules } from '../../core/robots/robots.ts';
@@ -11,7 +11,7 @@ import { failed } from '../request/visit.ts';
 import { Lateness, Pace } from './pace.ts';
 import { processTask, type TaskContext } from './process-task.ts';
 
-interface LaneInput {
+interface HostQueueInput {
   permit: ConstructorParameters<typeof Pace>[0];
   tasks: BatchTask[];
   robots: RobotsFetch[];
@@ -19,7 +19,7 @@ interface LaneInput {
   awaited?: RobotsFetch[];
 }
 
-interface LaneEvents {
+interface HostQueueEvents {
   onOutcome(outcome: Outcome): void;
   onRobots(outcome: RobotsOutcome): void;
 }
@@ -28,10 +28,10 @@ interface LaneEvents {
 const LATENESS = new Lateness();
 
 /** All work of a batch for one host, under its permit. */
-export class Lane {
-  readonly #input: LaneInput;
+export class HostQueue {
+  readonly #input: HostQueueInput;
   readonly #context: Omit<TaskContext, 'onSent' | 'parallel'>;
-  readonly #events: LaneEvents;
+  readonly #events: HostQueueEvents;
   readonly #pace: Pace;
   /** Rules read in this batch, by origin; null when robots.txt could not be had. */
   readonly #rules = new Map<string, RobotsRules | null>();
@@ -39,7 +39,11 @@ export class Lane {
   #finished = false;
   #reportedSent = 0;
 
-  constructor(input: LaneInput, context: Omit<TaskContext, 'onSent' | 'parallel'>, events: LaneEvents) {
+  constructor(
+    input: HostQueueInput,
+    context: Omit<TaskContext, 'onSent' | 'parallel'>,
+    events: HostQueueEvents,
+  ) {
     this.#input = input;
     this.#context = context;
     this.#events = events;
@@ -76,7 +80,7 @@ export class Lane {
       const task = this.#input.tasks[this.#next++];
       if (!task) return;
       const outcome = await this.#work(task);
-      if (outcome.kind === 'failed' && asksForLess(outcome.code, outcome.trace?.httpStatus ?? null))
+      if (outcome.kind === 'failed' && isThrottling(outcome.code, outcome.trace?.httpStatus ?? null))
         this.#pace.close();
       this.#events.onOutcome(outcome);
     }

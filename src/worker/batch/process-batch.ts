@@ -6,15 +6,15 @@ import type { Clock, Random } from '../../ports/ambient.ts';
 import type { Blobs } from '../../ports/blobs.ts';
 import type { Fetcher } from '../../ports/fetcher.ts';
 import type { JobCache } from '../compile-job.ts';
-import { openShelf, type Shelf } from '../media/media-writer.ts';
-import { ProxyDesk } from '../request/batch-proxies.ts';
+import { type MediaWriter, openMediaWriter } from '../media/media-writer.ts';
+import { BatchProxies } from '../request/batch-proxies.ts';
 import { type BatchCookies, openBatchCookies } from '../request/cookies.ts';
 import { type SendContext, withSecretHeaders } from '../request/send.ts';
 import { failed } from '../request/visit.ts';
 import { type Archive, keepNothing, openArchive, pageKeeper } from '../storage/archive.ts';
 import { Deadline } from './deadline.ts';
-import { Lane } from './host-queue.ts';
-import { linksPart, QualitySum, splitLinks, undone, unused } from './report-parts.ts';
+import { HostQueue } from './host-queue.ts';
+import { deferUnstored, linksPart, QualitySum, splitLinks, unused } from './report-parts.ts';
 
 export interface WorkerTools {
   name: string;
@@ -64,15 +64,15 @@ class BatchRun {
   readonly #tools: WorkerTools;
   readonly #onPart: BatchOptions['onPart'];
   readonly #startedAt: number;
-  #lanes: Lane[] | null = null;
+  #lanes: HostQueue[] | null = null;
   #outcomes: Outcome[] = [];
   #robots: RobotsOutcome[] = [];
   #quality = new QualitySum();
   #trouble: string | null = null;
   #archive: Archive | null = null;
-  #shelf: Shelf | null = null;
+  #shelf: MediaWriter | null = null;
   #cookies: BatchCookies | null = null;
-  readonly #proxies: ProxyDesk | null;
+  readonly #proxies: BatchProxies | null;
   #part = 0;
   #sending: Promise<void> = Promise.resolve();
 
@@ -81,7 +81,7 @@ class BatchRun {
     this.#onPart = onPart;
     this.#tools = tools;
     this.#startedAt = tools.clock.now();
-    this.#proxies = batch.proxies ? new ProxyDesk(batch.proxies, tools.name) : null;
+    this.#proxies = batch.proxies ? new BatchProxies(batch.proxies, tools.name) : null;
     this.deadline = new Deadline(tools.clock, batch.budgetMs);
   }
 
@@ -118,7 +118,7 @@ class BatchRun {
     this.#outcomes.push(split?.rest ?? outcome);
   }
 
-  async #openLanes(): Promise<Lane[]> {
+  async #openLanes(): Promise<HostQueue[]> {
     const { fetcher, fetcherOf, openUserAgents, clock, random, jobs } = this.#tools;
     prepareBrowser(this.#batch, fetcherOf);
     const job = await jobs.get(this.#batch.job);
@@ -137,7 +137,7 @@ class BatchRun {
       signal: this.deadline.signal,
       keep: job.spec.archive ? pageKeeper((date) => this.#openArchive(date)) : keepNothing,
       blobs: this.#tools.blobs,
-      shelf: { put: (item: Parameters<Shelf['put']>[0]) => this.#openShelf().put(item) },
+      shelf: { put: (item: Parameters<MediaWriter['put']>[0]) => this.#openShelf().put(item) },
       onQuality: (delta: QualityDelta) => this.#quality.add(delta),
       onTrouble: (detail: string) => {
         this.#trouble ??= detail;
@@ -152,7 +152,7 @@ class BatchRun {
       const tasks = browserLast(this.#batch.tasks.filter((task) => task.permit === index));
       const robots = this.#batch.robots.filter((fetch) => fetch.permit === index);
       const awaited = this.#batch.robots.filter((fetch) => fetch.for === index);
-      return new Lane({ permit, tasks, robots, awaited }, context, events);
+      return new HostQueue({ permit, tasks, robots, awaited }, context, events);
     });
   }
 
@@ -167,9 +167,9 @@ class BatchRun {
     return this.#archive;
   }
 
-  #openShelf(): Shelf {
+  #openShelf(): MediaWriter {
     const { packKey, job } = this.#batch;
-    this.#shelf ??= openShelf(this.#tools.blobs, job.spec.media.pack, `${packKey}-${this.#part}.tar`);
+    this.#shelf ??= openMediaWriter(this.#tools.blobs, job.spec.media.pack, `${packKey}-${this.#part}.tar`);
     return this.#shelf;
   }
 
@@ -198,13 +198,13 @@ class BatchRun {
     try {
       stored = archive ? await archive.commit() : null;
     } catch (error) {
-      outcomes = undone(outcomes, (page) => page.archive !== null);
+      outcomes = deferUnstored(outcomes, (page) => page.archive !== null);
       this.#trouble ??= `cannot write the archive: ${messageOf(error)}`;
     }
     try {
       pack = (await shelf?.commit()) ?? null;
     } catch (error) {
-      outcomes = undone(outcomes, ({ media }) => media?.member != null);
+      outcomes = deferUnstored(outcomes, ({ media }) => media?.member != null);
       this.#trouble ??= `cannot write the shard: ${messageOf(error)}`;
     }
     const trouble = this.#trouble;
@@ -248,6 +248,6 @@ export function prepareBrowser({ needs }: Batch, fetcherOf: SendContext['fetcher
 
 /** Those that can begin at once come first, otherwise in their order. */
 export function browserLast(tasks: BatchTask[]): BatchTask[] {
-  const waits = ({ approach }: BatchTask) => approach?.fetcher === 'browser';
+  const waits = ({ fetchMethod }: BatchTask) => fetchMethod?.fetcher === 'browser';
   return [...tasks.filter((task) => !waits(task)), ...tasks.filter(waits)];
 }

@@ -10,12 +10,12 @@ import type { FetchResponse } from '../../ports/fetcher.ts';
 import { type CompiledRoute, routeOf } from '../compile-job.ts';
 import { discoverFollowed, discoverLinks } from '../links/discover-links.ts';
 import { type SitemapLinks, sitemapLinks, sitemapVisit } from '../links/sitemap-links.ts';
-import type { Shelf } from '../media/media-writer.ts';
+import type { MediaWriter } from '../media/media-writer.ts';
 import { processMedia } from '../media/store-media.ts';
 import { headerOf, Page } from '../page/page.ts';
 import { type Permissions, permissionsOf, robotsTagsOf } from '../page/robots-tags.ts';
 import { isBlankRecord, type ReadResult, ValidationError } from '../records/read-records.ts';
-import { failed, seen, type VisitContext, visit } from '../request/visit.ts';
+import { failed, snapshotOf, type VisitContext, visit } from '../request/visit.ts';
 import { type Keep, keepNothing } from '../storage/archive.ts';
 import {
   type NamedShot,
@@ -29,7 +29,7 @@ import { OVER, withinTime } from './deadline.ts';
 export interface TaskContext extends VisitContext {
   keep: Keep;
   blobs: Blobs;
-  shelf: Pick<Shelf, 'put'>;
+  shelf: Pick<MediaWriter, 'put'>;
   onQuality(delta: QualityDelta): void;
   /** Something could not be stored: no fault of the site or the task. */
   onTrouble(detail: string): void;
@@ -63,7 +63,7 @@ export async function processTask(task: BatchTask, context: TaskContext): Promis
   const block = detectBlock({ ...response, isHtml: isHtml(contentType) });
   if (block)
     return overOf(
-      { outcome: failed(task.id, block.code, block.evidence, trace), ...seen(response) },
+      { outcome: failed(task.id, block.code, block.evidence, trace), ...snapshotOf(response) },
       context,
     );
   return new Reading(task, route, context, response, trace, contentType).outcome();

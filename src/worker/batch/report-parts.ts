@@ -49,7 +49,7 @@ export function unused({ host }: Permit): PermitUse {
 }
 
 /** Nothing may be done without its page: these tasks go back. The new epoch finds their links again. */
-export function undone(outcomes: Outcome[], isLost: (page: StoredPage) => boolean): Outcome[] {
+export function deferUnstored(outcomes: Outcome[], isLost: (page: StoredPage) => boolean): Outcome[] {
   return outcomes.map((outcome) => {
     const page = 'page' in outcome ? outcome.page : null;
     if (page === null || !isLost(page)) return outcome;

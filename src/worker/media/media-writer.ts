@@ -18,7 +18,7 @@ interface MediaItem {
 }
 
 /** Where the media of one part of a report go. */
-export interface Shelf {
+export interface MediaWriter {
   /** At once where `commit` makes it last, so that the outcome lands in the same part; later where it lasts by then. */
   put(item: MediaItem): MediaRef | Promise<MediaRef>;
   /** Null, or what to wait for before more is put: the blob is slower than the network. */
@@ -27,12 +27,12 @@ export interface Shelf {
   commit(): Promise<{ key: string; bytes: number } | null>;
 }
 
-export function openShelf(blobs: Blobs, pack: 'none' | 'webdataset', packKey: string): Shelf {
+export function openMediaWriter(blobs: Blobs, pack: 'none' | 'webdataset', packKey: string): MediaWriter {
   return pack === 'webdataset' ? new Shard(blobs, packKey) : new LooseMedia(blobs);
 }
 
 /** One blob for each object, named by its hash: the same bytes are stored once, by whichever worker comes first. */
-class LooseMedia implements Shelf {
+class LooseMedia implements MediaWriter {
   readonly #blobs: Blobs;
   readonly #stored = new Map<string, Promise<void>>();
 
@@ -73,7 +73,7 @@ class LooseMedia implements Shelf {
  * A tar in the manner of WebDataset: members of one object have one name and follow each other, `<sha256>.jpg` and
  * `<sha256>.json`. Within a shard the same bytes are there once.
  */
-class Shard implements Shelf {
+class Shard implements MediaWriter {
   readonly #key: string;
   readonly #output: ReturnType<typeof openOutput>;
   readonly #members = new Map<string, MediaRef>();

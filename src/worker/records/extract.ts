@@ -1,7 +1,7 @@
 import type { FieldSpec } from '../../core/job-schema/job.ts';
 import type { RecordData } from '../job/route-code.ts';
 import { type Page, resolveBase } from '../page/page.ts';
-import { compileQuick, parseQuick, type QuickValue } from '../selectors/stream-select.ts';
+import { compileStreamSelectors, parseQuick, type QuickValue } from '../selectors/stream-select.ts';
 import { FieldCompiler, objectOf } from './field-compiler.ts';
 import { planFields } from './field-plan.ts';
 import { LinkedData } from './json-ld.ts';
@@ -31,10 +31,10 @@ export async function compileFields(
   const wanted = require.map((css) => ({ css, isThere: compiler.presence(css, route) }));
   const members = await compiler.members(planFields(fields, route ?? null), false);
   const { quick, tree } = compiler;
-  const readQuick = compileQuick(quick);
+  const readQuick = compileStreamSelectors(quick);
   return (page) => {
     tree.begin();
-    const reading = new Reading(page, quick.length > 0 ? readQuick(page.text) : NOTHING);
+    const reading = new FieldContext(page, quick.length > 0 ? readQuick(page.text) : NOTHING);
     for (const { css, isThere } of wanted)
       if (!isThere(reading)) throw new ValidationError(`no element matches ${css}`);
     if (members.length === 0) return null;
@@ -45,11 +45,11 @@ export async function compileFields(
   };
 }
 
-const readBase = compileQuick([{ selector: parseQuick('base[href]')!, attr: 'href', all: false }]);
+const readBase = compileStreamSelectors([{ selector: parseQuick('base[href]')!, attr: 'href', all: false }]);
 const MAY_HAVE_BASE = /<base[\s/]/i;
 
 /** One page while its fields are read: what several of them need is made once. */
-export class Reading {
+export class FieldContext {
   readonly page: Page;
   /** What the one pass over the page has found, in the order of its fields. */
   readonly found: QuickValue[];

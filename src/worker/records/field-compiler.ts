@@ -7,9 +7,9 @@ import { toJson } from '../page/page.ts';
 import { innerHtml } from '../page/serialize-html.ts';
 import { foldSpace } from '../page/text.ts';
 import { type TreeQuery, TreeSearch } from '../page/tree-search.ts';
-import type { QuickSelector } from '../selectors/compile.ts';
+import type { StreamSelector } from '../selectors/compile.ts';
 import { parseQuick, type QuickField } from '../selectors/stream-select.ts';
-import type { Reading } from './extract.ts';
+import type { FieldContext } from './extract.ts';
 import type { FieldPlan } from './field-plan.ts';
 import {
   dataOf,
@@ -24,7 +24,7 @@ import {
 import type { DataPath, DataValue } from './json-ld.ts';
 
 /** `root` is the element that a nested field is read in; null for the whole page. */
-type Read = (reading: Reading, root: Element | null) => unknown;
+type Read = (reading: FieldContext, root: Element | null) => unknown;
 
 interface Member {
   name: string;
@@ -36,7 +36,7 @@ interface Member {
 /** Null when all fields are blank; then their absence in one of many elements is no mistake of the page. */
 export function objectOf(
   members: readonly Member[],
-  reading: Reading,
+  reading: FieldContext,
   root: Element | null,
 ): RecordData | null {
   const object: RecordData = {};
@@ -72,7 +72,7 @@ export class FieldCompiler {
   }
 
   /** Whether an element is there. */
-  presence(css: string, route?: string): (reading: Reading) => boolean {
+  presence(css: string, route?: string): (reading: FieldContext) => boolean {
     const query = this.#query(css, false, `\`require\` of route '${route}'`);
     const selector = parseQuick(css);
     if (selector === null) return ({ page }) => this.tree.first(query, page.document) !== null;
@@ -126,7 +126,7 @@ export class FieldCompiler {
     };
   }
 
-  #fromPass({ spec, attr, place }: FieldPlan, selector: QuickSelector, finish: Finish | null): Read {
+  #fromPass({ spec, attr, place }: FieldPlan, selector: StreamSelector, finish: Finish | null): Read {
     const { all } = spec;
     const slot = this.#slotFor({ selector, attr, all, raw: spec.type === 'json' });
     if (!all) {
@@ -146,7 +146,7 @@ export class FieldCompiler {
   async #fromTree(plan: FieldPlan, query: TreeQuery | null, finish: Finish | null): Promise<Read> {
     const { tree } = this;
     const take = await this.#taker(plan);
-    const valueFrom = (element: Element, reading: Reading): unknown => {
+    const valueFrom = (element: Element, reading: FieldContext): unknown => {
       const text = take(element, reading);
       return text === null || finish === null ? text : finish(text, reading);
     };
@@ -164,7 +164,10 @@ export class FieldCompiler {
     };
   }
 
-  async #taker({ attr, spec }: FieldPlan): Promise<(element: Element, reading: Reading) => string | null> {
+  async #taker({
+    attr,
+    spec,
+  }: FieldPlan): Promise<(element: Element, reading: FieldContext) => string | null> {
     const { tree } = this;
     if (attr !== undefined) return ({ attribs }) => (Object.hasOwn(attribs, attr) ? attribs[attr]! : null);
     if (spec.type === 'json') return (element) => tree.rawTextOf(element);
@@ -178,7 +181,7 @@ export class FieldCompiler {
     if (this.#dataSlot === -1)
       this.#dataSlot = this.#slotFor({ selector: DATA_BLOCKS, attr: undefined, all: true, raw: true });
     const slot = this.#dataSlot;
-    const valueFrom = (data: DataValue, reading: Reading): unknown => {
+    const valueFrom = (data: DataValue, reading: FieldContext): unknown => {
       const value = spec.regex === undefined ? dataOf(data, spec) : textOfData(data.value, ['name']);
       if (spec.type === 'json' && spec.regex === undefined) {
         // One object can be found many times, by what refers to it.
@@ -203,7 +206,7 @@ export class FieldCompiler {
 }
 
 /** Null for what needs a tree. */
-function quickSelectorOf({ origin, attr, spec }: FieldPlan): QuickSelector | null {
+function quickSelectorOf({ origin, attr, spec }: FieldPlan): StreamSelector | null {
   if (origin.kind !== 'css' || attr === '__proto__') return null;
   return spec.type === 'html' || spec.type === 'markdown' ? null : parseQuick(origin.css);
 }

@@ -4,7 +4,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { parseDate } from '../../core/values/parse-date.ts';
 import { type Money, parseMoney, toMoney } from '../../core/values/parse-money.ts';
 import { parseNumber } from '../../core/values/parse-number.ts';
-import type { Reading } from './extract.ts';
+import type { FieldContext } from './extract.ts';
 import type { FieldPlan } from './field-plan.ts';
 import { type DataObject, type DataValue, parseJson } from './json-ld.ts';
 import { compileRegex, type LinearRegex } from './linear-regex.ts';
@@ -89,7 +89,7 @@ function isObject(value: unknown): value is DataObject {
 }
 
 /** Takes a text through the pattern and the type of its field; null when it does not fit. */
-export type Finish = (text: string, reading: Reading) => unknown;
+export type Finish = (text: string, reading: FieldContext) => unknown;
 
 /** The regex of a field, or null. */
 export async function patternOf({ spec, place }: FieldPlan): Promise<LinearRegex | null> {
@@ -115,7 +115,7 @@ export function finishOf(
 }
 
 /** A pattern over the source of the page. */
-export function sourceReader(plan: FieldPlan, regex: LinearRegex): (reading: Reading) => unknown {
+export function sourceReader(plan: FieldPlan, regex: LinearRegex): (reading: FieldContext) => unknown {
   const typed = finishOf(plan, null);
   if (!plan.spec.all) {
     return (reading) => {
@@ -130,7 +130,7 @@ export function sourceReader(plan: FieldPlan, regex: LinearRegex): (reading: Rea
 }
 
 /** In a list, what does not fit its type is left out. */
-export function finishAll(texts: readonly string[], finish: Finish, reading: Reading): unknown[] {
+export function finishAll(texts: readonly string[], finish: Finish, reading: FieldContext): unknown[] {
   return texts.map((text) => finish(text, reading)).filter((value) => value !== null);
 }
 

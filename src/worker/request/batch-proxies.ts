@@ -26,7 +26,7 @@ const NONE_LEFT: FetchResult = {
  * The proxies of one batch. Which of them a task may use was decided by the coordinator; what fails meanwhile is passed
  * over here, so that the rest of the batch need not meet it again.
  */
-export class ProxyDesk {
+export class BatchProxies {
   readonly #proxies: readonly BatchProxy[];
   readonly #worker: string;
   /** Times that a proxy failed, for the report. */

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { BatchTask } from '../../core/batch/batch.ts';
-import type { Approach } from '../../core/escalation/escalation.ts';
+import type { FetchMethod } from '../../core/escalation/escalation.ts';
 import {
   browserHeaders,
   DEFAULT_LANGUAGES,
@@ -68,30 +68,30 @@ function seedOf(identity: string): number {
   return Number.parseInt(hash('sha256', identity).slice(0, 8), 16);
 }
 
-interface RequestLook {
+interface RequestHeaders {
   headers: Record<string, string>;
   emulate?: EmulatedBrowser;
 }
 
-/** What a request looks like under its approach. `further` are cookies and conditions. */
-export async function lookOf(
+/** What a request looks like under its fetch method. `further` are cookies and conditions. */
+export async function requestHeaders(
   task: BatchTask,
-  approach: Approach,
+  fetchMethod: FetchMethod,
   job: CompiledJob,
   further: Record<string, string>,
   destination: PageRequest['destination'],
   openUserAgents: OpenUserAgents | undefined,
-): Promise<RequestLook> {
+): Promise<RequestHeaders> {
   const { identity } = job.spec;
-  if (approach.identity === null) return { headers: { ...job.headers, ...further } };
+  if (fetchMethod.identity === null) return { headers: { ...job.headers, ...further } };
   // A real browser has headers of its own, and an API sends what it likes.
-  if (approach.fetcher === 'browser' || approach.fetcher === 'api')
+  if (fetchMethod.fetcher === 'browser' || fetchMethod.fetcher === 'api')
     return { headers: placeHeaders(null, identity.headers, further) };
-  const impersonates = approach.fetcher === 'impersonate';
+  const impersonates = fetchMethod.fetcher === 'impersonate';
   const { profile, ...look } = impersonates
-    ? emulatedProfile(seedOf(approach.identity), identity.device)
-    : { profile: await profileOf(approach.identity, identity.device, openUserAgents) };
-  const headers = browserHeaders(profile, approach.headers, {
+    ? emulatedProfile(seedOf(fetchMethod.identity), identity.device)
+    : { profile: await profileOf(fetchMethod.identity, identity.device, openUserAgents) };
+  const headers = browserHeaders(profile, fetchMethod.headers, {
     url: task.url,
     referer: refererOf(task),
     languages: identity.languages ?? DEFAULT_LANGUAGES,

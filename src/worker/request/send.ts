@@ -1,11 +1,11 @@
 import type { Batch, BatchProxy, BatchTask } from '../../core/batch/batch.ts';
 import { messageOf } from '../../core/errors.ts';
-import type { Approach, FetcherKind, Via } from '../../core/escalation/escalation.ts';
+import type { FetcherKind, FetchMethod, Via } from '../../core/escalation/escalation.ts';
 import type { Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
 import type { CompiledJob } from '../compile-job.ts';
-import type { ProxyDesk, Sent } from './batch-proxies.ts';
+import type { BatchProxies, Sent } from './batch-proxies.ts';
 import type { BatchCookies } from './cookies.ts';
-import { lookOf, type OpenUserAgents } from './identity.ts';
+import { type OpenUserAgents, requestHeaders } from './identity.ts';
 
 export interface SendContext {
   job: CompiledJob;
@@ -17,24 +17,24 @@ export interface SendContext {
   /** There when the job keeps cookies. */
   cookies?: BatchCookies | null;
   /** There when the batch brought proxies. */
-  proxies?: ProxyDesk | null;
+  proxies?: BatchProxies | null;
   /** Key of the remote scraping API. */
   apiKey?: string | null;
   /** What a browser starts with. */
   loginState?: string | null;
 }
 
-/** Sends a request the way its approach says: what it looks like, what carries it, and whose cookies go with it. */
+/** Sends a request the way its fetch method says: what it looks like, what carries it, and whose cookies go with it. */
 export async function sendBy(
-  approach: Approach,
+  fetchMethod: FetchMethod,
   task: BatchTask,
   context: SendContext,
   request: Omit<FetchRequest, 'headers'>,
   conditions: Record<string, string>,
 ): Promise<{ result: FetchResult; via: Via }> {
-  const { rung, fetcher: kind, identity } = approach;
+  const { level, fetcher: kind, identity } = fetchMethod;
   const renders = kind === 'browser';
-  const via: Via = { rung, fetcher: kind, identity, proxy: null };
+  const via: Via = { rung: level, fetcher: kind, identity, proxy: null };
   const fetcher = await fetcherFor(kind, context);
   if (typeof fetcher === 'string')
     return { result: { kind: 'failure', code: 'internal', detail: fetcher, bytes: 0 }, via };
@@ -44,11 +44,18 @@ export async function sendBy(
   // A page that has not changed must be there all the same for a browser to show it.
   const further = { ...(cookie === null ? {} : { Cookie: cookie }), ...(renders ? {} : conditions) };
   const destination = request.sinkFor ? 'image' : 'document';
-  const look = await lookOf(task, approach, context.job, further, destination, context.openUserAgents);
+  const look = await requestHeaders(
+    task,
+    fetchMethod,
+    context.job,
+    further,
+    destination,
+    context.openUserAgents,
+  );
   const { spec } = context.job;
   const api = kind === 'api' && spec.api ? { spec: spec.api, key: context.apiKey ?? null } : undefined;
   const state = renders ? { loginState: context.loginState ?? undefined } : { render: undefined };
-  const { result: received, proxy } = await sendThrough(task, approach.pool !== null, context, (through) =>
+  const { result: received, proxy } = await sendThrough(task, fetchMethod.pool !== null, context, (through) =>
     fetcher.fetch({ ...request, ...look, ...state, proxy: through, api }),
   );
   const result = asRendered(received);

@@ -47,8 +47,8 @@ export async function visit(
     ...wanted,
   };
   const conditions = conditionsOf(task);
-  const { result, ...sent } = task.approach
-    ? await sendBy(task.approach, task, context, request, conditions)
+  const { result, ...sent } = task.fetchMethod
+    ? await sendBy(task.fetchMethod, task, context, request, conditions)
     : { result: await context.fetcher.fetch({ ...request, headers: { ...job.headers, ...conditions } }) };
   const over = (outcome: Outcome): Visit => ({ kind: 'over', outcome });
   const traceOf = (httpStatus: number | null, bytes: number): Trace => ({
@@ -76,11 +76,11 @@ export async function visit(
   const failure = block
     ? failed(task.id, block.code, block.evidence, trace)
     : failed(task.id, code, `status ${result.status}`, trace);
-  return { kind: 'over', outcome: { ...failure, retryAfterMs }, ...seen(result) };
+  return { kind: 'over', outcome: { ...failure, retryAfterMs }, ...snapshotOf(result) };
 }
 
 /** A failure that a browser has pictures of. */
-export function seen({ rendered, body }: FetchResponse): { snapshot?: Snapshot } {
+export function snapshotOf({ rendered, body }: FetchResponse): { snapshot?: Snapshot } {
   const screenshot = rendered?.shots.find(({ kind }) => kind === 'screenshot');
   return screenshot ? { snapshot: { html: body, screenshot } } : {};
 }

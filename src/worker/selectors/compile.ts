@@ -18,7 +18,7 @@ export interface Compound {
 export const BITS_MAX = 31;
 
 /** Compounds from the outermost to the element itself, for each selector of a comma list. */
-export type QuickSelector = Compound[][];
+export type StreamSelector = Compound[][];
 
 // The same rules for attribute values as with a tree: css-select compiles them, over a tag instead of an element.
 const OVER_TAGS = {
@@ -30,8 +30,8 @@ const OVER_TAGS = {
 } as unknown as Options<StartTag, StartTag>;
 
 /** Null for a selector that needs a tree: siblings, pseudo-classes, namespaces. Throws when it is no CSS. */
-export function parseQuick(css: string): QuickSelector | null {
-  const chains: QuickSelector = [];
+export function parseStreamSelector(css: string): StreamSelector | null {
+  const chains: StreamSelector = [];
   for (const tokens of parse(css)) {
     const chain = chainOf(tokens);
     if (chain === null) return null;
@@ -40,7 +40,7 @@ export function parseQuick(css: string): QuickSelector | null {
   return bitsOf(chains) > BITS_MAX ? null : chains;
 }
 
-export function bitsOf(selector: QuickSelector): number {
+export function bitsOf(selector: StreamSelector): number {
   return selector.reduce((sum, chain) => sum + chain.length - 1, 0);
 }
 

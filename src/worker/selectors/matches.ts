@@ -1,10 +1,10 @@
 import { LIMITS } from '../../core/limits.ts';
 import { foldSpace } from '../page/text.ts';
-import type { QuickSelector } from './compile.ts';
+import type { StreamSelector } from './compile.ts';
 import type { StartTag } from './start-tag.ts';
 
-export interface QuickField {
-  selector: QuickSelector;
+export interface StreamField {
+  selector: StreamSelector;
   /** Name of the attribute to take, in lower case; the text when absent. */
   attr: string | undefined;
   /** Every match as a list, instead of the first. */
@@ -18,7 +18,7 @@ export interface QuickField {
 /** Matches inside each other repeat their text: a hostile page of 1 MB could ask for a terabyte. */
 const TEXT_LENGTH_MAX = 4 * LIMITS.bodyBytesMax;
 
-export type QuickValue = string | string[] | null;
+export type StreamValue = string | string[] | null;
 
 /** What the fields have found so far on one page, and the text of elements that are still open. */
 export class Matches {
@@ -28,10 +28,10 @@ export class Matches {
   level = -1;
   /** Whether text is being gathered. */
   active = 0;
-  readonly #fields: readonly QuickField[];
+  readonly #fields: readonly StreamField[];
   readonly #settled: Uint8Array;
   readonly #lastElement: Int32Array;
-  #values: QuickValue[] = [];
+  #values: StreamValue[] = [];
   #textLength = 0;
   // Pieces of text, and for each open match the piece it begins with: shared, so that nested matches cost nothing more.
   #pieces: string[] = [];
@@ -41,7 +41,7 @@ export class Matches {
   #places: number[] = [];
   #held: { level: number; pieces: string[]; active: number }[] = [];
 
-  constructor(fields: readonly QuickField[]) {
+  constructor(fields: readonly StreamField[]) {
     this.#fields = fields;
     this.#settled = new Uint8Array(fields.length);
     this.#lastElement = new Int32Array(fields.length);
@@ -64,7 +64,7 @@ export class Matches {
   }
 
   /** The values, in the order of the fields; lets go of all text. */
-  close(): QuickValue[] {
+  close(): StreamValue[] {
     const values = this.#values;
     this.#values = [];
     this.#pieces = [];

@@ -13,7 +13,7 @@ import {
   TEXT_ONLY,
   VOID,
 } from './elements.ts';
-import { Matches, type QuickField, type QuickValue } from './matches.ts';
+import { Matches, type StreamField, type StreamValue } from './matches.ts';
 import { StartTag } from './start-tag.ts';
 import { Steps } from './steps.ts';
 
@@ -25,7 +25,7 @@ const GREATER = 62;
  * Matches fields in one pass over a page, with a stack of open elements in place of a tree. Elements begin and end as
  * in htmlparser2, its oddities at the end of a page included, so that a field has the same value both ways.
  */
-export class QuickScan {
+export class StreamScan {
   readonly #names: ElementNames;
   readonly #matches: Matches;
   readonly #steps: Steps;
@@ -39,7 +39,7 @@ export class QuickScan {
   readonly #template: number;
   #html = '';
 
-  constructor(fields: readonly QuickField[]) {
+  constructor(fields: readonly StreamField[]) {
     const compounds = fields.flatMap((field) => field.selector.flat());
     const names = new ElementNames(compounds.flatMap(({ tag }) => (tag === null ? [] : [tag])));
     this.#names = names;
@@ -54,7 +54,7 @@ export class QuickScan {
     this.#template = names.idOf('template');
   }
 
-  run(html: string): QuickValue[] {
+  run(html: string): StreamValue[] {
     this.#html = html;
     this.#tag.open(html);
     this.#matches.open();

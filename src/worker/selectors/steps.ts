@@ -1,6 +1,6 @@
 import type { Compound } from './compile.ts';
 import type { ElementNames } from './elements.ts';
-import type { Matches, QuickField } from './matches.ts';
+import type { Matches, StreamField } from './matches.ts';
 import { next, type StartTag } from './start-tag.ts';
 
 /** A compound in its place among the selectors of one pass. */
@@ -25,7 +25,7 @@ export class Steps {
   #referenceAt = -1;
   #html = '';
 
-  constructor(fields: readonly QuickField[], names: ElementNames, matches: Matches) {
+  constructor(fields: readonly StreamField[], names: ElementNames, matches: Matches) {
     this.#matches = matches;
     const named: [number, Step][] = [];
     const ofAnyName: Step[] = [];

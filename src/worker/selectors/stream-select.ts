@@ -1,13 +1,13 @@
-import { BITS_MAX, bitsOf, parseQuick } from './compile.ts';
-import type { QuickField, QuickValue } from './matches.ts';
-import { QuickScan } from './scan.ts';
+import { BITS_MAX, bitsOf, parseStreamSelector } from './compile.ts';
+import type { StreamField, StreamValue } from './matches.ts';
+import { StreamScan } from './scan.ts';
 
-export type { QuickField, QuickValue };
-export { parseQuick };
+export type { StreamField as QuickField, StreamValue as QuickValue };
+export { parseStreamSelector as parseQuick };
 
 /** Reads all fields of a page; the values are in the order of the fields. */
-export function compileQuick(fields: readonly QuickField[]): (html: string) => QuickValue[] {
-  const passes: QuickField[][] = [];
+export function compileStreamSelectors(fields: readonly StreamField[]): (html: string) => StreamValue[] {
+  const passes: StreamField[][] = [];
   let bits = BITS_MAX;
   for (const field of fields) {
     bits += bitsOf(field.selector);
@@ -17,7 +17,7 @@ export function compileQuick(fields: readonly QuickField[]): (html: string) => Q
     }
     passes.at(-1)!.push(field);
   }
-  const scans = passes.map((pass) => new QuickScan(pass));
+  const scans = passes.map((pass) => new StreamScan(pass));
   if (scans.length === 1) return (html) => scans[0]!.run(html);
   return (html) => scans.flatMap((scan) => scan.run(html));
 }

@@ -6,7 +6,7 @@ import { A, type StoreDesk } from './store-setup.ts';
 export function testApproaches(desk: StoreDesk): void {
   const { add, settle, reopen } = desk;
 
-  describe('approaches', () => {
+  describe('escalation', () => {
     test('are kept by job, host and template, replaced and removed', async () => {
       const other = await createJob(desk.store, 'other');
       const stats = { 'http full': { tries: 3, rate: 0.5, at: 7 }, text: 'ü \u0000 "' };
@@ -15,23 +15,23 @@ export function testApproaches(desk: StoreDesk): void {
         { host: 'a.example', template: 'a.example/p/{n}', stats: [1, null] },
         { host: 'https://a.example', template: '@cookies x-1', stats: { cookies: [] } },
       ];
-      await desk.store.approaches.save(desk.job.id, rows);
-      await desk.store.approaches.save(other.id, [{ ...rows[0]!, stats: 'other' }]);
-      await desk.store.approaches.save(desk.job.id, []);
+      await desk.store.escalations.save(desk.job.id, rows);
+      await desk.store.escalations.save(other.id, [{ ...rows[0]!, stats: 'other' }]);
+      await desk.store.escalations.save(desk.job.id, []);
       await reopen();
-      expect(await desk.store.approaches.load(desk.job.id, 100)).toEqual(rows);
-      expect(await desk.store.approaches.load(desk.job.id, 2)).toEqual(rows.slice(0, 2));
+      expect(await desk.store.escalations.load(desk.job.id, 100)).toEqual(rows);
+      expect(await desk.store.escalations.load(desk.job.id, 2)).toEqual(rows.slice(0, 2));
 
-      await desk.store.approaches.save(desk.job.id, [
+      await desk.store.escalations.save(desk.job.id, [
         { ...rows[0]!, stats: null },
         { ...rows[1]!, stats: 'new' },
         { host: 'b.example', template: '', stats: null },
       ]);
-      expect(await desk.store.approaches.load(desk.job.id, 100)).toEqual([
+      expect(await desk.store.escalations.load(desk.job.id, 100)).toEqual([
         { ...rows[1], stats: 'new' },
         rows[2],
       ]);
-      expect(await desk.store.approaches.load(other.id, 100)).toHaveLength(1);
+      expect(await desk.store.escalations.load(other.id, 100)).toHaveLength(1);
     });
 
     test('are told of each attempt, and nothing for the plain way', async () => {

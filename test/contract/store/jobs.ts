@@ -103,7 +103,7 @@ export function testJobs(desk: StoreDesk): void {
 
     test('a wish is read back', async () => {
       expect(await desk.store.jobs.wish(desk.job.id)).toBe('run');
-      await desk.store.jobs.update(desk.job.id, { wish: 'cancel' });
+      await desk.store.jobs.update(desk.job.id, { requestedState: 'cancel' });
       expect(await desk.store.jobs.wish(desk.job.id)).toBe('cancel');
     });
   });

@@ -39,7 +39,7 @@ export function testPasses(desk: StoreDesk): void {
         state: 'stopped',
         reason: 'asked',
         endedAt: T0,
-        wish: 'stop',
+        requestedState: 'stop',
       });
       const spec = specOf({ name: 'test', batchSize: 7 });
       await beginPass(T0 + DAY, { spec, specHash: 'h2', bundle: 'bundles/2.mjs', file: 'job.ts' });

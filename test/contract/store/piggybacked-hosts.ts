@@ -42,7 +42,7 @@ export function testErrands(desk: StoreDesk): void {
       await add(`${A}/1`, `${A}/2`);
       const batch = await lease();
       expect(batch.tasks).toHaveLength(1);
-      expect(batch.along).toEqual([(await named()).id]);
+      expect(batch.piggybacked).toEqual([(await named()).id]);
       expect((await named()).nextAt).toBe(T0 + 400);
       await settle(batch.id, [change.deferred(batch.tasks[0]!.id)], {
         hosts: [hostChange(CDN, { sent: 1, nextAt: T0 + 50, takenUntil: T0 + 400 })],
@@ -54,13 +54,13 @@ export function testErrands(desk: StoreDesk): void {
 
     test('are left out when they are taken until later, and when no task goes', async () => {
       await add(`${A}/1`, `${A}/2`);
-      expect((await lease({ startAt: T0 })).along).toBeDefined();
+      expect((await lease({ startAt: T0 })).piggybacked).toBeDefined();
       const late = await lease({ startAt: T0 + 399 });
       expect(late.tasks).toHaveLength(1);
-      expect(late.along).toBeUndefined();
+      expect(late.piggybacked).toBeUndefined();
       const empty = await lease({ startAt: T0 + 400 });
       expect(empty).toMatchObject({ tasks: [] });
-      expect(empty.along).toBeUndefined();
+      expect(empty.piggybacked).toBeUndefined();
       expect((await named()).nextAt).toBe(T0 + 400);
     });
 

@@ -65,9 +65,9 @@ describe('the zip', () => {
     const spec = { routes: [{ name: 'p', select, schema }] };
     const batch = batchOf(site, { paths: ['/1', '/2', '/3'], spec });
     batch.cookies = [];
-    const plain = { rung: 0, fetcher: 'http', headers: 'full', identity: null, pool: null } as const;
-    batch.tasks[1]!.approach = { ...plain, identity: 'seed' };
-    batch.tasks[2]!.approach = { ...plain, fetcher: 'impersonate' };
+    const plain = { level: 0, fetcher: 'http', headers: 'full', identity: null, pool: null } as const;
+    batch.tasks[1]!.fetchMethod = { ...plain, identity: 'seed' };
+    batch.tasks[2]!.fetchMethod = { ...plain, fetcher: 'impersonate' };
     const { reports } = await deliver(dispatcher, batch);
     await dispatcher.close();
     await desk.close();

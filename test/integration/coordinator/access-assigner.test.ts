@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { makeBatch, type OpenBatch } from '../../../src/coordinator/plan/open-batch.ts';
-import { OutsideDesk } from '../../../src/coordinator/proxies/access-assigner.ts';
-import { loadOutside, type Outside } from '../../../src/coordinator/proxies/job-access.ts';
+import { AccessAssigner } from '../../../src/coordinator/proxies/access-assigner.ts';
+import { type JobAccess, loadJobAccess } from '../../../src/coordinator/proxies/job-access.ts';
 import { changeOf } from '../../../src/coordinator/settle/settle-tasks.ts';
 import { type Report, WIRE_VERSION } from '../../../src/core/batch/batch.ts';
 import type { Outcome } from '../../../src/core/batch/outcome.ts';
@@ -27,7 +27,7 @@ const VALUES: Record<string, string> = {
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let store: Store;
 let job: Job;
-let outside: Outside;
+let outside: JobAccess;
 let now = T0;
 const told: string[] = [];
 const logger = { info() {}, warn: (message: string) => void told.push(message), error() {} };
@@ -36,7 +36,7 @@ beforeEach(async () => {
   folder = await temporaryFolder();
   store = openSqliteStore(join(folder.dir, 'seine.db'));
   job = { ...(await createJob(store)), spec: specOf(JOB) };
-  outside = await loadOutside(job.spec, async (ref) => VALUES['env' in ref ? ref.env : '']!);
+  outside = await loadJobAccess(job.spec, async (ref) => VALUES['env' in ref ? ref.env : '']!);
   now = T0;
   told.length = 0;
 });
@@ -45,8 +45,8 @@ afterEach(async () => {
   await folder.remove();
 });
 
-function openDesk(): OutsideDesk {
-  return new OutsideDesk(outside, {
+function openDesk(): AccessAssigner {
+  return new AccessAssigner(outside, {
     store,
     job,
     logger,
@@ -72,7 +72,7 @@ function batchOf(...urls: string[]): OpenBatch {
   const grants = [{ hostId: 1, count: urls.length, nextAt: T0, permit }];
   const open = makeBatch(job, grants, { id: 1, tasks }, { budgetMs: 1, epoch: '', robots: [] });
   for (const task of open.batch.tasks)
-    task.approach = { rung: 0, fetcher: 'http', headers: 'full', identity: null, pool: 'dc' };
+    task.fetchMethod = { level: 0, fetcher: 'http', headers: 'full', identity: null, pool: 'dc' };
   return open;
 }
 
@@ -106,14 +106,14 @@ function reportOf(outcomes: Outcome[]): Report {
   };
 }
 
-const note = (desk: OutsideDesk, open: OpenBatch, ...outcomes: Outcome[]) =>
+const note = (desk: AccessAssigner, open: OpenBatch, ...outcomes: Outcome[]) =>
   desk.note(open, reportOf(outcomes), outcomes);
 
 describe('what a job has outside', () => {
   test('is given to the batches that need it', () => {
     const open = batchOf('https://a.example/1', 'https://b.example/1');
-    open.batch.tasks[1]!.approach = { ...open.batch.tasks[1]!.approach!, fetcher: 'api', pool: null };
-    openDesk().equip(open);
+    open.batch.tasks[1]!.fetchMethod = { ...open.batch.tasks[1]!.fetchMethod!, fetcher: 'api', pool: null };
+    openDesk().attachSecrets(open);
     expect(open.batch.apiKey).toBe('the-key');
     expect(open.batch.secretHeaders).toEqual({ 'https://a.example': { Authorization: 'Bearer t0ken' } });
     expect(open.batch.proxies!.map(({ url }) => url)).toEqual([
@@ -121,8 +121,8 @@ describe('what a job has outside', () => {
       'http://u:pass-two@h2:1',
     ]);
     const plain = batchOf('https://c.example/1');
-    plain.batch.tasks[0]!.approach!.pool = null;
-    openDesk().equip(plain);
+    plain.batch.tasks[0]!.fetchMethod!.pool = null;
+    openDesk().attachSecrets(plain);
     expect(plain.batch).not.toHaveProperty('apiKey');
     expect(plain.batch).not.toHaveProperty('secretHeaders');
     expect(plain.batch).not.toHaveProperty('proxies');
@@ -171,7 +171,7 @@ describe('what a job has outside', () => {
 
     const next = openDesk();
     await next.exchange();
-    const { outcomes: deferred, permits } = next.equip(batchOf('https://a.example/1'));
+    const { outcomes: deferred, permits } = next.attachSecrets(batchOf('https://a.example/1'));
     expect(deferred).toEqual([{ kind: 'deferred', taskId: 1 }]);
     expect(permits).toEqual([{ permit: 0, until: T0 + 5_000 }]);
     const message = /^no proxy of pool 'dc' is usable until \S+ \(2 in all, 2 failed\)$/;
@@ -180,13 +180,13 @@ describe('what a job has outside', () => {
     expect(told.length).toBe(1);
     now = T0 + 30_000;
     expect(next.tellShortage()).toBeNull();
-    expect(next.equip(batchOf('https://a.example/1')).outcomes).toEqual([]);
+    expect(next.attachSecrets(batchOf('https://a.example/1')).outcomes).toEqual([]);
   });
 });
 
 describe('secrets that cannot be used', () => {
   const read = (values: Record<string, string>) =>
-    loadOutside(specOf(JOB), async (ref) => values['env' in ref ? ref.env : '']!);
+    loadJobAccess(specOf(JOB), async (ref) => values['env' in ref ? ref.env : '']!);
 
   test.each([
     [{ LIST: 'http://u:hunter2@h1' }, "the list of pool 'dc': line 1 is not a proxy"],
@@ -199,7 +199,7 @@ describe('secrets that cannot be used', () => {
 
   test('proxies of other countries are left out', async () => {
     const spec = specOf({ proxies: { pools: { de: { from: { env: 'LIST' }, country: 'de' } } } });
-    const load = (list: string) => loadOutside(spec, async () => list);
+    const load = (list: string) => loadJobAccess(spec, async () => list);
     const { pools } = await load('http://a:1 DE\nhttp://b:1 fr\nhttp://c:1');
     expect(pools[0]!.proxies.map(({ host }) => host)).toEqual(['a', 'c']);
     await expect(load('http://b:1 fr')).rejects.toThrow("pool 'de' has no proxies in DE");

@@ -80,11 +80,17 @@ describe('a function of the image', () => {
     const route = { name: 'p', fetcher: 'browser', select: { title: 'title' } } as const;
     const browser = { screenshot: { of: 'page', format: 'png' } } as const;
     const batch = batchOf(site, { id, paths, spec: { routes: [{ ...route, browser }] } });
-    const approach = { rung: 0, fetcher: 'browser', headers: 'full', identity: null, pool: null } as const;
+    const fetchMethod = {
+      level: 0,
+      fetcher: 'browser',
+      headers: 'full',
+      identity: null,
+      pool: null,
+    } as const;
     return {
       ...batch,
       needs: 'browser',
-      tasks: batch.tasks.map((task) => ({ ...task, route: 'p', approach })),
+      tasks: batch.tasks.map((task) => ({ ...task, route: 'p', fetchMethod })),
     };
   }
 

@@ -1,20 +1,20 @@
 import {
-  type ApproachBook,
-  openApproachBook,
+  type EscalationPolicy,
+  openEscalationPolicy,
 } from '../../../src/coordinator/escalation/escalation-policy.ts';
 import type { Batch, BatchTask } from '../../../src/core/batch/batch.ts';
 import type { Outcome } from '../../../src/core/batch/outcome.ts';
-import type { Approach } from '../../../src/core/escalation/escalation.ts';
+import type { FetchMethod } from '../../../src/core/escalation/escalation.ts';
 import type { FailureCode } from '../../../src/core/failures.ts';
 import type { JobInput } from '../../../src/core/job-schema/job.ts';
 import { pageOf, specOf, T0, traceOf } from '../fixtures.ts';
 
 export const HOST = 'a.example';
-type Site = (approach: Approach, task: BatchTask) => FailureCode | null;
+type Site = (fetchMethod: FetchMethod, task: BatchTask) => FailureCode | null;
 
 /** A job against a pretended site: gives out tasks, lets the site answer, and learns. */
 export class Desk {
-  book: ApproachBook;
+  book: EscalationPolicy;
   now = T0;
   chance = 0.5;
   readonly #site: Site;
@@ -27,8 +27,8 @@ export class Desk {
     this.book = this.#open();
   }
 
-  #open(): ApproachBook {
-    return openApproachBook(specOf(this.#input), 'shop', () => this.chance)!;
+  #open(): EscalationPolicy {
+    return openEscalationPolicy(specOf(this.#input), 'shop', () => this.chance)!;
   }
 
   restart(): void {
@@ -61,32 +61,32 @@ export class Desk {
   }
 
   /** One round: what each task was asked with, and which of them go on. */
-  round(tasks: BatchTask[]): { approaches: Approach[]; climbing: Set<number> } {
+  round(tasks: BatchTask[]): { methods: FetchMethod[]; escalating: Set<number> } {
     this.give(tasks);
     this.now += 1_000;
     const done = tasks.map((task) => {
-      const code = this.#site(task.approach!, task);
+      const code = this.#site(task.fetchMethod!, task);
       const trace = traceOf({ httpStatus: code === 'forbidden' ? 403 : 200 });
       const outcome: Outcome = code
         ? { kind: 'failed', taskId: task.id, code, detail: '', page: null, retryAfterMs: null, trace }
         : { kind: 'fetched', taskId: task.id, page: pageOf(), links: [], records: [], shows: [], trace };
       return { task, host: HOST, outcome };
     });
-    const approaches = tasks.map((task) => task.approach!);
-    return { approaches, climbing: this.book.learn(done, this.now) };
+    const methods = tasks.map((task) => task.fetchMethod!);
+    return { methods, escalating: this.book.learn(done, this.now) };
   }
 
-  /** Runs tasks until none climbs any more; rungs of all attempts, by task. */
+  /** Runs tasks until none climbs any more; levels of all attempts, by task. */
   finish(tasks: BatchTask[]): number[][] {
-    const rungs = new Map<number, number[]>(tasks.map(({ id }) => [id, []]));
+    const levels = new Map<number, number[]>(tasks.map(({ id }) => [id, []]));
     for (let left = tasks; left.length > 0; ) {
-      const { approaches, climbing } = this.round(left);
-      for (const [index, { id }] of left.entries()) rungs.get(id)!.push(approaches[index]!.rung);
+      const { methods, escalating } = this.round(left);
+      for (const [index, { id }] of left.entries()) levels.get(id)!.push(methods[index]!.level);
       left = left
-        .filter(({ id }) => climbing.has(id))
+        .filter(({ id }) => escalating.has(id))
         .map((task) => ({ ...task, attempt: task.attempt + 1 }));
     }
-    return [...rungs.values()];
+    return [...levels.values()];
   }
 }
 

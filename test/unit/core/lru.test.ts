@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { RecentStrings, unsliced } from '../../../src/core/lru.ts';
+import { RecentSet, unsliced } from '../../../src/core/lru.ts';
 
 describe('recent strings', () => {
   test('"yes" is exact, and the last so many are always known', () => {
@@ -14,7 +14,7 @@ describe('recent strings', () => {
         fc.array(text),
         fc.integer({ min: 1, max: 8 }),
         (added, asked, max) => {
-          const recent = new RecentStrings(max);
+          const recent = new RecentSet(max);
           const all = new Set<string>();
           for (const each of added) {
             recent.add(each);
@@ -31,7 +31,7 @@ describe('recent strings', () => {
   });
 
   test('is bounded', () => {
-    const recent = new RecentStrings(1_000);
+    const recent = new RecentSet(1_000);
     for (let number = 0; number < 10_000; number++) recent.add(`https://a.example/${number}`);
     expect(recent.size).toBeLessThanOrEqual(2_000);
     expect(recent.has('https://a.example/9999')).toBe(true);
@@ -39,7 +39,7 @@ describe('recent strings', () => {
   });
 
   test('a broken character is not taken for the sign that stands for broken ones', () => {
-    const recent = new RecentStrings(10);
+    const recent = new RecentSet(10);
     recent.add('a\ud800');
     expect(recent.has('a\ufffd')).toBe(false);
   });

@@ -7,7 +7,7 @@ import { parseMoney } from '../../../src/core/values/parse-money.ts';
 import { parseNumber } from '../../../src/core/values/parse-number.ts';
 import { CODE_NAMES } from '../../../src/worker/job/route-code.ts';
 import { read, rowsOf } from '../../support/docs/docs-text.ts';
-import { fieldsOf, pageOf } from '../../support/pages/html-page.ts';
+import { fieldsOf, pageOf } from '../../support/html/html-page.ts';
 
 /** Every line of the tables of docs/extraction.md is tried. */
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { withBrowser } from '../../../src/cli/commands/job-from-flags.ts';
-import { loadOutside } from '../../../src/coordinator/proxies/job-access.ts';
+import { loadJobAccess } from '../../../src/coordinator/proxies/job-access.ts';
 import type { JobInput } from '../../../src/core/job-schema/job.ts';
 import { parseLoginState } from '../../../src/core/job-schema/login-state.ts';
 import { makeRedact } from '../../../src/core/text/redact.ts';
@@ -135,7 +135,7 @@ describe('a saved login', () => {
   test('goes to those who need it and is hidden from all others', async () => {
     const text = JSON.stringify(state, null, 2);
     const spec = specOf({ routes: [{ name: 'page', fetcher: 'auto' }], login: { state: { env: 'LOGIN' } } });
-    const { loginState, secrets } = await loadOutside(spec, async () => text);
+    const { loginState, secrets } = await loadJobAccess(spec, async () => text);
     expect(JSON.parse(loginState!)).toEqual(state);
     const redact = makeRedact(secrets);
     expect(redact('Cookie: sid=k9/Qz-secret-77; theme=dark; pin=a1b2c3d4, eyJhbGciOiJub25lIn0')).toBe(

@@ -166,17 +166,17 @@ describe('several dispatchers as one', () => {
     expect(await send(both, 3)).toEqual({ kind: 'lost', batchId: 3, reason: 'bug' });
   });
 
-  test('signs and cost are those of the parts that have them', async () => {
+  test('heartbeats and cost are those of the parts that have them', async () => {
     const { both, one, two } = openPair();
-    expect([both.signs, both.cost]).toEqual([undefined, undefined]);
+    expect([both.heartbeats, both.cost]).toEqual([undefined, undefined]);
     const cost = { invocations: 2, gbSeconds: 1.5, usd: 0.25 };
-    const sign = { worker: 'w', kind: 'http' as const, at: 1, cpu: 0, memoryBytes: 1, batches: 0, hosts: [] };
-    const paid = Object.assign(one, { cost: () => cost, signs: async () => [sign] });
+    const heartbeat = { worker: 'w', kind: 'http' as const, at: 1, cpu: 0, memoryBytes: 1, batches: 0, hosts: [] };
+    const paid = Object.assign(one, { cost: () => cost, heartbeats: async () => [heartbeat] });
     const more = Object.assign(two, { cost: () => cost });
     const parts = [paid, more, new Desk()].map((dispatcher) => ({ dispatcher, weight: 1 }));
     const all = openWeightedDispatcher(parts);
     expect(all.cost?.()).toEqual({ invocations: 4, gbSeconds: 3, usd: 0.5 });
-    expect(await all.signs?.()).toEqual([sign]);
+    expect(await all.heartbeats?.()).toEqual([heartbeat]);
   });
 });
 

@@ -30,7 +30,7 @@ const OF_THE_WIRE =
 const PIECE_BYTES = 256 * 1024;
 
 /** Takes the page from the network, whole and within its limits, before the tab sees any of it. */
-export class Reception {
+export class DocumentResponse {
   readonly #tab: Tab;
   readonly #request: FetchRequest;
   readonly #watch: Stopwatch;

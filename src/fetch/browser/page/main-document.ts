@@ -1,7 +1,7 @@
 import { LIMITS } from '../../../core/limits.ts';
 import type { FetchRequest, FetchResult } from '../../../ports/fetcher.ts';
 import type { Stopwatch } from '../../body/stopwatch.ts';
-import { type Head, type PausedAnswer, Reception } from './document-response.ts';
+import { DocumentResponse, type Head, type PausedAnswer } from './document-response.ts';
 import type { Tab } from './tab.ts';
 
 /** A request of the tab that waits for a word: before it leaves, or once it has a head or an error. */
@@ -53,7 +53,7 @@ export class MainDocument {
   readonly #watch: Stopwatch;
   readonly #url: URL;
   readonly #lines: HeadLines;
-  readonly #reception: Reception;
+  readonly #reception: DocumentResponse;
   readonly #extra: Header[];
   readonly #blocked: ReadonlySet<string>;
   #navigations = 0;
@@ -66,7 +66,7 @@ export class MainDocument {
     this.#watch = watch;
     this.#url = url;
     this.#lines = new HeadLines(tab);
-    this.#reception = new Reception(tab, request, watch, url);
+    this.#reception = new DocumentResponse(tab, request, watch, url);
     this.#extra = Object.entries(request.headers)
       .filter(([name]) => !OWN_HEADERS.test(name))
       .map(([name, value]) => ({ name, value }));

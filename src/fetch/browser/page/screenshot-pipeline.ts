@@ -1,5 +1,5 @@
 import { LIMITS } from '../../../core/limits.ts';
-import { Turnstile } from '../../network/keyed-semaphore.ts';
+import { KeyedSemaphore } from '../../network/keyed-semaphore.ts';
 
 /** For as long a picture waits for others; then it is taken all the same, as one of them may never come. */
 const WAIT_MS = 5_000;
@@ -14,8 +14,8 @@ const NEWEST_SHARE = 0.2;
  * drawn at a time, while the one before is packed. No sign tells when the one ends and the other begins: it goes by
  * how long pictures have taken here.
  */
-export class Camera {
-  readonly #turnstile = new Turnstile();
+export class ScreenshotPipeline {
+  readonly #turnstile = new KeyedSemaphore();
   readonly #waitMs: number;
   #usualMs: number | null = null;
 

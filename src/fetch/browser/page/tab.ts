@@ -3,12 +3,12 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { FilterProxy } from '../proxy/filter-proxy.ts';
 import type { ProxyTicket } from '../proxy/proxy-ticket.ts';
 import type { TabPlan } from './plan-tab.ts';
-import type { Camera } from './screenshot-pipeline.ts';
+import type { ScreenshotPipeline } from './screenshot-pipeline.ts';
 
 /** What all tabs of a browser have in common. */
 interface BrowserParts {
   proxy: FilterProxy;
-  camera: Camera;
+  camera: ScreenshotPipeline;
 }
 
 /** A tab in a context of its own: its cookies, cache and connections are nobody else's. It shows one page at a time. */
@@ -18,7 +18,7 @@ export class Tab {
   readonly cdp: CDPSession;
   readonly ticket: ProxyTicket;
   /** Shared by all tabs of the browser. */
-  readonly camera: Camera;
+  readonly camera: ScreenshotPipeline;
   readonly frameId: string;
   /** URLs that it has shown: asked for again, they must not come from its cache. */
   readonly shown = new Set<string>();

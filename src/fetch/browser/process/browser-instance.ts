@@ -1,7 +1,7 @@
 import type { Browser, CDPSession } from 'playwright-core';
 import { LIMITS } from '../../../core/limits.ts';
 import type { TabPlan } from '../page/plan-tab.ts';
-import { Camera } from '../page/screenshot-pipeline.ts';
+import { ScreenshotPipeline } from '../page/screenshot-pipeline.ts';
 import { Tab } from '../page/tab.ts';
 import type { FilterProxy } from '../proxy/filter-proxy.ts';
 import { type BrowserProcess, mayNotStartOthers, notStarted, startBrowser } from './browser-process.ts';
@@ -37,7 +37,7 @@ const OPEN_MS = 10_000;
 const CLOSE_MS = 5_000;
 
 /** One browser from its start to its end. It is replaced in time: browsers only ever grow. */
-export class BrowserLife {
+export class BrowserInstance {
   readonly userAgent: string;
   /** Does not take new pages any more. */
   isOver = false;
@@ -48,7 +48,7 @@ export class BrowserLife {
   readonly #idle = new IdleTabs();
   readonly #beats: NodeJS.Timeout;
   readonly #startedAt = performance.now();
-  readonly #camera = new Camera();
+  readonly #camera = new ScreenshotPipeline();
   #busy = 0;
   #tabs = 0;
   #pages = 0;
@@ -68,7 +68,7 @@ export class BrowserLife {
     this.#beats = setInterval(() => void this.#ask(), BEAT_MS).unref();
   }
 
-  static async start(options: LifeOptions): Promise<BrowserLife> {
+  static async start(options: LifeOptions): Promise<BrowserInstance> {
     const { chromium, sandbox, isAlone, proxy } = options;
     const { chromium: playwright } = await import('playwright-core');
     const process = await startBrowser({
@@ -92,7 +92,7 @@ export class BrowserLife {
       await cdp.send('Target.setDiscoverTargets', { discover: true });
       process.unref();
       // Without a window it is the same browser: sites are told what it is, not how it is shown.
-      return new BrowserLife(options, process, {
+      return new BrowserInstance(options, process, {
         browser,
         cdp,
         userAgent: userAgent.replace('HeadlessChrome', 'Chrome'),
@@ -101,7 +101,7 @@ export class BrowserLife {
       process.kill();
       await process.ended;
       if (!isAlone && mayNotStartOthers(process.words()))
-        return BrowserLife.start({ ...options, isAlone: true });
+        return BrowserInstance.start({ ...options, isAlone: true });
       throw error;
     }
   }

@@ -1,9 +1,9 @@
 import type { Logger } from '../../../ports/ambient.ts';
 import type { BrowserSettings } from '../../../ports/fetcher.ts';
-import { BrowserLife, type LifeOptions } from './browser-instance.ts';
+import { BrowserInstance, type LifeOptions } from './browser-instance.ts';
 import { type Chromium, findChromium } from './find-chromium.ts';
 
-interface KeeperOptions extends Omit<LifeOptions, 'chromium' | 'sandbox' | 'isAlone'> {
+interface BrowserPoolOptions extends Omit<LifeOptions, 'chromium' | 'sandbox' | 'isAlone'> {
   settings: Omit<BrowserSettings, 'pages'>;
   logger: Logger | null;
 }
@@ -12,21 +12,21 @@ interface KeeperOptions extends Omit<LifeOptions, 'chromium' | 'sandbox' | 'isAl
 const FAILED_MS = 5_000;
 
 /** Has a browser there when one is wanted: started with the first page, and anew when one has ended or is too old. */
-export class BrowserKeeper {
-  readonly #options: KeeperOptions;
-  readonly #lives = new Set<BrowserLife>();
+export class BrowserPool {
+  readonly #options: BrowserPoolOptions;
+  readonly #lives = new Set<BrowserInstance>();
   #chromium: Promise<Chromium> | null = null;
-  #current: BrowserLife | null = null;
-  #starting: Promise<BrowserLife> | null = null;
+  #current: BrowserInstance | null = null;
+  #starting: Promise<BrowserInstance> | null = null;
   #failure: { error: unknown; at: number } | null = null;
   #isAlone = false;
   #isClosed = false;
 
-  constructor(options: KeeperOptions) {
+  constructor(options: BrowserPoolOptions) {
     this.#options = options;
   }
 
-  life(): Promise<BrowserLife> {
+  life(): Promise<BrowserInstance> {
     if (this.#current && !this.#current.isOver) return Promise.resolve(this.#current);
     if (this.#failure && performance.now() - this.#failure.at < FAILED_MS)
       return Promise.reject(this.#failure.error);
@@ -47,7 +47,7 @@ export class BrowserKeeper {
     await Promise.all([...this.#lives].map((life) => life.kill()));
   }
 
-  async #start(): Promise<BrowserLife> {
+  async #start(): Promise<BrowserInstance> {
     const { settings, logger, ...rest } = this.#options;
     try {
       const isFirst = this.#chromium === null;
@@ -57,7 +57,7 @@ export class BrowserKeeper {
       if (isFirst) logger?.info(`browser: ${chromium.path}`, { from: chromium.from });
       if (isFirst && !sandbox)
         logger?.warn(`the browser runs without its sandbox${reasonOf(settings.sandbox)}`);
-      const life = await BrowserLife.start({ ...rest, chromium, sandbox, isAlone: this.#isAlone });
+      const life = await BrowserInstance.start({ ...rest, chromium, sandbox, isAlone: this.#isAlone });
       this.#noteAlone(life);
       this.#lives.add(life);
       void life.ended.then(() => {
@@ -75,7 +75,7 @@ export class BrowserKeeper {
     }
   }
 
-  #noteAlone({ mustBeAlone }: BrowserLife): void {
+  #noteAlone({ mustBeAlone }: BrowserInstance): void {
     if (mustBeAlone && !this.#isAlone)
       this.#options.logger?.warn('the browser cannot start processes here, so it runs as a single process');
     this.#isAlone ||= mustBeAlone;

@@ -27,7 +27,7 @@ const SETTINGS: Record<string, string | number> = {
   tcp_keepalives_count: 3,
 };
 
-export interface LaneOptions {
+export interface ConnectionOptions {
   place: StorePlace;
   /** How the driver makes a connection; given by whoever has loaded it. */
   connect(config: ClientConfig): Client;
@@ -50,12 +50,12 @@ function nameOf(text: string): string {
 }
 
 /** One connection at a time, made anew when it was lost. Used by one caller at a time. */
-export class Lane {
+export class Connection {
   /** Names this lane in the table of writes. */
   readonly id = randomInt(2 ** 47);
   readonly index: number;
   readonly silenceMs: number;
-  readonly #options: LaneOptions;
+  readonly #options: ConnectionOptions;
   readonly #name = `seine-${randomBytes(5).toString('hex')}`;
   #client: Client | null = null;
   #connections = 0;
@@ -63,7 +63,7 @@ export class Lane {
   #uses = 0;
   #renewAt = 0;
 
-  constructor(options: LaneOptions, index: number) {
+  constructor(options: ConnectionOptions, index: number) {
     this.#options = options;
     this.index = index;
     this.silenceMs = options.silenceMs;
@@ -134,7 +134,7 @@ export class Lane {
   }
 }
 
-export function clientConfig(options: LaneOptions, name: string): ClientConfig {
+export function clientConfig(options: ConnectionOptions, name: string): ClientConfig {
   const { place, silenceMs, planned = true } = options;
   const timeouts = { statement_timeout: silenceMs, lock_timeout: Math.ceil(silenceMs / 2) };
   const settings = { search_path: place.schema, ...(planned ? { ...SETTINGS, ...timeouts } : {}) };
@@ -194,13 +194,13 @@ export function pause(ms: number): Promise<void> {
 }
 
 /** A fixed number of lanes, and a queue for whoever comes when all are taken. */
-export class Lanes {
-  readonly #all: Lane[];
-  readonly #free: Lane[];
-  readonly #waiting: ((lane: Lane) => void)[] = [];
+export class Connections {
+  readonly #all: Connection[];
+  readonly #free: Connection[];
+  readonly #waiting: ((lane: Connection) => void)[] = [];
 
-  constructor(options: LaneOptions, count: number) {
-    this.#all = Array.from({ length: count }, (_, index) => new Lane(options, index));
+  constructor(options: ConnectionOptions, count: number) {
+    this.#all = Array.from({ length: count }, (_, index) => new Connection(options, index));
     // The first ones are used most: a quiet store keeps few connections.
     this.#free = [...this.#all].reverse();
   }
@@ -209,8 +209,9 @@ export class Lanes {
     return this.#all.map(({ id }) => id);
   }
 
-  async use<T>(work: (lane: Lane) => Promise<T>): Promise<T> {
-    const lane = this.#free.pop() ?? (await new Promise<Lane>((resolve) => this.#waiting.push(resolve)));
+  async use<T>(work: (lane: Connection) => Promise<T>): Promise<T> {
+    const lane =
+      this.#free.pop() ?? (await new Promise<Connection>((resolve) => this.#waiting.push(resolve)));
     try {
       return await work(lane);
     } finally {

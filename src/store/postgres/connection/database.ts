@@ -1,10 +1,10 @@
 import { randomInt } from 'node:crypto';
 import { messageOf } from '../../../core/errors.ts';
 import type { Logger } from '../../../ports/ambient.ts';
-import { type Lane, type LaneOptions, Lanes, pause, SLOW_MS } from './connections.ts';
+import { type Connection, type ConnectionOptions, Connections, pause, SLOW_MS } from './connections.ts';
 import { isAftermath, toSeineError, troubleOf } from './failures.ts';
 
-interface DatabaseOptions extends LaneOptions {
+interface DatabaseOptions extends ConnectionOptions {
   connections: number;
   /** How long a database that does not answer is waited for. */
   patienceMs: number;
@@ -33,14 +33,14 @@ const AGAIN_MAX = 20;
 /** Runs what the store asks for, and waits out what passes: a restart, a failover, a broken connection. */
 export class Database {
   readonly #options: DatabaseOptions;
-  readonly #lanes: Lanes;
+  readonly #lanes: Connections;
   /** Since when nothing has worked. */
   #downSince: number | null = null;
   #closed = false;
 
   constructor(options: DatabaseOptions) {
     this.#options = options;
-    this.#lanes = new Lanes(options, options.connections);
+    this.#lanes = new Connections(options, options.connections);
   }
 
   /** One statement that may be done again without harm. */
@@ -117,7 +117,7 @@ export class Database {
     await this.read('DELETE FROM writes WHERE lane = ANY($1::bigint[])', this.#lanes.ids);
   }
 
-  #retrying<T>(work: (lane: Lane) => Promise<T>): Promise<T> {
+  #retrying<T>(work: (lane: Connection) => Promise<T>): Promise<T> {
     return this.#lanes.use(async (lane) => {
       const startedAt = performance.now();
       for (let tries = 1; ; tries++) {
@@ -155,7 +155,7 @@ export class Database {
 }
 
 /** Leaves a mark that is there only if everything else is. */
-function beginning(lane: Lane, id: number, timeoutMs: number): string {
+function beginning(lane: Connection, id: number, timeoutMs: number): string {
   const slow = timeoutMs === lane.silenceMs ? '' : `SET LOCAL statement_timeout = ${timeoutMs};`;
   return `BEGIN; ${slow}
     INSERT INTO writes (lane, last, at) VALUES (${lane.id}, ${id}, now())
@@ -163,7 +163,7 @@ function beginning(lane: Lane, id: number, timeoutMs: number): string {
 }
 
 /** Asked over a new connection, when the one that was lost has been ended. */
-async function wasWritten(lane: Lane, id: number): Promise<boolean> {
+async function wasWritten(lane: Connection, id: number): Promise<boolean> {
   const rows = await lane.run('SELECT 1 FROM writes WHERE lane = $1 AND last = $2', [lane.id, id]);
   return rows.length > 0;
 }

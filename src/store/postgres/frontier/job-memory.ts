@@ -1,5 +1,5 @@
 import { LIMITS } from '../../../core/limits.ts';
-import { RecentStrings } from '../../../core/lru.ts';
+import { RecentSet } from '../../../core/lru.ts';
 import type { Database } from '../connection/database.ts';
 
 /** Prefilters are kept for this many jobs at once. */
@@ -9,7 +9,7 @@ export interface JobMemory {
   /** Of the fingerprints of its URLs. */
   seed: number;
   /** URLs that are tasks for certain: tasks are never removed. */
-  recent: RecentStrings;
+  recent: RecentSet;
   /** Whether the job knows which of its tasks is the first. */
   hasFirst: boolean;
 }
@@ -34,7 +34,7 @@ export class JobMemories {
     if (this.#jobs.size >= JOBS_REMEMBERED_MAX) this.#jobs.clear();
     const memory = {
       seed: row.seed,
-      recent: new RecentStrings(LIMITS.recentUrlsMax),
+      recent: new RecentSet(LIMITS.recentUrlsMax),
       hasFirst: row.first !== null,
     };
     this.#jobs.set(jobId, memory);

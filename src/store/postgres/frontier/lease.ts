@@ -45,10 +45,10 @@ export async function leaseInTransaction(
     return { id: ids[index]!.id, leaseUntil: request.now + planned.leaseMs, ...taken };
   });
   await writeLeases(tx, jobId, request, filled, coordinator);
-  return filled.map(({ id, tasks, along }) => ({
+  return filled.map(({ id, tasks, piggybacked }) => ({
     id,
     tasks: tasks.map((task) => toLeased(task, task.host_id)),
-    ...(along.length > 0 ? { along } : {}),
+    ...(piggybacked.length > 0 ? { piggybacked: piggybacked } : {}),
   }));
 }
 
@@ -56,9 +56,9 @@ interface FilledBatch {
   id: number;
   leaseUntil: number;
   tasks: HostedColumns[];
-  /** Those of which tasks were taken, or that were taken along. */
+  /** Those of which tasks were taken, or that were taken piggybacked. */
   used: Grant[];
-  along: number[];
+  piggybacked: number[];
 }
 
 /** Takes what the grants allow, from the front of each host's ready tasks. */
@@ -83,7 +83,7 @@ function fillBatch(grants: readonly Grant[], ready: Map<number, HostedColumns[]>
 /** Hosts of which no task is wanted go with the tasks of the others. */
 function withAlong({ tasks, used }: Pick<FilledBatch, 'tasks' | 'used'>, grants: readonly Grant[]) {
   const extra = tasks.length === 0 ? [] : grants.filter(({ count }) => count === 0);
-  return { tasks, used: [...used, ...extra], along: extra.map(({ hostId }) => hostId) };
+  return { tasks, used: [...used, ...extra], piggybacked: extra.map(({ hostId }) => hostId) };
 }
 
 async function writeLeases(

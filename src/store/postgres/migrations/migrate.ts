@@ -1,5 +1,5 @@
 import { SeineError } from '../../../core/errors.ts';
-import { Lane, type LaneOptions, pause, SLOW_MS } from '../connection/connections.ts';
+import { Connection, type ConnectionOptions, pause, SLOW_MS } from '../connection/connections.ts';
 import { toSeineError } from '../connection/failures.ts';
 import { MIGRATIONS } from './migrations.ts';
 
@@ -10,9 +10,9 @@ const STARTING_MS = 30_000;
 const LOCK = 7_734_001;
 
 /** Connects for the first time: says what is wrong instead of waiting for it, and brings the tables up to date. */
-export async function prepareDatabase(options: LaneOptions): Promise<void> {
+export async function prepareDatabase(options: ConnectionOptions): Promise<void> {
   const { place } = options;
-  const lane = new Lane(options, 0);
+  const lane = new Connection(options, 0);
   try {
     await openLane(lane);
     const text = "SELECT current_setting('server_version_num') AS version";
@@ -26,7 +26,7 @@ export async function prepareDatabase(options: LaneOptions): Promise<void> {
   }
 }
 
-async function openLane(lane: Lane): Promise<void> {
+async function openLane(lane: Connection): Promise<void> {
   const until = performance.now() + STARTING_MS;
   while (true) {
     try {
@@ -49,7 +49,7 @@ export function requireVersion(number: number): void {
   });
 }
 
-async function migrate(lane: Lane, schema: string): Promise<void> {
+async function migrate(lane: Connection, schema: string): Promise<void> {
   if ((await readVersion(lane, schema)) === MIGRATIONS.length) return;
   await lane.command(`BEGIN; SET LOCAL statement_timeout = ${SLOW_MS}; SET LOCAL lock_timeout = ${SLOW_MS}`);
   try {
@@ -70,14 +70,14 @@ async function migrate(lane: Lane, schema: string): Promise<void> {
 }
 
 /** An administrator may have made it, for a user who may not. */
-async function makeSchema(lane: Lane, schema: string): Promise<void> {
+async function makeSchema(lane: Connection, schema: string): Promise<void> {
   const found = await lane.run('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
   if (found.length === 0) await lane.command(`CREATE SCHEMA ${schema}`);
   await lane.command(`CREATE TABLE ${schema}.migrations (version integer PRIMARY KEY)`);
 }
 
 /** Null: no tables yet. */
-async function readVersion(lane: Lane, schema: string): Promise<number | null> {
+async function readVersion(lane: Connection, schema: string): Promise<number | null> {
   const [found] = await lane.run<{ found: boolean }>('SELECT to_regclass($1) IS NOT NULL AS found', [
     `${schema}.migrations`,
   ]);

@@ -1,6 +1,6 @@
 import type { Client } from 'pg';
 import { messageOf, SeineError } from '../../../core/errors.ts';
-import { clientConfig, type LaneOptions, SLOW_MS } from '../connection/connections.ts';
+import { type ConnectionOptions, clientConfig, SLOW_MS } from '../connection/connections.ts';
 import { toSeineError, troubleOf } from '../connection/failures.ts';
 
 type Row = Record<string, unknown>;
@@ -12,7 +12,7 @@ const STEP = 1_000;
  * transaction in the middle of them keeps the database from cleaning its tables: so the server puts them aside
  * first, and gives them from there.
  */
-export async function* runQuery(options: LaneOptions, sql: string): AsyncIterable<Row> {
+export async function* runQuery(options: ConnectionOptions, sql: string): AsyncIterable<Row> {
   const client = options.connect(clientConfig({ ...options, planned: false }, 'seine-query'));
   // Said by the statement that is under way.
   client.on('error', () => {});

@@ -9,7 +9,7 @@ import type {
 } from '../../../core/model.ts';
 import type { ArchivedPage, DeadFilter, DeadGroup, Rewrite, Since, Views } from '../../../ports/store.ts';
 import { STATE_NUMBERS } from '../../shared/states.ts';
-import type { LaneOptions } from '../connection/connections.ts';
+import type { ConnectionOptions } from '../connection/connections.ts';
 import type { Database } from '../connection/database.ts';
 import { findTask } from '../frontier/find-tasks.ts';
 import type { JobMemories } from '../frontier/job-memory.ts';
@@ -25,9 +25,9 @@ import { readAttempts, readPages, readTask, readTasks } from './view-tasks.ts';
 export class PostgresViews implements Views {
   readonly #db: Database;
   readonly #memories: JobMemories;
-  readonly #lanes: LaneOptions;
+  readonly #lanes: ConnectionOptions;
 
-  constructor(db: Database, memories: JobMemories, lanes: LaneOptions) {
+  constructor(db: Database, memories: JobMemories, lanes: ConnectionOptions) {
     this.#db = db;
     this.#memories = memories;
     this.#lanes = lanes;

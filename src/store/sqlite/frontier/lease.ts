@@ -31,10 +31,10 @@ export function leaseBatch(
     takeHost(db, job.id, grant);
     if (rows[0]!.losses > 0) break;
   }
-  const along = batch.length === 0 ? [] : grants.filter(({ count }) => count === 0);
-  if (along.length === 0) return { tasks: batch };
-  for (const grant of along) takeHost(db, job.id, grant);
-  return { tasks: batch, along: along.map(({ hostId }) => hostId) };
+  const piggybacked = batch.length === 0 ? [] : grants.filter(({ count }) => count === 0);
+  if (piggybacked.length === 0) return { tasks: batch };
+  for (const grant of piggybacked) takeHost(db, job.id, grant);
+  return { tasks: batch, piggybacked: piggybacked.map(({ hostId }) => hostId) };
 }
 
 function takeHost(db: Database, jobId: number, { hostId, nextAt }: { hostId: number; nextAt: number }): void {

@@ -92,7 +92,7 @@ describe('sqlite store', () => {
     const other = open();
     await enqueue(store, job, tasksOf('https://a.example/1'));
     expect(await other.jobs.counters(job.id)).toMatchObject({ accepted: 1 });
-    await other.jobs.update(job.id, { wish: 'stop' });
+    await other.jobs.update(job.id, { requestedState: 'stop' });
     expect(await store.jobs.wish(job.id)).toBe('stop');
     const batch = await leaseOne(store, job);
     await store.frontier.settle(settlementOf(job, batch.id, [change.dead(batch.tasks[0]!.id)]));

@@ -66,7 +66,7 @@ describe.concurrent('Redis', { timeout: 90_000 }, () => {
         settled.push(await dispatcher.dispatch(batch, () => {}));
       });
       await vi.waitFor(
-        async () => expect(await dispatcher.signs!()).toMatchObject([{ batches: slots }]),
+        async () => expect(await dispatcher.heartbeats!()).toMatchObject([{ batches: slots }]),
         SOON,
       );
       const { client, close } = await connect(redis.url);
@@ -155,7 +155,7 @@ describe.concurrent('workers', { timeout: 90_000 }, () => {
         [1, 2, 3].map((batchId) => ({ kind: 'lost', batchId, reason })),
       );
       await expectWork(dispatcher, site);
-      await vi.waitFor(async () => expect(await dispatcher.signs!()).toHaveLength(1), SOON);
+      await vi.waitFor(async () => expect(await dispatcher.heartbeats!()).toHaveLength(1), SOON);
     }));
 
   test('when there are none, the run waits and is told how to start one', () =>

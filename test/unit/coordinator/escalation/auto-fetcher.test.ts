@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { changeOf } from '../../../../src/coordinator/settle/settle-tasks.ts';
-import { fetcherOfRoute, ladderOf, mayRender } from '../../../../src/core/escalation/escalation.ts';
+import { escalationLevels, fetcherOfRoute, mayRender } from '../../../../src/core/escalation/escalation.ts';
 import { RETRY_SHARE, STALE_MS } from '../../../../src/core/escalation/score.ts';
 import type { JobInput } from '../../../../src/core/job-schema/job.ts';
 import { Desk, HOST } from '../../../support/coordinator/escalation-setup.ts';
@@ -8,7 +8,8 @@ import { specOf, T0, traceOf } from '../../../support/fixtures.ts';
 
 const honest = { identity: {} };
 const auto: Partial<JobInput> = { routes: [{ name: 'all', fetcher: 'auto' }] };
-const words = (route: Parameters<typeof ladderOf>[0]) => ladderOf(route, honest).map(({ way }) => way);
+const words = (route: Parameters<typeof escalationLevels>[0]) =>
+  escalationLevels(route, honest).map(({ methodName: way }) => way);
 
 describe('the ways of a route', () => {
   test('a route with a browser block and no fetcher wants a browser', () => {
@@ -28,10 +29,10 @@ describe('the ways of a route', () => {
       'impersonate full',
       'browser full',
     ]);
-    const last = ladderOf({ fetcher: 'auto' }, honest).at(-1)!;
+    const last = escalationLevels({ fetcher: 'auto' }, honest).at(-1)!;
     expect(last.onlyForScripts).toBe(true);
     expect(
-      ladderOf({ fetcher: 'auto', escalate: ['browser'] }, honest).at(-1)!.onlyForScripts,
+      escalationLevels({ fetcher: 'auto', escalate: ['browser'] }, honest).at(-1)!.onlyForScripts,
     ).toBeUndefined();
   });
 });
@@ -52,7 +53,8 @@ describe('auto', () => {
       { routes: [{ name: 'all', fetcher: 'auto', escalate: ['identity', 'impersonate'] }] },
       shells,
     );
-    const top = ladderOf({ fetcher: 'auto', escalate: ['identity', 'impersonate'] }, honest).length - 1;
+    const top =
+      escalationLevels({ fetcher: 'auto', escalate: ['identity', 'impersonate'] }, honest).length - 1;
     expect(desk.finish(desk.tasks(2))).toEqual(Array(2).fill([0, top]));
     expect(desk.finish(desk.tasks(5))).toEqual(Array(5).fill([top]));
   });
@@ -73,8 +75,8 @@ describe('auto', () => {
 
   test('tries a page that lacks required elements in the browser, once', () => {
     const desk = new Desk(auto, () => 'validation');
-    const [rungs] = desk.finish(desk.tasks(1));
-    expect(rungs).toEqual([0, 1]);
+    const [levels] = desk.finish(desk.tasks(1));
+    expect(levels).toEqual([0, 1]);
   });
 
   test('does not count on the browser where it lacks the same', () => {
@@ -94,7 +96,7 @@ describe('auto', () => {
 
   test('looks from time to time whether plain HTTP does by now', () => {
     let isStatic = false;
-    const desk = new Desk(auto, (approach) => (isStatic ? null : shells(approach)));
+    const desk = new Desk(auto, (fetchMethod) => (isStatic ? null : shells(fetchMethod)));
     desk.finish(desk.tasks(8));
     isStatic = true;
     expect(desk.finish(desk.tasks(4))).toEqual(Array(4).fill([1]));
@@ -120,7 +122,7 @@ test('a task that goes on to the browser has lost no attempt and no time, and no
     changeOf(
       { ...task!, attempt: 4 },
       { kind: 'failed', taskId: 1, code, detail: 'x', page: null, retryAfterMs: null, trace: traceOf() },
-      { spec: specOf(), follow: [], now: T0, random: () => 0.5, climbing: new Set(climbs ? [1] : []) },
+      { spec: specOf(), follow: [], now: T0, random: () => 0.5, escalating: new Set(climbs ? [1] : []) },
     );
   for (const code of ['script-only', 'validation'] as const) {
     expect(settled(code, true)).toMatchObject({

@@ -1,18 +1,18 @@
 import { describe, expect, test } from 'vitest';
-import { openApproachBook } from '../../../../src/coordinator/escalation/escalation-policy.ts';
+import { openEscalationPolicy } from '../../../../src/coordinator/escalation/escalation-policy.ts';
 import { STALE_MS } from '../../../../src/core/escalation/score.ts';
 import { Desk, everything, HOST } from '../../../support/coordinator/escalation-setup.ts';
 import { specOf, T0 } from '../../../support/fixtures.ts';
 
 describe('the ladder', () => {
   test('is not there for a job that asks for nothing', () => {
-    expect(openApproachBook(specOf(), 'x', Math.random)).toBeNull();
-    expect(openApproachBook(specOf({ routes: [{ name: 'all' }] }), 'x', Math.random)).toBeNull();
-    expect(openApproachBook(specOf({ identity: { cookies: true } }), 'x', Math.random)).not.toBeNull();
+    expect(openEscalationPolicy(specOf(), 'x', Math.random)).toBeNull();
+    expect(openEscalationPolicy(specOf({ routes: [{ name: 'all' }] }), 'x', Math.random)).toBeNull();
+    expect(openEscalationPolicy(specOf({ identity: { cookies: true } }), 'x', Math.random)).not.toBeNull();
   });
 
-  test('is climbed by one rung an attempt, and the rung that works is kept', () => {
-    const desk = new Desk(everything, ({ rung }) => (rung >= 2 ? null : 'blocked'));
+  test('is climbed by one level an attempt, and the level that works is kept', () => {
+    const desk = new Desk(everything, ({ level }) => (level >= 2 ? null : 'blocked'));
     expect(desk.finish(desk.tasks(3))).toEqual([
       [0, 1, 2],
       [0, 1, 2],
@@ -22,10 +22,10 @@ describe('the ladder', () => {
   });
 
   test('sends a few tasks ahead while nobody knows how the host answers', () => {
-    const desk = new Desk(everything, ({ rung }) => (rung >= 1 ? null : 'captcha'));
+    const desk = new Desk(everything, ({ level }) => (level >= 1 ? null : 'captcha'));
     expect(desk.book.isUnsure(HOST)).toBe(true);
-    const { climbing } = desk.round(desk.tasks(4));
-    expect(climbing.size).toBe(4);
+    const { escalating } = desk.round(desk.tasks(4));
+    expect(escalating.size).toBe(4);
     // The lowest is known to fail now, and of the next nothing is known.
     expect(desk.book.isUnsure(HOST)).toBe(true);
     desk.round(desk.tasks(4));
@@ -36,7 +36,7 @@ describe('the ladder', () => {
     const routes = [{ name: 'hard', match: '/hard/*', escalate: ['identity' as const] }];
     const desk = new Desk({ routes }, () => null);
     expect(desk.book.isUnsure(HOST)).toBe(true);
-    expect(desk.give(desk.tasks(4, '/easy/')).tasks[0]!.approach).toBeUndefined();
+    expect(desk.give(desk.tasks(4, '/easy/')).tasks[0]!.fetchMethod).toBeUndefined();
     expect(desk.book.isUnsure(HOST)).toBe(false);
     desk.give(desk.tasks(1, '/hard/'));
     expect(desk.book.isUnsure(HOST)).toBe(true);
@@ -44,15 +44,15 @@ describe('the ladder', () => {
 
   test('ends at its top: what is refused there is over', () => {
     const desk = new Desk(everything, () => 'blocked');
-    const [rungs] = desk.finish(desk.tasks(1));
-    expect(rungs).toEqual([0, 1, 2, 3, 4, 5]);
+    const [levels] = desk.finish(desk.tasks(1));
+    expect(levels).toEqual([0, 1, 2, 3, 4, 5]);
   });
 
   test('is not climbed for 429, nor for a broken connection', () => {
     for (const code of ['throttled', 'reset', 'unavailable'] as const) {
       const desk = new Desk(everything, () => code);
       expect(desk.finish(desk.tasks(2))).toEqual([[0], [0]]);
-      expect(desk.round(desk.tasks(1)).approaches[0]!.rung).toBe(0);
+      expect(desk.round(desk.tasks(1)).methods[0]!.level).toBe(0);
     }
   });
 
@@ -66,7 +66,7 @@ describe('the ladder', () => {
     expect(desk.finish(same)).toEqual([[0, 1]]);
   });
 
-  test('is not climbed again and again where every rung is known to fail', () => {
+  test('is not climbed again and again where every level is known to fail', () => {
     const desk = new Desk(everything, (_approach, { url }) =>
       url.includes('/private/') ? 'forbidden' : null,
     );
@@ -77,8 +77,8 @@ describe('the ladder', () => {
   });
 
   test('is learned by URL template', () => {
-    const desk = new Desk(everything, ({ rung }, { url }) =>
-      url.includes('/hard/') && rung < 3 ? 'blocked' : null,
+    const desk = new Desk(everything, ({ level }, { url }) =>
+      url.includes('/hard/') && level < 3 ? 'blocked' : null,
     );
     desk.finish(desk.tasks(10, '/easy/'));
     desk.finish(desk.tasks(10, '/hard/'));
@@ -89,54 +89,54 @@ describe('the ladder', () => {
   test('takes a page without its required elements for a reason to try another way, within its attempts', () => {
     const desk = new Desk(everything, ({ fetcher }) => (fetcher === 'browser' ? null : 'validation'));
     const [task] = desk.tasks(1);
-    const rungs: number[] = [];
+    const levels: number[] = [];
     for (let attempt = 1; attempt <= 6; attempt++) {
-      const { approaches, climbing } = desk.round([{ ...task!, attempt }]);
-      rungs.push(approaches[0]!.rung);
-      expect(climbing.size).toBe(0);
+      const { methods, escalating } = desk.round([{ ...task!, attempt }]);
+      levels.push(methods[0]!.level);
+      expect(escalating.size).toBe(0);
     }
-    expect(rungs).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(levels).toEqual([0, 1, 2, 3, 4, 5]);
   });
 });
 
 describe('cheaper ways', () => {
   test('are tried again now and then, and taken when they work again', () => {
     let open = false;
-    const desk = new Desk(everything, ({ rung }) => (open || rung >= 2 ? null : 'blocked'));
+    const desk = new Desk(everything, ({ level }) => (open || level >= 2 ? null : 'blocked'));
     desk.finish(desk.tasks(4));
     desk.chance = 0.019;
-    expect(desk.round(desk.tasks(1)).approaches[0]!.rung).toBe(1);
+    expect(desk.round(desk.tasks(1)).methods[0]!.level).toBe(1);
     desk.chance = 0.0;
-    expect(desk.round(desk.tasks(1)).approaches[0]!.rung).toBe(0);
+    expect(desk.round(desk.tasks(1)).methods[0]!.level).toBe(0);
     desk.chance = 0.5;
-    expect(desk.round(desk.tasks(10)).approaches.map(({ rung }) => rung)).toEqual(Array(10).fill(2));
+    expect(desk.round(desk.tasks(10)).methods.map(({ level }) => level)).toEqual(Array(10).fill(2));
 
     open = true;
     let state = 1;
-    const rungs: number[] = [];
+    const levels: number[] = [];
     for (let count = 0; count < 400; count++) {
       state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
       desk.chance = state / 2 ** 32;
-      rungs.push(desk.round(desk.tasks(1)).approaches[0]!.rung);
+      levels.push(desk.round(desk.tasks(1)).methods[0]!.level);
     }
-    expect(rungs.slice(-50)).toEqual(Array(50).fill(0));
+    expect(levels.slice(-50)).toEqual(Array(50).fill(0));
   });
 
   test('are tried again by one task when nobody tried for long', () => {
-    const desk = new Desk(everything, ({ rung }) => (rung >= 1 ? null : 'blocked'));
+    const desk = new Desk(everything, ({ level }) => (level >= 1 ? null : 'blocked'));
     desk.finish(desk.tasks(4));
     desk.now += STALE_MS + 1_000;
-    expect(desk.round(desk.tasks(5)).approaches.map(({ rung }) => rung)).toEqual([0, 1, 1, 1, 1]);
+    expect(desk.round(desk.tasks(5)).methods.map(({ level }) => level)).toEqual([0, 1, 1, 1, 1]);
   });
 
   test('cost 2 % of the tasks at most', () => {
-    const desk = new Desk(everything, ({ rung }) => (rung >= 1 ? null : 'blocked'));
+    const desk = new Desk(everything, ({ level }) => (level >= 1 ? null : 'blocked'));
     desk.finish(desk.tasks(4));
     let lower = 0;
     for (let count = 0; count < 5_000; count++) {
       desk.chance = (count % 100) / 100;
       desk.now = T0;
-      if (desk.round(desk.tasks(1)).approaches[0]!.rung === 0) lower++;
+      if (desk.round(desk.tasks(1)).methods[0]!.level === 0) lower++;
     }
     expect(lower / 5_000).toBeLessThanOrEqual(0.02);
     expect(lower).toBeGreaterThan(0);

@@ -7,25 +7,25 @@ describe('identities', () => {
 
   test('stay while they work, and are the same after a restart', () => {
     const desk = new Desk(browser, () => null);
-    const [first] = desk.round(desk.tasks(3)).approaches;
+    const [first] = desk.round(desk.tasks(3)).methods;
     expect(first!.identity).toMatch(/^[a-z0-9]{7}-1$/);
     desk.restart();
-    const all = desk.round(desk.tasks(20)).approaches.map(({ identity }) => identity);
+    const all = desk.round(desk.tasks(20)).methods.map(({ identity }) => identity);
     expect(new Set(all)).toEqual(new Set([first!.identity]));
   });
 
   test('are retired when they are refused, and leave their cookies behind', () => {
     let banned = '';
     const desk = new Desk(browser, ({ identity }) => (identity === banned ? 'captcha' : null));
-    const [first] = desk.round(desk.tasks(5)).approaches;
+    const [first] = desk.round(desk.tasks(5)).methods;
     banned = first!.identity!;
     const jar = { origin: `https://${HOST}`, identity: banned, cookies: [cookie('a', '1')] };
     desk.book.takeCookies([jar]);
     expect(desk.give(desk.tasks(1)).cookies).toEqual([jar]);
     for (let round = 0; round < 8; round++) desk.finish(desk.tasks(2));
-    const [later] = desk.round(desk.tasks(1)).approaches;
+    const [later] = desk.round(desk.tasks(1)).methods;
     expect(later!.identity).not.toBe(banned);
-    expect(later!.rung).toBe(0);
+    expect(later!.level).toBe(0);
     expect(desk.give(desk.tasks(1)).cookies).toEqual([]);
     const rows = desk.book.takeChanges();
     expect(rows.filter(({ template }) => template.startsWith('@'))).toEqual([
@@ -33,15 +33,15 @@ describe('identities', () => {
     ]);
   });
 
-  test('another one is taken by the rung that says so', () => {
+  test('another one is taken by the level that says so', () => {
     const input: Partial<JobInput> = { ...browser, routes: [{ name: 'all', escalate: ['identity'] }] };
-    const desk = new Desk(input, ({ rung }) => (rung < 3 ? 'blocked' : null));
+    const desk = new Desk(input, ({ level }) => (level < 3 ? 'blocked' : null));
     const seen: (string | null)[] = [];
     let [task] = desk.tasks(1);
     for (let attempt = 1; attempt <= 4; attempt++) {
-      const { approaches } = desk.round([{ ...task!, attempt }]);
+      const { methods } = desk.round([{ ...task!, attempt }]);
       task = { ...task!, attempt };
-      seen.push(approaches[0]!.identity);
+      seen.push(methods[0]!.identity);
     }
     expect(new Set(seen.slice(0, 3)).size).toBe(1);
     expect(seen[3]).not.toBe(seen[0]);
@@ -53,8 +53,8 @@ function cookie(name: string, value: string) {
 }
 
 describe('what is written down', () => {
-  test('brings the learned rungs back', () => {
-    const desk = new Desk(everything, ({ rung }) => (rung >= 2 ? null : 'blocked'));
+  test('brings the learned levels back', () => {
+    const desk = new Desk(everything, ({ level }) => (level >= 2 ? null : 'blocked'));
     desk.finish(desk.tasks(4));
     desk.restart();
     expect(desk.book.isUnsure(HOST)).toBe(false);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { PermitBook } from '../../../../src/coordinator/hosts/open-permits.ts';
+import { OpenPermits } from '../../../../src/coordinator/hosts/open-permits.ts';
 import {
   type PlanInput,
   type PlannedBatch,
@@ -214,7 +214,7 @@ function simulate(options: {
   rounds: number;
   seed: () => number;
 }) {
-  const book = new PermitBook();
+  const book = new OpenPermits();
   const hosts = Array.from({ length: options.hosts }, (_, id) => ({ ...hostOf(id, { ready: 1_000_000 }) }));
   const granted = new Map<number, Permit[]>(hosts.map((each) => [each.id, []]));
   const plannedIn = new Map<number, number>();
@@ -290,13 +290,15 @@ describe('permits over time', () => {
     }
   });
 
-  test('another host is taken along for one request, in batches without pages of others', () => {
-    const errand = hostOf(9, { ready: 0, nextAt: NOW + 100, crawlDelayMs: 1_000 });
-    const batches = planBatches(inputOf([hostOf(1), hostOf(2, { errand, ready: 1 }), hostOf(3)]));
-    const [own, along] = batches.find(({ grants }) => grants.some(({ hostId }) => hostId === 9))!.grants;
+  test('a piggybacked host gets one request, in batches without pages of others', () => {
+    const piggybackedHost = hostOf(9, { ready: 0, nextAt: NOW + 100, crawlDelayMs: 1_000 });
+    const batches = planBatches(inputOf([hostOf(1), hostOf(2, { piggybackedHost, ready: 1 }), hostOf(3)]));
+    const [own, piggybacked] = batches.find(({ grants }) =>
+      grants.some(({ hostId }) => hostId === 9),
+    )!.grants;
     expect(own).toMatchObject({ hostId: 2, count: 1 });
-    expect(along).toMatchObject({ hostId: 9, count: 0, errand: { id: 9 } });
-    const { permit, nextAt } = along!;
+    expect(piggybacked).toMatchObject({ hostId: 9, count: 0, piggybackedHost: { id: 9 } });
+    const { permit, nextAt } = piggybacked!;
     expect(permit).toMatchObject({ startAt: NOW + 100, parallel: 1, gapMs: guardedGapMs(250, 1_000) });
     expect(nextAt).toBe(permit.endAt);
     expect(permit.endAt - permit.startAt).toBeGreaterThan(permit.gapMs);

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { assignProxies } from '../../../../src/coordinator/proxies/assign-proxies.ts';
-import { ProxyBook } from '../../../../src/coordinator/proxies/proxy-selector.ts';
+import { ProxySelector } from '../../../../src/coordinator/proxies/proxy-selector.ts';
 import { type Batch, type BatchTask, type Report, WIRE_VERSION } from '../../../../src/core/batch/batch.ts';
-import type { Approach } from '../../../../src/core/escalation/escalation.ts';
+import type { FetchMethod } from '../../../../src/core/escalation/escalation.ts';
 import type { PoolSpec } from '../../../../src/core/job-schema/proxies.ts';
 import { parseProxyList } from '../../../../src/core/proxies/proxy.ts';
 import { specOf, T0 } from '../../../support/fixtures.ts';
@@ -15,13 +15,13 @@ const POOL: PoolSpec = {
   cooldownSeconds: 30,
 };
 
-function bookOf(pool: Partial<PoolSpec> = {}): ProxyBook {
+function bookOf(pool: Partial<PoolSpec> = {}): ProxySelector {
   const proxies = parseProxyList('http://h1:1\nhttp://h2:1\nhttp://h3:1\nhttp://h4:1', 'it');
-  return new ProxyBook([{ name: 'dc', spec: { ...POOL, ...pool }, proxies }], Math.random);
+  return new ProxySelector([{ name: 'dc', spec: { ...POOL, ...pool }, proxies }], Math.random);
 }
 
 /** Nothing of the pool is left. */
-function emptyBook(): ProxyBook {
+function emptyBook(): ProxySelector {
   const book = bookOf();
   const ids = parseProxyList('http://h1:1\nhttp://h2:1\nhttp://h3:1\nhttp://h4:1', 'it').map(({ id }) => id);
   book.note(
@@ -32,8 +32,8 @@ function emptyBook(): ProxyBook {
   return book;
 }
 
-const approach = (pool: string | null): Approach => ({
-  rung: 0,
+const methodVia = (pool: string | null): FetchMethod => ({
+  level: 0,
   fetcher: 'http',
   headers: 'full',
   identity: null,
@@ -65,7 +65,7 @@ function batchOf(
         hops: 0,
         meta: null,
         lastVisit: null,
-        approach: approach(pool),
+        fetchMethod: methodVia(pool),
       }),
     ),
     archiveKey: '',
@@ -126,7 +126,7 @@ describe('tasks that want a proxy', () => {
   test('go without one only when the job says so, and then say so themselves', () => {
     const batch = batchOf([{ url: 'https://a.example/1', pool: 'dc' }], 'direct');
     expect(assignProxies(batch, emptyBook(), T0).outcomes).toEqual([]);
-    expect(batch.tasks[0]!.approach!.pool).toBeNull();
+    expect(batch.tasks[0]!.fetchMethod!.pool).toBeNull();
     expect(batch.robots[0]!.through).toBeUndefined();
   });
 
@@ -142,7 +142,7 @@ describe('tasks that want a proxy', () => {
   });
 
   test('robots.txt that is asked at another host goes the way of the task that it is for', () => {
-    const ask = (pool: ProxyBook) => {
+    const ask = (pool: ProxySelector) => {
       const batch = batchOf([{ url: 'https://a.example/1', pool: 'dc' }]);
       batch.robots = [{ origin: 'https://a.example', url: 'https://cdn.example/r', permit: 1, for: 0 }];
       assignProxies(batch, pool, T0);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Assignment, ProxyBook } from '../../../../src/coordinator/proxies/proxy-selector.ts';
+import { type Assignment, ProxySelector } from '../../../../src/coordinator/proxies/proxy-selector.ts';
 import { type Report, WIRE_VERSION } from '../../../../src/core/batch/batch.ts';
 import type { Outcome } from '../../../../src/core/batch/outcome.ts';
 import type { FailureCode } from '../../../../src/core/failures.ts';
@@ -37,12 +37,12 @@ function randomOf(): () => number {
 
 class Desk {
   readonly pool: ProxyPool;
-  readonly book: ProxyBook;
+  readonly book: ProxySelector;
   now = T0;
 
   constructor(count: number, spec: Partial<ProxyPool['spec']> = {}) {
     this.pool = poolOf(count, spec);
-    this.book = new ProxyBook([this.pool], randomOf());
+    this.book = new ProxySelector([this.pool], randomOf());
   }
 
   id(index: number): string {

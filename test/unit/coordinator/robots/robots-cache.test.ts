@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { codeOfRobotsFailure, RobotsBook } from '../../../../src/coordinator/robots/robots-cache.ts';
+import { codeOfRobotsFailure, RobotsCache } from '../../../../src/coordinator/robots/robots-cache.ts';
 import type { RobotsOutcome } from '../../../../src/core/batch/outcome.ts';
 import { FAILURES, type FailureCode } from '../../../../src/core/failures.ts';
 import { LIMITS } from '../../../../src/core/limits.ts';
@@ -24,7 +24,7 @@ const failure = (code: FailureCode): RobotsOutcome => ({
 describe('robots book', () => {
   let stored: Map<string, RobotsEntry>;
   let looks: number;
-  let book: RobotsBook;
+  let book: RobotsCache;
   const hosts: Pick<HostStore, 'robots'> = {
     async robots(origin) {
       looks++;
@@ -34,7 +34,7 @@ describe('robots book', () => {
   beforeEach(() => {
     stored = new Map();
     looks = 0;
-    book = new RobotsBook(hosts, 'seine', RETRY);
+    book = new RobotsCache(hosts, 'seine', RETRY);
   });
 
   const answer = async (text: string, now = T0, origin = ORIGIN) => {
@@ -80,7 +80,7 @@ describe('robots book', () => {
     expect((await book.rulesOf(ORIGIN, HOST, T0 + 5))?.allows(`${ORIGIN}/x`)).toBe(false);
     await book.rulesOf(ORIGIN, HOST, T0 + 6);
     expect(looks).toBe(1);
-    expect(await new RobotsBook(hosts, 'seine', RETRY).rulesOf(ORIGIN, HOST, T0 + DAY)).toBeNull();
+    expect(await new RobotsCache(hosts, 'seine', RETRY).rulesOf(ORIGIN, HOST, T0 + DAY)).toBeNull();
   });
 
   test('what a job with other groups stored is asked for again, so that its delay is noted here', async () => {
@@ -143,7 +143,7 @@ describe('robots book', () => {
       expect(await book.rulesOf(ORIGIN, HOST, T0)).toBeNull();
       expect(await next()).toEqual({ kind: 'ask', url: `${ORIGIN}/real-robots.txt` });
       await redirect(`${ORIGIN}/real-robots.txt`, 'https://cdn.example/r?v=1');
-      book = new RobotsBook(hosts, 'seine', RETRY);
+      book = new RobotsCache(hosts, 'seine', RETRY);
       expect(await next()).toEqual({ kind: 'ask', url: 'https://cdn.example/r?v=1' });
       const [file, own] = await text('https://cdn.example/r?v=1');
       // What it says is not about the host that has it.

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { RepeatWatch } from '../../../../src/coordinator/settle/repeated-pages.ts';
+import { RepeatedPages } from '../../../../src/coordinator/settle/repeated-pages.ts';
 import type { Outcome } from '../../../../src/core/batch/outcome.ts';
 import { pageOf, traceOf } from '../../../support/fixtures.ts';
 
@@ -12,7 +12,7 @@ function fetched(body: string, bytes: number, contentType: string | null = 'text
 }
 
 /** How many of the outcomes were seen through. */
-function blocks(watch: RepeatWatch, outcomes: Outcome[], host = HOST): number {
+function blocks(watch: RepeatedPages, outcomes: Outcome[], host = HOST): number {
   return outcomes.filter((outcome) => watch.judge(outcome, host) !== outcome).length;
 }
 
@@ -22,7 +22,7 @@ const repeats = (count: number, bytes = 500) => Array.from({ length: count }, ()
 
 describe('the same few bytes for every URL', () => {
   test('are a refusal from the eighth on, when the pages before differed', () => {
-    const watch = new RepeatWatch();
+    const watch = new RepeatedPages();
     expect(blocks(watch, pages(10))).toBe(0);
     expect(blocks(watch, repeats(7))).toBe(0);
     const [eighth] = repeats(1);
@@ -39,20 +39,20 @@ describe('the same few bytes for every URL', () => {
   });
 
   test('are none when the host never had anything else, as applications in the browser', () => {
-    expect(blocks(new RepeatWatch(), repeats(100))).toBe(0);
+    expect(blocks(new RepeatedPages(), repeats(100))).toBe(0);
     // A few others, as a login and its help, are not enough to compare with.
-    const watch = new RepeatWatch();
+    const watch = new RepeatedPages();
     expect(blocks(watch, [...pages(6), ...repeats(100)])).toBe(0);
   });
 
   test('are none when other pages stand between them, as missing products do', () => {
-    const watch = new RepeatWatch();
+    const watch = new RepeatedPages();
     const mixed = pages(60).flatMap((page) => [...repeats(5), page]);
     expect(blocks(watch, mixed)).toBe(0);
   });
 
   test('are none when they are as large as pages are', () => {
-    const watch = new RepeatWatch();
+    const watch = new RepeatedPages();
     blocks(watch, pages(10, 3_000));
     expect(blocks(watch, repeats(50, 1_500))).toBe(0);
     blocks(watch, pages(10, 100_000));
@@ -60,7 +60,7 @@ describe('the same few bytes for every URL', () => {
   });
 
   test('are none when they are no pages', () => {
-    const watch = new RepeatWatch();
+    const watch = new RepeatedPages();
     blocks(watch, pages(10));
     const items = Array.from({ length: 20 }, () => fetched('same', 20, 'application/json'));
     expect(blocks(watch, items)).toBe(0);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { makeBatch } from '../../../../src/coordinator/plan/open-batch.ts';
-import { Inbound } from '../../../../src/coordinator/report-receiver.ts';
-import type { Flight } from '../../../../src/coordinator/run-state.ts';
+import { ReportReceiver } from '../../../../src/coordinator/report-receiver.ts';
+import type { RunState } from '../../../../src/coordinator/run-state.ts';
 import type { SettledReport, Settler } from '../../../../src/coordinator/settle/settler.ts';
 import type { Report } from '../../../../src/core/batch/batch.ts';
 import type { Job } from '../../../../src/ports/store.ts';
@@ -18,7 +18,7 @@ function makeDesk() {
     async settle(_: unknown, report: Report): Promise<SettledReport> {
       started.push(`${report.batchId}.${report.part}`);
       await new Promise<void>((resolve) => answers.push(resolve));
-      return { applied: true, condemned: [], lostLinks: false } as unknown as SettledReport;
+      return { applied: true, failedHosts: [], lostLinks: false } as unknown as SettledReport;
     },
   };
   const store = {
@@ -38,7 +38,7 @@ function makeDesk() {
     beginEpoch() {},
     now: () => 0,
     failedBatchesInRow: 0,
-  } as unknown as Flight;
+  } as unknown as RunState;
   for (const id of [1, 2]) {
     const options = { budgetMs: 1, epoch: '1', robots: [] };
     flight.open.set(id, makeBatch(JOB, [], { id, tasks: [] }, options));
@@ -49,7 +49,7 @@ function makeDesk() {
   };
   return {
     flight,
-    inbound: new Inbound(flight, settler as unknown as Settler),
+    inbound: new ReportReceiver(flight, settler as unknown as Settler),
     started,
     answer,
     released,

@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest';
 import { changeOf } from '../../../../src/coordinator/settle/settle-tasks.ts';
 import type { BatchTask } from '../../../../src/core/batch/batch.ts';
 import type { Outcome } from '../../../../src/core/batch/outcome.ts';
-import { asksForLess, type FailureCode, isRefusal } from '../../../../src/core/failures.ts';
+import { type FailureCode, isRefusal, isThrottling } from '../../../../src/core/failures.ts';
 import { specOf, T0, traceOf } from '../../../support/fixtures.ts';
 
 const spec = specOf({ retry: { attempts: 3 } });
 
-function settled(code: FailureCode, attempt: number, climbs: boolean) {
+function settled(code: FailureCode, attempt: number, escalates: boolean) {
   const task: BatchTask = {
     id: 7,
     url: 'https://a.example/1',
@@ -29,8 +29,8 @@ function settled(code: FailureCode, attempt: number, climbs: boolean) {
     retryAfterMs: null,
     trace,
   };
-  const climbing = new Set(climbs ? [7] : []);
-  const change = changeOf(task, outcome, { spec, follow: [], now: T0, random: () => 0.5, climbing });
+  const escalating = new Set(escalates ? [7] : []);
+  const change = changeOf(task, outcome, { spec, follow: [], now: T0, random: () => 0.5, escalating });
   return [change.to, change.countsAsAttempt, change.dueAt !== null && change.dueAt > T0];
 }
 
@@ -59,9 +59,9 @@ test('refusals are what concerns who asks, and never 429', () => {
 });
 
 test('a challenge page with 429 asks for less as any 429 does', () => {
-  expect(asksForLess('throttled', 429)).toBe(true);
-  expect(asksForLess('captcha', 429)).toBe(true);
-  expect(asksForLess('unavailable', 503)).toBe(true);
-  expect(asksForLess('captcha', 403)).toBe(false);
-  expect(asksForLess('forbidden', null)).toBe(false);
+  expect(isThrottling('throttled', 429)).toBe(true);
+  expect(isThrottling('captcha', 429)).toBe(true);
+  expect(isThrottling('unavailable', 503)).toBe(true);
+  expect(isThrottling('captcha', 403)).toBe(false);
+  expect(isThrottling('forbidden', null)).toBe(false);
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { PermitBook } from '../../../../src/coordinator/hosts/open-permits.ts';
+import { OpenPermits } from '../../../../src/coordinator/hosts/open-permits.ts';
 import { type HostReport, hostChangeOf } from '../../../../src/coordinator/settle/settle-hosts.ts';
 import type { Permit } from '../../../../src/core/batch/batch.ts';
 import type { Outcome } from '../../../../src/core/batch/outcome.ts';
@@ -48,13 +48,13 @@ const failed = (code: FailureCode, retryAfterMs: number | null = null): Outcome 
 const times = (count: number, outcome: Outcome) => Array.from({ length: count }, () => outcome);
 
 describe('what a report means for its host', () => {
-  let book: PermitBook;
+  let book: OpenPermits;
   const grant = (permit: Permit, health = { failuresInRow: 0, rests: 0, pace: null }) => {
     book.grant(permit, health);
     return permit;
   };
   beforeEach(() => {
-    book = new PermitBook();
+    book = new OpenPermits();
   });
 
   test('the last permit frees the host a gap after its last request', () => {
@@ -256,7 +256,7 @@ describe('what a report means for its host', () => {
     fc.assert(
       fc.property(latencies, fc.integer({ min: 50, max: 1_000 }), (waits, gapMs) => {
         const sent: number[] = [];
-        const desk = new PermitBook();
+        const desk = new OpenPermits();
         let nextAt = T0;
         let now = T0;
         let out: { permit: Permit; lastSentAt: number; doneAt: number }[] = [];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PermitBook } from '../../../../src/coordinator/hosts/open-permits.ts';
+import { OpenPermits } from '../../../../src/coordinator/hosts/open-permits.ts';
 import { planBatches } from '../../../../src/coordinator/plan/plan-batches.ts';
 import { hostChangeOf } from '../../../../src/coordinator/settle/settle-hosts.ts';
 import type { Outcome } from '../../../../src/core/batch/outcome.ts';
@@ -28,7 +28,7 @@ function changeAfter(outcome: Outcome, politeness: JobInput['politeness'] = {}) 
     ...{ host: 'a.example', startAt: T0, endAt: T0 + 3_000, parallel: 2 },
     gapMs: guardedGapMs(500, null),
   };
-  const book = new PermitBook();
+  const book = new OpenPermits();
   book.grant(permit, { failuresInRow: 0, rests: 0, pace });
   const use = { host: 'a.example', sent: 1, lastSentAt: T0, finished: true };
   const report = { permit, use, outcomes: [outcome], robots: [], crawlDelayMs: null };
@@ -48,7 +48,7 @@ describe('a host that refuses everything', () => {
 
 describe('a host that is given up without a request', () => {
   test.each(['host-down', 'robots-unreachable'] as const)('by %s is no healthier for it', (code) => {
-    const book = new PermitBook();
+    const book = new OpenPermits();
     const permit = { host: 'ip:1', startAt: T0, endAt: T0 + 9, gapMs: 5, parallel: 1 };
     book.grant(permit, { failuresInRow: 12, rests: 4, pace: null });
     const outcome: Outcome = {

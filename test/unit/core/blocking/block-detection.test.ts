@@ -9,7 +9,7 @@ import {
 import { BLOCK_MARKERS, BLOCK_PHRASES, BLOCK_TITLES } from '../../../../src/core/blocking/block-markers.ts';
 import { TextFinder } from '../../../../src/core/blocking/text-finder.ts';
 import { cpuNow } from '../../../support/cpu-time.ts';
-import { type BlockPage, CHALLENGES, corpusPages, ORDINARY } from '../../../support/pages/block-pages.ts';
+import { type BlockPage, CHALLENGES, corpusPages, ORDINARY } from '../../../support/html/block-pages.ts';
 
 function answerOf({ status, headers, body }: BlockPage): Answer {
   return {

@@ -2,28 +2,28 @@ import { describe, expect, test } from 'vitest';
 import {
   ESCALATIONS,
   type Escalation,
+  type EscalationRoute,
+  escalationLevels,
   type FetcherKind,
   isPlain,
-  type LadderRoute,
-  ladderOf,
 } from '../../../../src/core/escalation/escalation.ts';
 
 const honest = { identity: { mode: 'honest' as const } };
 const browser = { identity: { mode: 'browser' as const } };
 const pooled = { ...honest, proxies: { default: 'cheap' } };
 
-function words(route: LadderRoute | null, job: Parameters<typeof ladderOf>[1]): string[] {
-  return ladderOf(route, job).map(({ way }) => way);
+function words(route: EscalationRoute | null, job: Parameters<typeof escalationLevels>[1]): string[] {
+  return escalationLevels(route, job).map(({ methodName: way }) => way);
 }
 
 describe('ladders', () => {
-  test('have one rung, the plain way, when nothing is asked for', () => {
+  test('have one level, the plain way, when nothing is asked for', () => {
     expect(words(null, honest)).toEqual(['http honest']);
     expect(words({ fetcher: 'http', escalate: [] }, honest)).toEqual(['http honest']);
-    expect(isPlain(ladderOf(null, honest))).toBe(true);
-    expect(isPlain(ladderOf(null, pooled))).toBe(false);
-    expect(isPlain(ladderOf(null, browser))).toBe(false);
-    expect(isPlain(ladderOf({ escalate: ['proxy'] }, honest))).toBe(true);
+    expect(isPlain(escalationLevels(null, honest))).toBe(true);
+    expect(isPlain(escalationLevels(null, pooled))).toBe(false);
+    expect(isPlain(escalationLevels(null, browser))).toBe(false);
+    expect(isPlain(escalationLevels({ escalate: ['proxy'] }, honest))).toBe(true);
   });
 
   test('in browser mode go from all headers to few', () => {
@@ -73,16 +73,16 @@ describe('ladders', () => {
     expect(words({ fetcher: 'api', escalate: [...ESCALATIONS] }, honest)).toEqual(['api honest']);
   });
 
-  test('number their rungs, and have at least one', () => {
+  test('number their levels, and have at least one', () => {
     for (const job of [honest, browser, pooled])
       for (const fetcher of ['http', 'impersonate', 'browser', 'api'] as FetcherKind[])
         for (let mask = 0; mask < 32; mask++) {
           const escalate = ESCALATIONS.filter((_, bit) => mask & (1 << bit));
-          const ladder = ladderOf({ fetcher, escalate }, job);
-          expect(ladder.map(({ rung }) => rung)).toEqual(ladder.map((_, index) => index));
-          expect(ladder.length).toBeGreaterThan(0);
+          const levels = escalationLevels({ fetcher, escalate }, job);
+          expect(levels.map(({ level }) => level)).toEqual(levels.map((_, index) => index));
+          expect(levels.length).toBeGreaterThan(0);
           const asked = job === browser || fetcher === 'impersonate' || mask & 0b11;
-          if (!asked) expect(ladder.some(({ browserLike }) => browserLike)).toBe(false);
+          if (!asked) expect(levels.some(({ browserLike }) => browserLike)).toBe(false);
         }
   });
 });

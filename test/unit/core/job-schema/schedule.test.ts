@@ -29,10 +29,10 @@ describe('a schedule', () => {
     });
   });
 
-  test('that never comes is refused', () => {
+  test('that never matches is refused', () => {
     expect(nextRunAt(scheduleOf('0 0 30 2 *'), NOW)).toBeNull();
     expect(() => checkSchedule(scheduleOf('0 0 30 2 *'), NOW)).toThrow(
-      new SeineError("the schedule '0 0 30 2 *' never comes"),
+      new SeineError("the schedule '0 0 30 2 *' never matches"),
     );
   });
 
@@ -43,6 +43,6 @@ describe('a schedule', () => {
   ])('%s in %s is an error that says how to write it', (cron, timeZone) => {
     const read = () => checkSchedule(scheduleOf(cron, timeZone), NOW);
     expect(read).toThrow(SeineError);
-    expect(read).toThrow(`the schedule '${cron}' cannot be read: `);
+    expect(read).toThrow(`invalid schedule '${cron}': `);
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../../src/core/limits.ts';
 import { isDataDeeper, isJsonDeeper } from '../../../../src/core/values/nesting.ts';
 import { Page } from '../../../../src/worker/page/page.ts';
-import { inputOf, pageOf, readWith } from '../../../support/pages/html-page.ts';
+import { inputOf, pageOf, readWith } from '../../../support/html/html-page.ts';
 
 function nested(levels: number): Record<string, unknown> {
   let data: Record<string, unknown> = {};

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import type { Report } from '../../../../src/core/batch/batch.ts';
 import { deferredReport } from '../../../../src/core/batch/report.ts';
 import type { Delivery } from '../../../../src/ports/dispatcher.ts';
-import { DEAD_MS, Presence, type Sign } from '../../../../src/transport/bullmq/heartbeat.ts';
-import { Tickets } from '../../../../src/transport/bullmq/open-batches.ts';
+import { DEAD_MS, type Heartbeat, LiveWorkers } from '../../../../src/transport/bullmq/heartbeat.ts';
+import { SentBatches } from '../../../../src/transport/bullmq/open-batches.ts';
 import { coordinatorOf, TAKE_MS } from '../../../../src/transport/bullmq/wire.ts';
 import { batchOf } from '../../../support/coordinator/progress-reports.ts';
 
@@ -11,7 +11,7 @@ const COORDINATOR = 'abcdef012345';
 const BATCH = batchOf(7, ['a.example'], 2);
 
 function openOne() {
-  const tickets = new Tickets(COORDINATOR);
+  const tickets = new SentBatches(COORDINATOR);
   const parts: number[] = [];
   const { ticket, delivery } = tickets.open(BATCH, (report) => parts.push(report.part), 0);
   const deliveries: Delivery[] = [];
@@ -36,7 +36,7 @@ const partOf = (part: number, final = false): Report => ({
   final,
 });
 
-const signOf = (worker: string, beat: number, tickets: string[] = []): Sign => ({
+const signOf = (worker: string, beat: number, tickets: string[] = []): Heartbeat => ({
   version: 1,
   worker,
   beat,
@@ -92,7 +92,7 @@ test('a batch that was not there is lost only while nobody has it', async () => 
 
 test('a worker is dead when its signs stay away, not when Redis did', async () => {
   const { tickets, ticket, end } = openOne();
-  const presence = new Presence();
+  const presence = new LiveWorkers();
   tickets.hear({ kind: 'taken', ticket: ticket.id, worker: 'w' }, 0);
   presence.note([signOf('w', 1, [ticket.id])], 0);
   // The same sign again is no sign.
@@ -112,7 +112,7 @@ test('a worker is dead when its signs stay away, not when Redis did', async () =
 
 test('a report that got lost shows by signs that do not name its batch any more', async () => {
   const { tickets, ticket, end } = openOne();
-  const presence = new Presence();
+  const presence = new LiveWorkers();
   tickets.hear({ kind: 'taken', ticket: ticket.id, worker: 'w' }, 0);
   for (const [beat, named] of [
     [1, true],
@@ -136,7 +136,7 @@ test('a report that got lost shows by signs that do not name its batch any more'
 });
 
 test('a batch that is not in Redis belongs to the worker that names it, else to nobody', async () => {
-  const presence = new Presence();
+  const presence = new LiveWorkers();
   const taken = openOne();
   presence.note([signOf('w', 1, [taken.ticket.id])], 1);
   taken.tickets.miss(taken.ticket, presence, 1);
@@ -159,14 +159,14 @@ test('a batch that was taken back is deferred; one that never comes back ends wi
   });
   const late = openOne();
   const lastMs = TAKE_MS + BATCH.budgetMs + 15_000;
-  late.tickets.judge(new Presence(), lastMs);
+  late.tickets.judge(new LiveWorkers(), lastMs);
   expect(await late.end()).toBeUndefined();
-  late.tickets.judge(new Presence(), lastMs + 1);
+  late.tickets.judge(new LiveWorkers(), lastMs + 1);
   expect(await late.end()).toMatchObject({ kind: 'lost', blameless: true });
 });
 
 test('only workers of our version are given work', () => {
-  const presence = new Presence();
+  const presence = new LiveWorkers();
   presence.note([signOf('w', 1), { ...signOf('old', 1), version: 0 }], 1);
   expect(presence.live(1).map(({ worker }) => worker)).toEqual(['w']);
   expect(presence.strangers(1).map(({ worker }) => worker)).toEqual(['old']);
@@ -182,7 +182,7 @@ test('a ticket names its coordinator, and nothing else does', () => {
 });
 
 test('room is counted by kind: one with a browser takes all batches, one without leaves those for a browser', () => {
-  const presence = new Presence();
+  const presence = new LiveWorkers();
   const http = { ...signOf('http', 1), slots: 5 };
   presence.note([http], 0);
   expect([presence.slotsFor('http', 0), presence.slotsFor('browser', 0)]).toEqual([5, 0]);

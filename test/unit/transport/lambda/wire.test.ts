@@ -7,7 +7,7 @@ import type { Blobs } from '../../../../src/ports/blobs.ts';
 import { metricsLine } from '../../../../src/transport/lambda/cloudwatch-metrics.ts';
 import { ConcurrencyLimit } from '../../../../src/transport/lambda/concurrency-limit.ts';
 import { InvocationClock } from '../../../../src/transport/lambda/invocation-clock.ts';
-import { billedMsOf, CostBook, priceOf } from '../../../../src/transport/lambda/lambda-cost.ts';
+import { billedMsOf, CostMeter, priceOf } from '../../../../src/transport/lambda/lambda-cost.ts';
 import { decodeParts, encodeParts } from '../../../../src/transport/lambda/wire.ts';
 import { pageOf, recordOf, specOf, T0, traceOf } from '../../../support/fixtures.ts';
 
@@ -207,7 +207,7 @@ describe('the cost', () => {
   });
 
   test('adds up, and counts the time that was waited where the log is silent', () => {
-    const book = new CostBook();
+    const book = new CostMeter();
     book.add({ logResult: undefined, waitedMs: 500 }, size);
     book.add({ logResult: Buffer.from('"billedDurationMs":500').toString('base64'), waitedMs: 9_000 }, size);
     expect(book.sum).toMatchObject({ invocations: 2, gbSeconds: 2 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { OpenBatch } from '../../../../src/coordinator/plan/open-batch.ts';
-import { OutsideDesk } from '../../../../src/coordinator/proxies/access-assigner.ts';
-import type { Outside } from '../../../../src/coordinator/proxies/job-access.ts';
+import { AccessAssigner } from '../../../../src/coordinator/proxies/access-assigner.ts';
+import type { JobAccess } from '../../../../src/coordinator/proxies/job-access.ts';
 import type { Batch, BatchTask } from '../../../../src/core/batch/batch.ts';
 import type { FetcherKind } from '../../../../src/core/escalation/escalation.ts';
 import { permitFor } from '../../../../src/core/politeness/permits.ts';
@@ -10,7 +10,7 @@ import { browserLast, prepareBrowser } from '../../../../src/worker/batch/proces
 import { withSecretHeaders } from '../../../../src/worker/request/send.ts';
 
 const task = (id: number, fetcher?: FetcherKind) =>
-  ({ id, url: 'https://a.example/', ...(fetcher ? { approach: { fetcher } } : {}) }) as BatchTask;
+  ({ id, url: 'https://a.example/', ...(fetcher ? { fetchMethod: { fetcher } } : {}) }) as BatchTask;
 
 test('tasks that need no browser come first, otherwise in their order', () => {
   const tasks = [task(1, 'browser'), task(2), task(3, 'browser'), task(4, 'http'), task(5, 'api')];
@@ -33,7 +33,7 @@ test('a browser starts with the batch that needs one, and what goes wrong then i
 });
 
 test('the saved login goes only to batches that need a browser', () => {
-  const outside: Outside = {
+  const outside: JobAccess = {
     pools: [],
     apiKey: null,
     headers: {},
@@ -41,10 +41,10 @@ test('the saved login goes only to batches that need a browser', () => {
     secrets: [],
   };
   const ambient = { clock: { now: () => 0 }, random: { next: () => 0 } };
-  const desk = new OutsideDesk(outside, ambient as ConstructorParameters<typeof OutsideDesk>[1]);
+  const desk = new AccessAssigner(outside, ambient as ConstructorParameters<typeof AccessAssigner>[1]);
   const equipped = (needs: Batch['needs']) => {
     const open = { batch: { needs, tasks: [task(1)], permits: [], robots: [] } } as unknown as OpenBatch;
-    desk.equip(open);
+    desk.attachSecrets(open);
     return open.batch.loginState;
   };
   expect(equipped('browser')).toBe('{"cookies":[]}');

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { LIMITS } from '../../../../src/core/limits.ts';
 import { textOfElement } from '../../../../src/worker/page/page.ts';
 import { parseHtml } from '../../../../src/worker/page/parse-html.ts';
-import { soup } from '../../../support/pages/html-soup.ts';
+import { soup } from '../../../support/html/html-soup.ts';
 
 const render = (tree: Document) => DomUtils.getOuterHTML(tree.children);
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { FieldInput } from '../../../../src/core/job-schema/job.ts';
 import { LIMITS } from '../../../../src/core/limits.ts';
 import { compileFields } from '../../../../src/worker/records/extract.ts';
-import { fieldsOf, pageOf, valueOn } from '../../../support/pages/html-page.ts';
+import { fieldsOf, pageOf, valueOn } from '../../../support/html/html-page.ts';
 
 const OFFERS = `<base href="/shop/"><h1>Chairs</h1>
 <ul class=offers data-shop=7>

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { Page } from '../../../../src/worker/page/page.ts';
-import { fieldsOf, inputOf, pageOf } from '../../../support/pages/html-page.ts';
+import { fieldsOf, inputOf, pageOf } from '../../../support/html/html-page.ts';
 
 const SHOP = `<!DOCTYPE html>
 <html lang=en><head><meta charset="utf-8"><title>Oak chair &amp; table | Corner Shop</title>

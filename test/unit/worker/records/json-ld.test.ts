@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { FieldInput } from '../../../../src/core/job-schema/job.ts';
 import { LIMITS } from '../../../../src/core/limits.ts';
 import { cpuMsOf } from '../../../support/cpu-time.ts';
-import { valueOn } from '../../../support/pages/html-page.ts';
+import { valueOn } from '../../../support/html/html-page.ts';
 
 const block = (data: unknown) =>
   `<script type="application/ld+json">${typeof data === 'string' ? data : JSON.stringify(data)}</script>`;

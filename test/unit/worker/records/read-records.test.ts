@@ -6,7 +6,7 @@ import { Page } from '../../../../src/worker/page/page.ts';
 import { compileReader, ValidationError } from '../../../../src/worker/records/read-records.ts';
 import { toDrafts } from '../../../../src/worker/records/record-drafts.ts';
 import { cpuMsOf } from '../../../support/cpu-time.ts';
-import { inputOf, pageOf, readWith, routeOf } from '../../../support/pages/html-page.ts';
+import { inputOf, pageOf, readWith, routeOf } from '../../../support/html/html-page.ts';
 
 const HTML = '<h1 id=7>Oak chair</h1><p class=price>€ 12.50</p><li class=tag>a<li class=tag>b';
 const SELECT = { title: 'h1', price: { css: '.price', type: 'money' }, none: '.none' };

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../../src/core/limits.ts';
 import type { RouteCode } from '../../../../src/worker/job/route-code.ts';
 import { compileReader, ValidationError } from '../../../../src/worker/records/read-records.ts';
-import { pageOf, readWith, routeOf } from '../../../support/pages/html-page.ts';
+import { pageOf, readWith, routeOf } from '../../../support/html/html-page.ts';
 
 const HTML = '<h1 id=7>Oak chair</h1><p class=price>€ 12.50</p><li class=tag>a<li class=tag>b';
 const SELECT = { title: 'h1', price: { css: '.price', type: 'money' }, none: '.none' };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { FailureCode } from '../../../../src/core/failures.ts';
 import type { FetchResult } from '../../../../src/ports/fetcher.ts';
-import { ProxyDesk } from '../../../../src/worker/request/batch-proxies.ts';
+import { BatchProxies } from '../../../../src/worker/request/batch-proxies.ts';
 
 const PROXIES = ['a', 'b', 'c', 'd', 'e'].map((id) => ({ id, url: `http://${id}:1` }));
 
@@ -14,7 +14,7 @@ const failure = (code: FailureCode): FetchResult => ({ kind: 'failure', code, de
 
 /** A desk whose proxies behave as `results` says, with what was tried. */
 function openDesk(results: Record<string, () => FetchResult>, worker = 'one') {
-  const desk = new ProxyDesk(PROXIES, worker);
+  const desk = new BatchProxies(PROXIES, worker);
   const tried: string[] = [];
   const send = (among: number[], host = 'h', perWorker = false) =>
     desk.send({ among, ...(perWorker ? { perWorker: true } : {}) }, host, async ({ id }) => {

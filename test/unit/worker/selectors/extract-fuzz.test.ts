@@ -9,9 +9,9 @@ import { textOfElement } from '../../../../src/worker/page/page.ts';
 import { parseHtml } from '../../../../src/worker/page/parse-html.ts';
 import { innerHtml } from '../../../../src/worker/page/serialize-html.ts';
 import { TreeSearch } from '../../../../src/worker/page/tree-search.ts';
-import { compileQuick, parseQuick } from '../../../../src/worker/selectors/stream-select.ts';
-import { fieldsOf, pageOf } from '../../../support/pages/html-page.ts';
-import { type Asked, asking, soup } from '../../../support/pages/html-soup.ts';
+import { compileStreamSelectors, parseQuick } from '../../../../src/worker/selectors/stream-select.ts';
+import { fieldsOf, pageOf } from '../../../support/html/html-page.ts';
+import { type Asked, asking, soup } from '../../../support/html/html-soup.ts';
 
 /** The same asked of css-select itself, in the plainest way. */
 
@@ -113,7 +113,7 @@ describe('any soup, any selectors', () => {
       fc.property(soup, any, (html, { css }) => {
         const selector = parseQuick(css)!;
         const plain = { selector, attr: undefined };
-        const scan = compileQuick([
+        const scan = compileStreamSelectors([
           { ...plain, all: false, presence: true },
           { ...plain, all: true, raw: true },
         ]);

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseQuick } from '../../../../src/worker/selectors/stream-select.ts';
-import { asking, byTree, compileAsked, quick, soup } from '../../../support/pages/html-soup.ts';
+import { asking, byTree, compileAsked, quick, soup } from '../../../support/html/html-soup.ts';
 
 const SHAPE = ['*', 'p', 'br', 'b', 'div', 'li', '.a', 'div > *', 'div *', 'svg *', 'body *', '* > p'];
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { LIMITS } from '../../../../../src/core/limits.ts';
-import { Camera } from '../../../../../src/fetch/browser/page/screenshot-pipeline.ts';
+import { ScreenshotPipeline } from '../../../../../src/fetch/browser/page/screenshot-pipeline.ts';
 
 const WHILE_MS = 20;
 const PICTURE_MS = 300;
@@ -14,7 +14,7 @@ afterEach(() => {
 });
 
 /** Counts the pictures that are begun and not yet there. */
-function pictures(camera: Camera) {
+function pictures(camera: ScreenshotPipeline) {
   const counts = { open: 0, begun: 0, most: 0 };
   const take = (number: number) =>
     camera.take(async () => {
@@ -29,7 +29,7 @@ function pictures(camera: Camera) {
 }
 
 test('few pictures are taken at once, and all of them', async () => {
-  const { counts, take } = pictures(new Camera());
+  const { counts, take } = pictures(new ScreenshotPipeline());
   const taken = Promise.allSettled([0, 1, 2, 3, 4, 5, 6, 7].map(take));
   await vi.advanceTimersByTimeAsync(8 * PICTURE_MS);
   expect((await taken).filter(({ status }) => status === 'fulfilled')).toHaveLength(7);
@@ -37,7 +37,7 @@ test('few pictures are taken at once, and all of them', async () => {
 });
 
 test('a picture is begun when the one before is drawn, which is known from those before', async () => {
-  const { counts, take } = pictures(new Camera());
+  const { counts, take } = pictures(new ScreenshotPipeline());
   void Promise.all([0, 1, 2].map(take));
   await vi.advanceTimersByTimeAsync(PICTURE_MS - 1);
   expect(counts.begun).toBe(1);
@@ -49,7 +49,7 @@ test('a picture is begun when the one before is drawn, which is known from those
 
 test('pictures that never come do not keep others from being taken', async () => {
   vi.useRealTimers();
-  const camera = new Camera(WHILE_MS);
+  const camera = new ScreenshotPipeline(WHILE_MS);
   const never = new Promise<void>(() => {});
   for (let stuck = 0; stuck < LIMITS.shotsAtOnceMax; stuck++) void camera.take(() => never);
   await expect(camera.take(async () => 'taken')).resolves.toBe('taken');

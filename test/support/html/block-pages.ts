@@ -340,7 +340,7 @@ export const ORDINARY: BlockPage[] = [
   { name: 'broken server', status: 500, body: html('Error', '<p>You have been blocked</p>') },
 ];
 
-const PAGES = import.meta.dirname;
+const PAGES = join(import.meta.dirname, '../pages');
 
 export function corpusPages(): BlockPage[] {
   return readdirSync(PAGES).map((name) => ({

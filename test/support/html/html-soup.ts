@@ -3,7 +3,7 @@ import type { Document, Element } from 'domhandler';
 import fc from 'fast-check';
 import { parseDocument } from 'htmlparser2';
 import { textOfElement } from '../../../src/worker/page/page.ts';
-import { compileQuick, parseQuick, type QuickValue } from '../../../src/worker/selectors/stream-select.ts';
+import { compileStreamSelectors, parseQuick, type QuickValue } from '../../../src/worker/selectors/stream-select.ts';
 
 /** Pages that no one would write, selectors for them, and both ways of asking. */
 
@@ -21,7 +21,7 @@ export function compileAsked(asked: Asked[]): (html: string) => QuickValue[] {
     if (selector === null) throw new Error(`not quick: ${css}`);
     return { selector, attr, all };
   });
-  return compileQuick(fields);
+  return compileStreamSelectors(fields);
 }
 
 export const quick = (html: string, asked: Asked[]) => compileAsked(asked)(html);
