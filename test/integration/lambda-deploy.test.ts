@@ -177,10 +177,7 @@ describe('what is wrong is said in one sentence', () => {
       '--architecture must be x86_64 or arm64',
     ],
     [['deploy', '--blobs', 's3://bucket/x', '--env', 'x'], '--env needs NAME=value'],
-    [
-      ['deploy', '--blobs', 's3://bucket/x', '--kind', 'odd'],
-      "--kind must be one of http, browser, got 'odd'",
-    ],
+    [['deploy', '--blobs', 's3://bucket/x', '--kind', 'odd'], "invalid value for --kind: 'odd'"],
     [['deploy', '--blobs', 's3://bucket/x', '--kind', 'browser'], 'needs an image'],
     [
       ['deploy', '--blobs', 's3://bucket/x', '--kind', 'browser', '--image', 'x y'],
