@@ -43,7 +43,7 @@ export function responseOf(result: FetchResult): FetchResponse {
 export function codeOf(result: FetchResult): string {
   if (result.kind !== 'failure') return result.kind;
   // One clean sentence, whatever the site sent.
-  expect(result.detail).toMatch(/^[A-Z][\x20-\x7e]{5,200}\.$/);
+  expect(result.detail).toMatch(/^(?:[a-z]|TLS |Playwright |Chromium )[\x20-\x7e]{5,199}[^.]$/);
   return result.code;
 }
 

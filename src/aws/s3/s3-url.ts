@@ -20,7 +20,7 @@ export function parseS3Url(url: string): S3Place {
   const bucket = slashAt === -1 ? rest : rest.slice(0, slashAt);
   const key = slashAt === -1 ? '' : rest.slice(slashAt + 1);
   if (!isS3Url(url) || !BUCKET.test(bucket)) {
-    throw new SeineError(`${url} has no bucket name`, { hint: 'write s3://bucket/path' });
+    throw new SeineError(`${url} has no valid bucket name`, { hint: 'write s3://bucket/path' });
   }
   if (Buffer.byteLength(key) > KEY_BYTES_MAX || /[\u0000-\u001f\u007f]/.test(key)) {
     throw new SeineError(`${JSON.stringify(url.slice(0, 200))} is not a valid object name`, {

@@ -48,7 +48,9 @@ export function queueUrl(context: Context): string {
 function kindOf(text = 'http'): WorkerKind {
   const kind = WORKER_KINDS.find((each) => each === text);
   if (kind) return kind;
-  throw new SeineError(`--kind must be one of ${WORKER_KINDS.join(', ')}, got '${text}'`);
+  throw new SeineError(`invalid value for --kind: '${text}'`, {
+    hint: `use one of ${WORKER_KINDS.join(', ')}`,
+  });
 }
 
 /** A worker that keeps pages where its coordinator does not look would lose them, so the place is never guessed. */

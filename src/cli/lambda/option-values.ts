@@ -20,7 +20,9 @@ export function kindOption({ parsed }: Context): WorkerKind {
   const { kind: text = 'http' } = parsed.values;
   const kind = WORKER_KINDS.find((each) => each === text);
   if (kind) return kind;
-  throw new SeineError(`--kind must be one of ${WORKER_KINDS.join(', ')}, got '${text}'`);
+  throw new SeineError(`invalid value for --kind: '${text}'`, {
+    hint: `use one of ${WORKER_KINDS.join(', ')}`,
+  });
 }
 
 /** What a function gets where nobody says it: Chromium needs room, also on the disk. */

@@ -162,5 +162,5 @@ function failure(code: FailureCode, detail: string): FetchResult {
 
 function wordsOf(error: unknown): string {
   const hint = error instanceof SeineError && error.hint ? `: ${error.hint}` : '';
-  return `${`${messageOf(error)}${hint}`.slice(0, 199)}.`;
+  return `${messageOf(error)}${hint}`.slice(0, 200);
 }

@@ -33,7 +33,7 @@ describe('a pool with nothing left', () => {
     const status = async () => lastJson(await seine(['status', '--dir', data, '--json']));
     await expect
       .poll(async () => (await status()).reason, { timeout: 20_000 })
-      .toMatch(/^no proxy of pool 'dc' is usable until \S+Z \(2 in all, 2 failed\)$/);
+      .toMatch(/^no proxy of pool 'dc' is usable until \S+Z \(2 in total, 2 failed\)$/);
     expect(await status()).toMatchObject({ state: 'running', done: 0, dead: 0, pending: 40 });
     await seine(['stop', '--dir', data]);
     const { stderr } = await started.finished;

@@ -151,7 +151,7 @@ describe('a list of pictures', () => {
     expect(filesBelow('killed/media')).toHaveLength(DISTINCT);
   });
 
-  test.each([[['--pack', 'zip'], /--pack is one of none, webdataset, not 'zip'/]])(
+  test.each([[['--pack', 'zip'], /--pack must be one of none, webdataset, got 'zip'/]])(
     '%j is a mistake that is said',
     async (flags, message) => {
       const result = await run('pictures.csv', 'wrong', ...flags);

@@ -121,9 +121,9 @@ test.each([
   [
     'an option that a stored job cannot take',
     ['shop', '--refresh', '--depth', '3'],
-    '--depth cannot change a job',
+    '--depth cannot be used when a job is refreshed by name',
   ],
-  ['a name that is nothing', ['nothing', '--refresh'], "there is neither a file nor a job 'nothing'"],
+  ['a name that is nothing', ['nothing', '--refresh'], "no file and no job named 'nothing'"],
 ])('%s is refused', async (_, args, sentence) => {
   const { code, stderr } = await run('run', ...args);
   expect(stderr).toContain(sentence);

@@ -155,7 +155,7 @@ test('a worker refuses to start in one sentence, with what to do', async () => {
       /rejected the user name or password/,
     ],
     [[...nobody, '--blobs', join(file, 'below')], /not a folder/],
-    [[...nobody, ...pages, '--kind', 'odd'], /--kind must be one of http, browser, got 'odd'/],
+    [[...nobody, ...pages, '--kind', 'odd'], /invalid value for --kind: 'odd'/],
   ];
   const results = await Promise.all(cases.map(([args]) => seine(['worker', ...args])));
   await locked.stop();

@@ -134,7 +134,7 @@ test('lists that mean harm end, and take nothing else with them', async () => {
   expect(stateOf('/away.xml')).toEqual([
     'done',
     null,
-    expect.stringMatching(/outside.*: 1; unusable URLs: 1/),
+    expect.stringMatching(/out of scope.*: 1; unusable URLs: 1/),
   ]);
   expect(tasks).toHaveLength(9);
   expect(Math.max(...countOf(hostile.log).values())).toBe(2);

@@ -130,7 +130,7 @@ describe('seine run', () => {
     ],
     ['an unknown format', ['list.csv', '--format', 'xls'], /--format must be one of/],
     ['Parquet on standard input', ['-', '--format', 'parquet'], /cannot be read from standard input/],
-    ['an unknown route', ['list.csv', '--url-column', 'address', '--route', 'x'], /no route 'x'/],
+    ['an unknown route', ['list.csv', '--url-column', 'address', '--route', 'x'], /unknown route 'x'/],
     ['a route for a URL', ['https://a.example/', '--route', '@media'], /--route applies only to/],
   ])('%s stops it before a job is made', async (_, args, message) => {
     writeFileSync(at('list.csv'), `address,n\n${page(1)},1\n`);

@@ -159,7 +159,7 @@ describe('folder blobs', () => {
   test('a file where the folder should be is said in a sentence', async () => {
     const dir = freshDir();
     await writeFile(dir, 'a file');
-    await expect(openFolderBlobs(dir)).rejects.toThrow(`${dir} is not a folder.`);
+    await expect(openFolderBlobs(dir)).rejects.toThrow(`${dir} is not a folder`);
     await expect(openFolderBlobs(join(dir, 'below'))).rejects.toThrow(SeineError);
   });
 

@@ -168,21 +168,21 @@ describe('deploying', () => {
 describe('what is wrong is said in one sentence', () => {
   test.each([
     [[], 'seine lambda needs one of build, deploy, warm and local'],
-    [['fly'], "not 'fly'"],
+    [['fly'], "got 'fly'"],
     [['deploy', '--blobs', './here'], 'Lambda workers need S3 storage for pages'],
-    [['deploy', '--blobs', 's3://x'], 's3://x names no bucket'],
-    [['deploy', '--blobs', 's3://bucket/x', '--memory', '1'], '--memory is a number from 128 to 10240'],
+    [['deploy', '--blobs', 's3://x'], 's3://x has no valid bucket name'],
+    [['deploy', '--blobs', 's3://bucket/x', '--memory', '1'], '--memory must be a number from 128 to 10240'],
     [
       ['deploy', '--blobs', 's3://bucket/x', '--architecture', 'mips'],
       '--architecture must be x86_64 or arm64',
     ],
     [['deploy', '--blobs', 's3://bucket/x', '--env', 'x'], '--env needs NAME=value'],
-    [
-      ['deploy', '--blobs', 's3://bucket/x', '--kind', 'odd'],
-      "--kind must be one of http, browser, got 'odd'",
-    ],
+    [['deploy', '--blobs', 's3://bucket/x', '--kind', 'odd'], "invalid value for --kind: 'odd'"],
     [['deploy', '--blobs', 's3://bucket/x', '--kind', 'browser'], 'needs an image'],
-    [['deploy', '--blobs', 's3://bucket/x', '--kind', 'browser', '--image', 'x y'], "'x y' names no image"],
+    [
+      ['deploy', '--blobs', 's3://bucket/x', '--kind', 'browser', '--image', 'x y'],
+      "'x y' is not an image URI",
+    ],
     [
       ['deploy', '--blobs', 's3://bucket/x', '--kind', 'browser', '--architecture', 'arm64'],
       'the Chromium of the image runs only on x86_64',
@@ -190,8 +190,8 @@ describe('what is wrong is said in one sentence', () => {
     [['deploy', '--blobs', 's3://bucket/x', '--image', 'x:1'], '--image needs --kind browser'],
     [['local', '--image', '/nowhere'], 'cannot read the image'],
     [['local', '--zip', '/nowhere.zip'], 'cannot read the zip'],
-    [['local', '--port', '99999'], '--port is a number from 0 to 65535'],
-    [['warm', '--name', 'a b'], "'a b' cannot be the name of a function"],
+    [['local', '--port', '99999'], '--port must be a number from 0 to 65535'],
+    [['warm', '--name', 'a b'], "'a b' is not a valid function name"],
   ])('%j', async (args, sentence) => {
     await expect(lambda(...args)).rejects.toThrow(sentence);
   });

@@ -174,7 +174,7 @@ describe('what a job has outside', () => {
     const { outcomes: deferred, permits } = next.attachSecrets(batchOf('https://a.example/1'));
     expect(deferred).toEqual([{ kind: 'deferred', taskId: 1 }]);
     expect(permits).toEqual([{ permit: 0, until: T0 + 5_000 }]);
-    const message = /^no proxy of pool 'dc' is usable until \S+ \(2 in all, 2 failed\)$/;
+    const message = /^no proxy of pool 'dc' is usable until \S+ \(2 in total, 2 failed\)$/;
     expect(next.tellShortage()).toMatch(message);
     expect(next.tellShortage()).toMatch(message);
     expect(told.length).toBe(1);
@@ -191,7 +191,7 @@ describe('secrets that cannot be used', () => {
   test.each([
     [{ LIST: 'http://u:hunter2@h1' }, "the list of pool 'dc': line 1 is not a proxy"],
     [{ LIST: '# none\n' }, "pool 'dc' has no proxies"],
-    [{ TOKEN: 'one\ntwo' }, 'the secret for the header Authorization is not one line of plain text'],
+    [{ TOKEN: 'one\ntwo' }, 'the secret for the header Authorization must be one line of plain text'],
   ])('%j are told of, and not quoted', async (change, message) => {
     await expect(read({ ...VALUES, ...change })).rejects.toThrow(message);
     await expect(read({ ...VALUES, ...change })).rejects.not.toThrow(/hunter2|one\ntwo/);

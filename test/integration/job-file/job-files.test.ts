@@ -86,7 +86,7 @@ describe('data files', () => {
   });
 
   test('a file that is not there, or is a folder', async () => {
-    expect((await errorOf(join(folder.dir, 'absent.json'))).message).toMatch(/no file/);
+    expect((await errorOf(join(folder.dir, 'absent.json'))).message).toMatch(/no such file/);
     await mkdir(join(folder.dir, 'folder.json'), { recursive: true });
     expect((await errorOf(join(folder.dir, 'folder.json'))).message).toMatch(/^cannot read /);
   });
@@ -183,7 +183,7 @@ describe('stored code', () => {
     await blobs.put(key, Buffer.from('export default { routes: [] };'));
     await expect(loadHandlers(blobs, key)).rejects.toThrow(/changed/);
     await blobs.delete(key);
-    await expect(loadHandlers(blobs, key)).rejects.toThrow(/gone/);
+    await expect(loadHandlers(blobs, key)).rejects.toThrow(/is missing/);
     await blobs.close();
   });
 

@@ -71,7 +71,7 @@ describe('sitemaps in files', () => {
     const rows = await desk.rows(join(desk.dir, 'maps', '*.xml'));
     expect(rows.filter(({ row }) => 'reason' in row)).toMatchObject([{ place: '2.xml' }]);
     expect(rows).toHaveLength(7);
-    await expect(desk.check('sitemap:./absent.xml')).rejects.toThrow(/no file/);
+    await expect(desk.check('sitemap:./absent.xml')).rejects.toThrow(/no such file/);
   });
 });
 

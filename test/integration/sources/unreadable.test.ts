@@ -15,9 +15,9 @@ afterAll(() => desk.close());
 
 describe('files that cannot be read', () => {
   test.each([
-    ['/no/such/file.txt', /no file/],
+    ['/no/such/file.txt', /no such file/],
     ['/tmp', /format/],
-    ['no-such-file.csv', /no file/],
+    ['no-such-file.csv', /no such file/],
     ['/no/such/*.txt', /no file matches/],
   ])('%s is refused before anything starts, and when it is read', async (file, message) => {
     await expect(desk.check(file)).rejects.toThrow(SeineError);
@@ -52,7 +52,7 @@ describe('files that cannot be read', () => {
       const path = await desk.add(`url\n${A}/1\n`, ending);
       const source = desk.open(path);
       await rm(path);
-      await expect(collect(source.rows(null))).rejects.toThrow(/no file/);
+      await expect(collect(source.rows(null))).rejects.toThrow(/no such file/);
     },
     3_000,
   );

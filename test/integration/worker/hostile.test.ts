@@ -53,7 +53,7 @@ describe('a worker on the hostile web', () => {
     ['wrong-host', 'ERR_TLS_CERT_ALTNAME_INVALID'],
   ])('a certificate that is %s is refused for that', async (name, code) => {
     const facts = await worker.visit({ url: web.url, base: `/37-bad-certificate/${name}`, media: false });
-    expect(facts.details).toEqual([`The TLS handshake failed (${code}).`]);
+    expect(facts.details).toEqual([`the TLS handshake failed (${code})`]);
   });
 
   test('the same with a good certificate is fetched', async () => {

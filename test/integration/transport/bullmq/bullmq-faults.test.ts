@@ -112,7 +112,7 @@ describe.concurrent('Redis', { timeout: 90_000 }, () => {
       expectWhole(batch, reports);
       expect(reports[0]!.outcomes).toMatchObject([{ kind: 'deferred' }]);
       expect(dispatcher.slots).toBe(0);
-      expect(dispatcher.lines.join()).toContain('is full');
+      expect(dispatcher.lines.join()).toContain('is out of memory');
       await client.config('SET', 'maxmemory', '0');
       close();
       await expectWork(dispatcher, site);
@@ -121,7 +121,7 @@ describe.concurrent('Redis', { timeout: 90_000 }, () => {
   test.each([
     ['nobody listens', 'redis://127.0.0.1:1', /cannot reach Redis at .*: ECONNREFUSED/],
     ['the prefix is odd', 'redis://127.0.0.1:1?prefix=a:b', /invalid prefix/],
-    ['the database is no number', 'redis://127.0.0.1:1/shop', /is a number, not 'shop'/],
+    ['the database is no number', 'redis://127.0.0.1:1/shop', /must be a number, got 'shop'/],
   ])('where %s there is one sentence', async (_, url, sentence) => {
     const failed = { name: 'SeineError', message: expect.stringMatching(sentence) };
     await expect(openDispatcher(url)).rejects.toMatchObject(failed);

@@ -111,7 +111,7 @@ describe('a function of ordinary size', () => {
     batch.tasks[0]!.meta = { noise: randomBytes(6_000_000).toString('base64') };
     const { reports } = await deliver(dispatcher, batch);
     expectWhole(batch, reports);
-    expect(reports[0]!.trouble).toContain('does not fit');
+    expect(reports[0]!.trouble).toContain('too large for one Lambda call');
   });
 
   test('an answer that is too large is fetched from the blobs, and nothing of it stays there', async () => {

@@ -83,7 +83,7 @@ describe('the life of an archive', () => {
     'trouble in %s shows at commit and leaves nothing',
     async (where) => {
       const { dir, blobs } = await fresh();
-      const full = new SeineError('The disk is full.');
+      const full = new SeineError('the disk is full');
       const failing: Blobs = {
         ...blobs,
         async write(key) {
