@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { openFolderBlobs } from '../../src/blobs/folder-blobs.ts';
 import type { Batch, Report } from '../../src/core/batch/batch.ts';
+import { WIRE_VERSION } from '../../src/core/batch/batch.ts';
 import type { JobInput } from '../../src/core/job-schema/job.ts';
 import { bundleKeyOf } from '../../src/job-file/load-handlers.ts';
 import type { Delivery, Dispatcher } from '../../src/ports/dispatcher.ts';
@@ -76,7 +77,7 @@ export function batchOf(site: Site, draft: BatchDraft): Batch {
   const spec = specOf({ allowPrivate: true, follow: 'host', ...draft.spec });
   const startAt = realClock.now();
   return {
-    version: 1,
+    version: WIRE_VERSION,
     id,
     job: { id: 1, name: 'test', specHash: JSON.stringify([spec, bundle]), spec, bundle, epoch: 'e1' },
     needs: 'http',
@@ -113,7 +114,7 @@ export async function deliver(
 export function expectWhole(batch: Batch, reports: Report[]): void {
   expect(reports.at(-1)?.final).toBe(true);
   expect(reports.slice(0, -1).every((part) => !part.final)).toBe(true);
-  expect(reports.every((part) => part.batchId === batch.id && part.version === 1)).toBe(true);
+  expect(reports.every((part) => part.batchId === batch.id && part.version === WIRE_VERSION)).toBe(true);
   const settled = reports.flatMap((part) => part.outcomes.map((outcome) => outcome.taskId));
   expect(settled.sort()).toEqual(batch.tasks.map((task) => task.id).sort());
   // Otherwise the host would stay taken for ever.

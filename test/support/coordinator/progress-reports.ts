@@ -1,5 +1,6 @@
 import type { Progress, RunView, ViewInput } from '../../../src/coordinator/reports/progress.ts';
 import type { Batch, Report } from '../../../src/core/batch/batch.ts';
+import { WIRE_VERSION } from '../../../src/core/batch/batch.ts';
 import type { Outcome, Trace } from '../../../src/core/batch/outcome.ts';
 import type { FailureCode } from '../../../src/core/failures.ts';
 import { jobSchema } from '../../../src/core/job-schema/job-schema.ts';
@@ -12,7 +13,7 @@ const SPEC = { ...jobSchema.parse({ sources: 'http://a.test/' }), name: 'test' }
 
 export function batchOf(id: number, hosts: string[], tasks: number): Batch {
   return {
-    version: 1,
+    version: WIRE_VERSION,
     id,
     job: { id: 1, name: 'test', specHash: 'x', spec: SPEC, bundle: null, epoch: '1' },
     needs: 'http',
@@ -79,7 +80,7 @@ export function reportOf(batch: Batch, shape: ReportShape): Report {
   } = shape;
   const step = (endedAt - startedAt) / batch.tasks.length;
   return {
-    version: 1,
+    version: WIRE_VERSION,
     batchId: batch.id,
     part: 0,
     final: true,

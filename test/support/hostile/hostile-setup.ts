@@ -1,5 +1,6 @@
 import { openFolderBlobs } from '../../../src/blobs/folder-blobs.ts';
 import type { Batch, BatchTask, Report } from '../../../src/core/batch/batch.ts';
+import { WIRE_VERSION } from '../../../src/core/batch/batch.ts';
 import type { Outcome } from '../../../src/core/batch/outcome.ts';
 import type { JobInput } from '../../../src/core/job-schema/job.ts';
 import { openHttpFetcher } from '../../../src/fetch/http/http-fetcher.ts';
@@ -103,7 +104,7 @@ function batchOf(id: number, urls: string[], options: RunOptions): Omit<Batch, '
   const { gapMs = 0, parallel = 32, budgetMs = options.patient ? PATIENT_BUDGET_MS : BUDGET_MS } = options;
   const startAt = realClock.now();
   return {
-    version: 1,
+    version: WIRE_VERSION,
     id,
     needs: 'http',
     budgetMs,

@@ -3,7 +3,11 @@ import type { Document, Element } from 'domhandler';
 import fc from 'fast-check';
 import { parseDocument } from 'htmlparser2';
 import { textOfElement } from '../../../src/worker/page/page.ts';
-import { compileStreamSelectors, parseQuick, type QuickValue } from '../../../src/worker/selectors/stream-select.ts';
+import {
+  compileStreamSelectors,
+  parseQuick,
+  type QuickValue,
+} from '../../../src/worker/selectors/stream-select.ts';
 
 /** Pages that no one would write, selectors for them, and both ways of asking. */
 

@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openFolderBlobs } from '../../../src/blobs/folder-blobs.ts';
 import type { BatchTask, Report } from '../../../src/core/batch/batch.ts';
+import { WIRE_VERSION } from '../../../src/core/batch/batch.ts';
 import type { Outcome, StoredPage } from '../../../src/core/batch/outcome.ts';
 import type { JobInput } from '../../../src/core/job-schema/job.ts';
 import { openHttpFetcher } from '../../../src/fetch/http/http-fetcher.ts';
@@ -51,7 +52,7 @@ export async function openMediaDesk(handlers: Record<string, RawHandler>): Promi
       const parts: Report[] = [];
       const last = await processBatch(
         {
-          version: 1,
+          version: WIRE_VERSION,
           id,
           job: { id: 1, name: 'test', specHash: JSON.stringify(spec), spec, bundle: null, epoch: 'e1' },
           needs: 'http',

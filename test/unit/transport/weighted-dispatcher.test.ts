@@ -170,7 +170,15 @@ describe('several dispatchers as one', () => {
     const { both, one, two } = openPair();
     expect([both.heartbeats, both.cost]).toEqual([undefined, undefined]);
     const cost = { invocations: 2, gbSeconds: 1.5, usd: 0.25 };
-    const heartbeat = { worker: 'w', kind: 'http' as const, at: 1, cpu: 0, memoryBytes: 1, batches: 0, hosts: [] };
+    const heartbeat = {
+      worker: 'w',
+      kind: 'http' as const,
+      at: 1,
+      cpu: 0,
+      memoryBytes: 1,
+      batches: 0,
+      hosts: [],
+    };
     const paid = Object.assign(one, { cost: () => cost, heartbeats: async () => [heartbeat] });
     const more = Object.assign(two, { cost: () => cost });
     const parts = [paid, more, new Desk()].map((dispatcher) => ({ dispatcher, weight: 1 }));

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Report } from '../../../../src/core/batch/batch.ts';
+import { WIRE_VERSION } from '../../../../src/core/batch/batch.ts';
 import { deferredReport } from '../../../../src/core/batch/report.ts';
 import type { Delivery } from '../../../../src/ports/dispatcher.ts';
 import { DEAD_MS, type Heartbeat, LiveWorkers } from '../../../../src/transport/bullmq/heartbeat.ts';
@@ -37,7 +38,7 @@ const partOf = (part: number, final = false): Report => ({
 });
 
 const signOf = (worker: string, beat: number, tickets: string[] = []): Heartbeat => ({
-  version: 1,
+  version: WIRE_VERSION,
   worker,
   beat,
   tickets,

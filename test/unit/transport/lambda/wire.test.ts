@@ -26,7 +26,7 @@ function fetched(taskId: number, links: number): Outcome {
 
 function reportOf(outcomes: Outcome[], change: Partial<Report> = {}): Report {
   return {
-    version: 1,
+    version: WIRE_VERSION,
     batchId: 5,
     part: 0,
     final: true,
