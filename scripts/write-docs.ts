@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { COMMANDS, type CommandSpec, type OptionSpec } from '../src/cli/commands/commands.ts';
+import { COMMANDS, type CommandSpec, type OptionSpec } from '../src/cli/specs/commands.ts';
 import { SETTINGS } from '../src/config/schema.ts';
 import { EXIT_CODES } from '../src/core/errors.ts';
 import { FAILURES, SKIPS } from '../src/core/failures.ts';

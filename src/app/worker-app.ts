@@ -75,7 +75,7 @@ interface OtherFetchers {
 
 type OtherFetcherOptions = RemoteApiOptions & Pick<BrowserFetcherOptions, 'browser' | 'logger'>;
 
-export function openOtherFetchers(options: OtherFetcherOptions): OtherFetchers {
+function openOtherFetchers(options: OtherFetcherOptions): OtherFetchers {
   const opening = new Map<OtherKind, Promise<Fetcher>>();
   return {
     of(kind) {

@@ -12,8 +12,8 @@ import {
 import { SETTINGS, type SettingName } from '../config/schema.ts';
 import { EXIT_CODES, type ExitName } from '../core/errors.ts';
 import type { Logger } from '../ports/ambient.ts';
-import { commandOf } from './commands/commands.ts';
 import type { ParsedArgs } from './parse-args.ts';
+import { commandOf } from './specs/commands.ts';
 
 /** What every command gets. */
 export interface Context {

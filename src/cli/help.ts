@@ -1,6 +1,6 @@
 import { EXIT_CODES } from '../core/errors.ts';
 import { VERSION } from '../core/identity/identity.ts';
-import { COMMANDS, type CommandSpec } from './commands/commands.ts';
+import { COMMANDS, type CommandSpec } from './specs/commands.ts';
 
 export function generalHelp(): string {
   const commands = Object.entries(COMMANDS).map(([name, spec]) => `  ${name.padEnd(8)} ${spec.summary}`);

@@ -1,10 +1,10 @@
 import { messageOf, SeineError } from '../core/errors.ts';
 import { VERSION } from '../core/identity/identity.ts';
 import { hideCredentials } from '../core/text/redact.ts';
-import { commandOf } from './commands/commands.ts';
 import { type Command, exitCodeOf, makeContext } from './context.ts';
 import { commandHelp, generalHelp } from './help.ts';
 import { parseCommandLine } from './parse-args.ts';
+import { commandOf } from './specs/commands.ts';
 
 /** Each command loads only what it needs: `seine status` should not wait for the parts of a crawler. */
 const HANDLERS: Record<string, () => Promise<Command>> = {

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { messageOf, SeineError } from '../core/errors.ts';
 import { suggestion } from '../core/text/nearest-name.ts';
-import { COMMANDS, type CommandSpec, commandOf } from './commands/commands.ts';
+import { COMMANDS, type CommandSpec, commandOf } from './specs/commands.ts';
 
 export interface ParsedArgs {
   command: string;

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { messageOf } from '../core/errors.ts';
 import { RESPONSE_BYTES_MAX, type Run } from './environment.ts';
 import { type CodeInput, type FunctionInput, FunctionRegistry } from './function-registry.ts';
+import { ApiError, readBody, sendError, sendJson } from './http-reply.ts';
 import { Roles } from './roles.ts';
 
 export interface EmulatorOptions {
@@ -239,45 +240,4 @@ function logOf(run: Run, memoryMb: number): Buffer {
   const init = initMs > 0 ? `\tInit Duration: ${initMs.toFixed(2)} ms` : '';
   const line = `END RequestId: ${requestId}\nREPORT RequestId: ${requestId}\tDuration: ${durationMs.toFixed(2)} ms\tBilled Duration: ${billed} ms\tMemory Size: ${memoryMb} MB\tMax Memory Used: ${run.memoryMb} MB${init}\t\n`;
   return Buffer.from(`${log.slice(-3_000)}\n${line}`).subarray(-4_096);
-}
-
-/** Null when there is more than that; the rest is not kept. */
-async function readBody(request: IncomingMessage, bytesMax: number): Promise<Buffer | null> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes <= bytesMax) chunks.push(chunk);
-    else chunks.length = 0;
-  }
-  return bytes > bytesMax ? null : Buffer.concat(chunks);
-}
-
-function sendJson(
-  reply: ServerResponse,
-  status: number,
-  value: unknown,
-  headers: Record<string, string> = {},
-): void {
-  reply.writeHead(status, {
-    'content-type': 'application/json',
-    'x-amzn-requestid': randomUUID(),
-    ...headers,
-  });
-  reply.end(JSON.stringify(value));
-}
-
-/** As Lambda's API says what is wrong, so that the SDK knows it by name. */
-export class ApiError extends Error {
-  readonly status: number;
-
-  constructor(status: number, name: string, message: string) {
-    super(message);
-    this.status = status;
-    this.name = name;
-  }
-}
-
-function sendError(reply: ServerResponse, { status, name, message }: ApiError): void {
-  sendJson(reply, status, { Type: 'User', message, Message: message }, { 'x-amzn-errortype': name });
 }

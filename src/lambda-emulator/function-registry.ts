@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { ApiError } from './emulator.ts';
 import type { EnvironmentSettings } from './environment.ts';
 import { type FleetOptions, FunctionFleet } from './function-environments.ts';
+import { ApiError } from './http-reply.ts';
 import { layOutImage } from './image-folder.ts';
 import type { Roles } from './roles.ts';
 

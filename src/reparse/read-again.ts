@@ -7,7 +7,8 @@ import { type CompiledJob, type CompiledRoute, routeOf } from '../worker/compile
 import { discoverFollowed, discoverLinks } from '../worker/links/discover-links.ts';
 import { headerOf, Page } from '../worker/page/page.ts';
 import { permissionsOf, robotsTagsOf } from '../worker/page/robots-tags.ts';
-import { type ReadResult, ValidationError } from '../worker/records/read-records.ts';
+import type { ReadResult } from '../worker/records/read-records.ts';
+import { ValidationError } from '../worker/records/validation-error.ts';
 import { readPage, type StoredResponse } from '../worker/storage/read-page.ts';
 
 /** What today's code makes of an archived page. */

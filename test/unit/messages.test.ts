@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { jobFields } from '../../scripts/job-fields.ts';
-import { COMMANDS } from '../../src/cli/commands/commands.ts';
+import { COMMANDS } from '../../src/cli/specs/commands.ts';
 import { SETTINGS } from '../../src/config/schema.ts';
 import { EXIT_CODES } from '../../src/core/errors.ts';
 import { FAILURES, SKIPS } from '../../src/core/failures.ts';

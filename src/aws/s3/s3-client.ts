@@ -77,7 +77,7 @@ type Token = Awaited<ReturnType<Strategy['acquireInitialRetryToken']>>;
 export const ATTEMPTS_MAX = 8;
 
 /** Waits double from the first of them to the longest. */
-export interface S3Waits {
+interface S3Waits {
   firstMs: number;
   throttledMs: number;
   longestMs: number;

@@ -6,7 +6,7 @@ import { type ExitName, SeineError } from '../../core/errors.ts';
 import { completeSpec } from '../../job-file/parse-job.ts';
 import type { Job } from '../../ports/store.ts';
 import { type Context, withFolder } from '../context.ts';
-import { COMMANDS } from './commands.ts';
+import { COMMANDS } from '../specs/commands.ts';
 import { followRun } from './follow-run.ts';
 import { toNumber } from './job-from-flags.ts';
 

@@ -62,7 +62,7 @@ export function parseRobotsSitemaps(text: string, robotsUrl: string): SitemapCon
 }
 
 /** One URL a line. Other lines name none: relative URLs could not be told from any other text. */
-export class SitemapText implements ListReader {
+class SitemapText implements ListReader {
   readonly #list: EntryList;
   /** The line at hand, as far as it has come. */
   #line = '';

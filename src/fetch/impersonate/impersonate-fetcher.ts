@@ -267,7 +267,7 @@ const SIGNS: readonly [RegExp, ImpitCode][] = [
   [/SocksConnect|Connect/i, 'connect'],
 ];
 
-export function codeOfImpitError(error: unknown): ImpitCode {
+function codeOfImpitError(error: unknown): ImpitCode {
   const text = error instanceof Error ? `${error.name} ${error.message}` : String(error);
   const code = SIGNS.find(([sign]) => sign.test(text))?.[1] ?? 'protocol';
   // Before the head nothing can be cut short: the connection broke.

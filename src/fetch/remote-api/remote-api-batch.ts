@@ -246,7 +246,7 @@ function deliver({ spec, batch }: Desk, { entries }: Handle, results: unknown): 
 /** What a batch API says, which is as hostile as what a site says. */
 
 /** A value inside JSON, by names and numbers with dots between; the whole of it for an empty path. */
-export function valueAt(value: unknown, path: string): unknown {
+function valueAt(value: unknown, path: string): unknown {
   if (path === '') return value;
   let found = value;
   for (const name of path.split('.')) {
@@ -256,13 +256,13 @@ export function valueAt(value: unknown, path: string): unknown {
   return found;
 }
 
-export function textAt(value: unknown, path: string): string | null {
+function textAt(value: unknown, path: string): string | null {
   const found = valueAt(value, path);
   return typeof found === 'string' || typeof found === 'number' ? String(found) : null;
 }
 
 /** A page that the API has fetched; null when it says nothing usable. */
-export function pageAt(
+function pageAt(
   spec: BatchApiSpec,
   item: unknown,
   bodyBytesMax: number,

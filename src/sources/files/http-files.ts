@@ -230,7 +230,7 @@ function changed(): BrokenFileError {
 }
 
 /** Resolves names to addresses that may be dialled, and to no others: what is checked is what is dialled. */
-export function guardedLookup(isAllowed: (ip: string) => boolean): LookupFunction {
+function guardedLookup(isAllowed: (ip: string) => boolean): LookupFunction {
   return (hostname, options, callback) => {
     lookup(hostname, { ...options, all: true }, (error, addresses) => {
       const allowed = error ? [] : addresses.filter(({ address }) => isAllowed(address));
@@ -244,7 +244,7 @@ export function guardedLookup(isAllowed: (ip: string) => boolean): LookupFunctio
 }
 
 /** Addresses as they stand in a URL are never looked up. */
-export function checkLiteral(hostname: string, isAllowed: (ip: string) => boolean): void {
+function checkLiteral(hostname: string, isAllowed: (ip: string) => boolean): void {
   const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
   if (isIP(bare) !== 0 && !isAllowed(bare)) throw refused(hostname);
 }

@@ -236,7 +236,7 @@ function within(ms: number, work: Promise<unknown>): Promise<unknown> {
 }
 
 /** Tells the operator what only an operator can change: that nobody works, or nobody who could. Once each. */
-export class WorkerNotices {
+class WorkerNotices {
   readonly #presence: LiveWorkers;
   readonly #place: string;
   readonly #logger: Logger;

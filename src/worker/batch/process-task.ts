@@ -14,7 +14,8 @@ import type { MediaWriter } from '../media/media-writer.ts';
 import { processMedia } from '../media/store-media.ts';
 import { headerOf, Page } from '../page/page.ts';
 import { type Permissions, permissionsOf, robotsTagsOf } from '../page/robots-tags.ts';
-import { isBlankRecord, type ReadResult, ValidationError } from '../records/read-records.ts';
+import { isBlankRecord, type ReadResult } from '../records/read-records.ts';
+import { ValidationError } from '../records/validation-error.ts';
 import { failed, snapshotOf, type VisitContext, visit } from '../request/visit.ts';
 import { type Keep, keepNothing } from '../storage/archive.ts';
 import {

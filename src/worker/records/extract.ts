@@ -5,7 +5,7 @@ import { compileStreamSelectors, parseQuick, type QuickValue } from '../selector
 import { FieldCompiler, objectOf } from './field-compiler.ts';
 import { planFields } from './field-plan.ts';
 import { LinkedData } from './json-ld.ts';
-import { ValidationError } from './read-records.ts';
+import { ValidationError } from './validation-error.ts';
 
 /** Null when no field has a value. Throws a ValidationError when something that must be there is not. */
 export type Extractor = (page: Page) => RecordData | null;

@@ -9,9 +9,7 @@ import { compileFields, type Extractor } from './extract.ts';
 import { countFilled, type Kept, mergeEqualKeys, toDrafts } from './record-drafts.ts';
 import { checkBySchema, compileJsonSchema } from './record-schema.ts';
 import { RecordSteps } from './record-steps.ts';
-
-/** The page is not what the route expects: an element or field is missing, or a record does not fit its schema. */
-export class ValidationError extends Error {}
+import { ValidationError } from './validation-error.ts';
 
 /** What a route took from a page. `values` are the records as objects, for media found in their fields. */
 export interface ReadResult {

@@ -4,9 +4,9 @@ import { LIMITS } from '../../core/limits.ts';
 import { isBlank } from '../../core/values/blank.ts';
 import type { RecordData, RouteCode } from '../job/route-code.ts';
 import type { Page } from '../page/page.ts';
-import { ValidationError } from './read-records.ts';
 import { type Kept, recordsOf } from './record-drafts.ts';
 import type { SchemaCheck } from './record-schema.ts';
+import { ValidationError } from './validation-error.ts';
 
 /** The way of a record: clean → validate → dedupe → store. Each step is a default, or a function of the job. */
 export class RecordSteps {

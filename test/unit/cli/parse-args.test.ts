@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { COMMANDS } from '../../../src/cli/commands/commands.ts';
 import { commandHelp, generalHelp } from '../../../src/cli/help.ts';
 import { parseCommandLine } from '../../../src/cli/parse-args.ts';
+import { COMMANDS } from '../../../src/cli/specs/commands.ts';
 import { SETTINGS } from '../../../src/config/schema.ts';
 import { EXIT_CODES, SeineError } from '../../../src/core/errors.ts';
 

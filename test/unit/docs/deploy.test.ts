@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { COMMANDS } from '../../../src/cli/commands/commands.ts';
+import { COMMANDS } from '../../../src/cli/specs/commands.ts';
 import { SETTINGS } from '../../../src/config/schema.ts';
 import { parseJob } from '../../../src/job-file/parse-job.ts';
 import { QUEUES } from '../../../src/transport/bullmq/wire.ts';

@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { jobFields } from '../../../scripts/job-fields.ts';
-import { COMMANDS } from '../../../src/cli/commands/commands.ts';
+import { COMMANDS } from '../../../src/cli/specs/commands.ts';
 import { SETTINGS } from '../../../src/config/schema.ts';
 import { ABOUT_SEINE, DOCS, leadsSomewhere, ROOT, read } from '../../support/docs/docs-text.ts';
 

@@ -3,8 +3,9 @@ import { z } from 'zod';
 import { canonicalJson } from '../../../../src/core/values/canonical-json.ts';
 import type { RouteCode } from '../../../../src/worker/job/route-code.ts';
 import { Page } from '../../../../src/worker/page/page.ts';
-import { compileReader, ValidationError } from '../../../../src/worker/records/read-records.ts';
+import { compileReader } from '../../../../src/worker/records/read-records.ts';
 import { toDrafts } from '../../../../src/worker/records/record-drafts.ts';
+import { ValidationError } from '../../../../src/worker/records/validation-error.ts';
 import { cpuMsOf } from '../../../support/cpu-time.ts';
 import { inputOf, pageOf, readWith, routeOf } from '../../../support/html/html-page.ts';
 
