@@ -15,7 +15,7 @@ describe('docs of identity and blocking', () => {
     ['docs/identity.md', 'at most 50 and 8 KB', 50, LIMITS.cookiesPerJar],
     ['docs/identity.md', 'at most 50 and 8 KB', 8 * 1024, LIMITS.cookieJarBytes],
     ['docs/identity.md', 'four tasks go ahead', 4, SCOUTS],
-    ['docs/identity.md', '2 % of the tasks try a cheaper rung', 0.02, RETRY_SHARE],
+    ['docs/identity.md', '2 % of the tasks try a cheaper level', 0.02, RETRY_SHARE],
     ['docs/identity.md', '2 % of the tasks still escalate', 0.02, RETRY_SHARE],
     ['docs/identity.md', 'for 10 minutes', 600_000, STALE_MS],
     ['docs/blocking.md', 'up to 2,500 characters', 2_500, BLOCK_SIZES.someWords],
