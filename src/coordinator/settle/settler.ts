@@ -18,7 +18,7 @@ import type { RejectLog } from '../sources/reject-log.ts';
 import { type FailedHost, failedHosts, GivenUp, giveUpMember } from './giving-up.ts';
 import { RepeatedPages } from './repeated-pages.ts';
 import { hostChangeOf } from './settle-hosts.ts';
-import { changeOf, linksAhead, rejectsOf } from './settle-tasks.ts';
+import { changeOf, linksAhead, rejectsOf, type SettleContext } from './settle-tasks.ts';
 
 export interface SettledReport {
   applied: boolean;
@@ -85,20 +85,20 @@ export class Settler {
     const known = taken.map((outcome) => this.#repeats.judge(outcome, this.#urlHostOf(open, outcome)));
     const trouble = this.#access?.note(open, report, known);
     const judged = trouble ? known.filter(({ taskId }) => !trouble.elsewhere.has(taskId)) : known;
-    const climbing = union(this.#learn(open, report, judged, now), trouble?.elsewhere);
-    const context = {
+    const escalating = union(this.#learn(open, report, judged, now), trouble?.elsewhere);
+    const context: SettleContext = {
       spec,
       follow: this.#follow,
       now,
       random: () => this.#random.next(),
-      climbing,
+      escalating,
       untried: trouble?.untried,
       groupOf,
       tellsReferrers: this.#tellsReferrers,
     };
     const tasks = known.map((outcome) => changeOf(open.tasks.get(outcome.taskId)!, outcome, context));
     // Who is still looking for a way in has not failed yet, and nor has the host.
-    const final = climbing ? known.filter((outcome) => !climbing.has(outcome.taskId)) : known;
+    const final = escalating ? known.filter((outcome) => !escalating.has(outcome.taskId)) : known;
     const hosts = this.#hostChanges(open, report, final, robots, now);
     const settlement: Settlement = {
       jobId: this.#job.id,
