@@ -1,7 +1,7 @@
 import type { Permit } from '../../core/batch/batch.ts';
 import type { HostPace } from '../../core/pace/pace.ts';
+import { PaceLearner } from '../pace/pace-learner.ts';
 import type { HostLoad } from '../plan/plan-batches.ts';
-import { PaceLearner } from './pace-learner.ts';
 
 interface HostEntry {
   permits: number;
