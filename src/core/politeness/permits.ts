@@ -100,8 +100,3 @@ const BLOCKED_MS_MAX = 60_000;
 export function refusalPauseMs(blocked: number, firstMs: number): number {
   return blocked === 0 ? firstMs : Math.max(firstMs, Math.min(firstMs * 8 ** blocked, BLOCKED_MS_MAX));
 }
-
-/** Rest of a host that fails: doubled each time. */
-export function restMs(rests: number, firstMs: number): number {
-  return Math.min(firstMs * 2 ** Math.min(rests - 1, 20), LIMITS.hostRestMsMax);
-}
