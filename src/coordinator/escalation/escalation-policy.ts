@@ -77,7 +77,7 @@ export class EscalationPolicy {
     this.#levels = new LevelsByRoute(spec);
   }
 
-  /** Whether only a few tasks should be sent to a host for now, as nobody knows how it will answer. */
+  /** Whether only a few tasks should be sent to a host for now, as it is not known how it will answer. */
   isUnsure(host: string): boolean {
     const entry = this.#hosts.get(host);
     if (!entry) return this.#levels.some(({ length }) => length > 1);

@@ -20,7 +20,7 @@ interface HostEntry {
 
 const NO_LOAD: HostLoad = { permits: 0, parallel: 0 };
 
-/** What is out for which host. Holds only hosts with open permits: memory grows with work in run. */
+/** What is out for which host. Holds only hosts with open permits: memory grows with the work that is under way. */
 export class OpenPermits {
   readonly #hosts = new Map<string, HostEntry>();
 

@@ -50,7 +50,7 @@ export interface Grant {
   /** The host is taken until then. */
   nextAt: number;
   permit: Permit;
-  /** It is taken along without tasks. */
+  /** There when the grant is for a piggybacked host: it has no tasks. */
   piggybackedHost?: DueHost;
 }
 
@@ -136,8 +136,8 @@ function openParts(input: PlanInput, host: PlanHost, share: number): Part[] {
 }
 
 /**
- * The first batch with room that does not serve the host yet; a new one while there are slots. Errands go among
- * themselves: others wait for their answers, and those must not wait for anybody's pages.
+ * The first batch with room that does not serve the host yet; a new one while there are slots. Piggybacked hosts
+ * go into batches of their own: other hosts wait for their answers, which must not wait for pages.
  */
 function batchWithRoom(
   batches: PlannedBatch[],

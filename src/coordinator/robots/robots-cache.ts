@@ -18,7 +18,7 @@ import type { HostStore, RobotsEntry } from '../../ports/store.ts';
 const RULES_CACHED_MAX = 5_000;
 /** Hosts whose robots.txt is at another one; what is forgotten is found again with the next task. */
 const WANTED_MAX = 20_000;
-/** How long a file elsewhere that could not be had in all attempts counts as such, for whoever else redirects there. */
+/** How long a file elsewhere that could not be fetched in all attempts counts as such, for whoever else redirects there. */
 const UNREACHABLE_MS = LIMITS.hostRestMsMax;
 
 type Known = { rules: RobotsRules; expiresAt: number };
@@ -47,7 +47,7 @@ interface Question {
   at: string;
 }
 
-/** What is known of robots.txt, by origin, and what is being asked. */
+/** What is known of robots.txt, by origin, and what is being asked; the states are in `core/robots/`. */
 export class RobotsCache {
   readonly #hosts: Pick<HostStore, 'robots'>;
   readonly #product: string;
@@ -105,7 +105,7 @@ export class RobotsCache {
     return this.#known.has(host);
   }
 
-  /** While robots.txt of a host is being asked, or something is asked there for another, nobody else goes there. */
+  /** While robots.txt of a host is being asked, or something is asked there for another, nothing else is sent there. */
   isAsking(host: string): boolean {
     return this.#busy.has(host);
   }
@@ -179,7 +179,7 @@ export class RobotsCache {
     return { kind: 'found', entry: { ...entry, crawlDelayMs: delayOf(this.#remember(entry).rules) } };
   }
 
-  /** Of a file elsewhere: each time it is waited for longer, whoever asks. */
+  /** Of a file elsewhere: the wait grows with each failure, for all hosts that redirect there together. */
   #afterFailure({ origin, failures, fetchedAt, detail }: RobotsEntry, now: number): RobotsStep {
     const url = robotsUrlOf(origin);
     if (failures >= this.#retry.attempts && now < fetchedAt + UNREACHABLE_MS)

@@ -61,7 +61,7 @@ export class RobotsGate {
       const origin = originOf(task.url);
       const asked = checked.robots.find((fetch) => fetch.origin === origin);
       if (asked) {
-        // Where it is asked elsewhere, one task goes along, and only so that there is one.
+        // Where it is asked elsewhere, one task is sent with it, only so that the batch has one.
         if (asked.for !== undefined) checked.refused.push(this.#deferred(task, null));
         continue;
       }
@@ -131,7 +131,7 @@ export class RobotsGate {
   }
 
   /**
-   * Hosts whose robots.txt is at another host get a request there along with a task of their own, as soon as the other
+   * Hosts whose robots.txt is at another host get a request there together with a task of their own, as soon as the other
    * has time for it. It has none for its own tasks meanwhile: those can go on for ever.
    */
   async withPiggybackedHosts(

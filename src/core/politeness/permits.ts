@@ -90,7 +90,7 @@ export function freeAgainAt(permit: Permit, lastSentAt: number | null, gapMs: nu
   return Math.ceil(lastSentAt === null ? permit.startAt : lastSentAt + Math.max(permit.gapMs, gapMs));
 }
 
-/** Nobody's window of 429s is known to be longer, without a Retry-After that says so. */
+/** No window of 429s is known to be longer, without a Retry-After that says so. */
 const BLOCKED_MS_MAX = 60_000;
 
 /**
