@@ -118,11 +118,11 @@ describe('auto', () => {
 
 test('a task that goes on to the browser has lost no attempt and no time, and nothing has failed', () => {
   const [task] = new EscalationSetup(auto, () => null).tasks(1);
-  const settled = (code: 'script-only' | 'validation', climbs: boolean) =>
+  const settled = (code: 'script-only' | 'validation', escalates: boolean) =>
     changeOf(
       { ...task!, attempt: 4 },
       { kind: 'failed', taskId: 1, code, detail: 'x', page: null, retryAfterMs: null, trace: traceOf() },
-      { spec: specOf(), follow: [], now: T0, random: () => 0.5, escalating: new Set(climbs ? [1] : []) },
+      { spec: specOf(), follow: [], now: T0, random: () => 0.5, escalating: new Set(escalates ? [1] : []) },
     );
   for (const code of ['script-only', 'validation'] as const) {
     expect(settled(code, true)).toMatchObject({

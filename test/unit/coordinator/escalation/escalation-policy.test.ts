@@ -4,14 +4,14 @@ import { STALE_MS } from '../../../../src/core/escalation/score.ts';
 import { EscalationSetup, everything, HOST } from '../../../support/coordinator/escalation-setup.ts';
 import { specOf, T0 } from '../../../support/fixtures.ts';
 
-describe('the ladder', () => {
-  test('is not there for a job that asks for nothing', () => {
+describe('escalation', () => {
+  test('is off for a job that asks for nothing', () => {
     expect(openEscalationPolicy(specOf(), 'x', Math.random)).toBeNull();
     expect(openEscalationPolicy(specOf({ routes: [{ name: 'all' }] }), 'x', Math.random)).toBeNull();
     expect(openEscalationPolicy(specOf({ identity: { cookies: true } }), 'x', Math.random)).not.toBeNull();
   });
 
-  test('is climbed by one level an attempt, and the level that works is kept', () => {
+  test('goes up one level an attempt, and the level that works is kept', () => {
     const setup = new EscalationSetup(everything, ({ level }) => (level >= 2 ? null : 'blocked'));
     expect(setup.finish(setup.tasks(3))).toEqual([
       [0, 1, 2],
@@ -48,7 +48,7 @@ describe('the ladder', () => {
     expect(levels).toEqual([0, 1, 2, 3, 4, 5]);
   });
 
-  test('is not climbed for 429, nor for a broken connection', () => {
+  test('does not follow a 429, nor for a broken connection', () => {
     for (const code of ['throttled', 'reset', 'unavailable'] as const) {
       const setup = new EscalationSetup(everything, () => code);
       expect(setup.finish(setup.tasks(2))).toEqual([[0], [0]]);
@@ -56,7 +56,7 @@ describe('the ladder', () => {
     }
   });
 
-  test('is climbed once by a page that is forbidden where others are not', () => {
+  test('goes up one level in all for a page that is forbidden where others are not', () => {
     const setup = new EscalationSetup(everything, (_approach, { url }) =>
       url.includes('/private/') ? 'forbidden' : null,
     );
@@ -66,7 +66,7 @@ describe('the ladder', () => {
     expect(setup.finish(same)).toEqual([[0, 1]]);
   });
 
-  test('is not climbed again and again where every level is known to fail', () => {
+  test('is not tried again and again where every level is known to fail', () => {
     const setup = new EscalationSetup(everything, (_approach, { url }) =>
       url.includes('/private/') ? 'forbidden' : null,
     );
