@@ -1,4 +1,4 @@
-import type { Batch, BatchTask, OriginCookies } from '../../core/batch/batch.ts';
+import type { BatchTask, OriginCookies } from '../../core/batch/batch.ts';
 import type { Outcome } from '../../core/batch/outcome.ts';
 import {
   escalationLevels,
@@ -19,6 +19,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { templateOf } from '../../core/url/url.ts';
 import { originOf } from '../../core/url/url-shape.ts';
 import type { ApproachRow } from '../../ports/store.ts';
+import { CookieJars } from '../cookies/cookie-jars.ts';
 import {
   guessRoute,
   type HostScores,
@@ -32,12 +33,19 @@ import {
   scoresFor,
   tried,
 } from './host-scores.ts';
-import { CookieJars, noteIdentity, pickIdentity } from './identities.ts';
+import { noteIdentity, pickIdentity } from './identities.ts';
 
 /** Rows that keep cookies; templates begin with a host. */
 const COOKIES = '@cookies ';
-/** Tasks that try an fetch method of which nothing is known yet, before the others follow. */
+/** Tasks that try a fetch method of which nothing is known yet, before the others follow. */
 export const SCOUTS = 4;
+
+/** What of a batch is looked at and changed. */
+export interface EscalatedBatch {
+  tasks: BatchTask[];
+  permits: readonly { host: string }[];
+  cookies?: OriginCookies[];
+}
 
 /** Null when every request of the job goes the plain way, as for nearly all jobs. */
 export function openEscalationPolicy(
@@ -69,7 +77,7 @@ export class EscalationPolicy {
     this.#levels = new LevelsByRoute(spec);
   }
 
-  /** Whether only a few tasks should be sent to a host for now, as nobody knows how it will answer. */
+  /** Whether only a few tasks should be sent to a host for now, as it is not known how it will answer. */
   isUnsure(host: string): boolean {
     const entry = this.#hosts.get(host);
     if (!entry) return this.#levels.some(({ length }) => length > 1);
@@ -85,7 +93,7 @@ export class EscalationPolicy {
   }
 
   /** Gives each task of a batch its fetch method, and the batch the cookies that go with them. */
-  assign(batch: Batch, now: number): void {
+  assign(batch: EscalatedBatch, now: number): void {
     const identities = new Map<string, string>();
     const wanted: { origin: string; identity: string | null }[] = [];
     for (const task of batch.tasks) {
@@ -105,8 +113,8 @@ export class EscalationPolicy {
   }
 
   /**
-   * Learns from what became of tasks, and returns those that were refused but may go on at a higher level. A task escalate
-   * one level for each attempt. A page that is forbidden or incomplete where others are not escalate one level in all. A page
+   * Learns from what became of tasks, and returns those that were refused but may go on at a higher level. A task escalates
+   * one level for each attempt. A page that is forbidden or incomplete where others are not escalates one level in all. A page
    * that needs scripts goes to the browser at once, where its route has one for that.
    */
   learn(done: readonly { task: BatchTask; host: string; outcome: Outcome }[], now: number): Set<number> {

@@ -79,7 +79,11 @@ export class ProxySelector {
   }
 
   /** Takes in what a report tells. Comes before its outcomes are judged: see `isDown`. */
-  note(report: Report, hostOf: (taskId: number) => string | null, now: number): void {
+  note(
+    report: Pick<Report, 'proxyFaults' | 'outcomes' | 'robots'>,
+    hostOf: (taskId: number) => string | null,
+    now: number,
+  ): void {
     for (const { id, count } of report.proxyFaults ?? []) {
       for (let times = Math.min(count, FAULTS_NOTED_MAX); times > 0; times--)
         this.#note(id, null, 'dead', now);

@@ -1,5 +1,7 @@
 import { LIMITS } from '../limits.ts';
 
+/** Retry: when a task is tried again. Whether it is at all is decided in `core/giving-up/`. */
+
 /** Milliseconds that a Retry-After header asks for, from seconds or a date; null when it says nothing usable. */
 export function parseRetryAfter(header: string | null, now: number): number | null {
   if (header === null) return null;

@@ -28,11 +28,11 @@ function changeAfter(outcome: Outcome, politeness: JobInput['politeness'] = {}) 
     ...{ host: 'a.example', startAt: T0, endAt: T0 + 3_000, parallel: 2 },
     gapMs: guardedGapMs(500, null),
   };
-  const book = new OpenPermits();
-  book.grant(permit, { failuresInRow: 0, rests: 0, pace });
+  const permits = new OpenPermits();
+  permits.grant(permit, { failuresInRow: 0, rests: 0, pace });
   const use = { host: 'a.example', sent: 1, lastSentAt: T0, finished: true };
   const report = { permit, use, outcomes: [outcome], robots: [], crawlDelayMs: null };
-  return hostChangeOf(report, book, specOf({ politeness: { rate: 8, ...politeness } }), T0 + 100);
+  return hostChangeOf(report, permits, specOf({ politeness: { rate: 8, ...politeness } }), T0 + 100);
 }
 
 describe('a host that refuses everything', () => {
@@ -48,16 +48,16 @@ describe('a host that refuses everything', () => {
 
 describe('a host that is given up without a request', () => {
   test.each(['host-down', 'robots-unreachable'] as const)('by %s is no healthier for it', (code) => {
-    const book = new OpenPermits();
+    const permits = new OpenPermits();
     const permit = { host: 'ip:1', startAt: T0, endAt: T0 + 9, gapMs: 5, parallel: 1 };
-    book.grant(permit, { failuresInRow: 12, rests: 4, pace: null });
+    permits.grant(permit, { failuresInRow: 12, rests: 4, pace: null });
     const outcome: Outcome = {
       ...{ kind: 'failed', taskId: 1, code, detail: '' },
       ...{ page: null, retryAfterMs: null, trace: null },
     };
     const use = { host: 'ip:1', sent: 0, lastSentAt: null, finished: true };
     const report = { permit, use, outcomes: [outcome], robots: [], crawlDelayMs: null };
-    expect(hostChangeOf(report, book, specOf(), T0)).toMatchObject({ failuresInRow: 12 });
+    expect(hostChangeOf(report, permits, specOf(), T0)).toMatchObject({ failuresInRow: 12 });
   });
 });
 

@@ -9,7 +9,7 @@ const SHORTEST_MS = 100;
 /** Latencies of one permit that are looked at; more would not move the median. */
 const LATENCIES_MAX = 200;
 
-/** Gathers how a host answers under its permits, and says what pace follows. */
+/** Gathers how a host answers under its permits, and says what pace follows; how, is decided in `core/pace/`. */
 export class PaceLearner {
   #pace: HostPace | null;
   #answers = 0;

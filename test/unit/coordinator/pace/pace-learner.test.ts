@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PaceLearner } from '../../../../src/coordinator/hosts/pace-learner.ts';
+import { PaceLearner } from '../../../../src/coordinator/pace/pace-learner.ts';
 import type { Permit } from '../../../../src/core/batch/batch.ts';
 import type { Outcome } from '../../../../src/core/batch/outcome.ts';
 import type { FailureCode } from '../../../../src/core/failures.ts';
