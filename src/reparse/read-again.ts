@@ -3,11 +3,16 @@ import { messageOf } from '../core/errors.ts';
 import { isHtml, sniffMediaType } from '../core/media/media-type.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { ArchivedPage } from '../ports/store.ts';
-import { type CompiledJob, type CompiledRoute, routeOf } from '../worker/compile-job.ts';
+import {
+  type CompiledJob,
+  type CompiledRoute,
+  type ReadResult,
+  routeOf,
+  ValidationError,
+} from '../worker/job/compiled-job.ts';
 import { discoverFollowed, discoverLinks } from '../worker/links/discover-links.ts';
 import { headerOf, Page } from '../worker/page/page.ts';
 import { permissionsOf, robotsTagsOf } from '../worker/page/robots-tags.ts';
-import { type ReadResult, ValidationError } from '../worker/records/read-records.ts';
 import { readPage, type StoredResponse } from '../worker/storage/read-page.ts';
 
 /** What today's code makes of an archived page. */

@@ -6,7 +6,7 @@ import type { Blobs } from '../ports/blobs.ts';
 import type { Resolver } from '../ports/resolver.ts';
 import type { ArchivedPage, Job, Rewrite, Store } from '../ports/store.ts';
 import { QualitySum } from '../worker/batch/report-parts.ts';
-import type { CompiledJob } from '../worker/compile-job.ts';
+import type { CompiledJob } from '../worker/job/compiled-job.ts';
 import { type Reading, readAgain, wasRefused } from './read-again.ts';
 import { type FieldChange, mergedData, RecordDiff } from './record-diff.ts';
 

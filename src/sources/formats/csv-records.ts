@@ -1,6 +1,6 @@
 import { CsvError, type Options, type Parser, parse } from 'csv-parse';
 import { LIMITS } from '../../core/limits.ts';
-import { BrokenFileError } from '../raw-row.ts';
+import { BrokenFileError } from '../rows/raw-row.ts';
 
 /** A row, or why the line in which one began is passed over. */
 interface CsvItem {

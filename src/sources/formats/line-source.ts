@@ -1,7 +1,7 @@
 import { LIMITS } from '../../core/limits.ts';
 import type { RemoteFiles } from '../../ports/remote-files.ts';
-import { type ColumnWish, mapObject, taskOf } from '../map-row.ts';
-import { BrokenFileError, type FileReader, type RawRow } from '../raw-row.ts';
+import { type ColumnWish, mapObject, taskOf } from '../rows/map-row.ts';
+import { BrokenFileError, type FileReader, type RawRow } from '../rows/raw-row.ts';
 import { openText, openTextAt, peek } from './text-file.ts';
 
 type ParseLine = (line: string) => RawRow['row'] | null;

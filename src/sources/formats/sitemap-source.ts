@@ -6,7 +6,7 @@ import type { SitemapContent, SitemapEntry } from '../../core/sitemap/entry.ts';
 import { type SitemapWish, sitemapMeta } from '../../core/sitemap/task.ts';
 import type { RemoteFiles } from '../../ports/remote-files.ts';
 import type { SourceRow, SourceTask } from '../../ports/source.ts';
-import { BrokenFileError, type FileReader } from '../raw-row.ts';
+import { BrokenFileError, type FileReader } from '../rows/raw-row.ts';
 
 /**
  * The entries of a sitemap or feed that lies in a file. Its owner chose it, so its pages may be anywhere; sitemaps

@@ -2,8 +2,8 @@ import { Worker } from 'node:worker_threads';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { RemoteFiles } from '../../ports/remote-files.ts';
-import { type CellMapper, type ColumnWish, checkColumns, mapCells } from '../map-row.ts';
-import { BrokenFileError, type FileReader, type RawRow } from '../raw-row.ts';
+import { type CellMapper, type ColumnWish, checkColumns, mapCells } from '../rows/map-row.ts';
+import { BrokenFileError, type FileReader, type RawRow } from '../rows/raw-row.ts';
 import type { FromParquet, ParquetAnswer, ToParquet } from './parquet-messages.ts';
 import type { ParquetPiece } from './parquet-reader.ts';
 

@@ -10,7 +10,7 @@ import { parseRobotsSitemaps, SitemapReader } from '../../core/sitemap/sitemap.t
 import { isRobotsUrl, SITEMAP_PRIORITY, sitemapMeta, sitemapOrder } from '../../core/sitemap/task.ts';
 import { isWithin } from '../../core/url/scope.ts';
 import { normalizeUrl, whyUnusable } from '../../core/url/url.ts';
-import { type CompiledJob, routeOf } from '../compile-job.ts';
+import { type CompiledJob, routeOf } from '../job/compiled-job.ts';
 import type { Page } from '../page/page.ts';
 
 export interface SitemapLinks {

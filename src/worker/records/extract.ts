@@ -1,11 +1,11 @@
 import type { FieldSpec } from '../../core/job-schema/job.ts';
+import { ValidationError } from '../job/compiled-job.ts';
 import type { RecordData } from '../job/route-code.ts';
 import { type Page, resolveBase } from '../page/page.ts';
 import { compileStreamSelectors, parseQuick, type QuickValue } from '../selectors/stream-select.ts';
 import { FieldCompiler, objectOf } from './field-compiler.ts';
 import { planFields } from './field-plan.ts';
 import { LinkedData } from './json-ld.ts';
-import { ValidationError } from './read-records.ts';
 
 /** Null when no field has a value. Throws a ValidationError when something that must be there is not. */
 export type Extractor = (page: Page) => RecordData | null;

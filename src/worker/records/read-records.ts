@@ -3,25 +3,13 @@ import type { CaptureSpec } from '../../core/job-schema/browser.ts';
 import type { FieldSpec, RouteSpec } from '../../core/job-schema/job.ts';
 import { isHtml } from '../../core/media/media-type.ts';
 import { isBlank } from '../../core/values/blank.ts';
+import { type ReadResult, type RecordReader, ValidationError } from '../job/compiled-job.ts';
 import type { RecordData, RouteCode } from '../job/route-code.ts';
 import type { Page } from '../page/page.ts';
 import { compileFields, type Extractor } from './extract.ts';
 import { countFilled, type Kept, mergeEqualKeys, toDrafts } from './record-drafts.ts';
 import { checkBySchema, compileJsonSchema } from './record-schema.ts';
 import { RecordSteps } from './record-steps.ts';
-
-/** The page is not what the route expects: an element or field is missing, or a record does not fit its schema. */
-export class ValidationError extends Error {}
-
-/** What a route took from a page. `values` are the records as objects, for media found in their fields. */
-export interface ReadResult {
-  drafts: RecordDraft[];
-  values: RecordData[];
-  quality: Omit<QualityDelta, 'route'> | null;
-}
-
-/** A promise only when code of the job gave one: pages with plain selectors are read at once. */
-export type RecordReader = (page: Page) => ReadResult | Promise<ReadResult>;
 
 const EMPTY: ReadResult = { drafts: [], values: [], quality: null };
 

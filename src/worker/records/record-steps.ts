@@ -2,9 +2,9 @@ import { SeineError } from '../../core/errors.ts';
 import type { RouteSpec } from '../../core/job-schema/job.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { isBlank } from '../../core/values/blank.ts';
+import { ValidationError } from '../job/compiled-job.ts';
 import type { RecordData, RouteCode } from '../job/route-code.ts';
 import type { Page } from '../page/page.ts';
-import { ValidationError } from './read-records.ts';
 import { type Kept, recordsOf } from './record-drafts.ts';
 import type { SchemaCheck } from './record-schema.ts';
 

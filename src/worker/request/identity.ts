@@ -16,7 +16,7 @@ import {
 } from '../../core/identity/browser-profile.ts';
 import { refererFor } from '../../core/url/referrer.ts';
 import type { UserAgents } from '../../ports/user-agents.ts';
-import type { CompiledJob } from '../compile-job.ts';
+import type { CompiledJob } from '../job/compiled-job.ts';
 
 type Device = 'desktop' | 'mobile';
 export type OpenUserAgents = () => Promise<UserAgents>;

@@ -2,7 +2,7 @@ import type { Batch, BatchProxy, BatchTask } from '../../core/batch/batch.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { FetcherKind, FetchMethod, Via } from '../../core/escalation/escalation.ts';
 import type { Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
-import type { CompiledJob } from '../compile-job.ts';
+import type { CompiledJob } from '../job/compiled-job.ts';
 import type { BatchProxies, Sent } from './batch-proxies.ts';
 import type { BatchCookies } from './cookies.ts';
 import { type OpenUserAgents, requestHeaders } from './identity.ts';

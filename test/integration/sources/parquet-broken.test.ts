@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { SourceRow } from '../../../src/ports/source.ts';
 import { openLocalFiles } from '../../../src/sources/files/local-files.ts';
 import { openParquetReader } from '../../../src/sources/parquet/parquet-source.ts';
-import { BrokenFileError } from '../../../src/sources/raw-row.ts';
+import { BrokenFileError } from '../../../src/sources/rows/raw-row.ts';
 import { collect } from '../../support/fixtures.ts';
 import { parquetOf, textColumn, urlsUpTo, writeWithDuckDb } from '../../support/sources/parquet-files.ts';
 import { openSourceDesk, type SourceDesk, urlsOf } from '../../support/sources/source-files.ts';

@@ -1,7 +1,7 @@
-import { messageOf, SeineError } from '../core/errors.ts';
-import type { FileSourceSpec } from '../core/job-schema/job.ts';
-import type { Meta } from '../core/model.ts';
-import type { SourceTask } from '../ports/source.ts';
+import { messageOf, SeineError } from '../../core/errors.ts';
+import type { FileSourceSpec } from '../../core/job-schema/job.ts';
+import type { Meta } from '../../core/model.ts';
+import type { SourceTask } from '../../ports/source.ts';
 import { BrokenFileError, type RawRow } from './raw-row.ts';
 
 /** Which columns of a row are URLs, and which travel along. */
