@@ -16,6 +16,17 @@ import { Deadline } from './deadline.ts';
 import { HostQueue } from './host-queue.ts';
 import { deferUnstored, linksPart, QualitySum, splitLinks, unused } from './report-parts.ts';
 
+/*
+ * A batch on its way through a worker:
+ * 1. Here: the job is compiled (../compile-job.ts), and each permit becomes a HostQueue.
+ * 2. host-queue.ts takes the robots.txt files first, then the tasks, each when pace.ts lets the next request to the host
+ *    leave.
+ * 3. process-task.ts fetches the URL (../request/visit.ts judges the answer, send.ts adds identity, cookies and proxy),
+ *    and takes records, links and media from the page (../records, ../links, ../media).
+ * 4. Here: outcomes are collected and reported, in parts while the batch runs (report-parts.ts). The archive and media
+ *    files of a report are written before it leaves. When the budget is over (deadline.ts), the rest is deferred.
+ */
+
 export interface WorkerTools {
   name: string;
   fetcher: Fetcher;
@@ -242,9 +253,10 @@ class BatchRun {
   }
 }
 
-/** While a browser starts, a batch that needs one works on its other tasks. */
-
-/** Starts the browser now; what goes wrong shows when a task asks for it. */
+/**
+ * Starts the browser now: until it is there, the batch works on its other tasks. What goes wrong shows when a task asks
+ * for it.
+ */
 export function prepareBrowser({ needs }: Batch, fetcherOf: SendContext['fetcherOf']): void {
   if (needs !== 'browser' || !fetcherOf) return;
   fetcherOf('browser')

@@ -1,4 +1,3 @@
-import type { QualityDelta, RecordDraft } from '../../core/batch/outcome.ts';
 import type { CaptureSpec } from '../../core/job-schema/browser.ts';
 import type { FieldSpec, RouteSpec } from '../../core/job-schema/job.ts';
 import { isHtml } from '../../core/media/media-type.ts';
@@ -7,9 +6,19 @@ import { type ReadResult, type RecordReader, ValidationError } from '../job/comp
 import type { RecordData, RouteCode } from '../job/route-code.ts';
 import type { Page } from '../page/page.ts';
 import { compileFields, type Extractor } from './extract.ts';
-import { countFilled, type Kept, mergeEqualKeys, toDrafts } from './record-drafts.ts';
 import { checkBySchema, compileJsonSchema } from './record-schema.ts';
-import { RecordSteps } from './record-steps.ts';
+import { countFilled, type Kept, mergeEqualKeys, RecordSteps, toDrafts } from './record-steps.ts';
+
+/*
+ * How a page becomes records. `compileReader` makes, once for each route, the function that does all of it:
+ * 1. extract.ts reads the fields. field-plan.ts has checked what the job says of them; plain selectors are matched in one
+ *    pass over the text (../selectors/stream-select.ts), the others in a tree (../page/tree-search.ts), JSON-LD is read by
+ *    json-ld.ts. field-types.ts turns each text into a number, date, URL or price.
+ * 2. Main content as Markdown (../markdown) and what a browser captured are added here; the route's handler may replace
+ *    the record.
+ * 3. record-steps.ts cleans, validates (record-schema.ts), gives each record its key, and writes it as a draft for the
+ *    report.
+ */
 
 const EMPTY: ReadResult = { drafts: [], values: [], quality: null };
 
