@@ -43,10 +43,10 @@ class WeightedDispatcher implements Dispatcher {
     this.#dispatchers = parts.map(({ dispatcher }) => dispatcher);
     this.#shares = parts.map(({ weight }) => startShare(weight));
     this.#waitMs = waitMs;
-    const signing = this.#dispatchers.filter((dispatcher) => dispatcher.heartbeats);
-    if (signing.length > 0)
+    const withHeartbeats = this.#dispatchers.filter((dispatcher) => dispatcher.heartbeats);
+    if (withHeartbeats.length > 0)
       this.heartbeats = async () =>
-        (await Promise.all(signing.map((dispatcher) => dispatcher.heartbeats?.() ?? []))).flat();
+        (await Promise.all(withHeartbeats.map((dispatcher) => dispatcher.heartbeats?.() ?? []))).flat();
     const paid = this.#dispatchers.filter((dispatcher) => dispatcher.cost);
     if (paid.length > 0) this.cost = () => sumOf(paid.flatMap((dispatcher) => dispatcher.cost?.() ?? []));
   }
@@ -117,7 +117,7 @@ class WeightedDispatcher implements Dispatcher {
     return freeOf(this.#shares[index]!, this.#dispatchers[index]!, performance.now());
   }
 
-  /** Counted as out at once, so that nobody else gets the same place. */
+  /** Counted as out at once, so that no other batch gets the same place. */
   #take(kind: WorkerKind): number | null {
     const index = chooseShare(
       this.#shares,
