@@ -16,7 +16,7 @@ import { permissionsOf, robotsTagsOf } from '../worker/page/robots-tags.ts';
 import { readPage, type StoredResponse } from '../worker/storage/read-page.ts';
 
 /** What today's code makes of an archived page. */
-export type Reading = {
+export type ReparsedPage = {
   page: ArchivedPage;
 } /** Links only of a page that was refused before: those of the others are known. */ & (
   | {
@@ -35,7 +35,7 @@ export type Reading = {
 );
 
 /** Never rejects: whatever is wrong with a page or a handler is part of the answer. */
-export async function readAgain(page: ArchivedPage, job: CompiledJob, blobs: Blobs): Promise<Reading> {
+export async function readAgain(page: ArchivedPage, job: CompiledJob, blobs: Blobs): Promise<ReparsedPage> {
   let stored: StoredResponse;
   try {
     stored = await readPage(blobs, page.archive);

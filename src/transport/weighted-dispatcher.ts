@@ -9,7 +9,7 @@ interface WeightedPart {
   weight: number;
 }
 
-/** How long a batch waits for somebody who can take it. Then its tasks go back, which is no attempt. */
+/** How long a batch waits for a dispatcher that can take it. Then its tasks go back, which is no attempt. */
 const WAIT_MS = 5_000;
 /** Workers come and go without telling us. */
 const LOOK_MS = 250;

@@ -67,7 +67,7 @@ class RemoteApiFetcher implements Fetcher {
     await this.#http.close();
   }
 
-  /** Where no port is to be had, pages are asked for. */
+  /** Where no port can be opened, pages are asked for. */
   #listen(): Promise<CallbackReceiver | null> {
     const settings = this.#callbacks;
     if (settings === null) return Promise.resolve(null);

@@ -3,8 +3,8 @@ import type { Batch, Report, WorkerKind } from '../../core/batch/batch.ts';
 import { LIMITS } from '../../core/limits.ts';
 
 /**
- * What coordinators and workers put into Redis. A batch lies beside its BullMQ job, under a key that whoever works on
- * it takes away: so it runs once, whatever BullMQ thinks of stalled jobs, and its secrets are gone as soon as it is
+ * What coordinators and workers put into Redis. A batch lies beside its BullMQ job, under a key that the worker which
+ * takes it deletes: so it runs once, whatever BullMQ thinks of stalled jobs, and its secrets are gone as soon as it is
  * taken. Reports come back in a stream of the coordinator that sent the batch.
  */
 

@@ -44,7 +44,7 @@ export async function sendBy(
   // A page that has not changed must be there all the same for a browser to show it.
   const further = { ...(cookie === null ? {} : { Cookie: cookie }), ...(renders ? {} : conditions) };
   const destination = request.sinkFor ? 'image' : 'document';
-  const look = await requestHeaders(
+  const identified = await requestHeaders(
     task,
     fetchMethod,
     context.job,
@@ -56,7 +56,7 @@ export async function sendBy(
   const api = kind === 'api' && spec.api ? { spec: spec.api, key: context.apiKey ?? null } : undefined;
   const state = renders ? { loginState: context.loginState ?? undefined } : { render: undefined };
   const { result: received, proxy } = await sendThrough(task, fetchMethod.pool !== null, context, (through) =>
-    fetcher.fetch({ ...request, ...look, ...state, proxy: through, api }),
+    fetcher.fetch({ ...request, ...identified, ...state, proxy: through, api }),
   );
   const result = asRendered(received);
   via.proxy = proxy;

@@ -36,7 +36,7 @@ const DISABLED_FEATURES = [
   'Prerender2',
   'ThirdPartyStoragePartitioning',
   'Translate',
-  // The suggestions below the address bar, which nobody sees: a renderer of their own for each context, 160 MB.
+  // The suggestions below the address bar, which are never seen: a renderer of their own for each context, 160 MB.
   'WebUIOmniboxAimPopup',
   'WebUIOmniboxFullPopup',
   'WebUIOmniboxPopup',

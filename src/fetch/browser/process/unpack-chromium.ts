@@ -22,7 +22,7 @@ const SILENCE_MS = 10_000;
 
 /**
  * The Chromium of the npm package `@sparticuz/chromium`, unpacked once for all workers of this user into a folder named by
- * its version: 207 MB. It is unpacked beside and then moved, so nobody sees half of it, and what a killed process left is
+ * its version: 207 MB. It is unpacked beside and then moved, so no process sees half of it, and what a killed process left is
  * removed.
  */
 export async function unpackChromium(): Promise<Chromium> {
