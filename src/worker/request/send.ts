@@ -108,20 +108,23 @@ export function withSecretHeaders<T extends Fetchers>(
   tools: T,
   secrets: NonNullable<Batch['secretHeaders']>,
 ): T {
-  const dress = (fetcher: Fetcher): Fetcher => ({
-    fetch: (request) => fetcher.fetch(dressed(request, secrets)),
+  const wrap = (fetcher: Fetcher): Fetcher => ({
+    fetch: (request) => fetcher.fetch(withOwnHeaders(request, secrets)),
     ...(fetcher.prepare ? { prepare: () => fetcher.prepare!() } : {}),
     close: () => fetcher.close(),
   });
   const { fetcherOf } = tools;
   return {
     ...tools,
-    fetcher: dress(tools.fetcher),
-    ...(fetcherOf ? { fetcherOf: async (kind) => dress(await fetcherOf(kind)) } : {}),
+    fetcher: wrap(tools.fetcher),
+    ...(fetcherOf ? { fetcherOf: async (kind) => wrap(await fetcherOf(kind)) } : {}),
   } satisfies Fetchers as T;
 }
 
-function dressed(request: FetchRequest, secrets: Record<string, Record<string, string>>): FetchRequest {
+function withOwnHeaders(
+  request: FetchRequest,
+  secrets: Record<string, Record<string, string>>,
+): FetchRequest {
   const own = secrets[URL.parse(request.url)?.origin ?? ''];
   // An API fetches from addresses of its own, and is told nothing that is meant for the site.
   if (!own || request.api) return request;
