@@ -16,7 +16,7 @@ import type { CallbackReceiver } from './callback-receiver.ts';
 import type { ApiBatches } from './remote-api-batch.ts';
 import { failure, fillTemplate, headersFor } from './remote-api-request.ts';
 
-/** What the page's own troubles are, whoever fetched it; everything else is the API's. */
+/** Failures that are the page's own, however it was fetched; all others are the API's. */
 const OF_THE_PAGE: ReadonlySet<FailureCode> = new Set(['too-large', 'bad-encoding', 'internal']);
 
 export interface RemoteApiOptions extends HttpFetcherOptions {

@@ -7,7 +7,7 @@ import type { RecordData, RouteCode } from '../job/route-code.ts';
 import type { Page } from '../page/page.ts';
 import { compileFields, type Extractor } from './extract.ts';
 import { checkBySchema, compileJsonSchema } from './record-schema.ts';
-import { countFilled, type Kept, mergeEqualKeys, RecordSteps, toDrafts } from './record-steps.ts';
+import { countFilled, type KeyedRecord, mergeEqualKeys, RecordSteps, toDrafts } from './record-steps.ts';
 
 /*
  * How a page becomes records. `compileReader` makes, once for each route, the function that does all of it:
@@ -31,7 +31,7 @@ export async function compileReader(route: RouteSpec, code: RouteCode): Promise<
   const fields = await compileExtractor(route);
   const extract = captures.length > 0 ? withCaptured(fields, captures) : fields;
   const steps = new RecordSteps(route, code, await compileSchema(route, code));
-  const resultOf = (kept: Kept[]): ReadResult => {
+  const resultOf = (kept: KeyedRecord[]): ReadResult => {
     if (kept.length === 0) return EMPTY;
     const records = steps.namesRecords ? mergeEqualKeys(kept) : kept;
     const values = records.map(({ data }) => data);

@@ -11,7 +11,7 @@ import { type Page, toJson } from '../page/page.ts';
 import type { SchemaCheck } from './record-schema.ts';
 
 /** A record under its key, on the way to the store. */
-export interface Kept {
+export interface KeyedRecord {
   key: string;
   data: RecordData;
 }
@@ -41,7 +41,7 @@ export class RecordSteps {
   }
 
   /** Without functions of the job. */
-  runDefaults(result: unknown, page: Page): Kept[] {
+  runDefaults(result: unknown, page: Page): KeyedRecord[] {
     return recordsOf(result).map((record, index) => {
       const data = this.#checked(record);
       return { key: this.#defaultKey(data, placeOf(result, index, page)), data };
@@ -49,8 +49,8 @@ export class RecordSteps {
   }
 
   /** Yields what functions of the job return, for the caller to wait if it is a promise. */
-  *run(result: unknown, page: Page): Generator<unknown, Kept[], unknown> {
-    const kept: Kept[] = [];
+  *run(result: unknown, page: Page): Generator<unknown, KeyedRecord[], unknown> {
+    const kept: KeyedRecord[] = [];
     const { clean, validate, dedupe, store } = this.#code;
     for (const [index, record] of recordsOf(result).entries()) {
       const cleaned = clean ? yield clean(record, page) : record;
@@ -142,7 +142,7 @@ function kindOf(value: unknown): string {
 }
 
 /** `merge`: fields of other pages with the same key stay. */
-export function toDrafts(records: readonly Kept[], merge: boolean): RecordDraft[] {
+export function toDrafts(records: readonly KeyedRecord[], merge: boolean): RecordDraft[] {
   return records.map(({ key, data }) => {
     const json = toJson(data, 'a record');
     // A record may write itself, with `toJSON`, as something else.
@@ -169,7 +169,7 @@ function canonicalOf(data: RecordData, json: string): string {
 }
 
 /** Records of one page with the same key become one: later values win, but nothing is replaced by null. */
-export function mergeEqualKeys(records: readonly Kept[]): Kept[] {
+export function mergeEqualKeys(records: readonly KeyedRecord[]): KeyedRecord[] {
   const byKey = new Map<string, RecordData>();
   for (const { key, data } of records) {
     const former = byKey.get(key);

@@ -32,7 +32,7 @@ const DISABLED_FEATURES = [
   'OptimizationHints',
   'PaintHolding',
   'PreconnectToSearch',
-  // Preloaded pages would be asked for without anybody knowing.
+  // Preloaded pages would be requests that are not counted.
   'Prerender2',
   'ThirdPartyStoragePartitioning',
   'Translate',

@@ -52,7 +52,7 @@ function readVersion(): string {
   return (require(join(dirname(entry), '..', 'package.json')) as { version: string }).version;
 }
 
-/** Somebody else's folder of that name would have us run somebody else's browser. */
+/** A folder of that name that belongs to another user could hold another browser, which we would run. */
 async function isOurs(folder: string): Promise<boolean> {
   let found: Awaited<ReturnType<typeof stat>>;
   try {
