@@ -57,7 +57,7 @@ export async function openDashboard(options: DashboardOptions): Promise<Dashboar
     ).unref();
   };
   const onResize = () => {
-    // A narrower terminal has wrapped the old frame, and nobody knows over how many rows.
+    // A narrower terminal has wrapped the old frame, over an unknown number of rows.
     if (output.columns < columns) {
       log.clear();
       output.write(CLEAR_SCREEN);

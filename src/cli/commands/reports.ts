@@ -80,8 +80,7 @@ async function requestState(context: Context, requestedState: RequestedState): P
             reason: `${requestedState} was requested`,
           },
     );
-    if (context.json)
-      printJson(context, { job: job.name, run: job.run, id: name, wish: requestedState, alive });
+    if (context.json) printJson(context, { job: job.name, run: job.run, id: name, requestedState, alive });
     else
       context.stdout.write(
         alive

@@ -21,7 +21,7 @@ export async function serveCommand(context: Context): Promise<ExitName> {
   }
 }
 
-/** `name` keeps to one job. A time that passed while nobody served is made up for, once. */
+/** `name` keeps to one job. A run that was due while `serve` was not running is started once. */
 export async function keepSchedule(
   context: Context,
   folder: Folder,

@@ -7,7 +7,7 @@ import { LIMITS } from '../../core/limits.ts';
 
 export type Decoded = { ok: true; body: Buffer } | { ok: false; code: FailureCode; detail: string };
 
-/** Above this many coded bytes the thread pool decodes, so that the event loop lives. */
+/** Above this many coded bytes the thread pool decodes, so that the event loop is not blocked. */
 const SYNC_WIRE_BYTES_MAX = 256 * 1024;
 /** A small body that grows past this is decoded again on the thread pool: 2 MB take about 4 ms. */
 const SYNC_DECODED_BYTES_MAX = 2 * 1024 * 1024;

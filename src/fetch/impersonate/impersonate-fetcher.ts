@@ -45,7 +45,7 @@ interface Client {
 
 /**
  * Fetches with `impit`, whose TLS and HTTP/2 are those of a browser. It decodes bodies itself, so the bytes as they were
- * sent are not to be had: the body counts as they, and the headers that spoke of them are left out. Names of headers are
+ * sent are unknown: the decoded body is counted instead, and the headers that describe the coding are left out. Names of headers are
  * in lower case, and equal ones are one line.
  */
 export async function openImpersonateFetcher(options: ImpersonateFetcherOptions): Promise<Fetcher> {
@@ -60,7 +60,7 @@ class ImpersonateFetcher implements Fetcher {
   readonly #tunnel: GuardedTunnel;
   readonly #isPublicAddress: (ip: string) => boolean;
   readonly #clients = new Map<string, Client>();
-  readonly #turnstile = new KeyedSemaphore();
+  readonly #semaphore = new KeyedSemaphore();
   readonly #closing = new AbortController();
 
   constructor(
@@ -82,7 +82,7 @@ class ImpersonateFetcher implements Fetcher {
     if (request.proxy && parseProxy(request.proxy.url) === null)
       return failure('proxy', 'the proxy has no usable address');
     const watch = new Stopwatch(request, this.#closing.signal);
-    const leave = await this.#turnstile.enter(url.origin, Math.max(1, request.parallel), watch.signal);
+    const leave = await this.#semaphore.enter(url.origin, Math.max(1, request.parallel), watch.signal);
     try {
       return await this.#send(request, url, watch);
     } catch {
@@ -258,7 +258,7 @@ const IMPIT_FAILURES = {
 type ImpitCode = keyof typeof IMPIT_FAILURES;
 
 /** In this order: the first that an error speaks of. */
-const SIGNS: readonly [RegExp, ImpitCode][] = [
+const ERROR_PATTERNS: readonly [RegExp, ImpitCode][] = [
   [/Incomplete(?:Body|Message)|UnexpectedEof|unexpected (?:eof|end of file)/i, 'truncated'],
   [/ConnectionReset|BrokenPipe|connection reset/i, 'reset'],
   [/InvalidCertificate|certificate|HandshakeFailure|tls|ssl|AlertReceived/i, 'tls'],
@@ -269,7 +269,7 @@ const SIGNS: readonly [RegExp, ImpitCode][] = [
 
 function codeOfImpitError(error: unknown): ImpitCode {
   const text = error instanceof Error ? `${error.name} ${error.message}` : String(error);
-  const code = SIGNS.find(([sign]) => sign.test(text))?.[1] ?? 'protocol';
+  const code = ERROR_PATTERNS.find(([pattern]) => pattern.test(text))?.[1] ?? 'protocol';
   // Before the head nothing can be cut short: the connection broke.
   return code === 'truncated' && /SendRequest|IncompleteMessage/.test(text) ? 'reset' : code;
 }

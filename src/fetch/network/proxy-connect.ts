@@ -52,7 +52,7 @@ export type Take = (bytes: Buffer) => number | DialError | null;
 const CLOSED = 'the proxy closed the connection too early';
 
 /**
- * Gathers bytes until `take` has enough of them; what it leaves is put back, for whoever reads the socket next. The
+ * Gathers bytes until `take` has enough of them; what it leaves is put back, for the next reader of the socket. The
  * connection stays as it is: closing it after an error is up to the caller.
  */
 export function readReply(socket: Socket, take: Take, done: (error: DialError | null) => void): void {

@@ -6,7 +6,7 @@ import type { CallbackSettings } from '../../ports/fetcher.ts';
 
 /** Takes what a remote scraping API sends by itself. */
 export interface CallbackReceiver {
-  /** A URL that nobody can guess, good until `end`. `onBody` says whether it was meant for it. */
+  /** A URL that cannot be guessed, good until `end`. `onBody` says whether it was meant for it. */
   expect(onBody: (value: unknown) => boolean): { url: string; end(): void };
   close(): Promise<void>;
 }

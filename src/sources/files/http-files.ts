@@ -7,7 +7,7 @@ import { messageOf, SeineError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { isPublicAddress } from '../../core/url/address.ts';
 import { MissingFileError, type RemoteFiles } from '../../ports/remote-files.ts';
-import { BrokenFileError } from '../raw-row.ts';
+import { BrokenFileError } from '../rows/raw-row.ts';
 
 /** Pauses before asking again; one more failure after the last is final. */
 const PAUSES_MS = [250, 1_000, 4_000];

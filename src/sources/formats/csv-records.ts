@@ -1,6 +1,6 @@
 import { CsvError, type Options, type Parser, parse } from 'csv-parse';
 import { LIMITS } from '../../core/limits.ts';
-import { BrokenFileError } from '../raw-row.ts';
+import { BrokenFileError } from '../rows/raw-row.ts';
 
 /** A row, or why the line in which one began is passed over. */
 interface CsvItem {
@@ -10,7 +10,7 @@ interface CsvItem {
   lines: number;
 }
 
-/** Where the text begins within its file. `lines` is NaN where nobody has counted. */
+/** Where the text begins within its file. `lines` is NaN where they were not counted. */
 interface CsvStart {
   offset: number;
   lines: number;
@@ -22,7 +22,7 @@ const NEWLINE = 10;
 const QUOTE = '"';
 
 class MalformedRow extends Error {
-  /** Shown to nobody, and streams have it made: it would take most of the time of a file of such rows. */
+  /** Never shown, though streams ask for it: making it would take most of the time of a file of such rows. */
   override readonly stack = '';
   /** How far it was read in vain. */
   readonly bytes: number;

@@ -27,7 +27,7 @@ type AnswerPart = Packed<Report> | { key: string };
 
 export type LambdaAnswer =
   | { kind: 'parts'; parts: AnswerPart[] }
-  /** Nothing of the batch was begun, and nothing will be before somebody has put it right. */
+  /** Nothing of the batch was begun, and nothing will be before an operator has put it right. */
   | { kind: 'refused'; reason: string }
   | { kind: 'here'; here: LambdaStatus };
 
@@ -37,7 +37,7 @@ export interface LambdaStatus {
   environment: string;
   /** It has just been made. */
   cold: boolean;
-  /** Where it keeps pages; null when nobody has said. */
+  /** Where it keeps pages; null when it is not set. */
   blobs: string | null;
   /** Whether it can show pages in a browser. */
   browser: boolean;
@@ -145,7 +145,7 @@ async function readStored(key: string, batch: Batch, blobs: Blobs): Promise<Repo
   return readPacked(bytes);
 }
 
-/** Under the batch's own prefix, so that parts nobody has read are swept with it. */
+/** Under the batch's own prefix, so that parts that were never read are removed with it. */
 export function answerKeyOf(batch: Pick<Batch, 'archiveKey'>, { part }: Report): string {
   return `${batch.archiveKey}${ANSWER}${part}.json.gz`;
 }

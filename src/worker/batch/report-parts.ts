@@ -57,7 +57,7 @@ export function deferUnstored(outcomes: Outcome[], isLost: (page: StoredPage) =>
   });
 }
 
-/** Adds up what the records of a batch look like, until a report takes it along. */
+/** Adds up what the records of a batch look like, until the next report takes the sums. */
 export class QualitySum {
   #routes = new Map<string, QualityDelta>();
 

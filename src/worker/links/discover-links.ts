@@ -5,9 +5,9 @@ import { LIMITS } from '../../core/limits.ts';
 import { type CompiledFollow, ruleFor } from '../../core/url/scope.ts';
 import { isTrapUrl, normalizeUrl } from '../../core/url/url.ts';
 import { hostOfOrigin, originOf } from '../../core/url/url-shape.ts';
-import type { CompiledJob } from '../compile-job.ts';
+import type { CompiledJob } from '../job/compiled-job.ts';
+import type { OriginLinks } from '../job/link-memory.ts';
 import { baseUrlOf, type Page, resolveBase } from '../page/page.ts';
-import type { OriginLinks } from './link-memory.ts';
 import { scanLinks } from './link-scanner.ts';
 
 /** Absolute links and those that start at the root mean the same on every page of an origin. */

@@ -7,11 +7,9 @@ import { LIMITS } from '../../core/limits.ts';
 import { isHtml } from '../../core/media/media-type.ts';
 import { isWithin } from '../../core/url/scope.ts';
 import { isTrapUrl, normalizeUrl, type UrlOptions } from '../../core/url/url.ts';
+import type { Paginator } from '../job/compiled-job.ts';
 import { baseUrlOf, type Page } from '../page/page.ts';
 import { compileRegex, type LinearRegex } from '../records/linear-regex.ts';
-
-/** The further pages of a list, from what one of its pages says. */
-export type Paginator = (page: Page, spec: JobSpec) => Discovered[];
 
 type Query = (page: Page) => Element | null;
 /** How many pages a page says there are; null when it does not say. */

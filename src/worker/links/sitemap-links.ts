@@ -10,7 +10,7 @@ import { parseRobotsSitemaps, SitemapReader } from '../../core/sitemap/sitemap.t
 import { isRobotsUrl, SITEMAP_PRIORITY, sitemapMeta, sitemapOrder } from '../../core/sitemap/task.ts';
 import { isWithin } from '../../core/url/scope.ts';
 import { normalizeUrl, whyUnusable } from '../../core/url/url.ts';
-import { type CompiledJob, routeOf } from '../compile-job.ts';
+import { type CompiledJob, routeOf } from '../job/compiled-job.ts';
 import type { Page } from '../page/page.ts';
 
 export interface SitemapLinks {
@@ -73,7 +73,7 @@ class Selection {
   readonly #fromRobots: boolean;
   readonly #hasSitemapRoutes: boolean;
   readonly #links = new Map<string, Discovered>();
-  #outside = 0;
+  #outOfScope = 0;
   #unusable = 0;
   #deep = 0;
   #entries = 0;
@@ -99,7 +99,7 @@ class Selection {
     }
     if (this.#links.has(target.url) || target.url === this.#page.url) return;
     if (!this.#fromRobots && !isWithin(this.#order.within, target.host, this.#host)) {
-      this.#outside++;
+      this.#outOfScope++;
       return;
     }
     const modifiedAt = modifiedBy(entry.modified, this.#now);
@@ -112,7 +112,9 @@ class Selection {
     const { within } = this.#order;
     const left = [
       trouble,
-      this.#outside > 0 ? `URLs out of scope (within: ${within} of ${this.#host}): ${this.#outside}` : null,
+      this.#outOfScope > 0
+        ? `URLs out of scope (within: ${within} of ${this.#host}): ${this.#outOfScope}`
+        : null,
       this.#unusable > 0 ? `unusable URLs: ${this.#unusable}` : null,
       this.#deep > 0 ? `sitemaps nested deeper than ${LIMITS.sitemapDepthMax}: ${this.#deep}` : null,
     ].filter((note) => note !== null);

@@ -6,12 +6,11 @@ import { LIMITS } from '../../core/limits.ts';
 import { isHtml } from '../../core/media/media-type.ts';
 import { largestOf } from '../../core/media/srcset.ts';
 import { normalizeUrl } from '../../core/url/url.ts';
+import type { MediaFinder } from '../job/compiled-job.ts';
 import { baseUrlOf, type Page } from '../page/page.ts';
 import { TreeSearch } from '../page/tree-search.ts';
 
 type Values = readonly Record<string, unknown>[];
-/** Media that a page shows, each once, as tasks of a media route. */
-export type MediaFinder = (page: Page, values: Values) => Discovered[];
 
 /** A URL as it stands in the page. */
 interface Shown {

@@ -16,7 +16,7 @@ export async function compileRegex(pattern: string): Promise<LinearRegex> {
   return compile(pattern);
 }
 
-/** For those who cannot wait when they have a pattern. RE2 syntax: no look-around and no back-references. */
+/** For callers that compile patterns synchronously. RE2 syntax: no look-around and no back-references. */
 export async function loadRegexCompiler(): Promise<(pattern: string) => LinearRegex> {
   const { RE2JS } = await import('re2js');
   return (pattern) => linearRegex(RE2JS, pattern);

@@ -16,7 +16,7 @@ import {
 } from '../../core/identity/browser-profile.ts';
 import { refererFor } from '../../core/url/referrer.ts';
 import type { UserAgents } from '../../ports/user-agents.ts';
-import type { CompiledJob } from '../compile-job.ts';
+import type { CompiledJob } from '../job/compiled-job.ts';
 
 type Device = 'desktop' | 'mobile';
 export type OpenUserAgents = () => Promise<UserAgents>;
@@ -88,7 +88,7 @@ export async function requestHeaders(
   if (fetchMethod.fetcher === 'browser' || fetchMethod.fetcher === 'api')
     return { headers: placeHeaders(null, identity.headers, further) };
   const impersonates = fetchMethod.fetcher === 'impersonate';
-  const { profile, ...look } = impersonates
+  const { profile, ...identified } = impersonates
     ? emulatedProfile(seedOf(fetchMethod.identity), identity.device)
     : { profile: await profileOf(fetchMethod.identity, identity.device, openUserAgents) };
   const headers = browserHeaders(profile, fetchMethod.headers, {
@@ -98,7 +98,7 @@ export async function requestHeaders(
     destination,
     http2: impersonates && task.url.startsWith('https:'),
   });
-  return { ...look, headers: placeHeaders(profile, headers, { ...identity.headers, ...further }) };
+  return { ...identified, headers: placeHeaders(profile, headers, { ...identity.headers, ...further }) };
 }
 
 /**

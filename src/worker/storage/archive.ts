@@ -35,7 +35,7 @@ export interface ArchivePage {
   statusText: string;
   rawHeaders: readonly string[];
   wireBody: Uint8Array;
-  /** Of `wireBody`, in hex, when someone knows it already; it is computed otherwise. */
+  /** Of `wireBody`, in hex, when it is known already; it is computed otherwise. */
   wireSha256: string | null;
   ip?: string | null;
 }

@@ -31,14 +31,14 @@ export async function storeShots(shots: readonly NamedShot[], blobs: Blobs): Pro
   for (const { ref, bytes } of shots) if (!(await blobs.has(ref.key))) await blobs.put(ref.key, bytes);
 }
 
-/** What a browser saw of a page that failed: as good as it can be had, for people. */
+/** What a browser saw of a page that failed: as well as it could be captured, for people. */
 export async function withSnapshot(
   outcome: Outcome,
   { html, screenshot }: Snapshot,
   context: { blobs: Blobs; onTrouble(detail: string): void },
 ): Promise<Outcome> {
   if (outcome.kind !== 'failed' || outcome.trace === null) return outcome;
-  // As plain text: nobody should run a stranger's scripts by opening a file.
+  // As plain text: opening a file must not run a stranger's scripts.
   const source = html.subarray(0, LIMITS.snapshotBytesMax);
   const shots = [
     ...(screenshot ? nameShots([screenshot], 'snapshot') : []),

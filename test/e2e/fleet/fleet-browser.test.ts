@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { buildLambdaImage } from '../../../src/cli/lambda/build-image.ts';
 import { type ShopSite, startShopSite } from '../../../src/sites/shop/shop-site.ts';
-import { FAKE_CREDENTIALS, openLambdaDesk } from '../../support/fleet/lambda-setup.ts';
+import { FAKE_CREDENTIALS, openLambdaSetup } from '../../support/fleet/lambda-setup.ts';
 import {
   jsonLines,
   lastJson,
@@ -134,10 +134,10 @@ test('over Redis, pages wait for a worker with a browser, and the run says why; 
 
 test('in Lambda, they go to the function of the image; one that is killed loses nothing', async () => {
   const image = await buildLambdaImage(at('image'));
-  const desk = await openLambdaDesk(at('blobs'), { image: image.folder, name: 'shows', memoryMb: 2_048 });
+  const setup = await openLambdaSetup(at('blobs'), { image: image.folder, name: 'shows', memoryMb: 2_048 });
   const env = {
     ...FAKE_CREDENTIALS,
-    SEINE_LAMBDA_ENDPOINT: desk.emulator.url,
+    SEINE_LAMBDA_ENDPOINT: setup.emulator.url,
     SEINE_LAMBDA_CONCURRENCY: '2',
   };
   const deploy = ['lambda', 'deploy', '--blobs', at('blobs'), '--env', 'SEINE_ALLOW_PRIVATE=job'];
@@ -154,12 +154,12 @@ test('in Lambda, they go to the function of the image; one that is killed loses 
   const run = start(args, { ...env, SEINE_LAMBDA_BROWSER_FUNCTION: 'shows' });
   const isShown = () => shop.log.some(({ path }) => path.startsWith('/product/'));
   await vi.waitFor(() => expect(isShown()).toBe(true), { timeout: 30_000, interval: 20 });
-  const killed = desk.emulator.pidsOf('shows');
+  const killed = setup.emulator.pidsOf('shows');
   expect(killed.length).toBeGreaterThan(0);
   for (const pid of killed) process.kill(pid, 'SIGKILL');
   await expectDone(run);
   const { records, attempts } = await resultOf('lambda');
   expect(records).toEqual(wanted.records);
   expect(new Set(attempts.map(({ fetcher }) => fetcher))).toEqual(new Set([null, 'browser']));
-  await desk.close();
+  await setup.close();
 }, 180_000);

@@ -11,7 +11,7 @@ import type { Dispatcher } from '../../../src/ports/dispatcher.ts';
 import { batchOf, deliver, expectWhole, openSite, type Site } from '../../contract/dispatcher-contract.ts';
 import { groupOf, listProcesses } from '../../support/browser/browser-processes.ts';
 import { temporaryFolder } from '../../support/fixtures.ts';
-import { type LambdaDesk, openLambdaDesk } from '../../support/fleet/lambda-setup.ts';
+import { type LambdaSetup, openLambdaSetup } from '../../support/fleet/lambda-setup.ts';
 
 /** The files that the image would have, laid out as its Dockerfile says, run by the emulator with their own Chromium. */
 
@@ -60,18 +60,18 @@ describe('the image', () => {
 
 describe('a function of the image', () => {
   let site: Site;
-  let desk: LambdaDesk;
+  let setup: LambdaSetup;
   let dispatcher: Dispatcher;
   beforeAll(async () => {
     site = await openSite();
     // It answers two seconds before its time is over.
     const size = { memoryMb: 2_048, timeoutSeconds: 10, concurrency: 1 };
-    desk = await openLambdaDesk(folder.dir, { image: image.folder, ...size });
-    dispatcher = await desk.open();
+    setup = await openLambdaSetup(folder.dir, { image: image.folder, ...size });
+    dispatcher = await setup.open();
   });
   afterAll(async () => {
     await dispatcher.close();
-    await desk.close();
+    await setup.close();
     await site.close();
   });
 
@@ -100,7 +100,7 @@ describe('a function of the image', () => {
     return reports.flatMap((report) => report.outcomes).sort((a, b) => a.taskId - b.taskId);
   }
 
-  const environmentPid = () => desk.emulator.pidsOf('seine')[0]!;
+  const environmentPid = () => setup.emulator.pidsOf('seine')[0]!;
 
   /** Its browser is the child of the watchdog, which is its own. */
   function browserPid(): number {
@@ -155,7 +155,7 @@ describe('a function of the image', () => {
     const last = browserPid();
     const profile = /--user-data-dir=(\S+)\/profile/.exec(groupOf(last)[0]!.command)![1]!;
     expect(existsSync(profile)).toBe(true);
-    await desk.close();
+    await setup.close();
     await expect.poll(() => isAlive(last) || existsSync(profile), { timeout: 20_000 }).toBe(false);
   });
 });

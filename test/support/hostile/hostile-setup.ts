@@ -49,13 +49,13 @@ interface RunOptions {
   patient?: boolean;
 }
 
-export interface HostileDesk {
+export interface HostileSetup {
   /** One batch; every URL is of the same host. Outcomes come in the order of the URLs. */
   run(urls: string[], options?: RunOptions): Promise<Outcome[]>;
   close(): Promise<void>;
 }
 
-export async function openHostileDesk(): Promise<HostileDesk> {
+export async function openHostileSetup(): Promise<HostileSetup> {
   const folder = await temporaryFolder();
   const fetcher = openHttpFetcher({ clock: realClock, isPublicAddress: () => false });
   const blobs = await openFolderBlobs(folder.dir);

@@ -53,7 +53,7 @@ export class MainDocument {
   readonly #watch: Stopwatch;
   readonly #url: URL;
   readonly #lines: HeadLines;
-  readonly #reception: DocumentResponse;
+  readonly #response: DocumentResponse;
   readonly #extra: Header[];
   readonly #blocked: ReadonlySet<string>;
   #navigations = 0;
@@ -66,7 +66,7 @@ export class MainDocument {
     this.#watch = watch;
     this.#url = url;
     this.#lines = new HeadLines(tab);
-    this.#reception = new DocumentResponse(tab, request, watch, url);
+    this.#response = new DocumentResponse(tab, request, watch, url);
     this.#extra = Object.entries(request.headers)
       .filter(([name]) => !OWN_HEADERS.test(name))
       .map(([name, value]) => ({ name, value }));
@@ -173,8 +173,8 @@ export class MainDocument {
       return;
     }
     const answer: PausedAnswer = { requestId, status, headers };
-    const refusal = this.#reception.refusalOf(answer);
-    const result = refusal ?? (await this.#reception.receive(answer, await this.#note(event, status)));
+    const refusal = this.#response.refusalOf(answer);
+    const result = refusal ?? (await this.#response.receive(answer, await this.#note(event, status)));
     if (result === null) {
       this.#watch.pause();
       this.#arrive(null);

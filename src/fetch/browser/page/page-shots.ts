@@ -20,13 +20,13 @@ export async function takeShots(tab: Tab, spec: BrowserSpec, leftMs: () => numbe
 }
 
 /** A picture for people who want to know why something failed. */
-export function takeQuickShot(tab: Tab): Promise<Shot> {
+export function takeFailureShot(tab: Tab): Promise<Shot> {
   return takeScreenshot(tab, { of: 'screen', format: 'jpeg', quality: 60, packing: 'fast' }, () => 1_000);
 }
 
 async function takeScreenshot(tab: Tab, spec: ScreenshotSpec, leftMs: () => number): Promise<Shot> {
   const clip = await clipOf(tab, spec, leftMs);
-  const { data } = await tab.camera.take(() =>
+  const { data } = await tab.screenshots.take(() =>
     tab.cdp.send('Page.captureScreenshot', {
       format: spec.format,
       ...(spec.format === 'png' ? { optimizeForSpeed: spec.packing === 'fast' } : { quality: spec.quality }),

@@ -7,7 +7,7 @@ import { authorityOf } from './document-response.ts';
 import { MainDocument } from './main-document.ts';
 import { ActionError, runActions } from './page-actions.ts';
 import { PageCaptures } from './page-captures.ts';
-import { takeQuickShot, takeShots } from './page-shots.ts';
+import { takeFailureShot, takeShots } from './page-shots.ts';
 import { readHtml } from './page-world.ts';
 import { headerOf } from './plan-tab.ts';
 import type { Tab } from './tab.ts';
@@ -177,7 +177,7 @@ class Visit {
     const timeout = setTimeout(() => timer.resolve(null), SNAPSHOT_MS);
     const taking = Promise.all([
       this.#html(this.#request.bodyBytesMax),
-      takeQuickShot(this.#tab).catch(() => null),
+      takeFailureShot(this.#tab).catch(() => null),
     ]).catch(() => null);
     const taken = await this.#within(Promise.race([taking, timer.promise]));
     clearTimeout(timeout);
@@ -223,7 +223,7 @@ interface NetFailure {
 }
 
 /** Chromium's names for what went wrong, in this order: the first that fits. Only our own words are shown. */
-const SIGNS: readonly [RegExp, FailureCode, string][] = [
+const ERROR_PATTERNS: readonly [RegExp, FailureCode, string][] = [
   [/^NAME_|^DNS_|^ICANN_/, 'dns', 'the host name could not be resolved'],
   [/^CERT_|^SSL_|^BAD_SSL|^ECH_/, 'tls', 'the TLS handshake failed'],
   [/^(CONNECTION_TIMED_OUT|TIMED_OUT)$/, 'connect-timeout', 'the connection timed out'],
@@ -254,6 +254,7 @@ const SIGNS: readonly [RegExp, FailureCode, string][] = [
 export function failureOfNavigation(error: unknown): NetFailure | null {
   const name = /net::ERR_([A-Z0-9_]{2,64})/.exec(error instanceof Error ? error.message : '')?.[1];
   if (name === undefined) return null;
-  for (const [sign, code, words] of SIGNS) if (sign.test(name)) return { code, detail: `${words} (${name})` };
+  for (const [pattern, code, words] of ERROR_PATTERNS)
+    if (pattern.test(name)) return { code, detail: `${words} (${name})` };
   return { code: 'protocol', detail: `the browser could not load the page (${name})` };
 }

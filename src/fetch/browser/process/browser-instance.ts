@@ -8,7 +8,7 @@ import { type BrowserProcess, mayNotStartOthers, notStarted, startBrowser } from
 import type { Chromium } from './find-chromium.ts';
 import { groupMemoryBytes } from './process-memory.ts';
 
-export interface LifeOptions {
+export interface InstanceOptions {
   chromium: Chromium;
   sandbox: boolean;
   isAlone: boolean;
@@ -41,21 +41,21 @@ export class BrowserInstance {
   readonly userAgent: string;
   /** Does not take new pages any more. */
   isOver = false;
-  readonly #options: LifeOptions;
+  readonly #options: InstanceOptions;
   readonly #process: BrowserProcess;
   readonly #browser: Browser;
   readonly #cdp: CDPSession;
   readonly #idle = new IdleTabs();
   readonly #beats: NodeJS.Timeout;
   readonly #startedAt = performance.now();
-  readonly #camera = new ScreenshotPipeline();
+  readonly #screenshots = new ScreenshotPipeline();
   #busy = 0;
   #tabs = 0;
   #pages = 0;
   #beat = 0;
 
   private constructor(
-    options: LifeOptions,
+    options: InstanceOptions,
     process: BrowserProcess,
     parts: { browser: Browser; cdp: CDPSession; userAgent: string },
   ) {
@@ -68,7 +68,7 @@ export class BrowserInstance {
     this.#beats = setInterval(() => void this.#ask(), BEAT_MS).unref();
   }
 
-  static async start(options: LifeOptions): Promise<BrowserInstance> {
+  static async start(options: InstanceOptions): Promise<BrowserInstance> {
     const { chromium, sandbox, isAlone, proxy } = options;
     const { chromium: playwright } = await import('playwright-core');
     const process = await startBrowser({
@@ -167,7 +167,7 @@ export class BrowserInstance {
   /** A renderer that dies just then leaves Playwright waiting for ever. */
   async #open(plan: TabPlan): Promise<Tab> {
     const { proxy } = this.#options;
-    const opening = Tab.open(this.#browser, plan, { proxy, camera: this.#camera });
+    const opening = Tab.open(this.#browser, plan, { proxy, screenshots: this.#screenshots });
     const { promise, reject } = Promise.withResolvers<never>();
     const giveUp = () => {
       reject(new Error('the browser cannot open a page'));

@@ -51,7 +51,7 @@ export class ProxyTicket {
     return this.#total() - this.#bytesBefore;
   }
 
-  /** Why the last connection or answer of a host was not to be had; null when it was. */
+  /** Why the last connection or answer of a host failed; null when it did not. */
   failureOf(authority: string): DialError | null {
     return this.#failures.get(authority) ?? null;
   }
@@ -100,7 +100,7 @@ export class ProxyTicket {
     };
   }
 
-  /** Cuts a page off that loads without end. Asked from time to time: nobody reads along. */
+  /** Cuts a page off that loads without end. Checked from time to time: the bytes are not watched as they pass. */
   isFlooded(): boolean {
     if (!this.#isFlooded && this.bytes > LIMITS.browserPageBytesMax) {
       this.#isFlooded = true;

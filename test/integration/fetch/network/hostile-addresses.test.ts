@@ -241,16 +241,16 @@ describe('names that change their mind', () => {
 });
 
 describe('private addresses are open', () => {
-  const wish: Partial<JobInput> = { ...WITHOUT_ROBOTS, allowPrivate: true };
+  const settings: Partial<JobInput> = { ...WITHOUT_ROBOTS, allowPrivate: true };
 
   test('to a job that allows them, in a worker that leaves it to the job', async () => {
-    const { tasks } = await crawl({ ...wish, sources: [`http://127.0.0.2:${site.port}/`] });
+    const { tasks } = await crawl({ ...settings, sources: [`http://127.0.0.2:${site.port}/`] });
     expect([tasks[0]!.state, trapped]).toEqual(['done', 1]);
   });
 
   test('to no job in a worker that forbids them', async () => {
     const { tasks } = await crawl(
-      { ...wish, sources: [`http://127.0.0.2:${site.port}/`] },
+      { ...settings, sources: [`http://127.0.0.2:${site.port}/`] },
       { forbidsPrivate: true },
     );
     expect(tasks).toMatchObject([{ state: 'dead', failureCode: 'private-address' }]);

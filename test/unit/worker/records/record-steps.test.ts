@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../../src/core/limits.ts';
+import { ValidationError } from '../../../../src/worker/job/compiled-job.ts';
 import type { RouteCode } from '../../../../src/worker/job/route-code.ts';
 import { compileReader } from '../../../../src/worker/records/read-records.ts';
-import { ValidationError } from '../../../../src/worker/records/validation-error.ts';
 import { pageOf, readWith, routeOf } from '../../../support/html/html-page.ts';
 
 const HTML = '<h1 id=7>Oak chair</h1><p class=price>€ 12.50</p><li class=tag>a<li class=tag>b';

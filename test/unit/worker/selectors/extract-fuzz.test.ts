@@ -9,7 +9,8 @@ import { textOfElement } from '../../../../src/worker/page/page.ts';
 import { parseHtml } from '../../../../src/worker/page/parse-html.ts';
 import { innerHtml } from '../../../../src/worker/page/serialize-html.ts';
 import { TreeSearch } from '../../../../src/worker/page/tree-search.ts';
-import { compileStreamSelectors, parseQuick } from '../../../../src/worker/selectors/stream-select.ts';
+import { parseStreamSelector } from '../../../../src/worker/selectors/compile.ts';
+import { compileStreamSelectors } from '../../../../src/worker/selectors/stream-select.ts';
 import { fieldsOf, pageOf } from '../../../support/html/html-page.ts';
 import { type Asked, asking, soup } from '../../../support/html/html-soup.ts';
 
@@ -111,7 +112,7 @@ describe('any soup, any selectors', () => {
     const tree = new TreeSearch();
     fc.assert(
       fc.property(soup, any, (html, { css }) => {
-        const selector = parseQuick(css)!;
+        const selector = parseStreamSelector(css)!;
         const plain = { selector, attr: undefined };
         const scan = compileStreamSelectors([
           { ...plain, all: false, presence: true },

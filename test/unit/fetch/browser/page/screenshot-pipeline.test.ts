@@ -14,10 +14,10 @@ afterEach(() => {
 });
 
 /** Counts the pictures that are begun and not yet there. */
-function pictures(camera: ScreenshotPipeline) {
+function pictures(pipeline: ScreenshotPipeline) {
   const counts = { open: 0, begun: 0, most: 0 };
   const take = (number: number) =>
-    camera.take(async () => {
+    pipeline.take(async () => {
       counts.begun++;
       counts.most = Math.max(counts.most, ++counts.open);
       await new Promise((resolve) => setTimeout(resolve, PICTURE_MS));
@@ -49,8 +49,8 @@ test('a picture is begun when the one before is drawn, which is known from those
 
 test('pictures that never come do not keep others from being taken', async () => {
   vi.useRealTimers();
-  const camera = new ScreenshotPipeline(WHILE_MS);
+  const pipeline = new ScreenshotPipeline(WHILE_MS);
   const never = new Promise<void>(() => {});
-  for (let stuck = 0; stuck < LIMITS.shotsAtOnceMax; stuck++) void camera.take(() => never);
-  await expect(camera.take(async () => 'taken')).resolves.toBe('taken');
+  for (let stuck = 0; stuck < LIMITS.shotsAtOnceMax; stuck++) void pipeline.take(() => never);
+  await expect(pipeline.take(async () => 'taken')).resolves.toBe('taken');
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../../src/core/limits.ts';
-import { LinkMemory } from '../../../../src/worker/links/link-memory.ts';
+import { LinkMemory } from '../../../../src/worker/job/link-memory.ts';
 
 const A = 'https://a.example';
 

@@ -1,11 +1,11 @@
-import { messageOf, SeineError } from '../core/errors.ts';
-import type { FileSourceSpec } from '../core/job-schema/job.ts';
-import type { Meta } from '../core/model.ts';
-import type { SourceTask } from '../ports/source.ts';
+import { messageOf, SeineError } from '../../core/errors.ts';
+import type { FileSourceSpec } from '../../core/job-schema/job.ts';
+import type { Meta } from '../../core/model.ts';
+import type { SourceTask } from '../../ports/source.ts';
 import { BrokenFileError, type RawRow } from './raw-row.ts';
 
-/** Which columns of a row are URLs, and which travel along. */
-export type ColumnWish = Pick<FileSourceSpec, 'urlColumn' | 'columns' | 'meta' | 'route'>;
+/** Which columns of a row are URLs, and which become metadata of its tasks. */
+export type ColumnSpec = Pick<FileSourceSpec, 'urlColumn' | 'columns' | 'meta' | 'route'>;
 
 /** Tried in this order when the source names no column. */
 const URL_COLUMNS = ['url', 'page_url', 'image_url', 'link'];
@@ -24,29 +24,29 @@ export interface CellMapper {
 }
 
 /** Throws a SeineError when a column that the source names is missing. */
-export function checkColumns(names: readonly string[], wish: ColumnWish): void {
-  urlColumnsOf(names, wish);
-  const unknown = wish.meta?.find((name) => !names.includes(name));
+export function checkColumns(names: readonly string[], spec: ColumnSpec): void {
+  urlColumnsOf(names, spec);
+  const unknown = spec.meta?.find((name) => !names.includes(name));
   if (unknown !== undefined) throw missingColumn(unknown, names, 'correct `meta`');
 }
 
-/** One file of many without the URLs is broken; without a column that only travels along it is not. */
-export function mapCells(names: readonly string[], wish: ColumnWish): CellMapper {
+/** One file of many without the URLs is broken; without a column of metadata it is not. */
+export function mapCells(names: readonly string[], spec: ColumnSpec): CellMapper {
   let urls: UrlColumn[];
   try {
-    urls = urlColumnsOf(names, wish);
+    urls = urlColumnsOf(names, spec);
   } catch (error) {
     throw new BrokenFileError(messageOf(error), { cause: error });
   }
   const single = urls.length === 1 ? urls[0]!.name : null;
-  const along = wish.meta
-    ? names.filter((name) => wish.meta!.includes(name))
+  const metaNames = spec.meta
+    ? names.filter((name) => spec.meta!.includes(name))
     : names.filter((name) => name !== single);
-  const needed = [...new Set([...urls.map(({ name }) => name), ...along])];
+  const needed = [...new Set([...urls.map(({ name }) => name), ...metaNames])];
   const indexes = new Map(needed.map((name, index) => [name, index]));
   const urlCells = urls.map((column) => ({ ...column, index: indexes.get(column.name)! }));
-  const metaCells = along.map((name) => ({ name, index: indexes.get(name)! }));
-  const explicit = wish.meta !== undefined;
+  const metaCells = metaNames.map((name) => ({ name, index: indexes.get(name)! }));
+  const explicit = spec.meta !== undefined;
   return {
     names: needed,
     map(cell) {
@@ -65,12 +65,12 @@ export function mapCells(names: readonly string[], wish: ColumnWish): CellMapper
 }
 
 /** Objects each say for themselves what they have. */
-export function mapObject(wish: ColumnWish): (value: Record<string, unknown>) => RawRow['row'] {
-  const asked = askedColumns(wish);
-  const kept = wish.meta && new Set(wish.meta);
+export function mapObject(spec: ColumnSpec): (value: Record<string, unknown>) => RawRow['row'] {
+  const asked = askedColumns(spec);
+  const kept = spec.meta && new Set(spec.meta);
   return (value) => {
     const columns = asked ?? [
-      { name: guessColumn(Object.keys(value)) ?? URL_COLUMNS[0]!, route: wish.route },
+      { name: guessColumn(Object.keys(value)) ?? URL_COLUMNS[0]!, route: spec.route },
     ];
     const tasks: SourceTask[] = [];
     for (const { name, route } of columns) {
@@ -104,18 +104,18 @@ function oneOrMore(tasks: SourceTask[], columns: UrlColumn[], kind: string): Raw
   return tasks[0] ?? { reason: `no text in ${kind} ${columns.map(({ name }) => `'${name}'`).join(' or ')}` };
 }
 
-function askedColumns(wish: ColumnWish): UrlColumn[] | null {
-  if (wish.columns) return Object.entries(wish.columns).map(([name, route]) => ({ name, route }));
-  return wish.urlColumn === undefined ? null : [{ name: wish.urlColumn, route: wish.route }];
+function askedColumns(spec: ColumnSpec): UrlColumn[] | null {
+  if (spec.columns) return Object.entries(spec.columns).map(([name, route]) => ({ name, route }));
+  return spec.urlColumn === undefined ? null : [{ name: spec.urlColumn, route: spec.route }];
 }
 
-function urlColumnsOf(names: readonly string[], wish: ColumnWish): UrlColumn[] {
-  const asked = askedColumns(wish);
+function urlColumnsOf(names: readonly string[], spec: ColumnSpec): UrlColumn[] {
+  const asked = askedColumns(spec);
   if (!asked) {
     const name = guessColumn(names);
     if (name === null)
       throw missingColumn(URL_COLUMNS.join("', '"), names, 'set it with --url-column or `urlColumn`');
-    return [{ name, route: wish.route }];
+    return [{ name, route: spec.route }];
   }
   const absent = asked.find(({ name }) => !names.includes(name));
   if (absent) throw missingColumn(absent.name, names, 'set it with --url-column, `urlColumn` or `columns`');

@@ -1,4 +1,4 @@
-import type { SourceRow, SourceTask } from '../ports/source.ts';
+import type { SourceRow, SourceTask } from '../../ports/source.ts';
 
 /** One row of one file, with every task it makes. */
 export interface RawRow {
