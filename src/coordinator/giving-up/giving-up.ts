@@ -9,7 +9,7 @@ import type { Frontier, Job } from '../../ports/store.ts';
 /** Tasks of a failed host that become dead letters in one transaction. */
 const FAIL_STEP = 2_000;
 
-export interface GivingUpParts {
+interface GivingUpParts {
   store: { readonly frontier: Pick<Frontier, 'condemn'> };
   job: Pick<Job, 'id'>;
   clock: Clock;

@@ -245,7 +245,7 @@ function within(ms: number, work: Promise<unknown>): Promise<unknown> {
 }
 
 /** Tells the operator what only an operator can change: that no worker runs, or none that could do the work. Once each. */
-export class WorkerNotices {
+class WorkerNotices {
   readonly #liveWorkers: LiveWorkers;
   readonly #place: string;
   readonly #logger: Logger;

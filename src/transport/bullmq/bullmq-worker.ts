@@ -250,10 +250,10 @@ class QueueWorker implements BullmqWorker {
 }
 
 /** What became of a batch. */
-export type Last = { kind: 'report'; report: Report } | { kind: 'lost'; reason: string; blameless: boolean };
+type Last = { kind: 'report'; report: Report } | { kind: 'lost'; reason: string; blameless: boolean };
 
 /** For people who inspect the queue; a Redis that has forgotten the job does not mind. Null: there was no batch. */
-export async function finish(job: Job<JobCard>, last: Last | null, token: string): Promise<void> {
+async function finish(job: Job<JobCard>, last: Last | null, token: string): Promise<void> {
   try {
     if (last?.kind === 'report')
       await job.moveToCompleted({ outcomes: last.report.outcomes.length }, token, false);
@@ -263,12 +263,12 @@ export async function finish(job: Job<JobCard>, last: Last | null, token: string
   }
 }
 
-export function wrongVersion(name: string, version: number): string {
+function wrongVersion(name: string, version: number): string {
   return `the worker ${name} uses version ${WIRE_VERSION} of the wire format, the coordinator version ${version}: install the same Seine version everywhere`;
 }
 
 /** The share of one core that this process has used since it was asked last. */
-export class CpuMeter {
+class CpuMeter {
   #at = performance.now();
   #usage = process.cpuUsage();
 

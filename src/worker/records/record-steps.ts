@@ -124,7 +124,7 @@ function refuse(verdict: unknown): void {
 }
 
 /** What selectors, a handler or a step gave, as a list of records. */
-export function recordsOf(result: unknown): RecordData[] {
+function recordsOf(result: unknown): RecordData[] {
   if (result === null || result === undefined) return [];
   const list: unknown[] = Array.isArray(result) ? result : [result];
   if (list.length > LIMITS.recordsPerTaskMax)
