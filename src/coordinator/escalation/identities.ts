@@ -3,6 +3,9 @@ import { addTry, type Score, WORKS } from '../../core/escalation/score.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { fingerprint } from '../../core/url/fingerprint.ts';
 
+/** Origins and identities whose cookies are kept. */
+const COOKIE_JARS_MAX = 5_000;
+
 /** Refusals in a row after which an identity is not used any more at its host. */
 export const REFUSALS_MAX = 3;
 /** Identities that a host sees at a time: some of one household, not a crowd. */
@@ -78,7 +81,7 @@ export class CookieJars {
       this.#changed.add(key);
     }
     for (const key of this.#jars.keys()) {
-      if (this.#jars.size <= LIMITS.cookieJarsMax) break;
+      if (this.#jars.size <= COOKIE_JARS_MAX) break;
       this.#forget(key);
     }
   }

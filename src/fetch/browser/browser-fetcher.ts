@@ -1,7 +1,6 @@
 import { availableMemory } from 'node:process';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import type { FailureCode } from '../../core/failures.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { isLocalName, parseProxy } from '../../core/proxies/proxy.ts';
 import type { Clock, Logger } from '../../ports/ambient.ts';
 import type { BrowserSettings, Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
@@ -15,6 +14,11 @@ import { visitPage } from './page/visit-page.ts';
 import { type BrowserInstance, LIFE_LIMITS, type LifeLimits } from './process/browser-instance.ts';
 import { BrowserPool } from './process/browser-pool.ts';
 import { FilterProxy } from './proxy/filter-proxy.ts';
+
+/** What a page takes, roughly: as many are open at once as fit into half of the free memory. */
+const BROWSER_PAGE_MEMORY_BYTES = 200 * 1024 ** 2;
+/** However much memory there is. */
+const BROWSER_PARALLEL_MAX = 16;
 
 export interface BrowserFetcherOptions {
   clock: Clock;
@@ -152,8 +156,8 @@ export class BrowserFetcher implements Fetcher {
 }
 
 function roomOf(freeBytes: number): number {
-  const room = Math.floor(freeBytes / 2 / LIMITS.browserPageMemoryBytes);
-  return Math.max(1, Math.min(room, LIMITS.browserParallelMax));
+  const room = Math.floor(freeBytes / 2 / BROWSER_PAGE_MEMORY_BYTES);
+  return Math.max(1, Math.min(room, BROWSER_PARALLEL_MAX));
 }
 
 function failure(code: FailureCode, detail: string): FetchResult {

@@ -1,4 +1,3 @@
-import { LIMITS } from '../../core/limits.ts';
 import { parseProxy } from '../../core/proxies/proxy.ts';
 import type { Clock } from '../../ports/ambient.ts';
 import type { Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
@@ -7,6 +6,9 @@ import { dialProxyOf } from '../network/proxy-dial.ts';
 import { Exchange } from './exchange.ts';
 import { InFlight } from './in-flight.ts';
 import { OriginPool } from './origin-pool.ts';
+
+/** Origins with open connections in one worker; the least recently used are closed. */
+export const ORIGINS_PER_WORKER_MAX = 256;
 
 export interface HttpFetcherOptions {
   clock: Clock;
@@ -75,7 +77,7 @@ class HttpFetcher implements Fetcher {
     const key = proxy === undefined ? place : `${proxy.url} ${place}`;
     let pool = this.#pools.get(key);
     if (pool === undefined) {
-      if (this.#pools.size >= LIMITS.originsPerWorkerMax && !this.#evict()) return false;
+      if (this.#pools.size >= ORIGINS_PER_WORKER_MAX && !this.#evict()) return false;
       const isAllowed = allowPrivate ? null : this.#isPublicAddress;
       const through = proxy === undefined ? null : dialProxyOf(parseProxy(proxy.url)!);
       pool = new OriginPool(url, isAllowed, this.#names, through);

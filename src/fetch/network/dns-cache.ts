@@ -1,6 +1,10 @@
 import dns, { type LookupAddress } from 'node:dns';
-import { LIMITS } from '../../core/limits.ts';
 import type { Clock } from '../../ports/ambient.ts';
+
+/** Names that are remembered; the oldest is forgotten first. */
+const DNS_ENTRIES_MAX = 10_000;
+/** Short, as the system does not say how long an address is valid. */
+export const DNS_TTL_MS = 60_000;
 
 export type Lookup = (
   hostname: string,
@@ -50,10 +54,10 @@ export class DnsCache {
 
   #keep(hostname: string, addresses: LookupAddress[]): void {
     this.#entries.delete(hostname);
-    if (this.#entries.size >= LIMITS.dnsEntriesMax) {
+    if (this.#entries.size >= DNS_ENTRIES_MAX) {
       const oldest = this.#entries.keys().next();
       if (!oldest.done) this.#entries.delete(oldest.value);
     }
-    this.#entries.set(hostname, { addresses, expiresAt: this.#clock.now() + LIMITS.dnsTtlMs });
+    this.#entries.set(hostname, { addresses, expiresAt: this.#clock.now() + DNS_TTL_MS });
   }
 }

@@ -4,6 +4,7 @@ import { LIMITS } from '../../core/limits.ts';
 import type { FetchRequest, FetchResult } from '../../ports/fetcher.ts';
 import { CallbackInbox, Mailbox } from './callback-inbox.ts';
 import type { CallbackReceiver } from './callback-receiver.ts';
+import { API_ANSWER_BYTES_MAX } from './callback-receiver.ts';
 import {
   failure,
   fillBody,
@@ -186,7 +187,7 @@ async function readText(response: Response): Promise<string> {
   let bytes = 0;
   for await (const piece of response.body ?? []) {
     bytes += piece.length;
-    if (bytes > LIMITS.apiAnswerBytesMax) throw new ApiTrouble('the answer of the API is too large');
+    if (bytes > API_ANSWER_BYTES_MAX) throw new ApiTrouble('the answer of the API is too large');
     pieces.push(piece);
   }
   return Buffer.concat(pieces).toString('utf8');

@@ -1,6 +1,9 @@
 import { LIMITS } from '../../core/limits.ts';
 import { unsliced } from '../../core/lru.ts';
 
+/** Origins whose links a worker remembers. */
+export const ORIGINS_REMEMBERED_MAX = 10_000;
+
 /** A power of two, at most 40 % full when a generation is. */
 const SLOTS = 2 ** Math.ceil(Math.log2(LIMITS.recentUrlsMax * 2.5));
 
@@ -99,7 +102,7 @@ export class LinkMemory {
   #idOf(origin: string): number {
     let id = this.#origins.get(origin);
     if (id === undefined) {
-      if (this.#origins.size >= LIMITS.originsRememberedMax) this.#origins = new Map();
+      if (this.#origins.size >= ORIGINS_REMEMBERED_MAX) this.#origins = new Map();
       id = ++this.#lastId;
       this.#origins.set(origin, id);
     }

@@ -2,7 +2,6 @@ import { hash } from 'node:crypto';
 import type { BatchTask } from '../../core/batch/batch.ts';
 import type { Outcome, StoredPage, Trace } from '../../core/batch/outcome.ts';
 import { messageOf } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { sniffMediaType } from '../../core/media/media-type.ts';
 import type { MediaRef } from '../../core/model.ts';
 import type { BodySink, FetchResponse } from '../../ports/fetcher.ts';
@@ -11,7 +10,7 @@ import type { CompiledRoute } from '../compile-job.ts';
 import { headerOf, Page } from '../page/page.ts';
 import { permissionsOf, robotsTagsOf } from '../page/robots-tags.ts';
 import { failed, visit } from '../request/visit.ts';
-import { MediaIntake, type Received, UnwantedType } from './media-intake.ts';
+import { MEDIA_BUFFER_BYTES, MediaIntake, type Received, UnwantedType } from './media-intake.ts';
 
 /** Fetches one object and stores it by the hash of its bytes. */
 export async function processMedia(
@@ -79,7 +78,7 @@ class MediaTask {
         expectedBytes,
         takes: this.#context.job.takesMedia,
       });
-      return expectedBytes !== null && expectedBytes <= LIMITS.mediaBufferBytes ? null : this.#intake;
+      return expectedBytes !== null && expectedBytes <= MEDIA_BUFFER_BYTES ? null : this.#intake;
     } catch (error) {
       this.#refusal = error;
       throw error;

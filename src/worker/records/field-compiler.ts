@@ -1,12 +1,11 @@
 import type { Element } from 'domhandler';
 import { messageOf, SeineError } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { isBlank } from '../../core/values/blank.ts';
 import type { RecordData } from '../job/route-code.ts';
 import { toJson } from '../page/page.ts';
 import { innerHtml } from '../page/serialize-html.ts';
 import { foldSpace } from '../page/text.ts';
-import { type TreeQuery, TreeSearch } from '../page/tree-search.ts';
+import { type TreeQuery, TreeSearch, VALUES_PER_FIELD_MAX } from '../page/tree-search.ts';
 import type { StreamSelector } from '../selectors/compile.ts';
 import { parseQuick, type QuickField } from '../selectors/stream-select.ts';
 import type { FieldContext } from './extract.ts';
@@ -138,7 +137,7 @@ export class FieldCompiler {
     }
     return (reading) => {
       const texts = reading.found[slot] as string[];
-      if (texts.length > LIMITS.valuesPerFieldMax) throw tooMany(place);
+      if (texts.length > VALUES_PER_FIELD_MAX) throw tooMany(place);
       return finish === null ? texts : finishAll(texts, finish, reading);
     };
   }
@@ -198,7 +197,7 @@ export class FieldCompiler {
         const value = valueFrom(data, reading);
         if (value === null || value === undefined) continue;
         if (!spec.all) return value;
-        if (values.push(value) > LIMITS.valuesPerFieldMax) throw tooMany(place);
+        if (values.push(value) > VALUES_PER_FIELD_MAX) throw tooMany(place);
       }
       return spec.all ? values : null;
     };

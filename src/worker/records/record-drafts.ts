@@ -6,6 +6,9 @@ import { canonicalJson } from '../../core/values/canonical-json.ts';
 import type { RecordData } from '../job/route-code.ts';
 import { toJson } from '../page/page.ts';
 
+/** Records of one page: more is a trap, or a page that is a whole database. */
+export const RECORDS_PER_TASK_MAX = 10_000;
+
 /** A record under its key, on the way to the store. */
 export interface Kept {
   key: string;
@@ -16,8 +19,8 @@ export interface Kept {
 export function recordsOf(result: unknown): RecordData[] {
   if (result === null || result === undefined) return [];
   const list: unknown[] = Array.isArray(result) ? result : [result];
-  if (list.length > LIMITS.recordsPerTaskMax)
-    throw new Error(`a page gave ${list.length} records, the limit is ${LIMITS.recordsPerTaskMax}`);
+  if (list.length > RECORDS_PER_TASK_MAX)
+    throw new Error(`a page gave ${list.length} records, the limit is ${RECORDS_PER_TASK_MAX}`);
   for (const record of list) {
     if (typeof record !== 'object' || record === null || Array.isArray(record))
       throw new Error(`a record must be an object, got ${kindOf(record)}`);

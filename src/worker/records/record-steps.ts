@@ -1,12 +1,14 @@
 import { SeineError } from '../../core/errors.ts';
 import type { RouteSpec } from '../../core/job-schema/job.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { isBlank } from '../../core/values/blank.ts';
 import type { RecordData, RouteCode } from '../job/route-code.ts';
 import type { Page } from '../page/page.ts';
 import { ValidationError } from './read-records.ts';
-import { type Kept, recordsOf } from './record-drafts.ts';
+import { type Kept, RECORDS_PER_TASK_MAX, recordsOf } from './record-drafts.ts';
 import type { SchemaCheck } from './record-schema.ts';
+
+/** As long as a URL, which is what keys are otherwise. */
+export const RECORD_KEY_LENGTH_MAX = 2_048;
 
 /** The way of a record: clean → validate → dedupe → store. Each step is a default, or a function of the job. */
 export class RecordSteps {
@@ -56,8 +58,8 @@ export class RecordSteps {
       recordsOf(stored).forEach((written, part) => {
         kept.push({ key: Array.isArray(stored) ? `${key}#${part}` : key, data: written });
       });
-      if (kept.length > LIMITS.recordsPerTaskMax)
-        throw new Error(`a page gave more than ${LIMITS.recordsPerTaskMax} records`);
+      if (kept.length > RECORDS_PER_TASK_MAX)
+        throw new Error(`a page gave more than ${RECORDS_PER_TASK_MAX} records`);
     }
     return kept;
   }
@@ -92,7 +94,7 @@ function keyPart(record: RecordData, field: string): string {
 }
 
 function checkedKey(key: string): string {
-  if (key.length > LIMITS.recordKeyLengthMax)
+  if (key.length > RECORD_KEY_LENGTH_MAX)
     throw new ValidationError(`the key of a record has ${key.length} characters`);
   return key;
 }

@@ -1,6 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { StoredPage } from '../../core/batch/outcome.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { gzipFast, gzipStored, gzipWithZlib } from '../../core/warc/gzip.ts';
 import {
   type EncodedRecord,
@@ -11,6 +10,9 @@ import {
 } from '../../core/warc/warc.ts';
 import type { Blobs, BlobWriter } from '../../ports/blobs.ts';
 import type { FetchResponse } from '../../ports/fetcher.ts';
+
+/** A batch's pages are written out whenever this much has gathered. */
+export const ARCHIVE_BUFFER_BYTES = 1024 * 1024;
 
 /**
  * The pages of one batch, in one WARC blob, each record a gzip member of its own so that it can be
@@ -63,7 +65,7 @@ export interface Archive {
 }
 
 /** Memory that may wait to be written before `pressure` asks for patience. */
-const BACKLOG_BYTES_MAX = 4 * LIMITS.archiveBufferBytes;
+const BACKLOG_BYTES_MAX = 4 * ARCHIVE_BUFFER_BYTES;
 
 export function openArchive(blobs: Blobs, key: string, info: ArchiveInfo): Archive {
   const output = openOutput(blobs, key);
@@ -174,13 +176,13 @@ export function openOutput(blobs: Blobs, key: string) {
     /** The bytes are copied: members share the memory that they are made in. */
     add(member: Buffer) {
       size += member.length;
-      if (used + member.length > LIMITS.archiveBufferBytes) flush();
-      if (member.length > LIMITS.archiveBufferBytes) {
+      if (used + member.length > ARCHIVE_BUFFER_BYTES) flush();
+      if (member.length > ARCHIVE_BUFFER_BYTES) {
         send(member);
         return;
       }
       // Not reused after writing: an adapter may keep what it was given.
-      piece ??= Buffer.allocUnsafeSlow(LIMITS.archiveBufferBytes);
+      piece ??= Buffer.allocUnsafeSlow(ARCHIVE_BUFFER_BYTES);
       piece.set(member, used);
       used += member.length;
     },

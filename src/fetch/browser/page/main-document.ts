@@ -1,8 +1,10 @@
-import { LIMITS } from '../../../core/limits.ts';
 import type { FetchRequest, FetchResult } from '../../../ports/fetcher.ts';
 import type { Stopwatch } from '../../body/stopwatch.ts';
 import { DocumentResponse, type Head, type PausedAnswer } from './document-response.ts';
 import type { Tab } from './tab.ts';
+
+/** Where scripts or `meta refresh` lead on the same host, again and again. */
+const BROWSER_NAVIGATIONS_MAX = 10;
 
 /** A request of the tab that waits for a word: before it leaves, or once it has a head or an error. */
 interface Paused {
@@ -149,7 +151,7 @@ export class MainDocument {
 
   #mayGo(text: string): boolean {
     const url = URL.parse(text);
-    return url !== null && url.host === this.#url.host && this.#navigations <= LIMITS.browserNavigationsMax;
+    return url !== null && url.host === this.#url.host && this.#navigations <= BROWSER_NAVIGATIONS_MAX;
   }
 
   #headersFor(event: Paused, isFirst: boolean): { headers?: Header[] } {

@@ -8,6 +8,9 @@ import type { DnsCache } from '../../network/dns-cache.ts';
 import { forwardPlain } from './forward-plain.ts';
 import { ProxyTicket, type TicketRoute } from './proxy-ticket.ts';
 
+/** As in browsers. */
+const BROWSER_SOCKETS_PER_HOST = 6;
+
 /**
  * An HTTP proxy of our own on the loopback address, which carries everything that the browser sends and receives: it
  * resolves names, checks addresses and dials as the HTTP fetcher does. Only who has a ticket and the password of this
@@ -140,7 +143,7 @@ function joinTunnel(socket: net.Socket, upstream: net.Socket, head: Buffer): voi
 function agentOf(ticket: ProxyTicket): http.Agent {
   const agent = new http.Agent({
     keepAlive: true,
-    maxSockets: LIMITS.browserSocketsPerHost,
+    maxSockets: BROWSER_SOCKETS_PER_HOST,
     timeout: 60_000,
   });
   agent.createConnection = (options, callback) => {

@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import type net from 'node:net';
-import { LIMITS } from '../../../core/limits.ts';
 import { Dial, DialError, type DialTarget } from '../../network/dial.ts';
 import type { DnsCache } from '../../network/dns-cache.ts';
 import { type DialProxy, ProxyDial } from '../../network/proxy-dial.ts';
+
+/** All that one page may load in a browser: far more than any page needs, and less than a film. */
+const BROWSER_PAGE_BYTES_MAX = 256 * 1024 * 1024;
 
 /** What one tab of the browser may reach, and through what. */
 export interface TicketRoute {
@@ -102,7 +104,7 @@ export class ProxyTicket {
 
   /** Cuts a page off that loads without end. Asked from time to time: nobody reads along. */
   isFlooded(): boolean {
-    if (!this.#isFlooded && this.bytes > LIMITS.browserPageBytesMax) {
+    if (!this.#isFlooded && this.bytes > BROWSER_PAGE_BYTES_MAX) {
       this.#isFlooded = true;
       this.close();
     }
