@@ -90,7 +90,10 @@ class HttpFetcher implements Fetcher {
     return true;
   }
 
-  /** Closes the idle origin that was used the longest ago. */
+  /**
+   * Closes the idle origin that was used the longest ago. A BoundedMap would close busy ones too, and would write to
+   * the map at every request.
+   */
   #evict(): boolean {
     let oldestKey: string | null = null;
     let oldestAt = Number.POSITIVE_INFINITY;

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import net from 'node:net';
+import { BoundedMap } from '../../core/lru.ts';
 import { Dial, DialError, type DialTarget } from '../network/dial.ts';
 import type { DnsCache } from '../network/dns-cache.ts';
 import { type DialProxy, ProxyDial } from '../network/proxy-dial.ts';
@@ -19,7 +20,7 @@ interface TunnelRoute {
 
 interface Ticket extends TunnelRoute {
   /** By host and port: why the last connection was not made. */
-  failures: Map<string, { error: DialError; at: number }>;
+  failures: BoundedMap<string, { error: DialError; at: number }>;
 }
 
 const FAILURES_MAX = 1_000;
@@ -53,7 +54,7 @@ export class GuardedTunnel {
   /** A name for a route, and the URL by which a library uses it. */
   ticketFor(route: TunnelRoute): { ticket: string; url: string } {
     const ticket = `t${++this.#issued}`;
-    this.#tickets.set(ticket, { ...route, failures: new Map() });
+    this.#tickets.set(ticket, { ...route, failures: new BoundedMap(FAILURES_MAX) });
     const { port } = this.#server.address() as net.AddressInfo;
     return { ticket, url: `socks5h://${ticket}:${this.#password}@127.0.0.1:${port}` };
   }
@@ -124,7 +125,6 @@ export class GuardedTunnel {
 
   #refuse(socket: net.Socket, ticket: Ticket, { hostname, port }: DialTarget, error: Error | null): void {
     const failure = error instanceof DialError ? error : new DialError('connect', 'the connection failed');
-    if (ticket.failures.size >= FAILURES_MAX) ticket.failures.clear();
     ticket.failures.set(`${hostname} ${port}`, { error: failure, at: performance.now() });
     socket.end(SocksGreeting.REFUSED);
   }

@@ -2,6 +2,7 @@ import type { Impit, ImpitResponse } from 'impit';
 import type { FailureCode } from '../../core/failures.ts';
 import type { EmulatedBrowser } from '../../core/identity/browser-profile.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { BoundedMap } from '../../core/lru.ts';
 import { parseProxy } from '../../core/proxies/proxy.ts';
 import type { Clock } from '../../ports/ambient.ts';
 import type { BodySink, Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
@@ -59,7 +60,9 @@ class ImpersonateFetcher implements Fetcher {
   readonly #names: DnsCache;
   readonly #tunnel: GuardedTunnel;
   readonly #isPublicAddress: (ip: string) => boolean;
-  readonly #clients = new Map<string, Client>();
+  readonly #clients = new BoundedMap<string, Client>(CLIENTS_MAX, ({ ticket }) =>
+    this.#tunnel.forget(ticket),
+  );
   readonly #turnstile = new KeyedSemaphore();
   readonly #closing = new AbortController();
 
@@ -140,7 +143,6 @@ class ImpersonateFetcher implements Fetcher {
   #clientFor({ emulate = DEFAULT_BROWSER, allowPrivate, proxy }: FetchRequest): Client {
     const key = `${emulate} ${allowPrivate} ${proxy?.url ?? ''}`;
     let client = this.#clients.get(key);
-    this.#clients.delete(key);
     if (!client) {
       const { ticket, url } = this.#tunnel.ticketFor({
         isAllowed: allowPrivate ? null : this.#isPublicAddress,
@@ -150,18 +152,10 @@ class ImpersonateFetcher implements Fetcher {
         ticket,
         impit: new this.#library({ browser: emulate, proxyUrl: url, followRedirects: false }),
       };
-      if (this.#clients.size >= CLIENTS_MAX) this.#forgetOldest();
     }
+    // Also when it was known: that makes it the most recently used.
     this.#clients.set(key, client);
     return client;
-  }
-
-  #forgetOldest(): void {
-    for (const [key, { ticket }] of this.#clients) {
-      this.#clients.delete(key);
-      this.#tunnel.forget(ticket);
-      return;
-    }
   }
 }
 

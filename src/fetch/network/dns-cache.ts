@@ -1,4 +1,5 @@
 import dns, { type LookupAddress } from 'node:dns';
+import { BoundedMap } from '../../core/lru.ts';
 import type { Clock } from '../../ports/ambient.ts';
 
 /** Names that are remembered; the oldest is forgotten first. */
@@ -23,7 +24,7 @@ interface Entry {
 export class DnsCache {
   #clock: Clock;
   #lookup: Lookup;
-  #entries = new Map<string, Entry>();
+  #entries = new BoundedMap<string, Entry>(DNS_ENTRIES_MAX);
   #waiting = new Map<string, Answer[]>();
 
   constructor(clock: Clock, lookup: Lookup = dns.lookup) {
@@ -53,11 +54,6 @@ export class DnsCache {
   }
 
   #keep(hostname: string, addresses: LookupAddress[]): void {
-    this.#entries.delete(hostname);
-    if (this.#entries.size >= DNS_ENTRIES_MAX) {
-      const oldest = this.#entries.keys().next();
-      if (!oldest.done) this.#entries.delete(oldest.value);
-    }
     this.#entries.set(hostname, { addresses, expiresAt: this.#clock.now() + DNS_TTL_MS });
   }
 }

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../../core/lru.ts';
 import type { FetchRequest, FetchResult } from '../../../ports/fetcher.ts';
 import type { Stopwatch } from '../../body/stopwatch.ts';
 import { DocumentResponse, type Head, type PausedAnswer } from './document-response.ts';
@@ -219,7 +220,7 @@ const EXTRAS_MAX = 100;
 /** Headers as the network process has them: with cookies, which the browser keeps from all others. */
 class HeadLines {
   readonly #tab: Tab;
-  readonly #extras = new Map<string, Extra>();
+  readonly #extras = new BoundedMap<string, Extra>(EXTRAS_MAX);
   #waiting: (() => void) | null = null;
 
   constructor(tab: Tab) {
@@ -228,7 +229,6 @@ class HeadLines {
 
   async listen(): Promise<void> {
     this.#tab.listen('Network.responseReceivedExtraInfo', ({ requestId, headers, headersText }) => {
-      if (this.#extras.size >= EXTRAS_MAX) this.#extras.clear();
       this.#extras.set(requestId, { headers, text: headersText ?? null });
       this.#waiting?.();
     });

@@ -1,4 +1,5 @@
 import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core';
+import { BoundedSet } from '../../../core/lru.ts';
 import type { FilterProxy } from '../proxy/filter-proxy.ts';
 import type { ProxyTicket } from '../proxy/proxy-ticket.ts';
 import type { TabPlan } from './plan-tab.ts';
@@ -23,7 +24,7 @@ export class Tab {
   readonly camera: ScreenshotPipeline;
   readonly frameId: string;
   /** URLs that it has shown: asked for again, they must not come from its cache. */
-  readonly shown = new Set<string>();
+  readonly shown = new BoundedSet<string>(BROWSER_PAGES_MAX);
   lastUsedAt = 0;
   /** Pages that it has shown. */
   pages = 0;
@@ -113,7 +114,6 @@ export class Tab {
   /** Notes that a URL is asked for, and says whether it was before. */
   show(url: string): boolean {
     if (this.shown.has(url)) return true;
-    if (this.shown.size >= BROWSER_PAGES_MAX) this.shown.clear();
     this.shown.add(url);
     return false;
   }

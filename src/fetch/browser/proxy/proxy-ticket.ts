@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type net from 'node:net';
+import { BoundedMap } from '../../../core/lru.ts';
 import { Dial, DialError, type DialTarget } from '../../network/dial.ts';
 import type { DnsCache } from '../../network/dns-cache.ts';
 import { type DialProxy, ProxyDial } from '../../network/proxy-dial.ts';
@@ -29,7 +30,7 @@ export class ProxyTicket {
   onDial: ((authority: string, isDone: boolean) => void) | null = null;
   readonly #route: TicketRoute;
   readonly #names: DnsCache;
-  readonly #failures = new Map<string, DialError>();
+  readonly #failures = new BoundedMap<string, DialError>(FAILURES_MAX);
   readonly #sockets = new Set<net.Socket>();
   #closedBytes = 0;
   #bytesBefore = 0;
@@ -59,7 +60,6 @@ export class ProxyTicket {
   }
 
   failed(authority: string, error: DialError): void {
-    if (this.#failures.size >= FAILURES_MAX) this.#failures.clear();
     this.#failures.set(authority, error);
   }
 
