@@ -1,6 +1,7 @@
 import { parseProxy } from '../../core/proxies/proxy.ts';
 import type { Clock } from '../../ports/ambient.ts';
 import type { Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
+import { checkRequest } from '../network/check-request.ts';
 import { DnsCache, type Lookup } from '../network/dns-cache.ts';
 import { dialProxyOf } from '../network/proxy-dial.ts';
 import { Exchange } from './exchange.ts';
@@ -43,16 +44,8 @@ class HttpFetcher implements Fetcher {
 
   fetch(request: FetchRequest): Promise<FetchResult> {
     if (this.#closed || request.signal.aborted) return Promise.resolve({ kind: 'aborted' });
-    const url = URL.parse(request.url);
-    if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
-      const detail = 'only http and https URLs can be fetched';
-      return Promise.resolve({ kind: 'failure', code: 'internal', detail, bytes: 0 });
-    }
-    if (request.proxy && parseProxy(request.proxy.url) === null) {
-      // Never in its place a request without: that would show the own address.
-      const detail = 'the proxy has no usable address';
-      return Promise.resolve({ kind: 'failure', code: 'proxy', detail, bytes: 0 });
-    }
+    const url = checkRequest(request);
+    if (!(url instanceof URL)) return Promise.resolve(url);
     return new Promise((resolve) => {
       const exchange = new Exchange(request, url.pathname + url.search, this.#inFlight, resolve);
       this.#inFlight.add(exchange);

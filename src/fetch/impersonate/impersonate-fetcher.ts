@@ -1,5 +1,4 @@
 import type { Impit, ImpitResponse } from 'impit';
-import type { FailureCode } from '../../core/failures.ts';
 import type { EmulatedBrowser } from '../../core/identity/browser-profile.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { BoundedMap } from '../../core/lru.ts';
@@ -8,6 +7,7 @@ import type { Clock } from '../../ports/ambient.ts';
 import type { BodySink, Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
 import { BodyBuffer } from '../body/body-buffer.ts';
 import { Stopwatch } from '../body/stopwatch.ts';
+import { checkRequest, failure } from '../network/check-request.ts';
 import { literalOf, privateAddress } from '../network/dial.ts';
 import { DnsCache, type Lookup } from '../network/dns-cache.ts';
 import { KeyedSemaphore } from '../network/keyed-semaphore.ts';
@@ -79,11 +79,8 @@ class ImpersonateFetcher implements Fetcher {
   }
 
   async fetch(request: FetchRequest): Promise<FetchResult> {
-    const url = URL.parse(request.url);
-    if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:'))
-      return failure('internal', 'only http and https URLs can be fetched');
-    if (request.proxy && parseProxy(request.proxy.url) === null)
-      return failure('proxy', 'the proxy has no usable address');
+    const url = checkRequest(request);
+    if (!(url instanceof URL)) return url;
     const watch = new Stopwatch(request, this.#closing.signal);
     const leave = await this.#turnstile.enter(url.origin, Math.max(1, request.parallel), watch.signal);
     try {
@@ -225,10 +222,6 @@ const KNOWN_CODING = /^(?:|identity|gzip|x-gzip|br|zstd|deflate)$/i;
 
 /** They speak of bytes that were decoded on the way. */
 const OF_THE_WIRE = new Set(['content-encoding', 'content-length', 'transfer-encoding']);
-
-function failure(code: FailureCode, detail: string, bytes = 0): FetchResult {
-  return { kind: 'failure', code, detail, bytes };
-}
 
 function failureOf(error: unknown, bytes: number): FetchResult {
   const code = codeOfImpitError(error);

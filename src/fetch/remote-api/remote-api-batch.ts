@@ -2,17 +2,10 @@ import { STATUS_CODES } from 'node:http';
 import type { ApiSpec, BatchApiSpec } from '../../core/job-schema/remote-api.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { FetchRequest, FetchResult } from '../../ports/fetcher.ts';
+import { failure } from '../network/check-request.ts';
 import { CallbackInbox, Mailbox } from './callback-inbox.ts';
-import type { CallbackReceiver } from './callback-receiver.ts';
-import { API_ANSWER_BYTES_MAX } from './callback-receiver.ts';
-import {
-  failure,
-  fillBody,
-  fillTemplate,
-  headersFor,
-  intoSink,
-  wantsCallback,
-} from './remote-api-request.ts';
+import { API_ANSWER_BYTES_MAX, type CallbackReceiver } from './callback-receiver.ts';
+import { fillBody, fillTemplate, headersFor, intoSink, wantsCallback } from './remote-api-request.ts';
 
 interface Entry {
   request: FetchRequest;
