@@ -1,5 +1,5 @@
 import { messageOf } from '../core/errors.ts';
-import { LIMITS } from '../core/limits.ts';
+
 import type { Counters, JobState } from '../core/model.ts';
 import { BatchSender, LOOK_AHEAD_MS } from './batch-sender.ts';
 import { BrowserSlots } from './browser-slots.ts';
@@ -9,6 +9,9 @@ import { RobotsGate } from './robots/robots-gate.ts';
 import { type CoordinatorOptions, openRunState, type RunState } from './run-state.ts';
 import { Settler } from './settle/settler.ts';
 import { checkStop, type StopReason } from './stop.ts';
+
+/** Read when a run begins: a few MB. */
+const ESCALATION_ROWS_MAX = 50_000;
 
 export interface RunResult {
   state: JobState;
@@ -110,7 +113,7 @@ export class Coordinator {
     await this.#takeBack(await store.frontier.orphans(job.id));
     const { escalation, access } = this.#run;
     await access?.exchange();
-    if (escalation) escalation.load(await store.escalations.load(job.id, LIMITS.escalationRowsMax));
+    if (escalation) escalation.load(await store.escalations.load(job.id, ESCALATION_ROWS_MAX));
   }
 
   /** What a crash loses of it is learned again. */

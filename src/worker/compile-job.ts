@@ -5,6 +5,7 @@ import { acceptLanguage } from '../core/identity/browser-headers.ts';
 import { defaultUserAgent } from '../core/identity/identity.ts';
 import type { BrowserSpec } from '../core/job-schema/browser.ts';
 import { type JobSpec, MEDIA_ROUTE, type RouteSpec, SITEMAP_ROUTE } from '../core/job-schema/job.ts';
+import { BoundedMap } from '../core/lru.ts';
 import { compileTypes } from '../core/media/media-file.ts';
 import { compilePatterns } from '../core/url/pattern.ts';
 import { compileFollow } from '../core/url/scope.ts';
@@ -97,7 +98,7 @@ const COMPILED_MAX = 16;
 
 /** Compiled jobs by spec; an epoch change clears what links were reported. */
 export class JobCache {
-  readonly #jobs = new Map<string, CompiledJob>();
+  readonly #jobs = new BoundedMap<string, CompiledJob>(COMPILED_MAX);
   readonly #loadHandlers: (bundle: string | null) => Promise<JobHandlers>;
 
   readonly #forbidsPrivate: boolean;
@@ -118,7 +119,6 @@ export class JobCache {
       const handlers = await this.#loadHandlers(job.bundle);
       const spec = this.#forbidsPrivate ? { ...job.spec, allowPrivate: false } : job.spec;
       compiled = await compileJob(spec, handlers);
-      if (this.#jobs.size >= COMPILED_MAX) this.#jobs.clear();
       this.#jobs.set(key, compiled);
     }
     return compiled.links.epoch === job.epoch ? compiled : this.#renewed(key, compiled, job.epoch);

@@ -80,7 +80,8 @@ async function requestState(context: Context, requestedState: RequestedState): P
             reason: `${requestedState} was requested`,
           },
     );
-    if (context.json) printJson(context, { job: job.name, run: job.run, id: name, requestedState, alive });
+    if (context.json)
+      printJson(context, { job: job.name, run: job.run, id: name, wish: requestedState, alive });
     else
       context.stdout.write(
         alive

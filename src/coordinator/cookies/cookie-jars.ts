@@ -1,6 +1,9 @@
 import type { OriginCookies } from '../../core/batch/batch.ts';
 import { LIMITS } from '../../core/limits.ts';
 
+/** Origins and identities whose cookies are kept. */
+const COOKIE_JARS_MAX = 5_000;
+
 /**
  * Cookies by origin and identity, for jobs that keep them (`identity.cookies`). They live in three places:
  *
@@ -36,7 +39,7 @@ export class CookieJars {
       this.#changed.add(key);
     }
     for (const key of this.#jars.keys()) {
-      if (this.#jars.size <= LIMITS.cookieJarsMax) break;
+      if (this.#jars.size <= COOKIE_JARS_MAX) break;
       this.#forget(key);
     }
   }

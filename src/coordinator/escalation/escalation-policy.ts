@@ -15,7 +15,6 @@ import {
   worksBelow,
 } from '../../core/escalation/score.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { templateOf } from '../../core/url/url.ts';
 import { originOf } from '../../core/url/url-shape.ts';
 import type { ApproachRow } from '../../ports/store.ts';
@@ -34,6 +33,13 @@ import {
   tried,
 } from './host-scores.ts';
 import { noteIdentity, pickIdentity } from './identities.ts';
+
+/** Hosts whose working methods are remembered. */
+const ESCALATION_HOSTS_MAX = 20_000;
+/** URL templates of a host; URLs of others use what is known of their host. */
+const ESCALATION_TEMPLATES_MAX = 100;
+/** Refused tasks that wait for another way; a task that is forgotten begins again at the bottom. */
+const ESCALATION_TASKS_MAX = 50_000;
 
 /** Rows that keep cookies; templates begin with a host. */
 const COOKIES = '@cookies ';
@@ -227,8 +233,7 @@ export class EscalationPolicy {
     for (const template of [templateOf(url), routeLevels.scriptsKey]) {
       if (template === null) continue;
       const known = entry.templates.get(template);
-      const hasRoom =
-        entry.templates.size < LIMITS.escalationTemplatesMax || template === routeLevels.scriptsKey;
+      const hasRoom = entry.templates.size < ESCALATION_TEMPLATES_MAX || template === routeLevels.scriptsKey;
       if (!known && !hasRoom) continue;
       entry.templates.set(template, { ...known, ...tried(known, judged, success, now) });
       this.#changed.set(`${host} ${template}`, { host, template });
@@ -245,14 +250,14 @@ export class EscalationPolicy {
   #raise(taskId: number, floor: number): void {
     this.#floors.delete(taskId);
     this.#floors.set(taskId, floor);
-    if (this.#floors.size <= LIMITS.escalationTasksMax) return;
+    if (this.#floors.size <= ESCALATION_TASKS_MAX) return;
     this.#floors.delete(this.#floors.keys().next().value!);
   }
 
   #entryOf(host: string): HostScores {
     let entry = this.#hosts.get(host);
     if (entry) return entry;
-    if (this.#hosts.size >= LIMITS.escalationHostsMax) this.#hosts.delete(this.#hosts.keys().next().value!);
+    if (this.#hosts.size >= ESCALATION_HOSTS_MAX) this.#hosts.delete(this.#hosts.keys().next().value!);
     entry = newHost();
     this.#hosts.set(host, entry);
     return entry;

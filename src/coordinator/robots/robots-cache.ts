@@ -14,6 +14,11 @@ import {
 } from '../../core/robots/robots.ts';
 import type { HostStore, RobotsEntry } from '../../ports/store.ts';
 
+/** RFC 9309 asks for at least five. */
+export const ROBOTS_REDIRECTS_MAX = 5;
+/** RFC 9309: a cached robots.txt should not be used for longer than a day. */
+export const ROBOTS_AGE_MS_MAX = 24 * 3_600_000;
+
 /** Parsed rules kept in memory; the rest is read back from the store. */
 const RULES_CACHED_MAX = 5_000;
 /** Hosts whose robots.txt is at another one; what is forgotten is found again with the next task. */
@@ -95,7 +100,7 @@ export class RobotsCache {
       passed.add(place);
       place = robotsPlaceOf(redirectTo);
       // RFC 9309: what is not found behind five redirects counts as if there were none.
-      if (passed.has(place) || passed.size > LIMITS.robotsRedirectsMax)
+      if (passed.has(place) || passed.size > ROBOTS_REDIRECTS_MAX)
         return this.#found({ origin, host, text: '', fetchedAt }, redirectTo);
     }
   }
@@ -191,7 +196,7 @@ export class RobotsCache {
   #remember(entry: RobotsEntry): Known {
     const known = {
       rules: parseRobots(entry.text ?? '', this.#product),
-      expiresAt: entry.fetchedAt + LIMITS.robotsAgeMsMax,
+      expiresAt: entry.fetchedAt + ROBOTS_AGE_MS_MAX,
     };
     if (this.#rules.size >= RULES_CACHED_MAX) {
       this.#rules.clear();
@@ -206,5 +211,5 @@ export class RobotsCache {
 const NOTHING = { text: null, failures: 0, detail: null, crawlDelayMs: null, redirectTo: null };
 
 function isOld({ fetchedAt }: RobotsEntry, now: number): boolean {
-  return fetchedAt + LIMITS.robotsAgeMsMax <= now;
+  return fetchedAt + ROBOTS_AGE_MS_MAX <= now;
 }

@@ -1,5 +1,8 @@
 import { LIMITS } from '../limits.ts';
 
+/** A longer delay would keep a host from being crawled at all. */
+export const CRAWL_DELAY_MS_MAX = 60_000;
+
 /**
  * robots.txt by RFC 9309, with the tolerance and the choices of Google's parser where the RFC leaves room.
  *
@@ -96,7 +99,7 @@ function addTo(group: Group, key: Key, value: string): void {
   } else if (key === 'crawl-delay') {
     const delayMs = /^\d*\.?\d+/.test(value) ? Number.parseFloat(value) * 1_000 : 0;
     if (delayMs > 0)
-      group.crawlDelayMs = Math.min(Math.max(group.crawlDelayMs ?? 0, delayMs), LIMITS.crawlDelayMsMax);
+      group.crawlDelayMs = Math.min(Math.max(group.crawlDelayMs ?? 0, delayMs), CRAWL_DELAY_MS_MAX);
   } else if (key === 'request-rate') {
     group.requestRate ??= parseRate(value);
   }
@@ -174,7 +177,7 @@ export function parseRobots(text: string, product: string): RobotsRules {
 /** The least time between two requests that robots.txt asks for, by Crawl-delay or Request-rate. */
 export function delayOf({ crawlDelayMs, requestRate }: RobotsRules): number | null {
   const rateMs = requestRate
-    ? Math.min((requestRate.seconds / requestRate.requests) * 1_000, LIMITS.crawlDelayMsMax)
+    ? Math.min((requestRate.seconds / requestRate.requests) * 1_000, CRAWL_DELAY_MS_MAX)
     : 0;
   return Math.max(crawlDelayMs ?? 0, rateMs) || null;
 }

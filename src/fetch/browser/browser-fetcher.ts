@@ -1,11 +1,10 @@
 import { availableMemory } from 'node:process';
 import { messageOf, SeineError } from '../../core/errors.ts';
-import type { FailureCode } from '../../core/failures.ts';
-import { LIMITS } from '../../core/limits.ts';
-import { isLocalName, parseProxy } from '../../core/proxies/proxy.ts';
+import { isLocalName } from '../../core/proxies/proxy.ts';
 import type { Clock, Logger } from '../../ports/ambient.ts';
 import type { BrowserSettings, Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
 import { Stopwatch } from '../body/stopwatch.ts';
+import { checkRequest, failure } from '../network/check-request.ts';
 import { literalOf, privateAddress } from '../network/dial.ts';
 import { DnsCache, type Lookup } from '../network/dns-cache.ts';
 import { KeyedSemaphore } from '../network/keyed-semaphore.ts';
@@ -15,6 +14,11 @@ import { visitPage } from './page/visit-page.ts';
 import { type BrowserInstance, LIFE_LIMITS, type LifeLimits } from './process/browser-instance.ts';
 import { BrowserPool } from './process/browser-pool.ts';
 import { FilterProxy } from './proxy/filter-proxy.ts';
+
+/** What a page takes, roughly: as many are open at once as fit into half of the free memory. */
+const BROWSER_PAGE_MEMORY_BYTES = 200 * 1024 ** 2;
+/** However much memory there is. */
+const BROWSER_PARALLEL_MAX = 16;
 
 export interface BrowserFetcherOptions {
   clock: Clock;
@@ -71,11 +75,8 @@ export class BrowserFetcher implements Fetcher {
   }
 
   async fetch(request: FetchRequest): Promise<FetchResult> {
-    const url = URL.parse(request.url);
-    if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:'))
-      return failure('internal', 'only http and https URLs can be fetched');
-    if (request.proxy && parseProxy(request.proxy.url) === null)
-      return failure('proxy', 'the proxy has no usable address');
+    const url = checkRequest(request);
+    if (!(url instanceof URL)) return url;
     // The time for the task begins when there is a page for it: waiting for one is not the site's fault.
     const watch = new Stopwatch(request, this.#closing.signal, { begins: false });
     const leaves: (() => void)[] = [];
@@ -152,12 +153,8 @@ export class BrowserFetcher implements Fetcher {
 }
 
 function roomOf(freeBytes: number): number {
-  const room = Math.floor(freeBytes / 2 / LIMITS.browserPageMemoryBytes);
-  return Math.max(1, Math.min(room, LIMITS.browserParallelMax));
-}
-
-function failure(code: FailureCode, detail: string): FetchResult {
-  return { kind: 'failure', code, detail, bytes: 0 };
+  const room = Math.floor(freeBytes / 2 / BROWSER_PAGE_MEMORY_BYTES);
+  return Math.max(1, Math.min(room, BROWSER_PARALLEL_MAX));
 }
 
 function wordsOf(error: unknown): string {

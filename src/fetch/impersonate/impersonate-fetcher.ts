@@ -1,12 +1,13 @@
 import type { Impit, ImpitResponse } from 'impit';
-import type { FailureCode } from '../../core/failures.ts';
 import type { EmulatedBrowser } from '../../core/identity/browser-profile.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { BoundedMap } from '../../core/lru.ts';
 import { parseProxy } from '../../core/proxies/proxy.ts';
 import type { Clock } from '../../ports/ambient.ts';
 import type { BodySink, Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
 import { BodyBuffer } from '../body/body-buffer.ts';
 import { Stopwatch } from '../body/stopwatch.ts';
+import { checkRequest, failure } from '../network/check-request.ts';
 import { literalOf, privateAddress } from '../network/dial.ts';
 import { DnsCache, type Lookup } from '../network/dns-cache.ts';
 import { KeyedSemaphore } from '../network/keyed-semaphore.ts';
@@ -59,7 +60,9 @@ class ImpersonateFetcher implements Fetcher {
   readonly #names: DnsCache;
   readonly #tunnel: GuardedTunnel;
   readonly #isPublicAddress: (ip: string) => boolean;
-  readonly #clients = new Map<string, Client>();
+  readonly #clients = new BoundedMap<string, Client>(CLIENTS_MAX, ({ ticket }) =>
+    this.#tunnel.forget(ticket),
+  );
   readonly #semaphore = new KeyedSemaphore();
   readonly #closing = new AbortController();
 
@@ -76,11 +79,8 @@ class ImpersonateFetcher implements Fetcher {
   }
 
   async fetch(request: FetchRequest): Promise<FetchResult> {
-    const url = URL.parse(request.url);
-    if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:'))
-      return failure('internal', 'only http and https URLs can be fetched');
-    if (request.proxy && parseProxy(request.proxy.url) === null)
-      return failure('proxy', 'the proxy has no usable address');
+    const url = checkRequest(request);
+    if (!(url instanceof URL)) return url;
     const watch = new Stopwatch(request, this.#closing.signal);
     const leave = await this.#semaphore.enter(url.origin, Math.max(1, request.parallel), watch.signal);
     try {
@@ -140,7 +140,6 @@ class ImpersonateFetcher implements Fetcher {
   #clientFor({ emulate = DEFAULT_BROWSER, allowPrivate, proxy }: FetchRequest): Client {
     const key = `${emulate} ${allowPrivate} ${proxy?.url ?? ''}`;
     let client = this.#clients.get(key);
-    this.#clients.delete(key);
     if (!client) {
       const { ticket, url } = this.#tunnel.ticketFor({
         isAllowed: allowPrivate ? null : this.#isPublicAddress,
@@ -150,18 +149,10 @@ class ImpersonateFetcher implements Fetcher {
         ticket,
         impit: new this.#library({ browser: emulate, proxyUrl: url, followRedirects: false }),
       };
-      if (this.#clients.size >= CLIENTS_MAX) this.#forgetOldest();
     }
+    // Also when it was known: that makes it the most recently used.
     this.#clients.set(key, client);
     return client;
-  }
-
-  #forgetOldest(): void {
-    for (const [key, { ticket }] of this.#clients) {
-      this.#clients.delete(key);
-      this.#tunnel.forget(ticket);
-      return;
-    }
   }
 }
 
@@ -231,10 +222,6 @@ const KNOWN_CODING = /^(?:|identity|gzip|x-gzip|br|zstd|deflate)$/i;
 
 /** They speak of bytes that were decoded on the way. */
 const OF_THE_WIRE = new Set(['content-encoding', 'content-length', 'transfer-encoding']);
-
-function failure(code: FailureCode, detail: string, bytes = 0): FetchResult {
-  return { kind: 'failure', code, detail, bytes };
-}
 
 function failureOf(error: unknown, bytes: number): FetchResult {
   const code = codeOfImpitError(error);

@@ -1,7 +1,9 @@
 import type { Socket } from 'node:net';
-import { LIMITS } from '../../core/limits.ts';
 import type { ProxyAddress } from '../../core/proxies/proxy.ts';
 import { DialError } from './dial.ts';
+
+/** What a proxy may say before it has connected. */
+const PROXY_REPLY_BYTES_MAX = 16 * 1024;
 
 /** The proxy works, but makes no tunnels to this port: plain http can be asked of it in another way. */
 export class NoTunnelError extends DialError {}
@@ -70,7 +72,7 @@ export function readReply(socket: Socket, take: Take, done: (error: DialError | 
     bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk]);
     const taken = take(bytes);
     if (taken === null) {
-      if (bytes.length > LIMITS.proxyReplyBytesMax)
+      if (bytes.length > PROXY_REPLY_BYTES_MAX)
         end(new DialError('proxy', 'the reply of the proxy is too large'));
       return;
     }

@@ -2,16 +2,10 @@ import { STATUS_CODES } from 'node:http';
 import type { ApiSpec, BatchApiSpec } from '../../core/job-schema/remote-api.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { FetchRequest, FetchResult } from '../../ports/fetcher.ts';
+import { failure } from '../network/check-request.ts';
 import { CallbackInbox, Mailbox } from './callback-inbox.ts';
-import type { CallbackReceiver } from './callback-receiver.ts';
-import {
-  failure,
-  fillBody,
-  fillTemplate,
-  headersFor,
-  intoSink,
-  wantsCallback,
-} from './remote-api-request.ts';
+import { API_ANSWER_BYTES_MAX, type CallbackReceiver } from './callback-receiver.ts';
+import { fillBody, fillTemplate, headersFor, intoSink, wantsCallback } from './remote-api-request.ts';
 
 interface Entry {
   request: FetchRequest;
@@ -187,7 +181,7 @@ async function readText(response: Response): Promise<string> {
   let bytes = 0;
   for await (const piece of response.body ?? []) {
     bytes += piece.length;
-    if (bytes > LIMITS.apiAnswerBytesMax) throw new ApiTrouble('the answer of the API is too large');
+    if (bytes > API_ANSWER_BYTES_MAX) throw new ApiTrouble('the answer of the API is too large');
     pieces.push(piece);
   }
   return Buffer.concat(pieces).toString('utf8');
@@ -263,12 +257,7 @@ function textAt(value: unknown, path: string): string | null {
 }
 
 /** A page that the API has fetched; null when it says nothing usable. */
-function pageAt(
-  spec: BatchApiSpec,
-  item: unknown,
-  bodyBytesMax: number,
-  cost: number,
-): FetchResult | null {
+function pageAt(spec: BatchApiSpec, item: unknown, bodyBytesMax: number, cost: number): FetchResult | null {
   const status = Number(textAt(item, spec.status) ?? 200);
   const text = textAt(item, spec.page);
   if (text === null || !Number.isInteger(status) || status < 200 || status > 599) return null;

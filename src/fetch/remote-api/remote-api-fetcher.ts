@@ -11,10 +11,11 @@ import type {
   FetchResult,
 } from '../../ports/fetcher.ts';
 import { type HttpFetcherOptions, openHttpFetcher } from '../http/http-fetcher.ts';
+import { failure } from '../network/check-request.ts';
 import { literalOf, privateAddress } from '../network/dial.ts';
 import type { CallbackReceiver } from './callback-receiver.ts';
 import type { ApiBatches } from './remote-api-batch.ts';
-import { failure, fillTemplate, headersFor } from './remote-api-request.ts';
+import { fillTemplate, headersFor } from './remote-api-request.ts';
 
 /** Failures that are the page's own, however it was fetched; all others are the API's. */
 const OF_THE_PAGE: ReadonlySet<FailureCode> = new Set(['too-large', 'bad-encoding', 'internal']);

@@ -2,6 +2,10 @@ import { CsvError, type Options, type Parser, parse } from 'csv-parse';
 import { LIMITS } from '../../core/limits.ts';
 import { BrokenFileError } from '../rows/raw-row.ts';
 
+/** After a malformed row its text is read again: at most this much, plus a multiple of what was read before it. */
+const CSV_READ_AGAIN_BYTES = 16 * 1024 * 1024;
+const CSV_READ_AGAIN_TIMES = 4;
+
 /** A row, or why the line in which one began is passed over. */
 interface CsvItem {
   record: string[] | { reason: string };
@@ -156,8 +160,7 @@ class RecordReader {
     if (this.#failure === null) return null;
     const { reason, bytes } = this.#explain(this.#failure, held);
     this.#readAgain += bytes;
-    const { csvReadAgainBytes, csvReadAgainTimes } = LIMITS;
-    if (this.#readAgain > csvReadAgainBytes + csvReadAgainTimes * (this.#offset + this.#at))
+    if (this.#readAgain > CSV_READ_AGAIN_BYTES + CSV_READ_AGAIN_TIMES * (this.#offset + this.#at))
       throw new BrokenFileError(`too many rows are not valid CSV, the last${this.#lineName()}: ${reason}`);
     this.#passing = reason;
     return this.#passLine();

@@ -7,6 +7,11 @@ import { BrokenFileError, type FileReader, type RawRow } from '../rows/raw-row.t
 import type { FromParquet, ParquetAnswer, ToParquet } from './parquet-messages.ts';
 import type { ParquetPiece } from './parquet-reader.ts';
 
+/** Heap of the thread that unpacks Parquet: damaged run lengths would otherwise fill the machine. */
+const PARQUET_HEAP_MB = 1024;
+/** A page takes milliseconds; damaged counts can make a loop endless. */
+const PARQUET_STALL_MS = 60_000;
+
 interface ParquetLimits {
   heapMb: number;
   stallMs: number;
@@ -16,7 +21,7 @@ interface ParquetLimits {
 export function openParquetReader(
   files: RemoteFiles,
   spec: ColumnSpec,
-  limits: ParquetLimits = { heapMb: LIMITS.parquetHeapMb, stallMs: LIMITS.parquetStallMs },
+  limits: ParquetLimits = { heapMb: PARQUET_HEAP_MB, stallMs: PARQUET_STALL_MS },
 ): FileReader {
   const thread = new ParquetThread(limits);
   const open = async (url: string): Promise<string[]> => {

@@ -1,6 +1,8 @@
-import { LIMITS } from '../../core/limits.ts';
 import type { MediaRow } from '../../core/model.ts';
 import { type Hash, hexOf } from './hash.ts';
+
+/** Pages named as showing one object in the media index: a logo is on every page of a site. */
+const REFERRERS_MAX = 10_000;
 
 export interface ReferrerColumns {
   id: number;
@@ -42,7 +44,7 @@ export async function referrersOf(
 ): Promise<string[]> {
   const urls = new Set<string>();
   const media = new Set([taskId]);
-  let left: number = LIMITS.referrersMax;
+  let left: number = REFERRERS_MAX;
   for (const id of media) {
     const rows = await read(id, left);
     left -= rows.length;

@@ -4,6 +4,7 @@ import { type Report, WIRE_VERSION, WORKER_KINDS, type WorkerKind } from '../../
 import { splitReport } from '../../core/batch/report.ts';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { BoundedSet } from '../../core/lru.ts';
 import type { Logger } from '../../ports/ambient.ts';
 import type { ThreadDispatcher } from '../thread/thread-dispatcher.ts';
 import { Turns } from './fair-turns.ts';
@@ -74,7 +75,7 @@ class QueueWorker implements BullmqWorker {
   readonly #turns: Turns;
   readonly #cpu = new CpuMeter();
   /** Coordinators that want their batches back. */
-  readonly #recalled = new Set<string>();
+  readonly #recalled = new BoundedSet<string>(RECALLS_KEPT);
   #loops: Promise<void>[] = [];
   #heartbeatTimer: NodeJS.Timeout | null = null;
   #numbers = 0;
@@ -207,7 +208,6 @@ class QueueWorker implements BullmqWorker {
   }
 
   #recall(coordinator: string): void {
-    if (this.#recalled.size >= RECALLS_KEPT) this.#recalled.clear();
     this.#recalled.add(coordinator);
     for (const held of this.#held.values())
       if (held.coordinator === coordinator) this.#options.threads.recall(held.number);

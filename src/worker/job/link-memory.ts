@@ -1,5 +1,8 @@
 import { LIMITS } from '../../core/limits.ts';
-import { unsliced } from '../../core/lru.ts';
+import { LruMap, unsliced } from '../../core/lru.ts';
+
+/** Origins whose links a worker remembers. */
+export const ORIGINS_REMEMBERED_MAX = 10_000;
 
 /** A power of two, at most 40 % full when a generation is. */
 const SLOTS = 2 ** Math.ceil(Math.log2(LIMITS.recentUrlsMax * 2.5));
@@ -7,7 +10,10 @@ const SLOTS = 2 ** Math.ceil(Math.log2(LIMITS.recentUrlsMax * 2.5));
 /** Of each slot: number of the entry (0: free) and hash. Side by side, for one look at memory. */
 const STRIDE = 2;
 
-/** Open addressing over strings: looks at the characters of a page in place, so a hit allocates nothing. */
+/**
+ * Open addressing over strings: looks at the characters of a page in place, so a hit allocates nothing. That is why
+ * LinkMemory keeps its two generations by itself: a RecentSet would need a string for each link of a page.
+ */
 class LinkTable {
   readonly #slots = new Int32Array(SLOTS * STRIDE);
   readonly #texts: string[] = [''];
@@ -68,7 +74,7 @@ export class LinkMemory {
   readonly #seed: number;
   #young = new LinkTable();
   #old: LinkTable | null = null;
-  #origins = new Map<string, number>();
+  readonly #origins = new LruMap<number>(ORIGINS_REMEMBERED_MAX);
 
   constructor(epoch = '') {
     this.epoch = epoch;
@@ -99,7 +105,6 @@ export class LinkMemory {
   #idOf(origin: string): number {
     let id = this.#origins.get(origin);
     if (id === undefined) {
-      if (this.#origins.size >= LIMITS.originsRememberedMax) this.#origins = new Map();
       id = ++this.#lastId;
       this.#origins.set(origin, id);
     }

@@ -13,6 +13,9 @@ import { normalizeUrl, whyUnusable } from '../../core/url/url.ts';
 import { type CompiledJob, routeOf } from '../job/compiled-job.ts';
 import type { Page } from '../page/page.ts';
 
+/** The protocol allows index files one level deep; real sites nest them deeper. */
+export const SITEMAP_DEPTH_MAX = 3;
+
 export interface SitemapLinks {
   links: Discovered[];
   /** What of the list was left out, for people; null when nothing was. */
@@ -116,7 +119,7 @@ class Selection {
         ? `URLs out of scope (within: ${within} of ${this.#host}): ${this.#outOfScope}`
         : null,
       this.#unusable > 0 ? `unusable URLs: ${this.#unusable}` : null,
-      this.#deep > 0 ? `sitemaps nested deeper than ${LIMITS.sitemapDepthMax}: ${this.#deep}` : null,
+      this.#deep > 0 ? `sitemaps nested deeper than ${SITEMAP_DEPTH_MAX}: ${this.#deep}` : null,
     ].filter((note) => note !== null);
     if (trouble !== null) this.#reject(this.#entries + 1, trouble);
     const count = this.#unusable + (trouble === null ? 0 : 1);
@@ -139,7 +142,7 @@ class Selection {
 
   #sitemap(base: Pick<Discovered, 'url' | 'host' | 'listed' | 'modifiedAt'>): Discovered | null {
     const level = this.#order.level + 1;
-    if (level > LIMITS.sitemapDepthMax) {
+    if (level > SITEMAP_DEPTH_MAX) {
       this.#deep++;
       return null;
     }

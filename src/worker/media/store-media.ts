@@ -2,7 +2,6 @@ import { hash } from 'node:crypto';
 import type { BatchTask } from '../../core/batch/batch.ts';
 import type { Outcome, StoredPage, Trace } from '../../core/batch/outcome.ts';
 import { messageOf } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { sniffMediaType } from '../../core/media/media-type.ts';
 import type { MediaRef } from '../../core/model.ts';
 import type { Blobs } from '../../ports/blobs.ts';
@@ -12,7 +11,7 @@ import { headerOf, Page } from '../page/page.ts';
 import { permissionsOf, robotsTagsOf } from '../page/robots-tags.ts';
 import { failed, type VisitContext, visit } from '../request/visit.ts';
 import type { Keep } from '../storage/archive.ts';
-import { MediaIntake, type Received, UnwantedType } from './media-intake.ts';
+import { MEDIA_BUFFER_BYTES, MediaIntake, type Received, UnwantedType } from './media-intake.ts';
 import type { MediaWriter } from './media-writer.ts';
 
 export interface MediaContext extends VisitContext {
@@ -90,7 +89,7 @@ class MediaTask {
         expectedBytes,
         takes: this.#context.job.takesMedia,
       });
-      return expectedBytes !== null && expectedBytes <= LIMITS.mediaBufferBytes ? null : this.#intake;
+      return expectedBytes !== null && expectedBytes <= MEDIA_BUFFER_BYTES ? null : this.#intake;
     } catch (error) {
       this.#refusal = error;
       throw error;

@@ -1,14 +1,13 @@
 import type { Element } from 'domhandler';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import type { FieldSpec } from '../../core/job-schema/job.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { isBlank } from '../../core/values/blank.ts';
 import { ValidationError } from '../job/compiled-job.ts';
 import type { RecordData } from '../job/route-code.ts';
 import { type Page, resolveBase, toJson } from '../page/page.ts';
 import { innerHtml } from '../page/serialize-html.ts';
 import { foldSpace } from '../page/text.ts';
-import { type TreeQuery, TreeSearch } from '../page/tree-search.ts';
+import { type TreeQuery, TreeSearch, VALUES_PER_FIELD_MAX } from '../page/tree-search.ts';
 import { parseStreamSelector, type StreamSelector } from '../selectors/compile.ts';
 import type { StreamField, StreamValue } from '../selectors/matches.ts';
 import { compileStreamSelectors } from '../selectors/stream-select.ts';
@@ -223,7 +222,7 @@ class FieldCompiler {
     }
     return (context) => {
       const texts = context.found[slot] as string[];
-      if (texts.length > LIMITS.valuesPerFieldMax) throw tooMany(place);
+      if (texts.length > VALUES_PER_FIELD_MAX) throw tooMany(place);
       return finish === null ? texts : finishAll(texts, finish, context);
     };
   }
@@ -283,7 +282,7 @@ class FieldCompiler {
         const value = valueFrom(data, context);
         if (value === null || value === undefined) continue;
         if (!spec.all) return value;
-        if (values.push(value) > LIMITS.valuesPerFieldMax) throw tooMany(place);
+        if (values.push(value) > VALUES_PER_FIELD_MAX) throw tooMany(place);
       }
       return spec.all ? values : null;
     };

@@ -4,6 +4,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { parseDate } from '../../core/values/parse-date.ts';
 import { type Money, parseMoney, toMoney } from '../../core/values/parse-money.ts';
 import { parseNumber } from '../../core/values/parse-number.ts';
+import { VALUES_PER_FIELD_MAX } from '../page/tree-search.ts';
 import type { FieldContext } from './extract.ts';
 import type { FieldPlan } from './field-plan.ts';
 import { type DataObject, type DataValue, parseJson } from './json-ld.ts';
@@ -135,5 +136,5 @@ export function finishAll(texts: readonly string[], finish: Finish, context: Fie
 }
 
 export function tooMany(place: string): Error {
-  return new Error(`${place} has more than ${LIMITS.valuesPerFieldMax} values`);
+  return new Error(`${place} has more than ${VALUES_PER_FIELD_MAX} values`);
 }

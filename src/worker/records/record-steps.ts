@@ -16,6 +16,11 @@ export interface KeyedRecord {
   data: RecordData;
 }
 
+/** Records of one page: more is a trap, or a page that is a whole database. */
+export const RECORDS_PER_TASK_MAX = 10_000;
+/** As long as a URL, which is what keys are otherwise. */
+export const RECORD_KEY_LENGTH_MAX = 2_048;
+
 /** The way of a record: clean → validate → dedupe → store. Each step is a default, or a function of the job. */
 export class RecordSteps {
   readonly #code: RouteCode;
@@ -64,8 +69,8 @@ export class RecordSteps {
       recordsOf(stored).forEach((written, part) => {
         kept.push({ key: Array.isArray(stored) ? `${key}#${part}` : key, data: written });
       });
-      if (kept.length > LIMITS.recordsPerTaskMax)
-        throw new Error(`a page gave more than ${LIMITS.recordsPerTaskMax} records`);
+      if (kept.length > RECORDS_PER_TASK_MAX)
+        throw new Error(`a page gave more than ${RECORDS_PER_TASK_MAX} records`);
     }
     return kept;
   }
@@ -100,7 +105,7 @@ function keyPart(record: RecordData, field: string): string {
 }
 
 function checkedKey(key: string): string {
-  if (key.length > LIMITS.recordKeyLengthMax)
+  if (key.length > RECORD_KEY_LENGTH_MAX)
     throw new ValidationError(`the key of a record has ${key.length} characters`);
   return key;
 }
@@ -127,8 +132,8 @@ function refuse(verdict: unknown): void {
 function recordsOf(result: unknown): RecordData[] {
   if (result === null || result === undefined) return [];
   const list: unknown[] = Array.isArray(result) ? result : [result];
-  if (list.length > LIMITS.recordsPerTaskMax)
-    throw new Error(`a page gave ${list.length} records, the limit is ${LIMITS.recordsPerTaskMax}`);
+  if (list.length > RECORDS_PER_TASK_MAX)
+    throw new Error(`a page gave ${list.length} records, the limit is ${RECORDS_PER_TASK_MAX}`);
   for (const record of list) {
     if (typeof record !== 'object' || record === null || Array.isArray(record))
       throw new Error(`a record must be an object, got ${kindOf(record)}`);

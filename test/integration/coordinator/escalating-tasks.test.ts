@@ -5,15 +5,15 @@ import { crawl } from '../../support/coordinator/crawl-setup.ts';
 
 /** A refused task with a level left goes on, though its failure is one that is not tried again by itself. */
 
-const agents: string[] = [];
+const userAgents: string[] = [];
 const server = createServer((request, response) => {
   if (request.url === '/robots.txt') {
     response.writeHead(404).end();
     return;
   }
-  const agent = request.headers['user-agent'] ?? '';
-  agents.push(agent);
-  response.writeHead(agent.startsWith('Mozilla/') ? 200 : 403, { 'content-type': 'text/html' });
+  const userAgent = request.headers['user-agent'] ?? '';
+  userAgents.push(userAgent);
+  response.writeHead(userAgent.startsWith('Mozilla/') ? 200 : 403, { 'content-type': 'text/html' });
   response.end(`<title>page</title><p>${'words '.repeat(100)}</p>`);
 });
 let origin: string;
@@ -34,5 +34,5 @@ test('a forbidden page is asked for again at the next level, and is no dead lett
   });
   expect(state).toBe('done');
   expect(counters).toMatchObject({ done: 1, dead: 0 });
-  expect(agents.map((agent) => agent.startsWith('Mozilla/'))).toEqual([false, true]);
+  expect(userAgents.map((userAgent) => userAgent.startsWith('Mozilla/'))).toEqual([false, true]);
 });

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { LIMITS } from '../../../src/core/limits.ts';
 import { CASES } from '../../../src/sites/hostile/behaviours.ts';
 import { UMLAUTS } from '../../../src/sites/hostile/texts.ts';
+import { LINKS_PER_PAGE_MAX } from '../../../src/worker/links/link-scanner.ts';
 import { temporaryFolder } from '../../support/fixtures.ts';
 import { type HostileProcess, startHostileProcess } from '../../support/hostile/hostile-process.ts';
 import { complaintsOf } from '../../support/hostile/hostile-visits.ts';
@@ -80,9 +80,9 @@ describe('a worker on the hostile web', () => {
     }
   });
 
-  test(`of a million links ${LIMITS.linksPerPageMax} are taken`, async () => {
+  test(`of a million links ${LINKS_PER_PAGE_MAX} are taken`, async () => {
     const facts = await worker.visit({ url: web.url, base: '/47-million-links', media: false });
-    expect(facts.links).toBe(LIMITS.linksPerPageMax);
+    expect(facts.links).toBe(LINKS_PER_PAGE_MAX);
   });
 
   test('a batch ends with its time, whatever its hosts do', async () => {

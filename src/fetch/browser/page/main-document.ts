@@ -1,8 +1,11 @@
-import { LIMITS } from '../../../core/limits.ts';
+import { BoundedMap } from '../../../core/lru.ts';
 import type { FetchRequest, FetchResult } from '../../../ports/fetcher.ts';
 import type { Stopwatch } from '../../body/stopwatch.ts';
 import { DocumentResponse, type Head, type PausedAnswer } from './document-response.ts';
 import type { Tab } from './tab.ts';
+
+/** Where scripts or `meta refresh` lead on the same host, again and again. */
+const BROWSER_NAVIGATIONS_MAX = 10;
 
 /** A request of the tab that waits for a word: before it leaves, or once it has a head or an error. */
 interface Paused {
@@ -149,7 +152,7 @@ export class MainDocument {
 
   #mayGo(text: string): boolean {
     const url = URL.parse(text);
-    return url !== null && url.host === this.#url.host && this.#navigations <= LIMITS.browserNavigationsMax;
+    return url !== null && url.host === this.#url.host && this.#navigations <= BROWSER_NAVIGATIONS_MAX;
   }
 
   #headersFor(event: Paused, isFirst: boolean): { headers?: Header[] } {
@@ -217,7 +220,7 @@ const EXTRAS_MAX = 100;
 /** Headers as the network process has them: with cookies, which the browser keeps from all others. */
 class HeadLines {
   readonly #tab: Tab;
-  readonly #extras = new Map<string, Extra>();
+  readonly #extras = new BoundedMap<string, Extra>(EXTRAS_MAX);
   #waiting: (() => void) | null = null;
 
   constructor(tab: Tab) {
@@ -226,7 +229,6 @@ class HeadLines {
 
   async listen(): Promise<void> {
     this.#tab.listen('Network.responseReceivedExtraInfo', ({ requestId, headers, headersText }) => {
-      if (this.#extras.size >= EXTRAS_MAX) this.#extras.clear();
       this.#extras.set(requestId, { headers, text: headersText ?? null });
       this.#waiting?.();
     });

@@ -1,8 +1,12 @@
 import type { BrowserSpec, ScreenshotSpec } from '../../../core/job-schema/browser.ts';
-import { LIMITS } from '../../../core/limits.ts';
 import type { Shot } from '../../../ports/fetcher.ts';
 import { ActionError } from './page-actions.ts';
 import type { Tab } from './tab.ts';
+
+/** WebP has no larger pictures, Chromium draws none, and viewers open none. */
+const SCREENSHOT_HEIGHT_MAX = 16_000;
+/** Of a picture or a print. */
+const SHOT_BYTES_MAX = 64 * 1024 * 1024;
 
 interface Clip {
   x: number;
@@ -52,7 +56,7 @@ async function clipOf(tab: Tab, { of }: ScreenshotSpec, leftMs: () => number): P
 
 /** In dots of the picture, of which a telephone has several for each of the page. */
 function bounded(tab: Tab, box: Omit<Clip, 'scale'>): Clip {
-  const dots = LIMITS.screenshotHeightMax / (tab.plan.options.deviceScaleFactor ?? 1);
+  const dots = SCREENSHOT_HEIGHT_MAX / (tab.plan.options.deviceScaleFactor ?? 1);
   const width = Math.max(1, Math.min(box.width, dots));
   const height = Math.max(1, Math.min(box.height, dots));
   return { x: Math.max(0, box.x), y: Math.max(0, box.y), width, height, scale: 1 };
@@ -65,6 +69,6 @@ async function printPage(tab: Tab): Promise<Shot> {
 
 function bytesOf(data: string): Buffer {
   const bytes = Buffer.from(data, 'base64');
-  if (bytes.length > LIMITS.shotBytesMax) throw new ActionError('the screenshot is too large');
+  if (bytes.length > SHOT_BYTES_MAX) throw new ActionError('the screenshot is too large');
   return bytes;
 }

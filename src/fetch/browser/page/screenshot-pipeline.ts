@@ -1,5 +1,7 @@
-import { LIMITS } from '../../../core/limits.ts';
 import { KeyedSemaphore } from '../../network/keyed-semaphore.ts';
+
+/** In one browser: one is drawn while the other is packed. */
+export const SHOTS_AT_ONCE_MAX = 2;
 
 /** For as long a picture waits for others; then it is taken all the same, as one of them may never come. */
 const WAIT_MS = 5_000;
@@ -25,7 +27,7 @@ export class ScreenshotPipeline {
 
   async take<T>(capture: () => Promise<T>): Promise<T> {
     const signal = AbortSignal.timeout(this.#waitMs);
-    const leave = await this.#semaphore.enter('taken', LIMITS.shotsAtOnceMax, signal);
+    const leave = await this.#semaphore.enter('taken', SHOTS_AT_ONCE_MAX, signal);
     try {
       return await this.#take(capture, await this.#semaphore.enter('drawn', 1, signal));
     } finally {

@@ -1,9 +1,12 @@
 import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core';
-import { LIMITS } from '../../../core/limits.ts';
+import { BoundedSet } from '../../../core/lru.ts';
 import type { FilterProxy } from '../proxy/filter-proxy.ts';
 import type { ProxyTicket } from '../proxy/proxy-ticket.ts';
 import type { TabPlan } from './plan-tab.ts';
 import type { ScreenshotPipeline } from './screenshot-pipeline.ts';
+
+/** A browser is replaced after so many pages, whatever it is at fault for. */
+export const BROWSER_PAGES_MAX = 500;
 
 /** What all tabs of a browser have in common. */
 interface BrowserParts {
@@ -21,7 +24,7 @@ export class Tab {
   readonly screenshots: ScreenshotPipeline;
   readonly frameId: string;
   /** URLs that it has shown: asked for again, they must not come from its cache. */
-  readonly shown = new Set<string>();
+  readonly shown = new BoundedSet<string>(BROWSER_PAGES_MAX);
   lastUsedAt = 0;
   /** Pages that it has shown. */
   pages = 0;
@@ -111,7 +114,6 @@ export class Tab {
   /** Notes that a URL is asked for, and says whether it was before. */
   show(url: string): boolean {
     if (this.shown.has(url)) return true;
-    if (this.shown.size >= LIMITS.browserPagesMax) this.shown.clear();
     this.shown.add(url);
     return false;
   }

@@ -3,6 +3,7 @@ import type { FailureCode } from '../../../core/failures.ts';
 import { type BrowserSpec, browser as browserSchema } from '../../../core/job-schema/browser.ts';
 import type { FetchRequest, FetchResult } from '../../../ports/fetcher.ts';
 import type { Stopwatch } from '../../body/stopwatch.ts';
+import { failure } from '../../network/check-request.ts';
 import { authorityOf } from './document-response.ts';
 import { MainDocument } from './main-document.ts';
 import { ActionError, runActions } from './page-actions.ts';
@@ -194,17 +195,6 @@ class Visit {
     promise.catch(() => {});
     return Promise.race([promise, this.#ending]);
   }
-}
-
-interface Failure {
-  kind: 'failure';
-  code: FailureCode;
-  detail: string;
-  bytes: number;
-}
-
-function failure(code: FailureCode, detail: string, bytes = 0): Failure {
-  return { kind: 'failure', code, detail, bytes };
 }
 
 const CRASHED = failure('browser', 'the browser or its page crashed');

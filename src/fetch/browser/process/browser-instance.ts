@@ -1,12 +1,18 @@
 import type { Browser, CDPSession } from 'playwright-core';
-import { LIMITS } from '../../../core/limits.ts';
 import type { TabPlan } from '../page/plan-tab.ts';
 import { ScreenshotPipeline } from '../page/screenshot-pipeline.ts';
-import { Tab } from '../page/tab.ts';
+import { BROWSER_PAGES_MAX, Tab } from '../page/tab.ts';
 import type { FilterProxy } from '../proxy/filter-proxy.ts';
 import { type BrowserProcess, mayNotStartOthers, notStarted, startBrowser } from './browser-process.ts';
 import type { Chromium } from './find-chromium.ts';
 import { groupMemoryBytes } from './process-memory.ts';
+
+/** Playwright remembers some 50 KB of each page for as long as its tab is open. */
+const BROWSER_TAB_PAGES_MAX = 100;
+/** A browser is replaced when it is this old. */
+const BROWSER_AGE_MS_MAX = 30 * 60_000;
+/** A browser is replaced when it takes this much. */
+const BROWSER_MEMORY_BYTES_MAX = 2 * 1024 ** 3;
 
 export interface InstanceOptions {
   chromium: Chromium;
@@ -144,7 +150,7 @@ export class BrowserInstance {
       isClean &&
       !tab.isCrashed &&
       !this.isOver &&
-      tab.pages < LIMITS.browserTabPagesMax &&
+      tab.pages < BROWSER_TAB_PAGES_MAX &&
       (await this.#inTime(tab.wipe()));
     if (isKept) this.#idle.put(tab);
     else await this.#close(tab);
@@ -236,9 +242,9 @@ export class BrowserInstance {
 }
 
 export const LIFE_LIMITS: LifeLimits = {
-  pages: LIMITS.browserPagesMax,
-  ageMs: LIMITS.browserAgeMsMax,
-  memoryBytes: LIMITS.browserMemoryBytesMax,
+  pages: BROWSER_PAGES_MAX,
+  ageMs: BROWSER_AGE_MS_MAX,
+  memoryBytes: BROWSER_MEMORY_BYTES_MAX,
 };
 
 /** Tabs that wait for their next page, by the kind of pages that they are for. */

@@ -3,9 +3,8 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { JobInput } from '../../../../src/core/job-schema/job.ts';
-import { LIMITS } from '../../../../src/core/limits.ts';
 import { isPublicAddress } from '../../../../src/core/url/address.ts';
-import type { Lookup } from '../../../../src/fetch/network/dns-cache.ts';
+import { DNS_TTL_MS, type Lookup } from '../../../../src/fetch/network/dns-cache.ts';
 import { type Crawled, crawl } from '../../../support/coordinator/crawl-setup.ts';
 import { lookupOf } from '../../../support/fetch/http-fetcher-setup.ts';
 import { realClock } from '../../../support/real-clock.ts';
@@ -212,7 +211,7 @@ describe('names that change their mind', () => {
     // Each look-up is forgotten by the next request.
     const clock = {
       now() {
-        offset += LIMITS.dnsTtlMs + 1;
+        offset += DNS_TTL_MS + 1;
         return realClock.now() + offset;
       },
     };

@@ -2,9 +2,9 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { LIMITS } from '../../../../src/core/limits.ts';
 import { TAR_END } from '../../../../src/core/media/tar.ts';
 import type { Blobs } from '../../../../src/ports/blobs.ts';
+import { MEDIA_BUFFER_BYTES } from '../../../../src/worker/media/media-intake.ts';
 import { type RawHandler, reply, sends } from '../../../support/servers/raw-origin.ts';
 import {
   type MediaSetup,
@@ -18,7 +18,7 @@ import {
 
 const run = promisify(execFile);
 const PICTURES = Array.from({ length: 40 }, (_, at) => pictureOf(at, 1_000 + at * 777));
-const LARGE = pictureOf(99, LIMITS.mediaBufferBytes + 1);
+const LARGE = pictureOf(99, MEDIA_BUFFER_BYTES + 1);
 const SVG = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>');
 
 const handlers: Record<string, RawHandler> = {

@@ -2,8 +2,8 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import zlib from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { LIMITS } from '../../../../src/core/limits.ts';
 import type { Blobs } from '../../../../src/ports/blobs.ts';
+import { MEDIA_BUFFER_BYTES } from '../../../../src/worker/media/media-intake.ts';
 import { drips, type RawHandler, reply, sends, sendsThenEnds } from '../../../support/servers/raw-origin.ts';
 import {
   type MediaSetup,
@@ -16,7 +16,7 @@ import {
 } from '../../../support/worker/media-setup.ts';
 
 const SMALL = pictureOf(1, 80_000);
-const LARGE = pictureOf(2, LIMITS.mediaBufferBytes + 1_234_567);
+const LARGE = pictureOf(2, MEDIA_BUFFER_BYTES + 1_234_567);
 const PAGE = Buffer.from(`<!doctype html><title>not found</title>${' '.repeat(100)}`);
 const LARGE_PAGE = Buffer.concat([PAGE, LARGE]);
 
@@ -131,7 +131,7 @@ describe('an object', () => {
   });
 
   test('over the limit of the job is too large', async () => {
-    const bytes = LIMITS.mediaBufferBytes + 100_000;
+    const bytes = MEDIA_BUFFER_BYTES + 100_000;
     const outcomes = outcomesOf(
       await setup.run(['/large.jpg', '/large-chunked.jpg', '/large-gzip.jpg', '/endless.jpg'], {
         spec: { media: { bytes } },

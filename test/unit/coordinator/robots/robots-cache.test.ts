@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { RobotsCache } from '../../../../src/coordinator/robots/robots-cache.ts';
+import { ROBOTS_AGE_MS_MAX, RobotsCache } from '../../../../src/coordinator/robots/robots-cache.ts';
 import type { RobotsOutcome } from '../../../../src/core/batch/outcome.ts';
 import type { FailureCode } from '../../../../src/core/failures.ts';
 import { LIMITS } from '../../../../src/core/limits.ts';
@@ -9,7 +9,7 @@ import { robotsEntry, T0, traceOf } from '../../../support/fixtures.ts';
 const ORIGIN = 'https://a.example';
 const HOST = 'a.example';
 const OWN = `${ORIGIN}/robots.txt`;
-const DAY = LIMITS.robotsAgeMsMax;
+const DAY = ROBOTS_AGE_MS_MAX;
 const RETRY = { attempts: 3, baseMs: 100, maxMs: 1_000 };
 const RULES = 'User-agent: *\nDisallow: /no\nCrawl-delay: 3';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../../src/core/limits.ts';
-import { LinkMemory } from '../../../../src/worker/job/link-memory.ts';
+import { LinkMemory, ORIGINS_REMEMBERED_MAX } from '../../../../src/worker/job/link-memory.ts';
 
 const A = 'https://a.example';
 
@@ -64,7 +64,7 @@ describe('link memory', () => {
   test('origins that were forgotten do not inherit the links of others', () => {
     const memory = new LinkMemory();
     memory.of('https://first.example').remember(...inPage('/x'));
-    for (let number = 0; number < LIMITS.originsRememberedMax + 5; number++) {
+    for (let number = 0; number < ORIGINS_REMEMBERED_MAX + 5; number++) {
       expect(memory.of(`https://h${number}.example`).knows(...inPage('/x'))).toBe(false);
     }
   });

@@ -7,7 +7,7 @@ import type { Meta } from '../../../../src/core/model.ts';
 import { sitemapMeta, sitemapUrl } from '../../../../src/core/sitemap/task.ts';
 import { parseJob } from '../../../../src/job-file/parse-job.ts';
 import { compileJob } from '../../../../src/worker/compile-job.ts';
-import { sitemapLinks, sitemapVisit } from '../../../../src/worker/links/sitemap-links.ts';
+import { SITEMAP_DEPTH_MAX, sitemapLinks, sitemapVisit } from '../../../../src/worker/links/sitemap-links.ts';
 import { Page } from '../../../../src/worker/page/page.ts';
 
 const NOW = Date.UTC(2024, 5, 1);
@@ -171,11 +171,11 @@ describe('sitemaps of an index', () => {
 
   test('end at the deepest level', async () => {
     const at = (level: number) => read(index('/one.xml'), { meta: sitemapMeta(OPTIONS, level) });
-    expect((await at(LIMITS.sitemapDepthMax - 1)).links).toHaveLength(1);
-    expect(await at(LIMITS.sitemapDepthMax)).toEqual({
+    expect((await at(SITEMAP_DEPTH_MAX - 1)).links).toHaveLength(1);
+    expect(await at(SITEMAP_DEPTH_MAX)).toEqual({
       links: [],
       rejected: null,
-      note: `sitemaps nested deeper than ${LIMITS.sitemapDepthMax}: 1`,
+      note: `sitemaps nested deeper than ${SITEMAP_DEPTH_MAX}: 1`,
     });
   });
 

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { LIMITS } from '../../../../../src/core/limits.ts';
-import { ScreenshotPipeline } from '../../../../../src/fetch/browser/page/screenshot-pipeline.ts';
+import {
+  ScreenshotPipeline,
+  SHOTS_AT_ONCE_MAX,
+} from '../../../../../src/fetch/browser/page/screenshot-pipeline.ts';
 
 const WHILE_MS = 20;
 const PICTURE_MS = 300;
@@ -33,7 +35,7 @@ test('few pictures are taken at once, and all of them', async () => {
   const taken = Promise.allSettled([0, 1, 2, 3, 4, 5, 6, 7].map(take));
   await vi.advanceTimersByTimeAsync(8 * PICTURE_MS);
   expect((await taken).filter(({ status }) => status === 'fulfilled')).toHaveLength(7);
-  expect(counts.most).toBe(LIMITS.shotsAtOnceMax);
+  expect(counts.most).toBe(SHOTS_AT_ONCE_MAX);
 });
 
 test('a picture is begun when the one before is drawn, which is known from those before', async () => {
@@ -51,6 +53,6 @@ test('pictures that never come do not keep others from being taken', async () =>
   vi.useRealTimers();
   const pipeline = new ScreenshotPipeline(WHILE_MS);
   const never = new Promise<void>(() => {});
-  for (let stuck = 0; stuck < LIMITS.shotsAtOnceMax; stuck++) void pipeline.take(() => never);
+  for (let stuck = 0; stuck < SHOTS_AT_ONCE_MAX; stuck++) void pipeline.take(() => never);
   await expect(pipeline.take(async () => 'taken')).resolves.toBe('taken');
 });
