@@ -54,9 +54,7 @@ export function runStoreContract(name: string, open: OpenStore, forget: ForgetSt
     testProxies(desk);
     testApproaches(desk);
 
-    test('whatever happens in whatever order, every task is where a simple model says', {
-      timeout: 60_000,
-    }, () => {
+    test('whatever happens in whatever order, every task is where a simple model says', () => {
       let runs = 0;
       return fc.assert(
         fc.asyncProperty(fc.array(STEP, { minLength: 1, maxLength: 45 }), async (steps) => {

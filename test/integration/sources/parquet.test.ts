@@ -219,4 +219,4 @@ test('a row group of 600,000 rows is read with the memory of a few', async () =>
   // Its rows, held as values, take 350 MB: a process that may not have them dies of it.
   const { stdout } = await promisify(execFile)(process.execPath, ['--max-old-space-size=96', program, file]);
   expect(JSON.parse(stdout)).toEqual({ rows: count });
-}, 120_000);
+});
