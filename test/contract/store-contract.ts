@@ -26,7 +26,12 @@ import { type ForgetStore, type OpenStore, StoreDesk } from './store/store-setup
 import { testViews } from './store/views.ts';
 
 /** What every Store must do. */
-export function runStoreContract(name: string, open: OpenStore, forget: ForgetStore = async () => {}): void {
+export function runStoreContract(
+  name: string,
+  open: OpenStore,
+  forget: ForgetStore = async () => {},
+  { modelRuns = 60 } = {},
+): void {
   describe(`store: ${name}`, () => {
     const desk = new StoreDesk(open, forget);
     beforeEach(() => desk.setUp());
@@ -67,7 +72,7 @@ export function runStoreContract(name: string, open: OpenStore, forget: ForgetSt
             await forget(place);
           }
         }),
-        { numRuns: 60 },
+        { numRuns: modelRuns },
       );
     });
   });

@@ -9,7 +9,7 @@ import { startTcpProxy } from '../../support/servers/tcp-proxy.ts';
 import { countByPath, pathOf, startLinkedSite } from '../../support/sites/linked-site.ts';
 
 /** Small enough for two cores that do something else, too; `npm run crash-fleet` has the long versions. */
-const PAGES = 600;
+const PAGES = 360;
 
 test('two coordinators, four workers, 30 hosts, kills: the gap is kept, nothing is lost, nothing is settled twice', async () => {
   const rate = 4;
@@ -47,7 +47,7 @@ test('a network that is cut or falls silent under a crawl costs time and nothing
   onTestFinished(async () => void (await run.killTree()));
   for (const [at, fault] of [
     [100, () => proxy.cut(2_000)],
-    [300, () => proxy.freeze(3_000)],
+    [200, () => proxy.freeze(3_000)],
   ] as const) {
     await linked.requests(at);
     await fault();

@@ -184,7 +184,7 @@ async function work(total: number, times: number, disturb: (time: number) => Pro
 
 describe('under load', () => {
   test('kill -9 of the server: everything is done exactly once', async () => {
-    await work(1_500, 3, async () => {
+    await work(600, 3, async () => {
       await server.kill9();
       await server.restart();
     });
@@ -206,13 +206,13 @@ describe('under load', () => {
 
   test('connections that are cut: everything is done exactly once', async () => {
     const random = seededRandom(11);
-    await work(1_500, 10, () => proxy.cut(random() * 300));
+    await work(600, 10, () => proxy.cut(random() * 300));
     expect(proxy.connections()).toBeGreaterThan(20);
   });
 
   test('connections that fall silent, for a while or for good: everything is done exactly once', async () => {
     // The first silence heals; the others last longer than the store waits for an answer.
-    await work(1_500, 3, (time) => proxy.freeze(time === 1 ? 700 : 4_000));
+    await work(600, 3, (time) => proxy.freeze(time === 1 ? 700 : 4_000));
   });
 });
 
