@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { testSeed } from './test/support/seed.ts';
+import { SlowestFirst } from './test/support/slowest-first.ts';
 
 // Before any worker starts: they must all find the same one.
 testSeed();
@@ -15,6 +16,7 @@ export default defineConfig({
     hookTimeout: 300_000,
     expect: { poll: { timeout: 60_000 } },
     pool: 'forks',
+    sequence: { sequencer: SlowestFirst },
     // Two cores: more files at once only wait for each other. `npm test` takes more where most wait.
     maxWorkers: 2,
   },
