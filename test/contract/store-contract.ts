@@ -26,7 +26,12 @@ import { type ForgetStore, type OpenStore, StoreDesk } from './store/store-setup
 import { testViews } from './store/views.ts';
 
 /** What every Store must do. */
-export function runStoreContract(name: string, open: OpenStore, forget: ForgetStore = async () => {}): void {
+export function runStoreContract(
+  name: string,
+  open: OpenStore,
+  forget: ForgetStore = async () => {},
+  { modelRuns = 60 } = {},
+): void {
   describe(`store: ${name}`, () => {
     const desk = new StoreDesk(open, forget);
     beforeEach(() => desk.setUp());
@@ -54,9 +59,7 @@ export function runStoreContract(name: string, open: OpenStore, forget: ForgetSt
     testProxies(desk);
     testApproaches(desk);
 
-    test('whatever happens in whatever order, every task is where a simple model says', {
-      timeout: 60_000,
-    }, () => {
+    test('whatever happens in whatever order, every task is where a simple model says', () => {
       let runs = 0;
       return fc.assert(
         fc.asyncProperty(fc.array(STEP, { minLength: 1, maxLength: 45 }), async (steps) => {
@@ -69,7 +72,7 @@ export function runStoreContract(name: string, open: OpenStore, forget: ForgetSt
             await forget(place);
           }
         }),
-        { numRuns: 60 },
+        { numRuns: modelRuns },
       );
     });
   });

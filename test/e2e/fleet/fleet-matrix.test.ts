@@ -160,7 +160,7 @@ test('{SQLite, PostgreSQL} × {threads, BullMQ, Lambda}, and all three at once, 
   const names = (await exported('attempts', all)).map(({ worker }) => String(worker));
   for (const kind of [/^thread-/, /\/thread-/, /^lambda-/])
     expect(names.filter((name) => kind.test(name)).length, String(kind)).toBeGreaterThan(0);
-}, 120_000);
+});
 
 test('seine doctor finds the workers and the function of the fleet, and a function that keeps pages elsewhere', async () => {
   const ask = async (blobs: string) => {
@@ -179,4 +179,4 @@ test('seine doctor finds the workers and the function of the fleet, and a functi
     detail: expect.stringMatching(/stores pages in .*blobs, but/),
   });
   expect(ill.code).toBe(2);
-}, 60_000);
+});

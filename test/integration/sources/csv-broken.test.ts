@@ -74,8 +74,8 @@ describe.each(['.csv', '.csv.gz'])('malformed rows of %s', (ending) => {
 
   test.each([
     ['quoted text', `"${'x'.repeat(1_100_000)}"`],
-    ['text', 'x'.repeat(3_000_000)],
-    ['cells without text', ','.repeat(3_000_000)],
+    ['text', 'x'.repeat(1_100_000)],
+    ['cells without text', ','.repeat(1_100_000)],
     ['doubled quotes', `"${'""'.repeat(600_000)}"`],
   ])('a row larger than a megabyte costs itself alone: %s', async (_, cell) => {
     const file = await write(['url,n', `${A}/1,x`, `${A}/2,${cell}`, `${A}/3,x`, `${A}/4,${cell}`]);
@@ -98,9 +98,9 @@ describe.each(['.csv', '.csv.gz'])('malformed rows of %s', (ending) => {
   });
 
   test('every row broken is read in one go', async () => {
-    const lines = Array.from({ length: 5_000 }, (_, n) => `${A}/${n},"oops`);
+    const lines = Array.from({ length: 2_000 }, (_, n) => `${A}/${n},"oops`);
     const rows = await read(['url,t', ...lines]);
-    expect(rows).toHaveLength(5_000);
+    expect(rows).toHaveLength(2_000);
     expect(rows.every(({ row }) => 'reason' in row)).toBe(true);
   });
 

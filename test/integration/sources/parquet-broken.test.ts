@@ -166,7 +166,7 @@ describe('what would take the process down takes only a thread', () => {
 
   test('more memory than it may have', async () => {
     const text = 'x'.repeat(1_000);
-    const data = urlsUpTo(120_000).map((url) => url + text);
+    const data = urlsUpTo(40_000).map((url) => url + text);
     const file = await setup.write(
       'heavy.parquet',
       parquetOf({ url: textColumn(data) }, { pageSize: 2 ** 28 }),

@@ -179,7 +179,7 @@ test('nothing keeps the process alive after close, nor while idle', async () => 
     console.log(result.kind);`;
   for (const ending of ['close', 'idle']) {
     const args = ['--input-type=module-typescript', '--eval', script, origin.url, ending];
-    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 20_000 });
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 120_000 });
     expect(stdout).toBe('response\n');
   }
 });
