@@ -17,7 +17,7 @@ export interface RunResult {
   counters: Counters;
 }
 
-/** How often stop wishes, limits and leases are looked at. */
+/** How often requested states, limits and leases are looked at. */
 const POLL_MS = 250;
 /** How often the time worked is written down, for `status` and for runs that are killed. */
 const SAVE_MS = 2_000;
@@ -145,7 +145,7 @@ export class Coordinator {
     }
   }
 
-  /** Wishes, limits, breakers and leases; not on every report. */
+  /** Requested states, limits, breakers and leases; not on every report. */
   async #look(): Promise<void> {
     const { store, job, diskFree } = this.#options;
     const now = this.#run.now();
@@ -160,7 +160,7 @@ export class Coordinator {
       await this.#saveEscalation();
     }
     this.#stop ??= await checkStop({
-      requestedState: await store.jobs.wish(job.id),
+      requestedState: await store.jobs.requestedState(job.id),
       counters: await store.jobs.counters(job.id),
       limits: job.spec.limits,
       workedMs: this.#workedMs(),

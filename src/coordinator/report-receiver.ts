@@ -78,7 +78,7 @@ export class ReportReceiver {
     const { store, job, logger } = this.#run.options;
     let total = 0;
     for (let count = 1; count > 0; total += count) {
-      count = await store.frontier.condemn(job.id, {
+      count = await store.frontier.failTasksOfHost(job.id, {
         host,
         code,
         detail,

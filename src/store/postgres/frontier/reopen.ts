@@ -3,7 +3,7 @@ import type { DeadFilter, SourcePosition } from '../../../ports/store.ts';
 import { isDue } from '../../shared/passes.ts';
 import { READY, STATE_NUMBERS, stateName } from '../../shared/states.ts';
 import type { Transaction } from '../connection/database.ts';
-import { Books, few, readPass } from '../connection/rows.ts';
+import { Books, indexHint, readPass } from '../connection/rows.ts';
 import { writeSource } from './write-source.ts';
 
 /** A task with its last visit. */
@@ -95,7 +95,7 @@ const SELECT_NEXT = `
 
 const KEEP_PLACES = `
   UPDATE attempts SET at_url = moved.url FROM unnest($1::bigint[], $2::text[]) AS moved (id, url)
-  WHERE ${few('moved.id')} AND attempts.id = moved.id`;
+  WHERE ${indexHint('moved.id')} AND attempts.id = moved.id`;
 
 const REOPEN_TASKS = `
   UPDATE tasks SET state = ${READY}, attempts = 0, losses = 0, hops = 0, due_at = NULL, code = NULL, detail = NULL,

@@ -25,12 +25,12 @@ import { readAttempts, readPages, readTask, readTasks } from './view-tasks.ts';
 export class PostgresViews implements Views {
   readonly #db: Database;
   readonly #memories: JobMemories;
-  readonly #lanes: ConnectionOptions;
+  readonly #connection: ConnectionOptions;
 
-  constructor(db: Database, memories: JobMemories, lanes: ConnectionOptions) {
+  constructor(db: Database, memories: JobMemories, connection: ConnectionOptions) {
     this.#db = db;
     this.#memories = memories;
-    this.#lanes = lanes;
+    this.#connection = connection;
   }
 
   tasks(jobId: number, options: Since = {}): AsyncIterable<TaskRow> {
@@ -62,7 +62,7 @@ export class PostgresViews implements Views {
   }
 
   query(sql: string): AsyncIterable<Record<string, unknown>> {
-    return runQuery(this.#lanes, sql);
+    return runQuery(this.#connection, sql);
   }
 
   async record(jobId: number, key: string): Promise<RecordRow | null> {
