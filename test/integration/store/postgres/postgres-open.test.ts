@@ -159,10 +159,10 @@ describe('a database that cannot be used is refused in one sentence', () => {
   });
 
   test.each([
-    ['postgres://', /cannot be reached/],
-    ['postgres://h/d?schema=a"b', /^'a"b' cannot be the name of a schema$/],
-    ['postgres://h/d?schema=UPPER', /^'UPPER' cannot be the name of a schema$/],
-    ['postgres://h:x/d', /^the store is not a URL that can be read$/],
+    ['postgres://', /^cannot reach the database at /],
+    ['postgres://h/d?schema=a"b', /^'a"b' is not a valid schema name$/],
+    ['postgres://h/d?schema=UPPER', /^'UPPER' is not a valid schema name$/],
+    ['postgres://h:x/d', /^the store is not a valid URL$/],
   ])('%s', async (at, message) => {
     expect((await refusal(at)).message).toMatch(message);
   });
