@@ -22,7 +22,7 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** A task that waits for a slot of its host. */
+/** A host as planning needs it: how much work it has, when it may be asked next, and how it has fared. */
 export interface DueHost {
   id: number;
   host: string;
