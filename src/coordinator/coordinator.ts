@@ -157,7 +157,7 @@ export class Coordinator {
       await this.#saveEscalation();
     }
     this.#stop ??= await checkStop({
-      requestedState: await store.jobs.wish(job.id),
+      requestedState: await store.jobs.requestedState(job.id),
       counters: await store.jobs.counters(job.id),
       limits: job.spec.limits,
       workedMs: this.#workedMs(),

@@ -12,7 +12,7 @@ import type { OpenBatches, StoragePause, Wake } from './run-state.ts';
 import type { Settler } from './settle/settler.ts';
 
 interface ReceiverParts {
-  store: { readonly frontier: Pick<Frontier, 'release' | 'condemn'> };
+  store: { readonly frontier: Pick<Frontier, 'release' | 'failTasksOfHost'> };
   job: Pick<Job, 'id'>;
   clock: Clock;
   logger: Pick<Logger, 'warn'>;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, test } from 'vitest';
 import { testDueHosts } from './store/due-hosts.ts';
 import { testEnqueue } from './store/enqueue.ts';
-import { testApproaches } from './store/escalations.ts';
+import { testEscalations } from './store/escalations.ts';
 import { testFindings } from './store/findings.ts';
 import { testGroups } from './store/groups.ts';
 import { testHostFacts } from './store/host-facts.ts';
@@ -57,7 +57,7 @@ export function runStoreContract(
     testRewrite(desk);
     testQuery(desk);
     testProxies(desk);
-    testApproaches(desk);
+    testEscalations(desk);
 
     test('whatever happens in whatever order, every task is where a simple model says', () => {
       let runs = 0;

@@ -17,7 +17,7 @@ import {
 import type { JobSpec } from '../../core/job-schema/job.ts';
 import { templateOf } from '../../core/url/url.ts';
 import { originOf } from '../../core/url/url-shape.ts';
-import type { ApproachRow } from '../../ports/store.ts';
+import type { EscalationRow } from '../../ports/store.ts';
 import { CookieJars } from '../cookies/cookie-jars.ts';
 import {
   guessRoute,
@@ -161,7 +161,7 @@ export class EscalationPolicy {
     this.#cookies.take(jars);
   }
 
-  load(rows: readonly ApproachRow[]): void {
+  load(rows: readonly EscalationRow[]): void {
     for (const { host, template, stats } of rows) {
       if (template.startsWith(COOKIES)) this.#cookies.take([stats as OriginCookies]);
       else if (template === '') Object.assign(this.#entryOf(host), stats);
@@ -171,8 +171,8 @@ export class EscalationPolicy {
   }
 
   /** What is to be written down since the last call; null stands for what is gone. */
-  takeChanges(): ApproachRow[] {
-    const rows: ApproachRow[] = [];
+  takeChanges(): EscalationRow[] {
+    const rows: EscalationRow[] = [];
     for (const { host, template } of this.#changed.values()) {
       const entry = this.#hosts.get(host);
       if (!entry) rows.push({ host, template, stats: null });

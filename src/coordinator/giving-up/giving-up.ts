@@ -10,7 +10,7 @@ import type { Frontier, Job } from '../../ports/store.ts';
 const FAIL_STEP = 2_000;
 
 interface GivingUpParts {
-  store: { readonly frontier: Pick<Frontier, 'condemn'> };
+  store: { readonly frontier: Pick<Frontier, 'failTasksOfHost'> };
   job: Pick<Job, 'id'>;
   clock: Clock;
   logger: Pick<Logger, 'warn'>;
@@ -23,7 +23,7 @@ export async function failTasksOfHost(
   let total = 0;
   for (let count = 1; count > 0; total += count) {
     const now = Math.floor(clock.now());
-    count = await store.frontier.condemn(job.id, { host, code, detail, now, limit: FAIL_STEP });
+    count = await store.frontier.failTasksOfHost(job.id, { host, code, detail, now, limit: FAIL_STEP });
   }
   if (total > 0) logger.warn(`gave up on ${host}: ${detail}`, { tasks: total, code });
 }

@@ -32,7 +32,7 @@ function setup() {
           released.push(batchId);
           return { returned: 1, dead: 0 };
         },
-        async condemn(_, { host }) {
+        async failTasksOfHost(_, { host }) {
           failed.push(host);
           return failed.length > 1 ? 0 : 7;
         },

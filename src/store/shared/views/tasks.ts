@@ -1,10 +1,58 @@
-import type { Via } from '../../core/escalation/escalation.ts';
-import type { AttemptRow, TaskRow } from '../../core/model.ts';
-import type { ArchivedPage } from '../../ports/store.ts';
-import { type Hash, hexOf } from './hash.ts';
-import { stateName } from './states.ts';
+import type { Via } from '../../../core/escalation/escalation.ts';
+import type { AttemptRow, TaskRow } from '../../../core/model.ts';
+import type { ArchivedPage, Since } from '../../../ports/store.ts';
+import { type Hash, hexOf } from '../hash.ts';
+import { isFinished, stateName } from '../states.ts';
+import { PAGE_ROWS, type Reader, rowPages } from './reader.ts';
 
-export interface TaskColumns {
+/** Tasks of several jobs lie in one table: read only from the first to the last of this one. */
+async function* taskPages(reader: Reader, jobId: number): AsyncIterable<TaskColumns[]> {
+  const [bounds] = await reader.all<{ first: number | null; accepted: number }>(SELECT_BOUNDS, jobId);
+  if (!bounds || bounds.first === null) return;
+  const before = bounds.first - 1;
+  let left = bounds.accepted;
+  if (left <= 0) return;
+  for await (const rows of rowPages<TaskColumns>((last) =>
+    reader.all(SELECT_TASK_PAGE, last?.id ?? before, PAGE_ROWS),
+  )) {
+    const own = rows.filter((row) => row.job_id === jobId);
+    yield own;
+    left -= own.length;
+    if (left <= 0) return;
+  }
+}
+
+export async function* readTasks(reader: Reader, jobId: number, { since }: Since): AsyncIterable<TaskRow> {
+  for await (const rows of taskPages(reader, jobId))
+    for (const row of rows)
+      if (since === undefined || (row.visited_at !== null && row.visited_at >= since)) yield toTaskRow(row);
+}
+
+export async function* readPages(reader: Reader, jobId: number): AsyncIterable<ArchivedPage> {
+  for await (const rows of taskPages(reader, jobId))
+    for (const row of rows) {
+      const archive = archiveOf(row);
+      if (archive && isFinished(row.state)) yield toArchivedPage(row, archive);
+    }
+}
+
+export async function readTask(reader: Reader, id: number): Promise<TaskRow | null> {
+  const [row] = await reader.all<TaskColumns>(SELECT_TASK, id);
+  return row ? toTaskRow(row) : null;
+}
+
+export async function* readAttempts(
+  reader: Reader,
+  jobId: number,
+  { since = Number.MIN_SAFE_INTEGER }: Since,
+): AsyncIterable<AttemptRow> {
+  for await (const rows of rowPages<AttemptColumns>((last) =>
+    reader.all(SELECT_ATTEMPT_PAGE, last?.id ?? 0, PAGE_ROWS),
+  ))
+    for (const row of rows) if (row.job_id === jobId && row.started_at >= since) yield toAttemptRow(row);
+}
+
+interface TaskColumns {
   id: number;
   job_id: number;
   url: string;
@@ -39,7 +87,7 @@ export interface TaskColumns {
 }
 
 /** An attempt that found its page unchanged, or brought none, points at the attempt that has it. */
-export const SELECT_TASKS = `
+const SELECT_TASKS = `
   SELECT tasks.id, tasks.job_id, tasks.url, tasks.at_url, tasks.state, attempts.http_status, tasks.code, tasks.detail,
     tasks.attempts, coalesce(pages.bytes, attempts.bytes) AS bytes, coalesce(pages.sha256, attempts.sha256) AS sha256,
     coalesce(pages.content_type, attempts.content_type) AS content_type,
@@ -55,7 +103,15 @@ export const SELECT_TASKS = `
     LEFT JOIN archives ON archives.id = coalesce(pages.archive_id, attempts.archive_id)
     LEFT JOIN media ON media.attempt_id = coalesce(pages.id, attempts.id)`;
 
-export function toTaskRow(row: TaskColumns): TaskRow {
+const SELECT_BOUNDS = `
+  SELECT first_task_id AS first, (SELECT coalesce(sum(accepted), 0) FROM counters WHERE job_id = $1) AS accepted
+  FROM jobs WHERE id = $1`;
+
+const SELECT_TASK_PAGE = `${SELECT_TASKS} WHERE tasks.id > $1 ORDER BY tasks.id LIMIT $2`;
+
+const SELECT_TASK = `${SELECT_TASKS} WHERE tasks.id = $1`;
+
+function toTaskRow(row: TaskColumns): TaskRow {
   return {
     url: row.url,
     state: stateName(row.state),
@@ -83,13 +139,13 @@ export function toTaskRow(row: TaskColumns): TaskRow {
   };
 }
 
-export function archiveOf(row: TaskColumns): TaskRow['archive'] {
+function archiveOf(row: TaskColumns): TaskRow['archive'] {
   return row.archive_key === null
     ? null
     : { key: row.archive_key, offset: row.archive_offset ?? 0, length: row.archive_length ?? 0 };
 }
 
-export function toArchivedPage(row: TaskColumns, archive: ArchivedPage['archive']): ArchivedPage {
+function toArchivedPage(row: TaskColumns, archive: ArchivedPage['archive']): ArchivedPage {
   return {
     taskId: row.id,
     url: (row.page_id === null ? row.at_url : row.page_at_url) ?? row.url,
@@ -103,7 +159,7 @@ export function toArchivedPage(row: TaskColumns, archive: ArchivedPage['archive'
   };
 }
 
-export interface AttemptColumns {
+interface AttemptColumns {
   id: number;
   job_id: number;
   url: string;
@@ -118,13 +174,15 @@ export interface AttemptColumns {
   via: string | null;
 }
 
-export const SELECT_ATTEMPTS = `
+const SELECT_ATTEMPTS = `
   SELECT attempts.id, attempts.job_id, tasks.url, attempts.batch_id, batches.worker, attempts.started_at,
     attempts.duration_ms, attempts.http_status, attempts.outcome, attempts.code, attempts.wire_bytes AS bytes,
     attempts.via
   FROM attempts JOIN tasks ON tasks.id = attempts.task_id LEFT JOIN batches ON batches.id = attempts.batch_id`;
 
-export function toAttemptRow(row: AttemptColumns): AttemptRow {
+const SELECT_ATTEMPT_PAGE = `${SELECT_ATTEMPTS} WHERE attempts.id > $1 ORDER BY attempts.id LIMIT $2`;
+
+function toAttemptRow(row: AttemptColumns): AttemptRow {
   const via: Via | null = row.via === null ? null : JSON.parse(row.via);
   return {
     url: row.url,

@@ -1,5 +1,5 @@
-/** The second migration: passes, media, quality, and records that belong to the name of a job over all its runs. */
-export const PASSES_MIGRATION = `
+/** Passes, media, quality, and records that belong to the name of a job over all its runs. */
+export const PASSES = `
   ALTER TABLE jobs ADD COLUMN file TEXT;
 
   -- Names of jobs, whose records outlive a run.

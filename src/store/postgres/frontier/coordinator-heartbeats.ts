@@ -1,7 +1,7 @@
 import type { Logger } from '../../../ports/ambient.ts';
 import type { Database } from '../connection/database.ts';
 
-/** How long a coordinator counts as alive after its last sign of life, unless told otherwise. */
+/** How long a coordinator counts as alive after its last heartbeat, unless told otherwise. */
 export const ALIVE_MS_DEFAULT = 20_000;
 const RENEWALS = 4;
 /** Permits are times: coordinators with different clocks would not keep each other's. */
@@ -12,7 +12,7 @@ const FORGET_DAYS = 7;
 export const ALIVE = (id: string) =>
   `EXISTS (SELECT 1 FROM coordinators WHERE coordinators.id = ${id} AND coordinators.alive_until > now())`;
 
-interface PresenceOptions {
+interface HeartbeatOptions {
   /** Names the folder whose lock this process holds. */
   place: string | null;
   aliveMs: number;
@@ -20,15 +20,15 @@ interface PresenceOptions {
 }
 
 /** This process as others see it: which job it works on, and that it is alive. */
-export class Presence {
+export class CoordinatorHeartbeats {
   readonly #db: Database;
-  readonly #options: PresenceOptions;
+  readonly #options: HeartbeatOptions;
   #registered: Promise<number> | null = null;
   #id = 0;
   #timer: NodeJS.Timeout | null = null;
   #isClockOff = false;
 
-  constructor(db: Database, options: PresenceOptions) {
+  constructor(db: Database, options: HeartbeatOptions) {
     this.#db = db;
     this.#options = options;
   }

@@ -1,5 +1,5 @@
-/** The second half of the first version: records, quality, coordinators, and the views for people. */
-export const RECORDS_MIGRATION = `
+/** Records, quality, coordinators, and the views for people. */
+export const RECORDS = `
   CREATE TABLE quality (
     job_id bigint NOT NULL,
     pass integer NOT NULL,
