@@ -23,7 +23,8 @@ test('two coordinators, four workers, 30 hosts, kills: the gap is kept, nothing 
 });
 
 test('kill -9 of the database under a crawl loses nothing, and the crawl goes on by itself', async () => {
-  const facts = await runPostgresCrashes({ kills: 3, pages: PAGES, seed: testSeed() });
+  // More, as the crawl goes on while the test looks at what is done.
+  const facts = await runPostgresCrashes({ kills: 3, pages: 2 * PAGES, seed: testSeed() });
   console.log(JSON.stringify(facts));
   expect(facts).toMatchObject({ kills: 3, lost: 0, forgotten: 0, unreadable: 0 });
   // Reports that wait for the database are settled when it is back: nothing is fetched twice.
