@@ -1,4 +1,5 @@
 import type { Report } from '../core/batch/batch.ts';
+import { checkReport } from '../core/batch/report.ts';
 import type { Delivery } from '../ports/dispatcher.ts';
 import type { OpenBatch } from './plan/open-batch.ts';
 import type { RunState } from './run-state.ts';
@@ -26,9 +27,14 @@ export class ReportReceiver {
     return this.lose(delivery.batchId, delivery.reason, delivery.blameless);
   }
 
-  async settle(report: Report): Promise<void> {
-    const open = this.#run.open.get(report.batchId);
+  async settle(received: Report): Promise<void> {
+    const open = this.#run.open.get(received.batchId);
     if (!open || open.over) return;
+    const { report, problems } = checkReport(received);
+    for (const problem of problems)
+      this.#run.options.logger.warn(`a report of worker ${report.worker}: ${problem}`, {
+        batch: report.batchId,
+      });
     open.over = report.final;
     const settled = open.settled.then(() => this.#settle(open, report));
     open.settled = settled.catch(() => {});

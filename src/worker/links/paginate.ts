@@ -7,6 +7,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { isHtml } from '../../core/media/media-type.ts';
 import { isWithin } from '../../core/url/scope.ts';
 import { isTrapUrl, normalizeUrl, type UrlOptions } from '../../core/url/url.ts';
+import { getOwn } from '../../core/values/own-property.ts';
 import { baseUrlOf, type Page } from '../page/page.ts';
 import { compileRegex, type LinearRegex } from '../records/linear-regex.ts';
 
@@ -106,7 +107,7 @@ function compileText(
   return (page) => {
     const element = elementOf(page);
     if (element === null) return null;
-    return attr === undefined ? rawTextOf(element) : (element.attribs[attr.toLowerCase()] ?? null);
+    return attr === undefined ? rawTextOf(element) : (getOwn(element.attribs, attr.toLowerCase()) ?? null);
   };
 }
 

@@ -2,6 +2,7 @@ import type { Element } from 'domhandler';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { isBlank } from '../../core/values/blank.ts';
+import { getOwn, setOwn } from '../../core/values/own-property.ts';
 import type { RecordData } from '../job/route-code.ts';
 import { toJson } from '../page/page.ts';
 import { innerHtml } from '../page/serialize-html.ts';
@@ -44,12 +45,13 @@ export function objectOf(
   let lacksRequired = false;
   for (const { name, read, required } of members) {
     const value = read(reading, root);
-    object[name] = value;
+    setOwn(object, name, value);
     if (!isBlank(value)) hasValue = true;
     else if (required) lacksRequired = true;
   }
   if (lacksRequired && (hasValue || root === null)) {
-    for (const { name, path, required } of members) if (required && isBlank(object[name])) reading.miss(path);
+    for (const { name, path, required } of members)
+      if (required && isBlank(getOwn(object, name))) reading.miss(path);
   }
   return hasValue ? object : null;
 }
