@@ -9,6 +9,7 @@ import { compileTypes } from '../core/media/media-file.ts';
 import { compilePatterns } from '../core/url/pattern.ts';
 import { type CompiledFollow, compileFollow } from '../core/url/scope.ts';
 import type { JobHandlers } from './job/route-code.ts';
+import { LinkSelectors } from './links/discover-links.ts';
 import { LinkMemory } from './links/link-memory.ts';
 import { compilePagination, type Paginator } from './links/paginate.ts';
 import { compileMedia, type MediaFinder } from './media/find-media.ts';
@@ -60,6 +61,7 @@ export interface CompiledJob {
   spec: JobSpec;
   routes: CompiledRoute[];
   follow: CompiledFollow[];
+  linkSelectors: LinkSelectors;
   headers: Record<string, string>;
   /** Whether objects of a type are stored. */
   takesMedia: (type: string) => boolean;
@@ -92,10 +94,12 @@ export async function compileJob(spec: JobSpec, handlers: JobHandlers): Promise<
     }
   }
   checkMediaRoutes(spec);
+  const follow = spec.follow.map(compileFollow);
   return {
     spec,
     routes: [...routes, ...BUILT_IN_ROUTES],
-    follow: spec.follow.map(compileFollow),
+    follow,
+    linkSelectors: new LinkSelectors(follow),
     headers: {
       'user-agent': spec.identity.userAgent ?? defaultUserAgent(spec.identity.contact),
       accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8',

@@ -303,3 +303,12 @@ test('a hostile page takes no time', async () => {
   expect(await urlsOf({ url: '?page={page}', count: { regex: '(a*)*(\\d+)$' } }, long)).toEqual([]);
   expect(process.threadCpuUsage().user - started).toBeLessThan(5_000_000);
 });
+
+test.each<[string, PaginationInput]>([
+  ['next', { next: 'i ~ u' }],
+  ['the last link', { url: '?page={page}', count: { lastLink: 'i ~ u' } }],
+  ['a count', { url: '?page={page}', count: { css: 'i ~ u' } }],
+])('selectors that a page makes expensive have a number of steps: %s', async (_, pagination) => {
+  const page = pageOf('<u></u>'.repeat(90_000));
+  await expect(paginate(pagination, page)).rejects.toThrow(`more than ${LIMITS.treeStepsMax} steps`);
+});
