@@ -2,6 +2,7 @@ import { createWriteStream, mkdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { SeineError } from '../../core/errors.ts';
+import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../core/file-modes.ts';
 import {
   type FollowRule,
   type JobInput,
@@ -88,9 +89,11 @@ async function spoolStdin(context: Context, format: FileFormat): Promise<string>
     throw new SeineError('Parquet cannot be read from standard input', { hint: 'pass the name of the file' });
   if (context.parsed.values['dry-run']) return '-';
   const dir = resolve(context.settings.dir, 'inputs');
-  mkdirSync(dir, { recursive: true });
+  // The folder is private, what it is in need not be.
+  mkdirSync(dirname(dirname(dir)), { recursive: true });
+  mkdirSync(dir, { recursive: true, mode: PRIVATE_FOLDER });
   const path = join(dir, stdinFileName(Date.now(), process.pid, format));
-  await pipeline(process.stdin, createWriteStream(path));
+  await pipeline(process.stdin, createWriteStream(path, { mode: PRIVATE_FILE }));
   return path;
 }
 

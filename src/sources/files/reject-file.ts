@@ -1,5 +1,6 @@
 import { appendFile, mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../core/file-modes.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Reject, RejectFile } from '../../ports/source.ts';
 
@@ -9,7 +10,7 @@ export function openRejectFile(path: string, pass: number): RejectFile {
   return {
     async append(rejects: readonly Reject[]) {
       if (bytes === null) {
-        await mkdir(dirname(path), { recursive: true });
+        await mkdir(dirname(path), { recursive: true, mode: PRIVATE_FOLDER });
         bytes = await stat(path).then(
           ({ size }) => size,
           () => 0,
@@ -22,7 +23,7 @@ export function openRejectFile(path: string, pass: number): RejectFile {
         text += line;
         bytes += Buffer.byteLength(line);
       }
-      if (text !== '') await appendFile(path, text);
+      if (text !== '') await appendFile(path, text, { mode: PRIVATE_FILE });
     },
   };
 }
