@@ -33,7 +33,7 @@ export type Reading = {
 export async function readAgain(page: ArchivedPage, job: CompiledJob, blobs: Blobs): Promise<Reading> {
   let stored: StoredResponse;
   try {
-    stored = await readPage(blobs, page.archive);
+    stored = await readPage(blobs, page.archive, { sha256: page.sha256 });
   } catch (error) {
     return { page, kind: 'unreadable', detail: messageOf(error) };
   }

@@ -98,6 +98,7 @@ export function toArchivedPage(row: TaskColumns, archive: ArchivedPage['archive'
     failureCode: row.code,
     depth: row.depth,
     archive,
+    sha256: row.sha256 && hexOf(row.sha256),
     fetchedAt: row.page_at ?? 0,
     meta: row.meta === null ? null : JSON.parse(row.meta),
   };
