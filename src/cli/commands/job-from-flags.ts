@@ -22,6 +22,7 @@ import {
   sourceObjectOf,
   stdinFileName,
 } from '../../core/job-schema/source-name.ts';
+import { parseProxy } from '../../core/proxies/proxy.ts';
 import { anchorSource, isJobFile, type LoadedJob, loadJobFile } from '../../job-file/load-job-file.ts';
 import { parseJob } from '../../job-file/parse-job.ts';
 import type { FileFormat } from '../../sources/formats/file-format.ts';
@@ -156,6 +157,11 @@ function withFlags(job: JobSpec | JobInput, context: Context): JobInput {
 
 /** The list becomes a pool of its own, for whatever has none by its route. */
 function withPool(proxies: JobInput['proxies'], file: string): JobInput['proxies'] {
+  // Not quoted: it has a password in it.
+  if (parseProxy(file) !== null)
+    throw new SeineError('--proxies needs the name of a file, got a proxy', {
+      hint: 'write the proxy into a file, one per line',
+    });
   const pools = { ...proxies?.pools, [FILE_POOL]: { from: { file: resolve(file) } } };
   return { ...proxies, pools, default: FILE_POOL };
 }

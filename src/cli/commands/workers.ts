@@ -3,7 +3,7 @@ import { type Heartbeat, readHeartbeats } from '../../transport/bullmq/heartbeat
 import { openRedis, parseFleet } from '../../transport/bullmq/redis.ts';
 import { fleetKeys } from '../../transport/bullmq/wire.ts';
 import { formatBytes, formatDuration } from '../../tui/format.ts';
-import { type Context, printable, printJson } from '../context.ts';
+import { type Context, print, printable, printJson } from '../context.ts';
 import { queueUrl } from './worker.ts';
 
 /** Shows who has given a sign of life in the last seconds. */
@@ -14,8 +14,8 @@ export async function workersCommand(context: Context): Promise<ExitName> {
     const signs = await readHeartbeats(redis.client, fleetKeys(place.prefix));
     signs.sort((one, other) => one.worker.localeCompare(other.worker));
     if (context.json) for (const sign of signs) printJson(context, rowOf(sign));
-    else if (signs.length === 0) context.stdout.write(`no live workers at Redis ${place.shown}\n`);
-    else context.stdout.write(textOf(signs, Date.now()));
+    else if (signs.length === 0) print(context.stdout, `no live workers at Redis ${place.shown}\n`);
+    else print(context.stdout, textOf(signs, Date.now()));
     return 'success';
   } finally {
     redis.close();
