@@ -25,7 +25,7 @@ export function testJobs(desk: StoreDesk): void {
       expect(made).toMatchObject({ file: '/jobs/shop.ts', pass: 1, passStart: null, passStartedAt: T0 });
       expect(made).toMatchObject({
         state: 'running',
-        wish: 'run',
+        requestedState: 'run',
         reason: null,
         endedAt: null,
         workedMs: 0,
