@@ -27,7 +27,8 @@ const PATIENT: Partial<JobInput> = {
   ...HOSTILE_JOB,
   follow: false,
   politeness: { rate: 'max', parallel: 16, adaptive: false },
-  retry: { attempts: 5, baseMs: 100, maxMs: 1_000 },
+  // Pages of hosts that serve a few a second must get their turn: ten attempts are more than seven seconds.
+  retry: { attempts: 10, baseMs: 100, maxMs: 1_000 },
   breaker: { hostFailures: 100_000, jobBatches: 100_000 },
 };
 
