@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { testSeed } from './test/support/seed.ts';
+import { SlowestFirst } from './test/support/slowest-first.ts';
 
 // Before any worker starts: they must all find the same one.
 testSeed();
@@ -10,11 +11,12 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     setupFiles: ['test/support/seed-properties.ts'],
     allowOnly: false,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
-    // A poll ends with what it waits for; its limit only tells that from never.
-    expect: { poll: { timeout: 20_000 } },
+    // Limits only tell what takes long from what never ends: a test that has a limit of its own fails on a busy machine.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    expect: { poll: { timeout: 60_000 } },
     pool: 'forks',
+    sequence: { sequencer: SlowestFirst },
     // Two cores: more files at once only wait for each other. `npm test` takes more where most wait.
     maxWorkers: 2,
   },

@@ -1,5 +1,5 @@
-import { checkSources, openJobAccess, startRun } from './app/app.ts';
-import { openFolder } from './app/folder.ts';
+import { type AppSettings, checkSources, openJobAccess, startRun } from './app/app.ts';
+import { type Folder, openFolder } from './app/folder.ts';
 import { loadConfig, s3Of, storeOf } from './config/load.ts';
 import { type JobSummary, requireJob, submitJob, summarize } from './coordinator/jobs.ts';
 import { latestQualityOf } from './coordinator/reports/quality.ts';
@@ -10,7 +10,7 @@ import { bundleKeyOf } from './job-file/load-handlers.ts';
 import { type LoadedJob, loadJobFile } from './job-file/load-job-file.ts';
 import { hashOfSpec, parseJob } from './job-file/parse-job.ts';
 import type { Logger } from './ports/ambient.ts';
-import type { Job } from './ports/store.ts';
+import type { Job, Store } from './ports/store.ts';
 
 export interface SeineOptions {
   /** Default: `.seine`, or SEINE_DIR. */
@@ -51,72 +51,15 @@ export interface Seine {
 const SILENT: Logger = { info() {}, warn() {}, error() {} };
 
 export async function openSeine(options: SeineOptions = {}): Promise<Seine> {
-  const { config, readSecret } = loadConfig({
-    ...(options.dir === undefined ? {} : { dir: options.dir }),
-    ...(options.workers === undefined ? {} : { workers: String(options.workers) }),
-  });
-  const settings = {
-    dir: config.dir,
-    workers: config.workers,
-    sync: config.sync,
-    blobs: config.blobs,
-    s3: s3Of(config),
-    store: storeOf(config),
-    allowPrivate: config.allowPrivate,
-    readSecret,
-    logger: options.logger ?? SILENT,
-  };
+  const settings = settingsOf(options);
   const folder = await openFolder(settings, { create: true, toWork: true });
   const { store } = folder;
-  const summaryOf = async (name: string | null) => {
-    const job = await requireJob(store, name);
-    return summarize(store, job, { alive: await folder.isAtWork(job.id) });
-  };
-
-  async function* rowsOf<T>(
-    name: string | undefined,
-    read: (jobId: number, job: Job) => AsyncIterable<T>,
-  ): AsyncIterable<T> {
-    const job = await requireJob(store, name ?? null);
-    yield* read(job.id, job);
-  }
-
+  const rowsOf = <T>(name: string | undefined, read: (jobId: number, job: Job) => AsyncIterable<T>) =>
+    rowsOfJob(store, name, read);
   return {
-    async run(definition, { fresh = false } = {}) {
-      const loaded = await load(definition);
-      await checkSources(loaded.spec.sources, settings, store, loaded.spec.allowPrivate);
-      await openJobAccess(loaded.spec, settings);
-      const bundle = loaded.code ? bundleKeyOf(loaded.code) : null;
-      if (bundle) await folder.blobs.put(bundle, loaded.code!);
-      const specHash = hashOfSpec(loaded.spec, bundle);
-      const lock = folder.lock();
-      const { job } = await submitJob(
-        store,
-        { spec: loaded.spec, specHash, bundle, file: loaded.file },
-        { fresh, now: Date.now() },
-      );
-      const id = `${job.name}-${job.run}`;
-      const run = await startRun(
-        folder,
-        lock,
-        job,
-        settings,
-        loaded.code ? {} : { handlers: loaded.handlers },
-      );
-      return {
-        id,
-        done: run.result.then(async () => summarize(store, await store.jobs.get(job.id), { alive: false })),
-        view: run.view,
-        stop: () => run.stop({ state: 'stopped', cause: 'request', message: 'stopped by request' }),
-      };
-    },
-    status: (name) => summaryOf(name ?? null),
-    async jobs() {
-      const jobs = await store.jobs.list(1_000);
-      return Promise.all(
-        jobs.map(async (job) => summarize(store, job, { alive: await folder.isAtWork(job.id) })),
-      );
-    },
+    run: (definition, { fresh = false } = {}) => runJob(folder, settings, definition, fresh),
+    status: async (name) => summaryOf(folder, await requireJob(store, name ?? null)),
+    jobs: async () => Promise.all((await store.jobs.list(1_000)).map((job) => summaryOf(folder, job))),
     records: (name) =>
       rowsOf(name, (jobId, job) => {
         const ownOnly = name !== undefined && name !== job.name;
@@ -130,6 +73,66 @@ export async function openSeine(options: SeineOptions = {}): Promise<Seine> {
     quality: async (name) => (await latestQualityOf(store, await requireJob(store, name ?? null))).routes,
     close: () => folder.close(),
   };
+}
+
+function settingsOf(options: SeineOptions): AppSettings {
+  const { config, readSecret } = loadConfig({
+    ...(options.dir === undefined ? {} : { dir: options.dir }),
+    ...(options.workers === undefined ? {} : { workers: String(options.workers) }),
+  });
+  return {
+    dir: config.dir,
+    workers: config.workers,
+    sync: config.sync,
+    blobs: config.blobs,
+    s3: s3Of(config),
+    store: storeOf(config),
+    allowPrivate: config.allowPrivate,
+    readSecret,
+    logger: options.logger ?? SILENT,
+  };
+}
+
+async function runJob(
+  folder: Folder,
+  settings: AppSettings,
+  definition: JobDefinition | string,
+  fresh: boolean,
+): Promise<RunHandle> {
+  const { store } = folder;
+  const loaded = await load(definition);
+  await checkSources(loaded.spec.sources, settings, store, loaded.spec.allowPrivate);
+  await openJobAccess(loaded.spec, settings);
+  const bundle = loaded.code ? bundleKeyOf(loaded.code) : null;
+  if (bundle) await folder.blobs.put(bundle, loaded.code!);
+  const specHash = hashOfSpec(loaded.spec, bundle);
+  const lock = folder.lock();
+  const { job } = await submitJob(
+    store,
+    { spec: loaded.spec, specHash, bundle, file: loaded.file },
+    { fresh, now: Date.now() },
+  );
+  const prepared = loaded.code ? {} : { handlers: loaded.handlers };
+  const run = await startRun(folder, lock, job, settings, prepared);
+  return {
+    id: `${job.name}-${job.run}`,
+    done: run.result.then(async () => summarize(store, await store.jobs.get(job.id), { alive: false })),
+    view: run.view,
+    stop: () => run.stop({ state: 'stopped', cause: 'request', message: 'stopped by request' }),
+  };
+}
+
+async function summaryOf(folder: Folder, job: Job): Promise<JobSummary> {
+  return summarize(folder.store, job, { alive: await folder.isAtWork(job.id) });
+}
+
+async function* rowsOfJob<T>(
+  store: Store,
+  name: string | undefined,
+  read: (jobId: number, job: Job) => AsyncIterable<T>,
+): AsyncIterable<T> {
+  const job = await requireJob(store, name ?? null);
+  yield* read(job.id, job);
 }
 
 async function load(definition: JobDefinition | string): Promise<LoadedJob> {

@@ -95,54 +95,86 @@ export async function startRun(
     const access = await openJobAccess(job.spec, settings);
     const sources = openSources(folder, job, files);
     dispatcher ??= await openServices(folder, job.spec, settings, prepared.handlers);
-    const progress = createProgress({ startedAt: systemClock.now() });
-    const groups = new HostGroups({ store: folder.store, job, resolver: openSystemResolver() });
-    const rejectsFile = join(folder.dir, 'rejects', `${job.name}-${job.run}.jsonl`);
-    const feeder = new SourceFeeder({
-      store: folder.store,
-      job,
-      sources,
-      clock: systemClock,
-      logger: settings.logger,
-      rejects: new RejectLog(settings.logger, openRejectFile(rejectsFile, job.pass)),
-      groups,
-    });
-    const coordinator = new Coordinator({
-      store: folder.store,
-      blobs: folder.blobs,
-      dispatcher,
-      job,
-      feeder,
-      progress,
-      clock: systemClock,
-      random: { next: Math.random },
-      logger: noting(settings.logger, progress, makeRedact(access?.secrets ?? [])),
-      access,
-      groups,
-      diskFree: freeBytesOf([folder.dir, folderOf(folder.blobsPlace)]),
-    });
     const opened = dispatcher;
-    const result = coordinator.run().finally(async () => {
+    const parts = createParts(folder, job, settings, { sources, access, dispatcher });
+    return runToItsEnd(folder, job, parts, opened, async () => {
       await opened.close();
       await files.close();
-      await feeder.rejects.flush();
+      await parts.feeder.rejects.flush();
       lock.release();
     });
-    return {
-      job,
-      result: result.then((outcome) => {
-        if (feeder.failure) throw feeder.failure;
-        return { ...outcome, rejects: feeder.rejects.shown, rejectsFile, cost: opened.cost?.() ?? null };
-      }),
-      view: () => viewOf(folder, job, progress, feeder, coordinator),
-      stop: (reason) => coordinator.stop(reason),
-    };
   } catch (error) {
     await dispatcher?.close();
     await files.close();
     lock.release();
     throw error;
   }
+}
+
+/** What works on a run. */
+interface RunParts {
+  coordinator: Coordinator;
+  feeder: SourceFeeder;
+  progress: Progress;
+  rejectsFile: string;
+}
+
+function createParts(
+  folder: Folder,
+  job: Job,
+  settings: AppSettings,
+  opened: { sources: Source[]; access: JobAccess | null; dispatcher: Dispatcher },
+): RunParts {
+  const { store, blobs } = folder;
+  const { sources, access, dispatcher } = opened;
+  const progress = createProgress({ startedAt: systemClock.now() });
+  const groups = new HostGroups({ store, job, resolver: openSystemResolver() });
+  const rejectsFile = join(folder.dir, 'rejects', `${job.name}-${job.run}.jsonl`);
+  const feeder = new SourceFeeder({
+    store,
+    job,
+    sources,
+    clock: systemClock,
+    logger: settings.logger,
+    rejects: new RejectLog(settings.logger, openRejectFile(rejectsFile, job.pass)),
+    groups,
+  });
+  const coordinator = new Coordinator({
+    store,
+    blobs,
+    dispatcher,
+    job,
+    feeder,
+    progress,
+    clock: systemClock,
+    random: { next: Math.random },
+    logger: noting(settings.logger, progress, makeRedact(access?.secrets ?? [])),
+    access,
+    groups,
+    diskFree: freeBytesOf([folder.dir, folderOf(folder.blobsPlace)]),
+  });
+  return { coordinator, feeder, progress, rejectsFile };
+}
+
+/** Lets the coordinator run, and closes what it used when it has ended. */
+function runToItsEnd(
+  folder: Folder,
+  job: Job,
+  parts: RunParts,
+  dispatcher: Dispatcher,
+  close: () => Promise<void>,
+): Run {
+  const { coordinator, feeder, progress, rejectsFile } = parts;
+  const ended = coordinator.run().finally(close);
+  return {
+    job,
+    result: ended.then((outcome) => {
+      if (feeder.failure) throw feeder.failure;
+      return { ...outcome, rejects: feeder.rejects.shown, rejectsFile, cost: dispatcher.cost?.() ?? null };
+    }),
+    view: () => viewOf(folder, job, progress, feeder, coordinator),
+    stop: (reason) => coordinator.stop(reason),
+  };
 }
 
 function openFiles(settings: AppSettings, jobAllowsPrivate: boolean): FilesByScheme {

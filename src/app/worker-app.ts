@@ -1,4 +1,3 @@
-import type { S3Settings } from '../aws/s3/s3-client.ts';
 import type { FetcherKind } from '../core/escalation/escalation.ts';
 import { isPublicAddress } from '../core/url/address.ts';
 import type { BrowserFetcherOptions } from '../fetch/browser/browser-fetcher.ts';
@@ -7,23 +6,16 @@ import { openGeneratedUserAgents } from '../fetch/impersonate/generated-user-age
 import type { RemoteApiOptions } from '../fetch/remote-api/remote-api-fetcher.ts';
 import { loadHandlers } from '../job-file/load-handlers.ts';
 import type { Logger } from '../ports/ambient.ts';
-import type { BrowserSettings, CallbackSettings, Fetcher } from '../ports/fetcher.ts';
+import type { Fetcher } from '../ports/fetcher.ts';
+import type { ThreadData } from '../transport/thread/thread-messages.ts';
 import type { WorkerTools } from '../worker/batch/process-batch.ts';
 import { systemClock } from '../worker/batch/system-clock.ts';
 import { JobCache } from '../worker/compile-job.ts';
 import type { JobHandlers } from '../worker/job/route-code.ts';
 import { openBlobs } from './open-blobs.ts';
 
-interface WorkerSettings {
-  name: string;
-  /** Where blobs are: a path or URL. */
-  blobs: string;
-  sync: boolean;
-  s3?: S3Settings;
-  /** `never` refuses private addresses, whatever a job says. */
-  allowPrivate?: 'job' | 'never';
-  browser?: BrowserSettings;
-  apiCallbacks?: CallbackSettings;
+/** A thread is told the same, apart from what cannot be sent to it. */
+interface WorkerSettings extends ThreadData {
   logger?: Logger;
 }
 

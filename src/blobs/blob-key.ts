@@ -1,3 +1,6 @@
+/** What a writer left behind is removed when it is this old: no batch lasts a day. */
+export const TEMPORARY_AGE_MS_MAX = 24 * 3_600_000;
+
 /** Keys become paths and URLs, so they are held to what is harmless in both. A bad one is a bug of the caller. */
 
 const CHARACTERS = /^[A-Za-z0-9._/=-]+$/;

@@ -4,11 +4,19 @@ import type { S3Settings } from '../aws/s3/s3-client.ts';
 import { openPieces, readPieces } from '../aws/s3/s3-read.ts';
 import { parseS3Url, s3UrlOf } from '../aws/s3/s3-url.ts';
 import { SeineError } from '../core/errors.ts';
-import { LIMITS } from '../core/limits.ts';
 import { contentTypeOf } from '../core/media/content-type.ts';
 import type { BlobEntry, Blobs } from '../ports/blobs.ts';
-import { checkKey, checkPrefix } from './blob-key.ts';
+import { checkKey, checkPrefix, TEMPORARY_AGE_MS_MAX } from './blob-key.ts';
 import { type S3Sizes, S3Writer } from './s3-writer.ts';
+
+/** The least that S3 takes for a part, so the most that a writer of a blob must hold; smaller blobs are one request. */
+const S3_PART_BYTES = 5 * 1024 * 1024;
+/** One on its way while the next is gathered. */
+const S3_PARTS_IN_FLIGHT = 2;
+/** S3 copies up to 5 GB in one request; a copy of more than this could be silent for too long. */
+const S3_COPY_BYTES_MAX = 1024 ** 3;
+/** Larger objects are copied in parts of this size. */
+const S3_COPY_PART_BYTES = 512 * 1024 ** 2;
 
 /**
  * Blobs as objects below a prefix of a bucket. An object appears whole or not at all. What is not committed yet
@@ -18,10 +26,10 @@ import { type S3Sizes, S3Writer } from './s3-writer.ts';
 const TEMPORARY = '.tmp/';
 
 const SIZES: S3Sizes = {
-  partBytes: LIMITS.s3PartBytes,
-  partsInFlight: LIMITS.s3PartsInFlight,
-  copyBytesMax: LIMITS.s3CopyBytesMax,
-  copyPartBytes: LIMITS.s3CopyPartBytes,
+  partBytes: S3_PART_BYTES,
+  partsInFlight: S3_PARTS_IN_FLIGHT,
+  copyBytesMax: S3_COPY_BYTES_MAX,
+  copyPartBytes: S3_COPY_PART_BYTES,
 };
 
 /** Sends nothing: trouble with the bucket shows at the first use, or in `prepareS3Blobs`. */
@@ -83,7 +91,7 @@ export async function prepareS3Blobs(
   now: number,
 ): Promise<{ removed: number; problem: unknown }> {
   const { bucket, prefix } = openPlace(url, settings);
-  const before = now - LIMITS.temporaryAgeMsMax;
+  const before = now - TEMPORARY_AGE_MS_MAX;
   try {
     const probe = `${prefix}${TEMPORARY}${randomUUID()}`;
     await bucket.put(probe, Buffer.from('seine'));

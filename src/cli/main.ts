@@ -33,7 +33,7 @@ const HANDLERS: Record<string, () => Promise<Command>> = {
 
 /** Runs one command line and returns its exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
-  // `seine jobs | head` closes the pipe early; nobody is left to read the rest.
+  // `seine jobs | head` closes the pipe early; the rest has no reader.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   try {
     const [first] = argv;

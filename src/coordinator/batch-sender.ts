@@ -3,43 +3,63 @@ import { gapMsOf, parallelOf } from '../core/job-schema/job.ts';
 import { isRising, isTrying, startPace } from '../core/pace/pace.ts';
 import { compileHostLimits, type HostLimiter } from '../core/politeness/host-limits.ts';
 import { SHORT_PERMIT_MS } from '../core/politeness/permits.ts';
-import type { DueHost, LeasedBatch, RobotsEntry } from '../ports/store.ts';
-import { BrowserSlots } from './browser-slots.ts';
-import { SCOUTS } from './escalation/escalation-policy.ts';
+import type { Clock } from '../ports/ambient.ts';
+import type { Dispatcher } from '../ports/dispatcher.ts';
+import type { DueHost, Frontier, Job, JobStore, LeasedBatch, RobotsEntry } from '../ports/store.ts';
+import type { BrowserSlots } from './browser-slots.ts';
+import { type EscalationPolicy, SCOUTS } from './escalation/escalation-policy.ts';
+import type { OpenPermits } from './hosts/open-permits.ts';
 import { makeBatch, type OpenBatch, refusalReport } from './plan/open-batch.ts';
 import { type Grant, type PlanHost, type PlannedBatch, planBatches } from './plan/plan-batches.ts';
-import { RobotsGate } from './robots/robots-gate.ts';
-import { LEASE_GRACE_MS, type RunState } from './run-state.ts';
+import type { AccessAssigner } from './proxies/access-assigner.ts';
+import type { RobotsCache } from './robots/robots-cache.ts';
+import type { RobotsGate } from './robots/robots-gate.ts';
+import type { OpenBatches, StoragePause, Wake } from './run-state.ts';
 import type { Settler } from './settle/settler.ts';
 
 /** Hosts are planned this far ahead of time, so that a permit reaches its worker before it starts. */
 export const LOOK_AHEAD_MS = 400;
 const DUE_HOSTS_MAX = 1_000;
+/** Longer than any honest delay of an answer: after that a batch is taken back. */
+const LEASE_GRACE_MS = 30_000;
+
+interface SenderParts {
+  store: {
+    readonly frontier: Pick<Frontier, 'dueHosts' | 'lease' | 'postpone'>;
+    readonly jobs: Pick<JobStore, 'counters'>;
+  };
+  job: Job;
+  dispatcher: Pick<Dispatcher, 'slots' | 'workers'>;
+  clock: Clock;
+  batches: OpenBatches;
+  permits: OpenPermits;
+  storage: StoragePause;
+  wake: Pick<Wake, 'notify'>;
+  robots: RobotsCache;
+  robotsGate: RobotsGate;
+  browserSlots: BrowserSlots;
+  escalation: EscalationPolicy | null;
+  access: AccessAssigner | null;
+  settler: Pick<Settler, 'settle'>;
+  dispatch: (open: OpenBatch) => void;
+}
 
 /** Plans, leases and hands over batches for dispatch. */
 export class BatchSender {
-  readonly #run: RunState;
-  readonly #settler: Settler;
-  readonly #dispatch: (open: OpenBatch) => void;
+  readonly #parts: SenderParts;
   readonly #limitsOf: HostLimiter;
-  readonly #robots: RobotsGate;
-  readonly #browserSlots: BrowserSlots;
 
-  constructor(run: RunState, settler: Settler, dispatch: (open: OpenBatch) => void) {
-    this.#run = run;
-    this.#settler = settler;
-    this.#dispatch = dispatch;
-    this.#limitsOf = compileHostLimits(run.options.job.spec);
-    this.#robots = new RobotsGate(run);
-    this.#browserSlots = new BrowserSlots(run);
+  constructor(parts: SenderParts) {
+    this.#parts = parts;
+    this.#limitsOf = compileHostLimits(parts.job.spec);
   }
 
   /** Fills the free slots with whatever may start soon. */
   async fill(): Promise<void> {
-    const { store, job, dispatcher } = this.#run.options;
-    const slots = dispatcher.slots - this.#run.open.size;
-    const now = this.#run.now();
-    if (slots <= 0 || now < this.#run.pausedUntil) return;
+    const { store, job, dispatcher, batches: out, storage, clock } = this.#parts;
+    const slots = dispatcher.slots - out.size;
+    const now = clock.now();
+    if (slots <= 0 || storage.isOn) return;
     const due = await store.frontier.dueHosts(job.id, {
       now,
       before: now + LOOK_AHEAD_MS,
@@ -59,20 +79,20 @@ export class BatchSender {
   }
 
   async #plan(due: DueHost[], slots: number, now: number): Promise<PlannedBatch[]> {
-    const { job, dispatcher } = this.#run.options;
+    const { job, dispatcher } = this.#parts;
     const { spec } = job;
     const open = await this.#openHosts(due, now);
-    const { isFull } = this.#browserSlots;
+    const { isFull } = this.#parts.browserSlots;
     const hosts = open
-      .filter(({ host }) => !this.#run.robots.isAsking(host) && !this.#isScouted(host))
-      .filter(({ host }) => !isFull || !this.#run.escalation?.renders(host))
+      .filter(({ host }) => !this.#parts.robots.isAsking(host) && !this.#isScouted(host))
+      .filter(({ host }) => !isFull || !this.#parts.escalation?.renders(host))
       .map((host) => ({
         ...this.#planHost(host),
-        ready: this.#run.escalation?.isUnsure(host.host) ? Math.min(host.ready, SCOUTS) : host.ready,
-        renders: this.#run.escalation?.renders(host.host) ?? false,
-        needsRobots: spec.politeness.robots && !this.#run.robots.isKnown(host.host),
+        ready: this.#parts.escalation?.isUnsure(host.host) ? Math.min(host.ready, SCOUTS) : host.ready,
+        renders: this.#parts.escalation?.renders(host.host) ?? false,
+        needsRobots: spec.politeness.robots && !this.#parts.robots.isKnown(host.host),
       }));
-    const ready = await this.#robots.withPiggybackedHosts(hosts, now + LOOK_AHEAD_MS, (host) =>
+    const ready = await this.#parts.robotsGate.withPiggybackedHosts(hosts, now + LOOK_AHEAD_MS, (host) =>
       this.#planHost(host),
     );
     if (ready.length === 0) return [];
@@ -92,19 +112,19 @@ export class BatchSender {
   }
 
   #planHost(host: DueHost): PlanHost {
-    const load = this.#run.permits.load(host.host);
+    const load = this.#parts.permits.load(host.host);
     return { ...host, ...this.#limitsFor(host), load, needsRobots: false };
   }
 
   /** A few tasks are out to see how the host answers: the others wait for them. */
   #isScouted(host: string): boolean {
-    const { escalation, permits } = this.#run;
+    const { escalation, permits } = this.#parts;
     return escalation !== null && permits.load(host).permits > 0 && escalation.isUnsure(host);
   }
 
   /** Hosts whose hours are closed wait until they open. */
   async #openHosts(due: DueHost[], now: number): Promise<DueHost[]> {
-    const { store, job } = this.#run.options;
+    const { store, job } = this.#parts;
     const closed: { hostId: number; until: number }[] = [];
     const open = due.filter((host) => {
       const until = this.#limitsOf(host.host).window?.opensAt(now) ?? now;
@@ -117,7 +137,7 @@ export class BatchSender {
 
   #limitsFor({ host, pace }: DueHost): Pick<PlanHost, 'gapMs' | 'parallel' | 'permitMs' | 'permitsMax'> {
     const { rate: cap, parallel } = this.#limitsOf(host);
-    const { adaptive } = this.#run.options.job.spec.politeness;
+    const { adaptive } = this.#parts.job.spec.politeness;
     const now = pace ?? startPace(cap);
     const rate = adaptive ? Math.min(cap, now.rate) : cap;
     const limits = { gapMs: Number.isFinite(rate) ? 1_000 / rate : 0, parallel };
@@ -136,53 +156,53 @@ export class BatchSender {
     hosts: Map<number, DueHost>,
     now: number,
   ): Promise<void> {
-    const { job } = this.#run.options;
+    const { job } = this.#parts;
     const used = new Set([...leased.tasks.map((task) => task.hostId), ...(leased.piggybacked ?? [])]);
     const grants = planned.grants.filter((grant) => used.has(grant.hostId));
     for (const { permit, piggybackedHost, hostId } of grants)
-      this.#run.permits.grant(permit, piggybackedHost ?? hosts.get(hostId)!);
-    const { refused, robots, found, late } = await this.#robots.check(grants, leased.tasks, now);
+      this.#parts.permits.grant(permit, piggybackedHost ?? hosts.get(hostId)!);
+    const { refused, robots, found, late } = await this.#parts.robotsGate.check(grants, leased.tasks, now);
     const open = makeBatch(job, grants, leased, {
       budgetMs: this.#budgetMs(grants, now),
-      epoch: this.#run.epoch,
+      epoch: this.#parts.batches.epoch,
       robots,
     });
     if (refused.length > 0) await this.#refuse(open, refused, found);
-    if (late.length > 0) await this.#run.options.store.frontier.postpone(job.id, late);
+    if (late.length > 0) await this.#parts.store.frontier.postpone(job.id, late);
     if (open.tasks.size > 0) {
-      this.#run.escalation?.assign(open.batch, now);
+      this.#parts.escalation?.assign(open.batch, now);
       await this.#deferBrowserTasks(open);
       if (open.batch.tasks.some(({ fetchMethod }) => fetchMethod?.fetcher === 'browser'))
         open.batch.needs = 'browser';
       if (open.tasks.size > 0) await this.#attachAccess(open, grants);
     }
     if (open.tasks.size === 0) {
-      this.#run.wake.notify();
+      this.#parts.wake.notify();
       return;
     }
-    this.#run.open.set(open.batch.id, open);
-    this.#dispatch(open);
+    this.#parts.batches.add(open);
+    this.#parts.dispatch(open);
   }
 
   /** Pages for which there is no browser now. */
   async #deferBrowserTasks(open: OpenBatch): Promise<void> {
-    const left = this.#browserSlots.deferBrowserTasks(open.batch);
+    const left = this.#parts.browserSlots.deferBrowserTasks(open.batch);
     if (left.length === 0) return;
     const { permits, robots } = open.batch;
     await this.#refuse(open, left);
     if (open.tasks.size > 0) return;
-    for (const { permit } of robots) this.#run.robots.doneAsking(permits[permit]!.host);
+    for (const { permit } of robots) this.#parts.robots.doneAsking(permits[permit]!.host);
   }
 
   /** Hosts that can only be asked through a proxy wait for one, and with them their robots.txt. */
   async #attachAccess(open: OpenBatch, grants: Grant[]): Promise<void> {
-    const { store, job } = this.#run.options;
+    const { store, job } = this.#parts;
     const asked = open.batch.robots;
-    const left = this.#run.access?.attachSecrets(open);
+    const left = this.#parts.access?.attachSecrets(open);
     if (!left || left.outcomes.length === 0) return;
     await this.#refuse(open, left.outcomes);
     for (const fetch of asked)
-      if (!open.batch.robots.includes(fetch)) this.#run.robots.doneAsking(fetch.origin);
+      if (!open.batch.robots.includes(fetch)) this.#parts.robots.doneAsking(fetch.origin);
     const hosts = left.permits.map(({ permit, until }) => ({ hostId: grants[permit]!.hostId, until }));
     if (hosts.length > 0) await store.frontier.postpone(job.id, hosts);
   }
@@ -191,14 +211,14 @@ export class BatchSender {
   async #refuse(open: OpenBatch, refused: Outcome[], found: RobotsEntry[] = []): Promise<void> {
     const { batch } = open;
     const all = refused.length === open.tasks.size;
-    const report = refusalReport(batch, refused, { all, now: this.#run.now() });
-    await this.#settler.settle(open, report, found);
+    const report = refusalReport(batch, refused, { all, now: this.#parts.clock.now() });
+    await this.#parts.settler.settle(open, report, found);
     open.batch.tasks = batch.tasks.filter((task) => open.tasks.has(task.id));
   }
 
   /** Under the page limit, no more may be out than could still count. */
   async #tasksLeft(): Promise<number> {
-    const { store, job } = this.#run.options;
+    const { store, job } = this.#parts;
     const { pages } = job.spec.limits;
     if (pages === null) return Number.POSITIVE_INFINITY;
     const { done, unchanged, leased } = await store.jobs.counters(job.id);
@@ -206,7 +226,7 @@ export class BatchSender {
   }
 
   #budgetMs(grants: Grant[], now: number): number {
-    const { taskMs } = this.#run.options.job.spec.timeouts;
+    const { taskMs } = this.#parts.job.spec.timeouts;
     const permitMs = Math.max(...grants.map(({ permit }) => (permit.gapMs > 0 ? permit.endAt - now : 0)));
     return Math.ceil(taskMs + permitMs + 5_000);
   }

@@ -1,6 +1,14 @@
 import type { Batch } from '../core/batch/batch.ts';
 import type { Outcome } from '../core/batch/outcome.ts';
-import type { RunState } from './run-state.ts';
+import type { Clock } from '../ports/ambient.ts';
+import type { Dispatcher } from '../ports/dispatcher.ts';
+import type { OpenBatches } from './run-state.ts';
+
+interface BrowserSlotsParts {
+  dispatcher: Pick<Dispatcher, 'slotsFor'>;
+  clock: Clock;
+  batches: OpenBatches;
+}
 
 /** How long a page waits that found all browsers busy: not long, or browsers that are free again would wait for it. */
 const WAIT_MS = 2_000;
@@ -14,13 +22,13 @@ const REST_MS = 250;
  * places, and permits, that others could use.
  */
 export class BrowserSlots {
-  readonly #run: RunState;
+  readonly #parts: BrowserSlotsParts;
   #fullUntil = Number.NEGATIVE_INFINITY;
   /** Batches in a row that found no room. */
   #inVain = 0;
 
-  constructor(run: RunState) {
-    this.#run = run;
+  constructor(parts: BrowserSlotsParts) {
+    this.#parts = parts;
   }
 
   /** Tasks of a batch that have to wait. When none of its tasks can go, no more are looked at for a moment. */
@@ -31,23 +39,20 @@ export class BrowserSlots {
       this.#inVain = 0;
       return [];
     }
-    const now = this.#run.now();
+    const now = this.#parts.clock.now();
     const until = now + Math.min(Math.max(WAIT_MS, ++this.#inVain * 2 * REST_MS), WAIT_MS_MAX);
     if (shown.length === tasks.length) this.#fullUntil = now + REST_MS;
     return shown.map(({ id }) => ({ kind: 'deferred', taskId: id, until }));
   }
 
   get isFull(): boolean {
-    return this.#run.now() < this.#fullUntil && !this.#hasRoom();
+    return this.#parts.clock.now() < this.#fullUntil && !this.#hasRoom();
   }
 
-  /** One may always be out: who carries it says when there is nobody to take it. */
+  /** One may always be out: the dispatcher says when no worker can take it. */
   #hasRoom(): boolean {
-    const { dispatcher } = this.#run.options;
+    const { dispatcher, batches } = this.#parts;
     const slots = dispatcher.slotsFor?.('browser');
-    if (slots === undefined) return true;
-    let out = 0;
-    for (const { batch } of this.#run.open.values()) if (batch.needs === 'browser') out++;
-    return out < Math.max(1, slots);
+    return slots === undefined || batches.count('browser') < Math.max(1, slots);
   }
 }

@@ -1,15 +1,17 @@
 import { messageOf } from '../core/errors.ts';
-import { defaultUserAgent } from '../core/identity/identity.ts';
-import { LIMITS } from '../core/limits.ts';
+
 import type { Counters, JobState } from '../core/model.ts';
-import { productToken } from '../core/robots/robots.ts';
 import { BatchSender, LOOK_AHEAD_MS } from './batch-sender.ts';
+import { BrowserSlots } from './browser-slots.ts';
 import { archiveKeyOf, type OpenBatch, packKeyOf } from './plan/open-batch.ts';
 import { ReportReceiver } from './report-receiver.ts';
-import { RobotsCache } from './robots/robots-cache.ts';
-import { type CoordinatorOptions, RunState } from './run-state.ts';
+import { RobotsGate } from './robots/robots-gate.ts';
+import { type CoordinatorOptions, openRunState, type RunState } from './run-state.ts';
 import { Settler } from './settle/settler.ts';
 import { checkStop, type StopReason } from './stop.ts';
+
+/** Read when a run begins: a few MB. */
+const ESCALATION_ROWS_MAX = 50_000;
 
 export interface RunResult {
   state: JobState;
@@ -17,7 +19,7 @@ export interface RunResult {
   counters: Counters;
 }
 
-/** How often stop wishes, limits and leases are looked at. */
+/** How often the requested state, limits and leases are looked at. */
 const POLL_MS = 250;
 /** How often the time worked is written down, for `status` and for runs that are killed. */
 const SAVE_MS = 2_000;
@@ -40,22 +42,17 @@ export class Coordinator {
 
   constructor(options: CoordinatorOptions) {
     this.#options = options;
-    const { identity, retry } = options.job.spec;
-    const product = productToken(identity.userAgent ?? defaultUserAgent(identity.contact));
-    const robots = new RobotsCache(options.store.hosts, product, retry);
-    this.#run = new RunState(options, robots);
-    const settler = new Settler({
-      ...options,
-      rejects: options.feeder.rejects,
-      permits: this.#run.permits,
-      robots,
-      escalation: this.#run.escalation,
-      access: this.#run.access,
-      groups: this.#run.groups,
-      givenUp: this.#run.givenUp,
+    this.#run = openRunState(options);
+    const parts = { ...options, ...this.#run };
+    const settler = new Settler({ ...parts, rejects: options.feeder.rejects });
+    this.#receiver = new ReportReceiver({ ...parts, settler });
+    this.#sender = new BatchSender({
+      ...parts,
+      settler,
+      robotsGate: new RobotsGate(parts),
+      browserSlots: new BrowserSlots(parts),
+      dispatch: (open) => this.#dispatch(open),
     });
-    this.#receiver = new ReportReceiver(this.#run, settler);
-    this.#sender = new BatchSender(this.#run, settler, (open) => this.#dispatch(open));
   }
 
   /** Asks the run to end soon; open work is returned. */
@@ -70,7 +67,7 @@ export class Coordinator {
 
   async run(): Promise<RunResult> {
     const { store, job, feeder } = this.#options;
-    this.#startedAt = this.#run.now();
+    this.#startedAt = this.#options.clock.now();
     await store.jobs.join(job.id);
     let others = 0;
     try {
@@ -87,7 +84,7 @@ export class Coordinator {
     this.#stop ??= sourceFailure(feeder.failure);
     const counters = await store.jobs.counters(job.id);
     const state: JobState = this.#stop?.state ?? 'done';
-    const endedAt = Math.floor(this.#run.now());
+    const endedAt = Math.floor(this.#options.clock.now());
     await store.jobs.update(job.id, {
       workedMs: this.#workedMs(),
       // What ends only this coordinator does not end the job of the others.
@@ -110,13 +107,13 @@ export class Coordinator {
 
   async #recover(): Promise<void> {
     const { store, job } = this.#options;
-    const now = Math.floor(this.#run.now());
+    const now = Math.floor(this.#options.clock.now());
     await store.jobs.update(job.id, { state: 'running', requestedState: 'run', reason: null, endedAt: null });
     await store.hosts.clampNextAt(now + REST_CREDIBLE_MS);
     await this.#takeBack(await store.frontier.orphans(job.id));
     const { escalation, access } = this.#run;
     await access?.exchange();
-    if (escalation) escalation.load(await store.escalations.load(job.id, LIMITS.escalationRowsMax));
+    if (escalation) escalation.load(await store.escalations.load(job.id, ESCALATION_ROWS_MAX));
   }
 
   /** What a crash loses of it is learned again. */
@@ -132,7 +129,7 @@ export class Coordinator {
     const { store, job, blobs, logger } = this.#options;
     for (const batchId of batchIds) {
       const { returned } = await store.frontier.release(batchId, {
-        now: Math.floor(this.#run.now()),
+        now: Math.floor(this.#options.clock.now()),
         suspect: false,
         reason: 'the coordinator ended',
       });
@@ -145,10 +142,10 @@ export class Coordinator {
     }
   }
 
-  /** Wishes, limits, breakers and leases; not on every report. */
+  /** The requested state, limits, breakers and leases; not on every report. */
   async #look(): Promise<void> {
     const { store, job, diskFree } = this.#options;
-    const now = this.#run.now();
+    const now = this.#options.clock.now();
     if (now - this.#lookedAt < POLL_MS && job.spec.limits.pages === null) return;
     this.#lookedAt = now;
     if (now - this.#savedAt > SAVE_MS) {
@@ -160,13 +157,12 @@ export class Coordinator {
       await this.#saveEscalation();
     }
     this.#stop ??= await checkStop({
-      requestedState: await store.jobs.wish(job.id),
+      requestedState: await store.jobs.requestedState(job.id),
       counters: await store.jobs.counters(job.id),
       limits: job.spec.limits,
       workedMs: this.#workedMs(),
-      failedBatchesInRow: this.#run.failedBatchesInRow,
-      troublesInRow: this.#run.storageTroublesInRow,
-      trouble: this.#run.storageTrouble,
+      failedBatchesInRow: this.#run.breaker.failedBatchesInRow,
+      storage: this.#run.storage,
       jobBatches: job.spec.breaker.jobBatches,
       diskFree,
     });
@@ -177,39 +173,39 @@ export class Coordinator {
 
   #dispatch(open: OpenBatch): void {
     const { dispatcher, progress } = this.#options;
-    progress.onDispatch(open.batch, this.#run.now());
+    progress.onDispatch(open.batch, this.#options.clock.now());
     const delivery = dispatcher.dispatch(open.batch, (part) => void this.#guard(this.#receiver.settle(part)));
     void this.#guard(delivery.then((answer) => this.#receiver.receive(answer)));
   }
 
   /** Workers return what they have; one that hangs keeps its lease, and the next run takes it back. */
   async #drain(): Promise<void> {
-    if (this.#run.open.size === 0) return;
+    if (this.#run.batches.size === 0) return;
     await this.#options.dispatcher.drain();
-    const until = this.#run.now() + DRAIN_MS;
-    while (this.#run.open.size > 0 && !this.#broken && this.#run.now() < until) {
+    const until = this.#options.clock.now() + DRAIN_MS;
+    while (this.#run.batches.size > 0 && !this.#broken && this.#options.clock.now() < until) {
       await this.#run.wake.wait(POLL_MS);
     }
   }
 
   async #isFinished(): Promise<boolean> {
     const { store, job, feeder } = this.#options;
-    if (this.#run.open.size > 0 || !feeder.done) return false;
+    if (this.#run.batches.size > 0 || !feeder.done) return false;
     const { pending, leased } = await store.jobs.counters(job.id);
     return pending === 0 && leased === 0;
   }
 
   async #sleepMs(): Promise<number> {
     const { store, job, dispatcher } = this.#options;
-    if (this.#run.open.size >= dispatcher.slots) return POLL_MS;
+    if (this.#run.batches.size >= dispatcher.slots) return POLL_MS;
     const dueAt = await store.frontier.nextDueAt(job.id);
-    const ms = dueAt === null ? POLL_MS : Math.ceil(dueAt - LOOK_AHEAD_MS - this.#run.now());
+    const ms = dueAt === null ? POLL_MS : Math.ceil(dueAt - LOOK_AHEAD_MS - this.#options.clock.now());
     // Hosts that are due but fully used wake us by their reports.
     return ms <= 0 ? POLL_MS : Math.min(POLL_MS, ms);
   }
 
   #workedMs(): number {
-    return Math.round(this.#options.job.workedMs + this.#run.now() - this.#startedAt);
+    return Math.round(this.#options.job.workedMs + this.#options.clock.now() - this.#startedAt);
   }
 
   /** A store that fails is fatal: stop at once and say so, with nothing half done. */

@@ -1,33 +1,50 @@
 import type { Report } from '../core/batch/batch.ts';
+import type { Clock, Logger } from '../ports/ambient.ts';
 import type { Delivery } from '../ports/dispatcher.ts';
+import type { Frontier, Job } from '../ports/store.ts';
+import type { JobBreaker } from './circuit-breaker/job-breaker.ts';
+import { failTasksOfHost } from './giving-up/giving-up.ts';
+import type { OpenPermits } from './hosts/open-permits.ts';
 import type { OpenBatch } from './plan/open-batch.ts';
-import type { RunState } from './run-state.ts';
-import type { FailedHost } from './settle/giving-up.ts';
+import type { Progress } from './reports/progress.ts';
+import type { RobotsCache } from './robots/robots-cache.ts';
+import type { OpenBatches, StoragePause, Wake } from './run-state.ts';
 import type { Settler } from './settle/settler.ts';
 
-/** Tasks of a dead host that are given up in one transaction. */
-const FAIL_STEP = 2_000;
+interface ReceiverParts {
+  store: { readonly frontier: Pick<Frontier, 'release' | 'failTasksOfHost'> };
+  job: Pick<Job, 'id'>;
+  clock: Clock;
+  logger: Pick<Logger, 'warn'>;
+  progress: Pick<Progress, 'onDelivery'>;
+  batches: OpenBatches;
+  permits: OpenPermits;
+  robots: RobotsCache;
+  storage: StoragePause;
+  breaker: JobBreaker;
+  wake: Pick<Wake, 'notify'>;
+  settler: Pick<Settler, 'settle'>;
+}
 
 /** Takes what comes back from workers. */
 export class ReportReceiver {
-  readonly #run: RunState;
-  readonly #settler: Settler;
+  readonly #parts: ReceiverParts;
 
-  constructor(run: RunState, settler: Settler) {
-    this.#run = run;
-    this.#settler = settler;
+  constructor(parts: ReceiverParts) {
+    this.#parts = parts;
   }
 
   async receive(delivery: Delivery): Promise<void> {
     if (delivery.kind === 'report') return this.settle(delivery.report);
-    this.#run.options.progress.onDelivery(delivery, this.#run.now());
-    // It was given up before, and somebody else may have its tasks already.
-    if (!this.#run.open.has(delivery.batchId)) return;
+    const { progress, clock, batches } = this.#parts;
+    progress.onDelivery(delivery, clock.now());
+    // It was taken back before, and another batch may have its tasks already.
+    if (!batches.get(delivery.batchId)) return;
     return this.lose(delivery.batchId, delivery.reason, delivery.blameless);
   }
 
   async settle(report: Report): Promise<void> {
-    const open = this.#run.open.get(report.batchId);
+    const open = this.#parts.batches.get(report.batchId);
     if (!open || open.over) return;
     open.over = report.final;
     const settled = open.settled.then(() => this.#settle(open, report));
@@ -37,55 +54,39 @@ export class ReportReceiver {
 
   /** The batch keeps its slot until it is written down: a slow store must not gather reports without end. */
   async #settle(open: OpenBatch, report: Report): Promise<void> {
-    const run = this.#run;
-    const { failedHosts, lostLinks } = await this.#settler.settle(open, report);
-    if (report.final) run.open.delete(report.batchId);
-    run.options.progress.onDelivery({ kind: 'report', report }, run.now());
-    if (lostLinks) run.beginEpoch();
-    if (report.trouble) run.onStorage(report.trouble);
-    else if (report.archive || report.pack) run.onStorage(null);
-    if (report.final && open.succeeded + open.failed > 0) {
-      run.failedBatchesInRow = open.succeeded === 0 ? run.failedBatchesInRow + 1 : 0;
-    }
-    for (const host of failedHosts) await this.#failTasksOfHost(host);
-    run.wake.notify();
+    const { settler, batches, progress, clock, storage, breaker, wake } = this.#parts;
+    const { failedHosts, lostLinks } = await settler.settle(open, report);
+    if (report.final) batches.delete(report.batchId);
+    progress.onDelivery({ kind: 'report', report }, clock.now());
+    if (lostLinks) batches.beginEpoch();
+    if (report.trouble) storage.onTrouble(report.trouble);
+    else if (report.archive || report.pack) storage.onStored();
+    if (report.final)
+      breaker.onBatchEnd({ kind: 'reported', succeeded: open.succeeded, failed: open.failed });
+    for (const host of failedHosts) await failTasksOfHost(this.#parts, host);
+    wake.notify();
   }
 
   /** Takes back a batch whose worker died or did not answer in time. */
   async lose(batchId: number, reason: string, blameless = false): Promise<void> {
-    const { store, logger } = this.#run.options;
-    const open = this.#run.open.get(batchId);
+    const { store, logger, clock, batches, permits, robots, breaker, wake } = this.#parts;
+    const open = batches.get(batchId);
     if (open?.over) return;
     if (open) open.over = true;
     await open?.settled;
-    this.#run.open.delete(batchId);
-    if (!blameless) this.#run.failedBatchesInRow++;
-    this.#run.beginEpoch();
+    batches.delete(batchId);
+    breaker.onBatchEnd({ kind: 'lost', blameless });
+    batches.beginEpoch();
     open?.batch.permits.forEach((permit, index) => {
-      if (!open.released[index]) this.#run.permits.release(permit, permit.endAt);
+      if (!open.released[index]) permits.release(permit, permit.endAt);
     });
-    for (const { origin } of open?.batch.robots ?? []) this.#run.robots.doneAsking(origin);
+    for (const { origin } of open?.batch.robots ?? []) robots.doneAsking(origin);
     const { returned, dead } = await store.frontier.release(batchId, {
-      now: Math.floor(this.#run.now()),
+      now: Math.floor(clock.now()),
       suspect: !blameless,
       reason,
     });
     logger.warn(`lost a batch: ${reason}`, { batch: batchId, returned, dead });
-    this.#run.wake.notify();
-  }
-
-  async #failTasksOfHost({ host, code, detail }: FailedHost): Promise<void> {
-    const { store, job, logger } = this.#run.options;
-    let total = 0;
-    for (let count = 1; count > 0; total += count) {
-      count = await store.frontier.condemn(job.id, {
-        host,
-        code,
-        detail,
-        now: Math.floor(this.#run.now()),
-        limit: FAIL_STEP,
-      });
-    }
-    if (total > 0) logger.warn(`gave up on ${host}: ${detail}`, { tasks: total, code });
+    wake.notify();
   }
 }

@@ -1,17 +1,21 @@
 import { randomBytes } from 'node:crypto';
+import type { WorkerKind } from '../core/batch/batch.ts';
+import { defaultUserAgent } from '../core/identity/identity.ts';
+import { productToken } from '../core/robots/robots.ts';
 import type { Clock, Logger, Random } from '../ports/ambient.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { Dispatcher } from '../ports/dispatcher.ts';
 import type { Job, Store } from '../ports/store.ts';
+import { JobBreaker } from './circuit-breaker/job-breaker.ts';
 import { type EscalationPolicy, openEscalationPolicy } from './escalation/escalation-policy.ts';
+import { GivenUp } from './giving-up/giving-up.ts';
 import { HostGroups } from './hosts/host-groups.ts';
 import { OpenPermits } from './hosts/open-permits.ts';
 import type { OpenBatch } from './plan/open-batch.ts';
 import { AccessAssigner } from './proxies/access-assigner.ts';
 import type { JobAccess } from './proxies/job-access.ts';
 import type { Progress } from './reports/progress.ts';
-import type { RobotsCache } from './robots/robots-cache.ts';
-import { GivenUp } from './settle/giving-up.ts';
+import { RobotsCache } from './robots/robots-cache.ts';
 import type { SourceFeeder } from './sources/source-feeder.ts';
 
 export interface CoordinatorOptions {
@@ -32,43 +36,75 @@ export interface CoordinatorOptions {
   diskFree(): Promise<number | null>;
 }
 
-/** Longer than any honest delay of an answer: after that a batch is taken back. */
-export const LEASE_GRACE_MS = 30_000;
-
 const STORAGE_PAUSE_MS = 1_000;
 const STORAGE_PAUSE_MS_MAX = 60_000;
 
-/** What is under way: the only state that a coordinator keeps in memory, and may lose. */
-export class RunState {
-  readonly options: CoordinatorOptions;
-  readonly robots: RobotsCache;
+/**
+ * What is under way: the only state that a coordinator keeps in memory, and may lose. One for each run of a job, made of
+ * parts; each class of the coordinator takes those that it uses.
+ */
+export interface RunState {
+  batches: OpenBatches;
+  permits: OpenPermits;
+  storage: StoragePause;
+  breaker: JobBreaker;
+  wake: Wake;
+  robots: RobotsCache;
+  groups: HostGroups;
+  givenUp: GivenUp;
   /** Null when every request goes the plain way. */
-  readonly escalation: EscalationPolicy | null;
+  escalation: EscalationPolicy | null;
   /** Null when the job has no proxies and no remote scraping API. */
-  readonly access: AccessAssigner | null;
-  readonly groups: HostGroups;
-  readonly givenUp = new GivenUp();
-  readonly permits = new OpenPermits();
-  readonly open = new Map<number, OpenBatch>();
-  readonly wake = new Wake();
-  failedBatchesInRow = 0;
-  /** Reports in a row whose pages could not be stored, and what the last said. */
-  storageTroublesInRow = 0;
-  storageTrouble: string | null = null;
-  /** Nothing is sent out before: storage has to come back first. */
-  pausedUntil = 0;
+  access: AccessAssigner | null;
+}
+
+export function openRunState(options: CoordinatorOptions): RunState {
+  const { store, job, random } = options;
+  const { identity, retry } = job.spec;
+  const product = productToken(identity.userAgent ?? defaultUserAgent(identity.contact));
+  return {
+    batches: new OpenBatches(),
+    permits: new OpenPermits(),
+    storage: new StoragePause(options),
+    breaker: new JobBreaker(),
+    wake: new Wake(),
+    robots: new RobotsCache(store.hosts, product, retry),
+    groups: options.groups ?? new HostGroups(options),
+    givenUp: new GivenUp(),
+    escalation: openEscalationPolicy(job.spec, job.name, () => random.next()),
+    access: options.access ? new AccessAssigner(options.access, options) : null,
+  };
+}
+
+/** Batches that are out, by id, and the epoch that the next ones belong to. */
+export class OpenBatches {
+  readonly #batches = new Map<number, OpenBatch>();
   readonly #epochBase = randomBytes(6).toString('hex');
   #epoch = 0;
 
-  constructor(options: CoordinatorOptions, robots: RobotsCache) {
-    this.options = options;
-    this.robots = robots;
-    const { job, random } = options;
-    this.groups = options.groups ?? new HostGroups(options);
-    this.access = options.access ? new AccessAssigner(options.access, options) : null;
-    this.escalation = openEscalationPolicy(job.spec, job.name, () => random.next());
+  get size(): number {
+    return this.#batches.size;
   }
 
+  add(open: OpenBatch): void {
+    this.#batches.set(open.batch.id, open);
+  }
+
+  get(batchId: number): OpenBatch | undefined {
+    return this.#batches.get(batchId);
+  }
+
+  delete(batchId: number): void {
+    this.#batches.delete(batchId);
+  }
+
+  count(kind: WorkerKind): number {
+    let count = 0;
+    for (const { batch } of this.#batches.values()) if (batch.needs === kind) count++;
+    return count;
+  }
+
+  /** Within one, workers report a link once. */
   get epoch(): string {
     return `${this.#epochBase}.${this.#epoch}`;
   }
@@ -77,29 +113,53 @@ export class RunState {
   beginEpoch(): void {
     this.#epoch++;
   }
+}
 
-  /** Fetching what cannot be kept would only burden the sites: wait, longer each time. */
-  onStorage(trouble: string | null): void {
-    this.storageTrouble = trouble;
-    if (trouble === null) {
-      this.storageTroublesInRow = 0;
-      return;
-    }
-    // Batches that were out together fail together: they count once.
-    if (this.now() < this.pausedUntil) return;
-    this.storageTroublesInRow++;
-    const pauseMs = Math.min(STORAGE_PAUSE_MS_MAX, STORAGE_PAUSE_MS * 2 ** (this.storageTroublesInRow - 1));
-    this.pausedUntil = this.now() + pauseMs;
-    this.options.logger.warn(`${trouble}; waiting ${Math.round(pauseMs / 1_000)} s`);
+/** Fetching what cannot be kept would only burden the sites: nothing is sent out until storage is back. */
+export class StoragePause {
+  readonly #clock: Clock;
+  readonly #logger: Pick<Logger, 'warn'>;
+  #trouble: string | null = null;
+  #troublesInRow = 0;
+  #until = 0;
+
+  constructor({ clock, logger }: { clock: Clock; logger: Pick<Logger, 'warn'> }) {
+    this.#clock = clock;
+    this.#logger = logger;
   }
 
-  now(): number {
-    return this.options.clock.now();
+  get isOn(): boolean {
+    return this.#clock.now() < this.#until;
+  }
+
+  /** What the last report said whose pages could not be stored; null once one was stored. */
+  get trouble(): string | null {
+    return this.#trouble;
+  }
+
+  get troublesInRow(): number {
+    return this.#troublesInRow;
+  }
+
+  onStored(): void {
+    this.#trouble = null;
+    this.#troublesInRow = 0;
+  }
+
+  /** Waits, longer each time. */
+  onTrouble(trouble: string): void {
+    this.#trouble = trouble;
+    // Batches that were out together fail together: they count once.
+    if (this.isOn) return;
+    this.#troublesInRow++;
+    const pauseMs = Math.min(STORAGE_PAUSE_MS_MAX, STORAGE_PAUSE_MS * 2 ** (this.#troublesInRow - 1));
+    this.#until = this.#clock.now() + pauseMs;
+    this.#logger.warn(`${trouble}; waiting ${Math.round(pauseMs / 1_000)} s`);
   }
 }
 
 /** Lets a loop sleep until something happens or a time comes. */
-class Wake {
+export class Wake {
   #resolve: (() => void) | null = null;
   #pending = false;
 

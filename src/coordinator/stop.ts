@@ -1,3 +1,4 @@
+import { isJobTripped } from '../core/circuit-breaker/circuit-breaker.ts';
 import type { JobSpec } from '../core/job-schema/job.ts';
 import type { Counters, JobState, RequestedState } from '../core/model.ts';
 
@@ -14,8 +15,7 @@ interface StopInput {
   limits: JobSpec['limits'];
   workedMs: number;
   failedBatchesInRow: number;
-  troublesInRow: number;
-  trouble: string | null;
+  storage: { readonly troublesInRow: number; readonly trouble: string | null };
   jobBatches: number;
   diskFree(): Promise<number | null>;
 }
@@ -28,15 +28,15 @@ export async function checkStop(input: StopInput): Promise<StopReason | null> {
   const { requestedState, counters, limits } = input;
   if (requestedState === 'cancel') return { state: 'cancelled', cause: 'request', message: 'cancelled' };
   if (requestedState === 'stop') return { state: 'stopped', cause: 'request', message: 'stopped by request' };
-  if (input.failedBatchesInRow >= input.jobBatches) {
+  if (isJobTripped(input.failedBatchesInRow, input.jobBatches)) {
     return {
       state: 'tripped',
       cause: 'breaker',
       message: `${input.failedBatchesInRow} batches in a row failed completely`,
     };
   }
-  if (input.troublesInRow >= STORAGE_TROUBLES_MAX) {
-    return { state: 'tripped', cause: 'breaker', message: `cannot store results: ${input.trouble}` };
+  if (input.storage.troublesInRow >= STORAGE_TROUBLES_MAX) {
+    return { state: 'tripped', cause: 'breaker', message: `cannot store results: ${input.storage.trouble}` };
   }
   const unfinished = counters.pending > 0 || counters.leased > 0;
   const limit = (message: string): StopReason => ({ state: 'stopped', cause: 'limit', message });

@@ -1,3 +1,11 @@
+/**
+ * Memory of bounded size. They differ in what is forgotten when full:
+ * - `LruMap` and `RecentSet`: the half that was not used, or was added, the longest ago. For many entries: no bookkeeping
+ *   for each.
+ * - `BoundedMap` and `BoundedSet`: the one entry that was written the longest ago. For few entries, or where each one
+ *   forgotten must be known. Finding the oldest takes some 10 µs in a map of 10,000.
+ */
+
 /** A map of bounded size: what was not asked for is forgotten, the oldest half at a time. */
 export class LruMap<V> {
   readonly #max: number;
@@ -60,6 +68,49 @@ export class RecentSet {
 
   get size(): number {
     return this.#young.size + this.#old.size;
+  }
+}
+
+/**
+ * A map that forgets the entry written the longest ago when a new key finds it full. Writing a key again makes it the
+ * newest, so a reader that writes back what it used makes this a strict LRU.
+ */
+export class BoundedMap<K, V> extends Map<K, V> {
+  readonly #max: number;
+  readonly #onForget: ((value: V) => void) | null;
+
+  constructor(max: number, onForget: ((value: V) => void) | null = null) {
+    super();
+    this.#max = max;
+    this.#onForget = onForget;
+  }
+
+  override set(key: K, value: V): this {
+    if (!this.delete(key) && this.size >= this.#max) this.#forgetOldest();
+    return super.set(key, value);
+  }
+
+  #forgetOldest(): void {
+    for (const [key, value] of this) {
+      this.delete(key);
+      this.#onForget?.(value);
+      return;
+    }
+  }
+}
+
+/** A set that forgets the member added the longest ago when a new one finds it full. Adding it again makes it the newest. */
+export class BoundedSet<T> extends Set<T> {
+  readonly #max: number;
+
+  constructor(max: number) {
+    super();
+    this.#max = max;
+  }
+
+  override add(value: T): this {
+    if (!this.delete(value) && this.size >= this.#max) this.delete(this.values().next().value as T);
+    return super.add(value);
   }
 }
 

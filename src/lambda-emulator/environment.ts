@@ -128,7 +128,11 @@ export class Environment {
     if (body === null) {
       const message = `Response payload size exceeded maximum allowed payload size (${RESPONSE_BYTES_MAX} bytes).`;
       this.#finish(errorOf('Function.ResponseSizeTooLarge', message), true);
-    } else this.#finish(body.toString(), failed);
+    } else {
+      clearTimeout(this.#timer);
+      // What it logged before is in the pipe already, and may be read in this turn only after the answer.
+      setImmediate(() => this.#finish(body.toString(), failed));
+    }
     return true;
   }
 

@@ -46,7 +46,7 @@ export interface JobStore {
   ): Promise<void>;
   /** The next pass, with today's code: sources are read from their start again. Tasks stay as they are until reopened. */
   beginPass(jobId: number, code: JobCode & { now: number }): Promise<Job>;
-  wish(jobId: number): Promise<RequestedState>;
+  requestedState(jobId: number): Promise<RequestedState>;
   /** How far each source of the job has been read. */
   sources(jobId: number): Promise<SourcePosition[]>;
   /** This coordinator is at work on the job from now on. Where the store is its alone, that needs no writing down. */

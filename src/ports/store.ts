@@ -7,7 +7,7 @@ import type { JobStore, SourcePosition } from './job-store.ts';
 import type { ProxyStore } from './proxy-store.ts';
 import type { Views } from './views.ts';
 
-export type { EscalationRow as ApproachRow } from './escalation-store.ts';
+export type { EscalationRow } from './escalation-store.ts';
 export type { Job, JobCode, JobStore, SourcePosition } from './job-store.ts';
 export type { ArchivedPage, DeadFilter, DeadGroup, Rewrite, Since, Views } from './views.ts';
 
@@ -22,7 +22,7 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** A task that waits for a slot of its host. */
+/** A host as planning needs it: how much work it has, when it may be asked next, and how it has fared. */
 export interface DueHost {
   id: number;
   host: string;
@@ -194,7 +194,7 @@ export interface Frontier {
   /** When the next host or waiting task becomes due; null when none will. */
   nextDueAt(jobId: number): Promise<number | null>;
   /** Makes every task of a host that is not lent a dead letter, at most `limit`; returns how many. */
-  condemn(
+  failTasksOfHost(
     jobId: number,
     options: { host: string; code: FailureCode; detail: string; now: number; limit: number },
   ): Promise<number>;

@@ -3,16 +3,20 @@ import { messageOf } from '../core/errors.ts';
 import { isHtml, sniffMediaType } from '../core/media/media-type.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { ArchivedPage } from '../ports/store.ts';
-import { type CompiledJob, type CompiledRoute, routeOf } from '../worker/compile-job.ts';
+import {
+  type CompiledJob,
+  type CompiledRoute,
+  type ReadResult,
+  routeOf,
+  ValidationError,
+} from '../worker/job/compiled-job.ts';
 import { discoverFollowed, discoverLinks } from '../worker/links/discover-links.ts';
 import { headerOf, Page } from '../worker/page/page.ts';
 import { permissionsOf, robotsTagsOf } from '../worker/page/robots-tags.ts';
-import type { ReadResult } from '../worker/records/read-records.ts';
-import { ValidationError } from '../worker/records/validation-error.ts';
 import { readPage, type StoredResponse } from '../worker/storage/read-page.ts';
 
 /** What today's code makes of an archived page. */
-export type Reading = {
+export type ReparsedPage = {
   page: ArchivedPage;
 } /** Links only of a page that was refused before: those of the others are known. */ & (
   | {
@@ -31,7 +35,7 @@ export type Reading = {
 );
 
 /** Never rejects: whatever is wrong with a page or a handler is part of the answer. */
-export async function readAgain(page: ArchivedPage, job: CompiledJob, blobs: Blobs): Promise<Reading> {
+export async function readAgain(page: ArchivedPage, job: CompiledJob, blobs: Blobs): Promise<ReparsedPage> {
   let stored: StoredResponse;
   try {
     stored = await readPage(blobs, page.archive);

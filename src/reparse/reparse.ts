@@ -6,8 +6,8 @@ import type { Blobs } from '../ports/blobs.ts';
 import type { Resolver } from '../ports/resolver.ts';
 import type { ArchivedPage, Job, Rewrite, Store } from '../ports/store.ts';
 import { QualitySum } from '../worker/batch/report-parts.ts';
-import type { CompiledJob } from '../worker/compile-job.ts';
-import { type Reading, readAgain, wasRefused } from './read-again.ts';
+import type { CompiledJob } from '../worker/job/compiled-job.ts';
+import { type ReparsedPage, readAgain, wasRefused } from './read-again.ts';
 import { type FieldChange, mergedData, RecordDiff } from './record-diff.ts';
 
 export interface ReparseInput {
@@ -65,20 +65,20 @@ export async function reparse(input: ReparseInput): Promise<ReparseResult> {
 
 async function readAll(input: ReparseInput): Promise<{ result: ReparseResult; merges: boolean }> {
   const reparsing = new Reparsing(input);
-  for await (const reading of readings(input)) await reparsing.take(reading);
+  for await (const reparsed of reparsedPages(input)) await reparsing.take(reparsed);
   return { result: await reparsing.finish(), merges: reparsing.merges };
 }
 
 /** In the order of the pages. */
-async function* readings({ store, blobs, job, code, limit }: ReparseInput): AsyncIterable<Reading> {
-  const open: Promise<Reading>[] = [];
+async function* reparsedPages({ store, blobs, job, code, limit }: ReparseInput): AsyncIterable<ReparsedPage> {
+  const open: Promise<ReparsedPage>[] = [];
   let left = limit ?? Number.POSITIVE_INFINITY;
   for await (const page of store.views.pages(job.id)) {
     if (left-- <= 0) break;
     open.push(readAgain(page, code, blobs));
     if (open.length >= PAGES_AHEAD) yield await open.shift()!;
   }
-  for (const reading of open) yield await reading;
+  for (const reparsed of open) yield await reparsed;
 }
 
 class Reparsing {
@@ -99,19 +99,19 @@ class Reparsing {
     this.#groups = new HostGroups(input);
   }
 
-  async take(reading: Reading): Promise<void> {
-    if (reading.kind === 'other') return;
-    const { page } = reading;
+  async take(reparsed: ReparsedPage): Promise<void> {
+    if (reparsed.kind === 'other') return;
+    const { page } = reparsed;
     this.#counts.pages++;
     this.#input.onPage?.(this.#counts.pages);
-    if (reading.kind === 'unreadable') {
+    if (reparsed.kind === 'unreadable') {
       this.#counts.unreadable++;
-      this.#note(page, 'unreadable', reading.detail);
+      this.#note(page, 'unreadable', reparsed.detail);
       return;
     }
-    if (reading.quality) this.#quality.add(reading.quality);
-    if (reading.kind === 'read') await this.#takeRecords(page, reading);
-    else await this.#takeFailure(page, reading);
+    if (reparsed.quality) this.#quality.add(reparsed.quality);
+    if (reparsed.kind === 'read') await this.#takeRecords(page, reparsed);
+    else await this.#takeFailure(page, reparsed);
   }
 
   async finish(): Promise<ReparseResult> {
@@ -135,7 +135,7 @@ class Reparsing {
 
   async #takeRecords(
     page: ArchivedPage,
-    { drafts, links, shows }: Reading & { kind: 'read' },
+    { drafts, links, shows }: ReparsedPage & { kind: 'read' },
   ): Promise<void> {
     const isLifted = wasRefused(page);
     if (isLifted) this.#counts.lifted++;
@@ -166,7 +166,7 @@ class Reparsing {
     return differs;
   }
 
-  async #takeFailure(page: ArchivedPage, { code, detail }: Reading & { kind: 'failed' }): Promise<void> {
+  async #takeFailure(page: ArchivedPage, { code, detail }: ReparsedPage & { kind: 'failed' }): Promise<void> {
     this.#counts.failed++;
     this.#note(page, code, detail);
     // What better code once read stays: a mistake of today must not delete it.

@@ -1,4 +1,4 @@
-/** Which of several dispatchers gets the next batch. Pure: what they can take, and the time, come from outside. */
+/** Which of several dispatchers gets the next batch. Pure: what they can take, and the time, are given. */
 
 /** So many losses in a row, with nothing answered in between, and a dispatcher rests. */
 export const LOSSES_MAX = 3;

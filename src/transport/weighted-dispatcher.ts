@@ -9,7 +9,7 @@ interface WeightedPart {
   weight: number;
 }
 
-/** How long a batch waits for somebody who can take it. Then its tasks go back, which is no attempt. */
+/** How long a batch waits for a dispatcher that can take it. Then its tasks go back, which is no attempt. */
 const WAIT_MS = 5_000;
 /** Workers come and go without telling us. */
 const LOOK_MS = 250;
@@ -43,10 +43,10 @@ class WeightedDispatcher implements Dispatcher {
     this.#dispatchers = parts.map(({ dispatcher }) => dispatcher);
     this.#shares = parts.map(({ weight }) => startShare(weight));
     this.#waitMs = waitMs;
-    const signing = this.#dispatchers.filter((dispatcher) => dispatcher.heartbeats);
-    if (signing.length > 0)
+    const withHeartbeats = this.#dispatchers.filter((dispatcher) => dispatcher.heartbeats);
+    if (withHeartbeats.length > 0)
       this.heartbeats = async () =>
-        (await Promise.all(signing.map((dispatcher) => dispatcher.heartbeats?.() ?? []))).flat();
+        (await Promise.all(withHeartbeats.map((dispatcher) => dispatcher.heartbeats?.() ?? []))).flat();
     const paid = this.#dispatchers.filter((dispatcher) => dispatcher.cost);
     if (paid.length > 0) this.cost = () => sumOf(paid.flatMap((dispatcher) => dispatcher.cost?.() ?? []));
   }
@@ -117,7 +117,7 @@ class WeightedDispatcher implements Dispatcher {
     return freeOf(this.#shares[index]!, this.#dispatchers[index]!, performance.now());
   }
 
-  /** Counted as out at once, so that nobody else gets the same place. */
+  /** Counted as out at once, so that no other batch gets the same place. */
   #take(kind: WorkerKind): number | null {
     const index = chooseShare(
       this.#shares,

@@ -1,3 +1,4 @@
+import type { createLogUpdate } from 'log-update';
 import type { RunView } from '../coordinator/reports/run-view.ts';
 import { openPlainProgress } from './plain-progress.ts';
 import { renderDashboard } from './render-dashboard.ts';
@@ -9,6 +10,8 @@ interface DashboardOptions {
   /** NO_COLOR, CI and TERM are looked at; the reader of the environment passes it in. */
   env?: Record<string, string | undefined>;
 }
+
+type LogUpdate = ReturnType<typeof createLogUpdate>;
 
 interface Dashboard {
   /** Leaves the last frame where it is, and `finalText` below it. */
@@ -28,64 +31,76 @@ function wantsPlain(output: NodeJS.WriteStream, env: Record<string, string | und
 
 /** The live dashboard on a terminal; plain lines anywhere else. */
 export async function openDashboard(options: DashboardOptions): Promise<Dashboard> {
-  const { output, view, env = {} } = options;
-  if (wantsPlain(output, env)) return openPlainProgress(options);
+  if (wantsPlain(options.output, options.env ?? {})) return openPlainProgress(options);
   // Loaded only for terminals: what it needs to measure text takes a tenth of the start of a run.
   const { createLogUpdate } = await import('log-update');
-
-  const intervalMs = Math.max(INTERVAL_MS_MIN, options.intervalMs ?? 0);
   // Its own cursor handling is for stderr only; ours follows the stream.
-  const log = createLogUpdate(output, { showCursor: true });
-  let columns = output.columns;
-  let drawnAt = Number.NEGATIVE_INFINITY;
-  let pending: NodeJS.Timeout | null = null;
-  let open = true;
+  return new LiveDashboard(options, createLogUpdate(options.output, { showCursor: true }));
+}
 
-  const draw = () => {
-    drawnAt = performance.now();
+class LiveDashboard implements Dashboard {
+  readonly #output: NodeJS.WriteStream;
+  readonly #view: () => RunView;
+  readonly #log: LogUpdate;
+  readonly #intervalMs: number;
+  readonly #timer: NodeJS.Timeout;
+  #columns: number;
+  #drawnAt = Number.NEGATIVE_INFINITY;
+  #pending: NodeJS.Timeout | null = null;
+  #isOpen = true;
+
+  constructor({ output, view, intervalMs = 0 }: DashboardOptions, log: LogUpdate) {
+    this.#output = output;
+    this.#view = view;
+    this.#log = log;
+    this.#intervalMs = Math.max(INTERVAL_MS_MIN, intervalMs);
+    this.#columns = output.columns;
+    output.write(HIDE_CURSOR);
+    process.once('exit', this.#showCursor);
+    output.on('resize', this.#onResize);
+    this.#draw();
+    this.#timer = setInterval(() => this.#drawSoon(), this.#intervalMs).unref();
+  }
+
+  close(finalText?: string): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    clearInterval(this.#timer);
+    if (this.#pending !== null) clearTimeout(this.#pending);
+    this.#output.off('resize', this.#onResize);
+    process.off('exit', this.#showCursor);
+    this.#draw();
+    this.#log.done();
+    this.#showCursor();
+    if (finalText !== undefined) this.#output.write(`${finalText}\n`);
+  }
+
+  #draw(): void {
+    this.#drawnAt = performance.now();
+    const { columns = 80, rows = 24 } = this.#output;
     // log-update ends with a line break, so the last row of the terminal stays free.
-    const size = { columns: output.columns ?? 80, rows: (output.rows ?? 24) - 1, color: true };
-    log(renderDashboard(view(), size));
-  };
-  const drawSoon = () => {
-    pending ??= setTimeout(
+    this.#log(renderDashboard(this.#view(), { columns, rows: rows - 1, color: true }));
+  }
+
+  #drawSoon(): void {
+    this.#pending ??= setTimeout(
       () => {
-        pending = null;
-        draw();
+        this.#pending = null;
+        this.#draw();
       },
-      Math.max(0, drawnAt + intervalMs - performance.now()),
+      Math.max(0, this.#drawnAt + this.#intervalMs - performance.now()),
     ).unref();
-  };
-  const onResize = () => {
-    // A narrower terminal has wrapped the old frame, and nobody knows over how many rows.
-    if (output.columns < columns) {
-      log.clear();
-      output.write(CLEAR_SCREEN);
+  }
+
+  readonly #onResize = () => {
+    // A narrower terminal has wrapped the old frame over an unknown number of rows.
+    if (this.#output.columns < this.#columns) {
+      this.#log.clear();
+      this.#output.write(CLEAR_SCREEN);
     }
-    columns = output.columns;
-    drawSoon();
+    this.#columns = this.#output.columns;
+    this.#drawSoon();
   };
-  const showCursor = () => output.write(SHOW_CURSOR);
 
-  output.write(HIDE_CURSOR);
-  process.once('exit', showCursor);
-  output.on('resize', onResize);
-  draw();
-  const timer = setInterval(drawSoon, intervalMs);
-  timer.unref();
-
-  return {
-    close(finalText) {
-      if (!open) return;
-      open = false;
-      clearInterval(timer);
-      if (pending !== null) clearTimeout(pending);
-      output.off('resize', onResize);
-      process.off('exit', showCursor);
-      draw();
-      log.done();
-      showCursor();
-      if (finalText !== undefined) output.write(`${finalText}\n`);
-    },
-  };
+  readonly #showCursor = () => this.#output.write(SHOW_CURSOR);
 }

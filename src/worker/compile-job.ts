@@ -5,30 +5,16 @@ import { acceptLanguage } from '../core/identity/browser-headers.ts';
 import { defaultUserAgent } from '../core/identity/identity.ts';
 import type { BrowserSpec } from '../core/job-schema/browser.ts';
 import { type JobSpec, MEDIA_ROUTE, type RouteSpec, SITEMAP_ROUTE } from '../core/job-schema/job.ts';
+import { BoundedMap } from '../core/lru.ts';
 import { compileTypes } from '../core/media/media-file.ts';
 import { compilePatterns } from '../core/url/pattern.ts';
-import { type CompiledFollow, compileFollow } from '../core/url/scope.ts';
+import { compileFollow } from '../core/url/scope.ts';
+import type { CompiledJob, CompiledRoute } from './job/compiled-job.ts';
+import { LinkMemory } from './job/link-memory.ts';
 import type { JobHandlers } from './job/route-code.ts';
-import { LinkMemory } from './links/link-memory.ts';
-import { compilePagination, type Paginator } from './links/paginate.ts';
-import { compileMedia, type MediaFinder } from './media/find-media.ts';
-import { compileReader, demandsFields, type RecordReader } from './records/read-records.ts';
-
-export interface CompiledRoute {
-  name: string;
-  kind: 'page' | 'media' | 'sitemap';
-  matches: (url: string) => boolean;
-  read: RecordReader | null;
-  findMedia: MediaFinder | null;
-  paginate: Paginator | null;
-  follow: boolean;
-  /** What a browser does with its pages, where one may be asked for them. */
-  render: BrowserSpec | null;
-  /** Takes a browser where a page needs its scripts. */
-  isAuto: boolean;
-  /** Demands something of its pages: one that passes is whole. */
-  proves: boolean;
-}
+import { compilePagination } from './links/paginate.ts';
+import { compileMedia } from './media/find-media.ts';
+import { compileReader, demandsFields } from './records/read-records.ts';
 
 /** What a browser does where nothing is said. */
 const PLAIN_RENDER = { actions: [], block: [], pdf: false, capture: [] };
@@ -54,17 +40,6 @@ const BUILT_IN_ROUTES: CompiledRoute[] = [
   { ...BUILT_IN, name: SITEMAP_ROUTE, kind: 'sitemap' },
   { ...BUILT_IN, name: MEDIA_ROUTE, kind: 'media' },
 ];
-
-/** A job as a worker uses it; made once for each spec. */
-export interface CompiledJob {
-  spec: JobSpec;
-  routes: CompiledRoute[];
-  follow: CompiledFollow[];
-  headers: Record<string, string>;
-  /** Whether objects of a type are stored. */
-  takesMedia: (type: string) => boolean;
-  links: LinkMemory;
-}
 
 /** Waits only for libraries that few jobs need. */
 export async function compileJob(spec: JobSpec, handlers: JobHandlers): Promise<CompiledJob> {
@@ -119,16 +94,11 @@ function checkMediaRoutes({ routes }: JobSpec): void {
   }
 }
 
-export function routeOf(job: CompiledJob, url: string, named: string | null): CompiledRoute | null {
-  if (named !== null) return job.routes.find((route) => route.name === named) ?? null;
-  return job.routes.find((route) => route.matches(url)) ?? null;
-}
-
 const COMPILED_MAX = 16;
 
 /** Compiled jobs by spec; an epoch change clears what links were reported. */
 export class JobCache {
-  readonly #jobs = new Map<string, CompiledJob>();
+  readonly #jobs = new BoundedMap<string, CompiledJob>(COMPILED_MAX);
   readonly #loadHandlers: (bundle: string | null) => Promise<JobHandlers>;
 
   readonly #forbidsPrivate: boolean;
@@ -149,7 +119,6 @@ export class JobCache {
       const handlers = await this.#loadHandlers(job.bundle);
       const spec = this.#forbidsPrivate ? { ...job.spec, allowPrivate: false } : job.spec;
       compiled = await compileJob(spec, handlers);
-      if (this.#jobs.size >= COMPILED_MAX) this.#jobs.clear();
       this.#jobs.set(key, compiled);
     }
     return compiled.links.epoch === job.epoch ? compiled : this.#renewed(key, compiled, job.epoch);

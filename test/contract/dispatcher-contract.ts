@@ -258,7 +258,7 @@ export function runDispatcherContract(name: string, open: (blobsDir: string) => 
       const other = await open(folder.dir);
       const batches = [1, 2, 3].map((id) => batchOf(site, { id, paths: ['/slow', '/slow', '/slow'] }));
       const answers = Promise.all(batches.map((batch) => deliver(other, batch)));
-      await expect.poll(() => site.paths.length, { timeout: 30_000 }).toBeGreaterThanOrEqual(4);
+      await expect.poll(() => site.paths.length).toBeGreaterThanOrEqual(4);
       const before = performance.now();
       await other.drain();
       for (const [index, { reports }] of (await answers).entries()) {
@@ -273,7 +273,7 @@ export function runDispatcherContract(name: string, open: (blobsDir: string) => 
       expect(reports[0]!.outcomes).toMatchObject([{ kind: 'deferred' }]);
       const closed = other.close().then(() => other.close());
       expect(await within(ENDS_MS, closed)).not.toBe('too late');
-    }, 90_000);
+    });
   });
 }
 

@@ -199,25 +199,32 @@ function slow(get: Get): void {
     expect(highest - before).toBeLessThan(175 * 1024 * 1024);
   });
 
-  test.each(['/huge', '/huge-gzip'])('%s waits for a sink that is slower than the network', async (path) => {
-    const gate = Promise.withResolvers<void>();
-    let taken = 0;
-    let busy = 0;
-    const write = async () => {
-      taken += 1;
-      busy += 1;
-      expect(busy).toBe(1);
-      await gate.promise;
-      busy -= 1;
+  test('waits for a sink that is slower than the network', async () => {
+    const fetchSlowly = async (path: string) => {
+      const first = Promise.withResolvers<void>();
+      const gate = Promise.withResolvers<void>();
+      let taken = 0;
+      let busy = 0;
+      const write = async () => {
+        taken += 1;
+        busy += 1;
+        expect(busy).toBe(1);
+        first.resolve();
+        await gate.promise;
+        busy -= 1;
+      };
+      // Seconds, as a busy machine is silent for a while when it reads the rest.
+      const timeouts = { bodyMs: 3_000, headersMs: 60_000, taskMs: 90_000 };
+      const result = get(path, { ...wide, timeouts, sinkFor: () => ({ write }) });
+      await first.promise;
+      // Longer than the silence that a site is allowed: it is not the site that is silent.
+      await setTimeout(3_500);
+      expect(taken, path).toBe(1);
+      gate.resolve();
+      expect(codeOf(await result), path).toBe('response');
+      expect(taken, path).toBeGreaterThan(10);
     };
-    // Longer than the silence that a site is allowed: it is not the site that is silent.
-    const timeouts = { bodyMs: 300, taskMs: 60_000 };
-    const result = get(path, { ...wide, timeouts, sinkFor: () => ({ write }) });
-    await setTimeout(1_000);
-    expect(taken).toBe(1);
-    gate.resolve();
-    expect(codeOf(await result)).toBe('response');
-    expect(taken).toBeGreaterThan(10);
+    await Promise.all(['/huge', '/huge-gzip'].map(fetchSlowly));
   });
 
   test.each(['/until-close', '/length-close', '/chunks-close'])(
@@ -234,17 +241,21 @@ function slow(get: Get): void {
   );
 
   test('has the time of the whole task, and no piece comes after its end', async () => {
-    for (const path of ['/huge', '/huge-gzip']) {
+    const fetchTooSlowly = async (path: string) => {
+      const gate = Promise.withResolvers<void>();
       let taken = 0;
-      const write = async () => {
+      const write = () => {
         taken += 1;
-        await setTimeout(400);
+        return gate.promise;
       };
-      const timeouts = { taskMs: 150 };
+      // Enough for the first piece to arrive on a busy machine.
+      const timeouts = { headersMs: 60_000, taskMs: 2_000 };
       expect(codeOf(await get(path, { ...wide, timeouts, sinkFor: () => ({ write }) }))).toBe('task-timeout');
+      gate.resolve();
       await setTimeout(500);
-      expect(taken).toBe(1);
-    }
+      expect(taken, path).toBe(1);
+    };
+    await Promise.all(['/huge', '/huge-gzip'].map(fetchTooSlowly));
   });
 
   test('ends with its batch', async () => {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, test } from 'vitest';
 import { testDueHosts } from './store/due-hosts.ts';
 import { testEnqueue } from './store/enqueue.ts';
-import { testApproaches } from './store/escalations.ts';
+import { testEscalations } from './store/escalations.ts';
 import { testFindings } from './store/findings.ts';
 import { testGroups } from './store/groups.ts';
 import { testHostFacts } from './store/host-facts.ts';
@@ -26,7 +26,12 @@ import { type ForgetStore, type OpenStore, StoreDesk } from './store/store-setup
 import { testViews } from './store/views.ts';
 
 /** What every Store must do. */
-export function runStoreContract(name: string, open: OpenStore, forget: ForgetStore = async () => {}): void {
+export function runStoreContract(
+  name: string,
+  open: OpenStore,
+  forget: ForgetStore = async () => {},
+  { modelRuns = 60 } = {},
+): void {
   describe(`store: ${name}`, () => {
     const desk = new StoreDesk(open, forget);
     beforeEach(() => desk.setUp());
@@ -52,11 +57,9 @@ export function runStoreContract(name: string, open: OpenStore, forget: ForgetSt
     testRewrite(desk);
     testQuery(desk);
     testProxies(desk);
-    testApproaches(desk);
+    testEscalations(desk);
 
-    test('whatever happens in whatever order, every task is where a simple model says', {
-      timeout: 60_000,
-    }, () => {
+    test('whatever happens in whatever order, every task is where a simple model says', () => {
       let runs = 0;
       return fc.assert(
         fc.asyncProperty(fc.array(STEP, { minLength: 1, maxLength: 45 }), async (steps) => {
@@ -69,7 +72,7 @@ export function runStoreContract(name: string, open: OpenStore, forget: ForgetSt
             await forget(place);
           }
         }),
-        { numRuns: 60 },
+        { numRuns: modelRuns },
       );
     });
   });

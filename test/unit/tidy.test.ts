@@ -213,7 +213,12 @@ function codeOf(path: string): string {
 
 describe('exports', () => {
   const MODULES = [...SOURCES, ...TESTS, ...filesIn('scripts', ['.ts']), ...filesIn('bench', ['.ts'])];
-  const READERS = [...MODULES, ...filesIn('examples', ['.ts']), ...filesIn('bin', ['.js'])];
+  const READERS = [
+    ...MODULES,
+    ...filesIn('examples', ['.ts']),
+    ...filesIn('bin', ['.js']),
+    'vitest.config.ts',
+  ];
   const NAMED = /^(?:import|export)\s+(?:type\s+)?(?:\w+\s*,\s*)?\{([^}]*)\}\s+from\s+'([^']+)'/gm;
   const WHOLE = /^import\s+\*\s+as\s+\w+\s+from\s+'([^']+)'|\bimport\(\s*'([^']+)'\s*\)/gm;
   const DECLARED =

@@ -1,4 +1,4 @@
-import { messageOf, SeineError } from '../../core/errors.ts';
+import { messageOf, SeineError, UNREACHABLE_CODES } from '../../core/errors.ts';
 
 /** What went wrong in S3, as one sentence and what to do, where an operator can do something. */
 
@@ -20,17 +20,6 @@ const CREDENTIALS =
   'set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the machine a role';
 const PERMISSIONS =
   's3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload on its objects and s3:ListBucket on the bucket are required';
-
-const UNREACHABLE = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EPIPE',
-  'ETIMEDOUT',
-]);
 
 export function explainS3(error: unknown, target: S3Target): unknown {
   if (error instanceof SeineError) return error;
@@ -70,7 +59,7 @@ function sentenceOf(error: Trouble, target: S3Target): [message: string, hint: s
       return ['the clock of this machine differs too much from that of S3', 'set the clock'];
   }
   // The SDK calls a broken connection a timeout too, but leaves its code.
-  if (error.code && UNREACHABLE.has(error.code))
+  if (error.code && UNREACHABLE_CODES.has(error.code))
     return [`cannot reach ${store}: ${error.code}`, unreachableHint(target)];
   if (error.name === 'TimeoutError') return [`${store} does not answer`, unreachableHint(target)];
   return byStatus(error, target, store);

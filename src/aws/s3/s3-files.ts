@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import { SeineError } from '../../core/errors.ts';
+import { BoundedMap } from '../../core/lru.ts';
 import { compileGlob } from '../../core/url/pattern.ts';
 import { MissingFileError, type RemoteFiles } from '../../ports/remote-files.ts';
 import { S3Bucket, type S3Head } from './s3-bucket.ts';
@@ -13,7 +14,7 @@ const VERSIONS_MAX = 64;
 /** Files to read in S3. In `s3://bucket/path/*.parquet`, `*` stays within a folder and `**` does not. */
 export function openS3Files(settings: S3Settings): RemoteFiles {
   const buckets = new Map<string, S3Bucket>();
-  const versions = new Map<string, string>();
+  const versions = new BoundedMap<string, string>(VERSIONS_MAX);
 
   const place = (url: string): { bucket: S3Bucket; key: string } => {
     const { bucket: name, key } = parseS3Url(url);
@@ -28,9 +29,7 @@ export function openS3Files(settings: S3Settings): RemoteFiles {
       throw new SeineError(`${url} is not a file`, { hint: `to read all files in it, use '${url}*'` });
     const head = await bucket.head(key);
     if (!head) throw missing(url);
-    versions.delete(url);
     versions.set(url, head.etag);
-    if (versions.size > VERSIONS_MAX) versions.delete(versions.keys().next().value!);
     return head;
   };
 

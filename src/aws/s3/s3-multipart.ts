@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { LIMITS } from '../../core/limits.ts';
 import { type S3Bucket, type S3Part, settled } from './s3-bucket.ts';
+
+/** S3's own limit. */
+const S3_PARTS_MAX = 10_000;
 
 export interface MultipartSizes {
   /** Of every part but the last: some stores want them equal, S3 wants 5 MiB at least. */
@@ -81,7 +83,7 @@ export class MultipartUpload {
 
   async #send(number: number, body: Uint8Array): Promise<void> {
     if (this.#failure) return;
-    if (number > LIMITS.s3PartsMax) throw new Error(`an object in S3 has at most ${LIMITS.s3PartsMax} parts`);
+    if (number > S3_PARTS_MAX) throw new Error(`an object in S3 has at most ${S3_PARTS_MAX} parts`);
     this.#id ??= this.#bucket.beginUpload(this.#key, this.#mark, this.#type);
     const part = { id: await this.#id, number, body, signal: this.#abort.signal };
     this.#parts[number - 1] = await this.#bucket.uploadPart(this.#key, part);

@@ -1,12 +1,16 @@
 import { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { SeineError } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { contentTypeOf } from '../../core/media/content-type.ts';
 import { putObject, S3Bucket } from './s3-bucket.ts';
 import type { S3Settings } from './s3-client.ts';
 import { type MultipartSizes, MultipartUpload, PartBuffer } from './s3-multipart.ts';
 import { parseS3Url } from './s3-url.ts';
+
+/** An export is one file of up to 10,000 parts, so 160 GB. */
+const S3_EXPORT_PART_BYTES = 16 * 1024 * 1024;
+/** Parts on their way at once, all held in memory. */
+const S3_EXPORT_PARTS_IN_FLIGHT = 4;
 
 /** One object, written as a stream. Nothing is seen under its name before the stream has ended well. */
 interface S3Upload {
@@ -19,8 +23,8 @@ interface S3Upload {
 }
 
 const SIZES: MultipartSizes = {
-  partBytes: LIMITS.s3ExportPartBytes,
-  partsInFlight: LIMITS.s3ExportPartsInFlight,
+  partBytes: S3_EXPORT_PART_BYTES,
+  partsInFlight: S3_EXPORT_PARTS_IN_FLIGHT,
 };
 
 export function uploadTo(url: string, settings: S3Settings, sizes: MultipartSizes = SIZES): S3Upload {

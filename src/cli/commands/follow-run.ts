@@ -14,6 +14,7 @@ import { formatCount } from '../../tui/format.ts';
 import { renderSummary } from '../../tui/summary.ts';
 import { type Context, printable, printJson } from '../context.ts';
 import { earlierPassOf } from './reports.ts';
+import { watchSignals } from './watch-signals.ts';
 
 const VIEW_MS = 200;
 const REJECTS_SHOWN = 5;
@@ -29,7 +30,10 @@ export async function followRun(
   prepared: Prepared = {},
 ): Promise<ExitName> {
   const run = await startRun(folder, lock, job, context.settings, prepared);
-  const signals = watchSignals(run);
+  const signals = watchSignals({ secondExits: true });
+  void signals.first.then(() =>
+    run.stop({ state: 'stopped', cause: 'signal', message: 'stopped by a signal' }),
+  );
   let view = await run.view();
   let isLooking = false;
   const refresh = async () => {
@@ -126,22 +130,4 @@ function closingText(
 
 function costLine({ invocations, gbSeconds, usd }: DispatchCost): string {
   return `cost: ${formatCount(invocations)} invocations, ${gbSeconds.toFixed(1)} GB-seconds, about ${usd.toFixed(4)} USD`;
-}
-
-/** The first signal stops gently, the second at once. */
-function watchSignals(run: Run): { close(): void } {
-  let count = 0;
-  const onSignal = () => {
-    count++;
-    if (count > 1) process.exit(130);
-    run.stop({ state: 'stopped', cause: 'signal', message: 'stopped by a signal' });
-  };
-  process.on('SIGINT', onSignal);
-  process.on('SIGTERM', onSignal);
-  return {
-    close() {
-      process.off('SIGINT', onSignal);
-      process.off('SIGTERM', onSignal);
-    },
-  };
 }

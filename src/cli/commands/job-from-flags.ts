@@ -72,8 +72,8 @@ async function toSource(arg: string, context: Context): Promise<SourceSpec> {
   const path = 'file' in source ? source.file : source.sitemap;
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(path) && !isRemote(path))
     throw new SeineError(`not an http(s) URL: ${arg}`);
-  const wish = 'file' in source ? { format, urlColumn: values['url-column'], meta: lists.meta } : {};
-  return anchorSource(defined({ ...source, ...defined(wish), route }), process.cwd());
+  const settings = 'file' in source ? { format, urlColumn: values['url-column'], meta: lists.meta } : {};
+  return anchorSource(defined({ ...source, ...defined(settings), route }), process.cwd());
 }
 
 function toFormat(text: string): FileFormat {

@@ -9,7 +9,8 @@ import type { Job } from '../../ports/store.ts';
 import type { FieldChange } from '../../reparse/record-diff.ts';
 import { type ReparseResult, reparse } from '../../reparse/reparse.ts';
 import { formatCount } from '../../tui/format.ts';
-import { type CompiledJob, compileJob } from '../../worker/compile-job.ts';
+import { compileJob } from '../../worker/compile-job.ts';
+import type { CompiledJob } from '../../worker/job/compiled-job.ts';
 import { type Command, type Context, printable, printJson } from '../context.ts';
 import { toNumber } from './job-from-flags.ts';
 

@@ -12,7 +12,8 @@ import type { Context } from '../context.ts';
 import { followRun } from './follow-run.ts';
 import { jobFromCommandLine } from './job-from-flags.ts';
 import { meansJobByName, refreshCommand, withNewLimits } from './refresh.ts';
-import { keepSchedule, watchSignals } from './serve.ts';
+import { keepSchedule } from './serve.ts';
+import { watchSignals } from './watch-signals.ts';
 
 export async function runCommand(context: Context): Promise<ExitName> {
   if (await meansJobByName(context)) return refreshCommand(context);
@@ -75,7 +76,8 @@ async function followAndStay(
   folder: Folder,
   { lock, job, dispatcher }: { lock: FolderLock; job: Job; dispatcher: Dispatcher },
 ): Promise<ExitName> {
-  const signals = watchSignals();
+  // The run has its own watch; this one must notice a signal that comes at the run's very end.
+  const signals = watchSignals({ secondExits: false });
   try {
     const exit = await followRun(context, folder, lock, job, { dispatcher });
     return exit === 'interrupted' ? exit : await keepSchedule(context, folder, job.name, signals);

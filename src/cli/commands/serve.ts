@@ -5,6 +5,7 @@ import { nextRunAt } from '../../core/job-schema/schedule.ts';
 import type { Job } from '../../ports/store.ts';
 import type { Context } from '../context.ts';
 import { followRun } from './follow-run.ts';
+import { type Signals, watchSignals } from './watch-signals.ts';
 
 /** New jobs and changed schedules are noticed this often. */
 const LOOK_MS = 5_000;
@@ -12,7 +13,7 @@ const LOOK_MS = 5_000;
 /** Runs every job of the folder that has a schedule, each at its times, until a signal comes. */
 export async function serveCommand(context: Context): Promise<ExitName> {
   const folder = await openFolder(context.settings, { create: false, toWork: true });
-  const signals = watchSignals();
+  const signals = watchSignals({ secondExits: false });
   try {
     return await keepSchedule(context, folder, null, signals);
   } finally {
@@ -21,7 +22,7 @@ export async function serveCommand(context: Context): Promise<ExitName> {
   }
 }
 
-/** `name` keeps to one job. A time that passed while nobody served is made up for, once. */
+/** `name` keeps to one job. A run that was due while `serve` was not running is started once. */
 export async function keepSchedule(
   context: Context,
   folder: Folder,
@@ -70,33 +71,4 @@ async function openAgain({ store }: Folder, job: Job): Promise<Job> {
   const code = { spec, specHash, bundle, file, now: Date.now() };
   const refreshes = spec.schedule?.refresh !== false && job.state !== 'cancelled';
   return refreshes ? store.jobs.beginPass(job.id, code) : store.jobs.create({ ...code, name });
-}
-
-type Signals = ReturnType<typeof watchSignals>;
-
-/** Notices signals also while a job runs, which has its own way to stop: one that comes at its very end must count. */
-export function watchSignals() {
-  let came = false;
-  let wake = () => {};
-  const onSignal = () => {
-    came = true;
-    wake();
-  };
-  const names = ['SIGINT', 'SIGTERM'] as const;
-  for (const name of names) process.on(name, onSignal);
-  return {
-    get came() {
-      return came;
-    },
-    close() {
-      for (const name of names) process.off(name, onSignal);
-    },
-    async wait(ms: number) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, ms);
-      wake = resolve;
-      if (!came) await promise;
-      clearTimeout(timer);
-    },
-  };
 }

@@ -7,6 +7,7 @@ import { type ExitName, messageOf, SeineError } from '../../core/errors.ts';
 import { hideCredentials } from '../../core/text/redact.ts';
 import { openThreadDispatcher, type ThreadDispatcher } from '../../transport/thread/thread-dispatcher.ts';
 import { type Context, printable } from '../context.ts';
+import { watchSignals } from './watch-signals.ts';
 
 /** Works on batches of other machines' runs, until a signal comes. */
 export async function workerCommand(context: Context): Promise<ExitName> {
@@ -15,7 +16,7 @@ export async function workerCommand(context: Context): Promise<ExitName> {
   const kind = kindOf(context.parsed.values.kind);
   const name = `${printable(hostname())}-${process.pid}-${randomBytes(2).toString('hex')}`;
   const blobs = await requireBlobs(context, name);
-  const signals = watchSignals();
+  const signals = watchSignals({ secondExits: true });
   const threads = openThreads(context, blobs, name);
   try {
     const { openBullmqWorker } = await import('../../transport/bullmq/bullmq-worker.ts');
@@ -97,23 +98,4 @@ function openThreads({ settings, loaded, parsed }: Context, blobs: string, name:
     },
     logger,
   });
-}
-
-/** The first signal stops gently, the second at once. */
-function watchSignals(): { first: Promise<NodeJS.Signals>; close(): void } {
-  const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
-  let count = 0;
-  const onSignal = (signal: NodeJS.Signals) => {
-    count++;
-    if (count > 1) process.exit(130);
-    resolve(signal);
-  };
-  const names = ['SIGINT', 'SIGTERM'] as const;
-  for (const name of names) process.on(name, onSignal);
-  return {
-    first: promise,
-    close() {
-      for (const name of names) process.off(name, onSignal);
-    },
-  };
 }

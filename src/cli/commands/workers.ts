@@ -6,16 +6,16 @@ import { formatBytes, formatDuration } from '../../tui/format.ts';
 import { type Context, printable, printJson } from '../context.ts';
 import { queueUrl } from './worker.ts';
 
-/** Shows who has given a sign of life in the last seconds. */
+/** Shows the workers whose heartbeats are not older than seconds. */
 export async function workersCommand(context: Context): Promise<ExitName> {
   const place = parseFleet(queueUrl(context));
   const redis = await openRedis(place, { logger: context.settings.logger });
   try {
-    const signs = await readHeartbeats(redis.client, fleetKeys(place.prefix));
-    signs.sort((one, other) => one.worker.localeCompare(other.worker));
-    if (context.json) for (const sign of signs) printJson(context, rowOf(sign));
-    else if (signs.length === 0) context.stdout.write(`no live workers at Redis ${place.shown}\n`);
-    else context.stdout.write(textOf(signs, Date.now()));
+    const heartbeats = await readHeartbeats(redis.client, fleetKeys(place.prefix));
+    heartbeats.sort((one, other) => one.worker.localeCompare(other.worker));
+    if (context.json) for (const heartbeat of heartbeats) printJson(context, rowOf(heartbeat));
+    else if (heartbeats.length === 0) context.stdout.write(`no live workers at Redis ${place.shown}\n`);
+    else context.stdout.write(textOf(heartbeats, Date.now()));
     return 'success';
   } finally {
     redis.close();
@@ -27,16 +27,16 @@ function rowOf({ worker, kind, threads, slots, cpu, memoryBytes, batches, hosts,
   return { worker, kind, threads, slots, cpu, memoryBytes, batches, hosts, seenAt };
 }
 
-function textOf(signs: readonly Heartbeat[], now: number): string {
-  const rows = signs.map((sign) => [
-    sign.worker,
-    sign.kind,
-    String(sign.threads),
-    `${Math.round(sign.cpu * 100)} %`,
-    formatBytes(sign.memoryBytes),
-    String(sign.batches),
-    formatDuration(Math.max(0, now - sign.at)),
-    sign.hosts.join(' '),
+function textOf(heartbeats: readonly Heartbeat[], now: number): string {
+  const rows = heartbeats.map((heartbeat) => [
+    heartbeat.worker,
+    heartbeat.kind,
+    String(heartbeat.threads),
+    `${Math.round(heartbeat.cpu * 100)} %`,
+    formatBytes(heartbeat.memoryBytes),
+    String(heartbeat.batches),
+    formatDuration(Math.max(0, now - heartbeat.at)),
+    heartbeat.hosts.join(' '),
   ]);
   const lines = [['worker', 'kind', 'threads', 'cpu', 'memory', 'batches', 'seen', 'hosts'], ...rows];
   const widths = lines[0]!.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)));

@@ -45,9 +45,13 @@ async function lookAround(
   client: Client,
   prefix: string,
 ): Promise<{ version: string; workers: number; browsers: number }> {
-  const { readHeartbeats: readSigns } = await import('../../transport/bullmq/heartbeat.ts');
+  const { readHeartbeats } = await import('../../transport/bullmq/heartbeat.ts');
   const { fleetKeys } = await import('../../transport/bullmq/wire.ts');
-  const signs = await readSigns(client, fleetKeys(prefix));
+  const heartbeats = await readHeartbeats(client, fleetKeys(prefix));
   const version = /^(?:redis|valkey)_version:(\S+)/m.exec(await client.info('server'))?.[1] ?? '';
-  return { version, workers: signs.length, browsers: signs.filter(({ kind }) => kind === 'browser').length };
+  return {
+    version,
+    workers: heartbeats.length,
+    browsers: heartbeats.filter(({ kind }) => kind === 'browser').length,
+  };
 }

@@ -29,7 +29,7 @@ export async function checkFolder({ settings }: Context): Promise<Finding> {
   return { detail: `${dir} ${existed ? 'opens' : 'was created'}${written}${busy}` };
 }
 
-/** Writes down that somebody is at work on no job, and takes it back. */
+/** Writes the mark of a running coordinator for no job, and removes it. */
 export async function checkStore({ settings }: Context, shown: string): Promise<Finding> {
   const folder = await openFolder(settings, { create: true });
   try {

@@ -7,7 +7,7 @@ export interface Check {
   /** False when Seine cannot work like that. */
   ok: boolean;
   detail: string;
-  /** It works, but somebody should look at it. */
+  /** It works, but the operator should look at it. */
   warning?: string;
   /** What to do when it does not work. */
   hint?: string;

@@ -94,7 +94,7 @@ class StreamDestination implements Destination {
   }
 }
 
-/** Room again, or no more of it: whoever waits must look. */
+/** Room again, or no more of it: what waits must check. */
 function movesOn(stream: Writable): Promise<void> {
   return new Promise((resolve) => {
     const settle = () => {

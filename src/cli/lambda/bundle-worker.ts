@@ -16,7 +16,7 @@ interface BundleOptions {
   what: 'zip' | 'image';
 }
 
-/** Of this package, which may itself be in somebody's node_modules. */
+/** Of this package, which may itself be in another package's node_modules. */
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** Some packages are still written for CommonJS; `__dirname` is where header-generator looks for its data. */

@@ -25,7 +25,7 @@ export function kindOption({ parsed }: Context): WorkerKind {
   });
 }
 
-/** What a function gets where nobody says it: Chromium needs room, also on the disk. */
+/** What a function gets where the command does not say it: Chromium needs room, also on the disk. */
 export const SIZES = {
   http: { name: 'seine', memoryMb: 1_024, tmpMb: 512 },
   browser: { name: 'seine-browser', memoryMb: 2_048, tmpMb: 2_048 },

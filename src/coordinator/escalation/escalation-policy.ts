@@ -1,4 +1,4 @@
-import type { Batch, BatchTask, OriginCookies } from '../../core/batch/batch.ts';
+import type { BatchTask, OriginCookies } from '../../core/batch/batch.ts';
 import type { Outcome } from '../../core/batch/outcome.ts';
 import {
   escalationLevels,
@@ -15,10 +15,10 @@ import {
   worksBelow,
 } from '../../core/escalation/score.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { templateOf } from '../../core/url/url.ts';
 import { originOf } from '../../core/url/url-shape.ts';
-import type { ApproachRow } from '../../ports/store.ts';
+import type { EscalationRow } from '../../ports/store.ts';
+import { CookieJars } from '../cookies/cookie-jars.ts';
 import {
   guessRoute,
   type HostScores,
@@ -32,12 +32,26 @@ import {
   scoresFor,
   tried,
 } from './host-scores.ts';
-import { CookieJars, noteIdentity, pickIdentity } from './identities.ts';
+import { noteIdentity, pickIdentity } from './identities.ts';
+
+/** Hosts whose working methods are remembered. */
+const ESCALATION_HOSTS_MAX = 20_000;
+/** URL templates of a host; URLs of others use what is known of their host. */
+const ESCALATION_TEMPLATES_MAX = 100;
+/** Refused tasks that wait for another way; a task that is forgotten begins again at the bottom. */
+const ESCALATION_TASKS_MAX = 50_000;
 
 /** Rows that keep cookies; templates begin with a host. */
 const COOKIES = '@cookies ';
-/** Tasks that try an fetch method of which nothing is known yet, before the others follow. */
+/** Tasks that try a fetch method of which nothing is known yet, before the others follow. */
 export const SCOUTS = 4;
+
+/** What of a batch is looked at and changed. */
+export interface EscalatedBatch {
+  tasks: BatchTask[];
+  permits: readonly { host: string }[];
+  cookies?: OriginCookies[];
+}
 
 /** Null when every request of the job goes the plain way, as for nearly all jobs. */
 export function openEscalationPolicy(
@@ -69,7 +83,7 @@ export class EscalationPolicy {
     this.#levels = new LevelsByRoute(spec);
   }
 
-  /** Whether only a few tasks should be sent to a host for now, as nobody knows how it will answer. */
+  /** Whether only a few tasks should be sent to a host for now, as it is not known how it will answer. */
   isUnsure(host: string): boolean {
     const entry = this.#hosts.get(host);
     if (!entry) return this.#levels.some(({ length }) => length > 1);
@@ -85,7 +99,7 @@ export class EscalationPolicy {
   }
 
   /** Gives each task of a batch its fetch method, and the batch the cookies that go with them. */
-  assign(batch: Batch, now: number): void {
+  assign(batch: EscalatedBatch, now: number): void {
     const identities = new Map<string, string>();
     const wanted: { origin: string; identity: string | null }[] = [];
     for (const task of batch.tasks) {
@@ -105,8 +119,8 @@ export class EscalationPolicy {
   }
 
   /**
-   * Learns from what became of tasks, and returns those that were refused but may go on at a higher level. A task escalate
-   * one level for each attempt. A page that is forbidden or incomplete where others are not escalate one level in all. A page
+   * Learns from what became of tasks, and returns those that were refused but may go on at a higher level. A task escalates
+   * one level for each attempt. A page that is forbidden or incomplete where others are not escalates one level in all. A page
    * that needs scripts goes to the browser at once, where its route has one for that.
    */
   learn(done: readonly { task: BatchTask; host: string; outcome: Outcome }[], now: number): Set<number> {
@@ -147,7 +161,7 @@ export class EscalationPolicy {
     this.#cookies.take(jars);
   }
 
-  load(rows: readonly ApproachRow[]): void {
+  load(rows: readonly EscalationRow[]): void {
     for (const { host, template, stats } of rows) {
       if (template.startsWith(COOKIES)) this.#cookies.take([stats as OriginCookies]);
       else if (template === '') Object.assign(this.#entryOf(host), stats);
@@ -157,8 +171,8 @@ export class EscalationPolicy {
   }
 
   /** What is to be written down since the last call; null stands for what is gone. */
-  takeChanges(): ApproachRow[] {
-    const rows: ApproachRow[] = [];
+  takeChanges(): EscalationRow[] {
+    const rows: EscalationRow[] = [];
     for (const { host, template } of this.#changed.values()) {
       const entry = this.#hosts.get(host);
       if (!entry) rows.push({ host, template, stats: null });
@@ -219,8 +233,7 @@ export class EscalationPolicy {
     for (const template of [templateOf(url), routeLevels.scriptsKey]) {
       if (template === null) continue;
       const known = entry.templates.get(template);
-      const hasRoom =
-        entry.templates.size < LIMITS.escalationTemplatesMax || template === routeLevels.scriptsKey;
+      const hasRoom = entry.templates.size < ESCALATION_TEMPLATES_MAX || template === routeLevels.scriptsKey;
       if (!known && !hasRoom) continue;
       entry.templates.set(template, { ...known, ...tried(known, judged, success, now) });
       this.#changed.set(`${host} ${template}`, { host, template });
@@ -237,14 +250,14 @@ export class EscalationPolicy {
   #raise(taskId: number, floor: number): void {
     this.#floors.delete(taskId);
     this.#floors.set(taskId, floor);
-    if (this.#floors.size <= LIMITS.escalationTasksMax) return;
+    if (this.#floors.size <= ESCALATION_TASKS_MAX) return;
     this.#floors.delete(this.#floors.keys().next().value!);
   }
 
   #entryOf(host: string): HostScores {
     let entry = this.#hosts.get(host);
     if (entry) return entry;
-    if (this.#hosts.size >= LIMITS.escalationHostsMax) this.#hosts.delete(this.#hosts.keys().next().value!);
+    if (this.#hosts.size >= ESCALATION_HOSTS_MAX) this.#hosts.delete(this.#hosts.keys().next().value!);
     entry = newHost();
     this.#hosts.set(host, entry);
     return entry;

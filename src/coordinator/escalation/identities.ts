@@ -1,6 +1,4 @@
-import type { OriginCookies } from '../../core/batch/batch.ts';
 import { addTry, type Score, WORKS } from '../../core/escalation/score.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { fingerprint } from '../../core/url/fingerprint.ts';
 
 /** Refusals in a row after which an identity is not used any more at its host. */
@@ -51,65 +49,4 @@ export function noteIdentity(host: HostIdentities, id: string, success: boolean,
   if (retired) host.active = host.active.filter((each) => each !== state);
   if (host.active.length > ACTIVE_MAX) host.active.splice(ACTIVE_MAX);
   return retired;
-}
-
-/** Cookies by origin and identity, the longest unused forgotten first. Their values are never logged. */
-export class CookieJars {
-  readonly #jars = new Map<string, OriginCookies>();
-  readonly #changed = new Set<string>();
-
-  /** Those for the given origins and identities, each named once. */
-  of(wanted: Iterable<{ origin: string; identity: string | null }>): OriginCookies[] {
-    const found = new Map<string, OriginCookies>();
-    for (const { origin, identity } of wanted) {
-      const key = keyOf(origin, identity);
-      const jar = this.#jars.get(key);
-      if (jar) found.set(key, jar);
-    }
-    return [...found.values()];
-  }
-
-  take(jars: readonly OriginCookies[]): void {
-    for (const jar of jars) {
-      if (!isBounded(jar)) continue;
-      const key = keyOf(jar.origin, jar.identity);
-      this.#jars.delete(key);
-      this.#jars.set(key, jar);
-      this.#changed.add(key);
-    }
-    for (const key of this.#jars.keys()) {
-      if (this.#jars.size <= LIMITS.cookieJarsMax) break;
-      this.#forget(key);
-    }
-  }
-
-  /** A retired identity leaves no cookies behind. */
-  drop(identity: string): void {
-    for (const [key, jar] of this.#jars) if (jar.identity === identity) this.#forget(key);
-  }
-
-  /** Null stands for what is gone. */
-  takeChanges(): { origin: string; identity: string; jar: OriginCookies | null }[] {
-    const changes = [...this.#changed].map((key) => {
-      const [origin = '', identity = ''] = key.split(' ');
-      return { origin, identity, jar: this.#jars.get(key) ?? null };
-    });
-    this.#changed.clear();
-    return changes;
-  }
-
-  #forget(key: string): void {
-    this.#jars.delete(key);
-    this.#changed.add(key);
-  }
-}
-
-/** What a report says is not taken on trust: it goes into every later batch. */
-function isBounded({ cookies }: OriginCookies): boolean {
-  const bytes = cookies.reduce((sum, { name, value }) => sum + name.length + value.length, 0);
-  return cookies.length <= LIMITS.cookiesPerJar && bytes <= LIMITS.cookieJarBytes;
-}
-
-function keyOf(origin: string, identity: string | null): string {
-  return `${origin} ${identity ?? ''}`;
 }

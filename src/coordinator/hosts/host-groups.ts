@@ -9,11 +9,15 @@ import {
   hostnameOf,
 } from '../../core/politeness/host-groups.ts';
 import type { Resolver } from '../../ports/resolver.ts';
-import type { Job, Store } from '../../ports/store.ts';
+import type { HostStore, Job } from '../../ports/store.ts';
 
 /** Names that take longer are counted by themselves: reports and sources must not wait for somebody's name server. */
 export const LOOKUP_MS = 5_000;
 const HOSTS_REMEMBERED_MAX = 50_000;
+
+interface GroupStore {
+  readonly hosts: Pick<HostStore, 'groupsOf' | 'noteGroups'>;
+}
 
 /**
  * What rates are counted by. An address is looked up once for each host of a job, when it is first met, and noted in
@@ -22,7 +26,7 @@ const HOSTS_REMEMBERED_MAX = 50_000;
  */
 export class HostGroups {
   readonly #options: {
-    store: Pick<Store, 'hosts'>;
+    store: GroupStore;
     job: Pick<Job, 'id' | 'spec'>;
     resolver: Resolver | null;
   };
@@ -32,7 +36,7 @@ export class HostGroups {
   readonly #asked = new Map<string, Promise<string>>();
 
   constructor(options: {
-    store: Pick<Store, 'hosts'>;
+    store: GroupStore;
     job: Pick<Job, 'id' | 'spec'>;
     resolver?: Resolver | null;
   }) {

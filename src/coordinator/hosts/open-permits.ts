@@ -1,7 +1,7 @@
 import type { Permit } from '../../core/batch/batch.ts';
 import type { HostPace } from '../../core/pace/pace.ts';
+import { PaceLearner } from '../pace/pace-learner.ts';
 import type { HostLoad } from '../plan/plan-batches.ts';
-import { PaceLearner } from './pace-learner.ts';
 
 interface HostEntry {
   permits: number;
@@ -20,7 +20,7 @@ interface HostEntry {
 
 const NO_LOAD: HostLoad = { permits: 0, parallel: 0 };
 
-/** What is out for which host. Holds only hosts with open permits: memory grows with work in run. */
+/** What is out for which host. Holds only hosts with open permits: memory grows with the work that is under way. */
 export class OpenPermits {
   readonly #hosts = new Map<string, HostEntry>();
 

@@ -1,4 +1,5 @@
 import type { Permit } from '../../core/batch/batch.ts';
+import { isProbing } from '../../core/circuit-breaker/circuit-breaker.ts';
 import { guardedGapMs, meanGapMs, permitFor, tasksPerPermit } from '../../core/politeness/permits.ts';
 import type { DueHost } from '../../ports/store.ts';
 
@@ -49,7 +50,7 @@ export interface Grant {
   /** The host is taken until then. */
   nextAt: number;
   permit: Permit;
-  /** It is taken along without tasks. */
+  /** There when the grant is for a piggybacked host: it has no tasks. */
   piggybackedHost?: DueHost;
 }
 
@@ -98,7 +99,7 @@ interface Part {
 /** A host with a gap gets one permit at a time, and the following one shortly before it ends. */
 function pacedParts(input: PlanInput, host: PlanHost, gapMs: number, share: number): Part[] {
   const free = input.parallel - host.load.parallel;
-  const probing = host.failuresInRow >= input.probeAfter;
+  const probing = isProbing(host.failuresInRow, input.probeAfter);
   if (free < 1 || host.load.permits >= (probing ? 1 : (host.permitsMax ?? PERMITS_PER_HOST))) return [];
   if (probing) return [{ count: 1, parallel: 1 }];
   const parallel = host.load.permits === 0 ? Math.ceil(input.parallel * 0.75) : free;
@@ -112,7 +113,7 @@ function pacedParts(input: PlanInput, host: PlanHost, gapMs: number, share: numb
 
 /** A host without a gap is limited by parallelism alone, which is divided among batches. */
 function openParts(input: PlanInput, host: PlanHost, share: number): Part[] {
-  if (host.failuresInRow >= input.probeAfter)
+  if (isProbing(host.failuresInRow, input.probeAfter))
     return host.load.permits === 0 ? [{ count: 1, parallel: 1 }] : [];
   const spread = Math.ceil((input.workers * BATCHES_PER_WORKER) / input.hosts.length);
   const batchesMax = Math.min(Math.max(spread, PERMITS_PER_HOST), input.parallel);
@@ -135,8 +136,8 @@ function openParts(input: PlanInput, host: PlanHost, share: number): Part[] {
 }
 
 /**
- * The first batch with room that does not serve the host yet; a new one while there are slots. Errands go among
- * themselves: others wait for their answers, and those must not wait for anybody's pages.
+ * The first batch with room that does not serve the host yet; a new one while there are slots. Piggybacked hosts
+ * go into batches of their own: other hosts wait for their answers, which must not wait for pages.
  */
 function batchWithRoom(
   batches: PlannedBatch[],
@@ -175,7 +176,7 @@ function addGrant(batch: PlannedBatch, input: PlanInput, host: PlanHost, part: P
 /** Whether one more request may be planned for a host. */
 export function hasRoom(host: PlanHost, input: Pick<PlanInput, 'parallel' | 'probeAfter'>): boolean {
   const { load, failuresInRow, permitsMax = PERMITS_PER_HOST } = host;
-  const permits = failuresInRow >= input.probeAfter ? 1 : permitsMax;
+  const permits = isProbing(failuresInRow, input.probeAfter) ? 1 : permitsMax;
   return load.permits < permits && load.parallel < (host.parallel ?? input.parallel);
 }
 

@@ -18,7 +18,7 @@ export interface LeftBehind {
  * Gives each task whose fetch method names a pool the proxies that it may go through, and its robots.txt the same. A task
  * for which there is none is not sent, unless the job says that it may go without.
  */
-export function assignProxies(batch: Batch, book: ProxySelector, now: number): LeftBehind {
+export function assignProxies(batch: Batch, selector: ProxySelector, now: number): LeftBehind {
   const { spec } = batch.job;
   const list = new ProxyList();
   const lasting = new Map<string, Assignment>();
@@ -29,7 +29,7 @@ export function assignProxies(batch: Batch, book: ProxySelector, now: number): L
     const { host } = new URL(task.url);
     const key = `${fetchMethod.pool} ${host} ${fetchMethod.identity ?? ''}`;
     const given =
-      lasting.get(key) ?? book.assign(fetchMethod.pool, { host, identity: fetchMethod.identity }, now);
+      lasting.get(key) ?? selector.assign(fetchMethod.pool, { host, identity: fetchMethod.identity }, now);
     // Where there is none, or one for all, the next task need not ask.
     if (given.kind === 'none' || given.lasting) lasting.set(key, given);
     if (given.kind === 'proxies') task.through = list.choiceOf(given);

@@ -13,6 +13,9 @@ import {
 import type { ProxyRow } from '../../ports/proxy-store.ts';
 import { ProxyHealthLog } from './proxy-health-log.ts';
 
+/** Proxies among which each worker finds its own. */
+const PROXIES_PER_WORKER_CHOICE = 16;
+
 /** What a task may go through, the best first; or when there will be something. */
 export type Assignment =
   | { kind: 'proxies'; proxies: BatchProxy[]; perWorker: boolean; lasting: boolean }
@@ -79,7 +82,11 @@ export class ProxySelector {
   }
 
   /** Takes in what a report tells. Comes before its outcomes are judged: see `isDown`. */
-  note(report: Report, hostOf: (taskId: number) => string | null, now: number): void {
+  note(
+    report: Pick<Report, 'proxyFaults' | 'outcomes' | 'robots'>,
+    hostOf: (taskId: number) => string | null,
+    now: number,
+  ): void {
     for (const { id, count } of report.proxyFaults ?? []) {
       for (let times = Math.min(count, FAULTS_NOTED_MAX); times > 0; times--)
         this.#note(id, null, 'dead', now);
@@ -150,7 +157,7 @@ export class ProxySelector {
     stay: string | null,
     now: number,
   ): ListedProxy[] {
-    if (pool.spec.perWorker) return preferenceOf(pool.name, usable).slice(0, LIMITS.proxiesPerWorkerChoice);
+    if (pool.spec.perWorker) return preferenceOf(pool.name, usable).slice(0, PROXIES_PER_WORKER_CHOICE);
     // Who stays with a proxy gets no other in its place: to the site that would be another visitor.
     if (stay !== null) return preferenceOf(stay, usable).slice(0, 1);
     const left = usable.map((proxy) => ({ proxy, weight: this.#records.weight(proxy.id, host, now) }));

@@ -1,7 +1,11 @@
-import { LIMITS } from '../../core/limits.ts';
 import { addToTiles, renderSheet, type SheetTile } from '../../core/media/contact-sheet.ts';
 import type { Blobs } from '../../ports/blobs.ts';
 import type { Job, Store } from '../../ports/store.ts';
+
+/** Pictures on one page of a contact sheet: a browser shows so many at ease. */
+export const SHEET_SHOTS_MAX = 2_000;
+/** Pages of a contact sheet: half a million pictures are more than a person looks at. */
+const SHEET_PAGES_MAX = 250;
 
 export interface ContactSheet {
   /** Where its first page is, for people. */
@@ -34,16 +38,16 @@ export async function writeContactSheet(
   for await (const row of store.views.shots(job.id)) {
     if (!row.latest) continue;
     addToTiles(tiles, row);
-    if (tiles.length <= LIMITS.sheetShotsMax) continue;
+    if (tiles.length <= SHEET_SHOTS_MAX) continue;
     const next = tiles.pop()!;
-    await write(page < LIMITS.sheetPagesMax);
+    await write(page < SHEET_PAGES_MAX);
     tiles = [next];
-    if (page++ === LIMITS.sheetPagesMax) break;
+    if (page++ === SHEET_PAGES_MAX) break;
   }
-  if (tiles.length > 0 && page <= LIMITS.sheetPagesMax) await write(false);
+  if (tiles.length > 0 && page <= SHEET_PAGES_MAX) await write(false);
   return count === 0
     ? null
-    : { place: blobs.locate(keyOf(1)), pages: Math.min(page, LIMITS.sheetPagesMax), tiles: count };
+    : { place: blobs.locate(keyOf(1)), pages: Math.min(page, SHEET_PAGES_MAX), tiles: count };
 }
 
 function nameOf(page: number): string {

@@ -28,7 +28,7 @@ export interface HostReportRow {
 
 interface RobotsSummary {
   origin: string;
-  /** Of the text as served; null when there was none to be had. */
+  /** Of the text as served; null when none could be fetched. */
   sha256: string | null;
   fetchedAt: string;
   rules: number;

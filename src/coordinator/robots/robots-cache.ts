@@ -1,6 +1,6 @@
 import type { RobotsFetch } from '../../core/batch/batch.ts';
 import type { RobotsOutcome } from '../../core/batch/outcome.ts';
-import { type FailureCode, failureKind } from '../../core/failures.ts';
+import { isPermanent } from '../../core/giving-up/giving-up.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { backoffMs } from '../../core/retry/retry.ts';
@@ -14,11 +14,16 @@ import {
 } from '../../core/robots/robots.ts';
 import type { HostStore, RobotsEntry } from '../../ports/store.ts';
 
+/** RFC 9309 asks for at least five. */
+export const ROBOTS_REDIRECTS_MAX = 5;
+/** RFC 9309: a cached robots.txt should not be used for longer than a day. */
+export const ROBOTS_AGE_MS_MAX = 24 * 3_600_000;
+
 /** Parsed rules kept in memory; the rest is read back from the store. */
 const RULES_CACHED_MAX = 5_000;
 /** Hosts whose robots.txt is at another one; what is forgotten is found again with the next task. */
-const WISHES_MAX = 20_000;
-/** How long a file elsewhere that could not be had in all attempts counts as such, for whoever else redirects there. */
+const WANTED_MAX = 20_000;
+/** How long a file elsewhere that could not be fetched in all attempts counts as such, for whoever else redirects there. */
 const UNREACHABLE_MS = LIMITS.hostRestMsMax;
 
 type Known = { rules: RobotsRules; expiresAt: number };
@@ -47,7 +52,7 @@ interface Question {
   at: string;
 }
 
-/** What is known of robots.txt, by origin, and what is being asked. */
+/** What is known of robots.txt, by origin, and what is being asked; the states are in `core/robots/`. */
 export class RobotsCache {
   readonly #hosts: Pick<HostStore, 'robots'>;
   readonly #product: string;
@@ -57,7 +62,7 @@ export class RobotsCache {
   /** By origin: what is asked for it, and which hosts wait meanwhile. */
   readonly #questions = new Map<string, Question>();
   readonly #busy = new Map<string, Set<string>>();
-  readonly #wishes = new Map<string, WantedRobots>();
+  readonly #wanted = new Map<string, WantedRobots>();
 
   constructor(hosts: Pick<HostStore, 'robots'>, product: string, retry: JobSpec['retry']) {
     this.#hosts = hosts;
@@ -95,7 +100,7 @@ export class RobotsCache {
       passed.add(place);
       place = robotsPlaceOf(redirectTo);
       // RFC 9309: what is not found behind five redirects counts as if there were none.
-      if (passed.has(place) || passed.size > LIMITS.robotsRedirectsMax)
+      if (passed.has(place) || passed.size > ROBOTS_REDIRECTS_MAX)
         return this.#found({ origin, host, text: '', fetchedAt }, redirectTo);
     }
   }
@@ -105,7 +110,7 @@ export class RobotsCache {
     return this.#known.has(host);
   }
 
-  /** While robots.txt of a host is being asked, or something is asked there for another, nobody else goes there. */
+  /** While robots.txt of a host is being asked, or something is asked there for another, nothing else is sent there. */
   isAsking(host: string): boolean {
     return this.#busy.has(host);
   }
@@ -127,25 +132,25 @@ export class RobotsCache {
       origins?.delete(origin);
       if (origins?.size === 0) this.#busy.delete(host);
     }
-    for (const [host, { url }] of this.#wishes) if (url === question.url) this.#wishes.delete(host);
+    for (const [host, { url }] of this.#wanted) if (url === question.url) this.#wanted.delete(host);
   }
 
-  wish(host: string, wish: WantedRobots): void {
-    if (this.#wishes.size >= WISHES_MAX) this.#wishes.clear();
-    this.#wishes.set(host, wish);
+  want(host: string, wanted: WantedRobots): void {
+    if (this.#wanted.size >= WANTED_MAX) this.#wanted.clear();
+    this.#wanted.set(host, wanted);
   }
 
-  get hasWishes(): boolean {
-    return this.#wishes.size > 0;
+  get hasWanted(): boolean {
+    return this.#wanted.size > 0;
   }
 
   /** It is granted; whether there is still need for it shows with the tasks. */
-  dropWish(host: string): void {
-    this.#wishes.delete(host);
+  dropWanted(host: string): void {
+    this.#wanted.delete(host);
   }
 
-  wishOf(host: string): WantedRobots | null {
-    return this.#wishes.get(host) ?? null;
+  wantedBy(host: string): WantedRobots | null {
+    return this.#wanted.get(host) ?? null;
   }
 
   /** What to write down about an answer: where it was asked, and for whom. */
@@ -158,8 +163,7 @@ export class RobotsCache {
     if (outcome.kind === 'failed') {
       const before = await this.#hosts.robots(place);
       const failures = (before?.text === null ? before.failures : 0) + 1;
-      const isHopeless = failureKind(outcome.code).retry === 'permanent';
-      const counted = isHopeless ? Math.max(failures, this.#retry.attempts) : failures;
+      const counted = isPermanent(outcome.code) ? Math.max(failures, this.#retry.attempts) : failures;
       return [{ ...base, failures: counted, detail: `${outcome.code}: ${outcome.detail}` }];
     }
     const answer = { ...base, text: outcome.kind === 'text' ? outcome.text : '' };
@@ -180,7 +184,7 @@ export class RobotsCache {
     return { kind: 'found', entry: { ...entry, crawlDelayMs: delayOf(this.#remember(entry).rules) } };
   }
 
-  /** Of a file elsewhere: each time it is waited for longer, whoever asks. */
+  /** Of a file elsewhere: the wait grows with each failure, for all hosts that redirect there together. */
   #afterFailure({ origin, failures, fetchedAt, detail }: RobotsEntry, now: number): RobotsStep {
     const url = robotsUrlOf(origin);
     if (failures >= this.#retry.attempts && now < fetchedAt + UNREACHABLE_MS)
@@ -192,7 +196,7 @@ export class RobotsCache {
   #remember(entry: RobotsEntry): Known {
     const known = {
       rules: parseRobots(entry.text ?? '', this.#product),
-      expiresAt: entry.fetchedAt + LIMITS.robotsAgeMsMax,
+      expiresAt: entry.fetchedAt + ROBOTS_AGE_MS_MAX,
     };
     if (this.#rules.size >= RULES_CACHED_MAX) {
       this.#rules.clear();
@@ -207,12 +211,5 @@ export class RobotsCache {
 const NOTHING = { text: null, failures: 0, detail: null, crawlDelayMs: null, redirectTo: null };
 
 function isOld({ fetchedAt }: RobotsEntry, now: number): boolean {
-  return fetchedAt + LIMITS.robotsAgeMsMax <= now;
-}
-
-/** The code for tasks of a host whose robots.txt cannot be had. */
-export function codeOfRobotsFailure(code: FailureCode): FailureCode {
-  return code === 'server-error' || code === 'unavailable' || code === 'throttled'
-    ? 'robots-unreachable'
-    : code;
+  return fetchedAt + ROBOTS_AGE_MS_MAX <= now;
 }

@@ -3,10 +3,11 @@ import type { Outcome } from '../../core/batch/outcome.ts';
 import { parallelOf } from '../../core/job-schema/job.ts';
 import { compileHostLimits, type HostLimiter } from '../../core/politeness/host-limits.ts';
 import { originOf } from '../../core/url/url-shape.ts';
-import type { DueHost, LeasedTask, RobotsEntry } from '../../ports/store.ts';
+import type { DueHost, Frontier, Job, LeasedTask, RobotsEntry } from '../../ports/store.ts';
+import type { GivenUp } from '../giving-up/giving-up.ts';
+import type { HostGroups } from '../hosts/host-groups.ts';
 import { type Grant, hasRoom, type PlanHost } from '../plan/plan-batches.ts';
-import type { RunState } from '../run-state.ts';
-import type { RobotsStep } from './robots-cache.ts';
+import type { RobotsCache, RobotsStep } from './robots-cache.ts';
 
 /** Hosts that are asked on behalf of others in one plan. */
 const PIGGYBACKED_MAX = 100;
@@ -28,18 +29,26 @@ interface Checked {
   late: { hostId: number; until: number }[];
 }
 
+interface RobotsGateParts {
+  store: { readonly frontier: Pick<Frontier, 'hostsNamed' | 'postpone'> };
+  job: Pick<Job, 'id' | 'spec'>;
+  robots: RobotsCache;
+  groups: HostGroups;
+  givenUp: GivenUp;
+}
+
 /** Sees to it that robots.txt is asked for, at another host where it redirects there, before any page is. */
 export class RobotsGate {
-  readonly #run: RunState;
+  readonly #parts: RobotsGateParts;
   readonly #limitsOf: HostLimiter;
 
-  constructor(run: RunState) {
-    this.#run = run;
-    this.#limitsOf = compileHostLimits(run.options.job.spec);
+  constructor(parts: RobotsGateParts) {
+    this.#parts = parts;
+    this.#limitsOf = compileHostLimits(parts.job.spec);
   }
 
   async check(grants: readonly Grant[], tasks: readonly LeasedTask[], now: number): Promise<Checked> {
-    const { givenUp, robots, options } = this.#run;
+    const { givenUp, robots, job } = this.#parts;
     const checked: Checked = { refused: [], robots: [], found: [], late: [] };
     const steps = new Map<string, RobotsStep>();
     for (const task of tasks) {
@@ -48,11 +57,11 @@ export class RobotsGate {
         checked.refused.push(failedOf(task, reason));
         continue;
       }
-      if (!options.job.spec.politeness.robots) continue;
+      if (!job.spec.politeness.robots) continue;
       const origin = originOf(task.url);
       const asked = checked.robots.find((fetch) => fetch.origin === origin);
       if (asked) {
-        // Where it is asked elsewhere, one task goes along, and only so that there is one.
+        // Where it is asked elsewhere, one task is sent with it, only so that the batch has one.
         if (asked.for !== undefined) checked.refused.push(this.#deferred(task, null));
         continue;
       }
@@ -76,7 +85,7 @@ export class RobotsGate {
         steps.set(origin, step);
         if (step.kind === 'found') checked.found.push(step.entry);
         // It waits as a whole, unless others are counted together with it.
-        if (step.kind === 'wait' && !this.#run.groups.areShared)
+        if (step.kind === 'wait' && !this.#parts.groups.areShared)
           checked.late.push({ hostId: task.hostId, until: step.until });
       }
       const outcome = await this.#take(step, { task, origin, permit, host }, grants, checked, now);
@@ -93,7 +102,7 @@ export class RobotsGate {
     { robots: fetches }: Checked,
     now: number,
   ): Promise<Outcome | null> {
-    const { robots } = this.#run;
+    const { robots } = this.#parts;
     const { task, origin, permit, host } = about;
     if (step.kind === 'unreachable')
       return failedOf(task, { code: 'robots-unreachable', detail: step.detail });
@@ -116,13 +125,13 @@ export class RobotsGate {
       fetches.push(robots.ask(origin, { url, host, at }, { permit: piggybackedHost, for: permit }));
       return null;
     }
-    const dueAt = this.#run.groups.areShared ? now + LOOK_AGAIN_MS : now;
-    robots.wish(host, { url, at, dueAt });
+    const dueAt = this.#parts.groups.areShared ? now + LOOK_AGAIN_MS : now;
+    robots.want(host, { url, at, dueAt });
     return this.#deferred(task, dueAt);
   }
 
   /**
-   * Hosts whose robots.txt is at another host get a request there along with a task of their own, as soon as the other
+   * Hosts whose robots.txt is at another host get a request there together with a task of their own, as soon as the other
    * has time for it. It has none for its own tasks meanwhile: those can go on for ever.
    */
   async withPiggybackedHosts(
@@ -130,18 +139,18 @@ export class RobotsGate {
     before: number,
     planHost: (host: DueHost) => PlanHost,
   ): Promise<PlanHost[]> {
-    const { robots, groups } = this.#run;
-    if (!robots.hasWishes) return [...hosts];
-    const wishing = hosts.filter(({ host }) => (robots.wishOf(host)?.dueAt ?? before) < before);
-    if (wishing.length === 0) return [...hosts];
-    const others = await this.#othersFor(wishing);
+    const { robots, groups } = this.#parts;
+    if (!robots.hasWanted) return [...hosts];
+    const wanting = hosts.filter(({ host }) => (robots.wantedBy(host)?.dueAt ?? before) < before);
+    if (wanting.length === 0) return [...hosts];
+    const others = await this.#othersFor(wanting);
     const taken = new Set<string>();
     const waiting = new Map<string, number>();
     const late: { hostId: number; until: number }[] = [];
     const stays = new Set(hosts);
     const first: PlanHost[] = [];
-    for (const host of wishing) {
-      const { at } = robots.wishOf(host.host)!;
+    for (const host of wanting) {
+      const { at } = robots.wantedBy(host.host)!;
       const other = others.get(at);
       const freeAt = other ? this.#freeAt(other, before) : null;
       const isTaken = taken.has(at) || taken.has(host.host) || robots.isAsking(at);
@@ -152,7 +161,7 @@ export class RobotsGate {
         // One is enough to ask with. Of hosts that are counted together, the others need not wait.
         first.push({ ...host, piggybackedHost, ready: groups.areShared ? host.ready : 1 });
         stays.delete(host);
-        robots.dropWish(host.host);
+        robots.dropWanted(host.host);
         continue;
       }
       if (groups.areShared) continue;
@@ -162,21 +171,21 @@ export class RobotsGate {
       if (freeAt !== null && freeAt > before + WAIT_MS_MAX) late.push({ hostId: host.id, until: freeAt });
       else if (count > WAITING_MAX) late.push({ hostId: host.id, until: before + LOOK_AGAIN_MS });
     }
-    const { store, job } = this.#run.options;
+    const { store, job } = this.#parts;
     if (late.length > 0) await store.frontier.postpone(job.id, late);
     return [...first, ...hosts.filter((host) => stays.has(host) && !taken.has(host.host))];
   }
 
   get #limits(): { parallel: number; probeAfter: number } {
-    const { spec } = this.#run.options.job;
+    const { spec } = this.#parts.job;
     return { parallel: parallelOf(spec), probeAfter: spec.breaker.hostFailures };
   }
 
   async #othersFor(hosts: readonly PlanHost[]): Promise<Map<string, DueHost>> {
-    const { robots, options } = this.#run;
+    const { robots, store } = this.#parts;
     const names = new Set<string>();
-    for (const { host } of hosts) if (names.size < PIGGYBACKED_MAX) names.add(robots.wishOf(host)!.at);
-    const others = await options.store.frontier.hostsNamed([...names]);
+    for (const { host } of hosts) if (names.size < PIGGYBACKED_MAX) names.add(robots.wantedBy(host)!.at);
+    const others = await store.frontier.hostsNamed([...names]);
     return new Map(others.map((other) => [other.host, other]));
   }
 
@@ -187,11 +196,11 @@ export class RobotsGate {
   async #groupOf(url: string, origin: string, host: string): Promise<string> {
     if (url.startsWith(`${origin}/`)) return host;
     const name = new URL(url).host;
-    return (await this.#run.groups.of(() => [name]))(name);
+    return (await this.#parts.groups.of(() => [name]))(name);
   }
 
   #deferred({ id }: LeasedTask, until: number | null): Outcome {
-    const isAlone = until === null || !this.#run.groups.areShared;
+    const isAlone = until === null || !this.#parts.groups.areShared;
     return isAlone ? { kind: 'deferred', taskId: id } : { kind: 'deferred', taskId: id, until };
   }
 }

@@ -1,12 +1,23 @@
-import type { Permit, PermitUse } from '../../core/batch/batch.ts';
+import type { Permit, PermitUse, Report } from '../../core/batch/batch.ts';
 import type { Outcome, RobotsOutcome } from '../../core/batch/outcome.ts';
-import { failureKind, isOwnFailure, isThrottling } from '../../core/failures.ts';
+import {
+  CLOSED,
+  type HostBreakerPolicy,
+  isFromHost,
+  nextHostBreaker,
+} from '../../core/circuit-breaker/circuit-breaker.ts';
+import { isThrottling } from '../../core/failures.ts';
+import { isPermanent } from '../../core/giving-up/giving-up.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
 import { compileHostLimits, type HostLimiter } from '../../core/politeness/host-limits.ts';
-import { freeAgainAt, guardedGapMs, refusalPauseMs, restMs } from '../../core/politeness/permits.ts';
-import type { HostChange } from '../../ports/store.ts';
+import { freeAgainAt, guardedGapMs, refusalPauseMs } from '../../core/politeness/permits.ts';
+import { backoffMs } from '../../core/retry/retry.ts';
+import { isOrigin } from '../../core/robots/robots.ts';
+import type { HostChange, RobotsEntry } from '../../ports/store.ts';
 import type { OpenPermits } from '../hosts/open-permits.ts';
+import type { OpenBatch } from '../plan/open-batch.ts';
 
+/** What a report says about the host of one permit. */
 export interface HostReport {
   permit: Permit;
   use: PermitUse;
@@ -15,74 +26,125 @@ export interface HostReport {
   crawlDelayMs: number | null;
 }
 
-/** What a report says about a host: its health, and when it may be asked again. */
+/** By permit of the batch. Permits that came back before, or of which the report says nothing, are left out. */
+export function hostReportsOf(
+  open: OpenBatch,
+  report: Report,
+  outcomes: readonly Outcome[],
+  entries: readonly RobotsEntry[],
+): Map<number, HostReport> {
+  const reports = new Map<number, HostReport>();
+  open.batch.permits.forEach((permit, index) => {
+    const use = report.permits[index] ?? (report.final ? unusedOf(permit) : null);
+    if (!use || open.released[index]) return;
+    const own = outcomes.filter(({ taskId }) => open.tasks.get(taskId)?.permit === index);
+    if (own.length === 0 && use.sent === 0 && !use.finished) return;
+    const fetches = open.batch.robots.filter((fetch) => fetch.permit === index);
+    const origins = new Set(fetches.map(({ origin }) => origin));
+    reports.set(index, {
+      permit,
+      use,
+      outcomes: own,
+      robots: report.robots.filter(({ origin }) => origins.has(origin)),
+      crawlDelayMs: crawlDelayOf(entries, permit.host),
+    });
+  });
+  return reports;
+}
+
+/** A last report that forgets a permit must not keep its host: nothing of it will be sent any more. */
+function unusedOf({ host, endAt }: Permit): PermitUse {
+  return { host, sent: 0, lastSentAt: endAt, finished: true };
+}
+
+function crawlDelayOf(entries: readonly RobotsEntry[], host: string): number | null {
+  const delays = entries.map((entry) => (entry.host === host ? (entry.crawlDelayMs ?? 0) : 0));
+  return Math.max(0, ...delays) || null;
+}
+
+/** What a report means for a host: its health, and when it may be asked again. Notes it with the open permits. */
 export function hostChangeOf(
   report: HostReport,
-  book: OpenPermits,
+  permits: OpenPermits,
   spec: JobSpec,
   now: number,
   limitsOf: HostLimiter = compileHostLimits(spec),
 ): HostChange {
   const { permit, use } = report;
-  const entry = book.entry(permit.host);
-  const health = {
-    failuresInRow: entry?.failuresInRow ?? 0,
-    rests: entry?.rests ?? 0,
-    restUntil: entry?.restUntil ?? 0,
-    pauseUntil: entry?.pauseUntil ?? 0,
-  };
-  let isSilent = false;
-  for (const result of [...report.robots, ...report.outcomes]) {
-    if (result.kind === 'deferred' || result.kind === 'skipped') continue;
-    // Given up without a request.
-    if (result.kind === 'failed' && (result.code === 'host-down' || result.code === 'robots-unreachable'))
-      continue;
-    // Our own failures say nothing about the host.
-    if (result.kind === 'failed' && isOwnFailure(result.code)) continue;
-    if (result.kind !== 'failed' || !failureKind(result.code).hostFault) {
-      health.failuresInRow = 0;
-      health.rests = 0;
-    } else {
-      health.failuresInRow++;
-    }
-    if (result.kind === 'failed' && isThrottling(result.code, result.trace?.httpStatus ?? null)) {
-      const asked = 'retryAfterMs' in result ? result.retryAfterMs : null;
-      health.pauseUntil = Math.max(health.pauseUntil, now + (asked ?? spec.retry.baseMs));
-      isSilent ||= asked === null;
-    }
-  }
-  // Batches that were out when the rest began must not lengthen it.
-  if (health.failuresInRow >= spec.breaker.hostFailures && now >= health.restUntil) {
-    const { hostProbes, hostRestMs } = spec.breaker;
-    const isOneOfMany = spec.politeness.groupBy !== 'host' && health.rests >= hostProbes;
-    health.rests = isOneOfMany ? hostProbes + 1 : health.rests + 1;
-    // One of the hosts that are counted together is given up: the next of them is not to wait for long.
-    health.restUntil = now + restMs(isOneOfMany ? 1 : health.rests, hostRestMs);
-  }
+  const results = [...report.robots, ...report.outcomes];
+  const entry = permits.entry(permit.host);
+  const breaker = nextHostBreaker(entry ?? CLOSED, results, breakerPolicyOf(spec), now);
   const pace = spec.politeness.adaptive
     ? (entry?.learning.learn(report, limitsOf(permit.host).rate, now) ?? null)
     : null;
-  // A host that refuses without saying for how long.
-  if (isSilent && pace?.blocked)
-    health.pauseUntil = Math.max(health.pauseUntil, now + refusalPauseMs(pace.blocked, spec.retry.baseMs));
-  if (entry) Object.assign(entry, health);
-  const pauseUntil = Math.max(health.pauseUntil, health.restUntil);
+  const refusal = { blocked: pace?.blocked ?? 0, firstMs: spec.retry.baseMs };
+  const pauseUntil = Math.max(entry?.pauseUntil ?? 0, pauseUntilOf(results, refusal, now));
+  if (entry) Object.assign(entry, breaker, { pauseUntil });
   const gapMs = guardedGapMs(0, report.crawlDelayMs);
-  const freeAt = use.finished ? book.release(permit, freeAgainAt(permit, use.lastSentAt, gapMs)) : null;
-  const takenUntil = permit.gapMs === 0 ? 0 : (entry?.takenUntil ?? permit.endAt);
-  const nextAt = freeAt ?? (pauseUntil > now ? takenUntil : null);
+  const freeAt = use.finished ? permits.release(permit, freeAgainAt(permit, use.lastSentAt, gapMs)) : null;
+  const takenUntil = entry?.takenUntil ?? permit.endAt;
   return {
     host: permit.host,
     sent: use.sent,
-    nextAt: nextAt === null ? null : Math.ceil(Math.max(nextAt, pauseUntil)),
-    takenUntil: entry?.takenUntil ?? permit.endAt,
-    failuresInRow: health.failuresInRow,
-    rests: health.rests,
+    nextAt: nextAtOf({
+      freeAt,
+      takenUntil: permit.gapMs === 0 ? 0 : takenUntil,
+      quietUntil: Math.max(pauseUntil, breaker.restUntil),
+      now,
+    }),
+    takenUntil,
+    failuresInRow: breaker.failuresInRow,
+    rests: breaker.rests,
     pace,
     smallestGapMs: use.smallestGapMs ?? null,
     span: spanOf(permit, use),
-    lastError: lastErrorOf(report),
+    lastError: lastErrorOf(results),
   };
+}
+
+function breakerPolicyOf({ breaker, politeness }: JobSpec): HostBreakerPolicy {
+  return { ...breaker, isGroup: politeness.groupBy !== 'host' };
+}
+
+/** Until when a host that asked for fewer requests gets none; 0 when it did not ask. */
+function pauseUntilOf(
+  results: readonly (Outcome | RobotsOutcome)[],
+  { blocked, firstMs }: { blocked: number; firstMs: number },
+  now: number,
+): number {
+  let until = 0;
+  for (const result of results) {
+    if (result.kind !== 'failed' || !isFromHost(result)) continue;
+    if (!isThrottling(result.code, result.trace?.httpStatus ?? null)) continue;
+    const askedMs = 'retryAfterMs' in result ? result.retryAfterMs : null;
+    until = Math.max(until, now + (askedMs ?? refusalPauseMs(blocked, firstMs)));
+  }
+  return until;
+}
+
+/** Null leaves the time as it is: another permit of the host is out, and no pause begins. */
+function nextAtOf(times: {
+  freeAt: number | null;
+  takenUntil: number;
+  quietUntil: number;
+  now: number;
+}): number | null {
+  const { freeAt, takenUntil, quietUntil, now } = times;
+  const nextAt = freeAt ?? (quietUntil > now ? takenUntil : null);
+  return nextAt === null ? null : Math.ceil(Math.max(nextAt, quietUntil));
+}
+
+/** A host whose robots.txt fails is asked again after a backoff; null when it does not fail, or will not be asked again. */
+export function robotsRetryAt(
+  { permit, robots }: HostReport,
+  entries: readonly RobotsEntry[],
+  context: { retry: JobSpec['retry']; now: number; random: () => number },
+): number | null {
+  const own = entries.filter(({ host, origin }) => host === permit.host && isOrigin(origin));
+  const failures = Math.max(0, ...own.map((entry) => entry.failures));
+  if (failures === 0 || robots.some((answer) => answer.kind === 'failed' && isPermanent(answer.code)))
+    return null;
+  return context.now + backoffMs(failures, context.retry, context.random());
 }
 
 /** Without a gap, requests of several permits mingle. */
@@ -92,9 +154,9 @@ function spanOf({ gapMs }: Permit, { firstSentAt, lastSentAt }: PermitUse): Host
 }
 
 /** The newest failure that a request of this report met. */
-function lastErrorOf({ outcomes, robots }: HostReport): HostChange['lastError'] {
+function lastErrorOf(results: readonly (Outcome | RobotsOutcome)[]): HostChange['lastError'] {
   let last: HostChange['lastError'] = null;
-  for (const result of [...robots, ...outcomes]) {
+  for (const result of results) {
     if (result.kind !== 'failed' || result.trace === null) continue;
     const at = Math.round(result.trace.startedAt);
     if (last === null || at >= last.at) last = { at, code: result.code, detail: result.detail };

@@ -1,6 +1,7 @@
 import type { BatchTask, Report } from '../../core/batch/batch.ts';
 import type { Discovered, Outcome } from '../../core/batch/outcome.ts';
-import { type FailureCode, failureKind } from '../../core/failures.ts';
+import type { FailureCode } from '../../core/failures.ts';
+import { isOutOfAttempts } from '../../core/giving-up/giving-up.ts';
 import { followsRedirects, isMediaRoute, type JobSpec } from '../../core/job-schema/job.ts';
 import type { NewTask } from '../../core/model.ts';
 import type { HostGrouper } from '../../core/politeness/host-groups.ts';
@@ -95,7 +96,7 @@ function failureOf(
   }
   if (context.escalating?.has(task.id) && wantsBrowser(code))
     return { ...failure, outcome: 'deferred', page: null, to: 'pending', countsAsAttempt: false };
-  const isOver = failureKind(code).retry === 'permanent' || task.attempt >= retry.attempts;
+  const isOver = isOutOfAttempts(code, task.attempt, retry);
   if (isOver && !context.escalating?.has(task.id)) return { ...failure, to: 'dead' };
   const pauseMs = Math.max(outcome.retryAfterMs ?? 0, backoffMs(task.attempt, retry, context.random()));
   return { ...failure, to: 'pending', dueAt: Math.ceil(context.now + pauseMs) };

@@ -1,24 +1,25 @@
 import type { Report } from '../../core/batch/batch.ts';
-import type { Outcome, QualityDelta } from '../../core/batch/outcome.ts';
-import { failureKind } from '../../core/failures.ts';
+import type { Outcome } from '../../core/batch/outcome.ts';
+import type { FailedHost } from '../../core/giving-up/giving-up.ts';
 import { compileHostLimits, type HostLimiter } from '../../core/politeness/host-limits.ts';
-import { backoffMs } from '../../core/retry/retry.ts';
-import { isOrigin } from '../../core/robots/robots.ts';
 import { tellsReferrers } from '../../core/url/referrer.ts';
-import { type CompiledFollow, compileFollow } from '../../core/url/scope.ts';
+import { compileFollow } from '../../core/url/scope.ts';
 import type { Clock, Random } from '../../ports/ambient.ts';
-import type { HostChange, Job, RobotsEntry, Settlement, Store, TaskChange } from '../../ports/store.ts';
+import type { Frontier, HostChange, Job, RobotsEntry } from '../../ports/store.ts';
 import type { EscalationPolicy } from '../escalation/escalation-policy.ts';
-import { HostGroups } from '../hosts/host-groups.ts';
+import type { GivenUp } from '../giving-up/giving-up.ts';
+import type { HostGroups } from '../hosts/host-groups.ts';
 import type { OpenPermits } from '../hosts/open-permits.ts';
 import type { OpenBatch } from '../plan/open-batch.ts';
 import type { AccessAssigner } from '../proxies/access-assigner.ts';
 import type { RobotsCache } from '../robots/robots-cache.ts';
 import type { RejectLog } from '../sources/reject-log.ts';
-import { type FailedHost, failedHosts, GivenUp, giveUpMember } from './giving-up.ts';
+import { type Decision, type DecisionRules, decide, finalOf, type Judgement } from './decide.ts';
 import { RepeatedPages } from './repeated-pages.ts';
-import { hostChangeOf } from './settle-hosts.ts';
-import { changeOf, linksAhead, rejectsOf } from './settle-tasks.ts';
+import { hostChangeOf, hostReportsOf, robotsRetryAt } from './settle-hosts.ts';
+
+const NONE: ReadonlySet<number> = new Set();
+const NO_PROXY_TROUBLE = { untried: NONE, elsewhere: NONE };
 
 export interface SettledReport {
   applied: boolean;
@@ -28,125 +29,99 @@ export interface SettledReport {
   lostLinks: boolean;
 }
 
+interface SettlerParts {
+  store: { readonly frontier: Pick<Frontier, 'settle'> };
+  job: Job;
+  permits: OpenPermits;
+  robots: RobotsCache;
+  clock: Clock;
+  random: Random;
+  escalation: EscalationPolicy | null;
+  access: AccessAssigner | null;
+  groups: HostGroups;
+  givenUp: GivenUp;
+  rejects: RejectLog | null;
+}
+
 /** Turns reports into one store transaction each. */
 export class Settler {
-  readonly #store: Store;
-  readonly #job: Job;
+  readonly #store: SettlerParts['store'];
   readonly #permits: OpenPermits;
   readonly #robots: RobotsCache;
   readonly #clock: Clock;
-  readonly #random: Random;
-  readonly #follow: CompiledFollow[];
   readonly #limitsOf: HostLimiter;
   readonly #escalation: EscalationPolicy | null;
   readonly #access: AccessAssigner | null;
   readonly #rejects: RejectLog | null;
   readonly #groups: HostGroups;
   readonly #givenUp: GivenUp;
-  readonly #tellsReferrers: boolean;
+  readonly #rules: DecisionRules;
   readonly #repeats = new RepeatedPages();
 
-  constructor(options: {
-    store: Store;
-    job: Job;
-    permits: OpenPermits;
-    robots: RobotsCache;
-    clock: Clock;
-    random: Random;
-    escalation?: EscalationPolicy | null;
-    access?: AccessAssigner | null;
-    groups?: HostGroups;
-    givenUp?: GivenUp;
-    rejects?: RejectLog | null;
-  }) {
-    this.#store = options.store;
-    this.#job = options.job;
-    this.#permits = options.permits;
-    this.#robots = options.robots;
-    this.#clock = options.clock;
-    this.#random = options.random;
-    this.#follow = options.job.spec.follow.map(compileFollow);
-    this.#limitsOf = compileHostLimits(options.job.spec);
-    this.#escalation = options.escalation ?? null;
-    this.#access = options.access ?? null;
-    this.#groups = options.groups ?? new HostGroups(options);
-    this.#givenUp = options.givenUp ?? new GivenUp();
-    this.#tellsReferrers = tellsReferrers(options.job.spec);
-    this.#rejects = options.rejects ?? null;
+  constructor(parts: SettlerParts) {
+    this.#store = parts.store;
+    this.#permits = parts.permits;
+    this.#robots = parts.robots;
+    this.#clock = parts.clock;
+    this.#limitsOf = compileHostLimits(parts.job.spec);
+    this.#escalation = parts.escalation;
+    this.#access = parts.access;
+    this.#groups = parts.groups;
+    this.#givenUp = parts.givenUp;
+    this.#rejects = parts.rejects;
+    this.#rules = {
+      job: parts.job,
+      follow: parts.job.spec.follow.map(compileFollow),
+      tellsReferrers: tellsReferrers(parts.job.spec),
+      areGroups: parts.groups.areShared,
+      random: () => parts.random.next(),
+    };
   }
 
-  /** `found`: robots.txt that became known without a request. */
+  /**
+   * In three steps: judge what the outcomes mean, decide what follows from that, apply it. `found`: robots.txt that
+   * became known without a request.
+   */
   async settle(open: OpenBatch, report: Report, found: readonly RobotsEntry[] = []): Promise<SettledReport> {
-    const { spec } = this.#job;
+    const judged = await this.#judge(open, report, found);
+    const decision = decide(open, report, judged, this.#rules);
+    return this.#apply(open, judged, decision);
+  }
+
+  /** Asks all that learn from reports: robots.txt, repeated pages, proxies, escalation, the health of hosts. */
+  async #judge(open: OpenBatch, report: Report, found: readonly RobotsEntry[]): Promise<Judgement> {
     const groupOf = await this.#groups.of(() => hostsIn(report));
     const now = this.#clock.now();
     const robots = [...found, ...(await this.#robotsEntries(open, report, now))];
-    const taken = report.outcomes.filter((outcome) => open.tasks.has(outcome.taskId));
-    const known = taken.map((outcome) => this.#repeats.judge(outcome, this.#urlHostOf(open, outcome)));
-    const trouble = this.#access?.note(open, report, known);
-    const judged = trouble ? known.filter(({ taskId }) => !trouble.elsewhere.has(taskId)) : known;
-    const climbing = union(this.#learn(open, report, judged, now), trouble?.elsewhere);
-    const context = {
-      spec,
-      follow: this.#follow,
-      now,
-      random: () => this.#random.next(),
-      climbing,
-      untried: trouble?.untried,
-      groupOf,
-      tellsReferrers: this.#tellsReferrers,
-    };
-    const tasks = known.map((outcome) => changeOf(open.tasks.get(outcome.taskId)!, outcome, context));
-    // Who is still looking for a way in has not failed yet, and nor has the host.
-    const final = climbing ? known.filter((outcome) => !climbing.has(outcome.taskId)) : known;
-    const hosts = this.#hostChanges(open, report, final, robots, now);
-    const settlement: Settlement = {
-      jobId: this.#job.id,
-      batchId: report.batchId,
-      now: Math.floor(now),
-      worker: report.worker,
-      final: report.final,
-      durationMs: Math.round(report.durationMs),
-      archive: report.archive,
-      pack: report.pack ?? null,
-      requests: report.permits.reduce((sum, use) => sum + use.sent, 0),
-      perTemplateMax: spec.limits.perTemplate,
-      records: { guardMs: spec.records.guardSeconds * 1_000, history: spec.records.history },
-      quality: [...report.quality, ...refusedPages(tasks)],
-      tasks,
-      ...(report.found ? { links: linksAhead(open.tasks, report.found, context) } : {}),
-      hosts,
-      robots,
-    };
-    const { applied } = await this.#store.frontier.settle(settlement);
-    // Not before: whoever looks next must find the answer.
-    for (const { origin, permit } of open.batch.robots)
-      if (open.released[permit]) this.#robots.doneAsking(origin);
-    if (applied) for (const reject of rejectsOf(open.tasks, known)) this.#rejects?.note(reject);
-    const failed = failedHosts(report, hosts, robots, spec);
-    if (this.#groups.areShared)
-      giveUpMember(failed.splice(0), { open, outcomes: final, robots }, this.#givenUp);
-    for (const outcome of known) open.tasks.delete(outcome.taskId);
-    if (report.part >= 0) open.failed += final.filter(({ kind }) => kind === 'failed').length;
-    // A batch that met nothing but dead proxies has failed, also when it came no further than robots.txt.
-    open.failed += report.proxyFaults?.length ?? 0;
-    open.succeeded += final.filter(
-      (outcome) => outcome.kind !== 'failed' && outcome.kind !== 'deferred',
-    ).length;
-    const lostLinks =
-      !applied ||
-      Boolean(report.trouble) ||
-      known.some(
-        (outcome, index) =>
-          outcome !== taken[index] || (outcome.kind === 'failed' && outcome.code === 'internal'),
-      );
-    return { applied, failedHosts: failed, lostLinks };
+    // From here on without a pause: reports of other batches must see what this one has noted.
+    const reported = report.outcomes.filter(({ taskId }) => open.tasks.has(taskId));
+    const outcomes = reported.map((outcome) => this.#repeats.judge(outcome, this.#urlHostOf(open, outcome)));
+    const { untried, elsewhere } = this.#access?.note(open, report, outcomes) ?? NO_PROXY_TROUBLE;
+    const answered = outcomes.filter(({ taskId }) => !elsewhere.has(taskId));
+    const escalating = new Set([...this.#learn(open, report, answered, now), ...elsewhere]);
+    const hosts = this.#hostChanges(open, report, finalOf({ outcomes, escalating }), robots, now);
+    const isRejudged = outcomes.some((outcome, index) => outcome !== reported[index]);
+    return { now, outcomes, isRejudged, escalating, untried, robots, hosts, groupOf };
   }
 
-  #learn(open: OpenBatch, report: Report, known: Outcome[], now: number): Set<number> | undefined {
-    if (!this.#escalation) return undefined;
+  /** One transaction, and then what memory must learn: whoever looks next must find it in the store. */
+  async #apply(open: OpenBatch, { outcomes }: Judgement, decision: Decision): Promise<SettledReport> {
+    const { settlement, rejects, failedHosts, failedPlaces } = decision;
+    const { applied } = await this.#store.frontier.settle(settlement);
+    for (const { origin, permit } of open.batch.robots)
+      if (open.released[permit]) this.#robots.doneAsking(origin);
+    if (applied) for (const reject of rejects) this.#rejects?.note(reject);
+    for (const place of failedPlaces) this.#givenUp.add(place);
+    for (const { taskId } of outcomes) open.tasks.delete(taskId);
+    open.failed += decision.failed;
+    open.succeeded += decision.succeeded;
+    return { applied, failedHosts, lostLinks: !applied || decision.lostLinks };
+  }
+
+  #learn(open: OpenBatch, report: Report, outcomes: readonly Outcome[], now: number): ReadonlySet<number> {
+    if (!this.#escalation) return NONE;
     if (report.cookies) this.#escalation.takeCookies(report.cookies);
-    const done = known.map((outcome) => ({
+    const done = outcomes.map((outcome) => ({
       task: open.tasks.get(outcome.taskId)!,
       host: hostOf(open, outcome),
       outcome,
@@ -157,46 +132,19 @@ export class Settler {
   #hostChanges(
     open: OpenBatch,
     report: Report,
-    known: Outcome[],
-    robots: RobotsEntry[],
+    outcomes: readonly Outcome[],
+    robots: readonly RobotsEntry[],
     now: number,
   ): HostChange[] {
-    const changes: HostChange[] = [];
-    open.batch.permits.forEach((permit, index) => {
-      // A last report that forgets a permit must not keep its host: nothing of it will be sent any more.
-      const forgotten = report.final
-        ? { host: permit.host, sent: 0, lastSentAt: permit.endAt, finished: true }
-        : null;
-      const use = report.permits[index] ?? forgotten;
-      if (!use || open.released[index]) return;
-      const outcomes = known.filter((outcome) => open.tasks.get(outcome.taskId)?.permit === index);
-      if (outcomes.length === 0 && use.sent === 0 && !use.finished) return;
-      const origins = new Set(
-        open.batch.robots.filter((fetch) => fetch.permit === index).map((fetch) => fetch.origin),
-      );
-      const answers = report.robots.filter((answer) => origins.has(answer.origin));
-      if (use.finished) open.released[index] = true;
-      const entries = robots.filter((entry) => entry.host === permit.host);
-      const crawlDelayMs =
-        entries.reduce((most, entry) => Math.max(most, entry.crawlDelayMs ?? 0), 0) || null;
-      const change = hostChangeOf(
-        { permit, use, outcomes, robots: answers, crawlDelayMs },
-        this.#permits,
-        this.#job.spec,
-        now,
-        this.#limitsOf,
-      );
-      const failures = Math.max(0, ...entries.map((entry) => (isOrigin(entry.origin) ? entry.failures : 0)));
-      const hopeless = answers.some(
-        (answer) => answer.kind === 'failed' && failureKind(answer.code).retry === 'permanent',
-      );
-      if (failures > 0 && !hopeless) {
-        const pauseMs = backoffMs(failures, this.#job.spec.retry, this.#random.next());
-        change.nextAt = Math.ceil(Math.max(change.nextAt ?? 0, now + pauseMs));
-      }
-      changes.push(change);
+    const { job, random } = this.#rules;
+    const { retry } = job.spec;
+    return [...hostReportsOf(open, report, outcomes, robots)].map(([index, about]) => {
+      if (about.use.finished) open.released[index] = true;
+      const change = hostChangeOf(about, this.#permits, job.spec, now, this.#limitsOf);
+      const retryAt = robotsRetryAt(about, robots, { retry, now, random });
+      if (retryAt === null) return change;
+      return { ...change, nextAt: Math.ceil(Math.max(change.nextAt ?? 0, retryAt)) };
     });
-    return changes;
   }
 
   /** Repetition is of a host, whatever it is counted with. */
@@ -230,18 +178,4 @@ function* hostsIn({ outcomes, found, robots }: Report): Iterable<string> {
 
 function hostOf(open: OpenBatch, { taskId }: Outcome): string {
   return open.batch.permits[open.tasks.get(taskId)!.permit]!.host;
-}
-
-/** Pages given up because their records did not pass; those that pass at another attempt do not count. */
-function refusedPages(tasks: readonly TaskChange[]): QualityDelta[] {
-  const counts = new Map<string, number>();
-  for (const { to, code, page } of tasks) {
-    if (to === 'dead' && code === 'validation' && page?.route)
-      counts.set(page.route, (counts.get(page.route) ?? 0) + 1);
-  }
-  return [...counts].map(([route, invalid]) => ({ route, records: 0, invalid, filled: {} }));
-}
-
-function union<T>(one: Set<T> | undefined, other: Set<T> | undefined): Set<T> | undefined {
-  return one && other ? new Set([...one, ...other]) : (one ?? other);
 }

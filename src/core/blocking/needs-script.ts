@@ -1,4 +1,5 @@
-import { LIMITS } from '../limits.ts';
+/** Of a page that may need scripts: what its shell says, it says early; style sheets and data may stand before it. */
+export const SHELL_CHARS_MAX = 512 * 1024;
 
 /**
  * Tells pages that are nothing until their scripts have run from pages that say something. Looks at the text in one pass
@@ -43,10 +44,7 @@ interface Signs {
 
 /** What speaks for scripts, for people; null for a page that can be read as it is. `isEmpty`: no field was found on it. */
 export function needsScript(html: string, { isEmpty = false }: { isEmpty?: boolean } = {}): string | null {
-  const signs = readSigns(
-    html.slice(0, LIMITS.shellCharsMax).toLowerCase(),
-    isEmpty ? FRAME_TEXT : SOME_TEXT,
-  );
+  const signs = readSigns(html.slice(0, SHELL_CHARS_MAX).toLowerCase(), isEmpty ? FRAME_TEXT : SOME_TEXT);
   const { chars, words, scripts, things, emptyRoot, notice } = signs;
   if (scripts === 0) return null;
   const beside = `with ${chars} characters of text`;

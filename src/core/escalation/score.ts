@@ -83,7 +83,7 @@ export function isHopeful(level: number, count: number, ofTemplate: ScoreOf, ran
   return level + 1 < count && random() < RETRY_SHARE;
 }
 
-/** `scripts`: the answer is nothing without a browser. `forbidden` may be the page's own affair, and so may what it lacks; other refusals concern who asks. */
+/** `scripts`: the answer is nothing without a browser. `forbidden` may be the page's own affair, and so may what it lacks; other refusals concern the fetch method. */
 export type Verdict = 'answered' | 'refused' | 'forbidden' | 'lacking' | 'scripts';
 
 /** Null for what says nothing of the fetchMethod: a broken connection, an overloaded host, one that asks for less. */

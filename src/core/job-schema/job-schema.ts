@@ -6,6 +6,11 @@ import { api } from './remote-api.ts';
 import { patterns, route } from './route.ts';
 import { source } from './source.ts';
 
+/** Larger objects are films; a job may ask for them. */
+const MEDIA_BYTES_MAX = 2 * 1024 ** 3;
+/** Most tasks of one batch: a batch is leased, sent and lost as a whole. */
+const BATCH_TASKS_MAX = 1_000;
+
 /** How requests identify themselves: as the crawler, or like a browser. */
 
 const identity = z
@@ -282,7 +287,7 @@ export const jobSchema = z.strictObject({
         .enum(['none', 'webdataset'])
         .default('none')
         .describe('One file each, named by its hash, or tar shards with a JSON file for each item.'),
-      bytes: z.int().min(1).default(LIMITS.mediaBytesMax).describe('Maximum size of a media file.'),
+      bytes: z.int().min(1).default(MEDIA_BYTES_MAX).describe('Maximum size of a media file.'),
       types: z
         .array(z.string().min(1))
         .default([])
@@ -306,7 +311,7 @@ export const jobSchema = z.strictObject({
     .optional()
     .describe('When `seine serve` and `seine run --watch` run the job.'),
   archive: z.boolean().default(true).describe('Store pages in WARC files.'),
-  batchSize: z.int().min(1).max(LIMITS.batchTasksMax).default(120).describe('Maximum tasks in one batch.'),
+  batchSize: z.int().min(1).max(BATCH_TASKS_MAX).default(120).describe('Maximum tasks in one batch.'),
   allowPrivate: z.boolean().default(false).describe('Allow loopback and private addresses.'),
 });
 

@@ -1,4 +1,5 @@
 import type { ShotRef, ShotRow } from '../model.ts';
+import { escapeHtml } from '../text/escape-html.ts';
 
 /** One page of a contact sheet as HTML: pictures that the blobs already have, made small by the browser that shows it. */
 
@@ -86,10 +87,6 @@ function hasFailed({ failureCode }: SheetTile): boolean {
 function shorten(url: string): string {
   const text = url.replace(/^https?:\/\//, '');
   return text.length > 90 ? `${text.slice(0, 55)}…${text.slice(-32)}` : text;
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 }
 
 const STYLE = `

@@ -1,8 +1,37 @@
 /**
- * How fast a host may be asked, learned from how it answers. Starts gently, rises while answers stay quick and
- * clean, and halves when the host refuses. From then on two rates are known, one that held and one that was
- * refused: tries between them bring them together. Once they are close, the pace keeps a distance below the one that
- * held, which takes up the jitter of machines and networks; only seldom a little more is tried.
+ * Pace: how many requests per second a host accepts, learned from how it answers.
+ *
+ * Cap        the job's rate for the host: the pace never exceeds it.
+ * Permit     a time window for requests (`core/politeness/permits.ts`). The pace changes after a permit, never within.
+ * Clean      a permit without a refusal and without a fault of the host.
+ * Refusal    429 or 503: the host asked for fewer requests.
+ * Held       said of a rate at which a permit was clean; for `proofMs`, where earlier rates were believed too soon.
+ *
+ * Two rates are known after the first refusals, one that held (`clean`) and one that was refused (`refused`). Tries
+ * between them bring them together. `docs/politeness.md` has the same states, with their numbers:
+ *
+ *   state      | the host gets                            | event                            | next
+ *   -----------|------------------------------------------|----------------------------------|--------------------------
+ *   rising     | half of the cap, more with each permit   | clean permit                     | rising, or full rate
+ *              |                                          | refusal                          | searching
+ *   full rate  | the cap                                  | refusal                          | searching
+ *   searching  | half of the refused rate for a permit,   | some requests or seconds later   | trying
+ *              | then the rate that held                  | the two rates are close          | settled
+ *   trying     | a rate between the two, or a little more | clean permit (it held)           | searching, or settled;
+ *              | when settled; one permit at a time       |                                  | full rate at the cap
+ *              |                                          | refusal                          | searching, or settled
+ *   settled    | a little less than the rate that held    | many requests later              | trying
+ *              |                                          | refusal after many answers       | slip
+ *              |                                          | refusal before                   | searching
+ *   slip       | half the rate for a permit, then a       | clean permit                     | settled
+ *              | little less than before                  | refusal                          | searching
+ *   strained   | less, while answers are slow or fail     | clean permit                     | the state before
+ *   closed     | a pause (`refusalPauseMs`)               | answer                           | the state before, or
+ *              |                                          |                                  | searching at a long limit
+ *
+ * Resting, the last state of that table, is the host's circuit breaker (`core/circuit-breaker/`). The state is not kept by
+ * name: `rate`, `clean` and `refused` tell it, see `isRising`, `isTrying` and `isSettled`. The coordinator's half is
+ * `coordinator/pace/`, which gathers what a permit brought; the worker's is `worker/batch/pace.ts`, which keeps the gaps.
  */
 export interface HostPace {
   /** Requests per second. */
@@ -50,7 +79,7 @@ export interface PaceEvidence {
 }
 
 const START_SHARE = 0.5;
-/** Nobody is asked less than once in 20 seconds, unless robots.txt or the job says so. */
+/** No host is asked less than once in 20 seconds, unless robots.txt or the job says so. */
 const RATE_FLOOR = 0.05;
 /** Four halvings: who wants still less says for how long, with Retry-After. */
 const FLOOR_SHARE = 1 / 16;
@@ -273,7 +302,7 @@ interface LongLimit {
 /** Who takes fewer before it refuses, or refuses for a shorter time, does not count over much more than a second. */
 const ANSWERS_MIN = 50;
 const CLOSED_MS_MIN = 4_000;
-/** Nobody is known to count over more than a minute; what is refused later than this has other reasons. */
+/** No host is known to count over more than a minute; what is refused later than this has other reasons. */
 const WINDOW_MS_MAX = 90_000;
 /** Who was not asked for longer than any pause says nothing by answering again. */
 const SILENCE_MS_MAX = 90_000;

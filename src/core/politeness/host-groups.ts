@@ -1,6 +1,7 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import { getDomain } from 'tldts';
 import type { JobSpec } from '../job-schema/job.ts';
+import { LruMap } from '../lru.ts';
 import { embeddedV4Of } from '../url/address.ts';
 import { ADDRESS_MARK, compileHostRules, SITE_MARK } from './host-limits.ts';
 
@@ -27,12 +28,11 @@ export function compileSharing({
 /** By registrable domain. */
 export function compileSites(spec: Pick<JobSpec, 'politeness'>): HostGrouper {
   const share = compileSharing(spec);
-  const known = new Map<string, string>();
+  const known = new LruMap<string>(REMEMBERED_MAX);
   return (host) => {
     let group = known.get(host);
     if (group === undefined) {
       group = share(host, siteGroup(host));
-      if (known.size >= REMEMBERED_MAX) known.clear();
       known.set(host, group);
     }
     return group;

@@ -1,5 +1,6 @@
 import { SeineError } from '../errors.ts';
 import { type HostRule, type JobSpec, parallelOf } from '../job-schema/job.ts';
+import { LruMap } from '../lru.ts';
 
 /** What the job allows for one host. */
 export interface HostLimits {
@@ -29,13 +30,12 @@ export function compileHostLimits(spec: JobSpec): HostLimiter {
       },
     ]),
   );
-  const known = new Map<string, HostLimits>();
+  const known = new LruMap<HostLimits>(REMEMBERED_MAX);
   return (host) => {
     let limits = known.get(host);
     if (!limits) {
       const rule = ruleOf(host);
       limits = (rule && limitsOf.get(rule)) ?? general;
-      if (known.size >= REMEMBERED_MAX) known.clear();
       known.set(host, limits);
     }
     return limits;

@@ -90,7 +90,7 @@ export function freeAgainAt(permit: Permit, lastSentAt: number | null, gapMs: nu
   return Math.ceil(lastSentAt === null ? permit.startAt : lastSentAt + Math.max(permit.gapMs, gapMs));
 }
 
-/** Nobody's window of 429s is known to be longer, without a Retry-After that says so. */
+/** No window of 429s is known to be longer, without a Retry-After that says so. */
 const BLOCKED_MS_MAX = 60_000;
 
 /**
@@ -99,9 +99,4 @@ const BLOCKED_MS_MAX = 60_000;
  */
 export function refusalPauseMs(blocked: number, firstMs: number): number {
   return blocked === 0 ? firstMs : Math.max(firstMs, Math.min(firstMs * 8 ** blocked, BLOCKED_MS_MAX));
-}
-
-/** Rest of a host that fails: doubled each time. */
-export function restMs(rests: number, firstMs: number): number {
-  return Math.min(firstMs * 2 ** Math.min(rests - 1, 20), LIMITS.hostRestMsMax);
 }

@@ -1,6 +1,8 @@
 import { SeineError } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
 import { fingerprint } from '../url/fingerprint.ts';
+
+/** Proxies of one pool: real lists have hundreds, and a gateway stands for millions of addresses. */
+const PROXIES_PER_POOL_MAX = 10_000;
 
 /** Proxies as lists name them. What has credentials in it is never shown: people see the id. */
 
@@ -102,8 +104,8 @@ export function parseProxyList(
     // The same user of the same gateway: the password was changed.
     proxies.set(id, { ...whole, id, country: country?.toUpperCase() ?? null });
   });
-  if (proxies.size > LIMITS.proxiesPerPoolMax)
-    throw new SeineError(`${place} has more than ${LIMITS.proxiesPerPoolMax} proxies`);
+  if (proxies.size > PROXIES_PER_POOL_MAX)
+    throw new SeineError(`${place} has more than ${PROXIES_PER_POOL_MAX} proxies`);
   return [...proxies.values()];
 }
 

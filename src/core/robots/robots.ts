@@ -1,6 +1,37 @@
 import { LIMITS } from '../limits.ts';
 
-/** robots.txt by RFC 9309, with the tolerance and the choices of Google's parser where the RFC leaves room. */
+/** A longer delay would keep a host from being crawled at all. */
+export const CRAWL_DELAY_MS_MAX = 60_000;
+
+/**
+ * robots.txt by RFC 9309, with the tolerance and the choices of Google's parser where the RFC leaves room.
+ *
+ * Origin    scheme, host and port: each has a robots.txt of its own.
+ * Rules     what a file says to our product token: which paths are allowed, and how long to wait between requests.
+ * Place     what an answer is kept under: the origin, or the URL of another file that a robots.txt redirects to.
+ * Wanted    a file at another host, to which a robots.txt redirects. It is asked for there, under that host's permit, in a
+ *           batch of the host that wants it (a piggybacked host).
+ *
+ * No page of an origin is fetched unless its robots.txt is known:
+ *
+ *   from                  | event                                      | to
+ *   ----------------------|--------------------------------------------|----------------------------------------------
+ *   unknown               | a task of the origin is leased             | asking: other tasks of the host wait
+ *   asking                | text                                       | known, for a day
+ *   asking                | 4xx                                        | known: everything is allowed
+ *   asking                | redirect                                   | redirected elsewhere
+ *   asking                | 5xx, 429, no response                      | unknown: asked again after a backoff
+ *   asking                | the same, `retry.attempts` times           | unreachable
+ *   asking                | a failure that a retry would only repeat   | unreachable
+ *   asking                | the batch is lost, or deferred             | unknown
+ *   redirected elsewhere  | the file there is known already            | known, as old as that file
+ *   redirected elsewhere  | it is not                                  | asking, there
+ *   redirected elsewhere  | a loop, or more than five redirects        | known: everything is allowed
+ *   known                 | a day has passed                           | unknown
+ *   unreachable           | the tasks of the host are given up (`core/giving-up/`); a later task asks again
+ *
+ * The coordinator's half is `coordinator/robots/`: `RobotsCache` keeps the states, `RobotsGate` holds tasks back.
+ */
 export interface RobotsRules {
   allows(url: string): boolean;
   crawlDelayMs: number | null;
@@ -68,7 +99,7 @@ function addTo(group: Group, key: Key, value: string): void {
   } else if (key === 'crawl-delay') {
     const delayMs = /^\d*\.?\d+/.test(value) ? Number.parseFloat(value) * 1_000 : 0;
     if (delayMs > 0)
-      group.crawlDelayMs = Math.min(Math.max(group.crawlDelayMs ?? 0, delayMs), LIMITS.crawlDelayMsMax);
+      group.crawlDelayMs = Math.min(Math.max(group.crawlDelayMs ?? 0, delayMs), CRAWL_DELAY_MS_MAX);
   } else if (key === 'request-rate') {
     group.requestRate ??= parseRate(value);
   }
@@ -146,7 +177,7 @@ export function parseRobots(text: string, product: string): RobotsRules {
 /** The least time between two requests that robots.txt asks for, by Crawl-delay or Request-rate. */
 export function delayOf({ crawlDelayMs, requestRate }: RobotsRules): number | null {
   const rateMs = requestRate
-    ? Math.min((requestRate.seconds / requestRate.requests) * 1_000, LIMITS.crawlDelayMsMax)
+    ? Math.min((requestRate.seconds / requestRate.requests) * 1_000, CRAWL_DELAY_MS_MAX)
     : 0;
   return Math.max(crawlDelayMs ?? 0, rateMs) || null;
 }

@@ -1,7 +1,9 @@
-import { LIMITS } from '../limits.ts';
 import type { Meta } from '../model.ts';
 import { parseDate } from './dates.ts';
 import { isAbsoluteUrl, NAMELESS_ENTRY, resolveUrl, type SitemapEntry } from './entry.ts';
+
+/** All that an entry says about its page: it travels with the task. */
+export const SITEMAP_META_CHARS_MAX = 8_192;
 
 /** One URL of a list while it is being read. */
 export class SitemapItem {
@@ -17,7 +19,7 @@ export class SitemapItem {
   readonly #images: Record<string, string>[] = [];
   readonly #videos: Record<string, string>[] = [];
   #news: Record<string, string> | null = null;
-  #charsLeft: number = LIMITS.sitemapMetaCharsMax;
+  #charsLeft: number = SITEMAP_META_CHARS_MAX;
 
   constructor(kind: 'page' | 'sitemap', at: { prefix: string; depth: number; base: string | null }) {
     this.kind = kind;

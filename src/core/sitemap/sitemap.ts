@@ -1,4 +1,3 @@
-import { LIMITS } from '../limits.ts';
 import { parseRobots } from '../robots/robots.ts';
 import {
   EntryList,
@@ -12,6 +11,9 @@ import {
 } from './entry.ts';
 import { SitemapXml } from './xml.ts';
 
+/** The limit of the sitemap protocol. */
+export const SITEMAP_URLS_MAX = 50_000;
+
 /**
  * Lists of URLs: sitemaps and indexes of them, RSS and Atom feeds, plain text, and the sitemaps that a robots.txt
  * names. They are read as tolerantly as search engines do; what is no list throws.
@@ -21,7 +23,7 @@ export class SitemapReader implements ListReader {
   readonly #urlsMax: number;
   #reader: ListReader | null = null;
 
-  constructor(baseUrl: string | null, urlsMax: number = LIMITS.sitemapUrlsMax) {
+  constructor(baseUrl: string | null, urlsMax: number = SITEMAP_URLS_MAX) {
     this.#baseUrl = baseUrl;
     this.#urlsMax = urlsMax;
   }
@@ -45,7 +47,7 @@ export class SitemapReader implements ListReader {
 export function parseSitemap(
   text: string | Iterable<string>,
   baseUrl: string | null,
-  urlsMax: number = LIMITS.sitemapUrlsMax,
+  urlsMax: number = SITEMAP_URLS_MAX,
 ): SitemapContent {
   const reader = new SitemapReader(baseUrl, urlsMax);
   for (const piece of typeof text === 'string' ? [text] : text) if (!reader.write(piece)) break;

@@ -1,5 +1,4 @@
 import { Parser } from 'htmlparser2';
-import { LIMITS } from '../limits.ts';
 import { EntryList, type ListReader, RAW_URL_LENGTH_MAX, resolveUrl, type SitemapContent } from './entry.ts';
 import {
   EXTENSIONS,
@@ -11,6 +10,11 @@ import {
   isExtension,
   SitemapItem,
 } from './item.ts';
+
+/** Elements inside elements: sitemaps need 5, feeds with pages in them some 30. */
+export const SITEMAP_NESTING_MAX = 100;
+/** One title, caption or date of an entry. */
+export const SITEMAP_TEXT_MAX = 512;
 
 /** Where the text at hand goes when its element ends. */
 interface Capture {
@@ -92,8 +96,8 @@ export class SitemapXml implements ListReader {
   #open(qualified: string): void {
     if (this.#ending) return;
     this.#depth++;
-    if (this.#depth > LIMITS.sitemapNestingMax)
-      throw new Error(`its elements are nested deeper than ${LIMITS.sitemapNestingMax}`);
+    if (this.#depth > SITEMAP_NESTING_MAX)
+      throw new Error(`its elements are nested deeper than ${SITEMAP_NESTING_MAX}`);
     const { prefix, name } = this.#split(qualified);
     if (this.#format === null) this.#format = formatOf(name);
     else if (this.#extension !== null) this.#openInExtension(this.#extension, name);
@@ -133,7 +137,7 @@ export class SitemapXml implements ListReader {
   }
 
   #captureText(isUrl: boolean, put: Capture['put']): void {
-    const charsMax = isUrl ? RAW_URL_LENGTH_MAX : LIMITS.sitemapTextMax;
+    const charsMax = isUrl ? RAW_URL_LENGTH_MAX : SITEMAP_TEXT_MAX;
     this.#capture = { depth: this.#depth, isUrl, charsMax, put };
     this.#text = '';
   }

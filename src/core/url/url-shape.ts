@@ -1,5 +1,7 @@
 import { getDomain } from 'tldts';
-import { LIMITS } from '../limits.ts';
+
+/** A path that repeats one segment this often is a relative-link trap. */
+export const SEGMENT_REPEATS_MAX = 4;
 
 /** What a URL looks like: its template, whether it smells of a trap, and the site of its host. */
 
@@ -94,11 +96,11 @@ export function isTrapUrl(url: string): boolean {
   const end = queryAt === -1 ? url.length : queryAt;
   let slashes = 0;
   for (let at = start; at !== -1 && at < end; at = url.indexOf('/', at + 1)) slashes++;
-  if (slashes <= LIMITS.segmentRepeatsMax) return false;
+  if (slashes <= SEGMENT_REPEATS_MAX) return false;
   const counts = new Map<string, number>();
   for (const segment of url.slice(start + 1, end).split('/')) {
     const count = (counts.get(segment) ?? 0) + 1;
-    if (count > LIMITS.segmentRepeatsMax) return true;
+    if (count > SEGMENT_REPEATS_MAX) return true;
     counts.set(segment, count);
   }
   return false;

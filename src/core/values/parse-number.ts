@@ -1,4 +1,5 @@
-import { LIMITS } from '../limits.ts';
+/** Longer texts are no numbers, amounts or dates; a pattern or a closer selector finds those inside. */
+export const TYPED_TEXT_MAX = 1_000;
 
 /** Numbers as people write them: `1,234.5`, `1.234,5`, `1 234,5`, `1'234.5`, `12,34,567`, with text around. */
 
@@ -43,7 +44,7 @@ function finite(value: number): number | null {
 
 /** Trimmed, white space as single spaces, digits and marks in ASCII; null for what is too long to be a value. */
 export function plainText(text: string): string | null {
-  if (text.length > LIMITS.typedTextMax) return null;
+  if (text.length > TYPED_TEXT_MAX) return null;
   return text
     .replace(/\s+/g, ' ')
     .trim()

@@ -1,11 +1,10 @@
 import { availableMemory } from 'node:process';
 import { messageOf, SeineError } from '../../core/errors.ts';
-import type { FailureCode } from '../../core/failures.ts';
-import { LIMITS } from '../../core/limits.ts';
-import { isLocalName, parseProxy } from '../../core/proxies/proxy.ts';
+import { isLocalName } from '../../core/proxies/proxy.ts';
 import type { Clock, Logger } from '../../ports/ambient.ts';
 import type { BrowserSettings, Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
 import { Stopwatch } from '../body/stopwatch.ts';
+import { checkRequest, failure } from '../network/check-request.ts';
 import { literalOf, privateAddress } from '../network/dial.ts';
 import { DnsCache, type Lookup } from '../network/dns-cache.ts';
 import { KeyedSemaphore } from '../network/keyed-semaphore.ts';
@@ -15,6 +14,11 @@ import { visitPage } from './page/visit-page.ts';
 import { type BrowserInstance, LIFE_LIMITS, type LifeLimits } from './process/browser-instance.ts';
 import { BrowserPool } from './process/browser-pool.ts';
 import { FilterProxy } from './proxy/filter-proxy.ts';
+
+/** What a page takes, roughly: as many are open at once as fit into half of the free memory. */
+const BROWSER_PAGE_MEMORY_BYTES = 200 * 1024 ** 2;
+/** However much memory there is. */
+const BROWSER_PARALLEL_MAX = 16;
 
 export interface BrowserFetcherOptions {
   clock: Clock;
@@ -42,8 +46,8 @@ export class BrowserFetcher implements Fetcher {
   readonly #proxy: FilterProxy;
   readonly #devices: Devices;
   readonly #room: number;
-  readonly #keeper: BrowserPool;
-  readonly #turnstile = new KeyedSemaphore();
+  readonly #pool: BrowserPool;
+  readonly #semaphore = new KeyedSemaphore();
   readonly #closing = new AbortController();
 
   constructor(options: BrowserFetcherOptions, names: DnsCache, proxy: FilterProxy, devices: Devices) {
@@ -52,7 +56,7 @@ export class BrowserFetcher implements Fetcher {
     this.#proxy = proxy;
     this.#devices = devices;
     this.#room = options.browser?.pages ?? roomOf(availableMemory());
-    this.#keeper = new BrowserPool({
+    this.#pool = new BrowserPool({
       settings: { path: null, sandbox: 'auto', ...options.browser },
       logger: options.logger ?? null,
       proxy,
@@ -62,36 +66,33 @@ export class BrowserFetcher implements Fetcher {
   }
 
   async prepare(): Promise<void> {
-    await this.#keeper.life();
+    await this.#pool.instance();
   }
 
   /** Of the browsers that run. */
   pids(): number[] {
-    return this.#keeper.pids();
+    return this.#pool.pids();
   }
 
   async fetch(request: FetchRequest): Promise<FetchResult> {
-    const url = URL.parse(request.url);
-    if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:'))
-      return failure('internal', 'only http and https URLs can be fetched');
-    if (request.proxy && parseProxy(request.proxy.url) === null)
-      return failure('proxy', 'the proxy has no usable address');
+    const url = checkRequest(request);
+    if (!(url instanceof URL)) return url;
     // The time for the task begins when there is a page for it: waiting for one is not the site's fault.
     const watch = new Stopwatch(request, this.#closing.signal, { begins: false });
     const leaves: (() => void)[] = [];
-    // The browser itself keeps nobody alive; who waits for a page of it does.
+    // The browser does not keep this process alive; a request that waits for its page does.
     const hold = setInterval(() => {}, HOLD_MS);
     let wiping: Promise<void> | null = null;
     try {
-      leaves.push(await this.#turnstile.enter(url.origin, Math.max(1, request.parallel), watch.signal));
-      leaves.push(await this.#turnstile.enter('', this.#room, watch.signal));
+      leaves.push(await this.#semaphore.enter(url.origin, Math.max(1, request.parallel), watch.signal));
+      leaves.push(await this.#semaphore.enter('', this.#room, watch.signal));
       const refusal = watch.ending ?? (await this.#refusalOf(request, url));
       if (watch.ending || refusal) return watch.ending ?? refusal!;
       const taken = await this.#takeTab(request, watch);
       if (!('tab' in taken)) return taken;
       watch.begin();
       const result = await visitPage(taken.tab, request, watch, url);
-      wiping = taken.life.giveBack(taken.tab, result.kind === 'response').catch(() => {});
+      wiping = taken.instance.giveBack(taken.tab, result.kind === 'response').catch(() => {});
       return result;
     } catch {
       return watch.ending ?? failure('browser', 'the browser failed');
@@ -105,7 +106,7 @@ export class BrowserFetcher implements Fetcher {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    await this.#keeper.close();
+    await this.#pool.close();
     await this.#proxy.close();
   }
 
@@ -129,35 +130,31 @@ export class BrowserFetcher implements Fetcher {
   async #takeTab(
     request: FetchRequest,
     watch: Stopwatch,
-  ): Promise<{ tab: Tab; life: BrowserInstance } | FetchResult> {
+  ): Promise<{ tab: Tab; instance: BrowserInstance } | FetchResult> {
     const over = watch.over.then(() => null);
     for (let tries = 0; ; tries++) {
-      const life = await Promise.race([this.#keeper.life().catch(wordsOf), over]);
-      if (life === null || watch.ending) return watch.ending ?? { kind: 'aborted' };
-      if (typeof life === 'string') return failure('browser', life);
-      const own = { userAgent: life.userAgent, isPublicAddress: this.#isPublicAddress };
+      const instance = await Promise.race([this.#pool.instance().catch(wordsOf), over]);
+      if (instance === null || watch.ending) return watch.ending ?? { kind: 'aborted' };
+      if (typeof instance === 'string') return failure('browser', instance);
+      const own = { userAgent: instance.userAgent, isPublicAddress: this.#isPublicAddress };
       const plan = planTab(request, this.#devices, own);
       if (typeof plan === 'string') return failure('internal', plan);
-      const taking = life.take(plan).catch(() => null);
+      const taking = instance.take(plan).catch(() => null);
       const tab = await Promise.race([taking, over]);
       if (watch.ending) {
-        void taking.then((late) => late && life.giveBack(late, false)).catch(() => {});
+        void taking.then((late) => late && instance.giveBack(late, false)).catch(() => {});
         return watch.ending;
       }
-      if (tab) return { tab, life };
-      if (tries > 0) life.retire();
+      if (tab) return { tab, instance };
+      if (tries > 0) instance.retire();
       if (tries > 1) return failure('browser', 'the browser could not open a page');
     }
   }
 }
 
 function roomOf(freeBytes: number): number {
-  const room = Math.floor(freeBytes / 2 / LIMITS.browserPageMemoryBytes);
-  return Math.max(1, Math.min(room, LIMITS.browserParallelMax));
-}
-
-function failure(code: FailureCode, detail: string): FetchResult {
-  return { kind: 'failure', code, detail, bytes: 0 };
+  const room = Math.floor(freeBytes / 2 / BROWSER_PAGE_MEMORY_BYTES);
+  return Math.max(1, Math.min(room, BROWSER_PARALLEL_MAX));
 }
 
 function wordsOf(error: unknown): string {

@@ -1,12 +1,15 @@
-import { LIMITS } from '../../core/limits.ts';
 import { parseProxy } from '../../core/proxies/proxy.ts';
 import type { Clock } from '../../ports/ambient.ts';
 import type { Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
+import { checkRequest } from '../network/check-request.ts';
 import { DnsCache, type Lookup } from '../network/dns-cache.ts';
 import { dialProxyOf } from '../network/proxy-dial.ts';
 import { Exchange } from './exchange.ts';
 import { InFlight } from './in-flight.ts';
 import { OriginPool } from './origin-pool.ts';
+
+/** Origins with open connections in one worker; the least recently used are closed. */
+export const ORIGINS_PER_WORKER_MAX = 256;
 
 export interface HttpFetcherOptions {
   clock: Clock;
@@ -41,16 +44,8 @@ class HttpFetcher implements Fetcher {
 
   fetch(request: FetchRequest): Promise<FetchResult> {
     if (this.#closed || request.signal.aborted) return Promise.resolve({ kind: 'aborted' });
-    const url = URL.parse(request.url);
-    if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
-      const detail = 'only http and https URLs can be fetched';
-      return Promise.resolve({ kind: 'failure', code: 'internal', detail, bytes: 0 });
-    }
-    if (request.proxy && parseProxy(request.proxy.url) === null) {
-      // Never in its place a request without: that would show the own address.
-      const detail = 'the proxy has no usable address';
-      return Promise.resolve({ kind: 'failure', code: 'proxy', detail, bytes: 0 });
-    }
+    const url = checkRequest(request);
+    if (!(url instanceof URL)) return Promise.resolve(url);
     return new Promise((resolve) => {
       const exchange = new Exchange(request, url.pathname + url.search, this.#inFlight, resolve);
       this.#inFlight.add(exchange);
@@ -75,7 +70,7 @@ class HttpFetcher implements Fetcher {
     const key = proxy === undefined ? place : `${proxy.url} ${place}`;
     let pool = this.#pools.get(key);
     if (pool === undefined) {
-      if (this.#pools.size >= LIMITS.originsPerWorkerMax && !this.#evict()) return false;
+      if (this.#pools.size >= ORIGINS_PER_WORKER_MAX && !this.#evict()) return false;
       const isAllowed = allowPrivate ? null : this.#isPublicAddress;
       const through = proxy === undefined ? null : dialProxyOf(parseProxy(proxy.url)!);
       pool = new OriginPool(url, isAllowed, this.#names, through);
@@ -88,7 +83,10 @@ class HttpFetcher implements Fetcher {
     return true;
   }
 
-  /** Closes the idle origin that was used the longest ago. */
+  /**
+   * Closes the idle origin that was used the longest ago. A BoundedMap would close busy ones too, and would write to
+   * the map at every request.
+   */
   #evict(): boolean {
     let oldestKey: string | null = null;
     let oldestAt = Number.POSITIVE_INFINITY;

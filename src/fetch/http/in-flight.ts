@@ -1,8 +1,12 @@
 import type { FailureCode } from '../../core/failures.ts';
-import { LIMITS } from '../../core/limits.ts';
 import type { Clock } from '../../ports/ambient.ts';
 import type { Exchange } from './exchange.ts';
 import type { Slot } from './origin-pool.ts';
+
+/** What may come beside a body: heads and chunk sizes. */
+const FRAMING_BYTES_MAX = 2 * 1024 * 1024;
+/** For each byte of a body: three times what the smallest chunks need. */
+const FRAMING_RATIO_MAX = 16;
 
 type Dialling = NonNullable<Slot['dial']>['stage'];
 
@@ -129,7 +133,7 @@ function expire(exchange: Exchange, nowMs: number): void {
 /** Chunk extensions, reasons and empty lines may go on for ever, and the parser reports none of them. */
 function isFlooded({ slot, wireBytes }: Exchange): boolean {
   if (slot === null) return false;
-  return slot.received - wireBytes > LIMITS.framingBytesMax + LIMITS.framingRatioMax * wireBytes;
+  return slot.received - wireBytes > FRAMING_BYTES_MAX + FRAMING_RATIO_MAX * wireBytes;
 }
 
 function slowDial(stage: Dialling | undefined, connectMs: number): [code: FailureCode, detail: string] {

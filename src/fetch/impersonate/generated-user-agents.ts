@@ -15,7 +15,7 @@ export async function openGeneratedUserAgents(): Promise<UserAgents> {
   };
 }
 
-/** The generator knows only the global chance. It runs without a pause, so nobody else meets this one. */
+/** The generator knows only the global chance. It runs without a pause, so no other code can see this one. */
 function withRandom<T>(random: () => number, work: () => T): T {
   const original = Math.random;
   Math.random = random;

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import net from 'node:net';
+import { BoundedMap } from '../../core/lru.ts';
 import { Dial, DialError, type DialTarget } from '../network/dial.ts';
 import type { DnsCache } from '../network/dns-cache.ts';
+import { joinSockets, LoopbackServer } from '../network/loopback-server.ts';
 import { type DialProxy, ProxyDial } from '../network/proxy-dial.ts';
 import { SocksGreeting } from './socks-greeting.ts';
 
@@ -19,7 +21,7 @@ interface TunnelRoute {
 
 interface Ticket extends TunnelRoute {
   /** By host and port: why the last connection was not made. */
-  failures: Map<string, { error: DialError; at: number }>;
+  failures: BoundedMap<string, { error: DialError; at: number }>;
 }
 
 const FAILURES_MAX = 1_000;
@@ -30,32 +32,25 @@ export class GuardedTunnel {
   readonly #names: DnsCache;
   readonly #password = randomBytes(24).toString('hex');
   readonly #tickets = new Map<string, Ticket>();
-  readonly #sockets = new Set<net.Socket>();
-  readonly #server: net.Server;
+  readonly #server: LoopbackServer;
   #issued = 0;
 
   private constructor(names: DnsCache) {
     this.#names = names;
-    this.#server = net.createServer({ noDelay: true }, (socket) => this.#greet(socket));
+    this.#server = new LoopbackServer(net.createServer({ noDelay: true }, (socket) => this.#greet(socket)));
   }
 
   static async open(names: DnsCache): Promise<GuardedTunnel> {
     const tunnel = new GuardedTunnel(names);
-    await new Promise<void>((resolve, reject) => {
-      tunnel.#server.once('error', reject);
-      tunnel.#server.listen(0, '127.0.0.1', resolve);
-    });
-    // It must not keep a worker alive that has nothing else to do.
-    tunnel.#server.unref();
+    await tunnel.#server.listen();
     return tunnel;
   }
 
   /** A name for a route, and the URL by which a library uses it. */
   ticketFor(route: TunnelRoute): { ticket: string; url: string } {
     const ticket = `t${++this.#issued}`;
-    this.#tickets.set(ticket, { ...route, failures: new Map() });
-    const { port } = this.#server.address() as net.AddressInfo;
-    return { ticket, url: `socks5h://${ticket}:${this.#password}@127.0.0.1:${port}` };
+    this.#tickets.set(ticket, { ...route, failures: new BoundedMap(FAILURES_MAX) });
+    return { ticket, url: `socks5h://${ticket}:${this.#password}@127.0.0.1:${this.#server.port}` };
   }
 
   /** No further connection is made under it. */
@@ -69,19 +64,12 @@ export class GuardedTunnel {
     return failure && failure.at >= since ? failure.error : null;
   }
 
-  async close(): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
-    await new Promise((resolve) => this.#server.close(resolve));
-  }
-
-  #keep(socket: net.Socket): void {
-    this.#sockets.add(socket);
-    socket.once('close', () => this.#sockets.delete(socket));
-    socket.on('error', () => socket.destroy());
+  close(): Promise<void> {
+    return this.#server.close();
   }
 
   #greet(socket: net.Socket): void {
-    this.#keep(socket);
+    this.#server.keep(socket);
     socket.setTimeout(GREETING_MS, () => socket.destroy());
     const greeting = new SocksGreeting(
       (user, password) => password === this.#password && this.#tickets.has(user),
@@ -124,21 +112,14 @@ export class GuardedTunnel {
 
   #refuse(socket: net.Socket, ticket: Ticket, { hostname, port }: DialTarget, error: Error | null): void {
     const failure = error instanceof DialError ? error : new DialError('connect', 'the connection failed');
-    if (ticket.failures.size >= FAILURES_MAX) ticket.failures.clear();
     ticket.failures.set(`${hostname} ${port}`, { error: failure, at: performance.now() });
     socket.end(SocksGreeting.REFUSED);
   }
 
-  /** An end is passed on as an end, and a reset as a reset: one is a complete answer, the other is not. */
   #join(socket: net.Socket, upstream: net.Socket): void {
-    this.#keep(upstream);
+    this.#server.keep(upstream);
     socket.write(SocksGreeting.CONNECTED);
-    upstream.on('error', () => socket.resetAndDestroy());
-    socket.on('error', () => upstream.destroy());
-    upstream.once('close', () => socket.end());
-    socket.once('close', () => upstream.destroy());
-    upstream.pipe(socket);
-    socket.pipe(upstream);
+    joinSockets(socket, upstream);
     socket.resume();
   }
 }

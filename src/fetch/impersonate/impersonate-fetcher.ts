@@ -1,12 +1,13 @@
 import type { Impit, ImpitResponse } from 'impit';
-import type { FailureCode } from '../../core/failures.ts';
 import type { EmulatedBrowser } from '../../core/identity/browser-profile.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { BoundedMap } from '../../core/lru.ts';
 import { parseProxy } from '../../core/proxies/proxy.ts';
 import type { Clock } from '../../ports/ambient.ts';
 import type { BodySink, Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
 import { BodyBuffer } from '../body/body-buffer.ts';
 import { Stopwatch } from '../body/stopwatch.ts';
+import { checkRequest, failure } from '../network/check-request.ts';
 import { literalOf, privateAddress } from '../network/dial.ts';
 import { DnsCache, type Lookup } from '../network/dns-cache.ts';
 import { KeyedSemaphore } from '../network/keyed-semaphore.ts';
@@ -45,7 +46,7 @@ interface Client {
 
 /**
  * Fetches with `impit`, whose TLS and HTTP/2 are those of a browser. It decodes bodies itself, so the bytes as they were
- * sent are not to be had: the body counts as they, and the headers that spoke of them are left out. Names of headers are
+ * sent are unknown: the decoded body is counted instead, and the headers that describe the coding are left out. Names of headers are
  * in lower case, and equal ones are one line.
  */
 export async function openImpersonateFetcher(options: ImpersonateFetcherOptions): Promise<Fetcher> {
@@ -59,8 +60,10 @@ class ImpersonateFetcher implements Fetcher {
   readonly #names: DnsCache;
   readonly #tunnel: GuardedTunnel;
   readonly #isPublicAddress: (ip: string) => boolean;
-  readonly #clients = new Map<string, Client>();
-  readonly #turnstile = new KeyedSemaphore();
+  readonly #clients = new BoundedMap<string, Client>(CLIENTS_MAX, ({ ticket }) =>
+    this.#tunnel.forget(ticket),
+  );
+  readonly #semaphore = new KeyedSemaphore();
   readonly #closing = new AbortController();
 
   constructor(
@@ -76,13 +79,10 @@ class ImpersonateFetcher implements Fetcher {
   }
 
   async fetch(request: FetchRequest): Promise<FetchResult> {
-    const url = URL.parse(request.url);
-    if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:'))
-      return failure('internal', 'only http and https URLs can be fetched');
-    if (request.proxy && parseProxy(request.proxy.url) === null)
-      return failure('proxy', 'the proxy has no usable address');
+    const url = checkRequest(request);
+    if (!(url instanceof URL)) return url;
     const watch = new Stopwatch(request, this.#closing.signal);
-    const leave = await this.#turnstile.enter(url.origin, Math.max(1, request.parallel), watch.signal);
+    const leave = await this.#semaphore.enter(url.origin, Math.max(1, request.parallel), watch.signal);
     try {
       return await this.#send(request, url, watch);
     } catch {
@@ -140,7 +140,6 @@ class ImpersonateFetcher implements Fetcher {
   #clientFor({ emulate = DEFAULT_BROWSER, allowPrivate, proxy }: FetchRequest): Client {
     const key = `${emulate} ${allowPrivate} ${proxy?.url ?? ''}`;
     let client = this.#clients.get(key);
-    this.#clients.delete(key);
     if (!client) {
       const { ticket, url } = this.#tunnel.ticketFor({
         isAllowed: allowPrivate ? null : this.#isPublicAddress,
@@ -150,18 +149,10 @@ class ImpersonateFetcher implements Fetcher {
         ticket,
         impit: new this.#library({ browser: emulate, proxyUrl: url, followRedirects: false }),
       };
-      if (this.#clients.size >= CLIENTS_MAX) this.#forgetOldest();
     }
+    // Also when it was known: that makes it the most recently used.
     this.#clients.set(key, client);
     return client;
-  }
-
-  #forgetOldest(): void {
-    for (const [key, { ticket }] of this.#clients) {
-      this.#clients.delete(key);
-      this.#tunnel.forget(ticket);
-      return;
-    }
   }
 }
 
@@ -232,10 +223,6 @@ const KNOWN_CODING = /^(?:|identity|gzip|x-gzip|br|zstd|deflate)$/i;
 /** They speak of bytes that were decoded on the way. */
 const OF_THE_WIRE = new Set(['content-encoding', 'content-length', 'transfer-encoding']);
 
-function failure(code: FailureCode, detail: string, bytes = 0): FetchResult {
-  return { kind: 'failure', code, detail, bytes };
-}
-
 function failureOf(error: unknown, bytes: number): FetchResult {
   const code = codeOfImpitError(error);
   return failure(code, IMPIT_FAILURES[code], bytes);
@@ -258,7 +245,7 @@ const IMPIT_FAILURES = {
 type ImpitCode = keyof typeof IMPIT_FAILURES;
 
 /** In this order: the first that an error speaks of. */
-const SIGNS: readonly [RegExp, ImpitCode][] = [
+const ERROR_PATTERNS: readonly [RegExp, ImpitCode][] = [
   [/Incomplete(?:Body|Message)|UnexpectedEof|unexpected (?:eof|end of file)/i, 'truncated'],
   [/ConnectionReset|BrokenPipe|connection reset/i, 'reset'],
   [/InvalidCertificate|certificate|HandshakeFailure|tls|ssl|AlertReceived/i, 'tls'],
@@ -269,7 +256,7 @@ const SIGNS: readonly [RegExp, ImpitCode][] = [
 
 function codeOfImpitError(error: unknown): ImpitCode {
   const text = error instanceof Error ? `${error.name} ${error.message}` : String(error);
-  const code = SIGNS.find(([sign]) => sign.test(text))?.[1] ?? 'protocol';
+  const code = ERROR_PATTERNS.find(([pattern]) => pattern.test(text))?.[1] ?? 'protocol';
   // Before the head nothing can be cut short: the connection broke.
   return code === 'truncated' && /SendRequest|IncompleteMessage/.test(text) ? 'reset' : code;
 }

@@ -1,4 +1,4 @@
-/** The server's side of SOCKS 5 (RFC 1928, RFC 1929), for one connection: bytes in, answers and the wish out. */
+/** The server's side of SOCKS 5 (RFC 1928, RFC 1929), for one connection: bytes in, answers and the requested address out. */
 
 const VERSION = 5;
 const WITH_PASSWORD = 2;

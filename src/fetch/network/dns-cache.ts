@@ -1,6 +1,11 @@
 import dns, { type LookupAddress } from 'node:dns';
-import { LIMITS } from '../../core/limits.ts';
+import { BoundedMap } from '../../core/lru.ts';
 import type { Clock } from '../../ports/ambient.ts';
+
+/** Names that are remembered; the oldest is forgotten first. */
+const DNS_ENTRIES_MAX = 10_000;
+/** Short, as the system does not say how long an address is valid. */
+export const DNS_TTL_MS = 60_000;
 
 export type Lookup = (
   hostname: string,
@@ -19,7 +24,7 @@ interface Entry {
 export class DnsCache {
   #clock: Clock;
   #lookup: Lookup;
-  #entries = new Map<string, Entry>();
+  #entries = new BoundedMap<string, Entry>(DNS_ENTRIES_MAX);
   #waiting = new Map<string, Answer[]>();
 
   constructor(clock: Clock, lookup: Lookup = dns.lookup) {
@@ -49,11 +54,6 @@ export class DnsCache {
   }
 
   #keep(hostname: string, addresses: LookupAddress[]): void {
-    this.#entries.delete(hostname);
-    if (this.#entries.size >= LIMITS.dnsEntriesMax) {
-      const oldest = this.#entries.keys().next();
-      if (!oldest.done) this.#entries.delete(oldest.value);
-    }
-    this.#entries.set(hostname, { addresses, expiresAt: this.#clock.now() + LIMITS.dnsTtlMs });
+    this.#entries.set(hostname, { addresses, expiresAt: this.#clock.now() + DNS_TTL_MS });
   }
 }

@@ -3,7 +3,7 @@ interface Gate {
   line: Set<() => void>;
 }
 
-/** Lets so many in at a time, by name; the others wait in line. */
+/** So many may run at a time, by name; the others wait in line. */
 export class KeyedSemaphore {
   readonly #gates = new Map<string, Gate>();
 

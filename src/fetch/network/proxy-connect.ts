@@ -1,7 +1,9 @@
 import type { Socket } from 'node:net';
-import { LIMITS } from '../../core/limits.ts';
 import type { ProxyAddress } from '../../core/proxies/proxy.ts';
 import { DialError } from './dial.ts';
+
+/** What a proxy may say before it has connected. */
+const PROXY_REPLY_BYTES_MAX = 16 * 1024;
 
 /** The proxy works, but makes no tunnels to this port: plain http can be asked of it in another way. */
 export class NoTunnelError extends DialError {}
@@ -52,7 +54,7 @@ export type Take = (bytes: Buffer) => number | DialError | null;
 const CLOSED = 'the proxy closed the connection too early';
 
 /**
- * Gathers bytes until `take` has enough of them; what it leaves is put back, for whoever reads the socket next. The
+ * Gathers bytes until `take` has enough of them; what it leaves is put back, for the next reader of the socket. The
  * connection stays as it is: closing it after an error is up to the caller.
  */
 export function readReply(socket: Socket, take: Take, done: (error: DialError | null) => void): void {
@@ -70,7 +72,7 @@ export function readReply(socket: Socket, take: Take, done: (error: DialError | 
     bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk]);
     const taken = take(bytes);
     if (taken === null) {
-      if (bytes.length > LIMITS.proxyReplyBytesMax)
+      if (bytes.length > PROXY_REPLY_BYTES_MAX)
         end(new DialError('proxy', 'the reply of the proxy is too large'));
       return;
     }

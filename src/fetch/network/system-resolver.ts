@@ -7,7 +7,9 @@ const AT_ONCE = 3;
 type Lookup = (hostname: string) => Promise<{ address: string }[]>;
 
 /** Names as the system resolves them, which is how workers dial them. */
-export function openSystemResolver(look: Lookup = (hostname) => lookup(hostname, { all: true })): Resolver {
+export function openSystemResolver(
+  resolve: Lookup = (hostname) => lookup(hostname, { all: true }),
+): Resolver {
   let running = 0;
   const waiting: (() => void)[] = [];
   return {
@@ -15,7 +17,7 @@ export function openSystemResolver(look: Lookup = (hostname) => lookup(hostname,
       if (running >= AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve));
       running++;
       try {
-        return (await look(hostname)).map(({ address }) => address);
+        return (await resolve(hostname)).map(({ address }) => address);
       } catch {
         return [];
       } finally {

@@ -1,12 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { LIMITS } from '../../core/limits.ts';
 import type { CallbackSettings } from '../../ports/fetcher.ts';
+
+/** Answer of a batch API: some fifty large pages, as text in JSON. */
+export const API_ANSWER_BYTES_MAX = 64 * 1024 * 1024;
+/** Answers that an API sends by itself and that are held at once. */
+const API_CALLBACKS_AT_ONCE = 4;
+/** Answers that may be on their way. */
+const API_CALLBACK_CONNECTIONS_MAX = 64;
 
 /** Takes what a remote scraping API sends by itself. */
 export interface CallbackReceiver {
-  /** A URL that nobody can guess, good until `end`. `onBody` says whether it was meant for it. */
+  /** A URL that cannot be guessed, good until `end`. `onBody` says whether it was meant for it. */
   expect(onBody: (value: unknown) => boolean): { url: string; end(): void };
   close(): Promise<void>;
 }
@@ -30,9 +36,9 @@ export async function openCallbackReceiver(settings: CallbackSettings): Promise<
     const onBody = token === undefined ? undefined : expected.get(token);
     if (!onBody) return end(404);
     if (request.method !== 'POST' && request.method !== 'PUT') return end(405);
-    if (Number(request.headers['content-length'] ?? 0) > LIMITS.apiAnswerBytesMax) return end(413);
+    if (Number(request.headers['content-length'] ?? 0) > API_ANSWER_BYTES_MAX) return end(413);
     // The pages are asked for, should it not try again.
-    if (bodies >= LIMITS.apiCallbacksAtOnce) return end(503);
+    if (bodies >= API_CALLBACKS_AT_ONCE) return end(503);
     bodies++;
     try {
       const text = await readBody(request);
@@ -53,7 +59,7 @@ export async function openCallbackReceiver(settings: CallbackSettings): Promise<
       void answer(request, response);
     },
   );
-  server.maxConnections = LIMITS.apiCallbackConnectionsMax;
+  server.maxConnections = API_CALLBACK_CONNECTIONS_MAX;
   server.on('clientError', (_, socket) => socket.destroy());
   const port = await listen(server, settings);
   const base = settings.url.replaceAll('{port}', String(port)).replace(/\/+$/, '');
@@ -97,7 +103,7 @@ async function readBody(request: IncomingMessage): Promise<string | null> {
   let bytes = 0;
   for await (const piece of request as AsyncIterable<Buffer>) {
     bytes += piece.length;
-    if (bytes > LIMITS.apiAnswerBytesMax) return null;
+    if (bytes > API_ANSWER_BYTES_MAX) return null;
     pieces.push(piece);
   }
   return Buffer.concat(pieces).toString('utf8');

@@ -2,16 +2,10 @@ import { STATUS_CODES } from 'node:http';
 import type { ApiSpec, BatchApiSpec } from '../../core/job-schema/remote-api.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { FetchRequest, FetchResult } from '../../ports/fetcher.ts';
+import { failure } from '../network/check-request.ts';
 import { CallbackInbox, Mailbox } from './callback-inbox.ts';
-import type { CallbackReceiver } from './callback-receiver.ts';
-import {
-  failure,
-  fillBody,
-  fillTemplate,
-  headersFor,
-  intoSink,
-  wantsCallback,
-} from './remote-api-request.ts';
+import { API_ANSWER_BYTES_MAX, type CallbackReceiver } from './callback-receiver.ts';
+import { fillBody, fillTemplate, headersFor, intoSink, wantsCallback } from './remote-api-request.ts';
 
 interface Entry {
   request: FetchRequest;
@@ -20,7 +14,7 @@ interface Entry {
 }
 
 /** One kind of API, with one key. */
-interface Desk {
+interface ApiAccount {
   spec: ApiSpec;
   batch: BatchApiSpec;
   key: string | null;
@@ -42,7 +36,7 @@ const FAILED_POLLS_MAX = 5;
 
 /** Hands lists of URLs to an API, and waits for their pages, or asks for them until they are there. */
 export class ApiBatches {
-  readonly #desks = new Map<string, Desk>();
+  readonly #accounts = new Map<string, ApiAccount>();
   readonly #closing = new AbortController();
   readonly #open = new Set<Entry>();
   readonly #openReceiver: () => Promise<CallbackReceiver | null>;
@@ -55,7 +49,7 @@ export class ApiBatches {
   fetch(request: FetchRequest, spec: ApiSpec, key: string | null): Promise<FetchResult> {
     // Handing it over is what the site's limits are counted by: when the API asks the site is up to the API.
     if (request.signal.aborted || !request.onSent()) return Promise.resolve({ kind: 'aborted' });
-    const desk = this.#deskOf(spec, key);
+    const account = this.#accountOf(spec, key);
     return new Promise((resolve) => {
       const entry: Entry = { request, isDone: false, done: () => {} };
       const abort = () => entry.done({ kind: 'aborted' });
@@ -74,55 +68,55 @@ export class ApiBatches {
       };
       request.signal.addEventListener('abort', abort);
       this.#open.add(entry);
-      this.#gather(desk, entry);
+      this.#gather(account, entry);
     });
   }
 
   close(): void {
     this.#closing.abort();
-    for (const { timer } of this.#desks.values()) if (timer) clearTimeout(timer);
+    for (const { timer } of this.#accounts.values()) if (timer) clearTimeout(timer);
     for (const entry of this.#open) entry.done({ kind: 'aborted' });
   }
 
-  #deskOf(spec: ApiSpec, key: string | null): Desk {
+  #accountOf(spec: ApiSpec, key: string | null): ApiAccount {
     const name = JSON.stringify([spec, key]);
-    let desk = this.#desks.get(name);
-    if (!desk) {
-      desk = { spec, batch: spec.batch!, key, gathered: [], timer: null };
-      this.#desks.set(name, desk);
+    let account = this.#accounts.get(name);
+    if (!account) {
+      account = { spec, batch: spec.batch!, key, gathered: [], timer: null };
+      this.#accounts.set(name, account);
     }
-    return desk;
+    return account;
   }
 
-  #gather(desk: Desk, entry: Entry): void {
-    desk.gathered.push(entry);
-    if (desk.gathered.length >= desk.batch.size) this.#submit(desk);
-    else desk.timer ??= setTimeout(() => this.#submit(desk), desk.batch.gatherMs);
+  #gather(account: ApiAccount, entry: Entry): void {
+    account.gathered.push(entry);
+    if (account.gathered.length >= account.batch.size) this.#submit(account);
+    else account.timer ??= setTimeout(() => this.#submit(account), account.batch.gatherMs);
   }
 
-  #submit(desk: Desk): void {
-    if (desk.timer) clearTimeout(desk.timer);
-    desk.timer = null;
-    const entries = desk.gathered.filter((entry) => !entry.isDone);
-    desk.gathered = [];
+  #submit(account: ApiAccount): void {
+    if (account.timer) clearTimeout(account.timer);
+    account.timer = null;
+    const entries = account.gathered.filter((entry) => !entry.isDone);
+    account.gathered = [];
     if (entries.length === 0) return;
-    this.#carryOut(desk, entries).catch((error: unknown) => giveUp(entries, error));
+    this.#carryOut(account, entries).catch((error: unknown) => giveUp(entries, error));
   }
 
-  async #carryOut(desk: Desk, entries: Entry[]): Promise<void> {
-    const { batch, key } = desk;
+  async #carryOut(account: ApiAccount, entries: Entry[]): Promise<void> {
+    const { batch, key } = account;
     const urls = [...new Set(entries.map(({ request }) => request.url))];
     const receiver = wantsCallback(batch.body) ? await this.#openReceiver() : null;
     const inbox = receiver && new CallbackInbox(receiver, urls.length, (value) => textAt(value, batch.id));
     try {
       const body = JSON.stringify(fillBody(batch.body, { urls, key, callback: inbox?.url ?? null }));
-      const answer = await this.#ask(desk, fillTemplate(batch.submit, { key }), body);
-      const handles = handlesOf(desk, answer, entries, inbox !== null);
+      const answer = await this.#ask(account, fillTemplate(batch.submit, { key }), body);
+      const handles = handlesOf(account, answer, entries, inbox !== null);
       inbox?.open(handles.map(({ id, mail }) => ({ id, take: (value) => mail.take(value) })));
       const pollMs = inbox ? batch.callbackPollMs : batch.pollMs;
       await Promise.all(
         handles.map((handle) =>
-          this.#follow(desk, handle, pollMs).catch((error) => giveUp(handle.entries, error)),
+          this.#follow(account, handle, pollMs).catch((error) => giveUp(handle.entries, error)),
         ),
       );
     } finally {
@@ -131,31 +125,32 @@ export class ApiBatches {
     for (const entry of entries) entry.done(failure('api', 'the API returned no page for the URL'));
   }
 
-  /** Waits and asks for a job until it is over, or until nobody waits for it any more. */
-  async #follow(desk: Desk, handle: Handle, pollMs: number): Promise<void> {
-    const { batch } = desk;
+  /** Waits and asks for a job until it is over, or until no request waits for it any more. */
+  async #follow(account: ApiAccount, handle: Handle, pollMs: number): Promise<void> {
+    const { batch } = account;
     for (let failed = 0; handle.entries.some((entry) => !entry.isDone); ) {
       const told = await handle.mail.next(pollMs, this.#closing.signal);
-      if (told && isOver(desk, handle, told.value, valueAt(told.value, batch.results) !== undefined)) return;
+      if (told && isOver(account, handle, told.value, valueAt(told.value, batch.results) !== undefined))
+        return;
       if (handle.url === null) continue;
       // Also after a message without pages: it says that there is something to ask for.
-      const answer = await this.#ask(desk, handle.url, null).catch((error: unknown) => {
+      const answer = await this.#ask(account, handle.url, null).catch((error: unknown) => {
         if (++failed >= FAILED_POLLS_MAX) throw error;
         return null;
       });
       if (answer === null) continue;
       failed = 0;
-      if (isOver(desk, handle, answer, true)) return;
+      if (isOver(account, handle, answer, true)) return;
     }
   }
 
   /** No redirects are followed: the key is for this API alone. */
-  async #ask(desk: Desk, url: string, body: string | null): Promise<unknown> {
+  async #ask(account: ApiAccount, url: string, body: string | null): Promise<unknown> {
     const response = await fetch(url, {
       method: body === null ? 'GET' : 'POST',
       headers: {
         ...(body === null ? {} : { 'content-type': 'application/json' }),
-        ...headersFor(desk.spec, desk.key),
+        ...headersFor(account.spec, account.key),
       },
       body,
       redirect: 'manual',
@@ -186,18 +181,18 @@ async function readText(response: Response): Promise<string> {
   let bytes = 0;
   for await (const piece of response.body ?? []) {
     bytes += piece.length;
-    if (bytes > LIMITS.apiAnswerBytesMax) throw new ApiTrouble('the answer of the API is too large');
+    if (bytes > API_ANSWER_BYTES_MAX) throw new ApiTrouble('the answer of the API is too large');
     pieces.push(piece);
   }
   return Buffer.concat(pieces).toString('utf8');
 }
 
 /** One job for the whole list, or a list of jobs of one URL each. */
-function handlesOf(desk: Desk, answer: unknown, entries: Entry[], isAwaited: boolean): Handle[] {
-  const { batch } = desk;
+function handlesOf(account: ApiAccount, answer: unknown, entries: Entry[], isAwaited: boolean): Handle[] {
+  const { batch } = account;
   const jobs = valueAt(answer, batch.jobs);
   const handleOf = (job: unknown, own: Entry[]): Handle => {
-    const url = placeOf(desk, job);
+    const url = placeOf(account, job);
     if (url === null && !isAwaited) throw new ApiTrouble('the API returned no job id');
     return { id: textAt(job, batch.id), url, entries: own, mail: new Mailbox() };
   };
@@ -212,7 +207,7 @@ function handlesOf(desk: Desk, answer: unknown, entries: Entry[], isAwaited: boo
 }
 
 /** What the answer says is followed only where the API itself is: elsewhere would get the key. */
-function placeOf({ batch, key }: Desk, job: unknown): string | null {
+function placeOf({ batch, key }: ApiAccount, job: unknown): string | null {
   const id = textAt(job, batch.id);
   if (batch.poll !== undefined && id !== null)
     return fillTemplate(batch.poll.replaceAll('{id}', encodeURIComponent(id)), { key });
@@ -222,16 +217,16 @@ function placeOf({ batch, key }: Desk, job: unknown): string | null {
 }
 
 /** Delivers the pages of a job that has them. Throws when it failed. */
-function isOver(desk: Desk, handle: Handle, answer: unknown, hasPages: boolean): boolean {
-  const { batch } = desk;
+function isOver(account: ApiAccount, handle: Handle, answer: unknown, hasPages: boolean): boolean {
+  const { batch } = account;
   const state = textAt(answer, batch.state) ?? '';
   if (batch.failed.includes(state)) throw new ApiTrouble('the API job failed');
   if (!batch.done.includes(state) || !hasPages) return false;
-  deliver(desk, handle, valueAt(answer, batch.results));
+  deliver(account, handle, valueAt(answer, batch.results));
   return true;
 }
 
-function deliver({ spec, batch }: Desk, { entries }: Handle, results: unknown): void {
+function deliver({ spec, batch }: ApiAccount, { entries }: Handle, results: unknown): void {
   const items = Array.isArray(results) ? results : [results];
   const isOnly = items.length === 1 && entries.length === 1;
   for (const item of items) {
@@ -262,12 +257,7 @@ function textAt(value: unknown, path: string): string | null {
 }
 
 /** A page that the API has fetched; null when it says nothing usable. */
-function pageAt(
-  spec: BatchApiSpec,
-  item: unknown,
-  bodyBytesMax: number,
-  cost: number,
-): FetchResult | null {
+function pageAt(spec: BatchApiSpec, item: unknown, bodyBytesMax: number, cost: number): FetchResult | null {
   const status = Number(textAt(item, spec.status) ?? 200);
   const text = textAt(item, spec.page);
   if (text === null || !Number.isInteger(status) || status < 200 || status > 599) return null;

@@ -11,12 +11,13 @@ import type {
   FetchResult,
 } from '../../ports/fetcher.ts';
 import { type HttpFetcherOptions, openHttpFetcher } from '../http/http-fetcher.ts';
+import { failure } from '../network/check-request.ts';
 import { literalOf, privateAddress } from '../network/dial.ts';
 import type { CallbackReceiver } from './callback-receiver.ts';
 import type { ApiBatches } from './remote-api-batch.ts';
-import { failure, fillTemplate, headersFor } from './remote-api-request.ts';
+import { fillTemplate, headersFor } from './remote-api-request.ts';
 
-/** What the page's own troubles are, whoever fetched it; everything else is the API's. */
+/** Failures that are the page's own, however it was fetched; all others are the API's. */
 const OF_THE_PAGE: ReadonlySet<FailureCode> = new Set(['too-large', 'bad-encoding', 'internal']);
 
 export interface RemoteApiOptions extends HttpFetcherOptions {
@@ -67,7 +68,7 @@ class RemoteApiFetcher implements Fetcher {
     await this.#http.close();
   }
 
-  /** Where no port is to be had, pages are asked for. */
+  /** Where no port can be opened, pages are asked for. */
   #listen(): Promise<CallbackReceiver | null> {
     const settings = this.#callbacks;
     if (settings === null) return Promise.resolve(null);

@@ -1,10 +1,6 @@
-import type { FailureCode } from '../../core/failures.ts';
 import type { ApiSpec } from '../../core/job-schema/remote-api.ts';
 import type { FetchRequest, FetchResponse, FetchResult } from '../../ports/fetcher.ts';
-
-export function failure(code: FailureCode, detail: string, bytes = 0): FetchResult {
-  return { kind: 'failure', code, detail, bytes };
-}
+import { failure } from '../network/check-request.ts';
 
 /** Both are escaped: a URL with parameters is one parameter of the API's. */
 export function fillTemplate(template: string, { url, key }: { url?: string; key: string | null }): string {

@@ -1,3 +1,4 @@
+import { escapeHtml } from '../../core/text/escape-html.ts';
 import type { Answer, HostileVisit } from './behaviour.ts';
 
 /** The words of behaviours: bytes on a socket, exactly as they stand. */
@@ -98,8 +99,4 @@ export function after({ socket }: HostileVisit, ms: number, act: () => void): vo
     act();
   }, ms);
   socket.once('close', cancel);
-}
-
-export function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 }

@@ -10,13 +10,13 @@ export interface Signed {
 }
 
 interface Issuer extends Signed {
-  issue(wish: { names: readonly string[]; notBefore: Date; notAfter: Date }): Signed;
+  issue(options: { names: readonly string[]; notBefore: Date; notAfter: Date }): Signed;
 }
 
 const EC_SHA256 = sequence(oid(1, 2, 840, 10045, 4, 3, 2));
 const DAY_MS = 86_400_000;
 
-/** A certificate authority that nobody trusts unless told to. */
+/** A certificate authority that clients do not trust unless told to. */
 export function createIssuer(name: string, now: Date): Issuer {
   const pair = newPair();
   const validity = { notBefore: new Date(+now - DAY_MS), notAfter: new Date(+now + 365 * DAY_MS) };
@@ -71,7 +71,7 @@ function newPair(): Pair {
   return generateKeyPairSync('ec', { namedCurve: 'P-256' });
 }
 
-function certificateOf(wish: {
+function certificateOf(options: {
   subject: string;
   issuer: string;
   pair: Pair;
@@ -88,20 +88,20 @@ function certificateOf(wish: {
     tagged(0xa0, integer(Buffer.from([2]))),
     integer(serial),
     EC_SHA256,
-    commonName(wish.issuer),
-    sequence(time(wish.notBefore), time(wish.notAfter)),
-    commonName(wish.subject),
-    wish.pair.publicKey.export({ type: 'spki', format: 'der' }),
-    tagged(0xa3, sequence(...extensionsOf(wish))),
+    commonName(options.issuer),
+    sequence(time(options.notBefore), time(options.notAfter)),
+    commonName(options.subject),
+    options.pair.publicKey.export({ type: 'spki', format: 'der' }),
+    tagged(0xa3, sequence(...extensionsOf(options))),
   );
-  const signature = sign('sha256', content, wish.signer.privateKey);
+  const signature = sign('sha256', content, options.signer.privateKey);
   const whole = sequence(content, EC_SHA256, bitString(signature));
   return {
     cert: `-----BEGIN CERTIFICATE-----\n${whole
       .toString('base64')
       .match(/.{1,64}/g)!
       .join('\n')}\n-----END CERTIFICATE-----\n`,
-    key: wish.pair.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    key: options.pair.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
   };
 }
 

@@ -116,7 +116,7 @@ export const CODINGS: Behaviour[] = [
     cases: [
       {
         path: '',
-        what: 'A Content-Encoding that nobody knows.',
+        what: 'A Content-Encoding that does not exist.',
         ending: 'bad-encoding',
         answer: sends(() => coded('rot13', PAGE)),
       },

@@ -36,7 +36,7 @@ export const FRAMING: Behaviour[] = [
       },
       {
         path: '/longer-body',
-        what: 'A whole page by its Content-Length, and behind it a second response that nobody asked for.',
+        what: 'A whole page by its Content-Length, and behind it a second response without a request.',
         ending: 'fetched',
         why: 'The page is complete; what follows belongs to no request, and the connection is not used again.',
         answer: sends(Buffer.concat([replyPage('Asked for'), replyPage('Smuggled')])),

@@ -77,13 +77,13 @@ export const HEADS: Behaviour[] = [
       },
       {
         path: '/continue',
-        what: '100 Continue, for which nobody asked.',
+        what: '100 Continue, which the request did not ask for.',
         ending: 'protocol',
         answer: sends(Buffer.concat([Buffer.from('HTTP/1.1 100 Continue\r\n\r\n'), replyPage('Continued')])),
       },
       {
         path: '/upgrade',
-        what: '101 Switching Protocols, for which nobody asked.',
+        what: '101 Switching Protocols, which the request did not ask for.',
         ending: 'protocol',
         answer: sends('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'),
       },

@@ -40,15 +40,15 @@ export async function startHostileWeb(options: HostileOptions = {}): Promise<Hos
   const { host = '127.0.0.1', port = 0 } = options;
   const shownHost = host === '0.0.0.0' ? '127.0.0.1' : host;
   const doors = new Doors(host);
-  const book = new VisitLog();
+  const log = new VisitLog();
   const { authority, certificates } = certificatesFor(shownHost, new Date());
   const secure = {} as Record<SecurePort, string>;
   const facts: HostileFacts = {
     url: '',
     secure,
-    recent: (visit, withinMs) => book.recent(visit.base, visit.address, withinMs),
+    recent: (visit, withinMs) => log.recent(visit.base, visit.address, withinMs),
   };
-  const serve = (socket: net.Socket) => readRequests(socket, (text) => answer(text, socket, book, facts));
+  const serve = (socket: net.Socket) => readRequests(socket, (text) => answer(text, socket, log, facts));
   try {
     const plainPort = await doors.open(net.createServer(serve), port);
     facts.url = `http://${shownHost}:${plainPort}`;
@@ -66,8 +66,8 @@ export async function startHostileWeb(options: HostileOptions = {}): Promise<Hos
     url: facts.url,
     secure,
     authority,
-    count: (path) => book.countOf(path),
-    requests: () => book.requests,
+    count: (path) => log.countOf(path),
+    requests: () => log.requests,
     open: () => doors.sockets.size,
     close: () => doors.close(),
   };
@@ -142,14 +142,14 @@ function readRequests(socket: net.Socket, onHead: (text: string) => void): void 
   });
 }
 
-function answer(head: string, socket: net.Socket, book: VisitLog, web: HostileFacts): void {
+function answer(head: string, socket: net.Socket, log: VisitLog, web: HostileFacts): void {
   const [requestLine = '', ...lines] = head.split('\r\n');
   const target = requestLine.split(' ')[1] ?? '/';
   const queryAt = target.indexOf('?');
   const path = queryAt === -1 ? target : target.slice(0, queryAt);
   const address = socket.remoteAddress ?? '';
   const found = caseOf(path);
-  const count = book.visit(path, found?.base ?? path, address);
+  const count = log.visit(path, found?.base ?? path, address);
   if (found === null) {
     socket.write(plainAnswer(path));
     return;

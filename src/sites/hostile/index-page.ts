@@ -1,4 +1,5 @@
-import { escapeHtml, HTML, reply } from './answers.ts';
+import { escapeHtml } from '../../core/text/escape-html.ts';
+import { HTML, reply } from './answers.ts';
 import { CASES, pathsOf } from './behaviours.ts';
 
 /** The page that lists everything, with links. */

@@ -45,7 +45,7 @@ export const TEXTS: Behaviour[] = [
       },
       {
         path: '/unknown',
-        what: 'A charset that nobody knows, and a meta element that knows better.',
+        what: 'A charset that does not exist, and a meta element that knows better.',
         ending: 'fetched',
         answer: sends(
           typed('klingon', Buffer.from(PAGE.replace('<head>', '<head><meta charset="latin1">'), 'latin1')),

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { escapeHtml, HTML, ownPage, pageOf, pours, replyPage, sends } from './answers.ts';
+import { escapeHtml } from '../../core/text/escape-html.ts';
+import { HTML, ownPage, pageOf, pours, replyPage, sends } from './answers.ts';
 import type { Behaviour, HostileVisit } from './behaviour.ts';
 
 /** Sites without end. */

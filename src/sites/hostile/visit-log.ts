@@ -1,3 +1,5 @@
+import { LruMap } from '../../core/lru.ts';
+
 /** Paths whose requests are counted one by one; a crawler may be led to any number. */
 const PATHS_MAX = 50_000;
 /** Times remembered for each address and case: more than any answer looks at. */
@@ -7,18 +9,16 @@ const ADDRESSES_MAX = 10_000;
 /** Who asked for what, and when. */
 export class VisitLog {
   requests = 0;
-  readonly #counts = new Map<string, number>();
-  readonly #times = new Map<string, number[]>();
+  readonly #counts = new LruMap<number>(PATHS_MAX);
+  readonly #times = new LruMap<number[]>(ADDRESSES_MAX);
 
   /** Returns how often the path was asked for, this time included. */
   visit(path: string, base: string, address: string): number {
     this.requests++;
     const count = this.countOf(path) + 1;
-    if (this.#counts.size >= PATHS_MAX) this.#counts.clear();
     this.#counts.set(path, count);
     const key = `${address} ${base}`;
     const times = this.#times.get(key) ?? [];
-    if (this.#times.size >= ADDRESSES_MAX) this.#times.clear();
     times.push(performance.now());
     if (times.length > TIMES_MAX) times.shift();
     this.#times.set(key, times);

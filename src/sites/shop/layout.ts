@@ -1,3 +1,4 @@
+import { escapeHtml } from '../../core/text/escape-html.ts';
 import { type Catalogue, categoryPath, type Product } from './catalogue.ts';
 
 /** The frame around every page, and the small parts that pages share. */
@@ -18,10 +19,6 @@ main{max-width:72rem;margin:0 auto;padding:1.5rem 1.2rem}.crumbs{color:var(--sof
 dt{color:var(--soft)}dd{margin:0}.pager{display:flex;gap:.6rem;margin:1.5rem 0}.pager a,.pager b{padding:.2rem .7rem;border:1px solid var(--line);border-radius:6px;text-decoration:none}
 button{font:inherit;padding:.5rem 1.2rem;border:0;border-radius:8px;background:var(--accent);color:#fff}
 @media(max-width:40rem){.product{grid-template-columns:1fr}}`.trim();
-
-export function escapeHtml(text: string): string {
-  return text.replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c]!);
-}
 
 export function priceText(product: Product): string {
   return `€${(product.priceCents / 100).toFixed(2)}`;

@@ -1,3 +1,4 @@
+import { escapeHtml } from '../../core/text/escape-html.ts';
 import {
   type Catalogue,
   type Category,
@@ -6,7 +7,7 @@ import {
   type Product,
   pageCountOf,
 } from './catalogue.ts';
-import { escapeHtml, imagePath, layoutPage, priceText, productGrid } from './layout.ts';
+import { imagePath, layoutPage, priceText, productGrid } from './layout.ts';
 import { DEAL_PATH, type Oddities } from './oddities.ts';
 
 export function homePage(catalogue: Catalogue): string {

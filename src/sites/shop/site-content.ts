@@ -62,101 +62,126 @@ export function categoryPaths(catalogue: Catalogue): string[] {
   );
 }
 
-/** `origin` has no trailing slash; sitemaps and robots.txt need absolute URLs. */
+interface ShopOptions {
+  /** Without a trailing slash; sitemaps and robots.txt need absolute URLs. */
+  origin: string;
+  /** Pages are empty until their script has loaded their data. */
+  isScripted?: boolean;
+}
+
 export function createContent(
   catalogue: Catalogue,
   oddities: Oddities,
-  { origin, isScripted = false }: { origin: string; isScripted?: boolean },
+  { origin, isScripted = false }: ShopOptions,
 ): ContentMap {
-  const content: ContentMap = new Map();
-  const json = (path: string, make: () => object) =>
-    content.set(
-      path,
-      text('application/json', () => JSON.stringify(make())),
-    );
-  const html = (path: string, make: () => string, data: () => object) => {
-    content.set(path, text(HTML, isScripted ? shellPage : make));
-    if (isScripted) json(DATA_PREFIX + path, data);
-  };
-  const plain = (path: string, title: string, words: string) =>
-    html(
-      path,
-      () => plainPage(catalogue, title, words),
-      () => textData(title, `<p>${words}</p>`),
-    );
+  const builder = new ContentBuilder(isScripted);
+  addInfoPages(builder, catalogue);
+  addScripts(builder, catalogue);
+  addTrapPages(builder, catalogue);
+  addCategories(builder, catalogue);
+  addProducts(builder, catalogue, oddities);
+  addCrawlerFiles(builder, catalogue, origin);
+  return builder.content;
+}
 
-  html(
+class ContentBuilder {
+  readonly content: ContentMap = new Map();
+  readonly isScripted: boolean;
+
+  constructor(isScripted: boolean) {
+    this.isScripted = isScripted;
+  }
+
+  file(path: string, type: string, make: () => string): void {
+    this.content.set(path, text(type, make));
+  }
+
+  json(path: string, make: () => object): void {
+    this.file(path, 'application/json', () => JSON.stringify(make()));
+  }
+
+  /** A page: whole, or a shell and the data that its script asks for. */
+  page(path: string, make: () => string, data: () => object): void {
+    this.file(path, HTML, this.isScripted ? shellPage : make);
+    if (this.isScripted) this.json(DATA_PREFIX + path, data);
+  }
+}
+
+function addInfoPages(builder: ContentBuilder, catalogue: Catalogue): void {
+  builder.page(
     '/',
     () => homePage(catalogue),
     () => homeData(catalogue),
   );
   for (const path of INFO_PATHS)
-    html(
+    builder.page(
       path,
       () => infoPage(catalogue, path),
       () => textData(...infoText(path)),
     );
-  html(
+  builder.page(
     LATIN1_PATH,
     () => '',
     () => textData('Notre histoire', LATIN1_TEXT),
   );
-  if (isScripted) {
-    content.set(
-      CLIENT_SCRIPT_PATH,
-      text('text/javascript', () => CLIENT_SCRIPT),
+  if (builder.isScripted) return;
+  builder.content.set(LATIN1_PATH, () => ({
+    type: 'text/html; charset=iso-8859-1',
+    body: Buffer.from(latin1Page(catalogue), 'latin1'),
+  }));
+}
+
+function addScripts(builder: ContentBuilder, catalogue: Catalogue): void {
+  if (!builder.isScripted) return;
+  builder.file(CLIENT_SCRIPT_PATH, 'text/javascript', () => CLIENT_SCRIPT);
+  builder.json(`${DATA_PREFIX}/menu`, () => menuData(catalogue));
+}
+
+/** What robots.txt forbids. */
+function addTrapPages(builder: ContentBuilder, catalogue: Catalogue): void {
+  const plain = (path: string, title: string, words: string) =>
+    builder.page(
+      path,
+      () => plainPage(catalogue, title, words),
+      () => textData(title, `<p>${words}</p>`),
     );
-    json(`${DATA_PREFIX}/menu`, () => menuData(catalogue));
-  } else {
-    content.set(LATIN1_PATH, () => ({
-      type: 'text/html; charset=iso-8859-1',
-      body: Buffer.from(latin1Page(catalogue), 'latin1'),
-    }));
-  }
   plain('/cart', 'Your cart', 'It is empty, and it stays so: this is a demonstration.');
   plain('/admin/', 'Staff only', 'A polite crawler never gets here.');
   plain('/admin/login', 'Staff login', 'A polite crawler never gets here.');
+}
+
+function addCategories(builder: ContentBuilder, catalogue: Catalogue): void {
   for (const category of catalogue.categories) {
     for (let page = 1; page <= pageCountOf(category); page++) {
-      html(
+      builder.page(
         categoryPath(category, page),
         () => categoryPage(catalogue, category, page),
         () => categoryData(category, page),
       );
     }
   }
+}
+
+function addProducts(builder: ContentBuilder, catalogue: Catalogue, oddities: Oddities): void {
   for (const product of catalogue.products) {
-    html(
+    builder.page(
       product.path,
       () => productPage(catalogue, product, oddities),
       () => productData(product, oddities),
     );
-    content.set(
-      imagePath(product),
-      text('image/svg+xml', () => productSvg(product)),
-    );
+    builder.file(imagePath(product), 'image/svg+xml', () => productSvg(product));
   }
-  content.set('/images/logo.png', () => ({ type: 'image/png', body: logoPng() }));
+  builder.content.set('/images/logo.png', () => ({ type: 'image/png', body: logoPng() }));
+}
 
+/** robots.txt and the sitemaps. */
+function addCrawlerFiles(builder: ContentBuilder, catalogue: Catalogue, origin: string): void {
   const disallow = ROBOTS_DISALLOW.map((path) => `Disallow: ${path}`).join('\n');
   const robots = `User-agent: *\n${disallow}\n\nSitemap: ${origin}/sitemap.xml\n`;
-  content.set(
-    '/robots.txt',
-    text('text/plain; charset=utf-8', () => robots),
-  );
-  content.set(
-    '/sitemap.xml',
-    text(XML, () => sitemapIndex(origin)),
-  );
+  builder.file('/robots.txt', 'text/plain; charset=utf-8', () => robots);
+  builder.file('/sitemap.xml', XML, () => sitemapIndex(origin));
   const products = catalogue.products.map(({ path, updatedOn }) => ({ path, lastmod: updatedOn }));
-  content.set(
-    '/sitemap-products.xml',
-    text(XML, () => urlset(origin, products)),
-  );
+  builder.file('/sitemap-products.xml', XML, () => urlset(origin, products));
   const pages = ['/', ...INFO_PATHS, LATIN1_PATH, ...categoryPaths(catalogue)].map((path) => ({ path }));
-  content.set(
-    '/sitemap-pages.xml',
-    text(XML, () => urlset(origin, pages)),
-  );
-  return content;
+  builder.file('/sitemap-pages.xml', XML, () => urlset(origin, pages));
 }

@@ -7,7 +7,7 @@ import { messageOf, SeineError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { isPublicAddress } from '../../core/url/address.ts';
 import { MissingFileError, type RemoteFiles } from '../../ports/remote-files.ts';
-import { BrokenFileError } from '../raw-row.ts';
+import { BrokenFileError } from '../rows/raw-row.ts';
 
 /** Pauses before asking again; one more failure after the last is final. */
 const PAUSES_MS = [250, 1_000, 4_000];
@@ -30,26 +30,103 @@ interface HttpFilesOptions {
 
 /** Files on web servers. Bytes come as they are stored: nothing is unpacked on the way. */
 export function openHttpFiles(options: HttpFilesOptions = {}): RemoteFiles {
-  const { pausesMs = PAUSES_MS, isAllowed = isPublicAddress } = options;
-  const named = openAgent({});
-  const elsewhere = isAllowed ? openAgent({ lookup: guardedLookup(isAllowed) }) : named;
+  return new HttpFiles(options);
+}
+
+class HttpFiles implements RemoteFiles {
+  readonly #client: RedirectingClient;
+  readonly #pausesMs: readonly number[];
   /** Of files that are read in pieces: all must be of the same state. */
-  const versions = new Map<string, string | null>();
+  readonly #versions = new Map<string, string | null>();
+
+  constructor({ pausesMs = PAUSES_MS, isAllowed = isPublicAddress }: HttpFilesOptions) {
+    this.#pausesMs = pausesMs;
+    this.#client = new RedirectingClient(isAllowed);
+  }
+
+  async *list(url: string): AsyncIterable<{ url: string; bytes: null }> {
+    yield { url, bytes: null };
+  }
+
+  size(url: string): Promise<number> {
+    return this.#insist(url, async () => {
+      const part = await this.#ask(url, { from: 0, to: 0 });
+      discard(part);
+      this.#versions.set(url, part.version);
+      if (part.total !== null) return part.total;
+      throw new SeineError(`the server does not send the size of ${url}`, {
+        hint: 'download the file first',
+      });
+    });
+  }
+
+  read(url: string, offset: number, length: number): Promise<Buffer> {
+    return this.#insist(url, async () => {
+      if (length === 0) return Buffer.alloc(0);
+      const part = await this.#ask(url, { from: offset, to: offset + length - 1 });
+      try {
+        if (part.status === 200) throw withoutRanges(url);
+        const known = this.#versions.get(url) ?? part.version;
+        if (part.status !== 206 || part.start !== offset || part.version !== known) throw changed();
+        return await readExactly(part.body, length);
+      } finally {
+        discard(part);
+      }
+    });
+  }
+
+  async stream(url: string, offset = 0): Promise<Readable> {
+    const part = await this.#insist(url, () => this.#ask(url, { from: offset }));
+    // Nothing is left after the last byte.
+    const chunks = part.status === 416 ? [] : this.#follow(url, part, offset);
+    return Readable.from(chunks, { objectMode: false });
+  }
+
+  close(): Promise<void> {
+    return this.#client.close();
+  }
+
+  /** The body to its end, over as many answers as it takes. */
+  async *#follow(url: string, first: Part, offset: number): AsyncIterable<Buffer> {
+    let part = first;
+    let at = offset;
+    let failures = 0;
+    try {
+      for (;;) {
+        try {
+          // A server without ranges begins anew: what was read already is passed over.
+          for await (const fresh of skipping(part.body, at - part.start)) {
+            at += fresh.length;
+            failures = 0;
+            yield fresh;
+          }
+          return;
+        } catch (error) {
+          await this.#rest(url, failures++, error);
+          const from = at;
+          part = await this.#insist(url, () => this.#ask(url, { from }));
+          if (part.version !== first.version || part.status === 416) throw changed();
+        }
+      }
+    } finally {
+      discard(part);
+    }
+  }
 
   /** Again after trouble that may pass. */
-  async function insist<T>(url: string, work: () => Promise<T>): Promise<T> {
+  async #insist<T>(url: string, work: () => Promise<T>): Promise<T> {
     for (let attempt = 0; ; attempt++) {
       try {
         return await work();
       } catch (error) {
         if (error instanceof SeineError || error instanceof BrokenFileError) throw error;
-        await rest(url, attempt, error);
+        await this.#rest(url, attempt, error);
       }
     }
   }
 
-  async function rest(url: string, failures: number, error: unknown): Promise<void> {
-    const wait = pausesMs[failures];
+  async #rest(url: string, failures: number, error: unknown): Promise<void> {
+    const wait = this.#pausesMs[failures];
     if (wait === undefined)
       throw new SeineError(`cannot read ${url}: ${messageOf(error)}`, {
         hint: 'run `seine resume` when the server works again',
@@ -59,10 +136,10 @@ export function openHttpFiles(options: HttpFilesOptions = {}): RemoteFiles {
   }
 
   /** `range` is an offset to the end, or to the last byte wanted. */
-  async function ask(url: string, range: { from: number; to?: number }): Promise<Part> {
+  async #ask(url: string, range: { from: number; to?: number }): Promise<Part> {
     if (!URL.canParse(url)) throw new SeineError(`not a URL: ${url}`);
     const whole = range.from === 0 && range.to === undefined;
-    const response = await requestFollowing(new URL(url), {
+    const response = await this.#client.request(new URL(url), {
       'user-agent': 'Seine',
       accept: '*/*',
       'accept-encoding': 'identity',
@@ -73,17 +150,28 @@ export function openHttpFiles(options: HttpFilesOptions = {}): RemoteFiles {
     discard(part);
     throw failureOf(url, part.status);
   }
+}
 
-  /** Who names a file may have it anywhere; where its server leads from there is that server's choice. */
-  async function requestFollowing(
-    url: URL,
-    headers: Record<string, string>,
-  ): Promise<Dispatcher.ResponseData> {
+/**
+ * Follows redirects. The server that a job names may be anywhere; where that server redirects to is its own choice, so
+ * those addresses are checked.
+ */
+class RedirectingClient {
+  readonly #isAllowed: ((ip: string) => boolean) | null;
+  readonly #named = openAgent({});
+  readonly #elsewhere: Agent;
+
+  constructor(isAllowed: ((ip: string) => boolean) | null) {
+    this.#isAllowed = isAllowed;
+    this.#elsewhere = isAllowed ? openAgent({ lookup: guardedLookup(isAllowed) }) : this.#named;
+  }
+
+  async request(url: URL, headers: Record<string, string>): Promise<Dispatcher.ResponseData> {
     let at = url;
     for (let hops = 0; hops <= LIMITS.redirectsMax; hops++) {
       const isNamed = at.origin === url.origin;
-      if (!isNamed && isAllowed) checkLiteral(at.hostname, isAllowed);
-      const response = await request(at, { dispatcher: isNamed ? named : elsewhere, headers });
+      if (!isNamed && this.#isAllowed) checkLiteral(at.hostname, this.#isAllowed);
+      const response = await request(at, { dispatcher: isNamed ? this.#named : this.#elsewhere, headers });
       const { location } = response.headers;
       if (![301, 302, 303, 307, 308].includes(response.statusCode) || typeof location !== 'string')
         return response;
@@ -96,74 +184,20 @@ export function openHttpFiles(options: HttpFilesOptions = {}): RemoteFiles {
     throw new SeineError(`${url} redirects more than ${LIMITS.redirectsMax} times`);
   }
 
-  /** The body to its end, over as many answers as it takes. */
-  async function* follow(url: string, first: Part, offset: number): AsyncIterable<Buffer> {
-    let part = first;
-    let at = offset;
-    let failures = 0;
-    try {
-      for (;;) {
-        try {
-          // A server without ranges begins anew: what was read already is passed over.
-          let skip = at - part.start;
-          for await (const chunk of part.body as AsyncIterable<Buffer>) {
-            const fresh = skip > 0 ? chunk.subarray(skip) : chunk;
-            skip = Math.max(0, skip - chunk.length);
-            at += fresh.length;
-            if (fresh.length === 0) continue;
-            failures = 0;
-            yield fresh;
-          }
-          return;
-        } catch (error) {
-          await rest(url, failures++, error);
-          part = await insist(url, () => ask(url, { from: at }));
-          if (part.version !== first.version || part.status === 416) throw changed();
-        }
-      }
-    } finally {
-      discard(part);
-    }
+  async close(): Promise<void> {
+    await this.#named.destroy();
+    await this.#elsewhere.destroy();
   }
+}
 
-  return {
-    async *list(url) {
-      yield { url, bytes: null };
-    },
-    size: (url) =>
-      insist(url, async () => {
-        const part = await ask(url, { from: 0, to: 0 });
-        discard(part);
-        versions.set(url, part.version);
-        if (part.total !== null) return part.total;
-        throw new SeineError(`the server does not send the size of ${url}`, {
-          hint: 'download the file first',
-        });
-      }),
-    read: (url, offset, length) =>
-      insist(url, async () => {
-        if (length === 0) return Buffer.alloc(0);
-        const part = await ask(url, { from: offset, to: offset + length - 1 });
-        try {
-          if (part.status === 200) throw withoutRanges(url);
-          const known = versions.get(url) ?? part.version;
-          if (part.status !== 206 || part.start !== offset || part.version !== known) throw changed();
-          return await readExactly(part.body, length);
-        } finally {
-          discard(part);
-        }
-      }),
-    async stream(url, offset = 0) {
-      const part = await insist(url, () => ask(url, { from: offset }));
-      // Nothing is left after the last byte.
-      const chunks = part.status === 416 ? [] : follow(url, part, offset);
-      return Readable.from(chunks, { objectMode: false });
-    },
-    close: async () => {
-      await named.destroy();
-      await elsewhere.destroy();
-    },
-  };
+/** A body without its first bytes. */
+async function* skipping(body: Readable, bytes: number): AsyncIterable<Buffer> {
+  let skip = bytes;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    const fresh = skip > 0 ? chunk.subarray(skip) : chunk;
+    skip = Math.max(0, skip - chunk.length);
+    if (fresh.length > 0) yield fresh;
+  }
 }
 
 function openAgent(connect: { lookup?: LookupFunction }): Agent {

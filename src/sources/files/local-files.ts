@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import { compileGlob } from '../../core/url/pattern.ts';
 import { MissingFileError, type RemoteFiles } from '../../ports/remote-files.ts';
-import { BrokenFileError } from '../raw-row.ts';
+import { BrokenFileError } from '../rows/raw-row.ts';
 import { byBytes } from './by-bytes.ts';
 
 /** Files of this machine, by path. */

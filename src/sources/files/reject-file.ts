@@ -1,7 +1,9 @@
 import { appendFile, mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { LIMITS } from '../../core/limits.ts';
 import type { Reject, RejectFile } from '../../ports/source.ts';
+
+/** Rejected rows that are written down, some 200,000; the counter has them all. */
+export const REJECT_FILE_BYTES_MAX = 32 * 1024 * 1024;
 
 /** Rejected rows as JSON lines. What a killed run was about to read may be in it twice. */
 export function openRejectFile(path: string, pass: number): RejectFile {
@@ -17,7 +19,7 @@ export function openRejectFile(path: string, pass: number): RejectFile {
       }
       let text = '';
       for (const reject of rejects) {
-        if (bytes >= LIMITS.rejectFileBytesMax) break;
+        if (bytes >= REJECT_FILE_BYTES_MAX) break;
         const line = `${JSON.stringify({ pass, ...reject })}\n`;
         text += line;
         bytes += Buffer.byteLength(line);

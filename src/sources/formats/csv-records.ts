@@ -1,6 +1,10 @@
 import { CsvError, type Options, type Parser, parse } from 'csv-parse';
 import { LIMITS } from '../../core/limits.ts';
-import { BrokenFileError } from '../raw-row.ts';
+import { BrokenFileError } from '../rows/raw-row.ts';
+
+/** After a malformed row its text is read again: at most this much, plus a multiple of what was read before it. */
+const CSV_READ_AGAIN_BYTES = 16 * 1024 * 1024;
+const CSV_READ_AGAIN_TIMES = 4;
 
 /** A row, or why the line in which one began is passed over. */
 interface CsvItem {
@@ -10,7 +14,7 @@ interface CsvItem {
   lines: number;
 }
 
-/** Where the text begins within its file. `lines` is NaN where nobody has counted. */
+/** Where the text begins within its file. `lines` is NaN where they were not counted. */
 interface CsvStart {
   offset: number;
   lines: number;
@@ -22,7 +26,7 @@ const NEWLINE = 10;
 const QUOTE = '"';
 
 class MalformedRow extends Error {
-  /** Shown to nobody, and streams have it made: it would take most of the time of a file of such rows. */
+  /** Never shown, though streams ask for it: making it would take most of the time of a file of such rows. */
   override readonly stack = '';
   /** How far it was read in vain. */
   readonly bytes: number;
@@ -156,8 +160,7 @@ class RecordReader {
     if (this.#failure === null) return null;
     const { reason, bytes } = this.#explain(this.#failure, held);
     this.#readAgain += bytes;
-    const { csvReadAgainBytes, csvReadAgainTimes } = LIMITS;
-    if (this.#readAgain > csvReadAgainBytes + csvReadAgainTimes * (this.#offset + this.#at))
+    if (this.#readAgain > CSV_READ_AGAIN_BYTES + CSV_READ_AGAIN_TIMES * (this.#offset + this.#at))
       throw new BrokenFileError(`too many rows are not valid CSV, the last${this.#lineName()}: ${reason}`);
     this.#passing = reason;
     return this.#passLine();

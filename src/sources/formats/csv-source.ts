@@ -3,8 +3,8 @@ import { parse as parseNow } from 'csv-parse/sync';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { RemoteFiles } from '../../ports/remote-files.ts';
-import { type CellMapper, type ColumnWish, checkColumns, mapCells } from '../map-row.ts';
-import { BrokenFileError, type FileReader, type RawRow } from '../raw-row.ts';
+import { type CellMapper, type ColumnSpec, checkColumns, mapCells } from '../rows/map-row.ts';
+import { BrokenFileError, type FileReader, type RawRow } from '../rows/raw-row.ts';
 import { readRecords } from './csv-records.ts';
 import { endingOf } from './file-format.ts';
 import { openText, openTextAt, peek, type TextFile } from './text-file.ts';
@@ -24,13 +24,13 @@ const RETURN = 13;
 const HEADER_BYTES_MAX = 256 * 1024;
 
 /** Rows of a CSV file with a header line; columns other than the URL travel as meta. */
-export function openCsvReader(files: RemoteFiles, wish: ColumnWish): FileReader {
+export function openCsvReader(files: RemoteFiles, spec: ColumnSpec): FileReader {
   return {
-    rows: (url, at) => csvRows(files, url, at as CsvPosition | null, wish),
+    rows: (url, at) => csvRows(files, url, at as CsvPosition | null, spec),
     async check(url) {
       const { header, text } = await openTable(files, url);
       text.close();
-      if (header) checkColumns(header, wish);
+      if (header) checkColumns(header, spec);
     },
     async close() {},
   };
@@ -40,7 +40,7 @@ async function* csvRows(
   files: RemoteFiles,
   url: string,
   at: CsvPosition | null,
-  wish: ColumnWish,
+  spec: ColumnSpec,
 ): AsyncIterable<RawRow> {
   const table = await openTable(files, url);
   const { header, options, lineEnd } = table;
@@ -48,7 +48,7 @@ async function* csvRows(
   let row = 0;
   try {
     if (!header) return;
-    const mapper = mapCells(header, wish);
+    const mapper = mapCells(header, spec);
     const indexes = mapper.names.map((name) => header.indexOf(name));
     const jump = at !== null && !text.gzip ? at : null;
     if (jump) {

@@ -4,7 +4,7 @@ import { shownName } from '../../core/job-schema/source-name.ts';
 import { MissingFileError, type RemoteFile, type RemoteFiles } from '../../ports/remote-files.ts';
 import type { Source, SourceRow } from '../../ports/source.ts';
 import { byBytes } from '../files/by-bytes.ts';
-import { BrokenFileError, type FileReader } from '../raw-row.ts';
+import { BrokenFileError, type FileReader } from '../rows/raw-row.ts';
 import { formatOf } from './file-format.ts';
 
 /**

@@ -1,12 +1,12 @@
 import { LIMITS } from '../../core/limits.ts';
 import type { RemoteFiles } from '../../ports/remote-files.ts';
-import { type ColumnWish, mapObject, taskOf } from '../map-row.ts';
-import { BrokenFileError, type FileReader, type RawRow } from '../raw-row.ts';
+import { type ColumnSpec, mapObject, taskOf } from '../rows/map-row.ts';
+import { BrokenFileError, type FileReader, type RawRow } from '../rows/raw-row.ts';
 import { openText, openTextAt, peek } from './text-file.ts';
 
 type ParseLine = (line: string) => RawRow['row'] | null;
 /** Throws when a file cannot be what it should be. */
-type Look = (head: string) => void;
+type CheckHead = (head: string) => void;
 
 /** Bytes count after unpacking. `gzip` says that they cannot be jumped over. */
 interface LinePosition {
@@ -18,12 +18,12 @@ interface LinePosition {
 const NEWLINE = 10;
 const HEAD_BYTES = 1_024;
 
-export function openTxtReader(files: RemoteFiles, wish: ColumnWish): FileReader {
-  return openLineReader(files, (line) => txtRow(line, wish.route));
+export function openTxtReader(files: RemoteFiles, spec: ColumnSpec): FileReader {
+  return openLineReader(files, (line) => txtRow(line, spec.route));
 }
 
-export function openJsonlReader(files: RemoteFiles, wish: ColumnWish): FileReader {
-  return openLineReader(files, jsonlRow(wish), refuseArray);
+export function openJsonlReader(files: RemoteFiles, spec: ColumnSpec): FileReader {
+  return openLineReader(files, jsonlRow(spec), refuseArray);
 }
 
 /** One URL a line; empty lines and `#` comments are passed over. */
@@ -41,8 +41,8 @@ function refuseArray(head: string): void {
 }
 
 /** One JSON object, or string, a line; other properties travel as meta. */
-function jsonlRow(wish: ColumnWish): ParseLine {
-  const map = mapObject(wish);
+function jsonlRow(spec: ColumnSpec): ParseLine {
+  const map = mapObject(spec);
   return (line) => {
     if (line.trim() === '') return null;
     let value: unknown;
@@ -51,7 +51,7 @@ function jsonlRow(wish: ColumnWish): ParseLine {
     } catch {
       return { reason: 'not valid JSON' };
     }
-    if (typeof value === 'string') return taskOf(value, {}, wish.route);
+    if (typeof value === 'string') return taskOf(value, {}, spec.route);
     if (typeof value !== 'object' || value === null || Array.isArray(value))
       return { reason: 'neither an object nor a string' };
     return map(value as Record<string, unknown>);
@@ -69,14 +69,14 @@ function keepDigits(_name: string, value: unknown, context?: { source?: string }
   return source !== undefined && /^-?\d+$/.test(source) ? source : value;
 }
 
-/** `look` refuses a file by its first line. */
-function openLineReader(files: RemoteFiles, parse: ParseLine, look?: Look): FileReader {
+/** `checkHead` refuses a file by its first line. */
+function openLineReader(files: RemoteFiles, parse: ParseLine, checkHead?: CheckHead): FileReader {
   return {
-    rows: (url, at) => lineRows(files, url, at as LinePosition | null, parse, look),
+    rows: (url, at) => lineRows(files, url, at as LinePosition | null, parse, checkHead),
     async check(url) {
       const text = await openText(files, url);
       try {
-        await looked(text.chunks, look);
+        await checked(text.chunks, checkHead);
       } finally {
         text.close();
       }
@@ -85,11 +85,11 @@ function openLineReader(files: RemoteFiles, parse: ParseLine, look?: Look): File
   };
 }
 
-/** The same chunks, after a look at the first of them. */
-async function looked(chunks: AsyncIterable<Buffer>, look?: Look): Promise<AsyncIterable<Buffer>> {
-  if (!look) return chunks;
+/** The same chunks, after a check of the first of them. */
+async function checked(chunks: AsyncIterable<Buffer>, checkHead?: CheckHead): Promise<AsyncIterable<Buffer>> {
+  if (!checkHead) return chunks;
   const { head, all } = await peek(chunks, 1);
-  look(head.toString('utf8', 0, HEAD_BYTES));
+  checkHead(head.toString('utf8', 0, HEAD_BYTES));
   return all;
 }
 
@@ -98,14 +98,14 @@ async function* lineRows(
   url: string,
   at: LinePosition | null,
   parse: ParseLine,
-  look?: Look,
+  checkHead?: CheckHead,
 ): AsyncIterable<RawRow> {
   const text = at && !at.gzip ? await openTextAt(files, url, at.offset) : await openText(files, url);
   let line = at?.line ?? 0;
   let offset = at?.offset ?? 0;
   let skip = at?.gzip ? at.offset : 0;
   try {
-    const chunks = at === null ? await looked(text.chunks, look) : text.chunks;
+    const chunks = at === null ? await checked(text.chunks, checkHead) : text.chunks;
     for await (const { bytes, size } of splitLines(chunks)) {
       if (skip > 0) {
         skip -= size;

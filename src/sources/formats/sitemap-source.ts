@@ -6,7 +6,7 @@ import type { SitemapContent, SitemapEntry } from '../../core/sitemap/entry.ts';
 import { type SitemapWish, sitemapMeta } from '../../core/sitemap/task.ts';
 import type { RemoteFiles } from '../../ports/remote-files.ts';
 import type { SourceRow, SourceTask } from '../../ports/source.ts';
-import { BrokenFileError, type FileReader } from '../raw-row.ts';
+import { BrokenFileError, type FileReader } from '../rows/raw-row.ts';
 
 /**
  * The entries of a sitemap or feed that lies in a file. Its owner chose it, so its pages may be anywhere; sitemaps
@@ -54,12 +54,16 @@ function toRow(entry: SitemapEntry, options: SitemapWish, now: number): SourceTa
 }
 
 /** Sitemaps and feeds that lie in files. They are small by their own rules, so each is held whole. */
-export function openSitemapReader(files: RemoteFiles, wish: SitemapWish): FileReader {
+export function openSitemapReader(files: RemoteFiles, options: SitemapWish): FileReader {
   return {
     async *rows(url, at) {
       const bytes = await readWhole(files, url);
       try {
-        for await (const { place, position, row } of sitemapFileRows(() => bytes, at as string | null, wish))
+        for await (const { place, position, row } of sitemapFileRows(
+          () => bytes,
+          at as string | null,
+          options,
+        ))
           yield { place, at: position, row };
       } catch (error) {
         if (error instanceof SeineError) throw new BrokenFileError(messageOf(error), { cause: error });

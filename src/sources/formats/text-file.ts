@@ -2,7 +2,7 @@ import { pipeline, Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { messageOf } from '../../core/errors.ts';
 import type { RemoteFiles } from '../../ports/remote-files.ts';
-import { BrokenFileError } from '../raw-row.ts';
+import { BrokenFileError } from '../rows/raw-row.ts';
 import { isNamedGzip } from './file-format.ts';
 
 /** The text of a file, unpacked. */

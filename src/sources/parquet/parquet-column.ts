@@ -5,7 +5,7 @@ import { getMaxRepetitionLevel } from 'hyparquet/src/schema.js';
 import type { ColumnDecoder, SchemaTree } from 'hyparquet/src/types.js';
 import { compressors } from 'hyparquet-compressors';
 import { LIMITS } from '../../core/limits.ts';
-import { readDictionary, readRows } from './parquet-page.ts';
+import { PARQUET_PAGE_BYTES_MAX, readDictionary, readRows } from './parquet-page.ts';
 import { rangeOf } from './parquet-ranges.ts';
 import { PARSERS } from './parquet-values.ts';
 
@@ -129,8 +129,8 @@ export class ColumnCursor {
   #checked(header: PageHeader): PageHeader {
     const { compressed_page_size: packed, uncompressed_page_size: unpacked } = header;
     if (!(packed >= 0 && packed <= this.#bytes.left)) throw new Error('a page reaches beyond its column');
-    if (!(unpacked >= 0 && unpacked <= LIMITS.parquetPageBytesMax))
-      throw new Error(`a page is larger than ${LIMITS.parquetPageBytesMax} bytes`);
+    if (!(unpacked >= 0 && unpacked <= PARQUET_PAGE_BYTES_MAX))
+      throw new Error(`a page is larger than ${PARQUET_PAGE_BYTES_MAX} bytes`);
     return header;
   }
 }

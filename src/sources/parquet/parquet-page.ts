@@ -7,8 +7,12 @@ import { byteStreamSplit } from 'hyparquet/src/encoding.js';
 import { readPlain } from 'hyparquet/src/plain.js';
 import { getMaxDefinitionLevel, getMaxRepetitionLevel } from 'hyparquet/src/schema.js';
 import type { ColumnDecoder } from 'hyparquet/src/types.js';
-import { LIMITS } from '../../core/limits.ts';
 import { readHybrid } from './parquet-levels.ts';
+
+/** Pages are about 1 MB; some writers make one of a whole column, but none of this size. */
+export const PARQUET_PAGE_BYTES_MAX = 256 * 1024 * 1024;
+/** A column of one value for millions of rows is a single page of a few bytes. */
+const PARQUET_PAGE_VALUES_MAX = 20_000_000;
 
 /** Rows that are made at once: some writers make one page of a whole column. */
 const PIECE_ROWS = 8_192;
@@ -183,7 +187,7 @@ function readTexts(reader: Reader, shared: Int32Array | null, lengths: Int32Arra
     made += prefix + length;
     const fits =
       length >= 0 && reader.offset + length <= view.byteLength && prefix >= 0 && prefix <= before.length;
-    if (!fits || made > LIMITS.parquetPageBytesMax) throw new Error('texts reach beyond their page');
+    if (!fits || made > PARQUET_PAGE_BYTES_MAX) throw new Error('texts reach beyond their page');
     const rest = new Uint8Array(view.buffer, view.byteOffset + reader.offset, length);
     reader.offset += length;
     if (prefix > 0) {
@@ -215,8 +219,8 @@ function unpacked(bytes: Uint8Array, length: number, decoder: ColumnDecoder): Ui
 }
 
 function checkCount(count: number): void {
-  if (!(count >= 0 && count <= LIMITS.parquetPageValuesMax))
-    throw new Error(`a page has more than ${LIMITS.parquetPageValuesMax} values`);
+  if (!(count >= 0 && count <= PARQUET_PAGE_VALUES_MAX))
+    throw new Error(`a page has more than ${PARQUET_PAGE_VALUES_MAX} values`);
 }
 
 function readerOf(bytes: Uint8Array): Reader {

@@ -7,6 +7,9 @@ import { type ByteSource, ColumnCursor } from './parquet-column.ts';
 import { prefetchGroup, rangeOf } from './parquet-ranges.ts';
 import { PARSERS, roundDecimal, toJsonValue, type Weight } from './parquet-values.ts';
 
+/** Real footers of Parquet files have a few KB for each row group. */
+const PARQUET_FOOTER_BYTES_MAX = 64 * 1024 * 1024;
+
 /** Some rows, column by column. */
 export interface ParquetPiece {
   /** Rows of the file before these. */
@@ -59,8 +62,8 @@ async function readFooter(source: ByteSource): Promise<FileMetaData> {
   if (magic !== 'PAR1') throw new Error('it is incomplete');
   const length = tail.readUInt32LE(tail.length - 8) + 8;
   if (length > source.size) throw new Error('its footer is longer than the file');
-  if (length > LIMITS.parquetFooterBytesMax)
-    throw new Error(`its footer is larger than ${LIMITS.parquetFooterBytesMax} bytes`);
+  if (length > PARQUET_FOOTER_BYTES_MAX)
+    throw new Error(`its footer is larger than ${PARQUET_FOOTER_BYTES_MAX} bytes`);
   const footer = length <= tail.length ? tail : await source.read(source.size - length, length);
   return parquetMetadata(footer, { parsers: PARSERS, geoparquet: false });
 }

@@ -2,10 +2,15 @@ import { Worker } from 'node:worker_threads';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { RemoteFiles } from '../../ports/remote-files.ts';
-import { type CellMapper, type ColumnWish, checkColumns, mapCells } from '../map-row.ts';
-import { BrokenFileError, type FileReader, type RawRow } from '../raw-row.ts';
+import { type CellMapper, type ColumnSpec, checkColumns, mapCells } from '../rows/map-row.ts';
+import { BrokenFileError, type FileReader, type RawRow } from '../rows/raw-row.ts';
 import type { FromParquet, ParquetAnswer, ToParquet } from './parquet-messages.ts';
 import type { ParquetPiece } from './parquet-reader.ts';
+
+/** Heap of the thread that unpacks Parquet: damaged run lengths would otherwise fill the machine. */
+const PARQUET_HEAP_MB = 1024;
+/** A page takes milliseconds; damaged counts can make a loop endless. */
+const PARQUET_STALL_MS = 60_000;
 
 interface ParquetLimits {
   heapMb: number;
@@ -15,8 +20,8 @@ interface ParquetLimits {
 /** Rows of Parquet files. A position is the number of rows before it in the file. */
 export function openParquetReader(
   files: RemoteFiles,
-  wish: ColumnWish,
-  limits: ParquetLimits = { heapMb: LIMITS.parquetHeapMb, stallMs: LIMITS.parquetStallMs },
+  spec: ColumnSpec,
+  limits: ParquetLimits = { heapMb: PARQUET_HEAP_MB, stallMs: PARQUET_STALL_MS },
 ): FileReader {
   const thread = new ParquetThread(limits);
   const open = async (url: string): Promise<string[]> => {
@@ -28,7 +33,7 @@ export function openParquetReader(
   };
   return {
     async *rows(url, at) {
-      const mapper = mapCells(await open(url), wish);
+      const mapper = mapCells(await open(url), spec);
       const from = at === null ? 0 : Number(at);
       const first: ToParquet = { kind: 'rows', columns: mapper.names, from };
       let next = thread.ask(first);
@@ -42,7 +47,7 @@ export function openParquetReader(
       }
     },
     async check(url) {
-      checkColumns(await open(url), wish);
+      checkColumns(await open(url), spec);
     },
     close: () => thread.close(),
   };
@@ -67,7 +72,7 @@ function unreadable(reason: string): BrokenFileError {
 
 type ReadBytes = (offset: number, length: number) => Promise<Buffer>;
 
-/** The thread, started when it is first needed and again after a file has cost its life. */
+/** The thread, started when it is first needed and again after a file has made it crash. */
 class ParquetThread {
   readonly #limits: ParquetLimits;
   #worker: Worker | null = null;

@@ -13,7 +13,7 @@ export const PARSERS: ParquetParsers = {
   geographyFromBytes: (bytes) => bytes,
 };
 
-/** Counts what a row weighs, so that one with a whole book in it can be refused. */
+/** Counts what a row weighs, so that an oversized one can be refused. */
 export interface Weight {
   bytes: number;
 }

@@ -11,7 +11,7 @@ export class PostgresEscalationStore implements EscalationStore {
 
   async load(jobId: number, limit: number): Promise<EscalationRow[]> {
     const rows = await this.#db.read<{ host: string; template: string; stats: string }>(
-      'SELECT host, template, stats FROM approaches WHERE job_id = $1 ORDER BY host, template LIMIT $2',
+      'SELECT host, template, stats FROM escalations WHERE job_id = $1 ORDER BY host, template LIMIT $2',
       jobId,
       limit,
     );
@@ -35,11 +35,11 @@ export class PostgresEscalationStore implements EscalationStore {
 }
 
 const DELETE_ROWS = `
-  DELETE FROM approaches USING json_to_recordset($2::json) AS gone (host text, template text)
-  WHERE approaches.job_id = $1 AND approaches.host = gone.host AND approaches.template = gone.template`;
+  DELETE FROM escalations USING json_to_recordset($2::json) AS gone (host text, template text)
+  WHERE escalations.job_id = $1 AND escalations.host = gone.host AND escalations.template = gone.template`;
 
 const UPSERT_ROWS = `
-  INSERT INTO approaches (job_id, host, template, stats)
+  INSERT INTO escalations (job_id, host, template, stats)
   SELECT $1, host, template, stats FROM json_to_recordset($2::json) AS row (host text, template text, stats text)
   ORDER BY host, template
   ON CONFLICT (job_id, host, template) DO UPDATE SET stats = excluded.stats`;

@@ -11,14 +11,14 @@ import type {
 } from '../../ports/store.ts';
 import { READY, WAITING } from '../shared/states.ts';
 import type { Database } from './connection/database.ts';
-import { Books, few } from './connection/rows.ts';
+import { Books, indexHint } from './connection/rows.ts';
+import { ALIVE, type CoordinatorHeartbeats } from './frontier/coordinator-heartbeats.ts';
 import { findTask } from './frontier/find-tasks.ts';
-import { condemnInTransaction, releaseInTransaction } from './frontier/give-up.ts';
+import { failTasksOfHostInTransaction, releaseInTransaction } from './frontier/give-up.ts';
 import type { HostIds } from './frontier/host-ids.ts';
 import { insertTasks, lookUp } from './frontier/insert-tasks.ts';
 import type { JobMemories } from './frontier/job-memory.ts';
 import { leaseInTransaction } from './frontier/lease.ts';
-import { ALIVE, type Presence } from './frontier/presence.ts';
 import { reopenInTransaction } from './frontier/reopen.ts';
 import { writeSource } from './frontier/write-source.ts';
 import { settleInTransaction } from './settle/settle.ts';
@@ -29,20 +29,20 @@ interface FrontierParts {
   db: Database;
   hosts: HostIds;
   memories: JobMemories;
-  presence: Presence;
+  heartbeats: CoordinatorHeartbeats;
 }
 
 export class PostgresFrontier implements Frontier {
   readonly #db: Database;
   readonly #hosts: HostIds;
   readonly #memories: JobMemories;
-  readonly #presence: Presence;
+  readonly #heartbeats: CoordinatorHeartbeats;
 
-  constructor({ db, hosts, memories, presence }: FrontierParts) {
+  constructor({ db, hosts, memories, heartbeats }: FrontierParts) {
     this.#db = db;
     this.#hosts = hosts;
     this.#memories = memories;
-    this.#presence = presence;
+    this.#heartbeats = heartbeats;
   }
 
   async enqueue(
@@ -77,7 +77,7 @@ export class PostgresFrontier implements Frontier {
     const { before, limit } = options;
     const now = Math.floor(options.now);
     const select = () =>
-      this.#db.read<DueColumns>(SELECT_DUE, jobId, Math.floor(before), limit, this.#presence.id);
+      this.#db.read<DueColumns>(SELECT_DUE, jobId, Math.floor(before), limit, this.#heartbeats.id);
     let [waiting, rows] = await Promise.all([this.#db.read(HAS_DUE, jobId, now), select()]);
     if (waiting.length > 0) {
       await this.#promote(jobId, now);
@@ -91,11 +91,11 @@ export class PostgresFrontier implements Frontier {
 
   async hostsNamed(hosts: readonly string[]): Promise<DueHost[]> {
     await this.#hosts.learn(hosts);
-    return (await this.#db.read<DueColumns>(SELECT_NAMED, hosts, this.#presence.id)).map(toDue);
+    return (await this.#db.read<DueColumns>(SELECT_NAMED, hosts, this.#heartbeats.id)).map(toDue);
   }
 
   async lease(jobId: number, request: LeaseRequest): Promise<LeasedBatch[]> {
-    const coordinator = await this.#presence.register();
+    const coordinator = await this.#heartbeats.register();
     return this.#db.write((tx) => leaseInTransaction(tx, jobId, request, coordinator));
   }
 
@@ -113,11 +113,11 @@ export class PostgresFrontier implements Frontier {
   }
 
   async expired(jobId: number, now: number): Promise<number[]> {
-    return ids(await this.#db.read(SELECT_EXPIRED, jobId, Math.floor(now), this.#presence.id));
+    return ids(await this.#db.read(SELECT_EXPIRED, jobId, Math.floor(now), this.#heartbeats.id));
   }
 
   async orphans(jobId: number): Promise<number[]> {
-    return ids(await this.#db.read(SELECT_ORPHANS, jobId, this.#presence.id));
+    return ids(await this.#db.read(SELECT_ORPHANS, jobId, this.#heartbeats.id));
   }
 
   async abandoned(jobId: number): Promise<number[]> {
@@ -130,9 +130,9 @@ export class PostgresFrontier implements Frontier {
     return times.length === 0 ? null : Math.min(...times);
   }
 
-  async condemn(jobId: number, options: Parameters<Frontier['condemn']>[1]): Promise<number> {
+  async failTasksOfHost(jobId: number, options: Parameters<Frontier['failTasksOfHost']>[1]): Promise<number> {
     const hosts = await this.#hosts.learn([options.host]);
-    return this.#db.write((tx) => condemnInTransaction(tx, jobId, hosts.of(options.host), options));
+    return this.#db.write((tx) => failTasksOfHostInTransaction(tx, jobId, hosts.of(options.host), options));
   }
 
   async postpone(jobId: number, hosts: { hostId: number; until: number }[]): Promise<void> {
@@ -230,4 +230,4 @@ const SELECT_ORPHANS = `
 const POSTPONE = `
   UPDATE queues SET next_at = greatest(next_at, closed.until)
   FROM unnest($2::bigint[], $3::bigint[]) AS closed (host_id, until)
-  WHERE ${few('closed.host_id')} AND queues.job_id = $1 AND queues.host_id = closed.host_id`;
+  WHERE ${indexHint('closed.host_id')} AND queues.job_id = $1 AND queues.host_id = closed.host_id`;

@@ -4,15 +4,15 @@ import type { Job, JobStore, SourcePosition } from '../../ports/store.ts';
 import { type JobColumns, SELECT_JOBS, toJob, UPDATABLE } from '../shared/job-rows.ts';
 import type { Database, Transaction } from './connection/database.ts';
 import { readCounters } from './connection/rows.ts';
-import type { Presence } from './frontier/presence.ts';
+import type { CoordinatorHeartbeats } from './frontier/coordinator-heartbeats.ts';
 
 export class PostgresJobStore implements JobStore {
   readonly #db: Database;
-  readonly #presence: Presence;
+  readonly #heartbeats: CoordinatorHeartbeats;
 
-  constructor(db: Database, presence: Presence) {
+  constructor(db: Database, heartbeats: CoordinatorHeartbeats) {
     this.#db = db;
-    this.#presence = presence;
+    this.#heartbeats = heartbeats;
   }
 
   async create(job: Parameters<JobStore['create']>[0]): Promise<Job> {
@@ -81,9 +81,12 @@ export class PostgresJobStore implements JobStore {
     await this.#db.read(`UPDATE jobs SET ${columns.join(', ')} WHERE id = $1`, jobId, ...values);
   }
 
-  async wish(jobId: number): Promise<RequestedState> {
-    const [row] = await this.#db.read<{ wish: RequestedState }>('SELECT wish FROM jobs WHERE id = $1', jobId);
-    return row?.wish ?? 'cancel';
+  async requestedState(jobId: number): Promise<RequestedState> {
+    const [row] = await this.#db.read<{ state: RequestedState }>(
+      'SELECT requested_state AS state FROM jobs WHERE id = $1',
+      jobId,
+    );
+    return row?.state ?? 'cancel';
   }
 
   async sources(jobId: number): Promise<SourcePosition[]> {
@@ -91,11 +94,11 @@ export class PostgresJobStore implements JobStore {
   }
 
   async join(jobId: number): Promise<void> {
-    await this.#presence.work(jobId);
+    await this.#heartbeats.work(jobId);
   }
 
   async leave(jobId: number): Promise<number> {
-    await this.#presence.work(null);
+    await this.#heartbeats.work(null);
     return this.atWork(jobId);
   }
 
@@ -105,7 +108,7 @@ export class PostgresJobStore implements JobStore {
   }
 
   async takeSources(jobId: number): Promise<boolean> {
-    return (await this.#db.read(TAKE_SOURCES, jobId, await this.#presence.register())).length > 0;
+    return (await this.#db.read(TAKE_SOURCES, jobId, await this.#heartbeats.register())).length > 0;
   }
 
   async #find(where: string, ...values: (string | number)[]): Promise<Job | null> {
@@ -125,7 +128,7 @@ const SELECT_UNFINISHED = `
     AND state NOT IN ('done', 'cancelled')`;
 
 const INSERT_JOB = `
-  INSERT INTO jobs (name, run, spec, spec_hash, bundle, file, seed, state, wish, created_at)
+  INSERT INTO jobs (name, run, spec, spec_hash, bundle, file, seed, state, requested_state, created_at)
   SELECT $1, coalesce((SELECT max(run) FROM jobs WHERE name = $1), 0) + 1, $2, $3, $4, $5, $6, 'running', 'run', $7
   RETURNING id`;
 
@@ -137,7 +140,7 @@ const BEGIN_PASS = `
     last_task_id = (SELECT coalesce(max(id), 0) FROM tasks) WHERE job_id = $1`;
 
 const RESTART_JOB = `
-  UPDATE jobs SET spec = $2, spec_hash = $3, bundle = $4, file = $5, state = 'running', wish = 'run', reason = NULL,
+  UPDATE jobs SET spec = $2, spec_hash = $3, bundle = $4, file = $5, state = 'running', requested_state = 'run', reason = NULL,
     ended_at = NULL WHERE id = $1`;
 
 const SELECT_SOURCES = `

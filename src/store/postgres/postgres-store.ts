@@ -5,9 +5,9 @@ import { atMost, type ConnectionOptions } from './connection/connections.ts';
 import { Database } from './connection/database.ts';
 import { parseStoreUrl } from './connection/store-url.ts';
 import { PostgresEscalationStore } from './escalation-store.ts';
+import { ALIVE_MS_DEFAULT, CoordinatorHeartbeats } from './frontier/coordinator-heartbeats.ts';
 import { HostIds } from './frontier/host-ids.ts';
 import { JobMemories } from './frontier/job-memory.ts';
-import { ALIVE_MS_DEFAULT, Presence } from './frontier/presence.ts';
 import { PostgresFrontier } from './frontier-store.ts';
 import { PostgresHostStore } from './host-store.ts';
 import { PostgresJobStore } from './job-store.ts';
@@ -25,7 +25,7 @@ export interface PostgresStoreOptions {
   patienceMs?: number;
   /** A connection that does not answer for so long is given up; nothing that a job needs takes longer. */
   silenceMs?: number;
-  /** How long this process counts as alive after its last sign of life. */
+  /** How long this process counts as alive after its last heartbeat. */
   aliveMs?: number;
   logger?: Logger;
 }
@@ -34,48 +34,53 @@ const CONNECTIONS_DEFAULT = 8;
 /** Longer than a restart, a failover or an update of the server. */
 const PATIENCE_MS_DEFAULT = 600_000;
 const SILENCE_MS_DEFAULT = 15_000;
-const PULSE_MS = 15_000;
+const HEARTBEAT_PATIENCE_MS = 15_000;
 const CLOSE_MS = 3_000;
 const SILENT: Logger = { info() {}, warn() {}, error() {} };
 
 export async function openPostgresStore(url: string, options: PostgresStoreOptions = {}): Promise<Store> {
   const { logger = SILENT } = options;
   const { default: pg } = await import('pg');
-  const lanes: ConnectionOptions = {
+  const connectionOptions: ConnectionOptions = {
     place: parseStoreUrl(url, options.passwordFile ?? null),
     connect: (config: ClientConfig) => new pg.Client(config),
     silenceMs: options.silenceMs ?? SILENCE_MS_DEFAULT,
   };
-  await prepareDatabase(lanes);
+  await prepareDatabase(connectionOptions);
   const patienceMs = options.patienceMs ?? PATIENCE_MS_DEFAULT;
   const db = new Database({
-    ...lanes,
+    ...connectionOptions,
     connections: options.connections ?? CONNECTIONS_DEFAULT,
     patienceMs,
     logger,
   });
-  // Signs of life must not wait behind work, and not for long: the next one comes soon.
-  const pulse = new Database({ ...lanes, connections: 1, patienceMs: PULSE_MS, logger: SILENT });
-  const presence = new Presence(pulse, {
+  // Heartbeats must not wait behind work, and not for long: the next one comes soon.
+  const heartbeatDb = new Database({
+    ...connectionOptions,
+    connections: 1,
+    patienceMs: HEARTBEAT_PATIENCE_MS,
+    logger: SILENT,
+  });
+  const heartbeats = new CoordinatorHeartbeats(heartbeatDb, {
     place: options.place ?? null,
     aliveMs: options.aliveMs ?? ALIVE_MS_DEFAULT,
     logger,
   });
   const memories = new JobMemories(db);
   return {
-    jobs: new PostgresJobStore(db, presence),
-    frontier: new PostgresFrontier({ db, hosts: new HostIds(db), memories, presence }),
+    jobs: new PostgresJobStore(db, heartbeats),
+    frontier: new PostgresFrontier({ db, hosts: new HostIds(db), memories, heartbeats }),
     hosts: new PostgresHostStore(db),
     escalations: new PostgresEscalationStore(db),
     proxies: new PostgresProxyStore(db),
-    views: new PostgresViews(db, memories, lanes),
+    views: new PostgresViews(db, memories, connectionOptions),
     async close() {
       // A database that does not answer must not keep a process from its end: others clean up behind it.
       await atMost(
         CLOSE_MS,
-        presence.leave().then(() => Promise.all([db.forgetWrites(), pulse.forgetWrites()])),
+        heartbeats.leave().then(() => Promise.all([db.forgetWrites(), heartbeatDb.forgetWrites()])),
       );
-      await pulse.close();
+      await heartbeatDb.close();
       await db.close();
     },
   };

@@ -13,7 +13,7 @@ export interface JobColumns {
   pass_start: string | null;
   pass_started_at: number;
   state: JobState;
-  wish: RequestedState;
+  requested_state: RequestedState;
   reason: string | null;
   created_at: number;
   ended_at: number | null;
@@ -22,12 +22,12 @@ export interface JobColumns {
 
 export const SELECT_JOBS = `
   SELECT id, name, run, spec, spec_hash, bundle, file, pass, start AS pass_start, started_at AS pass_started_at, state,
-    wish, reason, created_at, ended_at, worked_ms
+    requested_state, reason, created_at, ended_at, worked_ms
   FROM jobs JOIN passes ON passes.job_id = jobs.id`;
 
 export const UPDATABLE = {
   state: 'state',
-  requestedState: 'wish',
+  requestedState: 'requested_state',
   reason: 'reason',
   endedAt: 'ended_at',
   workedMs: 'worked_ms',
@@ -50,7 +50,7 @@ export function toJob(row: JobColumns): Job {
     passStart: row.pass_start === null ? null : { ...zeroCounters(), ...JSON.parse(row.pass_start) },
     passStartedAt: row.pass_started_at,
     state: row.state,
-    requestedState: row.wish,
+    requestedState: row.requested_state,
     reason: row.reason,
     createdAt: row.created_at,
     endedAt: row.ended_at,

@@ -10,7 +10,7 @@ export class SqliteEscalationStore implements EscalationStore {
 
   async load(jobId: number, limit: number): Promise<EscalationRow[]> {
     const rows = this.#db.all<{ host: string; template: string; stats: string }>(
-      'SELECT host, template, stats FROM approaches WHERE job_id = ? ORDER BY host, template LIMIT ?',
+      'SELECT host, template, stats FROM escalations WHERE job_id = ? ORDER BY host, template LIMIT ?',
       jobId,
       limit,
     );
@@ -27,8 +27,8 @@ export class SqliteEscalationStore implements EscalationStore {
   }
 }
 
-const DELETE_ROW = 'DELETE FROM approaches WHERE job_id = ? AND host = ? AND template = ?';
+const DELETE_ROW = 'DELETE FROM escalations WHERE job_id = ? AND host = ? AND template = ?';
 
 const UPSERT_ROW = `
-  INSERT INTO approaches (job_id, host, template, stats) VALUES (?, ?, ?, ?)
+  INSERT INTO escalations (job_id, host, template, stats) VALUES (?, ?, ?, ?)
   ON CONFLICT (job_id, host, template) DO UPDATE SET stats = excluded.stats`;

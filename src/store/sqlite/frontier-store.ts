@@ -12,7 +12,7 @@ import type {
 import { READY, WAITING } from '../shared/states.ts';
 import type { Database } from './connection/database.ts';
 import { CounterDelta, QueueDelta, readPass } from './connection/rows.ts';
-import { condemnInTransaction, releaseInTransaction } from './frontier/give-up.ts';
+import { failTasksOfHostInTransaction, releaseInTransaction } from './frontier/give-up.ts';
 import type { TaskInserter } from './frontier/insert-tasks.ts';
 import { leaseBatch } from './frontier/lease.ts';
 import { reopenInTransaction } from './frontier/reopen.ts';
@@ -160,9 +160,9 @@ export class SqliteFrontier implements Frontier {
     return times.length === 0 ? null : Math.min(...times);
   }
 
-  async condemn(jobId: number, options: Parameters<Frontier['condemn']>[1]): Promise<number> {
+  async failTasksOfHost(jobId: number, options: Parameters<Frontier['failTasksOfHost']>[1]): Promise<number> {
     return this.#write(() =>
-      condemnInTransaction(this.#db, jobId, this.#inserter.hostId(options.host), options),
+      failTasksOfHostInTransaction(this.#db, jobId, this.#inserter.hostId(options.host), options),
     );
   }
 

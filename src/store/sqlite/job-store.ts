@@ -20,7 +20,7 @@ export class SqliteJobStore implements JobStore {
       );
       const run = (last?.run ?? 0) + 1;
       this.#db.run(
-        `INSERT INTO jobs (name, run, spec, spec_hash, bundle, file, seed, state, wish, created_at)
+        `INSERT INTO jobs (name, run, spec, spec_hash, bundle, file, seed, state, requested_state, created_at)
          VALUES (?, ?, ?, ?, ?, ?, ?, 'running', 'run', ?)`,
         job.name,
         run,
@@ -55,7 +55,7 @@ export class SqliteJobStore implements JobStore {
         jobId,
       );
       this.#db.run(
-        `UPDATE jobs SET spec = ?, spec_hash = ?, bundle = ?, file = ?, state = 'running', wish = 'run', reason = NULL,
+        `UPDATE jobs SET spec = ?, spec_hash = ?, bundle = ?, file = ?, state = 'running', requested_state = 'run', reason = NULL,
            ended_at = NULL WHERE id = ?`,
         JSON.stringify(code.spec),
         code.specHash,
@@ -100,9 +100,10 @@ export class SqliteJobStore implements JobStore {
     });
   }
 
-  async wish(jobId: number): Promise<RequestedState> {
+  async requestedState(jobId: number): Promise<RequestedState> {
     return (
-      this.#db.get<{ wish: RequestedState }>('SELECT wish FROM jobs WHERE id = ?', jobId)?.wish ?? 'cancel'
+      this.#db.get<{ state: RequestedState }>('SELECT requested_state AS state FROM jobs WHERE id = ?', jobId)
+        ?.state ?? 'cancel'
     );
   }
 

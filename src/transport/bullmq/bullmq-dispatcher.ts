@@ -7,10 +7,10 @@ import { messageOf } from '../../core/errors.ts';
 import type { Logger } from '../../ports/ambient.ts';
 import type { Delivery, Dispatcher, WorkerHeartbeat } from '../../ports/dispatcher.ts';
 import { DEAD_MS, LiveWorkers, readHeartbeats } from './heartbeat.ts';
-import { type SentBatch, SentBatches } from './open-batches.ts';
 import { explainRedis, type FleetPlace, type FleetRedis, openRedis, parseFleet } from './redis.ts';
 import { readReplies } from './reply-reader.ts';
 import { OnceSender } from './send-once.ts';
+import { type SentBatch, SentBatches } from './sent-batches.ts';
 import {
   BATCH_TTL_MS,
   CARD_HOSTS_MAX,
@@ -24,7 +24,7 @@ import {
   TAKE_MS,
 } from './wire.ts';
 
-/** How often signs of life and waiting batches are looked at. */
+/** How often heartbeats are read and waiting batches are checked. */
 const LOOK_MS = 1_000;
 /** A batch that waits for longer is looked for in Redis. */
 const WAITED_MS = 2_000;
@@ -34,12 +34,12 @@ const CLOSE_MS = 1_000;
 
 export async function openBullmqDispatcher(options: { url: string; logger: Logger }): Promise<Dispatcher> {
   const place = parseFleet(options.url);
-  const presence = new LiveWorkers();
+  const liveWorkers = new LiveWorkers();
   const redis = await openRedis(place, {
     logger: options.logger,
-    onReady: () => presence.forgive(performance.now()),
+    onReady: () => liveWorkers.forgive(performance.now()),
   });
-  const dispatcher = new BullmqDispatcher(place, redis, presence, options.logger);
+  const dispatcher = new BullmqDispatcher(place, redis, liveWorkers, options.logger);
   try {
     await dispatcher.start();
   } catch (error) {
@@ -49,32 +49,41 @@ export async function openBullmqDispatcher(options: { url: string; logger: Logge
   return dispatcher;
 }
 
-/** Carries batches to `seine worker` processes by queues in Redis, where nothing is that could not be lost. */
+/**
+ * Carries batches to `seine worker` processes by queues in Redis:
+ * 1. The batch is written under a key of its own, and its job, with the same id, goes into the queue of its kind.
+ * 2. A worker (bullmq-worker.ts) takes the job, deletes the key in the same step that writes `taken` to the reply stream
+ *    of this coordinator, and runs the batch in its threads.
+ * 3. While it runs, the worker's heartbeat names the batch (heartbeat.ts). When heartbeats stop, or no longer name it, the
+ *    batch is lost (sent-batches.ts), and its tasks are leased again.
+ * 4. Parts of the report, and the last one, come back by the reply stream (reply-writer.ts, reply-reader.ts).
+ * Redis holds nothing that could not be lost: a batch that no worker takes is withdrawn.
+ */
 class BullmqDispatcher implements Dispatcher {
   readonly #place: FleetPlace;
   readonly #redis: FleetRedis;
-  readonly #presence: LiveWorkers;
+  readonly #liveWorkers: LiveWorkers;
   readonly #logger: Logger;
   readonly #id = randomBytes(6).toString('hex');
   readonly #keys: FleetKeys;
   readonly #queues: Record<WorkerKind, Queue<JobCard>>;
   readonly #once: OnceSender;
-  readonly #tickets: SentBatches;
+  readonly #sentBatches: SentBatches;
   readonly #notices: WorkerNotices;
   #look: NodeJS.Timeout | null = null;
   #refusedAt = Number.NEGATIVE_INFINITY;
   #draining = false;
   #closed = false;
 
-  constructor(place: FleetPlace, redis: FleetRedis, presence: LiveWorkers, logger: Logger) {
+  constructor(place: FleetPlace, redis: FleetRedis, liveWorkers: LiveWorkers, logger: Logger) {
     this.#place = place;
     this.#redis = redis;
-    this.#presence = presence;
+    this.#liveWorkers = liveWorkers;
     this.#logger = logger;
     this.#keys = fleetKeys(place.prefix);
     this.#once = new OnceSender(redis.client);
-    this.#tickets = new SentBatches(this.#id);
-    this.#notices = new WorkerNotices(presence, { place: place.shown, logger });
+    this.#sentBatches = new SentBatches(this.#id);
+    this.#notices = new WorkerNotices(liveWorkers, { place: place.shown, logger });
     const open = (kind: WorkerKind) => {
       const queue = new Queue<JobCard>(QUEUES[kind], { connection: redis.client, prefix: place.prefix });
       // Redis itself is watched by its connection; a batch that could not be added says so.
@@ -91,8 +100,8 @@ class BullmqDispatcher implements Dispatcher {
       onTrouble: (error) => this.#logger.warn(`cannot read a reply from Redis: ${messageOf(error)}`),
       isClosed: () => this.#closed,
     });
-    this.#presence.note(await readHeartbeats(this.#redis.client, this.#keys), performance.now());
-    this.#notices.look(this.#tickets.all(), performance.now());
+    this.#liveWorkers.note(await readHeartbeats(this.#redis.client, this.#keys), performance.now());
+    this.#notices.look(this.#sentBatches.all(), performance.now());
     this.#look = setInterval(() => void this.#lookAround(), LOOK_MS);
   }
 
@@ -108,11 +117,11 @@ class BullmqDispatcher implements Dispatcher {
   slotsFor(kind: WorkerKind): number {
     const now = performance.now();
     if (this.#redis.client.status !== 'ready' || now - this.#refusedAt < REFUSED_MS) return 0;
-    return this.#presence.slotsFor(kind, now);
+    return this.#liveWorkers.slotsFor(kind, now);
   }
 
   serves(kind: WorkerKind): boolean {
-    return this.#presence.serves(kind, performance.now());
+    return this.#liveWorkers.serves(kind, performance.now());
   }
 
   async heartbeats(): Promise<WorkerHeartbeat[]> {
@@ -125,8 +134,8 @@ class BullmqDispatcher implements Dispatcher {
         kind: 'report',
         report: deferredReport(batch, { worker: 'none', now: Date.now() }),
       });
-    const { ticket, delivery } = this.#tickets.open(batch, onPart, performance.now());
-    void this.#send(ticket);
+    const { sent, delivery } = this.#sentBatches.open(batch, onPart, performance.now());
+    void this.#send(sent);
     return delivery;
   }
 
@@ -135,7 +144,7 @@ class BullmqDispatcher implements Dispatcher {
     const { client } = this.#redis;
     if (client.status !== 'ready') return;
     await Promise.allSettled([
-      ...this.#tickets.all().map((ticket) => this.#withdraw(ticket)),
+      ...this.#sentBatches.all().map((sent) => this.#withdraw(sent)),
       client.publish(this.#keys.recall, this.#id),
     ]);
   }
@@ -144,25 +153,25 @@ class BullmqDispatcher implements Dispatcher {
     if (this.#closed) return;
     this.#closed = true;
     if (this.#look) clearInterval(this.#look);
-    const open = this.#tickets.all();
+    const open = this.#sentBatches.all();
     const { client } = this.#redis;
     if (client.status === 'ready') {
       const left = [this.#keys.reply(this.#id), ...open.map(({ id }) => this.#keys.batch(id))];
       await within(CLOSE_MS, client.del(...left));
     }
-    for (const ticket of open) this.#tickets.lose(ticket, 'the dispatcher was closed', true);
+    for (const sent of open) this.#sentBatches.lose(sent, 'the dispatcher was closed', true);
     await within(CLOSE_MS, Promise.all(WORKER_KINDS.map((kind) => this.#queues[kind].close())));
     this.#once.close();
     this.#redis.close();
   }
 
   #live() {
-    return this.#presence.live(performance.now());
+    return this.#liveWorkers.live(performance.now());
   }
 
-  /** The batch is there before its job is, and can be taken once: so it is put there once. */
-  async #send(ticket: SentBatch): Promise<void> {
-    const { id, batch } = ticket;
+  /** The batch is written before its job, and can be taken once: so it is written once. */
+  async #send(sent: SentBatch): Promise<void> {
+    const { id, batch } = sent;
     const card: JobCard = {
       batch: batch.id,
       tasks: batch.tasks.length,
@@ -177,28 +186,28 @@ class BullmqDispatcher implements Dispatcher {
         removeOnFail: KEPT,
       });
     } catch (error) {
-      if (this.#closed || !this.#tickets.isOpen(id)) return;
+      if (this.#closed || !this.#sentBatches.isOpen(id)) return;
       const now = performance.now();
       if (now - this.#refusedAt > REFUSED_MS)
         this.#logger.warn(`cannot queue a batch, retrying: ${messageOf(explainRedis(error, this.#place))}`);
       this.#refusedAt = now;
-      // Without an answer of Redis the batch may be there, and somebody may have taken it.
-      await this.#withdraw(ticket, { isAbsent: error instanceof ReplyError }).catch(() => {});
+      // Without an answer of Redis the batch may be there, and a worker may have taken it.
+      await this.#withdraw(sent, { isAbsent: error instanceof ReplyError }).catch(() => {});
     }
   }
 
-  /** Who removes a batch has it: afterwards no worker can. */
-  async #withdraw(ticket: SentBatch, { isAbsent = false } = {}): Promise<void> {
-    if (ticket.worker !== null) return;
-    const removed = await this.#redis.client.del(this.#keys.batch(ticket.id));
-    if (!this.#tickets.isOpen(ticket.id) || ticket.worker !== null) return;
-    if (removed === 0 && !isAbsent) return this.#tickets.miss(ticket, this.#presence, performance.now());
-    this.#tickets.withdraw(ticket, Date.now());
-    await this.#queues[ticket.batch.needs].remove(ticket.id).catch(() => {});
+  /** Whoever deletes the key owns the batch: afterwards no worker can take it. */
+  async #withdraw(sent: SentBatch, { isAbsent = false } = {}): Promise<void> {
+    if (sent.worker !== null) return;
+    const removed = await this.#redis.client.del(this.#keys.batch(sent.id));
+    if (!this.#sentBatches.isOpen(sent.id) || sent.worker !== null) return;
+    if (removed === 0 && !isAbsent) return this.#sentBatches.miss(sent, this.#liveWorkers, performance.now());
+    this.#sentBatches.withdraw(sent, Date.now());
+    await this.#queues[sent.batch.needs].remove(sent.id).catch(() => {});
   }
 
   #hear(reply: Reply): void {
-    this.#tickets.hear(reply, performance.now());
+    this.#sentBatches.hear(reply, performance.now());
     if (this.#draining && reply.kind === 'taken')
       this.#redis.client.publish(this.#keys.recall, this.#id).catch(() => {});
   }
@@ -207,25 +216,25 @@ class BullmqDispatcher implements Dispatcher {
     const { client } = this.#redis;
     if (client.status !== 'ready' || this.#closed) return;
     try {
-      const signs = await readHeartbeats(client, this.#keys);
+      const heartbeats = await readHeartbeats(client, this.#keys);
       const now = performance.now();
-      this.#presence.note(signs, now);
-      this.#notices.look(this.#tickets.all(), now);
-      await Promise.all(this.#tickets.all().map((ticket) => this.#lookFor(ticket, now)));
-      this.#tickets.judge(this.#presence, now);
+      this.#liveWorkers.note(heartbeats, now);
+      this.#notices.look(this.#sentBatches.all(), now);
+      await Promise.all(this.#sentBatches.all().map((sent) => this.#lookFor(sent, now)));
+      this.#sentBatches.judge(this.#liveWorkers, now);
     } catch {
       // Redis went away meanwhile: its connection says so.
     }
   }
 
-  /** A batch that waits for long: is it still there, and does anybody come for it? */
-  async #lookFor(ticket: SentBatch, now: number): Promise<void> {
-    const waitedMs = now - ticket.sentAt;
-    if (ticket.worker !== null || waitedMs < WAITED_MS) return;
-    if (waitedMs > TAKE_MS || this.#draining) return this.#withdraw(ticket);
-    const isThere = await this.#redis.client.exists(this.#keys.batch(ticket.id));
-    if (isThere === 0 && this.#tickets.isOpen(ticket.id) && ticket.worker === null)
-      this.#tickets.miss(ticket, this.#presence, now);
+  /** A batch that waits for long: is it still there, and will a worker take it? */
+  async #lookFor(sent: SentBatch, now: number): Promise<void> {
+    const waitedMs = now - sent.sentAt;
+    if (sent.worker !== null || waitedMs < WAITED_MS) return;
+    if (waitedMs > TAKE_MS || this.#draining) return this.#withdraw(sent);
+    const isThere = await this.#redis.client.exists(this.#keys.batch(sent.id));
+    if (isThere === 0 && this.#sentBatches.isOpen(sent.id) && sent.worker === null)
+      this.#sentBatches.miss(sent, this.#liveWorkers, now);
   }
 }
 
@@ -235,24 +244,24 @@ function within(ms: number, work: Promise<unknown>): Promise<unknown> {
   return Promise.race([work.catch(() => {}), promise]).finally(() => clearTimeout(timer));
 }
 
-/** Tells the operator what only an operator can change: that nobody works, or nobody who could. Once each. */
+/** Tells the operator what only an operator can change: that no worker runs, or none that could do the work. Once each. */
 class WorkerNotices {
-  readonly #presence: LiveWorkers;
+  readonly #liveWorkers: LiveWorkers;
   readonly #place: string;
   readonly #logger: Logger;
   #aliveAt = Number.NEGATIVE_INFINITY;
   #told: string | null = null;
 
-  constructor(presence: LiveWorkers, options: { place: string; logger: Logger }) {
-    this.#presence = presence;
+  constructor(liveWorkers: LiveWorkers, options: { place: string; logger: Logger }) {
+    this.#liveWorkers = liveWorkers;
     this.#place = options.place;
     this.#logger = options.logger;
   }
 
   look(open: readonly SentBatch[], now: number): void {
-    const count = this.#presence.live(now).length;
+    const count = this.#liveWorkers.live(now).length;
     if (count > 0) this.#aliveAt = now;
-    // A Redis that was just emptied knows nobody, for a moment.
+    // A Redis that was just emptied knows no worker, for a moment.
     else if (now - this.#aliveAt <= DEAD_MS) return;
     const text = this.#trouble(count, open, now);
     if (text !== null && text !== this.#told) this.#logger.warn(text);
@@ -261,12 +270,12 @@ class WorkerNotices {
   }
 
   #trouble(count: number, open: readonly SentBatch[], now: number): string | null {
-    const [stranger] = this.#presence.strangers(now);
+    const [stranger] = this.#liveWorkers.strangers(now);
     if (stranger)
       return `the worker ${stranger.worker} uses another version of the wire format: install the same Seine version everywhere`;
     if (count === 0)
       return `no live workers at Redis ${this.#place}: start some with \`seine worker --dispatch bullmq://… --blobs …\`; the run waits`;
-    if (open.some(({ batch }) => batch.needs === 'browser') && !this.#presence.serves('browser', now))
+    if (open.some(({ batch }) => batch.needs === 'browser') && !this.#liveWorkers.serves('browser', now))
       return `batches need a browser, but no worker at Redis ${this.#place} has one: start some with \`seine worker --kind browser\``;
     return null;
   }

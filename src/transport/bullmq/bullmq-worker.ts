@@ -4,6 +4,7 @@ import { type Report, WIRE_VERSION, WORKER_KINDS, type WorkerKind } from '../../
 import { splitReport } from '../../core/batch/report.ts';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { BoundedSet } from '../../core/lru.ts';
 import type { Logger } from '../../ports/ambient.ts';
 import type { ThreadDispatcher } from '../thread/thread-dispatcher.ts';
 import { Turns } from './fair-turns.ts';
@@ -51,7 +52,7 @@ interface Held {
 
 /** An idle worker waits this long for a batch, and so long a drain takes. */
 const WAIT_S = 1;
-const SIGN_HOSTS_MAX = 8;
+const HEARTBEAT_HOSTS_MAX = 8;
 const RECALLS_KEPT = 1_000;
 const DRAIN_MS_MAX = 10_000;
 
@@ -74,9 +75,9 @@ class QueueWorker implements BullmqWorker {
   readonly #turns: Turns;
   readonly #cpu = new CpuMeter();
   /** Coordinators that want their batches back. */
-  readonly #recalled = new Set<string>();
+  readonly #recalled = new BoundedSet<string>(RECALLS_KEPT);
   #loops: Promise<void>[] = [];
-  #signs: NodeJS.Timeout | null = null;
+  #heartbeatTimer: NodeJS.Timeout | null = null;
   #numbers = 0;
   #beats = Date.now();
   #leaving = false;
@@ -110,8 +111,8 @@ class QueueWorker implements BullmqWorker {
     const recalls = this.#redis.another();
     await recalls.subscribe(this.#keys.recall);
     recalls.on('message', (_, coordinator) => this.#recall(coordinator));
-    await this.#sign();
-    this.#signs = setInterval(() => void this.#sign().catch(() => {}), HEARTBEAT_MS);
+    await this.#sendHeartbeat();
+    this.#heartbeatTimer = setInterval(() => void this.#sendHeartbeat().catch(() => {}), HEARTBEAT_MS);
     for (const queue of this.#queues) {
       await queue.waitUntilReady();
       await queue.startStalledCheckTimer();
@@ -123,7 +124,7 @@ class QueueWorker implements BullmqWorker {
     this.#leaving = true;
     this.#turns.end();
     await this.#options.threads.drain();
-    await this.#sign().catch(() => {});
+    await this.#sendHeartbeat().catch(() => {});
     const left = Promise.all(this.#loops).then(() => this.#turns.untilIdle());
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, DRAIN_MS_MAX);
@@ -132,7 +133,7 @@ class QueueWorker implements BullmqWorker {
   }
 
   async close(): Promise<void> {
-    if (this.#signs) clearInterval(this.#signs);
+    if (this.#heartbeatTimer) clearInterval(this.#heartbeatTimer);
     if (this.#redis.client.status === 'ready')
       await removeHeartbeat(this.#redis.client, this.#keys, this.#options.name).catch(() => {});
     await Promise.all(this.#queues.map((queue) => queue.close(true).catch(() => {})));
@@ -156,36 +157,36 @@ class QueueWorker implements BullmqWorker {
   }
 
   async #work(queue: Worker<JobCard>, job: Job<JobCard>, token: string): Promise<void> {
-    const ticket = job.id!;
-    const coordinator = coordinatorOf(ticket);
+    const sentId = job.id!;
+    const coordinator = coordinatorOf(sentId);
     if (!coordinator) return finish(job, null, token);
     const held: Held = { coordinator, queue, token, number: ++this.#numbers, hosts: [], parts: 0 };
-    this.#held.set(ticket, held);
+    this.#held.set(sentId, held);
     try {
       const reply = this.#keys.reply(coordinator);
-      const args = [this.#keys.batch(ticket), reply, ticket, this.#options.name, REPLY_TTL_MS];
+      const args = [this.#keys.batch(sentId), reply, sentId, this.#options.name, REPLY_TTL_MS];
       const body = (await this.#redis.client.callBuffer('EVAL', TAKE, 2, ...args)) as Buffer | null;
-      const last = body ? await this.#process(ticket, body, held) : null;
-      if (last?.kind === 'report') await this.#report(ticket, held, last.report);
-      else await this.#replies.send(reply, last ? { ...last, ticket } : { kind: 'gone', ticket });
+      const last = body ? await this.#process(sentId, body, held) : null;
+      if (last?.kind === 'report') await this.#report(sentId, held, last.report);
+      else await this.#replies.send(reply, last ? { ...last, sentId } : { kind: 'gone', sentId });
       await finish(job, last, token);
     } catch (error) {
-      this.#options.logger.warn(`cannot answer a batch: ${messageOf(error)}`, { ticket });
+      this.#options.logger.warn(`cannot answer a batch: ${messageOf(error)}`, { sentId });
     } finally {
-      this.#held.delete(ticket);
+      this.#held.delete(sentId);
     }
   }
 
-  async #process(ticket: string, body: Buffer, held: Held): Promise<Last> {
+  async #process(sentId: string, body: Buffer, held: Held): Promise<Last> {
     try {
       const batch = decodeBatch(body);
       if (batch.version !== WIRE_VERSION) throw new Error(wrongVersion(this.#options.name, batch.version));
-      held.hosts = batch.permits.slice(0, SIGN_HOSTS_MAX).map(({ host }) => host);
+      held.hosts = batch.permits.slice(0, HEARTBEAT_HOSTS_MAX).map(({ host }) => host);
       // Files of its own: should the batch ever run twice, neither run writes over what the other has reported.
       const own = randomBytes(4).toString('hex');
       const files = { archiveKey: `${batch.archiveKey}-${own}`, packKey: `${batch.packKey}-${own}` };
       const answer = this.#options.threads.dispatch({ ...batch, ...files, id: held.number }, (report) => {
-        this.#report(ticket, held, report).catch(() => {});
+        this.#report(sentId, held, report).catch(() => {});
       });
       if (this.#recalled.has(held.coordinator)) this.#options.threads.recall(held.number);
       const delivery = await answer;
@@ -196,29 +197,28 @@ class QueueWorker implements BullmqWorker {
   }
 
   /** Huge ones in pieces, each of which Redis and the coordinator can carry. */
-  async #report(ticket: string, held: Held, report: Report): Promise<void> {
+  async #report(sentId: string, held: Held, report: Report): Promise<void> {
     const key = this.#keys.reply(held.coordinator);
     const pieces = splitReport(report, LIMITS.partItemsMax);
     await Promise.all(
       pieces.map((piece) =>
-        this.#replies.send(key, { kind: 'report', ticket, report: { ...piece, part: held.parts++ } }),
+        this.#replies.send(key, { kind: 'report', sentId, report: { ...piece, part: held.parts++ } }),
       ),
     );
   }
 
   #recall(coordinator: string): void {
-    if (this.#recalled.size >= RECALLS_KEPT) this.#recalled.clear();
     this.#recalled.add(coordinator);
     for (const held of this.#held.values())
       if (held.coordinator === coordinator) this.#options.threads.recall(held.number);
   }
 
-  /** Signs of life, for coordinators and for BullMQ. */
-  async #sign(): Promise<void> {
+  /** Heartbeat for coordinators, and longer locks for BullMQ. */
+  async #sendHeartbeat(): Promise<void> {
     const { client } = this.#redis;
     if (client.status !== 'ready') return;
     const { name, kind, threads } = this.#options;
-    const sign: Heartbeat = {
+    const heartbeat: Heartbeat = {
       version: WIRE_VERSION,
       worker: name,
       kind,
@@ -227,18 +227,21 @@ class QueueWorker implements BullmqWorker {
       cpu: this.#cpu.take(),
       memoryBytes: process.memoryUsage.rss(),
       batches: this.#held.size,
-      hosts: [...new Set([...this.#held.values()].flatMap(({ hosts }) => hosts))].slice(0, SIGN_HOSTS_MAX),
+      hosts: [...new Set([...this.#held.values()].flatMap(({ hosts }) => hosts))].slice(
+        0,
+        HEARTBEAT_HOSTS_MAX,
+      ),
       threads: this.#leaving ? 0 : threads.workers,
       slots: this.#leaving ? 0 : threads.slots,
-      tickets: [...this.#held.keys()],
+      sentIds: [...this.#held.keys()],
     };
-    await writeHeartbeat(client, this.#keys, sign);
+    await writeHeartbeat(client, this.#keys, heartbeat);
     for (const queue of this.#queues) {
       const own = [...this.#held].filter(([, held]) => held.queue === queue);
       const tokens = own.map(([, { token }]) => token);
       if (own.length > 0)
         await queue.extendJobLocks(
-          own.map(([ticket]) => ticket),
+          own.map(([sentId]) => sentId),
           tokens,
           LOCK_MS,
         );
@@ -249,7 +252,7 @@ class QueueWorker implements BullmqWorker {
 /** What became of a batch. */
 type Last = { kind: 'report'; report: Report } | { kind: 'lost'; reason: string; blameless: boolean };
 
-/** For whoever looks at the queue; a Redis that has forgotten the job does not mind. Null: there was no batch. */
+/** For people who inspect the queue; a Redis that has forgotten the job does not mind. Null: there was no batch. */
 async function finish(job: Job<JobCard>, last: Last | null, token: string): Promise<void> {
   try {
     if (last?.kind === 'report')

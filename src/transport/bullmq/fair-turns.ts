@@ -46,7 +46,7 @@ export class Turns {
     if (!this.#ended) await this.#sleep(PAUSE_MS);
   }
 
-  /** Nobody waits for a turn any more. */
+  /** No loop waits for a turn any more. */
   end(): void {
     this.#ended = true;
     this.#wake();

@@ -6,18 +6,18 @@ import { type FleetKeys, HEARTBEAT_MS, HEARTBEAT_TTL_MS } from './wire.ts';
 /** What a worker says of itself every two seconds, under a key that ends with it. */
 export interface Heartbeat extends WorkerHeartbeat {
   version: number;
-  /** Another number in each sign: shows that it is a new one, whatever the clocks say. */
+  /** Another number in each heartbeat: shows that it is a new one, whatever the clocks say. */
   beat: number;
   threads: number;
   slots: number;
-  /** Batches that it has. */
-  tickets: string[];
+  /** Ids of the sent batches that it has. */
+  sentIds: string[];
 }
 
-export async function writeHeartbeat(redis: Redis, keys: FleetKeys, sign: Heartbeat): Promise<void> {
+export async function writeHeartbeat(redis: Redis, keys: FleetKeys, heartbeat: Heartbeat): Promise<void> {
   await Promise.all([
-    redis.set(keys.worker(sign.worker), JSON.stringify(sign), 'PX', HEARTBEAT_TTL_MS),
-    redis.sadd(keys.workers, sign.worker),
+    redis.set(keys.worker(heartbeat.worker), JSON.stringify(heartbeat), 'PX', HEARTBEAT_TTL_MS),
+    redis.sadd(keys.workers, heartbeat.worker),
   ]);
 }
 
@@ -32,50 +32,67 @@ export async function readHeartbeats(redis: Redis, keys: FleetKeys): Promise<Hea
   const gone = names.filter((_, index) => texts[index] == null);
   if (gone.length > 0) await redis.srem(keys.workers, ...gone);
   return texts.flatMap((text) => {
-    const sign = text == null ? null : decodeSign(text);
-    return sign ? [sign] : [];
+    const heartbeat = text == null ? null : decodeHeartbeat(text);
+    return heartbeat ? [heartbeat] : [];
   });
 }
 
-function decodeSign(text: string): Heartbeat | null {
+function decodeHeartbeat(text: string): Heartbeat | null {
   try {
-    const sign = JSON.parse(text) as Partial<Heartbeat>;
-    const counts = [sign.beat, sign.threads, sign.slots, sign.at, sign.cpu, sign.memoryBytes, sign.batches];
+    const heartbeat = JSON.parse(text) as Partial<Heartbeat>;
+    const counts = [
+      heartbeat.beat,
+      heartbeat.threads,
+      heartbeat.slots,
+      heartbeat.at,
+      heartbeat.cpu,
+      heartbeat.memoryBytes,
+      heartbeat.batches,
+    ];
     if (!counts.every((count) => Number.isFinite(count))) return null;
-    if (!WORKER_KINDS.includes(sign.kind as WorkerKind) || typeof sign.worker !== 'string') return null;
-    return Array.isArray(sign.tickets) && Array.isArray(sign.hosts) ? (sign as Heartbeat) : null;
+    if (!WORKER_KINDS.includes(heartbeat.kind as WorkerKind) || typeof heartbeat.worker !== 'string')
+      return null;
+    return Array.isArray(heartbeat.sentIds) && Array.isArray(heartbeat.hosts)
+      ? (heartbeat as Heartbeat)
+      : null;
   } catch {
     return null;
   }
 }
 
-/** Three signs that did not come. */
+/** Three heartbeats that did not come. */
 export const DEAD_MS = 3 * HEARTBEAT_MS + 500;
 
 interface Known {
-  sign: Heartbeat;
-  tickets: ReadonlySet<string>;
-  /** When its last new sign was read, by our clock. */
+  heartbeat: Heartbeat;
+  sentIds: ReadonlySet<string>;
+  /** When its last new heartbeat was read, by our clock. */
   seenAt: number;
   present: boolean;
 }
 
-/** Who is alive, as far as the signs of life tell. Times are a monotonic clock's of this process. */
+/** Which workers are alive, as far as their heartbeats tell. Times are a monotonic clock's of this process. */
 export class LiveWorkers {
   readonly #known = new Map<string, Known>();
 
   /** Takes what was just read. */
-  note(signs: readonly Heartbeat[], now: number): void {
+  note(heartbeats: readonly Heartbeat[], now: number): void {
     for (const known of this.#known.values()) known.present = false;
-    for (const sign of signs) {
-      const known = this.#known.get(sign.worker);
-      if (known?.sign.beat === sign.beat) known.present = true;
-      else this.#known.set(sign.worker, { sign, tickets: new Set(sign.tickets), seenAt: now, present: true });
+    for (const heartbeat of heartbeats) {
+      const known = this.#known.get(heartbeat.worker);
+      if (known?.heartbeat.beat === heartbeat.beat) known.present = true;
+      else
+        this.#known.set(heartbeat.worker, {
+          heartbeat,
+          sentIds: new Set(heartbeat.sentIds),
+          seenAt: now,
+          present: true,
+        });
     }
     for (const [name, { seenAt }] of this.#known) if (now - seenAt > 10 * DEAD_MS) this.#known.delete(name);
   }
 
-  /** After a time without Redis nobody could give signs, so nobody is dead yet. */
+  /** While Redis was away no heartbeat could be written, so no worker counts as dead yet. */
   forgive(now: number): void {
     for (const known of this.#known.values()) known.seenAt = now;
   }
@@ -85,19 +102,19 @@ export class LiveWorkers {
     return now - Math.max(metAt, this.#known.get(worker)?.seenAt ?? metAt) > DEAD_MS;
   }
 
-  /** Those that can be given work, which are the ones that speak as we do. */
+  /** Those that can be given work: the ones with our version of the wire format. */
   live(now: number): Heartbeat[] {
     return this.#alive(now).filter(({ version }) => version === WIRE_VERSION);
   }
 
   serves(kind: WorkerKind, now: number): boolean {
-    return this.live(now).some((sign) => kind === 'http' || sign.kind === 'browser');
+    return this.live(now).some((heartbeat) => kind === 'http' || heartbeat.kind === 'browser');
   }
 
-  /** Batches of a kind that those who take them have room for. */
+  /** How many more batches of a kind the live workers have room for. */
   slotsFor(kind: WorkerKind, now: number): number {
     return this.live(now)
-      .filter((sign) => kind === 'http' || sign.kind === 'browser')
+      .filter((heartbeat) => kind === 'http' || heartbeat.kind === 'browser')
       .reduce((sum, { slots }) => sum + slots, 0);
   }
 
@@ -106,21 +123,21 @@ export class LiveWorkers {
   }
 
   beatOf(worker: string): number | null {
-    return this.#known.get(worker)?.sign.beat ?? null;
+    return this.#known.get(worker)?.heartbeat.beat ?? null;
   }
 
-  has(worker: string, ticket: string): boolean {
-    return this.#known.get(worker)?.tickets.has(ticket) ?? false;
+  has(worker: string, sentId: string): boolean {
+    return this.#known.get(worker)?.sentIds.has(sentId) ?? false;
   }
 
-  holderOf(ticket: string): string | null {
-    for (const [name, { tickets }] of this.#known) if (tickets.has(ticket)) return name;
+  holderOf(sentId: string): string | null {
+    for (const [name, { sentIds }] of this.#known) if (sentIds.has(sentId)) return name;
     return null;
   }
 
   #alive(now: number): Heartbeat[] {
     return [...this.#known.values()]
       .filter(({ present, seenAt }) => present && now - seenAt <= DEAD_MS)
-      .map(({ sign }) => sign);
+      .map(({ heartbeat }) => heartbeat);
   }
 }

@@ -1,5 +1,5 @@
 import { Redis, type RedisOptions } from 'ioredis';
-import { messageOf, SeineError } from '../../core/errors.ts';
+import { messageOf, SeineError, UNREACHABLE_CODES } from '../../core/errors.ts';
 import type { Logger } from '../../ports/ambient.ts';
 
 /** Where a fleet meets: a Redis, and the beginning of all its keys there. */
@@ -128,17 +128,6 @@ async function checkServer(client: Redis, place: FleetPlace, logger: Logger): Pr
     );
 }
 
-const UNREACHABLE = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EPIPE',
-  'ETIMEDOUT',
-]);
-
 /** One sentence, and what to do. */
 export function explainRedis(error: unknown, place: FleetPlace): unknown {
   if (error instanceof SeineError) return error;
@@ -160,7 +149,7 @@ function sentenceOf(error: unknown, place: FleetPlace): [message: string, hint: 
   if (/DB index is out of range/i.test(text))
     return [`${redis} does not have that database`, `correct the number in ${setting}`];
   if (text.startsWith('OOM')) return [`${redis} is out of memory`, 'give it more memory'];
-  if (code && UNREACHABLE.has(code))
+  if (code && UNREACHABLE_CODES.has(code))
     return [`cannot reach ${redis}: ${code}`, `start it, or correct ${setting}`];
   if (code?.startsWith('ERR_SSL') || code?.startsWith('ERR_TLS') || /certificate/i.test(text))
     return [`cannot reach ${redis} with TLS: ${text}`, 'use bullmqs:// with TLS, bullmq:// without'];

@@ -9,7 +9,7 @@ const PAUSE_MS = 500;
 
 /**
  * Reads a coordinator's replies, in order, until its connection is closed. What was read is removed with the next
- * reading and not before: after a break, or a Redis that began anew, it is read again, and whoever listens knows
+ * reading and not before: after a break, or a Redis that began anew, it is read again, and the listener knows
  * what is old. So the ids of entries do not matter, which follow Redis' own clock.
  */
 export async function readReplies(

@@ -21,11 +21,11 @@ export class Replies {
   /** Resolves when Redis has it. */
   send(key: string, reply: Exclude<Reply, { kind: 'taken' }>): Promise<void> {
     const fields = encodeReply(reply);
-    const before = this.#last.get(reply.ticket);
+    const before = this.#last.get(reply.sentId);
     const sent = before ? before.catch(() => {}).then(() => this.#add(key, fields)) : this.#add(key, fields);
-    this.#last.set(reply.ticket, sent);
+    this.#last.set(reply.sentId, sent);
     const forget = () => {
-      if (this.#last.get(reply.ticket) === sent) this.#last.delete(reply.ticket);
+      if (this.#last.get(reply.sentId) === sent) this.#last.delete(reply.sentId);
     };
     sent.then(forget, forget);
     return sent;

@@ -3,8 +3,8 @@ import type { Batch, Report, WorkerKind } from '../../core/batch/batch.ts';
 import { LIMITS } from '../../core/limits.ts';
 
 /**
- * What coordinators and workers put into Redis. A batch lies beside its BullMQ job, under a key that whoever works on
- * it takes away: so it runs once, whatever BullMQ thinks of stalled jobs, and its secrets are gone as soon as it is
+ * What coordinators and workers put into Redis. A batch lies beside its BullMQ job, under a key that the worker which
+ * takes it deletes: so it runs once, whatever BullMQ thinks of stalled jobs, and its secrets are gone as soon as it is
  * taken. Reports come back in a stream of the coordinator that sent the batch.
  */
 
@@ -18,17 +18,17 @@ export interface JobCard {
 }
 export const CARD_HOSTS_MAX = 5;
 
-/** A ticket names the coordinator, so that a job that lost everything else still finds home. */
-export function ticketOf(coordinator: string, number: number): string {
+/** The id of a sent batch names its coordinator, so that a worker knows whom to answer when it has nothing but the job. */
+export function sentIdOf(coordinator: string, number: number): string {
   return `${coordinator}-${number}`;
 }
 
 /** Null for the id of a job that no coordinator made. */
-export function coordinatorOf(ticket: string): string | null {
-  return /^([0-9a-f]{12})-\d+$/.exec(ticket)?.[1] ?? null;
+export function coordinatorOf(sentId: string): string | null {
+  return /^([0-9a-f]{12})-\d+$/.exec(sentId)?.[1] ?? null;
 }
 
-/** A batch that nobody has taken by then is taken back: leases end 30 s after a batch's time. */
+/** A batch that no worker has taken by then is taken back: leases end 30 s after a batch's time. */
 export const TAKE_MS = 15_000;
 /** For batches whose coordinator is gone. */
 export const BATCH_TTL_MS = TAKE_MS + 10_000;
@@ -37,11 +37,11 @@ export const HEARTBEAT_MS = 2_000;
 export const HEARTBEAT_TTL_MS = 8_000;
 /** As in `bullmq:stalled` after that: longer than a worker is away when Redis restarts. */
 export const LOCK_MS = 60_000;
-/** Finished jobs that are kept for whoever looks at the queue. */
+/** Finished jobs that are kept for people who inspect the queue. */
 export const KEPT = { count: 100, age: 3_600 };
 
 export interface FleetKeys {
-  batch(ticket: string): string;
+  batch(sentId: string): string;
   reply(coordinator: string): string;
   workers: string;
   worker(name: string): string;
@@ -52,7 +52,7 @@ export interface FleetKeys {
 export function fleetKeys(prefix: string): FleetKeys {
   const base = `${prefix}:seine`;
   return {
-    batch: (ticket) => `${base}:batch:${ticket}`,
+    batch: (sentId) => `${base}:batch:${sentId}`,
     reply: (coordinator) => `${base}:reply:${coordinator}`,
     workers: `${base}:workers`,
     worker: (name) => `${base}:worker:${name}`,
@@ -60,23 +60,23 @@ export function fleetKeys(prefix: string): FleetKeys {
   };
 }
 
-/** Takes a batch away and says who has it, both or neither. Keys: batch, reply; values: ticket, worker, TTL. */
+/** Takes a batch away and says who has it, both or neither. Keys: batch, reply; values: id of the sent batch, worker, TTL. */
 export const TAKE = `
 local body = redis.call('GET', KEYS[1])
 if body then
   redis.call('DEL', KEYS[1])
-  redis.call('XADD', KEYS[2], '*', 'kind', 'taken', 'ticket', ARGV[1], 'body', ARGV[2])
+  redis.call('XADD', KEYS[2], '*', 'kind', 'taken', 'sentId', ARGV[1], 'body', ARGV[2])
   redis.call('PEXPIRE', KEYS[2], ARGV[3])
 end
 return body
 `;
 
-/** What a worker says of a ticket. `gone`: its batch was not there any more. */
+/** What a worker says of a sent batch. `gone`: its batch was not there any more. */
 export type Reply =
-  | { kind: 'taken'; ticket: string; worker: string }
-  | { kind: 'report'; ticket: string; report: Report }
-  | { kind: 'lost'; ticket: string; reason: string; blameless: boolean }
-  | { kind: 'gone'; ticket: string };
+  | { kind: 'taken'; sentId: string; worker: string }
+  | { kind: 'report'; sentId: string; report: Report }
+  | { kind: 'lost'; sentId: string; reason: string; blameless: boolean }
+  | { kind: 'gone'; sentId: string };
 
 export function encodeReply(reply: Exclude<Reply, { kind: 'taken' }>): (string | Buffer)[] {
   const body =
@@ -85,7 +85,7 @@ export function encodeReply(reply: Exclude<Reply, { kind: 'taken' }>): (string |
       : reply.kind === 'lost'
         ? encodeBody({ reason: reply.reason, blameless: reply.blameless })
         : '';
-  return ['kind', reply.kind, 'ticket', reply.ticket, 'body', body];
+  return ['kind', reply.kind, 'sentId', reply.sentId, 'body', body];
 }
 
 /** Throws when it is none. */
@@ -94,13 +94,13 @@ export function decodeReply(fields: Buffer[]): Reply {
   for (let index = 0; index + 1 < fields.length; index += 2)
     values.set(fields[index]!.toString(), fields[index + 1]!);
   const kind = values.get('kind')?.toString();
-  const ticket = values.get('ticket')?.toString() ?? '';
+  const sentId = values.get('sentId')?.toString() ?? '';
   const body = values.get('body') ?? Buffer.alloc(0);
-  if (kind === 'taken') return { kind, ticket, worker: body.toString() };
-  if (kind === 'gone') return { kind, ticket };
+  if (kind === 'taken') return { kind, sentId, worker: body.toString() };
+  if (kind === 'gone') return { kind, sentId };
   if (kind === 'lost')
-    return { kind, ticket, ...(decodeBody(body) as { reason: string; blameless: boolean }) };
-  if (kind === 'report') return { kind, ticket, report: decodeBody(body) as Report };
+    return { kind, sentId, ...(decodeBody(body) as { reason: string; blameless: boolean }) };
+  if (kind === 'report') return { kind, sentId, report: decodeBody(body) as Report };
   throw new Error(`there is no reply of the kind ${kind}`);
 }
 

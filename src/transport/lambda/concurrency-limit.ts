@@ -5,7 +5,7 @@ const GROW_MS = 5_000;
 const GROW_SHARE = 1 / 20;
 
 /**
- * How many calls may be under way. Halved when one is refused, and raised again slowly: somebody else may use the
+ * How many calls may be under way. Halved when one is refused, and raised again slowly: other callers may use the
  * same account.
  */
 export class ConcurrencyLimit {
@@ -77,7 +77,7 @@ export class ConcurrencyLimit {
     this.#changedAt = this.#now();
   }
 
-  /** Nobody enters any more. */
+  /** No call starts any more. */
   close(): void {
     this.#closed = true;
     for (const { resolve } of this.#waiting.splice(0)) resolve(false);

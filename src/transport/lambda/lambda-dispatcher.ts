@@ -38,21 +38,26 @@ interface Checked {
   hasBrowser: boolean;
 }
 
-/** Each batch is one synchronous invocation, sent once. */
+/**
+ * Each batch is one synchronous invocation, sent once (lambda-calls.ts): the batch is the payload, the report the answer,
+ * and parts that the answer has no room for go by the blobs (wire.ts). concurrency-limit.ts says how many invocations run
+ * at once. To drain, an object is put into the blobs that the functions watch for (watch-drain.ts).
+ */
 export async function openLambdaDispatcher(options: LambdaDispatcherOptions): Promise<Dispatcher> {
   const { name, endpoint = null, region = null, browserFunction = null, logger } = options;
   const place: LambdaPlace = { endpoint, region };
   const concurrency = options.concurrency ?? CONCURRENCY;
   const lambda = await loadLambda(place, { sockets: concurrency + 1 });
-  const look = async (wanted: string): Promise<LambdaFunction> => {
+  const describe = async (wanted: string): Promise<LambdaFunction> => {
     const found = await describeFunction(lambda, wanted, place);
     if (!found)
       logger.warn(`no permission to read the configuration of the function ${wanted}: costs are estimates`);
     return found ?? unseenFunction(wanted);
   };
   try {
-    const http = await look(name);
-    const browser = browserFunction === null || browserFunction === name ? http : await look(browserFunction);
+    const http = await describe(name);
+    const browser =
+      browserFunction === null || browserFunction === name ? http : await describe(browserFunction);
     const first = await check(http);
     const { hasBrowser } = browser === http ? first : await check(browser);
     return new LambdaCalls({

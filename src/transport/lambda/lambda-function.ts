@@ -69,7 +69,7 @@ export async function askFunctionStatus(
     throw new SeineError(`the function ${name} fails: ${functionErrorOf(text)}`, {
       hint: 'see its log, or deploy it again with `seine lambda deploy`',
     });
-  const here = presenceOf(text);
+  const here = parseStatus(text);
   if (here === null || here.wire !== WIRE_VERSION)
     throw new SeineError(
       `the function ${name} is ${here ? `another version of Seine, ${here.seine}` : 'not a Seine worker'}`,
@@ -82,7 +82,7 @@ export async function askFunctionStatus(
   return { ...here, clockOffsetMs: middle - (here.startedAt + here.endedAt) / 2, errorMs };
 }
 
-function presenceOf(text: string): LambdaStatus | null {
+function parseStatus(text: string): LambdaStatus | null {
   try {
     const answer: LambdaAnswer | null = JSON.parse(text);
     return answer?.kind === 'here' ? answer.here : null;

@@ -4,6 +4,9 @@ import { type Batch, type BatchTask, type Report, WIRE_VERSION } from '../../cor
 import { LIMITS } from '../../core/limits.ts';
 import type { Blobs } from '../../ports/blobs.ts';
 
+/** Lambda carries 6,291,456 bytes each way; the rest is room for what stands around a batch or a report. */
+const LAMBDA_PAYLOAD_BYTES = 6_000_000;
+
 /** What is said between the dispatcher and the function: JSON, within what Lambda carries. */
 
 /** Small things stay readable; large ones are a tenth of their size packed. */
@@ -27,7 +30,7 @@ type AnswerPart = Packed<Report> | { key: string };
 
 export type LambdaAnswer =
   | { kind: 'parts'; parts: AnswerPart[] }
-  /** Nothing of the batch was begun, and nothing will be before somebody has put it right. */
+  /** Nothing of the batch was begun, and nothing will be before an operator has put it right. */
   | { kind: 'refused'; reason: string }
   | { kind: 'here'; here: LambdaStatus };
 
@@ -37,7 +40,7 @@ export interface LambdaStatus {
   environment: string;
   /** It has just been made. */
   cold: boolean;
-  /** Where it keeps pages; null when nobody has said. */
+  /** Where it keeps pages; null when it is not set. */
   blobs: string | null;
   /** Whether it can show pages in a browser. */
   browser: boolean;
@@ -65,7 +68,7 @@ export function encodeBatch(
     const packed = packSync({ ...batch, tasks });
     const event: LambdaEvent = { kind: 'batch', version: WIRE_VERSION, batch: packed, ...about };
     const payload = Buffer.from(JSON.stringify(event));
-    if (payload.length <= LIMITS.lambdaPayloadBytes) return { payload, left: batch.tasks.slice(count) };
+    if (payload.length <= LAMBDA_PAYLOAD_BYTES) return { payload, left: batch.tasks.slice(count) };
   }
   return null;
 }
@@ -96,7 +99,7 @@ export async function encodeParts(
   },
 ): Promise<AnswerPart[]> {
   const encoded: AnswerPart[] = [];
-  let room = options.bytesMax ?? LIMITS.lambdaPayloadBytes;
+  let room = options.bytesMax ?? LAMBDA_PAYLOAD_BYTES;
   const add = (part: AnswerPart) => {
     room -= Buffer.byteLength(JSON.stringify(part)) + 1;
     encoded.push(part);
@@ -145,7 +148,7 @@ async function readStored(key: string, batch: Batch, blobs: Blobs): Promise<Repo
   return readPacked(bytes);
 }
 
-/** Under the batch's own prefix, so that parts nobody has read are swept with it. */
+/** Under the batch's own prefix, so that parts that were never read are removed with it. */
 export function answerKeyOf(batch: Pick<Batch, 'archiveKey'>, { part }: Report): string {
   return `${batch.archiveKey}${ANSWER}${part}.json.gz`;
 }

@@ -34,7 +34,7 @@ const SLOTS_PER_THREAD = 8;
 /** A thread that dies this often before it is ready will not get better. */
 const FAILED_STARTS_MAX = 3;
 
-/** Past its budget by this much, a thread is stuck in somebody's code and will not answer. */
+/** Past its budget by this much, a thread is stuck in code of the job and will not answer. */
 const STUCK_AFTER_MS = 5_000;
 const WATCH_MS = 500;
 /** A thread that is asked to close ends its connections and goes; then it is ended. */

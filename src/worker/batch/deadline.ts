@@ -2,7 +2,7 @@ import type { Trace } from '../../core/batch/outcome.ts';
 import type { Clock } from '../../ports/ambient.ts';
 import type { VisitContext } from '../request/visit.ts';
 
-/** A batch's budget as a signal: whoever works under it returns what it has when it fires. */
+/** A batch's budget as a signal: what works under it returns what it has when it fires. */
 export class Deadline {
   readonly #clock: Clock;
   readonly #endAt: number;

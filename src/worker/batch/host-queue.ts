@@ -36,7 +36,7 @@ export class HostQueue {
   readonly #context: Omit<TaskContext, 'onSent' | 'parallel'>;
   readonly #events: HostQueueEvents;
   readonly #pace: Pace;
-  /** Rules read in this batch, by origin; null when robots.txt could not be had. */
+  /** Rules read in this batch, by origin; null when robots.txt could not be fetched. */
   readonly #rules = new Map<string, RobotsRules | null>();
   #next = 0;
   #finished = false;

@@ -176,7 +176,7 @@ export class Pace {
 
   /**
    * The gap is kept free at the end too: the next permit may begin with a request. So is what the machine may be late,
-   * within reason: a permit that nobody can use would be handed out again and again.
+   * within reason: a permit that cannot be used would be handed out again and again.
    */
   #latestAt(): number {
     const latest = this.#permit.endAt - this.#gapMs;

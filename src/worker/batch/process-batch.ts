@@ -16,6 +16,17 @@ import { Deadline } from './deadline.ts';
 import { HostQueue } from './host-queue.ts';
 import { deferUnstored, linksPart, QualitySum, splitLinks, unused } from './report-parts.ts';
 
+/*
+ * A batch on its way through a worker:
+ * 1. Here: the job is compiled (../compile-job.ts), and each permit becomes a HostQueue.
+ * 2. host-queue.ts takes the robots.txt files first, then the tasks, each when pace.ts lets the next request to the host
+ *    leave.
+ * 3. process-task.ts fetches the URL (../request/visit.ts judges the answer, send.ts adds identity, cookies and proxy),
+ *    and takes records, links and media from the page (../records, ../links, ../media).
+ * 4. Here: outcomes are collected and reported, in parts while the batch runs (report-parts.ts). The archive and media
+ *    files of a report are written before it leaves. When the budget is over (deadline.ts), the rest is deferred.
+ */
+
 export interface WorkerTools {
   name: string;
   fetcher: Fetcher;
@@ -64,13 +75,13 @@ class BatchRun {
   readonly #tools: WorkerTools;
   readonly #onPart: BatchOptions['onPart'];
   readonly #startedAt: number;
-  #lanes: HostQueue[] | null = null;
+  #queues: HostQueue[] | null = null;
   #outcomes: Outcome[] = [];
   #robots: RobotsOutcome[] = [];
   #quality = new QualitySum();
   #trouble: string | null = null;
   #archive: Archive | null = null;
-  #shelf: MediaWriter | null = null;
+  #mediaWriter: MediaWriter | null = null;
   #cookies: BatchCookies | null = null;
   readonly #proxies: BatchProxies | null;
   #part = 0;
@@ -87,8 +98,8 @@ class BatchRun {
 
   async finish(): Promise<Report> {
     try {
-      this.#lanes = await this.#openLanes();
-      await Promise.all(this.#lanes.map((lane) => lane.run()));
+      this.#queues = await this.#openQueues();
+      await Promise.all(this.#queues.map((queue) => queue.run()));
     } catch (error) {
       this.#giveUp(`the worker cannot load the job: ${messageOf(error)}`);
     }
@@ -118,7 +129,7 @@ class BatchRun {
     this.#outcomes.push(split?.rest ?? outcome);
   }
 
-  async #openLanes(): Promise<HostQueue[]> {
+  async #openQueues(): Promise<HostQueue[]> {
     const { fetcher, fetcherOf, openUserAgents, clock, random, jobs } = this.#tools;
     prepareBrowser(this.#batch, fetcherOf);
     const job = await jobs.get(this.#batch.job);
@@ -137,12 +148,12 @@ class BatchRun {
       signal: this.deadline.signal,
       keep: job.spec.archive ? pageKeeper((date) => this.#openArchive(date)) : keepNothing,
       blobs: this.#tools.blobs,
-      shelf: { put: (item: Parameters<MediaWriter['put']>[0]) => this.#openShelf().put(item) },
+      media: { put: (item: Parameters<MediaWriter['put']>[0]) => this.#openMediaWriter().put(item) },
       onQuality: (delta: QualityDelta) => this.#quality.add(delta),
       onTrouble: (detail: string) => {
         this.#trouble ??= detail;
       },
-      pressure: () => this.#archive?.pressure() ?? this.#shelf?.pressure() ?? null,
+      pressure: () => this.#archive?.pressure() ?? this.#mediaWriter?.pressure() ?? null,
     };
     const events = {
       onOutcome: (outcome: Outcome) => this.#take(outcome),
@@ -167,10 +178,14 @@ class BatchRun {
     return this.#archive;
   }
 
-  #openShelf(): MediaWriter {
+  #openMediaWriter(): MediaWriter {
     const { packKey, job } = this.#batch;
-    this.#shelf ??= openMediaWriter(this.#tools.blobs, job.spec.media.pack, `${packKey}-${this.#part}.tar`);
-    return this.#shelf;
+    this.#mediaWriter ??= openMediaWriter(
+      this.#tools.blobs,
+      job.spec.media.pack,
+      `${packKey}-${this.#part}.tar`,
+    );
+    return this.#mediaWriter;
   }
 
   #heading(): Pick<Report, 'part' | 'worker' | 'startedAt' | 'durationMs'> {
@@ -182,17 +197,19 @@ class BatchRun {
   async #report(final: boolean): Promise<Report> {
     const heading = this.#heading();
     const archive = this.#archive;
-    const shelf = this.#shelf;
+    const mediaWriter = this.#mediaWriter;
     let outcomes = this.#outcomes;
     const robots = this.#robots;
     const quality = this.#quality.take();
     const cookies = this.#cookies?.takeChanges() ?? [];
     const proxyFaults = this.#proxies?.takeFaults() ?? [];
     this.#archive = null;
-    this.#shelf = null;
+    this.#mediaWriter = null;
     this.#outcomes = [];
     this.#robots = [];
-    const permits = this.#lanes ? this.#lanes.map((lane) => lane.takeUse()) : this.#batch.permits.map(unused);
+    const permits = this.#queues
+      ? this.#queues.map((queue) => queue.takeUse())
+      : this.#batch.permits.map(unused);
     let stored: Report['archive'] = null;
     let pack: Report['archive'] = null;
     try {
@@ -202,7 +219,7 @@ class BatchRun {
       this.#trouble ??= `cannot write the archive: ${messageOf(error)}`;
     }
     try {
-      pack = (await shelf?.commit()) ?? null;
+      pack = (await mediaWriter?.commit()) ?? null;
     } catch (error) {
       outcomes = deferUnstored(outcomes, ({ media }) => media?.member != null);
       this.#trouble ??= `cannot write the shard: ${messageOf(error)}`;
@@ -236,9 +253,10 @@ class BatchRun {
   }
 }
 
-/** While a browser starts, a batch that needs one works on its other tasks. */
-
-/** Starts the browser now; what goes wrong shows when a task asks for it. */
+/**
+ * Starts the browser now: until it is there, the batch works on its other tasks. What goes wrong shows when a task asks
+ * for it.
+ */
 export function prepareBrowser({ needs }: Batch, fetcherOf: SendContext['fetcherOf']): void {
   if (needs !== 'browser' || !fetcherOf) return;
   fetcherOf('browser')

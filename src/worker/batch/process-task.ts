@@ -5,18 +5,15 @@ import { type Block, detectBlock, detectBlockOfLacking } from '../../core/blocki
 import { needsScript } from '../../core/blocking/needs-script.ts';
 import { messageOf } from '../../core/errors.ts';
 import { isHtml, sniffMediaType } from '../../core/media/media-type.ts';
-import type { Blobs } from '../../ports/blobs.ts';
 import type { FetchResponse } from '../../ports/fetcher.ts';
-import { type CompiledRoute, routeOf } from '../compile-job.ts';
+import { type CompiledRoute, type ReadResult, routeOf, ValidationError } from '../job/compiled-job.ts';
 import { discoverFollowed, discoverLinks } from '../links/discover-links.ts';
 import { type SitemapLinks, sitemapLinks, sitemapVisit } from '../links/sitemap-links.ts';
-import type { MediaWriter } from '../media/media-writer.ts';
-import { processMedia } from '../media/store-media.ts';
+import { type MediaContext, processMedia } from '../media/store-media.ts';
 import { headerOf, Page } from '../page/page.ts';
 import { type Permissions, permissionsOf, robotsTagsOf } from '../page/robots-tags.ts';
-import { isBlankRecord, type ReadResult } from '../records/read-records.ts';
-import { ValidationError } from '../records/validation-error.ts';
-import { failed, snapshotOf, type VisitContext, visit } from '../request/visit.ts';
+import { isBlankRecord } from '../records/read-records.ts';
+import { failed, snapshotOf, visit } from '../request/visit.ts';
 import { type Keep, keepNothing } from '../storage/archive.ts';
 import {
   type NamedShot,
@@ -27,13 +24,8 @@ import {
 } from '../storage/screenshots.ts';
 import { OVER, withinTime } from './deadline.ts';
 
-export interface TaskContext extends VisitContext {
-  keep: Keep;
-  blobs: Blobs;
-  shelf: Pick<MediaWriter, 'put'>;
+export interface TaskContext extends MediaContext {
   onQuality(delta: QualityDelta): void;
-  /** Something could not be stored: no fault of the site or the task. */
-  onTrouble(detail: string): void;
   /** Null, or what to wait for before more pages are fetched: the archive is slower than the network. */
   pressure(): Promise<void> | null;
 }
@@ -67,7 +59,7 @@ export async function processTask(task: BatchTask, context: TaskContext): Promis
       { outcome: failed(task.id, block.code, block.evidence, trace), ...snapshotOf(response) },
       context,
     );
-  return new Reading(task, route, context, response, trace, contentType).outcome();
+  return new PageProcessor(task, route, context, response, trace, contentType).outcome();
 }
 
 function overOf(
@@ -78,7 +70,7 @@ function overOf(
 }
 
 /** Takes from one page what its route asks for. */
-class Reading {
+class PageProcessor {
   readonly #task: BatchTask;
   readonly #route: CompiledRoute | null;
   readonly #context: TaskContext;

@@ -6,14 +6,16 @@ import {
   WIRE_VERSION,
 } from '../../core/batch/batch.ts';
 import type { Discovered, Outcome, QualityDelta, StoredPage } from '../../core/batch/outcome.ts';
-import { LIMITS } from '../../core/limits.ts';
+
+/** Links in one part of a report: a sitemap may have 50,000, which would keep all others waiting for seconds. */
+export const LINKS_PER_REPORT = 5_000;
 
 /**
  * The links of an outcome that go ahead of it, in parts; no more than one part carries stay with it. Null when it has no
  * more than that. Should the worker die in between, the task is done again, and its links are known by then.
  */
 export function splitLinks(outcome: Outcome): { ahead: Discovered[][]; rest: Outcome } | null {
-  const max = LIMITS.linksPerReport;
+  const max = LINKS_PER_REPORT;
   if (outcome.kind !== 'fetched' || outcome.links.length <= max) return null;
   const { links } = outcome;
   const ahead: Discovered[][] = [];
@@ -57,7 +59,7 @@ export function deferUnstored(outcomes: Outcome[], isLost: (page: StoredPage) =>
   });
 }
 
-/** Adds up what the records of a batch look like, until a report takes it along. */
+/** Adds up what the records of a batch look like, until the next report takes the sums. */
 export class QualitySum {
   #routes = new Map<string, QualityDelta>();
 

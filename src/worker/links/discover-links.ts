@@ -1,14 +1,13 @@
 import { selectAll } from 'css-select';
 import type { Document, Element } from 'domhandler';
 import type { Discovered } from '../../core/batch/outcome.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { type CompiledFollow, ruleFor } from '../../core/url/scope.ts';
 import { isTrapUrl, normalizeUrl } from '../../core/url/url.ts';
 import { hostOfOrigin, originOf } from '../../core/url/url-shape.ts';
-import type { CompiledJob } from '../compile-job.ts';
+import type { CompiledJob } from '../job/compiled-job.ts';
+import type { OriginLinks } from '../job/link-memory.ts';
 import { baseUrlOf, type Page, resolveBase } from '../page/page.ts';
-import type { OriginLinks } from './link-memory.ts';
-import { scanLinks } from './link-scanner.ts';
+import { LINKS_PER_PAGE_MAX, scanLinks } from './link-scanner.ts';
 
 /** Absolute links and those that start at the root mean the same on every page of an origin. */
 function isPlaceless(raw: string): boolean {
@@ -64,7 +63,7 @@ function discoverInDom(page: Page, job: CompiledJob, rules: CompiledFollow[]): D
     for (const root of scope) {
       for (const raw of hrefsIn(root)) {
         const link = admit(raw, baseUrl, host, job, [entry]);
-        if (link && !found.has(link.url) && found.size < LIMITS.linksPerPageMax) found.set(link.url, link);
+        if (link && !found.has(link.url) && found.size < LINKS_PER_PAGE_MAX) found.set(link.url, link);
       }
     }
   }

@@ -1,5 +1,4 @@
 import { decodeHTMLAttribute } from 'entities/decode';
-import { LIMITS } from '../../core/limits.ts';
 import {
   endOfMarkup,
   endOfName,
@@ -9,6 +8,9 @@ import {
   nameAt,
   TagReader,
 } from '../page/html-tags.ts';
+
+/** Links taken from one page; a page with a million links is a trap or a sitemap. */
+export const LINKS_PER_PAGE_MAX = 10_000;
 
 /** Finds links without building a tree: a page of 24 KB takes about 25 µs here, 350 µs in an event parser. */
 
@@ -83,7 +85,7 @@ interface LinkReader {
 
 /**
  * Calls back with the href of each `<a>`, `<area>` and `<link rel=next|prev>`, in order and unresolved, and returns
- * the first `<base href>`. Stops at `LIMITS.linksPerPageMax` links.
+ * the first `<base href>`. Stops at `LINKS_PER_PAGE_MAX` links.
  */
 export function scanLinks(html: string, reader: LinkReader): { base: string | null } {
   const tag = new TagReader();
@@ -127,7 +129,7 @@ export function scanLinks(html: string, reader: LinkReader): { base: string | nu
       const href = attributeText(html, tag.hrefStart, tag.hrefEnd);
       if (!isWanted(href)) continue;
       reader.onHref(href, tag.hrefStart, tag.hrefEnd);
-      if (++links >= LIMITS.linksPerPageMax) break;
+      if (++links >= LINKS_PER_PAGE_MAX) break;
     }
   }
   return { base: base === '' ? null : base };

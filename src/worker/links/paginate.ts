@@ -3,15 +3,13 @@ import { type ChildNode, type Document, type Element, isTag, isText } from 'domh
 import type { Discovered } from '../../core/batch/outcome.ts';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import type { JobSpec, Pagination } from '../../core/job-schema/job.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { isHtml } from '../../core/media/media-type.ts';
 import { isWithin } from '../../core/url/scope.ts';
 import { isTrapUrl, normalizeUrl, type UrlOptions } from '../../core/url/url.ts';
+import type { Paginator } from '../job/compiled-job.ts';
 import { baseUrlOf, type Page } from '../page/page.ts';
-import { compileRegex, type LinearRegex } from '../records/linear-regex.ts';
-
-/** The further pages of a list, from what one of its pages says. */
-export type Paginator = (page: Page, spec: JobSpec) => Discovered[];
+import { compileRegex, type LinearRegex, REGEX_TEXT_MAX } from '../records/linear-regex.ts';
+import { LINKS_PER_PAGE_MAX } from './link-scanner.ts';
 
 type Query = (page: Page) => Element | null;
 /** How many pages a page says there are; null when it does not say. */
@@ -38,9 +36,9 @@ export async function compilePagination(pagination: Pagination, route: string): 
     if (!counter || !template) return [];
     const own = template.numberOf(page.url, page.url, spec.url) ?? first;
     // The first page says it for all. A list too long for one report goes on from the last page of each stretch.
-    if ((own - first) % LIMITS.linksPerPageMax !== 0) return [];
+    if ((own - first) % LINKS_PER_PAGE_MAX !== 0) return [];
     const pages = Math.min(counter(page, spec) ?? 0, max);
-    const last = Math.min(first + pages - 1, own + LIMITS.linksPerPageMax);
+    const last = Math.min(first + pages - 1, own + LINKS_PER_PAGE_MAX);
     const links: Discovered[] = [];
     for (let number = own + 1; number <= last; number++) {
       const target = template.urlOf(number, page.url, spec.url);
@@ -88,7 +86,7 @@ async function compileCount(
   const textOf = compileText({ css, attr, json, header }, fail);
   return (page) => {
     const text = textOf(page);
-    const counted = text !== null && regex ? regex.first(text.slice(0, LIMITS.regexTextMax)) : text;
+    const counted = text !== null && regex ? regex.first(text.slice(0, REGEX_TEXT_MAX)) : text;
     const number = counted === null ? null : largestNumber(counted);
     return number === null ? null : Math.ceil(number / perPage);
   };

@@ -10,8 +10,11 @@ import { parseRobotsSitemaps, SitemapReader } from '../../core/sitemap/sitemap.t
 import { isRobotsUrl, SITEMAP_PRIORITY, sitemapMeta, sitemapOrder } from '../../core/sitemap/task.ts';
 import { isWithin } from '../../core/url/scope.ts';
 import { normalizeUrl, whyUnusable } from '../../core/url/url.ts';
-import { type CompiledJob, routeOf } from '../compile-job.ts';
+import { type CompiledJob, routeOf } from '../job/compiled-job.ts';
 import type { Page } from '../page/page.ts';
+
+/** The protocol allows index files one level deep; real sites nest them deeper. */
+export const SITEMAP_DEPTH_MAX = 3;
 
 export interface SitemapLinks {
   links: Discovered[];
@@ -73,7 +76,7 @@ class Selection {
   readonly #fromRobots: boolean;
   readonly #hasSitemapRoutes: boolean;
   readonly #links = new Map<string, Discovered>();
-  #outside = 0;
+  #outOfScope = 0;
   #unusable = 0;
   #deep = 0;
   #entries = 0;
@@ -99,7 +102,7 @@ class Selection {
     }
     if (this.#links.has(target.url) || target.url === this.#page.url) return;
     if (!this.#fromRobots && !isWithin(this.#order.within, target.host, this.#host)) {
-      this.#outside++;
+      this.#outOfScope++;
       return;
     }
     const modifiedAt = modifiedBy(entry.modified, this.#now);
@@ -112,9 +115,11 @@ class Selection {
     const { within } = this.#order;
     const left = [
       trouble,
-      this.#outside > 0 ? `URLs out of scope (within: ${within} of ${this.#host}): ${this.#outside}` : null,
+      this.#outOfScope > 0
+        ? `URLs out of scope (within: ${within} of ${this.#host}): ${this.#outOfScope}`
+        : null,
       this.#unusable > 0 ? `unusable URLs: ${this.#unusable}` : null,
-      this.#deep > 0 ? `sitemaps nested deeper than ${LIMITS.sitemapDepthMax}: ${this.#deep}` : null,
+      this.#deep > 0 ? `sitemaps nested deeper than ${SITEMAP_DEPTH_MAX}: ${this.#deep}` : null,
     ].filter((note) => note !== null);
     if (trouble !== null) this.#reject(this.#entries + 1, trouble);
     const count = this.#unusable + (trouble === null ? 0 : 1);
@@ -137,7 +142,7 @@ class Selection {
 
   #sitemap(base: Pick<Discovered, 'url' | 'host' | 'listed' | 'modifiedAt'>): Discovered | null {
     const level = this.#order.level + 1;
-    if (level > LIMITS.sitemapDepthMax) {
+    if (level > SITEMAP_DEPTH_MAX) {
       this.#deep++;
       return null;
     }

@@ -1,4 +1,7 @@
-import { LIMITS } from '../../core/limits.ts';
+/** Markdown of a page, in characters: a book of 500 pages, and with its escapes it fits into a record. */
+export const MARKDOWN_CHARS_MAX = 1_000_000;
+/** Lists and quotes inside each other; deeper ones are written flat, or every line would start with a mile of spaces. */
+const MARKDOWN_NESTING_MAX = 16;
 
 /** What every line of a quote or an item begins with. */
 interface Container {
@@ -16,12 +19,12 @@ export class BlockWriter {
   #hasRule = false;
 
   get isFull(): boolean {
-    return this.#length >= LIMITS.markdownCharsMax;
+    return this.#length >= MARKDOWN_CHARS_MAX;
   }
 
   /** False when it is too deep: its content then belongs to what it is in. */
   open(first: string, rest: string): boolean {
-    if (this.#containers.length >= LIMITS.markdownNestingMax) return false;
+    if (this.#containers.length >= MARKDOWN_NESTING_MAX) return false;
     this.#containers.push({ first, rest });
     return true;
   }
@@ -59,7 +62,7 @@ export class BlockWriter {
 
   end(): string {
     const text = this.#pieces.join('');
-    return text.length > LIMITS.markdownCharsMax ? text.slice(0, LIMITS.markdownCharsMax) : text;
+    return text.length > MARKDOWN_CHARS_MAX ? text.slice(0, MARKDOWN_CHARS_MAX) : text;
   }
 
   /** Between two blocks stands what both are in. */
@@ -83,7 +86,7 @@ export class BlockWriter {
     if (!block.includes('\n')) return first + block;
     const empty = rest.trimEnd();
     // A page of short lines deep inside lists must not become a hundred times as long.
-    const room = LIMITS.markdownCharsMax - this.#length;
+    const room = MARKDOWN_CHARS_MAX - this.#length;
     const lines = block.slice(0, room).split('\n', Math.ceil(room / (rest.length + 1)) + 1);
     return (
       first + lines.map((line, index) => (index === 0 ? line : line === '' ? empty : rest + line)).join('\n')

@@ -1,4 +1,4 @@
-import { LIMITS } from '../../core/limits.ts';
+import { MARKDOWN_CHARS_MAX } from './blocks.ts';
 import { codeSpan, escapeInline, foldText, linkTarget } from './text.ts';
 
 /** The running text of a block: words, emphasis, links, code. */
@@ -53,7 +53,7 @@ export class InlineWriter {
   }
 
   get isFull(): boolean {
-    return this.#length > LIMITS.markdownCharsMax;
+    return this.#length > MARKDOWN_CHARS_MAX;
   }
 
   text(raw: string): void {

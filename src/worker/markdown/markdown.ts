@@ -1,7 +1,7 @@
 import { type ChildNode, type Document, type Element, isTag, isText } from 'domhandler';
-import { LIMITS } from '../../core/limits.ts';
 import { isHtml } from '../../core/media/media-type.ts';
 import { type Page, resolveBase } from '../page/page.ts';
+import { MARKDOWN_CHARS_MAX } from './blocks.ts';
 import { isNeverContent } from './boilerplate.ts';
 import { ElementWriter, type Leave, SKIP } from './elements.ts';
 import { findContent } from './main-content.ts';
@@ -52,7 +52,7 @@ export function toMarkdown(
 export function mainContent(page: Page): { title: string | null; markdown: string } {
   if (!isHtml(page.contentType)) {
     const isText = page.contentType === 'text/plain' || page.contentType === 'text/markdown';
-    return { title: null, markdown: isText ? page.text.slice(0, LIMITS.markdownCharsMax).trim() : '' };
+    return { title: null, markdown: isText ? page.text.slice(0, MARKDOWN_CHARS_MAX).trim() : '' };
   }
   const { base, title, root, omitted } = findContent(page.document);
   return { title, markdown: toMarkdown(root, resolveBase(base, page.url), omitted) };

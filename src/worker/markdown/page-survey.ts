@@ -2,7 +2,7 @@ import { type ChildNode, type Document, type Element, isTag, isText } from 'domh
 import { foldSpace } from '../page/text.ts';
 import { isNeverContent, looksBeside } from './boilerplate.ts';
 
-/** One look at every element of a page: how much it says, and how much of that is links. */
+/** One visit of every element of a page: how much it says, and how much of that is links. */
 
 /** Elements that end a line; text belongs to the nearest one around it. */
 const BLOCKS = new Set(
@@ -55,7 +55,7 @@ function worthOf(name: string, characters: number, linked: number): number {
 }
 
 export function survey(document: Document): Survey {
-  return new Surveyor().look(document);
+  return new Surveyor().survey(document);
 }
 
 class Surveyor {
@@ -78,7 +78,7 @@ class Surveyor {
   #links = 0;
   readonly #known = new Map<string, boolean>();
 
-  look(document: Document): Survey {
+  survey(document: Document): Survey {
     let node: ChildNode | Document | null = document;
     for (;;) {
       if (this.#enter(node) && 'children' in node && node.children.length > 0) {

@@ -1,6 +1,9 @@
 import { type Element, isTag, isText } from 'domhandler';
-import { LIMITS } from '../../core/limits.ts';
+import { MARKDOWN_CHARS_MAX } from './blocks.ts';
 import { nextNode } from './next-node.ts';
+
+/** Columns of a Markdown table: colspan may say 1,000. */
+const MARKDOWN_COLUMNS_MAX = 64;
 
 /** Parts of a page that would lose more by a row of cells than they gain. */
 const TOO_RICH = new Set([
@@ -55,13 +58,13 @@ export class TableWriter {
   #length = 0;
 
   get isFull(): boolean {
-    return this.#length > LIMITS.markdownCharsMax;
+    return this.#length > MARKDOWN_CHARS_MAX;
   }
 
   cell(text: string, element: Element): void {
     this.#skipReached();
     const column = this.#cells.length;
-    const room = LIMITS.markdownColumnsMax - column;
+    const room = MARKDOWN_COLUMNS_MAX - column;
     if (room <= 0) return;
     const columns = Math.min(spanOf(element.attribs.colspan), room);
     const rows = spanOf(element.attribs.rowspan) - 1;

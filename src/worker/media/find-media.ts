@@ -2,16 +2,15 @@ import type { Element } from 'domhandler';
 import type { Discovered } from '../../core/batch/outcome.ts';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import { type JobSpec, MEDIA_ROUTE, type MediaRule } from '../../core/job-schema/job.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { isHtml } from '../../core/media/media-type.ts';
 import { largestOf } from '../../core/media/srcset.ts';
 import { normalizeUrl } from '../../core/url/url.ts';
+import type { MediaFinder } from '../job/compiled-job.ts';
+import { LINKS_PER_PAGE_MAX } from '../links/link-scanner.ts';
 import { baseUrlOf, type Page } from '../page/page.ts';
 import { TreeSearch } from '../page/tree-search.ts';
 
 type Values = readonly Record<string, unknown>[];
-/** Media that a page shows, each once, as tasks of a media route. */
-export type MediaFinder = (page: Page, values: Values) => Discovered[];
 
 /** A URL as it stands in the page. */
 interface Shown {
@@ -48,7 +47,7 @@ export function compileMedia(
           if (alt && known.meta?.alt === undefined) known.meta = { ...known.meta, alt: altOf(alt) };
           continue;
         }
-        if (found.size >= LIMITS.linksPerPageMax) return [...found.values()];
+        if (found.size >= LINKS_PER_PAGE_MAX) return [...found.values()];
         const meta = { referrer: page.url, ...(alt ? { alt: altOf(alt) } : {}) };
         // Media lead no further, so neither depth nor the trap budget has to hold them.
         found.set(place.url, { ...place, priority, route: target, meta, listed: true });

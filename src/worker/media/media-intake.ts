@@ -1,9 +1,11 @@
 import { createHash, type Hash, hash, randomUUID } from 'node:crypto';
-import { LIMITS } from '../../core/limits.ts';
 import { extensionOf, mediaKey } from '../../core/media/media-file.ts';
 import { sniffMediaType } from '../../core/media/media-type.ts';
 import type { Blobs, BlobWriter } from '../../ports/blobs.ts';
 import type { BodySink } from '../../ports/fetcher.ts';
+
+/** Objects up to this size are held in memory; larger ones are streamed to their blob. */
+export const MEDIA_BUFFER_BYTES = 4 * 1024 * 1024;
 
 /** More than a look at the type needs. */
 const HEAD_BYTES = 16 * 1024;
@@ -48,8 +50,8 @@ export class MediaIntake implements BodySink {
   constructor(options: IntakeOptions) {
     this.#options = options;
     const { expectedBytes } = options;
-    const isLarge = expectedBytes !== null && expectedBytes > LIMITS.mediaBufferBytes;
-    this.#gatherBytesMax = isLarge ? HEAD_BYTES : LIMITS.mediaBufferBytes;
+    const isLarge = expectedBytes !== null && expectedBytes > MEDIA_BUFFER_BYTES;
+    this.#gatherBytesMax = isLarge ? HEAD_BYTES : MEDIA_BUFFER_BYTES;
   }
 
   write(piece: Buffer): Promise<void> | void {

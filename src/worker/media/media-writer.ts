@@ -2,7 +2,7 @@ import { mediaKey } from '../../core/media/media-file.ts';
 import { TAR_END, tarHeader, tarPadding } from '../../core/media/tar.ts';
 import type { MediaRef } from '../../core/model.ts';
 import type { Blobs } from '../../ports/blobs.ts';
-import { openOutput } from '../storage/archive.ts';
+import { ArchiveOutput } from '../storage/archive.ts';
 
 /** One object, wholly in memory. */
 interface MediaItem {
@@ -75,12 +75,12 @@ class LooseMedia implements MediaWriter {
  */
 class Shard implements MediaWriter {
   readonly #key: string;
-  readonly #output: ReturnType<typeof openOutput>;
+  readonly #output: ArchiveOutput;
   readonly #members = new Map<string, MediaRef>();
 
   constructor(blobs: Blobs, key: string) {
     this.#key = key;
-    this.#output = openOutput(blobs, key);
+    this.#output = new ArchiveOutput(blobs, key);
   }
 
   put({ bytes, sha256, md5, extension, at, about }: MediaItem): MediaRef {

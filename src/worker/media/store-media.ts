@@ -2,22 +2,32 @@ import { hash } from 'node:crypto';
 import type { BatchTask } from '../../core/batch/batch.ts';
 import type { Outcome, StoredPage, Trace } from '../../core/batch/outcome.ts';
 import { messageOf } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { sniffMediaType } from '../../core/media/media-type.ts';
 import type { MediaRef } from '../../core/model.ts';
+import type { Blobs } from '../../ports/blobs.ts';
 import type { BodySink, FetchResponse } from '../../ports/fetcher.ts';
-import type { TaskContext } from '../batch/process-task.ts';
-import type { CompiledRoute } from '../compile-job.ts';
+import type { CompiledRoute } from '../job/compiled-job.ts';
 import { headerOf, Page } from '../page/page.ts';
 import { permissionsOf, robotsTagsOf } from '../page/robots-tags.ts';
-import { failed, visit } from '../request/visit.ts';
-import { MediaIntake, type Received, UnwantedType } from './media-intake.ts';
+import { failed, type VisitContext, visit } from '../request/visit.ts';
+import type { Keep } from '../storage/archive.ts';
+import { MEDIA_BUFFER_BYTES, MediaIntake, type Received, UnwantedType } from './media-intake.ts';
+import type { MediaWriter } from './media-writer.ts';
+
+export interface MediaContext extends VisitContext {
+  /** For the archive: redirects on the way to an object. */
+  keep: Keep;
+  blobs: Blobs;
+  media: Pick<MediaWriter, 'put'>;
+  /** Something could not be stored: no fault of the site or the task. */
+  onTrouble(detail: string): void;
+}
 
 /** Fetches one object and stores it by the hash of its bytes. */
 export async function processMedia(
   task: BatchTask,
   route: CompiledRoute,
-  context: TaskContext,
+  context: MediaContext,
 ): Promise<Outcome> {
   return new MediaTask(task, route, context).outcome();
 }
@@ -28,12 +38,12 @@ class KeptOut extends Error {}
 class MediaTask {
   readonly #task: BatchTask;
   readonly #route: CompiledRoute;
-  readonly #context: TaskContext;
+  readonly #context: MediaContext;
   #intake: MediaIntake | null = null;
   #robotsTags: string | null = null;
   #refusal: unknown = null;
 
-  constructor(task: BatchTask, route: CompiledRoute, context: TaskContext) {
+  constructor(task: BatchTask, route: CompiledRoute, context: MediaContext) {
     this.#task = task;
     this.#route = route;
     this.#context = context;
@@ -79,7 +89,7 @@ class MediaTask {
         expectedBytes,
         takes: this.#context.job.takesMedia,
       });
-      return expectedBytes !== null && expectedBytes <= LIMITS.mediaBufferBytes ? null : this.#intake;
+      return expectedBytes !== null && expectedBytes <= MEDIA_BUFFER_BYTES ? null : this.#intake;
     } catch (error) {
       this.#refusal = error;
       throw error;
@@ -142,7 +152,7 @@ class MediaTask {
     if (body === null) return this.#intake!.commit(received).then((key) => ({ key, md5, member: null }));
     const { url, meta } = this.#task;
     const about = { url, sha256, md5, bytes, contentType, fetchedAt: new Date(trace.startedAt), meta };
-    return this.#context.shelf.put({ bytes: body, sha256, md5, extension, at: trace.startedAt, about });
+    return this.#context.media.put({ bytes: body, sha256, md5, extension, at: trace.startedAt, about });
   }
 
   #pageOf(response: FetchResponse, received: Received, media: MediaRef): StoredPage {

@@ -1,6 +1,10 @@
 import { type ChildNode, type Document, DomHandler } from 'domhandler';
 import { Parser } from 'htmlparser2';
-import { LIMITS } from '../../core/limits.ts';
+
+/** Elements inside elements, as in Chromium: deeper ones become siblings. */
+export const NESTING_MAX = 512;
+/** Elements and texts of a page's tree, 300 bytes each; the rest of the page is not looked at. */
+export const NODES_MAX = 400_000;
 
 /** The tree of a page. Elements nested too deep are siblings, as in browsers; a page of too many nodes ends early. */
 export function parseHtml(html: string): Document {
@@ -16,7 +20,7 @@ class TreeBuilder extends DomHandler {
   #nodes = 0;
 
   get isFull(): boolean {
-    return this.#nodes >= LIMITS.nodesMax;
+    return this.#nodes >= NODES_MAX;
   }
 
   get depth(): number {
@@ -63,7 +67,7 @@ class ShallowParser extends Parser {
   protected override isVoidElement(name: string): boolean {
     if (super.isVoidElement(name)) return true;
     if (this.#inEndTag || name === '') return false;
-    if (!this.#builder.inTag) this.#hasRoom = this.#builder.depth <= LIMITS.nestingMax;
+    if (!this.#builder.inTag) this.#hasRoom = this.#builder.depth <= NESTING_MAX;
     return !this.#hasRoom;
   }
 }

@@ -1,4 +1,3 @@
-import { LIMITS } from '../../core/limits.ts';
 import { isHtml } from '../../core/media/media-type.ts';
 import { productToken } from '../../core/robots/robots.ts';
 import {
@@ -13,6 +12,9 @@ import {
 } from './html-tags.ts';
 import type { Page } from './page.ts';
 import { decodeText } from './text.ts';
+
+/** Where tags that speak to robots are looked for; heads with style sheets inside are long. */
+const ROBOTS_TAGS_CHARS_MAX = 1024 * 1024;
 
 /** Words that say what may be done with a page; others (unavailable_after, max-snippet…) say how it may be shown. */
 const WORDS = new Set(['noindex', 'nofollow', 'none', 'noai', 'noimageai', 'noimageindex', 'noarchive']);
@@ -73,7 +75,7 @@ const ROBOTS = /robots/i;
 
 /** A walk over the tags of the head: a few, where a search of the whole page took 4 % of all the time of a worker. */
 function addMetaTags(found: Set<string>, html: string, userAgent: string): void {
-  const head = html.length > LIMITS.robotsTagsCharsMax ? html.slice(0, LIMITS.robotsTagsCharsMax) : html;
+  const head = html.length > ROBOTS_TAGS_CHARS_MAX ? html.slice(0, ROBOTS_TAGS_CHARS_MAX) : html;
   const own = productToken(userAgent).toLowerCase();
   const tags = new TagReader();
   let at = head.indexOf('<');

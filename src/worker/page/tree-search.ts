@@ -1,8 +1,12 @@
 import { _compileUnsafe, type Options } from 'css-select';
 import { type ChildNode, type Document, Element, isTag, isText } from 'domhandler';
 import { DomUtils } from 'htmlparser2';
-import { LIMITS } from '../../core/limits.ts';
 import { foldSpace } from './text.ts';
+
+/** Values of one field of a page, items of one list: more is a trap, and would not fit a record anyway. */
+export const VALUES_PER_FIELD_MAX = 10_000;
+/** Nodes and characters looked at by all selectors of one page together: a second or two. Nested ones could ask for n². */
+export const TREE_STEPS_MAX = 50_000_000;
 
 type Root = Document | Element;
 
@@ -17,7 +21,7 @@ export interface TreeQuery {
  * have a million siblings, would otherwise cost the square of that. Elements, order and templates are as in css-select.
  */
 export class TreeSearch {
-  #left: number = LIMITS.treeStepsMax;
+  #left: number = TREE_STEPS_MAX;
   readonly #scope: Root[] = [new Element('scope', {})];
   readonly #options: Options<Root, Element>;
   readonly #scopedOptions: Options<Root, Element>;
@@ -47,7 +51,7 @@ export class TreeSearch {
 
   /** To be called for each page: its steps are counted from here. */
   begin(): void {
-    this.#left = LIMITS.treeStepsMax;
+    this.#left = TREE_STEPS_MAX;
   }
 
   first(query: TreeQuery, root: Root): Element | null {
@@ -55,7 +59,7 @@ export class TreeSearch {
   }
 
   all(query: TreeQuery, root: Root): Element[] {
-    return this.#find(query, root, LIMITS.valuesPerFieldMax);
+    return this.#find(query, root, VALUES_PER_FIELD_MAX);
   }
 
   /** Its text but for scripts and styles inside it. */
@@ -70,8 +74,7 @@ export class TreeSearch {
   /** Each node is a step; so is each character of what is made of them. */
   spend(steps: number): void {
     this.#left -= steps;
-    if (this.#left < 0)
-      throw new Error(`the selectors of a page take more than ${LIMITS.treeStepsMax} steps`);
+    if (this.#left < 0) throw new Error(`the selectors of a page take more than ${TREE_STEPS_MAX} steps`);
   }
 
   #find(query: TreeQuery, root: Root, max: number): Element[] {

@@ -4,6 +4,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { parseDate } from '../../core/values/parse-date.ts';
 import { type Money, parseMoney, toMoney } from '../../core/values/parse-money.ts';
 import { parseNumber } from '../../core/values/parse-number.ts';
+import { VALUES_PER_FIELD_MAX } from '../page/tree-search.ts';
 import type { FieldContext } from './extract.ts';
 import type { FieldPlan } from './field-plan.ts';
 import { type DataObject, type DataValue, parseJson } from './json-ld.ts';
@@ -89,7 +90,7 @@ function isObject(value: unknown): value is DataObject {
 }
 
 /** Takes a text through the pattern and the type of its field; null when it does not fit. */
-export type Finish = (text: string, reading: FieldContext) => unknown;
+export type Finish = (text: string, context: FieldContext) => unknown;
 
 /** The regex of a field, or null. */
 export async function patternOf({ spec, place }: FieldPlan): Promise<LinearRegex | null> {
@@ -106,34 +107,34 @@ export function finishOf(
 ): Finish | null {
   const isData = isMeta || origin.kind === 'data';
   const convert = converterOf(spec, isData ? 'data' : attr === undefined ? 'shown' : 'attribute');
-  const typed: Finish | null = convert && ((text, reading) => convert(text, reading));
+  const typed: Finish | null = convert && ((text, context) => convert(text, context));
   if (regex === null) return typed;
-  return (text, reading) => {
+  return (text, context) => {
     const part = regex.first(text);
-    return part === null || typed === null ? part : typed(part, reading);
+    return part === null || typed === null ? part : typed(part, context);
   };
 }
 
 /** A pattern over the source of the page. */
-export function sourceReader(plan: FieldPlan, regex: LinearRegex): (reading: FieldContext) => unknown {
+export function sourceReader(plan: FieldPlan, regex: LinearRegex): (context: FieldContext) => unknown {
   const typed = finishOf(plan, null);
   if (!plan.spec.all) {
-    return (reading) => {
-      const part = regex.first(reading.page.text);
-      return part === null || typed === null ? part : typed(part, reading);
+    return (context) => {
+      const part = regex.first(context.page.text);
+      return part === null || typed === null ? part : typed(part, context);
     };
   }
-  return (reading) => {
-    const parts = regex.all(reading.page.text);
-    return typed === null ? parts : finishAll(parts, typed, reading);
+  return (context) => {
+    const parts = regex.all(context.page.text);
+    return typed === null ? parts : finishAll(parts, typed, context);
   };
 }
 
 /** In a list, what does not fit its type is left out. */
-export function finishAll(texts: readonly string[], finish: Finish, reading: FieldContext): unknown[] {
-  return texts.map((text) => finish(text, reading)).filter((value) => value !== null);
+export function finishAll(texts: readonly string[], finish: Finish, context: FieldContext): unknown[] {
+  return texts.map((text) => finish(text, context)).filter((value) => value !== null);
 }
 
 export function tooMany(place: string): Error {
-  return new Error(`${place} has more than ${LIMITS.valuesPerFieldMax} values`);
+  return new Error(`${place} has more than ${VALUES_PER_FIELD_MAX} values`);
 }

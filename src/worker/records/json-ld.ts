@@ -1,4 +1,7 @@
-import { LIMITS } from '../../core/limits.ts';
+/** Characters of one JSON-LD block. */
+export const JSON_LD_LENGTH_MAX = 1024 * 1024;
+/** Objects looked at in all blocks of a page. */
+const JSON_LD_NODES_MAX = 10_000;
 
 /** Structured data in JSON-LD, as pages carry it for search engines. */
 
@@ -52,10 +55,10 @@ export class LinkedData {
     while (waiting.length > 0) {
       const value = waiting.pop();
       if (Array.isArray(value)) {
-        for (let index = Math.min(value.length, LIMITS.jsonLdNodesMax) - 1; index >= 0; index--)
+        for (let index = Math.min(value.length, JSON_LD_NODES_MAX) - 1; index >= 0; index--)
           waiting.push(value[index]);
       } else if (isObject(value)) {
-        if (this.#objects.length >= LIMITS.jsonLdNodesMax) return [];
+        if (this.#objects.length >= JSON_LD_NODES_MAX) return [];
         this.#objects.push(value);
         for (const [name, inner] of Object.entries(value)) {
           if (name === '@graph') waiting.push(inner);
@@ -119,7 +122,7 @@ function hasType(object: DataObject, type: string): boolean {
 
 /** Undefined for what is no JSON. Line breaks inside texts and comments around the whole are common mistakes. */
 function parseBlock(text: string): unknown {
-  if (text.length > LIMITS.jsonLdLengthMax) return undefined;
+  if (text.length > JSON_LD_LENGTH_MAX) return undefined;
   return parseJson(text) ?? parseJson(mend(text));
 }
 

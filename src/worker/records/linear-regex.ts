@@ -1,5 +1,10 @@
 import { messageOf, SeineError } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
+import { VALUES_PER_FIELD_MAX } from '../page/tree-search.ts';
+
+/** Text that a regular expression of a job looks at: at worst half a second for each million characters. */
+export const REGEX_TEXT_MAX = 2_000_000;
+/** Characters passed over by one pattern that wants every match, were each to look at all that is left: some seconds. */
+const REGEX_STEPS_MAX = 64_000_000;
 
 /** A pattern whose time grows with the text and not with what a page has put into it. It sees the text up to a limit. */
 export interface LinearRegex {
@@ -16,7 +21,7 @@ export async function compileRegex(pattern: string): Promise<LinearRegex> {
   return compile(pattern);
 }
 
-/** For those who cannot wait when they have a pattern. RE2 syntax: no look-around and no back-references. */
+/** For callers that compile patterns synchronously. RE2 syntax: no look-around and no back-references. */
 export async function loadRegexCompiler(): Promise<(pattern: string) => LinearRegex> {
   const { RE2JS } = await import('re2js');
   return (pattern) => linearRegex(RE2JS, pattern);
@@ -49,7 +54,7 @@ function linearRegex(RE2JS: typeof import('re2js').RE2JS, pattern: string): Line
         if (value !== null) found.push(value);
         // One search is linear. Many may each look through all that is left, so they are counted as if they did.
         steps += text.length - matcher.end();
-        if (steps > LIMITS.regexStepsMax || found.length > LIMITS.valuesPerFieldMax) {
+        if (steps > REGEX_STEPS_MAX || found.length > VALUES_PER_FIELD_MAX) {
           throw new Error(`the pattern ${pattern} matches too often in ${text.length} characters`);
         }
       }
@@ -59,5 +64,5 @@ function linearRegex(RE2JS: typeof import('re2js').RE2JS, pattern: string): Line
 }
 
 function bounded(text: string): string {
-  return text.length > LIMITS.regexTextMax ? text.slice(0, LIMITS.regexTextMax) : text;
+  return text.length > REGEX_TEXT_MAX ? text.slice(0, REGEX_TEXT_MAX) : text;
 }

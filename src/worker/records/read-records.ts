@@ -1,25 +1,24 @@
-import type { QualityDelta, RecordDraft } from '../../core/batch/outcome.ts';
 import type { CaptureSpec } from '../../core/job-schema/browser.ts';
 import type { FieldSpec, RouteSpec } from '../../core/job-schema/job.ts';
 import { isHtml } from '../../core/media/media-type.ts';
 import { isBlank } from '../../core/values/blank.ts';
+import { type ReadResult, type RecordReader, ValidationError } from '../job/compiled-job.ts';
 import type { RecordData, RouteCode } from '../job/route-code.ts';
 import type { Page } from '../page/page.ts';
 import { compileFields, type Extractor } from './extract.ts';
-import { countFilled, type Kept, mergeEqualKeys, toDrafts } from './record-drafts.ts';
 import { checkBySchema, compileJsonSchema } from './record-schema.ts';
-import { RecordSteps } from './record-steps.ts';
-import { ValidationError } from './validation-error.ts';
+import { countFilled, type KeyedRecord, mergeEqualKeys, RecordSteps, toDrafts } from './record-steps.ts';
 
-/** What a route took from a page. `values` are the records as objects, for media found in their fields. */
-export interface ReadResult {
-  drafts: RecordDraft[];
-  values: RecordData[];
-  quality: Omit<QualityDelta, 'route'> | null;
-}
-
-/** A promise only when code of the job gave one: pages with plain selectors are read at once. */
-export type RecordReader = (page: Page) => ReadResult | Promise<ReadResult>;
+/*
+ * How a page becomes records. `compileReader` makes, once for each route, the function that does all of it:
+ * 1. extract.ts reads the fields. field-plan.ts has checked what the job says of them; plain selectors are matched in one
+ *    pass over the text (../selectors/stream-select.ts), the others in a tree (../page/tree-search.ts), JSON-LD is read by
+ *    json-ld.ts. field-types.ts turns each text into a number, date, URL or price.
+ * 2. Main content as Markdown (../markdown) and what a browser captured are added here; the route's handler may replace
+ *    the record.
+ * 3. record-steps.ts cleans, validates (record-schema.ts), gives each record its key, and writes it as a draft for the
+ *    report.
+ */
 
 const EMPTY: ReadResult = { drafts: [], values: [], quality: null };
 
@@ -32,7 +31,7 @@ export async function compileReader(route: RouteSpec, code: RouteCode): Promise<
   const fields = await compileExtractor(route);
   const extract = captures.length > 0 ? withCaptured(fields, captures) : fields;
   const steps = new RecordSteps(route, code, await compileSchema(route, code));
-  const resultOf = (kept: Kept[]): ReadResult => {
+  const resultOf = (kept: KeyedRecord[]): ReadResult => {
     if (kept.length === 0) return EMPTY;
     const records = steps.namesRecords ? mergeEqualKeys(kept) : kept;
     const values = records.map(({ data }) => data);

@@ -1,7 +1,7 @@
 import { messageOf, SeineError } from '../../core/errors.ts';
+import { ValidationError } from '../job/compiled-job.ts';
 import type { RecordData, RecordSchema } from '../job/route-code.ts';
 import { loadRegexCompiler } from './linear-regex.ts';
-import { ValidationError } from './validation-error.ts';
 
 /** The record, or what the schema made of it. Throws a ValidationError when it does not fit. */
 export type SchemaCheck = (record: RecordData) => unknown;

@@ -3,6 +3,9 @@ import type { OriginCookies, WireCookie } from '../../core/batch/batch.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { originOf } from '../../core/url/url-shape.ts';
 
+/** As in browsers: longer cookies are ignored. */
+export const COOKIE_BYTES = 4_096;
+
 type Library = typeof import('tough-cookie');
 
 /**
@@ -81,7 +84,7 @@ class Jar {
 
   /** What a site sends may be anything: what is no cookie for it is left out. */
   set(header: string, url: string): void {
-    if (header.length > LIMITS.cookieBytes) return;
+    if (header.length > COOKIE_BYTES) return;
     try {
       if (this.#jar.setCookieSync(header, url, { ignoreError: true })) this.changed = true;
     } catch {

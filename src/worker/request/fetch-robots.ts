@@ -3,15 +3,12 @@ import type { RobotsOutcome, Trace } from '../../core/batch/outcome.ts';
 import { failureOfStatus } from '../../core/failures.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { normalizeUrl } from '../../core/url/url.ts';
-import type { TaskContext } from '../batch/process-task.ts';
 import { headerOf } from '../page/page.ts';
 import { sendThrough } from './send.ts';
+import type { VisitContext } from './visit.ts';
 
 /** robots.txt by RFC 9309: 4xx means no rules, 5xx and silence mean "ask later", redirects are followed by the coordinator. */
-export async function fetchRobots(
-  fetch: RobotsFetch,
-  context: Omit<TaskContext, 'keep' | 'pressure'>,
-): Promise<RobotsOutcome> {
+export async function fetchRobots(fetch: RobotsFetch, context: VisitContext): Promise<RobotsOutcome> {
   const { job, clock } = context;
   const { origin } = fetch;
   const startedAt = clock.now();

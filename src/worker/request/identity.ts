@@ -14,9 +14,10 @@ import {
   KNOWN_USER_AGENTS,
   parseProfile,
 } from '../../core/identity/browser-profile.ts';
+import { LruMap } from '../../core/lru.ts';
 import { refererFor } from '../../core/url/referrer.ts';
 import type { UserAgents } from '../../ports/user-agents.ts';
-import type { CompiledJob } from '../compile-job.ts';
+import type { CompiledJob } from '../job/compiled-job.ts';
 
 type Device = 'desktop' | 'mobile';
 export type OpenUserAgents = () => Promise<UserAgents>;
@@ -25,7 +26,7 @@ export type OpenUserAgents = () => Promise<UserAgents>;
 const DRAWS_MAX = 20;
 const PROFILES_MAX = 1_000;
 
-const profiles = new Map<string, BrowserProfile>();
+const profiles = new LruMap<BrowserProfile>(PROFILES_MAX);
 
 /** The browser that an identity stands for: the same in every worker, and after a restart. */
 async function profileOf(
@@ -37,7 +38,6 @@ async function profileOf(
   const known = profiles.get(key);
   if (known) return known;
   const profile = drawProfile(open ? await open().catch(() => null) : null, identity, device);
-  if (profiles.size >= PROFILES_MAX) profiles.clear();
   profiles.set(key, profile);
   return profile;
 }
@@ -88,7 +88,7 @@ export async function requestHeaders(
   if (fetchMethod.fetcher === 'browser' || fetchMethod.fetcher === 'api')
     return { headers: placeHeaders(null, identity.headers, further) };
   const impersonates = fetchMethod.fetcher === 'impersonate';
-  const { profile, ...look } = impersonates
+  const { profile, ...identified } = impersonates
     ? emulatedProfile(seedOf(fetchMethod.identity), identity.device)
     : { profile: await profileOf(fetchMethod.identity, identity.device, openUserAgents) };
   const headers = browserHeaders(profile, fetchMethod.headers, {
@@ -98,7 +98,7 @@ export async function requestHeaders(
     destination,
     http2: impersonates && task.url.startsWith('https:'),
   });
-  return { ...look, headers: placeHeaders(profile, headers, { ...identity.headers, ...further }) };
+  return { ...identified, headers: placeHeaders(profile, headers, { ...identity.headers, ...further }) };
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Batch, BatchProxy, BatchTask } from '../../core/batch/batch.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { FetcherKind, FetchMethod, Via } from '../../core/escalation/escalation.ts';
 import type { Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
-import type { CompiledJob } from '../compile-job.ts';
+import type { CompiledJob } from '../job/compiled-job.ts';
 import type { BatchProxies, Sent } from './batch-proxies.ts';
 import type { BatchCookies } from './cookies.ts';
 import { type OpenUserAgents, requestHeaders } from './identity.ts';
@@ -44,7 +44,7 @@ export async function sendBy(
   // A page that has not changed must be there all the same for a browser to show it.
   const further = { ...(cookie === null ? {} : { Cookie: cookie }), ...(renders ? {} : conditions) };
   const destination = request.sinkFor ? 'image' : 'document';
-  const look = await requestHeaders(
+  const identified = await requestHeaders(
     task,
     fetchMethod,
     context.job,
@@ -56,7 +56,7 @@ export async function sendBy(
   const api = kind === 'api' && spec.api ? { spec: spec.api, key: context.apiKey ?? null } : undefined;
   const state = renders ? { loginState: context.loginState ?? undefined } : { render: undefined };
   const { result: received, proxy } = await sendThrough(task, fetchMethod.pool !== null, context, (through) =>
-    fetcher.fetch({ ...request, ...look, ...state, proxy: through, api }),
+    fetcher.fetch({ ...request, ...identified, ...state, proxy: through, api }),
   );
   const result = asRendered(received);
   via.proxy = proxy;
@@ -108,20 +108,23 @@ export function withSecretHeaders<T extends Fetchers>(
   tools: T,
   secrets: NonNullable<Batch['secretHeaders']>,
 ): T {
-  const dress = (fetcher: Fetcher): Fetcher => ({
-    fetch: (request) => fetcher.fetch(dressed(request, secrets)),
+  const wrap = (fetcher: Fetcher): Fetcher => ({
+    fetch: (request) => fetcher.fetch(withOwnHeaders(request, secrets)),
     ...(fetcher.prepare ? { prepare: () => fetcher.prepare!() } : {}),
     close: () => fetcher.close(),
   });
   const { fetcherOf } = tools;
   return {
     ...tools,
-    fetcher: dress(tools.fetcher),
-    ...(fetcherOf ? { fetcherOf: async (kind) => dress(await fetcherOf(kind)) } : {}),
+    fetcher: wrap(tools.fetcher),
+    ...(fetcherOf ? { fetcherOf: async (kind) => wrap(await fetcherOf(kind)) } : {}),
   } satisfies Fetchers as T;
 }
 
-function dressed(request: FetchRequest, secrets: Record<string, Record<string, string>>): FetchRequest {
+function withOwnHeaders(
+  request: FetchRequest,
+  secrets: Record<string, Record<string, string>>,
+): FetchRequest {
   const own = secrets[URL.parse(request.url)?.origin ?? ''];
   // An API fetches from addresses of its own, and is told nothing that is meant for the site.
   if (!own || request.api) return request;

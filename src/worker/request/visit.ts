@@ -11,6 +11,9 @@ import { headerOf } from '../page/page.ts';
 import type { Snapshot } from '../storage/screenshots.ts';
 import { type SendContext, sendBy } from './send.ts';
 
+/** Text of a failure kept in the store. */
+const FAILURE_DETAIL_MAX = 500;
+
 export interface VisitContext extends SendContext {
   clock: Clock;
   /** For jitter; without it gaps are as short as permitted. */
@@ -127,6 +130,6 @@ export function failed(
   trace: Trace | null,
 ): Extract<Outcome, { kind: 'failed' }> {
   // Remote text: no control characters may reach a terminal or a log.
-  const clean = detail.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ').slice(0, LIMITS.failureDetailMax);
+  const clean = detail.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ').slice(0, FAILURE_DETAIL_MAX);
   return { kind: 'failed', taskId, code, detail: clean, page: null, retryAfterMs: null, trace };
 }

@@ -30,7 +30,7 @@ export class StartTag {
     this.#singleQuote = -1;
   }
 
-  /** The page can be let go. */
+  /** Drops the reference to the page. */
   close(): void {
     this.#html = '';
     if (this.#spans.length > SPANS_KEPT_MAX) this.#spans = [];

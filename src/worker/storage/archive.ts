@@ -1,6 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { StoredPage } from '../../core/batch/outcome.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { gzipFast, gzipStored, gzipWithZlib } from '../../core/warc/gzip.ts';
 import {
   type EncodedRecord,
@@ -11,6 +10,9 @@ import {
 } from '../../core/warc/warc.ts';
 import type { Blobs, BlobWriter } from '../../ports/blobs.ts';
 import type { FetchResponse } from '../../ports/fetcher.ts';
+
+/** A batch's pages are written out whenever this much has gathered. */
+export const ARCHIVE_BUFFER_BYTES = 1024 * 1024;
 
 /**
  * The pages of one batch, in one WARC blob, each record a gzip member of its own so that it can be
@@ -35,7 +37,7 @@ export interface ArchivePage {
   statusText: string;
   rawHeaders: readonly string[];
   wireBody: Uint8Array;
-  /** Of `wireBody`, in hex, when someone knows it already; it is computed otherwise. */
+  /** Of `wireBody`, in hex, when it is known already; it is computed otherwise. */
   wireSha256: string | null;
   ip?: string | null;
 }
@@ -63,10 +65,10 @@ export interface Archive {
 }
 
 /** Memory that may wait to be written before `pressure` asks for patience. */
-const BACKLOG_BYTES_MAX = 4 * LIMITS.archiveBufferBytes;
+const BACKLOG_BYTES_MAX = 4 * ARCHIVE_BUFFER_BYTES;
 
 export function openArchive(blobs: Blobs, key: string, info: ArchiveInfo): Archive {
-  const output = openOutput(blobs, key);
+  const output = new ArchiveOutput(blobs, key);
   const nextRecordId = recordIds();
   let closed = false;
 
@@ -100,7 +102,7 @@ export function openArchive(blobs: Blobs, key: string, info: ArchiveInfo): Archi
       }
       return { offset, length };
     },
-    pressure: output.pressure,
+    pressure: () => output.pressure(),
     async commit() {
       closed = true;
       if (output.size === 0) return null;
@@ -127,78 +129,90 @@ function compress({ head, body, coded }: EncodedRecord): Buffer {
 }
 
 /** Gathers members into larger pieces and writes those one after the other; opens the blob when it must. */
-export function openOutput(blobs: Blobs, key: string) {
-  let size = 0;
-  let piece: Buffer | null = null;
-  let used = 0;
-  let backlog = 0;
-  let writer: BlobWriter | null = null;
-  let failure: { cause: unknown } | null = null;
-  let tail: Promise<void> = Promise.resolve();
+export class ArchiveOutput {
+  readonly #blobs: Blobs;
+  readonly #key: string;
+  #size = 0;
+  /** Members that are not sent yet, in the first `#used` bytes. */
+  #piece: Buffer | null = null;
+  #used = 0;
+  /** Bytes sent and not yet written. */
+  #backlog = 0;
+  #writer: BlobWriter | null = null;
+  #failure: { cause: unknown } | null = null;
+  #tail: Promise<void> = Promise.resolve();
+
+  constructor(blobs: Blobs, key: string) {
+    this.#blobs = blobs;
+    this.#key = key;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** The bytes are copied: members share the memory that they are made in. */
+  add(member: Buffer): void {
+    this.#size += member.length;
+    if (this.#used + member.length > ARCHIVE_BUFFER_BYTES) this.#flush();
+    if (member.length > ARCHIVE_BUFFER_BYTES) {
+      this.#send(member);
+      return;
+    }
+    // Not reused after writing: an adapter may keep what it was given.
+    this.#piece ??= Buffer.allocUnsafeSlow(ARCHIVE_BUFFER_BYTES);
+    this.#piece.set(member, this.#used);
+    this.#used += member.length;
+  }
+
+  /** What to wait for before more is added; null while there is room. */
+  pressure(): Promise<void> | null {
+    return this.#backlog > BACKLOG_BYTES_MAX ? this.#tail : null;
+  }
+
+  async commit(): Promise<void> {
+    this.#flush();
+    await this.#tail;
+    try {
+      if (this.#failure) throw this.#failure.cause;
+      await this.#writer?.commit();
+    } catch (error) {
+      // The first failure is the one to report; an abort that fails too would only hide it.
+      await this.abort().catch(() => {});
+      throw error;
+    }
+  }
+
+  async abort(): Promise<void> {
+    this.#failure ??= { cause: new Error('the archive was aborted') };
+    this.#piece = null;
+    await this.#tail;
+    await this.#writer?.abort();
+  }
+
+  #flush(): void {
+    if (this.#piece && this.#used > 0) this.#send(this.#piece.subarray(0, this.#used));
+    this.#piece = null;
+    this.#used = 0;
+  }
+
+  #send(bytes: Buffer): void {
+    this.#backlog += bytes.length;
+    this.#tail = this.#tail.then(() => this.#write(bytes));
+  }
 
   /** Never rejects: the first failure is kept for `commit`, what comes after it is dropped. */
-  const write = async (bytes: Buffer): Promise<void> => {
+  async #write(bytes: Buffer): Promise<void> {
     try {
-      if (failure) return;
-      writer ??= await blobs.write(key);
-      await writer.append(bytes);
+      if (this.#failure) return;
+      this.#writer ??= await this.#blobs.write(this.#key);
+      await this.#writer.append(bytes);
     } catch (cause) {
-      failure ??= { cause };
+      this.#failure ??= { cause };
     } finally {
-      backlog -= bytes.length;
+      this.#backlog -= bytes.length;
     }
-  };
-
-  const send = (bytes: Buffer) => {
-    backlog += bytes.length;
-    tail = tail.then(() => write(bytes));
-  };
-
-  const flush = () => {
-    if (piece && used > 0) send(piece.subarray(0, used));
-    piece = null;
-    used = 0;
-  };
-
-  const abort = async () => {
-    failure ??= { cause: new Error('the archive was aborted') };
-    piece = null;
-    await tail;
-    await writer?.abort();
-  };
-
-  return {
-    get size() {
-      return size;
-    },
-    /** The bytes are copied: members share the memory that they are made in. */
-    add(member: Buffer) {
-      size += member.length;
-      if (used + member.length > LIMITS.archiveBufferBytes) flush();
-      if (member.length > LIMITS.archiveBufferBytes) {
-        send(member);
-        return;
-      }
-      // Not reused after writing: an adapter may keep what it was given.
-      piece ??= Buffer.allocUnsafeSlow(LIMITS.archiveBufferBytes);
-      piece.set(member, used);
-      used += member.length;
-    },
-    pressure: () => (backlog > BACKLOG_BYTES_MAX ? tail : null),
-    async commit() {
-      flush();
-      await tail;
-      try {
-        if (failure) throw failure.cause;
-        await writer?.commit();
-      } catch (error) {
-        // The first failure is the one to report; an abort that fails too would only hide it.
-        await abort().catch(() => {});
-        throw error;
-      }
-    },
-    abort,
-  };
+  }
 }
 
 /** Puts a response into the batch's archive; null when the job keeps none. Synchronous, see `process-batch`. */

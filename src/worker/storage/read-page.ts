@@ -4,6 +4,7 @@ import { LIMITS } from '../../core/limits.ts';
 import type { ArchiveRef } from '../../core/model.ts';
 import { parseRecord, readResponse } from '../../core/warc/warc-reader.ts';
 import type { Blobs } from '../../ports/blobs.ts';
+import { ARCHIVE_BUFFER_BYTES } from './archive.ts';
 
 export interface StoredResponse {
   url: string;
@@ -31,7 +32,7 @@ export async function readPage(
   if (!member) throw new SeineError(`the archive ${blobs.locate(ref.key)} is missing`);
   try {
     if (member.length !== ref.length) throw new Error('the archive ends before the page does');
-    const limit = { maxOutputLength: bytesMax + LIMITS.archiveBufferBytes };
+    const limit = { maxOutputLength: bytesMax + ARCHIVE_BUFFER_BYTES };
     const record = parseRecord(gunzipSync(member, limit));
     const { status, statusText, headers, body } = readResponse(record);
     const decoded = decodeBody(body, codingsOf(headers), bytesMax);

@@ -1,11 +1,13 @@
 import { hash } from 'node:crypto';
 import type { Outcome } from '../../core/batch/outcome.ts';
 import { messageOf } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { extensionOf, mediaKey } from '../../core/media/media-file.ts';
 import type { ShotRef } from '../../core/model.ts';
 import type { Blobs } from '../../ports/blobs.ts';
 import type { FetchResult, Shot } from '../../ports/fetcher.ts';
+
+/** HTML of a page that failed in a browser, for people. */
+const SNAPSHOT_BYTES_MAX = 4 * 1024 * 1024;
 
 /** Pictures of pages: each is a blob named by its hash, stored before the outcome that names it. */
 
@@ -31,15 +33,15 @@ export async function storeShots(shots: readonly NamedShot[], blobs: Blobs): Pro
   for (const { ref, bytes } of shots) if (!(await blobs.has(ref.key))) await blobs.put(ref.key, bytes);
 }
 
-/** What a browser saw of a page that failed: as good as it can be had, for people. */
+/** What a browser saw of a page that failed: as well as it could be captured, for people. */
 export async function withSnapshot(
   outcome: Outcome,
   { html, screenshot }: Snapshot,
   context: { blobs: Blobs; onTrouble(detail: string): void },
 ): Promise<Outcome> {
   if (outcome.kind !== 'failed' || outcome.trace === null) return outcome;
-  // As plain text: nobody should run a stranger's scripts by opening a file.
-  const source = html.subarray(0, LIMITS.snapshotBytesMax);
+  // As plain text: opening a file must not run a stranger's scripts.
+  const source = html.subarray(0, SNAPSHOT_BYTES_MAX);
   const shots = [
     ...(screenshot ? nameShots([screenshot], 'snapshot') : []),
     ...(source.length > 0 ? [named(source, 'text/plain', 'snapshot-html', 'txt')] : []),

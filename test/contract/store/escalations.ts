@@ -3,7 +3,7 @@ import { change, collect, createJob, leaseOne, traceOf } from '../../support/fix
 import { A, type StoreDesk } from './store-setup.ts';
 
 /** How hosts want to be asked, and how they were asked. */
-export function testApproaches(desk: StoreDesk): void {
+export function testEscalations(desk: StoreDesk): void {
   const { add, settle, reopen } = desk;
 
   describe('escalation', () => {

@@ -25,7 +25,7 @@ export function testJobs(desk: StoreDesk): void {
       expect(made).toMatchObject({ file: '/jobs/shop.ts', pass: 1, passStart: null, passStartedAt: T0 });
       expect(made).toMatchObject({
         state: 'running',
-        wish: 'run',
+        requestedState: 'run',
         reason: null,
         endedAt: null,
         workedMs: 0,
@@ -101,10 +101,10 @@ export function testJobs(desk: StoreDesk): void {
       expect(await desk.store.jobs.find('other')).toEqual(other);
     });
 
-    test('a wish is read back', async () => {
-      expect(await desk.store.jobs.wish(desk.job.id)).toBe('run');
+    test('the requested state is read back', async () => {
+      expect(await desk.store.jobs.requestedState(desk.job.id)).toBe('run');
       await desk.store.jobs.update(desk.job.id, { requestedState: 'cancel' });
-      expect(await desk.store.jobs.wish(desk.job.id)).toBe('cancel');
+      expect(await desk.store.jobs.requestedState(desk.job.id)).toBe('cancel');
     });
   });
 }

@@ -6,7 +6,7 @@ export type Step =
   | { kind: 'lease'; job: number; count: number; parts: number; waitMs: number }
   | { kind: 'settle'; batch: number; outcomes: number[]; final: boolean }
   | { kind: 'release'; batch: number; suspect: boolean }
-  | { kind: 'condemn'; job: number; host: number; limit: number }
+  | { kind: 'fail-host'; job: number; host: number; limit: number }
   | { kind: 'retry'; job: number; host: number | null }
   | { kind: 'pass'; job: number }
   | { kind: 'revisit'; job: number; limit: number; age: number }
@@ -51,7 +51,7 @@ export const STEP: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 1,
     arbitrary: fc.record({
-      kind: fc.constant('condemn' as const),
+      kind: fc.constant('fail-host' as const),
       job: which,
       host: fc.nat(2),
       limit: fc.integer({ min: 1, max: 4 }),

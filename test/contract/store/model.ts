@@ -71,8 +71,8 @@ export class StoreModel {
       case 'release':
         await this.#release(step);
         break;
-      case 'condemn':
-        await this.#condemn(step);
+      case 'fail-host':
+        await this.#failTasksOfHost(step);
         break;
       case 'retry':
         await this.#retry(step);
@@ -245,11 +245,11 @@ export class StoreModel {
     batch.tasks.clear();
   }
 
-  async #condemn(step: Extract<Step, { kind: 'condemn' }>): Promise<void> {
+  async #failTasksOfHost(step: Extract<Step, { kind: 'fail-host' }>): Promise<void> {
     const host = hostName(step.host);
     const open = [...this.#ready(step.job, host), ...this.#ready(step.job, host, 'waiting')];
     const options = { host, code: 'host-down' as const, detail: 'down', now: this.#now };
-    const count = await this.#store.frontier.condemn(this.#jobs[step.job]!.id, {
+    const count = await this.#store.frontier.failTasksOfHost(this.#jobs[step.job]!.id, {
       ...options,
       limit: step.limit,
     });

@@ -53,7 +53,7 @@ export function testPasses(desk: StoreDesk): void {
         bundle: 'bundles/2.mjs',
         file: 'job.ts',
         state: 'running',
-        wish: 'run',
+        requestedState: 'run',
         reason: null,
         endedAt: null,
       });

@@ -82,22 +82,22 @@ export function testReturn(desk: StoreDesk): void {
       await expectBooks(desk.store, desk.job);
     });
 
-    test('condemn ends the ready tasks of a host, at most so many at once', async () => {
+    test('the ready tasks of a host fail at once, at most so many at a time', async () => {
       await add(...Array.from({ length: 5 }, (_, n) => `${A}/${n}`), `${B}/1`);
       const held = await leaseOne(desk.store, desk.job, { count: 1 });
-      const condemn = (limit: number, host = 'a.example') =>
-        desk.store.frontier.condemn(desk.job.id, {
+      const fail = (limit: number, host = 'a.example') =>
+        desk.store.frontier.failTasksOfHost(desk.job.id, {
           host,
           code: 'host-down',
           detail: 'no answer',
           now: T0,
           limit,
         });
-      expect(await condemn(3)).toBe(3);
+      expect(await fail(3)).toBe(3);
       await expectBooks(desk.store, desk.job);
-      expect(await condemn(3)).toBe(1);
-      expect(await condemn(3)).toBe(0);
-      expect(await condemn(3, 'never.seen')).toBe(0);
+      expect(await fail(3)).toBe(1);
+      expect(await fail(3)).toBe(0);
+      expect(await fail(3, 'never.seen')).toBe(0);
       expect(await counters()).toMatchObject({ dead: 4, leased: 2, pending: 0 });
       expect(await hostsDue()).toEqual([]);
       expect(await row(`${A}/4`)).toMatchObject({
@@ -110,7 +110,7 @@ export function testReturn(desk: StoreDesk): void {
       await expectBooks(desk.store, desk.job);
     });
 
-    test('condemn ends those that wait for later, too, after the ready ones', async () => {
+    test('those that wait for later fail, too, after the ready ones', async () => {
       await add(...Array.from({ length: 6 }, (_, n) => `${A}/${n}`), `${B}/1`);
       const { id, tasks } = await leaseOne(desk.store, desk.job, { count: 3 });
       await settle(
@@ -118,13 +118,13 @@ export function testReturn(desk: StoreDesk): void {
         tasks.map((task) => change.again(task.id, T0 + 60_000)),
       );
       const options = { host: 'a.example', code: 'host-down', detail: 'no answer', now: T0 } as const;
-      const condemn = (limit: number) => desk.store.frontier.condemn(desk.job.id, { ...options, limit });
-      expect(await condemn(4)).toBe(4);
+      const fail = (limit: number) => desk.store.frontier.failTasksOfHost(desk.job.id, { ...options, limit });
+      expect(await fail(4)).toBe(4);
       await expectBooks(desk.store, desk.job);
       expect((await row(`${A}/0`))?.state).toBe('dead');
       expect((await row(`${A}/2`))?.state).toBe('pending');
-      expect(await condemn(4)).toBe(2);
-      expect(await condemn(4)).toBe(0);
+      expect(await fail(4)).toBe(2);
+      expect(await fail(4)).toBe(0);
       await expectBooks(desk.store, desk.job);
       expect(await counters()).toMatchObject({ dead: 6, pending: 1 });
       // What was given up does not come back by itself.

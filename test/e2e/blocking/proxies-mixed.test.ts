@@ -24,4 +24,4 @@ test('with three dead and two banned proxies of ten all pages come, few requests
   const ids = (await attemptsOf(finished.dir)).map(({ proxy }) => proxy);
   expect(ids.every((id) => /^127\.0\.0\.1:\d+#[a-z0-9]{6}$/.test(id))).toBe(true);
   expect(new Set(ids).size).toBeGreaterThan(6);
-}, 120_000);
+});

@@ -32,7 +32,7 @@ describe('a pool with nothing left', () => {
     const data = join(dir, 'data');
     const status = async () => lastJson(await seine(['status', '--dir', data, '--json']));
     await expect
-      .poll(async () => (await status()).reason, { timeout: 20_000 })
+      .poll(async () => (await status()).reason)
       .toMatch(/^no proxy of pool 'dc' is usable until \S+Z \(2 in total, 2 failed\)$/);
     expect(await status()).toMatchObject({ state: 'running', done: 0, dead: 0, pending: 40 });
     await seine(['stop', '--dir', data]);
@@ -45,7 +45,7 @@ describe('a pool with nothing left', () => {
     const resumed = await seine(['resume', '--dir', data, '--json']);
     expect(lastJson(resumed)).toMatchObject({ state: 'done', done: 40, dead: 0 });
     expect(new Set(site.requests.map(({ address }) => address))).toEqual(new Set([from]));
-  }, 60_000);
+  });
 
   test('that stays so stops the job by its breaker, with every task still there', async () => {
     const site = await openSite();
@@ -56,7 +56,7 @@ describe('a pool with nothing left', () => {
     expect(finished.code).toBe(4);
     expect(lastJson(finished)).toMatchObject({ state: 'tripped', dead: 0, pending: 40 });
     expect(site.requests).toEqual([]);
-  }, 60_000);
+  });
 
   test('is passed by only when the job says so', async () => {
     const site = await openSite();
@@ -64,7 +64,7 @@ describe('a pool with nothing left', () => {
     const finished = await run({ site, pages: 20, list, proxies: { fallback: 'direct' } });
     expect(lastJson(finished)).toMatchObject({ state: 'done', done: 20 });
     expect(site.requests.some(({ address }) => address === '127.0.0.1')).toBe(true);
-  }, 60_000);
+  });
 });
 
 test.each(['http', 'socks5'] as const)(
@@ -92,7 +92,7 @@ describe('staying with a proxy', () => {
     await run({ site, pages: 60, list, pool: { type: 'residential' } });
     expect(site.requests.length).toBe(61);
     expect(new Set(site.requests.map(({ address }) => address)).size).toBe(1);
-  }, 60_000);
+  });
 
   test('a worker keeps its own', async () => {
     const site = await openSite();
@@ -102,7 +102,7 @@ describe('staying with a proxy', () => {
     expect(byWorker.size).toBe(2);
     for (const attempts of byWorker.values())
       expect(new Set(attempts.map(({ proxy }) => proxy)).size).toBe(1);
-  }, 60_000);
+  });
 });
 
 describe('what is dear', () => {
@@ -122,7 +122,7 @@ describe('what is dear', () => {
     expect(lastJson(finished)).toMatchObject({ state: 'done', done: 30, dead: 0 });
     const direct = strict.requests.filter(({ address }) => address === '127.0.0.1').length;
     expect(direct).toBeLessThan(20);
-  }, 60_000);
+  });
 
   test('is counted: pages of a remote scraping API, asked for in lists', async () => {
     const api = await openScrapingApi('the-key');
@@ -164,5 +164,5 @@ describe('what is dear', () => {
     const env = { API_KEY: 'the-key', SEINE_API_CALLBACK_LISTEN: '127.0.0.1:0' };
     expect(lastJson(await seine(args, { env }))).toMatchObject({ state: 'done', done: 40, apiCost: 80 });
     expect([api.polls, api.called.filter((status) => status !== 204)]).toEqual([0, []]);
-  }, 60_000);
+  });
 });

@@ -40,4 +40,4 @@ test('--proxies is a list for every request, and how they fare is shown without 
   const text = await seine(['proxies', ...data]);
   expect(text.stdout).toMatch(/resting +until 20/);
   expect(shown.stdout + text.stdout + result.stdout + result.stderr).not.toContain('sesame');
-}, 60_000);
+});

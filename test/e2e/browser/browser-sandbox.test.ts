@@ -71,4 +71,4 @@ test('pages are shown inside of the sandbox by any user but root', async () => {
   expect(stderr).not.toContain('sandbox');
   const page = await startSeine(['page', url], { env, cwd: folder.path, user }).finished;
   expect(page.stdout).toContain('<title>Seen</title>');
-}, 60_000);
+});

@@ -62,7 +62,7 @@ function sizeOf(png: Buffer): [number, number] {
 }
 
 describe('a shop that is drawn by scripts', () => {
-  test('gives the records of its plain twin, with few requests in vain', { timeout: 120_000 }, async () => {
+  test('gives the records of its plain twin, with few requests in vain', async () => {
     const plainRun = await seine(['run', example('shop.yaml', plain), '--json'], {
       env: environment('plain'),
     });
@@ -82,7 +82,7 @@ describe('a shop that is drawn by scripts', () => {
     expect(lastJson(run).retries).toBe(lastJson(plainRun).retries);
   });
 
-  test('is shown in pictures, and on a contact sheet', { timeout: 120_000 }, async () => {
+  test('is shown in pictures, and on a contact sheet', async () => {
     const run = await seine(['run', example('shots.yaml', scripted), '--json'], {
       env: environment('shots'),
     });
@@ -104,9 +104,7 @@ describe('a shop that is drawn by scripts', () => {
   });
 });
 
-test('run --screenshot takes PNGs of whole pages, which every command finds', {
-  timeout: 60_000,
-}, async () => {
+test('run --screenshot takes PNGs of whole pages, which every command finds', async () => {
   const url = new URL('/category/lighting', plain.url).href;
   const missing = new URL('/nowhere', plain.url).href;
   const args = ['run', url, missing, '--screenshot', '--allow-private', '--name', 'one', '--rate', 'max'];

@@ -1,13 +1,13 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { LIMITS } from '../../../src/core/limits.ts';
+import { LINKS_PER_REPORT } from '../../../src/worker/batch/report-parts.ts';
 import { jsonLines, lastJson, seine, temporaryFolder } from '../../support/seine-process.ts';
 import { type ListingSite, startListingSite } from '../../support/sites/listing-site.ts';
 
 /** Rows that are no URLs, from the list to the exit code. */
 
-const LISTED = LIMITS.linksPerReport + 1_500;
+const LISTED = LINKS_PER_REPORT + 1_500;
 const folder = temporaryFolder();
 const at = (name: string) => join(folder.path, name);
 let site: ListingSite;

@@ -196,5 +196,5 @@ describe('secrets', () => {
         for (const form of formsOf(secret))
           expect(bytes.includes(form), `${name} as ${form} in ${file}`).toBe(false);
     }
-  }, 120_000);
+  });
 });

@@ -90,7 +90,7 @@ describe('examples', () => {
     );
     expect(JSON.parse(specs[0]!.stdout)).toEqual(JSON.parse(specs[1]!.stdout));
     // The shop refuses some requests at first, which slows down everything after them.
-  }, 90_000);
+  });
 
   test('shop.ts gives products a higher priority than listings', async () => {
     const { stdout } = await seine(['export', '--what', 'tasks'], { env: environment('shop-ts') });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { buildLambdaImage } from '../../../src/cli/lambda/build-image.ts';
 import { type ShopSite, startShopSite } from '../../../src/sites/shop/shop-site.ts';
-import { FAKE_CREDENTIALS, openLambdaDesk } from '../../support/fleet/lambda-setup.ts';
+import { FAKE_CREDENTIALS, openLambdaSetup } from '../../support/fleet/lambda-setup.ts';
 import {
   jsonLines,
   lastJson,
@@ -55,7 +55,7 @@ beforeAll(async () => {
   const { done, dead } = lastJson(run) as { done: number; dead: number };
   wanted = { ...(await resultOf('threads')), done, dead };
   expect(wanted.records.size).toBe(PRODUCTS);
-}, 90_000);
+});
 afterEach(async () => {
   for (const { killTree } of started.splice(0)) await killTree();
 });
@@ -107,7 +107,7 @@ test('over Redis, pages wait for a worker with a browser, and the run says why; 
     const args = ['worker', '--kind', kind, '--allow-private', '--workers', '1', '--dispatch', queue];
     const { said } = start([...args, '--blobs', at('blobs')], BROWSER);
     await vi.waitFor(() => expect(said()).toContain(`takes ${kind} batches`), {
-      timeout: 30_000,
+      timeout: 60_000,
       interval: 20,
     });
     return /worker (\S+) takes/.exec(said())![1]!;
@@ -119,7 +119,7 @@ test('over Redis, pages wait for a worker with a browser, and the run says why; 
       expect(run.said()).toMatch(
         /batches need a browser, but no worker at Redis \S+ has one: start some with/,
       ),
-    { timeout: 30_000, interval: 50 },
+    { timeout: 60_000, interval: 50 },
   );
   const browser = await worker('browser');
   await expectDone(run);
@@ -130,14 +130,14 @@ test('over Redis, pages wait for a worker with a browser, and the run says why; 
   expect(namesOf('browser')).toEqual(new Set([browser]));
   expect(namesOf(null)).toContain(http);
   await redis.stop();
-}, 180_000);
+});
 
 test('in Lambda, they go to the function of the image; one that is killed loses nothing', async () => {
   const image = await buildLambdaImage(at('image'));
-  const desk = await openLambdaDesk(at('blobs'), { image: image.folder, name: 'shows', memoryMb: 2_048 });
+  const setup = await openLambdaSetup(at('blobs'), { image: image.folder, name: 'shows', memoryMb: 2_048 });
   const env = {
     ...FAKE_CREDENTIALS,
-    SEINE_LAMBDA_ENDPOINT: desk.emulator.url,
+    SEINE_LAMBDA_ENDPOINT: setup.emulator.url,
     SEINE_LAMBDA_CONCURRENCY: '2',
   };
   const deploy = ['lambda', 'deploy', '--blobs', at('blobs'), '--env', 'SEINE_ALLOW_PRIVATE=job'];
@@ -153,13 +153,13 @@ test('in Lambda, they go to the function of the image; one that is killed loses 
   shop.log.length = 0;
   const run = start(args, { ...env, SEINE_LAMBDA_BROWSER_FUNCTION: 'shows' });
   const isShown = () => shop.log.some(({ path }) => path.startsWith('/product/'));
-  await vi.waitFor(() => expect(isShown()).toBe(true), { timeout: 30_000, interval: 20 });
-  const killed = desk.emulator.pidsOf('shows');
+  await vi.waitFor(() => expect(isShown()).toBe(true), { timeout: 60_000, interval: 20 });
+  const killed = setup.emulator.pidsOf('shows');
   expect(killed.length).toBeGreaterThan(0);
   for (const pid of killed) process.kill(pid, 'SIGKILL');
   await expectDone(run);
   const { records, attempts } = await resultOf('lambda');
   expect(records).toEqual(wanted.records);
   expect(new Set(attempts.map(({ fetcher }) => fetcher))).toEqual(new Set([null, 'browser']));
-  await desk.close();
-}, 180_000);
+  await setup.close();
+});

@@ -49,7 +49,7 @@ async function startWorker(blobs: string, ...more: string[]): Promise<Started> {
   worker.child.stderr!.on('data', (chunk) => {
     said += chunk;
   });
-  await vi.waitFor(() => expect(said).toContain(' takes '), { timeout: 30_000, interval: 20 });
+  await vi.waitFor(() => expect(said).toContain(' takes '), { timeout: 60_000, interval: 20 });
   return worker;
 }
 
@@ -88,7 +88,7 @@ test('a linked site is crawled whole by two workers, each page exactly once; the
   expect((await workers[1]!.finished).code).toBe(130);
   expect((await seine(['workers', '--dispatch', url])).stdout).toMatch(/^no live workers at Redis/);
   await site.close();
-}, 90_000);
+});
 
 test('kill -9 of a worker, FLUSHALL and kill -9 of Redis in the middle of a crawl: nothing is lost', async () => {
   const PAGES = 800;
@@ -118,7 +118,7 @@ test('kill -9 of a worker, FLUSHALL and kill -9 of Redis in the middle of a craw
   expect(again).toBeLessThanOrEqual(3 * 4 * 120);
   expect((await checkFolder(dir, 'site', 1)).pagesRead).toBe(PAGES);
   await site.close();
-}, 120_000);
+});
 
 test('SIGTERM under load: a worker returns what it has, and the others finish without a second request', async () => {
   const PAGES = 300;
@@ -138,7 +138,7 @@ test('SIGTERM under load: a worker returns what it has, and the others finish wi
   // Requests that were under way when the signal came.
   expect(again).toBeLessThanOrEqual(8);
   await site.close();
-}, 90_000);
+});
 
 test('a worker refuses to start in one sentence, with what to do', async () => {
   const locked = await startRedis({ own: true, settings: { requirepass: 'right' } });
@@ -165,4 +165,4 @@ test('a worker refuses to start in one sentence, with what to do', async () => {
     expect(stderr).not.toContain('wrong@');
     expect(code).toBe(2);
   }
-}, 60_000);
+});

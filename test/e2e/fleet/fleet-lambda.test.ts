@@ -10,8 +10,6 @@ import { lastJson, type Started, seine, startSeine, temporaryFolder } from '../.
 import { S3_ENV, startS3Server } from '../../support/servers/s3-server.ts';
 import { countByPath, type LinkedSite, startLinkedSite } from '../../support/sites/linked-site.ts';
 
-/** Environments are processes, and other tests may use the machine at the same time. */
-const TIMEOUT = { timeout: 90_000 };
 const PAGES = 120;
 let site: LinkedSite;
 const started: Started[] = [];
@@ -66,7 +64,7 @@ const childrenOf = (pid: number) =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
 
 describe('a crawl in Lambda', () => {
-  test('is whole, and asks for each page once', TIMEOUT, async () => {
+  test('is whole, and asks for each page once', async () => {
     const dir = freshDir();
     const { env } = await startLocal(['--dir', dir]);
     const run = await seine(runArgs(dir), { env });
@@ -84,7 +82,7 @@ describe('a crawl in Lambda', () => {
     await expectWhole(dir);
   });
 
-  test('by the zip, with pages in S3, loses nothing when environments are killed', TIMEOUT, async () => {
+  test('by the zip, with pages in S3, loses nothing when environments are killed', async () => {
     const dir = freshDir();
     const zip = join(dir, 'worker.zip');
     writeFileSync(zip, (await buildLambdaZip()).bytes);
@@ -115,7 +113,7 @@ describe('a crawl in Lambda', () => {
 });
 
 describe('what is wrong is said in one sentence', () => {
-  test('a function that is not there, or Lambda that is not', TIMEOUT, async () => {
+  test('a function that is not there, or Lambda that is not', async () => {
     const dir = freshDir();
     const { env } = await startLocal(['--dir', dir]);
     const absent = await seine(['run', site.url, '--dir', dir, '--dispatch', 'lambda://nobody'], { env });

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { FAKE_CREDENTIALS, type LambdaDesk, openLambdaDesk } from '../../support/fleet/lambda-setup.ts';
+import { FAKE_CREDENTIALS, type LambdaSetup, openLambdaSetup } from '../../support/fleet/lambda-setup.ts';
 import {
   jsonLines,
   lastJson,
@@ -26,16 +26,16 @@ const at = (...parts: string[]) => join(folder.path, ...parts);
 let site: TreeSite;
 let redis: RedisServer;
 let postgres: PostgresServer;
-let desk: LambdaDesk;
+let setup: LambdaSetup;
 const workers: Started[] = [];
 
 beforeAll(async () => {
   mkdirSync(at('blobs'));
-  [site, redis, postgres, desk] = await Promise.all([
+  [site, redis, postgres, setup] = await Promise.all([
     startTreeSite(PAGES),
     startRedis(),
     startPostgres(),
-    openLambdaDesk(at('blobs'), { concurrency: 2 }),
+    openLambdaSetup(at('blobs'), { concurrency: 2 }),
   ]);
   writeFileSync(at('job.ts'), JOB);
   const args = ['worker', '--allow-private', '--workers', '1', '--dispatch', queue(), '--blobs', at('blobs')];
@@ -45,7 +45,7 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const { child } of workers) child.kill('SIGTERM');
   await Promise.all(workers.map(({ finished }) => finished));
-  await Promise.all([site.close(), redis.stop(), postgres.stop(), desk.close()]);
+  await Promise.all([site.close(), redis.stop(), postgres.stop(), setup.close()]);
   folder.remove();
 });
 
@@ -95,7 +95,7 @@ const envOf = (name: string) => ({
   ...FAKE_CREDENTIALS,
   JOB_NAME: name,
   SITE_URL: site.url,
-  SEINE_LAMBDA_ENDPOINT: desk.emulator.url,
+  SEINE_LAMBDA_ENDPOINT: setup.emulator.url,
   SEINE_LAMBDA_CONCURRENCY: '2',
 });
 
@@ -160,7 +160,7 @@ test('{SQLite, PostgreSQL} × {threads, BullMQ, Lambda}, and all three at once, 
   const names = (await exported('attempts', all)).map(({ worker }) => String(worker));
   for (const kind of [/^thread-/, /\/thread-/, /^lambda-/])
     expect(names.filter((name) => kind.test(name)).length, String(kind)).toBeGreaterThan(0);
-}, 120_000);
+});
 
 test('seine doctor finds the workers and the function of the fleet, and a function that keeps pages elsewhere', async () => {
   const ask = async (blobs: string) => {
@@ -179,4 +179,4 @@ test('seine doctor finds the workers and the function of the fleet, and a functi
     detail: expect.stringMatching(/stores pages in .*blobs, but/),
   });
   expect(ill.code).toBe(2);
-}, 60_000);
+});

@@ -24,4 +24,4 @@ test('a host that refuses more than 5 requests a second is found out and kept be
   expect(host).toMatchObject({ lastError: 'throttled: status 429' });
   expect(host.limitedBy).toContain('adaptive rate: below');
   expect(host.rate).toBeLessThan(CAP / 2);
-}, 180_000);
+});

@@ -59,7 +59,7 @@ test('a dead host gets only probes, further and further apart, and recovers with
   // What was out when the breaker opened, then three probes: after 1, 2 and 4 seconds.
   const gaps = () => host.times.slice(1).map((time, index) => time - host.times[index]!);
   const rests = () => gaps().filter((gap) => gap > REST_MS * 0.8);
-  await expect.poll(() => rests().length, { timeout: 40_000 }).toBe(3);
+  await expect.poll(() => rests().length).toBe(3);
   host.recover();
   const { code, stdout, stderr } = await run.finished;
   await host.close();
@@ -78,7 +78,7 @@ test('a dead host gets only probes, further and further apart, and recovers with
   expect(firstRestAt).toBeLessThanOrEqual(PAGES);
   const afterFirst = gaps().slice(firstRestAt);
   expect(afterFirst.slice(0, 3).every((gap) => gap > REST_MS * 0.8)).toBe(true);
-}, 60_000);
+});
 
 test('batches that fail wholly stop the job with its own exit code, and resume continues', async () => {
   const PAGES = 40;
@@ -105,4 +105,4 @@ test('batches that fail wholly stop the job with its own exit code, and resume c
   await host.close();
   expect(resumed.code).toBe(0);
   expect(lastJson(resumed)).toMatchObject({ state: 'done', done: PAGES, dead: 0, pending: 0 });
-}, 60_000);
+});

@@ -5,7 +5,7 @@ import type { TaskRow } from '../../../src/core/model.ts';
 import { jsonLines, lastJson, seine, temporaryFolder } from '../../support/seine-process.ts';
 import { type AddressLog, openAddressLog } from '../../support/servers/address-log.ts';
 
-const RATE = 10;
+const RATE = 5;
 const GAP_MS = 1_000 / RATE;
 let folder: ReturnType<typeof temporaryFolder>;
 let sites: AddressLog[];
@@ -41,7 +41,7 @@ const run = (job: object, ...more: string[]) => {
 
 /**
  * Between two requests, whichever of the hosts they went to. Of all of them: this process is busy, and may see one late
- * and the next in time. Hosts that do not share their rate are asked three times as often.
+ * and the next in time. Hosts that do not share their rate are asked three times as often, which is well below half of the gap.
  */
 const meanGapMs = () => {
   const times = sites.flatMap(({ requests }) => requests.map(({ at }) => at)).sort((a, b) => a - b);
@@ -59,7 +59,7 @@ test('hosts at one address share its rate, by whatever name or port, also after 
   const first = await run({ sources });
   expect(first.stderr).toBe('');
   expect(lastJson(first)).toMatchObject({ state: 'done', done: 12, dead: 0 });
-  expect(meanGapMs()).toBeGreaterThan(GAP_MS * 0.7);
+  expect(meanGapMs()).toBeGreaterThan(GAP_MS * 0.5);
   const dir = ['--dir', join(folder.path, 'seine')];
   const hosts = jsonLines((await seine(['hosts', '--json', ...dir])).stdout);
   expect(hosts.map(({ host }) => host)).toEqual(['ip:127.0.0.1']);
@@ -69,9 +69,9 @@ test('hosts at one address share its rate, by whatever name or port, also after 
   for (const { requests } of sites) requests.length = 0;
   expect(lastJson(await run({ sources }, '--refresh'))).toMatchObject({ state: 'done', pass: 2 });
   expect(sites.flatMap(({ requests }) => requests).length).toBeGreaterThanOrEqual(15);
-  expect(meanGapMs()).toBeGreaterThan(GAP_MS * 0.7);
+  expect(meanGapMs()).toBeGreaterThan(GAP_MS * 0.5);
   expect(jsonLines((await seine(['hosts', '--json', ...dir])).stdout)).toHaveLength(1);
-}, 60_000);
+});
 
 test('of hosts that are counted together, only the dead one is given up', async () => {
   const [one, two] = sites as [AddressLog, AddressLog];
@@ -91,4 +91,4 @@ test('of hosts that are counted together, only the dead one is given up', async 
     const codes = jsonLines<TaskRow>(rows.stdout).map(({ failureCode }) => failureCode);
     expect(codes).toContain(robots ? 'robots-unreachable' : 'host-down');
   }
-}, 60_000);
+});

@@ -28,4 +28,4 @@ test(`${HOSTS} hosts, 3 threads, restarts: no gap under ${GAP_MS} ms, nothing lo
   expect(facts.robotsMax).toBeLessThanOrEqual(2);
   // How fast is no matter of a test: this only tells a pace that is kept from one that lost every second permit.
   for (const rate of facts.rates) expect(rate).toBeGreaterThanOrEqual(0.6 * RATE);
-}, 180_000);
+});

@@ -230,4 +230,4 @@ test('a run that is killed while it reads a table goes on where it was, with eve
   expect(last.code, last.stderr).toBe(0);
   expect(lastJson(last)).toMatchObject({ state: 'done', accepted: urls.length, done: urls.length });
   expect((await tasksOf(env)).map(({ url }) => url)).toEqual(urls);
-}, 60_000);
+});

@@ -81,7 +81,7 @@ describe('a crawl into S3', () => {
 
     const doctor = await seine(['doctor', '--dir', dir, '--blobs', blobs], { env });
     expect(doctor.code).toBe(0);
-  }, 90_000);
+  });
 
   test.each<[string, (request: string, earlier: number, count: number) => Fault, string[]]>([
     [

@@ -5,9 +5,13 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { explained } from '../../../src/blobs/file-errors.ts';
 import { FileWriter } from '../../../src/blobs/file-writer.ts';
-import { openFolderBlobs, sweepAbandoned, sweepTemporary } from '../../../src/blobs/folder-blobs.ts';
+import {
+  FILE_AT_ONCE_BYTES_MAX,
+  openFolderBlobs,
+  sweepAbandoned,
+  sweepTemporary,
+} from '../../../src/blobs/folder-blobs.ts';
 import { SeineError } from '../../../src/core/errors.ts';
-import { LIMITS } from '../../../src/core/limits.ts';
 import { runBlobsContract } from '../../contract/blobs-contract.ts';
 
 let root: string;
@@ -51,7 +55,7 @@ describe('folder blobs', () => {
         await blobs.put('a', Buffer.alloc(bytes));
         return datasync.mock.calls.length;
       };
-      const large = LIMITS.fileAtOnceBytesMax + 1;
+      const large = FILE_AT_ONCE_BYTES_MAX + 1;
       expect([await waits(true, 5), await waits(true, large)]).toEqual([1, 1]);
       expect([await waits(false, 5), await waits(false, large)]).toEqual([0, 0]);
     } finally {

@@ -7,7 +7,7 @@ import { parseCommandLine } from '../../../src/cli/parse-args.ts';
 import { type LambdaEmulator, startLambdaEmulator } from '../../../src/lambda-emulator/emulator.ts';
 import { batchOf, deliver, expectWhole, openSite } from '../../contract/dispatcher-contract.ts';
 import { temporaryFolder } from '../../support/fixtures.ts';
-import { FAKE_CREDENTIALS, openLambdaDesk } from '../../support/fleet/lambda-setup.ts';
+import { FAKE_CREDENTIALS, openLambdaSetup } from '../../support/fleet/lambda-setup.ts';
 
 /** `seine lambda …` in this very process; what it prints. */
 async function lambda(...args: string[]): Promise<string> {
@@ -49,8 +49,8 @@ describe('the zip', () => {
 
   test('works on batches, also with what it loads only when needed; what it lacks it says', async () => {
     const site = await openSite();
-    const desk = await openLambdaDesk(folder.dir, { zip: zip.bytes, concurrency: 1 });
-    const dispatcher = await desk.open();
+    const setup = await openLambdaSetup(folder.dir, { zip: zip.bytes, concurrency: 1 });
+    const dispatcher = await setup.open();
     expect(dispatcher.serves?.('browser')).toBe(false);
     expect(dispatcher.refusal?.('browser')?.message).toBe(
       'pages need a browser, but the function seine has none',
@@ -70,7 +70,7 @@ describe('the zip', () => {
     batch.tasks[2]!.fetchMethod = { ...plain, fetcher: 'impersonate' };
     const { reports } = await deliver(dispatcher, batch);
     await dispatcher.close();
-    await desk.close();
+    await setup.close();
     await site.close();
     expectWhole(batch, reports);
     const outcomes = reports.flatMap((part) => part.outcomes).sort((a, b) => a.taskId - b.taskId);

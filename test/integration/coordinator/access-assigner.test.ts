@@ -45,7 +45,7 @@ afterEach(async () => {
   await folder.remove();
 });
 
-function openDesk(): AccessAssigner {
+function openAssigner(): AccessAssigner {
   return new AccessAssigner(outside, {
     store,
     job,
@@ -106,14 +106,14 @@ function reportOf(outcomes: Outcome[]): Report {
   };
 }
 
-const note = (desk: AccessAssigner, open: OpenBatch, ...outcomes: Outcome[]) =>
-  desk.note(open, reportOf(outcomes), outcomes);
+const note = (assigner: AccessAssigner, open: OpenBatch, ...outcomes: Outcome[]) =>
+  assigner.note(open, reportOf(outcomes), outcomes);
 
 describe('what a job has outside', () => {
   test('is given to the batches that need it', () => {
     const open = batchOf('https://a.example/1', 'https://b.example/1');
     open.batch.tasks[1]!.fetchMethod = { ...open.batch.tasks[1]!.fetchMethod!, fetcher: 'api', pool: null };
-    openDesk().attachSecrets(open);
+    openAssigner().attachSecrets(open);
     expect(open.batch.apiKey).toBe('the-key');
     expect(open.batch.secretHeaders).toEqual({ 'https://a.example': { Authorization: 'Bearer t0ken' } });
     expect(open.batch.proxies!.map(({ url }) => url)).toEqual([
@@ -122,7 +122,7 @@ describe('what a job has outside', () => {
     ]);
     const plain = batchOf('https://c.example/1');
     plain.batch.tasks[0]!.fetchMethod!.pool = null;
-    openDesk().attachSecrets(plain);
+    openAssigner().attachSecrets(plain);
     expect(plain.batch).not.toHaveProperty('apiKey');
     expect(plain.batch).not.toHaveProperty('secretHeaders');
     expect(plain.batch).not.toHaveProperty('proxies');
@@ -130,11 +130,11 @@ describe('what a job has outside', () => {
   });
 
   test('a task whose proxy is down was not tried; one that fails where others get through was', () => {
-    const desk = openDesk();
+    const assigner = openAssigner();
     const open = batchOf('https://a.example/1');
     const [first] = outside.pools[0]!.proxies;
     const failed = failureOf(1, 'proxy', first!.id);
-    const { untried } = note(desk, open, failed);
+    const { untried } = note(assigner, open, failed);
     expect([...untried]).toEqual([1]);
     const context = { spec: job.spec, follow: [], now: T0, random: () => 0.5, untried };
     expect(changeOf(open.tasks.get(1)!, failed, context)).toMatchObject({
@@ -144,32 +144,37 @@ describe('what a job has outside', () => {
     });
     now += 60_000;
     const both = batchOf('https://a.example/1', 'https://b.example/1');
-    const trouble = note(desk, both, failureOf(2, 'not-found', first!.id), failureOf(1, 'proxy', first!.id));
+    const trouble = note(
+      assigner,
+      both,
+      failureOf(2, 'not-found', first!.id),
+      failureOf(1, 'proxy', first!.id),
+    );
     expect(trouble.untried.size).toBe(0);
   });
 
   test('a refusal through a proxy that never worked there is worth another, while attempts are left', () => {
-    const desk = openDesk();
+    const assigner = openAssigner();
     const open = batchOf('https://a.example/1', 'https://a.example/2');
     open.tasks.get(2)!.attempt = 3;
     const id = outside.pools[0]!.proxies[0]!.id;
-    const { elsewhere } = note(desk, open, failureOf(1, 'forbidden', id), failureOf(2, 'forbidden', id));
+    const { elsewhere } = note(assigner, open, failureOf(1, 'forbidden', id), failureOf(2, 'forbidden', id));
     expect([...elsewhere]).toEqual([1]);
   });
 
   test('what was learned and spent is written down, and read by the next', async () => {
-    const desk = openDesk();
+    const assigner = openAssigner();
     const open = batchOf('https://a.example/1');
     const outcomes = outside.pools[0]!.proxies.map(({ id }) => failureOf(1, 'proxy', id));
-    note(desk, open, ...outcomes);
+    note(assigner, open, ...outcomes);
     const fetched = failureOf(1, 'not-found', 'none');
     if (fetched.kind === 'failed') fetched.trace!.via!.cost = 2.5;
-    note(desk, open, fetched);
-    await desk.exchange();
-    await desk.exchange();
+    note(assigner, open, fetched);
+    await assigner.exchange();
+    await assigner.exchange();
     expect(await store.proxies.cost(job.id)).toBe(2.5);
 
-    const next = openDesk();
+    const next = openAssigner();
     await next.exchange();
     const { outcomes: deferred, permits } = next.attachSecrets(batchOf('https://a.example/1'));
     expect(deferred).toEqual([{ kind: 'deferred', taskId: 1 }]);

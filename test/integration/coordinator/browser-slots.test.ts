@@ -60,7 +60,7 @@ test('pages for a browser take no more places than browsers have, and one says t
     { through: queue, fetcherOf: async () => browser },
   );
   const plainAsked = () => PLAIN.filter((path) => asked.has(path)).length;
-  await expect.poll(plainAsked, { timeout: 20_000 }).toBe(PAGES);
+  await expect.poll(plainAsked).toBe(PAGES);
   expect(outMax).toBe(1);
   expect(waiting).toHaveLength(1);
   slots.browser = 2;
@@ -70,4 +70,4 @@ test('pages for a browser take no more places than browsers have, and one says t
   expect(state).toBe('done');
   expect(counters).toMatchObject({ done: 1 + 2 * PAGES, dead: 0 });
   expect(outMax).toBeLessThanOrEqual(2);
-}, 40_000);
+});

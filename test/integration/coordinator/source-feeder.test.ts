@@ -6,11 +6,10 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { RejectLog } from '../../../src/coordinator/sources/reject-log.ts';
 import { SourceFeeder } from '../../../src/coordinator/sources/source-feeder.ts';
 import type { JobInput } from '../../../src/core/job-schema/job.ts';
-import { LIMITS } from '../../../src/core/limits.ts';
 import type { Logger } from '../../../src/ports/ambient.ts';
 import type { Source, SourceTask } from '../../../src/ports/source.ts';
 import type { Job, Store } from '../../../src/ports/store.ts';
-import { openRejectFile } from '../../../src/sources/files/reject-file.ts';
+import { openRejectFile, REJECT_FILE_BYTES_MAX } from '../../../src/sources/files/reject-file.ts';
 import { openSource } from '../../../src/sources/open-source.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { codeOf, collect, temporaryFolder } from '../../support/fixtures.ts';
@@ -149,7 +148,7 @@ test('the file of rejected rows ends at its limit', async () => {
   const file = openRejectFile(path, 1);
   const reject = { source: 's', place: 'p', reason: 'x'.repeat(1024 * 1024) };
   for (let n = 0; n < 20; n++) await file.append(Array(4).fill(reject));
-  expect(readFileSync(path).length).toBeLessThan(LIMITS.rejectFileBytesMax + 2 * 1024 * 1024);
+  expect(readFileSync(path).length).toBeLessThan(REJECT_FILE_BYTES_MAX + 2 * 1024 * 1024);
 });
 
 test('columns of a repeated URL are those of its first row, which is said once', async () => {

@@ -11,7 +11,7 @@ import type { Dispatcher } from '../../../src/ports/dispatcher.ts';
 import { batchOf, deliver, expectWhole, openSite, type Site } from '../../contract/dispatcher-contract.ts';
 import { groupOf, listProcesses } from '../../support/browser/browser-processes.ts';
 import { temporaryFolder } from '../../support/fixtures.ts';
-import { type LambdaDesk, openLambdaDesk } from '../../support/fleet/lambda-setup.ts';
+import { type LambdaSetup, openLambdaSetup } from '../../support/fleet/lambda-setup.ts';
 
 /** The files that the image would have, laid out as its Dockerfile says, run by the emulator with their own Chromium. */
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
   image = await buildLambdaImage(join(folder.dir, 'image'));
   // Two seconds of work that each environment of Lambda does for itself, and this machine once.
   await findChromium('bundled');
-}, 60_000);
+});
 afterAll(() => folder.remove());
 
 describe('the image', () => {
@@ -60,18 +60,18 @@ describe('the image', () => {
 
 describe('a function of the image', () => {
   let site: Site;
-  let desk: LambdaDesk;
+  let setup: LambdaSetup;
   let dispatcher: Dispatcher;
   beforeAll(async () => {
     site = await openSite();
     // It answers two seconds before its time is over.
     const size = { memoryMb: 2_048, timeoutSeconds: 10, concurrency: 1 };
-    desk = await openLambdaDesk(folder.dir, { image: image.folder, ...size });
-    dispatcher = await desk.open();
+    setup = await openLambdaSetup(folder.dir, { image: image.folder, ...size });
+    dispatcher = await setup.open();
   });
   afterAll(async () => {
     await dispatcher.close();
-    await desk.close();
+    await setup.close();
     await site.close();
   });
 
@@ -100,7 +100,7 @@ describe('a function of the image', () => {
     return reports.flatMap((report) => report.outcomes).sort((a, b) => a.taskId - b.taskId);
   }
 
-  const environmentPid = () => desk.emulator.pidsOf('seine')[0]!;
+  const environmentPid = () => setup.emulator.pidsOf('seine')[0]!;
 
   /** Its browser is the child of the watchdog, which is its own. */
   function browserPid(): number {
@@ -131,31 +131,31 @@ describe('a function of the image', () => {
     expect(listProcesses().find(({ pid }) => pid === first)?.command).toContain('--no-sandbox');
     expect(await outcomesOf(browserBatch(2, ['/2']))).toMatchObject([{ kind: 'fetched' }]);
     expect(browserPid()).toBe(first);
-  }, 30_000);
+  });
 
   test('answers before it is killed: pages that are done, and the rest as deferred', async () => {
     const [done, slow] = await outcomesOf(browserBatch(3, ['/3', '/slow']));
     expect(done).toMatchObject({ kind: 'fetched', trace: { shots: [{ kind: 'screenshot' }] } });
     expect(slow).toMatchObject({ kind: 'deferred' });
-  }, 30_000);
+  });
 
   test('that is killed loses its batch and its browser, and the next call has new ones', async () => {
     const [before, environment] = [browserPid(), environmentPid()];
     site.paths.length = 0;
     const lost = deliver(dispatcher, browserBatch(4, ['/slow']));
-    await expect.poll(() => site.paths, { timeout: 20_000 }).toContain('/slow');
+    await expect.poll(() => site.paths).toContain('/slow');
     process.kill(environment, 'SIGKILL');
     expect((await lost).delivery).toMatchObject({ kind: 'lost' });
-    await expect.poll(() => isAlive(before), { timeout: 20_000 }).toBe(false);
+    await expect.poll(() => isAlive(before)).toBe(false);
     expect(await outcomesOf(browserBatch(5, ['/5']))).toMatchObject([{ kind: 'fetched' }]);
     expect(environmentPid()).not.toBe(environment);
-  }, 30_000);
+  });
 
   test('leaves no browser behind when its environment is ended', async () => {
     const last = browserPid();
     const profile = /--user-data-dir=(\S+)\/profile/.exec(groupOf(last)[0]!.command)![1]!;
     expect(existsSync(profile)).toBe(true);
-    await desk.close();
-    await expect.poll(() => isAlive(last) || existsSync(profile), { timeout: 20_000 }).toBe(false);
+    await setup.close();
+    await expect.poll(() => isAlive(last) || existsSync(profile)).toBe(false);
   });
 });

@@ -6,23 +6,23 @@ import { openCsvReader } from '../../../src/sources/formats/csv-source.ts';
 import { collect } from '../../support/fixtures.ts';
 import {
   continuesAnywhere,
-  openSourceDesk,
-  type SourceDesk,
+  openSourceSetup,
+  type SourceSetup,
   urlsOf,
 } from '../../support/sources/source-files.ts';
 
 const A = 'https://a.example';
-let desk: SourceDesk;
+let setup: SourceSetup;
 beforeAll(async () => {
-  desk = await openSourceDesk();
+  setup = await openSourceSetup();
 });
-afterAll(() => desk.close());
+afterAll(() => setup.close());
 
 const urls = (...numbers: number[]) => numbers.map((n) => `${A}/${n}`);
 
 describe.each(['.csv', '.csv.gz'])('malformed rows of %s', (ending) => {
-  const write = (lines: string[], end = '\n') => desk.add(lines.join(end), ending);
-  const read = async (lines: string[], end = '\n') => desk.rows(await write(lines, end));
+  const write = (lines: string[], end = '\n') => setup.add(lines.join(end), ending);
+  const read = async (lines: string[], end = '\n') => setup.rows(await write(lines, end));
 
   test('a quote that is not closed costs its row alone, named with its line', async () => {
     const lines = Array.from({ length: 2_000 }, (_, n) => `${A}/${n + 1},ok`);
@@ -74,33 +74,33 @@ describe.each(['.csv', '.csv.gz'])('malformed rows of %s', (ending) => {
 
   test.each([
     ['quoted text', `"${'x'.repeat(1_100_000)}"`],
-    ['text', 'x'.repeat(3_000_000)],
-    ['cells without text', ','.repeat(3_000_000)],
+    ['text', 'x'.repeat(1_100_000)],
+    ['cells without text', ','.repeat(1_100_000)],
     ['doubled quotes', `"${'""'.repeat(600_000)}"`],
   ])('a row larger than a megabyte costs itself alone: %s', async (_, cell) => {
     const file = await write(['url,n', `${A}/1,x`, `${A}/2,${cell}`, `${A}/3,x`, `${A}/4,${cell}`]);
-    const rows = await desk.rows(file);
+    const rows = await setup.rows(file);
     expect(urlsOf(rows)).toEqual([
       ...urls(1),
       expect.stringMatching(/^! not valid CSV, from line 3 on: larger than 1048576 bytes/),
       ...urls(3),
       expect.stringMatching(/^! not valid CSV, from line 5 on: larger/),
     ]);
-    expect(await continuesAnywhere(rows, (position) => desk.rows(file, position))).toBeNull();
+    expect(await continuesAnywhere(rows, (position) => setup.rows(file, position))).toBeNull();
   });
 
   test('whoever goes on after any row gets the same rest, with the same lines', async () => {
     const broken = [`${A}/b,"oops`, `"${A}/c,x`, `${A}/d,"a\n\nb" c`, '', `${A}/e,"x\r\ny"`, `${A}/f,z`];
     const file = await write(['\ufeffurl,t', ...broken, ...broken, ...broken]);
-    const rows = await desk.rows(file);
+    const rows = await setup.rows(file);
     expect(rows.filter(({ row }) => 'reason' in row).length).toBeGreaterThan(6);
-    expect(await continuesAnywhere(rows, (position) => desk.rows(file, position))).toBeNull();
+    expect(await continuesAnywhere(rows, (position) => setup.rows(file, position))).toBeNull();
   });
 
   test('every row broken is read in one go', async () => {
-    const lines = Array.from({ length: 5_000 }, (_, n) => `${A}/${n},"oops`);
+    const lines = Array.from({ length: 2_000 }, (_, n) => `${A}/${n},"oops`);
     const rows = await read(['url,t', ...lines]);
-    expect(rows).toHaveLength(5_000);
+    expect(rows).toHaveLength(2_000);
     expect(rows.every(({ row }) => 'reason' in row)).toBe(true);
   });
 
@@ -118,7 +118,7 @@ describe.each(['.csv', '.csv.gz'])('malformed rows of %s', (ending) => {
 
 test('pieces of any size make no difference', async () => {
   const lines = ['url,t', `${A}/1,"oops`, '', `${A}/2,"x\r\ny"`, `"${A}/3,ü`, `${A}/4,"fine"`, `${A}/5,"end`];
-  const path = await desk.add(`\ufeff${lines.join('\r\n')}`, '.csv');
+  const path = await setup.add(`\ufeff${lines.join('\r\n')}`, '.csv');
   const read = (highWaterMark: number) => {
     const stream = async (url: string, start = 0) => createReadStream(url, { start, highWaterMark });
     return collect(openCsvReader({ stream } as unknown as RemoteFiles, {}).rows(path, null));

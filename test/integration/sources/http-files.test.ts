@@ -8,8 +8,8 @@ import { type FileServer, startFileServer } from '../../support/servers/file-ser
 import { parquetOf, textColumn, urlsUpTo } from '../../support/sources/parquet-files.ts';
 import {
   continuesAnywhere,
-  openSourceDesk,
-  type SourceDesk,
+  openSourceSetup,
+  type SourceSetup,
   urlsOf,
 } from '../../support/sources/source-files.ts';
 
@@ -17,12 +17,12 @@ const A = 'https://a.example';
 const LIST = urlsUpTo(20_000).join('\n');
 let site: FileServer;
 let files: RemoteFiles;
-let desk: SourceDesk;
+let setup: SourceSetup;
 
 beforeAll(async () => {
   site = await startFileServer();
   files = openHttpFiles({ pausesMs: [1, 1, 1] });
-  desk = await openSourceDesk({ files: async () => files });
+  setup = await openSourceSetup({ files: async () => files });
   const wide = textColumn(urlsUpTo(50_000).map((url) => url.repeat(2)));
   const columns = { url: textColumn(urlsUpTo(50_000)), wide, wider: wide };
   site.files.set('table.parquet', parquetOf(columns, { rowGroupSize: 10_000, codec: 'UNCOMPRESSED' }));
@@ -40,7 +40,7 @@ afterEach(() => {
 afterAll(async () => {
   await files.close();
   await site.close();
-  await desk.close();
+  await setup.close();
 });
 
 /** Fails the first answers by `act`, then behaves. */
@@ -52,8 +52,8 @@ function failing(times: number, act: Exclude<FileServer['intercept'], null>): vo
 describe('Parquet over http', () => {
   test('is read by ranges, and never wholly', async () => {
     const sentBefore = site.bytesSent();
-    await desk.check(site.url('table.parquet'));
-    const rows = await desk.rows({ file: site.url('table.parquet'), meta: [] });
+    await setup.check(site.url('table.parquet'));
+    const rows = await setup.rows({ file: site.url('table.parquet'), meta: [] });
     expect(urlsOf(rows)).toEqual(urlsUpTo(50_000));
     expect(site.requests.every(({ range }) => range !== null)).toBe(true);
     const size = site.files.get('table.parquet')!.length;
@@ -62,16 +62,16 @@ describe('Parquet over http', () => {
 
   test('is a file by its ending, also with a signature after it', async () => {
     const url = site.url('table.parquet?X-Signature=a/b.txt');
-    const rows = await desk.rows(url);
+    const rows = await setup.rows(url);
     expect(rows).toHaveLength(50_000);
     expect(
-      await continuesAnywhere(rows, (position) => desk.rows(url, position), [12_345, 49_999]),
+      await continuesAnywhere(rows, (position) => setup.rows(url, position), [12_345, 49_999]),
     ).toBeNull();
   });
 
   test('a server that ignores ranges is told so before anything starts', async () => {
     site.ranges = false;
-    const error = await desk.check(site.url('table.parquet')).catch((caught: unknown) => caught);
+    const error = await setup.check(site.url('table.parquet')).catch((caught: unknown) => caught);
     expect(error).toBeInstanceOf(SeineError);
     expect(String(error)).toMatch(/ignores range requests/);
   });
@@ -79,28 +79,28 @@ describe('Parquet over http', () => {
   test('errors that pass are survived; those that stay are one sentence', async () => {
     const passing = [503, 429, 408];
     failing(3, (_, response) => !!response.writeHead(passing.pop()!).end());
-    expect(await desk.rows(site.url('table.parquet'))).toHaveLength(50_000);
+    expect(await setup.rows(site.url('table.parquet'))).toHaveLength(50_000);
     expect(passing).toEqual([]);
     failing(3, (request) => !!request.socket.destroy());
-    expect(await desk.rows(site.url('table.parquet'))).toHaveLength(50_000);
+    expect(await setup.rows(site.url('table.parquet'))).toHaveLength(50_000);
     failing(99, (_, response) => !!response.writeHead(503).end());
-    await expect(desk.rows(site.url('table.parquet'))).rejects.toThrow(
+    await expect(setup.rows(site.url('table.parquet'))).rejects.toThrow(
       /cannot read .*table\.parquet: status 503/,
     );
-    await expect(desk.rows(site.url('table.parquet'))).rejects.toThrow(SeineError);
+    await expect(setup.rows(site.url('table.parquet'))).rejects.toThrow(SeineError);
   });
 
   test.each([
     ['absent.parquet', /no such file: .*absent\.parquet \(status 404\)/],
     ['*.parquet', /no such file/],
   ])('%s is missing', async (name, message) => {
-    await expect(desk.check(site.url(name))).rejects.toThrow(message);
-    await expect(desk.check(site.url(name))).rejects.toThrow(MissingFileError);
+    await expect(setup.check(site.url(name))).rejects.toThrow(message);
+    await expect(setup.check(site.url(name))).rejects.toThrow(MissingFileError);
   });
 
   test('a file that changes while it is read is given up with one entry', async () => {
     const rows = [];
-    for await (const row of desk.open(site.url('table.parquet')).rows(null)) {
+    for await (const row of setup.open(site.url('table.parquet')).rows(null)) {
       rows.push(row);
       site.etag = '"2"';
     }
@@ -111,26 +111,26 @@ describe('Parquet over http', () => {
 
 describe('lists over http', () => {
   test('a URL is a page unless it is called a file', async () => {
-    expect(urlsOf(await desk.rows(site.url('list.txt')))).toEqual([site.url('list.txt')]);
+    expect(urlsOf(await setup.rows(site.url('list.txt')))).toEqual([site.url('list.txt')]);
     expect(site.requests).toEqual([]);
-    expect(urlsOf(await desk.rows({ file: site.url('list.txt') }))).toEqual(urlsUpTo(20_000));
+    expect(urlsOf(await setup.rows({ file: site.url('list.txt') }))).toEqual(urlsUpTo(20_000));
   });
 
   test.each([true, false])('continue where they were (server with ranges: %s)', async (ranges) => {
     site.ranges = ranges;
     const file = { file: site.url('list.txt') };
-    const all = await desk.rows(file);
+    const all = await setup.rows(file);
     expect(
-      await continuesAnywhere(all, (position) => desk.rows(file, position), [0, 9_999, 19_999]),
+      await continuesAnywhere(all, (position) => setup.rows(file, position), [0, 9_999, 19_999]),
     ).toBeNull();
   });
 
   test('compressed, and said to be compressed twice', async () => {
     site.files.set('list.csv.gz', gzipSync(`url,n\n${A}/1,1\n${A}/2,2\n`));
-    expect(urlsOf(await desk.rows({ file: site.url('list.csv.gz') }))).toEqual([`${A}/1`, `${A}/2`]);
+    expect(urlsOf(await setup.rows({ file: site.url('list.csv.gz') }))).toEqual([`${A}/1`, `${A}/2`]);
     site.intercept = (_, response, file) =>
       !!response.writeHead(200, { 'content-encoding': 'gzip' }).end(file);
-    expect(urlsOf(await desk.rows({ file: site.url('list.csv.gz') }))).toEqual([`${A}/1`, `${A}/2`]);
+    expect(urlsOf(await setup.rows({ file: site.url('list.csv.gz') }))).toEqual([`${A}/1`, `${A}/2`]);
   });
 
   test.each([true, false])(
@@ -142,7 +142,7 @@ describe('lists over http', () => {
         response.write(file!.subarray(0, 100_000), () => response.destroy());
         return true;
       });
-      const rows = await desk.rows({ file: site.url('list.txt') });
+      const rows = await setup.rows({ file: site.url('list.txt') });
       expect(urlsOf(rows)).toEqual(urlsUpTo(20_000));
       expect(site.requests.length).toBeGreaterThan(2);
       if (ranges) expect(site.requests.at(-1)!.range).toMatch(/^bytes=\d{5,}-$/);
@@ -155,7 +155,7 @@ describe('lists over http', () => {
       response.write(file!.subarray(0, 1_000), () => response.destroy());
       return true;
     });
-    await expect(desk.rows({ file: site.url('list.txt') })).rejects.toThrow(SeineError);
+    await expect(setup.rows({ file: site.url('list.txt') })).rejects.toThrow(SeineError);
     expect(site.requests.length).toBeLessThan(12);
   });
 
@@ -169,7 +169,7 @@ describe('lists over http', () => {
       return !!response.write(file!.subarray(0, 2_000_000)) || true;
     };
     const read: unknown[] = [];
-    for await (const row of desk.open({ file: site.url('long.txt') }).rows(null)) {
+    for await (const row of setup.open({ file: site.url('long.txt') }).rows(null)) {
       read.push(row);
       break;
     }
@@ -180,7 +180,7 @@ describe('lists over http', () => {
 
   test('redirects are followed', async () => {
     failing(1, (_, response) => !!response.writeHead(302, { location: '/list.txt' }).end());
-    expect(await desk.rows({ file: site.url('moved.txt') })).toHaveLength(20_000);
+    expect(await setup.rows({ file: site.url('moved.txt') })).toHaveLength(20_000);
   });
 
   test('redirects lead to private addresses only where the job allows those', async () => {

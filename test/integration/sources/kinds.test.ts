@@ -7,17 +7,17 @@ import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { collect, createJob, enqueue, taskOf } from '../../support/fixtures.ts';
 import {
   continuesAnywhere,
-  openSourceDesk,
-  type SourceDesk,
+  openSourceSetup,
+  type SourceSetup,
   urlsOf,
 } from '../../support/sources/source-files.ts';
 
 const A = 'https://a.example';
-let desk: SourceDesk;
+let setup: SourceSetup;
 beforeAll(async () => {
-  desk = await openSourceDesk();
+  setup = await openSourceSetup();
 });
-afterAll(() => desk.close());
+afterAll(() => setup.close());
 
 describe('sitemaps of a site', () => {
   test.each([
@@ -27,11 +27,11 @@ describe('sitemaps of a site', () => {
     ['sitemap:http://shop.example:81/map.xml.gz', 'http://shop.example:81/map.xml.gz'],
     ['sitemap:https://shop.example/?map=1', 'https://shop.example/?map=1'],
   ])('%s is one task', async (source, url) => {
-    await desk.check(source);
-    const rows = await desk.rows(source);
+    await setup.check(source);
+    const rows = await setup.rows(source);
     const meta = { '@within': 'site', '@route': null, '@priority': 0, '@level': 0 };
     expect(rows).toMatchObject([{ row: { url, route: '@sitemap', meta } }]);
-    expect(await desk.rows(source, rows[0]!.position)).toEqual([]);
+    expect(await setup.rows(source, rows[0]!.position)).toEqual([]);
   });
 
   test('an object says which URLs, for which route and how urgently', async () => {
@@ -41,9 +41,9 @@ describe('sitemaps of a site', () => {
       route: 'product',
       priority: 7,
     } as const;
-    const [row] = await desk.rows(source);
+    const [row] = await setup.rows(source);
     expect(row!.row).toMatchObject({ meta: { '@within': 'host', '@route': 'product', '@priority': 7 } });
-    expect(desk.open(source).priority).toBe(7);
+    expect(setup.open(source).priority).toBe(7);
   });
 });
 
@@ -53,31 +53,31 @@ describe('sitemaps in files', () => {
     .join('')}</urlset>`;
 
   test.each(['map.xml', 'map.xml.gz'])('%s is known by its name', async (name) => {
-    const file = await desk.write(name, MAP);
+    const file = await setup.write(name, MAP);
     for (const source of [file, `sitemap:${file}`, { sitemap: file }, { file, format: 'sitemap' as const }]) {
-      await desk.check(source);
-      const rows = await desk.rows(source);
+      await setup.check(source);
+      const rows = await setup.rows(source);
       expect(urlsOf(rows)).toEqual([1, 2, 3].map((n) => `${A}/${n}`));
       expect(rows.map(({ place }) => place)).toEqual(['entry 1', 'entry 2', 'entry 3']);
-      expect(await continuesAnywhere(rows, (position) => desk.rows(source, position))).toBeNull();
+      expect(await continuesAnywhere(rows, (position) => setup.rows(source, position))).toBeNull();
     }
-    expect((await desk.rows({ file, route: 'page' }))[0]!.row).toMatchObject({ route: 'page' });
+    expect((await setup.rows({ file, route: 'page' }))[0]!.row).toMatchObject({ route: 'page' });
   });
 
   test('one that cannot be read is one entry, and a missing one is told before', async () => {
-    await desk.write('maps/1.xml', MAP);
-    await writeFile(join(desk.dir, 'maps', '2.xml'), Buffer.alloc(60 * 1024 * 1024, 'x'));
-    await desk.write('maps/3.xml', MAP);
-    const rows = await desk.rows(join(desk.dir, 'maps', '*.xml'));
+    await setup.write('maps/1.xml', MAP);
+    await writeFile(join(setup.dir, 'maps', '2.xml'), Buffer.alloc(60 * 1024 * 1024, 'x'));
+    await setup.write('maps/3.xml', MAP);
+    const rows = await setup.rows(join(setup.dir, 'maps', '*.xml'));
     expect(rows.filter(({ row }) => 'reason' in row)).toMatchObject([{ place: '2.xml' }]);
     expect(rows).toHaveLength(7);
-    await expect(desk.check('sitemap:./absent.xml')).rejects.toThrow(/no such file/);
+    await expect(setup.check('sitemap:./absent.xml')).rejects.toThrow(/no such file/);
   });
 });
 
 describe('a query', () => {
   const openStore = async (name: string) => {
-    const store = openSqliteStore(join(desk.dir, name), { sync: 'normal', checkpointThread: false });
+    const store = openSqliteStore(join(setup.dir, name), { sync: 'normal', checkpointThread: false });
     const job = await createJob(store, 'shop');
     const tasks = Array.from({ length: 40 }, (_, n) => taskOf(`${A}/${n}`, { depth: n }));
     await enqueue(store, job, tasks);
@@ -88,7 +88,7 @@ describe('a query', () => {
   test('is asked once, and what it said is read on after a stop, whatever the store says by then', async () => {
     const { store, job } = await openStore('once.db');
     let asked = 0;
-    const inputs = join(desk.dir, 'once');
+    const inputs = join(setup.dir, 'once');
     const tools = {
       query: (sql: string) => {
         asked++;
@@ -96,7 +96,7 @@ describe('a query', () => {
       },
       spool: { dir: inputs, jobId: 3, pass: 2, source: 0 },
     };
-    const own = await openSourceDesk(tools);
+    const own = await openSourceSetup(tools);
     const source = { query, route: 'again', priority: 5 };
     await own.check(source);
     asked = 0;
@@ -109,7 +109,7 @@ describe('a query', () => {
     expect(asked).toBe(1);
     expect(await readdir(inputs)).toEqual(['query-3-2-0.jsonl']);
 
-    const next = await openSourceDesk({ ...tools, spool: { ...tools.spool, pass: 3 } });
+    const next = await openSourceSetup({ ...tools, spool: { ...tools.spool, pass: 3 } });
     expect(await next.rows(source)).toHaveLength(31);
     expect(await readdir(inputs)).toEqual(['query-3-3-0.jsonl']);
     await Promise.all([own.close(), next.close(), store.close()]);
@@ -117,11 +117,11 @@ describe('a query', () => {
 
   test('what a crash left half written is written anew', async () => {
     const { store } = await openStore('half.db');
-    const dir = join(desk.dir, 'half');
+    const dir = join(setup.dir, 'half');
     const spool = { dir, jobId: 1, pass: 1, source: 4 };
     const path = join(dir, 'query-1-1-4.jsonl');
     let fail = true;
-    const own = await openSourceDesk({
+    const own = await openSourceSetup({
       spool,
       async *query(sql) {
         let count = 0;
@@ -142,7 +142,7 @@ describe('a query', () => {
 
   test('mistakes show before anything starts', async () => {
     const { store } = await openStore('wrong.db');
-    const own = await openSourceDesk({ query: (sql) => store.views.query(sql) });
+    const own = await openSourceSetup({ query: (sql) => store.views.query(sql) });
     await expect(own.check({ query: 'SELECT nonsense' })).rejects.toThrow(SeineError);
     await expect(own.check({ query: 'DELETE FROM tasks' })).rejects.toThrow(SeineError);
     await expect(own.check({ query: 'SELECT depth FROM seine_tasks;' })).rejects.toThrow(

@@ -4,12 +4,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { SourceRow } from '../../../src/ports/source.ts';
 import { openLocalFiles } from '../../../src/sources/files/local-files.ts';
 import { openParquetReader } from '../../../src/sources/parquet/parquet-source.ts';
-import { BrokenFileError } from '../../../src/sources/raw-row.ts';
+import { BrokenFileError } from '../../../src/sources/rows/raw-row.ts';
 import { collect } from '../../support/fixtures.ts';
 import { parquetOf, textColumn, urlsUpTo, writeWithDuckDb } from '../../support/sources/parquet-files.ts';
-import { openSourceDesk, type SourceDesk, urlsOf } from '../../support/sources/source-files.ts';
+import { openSourceSetup, type SourceSetup, urlsOf } from '../../support/sources/source-files.ts';
 
-let desk: SourceDesk;
+let setup: SourceSetup;
 /** Three files, of which the middle one is damaged in every test. */
 let pattern: string;
 let middle: string;
@@ -19,17 +19,17 @@ const note = (error: unknown) => unhandled.push(error);
 
 beforeAll(async () => {
   process.on('unhandledRejection', note);
-  desk = await openSourceDesk();
-  pattern = join(desk.dir, 'three', '*.parquet');
-  await desk.write('three/1.parquet', parquetOf({ url: textColumn(urlsUpTo(30, 'one')) }));
-  await desk.write('three/3.parquet', parquetOf({ url: textColumn(urlsUpTo(30, 'three')) }));
-  middle = join(desk.dir, 'three', '2.parquet');
+  setup = await openSourceSetup();
+  pattern = join(setup.dir, 'three', '*.parquet');
+  await setup.write('three/1.parquet', parquetOf({ url: textColumn(urlsUpTo(30, 'one')) }));
+  await setup.write('three/3.parquet', parquetOf({ url: textColumn(urlsUpTo(30, 'three')) }));
+  middle = join(setup.dir, 'three', '2.parquet');
   const columns = { url: textColumn(urlsUpTo(3_000, 'two')), note: textColumn(urlsUpTo(3_000)) };
   whole = parquetOf(columns, { rowGroupSize: 1_000, pageSize: 8_192 });
 });
 afterAll(async () => {
   process.off('unhandledRejection', note);
-  await desk.close();
+  await setup.close();
 });
 afterEach(() => expect(unhandled).toEqual([]));
 
@@ -45,7 +45,7 @@ const hostsOf = (rows: SourceRow[]) =>
 /** Both others are read wholly, and the damaged one is a single entry after what could be read of it. */
 async function readAround(bytes: Buffer, reason: RegExp): Promise<SourceRow[]> {
   await writeFile(middle, bytes);
-  const rows = await desk.rows(pattern);
+  const rows = await setup.rows(pattern);
   const { two = 0, ...rest } = hostsOf(rows);
   expect(rest).toEqual({ one: 30, three: 30, rejected: 1 });
   const index = rows.findIndex(({ row }) => 'reason' in row);
@@ -54,14 +54,14 @@ async function readAround(bytes: Buffer, reason: RegExp): Promise<SourceRow[]> {
     row: { reason: expect.stringMatching(reason) },
   });
   expect(index).toBe(30 + two);
-  expect(urlsOf(await desk.rows(pattern, rows[index]!.position))).toEqual(urlsUpTo(30, 'three'));
+  expect(urlsOf(await setup.rows(pattern, rows[index]!.position))).toEqual(urlsUpTo(30, 'three'));
   return rows;
 }
 
 describe('one damaged file is one entry, and the others are read', () => {
   test('whole, it is read', async () => {
     await writeFile(middle, whole);
-    expect(hostsOf(await desk.rows(pattern))).toEqual({ one: 30, two: 3_000, three: 30 });
+    expect(hostsOf(await setup.rows(pattern))).toEqual({ one: 30, two: 3_000, three: 30 });
   });
 
   test.each([
@@ -83,7 +83,7 @@ describe('one damaged file is one entry, and the others are read', () => {
   ])('%s', async (_, bytes, reason) => {
     const rows = await readAround(bytes(), reason);
     expect(hostsOf(rows)).not.toHaveProperty('two');
-    await expect(desk.check(middle)).rejects.toThrow(reason);
+    await expect(setup.check(middle)).rejects.toThrow(reason);
   });
 
   test('a page in the middle: rows before it are read, and it is said once', async () => {
@@ -99,25 +99,25 @@ describe('one damaged file is one entry, and the others are read', () => {
   test('a file that vanishes while it is read, or before it is continued', async () => {
     await writeFile(middle, whole);
     const seen: SourceRow[] = [];
-    for await (const row of desk.open(pattern).rows(null)) {
+    for await (const row of setup.open(pattern).rows(null)) {
       seen.push(row);
       if (seen.length === 20) await rm(middle);
     }
     // It was listed, so that its absence is an entry.
     expect(hostsOf(seen)).toMatchObject({ one: 30, three: 30 });
     await writeFile(middle, whole);
-    const all = await desk.rows(pattern);
+    const all = await setup.rows(pattern);
     await rm(middle);
-    const rest = await desk.rows(pattern, all[100]!.position);
+    const rest = await setup.rows(pattern, all[100]!.position);
     expect(urlsOf(rest)).toEqual([expect.stringMatching(/^! it was removed/), ...urlsUpTo(30, 'three')]);
-    expect(urlsOf(await desk.rows(pattern, rest[0]!.position))).toEqual(urlsUpTo(30, 'three'));
+    expect(urlsOf(await setup.rows(pattern, rest[0]!.position))).toEqual(urlsUpTo(30, 'three'));
   });
 });
 
 test.each(['uncompressed', 'snappy', 'zstd'])(
   'bytes changed anywhere never do worse than end that file (%s)',
   async (codec) => {
-    const file = join(desk.dir, `soil-${codec}.parquet`);
+    const file = join(setup.dir, `soil-${codec}.parquet`);
     const select = `SELECT 'https://a.example/' || i AS url, CASE WHEN i % 5 = 0 THEN NULL ELSE 'n' || (i % 7) END AS name, [i, i + 1] AS list FROM range(300) t(i)`;
     await writeWithDuckDb(file, select, `, CODEC '${codec}', ROW_GROUP_SIZE 150, PARQUET_VERSION V2`);
     const files = openLocalFiles();
@@ -157,7 +157,7 @@ describe('what would take the process down takes only a thread', () => {
     const length = Buffer.alloc(4);
     length.writeUInt32LE(footer.length);
     const bytes = Buffer.concat([Buffer.from('PAR1'), footer, length, Buffer.from('PAR1')]);
-    const file = await desk.write('endless.parquet', bytes);
+    const file = await setup.write('endless.parquet', bytes);
     const { bad, good } = await read(file, { heapMb: 256, stallMs: 2_000 });
     expect(bad).toBeInstanceOf(BrokenFileError);
     expect(String(bad)).toMatch(/longer than 2 seconds/);
@@ -166,8 +166,8 @@ describe('what would take the process down takes only a thread', () => {
 
   test('more memory than it may have', async () => {
     const text = 'x'.repeat(1_000);
-    const data = urlsUpTo(120_000).map((url) => url + text);
-    const file = await desk.write(
+    const data = urlsUpTo(40_000).map((url) => url + text);
+    const file = await setup.write(
       'heavy.parquet',
       parquetOf({ url: textColumn(data) }, { pageSize: 2 ** 28 }),
     );

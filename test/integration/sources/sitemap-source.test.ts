@@ -3,15 +3,15 @@ import { expect, test } from 'vitest';
 import type { SourceRow } from '../../../src/ports/source.ts';
 import { sitemapFileRows } from '../../../src/sources/formats/sitemap-source.ts';
 
-const WISH = { within: 'site', route: null, priority: 3 } as const;
+const OPTIONS = { within: 'site', route: null, priority: 3 } as const;
 
 async function rowsOf(
   body: string | Buffer,
   from: string | null = null,
-  wish: Parameters<typeof sitemapFileRows>[2] = WISH,
+  options: Parameters<typeof sitemapFileRows>[2] = OPTIONS,
 ) {
   const rows: SourceRow[] = [];
-  for await (const row of sitemapFileRows(() => Buffer.from(body), from, wish)) rows.push(row);
+  for await (const row of sitemapFileRows(() => Buffer.from(body), from, options)) rows.push(row);
   return rows;
 }
 
@@ -36,7 +36,7 @@ test('a file of pages gives a row each, from any host, with what it says', async
 });
 
 test('its pages get the route of the source', async () => {
-  const rows = await rowsOf(URLSET, null, { ...WISH, route: 'product' });
+  const rows = await rowsOf(URLSET, null, { ...OPTIONS, route: 'product' });
   expect(rows.map(({ row }) => 'route' in row && row.route)).toEqual(['product', 'product']);
 });
 

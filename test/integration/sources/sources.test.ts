@@ -4,16 +4,16 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SeineError } from '../../../src/core/errors.ts';
 import type { Source, SourceRow } from '../../../src/ports/source.ts';
 import { collect } from '../../support/fixtures.ts';
-import { openSourceDesk, type SourceDesk, urlsOf } from '../../support/sources/source-files.ts';
+import { openSourceSetup, type SourceSetup, urlsOf } from '../../support/sources/source-files.ts';
 
-let desk: SourceDesk;
+let setup: SourceSetup;
 beforeAll(async () => {
-  desk = await openSourceDesk();
+  setup = await openSourceSetup();
 });
-afterAll(() => desk.close());
+afterAll(() => setup.close());
 
 const sourceOf = async (content: string | Buffer, ending: string): Promise<Source> =>
-  desk.open(await desk.add(content, ending));
+  setup.open(await setup.add(content, ending));
 const rowsOf = (source: Source, from: string | null = null): Promise<SourceRow[]> =>
   collect(source.rows(from));
 const read = async (content: string | Buffer, ending: string) => rowsOf(await sourceOf(content, ending));
@@ -22,11 +22,11 @@ const A = 'https://a.example';
 
 describe('a URL as a source', () => {
   test('is one row, once', async () => {
-    const source = desk.open(`${A}/x`);
+    const source = setup.open(`${A}/x`);
     const rows = await rowsOf(source);
     expect(rows).toMatchObject([{ row: { url: `${A}/x`, meta: null } }]);
     expect(await rowsOf(source, rows[0]!.position)).toEqual([]);
-    expect(desk.open('HTTP://A.EXAMPLE/').name).toBe('HTTP://A.EXAMPLE/');
+    expect(setup.open('HTTP://A.EXAMPLE/').name).toBe('HTTP://A.EXAMPLE/');
   });
 });
 
@@ -121,10 +121,10 @@ describe.each(['', '.gz'])('JSON lines%s', (gz) => {
   });
 
   test('the property may have another name', async () => {
-    const file = await desk.add('{"link":"https://a.example/1","url":"no"}\n', `.jsonl${gz}`);
-    const rows = await rowsOf(desk.open({ file, urlColumn: 'link', priority: 4 }));
+    const file = await setup.add('{"link":"https://a.example/1","url":"no"}\n', `.jsonl${gz}`);
+    const rows = await rowsOf(setup.open({ file, urlColumn: 'link', priority: 4 }));
     expect(rows[0]?.row).toEqual({ url: `${A}/1`, meta: { url: 'no' } });
-    expect(desk.open({ file, urlColumn: 'link', priority: 4 }).priority).toBe(4);
+    expect(setup.open({ file, urlColumn: 'link', priority: 4 }).priority).toBe(4);
   });
 });
 
@@ -171,13 +171,13 @@ describe.each([
   });
 
   test('a header without the column is an operator error that shows the header, before anything is read', async () => {
-    const file = await desk.add(table(['address', 'name'], [`${A}/1`, 'x']), ending);
-    await expect(desk.check(file)).rejects.toThrow(SeineError);
-    await expect(desk.check(file)).rejects.toThrow(/'url'.*'link'.*address, name/);
-    await expect(desk.check({ file, urlColumn: 'adress' })).rejects.toThrow(/'adress'.*address, name/);
-    await expect(desk.check({ file, urlColumn: 'address', meta: ['nmae'] })).rejects.toThrow(/'nmae'/);
-    await desk.check({ file, urlColumn: 'address', meta: ['name'] });
-    expect(urlsOf(await desk.rows(file))).toEqual([expect.stringMatching(/^! no column/)]);
+    const file = await setup.add(table(['address', 'name'], [`${A}/1`, 'x']), ending);
+    await expect(setup.check(file)).rejects.toThrow(SeineError);
+    await expect(setup.check(file)).rejects.toThrow(/'url'.*'link'.*address, name/);
+    await expect(setup.check({ file, urlColumn: 'adress' })).rejects.toThrow(/'adress'.*address, name/);
+    await expect(setup.check({ file, urlColumn: 'address', meta: ['nmae'] })).rejects.toThrow(/'nmae'/);
+    await setup.check({ file, urlColumn: 'address', meta: ['name'] });
+    expect(urlsOf(await setup.rows(file))).toEqual([expect.stringMatching(/^! no column/)]);
   });
 
   test('a header alone, and nothing at all', async () => {
@@ -222,12 +222,12 @@ describe('going on after any row', () => {
         fc.boolean(),
         fc.boolean(),
         async (words, end, bom, last) => {
-          const file = await desk.add(contentOf(ending, words, end, bom, last), ending);
-          const source = desk.open(file);
+          const file = await setup.add(contentOf(ending, words, end, bom, last), ending);
+          const source = setup.open(file);
           const all = await rowsOf(source);
           expect(all.filter(({ row }) => 'url' in row)).toHaveLength(words.length);
           for (const [index, { position }] of all.entries()) {
-            expect(await rowsOf(desk.open(file), position)).toEqual(all.slice(index + 1));
+            expect(await rowsOf(setup.open(file), position)).toEqual(all.slice(index + 1));
           }
           await rm(file);
         },

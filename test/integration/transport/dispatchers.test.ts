@@ -151,7 +151,7 @@ describe('closing threads', () => {
     const dispatcher = openThreads(folder.dir);
     site.paths.length = 0;
     const answers = [1, 2, 3].map((id) => deliver(dispatcher, batchOf(site, { id, paths: ['/slow'] })));
-    await expect.poll(() => site.paths.length, { timeout: 10_000 }).toBe(3);
+    await expect.poll(() => site.paths.length).toBe(3);
     expect(await within(ENDS_MS, dispatcher.close())).not.toBe('too late');
     for (const { delivery } of await Promise.all(answers)) {
       if (delivery.kind === 'report') expect(delivery.report.final).toBe(true);

@@ -1,8 +1,9 @@
 import {
+  type EscalatedBatch,
   type EscalationPolicy,
   openEscalationPolicy,
 } from '../../../src/coordinator/escalation/escalation-policy.ts';
-import type { Batch, BatchTask } from '../../../src/core/batch/batch.ts';
+import type { BatchTask } from '../../../src/core/batch/batch.ts';
 import type { Outcome } from '../../../src/core/batch/outcome.ts';
 import type { FetchMethod } from '../../../src/core/escalation/escalation.ts';
 import type { FailureCode } from '../../../src/core/failures.ts';
@@ -13,8 +14,8 @@ export const HOST = 'a.example';
 type Site = (fetchMethod: FetchMethod, task: BatchTask) => FailureCode | null;
 
 /** A job against a pretended site: gives out tasks, lets the site answer, and learns. */
-export class Desk {
-  book: EscalationPolicy;
+export class EscalationSetup {
+  policy: EscalationPolicy;
   now = T0;
   chance = 0.5;
   readonly #site: Site;
@@ -24,7 +25,7 @@ export class Desk {
   constructor(input: Partial<JobInput>, site: Site) {
     this.#input = input;
     this.#site = site;
-    this.book = this.#open();
+    this.policy = this.#open();
   }
 
   #open(): EscalationPolicy {
@@ -32,9 +33,9 @@ export class Desk {
   }
 
   restart(): void {
-    const rows = JSON.parse(JSON.stringify(this.book.takeChanges()));
-    this.book = this.#open();
-    this.book.load(rows);
+    const rows = JSON.parse(JSON.stringify(this.policy.takeChanges()));
+    this.policy = this.#open();
+    this.policy.load(rows);
   }
 
   tasks(count: number, path = '/p/'): BatchTask[] {
@@ -54,9 +55,9 @@ export class Desk {
     });
   }
 
-  give(tasks: BatchTask[]): Batch {
-    const batch = { tasks, permits: [{ host: HOST }] } as unknown as Batch;
-    this.book.assign(batch, this.now);
+  give(tasks: BatchTask[]): EscalatedBatch {
+    const batch: EscalatedBatch = { tasks, permits: [{ host: HOST }] };
+    this.policy.assign(batch, this.now);
     return batch;
   }
 
@@ -73,10 +74,10 @@ export class Desk {
       return { task, host: HOST, outcome };
     });
     const methods = tasks.map((task) => task.fetchMethod!);
-    return { methods, escalating: this.book.learn(done, this.now) };
+    return { methods, escalating: this.policy.learn(done, this.now) };
   }
 
-  /** Runs tasks until none climbs any more; levels of all attempts, by task. */
+  /** Runs tasks until none escalates any more; levels of all attempts, by task. */
   finish(tasks: BatchTask[]): number[][] {
     const levels = new Map<number, number[]>(tasks.map(({ id }) => [id, []]));
     for (let left = tasks; left.length > 0; ) {

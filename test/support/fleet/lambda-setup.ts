@@ -16,14 +16,14 @@ export const FAKE_CREDENTIALS = { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_K
 
 export const silent: Logger = { info() {}, warn() {}, error() {} };
 
-export interface LambdaDesk {
+export interface LambdaSetup {
   emulator: LambdaEmulator;
   open(options?: Partial<LambdaDispatcherOptions>): Promise<Dispatcher>;
   close(): Promise<void>;
 }
 
 /** An emulator whose function keeps its pages in `blobsDir`, and dispatchers that send there. */
-export async function openLambdaDesk(blobsDir: string, options: EmulatorOptions = {}): Promise<LambdaDesk> {
+export async function openLambdaSetup(blobsDir: string, options: EmulatorOptions = {}): Promise<LambdaSetup> {
   Object.assign(process.env, FAKE_CREDENTIALS);
   const emulator = await startLambdaEmulator({
     concurrency: 4,

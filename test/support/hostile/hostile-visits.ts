@@ -5,7 +5,7 @@ import { failureKind } from '../../../src/core/failures.ts';
 import type { LastVisit } from '../../../src/core/model.ts';
 import type { Ending } from '../../../src/sites/hostile/behaviour.ts';
 import { CASES, type ListedCase, pathsOf } from '../../../src/sites/hostile/behaviours.ts';
-import { BUDGET_MS, type HostileDesk } from './hostile-setup.ts';
+import { BUDGET_MS, type HostileSetup } from './hostile-setup.ts';
 
 /** What became of one case, measured in the process of the worker. */
 export interface CaseFacts {
@@ -25,21 +25,21 @@ export interface CaseFacts {
 const VISITS_MAX = 16;
 
 export async function visitCase(
-  desk: HostileDesk,
+  setup: HostileSetup,
   { url, base, media, warmMb }: { url: string; base: string; media: boolean; warmMb: number },
 ): Promise<CaseFacts> {
   const each = CASES.find((candidate) => candidate.base === base)!;
   const urls = pathsOf(each).map((path) => url + path);
   resetPeak();
   const visited = await Promise.all(
-    urls.map((page) => visitUrl(desk, page, { each, media, lastVisit: null })),
+    urls.map((page) => visitUrl(setup, page, { each, media, lastVisit: null })),
   );
   const first = visited[0]!.outcome;
   let again: string | null = null;
   if (each.again !== undefined && first.kind === 'fetched') {
     const { etag, lastModified, sha256 } = first.page;
     const lastVisit = { etag, lastModified, sha256 };
-    again = endingOf((await visitUrl(desk, urls[0]!, { each, media, lastVisit })).outcome);
+    again = endingOf((await visitUrl(setup, urls[0]!, { each, media, lastVisit })).outcome);
   }
   return {
     base,
@@ -55,7 +55,7 @@ export async function visitCase(
 
 /** As the coordinator would: redirects are followed, and trouble is tried again where it ought to pass. */
 async function visitUrl(
-  desk: HostileDesk,
+  setup: HostileSetup,
   start: string,
   options: { each: ListedCase; media: boolean; lastVisit: LastVisit | null },
 ): Promise<{ outcome: Outcome; tookMs: number }> {
@@ -67,7 +67,7 @@ async function visitUrl(
   for (let visits = 1; ; visits++) {
     const startedAt = performance.now();
     const outcome = (
-      await desk.run([url], { kind: media ? 'media' : 'page', patient, task: { hops, lastVisit } })
+      await setup.run([url], { kind: media ? 'media' : 'page', patient, task: { hops, lastVisit } })
     )[0]!;
     tookMs = Math.max(tookMs, performance.now() - startedAt);
     if (visits === VISITS_MAX) return { outcome, tookMs };
@@ -140,7 +140,7 @@ const GOOD_GAP_MS = 10;
 
 /** Rounds with and without the hostile web take turns, as the load of the machine changes; each has its share of it. */
 export async function measureThroughput(
-  desk: HostileDesk,
+  setup: HostileSetup,
   { good, hostile, bases, pages }: { good: string; hostile: string; bases: string[]; pages: number },
 ): Promise<Throughput> {
   const goodUrls = Array.from({ length: pages }, (_, index) => `${good}/48-slow/${index}?ms=20`);
@@ -149,7 +149,7 @@ export async function measureThroughput(
   );
   const measure = async () => {
     const startedAt = performance.now();
-    const outcomes = await desk.run(goodUrls, { kind: 'good', budgetMs: 60_000, gapMs: GOOD_GAP_MS });
+    const outcomes = await setup.run(goodUrls, { kind: 'good', budgetMs: 60_000, gapMs: GOOD_GAP_MS });
     const failed = outcomes.find(({ kind }) => kind !== 'fetched');
     if (failed) throw new Error(`the good host failed: ${JSON.stringify(failed)}`);
     return (pages / (performance.now() - startedAt)) * 1_000;
@@ -159,7 +159,7 @@ export async function measureThroughput(
   for (let at = 0; at < hostileUrls.length; at += perRound) {
     if (facts.beside.length % 2 === 0) facts.alone.push(await measure());
     const share = hostileUrls.slice(at, at + perRound);
-    const sweep = desk.run(share, { gapMs: HOSTILE_GAP_MS, budgetMs: 60_000 });
+    const sweep = setup.run(share, { gapMs: HOSTILE_GAP_MS, budgetMs: 60_000 });
     facts.beside.push(await measure());
     await sweep;
   }

@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { openHostileDesk } from './hostile-setup.ts';
+import { openHostileSetup } from './hostile-setup.ts';
 import { type CaseFacts, endingOf, measureThroughput, type Throughput, visitCase } from './hostile-visits.ts';
 
 /** A worker in a process of its own that visits the hostile web: its memory and its end are its own. */
@@ -14,19 +14,19 @@ interface HostileWorker {
 type Verb = keyof HostileWorker;
 
 async function openWork(): Promise<HostileWorker & { close(): Promise<void> }> {
-  const desk = await openHostileDesk();
+  const setup = await openHostileSetup();
   let warmMb: number | null = null;
   return {
     async visit(question) {
       if (warmMb === null) {
-        for (let count = 0; count < 50; count++) await desk.run([`${question.url}/48-slow?ms=1`]);
+        for (let count = 0; count < 50; count++) await setup.run([`${question.url}/48-slow?ms=1`]);
         warmMb = process.memoryUsage().rss / 1024 ** 2;
       }
-      return visitCase(desk, { ...question, warmMb });
+      return visitCase(setup, { ...question, warmMb });
     },
     async hurry({ urls, budgetMs }) {
       const startedAt = performance.now();
-      const outcomes = await desk.run(urls, { budgetMs, parallel: 64 });
+      const outcomes = await setup.run(urls, { budgetMs, parallel: 64 });
       return {
         endings: outcomes.map(
           (outcome) => `${endingOf(outcome)}${'detail' in outcome ? `: ${outcome.detail}` : ''}`,
@@ -34,8 +34,8 @@ async function openWork(): Promise<HostileWorker & { close(): Promise<void> }> {
         tookMs: performance.now() - startedAt,
       };
     },
-    measure: (question) => measureThroughput(desk, question),
-    close: () => desk.close(),
+    measure: (question) => measureThroughput(setup, question),
+    close: () => setup.close(),
   };
 }
 

@@ -1,9 +1,10 @@
 import type { FieldInput, RouteSpec } from '../../../src/core/job-schema/job.ts';
 import { jobSchema } from '../../../src/core/job-schema/job-schema.ts';
+import type { ReadResult } from '../../../src/worker/job/compiled-job.ts';
 import type { RouteCode } from '../../../src/worker/job/route-code.ts';
 import { Page, type PageInput } from '../../../src/worker/page/page.ts';
 import { compileFields, type Extractor } from '../../../src/worker/records/extract.ts';
-import { compileReader, type ReadResult } from '../../../src/worker/records/read-records.ts';
+import { compileReader } from '../../../src/worker/records/read-records.ts';
 
 /** Pages without a server, and routes as a job file would have them. */
 

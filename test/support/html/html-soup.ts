@@ -3,11 +3,9 @@ import type { Document, Element } from 'domhandler';
 import fc from 'fast-check';
 import { parseDocument } from 'htmlparser2';
 import { textOfElement } from '../../../src/worker/page/page.ts';
-import {
-  compileStreamSelectors,
-  parseQuick,
-  type QuickValue,
-} from '../../../src/worker/selectors/stream-select.ts';
+import { parseStreamSelector } from '../../../src/worker/selectors/compile.ts';
+import type { StreamValue } from '../../../src/worker/selectors/matches.ts';
+import { compileStreamSelectors } from '../../../src/worker/selectors/stream-select.ts';
 
 /** Pages that no one would write, selectors for them, and both ways of asking. */
 
@@ -19,19 +17,19 @@ export interface Asked {
   all?: boolean;
 }
 
-export function compileAsked(asked: Asked[]): (html: string) => QuickValue[] {
+export function compileAsked(asked: Asked[]): (html: string) => StreamValue[] {
   const fields = asked.map(({ css, attr, all = false }) => {
-    const selector = parseQuick(css);
-    if (selector === null) throw new Error(`not quick: ${css}`);
+    const selector = parseStreamSelector(css);
+    if (selector === null) throw new Error(`needs a tree: ${css}`);
     return { selector, attr, all };
   });
   return compileStreamSelectors(fields);
 }
 
-export const quick = (html: string, asked: Asked[]) => compileAsked(asked)(html);
+export const streamed = (html: string, asked: Asked[]) => compileAsked(asked)(html);
 
 /** The same asked of a tree. */
-export function byTree(html: string, asked: Asked[]): QuickValue[] {
+export function byTree(html: string, asked: Asked[]): StreamValue[] {
   const document = parseDocument(html);
   return asked.map(({ css, attr, all }) => {
     const read = (element: Element) =>

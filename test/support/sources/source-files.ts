@@ -9,7 +9,7 @@ import { checkSource, openSource, type SourceTools } from '../../../src/sources/
 import { collect, specOf, temporaryFolder } from '../fixtures.ts';
 
 /** Sources over real files in a folder of the test's own. */
-export interface SourceDesk {
+export interface SourceSetup {
   dir: string;
   /** A file with this name and content; `.gz` at the end compresses it. */
   write(name: string, content: string | Buffer): Promise<string>;
@@ -25,9 +25,9 @@ type SourceInput =
   | Extract<NonNullable<JobInput['sources']>, string>
   | Exclude<JobInput['sources'], unknown[]>;
 
-export async function openSourceDesk(
+export async function openSourceSetup(
   tools: Partial<SourceTools> & { s3?: () => Promise<RemoteFiles> } = {},
-): Promise<SourceDesk> {
+): Promise<SourceSetup> {
   const { dir, remove } = await temporaryFolder();
   const files = openFilesByScheme(tools.s3 ?? (() => Promise.reject(new Error('no S3 here'))));
   const all: SourceTools = {
@@ -40,7 +40,7 @@ export async function openSourceDesk(
   };
   let count = 0;
   const parsed = (source: SourceInput): SourceSpec => specOf({ sources: [source] }).sources[0]!;
-  const desk: SourceDesk = {
+  const setup: SourceSetup = {
     dir,
     async write(name, content) {
       const path = join(dir, name);
@@ -49,16 +49,16 @@ export async function openSourceDesk(
       await writeFile(path, name.endsWith('.gz') ? gzipSync(bytes) : bytes);
       return path;
     },
-    add: (content, ending) => desk.write(`list-${count++}${ending}`, content),
+    add: (content, ending) => setup.write(`list-${count++}${ending}`, content),
     open: (source) => openSource(parsed(source), all),
     check: (source) => checkSource(parsed(source), all),
-    rows: (source, from = null) => collect(desk.open(source).rows(from)),
+    rows: (source, from = null) => collect(setup.open(source).rows(from)),
     async close() {
       await files.close();
       await remove();
     },
   };
-  return desk;
+  return setup;
 }
 
 export function urlsOf(rows: SourceRow[]): string[] {

@@ -15,7 +15,7 @@ import { realClock } from '../real-clock.ts';
 import { openRawOrigin, type RawHandler, type RawOrigin } from '../servers/raw-origin.ts';
 
 /** A worker with a folder and an origin, to give batches of objects to. */
-export interface MediaDesk {
+export interface MediaSetup {
   origin: RawOrigin;
   dir: string;
   blobs: Blobs;
@@ -34,7 +34,7 @@ interface RunOptions {
 
 const MEDIA_ROUTES: JobInput['routes'] = [{ name: 'media', kind: 'media' }];
 
-export async function openMediaDesk(handlers: Record<string, RawHandler>): Promise<MediaDesk> {
+export async function openMediaSetup(handlers: Record<string, RawHandler>): Promise<MediaSetup> {
   const origin = await openRawOrigin(handlers);
   const folder = await temporaryFolder();
   const fetcher = openHttpFetcher({ clock: realClock, isPublicAddress: () => false });
@@ -75,7 +75,7 @@ export async function openMediaDesk(handlers: Record<string, RawHandler>): Promi
           packKey: `shards/test-1/${id}`,
         },
         {
-          name: 'desk',
+          name: 'media',
           fetcher,
           blobs: options.blobs ?? blobs,
           clock: realClock,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { RecentSet, unsliced } from '../../../src/core/lru.ts';
+import { BoundedMap, BoundedSet, LruMap, RecentSet, unsliced } from '../../../src/core/lru.ts';
 
 describe('recent strings', () => {
   test('"yes" is exact, and the last so many are always known', () => {
@@ -50,5 +50,72 @@ describe('recent strings', () => {
         expect(unsliced(text)).toBe(text);
       }),
     );
+  });
+});
+
+describe('least recently used', () => {
+  test('what is asked for stays, and what is not is forgotten', () => {
+    const map = new LruMap<number>(10);
+    map.set('asked', 1);
+    map.set('left', 2);
+    for (let number = 0; number < 100; number++) {
+      map.set(`other ${number}`, number);
+      expect(map.get('asked')).toBe(1);
+    }
+    expect(map.get('left')).toBeUndefined();
+    expect(map.get('other 99')).toBe(99);
+  });
+
+  test('a value is made once, until it is forgotten', () => {
+    const map = new LruMap<number>(10);
+    let made = 0;
+    const make = () => ++made;
+    expect([map.getOr('a', make), map.getOr('a', make)]).toEqual([1, 1]);
+    for (let number = 0; number < 20; number++) map.set(`other ${number}`, number);
+    expect(map.getOr('a', make)).toBe(2);
+  });
+});
+
+describe('bounded maps and sets', () => {
+  test('a new key makes a full map forget the entry written the longest ago', () => {
+    const forgotten: number[] = [];
+    const map = new BoundedMap<string, number>(2, (value) => forgotten.push(value));
+    map.set('a', 1).set('b', 2).set('c', 3);
+    expect([...map]).toEqual([
+      ['b', 2],
+      ['c', 3],
+    ]);
+    expect(forgotten).toEqual([1]);
+  });
+
+  test('a key that is written again is the newest, and nothing is forgotten for it', () => {
+    const forgotten: number[] = [];
+    const map = new BoundedMap<string, number>(2, (value) => forgotten.push(value));
+    map.set('a', 1).set('b', 2).set('a', 3);
+    expect(forgotten).toEqual([]);
+    map.set('c', 4);
+    expect([...map.keys()]).toEqual(['a', 'c']);
+    expect(map.get('a')).toBe(3);
+  });
+
+  test('what was deleted makes room', () => {
+    const map = new BoundedMap<string, number>(2);
+    map.set('a', 1).set('b', 2).delete('b');
+    map.set('c', 3);
+    expect([...map.keys()]).toEqual(['a', 'c']);
+    map.clear();
+    expect(map.size).toBe(0);
+  });
+
+  test('a full set forgets the member added the longest ago', () => {
+    const set = new BoundedSet<string>(2);
+    set.add('a').add('b').add('a').add('c');
+    expect([...set]).toEqual(['a', 'c']);
+  });
+
+  test('an undefined member is forgotten as any other', () => {
+    const set = new BoundedSet<string | undefined>(1);
+    set.add(undefined).add('a');
+    expect([...set]).toEqual(['a']);
   });
 });

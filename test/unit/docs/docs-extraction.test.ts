@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import type { FieldInput } from '../../../src/core/job-schema/job.ts';
-import { LIMITS } from '../../../src/core/limits.ts';
 import { parseDate } from '../../../src/core/values/parse-date.ts';
 import { parseMoney } from '../../../src/core/values/parse-money.ts';
-import { parseNumber } from '../../../src/core/values/parse-number.ts';
+import { parseNumber, TYPED_TEXT_MAX } from '../../../src/core/values/parse-number.ts';
 import { CODE_NAMES } from '../../../src/worker/job/route-code.ts';
+import { TREE_STEPS_MAX, VALUES_PER_FIELD_MAX } from '../../../src/worker/page/tree-search.ts';
+import { REGEX_TEXT_MAX } from '../../../src/worker/records/linear-regex.ts';
 import { read, rowsOf } from '../../support/docs/docs-text.ts';
 import { fieldsOf, pageOf } from '../../support/html/html-page.ts';
 
@@ -51,10 +52,10 @@ test('every function of a route is in the table, and the limits are those of the
   expect(names.filter((name) => name !== 'schema')).toEqual([...CODE_NAMES]);
   const words = TEXT.replace(/\s+/g, ' ');
   for (const [shown, limit] of [
-    ['10,000 values', LIMITS.valuesPerFieldMax],
-    ['50,000,000 steps', LIMITS.treeStepsMax],
-    ['longer than 1,000 characters', LIMITS.typedTextMax],
-    ['first 2,000,000 characters', LIMITS.regexTextMax],
+    ['10,000 values', VALUES_PER_FIELD_MAX],
+    ['50,000,000 steps', TREE_STEPS_MAX],
+    ['longer than 1,000 characters', TYPED_TEXT_MAX],
+    ['first 2,000,000 characters', REGEX_TEXT_MAX],
   ] as const) {
     expect(words).toContain(shown);
     expect(Number(/[\d,]+/.exec(shown)![0].replaceAll(',', ''))).toBe(limit);

@@ -8,7 +8,7 @@ import { openWeightedDispatcher } from '../../../src/transport/weighted-dispatch
 import { batchOf } from '../../support/coordinator/progress-reports.ts';
 
 /** A dispatcher whose answers the test gives. */
-class Desk implements Dispatcher {
+class TestDispatcher implements Dispatcher {
   workers = 1;
   slots = 2;
   kinds: WorkerKind[] = ['http', 'browser'];
@@ -35,7 +35,7 @@ class Desk implements Dispatcher {
   answer(id = this.ids[0]!): void {
     const { batch, resolve } = this.open.get(id)!;
     this.open.delete(id);
-    resolve({ kind: 'report', report: deferredReport(batch, { worker: 'desk', now: 0 }) });
+    resolve({ kind: 'report', report: deferredReport(batch, { worker: 'test', now: 0 }) });
   }
   lose(id = this.ids[0]!): void {
     const { resolve } = this.open.get(id)!;
@@ -49,8 +49,8 @@ const send = (dispatcher: Dispatcher, id: number, needs: WorkerKind = 'http') =>
   dispatcher.dispatch({ ...batchOf(id, ['a.example'], 2), needs }, () => {});
 
 function openPair(waitMs = 60_000) {
-  const one = new Desk();
-  const two = new Desk();
+  const one = new TestDispatcher();
+  const two = new TestDispatcher();
   const parts = [
     { dispatcher: one, weight: 2 },
     { dispatcher: two, weight: 1 },
@@ -59,7 +59,7 @@ function openPair(waitMs = 60_000) {
 }
 
 /** The share of the first is lost again and again, until it rests. */
-async function wearOut(both: Dispatcher, one: Desk, two: Desk): Promise<void> {
+async function wearOut(both: Dispatcher, one: TestDispatcher, two: TestDispatcher): Promise<void> {
   for (let id = 1_000, losses = 0; losses < LOSSES_MAX; id++) {
     void send(both, id);
     if (one.open.has(id)) {
@@ -88,7 +88,7 @@ describe('several dispatchers as one', () => {
     two.answer();
     await settled();
     expect(two.ids).toContain(5);
-    for (const desk of [one, two]) for (const id of desk.ids) desk.answer(id);
+    for (const dispatcher of [one, two]) for (const id of dispatcher.ids) dispatcher.answer(id);
     expect((await Promise.all(answers)).map(({ kind }) => kind)).toEqual(Array(5).fill('report'));
   });
 
@@ -181,7 +181,7 @@ describe('several dispatchers as one', () => {
     };
     const paid = Object.assign(one, { cost: () => cost, heartbeats: async () => [heartbeat] });
     const more = Object.assign(two, { cost: () => cost });
-    const parts = [paid, more, new Desk()].map((dispatcher) => ({ dispatcher, weight: 1 }));
+    const parts = [paid, more, new TestDispatcher()].map((dispatcher) => ({ dispatcher, weight: 1 }));
     const all = openWeightedDispatcher(parts);
     expect(all.cost?.()).toEqual({ invocations: 4, gbSeconds: 3, usd: 0.5 });
     expect(await all.heartbeats?.()).toEqual([heartbeat]);
@@ -189,7 +189,7 @@ describe('several dispatchers as one', () => {
 });
 
 test('several dispatchers have room for a kind where somebody serves it, and refuse only what all refuse', () => {
-  const [one, other] = [new Desk(), new Desk()];
+  const [one, other] = [new TestDispatcher(), new TestDispatcher()];
   one.kinds = ['http'];
   const both = openWeightedDispatcher([
     { dispatcher: one, weight: 1 },

@@ -44,7 +44,7 @@ export class DocumentResponse {
     this.#url = url;
   }
 
-  /** There when it was our own proxy that answered: nobody was reached. */
+  /** There when it was our own proxy that answered: no server was reached. */
   refusalOf({ headers }: PausedAnswer): FetchResult | null {
     const mark = headerIn(headers, MARK_HEADER);
     return mark === this.#tab.ticket.mark ? this.#failure('connect', 'the connection failed') : null;

@@ -1,8 +1,11 @@
-import { LIMITS } from '../../../core/limits.ts';
+import { BoundedMap } from '../../../core/lru.ts';
 import type { FetchRequest, FetchResult } from '../../../ports/fetcher.ts';
 import type { Stopwatch } from '../../body/stopwatch.ts';
 import { DocumentResponse, type Head, type PausedAnswer } from './document-response.ts';
 import type { Tab } from './tab.ts';
+
+/** Where scripts or `meta refresh` lead on the same host, again and again. */
+const BROWSER_NAVIGATIONS_MAX = 10;
 
 /** A request of the tab that waits for a word: before it leaves, or once it has a head or an error. */
 interface Paused {
@@ -53,7 +56,7 @@ export class MainDocument {
   readonly #watch: Stopwatch;
   readonly #url: URL;
   readonly #lines: HeadLines;
-  readonly #reception: DocumentResponse;
+  readonly #response: DocumentResponse;
   readonly #extra: Header[];
   readonly #blocked: ReadonlySet<string>;
   #navigations = 0;
@@ -66,7 +69,7 @@ export class MainDocument {
     this.#watch = watch;
     this.#url = url;
     this.#lines = new HeadLines(tab);
-    this.#reception = new DocumentResponse(tab, request, watch, url);
+    this.#response = new DocumentResponse(tab, request, watch, url);
     this.#extra = Object.entries(request.headers)
       .filter(([name]) => !OWN_HEADERS.test(name))
       .map(([name, value]) => ({ name, value }));
@@ -149,7 +152,7 @@ export class MainDocument {
 
   #mayGo(text: string): boolean {
     const url = URL.parse(text);
-    return url !== null && url.host === this.#url.host && this.#navigations <= LIMITS.browserNavigationsMax;
+    return url !== null && url.host === this.#url.host && this.#navigations <= BROWSER_NAVIGATIONS_MAX;
   }
 
   #headersFor(event: Paused, isFirst: boolean): { headers?: Header[] } {
@@ -173,8 +176,8 @@ export class MainDocument {
       return;
     }
     const answer: PausedAnswer = { requestId, status, headers };
-    const refusal = this.#reception.refusalOf(answer);
-    const result = refusal ?? (await this.#reception.receive(answer, await this.#note(event, status)));
+    const refusal = this.#response.refusalOf(answer);
+    const result = refusal ?? (await this.#response.receive(answer, await this.#note(event, status)));
     if (result === null) {
       this.#watch.pause();
       this.#arrive(null);
@@ -217,7 +220,7 @@ const EXTRAS_MAX = 100;
 /** Headers as the network process has them: with cookies, which the browser keeps from all others. */
 class HeadLines {
   readonly #tab: Tab;
-  readonly #extras = new Map<string, Extra>();
+  readonly #extras = new BoundedMap<string, Extra>(EXTRAS_MAX);
   #waiting: (() => void) | null = null;
 
   constructor(tab: Tab) {
@@ -226,7 +229,6 @@ class HeadLines {
 
   async listen(): Promise<void> {
     this.#tab.listen('Network.responseReceivedExtraInfo', ({ requestId, headers, headersText }) => {
-      if (this.#extras.size >= EXTRAS_MAX) this.#extras.clear();
       this.#extras.set(requestId, { headers, text: headersText ?? null });
       this.#waiting?.();
     });

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { BrowserAction } from '../../../core/job-schema/browser.ts';
-import { LIMITS } from '../../../core/limits.ts';
 import { evaluateApart } from './page-world.ts';
 import type { Tab } from './tab.ts';
+
+/** Screens that "to the end" goes down at most: lists without end have none. */
+const SCROLL_SCREENS_MAX = 200;
 
 /** After each screen: what comes into view is asked for meanwhile. */
 const SCROLL_PAUSE_MS = 100;
@@ -34,7 +36,7 @@ async function runAction(tab: Tab, action: BrowserAction, leftMs: () => number):
   if ('waitFor' in action) await page.locator(action.waitFor).first().waitFor({ state: 'visible', timeout });
   else if ('waitMs' in action) await pause(action.waitMs, leftMs);
   else if ('scroll' in action)
-    await scroll(tab, action.scroll === 'end' ? LIMITS.scrollScreensMax : action.scroll, leftMs);
+    await scroll(tab, action.scroll === 'end' ? SCROLL_SCREENS_MAX : action.scroll, leftMs);
   else if ('click' in action) {
     const target = page.locator(action.click).first();
     if (action.optional && (await target.count()) === 0) return;

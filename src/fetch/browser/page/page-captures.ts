@@ -1,7 +1,11 @@
 import type { CaptureSpec } from '../../../core/job-schema/browser.ts';
-import { LIMITS } from '../../../core/limits.ts';
 import { compilePatterns } from '../../../core/url/pattern.ts';
 import type { Tab } from './tab.ts';
+
+/** All that is captured of one page. */
+const CAPTURE_BYTES_MAX = 16 * 1024 * 1024;
+/** Answers and sockets of one page that a capture waits for at once. */
+const CAPTURES_OPEN_MAX = 1_000;
 
 interface Capture {
   spec: CaptureSpec;
@@ -16,7 +20,7 @@ export class PageCaptures {
   readonly #wanted = new Map<string, Capture[]>();
   readonly #sockets = new Map<string, Capture[]>();
   #reading: Promise<void> = Promise.resolve();
-  #bytesLeft = LIMITS.captureBytesMax;
+  #bytesLeft = CAPTURE_BYTES_MAX;
 
   constructor(tab: Tab, specs: readonly CaptureSpec[]) {
     this.#tab = tab;
@@ -53,7 +57,7 @@ export class PageCaptures {
 
   #note(into: Map<string, Capture[]>, id: string, url: string, of: CaptureSpec['of']): void {
     const captures = this.#captures.filter(({ spec, matches }) => spec.of === of && matches(url));
-    if (captures.length > 0 && into.size < LIMITS.capturesOpenMax) into.set(id, captures);
+    if (captures.length > 0 && into.size < CAPTURES_OPEN_MAX) into.set(id, captures);
   }
 
   async #read(requestId: string, captures: Capture[]): Promise<void> {

@@ -1,8 +1,12 @@
 import type { BrowserSpec, ScreenshotSpec } from '../../../core/job-schema/browser.ts';
-import { LIMITS } from '../../../core/limits.ts';
 import type { Shot } from '../../../ports/fetcher.ts';
 import { ActionError } from './page-actions.ts';
 import type { Tab } from './tab.ts';
+
+/** WebP has no larger pictures, Chromium draws none, and viewers open none. */
+const SCREENSHOT_HEIGHT_MAX = 16_000;
+/** Of a picture or a print. */
+const SHOT_BYTES_MAX = 64 * 1024 * 1024;
 
 interface Clip {
   x: number;
@@ -20,13 +24,13 @@ export async function takeShots(tab: Tab, spec: BrowserSpec, leftMs: () => numbe
 }
 
 /** A picture for people who want to know why something failed. */
-export function takeQuickShot(tab: Tab): Promise<Shot> {
+export function takeFailureShot(tab: Tab): Promise<Shot> {
   return takeScreenshot(tab, { of: 'screen', format: 'jpeg', quality: 60, packing: 'fast' }, () => 1_000);
 }
 
 async function takeScreenshot(tab: Tab, spec: ScreenshotSpec, leftMs: () => number): Promise<Shot> {
   const clip = await clipOf(tab, spec, leftMs);
-  const { data } = await tab.camera.take(() =>
+  const { data } = await tab.screenshots.take(() =>
     tab.cdp.send('Page.captureScreenshot', {
       format: spec.format,
       ...(spec.format === 'png' ? { optimizeForSpeed: spec.packing === 'fast' } : { quality: spec.quality }),
@@ -52,7 +56,7 @@ async function clipOf(tab: Tab, { of }: ScreenshotSpec, leftMs: () => number): P
 
 /** In dots of the picture, of which a telephone has several for each of the page. */
 function bounded(tab: Tab, box: Omit<Clip, 'scale'>): Clip {
-  const dots = LIMITS.screenshotHeightMax / (tab.plan.options.deviceScaleFactor ?? 1);
+  const dots = SCREENSHOT_HEIGHT_MAX / (tab.plan.options.deviceScaleFactor ?? 1);
   const width = Math.max(1, Math.min(box.width, dots));
   const height = Math.max(1, Math.min(box.height, dots));
   return { x: Math.max(0, box.x), y: Math.max(0, box.y), width, height, scale: 1 };
@@ -65,6 +69,6 @@ async function printPage(tab: Tab): Promise<Shot> {
 
 function bytesOf(data: string): Buffer {
   const bytes = Buffer.from(data, 'base64');
-  if (bytes.length > LIMITS.shotBytesMax) throw new ActionError('the screenshot is too large');
+  if (bytes.length > SHOT_BYTES_MAX) throw new ActionError('the screenshot is too large');
   return bytes;
 }

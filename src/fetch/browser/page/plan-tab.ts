@@ -12,13 +12,13 @@ export interface TabPlan {
   options: BrowserContextOptions;
   route: TicketRoute;
   /** How it names itself, in headers and to scripts alike. */
-  userAgentLook: UserAgentLook;
+  userAgentOverride: UserAgentOverride;
   locale: string | null;
   /** Starts logged in, and keeps what it has: other tabs forget everything after each page. */
   keepsState: boolean;
 }
 
-interface UserAgentLook {
+interface UserAgentOverride {
   userAgent: string;
   acceptLanguage?: string;
   userAgentMetadata?: {
@@ -49,13 +49,13 @@ export function planTab(
   if (request.proxy !== undefined && proxy === null) return 'the proxy has no usable address';
   const state = loginState === undefined ? undefined : parseState(loginState);
   if (state === null) return "the login state is not a file of Playwright's `storageState`";
-  const { defaultBrowserType: _, ...look } = device;
+  const { defaultBrowserType: _, ...settings } = device;
   const blocksAds = render?.block.includes('ads') ?? false;
   const languages = render?.locale ? [render.locale] : languagesOf(headerOf(request, 'accept-language'));
-  const userAgent = headerOf(request, 'user-agent') ?? look.userAgent ?? own.userAgent;
+  const userAgent = headerOf(request, 'user-agent') ?? settings.userAgent ?? own.userAgent;
   const options: BrowserContextOptions = {
     viewport: VIEWPORT,
-    ...look,
+    ...settings,
     ...(render?.viewport ? { viewport: render.viewport } : {}),
     userAgent,
     ...(render?.timezone ? { timezoneId: render.timezone } : {}),
@@ -70,7 +70,7 @@ export function planTab(
   return {
     key,
     options,
-    userAgentLook: {
+    userAgentOverride: {
       userAgent,
       ...(languages.length === 0 ? {} : { acceptLanguage: languages.join(',') }),
       // The hints of other devices are Playwright's to make up.
@@ -100,7 +100,7 @@ function languagesOf(acceptLanguage: string | null): string[] {
 }
 
 /** What Chromium says of itself with a window. */
-function hintsOf(ownUserAgent: string): NonNullable<UserAgentLook['userAgentMetadata']> {
+function hintsOf(ownUserAgent: string): NonNullable<UserAgentOverride['userAgentMetadata']> {
   const version = /Chrome\/(\d+)/.exec(ownUserAgent)?.[1] ?? '0';
   return {
     brands: [

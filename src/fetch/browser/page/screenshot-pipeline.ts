@@ -1,5 +1,7 @@
-import { LIMITS } from '../../../core/limits.ts';
 import { KeyedSemaphore } from '../../network/keyed-semaphore.ts';
+
+/** In one browser: one is drawn while the other is packed. */
+export const SHOTS_AT_ONCE_MAX = 2;
 
 /** For as long a picture waits for others; then it is taken all the same, as one of them may never come. */
 const WAIT_MS = 5_000;
@@ -11,11 +13,11 @@ const NEWEST_SHARE = 0.2;
 /**
  * Takes the pictures of one browser. While a page of 10,000 dots is drawn, there are several bitmaps of 50 MB, and one
  * thread draws them all; while it is made a PNG afterwards, there is one, and another thread is busy. So one picture is
- * drawn at a time, while the one before is packed. No sign tells when the one ends and the other begins: it goes by
- * how long pictures have taken here.
+ * drawn at a time, while the one before is packed. Chromium does not tell when drawing ends and packing begins: this
+ * is guessed from how long pictures have taken so far.
  */
 export class ScreenshotPipeline {
-  readonly #turnstile = new KeyedSemaphore();
+  readonly #semaphore = new KeyedSemaphore();
   readonly #waitMs: number;
   #usualMs: number | null = null;
 
@@ -25,9 +27,9 @@ export class ScreenshotPipeline {
 
   async take<T>(capture: () => Promise<T>): Promise<T> {
     const signal = AbortSignal.timeout(this.#waitMs);
-    const leave = await this.#turnstile.enter('taken', LIMITS.shotsAtOnceMax, signal);
+    const leave = await this.#semaphore.enter('taken', SHOTS_AT_ONCE_MAX, signal);
     try {
-      return await this.#take(capture, await this.#turnstile.enter('drawn', 1, signal));
+      return await this.#take(capture, await this.#semaphore.enter('drawn', 1, signal));
     } finally {
       leave();
     }

@@ -1,27 +1,30 @@
 import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core';
-import { LIMITS } from '../../../core/limits.ts';
+import { BoundedSet } from '../../../core/lru.ts';
 import type { FilterProxy } from '../proxy/filter-proxy.ts';
 import type { ProxyTicket } from '../proxy/proxy-ticket.ts';
 import type { TabPlan } from './plan-tab.ts';
 import type { ScreenshotPipeline } from './screenshot-pipeline.ts';
 
+/** A browser is replaced after so many pages, whatever it is at fault for. */
+export const BROWSER_PAGES_MAX = 500;
+
 /** What all tabs of a browser have in common. */
 interface BrowserParts {
   proxy: FilterProxy;
-  camera: ScreenshotPipeline;
+  screenshots: ScreenshotPipeline;
 }
 
-/** A tab in a context of its own: its cookies, cache and connections are nobody else's. It shows one page at a time. */
+/** A tab in a context of its own: it shares no cookies, cache or connections. It shows one page at a time. */
 export class Tab {
   readonly plan: TabPlan;
   readonly page: Page;
   readonly cdp: CDPSession;
   readonly ticket: ProxyTicket;
   /** Shared by all tabs of the browser. */
-  readonly camera: ScreenshotPipeline;
+  readonly screenshots: ScreenshotPipeline;
   readonly frameId: string;
   /** URLs that it has shown: asked for again, they must not come from its cache. */
-  readonly shown = new Set<string>();
+  readonly shown = new BoundedSet<string>(BROWSER_PAGES_MAX);
   lastUsedAt = 0;
   /** Pages that it has shown. */
   pages = 0;
@@ -39,14 +42,14 @@ export class Tab {
     plan: TabPlan,
     parts: { context: BrowserContext; page: Page; cdp: CDPSession; frameId: string },
     ticket: ProxyTicket,
-    { proxy, camera }: BrowserParts,
+    { proxy, screenshots }: BrowserParts,
   ) {
     this.plan = plan;
     this.page = parts.page;
     this.cdp = parts.cdp;
     this.frameId = parts.frameId;
     this.ticket = ticket;
-    this.camera = camera;
+    this.screenshots = screenshots;
     this.#context = parts.context;
     this.#proxy = proxy;
     const end = () => {
@@ -71,7 +74,7 @@ export class Tab {
       const cdp = await context.newCDPSession(page);
       const [{ frameTree }] = await Promise.all([
         cdp.send('Page.getFrameTree'),
-        cdp.send('Emulation.setUserAgentOverride', plan.userAgentLook),
+        cdp.send('Emulation.setUserAgentOverride', plan.userAgentOverride),
         // One that Chromium does not know is not worth failing for.
         plan.locale && cdp.send('Emulation.setLocaleOverride', { locale: plan.locale }).catch(() => {}),
       ]);
@@ -111,7 +114,6 @@ export class Tab {
   /** Notes that a URL is asked for, and says whether it was before. */
   show(url: string): boolean {
     if (this.shown.has(url)) return true;
-    if (this.shown.size >= LIMITS.browserPagesMax) this.shown.clear();
     this.shown.add(url);
     return false;
   }

@@ -3,11 +3,12 @@ import type { FailureCode } from '../../../core/failures.ts';
 import { type BrowserSpec, browser as browserSchema } from '../../../core/job-schema/browser.ts';
 import type { FetchRequest, FetchResult } from '../../../ports/fetcher.ts';
 import type { Stopwatch } from '../../body/stopwatch.ts';
+import { failure } from '../../network/check-request.ts';
 import { authorityOf } from './document-response.ts';
 import { MainDocument } from './main-document.ts';
 import { ActionError, runActions } from './page-actions.ts';
 import { PageCaptures } from './page-captures.ts';
-import { takeQuickShot, takeShots } from './page-shots.ts';
+import { takeFailureShot, takeShots } from './page-shots.ts';
 import { readHtml } from './page-world.ts';
 import { headerOf } from './plan-tab.ts';
 import type { Tab } from './tab.ts';
@@ -177,7 +178,7 @@ class Visit {
     const timeout = setTimeout(() => timer.resolve(null), SNAPSHOT_MS);
     const taking = Promise.all([
       this.#html(this.#request.bodyBytesMax),
-      takeQuickShot(this.#tab).catch(() => null),
+      takeFailureShot(this.#tab).catch(() => null),
     ]).catch(() => null);
     const taken = await this.#within(Promise.race([taking, timer.promise]));
     clearTimeout(timeout);
@@ -196,17 +197,6 @@ class Visit {
   }
 }
 
-interface Failure {
-  kind: 'failure';
-  code: FailureCode;
-  detail: string;
-  bytes: number;
-}
-
-function failure(code: FailureCode, detail: string, bytes = 0): Failure {
-  return { kind: 'failure', code, detail, bytes };
-}
-
 const CRASHED = failure('browser', 'the browser or its page crashed');
 
 /** The body is what the tab made of the page, in UTF-8. */
@@ -223,7 +213,7 @@ interface NetFailure {
 }
 
 /** Chromium's names for what went wrong, in this order: the first that fits. Only our own words are shown. */
-const SIGNS: readonly [RegExp, FailureCode, string][] = [
+const ERROR_PATTERNS: readonly [RegExp, FailureCode, string][] = [
   [/^NAME_|^DNS_|^ICANN_/, 'dns', 'the host name could not be resolved'],
   [/^CERT_|^SSL_|^BAD_SSL|^ECH_/, 'tls', 'the TLS handshake failed'],
   [/^(CONNECTION_TIMED_OUT|TIMED_OUT)$/, 'connect-timeout', 'the connection timed out'],
@@ -254,6 +244,7 @@ const SIGNS: readonly [RegExp, FailureCode, string][] = [
 export function failureOfNavigation(error: unknown): NetFailure | null {
   const name = /net::ERR_([A-Z0-9_]{2,64})/.exec(error instanceof Error ? error.message : '')?.[1];
   if (name === undefined) return null;
-  for (const [sign, code, words] of SIGNS) if (sign.test(name)) return { code, detail: `${words} (${name})` };
+  for (const [pattern, code, words] of ERROR_PATTERNS)
+    if (pattern.test(name)) return { code, detail: `${words} (${name})` };
   return { code: 'protocol', detail: `the browser could not load the page (${name})` };
 }

@@ -1,14 +1,20 @@
 import type { Browser, CDPSession } from 'playwright-core';
-import { LIMITS } from '../../../core/limits.ts';
 import type { TabPlan } from '../page/plan-tab.ts';
 import { ScreenshotPipeline } from '../page/screenshot-pipeline.ts';
-import { Tab } from '../page/tab.ts';
+import { BROWSER_PAGES_MAX, Tab } from '../page/tab.ts';
 import type { FilterProxy } from '../proxy/filter-proxy.ts';
 import { type BrowserProcess, mayNotStartOthers, notStarted, startBrowser } from './browser-process.ts';
 import type { Chromium } from './find-chromium.ts';
 import { groupMemoryBytes } from './process-memory.ts';
 
-export interface LifeOptions {
+/** Playwright remembers some 50 KB of each page for as long as its tab is open. */
+const BROWSER_TAB_PAGES_MAX = 100;
+/** A browser is replaced when it is this old. */
+const BROWSER_AGE_MS_MAX = 30 * 60_000;
+/** A browser is replaced when it takes this much. */
+const BROWSER_MEMORY_BYTES_MAX = 2 * 1024 ** 3;
+
+export interface InstanceOptions {
   chromium: Chromium;
   sandbox: boolean;
   isAlone: boolean;
@@ -41,21 +47,21 @@ export class BrowserInstance {
   readonly userAgent: string;
   /** Does not take new pages any more. */
   isOver = false;
-  readonly #options: LifeOptions;
+  readonly #options: InstanceOptions;
   readonly #process: BrowserProcess;
   readonly #browser: Browser;
   readonly #cdp: CDPSession;
   readonly #idle = new IdleTabs();
   readonly #beats: NodeJS.Timeout;
   readonly #startedAt = performance.now();
-  readonly #camera = new ScreenshotPipeline();
+  readonly #screenshots = new ScreenshotPipeline();
   #busy = 0;
   #tabs = 0;
   #pages = 0;
   #beat = 0;
 
   private constructor(
-    options: LifeOptions,
+    options: InstanceOptions,
     process: BrowserProcess,
     parts: { browser: Browser; cdp: CDPSession; userAgent: string },
   ) {
@@ -68,7 +74,7 @@ export class BrowserInstance {
     this.#beats = setInterval(() => void this.#ask(), BEAT_MS).unref();
   }
 
-  static async start(options: LifeOptions): Promise<BrowserInstance> {
+  static async start(options: InstanceOptions): Promise<BrowserInstance> {
     const { chromium, sandbox, isAlone, proxy } = options;
     const { chromium: playwright } = await import('playwright-core');
     const process = await startBrowser({
@@ -144,7 +150,7 @@ export class BrowserInstance {
       isClean &&
       !tab.isCrashed &&
       !this.isOver &&
-      tab.pages < LIMITS.browserTabPagesMax &&
+      tab.pages < BROWSER_TAB_PAGES_MAX &&
       (await this.#inTime(tab.wipe()));
     if (isKept) this.#idle.put(tab);
     else await this.#close(tab);
@@ -167,7 +173,7 @@ export class BrowserInstance {
   /** A renderer that dies just then leaves Playwright waiting for ever. */
   async #open(plan: TabPlan): Promise<Tab> {
     const { proxy } = this.#options;
-    const opening = Tab.open(this.#browser, plan, { proxy, camera: this.#camera });
+    const opening = Tab.open(this.#browser, plan, { proxy, screenshots: this.#screenshots });
     const { promise, reject } = Promise.withResolvers<never>();
     const giveUp = () => {
       reject(new Error('the browser cannot open a page'));
@@ -236,9 +242,9 @@ export class BrowserInstance {
 }
 
 export const LIFE_LIMITS: LifeLimits = {
-  pages: LIMITS.browserPagesMax,
-  ageMs: LIMITS.browserAgeMsMax,
-  memoryBytes: LIMITS.browserMemoryBytesMax,
+  pages: BROWSER_PAGES_MAX,
+  ageMs: BROWSER_AGE_MS_MAX,
+  memoryBytes: BROWSER_MEMORY_BYTES_MAX,
 };
 
 /** Tabs that wait for their next page, by the kind of pages that they are for. */

@@ -1,9 +1,9 @@
 import type { Logger } from '../../../ports/ambient.ts';
 import type { BrowserSettings } from '../../../ports/fetcher.ts';
-import { BrowserInstance, type LifeOptions } from './browser-instance.ts';
+import { BrowserInstance, type InstanceOptions } from './browser-instance.ts';
 import { type Chromium, findChromium } from './find-chromium.ts';
 
-interface BrowserPoolOptions extends Omit<LifeOptions, 'chromium' | 'sandbox' | 'isAlone'> {
+interface BrowserPoolOptions extends Omit<InstanceOptions, 'chromium' | 'sandbox' | 'isAlone'> {
   settings: Omit<BrowserSettings, 'pages'>;
   logger: Logger | null;
 }
@@ -14,7 +14,7 @@ const FAILED_MS = 5_000;
 /** Has a browser there when one is wanted: started with the first page, and anew when one has ended or is too old. */
 export class BrowserPool {
   readonly #options: BrowserPoolOptions;
-  readonly #lives = new Set<BrowserInstance>();
+  readonly #instances = new Set<BrowserInstance>();
   #chromium: Promise<Chromium> | null = null;
   #current: BrowserInstance | null = null;
   #starting: Promise<BrowserInstance> | null = null;
@@ -26,7 +26,7 @@ export class BrowserPool {
     this.#options = options;
   }
 
-  life(): Promise<BrowserInstance> {
+  instance(): Promise<BrowserInstance> {
     if (this.#current && !this.#current.isOver) return Promise.resolve(this.#current);
     if (this.#failure && performance.now() - this.#failure.at < FAILED_MS)
       return Promise.reject(this.#failure.error);
@@ -38,13 +38,13 @@ export class BrowserPool {
 
   /** Of the browsers that run. */
   pids(): number[] {
-    return [...this.#lives].map(({ pid }) => pid);
+    return [...this.#instances].map(({ pid }) => pid);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#starting?.catch(() => {});
-    await Promise.all([...this.#lives].map((life) => life.kill()));
+    await Promise.all([...this.#instances].map((instance) => instance.kill()));
   }
 
   async #start(): Promise<BrowserInstance> {
@@ -57,17 +57,17 @@ export class BrowserPool {
       if (isFirst) logger?.info(`browser: ${chromium.path}`, { from: chromium.from });
       if (isFirst && !sandbox)
         logger?.warn(`the browser runs without its sandbox${reasonOf(settings.sandbox)}`);
-      const life = await BrowserInstance.start({ ...rest, chromium, sandbox, isAlone: this.#isAlone });
-      this.#noteAlone(life);
-      this.#lives.add(life);
-      void life.ended.then(() => {
-        this.#noteAlone(life);
-        this.#lives.delete(life);
+      const instance = await BrowserInstance.start({ ...rest, chromium, sandbox, isAlone: this.#isAlone });
+      this.#noteAlone(instance);
+      this.#instances.add(instance);
+      void instance.ended.then(() => {
+        this.#noteAlone(instance);
+        this.#instances.delete(instance);
       });
-      if (this.#isClosed) await life.kill();
-      this.#current = life;
+      if (this.#isClosed) await instance.kill();
+      this.#current = instance;
       this.#failure = null;
-      return life;
+      return instance;
     } catch (error) {
       this.#chromium = null;
       this.#failure = { error, at: performance.now() };

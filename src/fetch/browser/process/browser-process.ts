@@ -65,7 +65,7 @@ export async function startBrowser(options: BrowserProcessOptions): Promise<Brow
       ...Object.entries(environment).map(([name, value]) => `${name}=${value}`),
       'sh',
       '-c',
-      // Without core dumps: they are as large as the browser, and of use to nobody here.
+      // Without core dumps: they are as large as the browser, and of no use here.
       'ulimit -c 0; exec "$0" "$@"',
       chromium.path,
       ...flagsOf({ ...options, folder }),

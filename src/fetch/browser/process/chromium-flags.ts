@@ -32,11 +32,11 @@ const DISABLED_FEATURES = [
   'OptimizationHints',
   'PaintHolding',
   'PreconnectToSearch',
-  // Preloaded pages would be asked for without anybody knowing.
+  // Preloaded pages would be requests that are not counted.
   'Prerender2',
   'ThirdPartyStoragePartitioning',
   'Translate',
-  // The suggestions below the address bar, which nobody sees: a renderer of their own for each context, 160 MB.
+  // The suggestions below the address bar, which are never seen: a renderer of their own for each context, 160 MB.
   'WebUIOmniboxAimPopup',
   'WebUIOmniboxFullPopup',
   'WebUIOmniboxPopup',

@@ -22,7 +22,7 @@ const SILENCE_MS = 10_000;
 
 /**
  * The Chromium of the npm package `@sparticuz/chromium`, unpacked once for all workers of this user into a folder named by
- * its version: 207 MB. It is unpacked beside and then moved, so nobody sees half of it, and what a killed process left is
+ * its version: 207 MB. It is unpacked beside and then moved, so no process sees half of it, and what a killed process left is
  * removed.
  */
 export async function unpackChromium(): Promise<Chromium> {
@@ -52,7 +52,7 @@ function readVersion(): string {
   return (require(join(dirname(entry), '..', 'package.json')) as { version: string }).version;
 }
 
-/** Somebody else's folder of that name would have us run somebody else's browser. */
+/** A folder of that name that belongs to another user could hold another browser, which we would run. */
 async function isOurs(folder: string): Promise<boolean> {
   let found: Awaited<ReturnType<typeof stat>>;
   try {

@@ -5,7 +5,7 @@ import { closeSync, readdirSync, readFileSync, rmSync } from 'node:fs';
  * Starts a browser and stands between it and the worker: the browser ends when the worker does, however that ends, and
  * when the worker says nothing for too long, which it does as long as the browser answers it. Then what the browser has
  * put on disk is removed. Arguments: the folder, milliseconds of silence, the command, its arguments. Each byte on
- * stdin is a sign of life; 3 and 4 are the pipes through which the browser is told what to do.
+ * stdin is a heartbeat; 3 and 4 are the pipes through which the browser is told what to do.
  */
 
 const [folder, silenceText, command, ...commandArgs] = process.argv.slice(2);
@@ -14,7 +14,7 @@ const silenceMs = Number(silenceText);
 /** A dying browser may still write. */
 const REMOVALS_MAX = 20;
 const REMOVAL_MS = 100;
-const LOOK_MS = 250;
+const CHECK_MS = 250;
 
 // Signals for the worker's terminal are not for this process: it goes when stdin does.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
@@ -27,16 +27,16 @@ browser.on('error', () => end());
 browser.on('exit', () => end());
 if (browser.pid !== undefined) process.stdout.write(`${browser.pid}\n`);
 
-// Counted in looks, not by the clock: a machine that was frozen for an hour has heard nothing for no time at all.
-let looks = 0;
+// Counted in checks, not by the clock: a machine that was frozen for an hour has heard nothing for no time at all.
+let checks = 0;
 process.stdin.on('data', () => {
-  looks = 0;
+  checks = 0;
 });
 process.stdin.on('error', () => end());
 process.stdin.on('close', () => end());
 setInterval(() => {
-  if (++looks * LOOK_MS > silenceMs) end();
-}, LOOK_MS);
+  if (++checks * CHECK_MS > silenceMs) end();
+}, CHECK_MS);
 process.stdout.on('error', () => end());
 
 let isEnding = false;

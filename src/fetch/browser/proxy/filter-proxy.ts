@@ -5,8 +5,12 @@ import type { Duplex } from 'node:stream';
 import { LIMITS } from '../../../core/limits.ts';
 import { DialError, literalOf } from '../../network/dial.ts';
 import type { DnsCache } from '../../network/dns-cache.ts';
+import { joinSockets, LoopbackServer } from '../../network/loopback-server.ts';
 import { forwardPlain } from './forward-plain.ts';
 import { ProxyTicket, type TicketRoute } from './proxy-ticket.ts';
+
+/** As in browsers. */
+const BROWSER_SOCKETS_PER_HOST = 6;
 
 /**
  * An HTTP proxy of our own on the loopback address, which carries everything that the browser sends and receives: it
@@ -17,32 +21,27 @@ export class FilterProxy {
   readonly #names: DnsCache;
   readonly #password = randomBytes(24).toString('hex');
   readonly #tickets = new Map<string, { ticket: ProxyTicket; agent: http.Agent }>();
-  readonly #sockets = new Set<Duplex>();
-  readonly #server: http.Server;
+  readonly #server: LoopbackServer;
   #issued = 0;
 
   private constructor(names: DnsCache) {
     this.#names = names;
-    this.#server = http.createServer({ maxHeaderSize: LIMITS.headerBytesMax, keepAliveTimeout: 60_000 });
-    this.#server.on('connection', (socket) => this.#keep(socket));
-    this.#server.on('clientError', (_error, socket) => socket.destroy());
-    this.#server.on('request', (request, response) => this.#request(request, response));
-    this.#server.on('connect', (request, socket, head) => this.#connect(request, socket, head));
+    const server = http.createServer({ maxHeaderSize: LIMITS.headerBytesMax, keepAliveTimeout: 60_000 });
+    this.#server = new LoopbackServer(server);
+    server.on('connection', (socket) => this.#server.keep(socket));
+    server.on('clientError', (_error, socket) => socket.destroy());
+    server.on('request', (request, response) => this.#request(request, response));
+    server.on('connect', (request, socket, head) => this.#connect(request, socket, head));
   }
 
   static async open(names: DnsCache): Promise<FilterProxy> {
     const proxy = new FilterProxy(names);
-    await new Promise<void>((resolve, reject) => {
-      proxy.#server.once('error', reject);
-      proxy.#server.listen(0, '127.0.0.1', resolve);
-    });
-    // It must not keep a worker alive that has nothing else to do.
-    proxy.#server.unref();
+    await proxy.#server.listen();
     return proxy;
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as net.AddressInfo).port}`;
+    return `http://127.0.0.1:${this.#server.port}`;
   }
 
   issue(route: TicketRoute): ProxyTicket {
@@ -64,14 +63,7 @@ export class FilterProxy {
 
   async close(): Promise<void> {
     for (const { ticket } of this.#tickets.values()) this.revoke(ticket);
-    for (const socket of this.#sockets) socket.destroy();
-    await new Promise((resolve) => this.#server.close(resolve));
-  }
-
-  #keep(socket: Duplex): void {
-    this.#sockets.add(socket);
-    socket.once('close', () => this.#sockets.delete(socket));
-    socket.on('error', () => socket.destroy());
+    await this.#server.close();
   }
 
   #entryOf(request: http.IncomingMessage): { ticket: ProxyTicket; agent: http.Agent } | null {
@@ -117,30 +109,24 @@ export class FilterProxy {
       (_error, upstream) => {
         if (upstream === null) socket.end('HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n');
         else if (socket.destroyed) upstream.destroy();
-        else joinTunnel(socket as net.Socket, upstream, head);
+        else openTunnel(socket as net.Socket, upstream, head);
       },
     );
     socket.once('close', cancel);
   }
 }
 
-/** An end is passed on as an end, and a reset as a reset: one is a complete answer, the other is not. */
-function joinTunnel(socket: net.Socket, upstream: net.Socket, head: Buffer): void {
+function openTunnel(socket: net.Socket, upstream: net.Socket, head: Buffer): void {
   socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
   if (head.length > 0) upstream.write(head);
-  upstream.on('error', () => socket.resetAndDestroy());
-  socket.on('error', () => upstream.destroy());
-  upstream.once('close', () => socket.end());
-  socket.once('close', () => upstream.destroy());
-  upstream.pipe(socket);
-  socket.pipe(upstream);
+  joinSockets(socket, upstream);
 }
 
 /** Connections for plain http that stay open between requests of the same tab. */
 function agentOf(ticket: ProxyTicket): http.Agent {
   const agent = new http.Agent({
     keepAlive: true,
-    maxSockets: LIMITS.browserSocketsPerHost,
+    maxSockets: BROWSER_SOCKETS_PER_HOST,
     timeout: 60_000,
   });
   agent.createConnection = (options, callback) => {

@@ -1,9 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type net from 'node:net';
-import { LIMITS } from '../../../core/limits.ts';
+import { BoundedMap } from '../../../core/lru.ts';
 import { Dial, DialError, type DialTarget } from '../../network/dial.ts';
 import type { DnsCache } from '../../network/dns-cache.ts';
 import { type DialProxy, ProxyDial } from '../../network/proxy-dial.ts';
+
+/** All that one page may load in a browser: far more than any page needs, and less than a film. */
+const BROWSER_PAGE_BYTES_MAX = 256 * 1024 * 1024;
 
 /** What one tab of the browser may reach, and through what. */
 export interface TicketRoute {
@@ -27,7 +30,7 @@ export class ProxyTicket {
   onDial: ((authority: string, isDone: boolean) => void) | null = null;
   readonly #route: TicketRoute;
   readonly #names: DnsCache;
-  readonly #failures = new Map<string, DialError>();
+  readonly #failures = new BoundedMap<string, DialError>(FAILURES_MAX);
   readonly #sockets = new Set<net.Socket>();
   #closedBytes = 0;
   #bytesBefore = 0;
@@ -51,13 +54,12 @@ export class ProxyTicket {
     return this.#total() - this.#bytesBefore;
   }
 
-  /** Why the last connection or answer of a host was not to be had; null when it was. */
+  /** Why the last connection or answer of a host failed; null when it did not. */
   failureOf(authority: string): DialError | null {
     return this.#failures.get(authority) ?? null;
   }
 
   failed(authority: string, error: DialError): void {
-    if (this.#failures.size >= FAILURES_MAX) this.#failures.clear();
     this.#failures.set(authority, error);
   }
 
@@ -100,9 +102,9 @@ export class ProxyTicket {
     };
   }
 
-  /** Cuts a page off that loads without end. Asked from time to time: nobody reads along. */
+  /** Cuts a page off that loads without end. Checked from time to time: the bytes are not watched as they pass. */
   isFlooded(): boolean {
-    if (!this.#isFlooded && this.bytes > LIMITS.browserPageBytesMax) {
+    if (!this.#isFlooded && this.bytes > BROWSER_PAGE_BYTES_MAX) {
       this.#isFlooded = true;
       this.close();
     }

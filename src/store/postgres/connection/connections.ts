@@ -51,7 +51,7 @@ function nameOf(text: string): string {
 
 /** One connection at a time, made anew when it was lost. Used by one caller at a time. */
 export class Connection {
-  /** Names this lane in the table of writes. */
+  /** Names this connection in the table of writes. */
   readonly id = randomInt(2 ** 47);
   readonly index: number;
   readonly silenceMs: number;
@@ -193,11 +193,11 @@ export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** A fixed number of lanes, and a queue for whoever comes when all are taken. */
+/** A fixed number of connections, and a queue for whoever comes when all are taken. */
 export class Connections {
   readonly #all: Connection[];
   readonly #free: Connection[];
-  readonly #waiting: ((lane: Connection) => void)[] = [];
+  readonly #waiting: ((connection: Connection) => void)[] = [];
 
   constructor(options: ConnectionOptions, count: number) {
     this.#all = Array.from({ length: count }, (_, index) => new Connection(options, index));
@@ -209,20 +209,20 @@ export class Connections {
     return this.#all.map(({ id }) => id);
   }
 
-  async use<T>(work: (lane: Connection) => Promise<T>): Promise<T> {
-    const lane =
+  async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    const connection =
       this.#free.pop() ?? (await new Promise<Connection>((resolve) => this.#waiting.push(resolve)));
     try {
-      return await work(lane);
+      return await work(connection);
     } finally {
       const next = this.#waiting.shift();
-      if (next) next(lane);
-      else this.#free.push(lane);
+      if (next) next(connection);
+      else this.#free.push(connection);
     }
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#all.map((lane) => lane.close()));
+    await Promise.all(this.#all.map((connection) => connection.close()));
   }
 }
 

@@ -13,7 +13,7 @@ interface DatabaseOptions extends ConnectionOptions {
 
 /** Statements inside one transaction. */
 export interface Transaction {
-  /** Which of the lanes: rows that every transaction changes are kept apart by it. */
+  /** Which of the connections: rows that every transaction changes are kept apart by it. */
   readonly shard: number;
   /** Several may be under way: they are done in the order in which they were sent. */
   run<T = unknown>(text: string, ...values: unknown[]): Promise<T[]>;
@@ -33,27 +33,27 @@ const AGAIN_MAX = 20;
 /** Runs what the store asks for, and waits out what passes: a restart, a failover, a broken connection. */
 export class Database {
   readonly #options: DatabaseOptions;
-  readonly #lanes: Connections;
+  readonly #connections: Connections;
   /** Since when nothing has worked. */
   #downSince: number | null = null;
   #closed = false;
 
   constructor(options: DatabaseOptions) {
     this.#options = options;
-    this.#lanes = new Connections(options, options.connections);
+    this.#connections = new Connections(options, options.connections);
   }
 
   /** One statement that may be done again without harm. */
   async read<T = unknown>(text: string, ...values: unknown[]): Promise<T[]> {
-    return this.#retrying((lane) => lane.run<T>(text, values));
+    return this.#retrying((connection) => connection.run<T>(text, values));
   }
 
   /** The same for statements that look at many rows. */
   async readSlowly<T = unknown>(text: string, ...values: unknown[]): Promise<T[]> {
-    return this.#retrying(async (lane) => {
-      await lane.command(`BEGIN; SET LOCAL statement_timeout = ${SLOW_MS}`);
-      const rows = await lane.run<T>(text, values, SLOW_MS);
-      await lane.command('COMMIT');
+    return this.#retrying(async (connection) => {
+      await connection.command(`BEGIN; SET LOCAL statement_timeout = ${SLOW_MS}`);
+      const rows = await connection.run<T>(text, values, SLOW_MS);
+      await connection.command('COMMIT');
       return rows;
     });
   }
@@ -65,9 +65,9 @@ export class Database {
   async write<T>(work: (tx: Transaction) => Promise<T>, options: { slow?: boolean } = {}): Promise<T> {
     /** Set while nobody knows whether the last try was written. */
     let inDoubt: { id: number; result: T; after: (() => void)[] } | null = null;
-    return this.#retrying(async (lane) => {
+    return this.#retrying(async (connection) => {
       if (inDoubt) {
-        if (await wasWritten(lane, inDoubt.id)) {
+        if (await wasWritten(connection, inDoubt.id)) {
           for (const each of inDoubt.after) each();
           return inDoubt.result;
         }
@@ -75,24 +75,24 @@ export class Database {
       }
       const id = randomInt(2 ** 47);
       const after: (() => void)[] = [];
-      const timeoutMs = options.slow ? SLOW_MS : lane.silenceMs;
+      const timeoutMs = options.slow ? SLOW_MS : connection.silenceMs;
       const open: Promise<unknown>[] = [];
       const keep = (work: Promise<unknown>) => {
         work.catch(() => {});
         open.push(work);
       };
-      keep(lane.command(beginning(lane, id, timeoutMs)));
+      keep(connection.command(beginning(connection, id, timeoutMs)));
       try {
         const result = await work({
-          shard: lane.index,
-          run: (text, ...values) => lane.run(text, values, timeoutMs),
+          shard: connection.index,
+          run: (text, ...values) => connection.run(text, values, timeoutMs),
           finally: keep,
           afterCommit: (each) => after.push(each),
         });
         inDoubt = { id, result, after };
-        const committed = lane.command('COMMIT', timeoutMs);
+        const committed = connection.command('COMMIT', timeoutMs);
         keep(committed);
-        await together(...open);
+        await pipelined(...open);
         if ((await committed) !== 'COMMIT') throw new Error('the transaction was rolled back');
         for (const each of after) each();
         return result;
@@ -100,7 +100,7 @@ export class Database {
         const error = isAftermath(found) ? await firstFailure(open, found) : found;
         if (troubleOf(error) !== 'lost') {
           inDoubt = null;
-          await lane.command('ROLLBACK').catch(() => lane.drop());
+          await connection.command('ROLLBACK').catch(() => connection.drop());
         }
         throw error;
       }
@@ -109,26 +109,26 @@ export class Database {
 
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#lanes.close();
+    await this.#connections.close();
   }
 
-  /** Forgets the lanes in the table of writes; the last thing that a store does. */
+  /** Forgets the connections in the table of writes; the last thing that a store does. */
   async forgetWrites(): Promise<void> {
-    await this.read('DELETE FROM writes WHERE lane = ANY($1::bigint[])', this.#lanes.ids);
+    await this.read('DELETE FROM writes WHERE connection = ANY($1::bigint[])', this.#connections.ids);
   }
 
-  #retrying<T>(work: (lane: Connection) => Promise<T>): Promise<T> {
-    return this.#lanes.use(async (lane) => {
+  #retrying<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    return this.#connections.use(async (connection) => {
       const startedAt = performance.now();
       for (let tries = 1; ; tries++) {
         try {
-          await lane.open();
-          const result = await work(lane);
+          await connection.open();
+          const result = await work(connection);
           this.#noteUp();
           return result;
         } catch (error) {
           const trouble = troubleOf(error);
-          if (trouble === 'lost') lane.drop();
+          if (trouble === 'lost') connection.drop();
           const waitedMs = performance.now() - startedAt;
           const isOver = trouble === 'again' ? tries > AGAIN_MAX : waitedMs > this.#options.patienceMs;
           if (trouble === 'fatal' || isOver || this.#closed)
@@ -155,16 +155,19 @@ export class Database {
 }
 
 /** Leaves a mark that is there only if everything else is. */
-function beginning(lane: Connection, id: number, timeoutMs: number): string {
-  const slow = timeoutMs === lane.silenceMs ? '' : `SET LOCAL statement_timeout = ${timeoutMs};`;
+function beginning(connection: Connection, id: number, timeoutMs: number): string {
+  const slow = timeoutMs === connection.silenceMs ? '' : `SET LOCAL statement_timeout = ${timeoutMs};`;
   return `BEGIN; ${slow}
-    INSERT INTO writes (lane, last, at) VALUES (${lane.id}, ${id}, now())
-    ON CONFLICT (lane) DO UPDATE SET last = excluded.last, at = excluded.at`;
+    INSERT INTO writes (connection, last, at) VALUES (${connection.id}, ${id}, now())
+    ON CONFLICT (connection) DO UPDATE SET last = excluded.last, at = excluded.at`;
 }
 
 /** Asked over a new connection, when the one that was lost has been ended. */
-async function wasWritten(lane: Connection, id: number): Promise<boolean> {
-  const rows = await lane.run('SELECT 1 FROM writes WHERE lane = $1 AND last = $2', [lane.id, id]);
+async function wasWritten(connection: Connection, id: number): Promise<boolean> {
+  const rows = await connection.run('SELECT 1 FROM writes WHERE connection = $1 AND last = $2', [
+    connection.id,
+    id,
+  ]);
   return rows.length > 0;
 }
 
@@ -173,14 +176,14 @@ function pauseMs(tries: number): number {
 }
 
 async function firstFailure(work: readonly Promise<unknown>[], otherwise: unknown): Promise<unknown> {
-  return together(...work).then(
+  return pipelined(...work).then(
     () => otherwise,
     (error) => error,
   );
 }
 
 /** Waits for all of them, so that nothing is under way when the first failure is thrown. */
-export async function together<T extends readonly unknown[]>(
+export async function pipelined<T extends readonly unknown[]>(
   ...work: { [K in keyof T]: Promise<T[K]> }
 ): Promise<T> {
   const results = await Promise.allSettled(work);

@@ -1,6 +1,6 @@
 import { COUNTER_NAMES, type Counters, zeroCounters } from '../../../core/model.ts';
 import type { PassFacts } from '../../shared/passes.ts';
-import { type Transaction, together } from './database.ts';
+import { pipelined, type Transaction } from './database.ts';
 
 /** Texts of PostgreSQL have no character 0 and no halves of characters; pages and headers may have both. */
 export function cleanText<T extends string | null | undefined>(text: T): T {
@@ -23,7 +23,7 @@ export function toRows(rows: readonly object[]): string {
  * the others up by their number. It would otherwise read the whole table first, while that is still small, and go on
  * doing so when it is not.
  */
-export function few(column: string): string {
+export function indexHint(column: string): string {
   return `${column} BETWEEN 1 AND ${Number.MAX_SAFE_INTEGER}`;
 }
 
@@ -62,7 +62,7 @@ export class Books {
 
   /** Everybody changes the counters: they come last, so that nobody waits for long. */
   async write(tx: Transaction, jobId: number): Promise<void> {
-    await together(
+    await pipelined(
       this.#writeTemplates(tx, jobId),
       this.#writeQueues(tx, jobId),
       this.#writeTallies(tx, jobId),
@@ -113,7 +113,7 @@ const ADD_READY = `
   INSERT INTO queues (job_id, host_id, ready, next_at)
   SELECT $1, hosts.id, change.amount, hosts.next_at
   FROM unnest($2::bigint[], $3::bigint[]) AS change (host_id, amount) JOIN hosts ON hosts.id = change.host_id
-  WHERE ${few('change.host_id')} ORDER BY hosts.id
+  WHERE ${indexHint('change.host_id')} ORDER BY hosts.id
   ON CONFLICT (job_id, host_id) DO UPDATE SET ready = queues.ready + excluded.ready,
     next_at = CASE WHEN queues.host_id = ANY($4::bigint[]) THEN excluded.next_at ELSE queues.next_at END`;
 

@@ -41,7 +41,7 @@ export async function releaseInTransaction(
 }
 
 /** Makes tasks of a host dead letters, those that wait for later last, at most `limit`; returns how many. */
-export async function condemnInTransaction(
+export async function failTasksOfHostInTransaction(
   tx: Transaction,
   jobId: number,
   hostId: number,
@@ -49,8 +49,8 @@ export async function condemnInTransaction(
 ): Promise<number> {
   const { code, detail, limit } = options;
   const reason = [code, cleanText(detail)];
-  const ready = (await tx.run(CONDEMN_READY, jobId, hostId, limit, ...reason)).length;
-  const waiting = (await tx.run(CONDEMN_WAITING, jobId, hostId, limit - ready, ...reason)).length;
+  const ready = (await tx.run(FAIL_READY, jobId, hostId, limit, ...reason)).length;
+  const waiting = (await tx.run(FAIL_WAITING, jobId, hostId, limit - ready, ...reason)).length;
   const books = new Books();
   books.count('pending', -ready - waiting);
   books.count('dead', ready + waiting);
@@ -87,12 +87,12 @@ const RELEASE_HOSTS = `
 const CLOSE_BATCH = `
   UPDATE batches SET state = 'lost', closed_at = $2, note = $3, task_ids = NULL WHERE id = $1`;
 
-const CONDEMN = (chosen: string) => `
+const FAIL_TASKS = (chosen: string) => `
   WITH chosen AS MATERIALIZED (
     SELECT id FROM tasks WHERE job_id = $1 AND host_id = $2 AND ${chosen} LIMIT $3 FOR UPDATE SKIP LOCKED
   )
   UPDATE tasks SET state = ${STATE_NUMBERS.dead}, code = $4, detail = $5
   WHERE id = ANY(ARRAY(SELECT id FROM chosen)) RETURNING id`;
 
-const CONDEMN_READY = CONDEMN(`state = ${READY} ORDER BY priority DESC, id`);
-const CONDEMN_WAITING = CONDEMN(`state = ${WAITING} ORDER BY id`);
+const FAIL_READY = FAIL_TASKS(`state = ${READY} ORDER BY priority DESC, id`);
+const FAIL_WAITING = FAIL_TASKS(`state = ${WAITING} ORDER BY id`);

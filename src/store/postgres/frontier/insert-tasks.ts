@@ -1,8 +1,8 @@
 import type { NewTask } from '../../../core/model.ts';
 import type { EnqueueResult } from '../../../ports/store.ts';
 import { isFinished, READY } from '../../shared/states.ts';
-import { type Transaction, together } from '../connection/database.ts';
-import { type Books, few, readPass, toJson, toRows } from '../connection/rows.ts';
+import { pipelined, type Transaction } from '../connection/database.ts';
+import { type Books, indexHint, readPass, toJson, toRows } from '../connection/rows.ts';
 import { type Found, findTasks, slotOf } from './find-tasks.ts';
 import type { HostNumbers } from './host-ids.ts';
 import type { JobMemory } from './job-memory.ts';
@@ -33,7 +33,7 @@ export async function lookUp(
   const asked = tasks.filter(({ url, modifiedAt }) => modifiedAt !== null || !memory.recent.has(url));
   if (asked.length === 0) return { found: new Map(), spent: new Map() };
   const slots = new Map(asked.map(({ url }) => [url, slotOf(url, memory.seed)]));
-  const [found, spent] = await together<[Map<string, Found>, Map<string, number>]>(
+  const [found, spent] = await pipelined<[Map<string, Found>, Map<string, number>]>(
     findTasks(tx.run, jobId, slots),
     perTemplateMax === null ? Promise.resolve(new Map()) : readSpent(tx, jobId, asked),
   );
@@ -178,7 +178,7 @@ const SELECT_DATED = `${SELECT_VISITED} WHERE tasks.id = ANY($1::bigint[]) ORDER
 
 const SET_DATES = `
   UPDATE tasks SET modified_at = dated.at FROM unnest($1::bigint[], $2::bigint[]) AS dated (id, at)
-  WHERE ${few('dated.id')} AND tasks.id = dated.id`;
+  WHERE ${indexHint('dated.id')} AND tasks.id = dated.id`;
 
 /**
  * What is spent of the budgets of URL templates. Read without a lock, and written at the end: reports that are settled

@@ -1,9 +1,9 @@
 import type { LeasedBatch, LeaseRequest } from '../../../ports/store.ts';
 import { type ReadyColumns, toLeased } from '../../shared/leased-rows.ts';
 import { LEASED, READY } from '../../shared/states.ts';
-import { type Transaction, together } from '../connection/database.ts';
-import { Books, few, readPass } from '../connection/rows.ts';
-import { ALIVE } from './presence.ts';
+import { pipelined, type Transaction } from '../connection/database.ts';
+import { Books, indexHint, readPass } from '../connection/rows.ts';
+import { ALIVE } from './coordinator-heartbeats.ts';
 
 type Grant = LeaseRequest['batches'][number]['grants'][number];
 
@@ -18,7 +18,7 @@ export async function leaseInTransaction(
   if (grants.length === 0) return request.batches.map(() => ({ id: 0, tasks: [] }));
   const counts = new Map<number, number>();
   for (const { hostId, count } of grants) counts.set(hostId, (counts.get(hostId) ?? 0) + count);
-  const [{ pass }, hosts, ids] = await together<[{ pass: number }, HostRow[], { id: number }[]]>(
+  const [{ pass }, hosts, ids] = await pipelined<[{ pass: number }, HostRow[], { id: number }[]]>(
     readPass(tx, jobId),
     tx.run<HostRow>(LOCK_HOSTS, [...counts.keys()], coordinator),
     tx.run<{ id: number }>(NEXT_IDS, request.batches.length),
@@ -134,7 +134,7 @@ async function writeLeases(
     ),
     books.write(tx, jobId),
   );
-  tx.finally(together(...work));
+  tx.finally(pipelined(...work));
 }
 
 interface HostedColumns extends ReadyColumns {
@@ -181,10 +181,10 @@ const INSERT_BATCH = `
 
 const LEND_TASKS = `
   UPDATE tasks SET state = ${LEASED}, batch_id = lent.batch
-  FROM unnest($1::bigint[], $2::bigint[]) AS lent (id, batch) WHERE ${few('lent.id')} AND tasks.id = lent.id`;
+  FROM unnest($1::bigint[], $2::bigint[]) AS lent (id, batch) WHERE ${indexHint('lent.id')} AND tasks.id = lent.id`;
 
 const HOLD_HOSTS = `
   UPDATE hosts SET next_at = lent.next_at, holder = $4,
     holds = CASE WHEN hosts.holder = $4 THEN hosts.holds ELSE 0 END + lent.holds
   FROM unnest($1::bigint[], $2::bigint[], $3::integer[]) AS lent (id, next_at, holds)
-  WHERE ${few('lent.id')} AND hosts.id = lent.id`;
+  WHERE ${indexHint('lent.id')} AND hosts.id = lent.id`;

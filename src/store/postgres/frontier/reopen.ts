@@ -2,8 +2,10 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { DeadFilter, SourcePosition } from '../../../ports/store.ts';
 import { isDue } from '../../shared/passes.ts';
 import { READY, STATE_NUMBERS, stateName } from '../../shared/states.ts';
+import { deadFilter, deadFilterValues } from '../../shared/views/read-views.ts';
 import type { Transaction } from '../connection/database.ts';
-import { Books, few, readPass } from '../connection/rows.ts';
+import { POSTGRES_DIALECT } from '../connection/reader.ts';
+import { Books, indexHint, readPass } from '../connection/rows.ts';
 import { writeSource } from './write-source.ts';
 
 /** A task with its last visit. */
@@ -95,7 +97,7 @@ const SELECT_NEXT = `
 
 const KEEP_PLACES = `
   UPDATE attempts SET at_url = moved.url FROM unnest($1::bigint[], $2::text[]) AS moved (id, url)
-  WHERE ${few('moved.id')} AND attempts.id = moved.id`;
+  WHERE ${indexHint('moved.id')} AND attempts.id = moved.id`;
 
 const REOPEN_TASKS = `
   UPDATE tasks SET state = ${READY}, attempts = 0, losses = 0, hops = 0, due_at = NULL, code = NULL, detail = NULL,
@@ -151,19 +153,10 @@ async function endRests(
   await tx.run(END_WAITS, hostIds, nextAt, jobId);
 }
 
-/** Follows the job's id in a statement over tasks and hosts; takes `deadFilterValues` as $2 to $4. */
-export const DEAD_FILTER = `
-  ($2::text IS NULL OR tasks.code = $2) AND ($3::text IS NULL OR hosts.host = $3)
-  AND ($4::text IS NULL OR position($4 IN tasks.url) > 0)`;
-
-export function deadFilterValues({ code, host, urlContains }: DeadFilter): (string | null)[] {
-  return [code ?? null, host ?? null, urlContains ?? null];
-}
-
 const RETRY = `
   WITH chosen AS MATERIALIZED (
     SELECT tasks.id FROM tasks JOIN hosts ON hosts.id = tasks.host_id
-    WHERE tasks.job_id = $1 AND tasks.state = ${STATE_NUMBERS.dead} AND ${DEAD_FILTER}
+    WHERE tasks.job_id = $1 AND tasks.state = ${STATE_NUMBERS.dead} AND ${deadFilter(POSTGRES_DIALECT)}
     LIMIT $5 FOR UPDATE OF tasks
   ), put_back AS (
     UPDATE tasks SET state = ${READY}, attempts = 0, losses = 0, due_at = NULL

@@ -1,4 +1,5 @@
 import { SeineError } from '../../../core/errors.ts';
+import { migrationsAfter } from '../../shared/migration.ts';
 import { Connection, type ConnectionOptions, pause, SLOW_MS } from '../connection/connections.ts';
 import { toSeineError } from '../connection/failures.ts';
 import { MIGRATIONS } from './migrations.ts';
@@ -12,25 +13,25 @@ const LOCK = 7_734_001;
 /** Connects for the first time: says what is wrong instead of waiting for it, and brings the tables up to date. */
 export async function prepareDatabase(options: ConnectionOptions): Promise<void> {
   const { place } = options;
-  const lane = new Connection(options, 0);
+  const connection = new Connection(options, 0);
   try {
-    await openLane(lane);
+    await openConnection(connection);
     const text = "SELECT current_setting('server_version_num') AS version";
-    const [row] = await lane.run<{ version: string }>(text, []);
+    const [row] = await connection.run<{ version: string }>(text, []);
     requireVersion(Number(row?.version));
-    await migrate(lane, place.schema);
+    await migrate(connection, place.schema);
   } catch (error) {
     throw toSeineError(error, place.shown);
   } finally {
-    await lane.close();
+    await connection.close();
   }
 }
 
-async function openLane(lane: Connection): Promise<void> {
+async function openConnection(connection: Connection): Promise<void> {
   const until = performance.now() + STARTING_MS;
   while (true) {
     try {
-      await lane.open();
+      await connection.open();
       return;
     } catch (error) {
       const isStarting = (error as { code?: string }).code === '57P03';
@@ -49,49 +50,44 @@ export function requireVersion(number: number): void {
   });
 }
 
-async function migrate(lane: Connection, schema: string): Promise<void> {
-  if ((await readVersion(lane, schema)) === MIGRATIONS.length) return;
-  await lane.command(`BEGIN; SET LOCAL statement_timeout = ${SLOW_MS}; SET LOCAL lock_timeout = ${SLOW_MS}`);
+async function migrate(connection: Connection, schema: string): Promise<void> {
+  const missing = async () =>
+    migrationsAfter((await readVersion(connection, schema)) ?? 0, MIGRATIONS, 'schema');
+  if ((await missing()).length === 0) return;
+  await connection.command(
+    `BEGIN; SET LOCAL statement_timeout = ${SLOW_MS}; SET LOCAL lock_timeout = ${SLOW_MS}`,
+  );
   try {
-    await lane.command(`SELECT pg_advisory_xact_lock(${LOCK})`, SLOW_MS);
+    await connection.command(`SELECT pg_advisory_xact_lock(${LOCK})`, SLOW_MS);
     // Read again under the lock: two processes may start in a new database at once.
-    const version = await readVersion(lane, schema);
-    if (version === null) await makeSchema(lane, schema);
-    for (const [index, text] of MIGRATIONS.entries()) {
-      if (index < (version ?? 0)) continue;
-      await lane.command(text, SLOW_MS);
-      await lane.command(`INSERT INTO migrations (version) VALUES (${index + 1})`);
+    if ((await readVersion(connection, schema)) === null) await makeSchema(connection, schema);
+    for (const { number, sql } of await missing()) {
+      await connection.command(sql, SLOW_MS);
+      await connection.command(`INSERT INTO migrations (version) VALUES (${number})`);
     }
-    await lane.command('COMMIT');
+    await connection.command('COMMIT');
   } catch (error) {
-    await lane.command('ROLLBACK').catch(() => {});
+    await connection.command('ROLLBACK').catch(() => {});
     throw error;
   }
 }
 
 /** An administrator may have made it, for a user who may not. */
-async function makeSchema(lane: Connection, schema: string): Promise<void> {
-  const found = await lane.run('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
-  if (found.length === 0) await lane.command(`CREATE SCHEMA ${schema}`);
-  await lane.command(`CREATE TABLE ${schema}.migrations (version integer PRIMARY KEY)`);
+async function makeSchema(connection: Connection, schema: string): Promise<void> {
+  const found = await connection.run('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
+  if (found.length === 0) await connection.command(`CREATE SCHEMA ${schema}`);
+  await connection.command(`CREATE TABLE ${schema}.migrations (version integer PRIMARY KEY)`);
 }
 
 /** Null: no tables yet. */
-async function readVersion(lane: Connection, schema: string): Promise<number | null> {
-  const [found] = await lane.run<{ found: boolean }>('SELECT to_regclass($1) IS NOT NULL AS found', [
+async function readVersion(connection: Connection, schema: string): Promise<number | null> {
+  const [found] = await connection.run<{ found: boolean }>('SELECT to_regclass($1) IS NOT NULL AS found', [
     `${schema}.migrations`,
   ]);
   if (!found?.found) return null;
-  const [row] = await lane.run<{ version: number }>(
+  const [row] = await connection.run<{ version: number }>(
     'SELECT coalesce(max(version), 0) AS version FROM migrations',
     [],
   );
-  const version = row?.version ?? 0;
-  if (version <= MIGRATIONS.length) return version;
-  throw new SeineError(
-    `a newer Seine created the database (schema version ${version}, supported up to ${MIGRATIONS.length})`,
-    {
-      hint: 'update Seine, or use another schema',
-    },
-  );
+  return row?.version ?? 0;
 }

@@ -1,8 +1,8 @@
 import type { NewTask } from '../../../core/model.ts';
 import type { Settlement, SettleResult, TaskChange } from '../../../ports/store.ts';
 import { LEASED, READY, STATE_NUMBERS, WAITING } from '../../shared/states.ts';
-import { type Transaction, together } from '../connection/database.ts';
-import { Books, cleanText, few, toRows } from '../connection/rows.ts';
+import { pipelined, type Transaction } from '../connection/database.ts';
+import { Books, cleanText, indexHint, toRows } from '../connection/rows.ts';
 import type { HostNumbers } from '../frontier/host-ids.ts';
 import { insertTasks, type LookedUp, lookUp } from '../frontier/insert-tasks.ts';
 import type { JobMemory } from '../frontier/job-memory.ts';
@@ -46,7 +46,7 @@ export async function settleInTransaction(
   const books = new Books();
   const ahead = settlement.links ?? [];
   const context = { tx, jobId, memory, hosts, books, perTemplateMax: settlement.perTemplateMax };
-  const [[batch], lookedUp] = await together<[OpenBatch[], LookedUp]>(
+  const [[batch], lookedUp] = await pipelined<[OpenBatch[], LookedUp]>(
     tx.run<OpenBatch>(OPEN_BATCH, batchId, jobId, traced.length, ...places),
     lookUp(context, [...ahead, ...changes.flatMap(({ links }) => links)]),
   );
@@ -58,7 +58,7 @@ export async function settleInTransaction(
   const links: NewTask[] = [...ahead, ...applied.flatMap(({ change }) => change.links)];
   const { collection_id: collectionId } = batch;
   const writer: RecordWriter = { tx, collectionId, jobId, now, rules: settlement.records, books };
-  const [{ accepted }] = await together<[SettleResult | { accepted: number }, unknown]>(
+  const [{ accepted }] = await pipelined<[SettleResult | { accepted: number }, unknown]>(
     links.length === 0 ? Promise.resolve({ accepted: 0 }) : insertTasks(context, links, lookedUp),
     writeFindings(writer, settlement, batch, applied, earlier),
   );
@@ -175,7 +175,7 @@ async function closeBooks(
   if (final) books.count('batches', 1);
   const { now, worker, requests, durationMs } = settlement;
   const totals = [done, failed, requests, Math.round(bytes), durationMs];
-  const written = together(
+  const written = pipelined(
     tx.run(UPDATE_BATCH, batchId, final, unsettled, now, cleanText(worker), ...totals),
     writeRobots(tx, settlement.robots),
     writeHosts(tx, settlement, batch, hosts, books),
@@ -215,7 +215,7 @@ const UPDATE_TASKS = `
     hops = tasks.hops + CASE WHEN change.h IS NULL THEN 0 ELSE 1 END
   FROM json_to_recordset($2::json)
     AS change (id bigint, s smallint, a bigint, n integer, d bigint, c text, t text, u text, h bigint)
-  WHERE ${few('change.id')} AND tasks.id = change.id AND tasks.state = ${LEASED} AND tasks.batch_id = $1
+  WHERE ${indexHint('change.id')} AND tasks.id = change.id AND tasks.state = ${LEASED} AND tasks.batch_id = $1
   RETURNING tasks.id, tasks.host_id`;
 
 const GIVE_BACK = `

@@ -1,6 +1,6 @@
 import type { HostChange, RobotsEntry, Settlement } from '../../../ports/store.ts';
 import type { Transaction } from '../connection/database.ts';
-import { type Books, cleanText, few, toJson, toRows } from '../connection/rows.ts';
+import { type Books, cleanText, indexHint, toJson, toRows } from '../connection/rows.ts';
 import type { HostNumbers } from '../frontier/host-ids.ts';
 
 /**
@@ -75,7 +75,7 @@ const UPDATE_HOSTS = `
   FROM json_to_recordset($1::json) AS change (id bigint, r integer, q bigint, n bigint, u bigint, f integer, s integer, p text,
     g double precision, e text, k boolean,
     a double precision, z double precision)
-  WHERE ${few('change.id')} AND hosts.id = change.id AND (SELECT count(*) FROM locked) > 0`;
+  WHERE ${indexHint('change.id')} AND hosts.id = change.id AND (SELECT count(*) FROM locked) > 0`;
 
 const UPSERT_ROBOTS = `
   INSERT INTO robots (origin, host, text, fetched_at, failures, detail, crawl_delay_ms, redirect_to)

@@ -1,6 +1,6 @@
 import type { TaskChange } from '../../../ports/store.ts';
 import type { Transaction } from '../connection/database.ts';
-import { few, toRows } from '../connection/rows.ts';
+import { indexHint, toRows } from '../connection/rows.ts';
 import { findTasks, slotOf } from '../frontier/find-tasks.ts';
 import type { InsertContext } from '../frontier/insert-tasks.ts';
 import type { Applied } from './settle.ts';
@@ -93,7 +93,7 @@ const MEDIA_ROW = 'object (a bigint, t bigint, d text, k text, m text)';
 
 const DELETE_SAME_MEDIA = `
   DELETE FROM media USING json_to_recordset($1::json) AS ${MEDIA_ROW}
-  WHERE ${few('object.t')} AND media.task_id = object.t AND media.key = object.k AND media.member IS NOT DISTINCT FROM object.m`;
+  WHERE ${indexHint('object.t')} AND media.task_id = object.t AND media.key = object.k AND media.member IS NOT DISTINCT FROM object.m`;
 
 const INSERT_MEDIA = `
   INSERT INTO media (attempt_id, job_id, task_id, md5, key, member)

@@ -1,7 +1,6 @@
 import type { QualityDelta } from '../../../core/batch/outcome.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import type { QualityRow } from '../../../core/model.ts';
-import type { Database, Transaction } from '../connection/database.ts';
+import type { Transaction } from '../connection/database.ts';
 import { cleanText, toRows } from '../connection/rows.ts';
 
 /** Adds to what the records of a pass look like. */
@@ -40,38 +39,6 @@ export async function deleteQuality(tx: Transaction, jobId: number, pass: number
   await tx.run('DELETE FROM quality WHERE job_id = $1 AND pass = $2', jobId, pass);
   await tx.run('DELETE FROM quality_fields WHERE job_id = $1 AND pass = $2', jobId, pass);
 }
-
-export async function readQuality(db: Database, jobId: number, pass: number): Promise<QualityRow[]> {
-  const fields = await db.read<{ route: string; field: string; filled: number }>(SELECT_FIELDS, jobId, pass);
-  const routes = await db.read<{ route: string; records: number; invalid: number }>(
-    SELECT_ROUTES,
-    jobId,
-    pass,
-  );
-  return routes.map(({ route, records, invalid }) => ({
-    pass,
-    route,
-    records,
-    invalid,
-    filled: Object.fromEntries(
-      fields.filter((row) => row.route === route).map(({ field, filled }) => [field, filled]),
-    ),
-  }));
-}
-
-export async function readLastQualityPass(db: Database, jobId: number): Promise<number | null> {
-  const [row] = await db.read<{ pass: number | null }>(
-    'SELECT max(pass) AS pass FROM quality WHERE job_id = $1',
-    jobId,
-  );
-  return row?.pass ?? null;
-}
-
-const SELECT_FIELDS = `
-  SELECT route, field, filled FROM quality_fields WHERE job_id = $1 AND pass = $2 ORDER BY route COLLATE "C", field`;
-
-const SELECT_ROUTES = `
-  SELECT route, records, invalid FROM quality WHERE job_id = $1 AND pass = $2 ORDER BY route COLLATE "C"`;
 
 const ADD_ROUTES = `
   INSERT INTO quality (job_id, pass, route, records, invalid)

@@ -5,7 +5,7 @@ import { canonicalJson } from '../../../core/values/canonical-json.ts';
 import type { RecordRules } from '../../../ports/store.ts';
 import type { Transaction } from '../connection/database.ts';
 import { ConflictError } from '../connection/failures.ts';
-import { type Books, cleanText, few, toRows } from '../connection/rows.ts';
+import { type Books, cleanText, indexHint, toRows } from '../connection/rows.ts';
 
 /** Who writes: records belong to the name of the job, and say which of its tasks wrote them last. */
 export interface RecordWriter {
@@ -207,17 +207,17 @@ const LOCK_OF_TASKS = `
 const UPDATE_RECORDS = `
   UPDATE records SET job_id = $1, task_id = t, updated_at = $2, checked_at = $2, fetched_at = f, hash = h, data = d::json
   FROM json_to_recordset($3::json) AS changed (id bigint, t bigint, f bigint, h text, d text)
-  WHERE ${few('changed.id')} AND records.id = changed.id`;
+  WHERE ${indexHint('changed.id')} AND records.id = changed.id`;
 
 const CONFIRM_RECORDS = `
   UPDATE records SET checked_at = $1, fetched_at = confirmed.at
   FROM unnest($2::bigint[], $3::bigint[]) AS confirmed (id, at)
-  WHERE ${few('confirmed.id')} AND records.id = confirmed.id`;
+  WHERE ${indexHint('confirmed.id')} AND records.id = confirmed.id`;
 
 const CONFIRM_OF_TASKS = `
   UPDATE records SET checked_at = $1, fetched_at = greatest(fetched_at, confirmed.at)
   FROM unnest($2::bigint[], $3::bigint[]) AS confirmed (task_id, at)
-  WHERE ${few('confirmed.task_id')} AND records.task_id = confirmed.task_id AND checked_at < $4`;
+  WHERE ${indexHint('confirmed.task_id')} AND records.task_id = confirmed.task_id AND checked_at < $4`;
 
 const INSERT_VERSIONS = `
   INSERT INTO record_versions (collection_id, task_id, from_at, until_at, hash, key, data)

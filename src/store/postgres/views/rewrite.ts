@@ -1,7 +1,7 @@
 import type { Rewrite } from '../../../ports/store.ts';
 import { isFinished, STATE_NUMBERS, stateName } from '../../shared/states.ts';
 import type { Transaction } from '../connection/database.ts';
-import { Books, cleanText, few, readPass, toRows } from '../connection/rows.ts';
+import { Books, cleanText, indexHint, readPass, toRows } from '../connection/rows.ts';
 import type { JobMemory } from '../frontier/job-memory.ts';
 import { writeShownBy } from '../settle/write-media.ts';
 import { addQuality, deleteQuality } from '../settle/write-quality.ts';
@@ -99,8 +99,8 @@ const VERDICT =
 
 const JUDGE_TASKS = `
   UPDATE tasks SET state = verdict.s, code = verdict.c, detail = verdict.t FROM ${VERDICT}
-  WHERE ${few('verdict.id')} AND tasks.id = verdict.id`;
+  WHERE ${indexHint('verdict.id')} AND tasks.id = verdict.id`;
 
 const JUDGE_PAGES = `
   UPDATE attempts SET outcome = verdict.o, code = verdict.c FROM ${VERDICT}
-  WHERE ${few('verdict.p')} AND attempts.id = verdict.p`;
+  WHERE ${indexHint('verdict.p')} AND attempts.id = verdict.p`;

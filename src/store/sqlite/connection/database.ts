@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { messageOf, SeineError } from '../../../core/errors.ts';
 import { canonicalJson } from '../../../core/values/canonical-json.ts';
+import { type Migration, migrationsAfter } from '../../shared/migration.ts';
 import { MIGRATIONS } from '../migrations/migrations.ts';
 
 type Row = Record<string, unknown>;
@@ -88,26 +89,17 @@ export class Database {
   }
 
   #migrate(): void {
-    const version = this.#version();
-    if (version > MIGRATIONS.length) {
-      throw new SeineError(
-        `a newer Seine created the database (schema version ${version}, supported up to ${MIGRATIONS.length})`,
-        {
-          hint: 'update Seine, or use another --dir',
-        },
-      );
-    }
-    if (version === MIGRATIONS.length) return;
+    if (this.#missing().length === 0) return;
     this.#db.function('record_hash', { deterministic: true }, (data) => recordHash(JSON.parse(String(data))));
     this.transaction(() => {
       // Read again inside the transaction: two processes may open a new folder at once.
-      for (const sql of MIGRATIONS.slice(this.#version())) this.#db.exec(sql);
-      this.#db.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
+      for (const { number, sql } of this.#missing()) this.#db.exec(`${sql}; PRAGMA user_version = ${number}`);
     });
   }
 
-  #version(): number {
-    return Number(this.get<{ user_version: number }>('PRAGMA user_version')?.user_version ?? 0);
+  #missing(): readonly Migration[] {
+    const version = Number(this.get<{ user_version: number }>('PRAGMA user_version')?.user_version ?? 0);
+    return migrationsAfter(version, MIGRATIONS, '--dir');
   }
 }
 

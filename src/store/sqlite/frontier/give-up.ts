@@ -52,7 +52,7 @@ export function releaseInTransaction(
 }
 
 /** Makes tasks of a host dead letters, those that wait for later last, at most `limit`; returns how many. */
-export function condemnInTransaction(
+export function failTasksOfHostInTransaction(
   db: Database,
   jobId: number,
   hostId: number,

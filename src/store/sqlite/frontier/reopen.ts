@@ -2,7 +2,9 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { DeadFilter, SourcePosition } from '../../../ports/store.ts';
 import { isDue } from '../../shared/passes.ts';
 import { READY, STATE_NUMBERS, stateName } from '../../shared/states.ts';
+import { deadFilter, deadFilterValues } from '../../shared/views/read-views.ts';
 import type { Database } from '../connection/database.ts';
+import { SQLITE_DIALECT, type SqliteReader } from '../connection/reader.ts';
 import { addTally, CounterDelta, QueueDelta, readPass } from '../connection/rows.ts';
 import type { TaskInserter } from './insert-tasks.ts';
 import { writeSource } from './write-source.ts';
@@ -104,8 +106,12 @@ const REOPEN_TASK = `
     at_url = NULL, home_host_id = NULL, host_id = ? WHERE id = ?`;
 
 /** Puts dead letters back, as if they had never been tried. */
-export function retryInTransaction(db: Database, jobId: number, filter: DeadFilter, now: number): number {
-  const rows = db.all<{ id: number; host_id: number; code: string }>(
+export function retryInTransaction(
+  db: Database,
+  reader: SqliteReader,
+  { jobId, filter, now }: { jobId: number; filter: DeadFilter; now: number },
+): number {
+  const rows = reader.all<{ id: number; host_id: number; code: string }>(
     SELECT_RETRY,
     jobId,
     ...deadFilterValues(filter),
@@ -144,14 +150,6 @@ function endRest(db: Database, jobId: number, hostId: number, now: number): void
   );
 }
 
-/** Follows the job's id in a statement over tasks and hosts; takes `deadFilterValues`. */
-export const DEAD_FILTER =
-  '(? IS NULL OR code = ?) AND (? IS NULL OR hosts.host = ?) AND (? IS NULL OR instr(url, ?) > 0)';
-
-export function deadFilterValues({ code, host, urlContains }: DeadFilter): (string | null)[] {
-  return [code, code, host, host, urlContains, urlContains].map((value) => value ?? null);
-}
-
 const SELECT_RETRY = `
-  SELECT tasks.id, host_id, code FROM tasks JOIN hosts ON hosts.id = tasks.host_id
-  WHERE tasks.job_id = ? AND state = ${STATE_NUMBERS.dead} AND ${DEAD_FILTER}`;
+  SELECT tasks.id, tasks.host_id, tasks.code FROM tasks JOIN hosts ON hosts.id = tasks.host_id
+  WHERE tasks.job_id = $1 AND tasks.state = ${STATE_NUMBERS.dead} AND ${deadFilter(SQLITE_DIALECT)}`;

@@ -1,204 +1,25 @@
-import { GROUPS_MIGRATION } from './migration-groups.ts';
-import { PASSES_MIGRATION } from './migration-passes.ts';
-import { SEEN_MIGRATION } from './migration-seen.ts';
+import type { Migration } from '../../shared/migration.ts';
+import { FIRST_TABLES } from './001-first-tables.ts';
+import { PASSES } from './002-passes.ts';
 
-/** Append only: a released entry is never edited. `user_version` counts how many have run. */
-export const MIGRATIONS: readonly string[] = [
-  `
-  CREATE TABLE jobs (
-    id INTEGER PRIMARY KEY,
-    name TEXT NOT NULL,
-    run INTEGER NOT NULL,
-    spec TEXT NOT NULL,
-    spec_hash TEXT NOT NULL,
-    bundle TEXT,
-    seed INTEGER NOT NULL,
-    first_task_id INTEGER,
-    state TEXT NOT NULL,
-    wish TEXT NOT NULL,
-    reason TEXT,
-    created_at INTEGER NOT NULL,
-    ended_at INTEGER,
-    worked_ms INTEGER NOT NULL DEFAULT 0,
-    UNIQUE (name, run)
-  );
-
-  CREATE TABLE counters (
-    job_id INTEGER PRIMARY KEY,
-    accepted INTEGER NOT NULL DEFAULT 0,
-    done INTEGER NOT NULL DEFAULT 0,
-    unchanged INTEGER NOT NULL DEFAULT 0,
-    skipped INTEGER NOT NULL DEFAULT 0,
-    dead INTEGER NOT NULL DEFAULT 0,
-    pending INTEGER NOT NULL DEFAULT 0,
-    leased INTEGER NOT NULL DEFAULT 0,
-    records INTEGER NOT NULL DEFAULT 0,
-    bytes INTEGER NOT NULL DEFAULT 0,
-    requests INTEGER NOT NULL DEFAULT 0,
-    batches INTEGER NOT NULL DEFAULT 0,
-    retries INTEGER NOT NULL DEFAULT 0,
-    duplicates INTEGER NOT NULL DEFAULT 0,
-    dropped INTEGER NOT NULL DEFAULT 0,
-    rejected INTEGER NOT NULL DEFAULT 0
-  );
-
-  -- Dead and skipped tasks by reason, so that status needs no scan.
-  CREATE TABLE tallies (
-    job_id INTEGER NOT NULL,
-    state TEXT NOT NULL,
-    code TEXT NOT NULL,
-    count INTEGER NOT NULL,
-    PRIMARY KEY (job_id, state, code)
-  ) WITHOUT ROWID;
-
-  CREATE TABLE sources (
-    job_id INTEGER NOT NULL,
-    source INTEGER NOT NULL,
-    position TEXT,
-    done INTEGER NOT NULL,
-    rows INTEGER NOT NULL,
-    rejected INTEGER NOT NULL,
-    PRIMARY KEY (job_id, source)
-  ) WITHOUT ROWID;
-
-  CREATE TABLE hosts (
-    id INTEGER PRIMARY KEY,
-    host TEXT NOT NULL UNIQUE,
-    next_at INTEGER NOT NULL DEFAULT 0,
-    crawl_delay_ms INTEGER,
-    failures_in_row INTEGER NOT NULL DEFAULT 0,
-    rests INTEGER NOT NULL DEFAULT 0,
-    requests INTEGER NOT NULL DEFAULT 0
-  );
-
-  -- Which hosts of a job have work. next_at repeats the host's, for the index.
-  CREATE TABLE queues (
-    job_id INTEGER NOT NULL,
-    host_id INTEGER NOT NULL,
-    ready INTEGER NOT NULL DEFAULT 0,
-    next_at INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (job_id, host_id)
-  ) WITHOUT ROWID;
-  CREATE INDEX queues_due ON queues (job_id, next_at) WHERE ready > 0;
-
-  CREATE TABLE robots (
-    origin TEXT PRIMARY KEY,
-    host TEXT NOT NULL,
-    text TEXT,
-    fetched_at INTEGER NOT NULL,
-    failures INTEGER NOT NULL,
-    detail TEXT,
-    crawl_delay_ms INTEGER
-  );
-
-  -- Rows keep their size from enqueue to done, so that settling never splits a page: states are numbers
-  -- from 2 on (0 and 1 take no byte), and ids have a placeholder of four bytes. What a fetch brought is in attempts.
-  -- state: 2 ready, 3 leased, 4 done, 5 unchanged, 6 skipped, 7 dead, 8 waiting for due_at
-  CREATE TABLE tasks (
-    id INTEGER PRIMARY KEY,
-    job_id INTEGER NOT NULL,
-    host_id INTEGER NOT NULL,
-    state INTEGER NOT NULL,
-    priority INTEGER NOT NULL,
-    depth INTEGER NOT NULL,
-    attempts INTEGER NOT NULL DEFAULT 0,
-    losses INTEGER NOT NULL DEFAULT 0,
-    hops INTEGER NOT NULL DEFAULT 0,
-    batch_id INTEGER NOT NULL,
-    attempt_id INTEGER NOT NULL,
-    due_at INTEGER,
-    code TEXT,
-    detail TEXT,
-    route TEXT,
-    at_url TEXT,
-    meta TEXT,
-    url TEXT NOT NULL
-  );
-  CREATE INDEX tasks_ready ON tasks (job_id, host_id, priority DESC, id) WHERE state = 2;
-  CREATE INDEX tasks_waiting ON tasks (job_id, due_at) WHERE state = 8;
-  CREATE INDEX tasks_dead ON tasks (job_id, code, host_id) WHERE state = 7;
-
-  -- The exact dedupe index: 53-bit fingerprints that lead to the URL itself.
-  CREATE TABLE seen (fingerprint INTEGER PRIMARY KEY, task_id INTEGER NOT NULL);
-
-  CREATE TABLE templates (
-    job_id INTEGER NOT NULL,
-    template TEXT NOT NULL,
-    count INTEGER NOT NULL,
-    PRIMARY KEY (job_id, template)
-  ) WITHOUT ROWID;
-
-  CREATE TABLE batches (
-    id INTEGER PRIMARY KEY,
-    job_id INTEGER NOT NULL,
-    state TEXT NOT NULL,
-    size INTEGER NOT NULL,
-    unsettled INTEGER NOT NULL,
-    task_ids TEXT,
-    leased_at INTEGER NOT NULL,
-    lease_until INTEGER NOT NULL,
-    closed_at INTEGER,
-    worker TEXT,
-    done INTEGER NOT NULL DEFAULT 0,
-    failed INTEGER NOT NULL DEFAULT 0,
-    requests INTEGER NOT NULL DEFAULT 0,
-    bytes INTEGER NOT NULL DEFAULT 0,
-    duration_ms INTEGER NOT NULL DEFAULT 0,
-    note TEXT
-  );
-  CREATE INDEX batches_open ON batches (job_id, lease_until) WHERE state = 'open';
-
-  CREATE TABLE archives (
-    id INTEGER PRIMARY KEY,
-    job_id INTEGER NOT NULL,
-    batch_id INTEGER NOT NULL,
-    key TEXT NOT NULL,
-    bytes INTEGER NOT NULL
-  );
-  CREATE INDEX archives_key ON archives (job_id, key);
-
-  CREATE TABLE attempts (
-    id INTEGER PRIMARY KEY,
-    job_id INTEGER NOT NULL,
-    task_id INTEGER NOT NULL,
-    batch_id INTEGER NOT NULL,
-    started_at INTEGER NOT NULL,
-    duration_ms INTEGER NOT NULL,
-    http_status INTEGER,
-    outcome TEXT NOT NULL,
-    code TEXT,
-    wire_bytes INTEGER NOT NULL,
-    bytes INTEGER,
-    sha256 BLOB,
-    content_type TEXT,
-    archive_id INTEGER,
-    archive_offset INTEGER,
-    archive_length INTEGER,
-    etag TEXT,
-    last_modified TEXT,
-    redirect_to TEXT,
-    route TEXT
-  );
-
-  CREATE TABLE records (
-    id INTEGER PRIMARY KEY,
-    job_id INTEGER NOT NULL,
-    key TEXT NOT NULL,
-    task_id INTEGER NOT NULL,
-    data TEXT NOT NULL,
-    hash TEXT NOT NULL,
-    updated_at INTEGER NOT NULL,
-    UNIQUE (job_id, key)
-  );
-  `,
-  PASSES_MIGRATION,
-  `
+/** Append only: a released entry is never edited. `user_version` is the number of the last one that has run. */
+export const MIGRATIONS: readonly Migration[] = [
+  { number: 1, name: 'first-tables', sql: FIRST_TABLES },
+  { number: 2, name: 'passes', sql: PASSES },
+  {
+    number: 3,
+    name: 'host-pace',
+    sql: `
   ALTER TABLE hosts ADD COLUMN pace TEXT;
   ALTER TABLE hosts ADD COLUMN smallest_gap_ms REAL;
   ALTER TABLE hosts ADD COLUMN last_error TEXT;
   CREATE INDEX robots_host ON robots (host);
   `,
-  `
+  },
+  {
+    number: 4,
+    name: 'fetch-methods',
+    sql: `
   -- What was learned of how hosts want to be asked, and cookies; opaque JSON.
   CREATE TABLE approaches (
     job_id INTEGER NOT NULL,
@@ -209,7 +30,11 @@ export const MIGRATIONS: readonly string[] = [
   ) WITHOUT ROWID;
   ALTER TABLE attempts ADD COLUMN via TEXT;
   `,
-  `
+  },
+  {
+    number: 5,
+    name: 'proxies',
+    sql: `
   -- How proxies fare, by id; with an empty host in general. Never an address with credentials.
   CREATE TABLE proxy_health (
     proxy TEXT NOT NULL,
@@ -223,12 +48,58 @@ export const MIGRATIONS: readonly string[] = [
   -- What the remote scraping API took for a job.
   CREATE TABLE api_costs (job_id INTEGER PRIMARY KEY, cost REAL NOT NULL);
   `,
-  GROUPS_MIGRATION,
-  `
+  },
+  {
+    number: 6,
+    name: 'host-groups',
+    sql: `
+  -- home_host_id: the host of the task's own URL, while it follows redirects elsewhere.
+  -- referrer: the page that linked here, for jobs that look like a browser.
+  ALTER TABLE tasks ADD COLUMN home_host_id INTEGER;
+  ALTER TABLE tasks ADD COLUMN referrer TEXT;
+
+  -- Waiting tasks of a host that is given up.
+  CREATE INDEX tasks_waiting_host ON tasks (job_id, host_id) WHERE state = 8;
+
+  -- So that the time between the requests of two permits is known.
+  ALTER TABLE hosts ADD COLUMN last_sent_at REAL;
+
+  -- What hosts of a job are counted by, where that had to be looked up.
+  CREATE TABLE host_groups (
+    job_id INTEGER NOT NULL,
+    host TEXT NOT NULL,
+    host_group TEXT NOT NULL,
+    PRIMARY KEY (job_id, host)
+  ) WITHOUT ROWID;
+`,
+  },
+  {
+    number: 7,
+    name: 'screenshots',
+    sql: `
   -- Pictures that a browser made at an attempt, as JSON.
   ALTER TABLE attempts ADD COLUMN shots TEXT;
   CREATE INDEX attempts_shots ON attempts (job_id, id) WHERE shots IS NOT NULL;
   `,
-  SEEN_MIGRATION,
-  'ALTER TABLE robots ADD COLUMN redirect_to TEXT',
+  },
+  {
+    number: 8,
+    name: 'dedupe-filter',
+    sql: `
+  -- indexed_to: tasks up to this id are in seen. filtered: whether all of those are in seen_filter, too;
+  -- an index that was there before has no filter.
+  CREATE TABLE seen_state (indexed_to INTEGER NOT NULL, filtered INTEGER NOT NULL);
+  INSERT INTO seen_state SELECT coalesce(max(id), 0), max(id) IS NULL FROM tasks;
+  CREATE TABLE seen_filter (capacity INTEGER PRIMARY KEY, count INTEGER NOT NULL, bits BLOB NOT NULL);
+`,
+  },
+  { number: 9, name: 'robots-redirects', sql: 'ALTER TABLE robots ADD COLUMN redirect_to TEXT' },
+  {
+    number: 10,
+    name: 'plain-names',
+    sql: `
+  ALTER TABLE approaches RENAME TO escalations;
+  ALTER TABLE jobs RENAME COLUMN wish TO requested_state;
+  `,
+  },
 ];

@@ -32,23 +32,46 @@ interface Books {
   tallies: Map<string, number>;
 }
 
+/** What the changes of a report came to. */
+interface Applied {
+  settled: number;
+  done: number;
+  failed: number;
+  bytes: number;
+  links: NewTask[];
+  /** Changes whose media are linked once the links are tasks. */
+  shown: TaskChange[];
+}
+
 /** One report, one transaction: everything in it becomes true together, or nothing does. */
 export function settleInTransaction(
   db: Database,
   inserter: TaskInserter,
   settlement: Settlement,
 ): SettleResult {
-  const batch = db.get<OpenBatch>(
-    "SELECT unsettled, task_ids FROM batches WHERE id = ? AND job_id = ? AND state = 'open'",
-    settlement.batchId,
-    settlement.jobId,
-  );
+  const { jobId, batchId, perTemplateMax } = settlement;
+  const batch = db.get<OpenBatch>(SELECT_BATCH, batchId, jobId);
   if (!batch) return { applied: false, accepted: 0 };
+  const context = contextOf(db, inserter, settlement);
+  const { books, pass } = context;
+  const applied = applyChanges(db, context);
+  const { accepted } = inserter.insert(jobId, applied.links, { perTemplateMax, ...books });
+  for (const change of applied.shown) linkMedia(db, context, change);
+  // A part that comes twice has nothing left to settle, and is not to be counted again.
+  if (applied.settled > 0) addQuality(db, jobId, pass.pass, settlement.quality);
+  const unsettled = batch.unsettled - applied.settled;
+  if (settlement.final && unsettled > 0) giveBack(db, settlement, batch.task_ids, books);
+  updateBatch(db, settlement, applied, unsettled);
+  writeHosts(db, inserter, settlement);
+  writeBooks(db, settlement, applied, books);
+  return { applied: true, accepted };
+}
 
-  const books: Books = { counters: new CounterDelta(), queues: new QueueDelta(), tallies: new Map() };
-  const pass = readPass(db, settlement.jobId);
+function contextOf(db: Database, inserter: TaskInserter, settlement: Settlement): Context {
   const { jobId, now, records: rules } = settlement;
-  const context: Context = {
+  const books: Books = { counters: new CounterDelta(), queues: new QueueDelta(), tallies: new Map() };
+  const pass = readPass(db, jobId);
+  return {
     settlement,
     inserter,
     books,
@@ -57,58 +80,52 @@ export function settleInTransaction(
     archiveId: writeArchive(db, settlement),
     nextAttemptId: db.get<{ id: number }>('SELECT coalesce(max(id), 0) + 1 AS id FROM attempts')!.id,
   };
-  let settled = 0;
-  const links: NewTask[] = [...(settlement.links ?? [])];
-  const shown: TaskChange[] = [];
-  let bytes = 0;
-  let done = 0;
-  let failed = 0;
+}
+
+/** Tasks, attempts and records. Links wait until all are through, so that they are inserted at once. */
+function applyChanges(db: Database, context: Context): Applied {
+  const { settlement, pass } = context;
+  const links = [...(settlement.links ?? [])];
+  const applied: Applied = { settled: 0, done: 0, failed: 0, bytes: 0, links, shown: [] };
   for (const change of settlement.tasks) {
     if (!applyChange(db, context, change)) continue;
-    settled++;
-    bytes += change.trace?.bytes ?? 0;
-    if (change.outcome === 'failed') failed++;
-    else if (change.outcome !== 'deferred') done++;
+    applied.settled++;
+    applied.bytes += change.trace?.bytes ?? 0;
+    if (change.outcome === 'failed') applied.failed++;
+    else if (change.outcome !== 'deferred') applied.done++;
     writeFindings(db, context, change);
     // One by one: a sitemap has too many for the arguments of a call.
     for (const link of change.links) links.push(link);
-    if (change.shows.length > 0 || pass.pass > 1 || change.outcome === 'redirected') shown.push(change);
+    if (change.shows.length > 0 || pass.pass > 1 || change.outcome === 'redirected')
+      applied.shown.push(change);
   }
-  const { accepted } = inserter.insert(settlement.jobId, links, {
-    perTemplateMax: settlement.perTemplateMax,
-    ...books,
-  });
-  for (const change of shown) linkMedia(db, context, change);
-  // A part that comes twice has nothing left to settle, and is not to be counted again.
-  if (settled > 0) addQuality(db, jobId, pass.pass, settlement.quality);
-  const unsettled = batch.unsettled - settled;
-  if (settlement.final && unsettled > 0) giveBack(db, settlement, batch.task_ids, books);
-  db.run(
-    UPDATE_BATCH,
-    settlement.final ? 'closed' : 'open',
-    settlement.final ? 0 : unsettled,
-    settlement.final ? settlement.now : null,
-    settlement.worker,
-    done,
-    failed,
-    settlement.requests,
-    bytes,
-    settlement.durationMs,
-    settlement.final ? 1 : 0,
-    settlement.batchId,
-  );
-  writeHosts(db, inserter, settlement);
-  books.counters.add('leased', -settled);
-  books.counters.add('bytes', bytes);
-  books.counters.add('requests', settlement.requests);
-  if (settlement.final) books.counters.add('batches', 1);
-  books.counters.write(db, settlement.jobId);
-  books.queues.write(db, settlement.jobId);
-  for (const [name, count] of books.tallies) {
+  return applied;
+}
+
+function updateBatch(db: Database, settlement: Settlement, applied: Applied, unsettled: number): void {
+  const { final, now, worker, requests, durationMs, batchId } = settlement;
+  const { done, failed, bytes } = applied;
+  const [state, left, closedAt] = final ? ['closed', 0, now] : ['open', unsettled, null];
+  const counts = [done, failed, requests, bytes, durationMs];
+  db.run(UPDATE_BATCH, state, left, closedAt, worker, ...counts, final ? 1 : 0, batchId);
+}
+
+function writeBooks(
+  db: Database,
+  { jobId, requests, final }: Settlement,
+  { settled, bytes }: Applied,
+  { counters, queues, tallies }: Books,
+): void {
+  counters.add('leased', -settled);
+  counters.add('bytes', bytes);
+  counters.add('requests', requests);
+  if (final) counters.add('batches', 1);
+  counters.write(db, jobId);
+  queues.write(db, jobId);
+  for (const [name, count] of tallies) {
     const [state, code] = name.split(' ') as ['dead' | 'skipped', string];
-    addTally(db, settlement.jobId, state, code, count);
+    addTally(db, jobId, state, code, count);
   }
-  return { applied: true, accepted };
 }
 
 /** False when the batch no longer holds the task: then nothing of its outcome counts. */
@@ -204,6 +221,8 @@ function giveBack(db: Database, settlement: Settlement, taskIds: string, books: 
     books.counters.add('pending', 1);
   }
 }
+
+const SELECT_BATCH = "SELECT unsettled, task_ids FROM batches WHERE id = ? AND job_id = ? AND state = 'open'";
 
 const UPDATE_TASK = `
   UPDATE tasks SET state = ?, batch_id = ${NO_ID}, attempt_id = coalesce(?, attempt_id), attempts = attempts + ?, due_at = ?,

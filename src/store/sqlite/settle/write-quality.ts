@@ -1,6 +1,5 @@
 import type { QualityDelta } from '../../../core/batch/outcome.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import type { QualityRow } from '../../../core/model.ts';
 import type { Database } from '../connection/database.ts';
 
 /** Adds to what the records of a pass look like. */
@@ -18,34 +17,6 @@ export function addQuality(db: Database, jobId: number, pass: number, deltas: re
 export function deleteQuality(db: Database, jobId: number, pass: number): void {
   db.run('DELETE FROM quality WHERE job_id = ? AND pass = ?', jobId, pass);
   db.run('DELETE FROM quality_fields WHERE job_id = ? AND pass = ?', jobId, pass);
-}
-
-export function readQuality(db: Database, jobId: number, pass: number): QualityRow[] {
-  const fields = db.all<{ route: string; field: string; filled: number }>(
-    'SELECT route, field, filled FROM quality_fields WHERE job_id = ? AND pass = ? ORDER BY route, field',
-    jobId,
-    pass,
-  );
-  return db
-    .all<{ route: string; records: number; invalid: number }>(
-      'SELECT route, records, invalid FROM quality WHERE job_id = ? AND pass = ? ORDER BY route',
-      jobId,
-      pass,
-    )
-    .map(({ route, records, invalid }) => ({
-      pass,
-      route,
-      records,
-      invalid,
-      filled: Object.fromEntries(
-        fields.filter((row) => row.route === route).map(({ field, filled }) => [field, filled]),
-      ),
-    }));
-}
-
-export function readLastQualityPass(db: Database, jobId: number): number | null {
-  return db.get<{ pass: number | null }>('SELECT max(pass) AS pass FROM quality WHERE job_id = ?', jobId)!
-    .pass;
 }
 
 const ADD_ROUTE = `

@@ -15,7 +15,7 @@ import { openRawOrigin, type RawOrigin, reply, sends } from '../../../support/se
 
 const html = (body: string) => sends(reply('200 OK', ['Content-Type: text/html'], body));
 const CHILD = fileURLToPath(new URL('../../../support/browser/browser-child.ts', import.meta.url));
-const GONE = { timeout: 20_000, interval: 50 };
+const GONE = { timeout: 60_000, interval: 50 };
 
 let origin: RawOrigin;
 let fetcher: BrowserFetcher;

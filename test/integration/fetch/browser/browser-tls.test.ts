@@ -74,7 +74,7 @@ describe('a page over TLS', () => {
     const stalled = await fetcher.fetch(requestOf(silent.url.replace('http', 'https'), { timeouts }));
     expect(codeOf(stalled)).toMatch(/-timeout$/);
     await silent.close();
-  }, 30_000);
+  });
 
   test('with one that is trusted is shown, with what its scripts ask for', async () => {
     const fetcher = await open(await trusting(TEST_CERT));
@@ -83,5 +83,5 @@ describe('a page over TLS', () => {
     expect(body.toString()).toContain('"data"https:');
     expect(wireBytes).toBeGreaterThan(0);
     expect(origin.requests.map(({ path }) => path)).toEqual(expect.arrayContaining(['/', '/data.json']));
-  }, 30_000);
+  });
 });

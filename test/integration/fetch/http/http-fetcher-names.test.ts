@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { LIMITS } from '../../../../src/core/limits.ts';
+import { ORIGINS_PER_WORKER_MAX } from '../../../../src/fetch/http/http-fetcher.ts';
+import { DNS_TTL_MS } from '../../../../src/fetch/network/dns-cache.ts';
 import { codeOf, requestOf, responseOf } from '../../../contract/fetcher-contract.ts';
 import {
   afterThis,
@@ -34,7 +35,7 @@ describe('names and addresses', () => {
     const fetcher = openFetcher({ lookup, clock: { now: () => clock.now() + offset } });
     const url = `http://site.test:${origin.port}/`;
     responseOf(await fetcher.fetch(requestOf(url)));
-    offset += LIMITS.dnsTtlMs + 1;
+    offset += DNS_TTL_MS + 1;
     responseOf(await fetcher.fetch(requestOf(url)));
     expect(asked.length).toBe(2);
   });
@@ -100,7 +101,7 @@ describe('names and addresses', () => {
     expect(responseOf(await fetcher.fetch(request)).status).toBe(200);
     // Within its time the first answer is used, and nobody asks again.
     expect(responseOf(await fetcher.fetch(request)).status).toBe(200);
-    offset += LIMITS.dnsTtlMs + 1;
+    offset += DNS_TTL_MS + 1;
     expect(codeOf(await fetcher.fetch(request))).toBe('private-address');
     expect(origin.accepted()).toBe(2);
   });
@@ -110,11 +111,11 @@ describe('many origins', () => {
   test('the idle ones used longest ago are closed', async () => {
     const origin = await openOrigin({ '/': sends(reply('200 OK', [], 'hello')) });
     const fetcher = openFetcher({ lookup: lookupOf(['127.0.0.1']).lookup });
-    const count = LIMITS.originsPerWorkerMax + 20;
+    const count = ORIGINS_PER_WORKER_MAX + 20;
     for (let index = 0; index < count; index += 1) {
       responseOf(await fetcher.fetch(requestOf(`http://h${index}.test:${origin.port}/`)));
     }
-    await expect.poll(() => origin.open()).toBe(LIMITS.originsPerWorkerMax);
+    await expect.poll(() => origin.open()).toBe(ORIGINS_PER_WORKER_MAX);
     responseOf(await fetcher.fetch(requestOf(`http://h${count - 1}.test:${origin.port}/`)));
     expect(origin.accepted()).toBe(count);
     responseOf(await fetcher.fetch(requestOf(`http://h0.test:${origin.port}/`)));
@@ -125,11 +126,11 @@ describe('many origins', () => {
     const origin = await openOrigin({ '/': sends(reply('200 OK', [], 'hello')) });
     const fetcher = openFetcher({ lookup: lookupOf(['127.0.0.1']).lookup });
     const urls = Array.from(
-      { length: LIMITS.originsPerWorkerMax * 2 },
+      { length: ORIGINS_PER_WORKER_MAX * 2 },
       (_, index) => `http://h${index}.test:${origin.port}/`,
     );
     const results = await Promise.all(urls.map((url) => fetcher.fetch(requestOf(url))));
     expect(results.every((result) => result.kind === 'response')).toBe(true);
-    expect(origin.openMax()).toBeLessThanOrEqual(LIMITS.originsPerWorkerMax + 5);
+    expect(origin.openMax()).toBeLessThanOrEqual(ORIGINS_PER_WORKER_MAX + 5);
   });
 });

@@ -171,7 +171,7 @@ describe('TLS', () => {
 test('nothing keeps the process alive after close, nor while idle', async () => {
   const origin = await openOrigin({ '/': sends(reply('200 OK', [], 'hello')) });
   const script = `
-    import { openHttpFetcher } from './src/fetch/http-fetcher.ts';
+    import { openHttpFetcher } from './src/fetch/http/http-fetcher.ts';
     const fetcher = openHttpFetcher({ clock: { now: Date.now }, isPublicAddress: () => true });
     const result = await fetcher.fetch({ url: process.argv[1], headers: {}, bodyBytesMax: 1e6, parallel: 2, allowPrivate: true,
       timeouts: { connectMs: 1e4, headersMs: 1e4, bodyMs: 1e4, taskMs: 1e4 }, signal: new AbortController().signal, onSent: () => true });
@@ -179,7 +179,7 @@ test('nothing keeps the process alive after close, nor while idle', async () => 
     console.log(result.kind);`;
   for (const ending of ['close', 'idle']) {
     const args = ['--input-type=module-typescript', '--eval', script, origin.url, ending];
-    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 20_000 });
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 120_000 });
     expect(stdout).toBe('response\n');
   }
 });

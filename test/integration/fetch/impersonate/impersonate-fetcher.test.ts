@@ -117,4 +117,4 @@ test('says hello in TLS as a browser does, and not as Node', async () => {
   const first = hello!.readUInt16BE(ciphersAt);
   expect(first & 0x0f0f).toBe(0x0a0a);
   expect(hello!.includes('\x02h2\x08http/1.1')).toBe(true);
-}, 20_000);
+});

@@ -3,9 +3,8 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { JobInput } from '../../../../src/core/job-schema/job.ts';
-import { LIMITS } from '../../../../src/core/limits.ts';
 import { isPublicAddress } from '../../../../src/core/url/address.ts';
-import type { Lookup } from '../../../../src/fetch/network/dns-cache.ts';
+import { DNS_TTL_MS, type Lookup } from '../../../../src/fetch/network/dns-cache.ts';
 import { type Crawled, crawl } from '../../../support/coordinator/crawl-setup.ts';
 import { lookupOf } from '../../../support/fetch/http-fetcher-setup.ts';
 import { realClock } from '../../../support/real-clock.ts';
@@ -212,7 +211,7 @@ describe('names that change their mind', () => {
     // Each look-up is forgotten by the next request.
     const clock = {
       now() {
-        offset += LIMITS.dnsTtlMs + 1;
+        offset += DNS_TTL_MS + 1;
         return realClock.now() + offset;
       },
     };
@@ -241,16 +240,16 @@ describe('names that change their mind', () => {
 });
 
 describe('private addresses are open', () => {
-  const wish: Partial<JobInput> = { ...WITHOUT_ROBOTS, allowPrivate: true };
+  const settings: Partial<JobInput> = { ...WITHOUT_ROBOTS, allowPrivate: true };
 
   test('to a job that allows them, in a worker that leaves it to the job', async () => {
-    const { tasks } = await crawl({ ...wish, sources: [`http://127.0.0.2:${site.port}/`] });
+    const { tasks } = await crawl({ ...settings, sources: [`http://127.0.0.2:${site.port}/`] });
     expect([tasks[0]!.state, trapped]).toEqual(['done', 1]);
   });
 
   test('to no job in a worker that forbids them', async () => {
     const { tasks } = await crawl(
-      { ...wish, sources: [`http://127.0.0.2:${site.port}/`] },
+      { ...settings, sources: [`http://127.0.0.2:${site.port}/`] },
       { forbidsPrivate: true },
     );
     expect(tasks).toMatchObject([{ state: 'dead', failureCode: 'private-address' }]);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { LIMITS } from '../../../../src/core/limits.ts';
 import {
+  API_ANSWER_BYTES_MAX,
   type CallbackReceiver,
   openCallbackReceiver,
 } from '../../../../src/fetch/remote-api/callback-receiver.ts';
@@ -140,7 +140,7 @@ describe('the place where a worker listens', () => {
       async pull(controller) {
         // Lets the answer in: whoever sends does not stop pulling when nobody listens any more.
         await new Promise((resolve) => setImmediate(resolve));
-        if (sent > LIMITS.apiAnswerBytesMax * 2) return controller.close();
+        if (sent > API_ANSWER_BYTES_MAX * 2) return controller.close();
         sent += piece.length;
         controller.enqueue(piece);
       },
@@ -150,7 +150,7 @@ describe('the place where a worker listens', () => {
       () => 413,
     );
     expect(await status).toBe(413);
-    expect(sent).toBeLessThan(LIMITS.apiAnswerBytesMax * 1.5);
+    expect(sent).toBeLessThan(API_ANSWER_BYTES_MAX * 1.5);
   });
 
   test('takes the next port when its own is taken', async () => {

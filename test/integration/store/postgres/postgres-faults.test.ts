@@ -184,11 +184,11 @@ async function work(total: number, times: number, disturb: (time: number) => Pro
 
 describe('under load', () => {
   test('kill -9 of the server: everything is done exactly once', async () => {
-    await work(1_500, 3, async () => {
+    await work(600, 3, async () => {
       await server.kill9();
       await server.restart();
     });
-  }, 120_000);
+  });
 
   test('a database that is away for seconds is waited for, and both are said once', async () => {
     const [jobs] = await Promise.all([
@@ -206,14 +206,14 @@ describe('under load', () => {
 
   test('connections that are cut: everything is done exactly once', async () => {
     const random = seededRandom(11);
-    await work(1_500, 10, () => proxy.cut(random() * 300));
+    await work(600, 10, () => proxy.cut(random() * 300));
     expect(proxy.connections()).toBeGreaterThan(20);
-  }, 120_000);
+  });
 
   test('connections that fall silent, for a while or for good: everything is done exactly once', async () => {
     // The first silence heals; the others last longer than the store waits for an answer.
-    await work(1_500, 3, (time) => proxy.freeze(time === 1 ? 700 : 4_000));
-  }, 120_000);
+    await work(600, 3, (time) => proxy.freeze(time === 1 ? 700 : 4_000));
+  });
 });
 
 test('a database that stays away for too long is an error in one sentence', async () => {
@@ -225,4 +225,4 @@ test('a database that stays away for too long is an error in one sentence', asyn
   );
   await impatient.close();
   await cutting;
-}, 20_000);
+});

@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { SeineError } from '../../../../src/core/errors.ts';
 import type { Store } from '../../../../src/ports/store.ts';
 import { requireVersion } from '../../../../src/store/postgres/migrations/migrate.ts';
+import { MIGRATIONS } from '../../../../src/store/postgres/migrations/migrations.ts';
 import { openPostgresStore } from '../../../../src/store/postgres/postgres-store.ts';
 import { expectBooks } from '../../../contract/store/store-setup.ts';
 import {
@@ -158,10 +159,10 @@ describe('a database that cannot be used is refused in one sentence', () => {
   });
 
   test.each([
-    ['postgres://', /cannot be reached/],
-    ['postgres://h/d?schema=a"b', /^'a"b' cannot be the name of a schema$/],
-    ['postgres://h/d?schema=UPPER', /^'UPPER' cannot be the name of a schema$/],
-    ['postgres://h:x/d', /^the store is not a URL that can be read$/],
+    ['postgres://', /^cannot reach the database at /],
+    ['postgres://h/d?schema=a"b', /^'a"b' is not a valid schema name$/],
+    ['postgres://h/d?schema=UPPER', /^'UPPER' is not a valid schema name$/],
+    ['postgres://h:x/d', /^the store is not a valid URL$/],
   ])('%s', async (at, message) => {
     expect((await refusal(at)).message).toMatch(message);
   });
@@ -186,6 +187,32 @@ test('several processes may open a new database at once', async () => {
   const stores = await Promise.all([open(), open(), open(), open()]);
   const job = await createJob(stores[0]!);
   expect(await stores[3]!.jobs.find('test')).toEqual(job);
+});
+
+test('a database of the version before tables were renamed has its requested states and what was learned of hosts', async () => {
+  await execute(`
+    CREATE SCHEMA seine; SET search_path = seine; CREATE TABLE migrations (version integer PRIMARY KEY);
+    INSERT INTO migrations SELECT generate_series(1, 7);
+    ${MIGRATIONS.slice(0, 7)
+      .map(({ sql }) => sql)
+      .join(';')};
+    INSERT INTO collections (name) VALUES ('shop');
+    INSERT INTO jobs (name, run, spec, spec_hash, seed, state, wish, created_at)
+      VALUES ('shop', 1, '{}', 'h', 1, 'stopped', 'stop', ${T0});
+    INSERT INTO passes (job_id, collection_id, pass, started_at) VALUES (1, 1, 1, ${T0});
+    INSERT INTO approaches (job_id, host, template, stats) VALUES (1, 'a.example', '/p/*', '{"tries":3}')`);
+  const store = await open();
+  expect(await store.jobs.find('shop')).toMatchObject({ state: 'stopped', requestedState: 'stop' });
+  expect(await store.jobs.requestedState(1)).toBe('stop');
+  const row = { host: 'a.example', template: '/p/*', stats: { tries: 3 } };
+  expect(await store.escalations.load(1, 9)).toEqual([row]);
+  await store.escalations.save(1, [{ ...row, stats: { tries: 4 } }]);
+  expect(await store.escalations.load(1, 9)).toEqual([{ ...row, stats: { tries: 4 } }]);
+  expect(await execute("SELECT relname FROM pg_class WHERE relname LIKE 'approaches%'")).toEqual([]);
+});
+
+test('migrations are numbered from 1 without gaps', () => {
+  expect(MIGRATIONS.map(({ number }) => number)).toEqual(MIGRATIONS.map((_, index) => index + 1));
 });
 
 test('everything is in a schema of its own, and nothing is left of a store that is closed but its rows', async () => {

@@ -65,4 +65,4 @@ test('plans that were made for empty tables do not read full ones', async () => 
     expect([table, counts.get(table)! < settled * 12]).toEqual([table, true]);
   await client.end();
   await server.stop();
-}, 60_000);
+});

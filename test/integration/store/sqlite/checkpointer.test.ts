@@ -15,7 +15,7 @@ test('a log that has grown is moved into the database by a thread, while the wri
   db.prepare('INSERT INTO rows VALUES (zeroblob(?))').run(PAGES_BYTES);
   expect(statSync(path).size).toBeLessThan(PAGES_BYTES);
   const checkpointer = openCheckpointer(path);
-  await expect.poll(() => statSync(path).size, { timeout: 20_000 }).toBeGreaterThan(PAGES_BYTES);
+  await expect.poll(() => statSync(path).size).toBeGreaterThan(PAGES_BYTES);
   await checkpointer.close();
   db.close();
   await folder.remove();

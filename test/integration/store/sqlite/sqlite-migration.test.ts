@@ -23,7 +23,7 @@ import {
 /** A folder of the first release: two runs of a shop, and one of something else, all with work left. */
 function fillFirstVersion(path: string): void {
   const db = new DatabaseSync(path);
-  db.exec(MIGRATIONS[0]!);
+  db.exec(MIGRATIONS[0]!.sql);
   db.exec('PRAGMA user_version = 1');
   const spec = JSON.stringify(specOf({ name: 'shop' }));
   const insert = (table: string, row: Record<string, string | number | Uint8Array | null>) => {
@@ -194,4 +194,41 @@ describe('a folder of the first release', () => {
     expect(await store.jobs.counters(2)).toMatchObject({ accepted: 4, leased: 4, done: 0, dead: 0 });
     expect(await store.jobs.counters(1)).toMatchObject({ done: 1, dead: 1, pending: 1 });
   });
+});
+
+describe('a folder of the version before tables were renamed', () => {
+  let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+  let path: string;
+  beforeEach(async () => {
+    folder = await temporaryFolder();
+    path = join(folder.dir, 'seine.db');
+  });
+  afterEach(() => folder.remove());
+
+  test('has its requested states and what was learned of hosts', async () => {
+    const db = new DatabaseSync(path);
+    db.function('record_hash', (data) => data);
+    for (const { sql } of MIGRATIONS.slice(0, 9)) db.exec(sql);
+    db.exec('PRAGMA user_version = 9');
+    db.exec(`
+      INSERT INTO collections (id, name) VALUES (1, 'shop');
+      INSERT INTO jobs (id, name, run, spec, spec_hash, seed, state, wish, created_at)
+        VALUES (1, 'shop', 1, '{}', 'h', 1, 'stopped', 'stop', ${T0});
+      INSERT INTO passes (job_id, collection_id, pass, started_at) VALUES (1, 1, 1, ${T0});
+      INSERT INTO approaches (job_id, host, template, stats) VALUES (1, 'a.example', '/p/*', '{"tries":3}');
+    `);
+    db.close();
+    const store = openSqliteStore(path);
+    expect(await store.jobs.find('shop')).toMatchObject({ state: 'stopped', requestedState: 'stop' });
+    expect(await store.jobs.requestedState(1)).toBe('stop');
+    const row = { host: 'a.example', template: '/p/*', stats: { tries: 3 } };
+    expect(await store.escalations.load(1, 9)).toEqual([row]);
+    await store.escalations.save(1, [{ ...row, stats: { tries: 4 } }]);
+    expect(await store.escalations.load(1, 9)).toEqual([{ ...row, stats: { tries: 4 } }]);
+    await store.close();
+  });
+});
+
+test('migrations are numbered from 1 without gaps', () => {
+  expect(MIGRATIONS.map(({ number }) => number)).toEqual(MIGRATIONS.map((_, index) => index + 1));
 });

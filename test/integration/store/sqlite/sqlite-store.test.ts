@@ -93,7 +93,7 @@ describe('sqlite store', () => {
     await enqueue(store, job, tasksOf('https://a.example/1'));
     expect(await other.jobs.counters(job.id)).toMatchObject({ accepted: 1 });
     await other.jobs.update(job.id, { requestedState: 'stop' });
-    expect(await store.jobs.wish(job.id)).toBe('stop');
+    expect(await store.jobs.requestedState(job.id)).toBe('stop');
     const batch = await leaseOne(store, job);
     await store.frontier.settle(settlementOf(job, batch.id, [change.dead(batch.tasks[0]!.id)]));
     expect(await other.views.retryDead(job.id, {}, T0)).toBe(1);

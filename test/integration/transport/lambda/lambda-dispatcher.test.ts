@@ -7,18 +7,18 @@ import {
   openSite,
   runDispatcherContract,
 } from '../../../contract/dispatcher-contract.ts';
-import { type LambdaDesk, openLambdaDesk, silent } from '../../../support/fleet/lambda-setup.ts';
+import { type LambdaSetup, openLambdaSetup, silent } from '../../../support/fleet/lambda-setup.ts';
 
-const desks = new Map<string, Promise<LambdaDesk>>();
+const setups = new Map<string, Promise<LambdaSetup>>();
 afterAll(async () => {
-  for (const desk of desks.values()) await (await desk).close();
+  for (const setup of setups.values()) await (await setup).close();
 });
 
 /** All dispatchers of a folder share an emulator: its environments are slow to start. */
 runDispatcherContract('lambda', async (blobsDir) => {
-  const desk = desks.get(blobsDir) ?? openLambdaDesk(blobsDir);
-  desks.set(blobsDir, desk);
-  return (await desk).open();
+  const setup = setups.get(blobsDir) ?? openLambdaSetup(blobsDir);
+  setups.set(blobsDir, setup);
+  return (await setup).open();
 });
 
 /** Its clock is a minute late, and it takes no batch. */
@@ -33,13 +33,13 @@ export async function handler(event) {
 describe('a function with another clock', () => {
   test('is told the difference; what it refuses comes back as it went, with the reason', async () => {
     const site = await openSite();
-    const desk = await openLambdaDesk('/nowhere', { zip: zipSync({ 'index.mjs': strToU8(STRANGE) }) });
+    const setup = await openLambdaSetup('/nowhere', { zip: zipSync({ 'index.mjs': strToU8(STRANGE) }) });
     const warnings: string[] = [];
-    const dispatcher = await desk.open({ logger: { ...silent, warn: (text) => void warnings.push(text) } });
+    const dispatcher = await setup.open({ logger: { ...silent, warn: (text) => void warnings.push(text) } });
     const batch = batchOf(site, { paths: ['/1'] });
     const { reports } = await deliver(dispatcher, batch);
     await dispatcher.close();
-    await desk.close();
+    await setup.close();
     await site.close();
     expect(warnings).toEqual([expect.stringMatching(/differs from Lambda's by [4-7]\d\./)]);
     expectWhole(batch, reports);

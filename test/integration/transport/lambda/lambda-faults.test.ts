@@ -6,7 +6,7 @@ import { bundleKeyOf } from '../../../../src/job-file/load-handlers.ts';
 import type { Delivery, Dispatcher } from '../../../../src/ports/dispatcher.ts';
 import { batchOf, deliver, expectWhole, openSite, type Site } from '../../../contract/dispatcher-contract.ts';
 import { temporaryFolder } from '../../../support/fixtures.ts';
-import { type LambdaDesk, openLambdaDesk } from '../../../support/fleet/lambda-setup.ts';
+import { type LambdaSetup, openLambdaSetup } from '../../../support/fleet/lambda-setup.ts';
 
 let site: Site;
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
@@ -38,15 +38,15 @@ const reasonOf = (delivery: Delivery) => (delivery.kind === 'lost' ? delivery.re
 const kindsOf = (reports: Report[]) => reports.flatMap((part) => part.outcomes.map(({ kind }) => kind));
 
 describe('a function of ordinary size', () => {
-  let desk: LambdaDesk;
+  let setup: LambdaSetup;
   let dispatcher: Dispatcher;
   beforeAll(async () => {
-    desk = await openLambdaDesk(folder.dir, { concurrency: 1, memoryMb: 400 });
-    dispatcher = await desk.open({ concurrency: 4 });
+    setup = await openLambdaSetup(folder.dir, { concurrency: 1, memoryMb: 400 });
+    dispatcher = await setup.open({ concurrency: 4 });
   });
   afterAll(async () => {
     await dispatcher.close();
-    await desk.close();
+    await setup.close();
   });
 
   test('calls that Lambda refuses are made again, each batch works once, and fewer are made at a time', async () => {
@@ -83,7 +83,7 @@ describe('a function of ordinary size', () => {
     const batch = batchOf(site, { id: 1, paths: ['/slow'] });
     const answer = deliver(dispatcher, batch);
     await expect.poll(() => site.paths).toEqual(['/slow']);
-    for (const pid of desk.emulator.pidsOf('seine')) process.kill(pid, 'SIGKILL');
+    for (const pid of setup.emulator.pidsOf('seine')) process.kill(pid, 'SIGKILL');
     expect(reasonOf((await answer).delivery)).toContain('Runtime.ExitError');
     const next = batchOf(site, { id: 2, paths: ['/1'] });
     expectWhole(next, (await deliver(dispatcher, next)).reports);
@@ -147,7 +147,7 @@ describe('a function of ordinary size', () => {
   });
 
   test('when Lambda is gone, tasks come back as they went, and the run is told', async () => {
-    const other = await openLambdaDesk(folder.dir);
+    const other = await openLambdaSetup(folder.dir);
     const lonely = await other.open();
     await other.close();
     const batch = batchOf(site, { paths: ['/1', '/2'] });
@@ -164,15 +164,15 @@ describe('a function of ordinary size', () => {
 });
 
 describe('a function with little time', () => {
-  let desk: LambdaDesk;
+  let setup: LambdaSetup;
   let dispatcher: Dispatcher;
   beforeAll(async () => {
-    desk = await openLambdaDesk(folder.dir, { timeoutSeconds: 3 });
-    dispatcher = await desk.open();
+    setup = await openLambdaSetup(folder.dir, { timeoutSeconds: 3 });
+    dispatcher = await setup.open();
   });
   afterAll(async () => {
     await dispatcher.close();
-    await desk.close();
+    await setup.close();
   });
 
   test('answers before it is killed: what is done, and the rest as deferred', async () => {
@@ -191,9 +191,9 @@ describe('a function with little time', () => {
   });
 
   test('is not used when it is not there, or keeps its pages elsewhere', async () => {
-    await expect(desk.open({ name: 'nobody' })).rejects.toThrow('the function nobody does not exist');
+    await expect(setup.open({ name: 'nobody' })).rejects.toThrow('the function nobody does not exist');
     const blobs = { place: 's3://other/place', open: async () => openFolderBlobs(folder.dir) };
-    await expect(desk.open({ blobs })).rejects.toThrow(
+    await expect(setup.open({ blobs })).rejects.toThrow(
       /stores pages in .*, but this run stores them in s3:\/\/other\/place/,
     );
   });

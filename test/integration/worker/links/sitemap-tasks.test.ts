@@ -5,8 +5,10 @@ import { type Batch, type BatchTask, type Report, WIRE_VERSION } from '../../../
 import type { Outcome } from '../../../../src/core/batch/outcome.ts';
 import { SITEMAP_ROUTE } from '../../../../src/core/job-schema/job.ts';
 import { LIMITS } from '../../../../src/core/limits.ts';
+import { SITEMAP_URLS_MAX } from '../../../../src/core/sitemap/sitemap.ts';
 import { sitemapMeta } from '../../../../src/core/sitemap/task.ts';
 import { processBatch } from '../../../../src/worker/batch/process-batch.ts';
+import { LINKS_PER_REPORT } from '../../../../src/worker/batch/report-parts.ts';
 import { specOf } from '../../../support/fixtures.ts';
 import { temporaryFolder } from '../../../support/seine-process.ts';
 import { type ListingSite, startListingSite } from '../../../support/sites/listing-site.ts';
@@ -39,7 +41,7 @@ beforeAll(async () => {
     '/html': { body: '<!doctype html><h1>Not found</h1>', type: 'text/html' },
     '/robots.txt': { status: 404, body: 'Sitemap: /wrong.xml', type: 'text/plain' },
     '/missing.xml': { status: 404 },
-    '/long.xml': { body: urls(2 * LIMITS.linksPerReport + 1) },
+    '/long.xml': { body: urls(2 * LINKS_PER_REPORT + 1) },
     '/bad.xml': {
       body: '<urlset><url><loc>/ok</loc></url><url></url><url><loc>ftp://x/</loc></url><url><loc>/b</loc></url></urlset>',
     },
@@ -135,22 +137,22 @@ describe('a worker takes the links of', () => {
     ]);
     const ahead = parts.flatMap(({ found }) => found!);
     expect(ahead.map(({ taskId, links }) => [taskId, links.length])).toEqual(
-      Array(2).fill([1, LIMITS.linksPerReport]),
+      Array(2).fill([1, LINKS_PER_REPORT]),
     );
-    expect(pathsOf(outcome)).toEqual([`/p/${2 * LIMITS.linksPerReport}`]);
+    expect(pathsOf(outcome)).toEqual([`/p/${2 * LINKS_PER_REPORT}`]);
     const all = [
       ...ahead.flatMap(({ links }) => links),
       ...(outcome.kind === 'fetched' ? outcome.links : []),
     ];
-    expect(new Set(all.map(({ url }) => url)).size).toBe(2 * LIMITS.linksPerReport + 1);
+    expect(new Set(all.map(({ url }) => url)).size).toBe(2 * LINKS_PER_REPORT + 1);
     // Without anyone who takes parts, all of it comes at the end.
-    expect(pathsOf(await fetchSitemap('/long.xml'))).toHaveLength(2 * LIMITS.linksPerReport + 1);
+    expect(pathsOf(await fetchSitemap('/long.xml'))).toHaveLength(2 * LINKS_PER_REPORT + 1);
   });
 
   test('a million URLs up to the limit', async () => {
     const outcome = await fetchSitemap('/million.xml');
-    expect(outcome).toMatchObject({ note: `only the first ${LIMITS.sitemapUrlsMax} URLs were read` });
-    expect(pathsOf(outcome)).toHaveLength(LIMITS.sitemapUrlsMax);
+    expect(outcome).toMatchObject({ note: `only the first ${SITEMAP_URLS_MAX} URLs were read` });
+    expect(pathsOf(outcome)).toHaveLength(SITEMAP_URLS_MAX);
   });
 
   test('a sitemap larger than pages of the job may be', async () => {

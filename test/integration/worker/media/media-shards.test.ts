@@ -2,14 +2,14 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { LIMITS } from '../../../../src/core/limits.ts';
 import { TAR_END } from '../../../../src/core/media/tar.ts';
 import type { Blobs } from '../../../../src/ports/blobs.ts';
+import { MEDIA_BUFFER_BYTES } from '../../../../src/worker/media/media-intake.ts';
 import { type RawHandler, reply, sends } from '../../../support/servers/raw-origin.ts';
 import {
-  type MediaDesk,
+  type MediaSetup,
   md5,
-  openMediaDesk,
+  openMediaSetup,
   outcomesOf,
   pagesOf,
   pictureOf,
@@ -18,7 +18,7 @@ import {
 
 const run = promisify(execFile);
 const PICTURES = Array.from({ length: 40 }, (_, at) => pictureOf(at, 1_000 + at * 777));
-const LARGE = pictureOf(99, LIMITS.mediaBufferBytes + 1);
+const LARGE = pictureOf(99, MEDIA_BUFFER_BYTES + 1);
 const SVG = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>');
 
 const handlers: Record<string, RawHandler> = {
@@ -37,17 +37,17 @@ for (const [at, picture] of PICTURES.entries())
 const spec = { media: { pack: 'webdataset' as const } };
 const paths = PICTURES.map((_, at) => `/${at}.jpg`);
 
-let desk: MediaDesk;
+let setup: MediaSetup;
 beforeAll(async () => {
-  desk = await openMediaDesk(handlers);
+  setup = await openMediaSetup(handlers);
 });
 afterEach(async () => {
-  for await (const { key } of desk.blobs.list('')) await desk.blobs.delete(key);
+  for await (const { key } of setup.blobs.list('')) await setup.blobs.delete(key);
 });
-afterAll(() => desk.close());
+afterAll(() => setup.close());
 
 async function memberOf(key: string, member: string): Promise<Buffer> {
-  const { stdout } = await run('tar', ['xOf', join(desk.dir, key), member], {
+  const { stdout } = await run('tar', ['xOf', join(setup.dir, key), member], {
     encoding: 'buffer',
     maxBuffer: 1024 ** 3,
   });
@@ -57,14 +57,14 @@ async function memberOf(key: string, member: string): Promise<Buffer> {
 describe('a shard', () => {
   test('holds the objects of a batch, each with its JSON, for tar and for Python', async () => {
     const meta = { caption: 'Grüße\n"x"' };
-    const pages = pagesOf(await desk.run([...paths, '/drawing'], { spec, task: { meta } }));
+    const pages = pagesOf(await setup.run([...paths, '/drawing'], { spec, task: { meta } }));
     const [key] = new Set(pages.map(({ media }) => media?.key));
     expect(key).toMatch(/^shards\/test-1\/\d+-0\.tar$/);
-    expect(await desk.files()).toEqual([key]);
-    const shard = await desk.blobs.read(key!);
+    expect(await setup.files()).toEqual([key]);
+    const shard = await setup.blobs.read(key!);
     expect(shard!.length % 512).toBe(0);
     expect(shard!.subarray(-1_024).equals(TAR_END)).toBe(true);
-    const { stdout } = await run('tar', ['tf', join(desk.dir, key!)]);
+    const { stdout } = await run('tar', ['tf', join(setup.dir, key!)]);
     const names = stdout.trimEnd().split('\n');
     // Each object is followed by what is known of it, under the same name.
     expect(names.filter((_, at) => at % 2 === 1)).toEqual(
@@ -79,7 +79,7 @@ describe('a shard', () => {
       expect((await memberOf(key!, pages[at]!.media!.member!)).equals(picture)).toBe(true);
       expect(JSON.parse((await memberOf(key!, `${sha256(picture)}.json`)).toString())).toEqual({
         key: sha256(picture),
-        url: `${desk.origin.url}/${at}.jpg`,
+        url: `${setup.origin.url}/${at}.jpg`,
         sha256: sha256(picture),
         md5: md5(picture),
         bytes: picture.length,
@@ -97,28 +97,28 @@ describe('a shard', () => {
   });
 
   test('has the same bytes once, whichever URLs they came from', async () => {
-    const pages = pagesOf(await desk.run(['/1.jpg', '/1.jpg?again', '/1.jpg?more', '/2.jpg'], { spec }));
+    const pages = pagesOf(await setup.run(['/1.jpg', '/1.jpg?again', '/1.jpg?more', '/2.jpg'], { spec }));
     expect(new Set(pages.slice(0, 3).map(({ media }) => media?.member)).size).toBe(1);
-    const { stdout } = await run('tar', ['tf', join(desk.dir, pages[0]!.media!.key)]);
+    const { stdout } = await run('tar', ['tf', join(setup.dir, pages[0]!.media!.key)]);
     expect(stdout.trimEnd().split('\n')).toHaveLength(4);
   });
 
   test('has no room for what is too large for memory: that is a blob of its own', async () => {
-    const [large, small] = pagesOf(await desk.run(['/large.jpg', '/1.jpg'], { spec }));
+    const [large, small] = pagesOf(await setup.run(['/large.jpg', '/1.jpg'], { spec }));
     expect(large!.media).toMatchObject({ key: expect.stringMatching(/^media\//), member: null });
     expect(small!.media).toMatchObject({ key: expect.stringMatching(/^shards\//) });
-    expect((await desk.blobs.read(large!.media!.key))?.equals(LARGE)).toBe(true);
+    expect((await setup.blobs.read(large!.media!.key))?.equals(LARGE)).toBe(true);
   });
 
   test('is not written for bytes that are known from the last visit', async () => {
     const lastVisit = { etag: null, lastModified: null, sha256: sha256(PICTURES[1]!) };
-    const outcomes = outcomesOf(await desk.run(['/1.jpg'], { spec, task: { lastVisit } }));
+    const outcomes = outcomesOf(await setup.run(['/1.jpg'], { spec, task: { lastVisit } }));
     expect(outcomes).toMatchObject([{ kind: 'unchanged', page: null }]);
-    expect(await desk.files()).toEqual([]);
+    expect(await setup.files()).toEqual([]);
   });
 
   test('is complete before the part of the report that names it leaves', async () => {
-    const parts = await desk.run(['/slow.jpg', ...paths], { spec });
+    const parts = await setup.run(['/slow.jpg', ...paths], { spec });
     expect(parts.length).toBeGreaterThan(1);
     for (const part of parts) {
       for (const page of pagesOf([part])) {
@@ -139,12 +139,15 @@ describe('when it cannot be written', () => {
     ],
   };
   const failingBelow = (prefix: string): Blobs => ({
-    ...desk.blobs,
-    write: (key) => (key.startsWith(prefix) ? Promise.reject(new Error('no space')) : desk.blobs.write(key)),
+    ...setup.blobs,
+    write: (key) => (key.startsWith(prefix) ? Promise.reject(new Error('no space')) : setup.blobs.write(key)),
   });
 
   test('its objects are not done, and pages are', async () => {
-    const parts = await desk.run(['/1.jpg', '/page', '/large.jpg'], { spec, blobs: failingBelow('shards/') });
+    const parts = await setup.run(['/1.jpg', '/page', '/large.jpg'], {
+      spec,
+      blobs: failingBelow('shards/'),
+    });
     const [picture, page, large] = outcomesOf(parts);
     expect(picture).toMatchObject({ kind: 'deferred' });
     expect(parts.at(-1)!).toMatchObject({ trouble: 'cannot write the shard: no space', pack: null });
@@ -153,13 +156,13 @@ describe('when it cannot be written', () => {
   });
 
   test('and neither the other way round', async () => {
-    const parts = await desk.run(['/1.jpg', '/page'], { spec, blobs: failingBelow('warc/') });
+    const parts = await setup.run(['/1.jpg', '/page'], { spec, blobs: failingBelow('warc/') });
     const [picture, page] = outcomesOf(parts);
     expect(page).toMatchObject({ kind: 'deferred' });
     expect(parts.at(-1)!.trouble).toBe('cannot write the archive: no space');
     expect(picture).toMatchObject({ kind: 'fetched' });
     expect(parts.at(-1)!.archive).toBeNull();
-    expect(await desk.files()).toHaveLength(1);
+    expect(await setup.files()).toHaveLength(1);
   });
 });
 
@@ -175,6 +178,6 @@ with tarfile.open(sys.argv[1], 'r:') as tar:
         if member.name.endswith('.json'): assert json.loads(data)['sha256'] == member.name[:64]
         else: found[member.name] = hashlib.sha256(data).hexdigest()
 print(json.dumps(found))`;
-  const { stdout } = await run('python3', ['-c', script, join(desk.dir, key)]);
+  const { stdout } = await run('python3', ['-c', script, join(setup.dir, key)]);
   return JSON.parse(stdout);
 }

@@ -2,13 +2,13 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import zlib from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { LIMITS } from '../../../../src/core/limits.ts';
 import type { Blobs } from '../../../../src/ports/blobs.ts';
+import { MEDIA_BUFFER_BYTES } from '../../../../src/worker/media/media-intake.ts';
 import { drips, type RawHandler, reply, sends, sendsThenEnds } from '../../../support/servers/raw-origin.ts';
 import {
-  type MediaDesk,
+  type MediaSetup,
   md5,
-  openMediaDesk,
+  openMediaSetup,
   outcomesOf,
   pagesOf,
   pictureOf,
@@ -16,7 +16,7 @@ import {
 } from '../../../support/worker/media-setup.ts';
 
 const SMALL = pictureOf(1, 80_000);
-const LARGE = pictureOf(2, LIMITS.mediaBufferBytes + 1_234_567);
+const LARGE = pictureOf(2, MEDIA_BUFFER_BYTES + 1_234_567);
 const PAGE = Buffer.from(`<!doctype html><title>not found</title>${' '.repeat(100)}`);
 const LARGE_PAGE = Buffer.concat([PAGE, LARGE]);
 
@@ -57,19 +57,19 @@ const handlers: Record<string, RawHandler> = {
 const keyOf = (bytes: Buffer, extension = 'jpg') =>
   `media/${sha256(bytes).slice(0, 2)}/${sha256(bytes)}.${extension}`;
 
-let desk: MediaDesk;
+let setup: MediaSetup;
 beforeAll(async () => {
-  desk = await openMediaDesk(handlers);
+  setup = await openMediaSetup(handlers);
 });
 afterEach(async () => {
-  for await (const { key } of desk.blobs.list('')) await desk.blobs.delete(key);
-  expect(await desk.files()).toEqual([]);
+  for await (const { key } of setup.blobs.list('')) await setup.blobs.delete(key);
+  expect(await setup.files()).toEqual([]);
 });
-afterAll(() => desk.close());
+afterAll(() => setup.close());
 
 describe('an object', () => {
   test('is stored under the hash of its bytes, with everything that is known of it', async () => {
-    const [outcome] = outcomesOf(await desk.run(['/small.jpg']));
+    const [outcome] = outcomesOf(await setup.run(['/small.jpg']));
     expect(outcome).toMatchObject({
       kind: 'fetched',
       links: [],
@@ -88,52 +88,52 @@ describe('an object', () => {
         lastModified: 'Wed, 21 Oct 2015 07:28:00 GMT',
       },
     });
-    expect(await desk.files()).toEqual([keyOf(SMALL)]);
-    expect((await desk.blobs.read(keyOf(SMALL)))?.equals(SMALL)).toBe(true);
+    expect(await setup.files()).toEqual([keyOf(SMALL)]);
+    expect((await setup.blobs.read(keyOf(SMALL)))?.equals(SMALL)).toBe(true);
   });
 
   test('is stored once, wherever and however its bytes come', async () => {
     const paths = ['/small.jpg', '/same.bin', '/chunked.jpg', '/gzip.jpg'];
-    const pages = pagesOf(await desk.run([...paths, ...paths]));
+    const pages = pagesOf(await setup.run([...paths, ...paths]));
     expect(new Set(pages.map(({ media }) => media?.key))).toEqual(new Set([keyOf(SMALL)]));
     expect(new Set(pages.map(({ contentType }) => contentType))).toEqual(new Set(['image/jpeg']));
-    expect(await desk.files()).toEqual([keyOf(SMALL)]);
-    const written = await stat(join(desk.dir, keyOf(SMALL)));
-    await desk.run(paths);
-    const again = await stat(join(desk.dir, keyOf(SMALL)));
+    expect(await setup.files()).toEqual([keyOf(SMALL)]);
+    const written = await stat(join(setup.dir, keyOf(SMALL)));
+    await setup.run(paths);
+    const again = await stat(join(setup.dir, keyOf(SMALL)));
     expect([again.ino, again.mtimeMs]).toEqual([written.ino, written.mtimeMs]);
   });
 
   test('that is large is streamed to its blob: with a length, in chunks, coded', async () => {
     for (const path of ['/large.jpg', '/large-chunked.jpg', '/large-gzip.jpg']) {
-      const [page] = pagesOf(await desk.run([path]));
+      const [page] = pagesOf(await setup.run([path]));
       expect(page).toMatchObject({
         bytes: LARGE.length,
         sha256: sha256(LARGE),
         contentType: 'image/jpeg',
         media: { key: keyOf(LARGE), md5: md5(LARGE), member: null },
       });
-      expect((await desk.blobs.read(keyOf(LARGE)))?.equals(LARGE)).toBe(true);
-      await desk.run(['/large-again.jpg', path]);
-      expect(await desk.files()).toEqual([keyOf(LARGE)]);
-      await desk.blobs.delete(keyOf(LARGE));
+      expect((await setup.blobs.read(keyOf(LARGE)))?.equals(LARGE)).toBe(true);
+      await setup.run(['/large-again.jpg', path]);
+      expect(await setup.files()).toEqual([keyOf(LARGE)]);
+      await setup.blobs.delete(keyOf(LARGE));
     }
   });
 
   test('that breaks off leaves nothing behind', async () => {
     const timeouts = { bodyMs: 300 };
     const [cut, stalled] = outcomesOf(
-      await desk.run(['/large-cut.jpg', '/large-stalls.jpg'], { spec: { timeouts } }),
+      await setup.run(['/large-cut.jpg', '/large-stalls.jpg'], { spec: { timeouts } }),
     );
     expect(cut).toMatchObject({ kind: 'failed', code: 'truncated', page: null });
     expect(stalled).toMatchObject({ kind: 'failed', code: 'body-timeout', page: null });
-    expect(await desk.files()).toEqual([]);
+    expect(await setup.files()).toEqual([]);
   });
 
   test('over the limit of the job is too large', async () => {
-    const bytes = LIMITS.mediaBufferBytes + 100_000;
+    const bytes = MEDIA_BUFFER_BYTES + 100_000;
     const outcomes = outcomesOf(
-      await desk.run(['/large.jpg', '/large-chunked.jpg', '/large-gzip.jpg', '/endless.jpg'], {
+      await setup.run(['/large.jpg', '/large-chunked.jpg', '/large-gzip.jpg', '/endless.jpg'], {
         spec: { media: { bytes } },
       }),
     );
@@ -144,7 +144,7 @@ describe('an object', () => {
   test('of a type that the job does not take is not stored, whatever its header says', async () => {
     const media = { types: ['image/*'] };
     const paths = ['/page.jpg', '/large-page.jpg', '/noise.jpg', '/empty.jpg', '/small.jpg'];
-    const outcomes = outcomesOf(await desk.run(paths, { spec: { media } }));
+    const outcomes = outcomesOf(await setup.run(paths, { spec: { media } }));
     expect(outcomes.map((outcome) => (outcome.kind === 'failed' ? outcome.detail : outcome.kind))).toEqual([
       'the media type is text/html',
       'the media type is text/html',
@@ -154,11 +154,11 @@ describe('an object', () => {
     ]);
     for (const outcome of outcomes.slice(0, -1))
       expect(outcome).toMatchObject({ kind: 'failed', code: 'media-type', page: null });
-    expect(await desk.files()).toEqual([keyOf(SMALL)]);
+    expect(await setup.files()).toEqual([keyOf(SMALL)]);
   });
 
   test('that may be anything may also be empty', async () => {
-    const [page] = pagesOf(await desk.run(['/empty.jpg']));
+    const [page] = pagesOf(await setup.run(['/empty.jpg']));
     expect(page).toMatchObject({ bytes: 0, media: { key: keyOf(Buffer.alloc(0), 'bin') } });
   });
 });
@@ -167,51 +167,51 @@ describe('a further visit', () => {
   const lastVisit = { etag: '"s1"', lastModified: null, sha256: sha256(SMALL) };
 
   test('that is answered with 304 is unchanged', async () => {
-    const [outcome] = outcomesOf(await desk.run(['/unchanged.jpg'], { task: { lastVisit } }));
+    const [outcome] = outcomesOf(await setup.run(['/unchanged.jpg'], { task: { lastVisit } }));
     expect(outcome).toMatchObject({ kind: 'unchanged', page: null });
-    expect(desk.origin.requests.at(-1)?.head).toContain('if-none-match: "s1"');
+    expect(setup.origin.requests.at(-1)?.head).toContain('if-none-match: "s1"');
   });
 
   test('that brings the same bytes is unchanged, and says where they are', async () => {
-    const [outcome] = outcomesOf(await desk.run(['/small.jpg'], { task: { lastVisit } }));
+    const [outcome] = outcomesOf(await setup.run(['/small.jpg'], { task: { lastVisit } }));
     expect(outcome).toMatchObject({
       kind: 'unchanged',
       page: { media: { key: keyOf(SMALL) }, archive: null },
     });
     const large = { ...lastVisit, sha256: sha256(LARGE) };
-    const [streamed] = outcomesOf(await desk.run(['/large.jpg'], { task: { lastVisit: large } }));
+    const [streamed] = outcomesOf(await setup.run(['/large.jpg'], { task: { lastVisit: large } }));
     expect(streamed).toMatchObject({ kind: 'unchanged', page: { media: { key: keyOf(LARGE) } } });
   });
 
   test('that brings other bytes is fetched', async () => {
     const task = { lastVisit: { ...lastVisit, sha256: 'ab'.repeat(32) } };
-    expect(outcomesOf(await desk.run(['/small.jpg'], { task }))).toMatchObject([{ kind: 'fetched' }]);
+    expect(outcomesOf(await setup.run(['/small.jpg'], { task }))).toMatchObject([{ kind: 'fetched' }]);
   });
 });
 
 describe('on the way to an object', () => {
   test('a redirect is a page of its own', async () => {
-    const [outcome] = outcomesOf(await desk.run(['/moved.jpg']));
+    const [outcome] = outcomesOf(await setup.run(['/moved.jpg']));
     expect(outcome).toMatchObject({
       kind: 'redirected',
-      to: `${desk.origin.url}/small.jpg`,
+      to: `${setup.origin.url}/small.jpg`,
       page: { httpStatus: 302, media: null, archive: { offset: expect.any(Number) } },
     });
   });
 
   test('X-Robots-Tag is recorded, and obeyed when the job does', async () => {
     const paths = ['/noai.jpg', '/large-noai.jpg'];
-    for (const page of pagesOf(await desk.run(paths)))
+    for (const page of pagesOf(await setup.run(paths)))
       expect(page).toMatchObject({ robotsTags: 'noai, noimageai', media: { member: null } });
-    for await (const { key } of desk.blobs.list('')) await desk.blobs.delete(key);
+    for await (const { key } of setup.blobs.list('')) await setup.blobs.delete(key);
     const politeness = { robotsTags: 'obey' } as const;
-    for (const outcome of outcomesOf(await desk.run(paths, { spec: { politeness } })))
+    for (const outcome of outcomesOf(await setup.run(paths, { spec: { politeness } })))
       expect(outcome).toMatchObject({
         kind: 'skipped',
         code: 'robots',
         detail: 'X-Robots-Tag: noai, noimageai',
       });
-    expect(await desk.files()).toEqual([]);
+    expect(await setup.files()).toEqual([]);
   });
 });
 
@@ -219,8 +219,8 @@ test('what cannot be stored goes back, and the report says why', async () => {
   const full = async (): Promise<never> => {
     throw new Error('the disk is full');
   };
-  const blobs: Blobs = { ...desk.blobs, write: full, put: full };
-  const parts = await desk.run(['/small.jpg', '/large.jpg'], { blobs });
+  const blobs: Blobs = { ...setup.blobs, write: full, put: full };
+  const parts = await setup.run(['/small.jpg', '/large.jpg'], { blobs });
   expect(outcomesOf(parts).map(({ kind }) => kind)).toEqual(['deferred', 'deferred']);
   expect(parts.at(-1)!.trouble).toBe('cannot store a media file: the disk is full');
 });

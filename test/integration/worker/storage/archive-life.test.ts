@@ -5,9 +5,12 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openFolderBlobs } from '../../../../src/blobs/folder-blobs.ts';
 import { SeineError } from '../../../../src/core/errors.ts';
-import { LIMITS } from '../../../../src/core/limits.ts';
 import type { Blobs } from '../../../../src/ports/blobs.ts';
-import { type ArchivePage, openArchive } from '../../../../src/worker/storage/archive.ts';
+import {
+  ARCHIVE_BUFFER_BYTES,
+  type ArchivePage,
+  openArchive,
+} from '../../../../src/worker/storage/archive.ts';
 import { readPage } from '../../../../src/worker/storage/read-page.ts';
 
 const INFO = { software: 'Seine/test', job: 'shop', date: Date.UTC(2026, 0, 5) };
@@ -46,7 +49,7 @@ describe('the life of an archive', () => {
     const { dir, blobs } = await fresh();
     const abandoned = openArchive(blobs, KEY, INFO);
     for (let i = 0; i < 6; i++) {
-      abandoned.append({ ...page, wireBody: randomBytes(LIMITS.archiveBufferBytes) });
+      abandoned.append({ ...page, wireBody: randomBytes(ARCHIVE_BUFFER_BYTES) });
     }
     await abandoned.pressure();
     expect(await readdir(join(dir, '.tmp'))).toHaveLength(1);
@@ -99,7 +102,7 @@ describe('the life of an archive', () => {
       };
       const archive = openArchive(failing, KEY, INFO);
       for (let i = 0; i < 4; i++)
-        archive.append({ ...page, wireBody: randomBytes(LIMITS.archiveBufferBytes / 2) });
+        archive.append({ ...page, wireBody: randomBytes(ARCHIVE_BUFFER_BYTES / 2) });
       // Long enough for a rejection that nobody handles to be noticed, which would fail the run.
       await new Promise((resolve) => setImmediate(resolve));
       archive.append(page);
@@ -124,7 +127,7 @@ describe('the life of an archive', () => {
     };
     const archive = openArchive(slow, KEY, INFO);
     expect(archive.pressure()).toBeNull();
-    const bodies = Array.from({ length: 8 }, () => randomBytes(LIMITS.archiveBufferBytes));
+    const bodies = Array.from({ length: 8 }, () => randomBytes(ARCHIVE_BUFFER_BYTES));
     const places = bodies.map((wireBody) => archive.append({ ...page, wireBody }));
     const pressure = archive.pressure();
     expect(pressure).toBeInstanceOf(Promise);

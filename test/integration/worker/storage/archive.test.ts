@@ -15,11 +15,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WARCParser } from 'warcio';
 import { openFolderBlobs } from '../../../../src/blobs/folder-blobs.ts';
 import { SeineError } from '../../../../src/core/errors.ts';
-import { LIMITS } from '../../../../src/core/limits.ts';
 import { digestOf } from '../../../../src/core/warc/warc.ts';
 import { parseRecord, readResponse } from '../../../../src/core/warc/warc-reader.ts';
 import type { Blobs } from '../../../../src/ports/blobs.ts';
 import {
+  ARCHIVE_BUFFER_BYTES,
   type ArchiveInfo,
   type ArchivePage,
   openArchive,
@@ -110,7 +110,7 @@ const CASES: Case[] = [
   }),
   caseOf('address', Buffer.from('x'), { ip: '2001:db8::1' }),
   caseOf('large text', Buffer.concat(Array.from({ length: 90 }, (_, n) => html(n)))),
-  caseOf('larger than the buffer', randomBytes(LIMITS.archiveBufferBytes + 12_345)),
+  caseOf('larger than the buffer', randomBytes(ARCHIVE_BUFFER_BYTES + 12_345)),
   coded('gzip', html(30), gzipSync(html(30))),
   coded('x-gzip', html(31), gzipSync(html(31))),
   coded('br', html(32), brotliCompressSync(html(32))),

@@ -3,7 +3,7 @@ import { changeOf } from '../../../../src/coordinator/settle/settle-tasks.ts';
 import { escalationLevels, fetcherOfRoute, mayRender } from '../../../../src/core/escalation/escalation.ts';
 import { RETRY_SHARE, STALE_MS } from '../../../../src/core/escalation/score.ts';
 import type { JobInput } from '../../../../src/core/job-schema/job.ts';
-import { Desk, HOST } from '../../../support/coordinator/escalation-setup.ts';
+import { EscalationSetup, HOST } from '../../../support/coordinator/escalation-setup.ts';
 import { specOf, T0, traceOf } from '../../../support/fixtures.ts';
 
 const honest = { identity: {} };
@@ -41,22 +41,22 @@ describe('auto', () => {
   const shells = ({ fetcher }: { fetcher: string }) => (fetcher === 'browser' ? null : 'script-only');
 
   test('goes to the browser at once, and learns it for pages like these', () => {
-    const desk = new Desk(auto, shells);
-    expect(desk.book.isUnsure(HOST)).toBe(true);
-    expect(desk.finish(desk.tasks(4))).toEqual(Array(4).fill([0, 1]));
-    expect(desk.book.isUnsure(HOST)).toBe(false);
-    expect(desk.finish(desk.tasks(20))).toEqual(Array(20).fill([1]));
+    const setup = new EscalationSetup(auto, shells);
+    expect(setup.policy.isUnsure(HOST)).toBe(true);
+    expect(setup.finish(setup.tasks(4))).toEqual(Array(4).fill([0, 1]));
+    expect(setup.policy.isUnsure(HOST)).toBe(false);
+    expect(setup.finish(setup.tasks(20))).toEqual(Array(20).fill([1]));
   });
 
   test('jumps over the ways between, which would get the same nothing', () => {
-    const desk = new Desk(
+    const setup = new EscalationSetup(
       { routes: [{ name: 'all', fetcher: 'auto', escalate: ['identity', 'impersonate'] }] },
       shells,
     );
     const top =
       escalationLevels({ fetcher: 'auto', escalate: ['identity', 'impersonate'] }, honest).length - 1;
-    expect(desk.finish(desk.tasks(2))).toEqual(Array(2).fill([0, top]));
-    expect(desk.finish(desk.tasks(5))).toEqual(Array(5).fill([top]));
+    expect(setup.finish(setup.tasks(2))).toEqual(Array(2).fill([0, top]));
+    expect(setup.finish(setup.tasks(5))).toEqual(Array(5).fill([top]));
   });
 
   test('knows the pages of a route also where each URL has a template of its own', () => {
@@ -64,65 +64,65 @@ describe('auto', () => {
       { name: 'product', match: '/product/*', fetcher: 'auto' },
       { name: 'listing', fetcher: 'auto' },
     ];
-    const desk = new Desk({ routes }, ({ fetcher }, { url }) =>
+    const setup = new EscalationSetup({ routes }, ({ fetcher }, { url }) =>
       url.includes('/product/') && fetcher !== 'browser' ? 'script-only' : null,
     );
-    for (let index = 0; index < 4; index++) desk.finish(desk.tasks(1, `/product/lamp-${'abcd'[index]}-`));
-    for (let index = 0; index < 4; index++) desk.finish(desk.tasks(1, `/list/${'abcd'[index]}-`));
-    expect(desk.finish(desk.tasks(3, '/product/kite-'))).toEqual(Array(3).fill([1]));
-    expect(desk.finish(desk.tasks(3, '/list/kites-'))).toEqual(Array(3).fill([0]));
+    for (let index = 0; index < 4; index++) setup.finish(setup.tasks(1, `/product/lamp-${'abcd'[index]}-`));
+    for (let index = 0; index < 4; index++) setup.finish(setup.tasks(1, `/list/${'abcd'[index]}-`));
+    expect(setup.finish(setup.tasks(3, '/product/kite-'))).toEqual(Array(3).fill([1]));
+    expect(setup.finish(setup.tasks(3, '/list/kites-'))).toEqual(Array(3).fill([0]));
   });
 
   test('tries a page that lacks required elements in the browser, once', () => {
-    const desk = new Desk(auto, () => 'validation');
-    const [levels] = desk.finish(desk.tasks(1));
+    const setup = new EscalationSetup(auto, () => 'validation');
+    const [levels] = setup.finish(setup.tasks(1));
     expect(levels).toEqual([0, 1]);
   });
 
   test('does not count on the browser where it lacks the same', () => {
-    const desk = new Desk(auto, () => 'validation');
-    for (let index = 0; index < 5; index++) desk.finish(desk.tasks(1));
+    const setup = new EscalationSetup(auto, () => 'validation');
+    for (let index = 0; index < 5; index++) setup.finish(setup.tasks(1));
     // Both fail: the cheap one is as good.
-    expect(desk.finish(desk.tasks(1))[0]!.length).toBe(1);
+    expect(setup.finish(setup.tasks(1))[0]!.length).toBe(1);
   });
 
   test('is no way around a refusal', () => {
     for (const code of ['blocked', 'forbidden', 'captcha'] as const) {
-      const desk = new Desk(auto, () => code);
-      expect(desk.finish(desk.tasks(3))).toEqual(Array(3).fill([0]));
-      expect(desk.finish(desk.tasks(3))).toEqual(Array(3).fill([0]));
+      const setup = new EscalationSetup(auto, () => code);
+      expect(setup.finish(setup.tasks(3))).toEqual(Array(3).fill([0]));
+      expect(setup.finish(setup.tasks(3))).toEqual(Array(3).fill([0]));
     }
   });
 
   test('looks from time to time whether plain HTTP does by now', () => {
     let isStatic = false;
-    const desk = new Desk(auto, (fetchMethod) => (isStatic ? null : shells(fetchMethod)));
-    desk.finish(desk.tasks(8));
+    const setup = new EscalationSetup(auto, (fetchMethod) => (isStatic ? null : shells(fetchMethod)));
+    setup.finish(setup.tasks(8));
     isStatic = true;
-    expect(desk.finish(desk.tasks(4))).toEqual(Array(4).fill([1]));
-    desk.now += STALE_MS + 1;
-    expect(desk.finish(desk.tasks(4))[0]).toEqual([0]);
-    desk.chance = RETRY_SHARE / 2;
-    for (let round = 0; round < 6; round++) desk.finish(desk.tasks(4));
-    desk.chance = 0.9;
-    expect(desk.finish(desk.tasks(3))).toEqual(Array(3).fill([0]));
+    expect(setup.finish(setup.tasks(4))).toEqual(Array(4).fill([1]));
+    setup.now += STALE_MS + 1;
+    expect(setup.finish(setup.tasks(4))[0]).toEqual([0]);
+    setup.chance = RETRY_SHARE / 2;
+    for (let round = 0; round < 6; round++) setup.finish(setup.tasks(4));
+    setup.chance = 0.9;
+    expect(setup.finish(setup.tasks(3))).toEqual(Array(3).fill([0]));
   });
 
   test('is remembered over a restart', () => {
-    const desk = new Desk(auto, shells);
-    desk.finish(desk.tasks(4));
-    desk.restart();
-    expect(desk.finish(desk.tasks(4))).toEqual(Array(4).fill([1]));
+    const setup = new EscalationSetup(auto, shells);
+    setup.finish(setup.tasks(4));
+    setup.restart();
+    expect(setup.finish(setup.tasks(4))).toEqual(Array(4).fill([1]));
   });
 });
 
 test('a task that goes on to the browser has lost no attempt and no time, and nothing has failed', () => {
-  const [task] = new Desk(auto, () => null).tasks(1);
-  const settled = (code: 'script-only' | 'validation', climbs: boolean) =>
+  const [task] = new EscalationSetup(auto, () => null).tasks(1);
+  const settled = (code: 'script-only' | 'validation', escalates: boolean) =>
     changeOf(
       { ...task!, attempt: 4 },
       { kind: 'failed', taskId: 1, code, detail: 'x', page: null, retryAfterMs: null, trace: traceOf() },
-      { spec: specOf(), follow: [], now: T0, random: () => 0.5, escalating: new Set(climbs ? [1] : []) },
+      { spec: specOf(), follow: [], now: T0, random: () => 0.5, escalating: new Set(escalates ? [1] : []) },
     );
   for (const code of ['script-only', 'validation'] as const) {
     expect(settled(code, true)).toMatchObject({

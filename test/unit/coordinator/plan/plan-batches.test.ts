@@ -214,7 +214,7 @@ function simulate(options: {
   rounds: number;
   seed: () => number;
 }) {
-  const book = new OpenPermits();
+  const permits = new OpenPermits();
   const hosts = Array.from({ length: options.hosts }, (_, id) => ({ ...hostOf(id, { ready: 1_000_000 }) }));
   const granted = new Map<number, Permit[]>(hosts.map((each) => [each.id, []]));
   const plannedIn = new Map<number, number>();
@@ -223,19 +223,19 @@ function simulate(options: {
   for (let round = 0; round < options.rounds; round++) {
     for (const done of out.filter((each) => each.doneAt <= now)) {
       // Only what is certain: the host stays taken until the end of its last permit.
-      book.release(done.permit, done.permit.endAt);
+      permits.release(done.permit, done.permit.endAt);
     }
     out = out.filter((each) => each.doneAt > now);
     const due = hosts
       .filter((each) => each.nextAt <= now + 400)
       .sort((a, b) => a.nextAt - b.nextAt)
-      .map((each) => ({ ...each, load: { ...book.load(each.host) } }));
+      .map((each) => ({ ...each, load: { ...permits.load(each.host) } }));
     const slots = Math.max(0, 16 - out.length);
     const plan = inputOf(due, { now, slots, gapMs: options.gapMs, parallel: options.parallel });
     for (const grant of grantsOf(planBatches(plan))) {
       const { hostId, permit, count, nextAt } = grant;
-      book.grant(permit, { failuresInRow: 0, rests: 0, pace: null });
-      expect(book.load(permit.host).parallel).toBeLessThanOrEqual(options.parallel);
+      permits.grant(permit, { failuresInRow: 0, rests: 0, pace: null });
+      expect(permits.load(permit.host).parallel).toBeLessThanOrEqual(options.parallel);
       granted.get(hostId)!.push(permit);
       hosts[hostId]!.nextAt = nextAt;
       plannedIn.set(hostId, round);

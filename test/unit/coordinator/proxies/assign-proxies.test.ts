@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { assignProxies } from '../../../../src/coordinator/proxies/assign-proxies.ts';
 import { ProxySelector } from '../../../../src/coordinator/proxies/proxy-selector.ts';
-import { type Batch, type BatchTask, type Report, WIRE_VERSION } from '../../../../src/core/batch/batch.ts';
+import { type Batch, type BatchTask, WIRE_VERSION } from '../../../../src/core/batch/batch.ts';
 import type { FetchMethod } from '../../../../src/core/escalation/escalation.ts';
 import type { PoolSpec } from '../../../../src/core/job-schema/proxies.ts';
 import { parseProxyList } from '../../../../src/core/proxies/proxy.ts';
@@ -15,21 +15,21 @@ const POOL: PoolSpec = {
   cooldownSeconds: 30,
 };
 
-function bookOf(pool: Partial<PoolSpec> = {}): ProxySelector {
+function selectorOf(pool: Partial<PoolSpec> = {}): ProxySelector {
   const proxies = parseProxyList('http://h1:1\nhttp://h2:1\nhttp://h3:1\nhttp://h4:1', 'it');
   return new ProxySelector([{ name: 'dc', spec: { ...POOL, ...pool }, proxies }], Math.random);
 }
 
 /** Nothing of the pool is left. */
-function emptyBook(): ProxySelector {
-  const book = bookOf();
+function emptySelector(): ProxySelector {
+  const selector = selectorOf();
   const ids = parseProxyList('http://h1:1\nhttp://h2:1\nhttp://h3:1\nhttp://h4:1', 'it').map(({ id }) => id);
-  book.note(
-    { proxyFaults: ids.map((id) => ({ id, count: 3 })), outcomes: [], robots: [] } as unknown as Report,
+  selector.note(
+    { proxyFaults: ids.map((id) => ({ id, count: 3 })), outcomes: [], robots: [] },
     () => null,
     T0,
   );
-  return book;
+  return selector;
 }
 
 const methodVia = (pool: string | null): FetchMethod => ({
@@ -79,7 +79,7 @@ describe('tasks that want a proxy', () => {
       { url: 'https://a.example/1', pool: 'dc' },
       { url: 'https://b.example/1', pool: null, permit: 1 },
     ]);
-    expect(assignProxies(batch, bookOf(), T0)).toEqual({ outcomes: [], permits: [] });
+    expect(assignProxies(batch, selectorOf(), T0)).toEqual({ outcomes: [], permits: [] });
     const [one, two] = batch.tasks;
     expect(one!.through!.among.length).toBe(3);
     for (const index of one!.through!.among) expect(batch.proxies![index]!.url).toMatch(/^http:\/\/h\d:1$/);
@@ -91,7 +91,7 @@ describe('tasks that want a proxy', () => {
     const batch = batchOf(
       Array.from({ length: 50 }, (_, index) => ({ url: `https://a.example/${index}`, pool: 'dc' })),
     );
-    assignProxies(batch, bookOf(), T0);
+    assignProxies(batch, selectorOf(), T0);
     expect(batch.proxies!.length).toBe(4);
   });
 
@@ -101,7 +101,7 @@ describe('tasks that want a proxy', () => {
       { url: 'https://a.example/2', pool: 'dc' },
       { url: 'https://b.example/1', pool: null, permit: 1 },
     ]);
-    expect(assignProxies(batch, emptyBook(), T0)).toEqual({
+    expect(assignProxies(batch, emptySelector(), T0)).toEqual({
       outcomes: [
         { kind: 'deferred', taskId: 1 },
         { kind: 'deferred', taskId: 2 },
@@ -117,7 +117,7 @@ describe('tasks that want a proxy', () => {
       { url: 'https://a.example/1', pool: 'dc' },
       { url: 'https://a.example/2', pool: null },
     ]);
-    expect(assignProxies(batch, emptyBook(), T0)).toEqual({
+    expect(assignProxies(batch, emptySelector(), T0)).toEqual({
       outcomes: [{ kind: 'deferred', taskId: 1, until: T0 + 5_000 }],
       permits: [],
     });
@@ -125,7 +125,7 @@ describe('tasks that want a proxy', () => {
 
   test('go without one only when the job says so, and then say so themselves', () => {
     const batch = batchOf([{ url: 'https://a.example/1', pool: 'dc' }], 'direct');
-    expect(assignProxies(batch, emptyBook(), T0).outcomes).toEqual([]);
+    expect(assignProxies(batch, emptySelector(), T0).outcomes).toEqual([]);
     expect(batch.tasks[0]!.fetchMethod!.pool).toBeNull();
     expect(batch.robots[0]!.through).toBeUndefined();
   });
@@ -134,10 +134,10 @@ describe('tasks that want a proxy', () => {
     const batch = batchOf(
       Array.from({ length: 20 }, (_, index) => ({ url: `https://a.example/${index}`, pool: 'dc' })),
     );
-    assignProxies(batch, bookOf({ type: 'residential' }), T0);
+    assignProxies(batch, selectorOf({ type: 'residential' }), T0);
     expect(batch.proxies!.length).toBe(1);
     const own = batchOf([{ url: 'https://a.example/1', pool: 'dc' }]);
-    assignProxies(own, bookOf({ perWorker: true }), T0);
+    assignProxies(own, selectorOf({ perWorker: true }), T0);
     expect(own.tasks[0]!.through).toEqual({ among: [0, 1, 2, 3], perWorker: true });
   });
 
@@ -148,7 +148,7 @@ describe('tasks that want a proxy', () => {
       assignProxies(batch, pool, T0);
       return batch.robots;
     };
-    expect(ask(bookOf())[0]?.through?.among.length).toBeGreaterThan(0);
-    expect(ask(emptyBook())).toEqual([]);
+    expect(ask(selectorOf())[0]?.through?.among.length).toBeGreaterThan(0);
+    expect(ask(emptySelector())).toEqual([]);
   });
 });

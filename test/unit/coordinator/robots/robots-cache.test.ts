@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { codeOfRobotsFailure, RobotsCache } from '../../../../src/coordinator/robots/robots-cache.ts';
+import { ROBOTS_AGE_MS_MAX, RobotsCache } from '../../../../src/coordinator/robots/robots-cache.ts';
 import type { RobotsOutcome } from '../../../../src/core/batch/outcome.ts';
-import { FAILURES, type FailureCode } from '../../../../src/core/failures.ts';
+import type { FailureCode } from '../../../../src/core/failures.ts';
 import { LIMITS } from '../../../../src/core/limits.ts';
 import type { HostStore, RobotsEntry } from '../../../../src/ports/store.ts';
 import { robotsEntry, T0, traceOf } from '../../../support/fixtures.ts';
@@ -9,7 +9,7 @@ import { robotsEntry, T0, traceOf } from '../../../support/fixtures.ts';
 const ORIGIN = 'https://a.example';
 const HOST = 'a.example';
 const OWN = `${ORIGIN}/robots.txt`;
-const DAY = LIMITS.robotsAgeMsMax;
+const DAY = ROBOTS_AGE_MS_MAX;
 const RETRY = { attempts: 3, baseMs: 100, maxMs: 1_000 };
 const RULES = 'User-agent: *\nDisallow: /no\nCrawl-delay: 3';
 
@@ -21,10 +21,10 @@ const failure = (code: FailureCode): RobotsOutcome => ({
   trace: null,
 });
 
-describe('robots book', () => {
+describe('robots cache', () => {
   let stored: Map<string, RobotsEntry>;
   let looks: number;
-  let book: RobotsCache;
+  let cache: RobotsCache;
   const hosts: Pick<HostStore, 'robots'> = {
     async robots(origin) {
       looks++;
@@ -34,7 +34,7 @@ describe('robots book', () => {
   beforeEach(() => {
     stored = new Map();
     looks = 0;
-    book = new RobotsCache(hosts, 'seine', RETRY);
+    cache = new RobotsCache(hosts, 'seine', RETRY);
   });
 
   const answer = async (text: string, now = T0, origin = ORIGIN) => {
@@ -49,7 +49,7 @@ describe('robots book', () => {
   /** An answer to what was asked at a URL, for the origin that the answer is for. */
   const settle = async (outcome: RobotsOutcome, url: string, now = T0) => {
     const question = { url, host: HOST, at: new URL(url).host };
-    const entries = await book.entriesOf(
+    const entries = await cache.entriesOf(
       outcome,
       outcome.origin === ORIGIN ? question : { ...question, at: HOST },
       now,
@@ -59,7 +59,7 @@ describe('robots book', () => {
   };
 
   test('nothing is known before it was asked, and what was answered holds for a day', async () => {
-    expect(await book.rulesOf(ORIGIN, HOST, T0)).toBeNull();
+    expect(await cache.rulesOf(ORIGIN, HOST, T0)).toBeNull();
     const entry = await answer('User-agent: *\nDisallow: /private\nCrawl-delay: 2');
     expect(entry).toMatchObject({
       origin: ORIGIN,
@@ -68,30 +68,30 @@ describe('robots book', () => {
       failures: 0,
       crawlDelayMs: 2_000,
     });
-    const rules = await book.rulesOf(ORIGIN, HOST, T0 + DAY - 1);
+    const rules = await cache.rulesOf(ORIGIN, HOST, T0 + DAY - 1);
     expect(rules?.allows(`${ORIGIN}/private/1`)).toBe(false);
     expect(rules?.allows(`${ORIGIN}/public`)).toBe(true);
-    expect(await book.rulesOf(ORIGIN, HOST, T0 + DAY)).toBeNull();
-    expect(await book.rulesOf('http://a.example', HOST, T0)).toBeNull();
+    expect(await cache.rulesOf(ORIGIN, HOST, T0 + DAY)).toBeNull();
+    expect(await cache.rulesOf('http://a.example', HOST, T0)).toBeNull();
   });
 
   test('what another run stored is used, as long as it is young', async () => {
     stored.set(ORIGIN, robotsEntry(ORIGIN, { text: 'User-agent: *\nDisallow: /' }));
-    expect((await book.rulesOf(ORIGIN, HOST, T0 + 5))?.allows(`${ORIGIN}/x`)).toBe(false);
-    await book.rulesOf(ORIGIN, HOST, T0 + 6);
+    expect((await cache.rulesOf(ORIGIN, HOST, T0 + 5))?.allows(`${ORIGIN}/x`)).toBe(false);
+    await cache.rulesOf(ORIGIN, HOST, T0 + 6);
     expect(looks).toBe(1);
     expect(await new RobotsCache(hosts, 'seine', RETRY).rulesOf(ORIGIN, HOST, T0 + DAY)).toBeNull();
   });
 
   test('what a job with other groups stored is asked for again, so that its delay is noted here', async () => {
     stored.set(ORIGIN, robotsEntry(ORIGIN, { text: '', host: '*.a.example' }));
-    expect(await book.rulesOf(ORIGIN, HOST, T0)).toBeNull();
-    expect(await book.rulesOf(ORIGIN, '*.a.example', T0)).not.toBeNull();
+    expect(await cache.rulesOf(ORIGIN, HOST, T0)).toBeNull();
+    expect(await cache.rulesOf(ORIGIN, '*.a.example', T0)).not.toBeNull();
   });
 
   test('rules for our own product win', async () => {
     await answer('User-agent: *\nDisallow: /\n\nUser-agent: Seine\nDisallow: /no');
-    const rules = await book.rulesOf(ORIGIN, HOST, T0);
+    const rules = await cache.rulesOf(ORIGIN, HOST, T0);
     expect(rules?.allows(`${ORIGIN}/yes`)).toBe(true);
     expect(rules?.allows(`${ORIGIN}/no`)).toBe(false);
   });
@@ -99,14 +99,14 @@ describe('robots book', () => {
   test('no robots.txt allows everything', async () => {
     const [entry] = await settle({ kind: 'absent', origin: ORIGIN, trace: traceOf() }, OWN);
     expect(entry).toMatchObject({ text: '', failures: 0, crawlDelayMs: null });
-    expect((await book.rulesOf(ORIGIN, HOST, T0))?.allows(`${ORIGIN}/any`)).toBe(true);
+    expect((await cache.rulesOf(ORIGIN, HOST, T0))?.allows(`${ORIGIN}/any`)).toBe(true);
   });
 
   test('a failure is counted, allows nothing, and a success after it starts anew', async () => {
     const fail = async () => (await settle(failure('unavailable'), OWN))[0];
     for (const failures of [1, 2, 3]) {
       expect(await fail()).toMatchObject({ text: null, failures, detail: 'unavailable: no' });
-      expect(await book.rulesOf(ORIGIN, HOST, T0)).toBeNull();
+      expect(await cache.rulesOf(ORIGIN, HOST, T0)).toBeNull();
     }
     expect(await answer('')).toMatchObject({ text: '', failures: 0 });
     stored.set(ORIGIN, robotsEntry(ORIGIN, { text: 'x', failures: 0 }));
@@ -118,17 +118,17 @@ describe('robots book', () => {
   });
 
   test('while a host is asked nobody else is, until the asking is over', () => {
-    expect(book.isAsking(HOST)).toBe(false);
+    expect(cache.isAsking(HOST)).toBe(false);
     const question = { url: OWN, host: HOST, at: HOST };
-    expect(book.ask(ORIGIN, question, { permit: 3 })).toEqual({ origin: ORIGIN, url: OWN, permit: 3 });
-    expect(book.isAsking(HOST)).toBe(true);
-    expect(book.isAsking('b.example')).toBe(false);
-    book.doneAsking(ORIGIN);
-    expect(book.isAsking(HOST)).toBe(false);
+    expect(cache.ask(ORIGIN, question, { permit: 3 })).toEqual({ origin: ORIGIN, url: OWN, permit: 3 });
+    expect(cache.isAsking(HOST)).toBe(true);
+    expect(cache.isAsking('b.example')).toBe(false);
+    cache.doneAsking(ORIGIN);
+    expect(cache.isAsking(HOST)).toBe(false);
   });
 
   describe('redirects', () => {
-    const next = (now = T0) => book.nextStep(ORIGIN, HOST, now);
+    const next = (now = T0) => cache.nextStep(ORIGIN, HOST, now);
     const redirect = (from: string, to: string) =>
       settle({ kind: 'redirected', origin: ORIGIN, to, trace: traceOf() }, from);
     const follow = async (...urls: string[]) => {
@@ -140,10 +140,10 @@ describe('robots book', () => {
     test('are followed one after the other, on the same host and elsewhere, also after a restart', async () => {
       expect(await next()).toEqual({ kind: 'ask', url: OWN });
       await follow(`${ORIGIN}/real-robots.txt`);
-      expect(await book.rulesOf(ORIGIN, HOST, T0)).toBeNull();
+      expect(await cache.rulesOf(ORIGIN, HOST, T0)).toBeNull();
       expect(await next()).toEqual({ kind: 'ask', url: `${ORIGIN}/real-robots.txt` });
       await redirect(`${ORIGIN}/real-robots.txt`, 'https://cdn.example/r?v=1');
-      book = new RobotsCache(hosts, 'seine', RETRY);
+      cache = new RobotsCache(hosts, 'seine', RETRY);
       expect(await next()).toEqual({ kind: 'ask', url: 'https://cdn.example/r?v=1' });
       const [file, own] = await text('https://cdn.example/r?v=1');
       // What it says is not about the host that has it.
@@ -156,14 +156,14 @@ describe('robots book', () => {
         redirectTo: null,
       });
       expect(own?.detail).toContain('https://cdn.example/r?v=1');
-      expect((await book.rulesOf(ORIGIN, HOST, T0))?.allows(`${ORIGIN}/no`)).toBe(false);
+      expect((await cache.rulesOf(ORIGIN, HOST, T0))?.allows(`${ORIGIN}/no`)).toBe(false);
     });
 
     test('to the robots.txt of another host make that known, too', async () => {
       await follow('https://b.example/robots.txt');
       await text('https://b.example/robots.txt');
       expect(stored.get('https://b.example')).toMatchObject({ host: 'b.example', crawlDelayMs: 3_000 });
-      const rules = await book.rulesOf('https://b.example', 'b.example', T0);
+      const rules = await cache.rulesOf('https://b.example', 'b.example', T0);
       expect(rules?.allows('https://b.example/no')).toBe(false);
     });
 
@@ -181,7 +181,7 @@ describe('robots book', () => {
         redirectTo: null,
       };
       expect(await next()).toMatchObject({ kind: 'found', entry });
-      expect(await book.rulesOf(ORIGIN, HOST, T0 + DAY / 2 - 1)).not.toBeNull();
+      expect(await cache.rulesOf(ORIGIN, HOST, T0 + DAY / 2 - 1)).not.toBeNull();
       expect(await next(T0 + DAY / 2)).toEqual({ kind: 'ask', url: 'https://b.example/robots.txt' });
       expect(await next(T0 + DAY)).toEqual({ kind: 'ask', url: OWN });
     });
@@ -192,7 +192,7 @@ describe('robots book', () => {
       expect(await next()).toEqual({ kind: 'ask', url: urls[4] });
       await redirect(urls[4]!, urls[5]!);
       expect(await next()).toMatchObject({ kind: 'found', entry: { text: '', origin: ORIGIN } });
-      expect((await book.rulesOf(ORIGIN, HOST, T0))?.allows(`${ORIGIN}/no`)).toBe(true);
+      expect((await cache.rulesOf(ORIGIN, HOST, T0))?.allows(`${ORIGIN}/no`)).toBe(true);
       for (const loop of [[OWN], [`${ORIGIN}/x`, `${ORIGIN}/x`], ['https://b.example/robots.txt', OWN]]) {
         stored.clear();
         await follow(...loop);
@@ -213,9 +213,9 @@ describe('robots book', () => {
       expect(await next()).toMatchObject({ kind: 'unreachable' });
       const other = 'https://c.example';
       stored.set(other, robotsEntry(other, { text: null, redirectTo: url }));
-      expect(await book.nextStep(other, 'c.example', T0)).toMatchObject({ kind: 'unreachable' });
+      expect(await cache.nextStep(other, 'c.example', T0)).toMatchObject({ kind: 'unreachable' });
       expect(await next(T0 + LIMITS.hostRestMsMax)).toEqual({ kind: 'ask', url });
-      expect(await book.rulesOf(ORIGIN, HOST, T0)).toBeNull();
+      expect(await cache.rulesOf(ORIGIN, HOST, T0)).toBeNull();
     });
 
     test('to a private address, or where TLS fails, are not tried again', async () => {
@@ -230,14 +230,14 @@ describe('robots book', () => {
 
     test('keep both hosts waiting while one is asked, and others look again once there is an answer', () => {
       const url = 'https://b.example/r';
-      for (const host of [HOST, 'c.example']) book.wish(host, { url, at: 'b.example', dueAt: T0 });
-      book.wish('d.example', { url: `${url}2`, at: 'b.example', dueAt: T0 });
-      const fetch = book.ask(ORIGIN, { url, host: HOST, at: 'b.example' }, { permit: 1, for: 0 });
+      for (const host of [HOST, 'c.example']) cache.want(host, { url, at: 'b.example', dueAt: T0 });
+      cache.want('d.example', { url: `${url}2`, at: 'b.example', dueAt: T0 });
+      const fetch = cache.ask(ORIGIN, { url, host: HOST, at: 'b.example' }, { permit: 1, for: 0 });
       expect(fetch).toEqual({ origin: ORIGIN, url, permit: 1, for: 0 });
-      expect(book.isAsking(HOST) && book.isAsking('b.example')).toBe(true);
-      book.doneAsking(ORIGIN);
-      expect(book.isAsking(HOST) || book.isAsking('b.example')).toBe(false);
-      expect([HOST, 'c.example', 'd.example'].map((host) => book.wishOf(host) !== null)).toEqual([
+      expect(cache.isAsking(HOST) && cache.isAsking('b.example')).toBe(true);
+      cache.doneAsking(ORIGIN);
+      expect(cache.isAsking(HOST) || cache.isAsking('b.example')).toBe(false);
+      expect([HOST, 'c.example', 'd.example'].map((host) => cache.wantedBy(host) !== null)).toEqual([
         false,
         false,
         true,
@@ -247,16 +247,8 @@ describe('robots book', () => {
 
   test('thousands of origins do not pile up', async () => {
     for (let number = 0; number < 12_000; number++) await answer('', T0, `https://h${number}.example`);
-    expect(await book.rulesOf('https://h11999.example', HOST, T0)).not.toBeNull();
-    expect(await book.rulesOf('https://h1.example', HOST, T0)).not.toBeNull();
+    expect(await cache.rulesOf('https://h11999.example', HOST, T0)).not.toBeNull();
+    expect(await cache.rulesOf('https://h1.example', HOST, T0)).not.toBeNull();
     expect(looks).toBeGreaterThan(0);
-  });
-
-  test('tasks get a code that says what is the matter with robots.txt', () => {
-    const codes = (Object.keys(FAILURES) as FailureCode[]).filter(
-      (code) => codeOfRobotsFailure(code) === 'robots-unreachable',
-    );
-    expect(codes).toEqual(['throttled', 'unavailable', 'server-error', 'robots-unreachable']);
-    expect(codeOfRobotsFailure('dns')).toBe('dns');
   });
 });

@@ -1,68 +1,71 @@
 import { expect, test } from 'vitest';
+import { JobBreaker } from '../../../../src/coordinator/circuit-breaker/job-breaker.ts';
+import { OpenPermits } from '../../../../src/coordinator/hosts/open-permits.ts';
 import { makeBatch } from '../../../../src/coordinator/plan/open-batch.ts';
 import { ReportReceiver } from '../../../../src/coordinator/report-receiver.ts';
-import type { RunState } from '../../../../src/coordinator/run-state.ts';
-import type { SettledReport, Settler } from '../../../../src/coordinator/settle/settler.ts';
+import { RobotsCache } from '../../../../src/coordinator/robots/robots-cache.ts';
+import { OpenBatches, StoragePause } from '../../../../src/coordinator/run-state.ts';
+import type { SettledReport } from '../../../../src/coordinator/settle/settler.ts';
 import type { Report } from '../../../../src/core/batch/batch.ts';
-import type { Job } from '../../../../src/ports/store.ts';
+import { jobOf, reportOf } from '../../../support/coordinator/batches.ts';
+import { specOf } from '../../../support/fixtures.ts';
 
-const JOB = { id: 1, name: 'test', run: 1, spec: {} } as Job;
-
-/** A settler whose store answers when the test says so. */
-function makeDesk() {
+/** A receiver whose store answers when the test says so. */
+function setup() {
   const started: string[] = [];
-  const answers: (() => void)[] = [];
+  const answers: ((settled: SettledReport) => void)[] = [];
   const released: number[] = [];
+  const failed: string[] = [];
+  const warnings: string[] = [];
   const woken = { count: 0 };
-  const settler = {
-    async settle(_: unknown, report: Report): Promise<SettledReport> {
-      started.push(`${report.batchId}.${report.part}`);
-      await new Promise<void>((resolve) => answers.push(resolve));
-      return { applied: true, failedHosts: [], lostLinks: false } as unknown as SettledReport;
-    },
-  };
-  const store = {
-    frontier: {
-      async release(batchId: number) {
-        released.push(batchId);
-        return { returned: 1, dead: 0 };
+  const time = { now: 0 };
+  const clock = { now: () => time.now };
+  const logger = { warn: (text: string) => void warnings.push(text) };
+  const job = jobOf();
+  const batches = new OpenBatches();
+  const storage = new StoragePause({ clock, logger });
+  const breaker = new JobBreaker();
+  const receiver = new ReportReceiver({
+    store: {
+      frontier: {
+        async release(batchId) {
+          released.push(batchId);
+          return { returned: 1, dead: 0 };
+        },
+        async failTasksOfHost(_, { host }) {
+          failed.push(host);
+          return failed.length > 1 ? 0 : 7;
+        },
       },
     },
-  };
-  const flight = {
-    open: new Map(),
-    options: { store, progress: { onDelivery() {} }, logger: { warn() {} } },
+    ...{ job, clock, logger, batches, storage, breaker },
+    progress: { onDelivery() {} },
+    permits: new OpenPermits(),
+    robots: new RobotsCache({ robots: async () => null }, 'seine', specOf().retry),
     wake: { notify: () => void woken.count++ },
-    permits: { release: () => null },
-    robots: { doneAsking() {} },
-    beginEpoch() {},
-    now: () => 0,
-    failedBatchesInRow: 0,
-  } as unknown as RunState;
-  for (const id of [1, 2]) {
-    const options = { budgetMs: 1, epoch: '1', robots: [] };
-    flight.open.set(id, makeBatch(JOB, [], { id, tasks: [] }, options));
-  }
-  const answer = async () => {
-    answers.shift()?.();
+    settler: {
+      settle(_, report) {
+        started.push(`${report.batchId}.${report.part}`);
+        return new Promise((resolve) => answers.push(resolve));
+      },
+    },
+  });
+  for (const id of [1, 2])
+    batches.add(makeBatch(job, [], { id, tasks: [] }, { budgetMs: 1, epoch: '1', robots: [] }));
+  const answer = async (more: Partial<SettledReport> = {}) => {
+    answers.shift()?.({ applied: true, failedHosts: [], lostLinks: false, ...more });
     await new Promise((resolve) => setImmediate(resolve));
   };
-  return {
-    flight,
-    inbound: new ReportReceiver(flight, settler as unknown as Settler),
-    started,
-    answer,
-    released,
-    woken,
-  };
+  return { receiver, batches, storage, breaker, started, answer, released, failed, warnings, woken, time };
 }
 
-const report = (batchId: number, part: number, final = false) => ({ batchId, part, final }) as Report;
+const report = (batchId: number, part: number, final = false, more: Partial<Report> = {}) =>
+  reportOf({ batchId, part, final, ...more });
 
 test('reports of a batch are written down one after the other, those of others beside them', async () => {
-  const { flight, inbound, started, answer, woken } = makeDesk();
+  const { receiver, batches, started, answer, woken } = setup();
   const all = [report(1, 0), report(1, 1), report(2, 0, true), report(1, 2, true)].map((each) =>
-    inbound.settle(each),
+    receiver.settle(each),
   );
   await new Promise((resolve) => setImmediate(resolve));
   expect(started).toEqual(['1.0', '2.0']);
@@ -71,34 +74,81 @@ test('reports of a batch are written down one after the other, those of others b
   await answer();
   await answer();
   expect(started).toEqual(['1.0', '2.0', '1.1', '1.2']);
-  expect([...flight.open.keys()]).toEqual([1]);
+  expect([1, 2].filter((id) => batches.get(id))).toEqual([1]);
   // The next can be planned as soon as one is written down.
   expect(woken.count).toBe(3);
   await answer();
   await Promise.all(all);
-  expect(flight.open.size).toBe(0);
+  expect(batches.size).toBe(0);
 });
 
 test('what comes after the last report is late', async () => {
-  const { inbound, started, answer } = makeDesk();
-  const last = inbound.settle(report(1, 0, true));
-  await inbound.settle(report(1, 1));
-  await inbound.receive({ kind: 'lost', batchId: 1, reason: 'late' });
+  const { receiver, started, answer } = setup();
+  const last = receiver.settle(report(1, 0, true));
+  await receiver.settle(report(1, 1));
+  await receiver.receive({ kind: 'lost', batchId: 1, reason: 'late' });
   await answer();
   await last;
   expect(started).toEqual(['1.0']);
 });
 
-test('a batch is given up only when what it reported before is written down', async () => {
-  const { flight, inbound, started, answer, released } = makeDesk();
-  const part = inbound.settle(report(1, 0));
-  const lost = inbound.lose(1, 'the worker died');
-  await inbound.settle(report(1, 1, true));
+test('a batch is taken back only when what it reported before is written down', async () => {
+  const { receiver, batches, started, answer, released } = setup();
+  const part = receiver.settle(report(1, 0));
+  const lost = receiver.lose(1, 'the worker died');
+  await receiver.settle(report(1, 1, true));
   expect(released).toEqual([]);
-  expect(flight.open.has(1)).toBe(true);
+  expect(batches.get(1)).toBeDefined();
   await answer();
   await Promise.all([part, lost]);
   expect(released).toEqual([1]);
   expect(started).toEqual(['1.0']);
-  expect(flight.open.has(1)).toBe(false);
+  expect(batches.get(1)).toBeUndefined();
+});
+
+test('lost links and lost batches begin an epoch, in which workers report links again', async () => {
+  const { receiver, batches, breaker, answer } = setup();
+  const epochs = [batches.epoch];
+  const settled = receiver.settle(report(1, 0));
+  await new Promise((resolve) => setImmediate(resolve));
+  await answer({ lostLinks: true });
+  await settled;
+  epochs.push(batches.epoch);
+  await receiver.receive({ kind: 'lost', batchId: 1, reason: 'gone', blameless: true });
+  epochs.push(batches.epoch);
+  expect(breaker.failedBatchesInRow).toBe(0);
+  await receiver.receive({ kind: 'lost', batchId: 2, reason: 'gone' });
+  expect(breaker.failedBatchesInRow).toBe(1);
+  expect(new Set([...epochs, batches.epoch]).size).toBe(4);
+});
+
+test('the tasks of a failed host are given up until none is left', async () => {
+  const { receiver, failed, warnings, answer } = setup();
+  const settled = receiver.settle(report(1, 0));
+  await new Promise((resolve) => setImmediate(resolve));
+  await answer({ failedHosts: [{ host: 'a.example', code: 'host-down', detail: '6 probes failed' }] });
+  await settled;
+  expect(failed).toEqual(['a.example', 'a.example']);
+  expect(warnings).toEqual(['gave up on a.example: 6 probes failed']);
+});
+
+test('trouble of the storage pauses for longer each time, and batches that were out together count once', async () => {
+  const { receiver, storage, answer, time } = setup();
+  let part = 0;
+  const settle = async (more: Partial<Report>) => {
+    const settled = receiver.settle(report(1, part++, false, more));
+    await new Promise((resolve) => setImmediate(resolve));
+    await answer();
+    await settled;
+  };
+  await settle({ trouble: 'disk full' });
+  await settle({ trouble: 'disk full' });
+  expect(storage).toMatchObject({ isOn: true, troublesInRow: 1, trouble: 'disk full' });
+  time.now += 1_000;
+  expect(storage.isOn).toBe(false);
+  await settle({ trouble: 'disk full' });
+  time.now += 1_999;
+  expect(storage).toMatchObject({ isOn: true, troublesInRow: 2 });
+  await settle({ archive: { key: 'k', bytes: 1 } });
+  expect(storage).toMatchObject({ troublesInRow: 0, trouble: null });
 });

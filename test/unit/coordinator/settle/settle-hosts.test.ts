@@ -48,20 +48,20 @@ const failed = (code: FailureCode, retryAfterMs: number | null = null): Outcome 
 const times = (count: number, outcome: Outcome) => Array.from({ length: count }, () => outcome);
 
 describe('what a report means for its host', () => {
-  let book: OpenPermits;
+  let permits: OpenPermits;
   const grant = (permit: Permit, health = { failuresInRow: 0, rests: 0, pace: null }) => {
-    book.grant(permit, health);
+    permits.grant(permit, health);
     return permit;
   };
   beforeEach(() => {
-    book = new OpenPermits();
+    permits = new OpenPermits();
   });
 
   test('the last permit frees the host a gap after its last request', () => {
     const permit = grant(permitOf());
     const change = hostChangeOf(
       reportOf(permit, { sent: 5, lastSentAt: T0 + 1_000.5 }),
-      book,
+      permits,
       spec,
       T0 + 1_200,
     );
@@ -77,83 +77,85 @@ describe('what a report means for its host', () => {
       smallestGapMs: null,
       lastError: null,
     });
-    expect(book.size).toBe(0);
+    expect(permits.size).toBe(0);
   });
 
   test('a permit that sent nothing gives its whole time back', () => {
     const permit = grant(permitOf());
-    expect(hostChangeOf(reportOf(permit, { sent: 0, lastSentAt: null }), book, spec, T0 + 9).nextAt).toBe(T0);
+    expect(hostChangeOf(reportOf(permit, { sent: 0, lastSentAt: null }), permits, spec, T0 + 9).nextAt).toBe(
+      T0,
+    );
   });
 
   test('a part leaves the time as it is', () => {
     const permit = grant(permitOf());
-    expect(hostChangeOf(reportOf(permit, { finished: false }), book, spec, T0 + 200).nextAt).toBeNull();
-    expect(book.load(HOST)).toMatchObject({ permits: 1, parallel: 2 });
+    expect(hostChangeOf(reportOf(permit, { finished: false }), permits, spec, T0 + 200).nextAt).toBeNull();
+    expect(permits.load(HOST)).toMatchObject({ permits: 1, parallel: 2 });
   });
 
   test('while another permit is out, the time stays taken', () => {
     const first = grant(permitOf());
     grant(permitOf({ startAt: T0 + 3_000, endAt: T0 + 6_000 }));
-    expect(hostChangeOf(reportOf(first), book, spec, T0 + 3_100).nextAt).toBeNull();
-    expect(book.load(HOST)).toMatchObject({ permits: 1, parallel: 2 });
+    expect(hostChangeOf(reportOf(first), permits, spec, T0 + 3_100).nextAt).toBeNull();
+    expect(permits.load(HOST)).toMatchObject({ permits: 1, parallel: 2 });
   });
 
   test('a first permit that comes back last does not undo the requests of the second', () => {
     const first = grant(permitOf());
     const second = grant(permitOf({ startAt: T0 + 3_000, endAt: T0 + 6_000 }));
     // The last request under the first permit was answered late; the second was through by then.
-    hostChangeOf(reportOf(second, { lastSentAt: T0 + 5_000 }), book, spec, T0 + 5_050);
-    const change = hostChangeOf(reportOf(first, { lastSentAt: T0 + 2_500 }), book, spec, T0 + 5_100);
+    hostChangeOf(reportOf(second, { lastSentAt: T0 + 5_000 }), permits, spec, T0 + 5_050);
+    const change = hostChangeOf(reportOf(first, { lastSentAt: T0 + 2_500 }), permits, spec, T0 + 5_100);
     expect(change.nextAt === null || change.nextAt >= T0 + 5_250).toBe(true);
   });
 
   test('a new crawl delay counts from the last request', () => {
     const permit = grant(permitOf());
-    const change = hostChangeOf(reportOf(permit, { crawlDelayMs: 5_000 }), book, spec, T0 + 200);
+    const change = hostChangeOf(reportOf(permit, { crawlDelayMs: 5_000 }), permits, spec, T0 + 200);
     expect(change.nextAt).toBeGreaterThanOrEqual(T0 + 100 + 5_000);
     const open = grant(permitOf({ gapMs: 0 }));
-    const delayed = hostChangeOf(reportOf(open, { crawlDelayMs: 5_000 }), book, spec, T0 + 200);
+    const delayed = hostChangeOf(reportOf(open, { crawlDelayMs: 5_000 }), permits, spec, T0 + 200);
     expect(delayed.nextAt).toBeGreaterThanOrEqual(T0 + 100 + 5_000);
   });
 
   test('a host without a gap is free at once', () => {
     const permit = grant(permitOf({ gapMs: 0, endAt: T0 + 90_000 }));
-    expect(hostChangeOf(reportOf(permit), book, spec, T0 + 500).nextAt).toBeLessThanOrEqual(T0 + 500);
+    expect(hostChangeOf(reportOf(permit), permits, spec, T0 + 500).nextAt).toBeLessThanOrEqual(T0 + 500);
   });
 
   describe('throttling', () => {
     test.each(['throttled', 'unavailable'] as const)('%s pauses the host as long as it asks', (code) => {
       const permit = grant(permitOf());
       const report = reportOf(permit, { outcomes: [failed(code, 30_000), fetched] });
-      expect(hostChangeOf(report, book, spec, T0 + 500).nextAt).toBe(T0 + 30_500);
+      expect(hostChangeOf(report, permits, spec, T0 + 500).nextAt).toBe(T0 + 30_500);
     });
 
-    test('without a wish of its own, for the first backoff', () => {
+    test('without a Retry-After, for the first backoff', () => {
       const permit = grant(permitOf());
       const report = reportOf(permit, { outcomes: [failed('throttled')] });
-      expect(hostChangeOf(report, book, spec, T0 + 500).nextAt).toBe(T0 + 500 + spec.retry.baseMs);
+      expect(hostChangeOf(report, permits, spec, T0 + 500).nextAt).toBe(T0 + 500 + spec.retry.baseMs);
     });
 
     test('a pause holds also while other permits are out, and never shortens what is taken', () => {
       const first = grant(permitOf());
       grant(permitOf({ startAt: T0 + 3_000, endAt: T0 + 6_000 }));
       const report = reportOf(first, { outcomes: [failed('throttled', 100)] });
-      expect(hostChangeOf(report, book, spec, T0 + 500).nextAt).toBe(T0 + 6_000);
+      expect(hostChangeOf(report, permits, spec, T0 + 500).nextAt).toBe(T0 + 6_000);
     });
 
     test('a pause is not forgotten when another permit of the host comes back', () => {
       const first = grant(permitOf());
       const second = grant(permitOf({ startAt: T0 + 3_000, endAt: T0 + 6_000 }));
-      hostChangeOf(reportOf(first, { outcomes: [failed('throttled', 60_000)] }), book, spec, T0 + 3_100);
-      const change = hostChangeOf(reportOf(second, { lastSentAt: T0 + 3_000 }), book, spec, T0 + 3_200);
+      hostChangeOf(reportOf(first, { outcomes: [failed('throttled', 60_000)] }), permits, spec, T0 + 3_100);
+      const change = hostChangeOf(reportOf(second, { lastSentAt: T0 + 3_000 }), permits, spec, T0 + 3_200);
       expect(change.nextAt === null || change.nextAt >= T0 + 63_100).toBe(true);
     });
 
     test('a pause is not forgotten by the last part of the same batch', () => {
       const permit = grant(permitOf());
       const part = reportOf(permit, { finished: false, outcomes: [failed('throttled', 60_000)] });
-      expect(hostChangeOf(part, book, spec, T0 + 1_500).nextAt).toBe(T0 + 61_500);
-      const change = hostChangeOf(reportOf(permit, { lastSentAt: T0 + 2_000 }), book, spec, T0 + 2_100);
+      expect(hostChangeOf(part, permits, spec, T0 + 1_500).nextAt).toBe(T0 + 61_500);
+      const change = hostChangeOf(reportOf(permit, { lastSentAt: T0 + 2_000 }), permits, spec, T0 + 2_100);
       expect(change.nextAt === null || change.nextAt >= T0 + 61_500).toBe(true);
     });
   });
@@ -164,14 +166,14 @@ describe('what a report means for its host', () => {
     test('failures of the host are counted over batches, and one success wipes them', () => {
       const first = grant(permitOf(), { failuresInRow: 3, rests: 0, pace: null });
       const report = reportOf(first, { outcomes: times(2, failed('connect')) });
-      expect(hostChangeOf(report, book, spec, T0 + 500)).toMatchObject({
+      expect(hostChangeOf(report, permits, spec, T0 + 500)).toMatchObject({
         failuresInRow: 5,
         rests: 0,
         pace: null,
       });
       const second = grant(permitOf(), { failuresInRow: 5, rests: 2, pace: null });
       const mixed = reportOf(second, { outcomes: [failed('connect'), fetched, failed('reset')] });
-      expect(hostChangeOf(mixed, book, spec, T0 + 500)).toMatchObject({
+      expect(hostChangeOf(mixed, permits, spec, T0 + 500)).toMatchObject({
         failuresInRow: 1,
         rests: 0,
         pace: null,
@@ -184,13 +186,13 @@ describe('what a report means for its host', () => {
         { kind: 'deferred', taskId: 1 },
         { kind: 'skipped', taskId: 2, code: 'robots', detail: null, trace: null },
       ];
-      expect(hostChangeOf(reportOf(permit, { outcomes }), book, spec, T0)).toMatchObject({
+      expect(hostChangeOf(reportOf(permit, { outcomes }), permits, spec, T0)).toMatchObject({
         failuresInRow: 4,
         rests: 1,
       });
       const other = grant(permitOf(), { failuresInRow: 4, rests: 1, pace: null });
       const answered = reportOf(other, { outcomes: [failed('not-found')] });
-      expect(hostChangeOf(answered, book, spec, T0)).toMatchObject({
+      expect(hostChangeOf(answered, permits, spec, T0)).toMatchObject({
         failuresInRow: 0,
         rests: 0,
         pace: null,
@@ -200,7 +202,11 @@ describe('what a report means for its host', () => {
     test('a failure of our own says nothing about the host', () => {
       const permit = grant(permitOf(), { failuresInRow: 9, rests: 3, pace: null });
       const report = reportOf(permit, { outcomes: [failed('internal')] });
-      expect(hostChangeOf(report, book, spec, T0)).toMatchObject({ failuresInRow: 9, rests: 3, pace: null });
+      expect(hostChangeOf(report, permits, spec, T0)).toMatchObject({
+        failuresInRow: 9,
+        rests: 3,
+        pace: null,
+      });
     });
 
     test('enough failures rest the host, longer each time, up to a limit', () => {
@@ -210,7 +216,7 @@ describe('what a report means for its host', () => {
         const permit = grant(permitOf(), health);
         const change = hostChangeOf(
           reportOf(permit, { outcomes: [failed('connect')] }),
-          book,
+          permits,
           spec,
           T0 + 500,
         );
@@ -223,14 +229,14 @@ describe('what a report means for its host', () => {
     });
 
     test('batches that were out when the rest began do not lengthen it', () => {
-      const permits = [
+      const granted = [
         grant(permitOf({ gapMs: 0 })),
         grant(permitOf({ gapMs: 0 })),
         grant(permitOf({ gapMs: 0 })),
       ];
       const outcomes = times(limit, failed('connect'));
-      const changes = permits.map((permit, index) =>
-        hostChangeOf(reportOf(permit, { outcomes }), book, spec, T0 + 500 + index),
+      const changes = granted.map((permit, index) =>
+        hostChangeOf(reportOf(permit, { outcomes }), permits, spec, T0 + 500 + index),
       );
       expect(changes.map((change) => change.rests)).toEqual([1, 1, 1]);
       expect(changes.map((change) => change.nextAt)).toEqual(Array.from({ length: 3 }, () => T0 + 5_500));
@@ -247,7 +253,9 @@ describe('what a report means for its host', () => {
           trace: traceOf(),
         },
       ];
-      expect(hostChangeOf(reportOf(permit, { robots }), book, spec, T0)).toMatchObject({ failuresInRow: 1 });
+      expect(hostChangeOf(reportOf(permit, { robots }), permits, spec, T0)).toMatchObject({
+        failuresInRow: 1,
+      });
     });
   });
 
@@ -256,14 +264,14 @@ describe('what a report means for its host', () => {
     fc.assert(
       fc.property(latencies, fc.integer({ min: 50, max: 1_000 }), (waits, gapMs) => {
         const sent: number[] = [];
-        const desk = new OpenPermits();
+        const open = new OpenPermits();
         let nextAt = T0;
         let now = T0;
         let out: { permit: Permit; lastSentAt: number; doneAt: number }[] = [];
         const settleUntil = (time: number) => {
           for (const each of out.filter((one) => one.doneAt <= time).sort((a, b) => a.doneAt - b.doneAt)) {
             const report = reportOf(each.permit, { lastSentAt: each.lastSentAt });
-            nextAt = hostChangeOf(report, desk, spec, each.doneAt).nextAt ?? nextAt;
+            nextAt = hostChangeOf(report, open, spec, each.doneAt).nextAt ?? nextAt;
           }
           out = out.filter((one) => one.doneAt > time);
         };
@@ -274,7 +282,7 @@ describe('what a report means for its host', () => {
           settleUntil(now);
           const startAt = Math.ceil(Math.max(now, nextAt));
           const permit: Permit = { host: HOST, startAt, endAt: startAt + 3 * gapMs, gapMs, parallel: 2 };
-          desk.grant(permit, { failuresInRow: 0, rests: 0, pace: null });
+          open.grant(permit, { failuresInRow: 0, rests: 0, pace: null });
           nextAt = permit.endAt;
           for (let request = 0; request < 3; request++) sent.push(startAt + request * gapMs);
           out.push({ permit, lastSentAt: sent.at(-1)!, doneAt: sent.at(-1)! + waitMs });

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { writeContactSheet } from '../../../../src/coordinator/reports/contact-sheet.ts';
-import { LIMITS } from '../../../../src/core/limits.ts';
+import { SHEET_SHOTS_MAX, writeContactSheet } from '../../../../src/coordinator/reports/contact-sheet.ts';
 import { addToTiles, renderSheet, type SheetTile } from '../../../../src/core/media/contact-sheet.ts';
 import type { ShotRow } from '../../../../src/core/model.ts';
 import type { Blobs } from '../../../../src/ports/blobs.ts';
@@ -73,12 +72,12 @@ test('nothing of a site gets into the markup', () => {
 });
 
 test('a sheet is bounded: further pictures are on further pages, which lead to each other', async () => {
-  const count = LIMITS.sheetShotsMax + 5;
+  const count = SHEET_SHOTS_MAX + 5;
   const { sheet, written } = await sheetOf(Array.from({ length: count }, (_, index) => row(index)));
   expect(sheet).toEqual({ place: '/blobs/sheets/shop-3/index.html', pages: 2, tiles: count });
   expect([...written.keys()]).toEqual(['sheets/shop-3/index.html', 'sheets/shop-3/page-2.html']);
   const [first, second] = [...written.values()];
-  expect(first!.split('<figure').length - 1).toBe(LIMITS.sheetShotsMax);
+  expect(first!.split('<figure').length - 1).toBe(SHEET_SHOTS_MAX);
   expect(second!.split('<figure').length - 1).toBe(5);
   expect(first).toContain('<a href="page-2.html">older →</a>');
   expect(first).not.toContain('newer');

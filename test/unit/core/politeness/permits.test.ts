@@ -5,7 +5,6 @@ import {
   freeAgainAt,
   guardedGapMs,
   permitFor,
-  restMs,
   tasksPerPermit,
 } from '../../../../src/core/politeness/permits.ts';
 
@@ -97,13 +96,5 @@ describe('free again', () => {
     expect(freeAgainAt(permit, null, 0)).toBe(NOW);
     expect(freeAgainAt({ ...permit, gapMs: 0 }, NOW + 1_000, 0)).toBeLessThanOrEqual(NOW + 1_000);
     expect(freeAgainAt({ ...permit, gapMs: 0 }, NOW + 1_000, 700)).toBe(NOW + 1_700);
-  });
-});
-
-describe('rests', () => {
-  test('double from the first, up to the limit', () => {
-    expect([1, 2, 3, 4].map((rests) => restMs(rests, 5_000))).toEqual([5_000, 10_000, 20_000, 40_000]);
-    expect(restMs(50, 5_000)).toBe(LIMITS.hostRestMsMax);
-    expect(restMs(10_000, 1)).toBe(LIMITS.hostRestMsMax);
   });
 });

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../../src/core/limits.ts';
-import { parseRobots, productToken } from '../../../../src/core/robots/robots.ts';
+import { CRAWL_DELAY_MS_MAX, parseRobots, productToken } from '../../../../src/core/robots/robots.ts';
 import { cpuNow } from '../../../support/cpu-time.ts';
 
 interface RobotsCase {
@@ -206,7 +206,7 @@ describe('other fields', () => {
       'user-agent: *\ncrawl-delay: 2.5\n\nuser-agent: other\ncrawl-delay: 1000000\ndisallow: /x\n\nuser-agent: third\ndisallow: /x';
     // The first group has no rules, so at Google the second name joins it; its delay is its own all the same.
     expect(parseRobots(text, 'seine').crawlDelayMs).toBe(2_500);
-    expect(parseRobots(text, 'other').crawlDelayMs).toBe(LIMITS.crawlDelayMsMax);
+    expect(parseRobots(text, 'other').crawlDelayMs).toBe(CRAWL_DELAY_MS_MAX);
     expect(parseRobots(text, 'third').crawlDelayMs).toBeNull();
     expect(parseRobots('user-agent: *\ncrawl-delay: soon', 'seine').crawlDelayMs).toBeNull();
     expect(parseRobots('user-agent: *\ncrawl-delay: -1', 'seine').crawlDelayMs).toBeNull();

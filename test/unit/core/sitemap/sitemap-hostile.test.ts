@@ -3,7 +3,10 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../../src/core/limits.ts';
 import { sitemapPieces, unpackSitemap } from '../../../../src/core/sitemap/bytes.ts';
-import { parseSitemap } from '../../../../src/core/sitemap/sitemap.ts';
+import { SITEMAP_META_CHARS_MAX } from '../../../../src/core/sitemap/item.ts';
+import { parseSitemap, SITEMAP_URLS_MAX } from '../../../../src/core/sitemap/sitemap.ts';
+import { SITEMAP_NESTING_MAX, SITEMAP_TEXT_MAX } from '../../../../src/core/sitemap/xml.ts';
+import { SITEMAP_DEPTH_MAX } from '../../../../src/worker/links/sitemap-links.ts';
 
 const BASE = 'https://site.example/sitemap.xml';
 const parse = (text: string, urlsMax?: number) => parseSitemap(text, BASE, urlsMax);
@@ -43,7 +46,7 @@ describe('refused', () => {
 
   test('elements in elements without end', () => {
     expect(() => parse(`<urlset>${'<a>'.repeat(1_000_000)}`)).toThrow('nested deeper');
-    expect(() => parse(`<urlset>${'<a>'.repeat(LIMITS.sitemapNestingMax - 1)}${entry(1)}`)).toThrow();
+    expect(() => parse(`<urlset>${'<a>'.repeat(SITEMAP_NESTING_MAX - 1)}${entry(1)}`)).toThrow();
     const deep = '<a>'.repeat(20) + '</a>'.repeat(20);
     expect(parse(`<urlset>${deep}${entry(1)}</urlset>`).entries).toHaveLength(1);
   });
@@ -75,8 +78,8 @@ describe('cut short', () => {
     };
     let asked = 0;
     const { entries } = parseSitemap(pieces(), BASE);
-    expect(entries).toHaveLength(LIMITS.sitemapUrlsMax);
-    expect(asked).toBe(LIMITS.sitemapUrlsMax / 1_000 + 1);
+    expect(entries).toHaveLength(SITEMAP_URLS_MAX);
+    expect(asked).toBe(SITEMAP_URLS_MAX / 1_000 + 1);
   });
 
   test('a URL without end is none, a title without end is cut', () => {
@@ -84,13 +87,13 @@ describe('cut short', () => {
     const long = 'x'.repeat(100_000);
     const { entries } = parse(`<rss>${item(`https://a.example/${long}`, 'a')}${item('/b', long)}</rss>`);
     expect(entries.map(({ url }) => url)).toEqual(['', 'https://site.example/b']);
-    expect(entries[1]!.meta).toEqual({ title: 'x'.repeat(LIMITS.sitemapTextMax) });
+    expect(entries[1]!.meta).toEqual({ title: 'x'.repeat(SITEMAP_TEXT_MAX) });
   });
 
   test('what an entry says of its page stays small', () => {
     const image = `<image:image><image:loc>https://a.example/${'i'.repeat(900)}</image:loc></image:image>`;
     const { entries } = parse(`<urlset><url><loc>/a</loc>${image.repeat(1_000)}</url></urlset>`);
-    expect(JSON.stringify(entries[0]!.meta).length).toBeLessThan(LIMITS.sitemapMetaCharsMax + 1_000);
+    expect(JSON.stringify(entries[0]!.meta).length).toBeLessThan(SITEMAP_META_CHARS_MAX + 1_000);
     expect(entries[0]!.meta!.images).toHaveLength(8);
   });
 });
@@ -147,12 +150,12 @@ test('the limits are those of the docs', () => {
   );
   expect(figures).toEqual([
     LIMITS.sitemapBytesMax,
-    LIMITS.sitemapUrlsMax,
-    LIMITS.sitemapDepthMax,
-    LIMITS.sitemapNestingMax,
+    SITEMAP_URLS_MAX,
+    SITEMAP_DEPTH_MAX,
+    SITEMAP_NESTING_MAX,
     LIMITS.urlLengthMax,
-    LIMITS.sitemapTextMax,
-    LIMITS.sitemapMetaCharsMax,
+    SITEMAP_TEXT_MAX,
+    SITEMAP_META_CHARS_MAX,
   ]);
   expect(LIMITS.decodedRatioMax).toBe(250);
 });

@@ -10,6 +10,7 @@ import {
   templateOf,
   type UrlOptions,
 } from '../../../../src/core/url/url.ts';
+import { SEGMENT_REPEATS_MAX } from '../../../../src/core/url/url-shape.ts';
 
 const PLAIN: UrlOptions = { stripTracking: false, sortQuery: false, trailingSlash: 'keep' };
 const DEFAULTS: UrlOptions = { ...PLAIN, stripTracking: true };
@@ -303,8 +304,8 @@ describe('templateOf', () => {
 describe('isTrapUrl', () => {
   test('a segment may repeat, but not without end', () => {
     const path = (count: number) => `https://a.example/${'x/y/'.repeat(count)}`;
-    expect(isTrapUrl(path(LIMITS.segmentRepeatsMax))).toBe(false);
-    expect(isTrapUrl(path(LIMITS.segmentRepeatsMax + 1))).toBe(true);
+    expect(isTrapUrl(path(SEGMENT_REPEATS_MAX))).toBe(false);
+    expect(isTrapUrl(path(SEGMENT_REPEATS_MAX + 1))).toBe(true);
     expect(isTrapUrl('https://a.example/a/b/c/d/e/f/g/h/i')).toBe(false);
     expect(isTrapUrl('https://a.example/?q=x/x/x/x/x/x/x/x')).toBe(false);
     expect(isTrapUrl('https://a.example//////x')).toBe(true);

@@ -207,10 +207,10 @@ describe('the cost', () => {
   });
 
   test('adds up, and counts the time that was waited where the log is silent', () => {
-    const book = new CostMeter();
-    book.add({ logResult: undefined, waitedMs: 500 }, size);
-    book.add({ logResult: Buffer.from('"billedDurationMs":500').toString('base64'), waitedMs: 9_000 }, size);
-    expect(book.sum).toMatchObject({ invocations: 2, gbSeconds: 2 });
+    const meter = new CostMeter();
+    meter.add({ logResult: undefined, waitedMs: 500 }, size);
+    meter.add({ logResult: Buffer.from('"billedDurationMs":500').toString('base64'), waitedMs: 9_000 }, size);
+    expect(meter.sum).toMatchObject({ invocations: 2, gbSeconds: 2 });
   });
 });
 

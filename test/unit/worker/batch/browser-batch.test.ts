@@ -27,13 +27,13 @@ test('a browser starts with the batch that needs one, and what goes wrong then i
   prepareBrowser({ needs: 'http' } as Batch, async () => browser);
   prepareBrowser({ needs: 'browser' } as Batch, undefined);
   prepareBrowser({ needs: 'browser' } as Batch, () => Promise.reject(new Error('there is none')));
-  const dressed = withSecretHeaders({ fetcher: browser, fetcherOf: async () => browser }, {});
-  prepareBrowser({ needs: 'browser' } as Batch, dressed.fetcherOf);
+  const withSecrets = withSecretHeaders({ fetcher: browser, fetcherOf: async () => browser }, {});
+  prepareBrowser({ needs: 'browser' } as Batch, withSecrets.fetcherOf);
   await expect.poll(() => asked).toEqual(['prepared']);
 });
 
 test('the saved login goes only to batches that need a browser', () => {
-  const outside: JobAccess = {
+  const access: JobAccess = {
     pools: [],
     apiKey: null,
     headers: {},
@@ -41,14 +41,14 @@ test('the saved login goes only to batches that need a browser', () => {
     secrets: [],
   };
   const ambient = { clock: { now: () => 0 }, random: { next: () => 0 } };
-  const desk = new AccessAssigner(outside, ambient as ConstructorParameters<typeof AccessAssigner>[1]);
-  const equipped = (needs: Batch['needs']) => {
+  const assigner = new AccessAssigner(access, ambient as ConstructorParameters<typeof AccessAssigner>[1]);
+  const loginStateFor = (needs: Batch['needs']) => {
     const open = { batch: { needs, tasks: [task(1)], permits: [], robots: [] } } as unknown as OpenBatch;
-    desk.attachSecrets(open);
+    assigner.attachSecrets(open);
     return open.batch.loginState;
   };
-  expect(equipped('browser')).toBe('{"cookies":[]}');
-  expect(equipped('http')).toBeUndefined();
+  expect(loginStateFor('browser')).toBe('{"cookies":[]}');
+  expect(loginStateFor('http')).toBeUndefined();
 });
 
 test('a permit for a browser leaves it time to start; without a gap there is time anyway', () => {

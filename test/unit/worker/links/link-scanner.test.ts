@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { Parser } from 'htmlparser2';
 import { describe, expect, test } from 'vitest';
-import { LIMITS } from '../../../../src/core/limits.ts';
-import { scanLinks } from '../../../../src/worker/links/link-scanner.ts';
+import { LINKS_PER_PAGE_MAX, scanLinks } from '../../../../src/worker/links/link-scanner.ts';
 import { cpuNow } from '../../../support/cpu-time.ts';
 
 interface Found {
@@ -210,7 +209,7 @@ describe('scanLinks keeps to the standard where htmlparser2 does not', () => {
 
 describe('scanLinks has limits', () => {
   test('stops at the most links of a page', () => {
-    expect(found10k()).toBe(LIMITS.linksPerPageMax);
+    expect(found10k()).toBe(LINKS_PER_PAGE_MAX);
   });
 
   test('takes linear time on hostile pages', () => {
@@ -239,5 +238,5 @@ describe('scanLinks has limits', () => {
 });
 
 function found10k(): number {
-  return scan('<a href=/x>'.repeat(LIMITS.linksPerPageMax + 5)).hrefs.length;
+  return scan('<a href=/x>'.repeat(LINKS_PER_PAGE_MAX + 5)).hrefs.length;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JobInput } from '../../../../src/core/job-schema/job.ts';
-import { LIMITS } from '../../../../src/core/limits.ts';
 import type { Meta } from '../../../../src/core/model.ts';
+import { LINKS_PER_PAGE_MAX } from '../../../../src/worker/links/link-scanner.ts';
 import { compilePagination } from '../../../../src/worker/links/paginate.ts';
 import { Page } from '../../../../src/worker/page/page.ts';
 import { specOf } from '../../../support/fixtures.ts';
@@ -164,7 +164,7 @@ describe('a count of pages', () => {
   });
 
   test('above what one report takes goes on from the last page of each stretch', async () => {
-    const most = LIMITS.linksPerPageMax;
+    const most = LINKS_PER_PAGE_MAX;
     const pagination = { url, count: { css: 'b' }, max: 3 * most };
     const at = (number: number) =>
       urlsOf(pagination, pageOf('<b>25000</b>', { url: `https://shop.example/list?page=${number}` }));

@@ -7,17 +7,17 @@ import type { Meta } from '../../../../src/core/model.ts';
 import { sitemapMeta, sitemapUrl } from '../../../../src/core/sitemap/task.ts';
 import { parseJob } from '../../../../src/job-file/parse-job.ts';
 import { compileJob } from '../../../../src/worker/compile-job.ts';
-import { sitemapLinks, sitemapVisit } from '../../../../src/worker/links/sitemap-links.ts';
+import { SITEMAP_DEPTH_MAX, sitemapLinks, sitemapVisit } from '../../../../src/worker/links/sitemap-links.ts';
 import { Page } from '../../../../src/worker/page/page.ts';
 
 const NOW = Date.UTC(2024, 5, 1);
-const WISH = { within: 'site', route: null, priority: 0 } as const;
+const OPTIONS = { within: 'site', route: null, priority: 0 } as const;
 
 async function read(
   body: string | Buffer,
   options: { url?: string; meta?: Meta | null; job?: object; status?: number } = {},
 ) {
-  const { url = 'https://www.site.example/sitemap.xml', meta = sitemapMeta(WISH), status = 200 } = options;
+  const { url = 'https://www.site.example/sitemap.xml', meta = sitemapMeta(OPTIONS), status = 200 } = options;
   const { spec } = await parseJob({ sources: 'https://site.example/', ...options.job }, 'job.yaml', 'job');
   const page = new Page({
     url,
@@ -103,7 +103,7 @@ describe('pages of a sitemap', () => {
       'file:///etc/passwd',
       'javascript:alert(1)',
     );
-    const meta = sitemapMeta({ ...WISH, within });
+    const meta = sitemapMeta({ ...OPTIONS, within });
     const { links, note } = await read(body, { meta });
     expect(links.map(({ url }) => url)).toEqual(expected);
     expect(note).toContain('unusable URLs: 2');
@@ -148,7 +148,7 @@ describe('pages of a sitemap', () => {
 });
 
 describe('sitemaps of an index', () => {
-  test('are sitemap tasks, first in line, one level down, with the same wishes', async () => {
+  test('are sitemap tasks, first in line, one level down, with the same options', async () => {
     const meta = sitemapMeta({ within: 'site', route: 'product', priority: 5 });
     const { links } = await read(index('/one.xml'), { meta });
     expect(links).toEqual([
@@ -170,12 +170,12 @@ describe('sitemaps of an index', () => {
   });
 
   test('end at the deepest level', async () => {
-    const at = (level: number) => read(index('/one.xml'), { meta: sitemapMeta(WISH, level) });
-    expect((await at(LIMITS.sitemapDepthMax - 1)).links).toHaveLength(1);
-    expect(await at(LIMITS.sitemapDepthMax)).toEqual({
+    const at = (level: number) => read(index('/one.xml'), { meta: sitemapMeta(OPTIONS, level) });
+    expect((await at(SITEMAP_DEPTH_MAX - 1)).links).toHaveLength(1);
+    expect(await at(SITEMAP_DEPTH_MAX)).toEqual({
       links: [],
       rejected: null,
-      note: `sitemaps nested deeper than ${LIMITS.sitemapDepthMax}: 1`,
+      note: `sitemaps nested deeper than ${SITEMAP_DEPTH_MAX}: 1`,
     });
   });
 
@@ -184,7 +184,7 @@ describe('sitemaps of an index', () => {
   });
 
   test('are held to the site where the source began', async () => {
-    const meta = sitemapMeta(WISH, 1, 'site.example');
+    const meta = sitemapMeta(OPTIONS, 1, 'site.example');
     const body = urlset('https://cdn.example/x', 'https://www.site.example/1');
     expect(await urlsOf(body, { meta, url: 'https://cdn.example/s.xml' })).toEqual([
       'https://www.site.example/1',

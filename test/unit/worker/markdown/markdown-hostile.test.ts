@@ -1,6 +1,6 @@
 import { parseDocument } from 'htmlparser2';
 import { describe, expect, test } from 'vitest';
-import { LIMITS } from '../../../../src/core/limits.ts';
+import { MARKDOWN_CHARS_MAX } from '../../../../src/worker/markdown/blocks.ts';
 import { mainContent, toMarkdown } from '../../../../src/worker/markdown/markdown.ts';
 import { Page } from '../../../../src/worker/page/page.ts';
 import { parseHtml } from '../../../../src/worker/page/parse-html.ts';
@@ -42,7 +42,7 @@ describe('a hostile page', () => {
   ])('of %s takes no time and no room', (_, html) => {
     const document = parseHtml(html);
     const started = cpuMs();
-    expect(toMarkdown(document, BASE).length).toBeLessThanOrEqual(LIMITS.markdownCharsMax);
+    expect(toMarkdown(document, BASE).length).toBeLessThanOrEqual(MARKDOWN_CHARS_MAX);
     expect(cpuMs() - started).toBeLessThan(10_000);
   });
 
@@ -69,7 +69,7 @@ describe('a hostile page', () => {
     });
     expect(page.document.children.length).toBeGreaterThan(0);
     const started = cpuMs();
-    expect(mainContent(page).markdown.length).toBeLessThanOrEqual(LIMITS.markdownCharsMax);
+    expect(mainContent(page).markdown.length).toBeLessThanOrEqual(MARKDOWN_CHARS_MAX);
     expect(cpuMs() - started).toBeLessThan(10_000);
   });
 });

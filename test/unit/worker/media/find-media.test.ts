@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { MediaRule } from '../../../../src/core/job-schema/job.ts';
-import { LIMITS } from '../../../../src/core/limits.ts';
 import { compileJob } from '../../../../src/worker/compile-job.ts';
+import { LINKS_PER_PAGE_MAX } from '../../../../src/worker/links/link-scanner.ts';
 import { compileMedia } from '../../../../src/worker/media/find-media.ts';
 import { Page } from '../../../../src/worker/page/page.ts';
 import { specOf } from '../../../support/fixtures.ts';
@@ -94,8 +94,8 @@ describe('elements that a selector matches', () => {
   });
 
   test('are so many and no more', () => {
-    const values = [{ images: Array.from({ length: LIMITS.linksPerPageMax + 5 }, (_, at) => `/${at}.jpg`) }];
-    expect(find([rule({ field: 'images' })], '', values)).toHaveLength(LIMITS.linksPerPageMax);
+    const values = [{ images: Array.from({ length: LINKS_PER_PAGE_MAX + 5 }, (_, at) => `/${at}.jpg`) }];
+    expect(find([rule({ field: 'images' })], '', values)).toHaveLength(LINKS_PER_PAGE_MAX);
   });
 });
 

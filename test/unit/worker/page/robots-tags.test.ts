@@ -195,7 +195,7 @@ describe('a task', () => {
         return { offset: 0, length: T0 };
       },
       blobs: null as unknown as Blobs,
-      shelf: { put: () => Promise.reject(new Error('no media here')) },
+      media: { put: () => Promise.reject(new Error('no media here')) },
       onQuality: () => {},
       onTrouble: () => {},
       pressure: () => null,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { FieldInput } from '../../../../src/core/job-schema/job.ts';
-import { LIMITS } from '../../../../src/core/limits.ts';
+import { JSON_LD_LENGTH_MAX } from '../../../../src/worker/records/json-ld.ts';
 import { cpuMsOf } from '../../../support/cpu-time.ts';
 import { valueOn } from '../../../support/html/html-page.ts';
 
@@ -95,7 +95,7 @@ describe('JSON-LD', () => {
     ['broken', '{"@type": "Product", '],
     ['empty', ''],
     ['no object', '"Product"'],
-    ['too large', JSON.stringify({ '@type': 'Product', name: 'x'.repeat(LIMITS.jsonLdLengthMax) })],
+    ['too large', JSON.stringify({ '@type': 'Product', name: 'x'.repeat(JSON_LD_LENGTH_MAX) })],
   ])('a block that is %s is passed over', async (_, text) => {
     expect(
       await valueOn(block(text) + block({ '@type': 'Product', name: 'y' }), { jsonLd: 'Product.name' }),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { SeineError } from '../../../../src/core/errors.ts';
-import { LIMITS } from '../../../../src/core/limits.ts';
-import { compileRegex } from '../../../../src/worker/records/linear-regex.ts';
+import { VALUES_PER_FIELD_MAX } from '../../../../src/worker/page/tree-search.ts';
+import { compileRegex, REGEX_TEXT_MAX } from '../../../../src/worker/records/linear-regex.ts';
 import { cpuMsOf } from '../../../support/cpu-time.ts';
 
 describe('patterns in linear time', () => {
@@ -36,8 +36,8 @@ describe('patterns in linear time', () => {
 
   test('too many matches are refused, and so are many in a long text, since each may look to its end', async () => {
     const regex = await compileRegex('a');
-    expect(regex.all('a'.repeat(LIMITS.valuesPerFieldMax))).toHaveLength(LIMITS.valuesPerFieldMax);
-    expect(() => regex.all('a'.repeat(LIMITS.valuesPerFieldMax + 1))).toThrow('matches too often');
+    expect(regex.all('a'.repeat(VALUES_PER_FIELD_MAX))).toHaveLength(VALUES_PER_FIELD_MAX);
+    expect(() => regex.all('a'.repeat(VALUES_PER_FIELD_MAX + 1))).toThrow('matches too often');
     const sparse = `a${'b'.repeat(9_999)}`;
     expect(regex.all(sparse.repeat(50))).toHaveLength(50);
     expect(() => regex.all(sparse.repeat(200))).toThrow('matches too often');
@@ -45,7 +45,7 @@ describe('patterns in linear time', () => {
 
   test('a text has an end where patterns are concerned', async () => {
     const regex = await compileRegex('b');
-    expect(regex.first(`${'a'.repeat(LIMITS.regexTextMax)}b`)).toBeNull();
-    expect(regex.first(`${'a'.repeat(LIMITS.regexTextMax - 1)}b`)).toBe('b');
+    expect(regex.first(`${'a'.repeat(REGEX_TEXT_MAX)}b`)).toBeNull();
+    expect(regex.first(`${'a'.repeat(REGEX_TEXT_MAX - 1)}b`)).toBe('b');
   });
 });

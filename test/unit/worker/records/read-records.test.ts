@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { canonicalJson } from '../../../../src/core/values/canonical-json.ts';
+import { ValidationError } from '../../../../src/worker/job/compiled-job.ts';
 import type { RouteCode } from '../../../../src/worker/job/route-code.ts';
 import { Page } from '../../../../src/worker/page/page.ts';
 import { compileReader } from '../../../../src/worker/records/read-records.ts';
-import { toDrafts } from '../../../../src/worker/records/record-drafts.ts';
-import { ValidationError } from '../../../../src/worker/records/validation-error.ts';
+import { toDrafts } from '../../../../src/worker/records/record-steps.ts';
 import { cpuMsOf } from '../../../support/cpu-time.ts';
 import { inputOf, pageOf, readWith, routeOf } from '../../../support/html/html-page.ts';
 

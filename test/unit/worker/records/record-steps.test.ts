@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../../src/core/limits.ts';
+import { ValidationError } from '../../../../src/worker/job/compiled-job.ts';
 import type { RouteCode } from '../../../../src/worker/job/route-code.ts';
 import { compileReader } from '../../../../src/worker/records/read-records.ts';
-import { ValidationError } from '../../../../src/worker/records/validation-error.ts';
+import { RECORD_KEY_LENGTH_MAX, RECORDS_PER_TASK_MAX } from '../../../../src/worker/records/record-steps.ts';
 import { pageOf, readWith, routeOf } from '../../../support/html/html-page.ts';
 
 const HTML = '<h1 id=7>Oak chair</h1><p class=price>€ 12.50</p><li class=tag>a<li class=tag>b';
@@ -66,7 +67,7 @@ describe('keys', () => {
     ['is an object', { sku: { a: 1 } }, "the key field 'sku' is not a string or number"],
     [
       'is too long',
-      { sku: 'x'.repeat(LIMITS.recordKeyLengthMax + 1) },
+      { sku: 'x'.repeat(RECORD_KEY_LENGTH_MAX + 1) },
       'the key of a record has 2049 characters',
     ],
   ])('a key that %s fails the page', async (_, record, message) => {
@@ -151,7 +152,7 @@ describe('steps', () => {
   test.each<[string, RouteCode, string]>([
     ['a text', { handler: () => 'text' }, 'a record must be an object, got string'],
     ['a list in a list', { handler: () => [[]] }, 'a record must be an object, got a list'],
-    ['too many', { handler: () => new Array(LIMITS.recordsPerTaskMax + 1).fill({}) }, 'the limit is'],
+    ['too many', { handler: () => new Array(RECORDS_PER_TASK_MAX + 1).fill({}) }, 'the limit is'],
     ['too much', { handler: () => ({ a: 'x'.repeat(LIMITS.recordBytesMax) }) }, 'the limit is'],
     ['what writes itself', { handler: () => new Date(0) }, 'must be an object when it is written'],
     [

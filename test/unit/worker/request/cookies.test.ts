@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { OriginCookies } from '../../../../src/core/batch/batch.ts';
 import { LIMITS } from '../../../../src/core/limits.ts';
-import { type BatchCookies, openBatchCookies } from '../../../../src/worker/request/cookies.ts';
+import { type BatchCookies, COOKIE_BYTES, openBatchCookies } from '../../../../src/worker/request/cookies.ts';
 
 const ORIGIN = 'https://shop.example';
 const open = (known: OriginCookies[] = []) => openBatchCookies(known);
@@ -78,7 +78,7 @@ describe('cookies', () => {
   test('are few and small, whatever a site sends', async () => {
     const cookies = await open();
     const lines = Array.from({ length: 500 }, (_, index) => `c${index}=${'x'.repeat(100)}; Path=/`);
-    give(cookies, ...lines, `huge=${'x'.repeat(LIMITS.cookieBytes)}`);
+    give(cookies, ...lines, `huge=${'x'.repeat(COOKIE_BYTES)}`);
     for (let round = 0; round < 5; round++) give(cookies, ...lines.slice(round * 40, round * 40 + 40));
     const [jar] = cookies.takeChanges();
     expect(jar!.cookies.length).toBeLessThanOrEqual(LIMITS.cookiesPerJar);

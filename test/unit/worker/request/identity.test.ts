@@ -46,7 +46,7 @@ function contradictions(headers: Record<string, string>): string[] {
     check((platform === '"macOS"') === userAgent.includes('Macintosh'), 'macOS and not macOS');
     check((platform === '"Android"') === userAgent.includes('Android'), 'Android and not Android');
     check((platform === '"Linux"') === userAgent.includes('X11'), 'Linux and not Linux');
-    check((platform === '"Android"') === mobile, 'Android on a desk');
+    check((platform === '"Android"') === mobile, 'Android on a desktop');
     check(headers.Accept!.includes('signed-exchange'), 'what Chromium accepts');
   } else {
     check(!headers.Accept!.includes('signed-exchange'), 'what only Chromium accepts');
@@ -75,11 +75,11 @@ describe('identities', () => {
       }
     }
     expect(found).toEqual([]);
-    // As often as they are met: Chrome leads on desks, Safari on phones in the data of the generator.
+    // As often as they are met: Chrome leads on desktops, Safari on phones in the data of the generator.
     expect(browsers.get('desktop chrome')).toBeGreaterThan(1_000);
     expect(browsers.get('desktop safari')).toBeGreaterThan(20);
     expect(browsers.get('mobile safari')).toBeGreaterThan(browsers.get('mobile chrome')!);
-  }, 60_000);
+  });
 
   test('are the same for the same id, and leave chance as it was', async () => {
     const random = Math.random;
@@ -103,7 +103,7 @@ describe('identities', () => {
       },
     ],
     ['are nonsense', () => 'curl/8.0'],
-    ['are of phones for desks', () => KNOWN_USER_AGENTS.mobile[0]!],
+    ['are of phones for desktops', () => KNOWN_USER_AGENTS.mobile[0]!],
   ])('when User-Agents %s, are of the known ones', (_what, draw) => {
     const userAgents = draw && {
       *drawn() {

@@ -4,12 +4,12 @@ import fc from 'fast-check';
 import { parseDocument } from 'htmlparser2';
 import { describe, expect, test } from 'vitest';
 import type { FieldInput } from '../../../../src/core/job-schema/job.ts';
-import { LIMITS } from '../../../../src/core/limits.ts';
 import { textOfElement } from '../../../../src/worker/page/page.ts';
 import { parseHtml } from '../../../../src/worker/page/parse-html.ts';
 import { innerHtml } from '../../../../src/worker/page/serialize-html.ts';
-import { TreeSearch } from '../../../../src/worker/page/tree-search.ts';
-import { compileStreamSelectors, parseQuick } from '../../../../src/worker/selectors/stream-select.ts';
+import { TreeSearch, VALUES_PER_FIELD_MAX } from '../../../../src/worker/page/tree-search.ts';
+import { parseStreamSelector } from '../../../../src/worker/selectors/compile.ts';
+import { compileStreamSelectors } from '../../../../src/worker/selectors/stream-select.ts';
 import { fieldsOf, pageOf } from '../../../support/html/html-page.ts';
 import { type Asked, asking, soup } from '../../../support/html/html-soup.ts';
 
@@ -111,7 +111,7 @@ describe('any soup, any selectors', () => {
     const tree = new TreeSearch();
     fc.assert(
       fc.property(soup, any, (html, { css }) => {
-        const selector = parseQuick(css)!;
+        const selector = parseStreamSelector(css)!;
         const plain = { selector, attr: undefined };
         const scan = compileStreamSelectors([
           { ...plain, all: false, presence: true },
@@ -149,9 +149,9 @@ describe('hostile pages end with an error, and soon', () => {
 
   test.each<[string, string, FieldInput]>([
     ['a great many siblings', wide(40_000), { css: 'p:nth-last-child(7n) + p', all: true }],
-    ['too many values', wide(LIMITS.valuesPerFieldMax + 1), { css: 'p', all: true }],
-    ['too many values of a tree', wide(LIMITS.valuesPerFieldMax + 1), { css: ':is(p)', all: true }],
-    ['too many objects', wide(LIMITS.valuesPerFieldMax + 1), { css: 'p', all: true, fields: { b: 'b' } }],
+    ['too many values', wide(VALUES_PER_FIELD_MAX + 1), { css: 'p', all: true }],
+    ['too many values of a tree', wide(VALUES_PER_FIELD_MAX + 1), { css: ':is(p)', all: true }],
+    ['too many objects', wide(VALUES_PER_FIELD_MAX + 1), { css: 'p', all: true, fields: { b: 'b' } }],
     [
       'elements in each other, each with the same text',
       `${'<b>'.repeat(500)}${'x'.repeat(1_000_000)}`,

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseQuick } from '../../../../src/worker/selectors/stream-select.ts';
-import { asking, byTree, compileAsked, quick, soup } from '../../../support/html/html-soup.ts';
+import { parseStreamSelector } from '../../../../src/worker/selectors/compile.ts';
+import { asking, byTree, compileAsked, soup, streamed } from '../../../support/html/html-soup.ts';
 
 const SHAPE = ['*', 'p', 'br', 'b', 'div', 'li', '.a', 'div > *', 'div *', 'svg *', 'body *', '* > p'];
 
@@ -13,7 +13,7 @@ function expectSame(html: string) {
     ...['id', 'class', 'a'].map((attr) => ({ css: '*', attr, all: true })),
     { css: '.a' },
   ];
-  expect(quick(html, asked)).toEqual(byTree(html, asked));
+  expect(streamed(html, asked)).toEqual(byTree(html, asked));
 }
 
 const SNIPPETS: Record<string, string> = {
@@ -123,7 +123,7 @@ describe('the same as with a tree', () => {
   test.each(SELECTORS)('selector %s', (css) => {
     for (const html of SELECTED) {
       const asked = [{ css }, { css, all: true }, { css, attr: 'id' }, { css, attr: 'id', all: true }];
-      expect(quick(html, asked)).toEqual(byTree(html, asked));
+      expect(streamed(html, asked)).toEqual(byTree(html, asked));
     }
   });
 
@@ -145,12 +145,12 @@ describe('the same as with a tree', () => {
   });
 });
 
-test.each(NEED_A_TREE.split(' ; '))('%s needs a tree', (css) => expect(parseQuick(css)).toBeNull());
+test.each(NEED_A_TREE.split(' ; '))('%s needs a tree', (css) => expect(parseStreamSelector(css)).toBeNull());
 
 describe('limits', () => {
   test('a page as deep as it is long, and end tags of what was never open', () => {
     const deep = `${'<x-a>'.repeat(200_000)}z${'</x-b>'.repeat(200_000)}`;
-    expect(quick(deep, [{ css: 'x-a' }, { css: 'x-b' }, { css: 'x-a x-a > x-a', attr: 'id' }])).toEqual([
+    expect(streamed(deep, [{ css: 'x-a' }, { css: 'x-b' }, { css: 'x-a x-a > x-a', attr: 'id' }])).toEqual([
       'z',
       null,
       null,
@@ -159,17 +159,17 @@ describe('limits', () => {
 
   test('matches inside each other that repeat too much text', () => {
     const html = `${'<b>'.repeat(1_000)}${'x'.repeat(100_000)}`;
-    expect(() => quick(html, [{ css: 'b', all: true }])).toThrow('exceed');
-    expect(quick('<b>after', [{ css: 'b' }])).toEqual(['after']);
+    expect(() => streamed(html, [{ css: 'b', all: true }])).toThrow('exceed');
+    expect(streamed('<b>after', [{ css: 'b' }])).toEqual(['after']);
   });
 
   test('more steps than one pass can hold take more passes', () => {
     const asked = Array.from({ length: 50 }, (_, at) => ({ css: `div > p .c${at % 7}, ul .c${at % 5}` }));
     const html =
       '<div><p><b class=c0>0</b><b class=c1>1</b><b class=c3>3</b><b class=c4>4</b></div><ul><p class=c2>2';
-    expect(quick(html, asked)).toEqual(byTree(html, asked));
-    expect(parseQuick('a '.repeat(32))).not.toBeNull();
-    expect(parseQuick('a '.repeat(33))).toBeNull();
+    expect(streamed(html, asked)).toEqual(byTree(html, asked));
+    expect(parseStreamSelector('a '.repeat(32))).not.toBeNull();
+    expect(parseStreamSelector('a '.repeat(33))).toBeNull();
   });
 });
 
@@ -180,7 +180,7 @@ describe('any soup', () => {
   test('and any selectors: the same as with a tree', () => {
     fc.assert(
       fc.property(soup, fc.array(asking, { minLength: 1, maxLength: 4 }), (html, asked) => {
-        expect(quick(html, asked)).toEqual(byTree(html, asked));
+        expect(streamed(html, asked)).toEqual(byTree(html, asked));
       }),
       { numRuns: RUNS },
     );

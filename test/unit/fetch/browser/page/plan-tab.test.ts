@@ -45,11 +45,11 @@ describe('tabs', () => {
 
   test('name themselves as the request does, else as the device, else as the browser with a window', () => {
     const render = browserSchema.parse({ device: 'Phone' });
-    expect(planned({ render }).userAgentLook.userAgent).toBe('Seine-Test/1.0');
-    expect(planned({ headers: {}, render }).userAgentLook.userAgent).toBe('a telephone');
-    const { userAgentLook } = planned({ headers: { 'Accept-Language': 'de-CH, de;q=0.9, *;q=0.5' } });
-    expect(userAgentLook).toMatchObject({ userAgent: OWN.userAgent, acceptLanguage: 'de-CH,de' });
-    expect(userAgentLook.userAgentMetadata?.brands).toContainEqual({ brand: 'Chromium', version: '153' });
+    expect(planned({ render }).userAgentOverride.userAgent).toBe('Seine-Test/1.0');
+    expect(planned({ headers: {}, render }).userAgentOverride.userAgent).toBe('a telephone');
+    const { userAgentOverride } = planned({ headers: { 'Accept-Language': 'de-CH, de;q=0.9, *;q=0.5' } });
+    expect(userAgentOverride).toMatchObject({ userAgent: OWN.userAgent, acceptLanguage: 'de-CH,de' });
+    expect(userAgentOverride.userAgentMetadata?.brands).toContainEqual({ brand: 'Chromium', version: '153' });
   });
 
   test('are refused where the request asks for what there is not', () => {

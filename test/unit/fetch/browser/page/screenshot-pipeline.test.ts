@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { LIMITS } from '../../../../../src/core/limits.ts';
-import { ScreenshotPipeline } from '../../../../../src/fetch/browser/page/screenshot-pipeline.ts';
+import {
+  ScreenshotPipeline,
+  SHOTS_AT_ONCE_MAX,
+} from '../../../../../src/fetch/browser/page/screenshot-pipeline.ts';
 
 const WHILE_MS = 20;
 const PICTURE_MS = 300;
@@ -14,10 +16,10 @@ afterEach(() => {
 });
 
 /** Counts the pictures that are begun and not yet there. */
-function pictures(camera: ScreenshotPipeline) {
+function pictures(pipeline: ScreenshotPipeline) {
   const counts = { open: 0, begun: 0, most: 0 };
   const take = (number: number) =>
-    camera.take(async () => {
+    pipeline.take(async () => {
       counts.begun++;
       counts.most = Math.max(counts.most, ++counts.open);
       await new Promise((resolve) => setTimeout(resolve, PICTURE_MS));
@@ -33,7 +35,7 @@ test('few pictures are taken at once, and all of them', async () => {
   const taken = Promise.allSettled([0, 1, 2, 3, 4, 5, 6, 7].map(take));
   await vi.advanceTimersByTimeAsync(8 * PICTURE_MS);
   expect((await taken).filter(({ status }) => status === 'fulfilled')).toHaveLength(7);
-  expect(counts.most).toBe(LIMITS.shotsAtOnceMax);
+  expect(counts.most).toBe(SHOTS_AT_ONCE_MAX);
 });
 
 test('a picture is begun when the one before is drawn, which is known from those before', async () => {
@@ -49,8 +51,8 @@ test('a picture is begun when the one before is drawn, which is known from those
 
 test('pictures that never come do not keep others from being taken', async () => {
   vi.useRealTimers();
-  const camera = new ScreenshotPipeline(WHILE_MS);
+  const pipeline = new ScreenshotPipeline(WHILE_MS);
   const never = new Promise<void>(() => {});
-  for (let stuck = 0; stuck < LIMITS.shotsAtOnceMax; stuck++) void camera.take(() => never);
-  await expect(camera.take(async () => 'taken')).resolves.toBe('taken');
+  for (let stuck = 0; stuck < SHOTS_AT_ONCE_MAX; stuck++) void pipeline.take(() => never);
+  await expect(pipeline.take(async () => 'taken')).resolves.toBe('taken');
 });

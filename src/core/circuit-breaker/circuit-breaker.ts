@@ -1,0 +1,120 @@
+import type { Outcome, RobotsOutcome } from '../batch/outcome.ts';
+import { failureKind, isOwnFailure } from '../failures.ts';
+import type { JobSpec } from '../job-schema/job.ts';
+import { LIMITS } from '../limits.ts';
+
+/**
+ * Circuit breakers: a host that only fails is left alone, and a job that only fails ends.
+ *
+ * Fault     a failure that is the host's: it is down, slow, broken, or blocks. See `hostFault` in `failures.ts`.
+ * Rest      the time in which an open host breaker lets nothing through. It doubles with each rest in a row.
+ * Probe     the one task that is sent after a rest.
+ * Lost      a batch whose worker died or did not answer. Blameless when what carried the batch broke.
+ *
+ * The breaker of a host, or of hosts that are counted together (`politeness.groupBy`):
+ *
+ *   from       | event                                       | to
+ *   -----------|---------------------------------------------|-------------------------------------------
+ *   closed     | fault, fewer than `hostFailures` in a row   | closed, one failure more
+ *   closed     | fault, the `hostFailures`th in a row        | open: the first rest
+ *   open       | faults of batches that were out before      | open, the rest gets no longer
+ *   open       | the rest is over                            | half-open: one permit at a time, for one task
+ *   half-open  | the probe fails                             | open: the next rest, twice as long
+ *   half-open  | the `hostProbes`th probe in a row fails     | given up (`core/giving-up/`)
+ *   any        | any other response                          | closed, no failures
+ *
+ * In a group only the host that failed the last probe is given up. The others are probed after a first, short rest.
+ *
+ * The breaker of a job:
+ *
+ *   from       | event                                       | to
+ *   -----------|---------------------------------------------|-------------------------------------------
+ *   closed     | a batch in which something succeeded        | closed, no failed batches
+ *   closed     | a batch without a success, or a lost one    | closed, one failed batch more
+ *   closed     | a blameless loss, or nothing was tried      | as it was
+ *   closed     | the `jobBatches`th failed batch in a row    | open: the job ends as `tripped`
+ *
+ * The coordinator keeps the state: of hosts with their permits (`coordinator/hosts/open-permits.ts`) and in the store,
+ * of the job in `coordinator/circuit-breaker/job-breaker.ts`.
+ */
+export interface HostBreaker {
+  failuresInRow: number;
+  /** Rests since the last success. */
+  rests: number;
+  /** Epoch milliseconds; 0 when the host never rested. */
+  restUntil: number;
+}
+
+export const CLOSED: Readonly<HostBreaker> = { failuresInRow: 0, rests: 0, restUntil: 0 };
+
+export interface HostBreakerPolicy
+  extends Pick<JobSpec['breaker'], 'hostFailures' | 'hostProbes' | 'hostRestMs'> {
+  /** Whether several hosts share the breaker. */
+  isGroup: boolean;
+}
+
+type Result = Outcome | RobotsOutcome;
+
+/** The breaker after the results of a report, in their order. */
+export function nextHostBreaker(
+  before: HostBreaker,
+  results: readonly Result[],
+  policy: HostBreakerPolicy,
+  now: number,
+): HostBreaker {
+  let { failuresInRow, rests } = before;
+  const { restUntil } = before;
+  for (const result of results) {
+    if (!isFromHost(result)) continue;
+    if (isFault(result)) failuresInRow++;
+    else failuresInRow = rests = 0;
+  }
+  // Batches that were out when the rest began must not lengthen it.
+  if (!isProbing(failuresInRow, policy.hostFailures) || now < restUntil)
+    return { failuresInRow, rests, restUntil };
+  if (policy.isGroup && rests >= policy.hostProbes)
+    return { failuresInRow, rests: policy.hostProbes + 1, restUntil: now + restMs(1, policy.hostRestMs) };
+  return { failuresInRow, rests: rests + 1, restUntil: now + restMs(rests + 1, policy.hostRestMs) };
+}
+
+/** Whether a result tells how the host is: something was sent, and what failed was not of ours. */
+export function isFromHost(result: Result): boolean {
+  if (result.kind === 'deferred' || result.kind === 'skipped') return false;
+  if (result.kind !== 'failed') return true;
+  const isGivenUp = result.code === 'host-down' || result.code === 'robots-unreachable';
+  return !isGivenUp && !isOwnFailure(result.code);
+}
+
+export function isFault(result: Result): boolean {
+  return result.kind === 'failed' && failureKind(result.code).hostFault;
+}
+
+/** Open or half-open: once the rest is over, the host gets one task at a time. */
+export function isProbing(failuresInRow: number, hostFailures: number): boolean {
+  return failuresInRow >= hostFailures;
+}
+
+/** Whether the host has had all its probes, and failed them. */
+export function hasFailedProbes(rests: number, hostProbes: number): boolean {
+  return rests > hostProbes;
+}
+
+/** Rest of a host that fails: doubled each time. */
+export function restMs(rests: number, firstMs: number): number {
+  return Math.min(firstMs * 2 ** Math.min(rests - 1, 20), LIMITS.hostRestMsMax);
+}
+
+export type BatchEnd =
+  | { kind: 'reported'; succeeded: number; failed: number }
+  | { kind: 'lost'; blameless: boolean };
+
+/** Failed batches in a row, after one more batch has ended. */
+export function nextFailedBatches(before: number, batch: BatchEnd): number {
+  if (batch.kind === 'lost') return batch.blameless ? before : before + 1;
+  if (batch.succeeded > 0) return 0;
+  return batch.failed > 0 ? before + 1 : before;
+}
+
+export function isJobTripped(failedBatchesInRow: number, jobBatches: number): boolean {
+  return failedBatchesInRow >= jobBatches;
+}

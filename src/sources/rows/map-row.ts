@@ -1,0 +1,137 @@
+import { messageOf, SeineError } from '../../core/errors.ts';
+import type { FileSourceSpec } from '../../core/job-schema/job.ts';
+import type { Meta } from '../../core/model.ts';
+import type { SourceTask } from '../../ports/source.ts';
+import { BrokenFileError, type RawRow } from './raw-row.ts';
+
+/** Which columns of a row are URLs, and which become metadata of its tasks. */
+export type ColumnSpec = Pick<FileSourceSpec, 'urlColumn' | 'columns' | 'meta' | 'route'>;
+
+/** Tried in this order when the source names no column. */
+const URL_COLUMNS = ['url', 'page_url', 'image_url', 'link'];
+
+interface UrlColumn {
+  name: string;
+  route?: string;
+}
+
+/** Tables say once what their columns are called. */
+export interface CellMapper {
+  /** The columns that are needed at all. */
+  names: string[];
+  /** `cell` gives the value of a column by its index in `names`. */
+  map(cell: (index: number) => unknown): RawRow['row'];
+}
+
+/** Throws a SeineError when a column that the source names is missing. */
+export function checkColumns(names: readonly string[], spec: ColumnSpec): void {
+  urlColumnsOf(names, spec);
+  const unknown = spec.meta?.find((name) => !names.includes(name));
+  if (unknown !== undefined) throw missingColumn(unknown, names, 'correct `meta`');
+}
+
+/** One file of many without the URLs is broken; without a column of metadata it is not. */
+export function mapCells(names: readonly string[], spec: ColumnSpec): CellMapper {
+  let urls: UrlColumn[];
+  try {
+    urls = urlColumnsOf(names, spec);
+  } catch (error) {
+    throw new BrokenFileError(messageOf(error), { cause: error });
+  }
+  const single = urls.length === 1 ? urls[0]!.name : null;
+  const metaNames = spec.meta
+    ? names.filter((name) => spec.meta!.includes(name))
+    : names.filter((name) => name !== single);
+  const needed = [...new Set([...urls.map(({ name }) => name), ...metaNames])];
+  const indexes = new Map(needed.map((name, index) => [name, index]));
+  const urlCells = urls.map((column) => ({ ...column, index: indexes.get(column.name)! }));
+  const metaCells = metaNames.map((name) => ({ name, index: indexes.get(name)! }));
+  const explicit = spec.meta !== undefined;
+  return {
+    names: needed,
+    map(cell) {
+      const tasks: SourceTask[] = [];
+      for (const { name, index, route } of urlCells) {
+        const url = cell(index);
+        if (typeof url !== 'string' || url.trim() === '') continue;
+        const meta: Meta = {};
+        for (const other of metaCells)
+          if (explicit || other.name !== name) define(meta, other.name, cell(other.index) ?? null);
+        tasks.push(taskOf(url, meta, route));
+      }
+      return oneOrMore(tasks, urls, 'column');
+    },
+  };
+}
+
+/** Objects each say for themselves what they have. */
+export function mapObject(spec: ColumnSpec): (value: Record<string, unknown>) => RawRow['row'] {
+  const asked = askedColumns(spec);
+  const kept = spec.meta && new Set(spec.meta);
+  return (value) => {
+    const columns = asked ?? [
+      { name: guessColumn(Object.keys(value)) ?? URL_COLUMNS[0]!, route: spec.route },
+    ];
+    const tasks: SourceTask[] = [];
+    for (const { name, route } of columns) {
+      const url = Object.hasOwn(value, name) ? value[name] : undefined;
+      if (typeof url !== 'string' || url.trim() === '') continue;
+      const meta: Meta = {};
+      for (const [key, other] of Object.entries(value))
+        if (kept ? kept.has(key) : key !== name) define(meta, key, other);
+      tasks.push(taskOf(url, meta, route));
+    }
+    return oneOrMore(tasks, columns, 'property');
+  };
+}
+
+/** A name like `__proto__` is a name like any other. */
+function define(meta: Meta, name: string, value: unknown): void {
+  if (name === '__proto__')
+    Object.defineProperty(meta, name, { value, enumerable: true, configurable: true, writable: true });
+  else meta[name] = value;
+}
+
+export function taskOf(url: string, meta: Meta, route: string | undefined): SourceTask {
+  const task: SourceTask = { url, meta: Object.keys(meta).length > 0 ? meta : null };
+  if (route !== undefined) task.route = route;
+  return task;
+}
+
+/** A row with several URL columns need not have all of them. */
+function oneOrMore(tasks: SourceTask[], columns: UrlColumn[], kind: string): RawRow['row'] {
+  if (tasks.length > 1) return tasks;
+  return tasks[0] ?? { reason: `no text in ${kind} ${columns.map(({ name }) => `'${name}'`).join(' or ')}` };
+}
+
+function askedColumns(spec: ColumnSpec): UrlColumn[] | null {
+  if (spec.columns) return Object.entries(spec.columns).map(([name, route]) => ({ name, route }));
+  return spec.urlColumn === undefined ? null : [{ name: spec.urlColumn, route: spec.route }];
+}
+
+function urlColumnsOf(names: readonly string[], spec: ColumnSpec): UrlColumn[] {
+  const asked = askedColumns(spec);
+  if (!asked) {
+    const name = guessColumn(names);
+    if (name === null)
+      throw missingColumn(URL_COLUMNS.join("', '"), names, 'set it with --url-column or `urlColumn`');
+    return [{ name, route: spec.route }];
+  }
+  const absent = asked.find(({ name }) => !names.includes(name));
+  if (absent) throw missingColumn(absent.name, names, 'set it with --url-column, `urlColumn` or `columns`');
+  return asked;
+}
+
+/** As written first; then in any case: many tables have `URL`. */
+function guessColumn(names: readonly string[]): string | null {
+  const exact = URL_COLUMNS.find((name) => names.includes(name));
+  if (exact !== undefined) return exact;
+  const lower = names.map((name) => name.toLowerCase());
+  const index = URL_COLUMNS.map((name) => lower.indexOf(name)).find((found) => found >= 0);
+  return index === undefined ? null : names[index]!;
+}
+
+function missingColumn(name: string, names: readonly string[], hint: string): SeineError {
+  const shown = names.slice(0, 30).join(', ') + (names.length > 30 ? ', …' : '');
+  return new SeineError(`no column '${name}' among: ${shown.slice(0, 500)}`, { hint });
+}

@@ -1,0 +1,160 @@
+import type { Batch, Report } from '../../core/batch/batch.ts';
+import { deferredReport } from '../../core/batch/report.ts';
+import type { Delivery } from '../../ports/dispatcher.ts';
+import type { LiveWorkers } from './heartbeat.ts';
+import { type Reply, sentIdOf, TAKE_MS } from './wire.ts';
+
+/** A batch that is out. Times are a monotonic clock's. */
+export interface SentBatch {
+  id: string;
+  batch: Batch;
+  sentAt: number;
+  /** Who has it; null while it waits in Redis. */
+  worker: string | null;
+  takenAt: number;
+  /** The next part of its report. */
+  part: number;
+  /** The last heartbeat of its worker that was read, and how many in a row did not name this batch. */
+  beat: number | null;
+  unnamed: number;
+  /** Since when neither Redis nor a worker has it. */
+  missingSince: number | null;
+  onPart(report: Report): void;
+  resolve(delivery: Delivery): void;
+}
+
+/** Heartbeats of a worker that do not name a batch which it had: one may be older than the batch, one may cross with its report. */
+const UNNAMED_MAX = 3;
+/** Time for news of a batch that is not in Redis any more. */
+const MISSING_MS = 5_000;
+/** Beyond a batch's own time: then its lease ends too. */
+const LATE_MS = 15_000;
+
+/** What is known of each batch that is out, and what follows from what is heard of it. */
+export class SentBatches {
+  readonly #coordinator: string;
+  readonly #open = new Map<string, SentBatch>();
+  #last = 0;
+
+  constructor(coordinator: string) {
+    this.#coordinator = coordinator;
+  }
+
+  open(
+    batch: Batch,
+    onPart: (report: Report) => void,
+    now: number,
+  ): { sent: SentBatch; delivery: Promise<Delivery> } {
+    const { promise, resolve } = Promise.withResolvers<Delivery>();
+    const id = sentIdOf(this.#coordinator, ++this.#last);
+    const sent: SentBatch = {
+      id,
+      batch,
+      sentAt: now,
+      worker: null,
+      takenAt: now,
+      part: 0,
+      beat: null,
+      unnamed: 0,
+      missingSince: null,
+      onPart,
+      resolve,
+    };
+    this.#open.set(id, sent);
+    return { sent, delivery: promise };
+  }
+
+  all(): SentBatch[] {
+    return [...this.#open.values()];
+  }
+
+  isOpen(id: string): boolean {
+    return this.#open.has(id);
+  }
+
+  /** Late and doubled news change nothing. */
+  hear(reply: Reply, now: number): void {
+    const sent = this.#open.get(reply.sentId);
+    if (!sent) return;
+    if (reply.kind === 'taken') this.#hearTaken(sent, reply.worker, now);
+    else if (reply.kind === 'report') this.#receive(sent, reply.report);
+    else if (reply.kind === 'lost') this.lose(sent, reply.reason, reply.blameless);
+    // Somebody else has it, when it was taken before.
+    else if (sent.worker === null) this.lose(sent, 'Redis lost it', true);
+  }
+
+  /** A Redis that remembers what was taken long ago gives it away again: the reports of two must not be mixed. */
+  #hearTaken(sent: SentBatch, worker: string, now: number): void {
+    if (sent.worker === null || sent.worker === worker) this.take(sent, worker, null, now);
+    else this.lose(sent, `${sent.worker} and ${worker} both run it`, true);
+  }
+
+  take(sent: SentBatch, worker: string, beat: number | null, now: number): void {
+    sent.worker = worker;
+    sent.takenAt = now;
+    sent.beat = beat;
+    sent.missingSince = null;
+  }
+
+  /** No worker has seen it, which is certain once it was taken out of Redis. */
+  withdraw(sent: SentBatch, now: number): void {
+    this.#close(sent, {
+      kind: 'report',
+      report: deferredReport(sent.batch, { worker: 'none', now }),
+    });
+  }
+
+  lose(sent: SentBatch, reason: string, blameless: boolean): void {
+    const { id: batchId } = sent.batch;
+    this.#close(sent, { kind: 'lost', batchId, reason, ...(blameless ? { blameless } : {}) });
+  }
+
+  /** It is not in Redis; a worker may have it all the same, and the news may be on its way. */
+  miss(sent: SentBatch, liveWorkers: LiveWorkers, now: number): void {
+    const holder = liveWorkers.holderOf(sent.id);
+    if (holder !== null) {
+      this.take(sent, holder, liveWorkers.beatOf(holder), now);
+      return;
+    }
+    sent.missingSince ??= now;
+    if (now - sent.missingSince > MISSING_MS) this.lose(sent, 'Redis lost it', true);
+  }
+
+  /** Of those that workers have: which will never come back. */
+  judge(liveWorkers: LiveWorkers, now: number): void {
+    for (const sent of this.#open.values()) {
+      const { worker } = sent;
+      if (now - sent.sentAt > TAKE_MS + sent.batch.budgetMs + LATE_MS)
+        this.lose(sent, 'no worker answered in time', true);
+      else if (worker === null) continue;
+      else if (liveWorkers.isDead(worker, sent.takenAt, now))
+        this.lose(sent, `the worker ${worker} stopped sending heartbeats`, false);
+      else this.#countUnnamed(sent, worker, liveWorkers);
+    }
+  }
+
+  #countUnnamed(sent: SentBatch, worker: string, liveWorkers: LiveWorkers): void {
+    const beat = liveWorkers.beatOf(worker);
+    if (beat === sent.beat) return;
+    sent.beat = beat;
+    sent.unnamed = liveWorkers.has(worker, sent.id) ? 0 : sent.unnamed + 1;
+    if (sent.unnamed >= UNNAMED_MAX) this.lose(sent, 'its report was lost in Redis', true);
+  }
+
+  #receive(sent: SentBatch, report: Report): void {
+    if (report.part < sent.part) return;
+    if (report.part > sent.part) {
+      this.lose(sent, 'a part of its report was lost in Redis', true);
+      return;
+    }
+    sent.part++;
+    const own = { ...report, batchId: sent.batch.id };
+    if (report.final) this.#close(sent, { kind: 'report', report: own });
+    else sent.onPart(own);
+  }
+
+  #close(sent: SentBatch, delivery: Delivery): void {
+    this.#open.delete(sent.id);
+    sent.resolve(delivery);
+  }
+}

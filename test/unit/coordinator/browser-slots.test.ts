@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest';
+import { BrowserSlots } from '../../../src/coordinator/browser-slots.ts';
+import { makeBatch, type OpenBatch } from '../../../src/coordinator/plan/open-batch.ts';
+import { OpenBatches } from '../../../src/coordinator/run-state.ts';
+import { batchTaskOf, jobOf } from '../../support/coordinator/batches.ts';
+import { T0 } from '../../support/fixtures.ts';
+
+/** A batch with one page for a browser, and as many without as are asked for. */
+function batchOf(id: number, plain = 0): OpenBatch {
+  const permit = { host: 'a.example', startAt: T0, endAt: T0, gapMs: 0, parallel: 1 };
+  const tasks = Array.from({ length: 1 + plain }, (_, index) => {
+    const { permit: _permit, ...task } = batchTaskOf(id * 10 + index, `https://a.example/${id}/${index}`);
+    return { ...task, hostId: 1 };
+  });
+  const grants = [{ hostId: 1, count: tasks.length, nextAt: T0, permit }];
+  const open = makeBatch(jobOf(), grants, { id, tasks }, { budgetMs: 1, epoch: '', robots: [] });
+  open.batch.needs = 'browser';
+  open.batch.tasks[0]!.fetchMethod = {
+    ...{ level: 0, fetcher: 'browser', headers: 'full', identity: null, pool: null },
+  };
+  return open;
+}
+
+function setup(slots: number | null) {
+  const time = { now: T0 };
+  const clock = { now: () => time.now };
+  const batches = new OpenBatches();
+  const dispatcher = slots === null ? {} : { slotsFor: () => slots };
+  return { time, batches, browserSlots: new BrowserSlots({ dispatcher, clock, batches }) };
+}
+
+test('pages for a browser wait while as many batches are out as browsers can take', () => {
+  const { time, batches, browserSlots } = setup(1);
+  expect(browserSlots.deferBrowserTasks(batchOf(1).batch)).toEqual([]);
+  batches.add(batchOf(1));
+  // Those that need no browser go out, and the next batch is looked at.
+  expect(browserSlots.deferBrowserTasks(batchOf(2, 2).batch)).toMatchObject([
+    { kind: 'deferred', taskId: 20, until: T0 + 2_000 },
+  ]);
+  expect(browserSlots.isFull).toBe(false);
+  expect(browserSlots.deferBrowserTasks(batchOf(3).batch)).toHaveLength(1);
+  expect(browserSlots.isFull).toBe(true);
+  time.now += 250;
+  expect(browserSlots.isFull).toBe(false);
+  time.now -= 1;
+  batches.delete(1);
+  expect(browserSlots.isFull).toBe(false);
+});
+
+test('one may be out where no browser is known, and any number where workers do not differ', () => {
+  const none = setup(0);
+  expect(none.browserSlots.deferBrowserTasks(batchOf(1).batch)).toEqual([]);
+  none.batches.add(batchOf(1));
+  expect(none.browserSlots.deferBrowserTasks(batchOf(2).batch)).toHaveLength(1);
+  const all = setup(null);
+  for (const id of [1, 2, 3]) all.batches.add(batchOf(id));
+  expect(all.browserSlots.deferBrowserTasks(batchOf(4).batch)).toEqual([]);
+});

@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'vitest';
+import { PaceLearner } from '../../../../src/coordinator/pace/pace-learner.ts';
+import type { Permit } from '../../../../src/core/batch/batch.ts';
+import type { Outcome } from '../../../../src/core/batch/outcome.ts';
+import type { FailureCode } from '../../../../src/core/failures.ts';
+import { guardedGapMs } from '../../../../src/core/politeness/permits.ts';
+import { pageOf, traceOf } from '../../../support/fixtures.ts';
+
+const T0 = 1_700_000_000_000;
+const permitAt = (startAt: number, rate = 4): Permit => ({
+  host: 'a.example',
+  startAt,
+  endAt: startAt + 5_000,
+  gapMs: guardedGapMs(1_000 / rate, null),
+  parallel: 4,
+});
+const use = (finished: boolean) => ({ host: 'a.example', sent: 1, lastSentAt: T0, finished });
+const fetched: Outcome = {
+  kind: 'fetched',
+  taskId: 1,
+  page: pageOf(),
+  links: [],
+  records: [],
+  shows: [],
+  trace: traceOf(),
+};
+const failed = (code: FailureCode): Outcome => ({
+  kind: 'failed',
+  taskId: 1,
+  code,
+  detail: '',
+  page: null,
+  retryAfterMs: null,
+  trace: traceOf(),
+});
+
+describe('learning the pace of a host', () => {
+  test('a permit counts once it is over, with all its parts', () => {
+    const learner = new PaceLearner(null);
+    const permit = permitAt(T0, 2);
+    expect(learner.learn({ permit, use: use(false), outcomes: [fetched] }, 4, T0 + 1)).toBeNull();
+    expect(learner.learn({ permit, use: use(true), outcomes: [fetched] }, 4, T0 + 2)?.rate).toBe(3);
+  });
+
+  test('a refusal counts at once, and permits of before it do not slow the host down a second time', () => {
+    const learner = new PaceLearner({
+      rate: 4,
+      clean: null,
+      refused: null,
+      tryAt: 0,
+      refusals: 0,
+      latencyMs: null,
+    });
+    const refusal = { permit: permitAt(T0), use: use(false), outcomes: [failed('throttled')] };
+    expect(learner.learn(refusal, 4, T0 + 1_000)?.rate).toBe(2);
+    const older = { permit: permitAt(T0 + 500), use: use(true), outcomes: [failed('throttled')] };
+    expect(learner.learn(older, 4, T0 + 2_000)?.rate).toBe(2);
+    const newer = {
+      permit: permitAt(T0 + 3_000, 2),
+      use: use(true),
+      outcomes: [fetched, failed('unavailable')],
+    };
+    expect(learner.learn(newer, 4, T0 + 4_000)?.rate).toBe(1);
+  });
+
+  test('failures of our own and tasks that were not sent teach nothing', () => {
+    const learner = new PaceLearner(null);
+    const outcomes: Outcome[] = [failed('internal'), { kind: 'deferred', taskId: 2 }];
+    expect(learner.learn({ permit: permitAt(T0), use: use(true), outcomes }, 4, T0)).toBeNull();
+  });
+
+  test('a host without a limit is not noted down until it refuses', () => {
+    const learner = new PaceLearner(null);
+    const cap = Number.POSITIVE_INFINITY;
+    const open = { ...permitAt(T0), gapMs: 0 };
+    const calm = { permit: open, use: use(true), outcomes: [fetched] };
+    expect(learner.learn(calm, cap, T0 + 1_000)).toBeNull();
+    const refusal = {
+      permit: { ...open, startAt: T0 + 1_000 },
+      use: use(true),
+      outcomes: [
+        ...Array.from({ length: 100 }, (_, index) => ({
+          ...fetched,
+          trace: { ...traceOf(), startedAt: T0 + index * 10 },
+        })),
+        { ...failed('throttled'), trace: { ...traceOf(), startedAt: T0 + 1_000 } } as Outcome,
+      ],
+    };
+    expect(learner.learn(refusal, cap, T0 + 2_000)?.rate).toBe(50);
+  });
+});

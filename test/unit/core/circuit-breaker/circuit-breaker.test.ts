@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest';
+import type { Outcome } from '../../../../src/core/batch/outcome.ts';
+import {
+  CLOSED,
+  type HostBreaker,
+  hasFailedProbes,
+  isJobTripped,
+  isProbing,
+  nextFailedBatches,
+  nextHostBreaker,
+  restMs,
+} from '../../../../src/core/circuit-breaker/circuit-breaker.ts';
+import type { FailureCode } from '../../../../src/core/failures.ts';
+import { LIMITS } from '../../../../src/core/limits.ts';
+import { pageOf, T0, traceOf } from '../../../support/fixtures.ts';
+
+const POLICY = { hostFailures: 3, hostProbes: 2, hostRestMs: 1_000, isGroup: false };
+const trace = traceOf();
+const answered: Outcome = {
+  ...{ kind: 'fetched', taskId: 1, page: pageOf(), links: [], records: [], shows: [], trace },
+};
+const failed = (code: FailureCode): Outcome => ({
+  ...{ kind: 'failed', taskId: 1, code, detail: '', page: null, retryAfterMs: null, trace },
+});
+const fault = failed('connect');
+
+describe('the breaker of a host', () => {
+  const next = (before: HostBreaker, results: Outcome[], now = T0, policy = POLICY) =>
+    nextHostBreaker(before, results, policy, now);
+
+  test('stays closed below the limit, and opens with the fault that reaches it', () => {
+    const closed = next(CLOSED, [fault, fault]);
+    expect(closed).toEqual({ failuresInRow: 2, rests: 0, restUntil: 0 });
+    expect(isProbing(closed.failuresInRow, POLICY.hostFailures)).toBe(false);
+    const open = next(closed, [fault]);
+    expect(open).toEqual({ failuresInRow: 3, rests: 1, restUntil: T0 + 1_000 });
+    expect(isProbing(open.failuresInRow, POLICY.hostFailures)).toBe(true);
+  });
+
+  test('rests no longer for batches that were out before', () => {
+    const open = next(CLOSED, [fault, fault, fault]);
+    expect(next(open, [fault, fault], T0 + 999)).toEqual({ ...open, failuresInRow: 5 });
+  });
+
+  test('rests twice as long after each failed probe, until all have failed', () => {
+    let breaker = next(CLOSED, [fault, fault, fault]);
+    const rests: number[] = [];
+    const out: boolean[] = [];
+    for (let probe = 1; probe <= POLICY.hostProbes; probe++) {
+      const now = breaker.restUntil;
+      breaker = next(breaker, [fault], now);
+      rests.push(breaker.restUntil - now);
+      out.push(hasFailedProbes(breaker.rests, POLICY.hostProbes));
+    }
+    expect(rests).toEqual([2_000, 4_000]);
+    expect(out).toEqual([false, true]);
+  });
+
+  test('closes with any other response', () => {
+    for (const result of [answered, failed('not-found'), failed('throttled')]) {
+      const breaker = next({ failuresInRow: 9, rests: 2, restUntil: T0 }, [fault, result], T0 + 1);
+      expect(breaker).toEqual({ failuresInRow: 0, rests: 0, restUntil: T0 });
+    }
+    expect(next(CLOSED, [answered, fault]).failuresInRow).toBe(1);
+  });
+
+  test('learns nothing from what was not sent, and from failures of our own', () => {
+    const before = { failuresInRow: 2, rests: 1, restUntil: 5 };
+    const results: Outcome[] = [
+      { kind: 'deferred', taskId: 1 },
+      { kind: 'skipped', taskId: 1, code: 'robots', detail: null, trace: null },
+      ...(['internal', 'proxy', 'api', 'browser', 'host-down', 'robots-unreachable'] as const).map(failed),
+    ];
+    expect(next(before, results)).toEqual(before);
+  });
+
+  test('gives the others of a group a first, short rest when one of them failed the last probe', () => {
+    const group = { ...POLICY, isGroup: true };
+    const last = { failuresInRow: 5, rests: 2, restUntil: T0 };
+    expect(next(last, [fault], T0, group)).toEqual({ failuresInRow: 6, rests: 3, restUntil: T0 + 1_000 });
+    const later = { failuresInRow: 6, rests: 3, restUntil: T0 };
+    expect(next(later, [fault], T0, group)).toMatchObject({ rests: 3, restUntil: T0 + 1_000 });
+  });
+
+  test('rests double from the first, up to the limit', () => {
+    expect([1, 2, 3, 4].map((rests) => restMs(rests, 5_000))).toEqual([5_000, 10_000, 20_000, 40_000]);
+    expect(restMs(50, 5_000)).toBe(LIMITS.hostRestMsMax);
+    expect(restMs(10_000, 1)).toBe(LIMITS.hostRestMsMax);
+  });
+});
+
+describe('the breaker of a job', () => {
+  test('counts failed and lost batches in a row', () => {
+    expect(nextFailedBatches(4, { kind: 'reported', succeeded: 0, failed: 3 })).toBe(5);
+    expect(nextFailedBatches(4, { kind: 'reported', succeeded: 1, failed: 3 })).toBe(0);
+    expect(nextFailedBatches(4, { kind: 'reported', succeeded: 0, failed: 0 })).toBe(4);
+    expect(nextFailedBatches(4, { kind: 'lost', blameless: false })).toBe(5);
+    expect(nextFailedBatches(4, { kind: 'lost', blameless: true })).toBe(4);
+  });
+
+  test('opens with the last batch that is allowed to fail', () => {
+    expect([19, 20, 21].map((count) => isJobTripped(count, 20))).toEqual([false, true, true]);
+  });
+});

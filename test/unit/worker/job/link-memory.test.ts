@@ -1,0 +1,76 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { LIMITS } from '../../../../src/core/limits.ts';
+import { LinkMemory, ORIGINS_REMEMBERED_MAX } from '../../../../src/worker/job/link-memory.ts';
+
+const A = 'https://a.example';
+
+/** A link in the middle of a page, as the scanner meets it. */
+function inPage(link: string): [string, number, number] {
+  return [`<a href="${link}">${link}</a>`, 9, 9 + link.length];
+}
+
+describe('link memory', () => {
+  test('knows what was remembered, for its origin, and nothing else', () => {
+    const link = fc.string({ unit: fc.constantFrom('/', 'a', 'b', '?', '=', '&', '1', 'é'), maxLength: 6 });
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(fc.nat(2), link), { maxLength: 40 }),
+        fc.array(fc.tuple(fc.nat(2), link)),
+        (remembered, asked) => {
+          const memory = new LinkMemory('e1');
+          const known = new Set<string>();
+          for (const [origin, text] of remembered) {
+            memory.of(`https://h${origin}`).remember(...inPage(text));
+            known.add(`${origin} ${text}`);
+          }
+          for (const [origin, text] of [...remembered, ...asked]) {
+            expect(memory.of(`https://h${origin}`).knows(...inPage(text))).toBe(
+              known.has(`${origin} ${text}`),
+            );
+          }
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+
+  test('looks at the given place only', () => {
+    const links = new LinkMemory().of(A);
+    links.remember('/product', 0, 8);
+    expect(links.knows('/products', 0, 9)).toBe(false);
+    expect(links.knows('/products', 0, 8)).toBe(true);
+    expect(links.knows('x/product', 1, 9)).toBe(true);
+    expect(links.knows('/produc', 0, 7)).toBe(false);
+  });
+
+  test('handles taken before and after see the same', () => {
+    const memory = new LinkMemory();
+    const before = memory.of(A);
+    memory.of(A).remember(...inPage('/x'));
+    expect(before.knows(...inPage('/x'))).toBe(true);
+    expect(memory.of('http://a.example').knows(...inPage('/x'))).toBe(false);
+  });
+
+  test('forgets the oldest, keeps the newest, and stays bounded', () => {
+    const links = new LinkMemory().of(A);
+    const total = LIMITS.recentUrlsMax * 2 + 10;
+    for (let number = 0; number < total; number++) links.remember(...inPage(`/p/${number}`));
+    expect(links.knows(...inPage(`/p/${total - 1}`))).toBe(true);
+    expect(links.knows(...inPage(`/p/${total - LIMITS.recentUrlsMax}`))).toBe(true);
+    expect(links.knows(...inPage('/p/0'))).toBe(false);
+  });
+
+  test('origins that were forgotten do not inherit the links of others', () => {
+    const memory = new LinkMemory();
+    memory.of('https://first.example').remember(...inPage('/x'));
+    for (let number = 0; number < ORIGINS_REMEMBERED_MAX + 5; number++) {
+      expect(memory.of(`https://h${number}.example`).knows(...inPage('/x'))).toBe(false);
+    }
+  });
+
+  test('an epoch starts with nothing', () => {
+    expect(new LinkMemory('e2').epoch).toBe('e2');
+    expect(new LinkMemory('e2').of(A).knows(...inPage('/x'))).toBe(false);
+  });
+});
