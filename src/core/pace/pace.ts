@@ -134,7 +134,11 @@ export function noteRetries(pace: HostPace, recovered: number, relapsed: number)
   const retried = pace.retried ?? 0;
   const weight = Math.max(count / (retried + count), 1 - (1 - RECOVERY_WEIGHT) ** count);
   const recovery = (pace.recovery ?? 0) * (1 - weight) + (recovered / count) * weight;
-  return { ...pace, recovery: Math.round(recovery * 1_000) / 1_000, retried: Math.min(retried + count, 1_000) };
+  return {
+    ...pace,
+    recovery: Math.round(recovery * 1_000) / 1_000,
+    retried: Math.min(retried + count, 1_000),
+  };
 }
 
 /** Whether pages that fail answer the next time, so that it was the host that refused them. */
