@@ -3,6 +3,7 @@ import { accessSync, constants, existsSync, mkdirSync, readFileSync, writeFileSy
 import { dirname, join, resolve } from 'node:path';
 import type { S3Settings } from '../aws/s3/s3-client.ts';
 import { messageOf, SeineError } from '../core/errors.ts';
+import { PRIVATE_FILE, PRIVATE_FOLDER } from '../core/file-modes.ts';
 import type { Logger } from '../ports/ambient.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { Store } from '../ports/store.ts';
@@ -43,11 +44,11 @@ export interface Folder {
 }
 
 /** One step at a time: Node's own recursion never ends below /proc. */
-function makeFolder(dir: string): void {
+function makeFolder(dir: string, options: { mode?: number }): void {
   if (existsSync(dir)) return;
   const parent = dirname(dir);
-  if (parent !== dir) makeFolder(parent);
-  mkdirSync(dir);
+  if (parent !== dir) makeFolder(parent, {});
+  mkdirSync(dir, options);
 }
 
 export async function openFolder(
@@ -63,7 +64,7 @@ export async function openFolder(
     });
   }
   try {
-    makeFolder(dir);
+    makeFolder(dir, { mode: PRIVATE_FOLDER });
     accessSync(dir, constants.W_OK);
   } catch (error) {
     throw new SeineError(`cannot write to the folder ${dir}: ${messageOf(error)}`, {
@@ -132,6 +133,6 @@ function tryLock(dir: string): FolderLock | null {
 /** Names the folder among all that share a database. */
 function idOf(dir: string): string {
   const path = join(dir, 'coordinator-id');
-  if (!existsSync(path)) writeFileSync(path, randomUUID());
+  if (!existsSync(path)) writeFileSync(path, randomUUID(), { mode: PRIVATE_FILE });
   return readFileSync(path, 'utf8').trim();
 }

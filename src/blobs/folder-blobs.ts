@@ -2,6 +2,7 @@ import type { Dir } from 'node:fs';
 import { mkdir, open, opendir, rename, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { threadId } from 'node:worker_threads';
+import { PRIVATE_FILE, PRIVATE_FOLDER } from '../core/file-modes.ts';
 import type { BlobEntry, Blobs, BlobWriter } from '../ports/blobs.ts';
 import { checkKey, checkPrefix, TEMPORARY_AGE_MS_MAX } from './blob-key.ts';
 import { codeOf, ignoreAbsent, orExplain } from './file-errors.ts';
@@ -32,7 +33,7 @@ interface FolderBlobsOptions {
 }
 
 export async function openFolderBlobs(dir: string, options: FolderBlobsOptions = {}): Promise<Blobs> {
-  await orExplain(mkdir(dir, { recursive: true }), dir);
+  await orExplain(mkdir(dir, { recursive: true, mode: PRIVATE_FOLDER }), dir);
   const inFolder = folderKeeper();
   const pace = new DiskPace();
 
@@ -40,7 +41,7 @@ export async function openFolderBlobs(dir: string, options: FolderBlobsOptions =
     checkKey(key);
     const path = temporaryPath(dir);
     const handle = await orExplain(
-      inFolder(path, () => open(path, 'wx')),
+      inFolder(path, () => open(path, 'wx', PRIVATE_FILE)),
       dir,
     );
     const publish = (as = key) => {
@@ -130,7 +131,7 @@ function folderKeeper() {
         if (codeOf(error) !== 'ENOENT') throw error;
       }
     }
-    await mkdir(folder, { recursive: true });
+    await mkdir(folder, { recursive: true, mode: PRIVATE_FOLDER });
     known.add(folder);
     return action();
   };

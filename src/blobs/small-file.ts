@@ -1,5 +1,6 @@
 import { closeSync, mkdirSync, openSync, renameSync, statSync, unlinkSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { PRIVATE_FILE, PRIVATE_FOLDER } from '../core/file-modes.ts';
 import { codeOf, explained } from './file-errors.ts';
 
 /**
@@ -8,7 +9,7 @@ import { codeOf, explained } from './file-errors.ts';
  */
 export function putSmallFile(path: string, target: string, bytes: Uint8Array, dir: string): void {
   try {
-    const file = inFolder(path, () => openSync(path, 'wx'));
+    const file = inFolder(path, () => openSync(path, 'wx', PRIVATE_FILE));
     try {
       for (let done = 0; done < bytes.length; )
         done += writeSync(file, bytes, done, bytes.length - done, done);
@@ -37,7 +38,7 @@ function inFolder<T>(path: string, action: () => T): T {
     return action();
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw error;
-    mkdirSync(dirname(path), { recursive: true });
+    mkdirSync(dirname(path), { recursive: true, mode: PRIVATE_FOLDER });
     return action();
   }
 }

@@ -12,6 +12,7 @@ import {
 import { SETTINGS, type SettingName } from '../config/schema.ts';
 import { EXIT_CODES, type ExitName } from '../core/errors.ts';
 import type { Logger } from '../ports/ambient.ts';
+import { cleanLines } from '../tui/text.ts';
 import type { ParsedArgs } from './parse-args.ts';
 import { commandOf } from './specs/commands.ts';
 
@@ -75,8 +76,17 @@ export function printable(text: string): string {
   return text.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ');
 }
 
+/** For all text that people read: names, messages and details come from sites and files. */
+export function print(stream: NodeJS.WritableStream, text: string): void {
+  stream.write(cleanLines(text));
+}
+
+/** JSON escapes control characters, but for those above 0x7e. */
 export function printJson(context: Context, value: unknown): void {
-  context.stdout.write(`${JSON.stringify(value)}\n`);
+  const json = JSON.stringify(value).replace(/[\u007f-\u009f]/g, (char) => {
+    return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  });
+  context.stdout.write(`${json}\n`);
 }
 
 export function exitCodeOf(name: ExitName): number {

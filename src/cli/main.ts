@@ -1,7 +1,7 @@
 import { messageOf, SeineError } from '../core/errors.ts';
 import { VERSION } from '../core/identity/identity.ts';
 import { hideCredentials } from '../core/text/redact.ts';
-import { type Command, exitCodeOf, makeContext } from './context.ts';
+import { type Command, exitCodeOf, makeContext, print } from './context.ts';
 import { commandHelp, generalHelp } from './help.ts';
 import { parseCommandLine } from './parse-args.ts';
 import { commandOf } from './specs/commands.ts';
@@ -64,13 +64,15 @@ export async function main(argv: readonly string[]): Promise<number> {
 /** One sentence and what to do; a stack only for bugs, and only when asked for. */
 function report(error: unknown): number {
   if (error instanceof SeineError) {
-    process.stderr.write(
+    print(
+      process.stderr,
       `seine: ${hideCredentials(error.message)}${error.hint ? `\n  ${error.hint}` : ''}\n`,
     );
     return exitCodeOf(error.exit);
   }
   const stack = process.env.SEINE_LOG === 'info' && error instanceof Error ? `\n${error.stack}` : '';
-  process.stderr.write(
+  print(
+    process.stderr,
     `seine: internal error: ${hideCredentials(messageOf(error) + stack)}\n  set SEINE_LOG=info and run again to see where\n`,
   );
   return exitCodeOf('internal');

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { messageOf, SeineError } from '../core/errors.ts';
 import { suggestion } from '../core/text/nearest-name.ts';
+import { getOwn } from '../core/values/own-property.ts';
 import { COMMANDS, type CommandSpec, commandOf } from './specs/commands.ts';
 
 export interface ParsedArgs {
@@ -45,7 +46,7 @@ function readOptions(command: string, spec: CommandSpec, rest: string[]) {
   const end = rest.indexOf('--');
   const args = rest.map((arg, index) => {
     if (end !== -1 && index > end) return arg;
-    const option = arg.startsWith('--') ? spec.options[arg.slice(2)] : undefined;
+    const option = arg.startsWith('--') ? getOwn(spec.options, arg.slice(2)) : undefined;
     return option?.kind === 'optional' ? `${arg}=${option.implied}` : arg;
   });
   const options = Object.fromEntries(

@@ -1,4 +1,5 @@
 import type { Report } from '../core/batch/batch.ts';
+import { checkReport } from '../core/batch/report.ts';
 import type { Clock, Logger } from '../ports/ambient.ts';
 import type { Delivery } from '../ports/dispatcher.ts';
 import type { Frontier, Job } from '../ports/store.ts';
@@ -43,9 +44,14 @@ export class ReportReceiver {
     return this.lose(delivery.batchId, delivery.reason, delivery.blameless);
   }
 
-  async settle(report: Report): Promise<void> {
-    const open = this.#parts.batches.get(report.batchId);
+  async settle(received: Report): Promise<void> {
+    const open = this.#parts.batches.get(received.batchId);
     if (!open || open.over) return;
+    const { report, problems } = checkReport(received);
+    for (const problem of problems)
+      this.#parts.logger.warn(`a report of worker ${report.worker}: ${problem}`, {
+        batch: report.batchId,
+      });
     open.over = report.final;
     const settled = open.settled.then(() => this.#settle(open, report));
     open.settled = settled.catch(() => {});

@@ -41,6 +41,8 @@ export interface ArchivedPage {
   failureCode: string | null;
   depth: number;
   archive: ArchiveRef;
+  /** Of the decoded body, as it was fetched. */
+  sha256: string | null;
   fetchedAt: number;
   meta: Meta | null;
 }

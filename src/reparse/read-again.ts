@@ -38,7 +38,7 @@ export type ReparsedPage = {
 export async function readAgain(page: ArchivedPage, job: CompiledJob, blobs: Blobs): Promise<ReparsedPage> {
   let stored: StoredResponse;
   try {
-    stored = await readPage(blobs, page.archive);
+    stored = await readPage(blobs, page.archive, { sha256: page.sha256 });
   } catch (error) {
     return { page, kind: 'unreadable', detail: messageOf(error) };
   }

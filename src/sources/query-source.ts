@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf, SeineError } from '../core/errors.ts';
+import { PRIVATE_FILE, PRIVATE_FOLDER } from '../core/file-modes.ts';
 import type { QuerySourceSpec } from '../core/job-schema/job.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { Source } from '../ports/source.ts';
@@ -60,10 +61,10 @@ async function spoolRows(
   spool: Spool,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  await mkdir(spool.dir, { recursive: true });
+  await mkdir(spool.dir, { recursive: true, mode: PRIVATE_FOLDER });
   await removeEarlier(spool);
   const temporary = `${path}.part`;
-  const file = await open(temporary, 'w');
+  const file = await open(temporary, 'w', PRIVATE_FILE);
   try {
     let text = '';
     let count = 0;

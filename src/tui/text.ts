@@ -35,6 +35,14 @@ export function cleanText(text: string): string {
     );
 }
 
+/** The same for several lines: their ends and tabs stay. */
+export function cleanLines(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => line.split('\t').map(cleanText).join('\t'))
+    .join('\n');
+}
+
 /** Clean, and one column for each character: what may be wider or narrower becomes a question mark. */
 export function narrowText(text: string): string {
   return cleanText(text).replace(

@@ -12,6 +12,7 @@ import { compileFollow } from '../core/url/scope.ts';
 import type { CompiledJob, CompiledRoute } from './job/compiled-job.ts';
 import { LinkMemory } from './job/link-memory.ts';
 import type { JobHandlers } from './job/route-code.ts';
+import { LinkSelectors } from './links/discover-links.ts';
 import { compilePagination } from './links/paginate.ts';
 import { compileMedia } from './media/find-media.ts';
 import { compileReader, demandsFields } from './records/read-records.ts';
@@ -67,10 +68,12 @@ export async function compileJob(spec: JobSpec, handlers: JobHandlers): Promise<
     }
   }
   checkMediaRoutes(spec);
+  const follow = spec.follow.map(compileFollow);
   return {
     spec,
     routes: [...routes, ...BUILT_IN_ROUTES],
-    follow: spec.follow.map(compileFollow),
+    follow,
+    linkSelectors: new LinkSelectors(follow),
     headers: {
       'user-agent': spec.identity.userAgent ?? defaultUserAgent(spec.identity.contact),
       accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8',

@@ -22,9 +22,14 @@ export interface Started {
 /** The real command line in a process group of its own. */
 export function startSeine(
   args: string[],
-  options: { env?: Record<string, string>; input?: string; cwd?: string; user?: number } = {},
+  options: { env?: Record<string, string>; input?: string; cwd?: string; user?: number; umask?: string } = {},
 ): Started {
-  const child = spawn(process.execPath, [BIN, ...args], {
+  const direct = [process.execPath, BIN, ...args];
+  const [program, ...rest] =
+    options.umask === undefined
+      ? direct
+      : ['/bin/sh', '-c', `umask ${options.umask}; exec "$@"`, 'sh', ...direct];
+  const child = spawn(program!, rest, {
     detached: true,
     cwd: options.cwd,
     ...(options.user === undefined ? {} : { uid: options.user, gid: options.user }),

@@ -64,7 +64,7 @@ export async function followRun(
     if (context.json) printResult(context, folder, summary, result, sources, sheet);
     else {
       context.stderr.write(closingText(view, job, text, result, summary, sources));
-      if (sheet) context.stderr.write(`screenshots: ${sheet.place}\n`);
+      if (sheet) context.stderr.write(`screenshots: ${printable(sheet.place)}\n`);
     }
     return sources.useless && result.state === 'done' ? 'bad-input' : exit;
   } finally {
@@ -115,12 +115,12 @@ function closingText(
 ): string {
   const { quality } = summary;
   const lines = [renderSummary(view, { quality, qualityPass: earlierPassOf(summary) })];
-  if (ended !== null) lines.push(`${job.name}-${job.run} ${ended}`);
+  if (ended !== null) lines.push(printable(`${job.name}-${job.run} ${ended}`));
   for (const reject of rejects.slice(0, REJECTS_SHOWN))
     lines.push(`  rejected: ${printable(`${reject.source}, ${reject.place}: ${reject.reason}`)}`);
   const rejected = summary.thisPass?.rejected ?? summary.rejected;
   if (rejects.length > REJECTS_SHOWN)
-    lines.push(`  … ${formatCount(rejected)} rows in total; see ${rejectsFile}`);
+    lines.push(`  … ${formatCount(rejected)} rows in total; see ${printable(String(rejectsFile))}`);
   if (cost) lines.push(costLine(cost));
   if (sources.empty) lines.push(printable(sources.empty));
   if (sources.useless) lines.push(printable(`error: ${sources.useless}`));

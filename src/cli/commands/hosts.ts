@@ -6,7 +6,7 @@ import { defaultUserAgent } from '../../core/identity/identity.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
 import { productToken } from '../../core/robots/robots.ts';
 import { formatCount } from '../../tui/format.ts';
-import { type Command, type Context, printable, printJson, withFolder } from '../context.ts';
+import { type Command, type Context, print, printable, printJson, withFolder } from '../context.ts';
 import { readProxies } from './proxies.ts';
 
 /** Hosts shown as text; `--json` and `export --what hosts` have them all. */
@@ -26,9 +26,9 @@ export const hostsCommand: Command = (context) =>
       if (context.json) printJson(context, restingProxies.length > 0 ? { ...row, restingProxies } : row);
       else if (count <= SHOWN_MAX) write(context, row, restingProxies);
     }
-    if (!context.json && count === 0) context.stdout.write('no hosts yet\n');
+    if (!context.json && count === 0) print(context.stdout, 'no hosts yet\n');
     if (!context.json && count > SHOWN_MAX)
-      context.stdout.write(`… and ${formatCount(count - SHOWN_MAX)} more: --json shows all\n`);
+      print(context.stdout, `… and ${formatCount(count - SHOWN_MAX)} more: --json shows all\n`);
     return 'success';
   });
 
@@ -55,7 +55,7 @@ function write(context: Context, row: HostReportRow, resting: readonly Resting[]
   for (const robots of row.robots) lines.push(`  robots.txt of ${robots.origin}: ${robotsText(robots)}`);
   if (row.smallestGapMs !== null)
     lines.push(`  smallest gap ${row.smallestGapMs} ms, allowed ${row.permittedGapMs} ms`);
-  context.stdout.write(`${lines.map(printable).join('\n')}\n`);
+  print(context.stdout, `${lines.map(printable).join('\n')}\n`);
 }
 
 function robotsText({

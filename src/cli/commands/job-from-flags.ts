@@ -2,6 +2,7 @@ import { createWriteStream, mkdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { SeineError } from '../../core/errors.ts';
+import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../core/file-modes.ts';
 import {
   type FollowRule,
   type JobInput,
@@ -21,6 +22,7 @@ import {
   sourceObjectOf,
   stdinFileName,
 } from '../../core/job-schema/source-name.ts';
+import { parseProxy } from '../../core/proxies/proxy.ts';
 import { anchorSource, isJobFile, type LoadedJob, loadJobFile } from '../../job-file/load-job-file.ts';
 import { parseJob } from '../../job-file/parse-job.ts';
 import type { FileFormat } from '../../sources/formats/file-format.ts';
@@ -88,9 +90,11 @@ async function spoolStdin(context: Context, format: FileFormat): Promise<string>
     throw new SeineError('Parquet cannot be read from standard input', { hint: 'pass the name of the file' });
   if (context.parsed.values['dry-run']) return '-';
   const dir = resolve(context.settings.dir, 'inputs');
-  mkdirSync(dir, { recursive: true });
+  // The folder is private, what it is in need not be.
+  mkdirSync(dirname(dirname(dir)), { recursive: true });
+  mkdirSync(dir, { recursive: true, mode: PRIVATE_FOLDER });
   const path = join(dir, stdinFileName(Date.now(), process.pid, format));
-  await pipeline(process.stdin, createWriteStream(path));
+  await pipeline(process.stdin, createWriteStream(path, { mode: PRIVATE_FILE }));
   return path;
 }
 
@@ -153,6 +157,11 @@ function withFlags(job: JobSpec | JobInput, context: Context): JobInput {
 
 /** The list becomes a pool of its own, for whatever has none by its route. */
 function withPool(proxies: JobInput['proxies'], file: string): JobInput['proxies'] {
+  // Not quoted: it has a password in it.
+  if (parseProxy(file) !== null)
+    throw new SeineError('--proxies needs the name of a file, got a proxy', {
+      hint: 'write the proxy into a file, one per line',
+    });
   const pools = { ...proxies?.pools, [FILE_POOL]: { from: { file: resolve(file) } } };
   return { ...proxies, pools, default: FILE_POOL };
 }

@@ -4,7 +4,7 @@ import { type ExitName, SeineError } from '../../core/errors.ts';
 import type { TaskRow } from '../../core/model.ts';
 import { normalizeUrl } from '../../core/url/url.ts';
 import { readPage } from '../../worker/storage/read-page.ts';
-import { type Command, type Context, withFolder } from '../context.ts';
+import { type Command, type Context, print, printable, withFolder } from '../context.ts';
 
 export const pageCommand: Command = (context) =>
   withFolder(context, async (folder): Promise<ExitName> => {
@@ -22,14 +22,16 @@ export const pageCommand: Command = (context) =>
       throw new SeineError(
         `no stored page for ${task.url}: the task is ${task.state}${task.failureCode ? ` (${task.failureCode})` : ''}`,
       );
-    const page = await readPage(folder.blobs, task.archive);
+    const page = await readPage(folder.blobs, task.archive, { sha256: task.sha256 });
     if (context.parsed.values.headers) {
-      context.stdout.write(`HTTP ${page.status}\n`);
+      print(context.stdout, `HTTP ${page.status}\n`);
       for (let index = 0; index + 1 < page.headers.length; index += 2)
-        context.stdout.write(`${page.headers[index]}: ${page.headers[index + 1]}\n`);
-      context.stdout.write('\n');
+        print(context.stdout, `${printable(page.headers[index]!)}: ${printable(page.headers[index + 1]!)}\n`);
+      print(context.stdout, '\n');
     }
-    context.stdout.write(page.body);
+    // Byte for byte into a file or a pipe; a terminal would obey what is in it.
+    if (context.stdout.isTTY) print(context.stdout, page.body.toString());
+    else context.stdout.write(page.body);
     return 'success';
   });
 

@@ -3,7 +3,7 @@ import type { ExitName } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Store } from '../../ports/store.ts';
 import { formatCount } from '../../tui/format.ts';
-import { type Command, printable, printJson, withFolder } from '../context.ts';
+import { type Command, print, printable, printJson, withFolder } from '../context.ts';
 
 /** Hosts shown of each proxy; `--json` has them all. */
 const HOSTS_SHOWN = 10;
@@ -13,9 +13,9 @@ export const proxiesCommand: Command = (context) =>
     const rows = await readProxies(store);
     for (const row of rows) {
       if (context.json) printJson(context, row);
-      else context.stdout.write(`${linesOf(row).map(printable).join('\n')}\n`);
+      else print(context.stdout, `${linesOf(row).map(printable).join('\n')}\n`);
     }
-    if (!context.json && rows.length === 0) context.stdout.write('no proxies used yet\n');
+    if (!context.json && rows.length === 0) print(context.stdout, 'no proxies used yet\n');
     return 'success';
   });
 

@@ -5,7 +5,7 @@ import { isResumable, requireJob } from '../../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../../core/errors.ts';
 import { completeSpec } from '../../job-file/parse-job.ts';
 import type { Job } from '../../ports/store.ts';
-import { type Context, withFolder } from '../context.ts';
+import { type Context, print, withFolder } from '../context.ts';
 import { COMMANDS } from '../specs/commands.ts';
 import { followRun } from './follow-run.ts';
 import { toNumber } from './job-from-flags.ts';
@@ -33,7 +33,7 @@ export async function refreshCommand(context: Context): Promise<ExitName> {
 async function openPass(context: Context, { store }: Folder, job: Job): Promise<Job> {
   if (isResumable(job.state)) {
     if (!context.json)
-      context.stderr.write(`continuing ${job.name}-${job.run}, pass ${job.pass}, which was not finished\n`);
+      print(context.stderr, `continuing ${job.name}-${job.run}, pass ${job.pass}, which was not finished\n`);
     return job;
   }
   const { spec, specHash, bundle, file } = job;

@@ -11,7 +11,7 @@ import { type ReparseResult, reparse } from '../../reparse/reparse.ts';
 import { formatCount } from '../../tui/format.ts';
 import { compileJob } from '../../worker/compile-job.ts';
 import type { CompiledJob } from '../../worker/job/compiled-job.ts';
-import { type Command, type Context, printable, printJson } from '../context.ts';
+import { type Command, type Context, print, printable, printJson } from '../context.ts';
 import { toNumber } from './job-from-flags.ts';
 
 const PROGRESS_MS = 200;
@@ -115,7 +115,7 @@ function show(context: Context, job: Job, origin: string, dryRun: boolean, resul
     ...(unreadable > 0 ? [`  ${counted(unreadable, 'page')} could not be read and did not change`] : []),
     ...troubles.map(({ url, code, detail }) => `    ${printable(`${url}: ${code}: ${detail}`)}`),
   ];
-  context.stdout.write(`${lines.join('\n')}\n`);
+  print(context.stdout, `${lines.join('\n')}\n`);
 }
 
 function fieldLines({ field, added, removed, changed, samples }: FieldChange): string[] {

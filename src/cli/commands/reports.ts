@@ -4,7 +4,7 @@ import type { RequestedState } from '../../core/model.ts';
 import { formatBytes, formatCount, formatDuration } from '../../tui/format.ts';
 import { qualityLines } from '../../tui/quality.ts';
 import { paintLine } from '../../tui/text.ts';
-import { type Command, type Context, printable, printJson, withFolder } from '../context.ts';
+import { type Command, type Context, print, printable, printJson, withFolder } from '../context.ts';
 
 const JOBS_SHOWN = 200;
 
@@ -26,7 +26,7 @@ export const statusCommand: Command = (context) =>
       ...tallies.map(({ state, code, count }) => `  ${state} ${code}: ${formatCount(count)}`),
       ...qualityLines(summary.quality, earlierPassOf(summary)).map((line) => paintLine(line, false)),
     ];
-    context.stdout.write(`${lines.join('\n')}\n`);
+    print(context.stdout, `${lines.join('\n')}\n`);
     return 'success';
   });
 
@@ -54,11 +54,12 @@ export const jobsCommand: Command = (context) =>
     }
     for (const row of rows) {
       const finished = row.done + row.unchanged + row.skipped + row.dead;
-      context.stdout.write(
+      print(
+        context.stdout,
         `${row.id.padEnd(28)} ${row.state.padEnd(12)} ${formatCount(finished)} of ${formatCount(row.accepted)} tasks, ${row.createdAt}\n`,
       );
     }
-    if (rows.length === 0) context.stdout.write('no jobs yet\n');
+    if (rows.length === 0) print(context.stdout, 'no jobs yet\n');
     return 'success';
   });
 
@@ -83,7 +84,8 @@ async function requestState(context: Context, requestedState: RequestedState): P
     if (context.json)
       printJson(context, { job: job.name, run: job.run, id: name, wish: requestedState, alive });
     else
-      context.stdout.write(
+      print(
+        context.stdout,
         alive
           ? `${name} will ${requestedState} within a second\n`
           : `${name} was not running; it is ${requestedState === 'cancel' ? 'cancelled' : 'stopped'} now\n`,
@@ -109,7 +111,8 @@ export const deadCommand: Command = (context) =>
         });
       if (context.json) printJson(context, { job: job.name, run: job.run, retried: count });
       else
-        context.stdout.write(
+        print(
+          context.stdout,
           `${formatCount(count)} tasks queued again${count > 0 ? `; next: seine resume ${job.name}` : ''}\n`,
         );
       return 'success';
@@ -119,9 +122,10 @@ export const deadCommand: Command = (context) =>
       printJson(context, groups);
       return 'success';
     }
-    if (groups.length === 0) context.stdout.write('no dead letters\n');
+    if (groups.length === 0) print(context.stdout, 'no dead letters\n');
     for (const group of groups) {
-      context.stdout.write(
+      print(
+        context.stdout,
         `${formatCount(group.count).padStart(8)}  ${group.code.padEnd(18)} ${group.host}\n${' '.repeat(10)}${printable(group.sampleUrl)}${group.sampleDetail ? `: ${printable(group.sampleDetail)}` : ''}\n`,
       );
     }

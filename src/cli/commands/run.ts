@@ -9,6 +9,7 @@ import type { Dispatcher } from '../../ports/dispatcher.ts';
 import type { Job } from '../../ports/store.ts';
 import type { FolderLock } from '../../store/sqlite/connection/folder-lock.ts';
 import type { Context } from '../context.ts';
+import { print } from '../context.ts';
 import { followRun } from './follow-run.ts';
 import { jobFromCommandLine } from './job-from-flags.ts';
 import { meansJobByName, refreshCommand, withNewLimits } from './refresh.ts';
@@ -31,7 +32,7 @@ export async function runCommand(context: Context): Promise<ExitName> {
   );
   await openJobAccess(loaded.spec, context.settings);
   if (dryRun) {
-    context.stdout.write(`${JSON.stringify(loaded.spec, null, 2)}\n`);
+    print(context.stdout, `${JSON.stringify(loaded.spec, null, 2)}\n`);
     return 'success';
   }
   if (context.parsed.values.watch === 'true' && !loaded.spec.schedule)
@@ -60,7 +61,8 @@ export async function runCommand(context: Context): Promise<ExitName> {
       throw error;
     });
     if (resumed && !context.json)
-      context.stderr.write(
+      print(
+        context.stderr,
         `continuing ${job.name}-${job.run}, which was not finished (--fresh starts a new run)\n`,
       );
     const run = { lock, job, dispatcher };

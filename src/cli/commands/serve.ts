@@ -4,6 +4,7 @@ import { type ExitName, SeineError } from '../../core/errors.ts';
 import { nextRunAt } from '../../core/job-schema/schedule.ts';
 import type { Job } from '../../ports/store.ts';
 import type { Context } from '../context.ts';
+import { print } from '../context.ts';
 import { followRun } from './follow-run.ts';
 import { type Signals, watchSignals } from './watch-signals.ts';
 
@@ -38,7 +39,7 @@ export async function keepSchedule(
       continue;
     }
     const line = `${next.job.name} runs next at ${new Date(next.at).toISOString()}\n`;
-    if (line !== announced && !context.json) context.stderr.write(line);
+    if (line !== announced && !context.json) print(context.stderr, line);
     announced = line;
     await signals.wait(Math.min(wait, LOOK_MS));
   }

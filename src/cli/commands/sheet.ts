@@ -2,7 +2,7 @@ import { requireJob } from '../../coordinator/jobs.ts';
 import { writeContactSheet } from '../../coordinator/reports/contact-sheet.ts';
 import { type ExitName, SeineError } from '../../core/errors.ts';
 import { formatCount } from '../../tui/format.ts';
-import { type Command, printJson, withFolder } from '../context.ts';
+import { type Command, print, printJson, withFolder } from '../context.ts';
 
 export const sheetCommand: Command = (context) =>
   withFolder(context, async (folder): Promise<ExitName> => {
@@ -13,6 +13,6 @@ export const sheetCommand: Command = (context) =>
         hint: 'run it with --screenshot, or set `browser: { screenshot: true }` in a route',
       });
     if (context.json) printJson(context, sheet);
-    else context.stdout.write(`${formatCount(sheet.tiles)} pages: ${sheet.place}\n`);
+    else print(context.stdout, `${formatCount(sheet.tiles)} pages: ${sheet.place}\n`);
     return 'success';
   });

@@ -6,7 +6,7 @@ import { WORKER_KINDS, type WorkerKind } from '../../core/batch/batch.ts';
 import { type ExitName, messageOf, SeineError } from '../../core/errors.ts';
 import { hideCredentials } from '../../core/text/redact.ts';
 import { openThreadDispatcher, type ThreadDispatcher } from '../../transport/thread/thread-dispatcher.ts';
-import { type Context, printable } from '../context.ts';
+import { type Context, print, printable } from '../context.ts';
 import { watchSignals } from './watch-signals.ts';
 
 /** Works on batches of other machines' runs, until a signal comes. */
@@ -21,11 +21,12 @@ export async function workerCommand(context: Context): Promise<ExitName> {
   try {
     const { openBullmqWorker } = await import('../../transport/bullmq/bullmq-worker.ts');
     const worker = await openBullmqWorker({ url, kind, name, threads, logger: settings.logger });
-    context.stderr.write(
+    print(
+      context.stderr,
       `worker ${name} takes ${kind} batches with ${settings.workers} threads; pages go to ${hideCredentials(blobs)}\n`,
     );
     const signal = await signals.first;
-    context.stderr.write(`worker ${name} is stopping and returns unfinished tasks\n`);
+    print(context.stderr, `worker ${name} is stopping and returns unfinished tasks\n`);
     await worker.drain();
     await worker.close();
     return signal === 'SIGINT' ? 'interrupted' : 'success';

@@ -3,7 +3,7 @@ import { type Heartbeat, readHeartbeats } from '../../transport/bullmq/heartbeat
 import { openRedis, parseFleet } from '../../transport/bullmq/redis.ts';
 import { fleetKeys } from '../../transport/bullmq/wire.ts';
 import { formatBytes, formatDuration } from '../../tui/format.ts';
-import { type Context, printable, printJson } from '../context.ts';
+import { type Context, print, printable, printJson } from '../context.ts';
 import { queueUrl } from './worker.ts';
 
 /** Shows the workers whose heartbeats are not older than seconds. */
@@ -14,8 +14,8 @@ export async function workersCommand(context: Context): Promise<ExitName> {
     const heartbeats = await readHeartbeats(redis.client, fleetKeys(place.prefix));
     heartbeats.sort((one, other) => one.worker.localeCompare(other.worker));
     if (context.json) for (const heartbeat of heartbeats) printJson(context, rowOf(heartbeat));
-    else if (heartbeats.length === 0) context.stdout.write(`no live workers at Redis ${place.shown}\n`);
-    else context.stdout.write(textOf(heartbeats, Date.now()));
+    else if (heartbeats.length === 0) print(context.stdout, `no live workers at Redis ${place.shown}\n`);
+    else print(context.stdout, textOf(heartbeats, Date.now()));
     return 'success';
   } finally {
     redis.close();

@@ -1,6 +1,6 @@
 import { SETTINGS, type SettingName } from '../../config/schema.ts';
 import { hideCredentials } from '../../core/text/redact.ts';
-import { type Command, type Context, printJson } from '../context.ts';
+import { type Command, type Context, print, printJson } from '../context.ts';
 import { type Check, runCheck } from './check.ts';
 import { checkDispatch } from './check-dispatch.ts';
 import { checkDisk, checkIdentity, checkMachine, checkNode } from './check-machine.ts';
@@ -24,9 +24,9 @@ export const doctorCommand: Command = async (context) => {
   const width = Math.max(...checks.map(({ name }) => name.length));
   for (const check of checks) {
     const label = check.ok ? (check.warning === undefined ? 'ok  ' : 'warn') : 'FAIL';
-    context.stdout.write(`${label} ${check.name.padEnd(width)} ${check.detail}\n`);
+    print(context.stdout, `${label} ${check.name.padEnd(width)} ${check.detail}\n`);
     for (const advice of [check.warning, check.hint])
-      if (advice !== undefined) context.stdout.write(`     ${' '.repeat(width)} ${advice}\n`);
+      if (advice !== undefined) print(context.stdout, `     ${' '.repeat(width)} ${advice}\n`);
   }
   writeSettings(context, settings);
   return failed ? 'bad-input' : 'success';
@@ -59,9 +59,9 @@ function writeSettings(context: Context, settings: { name: string; value: unknow
   const shown = settings.map((setting) => ({ ...setting, value: String(setting.value ?? 'none') }));
   const nameWidth = Math.max(...shown.map(({ name }) => name.length));
   const valueWidth = Math.min(40, Math.max(...shown.map(({ value }) => value.length)));
-  context.stdout.write('\nsettings\n');
+  print(context.stdout, '\nsettings\n');
   for (const { name, value, place } of shown)
-    context.stdout.write(`  ${name.padEnd(nameWidth)} ${value.padEnd(valueWidth)} (${place})\n`);
+    print(context.stdout, `  ${name.padEnd(nameWidth)} ${value.padEnd(valueWidth)} (${place})\n`);
 }
 
 function shownValue(name: SettingName, value: unknown): unknown {

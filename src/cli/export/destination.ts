@@ -8,6 +8,7 @@ import { createGzip } from 'node:zlib';
 import type { S3Settings } from '../../aws/s3/s3-client.ts';
 import { isS3Url } from '../../aws/s3/s3-url.ts';
 import { messageOf, SeineError } from '../../core/errors.ts';
+import { cleanLines } from '../../tui/text.ts';
 
 /** Where an export goes. Nothing is there under its name before `finish`. */
 export interface Destination {
@@ -75,7 +76,10 @@ class StreamDestination implements Destination {
   }
 
   async write(piece: string | Uint8Array): Promise<void> {
-    if (!this.#failure && !this.#stream.write(piece)) await movesOn(this.#stream);
+    // Cells come from pages: a terminal would obey what is in them.
+    const isShown = typeof piece === 'string' && this.#upload === null && isTerminal(this.#stream);
+    if (!this.#failure && !this.#stream.write(isShown ? cleanLines(piece) : piece))
+      await movesOn(this.#stream);
     if (this.#failure) throw cannotWrite(this.#name, this.#failure);
   }
 
@@ -142,3 +146,7 @@ function openFile(path: string): Upload {
 }
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
+function isTerminal(stream: Writable & { isTTY?: boolean }): boolean {
+  return stream.isTTY === true;
+}

@@ -3,7 +3,7 @@ import { requireJob } from '../../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../../core/errors.ts';
 import type { Since } from '../../ports/store.ts';
 import { formatCount } from '../../tui/format.ts';
-import { type Command, type Context, withFolder } from '../context.ts';
+import { type Command, type Context, print, withFolder } from '../context.ts';
 import { isStandardOutput, openDestination } from './destination.ts';
 import { FORMATS, type Format, formatOf, writeRows } from './formats.ts';
 import { parseSince } from './since.ts';
@@ -15,6 +15,8 @@ export const exportCommand: Command = async (context) => {
   const what = whatOf(context);
   const format = formatFor(context);
   const since = sinceFor(context, what);
+  const csvSafe = context.parsed.values['csv-safe'] === 'true';
+  if (csvSafe && format !== 'csv') throw new SeineError('--csv-safe works with the format csv only');
   return withFolder(context, async (folder): Promise<ExitName> => {
     const [name] = context.parsed.args;
     const job = await requireJob(folder.store, name ?? null);
@@ -22,10 +24,10 @@ export const exportCommand: Command = async (context) => {
     const destination = await openDestination(output, context.stdout, context.settings.s3 ?? AWS_ITSELF);
     try {
       const selection = { store: folder.store, job, wholeName, ...since };
-      const count = await writeRows(format, what, selection, destination);
+      const count = await writeRows(format, what, selection, destination, { csvSafe });
       await destination.finish();
       if (!isStandardOutput(output))
-        context.stderr.write(`${formatCount(count)} ${count === 1 ? 'row' : 'rows'} written to ${output}\n`);
+        print(context.stderr, `${formatCount(count)} ${count === 1 ? 'row' : 'rows'} written to ${output}\n`);
       return 'success';
     } catch (error) {
       await destination.abort();

@@ -25,20 +25,24 @@ export async function writeRows(
   what: What,
   selection: Selection,
   destination: Destination,
+  options: { csvSafe?: boolean } = {},
 ): Promise<number> {
   if (format === 'jsonl') return writeLines(jsonLines(rowsOf(what, selection)), destination);
   const table = await openTable(what, selection);
   if (format === 'parquet') return writeParquet(table, destination);
-  return (await writeLines(csvLines(table), destination)) - 1;
+  return (await writeLines(csvLines(table, options.csvSafe ?? false), destination)) - 1;
 }
 
 async function* jsonLines(rows: AsyncIterable<object>): AsyncIterable<string> {
   for await (const row of rows) yield `${jsonText(row)}\n`;
 }
 
-async function* csvLines({ columns, rows }: Table): AsyncIterable<string> {
-  yield csvLine(columns.map(({ name }) => name));
-  for await (const cells of rows) yield csvLine(cells);
+async function* csvLines({ columns, rows }: Table, safe: boolean): AsyncIterable<string> {
+  yield csvLine(
+    columns.map(({ name }) => name),
+    safe,
+  );
+  for await (const cells of rows) yield csvLine(cells, safe);
 }
 
 /** Lines are gathered: a write for each would cost more than making it. */

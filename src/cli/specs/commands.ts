@@ -116,6 +116,10 @@ export const COMMANDS: Record<string, CommandSpec> = {
         value: 'jsonl|csv|parquet',
         doc: 'Output format. Default: from the output file name, otherwise jsonl',
       },
+      'csv-safe': {
+        kind: 'flag',
+        doc: 'For spreadsheets: put a single quote before CSV cells that start with = + - @, a tab or a carriage return.',
+      },
       since: {
         kind: 'value',
         value: 'date|duration',

@@ -30,7 +30,7 @@ export async function loadJobAccess(
   const apiKey = spec.api?.key ? (await read(spec.api.key)).trim() : null;
   const headers: JobAccess['headers'] = {};
   for (const [origin, refs] of Object.entries(spec.identity.secretHeaders ?? {})) {
-    const own: Record<string, string> = {};
+    const own: Record<string, string> = Object.create(null);
     for (const [name, ref] of Object.entries(refs)) own[name] = headerValue(name, await read(ref));
     headers[new URL(origin).origin] = own;
   }

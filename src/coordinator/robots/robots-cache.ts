@@ -21,6 +21,8 @@ export const ROBOTS_AGE_MS_MAX = 24 * 3_600_000;
 
 /** Parsed rules kept in memory; the rest is read back from the store. */
 const RULES_CACHED_MAX = 5_000;
+/** A site can make its rules take 10 MB: what all of them may take together. */
+export const RULES_BYTES_MAX = 64 * 1024 * 1024;
 /** Hosts whose robots.txt is at another one; what is forgotten is found again with the next task. */
 const WANTED_MAX = 20_000;
 /** How long a file elsewhere that could not be fetched in all attempts counts as such, for whoever else redirects there. */
@@ -58,6 +60,7 @@ export class RobotsCache {
   readonly #product: string;
   readonly #retry: JobSpec['retry'];
   readonly #rules = new Map<string, Known>();
+  #rulesBytes = 0;
   readonly #known = new Set<string>();
   /** By origin: what is asked for it, and which hosts wait meanwhile. */
   readonly #questions = new Map<string, Question>();
@@ -200,11 +203,23 @@ export class RobotsCache {
     };
     if (this.#rules.size >= RULES_CACHED_MAX) {
       this.#rules.clear();
+      this.#rulesBytes = 0;
       this.#known.clear();
     }
     this.#known.add(entry.host);
+    this.#forget(entry.origin);
+    for (const [oldest] of this.#rules) {
+      if (this.#rulesBytes + known.rules.bytes <= RULES_BYTES_MAX) break;
+      this.#forget(oldest);
+    }
     this.#rules.set(entry.origin, known);
+    this.#rulesBytes += known.rules.bytes;
     return known;
+  }
+
+  #forget(origin: string): void {
+    this.#rulesBytes -= this.#rules.get(origin)?.rules.bytes ?? 0;
+    this.#rules.delete(origin);
   }
 }
 

@@ -1,5 +1,42 @@
+import { FAILURES } from '../failures.ts';
 import { type Batch, type Report, WIRE_VERSION } from './batch.ts';
-import type { Outcome } from './outcome.ts';
+import type { Outcome, QualityDelta, RobotsOutcome } from './outcome.ts';
+
+/**
+ * A report with what nothing can be made of left out, and how much that was. Field names come from pages, and a report
+ * comes through Redis or from a function: neither may end the run, or spoil its figures.
+ */
+export function checkReport(report: Report): { report: Report; problems: string[] } {
+  const problems: string[] = [];
+  const given: unknown = report.quality;
+  const deltas: unknown[] = Array.isArray(given) ? given : [];
+  const quality = deltas.filter(isQualityDelta);
+  if (quality.length < deltas.length)
+    problems.push(`ignored ${deltas.length - quality.length} quality figures that are not valid`);
+  let unknownCodes = 0;
+  const known = <T extends Outcome | RobotsOutcome>(outcome: T): T => {
+    if (outcome.kind !== 'failed' || Object.hasOwn(FAILURES, outcome.code)) return outcome;
+    unknownCodes++;
+    return { ...outcome, code: 'internal', detail: 'the worker reported an unknown failure code' };
+  };
+  const checked = { ...report, quality };
+  if (Array.isArray(report.outcomes)) checked.outcomes = report.outcomes.map(known);
+  if (Array.isArray(report.robots)) checked.robots = report.robots.map(known);
+  if (unknownCodes > 0) problems.push(`replaced ${unknownCodes} unknown failure codes by 'internal'`);
+  return { report: checked, problems };
+}
+
+function isQualityDelta(value: unknown): value is QualityDelta {
+  if (typeof value !== 'object' || value === null) return false;
+  const { route, records, invalid, filled } = value as Partial<QualityDelta>;
+  if (typeof route !== 'string' || route.includes('\0') || !isCount(records) || !isCount(invalid))
+    return false;
+  return typeof filled === 'object' && filled !== null && Object.values(filled).every(isCount);
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
 
 /**
  * A report as several, for whoever answers once and not while working: each is settled in a transaction of its

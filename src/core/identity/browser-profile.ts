@@ -1,3 +1,5 @@
+import { getOwn } from '../values/own-property.ts';
+
 /**
  * A browser that exists: what it is, and the User-Agent it is known by. Only whole, current ones are read from a
  * User-Agent; everything else that such a browser sends follows from these few facts (`identity-headers.ts`), so that no
@@ -43,7 +45,7 @@ function chromiumOf(userAgent: string): BrowserProfile | null {
   const found = CHROMIUM.exec(userAgent);
   if (!found) return null;
   const [, place, version, mobileWord, edge, edgeVersion] = found;
-  const platform = PLATFORMS[place!];
+  const platform = getOwn(PLATFORMS, place!);
   const mobile = mobileWord !== undefined;
   if (platform === undefined || place!.includes('10.15') || mobile !== (platform === 'Android')) return null;
   if (edge !== undefined && (edgeVersion !== version || (edge === 'EdgA') !== mobile)) return null;
@@ -55,7 +57,7 @@ function firefoxOf(userAgent: string): BrowserProfile | null {
   if (!found) return null;
   const [, place, revision, gecko, version] = found;
   const mobile = /^Android 1\d; Mobile$/.test(place!);
-  const platform = mobile ? 'Android' : PLATFORMS[place!];
+  const platform = mobile ? 'Android' : getOwn(PLATFORMS, place!);
   if (platform === undefined || place!.includes('10_15') || revision !== version) return null;
   if (gecko !== (mobile ? `${version}.0` : '20100101')) return null;
   return { browser: 'firefox', platform, mobile, major: Number(version), userAgent };
@@ -68,7 +70,7 @@ function safariOf(userAgent: string): BrowserProfile | null {
   const mobile = mobileWord !== undefined;
   if (engine !== (mobile ? '604.1' : '605.1.15')) return null;
   const profile = { browser: 'safari', mobile, major: Number(major), userAgent } as const;
-  if (!mobile) return PLATFORMS[place!] === 'macOS' ? { ...profile, platform: 'macOS' } : null;
+  if (!mobile) return getOwn(PLATFORMS, place!) === 'macOS' ? { ...profile, platform: 'macOS' } : null;
   // Since version 26 the system is frozen at what came before it.
   const system = /^iPhone; CPU iPhone OS (\d\d)_(\d)(?:_\d)? like Mac OS X$/.exec(place!);
   if (!system) return null;

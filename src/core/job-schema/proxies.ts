@@ -1,9 +1,16 @@
 import { z } from 'zod';
+import { parseProxy } from '../proxies/proxy.ts';
 
 /**
  * Proxies of a job. A job is stored, sent to workers and shown to users, so it contains only references to secrets.
  * They are read when a run starts and when it is resumed.
  */
+
+/** Someone took the proxy itself for the name of the list: it must not be stored as one. */
+function isProxyWithCredentials(path: string): boolean {
+  const proxy = parseProxy(path.slice(path.lastIndexOf('/') + 1)) ?? parseProxy(path);
+  return proxy !== null && proxy.username + proxy.password !== '';
+}
 
 export const secretRef = z.union([
   z.strictObject({
@@ -13,7 +20,11 @@ export const secretRef = z.union([
       .describe('Name of an environment variable.'),
   }),
   z.strictObject({
-    file: z.string().min(1).describe('Path of a file. In job files it is relative to the job file.'),
+    file: z
+      .string()
+      .min(1)
+      .refine((text) => !isProxyWithCredentials(text), 'is a proxy, not the name of a file')
+      .describe('Path of a file. In job files it is relative to the job file.'),
   }),
   z.strictObject({
     secret: z
@@ -25,16 +36,23 @@ export const secretRef = z.union([
 
 export type SecretRef = z.output<typeof secretRef>;
 
+const PLAIN_PROXY = /^(?:\w{1,10}:\/\/)?(?:\[[0-9a-f:.]{2,64}\]|[^\s:/@[\]]{1,253}):\d{1,5}\/?$/i;
+
+/** Only what is known to be none passes, also in the form `host:port:user:password`: a job is stored and shown. */
+function hasNoCredentials(text: string): boolean {
+  return text
+    .replace(/(^|\s)#.*$/gm, '')
+    .split(/[\s,;]+/)
+    .every((word) => word === '' || /^[a-z]{2}$/i.test(word) || PLAIN_PROXY.test(word));
+}
+
 const inlineList = z.strictObject({
   list: z
     .array(
       z
         .string()
         .min(1)
-        .refine(
-          (text) => !text.includes('@'),
-          'a job must not contain credentials: use `credentials`, `file` or `env`',
-        ),
+        .refine(hasNoCredentials, 'a job must not contain credentials: use `credentials`, `file` or `env`'),
     )
     .min(1)
     .describe('Proxies without credentials: `http://192.0.2.1:8080`.'),

@@ -1,3 +1,5 @@
+import { getOwn } from '../values/own-property.ts';
+
 /** How objects that are stored are described to whoever opens them, by their name. */
 
 const TYPES: Record<string, string> = {
@@ -34,5 +36,5 @@ const OWN_PAGES = /^sheets\//;
 export function contentTypeOf(key: string): string | null {
   const [, extension = ''] = /\.([a-z0-9]+)$/.exec(key) ?? [];
   if (ACTIVE.has(extension)) return (OWN_PAGES.test(key) && TYPES[extension]) || TYPES.txt!;
-  return TYPES[extension] ?? null;
+  return getOwn(TYPES, extension) ?? null;
 }

@@ -1,3 +1,4 @@
+import { getOwn } from '../values/own-property.ts';
 /** Dates of sitemaps and feeds: W3C datetime in any precision, RFC 822, and what people write instead. */
 
 /** A date means a stretch of time: `2024-05` is a month long. Epoch milliseconds, both ends within it. */
@@ -61,7 +62,7 @@ function parseRfc822(text: string): Period | null {
     minute,
     second,
     fraction: undefined,
-    zone: ZONES[zone?.toLowerCase() ?? ''] ?? zone,
+    zone: getOwn(ZONES, zone?.toLowerCase() ?? '') ?? zone,
   });
 }
 

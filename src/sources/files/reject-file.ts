@@ -1,5 +1,6 @@
 import { appendFile, mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../core/file-modes.ts';
 import type { Reject, RejectFile } from '../../ports/source.ts';
 
 /** Rejected rows that are written down, some 200,000; the counter has them all. */
@@ -11,7 +12,7 @@ export function openRejectFile(path: string, pass: number): RejectFile {
   return {
     async append(rejects: readonly Reject[]) {
       if (bytes === null) {
-        await mkdir(dirname(path), { recursive: true });
+        await mkdir(dirname(path), { recursive: true, mode: PRIVATE_FOLDER });
         bytes = await stat(path).then(
           ({ size }) => size,
           () => 0,
@@ -24,7 +25,7 @@ export function openRejectFile(path: string, pass: number): RejectFile {
         text += line;
         bytes += Buffer.byteLength(line);
       }
-      if (text !== '') await appendFile(path, text);
+      if (text !== '') await appendFile(path, text, { mode: PRIVATE_FILE });
     },
   };
 }

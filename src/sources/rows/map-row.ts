@@ -1,6 +1,7 @@
 import { messageOf, SeineError } from '../../core/errors.ts';
 import type { FileSourceSpec } from '../../core/job-schema/job.ts';
 import type { Meta } from '../../core/model.ts';
+import { setOwn } from '../../core/values/own-property.ts';
 import type { SourceTask } from '../../ports/source.ts';
 import { BrokenFileError, type RawRow } from './raw-row.ts';
 
@@ -56,7 +57,7 @@ export function mapCells(names: readonly string[], spec: ColumnSpec): CellMapper
         if (typeof url !== 'string' || url.trim() === '') continue;
         const meta: Meta = {};
         for (const other of metaCells)
-          if (explicit || other.name !== name) define(meta, other.name, cell(other.index) ?? null);
+          if (explicit || other.name !== name) setOwn(meta, other.name, cell(other.index) ?? null);
         tasks.push(taskOf(url, meta, route));
       }
       return oneOrMore(tasks, urls, 'column');
@@ -78,18 +79,11 @@ export function mapObject(spec: ColumnSpec): (value: Record<string, unknown>) =>
       if (typeof url !== 'string' || url.trim() === '') continue;
       const meta: Meta = {};
       for (const [key, other] of Object.entries(value))
-        if (kept ? kept.has(key) : key !== name) define(meta, key, other);
+        if (kept ? kept.has(key) : key !== name) setOwn(meta, key, other);
       tasks.push(taskOf(url, meta, route));
     }
     return oneOrMore(tasks, columns, 'property');
   };
-}
-
-/** A name like `__proto__` is a name like any other. */
-function define(meta: Meta, name: string, value: unknown): void {
-  if (name === '__proto__')
-    Object.defineProperty(meta, name, { value, enumerable: true, configurable: true, writable: true });
-  else meta[name] = value;
 }
 
 export function taskOf(url: string, meta: Meta, route: string | undefined): SourceTask {

@@ -137,11 +137,18 @@ class PageProcessor {
     if (read === OVER) return { kind: 'deferred', taskId: task.id };
     const shell = this.#shellInstead(read);
     if (shell) return failed(task.id, 'script-only', shell, this.#trace);
+    let links: Discovered[];
+    try {
+      links = this.#may.links ? (list?.links ?? this.#links()) : [];
+    } catch (error) {
+      // A page that is made to take the selectors of links for ever.
+      return { ...failed(task.id, 'parse-error', messageOf(error), this.#trace), page: this.#store(true) };
+    }
     if (read.quality) this.#report(read.quality);
     return {
       kind: 'fetched',
       taskId: task.id,
-      links: [...(this.#may.links ? (list?.links ?? this.#links()) : []), ...shows],
+      links: [...links, ...shows],
       records: read.drafts,
       shows: shows.map(({ url }) => url),
       page: this.#store(true),
@@ -196,10 +203,10 @@ class PageProcessor {
     const { job } = this.#context;
     const { depth } = this.#task;
     const page = this.#page;
+    // What can fail comes first: links that the others remember as reported must be reported.
+    const further = this.#route?.paginate?.(page, job.spec) ?? [];
     const links = isHtml(page.contentType) && this.#follows() ? discoverLinks(page, job, depth) : [];
-    links.push(...discoverFollowed(page, job, depth));
-    if (this.#route?.paginate) links.push(...this.#route.paginate(page, job.spec));
-    return links;
+    return [...links, ...discoverFollowed(page, job, depth), ...further];
   }
 
   #follows(): boolean {

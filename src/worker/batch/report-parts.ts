@@ -66,7 +66,7 @@ export class QualitySum {
   add({ route, records, invalid, filled }: QualityDelta): void {
     let sum = this.#routes.get(route);
     if (!sum) {
-      sum = { route, records: 0, invalid: 0, filled: {} };
+      sum = { route, records: 0, invalid: 0, filled: Object.create(null) as QualityDelta['filled'] };
       this.#routes.set(route, sum);
     }
     sum.records += records;

@@ -2,6 +2,7 @@ import type { Discovered, QualityDelta, RecordDraft } from '../../core/batch/out
 import type { BrowserSpec } from '../../core/job-schema/browser.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
 import type { CompiledFollow } from '../../core/url/scope.ts';
+import type { LinkSelectors } from '../links/discover-links.ts';
 import type { Page } from '../page/page.ts';
 import type { LinkMemory } from './link-memory.ts';
 import type { RecordData } from './route-code.ts';
@@ -11,6 +12,7 @@ export interface CompiledJob {
   spec: JobSpec;
   routes: CompiledRoute[];
   follow: CompiledFollow[];
+  linkSelectors: LinkSelectors;
   headers: Record<string, string>;
   /** Whether objects of a type are stored. */
   takesMedia: (type: string) => boolean;

@@ -1,12 +1,13 @@
-import { selectAll } from 'css-select';
 import type { Document, Element } from 'domhandler';
 import type { Discovered } from '../../core/batch/outcome.ts';
+import { messageOf, SeineError } from '../../core/errors.ts';
 import { type CompiledFollow, ruleFor } from '../../core/url/scope.ts';
 import { isTrapUrl, normalizeUrl } from '../../core/url/url.ts';
 import { hostOfOrigin, originOf } from '../../core/url/url-shape.ts';
 import type { CompiledJob } from '../job/compiled-job.ts';
 import type { OriginLinks } from '../job/link-memory.ts';
 import { baseUrlOf, type Page, resolveBase } from '../page/page.ts';
+import { type TreeQuery, TreeSearch } from '../page/tree-search.ts';
 import { LINKS_PER_PAGE_MAX, scanLinks } from './link-scanner.ts';
 
 /** Absolute links and those that start at the root mean the same on every page of an origin. */
@@ -58,22 +59,70 @@ function discoverInDom(page: Page, job: CompiledJob, rules: CompiledFollow[]): D
   const host = hostOfOrigin(originOf(page.url));
   const baseUrl = baseUrlOf(page);
   const found = new Map<string, Discovered>();
+  const { linkSelectors } = job;
+  linkSelectors.begin();
   for (const entry of rules) {
-    const scope = entry.rule.css === undefined ? [page.document] : page.all(entry.rule.css);
-    for (const root of scope) {
-      for (const raw of hrefsIn(root)) {
-        const link = admit(raw, baseUrl, host, job, [entry]);
-        if (link && !found.has(link.url) && found.size < LINKS_PER_PAGE_MAX) found.set(link.url, link);
-      }
+    for (const raw of linkSelectors.hrefsOf(entry, page)) {
+      const link = admit(raw, baseUrl, host, job, [entry]);
+      if (link && !found.has(link.url) && found.size < LINKS_PER_PAGE_MAX) found.set(link.url, link);
     }
   }
   return [...found.values()];
 }
 
-function hrefsIn(root: Document | Element): string[] {
-  const own = 'attribs' in root && root.attribs.href !== undefined ? [root.attribs.href] : [];
-  const below = selectAll<Document | Element, Element>('a[href], area[href]', root);
-  return [...own, ...below.map((element) => element.attribs.href ?? '')];
+/** The `css` of follow rules. All of them together have the steps of one page: elements in elements could take n². */
+export class LinkSelectors {
+  readonly #search = new TreeSearch();
+  readonly #link = this.#search.compile('a[href], area[href]', false);
+  readonly #scopes = new Map<CompiledFollow, TreeQuery>();
+
+  constructor(rules: readonly CompiledFollow[]) {
+    for (const entry of rules)
+      if (entry.rule.css !== undefined) this.#scopes.set(entry, this.#compile(entry.rule.css));
+  }
+
+  /** To be called for each page. */
+  begin(): void {
+    this.#search.begin();
+  }
+
+  /** Links at the elements of a rule and below them, in the order of the page. */
+  *hrefsOf(entry: CompiledFollow, page: Page): Generator<string> {
+    const query = this.#scopes.get(entry);
+    if (query === undefined) {
+      yield* this.#hrefsBelow(page.document);
+      return;
+    }
+    const roots = new Set<unknown>();
+    for (const root of this.#search.every(query, page.document)) {
+      if (root.attribs.href !== undefined) yield root.attribs.href;
+      // What is inside of another was found with that one: an outer element comes before its inner ones.
+      if (!this.#isInside(root, roots)) yield* this.#hrefsBelow(root);
+      roots.add(root);
+    }
+  }
+
+  *#hrefsBelow(root: Document | Element): Generator<string> {
+    for (const { attribs } of this.#search.every(this.#link, root)) yield attribs.href ?? '';
+  }
+
+  #isInside({ parent }: Element, roots: ReadonlySet<unknown>): boolean {
+    for (let at = parent; at !== null; at = at.parent) {
+      this.#search.spend(1);
+      if (roots.has(at)) return true;
+    }
+    return false;
+  }
+
+  #compile(css: string): TreeQuery {
+    try {
+      return this.#search.compile(css, false);
+    } catch (error) {
+      throw new SeineError(
+        `a follow rule has a selector that is not valid CSS: ${css} (${messageOf(error)})`,
+      );
+    }
+  }
 }
 
 /** Links that a handler asked for by name: only the depth limit holds. */

@@ -1,13 +1,14 @@
-import { compile, selectOne } from 'css-select';
-import { type ChildNode, type Document, type Element, isTag, isText } from 'domhandler';
+import { type ChildNode, type Element, isTag, isText } from 'domhandler';
 import type { Discovered } from '../../core/batch/outcome.ts';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import type { JobSpec, Pagination } from '../../core/job-schema/job.ts';
 import { isHtml } from '../../core/media/media-type.ts';
 import { isWithin } from '../../core/url/scope.ts';
 import { isTrapUrl, normalizeUrl, type UrlOptions } from '../../core/url/url.ts';
+import { getOwn } from '../../core/values/own-property.ts';
 import type { Paginator } from '../job/compiled-job.ts';
 import { baseUrlOf, type Page } from '../page/page.ts';
+import { type TreeQuery, TreeSearch } from '../page/tree-search.ts';
 import { compileRegex, type LinearRegex, REGEX_TEXT_MAX } from '../records/linear-regex.ts';
 import { LINKS_PER_PAGE_MAX } from './link-scanner.ts';
 
@@ -28,8 +29,9 @@ export async function compilePagination(pagination: Pagination, route: string): 
     fail('has a count, but no url with {page} or {offset}');
   const template =
     pagination.url === undefined ? null : compileTemplate(pagination.url, first, count?.perPage ?? 1);
-  const counter = count && template ? await compileCount(pagination, template, fail) : null;
-  const nextOf = pagination.next === undefined ? null : compileCss(pagination.next, fail);
+  const elements = new PageElements(fail);
+  const counter = count && template ? await compileCount(pagination, template, elements, fail) : null;
+  const nextOf = pagination.next === undefined ? null : elements.compile(pagination.next);
   const found = { priority, route, listed: true as const };
 
   const byCount: Paginator = (page, spec) => {
@@ -49,7 +51,7 @@ export async function compilePagination(pagination: Pagination, route: string): 
 
   const byNext: Paginator = (page, spec) => {
     const place = placeOf(page, template?.numberOf(page.url, page.url, spec.url) ?? first, first);
-    const href = nextOf && place < max ? hrefOf(nextOf(page)) : null;
+    const href = nextOf && place < max ? elements.hrefOf(nextOf(page)) : null;
     if (href === null) return [];
     const target = normalizeUrl(href, baseUrlOf(page), spec.url);
     const goesOn = target && target.url !== page.url && !isTrapUrl(target.url);
@@ -58,6 +60,7 @@ export async function compilePagination(pagination: Pagination, route: string): 
   };
 
   return (page, spec) => {
+    elements.begin();
     const links = byCount(page, spec);
     return links.length > 0 ? links : byNext(page, spec);
   };
@@ -66,6 +69,7 @@ export async function compilePagination(pagination: Pagination, route: string): 
 async function compileCount(
   pagination: Pagination,
   template: PageTemplate,
+  elements: PageElements,
   fail: (problem: string) => never,
 ): Promise<Counter> {
   const { css, attr, json, header, lastLink, perPage, regex: pattern } = pagination.count!;
@@ -74,16 +78,16 @@ async function compileCount(
   if (places.length === 0 && pattern === undefined)
     fail('has a count without css, regex, json, header or lastLink');
   if (lastLink !== undefined) {
-    const linkOf = compileCss(lastLink, fail);
+    const linkOf = elements.compile(lastLink);
     return (page, spec) => {
-      const href = hrefOf(linkOf(page));
+      const href = elements.hrefOf(linkOf(page));
       const target = href === null ? null : normalizeUrl(href, baseUrlOf(page), spec.url);
       const number = target && template.numberOf(target.url, page.url, spec.url);
       return number === null ? null : number - pagination.first + 1;
     };
   }
   const regex = pattern === undefined ? null : await compilePattern(pattern, fail);
-  const textOf = compileText({ css, attr, json, header }, fail);
+  const textOf = compileText({ css, attr, json, header }, elements);
   return (page) => {
     const text = textOf(page);
     const counted = text !== null && regex ? regex.first(text.slice(0, REGEX_TEXT_MAX)) : text;
@@ -94,29 +98,51 @@ async function compileCount(
 
 function compileText(
   place: Pick<NonNullable<Pagination['count']>, 'css' | 'attr' | 'json' | 'header'>,
-  fail: (problem: string) => never,
+  elements: PageElements,
 ): (page: Page) => string | null {
   const { css, attr, json, header } = place;
   if (header !== undefined) return (page) => page.header(header);
   if (json !== undefined) return (page) => jsonAt(page, json.split('.'));
   if (css === undefined) return (page) => page.text;
-  const elementOf = compileCss(css, fail);
+  const elementOf = elements.compile(css);
   return (page) => {
     const element = elementOf(page);
     if (element === null) return null;
-    return attr === undefined ? rawTextOf(element) : (element.attribs[attr.toLowerCase()] ?? null);
+    return attr === undefined ? rawTextOf(element) : (getOwn(element.attribs, attr.toLowerCase()) ?? null);
   };
 }
 
-function compileCss(css: string, fail: (problem: string) => never): Query {
-  let query: ReturnType<typeof compile<Document | Element, Element>>;
-  try {
-    query = compile<Document | Element, Element>(css);
-  } catch (error) {
-    return fail(`has a selector that is not valid CSS: ${css} (${messageOf(error)})`);
+/** Finds elements of a page within the steps that all selectors of its pagination have together. */
+class PageElements {
+  readonly #search = new TreeSearch();
+  readonly #link = this.#search.compile('a[href]', false);
+  readonly #fail: (problem: string) => never;
+
+  constructor(fail: (problem: string) => never) {
+    this.#fail = fail;
   }
-  return (page) =>
-    isHtml(page.contentType) ? (selectOne<Document | Element, Element>(query, page.document) ?? null) : null;
+
+  begin(): void {
+    this.#search.begin();
+  }
+
+  compile(css: string): Query {
+    let query: TreeQuery;
+    try {
+      query = this.#search.compile(css, false);
+    } catch (error) {
+      return this.#fail(`has a selector that is not valid CSS: ${css} (${messageOf(error)})`);
+    }
+    return (page) => (isHtml(page.contentType) ? this.#search.first(query, page.document) : null);
+  }
+
+  /** The link itself, or the one inside, as in `<li class=next><a href>`. */
+  hrefOf(element: Element | null): string | null {
+    const isInside = element && element.attribs.href === undefined;
+    const link = isInside ? this.#search.first(this.#link, element) : element;
+    const href = link?.attribs.href?.trim() ?? '';
+    return href === '' || href.startsWith('#') ? null : href;
+  }
 }
 
 async function compilePattern(pattern: string, fail: (problem: string) => never): Promise<LinearRegex> {
@@ -125,13 +151,6 @@ async function compilePattern(pattern: string, fail: (problem: string) => never)
   } catch (error) {
     return fail(`has an invalid regular expression: ${messageOf(error)}`);
   }
-}
-
-/** The link itself, or the one inside, as in `<li class=next><a href>`. */
-function hrefOf(element: Element | null): string | null {
-  const link = element && element.attribs.href === undefined ? selectOne('a[href]', element) : element;
-  const href = link?.attribs.href?.trim() ?? '';
-  return href === '' || href.startsWith('#') ? null : href;
 }
 
 /** Counted from one. A chain of links may tell its pages any number; the place in it only grows. */

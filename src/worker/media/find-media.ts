@@ -5,6 +5,7 @@ import { type JobSpec, MEDIA_ROUTE, type MediaRule } from '../../core/job-schema
 import { isHtml } from '../../core/media/media-type.ts';
 import { largestOf } from '../../core/media/srcset.ts';
 import { normalizeUrl } from '../../core/url/url.ts';
+import { getOwn } from '../../core/values/own-property.ts';
 import type { MediaFinder } from '../job/compiled-job.ts';
 import { LINKS_PER_PAGE_MAX } from '../links/link-scanner.ts';
 import { baseUrlOf, type Page } from '../page/page.ts';
@@ -96,7 +97,7 @@ function compileCss(css: string, route: string, search: TreeSearch) {
 /** The URL or URLs of a field, whatever lists they are in. */
 function* inField(values: Values, field: string): Generator<Shown> {
   for (const record of values) {
-    for (const value of [record[field]].flat(3)) if (typeof value === 'string') yield { raw: value };
+    for (const value of [getOwn(record, field)].flat(3)) if (typeof value === 'string') yield { raw: value };
   }
 }
 
@@ -114,7 +115,7 @@ const ATTRIBUTES: Record<string, readonly string[]> = {
 const OTHER_ATTRIBUTES = ['data-src', 'src', 'href'];
 
 function shownBy(element: Element): Shown[] {
-  const names = ATTRIBUTES[element.name] ?? OTHER_ATTRIBUTES;
+  const names = getOwn(ATTRIBUTES, element.name) ?? OTHER_ATTRIBUTES;
   const shown: Shown[] = [];
   for (const name of names) {
     const [first] = inAttribute(element, name);

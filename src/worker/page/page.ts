@@ -4,6 +4,7 @@ import { LIMITS } from '../../core/limits.ts';
 import type { Meta, ShotRef } from '../../core/model.ts';
 import { decodeText, sniffCharset } from '../../core/text/charset.ts';
 import { isJsonDeeper } from '../../core/values/nesting.ts';
+import { getOwn } from '../../core/values/own-property.ts';
 import { parseHtml } from './parse-html.ts';
 import { foldSpace } from './text.ts';
 
@@ -100,7 +101,8 @@ export class Page {
   }
 
   attributeOf(css: string, name: string): string | null {
-    return this.one(css)?.attribs[name] ?? null;
+    const element = this.one(css);
+    return (element && getOwn(element.attribs, name)) ?? null;
   }
 
   /** Adds a link, wherever it leads; only the depth limit of the job holds. */

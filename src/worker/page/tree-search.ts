@@ -62,6 +62,11 @@ export class TreeSearch {
     return this.#find(query, root, VALUES_PER_FIELD_MAX);
   }
 
+  /** As many as there are: only the steps limit them. */
+  every(query: TreeQuery, root: Root): Element[] {
+    return this.#find(query, root, Number.POSITIVE_INFINITY);
+  }
+
   /** Its text but for scripts and styles inside it. */
   textOf(element: Element): string {
     return foldSpace(this.rawTextOf(element));

@@ -2,6 +2,7 @@ import type { Element } from 'domhandler';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import type { FieldSpec } from '../../core/job-schema/job.ts';
 import { isBlank } from '../../core/values/blank.ts';
+import { getOwn, setOwn } from '../../core/values/own-property.ts';
 import { ValidationError } from '../job/compiled-job.ts';
 import type { RecordData } from '../job/route-code.ts';
 import { type Page, resolveBase, toJson } from '../page/page.ts';
@@ -118,7 +119,7 @@ interface Member {
 }
 
 /** Null when all fields are blank; then their absence in one of many elements is no mistake of the page. */
-function objectOf(
+export function objectOf(
   members: readonly Member[],
   context: FieldContext,
   root: Element | null,
@@ -128,12 +129,13 @@ function objectOf(
   let lacksRequired = false;
   for (const { name, read, required } of members) {
     const value = read(context, root);
-    object[name] = value;
+    setOwn(object, name, value);
     if (!isBlank(value)) hasValue = true;
     else if (required) lacksRequired = true;
   }
   if (lacksRequired && (hasValue || root === null)) {
-    for (const { name, path, required } of members) if (required && isBlank(object[name])) context.miss(path);
+    for (const { name, path, required } of members)
+      if (required && isBlank(getOwn(object, name))) context.miss(path);
   }
   return hasValue ? object : null;
 }

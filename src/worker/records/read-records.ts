@@ -2,6 +2,7 @@ import type { CaptureSpec } from '../../core/job-schema/browser.ts';
 import type { FieldSpec, RouteSpec } from '../../core/job-schema/job.ts';
 import { isHtml } from '../../core/media/media-type.ts';
 import { isBlank } from '../../core/values/blank.ts';
+import { getOwn } from '../../core/values/own-property.ts';
 import { type ReadResult, type RecordReader, ValidationError } from '../job/compiled-job.ts';
 import type { RecordData, RouteCode } from '../job/route-code.ts';
 import type { Page } from '../page/page.ts';
@@ -52,7 +53,7 @@ export async function compileReader(route: RouteSpec, code: RouteCode): Promise<
 function withCaptured(extract: Extractor, captures: readonly CaptureSpec[]): Extractor {
   return (page) => {
     const record = extract(page);
-    const captured = captures.map(({ name }) => [name, page.captured[name] ?? []] as const);
+    const captured = captures.map(({ name }) => [name, getOwn(page.captured, name) ?? []] as const);
     if (record === null && captured.every(([, data]) => data.length === 0)) return null;
     return { ...Object.fromEntries(captured), ...record };
   };

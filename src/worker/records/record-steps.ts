@@ -168,7 +168,8 @@ function canonicalOf(data: RecordData, json: string): string {
     if (index > 0 && names[index - 1]! > names[index]!) isSorted = false;
   }
   if (isSorted) return json;
-  const sorted: RecordData = {};
+  // Without a prototype, for a field of the name `__proto__`.
+  const sorted: RecordData = Object.create(null);
   for (const name of names.sort()) sorted[name] = data[name];
   return JSON.stringify(sorted);
 }
@@ -191,7 +192,8 @@ function withValues(data: RecordData): RecordData {
 
 /** Records in which a field has a value, by field; a field that is always blank is there too, with none. */
 export function countFilled(records: readonly RecordData[]): Record<string, number> {
-  const filled: Record<string, number> = {};
+  // A field may have any name, `constructor` too.
+  const filled: Record<string, number> = Object.create(null);
   let names = 0;
   for (const record of records) {
     for (const name in record) {

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { brotliDecompressSync, gunzipSync, inflateRawSync, inflateSync, zstdDecompressSync } from 'node:zlib';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
@@ -21,12 +22,16 @@ export interface StoredResponse {
 /** The most that a job may allow for a page; its own limit held when the page was fetched. */
 const PAGE_BYTES_MAX = 1024 ** 3;
 
-/** A page from the archive, checked in every respect; throws `SeineError` when it is not there or not whole. */
+/**
+ * A page from the archive, checked in every respect; throws `SeineError` when it is not there, not whole, or not what
+ * was fetched: whoever can write to the bucket could otherwise put records into the database.
+ */
 export async function readPage(
   blobs: Blobs,
   ref: ArchiveRef,
-  bytesMax = PAGE_BYTES_MAX,
+  options: { bytesMax?: number; sha256?: string | null } = {},
 ): Promise<StoredResponse> {
+  const { bytesMax = PAGE_BYTES_MAX, sha256 = null } = options;
   const place = `${blobs.locate(ref.key)} at ${ref.offset}`;
   const member = await blobs.read(ref.key, { offset: ref.offset, length: ref.length });
   if (!member) throw new SeineError(`the archive ${blobs.locate(ref.key)} is missing`);
@@ -36,6 +41,8 @@ export async function readPage(
     const record = parseRecord(gunzipSync(member, limit));
     const { status, statusText, headers, body } = readResponse(record);
     const decoded = decodeBody(body, codingsOf(headers), bytesMax);
+    if (sha256 !== null && hash('sha256', decoded, 'hex') !== sha256)
+      throw new Error('its SHA-256 is not the one that was stored with the task: the archive was changed');
     return { url: record.url!, date: record.date, status, statusText, headers, body: decoded };
   } catch (cause) {
     throw new SeineError(`cannot read the page in ${place}: ${messageOf(cause)}`, { cause });

@@ -213,6 +213,7 @@ export function testRevisits(desk: StoreDesk): void {
         state: 'done',
         failureCode: null,
         archive: { key, offset: 321, length: 99 },
+        sha256: PAGE.sha256,
         fetchedAt: T0,
         meta: null,
       });

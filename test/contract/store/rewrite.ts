@@ -14,6 +14,7 @@ import {
   tasksOf,
   traceOf,
 } from '../../support/fixtures.ts';
+import { HOSTILE_NAMES, objectWith } from '../../support/hostile-names.ts';
 import { A, expectBooks, type StoreDesk } from './store-setup.ts';
 
 const DAY = 86_400_000;
@@ -193,6 +194,23 @@ export function testRewrite(desk: StoreDesk): void {
         ['title', 1],
       ]);
       expect(await desk.store.views.quality((await createJob(desk.store, 'other')).id, 1)).toEqual([]);
+    });
+
+    test('a field may have any name', async () => {
+      await add(`${A}/1`, `${A}/2`);
+      const filled = objectWith(1);
+      for (let i = 0; i < 2; i++) {
+        const batch = await leaseOne(desk.store, desk.job, { count: 1 });
+        await settle(batch.id, [change.fetched(batch.tasks[0]!.id)], {
+          quality: [quality('product', 1, filled)],
+        });
+      }
+      const [only] = await read(1);
+      expect(only).toMatchObject({ records: 2, invalid: 0 });
+      expect(Object.keys(only!.filled)).toHaveLength(HOSTILE_NAMES.length);
+      expect(new Set(Object.values(only!.filled))).toEqual(new Set([2]));
+      for (const name of HOSTILE_NAMES.filter((text) => !text.includes('\0') && text.isWellFormed()))
+        expect(Object.hasOwn(only!.filled, name)).toBe(true);
     });
 
     test('a report that is refused, or comes twice, adds nothing', async () => {

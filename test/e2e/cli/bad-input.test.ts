@@ -27,6 +27,14 @@ function expectSentence({ code, stderr, stdout }: Finished, exitCode: number, se
   expect(code).toBe(exitCode);
 }
 
+test('what a file is made of does not control the terminal', async () => {
+  writeFileSync(at('hostile.csv'), 'a\u001b]0;title\u0007b\u001b[2J\u009b1mc,n\nhttp://x.example/,1\n');
+  const finished = await seine(['run', 'hostile.csv', '--dir', at('hostile')], { cwd: folder.path });
+  expect(finished.code).toBe(2);
+  expect(finished.stderr).toMatch(/^seine: no column 'url'.* among: a/);
+  expect(finished.stderr).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/);
+});
+
 describe('bad input gets one clear sentence and exit code 2', () => {
   const cases: [name: string, args: string[], sentence: RegExp][] = [
     ['a missing file', ['run', 'no-such-file.txt'], /^seine: no such file: .*no-such-file\.txt\n/],

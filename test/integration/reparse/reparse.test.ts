@@ -2,6 +2,7 @@ import { readdirSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type Folder, openFolder } from '../../../src/app/folder.ts';
 import { defineJob, type JobDefinition, openSeine } from '../../../src/index.ts';
@@ -144,6 +145,19 @@ test('pages that the archive has lost are told, and what was taken from them sta
   expect(Object.keys(await data())).toHaveLength(3);
   const { store } = opened!;
   expect(await store.jobs.counters(1)).toMatchObject({ done: 3, dead: 0, records: 3 });
+});
+
+test('pages that are not what was fetched are told, and nothing is taken from them', async () => {
+  const job = jobOf([{ name: 'any', select: { name: 'h1' } }], ['left']);
+  await fetchAll(job);
+  // The same as another archive: what is read is not what the database knows.
+  const db = new DatabaseSync(join(folder.dir, 'seine.db'));
+  db.exec('UPDATE attempts SET sha256 = zeroblob(32)');
+  db.close();
+  const result = await again(jobOf([{ name: 'any', select: { title: 'h1' } }], ['left']));
+  expect(result).toMatchObject({ pages: 3, unreadable: 3, failed: 0, records: { changed: 0, gone: 0 } });
+  expect(result.troubles[0]!.detail).toContain('SHA-256 is not the one that was stored');
+  expect(Object.values(await data())).toEqual([1, 2, 3].map((n) => ({ name: `Item ${n}` })));
 });
 
 test('an older run does not put its pages in the place of newer ones', async () => {

@@ -48,6 +48,38 @@ describe('a job', () => {
   const pools = { dc: { from: { env: 'X' } } };
 
   test.each([
+    'h.example:8080:user:pa55word',
+    'h.example:8080:user:pa55word DE',
+    'h.example:8080:user:pa55:word',
+    'h.example:8080:user:pa55word # the best',
+    'user:pa55word@h.example:8080',
+    'http://h.example:8080:user:pa55word',
+    '10.0.0.1:1, 10.0.0.2:2:user:pa55word',
+    'http://user:pa55word@h.example',
+  ])('has no proxy with a password in it, and no message quotes one: %s', async (proxy) => {
+    const listed = await problemOf({ proxies: { pools: { dc: { from: { list: [proxy] } } } } });
+    expect(listed).toMatch(/a job must not contain credentials/);
+    expect(listed).not.toMatch(/pa55|word/);
+  });
+
+  test.each([
+    'h.example:8080:user:pa55word',
+    'http://user:pa55word@h.example:8080',
+    '/a/b/h:1:user:pa55word',
+  ])('has no proxy in place of the name of a file: %s', async (file) => {
+    const problem = await problemOf({ proxies: { pools: { dc: { from: { file } } } } });
+    expect(problem).not.toBeNull();
+    expect(problem).not.toMatch(/pa55|word/);
+  });
+
+  test.each(['h:1', 'http://192.0.2.1:8080', 'socks5://[2001:db8::1]:1080/ DE', 'h:1 # remark', 'h:1, h:2'])(
+    'may list proxies without: %s',
+    async (proxy) => {
+      expect(await problemOf({ proxies: { pools: { dc: { from: { list: [proxy] } } } } })).toBeNull();
+    },
+  );
+
+  test.each([
     [
       { proxies: { pools: { dc: { from: { list: ['http://u:p@h:1'] } } } } },
       /a job must not contain credentials/,

@@ -154,6 +154,7 @@ function toArchivedPage(row: TaskColumns, archive: ArchivedPage['archive']): Arc
     failureCode: row.code,
     depth: row.depth,
     archive,
+    sha256: row.sha256 && hexOf(row.sha256),
     fetchedAt: row.page_at ?? 0,
     meta: row.meta === null ? null : JSON.parse(row.meta),
   };

@@ -4,6 +4,7 @@ import { messageOf, SeineError } from '../../../core/errors.ts';
 import { canonicalJson } from '../../../core/values/canonical-json.ts';
 import { type Migration, migrationsAfter } from '../../shared/migration.ts';
 import { MIGRATIONS } from '../migrations/migrations.ts';
+import { makePrivate } from './private-file.ts';
 
 type Row = Record<string, unknown>;
 
@@ -22,7 +23,9 @@ export class Database {
   constructor(path: string, options: DatabaseOptions = {}) {
     this.path = path;
     try {
-      this.#db = new DatabaseSync(path, { readOnly: options.readOnly ?? false });
+      this.#db = new DatabaseSync(options.readOnly ? path : makePrivate(path), {
+        readOnly: options.readOnly ?? false,
+      });
       // A larger cache is no gain: SQLite walks all of it at the end of each transaction that has split a page.
       this.#db.exec(`
         PRAGMA busy_timeout = 10000;

@@ -2,6 +2,8 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { SeineError } from '../../../core/errors.ts';
+import { PRIVATE_FILE } from '../../../core/file-modes.ts';
+import { makePrivate } from './private-file.ts';
 
 /** Garbage collection would close a database that nobody holds, and drop its lock. */
 const held = new Set<DatabaseSync>();
@@ -15,7 +17,7 @@ export interface FolderLock {
  * the process dies, however it dies: no stale lock files, no guessing about process ids.
  */
 export function lockFolder(dir: string): FolderLock {
-  const db = new DatabaseSync(join(dir, 'lock.db'));
+  const db = new DatabaseSync(makePrivate(join(dir, 'lock.db')));
   try {
     // A look by `isFolderLocked` holds the lock for a moment: that is no coordinator.
     db.exec('PRAGMA busy_timeout = 500; BEGIN EXCLUSIVE');
@@ -29,7 +31,9 @@ export function lockFolder(dir: string): FolderLock {
     });
   }
   const owner = join(dir, 'owner.json');
-  writeFileSync(owner, JSON.stringify({ pid: process.pid, since: new Date().toISOString() }));
+  writeFileSync(owner, JSON.stringify({ pid: process.pid, since: new Date().toISOString() }), {
+    mode: PRIVATE_FILE,
+  });
   return {
     release() {
       rmSync(owner, { force: true });
@@ -44,7 +48,7 @@ export function lockFolder(dir: string): FolderLock {
 export function isFolderLocked(dir: string): boolean {
   let db: DatabaseSync | null = null;
   try {
-    db = new DatabaseSync(join(dir, 'lock.db'));
+    db = new DatabaseSync(makePrivate(join(dir, 'lock.db')));
     db.exec('PRAGMA busy_timeout = 0; BEGIN IMMEDIATE; ROLLBACK');
     return false;
   } catch (error) {

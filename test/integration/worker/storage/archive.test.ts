@@ -239,8 +239,16 @@ describe('an archive of many kinds of pages', () => {
     await expect(read({ length: place.length + 20 })).rejects.toThrow(/cannot read the page/);
     await expect(read({ offset: file.length - 1 })).rejects.toThrow(/ends before the page/);
     await expect(read({ offset: 0, length: place.offset })).rejects.toThrow(/not an HTTP response/);
-    await expect(readPage(blobs, { key: KEY, ...place }, 10)).resolves.toBeDefined();
+    await expect(readPage(blobs, { key: KEY, ...place }, { bytesMax: 10 })).resolves.toBeDefined();
+    const { body } = await read({});
+    const own = sha256(body).toString('hex');
+    await expect(readPage(blobs, { key: KEY, ...place }, { sha256: own })).resolves.toBeDefined();
+    await expect(readPage(blobs, { key: KEY, ...place }, { sha256: '0'.repeat(64) })).rejects.toThrow(
+      'its SHA-256 is not the one that was stored with the task',
+    );
     const bomb = CASES.findIndex(({ name }) => name === 'coded br');
-    await expect(readPage(blobs, { key: KEY, ...places[bomb]! }, 100)).rejects.toThrow(SeineError);
+    await expect(readPage(blobs, { key: KEY, ...places[bomb]! }, { bytesMax: 100 })).rejects.toThrow(
+      SeineError,
+    );
   });
 });

@@ -17,11 +17,21 @@ describe('csv', () => {
     expect(csvLine(['=1+1', '+1', '-1', '@x'])).toBe('=1+1,+1,-1,@x\r\n');
   });
 
+  test('unless it is asked for: then a single quote comes before it', () => {
+    expect(csvLine(['=1+1', '+1', '-1', '@x', '\tx', '\rx', 'a=1', '', null], true)).toBe(
+      `'=1+1,'+1,'-1,'@x,'\tx,"'\rx",a=1,"",\r\n`,
+    );
+    expect(csvLine([-1, true], true)).toBe('-1,true\r\n');
+    expect(csvLine(['=HYPERLINK("https://x.example")'], true)).toBe(
+      `"'=HYPERLINK(""https://x.example"")"\r\n`,
+    );
+  });
+
   test('whatever text goes in comes out of a standard reader', () => {
     const cell = fc.string({ unit: 'grapheme' }).filter((text) => !text.startsWith('\ufeff'));
     fc.assert(
       fc.property(fc.array(fc.tuple(cell, cell, cell), { minLength: 1, maxLength: 5 }), (rows) => {
-        const text = csvLine(['a', 'b', 'c']) + rows.map(csvLine).join('');
+        const text = csvLine(['a', 'b', 'c']) + rows.map((row) => csvLine(row)).join('');
         expect(parse(text, { record_delimiter: '\r\n' })).toEqual([['a', 'b', 'c'], ...rows]);
       }),
     );

@@ -1,8 +1,13 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { ROBOTS_AGE_MS_MAX, RobotsCache } from '../../../../src/coordinator/robots/robots-cache.ts';
+import {
+  ROBOTS_AGE_MS_MAX,
+  RobotsCache,
+  RULES_BYTES_MAX,
+} from '../../../../src/coordinator/robots/robots-cache.ts';
 import type { RobotsOutcome } from '../../../../src/core/batch/outcome.ts';
 import type { FailureCode } from '../../../../src/core/failures.ts';
 import { LIMITS } from '../../../../src/core/limits.ts';
+import { parseRobots } from '../../../../src/core/robots/robots.ts';
 import type { HostStore, RobotsEntry } from '../../../../src/ports/store.ts';
 import { robotsEntry, T0, traceOf } from '../../../support/fixtures.ts';
 
@@ -87,6 +92,21 @@ describe('robots cache', () => {
     stored.set(ORIGIN, robotsEntry(ORIGIN, { text: '', host: '*.a.example' }));
     expect(await cache.rulesOf(ORIGIN, HOST, T0)).toBeNull();
     expect(await cache.rulesOf(ORIGIN, '*.a.example', T0)).not.toBeNull();
+  });
+
+  test('rules in memory are bounded by their size: the oldest are read from the store again', async () => {
+    const text = `user-agent: *\n${Array.from({ length: 25_000 }, (_, i) => `allow:*a${i}`).join('\n')}`;
+    const { bytes } = parseRobots(text, 'seine');
+    const fits = Math.floor(RULES_BYTES_MAX / bytes);
+    expect(fits).toBeLessThan(12);
+    const origins = Array.from({ length: fits + 1 }, (_, i) => `https://h${i}.example`);
+    for (const origin of origins) stored.set(origin, robotsEntry(origin, { text, host: HOST }));
+    for (const origin of origins) await cache.rulesOf(origin, HOST, T0);
+    const before = looks;
+    for (const origin of origins.slice(1)) await cache.rulesOf(origin, HOST, T0);
+    expect(looks - before).toBe(0);
+    await cache.rulesOf(origins[0]!, HOST, T0);
+    expect(looks - before).toBe(1);
   });
 
   test('rules for our own product win', async () => {

@@ -2,7 +2,13 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../../src/core/limits.ts';
-import { CRAWL_DELAY_MS_MAX, parseRobots, productToken } from '../../../../src/core/robots/robots.ts';
+import {
+  CRAWL_DELAY_MS_MAX,
+  parseRobots,
+  productToken,
+  ROBOTS_RULES_MAX,
+  ROBOTS_STEPS_MAX,
+} from '../../../../src/core/robots/robots.ts';
 import { cpuNow } from '../../../support/cpu-time.ts';
 
 interface RobotsCase {
@@ -198,6 +204,94 @@ describe('patterns', () => {
     // 0.03 ms when measured; a matcher that goes back would not end.
     expect((cpuNow() - started) / 100).toBeLessThan(5);
   });
+});
+
+describe('a file that is made to be expensive', () => {
+  const URL_LONG = `https://h.example/${'a'.repeat(2_000)}`;
+  const fileOf = (lines: Iterable<string>) => parseRobots(['user-agent: *', ...lines].join('\n'), 'seine');
+
+  test('the same rule many times is one rule', () => {
+    const rules = fileOf(Array.from({ length: 46_536 }, () => 'allow:*aab'));
+    expect(rules.ruleCount).toBe(1);
+    expect(rules.check(URL_LONG)).toEqual({ allowed: true, steps: expect.any(Number) });
+    expect(rules.check(URL_LONG).steps).toBeLessThan(2_100);
+  });
+
+  test.each(['allow', 'disallow'])('a URL that takes too many steps is disallowed: %s', (key) => {
+    const rules = fileOf(Array.from({ length: 20_000 }, (_, i) => `${key}:*aab${i}`));
+    const { allowed, steps } = rules.check(URL_LONG);
+    expect(allowed).toBe(false);
+    expect(steps).toBeGreaterThan(ROBOTS_STEPS_MAX);
+    // No more than one search beyond it.
+    expect(steps).toBeLessThan(ROBOTS_STEPS_MAX + 3_000);
+    expect(rules.allows('https://h.example/short')).toBe(true);
+    expect(rules.allows('https://h.example/robots.txt')).toBe(true);
+  });
+
+  test('parts that nearly match everywhere are counted by their length', () => {
+    const lines = Array.from(
+      { length: 400 },
+      (_, i) => `allow: *${'a'.repeat(1_000 - i)}b${'a'.repeat(200)}`,
+    );
+    expect(fileOf(lines).check(URL_LONG).allowed).toBe(false);
+  });
+
+  test('an honest file of 20,000 rules costs little', () => {
+    const lines = Array.from({ length: 20_000 }, (_, i) => `disallow: /user/${i}/${i % 2 ? '*/edit' : ''}`);
+    const rules = fileOf([...lines, 'disallow: /*?sort=', 'disallow: /*.pdf$']);
+    const { allowed, steps } = rules.check('https://h.example/list/page-7.html?from=9');
+    expect(allowed).toBe(true);
+    expect(steps).toBeLessThan(300);
+    expect(rules.allows('https://h.example/user/19999/a/edit')).toBe(false);
+    expect(rules.allows('https://h.example/user/19998/a')).toBe(false);
+    expect(rules.allows('https://h.example/list?sort=up')).toBe(false);
+  });
+
+  test('beyond the rules that are kept, allow opens nothing and disallow closes the site', () => {
+    const full = Array.from({ length: ROBOTS_RULES_MAX }, (_, i) => `allow:/${i.toString(36)}`);
+    expect(fileOf([...full, 'allow:/x/y']).ruleCount).toBe(ROBOTS_RULES_MAX);
+    expect(fileOf([...full, 'allow:/x/y']).allows('https://h.example/-')).toBe(true);
+    const closed = fileOf([...full, 'disallow:/-']);
+    expect(closed.ruleCount).toBe(ROBOTS_RULES_MAX);
+    for (const path of ['-', 'other']) expect(closed.allows(`https://h.example/${path}`)).toBe(false);
+  });
+
+  test('its size is told', () => {
+    const many = fileOf(Array.from({ length: 30_000 }, (_, i) => `allow:*${i}`));
+    expect(many.bytes).toBeGreaterThan(8_000_000);
+    expect(fileOf(['disallow: /a']).bytes).toBeLessThan(1_000);
+    const wildcards = '*'.repeat(16_000);
+    expect(fileOf(Array.from({ length: 30 }, (_, i) => `allow:/${i}${wildcards}`)).bytes).toBeLessThan(
+      1_100_000,
+    );
+  });
+
+  test('among many rules the longest that matches decides', () => {
+    const pattern = fc
+      .array(fc.constantFrom('a', 'b', '/', '*', '$'), { maxLength: 6 })
+      .map((chars) => `/${chars.join('')}`);
+    const path = fc
+      .array(fc.constantFrom('a', 'b', '/'), { maxLength: 8 })
+      .map((chars) => `/${chars.join('')}`);
+    const lines = fc.array(fc.tuple(fc.boolean(), pattern), { maxLength: 12 });
+    fc.assert(
+      fc.property(lines, path, (rules, asked) => {
+        const text = rules.map(([allow, rule]) => `${allow ? 'allow' : 'disallow'}: ${rule}`);
+        const matching = rules.filter(([, rule]) => regexOf(rule).test(asked));
+        const longest = Math.max(...matching.map(([, rule]) => rule.length));
+        const strongest = matching.filter(([, rule]) => rule.length === longest);
+        const expected = strongest.length === 0 || strongest.some(([allow]) => allow);
+        expect(fileOf(text).allows(`https://h.example${asked}`)).toBe(expected);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  const regexOf = (rule: string) => {
+    const isAnchored = rule.endsWith('$');
+    const body = (isAnchored ? rule.slice(0, -1) : rule).replaceAll('$', '\\$').replaceAll('*', '.*');
+    return new RegExp(`^${body}${isAnchored ? '$' : ''}`);
+  };
 });
 
 describe('other fields', () => {

@@ -4,6 +4,7 @@ import type { Meta } from '../../../../src/core/model.ts';
 import { LINKS_PER_PAGE_MAX } from '../../../../src/worker/links/link-scanner.ts';
 import { compilePagination } from '../../../../src/worker/links/paginate.ts';
 import { Page } from '../../../../src/worker/page/page.ts';
+import { TREE_STEPS_MAX } from '../../../../src/worker/page/tree-search.ts';
 import { specOf } from '../../../support/fixtures.ts';
 
 type PaginationInput = NonNullable<NonNullable<JobInput['routes']>[number]['paginate']>;
@@ -302,4 +303,13 @@ test('a hostile page takes no time', async () => {
   const long = pageOf('a'.repeat(1_000_000));
   expect(await urlsOf({ url: '?page={page}', count: { regex: '(a*)*(\\d+)$' } }, long)).toEqual([]);
   expect(process.threadCpuUsage().user - started).toBeLessThan(5_000_000);
+});
+
+test.each<[string, PaginationInput]>([
+  ['next', { next: 'i ~ u' }],
+  ['the last link', { url: '?page={page}', count: { lastLink: 'i ~ u' } }],
+  ['a count', { url: '?page={page}', count: { css: 'i ~ u' } }],
+])('selectors that a page makes expensive have a number of steps: %s', async (_, pagination) => {
+  const page = pageOf('<u></u>'.repeat(90_000));
+  await expect(paginate(pagination, page)).rejects.toThrow(`more than ${TREE_STEPS_MAX} steps`);
 });

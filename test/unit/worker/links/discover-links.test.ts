@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest';
+import type { JobInput } from '../../../../src/core/job-schema/job.ts';
+import { compileJob } from '../../../../src/worker/compile-job.ts';
+import { discoverLinks } from '../../../../src/worker/links/discover-links.ts';
+import { Page } from '../../../../src/worker/page/page.ts';
+import { TREE_STEPS_MAX, VALUES_PER_FIELD_MAX } from '../../../../src/worker/page/tree-search.ts';
+import { specOf } from '../../../support/fixtures.ts';
+
+async function linksOn(html: string, follow: NonNullable<JobInput['follow']>): Promise<string[]> {
+  const page = new Page({
+    url: 'https://shop.example/',
+    status: 200,
+    contentType: 'text/html',
+    contentTypeHeader: 'text/html; charset=utf-8',
+    headers: [],
+    body: Buffer.from(html),
+    route: null,
+    meta: null,
+  });
+  const job = await compileJob(specOf({ follow }), new Map());
+  return discoverLinks(page, job, 0).map(({ url }) => new URL(url).pathname);
+}
+
+test('links are those at the selector and below it, each once and in order', async () => {
+  const html =
+    '<a href=/out>0</a><nav><a href=/1>1</a><nav><area href=/2></nav></nav><a class=x href=/3>3</a><a href=/1>1</a>';
+  expect(await linksOn(html, [{ css: 'nav, .x' }])).toEqual(['/1', '/2', '/3']);
+  expect(await linksOn(html, [{ css: '.x' }, {}])).toEqual(['/3', '/out', '/1', '/2']);
+});
+
+test('more elements than a field may have values are no mistake of the page', async () => {
+  const count = VALUES_PER_FIELD_MAX + 5;
+  const html = Array.from({ length: count }, (_, i) => `<a href=/${i % 3}>x</a>`).join('');
+  expect(await linksOn(html, [{ css: 'a' }])).toEqual(['/0', '/1', '/2']);
+});
+
+test('selectors that a page makes expensive have a number of steps', async () => {
+  const html = '<u></u>'.repeat(90_000);
+  await expect(linksOn(html, [{ css: 'i ~ u' }])).rejects.toThrow(`more than ${TREE_STEPS_MAX} steps`);
+});
+
+test('elements in elements are looked through once', async () => {
+  // 60 million steps, were each looked through by itself.
+  const html = `${'<div>'.repeat(400)}<a href=/in>x</a>${'<b></b>'.repeat(150_000)}`;
+  expect(await linksOn(html, [{ css: 'div' }])).toEqual(['/in']);
+});
+
+test('a selector that is no CSS is told when the job is compiled', async () => {
+  await expect(compileJob(specOf({ follow: [{ css: 'a[' }] }), new Map())).rejects.toThrow(
+    'a follow rule has a selector that is not valid CSS: a[',
+  );
+});
