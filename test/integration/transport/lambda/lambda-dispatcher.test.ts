@@ -1,5 +1,6 @@
 import { strToU8, zipSync } from 'fflate';
 import { afterAll, describe, expect, test } from 'vitest';
+import { WIRE_VERSION } from '../../../../src/core/batch/batch.ts';
 import {
   batchOf,
   deliver,
@@ -26,7 +27,7 @@ const STRANGE = `
 export async function handler(event) {
   if (event.kind !== 'warm') return { kind: 'refused', reason: 'counted with ' + event.clockOffsetMs };
   const now = Date.now() - 60000;
-  const here = { seine: '0', wire: 1, environment: 'e', cold: false, blobs: process.env.SEINE_BLOBS };
+  const here = { seine: '0', wire: ${WIRE_VERSION}, environment: 'e', cold: false, blobs: process.env.SEINE_BLOBS };
   return { kind: 'here', here: { ...here, startedAt: now, endedAt: now } };
 }`;
 
