@@ -7,7 +7,7 @@ import { lastJson, startSeine, temporaryFolder } from '../seine-process.ts';
 /** How a sick page fails, every time. */
 export type Sickness = '503' | '500' | 'reset' | 'timeout';
 
-export interface SickRunOptions {
+interface SickRunOptions {
   sickness: Sickness;
   /** Sick pages of each host, spread evenly among the healthy ones. */
   sick: number;
@@ -18,12 +18,14 @@ export interface SickRunOptions {
   untilServed?: boolean;
 }
 
-export interface SickRun {
+interface SickRun {
   /** Healthy pages that were served. */
   served: number;
   /** From the first request to the last healthy page. */
   ms: number;
   requests: number;
+  /** Requests of sick pages before the last healthy page was served. */
+  sickBefore: number;
   /** Of the whole run; null when it was ended early. */
   counters: Record<string, unknown> | null;
 }
@@ -36,6 +38,7 @@ export async function crawlSickPages(options: SickRunOptions): Promise<SickRun> 
   const { sickness, sick, healthy, hosts, rate } = options;
   const served = new Map<string, number>();
   let requests = 0;
+  let sickBefore = 0;
   let firstAt = 0;
   let allServed = () => {};
   const done = new Promise<void>((resolve) => {
@@ -50,6 +53,7 @@ export async function crawlSickPages(options: SickRunOptions): Promise<SickRun> 
     requests++;
     firstAt ||= at;
     if (request.url!.startsWith('/sick/')) {
+      if (served.size < healthy * hosts) sickBefore++;
       if (sickness === 'timeout') return;
       if (sickness === 'reset') request.socket.resetAndDestroy();
       else response.writeHead(Number(sickness), { 'content-type': 'text/html' }).end('<p>no</p>');
@@ -90,6 +94,7 @@ export async function crawlSickPages(options: SickRunOptions): Promise<SickRun> 
       served: served.size,
       ms: Math.max(0, ...served.values()) - firstAt,
       requests,
+      sickBefore,
       counters: options.untilServed ? null : lastJson(finished),
     };
   } finally {
