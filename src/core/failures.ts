@@ -205,6 +205,18 @@ export function isThrottling(code: FailureCode, httpStatus: number | null): bool
   return FAILURES[code].retry === 'throttled' || httpStatus === 429;
 }
 
+/**
+ * Whether the host itself asked for fewer requests: status 429, or a 503 that says for how long. A bare 503 is the trouble
+ * of its page as long as other pages of the host answer.
+ */
+export function isHostThrottling(
+  code: FailureCode,
+  httpStatus: number | null,
+  retryAfterMs: number | null,
+): boolean {
+  return isThrottling(code, httpStatus) && (code !== 'unavailable' || retryAfterMs !== null);
+}
+
 /** The failure that an HTTP status stands for, or null when the status is a success. */
 export function failureOfStatus(status: number): FailureCode | null {
   if (status >= 200 && status < 300) return null;

@@ -87,6 +87,8 @@ export interface TaskChange {
   detail: string | null;
   /** For `pending`: not before. */
   dueAt: number | null;
+  /** For `pending`: from now on the task comes after those of its host that have its priority. */
+  lowersPriority?: true;
   countsAsAttempt: boolean;
   /** For a redirect that the task follows: where it goes on. */
   moveTo: { url: string; host: string } | null;

@@ -1,13 +1,17 @@
 import type { Permit, PermitUse } from '../../core/batch/batch.ts';
 import type { Outcome } from '../../core/batch/outcome.ts';
-import { failureKind, isOwnFailure, isThrottling } from '../../core/failures.ts';
-import { adaptPace, type HostPace, startPace } from '../../core/pace/pace.ts';
+import { failureKind, isHostThrottling, isOwnFailure } from '../../core/failures.ts';
+import { adaptPace, type HostPace, noteRetries, pagesRecover, startPace } from '../../core/pace/pace.ts';
 import { unguardedGapMs } from '../../core/politeness/permits.ts';
 
 /** Over less time no rate can be told. */
 const SHORTEST_MS = 100;
 /** Latencies of one permit that are looked at; more would not move the median. */
 const LATENCIES_MAX = 200;
+
+/** A third of different pages that fail are the host's trouble, but not with fewer than this. */
+const FAILED_PAGES_MIN = 3;
+const FAILED_PAGES_SHARE = 1 / 3;
 
 /** Gathers how a host answers under its permits, and says what pace follows; how, is decided in `core/pace/`. */
 export class PaceLearner {
@@ -16,7 +20,14 @@ export class PaceLearner {
   #refused = 0;
   #unavailable = 0;
   #faults = 0;
+  /** Pages that were requested for the first time, and how many of those failed. */
+  #pages = 0;
+  #failedPages = 0;
+  /** Pages that failed before: how many answered now, and how many failed again. */
+  #recovered = 0;
+  #relapsed = 0;
   #latencies: number[] = [];
+  #wasUnavailable = false;
   #firstAt = Number.POSITIVE_INFINITY;
   #lastAt = Number.NEGATIVE_INFINITY;
 
@@ -26,39 +37,62 @@ export class PaceLearner {
 
   /** The new pace, or null when nothing was learned yet. */
   learn(
-    report: { permit: Permit; use: PermitUse; outcomes: readonly Outcome[] },
+    report: {
+      permit: Permit;
+      use: PermitUse;
+      outcomes: readonly Outcome[];
+      /** How often the page of an outcome was requested, with this time. */
+      attemptOf?: (outcome: Outcome) => number;
+    },
     cap: number,
     now: number,
   ): HostPace | null {
-    const { permit, use, outcomes } = report;
-    for (const outcome of outcomes) this.#look(outcome);
+    const { permit, use, outcomes, attemptOf } = report;
+    for (const outcome of outcomes) this.#look(outcome, attemptOf?.(outcome) ?? 1);
     if (this.#answers === 0 || (!use.finished && this.#refused === 0)) return null;
+    this.#pace = noteRetries(this.#pace ?? startPace(cap), this.#recovered, this.#relapsed);
+    const isHostsTrouble =
+      this.#failedPages >= FAILED_PAGES_MIN && this.#failedPages > this.#pages * FAILED_PAGES_SHARE;
+    // Pages that answer the next time were refused by the host; pages that never do are sick themselves.
+    const unavailable = isHostsTrouble || pagesRecover(this.#pace) ? this.#unavailable : 0;
+    this.#wasUnavailable = unavailable > 0;
     const seen = {
       rate: rateOf(permit, cap),
       answers: this.#answers,
-      refused: this.#refused,
-      unavailable: this.#unavailable,
-      faults: this.#faults,
+      refused: this.#refused + unavailable,
+      unavailable,
+      faults: isHostsTrouble ? this.#faults : 0,
       latencyMs: median(this.#latencies),
       sentRate: this.#sentRate(),
     };
-    this.#pace = adaptPace(this.#pace ?? startPace(cap), seen, cap, now);
+    this.#pace = adaptPace(this.#pace, seen, cap, now);
     this.#forget();
     // A host without a limit needs no note.
     return Number.isFinite(this.#pace.rate) ? this.#pace : null;
   }
 
-  #look(outcome: Outcome): void {
+  /** Whether what was learned last says that the host itself was unavailable, and not only some of its pages. */
+  get wasUnavailable(): boolean {
+    return this.#wasUnavailable;
+  }
+
+  #look(outcome: Outcome, attempt: number): void {
     if (outcome.kind === 'deferred' || outcome.trace === null) return;
     // Our own failures say nothing about the host.
     if (outcome.kind === 'failed' && isOwnFailure(outcome.code)) return;
     this.#answers++;
-    if (outcome.kind === 'failed') {
-      if (isThrottling(outcome.code, outcome.trace.httpStatus)) {
-        this.#refused++;
-        if (outcome.code === 'unavailable' && outcome.retryAfterMs === null) this.#unavailable++;
-      } else if (failureKind(outcome.code).hostFault) this.#faults++;
-    }
+    const isRefused =
+      outcome.kind === 'failed' &&
+      isHostThrottling(outcome.code, outcome.trace.httpStatus, outcome.retryAfterMs);
+    const isFault = outcome.kind === 'failed' && !isRefused && failureKind(outcome.code).hostFault;
+    if (isRefused) this.#refused++;
+    else if (isFault && outcome.code === 'unavailable') this.#unavailable++;
+    else if (isFault) this.#faults++;
+    if (attempt === 1) {
+      this.#pages++;
+      if (isFault) this.#failedPages++;
+    } else if (isFault) this.#relapsed++;
+    else if (!isRefused) this.#recovered++;
     this.#firstAt = Math.min(this.#firstAt, outcome.trace.startedAt);
     this.#lastAt = Math.max(this.#lastAt, outcome.trace.startedAt);
     if (this.#latencies.length < LATENCIES_MAX) this.#latencies.push(outcome.trace.durationMs);
@@ -73,6 +107,7 @@ export class PaceLearner {
     this.#firstAt = Number.POSITIVE_INFINITY;
     this.#lastAt = Number.NEGATIVE_INFINITY;
     this.#answers = this.#refused = this.#unavailable = this.#faults = 0;
+    this.#pages = this.#failedPages = this.#recovered = this.#relapsed = 0;
     this.#latencies = [];
   }
 }

@@ -6,7 +6,7 @@ import {
   isFromHost,
   nextHostBreaker,
 } from '../../core/circuit-breaker/circuit-breaker.ts';
-import { isThrottling } from '../../core/failures.ts';
+import { isHostThrottling, isThrottling } from '../../core/failures.ts';
 import { isPermanent } from '../../core/giving-up/giving-up.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
 import { compileHostLimits, type HostLimiter } from '../../core/politeness/host-limits.ts';
@@ -22,6 +22,8 @@ export interface HostReport {
   permit: Permit;
   use: PermitUse;
   outcomes: readonly Outcome[];
+  /** How often the page of an outcome was requested, with this time. */
+  attemptOf?: (outcome: Outcome) => number;
   robots: readonly RobotsOutcome[];
   crawlDelayMs: number | null;
 }
@@ -45,6 +47,7 @@ export function hostReportsOf(
       permit,
       use,
       outcomes: own,
+      attemptOf: ({ taskId }) => open.tasks.get(taskId)?.attempt ?? 1,
       robots: report.robots.filter(({ origin }) => origins.has(origin)),
       crawlDelayMs: crawlDelayOf(entries, permit.host),
     });
@@ -77,7 +80,11 @@ export function hostChangeOf(
   const pace = spec.politeness.adaptive
     ? (entry?.learning.learn(report, limitsOf(permit.host).rate, now) ?? null)
     : null;
-  const refusal = { blocked: pace?.blocked ?? 0, firstMs: spec.retry.baseMs };
+  const refusal = {
+    blocked: pace?.blocked ?? 0,
+    firstMs: spec.retry.baseMs,
+    isUnavailable: pace !== null && entry!.learning.wasUnavailable,
+  };
   const pauseUntil = Math.max(entry?.pauseUntil ?? 0, pauseUntilOf(results, refusal, now));
   if (entry) Object.assign(entry, breaker, { pauseUntil });
   const gapMs = guardedGapMs(0, report.crawlDelayMs);
@@ -106,17 +113,25 @@ function breakerPolicyOf({ breaker, politeness }: JobSpec): HostBreakerPolicy {
   return { ...breaker, isGroup: politeness.groupBy !== 'host' };
 }
 
-/** Until when a host that asked for fewer requests gets none; 0 when it did not ask. */
+/**
+ * Until when a host that asked for fewer requests gets none; 0 when it did not ask. A page with status 503 asks only for
+ * itself, unless the host is unavailable as a whole.
+ */
 function pauseUntilOf(
   results: readonly (Outcome | RobotsOutcome)[],
-  { blocked, firstMs }: { blocked: number; firstMs: number },
+  { blocked, firstMs, isUnavailable }: { blocked: number; firstMs: number; isUnavailable: boolean },
   now: number,
 ): number {
   let until = 0;
   for (const result of results) {
     if (result.kind !== 'failed' || !isFromHost(result)) continue;
-    if (!isThrottling(result.code, result.trace?.httpStatus ?? null)) continue;
+    const status = result.trace?.httpStatus ?? null;
     const askedMs = 'retryAfterMs' in result ? result.retryAfterMs : null;
+    const isAsking =
+      isUnavailable || !('taskId' in result)
+        ? isThrottling(result.code, status)
+        : isHostThrottling(result.code, status, askedMs);
+    if (!isAsking) continue;
     until = Math.max(until, now + (askedMs ?? refusalPauseMs(blocked, firstMs)));
   }
   return until;

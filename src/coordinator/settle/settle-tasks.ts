@@ -1,6 +1,6 @@
 import type { BatchTask, Report } from '../../core/batch/batch.ts';
 import type { Discovered, Outcome } from '../../core/batch/outcome.ts';
-import type { FailureCode } from '../../core/failures.ts';
+import { type FailureCode, failureKind, isHostThrottling } from '../../core/failures.ts';
 import { isOutOfAttempts } from '../../core/giving-up/giving-up.ts';
 import { followsRedirects, isMediaRoute, type JobSpec } from '../../core/job-schema/job.ts';
 import type { NewTask } from '../../core/model.ts';
@@ -29,6 +29,9 @@ export interface SettleContext extends LinkContext {
   /** Tasks of which nothing was sent, because their proxy is down. */
   untried?: ReadonlySet<number> | undefined;
 }
+
+/** Of pages that fail for the first time, so many are tried again soon: whether they answer then tells page from host. */
+const RETRIED_SOON_SHARE = 0.25;
 
 const UNTOUCHED = {
   code: null,
@@ -99,7 +102,16 @@ function failureOf(
   const isOver = isOutOfAttempts(code, task.attempt, retry);
   if (isOver && !context.escalating?.has(task.id)) return { ...failure, to: 'dead' };
   const pauseMs = Math.max(outcome.retryAfterMs ?? 0, backoffMs(task.attempt, retry, context.random()));
-  return { ...failure, to: 'pending', dueAt: Math.ceil(context.now + pauseMs) };
+  const isPageTrouble =
+    failureKind(code).hostFault && !isHostThrottling(code, trace?.httpStatus ?? null, outcome.retryAfterMs);
+  // Pages that fail again and again come after those that may still answer.
+  const isLast = isPageTrouble && (task.attempt > 1 || context.random() >= RETRIED_SOON_SHARE);
+  return {
+    ...failure,
+    to: 'pending',
+    dueAt: Math.ceil(context.now + pauseMs),
+    ...(isLast ? { lowersPriority: true as const } : {}),
+  };
 }
 
 /** What a browser may still make of the page: until it has tried, nothing has failed. */

@@ -54,6 +54,10 @@ export interface HostPace {
   proofMs?: number;
   provenAt?: number;
   stretch?: Stretch;
+  /** Of the pages that failed and were requested again, the share that answered then; recent ones above all. */
+  recovery?: number;
+  /** How many such pages this is known from. */
+  retried?: number;
 }
 
 /** What one permit brought. */
@@ -116,6 +120,30 @@ const LATENCY_WEIGHT = 0.2;
 export function startPace(cap: number): HostPace {
   const rate = Number.isFinite(cap) ? cap * START_SHARE : cap;
   return { rate, clean: null, refused: null, tryAt: 0, refusals: 0, latencyMs: null };
+}
+
+/** The last eight or so decide. */
+const RECOVERY_WEIGHT = 1 / 8;
+/** Fewer say nothing. */
+const RETRIED_MIN = 2;
+
+/** Notes what became of pages that had failed before. */
+export function noteRetries(pace: HostPace, recovered: number, relapsed: number): HostPace {
+  const count = recovered + relapsed;
+  if (count === 0) return pace;
+  const retried = pace.retried ?? 0;
+  const weight = Math.max(count / (retried + count), 1 - (1 - RECOVERY_WEIGHT) ** count);
+  const recovery = (pace.recovery ?? 0) * (1 - weight) + (recovered / count) * weight;
+  return {
+    ...pace,
+    recovery: Math.round(recovery * 1_000) / 1_000,
+    retried: Math.min(retried + count, 1_000),
+  };
+}
+
+/** Whether pages that fail answer the next time, so that it was the host that refused them. */
+export function pagesRecover({ recovery, retried }: HostPace): boolean {
+  return (retried ?? 0) >= RETRIED_MIN && (recovery ?? 0) >= 0.5;
 }
 
 export function adaptPace(before: HostPace, seen: PaceEvidence, cap: number, now: number): HostPace {

@@ -1,7 +1,7 @@
 import type { BatchTask, PermitUse, RobotsFetch } from '../../core/batch/batch.ts';
 import type { Outcome, RobotsOutcome } from '../../core/batch/outcome.ts';
 import { messageOf } from '../../core/errors.ts';
-import { isThrottling } from '../../core/failures.ts';
+import { isHostThrottling } from '../../core/failures.ts';
 import { parallelOf } from '../../core/job-schema/job.ts';
 import { guardedGapMs } from '../../core/politeness/permits.ts';
 import { delayOf, parseRobots, productToken, type RobotsRules } from '../../core/robots/robots.ts';
@@ -24,6 +24,9 @@ interface HostQueueEvents {
   onRobots(outcome: RobotsOutcome): void;
 }
 
+/** Fewer answers with status 503 say nothing about the host. */
+const UNAVAILABLE_MIN = 4;
+
 /** Of this worker, over all its batches. */
 const LATENESS = new Lateness();
 
@@ -38,6 +41,8 @@ export class HostQueue {
   #next = 0;
   #finished = false;
   #reportedSent = 0;
+  #answers = 0;
+  #unavailable = 0;
 
   constructor(
     input: HostQueueInput,
@@ -80,10 +85,21 @@ export class HostQueue {
       const task = this.#input.tasks[this.#next++];
       if (!task) return;
       const outcome = await this.#work(task);
-      if (outcome.kind === 'failed' && isThrottling(outcome.code, outcome.trace?.httpStatus ?? null))
-        this.#pace.close();
+      if (this.#isRefused(outcome)) this.#pace.close();
       this.#events.onOutcome(outcome);
     }
+  }
+
+  /** Whether the host wants no more requests now. A 503 or two belong to their pages, most of them to the host. */
+  #isRefused(outcome: Outcome): boolean {
+    if (outcome.kind === 'deferred' || outcome.trace === null) return false;
+    this.#answers++;
+    if (outcome.kind !== 'failed') return false;
+    const { code, trace, retryAfterMs } = outcome;
+    if (isHostThrottling(code, trace.httpStatus, retryAfterMs)) return true;
+    if (code !== 'unavailable') return false;
+    this.#unavailable++;
+    return this.#unavailable >= UNAVAILABLE_MIN && this.#unavailable * 2 > this.#answers;
   }
 
   async #work(task: BatchTask): Promise<Outcome> {

@@ -23,6 +23,21 @@ export function testLease(desk: StoreDesk): void {
       expect(order).toEqual(['new-high', 'old', 'old2', 'new', 'old-low']);
     });
 
+    test('a task whose priority is lowered comes after those that had the same', async () => {
+      await add(`${A}/sick`, `${A}/next`);
+      await enqueue(desk.store, desk.job, [taskOf(`${A}/low`, { priority: -1 })]);
+      const first = await leaseOne(desk.store, desk.job, { count: 1 });
+      expect(first.tasks[0]!.url).toBe(`${A}/sick`);
+      await settle(first.id, [{ ...change.again(first.tasks[0]!.id, T0), lowersPriority: true }]);
+      await add(`${A}/new`);
+      const order: string[] = [];
+      for (let turn = 0; turn < 4; turn++) {
+        const { tasks } = await leaseOne(desk.store, desk.job, { count: 1 });
+        order.push(...tasks.map((task) => task.url.slice(A.length + 1)));
+      }
+      expect(order).toEqual(['next', 'new', 'sick', 'low']);
+    });
+
     test('never more than asked, never a task twice, smaller when there is less', async () => {
       await add(...Array.from({ length: 7 }, (_, n) => `${A}/${n}`), `${B}/1`);
       const [a, b] = ['a.example', 'b.example'].map(

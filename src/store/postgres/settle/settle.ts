@@ -99,6 +99,7 @@ async function applyChanges(
     a: attemptId,
     n: change.countsAsAttempt ? 1 : 0,
     d: change.dueAt,
+    p: change.lowersPriority ? 1 : 0,
     c: change.code,
     t: cleanText(change.detail),
     u: cleanText(change.moveTo?.url),
@@ -209,12 +210,12 @@ const OPEN_BATCH = `
 
 const UPDATE_TASKS = `
   UPDATE tasks SET state = change.s, batch_id = NULL, attempt_id = coalesce(change.a, tasks.attempt_id),
-    attempts = tasks.attempts + change.n, due_at = change.d, code = change.c, detail = change.t,
+    attempts = tasks.attempts + change.n, due_at = change.d, priority = tasks.priority - change.p, code = change.c, detail = change.t,
     at_url = coalesce(change.u, tasks.at_url), host_id = coalesce(change.h, tasks.host_id),
     home_host_id = CASE WHEN change.h IS NULL THEN tasks.home_host_id ELSE coalesce(tasks.home_host_id, tasks.host_id) END,
     hops = tasks.hops + CASE WHEN change.h IS NULL THEN 0 ELSE 1 END
   FROM json_to_recordset($2::json)
-    AS change (id bigint, s smallint, a bigint, n integer, d bigint, c text, t text, u text, h bigint)
+    AS change (id bigint, s smallint, a bigint, n integer, d bigint, p integer, c text, t text, u text, h bigint)
   WHERE ${indexHint('change.id')} AND tasks.id = change.id AND tasks.state = ${LEASED} AND tasks.batch_id = $1
   RETURNING tasks.id, tasks.host_id`;
 

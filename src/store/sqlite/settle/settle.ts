@@ -141,6 +141,7 @@ function applyChange(db: Database, context: Context, change: TaskChange): boolea
     attemptId,
     change.countsAsAttempt ? 1 : 0,
     change.dueAt,
+    change.lowersPriority ? 1 : 0,
     change.code,
     change.detail,
     change.id,
@@ -226,7 +227,7 @@ const SELECT_BATCH = "SELECT unsettled, task_ids FROM batches WHERE id = ? AND j
 
 const UPDATE_TASK = `
   UPDATE tasks SET state = ?, batch_id = ${NO_ID}, attempt_id = coalesce(?, attempt_id), attempts = attempts + ?, due_at = ?,
-    code = ?, detail = ?
+    priority = priority - ?, code = ?, detail = ?
   WHERE id = ? AND state = ${LEASED} AND batch_id = ?`;
 
 const MOVE_TASK = `

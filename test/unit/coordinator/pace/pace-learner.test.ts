@@ -58,7 +58,7 @@ describe('learning the pace of a host', () => {
     const newer = {
       permit: permitAt(T0 + 3_000, 2),
       use: use(true),
-      outcomes: [fetched, failed('unavailable')],
+      outcomes: [fetched, failed('throttled')],
     };
     expect(learner.learn(newer, 4, T0 + 4_000)?.rate).toBe(1);
   });
@@ -87,5 +87,41 @@ describe('learning the pace of a host', () => {
       ],
     };
     expect(learner.learn(refusal, cap, T0 + 2_000)?.rate).toBe(50);
+  });
+
+  test.each(['unavailable', 'server-error', 'reset', 'headers-timeout'] as const)(
+    'a page that fails with %s while others answer is its own trouble',
+    (code) => {
+      const learner = new PaceLearner(null);
+      const outcomes = [failed(code), fetched, fetched, fetched, failed(code)];
+      const pace = learner.learn({ permit: permitAt(T0, 2), use: use(true), outcomes }, 4, T0);
+      expect(pace?.rate).toBe(3);
+      expect(learner.wasUnavailable).toBe(false);
+    },
+  );
+
+  test('a third of different pages that are unavailable are the host', () => {
+    const learner = new PaceLearner(null);
+    const outcomes = [...Array(3).fill(failed('unavailable')), ...Array(5).fill(fetched)];
+    expect(learner.learn({ permit: permitAt(T0, 2), use: use(true), outcomes }, 4, T0)?.rate).toBe(1);
+    expect(learner.wasUnavailable).toBe(true);
+  });
+
+  test('pages that are unavailable and answer the next time were refused by the host', () => {
+    const outcomes = [failed('unavailable'), ...Array(6).fill(fetched)];
+    const retried = (result: Outcome) => {
+      const learner = new PaceLearner(null);
+      const again = {
+        permit: permitAt(T0, 2),
+        use: use(true),
+        outcomes: [result, result],
+        attemptOf: () => 2,
+      };
+      const rate = learner.learn(again, 4, T0)!.rate;
+      const seen = { permit: permitAt(T0, rate), use: use(true), outcomes };
+      return learner.learn(seen, 4, T0 + 1_000)!.rate < rate;
+    };
+    expect(retried(fetched)).toBe(true);
+    expect(retried(failed('unavailable'))).toBe(false);
   });
 });

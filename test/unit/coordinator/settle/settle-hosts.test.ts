@@ -130,6 +130,12 @@ describe('what a report means for its host', () => {
       expect(hostChangeOf(report, permits, spec, T0 + 500).nextAt).toBe(T0 + 30_500);
     });
 
+    test('a 503 that does not say for how long is the trouble of its page', () => {
+      const permit = grant(permitOf());
+      const report = reportOf(permit, { outcomes: [failed('unavailable'), fetched] });
+      expect(hostChangeOf(report, permits, spec, T0 + 500).nextAt).toBeLessThanOrEqual(T0 + 500);
+    });
+
     test('without a Retry-After, for the first backoff', () => {
       const permit = grant(permitOf());
       const report = reportOf(permit, { outcomes: [failed('throttled')] });

@@ -165,6 +165,18 @@ describe('what an outcome means for its task', () => {
     },
   );
 
+  test('a page that fails by itself is retried after the others: a quarter at once, all from the second time on', () => {
+    const isLast = (code: FailureCode, attempt: number, random: number, retryAfterMs: number | null = null) =>
+      changeOf(taskOf({ attempt }), failed(code, retryAfterMs), contextOf({}, random)).lowersPriority ??
+      false;
+    for (const code of ['unavailable', 'server-error', 'reset', 'headers-timeout'] as const) {
+      expect([isLast(code, 1, 0.2), isLast(code, 1, 0.3)]).toEqual([false, true]);
+      expect([isLast(code, 2, 0.2), isLast(code, 3, 0.9)]).toEqual([true, true]);
+    }
+    // The host asked for fewer requests: that says nothing about the page.
+    expect([isLast('throttled', 2, 0.9), isLast('unavailable', 2, 0.9, 5_000)]).toEqual([false, false]);
+  });
+
   test('pauses double, have jitter, and are as long as the site asks at least', () => {
     const pause = (attempt: number, random: number, retryAfterMs: number | null = null) =>
       changeOf(
