@@ -80,7 +80,7 @@ export function zeroCounters(): Counters {
   return Object.fromEntries(COUNTER_NAMES.map((name) => [name, 0])) as unknown as Counters;
 }
 
-/** The books must balance at every instant; a store that breaks this has a bug. */
+/** The counters must balance at every instant; a store that breaks this has a bug. */
 export function balance(counters: Counters): number {
   const { accepted, done, unchanged, skipped, dead, pending, leased } = counters;
   return accepted - done - unchanged - skipped - dead - pending - leased;

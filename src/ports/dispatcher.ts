@@ -12,7 +12,7 @@ export type Delivery =
       blameless?: true;
     };
 
-/** A sign of life of a worker in another process. */
+/** A heartbeat of a worker in another process. */
 export interface WorkerHeartbeat {
   worker: string;
   kind: WorkerKind;

@@ -42,7 +42,7 @@ export interface LeaseRequest {
   /**
    * Planned permits, by batch: how many tasks of which host, from when on, and until when the host is taken. A host
    * that turns out to be taken until later than `startAt`, or by another coordinator, is left out. A host with a
-   * count of 0 is taken along with the tasks of the others.
+   * count of 0 is piggybacked: it joins the batch without tasks.
    */
   batches: {
     grants: { hostId: number; count: number; startAt?: number; nextAt: number }[];
@@ -67,7 +67,7 @@ export interface LeasedTask {
 export interface LeasedBatch {
   id: number;
   tasks: LeasedTask[];
-  /** Hosts that were taken along without tasks. */
+  /** Piggybacked hosts: they have a permit and no tasks. */
   piggybacked?: number[];
 }
 

@@ -13,7 +13,7 @@ import { StoreModel } from './store/model.ts';
 import { STEP } from './store/model-steps.ts';
 import { testParts } from './store/parts.ts';
 import { testPasses } from './store/passes.ts';
-import { testErrands } from './store/piggybacked-hosts.ts';
+import { testPiggybackedHosts } from './store/piggybacked-hosts.ts';
 import { testProxies } from './store/proxies.ts';
 import { testQuery } from './store/query.ts';
 import { testRecords } from './store/records.ts';
@@ -22,7 +22,7 @@ import { testRevisits } from './store/revisits.ts';
 import { testRewrite } from './store/rewrite.ts';
 import { testSettle } from './store/settle.ts';
 import { testShots } from './store/shots.ts';
-import { type ForgetStore, type OpenStore, StoreDesk } from './store/store-setup.ts';
+import { type ForgetStore, type OpenStore, StoreSetup } from './store/store-setup.ts';
 import { testViews } from './store/views.ts';
 
 /** What every Store must do. */
@@ -33,37 +33,37 @@ export function runStoreContract(
   { modelRuns = 60 } = {},
 ): void {
   describe(`store: ${name}`, () => {
-    const desk = new StoreDesk(open, forget);
-    beforeEach(() => desk.setUp());
-    afterEach(() => desk.tearDown());
+    const setup = new StoreSetup(open, forget);
+    beforeEach(() => setup.setUp());
+    afterEach(() => setup.tearDown());
 
-    testJobs(desk);
-    testEnqueue(desk);
-    testDueHosts(desk);
-    testHostFacts(desk);
-    testGroups(desk);
-    testLease(desk);
-    testErrands(desk);
-    testSettle(desk);
-    testParts(desk);
-    testFindings(desk);
-    testReturn(desk);
-    testViews(desk);
-    testPasses(desk);
-    testRevisits(desk);
-    testRecords(desk);
-    testMedia(desk);
-    testShots(desk);
-    testRewrite(desk);
-    testQuery(desk);
-    testProxies(desk);
-    testEscalations(desk);
+    testJobs(setup);
+    testEnqueue(setup);
+    testDueHosts(setup);
+    testHostFacts(setup);
+    testGroups(setup);
+    testLease(setup);
+    testPiggybackedHosts(setup);
+    testSettle(setup);
+    testParts(setup);
+    testFindings(setup);
+    testReturn(setup);
+    testViews(setup);
+    testPasses(setup);
+    testRevisits(setup);
+    testRecords(setup);
+    testMedia(setup);
+    testShots(setup);
+    testRewrite(setup);
+    testQuery(setup);
+    testProxies(setup);
+    testEscalations(setup);
 
     test('whatever happens in whatever order, every task is where a simple model says', () => {
       let runs = 0;
       return fc.assert(
         fc.asyncProperty(fc.array(STEP, { minLength: 1, maxLength: 45 }), async (steps) => {
-          const place = `${desk.place}/model-${runs++}`;
+          const place = `${setup.place}/model-${runs++}`;
           const model = await StoreModel.start(open, place);
           try {
             for (const step of steps) await model.take(step);

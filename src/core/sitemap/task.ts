@@ -2,14 +2,14 @@ import { SITEMAP_ROUTE } from '../job-schema/job.ts';
 import type { Meta } from '../model.ts';
 
 /** What a source wants of a sitemap's URLs. Travels in the meta of sitemap tasks, under keys that pages never get. */
-export interface SitemapWish {
+export interface SitemapOptions {
   within: 'host' | 'site' | 'any';
   /** Route of the pages; null lets their URLs decide. */
   route: string | null;
   priority: number;
 }
 
-interface SitemapOrder extends SitemapWish {
+interface SitemapOrder extends SitemapOptions {
   /** Sitemaps between this one and the source. */
   level: number;
   /** Where the source began: its scope is judged from there. Null means that this sitemap is the beginning. */
@@ -19,11 +19,11 @@ interface SitemapOrder extends SitemapWish {
 /** Lists before pages: what a site has is known before the long work begins. */
 export const SITEMAP_PRIORITY = 1_000;
 
-export function sitemapMeta(wish: SitemapWish, level = 0, host: string | null = null): Meta {
+export function sitemapMeta(options: SitemapOptions, level = 0, host: string | null = null): Meta {
   return {
-    '@within': wish.within,
-    '@route': wish.route,
-    '@priority': wish.priority,
+    '@within': options.within,
+    '@route': options.route,
+    '@priority': options.priority,
     '@level': level,
     ...(host === null ? {} : { '@host': host }),
   };
@@ -57,6 +57,9 @@ export function isRobotsUrl(url: string): boolean {
 }
 
 /** The task that a `sitemap:` source is. */
-export function sitemapTask(url: string, wish: SitemapWish): { url: string; meta: Meta; route: string } {
-  return { url, meta: sitemapMeta(wish), route: SITEMAP_ROUTE };
+export function sitemapTask(
+  url: string,
+  options: SitemapOptions,
+): { url: string; meta: Meta; route: string } {
+  return { url, meta: sitemapMeta(options), route: SITEMAP_ROUTE };
 }

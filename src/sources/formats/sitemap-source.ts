@@ -3,7 +3,7 @@ import { SITEMAP_ROUTE } from '../../core/job-schema/job.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { modifiedBy } from '../../core/sitemap/dates.ts';
 import type { SitemapContent, SitemapEntry } from '../../core/sitemap/entry.ts';
-import { type SitemapWish, sitemapMeta } from '../../core/sitemap/task.ts';
+import { type SitemapOptions, sitemapMeta } from '../../core/sitemap/task.ts';
 import type { RemoteFiles } from '../../ports/remote-files.ts';
 import type { SourceRow, SourceTask } from '../../ports/source.ts';
 import { BrokenFileError, type FileReader } from '../rows/raw-row.ts';
@@ -15,7 +15,7 @@ import { BrokenFileError, type FileReader } from '../rows/raw-row.ts';
 export async function* sitemapFileRows(
   open: () => Buffer | Promise<Buffer>,
   from: string | null,
-  options: SitemapWish,
+  options: SitemapOptions,
 ): AsyncIterable<SourceRow> {
   const { entries, trouble } = await readFile(open);
   const now = Date.now();
@@ -40,7 +40,7 @@ async function readFile(open: () => Buffer | Promise<Buffer>): Promise<SitemapCo
   }
 }
 
-function toRow(entry: SitemapEntry, options: SitemapWish, now: number): SourceTask {
+function toRow(entry: SitemapEntry, options: SitemapOptions, now: number): SourceTask {
   const modifiedAt = modifiedBy(entry.modified, now);
   const dated = modifiedAt === undefined ? {} : { modifiedAt };
   if (entry.kind === 'sitemap')
@@ -54,7 +54,7 @@ function toRow(entry: SitemapEntry, options: SitemapWish, now: number): SourceTa
 }
 
 /** Sitemaps and feeds that lie in files. They are small by their own rules, so each is held whole. */
-export function openSitemapReader(files: RemoteFiles, options: SitemapWish): FileReader {
+export function openSitemapReader(files: RemoteFiles, options: SitemapOptions): FileReader {
   return {
     async *rows(url, at) {
       const bytes = await readWhole(files, url);

@@ -11,7 +11,7 @@ import type {
 } from '../../ports/store.ts';
 import { READY, WAITING } from '../shared/states.ts';
 import type { Database } from './connection/database.ts';
-import { Books, indexHint } from './connection/rows.ts';
+import { CounterUpdates, indexHint } from './connection/rows.ts';
 import { ALIVE, type CoordinatorHeartbeats } from './frontier/coordinator-heartbeats.ts';
 import { findTask } from './frontier/find-tasks.ts';
 import { failTasksOfHostInTransaction, releaseInTransaction } from './frontier/give-up.ts';
@@ -53,15 +53,15 @@ export class PostgresFrontier implements Frontier {
     const memory = await this.#memories.of(jobId);
     const hosts = await this.#hosts.learn(tasks.map(({ host }) => host));
     return this.#db.write(async (tx) => {
-      const books = new Books();
-      const context = { tx, jobId, memory, hosts, books, perTemplateMax };
+      const counterUpdates = new CounterUpdates();
+      const context = { tx, jobId, memory, hosts, counterUpdates, perTemplateMax };
       const result = await insertTasks(context, tasks, await lookUp(context, tasks));
       if (source) {
         const [before] = await tx.run<{ rejected: number }>(SELECT_REJECTED, jobId, source.source);
-        books.count('rejected', source.rejected - (before?.rejected ?? 0));
+        counterUpdates.count('rejected', source.rejected - (before?.rejected ?? 0));
         tx.finally(writeSource(tx, jobId, source));
       }
-      tx.finally(books.write(tx, jobId));
+      tx.finally(counterUpdates.write(tx, jobId));
       return result;
     });
   }
@@ -153,10 +153,10 @@ export class PostgresFrontier implements Frontier {
   /** Tasks whose pause is over join the ready ones. */
   async #promote(jobId: number, now: number): Promise<void> {
     await this.#db.write(async (tx) => {
-      const books = new Books();
+      const counterUpdates = new CounterUpdates();
       const rows = await tx.run<{ host_id: number }>(PROMOTE, jobId, now, PROMOTED_AT_ONCE);
-      for (const { host_id: hostId } of rows) books.queue(hostId, 1);
-      tx.finally(books.write(tx, jobId));
+      for (const { host_id: hostId } of rows) counterUpdates.queue(hostId, 1);
+      tx.finally(counterUpdates.write(tx, jobId));
     });
   }
 }

@@ -9,11 +9,11 @@ import {
   T0,
   tasksOf,
 } from '../../support/fixtures.ts';
-import { A, B, type StoreDesk } from './store-setup.ts';
+import { A, B, type StoreSetup } from './store-setup.ts';
 
 /** Which hosts may be asked, and when. */
-export function testDueHosts(desk: StoreDesk): void {
-  const { add, due, hostsDue, release, settle, reopen } = desk;
+export function testDueHosts(setup: StoreSetup): void {
+  const { add, due, hostsDue, release, settle, reopen } = setup;
 
   describe('due hosts', () => {
     test('have their ready tasks counted, and come in the order of their next time', async () => {
@@ -29,14 +29,14 @@ export function testDueHosts(desk: StoreDesk): void {
       expect(ready[0]).toMatchObject({ crawlDelayMs: null, failuresInRow: 0, rests: 0 });
       const times: Record<string, number> = { 'a.example': 300, 'b.example': 100, 'c.example': 200 };
       const grants = ready.map((host) => ({ hostId: host.id, count: 1, nextAt: T0 + times[host.host]! }));
-      await desk.store.frontier.lease(desk.job.id, { batches: [{ grants, leaseMs: 1_000 }], now: T0 });
+      await setup.store.frontier.lease(setup.job.id, { batches: [{ grants, leaseMs: 1_000 }], now: T0 });
       expect(await hostsDue()).toEqual(['c.example', 'a.example']);
       expect(await hostsDue({ limit: 1 })).toEqual(['c.example']);
     });
 
     test('a host is seen ahead of its time only as far as asked', async () => {
       await add(`${A}/1`, `${A}/2`);
-      await leaseOne(desk.store, desk.job, { count: 1, nextAt: T0 + 1_000 });
+      await leaseOne(setup.store, setup.job, { count: 1, nextAt: T0 + 1_000 });
       expect(await hostsDue({ before: T0 + 999 })).toEqual([]);
       const [host] = await due({ before: T0 + 1_000 });
       expect(host).toMatchObject({ host: 'a.example', ready: 1, nextAt: T0 + 1_000 });
@@ -46,18 +46,18 @@ export function testDueHosts(desk: StoreDesk): void {
     });
 
     test('a host in use by one job is not due for another before its time', async () => {
-      const other = await createJob(desk.store, 'other');
+      const other = await createJob(setup.store, 'other');
       await add(`${A}/1`);
-      await enqueue(desk.store, other, tasksOf(`${A}/1`));
-      await leaseOne(desk.store, desk.job, { nextAt: T0 + 5_000 });
-      const look = (before: number) => desk.store.frontier.dueHosts(other.id, { now: T0, before, limit: 9 });
+      await enqueue(setup.store, other, tasksOf(`${A}/1`));
+      await leaseOne(setup.store, setup.job, { nextAt: T0 + 5_000 });
+      const look = (before: number) => setup.store.frontier.dueHosts(other.id, { now: T0, before, limit: 9 });
       expect(await look(T0 + 4_999)).toEqual([]);
       expect(await look(T0 + 5_000)).toMatchObject([{ host: 'a.example', nextAt: T0 + 5_000 }]);
     });
 
     test('a host with all tasks lent, done or waiting is not due', async () => {
       await add(`${A}/1`, `${B}/1`, 'https://c.example/1');
-      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      const { id, tasks } = await leaseOne(setup.store, setup.job);
       expect(await due()).toEqual([]);
       await settle(id, [change.fetched(tasks[0]!.id), change.again(tasks[1]!.id, T0 + 100)], {
         final: false,
@@ -68,35 +68,35 @@ export function testDueHosts(desk: StoreDesk): void {
     });
 
     test('the next due time is the earliest of hosts and waiting tasks', async () => {
-      expect(await desk.store.frontier.nextDueAt(desk.job.id)).toBeNull();
+      expect(await setup.store.frontier.nextDueAt(setup.job.id)).toBeNull();
       await add(`${A}/1`, `${A}/2`, `${B}/1`);
       const a = (await due()).find((host) => host.host === 'a.example')!;
       const b = (await due()).find((host) => host.host === 'b.example')!;
       const lease = (hostId: number, count: number, nextAt: number) =>
-        desk.store.frontier.lease(desk.job.id, {
+        setup.store.frontier.lease(setup.job.id, {
           batches: [{ grants: [{ hostId, count, nextAt }], leaseMs: 9 }],
           now: T0,
         });
       const [first] = await lease(b.id, 1, T0 + 50);
       await lease(a.id, 1, T0 + 700);
-      expect(await desk.store.frontier.nextDueAt(desk.job.id)).toBe(T0 + 700);
+      expect(await setup.store.frontier.nextDueAt(setup.job.id)).toBe(T0 + 700);
       await settle(first!.id, [change.again(first!.tasks[0]!.id, T0 + 300)]);
-      expect(await desk.store.frontier.nextDueAt(desk.job.id)).toBe(T0 + 300);
+      expect(await setup.store.frontier.nextDueAt(setup.job.id)).toBe(T0 + 300);
       const [second] = await lease(a.id, 1, T0 + 900);
-      expect(await desk.store.frontier.nextDueAt(desk.job.id)).toBe(T0 + 300);
+      expect(await setup.store.frontier.nextDueAt(setup.job.id)).toBe(T0 + 300);
       expect(second!.tasks).toHaveLength(1);
-      const other = await createJob(desk.store, 'other');
-      expect(await desk.store.frontier.nextDueAt(other.id)).toBeNull();
+      const other = await createJob(setup.store, 'other');
+      expect(await setup.store.frontier.nextDueAt(other.id)).toBeNull();
     });
 
     test('no time lies further ahead than the clamp, for what is ready and what returns later', async () => {
       await add(`${A}/1`, `${A}/2`, `${B}/1`);
-      const batch = await leaseOne(desk.store, desk.job, { count: 1, nextAt: FAR });
-      await desk.store.hosts.clampNextAt(T0 + 1_000);
+      const batch = await leaseOne(setup.store, setup.job, { count: 1, nextAt: FAR });
+      await setup.store.hosts.clampNextAt(T0 + 1_000);
       expect((await due({ before: T0 + 1_000 })).map((host) => host.nextAt)).toEqual([T0 + 1_000]);
       await release(batch.id);
       expect((await hostsDue({ before: T0 + 1_000 })).sort()).toEqual(['a.example', 'b.example']);
-      await desk.store.hosts.clampNextAt(FAR);
+      await setup.store.hosts.clampNextAt(FAR);
       expect((await hostsDue({ before: T0 + 1_000 })).sort()).toEqual(['a.example', 'b.example']);
     });
 
@@ -106,7 +106,7 @@ export function testDueHosts(desk: StoreDesk): void {
       const lease = async (host: string, startAt: number, nextAt: number) => {
         const hostId = hosts.find((each) => each.host === host)!.id;
         const batches = [{ grants: [{ hostId, count: 1, startAt, nextAt }], leaseMs: 9_000 }];
-        const [batch] = await desk.store.frontier.lease(desk.job.id, { batches, now: T0 });
+        const [batch] = await setup.store.frontier.lease(setup.job.id, { batches, now: T0 });
         return batch!;
       };
       expect((await lease('a.example', T0, T0 + 500)).tasks).toHaveLength(1);
@@ -117,8 +117,8 @@ export function testDueHosts(desk: StoreDesk): void {
 
     test('a report cannot bring forward the time of a host that was lent again since it was weighed', async () => {
       await add(`${A}/1`, `${A}/2`, `${A}/3`);
-      const first = await leaseOne(desk.store, desk.job, { count: 1, nextAt: T0 + 500 });
-      await leaseOne(desk.store, desk.job, { count: 1, nextAt: T0 + 900 });
+      const first = await leaseOne(setup.store, setup.job, { count: 1, nextAt: T0 + 500 });
+      await leaseOne(setup.store, setup.job, { count: 1, nextAt: T0 + 900 });
       const free = (nextAt: number, takenUntil: number) => ({
         final: false,
         hosts: [hostChange('a.example', { nextAt, takenUntil })],

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { zeroCounters } from '../../../src/core/model.ts';
 import { createJob, enqueue, leaseOne, T0, taskOf, tasksOf } from '../../support/fixtures.ts';
-import { A, expectBooks, type StoreDesk } from './store-setup.ts';
+import { A, expectBalance, type StoreSetup } from './store-setup.ts';
 
 /** Tasks come in, each URL once. */
-export function testEnqueue(desk: StoreDesk): void {
-  const { add, hostsDue, row, counters, reopen } = desk;
+export function testEnqueue(setup: StoreSetup): void {
+  const { add, hostsDue, row, counters, reopen } = setup;
 
   describe('enqueue', () => {
     test('each URL once: within a call, over calls and after a restart', async () => {
@@ -14,7 +14,7 @@ export function testEnqueue(desk: StoreDesk): void {
       await reopen();
       expect(await add(`${A}/1`, `${A}/4`, `${A}/3`)).toEqual({ accepted: 1, duplicates: 2, dropped: 0 });
       expect(await counters()).toMatchObject({ accepted: 4, pending: 4, duplicates: 4 });
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('a URL is what it is to the letter', async () => {
@@ -23,21 +23,21 @@ export function testEnqueue(desk: StoreDesk): void {
     });
 
     test('each job has its own URLs', async () => {
-      const other = await createJob(desk.store, 'other');
+      const other = await createJob(setup.store, 'other');
       await add(`${A}/1`, `${A}/2`);
-      expect(await enqueue(desk.store, other, tasksOf(`${A}/1`, `${A}/3`))).toMatchObject({
+      expect(await enqueue(setup.store, other, tasksOf(`${A}/1`, `${A}/3`))).toMatchObject({
         accepted: 2,
         duplicates: 0,
       });
-      expect(await desk.store.frontier.knows(desk.job.id, `${A}/3`)).toBe(false);
-      expect(await desk.store.frontier.knows(other.id, `${A}/3`)).toBe(true);
-      expect(await desk.store.views.task(desk.job.id, `${A}/3`)).toBeNull();
-      await expectBooks(desk.store, desk.job, other);
+      expect(await setup.store.frontier.knows(setup.job.id, `${A}/3`)).toBe(false);
+      expect(await setup.store.frontier.knows(other.id, `${A}/3`)).toBe(true);
+      expect(await setup.store.views.task(setup.job.id, `${A}/3`)).toBeNull();
+      await expectBalance(setup.store, setup.job, other);
     });
 
     test('a task has everything it was given', async () => {
       const meta = { sku: 'ü"1', nested: { list: [1, null, '€'] }, __proto__x: true };
-      await enqueue(desk.store, desk.job, [
+      await enqueue(setup.store, setup.job, [
         taskOf(`${A}/1`, { depth: 3, priority: -7, route: 'p', meta, hops: 2 }),
       ]);
       expect(await row(`${A}/1`)).toEqual({
@@ -62,7 +62,7 @@ export function testEnqueue(desk: StoreDesk): void {
         redirectTo: null,
         fetchedAt: null,
       });
-      const { tasks } = await leaseOne(desk.store, desk.job);
+      const { tasks } = await leaseOne(setup.store, setup.job);
       expect(tasks).toMatchObject([{ url: `${A}/1`, depth: 3, route: 'p', meta, hops: 2, attempt: 1 }]);
     });
 
@@ -84,34 +84,34 @@ export function testEnqueue(desk: StoreDesk): void {
         duplicates: seen.size,
         dropped: 0,
       });
-      expect(await desk.store.frontier.knows(desk.job.id, urls[777]!)).toBe(true);
-      expect(await desk.store.frontier.knows(desk.job.id, `${urls[777]}x`)).toBe(false);
-      await expectBooks(desk.store, desk.job);
+      expect(await setup.store.frontier.knows(setup.job.id, urls[777]!)).toBe(true);
+      expect(await setup.store.frontier.knows(setup.job.id, `${urls[777]}x`)).toBe(false);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('a template takes no more than its budget, over calls and restarts; sources are not limited', async () => {
       const link = (n: number, template = 't1') => taskOf(`${A}/cal/${template}/${n}`, { template });
       const many = Array.from({ length: 5 }, (_, n) => link(n));
-      expect(await enqueue(desk.store, desk.job, many, 3)).toEqual({
+      expect(await enqueue(setup.store, setup.job, many, 3)).toEqual({
         accepted: 3,
         duplicates: 0,
         dropped: 2,
       });
       await reopen();
       const more = [link(0), link(4), link(0, 't2'), taskOf(`${A}/cal/t1/9`)];
-      expect(await enqueue(desk.store, desk.job, more, 3)).toEqual({
+      expect(await enqueue(setup.store, setup.job, more, 3)).toEqual({
         accepted: 2,
         duplicates: 1,
         dropped: 1,
       });
       expect(await counters()).toMatchObject({ accepted: 5, dropped: 3, duplicates: 1 });
-      expect(await desk.store.frontier.knows(desk.job.id, `${A}/cal/t1/4`)).toBe(false);
-      expect(await enqueue(desk.store, desk.job, [link(4)], null)).toMatchObject({ accepted: 1 });
-      await expectBooks(desk.store, desk.job);
+      expect(await setup.store.frontier.knows(setup.job.id, `${A}/cal/t1/4`)).toBe(false);
+      expect(await enqueue(setup.store, setup.job, [link(4)], null)).toMatchObject({ accepted: 1 });
+      await expectBalance(setup.store, setup.job);
     });
 
     test('the position of a source is kept with its rows', async () => {
-      expect(await desk.store.jobs.sources(desk.job.id)).toEqual([]);
+      expect(await setup.store.jobs.sources(setup.job.id)).toEqual([]);
       const put = (
         source: number,
         position: string | null,
@@ -120,7 +120,7 @@ export function testEnqueue(desk: StoreDesk): void {
         rejected: number,
         url: string,
       ) =>
-        desk.store.frontier.enqueue(desk.job.id, tasksOf(url), {
+        setup.store.frontier.enqueue(setup.job.id, tasksOf(url), {
           now: T0,
           perTemplateMax: null,
           source: { source, position, done, rows, rejected },
@@ -129,7 +129,7 @@ export function testEnqueue(desk: StoreDesk): void {
       await put(0, null, true, 1, 1, `${A}/2`);
       await put(1, '{"offset":20}', true, 9, 3, `${A}/3`);
       await reopen();
-      expect(await desk.store.jobs.sources(desk.job.id)).toEqual([
+      expect(await setup.store.jobs.sources(setup.job.id)).toEqual([
         { source: 0, position: null, done: true, rows: 1, rejected: 1 },
         { source: 1, position: '{"offset":20}', done: true, rows: 9, rejected: 3 },
       ]);
@@ -141,14 +141,14 @@ export function testEnqueue(desk: StoreDesk): void {
       const source = { source: 0, position: '5', done: true, rows: 2, rejected: 0 };
       const options = { now: T0, perTemplateMax: null, source };
       await expect(
-        desk.store.frontier.enqueue(desk.job.id, [taskOf(`${A}/1`), broken], options),
+        setup.store.frontier.enqueue(setup.job.id, [taskOf(`${A}/1`), broken], options),
       ).rejects.toThrow();
-      expect(await desk.store.jobs.sources(desk.job.id)).toEqual([]);
+      expect(await setup.store.jobs.sources(setup.job.id)).toEqual([]);
       expect(await counters()).toEqual(zeroCounters());
-      expect(await desk.store.frontier.knows(desk.job.id, `${A}/1`)).toBe(false);
+      expect(await setup.store.frontier.knows(setup.job.id, `${A}/1`)).toBe(false);
       expect(await add(`${A}/1`)).toMatchObject({ accepted: 1, duplicates: 0 });
       expect(await hostsDue()).toEqual(['a.example']);
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
   });
 }

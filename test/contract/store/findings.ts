@@ -12,16 +12,16 @@ import {
   taskOf,
   traceOf,
 } from '../../support/fixtures.ts';
-import { A, B, expectBooks, type StoreDesk } from './store-setup.ts';
+import { A, B, expectBalance, type StoreSetup } from './store-setup.ts';
 
 /** What reports bring besides outcomes: links, records, attempts, hosts, redirects. */
-export function testFindings(desk: StoreDesk): void {
-  const { add, due, hostsDue, row, counters, settle, reopen } = desk;
+export function testFindings(setup: StoreSetup): void {
+  const { add, due, hostsDue, row, counters, settle, reopen } = setup;
 
   describe('what a settlement brings', () => {
     test('links become tasks, deduped against everything and each other', async () => {
       await add(`${A}/1`, `${A}/2`);
-      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      const { id, tasks } = await leaseOne(setup.store, setup.job);
       const links = [
         taskOf(`${B}/x`, { depth: 1, priority: 3, route: 'p', template: 't' }),
         taskOf(`${A}/2`, { depth: 1 }),
@@ -33,21 +33,21 @@ export function testFindings(desk: StoreDesk): void {
       expect(result.accepted).toBe(1);
       expect(await row(`${B}/x`)).toMatchObject({ state: 'pending', depth: 1, priority: 3, route: 'p' });
       expect(await counters()).toMatchObject({ accepted: 3, duplicates: 3 });
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('the budget of a template holds over enqueue and settle', async () => {
-      await enqueue(desk.store, desk.job, [taskOf(`${A}/1`), taskOf(`${A}/c/1`, { template: 't' })], 2);
-      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      await enqueue(setup.store, setup.job, [taskOf(`${A}/1`), taskOf(`${A}/c/1`, { template: 't' })], 2);
+      const { id, tasks } = await leaseOne(setup.store, setup.job);
       const links = [2, 3, 4].map((n) => taskOf(`${A}/c/${n}`, { template: 't' }));
       await settle(id, [change.fetched(tasks[0]!.id, { links })], { perTemplateMax: 2 });
       expect(await counters()).toMatchObject({ accepted: 3, dropped: 2 });
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('a record is kept once for its key, in its last form', async () => {
       await add(`${A}/1`, `${A}/2`, `${A}/3`);
-      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      const { id, tasks } = await leaseOne(setup.store, setup.job);
       const ids = tasks.map((task) => task.id);
       const put = (index: number, key: string, data: object, now: number) =>
         settle(id, [change.fetched(ids[index]!, { records: [recordOf(key, data)] })], {
@@ -56,11 +56,11 @@ export function testFindings(desk: StoreDesk): void {
         });
       await put(0, 'k1', { n: 1, text: 'ü€"\n' }, T0 + 1);
       await put(1, 'k1', { n: 1, text: 'ü€"\n' }, T0 + 2);
-      expect(await collect(desk.store.views.records(desk.job.id))).toMatchObject([
+      expect(await collect(setup.store.views.records(setup.job.id))).toMatchObject([
         { key: 'k1', updatedAt: new Date(T0 + 1).toISOString() },
       ]);
       await put(2, 'k1', { n: 2 }, T0 + 3);
-      expect(await collect(desk.store.views.records(desk.job.id))).toEqual([
+      expect(await collect(setup.store.views.records(setup.job.id))).toEqual([
         {
           key: 'k1',
           url: `${A}/3`,
@@ -73,12 +73,12 @@ export function testFindings(desk: StoreDesk): void {
         },
       ]);
       expect((await counters()).records).toBe(1);
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('an attempt is logged for each request, with how it went', async () => {
       await add(`${A}/1`, `${A}/2`, `${A}/3`);
-      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      const { id, tasks } = await leaseOne(setup.store, setup.job);
       await settle(
         id,
         [
@@ -90,7 +90,7 @@ export function testFindings(desk: StoreDesk): void {
         ],
         { worker: 'w-7' },
       );
-      expect(await collect(desk.store.views.attempts(desk.job.id))).toMatchObject([
+      expect(await collect(setup.store.views.attempts(setup.job.id))).toMatchObject([
         {
           url: `${A}/1`,
           batch: id,
@@ -108,7 +108,7 @@ export function testFindings(desk: StoreDesk): void {
 
     test('a host keeps its health and its time', async () => {
       await add(`${A}/1`, `${A}/2`, `${B}/1`);
-      const { id } = await leaseOne(desk.store, desk.job, { count: 1, nextAt: T0 + 100 });
+      const { id } = await leaseOne(setup.store, setup.job, { count: 1, nextAt: T0 + 100 });
       await settle(id, [], {
         final: false,
         hosts: [
@@ -134,15 +134,15 @@ export function testFindings(desk: StoreDesk): void {
 
     test('robots.txt is kept by origin, and its delay with the host', async () => {
       await add(`${A}/1`, `${A}/2`);
-      const { id } = await leaseOne(desk.store, desk.job, { count: 1 });
+      const { id } = await leaseOne(setup.store, setup.job, { count: 1 });
       const entry = robotsEntry(A, {
         text: 'User-agent: *\nCrawl-delay: 2',
         crawlDelayMs: 2_000,
         fetchedAt: T0 + 3,
       });
       await settle(id, [], { final: false, robots: [entry] });
-      expect(await desk.store.hosts.robots(A)).toEqual(entry);
-      expect(await desk.store.hosts.robots('http://a.example')).toBeNull();
+      expect(await setup.store.hosts.robots(A)).toEqual(entry);
+      expect(await setup.store.hosts.robots('http://a.example')).toBeNull();
       expect(await due()).toMatchObject([{ crawlDelayMs: 2_000 }]);
       await reopen();
       const gone = robotsEntry(A, {
@@ -152,50 +152,50 @@ export function testFindings(desk: StoreDesk): void {
         fetchedAt: T0 + 9,
       });
       await settle(id, [], { robots: [gone] });
-      expect(await desk.store.hosts.robots(A)).toEqual(gone);
+      expect(await setup.store.hosts.robots(A)).toEqual(gone);
     });
 
     test('a redirect that is followed goes on at the other host, as the same task', async () => {
       await add(`${A}/1`, `${B}/9`);
-      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      const { id, tasks } = await leaseOne(setup.store, setup.job);
       const mine = tasks.find((task) => task.url === `${A}/1`)!;
       await settle(id, [change.moved(mine.id, `${B}/moved`)]);
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
       expect(await hostsDue()).toEqual(['b.example']);
       expect(await due()).toMatchObject([{ ready: 2 }]);
-      const next = await leaseOne(desk.store, desk.job);
+      const next = await leaseOne(setup.store, setup.job);
       const moved = next.tasks.find((task) => task.id === mine.id)!;
       expect(moved).toMatchObject({ url: `${B}/moved`, hops: 1, attempt: 1 });
       await settle(next.id, [change.moved(moved.id, `${A}/third`)]);
-      const third = await leaseOne(desk.store, desk.job);
+      const third = await leaseOne(setup.store, setup.job);
       expect(third.tasks.find((task) => task.id === mine.id)).toMatchObject({ url: `${A}/third`, hops: 2 });
       await settle(third.id, [change.fetched(mine.id)]);
       expect(await row(`${A}/1`)).toMatchObject({ state: 'done', attempts: 1 });
       expect(await row(`${A}/third`)).toBeNull();
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('a task that followed redirects says where its page came from', async () => {
       await add(`${A}/1`);
-      const first = await leaseOne(desk.store, desk.job);
+      const first = await leaseOne(setup.store, setup.job);
       await settle(first.id, [change.moved(first.tasks[0]!.id, `${B}/moved`)]);
-      const second = await leaseOne(desk.store, desk.job);
+      const second = await leaseOne(setup.store, setup.job);
       await settle(second.id, [change.fetched(second.tasks[0]!.id)]);
       expect(await row(`${A}/1`)).toMatchObject({ state: 'done', redirectTo: `${B}/moved` });
     });
 
     test('a move without a stored page moves the task all the same', async () => {
       await add(`${A}/1`);
-      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      const { id, tasks } = await leaseOne(setup.store, setup.job);
       await settle(id, [change.moved(tasks[0]!.id, `${B}/moved`, { page: null })]);
       expect(await hostsDue()).toEqual(['b.example']);
-      expect((await leaseOne(desk.store, desk.job)).tasks).toMatchObject([{ url: `${B}/moved`, hops: 1 }]);
-      await expectBooks(desk.store, desk.job);
+      expect((await leaseOne(setup.store, setup.job)).tasks).toMatchObject([{ url: `${B}/moved`, hops: 1 }]);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('a settle that fails changes nothing and can be done again', async () => {
       await add(`${A}/1`, `${A}/2`);
-      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      const { id, tasks } = await leaseOne(setup.store, setup.job);
       const broken = { ...taskOf(`${B}/2`), url: null as unknown as string };
       const links = [taskOf(`${B}/1`), broken];
       const changes = [
@@ -205,12 +205,12 @@ export function testFindings(desk: StoreDesk): void {
       const before = await counters();
       await expect(settle(id, changes, { archive: { key: 'warc/1', bytes: 1 } })).rejects.toThrow();
       expect(await counters()).toEqual(before);
-      expect(await desk.store.frontier.knows(desk.job.id, `${B}/1`)).toBe(false);
-      expect(await desk.store.views.hasArchive(desk.job.id, 'warc/1')).toBe(false);
+      expect(await setup.store.frontier.knows(setup.job.id, `${B}/1`)).toBe(false);
+      expect(await setup.store.views.hasArchive(setup.job.id, 'warc/1')).toBe(false);
       const good = [changes[0]!, change.fetched(tasks[1]!.id, { links: [links[0]!] })];
       expect(await settle(id, good)).toEqual({ applied: true, accepted: 1 });
       expect(await hostsDue()).toEqual(['b.example']);
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
   });
 }

@@ -10,44 +10,44 @@ import {
   taskOf,
   traceOf,
 } from '../../support/fixtures.ts';
-import { A, expectBooks, type StoreDesk } from './store-setup.ts';
+import { A, expectBalance, type StoreSetup } from './store-setup.ts';
 
 const SITE = '*.a.example';
 const DAY = 86_400_000;
 
 /** Hosts that are counted together, and where a task came from. */
-export function testGroups(desk: StoreDesk): void {
-  const { due, hostsDue, settle, beginPass, reopenTasks, reopen } = desk;
-  const addTo = (host: string, url: string) => enqueue(desk.store, desk.job, [taskOf(url, { host })]);
+export function testGroups(setup: StoreSetup): void {
+  const { due, hostsDue, settle, beginPass, reopenTasks, reopen } = setup;
+  const addTo = (host: string, url: string) => enqueue(setup.store, setup.job, [taskOf(url, { host })]);
 
   describe('groups of hosts', () => {
     test('a task that followed a redirect elsewhere is due again in the group that it came with', async () => {
       await addTo(SITE, `${A}/1`);
-      const first = await leaseOne(desk.store, desk.job);
+      const first = await leaseOne(setup.store, setup.job);
       const moveTo = { url: 'https://x.b.example/1', host: '*.b.example' };
       await settle(first.id, [change.moved(first.tasks[0]!.id, moveTo.url, { moveTo })]);
       expect(await hostsDue()).toEqual(['*.b.example']);
-      const second = await leaseOne(desk.store, desk.job);
+      const second = await leaseOne(setup.store, setup.job);
       await settle(second.id, [change.fetched(second.tasks[0]!.id)]);
       for (const pass of [1, 2]) {
         await beginPass(T0 + pass * DAY);
         await reopenTasks(T0 + pass * DAY);
         expect(await hostsDue()).toEqual([SITE]);
-        const { id, tasks } = await leaseOne(desk.store, desk.job);
+        const { id, tasks } = await leaseOne(setup.store, setup.job);
         expect(tasks).toMatchObject([{ url: `${A}/1`, hops: 0 }]);
         await settle(id, [change.fetched(tasks[0]!.id, { trace: traceOf({ startedAt: T0 + pass * DAY }) })]);
-        await expectBooks(desk.store, desk.job);
+        await expectBalance(setup.store, setup.job);
       }
     });
 
     test('what a host is counted by is noted once for a job, and stays', async () => {
-      const { hosts } = desk.store;
-      expect(await hosts.groupsOf(desk.job.id, ['a.example', 'b.example'])).toEqual(new Map());
+      const { hosts } = setup.store;
+      expect(await hosts.groupsOf(setup.job.id, ['a.example', 'b.example'])).toEqual(new Map());
       const one = new Map([
         ['a.example', 'ip:203.0.113.7'],
         ['b.example', 'ip:203.0.113.7'],
       ]);
-      expect(await hosts.noteGroups(desk.job.id, one)).toEqual(one);
+      expect(await hosts.noteGroups(setup.job.id, one)).toEqual(one);
       const other = new Map([
         ['b.example', 'ip:203.0.113.8'],
         ['c.example', 'c.example'],
@@ -56,23 +56,23 @@ export function testGroups(desk: StoreDesk): void {
         ['b.example', 'ip:203.0.113.7'],
         ['c.example', 'c.example'],
       ]);
-      expect(await hosts.noteGroups(desk.job.id, other)).toEqual(held);
+      expect(await hosts.noteGroups(setup.job.id, other)).toEqual(held);
       await reopen();
       const wanted = ['c.example', 'a.example', 'd.example'];
-      expect(await desk.store.hosts.groupsOf(desk.job.id, wanted)).toEqual(
+      expect(await setup.store.hosts.groupsOf(setup.job.id, wanted)).toEqual(
         new Map([
           ['a.example', 'ip:203.0.113.7'],
           ['c.example', 'c.example'],
         ]),
       );
-      const second = await createJob(desk.store, 'other');
-      expect(await desk.store.hosts.groupsOf(second.id, ['a.example'])).toEqual(new Map());
+      const second = await createJob(setup.store, 'other');
+      expect(await setup.store.hosts.groupsOf(second.id, ['a.example'])).toEqual(new Map());
     });
 
     test('of several origins, the one that wants the most time between requests decides', async () => {
       await addTo(SITE, `${A}/1`);
       await addTo(SITE, `${A}/2`);
-      const { id } = await leaseOne(desk.store, desk.job, { count: 1 });
+      const { id } = await leaseOne(setup.store, setup.job, { count: 1 });
       const delayOf = async () => (await due())[0]?.crawlDelayMs;
       const robots = (origin: string, crawlDelayMs: number | null, host = SITE) =>
         settle(id, [], { final: false, robots: [robotsEntry(origin, { host, crawlDelayMs })] });
@@ -85,7 +85,7 @@ export function testGroups(desk: StoreDesk): void {
       expect(await delayOf()).toBe(3_000);
       await robots('https://one.a.example', null);
       expect(await delayOf()).toBeNull();
-      const [facts] = await collect(desk.store.hosts.list(desk.job.id));
+      const [facts] = await collect(setup.store.hosts.list(setup.job.id));
       expect(facts?.robots).toHaveLength(3);
     });
   });
@@ -93,19 +93,19 @@ export function testGroups(desk: StoreDesk): void {
   describe('the page that linked', () => {
     test('is lent with the task, also after a redirect and in the next pass', async () => {
       const referrer = `${A}/list?page=2`;
-      await enqueue(desk.store, desk.job, [taskOf(`${A}/1`, { referrer }), taskOf(`${A}/2`)]);
-      const first = await leaseOne(desk.store, desk.job);
+      await enqueue(setup.store, setup.job, [taskOf(`${A}/1`, { referrer }), taskOf(`${A}/2`)]);
+      const first = await leaseOne(setup.store, setup.job);
       expect(first.tasks.map((task) => task.referrer)).toEqual([referrer, undefined]);
       await settle(first.id, [
         change.moved(first.tasks[0]!.id, `${A}/moved`),
         change.fetched(first.tasks[1]!.id),
       ]);
-      const second = await leaseOne(desk.store, desk.job);
+      const second = await leaseOne(setup.store, setup.job);
       expect(second.tasks).toMatchObject([{ url: `${A}/moved`, referrer }]);
       await settle(second.id, [change.fetched(second.tasks[0]!.id)]);
       await beginPass(T0 + DAY);
       await reopenTasks(T0 + DAY);
-      const third = await leaseOne(desk.store, desk.job);
+      const third = await leaseOne(setup.store, setup.job);
       expect(third.tasks.map((task) => task.referrer)).toEqual([referrer, undefined]);
     });
   });

@@ -10,23 +10,23 @@ import {
   T0,
   tasksOf,
 } from '../../support/fixtures.ts';
-import { A, B, type StoreDesk } from './store-setup.ts';
+import { A, B, type StoreSetup } from './store-setup.ts';
 
 const PACE = { rate: 2.5, clean: 2.5, refused: 3, tryAt: T0 + 60_000, refusals: 1, latencyMs: 41.5 };
 
 /** What is remembered of hosts besides their tasks. */
-export function testHostFacts(desk: StoreDesk): void {
-  const { add, due, hostsDue, settle, reopen } = desk;
+export function testHostFacts(setup: StoreSetup): void {
+  const { add, due, hostsDue, settle, reopen } = setup;
 
   describe('facts of hosts', () => {
     test('the pace that was learned comes back with the host, and null leaves it', async () => {
       await add(`${A}/1`, `${A}/2`, `${A}/3`);
       expect((await due())[0]?.pace).toBeNull();
-      const first = await leaseOne(desk.store, desk.job, { count: 1 });
+      const first = await leaseOne(setup.store, setup.job, { count: 1 });
       await settle(first.id, [change.fetched(first.tasks[0]!.id)], {
         hosts: [hostChange('a.example', { pace: PACE })],
       });
-      const second = await leaseOne(desk.store, desk.job, { count: 1 });
+      const second = await leaseOne(setup.store, setup.job, { count: 1 });
       await settle(second.id, [change.fetched(second.tasks[0]!.id)], { hosts: [hostChange('a.example')] });
       await reopen();
       expect((await due())[0]?.pace).toEqual(PACE);
@@ -34,22 +34,22 @@ export function testHostFacts(desk: StoreDesk): void {
 
     test('a host that is put off is not due before, for this job alone', async () => {
       await add(`${A}/1`, `${B}/1`);
-      const other = await createJob(desk.store, 'other');
-      await enqueue(desk.store, other, tasksOf(`${A}/1`));
+      const other = await createJob(setup.store, 'other');
+      await enqueue(setup.store, other, tasksOf(`${A}/1`));
       const host = (await due()).find((each) => each.host === 'a.example')!;
-      await desk.store.frontier.postpone(desk.job.id, [{ hostId: host.id, until: T0 + 1_000 }]);
+      await setup.store.frontier.postpone(setup.job.id, [{ hostId: host.id, until: T0 + 1_000 }]);
       expect(await hostsDue({ before: T0 + 999 })).toEqual(['b.example']);
       expect((await hostsDue({ before: T0 + 1_000 })).sort()).toEqual(['a.example', 'b.example']);
-      const others = await desk.store.frontier.dueHosts(other.id, { now: T0, before: T0, limit: 9 });
+      const others = await setup.store.frontier.dueHosts(other.id, { now: T0, before: T0, limit: 9 });
       expect(others.map((each) => each.host)).toEqual(['a.example']);
     });
 
     test('all hosts of a job are listed by name, with what is known of them', async () => {
       await add(`${B}/1`, `${A}/1`, `${A}/2`);
-      await createJob(desk.store, 'other').then((job) =>
-        enqueue(desk.store, job, tasksOf('https://c.example/')),
+      await createJob(setup.store, 'other').then((job) =>
+        enqueue(setup.store, job, tasksOf('https://c.example/')),
       );
-      const { id, tasks } = await leaseOne(desk.store, desk.job, { count: 1 });
+      const { id, tasks } = await leaseOne(setup.store, setup.job, { count: 1 });
       const lastError = { at: T0, code: 'throttled', detail: 'status 429' };
       await settle(id, [change.fetched(tasks[0]!.id)], {
         hosts: [
@@ -57,7 +57,7 @@ export function testHostFacts(desk: StoreDesk): void {
         ],
         robots: [robotsEntry('https://a.example', { text: 'User-agent: *', crawlDelayMs: 2_000 })],
       });
-      const facts = await collect(desk.store.hosts.list(desk.job.id));
+      const facts = await collect(setup.store.hosts.list(setup.job.id));
       expect(facts.map(({ host }) => host)).toEqual(['a.example', 'b.example']);
       expect(facts[0]).toMatchObject({
         requests: 3,
@@ -86,11 +86,11 @@ export function testHostFacts(desk: StoreDesk): void {
         [T0 + 2_000.5, T0 + 2_900, 300],
         [T0 + 3_150, T0 + 3_150, null],
       ] as const) {
-        const { id, tasks } = await leaseOne(desk.store, desk.job, { count: 1 });
+        const { id, tasks } = await leaseOne(setup.store, setup.job, { count: 1 });
         const hosts = [hostChange('a.example', { smallestGapMs: own, span: { from, to } })];
         await settle(id, [change.fetched(tasks[0]!.id)], { hosts });
         await reopen();
-        gaps.push((await collect(desk.store.hosts.list(desk.job.id)))[0]!.smallestGapMs);
+        gaps.push((await collect(setup.store.hosts.list(setup.job.id)))[0]!.smallestGapMs);
       }
       // The third came late: it was before the second, and says nothing.
       expect(gaps).toEqual([null, 500, 500, 300, 250]);
@@ -105,10 +105,10 @@ export function testHostFacts(desk: StoreDesk): void {
         { smallestGapMs: 400 },
         {},
       ]) {
-        const { id, tasks } = await leaseOne(desk.store, desk.job, { count: 1 });
+        const { id, tasks } = await leaseOne(setup.store, setup.job, { count: 1 });
         await settle(id, [change.fetched(tasks[0]!.id)], { hosts: [hostChange('a.example', more)] });
       }
-      const [facts] = await collect(desk.store.hosts.list(desk.job.id));
+      const [facts] = await collect(setup.store.hosts.list(setup.job.id));
       expect(facts).toMatchObject({ smallestGapMs: 200, lastError });
     });
   });

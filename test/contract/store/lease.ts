@@ -1,23 +1,23 @@
 import { describe, expect, test } from 'vitest';
 import type { TaskChange } from '../../../src/ports/store.ts';
 import { change, createJob, enqueue, FAR, leaseOne, T0, taskOf, tasksOf } from '../../support/fixtures.ts';
-import { A, B, expectBooks, type StoreDesk } from './store-setup.ts';
+import { A, B, expectBalance, type StoreSetup } from './store-setup.ts';
 
 /** Tasks are lent. */
-export function testLease(desk: StoreDesk): void {
-  const { add, due, row, counters, release, settle, reopen } = desk;
+export function testLease(setup: StoreSetup): void {
+  const { add, due, row, counters, release, settle, reopen } = setup;
 
   describe('lease', () => {
     test('priority first, whenever added, then age', async () => {
-      await enqueue(desk.store, desk.job, [
+      await enqueue(setup.store, setup.job, [
         taskOf(`${A}/old-low`, { priority: -1 }),
         taskOf(`${A}/old`),
         taskOf(`${A}/old2`),
       ]);
-      await enqueue(desk.store, desk.job, [taskOf(`${A}/new-high`, { priority: 5 }), taskOf(`${A}/new`)]);
+      await enqueue(setup.store, setup.job, [taskOf(`${A}/new-high`, { priority: 5 }), taskOf(`${A}/new`)]);
       const order: string[] = [];
       for (let turn = 0; turn < 5; turn++) {
-        const { tasks } = await leaseOne(desk.store, desk.job, { count: 1 });
+        const { tasks } = await leaseOne(setup.store, setup.job, { count: 1 });
         order.push(...tasks.map((task) => task.url.slice(A.length + 1)));
       }
       expect(order).toEqual(['new-high', 'old', 'old2', 'new', 'old-low']);
@@ -25,14 +25,14 @@ export function testLease(desk: StoreDesk): void {
 
     test('a task whose priority is lowered comes after those that had the same', async () => {
       await add(`${A}/sick`, `${A}/next`);
-      await enqueue(desk.store, desk.job, [taskOf(`${A}/low`, { priority: -1 })]);
-      const first = await leaseOne(desk.store, desk.job, { count: 1 });
+      await enqueue(setup.store, setup.job, [taskOf(`${A}/low`, { priority: -1 })]);
+      const first = await leaseOne(setup.store, setup.job, { count: 1 });
       expect(first.tasks[0]!.url).toBe(`${A}/sick`);
       await settle(first.id, [{ ...change.again(first.tasks[0]!.id, T0), lowersPriority: true }]);
       await add(`${A}/new`);
       const order: string[] = [];
       for (let turn = 0; turn < 4; turn++) {
-        const { tasks } = await leaseOne(desk.store, desk.job, { count: 1 });
+        const { tasks } = await leaseOne(setup.store, setup.job, { count: 1 });
         order.push(...tasks.map((task) => task.url.slice(A.length + 1)));
       }
       expect(order).toEqual(['next', 'new', 'sick', 'low']);
@@ -54,49 +54,49 @@ export function testLease(desk: StoreDesk): void {
         { grants: [await grant(b, 2)], leaseMs: 10 },
         { grants: [await grant(a, 3)], leaseMs: 10 },
       ];
-      const leased = await desk.store.frontier.lease(desk.job.id, { batches, now: T0 });
+      const leased = await setup.store.frontier.lease(setup.job.id, { batches, now: T0 });
       expect(leased.map((batch) => batch.tasks.length)).toEqual([4, 3, 0, 1]);
       const urls = leased.flatMap((batch) => batch.tasks.map((task) => task.url));
       expect(new Set(urls).size).toBe(8);
       const ids = leased.filter((batch) => batch.tasks.length > 0).map((batch) => batch.id);
       expect(new Set(ids).size).toBe(3);
       expect(await counters()).toMatchObject({ pending: 0, leased: 8 });
-      expect((await desk.store.frontier.orphans(desk.job.id)).sort()).toEqual([...ids].sort());
-      await expectBooks(desk.store, desk.job);
+      expect((await setup.store.frontier.orphans(setup.job.id)).sort()).toEqual([...ids].sort());
+      await expectBalance(setup.store, setup.job);
     });
 
     test('nothing to lend opens no batch', async () => {
       const batches = [{ grants: [{ hostId: 12_345, count: 5, nextAt: T0 }], leaseMs: 10 }];
-      expect((await desk.store.frontier.lease(desk.job.id, { batches, now: T0 }))[0]?.tasks).toEqual([]);
-      expect(await desk.store.frontier.orphans(desk.job.id)).toEqual([]);
-      expect(await desk.store.frontier.lease(desk.job.id, { batches: [], now: T0 })).toEqual([]);
+      expect((await setup.store.frontier.lease(setup.job.id, { batches, now: T0 }))[0]?.tasks).toEqual([]);
+      expect(await setup.store.frontier.orphans(setup.job.id)).toEqual([]);
+      expect(await setup.store.frontier.lease(setup.job.id, { batches: [], now: T0 })).toEqual([]);
     });
 
     test('batch ids are never used again', async () => {
       await add(`${A}/1`);
-      const first = await leaseOne(desk.store, desk.job);
+      const first = await leaseOne(setup.store, setup.job);
       await release(first.id);
       await reopen();
-      const second = await leaseOne(desk.store, desk.job);
+      const second = await leaseOne(setup.store, setup.job);
       expect(second.id).toBeGreaterThan(first.id);
     });
 
     test('lends only tasks of its own job', async () => {
-      const other = await createJob(desk.store, 'other');
+      const other = await createJob(setup.store, 'other');
       await add(`${A}/1`);
-      await enqueue(desk.store, other, tasksOf(`${A}/1`, `${A}/2`));
-      expect((await leaseOne(desk.store, desk.job)).tasks).toHaveLength(1);
-      expect((await leaseOne(desk.store, other)).tasks).toHaveLength(2);
-      await expectBooks(desk.store, desk.job, other);
+      await enqueue(setup.store, other, tasksOf(`${A}/1`, `${A}/2`));
+      expect((await leaseOne(setup.store, setup.job)).tasks).toHaveLength(1);
+      expect((await leaseOne(setup.store, other)).tasks).toHaveLength(2);
+      await expectBalance(setup.store, setup.job, other);
     });
 
     test('attempts are counted from 1, and a deferral is none', async () => {
       await add(`${A}/1`);
       const attempt = async (expected: number, next: (id: number) => TaskChange) => {
-        const { id, tasks } = await leaseOne(desk.store, desk.job);
+        const { id, tasks } = await leaseOne(setup.store, setup.job);
         expect(tasks[0]?.attempt).toBe(expected);
         await settle(id, [next(tasks[0]!.id)]);
-        await expectBooks(desk.store, desk.job);
+        await expectBalance(setup.store, setup.job);
       };
       await attempt(1, change.deferred);
       await attempt(1, (id) => change.again(id, null));
@@ -107,19 +107,19 @@ export function testLease(desk: StoreDesk): void {
 
     test('a task whose worker died is lent alone, and the others without it', async () => {
       await add(`${A}/1`, `${A}/2`, `${B}/1`);
-      const first = await leaseOne(desk.store, desk.job, { count: 1 });
+      const first = await leaseOne(setup.store, setup.job, { count: 1 });
       expect(first.tasks).toHaveLength(2);
       expect(await release(first.id, true)).toEqual({ returned: 2, dead: 0 });
       const urls: string[][] = [];
       for (let turn = 0; turn < 6; turn++) {
-        const { tasks } = await leaseOne(desk.store, desk.job, { now: T0 + turn });
+        const { tasks } = await leaseOne(setup.store, setup.job, { now: T0 + turn });
         if (tasks.length > 0) urls.push(tasks.map((task) => task.url));
       }
       expect(urls.flat().sort()).toEqual([`${A}/1`, `${A}/2`, `${B}/1`]);
       expect(
         urls.filter((batch) => batch.some((url) => url !== `${A}/2`)).every((batch) => batch.length === 1),
       ).toBe(true);
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('leases end at their time', async () => {
@@ -129,21 +129,21 @@ export function testLease(desk: StoreDesk): void {
         grants: [{ hostId, count: 1, nextAt: T0 }],
         leaseMs,
       });
-      const [short, long] = await desk.store.frontier.lease(desk.job.id, {
+      const [short, long] = await setup.store.frontier.lease(setup.job.id, {
         batches: [grant(a!.id, 100), grant(b!.id, 5_000)],
         now: T0,
       });
-      expect(await desk.store.frontier.expired(desk.job.id, T0 + 100)).toEqual([]);
-      expect(await desk.store.frontier.expired(desk.job.id, T0 + 101)).toEqual([short!.id]);
-      expect((await desk.store.frontier.expired(desk.job.id, T0 + 5_001)).sort()).toEqual(
+      expect(await setup.store.frontier.expired(setup.job.id, T0 + 100)).toEqual([]);
+      expect(await setup.store.frontier.expired(setup.job.id, T0 + 101)).toEqual([short!.id]);
+      expect((await setup.store.frontier.expired(setup.job.id, T0 + 5_001)).sort()).toEqual(
         [short!.id, long!.id].sort(),
       );
       await settle(short!.id, []);
-      expect(await desk.store.frontier.expired(desk.job.id, FAR)).toEqual([long!.id]);
-      const other = await createJob(desk.store, 'other');
-      expect(await desk.store.frontier.expired(other.id, FAR)).toEqual([]);
+      expect(await setup.store.frontier.expired(setup.job.id, FAR)).toEqual([long!.id]);
+      const other = await createJob(setup.store, 'other');
+      expect(await setup.store.frontier.expired(other.id, FAR)).toEqual([]);
       await reopen();
-      expect(await desk.store.frontier.orphans(desk.job.id)).toEqual([long!.id]);
+      expect(await setup.store.frontier.orphans(setup.job.id)).toEqual([long!.id]);
     });
   });
 }

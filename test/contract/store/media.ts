@@ -11,7 +11,7 @@ import {
   tasksOf,
   traceOf,
 } from '../../support/fixtures.ts';
-import { A, B, expectBooks, type StoreDesk } from './store-setup.ts';
+import { A, B, expectBalance, type StoreSetup } from './store-setup.ts';
 
 const DAY = 86_400_000;
 const IMAGE = `${B}/i.png`;
@@ -27,13 +27,13 @@ const showing = (id: number, ...urls: string[]) =>
   change.fetched(id, { links: tasksOf(...urls), shows: urls });
 
 /** Stored objects and the pages that show them. */
-export function testMedia(desk: StoreDesk): void {
-  const { add, row, visit, beginPass, reopenTasks, reopen } = desk;
-  const media = () => collect(desk.store.views.media(desk.job.id));
+export function testMedia(setup: StoreSetup): void {
+  const { add, row, visit, beginPass, reopenTasks, reopen } = setup;
+  const media = () => collect(setup.store.views.media(setup.job.id));
 
   describe('media', () => {
     test('an object is kept with its task, apart from pages', async () => {
-      await enqueue(desk.store, desk.job, [taskOf(IMAGE, { meta: { sku: 7 } }), taskOf(`${A}/page`)]);
+      await enqueue(setup.store, setup.job, [taskOf(IMAGE, { meta: { sku: 7 } }), taskOf(`${A}/page`)]);
       await visit(({ id, url }) =>
         url === IMAGE
           ? change.fetched(id, {
@@ -59,7 +59,7 @@ export function testMedia(desk: StoreDesk): void {
       ]);
       expect(await row(IMAGE)).toMatchObject({ media: ref('a', 'x/0001.png'), archive: null });
       expect(await row(`${A}/page`)).toMatchObject({ media: null });
-      expect(await collect(desk.store.views.media((await createJob(desk.store, 'other')).id))).toEqual([]);
+      expect(await collect(setup.store.views.media((await createJob(setup.store, 'other')).id))).toEqual([]);
     });
 
     test('the same bytes under two URLs are one object with two rows', async () => {
@@ -113,7 +113,7 @@ export function testMedia(desk: StoreDesk): void {
       const referrers = new Map((await media()).map((each) => [each.url, each.referrers.sort()]));
       expect(referrers.get(IMAGE)).toEqual([`${A}/1`, `${A}/2`, `${A}/3`]);
       expect(referrers.get(`${B}/j.png`)).toEqual([`${A}/1`, `${A}/2`]);
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('a page that is read again shows what it shows now; one that is unchanged, what it did', async () => {
@@ -139,7 +139,7 @@ export function testMedia(desk: StoreDesk): void {
       const [only] = await media();
       expect(only).toMatchObject({ url: moved });
       expect(only?.referrers.sort()).toEqual([`${A}/1`, `${A}/2`]);
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('what a page shows without it ever becoming a task is no object', async () => {

@@ -16,7 +16,7 @@ import { hostName, makeChange } from './model-changes.ts';
 import { ModelRecords } from './model-records.ts';
 import type { Step } from './model-steps.ts';
 import { ModelPass, ModelTask } from './model-task.ts';
-import { expectBooks, type OpenStore } from './store-setup.ts';
+import { expectBalance, type OpenStore } from './store-setup.ts';
 
 interface ModelBatch {
   id: number;
@@ -141,7 +141,7 @@ export class StoreModel {
       const result = await this.#store.frontier.reopen(this.#jobs[step.job]!.id, options);
       source = result.source;
       reopened += result.reopened;
-      await expectBooks(this.#store, this.#jobs[step.job]!);
+      await expectBalance(this.#store, this.#jobs[step.job]!);
     }
     expect(reopened).toBe(due.length);
     for (const task of due) task.reopen();
@@ -267,7 +267,7 @@ export class StoreModel {
   }
 
   async #compare(): Promise<void> {
-    await expectBooks(this.#store, ...this.#jobs);
+    await expectBalance(this.#store, ...this.#jobs);
     for (const [at, job] of this.#jobs.entries()) {
       const rows = await collect(this.#store.views.tasks(job.id));
       const pending = new Set(['ready', 'waiting']);

@@ -16,26 +16,26 @@ import {
   tasksOf,
   traceOf,
 } from '../../support/fixtures.ts';
-import { A, B, expectBooks, type StoreDesk } from './store-setup.ts';
+import { A, B, expectBalance, type StoreSetup } from './store-setup.ts';
 
 const DAY = 86_400_000;
 const at = (startedAt: number) => ({ trace: traceOf({ startedAt }) });
 
 /** Later passes of a run: what was finished becomes due again. */
-export function testPasses(desk: StoreDesk): void {
-  const { add, due, hostsDue, row, counters, visit, beginPass, reopenTasks, reopen, settle } = desk;
+export function testPasses(setup: StoreSetup): void {
+  const { add, due, hostsDue, row, counters, visit, beginPass, reopenTasks, reopen, settle } = setup;
 
   describe('passes', () => {
     test('a pass has its own code and time, reads sources anew, and knows what was before it', async () => {
       const source = { source: 0, position: '7', done: true, rows: 3, rejected: 1 };
-      await desk.store.frontier.enqueue(desk.job.id, tasksOf(`${A}/1`), {
+      await setup.store.frontier.enqueue(setup.job.id, tasksOf(`${A}/1`), {
         now: T0,
         perTemplateMax: null,
         source,
       });
       await visit(({ id }) => change.fetched(id));
       const before = await counters();
-      await desk.store.jobs.update(desk.job.id, {
+      await setup.store.jobs.update(setup.job.id, {
         state: 'stopped',
         reason: 'asked',
         endedAt: T0,
@@ -43,7 +43,7 @@ export function testPasses(desk: StoreDesk): void {
       });
       const spec = specOf({ name: 'test', batchSize: 7 });
       await beginPass(T0 + DAY, { spec, specHash: 'h2', bundle: 'bundles/2.mjs', file: 'job.ts' });
-      expect(desk.job).toMatchObject({
+      expect(setup.job).toMatchObject({
         pass: 2,
         passStart: before,
         passStartedAt: T0 + DAY,
@@ -58,11 +58,11 @@ export function testPasses(desk: StoreDesk): void {
         endedAt: null,
       });
       expect(await counters()).toEqual(before);
-      expect(await desk.store.jobs.sources(desk.job.id)).toEqual([]);
+      expect(await setup.store.jobs.sources(setup.job.id)).toEqual([]);
       await reopen();
-      expect(await desk.store.jobs.get(desk.job.id)).toEqual(desk.job);
+      expect(await setup.store.jobs.get(setup.job.id)).toEqual(setup.job);
       await beginPass(T0 + 2 * DAY);
-      expect(desk.job).toMatchObject({ pass: 3, run: 1, specHash: 'h1', file: null });
+      expect(setup.job).toMatchObject({ pass: 3, run: 1, specHash: 'h1', file: null });
     });
 
     test('tasks stay finished until they are reopened, whatever their state was', async () => {
@@ -83,14 +83,14 @@ export function testPasses(desk: StoreDesk): void {
         skipped: 0,
         dead: 0,
       });
-      expect(await desk.store.views.tallies(desk.job.id)).toEqual([]);
+      expect(await setup.store.views.tallies(setup.job.id)).toEqual([]);
       expect(await row(`${A}/dead`)).toMatchObject({ state: 'pending', attempts: 0, failureCode: null });
       expect(await row(`${A}/dead`)).toMatchObject({ failureDetail: null });
       expect((await due()).map(({ host, ready }) => [host, ready]).sort()).toEqual([
         ['a.example', 4],
         ['b.example', 1],
       ]);
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('nothing is reopened in the first pass, nor what came in this pass, nor what is not finished', async () => {
@@ -108,15 +108,15 @@ export function testPasses(desk: StoreDesk): void {
       await beginPass(T0 + 2 * DAY);
       expect(await reopenTasks(T0 + 9 * DAY)).toBe(1);
       expect(await counters()).toMatchObject({ accepted: 3, done: 0, pending: 3 });
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('steps look at no more than asked, and go on after a restart without a task twice', async () => {
-      const other = await createJob(desk.store, 'other');
+      const other = await createJob(setup.store, 'other');
       const url = (n: number) => `${A}/${n}`;
       for (let n = 0; n < 9; n++) {
         await add(url(n));
-        await enqueue(desk.store, other, tasksOf(url(n)));
+        await enqueue(setup.store, other, tasksOf(url(n)));
       }
       await visit(({ id }) => change.skipped(id));
       await beginPass(T0 + DAY);
@@ -130,10 +130,10 @@ export function testPasses(desk: StoreDesk): void {
       const steps: number[] = [];
       while (!source.done) {
         const options = { now: T0, visitedBefore: T0 + DAY, limit: 4, source };
-        const result = await desk.store.frontier.reopen(desk.job.id, options);
+        const result = await setup.store.frontier.reopen(setup.job.id, options);
         steps.push(result.reopened);
         expect(result.reopened).toBeLessThanOrEqual(4);
-        expect(await desk.store.jobs.sources(desk.job.id)).toEqual([result.source]);
+        expect(await setup.store.jobs.sources(setup.job.id)).toEqual([result.source]);
         expect(await counters()).toMatchObject({ skipped: 9 - result.reopened, pending: result.reopened });
         await reopen();
         source = { ...result.source };
@@ -142,8 +142,8 @@ export function testPasses(desk: StoreDesk): void {
       expect(steps.length).toBeGreaterThan(2);
       expect(steps.reduce((sum, each) => sum + each, 0)).toBe(9);
       expect(await counters()).toMatchObject({ skipped: 9, pending: 0, rejected: 0 });
-      expect(await desk.store.jobs.counters(other.id)).toMatchObject({ pending: 9 });
-      await expectBooks(desk.store, desk.job, other);
+      expect(await setup.store.jobs.counters(other.id)).toMatchObject({ pending: 9 });
+      await expectBalance(setup.store, setup.job, other);
     });
 
     test('only what was visited long enough ago is due, and what never was', async () => {
@@ -155,12 +155,12 @@ export function testPasses(desk: StoreDesk): void {
       await beginPass(T0 + DAY);
       expect(await reopenTasks(T0 + 10)).toBe(2);
       expect(await row(`${A}/young`)).toMatchObject({ state: 'done' });
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('a page that its sitemap dates before the last visit is not due, one that failed is', async () => {
       const dated = (name: string, modifiedAt: number) => taskOf(`${A}/${name}`, { modifiedAt });
-      await enqueue(desk.store, desk.job, [
+      await enqueue(setup.store, setup.job, [
         dated('before', T0 - 1),
         dated('same', T0),
         dated('after', T0 + 1),
@@ -179,7 +179,7 @@ export function testPasses(desk: StoreDesk): void {
         expect(await row(`${A}/${name}`)).toMatchObject({ state: 'done' });
       for (const name of ['after', 'failed', 'sitemap.xml'])
         expect(await row(`${A}/${name}`)).toMatchObject({ state: 'pending' });
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('a task that followed a redirect starts again at its own URL and host', async () => {
@@ -202,44 +202,44 @@ export function testPasses(desk: StoreDesk): void {
       const last = await visit(({ id }) => change.unchanged(id));
       expect(last.get(`${B}/moved`)).toMatchObject({ hops: 1, lastVisit: { sha256: pageOf().sha256 } });
       expect(await row(`${A}/1`)).toMatchObject({ state: 'unchanged', sha256: pageOf().sha256 });
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('tasks that other jobs added in between stay finished', async () => {
       await add(`${A}/1`);
-      const other = await createJob(desk.store, 'other');
-      await enqueue(desk.store, other, tasksOf(`${A}/other`));
+      const other = await createJob(setup.store, 'other');
+      await enqueue(setup.store, other, tasksOf(`${A}/other`));
       await add(`${A}/2`);
       await visit(({ id }) => change.fetched(id));
-      const { id, tasks } = await leaseOne(desk.store, other);
-      await desk.store.frontier.settle(settlementOf(other, id, [change.fetched(tasks[0]!.id)]));
+      const { id, tasks } = await leaseOne(setup.store, other);
+      await setup.store.frontier.settle(settlementOf(other, id, [change.fetched(tasks[0]!.id)]));
       await beginPass(T0 + DAY);
       expect(await reopenTasks(T0 + DAY)).toBe(2);
       expect(await counters()).toMatchObject({ pending: 2, done: 0 });
-      expect(await desk.store.jobs.counters(other.id)).toMatchObject({ pending: 0, done: 1 });
-      await expectBooks(desk.store, desk.job, other);
+      expect(await setup.store.jobs.counters(other.id)).toMatchObject({ pending: 0, done: 1 });
+      await expectBalance(setup.store, setup.job, other);
     });
 
     test('the losses of a worker and the rest of a host end with the pass', async () => {
       await add(`${A}/killer`);
       for (let loss = 0; loss < LIMITS.lossesMax; loss++) {
-        const { id } = await leaseOne(desk.store, desk.job, { nextAt: T0 + 30 * DAY });
+        const { id } = await leaseOne(setup.store, setup.job, { nextAt: T0 + 30 * DAY });
         await settle(id, [], {
           final: false,
           hosts: [hostChange('a.example', { failuresInRow: 3, rests: 2 })],
           robots: [robotsEntry(A, { text: null, failures: 5 }), robotsEntry(B)],
         });
-        await desk.release(id, true);
+        await setup.release(id, true);
       }
       expect(await counters()).toMatchObject({ dead: 1 });
       await beginPass(T0 + DAY);
       expect(await reopenTasks(T0 + DAY)).toBe(1);
       expect(await due({ before: T0 + DAY })).toMatchObject([{ ready: 1, failuresInRow: 0, rests: 0 }]);
-      expect(await desk.store.hosts.robots(A)).toBeNull();
-      expect(await desk.store.hosts.robots(B)).not.toBeNull();
-      const { id } = await leaseOne(desk.store, desk.job);
-      expect(await desk.release(id, true)).toEqual({ returned: 1, dead: 0 });
-      await expectBooks(desk.store, desk.job);
+      expect(await setup.store.hosts.robots(A)).toBeNull();
+      expect(await setup.store.hosts.robots(B)).not.toBeNull();
+      const { id } = await leaseOne(setup.store, setup.job);
+      expect(await setup.release(id, true)).toEqual({ returned: 1, dead: 0 });
+      await expectBalance(setup.store, setup.job);
     });
 
     test('a known URL with a newer date is due at once in a later pass, and only once in it', async () => {
@@ -247,8 +247,8 @@ export function testPasses(desk: StoreDesk): void {
       await visit(({ id, url }) => (url.endsWith('3') ? change.skipped(id) : change.fetched(id)));
       const say = (modifiedAt: number | null, ...names: string[]) =>
         enqueue(
-          desk.store,
-          desk.job,
+          setup.store,
+          setup.job,
           names.map((name) => taskOf(`${A}/${name}`, { modifiedAt })),
         );
       // In the first pass a date is only noted.
@@ -259,14 +259,14 @@ export function testPasses(desk: StoreDesk): void {
       expect(await say(T0, '2', '3')).toMatchObject({ accepted: 0, duplicates: 2 });
       expect(await say(T0 + 5, '1', '1')).toEqual({ accepted: 0, duplicates: 1, dropped: 0 });
       expect(await counters()).toMatchObject({ accepted: 3, done: 1, pending: 1, skipped: 1 });
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
       await visit(({ id }) => change.fetched(id, at(T0 + DAY + 1)));
       // A date in the future would make it due for ever.
       expect(await say(T0 + 99 * DAY, '1')).toMatchObject({ accepted: 0, duplicates: 1 });
       expect(await counters()).toMatchObject({ done: 2, pending: 0 });
       // The date is what reopening goes by: the newest word on the second page is from before its visit.
       expect(await reopenTasks(T0 + DAY)).toBe(1);
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('a date that comes with the links of a page does the same', async () => {
@@ -275,13 +275,13 @@ export function testPasses(desk: StoreDesk): void {
       await beginPass(T0 + DAY);
       await add(`${A}/other-list`);
       const links = [taskOf(`${A}/1`, { modifiedAt: T0 + 7 }), taskOf(`${A}/new`, { modifiedAt: T0 })];
-      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      const { id, tasks } = await leaseOne(setup.store, setup.job);
       expect(await settle(id, [change.fetched(tasks[0]!.id, { links })])).toEqual({
         applied: true,
         accepted: 1,
       });
       expect(await counters()).toMatchObject({ accepted: 4, pending: 2, done: 2 });
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
   });
 }

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { change, collect, hostChange, robotsEntry, T0 } from '../../support/fixtures.ts';
-import { A, expectBooks, type StoreDesk } from './store-setup.ts';
+import { A, expectBalance, type StoreSetup } from './store-setup.ts';
 
 const CDN = 'cdn.example';
 
 /** Hosts that are asked for something on behalf of another. */
-export function testErrands(desk: StoreDesk): void {
-  const { add, due, settle, reopen, release, counters } = desk;
-  const named = async (host = CDN) => (await desk.store.frontier.hostsNamed([host]))[0]!;
+export function testPiggybackedHosts(setup: StoreSetup): void {
+  const { add, due, settle, reopen, release, counters } = setup;
+  const named = async (host = CDN) => (await setup.store.frontier.hostsNamed([host]))[0]!;
   const lease = async (more: { startAt?: number; count?: number } = {}) => {
     const own = (await due())[0]?.id ?? (await named('a.example')).id;
     const grants = [
@@ -15,14 +15,14 @@ export function testErrands(desk: StoreDesk): void {
       { hostId: (await named()).id, count: 0, startAt: more.startAt ?? T0, nextAt: T0 + 400 },
     ];
     return (
-      await desk.store.frontier.lease(desk.job.id, { batches: [{ grants, leaseMs: 1_000 }], now: T0 })
+      await setup.store.frontier.lease(setup.job.id, { batches: [{ grants, leaseMs: 1_000 }], now: T0 })
     )[0]!;
   };
 
-  describe('hosts that are taken along', () => {
+  describe('piggybacked hosts', () => {
     test('are known by name, though they have no tasks, and stay what they are', async () => {
       await add(`${A}/1`);
-      const [first] = await desk.store.frontier.hostsNamed([CDN]);
+      const [first] = await setup.store.frontier.hostsNamed([CDN]);
       expect(first).toMatchObject({
         host: CDN,
         ready: 0,
@@ -32,10 +32,10 @@ export function testErrands(desk: StoreDesk): void {
         rests: 0,
       });
       await reopen();
-      const both = await desk.store.frontier.hostsNamed(['a.example', CDN]);
+      const both = await setup.store.frontier.hostsNamed(['a.example', CDN]);
       expect(both.map(({ host }) => host).sort()).toEqual(['a.example', CDN]);
       expect(both.find(({ host }) => host === CDN)?.id).toBe(first?.id);
-      expect(await desk.hostsDue()).toEqual(['a.example']);
+      expect(await setup.hostsDue()).toEqual(['a.example']);
     });
 
     test('are taken with the tasks of another, for their time, and come back with the report', async () => {
@@ -49,7 +49,7 @@ export function testErrands(desk: StoreDesk): void {
       });
       expect((await named()).nextAt).toBe(T0 + 50);
       expect(await counters()).toMatchObject({ accepted: 2, pending: 2, leased: 0 });
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('are left out when they are taken until later, and when no task goes', async () => {
@@ -81,11 +81,11 @@ export function testErrands(desk: StoreDesk): void {
     const file = robotsEntry(redirectTo, { host: CDN, text: 'User-agent: *' });
     await settle(id, [], { final: false, robots: [entry, file] });
     await reopen();
-    expect(await desk.store.hosts.robots(A)).toEqual(entry);
-    expect(await desk.store.hosts.robots(redirectTo)).toEqual(file);
+    expect(await setup.store.hosts.robots(A)).toEqual(entry);
+    expect(await setup.store.hosts.robots(redirectTo)).toEqual(file);
     await settle(id, [], { robots: [robotsEntry(A, { text: 'User-agent: *', crawlDelayMs: 2_000 })] });
-    expect(await desk.store.hosts.robots(A)).toMatchObject({ text: 'User-agent: *', redirectTo: null });
-    const [facts] = await collect(desk.store.hosts.list(desk.job.id));
+    expect(await setup.store.hosts.robots(A)).toMatchObject({ text: 'User-agent: *', redirectTo: null });
+    const [facts] = await collect(setup.store.hosts.list(setup.job.id));
     expect(facts?.robots).toMatchObject([{ origin: A, redirectTo: null }]);
   });
 }

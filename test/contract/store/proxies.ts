@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { newHealth } from '../../../src/core/proxies/proxy-health.ts';
 import { T0 } from '../../support/fixtures.ts';
-import type { StoreDesk } from './store-setup.ts';
+import type { StoreSetup } from './store-setup.ts';
 
-export function testProxies(desk: StoreDesk): void {
+export function testProxies(setup: StoreSetup): void {
   describe('proxies', () => {
     const health = (at: number, change = {}) => ({ ...newHealth(at), ...change });
 
     test('are remembered by id and host, the newest news of each', async () => {
-      const { proxies } = desk.store;
+      const { proxies } = setup.store;
       const early = health(T0, { ok: 1.5, until: T0 + 5_000 });
       const late = health(T0 + 2_000.5, { bad: 2, rests: 1 });
       await proxies.save(
@@ -29,7 +29,7 @@ export function testProxies(desk: StoreDesk): void {
     });
 
     test('are forgotten in time', async () => {
-      const { proxies } = desk.store;
+      const { proxies } = setup.store;
       await proxies.save([{ proxy: 'a:1#x', host: null, health: health(T0) }], T0);
       expect(await proxies.load(0, 10)).toHaveLength(1);
       await proxies.save([], T0 + 1);
@@ -37,12 +37,12 @@ export function testProxies(desk: StoreDesk): void {
     });
 
     test('and what the API took is added up by job', async () => {
-      const { proxies } = desk.store;
-      expect(await proxies.cost(desk.job.id)).toBe(0);
-      await proxies.addCost(desk.job.id, 1.5);
-      await proxies.addCost(desk.job.id, 10);
-      expect(await proxies.cost(desk.job.id)).toBe(11.5);
-      expect(await proxies.cost(desk.job.id + 1)).toBe(0);
+      const { proxies } = setup.store;
+      expect(await proxies.cost(setup.job.id)).toBe(0);
+      await proxies.addCost(setup.job.id, 1.5);
+      await proxies.addCost(setup.job.id, 10);
+      expect(await proxies.cost(setup.job.id)).toBe(11.5);
+      expect(await proxies.cost(setup.job.id + 1)).toBe(0);
     });
   });
 }

@@ -12,17 +12,20 @@ import {
   taskOf,
   traceOf,
 } from '../../support/fixtures.ts';
-import { A, B, expectBooks, type StoreDesk } from './store-setup.ts';
+import { A, B, expectBalance, type StoreSetup } from './store-setup.ts';
 
 /** Questions of people, in SQL that every store understands. */
-export function testQuery(desk: StoreDesk): void {
-  const { add, visit, counters } = desk;
-  const ask = (sql: string) => collect(desk.store.views.query(sql));
+export function testQuery(setup: StoreSetup): void {
+  const { add, visit, counters } = setup;
+  const ask = (sql: string) => collect(setup.store.views.query(sql));
 
   describe('query', () => {
     test('tasks and records are there as documented', async () => {
-      await enqueue(desk.store, desk.job, [taskOf(`${A}/1`, { depth: 2, route: 'asked' }), taskOf(`${A}/2`)]);
-      await enqueue(desk.store, await createJob(desk.store, 'other'), [taskOf(`${B}/1`)]);
+      await enqueue(setup.store, setup.job, [
+        taskOf(`${A}/1`, { depth: 2, route: 'asked' }),
+        taskOf(`${A}/2`),
+      ]);
+      await enqueue(setup.store, await createJob(setup.store, 'other'), [taskOf(`${B}/1`)]);
       const page = pageOf({ route: 'product', bytes: 7 });
       await visit(({ id, url }) =>
         url.endsWith('1')
@@ -99,12 +102,12 @@ export function testQuery(desk: StoreDesk): void {
       const urls = Array.from({ length: 3_500 }, (_, n) => `${A}/${String(n).padStart(4, '0')}`);
       await add(...urls);
       const seen: unknown[] = [];
-      for await (const { url } of desk.store.views.query('SELECT url FROM seine_tasks ORDER BY url')) {
+      for await (const { url } of setup.store.views.query('SELECT url FROM seine_tasks ORDER BY url')) {
         if (seen.length % 1_000 === 0) await add(`${B}/${seen.length}`);
         seen.push(url);
       }
       expect(seen).toEqual(urls);
-      for await (const _ of desk.store.views.query('SELECT url FROM seine_tasks')) break;
+      for await (const _ of setup.store.views.query('SELECT url FROM seine_tasks')) break;
       expect(await counters()).toMatchObject({ accepted: 3_504 });
     });
 
@@ -122,7 +125,7 @@ export function testQuery(desk: StoreDesk): void {
     ])('%s is refused in words', async (_, sql) => {
       await add(`${A}/1`);
       await expect(ask(sql)).rejects.toThrow(SeineError);
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
   });
 }

@@ -15,27 +15,27 @@ import {
   tasksOf,
   traceOf,
 } from '../../support/fixtures.ts';
-import { A, expectBooks, type StoreDesk } from './store-setup.ts';
+import { A, expectBalance, type StoreSetup } from './store-setup.ts';
 
 const iso = (time: number) => new Date(time).toISOString();
 
 /** Records: by name and key, merged, guarded by the time of their fetch. */
-export function testRecords(desk: StoreDesk): void {
-  const { reopen } = desk;
+export function testRecords(setup: StoreSetup): void {
+  const { reopen } = setup;
   let pages = 0;
 
   /** One more page of a job says this. */
   const say = async (
     records: RecordDraft[],
     when: { now: number; fetchedAt?: number; guardMs?: number; history?: boolean },
-    job: Job = desk.job,
+    job: Job = setup.job,
   ) => {
     const { now, fetchedAt = now, guardMs = 0, history = false } = when;
-    await enqueue(desk.store, job, tasksOf(`${A}/${pages++}`));
-    const { id, tasks } = await leaseOne(desk.store, job);
+    await enqueue(setup.store, job, tasksOf(`${A}/${pages++}`));
+    const { id, tasks } = await leaseOne(setup.store, job);
     const trace = traceOf({ startedAt: fetchedAt });
     const taskId = tasks[0]!.id;
-    await desk.store.frontier.settle(
+    await setup.store.frontier.settle(
       settlementOf(job, id, [change.fetched(taskId, { records, trace })], {
         now,
         records: { guardMs, history },
@@ -43,7 +43,7 @@ export function testRecords(desk: StoreDesk): void {
     );
     return taskId;
   };
-  const read = async (key = 'k', job: Job = desk.job) => desk.store.views.record(job.id, key);
+  const read = async (key = 'k', job: Job = setup.job) => setup.store.views.record(job.id, key);
 
   describe('records', () => {
     test('are found by key, or not at all', async () => {
@@ -51,8 +51,8 @@ export function testRecords(desk: StoreDesk): void {
       expect(await read()).toMatchObject({ key: 'k', data: { n: 1 }, hash: recordHash({ n: 1 }) });
       expect(await read('')).toMatchObject({ data: { empty: true } });
       expect(await read('K')).toBeNull();
-      expect(await collect(desk.store.views.records(desk.job.id))).toHaveLength(2);
-      await expectBooks(desk.store, desk.job);
+      expect(await collect(setup.store.views.records(setup.job.id))).toHaveLength(2);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('equal data is not rewritten, and confirmed only when the guard is over', async () => {
@@ -70,7 +70,7 @@ export function testRecords(desk: StoreDesk): void {
         checkedAt: iso(T0 + 102),
       });
       await reopen();
-      expect((await desk.store.jobs.counters(desk.job.id)).records).toBe(1);
+      expect((await setup.store.jobs.counters(setup.job.id)).records).toBe(1);
     });
 
     test('what was fetched earlier never overwrites, in whatever order reports come', async () => {
@@ -100,7 +100,7 @@ export function testRecords(desk: StoreDesk): void {
       expect(await read()).toMatchObject({ data, updatedAt: iso(T0 + 1), checkedAt: iso(T0 + 1) });
       await say([recordOf('k', { only: true })], { now: T0 + 3 });
       expect(await read()).toMatchObject({ data: { only: true } });
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('a late merge only fills what has no value', async () => {
@@ -145,29 +145,29 @@ export function testRecords(desk: StoreDesk): void {
       ];
       await say(parts, { now: T0 });
       expect(await read()).toMatchObject({ data: { a: 3, b: 2 } });
-      expect((await desk.store.jobs.counters(desk.job.id)).records).toBe(1);
+      expect((await setup.store.jobs.counters(setup.job.id)).records).toBe(1);
     });
 
     test('belong to the name of the job, over all its runs', async () => {
       await say([recordOf('k', { n: 1 }), recordOf('old', { n: 1 })], { now: T0 });
-      const second = await createJob(desk.store);
-      const other = await createJob(desk.store, 'other');
+      const second = await createJob(setup.store);
+      const other = await createJob(setup.store, 'other');
       await say([recordOf('k', { n: 2 }), recordOf('new', { n: 2 })], { now: T0 + 5 }, second);
       await say([recordOf('old', { n: 1 })], { now: T0 + 6 }, second);
       await say([recordOf('k', { n: 'mine' })], { now: T0 + 7 }, other);
       const keys = async (job: Job, ownOnly = false) => {
-        const rows = await collect(desk.store.views.records(job.id, { ownOnly }));
+        const rows = await collect(setup.store.views.records(job.id, { ownOnly }));
         return rows.map(({ key, data }) => `${key}=${data.n}`).sort();
       };
-      for (const job of [desk.job, second]) expect(await keys(job)).toEqual(['k=2', 'new=2', 'old=1']);
-      expect(await keys(desk.job, true)).toEqual(['old=1']);
+      for (const job of [setup.job, second]) expect(await keys(job)).toEqual(['k=2', 'new=2', 'old=1']);
+      expect(await keys(setup.job, true)).toEqual(['old=1']);
       expect(await keys(second, true)).toEqual(['k=2', 'new=2']);
       expect(await keys(other)).toEqual(['k=mine']);
-      expect(await read('k', desk.job)).toMatchObject({ createdAt: iso(T0), updatedAt: iso(T0 + 5) });
+      expect(await read('k', setup.job)).toMatchObject({ createdAt: iso(T0), updatedAt: iso(T0 + 5) });
       // Each run counts what it made or changed, each key once.
       await say([recordOf('k', { n: 3 })], { now: T0 + 8 }, second);
-      expect((await desk.store.jobs.counters(desk.job.id)).records).toBe(2);
-      expect((await desk.store.jobs.counters(second.id)).records).toBe(2);
+      expect((await setup.store.jobs.counters(setup.job.id)).records).toBe(2);
+      expect((await setup.store.jobs.counters(second.id)).records).toBe(2);
     });
 
     test('are found by the task that wrote their data last', async () => {
@@ -175,7 +175,7 @@ export function testRecords(desk: StoreDesk): void {
       const first = await say(all, { now: T0 });
       const second = await say([recordOf('b', { n: 2 }), recordOf('c', { n: 1 })], { now: T0 + 1 });
       const keys = async (taskId: number) =>
-        (await desk.store.views.recordsOf(taskId)).map(({ key }) => key).sort();
+        (await setup.store.views.recordsOf(taskId)).map(({ key }) => key).sort();
       expect(await keys(first)).toEqual(['a', 'c']);
       expect(await keys(second)).toEqual(['b']);
       expect(await keys(99_999)).toEqual([]);
@@ -189,7 +189,7 @@ export function testRecords(desk: StoreDesk): void {
       await say([recordOf('k', { n: 3 })], { now: T0 + 3, history });
       await say([recordOf('k', { n: 4 })], { now: T0 + 4 });
       await reopen();
-      const rows = await collect(desk.store.views.history(desk.job.id));
+      const rows = await collect(setup.store.views.history(setup.job.id));
       expect(rows.filter(({ key }) => key === 'k')).toEqual([
         {
           key: 'k',
@@ -202,9 +202,11 @@ export function testRecords(desk: StoreDesk): void {
         expect.objectContaining({ data: { n: 2 }, from: iso(T0 + 2), until: iso(T0 + 3) }),
       ]);
       expect(rows).toHaveLength(3);
-      const late = await collect(desk.store.views.history(desk.job.id, { since: T0 + 3 }));
+      const late = await collect(setup.store.views.history(setup.job.id, { since: T0 + 3 }));
       expect(late.map(({ data }) => data)).toEqual([{ n: 2 }]);
-      expect(await collect(desk.store.views.history((await createJob(desk.store, 'other')).id))).toEqual([]);
+      expect(await collect(setup.store.views.history((await createJob(setup.store, 'other')).id))).toEqual(
+        [],
+      );
     });
   });
 }

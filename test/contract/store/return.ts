@@ -11,36 +11,36 @@ import {
   T0,
   tasksOf,
 } from '../../support/fixtures.ts';
-import { A, B, expectBooks, type StoreDesk } from './store-setup.ts';
+import { A, B, expectBalance, type StoreSetup } from './store-setup.ts';
 
 /** Tasks that come back: released, waiting, given up, tried again. */
-export function testReturn(desk: StoreDesk): void {
-  const { add, due, hostsDue, row, counters, release, settle, reopen } = desk;
+export function testReturn(setup: StoreSetup): void {
+  const { add, due, hostsDue, row, counters, release, settle, reopen } = setup;
 
   describe('release', () => {
     test('returns the tasks, once', async () => {
       await add(`${A}/1`, `${B}/1`);
-      const { id } = await leaseOne(desk.store, desk.job);
+      const { id } = await leaseOne(setup.store, setup.job);
       expect(await release(id)).toEqual({ returned: 2, dead: 0 });
       expect(await release(id)).toEqual({ returned: 0, dead: 0 });
       expect(await release(12_345)).toEqual({ returned: 0, dead: 0 });
       expect(await counters()).toMatchObject({ pending: 2, leased: 0 });
       expect((await hostsDue()).sort()).toEqual(['a.example', 'b.example']);
-      expect((await leaseOne(desk.store, desk.job)).tasks).toHaveLength(2);
-      await expectBooks(desk.store, desk.job);
+      expect((await leaseOne(setup.store, setup.job)).tasks).toHaveLength(2);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('a task that kills its worker every time becomes a dead letter that says so', async () => {
       await add(`${A}/killer`);
       for (let loss = 1; loss <= LIMITS.lossesMax; loss++) {
-        const { id, tasks } = await leaseOne(desk.store, desk.job);
+        const { id, tasks } = await leaseOne(setup.store, setup.job);
         expect(tasks).toMatchObject([{ attempt: 1 }]);
         const last = loss === LIMITS.lossesMax;
         expect(await release(id, true, 'out of memory')).toEqual({
           returned: last ? 0 : 1,
           dead: last ? 1 : 0,
         });
-        await expectBooks(desk.store, desk.job);
+        await expectBalance(setup.store, setup.job);
         await reopen();
       }
       expect(await row(`${A}/killer`)).toMatchObject({
@@ -48,18 +48,18 @@ export function testReturn(desk: StoreDesk): void {
         failureCode: 'worker-lost',
         failureDetail: 'out of memory',
       });
-      expect(await desk.store.views.tallies(desk.job.id)).toEqual([
+      expect(await setup.store.views.tallies(setup.job.id)).toEqual([
         { state: 'dead', code: 'worker-lost', count: 1 },
       ]);
-      expect(await desk.store.views.retryDead(desk.job.id, { code: 'worker-lost' }, T0)).toBe(1);
-      const again = await leaseOne(desk.store, desk.job);
+      expect(await setup.store.views.retryDead(setup.job.id, { code: 'worker-lost' }, T0)).toBe(1);
+      const again = await leaseOne(setup.store, setup.job);
       expect(await release(again.id, true)).toEqual({ returned: 1, dead: 0 });
     });
 
     test('an innocent release is no loss', async () => {
       await add(`${A}/1`);
       for (let turn = 0; turn < LIMITS.lossesMax * 2; turn++) {
-        expect(await release((await leaseOne(desk.store, desk.job)).id)).toEqual({ returned: 1, dead: 0 });
+        expect(await release((await leaseOne(setup.store, setup.job)).id)).toEqual({ returned: 1, dead: 0 });
       }
       expect(await row(`${A}/1`)).toMatchObject({ state: 'pending', attempts: 0 });
     });
@@ -68,25 +68,25 @@ export function testReturn(desk: StoreDesk): void {
   describe('waiting, giving up, trying again', () => {
     test('a task waits until it is due, also after a restart', async () => {
       await add(`${A}/1`, `${A}/2`);
-      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      const { id, tasks } = await leaseOne(setup.store, setup.job);
       await settle(id, [change.again(tasks[0]!.id, T0 + 1_000), change.again(tasks[1]!.id, T0 + 2_000)]);
       expect(await counters()).toMatchObject({ pending: 2, retries: 2 });
       await reopen();
-      expect((await leaseOne(desk.store, desk.job, { now: T0 + 999 })).tasks).toEqual([]);
-      expect((await leaseOne(desk.store, desk.job, { now: T0 + 1_000 })).tasks).toMatchObject([
+      expect((await leaseOne(setup.store, setup.job, { now: T0 + 999 })).tasks).toEqual([]);
+      expect((await leaseOne(setup.store, setup.job, { now: T0 + 1_000 })).tasks).toMatchObject([
         { url: `${A}/1`, attempt: 2 },
       ]);
-      expect((await leaseOne(desk.store, desk.job, { now: T0 + 2_000 })).tasks).toMatchObject([
+      expect((await leaseOne(setup.store, setup.job, { now: T0 + 2_000 })).tasks).toMatchObject([
         { url: `${A}/2` },
       ]);
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('the ready tasks of a host fail at once, at most so many at a time', async () => {
       await add(...Array.from({ length: 5 }, (_, n) => `${A}/${n}`), `${B}/1`);
-      const held = await leaseOne(desk.store, desk.job, { count: 1 });
+      const held = await leaseOne(setup.store, setup.job, { count: 1 });
       const fail = (limit: number, host = 'a.example') =>
-        desk.store.frontier.failTasksOfHost(desk.job.id, {
+        setup.store.frontier.failTasksOfHost(setup.job.id, {
           host,
           code: 'host-down',
           detail: 'no answer',
@@ -94,7 +94,7 @@ export function testReturn(desk: StoreDesk): void {
           limit,
         });
       expect(await fail(3)).toBe(3);
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
       expect(await fail(3)).toBe(1);
       expect(await fail(3)).toBe(0);
       expect(await fail(3, 'never.seen')).toBe(0);
@@ -107,25 +107,26 @@ export function testReturn(desk: StoreDesk): void {
       });
       await settle(held.id, []);
       expect(await counters()).toMatchObject({ dead: 4, pending: 2 });
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('those that wait for later fail, too, after the ready ones', async () => {
       await add(...Array.from({ length: 6 }, (_, n) => `${A}/${n}`), `${B}/1`);
-      const { id, tasks } = await leaseOne(desk.store, desk.job, { count: 3 });
+      const { id, tasks } = await leaseOne(setup.store, setup.job, { count: 3 });
       await settle(
         id,
         tasks.map((task) => change.again(task.id, T0 + 60_000)),
       );
       const options = { host: 'a.example', code: 'host-down', detail: 'no answer', now: T0 } as const;
-      const fail = (limit: number) => desk.store.frontier.failTasksOfHost(desk.job.id, { ...options, limit });
+      const fail = (limit: number) =>
+        setup.store.frontier.failTasksOfHost(setup.job.id, { ...options, limit });
       expect(await fail(4)).toBe(4);
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
       expect((await row(`${A}/0`))?.state).toBe('dead');
       expect((await row(`${A}/2`))?.state).toBe('pending');
       expect(await fail(4)).toBe(2);
       expect(await fail(4)).toBe(0);
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
       expect(await counters()).toMatchObject({ dead: 6, pending: 1 });
       // What was given up does not come back by itself.
       expect(await hostsDue({ now: T0 + 120_000 })).toEqual(['b.example']);
@@ -133,7 +134,7 @@ export function testReturn(desk: StoreDesk): void {
 
     const kill = async () => {
       await add(`${A}/x1`, `${A}/x2`, `${A}/y1`, `${B}/x1`);
-      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      const { id, tasks } = await leaseOne(setup.store, setup.job);
       const of = (url: string) => tasks.find((task) => task.url === url)!.id;
       await settle(id, [
         change.dead(of(`${A}/x1`), { detail: 'zzz' }),
@@ -145,7 +146,7 @@ export function testReturn(desk: StoreDesk): void {
 
     test('dead letters are grouped by reason and host, each with a true example', async () => {
       await kill();
-      const groups = await desk.store.views.dead(desk.job.id);
+      const groups = await setup.store.views.dead(setup.job.id);
       expect(groups[0]).toMatchObject({ code: 'not-found', host: 'a.example', count: 2 });
       expect(groups).toHaveLength(3);
       for (const group of groups) {
@@ -155,8 +156,8 @@ export function testReturn(desk: StoreDesk): void {
           failureDetail: group.sampleDetail,
         });
       }
-      const other = await createJob(desk.store, 'other');
-      expect(await desk.store.views.dead(other.id)).toEqual([]);
+      const other = await createJob(setup.store, 'other');
+      expect(await setup.store.views.dead(other.id)).toEqual([]);
     });
 
     test.each([
@@ -169,29 +170,29 @@ export function testReturn(desk: StoreDesk): void {
       ['by something that is not there', { code: 'dns' }, 0],
     ])('dead letters are put back: %s', async (_, filter, count) => {
       await kill();
-      const other = await createJob(desk.store, 'other');
-      await enqueue(desk.store, other, tasksOf(`${A}/x1`));
-      const held = await leaseOne(desk.store, other);
-      await desk.store.frontier.settle(settlementOf(other, held.id, [change.dead(held.tasks[0]!.id)]));
-      expect(await desk.store.views.retryDead(desk.job.id, filter, T0 + 5)).toBe(count);
+      const other = await createJob(setup.store, 'other');
+      await enqueue(setup.store, other, tasksOf(`${A}/x1`));
+      const held = await leaseOne(setup.store, other);
+      await setup.store.frontier.settle(settlementOf(other, held.id, [change.dead(held.tasks[0]!.id)]));
+      expect(await setup.store.views.retryDead(setup.job.id, filter, T0 + 5)).toBe(count);
       expect(await counters()).toMatchObject({ dead: 4 - count, pending: count });
-      await expectBooks(desk.store, desk.job, other);
-      const { tasks } = await leaseOne(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job, other);
+      const { tasks } = await leaseOne(setup.store, setup.job);
       expect(tasks.map((task) => task.attempt)).toEqual(Array.from({ length: count }, () => 1));
-      expect(await desk.store.jobs.counters(other.id)).toMatchObject({ dead: 1 });
+      expect(await setup.store.jobs.counters(other.id)).toMatchObject({ dead: 1 });
     });
 
     test('a host that rested can be asked again when its dead letters are put back', async () => {
       await add(`${A}/1`);
-      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      const { id, tasks } = await leaseOne(setup.store, setup.job);
       const hosts = [hostChange('a.example', { nextAt: T0 + 600_000, failuresInRow: 12, rests: 7 })];
       // One that could not be had is asked for again, one that is known stays.
       const robots = [robotsEntry(A, { text: null, failures: 5 }), robotsEntry(B)];
       await settle(id, [change.dead(tasks[0]!.id, { code: 'host-down' })], { hosts, robots });
-      expect(await desk.store.hosts.robots(A)).not.toBeNull();
-      await desk.store.views.retryDead(desk.job.id, {}, T0 + 100_000);
-      expect(await desk.store.hosts.robots(A)).toBeNull();
-      expect(await desk.store.hosts.robots(B)).not.toBeNull();
+      expect(await setup.store.hosts.robots(A)).not.toBeNull();
+      await setup.store.views.retryDead(setup.job.id, {}, T0 + 100_000);
+      expect(await setup.store.hosts.robots(A)).toBeNull();
+      expect(await setup.store.hosts.robots(B)).not.toBeNull();
       const [host] = await due({ now: T0 + 100_000, before: T0 + 100_000 + LIMITS.permitMsMax * 2 });
       expect(host).toMatchObject({ host: 'a.example', ready: 1, failuresInRow: 0, rests: 0 });
     });

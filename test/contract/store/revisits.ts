@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { TaskChange } from '../../../src/ports/store.ts';
 import { change, collect, pageOf, recordOf, T0, traceOf } from '../../support/fixtures.ts';
-import { A, B, expectBooks, type StoreDesk } from './store-setup.ts';
+import { A, B, expectBalance, type StoreSetup } from './store-setup.ts';
 
 const DAY = 86_400_000;
 const PAGE = pageOf({
@@ -27,8 +27,8 @@ const STORED = {
 const LAST_VISIT = { etag: PAGE.etag, lastModified: PAGE.lastModified, sha256: PAGE.sha256 };
 
 /** What the last visit left behind, and what becomes of it. */
-export function testRevisits(desk: StoreDesk): void {
-  const { add, row, counters, visit, beginPass, reopenTasks, reopen } = desk;
+export function testRevisits(setup: StoreSetup): void {
+  const { add, row, counters, visit, beginPass, reopenTasks, reopen } = setup;
 
   /** Begins the next pass and visits everything in it. */
   const revisit = async (pass: number, make: (id: number) => TaskChange) => {
@@ -89,8 +89,8 @@ export function testRevisits(desk: StoreDesk): void {
         httpStatus: 304,
         fetchedAt: new Date(T0 + 6 * DAY + 1).toISOString(),
       });
-      expect(await collect(desk.store.views.attempts(desk.job.id))).toHaveLength(6);
-      await expectBooks(desk.store, desk.job);
+      expect(await collect(setup.store.views.attempts(setup.job.id))).toHaveLength(6);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('equal bytes keep the stored page, and bring their validators if they have some', async () => {
@@ -147,7 +147,7 @@ export function testRevisits(desk: StoreDesk): void {
       const lent = await revisit(2, (id) => change.unchanged(id));
       expect(lent.get(`${A}/1`)?.lastVisit).toEqual(LAST_VISIT);
       expect(await row(`${A}/1`)).toMatchObject({ state: 'unchanged', host: 'a.example', ...STORED });
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('the answer of a redirect is not a page to keep', async () => {
@@ -166,12 +166,12 @@ export function testRevisits(desk: StoreDesk): void {
       await reopenTasks(T0 + DAY);
       const trace = traceOf({ startedAt: T0 - DAY });
       await visit(({ id }) => change.fetched(id, { trace, records: [recordOf('k', { n: 2 })] }));
-      expect(await desk.store.views.record(desk.job.id, 'k')).toMatchObject({ data: { n: 2 } });
+      expect(await setup.store.views.record(setup.job.id, 'k')).toMatchObject({ data: { n: 2 } });
     });
 
     test('an unchanged page confirms its records, not more often than the guard says', async () => {
       await add(`${A}/1`);
-      const checkedAt = async () => (await desk.store.views.record(desk.job.id, 'k'))?.checkedAt;
+      const checkedAt = async () => (await setup.store.views.record(setup.job.id, 'k'))?.checkedAt;
       await visit(({ id }) => change.fetched(id, { page: PAGE, records: [recordOf('k', { n: 1 })] }));
       await beginPass(T0 + DAY);
       await reopenTasks(T0 + DAY);
@@ -182,7 +182,7 @@ export function testRevisits(desk: StoreDesk): void {
       await reopenTasks(T0 + 2 * DAY);
       await visit(({ id }) => change.unchanged(id), { now: T0 + 2 * DAY, records });
       expect(await checkedAt()).toBe(new Date(T0 + 2 * DAY).toISOString());
-      expect(await desk.store.views.record(desk.job.id, 'k')).toMatchObject({
+      expect(await setup.store.views.record(setup.job.id, 'k')).toMatchObject({
         data: { n: 1 },
         updatedAt: new Date(T0).toISOString(),
       });
@@ -203,7 +203,7 @@ export function testRevisits(desk: StoreDesk): void {
       );
       await visit(({ id }) => change.fetched(id, { page: PAGE }), { archive: { key: 'warc/y', bytes: 1 } });
       const read = async () => {
-        const pages = await collect(desk.store.views.pages(desk.job.id));
+        const pages = await collect(setup.store.views.pages(setup.job.id));
         return pages.map(({ taskId: _, ...page }) => page);
       };
       const page = (url: string, key = ARCHIVE.key) => ({

@@ -15,7 +15,7 @@ import {
   traceOf,
 } from '../../support/fixtures.ts';
 import { HOSTILE_NAMES, objectWith } from '../../support/hostile-names.ts';
-import { A, expectBooks, type StoreDesk } from './store-setup.ts';
+import { A, expectBalance, type StoreSetup } from './store-setup.ts';
 
 const DAY = 86_400_000;
 const iso = (time: number) => new Date(time).toISOString();
@@ -32,12 +32,12 @@ const quality = (
 });
 
 /** What today's code makes of pages that are there already, and how good it is. */
-export function testRewrite(desk: StoreDesk): void {
-  const { add, row, counters, visit, beginPass, reopenTasks, reopen, settle } = desk;
+export function testRewrite(setup: StoreSetup): void {
+  const { add, row, counters, visit, beginPass, reopenTasks, reopen, settle } = setup;
   const keys = async () =>
-    (await collect(desk.store.views.records(desk.job.id))).map(({ key }) => key).sort();
+    (await collect(setup.store.views.records(setup.job.id))).map(({ key }) => key).sort();
   const rewrite = (tasks: Rewrite['tasks'], more: Partial<Rewrite> = {}) =>
-    desk.store.views.rewrite(desk.job.id, {
+    setup.store.views.rewrite(setup.job.id, {
       now: T0 + 50,
       history: false,
       quality: [],
@@ -75,7 +75,7 @@ export function testRewrite(desk: StoreDesk): void {
         history: true,
       });
       expect(await keys()).toEqual(['a', 'c', 'd', 'same']);
-      const record = (key: string) => desk.store.views.record(desk.job.id, key);
+      const record = (key: string) => setup.store.views.record(setup.job.id, key);
       expect(await record('a')).toMatchObject({
         data: { n: 2 },
         createdAt: iso(T0),
@@ -83,36 +83,36 @@ export function testRewrite(desk: StoreDesk): void {
       });
       expect(await record('same')).toMatchObject({ updatedAt: iso(T0), checkedAt: iso(T0 + 50) });
       expect(await counters()).toMatchObject({ records: 4, done: 2 });
-      const versions = await collect(desk.store.views.history(desk.job.id));
+      const versions = await collect(setup.store.views.history(setup.job.id));
       expect(versions.map(({ key }) => key)).toEqual(['a', 'b']);
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
       // The same once more changes nothing.
       await rewrite([made(first, recordOf('a', { n: 2 }), recordOf('same', { n: 1 }), recordOf('d', {}))]);
       expect(await keys()).toEqual(['a', 'c', 'd', 'same']);
       expect(await counters()).toMatchObject({ records: 4 });
       await reopen();
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('what a later run says of a key is not taken back', async () => {
       await add(`${A}/1`);
       const lent = await visit(({ id }) => change.fetched(id, { records: [recordOf('k', { n: 1 })] }));
       const older = lent.get(`${A}/1`)!.id;
-      const second = await createJob(desk.store);
-      await enqueue(desk.store, second, tasksOf(`${A}/1`));
-      const { id, tasks } = await leaseOne(desk.store, second);
+      const second = await createJob(setup.store);
+      await enqueue(setup.store, second, tasksOf(`${A}/1`));
+      const { id, tasks } = await leaseOne(setup.store, second);
       const records = [recordOf('k', { n: 'later' })];
       const trace = traceOf({ startedAt: T0 + 9 });
-      await desk.store.frontier.settle(
+      await setup.store.frontier.settle(
         settlementOf(second, id, [change.fetched(tasks[0]!.id, { records, trace })]),
       );
       await rewrite([made(older, recordOf('k', { n: 5 }))]);
-      expect(await desk.store.views.record(desk.job.id, 'k')).toMatchObject({ data: { n: 'later' } });
+      expect(await setup.store.views.record(setup.job.id, 'k')).toMatchObject({ data: { n: 'later' } });
       await rewrite([made(older)]);
       expect(await keys()).toEqual(['k']);
     });
 
-    test('a verdict of the code is lifted or given, with the books', async () => {
+    test('a verdict of the code is lifted or given, with the counters', async () => {
       await add(`${A}/lifted`, `${A}/broken`, `${A}/other`, `${A}/gone`, `${A}/skipped`, `${A}/pending`);
       const lent = await visit(({ id, url }) => {
         if (url.endsWith('lifted')) return change.dead(id, { code: 'parse-error', page: pageOf() });
@@ -145,7 +145,7 @@ export function testRewrite(desk: StoreDesk): void {
       expect(await row(`${A}/pending`)).toMatchObject({ state: 'pending', failureCode: 'reset' });
       expect(await counters()).toMatchObject({ done: 1, dead: 3, skipped: 1, pending: 1, records: 2 });
       expect(await keys()).toEqual(['k', 'old']);
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
       // A page that cannot be read is not what the next visit is compared with; a lifted one may be.
       await beginPass(T0 + DAY);
       await reopenTasks(T0 + DAY);
@@ -157,17 +157,17 @@ export function testRewrite(desk: StoreDesk): void {
     test('a task of another job is left alone', async () => {
       await add(`${A}/1`);
       const lent = await visit(({ id }) => change.fetched(id, { records: [recordOf('k', {})] }));
-      const other = await createJob(desk.store, 'other');
+      const other = await createJob(setup.store, 'other');
       const tasks = [made(lent.get(`${A}/1`)!.id, recordOf('stolen', {}))];
-      await desk.store.views.rewrite(other.id, { now: T0, history: false, quality: [], first: true, tasks });
+      await setup.store.views.rewrite(other.id, { now: T0, history: false, quality: [], first: true, tasks });
       expect(await keys()).toEqual(['k']);
-      expect(await collect(desk.store.views.records(other.id))).toEqual([]);
-      await expectBooks(desk.store, desk.job, other);
+      expect(await collect(setup.store.views.records(other.id))).toEqual([]);
+      await expectBalance(setup.store, setup.job, other);
     });
   });
 
   describe('quality', () => {
-    const read = (pass: number) => desk.store.views.quality(desk.job.id, pass);
+    const read = (pass: number) => setup.store.views.quality(setup.job.id, pass);
 
     test('adds up by route and field, for each pass by itself', async () => {
       expect(await read(1)).toEqual([]);
@@ -179,7 +179,7 @@ export function testRewrite(desk: StoreDesk): void {
       await reopen();
       await beginPass(T0 + DAY);
       await reopenTasks(T0 + DAY);
-      const batch = await leaseOne(desk.store, desk.job, { count: 1 });
+      const batch = await leaseOne(setup.store, setup.job, { count: 1 });
       await settle(batch.id, [change.fetched(batch.tasks[0]!.id)], { quality: [quality('product', 1, odd)] });
       await visit(({ id }) => change.fetched(id), { quality: [quality('product', 1, { title: 1 })] });
       expect(await read(1)).toEqual([
@@ -193,14 +193,14 @@ export function testRewrite(desk: StoreDesk): void {
         ['__proto__', 1],
         ['title', 1],
       ]);
-      expect(await desk.store.views.quality((await createJob(desk.store, 'other')).id, 1)).toEqual([]);
+      expect(await setup.store.views.quality((await createJob(setup.store, 'other')).id, 1)).toEqual([]);
     });
 
     test('a field may have any name', async () => {
       await add(`${A}/1`, `${A}/2`);
       const filled = objectWith(1);
       for (let i = 0; i < 2; i++) {
-        const batch = await leaseOne(desk.store, desk.job, { count: 1 });
+        const batch = await leaseOne(setup.store, setup.job, { count: 1 });
         await settle(batch.id, [change.fetched(batch.tasks[0]!.id)], {
           quality: [quality('product', 1, filled)],
         });
@@ -215,14 +215,14 @@ export function testRewrite(desk: StoreDesk): void {
 
     test('a report that is refused, or comes twice, adds nothing', async () => {
       await add(`${A}/1`, `${A}/2`);
-      const { id, tasks } = await leaseOne(desk.store, desk.job);
-      const part = settlementOf(desk.job, id, [change.fetched(tasks[0]!.id)], {
+      const { id, tasks } = await leaseOne(setup.store, setup.job);
+      const part = settlementOf(setup.job, id, [change.fetched(tasks[0]!.id)], {
         final: false,
         quality: [quality('p', 1, { a: 1 })],
       });
-      for (let times = 0; times < 3; times++) await desk.store.frontier.settle(part);
+      for (let times = 0; times < 3; times++) await setup.store.frontier.settle(part);
       await settle(id, []);
-      await desk.store.frontier.settle(part);
+      await setup.store.frontier.settle(part);
       expect(await read(1)).toMatchObject([{ records: 1, filled: { a: 1 } }]);
     });
 
@@ -250,7 +250,7 @@ export function testRewrite(desk: StoreDesk): void {
     });
 
     test('the newest pass that has any is known, also when later ones have none', async () => {
-      const last = () => desk.store.views.lastQualityPass(desk.job.id);
+      const last = () => setup.store.views.lastQualityPass(setup.job.id);
       expect(await last()).toBeNull();
       await add(`${A}/1`);
       await visit(({ id }) => change.fetched(id), { quality: [quality('p', 1, { a: 1 })] });
@@ -267,7 +267,7 @@ export function testRewrite(desk: StoreDesk): void {
   describe('media of pages that are read again', () => {
     const referrers = async () =>
       Object.fromEntries(
-        (await collect(desk.store.views.media(desk.job.id))).map((media) => [media.url, media.referrers]),
+        (await collect(setup.store.views.media(setup.job.id))).map((media) => [media.url, media.referrers]),
       );
 
     test('are shown by those pages, in the place of those they showed before', async () => {

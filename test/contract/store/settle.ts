@@ -14,16 +14,16 @@ import {
   tasksOf,
   traceOf,
 } from '../../support/fixtures.ts';
-import { A, B, expectBooks, type StoreDesk } from './store-setup.ts';
+import { A, B, expectBalance, type StoreSetup } from './store-setup.ts';
 
 /** Reports settle what was lent, once. */
-export function testSettle(desk: StoreDesk): void {
-  const { add, due, row, counters, release, settle } = desk;
+export function testSettle(setup: StoreSetup): void {
+  const { add, due, row, counters, release, settle } = setup;
 
   describe('settle', () => {
     test('every outcome puts its task where it belongs', async () => {
       await add(...Array.from({ length: 8 }, (_, n) => `${A}/${n}`));
-      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      const { id, tasks } = await leaseOne(setup.store, setup.job);
       const ids = tasks.map((task) => task.id);
       const result = await settle(id, [
         change.fetched(ids[0]!),
@@ -40,7 +40,7 @@ export function testSettle(desk: StoreDesk): void {
         }),
       ]);
       expect(result).toEqual({ applied: true, accepted: 1 });
-      const states = (await collect(desk.store.views.tasks(desk.job.id))).map((each) => each.state);
+      const states = (await collect(setup.store.views.tasks(setup.job.id))).map((each) => each.state);
       const expected = ['done', 'unchanged', 'skipped', 'dead', 'pending', 'pending', 'pending', 'done'];
       expect(states).toEqual([...expected, 'pending']);
       expect(await counters()).toMatchObject({
@@ -64,12 +64,12 @@ export function testSettle(desk: StoreDesk): void {
       expect(await row(`${A}/3`)).toMatchObject({ failureCode: 'not-found', httpStatus: 404, attempts: 1 });
       expect(await row(`${A}/7`)).toMatchObject({ redirectTo: `${A}/else` });
       expect(await due()).toMatchObject([{ ready: 3 }]);
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('a page is kept with all that is known of it', async () => {
       await add(`${A}/1`, `${A}/2`);
-      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      const { id, tasks } = await leaseOne(setup.store, setup.job);
       const page = pageOf({
         httpStatus: 203,
         bytes: 777,
@@ -92,15 +92,15 @@ export function testSettle(desk: StoreDesk): void {
         fetchedAt: new Date(T0 + 5).toISOString(),
       });
       expect((await row(`${A}/2`))?.archive).toBeNull();
-      const other = await createJob(desk.store, 'other');
-      expect(await desk.store.views.hasArchive(desk.job.id, 'warc/x-0.warc.gz')).toBe(true);
-      expect(await desk.store.views.hasArchive(desk.job.id, 'warc/x-1.warc.gz')).toBe(false);
-      expect(await desk.store.views.hasArchive(other.id, 'warc/x-0.warc.gz')).toBe(false);
+      const other = await createJob(setup.store, 'other');
+      expect(await setup.store.views.hasArchive(setup.job.id, 'warc/x-0.warc.gz')).toBe(true);
+      expect(await setup.store.views.hasArchive(setup.job.id, 'warc/x-1.warc.gz')).toBe(false);
+      expect(await setup.store.views.hasArchive(other.id, 'warc/x-0.warc.gz')).toBe(false);
     });
 
     test('a pack of objects is remembered beside the archive, and without one', async () => {
       await add(`${A}/1`, `${A}/2`);
-      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      const { id, tasks } = await leaseOne(setup.store, setup.job);
       const page = { ...pageOf({}), archive: { offset: 5, length: 9 } };
       await settle(id, [change.fetched(tasks[0]!.id, { page })], {
         archive: { key: 'warc/1-0.warc.gz', bytes: 10 },
@@ -110,17 +110,17 @@ export function testSettle(desk: StoreDesk): void {
       const pack = { key: 'shards/1-1.tar', bytes: 30 };
       await settle(id, [change.fetched(tasks[1]!.id)], { archive: null, pack });
       for (const key of ['warc/1-0.warc.gz', 'shards/1-0.tar', 'shards/1-1.tar'])
-        expect(await desk.store.views.hasArchive(desk.job.id, key), key).toBe(true);
+        expect(await setup.store.views.hasArchive(setup.job.id, key), key).toBe(true);
       expect((await row(`${A}/1`))?.archive).toEqual({ key: 'warc/1-0.warc.gz', offset: 5, length: 9 });
       expect((await row(`${A}/2`))?.archive).toBeNull();
     });
 
     test('a success wipes the failure before it', async () => {
       await add(`${A}/1`);
-      const first = await leaseOne(desk.store, desk.job);
+      const first = await leaseOne(setup.store, setup.job);
       await settle(first.id, [change.again(first.tasks[0]!.id, null)]);
       expect(await row(`${A}/1`)).toMatchObject({ state: 'pending', failureCode: 'reset', attempts: 1 });
-      const second = await leaseOne(desk.store, desk.job);
+      const second = await leaseOne(setup.store, setup.job);
       await settle(second.id, [change.fetched(second.tasks[0]!.id)]);
       expect(await row(`${A}/1`)).toMatchObject({
         state: 'done',
@@ -136,12 +136,12 @@ export function testSettle(desk: StoreDesk): void {
       ['after a suspect release', async (id: number) => void (await release(id, true))],
     ])('a report %s changes nothing', async (_, before) => {
       await add(`${A}/1`, `${A}/2`);
-      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      const { id, tasks } = await leaseOne(setup.store, setup.job);
       await before(id);
-      const rows = await collect(desk.store.views.tasks(desk.job.id));
+      const rows = await collect(setup.store.views.tasks(setup.job.id));
       const counts = await counters();
       const late = settlementOf(
-        desk.job,
+        setup.job,
         id,
         [change.fetched(tasks[0]!.id, { records: [recordOf('r', { a: 1 })], links: tasksOf(`${B}/new`) })],
         {
@@ -153,22 +153,25 @@ export function testSettle(desk: StoreDesk): void {
         },
       );
       for (const final of [true, false]) {
-        expect(await desk.store.frontier.settle({ ...late, final })).toEqual({ applied: false, accepted: 0 });
+        expect(await setup.store.frontier.settle({ ...late, final })).toEqual({
+          applied: false,
+          accepted: 0,
+        });
       }
-      expect(await collect(desk.store.views.tasks(desk.job.id))).toEqual(rows);
+      expect(await collect(setup.store.views.tasks(setup.job.id))).toEqual(rows);
       expect(await counters()).toEqual(counts);
-      expect(await collect(desk.store.views.records(desk.job.id))).toEqual([]);
-      expect(await collect(desk.store.views.attempts(desk.job.id))).toEqual([]);
-      expect(await desk.store.views.hasArchive(desk.job.id, 'warc/late')).toBe(false);
-      expect(await desk.store.views.hasArchive(desk.job.id, 'shards/late')).toBe(false);
-      expect(await desk.store.hosts.robots(A)).toBeNull();
+      expect(await collect(setup.store.views.records(setup.job.id))).toEqual([]);
+      expect(await collect(setup.store.views.attempts(setup.job.id))).toEqual([]);
+      expect(await setup.store.views.hasArchive(setup.job.id, 'warc/late')).toBe(false);
+      expect(await setup.store.views.hasArchive(setup.job.id, 'shards/late')).toBe(false);
+      expect(await setup.store.hosts.robots(A)).toBeNull();
       expect(await due({ before: T0 + 1 })).toMatchObject([{ failuresInRow: 0, ready: 2 }]);
     });
 
     test('a report cannot settle tasks of another batch, nor a task twice', async () => {
       await add(`${A}/1`, `${A}/2`);
-      const one = await leaseOne(desk.store, desk.job, { count: 1 });
-      const two = await leaseOne(desk.store, desk.job, { count: 1 });
+      const one = await leaseOne(setup.store, setup.job, { count: 1 });
+      const two = await leaseOne(setup.store, setup.job, { count: 1 });
       const [mine, theirs] = [one.tasks[0]!.id, two.tasks[0]!.id];
       const records = [recordOf('stolen', {})];
       const result = await settle(one.id, [
@@ -181,29 +184,29 @@ export function testSettle(desk: StoreDesk): void {
       expect(await row(`${A}/1`)).toMatchObject({ state: 'done', attempts: 1 });
       expect(await row(`${A}/2`)).toMatchObject({ state: 'leased', attempts: 0 });
       expect(await counters()).toMatchObject({ accepted: 2, done: 1, leased: 1, dead: 0, records: 0 });
-      expect(await collect(desk.store.views.attempts(desk.job.id))).toHaveLength(1);
-      await expectBooks(desk.store, desk.job);
+      expect(await collect(setup.store.views.attempts(setup.job.id))).toHaveLength(1);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('a report under the name of another job is refused', async () => {
-      const other = await createJob(desk.store, 'other');
+      const other = await createJob(setup.store, 'other');
       await add(`${A}/1`);
-      const { id, tasks } = await leaseOne(desk.store, desk.job);
-      const result = await desk.store.frontier.settle(
+      const { id, tasks } = await leaseOne(setup.store, setup.job);
+      const result = await setup.store.frontier.settle(
         settlementOf(other, id, [change.fetched(tasks[0]!.id)]),
       );
       expect(result.applied).toBe(false);
       expect(await counters()).toMatchObject({ leased: 1 });
-      await expectBooks(desk.store, desk.job, other);
+      await expectBalance(setup.store, setup.job, other);
     });
 
     test('parts settle what they have; the last one returns what nobody mentioned', async () => {
       await add(...Array.from({ length: 4 }, (_, n) => `${A}/${n}`));
-      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      const { id, tasks } = await leaseOne(setup.store, setup.job);
       await settle(id, [change.fetched(tasks[2]!.id)], { final: false });
       expect(await counters()).toMatchObject({ done: 1, leased: 3, batches: 0 });
-      expect(await desk.store.frontier.orphans(desk.job.id)).toEqual([id]);
-      await expectBooks(desk.store, desk.job);
+      expect(await setup.store.frontier.orphans(setup.job.id)).toEqual([id]);
+      await expectBalance(setup.store, setup.job);
       // The same part again: its task is settled, so nothing is left of it.
       await settle(id, [change.dead(tasks[2]!.id)], { final: false, requests: 0 });
       expect(await row(`${A}/2`)).toMatchObject({ state: 'done', attempts: 1 });
@@ -218,17 +221,17 @@ export function testSettle(desk: StoreDesk): void {
       });
       expect(await row(`${A}/1`)).toMatchObject({ state: 'pending', attempts: 0 });
       expect(await due()).toMatchObject([{ ready: 2 }]);
-      expect(await desk.store.frontier.orphans(desk.job.id)).toEqual([]);
-      await expectBooks(desk.store, desk.job);
+      expect(await setup.store.frontier.orphans(setup.job.id)).toEqual([]);
+      await expectBalance(setup.store, setup.job);
     });
 
     test('a release after a part returns only the rest', async () => {
       await add(`${A}/1`, `${A}/2`);
-      const { id, tasks } = await leaseOne(desk.store, desk.job);
+      const { id, tasks } = await leaseOne(setup.store, setup.job);
       await settle(id, [change.fetched(tasks[0]!.id)], { final: false });
       expect(await release(id)).toEqual({ returned: 1, dead: 0 });
       expect(await counters()).toMatchObject({ done: 1, pending: 1, leased: 0 });
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
   });
 }

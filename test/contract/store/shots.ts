@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ShotRef } from '../../../src/core/model.ts';
 import { change, collect, createJob, T0, traceOf } from '../../support/fixtures.ts';
-import { A, type StoreDesk } from './store-setup.ts';
+import { A, type StoreSetup } from './store-setup.ts';
 
 const DAY = 86_400_000;
 const shot = (digit: string, kind: ShotRef['kind'] = 'screenshot'): ShotRef => ({
@@ -12,10 +12,10 @@ const shot = (digit: string, kind: ShotRef['kind'] = 'screenshot'): ShotRef => (
 });
 
 /** Pictures that a browser made of pages. */
-export function testShots(desk: StoreDesk): void {
-  const { add, row, visit, beginPass, reopenTasks, reopen } = desk;
+export function testShots(setup: StoreSetup): void {
+  const { add, row, visit, beginPass, reopenTasks, reopen } = setup;
   const shots = (since?: number) =>
-    collect(desk.store.views.shots(desk.job.id, since === undefined ? {} : { since }));
+    collect(setup.store.views.shots(setup.job.id, since === undefined ? {} : { since }));
 
   describe('shots', () => {
     test('pictures are kept with the attempt and shown with the task, newest first', async () => {
@@ -52,7 +52,7 @@ export function testShots(desk: StoreDesk): void {
         latest: true,
       });
       expect(await shots(T0 + 2)).toHaveLength(2);
-      expect(await collect(desk.store.views.shots((await createJob(desk.store, 'other')).id))).toEqual([]);
+      expect(await collect(setup.store.views.shots((await createJob(setup.store, 'other')).id))).toEqual([]);
     });
 
     test('a snapshot of a failure stays with its attempt when the page is got later', async () => {

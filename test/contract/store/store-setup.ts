@@ -40,7 +40,7 @@ const START: SourcePosition = {
 };
 
 /** A store with one job, new for each test, and short words for what tests do with it. */
-export class StoreDesk {
+export class StoreSetup {
   readonly open: OpenStore;
   readonly forget: ForgetStore;
   store!: Store;
@@ -110,7 +110,7 @@ export class StoreDesk {
 }
 
 /** Counters are right only if they balance and agree with what a full count over the rows gives. */
-export async function expectBooks(store: Store, ...jobs: Pick<Job, 'id'>[]): Promise<void> {
+export async function expectBalance(store: Store, ...jobs: Pick<Job, 'id'>[]): Promise<void> {
   for (const job of jobs) {
     const counters = await store.jobs.counters(job.id);
     const rows = await collect(store.views.tasks(job.id));

@@ -12,68 +12,68 @@ import {
   tasksOf,
   traceOf,
 } from '../../support/fixtures.ts';
-import { A, B, expectBooks, type StoreDesk } from './store-setup.ts';
+import { A, B, expectBalance, type StoreSetup } from './store-setup.ts';
 
 /** What people read. */
-export function testViews(desk: StoreDesk): void {
-  const { add, row } = desk;
+export function testViews(setup: StoreSetup): void {
+  const { add, row } = setup;
 
   describe('views', () => {
     test('two jobs that grow in turn are read apart, in the order of their tasks', async () => {
-      const other = await createJob(desk.store, 'other');
+      const other = await createJob(setup.store, 'other');
       const urls = (which: string, from: number) =>
         Array.from({ length: 700 }, (_, n) => `https://${which}.example/${from + n}`);
       for (let from = 0; from < 2_100; from += 700) {
-        await enqueue(desk.store, other, tasksOf(...urls('o', from)));
+        await enqueue(setup.store, other, tasksOf(...urls('o', from)));
         await add(...urls('t', from));
       }
-      const rows = await collect(desk.store.views.tasks(desk.job.id));
+      const rows = await collect(setup.store.views.tasks(setup.job.id));
       expect(rows.map((each) => each.url)).toEqual(
         Array.from({ length: 2_100 }, (_, n) => `https://t.example/${n}`),
       );
-      expect(await collect(desk.store.views.tasks(other.id))).toHaveLength(2_100);
+      expect(await collect(setup.store.views.tasks(other.id))).toHaveLength(2_100);
 
-      for (const each of [desk.job, other]) {
-        const { id, tasks } = await leaseOne(desk.store, each, { count: 1_500 });
+      for (const each of [setup.job, other]) {
+        const { id, tasks } = await leaseOne(setup.store, each, { count: 1_500 });
         const changes = tasks.map((task) =>
           change.fetched(task.id, {
             records: [recordOf(`${task.url}#0`, { u: task.url }), recordOf(task.url, {})],
           }),
         );
-        await desk.store.frontier.settle(settlementOf(each, id, changes));
+        await setup.store.frontier.settle(settlementOf(each, id, changes));
       }
       for (const [each, host] of [
-        [desk.job, 't'],
+        [setup.job, 't'],
         [other, 'o'],
       ] as const) {
-        const records = await collect(desk.store.views.records(each.id));
+        const records = await collect(setup.store.views.records(each.id));
         expect(records).toHaveLength(3_000);
         expect(new Set(records.map((record) => record.key)).size).toBe(3_000);
         expect(records.every((record) => record.url.startsWith(`https://${host}.`))).toBe(true);
-        const attempts = await collect(desk.store.views.attempts(each.id));
+        const attempts = await collect(setup.store.views.attempts(each.id));
         expect(attempts).toHaveLength(1_500);
         expect(attempts.every((attempt) => attempt.url.startsWith(`https://${host}.`))).toBe(true);
       }
-      await expectBooks(desk.store, desk.job, other);
+      await expectBalance(setup.store, setup.job, other);
     });
 
     test('what changed since a time can be asked for by itself', async () => {
       const since = async (view: 'tasks' | 'records' | 'attempts' | 'media', time: number) => {
-        const rows = collect<{ url: string }>(desk.store.views[view](desk.job.id, { since: time }));
+        const rows = collect<{ url: string }>(setup.store.views[view](setup.job.id, { since: time }));
         return (await rows).map(({ url }) => url.slice(A.length));
       };
       await add(`${A}/never`, `${A}/1`, `${A}/2`);
-      const skip = await leaseOne(desk.store, desk.job, { count: 1 });
-      await desk.settle(skip.id, [change.skipped(skip.tasks[0]!.id)]);
+      const skip = await leaseOne(setup.store, setup.job, { count: 1 });
+      await setup.settle(skip.id, [change.skipped(skip.tasks[0]!.id)]);
       for (const now of [T0 + 10, T0 + 20]) {
-        const { id, tasks: lent } = await leaseOne(desk.store, desk.job, { count: 1 });
+        const { id, tasks: lent } = await leaseOne(setup.store, setup.job, { count: 1 });
         const page = pageOf({ media: { key: `media/${now}`, md5: 'ab'.repeat(16), member: null } });
         const done = change.fetched(lent[0]!.id, {
           page,
           records: [recordOf(lent[0]!.url, {})],
           trace: traceOf({ startedAt: now }),
         });
-        await desk.settle(id, [done], { now });
+        await setup.settle(id, [done], { now });
       }
       for (const view of ['tasks', 'records', 'attempts', 'media'] as const) {
         expect(await since(view, T0 + 10)).toEqual(['/1', '/2']);
@@ -86,29 +86,29 @@ export function testViews(desk: StoreDesk): void {
 
     test('a job without tasks has empty views', async () => {
       for (const rows of [
-        desk.store.views.tasks(desk.job.id),
-        desk.store.views.records(desk.job.id),
-        desk.store.views.attempts(desk.job.id),
-        desk.store.views.history(desk.job.id),
-        desk.store.views.media(desk.job.id),
-        desk.store.views.pages(desk.job.id),
+        setup.store.views.tasks(setup.job.id),
+        setup.store.views.records(setup.job.id),
+        setup.store.views.attempts(setup.job.id),
+        setup.store.views.history(setup.job.id),
+        setup.store.views.media(setup.job.id),
+        setup.store.views.pages(setup.job.id),
       ]) {
         expect(await collect<unknown>(rows)).toEqual([]);
       }
-      expect(await desk.store.views.tallies(desk.job.id)).toEqual([]);
+      expect(await setup.store.views.tallies(setup.job.id)).toEqual([]);
       expect(await row(`${A}/1`)).toBeNull();
     });
 
     test('a view can be left early and the store used meanwhile', async () => {
       await add(...Array.from({ length: 2_500 }, (_, n) => `${A}/${n}`));
       const seen: string[] = [];
-      for await (const each of desk.store.views.tasks(desk.job.id)) {
+      for await (const each of setup.store.views.tasks(setup.job.id)) {
         seen.push(each.url);
         if (seen.length === 1_200) await add(`${B}/meanwhile`);
         if (seen.length === 1_300) break;
       }
       expect(new Set(seen).size).toBe(1_300);
-      await expectBooks(desk.store, desk.job);
+      await expectBalance(setup.store, setup.job);
     });
   });
 }

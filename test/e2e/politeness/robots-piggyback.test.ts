@@ -27,7 +27,7 @@ const pages = (address: string, count: number) =>
 
 const writeJob = (sources: string[], politeness: object, more: object = {}) => {
   const file = join(folder.path, 'job.json');
-  const job = { name: 'errands', allowPrivate: true, sources, ...more };
+  const job = { name: 'piggybacked', allowPrivate: true, sources, ...more };
   writeFileSync(file, JSON.stringify({ ...job, politeness: { adaptive: false, ...politeness } }));
   return file;
 };

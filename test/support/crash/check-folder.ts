@@ -18,7 +18,7 @@ interface FolderFacts {
 
 /**
  * Opens a folder as a crash left it and checks what must hold at every instant: the database is
- * sound, the books balance and equal a recount, no URL is there twice, and done pages can be read.
+ * sound, the counters balance and equal a recount, no URL is there twice, and done pages can be read.
  * `readEvery`: check the page of each n-th done task against its hash.
  */
 export async function checkFolder(
@@ -55,7 +55,7 @@ export async function checkJob(
   const job = await store.jobs.find(jobName);
   if (!job) throw new Error(`no job ${jobName}`);
   const counters = await store.jobs.counters(job.id);
-  if (balance(counters) !== 0) throw new Error(`the books do not balance: ${JSON.stringify(counters)}`);
+  if (balance(counters) !== 0) throw new Error(`the counters do not balance: ${JSON.stringify(counters)}`);
   const recount: Record<string, number> = {
     pending: 0,
     leased: 0,

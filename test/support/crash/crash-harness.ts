@@ -11,7 +11,7 @@ interface CrashFacts {
   /** Tasks that were done before a kill and were not afterwards. */
   forgotten: number;
   unreadable: number;
-  /** Folders that could not be opened after a kill, or whose books or pages were wrong. */
+  /** Folders that could not be opened after a kill, or whose counters or pages were wrong. */
   failedOpens: number;
   /** Requests beyond one a page. */
   refetched: number;

@@ -95,7 +95,7 @@ export async function runPostgresCrashes(options: {
   return facts;
 }
 
-/** Of one instant, while the crawl goes on: what is done, and whether the books say the same. */
+/** Of one instant, while the crawl goes on: what is done, and whether the counters say the same. */
 async function readDone(url: string): Promise<Set<string>> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

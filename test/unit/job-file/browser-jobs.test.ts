@@ -56,7 +56,7 @@ describe('a route with a browser', () => {
       /routes\.0\.browser\.screenshot\.packing: Invalid option: expected one of "fast"\|"small"/,
     ],
     [
-      'a screenshot that is neither wish nor settings',
+      'a screenshot that is neither true nor settings',
       { browser: { screenshot: 7 as unknown as true } },
       /routes\.0\.browser\.screenshot: Invalid input$/,
     ],

@@ -28,7 +28,7 @@ export function indexHint(column: string): string {
 }
 
 /** What a transaction changes in sums: gathered, and written with one statement each, always in the same order. */
-export class Books {
+export class CounterUpdates {
   readonly #counters = zeroCounters();
   readonly #ready = new Map<number, number>();
   readonly #rescheduled = new Set<number>();

@@ -2,7 +2,7 @@ import type { FailureCode } from '../../../core/failures.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { LEASED, READY, STATE_NUMBERS, WAITING } from '../../shared/states.ts';
 import type { Transaction } from '../connection/database.ts';
-import { Books, cleanText } from '../connection/rows.ts';
+import { CounterUpdates, cleanText } from '../connection/rows.ts';
 
 /** Takes a batch back: its tasks are ready again, unless they have killed workers too often. */
 export async function releaseInTransaction(
@@ -20,23 +20,23 @@ export async function releaseInTransaction(
     'worker-lost' satisfies FailureCode,
     reason,
   );
-  const books = new Books();
+  const counterUpdates = new CounterUpdates();
   let returned = 0;
   let dead = 0;
   for (const { host_id: hostId, state, count } of rows) {
     if (state === READY) {
-      books.queue(hostId, count);
+      counterUpdates.queue(hostId, count);
       returned += count;
     } else dead += count;
   }
-  books.tally('dead', 'worker-lost', dead);
-  books.count('leased', -returned - dead);
-  books.count('pending', returned);
-  books.count('dead', dead);
-  books.count('batches', 1);
+  counterUpdates.tally('dead', 'worker-lost', dead);
+  counterUpdates.count('leased', -returned - dead);
+  counterUpdates.count('pending', returned);
+  counterUpdates.count('dead', dead);
+  counterUpdates.count('batches', 1);
   await tx.run(RELEASE_HOSTS, batchId);
   await tx.run(CLOSE_BATCH, batchId, options.now, reason);
-  tx.finally(books.write(tx, batch.job_id));
+  tx.finally(counterUpdates.write(tx, batch.job_id));
   return { returned, dead };
 }
 
@@ -51,12 +51,12 @@ export async function failTasksOfHostInTransaction(
   const reason = [code, cleanText(detail)];
   const ready = (await tx.run(FAIL_READY, jobId, hostId, limit, ...reason)).length;
   const waiting = (await tx.run(FAIL_WAITING, jobId, hostId, limit - ready, ...reason)).length;
-  const books = new Books();
-  books.count('pending', -ready - waiting);
-  books.count('dead', ready + waiting);
-  books.queue(hostId, -ready);
-  books.tally('dead', code, ready + waiting);
-  tx.finally(books.write(tx, jobId));
+  const counterUpdates = new CounterUpdates();
+  counterUpdates.count('pending', -ready - waiting);
+  counterUpdates.count('dead', ready + waiting);
+  counterUpdates.queue(hostId, -ready);
+  counterUpdates.tally('dead', code, ready + waiting);
+  tx.finally(counterUpdates.write(tx, jobId));
   return ready + waiting;
 }
 

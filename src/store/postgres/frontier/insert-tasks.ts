@@ -2,7 +2,7 @@ import type { NewTask } from '../../../core/model.ts';
 import type { EnqueueResult } from '../../../ports/store.ts';
 import { isFinished, READY } from '../../shared/states.ts';
 import { pipelined, type Transaction } from '../connection/database.ts';
-import { type Books, indexHint, readPass, toJson, toRows } from '../connection/rows.ts';
+import { type CounterUpdates, indexHint, readPass, toJson, toRows } from '../connection/rows.ts';
 import { type Found, findTasks, slotOf } from './find-tasks.ts';
 import type { HostNumbers } from './host-ids.ts';
 import type { JobMemory } from './job-memory.ts';
@@ -13,7 +13,7 @@ export interface InsertContext {
   jobId: number;
   memory: JobMemory;
   hosts: HostNumbers;
-  books: Books;
+  counterUpdates: CounterUpdates;
   perTemplateMax: number | null;
 }
 
@@ -26,7 +26,7 @@ export interface LookedUp {
 
 /** May be asked for ahead of time, together with other things. */
 export async function lookUp(
-  { tx, jobId, memory, perTemplateMax }: Omit<InsertContext, 'hosts' | 'books'>,
+  { tx, jobId, memory, perTemplateMax }: Omit<InsertContext, 'hosts' | 'counterUpdates'>,
   tasks: readonly NewTask[],
 ): Promise<LookedUp> {
   // A date must reach the task itself, so it goes past the prefilter.
@@ -46,13 +46,13 @@ export async function insertTasks(
   tasks: readonly NewTask[],
   { found, spent }: LookedUp,
 ): Promise<EnqueueResult> {
-  const { tx, memory, books, perTemplateMax } = context;
+  const { tx, memory, counterUpdates, perTemplateMax } = context;
   const asked = tasks.filter(({ url }) => found.has(url));
   const fresh = new Map<string, NewTask>();
   for (const task of asked) {
     if (found.get(task.url)?.id === null && !fresh.has(task.url)) fresh.set(task.url, task);
   }
-  const entering = [...fresh.values()].filter((task) => spend(spent, task, perTemplateMax, books));
+  const entering = [...fresh.values()].filter((task) => spend(spent, task, perTemplateMax, counterUpdates));
   const slotsOfNew = new Map(entering.map(({ url }) => [url, found.get(url)!.slot]));
   const added = await addTasks(context, entering, slotsOfNew);
   const known = new Set([...found].filter(([, { id }]) => id !== null).map(([url]) => url));
@@ -72,10 +72,10 @@ export async function insertTasks(
     for (const url of known) memory.recent.add(url);
     if (accepted > 0) memory.hasFirst = true;
   });
-  books.count('accepted', accepted);
-  books.count('pending', accepted);
-  books.count('duplicates', result.duplicates);
-  books.count('dropped', dropped);
+  counterUpdates.count('accepted', accepted);
+  counterUpdates.count('pending', accepted);
+  counterUpdates.count('duplicates', result.duplicates);
+  counterUpdates.count('dropped', dropped);
   return result;
 }
 
@@ -85,7 +85,7 @@ async function addTasks(
   tasks: readonly NewTask[],
   slots: Map<string, number>,
 ): Promise<NewTask[]> {
-  const { tx, jobId, memory, hosts, books } = context;
+  const { tx, jobId, memory, hosts, counterUpdates } = context;
   const added: NewTask[] = [];
   let open = [...tasks];
   while (open.length > 0) {
@@ -119,7 +119,7 @@ async function addTasks(
         m: modifiedAt,
         f: task.referrer,
       });
-      books.queue(hostId, 1);
+      counterUpdates.queue(hostId, 1);
       added.push(task);
     }
     if (rows.length > 0) tx.finally(tx.run(INSERT_TASKS, jobId, toRows(rows)));
@@ -152,7 +152,7 @@ const SET_FIRST = `
 
 /** Known pages have these dates. Those that were visited before, and not in this pass, are due again; how many. */
 async function renewTasks(
-  { tx, jobId, books }: Pick<InsertContext, 'tx' | 'jobId' | 'books'>,
+  { tx, jobId, counterUpdates }: Pick<InsertContext, 'tx' | 'jobId' | 'counterUpdates'>,
   dates: readonly { id: number; modifiedAt: number }[],
 ): Promise<number> {
   const pass = await readPass(tx, jobId);
@@ -170,7 +170,7 @@ async function renewTasks(
     if (visitedAt < modifiedAt && visitedAt <= pass.startedAt) due.set(id, task);
   }
   if (dated.size > 0) await tx.run(SET_DATES, [...dated.keys()], [...dated.values()]);
-  await reopenTasks(tx, [...due.values()], books);
+  await reopenTasks(tx, [...due.values()], counterUpdates);
   return due.size;
 }
 
@@ -196,12 +196,17 @@ async function readSpent(
 }
 
 /** Spends for a new task, if there is something left. */
-function spend(spent: Map<string, number>, { template }: NewTask, max: number | null, books: Books): boolean {
+function spend(
+  spent: Map<string, number>,
+  { template }: NewTask,
+  max: number | null,
+  counterUpdates: CounterUpdates,
+): boolean {
   if (max === null || template === null) return true;
   const count = spent.get(template) ?? 0;
   if (count >= max) return false;
   spent.set(template, count + 1);
-  books.spend(template, 1);
+  counterUpdates.spend(template, 1);
   return true;
 }
 

@@ -2,7 +2,7 @@ import type { LeasedBatch, LeaseRequest } from '../../../ports/store.ts';
 import { type ReadyColumns, toLeased } from '../../shared/leased-rows.ts';
 import { LEASED, READY } from '../../shared/states.ts';
 import { pipelined, type Transaction } from '../connection/database.ts';
-import { Books, indexHint, readPass } from '../connection/rows.ts';
+import { CounterUpdates, indexHint, readPass } from '../connection/rows.ts';
 import { ALIVE } from './coordinator-heartbeats.ts';
 
 type Grant = LeaseRequest['batches'][number]['grants'][number];
@@ -95,7 +95,7 @@ async function writeLeases(
 ): Promise<void> {
   const batches = filled.filter(({ tasks }) => tasks.length > 0);
   if (batches.length === 0) return;
-  const books = new Books();
+  const counterUpdates = new CounterUpdates();
   const nextAts = new Map<number, number>();
   const holds = new Map<number, number>();
   const work: Promise<unknown>[] = [];
@@ -106,7 +106,7 @@ async function writeLeases(
       holds.set(hostId, (holds.get(hostId) ?? 0) + 1);
     }
     for (const task of tasks) {
-      books.queue(task.host_id, -1);
+      counterUpdates.queue(task.host_id, -1);
       held.push({ id: task.id, batch: id });
     }
     const taskIds = tasks.map((task) => task.id);
@@ -115,10 +115,10 @@ async function writeLeases(
       tx.run(INSERT_BATCH, id, jobId, coordinator, tasks.length, taskIds, hostIds, request.now, leaseUntil),
     );
   }
-  books.count('pending', -held.length);
-  books.count('leased', held.length);
+  counterUpdates.count('pending', -held.length);
+  counterUpdates.count('leased', held.length);
   const hostIds = [...nextAts.keys()];
-  for (const hostId of hostIds) books.reschedule(hostId);
+  for (const hostId of hostIds) counterUpdates.reschedule(hostId);
   work.push(
     tx.run(
       LEND_TASKS,
@@ -132,7 +132,7 @@ async function writeLeases(
       hostIds.map((id) => holds.get(id)),
       coordinator,
     ),
-    books.write(tx, jobId),
+    counterUpdates.write(tx, jobId),
   );
   tx.finally(pipelined(...work));
 }

@@ -5,7 +5,7 @@ import { READY, STATE_NUMBERS, stateName } from '../../shared/states.ts';
 import { deadFilter, deadFilterValues } from '../../shared/views/read-views.ts';
 import type { Transaction } from '../connection/database.ts';
 import { POSTGRES_DIALECT } from '../connection/reader.ts';
-import { Books, indexHint, readPass } from '../connection/rows.ts';
+import { CounterUpdates, indexHint, readPass } from '../connection/rows.ts';
 import { writeSource } from './write-source.ts';
 
 /** A task with its last visit. */
@@ -33,8 +33,8 @@ export async function reopenInTransaction(
   const rows = await tx.run<VisitedTask>(SELECT_NEXT, Number(position), pass.lastTaskId, options.limit);
   const own = rows.filter((row) => row.job_id === jobId);
   const due = own.filter((row) => isDue(row, pass, options.visitedBefore));
-  const books = new Books();
-  const hostIds = await reopenTasks(tx, due, books);
+  const counterUpdates = new CounterUpdates();
+  const hostIds = await reopenTasks(tx, due, counterUpdates);
   const dead = due.filter(({ state }) => state === STATE_NUMBERS.dead);
   await endRests(tx, jobId, [...new Set(dead.map(({ id }) => hostIds.get(id)!))], options.now);
   const lastId = rows.at(-1)?.id;
@@ -45,7 +45,7 @@ export async function reopenInTransaction(
     rows: options.source.rows + own.length,
   };
   await writeSource(tx, jobId, source);
-  tx.finally(books.write(tx, jobId));
+  tx.finally(counterUpdates.write(tx, jobId));
   return { reopened: due.length, source };
 }
 
@@ -53,7 +53,7 @@ export async function reopenInTransaction(
 export async function reopenTasks(
   tx: Transaction,
   tasks: readonly VisitedTask[],
-  books: Books,
+  counterUpdates: CounterUpdates,
 ): Promise<Map<number, number>> {
   if (tasks.length === 0) return new Map();
   // Their pages are from elsewhere, and the tasks are about to forget from where.
@@ -71,11 +71,12 @@ export async function reopenTasks(
   );
   for (const task of tasks) {
     const state = stateName(task.state);
-    books.count(state, -1);
-    books.count('pending', 1);
-    if ((state === 'dead' || state === 'skipped') && task.code !== null) books.tally(state, task.code, -1);
+    counterUpdates.count(state, -1);
+    counterUpdates.count('pending', 1);
+    if ((state === 'dead' || state === 'skipped') && task.code !== null)
+      counterUpdates.tally(state, task.code, -1);
   }
-  for (const { host_id: hostId } of rows) books.queue(hostId, 1);
+  for (const { host_id: hostId } of rows) counterUpdates.queue(hostId, 1);
   return new Map(rows.map((row) => [row.id, row.host_id]));
 }
 
@@ -114,7 +115,7 @@ export async function retryInTransaction(
   filter: DeadFilter,
   now: number,
 ): Promise<number> {
-  const books = new Books();
+  const counterUpdates = new CounterUpdates();
   const hosts = new Set<number>();
   let total = 0;
   while (true) {
@@ -126,17 +127,17 @@ export async function retryInTransaction(
     );
     for (const { host_id: hostId, code, count } of rows) {
       hosts.add(hostId);
-      books.queue(hostId, count);
-      books.tally('dead', code, -count);
+      counterUpdates.queue(hostId, count);
+      counterUpdates.tally('dead', code, -count);
       total += count;
     }
     if (rows.length === 0) break;
   }
-  books.count('dead', -total);
-  books.count('pending', total);
+  counterUpdates.count('dead', -total);
+  counterUpdates.count('pending', total);
   await endRests(tx, jobId, [...hosts], now);
   await tx.run('DELETE FROM robots WHERE text IS NULL');
-  tx.finally(books.write(tx, jobId));
+  tx.finally(counterUpdates.write(tx, jobId));
   return total;
 }
 

@@ -2,7 +2,7 @@ import type { NewTask } from '../../../core/model.ts';
 import type { Settlement, SettleResult, TaskChange } from '../../../ports/store.ts';
 import { LEASED, READY, STATE_NUMBERS, WAITING } from '../../shared/states.ts';
 import { pipelined, type Transaction } from '../connection/database.ts';
-import { Books, cleanText, indexHint, toRows } from '../connection/rows.ts';
+import { CounterUpdates, cleanText, indexHint, toRows } from '../connection/rows.ts';
 import type { HostNumbers } from '../frontier/host-ids.ts';
 import { insertTasks, type LookedUp, lookUp } from '../frontier/insert-tasks.ts';
 import type { JobMemory } from '../frontier/job-memory.ts';
@@ -43,9 +43,9 @@ export async function settleInTransaction(
     stored?.key ?? null,
     stored?.bytes ?? null,
   ]);
-  const books = new Books();
+  const counterUpdates = new CounterUpdates();
   const ahead = settlement.links ?? [];
-  const context = { tx, jobId, memory, hosts, books, perTemplateMax: settlement.perTemplateMax };
+  const context = { tx, jobId, memory, hosts, counterUpdates, perTemplateMax: settlement.perTemplateMax };
   const [[batch], lookedUp] = await pipelined<[OpenBatch[], LookedUp]>(
     tx.run<OpenBatch>(OPEN_BATCH, batchId, jobId, traced.length, ...places),
     lookUp(context, [...ahead, ...changes.flatMap(({ links }) => links)]),
@@ -57,7 +57,7 @@ export async function settleInTransaction(
   const applied = await applyChanges(tx, settlement, changes, batch, hosts);
   const links: NewTask[] = [...ahead, ...applied.flatMap(({ change }) => change.links)];
   const { collection_id: collectionId } = batch;
-  const writer: RecordWriter = { tx, collectionId, jobId, now, rules: settlement.records, books };
+  const writer: RecordWriter = { tx, collectionId, jobId, now, rules: settlement.records, counterUpdates };
   const [{ accepted }] = await pipelined<[SettleResult | { accepted: number }, unknown]>(
     links.length === 0 ? Promise.resolve({ accepted: 0 }) : insertTasks(context, links, lookedUp),
     writeFindings(writer, settlement, batch, applied, earlier),
@@ -69,7 +69,7 @@ export async function settleInTransaction(
   );
   // A part that comes twice has nothing left to settle, and is not to be counted again.
   if (applied.length > 0) await addQuality(tx, jobId, batch.pass, settlement.quality);
-  await closeBooks(tx, settlement, batch, applied, { books, hosts });
+  await writeTotals(tx, settlement, batch, applied, { counterUpdates, hosts });
   return { applied: true, accepted };
 }
 
@@ -146,12 +146,12 @@ async function writeFindings(
 }
 
 /** The batch, its hosts and all that is counted. */
-async function closeBooks(
+async function writeTotals(
   tx: Transaction,
   settlement: Settlement,
   batch: OpenBatch,
   applied: readonly Applied[],
-  { books, hosts }: { books: Books; hosts: HostNumbers },
+  { counterUpdates, hosts }: { counterUpdates: CounterUpdates; hosts: HostNumbers },
 ): Promise<void> {
   const { jobId, batchId, final } = settlement;
   let bytes = 0;
@@ -161,36 +161,36 @@ async function closeBooks(
     bytes += change.trace?.bytes ?? 0;
     if (change.outcome === 'failed') failed++;
     else if (change.outcome !== 'deferred') done++;
-    if (stateOf(change, settlement.now) === READY) books.queue(hostId, 1);
-    books.count(change.to, 1);
-    books.count('rejected', change.rejected ?? 0);
-    if (change.to === 'pending' && change.outcome === 'failed') books.count('retries', 1);
+    if (stateOf(change, settlement.now) === READY) counterUpdates.queue(hostId, 1);
+    counterUpdates.count(change.to, 1);
+    counterUpdates.count('rejected', change.rejected ?? 0);
+    if (change.to === 'pending' && change.outcome === 'failed') counterUpdates.count('retries', 1);
     if ((change.to === 'dead' || change.to === 'skipped') && change.code)
-      books.tally(change.to, change.code, 1);
+      counterUpdates.tally(change.to, change.code, 1);
   }
   const unsettled = batch.unsettled - applied.length;
-  if (final && unsettled > 0) await giveBack(tx, batchId, books);
-  books.count('leased', -applied.length);
-  books.count('bytes', bytes);
-  books.count('requests', settlement.requests);
-  if (final) books.count('batches', 1);
+  if (final && unsettled > 0) await giveBack(tx, batchId, counterUpdates);
+  counterUpdates.count('leased', -applied.length);
+  counterUpdates.count('bytes', bytes);
+  counterUpdates.count('requests', settlement.requests);
+  if (final) counterUpdates.count('batches', 1);
   const { now, worker, requests, durationMs } = settlement;
   const totals = [done, failed, requests, Math.round(bytes), durationMs];
   const written = pipelined(
     tx.run(UPDATE_BATCH, batchId, final, unsettled, now, cleanText(worker), ...totals),
     writeRobots(tx, settlement.robots),
-    writeHosts(tx, settlement, batch, hosts, books),
-    books.write(tx, jobId),
+    writeHosts(tx, settlement, batch, hosts, counterUpdates),
+    counterUpdates.write(tx, jobId),
   );
   tx.finally(written);
 }
 
 /** A worker that forgot tasks must not keep them for ever. */
-async function giveBack(tx: Transaction, batchId: number, books: Books): Promise<void> {
+async function giveBack(tx: Transaction, batchId: number, counterUpdates: CounterUpdates): Promise<void> {
   for (const { host_id: hostId } of await tx.run<{ host_id: number }>(GIVE_BACK, batchId)) {
-    books.queue(hostId, 1);
-    books.count('leased', -1);
-    books.count('pending', 1);
+    counterUpdates.queue(hostId, 1);
+    counterUpdates.count('leased', -1);
+    counterUpdates.count('pending', 1);
   }
 }
 

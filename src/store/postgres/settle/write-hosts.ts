@@ -1,6 +1,6 @@
 import type { HostChange, RobotsEntry, Settlement } from '../../../ports/store.ts';
 import type { Transaction } from '../connection/database.ts';
-import { type Books, cleanText, indexHint, toJson, toRows } from '../connection/rows.ts';
+import { type CounterUpdates, cleanText, indexHint, toJson, toRows } from '../connection/rows.ts';
 import type { HostNumbers } from '../frontier/host-ids.ts';
 
 /**
@@ -12,14 +12,14 @@ export async function writeHosts(
   { hosts: changes, robots, final }: Settlement,
   batch: { coordinator: number; host_ids: string | null },
   hosts: HostNumbers,
-  books: Books,
+  counterUpdates: CounterUpdates,
 ): Promise<void> {
   const rows = new Map<number, object>();
   const released: number[] = final && batch.host_ids !== null ? JSON.parse(batch.host_ids) : [];
   for (const id of released) rows.set(id, { id, r: 1 });
   for (const change of changes) {
     const id = hosts.of(change.host);
-    if (change.nextAt !== null) books.reschedule(id);
+    if (change.nextAt !== null) counterUpdates.reschedule(id);
     rows.set(id, { ...rows.get(id), ...toRow(change), id });
   }
   for (const { host } of robots) {

@@ -5,7 +5,7 @@ import { canonicalJson } from '../../../core/values/canonical-json.ts';
 import type { RecordRules } from '../../../ports/store.ts';
 import type { Transaction } from '../connection/database.ts';
 import { ConflictError } from '../connection/failures.ts';
-import { type Books, cleanText, indexHint, toRows } from '../connection/rows.ts';
+import { type CounterUpdates, cleanText, indexHint, toRows } from '../connection/rows.ts';
 
 /** Who writes: records belong to the name of the job, and say which of its tasks wrote them last. */
 export interface RecordWriter {
@@ -14,7 +14,7 @@ export interface RecordWriter {
   jobId: number;
   now: number;
   rules: RecordRules;
-  books: Books;
+  counterUpdates: CounterUpdates;
 }
 
 /** What one page says. */
@@ -50,13 +50,13 @@ type Data = Record<string, unknown>;
 /** Writes what pages say, in their order. Lives inside somebody's transaction. */
 export async function writeRecords(writer: RecordWriter, drafts: readonly Draft[]): Promise<void> {
   if (drafts.length === 0) return;
-  const { tx, collectionId, books } = writer;
+  const { tx, collectionId, counterUpdates } = writer;
   const cleaned = drafts.map(({ task, draft }) => ({ task, draft: { ...draft, key: cleanText(draft.key) } }));
   // Most are new: tried first, they cost one statement.
   const first = new Map<string, Draft>();
   for (const each of cleaned) if (!first.has(each.draft.key)) first.set(each.draft.key, each);
   const inserted = await insertRecords(writer, [...first.values()]);
-  books.count('records', inserted.size);
+  counterUpdates.count('records', inserted.size);
   const others = cleaned.filter(
     (each) => !(inserted.has(each.draft.key) && first.get(each.draft.key) === each),
   );
@@ -93,7 +93,7 @@ class RecordChanges {
   readonly #versions: Version[] = [];
 
   apply(writer: RecordWriter, task: Draft['task'], known: KnownRecord, draft: RecordDraft): void {
-    const { now, rules, jobId, books } = writer;
+    const { now, rules, jobId, counterUpdates } = writer;
     // Reports come in any order. A task's own are in order, even when its clock is not.
     const isLate = task.fetchedAt < known.fetched_at && task.id !== known.task_id;
     let { json, hash } = draft;
@@ -119,7 +119,7 @@ class RecordChanges {
         k: known.key,
         d: known.data,
       });
-    if (known.job_id !== jobId) books.count('records', 1);
+    if (known.job_id !== jobId) counterUpdates.count('records', 1);
     const written = { job_id: jobId, task_id: task.id, updated_at: now, checked_at: now };
     Object.assign(known, written, { fetched_at: fetchedAt, hash, data: json });
     this.#changed.set(known.id, known);
@@ -163,7 +163,7 @@ export async function confirmRecords(
 
 /** Deletes what tasks wrote and do not write any more. */
 export async function deleteOtherRecords(
-  { tx, now, rules, jobId, books }: RecordWriter,
+  { tx, now, rules, jobId, counterUpdates }: RecordWriter,
   kept: ReadonlyMap<number, ReadonlySet<string>>,
 ): Promise<void> {
   if (kept.size === 0) return;
@@ -175,7 +175,7 @@ export async function deleteOtherRecords(
   const ids = gone.map(({ id }) => id);
   if (rules.history) await tx.run(KEEP_VERSIONS, now, ids);
   await tx.run('DELETE FROM records WHERE id = ANY($1::bigint[])', ids);
-  books.count('records', -gone.filter((row) => row.job_id === jobId).length);
+  counterUpdates.count('records', -gone.filter((row) => row.job_id === jobId).length);
 }
 
 /** Fields with a value win over those without; of two values the one that was fetched later. */

@@ -1,7 +1,7 @@
 import type { Rewrite } from '../../../ports/store.ts';
 import { isFinished, STATE_NUMBERS, stateName } from '../../shared/states.ts';
 import type { Transaction } from '../connection/database.ts';
-import { Books, cleanText, indexHint, readPass, toRows } from '../connection/rows.ts';
+import { CounterUpdates, cleanText, indexHint, readPass, toRows } from '../connection/rows.ts';
 import type { JobMemory } from '../frontier/job-memory.ts';
 import { writeShownBy } from '../settle/write-media.ts';
 import { addQuality, deleteQuality } from '../settle/write-quality.ts';
@@ -25,8 +25,15 @@ export async function rewriteInTransaction(
 ): Promise<void> {
   const { pass, collectionId } = await readPass(tx, jobId);
   const { now, history } = rewrite;
-  const books = new Books();
-  const writer: RecordWriter = { tx, collectionId, jobId, now, rules: { guardMs: 0, history }, books };
+  const counterUpdates = new CounterUpdates();
+  const writer: RecordWriter = {
+    tx,
+    collectionId,
+    jobId,
+    now,
+    rules: { guardMs: 0, history },
+    counterUpdates,
+  };
   const rows = await tx.run<FinishedTask>(
     LOCK_TASKS,
     jobId,
@@ -45,12 +52,12 @@ export async function rewriteInTransaction(
     ({ taskId, records }) => [taskId, new Set(records.map(({ key }) => cleanText(key)))] as const,
   );
   await deleteOtherRecords(writer, new Map(kept));
-  await judgeTasks(tx, found, tasks, books);
+  await judgeTasks(tx, found, tasks, counterUpdates);
   const shown = (rewrite.shown ?? []).map(({ taskId, urls }) => ({ id: taskId, urls }));
   await writeShownBy({ tx, jobId, memory }, shown, true);
   if (rewrite.first) await deleteQuality(tx, jobId, pass);
   await addQuality(tx, jobId, pass, rewrite.quality);
-  tx.finally(books.write(tx, jobId));
+  tx.finally(counterUpdates.write(tx, jobId));
 }
 
 /** Only the verdict of the code is taken back or given: a page that the site refused stays refused. */
@@ -58,7 +65,7 @@ async function judgeTasks(
   tx: Transaction,
   found: ReadonlyMap<number, FinishedTask>,
   changes: readonly RewrittenTask[],
-  books: Books,
+  counterUpdates: CounterUpdates,
 ): Promise<void> {
   const { dead, done, skipped } = STATE_NUMBERS;
   const verdicts: object[] = [];
@@ -78,10 +85,10 @@ async function judgeTasks(
       c: code,
       t: detail,
     });
-    books.count(stateName(task.state), -1);
-    books.count(change.to, 1);
-    if (wasUnreadable && task.code) books.tally('dead', task.code, -1);
-    if (code) books.tally('dead', code, 1);
+    counterUpdates.count(stateName(task.state), -1);
+    counterUpdates.count(change.to, 1);
+    if (wasUnreadable && task.code) counterUpdates.tally('dead', task.code, -1);
+    if (code) counterUpdates.tally('dead', code, 1);
   }
   if (verdicts.length === 0) return;
   await tx.run(JUDGE_TASKS, toRows(verdicts));

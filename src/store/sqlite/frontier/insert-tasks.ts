@@ -11,7 +11,7 @@ import { reopenTask, SELECT_VISITED, type VisitedTask } from './reopen.ts';
 const HOST_IDS_MAX = 100_000;
 const SEEDS_MAX = 1_000;
 
-interface Books {
+interface CounterUpdates {
   counters: CounterDelta;
   queues: QueueDelta;
 }
@@ -38,7 +38,7 @@ export class TaskInserter {
   insert(
     jobId: number,
     tasks: readonly NewTask[],
-    options: Books & { perTemplateMax: number | null },
+    options: CounterUpdates & { perTemplateMax: number | null },
   ): EnqueueResult {
     const seed = this.#seed(jobId);
     const templates = new TemplateBudget(this.#db, jobId, options.perTemplateMax);
@@ -113,7 +113,13 @@ export class TaskInserter {
   }
 
   /** A known page has this date. True when that makes it due again: it was visited before, and not in this pass. */
-  #renew(jobId: number, url: string, modifiedAt: number, pass: PassFacts, books: Books): boolean {
+  #renew(
+    jobId: number,
+    url: string,
+    modifiedAt: number,
+    pass: PassFacts,
+    counterUpdates: CounterUpdates,
+  ): boolean {
     const task = this.#db.get<VisitedTask>(`${SELECT_VISITED} WHERE tasks.id = ?`, this.find(jobId, url));
     if (!task) return false;
     if (task.modified_at !== modifiedAt)
@@ -121,7 +127,7 @@ export class TaskInserter {
     const { visited_at: visitedAt } = task;
     if (pass.pass === 1 || visitedAt === null || !isFinished(task.state)) return false;
     if (visitedAt >= modifiedAt || visitedAt > pass.startedAt) return false;
-    reopenTask(this.#db, this, task, books);
+    reopenTask(this.#db, this, task, counterUpdates);
     return true;
   }
 

@@ -26,7 +26,7 @@ export interface VisitedTask {
   page_id: number | null;
 }
 
-interface Books {
+interface CounterUpdates {
   counters: CounterDelta;
   queues: QueueDelta;
 }
@@ -41,7 +41,7 @@ export function reopenInTransaction(
   const pass = readPass(db, jobId);
   const position = options.source.position ?? beforeFirst(db, jobId);
   const rows = db.all<VisitedTask>(SELECT_NEXT, Number(position), pass.lastTaskId, options.limit);
-  const books: Books = { counters: new CounterDelta(), queues: new QueueDelta() };
+  const counterUpdates: CounterUpdates = { counters: new CounterDelta(), queues: new QueueDelta() };
   const deadHosts = new Set<number>();
   let reopened = 0;
   let own = 0;
@@ -49,12 +49,12 @@ export function reopenInTransaction(
     if (row.job_id !== jobId) continue;
     own++;
     if (!isDue(row, pass, options.visitedBefore)) continue;
-    const hostId = reopenTask(db, inserter, row, books);
+    const hostId = reopenTask(db, inserter, row, counterUpdates);
     if (row.state === STATE_NUMBERS.dead) deadHosts.add(hostId);
     reopened++;
   }
-  books.counters.write(db, jobId);
-  books.queues.write(db, jobId);
+  counterUpdates.counters.write(db, jobId);
+  counterUpdates.queues.write(db, jobId);
   for (const hostId of deadHosts) endRest(db, jobId, hostId, options.now);
   const lastId = rows.at(-1)?.id;
   const source = {
@@ -68,7 +68,12 @@ export function reopenInTransaction(
 }
 
 /** Makes a finished task due again at its own URL, as if it had never been tried. Returns its host. */
-export function reopenTask(db: Database, inserter: TaskInserter, task: VisitedTask, books: Books): number {
+export function reopenTask(
+  db: Database,
+  inserter: TaskInserter,
+  task: VisitedTask,
+  counterUpdates: CounterUpdates,
+): number {
   const { id, at_url: atUrl } = task;
   const hostId = atUrl === null ? task.host_id : (task.home_host_id ?? hostOfUrl(inserter, task));
   // Its page is from elsewhere, and the task is about to forget from where.
@@ -76,9 +81,9 @@ export function reopenTask(db: Database, inserter: TaskInserter, task: VisitedTa
     db.run('UPDATE attempts SET at_url = ? WHERE id = ?', atUrl, task.attempt_id);
   db.run(REOPEN_TASK, hostId, id);
   const state = stateName(task.state);
-  books.counters.add(state, -1);
-  books.counters.add('pending', 1);
-  books.queues.add(hostId, 1);
+  counterUpdates.counters.add(state, -1);
+  counterUpdates.counters.add('pending', 1);
+  counterUpdates.queues.add(hostId, 1);
   if ((state === 'dead' || state === 'skipped') && task.code !== null)
     addTally(db, task.job_id, state, task.code, -1);
   return hostId;

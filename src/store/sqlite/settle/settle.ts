@@ -19,14 +19,14 @@ interface OpenBatch {
 interface Context {
   settlement: Settlement;
   inserter: TaskInserter;
-  books: Books;
+  counterUpdates: CounterUpdates;
   pass: PassFacts;
   records: RecordWriter;
   archiveId: number | null;
   nextAttemptId: number;
 }
 
-interface Books {
+interface CounterUpdates {
   counters: CounterDelta;
   queues: QueueDelta;
   tallies: Map<string, number>;
@@ -53,30 +53,34 @@ export function settleInTransaction(
   const batch = db.get<OpenBatch>(SELECT_BATCH, batchId, jobId);
   if (!batch) return { applied: false, accepted: 0 };
   const context = contextOf(db, inserter, settlement);
-  const { books, pass } = context;
+  const { counterUpdates, pass } = context;
   const applied = applyChanges(db, context);
-  const { accepted } = inserter.insert(jobId, applied.links, { perTemplateMax, ...books });
+  const { accepted } = inserter.insert(jobId, applied.links, { perTemplateMax, ...counterUpdates });
   for (const change of applied.shown) linkMedia(db, context, change);
   // A part that comes twice has nothing left to settle, and is not to be counted again.
   if (applied.settled > 0) addQuality(db, jobId, pass.pass, settlement.quality);
   const unsettled = batch.unsettled - applied.settled;
-  if (settlement.final && unsettled > 0) giveBack(db, settlement, batch.task_ids, books);
+  if (settlement.final && unsettled > 0) giveBack(db, settlement, batch.task_ids, counterUpdates);
   updateBatch(db, settlement, applied, unsettled);
   writeHosts(db, inserter, settlement);
-  writeBooks(db, settlement, applied, books);
+  writeCounterUpdates(db, settlement, applied, counterUpdates);
   return { applied: true, accepted };
 }
 
 function contextOf(db: Database, inserter: TaskInserter, settlement: Settlement): Context {
   const { jobId, now, records: rules } = settlement;
-  const books: Books = { counters: new CounterDelta(), queues: new QueueDelta(), tallies: new Map() };
+  const counterUpdates: CounterUpdates = {
+    counters: new CounterDelta(),
+    queues: new QueueDelta(),
+    tallies: new Map(),
+  };
   const pass = readPass(db, jobId);
   return {
     settlement,
     inserter,
-    books,
+    counterUpdates,
     pass,
-    records: { collectionId: pass.collectionId, jobId, now, rules, counters: books.counters },
+    records: { collectionId: pass.collectionId, jobId, now, rules, counters: counterUpdates.counters },
     archiveId: writeArchive(db, settlement),
     nextAttemptId: db.get<{ id: number }>('SELECT coalesce(max(id), 0) + 1 AS id FROM attempts')!.id,
   };
@@ -110,11 +114,11 @@ function updateBatch(db: Database, settlement: Settlement, applied: Applied, uns
   db.run(UPDATE_BATCH, state, left, closedAt, worker, ...counts, final ? 1 : 0, batchId);
 }
 
-function writeBooks(
+function writeCounterUpdates(
   db: Database,
   { jobId, requests, final }: Settlement,
   { settled, bytes }: Applied,
-  { counters, queues, tallies }: Books,
+  { counters, queues, tallies }: CounterUpdates,
 ): void {
   counters.add('leased', -settled);
   counters.add('bytes', bytes);
@@ -130,7 +134,7 @@ function writeBooks(
 
 /** False when the batch no longer holds the task: then nothing of its outcome counts. */
 function applyChange(db: Database, context: Context, change: TaskChange): boolean {
-  const { settlement, books } = context;
+  const { settlement, counterUpdates } = context;
   const state = stateOf(change, settlement.now);
   const attemptId = change.trace ? context.nextAttemptId : null;
   const earlier =
@@ -159,17 +163,17 @@ function applyChange(db: Database, context: Context, change: TaskChange): boolea
   }
   if (change.moveTo) moveTask(db, context, change.id, change.moveTo);
   if (state === READY) {
-    books.queues.add(
+    counterUpdates.queues.add(
       db.get<{ host_id: number }>('SELECT host_id FROM tasks WHERE id = ?', change.id)!.host_id,
       1,
     );
   }
-  books.counters.add(change.to, 1);
-  books.counters.add('rejected', change.rejected ?? 0);
-  if (change.to === 'pending' && change.outcome === 'failed') books.counters.add('retries', 1);
+  counterUpdates.counters.add(change.to, 1);
+  counterUpdates.counters.add('rejected', change.rejected ?? 0);
+  if (change.to === 'pending' && change.outcome === 'failed') counterUpdates.counters.add('retries', 1);
   if ((change.to === 'dead' || change.to === 'skipped') && change.code) {
     const name = `${change.to} ${change.code}`;
-    books.tallies.set(name, (books.tallies.get(name) ?? 0) + 1);
+    counterUpdates.tallies.set(name, (counterUpdates.tallies.get(name) ?? 0) + 1);
   }
   return true;
 }
@@ -208,7 +212,12 @@ function writeArchive(db: Database, settlement: Settlement): number | null {
 }
 
 /** A worker that forgot tasks must not keep them for ever. */
-function giveBack(db: Database, settlement: Settlement, taskIds: string, books: Books): void {
+function giveBack(
+  db: Database,
+  settlement: Settlement,
+  taskIds: string,
+  counterUpdates: CounterUpdates,
+): void {
   for (const id of JSON.parse(taskIds) as number[]) {
     const row = db.get<{ host_id: number }>(
       `UPDATE tasks SET state = ${READY}, batch_id = ${NO_ID} WHERE id = ? AND state = ${LEASED} AND batch_id = ?
@@ -217,9 +226,9 @@ function giveBack(db: Database, settlement: Settlement, taskIds: string, books: 
       settlement.batchId,
     );
     if (!row) continue;
-    books.queues.add(row.host_id, 1);
-    books.counters.add('leased', -1);
-    books.counters.add('pending', 1);
+    counterUpdates.queues.add(row.host_id, 1);
+    counterUpdates.counters.add('leased', -1);
+    counterUpdates.counters.add('pending', 1);
   }
 }
 

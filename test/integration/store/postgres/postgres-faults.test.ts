@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Job, Store } from '../../../../src/ports/store.ts';
 import { openPostgresStore } from '../../../../src/store/postgres/postgres-store.ts';
-import { expectBooks } from '../../../contract/store/store-setup.ts';
+import { expectBalance } from '../../../contract/store/store-setup.ts';
 import { seededRandom } from '../../../support/crash/crash-harness.ts';
 import {
   change,
@@ -79,7 +79,7 @@ describe('an answer that is lost', () => {
       expect(await attempts()).toBe(3);
       // Whoever comes with the same report later is late.
       expect(await store.frontier.settle(settlement)).toEqual({ applied: false, accepted: 0 });
-      await expectBooks(store, job);
+      await expectBalance(store, job);
     });
 
     test(`${when}: a part of a report is counted once`, async () => {
@@ -95,7 +95,7 @@ describe('an answer that is lost', () => {
         requests: 1,
         batches: 0,
       });
-      await expectBooks(store, job);
+      await expectBalance(store, job);
     });
 
     test(`${when}: tasks are enqueued once, with the place of their source`, async () => {
@@ -110,7 +110,7 @@ describe('an answer that is lost', () => {
       await lost;
       expect(await store.jobs.counters(job.id)).toMatchObject({ accepted: 4, duplicates: 0, rejected: 2 });
       expect(await store.jobs.sources(job.id)).toEqual([source]);
-      await expectBooks(store, job);
+      await expectBalance(store, job);
     });
 
     test(`${when}: no batch is lent that nobody knows of`, async () => {
@@ -121,7 +121,7 @@ describe('an answer that is lost', () => {
       await lost;
       expect(tasks).toHaveLength(4);
       expect(await store.frontier.orphans(job.id)).toEqual([id]);
-      await expectBooks(store, job);
+      await expectBalance(store, job);
     });
   }
 
@@ -139,7 +139,7 @@ describe('an answer that is lost', () => {
     const held = await holding;
     expect(await settled).toMatchObject({ applied: true });
     held.release();
-    await expectBooks(store, job);
+    await expectBalance(store, job);
     expect(await store.jobs.counters(job.id)).toMatchObject({ done: 3, requests: 3, batches: 1 });
     expect(await attempts()).toBe(3);
   });
@@ -179,7 +179,7 @@ async function work(total: number, times: number, disturb: (time: number) => Pro
     records: total,
   });
   expect(await attempts()).toBe(total);
-  await expectBooks(store, job);
+  await expectBalance(store, job);
 }
 
 describe('under load', () => {

@@ -5,7 +5,7 @@ import {
   openPostgresStore,
   type PostgresStoreOptions,
 } from '../../../../src/store/postgres/postgres-store.ts';
-import { expectBooks } from '../../../contract/store/store-setup.ts';
+import { expectBalance } from '../../../contract/store/store-setup.ts';
 import {
   change,
   codeOf,
@@ -85,7 +85,7 @@ describe('hosts are shared out', () => {
     expect(namesOf(await due(two))).toEqual(['a.example', 'b.example']);
     expect((await lease(two, a, T0)).tasks).toHaveLength(1);
     expect(namesOf(await due(one))).toEqual(['b.example']);
-    await expectBooks(one, job);
+    await expectBalance(one, job);
   });
 
   test('also between jobs', async () => {
@@ -106,7 +106,7 @@ describe('hosts are shared out', () => {
     expect((await lease(two, a, T0 + 900, { startAt: T0 })).tasks).toEqual([]);
     expect((await lease(two, a, T0 + 900, { startAt: T0 + 4_999 })).tasks).toEqual([]);
     expect((await lease(two, a, T0 + 9_000, { startAt: T0 + 5_000 })).tasks).toHaveLength(1);
-    await expectBooks(one, job);
+    await expectBalance(one, job);
   });
 
   test('a report cannot bring the time of a host forward that was lent again meanwhile', async () => {
@@ -134,10 +134,10 @@ describe('a coordinator that is gone', () => {
       returned: 1,
     });
     expect(namesOf(await due(two))).toEqual(['a.example', 'b.example']);
-    await expectBooks(two, job);
+    await expectBalance(two, job);
   });
 
-  test('one that gives no sign of life is taken for dead; what it says later is refused', async () => {
+  test('one without a heartbeat is taken for dead; what it says later is refused', async () => {
     const proxy = await startTcpProxy(server);
     const through = new URL(url);
     through.port = String(proxy.port);
@@ -165,7 +165,7 @@ describe('a coordinator that is gone', () => {
     expect(await late).toEqual({ applied: false, accepted: 0 });
     await two.frontier.settle(settlementOf(job, mine.id, [change.fetched(mine.tasks[0]!.id)]));
     expect((await due(two, job, T0 + 6_999)).map(({ host }) => host)).toEqual(['b.example']);
-    await expectBooks(two, job);
+    await expectBalance(two, job);
     await proxy.close();
   });
 
@@ -226,6 +226,6 @@ describe('several coordinators of one job', () => {
     );
     expect(results.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(600);
     expect(results.reduce((sum, { duplicates }) => sum + duplicates, 0)).toBe(1_800);
-    await expectBooks(one, job);
+    await expectBalance(one, job);
   });
 });

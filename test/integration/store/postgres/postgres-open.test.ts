@@ -7,7 +7,7 @@ import type { Store } from '../../../../src/ports/store.ts';
 import { requireVersion } from '../../../../src/store/postgres/migrations/migrate.ts';
 import { MIGRATIONS } from '../../../../src/store/postgres/migrations/migrations.ts';
 import { openPostgresStore } from '../../../../src/store/postgres/postgres-store.ts';
-import { expectBooks } from '../../../contract/store/store-setup.ts';
+import { expectBalance } from '../../../contract/store/store-setup.ts';
 import {
   change,
   collect,
@@ -265,7 +265,7 @@ describe('what pages contain', () => {
     expect((await store.views.task(job.id, 'https://a.example/2'))?.failureDetail).toBe('a\ufffdb');
     expect((await store.views.quality(job.id, 1))[0]?.filled).toMatchObject({ ['f'.repeat(5_000)]: 1 });
     expect((await store.hosts.robots('https://a.example'))?.text).toBe('a\ufffdb');
-    await expectBooks(store, job);
+    await expectBalance(store, job);
   });
 
   test('records are found and listed by keys that only differ at their end', async () => {
@@ -305,5 +305,5 @@ test('people ask with the SQL of PostgreSQL, and cannot write whatever they try'
     'SELECT * FROM seine.tasks FOR UPDATE',
   ])
     await expect(ask(sql)).rejects.toThrow(SeineError);
-  await expectBooks(store, job);
+  await expectBalance(store, job);
 });

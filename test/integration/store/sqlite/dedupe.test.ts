@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { fingerprint } from '../../../../src/core/url/fingerprint.ts';
 import type { Job, Store } from '../../../../src/ports/store.ts';
 import { openSqliteStore } from '../../../../src/store/sqlite/sqlite-store.ts';
-import { expectBooks } from '../../../contract/store/store-setup.ts';
+import { expectBalance } from '../../../contract/store/store-setup.ts';
 import { collect, createJob, enqueue, tasksOf, temporaryFolder } from '../../../support/fixtures.ts';
 
 /** So few that a load is begun, written and done many times in a test. */
@@ -86,7 +86,7 @@ async function expectEach(store: Store, job: Job, urls: readonly string[]): Prom
   const counts = { accepted: 0, duplicates: urls.length };
   expect(await enqueue(store, job, tasksOf(...urls))).toMatchObject(counts);
   expect((await collect(store.views.tasks(job.id))).map(({ url }) => url).sort()).toEqual([...urls].sort());
-  await expectBooks(store, job);
+  await expectBalance(store, job);
 }
 
 test('a death at any moment of writing the index neither forgets a URL nor takes one twice', async () => {

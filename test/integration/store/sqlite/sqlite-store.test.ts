@@ -8,7 +8,7 @@ import { READY, WAITING } from '../../../../src/store/shared/states.ts';
 import type { DatabaseOptions } from '../../../../src/store/sqlite/connection/database.ts';
 import { keyOf } from '../../../../src/store/sqlite/dedupe/seen-key.ts';
 import { openSqliteStore } from '../../../../src/store/sqlite/sqlite-store.ts';
-import { expectBooks } from '../../../contract/store/store-setup.ts';
+import { expectBalance } from '../../../contract/store/store-setup.ts';
 import { runStoreContract } from '../../../contract/store-contract.ts';
 import {
   change,
@@ -83,7 +83,7 @@ describe('sqlite store', () => {
     const again = open();
     expect(await enqueue(again, job, tasksOf(...wanted))).toMatchObject({ accepted: 0, duplicates: 2 });
     expect((await again.views.task(job.id, wanted[1]!))?.url).toBe(wanted[1]);
-    await expectBooks(again, job);
+    await expectBalance(again, job);
   });
 
   test('another process sees and changes the store while it is open', async () => {
@@ -98,7 +98,7 @@ describe('sqlite store', () => {
     await store.frontier.settle(settlementOf(job, batch.id, [change.dead(batch.tasks[0]!.id)]));
     expect(await other.views.retryDead(job.id, {}, T0)).toBe(1);
     expect((await leaseOne(store, job)).tasks).toHaveLength(1);
-    await expectBooks(other, job);
+    await expectBalance(other, job);
   });
 
   test('a store opened to read only reads', async () => {

@@ -40,7 +40,7 @@ describe('patience with S3', () => {
     expect(await waitsOf('SERVER_ERROR', 1)).toEqual([]);
   });
 
-  test('a wish of the server is respected within the limit', async () => {
+  test('what the server asks for is respected within the limit', async () => {
     const soon = new Date(Date.now() + 4_900);
     expect((await waitsOf('THROTTLING', 1, soon))[0]).toBeGreaterThan(2_000);
     expect((await waitsOf('THROTTLING', 1, new Date(Date.now() + 3_600_000)))[0]).toBe(5_000);

@@ -57,7 +57,7 @@ describe('escalation', () => {
   });
 
   test('goes up one level in all for a page that is forbidden where others are not', () => {
-    const setup = new EscalationSetup(everything, (_approach, { url }) =>
+    const setup = new EscalationSetup(everything, (_method, { url }) =>
       url.includes('/private/') ? 'forbidden' : null,
     );
     setup.finish(setup.tasks(20));
@@ -67,7 +67,7 @@ describe('escalation', () => {
   });
 
   test('is not tried again and again where every level is known to fail', () => {
-    const setup = new EscalationSetup(everything, (_approach, { url }) =>
+    const setup = new EscalationSetup(everything, (_method, { url }) =>
       url.includes('/private/') ? 'forbidden' : null,
     );
     setup.finish(setup.tasks(3, '/private/'));

@@ -24,7 +24,7 @@ test.each<[FailureCode, number | null, Verdict | null]>([
   ['reset', null, null],
   // Of our own making.
   ['internal', 200, null],
-])('%s with status %s says %s of the approach', (code, status, verdict) => {
+])('%s with status %s says %s of the fetch method', (code, status, verdict) => {
   expect(verdictOf(failed(code, status))).toBe(verdict);
 });
 

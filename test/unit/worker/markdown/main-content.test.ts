@@ -124,7 +124,7 @@ const EXPECTED: Record<string, Expected> = {
     title: 'Lighting',
     has: [
       '# Lighting',
-      '[Alder Oak Desk Lamp](https://site.example/p/1)',
+      '[Alder Oak Setup Lamp](https://site.example/p/1)',
       '€89.00',
       '(https://site.example/p/3)',
     ],
@@ -144,10 +144,10 @@ const EXPECTED: Record<string, Expected> = {
     hasNot: ['Guestbook', 'Roses', 'counter.gif', '|'],
   },
   'product.html': {
-    title: 'Alder Oak Desk Lamp',
+    title: 'Alder Oak Setup Lamp',
     has: [
       '![Alder lamp, lit](https://site.example/img/lamp-1.jpg)',
-      '# Alder Oak Desk Lamp',
+      '# Alder Oak Setup Lamp',
       '~~€99.00~~ **€89.00**',
       'turned from a single piece of European oak',
       '- Solid oak, oiled\n- E14 socket, up to 25 W',
@@ -157,7 +157,7 @@ const EXPECTED: Record<string, Expected> = {
     hasNot: [
       'Free shipping',
       'Search',
-      'Desk lamps',
+      'Setup lamps',
       'Home',
       'Quantity',
       'Add to cart',
