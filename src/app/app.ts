@@ -73,7 +73,7 @@ export async function openServices(
   const sync = settings.sync === 'full';
   const data = { blobs: folder.blobsPlace, sync, s3, allowPrivate, browser, apiCallbacks };
   const dispatcher = await openDispatcher(data, settings, handlers);
-  // Before anything is asked for: a job whose pages nobody could ever show would wait for ever.
+  // Before the first request: a job whose pages no worker can render would wait for ever.
   const refusal = spec.routes.some(mayRender) ? dispatcher.refusal?.('browser') : null;
   if (!refusal) return dispatcher;
   await dispatcher.close();
@@ -236,7 +236,7 @@ async function viewOf(
   });
 }
 
-/** Warnings also reach the dashboard; secrets reach nobody. */
+/** Warnings also reach the dashboard; secrets do not. */
 function noting(logger: Logger, progress: Progress, redact: Redact): Logger {
   const at =
     (level: 'info' | 'warn' | 'error'): Logger['info'] =>

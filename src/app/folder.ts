@@ -36,7 +36,7 @@ export interface Folder {
   blobsPlace: string;
   /** The right to run jobs. With a remote store others may have it, too. */
   lock(): FolderLock;
-  /** Nobody else works in the folder, once it is locked. */
+  /** No other process works in the folder once it is locked. */
   isOwned(): boolean;
   /** Whether a coordinator works on the job. */
   isAtWork(jobId: number): Promise<boolean>;

@@ -25,7 +25,7 @@ export class FileWriter implements BlobWriter {
 
   async append(bytes: Uint8Array): Promise<void> {
     if (this.#state !== 'open') throw new Error(`the blob writer is ${this.#state}`);
-    // Taken at once, so that an append that nobody waited for is not overwritten by the next.
+    // Taken at once, so that an append that was not awaited is not overwritten by the next.
     let position = this.size;
     this.size += bytes.length;
     try {

@@ -130,7 +130,7 @@ function checkNames(route: RouteSpec, { handler, clean, schema }: RouteCode): vo
   }
 }
 
-/** Names by which sites know who asks: Authorization, Cookie, X-Api-Key, X-Auth-Token and their kin. */
+/** Headers that tell a site who sends the request: Authorization, Cookie, X-Api-Key, X-Auth-Token and their kin. */
 const CREDENTIAL =
   /^cookie2?$|(?:^|[-_])(?:auth|authorization|api[-_]?key|access[-_]?key|subscription[-_]?key|token|secret|password)(?:$|[-_])/i;
 

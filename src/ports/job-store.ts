@@ -55,7 +55,7 @@ export interface JobStore {
   leave(jobId: number): Promise<number>;
   /** Coordinators at work on the job, as far as the store knows of them. */
   atWork(jobId: number): Promise<number>;
-  /** Whether this coordinator is the one that reads the job's sources. Nobody else is while it is at work. */
+  /** Whether this coordinator is the one that reads the job's sources. No other one is while it is at work. */
   takeSources(jobId: number): Promise<boolean>;
 }
 

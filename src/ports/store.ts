@@ -177,7 +177,7 @@ export interface Frontier {
   ): Promise<{ reopened: number; source: SourcePosition }>;
   /** Hosts with ready tasks that may start before `before` and are not in others' hands, the longest waiting first. */
   dueHosts(jobId: number, options: { now: number; before: number; limit: number }): Promise<DueHost[]>;
-  /** Hosts as they stand, with tasks or without, those that nobody knew, too; not those in others' hands. */
+  /** Hosts as they stand, with tasks or without, unknown ones too; not those that another coordinator holds. */
   hostsNamed(hosts: readonly string[]): Promise<DueHost[]>;
   /** Lends tasks, highest priority first. A batch may come back smaller than asked, never larger. */
   lease(jobId: number, request: LeaseRequest): Promise<LeasedBatch[]>;
@@ -210,7 +210,7 @@ export interface RobotsEntry {
   /** Or the URL of a file to which the robots.txt of an origin redirects. */
   origin: string;
   host: string;
-  /** Text as served; empty allows everything. Null: elsewhere, or not to be had, see `failures`. */
+  /** Text as served; empty allows everything. Null: elsewhere, or unreachable, see `failures`. */
   text: string | null;
   fetchedAt: number;
   failures: number;
@@ -242,7 +242,7 @@ export interface HostStore {
   robots(origin: string): Promise<RobotsEntry | null>;
   /** What hosts of a job are counted by, where that was noted. */
   groupsOf(jobId: number, hosts: readonly string[]): Promise<Map<string, string>>;
-  /** Notes it. What was noted before stays, so that nobody counts a host twice; returns what holds. */
+  /** Notes it. What was noted before stays, so that a host is never counted twice; returns what holds. */
   noteGroups(jobId: number, groups: ReadonlyMap<string, string>): Promise<Map<string, string>>;
   /** A clock that was set back must not freeze hosts: no rest may end later than `latest`. */
   clampNextAt(latest: number): Promise<void>;

@@ -19,7 +19,7 @@ export interface LoadedLambda {
 const CONNECT_MS = 5_000;
 /** A connection that rests longer may have been closed at the other end: what is sent on it would be lost. */
 const REST_MS = 15_000;
-/** What somebody else's endpoint is signed for when nobody names a region. */
+/** Region for the signature of a foreign endpoint when no setting names one. */
 const REGION_OF_OTHERS = 'us-east-1';
 
 /** `sockets`: requests at once; each invocation holds a connection until it is answered. */

@@ -25,7 +25,7 @@ export interface LoadedS3 {
 const CONNECT_MS = 5_000;
 /** Without a byte in either direction. S3 keeps a slow copy alive with spaces. */
 const SILENCE_MS = 60_000;
-/** What a store of one's own is signed for when nobody names a region; most do not look at it. */
+/** Region for the signature of a self-hosted store when no setting names one; most ignore it. */
 const REGION_OF_OTHERS = 'us-east-1';
 
 export async function loadS3(settings: S3Settings): Promise<LoadedS3> {

@@ -158,7 +158,7 @@ export function placeHeaders(
   return Object.fromEntries(placed);
 }
 
-/** Chromium's own rule for the made-up brand and the order of the three: by version, so that nobody relies on it. */
+/** Chromium's own rule for the made-up brand and the order of the three: by version, so that sites cannot rely on it. */
 const GREASE_SIGNS = [' ', '(', ':', '-', '.', '/', ')', ';', '=', '?', '_'];
 const GREASE_VERSIONS = ['8', '99', '24'];
 const GREASE_ORDERS = [

@@ -81,7 +81,7 @@ function safariOf(userAgent: string): BrowserProfile | null {
   return fits ? { ...profile, platform: 'iOS' } : null;
 }
 
-/** For when nothing better is to be had: the most common ones. */
+/** A fallback: the most common ones. */
 export const KNOWN_USER_AGENTS: Record<'desktop' | 'mobile', readonly string[]> = {
   desktop: [
     'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/147.0.0.0 Safari/537.36',

@@ -79,7 +79,7 @@ function proxyId({ scheme, host, port, username }: ProxyAddress): string {
 }
 
 /**
- * One proxy a line, a country after it if there is one, `#` before a remark. Where line ends are not to be had, as in an
+ * One proxy a line, a country after it if there is one, `#` before a remark. Where line ends are not possible, as in an
  * environment variable, spaces, commas and semicolons may stand before a scheme instead. `place` is for messages, which
  * never quote a line.
  */

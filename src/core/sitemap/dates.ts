@@ -85,7 +85,7 @@ function moment(
   return stretch(at, at + lengthMs);
 }
 
-/** East of Greenwich; 0 for zones that nobody knows. */
+/** East of Greenwich; 0 for unknown zones. */
 function offsetMinutes(zone: Part): number {
   if (zone === undefined || zone === 'Z') return 0;
   const offset = /^([+-])(\d{2}):?(\d{2})?$/.exec(zone);

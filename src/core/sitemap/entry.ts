@@ -17,7 +17,7 @@ export interface SitemapContent {
   trouble: string | null;
 }
 
-/** Reads one format, piece by piece. Throws when it is not that format, or one that nobody should send. */
+/** Reads one format, piece by piece. Throws when it is not that format, or one that must not be sent. */
 export interface ListReader {
   /** False when nothing that may follow can add an entry. */
   write(text: string): boolean;

@@ -185,7 +185,7 @@ export function sniffCharset(bytes: Uint8Array, contentType: string | null): str
 /** In these, bytes below 128 are not always ASCII. */
 const NOT_ASCII = new Set(['utf-16le', 'utf-16be', 'iso-2022-jp']);
 
-/** The text without its byte order mark. An encoding nobody knows is read as utf-8. */
+/** The text without its byte order mark. An unknown encoding is read as utf-8. */
 export function decodeText(bytes: Buffer, encoding: string): string {
   const decoder = encoding === 'utf-8' ? null : decoderOf(encoding);
   if (decoder === null || decoder.encoding === 'utf-8') {

@@ -1,4 +1,4 @@
-/** `; did you mean this?` after a name that nobody knows, or nothing when none is near. */
+/** `; did you mean this?` after an unknown name, or nothing when none is near. */
 export function suggestion(word: string, known: readonly string[]): string {
   const near = known
     .map((name) => ({ name, distance: editDistance(word, name) }))

@@ -116,7 +116,7 @@ export class SqliteJobStore implements JobStore {
       .map((row) => ({ ...row, done: row.done === 1 }));
   }
 
-  /** The lock of the folder says who is at work: one, or nobody. */
+  /** The lock of the folder tells whether a coordinator is at work. */
   async join(): Promise<void> {}
 
   async leave(): Promise<number> {

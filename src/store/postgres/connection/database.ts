@@ -17,7 +17,7 @@ export interface Transaction {
   readonly shard: number;
   /** Several may be under way: they are done in the order in which they were sent. */
   run<T = unknown>(text: string, ...values: unknown[]): Promise<T[]>;
-  /** Statements whose answer nobody needs are not waited for: COMMIT fails if they do. */
+  /** Statements whose answer is not needed are not waited for: COMMIT fails if they do. */
   finally(work: Promise<unknown>): void;
   /** For what is only true once it is written. */
   afterCommit(work: () => void): void;
@@ -63,7 +63,7 @@ export class Database {
    * several times: what it leaves behind outside of the transaction belongs into `afterCommit`.
    */
   async write<T>(work: (tx: Transaction) => Promise<T>, options: { slow?: boolean } = {}): Promise<T> {
-    /** Set while nobody knows whether the last try was written. */
+    /** Set while it is unknown whether the last try was written. */
     let inDoubt: { id: number; result: T; after: (() => void)[] } | null = null;
     return this.#retrying(async (connection) => {
       if (inDoubt) {

@@ -60,7 +60,7 @@ export class CounterUpdates {
     this.#tallies.set(name, (this.#tallies.get(name) ?? 0) + amount);
   }
 
-  /** Everybody changes the counters: they come last, so that nobody waits for long. */
+  /** Every settle changes the counters: they come last, so that their locks are held briefly. */
   async write(tx: Transaction, jobId: number): Promise<void> {
     await pipelined(
       this.#writeTemplates(tx, jobId),

@@ -69,7 +69,7 @@ function fillBatch(grants: readonly Grant[], ready: Map<number, HostedColumns[]>
     const waiting = ready.get(grant.hostId) ?? [];
     let taken = 0;
     for (; taken < grant.count && waiting.length > 0; taken++) {
-      // A task whose worker died runs alone, so that nobody else is blamed or lost with it.
+      // A task whose worker died runs alone, so that no other task is blamed or lost with it.
       const isAlone = waiting[0]!.losses > 0;
       if (isAlone && tasks.length > 0) break;
       tasks.push(waiting.shift()!);
@@ -147,7 +147,7 @@ interface HostRow {
   free: boolean;
 }
 
-/** A host is free when nobody has batches out for it, or only this coordinator, or one that is gone. */
+/** A host is free when no coordinator has batches out for it, or only this one, or one that is gone. */
 const LOCK_HOSTS = `
   SELECT id, next_at, holds = 0 OR holder = $2 OR NOT ${ALIVE('hosts.holder')} AS free
   FROM hosts WHERE id = ANY($1::bigint[]) ORDER BY id FOR UPDATE`;

@@ -24,7 +24,7 @@ export async function addQuality(
   }
   await tx.run(ADD_ROUTES, jobId, pass, toRows([...routes.values()]));
   if (fields.size === 0) return;
-  // Routes have the same fields most of the time. Their rows are locked by now, so nobody else adds some.
+  // Routes have the same fields most of the time. Their rows are locked by now, so no other settle adds some.
   const known = await tx.run<{ route: string; field: string }>(
     ADD_FIELDS,
     jobId,

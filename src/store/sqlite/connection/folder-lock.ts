@@ -5,7 +5,7 @@ import { SeineError } from '../../../core/errors.ts';
 import { PRIVATE_FILE } from '../../../core/file-modes.ts';
 import { makePrivate } from './private-file.ts';
 
-/** Garbage collection would close a database that nobody holds, and drop its lock. */
+/** Garbage collection would close a database without a reference, and drop its lock. */
 const held = new Set<DatabaseSync>();
 
 export interface FolderLock {

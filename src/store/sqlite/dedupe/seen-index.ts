@@ -69,7 +69,7 @@ export class SeenIndex {
     this.#filter ??= this.#readFilter();
   }
 
-  /** Id of the task of that URL, or null. Only what is not found needs to be certain that nobody has added it since. */
+  /** Id of the task of that URL, or null. Only for a URL that is not found must it be certain that none was added since. */
   find(jobId: number, url: string, seed: number): number | null {
     const key = keyOf(url, seed);
     const found = this.#lookUp(jobId, url, key);

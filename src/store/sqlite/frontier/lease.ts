@@ -19,7 +19,7 @@ export function leaseBatch(
     const rows = db.all<ReadyColumns>(select, job.id, grant.hostId, grant.count);
     let taken = 0;
     for (const row of rows) {
-      // A task whose worker died runs alone, so that nobody else is blamed or lost with it.
+      // A task whose worker died runs alone, so that no other task is blamed or lost with it.
       if (row.losses > 0 && batch.length > 0) break;
       db.run('UPDATE tasks SET state = ?, batch_id = ? WHERE id = ?', LEASED, batchId, row.id);
       batch.push(toLeased(row, grant.hostId));
