@@ -87,7 +87,7 @@ export interface TaskChange {
   detail: string | null;
   /** For `pending`: not before. */
   dueAt: number | null;
-  /** For `pending`: from now on the task comes after those of its host that have its priority. */
+  /** For `pending`: until it ends, the task comes after all others of its host. */
   lowersPriority?: true;
   countsAsAttempt: boolean;
   /** For a redirect that the task follows: where it goes on. */

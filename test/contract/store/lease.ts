@@ -23,7 +23,7 @@ export function testLease(setup: StoreSetup): void {
       expect(order).toEqual(['new-high', 'old', 'old2', 'new', 'old-low']);
     });
 
-    test('a task whose priority is lowered comes after those that had the same', async () => {
+    test('a task whose priority is lowered comes last, and has its own again when it ends', async () => {
       await add(`${A}/sick`, `${A}/next`);
       await enqueue(setup.store, setup.job, [taskOf(`${A}/low`, { priority: -1 })]);
       const first = await leaseOne(setup.store, setup.job, { count: 1 });
@@ -35,7 +35,8 @@ export function testLease(setup: StoreSetup): void {
         const { tasks } = await leaseOne(setup.store, setup.job, { count: 1 });
         order.push(...tasks.map((task) => task.url.slice(A.length + 1)));
       }
-      expect(order).toEqual(['next', 'new', 'sick', 'low']);
+      expect(order).toEqual(['next', 'new', 'low', 'sick']);
+      expect((await row(`${A}/sick`))?.priority).toBe(0);
     });
 
     test('never more than asked, never a task twice, smaller when there is less', async () => {

@@ -1,5 +1,6 @@
 import type { NewTask } from '../../../core/model.ts';
 import type { Settlement, SettleResult, TaskChange } from '../../../ports/store.ts';
+import { nextPriority, priorityStepOf } from '../../shared/retry-order.ts';
 import { LEASED, READY, STATE_NUMBERS, WAITING } from '../../shared/states.ts';
 import { pipelined, type Transaction } from '../connection/database.ts';
 import { CounterUpdates, cleanText, indexHint, toRows } from '../connection/rows.ts';
@@ -99,7 +100,7 @@ async function applyChanges(
     a: attemptId,
     n: change.countsAsAttempt ? 1 : 0,
     d: change.dueAt,
-    p: change.lowersPriority ? 1 : 0,
+    p: priorityStepOf(change),
     c: change.code,
     t: cleanText(change.detail),
     u: cleanText(change.moveTo?.url),
@@ -210,7 +211,7 @@ const OPEN_BATCH = `
 
 const UPDATE_TASKS = `
   UPDATE tasks SET state = change.s, batch_id = NULL, attempt_id = coalesce(change.a, tasks.attempt_id),
-    attempts = tasks.attempts + change.n, due_at = change.d, priority = tasks.priority - change.p, code = change.c, detail = change.t,
+    attempts = tasks.attempts + change.n, due_at = change.d, priority = ${nextPriority('change.p', 'tasks.priority')}, code = change.c, detail = change.t,
     at_url = coalesce(change.u, tasks.at_url), host_id = coalesce(change.h, tasks.host_id),
     home_host_id = CASE WHEN change.h IS NULL THEN tasks.home_host_id ELSE coalesce(tasks.home_host_id, tasks.host_id) END,
     hops = tasks.hops + CASE WHEN change.h IS NULL THEN 0 ELSE 1 END

@@ -2,6 +2,7 @@ import type { Via } from '../../../core/escalation/escalation.ts';
 import type { AttemptRow, TaskRow } from '../../../core/model.ts';
 import type { ArchivedPage, Since } from '../../../ports/store.ts';
 import { type Hash, hexOf } from '../hash.ts';
+import { givenPriority } from '../retry-order.ts';
 import { isFinished, stateName } from '../states.ts';
 import { PAGE_ROWS, type Reader, rowPages } from './reader.ts';
 
@@ -131,7 +132,7 @@ function toTaskRow(row: TaskColumns): TaskRow {
     robotsTags: row.robots_tags,
     redirectTo: row.redirect_to ?? row.at_url,
     depth: row.depth,
-    priority: row.priority,
+    priority: givenPriority(row.priority),
     route: row.found_route ?? row.asked_route,
     host: row.host,
     fetchedAt: row.visited_at === null ? null : new Date(row.visited_at).toISOString(),

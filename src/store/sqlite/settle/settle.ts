@@ -1,6 +1,7 @@
 import type { NewTask } from '../../../core/model.ts';
 import type { Settlement, SettleResult, TaskChange } from '../../../ports/store.ts';
 import type { PassFacts } from '../../shared/passes.ts';
+import { nextPriority, priorityStepOf } from '../../shared/retry-order.ts';
 import { LEASED, READY, STATE_NUMBERS, WAITING } from '../../shared/states.ts';
 import type { Database } from '../connection/database.ts';
 import { addTally, CounterDelta, NO_ID, QueueDelta, readPass } from '../connection/rows.ts';
@@ -145,7 +146,7 @@ function applyChange(db: Database, context: Context, change: TaskChange): boolea
     attemptId,
     change.countsAsAttempt ? 1 : 0,
     change.dueAt,
-    change.lowersPriority ? 1 : 0,
+    priorityStepOf(change),
     change.code,
     change.detail,
     change.id,
@@ -235,9 +236,9 @@ function giveBack(
 const SELECT_BATCH = "SELECT unsettled, task_ids FROM batches WHERE id = ? AND job_id = ? AND state = 'open'";
 
 const UPDATE_TASK = `
-  UPDATE tasks SET state = ?, batch_id = ${NO_ID}, attempt_id = coalesce(?, attempt_id), attempts = attempts + ?, due_at = ?,
-    priority = priority - ?, code = ?, detail = ?
-  WHERE id = ? AND state = ${LEASED} AND batch_id = ?`;
+  UPDATE tasks SET state = ?1, batch_id = ${NO_ID}, attempt_id = coalesce(?2, attempt_id), attempts = attempts + ?3,
+    due_at = ?4, priority = ${nextPriority('?5', 'priority')}, code = ?6, detail = ?7
+  WHERE id = ?8 AND state = ${LEASED} AND batch_id = ?9`;
 
 const MOVE_TASK = `
   UPDATE tasks SET at_url = ?, home_host_id = coalesce(home_host_id, host_id), host_id = ?, hops = hops + 1 WHERE id = ?`;

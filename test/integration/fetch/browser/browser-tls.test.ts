@@ -2,6 +2,7 @@ import { hash, X509Certificate } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { browser } from '../../../../src/core/job-schema/browser.ts';
 import { type BrowserFetcher, openBrowserFetcher } from '../../../../src/fetch/browser/browser-fetcher.ts';
 import { findChromium } from '../../../../src/fetch/browser/process/find-chromium.ts';
 import { codeOf, requestOf, responseOf } from '../../../contract/fetcher-contract.ts';
@@ -78,7 +79,11 @@ describe('a page over TLS', () => {
 
   test('with one that is trusted is shown, with what its scripts ask for', async () => {
     const fetcher = await open(await trusting(TEST_CERT));
-    const { status, body, wireBytes } = responseOf(await fetcher.fetch(requestOf(origin.url)));
+    const { status, body, wireBytes } = responseOf(
+      await fetcher.fetch(
+        requestOf(origin.url, { render: browser.parse({ actions: [{ waitFor: '#p:not(:empty)' }] }) }),
+      ),
+    );
     expect(status).toBe(200);
     expect(body.toString()).toContain('"data"https:');
     expect(wireBytes).toBeGreaterThan(0);
