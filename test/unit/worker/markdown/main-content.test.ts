@@ -124,7 +124,7 @@ const EXPECTED: Record<string, Expected> = {
     title: 'Lighting',
     has: [
       '# Lighting',
-      '[Alder Oak Setup Lamp](https://site.example/p/1)',
+      '[Alder Oak Desk Lamp](https://site.example/p/1)',
       '€89.00',
       '(https://site.example/p/3)',
     ],
@@ -144,10 +144,10 @@ const EXPECTED: Record<string, Expected> = {
     hasNot: ['Guestbook', 'Roses', 'counter.gif', '|'],
   },
   'product.html': {
-    title: 'Alder Oak Setup Lamp',
+    title: 'Alder Oak Desk Lamp',
     has: [
       '![Alder lamp, lit](https://site.example/img/lamp-1.jpg)',
-      '# Alder Oak Setup Lamp',
+      '# Alder Oak Desk Lamp',
       '~~€99.00~~ **€89.00**',
       'turned from a single piece of European oak',
       '- Solid oak, oiled\n- E14 socket, up to 25 W',
