@@ -157,7 +157,7 @@ const EXPECTED: Record<string, Expected> = {
     hasNot: [
       'Free shipping',
       'Search',
-      'Setup lamps',
+      'Desk lamps',
       'Home',
       'Quantity',
       'Add to cart',
