@@ -138,7 +138,8 @@ function openFile(path: string): Upload {
       close();
     },
     async abort() {
-      stream.destroy();
+      // Destroyed while it is being opened, it would create the file after all.
+      if (!stream.closed) await new Promise((resolve) => stream.once('close', resolve).destroy());
       await rm(temporary, { force: true });
       close();
     },

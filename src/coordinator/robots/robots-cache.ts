@@ -89,7 +89,8 @@ export class RobotsCache {
   async nextStep(origin: string, host: string, now: number): Promise<RobotsStep> {
     const passed = new Set<string>();
     let place = origin;
-    let fetchedAt = now;
+    // Whole milliseconds, as everything that is stored: the clock of another coordinator may be ahead of this one's.
+    let fetchedAt = Math.floor(now);
     while (true) {
       const entry = await this.#hosts.robots(place);
       if (!entry || isOld(entry, now)) return { kind: 'ask', url: robotsUrlOf(place) };

@@ -206,6 +206,13 @@ describe('robots cache', () => {
       expect(await next(T0 + DAY)).toEqual({ kind: 'ask', url: OWN });
     });
 
+    test('to what another coordinator asked for, whose clock is ahead, have a time in whole milliseconds', async () => {
+      stored.set('https://b.example', robotsEntry('https://b.example', { text: RULES, fetchedAt: T0 + 1 }));
+      await follow('https://b.example/robots.txt');
+      stored.set(ORIGIN, { ...stored.get(ORIGIN)!, fetchedAt: T0 + 1 });
+      expect(await next(T0 + 0.25)).toMatchObject({ kind: 'found', entry: { fetchedAt: T0 } });
+    });
+
     test('end after five, and in a loop: then everything is allowed', async () => {
       const urls = Array.from({ length: 6 }, (_, n) => `https://h${n % 2}.example/${n}`);
       await follow(...urls.slice(0, 5));
