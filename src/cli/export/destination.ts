@@ -139,7 +139,7 @@ function openFile(path: string): Upload {
     },
     async abort() {
       // Destroyed while it is being opened, it would create the file after all.
-      if (!stream.closed) await new Promise((resolve) => stream.once('close', resolve).destroy());
+      if (!stream.closed) await new Promise<void>((resolve) => stream.once('close', resolve).destroy());
       await rm(temporary, { force: true });
       close();
     },
