@@ -20,7 +20,9 @@ export function readDots(png: Buffer): { width: number; height: number; dots: Bu
   for (let y = 0; y < height; y++) {
     const row = Buffer.from(rows.subarray(y * (stride + 1) + 1, (y + 1) * (stride + 1)));
     unfilter(rows[y * (stride + 1)]!, row, before, channels);
-    for (let x = 0; x < width; x++) row.copy(dots, (y * width + x) * 3, x * channels, x * channels + 3);
+    for (let x = 0; x < width; x++)
+      for (let channel = 0; channel < 3; channel++)
+        dots[(y * width + x) * 3 + channel] = row[x * channels + channel]!;
     before = row;
   }
   return { width, height, dots };
@@ -30,20 +32,23 @@ export function readDots(png: Buffer): { width: number; height: number; dots: Bu
 function unfilter(filter: number, row: Buffer, before: Buffer, channels: number): void {
   for (let at = 0; at < row.length; at++) {
     const left = at < channels ? 0 : row[at - channels]!;
-    const up = before[at]!;
     const corner = at < channels ? 0 : before[at - channels]!;
-    const guess = [0, left, up, (left + up) >> 1, paeth(left, up, corner)][filter]!;
-    row[at] = (row[at]! + guess) & 0xff;
+    row[at] = row[at]! + guessOf(filter, left, before[at]!, corner);
   }
+}
+
+function guessOf(filter: number, left: number, up: number, corner: number): number {
+  if (filter === 0) return 0;
+  if (filter === 1) return left;
+  if (filter === 2) return up;
+  return filter === 3 ? (left + up) >> 1 : paeth(left, up, corner);
 }
 
 function paeth(left: number, up: number, corner: number): number {
   const guess = left + up - corner;
-  const [byLeft, byUp, byCorner] = [left, up, corner].map((value) => Math.abs(guess - value)) as [
-    number,
-    number,
-    number,
-  ];
+  const byLeft = Math.abs(guess - left);
+  const byUp = Math.abs(guess - up);
+  const byCorner = Math.abs(guess - corner);
   if (byLeft <= byUp && byLeft <= byCorner) return left;
   return byUp <= byCorner ? up : corner;
 }
