@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { WorkerKind } from '../core/batch/batch.ts';
 import { defaultUserAgent } from '../core/identity/identity.ts';
 import { productToken } from '../core/robots/robots.ts';
-import type { Clock, Logger, Random } from '../ports/ambient.ts';
+import { type Clock, type Logger, type Random, startTimer } from '../ports/ambient.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { Dispatcher } from '../ports/dispatcher.ts';
 import type { Job, Store } from '../ports/store.ts';
@@ -67,7 +67,7 @@ export function openRunState(options: CoordinatorOptions): RunState {
     permits: new OpenPermits(),
     storage: new StoragePause(options),
     breaker: new JobBreaker(),
-    wake: new Wake(),
+    wake: new Wake(options.clock),
     robots: new RobotsCache(store.hosts, product, retry),
     groups: options.groups ?? new HostGroups(options),
     givenUp: new GivenUp(),
@@ -160,8 +160,13 @@ export class StoragePause {
 
 /** Lets a loop sleep until something happens or a time comes. */
 export class Wake {
+  readonly #clock: Clock;
   #resolve: (() => void) | null = null;
   #pending = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   notify(): void {
     this.#pending = true;
@@ -172,9 +177,9 @@ export class Wake {
   async wait(ms: number): Promise<void> {
     if (!this.#pending) {
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, ms);
+        const cancel = startTimer(this.#clock, ms, resolve);
         this.#resolve = () => {
-          clearTimeout(timer);
+          cancel();
           resolve();
         };
       });

@@ -3,6 +3,15 @@
 export interface Clock {
   /** Epoch milliseconds that never run backwards within a process. */
   now(): number;
+  /** Calls back once, after this many milliseconds of this clock; the result cancels that. Absent: timers of the process. */
+  after?(ms: number, run: () => void): () => void;
+}
+
+/** The one way to wait in the coordinator and in workers: a clock that is not the real one brings its own timers. */
+export function startTimer(clock: Clock, ms: number, run: () => void): () => void {
+  if (clock.after) return clock.after(ms, run);
+  const timer = setTimeout(run, ms);
+  return () => clearTimeout(timer);
 }
 
 export interface Random {

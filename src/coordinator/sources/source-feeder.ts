@@ -4,7 +4,7 @@ import { LIMITS } from '../../core/limits.ts';
 import type { NewTask } from '../../core/model.ts';
 import { normalizeUrl, whyUnusable } from '../../core/url/url.ts';
 import { isDataDeeper } from '../../core/values/nesting.ts';
-import type { Clock, Logger } from '../../ports/ambient.ts';
+import { type Clock, type Logger, startTimer } from '../../ports/ambient.ts';
 import { REOPENED_SOURCE, type SourcePosition } from '../../ports/job-store.ts';
 import type { Source, SourceRow, SourceTask } from '../../ports/source.ts';
 import type { Job, Store } from '../../ports/store.ts';
@@ -19,6 +19,8 @@ const REOPEN_ROWS = 2_000;
 const CHUNK_MS = 200;
 /** How often is asked whether the sources are free. */
 const TAKE_MS = 250;
+/** How often is asked whether the frontier has room. */
+const ROOM_MS = 50;
 
 interface FeederOptions {
   store: Store;
@@ -76,7 +78,7 @@ export class SourceFeeder {
     while (!(await store.jobs.takeSources(job.id))) {
       // Another coordinator reads them. Should it end before they do, its place is free.
       if (this.#stopping.signal.aborted) return;
-      await new Promise((resolve) => setTimeout(resolve, TAKE_MS));
+      await this.#pause(TAKE_MS);
     }
     const positions = new Map((await store.jobs.sources(job.id)).map((entry) => [entry.source, entry]));
     const startOf = (source: number): SourcePosition =>
@@ -165,9 +167,13 @@ export class SourceFeeder {
     while (!this.#stopping.signal.aborted) {
       const { pending } = await store.jobs.counters(job.id);
       if (pending < job.spec.limits.window) return true;
-      await new Promise((resolve) => setTimeout(resolve, 50));
+      await this.#pause(ROOM_MS);
     }
     return false;
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => void startTimer(this.#options.clock, ms, resolve));
   }
 
   #toTask(source: Source, item: SourceRow): NewTask | null {

@@ -1,5 +1,5 @@
 import type { Trace } from '../../core/batch/outcome.ts';
-import type { Clock } from '../../ports/ambient.ts';
+import { type Clock, startTimer } from '../../ports/ambient.ts';
 import type { VisitContext } from '../request/visit.ts';
 
 /** A batch's budget as a signal: what works under it returns what it has when it fires. */
@@ -7,12 +7,12 @@ export class Deadline {
   readonly #clock: Clock;
   readonly #endAt: number;
   readonly #controller = new AbortController();
-  readonly #timer: NodeJS.Timeout;
+  readonly #stopTimer: () => void;
 
   constructor(clock: Clock, budgetMs: number) {
     this.#clock = clock;
     this.#endAt = clock.now() + budgetMs;
-    this.#timer = setTimeout(() => this.cut(), budgetMs);
+    this.#stopTimer = startTimer(clock, budgetMs, () => this.cut());
   }
 
   get signal(): AbortSignal {
@@ -33,7 +33,7 @@ export class Deadline {
   }
 
   close(): void {
-    clearTimeout(this.#timer);
+    this.#stopTimer();
   }
 }
 
@@ -46,19 +46,18 @@ export async function withinTime<T>(
   context: VisitContext,
   trace: Trace,
 ): Promise<T | typeof OVER> {
-  const { signal, job } = context;
+  const { signal, job, clock } = context;
   const leftMs = Math.max(1, job.spec.timeouts.taskMs - trace.durationMs);
   const { promise: ended, resolve, reject } = Promise.withResolvers<typeof OVER>();
-  const timer = setTimeout(
-    () => reject(new Error(`the handler did not finish within ${job.spec.timeouts.taskMs} ms`)),
-    leftMs,
+  const stopTimer = startTimer(clock, leftMs, () =>
+    reject(new Error(`the handler did not finish within ${job.spec.timeouts.taskMs} ms`)),
   );
   const onAbort = () => resolve(OVER);
   signal.addEventListener('abort', onAbort);
   try {
     return await Promise.race([result, ended]);
   } finally {
-    clearTimeout(timer);
+    stopTimer();
     signal.removeEventListener('abort', onAbort);
   }
 }

@@ -48,13 +48,14 @@ export class HostQueue {
     input: HostQueueInput,
     context: Omit<TaskContext, 'onSent' | 'parallel'>,
     events: HostQueueEvents,
+    lateness = LATENESS,
   ) {
     this.#input = input;
     this.#context = context;
     this.#events = events;
     for (const { origin } of input.awaited ?? []) this.#rules.set(origin, null);
     const { clock, signal, random } = context;
-    this.#pace = new Pace(input.permit, clock, signal, random && (() => random.next()), LATENESS);
+    this.#pace = new Pace(input.permit, clock, signal, random && (() => random.next()), lateness);
   }
 
   async run(): Promise<void> {

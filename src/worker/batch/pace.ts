@@ -1,6 +1,6 @@
 import type { Permit } from '../../core/batch/batch.ts';
 import { jitteredGapMs } from '../../core/politeness/permits.ts';
-import type { Clock } from '../../ports/ambient.ts';
+import { type Clock, startTimer } from '../../ports/ambient.ts';
 
 /** More is not a busy machine but one that stood still, and nothing helps against that. */
 const MARGIN_MS_MAX = 300;
@@ -195,7 +195,7 @@ export class Pace {
       waitMs = this.#nextAt() - this.#clock.now()
     ) {
       const dueAt = this.#clock.now() + Math.ceil(waitMs);
-      await abortableDelay(Math.ceil(waitMs), this.#signal);
+      await abortableDelay(this.#clock, Math.ceil(waitMs), this.#signal);
       if (this.#signal.aborted || this.#closed) return false;
       this.#lateness?.note(this.#clock.now() - dueAt);
     }
@@ -203,14 +203,14 @@ export class Pace {
   }
 }
 
-function abortableDelay(ms: number, signal: AbortSignal): Promise<void> {
+function abortableDelay(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
-      clearTimeout(timer);
+      stopTimer();
       signal.removeEventListener('abort', done);
       resolve();
     };
-    const timer = setTimeout(done, ms);
+    const stopTimer = startTimer(clock, ms, done);
     signal.addEventListener('abort', done);
   });
 }

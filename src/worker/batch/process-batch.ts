@@ -2,7 +2,7 @@ import { type Batch, type BatchTask, type Report, WIRE_VERSION } from '../../cor
 import type { Outcome, QualityDelta, RobotsOutcome } from '../../core/batch/outcome.ts';
 import { messageOf } from '../../core/errors.ts';
 import { VERSION } from '../../core/identity/identity.ts';
-import type { Clock, Random } from '../../ports/ambient.ts';
+import { type Clock, type Random, startTimer } from '../../ports/ambient.ts';
 import type { Blobs } from '../../ports/blobs.ts';
 import type { Fetcher } from '../../ports/fetcher.ts';
 import type { JobCache } from '../compile-job.ts';
@@ -14,6 +14,7 @@ import { failed } from '../request/visit.ts';
 import { type Archive, keepNothing, openArchive, pageKeeper } from '../storage/archive.ts';
 import { Deadline } from './deadline.ts';
 import { HostQueue } from './host-queue.ts';
+import type { Lateness } from './pace.ts';
 import { deferUnstored, linksPart, QualitySum, splitLinks, unused } from './report-parts.ts';
 
 /*
@@ -35,6 +36,8 @@ export interface WorkerTools {
   blobs: Blobs;
   clock: Clock;
   random?: Random;
+  /** How late this worker's timers are, over all its batches; shared by the process when absent. */
+  lateness?: Lateness;
   jobs: JobCache;
 }
 
@@ -59,14 +62,24 @@ export async function processBatch(
   const cut = () => run.deadline.cut();
   options.drain?.addEventListener('abort', cut);
   if (options.drain?.aborted) cut();
-  const parts = options.onPart && setInterval(() => run.sendPart(), PART_AFTER_MS);
+  const stopParts = options.onPart ? repeat(tools.clock, PART_AFTER_MS, () => run.sendPart()) : null;
   try {
     return await run.finish();
   } finally {
-    clearInterval(parts);
+    stopParts?.();
     options.drain?.removeEventListener('abort', cut);
     run.deadline.close();
   }
+}
+
+function repeat(clock: Clock, ms: number, run: () => void): () => void {
+  const next = (): (() => void) =>
+    startTimer(clock, ms, () => {
+      stop = next();
+      run();
+    });
+  let stop = next();
+  return () => stop();
 }
 
 class BatchRun {
@@ -130,7 +143,7 @@ class BatchRun {
   }
 
   async #openQueues(): Promise<HostQueue[]> {
-    const { fetcher, fetcherOf, openUserAgents, clock, random, jobs } = this.#tools;
+    const { fetcher, fetcherOf, openUserAgents, clock, random, lateness, jobs } = this.#tools;
     prepareBrowser(this.#batch, fetcherOf);
     const job = await jobs.get(this.#batch.job);
     if (this.#batch.cookies) this.#cookies = await openBatchCookies(this.#batch.cookies);
@@ -163,7 +176,7 @@ class BatchRun {
       const tasks = browserLast(this.#batch.tasks.filter((task) => task.permit === index));
       const robots = this.#batch.robots.filter((fetch) => fetch.permit === index);
       const awaited = this.#batch.robots.filter((fetch) => fetch.for === index);
-      return new HostQueue({ permit, tasks, robots, awaited }, context, events);
+      return new HostQueue({ permit, tasks, robots, awaited }, context, events, lateness);
     });
   }
 
