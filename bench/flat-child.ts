@@ -40,7 +40,7 @@ await store.jobs.counters(job.id);
 const first = await lease(store, job.id, 1);
 if (await store.frontier.knows(job.id, url(TASKS))) throw new Error('a URL is known before it was added');
 const resumeMs = performance.now() - resumeStartedAt;
-await store.frontier.release(first.id, { now: 1, suspect: false, reason: 'bench' });
+await store.frontier.release(first.id, { now: 1, blame: 'none', reason: 'bench' });
 
 const frontier = { store, jobId: job.id, known: TASKS, nextUrl: TASKS };
 for (let round = 0; round < ROUNDS; round++) await workRound(frontier, round + 2, noCosts());

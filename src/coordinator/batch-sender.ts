@@ -29,7 +29,7 @@ interface SenderParts {
     readonly jobs: Pick<JobStore, 'counters'>;
   };
   job: Job;
-  dispatcher: Pick<Dispatcher, 'slots' | 'workers'>;
+  dispatcher: Pick<Dispatcher, 'slots' | 'suspectSlots' | 'workers'>;
   clock: Clock;
   batches: OpenBatches;
   permits: OpenPermits;
@@ -48,6 +48,8 @@ interface SenderParts {
 export class BatchSender {
   readonly #parts: SenderParts;
   readonly #limitsOf: HostLimiter;
+  /** Hosts of which only suspects are ready: they wait until one more batch of those may be sent. */
+  readonly #waiting = new Set<number>();
 
   constructor(parts: SenderParts) {
     this.#parts = parts;
@@ -60,21 +62,26 @@ export class BatchSender {
     const slots = dispatcher.slots - out.size;
     const now = clock.now();
     if (slots <= 0 || storage.isOn) return;
+    const suspectBatchesMax = Math.max(0, (dispatcher.suspectSlots ?? dispatcher.slots) - out.suspects);
+    if (suspectBatchesMax > 0) this.#waiting.clear();
     const due = await store.frontier.dueHosts(job.id, {
       now,
       before: now + LOOK_AHEAD_MS,
       limit: DUE_HOSTS_MAX,
     });
-    const planned = await this.#plan(due, slots, now);
+    const open = due.filter(({ id }) => !this.#waiting.has(id));
+    const planned = await this.#plan(open, slots, now);
     if (planned.length === 0) return;
     const batches = planned.map(({ grants }) => ({
       grants: grants.map((grant) => ({ ...grant, startAt: grant.permit.startAt })),
       leaseMs: this.#budgetMs(grants, now) + LEASE_GRACE_MS,
     }));
-    const leased = await store.frontier.lease(job.id, { batches, now: Math.floor(now) });
+    const leased = await store.frontier.lease(job.id, { batches, now: Math.floor(now), suspectBatchesMax });
     const hosts = new Map(due.map((host) => [host.id, host]));
     for (const [index, batch] of leased.entries()) {
-      if (batch.tasks.length > 0) await this.#send(planned[index]!, batch, hosts, now);
+      for (const hostId of batch.waiting ?? []) this.#waiting.add(hostId);
+      const plan = planned[batch.suspectsOf ?? index]!;
+      if (batch.tasks.length > 0) await this.#send(plan, batch, hosts, now);
     }
   }
 

@@ -130,7 +130,7 @@ export class Coordinator {
     for (const batchId of batchIds) {
       const { returned } = await store.frontier.release(batchId, {
         now: Math.floor(this.#options.clock.now()),
-        suspect: false,
+        blame: 'none',
         reason: 'the coordinator ended',
       });
       for (const prefix of [archiveKeyOf(job, batchId), packKeyOf(job, batchId)]) {
@@ -167,7 +167,7 @@ export class Coordinator {
       diskFree,
     });
     for (const batchId of await store.frontier.expired(job.id, Math.floor(now))) {
-      await this.#receiver.lose(batchId, 'the lease expired before the worker answered');
+      await this.#receiver.lose({ batchId, reason: 'the lease expired before the worker answered' });
     }
   }
 

@@ -1,8 +1,9 @@
 import type { Report } from '../core/batch/batch.ts';
 import { checkReport } from '../core/batch/report.ts';
+import { freeAfterLoss } from '../core/politeness/permits.ts';
 import type { Clock, Logger } from '../ports/ambient.ts';
 import type { Delivery } from '../ports/dispatcher.ts';
-import type { Frontier, Job } from '../ports/store.ts';
+import type { Frontier, Job, ReleaseOptions } from '../ports/store.ts';
 import type { JobBreaker } from './circuit-breaker/job-breaker.ts';
 import { failTasksOfHost } from './giving-up/giving-up.ts';
 import type { OpenPermits } from './hosts/open-permits.ts';
@@ -11,6 +12,9 @@ import type { Progress } from './reports/progress.ts';
 import type { RobotsCache } from './robots/robots-cache.ts';
 import type { OpenBatches, StoragePause, Wake } from './run-state.ts';
 import type { Settler } from './settle/settler.ts';
+
+type LostBatch = Extract<Delivery, { kind: 'lost' }>;
+type FreedHost = NonNullable<ReleaseOptions['hosts']>[number];
 
 interface ReceiverParts {
   store: { readonly frontier: Pick<Frontier, 'release' | 'failTasksOfHost'> };
@@ -41,7 +45,7 @@ export class ReportReceiver {
     progress.onDelivery(delivery, clock.now());
     // It was taken back before, and another batch may have its tasks already.
     if (!batches.get(delivery.batchId)) return;
-    return this.lose(delivery.batchId, delivery.reason, delivery.blameless);
+    return this.lose(delivery);
   }
 
   async settle(received: Report): Promise<void> {
@@ -74,8 +78,9 @@ export class ReportReceiver {
   }
 
   /** Takes back a batch whose worker died or did not answer in time. */
-  async lose(batchId: number, reason: string, blameless = false): Promise<void> {
-    const { store, logger, clock, batches, permits, robots, breaker, wake } = this.#parts;
+  async lose(lost: Omit<LostBatch, 'kind'>): Promise<void> {
+    const { store, logger, clock, batches, robots, breaker, wake } = this.#parts;
+    const { batchId, reason, blameless = false } = lost;
     const open = batches.get(batchId);
     if (open?.over) return;
     if (open) open.over = true;
@@ -83,16 +88,26 @@ export class ReportReceiver {
     batches.delete(batchId);
     breaker.onBatchEnd({ kind: 'lost', blameless });
     batches.beginEpoch();
-    open?.batch.permits.forEach((permit, index) => {
-      if (!open.released[index]) permits.release(permit, permit.endAt);
-    });
+    const now = clock.now();
+    const hosts = open ? this.#freeHosts(open, { now, ended: lost.ended ?? false }) : [];
     for (const { origin } of open?.batch.robots ?? []) robots.doneAsking(origin);
-    const { returned, dead } = await store.frontier.release(batchId, {
-      now: Math.floor(clock.now()),
-      suspect: !blameless,
-      reason,
-    });
+    const blame = blameless ? 'none' : lost.running ? { running: lost.running } : 'worker';
+    const options = { now: Math.floor(now), blame, reason, hosts } as const;
+    const { returned, dead } = await store.frontier.release(batchId, options);
     logger.warn(`lost a batch: ${reason}`, { batch: batchId, returned, dead });
     wake.notify();
+  }
+
+  /** Permits come back; hosts that have no other out are free as soon as nothing can be sent to them under these. */
+  #freeHosts({ batch, released }: OpenBatch, loss: { now: number; ended: boolean }): FreedHost[] {
+    const { permits } = this.#parts;
+    return batch.permits.flatMap((permit, index) => {
+      if (released[index]) return [];
+      const entry = permits.entry(permit.host);
+      const freeAt = permits.release(permit, freeAfterLoss(permit, loss));
+      if (freeAt === null || !entry || permit.gapMs === 0) return [];
+      const nextAt = Math.ceil(Math.max(freeAt, entry.restUntil, entry.pauseUntil));
+      return [{ host: permit.host, nextAt, takenUntil: entry.takenUntil }];
+    });
   }
 }

@@ -104,6 +104,12 @@ export class OpenBatches {
     return count;
   }
 
+  get suspects(): number {
+    let count = 0;
+    for (const { batch } of this.#batches.values()) if (batch.suspects) count++;
+    return count;
+  }
+
   /** Within one, workers report a link once. */
   get epoch(): string {
     return `${this.#epochBase}.${this.#epoch}`;

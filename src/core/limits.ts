@@ -37,8 +37,6 @@ export const LIMITS = {
   qualityFieldsMax: 500,
   /** Fields of records that are told apart in tables and comparisons; more are names that a site chose. */
   tableFieldsMax: 1_000,
-  /** A task whose worker died this often, the last times alone, is what kills it. */
-  lossesMax: 3,
   /** Longest stretch that one permit may reserve of a host, so that a dead worker costs no more. */
   permitMsMax: 10_000,
   /** A dead host is asked again at least this often. */

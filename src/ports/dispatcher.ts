@@ -10,6 +10,10 @@ export type Delivery =
       reason: string;
       /** The batch cannot be the cause: what carried it broke. Its tasks are not suspected of killing workers. */
       blameless?: true;
+      /** Its worker is known to have ended: nothing is sent under the permits of the batch any more. */
+      ended?: true;
+      /** Tasks whose code was running when the worker died: the others are not suspected. */
+      running?: number[];
     };
 
 /** A heartbeat of a worker in another process. */
@@ -38,6 +42,8 @@ export interface Dispatcher {
   readonly workers: number;
   /** Batches that may be under way at once: more than workers, since most of a batch is waiting. */
   readonly slots: number;
+  /** How many batches of suspects may be under way at once, each on a worker of its own. Absent: as many as others. */
+  readonly suspectSlots?: number;
   /** How many of them may be of this kind, where workers differ. Absent: all. */
   slotsFor?(kind: WorkerKind): number;
   /** Carries one batch to one worker, once. Early parts of the report come by `onPart`. Never rejects. */

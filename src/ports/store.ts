@@ -2,6 +2,7 @@ import type { OutcomeKind, QualityDelta, RecordDraft, StoredPage, Trace } from '
 import type { FailureCode, SkipCode } from '../core/failures.ts';
 import type { LastVisit, Meta, NewTask } from '../core/model.ts';
 import type { HostPace } from '../core/pace/pace.ts';
+import type { Blame } from '../core/suspicion/suspicion.ts';
 import type { EscalationStore } from './escalation-store.ts';
 import type { JobStore, SourcePosition } from './job-store.ts';
 import type { ProxyStore } from './proxy-store.ts';
@@ -49,6 +50,8 @@ export interface LeaseRequest {
     leaseMs: number;
   }[];
   now: number;
+  /** Most batches of suspects that may come back; any number when absent. */
+  suspectBatchesMax?: number;
 }
 
 export interface LeasedTask {
@@ -69,6 +72,10 @@ export interface LeasedBatch {
   tasks: LeasedTask[];
   /** Piggybacked hosts: they have a permit and no tasks. */
   piggybacked?: number[];
+  /** For tasks that may kill their worker: the planned batch whose grants they were lent under. */
+  suspectsOf?: number;
+  /** Hosts of which only suspects are ready, that were not lent because enough of them are out. */
+  waiting?: number[];
 }
 
 export interface EnqueueResult {
@@ -161,6 +168,14 @@ export interface SettleResult {
   accepted: number;
 }
 
+export interface ReleaseOptions {
+  now: number;
+  blame: Blame;
+  reason: string;
+  /** Hosts of the batch that are free earlier than its permits said; see HostChange. */
+  hosts?: readonly { host: string; nextAt: number; takenUntil: number }[];
+}
+
 export interface Frontier {
   enqueue(
     jobId: number,
@@ -179,14 +194,14 @@ export interface Frontier {
   dueHosts(jobId: number, options: { now: number; before: number; limit: number }): Promise<DueHost[]>;
   /** Hosts as they stand, with tasks or without, unknown ones too; not those that another coordinator holds. */
   hostsNamed(hosts: readonly string[]): Promise<DueHost[]>;
-  /** Lends tasks, highest priority first. A batch may come back smaller than asked, never larger. */
+  /**
+   * Lends tasks, highest priority first: a batch for each that was planned, which may be smaller than asked, never
+   * larger. Suspects are lent when nothing else of their host is ready, in batches of their own, which come after those.
+   */
   lease(jobId: number, request: LeaseRequest): Promise<LeasedBatch[]>;
   settle(settlement: Settlement): Promise<SettleResult>;
-  /** Takes a batch back. `suspect`: its worker died, so each task that has died often enough is dead. */
-  release(
-    batchId: number,
-    options: { now: number; suspect: boolean; reason: string },
-  ): Promise<{ returned: number; dead: number }>;
+  /** Takes a batch back. Tasks that were lost too often are dead, see core/suspicion. */
+  release(batchId: number, options: ReleaseOptions): Promise<{ returned: number; dead: number }>;
   /** Batches of this coordinator whose lease ended before `now`. */
   expired(jobId: number, now: number): Promise<number[]>;
   /** Open batches of this coordinator's own former life, and those of others that are gone. For the start of a run. */

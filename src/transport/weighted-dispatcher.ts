@@ -65,6 +65,10 @@ class WeightedDispatcher implements Dispatcher {
     return this.#shares.reduce((sum, { out }, index) => sum + out + this.#freeOf(index), 0);
   }
 
+  get suspectSlots(): number {
+    return this.#dispatchers.reduce((sum, { suspectSlots, slots }) => sum + (suspectSlots ?? slots), 0);
+  }
+
   slotsFor(kind: WorkerKind): number {
     return this.#dispatchers.reduce((sum, dispatcher) => {
       if (!canServe(dispatcher, kind)) return sum;

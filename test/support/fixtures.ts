@@ -231,8 +231,8 @@ export async function leaseOne(
   const { count = 100, now = T0, nextAt = now, leaseMs = 60_000 } = options;
   const due = await store.frontier.dueHosts(job.id, { now, before: FAR, limit: 1_000 });
   const grants = due.map((host) => ({ hostId: host.id, count, nextAt }));
-  const [batch] = await store.frontier.lease(job.id, { batches: [{ grants, leaseMs }], now });
-  return batch!;
+  const leased = await store.frontier.lease(job.id, { batches: [{ grants, leaseMs }], now });
+  return leased.find(({ tasks }) => tasks.length > 0) ?? leased[0]!;
 }
 
 export async function collect<T>(rows: AsyncIterable<T>): Promise<T[]> {

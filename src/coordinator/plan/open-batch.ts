@@ -59,6 +59,7 @@ export function makeBatch(
         epoch: options.epoch,
       },
       needs: 'http',
+      ...(leased.suspectsOf === undefined ? {} : { suspects: true }),
       budgetMs: options.budgetMs,
       permits: grants.map((grant) => grant.permit),
       robots: options.robots,

@@ -110,6 +110,8 @@ export interface Batch {
   job: BatchJob;
   /** What its tasks need of a worker; one with a browser can do everything. */
   needs: WorkerKind;
+  /** Its tasks may kill their worker: it runs on one of its own. */
+  suspects?: true;
   /** The worker must have answered by then; what is left is deferred. */
   budgetMs: number;
   permits: Permit[];

@@ -90,6 +90,15 @@ export function freeAgainAt(permit: Permit, lastSentAt: number | null, gapMs: nu
   return Math.ceil(lastSentAt === null ? permit.startAt : lastSentAt + Math.max(permit.gapMs, gapMs));
 }
 
+/**
+ * When the host is free after a permit whose worker was lost. One that is known to have ended sends nothing from now on;
+ * one that only fell silent may still send until the permit ends, unless it has no gap to keep.
+ */
+export function freeAfterLoss(permit: Permit, { now, ended }: { now: number; ended: boolean }): number {
+  if (!ended && permit.gapMs > 0) return permit.endAt;
+  return Math.min(permit.endAt, freeAgainAt(permit, now < permit.startAt ? null : now, 0));
+}
+
 /** No window of 429s is known to be longer, without a Retry-After that says so. */
 const BLOCKED_MS_MAX = 60_000;
 

@@ -5,6 +5,7 @@ import type {
   Frontier,
   LeasedBatch,
   LeaseRequest,
+  ReleaseOptions,
   Settlement,
   SettleResult,
   SourcePosition,
@@ -105,10 +106,7 @@ export class PostgresFrontier implements Frontier {
     return this.#db.write((tx) => settleInTransaction(tx, settlement, { memory, hosts }));
   }
 
-  async release(
-    batchId: number,
-    options: { now: number; suspect: boolean; reason: string },
-  ): Promise<{ returned: number; dead: number }> {
+  async release(batchId: number, options: ReleaseOptions): Promise<{ returned: number; dead: number }> {
     return this.#db.write((tx) => releaseInTransaction(tx, batchId, options));
   }
 

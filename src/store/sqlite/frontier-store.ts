@@ -5,6 +5,7 @@ import type {
   Frontier,
   LeasedBatch,
   LeaseRequest,
+  ReleaseOptions,
   Settlement,
   SettleResult,
   SourcePosition,
@@ -96,31 +97,38 @@ export class SqliteFrontier implements Frontier {
       const job = { id: jobId, pass: readPass(this.#db, jobId).pass };
       let nextId = this.#db.get<{ id: number }>('SELECT coalesce(max(id), 0) + 1 AS id FROM batches')!.id;
       const leased: LeasedBatch[] = [];
-      for (const planned of request.batches) {
+      const apart: LeasedBatch[] = [];
+      let suspectBatches = request.suspectBatchesMax ?? Number.POSITIVE_INFINITY;
+      const lend = (planned: Planned, grants: Planned['grants'], suspects: boolean) => {
         const id = nextId;
+        const { tasks, piggybacked, unused } = leaseBatch(this.#db, job, id, grants, { queues, suspects });
+        if (tasks.length > 0) {
+          nextId++;
+          const until = request.now + planned.leaseMs;
+          const ids = JSON.stringify(tasks.map((task) => task.id));
+          this.#db.run(INSERT_BATCH, id, jobId, tasks.length, tasks.length, ids, request.now, until);
+          counters.add('pending', -tasks.length);
+          counters.add('leased', tasks.length);
+        }
+        return { lent: { id, tasks, ...(piggybacked.length > 0 ? { piggybacked } : {}) }, unused };
+      };
+      for (const [index, planned] of request.batches.entries()) {
         const free = planned.grants.filter((grant) => this.#isFree(grant));
-        const lent = leaseBatch(this.#db, job, id, free, queues);
-        const { tasks } = lent;
-        leased.push({ id, ...lent });
-        if (tasks.length === 0) continue;
-        nextId++;
-        const ids = JSON.stringify(tasks.map((task) => task.id));
-        this.#db.run(
-          INSERT_BATCH,
-          id,
-          jobId,
-          tasks.length,
-          tasks.length,
-          ids,
-          request.now,
-          request.now + planned.leaseMs,
-        );
-        counters.add('pending', -tasks.length);
-        counters.add('leased', tasks.length);
+        const { lent, unused } = lend(planned, free, false);
+        leased.push(lent);
+        const left = unused.filter(({ hostId }) => this.#db.get(HAS_READY, jobId, hostId));
+        if (left.length === 0) continue;
+        if (suspectBatches === 0) {
+          leased[index] = { ...lent, waiting: left.map(({ hostId }) => hostId) };
+          continue;
+        }
+        suspectBatches--;
+        const along = lent.tasks.length > 0 ? [] : free.filter(({ count }) => count === 0);
+        apart.push({ ...lend(planned, [...left, ...along], true).lent, suspectsOf: index });
       }
       counters.write(this.#db, jobId);
       queues.write(this.#db, jobId);
-      return leased;
+      return [...leased, ...apart];
     });
   }
 
@@ -128,10 +136,7 @@ export class SqliteFrontier implements Frontier {
     return this.#write(() => settleInTransaction(this.#db, this.#inserter, settlement));
   }
 
-  async release(
-    batchId: number,
-    options: { now: number; suspect: boolean; reason: string },
-  ): Promise<{ returned: number; dead: number }> {
+  async release(batchId: number, options: ReleaseOptions): Promise<{ returned: number; dead: number }> {
     return this.#write(() => releaseInTransaction(this.#db, batchId, options));
   }
 
@@ -213,6 +218,8 @@ export class SqliteFrontier implements Frontier {
   }
 }
 
+type Planned = LeaseRequest['batches'][number];
+
 type DueColumns = Omit<DueHost, 'pace'> & { pace: string | null };
 
 function toDue(row: DueColumns): DueHost {
@@ -229,6 +236,8 @@ const SELECT_DUE = `
   SELECT queues.ready, ${HOST_COLUMNS}
   FROM queues JOIN hosts ON hosts.id = queues.host_id
   WHERE queues.job_id = ? AND queues.ready > 0 AND queues.next_at <= ? ORDER BY queues.next_at LIMIT ?`;
+
+const HAS_READY = `SELECT 1 FROM tasks WHERE job_id = ? AND host_id = ? AND state = ${READY} LIMIT 1`;
 
 const SELECT_WAITING = `SELECT id, host_id FROM tasks WHERE job_id = ? AND state = ${WAITING} AND due_at <= ? LIMIT ?`;
 

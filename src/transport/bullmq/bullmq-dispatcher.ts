@@ -113,6 +113,11 @@ class BullmqDispatcher implements Dispatcher {
     return this.slotsFor('http');
   }
 
+  /** Each has a process for them. */
+  get suspectSlots(): number {
+    return this.#live().length;
+  }
+
   /** While Redis is away nothing is lent to it. One with a browser takes all batches. */
   slotsFor(kind: WorkerKind): number {
     const now = performance.now();

@@ -122,7 +122,7 @@ export class LambdaCalls implements Dispatcher {
         case 'answered':
           return this.#take(batch, call.answer, left, onPart);
         case 'lost':
-          return lose(batch, call.reason);
+          return lose(batch, call.reason, call.ended);
         case 'unstarted':
           return this.#putOff(batch, { trouble: call.reason });
       }
@@ -219,8 +219,9 @@ function usefulMs(batch: Batch): number {
   return Math.max(0, Math.min(permitMs, batch.budgetMs - WORTH_MS, WAIT_MS_MAX));
 }
 
-function lose(batch: Batch, reason: string): Delivery {
-  return { kind: 'lost', batchId: batch.id, reason: withoutSecrets(batch, reason) };
+function lose(batch: Batch, reason: string, ended = false): Delivery {
+  const lost = { kind: 'lost' as const, batchId: batch.id, reason: withoutSecrets(batch, reason) };
+  return ended ? { ...lost, ended } : lost;
 }
 
 /** A function that failed may quote what it was given. */
@@ -242,7 +243,7 @@ type Call =
   | { kind: 'answered'; answer: LambdaAnswer }
   | { kind: 'throttled' }
   | { kind: 'unstarted'; reason: string }
-  | { kind: 'lost'; reason: string };
+  | { kind: 'lost'; reason: string; ended?: true };
 
 /** A function may take its whole time, and before that ten seconds to start, and the network has its share. */
 const ANSWER_AFTER_MS = 20_000;
@@ -282,5 +283,5 @@ async function callFunction(
 function callOf(name: string, payload: string, functionError: string | undefined): Call {
   if (!functionError) return { kind: 'answered', answer: JSON.parse(payload) };
   const reason = `the function ${name} failed: ${functionErrorOf(payload)}`;
-  return { kind: isBrokenCode(payload) ? 'unstarted' : 'lost', reason };
+  return isBrokenCode(payload) ? { kind: 'unstarted', reason } : { kind: 'lost', reason, ended: true };
 }

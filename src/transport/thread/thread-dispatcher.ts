@@ -219,6 +219,6 @@ class Thread {
       else this.#begun.resolve();
     }
     for (const [batchId, { resolve }] of lost)
-      resolve({ kind: 'lost', batchId, reason: `${this.#name} died: ${this.#lastError}` });
+      resolve({ kind: 'lost', batchId, reason: `${this.#name} died: ${this.#lastError}`, ended: true });
   }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { TaskChange } from '../../../src/ports/store.ts';
+import { type Blame, CRASHES_MAX } from '../../../src/core/suspicion/suspicion.ts';
+import type { LeasedBatch, TaskChange } from '../../../src/ports/store.ts';
 import { change, createJob, enqueue, FAR, leaseOne, T0, taskOf, tasksOf } from '../../support/fixtures.ts';
 import { A, B, expectBalance, type StoreSetup } from './store-setup.ts';
 
@@ -106,21 +107,105 @@ export function testLease(setup: StoreSetup): void {
       expect(await row(`${A}/1`)).toMatchObject({ state: 'done', attempts: 3 });
     });
 
-    test('a task whose worker died is lent alone, and the others without it', async () => {
-      await add(`${A}/1`, `${A}/2`, `${B}/1`);
-      const first = await leaseOne(setup.store, setup.job, { count: 1 });
-      expect(first.tasks).toHaveLength(2);
-      expect(await release(first.id, true)).toEqual({ returned: 2, dead: 0 });
-      const urls: string[][] = [];
-      for (let turn = 0; turn < 6; turn++) {
-        const { tasks } = await leaseOne(setup.store, setup.job, { now: T0 + turn });
-        if (tasks.length > 0) urls.push(tasks.map((task) => task.url));
+    /** Lends everything, batch by batch, and takes each back with the same blame; the sizes of the batches. */
+    const loseAll = async (blame: Blame, suspectBatchesMax = 100) => {
+      const leased: LeasedBatch[] = [];
+      while (true) {
+        const grants = (await due()).map((host) => ({ hostId: host.id, count: 100, nextAt: T0 }));
+        const request = { batches: [{ grants, leaseMs: 60_000 }], now: T0, suspectBatchesMax };
+        const lent = await setup.store.frontier.lease(setup.job.id, request);
+        const some = lent.filter(({ tasks }) => tasks.length > 0);
+        if (some.length === 0) break;
+        leased.push(...some);
       }
-      expect(urls.flat().sort()).toEqual([`${A}/1`, `${A}/2`, `${B}/1`]);
-      expect(
-        urls.filter((batch) => batch.some((url) => url !== `${A}/2`)).every((batch) => batch.length === 1),
-      ).toBe(true);
+      for (const { id } of leased) await release(id, blame);
       await expectBalance(setup.store, setup.job);
+      return leased.map(({ tasks, suspectsOf }) => ({
+        size: tasks.length,
+        isApart: suspectsOf !== undefined,
+      }));
+    };
+    const MANY = Array.from({ length: 20 }, (_, n) => `${n % 2 === 0 ? A : B}/${n}`);
+
+    test('tasks of one lost batch go out together again; those lost twice in smaller and smaller groups', async () => {
+      await add(...MANY);
+      expect(await loseAll('worker')).toEqual([{ size: 20, isApart: false }]);
+      expect(await loseAll('worker')).toEqual([{ size: 20, isApart: false }]);
+      const apart = (size: number) => ({ size, isApart: true });
+      expect(await loseAll('worker')).toEqual([apart(16), apart(4)]);
+      expect(await loseAll('worker')).toEqual(Array.from({ length: 5 }, () => apart(4)));
+      expect(await loseAll('worker')).toEqual(Array.from({ length: 20 }, () => apart(1)));
+      expect(await counters()).toMatchObject({ pending: 20, dead: 0 });
+    });
+
+    test('suspects wait for their turn, and the other tasks of their host do not wait for them', async () => {
+      await add(`${A}/suspect`, `${B}/suspect`);
+      await loseAll('worker');
+      await loseAll('worker');
+      await add(`${A}/1`, `${A}/2`);
+      const lease = async (suspectBatchesMax: number) => {
+        const grants = (await due()).map((host) => ({ hostId: host.id, count: 5, nextAt: T0 }));
+        const request = { batches: [{ grants, leaseMs: 60_000 }], now: T0, suspectBatchesMax };
+        const leased = await setup.store.frontier.lease(setup.job.id, request);
+        return leased.map(({ tasks, ...batch }) => ({ ...batch, urls: tasks.map(({ url }) => url).sort() }));
+      };
+      const hosts = new Map((await due()).map(({ host, id }) => [host, id]));
+      expect(await lease(0)).toMatchObject([
+        { urls: [`${A}/1`, `${A}/2`], waiting: [hosts.get('b.example')] },
+      ]);
+      expect(await lease(0)).toMatchObject([
+        { urls: [], waiting: expect.arrayContaining([...hosts.values()]) },
+      ]);
+      expect(await lease(1)).toMatchObject([
+        { urls: [] },
+        { urls: [`${A}/suspect`, `${B}/suspect`], suspectsOf: 0 },
+      ]);
+    });
+
+    test('the task that was running when its worker died is alone at once, the others are no suspects', async () => {
+      await add(`${A}/1`, `${A}/2`, `${A}/3`);
+      for (const returned of [3, 1]) {
+        const { id, tasks } = await leaseOne(setup.store, setup.job);
+        const running = tasks.filter(({ url }) => url === `${A}/2`).map((task) => task.id);
+        if (returned === 1) expect(tasks.map(({ url }) => url)).toEqual([`${A}/2`]);
+        expect(await release(id, { running })).toEqual({ returned, dead: 0 });
+        if (returned === 1) continue;
+        const others = await leaseOne(setup.store, setup.job);
+        expect(others.tasks.map(({ url }) => url)).toEqual([`${A}/1`, `${A}/3`]);
+        await settle(
+          others.id,
+          others.tasks.map((task) => change.fetched(task.id)),
+        );
+      }
+      const last = await leaseOne(setup.store, setup.job);
+      expect(await release(last.id, { running: [last.tasks[0]!.id] })).toEqual({ returned: 0, dead: 1 });
+    });
+
+    test('coordinators that die make suspects, also over restarts, and never dead letters', async () => {
+      await add(...MANY);
+      for (let death = 0; death < CRASHES_MAX; death++) {
+        expect(await loseAll('coordinator')).toEqual([{ size: 20, isApart: false }]);
+        await reopen();
+      }
+      for (let death = 0; death < 10; death++) {
+        expect((await loseAll('coordinator')).every(({ isApart }) => isApart)).toBe(true);
+        await reopen();
+      }
+      expect(await counters()).toMatchObject({ pending: 20, dead: 0 });
+    });
+
+    test('an attempt that came to its end is the end of suspicion', async () => {
+      await add(`${A}/1`, `${A}/2`);
+      await loseAll('worker');
+      await loseAll('worker');
+      const { id, tasks } = await leaseOne(setup.store, setup.job);
+      await settle(id, [change.again(tasks[0]!.id, null), change.deferred(tasks[1]!.id)]);
+      const grants = (await due()).map((host) => ({ hostId: host.id, count: 5, nextAt: T0 }));
+      const request = { batches: [{ grants, leaseMs: 60_000 }], now: T0, suspectBatchesMax: 1 };
+      const [first] = await setup.store.frontier.lease(setup.job.id, request);
+      const [, second] = await setup.store.frontier.lease(setup.job.id, request);
+      expect(first!.tasks).toMatchObject([{ id: tasks[0]!.id }]);
+      expect(second!.tasks).toMatchObject([{ id: tasks[1]!.id }]);
     });
 
     test('leases end at their time', async () => {

@@ -1,11 +1,12 @@
 import fc from 'fast-check';
+import type { Blame } from '../../../src/core/suspicion/suspicion.ts';
 
 /** What may happen to a store; numbers choose among what there is at that moment. */
 export type Step =
   | { kind: 'enqueue'; job: number; urls: number[]; priority: number; age: number | null }
-  | { kind: 'lease'; job: number; count: number; parts: number; waitMs: number }
+  | { kind: 'lease'; job: number; count: number; parts: number; waitMs: number; suspectBatchesMax: number }
   | { kind: 'settle'; batch: number; outcomes: number[]; final: boolean }
-  | { kind: 'release'; batch: number; suspect: boolean }
+  | { kind: 'release'; batch: number; blame: Blame }
   | { kind: 'fail-host'; job: number; host: number; limit: number }
   | { kind: 'retry'; job: number; host: number | null }
   | { kind: 'pass'; job: number }
@@ -33,6 +34,7 @@ export const STEP: fc.Arbitrary<Step> = fc.oneof(
       count: fc.integer({ min: 1, max: 5 }),
       parts: fc.integer({ min: 1, max: 3 }),
       waitMs: fc.nat(150),
+      suspectBatchesMax: fc.nat(2),
     }),
   },
   {
@@ -46,7 +48,11 @@ export const STEP: fc.Arbitrary<Step> = fc.oneof(
   },
   {
     weight: 2,
-    arbitrary: fc.record({ kind: fc.constant('release' as const), batch: index, suspect: fc.boolean() }),
+    arbitrary: fc.record({
+      kind: fc.constant('release' as const),
+      batch: index,
+      blame: fc.constantFrom<Blame>('none', 'worker', 'coordinator', { running: [] }),
+    }),
   },
   {
     weight: 1,

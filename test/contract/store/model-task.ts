@@ -11,6 +11,7 @@ export class ModelTask {
   dueAt = 0;
   attempts = 0;
   losses = 0;
+  crashes = 0;
   visitedAt: number | null = null;
   modifiedAt: number | null;
   page: { sha256: string; outcome: string } | null = null;
@@ -37,7 +38,11 @@ export class ModelTask {
   }
 
   apply(change: TaskChange, now: number, pass: number): void {
-    if (change.countsAsAttempt) this.attempts++;
+    if (change.countsAsAttempt) {
+      this.attempts++;
+      this.losses = 0;
+      this.crashes = 0;
+    }
     if (change.moveTo) this.host = change.moveTo.host;
     if (change.trace) {
       this.visitedAt = change.trace.startedAt;
@@ -55,7 +60,8 @@ export class ModelTask {
   }
 
   reopen(): void {
-    Object.assign(this, { state: 'ready', attempts: 0, losses: 0, dueAt: 0, host: new URL(this.url).host });
+    Object.assign(this, { state: 'ready', attempts: 0, losses: 0, crashes: 0, dueAt: 0 });
+    this.host = new URL(this.url).host;
   }
 }
 

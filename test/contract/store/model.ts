@@ -1,7 +1,12 @@
 import { expect } from 'vitest';
-import { LIMITS } from '../../../src/core/limits.ts';
+import {
+  LOSSES_MAX,
+  nextSuspicion,
+  SUSPECT_LOSSES,
+  suspectsTogether,
+} from '../../../src/core/suspicion/suspicion.ts';
 import { REOPENED_SOURCE } from '../../../src/ports/job-store.ts';
-import type { Job, LeasedTask, SourcePosition, Store } from '../../../src/ports/store.ts';
+import type { Job, LeasedBatch, SourcePosition, Store } from '../../../src/ports/store.ts';
 import {
   codeOf,
   collect,
@@ -169,12 +174,17 @@ export class StoreModel {
     );
     const grants = due.map((host) => ({ hostId: host.id, count: step.count, nextAt: this.#now }));
     const batches = Array.from({ length: step.parts }, () => ({ grants, leaseMs: 100 }));
-    for (const { id, tasks } of await frontier.lease(jobId, { batches, now: this.#now })) {
-      if (tasks.length > 0) this.#lend(step, id, tasks);
+    const { suspectBatchesMax } = step;
+    const leased = await frontier.lease(jobId, { batches, now: this.#now, suspectBatchesMax });
+    expect(leased.filter(({ suspectsOf }) => suspectsOf !== undefined).length).toBeLessThanOrEqual(
+      suspectBatchesMax,
+    );
+    for (const batch of leased) {
+      if (batch.tasks.length > 0) this.#lend(step, batch);
     }
   }
 
-  #lend(step: { job: number; count: number }, id: number, leased: LeasedTask[]): void {
+  #lend(step: { job: number; count: number }, { id, tasks: leased, suspectsOf }: LeasedBatch): void {
     expect(this.#batches.some((batch) => batch.id === id)).toBe(false);
     const held = new Map<number, ModelTask>();
     const isFirstPass = this.#passes[step.job]!.number === 1;
@@ -182,7 +192,10 @@ export class StoreModel {
       // A task that followed a redirect comes with another URL, but has been lent before.
       const task = this.#lent.get(taskId) ?? this.#tasks[step.job]!.get(url)!;
       this.#lent.set(taskId, task);
-      expect(this.#ready(step.job, task.host)[0]).toBe(task);
+      const ready = this.#ready(step.job, task.host);
+      const ordinary = ready.filter(({ losses }) => losses < SUSPECT_LOSSES);
+      expect(suspectsOf === undefined ? ordinary[0] : ready[0]).toBe(task);
+      if (suspectsOf !== undefined) expect(ordinary).toEqual([]);
       expect(lastVisit?.sha256 ?? null).toBe(isFirstPass ? null : task.comparedWith);
       task.state = 'leased';
       held.set(taskId, task);
@@ -191,8 +204,8 @@ export class StoreModel {
     const lent = [...held.values()];
     for (const task of lent) {
       expect(lent.filter((other) => other.host === task.host).length).toBeLessThanOrEqual(step.count);
-      if (task.losses > 0) expect(lent).toHaveLength(1);
     }
+    if (suspectsOf !== undefined) expect(suspectsTogether(lent, lent.length)).toBe(lent.length);
     this.#batches.push({ id, job: step.job, tasks: held, open: true });
   }
 
@@ -232,12 +245,12 @@ export class StoreModel {
   async #release(step: Extract<Step, { kind: 'release' }>): Promise<void> {
     const batch = this.#batches[step.batch % Math.max(1, this.#batches.length)];
     if (!batch) return;
-    const options = { now: this.#now, suspect: step.suspect, reason: 'lost' };
+    const options = { now: this.#now, blame: step.blame, reason: 'lost' };
     const result = await this.#store.frontier.release(batch.id, options);
     let dead = 0;
     for (const task of batch.tasks.values()) {
-      if (step.suspect) task.losses++;
-      task.state = task.losses >= LIMITS.lossesMax ? 'dead' : 'ready';
+      Object.assign(task, nextSuspicion(task, step.blame, 0));
+      task.state = task.losses >= LOSSES_MAX ? 'dead' : 'ready';
       if (task.state === 'dead') dead++;
     }
     expect(result).toEqual({ returned: batch.tasks.size - dead, dead });
@@ -263,7 +276,7 @@ export class StoreModel {
       (task) => task.state === 'dead' && (filter.host === undefined || task.host === filter.host),
     );
     expect(await this.#store.views.retryDead(this.#jobs[step.job]!.id, filter, this.#now)).toBe(dead.length);
-    for (const task of dead) Object.assign(task, { state: 'ready', attempts: 0, losses: 0 });
+    for (const task of dead) Object.assign(task, { state: 'ready', attempts: 0, losses: 0, crashes: 0 });
   }
 
   async #compare(): Promise<void> {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { LIMITS } from '../../../src/core/limits.ts';
+import { LOSSES_MAX } from '../../../src/core/suspicion/suspicion.ts';
 import { REOPENED_SOURCE } from '../../../src/ports/job-store.ts';
 import {
   change,
@@ -222,14 +222,14 @@ export function testPasses(setup: StoreSetup): void {
 
     test('the losses of a worker and the rest of a host end with the pass', async () => {
       await add(`${A}/killer`);
-      for (let loss = 0; loss < LIMITS.lossesMax; loss++) {
+      for (let loss = 0; loss < LOSSES_MAX; loss++) {
         const { id } = await leaseOne(setup.store, setup.job, { nextAt: T0 + 30 * DAY });
         await settle(id, [], {
           final: false,
           hosts: [hostChange('a.example', { failuresInRow: 3, rests: 2 })],
           robots: [robotsEntry(A, { text: null, failures: 5 }), robotsEntry(B)],
         });
-        await setup.release(id, true);
+        await setup.release(id, 'worker');
       }
       expect(await counters()).toMatchObject({ dead: 1 });
       await beginPass(T0 + DAY);
@@ -238,7 +238,7 @@ export function testPasses(setup: StoreSetup): void {
       expect(await setup.store.hosts.robots(A)).toBeNull();
       expect(await setup.store.hosts.robots(B)).not.toBeNull();
       const { id } = await leaseOne(setup.store, setup.job);
-      expect(await setup.release(id, true)).toEqual({ returned: 1, dead: 0 });
+      expect(await setup.release(id, 'worker')).toEqual({ returned: 1, dead: 0 });
       await expectBalance(setup.store, setup.job);
     });
 

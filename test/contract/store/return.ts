@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
+import { LOSSES_MAX } from '../../../src/core/suspicion/suspicion.ts';
 import {
   change,
   createJob,
@@ -32,11 +33,11 @@ export function testReturn(setup: StoreSetup): void {
 
     test('a task that kills its worker every time becomes a dead letter that says so', async () => {
       await add(`${A}/killer`);
-      for (let loss = 1; loss <= LIMITS.lossesMax; loss++) {
+      for (let loss = 1; loss <= LOSSES_MAX; loss++) {
         const { id, tasks } = await leaseOne(setup.store, setup.job);
         expect(tasks).toMatchObject([{ attempt: 1 }]);
-        const last = loss === LIMITS.lossesMax;
-        expect(await release(id, true, 'out of memory')).toEqual({
+        const last = loss === LOSSES_MAX;
+        expect(await release(id, 'worker', 'out of memory')).toEqual({
           returned: last ? 0 : 1,
           dead: last ? 1 : 0,
         });
@@ -53,12 +54,28 @@ export function testReturn(setup: StoreSetup): void {
       ]);
       expect(await setup.store.views.retryDead(setup.job.id, { code: 'worker-lost' }, T0)).toBe(1);
       const again = await leaseOne(setup.store, setup.job);
-      expect(await release(again.id, true)).toEqual({ returned: 1, dead: 0 });
+      expect(await release(again.id, 'worker')).toEqual({ returned: 1, dead: 0 });
+    });
+
+    test('a host is free as soon as its lost worker can send nothing more, unless it was taken again', async () => {
+      await add(`${A}/1`, `${A}/2`);
+      const options = { now: T0, blame: 'worker', reason: 'gone' } as const;
+      const nextAt = async () => (await due())[0]?.nextAt;
+      const first = await leaseOne(setup.store, setup.job, { count: 1, nextAt: T0 + 5_000 });
+      const freed = { host: 'a.example', nextAt: T0 + 300, takenUntil: T0 + 5_000 };
+      await setup.store.frontier.release(first.id, { ...options, hosts: [freed] });
+      expect(await nextAt()).toBe(T0 + 300);
+      expect(await hostsDue({ before: T0 + 300 })).toEqual(['a.example']);
+      const second = await leaseOne(setup.store, setup.job, { count: 1, nextAt: T0 + 6_000 });
+      await leaseOne(setup.store, setup.job, { count: 1, nextAt: T0 + 9_000 });
+      const early = { host: 'a.example', nextAt: T0 + 300, takenUntil: T0 + 6_000 };
+      await setup.store.frontier.release(second.id, { ...options, hosts: [early] });
+      expect(await nextAt()).toBe(T0 + 9_000);
     });
 
     test('an innocent release is no loss', async () => {
       await add(`${A}/1`);
-      for (let turn = 0; turn < LIMITS.lossesMax * 2; turn++) {
+      for (let turn = 0; turn < LOSSES_MAX * 2; turn++) {
         expect(await release((await leaseOne(setup.store, setup.job)).id)).toEqual({ returned: 1, dead: 0 });
       }
       expect(await row(`${A}/1`)).toMatchObject({ state: 'pending', attempts: 0 });

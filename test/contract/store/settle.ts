@@ -133,7 +133,7 @@ export function testSettle(setup: StoreSetup): void {
     test.each([
       ['doubled', async (id: number) => void (await settle(id, []))],
       ['after a release', async (id: number) => void (await release(id))],
-      ['after a suspect release', async (id: number) => void (await release(id, true))],
+      ['after a suspect release', async (id: number) => void (await release(id, 'worker'))],
     ])('a report %s changes nothing', async (_, before) => {
       await add(`${A}/1`, `${A}/2`);
       const { id, tasks } = await leaseOne(setup.store, setup.job);

@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import { balance, TASK_STATES } from '../../../src/core/model.ts';
+import type { Blame } from '../../../src/core/suspicion/suspicion.ts';
 import { REOPENED_SOURCE } from '../../../src/ports/job-store.ts';
 import type {
   Job,
@@ -79,8 +80,8 @@ export class StoreSetup {
     (await this.due(options)).map((host) => host.host);
   row = (url: string) => this.store.views.task(this.job.id, url);
   counters = () => this.store.jobs.counters(this.job.id);
-  release = (batchId: number, suspect = false, reason = 'gone') =>
-    this.store.frontier.release(batchId, { now: T0, suspect, reason });
+  release = (batchId: number, blame: Blame = 'none', reason = 'gone') =>
+    this.store.frontier.release(batchId, { now: T0, blame, reason });
   /** Lends everything that is due and settles it; the tasks as they were lent, by URL. */
   visit = async (
     make: (task: LeasedTask) => TaskChange,

@@ -15,6 +15,7 @@ import { COUNTER_NAMES } from '../../../src/core/model.ts';
 import { guardedGapMs } from '../../../src/core/politeness/permits.ts';
 import { RETRY_AFTER_MS_MAX } from '../../../src/core/retry/retry.ts';
 import { CRAWL_DELAY_MS_MAX } from '../../../src/core/robots/robots.ts';
+import { CRASHES_MAX, LOSSES_MAX } from '../../../src/core/suspicion/suspicion.ts';
 import { compilePatterns } from '../../../src/core/url/pattern.ts';
 import { SEGMENT_REPEATS_MAX } from '../../../src/core/url/url-shape.ts';
 import { ORIGINS_PER_WORKER_MAX } from '../../../src/fetch/http/http-fetcher.ts';
@@ -164,7 +165,8 @@ describe('written by hand, but true', () => {
       ['docs/records.md', '10 points or more', 0.1, DROP_MIN],
       ['docs/exports.md', 'at most 50,000 rows', 50_000, GROUP_ROWS_MAX],
       ['docs/exports.md', 'beyond the first 1,000', 1_000, LIMITS.tableFieldsMax],
-      ['docs/reliability.md', 'worker died three times', 3, LIMITS.lossesMax],
+      ['docs/reliability.md', 'worker died six times', 6, LOSSES_MAX],
+      ['docs/reliability.md', 'three deaths of the coordinator', 3, CRASHES_MAX],
       ['ARCHITECTURE.md', 'within the next 400 ms', 400, LOOK_AHEAD_MS],
       ['ARCHITECTURE.md', '2 × 50,000', 50_000, LIMITS.recentUrlsMax],
       ['ARCHITECTURE.md', '256 origins; 10,000 names', 256, ORIGINS_PER_WORKER_MAX],

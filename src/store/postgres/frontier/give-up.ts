@@ -1,40 +1,55 @@
 import type { FailureCode } from '../../../core/failures.ts';
-import { LIMITS } from '../../../core/limits.ts';
+import { LOSSES_MAX, nextSuspicion, type Suspicion } from '../../../core/suspicion/suspicion.ts';
+import type { ReleaseOptions } from '../../../ports/store.ts';
 import { LEASED, READY, STATE_NUMBERS, WAITING } from '../../shared/states.ts';
 import type { Transaction } from '../connection/database.ts';
-import { CounterUpdates, cleanText } from '../connection/rows.ts';
+import { CounterUpdates, cleanText, indexHint } from '../connection/rows.ts';
 
 /** Takes a batch back: its tasks are ready again, unless they have killed workers too often. */
 export async function releaseInTransaction(
   tx: Transaction,
   batchId: number,
-  options: { now: number; suspect: boolean; reason: string },
+  options: ReleaseOptions,
 ): Promise<{ returned: number; dead: number }> {
   const [batch] = await tx.run<{ job_id: number }>(LOCK_BATCH, batchId);
   if (!batch) return { returned: 0, dead: 0 };
   const reason = cleanText(options.reason);
-  const rows = await tx.run<{ host_id: number; state: number; count: number }>(
-    RETURN_TASKS,
-    batchId,
-    options.suspect ? 1 : 0,
-    'worker-lost' satisfies FailureCode,
-    reason,
-  );
+  const held = await tx.run<Suspicion & { id: number; host_id: number }>(SELECT_HELD, batchId);
+  const next = held.map((row) => nextSuspicion(row, options.blame, row.id));
+  if (held.length > 0)
+    await tx.run(
+      RETURN_TASKS,
+      held.map(({ id }) => id),
+      next.map(({ losses }) => losses),
+      next.map(({ crashes }) => crashes),
+      'worker-lost' satisfies FailureCode,
+      reason,
+    );
   const counterUpdates = new CounterUpdates();
   let returned = 0;
-  let dead = 0;
-  for (const { host_id: hostId, state, count } of rows) {
-    if (state === READY) {
-      counterUpdates.queue(hostId, count);
-      returned += count;
-    } else dead += count;
+  for (const [index, { host_id: hostId }] of held.entries()) {
+    if (next[index]!.losses >= LOSSES_MAX) continue;
+    counterUpdates.queue(hostId, 1);
+    returned++;
   }
+  const dead = held.length - returned;
   counterUpdates.tally('dead', 'worker-lost', dead);
   counterUpdates.count('leased', -returned - dead);
   counterUpdates.count('pending', returned);
   counterUpdates.count('dead', dead);
   counterUpdates.count('batches', 1);
   await tx.run(RELEASE_HOSTS, batchId);
+  const hosts = options.hosts ?? [];
+  if (hosts.length > 0) {
+    const freed = await tx.run<{ id: number }>(
+      FREE_HOSTS,
+      hosts.map(({ host }) => host),
+      hosts.map(({ nextAt }) => nextAt),
+      hosts.map(({ takenUntil }) => Math.ceil(takenUntil)),
+      batchId,
+    );
+    for (const { id } of freed) counterUpdates.reschedule(id);
+  }
   await tx.run(CLOSE_BATCH, batchId, options.now, reason);
   tx.finally(counterUpdates.write(tx, batch.job_id));
   return { returned, dead };
@@ -62,18 +77,18 @@ export async function failTasksOfHostInTransaction(
 
 const LOCK_BATCH = "SELECT job_id FROM batches WHERE id = $1 AND state = 'open' FOR UPDATE";
 
-/** Expressions see a row as it was: a task with one loss less than too many has its last one now. */
+const SELECT_HELD = `
+  SELECT id, host_id, losses, crashes FROM tasks
+  WHERE id = ANY((SELECT task_ids FROM batches WHERE batches.id = $1)::bigint[]) AND state = ${LEASED} AND batch_id = $1
+  ORDER BY id FOR UPDATE`;
+
 const RETURN_TASKS = `
-  WITH back AS (
-    UPDATE tasks SET batch_id = NULL, losses = losses + $2::smallint,
-      state = CASE WHEN losses + $2::smallint < ${LIMITS.lossesMax} THEN ${READY} ELSE ${STATE_NUMBERS.dead} END,
-      code = CASE WHEN losses + $2::smallint < ${LIMITS.lossesMax} THEN code ELSE $3 END,
-      detail = CASE WHEN losses + $2::smallint < ${LIMITS.lossesMax} THEN detail ELSE $4 END
-    WHERE id = ANY((SELECT task_ids FROM batches WHERE batches.id = $1)::bigint[])
-      AND state = ${LEASED} AND batch_id = $1
-    RETURNING host_id, state
-  )
-  SELECT host_id, state, count(*) AS count FROM back GROUP BY host_id, state`;
+  UPDATE tasks SET batch_id = NULL, losses = back.losses, crashes = back.crashes,
+    state = CASE WHEN back.losses < ${LOSSES_MAX} THEN ${READY} ELSE ${STATE_NUMBERS.dead} END,
+    code = CASE WHEN back.losses < ${LOSSES_MAX} THEN code ELSE $4 END,
+    detail = CASE WHEN back.losses < ${LOSSES_MAX} THEN detail ELSE $5 END
+  FROM unnest($1::bigint[], $2::smallint[], $3::smallint[]) AS back (id, losses, crashes)
+  WHERE ${indexHint('back.id')} AND tasks.id = back.id`;
 
 const RELEASE_HOSTS = `
   WITH locked AS MATERIALIZED (
@@ -83,6 +98,14 @@ const RELEASE_HOSTS = `
     ORDER BY hosts.id FOR UPDATE
   )
   UPDATE hosts SET holds = greatest(holds - 1, 0) WHERE id = ANY(ARRAY(SELECT id FROM locked))`;
+
+const FREE_HOSTS = `
+  UPDATE hosts SET next_at = CASE WHEN hosts.next_at <= freed.until THEN freed.next_at
+    ELSE greatest(freed.next_at, hosts.next_at) END
+  FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS freed (host, next_at, until)
+  WHERE hosts.host = freed.host
+    AND (hosts.holds = 0 OR hosts.holder = (SELECT coordinator FROM batches WHERE batches.id = $4))
+  RETURNING hosts.id`;
 
 const CLOSE_BATCH = `
   UPDATE batches SET state = 'lost', closed_at = $2, note = $3, task_ids = NULL WHERE id = $1`;

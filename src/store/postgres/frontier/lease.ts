@@ -1,3 +1,4 @@
+import { SUSPECT_LOSSES, suspectsTogether } from '../../../core/suspicion/suspicion.ts';
 import type { LeasedBatch, LeaseRequest } from '../../../ports/store.ts';
 import { type ReadyColumns, toLeased } from '../../shared/leased-rows.ts';
 import { LEASED, READY } from '../../shared/states.ts';
@@ -27,28 +28,46 @@ export async function leaseInTransaction(
   const isFree = ({ hostId, startAt }: Grant) =>
     nextAts.has(hostId) && (startAt === undefined || nextAts.get(hostId)! <= startAt);
   const wanted = [...counts.keys()].filter((hostId) => nextAts.has(hostId));
-  const rows = await tx.run<HostedColumns>(
-    pass > 1 ? SELECT_READY_AGAIN : SELECT_READY,
-    jobId,
-    wanted,
-    wanted.map((hostId) => counts.get(hostId)),
-  );
-  const ready = new Map<number, HostedColumns[]>();
-  for (const row of rows) {
-    const others = ready.get(row.host_id);
-    if (others) others.push(row);
-    else ready.set(row.host_id, [row]);
-  }
-  const filled = request.batches.map((planned, index): FilledBatch => {
+  const select = async (hostIds: number[], suspects: boolean) =>
+    byHost(
+      await tx.run<HostedColumns>(
+        selectOf(pass, suspects),
+        jobId,
+        hostIds,
+        hostIds.map((hostId) => counts.get(hostId)),
+      ),
+    );
+  const ready = await select(wanted, false);
+  const bare = wanted.filter((hostId) => counts.get(hostId)! > 0 && !ready.has(hostId));
+  const suspects = bare.length === 0 ? new Map<number, HostedColumns[]>() : await select(bare, true);
+  const filled: FilledBatch[] = [];
+  const apart: FilledBatch[] = [];
+  const most = request.suspectBatchesMax ?? Number.POSITIVE_INFINITY;
+  for (const [index, planned] of request.batches.entries()) {
     const free = planned.grants.filter(isFree);
+    const leaseUntil = request.now + planned.leaseMs;
     const taken = withAlong(fillBatch(free, ready), free);
-    return { id: ids[index]!.id, leaseUntil: request.now + planned.leaseMs, ...taken };
-  });
-  await writeLeases(tx, jobId, request, filled, coordinator);
-  return filled.map(({ id, tasks, piggybacked }) => ({
+    const batch: FilledBatch = { id: ids[index]!.id, leaseUntil, ...taken };
+    filled.push(batch);
+    const left = free.filter(({ hostId }) => (suspects.get(hostId)?.length ?? 0) > 0);
+    if (left.length === 0) continue;
+    if (apart.length >= most) {
+      batch.waiting = left.map(({ hostId }) => hostId);
+      continue;
+    }
+    const group = fillSuspects(left, suspects);
+    const [next] = await tx.run<{ id: number }>(NEXT_IDS, 1);
+    const along = batch.tasks.length > 0 ? { ...group, piggybacked: [] } : withAlong(group, free);
+    apart.push({ id: next!.id, leaseUntil, suspectsOf: index, ...along });
+  }
+  const all = [...filled, ...apart];
+  await writeLeases(tx, jobId, request, all, coordinator);
+  return all.map(({ id, tasks, piggybacked, suspectsOf, waiting }) => ({
     id,
     tasks: tasks.map((task) => toLeased(task, task.host_id)),
     ...(piggybacked.length > 0 ? { piggybacked: piggybacked } : {}),
+    ...(suspectsOf === undefined ? {} : { suspectsOf }),
+    ...(waiting ? { waiting } : {}),
   }));
 }
 
@@ -59,6 +78,18 @@ interface FilledBatch {
   /** Those of which tasks were taken, or that were taken piggybacked. */
   used: Grant[];
   piggybacked: number[];
+  suspectsOf?: number;
+  waiting?: number[];
+}
+
+function byHost(rows: readonly HostedColumns[]): Map<number, HostedColumns[]> {
+  const hosts = new Map<number, HostedColumns[]>();
+  for (const row of rows) {
+    const others = hosts.get(row.host_id);
+    if (others) others.push(row);
+    else hosts.set(row.host_id, [row]);
+  }
+  return hosts;
 }
 
 /** Takes what the grants allow, from the front of each host's ready tasks. */
@@ -66,15 +97,22 @@ function fillBatch(grants: readonly Grant[], ready: Map<number, HostedColumns[]>
   const tasks: HostedColumns[] = [];
   const used: Grant[] = [];
   for (const grant of grants) {
-    const waiting = ready.get(grant.hostId) ?? [];
-    let taken = 0;
-    for (; taken < grant.count && waiting.length > 0; taken++) {
-      // A task whose worker died runs alone, so that no other task is blamed or lost with it.
-      const isAlone = waiting[0]!.losses > 0;
-      if (isAlone && tasks.length > 0) break;
-      tasks.push(waiting.shift()!);
-      if (isAlone) return { tasks, used: [grant] };
-    }
+    const taken = ready.get(grant.hostId)?.splice(0, grant.count) ?? [];
+    tasks.push(...taken);
+    if (taken.length > 0) used.push(grant);
+  }
+  return { tasks, used };
+}
+
+/** The same of suspects, as many as may be together. */
+function fillSuspects(grants: readonly Grant[], suspects: Map<number, HostedColumns[]>) {
+  const tasks: HostedColumns[] = [];
+  const used: Grant[] = [];
+  for (const grant of grants) {
+    const waiting = suspects.get(grant.hostId)!;
+    const wanted = [...tasks, ...waiting.slice(0, grant.count)];
+    const taken = Math.max(0, suspectsTogether(wanted, wanted.length) - tasks.length);
+    tasks.push(...waiting.splice(0, taken));
     if (taken > 0) used.push(grant);
   }
   return { tasks, used };
@@ -154,26 +192,27 @@ const LOCK_HOSTS = `
 
 const NEXT_IDS = "SELECT nextval('batch_ids') AS id FROM generate_series(1, $1::integer)";
 
-const READY_OF_HOST = `
-  WHERE tasks.job_id = $1 AND tasks.host_id = granted.host_id AND tasks.state = ${READY}
-  ORDER BY tasks.priority DESC, tasks.id LIMIT granted.count FOR UPDATE OF tasks SKIP LOCKED`;
-
 /** Nothing was visited before the first pass: its leases need not look. */
-const SELECT_READY = `
+function selectOf(pass: number, suspects: boolean): string {
+  const losses = suspects ? `tasks.losses >= ${SUSPECT_LOSSES}` : `tasks.losses < ${SUSPECT_LOSSES}`;
+  return `
   SELECT task.* FROM unnest($2::bigint[], $3::bigint[]) AS granted (host_id, count) CROSS JOIN LATERAL (
-    SELECT id, host_id, url, at_url, depth, route, attempts, hops, losses, meta, referrer, priority FROM tasks ${READY_OF_HOST}
+    ${pass > 1 ? SELECT_READY_AGAIN : SELECT_READY}
+    WHERE tasks.job_id = $1 AND tasks.host_id = granted.host_id AND tasks.state = ${READY} AND ${losses}
+    ORDER BY tasks.priority DESC, tasks.id LIMIT granted.count FOR UPDATE OF tasks SKIP LOCKED
   ) AS task`;
+}
+
+const SELECT_READY = `
+    SELECT id, host_id, url, at_url, depth, route, attempts, hops, losses, meta, referrer, priority FROM tasks`;
 
 /** A page that could not be read is not compared with: it must be tried again even if it is the same. */
 const SELECT_READY_AGAIN = `
-  SELECT task.* FROM unnest($2::bigint[], $3::bigint[]) AS granted (host_id, count) CROSS JOIN LATERAL (
     SELECT tasks.id, tasks.host_id, tasks.url, tasks.at_url, tasks.depth, tasks.route, tasks.attempts, tasks.hops,
       tasks.losses, tasks.meta, tasks.referrer, pages.sha256, attempts.etag, attempts.last_modified, pages.at_url AS page_at_url
     FROM tasks LEFT JOIN attempts ON attempts.id = tasks.attempt_id
       LEFT JOIN attempts AS pages
-        ON pages.id = coalesce(attempts.page_id, attempts.id) AND pages.outcome IN ('fetched', 'unchanged')
-    ${READY_OF_HOST}
-  ) AS task`;
+        ON pages.id = coalesce(attempts.page_id, attempts.id) AND pages.outcome IN ('fetched', 'unchanged')`;
 
 const INSERT_BATCH = `
   INSERT INTO batches (id, job_id, coordinator, state, size, unsettled, task_ids, host_ids, leased_at, lease_until)

@@ -101,7 +101,7 @@ const KEEP_PLACES = `
   WHERE ${indexHint('moved.id')} AND attempts.id = moved.id`;
 
 const REOPEN_TASKS = `
-  UPDATE tasks SET state = ${READY}, attempts = 0, losses = 0, hops = 0, due_at = NULL, code = NULL, detail = NULL,
+  UPDATE tasks SET state = ${READY}, attempts = 0, losses = 0, crashes = 0, hops = 0, due_at = NULL, code = NULL, detail = NULL,
     at_url = NULL, host_id = coalesce(home_host_id, host_id), home_host_id = NULL
   WHERE id = ANY($1::bigint[]) RETURNING id, host_id`;
 
@@ -160,7 +160,7 @@ const RETRY = `
     WHERE tasks.job_id = $1 AND tasks.state = ${STATE_NUMBERS.dead} AND ${deadFilter(POSTGRES_DIALECT)}
     LIMIT $5 FOR UPDATE OF tasks
   ), put_back AS (
-    UPDATE tasks SET state = ${READY}, attempts = 0, losses = 0, due_at = NULL
+    UPDATE tasks SET state = ${READY}, attempts = 0, losses = 0, crashes = 0, due_at = NULL
     WHERE id = ANY(ARRAY(SELECT id FROM chosen)) RETURNING host_id, code
   )
   SELECT host_id, code, count(*) AS count FROM put_back GROUP BY host_id, code`;

@@ -88,4 +88,16 @@ export const MIGRATIONS: readonly Migration[] = [
   ALTER TABLE writes RENAME COLUMN lane TO connection;
   `,
   },
+  {
+    number: 9,
+    name: 'lost-batches',
+    sql: `
+  -- Coordinators that died while the task was lent.
+  ALTER TABLE tasks ADD COLUMN crashes smallint NOT NULL DEFAULT 0;
+
+  -- Where the reports of a batch go, and its permits as JSON: whoever takes it over needs both.
+  ALTER TABLE batches ADD COLUMN reply_to text;
+  ALTER TABLE batches ADD COLUMN permits text;
+  `,
+  },
 ];

@@ -211,7 +211,8 @@ const OPEN_BATCH = `
 
 const UPDATE_TASKS = `
   UPDATE tasks SET state = change.s, batch_id = NULL, attempt_id = coalesce(change.a, tasks.attempt_id),
-    attempts = tasks.attempts + change.n, due_at = change.d, priority = ${nextPriority('change.p', 'tasks.priority')}, code = change.c, detail = change.t,
+    attempts = tasks.attempts + change.n, losses = CASE WHEN change.n > 0 THEN 0 ELSE tasks.losses END,
+    crashes = CASE WHEN change.n > 0 THEN 0 ELSE tasks.crashes END, due_at = change.d, priority = ${nextPriority('change.p', 'tasks.priority')}, code = change.c, detail = change.t,
     at_url = coalesce(change.u, tasks.at_url), host_id = coalesce(change.h, tasks.host_id),
     home_host_id = CASE WHEN change.h IS NULL THEN tasks.home_host_id ELSE coalesce(tasks.home_host_id, tasks.host_id) END,
     hops = tasks.hops + CASE WHEN change.h IS NULL THEN 0 ELSE 1 END

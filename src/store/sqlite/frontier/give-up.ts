@@ -1,5 +1,6 @@
 import type { FailureCode } from '../../../core/failures.ts';
-import { LIMITS } from '../../../core/limits.ts';
+import { LOSSES_MAX, nextSuspicion, type Suspicion } from '../../../core/suspicion/suspicion.ts';
+import type { ReleaseOptions } from '../../../ports/store.ts';
 import { LEASED, READY, STATE_NUMBERS, WAITING } from '../../shared/states.ts';
 import type { Database } from '../connection/database.ts';
 import { addTally, CounterDelta, NO_ID, QueueDelta } from '../connection/rows.ts';
@@ -8,7 +9,7 @@ import { addTally, CounterDelta, NO_ID, QueueDelta } from '../connection/rows.ts
 export function releaseInTransaction(
   db: Database,
   batchId: number,
-  options: { now: number; suspect: boolean; reason: string },
+  options: ReleaseOptions,
 ): { returned: number; dead: number } {
   const batch = db.get<{ job_id: number; task_ids: string }>(
     "SELECT job_id, task_ids FROM batches WHERE id = ? AND state = 'open'",
@@ -19,14 +20,11 @@ export function releaseInTransaction(
   let returned = 0;
   let dead = 0;
   for (const id of JSON.parse(batch.task_ids) as number[]) {
-    const row = db.get<{ host_id: number; losses: number }>(
-      RETURN_TASK,
-      options.suspect ? 1 : 0,
-      id,
-      batchId,
-    );
+    const row = db.get<Suspicion & { host_id: number }>(SELECT_HELD, id, batchId);
     if (!row) continue;
-    if (row.losses < LIMITS.lossesMax) {
+    const { losses, crashes } = nextSuspicion(row, options.blame, id);
+    db.run(RETURN_TASK, losses, crashes, id);
+    if (losses < LOSSES_MAX) {
       queues.add(row.host_id, 1);
       returned++;
     } else {
@@ -41,6 +39,10 @@ export function releaseInTransaction(
     options.reason,
     batchId,
   );
+  for (const { host, nextAt, takenUntil } of options.hosts ?? []) {
+    db.run(FREE_HOST, takenUntil, nextAt, nextAt, host);
+    db.run(FREE_QUEUE, nextAt, batch.job_id, host);
+  }
   const counters = new CounterDelta();
   counters.add('leased', -returned - dead);
   counters.add('pending', returned);
@@ -81,6 +83,12 @@ const SELECT_WAITING_IDS = `SELECT id FROM tasks WHERE job_id = ? AND host_id = 
 
 const MAKE_DEAD = 'UPDATE tasks SET state = ?, code = ?, detail = ? WHERE id = ?';
 
-const RETURN_TASK = `
-  UPDATE tasks SET state = ${READY}, batch_id = ${NO_ID}, losses = losses + ? WHERE id = ? AND state = ${LEASED} AND batch_id = ?
-  RETURNING host_id, losses`;
+const SELECT_HELD = `
+  SELECT host_id, losses, crashes FROM tasks WHERE id = ? AND state = ${LEASED} AND batch_id = ?`;
+
+const RETURN_TASK = `UPDATE tasks SET state = ${READY}, batch_id = ${NO_ID}, losses = ?, crashes = ? WHERE id = ?`;
+
+const FREE_HOST = 'UPDATE hosts SET next_at = iif(next_at > ?, max(?, next_at), ?) WHERE host = ?';
+
+const FREE_QUEUE = `
+  UPDATE queues SET next_at = ? WHERE job_id = ? AND host_id = (SELECT id FROM hosts WHERE host = ?)`;

@@ -1,40 +1,52 @@
-import type { LeasedBatch, LeasedTask, LeaseRequest } from '../../../ports/store.ts';
+import { SUSPECT_LOSSES, suspectsTogether } from '../../../core/suspicion/suspicion.ts';
+import type { LeasedTask, LeaseRequest } from '../../../ports/store.ts';
 import { type ReadyColumns, toLeased } from '../../shared/leased-rows.ts';
 import { LEASED, READY } from '../../shared/states.ts';
 import type { Database } from '../connection/database.ts';
 import type { QueueDelta } from '../connection/rows.ts';
 
-/** Lends the tasks of one planned batch. Lives inside the transaction of its lease. */
+type Grant = LeaseRequest['batches'][number]['grants'][number];
+
+interface Lent {
+  tasks: LeasedTask[];
+  piggybacked: number[];
+  /** Grants under which nothing was ready. */
+  unused: Grant[];
+}
+
+/** Lends the tasks of one planned batch: those that are no suspects, or only those. Lives inside the transaction of its lease. */
 export function leaseBatch(
   db: Database,
   job: { id: number; pass: number },
   batchId: number,
-  grants: LeaseRequest['batches'][number]['grants'],
-  queues: QueueDelta,
-): Omit<LeasedBatch, 'id'> {
-  const batch: LeasedTask[] = [];
-  // Nothing was visited before the first pass: its leases need not look.
-  const select = job.pass > 1 ? SELECT_READY_AGAIN : SELECT_READY;
+  grants: readonly Grant[],
+  { queues, suspects }: { queues: QueueDelta; suspects: boolean },
+): Lent {
+  const chosen: ReadyColumns[] = [];
+  const tasks: LeasedTask[] = [];
+  const unused: Grant[] = [];
+  const select = selectOf(job.pass, suspects);
   for (const grant of grants) {
+    if (grant.count === 0) continue;
     const rows = db.all<ReadyColumns>(select, job.id, grant.hostId, grant.count);
-    let taken = 0;
-    for (const row of rows) {
-      // A task whose worker died runs alone, so that no other task is blamed or lost with it.
-      if (row.losses > 0 && batch.length > 0) break;
+    const before = chosen.length;
+    chosen.push(...rows);
+    if (suspects) chosen.length = Math.max(before, suspectsTogether(chosen, chosen.length));
+    for (const row of chosen.slice(before)) {
       db.run('UPDATE tasks SET state = ?, batch_id = ? WHERE id = ?', LEASED, batchId, row.id);
-      batch.push(toLeased(row, grant.hostId));
-      taken++;
-      if (row.losses > 0) break;
+      tasks.push(toLeased(row, grant.hostId));
     }
-    if (taken === 0) continue;
+    const taken = chosen.length - before;
+    if (taken === 0) {
+      unused.push(grant);
+      continue;
+    }
     queues.add(grant.hostId, -taken);
     takeHost(db, job.id, grant);
-    if (rows[0]!.losses > 0) break;
   }
-  const piggybacked = batch.length === 0 ? [] : grants.filter(({ count }) => count === 0);
-  if (piggybacked.length === 0) return { tasks: batch };
+  const piggybacked = tasks.length === 0 ? [] : grants.filter(({ count }) => count === 0);
   for (const grant of piggybacked) takeHost(db, job.id, grant);
-  return { tasks: batch, piggybacked: piggybacked.map(({ hostId }) => hostId) };
+  return { tasks, piggybacked: piggybacked.map(({ hostId }) => hostId), unused };
 }
 
 function takeHost(db: Database, jobId: number, { hostId, nextAt }: { hostId: number; nextAt: number }): void {
@@ -42,9 +54,16 @@ function takeHost(db: Database, jobId: number, { hostId, nextAt }: { hostId: num
   db.run('UPDATE queues SET next_at = ? WHERE job_id = ? AND host_id = ?', nextAt, jobId, hostId);
 }
 
+/** Nothing was visited before the first pass: its leases need not look. */
+function selectOf(pass: number, suspects: boolean): string {
+  const losses = suspects ? `tasks.losses >= ${SUSPECT_LOSSES}` : `tasks.losses < ${SUSPECT_LOSSES}`;
+  const where = `WHERE tasks.job_id = ? AND tasks.host_id = ? AND tasks.state = ${READY} AND ${losses}
+    ORDER BY tasks.priority DESC, tasks.id LIMIT ?`;
+  return `${pass > 1 ? SELECT_READY_AGAIN : SELECT_READY} ${where}`;
+}
+
 const SELECT_READY = `
-  SELECT id, url, at_url, depth, route, attempts, hops, losses, meta, referrer FROM tasks
-  WHERE job_id = ? AND host_id = ? AND state = ${READY} ORDER BY priority DESC, id LIMIT ?`;
+  SELECT id, url, at_url, depth, route, attempts, hops, losses, meta, referrer FROM tasks`;
 
 /** A page that could not be read is not compared with: it must be tried again even if it is the same. */
 const SELECT_READY_AGAIN = `
@@ -52,5 +71,4 @@ const SELECT_READY_AGAIN = `
     tasks.referrer, pages.sha256, attempts.etag, attempts.last_modified, pages.at_url AS page_at_url
   FROM tasks LEFT JOIN attempts ON attempts.id = tasks.attempt_id
     LEFT JOIN attempts AS pages
-      ON pages.id = coalesce(attempts.page_id, attempts.id) AND pages.outcome IN ('fetched', 'unchanged')
-  WHERE tasks.job_id = ? AND tasks.host_id = ? AND tasks.state = ${READY} ORDER BY tasks.priority DESC, tasks.id LIMIT ?`;
+      ON pages.id = coalesce(attempts.page_id, attempts.id) AND pages.outcome IN ('fetched', 'unchanged')`;

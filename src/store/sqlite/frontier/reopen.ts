@@ -107,7 +107,7 @@ export const SELECT_VISITED = `
 const SELECT_NEXT = `${SELECT_VISITED} WHERE tasks.id > ? AND tasks.id <= ? ORDER BY tasks.id LIMIT ?`;
 
 const REOPEN_TASK = `
-  UPDATE tasks SET state = ${READY}, attempts = 0, losses = 0, hops = 0, due_at = NULL, code = NULL, detail = NULL,
+  UPDATE tasks SET state = ${READY}, attempts = 0, losses = 0, crashes = 0, hops = 0, due_at = NULL, code = NULL, detail = NULL,
     at_url = NULL, home_host_id = NULL, host_id = ? WHERE id = ?`;
 
 /** Puts dead letters back, as if they had never been tried. */
@@ -125,7 +125,11 @@ export function retryInTransaction(
   const queues = new QueueDelta();
   const hosts = new Set<number>();
   for (const row of rows) {
-    db.run('UPDATE tasks SET state = ?, attempts = 0, losses = 0, due_at = NULL WHERE id = ?', READY, row.id);
+    db.run(
+      'UPDATE tasks SET state = ?, attempts = 0, losses = 0, crashes = 0, due_at = NULL WHERE id = ?',
+      READY,
+      row.id,
+    );
     hosts.add(row.host_id);
     queues.add(row.host_id, 1);
     addTally(db, jobId, 'dead', row.code, -1);

@@ -102,4 +102,16 @@ export const MIGRATIONS: readonly Migration[] = [
   ALTER TABLE jobs RENAME COLUMN wish TO requested_state;
   `,
   },
+  {
+    number: 11,
+    name: 'lost-batches',
+    sql: `
+  -- Coordinators that died while the task was lent.
+  ALTER TABLE tasks ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;
+
+  -- Where the reports of a batch go, and its permits as JSON: whoever takes it over needs both.
+  ALTER TABLE batches ADD COLUMN reply_to TEXT;
+  ALTER TABLE batches ADD COLUMN permits TEXT;
+  `,
+  },
 ];

@@ -237,7 +237,7 @@ const SELECT_BATCH = "SELECT unsettled, task_ids FROM batches WHERE id = ? AND j
 
 const UPDATE_TASK = `
   UPDATE tasks SET state = ?1, batch_id = ${NO_ID}, attempt_id = coalesce(?2, attempt_id), attempts = attempts + ?3,
-    due_at = ?4, priority = ${nextPriority('?5', 'priority')}, code = ?6, detail = ?7
+    losses = iif(?3, 0, losses), crashes = iif(?3, 0, crashes), due_at = ?4, priority = ${nextPriority('?5', 'priority')}, code = ?6, detail = ?7
   WHERE id = ?8 AND state = ${LEASED} AND batch_id = ?9`;
 
 const MOVE_TASK = `

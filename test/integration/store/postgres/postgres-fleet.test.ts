@@ -80,7 +80,7 @@ describe('hosts are shared out', () => {
       await one.frontier.settle(settlementOf(job, batch.id, changes, { final: false }));
       expect(namesOf(await due(two))).toEqual(['b.example']);
       if (index === 0) await one.frontier.settle(settlementOf(job, batch.id, []));
-      else await one.frontier.release(batch.id, { now: T0, suspect: false, reason: 'test' });
+      else await one.frontier.release(batch.id, { now: T0, blame: 'none', reason: 'test' });
     }
     expect(namesOf(await due(two))).toEqual(['a.example', 'b.example']);
     expect((await lease(two, a, T0)).tasks).toHaveLength(1);
@@ -130,7 +130,7 @@ describe('a coordinator that is gone', () => {
     expect(await two.frontier.orphans(job.id)).toEqual([]);
     await one.close();
     expect(await two.frontier.abandoned(job.id)).toEqual([id]);
-    expect(await two.frontier.release(id, { now: T0, suspect: false, reason: 'gone' })).toMatchObject({
+    expect(await two.frontier.release(id, { now: T0, blame: 'none', reason: 'gone' })).toMatchObject({
       returned: 1,
     });
     expect(namesOf(await due(two))).toEqual(['a.example', 'b.example']);
@@ -160,7 +160,7 @@ describe('a coordinator that is gone', () => {
         hosts: [hostChange('a.example', { nextAt: T0 })],
       }),
     );
-    await two.frontier.release(id, { now: T0, suspect: false, reason: 'gone' });
+    await two.frontier.release(id, { now: T0, blame: 'none', reason: 'gone' });
     await thawed;
     expect(await late).toEqual({ applied: false, accepted: 0 });
     await two.frontier.settle(settlementOf(job, mine.id, [change.fetched(mine.tasks[0]!.id)]));

@@ -95,7 +95,7 @@ test('what comes after the last report is late', async () => {
 test('a batch is taken back only when what it reported before is written down', async () => {
   const { receiver, batches, started, answer, released } = setup();
   const part = receiver.settle(report(1, 0));
-  const lost = receiver.lose(1, 'the worker died');
+  const lost = receiver.lose({ batchId: 1, reason: 'the worker died' });
   await receiver.settle(report(1, 1, true));
   expect(released).toEqual([]);
   expect(batches.get(1)).toBeDefined();

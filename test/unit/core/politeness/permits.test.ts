@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../../src/core/limits.ts';
 import {
+  freeAfterLoss,
   freeAgainAt,
   guardedGapMs,
   permitFor,
@@ -96,5 +97,21 @@ describe('free again', () => {
     expect(freeAgainAt(permit, null, 0)).toBe(NOW);
     expect(freeAgainAt({ ...permit, gapMs: 0 }, NOW + 1_000, 0)).toBeLessThanOrEqual(NOW + 1_000);
     expect(freeAgainAt({ ...permit, gapMs: 0 }, NOW + 1_000, 700)).toBe(NOW + 1_700);
+  });
+});
+
+describe('a permit whose worker was lost', () => {
+  const permit = { host: 'a', startAt: NOW, endAt: NOW + 5_000, gapMs: 250, parallel: 1 };
+
+  test('is free a gap after the worker ended, or when it could not have been used at all', () => {
+    expect(freeAfterLoss(permit, { now: NOW + 1_000, ended: true })).toBe(NOW + 1_250);
+    expect(freeAfterLoss(permit, { now: NOW - 1_000, ended: true })).toBe(NOW);
+    expect(freeAfterLoss(permit, { now: NOW + 4_900, ended: true })).toBe(NOW + 5_000);
+  });
+
+  test('holds until its end when the worker may still be sending, and never without a gap', () => {
+    expect(freeAfterLoss(permit, { now: NOW + 1_000, ended: false })).toBe(NOW + 5_000);
+    const open = { ...permit, gapMs: 0, endAt: NOW + 90_000 };
+    expect(freeAfterLoss(open, { now: NOW + 1_000, ended: false })).toBeLessThanOrEqual(NOW + 1_000);
   });
 });

@@ -1,0 +1,76 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Batch } from '../../../src/core/batch/batch.ts';
+import { LOSSES_MAX } from '../../../src/core/suspicion/suspicion.ts';
+import type { Delivery, Dispatcher } from '../../../src/ports/dispatcher.ts';
+import { crawl } from '../../support/coordinator/crawl-setup.ts';
+
+const PAGES = 240;
+const server = createServer((_, response) => response.end('<p>page</p>'));
+let origin = '';
+
+beforeAll(async () => {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+type Lost = Omit<Extract<Delivery, { kind: 'lost' }>, 'kind' | 'batchId'>;
+
+/** All pages, by a worker that dies with the batches for which `lostBy` says so; the sizes of all batches that were sent. */
+async function crawlLosing(lostBy: (batch: Batch) => Lost | null) {
+  const batches: { size: number; suspects: boolean }[] = [];
+  const through = (inline: Dispatcher): Dispatcher => ({
+    workers: 2,
+    slots: 16,
+    suspectSlots: 1,
+    async dispatch(batch, onPart) {
+      batches.push({ size: batch.tasks.length, suspects: batch.suspects ?? false });
+      const lost = lostBy(batch);
+      return lost ? { kind: 'lost', batchId: batch.id, ...lost } : inline.dispatch(batch, onPart);
+    },
+    drain: () => inline.drain(),
+    close: () => inline.close(),
+  });
+  const urls = Array.from({ length: PAGES }, (_, n) => `${origin}/${n}`);
+  const { counters, tasks } = await crawl(
+    { sources: urls, allowPrivate: true, batchSize: 60, politeness: { rate: 'max', robots: false } },
+    { through },
+  );
+  return { counters, batches, dead: tasks.filter(({ state }) => state === 'dead') };
+}
+
+describe('a crawl whose workers die', () => {
+  test('two that were ended from outside cost two more batches, and no batches of one', async () => {
+    const whole = await crawlLosing(() => null);
+    const lost = new Set<number>();
+    let deaths = 0;
+    const { counters, batches } = await crawlLosing(({ tasks }) => {
+      if (deaths === 2 || tasks.length < 5 || tasks.some(({ id }) => lost.has(id))) return null;
+      deaths++;
+      for (const { id } of tasks) lost.add(id);
+      return { reason: 'the worker was ended' };
+    });
+    expect(deaths).toBe(2);
+    expect(counters).toMatchObject({ done: PAGES, dead: 0 });
+    expect(batches.length).toBeLessThan(whole.batches.length + 20);
+    expect(batches.filter(({ suspects }) => suspects)).toEqual([]);
+  });
+
+  test('the page that kills them is found in groups, and takes no other with it', async () => {
+    const poison = `${origin}/137`;
+    const { counters, batches, dead } = await crawlLosing((batch) =>
+      batch.tasks.some(({ url }) => url === poison) ? { reason: 'the worker died' } : null,
+    );
+    expect(counters).toMatchObject({ done: PAGES - 1, dead: 1 });
+    expect(dead).toMatchObject([{ url: poison, failureCode: 'worker-lost' }]);
+    const groups = batches.filter(({ suspects }) => suspects).map(({ size }) => size);
+    expect(Math.max(...groups)).toBeLessThanOrEqual(16);
+    // One by one there would be as many as the batch had tasks.
+    expect(groups.length).toBeLessThan(LOSSES_MAX * 5);
+  });
+});
