@@ -25,6 +25,8 @@ export interface LambdaSettings {
   /** Something that speaks Lambda's API, instead of AWS itself. */
   endpoint: string | null;
   region: string | null;
+  /** A file with an access key; what the SDK finds by itself when absent. */
+  credentials?: string | null;
   /** Most invocations at once. */
   concurrency: number;
   /** Function for batches that need a browser; null sends those to the same one. */

@@ -134,6 +134,13 @@ export const SETTINGS = {
     default: () => null,
     parse: text,
   }),
+  lambdaCredentials: setting<string | null>({
+    env: 'SEINE_LAMBDA_CREDENTIALS',
+    shown: "the AWS SDK's",
+    doc: 'File with the access key for that server. `seine lambda local` makes one at each start.',
+    default: () => null,
+    parse: text,
+  }),
   lambdaRegion: setting<string | null>({
     env: 'SEINE_LAMBDA_REGION',
     shown: 'AWS_REGION, or us-east-1 with an endpoint',
