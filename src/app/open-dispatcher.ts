@@ -13,6 +13,8 @@ export interface DispatchSettings {
   dispatch?: readonly DispatchTarget[];
   /** Of threads. */
   workers: number;
+  /** Sign batches and reports that leave this machine; the first is used, all are accepted. */
+  fleetKeys?: readonly string[];
   /** How Lambda is called. */
   lambda?: LambdaSettings;
   /** Of workers in this process. */
@@ -80,7 +82,7 @@ async function openTarget(
   const { logger } = settings;
   if (target.kind === 'bullmq') {
     const { openBullmqDispatcher } = await import('../transport/bullmq/bullmq-dispatcher.ts');
-    return openBullmqDispatcher({ url: target.url, logger });
+    return openBullmqDispatcher({ url: target.url, fleetKeys: settings.fleetKeys ?? [], logger });
   }
   if (target.kind === 'lambda') {
     const { openLambdaDispatcher } = await import('../transport/lambda/lambda-dispatcher.ts');
