@@ -13,6 +13,8 @@ export interface DispatchSettings {
   dispatch?: readonly DispatchTarget[];
   /** Of threads. */
   workers: number;
+  /** Sign batches and reports that leave this machine; the first is used, all are accepted. */
+  fleetKeys?: readonly string[];
   /** How Lambda is called. */
   lambda?: LambdaSettings;
   /** Of workers in this process. */
@@ -25,6 +27,8 @@ export interface LambdaSettings {
   /** Something that speaks Lambda's API, instead of AWS itself. */
   endpoint: string | null;
   region: string | null;
+  /** A file with an access key; what the SDK finds by itself when absent. */
+  credentials?: string | null;
   /** Most invocations at once. */
   concurrency: number;
   /** Function for batches that need a browser; null sends those to the same one. */
@@ -78,7 +82,7 @@ async function openTarget(
   const { logger } = settings;
   if (target.kind === 'bullmq') {
     const { openBullmqDispatcher } = await import('../transport/bullmq/bullmq-dispatcher.ts');
-    return openBullmqDispatcher({ url: target.url, logger });
+    return openBullmqDispatcher({ url: target.url, fleetKeys: settings.fleetKeys ?? [], logger });
   }
   if (target.kind === 'lambda') {
     const { openLambdaDispatcher } = await import('../transport/lambda/lambda-dispatcher.ts');

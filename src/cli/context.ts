@@ -35,7 +35,7 @@ export async function makeContext(parsed: ParsedArgs): Promise<Context> {
     Object.entries(parsed.values).filter(([name]) => name in SETTINGS && options[name]?.kind === 'value'),
   );
   const loaded = await loadSettings(flags as Partial<Record<SettingName, string>>);
-  const { dir, blobs, workers, dispatch, sync, allowPrivate, log } = loaded.config;
+  const { dir, blobs, workers, dispatch, fleetKey, sync, allowPrivate, log } = loaded.config;
   const { stdout, stderr } = process;
   return {
     parsed,
@@ -45,6 +45,7 @@ export async function makeContext(parsed: ParsedArgs): Promise<Context> {
       blobs,
       workers,
       dispatch,
+      fleetKeys: fleetKey ?? [],
       lambda: lambdaOf(loaded.config),
       browser: browserOf(loaded.config),
       apiCallbacks: callbacksOf(loaded.config),

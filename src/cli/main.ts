@@ -14,6 +14,7 @@ const HANDLERS: Record<string, () => Promise<Command>> = {
   serve: async () => (await import('./commands/serve.ts')).serveCommand,
   worker: async () => (await import('./commands/worker.ts')).workerCommand,
   workers: async () => (await import('./commands/workers.ts')).workersCommand,
+  'fleet-key': async () => (await import('./commands/fleet-key.ts')).fleetKeyCommand,
   lambda: async () => (await import('./lambda/lambda.ts')).lambdaCommand,
   status: async () => (await import('./commands/reports.ts')).statusCommand,
   hosts: async () => (await import('./commands/hosts.ts')).hostsCommand,

@@ -19,13 +19,16 @@ export function s3Of(config: Config): {
 export function lambdaOf(config: Config): {
   endpoint: string | null;
   region: string | null;
+  credentials: string | null;
   concurrency: number;
   browserFunction: string | null;
 } {
-  const { lambdaEndpoint, lambdaRegion, lambdaConcurrency, lambdaBrowserFunction } = config;
+  const { lambdaEndpoint, lambdaRegion, lambdaCredentials, lambdaConcurrency, lambdaBrowserFunction } =
+    config;
   return {
     endpoint: lambdaEndpoint,
     region: lambdaRegion,
+    credentials: lambdaCredentials,
     concurrency: lambdaConcurrency,
     browserFunction: lambdaBrowserFunction,
   };

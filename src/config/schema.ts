@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { parseFleetKeys } from '../core/fleet-key/fleet-key.ts';
 import { type DispatchTarget, parseDispatch } from '../core/job-schema/dispatch-target.ts';
 
 /** `127.0.0.1:8700` or `[::1]:8700`; null when it is neither. */
@@ -127,10 +128,28 @@ export const SETTINGS = {
     }),
     secret: true,
   },
+  fleetKey: {
+    ...setting<string[] | null>({
+      env: 'SEINE_FLEET_KEY',
+      shown: 'none',
+      doc: 'Key that signs and encrypts batches and reports, as `seine fleet-key create` makes it. Required for a Redis on another machine. To replace a key, give two, separated by a comma: the first signs, both are accepted.',
+      default: () => null,
+      parse: parseFleetKeys,
+      show: (keys) => (keys === null ? 'none' : keys.length === 1 ? '1 key' : `${keys.length} keys`),
+    }),
+    secret: true,
+  },
   lambdaEndpoint: setting<string | null>({
     env: 'SEINE_LAMBDA_ENDPOINT',
     shown: 'AWS',
     doc: 'URL of a server with the Lambda API, such as `seine lambda local`.',
+    default: () => null,
+    parse: text,
+  }),
+  lambdaCredentials: setting<string | null>({
+    env: 'SEINE_LAMBDA_CREDENTIALS',
+    shown: "the AWS SDK's",
+    doc: 'File with the access key for that server. `seine lambda local` makes one at each start.',
     default: () => null,
     parse: text,
   }),

@@ -1,14 +1,16 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { messageOf } from '../core/errors.ts';
+import { PRIVATE_FILE } from '../core/file-modes.ts';
 import { RESPONSE_BYTES_MAX, type Run } from './environment.ts';
 import { type CodeInput, type FunctionInput, FunctionRegistry } from './function-registry.ts';
 import { ApiError, readBody, sendError, sendJson } from './http-reply.ts';
 import { Roles } from './roles.ts';
+import { type Credentials, checkBody, checkSignature, makeCredentials } from './signature.ts';
 
 export interface EmulatorOptions {
   port?: number;
@@ -28,6 +30,10 @@ export interface EmulatorOptions {
 
 export interface LambdaEmulator {
   url: string;
+  /** What calls must be signed with. */
+  credentials: Credentials;
+  /** A file with them in AWS's own format, which only this user can read. It is deleted with the emulator. */
+  credentialsFile: string;
   roles: Roles;
   /** Processes of a function. */
   pidsOf(name: string): number[];
@@ -43,6 +49,9 @@ const CODE_BYTES_MAX = 70 * 1024 ** 2;
 export async function startLambdaEmulator(options: EmulatorOptions = {}): Promise<LambdaEmulator> {
   const dir = mkdtempSync(join(tmpdir(), 'seine-lambda-'));
   const roles = new Roles();
+  const credentials = makeCredentials();
+  const credentialsFile = join(dir, 'credentials');
+  writeFileSync(credentialsFile, fileOf(credentials), { mode: PRIVATE_FILE });
   let address = '';
   const ending = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
   const functions = new FunctionRegistry({
@@ -55,7 +64,7 @@ export async function startLambdaEmulator(options: EmulatorOptions = {}): Promis
     roles,
     onLog: options.onLog ?? (() => {}),
   });
-  const server = createServer((request, reply) => void serve(request, reply, functions, roles));
+  const server = createServer((request, reply) => void serve(request, reply, functions, roles, credentials));
   // The next event may come in an hour.
   server.requestTimeout = 0;
   await listen(server, options.port ?? 0);
@@ -82,10 +91,16 @@ export async function startLambdaEmulator(options: EmulatorOptions = {}): Promis
   });
   return {
     url: `http://${address}`,
+    credentials,
+    credentialsFile,
     roles,
     pidsOf: (name) => functions.fleet(name).pids,
     close,
   };
+}
+
+function fileOf({ accessKeyId, secretAccessKey }: Credentials): string {
+  return `[default]\naws_access_key_id = ${accessKeyId}\naws_secret_access_key = ${secretAccessKey}\n`;
 }
 
 function codeOf({ zip, image }: EmulatorOptions): FunctionInput {
@@ -108,12 +123,15 @@ async function serve(
   reply: Reply,
   functions: FunctionRegistry,
   roles: Roles,
+  credentials: Credentials,
 ): Promise<void> {
   try {
     const { pathname } = new URL(request.url ?? '/', 'http://localhost');
     const inside = /^\/environments\/([0-9a-f]{32})\/2018-06-01\/runtime\/(.*)$/.exec(pathname);
     if (inside) return await serveRuntime(request, reply, inside[1]!, inside[2]!, functions);
-    checkCaller(request);
+    checkHost(request);
+    const { method = '', url = '/', headers } = request;
+    checkSignature({ method, url, headers }, credentials, Date.now());
     if (pathname === '/' && request.method === 'POST') return await serveIam(request, reply, roles);
     await serveApi(request, reply, pathname, functions);
   } catch (error) {
@@ -123,12 +141,17 @@ async function serve(
   }
 }
 
-/** A page in somebody's browser could send requests here too, but it can neither sign them nor choose the host. */
-function checkCaller({ headers }: IncomingMessage): void {
-  const isSigned = headers.authorization?.startsWith('AWS4-HMAC-SHA256 ') ?? false;
-  const isLocal = /^(127\.0\.0\.1|localhost|\[::1\])(:\d+)?$/.test(headers.host ?? '');
-  if (!isSigned || !isLocal)
-    throw new ApiError(403, 'MissingAuthenticationTokenException', 'Missing Authentication Token');
+/** A page in a browser on this machine can send requests here under another name. */
+function checkHost({ headers }: IncomingMessage): void {
+  if (!/^(127\.0\.0\.1|localhost|\[::1\])(:\d+)?$/.test(headers.host ?? ''))
+    throw new ApiError(403, 'AccessDeniedException', 'the host is not this machine');
+}
+
+/** Null when there is more than that. */
+async function readSigned(request: IncomingMessage, bytesMax: number): Promise<Buffer | null> {
+  const body = await readBody(request, bytesMax);
+  if (body) checkBody(request.headers, body);
+  return body;
 }
 
 /** What an environment asks: the runtime interface of Lambda. */
@@ -158,7 +181,7 @@ async function serveRuntime(
 }
 
 async function serveIam(request: IncomingMessage, reply: Reply, roles: Roles): Promise<void> {
-  const body = await readBody(request, 1024 ** 2);
+  const body = await readSigned(request, 1024 ** 2);
   const { status, xml } = roles.answer(new URLSearchParams(body?.toString() ?? ''));
   reply.writeHead(status, { 'content-type': 'text/xml' });
   reply.end(xml);
@@ -200,7 +223,7 @@ function nameOf(text: string): string {
 }
 
 async function readInput<T = FunctionInput>(request: IncomingMessage): Promise<T> {
-  const body = await readBody(request, CODE_BYTES_MAX);
+  const body = await readSigned(request, CODE_BYTES_MAX);
   if (body === null) throw new ApiError(413, 'RequestTooLargeException', 'Request is too large');
   return JSON.parse(body.toString());
 }
@@ -212,7 +235,7 @@ async function invoke(
   functions: FunctionRegistry,
 ): Promise<void> {
   const fleet = functions.fleet(name);
-  const payload = await readBody(request, REQUEST_BYTES_MAX);
+  const payload = await readSigned(request, REQUEST_BYTES_MAX);
   if (payload === null)
     throw new ApiError(
       413,

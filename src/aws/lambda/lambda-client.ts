@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import type { LambdaClient } from '@aws-sdk/client-lambda';
 import { messageOf, SeineError } from '../../core/errors.ts';
 
@@ -7,6 +8,8 @@ export interface LambdaPlace {
   /** Something that speaks Lambda's API; null is AWS itself, or what the SDK's own variables and files say. */
   endpoint: string | null;
   region: string | null;
+  /** A file with an access key in AWS's format; what the SDK finds by itself when absent. */
+  credentials?: string | null;
 }
 
 type LambdaSdk = typeof import('@aws-sdk/client-lambda');
@@ -43,10 +46,33 @@ export async function loadLambda(
   return { sdk, client };
 }
 
-/** Endpoint and region, for any client. */
-export async function awsOptions(place: LambdaPlace): Promise<{ endpoint?: string; region: string }> {
+interface AwsOptions {
+  endpoint?: string;
+  region: string;
+  credentials?: { accessKeyId: string; secretAccessKey: string };
+}
+
+/** Endpoint, region and credentials, for any client. */
+export async function awsOptions(place: LambdaPlace): Promise<AwsOptions> {
   const endpoint = place.endpoint === null ? {} : { endpoint: checkEndpoint(place.endpoint) };
-  return { ...endpoint, region: await regionOf(place) };
+  const credentials =
+    place.credentials == null ? {} : { credentials: await readCredentials(place.credentials) };
+  return { ...endpoint, ...credentials, region: await regionOf(place) };
+}
+
+/** The SDK's own reader serves all its clients at once: S3 has other keys than an emulator of Lambda. */
+async function readCredentials(path: string): Promise<NonNullable<AwsOptions['credentials']>> {
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    throw new SeineError(`cannot read the credentials for Lambda: ${messageOf(error)}`, {
+      hint: 'set SEINE_LAMBDA_CREDENTIALS to the file that `seine lambda local` prints',
+    });
+  });
+  const find = (name: string) => new RegExp(`^\\s*${name}\\s*=\\s*(\\S+)\\s*$`, 'm').exec(text)?.[1];
+  const [accessKeyId, secretAccessKey] = [find('aws_access_key_id'), find('aws_secret_access_key')];
+  if (accessKeyId && secretAccessKey) return { accessKeyId, secretAccessKey };
+  throw new SeineError(`${path} has no aws_access_key_id and aws_secret_access_key`, {
+    hint: 'set SEINE_LAMBDA_CREDENTIALS to a credentials file of AWS',
+  });
 }
 
 async function regionOf({ endpoint, region }: LambdaPlace): Promise<string> {

@@ -12,6 +12,8 @@ interface Trouble {
 const CREDENTIALS =
   'set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the machine a role';
 
+const OF_EMULATOR = 'set SEINE_LAMBDA_CREDENTIALS to the file that `seine lambda local` prints';
+
 /** Nothing of the request has arrived. */
 const NOT_ARRIVED = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN']);
 
@@ -62,7 +64,7 @@ function sentenceOf(error: Trouble, { what, endpoint }: AwsTarget): [message: st
   const place = endpoint ?? 'AWS';
   const status = error.$metadata?.httpStatusCode;
   if (/InvalidSignature|UnrecognizedClient|InvalidClientTokenId|IncompleteSignature/.test(error.name))
-    return [`${place} rejected the credentials`, CREDENTIALS];
+    return [`${place} rejected the credentials`, endpoint ? OF_EMULATOR : CREDENTIALS];
   if (/^ExpiredToken/.test(error.name)) return ['the credentials have expired', 'log in again'];
   if (error.name === 'CredentialsProviderError' || error.name === 'TokenProviderError')
     return ['no AWS credentials', CREDENTIALS];

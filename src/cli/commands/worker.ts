@@ -20,7 +20,8 @@ export async function workerCommand(context: Context): Promise<ExitName> {
   const threads = openThreads(context, blobs, name);
   try {
     const { openBullmqWorker } = await import('../../transport/bullmq/bullmq-worker.ts');
-    const worker = await openBullmqWorker({ url, kind, name, threads, logger: settings.logger });
+    const { fleetKeys = [], logger } = settings;
+    const worker = await openBullmqWorker({ url, kind, name, threads, fleetKeys, logger });
     print(
       context.stderr,
       `worker ${name} takes ${kind} batches with ${settings.workers} threads; pages go to ${hideCredentials(blobs)}\n`,

@@ -2,6 +2,7 @@ import type { ExitName } from '../../core/errors.ts';
 import { type Heartbeat, readHeartbeats } from '../../transport/bullmq/heartbeat.ts';
 import { openRedis, parseFleet } from '../../transport/bullmq/redis.ts';
 import { fleetKeys } from '../../transport/bullmq/wire.ts';
+import { openMessageSeal } from '../../transport/message-seal.ts';
 import { formatBytes, formatDuration } from '../../tui/format.ts';
 import { type Context, print, printable, printJson } from '../context.ts';
 import { queueUrl } from './worker.ts';
@@ -11,7 +12,9 @@ export async function workersCommand(context: Context): Promise<ExitName> {
   const place = parseFleet(queueUrl(context));
   const redis = await openRedis(place, { logger: context.settings.logger });
   try {
-    const heartbeats = await readHeartbeats(redis.client, fleetKeys(place.prefix));
+    const seal = openMessageSeal(context.settings.fleetKeys ?? []);
+    const { heartbeats, refused } = await readHeartbeats(redis.client, fleetKeys(place.prefix), seal);
+    if (refused > 0) context.settings.logger.warn(`workers with another fleet key, or none: ${refused}`);
     heartbeats.sort((one, other) => one.worker.localeCompare(other.worker));
     if (context.json) for (const heartbeat of heartbeats) printJson(context, rowOf(heartbeat));
     else if (heartbeats.length === 0) print(context.stdout, `no live workers at Redis ${place.shown}\n`);

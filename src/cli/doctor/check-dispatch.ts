@@ -11,7 +11,9 @@ export async function checkDispatch(context: Context): Promise<Check[]> {
   for (const target of settings.dispatch ?? []) {
     if (target.kind === 'bullmq') {
       const { checkRedis } = await import('./check-redis.ts');
-      checks.push(await runCheck('redis', (signal) => checkRedis(target.url, signal)));
+      checks.push(
+        await runCheck('redis', (signal) => checkRedis(target.url, settings.fleetKeys ?? [], signal)),
+      );
     } else if (target.kind === 'lambda') {
       const { checkLambda } = await import('./check-lambda.ts');
       const { browserFunction = null } = settings.lambda ?? {};

@@ -17,7 +17,8 @@ export async function checkLambda(
   const { askFunctionStatus: askPresence, describeFunction } = await import(
     '../../transport/lambda/lambda-function.ts'
   );
-  const place = { endpoint: settings?.endpoint ?? null, region: settings?.region ?? null };
+  const { endpoint = null, region = null, credentials = null } = settings ?? {};
+  const place = { endpoint, region, credentials };
   const lambda = await loadLambda(place, { sockets: 2 });
   try {
     const found = await describeFunction(lambda, name, place);

@@ -11,8 +11,10 @@ export const localCommand: Command = async (context) => {
   const emulator = await open(context, name);
   const { promise: stopped, resolve: stop } = Promise.withResolvers<void>();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop());
-  if (context.json) printJson(context, { url: emulator.url, function: name });
-  else context.stdout.write(greeting(emulator, name));
+  if (context.json) {
+    const { url, credentialsFile: credentials } = emulator;
+    printJson(context, { url, function: name, credentials });
+  } else context.stdout.write(greeting(emulator, name));
   await stopped;
   await emulator.close();
   return 'success';
@@ -54,11 +56,11 @@ export async function readZip(path: string | undefined): Promise<Uint8Array | nu
   }
 }
 
-function greeting({ url }: LambdaEmulator, name: string): string {
+function greeting({ url, credentialsFile }: LambdaEmulator, name: string): string {
   return [
     `${url} emulates Lambda with the function ${name}`,
-    'Try it, with any credentials:',
-    `  export SEINE_LAMBDA_ENDPOINT=${url} AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local`,
+    'Try it, from another terminal of the same user:',
+    `  export SEINE_LAMBDA_ENDPOINT=${url} SEINE_LAMBDA_CREDENTIALS=${credentialsFile}`,
     `  seine run https://example.com/ --dispatch lambda://${name}`,
     'Press Ctrl-C to stop.\n',
   ].join('\n');

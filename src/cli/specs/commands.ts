@@ -10,7 +10,7 @@ import {
 } from './command-spec.ts';
 import { LAMBDA } from './lambda-spec.ts';
 import { REFRESH, RUN } from './run-spec.ts';
-import { WORKER, WORKERS } from './worker-spec.ts';
+import { FLEET_KEY, WORKER, WORKERS } from './worker-spec.ts';
 
 export type { CommandSpec, OptionSpec } from './command-spec.ts';
 
@@ -40,6 +40,7 @@ export const COMMANDS: Record<string, CommandSpec> = {
   refresh: REFRESH,
   worker: WORKER,
   workers: WORKERS,
+  'fleet-key': FLEET_KEY,
   lambda: LAMBDA,
   status: {
     args: '[job]',

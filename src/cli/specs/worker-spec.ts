@@ -26,6 +26,16 @@ export const WORKER: CommandSpec = {
   examples: ['seine worker --dispatch bullmq://redis.example:6379 --blobs s3://bucket/crawls --workers 4'],
 };
 
+export const FLEET_KEY: CommandSpec = {
+  args: 'create [file]',
+  argsMax: 2,
+  summary: 'Make a key that signs and encrypts what coordinators and workers send each other through Redis.',
+  details:
+    'It is printed, or written to a new file that only you can read. Give it to every coordinator and worker as SEINE_FLEET_KEY or SEINE_FLEET_KEY_FILE, and never put it into Redis.',
+  options: { json: { ...json, doc: 'Print the file, or the key, as JSON.' }, help },
+  examples: ['seine fleet-key create', 'seine fleet-key create fleet.key'],
+};
+
 export const WORKERS: CommandSpec = {
   args: '',
   argsMax: 0,

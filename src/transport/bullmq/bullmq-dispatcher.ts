@@ -6,6 +6,8 @@ import { deferredReport } from '../../core/batch/report.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { Logger } from '../../ports/ambient.ts';
 import type { Delivery, Dispatcher, WorkerHeartbeat } from '../../ports/dispatcher.ts';
+import type { MessageSeal } from '../message-seal.ts';
+import { openFleetSeal, RefusalLog } from './fleet-seal.ts';
 import { DEAD_MS, LiveWorkers, readHeartbeats } from './heartbeat.ts';
 import { explainRedis, type FleetPlace, type FleetRedis, openRedis, parseFleet } from './redis.ts';
 import { readReplies } from './reply-reader.ts';
@@ -14,13 +16,15 @@ import { type SentBatch, SentBatches } from './sent-batches.ts';
 import {
   BATCH_TTL_MS,
   CARD_HOSTS_MAX,
-  encodeBatch,
   type FleetKeys,
   fleetKeys,
   type JobCard,
   KEPT,
+  openReply,
   QUEUES,
+  type RawReply,
   type Reply,
+  sealBatch,
   TAKE_MS,
 } from './wire.ts';
 
@@ -32,14 +36,20 @@ const WAITED_MS = 2_000;
 const REFUSED_MS = 1_000;
 const CLOSE_MS = 1_000;
 
-export async function openBullmqDispatcher(options: { url: string; logger: Logger }): Promise<Dispatcher> {
+export async function openBullmqDispatcher(options: {
+  url: string;
+  /** The first signs, all are accepted; none only on this machine. */
+  fleetKeys?: readonly string[];
+  logger: Logger;
+}): Promise<Dispatcher> {
   const place = parseFleet(options.url);
+  const seal = openFleetSeal(place, options.fleetKeys ?? [], options.logger);
   const liveWorkers = new LiveWorkers();
   const redis = await openRedis(place, {
     logger: options.logger,
     onReady: () => liveWorkers.forgive(performance.now()),
   });
-  const dispatcher = new BullmqDispatcher(place, redis, liveWorkers, options.logger);
+  const dispatcher = new BullmqDispatcher({ place, redis, seal, liveWorkers, logger: options.logger });
   try {
     await dispatcher.start();
   } catch (error) {
@@ -47,6 +57,14 @@ export async function openBullmqDispatcher(options: { url: string; logger: Logge
     throw explainRedis(error, place);
   }
   return dispatcher;
+}
+
+interface DispatcherParts {
+  place: FleetPlace;
+  redis: FleetRedis;
+  seal: MessageSeal;
+  liveWorkers: LiveWorkers;
+  logger: Logger;
 }
 
 /**
@@ -57,11 +75,14 @@ export async function openBullmqDispatcher(options: { url: string; logger: Logge
  * 3. While it runs, the worker's heartbeat names the batch (heartbeat.ts). When heartbeats stop, or no longer name it, the
  *    batch is lost (sent-batches.ts), and its tasks are leased again.
  * 4. Parts of the report, and the last one, come back by the reply stream (reply-writer.ts, reply-reader.ts).
- * Redis holds nothing that could not be lost: a batch that no worker takes is withdrawn.
+ * Redis holds nothing that could not be lost: a batch that no worker takes is withdrawn. Nor does it hold anything that
+ * could be read or changed there: all of it is encrypted and signed with the fleet key (../message-seal.ts).
  */
 class BullmqDispatcher implements Dispatcher {
   readonly #place: FleetPlace;
   readonly #redis: FleetRedis;
+  readonly #seal: MessageSeal;
+  readonly #refusals: RefusalLog;
   readonly #liveWorkers: LiveWorkers;
   readonly #logger: Logger;
   readonly #id = randomBytes(6).toString('hex');
@@ -75,9 +96,11 @@ class BullmqDispatcher implements Dispatcher {
   #draining = false;
   #closed = false;
 
-  constructor(place: FleetPlace, redis: FleetRedis, liveWorkers: LiveWorkers, logger: Logger) {
+  constructor({ place, redis, seal, liveWorkers, logger }: DispatcherParts) {
     this.#place = place;
     this.#redis = redis;
+    this.#seal = seal;
+    this.#refusals = new RefusalLog(logger);
     this.#liveWorkers = liveWorkers;
     this.#logger = logger;
     this.#keys = fleetKeys(place.prefix);
@@ -100,7 +123,7 @@ class BullmqDispatcher implements Dispatcher {
       onTrouble: (error) => this.#logger.warn(`cannot read a reply from Redis: ${messageOf(error)}`),
       isClosed: () => this.#closed,
     });
-    this.#liveWorkers.note(await readHeartbeats(this.#redis.client, this.#keys), performance.now());
+    await this.#readHeartbeats();
     this.#notices.look(this.#sentBatches.all(), performance.now());
     this.#look = setInterval(() => void this.#lookAround(), LOOK_MS);
   }
@@ -183,7 +206,7 @@ class BullmqDispatcher implements Dispatcher {
       hosts: batch.permits.slice(0, CARD_HOSTS_MAX).map(({ host }) => host),
     };
     try {
-      await this.#once.set(this.#keys.batch(id), encodeBatch(batch), BATCH_TTL_MS);
+      await this.#once.set(this.#keys.batch(id), this.#sealed(sent), BATCH_TTL_MS);
       await this.#queues[batch.needs].add(batch.job.name, card, {
         jobId: id,
         attempts: 1,
@@ -201,6 +224,16 @@ class BullmqDispatcher implements Dispatcher {
     }
   }
 
+  #sealed({ id: sentId, batch }: SentBatch): Buffer {
+    return sealBatch(batch, { seal: this.#seal, keys: this.#keys, sentId, now: Date.now() });
+  }
+
+  async #readHeartbeats(): Promise<void> {
+    const found = await readHeartbeats(this.#redis.client, this.#keys, this.#seal);
+    this.#notices.refused = found.refused;
+    this.#liveWorkers.note(found.heartbeats, performance.now());
+  }
+
   /** Whoever deletes the key owns the batch: afterwards no worker can take it. */
   async #withdraw(sent: SentBatch, { isAbsent = false } = {}): Promise<void> {
     if (sent.worker !== null) return;
@@ -211,19 +244,34 @@ class BullmqDispatcher implements Dispatcher {
     await this.#queues[sent.batch.needs].remove(sent.id).catch(() => {});
   }
 
-  #hear(reply: Reply): void {
+  #hear(raw: RawReply): void {
+    const sent = this.#sentBatches.get(raw.sentId);
+    const reply = sent && this.#opened(raw, sent);
+    if (!reply) return;
     this.#sentBatches.hear(reply, performance.now());
     if (this.#draining && reply.kind === 'taken')
       this.#redis.client.publish(this.#keys.recall, this.#id).catch(() => {});
+  }
+
+  /** Null for a message that no worker of this fleet wrote: it changes nothing. */
+  #opened(raw: RawReply, { batch }: SentBatch): Reply | null {
+    try {
+      return openReply(raw, { seal: this.#seal, keys: this.#keys, batch });
+    } catch (error) {
+      this.#refusals.note(
+        `refused a message about a batch at Redis ${this.#place.shown}: ${messageOf(error)}`,
+        performance.now(),
+      );
+      return null;
+    }
   }
 
   async #lookAround(): Promise<void> {
     const { client } = this.#redis;
     if (client.status !== 'ready' || this.#closed) return;
     try {
-      const heartbeats = await readHeartbeats(client, this.#keys);
+      await this.#readHeartbeats();
       const now = performance.now();
-      this.#liveWorkers.note(heartbeats, now);
       this.#notices.look(this.#sentBatches.all(), now);
       await Promise.all(this.#sentBatches.all().map((sent) => this.#lookFor(sent, now)));
       this.#sentBatches.judge(this.#liveWorkers, now);
@@ -254,6 +302,8 @@ class WorkerNotices {
   readonly #liveWorkers: LiveWorkers;
   readonly #place: string;
   readonly #logger: Logger;
+  /** Workers with another fleet key. */
+  refused = 0;
   #aliveAt = Number.NEGATIVE_INFINITY;
   #told: string | null = null;
 
@@ -278,6 +328,8 @@ class WorkerNotices {
     const [stranger] = this.#liveWorkers.strangers(now);
     if (stranger)
       return `the worker ${stranger.worker} uses another version of the wire format: install the same Seine version everywhere`;
+    if (count === 0 && this.refused > 0)
+      return `the workers at Redis ${this.#place} have another fleet key, or none: set SEINE_FLEET_KEY to the same key everywhere; the run waits`;
     if (count === 0)
       return `no live workers at Redis ${this.#place}: start some with \`seine worker --dispatch bullmq://… --blobs …\`; the run waits`;
     if (open.some(({ batch }) => batch.needs === 'browser') && !this.#liveWorkers.serves('browser', now))

@@ -1,26 +1,37 @@
 import { randomBytes } from 'node:crypto';
 import { type Job, Worker } from 'bullmq';
-import { type Report, WIRE_VERSION, WORKER_KINDS, type WorkerKind } from '../../core/batch/batch.ts';
+import {
+  type Batch,
+  type Report,
+  WIRE_VERSION,
+  WORKER_KINDS,
+  type WorkerKind,
+} from '../../core/batch/batch.ts';
 import { splitReport } from '../../core/batch/report.ts';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { BoundedSet } from '../../core/lru.ts';
 import type { Logger } from '../../ports/ambient.ts';
+import type { MessageSeal } from '../message-seal.ts';
 import type { ThreadDispatcher } from '../thread/thread-dispatcher.ts';
 import { Turns } from './fair-turns.ts';
+import { openFleetSeal, RefusalLog } from './fleet-seal.ts';
 import { type Heartbeat, removeHeartbeat, writeHeartbeat } from './heartbeat.ts';
 import { type FleetPlace, type FleetRedis, openRedis, parseFleet } from './redis.ts';
 import { Replies } from './reply-writer.ts';
 import {
+  type AboutBatch,
   coordinatorOf,
-  decodeBatch,
   type FleetKeys,
   fleetKeys,
   HEARTBEAT_MS,
   type JobCard,
   LOCK_MS,
+  openBatch,
   QUEUES,
   REPLY_TTL_MS,
+  type Reply,
+  sealReply,
   TAKE,
 } from './wire.ts';
 
@@ -29,6 +40,8 @@ interface BullmqWorkerOptions {
   kind: WorkerKind;
   name: string;
   threads: ThreadDispatcher;
+  /** The first signs, all are accepted; none only on this machine. */
+  fleetKeys?: readonly string[];
   logger: Logger;
 }
 
@@ -41,7 +54,10 @@ export interface BullmqWorker {
 /** What this process has of one batch. */
 interface Held {
   coordinator: string;
+  kind: WorkerKind;
   queue: Worker<JobCard>;
+  /** Null until it is known to be one. */
+  batch: AboutBatch | null;
   token: string;
   /** Its number here: those of two coordinators may be the same. */
   number: number;
@@ -55,11 +71,14 @@ const WAIT_S = 1;
 const HEARTBEAT_HOSTS_MAX = 8;
 const RECALLS_KEPT = 1_000;
 const DRAIN_MS_MAX = 10_000;
+/** Ids of batches that were taken: more than a worker takes while one of them is young enough to be sent again. */
+const TAKEN_KEPT = 10_000;
 
 export async function openBullmqWorker(options: BullmqWorkerOptions): Promise<BullmqWorker> {
   const place = parseFleet(options.url);
+  const seal = openFleetSeal(place, options.fleetKeys ?? [], options.logger);
   const redis = await openRedis(place, { logger: options.logger });
-  const worker = new QueueWorker(place, redis, options);
+  const worker = new QueueWorker(place, redis, seal, options);
   await worker.start();
   return worker;
 }
@@ -69,11 +88,14 @@ class QueueWorker implements BullmqWorker {
   readonly #options: BullmqWorkerOptions;
   readonly #redis: FleetRedis;
   readonly #keys: FleetKeys;
-  readonly #queues: Worker<JobCard>[];
+  readonly #seal: MessageSeal;
+  readonly #refusals: RefusalLog;
+  readonly #queues: { kind: WorkerKind; queue: Worker<JobCard> }[];
   readonly #held = new Map<string, Held>();
   readonly #replies: Replies;
   readonly #turns: Turns;
   readonly #cpu = new CpuMeter();
+  readonly #taken = new BoundedSet<string>(TAKEN_KEPT);
   /** Coordinators that want their batches back. */
   readonly #recalled = new BoundedSet<string>(RECALLS_KEPT);
   #loops: Promise<void>[] = [];
@@ -82,9 +104,11 @@ class QueueWorker implements BullmqWorker {
   #beats = Date.now();
   #leaving = false;
 
-  constructor(place: FleetPlace, redis: FleetRedis, options: BullmqWorkerOptions) {
+  constructor(place: FleetPlace, redis: FleetRedis, seal: MessageSeal, options: BullmqWorkerOptions) {
     this.#options = options;
     this.#redis = redis;
+    this.#seal = seal;
+    this.#refusals = new RefusalLog(options.logger);
     this.#keys = fleetKeys(place.prefix);
     this.#replies = new Replies(redis.client, options.logger);
     this.#turns = new Turns(options.threads);
@@ -101,7 +125,7 @@ class QueueWorker implements BullmqWorker {
       });
       // Redis itself is watched by its connection.
       queue.on('error', () => {});
-      return queue;
+      return { kind, queue };
     });
   }
 
@@ -113,11 +137,11 @@ class QueueWorker implements BullmqWorker {
     recalls.on('message', (_, coordinator) => this.#recall(coordinator));
     await this.#sendHeartbeat();
     this.#heartbeatTimer = setInterval(() => void this.#sendHeartbeat().catch(() => {}), HEARTBEAT_MS);
-    for (const queue of this.#queues) {
+    for (const { queue } of this.#queues) {
       await queue.waitUntilReady();
       await queue.startStalledCheckTimer();
     }
-    this.#loops = this.#queues.map((queue) => this.#takeFrom(queue));
+    this.#loops = this.#queues.map(({ kind, queue }) => this.#takeFrom(kind, queue));
   }
 
   async drain(): Promise<void> {
@@ -136,11 +160,11 @@ class QueueWorker implements BullmqWorker {
     if (this.#heartbeatTimer) clearInterval(this.#heartbeatTimer);
     if (this.#redis.client.status === 'ready')
       await removeHeartbeat(this.#redis.client, this.#keys, this.#options.name).catch(() => {});
-    await Promise.all(this.#queues.map((queue) => queue.close(true).catch(() => {})));
+    await Promise.all(this.#queues.map(({ queue }) => queue.close(true).catch(() => {})));
     this.#redis.close();
   }
 
-  async #takeFrom(queue: Worker<JobCard>): Promise<void> {
+  async #takeFrom(kind: WorkerKind, queue: Worker<JobCard>): Promise<void> {
     for (let turn = 0; !this.#leaving; turn++) {
       const { block } = await this.#turns.next();
       if (this.#leaving) return;
@@ -148,7 +172,7 @@ class QueueWorker implements BullmqWorker {
       try {
         const job = await queue.getNextJob(token, { block });
         this.#turns.took(job !== undefined);
-        if (job) void this.#turns.hold(this.#work(queue, job, token));
+        if (job) void this.#turns.hold(this.#work(kind, queue, job, token));
       } catch {
         // Redis is away, and its connection says so.
         await this.#turns.pause();
@@ -156,19 +180,20 @@ class QueueWorker implements BullmqWorker {
     }
   }
 
-  async #work(queue: Worker<JobCard>, job: Job<JobCard>, token: string): Promise<void> {
+  async #work(kind: WorkerKind, queue: Worker<JobCard>, job: Job<JobCard>, token: string): Promise<void> {
     const sentId = job.id!;
     const coordinator = coordinatorOf(sentId);
-    if (!coordinator) return finish(job, null, token);
-    const held: Held = { coordinator, queue, token, number: ++this.#numbers, hosts: [], parts: 0 };
+    if (!coordinator || this.#held.has(sentId)) return finish(job, null, token);
+    const number = ++this.#numbers;
+    const held: Held = { coordinator, kind, queue, batch: null, token, number, hosts: [], parts: 0 };
     this.#held.set(sentId, held);
     try {
-      const reply = this.#keys.reply(coordinator);
-      const args = [this.#keys.batch(sentId), reply, sentId, this.#options.name, REPLY_TTL_MS];
+      const taken = this.#sealed({ kind: 'taken', sentId, worker: this.#options.name }, null);
+      const args = [this.#keys.batch(sentId), this.#keys.reply(coordinator), sentId, taken, REPLY_TTL_MS];
       const body = (await this.#redis.client.callBuffer('EVAL', TAKE, 2, ...args)) as Buffer | null;
       const last = body ? await this.#process(sentId, body, held) : null;
       if (last?.kind === 'report') await this.#report(sentId, held, last.report);
-      else await this.#replies.send(reply, last ? { ...last, sentId } : { kind: 'gone', sentId });
+      else await this.#send(held, last ? { ...last, sentId } : { kind: 'gone', sentId });
       await finish(job, last, token);
     } catch (error) {
       this.#options.logger.warn(`cannot answer a batch: ${messageOf(error)}`, { sentId });
@@ -177,10 +202,36 @@ class QueueWorker implements BullmqWorker {
     }
   }
 
+  #sealed(reply: Reply, batch: AboutBatch | null): Buffer {
+    return sealReply(reply, { seal: this.#seal, keys: this.#keys, batch });
+  }
+
+  #send(held: Held, reply: Reply): Promise<void> {
+    return this.#replies.send(this.#keys.reply(held.coordinator), reply, this.#sealed(reply, held.batch));
+  }
+
+  /** Throws when it is no batch of this fleet, or was here before. */
+  #opened(sentId: string, body: Buffer, kind: WorkerKind): Batch {
+    const { name } = this.#options;
+    const about = { seal: this.#seal, keys: this.#keys, sentId, queue: kind, now: Date.now() };
+    const batch = openBatch(body, about) as Batch;
+    if (batch.version !== WIRE_VERSION) throw new Error(wrongVersion(name, batch.version));
+    if (this.#taken.has(sentId)) throw new Error('it was here before');
+    this.#taken.add(sentId);
+    return batch;
+  }
+
   async #process(sentId: string, body: Buffer, held: Held): Promise<Last> {
+    let batch: Batch;
     try {
-      const batch = decodeBatch(body);
-      if (batch.version !== WIRE_VERSION) throw new Error(wrongVersion(this.#options.name, batch.version));
+      batch = this.#opened(sentId, body, held.kind);
+    } catch (error) {
+      const reason = `the worker ${this.#options.name} refused a batch: ${messageOf(error)}`;
+      this.#refusals.note(reason, performance.now());
+      return { kind: 'refused', reason };
+    }
+    held.batch = { id: batch.id, job: { epoch: batch.job.epoch } };
+    try {
       held.hosts = batch.permits.slice(0, HEARTBEAT_HOSTS_MAX).map(({ host }) => host);
       // Files of its own: should the batch ever run twice, neither run writes over what the other has reported.
       const own = randomBytes(4).toString('hex');
@@ -198,11 +249,10 @@ class QueueWorker implements BullmqWorker {
 
   /** Huge ones in pieces, each of which Redis and the coordinator can carry. */
   async #report(sentId: string, held: Held, report: Report): Promise<void> {
-    const key = this.#keys.reply(held.coordinator);
     const pieces = splitReport(report, LIMITS.partItemsMax);
     await Promise.all(
       pieces.map((piece) =>
-        this.#replies.send(key, { kind: 'report', sentId, report: { ...piece, part: held.parts++ } }),
+        this.#send(held, { kind: 'report', sentId, report: { ...piece, part: held.parts++ } }),
       ),
     );
   }
@@ -235,8 +285,8 @@ class QueueWorker implements BullmqWorker {
       slots: this.#leaving ? 0 : threads.slots,
       sentIds: [...this.#held.keys()],
     };
-    await writeHeartbeat(client, this.#keys, heartbeat);
-    for (const queue of this.#queues) {
+    await writeHeartbeat(client, this.#keys, this.#seal, heartbeat);
+    for (const { queue } of this.#queues) {
       const own = [...this.#held].filter(([, held]) => held.queue === queue);
       const tokens = own.map(([, { token }]) => token);
       if (own.length > 0)
@@ -250,7 +300,10 @@ class QueueWorker implements BullmqWorker {
 }
 
 /** What became of a batch. */
-type Last = { kind: 'report'; report: Report } | { kind: 'lost'; reason: string; blameless: boolean };
+type Last =
+  | { kind: 'report'; report: Report }
+  | { kind: 'lost'; reason: string; blameless: boolean }
+  | { kind: 'refused'; reason: string };
 
 /** For people who inspect the queue; a Redis that has forgotten the job does not mind. Null: there was no batch. */
 async function finish(job: Job<JobCard>, last: Last | null, token: string): Promise<void> {

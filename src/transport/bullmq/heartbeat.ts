@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { WIRE_VERSION, WORKER_KINDS, type WorkerKind } from '../../core/batch/batch.ts';
 import type { WorkerHeartbeat } from '../../ports/dispatcher.ts';
+import type { MessageSeal } from '../message-seal.ts';
 import { type FleetKeys, HEARTBEAT_MS, HEARTBEAT_TTL_MS } from './wire.ts';
 
 /** What a worker says of itself every two seconds, under a key that ends with it. */
@@ -14,27 +15,50 @@ export interface Heartbeat extends WorkerHeartbeat {
   sentIds: string[];
 }
 
-export async function writeHeartbeat(redis: Redis, keys: FleetKeys, heartbeat: Heartbeat): Promise<void> {
+export async function writeHeartbeat(
+  redis: Redis,
+  keys: FleetKeys,
+  seal: MessageSeal,
+  heartbeat: Heartbeat,
+): Promise<void> {
+  const body = seal.seal(contextOf(keys, heartbeat.worker), Buffer.from(JSON.stringify(heartbeat)));
   await Promise.all([
-    redis.set(keys.worker(heartbeat.worker), JSON.stringify(heartbeat), 'PX', HEARTBEAT_TTL_MS),
+    redis.set(keys.worker(heartbeat.worker), body, 'PX', HEARTBEAT_TTL_MS),
     redis.sadd(keys.workers, heartbeat.worker),
   ]);
+}
+
+function contextOf({ prefix }: FleetKeys, worker: string) {
+  return ['heartbeat', prefix, worker] as const;
 }
 
 export async function removeHeartbeat(redis: Redis, keys: FleetKeys, worker: string): Promise<void> {
   await Promise.all([redis.del(keys.worker(worker)), redis.srem(keys.workers, worker)]);
 }
 
-export async function readHeartbeats(redis: Redis, keys: FleetKeys): Promise<Heartbeat[]> {
+/** `refused`: how many are not signed with our key. */
+export async function readHeartbeats(
+  redis: Redis,
+  keys: FleetKeys,
+  seal: MessageSeal,
+): Promise<{ heartbeats: Heartbeat[]; refused: number }> {
   const names = await redis.smembers(keys.workers);
-  if (names.length === 0) return [];
-  const texts = await redis.mget(names.map((name) => keys.worker(name)));
-  const gone = names.filter((_, index) => texts[index] == null);
+  if (names.length === 0) return { heartbeats: [], refused: 0 };
+  const bodies = await redis.mgetBuffer(names.map((name) => keys.worker(name)));
+  const gone = names.filter((_, index) => bodies[index] == null);
   if (gone.length > 0) await redis.srem(keys.workers, ...gone);
-  return texts.flatMap((text) => {
-    const heartbeat = text == null ? null : decodeHeartbeat(text);
-    return heartbeat ? [heartbeat] : [];
-  });
+  const heartbeats: Heartbeat[] = [];
+  let refused = 0;
+  for (const [index, body] of bodies.entries()) {
+    if (body == null) continue;
+    try {
+      const heartbeat = decodeHeartbeat(seal.open(contextOf(keys, names[index]!), body).toString());
+      if (heartbeat?.worker === names[index]) heartbeats.push(heartbeat!);
+    } catch {
+      refused++;
+    }
+  }
+  return { heartbeats, refused };
 }
 
 function decodeHeartbeat(text: string): Heartbeat | null {
@@ -52,12 +76,14 @@ function decodeHeartbeat(text: string): Heartbeat | null {
     if (!counts.every((count) => Number.isFinite(count))) return null;
     if (!WORKER_KINDS.includes(heartbeat.kind as WorkerKind) || typeof heartbeat.worker !== 'string')
       return null;
-    return Array.isArray(heartbeat.sentIds) && Array.isArray(heartbeat.hosts)
-      ? (heartbeat as Heartbeat)
-      : null;
+    return isTexts(heartbeat.sentIds) && isTexts(heartbeat.hosts) ? (heartbeat as Heartbeat) : null;
   } catch {
     return null;
   }
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((each) => typeof each === 'string');
 }
 
 /** Three heartbeats that did not come. */
@@ -80,7 +106,8 @@ export class LiveWorkers {
     for (const known of this.#known.values()) known.present = false;
     for (const heartbeat of heartbeats) {
       const known = this.#known.get(heartbeat.worker);
-      if (known?.heartbeat.beat === heartbeat.beat) known.present = true;
+      // One that was read before, or that somebody has kept.
+      if (known && heartbeat.beat <= known.heartbeat.beat) known.present = true;
       else
         this.#known.set(heartbeat.worker, {
           heartbeat,

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { decodeReply, type Reply } from './wire.ts';
+import { type RawReply, readReply } from './wire.ts';
 
 /** Shorter than a silent connection is given. */
 const BLOCK_MS = 2_000;
@@ -15,7 +15,7 @@ const PAUSE_MS = 500;
 export async function readReplies(
   redis: Redis,
   key: string,
-  listener: { onReply(reply: Reply): void; onTrouble(error: unknown): void; isClosed(): boolean },
+  listener: { onReply(reply: RawReply): void; onTrouble(error: unknown): void; isClosed(): boolean },
 ): Promise<void> {
   while (!listener.isClosed()) {
     try {
@@ -24,7 +24,7 @@ export async function readReplies(
       for (const [id, fields] of found) {
         ids.push(id);
         try {
-          listener.onReply(decodeReply(fields));
+          listener.onReply(readReply(fields));
         } catch (error) {
           listener.onTrouble(error);
         }

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { messageOf } from '../../core/errors.ts';
 import type { Logger } from '../../ports/ambient.ts';
-import { encodeReply, REPLY_TTL_MS, type Reply } from './wire.ts';
+import { REPLY_TTL_MS, type Reply, replyFields } from './wire.ts';
 
 /** A Redis that is full may have room again soon; after that the lease of the batch has ended. */
 const TRIES_MAX = 30;
@@ -19,13 +19,13 @@ export class Replies {
   }
 
   /** Resolves when Redis has it. */
-  send(key: string, reply: Exclude<Reply, { kind: 'taken' }>): Promise<void> {
-    const fields = encodeReply(reply);
-    const before = this.#last.get(reply.sentId);
+  send(key: string, { kind, sentId }: Pick<Reply, 'kind' | 'sentId'>, body: Buffer): Promise<void> {
+    const fields = replyFields(kind, sentId, body);
+    const before = this.#last.get(sentId);
     const sent = before ? before.catch(() => {}).then(() => this.#add(key, fields)) : this.#add(key, fields);
-    this.#last.set(reply.sentId, sent);
+    this.#last.set(sentId, sent);
     const forget = () => {
-      if (this.#last.get(reply.sentId) === sent) this.#last.delete(reply.sentId);
+      if (this.#last.get(sentId) === sent) this.#last.delete(sentId);
     };
     sent.then(forget, forget);
     return sent;

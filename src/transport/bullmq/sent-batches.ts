@@ -68,6 +68,10 @@ export class SentBatches {
     return [...this.#open.values()];
   }
 
+  get(id: string): SentBatch | undefined {
+    return this.#open.get(id);
+  }
+
   isOpen(id: string): boolean {
     return this.#open.has(id);
   }
@@ -79,6 +83,7 @@ export class SentBatches {
     if (reply.kind === 'taken') this.#hearTaken(sent, reply.worker, now);
     else if (reply.kind === 'report') this.#receive(sent, reply.report);
     else if (reply.kind === 'lost') this.lose(sent, reply.reason, reply.blameless);
+    else if (reply.kind === 'refused') this.lose(sent, reply.reason, true);
     // Somebody else has it, when it was taken before.
     else if (sent.worker === null) this.lose(sent, 'Redis lost it', true);
   }

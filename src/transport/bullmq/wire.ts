@@ -1,6 +1,7 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import type { Batch, Report, WorkerKind } from '../../core/batch/batch.ts';
 import { LIMITS } from '../../core/limits.ts';
+import type { MessageSeal, SealContext } from '../message-seal.ts';
 
 /**
  * What coordinators and workers put into Redis. A batch lies beside its BullMQ job, under a key that the worker which
@@ -41,6 +42,7 @@ export const LOCK_MS = 60_000;
 export const KEPT = { count: 100, age: 3_600 };
 
 export interface FleetKeys {
+  prefix: string;
   batch(sentId: string): string;
   reply(coordinator: string): string;
   workers: string;
@@ -52,6 +54,7 @@ export interface FleetKeys {
 export function fleetKeys(prefix: string): FleetKeys {
   const base = `${prefix}:seine`;
   return {
+    prefix,
     batch: (sentId) => `${base}:batch:${sentId}`,
     reply: (coordinator) => `${base}:reply:${coordinator}`,
     workers: `${base}:workers`,
@@ -60,7 +63,7 @@ export function fleetKeys(prefix: string): FleetKeys {
   };
 }
 
-/** Takes a batch away and says who has it, both or neither. Keys: batch, reply; values: id of the sent batch, worker, TTL. */
+/** Takes a batch away and says who has it, both or neither. Keys: batch, reply; values: id of the sent batch, body, TTL. */
 export const TAKE = `
 local body = redis.call('GET', KEYS[1])
 if body then
@@ -71,45 +74,116 @@ end
 return body
 `;
 
-/** What a worker says of a sent batch. `gone`: its batch was not there any more. */
+/** What a worker says of a sent batch. `gone`: its batch was not there any more; `refused`: it is not a batch for it. */
 export type Reply =
   | { kind: 'taken'; sentId: string; worker: string }
   | { kind: 'report'; sentId: string; report: Report }
   | { kind: 'lost'; sentId: string; reason: string; blameless: boolean }
-  | { kind: 'gone'; sentId: string };
+  | { kind: 'gone'; sentId: string }
+  | { kind: 'refused'; sentId: string; reason: string };
 
-export function encodeReply(reply: Exclude<Reply, { kind: 'taken' }>): (string | Buffer)[] {
-  const body =
-    reply.kind === 'report'
-      ? encodeBody(reply.report)
-      : reply.kind === 'lost'
-        ? encodeBody({ reason: reply.reason, blameless: reply.blameless })
-        : '';
-  return ['kind', reply.kind, 'sentId', reply.sentId, 'body', body];
+const REPLY_KINDS = ['taken', 'report', 'lost', 'gone', 'refused'] as const;
+
+/** A reply as Redis has it: its body may be anyone's. */
+export interface RawReply {
+  kind: Reply['kind'];
+  sentId: string;
+  body: Buffer;
+}
+
+/** What a reply is bound to besides its kind: the fleet, what was sent, and the batch as the coordinator sent it. */
+export type AboutBatch = { id: number; job: { epoch: string } };
+
+function replyContext(
+  kind: Reply['kind'],
+  sentId: string,
+  prefix: string,
+  batch: AboutBatch | null,
+): SealContext {
+  const base = [`reply ${kind}`, prefix, sentId] as const;
+  return batch === null ? base : [...base, String(batch.id), batch.job.epoch];
+}
+
+/** Those that are about what a worker has read. */
+function isAboutBatch(kind: Reply['kind']): boolean {
+  return kind === 'report' || kind === 'lost';
+}
+
+export function sealReply(
+  { kind, sentId, ...body }: Reply,
+  { seal, keys, batch }: { seal: MessageSeal; keys: FleetKeys; batch: AboutBatch | null },
+): Buffer {
+  const context = replyContext(kind, sentId, keys.prefix, isAboutBatch(kind) ? batch : null);
+  return seal.seal(context, encodeBody(body));
+}
+
+/** The fields of a reply in its stream. */
+export function replyFields(kind: Reply['kind'], sentId: string, body: Buffer): (string | Buffer)[] {
+  return ['kind', kind, 'sentId', sentId, 'body', body];
 }
 
 /** Throws when it is none. */
-export function decodeReply(fields: Buffer[]): Reply {
+export function readReply(fields: Buffer[]): RawReply {
   const values = new Map<string, Buffer>();
   for (let index = 0; index + 1 < fields.length; index += 2)
     values.set(fields[index]!.toString(), fields[index + 1]!);
-  const kind = values.get('kind')?.toString();
-  const sentId = values.get('sentId')?.toString() ?? '';
-  const body = values.get('body') ?? Buffer.alloc(0);
-  if (kind === 'taken') return { kind, sentId, worker: body.toString() };
+  const name = values.get('kind')?.toString();
+  const kind = REPLY_KINDS.find((each) => each === name);
+  if (!kind) throw new Error('there is no reply of this kind');
+  return {
+    kind,
+    sentId: values.get('sentId')?.toString() ?? '',
+    body: values.get('body') ?? Buffer.alloc(0),
+  };
+}
+
+/** Throws when its signature is not that of a worker which has this batch. The report in it is still to be checked. */
+export function openReply(
+  { kind, sentId, body }: RawReply,
+  { seal, keys, batch }: { seal: MessageSeal; keys: FleetKeys; batch: AboutBatch },
+): Reply {
+  const context = replyContext(kind, sentId, keys.prefix, isAboutBatch(kind) ? batch : null);
+  const said = decodeBody(seal.open(context, body)) as Record<string, unknown> | null;
   if (kind === 'gone') return { kind, sentId };
-  if (kind === 'lost')
-    return { kind, sentId, ...(decodeBody(body) as { reason: string; blameless: boolean }) };
-  if (kind === 'report') return { kind, sentId, report: decodeBody(body) as Report };
-  throw new Error(`there is no reply of the kind ${kind}`);
+  if (kind === 'taken' && typeof said?.worker === 'string') return { kind, sentId, worker: said.worker };
+  if (kind === 'refused' && typeof said?.reason === 'string') return { kind, sentId, reason: said.reason };
+  if (kind === 'report') return { kind, sentId, report: said?.report as Report };
+  if (kind === 'lost' && typeof said?.reason === 'string')
+    return { kind, sentId, reason: said.reason, blameless: said.blameless === true };
+  throw new Error('its body is not that of a reply');
 }
 
-export function encodeBatch(batch: Batch): Buffer {
-  return encodeBody(batch);
+function batchContext(sentId: string, needs: WorkerKind, { prefix }: FleetKeys): SealContext {
+  return ['batch', prefix, QUEUES[needs], sentId];
 }
 
-export function decodeBatch(body: Buffer): Batch {
-  return decodeBody(body) as Batch;
+export function sealBatch(
+  batch: Batch,
+  { seal, keys, sentId, now }: { seal: MessageSeal; keys: FleetKeys; sentId: string; now: number },
+): Buffer {
+  return seal.seal(batchContext(sentId, batch.needs, keys), encodeBody({ sentAt: now, batch }));
+}
+
+/** Older than any batch that still waits in Redis, with clocks that differ a little. */
+const BATCH_AGE_MS_MAX = BATCH_TTL_MS + 5_000;
+
+/** Throws when it is not a batch that a coordinator of this fleet has just put into this queue. Its shape is still to be checked. */
+export function openBatch(
+  body: Buffer,
+  options: { seal: MessageSeal; keys: FleetKeys; sentId: string; queue: WorkerKind; now: number },
+): unknown {
+  const { seal, keys, sentId, queue, now } = options;
+  const message = decodeBody(seal.open(batchContext(sentId, queue, keys), body)) as {
+    sentAt?: unknown;
+    batch?: unknown;
+  } | null;
+  const ageMs = now - Number(message?.sentAt);
+  // Kept by somebody, and sent again: its permits are over, and its requests were sent.
+  if (!(Math.abs(ageMs) <= BATCH_AGE_MS_MAX))
+    throw new Error(
+      `it was sent ${Math.round(ageMs / 1_000)} s ago: it was sent twice, or the clocks of the machines differ`,
+    );
+  return message?.batch;
 }
 
 /**

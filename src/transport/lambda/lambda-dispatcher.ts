@@ -20,6 +20,8 @@ export interface LambdaDispatcherOptions {
   /** Something that speaks Lambda's API, instead of AWS itself. */
   endpoint?: string | null;
   region?: string | null;
+  /** A file with an access key; what the SDK finds by itself when absent. */
+  credentials?: string | null;
   /** Most invocations at once. */
   concurrency?: number;
   /** Function for batches that need a browser; null sends those to the same one. */
@@ -44,8 +46,15 @@ interface Checked {
  * at once. To drain, an object is put into the blobs that the functions watch for (watch-drain.ts).
  */
 export async function openLambdaDispatcher(options: LambdaDispatcherOptions): Promise<Dispatcher> {
-  const { name, endpoint = null, region = null, browserFunction = null, logger } = options;
-  const place: LambdaPlace = { endpoint, region };
+  const {
+    name,
+    endpoint = null,
+    region = null,
+    credentials = null,
+    browserFunction = null,
+    logger,
+  } = options;
+  const place: LambdaPlace = { endpoint, region, credentials };
   const concurrency = options.concurrency ?? CONCURRENCY;
   const lambda = await loadLambda(place, { sockets: concurrency + 1 });
   const describe = async (wanted: string): Promise<LambdaFunction> => {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { buildLambdaImage } from '../../../src/cli/lambda/build-image.ts';
 import { type ShopSite, startShopSite } from '../../../src/sites/shop/shop-site.ts';
-import { FAKE_CREDENTIALS, openLambdaSetup } from '../../support/fleet/lambda-setup.ts';
+import { emulatorEnv, openLambdaSetup } from '../../support/fleet/lambda-setup.ts';
 import {
   jsonLines,
   lastJson,
@@ -136,8 +136,7 @@ test('in Lambda, they go to the function of the image; one that is killed loses 
   const image = await buildLambdaImage(at('image'));
   const setup = await openLambdaSetup(at('blobs'), { image: image.folder, name: 'shows', memoryMb: 2_048 });
   const env = {
-    ...FAKE_CREDENTIALS,
-    SEINE_LAMBDA_ENDPOINT: setup.emulator.url,
+    ...emulatorEnv(setup.emulator),
     SEINE_LAMBDA_CONCURRENCY: '2',
   };
   const deploy = ['lambda', 'deploy', '--blobs', at('blobs'), '--env', 'SEINE_ALLOW_PRIVATE=job'];

@@ -5,7 +5,7 @@ import { openS3Blobs } from '../../../src/blobs/s3-blobs.ts';
 import { buildLambdaZip } from '../../../src/cli/lambda/build-zip.ts';
 import type { Blobs } from '../../../src/ports/blobs.ts';
 import { checkFolder } from '../../support/crash/check-folder.ts';
-import { FAKE_CREDENTIALS } from '../../support/fleet/lambda-setup.ts';
+import { emulatorEnv } from '../../support/fleet/lambda-setup.ts';
 import { lastJson, type Started, seine, startSeine, temporaryFolder } from '../../support/seine-process.ts';
 import { S3_ENV, startS3Server } from '../../support/servers/s3-server.ts';
 import { countByPath, type LinkedSite, startLinkedSite } from '../../support/sites/linked-site.ts';
@@ -42,11 +42,11 @@ interface Local {
 async function startLocal(args: string[], env: Record<string, string> = {}): Promise<Local> {
   const local = startSeine(['lambda', 'local', '--json', '--concurrency', '3', ...args], { env });
   started.push(local);
-  const { promise, resolve, reject } = Promise.withResolvers<string>();
-  local.child.stdout!.once('data', (chunk: Buffer) => resolve(JSON.parse(chunk.toString()).url));
+  const { promise, resolve, reject } = Promise.withResolvers<{ url: string; credentials: string }>();
+  local.child.stdout!.once('data', (chunk: Buffer) => resolve(JSON.parse(chunk.toString())));
   void local.finished.then(({ stderr }) => reject(new Error(stderr)));
-  const url = await promise;
-  return { pid: local.child.pid!, env: { ...FAKE_CREDENTIALS, ...env, SEINE_LAMBDA_ENDPOINT: url } };
+  const { url, credentials: credentialsFile } = await promise;
+  return { pid: local.child.pid!, env: { ...env, ...emulatorEnv({ url, credentialsFile }) } };
 }
 
 const runArgs = (dir: string) => [

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { FAKE_CREDENTIALS, type LambdaSetup, openLambdaSetup } from '../../support/fleet/lambda-setup.ts';
+import { emulatorEnv, type LambdaSetup, openLambdaSetup } from '../../support/fleet/lambda-setup.ts';
 import {
   jsonLines,
   lastJson,
@@ -92,10 +92,9 @@ interface Cell {
 }
 
 const envOf = (name: string) => ({
-  ...FAKE_CREDENTIALS,
   JOB_NAME: name,
   SITE_URL: site.url,
-  SEINE_LAMBDA_ENDPOINT: setup.emulator.url,
+  ...emulatorEnv(setup.emulator),
   SEINE_LAMBDA_CONCURRENCY: '2',
 });
 

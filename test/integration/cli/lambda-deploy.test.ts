@@ -7,7 +7,7 @@ import { parseCommandLine } from '../../../src/cli/parse-args.ts';
 import { type LambdaEmulator, startLambdaEmulator } from '../../../src/lambda-emulator/emulator.ts';
 import { batchOf, deliver, expectWhole, openSite } from '../../contract/dispatcher-contract.ts';
 import { temporaryFolder } from '../../support/fixtures.ts';
-import { FAKE_CREDENTIALS, openLambdaSetup } from '../../support/fleet/lambda-setup.ts';
+import { emulatorEnv, FAKE_CREDENTIALS, openLambdaSetup } from '../../support/fleet/lambda-setup.ts';
 
 /** `seine lambda …` in this very process; what it prints. */
 async function lambda(...args: string[]): Promise<string> {
@@ -87,10 +87,10 @@ describe('deploying', () => {
   let emulator: LambdaEmulator;
   beforeAll(async () => {
     emulator = await startLambdaEmulator({ concurrency: 3 });
-    process.env.SEINE_LAMBDA_ENDPOINT = emulator.url;
+    Object.assign(process.env, emulatorEnv(emulator));
   });
   afterAll(async () => {
-    delete process.env.SEINE_LAMBDA_ENDPOINT;
+    for (const name of Object.keys(emulatorEnv(emulator))) delete process.env[name];
     await emulator.close();
   });
 
@@ -127,7 +127,7 @@ describe('deploying', () => {
     await mkdir(`${folder.dir}/image`);
     await writeFile(`${folder.dir}/image/Dockerfile`, 'CMD ["index.handler"]\n');
     const other = await startLambdaEmulator({ image: `${folder.dir}/image` });
-    process.env.SEINE_LAMBDA_ENDPOINT = other.url;
+    Object.assign(process.env, emulatorEnv(other));
     try {
       const uri = '123456789012.dkr.ecr.eu-west-1.amazonaws.com/seine-browser';
       const base = ['deploy', '--blobs', 's3://bucket/crawl', '--json', '--kind'];
@@ -147,7 +147,7 @@ describe('deploying', () => {
         'the function seine-browser uses an image, and Lambda cannot change it to a zip',
       );
     } finally {
-      process.env.SEINE_LAMBDA_ENDPOINT = emulator.url;
+      Object.assign(process.env, emulatorEnv(emulator));
       await other.close();
     }
   });

@@ -1,8 +1,9 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
 import { strToU8, zipSync } from 'fflate';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LoadedLambda, loadLambda } from '../../../src/aws/lambda/lambda-client.ts';
 import { type LambdaEmulator, startLambdaEmulator } from '../../../src/lambda-emulator/emulator.ts';
-import { FAKE_CREDENTIALS } from '../../support/fleet/lambda-setup.ts';
 
 /** The emulator is what the others are tested with, so it is tested with the real SDK and a function of a few lines. */
 
@@ -20,7 +21,6 @@ export async function handler(event, context) {
 let emulator: LambdaEmulator;
 let lambda: LoadedLambda;
 beforeAll(async () => {
-  Object.assign(process.env, FAKE_CREDENTIALS);
   emulator = await startLambdaEmulator({
     zip: zipSync({ 'index.mjs': strToU8(CODE) }),
     concurrency: 2,
@@ -28,11 +28,17 @@ beforeAll(async () => {
     idleMs: 1_500,
     variables: { GIVEN: 'value' },
   });
-  lambda = await loadLambda({ endpoint: emulator.url, region: null }, { sockets: 8 });
+  lambda = await loadLambda(placeOf(emulator), { sockets: 8 });
 });
 afterAll(async () => {
   lambda.client.destroy();
   await emulator.close();
+});
+
+const placeOf = ({ url, credentialsFile }: LambdaEmulator) => ({
+  endpoint: url,
+  region: null,
+  credentials: credentialsFile,
 });
 
 async function invoke(event: object, name = 'seine') {
@@ -112,7 +118,7 @@ describe('the emulator of Lambda', () => {
 
   test('code that cannot be loaded is told as such', async () => {
     const broken = await startLambdaEmulator({ zip: zipSync({ 'index.mjs': strToU8("import 'nowhere';") }) });
-    const other = await loadLambda({ endpoint: broken.url, region: null }, { sockets: 1 });
+    const other = await loadLambda(placeOf(broken), { sockets: 1 });
     const reply = await other.client.send(new other.sdk.InvokeCommand({ FunctionName: 'seine' }));
     other.client.destroy();
     await broken.close();
@@ -120,21 +126,125 @@ describe('the emulator of Lambda', () => {
     expect(Buffer.from(reply.Payload!).toString()).toContain('Runtime.ImportModuleError');
   });
 
-  test('nobody is served who has not signed, or who asks for another host', async () => {
-    const path = `${emulator.url}/2015-03-31/functions/seine/configuration`;
-    expect((await fetch(path)).status).toBe(403);
-    const signed = { authorization: 'AWS4-HMAC-SHA256 Credential=x' };
-    expect((await fetch(path, { headers: signed })).status).toBe(200);
-    const { promise, resolve } = Promise.withResolvers<number | undefined>();
-    const { request } = await import('node:http');
-    request(path, { headers: { ...signed, host: 'evil.example' } }, (reply) => {
-      reply.resume();
-      resolve(reply.statusCode);
-    }).end();
-    expect(await promise).toBe(403);
-    expect(
-      (await fetch(`${emulator.url}/environments/${'0'.repeat(32)}/2018-06-01/runtime/invocation/next`))
-        .status,
-    ).toBe(403);
+  test('its key is made at each start, only its user can read it, and it goes with the emulator', async () => {
+    expect(statSync(emulator.credentialsFile).mode & 0o777).toBe(0o600);
+    const other = await startLambdaEmulator({ zip: zipSync({ 'index.mjs': strToU8(CODE) }) });
+    expect(other.credentials.secretAccessKey).not.toBe(emulator.credentials.secretAccessKey);
+    expect(readFileSync(other.credentialsFile, 'utf8')).toContain(other.credentials.secretAccessKey);
+    expect(await problemOf(() => call(other.url, emulator.credentialsFile))).toBe(
+      'UnrecognizedClientException',
+    );
+    await other.close();
+    expect(existsSync(other.credentialsFile)).toBe(false);
+  });
+
+  test('a caller with another secret, or another time, is refused', async () => {
+    const forged = `${emulator.credentialsFile}-forged`;
+    const { accessKeyId } = emulator.credentials;
+    writeFileSync(forged, `aws_access_key_id = ${accessKeyId}\naws_secret_access_key = wrong\n`);
+    expect(await problemOf(() => call(emulator.url, forged))).toBe('InvalidSignatureException');
+    for (const offsetMs of [-6 * 60_000, 6 * 60_000])
+      expect(await problemOf(() => call(emulator.url, emulator.credentialsFile, offsetMs))).toBe(
+        'InvalidSignatureException',
+      );
+    expect(await problemOf(() => call(emulator.url, emulator.credentialsFile, -60_000))).toBe('');
+  });
+
+  test('a request that was changed after it was signed is refused', async () => {
+    const signed = await captureUpdate();
+    expect(await send(signed)).toBe(200);
+    const { authorization } = signed.headers;
+    const changes: [string, Partial<Captured>][] = [
+      ['body', { body: signed.body.replace('11', '12') }],
+      ['path', { path: signed.path.replace('/seine/', '/other/') }],
+      ['query', { path: `${signed.path}?x=1` }],
+      ['method', { method: 'POST' }],
+      ['time', { headers: { ...signed.headers, 'x-amz-date': '20200101T000000Z' } }],
+      ['hash', { headers: { ...signed.headers, 'x-amz-content-sha256': 'UNSIGNED-PAYLOAD' } }],
+      ['no signature', { headers: without(signed.headers, 'authorization') }],
+      ['no hash', { headers: without(signed.headers, 'x-amz-content-sha256') }],
+      ['no time', { headers: without(signed.headers, 'x-amz-date') }],
+      [
+        'fewer headers',
+        { headers: { ...signed.headers, authorization: authorization!.replace(';x-amz-date', '') } },
+      ],
+      ['another host', { headers: { ...signed.headers, host: 'evil.example' } }],
+      [
+        'only the name of a signature',
+        { headers: { ...signed.headers, authorization: 'AWS4-HMAC-SHA256 Credential=x' } },
+      ],
+    ];
+    for (const [name, change] of changes) expect(await send({ ...signed, ...change }), name).toBe(403);
+  });
+
+  test('an environment that does not exist is refused', async () => {
+    const path = `/environments/${'0'.repeat(32)}/2018-06-01/runtime/invocation/next`;
+    expect((await fetch(`${emulator.url}${path}`)).status).toBe(403);
   });
 });
+
+/** Reads the configuration as a client with that key and that clock. */
+async function call(url: string, credentials: string, offsetMs = 0): Promise<void> {
+  const { sdk, client } = await loadLambda({ endpoint: url, region: null, credentials }, { sockets: 1 });
+  client.config.systemClockOffset = offsetMs;
+  try {
+    await client.send(new sdk.GetFunctionConfigurationCommand({ FunctionName: 'seine' }));
+  } finally {
+    client.destroy();
+  }
+}
+
+async function problemOf(run: () => Promise<void>): Promise<string> {
+  try {
+    await run();
+    return '';
+  } catch (error) {
+    const { name, $metadata } = error as { name: string; $metadata?: { httpStatusCode?: number } };
+    expect($metadata?.httpStatusCode).toBe(403);
+    return name;
+  }
+}
+
+interface Captured {
+  method: string;
+  path: string;
+  headers: Record<string, string>;
+  body: string;
+}
+
+/** A change of the configuration as the SDK signs it. */
+async function captureUpdate(): Promise<Captured> {
+  const { sdk, client } = await loadLambda(placeOf(emulator), { sockets: 1 });
+  let captured: Captured | null = null;
+  client.middlewareStack.add(
+    (next) => async (args) => {
+      captured = { ...(args.request as Captured) };
+      return next(args);
+    },
+    { step: 'deserialize', name: 'capture' },
+  );
+  await client.send(new sdk.UpdateFunctionConfigurationCommand({ FunctionName: 'seine', Timeout: 11 }));
+  client.destroy();
+  await expect.poll(async () => (await describeFunction()).LastUpdateStatus).toBe('Successful');
+  return captured!;
+}
+
+async function describeFunction() {
+  const { sdk, client } = lambda;
+  return client.send(new sdk.GetFunctionConfigurationCommand({ FunctionName: 'seine' }));
+}
+
+function without(headers: Record<string, string>, name: string): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).filter(([key]) => key !== name));
+}
+
+function send({ method, path, headers, body }: Captured): Promise<number | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
+  const request = httpRequest(`${emulator.url}${path}`, { method, headers }, (reply) => {
+    reply.resume();
+    resolve(reply.statusCode);
+  });
+  request.on('error', reject);
+  request.end(body);
+  return promise;
+}

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openS3Blobs } from '../../../src/blobs/s3-blobs.ts';
-import { FAKE_CREDENTIALS } from '../fleet/lambda-setup.ts';
+import { emulatorEnv } from '../fleet/lambda-setup.ts';
 import { type Started, startSeine } from '../seine-process.ts';
 import { S3_ENV, startS3Server } from '../servers/s3-server.ts';
 import { delay } from '../servers/server-process.ts';
@@ -128,14 +128,14 @@ const s3Unreachable: OpenFault = async () => {
 const lambdaKilled: OpenFault = async (folder) => {
   const blobs = join(folder, 'blobs');
   const local = startSeine(['lambda', 'local', '--json', '--concurrency', '3', '--blobs', blobs]);
-  const endpoint = await new Promise<string>((resolve, reject) => {
-    local.child.stdout!.once('data', (chunk: Buffer) => resolve(JSON.parse(chunk.toString()).url));
+  const printed = await new Promise<{ url: string; credentials: string }>((resolve, reject) => {
+    local.child.stdout!.once('data', (chunk: Buffer) => resolve(JSON.parse(chunk.toString())));
     void local.finished.then(({ stderr }) => reject(new Error(stderr)));
   });
   return {
     name: 'kill -9 of a Lambda environment',
     args: ['--dispatch', 'lambda://seine', '--blobs', blobs],
-    env: { ...FAKE_CREDENTIALS, SEINE_LAMBDA_ENDPOINT: endpoint },
+    env: emulatorEnv({ url: printed.url, credentialsFile: printed.credentials }),
     async strike(random) {
       const pid = local.child.pid!;
       const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);

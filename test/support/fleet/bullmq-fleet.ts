@@ -10,6 +10,9 @@ import { openSite, type Site } from '../../contract/dispatcher-contract.ts';
 import { temporaryFolder } from '../fixtures.ts';
 import { type RedisServer, startRedis } from '../servers/services.ts';
 
+/** Of the fleets of the tests. */
+export const FLEET_KEY = 'dGhlIGtleSBvZiBhIGZsZWV0IHRoYXQgdGVzdHMgdXNl';
+
 const ENTRY = new URL('../../../src/entry/thread.ts', import.meta.url);
 
 export function memoryLogger(): Logger & { lines: string[] } {
@@ -31,7 +34,13 @@ let workers = 0;
 export async function startWorker(
   url: string,
   blobs: string,
-  options: { kind?: 'http' | 'browser'; threads?: number; name?: string } = {},
+  options: {
+    kind?: 'http' | 'browser';
+    threads?: number;
+    name?: string;
+    fleetKeys?: string[];
+    allowPrivate?: 'job' | 'never';
+  } = {},
 ): Promise<LocalWorker> {
   const name = options.name ?? `w${++workers}`;
   const logger = memoryLogger();
@@ -39,9 +48,10 @@ export async function startWorker(
     threads: options.threads ?? 1,
     entry: ENTRY,
     name,
-    data: { blobs, sync: false },
+    data: { blobs, sync: false, allowPrivate: options.allowPrivate },
   });
-  const worker = await openBullmqWorker({ url, kind: options.kind ?? 'http', name, threads, logger });
+  const { kind = 'http', fleetKeys = [FLEET_KEY] } = options;
+  const worker = await openBullmqWorker({ url, kind, name, threads, fleetKeys, logger });
   return {
     worker,
     threads,
@@ -55,9 +65,12 @@ export async function startWorker(
 }
 
 /** A coordinator's side, which sees the workers that are there already. */
-export async function openDispatcher(url: string): Promise<Dispatcher & { lines: string[] }> {
+export async function openDispatcher(
+  url: string,
+  fleetKeys: string[] = [FLEET_KEY],
+): Promise<Dispatcher & { lines: string[] }> {
   const logger = memoryLogger();
-  const dispatcher = await openBullmqDispatcher({ url, logger });
+  const dispatcher = await openBullmqDispatcher({ url, fleetKeys, logger });
   return Object.assign(dispatcher, { lines: logger.lines });
 }
 
@@ -67,7 +80,7 @@ interface Fleet {
   site: Site;
   blobs: string;
   addWorker(options?: Parameters<typeof startWorker>[2]): Promise<LocalWorker>;
-  addDispatcher(): ReturnType<typeof openDispatcher>;
+  addDispatcher(fleetKeys?: string[]): ReturnType<typeof openDispatcher>;
 }
 
 export async function withFleet(
@@ -88,8 +101,8 @@ export async function withFleet(
         open.unshift(() => worker.end());
         return worker;
       },
-      async addDispatcher() {
-        const dispatcher = await openDispatcher(redis.url);
+      async addDispatcher(fleetKeys) {
+        const dispatcher = await openDispatcher(redis.url, fleetKeys);
         open.unshift(() => dispatcher.close());
         return dispatcher;
       },

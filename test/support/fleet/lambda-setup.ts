@@ -11,8 +11,13 @@ import {
   openLambdaDispatcher,
 } from '../../../src/transport/lambda/lambda-dispatcher.ts';
 
-/** For requests that only an emulator on this machine sees. */
+/** For requests that nothing answers, or only a server of the tests that looks at no signature. */
 export const FAKE_CREDENTIALS = { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' };
+
+/** The environment in which commands find an emulator, and may call it. */
+export function emulatorEnv({ url, credentialsFile }: Pick<LambdaEmulator, 'url' | 'credentialsFile'>) {
+  return { SEINE_LAMBDA_ENDPOINT: url, SEINE_LAMBDA_CREDENTIALS: credentialsFile };
+}
 
 export const silent: Logger = { info() {}, warn() {}, error() {} };
 
@@ -36,6 +41,7 @@ export async function openLambdaSetup(blobsDir: string, options: EmulatorOptions
       openLambdaDispatcher({
         name: 'seine',
         endpoint: emulator.url,
+        credentials: emulator.credentialsFile,
         concurrency: options.concurrency ?? 4,
         blobs: { place: blobsDir, open: async () => openFolderBlobs(blobsDir) },
         logger: silent,

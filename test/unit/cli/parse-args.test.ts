@@ -86,7 +86,7 @@ describe('the table of commands', () => {
     }
   });
 
-  const WITHOUT_FOLDER = new Set(['schema', 'hostile', 'worker', 'workers']);
+  const WITHOUT_FOLDER = new Set(['schema', 'hostile', 'worker', 'workers', 'fleet-key']);
 
   test('every command has a folder and help, and every option a meaning', () => {
     for (const [name, { options, summary }] of Object.entries(COMMANDS)) {
