@@ -17,6 +17,8 @@ export interface SeineOptions {
   dir?: string;
   /** Threads. Default: the number of cores, or SEINE_WORKERS. */
   workers?: number;
+  /** Secrets that jobs may read: variables, mounted secrets, paths. Default: SEINE_JOB_SECRETS. */
+  jobSecrets?: readonly string[];
   logger?: Logger;
 }
 
@@ -79,6 +81,7 @@ function settingsOf(options: SeineOptions): AppSettings {
   const { config, readSecret } = loadConfig({
     ...(options.dir === undefined ? {} : { dir: options.dir }),
     ...(options.workers === undefined ? {} : { workers: String(options.workers) }),
+    ...(options.jobSecrets === undefined ? {} : { jobSecrets: options.jobSecrets.join(',') }),
   });
   return {
     dir: config.dir,

@@ -2,6 +2,7 @@
  * The coordinator alone, against workers that answer at once: a list of pictures over many hosts goes through
  * planning, leasing and settling, and nothing is fetched. Prints `{"pages":…,"seconds":…}`.
  */
+
 import { hash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,6 +12,8 @@ import { createProgress } from '../../src/coordinator/reports/progress.ts';
 import { SourceFeeder } from '../../src/coordinator/sources/source-feeder.ts';
 import { type Batch, type Report, WIRE_VERSION } from '../../src/core/batch/batch.ts';
 import type { Outcome } from '../../src/core/batch/outcome.ts';
+import { isPublicAddress } from '../../src/core/url/address.ts';
+import { makeAddressGuard } from '../../src/core/url/address-guard.ts';
 import type { Dispatcher } from '../../src/ports/dispatcher.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { openFilesByScheme } from '../../src/sources/files/files-by-scheme.ts';
@@ -98,7 +101,10 @@ writeFileSync(
 );
 const store = await openStore();
 const blobs = await openFolderBlobs(folder);
-const files = openFilesByScheme(() => Promise.reject(new Error('no S3 here')));
+const files = openFilesByScheme(() => Promise.reject(new Error('no S3 here')), {
+  guard: makeAddressGuard(isPublicAddress, false),
+  jobAllowsPrivate: false,
+});
 const code = codeOf('instant', {
   sources: [list],
   politeness: { rate: 'max', robots: false },

@@ -3,7 +3,12 @@ import { join } from 'node:path';
 import type { S3Settings } from '../aws/s3/s3-client.ts';
 import { Coordinator, type RunResult } from '../coordinator/coordinator.ts';
 import { HostGroups } from '../coordinator/hosts/host-groups.ts';
-import { type JobAccess, loadJobAccess, type ReadSecret } from '../coordinator/proxies/job-access.ts';
+import {
+  checkServices,
+  type JobAccess,
+  loadJobAccess,
+  type ReadSecret,
+} from '../coordinator/proxies/job-access.ts';
 import { createProgress, type Progress, type RunView } from '../coordinator/reports/progress.ts';
 import { RejectLog } from '../coordinator/sources/reject-log.ts';
 import { SourceFeeder } from '../coordinator/sources/source-feeder.ts';
@@ -12,6 +17,8 @@ import { SeineError } from '../core/errors.ts';
 import { mayRender } from '../core/escalation/escalation.ts';
 import type { JobSpec, SourceSpec } from '../core/job-schema/job.ts';
 import { makeRedact, type Redact } from '../core/text/redact.ts';
+import { isPublicAddress } from '../core/url/address.ts';
+import { type AddressGuard, makeAddressGuard } from '../core/url/address-guard.ts';
 import { openSystemResolver } from '../fetch/network/system-resolver.ts';
 import { completeSpec } from '../job-file/parse-job.ts';
 import type { Logger } from '../ports/ambient.ts';
@@ -37,7 +44,7 @@ export interface AppSettings extends DispatchSettings {
   s3?: S3Settings;
   /** Where the state is instead of the folder. */
   store?: RemoteStore | null;
-  /** `never`: workers refuse private addresses, whatever a job says. */
+  /** `never`: private addresses are refused, whatever a job says. */
   allowPrivate?: 'job' | 'never';
   /** Reads the secrets that jobs refer to. */
   readSecret?: ReadSecret;
@@ -183,7 +190,11 @@ function openFiles(settings: AppSettings, jobAllowsPrivate: boolean): FilesBySch
     const { AWS_ITSELF } = await import('../aws/s3/s3-client.ts');
     return openS3Files(settings.s3 ?? AWS_ITSELF);
   };
-  return openFilesByScheme(openS3, { allowPrivate: jobAllowsPrivate && settings.allowPrivate !== 'never' });
+  return openFilesByScheme(openS3, { guard: guardOf(settings), jobAllowsPrivate });
+}
+
+function guardOf({ allowPrivate }: AppSettings): AddressGuard {
+  return makeAddressGuard(isPublicAddress, allowPrivate === 'never');
 }
 
 function openSources(folder: Folder, job: Job, files: FilesByScheme): Source[] {
@@ -200,7 +211,9 @@ function openSources(folder: Folder, job: Job, files: FilesByScheme): Source[] {
 export async function openJobAccess(spec: JobSpec, settings: AppSettings): Promise<JobAccess | null> {
   if (!spec.proxies && !spec.api && !spec.identity.secretHeaders && !spec.login) return null;
   const unable: ReadSecret = () => Promise.reject(new SeineError('secrets are not available here'));
-  return loadJobAccess(spec, settings.readSecret ?? unable);
+  const access = await loadJobAccess(spec, settings.readSecret ?? unable);
+  checkServices(spec, access, guardOf(settings).services);
+  return access;
 }
 
 /** What is known to go wrong with sources, before a job is made of them. Without a store, queries are not asked. */

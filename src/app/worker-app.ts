@@ -26,7 +26,8 @@ export async function openWorkerTools(
 ): Promise<WorkerTools & { close(): Promise<void> }> {
   const blobs = await openBlobs(settings.blobs, settings);
   const { browser, apiCallbacks, logger } = settings;
-  const options = { clock: systemClock, isPublicAddress, browser, apiCallbacks, logger };
+  const forbidsPrivate = settings.allowPrivate === 'never';
+  const options = { clock: systemClock, isPublicAddress, forbidsPrivate, browser, apiCallbacks, logger };
   const fetcher = openHttpFetcher(options);
   const others = openOtherFetchers(options);
   return {
@@ -39,7 +40,7 @@ export async function openWorkerTools(
     random: { next: Math.random },
     jobs: new JobCache(
       async (bundle) => handlers ?? (bundle === null ? new Map() : loadHandlers(blobs, bundle)),
-      { forbidsPrivate: settings.allowPrivate === 'never' },
+      { forbidsPrivate },
     ),
     async close() {
       await fetcher.close();

@@ -127,7 +127,12 @@ export function loadConfig(
     config: loaded,
     origins: origins as Record<SettingName, Origin>,
     places: places as Record<SettingName, string>,
-    readSecret: makeReadSecret(loaded.secrets, env),
+    readSecret: makeReadSecret({
+      dir: loaded.secrets,
+      isDirListed: origins.secrets === 'environment',
+      listed: loaded.jobSecrets ?? [],
+      env,
+    }),
   };
 }
 

@@ -17,6 +17,8 @@ interface Setting<T> {
   /** The default, as people read it. */
   shown: string;
   secret: boolean;
+  /** It gives jobs more power, and the settings file may lie in the same folder as a job: it cannot be set there. */
+  environmentOnly?: boolean;
   /** A secret as people may see it. */
   show?(value: T): string;
   doc: string;
@@ -248,17 +250,28 @@ export const SETTINGS = {
   allowPrivate: setting<'job' | 'never'>({
     env: 'SEINE_ALLOW_PRIVATE',
     shown: '`job` for the threads of a run, `never` for other workers',
-    doc: 'Whether workers may connect to loopback and private addresses: `job` lets each job decide, `never` always refuses.',
+    doc: 'Whether private addresses, loopback included, may be connected to: `job` lets each job decide, `never` refuses them for pages, proxies, scraping APIs and source files.',
     default: () => 'job',
     parse: oneOf('job', 'never'),
   }),
   secrets: setting<string>({
     env: 'SEINE_SECRETS',
     shown: '/run/secrets',
-    doc: 'Folder of mounted secrets. Each file is one secret; jobs refer to it by file name.',
+    doc: 'Folder of mounted secrets. Each file is one secret; jobs refer to it by file name. Set in the environment, all of it is for jobs.',
     default: () => '/run/secrets',
     parse: text,
   }),
+  jobSecrets: {
+    ...setting<string[] | null>({
+      env: 'SEINE_JOB_SECRETS',
+      shown: 'those that start with `SEINE_SECRET_`',
+      doc: 'Secrets that jobs may read besides: environment variables, mounted secrets, and paths of files or folders, separated by commas.',
+      default: () => null,
+      parse: (text) => text.split(',').flatMap((name) => name.trim() || []),
+      show: (names) => names?.join(',') ?? 'none',
+    }),
+    environmentOnly: true,
+  },
   log: setting<'quiet' | 'warn' | 'info'>({
     env: 'SEINE_LOG',
     shown: 'warn',

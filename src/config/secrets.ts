@@ -1,18 +1,34 @@
 import { readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readFile, realpath } from 'node:fs/promises';
+import { join, resolve, sep } from 'node:path';
 import { SeineError } from '../core/errors.ts';
-import type { SecretRef } from '../core/job-schema/proxies.ts';
+import type { SecretRef, SecretUse } from '../core/job-schema/proxies.ts';
 
 /** A list of ten thousand proxies is some 800 KB. */
 const SECRET_BYTES_MAX = 4 * 1024 * 1024;
 
 /** Reads what a job only refers to. What it returns is never logged, and no message quotes it. */
-export type ReadSecret = (ref: SecretRef) => Promise<string>;
+export type ReadSecret = (ref: SecretRef, use: SecretUse) => Promise<string>;
 
-/** `dir`: where secrets are mounted. */
-export function makeReadSecret(dir: string, env: NodeJS.ProcessEnv): ReadSecret {
-  return async (ref) => {
+/** Which secrets the operator gives to jobs. */
+interface SecretSettings {
+  /** Where secrets are mounted. */
+  dir: string;
+  /** All that is mounted there is for jobs: the operator named the folder. */
+  isDirListed: boolean;
+  /** Variables, mounted secrets and paths. */
+  listed: readonly string[];
+  env: NodeJS.ProcessEnv;
+}
+
+/** Variables and mounted secrets that need no listing: whoever names them so means them for jobs. */
+const FOR_JOBS = /^seine[_-]secret[_-]/i;
+
+/** Whoever writes a job says where its secrets go, so it gets only those that the operator has listed. */
+export function makeReadSecret(settings: SecretSettings): ReadSecret {
+  const { dir, env } = settings;
+  return async (ref, use) => {
+    if (!(await isForJobs(ref, use, settings))) throw notListed(ref, settings.listed);
     if ('env' in ref) {
       const value = env[ref.env];
       if (value === undefined || value.trim() === '')
@@ -23,6 +39,40 @@ export function makeReadSecret(dir: string, env: NodeJS.ProcessEnv): ReadSecret 
     }
     return readSecretFile('file' in ref ? ref.file : join(dir, ref.secret));
   };
+}
+
+async function isForJobs(
+  ref: SecretRef,
+  use: SecretUse,
+  { dir, isDirListed, listed }: SecretSettings,
+): Promise<boolean> {
+  if ('env' in ref) return FOR_JOBS.test(ref.env) || listed.includes(ref.env);
+  if ('secret' in ref) return isDirListed || FOR_JOBS.test(ref.secret) || listed.includes(ref.secret);
+  if (use === 'own-place') return true;
+  // A link must not lead out of a folder that is listed.
+  const path = await realPathOf(ref.file);
+  for (const place of isDirListed ? [...listed, dir] : listed) {
+    const listedPath = await realPathOf(place);
+    if (path === listedPath || path.startsWith(listedPath + sep)) return true;
+  }
+  return false;
+}
+
+function realPathOf(path: string): Promise<string> {
+  return realpath(path).catch(() => resolve(path));
+}
+
+function notListed(ref: SecretRef, listed: readonly string[]): SeineError {
+  const [what, name] =
+    'env' in ref
+      ? ['environment variable', ref.env]
+      : 'file' in ref
+        ? ['file', ref.file]
+        : ['secret', ref.secret];
+  const prefix = 'file' in ref ? '' : ', or rename it: names that start with SEINE_SECRET_ need no listing';
+  return new SeineError(`the job reads the ${what} ${name}, which is not listed in SEINE_JOB_SECRETS`, {
+    hint: `if the job may have it, set SEINE_JOB_SECRETS=${[...listed, name].join(',')}${prefix}`,
+  });
 }
 
 async function readSecretFile(path: string): Promise<string> {

@@ -71,8 +71,10 @@ function checkSettings(path: string, value: unknown): SettingsFile {
       });
     const secret = SECRETS.find((setting) => name === `${setting}File`);
     if (secret) file.secretFiles[secret] = text;
-    else if (isAllowed(name)) file.texts[name] = text;
-    else
+    else if (isAllowed(name)) {
+      checkPlace(name, path);
+      file.texts[name] = text;
+    } else
       throw new SeineError(`unknown setting ${name} in ${path}${suggestion(name, KNOWN)}`, {
         hint: 'see docs/configuration.md, or run `seine doctor` to list all settings',
       });
@@ -88,6 +90,14 @@ const KNOWN = [
 
 function isAllowed(name: string): name is SettingName {
   return Object.hasOwn(SETTINGS, name) && name !== 'config';
+}
+
+function checkPlace(name: SettingName, path: string): void {
+  const setting: { env: string; environmentOnly?: boolean } = SETTINGS[name];
+  if (setting.environmentOnly)
+    throw new SeineError(`${name} cannot be set in a settings file, as in ${path}`, {
+      hint: `set the environment variable ${setting.env}`,
+    });
 }
 
 /** As it would be written on a command line. */

@@ -1,9 +1,11 @@
+import { isIP } from 'node:net';
 import { SeineError } from '../../core/errors.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
 import { parseLoginState } from '../../core/job-schema/login-state.ts';
-import type { PoolSpec, SecretRef } from '../../core/job-schema/proxies.ts';
-import { parseCredentials, parseProxyList, secretsOfProxy } from '../../core/proxies/proxy.ts';
+import type { PoolSpec, SecretRef, SecretUse } from '../../core/job-schema/proxies.ts';
+import { isLocalName, parseCredentials, parseProxyList, secretsOfProxy } from '../../core/proxies/proxy.ts';
 import type { ProxyPool } from '../../core/proxies/proxy-pool.ts';
+import type { AddressCheck } from '../../core/url/address-guard.ts';
 
 /** What a job needs from access and only refers to: read when a run starts, kept in memory, written down nowhere. */
 export interface JobAccess {
@@ -17,7 +19,7 @@ export interface JobAccess {
   secrets: string[];
 }
 
-export type ReadSecret = (ref: SecretRef) => Promise<string>;
+export type ReadSecret = (ref: SecretRef, use: SecretUse) => Promise<string>;
 
 /** Throws a SeineError where something is missing or makes no sense; it never quotes what was read. */
 export async function loadJobAccess(
@@ -27,14 +29,15 @@ export async function loadJobAccess(
   const pools: ProxyPool[] = [];
   for (const [name, pool] of Object.entries(spec.proxies?.pools ?? {}))
     pools.push(await loadPool(name, pool, read));
-  const apiKey = spec.api?.key ? (await read(spec.api.key)).trim() : null;
+  const apiKey = spec.api?.key ? (await read(spec.api.key, 'anywhere')).trim() : null;
   const headers: JobAccess['headers'] = {};
   for (const [origin, refs] of Object.entries(spec.identity.secretHeaders ?? {})) {
     const own: Record<string, string> = Object.create(null);
-    for (const [name, ref] of Object.entries(refs)) own[name] = headerValue(name, await read(ref));
+    for (const [name, ref] of Object.entries(refs))
+      own[name] = headerValue(name, await read(ref, 'anywhere'));
     headers[new URL(origin).origin] = own;
   }
-  const login = spec.login ? parseLoginState(await read(spec.login.state)) : null;
+  const login = spec.login ? parseLoginState(await read(spec.login.state, 'own-place')) : null;
   const secrets = [
     ...pools.flatMap(({ proxies }) => proxies.flatMap(secretsOfProxy)),
     ...Object.values(headers).flatMap((own) => Object.values(own)),
@@ -54,8 +57,10 @@ async function loadPool(name: string, spec: PoolSpec, read: ReadSecret): Promise
   const { from, country } = spec;
   const place = `the list of pool '${name}'`;
   const inline = 'list' in from ? from : null;
-  const text = inline ? inline.list.join('\n') : await read(from as SecretRef);
-  const credentials = inline?.credentials ? parseCredentials(await read(inline.credentials)) : null;
+  const text = inline ? inline.list.join('\n') : await read(from as SecretRef, 'own-place');
+  const credentials = inline?.credentials
+    ? parseCredentials(await read(inline.credentials, 'anywhere'))
+    : null;
   const all = parseProxyList(text, place, credentials);
   const wanted = country?.toUpperCase();
   const proxies = all.filter((proxy) => !wanted || proxy.country === null || proxy.country === wanted);
@@ -66,4 +71,32 @@ async function loadPool(name: string, spec: PoolSpec, read: ReadSecret): Promise
     });
   }
   return { name, spec, proxies };
+}
+
+/**
+ * Throws for proxies and APIs that workers would refuse at every connection, as far as their names tell; what the others
+ * resolve to is checked when they are dialled.
+ */
+export function checkServices(
+  { api }: Pick<JobSpec, 'api'>,
+  { pools }: JobAccess,
+  isAllowed: AddressCheck,
+): void {
+  if (isAllowed === null) return;
+  const isRefused = (host: string) => (isIP(host) === 0 ? isLocalName(host) : !isAllowed(host));
+  for (const { name, proxies } of pools) {
+    const refused = proxies.find(({ host }) => isRefused(host));
+    if (refused) throw privateService(`the proxy ${refused.id} of pool '${name}'`);
+  }
+  for (const template of [api?.url, api?.batch?.submit, api?.batch?.poll]) {
+    const url = URL.parse(template?.replace(/[{}]/g, '') ?? '');
+    if (url && isRefused(url.hostname.replace(/^\[|\]$/g, '')))
+      throw privateService('the scraping API of the job');
+  }
+}
+
+function privateService(what: string): SeineError {
+  return new SeineError(`${what} has a private address`, {
+    hint: 'SEINE_ALLOW_PRIVATE=never refuses it; set SEINE_ALLOW_PRIVATE=job if jobs may use the own network',
+  });
 }

@@ -36,6 +36,12 @@ export const secretRef = z.union([
 
 export type SecretRef = z.output<typeof secretRef>;
 
+/**
+ * What becomes of a secret. `anywhere`: the job says where it is sent. `own-place`: it says that itself, as the lines of
+ * a list of proxies and the cookies of a login state do, and anything else is refused as one.
+ */
+export type SecretUse = 'anywhere' | 'own-place';
+
 const PLAIN_PROXY = /^(?:\w{1,10}:\/\/)?(?:\[[0-9a-f:.]{2,64}\]|[^\s:/@[\]]{1,253}):\d{1,5}\/?$/i;
 
 /** Only what is known to be none passes, also in the form `host:port:user:password`: a job is stored and shown. */

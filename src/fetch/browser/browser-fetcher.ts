@@ -1,6 +1,7 @@
 import { availableMemory } from 'node:process';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import { isLocalName } from '../../core/proxies/proxy.ts';
+import { type AddressGuard, makeAddressGuard } from '../../core/url/address-guard.ts';
 import type { Clock, Logger } from '../../ports/ambient.ts';
 import type { BrowserSettings, Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
 import { Stopwatch } from '../body/stopwatch.ts';
@@ -23,6 +24,8 @@ const BROWSER_PARALLEL_MAX = 16;
 export interface BrowserFetcherOptions {
   clock: Clock;
   isPublicAddress: (ip: string) => boolean;
+  /** No private address is dialled, whatever a request says. */
+  forbidsPrivate?: boolean;
   /** Replaces the system resolver, in tests. */
   lookup?: Lookup;
   browser?: Partial<BrowserSettings> | undefined;
@@ -41,7 +44,7 @@ export async function openBrowserFetcher(options: BrowserFetcherOptions): Promis
 }
 
 export class BrowserFetcher implements Fetcher {
-  readonly #isPublicAddress: (ip: string) => boolean;
+  readonly #guard: AddressGuard;
   readonly #names: DnsCache;
   readonly #proxy: FilterProxy;
   readonly #devices: Devices;
@@ -51,7 +54,7 @@ export class BrowserFetcher implements Fetcher {
   readonly #closing = new AbortController();
 
   constructor(options: BrowserFetcherOptions, names: DnsCache, proxy: FilterProxy, devices: Devices) {
-    this.#isPublicAddress = options.isPublicAddress;
+    this.#guard = makeAddressGuard(options.isPublicAddress, options.forbidsPrivate ?? false);
     this.#names = names;
     this.#proxy = proxy;
     this.#devices = devices;
@@ -113,15 +116,15 @@ export class BrowserFetcher implements Fetcher {
   /** Before anything leaves; the proxy checks again what it dials. */
   #refusalOf({ allowPrivate, proxy }: FetchRequest, { hostname }: URL): Promise<FetchResult | null> {
     const literal = literalOf(hostname);
-    const isAllowed = (ip: string) => allowPrivate || this.#isPublicAddress(ip);
+    const isAllowed = this.#guard.pages(allowPrivate);
     const refused = failure('private-address', privateAddress().message);
-    if (literal !== null) return Promise.resolve(isAllowed(literal) ? null : refused);
-    if (proxy) return Promise.resolve(!allowPrivate && isLocalName(hostname) ? refused : null);
+    if (literal !== null) return Promise.resolve(!isAllowed || isAllowed(literal) ? null : refused);
+    if (proxy) return Promise.resolve(isAllowed && isLocalName(hostname) ? refused : null);
     return new Promise((resolve) =>
       this.#names.resolve(hostname, (error, addresses) => {
         if (error !== null || addresses.length === 0)
           resolve(failure('dns', 'the host name could not be resolved'));
-        else resolve(addresses.some(({ address }) => isAllowed(address)) ? null : refused);
+        else resolve(!isAllowed || addresses.some(({ address }) => isAllowed(address)) ? null : refused);
       }),
     );
   }
@@ -136,7 +139,7 @@ export class BrowserFetcher implements Fetcher {
       const instance = await Promise.race([this.#pool.instance().catch(wordsOf), over]);
       if (instance === null || watch.ending) return watch.ending ?? { kind: 'aborted' };
       if (typeof instance === 'string') return failure('browser', instance);
-      const own = { userAgent: instance.userAgent, isPublicAddress: this.#isPublicAddress };
+      const own = { userAgent: instance.userAgent, guard: this.#guard };
       const plan = planTab(request, this.#devices, own);
       if (typeof plan === 'string') return failure('internal', plan);
       const taking = instance.take(plan).catch(() => null);

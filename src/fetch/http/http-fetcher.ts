@@ -1,4 +1,5 @@
 import { parseProxy } from '../../core/proxies/proxy.ts';
+import { type AddressGuard, makeAddressGuard } from '../../core/url/address-guard.ts';
 import type { Clock } from '../../ports/ambient.ts';
 import type { Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
 import { checkRequest } from '../network/check-request.ts';
@@ -15,6 +16,8 @@ export interface HttpFetcherOptions {
   clock: Clock;
   /** Decides which addresses are dialled for requests without `allowPrivate`. */
   isPublicAddress: (ip: string) => boolean;
+  /** No private address is dialled, whatever a request says: neither for pages nor for proxies and APIs. */
+  forbidsPrivate?: boolean;
   /** Replaces the system resolver, in tests. */
   lookup?: Lookup;
 }
@@ -25,7 +28,7 @@ export function openHttpFetcher(options: HttpFetcherOptions): Fetcher {
 }
 
 class HttpFetcher implements Fetcher {
-  #isPublicAddress: (ip: string) => boolean;
+  #guard: AddressGuard;
   #names: DnsCache;
   #pools = new Map<string, OriginPool>();
   /** Requests for origins that could not be admitted yet, because all admitted ones are busy. */
@@ -34,8 +37,8 @@ class HttpFetcher implements Fetcher {
   #uses = 0;
   #closed = false;
 
-  constructor({ clock, isPublicAddress, lookup }: HttpFetcherOptions) {
-    this.#isPublicAddress = isPublicAddress;
+  constructor({ clock, isPublicAddress, forbidsPrivate = false, lookup }: HttpFetcherOptions) {
+    this.#guard = makeAddressGuard(isPublicAddress, forbidsPrivate);
     this.#names = new DnsCache(clock, lookup);
     this.#inFlight = new InFlight(clock, () => {
       if (this.#waiting.length > 0) this.#admitWaiting();
@@ -71,9 +74,8 @@ class HttpFetcher implements Fetcher {
     let pool = this.#pools.get(key);
     if (pool === undefined) {
       if (this.#pools.size >= ORIGINS_PER_WORKER_MAX && !this.#evict()) return false;
-      const isAllowed = allowPrivate ? null : this.#isPublicAddress;
-      const through = proxy === undefined ? null : dialProxyOf(parseProxy(proxy.url)!);
-      pool = new OriginPool(url, isAllowed, this.#names, through);
+      const through = proxy === undefined ? null : dialProxyOf(parseProxy(proxy.url)!, this.#guard.services);
+      pool = new OriginPool(url, this.#guard.pages(allowPrivate), this.#names, through);
       this.#pools.set(key, pool);
     }
     this.#uses += 1;

@@ -2,6 +2,7 @@ import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import Client from 'undici/lib/dispatcher/client.js';
 import { LIMITS } from '../../core/limits.ts';
+import type { AddressCheck } from '../../core/url/address-guard.ts';
 import type { FetchRequest } from '../../ports/fetcher.ts';
 import { Dial, type DialCallback, type DialTarget } from '../network/dial.ts';
 import type { DnsCache } from '../network/dns-cache.ts';
@@ -101,12 +102,7 @@ export class OriginPool {
   #idle: Slot[] = [];
   #queue: Exchange[] = [];
 
-  constructor(
-    url: URL,
-    isAllowed: ((ip: string) => boolean) | null,
-    names: DnsCache,
-    proxy: DialProxy | null = null,
-  ) {
+  constructor(url: URL, isAllowed: AddressCheck, names: DnsCache, proxy: DialProxy | null = null) {
     const secure = url.protocol === 'https:';
     this.origin = url.origin;
     this.names = names;

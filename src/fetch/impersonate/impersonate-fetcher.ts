@@ -3,6 +3,7 @@ import type { EmulatedBrowser } from '../../core/identity/browser-profile.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { BoundedMap } from '../../core/lru.ts';
 import { parseProxy } from '../../core/proxies/proxy.ts';
+import { type AddressGuard, makeAddressGuard } from '../../core/url/address-guard.ts';
 import type { Clock } from '../../ports/ambient.ts';
 import type { BodySink, Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
 import { BodyBuffer } from '../body/body-buffer.ts';
@@ -17,6 +18,8 @@ import { GuardedTunnel } from './guarded-tunnel.ts';
 interface ImpersonateFetcherOptions {
   clock: Clock;
   isPublicAddress: (ip: string) => boolean;
+  /** No private address is dialled, whatever a request says. */
+  forbidsPrivate?: boolean;
   /** Replaces the system resolver, in tests. */
   lookup?: Lookup;
 }
@@ -52,30 +55,26 @@ interface Client {
 export async function openImpersonateFetcher(options: ImpersonateFetcherOptions): Promise<Fetcher> {
   const { Impit: Library } = await import('impit');
   const names = new DnsCache(options.clock, options.lookup);
-  return new ImpersonateFetcher(Library, names, await GuardedTunnel.open(names), options.isPublicAddress);
+  const guard = makeAddressGuard(options.isPublicAddress, options.forbidsPrivate ?? false);
+  return new ImpersonateFetcher(Library, names, await GuardedTunnel.open(names), guard);
 }
 
 class ImpersonateFetcher implements Fetcher {
   readonly #library: typeof Impit;
   readonly #names: DnsCache;
   readonly #tunnel: GuardedTunnel;
-  readonly #isPublicAddress: (ip: string) => boolean;
+  readonly #guard: AddressGuard;
   readonly #clients = new BoundedMap<string, Client>(CLIENTS_MAX, ({ ticket }) =>
     this.#tunnel.forget(ticket),
   );
   readonly #semaphore = new KeyedSemaphore();
   readonly #closing = new AbortController();
 
-  constructor(
-    library: typeof Impit,
-    names: DnsCache,
-    tunnel: GuardedTunnel,
-    isPublicAddress: (ip: string) => boolean,
-  ) {
+  constructor(library: typeof Impit, names: DnsCache, tunnel: GuardedTunnel, guard: AddressGuard) {
     this.#library = library;
     this.#names = names;
     this.#tunnel = tunnel;
-    this.#isPublicAddress = isPublicAddress;
+    this.#guard = guard;
   }
 
   async fetch(request: FetchRequest): Promise<FetchResult> {
@@ -101,7 +100,7 @@ class ImpersonateFetcher implements Fetcher {
 
   async #send(request: FetchRequest, url: URL, watch: Stopwatch): Promise<FetchResult> {
     if (watch.ending) return watch.ending;
-    if (!request.proxy && !request.allowPrivate && (await this.#isPrivate(url.hostname)))
+    if (!request.proxy && !(await this.#mayDial(url.hostname, request.allowPrivate)))
       return { kind: 'failure', code: 'private-address', detail: privateAddress().message, bytes: 0 };
     if (watch.ending) return watch.ending;
     if (!request.onSent()) return { kind: 'aborted' };
@@ -127,12 +126,14 @@ class ImpersonateFetcher implements Fetcher {
   }
 
   /** Before anything leaves; the tunnel checks again what it dials. */
-  #isPrivate(hostname: string): Promise<boolean> {
+  #mayDial(hostname: string, allowPrivate: boolean): Promise<boolean> {
+    const isAllowed = this.#guard.pages(allowPrivate);
     const literal = literalOf(hostname);
-    if (literal !== null) return Promise.resolve(!this.#isPublicAddress(literal));
+    if (isAllowed === null) return Promise.resolve(true);
+    if (literal !== null) return Promise.resolve(isAllowed(literal));
     return new Promise((resolve) =>
       this.#names.resolve(hostname, (error, addresses) =>
-        resolve(error === null && !addresses.some(({ address }) => this.#isPublicAddress(address))),
+        resolve(error !== null || addresses.some(({ address }) => isAllowed(address))),
       ),
     );
   }
@@ -142,8 +143,8 @@ class ImpersonateFetcher implements Fetcher {
     let client = this.#clients.get(key);
     if (!client) {
       const { ticket, url } = this.#tunnel.ticketFor({
-        isAllowed: allowPrivate ? null : this.#isPublicAddress,
-        proxy: proxy ? dialProxyOf(parseProxy(proxy.url)!) : null,
+        isAllowed: this.#guard.pages(allowPrivate),
+        proxy: proxy ? dialProxyOf(parseProxy(proxy.url)!, this.#guard.services) : null,
       });
       client = {
         ticket,

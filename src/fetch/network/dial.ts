@@ -2,6 +2,7 @@ import type { LookupAddress } from 'node:dns';
 import net from 'node:net';
 import tls from 'node:tls';
 import type { FailureCode } from '../../core/failures.ts';
+import type { AddressCheck } from '../../core/url/address-guard.ts';
 import type { DnsCache } from './dns-cache.ts';
 
 /**
@@ -12,8 +13,7 @@ export interface DialTarget {
   hostname: string;
   port: number;
   secure: boolean;
-  /** Null permits every address. */
-  isAllowed: ((ip: string) => boolean) | null;
+  isAllowed: AddressCheck;
   /** Lets later handshakes with the same origin be short. */
   tlsSession: Buffer | undefined;
 }

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import tls from 'node:tls';
 import { isLocalName, type ProxyAddress } from '../../core/proxies/proxy.ts';
+import type { AddressCheck } from '../../core/url/address-guard.ts';
 import {
   Dial,
   type DialCallback,
@@ -18,17 +19,18 @@ import { openSocksTunnel } from './proxy-socks.ts';
 /** A proxy as a pool of connections uses it. */
 export interface DialProxy {
   address: ProxyAddress;
-  /** The connection to the proxy itself. Who configured it may have it anywhere, so every address will do. */
+  /** The connection to the proxy itself. */
   dial: DialTarget;
   /** It makes no tunnels for plain http, and gets whole URLs instead. */
   wantsWholeUrls: boolean;
 }
 
-export function dialProxyOf(address: ProxyAddress): DialProxy {
+/** `isAllowed`: where the proxy itself may be. */
+export function dialProxyOf(address: ProxyAddress, isAllowed: AddressCheck): DialProxy {
   const { scheme, host, port } = address;
   return {
     address,
-    dial: { hostname: host, port, secure: scheme === 'https', isAllowed: null, tlsSession: undefined },
+    dial: { hostname: host, port, secure: scheme === 'https', isAllowed, tlsSession: undefined },
     wantsWholeUrls: false,
   };
 }
@@ -137,6 +139,8 @@ export class ProxyDial {
 
 /** Whatever went wrong on the way to the proxy is the proxy's: only the code in brackets is kept. */
 function unreachable(error: Error | null): DialError {
+  if (error instanceof DialError && error.failure === 'private-address')
+    return new DialError('proxy', 'the proxy has a private or reserved address, which this worker refuses');
   const code = /\((\w+)\)/.exec(error?.message ?? '')?.[1];
   return new DialError('proxy', `the proxy could not be reached${code ? ` (${code})` : ''}`);
 }

@@ -1,11 +1,23 @@
+import type dns from 'node:dns';
 import { STATUS_CODES } from 'node:http';
+import { fetch, type Response } from 'undici';
 import type { ApiSpec, BatchApiSpec } from '../../core/job-schema/remote-api.ts';
 import { LIMITS } from '../../core/limits.ts';
+import type { AddressCheck } from '../../core/url/address-guard.ts';
+import { type GuardedConnections, openGuardedConnections } from '../../network/guarded-connections.ts';
 import type { FetchRequest, FetchResult } from '../../ports/fetcher.ts';
 import { failure } from '../network/check-request.ts';
+import type { Lookup } from '../network/dns-cache.ts';
 import { CallbackInbox, Mailbox } from './callback-inbox.ts';
 import { API_ANSWER_BYTES_MAX, type CallbackReceiver } from './callback-receiver.ts';
-import { fillBody, fillTemplate, headersFor, intoSink, wantsCallback } from './remote-api-request.ts';
+import {
+  fillBody,
+  fillTemplate,
+  headersFor,
+  intoSink,
+  PRIVATE_API,
+  wantsCallback,
+} from './remote-api-request.ts';
 
 interface Entry {
   request: FetchRequest;
@@ -41,9 +53,21 @@ export class ApiBatches {
   readonly #open = new Set<Entry>();
   readonly #openReceiver: () => Promise<CallbackReceiver | null>;
 
-  /** Null where this worker cannot listen: then pages are asked for. */
-  constructor(openReceiver: () => Promise<CallbackReceiver | null>) {
+  readonly #connections: GuardedConnections;
+
+  /** `openReceiver` gives null where this worker cannot listen: then pages are asked for. */
+  constructor(
+    openReceiver: () => Promise<CallbackReceiver | null>,
+    isAllowed: AddressCheck,
+    lookup?: Lookup,
+  ) {
     this.#openReceiver = openReceiver;
+    this.#connections = openGuardedConnections({
+      isAllowed,
+      refused: () => new ApiTrouble(PRIVATE_API),
+      connectMs: 10_000,
+      ...(lookup ? { lookup: lookup as typeof dns.lookup } : {}),
+    });
   }
 
   fetch(request: FetchRequest, spec: ApiSpec, key: string | null): Promise<FetchResult> {
@@ -76,6 +100,7 @@ export class ApiBatches {
     this.#closing.abort();
     for (const { timer } of this.#accounts.values()) if (timer) clearTimeout(timer);
     for (const entry of this.#open) entry.done({ kind: 'aborted' });
+    void this.#connections.destroy();
   }
 
   #accountOf(spec: ApiSpec, key: string | null): ApiAccount {
@@ -154,6 +179,7 @@ export class ApiBatches {
       },
       body,
       redirect: 'manual',
+      dispatcher: this.#connections,
       signal: AbortSignal.any([this.#closing.signal, AbortSignal.timeout(60_000)]),
     });
     if (response.status < 200 || response.status >= 300) {
@@ -172,7 +198,11 @@ export class ApiBatches {
 class ApiTrouble extends Error {}
 
 function giveUp(entries: Entry[], error: unknown): void {
-  const detail = error instanceof ApiTrouble ? error.message : 'the API could not be reached';
+  // What goes wrong with a connection is the cause of what `fetch` throws.
+  const trouble = [error, error instanceof Error ? error.cause : null].find(
+    (each) => each instanceof ApiTrouble,
+  );
+  const detail = trouble instanceof ApiTrouble ? trouble.message : 'the API could not be reached';
   for (const entry of entries) entry.done(failure('api', detail));
 }
 

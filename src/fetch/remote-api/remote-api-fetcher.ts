@@ -2,6 +2,7 @@ import { messageOf } from '../../core/errors.ts';
 import type { FailureCode } from '../../core/failures.ts';
 import type { ApiSpec } from '../../core/job-schema/remote-api.ts';
 import { isLocalName } from '../../core/proxies/proxy.ts';
+import { type AddressGuard, makeAddressGuard } from '../../core/url/address-guard.ts';
 import type { Logger } from '../../ports/ambient.ts';
 import type {
   CallbackSettings,
@@ -15,7 +16,7 @@ import { failure } from '../network/check-request.ts';
 import { literalOf, privateAddress } from '../network/dial.ts';
 import type { CallbackReceiver } from './callback-receiver.ts';
 import type { ApiBatches } from './remote-api-batch.ts';
-import { fillTemplate, headersFor } from './remote-api-request.ts';
+import { fillTemplate, headersFor, PRIVATE_API } from './remote-api-request.ts';
 
 /** Failures that are the page's own, however it was fetched; all others are the API's. */
 const OF_THE_PAGE: ReadonlySet<FailureCode> = new Set(['too-large', 'bad-encoding', 'internal']);
@@ -33,7 +34,8 @@ export function openRemoteApiFetcher(options: RemoteApiOptions): Fetcher {
 
 class RemoteApiFetcher implements Fetcher {
   readonly #http: Fetcher;
-  readonly #isPublicAddress: (ip: string) => boolean;
+  readonly #guard: AddressGuard;
+  readonly #lookup: RemoteApiOptions['lookup'];
   readonly #callbacks: CallbackSettings | null;
   readonly #logger: Logger | null;
   #batches: Promise<ApiBatches> | null = null;
@@ -41,7 +43,8 @@ class RemoteApiFetcher implements Fetcher {
 
   constructor(options: RemoteApiOptions) {
     this.#http = openHttpFetcher(options);
-    this.#isPublicAddress = options.isPublicAddress;
+    this.#guard = makeAddressGuard(options.isPublicAddress, options.forbidsPrivate ?? false);
+    this.#lookup = options.lookup;
     this.#callbacks = options.apiCallbacks ?? null;
     this.#logger = options.logger ?? null;
   }
@@ -53,11 +56,11 @@ class RemoteApiFetcher implements Fetcher {
       return failure('internal', 'the request has no settings for the remote scraping API');
     // The API has proxies of its own; one of ours would be left out without a word.
     if (request.proxy) return failure('proxy', 'the remote scraping API cannot be used through a proxy');
-    if (!request.allowPrivate && this.#isPrivate(target.hostname))
+    if (this.#isPrivate(target.hostname, request.allowPrivate))
       return failure('private-address', privateAddress().message);
     if (api.spec.batch === undefined) return this.#get(request, api.spec, api.key);
     this.#batches ??= import('./remote-api-batch.ts').then(
-      ({ ApiBatches: Batches }) => new Batches(() => this.#listen()),
+      ({ ApiBatches: Batches }) => new Batches(() => this.#listen(), this.#guard.services, this.#lookup),
     );
     return (await this.#batches).fetch(request, api.spec, api.key);
   }
@@ -91,8 +94,8 @@ class RemoteApiFetcher implements Fetcher {
       url: fillTemplate(spec.url!, { url: request.url, key }),
       headers: headersFor(spec, key),
       parallel: spec.parallel,
-      // Who set it up may have it anywhere.
-      allowPrivate: true,
+      // The guard has a rule of its own for what a job names.
+      allowPrivate: this.#guard.services === null,
       ...(sinkFor
         ? {
             sinkFor: (head) => {
@@ -104,13 +107,16 @@ class RemoteApiFetcher implements Fetcher {
     });
     if (result.kind === 'response') return siteResponse(spec, result);
     if (result.kind === 'aborted' || OF_THE_PAGE.has(result.code)) return result;
-    return failure('api', `the API failed: ${result.detail}`, result.bytes);
+    const detail = result.code === 'private-address' ? PRIVATE_API : `the API failed: ${result.detail}`;
+    return failure('api', detail, result.bytes);
   }
 
   /** The API looks names up where nothing here can check the address. */
-  #isPrivate(hostname: string): boolean {
+  #isPrivate(hostname: string, allowPrivate: boolean): boolean {
+    const isAllowed = this.#guard.pages(allowPrivate);
     const literal = literalOf(hostname);
-    return literal === null ? isLocalName(hostname) : !this.#isPublicAddress(literal);
+    if (isAllowed === null) return false;
+    return literal === null ? isLocalName(hostname) : !isAllowed(literal);
   }
 }
 

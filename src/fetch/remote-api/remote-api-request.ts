@@ -2,6 +2,8 @@ import type { ApiSpec } from '../../core/job-schema/remote-api.ts';
 import type { FetchRequest, FetchResponse, FetchResult } from '../../ports/fetcher.ts';
 import { failure } from '../network/check-request.ts';
 
+export const PRIVATE_API = 'the API has a private or reserved address, which this worker refuses';
+
 /** Both are escaped: a URL with parameters is one parameter of the API's. */
 export function fillTemplate(template: string, { url, key }: { url?: string; key: string | null }): string {
   const parts = { '{url}': url ?? '', '{key}': key ?? '' };

@@ -1,4 +1,5 @@
 import { isHttpUrl, isRemote } from '../../core/job-schema/source-name.ts';
+import type { AddressGuard } from '../../core/url/address-guard.ts';
 import type { RemoteFiles } from '../../ports/remote-files.ts';
 import { openLocalFiles } from './local-files.ts';
 
@@ -8,15 +9,14 @@ export interface FilesByScheme {
   close(): Promise<void>;
 }
 
-/** `allowPrivate`: whether web servers may redirect to private addresses. */
+/** `web`: which addresses are dialled for files on web servers. */
 export function openFilesByScheme(
   openS3: () => Promise<RemoteFiles>,
-  { allowPrivate = false }: { allowPrivate?: boolean } = {},
+  web: { guard: AddressGuard; jobAllowsPrivate: boolean },
 ): FilesByScheme {
   const opened = new Map<string, Promise<RemoteFiles>>();
   const openers = {
-    http: async () =>
-      (await import('./http-files.ts')).openHttpFiles(allowPrivate ? { isAllowed: null } : {}),
+    http: async () => (await import('./http-files.ts')).openHttpFiles(web),
     s3: openS3,
     local: async () => openLocalFiles(),
   };

@@ -1,11 +1,10 @@
-import { lookup } from 'node:dns';
-import { isIP, type LookupFunction } from 'node:net';
 import { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Agent, type Dispatcher, request } from 'undici';
+import { type Dispatcher, request } from 'undici';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { isPublicAddress } from '../../core/url/address.ts';
+import type { AddressCheck, AddressGuard } from '../../core/url/address-guard.ts';
+import { type GuardedConnections, openGuardedConnections } from '../../network/guarded-connections.ts';
 import { MissingFileError, type RemoteFiles } from '../../ports/remote-files.ts';
 import { BrokenFileError } from '../rows/raw-row.ts';
 
@@ -24,12 +23,13 @@ interface Part {
 
 interface HttpFilesOptions {
   pausesMs?: readonly number[];
-  /** Which addresses a redirect may lead to; null permits every address. The server that was named may be anywhere. */
-  isAllowed?: ((ip: string) => boolean) | null;
+  guard: AddressGuard;
+  /** The job says `allowPrivate`. */
+  jobAllowsPrivate?: boolean;
 }
 
 /** Files on web servers. Bytes come as they are stored: nothing is unpacked on the way. */
-export function openHttpFiles(options: HttpFilesOptions = {}): RemoteFiles {
+export function openHttpFiles(options: HttpFilesOptions): RemoteFiles {
   return new HttpFiles(options);
 }
 
@@ -39,9 +39,9 @@ class HttpFiles implements RemoteFiles {
   /** Of files that are read in pieces: all must be of the same state. */
   readonly #versions = new Map<string, string | null>();
 
-  constructor({ pausesMs = PAUSES_MS, isAllowed = isPublicAddress }: HttpFilesOptions) {
+  constructor({ pausesMs = PAUSES_MS, guard, jobAllowsPrivate = false }: HttpFilesOptions) {
     this.#pausesMs = pausesMs;
-    this.#client = new RedirectingClient(isAllowed);
+    this.#client = new RedirectingClient(guard.services, guard.pages(jobAllowsPrivate));
   }
 
   async *list(url: string): AsyncIterable<{ url: string; bytes: null }> {
@@ -152,25 +152,20 @@ class HttpFiles implements RemoteFiles {
   }
 }
 
-/**
- * Follows redirects. The server that a job names may be anywhere; where that server redirects to is its own choice, so
- * those addresses are checked.
- */
+/** Follows redirects. A job names the first server; where that redirects to is the server's choice. */
 class RedirectingClient {
-  readonly #isAllowed: ((ip: string) => boolean) | null;
-  readonly #named = openAgent({});
-  readonly #elsewhere: Agent;
+  readonly #named: GuardedConnections;
+  readonly #elsewhere: GuardedConnections;
 
-  constructor(isAllowed: ((ip: string) => boolean) | null) {
-    this.#isAllowed = isAllowed;
-    this.#elsewhere = isAllowed ? openAgent({ lookup: guardedLookup(isAllowed) }) : this.#named;
+  constructor(named: AddressCheck, elsewhere: AddressCheck) {
+    this.#named = openConnections(named, refusedSource);
+    this.#elsewhere = openConnections(elsewhere, refusedRedirect);
   }
 
   async request(url: URL, headers: Record<string, string>): Promise<Dispatcher.ResponseData> {
     let at = url;
     for (let hops = 0; hops <= LIMITS.redirectsMax; hops++) {
       const isNamed = at.origin === url.origin;
-      if (!isNamed && this.#isAllowed) checkLiteral(at.hostname, this.#isAllowed);
       const response = await request(at, { dispatcher: isNamed ? this.#named : this.#elsewhere, headers });
       const { location } = response.headers;
       if (![301, 302, 303, 307, 308].includes(response.statusCode) || typeof location !== 'string')
@@ -200,12 +195,12 @@ async function* skipping(body: Readable, bytes: number): AsyncIterable<Buffer> {
   }
 }
 
-function openAgent(connect: { lookup?: LookupFunction }): Agent {
-  return new Agent({
-    connect: { timeout: 10_000, ...connect },
-    headersTimeout: 30_000,
-    bodyTimeout: 60_000,
-    connections: 8,
+function openConnections(isAllowed: AddressCheck, refused: (hostname: string) => Error): GuardedConnections {
+  return openGuardedConnections({
+    isAllowed,
+    refused,
+    connectMs: 10_000,
+    limits: { headersTimeout: 30_000, bodyTimeout: 60_000, connections: 8 },
   });
 }
 
@@ -263,27 +258,13 @@ function changed(): BrokenFileError {
   return new BrokenFileError('it changed while reading it');
 }
 
-/** Resolves names to addresses that may be dialled, and to no others: what is checked is what is dialled. */
-function guardedLookup(isAllowed: (ip: string) => boolean): LookupFunction {
-  return (hostname, options, callback) => {
-    lookup(hostname, { ...options, all: true }, (error, addresses) => {
-      const allowed = error ? [] : addresses.filter(({ address }) => isAllowed(address));
-      const [first] = allowed;
-      if (error) callback(error, '');
-      else if (first === undefined) callback(refused(hostname), '');
-      else if (options.all) callback(null, allowed);
-      else callback(null, first.address, first.family);
-    });
-  };
+function refusedSource(hostname: string): SeineError {
+  return new SeineError(`the source ${hostname} has a private or reserved address`, {
+    hint: 'SEINE_ALLOW_PRIVATE=never refuses it; set SEINE_ALLOW_PRIVATE=job if jobs may use the own network',
+  });
 }
 
-/** Addresses as they stand in a URL are never looked up. */
-function checkLiteral(hostname: string, isAllowed: (ip: string) => boolean): void {
-  const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
-  if (isIP(bare) !== 0 && !isAllowed(bare)) throw refused(hostname);
-}
-
-function refused(hostname: string): SeineError {
+function refusedRedirect(hostname: string): SeineError {
   return new SeineError(`a source redirects to ${hostname}, which has a private or reserved address`, {
     hint: 'use the final URL of the file, or allow private addresses with --allow-private',
   });

@@ -138,7 +138,7 @@ describe('what is dear', () => {
         politeness: { rate: 'max', parallel: 20, robots: false, adaptive: false },
         routes: [{ name: 'pages', fetcher: 'api' }],
         api: {
-          key: { env: 'API_KEY' },
+          key: { env: 'SEINE_SECRET_API' },
           headers: { 'x-key': '{key}' },
           batch: {
             ...{ submit: `${api.url}/lists`, jobs: 'job', size: 10, pollMs: 50 },
@@ -148,7 +148,7 @@ describe('what is dear', () => {
         },
       },
     });
-    const finished = await seine(args, { env: { API_KEY: 'the-key' } });
+    const finished = await seine(args, { env: { SEINE_SECRET_API: 'the-key' } });
     expect(lastJson(finished)).toMatchObject({ state: 'done', done: 40, apiCost: 80 });
     expect(api.fetched.length).toBe(40);
     expect(api.lists.length).toBeLessThan(20);
@@ -161,7 +161,7 @@ describe('what is dear', () => {
     const job = JSON.parse(readFileSync(join(dir, 'job.json'), 'utf8'));
     job.api.batch.body = { urls: '{urls}', callback: '{callback}' };
     writeFileSync(join(dir, 'job.json'), JSON.stringify(job));
-    const env = { API_KEY: 'the-key', SEINE_API_CALLBACK_LISTEN: '127.0.0.1:0' };
+    const env = { SEINE_SECRET_API: 'the-key', SEINE_API_CALLBACK_LISTEN: '127.0.0.1:0' };
     expect(lastJson(await seine(args, { env }))).toMatchObject({ state: 'done', done: 40, apiCost: 80 });
     expect([api.polls, api.called.filter((status) => status !== 204)]).toEqual([0, []]);
   });

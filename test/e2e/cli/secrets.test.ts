@@ -128,6 +128,7 @@ describe('secrets', () => {
     const env = {
       SEINE_LOG: 'info',
       SEINE_SECRETS: join(path, 'mounted'),
+      SEINE_JOB_SECRETS: 'PROXY_LIST,API_KEY,SITE_TOKEN',
       SEINE_S3_ENDPOINT: `http://key:${place(SECRETS.storeAccess)}@127.0.0.1:1`,
       AWS_ACCESS_KEY_ID: 'key',
       AWS_SECRET_ACCESS_KEY: SECRETS.storeAccess,

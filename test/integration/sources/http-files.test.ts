@@ -1,6 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { SeineError } from '../../../src/core/errors.ts';
+import { isPublicAddress } from '../../../src/core/url/address.ts';
+import { makeAddressGuard } from '../../../src/core/url/address-guard.ts';
 import { MissingFileError, type RemoteFiles } from '../../../src/ports/remote-files.ts';
 import { openHttpFiles } from '../../../src/sources/files/http-files.ts';
 import { collect } from '../../support/fixtures.ts';
@@ -14,6 +16,7 @@ import {
 } from '../../support/sources/source-files.ts';
 
 const A = 'https://a.example';
+const GUARD = makeAddressGuard(isPublicAddress, false);
 const LIST = urlsUpTo(20_000).join('\n');
 let site: FileServer;
 let files: RemoteFiles;
@@ -21,7 +24,7 @@ let setup: SourceSetup;
 
 beforeAll(async () => {
   site = await startFileServer();
-  files = openHttpFiles({ pausesMs: [1, 1, 1] });
+  files = openHttpFiles({ pausesMs: [1, 1, 1], guard: GUARD });
   setup = await openSourceSetup({ files: async () => files });
   const wide = textColumn(urlsUpTo(50_000).map((url) => url.repeat(2)));
   const columns = { url: textColumn(urlsUpTo(50_000)), wide, wider: wide };
@@ -192,7 +195,7 @@ describe('lists over http', () => {
       // The server itself was named, and is at a private address as well.
       await expect(files.stream(site.url('moved.txt'))).rejects.toThrow(/private or reserved address/);
       expect(inner.requests).toEqual([]);
-      const open = openHttpFiles({ isAllowed: null });
+      const open = openHttpFiles({ guard: GUARD, jobAllowsPrivate: true });
       expect(Buffer.concat(await collect(await open.stream(site.url('moved.txt')))).toString()).toBe(
         `${A}/1`,
       );
@@ -200,6 +203,17 @@ describe('lists over http', () => {
       inner.requests.length = 0;
     }
     await inner.close();
+  });
+
+  test('nothing at a private address is read where the operator forbids it', async () => {
+    const strict = openHttpFiles({ guard: makeAddressGuard(isPublicAddress, true), jobAllowsPrivate: true });
+    site.requests.length = 0;
+    for (const host of ['127.0.0.1', 'localhost', '[::ffff:127.0.0.1]']) {
+      const url = site.url('list.txt').replace('127.0.0.1', host);
+      await expect(strict.stream(url)).rejects.toThrow(/has a private or reserved address/);
+    }
+    expect(site.requests).toEqual([]);
+    await strict.close();
   });
 
   test.each(['file:///etc/passwd', 'data:text/plain,x', 'http://'])(

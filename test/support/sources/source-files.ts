@@ -2,6 +2,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import type { JobInput, SourceSpec } from '../../../src/core/job-schema/job.ts';
+import { isPublicAddress } from '../../../src/core/url/address.ts';
+import { makeAddressGuard } from '../../../src/core/url/address-guard.ts';
 import type { RemoteFiles } from '../../../src/ports/remote-files.ts';
 import type { Source, SourceRow } from '../../../src/ports/source.ts';
 import { openFilesByScheme } from '../../../src/sources/files/files-by-scheme.ts';
@@ -29,7 +31,10 @@ export async function openSourceSetup(
   tools: Partial<SourceTools> & { s3?: () => Promise<RemoteFiles> } = {},
 ): Promise<SourceSetup> {
   const { dir, remove } = await temporaryFolder();
-  const files = openFilesByScheme(tools.s3 ?? (() => Promise.reject(new Error('no S3 here'))));
+  const files = openFilesByScheme(tools.s3 ?? (() => Promise.reject(new Error('no S3 here'))), {
+    guard: makeAddressGuard(isPublicAddress, false),
+    jobAllowsPrivate: false,
+  });
   const all: SourceTools = {
     files: files.of,
     query: () => {

@@ -1,9 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { loadConfig } from '../../../src/config/load.ts';
+import { loadConfig, loadSettings } from '../../../src/config/load.ts';
 import { makeReadSecret } from '../../../src/config/secrets.ts';
+import { SeineError } from '../../../src/core/errors.ts';
 import { anchorSecrets } from '../../../src/job-file/check-job.ts';
 import { parseJob } from '../../../src/job-file/parse-job.ts';
 import { sendThrough } from '../../../src/worker/request/send.ts';
@@ -15,12 +16,13 @@ afterAll(() => rmSync(dir, { recursive: true }));
 describe('a secret is read', () => {
   writeFileSync(join(dir, 'list'), 'from the mount');
   writeFileSync(join(dir, 'empty'), ' \n');
-  const read = makeReadSecret(dir, { NAME: 'from the environment', EMPTY: ' ' });
+  const env = { NAME: 'from the environment', EMPTY: ' ' };
+  const read = makeReadSecret({ dir, isDirListed: true, listed: ['NAME', 'EMPTY', 'NOWHERE'], env });
 
   test('from the environment, a file or the folder of secrets', async () => {
-    expect(await read({ env: 'NAME' })).toBe('from the environment');
-    expect(await read({ file: join(dir, 'list') })).toBe('from the mount');
-    expect(await read({ secret: 'list' })).toBe('from the mount');
+    expect(await read({ env: 'NAME' }, 'anywhere')).toBe('from the environment');
+    expect(await read({ file: join(dir, 'list') }, 'anywhere')).toBe('from the mount');
+    expect(await read({ secret: 'list' }, 'anywhere')).toBe('from the mount');
   });
 
   test.each([
@@ -29,12 +31,73 @@ describe('a secret is read', () => {
     [{ secret: 'nowhere' }, /cannot read the secret \S+nowhere \(ENOENT\)/],
     [{ secret: 'empty' }, /the secret \S+empty is empty/],
   ])('or said to be missing: %j', async (ref, message) => {
-    await expect(read(ref)).rejects.toThrow(message);
+    await expect(read(ref, 'anywhere')).rejects.toThrow(message);
   });
 
   test('from the folder that the setting names', async () => {
     const { readSecret } = loadConfig({}, { SEINE_SECRETS: dir });
-    expect(await readSecret({ secret: 'list' })).toBe('from the mount');
+    expect(await readSecret({ secret: 'list' }, 'anywhere')).toBe('from the mount');
+  });
+});
+
+describe('a secret that the operator has not listed', () => {
+  const outside = mkdtempSync(join(tmpdir(), 'seine-unlisted-'));
+  const inside = join(outside, 'listed');
+  mkdirSync(inside);
+  for (const path of [join(outside, 'password'), join(inside, 'token')]) writeFileSync(path, 'text');
+  symlinkSync(join(outside, 'password'), join(inside, 'link'));
+  afterAll(() => rmSync(outside, { recursive: true }));
+  const env = { AWS_SECRET_ACCESS_KEY: 'x', SEINE_SECRET_SHOP: 'y', SHOP_TOKEN: 'z', SEINE_LOG: 'info' };
+  const readOf = (listed: string[]) => makeReadSecret({ dir: outside, isDirListed: false, listed, env });
+
+  test.each([
+    [{ env: 'AWS_SECRET_ACCESS_KEY' }, 'SEINE_JOB_SECRETS=SHOP_TOKEN,AWS_SECRET_ACCESS_KEY'],
+    [{ env: 'SEINE_LOG' }, 'SEINE_JOB_SECRETS=SHOP_TOKEN,SEINE_LOG'],
+    [{ secret: 'password' }, 'SEINE_JOB_SECRETS=SHOP_TOKEN,password'],
+    [{ file: join(outside, 'password') }, `SEINE_JOB_SECRETS=SHOP_TOKEN,${join(outside, 'password')}`],
+    [{ file: '/nowhere' }, 'SEINE_JOB_SECRETS=SHOP_TOKEN,/nowhere'],
+  ])('cannot be read by a job, and the message says what to set: %j', async (ref, hint) => {
+    const failed = await readOf(['SHOP_TOKEN'])(ref, 'anywhere').catch((error) => error);
+    expect(failed).toBeInstanceOf(SeineError);
+    expect(failed.hint).toContain(hint);
+  });
+
+  test('is read once it is listed, by name, path or folder', async () => {
+    expect(await readOf(['SHOP_TOKEN'])({ env: 'SHOP_TOKEN' }, 'anywhere')).toBe('z');
+    expect(await readOf(['password'])({ secret: 'password' }, 'anywhere')).toBe('text');
+    const path = join(inside, 'token');
+    expect(await readOf([path])({ file: path }, 'anywhere')).toBe('text');
+    expect(await readOf([inside])({ file: path }, 'anywhere')).toBe('text');
+  });
+
+  test('is not read through a link in a listed folder, nor through a path that begins alike', async () => {
+    await expect(readOf([inside])({ file: join(inside, 'link') }, 'anywhere')).rejects.toThrow(/not listed/);
+    await expect(readOf([inside.slice(0, -1)])({ file: join(inside, 'token') }, 'anywhere')).rejects.toThrow(
+      /not listed/,
+    );
+  });
+
+  test('needs no listing where its name says that it is for jobs', async () => {
+    expect(await readOf([])({ env: 'SEINE_SECRET_SHOP' }, 'anywhere')).toBe('y');
+    writeFileSync(join(outside, 'seine-secret-shop'), 'mounted');
+    expect(await readOf([])({ secret: 'seine-secret-shop' }, 'anywhere')).toBe('mounted');
+  });
+
+  test('needs none either as a file that says itself where it is sent', async () => {
+    expect(await readOf([])({ file: join(outside, 'password') }, 'own-place')).toBe('text');
+    await expect(readOf([])({ env: 'SHOP_TOKEN' }, 'own-place')).rejects.toThrow(/not listed/);
+  });
+
+  test('is listed in the environment only: a settings file may come with the job', async () => {
+    writeFileSync(join(outside, 'seine.config.yaml'), 'jobSecrets: AWS_SECRET_ACCESS_KEY');
+    await expect(loadSettings({}, {}, outside)).rejects.toThrow(
+      /jobSecrets cannot be set in a settings file/,
+    );
+    writeFileSync(join(outside, 'seine.config.yaml'), `secrets: ${outside}`);
+    const { readSecret } = await loadSettings({}, {}, outside);
+    await expect(readSecret({ secret: 'password' }, 'anywhere')).rejects.toThrow(/not listed/);
+    const listed = loadConfig({}, { ...env, SEINE_JOB_SECRETS: ' SHOP_TOKEN , OTHER,' });
+    expect(await listed.readSecret({ env: 'SHOP_TOKEN' }, 'anywhere')).toBe('z');
   });
 });
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { BrowserContextOptions } from 'playwright-core';
 import { LIMITS } from '../../../core/limits.ts';
 import { parseProxy } from '../../../core/proxies/proxy.ts';
+import type { AddressGuard } from '../../../core/url/address-guard.ts';
 import type { FetchRequest } from '../../../ports/fetcher.ts';
 import { dialProxyOf } from '../../network/proxy-dial.ts';
 import type { TicketRoute } from '../proxy/proxy-ticket.ts';
@@ -40,7 +41,7 @@ const VIEWPORT = { width: 1_280, height: 800 };
 export function planTab(
   request: FetchRequest,
   devices: Devices,
-  own: { userAgent: string; isPublicAddress: (ip: string) => boolean },
+  own: { userAgent: string; guard: AddressGuard },
 ): TabPlan | string {
   const { render, allowPrivate, loginState } = request;
   const device = render?.device === undefined ? {} : devices[render.device];
@@ -79,8 +80,8 @@ export function planTab(
     locale: languages[0] ?? null,
     keepsState: state !== undefined,
     route: {
-      isAllowed: allowPrivate ? null : own.isPublicAddress,
-      proxy: proxy === null ? null : dialProxyOf(proxy),
+      isAllowed: own.guard.pages(allowPrivate),
+      proxy: proxy === null ? null : dialProxyOf(proxy, own.guard.services),
       isBlocked: blocksAds ? isAdHost : null,
     },
   };

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { FAILURES } from '../../../../../src/core/failures.ts';
 import { browser as browserSchema } from '../../../../../src/core/job-schema/browser.ts';
+import { makeAddressGuard } from '../../../../../src/core/url/address-guard.ts';
 import { isAdHost, planTab, type TabPlan } from '../../../../../src/fetch/browser/page/plan-tab.ts';
 import { failureOfNavigation } from '../../../../../src/fetch/browser/page/visit-page.ts';
 import { type RequestDraft, requestOf } from '../../../../contract/fetcher-contract.ts';
@@ -8,7 +9,7 @@ import { type RequestDraft, requestOf } from '../../../../contract/fetcher-contr
 const OWN = {
   userAgent:
     'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/153.0.0.0 Safari/537.36',
-  isPublicAddress: () => true,
+  guard: makeAddressGuard(() => true, false),
 };
 const DEVICES = {
   Phone: { userAgent: 'a telephone', viewport: { width: 300, height: 600 }, isMobile: true },
