@@ -212,7 +212,13 @@ function codeOf(path: string): string {
 }
 
 describe('exports', () => {
-  const MODULES = [...SOURCES, ...TESTS, ...filesIn('scripts', ['.ts']), ...filesIn('bench', ['.ts'])];
+  const MODULES = [
+    ...SOURCES,
+    ...TESTS,
+    ...filesIn('scripts', ['.ts']),
+    ...filesIn('bench', ['.ts']),
+    ...filesIn('fuzz', ['.ts']),
+  ];
   const READERS = [
     ...MODULES,
     ...filesIn('examples', ['.ts']),
@@ -335,7 +341,7 @@ describe('words', () => {
   const texts = [
     ...SOURCES,
     ...TESTS,
-    ...['docs', 'examples', 'scripts', 'bench', 'bin', 'deploy'].flatMap((folder) =>
+    ...['docs', 'examples', 'scripts', 'fuzz', 'bench', 'bin', 'deploy'].flatMap((folder) =>
       filesIn(folder, ['.ts', '.js', '.md', '.yaml', '.json']),
     ),
     ...['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'package.json'].filter((path) =>
