@@ -149,9 +149,9 @@ function readPlainly(text: string) {
     const content = raw.slice(0, 16_663).replace(/#.*$/s, '').trim();
     let at = content.indexOf(':');
     if (at === -1) {
-      const words = content.split(/[ \t]+/);
-      if (words.length !== 2) continue;
-      at = words[0]!.length;
+      // A missing colon is forgiven between two words.
+      at = content.search(/[ \t]/);
+      if (at === -1 || /[ \t]/.test(content.slice(at).trim())) continue;
     }
     const name = content.slice(0, at).trim().toLowerCase();
     const value = content.slice(at + 1).trim();

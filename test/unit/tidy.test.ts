@@ -363,6 +363,7 @@ describe('words', () => {
   /** Where these words mean something of the web: robots.txt, TLS, URLs, another crawler's settings. */
   const MEANT = {
     agent: [
+      'fuzz/targets/http.ts',
       'bench/package-lock.json',
       'src/core/robots/robots.ts',
       'src/fetch/browser/proxy/filter-proxy.ts',
