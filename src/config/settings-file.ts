@@ -44,8 +44,12 @@ async function parseFile(path: string): Promise<unknown> {
   if (text.length > BYTES_MAX) throw new SeineError(`the settings file ${path} is too large`);
   try {
     if (path.endsWith('.json')) return JSON.parse(text);
-    const { parse } = await import('yaml');
-    return parse(text);
+    const { parseDocument } = await import('yaml');
+    const document = parseDocument(text);
+    // The parser would print what it only warns of, with the line.
+    const [problem] = [...document.errors, ...document.warnings];
+    if (problem) throw problem;
+    return document.toJS();
   } catch (error) {
     // A parser quotes the line that it does not understand, and that may be one with a password.
     const place = (error as { linePos?: { line: number }[] }).linePos?.[0]?.line;

@@ -58,8 +58,12 @@ async function readText(path: string): Promise<string> {
 async function parseData(text: string, path: string, ending: string): Promise<unknown> {
   try {
     if (ending === '.json') return JSON.parse(text);
-    const { parse } = await import('yaml');
-    return parse(text);
+    const { parseDocument } = await import('yaml');
+    const document = parseDocument(text);
+    // The parser would print what it only warns of, with a piece of the file.
+    const [problem] = [...document.errors, ...document.warnings];
+    if (problem) throw problem;
+    return document.toJS();
   } catch (error) {
     throw new SeineError(`${path}: ${messageOf(error).split('\n')[0]}`, { cause: error });
   }

@@ -220,7 +220,13 @@ function codeOf(path: string): string {
 }
 
 describe('exports', () => {
-  const MODULES = [...SOURCES, ...TESTS, ...filesIn('scripts', ['.ts']), ...filesIn('bench', ['.ts'])];
+  const MODULES = [
+    ...SOURCES,
+    ...TESTS,
+    ...filesIn('scripts', ['.ts']),
+    ...filesIn('bench', ['.ts']),
+    ...filesIn('fuzz', ['.ts']),
+  ];
   const READERS = [
     ...MODULES,
     ...filesIn('examples', ['.ts']),
@@ -343,7 +349,7 @@ describe('words', () => {
   const texts = [
     ...SOURCES,
     ...TESTS,
-    ...['docs', 'examples', 'scripts', 'bench', 'bin', 'deploy'].flatMap((folder) =>
+    ...['docs', 'examples', 'scripts', 'fuzz', 'bench', 'bin', 'deploy'].flatMap((folder) =>
       filesIn(folder, ['.ts', '.js', '.md', '.yaml', '.json']),
     ),
     ...['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'package.json'].filter((path) =>
@@ -365,6 +371,7 @@ describe('words', () => {
   /** Where these words mean something of the web: robots.txt, TLS, URLs, another crawler's settings. */
   const MEANT = {
     agent: [
+      'fuzz/targets/http.ts',
       'bench/package-lock.json',
       'src/core/robots/robots.ts',
       'src/fetch/browser/proxy/filter-proxy.ts',

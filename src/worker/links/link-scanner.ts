@@ -17,7 +17,7 @@ export const LINKS_PER_PAGE_MAX = 10_000;
 const SLASH = 47;
 const LESS = 60;
 
-type Kind = 'link' | 'rel-link' | 'base' | 'raw' | 'plaintext' | 'foreign';
+type Kind = 'link' | 'rel-link' | 'base' | 'raw' | 'title' | 'plaintext' | 'foreign';
 
 interface Element {
   name: string;
@@ -31,7 +31,7 @@ const KINDS: Record<string, Kind> = {
   base: 'base',
   script: 'raw',
   style: 'raw',
-  title: 'raw',
+  title: 'title',
   textarea: 'raw',
   iframe: 'raw',
   noembed: 'raw',
@@ -116,8 +116,11 @@ export function scanLinks(html: string, reader: LinkReader): { base: string | nu
       else if (!tag.selfClosing) foreignDepth++;
     } else if (kind === 'plaintext') {
       break;
+    } else if (kind === 'title') {
+      // Of a picture it holds markup; and one that is never closed must not hide the rest of the page.
+      if (foreignDepth === 0) at = endOfRawText(html, at, 'title');
     } else if (kind === 'raw') {
-      // `<title/>` in an SVG is empty; elsewhere the slash means nothing and the text runs to the end tag.
+      // In an SVG `<style/>` is empty; elsewhere the slash means nothing and the text runs to the end tag.
       if (foreignDepth === 0 || !tag.selfClosing) at = endOfRawText(html, at, element.name);
     } else if (tag.hrefStart !== -1) {
       if (kind === 'base') {

@@ -62,8 +62,35 @@ export function endOfMarkup(html: string, start: number, foreign: boolean): numb
 export function endOfRawText(html: string, start: number, name: string): number {
   let at = html.indexOf('</', start);
   while (at !== -1) {
-    if (nameAt(html, at + 2, name) && endsName(html.charCodeAt(at + 2 + name.length))) return at;
+    if (nameAt(html, at + 2, name) && endsName(html.charCodeAt(at + 2 + name.length))) {
+      const isEscaped = name === 'script' && html.slice(start, at).includes('<!--');
+      return isEscaped ? endOfEscapedScript(html, start) : at;
+    }
     at = html.indexOf('</', at + 2);
+  }
+  return -1;
+}
+
+/** Between `<!--` and `-->` a script may hold scripts in quotes: those end without ending it. */
+function endOfEscapedScript(html: string, start: number): number {
+  const marks = /<!--|-->|<\/?script(?=[\t\n\f\r />])/gi;
+  marks.lastIndex = start;
+  let state: 'plain' | 'comment' | 'script in comment' = 'plain';
+  for (let found = marks.exec(html); found !== null; found = marks.exec(html)) {
+    const [mark] = found;
+    if (mark === '<!--') {
+      if (state === 'plain') state = 'comment';
+      // `<!-->` begins and ends it.
+      marks.lastIndex = found.index + 2;
+    } else if (mark === '-->') {
+      state = 'plain';
+    } else if (mark[1] !== '/') {
+      if (state === 'comment') state = 'script in comment';
+    } else if (state === 'script in comment') {
+      state = 'comment';
+    } else {
+      return found.index;
+    }
   }
   return -1;
 }

@@ -79,6 +79,7 @@ describe('data files', () => {
     ['empty.yaml', '', /empty\.yaml.*null/],
     ['text.yaml', 'just text', /text\.yaml.*string/],
     ['alias.yaml', 'sources: *nothing', /alias\.yaml/],
+    ['tag.yaml', 'sources: !!js/function https://a.example/', /tag\.yaml.*Unresolved tag/],
   ])('%s: one sentence that names the file', async (name, text, message) => {
     const error = await errorOf(await fileOf(name, text));
     expect(error.message).toMatch(message);

@@ -81,6 +81,7 @@ describe('a settings file', () => {
     ['- dir', /must contain names and values/],
     ['dir: a\ndir: b', /seine\.config\.yaml, line 2/],
     ['store: "postgres://a:hunter2@b\nworkers: [', /seine\.config\.yaml, line \d/],
+    ['store: !secret postgres://a:hunter2@b', /seine\.config\.yaml, line 1/],
     ['storeFile: a\nstore: postgres://a/b', /store and storeFile in .* are both set/],
   ])('%j is refused in one sentence, with what to do', async (text, message) => {
     write('seine.config.yaml', text);

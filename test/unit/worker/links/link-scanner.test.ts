@@ -171,7 +171,7 @@ describe('scanLinks finds what a parser finds', () => {
     const markup = fc.array(piece, { maxLength: 30, size: 'max' }).map((parts) => parts.join(''));
     fc.assert(
       fc.property(markup, (html) => {
-        fc.pre(!/<\/[a-z][^>]*=/i.test(html));
+        fc.pre(!/<\/[a-z][^>]*=|<script[\s\S]*<!--/i.test(html));
         expect(scan(html)).toEqual(parse(html));
       }),
       { numRuns: 3_000 },
@@ -202,8 +202,22 @@ describe('scanLinks keeps to the standard where htmlparser2 does not', () => {
     expect(found('<svg><title/><style/></svg><a href=/x>')).toEqual(['/x']);
   });
 
-  test('a title in an SVG is skipped like any title, though it could hold markup', () => {
-    expect(found('<svg><title><a href=/x></title></svg><a href=/y>')).toEqual(['/y']);
+  test('a title in an SVG may hold markup, and hides nothing when it is not closed', () => {
+    expect(found('<svg><title><a href=/x></title></svg><a href=/y>')).toEqual(['/x', '/y']);
+    expect(found('<svg><title>Icon</svg><a href=/y>')).toEqual(['/y']);
+  });
+
+  test.each([
+    ['<script><!-- <script> </script> <a href=/no> --></script><a href=/x>', ['/x']],
+    ['<script><!-- <SCRIPT\n></script/><a href=/no></script><a href=/x>', ['/x']],
+    ['<script><!-- <script> --> </script><a href=/x>', ['/x']],
+    ['<script><!--> <script> </script><a href=/x>', ['/x']],
+    ['<script><!-- </script><a href=/x><!-- <a href=/no> -->', ['/x']],
+    ['<script><!-- <script> </script><a href=/no>', []],
+    ['<script><!-- <scripts> </script><a href=/x>', ['/x']],
+    ['<style><!-- <style> </style><a href=/x>', ['/x']],
+  ])('a script may hold scripts inside a comment: %s', (html, links) => {
+    expect(found(html)).toEqual(links);
   });
 });
 
@@ -228,7 +242,8 @@ describe('scanLinks has limits', () => {
       '<a =',
       '&amp',
     ]
-      .concat(['<svg><![CDATA[', '<script></scrip', '<div title=" >'])
+      .concat(['<svg><![CDATA[', '<script></scrip', '<div title=" >', '<svg><title>'])
+      .concat(['<script><!--<script></script>', '<script><!--</script>'])
       .map((piece) => piece.repeat(Math.ceil(size / piece.length)));
     const started = cpuNow();
     for (const html of pages) scan(html);

@@ -1,0 +1,199 @@
+import { zstdCompressSync } from 'node:zlib';
+import { type Batch, type Report, WIRE_VERSION } from '../../src/core/batch/batch.ts';
+import type { Outcome, QualityDelta } from '../../src/core/batch/outcome.ts';
+import { checkReport, splitReport } from '../../src/core/batch/report.ts';
+import { FAILURES } from '../../src/core/failures.ts';
+import * as bullmq from '../../src/transport/bullmq/wire.ts';
+import * as lambda from '../../src/transport/lambda/wire.ts';
+import { HOSTILE_TEXTS } from '../hostile-texts.ts';
+import { mutate } from '../mutate.ts';
+import type { Random } from '../random.ts';
+import { must, mustEqual, type Target } from '../target.ts';
+
+/**
+ * Messages between coordinator and workers. Text that begins with `{` is a report: it arrives as it was sent, in one
+ * piece or several, and what makes no sense in it is left out. Other bytes are packed messages, mostly damaged: they are
+ * refused, or unpacked within bounds. Each reader of messages has its place in `readers`.
+ */
+
+const BATCH = { id: 7, archiveKey: 'archive/1/7', version: WIRE_VERSION } as unknown as Batch;
+
+const readers: ((bytes: Buffer) => unknown)[] = [
+  (bytes) => bullmq.decodeBatch(bytes),
+  (bytes) => bullmq.decodeReply(fields('report', bytes)),
+  (bytes) => bullmq.decodeReply(fields('lost', bytes)),
+  (bytes) => bullmq.decodeReply([bytes]),
+  (bytes) => lambda.unpack({ gzip: bytes.toString('base64') }),
+  (bytes) =>
+    collect(
+      lambda.decodeParts([{ gzip: bytes.toString('base64') }], {
+        batch: BATCH,
+        blobs: () => Promise.reject(new Error('no blobs here')),
+      }),
+    ),
+];
+
+const fields = (kind: string, body: Buffer) =>
+  ['kind', kind, 'sentId', 'x', 'body', body].map((part) => Buffer.from(part as string));
+
+async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
+const TEXTS = ['https://a.example/', 'p', 'k', '', ...HOSTILE_TEXTS];
+const NUMBERS: unknown[] = [0, 1, 5, 1e15];
+const ODD: unknown[] = [null, -1, 0.5, 1e300, '5', [], {}, true];
+
+function outcome(random: Random, taskId: number): Outcome {
+  const trace = { startedAt: 1, durationMs: 1, httpStatus: 200, bytes: 1 };
+  const page = {
+    route: null,
+    httpStatus: 200,
+    contentType: 'text/html',
+    bytes: 1,
+    sha256: 'x',
+    archive: random.oneIn(2) ? { offset: 0, length: 1 } : null,
+    media: null,
+    robotsTags: null,
+    etag: null,
+    lastModified: null,
+  };
+  return random.pick<() => Outcome>([
+    () => ({
+      kind: 'fetched',
+      taskId,
+      page,
+      links: random.list(0, 5, () => ({
+        url: random.pick(TEXTS),
+        host: random.pick(TEXTS),
+        priority: 0,
+        route: null,
+        meta: Object.fromEntries([[random.pick(TEXTS), 1]]),
+      })),
+      records: random.list(0, 3, () => ({ key: random.pick(TEXTS), json: '{}', hash: 'x', merge: false })),
+      shows: [],
+      trace,
+    }),
+    () => ({ kind: 'unchanged', taskId, page: null, trace }),
+    () => ({ kind: 'deferred', taskId }),
+    () => ({
+      kind: 'failed',
+      taskId,
+      code: random.pick(['http-5xx', ...HOSTILE_TEXTS]) as never,
+      detail: random.pick(TEXTS),
+      page: null,
+      retryAfterMs: null,
+      trace: null,
+    }),
+  ])();
+}
+
+function quality(random: Random): QualityDelta {
+  const number = () => random.pick(random.oneIn(4) ? ODD : NUMBERS) as number;
+  return {
+    route: random.pick(TEXTS),
+    records: number(),
+    invalid: number(),
+    filled: Object.fromEntries(random.list(0, 4, () => [random.pick(TEXTS), number()])),
+  };
+}
+
+function report(random: Random): Report {
+  return {
+    version: WIRE_VERSION,
+    batchId: 7,
+    part: 0,
+    final: true,
+    worker: random.pick(TEXTS),
+    startedAt: 1,
+    durationMs: 1,
+    permits: [{ host: random.pick(TEXTS), sent: 1, lastSentAt: 1, finished: true }],
+    robots: random.list(0, 1, () => ({
+      kind: 'failed',
+      origin: random.pick(TEXTS),
+      code: random.pick(TEXTS) as never,
+      detail: 'x',
+      trace: null,
+    })),
+    outcomes: random.list(0, 8, (index) => outcome(random, index + 1)),
+    quality: random.list(0, 3, () => quality(random)),
+    archive: { key: 'k', bytes: 1 },
+  };
+}
+
+export function openWireTarget(): Target {
+  return {
+    generate(random) {
+      const json = Buffer.from(JSON.stringify(report(random)));
+      if (!random.oneIn(3)) return json;
+      const packed = random.oneIn(2)
+        ? zstdCompressSync(json)
+        : Buffer.from(bullmq.encodeReply({ kind: 'report', sentId: 's', report: report(random) })[5]!);
+      return mutate(packed, random);
+    },
+    async check(input) {
+      const sent = reportOf(input);
+      if (sent !== null) {
+        await checkSent(sent);
+        return;
+      }
+      for (const read of readers) {
+        try {
+          await read(input);
+        } catch (error) {
+          must(error instanceof Error, 'what is thrown is no error');
+        }
+      }
+    },
+  };
+}
+
+function reportOf(input: Buffer): Report | null {
+  if (input[0] !== 0x7b) return null;
+  try {
+    return JSON.parse(input.toString('utf8')) as Report;
+  } catch {
+    return null;
+  }
+}
+
+async function checkSent(sent: Report): Promise<void> {
+  const reply = bullmq
+    .encodeReply({ kind: 'report', sentId: 'a-1', report: sent })
+    .map((part) => Buffer.from(part as string));
+  mustEqual(bullmq.decodeReply(reply), { kind: 'report', sentId: 'a-1', report: sent }, 'through Redis');
+  const parts = await lambda.encodeParts([sent], {
+    blobs: null as never,
+    keyOf: () => 'k',
+    onUnstored: (part) => part,
+  });
+  mustEqual(
+    await collect(
+      lambda.decodeParts(parts, { batch: BATCH, blobs: () => Promise.reject(new Error('no blobs here')) }),
+    ),
+    [sent],
+    'through Lambda',
+  );
+  const { report: checked } = checkReport(sent);
+  for (const { filled, records, invalid } of checked.quality)
+    must(
+      [records, invalid, ...Object.values(filled)].every(
+        (count) => Number.isSafeInteger(count) && count >= 0,
+      ),
+      'a figure of quality is no count',
+    );
+  for (const result of [...checked.outcomes, ...checked.robots])
+    must(result.kind !== 'failed' || Object.hasOwn(FAILURES, result.code), 'a failure code is unknown');
+  mustEqual(checkReport(checked), { report: checked, problems: [] }, 'checked again');
+  const split = splitReport(checked, 4);
+  const ids = (reports: Report[]) =>
+    reports.flatMap(({ outcomes }) => outcomes.map(({ taskId }) => taskId)).sort((a, b) => a - b);
+  mustEqual(ids(split), ids([checked]), 'outcomes of the parts');
+  mustEqual(
+    split.map(({ final }) => final),
+    split.map((_, index) => index === split.length - 1),
+    'the last part',
+  );
+}
