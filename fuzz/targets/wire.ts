@@ -5,6 +5,7 @@ import { checkReport, splitReport } from '../../src/core/batch/report.ts';
 import { FAILURES } from '../../src/core/failures.ts';
 import * as bullmq from '../../src/transport/bullmq/wire.ts';
 import * as lambda from '../../src/transport/lambda/wire.ts';
+import { type MessageSeal, openMessageSeal } from '../../src/transport/message-seal.ts';
 import { HOSTILE_TEXTS } from '../hostile-texts.ts';
 import { mutate } from '../mutate.ts';
 import type { Random } from '../random.ts';
@@ -18,11 +19,20 @@ import { must, mustEqual, type Target } from '../target.ts';
 
 const BATCH = { id: 7, archiveKey: 'archive/1/7', version: WIRE_VERSION } as unknown as Batch;
 
+const KEYS = bullmq.fleetKeys('fuzz');
+const ABOUT = { id: 7, job: { epoch: 'e' } };
+const PLAIN = openMessageSeal([]);
+/** What is damaged on its way shows at the signature; without one it reaches the readers behind it. */
+const SEALS = [PLAIN, openMessageSeal(['a fleet key of the fuzzer'])];
+const AS_BATCH = { keys: KEYS, sentId: 'x-1', queue: 'http', now: 0 } as const;
+
 const readers: ((bytes: Buffer) => unknown)[] = [
-  (bytes) => bullmq.decodeBatch(bytes),
-  (bytes) => bullmq.decodeReply(fields('report', bytes)),
-  (bytes) => bullmq.decodeReply(fields('lost', bytes)),
-  (bytes) => bullmq.decodeReply([bytes]),
+  ...SEALS.flatMap((seal) => [
+    (bytes: Buffer) => bullmq.openBatch(bytes, { ...AS_BATCH, seal }),
+    (bytes: Buffer) => readReply(fields('report', bytes), seal),
+    (bytes: Buffer) => readReply(fields('lost', bytes), seal),
+    (bytes: Buffer) => readReply([bytes], seal),
+  ]),
   (bytes) => lambda.unpack({ gzip: bytes.toString('base64') }),
   (bytes) =>
     collect(
@@ -35,6 +45,9 @@ const readers: ((bytes: Buffer) => unknown)[] = [
 
 const fields = (kind: string, body: Buffer) =>
   ['kind', kind, 'sentId', 'x', 'body', body].map((part) => Buffer.from(part as string));
+
+const readReply = (parts: Buffer[], seal: MessageSeal) =>
+  bullmq.openReply(bullmq.readReply(parts), { seal, keys: KEYS, batch: ABOUT });
 
 async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
@@ -123,6 +136,9 @@ function report(random: Random): Report {
   };
 }
 
+const sealed = (reply: bullmq.Reply, seal: MessageSeal) =>
+  bullmq.sealReply(reply, { seal, keys: KEYS, batch: ABOUT });
+
 export function openWireTarget(): Target {
   return {
     generate(random) {
@@ -130,7 +146,7 @@ export function openWireTarget(): Target {
       if (!random.oneIn(3)) return json;
       const packed = random.oneIn(2)
         ? zstdCompressSync(json)
-        : Buffer.from(bullmq.encodeReply({ kind: 'report', sentId: 's', report: report(random) })[5]!);
+        : sealed({ kind: 'report', sentId: 'x', report: report(random) }, random.pick(SEALS));
       return mutate(packed, random);
     },
     async check(input) {
@@ -160,10 +176,10 @@ function reportOf(input: Buffer): Report | null {
 }
 
 async function checkSent(sent: Report): Promise<void> {
-  const reply = bullmq
-    .encodeReply({ kind: 'report', sentId: 'a-1', report: sent })
-    .map((part) => Buffer.from(part as string));
-  mustEqual(bullmq.decodeReply(reply), { kind: 'report', sentId: 'a-1', report: sent }, 'through Redis');
+  for (const seal of SEALS) {
+    const reply = { kind: 'report' as const, sentId: 'x', report: sent };
+    mustEqual(readReply(fields('report', sealed(reply, seal)), seal), reply, 'through Redis');
+  }
   const parts = await lambda.encodeParts([sent], {
     blobs: null as never,
     keyOf: () => 'k',
