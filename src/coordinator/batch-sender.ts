@@ -94,13 +94,13 @@ export class BatchSender {
       .filter(({ host }) => !this.#parts.robots.isAsking(host) && !this.#isScouted(host))
       .filter(({ host }) => !isFull || !this.#parts.escalation?.renders(host))
       .map((host) => ({
-        ...this.#planHost(host),
+        ...this.#planHost(host, now),
         ready: this.#parts.escalation?.isUnsure(host.host) ? Math.min(host.ready, SCOUTS) : host.ready,
         renders: this.#parts.escalation?.renders(host.host) ?? false,
         needsRobots: spec.politeness.robots && !this.#parts.robots.isKnown(host.host),
       }));
     const ready = await this.#parts.robotsGate.withPiggybackedHosts(hosts, now + LOOK_AHEAD_MS, (host) =>
-      this.#planHost(host),
+      this.#planHost(host, now),
     );
     if (ready.length === 0) return [];
     return planBatches({
@@ -118,9 +118,16 @@ export class BatchSender {
     });
   }
 
-  #planHost(host: DueHost): PlanHost {
+  #planHost(host: DueHost, now: number): PlanHost {
     const load = this.#parts.permits.load(host.host);
-    return { ...host, ...this.#limitsFor(host), load, needsRobots: false };
+    const hours = this.#limitsOf(host.host).window?.nextPermit(Math.max(now, host.nextAt));
+    return {
+      ...host,
+      ...this.#limitsFor(host),
+      ...(hours ? { nextAt: Math.max(host.nextAt, hours.opensAt), closesAt: hours.closesAt } : {}),
+      load,
+      needsRobots: false,
+    };
   }
 
   /** A few tasks are out to see how the host answers: the others wait for them. */
@@ -134,9 +141,10 @@ export class BatchSender {
     const { store, job } = this.#parts;
     const closed: { hostId: number; until: number }[] = [];
     const open = due.filter((host) => {
-      const until = this.#limitsOf(host.host).window?.opensAt(now) ?? now;
-      if (until > now) closed.push({ hostId: host.id, until });
-      return until <= now;
+      const startAt = Math.max(now, host.nextAt);
+      const until = this.#limitsOf(host.host).window?.nextPermit(startAt).opensAt ?? startAt;
+      if (until > startAt) closed.push({ hostId: host.id, until });
+      return until <= startAt;
     });
     if (closed.length > 0) await store.frontier.postpone(job.id, closed);
     return open;

@@ -22,6 +22,8 @@ export interface Permit {
   /** Each gap is longer by a random share of it up to this, and now and then much longer. */
   jitter?: number;
   parallel: number;
+  /** Where the host has allowed hours that end soon: no request leaves after this, whatever `endAt` says. */
+  closesAt?: number;
 }
 
 export interface BatchTask {
