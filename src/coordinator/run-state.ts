@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { WorkerKind } from '../core/batch/batch.ts';
+import type { Outcome } from '../core/batch/outcome.ts';
+import { addSize, NO_SIZES, type PageSizes } from '../core/byte-limit/byte-limit.ts';
 import { defaultUserAgent } from '../core/identity/identity.ts';
 import { productToken } from '../core/robots/robots.ts';
 import { type Clock, type Logger, type Random, startTimer } from '../ports/ambient.ts';
@@ -48,6 +50,7 @@ export interface RunState {
   permits: OpenPermits;
   storage: StoragePause;
   breaker: JobBreaker;
+  pageSizes: LearnedSizes;
   wake: Wake;
   robots: RobotsCache;
   groups: HostGroups;
@@ -67,6 +70,7 @@ export function openRunState(options: CoordinatorOptions): RunState {
     permits: new OpenPermits(),
     storage: new StoragePause(options),
     breaker: new JobBreaker(),
+    pageSizes: new LearnedSizes(),
     wake: new Wake(options.clock),
     robots: new RobotsCache(store.hosts, product, retry),
     groups: options.groups ?? new HostGroups(options),
@@ -161,6 +165,21 @@ export class StoragePause {
     const pauseMs = Math.min(STORAGE_PAUSE_MS_MAX, STORAGE_PAUSE_MS * 2 ** (this.#troublesInRow - 1));
     this.#until = this.#clock.now() + pauseMs;
     this.#logger.warn(`${trouble}; waiting ${Math.round(pauseMs / 1_000)} s`);
+  }
+}
+
+/** How large the pages of this run are, for a limit of bytes. */
+export class LearnedSizes {
+  #sizes: PageSizes = NO_SIZES;
+
+  get sizes(): PageSizes {
+    return this.#sizes;
+  }
+
+  learn(outcomes: readonly Outcome[]): void {
+    for (const outcome of outcomes)
+      if (outcome.kind !== 'deferred' && outcome.trace !== null && outcome.trace.bytes > 0)
+        this.#sizes = addSize(this.#sizes, outcome.trace.bytes);
   }
 }
 

@@ -59,7 +59,11 @@ export const blobs: OptionSpec = {
 export const withBlobs = { blobs, ...everywhere };
 
 export const limits: Record<string, OptionSpec> = {
-  'max-pages': { kind: 'value', value: 'n', doc: 'Stop after this many pages.' },
+  'max-pages': {
+    kind: 'value',
+    value: 'n',
+    doc: 'Stop after requesting this many pages, also those that fail.',
+  },
   'max-seconds': { kind: 'value', value: 'n', doc: 'Stop after this many seconds.' },
-  'max-bytes': { kind: 'value', value: 'n', doc: 'Stop after this many bytes.' },
+  'max-bytes': { kind: 'value', value: 'n', doc: 'Stop after receiving this many bytes.' },
 };

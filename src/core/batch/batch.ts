@@ -116,6 +116,8 @@ export interface Batch {
   suspects?: true;
   /** The worker must have answered by then; what is left is deferred. */
   budgetMs: number;
+  /** Where the job has a limit of bytes: what this batch may receive. Tasks beyond it are deferred. */
+  bytesMax?: number;
   permits: Permit[];
   robots: RobotsFetch[];
   tasks: BatchTask[];

@@ -114,4 +114,13 @@ export const MIGRATIONS: readonly Migration[] = [
   ALTER TABLE batches ADD COLUMN permits TEXT;
   `,
   },
+  {
+    number: 12,
+    name: 'attempted-pages',
+    sql: `
+  -- Tasks that were requested, for the limit of pages. Those that failed and wait for a retry were not counted before.
+  ALTER TABLE counters ADD COLUMN attempted INTEGER NOT NULL DEFAULT 0;
+  UPDATE counters SET attempted = done + unchanged + dead;
+  `,
+  },
 ];
