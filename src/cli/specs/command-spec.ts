@@ -67,3 +67,25 @@ export const limits: Record<string, OptionSpec> = {
   'max-seconds': { kind: 'value', value: 'n', doc: 'Stop after this many seconds.' },
   'max-bytes': { kind: 'value', value: 'n', doc: 'Stop after receiving this many bytes.' },
 };
+
+const NO_ADAPTIVE: OptionSpec = {
+  kind: 'flag',
+  doc: 'Use the whole rate from the start, and do not slow down for hosts that refuse requests or become slow.',
+};
+
+/** Of a job that has run before, what is not given stays as it was. */
+export const storedPace: Record<string, OptionSpec> = {
+  rate: { kind: 'value', value: 'n|max', doc: 'From now on so many requests per second and host.' },
+  parallel: { kind: 'value', value: 'n', doc: 'From now on so many concurrent requests per host.' },
+  'no-adaptive': NO_ADAPTIVE,
+};
+
+export const pace: Record<string, OptionSpec> = {
+  rate: { kind: 'value', value: 'n|max', doc: 'Requests per second and host. Default: 4' },
+  parallel: {
+    kind: 'value',
+    value: 'n',
+    doc: 'Concurrent requests per host. Default: 4, or 32 with --rate max',
+  },
+  'no-adaptive': NO_ADAPTIVE,
+};

@@ -5,6 +5,7 @@ import {
   help,
   json,
   limits,
+  storedPace,
   withBlobs,
   workers,
 } from './command-spec.ts';
@@ -34,8 +35,8 @@ export const COMMANDS: Record<string, CommandSpec> = {
     args: '[job]',
     argsMax: 1,
     summary: 'Continue a job that was stopped, interrupted, or stopped by its circuit breaker.',
-    options: { workers, dispatch, ...limits, json, ...withBlobs },
-    examples: ['seine resume', 'seine resume shop --max-pages 10000'],
+    options: { workers, dispatch, ...limits, ...storedPace, json, ...withBlobs },
+    examples: ['seine resume', 'seine resume shop --rate 10 --max-pages 10000'],
   },
   refresh: REFRESH,
   worker: WORKER,
