@@ -157,6 +157,7 @@ export class Coordinator {
       await this.#takeBack(await store.frontier.abandoned(job.id));
       await this.#saveEscalation();
     }
+    this.#run.priorities.update(await store.jobs.priorities(job.id));
     this.#stop ??= await checkStop({
       requestedState: await store.jobs.requestedState(job.id),
       counters: await store.jobs.counters(job.id),

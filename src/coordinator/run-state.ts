@@ -14,6 +14,7 @@ import { GivenUp } from './giving-up/giving-up.ts';
 import { HostGroups } from './hosts/host-groups.ts';
 import { OpenPermits } from './hosts/open-permits.ts';
 import type { OpenBatch } from './plan/open-batch.ts';
+import { TaskPriorities } from './priority/task-priorities.ts';
 import { AccessAssigner } from './proxies/access-assigner.ts';
 import type { JobAccess } from './proxies/job-access.ts';
 import type { Progress } from './reports/progress.ts';
@@ -34,6 +35,8 @@ export interface CoordinatorOptions {
   access?: JobAccess | null;
   /** What rates are counted by; by names alone when absent. */
   groups?: HostGroups;
+  /** Shared with what feeds the sources; of the job alone when absent. */
+  priorities?: TaskPriorities;
   /** Free bytes where the job writes; null when not known. */
   diskFree(): Promise<number | null>;
 }
@@ -55,6 +58,7 @@ export interface RunState {
   robots: RobotsCache;
   groups: HostGroups;
   givenUp: GivenUp;
+  priorities: TaskPriorities;
   /** Null when every request goes the plain way. */
   escalation: EscalationPolicy | null;
   /** Null when the job has no proxies and no remote scraping API. */
@@ -75,6 +79,7 @@ export function openRunState(options: CoordinatorOptions): RunState {
     robots: new RobotsCache(store.hosts, product, retry),
     groups: options.groups ?? new HostGroups(options),
     givenUp: new GivenUp(),
+    priorities: options.priorities ?? new TaskPriorities(job),
     escalation: openEscalationPolicy(job.spec, job.name, () => random.next()),
     access: options.access ? new AccessAssigner(options.access, options) : null,
   };

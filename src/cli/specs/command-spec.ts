@@ -16,6 +16,8 @@ export interface CommandSpec {
   /** Positional arguments, as shown. */
   args: string;
   argsMax: number;
+  /** Whether `-5` is an argument. */
+  takesNumbers?: true;
   summary: string;
   details?: string;
   options: Record<string, OptionSpec>;

@@ -87,6 +87,18 @@ export const COMMANDS: Record<string, CommandSpec> = {
     options: { json, ...everywhere },
     examples: ['seine cancel shop'],
   },
+  priority: {
+    args: '<job> <pattern> <n>',
+    argsMax: 3,
+    takesNumbers: true,
+    summary:
+      'Change the priority of waiting tasks of a job, and of new ones, while it runs or before it is resumed.',
+    details:
+      'The pattern is one of URLs, as in a job file, or route:name for the pages of a route. Higher runs first, from -1000 to 1000.\n' +
+      'The last change that is about a task holds.',
+    options: { json, ...everywhere },
+    examples: ["seine priority shop '/product/*' 10", 'seine priority shop route:list -5'],
+  },
   dead: {
     args: '[job]',
     argsMax: 1,

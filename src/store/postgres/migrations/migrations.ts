@@ -109,4 +109,12 @@ export const MIGRATIONS: readonly Migration[] = [
   UPDATE counters SET attempted = done + unchanged + dead;
   `,
   },
+  {
+    number: 11,
+    name: 'priorities',
+    sql: `
+  -- Priorities that people gave to tasks of the job while it ran, as JSON.
+  ALTER TABLE jobs ADD COLUMN priorities text;
+  `,
+  },
 ];
