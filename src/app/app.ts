@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { S3Settings } from '../aws/s3/s3-client.ts';
 import { Coordinator, type RunResult } from '../coordinator/coordinator.ts';
 import { HostGroups } from '../coordinator/hosts/host-groups.ts';
+import { TaskPriorities } from '../coordinator/priority/task-priorities.ts';
 import {
   checkServices,
   type JobAccess,
@@ -137,6 +138,7 @@ function createParts(
   const progress = createProgress({ startedAt: systemClock.now() });
   const groups = new HostGroups({ store, job, resolver: openSystemResolver() });
   const rejectsFile = join(folder.dir, 'rejects', `${job.name}-${job.run}.jsonl`);
+  const priorities = new TaskPriorities(job);
   const feeder = new SourceFeeder({
     store,
     job,
@@ -145,6 +147,7 @@ function createParts(
     logger: settings.logger,
     rejects: new RejectLog(settings.logger, openRejectFile(rejectsFile, job.pass)),
     groups,
+    priorities,
   });
   const coordinator = new Coordinator({
     store,
@@ -158,6 +161,7 @@ function createParts(
     logger: noting(settings.logger, progress, makeRedact(access?.secrets ?? [])),
     access,
     groups,
+    priorities,
     diskFree: freeBytesOf([folder.dir, folderOf(folder.blobsPlace)]),
   });
   return { coordinator, feeder, progress, rejectsFile };

@@ -22,6 +22,7 @@ const HANDLERS: Record<string, () => Promise<Command>> = {
   jobs: async () => (await import('./commands/reports.ts')).jobsCommand,
   stop: async () => (await import('./commands/reports.ts')).stopCommand,
   cancel: async () => (await import('./commands/reports.ts')).cancelCommand,
+  priority: async () => (await import('./commands/priority.ts')).priorityCommand,
   dead: async () => (await import('./commands/reports.ts')).deadCommand,
   export: async () => (await import('./export/export.ts')).exportCommand,
   reparse: async () => (await import('./commands/reparse.ts')).reparseCommand,

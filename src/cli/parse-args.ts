@@ -39,13 +39,17 @@ export function parseCommandLine(argv: readonly string[]): ParsedArgs {
   return { command, args: positionals, values: single, lists };
 }
 
-const ARGUMENTS = ['no argument', 'one argument', 'two arguments'];
+const ARGUMENTS = ['no argument', 'one argument', 'two arguments', 'three arguments'];
+
+/** Set before a number that looks like an option. */
+const NEGATIVE = '\u0000';
 
 function readOptions(command: string, spec: CommandSpec, rest: string[]) {
   // A value is optional only in the form --name=value, so that the next argument stays an argument.
   const end = rest.indexOf('--');
   const args = rest.map((arg, index) => {
     if (end !== -1 && index > end) return arg;
+    if (spec.takesNumbers && /^-\d+$/.test(arg)) return NEGATIVE + arg;
     const option = arg.startsWith('--') ? getOwn(spec.options, arg.slice(2)) : undefined;
     return option?.kind === 'optional' ? `${arg}=${option.implied}` : arg;
   });
@@ -60,7 +64,8 @@ function readOptions(command: string, spec: CommandSpec, rest: string[]) {
     ]),
   );
   try {
-    return parseArgs({ args, options, allowPositionals: true, strict: true });
+    const { values, positionals } = parseArgs({ args, options, allowPositionals: true, strict: true });
+    return { values, positionals: positionals.map((arg) => arg.replace(NEGATIVE, '')) };
   } catch (error) {
     throw new SeineError(explain(error, command, spec), { hint: `see \`seine ${command} --help\`` });
   }

@@ -1,4 +1,5 @@
 import type { Outcome } from '../core/batch/outcome.ts';
+import { expectedBytes, pagesWithin } from '../core/byte-limit/byte-limit.ts';
 import { gapMsOf, parallelOf } from '../core/job-schema/job.ts';
 import { isRising, isTrying, startPace } from '../core/pace/pace.ts';
 import { compileHostLimits, type HostLimiter } from '../core/politeness/host-limits.ts';
@@ -14,7 +15,7 @@ import { type Grant, type PlanHost, type PlannedBatch, planBatches } from './pla
 import type { AccessAssigner } from './proxies/access-assigner.ts';
 import type { RobotsCache } from './robots/robots-cache.ts';
 import type { RobotsGate } from './robots/robots-gate.ts';
-import type { OpenBatches, StoragePause, Wake } from './run-state.ts';
+import type { LearnedSizes, OpenBatches, StoragePause, Wake } from './run-state.ts';
 import type { Settler } from './settle/settler.ts';
 
 /** Hosts are planned this far ahead of time, so that a permit reaches its worker before it starts. */
@@ -34,6 +35,7 @@ interface SenderParts {
   batches: OpenBatches;
   permits: OpenPermits;
   storage: StoragePause;
+  pageSizes: LearnedSizes;
   wake: Pick<Wake, 'notify'>;
   robots: RobotsCache;
   robotsGate: RobotsGate;
@@ -43,6 +45,15 @@ interface SenderParts {
   settler: Pick<Settler, 'settle'>;
   dispatch: (open: OpenBatch) => void;
 }
+
+/** What the job's limits of pages and bytes still allow. */
+interface Allowance {
+  tasks: number;
+  /** What a page is expected to take of the limit of bytes; null without one. */
+  bytesPerTask: number | null;
+}
+
+const UNLIMITED: Allowance = { tasks: Number.POSITIVE_INFINITY, bytesPerTask: null };
 
 /** Plans, leases and hands over batches for dispatch. */
 export class BatchSender {
@@ -70,7 +81,8 @@ export class BatchSender {
       limit: DUE_HOSTS_MAX,
     });
     const open = due.filter(({ id }) => !this.#waiting.has(id));
-    const planned = await this.#plan(open, slots, now);
+    const allowance = await this.#allowance();
+    const planned = await this.#plan(open, slots, now, allowance.tasks);
     if (planned.length === 0) return;
     const batches = planned.map(({ grants }) => ({
       grants: grants.map((grant) => ({ ...grant, startAt: grant.permit.startAt })),
@@ -81,11 +93,11 @@ export class BatchSender {
     for (const [index, batch] of leased.entries()) {
       for (const hostId of batch.waiting ?? []) this.#waiting.add(hostId);
       const plan = planned[batch.suspectsOf ?? index]!;
-      if (batch.tasks.length > 0) await this.#send(plan, batch, hosts, now);
+      if (batch.tasks.length > 0) await this.#send(plan, batch, hosts, now, allowance.bytesPerTask);
     }
   }
 
-  async #plan(due: DueHost[], slots: number, now: number): Promise<PlannedBatch[]> {
+  async #plan(due: DueHost[], slots: number, now: number, tasksLeft: number): Promise<PlannedBatch[]> {
     const { job, dispatcher } = this.#parts;
     const { spec } = job;
     const open = await this.#openHosts(due, now);
@@ -94,13 +106,13 @@ export class BatchSender {
       .filter(({ host }) => !this.#parts.robots.isAsking(host) && !this.#isScouted(host))
       .filter(({ host }) => !isFull || !this.#parts.escalation?.renders(host))
       .map((host) => ({
-        ...this.#planHost(host),
+        ...this.#planHost(host, now),
         ready: this.#parts.escalation?.isUnsure(host.host) ? Math.min(host.ready, SCOUTS) : host.ready,
         renders: this.#parts.escalation?.renders(host.host) ?? false,
         needsRobots: spec.politeness.robots && !this.#parts.robots.isKnown(host.host),
       }));
     const ready = await this.#parts.robotsGate.withPiggybackedHosts(hosts, now + LOOK_AHEAD_MS, (host) =>
-      this.#planHost(host),
+      this.#planHost(host, now),
     );
     if (ready.length === 0) return [];
     return planBatches({
@@ -114,13 +126,20 @@ export class BatchSender {
       parallel: parallelOf(spec),
       probeAfter: spec.breaker.hostFailures,
       openMs: spec.timeouts.taskMs + LEASE_GRACE_MS,
-      tasksLeft: await this.#tasksLeft(),
+      tasksLeft,
     });
   }
 
-  #planHost(host: DueHost): PlanHost {
+  #planHost(host: DueHost, now: number): PlanHost {
     const load = this.#parts.permits.load(host.host);
-    return { ...host, ...this.#limitsFor(host), load, needsRobots: false };
+    const hours = this.#limitsOf(host.host).window?.nextPermit(Math.max(now, host.nextAt));
+    return {
+      ...host,
+      ...this.#limitsFor(host),
+      ...(hours ? { nextAt: Math.max(host.nextAt, hours.opensAt), closesAt: hours.closesAt } : {}),
+      load,
+      needsRobots: false,
+    };
   }
 
   /** A few tasks are out to see how the host answers: the others wait for them. */
@@ -134,9 +153,10 @@ export class BatchSender {
     const { store, job } = this.#parts;
     const closed: { hostId: number; until: number }[] = [];
     const open = due.filter((host) => {
-      const until = this.#limitsOf(host.host).window?.opensAt(now) ?? now;
-      if (until > now) closed.push({ hostId: host.id, until });
-      return until <= now;
+      const startAt = Math.max(now, host.nextAt);
+      const until = this.#limitsOf(host.host).window?.nextPermit(startAt).opensAt ?? startAt;
+      if (until > startAt) closed.push({ hostId: host.id, until });
+      return until <= startAt;
     });
     if (closed.length > 0) await store.frontier.postpone(job.id, closed);
     return open;
@@ -162,6 +182,7 @@ export class BatchSender {
     leased: LeasedBatch,
     hosts: Map<number, DueHost>,
     now: number,
+    bytesPerTask: number | null,
   ): Promise<void> {
     const { job } = this.#parts;
     const used = new Set([...leased.tasks.map((task) => task.hostId), ...(leased.piggybacked ?? [])]);
@@ -187,6 +208,7 @@ export class BatchSender {
       this.#parts.wake.notify();
       return;
     }
+    if (bytesPerTask !== null) open.batch.bytesMax = Math.ceil(bytesPerTask * open.tasks.size);
     this.#parts.batches.add(open);
     this.#parts.dispatch(open);
   }
@@ -223,13 +245,19 @@ export class BatchSender {
     open.batch.tasks = batch.tasks.filter((task) => open.tasks.has(task.id));
   }
 
-  /** Under the page limit, no more may be out than could still count. */
-  async #tasksLeft(): Promise<number> {
-    const { store, job } = this.#parts;
-    const { pages } = job.spec.limits;
-    if (pages === null) return Number.POSITIVE_INFINITY;
-    const { done, unchanged, leased } = await store.jobs.counters(job.id);
-    return Math.max(0, pages - done - unchanged - leased);
+  /** Under a limit of pages or bytes, no more may be out than could still count. */
+  async #allowance(): Promise<Allowance> {
+    const { store, job, pageSizes } = this.#parts;
+    const { limits } = job.spec;
+    if (limits.pages === null && limits.bytes === null) return UNLIMITED;
+    const { attempted, leased, bytes } = await store.jobs.counters(job.id);
+    const pages = limits.pages === null ? Number.POSITIVE_INFINITY : limits.pages - attempted - leased;
+    if (limits.bytes === null) return { tasks: Math.max(0, pages), bytesPerTask: null };
+    const bytesLeft = Math.max(0, limits.bytes - bytes);
+    return {
+      tasks: Math.max(0, Math.min(pages, pagesWithin(bytesLeft, leased, pageSizes.sizes))),
+      bytesPerTask: expectedBytes(pageSizes.sizes, bytesLeft),
+    };
   }
 
   #budgetMs(grants: Grant[], now: number): number {

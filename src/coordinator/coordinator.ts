@@ -146,7 +146,8 @@ export class Coordinator {
   async #look(): Promise<void> {
     const { store, job, diskFree } = this.#options;
     const now = this.#options.clock.now();
-    if (now - this.#lookedAt < POLL_MS && job.spec.limits.pages === null) return;
+    const isUrgent = job.spec.limits.pages !== null || this.#run.breaker.brokenCode !== null;
+    if (now - this.#lookedAt < POLL_MS && !isUrgent) return;
     this.#lookedAt = now;
     if (now - this.#savedAt > SAVE_MS) {
       this.#savedAt = now;
@@ -156,12 +157,14 @@ export class Coordinator {
       await this.#takeBack(await store.frontier.abandoned(job.id));
       await this.#saveEscalation();
     }
+    this.#run.priorities.update(await store.jobs.priorities(job.id));
     this.#stop ??= await checkStop({
       requestedState: await store.jobs.requestedState(job.id),
       counters: await store.jobs.counters(job.id),
       limits: job.spec.limits,
       workedMs: this.#workedMs(),
       failedBatchesInRow: this.#run.breaker.failedBatchesInRow,
+      brokenCode: this.#run.breaker.brokenCode,
       storage: this.#run.storage,
       jobBatches: job.spec.breaker.jobBatches,
       diskFree,

@@ -1,4 +1,5 @@
 import { SeineError } from '../core/errors.ts';
+import { compareJobs, type FieldChange } from '../core/job-schema/job-change.ts';
 import type { Counters, JobState } from '../core/model.ts';
 import type { Job, JobCode, Store } from '../ports/store.ts';
 import { latestQualityOf } from './reports/quality.ts';
@@ -6,18 +7,39 @@ import type { RouteQuality } from './reports/run-view.ts';
 
 /** What CLI and API do with jobs, apart from running them. */
 
-/** The same job again continues where it was interrupted; a refresh visits its URLs again; otherwise a new run starts. */
+export interface SubmittedJob {
+  job: Job;
+  resumed: boolean;
+  /** What the unfinished run goes on with that it did not have before. */
+  changes: FieldChange[];
+  /** The unfinished run that this one does not continue, and what differs. */
+  replaced: { job: Job; changes: string[] } | null;
+}
+
+/**
+ * The same job again continues where it was interrupted, also with another pace or other limits; a refresh visits its URLs
+ * again; otherwise a new run starts.
+ */
 export async function submitJob(
   store: Store,
   job: JobCode,
   options: { fresh: boolean; refresh?: boolean; now: number },
-): Promise<{ job: Job; resumed: boolean }> {
+): Promise<SubmittedJob> {
   const found = await store.jobs.find(job.spec.name);
   const last = found?.name === job.spec.name ? found : null;
-  const same = last?.specHash === job.specHash;
-  if (last && same && isResumable(last.state) && !options.fresh) return { job: last, resumed: true };
-  if (last && options.refresh && last.state !== 'cancelled')
-    return { job: await store.jobs.beginPass(last.id, { ...job, now: options.now }), resumed: false };
+  const unfinished = last && isResumable(last.state) && !options.fresh ? last : null;
+  const isSame = unfinished?.specHash === job.specHash;
+  if (unfinished && isSame) return { job: unfinished, resumed: true, changes: [], replaced: null };
+  const change = unfinished && compareJobs(unfinished.spec, job.spec);
+  if (unfinished && change?.scraped.length === 0 && unfinished.bundle === job.bundle) {
+    const { spec, specHash } = job;
+    await store.jobs.update(unfinished.id, { spec, specHash });
+    return { job: { ...unfinished, spec, specHash }, resumed: true, changes: change.tuned, replaced: null };
+  }
+  if (last && options.refresh && last.state !== 'cancelled') {
+    const begun = await store.jobs.beginPass(last.id, { ...job, now: options.now });
+    return { job: begun, resumed: false, changes: [], replaced: null };
+  }
   const made = await store.jobs.create({
     ...job,
     name: job.spec.name,
@@ -25,7 +47,15 @@ export async function submitJob(
     // Another coordinator may be starting the very same job at this moment: then this one joins it.
     unlessUnfinished: !options.fresh,
   });
-  return { job: made, resumed: made.createdAt !== options.now };
+  const resumed = made.createdAt !== options.now;
+  const fields = (change?.scraped ?? []).map(({ field }) => field);
+  const changes = unfinished?.bundle === job.bundle ? fields : [...fields, 'the code of the job file'];
+  return {
+    job: made,
+    resumed,
+    changes: [],
+    replaced: unfinished && !resumed ? { job: unfinished, changes } : null,
+  };
 }
 
 export function isResumable(state: JobState): boolean {

@@ -10,7 +10,7 @@ import type { OpenPermits } from './hosts/open-permits.ts';
 import type { OpenBatch } from './plan/open-batch.ts';
 import type { Progress } from './reports/progress.ts';
 import type { RobotsCache } from './robots/robots-cache.ts';
-import type { OpenBatches, StoragePause, Wake } from './run-state.ts';
+import type { LearnedSizes, OpenBatches, StoragePause, Wake } from './run-state.ts';
 import type { Settler } from './settle/settler.ts';
 
 type LostBatch = Extract<Delivery, { kind: 'lost' }>;
@@ -27,6 +27,7 @@ interface ReceiverParts {
   robots: RobotsCache;
   storage: StoragePause;
   breaker: JobBreaker;
+  pageSizes: LearnedSizes;
   wake: Pick<Wake, 'notify'>;
   settler: Pick<Settler, 'settle'>;
 }
@@ -64,7 +65,9 @@ export class ReportReceiver {
 
   /** The batch keeps its slot until it is written down: a slow store must not gather reports without end. */
   async #settle(open: OpenBatch, report: Report): Promise<void> {
-    const { settler, batches, progress, clock, storage, breaker, wake } = this.#parts;
+    const { settler, batches, progress, clock, storage, breaker, pageSizes, wake } = this.#parts;
+    pageSizes.learn(report.outcomes);
+    breaker.onOutcomes(report.outcomes);
     const { failedHosts, lostLinks } = await settler.settle(open, report);
     if (report.final) batches.delete(report.batchId);
     progress.onDelivery({ kind: 'report', report }, clock.now());

@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { WorkerKind } from '../core/batch/batch.ts';
+import type { Outcome } from '../core/batch/outcome.ts';
+import { addSize, NO_SIZES, type PageSizes } from '../core/byte-limit/byte-limit.ts';
 import { defaultUserAgent } from '../core/identity/identity.ts';
 import { productToken } from '../core/robots/robots.ts';
 import { type Clock, type Logger, type Random, startTimer } from '../ports/ambient.ts';
@@ -12,6 +14,7 @@ import { GivenUp } from './giving-up/giving-up.ts';
 import { HostGroups } from './hosts/host-groups.ts';
 import { OpenPermits } from './hosts/open-permits.ts';
 import type { OpenBatch } from './plan/open-batch.ts';
+import { TaskPriorities } from './priority/task-priorities.ts';
 import { AccessAssigner } from './proxies/access-assigner.ts';
 import type { JobAccess } from './proxies/job-access.ts';
 import type { Progress } from './reports/progress.ts';
@@ -32,6 +35,8 @@ export interface CoordinatorOptions {
   access?: JobAccess | null;
   /** What rates are counted by; by names alone when absent. */
   groups?: HostGroups;
+  /** Shared with what feeds the sources; of the job alone when absent. */
+  priorities?: TaskPriorities;
   /** Free bytes where the job writes; null when not known. */
   diskFree(): Promise<number | null>;
 }
@@ -48,10 +53,12 @@ export interface RunState {
   permits: OpenPermits;
   storage: StoragePause;
   breaker: JobBreaker;
+  pageSizes: LearnedSizes;
   wake: Wake;
   robots: RobotsCache;
   groups: HostGroups;
   givenUp: GivenUp;
+  priorities: TaskPriorities;
   /** Null when every request goes the plain way. */
   escalation: EscalationPolicy | null;
   /** Null when the job has no proxies and no remote scraping API. */
@@ -67,10 +74,12 @@ export function openRunState(options: CoordinatorOptions): RunState {
     permits: new OpenPermits(),
     storage: new StoragePause(options),
     breaker: new JobBreaker(),
+    pageSizes: new LearnedSizes(),
     wake: new Wake(options.clock),
     robots: new RobotsCache(store.hosts, product, retry),
     groups: options.groups ?? new HostGroups(options),
     givenUp: new GivenUp(),
+    priorities: options.priorities ?? new TaskPriorities(job),
     escalation: openEscalationPolicy(job.spec, job.name, () => random.next()),
     access: options.access ? new AccessAssigner(options.access, options) : null,
   };
@@ -161,6 +170,21 @@ export class StoragePause {
     const pauseMs = Math.min(STORAGE_PAUSE_MS_MAX, STORAGE_PAUSE_MS * 2 ** (this.#troublesInRow - 1));
     this.#until = this.#clock.now() + pauseMs;
     this.#logger.warn(`${trouble}; waiting ${Math.round(pauseMs / 1_000)} s`);
+  }
+}
+
+/** How large the pages of this run are, for a limit of bytes. */
+export class LearnedSizes {
+  #sizes: PageSizes = NO_SIZES;
+
+  get sizes(): PageSizes {
+    return this.#sizes;
+  }
+
+  learn(outcomes: readonly Outcome[]): void {
+    for (const outcome of outcomes)
+      if (outcome.kind !== 'deferred' && outcome.trace !== null && outcome.trace.bytes > 0)
+        this.#sizes = addSize(this.#sizes, outcome.trace.bytes);
   }
 }
 

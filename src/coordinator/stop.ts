@@ -15,6 +15,8 @@ interface StopInput {
   limits: JobSpec['limits'];
   workedMs: number;
   failedBatchesInRow: number;
+  /** What is wrong with the code of the job. */
+  brokenCode: string | null;
   storage: { readonly troublesInRow: number; readonly trouble: string | null };
   jobBatches: number;
   diskFree(): Promise<number | null>;
@@ -35,13 +37,13 @@ export async function checkStop(input: StopInput): Promise<StopReason | null> {
       message: `${input.failedBatchesInRow} batches in a row failed completely`,
     };
   }
+  if (input.brokenCode !== null) return { state: 'tripped', cause: 'breaker', message: input.brokenCode };
   if (input.storage.troublesInRow >= STORAGE_TROUBLES_MAX) {
     return { state: 'tripped', cause: 'breaker', message: `cannot store results: ${input.storage.trouble}` };
   }
   const unfinished = counters.pending > 0 || counters.leased > 0;
   const limit = (message: string): StopReason => ({ state: 'stopped', cause: 'limit', message });
-  const pages = counters.done + counters.unchanged;
-  if (limits.pages !== null && pages >= limits.pages && unfinished)
+  if (limits.pages !== null && counters.attempted >= limits.pages && unfinished)
     return limit(`limit of ${limits.pages} pages reached`);
   if (limits.bytes !== null && counters.bytes >= limits.bytes)
     return limit(`limit of ${limits.bytes} bytes reached`);

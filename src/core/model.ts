@@ -47,6 +47,8 @@ export interface Counters {
   dead: number;
   pending: number;
   leased: number;
+  /** Tasks that were requested at least once; those that are put back to be requested anew are not among them. */
+  attempted: number;
   records: number;
   bytes: number;
   requests: number;
@@ -66,6 +68,7 @@ export const COUNTER_NAMES = [
   'dead',
   'pending',
   'leased',
+  'attempted',
   'records',
   'bytes',
   'requests',

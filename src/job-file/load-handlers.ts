@@ -2,8 +2,14 @@ import { hash } from 'node:crypto';
 import type { Blobs } from '../ports/blobs.ts';
 import { CODE_NAMES, isRecordSchema, type JobHandlers, type RouteCode } from '../worker/job/route-code.ts';
 
+/** At its end, and a comment: a comment more in the job file is no other code. */
+const SOURCE_MAP = /\n\/\/# sourceMappingURL=data:application\/json;base64,[A-Za-z0-9+/=]+\n$/;
+
+/** By the hash of the code, without its source map. */
 export function bundleKeyOf(code: Uint8Array): string {
-  return `bundles/${hash('sha256', code, 'hex')}.mjs`;
+  const text = Buffer.from(code.buffer, code.byteOffset, code.byteLength).toString('latin1');
+  const mapAt = text.search(SOURCE_MAP);
+  return `bundles/${hash('sha256', mapAt === -1 ? code : code.subarray(0, mapAt + 1), 'hex')}.mjs`;
 }
 
 /** The handlers of a stored bundle, by route. The bytes must be what their name says. */

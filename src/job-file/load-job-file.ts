@@ -82,6 +82,9 @@ async function bundle(path: string): Promise<Uint8Array> {
       format: 'esm',
       target: 'node24',
       logLevel: 'silent',
+      // Tells where in these files a handler throws.
+      sourcemap: 'inline',
+      sourcesContent: false,
       alias: { seine: resolve(dirname(here), `define-job${extname(here)}`) },
     });
     return result.outputFiles[0]!.contents;

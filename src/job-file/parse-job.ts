@@ -52,6 +52,14 @@ export function completeSpec({ name, ...spec }: JobSpec): JobSpec {
   return { ...rest, name };
 }
 
+/** A stored job that was changed. */
+export function checkSpec({ name, ...spec }: JobSpec, origin: string): JobSpec {
+  const parsed = jobSchema.safeParse(spec);
+  if (!parsed.success) throw new SeineError(`${origin}: ${describeProblems(parsed.error)}`);
+  const { $schema: _, ...rest } = parsed.data;
+  return { ...rest, name };
+}
+
 export function hashOfSpec(spec: JobSpec, bundle: string | null): string {
   return hash('sha256', JSON.stringify([spec, bundle]), 'hex').slice(0, 32);
 }

@@ -1,5 +1,6 @@
 import type { JobSpec } from '../core/job-schema/job.ts';
 import type { Counters, JobState, RequestedState } from '../core/model.ts';
+import type { PriorityRule } from '../core/priority/priority.ts';
 
 /** What a job is made of: its spec, its code, and where it was written down. */
 export interface JobCode {
@@ -30,6 +31,8 @@ export interface Job extends JobCode {
   endedAt: number | null;
   /** Time spent working, over all resumes. */
   workedMs: number;
+  /** Given by people while it ran, the newest last. */
+  priorities: readonly PriorityRule[];
 }
 
 export interface JobStore {
@@ -42,11 +45,14 @@ export interface JobStore {
   counters(jobId: number): Promise<Counters>;
   update(
     jobId: number,
-    change: Partial<Pick<Job, 'state' | 'requestedState' | 'reason' | 'endedAt' | 'workedMs'> & JobCode>,
+    change: Partial<
+      Pick<Job, 'state' | 'requestedState' | 'reason' | 'endedAt' | 'workedMs' | 'priorities'> & JobCode
+    >,
   ): Promise<void>;
   /** The next pass, with today's code: sources are read from their start again. Tasks stay as they are until reopened. */
   beginPass(jobId: number, code: JobCode & { now: number }): Promise<Job>;
   requestedState(jobId: number): Promise<RequestedState>;
+  priorities(jobId: number): Promise<PriorityRule[]>;
   /** How far each source of the job has been read. */
   sources(jobId: number): Promise<SourcePosition[]>;
   /** This coordinator is at work on the job from now on. Where the store is its alone, that needs no writing down. */

@@ -2,6 +2,7 @@ import type { OutcomeKind, QualityDelta, RecordDraft, StoredPage, Trace } from '
 import type { FailureCode, SkipCode } from '../core/failures.ts';
 import type { LastVisit, Meta, NewTask } from '../core/model.ts';
 import type { HostPace } from '../core/pace/pace.ts';
+import type { PriorityOf } from '../core/priority/priority.ts';
 import type { Blame } from '../core/suspicion/suspicion.ts';
 import type { EscalationStore } from './escalation-store.ts';
 import type { JobStore, SourcePosition } from './job-store.ts';
@@ -217,6 +218,14 @@ export interface Frontier {
   ): Promise<number>;
   /** Hosts that may not be asked before `until`, for reasons of the job: its hours are closed. */
   postpone(jobId: number, hosts: { hostId: number; until: number }[]): Promise<void>;
+  /**
+   * Gives tasks that are not finished another priority, in the order of their ids from `after` on, at most `limit` looked
+   * at; null leaves a task as it is. Those that come last because they keep failing still do.
+   */
+  setPriorities(
+    jobId: number,
+    options: { after: number; limit: number; priorityOf: PriorityOf },
+  ): Promise<{ changed: number; after: number; isDone: boolean }>;
   /** Whether a URL is a task of the job already. */
   knows(jobId: number, url: string): Promise<boolean>;
 }

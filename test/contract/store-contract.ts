@@ -14,6 +14,7 @@ import { STEP } from './store/model-steps.ts';
 import { testParts } from './store/parts.ts';
 import { testPasses } from './store/passes.ts';
 import { testPiggybackedHosts } from './store/piggybacked-hosts.ts';
+import { testPriorities } from './store/priorities.ts';
 import { testProxies } from './store/proxies.ts';
 import { testQuery } from './store/query.ts';
 import { testRecords } from './store/records.ts';
@@ -44,6 +45,7 @@ export function runStoreContract(
     testGroups(setup);
     testLease(setup);
     testPiggybackedHosts(setup);
+    testPriorities(setup);
     testSettle(setup);
     testParts(setup);
     testFindings(setup);

@@ -133,6 +133,7 @@ function withFlags(job: JobSpec | JobInput, context: Context): JobInput {
       ...job.politeness,
       rate: values.rate === 'max' ? ('max' as const) : (number('rate') ?? job.politeness?.rate),
       parallel: number('parallel') ?? job.politeness?.parallel,
+      adaptive: values['no-adaptive'] ? false : job.politeness?.adaptive,
       robots: values['no-robots'] ? false : job.politeness?.robots,
     }),
     identity: defined({

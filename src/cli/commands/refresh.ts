@@ -3,9 +3,10 @@ import { checkSources, openJobAccess } from '../../app/app.ts';
 import { type Folder, openFolder } from '../../app/folder.ts';
 import { isResumable, requireJob } from '../../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../../core/errors.ts';
-import { completeSpec } from '../../job-file/parse-job.ts';
+import { changeText, compareJobs } from '../../core/job-schema/job-change.ts';
+import { checkSpec, completeSpec, hashOfSpec } from '../../job-file/parse-job.ts';
 import type { Job } from '../../ports/store.ts';
-import { type Context, print, withFolder } from '../context.ts';
+import { type Context, print, printable, withFolder } from '../context.ts';
 import { COMMANDS } from '../specs/commands.ts';
 import { followRun } from './follow-run.ts';
 import { toNumber } from './job-from-flags.ts';
@@ -64,14 +65,36 @@ export async function meansJobByName(context: Context): Promise<boolean> {
   return true;
 }
 
-/** A job that stopped at a limit goes on with a larger one. */
+/** A job goes on with another pace and other limits, where options say so. */
 export async function withNewLimits(context: Context, folder: Folder, job: Job): Promise<Job> {
   const { values } = context.parsed;
-  const limits = { ...job.spec.limits };
-  if (values['max-pages']) limits.pages = toNumber('--max-pages', values['max-pages']);
-  if (values['max-seconds']) limits.seconds = toNumber('--max-seconds', values['max-seconds']);
-  if (values['max-bytes']) limits.bytes = toNumber('--max-bytes', values['max-bytes']);
-  const spec = { ...job.spec, limits };
-  await folder.store.jobs.update(job.id, { spec });
-  return { ...job, spec };
+  const number = (name: string) =>
+    values[name] === undefined ? undefined : toNumber(`--${name}`, values[name]);
+  const { limits, politeness } = job.spec;
+  const spec = checkSpec(
+    {
+      ...job.spec,
+      limits: {
+        ...limits,
+        pages: number('max-pages') ?? limits.pages,
+        seconds: number('max-seconds') ?? limits.seconds,
+        bytes: number('max-bytes') ?? limits.bytes,
+      },
+      politeness: {
+        ...politeness,
+        rate: values.rate === 'max' ? 'max' : (number('rate') ?? politeness.rate),
+        parallel: number('parallel') ?? politeness.parallel,
+        adaptive: values['no-adaptive'] ? false : politeness.adaptive,
+      },
+    },
+    'the options',
+  );
+  const changes = compareJobs(job.spec, spec).tuned;
+  if (changes.length === 0) return job;
+  const specHash = hashOfSpec(spec, job.bundle);
+  await folder.store.jobs.update(job.id, { spec, specHash });
+  if (!context.json)
+    for (const change of changes)
+      print(context.stderr, `${printable(`${job.name}-${job.run}: ${changeText(change)}`)}\n`);
+  return { ...job, spec, specHash };
 }

@@ -1,15 +1,16 @@
 import { checkSources, openJobAccess, openServices } from '../../app/app.ts';
 import { type Folder, openFolder } from '../../app/folder.ts';
-import { isResumable, requireJob, submitJob } from '../../coordinator/jobs.ts';
+import { isResumable, requireJob, type SubmittedJob, submitJob } from '../../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../../core/errors.ts';
 import type { SourceSpec } from '../../core/job-schema/job.ts';
+import { changeText } from '../../core/job-schema/job-change.ts';
 import { bundleKeyOf } from '../../job-file/load-handlers.ts';
 import { hashOfSpec } from '../../job-file/parse-job.ts';
 import type { Dispatcher } from '../../ports/dispatcher.ts';
 import type { Job } from '../../ports/store.ts';
 import type { FolderLock } from '../../store/sqlite/connection/folder-lock.ts';
 import type { Context } from '../context.ts';
-import { print } from '../context.ts';
+import { print, printable } from '../context.ts';
 import { followRun } from './follow-run.ts';
 import { jobFromCommandLine } from './job-from-flags.ts';
 import { meansJobByName, refreshCommand, withNewLimits } from './refresh.ts';
@@ -52,7 +53,7 @@ export async function runCommand(context: Context): Promise<ExitName> {
       lock.release();
       throw error;
     });
-    const { job, resumed } = await submitJob(
+    const submitted = await submitJob(
       folder.store,
       { spec: loaded.spec, specHash, bundle, file: loaded.file },
       { fresh, refresh, now: Date.now() },
@@ -60,17 +61,30 @@ export async function runCommand(context: Context): Promise<ExitName> {
       await dispatcher.close();
       throw error;
     });
-    if (resumed && !context.json)
-      print(
-        context.stderr,
-        `continuing ${job.name}-${job.run}, which was not finished (--fresh starts a new run)\n`,
-      );
+    const { job } = submitted;
+    if (!context.json) print(context.stderr, startText(submitted));
     const run = { lock, job, dispatcher };
     if (context.parsed.values.watch === 'true') return await followAndStay(context, folder, run);
     return await followRun(context, folder, lock, job, { dispatcher });
   } finally {
     await folder.close();
   }
+}
+
+/** Whether a run goes on or a new one starts, where that may not be what was expected. */
+function startText({ job, resumed, changes, replaced }: SubmittedJob): string {
+  const name = `${job.name}-${job.run}`;
+  const lines: string[] = [];
+  if (resumed) lines.push(`continuing ${name}, which was not finished (--fresh starts a new run)`);
+  lines.push(...changes.map((change) => `  ${changeText(change)}`));
+  if (replaced) {
+    const last = `${replaced.job.name}-${replaced.job.run}`;
+    lines.push(
+      `starting ${name} anew, because the job has changed: ${replaced.changes.join(', ')}`,
+      `  ${last} was not finished; \`seine resume ${last}\` continues it`,
+    );
+  }
+  return lines.map((line) => `${printable(line)}\n`).join('');
 }
 
 async function followAndStay(

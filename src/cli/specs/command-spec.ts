@@ -16,6 +16,8 @@ export interface CommandSpec {
   /** Positional arguments, as shown. */
   args: string;
   argsMax: number;
+  /** Whether `-5` is an argument. */
+  takesNumbers?: true;
   summary: string;
   details?: string;
   options: Record<string, OptionSpec>;
@@ -59,7 +61,33 @@ export const blobs: OptionSpec = {
 export const withBlobs = { blobs, ...everywhere };
 
 export const limits: Record<string, OptionSpec> = {
-  'max-pages': { kind: 'value', value: 'n', doc: 'Stop after this many pages.' },
+  'max-pages': {
+    kind: 'value',
+    value: 'n',
+    doc: 'Stop after requesting this many pages, also those that fail.',
+  },
   'max-seconds': { kind: 'value', value: 'n', doc: 'Stop after this many seconds.' },
-  'max-bytes': { kind: 'value', value: 'n', doc: 'Stop after this many bytes.' },
+  'max-bytes': { kind: 'value', value: 'n', doc: 'Stop after receiving this many bytes.' },
+};
+
+const NO_ADAPTIVE: OptionSpec = {
+  kind: 'flag',
+  doc: 'Use the whole rate from the start, and do not slow down for hosts that refuse requests or become slow.',
+};
+
+/** Of a job that has run before, what is not given stays as it was. */
+export const storedPace: Record<string, OptionSpec> = {
+  rate: { kind: 'value', value: 'n|max', doc: 'From now on so many requests per second and host.' },
+  parallel: { kind: 'value', value: 'n', doc: 'From now on so many concurrent requests per host.' },
+  'no-adaptive': NO_ADAPTIVE,
+};
+
+export const pace: Record<string, OptionSpec> = {
+  rate: { kind: 'value', value: 'n|max', doc: 'Requests per second and host. Default: 4' },
+  parallel: {
+    kind: 'value',
+    value: 'n',
+    doc: 'Concurrent requests per host. Default: 4, or 32 with --rate max',
+  },
+  'no-adaptive': NO_ADAPTIVE,
 };

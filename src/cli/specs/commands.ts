@@ -5,6 +5,7 @@ import {
   help,
   json,
   limits,
+  storedPace,
   withBlobs,
   workers,
 } from './command-spec.ts';
@@ -34,8 +35,8 @@ export const COMMANDS: Record<string, CommandSpec> = {
     args: '[job]',
     argsMax: 1,
     summary: 'Continue a job that was stopped, interrupted, or stopped by its circuit breaker.',
-    options: { workers, dispatch, ...limits, json, ...withBlobs },
-    examples: ['seine resume', 'seine resume shop --max-pages 10000'],
+    options: { workers, dispatch, ...limits, ...storedPace, json, ...withBlobs },
+    examples: ['seine resume', 'seine resume shop --rate 10 --max-pages 10000'],
   },
   refresh: REFRESH,
   worker: WORKER,
@@ -85,6 +86,18 @@ export const COMMANDS: Record<string, CommandSpec> = {
     summary: 'End a job permanently. Its results are kept.',
     options: { json, ...everywhere },
     examples: ['seine cancel shop'],
+  },
+  priority: {
+    args: '<job> <pattern> <n>',
+    argsMax: 3,
+    takesNumbers: true,
+    summary:
+      'Change the priority of waiting tasks of a job, and of new ones, while it runs or before it is resumed.',
+    details:
+      'The pattern is one of URLs, as in a job file, or route:name for the pages of a route. Higher runs first, from -1000 to 1000.\n' +
+      'The last change that is about a task holds.',
+    options: { json, ...everywhere },
+    examples: ["seine priority shop '/product/*' 10", 'seine priority shop route:list -5'],
   },
   dead: {
     args: '[job]',

@@ -1,5 +1,14 @@
 import { SETTINGS } from '../../config/schema.ts';
-import { type CommandSpec, dispatch, json, limits, withBlobs, workers } from './command-spec.ts';
+import {
+  type CommandSpec,
+  dispatch,
+  json,
+  limits,
+  pace,
+  storedPace,
+  withBlobs,
+  workers,
+} from './command-spec.ts';
 
 export const REFRESH: CommandSpec = {
   args: '[job]',
@@ -7,7 +16,7 @@ export const REFRESH: CommandSpec = {
   summary: 'Fetch the URLs of a job again if they are due, with the definition of its last run.',
   details:
     'It also reads the sources again. To use the current job file instead, run `seine run job.ts --refresh`.',
-  options: { workers, dispatch, ...limits, json, ...withBlobs },
+  options: { workers, dispatch, ...limits, ...storedPace, json, ...withBlobs },
   examples: ['seine refresh', 'seine refresh shop --json'],
 };
 
@@ -20,7 +29,7 @@ export const RUN: CommandSpec = {
     'A list is a .txt, .csv, .tsv or .jsonl file, optionally with .gz, a .parquet file, or - for standard input.\n' +
     'Lists can be local files or s3://… objects; * matches any name.\n' +
     'sitemap:https://shop.example reads the sitemaps of a site. A job file is .ts, .js, .yaml or .json.\n' +
-    'If a run was interrupted, the same command continues it. A run from standard input starts over; continue it with `seine resume`.',
+    'If a run was interrupted, the same command continues it, also with another pace or other limits. A run from standard input starts over; continue it with `seine resume`.',
   options: {
     follow: {
       kind: 'optional',
@@ -35,12 +44,7 @@ export const RUN: CommandSpec = {
     },
     depth: { kind: 'value', value: 'n', doc: 'Follow links up to this many steps from the start.' },
     ...limits,
-    rate: { kind: 'value', value: 'n|max', doc: 'Requests per second and host. Default: 4' },
-    parallel: {
-      kind: 'value',
-      value: 'n',
-      doc: 'Concurrent requests per host. Default: 4, or 32 with --rate max',
-    },
+    ...pace,
     workers,
     dispatch,
     'batch-size': { kind: 'value', value: 'n', doc: 'Maximum tasks in one batch. Default: 120' },

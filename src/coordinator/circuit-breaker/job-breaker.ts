@@ -1,11 +1,28 @@
-import { type BatchEnd, nextFailedBatches } from '../../core/circuit-breaker/circuit-breaker.ts';
+import type { Outcome } from '../../core/batch/outcome.ts';
+import {
+  type BatchEnd,
+  brokenCode,
+  type CodeFailures,
+  nextCodeFailures,
+  nextFailedBatches,
+} from '../../core/circuit-breaker/circuit-breaker.ts';
 
 /** The state of a job's circuit breaker. It begins closed with each run: whoever resumes a job wants it tried again. */
 export class JobBreaker {
   #failedBatchesInRow = 0;
+  #codeFailures: ReadonlyMap<string, CodeFailures> = new Map();
 
   get failedBatchesInRow(): number {
     return this.#failedBatchesInRow;
+  }
+
+  /** Why no more pages should be read; null while the code of the job works. */
+  get brokenCode(): string | null {
+    return brokenCode(this.#codeFailures);
+  }
+
+  onOutcomes(outcomes: readonly Outcome[]): void {
+    this.#codeFailures = nextCodeFailures(this.#codeFailures, outcomes);
   }
 
   onBatchEnd(batch: BatchEnd): void {

@@ -22,6 +22,8 @@ export interface PlanHost extends DueHost {
   renders?: boolean;
   /** Permits that may be out at once; two when absent. */
   permitsMax?: number;
+  /** No request may leave after this: the host's hours end. */
+  closesAt?: number;
   /** Another host that is to be asked one thing in the same batch: where robots.txt of this one is. */
   piggybackedHost?: PlanHost;
 }
@@ -167,6 +169,7 @@ function addGrant(batch: PlannedBatch, input: PlanInput, host: PlanHost, part: P
     parallel: part.parallel,
     count: part.count + (host.needsRobots ? 1 : 0),
     renders: host.renders ?? false,
+    closesAt: host.closesAt,
   });
   const nextAt = gapMs > 0 ? permit.endAt : Math.ceil(input.now);
   batch.grants.push({ hostId: host.id, count: part.count, nextAt, permit });

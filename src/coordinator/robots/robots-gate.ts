@@ -190,7 +190,7 @@ export class RobotsGate {
   }
 
   #freeAt({ host, nextAt }: DueHost, now: number): number {
-    return Math.max(nextAt, this.#limitsOf(host).window?.opensAt(now) ?? 0);
+    return this.#limitsOf(host).window?.nextPermit(Math.max(nextAt, now)).opensAt ?? nextAt;
   }
 
   async #groupOf(url: string, origin: string, host: string): Promise<string> {

@@ -11,6 +11,7 @@ import type { GivenUp } from '../giving-up/giving-up.ts';
 import type { HostGroups } from '../hosts/host-groups.ts';
 import type { OpenPermits } from '../hosts/open-permits.ts';
 import type { OpenBatch } from '../plan/open-batch.ts';
+import type { TaskPriorities } from '../priority/task-priorities.ts';
 import type { AccessAssigner } from '../proxies/access-assigner.ts';
 import type { RobotsCache } from '../robots/robots-cache.ts';
 import type { RejectLog } from '../sources/reject-log.ts';
@@ -40,6 +41,7 @@ interface SettlerParts {
   access: AccessAssigner | null;
   groups: HostGroups;
   givenUp: GivenUp;
+  priorities: TaskPriorities;
   rejects: RejectLog | null;
 }
 
@@ -55,6 +57,7 @@ export class Settler {
   readonly #rejects: RejectLog | null;
   readonly #groups: HostGroups;
   readonly #givenUp: GivenUp;
+  readonly #priorities: TaskPriorities;
   readonly #rules: DecisionRules;
   readonly #repeats = new RepeatedPages();
 
@@ -68,6 +71,7 @@ export class Settler {
     this.#access = parts.access;
     this.#groups = parts.groups;
     this.#givenUp = parts.givenUp;
+    this.#priorities = parts.priorities;
     this.#rejects = parts.rejects;
     this.#rules = {
       job: parts.job,
@@ -107,6 +111,7 @@ export class Settler {
   /** One transaction, and then what memory must learn: whoever looks next must find it in the store. */
   async #apply(open: OpenBatch, { outcomes }: Judgement, decision: Decision): Promise<SettledReport> {
     const { settlement, rejects, failedHosts, failedPlaces } = decision;
+    for (const { links } of [settlement, ...settlement.tasks]) this.#priorities.apply(links ?? []);
     const { applied } = await this.#store.frontier.settle(settlement);
     for (const { origin, permit } of open.batch.robots)
       if (open.released[permit]) this.#robots.doneAsking(origin);

@@ -9,6 +9,7 @@ import { REOPENED_SOURCE, type SourcePosition } from '../../ports/job-store.ts';
 import type { Source, SourceRow, SourceTask } from '../../ports/source.ts';
 import type { Job, Store } from '../../ports/store.ts';
 import { HostGroups } from '../hosts/host-groups.ts';
+import type { TaskPriorities } from '../priority/task-priorities.ts';
 import { RejectLog } from './reject-log.ts';
 
 /** Rows of one enqueue: large enough to be cheap, small enough not to hold up settling. */
@@ -31,6 +32,8 @@ interface FeederOptions {
   rejects?: RejectLog;
   /** What rates are counted by; by names alone when absent. */
   groups?: HostGroups;
+  /** Shared with the coordinator, which keeps them up to date. */
+  priorities?: TaskPriorities;
 }
 
 /** Reads the job's sources into the frontier, a window ahead of the work. */
@@ -150,6 +153,7 @@ export class SourceFeeder {
     await this.rejects.flush();
     const groupOf = await this.#groups.of(() => chunk.map(({ host }) => host));
     for (const task of chunk) task.host = groupOf(task.host);
+    this.#options.priorities?.apply(chunk);
     const { duplicates } = await store.frontier.enqueue(job.id, chunk, {
       now: Math.floor(clock.now()),
       perTemplateMax: null,

@@ -22,6 +22,8 @@ export interface Permit {
   /** Each gap is longer by a random share of it up to this, and now and then much longer. */
   jitter?: number;
   parallel: number;
+  /** Where the host has allowed hours that end soon: no request leaves after this, whatever `endAt` says. */
+  closesAt?: number;
 }
 
 export interface BatchTask {
@@ -114,6 +116,8 @@ export interface Batch {
   suspects?: true;
   /** The worker must have answered by then; what is left is deferred. */
   budgetMs: number;
+  /** Where the job has a limit of bytes: what this batch may receive. Tasks beyond it are deferred. */
+  bytesMax?: number;
   permits: Permit[];
   robots: RobotsFetch[];
   tasks: BatchTask[];

@@ -33,6 +33,7 @@ import { LIMITS } from '../limits.ts';
  *   closed     | a batch without a success, or a lost one    | closed, one failed batch more
  *   closed     | a blameless loss, or nothing was tried      | as it was
  *   closed     | the `jobBatches`th failed batch in a row    | open: the job ends as `tripped`
+ *   closed     | the code of a route throws 20 times in a row | open: the job ends as `tripped`
  *
  * The coordinator keeps the state: of hosts with their permits (`coordinator/hosts/open-permits.ts`) and in the store,
  * of the job in `coordinator/circuit-breaker/job-breaker.ts`.
@@ -117,4 +118,43 @@ export function nextFailedBatches(before: number, batch: BatchEnd): number {
 
 export function isJobTripped(failedBatchesInRow: number, jobBatches: number): boolean {
   return failedBatchesInRow >= jobBatches;
+}
+
+/** Code that throws for so many pages in a row is broken: more requests would only make more dead letters. */
+const THROWS_MAX = 20;
+
+/** How the code of one route fares: the pages in a row for which it threw, and what it said first. */
+export interface CodeFailures {
+  inRow: number;
+  first: string | null;
+}
+
+const NO_FAILURES: CodeFailures = { inRow: 0, first: null };
+
+/** By route, after the outcomes of a report in their order. */
+export function nextCodeFailures(
+  before: ReadonlyMap<string, CodeFailures>,
+  outcomes: readonly Outcome[],
+): Map<string, CodeFailures> {
+  const after = new Map(before);
+  for (const outcome of outcomes) {
+    if (outcome.kind !== 'failed' && outcome.kind !== 'fetched') continue;
+    const route = outcome.page?.route ?? null;
+    if (route === null) continue;
+    if (outcome.kind === 'fetched') {
+      after.delete(route);
+    } else if (outcome.code === 'parse-error') {
+      const { inRow, first } = after.get(route) ?? NO_FAILURES;
+      after.set(route, { inRow: inRow + 1, first: first ?? outcome.detail });
+    }
+  }
+  return after;
+}
+
+/** Why a job whose code throws is over; null when it is not. */
+export function brokenCode(failures: ReadonlyMap<string, CodeFailures>): string | null {
+  for (const [route, { inRow, first }] of failures)
+    if (inRow >= THROWS_MAX)
+      return `the code of route '${route}' failed ${inRow} times in a row, first with: ${first}`;
+  return null;
 }

@@ -181,7 +181,12 @@ export const jobSchema = z.strictObject({
     ),
   limits: z
     .strictObject({
-      pages: z.int().min(1).nullable().default(null).describe('Stop after this many pages.'),
+      pages: z
+        .int()
+        .min(1)
+        .nullable()
+        .default(null)
+        .describe('Stop after requesting this many pages, also those that fail.'),
       depth: z
         .int()
         .min(0)

@@ -78,12 +78,19 @@ const MINUTE_MS = 60_000;
 const DAY_MINUTES = 1_440;
 /** Clocks are put forward and back by a quarter of an hour at the least, somewhere. */
 const STEP_MINUTES = 15;
+/** A request takes some time to reach the host, and clocks differ a little. */
+const CLOSING_GUARD_MS = 500;
+/** So little time is not worth a permit: it may be over before a worker has it. */
+const CLOSING_MS_MIN = 500;
 
 /** Hours of the day in a time zone. `from` equal to `to` is the whole day. */
 export class CompiledWindow {
   readonly #from: number;
   readonly #to: number;
   readonly #format: Intl.DateTimeFormat;
+  /** The opening that was looked at last: it is asked for with every plan. */
+  #openFrom = Number.POSITIVE_INFINITY;
+  #openUntil = Number.NEGATIVE_INFINITY;
 
   constructor({ from, to, timeZone }: TimeWindow) {
     this.#from = minutesOf(from);
@@ -104,6 +111,33 @@ export class CompiledWindow {
     const now = minutesOf(this.#format.format(at));
     if (this.#from === this.#to) return true;
     return this.#from < this.#to ? now >= this.#from && now < this.#to : now >= this.#from || now < this.#to;
+  }
+
+  /** When it closes, for a time at which it is open; Infinity when it never does. */
+  closesAt(at: number): number {
+    if (this.#from === this.#to) return Number.POSITIVE_INFINITY;
+    if (at >= this.#openFrom && at < this.#openUntil) return this.#openUntil;
+    const stepMs = STEP_MINUTES * MINUTE_MS;
+    const offsetMs = (this.#to % STEP_MINUTES) * MINUTE_MS;
+    // Where the clocks change, it may end at a full quarter of an hour instead, or some quarters sooner or later.
+    let quarter = Math.floor(at / stepMs) * stepMs;
+    let closesAt = at;
+    while (this.isOpen(closesAt)) {
+      if (quarter + offsetMs > closesAt) closesAt = quarter + offsetMs;
+      else closesAt = quarter += stepMs;
+    }
+    [this.#openFrom, this.#openUntil] = [at, closesAt];
+    return closesAt;
+  }
+
+  /** From when on the host may get a permit that cannot start before `at`, and when its last request may leave. */
+  nextPermit(at: number): { opensAt: number; closesAt: number } {
+    const opensAt = this.opensAt(at);
+    const endsAt = this.closesAt(opensAt);
+    const closesAt = endsAt - CLOSING_GUARD_MS;
+    if (closesAt - opensAt >= CLOSING_MS_MIN) return { opensAt, closesAt };
+    const nextAt = this.opensAt(endsAt);
+    return { opensAt: nextAt, closesAt: this.closesAt(nextAt) - CLOSING_GUARD_MS };
   }
 
   /** `at` itself when it is open then; otherwise when it next opens. */

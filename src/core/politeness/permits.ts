@@ -73,6 +73,8 @@ export function permitFor(
     openMs: number;
     /** Its requests are sent by a browser. */
     renders?: boolean;
+    /** The end of the host's allowed hours. */
+    closesAt?: number | undefined;
   },
 ): Permit {
   const { gapMs, jitter = 0, count } = options;
@@ -80,8 +82,12 @@ export function permitFor(
   const startMs = options.renders ? BROWSER_START_MS + count * BROWSER_PAGE_MS : 0;
   const spanMs = count * meanGapMs(gapMs, jitter) + slackMs(count, startAt - options.now) + startMs;
   const endAt = gapMs === 0 ? startAt + options.openMs : Math.ceil(startAt + spanMs);
-  const permit = { host, startAt, endAt, gapMs, parallel: options.parallel };
-  return jitter > 0 ? { ...permit, jitter } : permit;
+  const { closesAt = Number.POSITIVE_INFINITY } = options;
+  return {
+    ...{ host, startAt, endAt, gapMs, parallel: options.parallel },
+    ...(jitter > 0 ? { jitter } : {}),
+    ...(closesAt < endAt ? { closesAt } : {}),
+  };
 }
 
 /** When the next permit may start after this one was used: from the last request really sent. */

@@ -21,6 +21,7 @@ import { insertTasks, lookUp } from './frontier/insert-tasks.ts';
 import type { JobMemories } from './frontier/job-memory.ts';
 import { leaseInTransaction } from './frontier/lease.ts';
 import { reopenInTransaction } from './frontier/reopen.ts';
+import { setPrioritiesInTransaction } from './frontier/set-priorities.ts';
 import { writeSource } from './frontier/write-source.ts';
 import { settleInTransaction } from './settle/settle.ts';
 
@@ -140,6 +141,10 @@ export class PostgresFrontier implements Frontier {
       hosts.map(({ hostId }) => hostId),
       hosts.map(({ until }) => Math.ceil(until)),
     );
+  }
+
+  async setPriorities(jobId: number, options: Parameters<Frontier['setPriorities']>[1]) {
+    return this.#db.write((tx) => setPrioritiesInTransaction(tx, jobId, options));
   }
 
   async knows(jobId: number, url: string): Promise<boolean> {

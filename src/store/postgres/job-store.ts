@@ -1,7 +1,15 @@
 import { randomInt } from 'node:crypto';
 import type { Counters, RequestedState } from '../../core/model.ts';
+import type { PriorityRule } from '../../core/priority/priority.ts';
 import type { Job, JobStore, SourcePosition } from '../../ports/store.ts';
-import { type JobColumns, SELECT_JOBS, toJob, UPDATABLE } from '../shared/job-rows.ts';
+import {
+  type JobColumns,
+  SELECT_JOBS,
+  toColumn,
+  toJob,
+  toPriorities,
+  UPDATABLE,
+} from '../shared/job-rows.ts';
 import type { Database, Transaction } from './connection/database.ts';
 import { readCounters } from './connection/rows.ts';
 import type { CoordinatorHeartbeats } from './frontier/coordinator-heartbeats.ts';
@@ -77,7 +85,7 @@ export class PostgresJobStore implements JobStore {
     const fields = Object.entries(change) as [keyof typeof UPDATABLE, unknown][];
     if (fields.length === 0) return;
     const columns = fields.map(([field], index) => `${UPDATABLE[field]} = $${index + 2}`);
-    const values = fields.map(([field, value]) => (field === 'spec' ? JSON.stringify(value) : value));
+    const values = fields.map(([field, value]) => toColumn(field, value));
     await this.#db.read(`UPDATE jobs SET ${columns.join(', ')} WHERE id = $1`, jobId, ...values);
   }
 
@@ -87,6 +95,14 @@ export class PostgresJobStore implements JobStore {
       jobId,
     );
     return row?.state ?? 'cancel';
+  }
+
+  async priorities(jobId: number): Promise<PriorityRule[]> {
+    const [row] = await this.#db.read<{ rules: string | null }>(
+      'SELECT priorities AS rules FROM jobs WHERE id = $1',
+      jobId,
+    );
+    return toPriorities(row?.rules);
   }
 
   async sources(jobId: number): Promise<SourcePosition[]> {

@@ -1,4 +1,5 @@
 import { type JobState, type RequestedState, zeroCounters } from '../../core/model.ts';
+import type { PriorityRule } from '../../core/priority/priority.ts';
 import type { Job } from '../../ports/store.ts';
 
 export interface JobColumns {
@@ -18,11 +19,12 @@ export interface JobColumns {
   created_at: number;
   ended_at: number | null;
   worked_ms: number;
+  priorities: string | null;
 }
 
 export const SELECT_JOBS = `
   SELECT id, name, run, spec, spec_hash, bundle, file, pass, start AS pass_start, started_at AS pass_started_at, state,
-    requested_state, reason, created_at, ended_at, worked_ms
+    requested_state, reason, created_at, ended_at, worked_ms, priorities
   FROM jobs JOIN passes ON passes.job_id = jobs.id`;
 
 export const UPDATABLE = {
@@ -31,6 +33,7 @@ export const UPDATABLE = {
   reason: 'reason',
   endedAt: 'ended_at',
   workedMs: 'worked_ms',
+  priorities: 'priorities',
   spec: 'spec',
   specHash: 'spec_hash',
   bundle: 'bundle',
@@ -55,5 +58,17 @@ export function toJob(row: JobColumns): Job {
     createdAt: row.created_at,
     endedAt: row.ended_at,
     workedMs: row.worked_ms,
+    priorities: toPriorities(row.priorities),
   };
+}
+
+export function toPriorities(json: string | null | undefined): PriorityRule[] {
+  return json == null ? [] : JSON.parse(json);
+}
+
+/** Fields that are kept as JSON. */
+export function toColumn(field: string, value: unknown): string | number | null {
+  return field === 'spec' || field === 'priorities'
+    ? JSON.stringify(value)
+    : (value as string | number | null);
 }

@@ -23,3 +23,7 @@ export const nextPriority = (step: string, priority: string) => `
 export function givenPriority(priority: number): number {
   return priority <= LOWERED_MAX ? priority + LAST : priority;
 }
+
+/** SQL for another given priority, in both stores. */
+export const withGivenPriority = (given: string, priority: string) =>
+  `CASE WHEN ${priority} <= ${LOWERED_MAX} THEN ${given} - ${LAST} ELSE ${given} END`;

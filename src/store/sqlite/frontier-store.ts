@@ -17,6 +17,7 @@ import { failTasksOfHostInTransaction, releaseInTransaction } from './frontier/g
 import type { TaskInserter } from './frontier/insert-tasks.ts';
 import { leaseBatch } from './frontier/lease.ts';
 import { reopenInTransaction } from './frontier/reopen.ts';
+import { setPrioritiesInTransaction } from './frontier/set-priorities.ts';
 import { writeSource } from './frontier/write-source.ts';
 import { settleInTransaction } from './settle/settle.ts';
 
@@ -181,6 +182,10 @@ export class SqliteFrontier implements Frontier {
           hostId,
         );
     });
+  }
+
+  async setPriorities(jobId: number, options: Parameters<Frontier['setPriorities']>[1]) {
+    return this.#db.transaction(() => setPrioritiesInTransaction(this.#db, jobId, options));
   }
 
   async knows(jobId: number, url: string): Promise<boolean> {

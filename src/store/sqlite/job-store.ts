@@ -1,7 +1,15 @@
 import { randomInt } from 'node:crypto';
 import { COUNTER_NAMES, type Counters, type RequestedState } from '../../core/model.ts';
+import type { PriorityRule } from '../../core/priority/priority.ts';
 import type { Job, JobStore, SourcePosition } from '../../ports/store.ts';
-import { type JobColumns, SELECT_JOBS, toJob, UPDATABLE } from '../shared/job-rows.ts';
+import {
+  type JobColumns,
+  SELECT_JOBS,
+  toColumn,
+  toJob,
+  toPriorities,
+  UPDATABLE,
+} from '../shared/job-rows.ts';
 import type { Database } from './connection/database.ts';
 import { NEIGHBOUR_SEEDS } from './dedupe/seen-key.ts';
 
@@ -94,8 +102,7 @@ export class SqliteJobStore implements JobStore {
     this.#db.transaction(() => {
       for (const [field, value] of Object.entries(change)) {
         const column = UPDATABLE[field as keyof typeof UPDATABLE];
-        const written = field === 'spec' ? JSON.stringify(value) : (value as string | number | null);
-        this.#db.run(`UPDATE jobs SET ${column} = ? WHERE id = ?`, written, jobId);
+        this.#db.run(`UPDATE jobs SET ${column} = ? WHERE id = ?`, toColumn(field, value), jobId);
       }
     });
   }
@@ -105,6 +112,14 @@ export class SqliteJobStore implements JobStore {
       this.#db.get<{ state: RequestedState }>('SELECT requested_state AS state FROM jobs WHERE id = ?', jobId)
         ?.state ?? 'cancel'
     );
+  }
+
+  async priorities(jobId: number): Promise<PriorityRule[]> {
+    const row = this.#db.get<{ rules: string | null }>(
+      'SELECT priorities AS rules FROM jobs WHERE id = ?',
+      jobId,
+    );
+    return toPriorities(row?.rules);
   }
 
   async sources(jobId: number): Promise<SourcePosition[]> {

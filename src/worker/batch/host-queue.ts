@@ -1,5 +1,6 @@
 import type { BatchTask, PermitUse, RobotsFetch } from '../../core/batch/batch.ts';
 import type { Outcome, RobotsOutcome } from '../../core/batch/outcome.ts';
+import type { BatchBytes } from '../../core/byte-limit/byte-limit.ts';
 import { messageOf } from '../../core/errors.ts';
 import { isHostThrottling } from '../../core/failures.ts';
 import { parallelOf } from '../../core/job-schema/job.ts';
@@ -17,6 +18,8 @@ interface HostQueueInput {
   robots: RobotsFetch[];
   /** Those asked under other permits, for tasks of this one. */
   awaited?: RobotsFetch[];
+  /** Shared by all queues of the batch; null without a limit. */
+  bytes?: BatchBytes | null;
 }
 
 interface HostQueueEvents {
@@ -111,17 +114,25 @@ export class HostQueue {
     }
     const turn = await this.#pace.turn();
     if (!turn) return { kind: 'deferred', taskId: task.id };
+    if (this.#input.bytes?.begin() === false) {
+      turn.end();
+      return { kind: 'deferred', taskId: task.id };
+    }
+    let bytes: number | null = null;
     try {
-      return await processTask(task, {
+      const outcome = await processTask(task, {
         ...this.#context,
         parallel: parallelOf(this.#context.job.spec),
         onSent: turn.left,
       });
+      if (outcome.kind !== 'deferred') bytes = outcome.trace?.bytes ?? null;
+      return outcome;
     } catch (error) {
       // A bug of ours must not take the batch with it.
       return failed(task.id, 'internal', messageOf(error), null);
     } finally {
       turn.end();
+      this.#input.bytes?.end(bytes);
     }
   }
 

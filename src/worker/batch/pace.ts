@@ -111,7 +111,7 @@ export class Pace {
     if (this.#closed) return null;
     const now = this.#clock.now();
     if (this.#gapMs > 0 || now < this.#permit.startAt) return this.#nextTurn();
-    return this.#signal.aborted || now > this.#permit.endAt ? null : this.#freeTurn;
+    return this.#signal.aborted || now > this.#freeEndAt ? null : this.#freeTurn;
   }
 
   async #nextTurn(): Promise<Turn | null> {
@@ -135,7 +135,7 @@ export class Pace {
   readonly #freeTurn: Turn = {
     left: () => {
       const now = this.#clock.now();
-      if (now > this.#permit.endAt) return false;
+      if (now > this.#freeEndAt) return false;
       this.#lastLeftAt = now;
       this.#sent++;
       return true;
@@ -181,7 +181,15 @@ export class Pace {
   #latestAt(): number {
     const latest = this.#permit.endAt - this.#gapMs;
     const spareMs = Math.max(0, latest - this.#permit.startAt);
-    return latest - Math.min(this.#lateness?.marginMs ?? 0, spareMs * MARGIN_SHARE_MAX);
+    return Math.min(
+      latest - Math.min(this.#lateness?.marginMs ?? 0, spareMs * MARGIN_SHARE_MAX),
+      this.#permit.closesAt ?? latest,
+    );
+  }
+
+  /** Without a gap. */
+  get #freeEndAt(): number {
+    return Math.min(this.#permit.endAt, this.#permit.closesAt ?? this.#permit.endAt);
   }
 
   /**

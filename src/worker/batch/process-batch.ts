@@ -1,5 +1,6 @@
 import { type Batch, type BatchTask, type Report, WIRE_VERSION } from '../../core/batch/batch.ts';
 import type { Outcome, QualityDelta, RobotsOutcome } from '../../core/batch/outcome.ts';
+import { BatchBytes } from '../../core/byte-limit/byte-limit.ts';
 import { messageOf } from '../../core/errors.ts';
 import { VERSION } from '../../core/identity/identity.ts';
 import { type Clock, type Random, startTimer } from '../../ports/ambient.ts';
@@ -172,11 +173,13 @@ class BatchRun {
       onOutcome: (outcome: Outcome) => this.#take(outcome),
       onRobots: (outcome: RobotsOutcome) => void this.#robots.push(outcome),
     };
+    const { bytesMax, tasks: all } = this.#batch;
+    const bytes = bytesMax === undefined ? null : new BatchBytes(bytesMax, all.length);
     return this.#batch.permits.map((permit, index) => {
       const tasks = browserLast(this.#batch.tasks.filter((task) => task.permit === index));
       const robots = this.#batch.robots.filter((fetch) => fetch.permit === index);
       const awaited = this.#batch.robots.filter((fetch) => fetch.for === index);
-      return new HostQueue({ permit, tasks, robots, awaited }, context, events, lateness);
+      return new HostQueue({ permit, tasks, robots, awaited, bytes }, context, events, lateness);
     });
   }
 

@@ -7,6 +7,7 @@ import { messageOf } from '../../core/errors.ts';
 import { isHtml, sniffMediaType } from '../../core/media/media-type.ts';
 import type { FetchResponse } from '../../ports/fetcher.ts';
 import { type CompiledRoute, type ReadResult, routeOf, ValidationError } from '../job/compiled-job.ts';
+import { placeOfError } from '../job/error-place.ts';
 import { discoverFollowed, discoverLinks } from '../links/discover-links.ts';
 import { type SitemapLinks, sitemapLinks, sitemapVisit } from '../links/sitemap-links.ts';
 import { type MediaContext, processMedia } from '../media/store-media.ts';
@@ -132,7 +133,8 @@ class PageProcessor {
       if (block) return failed(task.id, block.code, `${block.evidence}; ${messageOf(error)}`, this.#trace);
       const shell = this.#shellInstead(null);
       if (shell) return failed(task.id, 'script-only', `${shell}; ${messageOf(error)}`, this.#trace);
-      return { ...failed(task.id, code, messageOf(error), this.#trace), page: this.#store(true) };
+      const detail = code === 'parse-error' ? withPlace(error) : messageOf(error);
+      return { ...failed(task.id, code, detail, this.#trace), page: this.#store(true) };
     }
     if (read === OVER) return { kind: 'deferred', taskId: task.id };
     const shell = this.#shellInstead(read);
@@ -227,6 +229,14 @@ class PageProcessor {
       robotsTags: this.#robotsTags,
     });
   }
+}
+
+/** So much of a message leaves room for the place after it. */
+const MESSAGE_MAX = 300;
+
+function withPlace(error: unknown): string {
+  const place = placeOfError(error);
+  return place === null ? messageOf(error) : `${messageOf(error).slice(0, MESSAGE_MAX)} (${place})`;
 }
 
 const NOTHING: ReadResult = { drafts: [], values: [], quality: null };

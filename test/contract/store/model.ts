@@ -295,6 +295,8 @@ export class StoreModel {
         ...{ url, host, state, attempts, sha256 },
       }));
       expect(actual).toEqual(expected);
+      const { attempted } = await this.#store.jobs.counters(job.id);
+      expect(attempted).toBe(rows.filter(({ attempts }) => attempts > 0).length);
       const records = await collect(this.#store.views.records(job.id));
       expect(new Map(records.map(({ key, data }) => [key, data]))).toEqual(this.#records[at]!.data());
       const open = this.#batches.filter((batch) => batch.job === at && batch.open).map((batch) => batch.id);

@@ -7,6 +7,7 @@ import { archiveKeyOf } from '../../../src/coordinator/plan/open-batch.ts';
 import { SeineError } from '../../../src/core/errors.ts';
 import { bundleKeyOf, handlersOf, importCode, loadHandlers } from '../../../src/job-file/load-handlers.ts';
 import { isJobFile, loadJobFile } from '../../../src/job-file/load-job-file.ts';
+import { placeOfError } from '../../../src/worker/job/error-place.ts';
 import { temporaryFolder } from '../../support/fixtures.ts';
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
@@ -186,6 +187,37 @@ describe('stored code', () => {
     await blobs.delete(key);
     await expect(loadHandlers(blobs, key)).rejects.toThrow(/is missing/);
     await blobs.close();
+  });
+
+  test('tells where in the job file it throws, and is the same code with another comment', async () => {
+    const lines = [
+      "import { check } from './check-price.ts';",
+      'interface Price { amount: number }',
+      'export default {',
+      "  sources: 'https://a.example/',",
+      "  routes: [{ name: 'p', handler(page: { price: Price }) { return check(page.price); } }],",
+      '};',
+    ];
+    await fileOf(
+      'check-price.ts',
+      'export function check(price: object): void {\n  throw new Error("no price");\n}',
+    );
+    const codeOf = async (text: string) => (await loadJobFile(await fileOf('throws.ts', text))).code!;
+    const plain = await codeOf(lines.join('\n'));
+    const commented = await codeOf(['// Prices.', ...lines].join('\n'));
+    expect(bundleKeyOf(commented)).toBe(bundleKeyOf(plain));
+    const { handler } = handlersOf(await importCode(commented)).get('p')!;
+    const thrown = (page: unknown) => {
+      try {
+        return handler?.(page as never, null);
+      } catch (error) {
+        return placeOfError(error);
+      }
+    };
+    expect(thrown({ price: {} })).toMatch(/check-price\.ts:2$/);
+    expect(thrown(null)).toMatch(/throws\.ts:6$/);
+    expect(placeOfError(new Error('elsewhere'))).toMatch(/job-files\.test\.ts:\d+$/);
+    expect(placeOfError('text')).toBeNull();
   });
 
   test('anything that has no handlers has none', () => {

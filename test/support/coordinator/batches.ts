@@ -9,7 +9,7 @@ export function jobOf(input: Partial<JobInput> = {}): Job {
   return {
     ...codeOf('test', input),
     ...{ id: 1, name: 'test', run: 1, pass: 1, passStart: null, state: 'running', requestedState: 'run' },
-    ...{ reason: null, createdAt: T0, passStartedAt: T0, endedAt: null, workedMs: 0 },
+    ...{ reason: null, createdAt: T0, passStartedAt: T0, endedAt: null, workedMs: 0, priorities: [] },
   };
 }
 

@@ -6,6 +6,7 @@ import { SourceFeeder } from '../../../src/coordinator/sources/source-feeder.ts'
 import type { JobInput } from '../../../src/core/job-schema/job.ts';
 import type { Counters, JobState, TaskRow } from '../../../src/core/model.ts';
 import { type HttpFetcherOptions, openHttpFetcher } from '../../../src/fetch/http/http-fetcher.ts';
+import type { Clock } from '../../../src/ports/ambient.ts';
 import type { Blobs } from '../../../src/ports/blobs.ts';
 import type { Dispatcher } from '../../../src/ports/dispatcher.ts';
 import type { Job, Store } from '../../../src/ports/store.ts';
@@ -14,6 +15,7 @@ import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { openInlineDispatcher } from '../../../src/transport/inline-dispatcher.ts';
 import { processBatch, type WorkerTools } from '../../../src/worker/batch/process-batch.ts';
 import { JobCache } from '../../../src/worker/compile-job.ts';
+import type { JobHandlers } from '../../../src/worker/job/route-code.ts';
 import { codeOf, collect, temporaryFolder } from '../fixtures.ts';
 import { realClock } from '../real-clock.ts';
 
@@ -31,6 +33,9 @@ export async function crawl(
   options: Partial<HttpFetcherOptions> & {
     forbidsPrivate?: boolean;
     fetcherOf?: WorkerTools['fetcherOf'];
+    /** Of coordinator and worker. */
+    clock?: Clock;
+    handlers?: JobHandlers;
     /** Puts another dispatcher before the one of this process. */
     through?: (inline: Dispatcher) => Dispatcher;
     /** Before everything is gone. */
@@ -40,6 +45,8 @@ export async function crawl(
   const {
     forbidsPrivate = false,
     fetcherOf,
+    clock = realClock,
+    handlers = new Map(),
     through = (inline) => inline,
     inspect,
     ...fetcherOptions
@@ -47,14 +54,14 @@ export async function crawl(
   const folder = await temporaryFolder();
   const store = openSqliteStore(join(folder.dir, 'seine.db'), { sync: 'normal', checkpointThread: false });
   const blobs = await openFolderBlobs(folder.dir);
-  const fetcher = openHttpFetcher({ clock: realClock, isPublicAddress: () => false, ...fetcherOptions });
+  const fetcher = openHttpFetcher({ clock, isPublicAddress: () => false, ...fetcherOptions });
   const tools = {
     name: 'inline',
     fetcher,
     ...(fetcherOf ? { fetcherOf } : {}),
     blobs,
-    clock: realClock,
-    jobs: new JobCache(async () => new Map(), { forbidsPrivate }),
+    clock,
+    jobs: new JobCache(async () => handlers, { forbidsPrivate }),
   };
   try {
     const code = codeOf('crawl', {
@@ -62,7 +69,7 @@ export async function crawl(
       politeness: { rate: 'max' },
       ...input,
     });
-    const job = await store.jobs.create({ ...code, name: 'crawl', now: Date.now() });
+    const job = await store.jobs.create({ ...code, name: 'crawl', now: Math.floor(clock.now()) });
     const sources = job.spec.sources.map((spec) =>
       openSource(spec, {
         files: async () => Promise.reject(new Error('no files here')),
@@ -70,7 +77,7 @@ export async function crawl(
         spool: { dir: folder.dir, jobId: job.id, pass: job.pass, source: 0 },
       }),
     );
-    const shared = { store, job, clock: realClock, logger: SILENT };
+    const shared = { store, job, clock, logger: SILENT };
     const coordinator = new Coordinator({
       ...shared,
       blobs,
@@ -81,7 +88,7 @@ export async function crawl(
         ),
       ),
       feeder: new SourceFeeder({ ...shared, sources }),
-      progress: createProgress({ startedAt: realClock.now() }),
+      progress: createProgress({ startedAt: clock.now() }),
       random: { next: Math.random },
       diskFree: async () => null,
     });

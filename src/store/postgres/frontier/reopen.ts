@@ -17,6 +17,7 @@ export interface VisitedTask {
   at_url: string | null;
   route: string | null;
   attempt_id: number | null;
+  attempts: number;
   modified_at: number | null;
   visited_at: number | null;
   page_id: number | null;
@@ -73,6 +74,7 @@ export async function reopenTasks(
     const state = stateName(task.state);
     counterUpdates.count(state, -1);
     counterUpdates.count('pending', 1);
+    if (task.attempts > 0) counterUpdates.count('attempted', -1);
     if ((state === 'dead' || state === 'skipped') && task.code !== null)
       counterUpdates.tally(state, task.code, -1);
   }
@@ -90,7 +92,7 @@ async function beforeFirst(tx: Transaction, jobId: number): Promise<number> {
 
 export const SELECT_VISITED = `
   SELECT tasks.id, tasks.job_id, tasks.state, tasks.code, tasks.at_url, tasks.route, tasks.attempt_id,
-    tasks.modified_at, attempts.started_at AS visited_at, attempts.page_id
+    tasks.attempts, tasks.modified_at, attempts.started_at AS visited_at, attempts.page_id
   FROM tasks LEFT JOIN attempts ON attempts.id = tasks.attempt_id`;
 
 const SELECT_NEXT = `
@@ -119,14 +121,15 @@ export async function retryInTransaction(
   const hosts = new Set<number>();
   let total = 0;
   while (true) {
-    const rows = await tx.run<{ host_id: number; code: string; count: number }>(
+    const rows = await tx.run<{ host_id: number; code: string; count: number; attempted: number }>(
       RETRY,
       jobId,
       ...deadFilterValues(filter),
       STEP,
     );
-    for (const { host_id: hostId, code, count } of rows) {
+    for (const { host_id: hostId, code, count, attempted } of rows) {
       hosts.add(hostId);
+      counterUpdates.count('attempted', -attempted);
       counterUpdates.queue(hostId, count);
       counterUpdates.tally('dead', code, -count);
       total += count;
@@ -156,14 +159,15 @@ async function endRests(
 
 const RETRY = `
   WITH chosen AS MATERIALIZED (
-    SELECT tasks.id FROM tasks JOIN hosts ON hosts.id = tasks.host_id
+    SELECT tasks.id, tasks.attempts FROM tasks JOIN hosts ON hosts.id = tasks.host_id
     WHERE tasks.job_id = $1 AND tasks.state = ${STATE_NUMBERS.dead} AND ${deadFilter(POSTGRES_DIALECT)}
     LIMIT $5 FOR UPDATE OF tasks
   ), put_back AS (
     UPDATE tasks SET state = ${READY}, attempts = 0, losses = 0, crashes = 0, due_at = NULL
-    WHERE id = ANY(ARRAY(SELECT id FROM chosen)) RETURNING host_id, code
+    WHERE id = ANY(ARRAY(SELECT id FROM chosen)) RETURNING id, host_id, code
   )
-  SELECT host_id, code, count(*) AS count FROM put_back GROUP BY host_id, code`;
+  SELECT host_id, code, count(*) AS count, count(*) FILTER (WHERE chosen.attempts > 0) AS attempted
+  FROM put_back JOIN chosen ON chosen.id = put_back.id GROUP BY host_id, code`;
 
 const END_RESTS = `
   WITH locked AS MATERIALIZED (SELECT id FROM hosts WHERE id = ANY($1::bigint[]) ORDER BY id FOR UPDATE)

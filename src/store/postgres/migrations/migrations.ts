@@ -100,4 +100,21 @@ export const MIGRATIONS: readonly Migration[] = [
   ALTER TABLE batches ADD COLUMN permits text;
   `,
   },
+  {
+    number: 10,
+    name: 'attempted-pages',
+    sql: `
+  -- Tasks that were requested, for the limit of pages. Those that failed and wait for a retry were not counted before.
+  ALTER TABLE counters ADD COLUMN attempted bigint NOT NULL DEFAULT 0;
+  UPDATE counters SET attempted = done + unchanged + dead;
+  `,
+  },
+  {
+    number: 11,
+    name: 'priorities',
+    sql: `
+  -- Priorities that people gave to tasks of the job while it ran, as JSON.
+  ALTER TABLE jobs ADD COLUMN priorities text;
+  `,
+  },
 ];

@@ -29,6 +29,8 @@ export interface Applied {
   change: TaskChange;
   hostId: number;
   attemptId: number | null;
+  /** Its task was never requested before. */
+  isFirst: boolean;
 }
 
 /** One report, one transaction: everything in it becomes true together, or nothing does. */
@@ -106,11 +108,18 @@ async function applyChanges(
     u: cleanText(change.moveTo?.url),
     h: change.moveTo ? hosts.of(change.moveTo.host) : null,
   }));
-  const held = await tx.run<{ id: number; host_id: number }>(UPDATE_TASKS, settlement.batchId, toRows(rows));
-  const hostIds = new Map(held.map((row) => [row.id, row.host_id]));
+  const held = await tx.run<{ id: number; host_id: number; attempts: number }>(
+    UPDATE_TASKS,
+    settlement.batchId,
+    toRows(rows),
+  );
+  const rowOf = new Map(held.map((row) => [row.id, row]));
   return [...wanted.values()].flatMap(({ change, attemptId }) => {
-    const hostId = hostIds.get(change.id);
-    return hostId === undefined ? [] : [{ change, attemptId, hostId }];
+    const row = rowOf.get(change.id);
+    if (!row) return [];
+    return [
+      { change, attemptId, hostId: row.host_id, isFirst: change.countsAsAttempt && row.attempts === 1 },
+    ];
   });
 }
 
@@ -158,7 +167,8 @@ async function writeTotals(
   let bytes = 0;
   let done = 0;
   let failed = 0;
-  for (const { change, hostId } of applied) {
+  for (const { change, hostId, isFirst } of applied) {
+    if (isFirst) counterUpdates.count('attempted', 1);
     bytes += change.trace?.bytes ?? 0;
     if (change.outcome === 'failed') failed++;
     else if (change.outcome !== 'deferred') done++;
@@ -219,7 +229,7 @@ const UPDATE_TASKS = `
   FROM json_to_recordset($2::json)
     AS change (id bigint, s smallint, a bigint, n integer, d bigint, p integer, c text, t text, u text, h bigint)
   WHERE ${indexHint('change.id')} AND tasks.id = change.id AND tasks.state = ${LEASED} AND tasks.batch_id = $1
-  RETURNING tasks.id, tasks.host_id`;
+  RETURNING tasks.id, tasks.host_id, tasks.attempts`;
 
 const GIVE_BACK = `
   UPDATE tasks SET state = ${READY}, batch_id = NULL

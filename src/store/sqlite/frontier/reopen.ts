@@ -21,6 +21,7 @@ export interface VisitedTask {
   at_url: string | null;
   route: string | null;
   attempt_id: number;
+  attempts: number;
   modified_at: number | null;
   visited_at: number | null;
   page_id: number | null;
@@ -83,6 +84,7 @@ export function reopenTask(
   const state = stateName(task.state);
   counterUpdates.counters.add(state, -1);
   counterUpdates.counters.add('pending', 1);
+  if (task.attempts > 0) counterUpdates.counters.add('attempted', -1);
   counterUpdates.queues.add(hostId, 1);
   if ((state === 'dead' || state === 'skipped') && task.code !== null)
     addTally(db, task.job_id, state, task.code, -1);
@@ -101,7 +103,7 @@ function beforeFirst(db: Database, jobId: number): number {
 
 export const SELECT_VISITED = `
   SELECT tasks.id, tasks.job_id, tasks.state, tasks.code, tasks.host_id, tasks.home_host_id, tasks.url, tasks.at_url, tasks.route,
-    tasks.attempt_id, tasks.modified_at, attempts.started_at AS visited_at, attempts.page_id
+    tasks.attempt_id, tasks.attempts, tasks.modified_at, attempts.started_at AS visited_at, attempts.page_id
   FROM tasks LEFT JOIN attempts ON attempts.id = tasks.attempt_id`;
 
 const SELECT_NEXT = `${SELECT_VISITED} WHERE tasks.id > ? AND tasks.id <= ? ORDER BY tasks.id LIMIT ?`;
@@ -116,7 +118,7 @@ export function retryInTransaction(
   reader: SqliteReader,
   { jobId, filter, now }: { jobId: number; filter: DeadFilter; now: number },
 ): number {
-  const rows = reader.all<{ id: number; host_id: number; code: string }>(
+  const rows = reader.all<{ id: number; host_id: number; code: string; attempts: number }>(
     SELECT_RETRY,
     jobId,
     ...deadFilterValues(filter),
@@ -133,6 +135,7 @@ export function retryInTransaction(
     hosts.add(row.host_id);
     queues.add(row.host_id, 1);
     addTally(db, jobId, 'dead', row.code, -1);
+    if (row.attempts > 0) counters.add('attempted', -1);
   }
   for (const hostId of hosts) endRest(db, jobId, hostId, now);
   db.run('DELETE FROM robots WHERE text IS NULL');
@@ -160,5 +163,5 @@ function endRest(db: Database, jobId: number, hostId: number, now: number): void
 }
 
 const SELECT_RETRY = `
-  SELECT tasks.id, tasks.host_id, tasks.code FROM tasks JOIN hosts ON hosts.id = tasks.host_id
+  SELECT tasks.id, tasks.host_id, tasks.code, tasks.attempts FROM tasks JOIN hosts ON hosts.id = tasks.host_id
   WHERE tasks.job_id = $1 AND tasks.state = ${STATE_NUMBERS.dead} AND ${deadFilter(SQLITE_DIALECT)}`;

@@ -114,4 +114,21 @@ export const MIGRATIONS: readonly Migration[] = [
   ALTER TABLE batches ADD COLUMN permits TEXT;
   `,
   },
+  {
+    number: 12,
+    name: 'attempted-pages',
+    sql: `
+  -- Tasks that were requested, for the limit of pages. Those that failed and wait for a retry were not counted before.
+  ALTER TABLE counters ADD COLUMN attempted INTEGER NOT NULL DEFAULT 0;
+  UPDATE counters SET attempted = done + unchanged + dead;
+  `,
+  },
+  {
+    number: 13,
+    name: 'priorities',
+    sql: `
+  -- Priorities that people gave to tasks of the job while it ran, as JSON.
+  ALTER TABLE jobs ADD COLUMN priorities TEXT;
+  `,
+  },
 ];

@@ -140,7 +140,7 @@ function applyChange(db: Database, context: Context, change: TaskChange): boolea
   const attemptId = change.trace ? context.nextAttemptId : null;
   const earlier =
     change.trace && keepsPage(change, context.pass.pass) ? findEarlierPage(db, change.id) : null;
-  const held = db.run(
+  const held = db.get<{ attempts: number }>(
     UPDATE_TASK,
     state,
     attemptId,
@@ -152,7 +152,8 @@ function applyChange(db: Database, context: Context, change: TaskChange): boolea
     change.id,
     settlement.batchId,
   );
-  if (held === 0) return false;
+  if (!held) return false;
+  if (change.countsAsAttempt && held.attempts === 1) counterUpdates.counters.add('attempted', 1);
   if (change.trace) {
     const { archiveId } = context;
     const id = context.nextAttemptId++;
@@ -238,7 +239,7 @@ const SELECT_BATCH = "SELECT unsettled, task_ids FROM batches WHERE id = ? AND j
 const UPDATE_TASK = `
   UPDATE tasks SET state = ?1, batch_id = ${NO_ID}, attempt_id = coalesce(?2, attempt_id), attempts = attempts + ?3,
     losses = iif(?3, 0, losses), crashes = iif(?3, 0, crashes), due_at = ?4, priority = ${nextPriority('?5', 'priority')}, code = ?6, detail = ?7
-  WHERE id = ?8 AND state = ${LEASED} AND batch_id = ?9`;
+  WHERE id = ?8 AND state = ${LEASED} AND batch_id = ?9 RETURNING attempts`;
 
 const MOVE_TASK = `
   UPDATE tasks SET at_url = ?, home_host_id = coalesce(home_host_id, host_id), host_id = ?, hops = hops + 1 WHERE id = ?`;

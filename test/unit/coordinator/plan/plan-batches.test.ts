@@ -149,6 +149,16 @@ describe('planBatches', () => {
     );
   });
 
+  test('a permit says when the hours of its host end, if that is before its own end', () => {
+    const permitsOf = (change: Partial<PlanHost>, gapMs: number) =>
+      grantsOf(planBatches(inputOf([hostOf(1, change)], { gapMs }))).map(({ permit }) => permit);
+    for (const gapMs of [0, 250]) {
+      expect(permitsOf({ closesAt: NOW + 700 }, gapMs)[0]).toMatchObject({ closesAt: NOW + 700 });
+      for (const permit of permitsOf({ closesAt: NOW + 3_600_000 }, gapMs))
+        expect(permit).not.toHaveProperty('closesAt');
+    }
+  });
+
   test('is the same for the same input, and leaves the input alone', () => {
     fc.assert(
       fc.property(input, (plan) => {

@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../../../src/core/batch/outcome.ts';
 import {
+  brokenCode,
   CLOSED,
+  type CodeFailures,
   type HostBreaker,
   hasFailedProbes,
   isJobTripped,
   isProbing,
+  nextCodeFailures,
   nextFailedBatches,
   nextHostBreaker,
   restMs,
@@ -100,5 +103,34 @@ describe('the breaker of a job', () => {
 
   test('opens with the last batch that is allowed to fail', () => {
     expect([19, 20, 21].map((count) => isJobTripped(count, 20))).toEqual([false, true, true]);
+  });
+});
+
+describe('code of a route that throws', () => {
+  const thrown = (detail: string, route = 'product'): Outcome => ({
+    ...{ kind: 'failed', taskId: 1, code: 'parse-error', detail, retryAfterMs: null, trace },
+    page: pageOf({ route }),
+  });
+  const read = (route: string): Outcome => ({
+    ...{ kind: 'fetched', taskId: 1, links: [], records: [], shows: [], trace },
+    page: pageOf({ route }),
+  });
+  const times = (count: number, outcome: Outcome) => Array.from({ length: count }, () => outcome);
+  const failuresAfter = (...reports: Outcome[][]) =>
+    reports.reduce(nextCodeFailures, new Map<string, CodeFailures>() as ReadonlyMap<string, CodeFailures>);
+
+  test('20 times in a row ends the job, with what it said first, whatever other routes do', () => {
+    const first = [thrown('no price (shop.ts:3)'), read('list')];
+    expect(brokenCode(failuresAfter(first, times(18, thrown('other'))))).toBeNull();
+    expect(brokenCode(failuresAfter(first, times(19, thrown('other')), [read('list')]))).toBe(
+      "the code of route 'product' failed 20 times in a row, first with: no price (shop.ts:3)",
+    );
+  });
+
+  test('begins anew with a page that it reads; other failures say nothing of it', () => {
+    const [many, one] = [times(19, thrown('a')), [thrown('b')]];
+    expect(brokenCode(failuresAfter(many, [read('product')], many))).toBeNull();
+    expect(brokenCode(failuresAfter(many, [fault, failed('validation')], one))).toContain('with: a');
+    expect(brokenCode(failuresAfter(times(30, failed('parse-error'))))).toBeNull();
   });
 });

@@ -70,8 +70,31 @@ describe('hours of a host', () => {
     expect(new Date(spring).toISOString()).toBe('2026-03-29T20:00:00.000Z');
   });
 
+  test('close at their end, by the minute, also on the days on which the clocks change', () => {
+    expect(night.closesAt(Date.UTC(2026, 0, 1, 22, 10, 5))).toBe(Date.UTC(2026, 0, 2, 5, 0));
+    expect(night.closesAt(Date.UTC(2026, 0, 2, 4, 59, 59, 999))).toBe(Date.UTC(2026, 0, 2, 5, 0));
+    expect(night.closesAt(Date.UTC(2026, 2, 28, 23))).toBe(Date.UTC(2026, 2, 29, 4, 0));
+    expect(night.closesAt(Date.UTC(2026, 9, 24, 23))).toBe(Date.UTC(2026, 9, 25, 5, 0));
+    const odd = new CompiledWindow({ from: '22:00', to: '02:37', timeZone: 'Europe/Paris' });
+    expect(odd.closesAt(Date.UTC(2026, 0, 1, 23))).toBe(Date.UTC(2026, 0, 2, 1, 37));
+    // At two o'clock it is three: 02:37 does not come.
+    expect(odd.closesAt(Date.UTC(2026, 2, 28, 23))).toBe(Date.UTC(2026, 2, 29, 1, 0));
+  });
+
+  test('leave no time for a permit just before they end', () => {
+    const end = Date.UTC(2026, 0, 2, 5, 0);
+    expect(night.nextPermit(end - 60_000)).toEqual({ opensAt: end - 60_000, closesAt: end - 500 });
+    const tomorrow = { opensAt: Date.UTC(2026, 0, 2, 21), closesAt: Date.UTC(2026, 0, 3, 5) - 500 };
+    expect(night.nextPermit(end - 900)).toEqual(tomorrow);
+    expect(night.nextPermit(end)).toEqual(tomorrow);
+    expect(night.nextPermit(end - 8 * 3_600_000 - 10).opensAt).toBe(end - 8 * 3_600_000);
+  });
+
   test('the same time twice is the whole day, and a wrong time zone is an error', () => {
     expect(new CompiledWindow({ from: '08:00', to: '08:00', timeZone: 'UTC' }).isOpen(0)).toBe(true);
+    expect(new CompiledWindow({ from: '08:00', to: '08:00', timeZone: 'UTC' }).closesAt(0)).toBe(
+      Number.POSITIVE_INFINITY,
+    );
     expect(() => new CompiledWindow({ from: '08:00', to: '09:00', timeZone: 'Mars/North' })).toThrow(
       "unknown time zone 'Mars/North'",
     );

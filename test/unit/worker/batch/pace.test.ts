@@ -211,6 +211,21 @@ describe('pace', () => {
     expect(pace.takeSmallestGapMs()).toBeNull();
   });
 
+  test.each([0, 20])('no request leaves after the hours of the host, with a gap of %d ms', async (gapMs) => {
+    const closesAt = clock.now() + 200;
+    const pace = new Pace(permitOf({ gapMs, closesAt }), clock, never);
+    const times = await run(pace, 2, 100, () => 7);
+    expect(times.length).toBeGreaterThan(5);
+    expect(pace.lastLeftAt!).toBeLessThanOrEqual(closesAt);
+    const late = new Pace(permitOf({ gapMs, closesAt: clock.now() + 50 }), clock, never);
+    const turn = (await late.turn())!;
+    // A connection that takes long, and a turn that comes too late.
+    await played(sleep(60));
+    expect(turn.left()).toBe(false);
+    expect(await late.turn()).toBeNull();
+    expect(late.sent).toBe(0);
+  });
+
   test('a host that asked for less gets no further turn', async () => {
     const pace = new Pace(permitOf(), clock, never);
     expect(await run(pace, 1, 2)).toHaveLength(2);

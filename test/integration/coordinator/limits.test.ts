@@ -1,0 +1,162 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { Permit } from '../../../src/core/batch/batch.ts';
+import type { Dispatcher } from '../../../src/ports/dispatcher.ts';
+import { crawl } from '../../support/coordinator/crawl-setup.ts';
+import { realClock } from '../../support/real-clock.ts';
+
+/** What a job may do, seen from the server that it asks. */
+
+const LARGE = 200_000;
+let requests = 0;
+const paths = new Set<string | undefined>();
+let onRequest = () => {};
+const server = createServer((request, response) => {
+  requests++;
+  paths.add(request.url);
+  onRequest();
+  response.setHeader('content-type', 'text/html');
+  const page = `<title>${request.url}</title>`;
+  // So slow that the pages last longer than the hours.
+  if (request.url?.startsWith('/large')) response.end(Buffer.alloc(LARGE, 'x'));
+  else if (request.url?.startsWith('/unwell')) response.writeHead(503).end();
+  else if (request.url?.startsWith('/hours')) setTimeout(() => response.end(page), 20);
+  else response.end(page);
+});
+let origin: string;
+beforeAll(async () => {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterAll(async () => {
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+beforeEach(() => {
+  requests = 0;
+  paths.clear();
+  onRequest = () => {};
+});
+
+const pagesOf = (path: string, count: number) =>
+  Array.from({ length: count }, (_, page) => `${origin}/${path}/${page}`);
+
+test.each(['max', 40] as const)('no request leaves after the hours of a host, at rate %s', async (rate) => {
+  const end = Date.UTC(2026, 0, 2, 6);
+  const untilEnd = (ms: number) => end - ms - realClock.now();
+  let shiftMs = untilEnd(20_000);
+  const clock = { now: () => realClock.now() + shiftMs };
+  // Once it runs, there is little time left.
+  onRequest = () => {
+    if (requests === 5) shiftMs = untilEnd(1_500);
+  };
+  const permits: Permit[] = [];
+  const lastSentAts: number[] = [];
+  const through = (inline: Dispatcher): Dispatcher => ({
+    ...inline,
+    async dispatch(batch, onPart) {
+      permits.push(...batch.permits);
+      const delivery = await inline.dispatch(batch, onPart);
+      if (delivery.kind === 'report')
+        for (const { lastSentAt } of delivery.report.permits) lastSentAts.push(lastSentAt ?? 0);
+      return delivery;
+    },
+  });
+  const hosts = { '127.0.0.1': { rate, window: { from: '05:00', to: '06:00' } } };
+  const { counters } = await crawl(
+    {
+      sources: pagesOf(`hours-${rate}`, 400),
+      politeness: { adaptive: false, robots: false, parallel: 2, hosts },
+      allowPrivate: true,
+      limits: { seconds: 21 },
+    },
+    { clock, through },
+  );
+  expect(counters.done).toBeGreaterThan(0);
+  expect(counters.pending).toBeGreaterThan(0);
+  expect(permits.every((permit) => Math.min(permit.endAt, permit.closesAt ?? end) <= end - 500)).toBe(true);
+  expect(Math.max(...lastSentAts)).toBeLessThanOrEqual(end - 500);
+});
+
+const PLAIN = { politeness: { robots: false, rate: 'max', adaptive: false }, allowPrivate: true } as const;
+
+test('a limit of bytes holds for what is in flight', async () => {
+  const bytes = 10 * LARGE;
+  const { state, counters } = await crawl({
+    ...PLAIN,
+    sources: pagesOf('large', 200),
+    limits: { bytes },
+  });
+  expect(state).toBe('stopped');
+  expect(counters.bytes).toBeGreaterThanOrEqual(bytes);
+  // What is out at the end is as much as still fits: one page more, where headers count.
+  expect(requests).toBeLessThanOrEqual(12);
+});
+
+test('a worker sends nothing more once the bytes of its batch are used', async () => {
+  const seen: { bytesMax: number | undefined; tasks: number }[] = [];
+  const through = (inline: Dispatcher): Dispatcher => ({
+    ...inline,
+    dispatch(batch, onPart) {
+      seen.push({ bytesMax: batch.bytesMax, tasks: batch.tasks.length });
+      // As if small pages had come before.
+      return inline.dispatch({ ...batch, bytesMax: LARGE / 2 }, onPart);
+    },
+  });
+  const { counters } = await crawl(
+    {
+      ...PLAIN,
+      politeness: { ...PLAIN.politeness, parallel: 1 },
+      sources: pagesOf('large/batch', 12),
+      limits: { bytes: 100 * LARGE },
+    },
+    { through },
+  );
+  expect(counters).toMatchObject({ done: 12, dead: 0 });
+  expect(seen[0]).toEqual({ bytesMax: 25 * LARGE * seen[0]!.tasks, tasks: expect.any(Number) });
+  expect(seen.length).toBeGreaterThanOrEqual(12);
+});
+
+test.each(['unwell', 'plain'])('pages that are tried count for the limit: %s', async (kind) => {
+  const throws = () => {
+    throw new Error('no price here');
+  };
+  const { state, counters } = await crawl(
+    {
+      ...PLAIN,
+      sources: pagesOf(kind, 200),
+      routes: [{ name: 'page' }],
+      limits: { pages: 10 },
+      breaker: { hostFailures: 1_000 },
+    },
+    { handlers: new Map([['page', { handler: throws }]]) },
+  );
+  expect(state).toBe('stopped');
+  // Retries come on top.
+  expect(paths.size).toBe(10);
+  expect(requests).toBeLessThanOrEqual(20);
+  expect(counters).toMatchObject({ attempted: 10, done: 0 });
+});
+
+test('code that throws for every page ends the job, and says why and where', async () => {
+  const handler = () => {
+    throw new Error('no price here');
+  };
+  let reason: string | null = null;
+  const { state } = await crawl(
+    { ...PLAIN, sources: pagesOf('plain', 200), routes: [{ name: 'page' }], batchSize: 10 },
+    {
+      handlers: new Map([['page', { handler }]]),
+      inspect: async ({ store, job }) => {
+        ({ reason } = await store.jobs.get(job.id));
+      },
+    },
+  );
+  expect(state).toBe('tripped');
+  expect(reason).toMatch(
+    /^the code of route 'page' failed \d+ times in a row, first with: no price here \(.*limits\.test\.ts:\d+\)$/,
+  );
+  expect(requests).toBeLessThan(200);
+});
