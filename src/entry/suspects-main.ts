@@ -1,5 +1,5 @@
 import type { Report } from '../core/batch/batch.ts';
-import type { FromSuspectProcess, ToSuspectProcess } from '../transport/thread/suspect-processes.ts';
+import type { FromSuspectProcess, ToSuspectProcess } from '../transport/thread/suspect-process.ts';
 import { openThreadDispatcher, type ThreadDispatcher } from '../transport/thread/thread-dispatcher.ts';
 
 /** A process for batches of suspects. They run in a thread of it, so that a loop without end can be ended. */

@@ -6,7 +6,7 @@ import { messageOf } from '../../core/errors.ts';
 import type { Logger } from '../../ports/ambient.ts';
 import type { Delivery, Dispatcher } from '../../ports/dispatcher.ts';
 import { ThreadMarks } from './code-marks.ts';
-import { SuspectProcess } from './suspect-processes.ts';
+import { SuspectProcess } from './suspect-process.ts';
 import type { FromThread, ThreadData, ToThread } from './thread-messages.ts';
 
 export interface ThreadDispatcherOptions {

@@ -23,7 +23,7 @@ export type FromSuspectProcess =
   | { kind: 'part'; report: Report }
   | { kind: 'delivery'; delivery: Delivery };
 
-export interface SuspectProcessOptions {
+interface SuspectProcessOptions {
   /** The entry of such a process, and that of its thread. */
   entry: URL;
   thread: URL;
