@@ -94,6 +94,7 @@ async function openTarget(
   return openThreadDispatcher({
     threads: settings.workers,
     entry: new URL(`../entry/thread.${ending}`, import.meta.url),
+    suspectEntry: new URL(`../entry/suspects.${ending}`, import.meta.url),
     data,
     logger,
   });

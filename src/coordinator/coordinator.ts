@@ -130,7 +130,7 @@ export class Coordinator {
     for (const batchId of batchIds) {
       const { returned } = await store.frontier.release(batchId, {
         now: Math.floor(this.#options.clock.now()),
-        blame: 'none',
+        blame: 'coordinator',
         reason: 'the coordinator ended',
       });
       for (const prefix of [archiveKeyOf(job, batchId), packKeyOf(job, batchId)]) {

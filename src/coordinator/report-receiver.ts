@@ -89,7 +89,9 @@ export class ReportReceiver {
     if (open) open.over = true;
     await open?.settled;
     batches.delete(batchId);
-    breaker.onBatchEnd({ kind: 'lost', blameless });
+    // A page that is known to kill its worker says nothing about the job.
+    const isOfPage = open?.batch.suspects === true || (lost.ended === true && lost.running !== undefined);
+    breaker.onBatchEnd({ kind: 'lost', blameless: blameless || isOfPage });
     batches.beginEpoch();
     const now = clock.now();
     const hosts = open ? this.#freeHosts(open, { now, ended: lost.ended ?? false }) : [];

@@ -17,6 +17,7 @@ import {
   type LambdaStatus,
   unpack,
 } from '../transport/lambda/wire.ts';
+import { watchStrayErrors } from '../worker/batch/page-code.ts';
 import { processBatch } from '../worker/batch/process-batch.ts';
 
 /** What Lambda says about a call, as far as it is used. */
@@ -37,6 +38,11 @@ const clock = new InvocationClock();
 let calls = 0;
 /** Kept for all calls of this environment; one that failed to open is tried again. */
 let tools: Promise<Tools> | null = null;
+
+// The runtime of Lambda ends the process at the first of these errors; here most of them belong to one page.
+process.removeAllListeners('uncaughtException');
+process.removeAllListeners('unhandledRejection');
+watchStrayErrors((message) => process.stderr.write(`${message}\n`));
 
 export async function handler(event: LambdaEvent, context: LambdaContext): Promise<LambdaAnswer> {
   const cold = calls++ === 0;

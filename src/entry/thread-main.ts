@@ -1,7 +1,9 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { openWorkerTools } from '../app/worker-app.ts';
 import type { Report } from '../core/batch/batch.ts';
+import { ThreadMarks } from '../transport/thread/code-marks.ts';
 import type { FromThread, ThreadData, ToThread } from '../transport/thread/thread-messages.ts';
+import { watchStrayErrors } from '../worker/batch/page-code.ts';
 import { processBatch } from '../worker/batch/process-batch.ts';
 
 if (!parentPort) throw new Error('this file is the entry of a worker thread');
@@ -10,7 +12,11 @@ const send = (message: FromThread) => port.postMessage(message);
 const logAt = (level: 'info' | 'warn' | 'error') => (message: string, fields?: Record<string, unknown>) =>
   send({ kind: 'log', level, message, fields });
 const logger = { info: logAt('info'), warn: logAt('warn'), error: logAt('error') };
-const tools = await openWorkerTools({ ...(workerData as ThreadData), logger });
+const { marks: buffer, ...data } = workerData as ThreadData;
+const marks = new ThreadMarks(buffer);
+const tools = { ...(await openWorkerTools({ ...data, logger })), marks };
+/** Shows that the thread still takes turns. */
+const BEAT_MS = 250;
 /** By batch: makes it return what it has. */
 const recalls = new Map<number, AbortController>();
 let isDraining = false;
@@ -39,4 +45,7 @@ port.on('message', async (message: ToThread) => {
       port.close();
   }
 });
+watchStrayErrors(logger.warn);
+marks.beat();
+setInterval(() => marks.beat(), BEAT_MS).unref();
 send({ kind: 'ready' });

@@ -30,6 +30,7 @@ const NEVER = () => false;
 const BUILT_IN = {
   matches: NEVER,
   read: null,
+  hasCode: false,
   findMedia: null,
   paginate: null,
   follow: false,
@@ -51,6 +52,7 @@ export async function compileJob(spec: JobSpec, handlers: JobHandlers): Promise<
       kind: route.kind,
       matches: route.match ? compilePatterns(route.match) : () => true,
       read: await compileReader(route, handlers.get(route.name) ?? {}),
+      hasCode: handlers.has(route.name),
       findMedia: route.media.length > 0 ? compileMedia(route.media, route.name, spec.url) : null,
       paginate: route.paginate ? await compilePagination(route.paginate, route.name) : null,
       follow: route.follow,

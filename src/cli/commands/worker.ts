@@ -89,6 +89,7 @@ function openThreads({ settings, loaded, parsed }: Context, blobs: string, name:
   return openThreadDispatcher({
     threads: settings.workers,
     entry: new URL(`../../entry/thread.${ending}`, import.meta.url),
+    suspectEntry: new URL(`../../entry/suspects.${ending}`, import.meta.url),
     name,
     data: {
       blobs,

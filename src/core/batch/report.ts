@@ -115,3 +115,26 @@ export function deferredReport(batch: Batch, options: { worker: string; now: num
     archive: null,
   };
 }
+
+/** A part that says of one task that its code failed, for a worker that cannot say so itself any more. */
+export function failureReport(
+  batch: Batch,
+  { worker, now, taskId, detail }: { worker: string; now: number; taskId: number; detail: string },
+): Report {
+  return {
+    version: WIRE_VERSION,
+    batchId: batch.id,
+    part: 0,
+    final: false,
+    worker,
+    startedAt: now,
+    durationMs: 0,
+    permits: [],
+    robots: [],
+    outcomes: [
+      { kind: 'failed', taskId, code: 'parse-error', detail, page: null, retryAfterMs: null, trace: null },
+    ],
+    quality: [],
+    archive: null,
+  };
+}

@@ -27,10 +27,12 @@ import {
   HEARTBEAT_MS,
   type JobCard,
   LOCK_MS,
+  type LossReason,
   openBatch,
   QUEUES,
   REPLY_TTL_MS,
   type Reply,
+  reasonOf,
   sealReply,
   TAKE,
 } from './wire.ts';
@@ -241,7 +243,7 @@ class QueueWorker implements BullmqWorker {
       });
       if (this.#recalled.has(held.coordinator)) this.#options.threads.recall(held.number);
       const delivery = await answer;
-      return delivery.kind === 'report' ? delivery : { ...delivery, blameless: delivery.blameless ?? false };
+      return delivery.kind === 'report' ? delivery : { kind: 'lost', ...reasonOf(delivery) };
     } catch (error) {
       return { kind: 'lost', reason: messageOf(error), blameless: true };
     }
@@ -302,7 +304,7 @@ class QueueWorker implements BullmqWorker {
 /** What became of a batch. */
 type Last =
   | { kind: 'report'; report: Report }
-  | { kind: 'lost'; reason: string; blameless: boolean }
+  | ({ kind: 'lost' } & LossReason)
   | { kind: 'refused'; reason: string };
 
 /** For people who inspect the queue; a Redis that has forgotten the job does not mind. Null: there was no batch. */

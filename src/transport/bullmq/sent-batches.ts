@@ -2,7 +2,7 @@ import type { Batch, Report } from '../../core/batch/batch.ts';
 import { deferredReport } from '../../core/batch/report.ts';
 import type { Delivery } from '../../ports/dispatcher.ts';
 import type { LiveWorkers } from './heartbeat.ts';
-import { type Reply, sentIdOf, TAKE_MS } from './wire.ts';
+import { type Reply, reasonOf, sentIdOf, TAKE_MS } from './wire.ts';
 
 /** A batch that is out. Times are a monotonic clock's. */
 export interface SentBatch {
@@ -82,7 +82,8 @@ export class SentBatches {
     if (!sent) return;
     if (reply.kind === 'taken') this.#hearTaken(sent, reply.worker, now);
     else if (reply.kind === 'report') this.#receive(sent, reply.report);
-    else if (reply.kind === 'lost') this.lose(sent, reply.reason, reply.blameless);
+    else if (reply.kind === 'lost')
+      this.#close(sent, { kind: 'lost', batchId: sent.batch.id, ...reasonOf(reply) });
     else if (reply.kind === 'refused') this.lose(sent, reply.reason, true);
     // Somebody else has it, when it was taken before.
     else if (sent.worker === null) this.lose(sent, 'Redis lost it', true);

@@ -1,6 +1,7 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import type { Batch, Report, WorkerKind } from '../../core/batch/batch.ts';
 import { LIMITS } from '../../core/limits.ts';
+import type { Delivery } from '../../ports/dispatcher.ts';
 import type { MessageSeal, SealContext } from '../message-seal.ts';
 
 /**
@@ -74,11 +75,23 @@ end
 return body
 `;
 
+/** Why a worker lost a batch, as the threads of its process say. */
+export type LossReason = Omit<Extract<Delivery, { kind: 'lost' }>, 'kind' | 'batchId'>;
+
+export function reasonOf({ reason, blameless, ended, running }: LossReason): LossReason {
+  return {
+    reason,
+    ...(blameless ? { blameless } : {}),
+    ...(ended ? { ended } : {}),
+    ...(running ? { running } : {}),
+  };
+}
+
 /** What a worker says of a sent batch. `gone`: its batch was not there any more; `refused`: it is not a batch for it. */
 export type Reply =
   | { kind: 'taken'; sentId: string; worker: string }
   | { kind: 'report'; sentId: string; report: Report }
-  | { kind: 'lost'; sentId: string; reason: string; blameless: boolean }
+  | ({ kind: 'lost'; sentId: string } & LossReason)
   | { kind: 'gone'; sentId: string }
   | { kind: 'refused'; sentId: string; reason: string };
 
@@ -149,8 +162,19 @@ export function openReply(
   if (kind === 'refused' && typeof said?.reason === 'string') return { kind, sentId, reason: said.reason };
   if (kind === 'report') return { kind, sentId, report: said?.report as Report };
   if (kind === 'lost' && typeof said?.reason === 'string')
-    return { kind, sentId, reason: said.reason, blameless: said.blameless === true };
+    return { kind, sentId, ...lossOf(said.reason, said) };
   throw new Error('its body is not that of a reply');
+}
+
+/** As read from Redis: what is not of the right kind is left out. */
+function lossOf(reason: string, said: Record<string, unknown>): LossReason {
+  const running = Array.isArray(said.running) ? said.running.filter(Number.isSafeInteger) : null;
+  return {
+    reason,
+    ...(said.blameless === true ? { blameless: true } : {}),
+    ...(said.ended === true ? { ended: true } : {}),
+    ...(running ? { running } : {}),
+  };
 }
 
 function batchContext(sentId: string, needs: WorkerKind, { prefix }: FleetKeys): SealContext {

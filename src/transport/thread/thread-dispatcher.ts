@@ -1,16 +1,21 @@
 import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import type { Batch, Report } from '../../core/batch/batch.ts';
+import { failureReport } from '../../core/batch/report.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { Logger } from '../../ports/ambient.ts';
 import type { Delivery, Dispatcher } from '../../ports/dispatcher.ts';
+import { ThreadMarks } from './code-marks.ts';
+import { SuspectProcess } from './suspect-process.ts';
 import type { FromThread, ThreadData, ToThread } from './thread-messages.ts';
 
 export interface ThreadDispatcherOptions {
   threads: number;
   /** The entry that runs `processBatch` in each thread. */
   entry: URL;
-  data: Omit<ThreadData, 'name'>;
+  /** The entry of processes for batches of suspects; those run in the threads when absent. */
+  suspectEntry?: URL;
+  data: Omit<ThreadData, 'name' | 'marks'>;
   /** Of the process, where several have threads for one job. */
   name?: string;
   /** What threads have to say; the same words are said once for all of them. */
@@ -37,10 +42,13 @@ const FAILED_STARTS_MAX = 3;
 /** Past its budget by this much, a thread is stuck in code of the job and will not answer. */
 const STUCK_AFTER_MS = 5_000;
 const WATCH_MS = 500;
+/** Code that keeps its time to the last moment is not stuck. */
+const LATE_MS = 500;
 /** A thread that is asked to close ends its connections and goes; then it is ended. */
 const CLOSE_MS = 2_000;
 
 interface Open {
+  batch: Batch;
   answerBy: number;
   onPart(report: Report): void;
   resolve(delivery: Delivery): void;
@@ -61,25 +69,36 @@ export function openThreadDispatcher(options: ThreadDispatcherOptions): ThreadDi
     for (const thread of threads) thread.watch();
   }, WATCH_MS);
   watch.unref();
+  const apart = options.suspectEntry ? openSuspects(told, options.suspectEntry) : null;
   return {
     workers: threads.length,
     slots: threads.length * SLOTS_PER_THREAD,
+    ...(apart ? { suspectSlots: 1 } : {}),
     started: Promise.all(threads.map(({ started }) => started)).then(() => {}),
     dispatch(batch, onPart) {
+      if (batch.suspects && apart) return apart.dispatch(batch, onPart);
       const idlest = threads.reduce((best, thread) => (thread.load < best.load ? thread : best));
       return idlest.dispatch(batch, onPart);
     },
     recall(batchId) {
+      apart?.recall(batchId);
       for (const thread of threads) if (thread.has(batchId)) thread.post({ kind: 'recall', batchId });
     },
     async drain() {
+      apart?.drain();
       for (const thread of threads) thread.post({ kind: 'drain' });
     },
     async close() {
       clearInterval(watch);
-      await Promise.all(threads.map((thread) => thread.close()));
+      await Promise.all([apart?.close(), ...threads.map((thread) => thread.close())]);
     },
   };
+}
+
+function openSuspects(options: ThreadDispatcherOptions, entry: URL): SuspectProcess {
+  const { entry: thread, data, logger, heapMbMax, name } = options;
+  const own = `${name === undefined ? '' : `${name}/`}suspects`;
+  return new SuspectProcess({ entry, thread, data, name: own, logger, heapMbMax });
 }
 
 /** Of words that differ, threads have few. */
@@ -108,6 +127,9 @@ class Thread {
   #failedStarts = 0;
   #closing = false;
   #lastError = 'the thread ended';
+  #marks = new ThreadMarks();
+  /** Why the thread was ended from here, and that no batch is to blame for it. */
+  #isConvicted = false;
 
   constructor(options: ThreadDispatcherOptions, number: number) {
     this.#options = options;
@@ -139,9 +161,11 @@ class Thread {
         kind: 'lost',
         batchId: batch.id,
         reason: `cannot start worker threads: ${this.#lastError}`,
+        running: [],
       });
     }
     this.#open.set(batch.id, {
+      batch,
       onPart,
       resolve,
       answerBy: performance.now() + batch.budgetMs + STUCK_AFTER_MS,
@@ -150,11 +174,34 @@ class Thread {
     return promise;
   }
 
-  /** A loop without end in a handler blocks its thread for good: end it, and its batches are lost. */
+  /**
+   * A loop without end in a handler blocks its thread for good: when the time of its task is over, the task has failed, the
+   * thread is ended, and the other tasks go back. Behind an `await` it is not known whose loop it is.
+   */
   watch(): void {
+    if (this.#isConvicted) return;
+    const running = this.#marks.running;
+    if (running && running.lateMs > LATE_MS) {
+      this.#convict(running);
+      return;
+    }
     const now = performance.now();
-    if (![...this.#open.values()].some(({ answerBy }) => answerBy < now)) return;
+    const open = [...this.#open.values()];
+    const taskMs = Math.max(0, ...open.map(({ batch }) => batch.job.spec.timeouts.taskMs));
+    const isStuck = open.length > 0 && this.#marks.silentMs > taskMs + LATE_MS;
+    if (!isStuck && !open.some(({ answerBy }) => answerBy < now)) return;
     this.#lastError = 'the worker did not answer in time';
+    void this.#worker.terminate();
+  }
+
+  #convict({ batchId, taskId }: { batchId: number; taskId: number }): void {
+    const open = this.#open.get(batchId);
+    if (!open) return;
+    const { taskMs } = open.batch.job.spec.timeouts;
+    const detail = `the handler did not finish within ${taskMs} ms`;
+    open.onPart(failureReport(open.batch, { worker: this.#name, now: Date.now(), taskId, detail }));
+    this.#isConvicted = true;
+    this.#lastError = `${detail}, and was ended with its thread`;
     void this.#worker.terminate();
   }
 
@@ -167,7 +214,9 @@ class Thread {
   }
 
   #start(): Worker {
-    const workerData: ThreadData = { ...this.#options.data, name: this.#name };
+    this.#marks = new ThreadMarks();
+    this.#isConvicted = false;
+    const workerData: ThreadData = { ...this.#options.data, name: this.#name, marks: this.#marks.buffer };
     const worker = new Worker(this.#options.entry, {
       workerData,
       name: this.#name,
@@ -193,6 +242,7 @@ class Thread {
   #receive(message: FromThread): void {
     if (message.kind === 'ready') {
       this.#ready = true;
+      this.#lastError = 'the thread ended';
       this.#begun.resolve();
       this.#failedStarts = 0;
       return;
@@ -213,12 +263,21 @@ class Thread {
   #exited(): void {
     const lost = [...this.#open];
     this.#open.clear();
+    const running = this.#marks.running;
+    const isConvicted = this.#isConvicted;
     if (!this.#closing) {
       if (!this.#ready) this.#failedStarts++;
       if (this.#failedStarts < FAILED_STARTS_MAX) this.#worker = this.#start();
       else this.#begun.resolve();
     }
     for (const [batchId, { resolve }] of lost)
-      resolve({ kind: 'lost', batchId, reason: `${this.#name} died: ${this.#lastError}`, ended: true });
+      resolve({
+        kind: 'lost',
+        batchId,
+        reason: `${this.#name} died: ${this.#lastError}`,
+        ended: true,
+        ...(running ? { running: running.batchId === batchId ? [running.taskId] : [] } : {}),
+        ...(isConvicted ? { blameless: true } : {}),
+      });
   }
 }

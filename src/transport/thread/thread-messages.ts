@@ -22,6 +22,8 @@ export type FromThread =
 
 export interface ThreadData {
   name: string;
+  /** See code-marks.ts. */
+  marks?: SharedArrayBuffer;
   /** Where blobs are: a path or URL. */
   blobs: string;
   sync: boolean;

@@ -16,6 +16,7 @@ import { type Archive, keepNothing, openArchive, pageKeeper } from '../storage/a
 import { Deadline } from './deadline.ts';
 import { HostQueue } from './host-queue.ts';
 import type { Lateness } from './pace.ts';
+import { type CodeMarks, PageCode } from './page-code.ts';
 import { deferUnstored, linksPart, QualitySum, splitLinks, unused } from './report-parts.ts';
 
 /*
@@ -40,6 +41,8 @@ export interface WorkerTools {
   /** How late this worker's timers are, over all its batches; shared by the process when absent. */
   lateness?: Lateness;
   jobs: JobCache;
+  /** Where others see which page's code runs. */
+  marks?: CodeMarks;
 }
 
 interface BatchOptions {
@@ -99,6 +102,7 @@ class BatchRun {
   #cookies: BatchCookies | null = null;
   readonly #proxies: BatchProxies | null;
   #part = 0;
+  #hasCode = false;
   #sending: Promise<void> = Promise.resolve();
 
   constructor(batch: Batch, tools: WorkerTools, onPart: BatchOptions['onPart']) {
@@ -114,6 +118,7 @@ class BatchRun {
     try {
       this.#queues = await this.#openQueues();
       await Promise.all(this.#queues.map((queue) => queue.run()));
+      if (this.#hasCode) await untilErrorsShow();
     } catch (error) {
       this.#giveUp(`the worker cannot load the job: ${messageOf(error)}`);
     }
@@ -147,6 +152,8 @@ class BatchRun {
     const { fetcher, fetcherOf, openUserAgents, clock, random, lateness, jobs } = this.#tools;
     prepareBrowser(this.#batch, fetcherOf);
     const job = await jobs.get(this.#batch.job);
+    this.#hasCode = job.routes.some((route) => route.hasCode);
+    const { marks = null } = this.#tools;
     if (this.#batch.cookies) this.#cookies = await openBatchCookies(this.#batch.cookies);
     const context = {
       job,
@@ -163,6 +170,13 @@ class BatchRun {
       keep: job.spec.archive ? pageKeeper((date) => this.#openArchive(date)) : keepNothing,
       blobs: this.#tools.blobs,
       media: { put: (item: Parameters<MediaWriter['put']>[0]) => this.#openMediaWriter().put(item) },
+      codeOf: (taskId: number) =>
+        new PageCode({
+          batchId: this.#batch.id,
+          taskId,
+          marks,
+          onLateError: (late, detail) => this.#failLate(late, detail),
+        }),
       onQuality: (delta: QualityDelta) => this.#quality.add(delta),
       onTrouble: (detail: string) => {
         this.#trouble ??= detail;
@@ -260,6 +274,15 @@ class BatchRun {
     };
   }
 
+  /** False when the outcome has left with a report. */
+  #failLate(taskId: number, detail: string): boolean {
+    const index = this.#outcomes.findIndex((outcome) => outcome.taskId === taskId);
+    const outcome = this.#outcomes[index];
+    if (outcome?.kind === 'fetched')
+      this.#outcomes[index] = { ...failed(taskId, 'parse-error', detail, outcome.trace), page: outcome.page };
+    return outcome !== undefined;
+  }
+
   /** Before any request was sent: every task fails the same way. */
   #giveUp(detail: string): void {
     const settled = new Set(this.#outcomes.map((outcome) => outcome.taskId));
@@ -267,6 +290,11 @@ class BatchRun {
       if (!settled.has(task.id)) this.#outcomes.push(failed(task.id, 'internal', detail, null));
     }
   }
+}
+
+/** A promise that was rejected just now, with nothing that awaits it, is told of before timers and I/O. */
+function untilErrorsShow(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /**

@@ -24,8 +24,11 @@ import {
   withSnapshot,
 } from '../storage/screenshots.ts';
 import { OVER, withinTime } from './deadline.ts';
+import type { PageCode } from './page-code.ts';
 
 export interface TaskContext extends MediaContext {
+  /** For the code of a route, if it has some. */
+  codeOf(taskId: number): PageCode;
   onQuality(delta: QualityDelta): void;
   /** Null, or what to wait for before more pages are fetched: the archive is slower than the network. */
   pressure(): Promise<void> | null;
@@ -185,9 +188,12 @@ class PageProcessor {
   }
 
   async #read(): Promise<ReadResult | typeof OVER> {
-    const reader = this.#route?.read ?? null;
+    const route = this.#route;
+    const reader = route?.read ?? null;
     if (!reader) return NOTHING;
-    const result = reader(this.#page);
+    const read = () => reader(this.#page);
+    const leftMs = Math.max(1, this.#context.job.spec.timeouts.taskMs - this.#trace.durationMs);
+    const result = route?.hasCode ? this.#context.codeOf(this.#task.id).run(leftMs, read) : read();
     return result instanceof Promise ? withinTime(result, this.#context, this.#trace) : result;
   }
 

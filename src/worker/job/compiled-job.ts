@@ -24,6 +24,8 @@ export interface CompiledRoute {
   kind: 'page' | 'media' | 'sitemap';
   matches: (url: string) => boolean;
   read: RecordReader | null;
+  /** Code of the job takes part in reading. */
+  hasCode: boolean;
   findMedia: MediaFinder | null;
   paginate: Paginator | null;
   follow: boolean;

@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openWorkerTools } from '../../../src/app/worker-app.ts';
 import { openFolderBlobs } from '../../../src/blobs/folder-blobs.ts';
+import type { Batch } from '../../../src/core/batch/batch.ts';
 import { bundleKeyOf } from '../../../src/job-file/load-handlers.ts';
 import type { Delivery, Dispatcher } from '../../../src/ports/dispatcher.ts';
 import { openInlineDispatcher } from '../../../src/transport/inline-dispatcher.ts';
@@ -26,6 +27,7 @@ import {
 } from '../../contract/dispatcher-contract.ts';
 import { temporaryFolder } from '../../support/fixtures.ts';
 
+const SUSPECTS = new URL('../../../src/entry/suspects.ts', import.meta.url);
 const ENTRY = new URL('../../../src/entry/thread.ts', import.meta.url);
 
 function openThreads(blobsDir: string, options: Partial<ThreadDispatcherOptions> = {}): Dispatcher {
@@ -84,28 +86,101 @@ describe('threads that die', () => {
   test.each([
     ['leaves the process', 'process.exit(3);'],
     [
-      'throws where nobody listens',
-      "setTimeout(() => { throw new Error('stray'); }); return new Promise(() => {});",
+      'leaves the process later',
+      'return new Promise((resolve) => setTimeout(resolve)).then(() => process.exit(3));',
     ],
-    ['rejects where nobody listens', "Promise.reject(new Error('stray')); return new Promise(() => {});"],
     ['takes all memory', 'const all = []; for (;;) all.push(new Array(1e5).fill(Math.random()));'],
-  ])('a handler that %s: its batch is lost, the others go on, the thread is replaced', async (_, deed) => {
+  ])(
+    'a handler that %s: its batch is lost by its task, the others go on, the thread is replaced',
+    async (_, deed) => {
+      const bundle = await terrible(deed);
+      const spec = { routes: [{ name: 'p' }] };
+      const bad = batchOf(site, { id: 1, paths: ['/1', '/bad'], bundle, spec });
+      const others = [2, 3, 4].map((id) => batchOf(site, { id, paths: [`/${id}`, `/${id}/x`] }));
+      const [lost, ...answers] = await Promise.all(
+        [bad, ...others].map((batch) => deliver(dispatcher, batch)),
+      );
+      expect(lost!.delivery).toMatchObject({
+        kind: 'lost',
+        batchId: 1,
+        ended: true,
+        running: [bad.tasks[1]!.id],
+      });
+      expect((lost!.delivery as Extract<Delivery, { kind: 'lost' }>).reason.length).toBeGreaterThan(5);
+      for (const [index, { delivery, reports }] of answers.entries()) {
+        // A batch in the same thread goes down with it, and is not to blame; one in the other thread does not.
+        if (delivery.kind === 'report') expectWhole(others[index]!, reports);
+        else expect(delivery.running).toEqual([]);
+      }
+      expect(answers.some(({ delivery }) => delivery.kind === 'report')).toBe(true);
+      for (let id = 10; id < 14; id++) {
+        const batch = batchOf(site, { id, paths: [`/${id}`] });
+        expectWhole(batch, (await deliver(dispatcher, batch)).reports);
+      }
+    },
+  );
+
+  test.each([
+    ['throws', "setTimeout(() => { throw new Error('stray'); }); return new Promise(() => {});"],
+    ['rejects', "Promise.reject(new Error('stray')); return new Promise(() => {});"],
+    ['rejects at once and goes on', "Promise.reject(new Error('stray'));"],
+    ['forgets to await', "(async () => { await null; throw new Error('stray'); })();"],
+  ])('a handler that %s where nothing listens: its page has failed, and nothing is lost', async (_, deed) => {
     const bundle = await terrible(deed);
     const spec = { routes: [{ name: 'p' }] };
-    const bad = batchOf(site, { id: 1, paths: ['/1', '/bad'], bundle, spec });
-    const others = [2, 3, 4].map((id) => batchOf(site, { id, paths: [`/${id}`, `/${id}/x`] }));
-    const [lost, ...answers] = await Promise.all([bad, ...others].map((batch) => deliver(dispatcher, batch)));
-    expect(lost!.delivery).toMatchObject({ kind: 'lost', batchId: 1 });
-    expect((lost!.delivery as Extract<Delivery, { kind: 'lost' }>).reason.length).toBeGreaterThan(5);
-    for (const [index, { delivery, reports }] of answers.entries()) {
-      // A batch in the same thread goes down with it; one in the other thread does not.
-      if (delivery.kind === 'report') expectWhole(others[index]!, reports);
-    }
-    expect(answers.some(({ delivery }) => delivery.kind === 'report')).toBe(true);
-    for (let id = 10; id < 14; id++) {
-      const batch = batchOf(site, { id, paths: [`/${id}`] });
-      expectWhole(batch, (await deliver(dispatcher, batch)).reports);
-    }
+    const batch = batchOf(site, { id: 1, paths: ['/1', '/bad', '/2'], bundle, spec });
+    const { reports } = await deliver(dispatcher, batch);
+    expectWhole(batch, reports);
+    const outcomes = reports.flatMap((report) => report.outcomes);
+    const of = (index: number) => outcomes.find(({ taskId }) => taskId === batch.tasks[index]!.id);
+    expect(of(1)).toMatchObject({ kind: 'failed', code: 'parse-error', detail: 'stray' });
+    expect([of(0)?.kind, of(2)?.kind]).toEqual(['fetched', 'fetched']);
+  });
+
+  test('an endless loop has failed when the time of its task is over; its neighbours are not to blame', async () => {
+    const single = openThreads(folder.dir, { threads: 1 });
+    const bundle = await terrible('for (;;);');
+    const spec = { routes: [{ name: 'p' }], timeouts: { taskMs: 1_000 } };
+    const batch = batchOf(site, { paths: ['/bad', '/1'], bundle, spec });
+    const answers = await within(
+      2 * ENDS_MS,
+      Promise.all([deliver(single, batch), deliver(single, batchOf(site, { id: 2, paths: ['/slow'] }))]),
+    );
+    await single.close();
+    expect(answers).toMatchObject([
+      { delivery: { kind: 'lost', batchId: 1, blameless: true } },
+      { delivery: { kind: 'lost', batchId: 2, blameless: true } },
+    ]);
+    const [own] = answers as Exclude<typeof answers, string>;
+    const outcomes = own!.reports.flatMap((report) => report.outcomes);
+    expect(outcomes).toContainEqual(
+      expect.objectContaining({
+        kind: 'failed',
+        taskId: batch.tasks[0]!.id,
+        code: 'parse-error',
+        detail: 'the handler did not finish within 1000 ms',
+      }),
+    );
+  });
+
+  test('suspects run in a process of their own: one that ends it takes nothing else with it', async () => {
+    const apart = openThreads(folder.dir, { threads: 1, suspectEntry: SUSPECTS });
+    const bundle = await terrible("process.kill(process.pid, 'SIGKILL');");
+    const spec = { routes: [{ name: 'p' }] };
+    const suspects = (id: number, ...paths: string[]): Batch => ({
+      ...batchOf(site, { id, paths, bundle, spec }),
+      suspects: true,
+    });
+    site.paths.length = 0;
+    const neighbour = deliver(apart, batchOf(site, { id: 1, paths: ['/slow'] }));
+    await expect.poll(() => site.paths).toContain('/slow');
+    const [bad, good] = [suspects(2, '/bad'), suspects(3, '/1', '/2')];
+    const [lost, kept] = await Promise.all([deliver(apart, bad), deliver(apart, good)]);
+    expect(lost).toMatchObject({ delivery: { kind: 'lost', batchId: 2, ended: true } });
+    expectWhole(good, kept.reports);
+    await apart.drain();
+    expect(await neighbour).toMatchObject({ delivery: { kind: 'report' } });
+    await apart.close();
   });
 
   test('a worker that never answers is given up some time after its budget, and replaced', async () => {

@@ -136,7 +136,7 @@ describe('a coordinator', () => {
           void (await client.xadd(stream, '*', ...replyFields(kind, sentId, body)));
         const about = (seal = OWN, of: Batch = batch) => ({ seal, keys: KEYS, batch: of });
         const forged = { kind: 'report', sentId, report } as const;
-        const lost = { kind: 'lost', sentId, reason: 'forged', blameless: false } as const;
+        const lost = { kind: 'lost', sentId, reason: 'forged' } as const;
         await say('report', sealReply(forged, about(UNSIGNED)));
         await say('report', sealReply(forged, about(OTHERS)));
         await say('report', sealReply(lost, about()));

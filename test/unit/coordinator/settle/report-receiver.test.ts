@@ -123,6 +123,15 @@ test('lost links and lost batches begin an epoch, in which workers report links 
   expect(new Set([...epochs, batches.epoch]).size).toBe(4);
 });
 
+test('a batch that a known page took with it does not count against the job', async () => {
+  const { receiver, breaker } = setup();
+  await receiver.receive({ kind: 'lost', batchId: 1, reason: 'exit', ended: true, running: [7] });
+  expect(breaker.failedBatchesInRow).toBe(0);
+  // Workers that cannot start are the trouble of all pages, and of none.
+  await receiver.receive({ kind: 'lost', batchId: 2, reason: 'cannot start', running: [] });
+  expect(breaker.failedBatchesInRow).toBe(1);
+});
+
 test('the tasks of a failed host are given up until none is left', async () => {
   const { receiver, failed, warnings, answer } = setup();
   const settled = receiver.settle(report(1, 0));

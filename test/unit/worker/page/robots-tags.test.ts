@@ -174,6 +174,7 @@ describe('a task', () => {
     SEEN.archived = 0;
     const outcome = await processTask(task, {
       job,
+      codeOf: () => Promise.reject(new Error('the route has no code')) as never,
       clock: realClock,
       fetcher: {
         fetch: async () => ({
