@@ -8,6 +8,23 @@ import { type CompiledFollow, compileFollow, isWithin, ruleFor } from '../url/sc
 import { hostOfOrigin, originOf } from '../url/url-shape.ts';
 import { isDataDeeper, isJsonDeeper } from '../values/nesting.ts';
 import { type Batch, type BatchTask, WIRE_VERSION } from './batch.ts';
+import {
+  checkJar,
+  demand,
+  type Fields,
+  isCount,
+  isHex,
+  isHttpUrl,
+  isList,
+  isNameOrNull,
+  isObject,
+  isStatus,
+  isText,
+  isTextOrNull,
+  isTime,
+  NAME_LENGTH_MAX,
+  problemOf,
+} from './shape.ts';
 
 /**
  * Whether a report from another machine is one, as a whole, and one about this batch: its tasks, its hosts, links that
@@ -15,54 +32,15 @@ import { type Batch, type BatchTask, WIRE_VERSION } from './batch.ts';
  * time that settling it takes. Quality figures and failure codes are looked at when it is settled: see `checkReport`.
  */
 
-/** Whatever a worker says for people, and headers of a page. Longer texts are damage. */
-const TEXT_LENGTH_MAX = 1024 * 1024;
-/** Names, types, ids. */
-const NAME_LENGTH_MAX = 4_096;
-const LIST_LENGTH_MAX = 1_000_000;
 const SHOTS_MAX = 100;
-/** After the year 2286, or before 1970, no clock is right. */
-const TIME_MAX = 1e13;
 /** Clocks that differ by more would have ended the permits before they began. */
 const LATE_MS_MAX = 60_000;
-
-class Problem extends Error {}
 
 /** Says what is wrong with a report, or null when nothing is. One for each batch. */
 export function makeReportCheck(batch: Batch): (report: unknown) => string | null {
   const checker = new ReportChecker(batch);
-  return (report) => {
-    try {
-      checker.check(report);
-      return null;
-    } catch (error) {
-      if (error instanceof Problem) return error.message;
-      throw error;
-    }
-  };
+  return (report) => problemOf(() => checker.check(report));
 }
-
-type Fields = Record<string, unknown>;
-
-function demand(condition: boolean, what: string): asserts condition {
-  if (!condition) throw new Problem(what);
-}
-
-const isObject = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
-const isTime = (value: unknown): value is number =>
-  typeof value === 'number' && value >= 0 && value <= TIME_MAX;
-const isText = (value: unknown, max = TEXT_LENGTH_MAX): value is string =>
-  typeof value === 'string' && value.length <= max;
-const isTextOrNull = (value: unknown) => value === null || isText(value);
-const isNameOrNull = (value: unknown) => value === null || isText(value, NAME_LENGTH_MAX);
-const isList = (value: unknown, max = LIST_LENGTH_MAX): value is unknown[] =>
-  Array.isArray(value) && value.length <= max;
-const isStatus = (value: unknown) => isCount(value) && value <= 999;
-const HEX = /^[0-9a-f]+$/;
-const isHex = (value: unknown, length: number) =>
-  typeof value === 'string' && value.length === length && HEX.test(value);
 
 const MEDIA_KEY = /^media\/[0-9a-f]{2}\/[0-9a-f]{64}\.[a-z0-9]{1,16}$/;
 /** What a worker puts behind the name that the batch gives a file. */
@@ -77,12 +55,6 @@ function isUrlOf(url: unknown, host: string): url is string {
   return (
     at > 0 && url.startsWith(host, at) && url.charCodeAt(at + host.length) === 47 && !/[\0- \x7f]/.test(url)
   );
-}
-
-function isHttpUrl(text: unknown): boolean {
-  if (!isText(text, LIMITS.urlLengthMax)) return false;
-  const { protocol, hostname } = URL.parse(text) ?? {};
-  return (protocol === 'http:' || protocol === 'https:') && hostname !== '';
 }
 
 class ReportChecker {
@@ -217,7 +189,7 @@ class ReportChecker {
         demand(outcome.until === undefined, 'the time of a deferred task');
         break;
       default:
-        throw new Problem('a kind of outcome that does not exist');
+        demand(false, 'a kind of outcome that does not exist');
     }
   }
 
@@ -324,15 +296,8 @@ class ReportChecker {
       ...this.#batch.robots.map(({ url }) => originOf(url)),
     ]);
     for (const jar of jars) {
-      demand(isObject(jar) && isNameOrNull(jar.identity) && isList(jar.cookies), 'a cookie jar');
-      demand(origins.has(jar.origin as string), 'cookies of another origin');
-      for (const cookie of jar.cookies) {
-        demand(isObject(cookie), 'a cookie');
-        for (const text of [cookie.name, cookie.value, cookie.domain, cookie.path])
-          demand(isText(text, LIMITS.cookieJarBytes), 'a cookie');
-        demand(cookie.expiresAt === null || Number.isFinite(cookie.expiresAt), 'the end of a cookie');
-        demand(typeof cookie.secure === 'boolean' && typeof cookie.hostOnly === 'boolean', 'a cookie');
-      }
+      checkJar(jar);
+      demand(origins.has((jar as Fields).origin as string), 'cookies of another origin');
     }
   }
 
