@@ -1,11 +1,12 @@
 import { zstdCompressSync } from 'node:zlib';
 import { type Batch, type Report, WIRE_VERSION } from '../../src/core/batch/batch.ts';
+import { makeReportCheck } from '../../src/core/batch/check-report.ts';
 import type { Outcome, QualityDelta } from '../../src/core/batch/outcome.ts';
 import { checkReport, splitReport } from '../../src/core/batch/report.ts';
 import { FAILURES } from '../../src/core/failures.ts';
 import * as bullmq from '../../src/transport/bullmq/wire.ts';
 import * as lambda from '../../src/transport/lambda/wire.ts';
-import { type MessageSeal, openMessageSeal } from '../../src/transport/message-seal.ts';
+import { openMessageSeal } from '../../src/transport/message-seal.ts';
 import { HOSTILE_TEXTS } from '../hostile-texts.ts';
 import { mutate } from '../mutate.ts';
 import type { Random } from '../random.ts';
@@ -17,22 +18,30 @@ import { must, mustEqual, type Target } from '../target.ts';
  * refused, or unpacked within bounds. Each reader of messages has its place in `readers`.
  */
 
-const BATCH = { id: 7, archiveKey: 'archive/1/7', version: WIRE_VERSION } as unknown as Batch;
+const BATCH = {
+  ...{ id: 7, archiveKey: 'archive/1/7', packKey: 'shards/1/7', version: WIRE_VERSION },
+  ...{ permits: [], robots: [], job: { epoch: 'e', bundle: 'b', spec: {} } },
+  tasks: Array.from({ length: 8 }, (_, index) => ({ id: index + 1, url: 'https://a.example/' })),
+} as unknown as Batch;
 
-const KEYS = bullmq.fleetKeys('fuzz');
-const ABOUT = { id: 7, job: { epoch: 'e' } };
-const PLAIN = openMessageSeal([]);
-/** What is damaged on its way shows at the signature; without one it reaches the readers behind it. */
-const SEALS = [PLAIN, openMessageSeal(['a fleet key of the fuzzer'])];
-const AS_BATCH = { keys: KEYS, sentId: 'x-1', queue: 'http', now: 0 } as const;
+const [PLAIN, SIGNED] = [openMessageSeal([]), openMessageSeal(['k'.repeat(43)])];
+const ABOUT = { keys: bullmq.fleetKeys('bull'), batch: BATCH };
+const BATCH_ABOUT = { keys: ABOUT.keys, sentId: 'a-1', queue: 'http', now: 0 } as const;
+const isReport = makeReportCheck(BATCH);
+
+/** As somebody without a key can write it: what it unpacks to is read where nothing is signed. */
+const unsigned = (bytes: Buffer) => Buffer.concat([Buffer.of(0), bytes]);
+const openReply = (kind: 'report' | 'lost' | 'taken', body: Buffer, seal = PLAIN) =>
+  bullmq.openReply({ kind, sentId: 'a-1', body }, { ...ABOUT, seal });
 
 const readers: ((bytes: Buffer) => unknown)[] = [
-  ...SEALS.flatMap((seal) => [
-    (bytes: Buffer) => bullmq.openBatch(bytes, { ...AS_BATCH, seal }),
-    (bytes: Buffer) => readReply(fields('report', bytes), seal),
-    (bytes: Buffer) => readReply(fields('lost', bytes), seal),
-    (bytes: Buffer) => readReply([bytes], seal),
-  ]),
+  (bytes) => bullmq.openBatch(unsigned(bytes), { ...BATCH_ABOUT, seal: PLAIN }),
+  (bytes) => bullmq.openBatch(bytes, { ...BATCH_ABOUT, seal: SIGNED }),
+  (bytes) => openReply('report', unsigned(bytes)),
+  (bytes) => openReply('lost', unsigned(bytes)),
+  (bytes) => openReply('taken', bytes),
+  (bytes) => openReply('report', bytes, SIGNED),
+  (bytes) => bullmq.readReply([bytes]),
   (bytes) => lambda.unpack({ gzip: bytes.toString('base64') }),
   (bytes) =>
     collect(
@@ -42,12 +51,6 @@ const readers: ((bytes: Buffer) => unknown)[] = [
       }),
     ),
 ];
-
-const fields = (kind: string, body: Buffer) =>
-  ['kind', kind, 'sentId', 'x', 'body', body].map((part) => Buffer.from(part as string));
-
-const readReply = (parts: Buffer[], seal: MessageSeal) =>
-  bullmq.openReply(bullmq.readReply(parts), { seal, keys: KEYS, batch: ABOUT });
 
 async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
@@ -136,9 +139,6 @@ function report(random: Random): Report {
   };
 }
 
-const sealed = (reply: bullmq.Reply, seal: MessageSeal) =>
-  bullmq.sealReply(reply, { seal, keys: KEYS, batch: ABOUT });
-
 export function openWireTarget(): Target {
   return {
     generate(random) {
@@ -146,7 +146,10 @@ export function openWireTarget(): Target {
       if (!random.oneIn(3)) return json;
       const packed = random.oneIn(2)
         ? zstdCompressSync(json)
-        : sealed({ kind: 'report', sentId: 'x', report: report(random) }, random.pick(SEALS));
+        : bullmq.sealReply(
+            { kind: 'report', sentId: 'a-1', report: report(random) },
+            { ...ABOUT, seal: SIGNED },
+          );
       return mutate(packed, random);
     },
     async check(input) {
@@ -176,10 +179,14 @@ function reportOf(input: Buffer): Report | null {
 }
 
 async function checkSent(sent: Report): Promise<void> {
-  for (const seal of SEALS) {
-    const reply = { kind: 'report' as const, sentId: 'x', report: sent };
-    mustEqual(readReply(fields('report', sealed(reply, seal)), seal), reply, 'through Redis');
+  const reply = { kind: 'report', sentId: 'a-1', report: sent } as const;
+  for (const seal of [PLAIN, SIGNED]) {
+    const fields = bullmq.replyFields('report', 'a-1', bullmq.sealReply(reply, { ...ABOUT, seal }));
+    const raw = bullmq.readReply(fields.map((part) => Buffer.from(part as string)));
+    mustEqual(bullmq.openReply(raw, { ...ABOUT, seal }), reply, 'through Redis');
   }
+  const problem = isReport(sent);
+  must(problem === null || problem.length > 0, 'a report is neither good nor bad');
   const parts = await lambda.encodeParts([sent], {
     blobs: null as never,
     keyOf: () => 'k',

@@ -20,7 +20,7 @@
  * The coordinator's half is `coordinator/escalation/`. Stored attempts and exports call the level `rung`.
  */
 
-const FETCHER_KINDS = ['http', 'impersonate', 'browser', 'api'] as const;
+export const FETCHER_KINDS = ['http', 'impersonate', 'browser', 'api'] as const;
 export type FetcherKind = (typeof FETCHER_KINDS)[number];
 /** What a route may name: `auto` is http, and a browser for pages that are nothing without their scripts. */
 export const ROUTE_FETCHERS = [...FETCHER_KINDS, 'auto'] as const;

@@ -7,6 +7,7 @@ import {
   WORKER_KINDS,
   type WorkerKind,
 } from '../../core/batch/batch.ts';
+import { batchProblem } from '../../core/batch/check-batch.ts';
 import { splitReport } from '../../core/batch/report.ts';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
@@ -217,7 +218,10 @@ class QueueWorker implements BullmqWorker {
     const { name } = this.#options;
     const about = { seal: this.#seal, keys: this.#keys, sentId, queue: kind, now: Date.now() };
     const batch = openBatch(body, about) as Batch;
-    if (batch.version !== WIRE_VERSION) throw new Error(wrongVersion(name, batch.version));
+    if (batch?.version !== WIRE_VERSION) throw new Error(wrongVersion(name, batch?.version));
+    const problem = batchProblem(batch);
+    if (problem !== null) throw new Error(`it is not valid: ${problem}`);
+    if (batch.needs !== kind) throw new Error('it is in the wrong queue');
     if (this.#taken.has(sentId)) throw new Error('it was here before');
     this.#taken.add(sentId);
     return batch;

@@ -1,4 +1,5 @@
 import type { Batch, Report } from '../../core/batch/batch.ts';
+import { makeReportCheck } from '../../core/batch/check-report.ts';
 import { deferredReport } from '../../core/batch/report.ts';
 import type { Delivery } from '../../ports/dispatcher.ts';
 import type { LiveWorkers } from './heartbeat.ts';
@@ -19,6 +20,8 @@ export interface SentBatch {
   unnamed: number;
   /** Since when neither Redis nor a worker has it. */
   missingSince: number | null;
+  /** What is wrong with a report on it; made when the first one comes. */
+  problemOf: ((report: unknown) => string | null) | null;
   onPart(report: Report): void;
   resolve(delivery: Delivery): void;
 }
@@ -57,6 +60,7 @@ export class SentBatches {
       beat: null,
       unnamed: 0,
       missingSince: null,
+      problemOf: null,
       onPart,
       resolve,
     };
@@ -147,7 +151,14 @@ export class SentBatches {
     if (sent.unnamed >= UNNAMED_MAX) this.lose(sent, 'its report was lost in Redis', true);
   }
 
+  /** Whoever signs may be wrong as well. A page that makes workers report nonsense must not do so for ever: it is blamed. */
   #receive(sent: SentBatch, report: Report): void {
+    sent.problemOf ??= makeReportCheck(sent.batch);
+    const problem = sent.problemOf(report);
+    if (problem !== null) {
+      this.lose(sent, `${sent.worker ?? 'a worker'} sent a report that is not valid: ${problem}`, false);
+      return;
+    }
     if (report.part < sent.part) return;
     if (report.part > sent.part) {
       this.lose(sent, 'a part of its report was lost in Redis', true);

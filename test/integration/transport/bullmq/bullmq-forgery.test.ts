@@ -1,8 +1,10 @@
+import { mkdir, writeFile } from 'node:fs/promises';
 import { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
-import type { Batch, Report } from '../../../../src/core/batch/batch.ts';
+import { type Batch, type Report, WIRE_VERSION } from '../../../../src/core/batch/batch.ts';
 import { deferredReport } from '../../../../src/core/batch/report.ts';
+import { writeHeartbeat } from '../../../../src/transport/bullmq/heartbeat.ts';
 import { openRedis, parseFleet } from '../../../../src/transport/bullmq/redis.ts';
 import {
   fleetKeys,
@@ -75,6 +77,10 @@ describe('a worker', () => {
         expect(site.paths).toEqual([]);
         expect(worker.lines).toEqual([expect.stringContaining('refused a batch')]);
 
+        const odd = { ...batch, tasks: [{ ...batch.tasks[0]!, url: 'file:///etc/passwd' }] };
+        const signed = sealBatch(odd, { seal: OWN, keys: KEYS, sentId: idOf(8), now: Date.now() });
+        expect(await send(client, idOf(8), signed)).toContain('not an http or https URL');
+
         const good = sealed(idOf(7));
         expect(await send(client, idOf(7), good)).toBe('');
         expect(site.paths).toEqual(['/1']);
@@ -84,6 +90,33 @@ describe('a worker', () => {
         expect(await send(client, idOf(7), good)).toContain('it was here before');
         expect(site.paths).toEqual(['/1']);
       });
+    });
+  });
+
+  test('that refuses private addresses refuses a proxy there, and runs no code that is not what its name says', async () => {
+    await withFleet({}, async ({ site, blobs, addWorker, addDispatcher }) => {
+      await addWorker({ allowPrivate: 'never' });
+      const dispatcher = await addDispatcher();
+      const proxied = batchOf(site, { id: 1, paths: ['/1'] });
+      proxied.proxies = [{ id: 'p', url: site.origin }];
+      proxied.tasks[0] = {
+        ...proxied.tasks[0]!,
+        url: 'http://public.example/',
+        fetchMethod: { level: 0, fetcher: 'http', headers: 'full', identity: null, pool: 'p' },
+        through: { among: [0] },
+      };
+      const { reports } = await deliver(dispatcher, proxied);
+      expect(reports.at(-1)!.outcomes).toMatchObject([
+        { kind: 'failed', code: 'proxy', detail: expect.stringContaining('private') },
+      ]);
+      const bundle = `bundles/${'0'.repeat(64)}.mjs`;
+      await mkdir(`${blobs}/bundles`, { recursive: true });
+      await writeFile(`${blobs}/${bundle}`, `await fetch('${site.origin}/ran'); export default {};`);
+      const coded = await deliver(dispatcher, batchOf(site, { id: 2, paths: ['/1'], bundle }));
+      expect(coded.reports.at(-1)!.outcomes).toMatchObject([
+        { kind: 'failed', detail: expect.stringContaining('the code of the job was changed') },
+      ]);
+      expect(site.paths).toEqual([]);
     });
   });
 
@@ -188,6 +221,45 @@ async function sentIdOf(client: Redis, worker: string): Promise<string> {
     .toBe(1);
   return sentIds[0]!;
 }
+
+describe('a signed report', () => {
+  test('that is not valid loses its batch, and the next one is taken', async () => {
+    await withFleet({}, async ({ redis, site, addDispatcher }) => {
+      await withAttacker(redis.url, async (client) => {
+        // A worker that has the key, and reports nonsense.
+        await writeHeartbeat(client, KEYS, OWN, {
+          ...{ version: WIRE_VERSION, worker: 'odd', kind: 'http', beat: 1, at: 0, cpu: 0, memoryBytes: 0 },
+          ...{ batches: 0, threads: 1, slots: 8, hosts: [], sentIds: [] },
+        });
+        const dispatcher = await addDispatcher();
+        const answer = async (batch: Batch, report: unknown) => {
+          const delivery = deliver(dispatcher, batch);
+          const [key] = await waitForKey(client, 'bull:seine:batch:*');
+          const sentId = key!.split(':').at(-1)!;
+          await client.del(key!);
+          const reply = { kind: 'report', sentId, report: report as Report } as const;
+          const body = sealReply(reply, { seal: OWN, keys: KEYS, batch });
+          await client.xadd(KEYS.reply(sentId.split('-')[0]!), '*', ...replyFields('report', sentId, body));
+          return delivery;
+        };
+        const batch = batchOf(site, { paths: ['/1'] });
+        const good = deferredReport(batch, { worker: 'odd', now: 0 });
+        const links = [{ url: 'file:///etc/passwd', host: '', priority: 0, route: null }];
+        for (const bad of [
+          null,
+          {},
+          { ...good, outcomes: null },
+          { ...good, found: [{ taskId: 1_000, links }] },
+        ])
+          expect((await answer(batch, bad)).delivery).toMatchObject({
+            kind: 'lost',
+            reason: expect.stringContaining('sent a report that is not valid: '),
+          });
+        expect((await answer(batch, good)).delivery.kind).toBe('report');
+      });
+    });
+  });
+});
 
 describe('without a key', () => {
   test('a fleet works on this machine, with a warning on both sides', async () => {
