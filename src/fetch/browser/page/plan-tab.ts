@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { BrowserContextOptions } from 'playwright-core';
 import { LIMITS } from '../../../core/limits.ts';
 import { parseProxy } from '../../../core/proxies/proxy.ts';
+import { getOwn } from '../../../core/values/own-property.ts';
 import type { FetchRequest } from '../../../ports/fetcher.ts';
 import { dialProxyOf } from '../../network/proxy-dial.ts';
 import type { TicketRoute } from '../proxy/proxy-ticket.ts';
@@ -43,7 +44,7 @@ export function planTab(
   own: { userAgent: string; isPublicAddress: (ip: string) => boolean },
 ): TabPlan | string {
   const { render, allowPrivate, loginState } = request;
-  const device = render?.device === undefined ? {} : devices[render.device];
+  const device = render?.device === undefined ? {} : getOwn(devices, render.device);
   if (!device) return 'Playwright has no device of this name';
   const proxy = request.proxy === undefined ? null : parseProxy(request.proxy.url);
   if (request.proxy !== undefined && proxy === null) return 'the proxy has no usable address';
