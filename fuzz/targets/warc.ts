@@ -102,8 +102,9 @@ export function openWarcTarget(): Target {
       const response = read.type === 'response' ? accepted(() => readResponse(read)) : null;
       const other = await WARCParser.parse(new Blob([new Uint8Array(input)]).stream());
       must(other !== null, 'warcio finds no record');
-      mustEqual(asUtf8(other.warcType), read.type, 'type');
-      if (read.url !== null) mustEqual(asUtf8(other.warcTargetURI), read.url, 'URI');
+      // It guesses what letters beyond ASCII are.
+      if (/^[\x20-\x7e]*$/.test(read.type)) mustEqual(other.warcType, read.type, 'type');
+      if (/^[\x20-\x7e]+$/.test(read.url ?? '')) mustEqual(other.warcTargetURI, read.url, 'URI');
       const payload = Buffer.from(await other.readFully(false));
       // Without any header line warcio finds no body.
       if (response === null || response.headers.length === 0) return;
@@ -120,9 +121,4 @@ function accepted<T>(read: () => T): T | null {
     if (error instanceof WarcError) return null;
     throw error;
   }
-}
-
-/** warcio takes each byte of a header for a character. */
-function asUtf8(text: string | null | undefined): string | undefined {
-  return text == null ? undefined : Buffer.from(text, 'latin1').toString('utf8');
 }

@@ -3,6 +3,7 @@ import { SeineError } from '../core/errors.ts';
 import { fetcherOfRoute, mayRender } from '../core/escalation/escalation.ts';
 import type { JobSpec, MediaRule, RouteSpec } from '../core/job-schema/job.ts';
 import type { SecretRef } from '../core/job-schema/proxies.ts';
+import { LIMITS } from '../core/limits.ts';
 import { hideCredentials } from '../core/text/redact.ts';
 import type { RouteCode } from '../worker/job/route-code.ts';
 
@@ -135,10 +136,41 @@ const CREDENTIAL =
   /^cookie2?$|(?:^|[-_])(?:auth|authorization|api[-_]?key|access[-_]?key|subscription[-_]?key|token|secret|password)(?:$|[-_])/i;
 
 /** Headers of the job go to every host that it is led to, and are stored: credentials have no place among them. */
-export function checkHeaders({ identity }: Pick<JobSpec, 'identity'>): void {
+export function checkHeaders({ identity, api }: Pick<JobSpec, 'identity' | 'api'>): void {
+  const secret = Object.values(identity.secretHeaders ?? {}).flatMap((own) => Object.keys(own));
+  const plain = [...Object.entries(identity.headers), ...Object.entries(api?.headers ?? {})];
+  for (const name of [...plain.map(([given]) => given), ...secret])
+    if (!HEADER_NAME.test(name))
+      throw new SeineError(`${JSON.stringify(name.slice(0, 80))} is not a valid header name`);
+  const [broken] = plain.find(([, value]) => !HEADER_VALUE.test(value)) ?? [];
+  if (broken !== undefined)
+    throw new SeineError(`the value of the header ${broken} must be one line of plain text`);
   const open = Object.keys(identity.headers).find((name) => CREDENTIAL.test(name));
   if (open !== undefined)
     throw new SeineError(`identity.headers: ${open} would be sent to every host of the job`, {
       hint: 'put it into `identity.secretHeaders`, under its origin',
     });
+}
+
+/** As RFC 9110 has them; what is sent otherwise is refused by each fetcher in its own way, for every page. */
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/;
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/** A job that no schema could read: nested without end, or with a name that would be lost. */
+export function checkShape(definition: unknown, origin: string): void {
+  const seen = new Set<object>();
+  let level: unknown[] = [definition];
+  for (let depth = 0; level.length > 0; depth++) {
+    const below: unknown[] = [];
+    for (const value of level) {
+      if (typeof value !== 'object' || value === null || seen.has(value)) continue;
+      if (depth > LIMITS.dataNestingMax)
+        throw new SeineError(`${origin}: it is nested deeper than ${LIMITS.dataNestingMax} levels`);
+      seen.add(value);
+      if (Object.hasOwn(value, '__proto__'))
+        throw new SeineError(`${origin}: __proto__ cannot be used as a name`);
+      below.push(...Object.values(value));
+    }
+    level = below;
+  }
 }

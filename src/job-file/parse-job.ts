@@ -7,7 +7,7 @@ import { checkSchedule } from '../core/job-schema/schedule.ts';
 import { unknownRouteOf } from '../core/job-schema/source-name.ts';
 import { compileJob } from '../worker/compile-job.ts';
 import { CODE_NAMES, isRecordSchema, type JobHandlers } from '../worker/job/route-code.ts';
-import { checkAccess, checkHeaders, checkRoute, checkSources } from './check-job.ts';
+import { checkAccess, checkHeaders, checkRoute, checkShape, checkSources } from './check-job.ts';
 import { handlersOf } from './load-handlers.ts';
 
 export interface ParsedJob {
@@ -27,7 +27,9 @@ export async function parseJob(
   nameWhenAbsent: string,
   handlers: JobHandlers = handlersOf(definition),
 ): Promise<ParsedJob> {
-  const parsed = jobSchema.safeParse(withoutCode(definition, origin));
+  const data = withoutCode(definition, origin);
+  checkShape(data, origin);
+  const parsed = jobSchema.safeParse(data);
   if (!parsed.success)
     throw new SeineError(`${origin}: ${describeProblems(parsed.error)}`, {
       hint: 'see docs/jobs.md for every field',

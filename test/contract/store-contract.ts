@@ -6,6 +6,7 @@ import { testEscalations } from './store/escalations.ts';
 import { testFindings } from './store/findings.ts';
 import { testGroups } from './store/groups.ts';
 import { testHostFacts } from './store/host-facts.ts';
+import { testHostileNames } from './store/hostile-names.ts';
 import { testJobs } from './store/jobs.ts';
 import { testLease } from './store/lease.ts';
 import { testMedia } from './store/media.ts';
@@ -60,6 +61,7 @@ export function runStoreContract(
     testQuery(setup);
     testProxies(setup);
     testEscalations(setup);
+    testHostileNames(setup);
 
     test('whatever happens in whatever order, every task is where a simple model says', () => {
       let runs = 0;

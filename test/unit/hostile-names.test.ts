@@ -3,15 +3,23 @@ import { judgeQuality } from '../../src/coordinator/reports/quality.ts';
 import type { Report } from '../../src/core/batch/batch.ts';
 import type { QualityDelta } from '../../src/core/batch/outcome.ts';
 import { checkReport } from '../../src/core/batch/report.ts';
+import { SeineError } from '../../src/core/errors.ts';
 import { contentTypeOf } from '../../src/core/media/content-type.ts';
 import { parseDate } from '../../src/core/sitemap/dates.ts';
 import { canonicalJson } from '../../src/core/values/canonical-json.ts';
 import { getOwn, setOwn } from '../../src/core/values/own-property.ts';
+import { planTab } from '../../src/fetch/browser/page/plan-tab.ts';
+import { parseJob } from '../../src/job-file/parse-job.ts';
 import { mapCells, mapObject } from '../../src/sources/rows/map-row.ts';
 import { QualitySum } from '../../src/worker/batch/report-parts.ts';
+import { headerOf } from '../../src/worker/page/page.ts';
+import { parseHtml } from '../../src/worker/page/parse-html.ts';
+import { TreeSearch } from '../../src/worker/page/tree-search.ts';
 import { objectOf } from '../../src/worker/records/extract.ts';
 import { LinkedData } from '../../src/worker/records/json-ld.ts';
+import { compileJsonSchema } from '../../src/worker/records/record-schema.ts';
 import { countFilled, mergeEqualKeys, toDrafts } from '../../src/worker/records/record-steps.ts';
+import { openBatchCookies } from '../../src/worker/request/cookies.ts';
 import { HOSTILE_NAMES, objectWith } from '../support/hostile-names.ts';
 
 const names = HOSTILE_NAMES.toSorted();
@@ -73,11 +81,105 @@ describe.each(
     expect(parseDate(`Mon, 02 Jan 2006 15:04:05 ${name}`)?.constructor).not.toBe(String);
   });
 
+  test('of a property in a JSON Schema is one of the record alone', async () => {
+    // Ajv knows no names with half a character, and no job has `__proto__` in it.
+    const asked = name.isWellFormed() && name !== '__proto__' ? name : 'constructor';
+    const schema = { type: 'object', properties: objectWith({ type: 'string' }, [asked]) };
+    const check = await compileJsonSchema(schema, 'r');
+    expect(check({ other: 1 })).toEqual({ other: 1 });
+    expect(() => check(objectWith(1, [asked]))).toThrow(/must be string/);
+    // Nor does it miss what has no name.
+    if (asked === '') return;
+    const demand = await compileJsonSchema({ type: 'object', required: [asked] }, 'r');
+    expect(() => demand({ other: 1 })).toThrow(/must have required property/);
+    expect(demand(objectWith(1, [asked]))).toEqual(objectWith(1, [asked]));
+  });
+
+  test('of an attribute is found where an element has it', () => {
+    const search = new TreeSearch();
+    const document = parseHtml('<p>none</p>');
+    const isName = /^[a-z_]+$/i.test(name);
+    for (const css of isName ? [`[${name}]`, `[${name}^="f"]`, `[${name}*=native]`] : [])
+      expect(search.all(search.compile(css, false), document)).toEqual([]);
+  });
+
+  test('of a header, cookie or host is data', async () => {
+    const cookies = await openBatchCookies([]);
+    const safe = encodeURIComponent(name.slice(0, 100).toWellFormed());
+    cookies.take('https://h.example/', null, ['Set-Cookie', `${safe}=x`, name, name]);
+    const [jar] = cookies.takeChanges();
+    if (safe !== '') expect(jar?.cookies).toMatchObject([{ name: safe, value: 'x' }]);
+    expect(cookies.headerFor('https://h.example/', `of ${name}`)).toBeNull();
+    expect(headerOf([name, 'x'], name)).toBe('x');
+    expect(headerOf([], name)).toBeNull();
+  });
+
   test('of a failure ends nothing', () => {
     const outcome = { kind: 'failed', taskId: 1, code: name, detail: 'd', page: null, trace: null };
     const { report, problems } = checkReport({ quality: [], robots: [], outcomes: [outcome] } as never);
     expect(report.outcomes[0]).toMatchObject({ kind: 'failed', taskId: 1, code: 'internal' });
     expect(problems).toHaveLength(1);
+  });
+});
+
+describe('names in a job', () => {
+  const problemOf = (job: object) =>
+    parseJob({ sources: 'https://a.example/', ...job }, 'job', 'x').then(
+      () => null,
+      (error: unknown) => error,
+    );
+
+  test.each<[string, object]>([
+    ['fields', { routes: [{ name: 'r', select: objectWith('h1', ['__proto__']) }] }],
+    [
+      'fields of fields',
+      { routes: [{ name: 'r', select: { a: { css: 'p', fields: objectWith('b', ['__proto__']) } } }] },
+    ],
+    ['headers', { identity: { headers: objectWith('x', ['__proto__']) } }],
+    [
+      'columns',
+      { sources: [{ file: 'a.csv', columns: objectWith('r', ['__proto__']) }], routes: [{ name: 'r' }] },
+    ],
+    ['hosts', { politeness: { hosts: objectWith({ rate: 1 }, ['__proto__']) } }],
+    ['the job', objectWith(1, ['__proto__'])],
+  ])('__proto__ is refused, not lost: in %s', async (_, job) => {
+    const error = await problemOf(job);
+    expect(error).toBeInstanceOf(SeineError);
+    expect(String(error)).toMatch(/__proto__/);
+  });
+
+  test.each(['', ' ', 'a b', 'a\0b', 'a:b', 'é', '\ud800', 'a\r\nb'])(
+    '%j is no name of a header',
+    async (name) => {
+      for (const identity of [
+        { headers: { [name]: 'x' } },
+        { headers: { 'X-Good': `x${name}\n` } },
+        { secretHeaders: { 'https://a.example': { [name]: { env: 'X' } } } },
+      ]) {
+        const error = await problemOf({ identity });
+        expect(error).toBeInstanceOf(SeineError);
+        expect(String(error)).toMatch(/header/i);
+      }
+    },
+  );
+
+  test('a job that lies in itself without end is refused in a sentence', async () => {
+    let fields: unknown = 'h1';
+    for (let depth = 0; depth < 20_000; depth++) fields = { css: 'a', fields: { a: fields } };
+    const error = await problemOf({ routes: [{ name: 'r', select: { a: fields } }] });
+    expect(error).toBeInstanceOf(SeineError);
+    expect(String(error)).toMatch(/nested/);
+  });
+
+  test('a device that is none', () => {
+    for (const device of ['constructor', '__proto__', 'toString'])
+      expect(
+        planTab(
+          { headers: {}, render: { device } } as never,
+          {},
+          { userAgent: 'x', isPublicAddress: () => true },
+        ),
+      ).toBe('Playwright has no device of this name');
   });
 });
 

@@ -30,6 +30,11 @@ export class TreeSearch {
     const adapter = {
       ...DomUtils,
       isTag,
+      // Attributes are a plain object, in which every `constructor` is found.
+      getAttributeValue: ({ attribs }: Element, name: string) => {
+        const value: unknown = attribs[name];
+        return typeof value === 'string' ? value : undefined;
+      },
       getChildren: (node: Root) => this.#counted(DomUtils.getChildren(node)),
       getSiblings: (node: Root) => this.#counted(DomUtils.getSiblings(node)),
       getParent: (node: Element) => {

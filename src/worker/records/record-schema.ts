@@ -33,6 +33,8 @@ export async function compileJsonSchema(schema: RecordData, route: string): Prom
       strictTypes: false,
       strictTuples: false,
       validateFormats: false,
+      // Every object has a `constructor`, and few records have a field of that name.
+      ownProperties: true,
       logger: false,
       code: await linearPatterns(schema),
     }).compile(schema);

@@ -3,6 +3,7 @@ import type { BrowserContextOptions } from 'playwright-core';
 import { LIMITS } from '../../../core/limits.ts';
 import { parseProxy } from '../../../core/proxies/proxy.ts';
 import type { AddressGuard } from '../../../core/url/address-guard.ts';
+import { getOwn } from '../../../core/values/own-property.ts';
 import type { FetchRequest } from '../../../ports/fetcher.ts';
 import { dialProxyOf } from '../../network/proxy-dial.ts';
 import type { TicketRoute } from '../proxy/proxy-ticket.ts';
@@ -44,7 +45,7 @@ export function planTab(
   own: { userAgent: string; guard: AddressGuard },
 ): TabPlan | string {
   const { render, allowPrivate, loginState } = request;
-  const device = render?.device === undefined ? {} : devices[render.device];
+  const device = render?.device === undefined ? {} : getOwn(devices, render.device);
   if (!device) return 'Playwright has no device of this name';
   const proxy = request.proxy === undefined ? null : parseProxy(request.proxy.url);
   if (request.proxy !== undefined && proxy === null) return 'the proxy has no usable address';

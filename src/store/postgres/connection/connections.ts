@@ -102,7 +102,8 @@ export class Connection {
 
   /** Sends a statement behind those that are under way already. */
   async run<T>(text: string, values: unknown[], timeoutMs = this.silenceMs): Promise<T[]> {
-    const { rows } = await this.#query({ name: nameOf(text), text, values, query_timeout: timeoutMs });
+    const sent = values.map(withoutZeros);
+    const { rows } = await this.#query({ name: nameOf(text), text, values: sent, query_timeout: timeoutMs });
     return rows as T[];
   }
 
@@ -241,4 +242,10 @@ function readerOf(type: number): (text: string) => unknown {
   if (NUMBERS.has(type)) return Number;
   if (type === BOOL) return asBoolean;
   return type === BYTEA ? asHex : asIs;
+}
+
+/** Texts of PostgreSQL have no character 0; what is sent is otherwise an error that ends the run. */
+function withoutZeros(value: unknown): unknown {
+  if (typeof value === 'string') return value.includes('\0') ? value.replaceAll('\0', '\ufffd') : value;
+  return Array.isArray(value) ? value.map(withoutZeros) : value;
 }

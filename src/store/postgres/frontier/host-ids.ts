@@ -1,4 +1,5 @@
 import type { Database } from '../connection/database.ts';
+import { cleanText } from '../connection/rows.ts';
 
 const HOSTS_REMEMBERED_MAX = 100_000;
 
@@ -13,7 +14,7 @@ export class HostIds {
 
   /** Makes sure that `of` knows them. */
   async learn(hosts: Iterable<string>): Promise<HostNumbers> {
-    const wanted = new Set(hosts);
+    const wanted = new Set([...hosts].map(cleanText));
     const unknown = [...wanted].filter((host) => !this.#ids.has(host));
     if (this.#ids.size + unknown.length > HOSTS_REMEMBERED_MAX) {
       this.#ids = new Map();
@@ -27,7 +28,7 @@ export class HostIds {
     const ids = this.#ids;
     return {
       of(host) {
-        const id = ids.get(host);
+        const id = ids.get(cleanText(host));
         if (id === undefined) throw new Error(`no number for the host ${host}`);
         return id;
       },
