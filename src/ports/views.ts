@@ -71,6 +71,8 @@ export interface Rewrite {
 export interface QueryOptions {
   /** Ends the query: it fails with the signal's reason. */
   signal?: AbortSignal;
+  /** How long it may take until its first row; ten minutes when absent. */
+  timeMs?: number;
 }
 
 /** For people: listings and exports, streamed in bounded pieces, readable while a job runs. */
@@ -100,6 +102,9 @@ export interface Views {
   lastQualityPass(jobId: number): Promise<number | null>;
   hasArchive(jobId: number, key: string): Promise<boolean>;
   rewrite(jobId: number, rewrite: Rewrite): Promise<void>;
-  /** Rows of a read-only SQL query over the documented views `seine_tasks` and `seine_records`. */
+  /**
+   * Rows of a SQL query of a person over the documented views `seine_tasks` and `seine_records`. It can read nothing
+   * else, change nothing, and keep nothing else waiting.
+   */
   query(sql: string, options?: QueryOptions): AsyncIterable<Record<string, unknown>>;
 }

@@ -122,10 +122,39 @@ export function testQuery(setup: StoreSetup): void {
       ['nothing', ' ; '],
       ['an unknown view', 'SELECT * FROM seine_nothing'],
       ['a wrong column', 'SELECT nothing FROM seine_tasks'],
+      ['cookies of another job', 'SELECT stats FROM escalations'],
+      ['cookies behind a view', 'SELECT url FROM seine_tasks UNION ALL SELECT stats FROM escalations'],
+      ['cookies in a condition', 'SELECT url FROM seine_tasks WHERE exists (SELECT 1 FROM escalations)'],
+      [
+        'cookies under the name of a view',
+        'WITH seine_tasks AS (SELECT * FROM escalations) SELECT * FROM seine_tasks',
+      ],
+      ['cookies under another name', 'WITH a AS (SELECT stats AS url FROM escalations) SELECT url FROM a'],
+      ['a number of cookies', 'SELECT count(*) FROM escalations'],
+      ['another column of a table of the views', 'SELECT spec FROM jobs'],
     ])('%s is refused in words', async (_, sql) => {
       await add(`${A}/1`);
       await expect(ask(sql)).rejects.toThrow(SeineError);
       await expectBalance(setup.store, setup.job);
+    });
+
+    const ENDLESS =
+      'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT count(*) AS url FROM n';
+
+    test('one without end ends when its time is over', async () => {
+      const rows = collect(setup.store.views.query(ENDLESS, { timeMs: 500 }));
+      await expect(rows).rejects.toThrow(/^the query failed: it took longer than/);
+    });
+
+    test('one without end keeps nothing else waiting, and ends when it is stopped', async () => {
+      const stop = new AbortController();
+      const rows = collect(setup.store.views.query(ENDLESS, { signal: stop.signal }));
+      const settled = rows.catch((error: unknown) => error);
+      // Work of the store that needs this thread many times.
+      for (let n = 0; n < 10; n++) await add(`${A}/${n}`);
+      stop.abort(new Error('stopped by the test'));
+      expect(await settled).toMatchObject({ message: 'stopped by the test' });
+      expect(await counters()).toMatchObject({ accepted: 10 });
     });
   });
 }

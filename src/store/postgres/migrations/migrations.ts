@@ -117,4 +117,28 @@ export const MIGRATIONS: readonly Migration[] = [
   ALTER TABLE jobs ADD COLUMN priorities text;
   `,
   },
+  {
+    number: 12,
+    name: 'query-role',
+    sql: `
+  -- Queries of people run as a role that may read the views, where this user may make one. Whoever makes the views
+  -- anew has to grant it again.
+  DO $$
+  DECLARE
+    role text := left(current_schema(), 57) || '_query';
+  BEGIN
+    -- Another database of the server may have made it, and at this moment.
+    BEGIN
+      EXECUTE format('CREATE ROLE %I NOLOGIN', role);
+    EXCEPTION WHEN duplicate_object OR unique_violation THEN
+      NULL;
+    END;
+    EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), role);
+    EXECUTE format('GRANT SELECT ON seine_tasks, seine_records TO %I', role);
+    EXECUTE format('GRANT %I TO CURRENT_USER', role);
+  EXCEPTION WHEN OTHERS THEN
+    NULL;
+  END $$;
+  `,
+  },
 ];

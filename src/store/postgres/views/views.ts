@@ -1,4 +1,5 @@
 import type { DeadFilter, Rewrite, Views } from '../../../ports/store.ts';
+import type { QueryOptions } from '../../../ports/views.ts';
 import { ReadViews } from '../../shared/views/read-views.ts';
 import type { ConnectionOptions } from '../connection/connections.ts';
 import type { Database } from '../connection/database.ts';
@@ -21,8 +22,8 @@ export class PostgresViews extends ReadViews implements Views {
     this.#connectionOptions = connectionOptions;
   }
 
-  query(sql: string): AsyncIterable<Record<string, unknown>> {
-    return runQuery(this.#connectionOptions, sql);
+  query(sql: string, options: QueryOptions = {}): AsyncIterable<Record<string, unknown>> {
+    return runQuery(this.#connectionOptions, sql, options);
   }
 
   async retryDead(jobId: number, filter: DeadFilter, now: number): Promise<number> {

@@ -307,3 +307,89 @@ test('people ask with the SQL of PostgreSQL, and cannot write whatever they try'
     await expect(ask(sql)).rejects.toThrow(SeineError);
   await expectBalance(store, job);
 });
+
+describe('a query of a person', () => {
+  test('runs as a role that may read the views, and nothing else', async () => {
+    const store = await open();
+    const [role] = await collect(store.views.query('SELECT current_user AS name'));
+    expect(role).toEqual({ name: 'seine_query' });
+    const rights = await execute(
+      "SELECT table_name FROM information_schema.role_table_grants WHERE grantee = 'seine_query' ORDER BY 1",
+    );
+    expect(rights).toEqual([{ table_name: 'seine_records' }, { table_name: 'seine_tasks' }]);
+    const [{ rolcanlogin, rolsuper }] = await execute("SELECT * FROM pg_roles WHERE rolname = 'seine_query'");
+    expect([rolcanlogin, rolsuper]).toEqual([false, false]);
+  });
+
+  test('works for an owner who may not make roles, too', async () => {
+    await execute("CREATE ROLE plain LOGIN PASSWORD 'sesame'; CREATE SCHEMA own AUTHORIZATION plain");
+    const store = await open(
+      urlWith((at) => {
+        at.username = 'plain';
+        at.searchParams.set('schema', 'own');
+      }),
+    );
+    const ask = (sql: string) => collect(store.views.query(sql));
+    expect(await ask('SELECT current_user AS name')).toEqual([{ name: 'plain' }]);
+    expect(await ask('SELECT url FROM seine_tasks')).toEqual([]);
+    await expect(ask('SELECT stats FROM escalations')).rejects.toThrow(/may not use the table/);
+  });
+
+  test('may compute what it likes', async () => {
+    const store = await open();
+    const job = await createJob(store);
+    await enqueue(store, job, tasksOf('https://a.example/1', 'https://a.example/2'));
+    for (const sql of [
+      "SELECT url FROM seine_tasks WHERE fetched_at IS NULL OR fetched_at::timestamptz < now() - interval '7 days'",
+      "SELECT lower(url) AS url, length(url), coalesce(route, 'none'), url ~ 'a.e', url || 'x' FROM seine_tasks",
+      'SELECT url, row_number() OVER (PARTITION BY host ORDER BY url) FROM seine_tasks ORDER BY random()',
+      "SELECT regexp_replace(url, '/\\d+$', '/') || n AS url FROM seine_tasks, generate_series(1, 1) AS n",
+      "SELECT max(url) AS url, string_agg(host, ','), json_agg(state) FROM seine_tasks GROUP BY url",
+      'WITH t AS (SELECT url FROM seine_tasks) SELECT t.url FROM t LEFT JOIN seine_records USING (url)',
+      "SELECT url, to_char(clock_timestamp(), 'YYYY'), md5(url), substring(url from 1 for 3) FROM seine_tasks",
+    ])
+      expect(await collect(store.views.query(sql)), sql).toHaveLength(2);
+  });
+
+  test('cannot read files, other tables or settings, nor become another role, even of a superuser', async () => {
+    await execute(`
+      CREATE FUNCTION public.read_it() RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT pg_read_file(''PG_VERSION'')';
+      CREATE FUNCTION public.concat_it(text, text) RETURNS text LANGUAGE sql AS 'SELECT pg_read_file($1)';
+      CREATE OPERATOR public.### (FUNCTION = public.concat_it, LEFTARG = text, RIGHTARG = text);
+      CREATE AGGREGATE public.fold_it(text) (SFUNC = public.concat_it, STYPE = text);
+    `);
+    const store = await open();
+    const ask = (sql: string) => collect(store.views.query(sql));
+    for (const sql of [
+      "SELECT pg_read_file('PG_VERSION') AS url",
+      "SELECT pg_catalog.pg_read_file('PG_VERSION') AS url",
+      'SELECT U&"pg\\005fread\\005ffile"(\'PG_VERSION\') AS url',
+      "SELECT url FROM seine_tasks ORDER BY pg_read_file('PG_VERSION')",
+      "SELECT url FROM seine_tasks WHERE url = (SELECT pg_read_file('PG_VERSION'))",
+      "SELECT count(*) FILTER (WHERE pg_read_file('PG_VERSION') = '') AS url FROM seine_tasks",
+      "SELECT max(url) OVER (PARTITION BY pg_read_file('PG_VERSION')) AS url FROM seine_tasks",
+      "SELECT * FROM (VALUES (pg_read_file('PG_VERSION'))) AS v(url)",
+      "SELECT url FROM pg_ls_dir('.') AS url",
+      "SELECT f AS url FROM seine_tasks, LATERAL pg_ls_dir('.') AS f",
+      "SELECT lo_import('PG_VERSION') AS url",
+      "SELECT query_to_xml('SELECT pg_read_file(''PG_VERSION'')', true, true, '')::text AS url",
+      "SELECT table_to_xml('seine.escalations', true, true, '')::text AS url",
+      "SELECT schema_to_xml('seine', true, true, '')::text AS url",
+      "SELECT set_config('role', 'none', false) AS url",
+      "SELECT current_setting('data_directory') AS url",
+      'SELECT public.read_it() AS url',
+      "SELECT 'PG_VERSION' OPERATOR(public.###) 'x' AS url",
+      'SELECT public.fold_it(url) AS url FROM seine_tasks',
+      'SELECT usename AS url FROM pg_shadow',
+      'SELECT query AS url FROM pg_stat_activity',
+      'SELECT rolname AS url FROM pg_roles',
+      'SELECT table_name AS url FROM information_schema.tables',
+      'SELECT version AS url FROM seine.migrations',
+      'SELECT pg_sleep(1)::text AS url',
+      "COPY (SELECT 1) TO PROGRAM 'true'",
+      "SELECT 1 AS url; COPY (SELECT 1) TO PROGRAM 'true'",
+    ])
+      await expect(ask(sql), sql).rejects.toThrow(/^the query failed: /);
+    expect(await execute("SELECT 1 FROM pg_views WHERE viewname = 'seine_checked_query'")).toEqual([]);
+  });
+});

@@ -129,6 +129,25 @@ describe('sqlite store', () => {
     expect(await readdir(folder.dir)).toEqual(['seine.db']);
   });
 
+  test('a query reads the views alone, whatever it calls its parts, and values of its own', async () => {
+    const store = openSqliteStore(path, {});
+    const ask = (sql: string) => collect(store.views.query(sql));
+    const allowed = `
+      WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3), t AS (SELECT count(*) AS c FROM seine_tasks)
+      SELECT i, value, c, strftime('%Y', 0, 'unixepoch') AS year FROM n, t JOIN json_each('[7]') WHERE i = 3`;
+    expect(await ask(allowed)).toEqual([{ i: 3, value: 7, c: 0, year: '1970' }]);
+    const refused = [
+      'SELECT * FROM sqlite_schema',
+      'SELECT count(*) FROM sqlite_schema',
+      'SELECT * FROM temp.sqlite_schema',
+      'SELECT file FROM pragma_database_list',
+      'SELECT * FROM dbstat',
+      'SELECT * FROM main.seine_tasks, escalations',
+    ];
+    for (const sql of refused) await expect(ask(sql), sql).rejects.toThrow(/^the query failed: /);
+    await store.close();
+  });
+
   test('a query whose rows are taken slowly does not hold back the log', async () => {
     const store = open();
     const job = await createJob(store);
