@@ -6,6 +6,7 @@ import { checkReport } from '../../src/core/batch/report.ts';
 import { SeineError } from '../../src/core/errors.ts';
 import { contentTypeOf } from '../../src/core/media/content-type.ts';
 import { parseDate } from '../../src/core/sitemap/dates.ts';
+import { makeAddressGuard } from '../../src/core/url/address-guard.ts';
 import { canonicalJson } from '../../src/core/values/canonical-json.ts';
 import { getOwn, setOwn } from '../../src/core/values/own-property.ts';
 import { planTab } from '../../src/fetch/browser/page/plan-tab.ts';
@@ -177,7 +178,7 @@ describe('names in a job', () => {
         planTab(
           { headers: {}, render: { device } } as never,
           {},
-          { userAgent: 'x', isPublicAddress: () => true },
+          { userAgent: 'x', guard: makeAddressGuard(() => true, false) },
         ),
       ).toBe('Playwright has no device of this name');
   });
