@@ -32,6 +32,8 @@ export interface CoordinatorOptions {
   access?: JobAccess | null;
   /** What rates are counted by; by names alone when absent. */
   groups?: HostGroups;
+  /** What is out for which host, where several jobs of this process share their hosts. */
+  permits?: OpenPermits;
   /** Free bytes where the job writes; null when not known. */
   diskFree(): Promise<number | null>;
 }
@@ -64,7 +66,7 @@ export function openRunState(options: CoordinatorOptions): RunState {
   const product = productToken(identity.userAgent ?? defaultUserAgent(identity.contact));
   return {
     batches: new OpenBatches(),
-    permits: new OpenPermits(),
+    permits: options.permits ?? new OpenPermits(),
     storage: new StoragePause(options),
     breaker: new JobBreaker(),
     wake: new Wake(options.clock),
@@ -96,6 +98,10 @@ export class OpenBatches {
 
   delete(batchId: number): void {
     this.#batches.delete(batchId);
+  }
+
+  all(): Iterable<OpenBatch> {
+    return this.#batches.values();
   }
 
   count(kind: WorkerKind): number {

@@ -1,7 +1,14 @@
 import { randomInt } from 'node:crypto';
 import type { Counters, RequestedState } from '../../core/model.ts';
 import type { Job, JobStore, SourcePosition } from '../../ports/store.ts';
-import { type JobColumns, SELECT_JOBS, toJob, UPDATABLE } from '../shared/job-rows.ts';
+import {
+  type JobColumns,
+  RUNNING_JOBS,
+  SELECT_JOBS,
+  scheduledJobs,
+  toJob,
+  UPDATABLE,
+} from '../shared/job-rows.ts';
 import type { Database, Transaction } from './connection/database.ts';
 import { readCounters } from './connection/rows.ts';
 import type { CoordinatorHeartbeats } from './frontier/coordinator-heartbeats.ts';
@@ -67,6 +74,14 @@ export class PostgresJobStore implements JobStore {
 
   async list(limit: number): Promise<Job[]> {
     return (await this.#db.read<JobColumns>(`${SELECT_JOBS} ORDER BY id DESC LIMIT $1`, limit)).map(toJob);
+  }
+
+  async running(): Promise<Job[]> {
+    return (await this.#db.read<JobColumns>(RUNNING_JOBS)).map(toJob);
+  }
+
+  async scheduled(): Promise<Job[]> {
+    return (await this.#db.read<JobColumns>(SCHEDULED_JOBS)).map(toJob);
   }
 
   async counters(jobId: number): Promise<Counters> {
@@ -154,3 +169,5 @@ const TAKE_SOURCES = `
     SELECT 1 FROM coordinators WHERE coordinators.id = jobs.feeder AND coordinators.alive_until > now()
       AND coordinators.job_id = $1))
   RETURNING id`;
+
+const SCHEDULED_JOBS = scheduledJobs("(spec -> 'schedule') IS NOT NULL");

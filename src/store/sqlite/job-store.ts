@@ -1,7 +1,14 @@
 import { randomInt } from 'node:crypto';
 import { COUNTER_NAMES, type Counters, type RequestedState } from '../../core/model.ts';
 import type { Job, JobStore, SourcePosition } from '../../ports/store.ts';
-import { type JobColumns, SELECT_JOBS, toJob, UPDATABLE } from '../shared/job-rows.ts';
+import {
+  type JobColumns,
+  RUNNING_JOBS,
+  SELECT_JOBS,
+  scheduledJobs,
+  toJob,
+  UPDATABLE,
+} from '../shared/job-rows.ts';
 import type { Database } from './connection/database.ts';
 import { NEIGHBOUR_SEEDS } from './dedupe/seen-key.ts';
 
@@ -86,6 +93,14 @@ export class SqliteJobStore implements JobStore {
     return this.#db.all<JobColumns>(`${SELECT_JOBS} ORDER BY id DESC LIMIT ?`, limit).map(toJob);
   }
 
+  async running(): Promise<Job[]> {
+    return this.#db.all<JobColumns>(RUNNING_JOBS).map(toJob);
+  }
+
+  async scheduled(): Promise<Job[]> {
+    return this.#db.all<JobColumns>(SCHEDULED_JOBS).map(toJob);
+  }
+
   async counters(jobId: number): Promise<Counters> {
     return this.#counters(jobId);
   }
@@ -151,3 +166,5 @@ export class SqliteJobStore implements JobStore {
     return row ? toJob(row) : null;
   }
 }
+
+const SCHEDULED_JOBS = scheduledJobs("json_extract(spec, '$.schedule') IS NOT NULL");
