@@ -8,6 +8,7 @@ import { testGroups } from './store/groups.ts';
 import { testHostFacts } from './store/host-facts.ts';
 import { testJobs } from './store/jobs.ts';
 import { testLease } from './store/lease.ts';
+import { testManyJobs } from './store/many-jobs.ts';
 import { testMedia } from './store/media.ts';
 import { StoreModel } from './store/model.ts';
 import { STEP } from './store/model-steps.ts';
@@ -41,6 +42,7 @@ export function runStoreContract(
     testEnqueue(setup);
     testDueHosts(setup);
     testHostFacts(setup);
+    testManyJobs(setup);
     testGroups(setup);
     testLease(setup);
     testPiggybackedHosts(setup);

@@ -15,8 +15,12 @@ import { NEIGHBOUR_SEEDS } from './dedupe/seen-key.ts';
 export class SqliteJobStore implements JobStore {
   readonly #db: Database;
 
-  constructor(db: Database) {
+  /** Jobs of this process. */
+  readonly #atWork: Set<number>;
+
+  constructor(db: Database, atWork: Set<number>) {
     this.#db = db;
+    this.#atWork = atWork;
   }
 
   async create(job: Parameters<JobStore['create']>[0]): Promise<Job> {
@@ -132,9 +136,12 @@ export class SqliteJobStore implements JobStore {
   }
 
   /** The lock of the folder tells whether a coordinator is at work. */
-  async join(): Promise<void> {}
+  async join(jobId: number): Promise<void> {
+    this.#atWork.add(jobId);
+  }
 
-  async leave(): Promise<number> {
+  async leave(jobId: number): Promise<number> {
+    this.#atWork.delete(jobId);
     return 0;
   }
 
