@@ -26,7 +26,7 @@ const SCHEDULE_MS = 2_000;
  */
 const UNATTENDED_MS = 5_000;
 
-export interface ServerOptions {
+interface ServerOptions {
   listen: ListenAddress;
   jobFiles: readonly string[];
   jobsFolder: string | null;
