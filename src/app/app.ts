@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { S3Settings } from '../aws/s3/s3-client.ts';
 import { Coordinator, type RunResult } from '../coordinator/coordinator.ts';
 import { HostGroups } from '../coordinator/hosts/host-groups.ts';
+import type { OpenPermits } from '../coordinator/hosts/open-permits.ts';
 import { TaskPriorities } from '../coordinator/priority/task-priorities.ts';
 import {
   checkServices,
@@ -66,12 +67,14 @@ export interface Prepared {
   handlers?: JobHandlers;
   /** Of `openServices`. */
   dispatcher?: Dispatcher;
+  /** Shared with the other jobs of this process. */
+  permits?: OpenPermits;
 }
 
-/** Blobs that can be written and workers that can be reached, for a job that need not be stored yet. */
+/** Blobs that can be written and workers that can be reached, for a job that need not be stored yet, or for many. */
 export async function openServices(
   folder: Folder,
-  spec: JobSpec,
+  spec: JobSpec | null,
   settings: AppSettings,
   handlers?: JobHandlers,
 ): Promise<Dispatcher> {
@@ -82,7 +85,7 @@ export async function openServices(
   const data = { blobs: folder.blobsPlace, sync, s3, allowPrivate, browser, apiCallbacks };
   const dispatcher = await openDispatcher(data, settings, handlers);
   // Before the first request: a job whose pages no worker can render would wait for ever.
-  const refusal = spec.routes.some(mayRender) ? dispatcher.refusal?.('browser') : null;
+  const refusal = spec?.routes.some(mayRender) ? dispatcher.refusal?.('browser') : null;
   if (!refusal) return dispatcher;
   await dispatcher.close();
   throw refusal;
@@ -104,7 +107,8 @@ export async function startRun(
     const sources = openSources(folder, job, files);
     dispatcher ??= await openServices(folder, job.spec, settings, prepared.handlers);
     const opened = dispatcher;
-    const parts = createParts(folder, job, settings, { sources, access, dispatcher });
+    const { permits } = prepared;
+    const parts = createParts(folder, job, settings, { sources, access, dispatcher, permits });
     return runToItsEnd(folder, job, parts, opened, async () => {
       await opened.close();
       await files.close();
@@ -131,10 +135,15 @@ function createParts(
   folder: Folder,
   job: Job,
   settings: AppSettings,
-  opened: { sources: Source[]; access: JobAccess | null; dispatcher: Dispatcher },
+  opened: {
+    sources: Source[];
+    access: JobAccess | null;
+    dispatcher: Dispatcher;
+    permits: OpenPermits | undefined;
+  },
 ): RunParts {
   const { store, blobs } = folder;
-  const { sources, access, dispatcher } = opened;
+  const { sources, access, dispatcher, permits } = opened;
   const progress = createProgress({ startedAt: systemClock.now() });
   const groups = new HostGroups({ store, job, resolver: openSystemResolver() });
   const rejectsFile = join(folder.dir, 'rejects', `${job.name}-${job.run}.jsonl`);
@@ -162,6 +171,7 @@ function createParts(
     access,
     groups,
     priorities,
+    ...(permits ? { permits } : {}),
     diskFree: freeBytesOf([folder.dir, folderOf(folder.blobsPlace)]),
   });
   return { coordinator, feeder, progress, rejectsFile };

@@ -53,6 +53,7 @@ export class Coordinator {
       browserSlots: new BrowserSlots(parts),
       dispatch: (open) => this.#dispatch(open),
     });
+    options.dispatcher.onSlotsFree?.(() => this.#run.wake.notify());
   }
 
   /** Asks the run to end soon; open work is returned. */
@@ -78,6 +79,7 @@ export class Coordinator {
       await this.#saveEscalation();
     } finally {
       await feeder.stop();
+      this.#giveUpPermits();
       others = await store.jobs.leave(job.id);
     }
     if (this.#broken) throw this.#broken;
@@ -88,7 +90,7 @@ export class Coordinator {
     await store.jobs.update(job.id, {
       workedMs: this.#workedMs(),
       // What ends only this coordinator does not end the job of the others.
-      ...(others > 0 && isOwnTrouble(this.#stop)
+      ...(this.#stop?.cause === 'restart' || (others > 0 && isOwnTrouble(this.#stop))
         ? {}
         : { state, reason: this.#stop?.message ?? null, endedAt }),
     });
@@ -189,6 +191,14 @@ export class Coordinator {
     while (this.#run.batches.size > 0 && !this.#broken && this.#options.clock.now() < until) {
       await this.#run.wake.wait(POLL_MS);
     }
+  }
+
+  /** What workers did not bring back: other jobs of this process must not wait for it longer than they have to. */
+  #giveUpPermits(): void {
+    const { batches, permits } = this.#run;
+    for (const { batch, released } of batches.all())
+      for (const [index, permit] of batch.permits.entries())
+        if (!released[index]) permits.release(permit, permit.endAt);
   }
 
   async #isFinished(): Promise<boolean> {

@@ -37,6 +37,8 @@ export interface CoordinatorOptions {
   groups?: HostGroups;
   /** Shared with what feeds the sources; of the job alone when absent. */
   priorities?: TaskPriorities;
+  /** What is out for which host, where several jobs of this process share their hosts. */
+  permits?: OpenPermits;
   /** Free bytes where the job writes; null when not known. */
   diskFree(): Promise<number | null>;
 }
@@ -71,7 +73,7 @@ export function openRunState(options: CoordinatorOptions): RunState {
   const product = productToken(identity.userAgent ?? defaultUserAgent(identity.contact));
   return {
     batches: new OpenBatches(),
-    permits: new OpenPermits(),
+    permits: options.permits ?? new OpenPermits(),
     storage: new StoragePause(options),
     breaker: new JobBreaker(),
     pageSizes: new LearnedSizes(),
@@ -105,6 +107,10 @@ export class OpenBatches {
 
   delete(batchId: number): void {
     this.#batches.delete(batchId);
+  }
+
+  all(): Iterable<OpenBatch> {
+    return this.#batches.values();
   }
 
   count(kind: WorkerKind): number {

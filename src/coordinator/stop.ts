@@ -4,8 +4,11 @@ import type { Counters, JobState, RequestedState } from '../core/model.ts';
 
 export interface StopReason {
   state: Extract<JobState, 'stopped' | 'tripped' | 'cancelled'>;
-  /** `limit` is a success: the job did what it was allowed to. */
-  cause: 'request' | 'limit' | 'breaker' | 'signal' | 'source';
+  /**
+   * `limit` is a success: the job did what it was allowed to. `restart`: only the process ends, and whoever comes after it
+   * continues the job.
+   */
+  cause: 'request' | 'limit' | 'breaker' | 'signal' | 'source' | 'restart';
   message: string;
 }
 

@@ -50,6 +50,10 @@ export interface Dispatcher {
   dispatch(batch: Batch, onPart: (report: Report) => void): Promise<Delivery>;
   /** Asks workers to return what they have; open dispatches still resolve. */
   drain(): Promise<void>;
+  /** Asks for what there is of one batch; its dispatch still resolves. */
+  recall?(batchId: number): void;
+  /** Where slots are shared with other jobs: calls back when one may be free for this one. */
+  onSlotsFree?(listener: () => void): void;
   /** Whether its workers can do such batches now. Absent: they can do all. */
   serves?(kind: WorkerKind): boolean;
   /** Why its workers will never do such batches, with what to do about it. Absent or null: they can, or may later. */

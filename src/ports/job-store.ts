@@ -42,6 +42,10 @@ export interface JobStore {
   /** By name (its newest run) or `name-run`; null asks for the newest job. */
   find(name: string | null): Promise<Job | null>;
   list(limit: number): Promise<Job[]>;
+  /** All that are in state `running`, whether or not a coordinator is at work on them. */
+  running(): Promise<Job[]>;
+  /** The newest run of each name, where that has a schedule. */
+  scheduled(): Promise<Job[]>;
   counters(jobId: number): Promise<Counters>;
   update(
     jobId: number,

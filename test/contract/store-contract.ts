@@ -9,6 +9,7 @@ import { testHostFacts } from './store/host-facts.ts';
 import { testHostileNames } from './store/hostile-names.ts';
 import { testJobs } from './store/jobs.ts';
 import { testLease } from './store/lease.ts';
+import { testManyJobs } from './store/many-jobs.ts';
 import { testMedia } from './store/media.ts';
 import { StoreModel } from './store/model.ts';
 import { STEP } from './store/model-steps.ts';
@@ -43,6 +44,7 @@ export function runStoreContract(
     testEnqueue(setup);
     testDueHosts(setup);
     testHostFacts(setup);
+    testManyJobs(setup);
     testGroups(setup);
     testLease(setup);
     testPiggybackedHosts(setup);

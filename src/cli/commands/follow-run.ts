@@ -19,7 +19,8 @@ import { watchSignals } from './watch-signals.ts';
 const VIEW_MS = 200;
 const REJECTS_SHOWN = 5;
 
-type Result = Awaited<Run['result']>;
+/** What is told of a run at its end. */
+export type RunEnd = Awaited<Run['result']>;
 
 /** Runs a job with a dashboard until it ends, and says how it ended. */
 export async function followRun(
@@ -57,16 +58,7 @@ export async function followRun(
     const last = await run.view();
     view = { ...last, job: { ...last.job, state: result.state } };
     dashboard?.close();
-    const { text, exit } = judge(result);
-    const sources = await judgeSources(folder.store, job);
-    const summary = await summarize(folder.store, await folder.store.jobs.get(job.id), { alive: false });
-    const sheet = job.spec.routes.some(mayRender) ? await writeContactSheet(folder, job) : null;
-    if (context.json) printResult(context, folder, summary, result, sources, sheet);
-    else {
-      context.stderr.write(closingText(view, job, text, result, summary, sources));
-      if (sheet) context.stderr.write(`screenshots: ${printable(sheet.place)}\n`);
-    }
-    return sources.useless && result.state === 'done' ? 'bad-input' : exit;
+    return await tellEnd(context, folder, job, view, result);
   } finally {
     clearInterval(timer);
     dashboard?.close();
@@ -74,8 +66,28 @@ export async function followRun(
   }
 }
 
+/** Says how a run ended, on the screen or as JSON, and as an exit code. */
+export async function tellEnd(
+  context: Context,
+  folder: Folder,
+  job: Job,
+  view: RunView,
+  result: RunEnd,
+): Promise<ExitName> {
+  const { text, exit } = judge(result);
+  const sources = await judgeSources(folder.store, job);
+  const summary = await summarize(folder.store, await folder.store.jobs.get(job.id), { alive: false });
+  const sheet = job.spec.routes.some(mayRender) ? await writeContactSheet(folder, job) : null;
+  if (context.json) printResult(context, folder, summary, result, sources, sheet);
+  else {
+    context.stderr.write(closingText(view, job, text, result, summary, sources));
+    if (sheet) context.stderr.write(`screenshots: ${printable(sheet.place)}\n`);
+  }
+  return sources.useless && result.state === 'done' ? 'bad-input' : exit;
+}
+
 /** How a run ended, in words and as an exit code. A limit that was reached is a success. */
-function judge({ state, stop, counters }: Result): { text: string | null; exit: ExitName } {
+function judge({ state, stop, counters }: RunEnd): { text: string | null; exit: ExitName } {
   if (state === 'done') return { text: null, exit: counters.dead > 0 ? 'dead-letters' : 'success' };
   if (stop?.cause === 'breaker')
     return { text: `stopped: ${stop.message}; \`seine resume\` continues it`, exit: 'breaker' };
@@ -91,7 +103,7 @@ function printResult(
   context: Context,
   folder: Folder,
   summary: JobSummary,
-  { rejects, rejectsFile, cost }: Result,
+  { rejects, rejectsFile, cost }: RunEnd,
   { useless }: SourcesVerdict,
   sheet: ContactSheet | null,
 ): void {
@@ -109,7 +121,7 @@ function closingText(
   view: RunView,
   job: Job,
   ended: string | null,
-  { rejects, rejectsFile, counters, cost }: Result,
+  { rejects, rejectsFile, counters, cost }: RunEnd,
   summary: JobSummary,
   sources: SourcesVerdict,
 ): string {

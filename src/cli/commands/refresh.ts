@@ -9,6 +9,7 @@ import type { Job } from '../../ports/store.ts';
 import { type Context, print, printable, withFolder } from '../context.ts';
 import { COMMANDS } from '../specs/commands.ts';
 import { followRun } from './follow-run.ts';
+import { followServed, serverOf } from './follow-served.ts';
 import { toNumber } from './job-from-flags.ts';
 
 /** Visits the URLs of a job again, with the spec and the code that it was run with last. */
@@ -23,9 +24,11 @@ export async function refreshCommand(context: Context): Promise<ExitName> {
     const spec = completeSpec(last.spec);
     await checkSources(spec.sources, context.settings, folder.store, spec.allowPrivate);
     await openJobAccess(spec, context.settings);
-    const lock = folder.lock();
+    const server = await serverOf(folder);
+    const lock = server ? null : folder.lock();
     const job = await withNewLimits(context, folder, await openPass(context, folder, { ...last, spec }));
-    return await followRun(context, folder, lock, job);
+    if (server) return await followServed(context, folder, server, job);
+    return await followRun(context, folder, lock!, job);
   } finally {
     await folder.close();
   }

@@ -12,9 +12,10 @@ import type { FolderLock } from '../../store/sqlite/connection/folder-lock.ts';
 import type { Context } from '../context.ts';
 import { print, printable } from '../context.ts';
 import { followRun } from './follow-run.ts';
+import { followServed, serverOf } from './follow-served.ts';
 import { jobFromCommandLine } from './job-from-flags.ts';
+import { keepSchedule } from './keep-schedule.ts';
 import { meansJobByName, refreshCommand, withNewLimits } from './refresh.ts';
-import { keepSchedule } from './serve.ts';
 import { watchSignals } from './watch-signals.ts';
 
 export async function runCommand(context: Context): Promise<ExitName> {
@@ -45,22 +46,27 @@ export async function runCommand(context: Context): Promise<ExitName> {
     const bundle = loaded.code ? bundleKeyOf(loaded.code) : null;
     if (bundle) await folder.blobs.put(bundle, loaded.code!);
     const specHash = hashOfSpec(loaded.spec, bundle);
-    // Before anything is written down: a refused run must leave no job behind.
-    const lock = folder.lock();
     const fresh = context.parsed.values.fresh === 'true';
     const refresh = context.parsed.values.refresh === 'true';
+    const code = { spec: loaded.spec, specHash, bundle, file: loaded.file };
+    const server = await serverOf(folder);
+    if (server) {
+      const submitted = await submitJob(folder.store, code, { fresh, refresh, now: Date.now() });
+      if (!context.json) print(context.stderr, startText(submitted));
+      return await followServed(context, folder, server, submitted.job);
+    }
+    // Before anything is written down: a refused run must leave no job behind.
+    const lock = folder.lock();
     const dispatcher = await openServices(folder, loaded.spec, context.settings).catch((error: unknown) => {
       lock.release();
       throw error;
     });
-    const submitted = await submitJob(
-      folder.store,
-      { spec: loaded.spec, specHash, bundle, file: loaded.file },
-      { fresh, refresh, now: Date.now() },
-    ).catch(async (error: unknown) => {
-      await dispatcher.close();
-      throw error;
-    });
+    const submitted = await submitJob(folder.store, code, { fresh, refresh, now: Date.now() }).catch(
+      async (error: unknown) => {
+        await dispatcher.close();
+        throw error;
+      },
+    );
     const { job } = submitted;
     if (!context.json) print(context.stderr, startText(submitted));
     const run = { lock, job, dispatcher };
@@ -117,6 +123,8 @@ export async function resumeCommand(context: Context): Promise<ExitName> {
         hint: 'start a new run with `seine run`',
       });
     }
+    const server = await serverOf(folder);
+    if (server) return await followServed(context, folder, server, await withNewLimits(context, folder, job));
     const lock = folder.lock();
     return await followRun(context, folder, lock, await withNewLimits(context, folder, job));
   } finally {

@@ -20,16 +20,35 @@ export type { CommandSpec, OptionSpec } from './command-spec.ts';
 export const COMMANDS: Record<string, CommandSpec> = {
   run: RUN,
   serve: {
-    args: '',
-    argsMax: 0,
-    summary: 'Run the scheduled jobs of the folder until stopped.',
+    args: '[job files…]',
+    argsMax: 1_000,
+    summary: 'Run all jobs of the folder at the same time, and keep their schedules, until stopped.',
+    details: [
+      'Jobs that were interrupted go on at once. With an empty folder it waits for jobs.',
+      'A job file without a schedule runs when it is new or has changed; one with a schedule runs at its times.',
+      'Other commands for the same folder talk to the server: `seine run` submits a job and follows it.',
+    ].join('\n'),
     options: {
+      jobs: {
+        kind: 'value',
+        value: 'folder',
+        doc: 'Use all job files in this folder, also those added later.',
+      },
+      listen: {
+        kind: 'value',
+        value: 'address:port',
+        doc: 'Where /healthz and /readyz are served. Port 0 takes a free one. Default: 127.0.0.1:7420',
+      },
       workers,
       dispatch,
-      json: { kind: 'flag', doc: 'Print one line of JSON per run.' },
+      json: { kind: 'flag', doc: 'Print one line of JSON when ready, and one per run.' },
       ...withBlobs,
     },
-    examples: ['seine serve'],
+    examples: [
+      'seine serve',
+      'seine serve shop.yaml news.yaml',
+      'seine serve --jobs ./jobs --listen 127.0.0.1:0',
+    ],
   },
   resume: {
     args: '[job]',

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { LIMITS } from '../limits.ts';
+import { JOB_PRIORITY_MAX } from '../slots/fair-share.ts';
 import { login } from './browser.ts';
 import { proxies, secretRef } from './proxies.ts';
 import { api } from './remote-api.ts';
@@ -315,6 +316,12 @@ export const jobSchema = z.strictObject({
     .transform((value) => (typeof value === 'string' ? { cron: value, refresh: true } : value))
     .optional()
     .describe('When `seine serve` and `seine run --watch` run the job.'),
+  priority: z
+    .int()
+    .min(-JOB_PRIORITY_MAX)
+    .max(JOB_PRIORITY_MAX)
+    .optional()
+    .describe('Among the jobs of one server: each step doubles the share of workers.'),
   archive: z.boolean().default(true).describe('Store pages in WARC files.'),
   batchSize: z.int().min(1).max(BATCH_TASKS_MAX).default(120).describe('Maximum tasks in one batch.'),
   allowPrivate: z.boolean().default(false).describe('Allow loopback and private addresses.'),

@@ -11,9 +11,15 @@ import type {
   SourcePosition,
 } from '../../ports/store.ts';
 import { READY, WAITING } from '../shared/states.ts';
+import { isOthersTurn, TURN_MS } from '../shared/turns.ts';
 import type { Database } from './connection/database.ts';
 import { CounterUpdates, indexHint } from './connection/rows.ts';
-import { ALIVE, type CoordinatorHeartbeats } from './frontier/coordinator-heartbeats.ts';
+import {
+  ALIVE,
+  type CoordinatorHeartbeats,
+  JOB_AT_WORK,
+  SEVERAL_JOBS,
+} from './frontier/coordinator-heartbeats.ts';
 import { findTask } from './frontier/find-tasks.ts';
 import { failTasksOfHostInTransaction, releaseInTransaction } from './frontier/give-up.ts';
 import type { HostIds } from './frontier/host-ids.ts';
@@ -79,7 +85,14 @@ export class PostgresFrontier implements Frontier {
     const { before, limit } = options;
     const now = Math.floor(options.now);
     const select = () =>
-      this.#db.read<DueColumns>(SELECT_DUE, jobId, Math.floor(before), limit, this.#heartbeats.id);
+      this.#db.read<DueColumns>(
+        SELECT_DUE,
+        jobId,
+        Math.floor(before),
+        limit,
+        this.#heartbeats.id,
+        now - TURN_MS,
+      );
     let [waiting, rows] = await Promise.all([this.#db.read(HAS_DUE, jobId, now), select()]);
     if (waiting.length > 0) {
       await this.#promote(jobId, now);
@@ -202,6 +215,7 @@ const SELECT_DUE = `
   FROM queues JOIN hosts ON hosts.id = queues.host_id
   WHERE queues.job_id = $1 AND queues.ready > 0 AND queues.next_at <= $2
     AND ${IS_FREE('$4')}
+    AND NOT (${SEVERAL_JOBS} AND (hosts.holds > 0 OR hosts.next_at > $5) AND ${isOthersTurn('$2', JOB_AT_WORK('other.job_id'))})
   ORDER BY queues.next_at LIMIT $3`;
 
 const CATCH_UP = `

@@ -4,7 +4,9 @@ import type { PriorityRule } from '../../core/priority/priority.ts';
 import type { Job, JobStore, SourcePosition } from '../../ports/store.ts';
 import {
   type JobColumns,
+  RUNNING_JOBS,
   SELECT_JOBS,
+  scheduledJobs,
   toColumn,
   toJob,
   toPriorities,
@@ -77,6 +79,14 @@ export class PostgresJobStore implements JobStore {
     return (await this.#db.read<JobColumns>(`${SELECT_JOBS} ORDER BY id DESC LIMIT $1`, limit)).map(toJob);
   }
 
+  async running(): Promise<Job[]> {
+    return (await this.#db.read<JobColumns>(RUNNING_JOBS)).map(toJob);
+  }
+
+  async scheduled(): Promise<Job[]> {
+    return (await this.#db.read<JobColumns>(SCHEDULED_JOBS)).map(toJob);
+  }
+
   async counters(jobId: number): Promise<Counters> {
     return readCounters(this.#db.read.bind(this.#db), jobId);
   }
@@ -110,11 +120,11 @@ export class PostgresJobStore implements JobStore {
   }
 
   async join(jobId: number): Promise<void> {
-    await this.#heartbeats.work(jobId);
+    await this.#heartbeats.join(jobId);
   }
 
   async leave(jobId: number): Promise<number> {
-    await this.#heartbeats.work(null);
+    await this.#heartbeats.leaveJob(jobId);
     return this.atWork(jobId);
   }
 
@@ -162,11 +172,15 @@ const RESTART_JOB = `
 const SELECT_SOURCES = `
   SELECT source, position, done, rows, rejected FROM sources WHERE job_id = $1 ORDER BY source`;
 
-const COUNT_AT_WORK = 'SELECT count(*) AS count FROM coordinators WHERE job_id = $1 AND alive_until > now()';
+const COUNT_AT_WORK = `
+  SELECT count(*) AS count FROM coordinator_jobs JOIN coordinators ON coordinators.id = coordinator_jobs.coordinator_id
+  WHERE coordinator_jobs.job_id = $1 AND coordinators.alive_until > now()`;
 
 /** Whoever reads them keeps them, as long as it is alive and at work on the job. */
 const TAKE_SOURCES = `
   UPDATE jobs SET feeder = $2 WHERE id = $1 AND (feeder IS NULL OR feeder = $2 OR NOT EXISTS (
-    SELECT 1 FROM coordinators WHERE coordinators.id = jobs.feeder AND coordinators.alive_until > now()
-      AND coordinators.job_id = $1))
+    SELECT 1 FROM coordinator_jobs JOIN coordinators ON coordinators.id = coordinator_jobs.coordinator_id
+    WHERE coordinators.id = jobs.feeder AND coordinators.alive_until > now() AND coordinator_jobs.job_id = $1))
   RETURNING id`;
+
+const SCHEDULED_JOBS = scheduledJobs("(spec -> 'schedule') IS NOT NULL");

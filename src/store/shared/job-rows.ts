@@ -27,6 +27,14 @@ export const SELECT_JOBS = `
     requested_state, reason, created_at, ended_at, worked_ms, priorities
   FROM jobs JOIN passes ON passes.job_id = jobs.id`;
 
+export const RUNNING_JOBS = `${SELECT_JOBS} WHERE state = 'running' ORDER BY id`;
+
+/** `hasSchedule`: the condition of the index in each store. */
+export const scheduledJobs = (hasSchedule: string) => `${SELECT_JOBS}
+  WHERE ${hasSchedule} AND NOT EXISTS
+    (SELECT 1 FROM jobs AS newer WHERE newer.name = jobs.name AND newer.run > jobs.run)
+  ORDER BY id`;
+
 export const UPDATABLE = {
   state: 'state',
   requestedState: 'requested_state',

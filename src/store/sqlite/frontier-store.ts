@@ -11,6 +11,7 @@ import type {
   SourcePosition,
 } from '../../ports/store.ts';
 import { READY, WAITING } from '../shared/states.ts';
+import { isOthersTurn, TURN_MS } from '../shared/turns.ts';
 import type { Database } from './connection/database.ts';
 import { CounterDelta, QueueDelta, readPass } from './connection/rows.ts';
 import { failTasksOfHostInTransaction, releaseInTransaction } from './frontier/give-up.ts';
@@ -26,10 +27,13 @@ const PROMOTED_AT_ONCE = 2_000;
 export class SqliteFrontier implements Frontier {
   readonly #db: Database;
   readonly #inserter: TaskInserter;
+  /** Jobs of this process. */
+  readonly #atWork: ReadonlySet<number>;
 
-  constructor(db: Database, inserter: TaskInserter) {
+  constructor(db: Database, inserter: TaskInserter, atWork: ReadonlySet<number>) {
     this.#db = db;
     this.#inserter = inserter;
+    this.#atWork = atWork;
   }
 
   async enqueue(
@@ -69,12 +73,23 @@ export class SqliteFrontier implements Frontier {
   }
 
   async dueHosts(jobId: number, options: { now: number; before: number; limit: number }): Promise<DueHost[]> {
-    this.#promote(jobId, options.now);
-    const rows = this.#db.all<DueColumns>(SELECT_DUE, jobId, options.before, options.limit);
-    const due = rows.filter((row) => row.nextAt <= options.before).map(toDue);
+    const { now, before, limit } = options;
+    this.#promote(jobId, now);
+    const rows =
+      this.#atWork.size > 1
+        ? this.#db.all<DueColumns>(
+            SELECT_DUE_IN_TURN,
+            jobId,
+            before,
+            limit,
+            now - TURN_MS,
+            JSON.stringify([...this.#atWork]),
+          )
+        : this.#db.all<DueColumns>(SELECT_DUE, jobId, before, limit);
+    const due = rows.filter((row) => row.nextAt <= before).map(toDue);
     // Another job has used the host since: remember that in this job's queue.
     for (const row of rows) {
-      if (row.nextAt > options.before)
+      if (row.nextAt > before)
         this.#db.run(
           'UPDATE queues SET next_at = ? WHERE job_id = ? AND host_id = ?',
           row.nextAt,
@@ -95,7 +110,7 @@ export class SqliteFrontier implements Frontier {
     return this.#write(() => {
       const counters = new CounterDelta();
       const queues = new QueueDelta();
-      const job = { id: jobId, pass: readPass(this.#db, jobId).pass };
+      const job = { id: jobId, pass: readPass(this.#db, jobId).pass, now: request.now };
       let nextId = this.#db.get<{ id: number }>('SELECT coalesce(max(id), 0) + 1 AS id FROM batches')!.id;
       const leased: LeasedBatch[] = [];
       const apart: LeasedBatch[] = [];
@@ -243,6 +258,14 @@ const SELECT_DUE = `
   WHERE queues.job_id = ? AND queues.ready > 0 AND queues.next_at <= ? ORDER BY queues.next_at LIMIT ?`;
 
 const HAS_READY = `SELECT 1 FROM tasks WHERE job_id = ? AND host_id = ? AND state = ${READY} LIMIT 1`;
+
+const SELECT_DUE_IN_TURN = `
+  SELECT queues.ready, ${HOST_COLUMNS}
+  FROM queues JOIN hosts ON hosts.id = queues.host_id
+  WHERE queues.job_id = ?1 AND queues.ready > 0 AND queues.next_at <= ?2
+    AND NOT (hosts.next_at > ?4
+      AND ${isOthersTurn('?2', 'other.job_id IN (SELECT value FROM json_each(?5))')})
+  ORDER BY queues.next_at LIMIT ?3`;
 
 const SELECT_WAITING = `SELECT id, host_id FROM tasks WHERE job_id = ? AND state = ${WAITING} AND due_at <= ? LIMIT ?`;
 

@@ -4,7 +4,9 @@ import type { PriorityRule } from '../../core/priority/priority.ts';
 import type { Job, JobStore, SourcePosition } from '../../ports/store.ts';
 import {
   type JobColumns,
+  RUNNING_JOBS,
   SELECT_JOBS,
+  scheduledJobs,
   toColumn,
   toJob,
   toPriorities,
@@ -16,8 +18,12 @@ import { NEIGHBOUR_SEEDS } from './dedupe/seen-key.ts';
 export class SqliteJobStore implements JobStore {
   readonly #db: Database;
 
-  constructor(db: Database) {
+  /** Jobs of this process. */
+  readonly #atWork: Set<number>;
+
+  constructor(db: Database, atWork: Set<number>) {
     this.#db = db;
+    this.#atWork = atWork;
   }
 
   async create(job: Parameters<JobStore['create']>[0]): Promise<Job> {
@@ -94,6 +100,14 @@ export class SqliteJobStore implements JobStore {
     return this.#db.all<JobColumns>(`${SELECT_JOBS} ORDER BY id DESC LIMIT ?`, limit).map(toJob);
   }
 
+  async running(): Promise<Job[]> {
+    return this.#db.all<JobColumns>(RUNNING_JOBS).map(toJob);
+  }
+
+  async scheduled(): Promise<Job[]> {
+    return this.#db.all<JobColumns>(SCHEDULED_JOBS).map(toJob);
+  }
+
   async counters(jobId: number): Promise<Counters> {
     return this.#counters(jobId);
   }
@@ -132,9 +146,12 @@ export class SqliteJobStore implements JobStore {
   }
 
   /** The lock of the folder tells whether a coordinator is at work. */
-  async join(): Promise<void> {}
+  async join(jobId: number): Promise<void> {
+    this.#atWork.add(jobId);
+  }
 
-  async leave(): Promise<number> {
+  async leave(jobId: number): Promise<number> {
+    this.#atWork.delete(jobId);
     return 0;
   }
 
@@ -166,3 +183,5 @@ export class SqliteJobStore implements JobStore {
     return row ? toJob(row) : null;
   }
 }
+
+const SCHEDULED_JOBS = scheduledJobs("json_extract(spec, '$.schedule') IS NOT NULL");

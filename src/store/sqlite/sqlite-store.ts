@@ -21,9 +21,10 @@ export function openSqliteStore(path: string, options: SqliteStoreOptions = {}):
   const db = new Database(path, options);
   const checkpointer = options.checkpointThread ? openCheckpointer(path) : null;
   const inserter = new TaskInserter(db, new SeenIndex(db, options.urlsGathered));
+  const atWork = new Set<number>();
   return {
-    jobs: new SqliteJobStore(db),
-    frontier: new SqliteFrontier(db, inserter),
+    jobs: new SqliteJobStore(db, atWork),
+    frontier: new SqliteFrontier(db, inserter, atWork),
     hosts: new SqliteHostStore(db),
     escalations: new SqliteEscalationStore(db),
     proxies: new SqliteProxyStore(db),

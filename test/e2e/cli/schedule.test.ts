@@ -66,8 +66,10 @@ test('serve keeps the schedules of all jobs of the folder, as new runs where the
   const dir = join(folder.path, 'served');
   const schedule = { cron: '* * * * * *', timeZone: 'Asia/Tokyo', refresh: false };
   expect((await seine(['run', writeJob('served', { schedule }), '--dir', dir])).code).toBe(0);
-  const { runs } = await runsOf(startSeine(['serve', '--json', '--dir', dir]), 2);
-  expect(runs.slice(0, 2)).toMatchObject([
+  const server = startSeine(['serve', '--listen', '127.0.0.1:0', '--json', '--dir', dir]);
+  const { runs } = await runsOf(server, 3);
+  expect(runs.slice(0, 3)).toMatchObject([
+    { listening: expect.stringMatching(/^http:/) },
     { job: 'served', run: 2, pass: 1, done: PAGES },
     { job: 'served', run: 3, pass: 1, done: PAGES },
   ]);
@@ -83,12 +85,11 @@ test('a refresh leaves alone what was visited too recently', async () => {
   expect(site.log.length).toBe(before);
 });
 
-test('serve without a schedule, and a schedule that cannot be read, say so', async () => {
+test('a schedule that cannot be read is said, and so is a --watch without one', async () => {
   const dir = join(folder.path, 'none');
-  expect((await seine(['run', writeJob('none', {}), '--dir', dir])).code).toBe(0);
-  const served = await seine(['serve', '--dir', dir]);
-  expect(served.code).toBe(2);
-  expect(served.stderr).toContain('no job in this folder has a schedule');
+  const watched = await seine(['run', writeJob('none', {}), '--watch', '--dir', dir]);
+  expect(watched.code).toBe(2);
+  expect(watched.stderr).toContain('--watch needs a schedule');
   const wrong = await seine(['run', writeJob('wrong', { schedule: 'at three' }), '--dir', dir]);
   expect(wrong.code).toBe(2);
   expect(wrong.stderr).toContain("invalid schedule 'at three'");

@@ -112,8 +112,9 @@ describe('the compose file', () => {
   });
 
   test('waits for what is healthy, and gives workers no database', () => {
-    for (const [, { depends_on: needed = {}, healthcheck, stop_grace_period: grace }] of ours) {
-      expect(healthcheck?.test).toEqual(['CMD', 'seine', 'doctor']);
+    for (const [service, { depends_on: needed = {}, healthcheck, stop_grace_period: grace }] of ours) {
+      if (service === 'coordinator') expect(String(healthcheck?.test)).toContain(':7420/readyz');
+      else expect(healthcheck?.test).toEqual(['CMD', 'seine', 'doctor']);
       expect(grace).toBe('60s');
       for (const [name, { condition }] of Object.entries(needed)) {
         expect(condition).toBe('service_healthy');

@@ -12,6 +12,14 @@ const FORGET_DAYS = 7;
 export const ALIVE = (id: string) =>
   `EXISTS (SELECT 1 FROM coordinators WHERE coordinators.id = ${id} AND coordinators.alive_until > now())`;
 
+/** Whether a coordinator is at work on the job. */
+export const JOB_AT_WORK = (jobId: string) => `EXISTS (
+  SELECT 1 FROM coordinator_jobs JOIN coordinators ON coordinators.id = coordinator_jobs.coordinator_id
+  WHERE coordinator_jobs.job_id = ${jobId} AND coordinators.alive_until > now())`;
+
+/** Asked once for each statement. */
+export const SEVERAL_JOBS = '(SELECT count(DISTINCT job_id) > 1 FROM coordinator_jobs)';
+
 interface HeartbeatOptions {
   /** Names the folder whose lock this process holds. */
   place: string | null;
@@ -25,6 +33,8 @@ export class CoordinatorHeartbeats {
   readonly #options: HeartbeatOptions;
   #registered: Promise<number> | null = null;
   #id = 0;
+  /** Those that it works on. */
+  readonly #jobs = new Set<number>();
   #timer: NodeJS.Timeout | null = null;
   #isClockOff = false;
 
@@ -47,8 +57,15 @@ export class CoordinatorHeartbeats {
     return this.#registered;
   }
 
-  async work(jobId: number | null): Promise<void> {
-    await this.#db.read('UPDATE coordinators SET job_id = $2 WHERE id = $1', await this.register(), jobId);
+  async join(jobId: number): Promise<void> {
+    this.#jobs.add(jobId);
+    await this.#db.read(JOIN, await this.register(), [jobId]);
+  }
+
+  async leaveJob(jobId: number): Promise<void> {
+    this.#jobs.delete(jobId);
+    const id = await this.register();
+    await this.#db.read('DELETE FROM coordinator_jobs WHERE coordinator_id = $1 AND job_id = $2', id, jobId);
   }
 
   async leave(): Promise<void> {
@@ -78,6 +95,7 @@ export class CoordinatorHeartbeats {
       const { place, aliveMs } = this.#options;
       const askedAt = Date.now();
       const [row] = await this.#db.read<{ ms: number }>(RENEW, this.#id, place, aliveMs);
+      if (this.#jobs.size > 0) await this.#db.read(JOIN, this.#id, [...this.#jobs]);
       const off = Math.abs((askedAt + Date.now()) / 2 - (row?.ms ?? askedAt));
       // An answer that took long says nothing about the clock.
       if (off > CLOCK_OFF_MS && Date.now() - askedAt < CLOCK_OFF_MS && !this.#isClockOff) {
@@ -102,6 +120,9 @@ const RENEW = `
   VALUES ($1, $2, now() + $3::integer * interval '1 millisecond')
   ON CONFLICT (id) DO UPDATE SET alive_until = excluded.alive_until
   RETURNING extract(epoch FROM clock_timestamp()) * 1000 AS ms`;
+
+const JOIN = `
+  INSERT INTO coordinator_jobs (coordinator_id, job_id) SELECT $1, unnest($2::bigint[]) ON CONFLICT DO NOTHING`;
 
 const FORGET_COORDINATORS = `DELETE FROM coordinators WHERE alive_until < now() - interval '${FORGET_DAYS} days'`;
 

@@ -4,7 +4,7 @@ import { type ReadyColumns, toLeased } from '../../shared/leased-rows.ts';
 import { LEASED, READY } from '../../shared/states.ts';
 import { pipelined, type Transaction } from '../connection/database.ts';
 import { CounterUpdates, indexHint, readPass } from '../connection/rows.ts';
-import { ALIVE } from './coordinator-heartbeats.ts';
+import { ALIVE, SEVERAL_JOBS } from './coordinator-heartbeats.ts';
 
 type Grant = LeaseRequest['batches'][number]['grants'][number];
 
@@ -170,6 +170,7 @@ async function writeLeases(
       hostIds.map((id) => holds.get(id)),
       coordinator,
     ),
+    tx.run(NOTE_TURNS, jobId, hostIds, request.now),
     counterUpdates.write(tx, jobId),
   );
   tx.finally(pipelined(...work));
@@ -227,3 +228,7 @@ const HOLD_HOSTS = `
     holds = CASE WHEN hosts.holder = $4 THEN hosts.holds ELSE 0 END + lent.holds
   FROM unnest($1::bigint[], $2::bigint[], $3::integer[]) AS lent (id, next_at, holds)
   WHERE ${indexHint('lent.id')} AND hosts.id = lent.id`;
+
+/** Only where others could have their turn. */
+const NOTE_TURNS = `
+  UPDATE queues SET served_at = $3 WHERE job_id = $1 AND host_id = ANY($2::bigint[]) AND ${SEVERAL_JOBS}`;

@@ -141,4 +141,26 @@ export const MIGRATIONS: readonly Migration[] = [
   END $$;
   `,
   },
+  {
+    number: 13,
+    name: 'many-jobs',
+    sql: `
+  -- The jobs that a coordinator works on.
+  CREATE TABLE coordinator_jobs (
+    coordinator_id bigint NOT NULL REFERENCES coordinators (id) ON DELETE CASCADE,
+    job_id bigint NOT NULL,
+    PRIMARY KEY (coordinator_id, job_id)
+  );
+  CREATE INDEX coordinator_jobs_job ON coordinator_jobs (job_id);
+  ALTER TABLE coordinators DROP COLUMN job_id;
+
+  -- When the job last got the host: jobs that want the same host take turns.
+  ALTER TABLE queues ADD COLUMN served_at bigint NOT NULL DEFAULT 0;
+  CREATE INDEX queues_host ON queues (host_id);
+
+  -- Few of many.
+  CREATE INDEX jobs_running ON jobs (id) WHERE state = 'running';
+  CREATE INDEX jobs_scheduled ON jobs (name, run) WHERE (spec -> 'schedule') IS NOT NULL;
+  `,
+  },
 ];

@@ -17,7 +17,7 @@ interface Lent {
 /** Lends the tasks of one planned batch: those that are no suspects, or only those. Lives inside the transaction of its lease. */
 export function leaseBatch(
   db: Database,
-  job: { id: number; pass: number },
+  job: { id: number; pass: number; now: number },
   batchId: number,
   grants: readonly Grant[],
   { queues, suspects }: { queues: QueueDelta; suspects: boolean },
@@ -42,16 +42,21 @@ export function leaseBatch(
       continue;
     }
     queues.add(grant.hostId, -taken);
-    takeHost(db, job.id, grant);
+    takeHost(db, job, grant);
   }
   const piggybacked = tasks.length === 0 ? [] : grants.filter(({ count }) => count === 0);
-  for (const grant of piggybacked) takeHost(db, job.id, grant);
+  for (const grant of piggybacked) takeHost(db, job, grant);
   return { tasks, piggybacked: piggybacked.map(({ hostId }) => hostId), unused };
 }
 
-function takeHost(db: Database, jobId: number, { hostId, nextAt }: { hostId: number; nextAt: number }): void {
+function takeHost(
+  db: Database,
+  job: { id: number; now: number },
+  { hostId, nextAt }: { hostId: number; nextAt: number },
+): void {
   db.run('UPDATE hosts SET next_at = ? WHERE id = ?', nextAt, hostId);
-  db.run('UPDATE queues SET next_at = ? WHERE job_id = ? AND host_id = ?', nextAt, jobId, hostId);
+  const update = 'UPDATE queues SET next_at = ?, served_at = ? WHERE job_id = ? AND host_id = ?';
+  db.run(update, nextAt, job.now, job.id, hostId);
 }
 
 /** Nothing was visited before the first pass: its leases need not look. */

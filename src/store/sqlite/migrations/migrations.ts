@@ -131,4 +131,17 @@ export const MIGRATIONS: readonly Migration[] = [
   ALTER TABLE jobs ADD COLUMN priorities TEXT;
   `,
   },
+  {
+    number: 14,
+    name: 'many-jobs',
+    sql: `
+  -- When the job last got the host: jobs that want the same host take turns.
+  ALTER TABLE queues ADD COLUMN served_at INTEGER NOT NULL DEFAULT 0;
+  CREATE INDEX queues_host ON queues (host_id);
+
+  -- Few of many.
+  CREATE INDEX jobs_running ON jobs (id) WHERE state = 'running';
+  CREATE INDEX jobs_scheduled ON jobs (name, run) WHERE json_extract(spec, '$.schedule') IS NOT NULL;
+  `,
+  },
 ];

@@ -1,0 +1,138 @@
+import { type AppSettings, openServices, type Run, startRun } from '../app/app.ts';
+import type { Folder } from '../app/folder.ts';
+import { OpenPermits } from '../coordinator/hosts/open-permits.ts';
+import { type JobSummary, summarize } from '../coordinator/jobs.ts';
+import { messageOf } from '../core/errors.ts';
+import { mayRender } from '../core/escalation/escalation.ts';
+import { BoundedMap } from '../core/lru.ts';
+import { weightOfPriority } from '../core/slots/fair-share.ts';
+import type { Dispatcher } from '../ports/dispatcher.ts';
+import type { Job } from '../ports/store.ts';
+import { SlotAllocator } from './slot-allocator.ts';
+
+/** With more jobs than slots, threads carry this many batches for each slot: most of a batch is waiting. */
+const OVERCOMMIT_MAX = 4;
+const ENDS_KEPT = 1_000;
+/** All jobs belong to one owner as long as there are no keys. */
+const OWNER = { owner: 'operator', ownerWeight: 1 };
+
+type RunEnd = Awaited<Run['result']>;
+
+interface RunnerOptions {
+  folder: Folder;
+  settings: AppSettings;
+  onEnd(job: Job, summary: JobSummary): void;
+  /** A failure of the store: no job can go on. */
+  onBroken(error: unknown): void;
+}
+
+/** Runs many jobs in one process, each by a coordinator of its own. What breaks one of them ends that one alone. */
+export class JobRunner {
+  readonly #options: RunnerOptions;
+  readonly #permits = new OpenPermits();
+  readonly #allocator: SlotAllocator;
+  readonly #hasThreads: boolean;
+  readonly #runs = new Map<number, { run: Run | null; ended: Promise<void> }>();
+  /** How the newest runs ended, for those who follow them. */
+  readonly #ends = new BoundedMap<number, RunEnd>(ENDS_KEPT);
+  #threads: Promise<Dispatcher> | null = null;
+  #isClosing = false;
+
+  constructor(options: RunnerOptions) {
+    this.#options = options;
+    const targets = options.settings.dispatch ?? [];
+    this.#hasThreads = targets.every(({ kind }) => kind === 'threads');
+    this.#allocator = new SlotAllocator({ overcommitMax: this.#hasThreads ? OVERCOMMIT_MAX : 1 });
+  }
+
+  get size(): number {
+    return this.#runs.size;
+  }
+
+  has(jobId: number): boolean {
+    return this.#runs.has(jobId);
+  }
+
+  run(jobId: number): Run | null {
+    return this.#runs.get(jobId)?.run ?? null;
+  }
+
+  end(jobId: number): RunEnd | null {
+    return this.#ends.get(jobId) ?? null;
+  }
+
+  start(job: Job): void {
+    if (this.#isClosing || this.#runs.has(job.id)) return;
+    this.#ends.delete(job.id);
+    const entry: { run: Run | null; ended: Promise<void> } = { run: null, ended: Promise.resolve() };
+    this.#runs.set(job.id, entry);
+    entry.ended = this.#work(job, entry).finally(() => this.#runs.delete(job.id));
+  }
+
+  /** Ends all runs so that the next server continues them. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    const runs = [...this.#runs.values()];
+    for (const { run } of runs)
+      run?.stop({ state: 'stopped', cause: 'restart', message: 'the server ended' });
+    await Promise.all(runs.map(({ ended }) => ended));
+    await (await this.#threads)?.close();
+  }
+
+  async #work(job: Job, entry: { run: Run | null }): Promise<void> {
+    const { folder, settings, onEnd } = this.#options;
+    const { store } = folder;
+    try {
+      const dispatcher = await this.#dispatcherFor(job);
+      // Closes the dispatcher when it ends, and also when it cannot begin.
+      const run = await startRun(folder, NO_LOCK, job, settings, { dispatcher, permits: this.#permits });
+      entry.run = run;
+      if (this.#isClosing) run.stop({ state: 'stopped', cause: 'restart', message: 'the server ended' });
+      this.#ends.set(job.id, await run.result);
+    } catch (error) {
+      await this.#fail(job, error);
+    }
+    try {
+      const ended = await store.jobs.get(job.id);
+      onEnd(ended, await summarize(store, ended, { alive: this.#isClosing }));
+    } catch (error) {
+      this.#options.onBroken(error);
+    }
+  }
+
+  /** The job is stopped with the reason, so that it is not begun again and again. */
+  async #fail(job: Job, error: unknown): Promise<void> {
+    const { folder, settings, onBroken } = this.#options;
+    const name = `${job.name}-${job.run}`;
+    settings.logger.error(`${name} failed: ${messageOf(error)}`, { job: name });
+    try {
+      const { state } = await folder.store.jobs.get(job.id);
+      if (state !== 'running') return;
+      const change = { state: 'stopped', reason: messageOf(error), endedAt: Date.now() } as const;
+      await folder.store.jobs.update(job.id, change);
+    } catch (cause) {
+      onBroken(cause);
+    }
+  }
+
+  /** Threads are shared by all jobs. What reaches other processes is opened for each. */
+  async #dispatcherFor(job: Job): Promise<Dispatcher> {
+    const { folder, settings } = this.#options;
+    const claim = { ...OWNER, weight: weightOfPriority(job.spec.priority ?? 0) };
+    if (!this.#hasThreads) {
+      const dispatcher = await openServices(folder, job.spec, settings);
+      return this.#allocator.join({ dispatcher, isShared: false }, claim);
+    }
+    this.#threads ??= openServices(folder, null, settings);
+    const dispatcher = await this.#threads.catch((error: unknown) => {
+      this.#threads = null;
+      throw error;
+    });
+    const refusal = job.spec.routes.some(mayRender) ? dispatcher.refusal?.('browser') : null;
+    if (refusal) throw refusal;
+    return this.#allocator.join({ dispatcher, isShared: true }, claim);
+  }
+}
+
+/** The server holds the lock of the folder for all of them. */
+const NO_LOCK = { release() {} };

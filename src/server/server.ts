@@ -1,0 +1,214 @@
+import { randomBytes } from 'node:crypto';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { AppSettings } from '../app/app.ts';
+import type { Folder } from '../app/folder.ts';
+import { isResumable, type JobSummary, submitJob } from '../coordinator/jobs.ts';
+import { messageOf } from '../core/errors.ts';
+import { PRIVATE_FILE } from '../core/file-modes.ts';
+import { nextRunAt } from '../core/job-schema/schedule.ts';
+import { bundleKeyOf } from '../job-file/load-handlers.ts';
+import type { LoadedJob } from '../job-file/load-job-file.ts';
+import { hashOfSpec } from '../job-file/parse-job.ts';
+import type { Job, JobCode } from '../ports/store.ts';
+import { type HttpServer, type ListenAddress, openHttpServer } from './http-server.ts';
+import { JobFiles } from './job-files.ts';
+import { JobRunner } from './job-runner.ts';
+import { SERVER_FILE } from './server-file.ts';
+
+/** How often the store is asked for jobs to be run. */
+const LOOK_MS = 500;
+/** How often job files and schedules are looked at. */
+const SCHEDULE_MS = 2_000;
+/**
+ * A run that is new is given to whoever made it: with a shared database, `seine run` elsewhere makes the job first and
+ * begins to work on it then.
+ */
+const UNATTENDED_MS = 5_000;
+
+interface ServerOptions {
+  listen: ListenAddress;
+  jobFiles: readonly string[];
+  jobsFolder: string | null;
+  settings: AppSettings;
+  /** A run has ended. */
+  onEnd(summary: JobSummary): void;
+}
+
+/** Runs all jobs of a folder or database that are not finished, keeps schedules, and answers over HTTP. */
+export class Server {
+  readonly #folder: Folder;
+  readonly #options: ServerOptions;
+  readonly #runner: JobRunner;
+  readonly #files: JobFiles;
+  readonly #token = randomBytes(24).toString('base64url');
+  readonly #startedAt = Date.now();
+  #http: HttpServer | null = null;
+  #scheduledAt = Number.NEGATIVE_INFINITY;
+  #isClosing = false;
+  #broken: unknown = null;
+  /** Resolves when the loop has nothing to wait for any more. */
+  #wake: () => void = () => {};
+
+  private constructor(folder: Folder, options: ServerOptions) {
+    this.#folder = folder;
+    this.#options = options;
+    const { settings, jobFiles, jobsFolder } = options;
+    this.#files = new JobFiles({ files: jobFiles, folder: jobsFolder, logger: settings.logger });
+    this.#runner = new JobRunner({
+      folder,
+      settings,
+      onEnd: (_, summary) => options.onEnd(summary),
+      onBroken: (error) => this.#break(error),
+    });
+  }
+
+  static async open(folder: Folder, options: ServerOptions): Promise<Server> {
+    const server = new Server(folder, options);
+    server.#http = await openHttpServer({
+      listen: options.listen,
+      token: server.#token,
+      isReady: () => server.#isReady(),
+      internal: (method, path) => server.#internal(method, path),
+    });
+    const about = { url: server.#http.url, token: server.#token, pid: process.pid };
+    writeFileSync(join(folder.dir, SERVER_FILE), JSON.stringify(about), { mode: PRIVATE_FILE });
+    return server;
+  }
+
+  get url(): string {
+    return this.#http!.url;
+  }
+
+  /** Until `close`, or until the store fails. */
+  async run(): Promise<void> {
+    while (!this.#isClosing && this.#broken === null) {
+      try {
+        await this.#look();
+      } catch (error) {
+        this.#break(error);
+        break;
+      }
+      await this.#sleep(LOOK_MS);
+    }
+    if (this.#broken !== null) throw this.#broken;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    this.#wake();
+    rmSync(join(this.#folder.dir, SERVER_FILE), { force: true });
+    await this.#http?.close();
+    await this.#runner.close();
+  }
+
+  async #look(): Promise<void> {
+    const now = Date.now();
+    if (now - this.#scheduledAt >= SCHEDULE_MS) {
+      this.#scheduledAt = now;
+      for (const loaded of await this.#files.changed()) await this.#register(loaded);
+      await this.#startScheduled(now);
+    }
+    for (const job of await this.#folder.store.jobs.running()) {
+      if (this.#runner.has(job.id) || (await this.#isWorkedOn(job, now))) continue;
+      this.#runner.start(job);
+    }
+  }
+
+  /** The folder of a server has no other coordinator; a database may have some. */
+  async #isWorkedOn(job: Job, now: number): Promise<boolean> {
+    const atWork = await this.#folder.store.jobs.atWork(job.id);
+    if (atWork > 0) return true;
+    return this.#options.settings.store != null && now - job.createdAt < UNATTENDED_MS;
+  }
+
+  /** A job without a schedule runs when its file appears or changes; one with a schedule waits for its time. */
+  async #register(loaded: LoadedJob): Promise<void> {
+    if (loaded.spec.schedule) return;
+    const { store } = this.#folder;
+    const code = await this.#codeOf(loaded);
+    const last = await store.jobs.find(loaded.spec.name);
+    if (last?.name === loaded.spec.name && last.specHash === code.specHash) return;
+    await submitJob(store, code, { fresh: false, now: Date.now() });
+  }
+
+  async #codeOf({ spec, code, file }: LoadedJob): Promise<JobCode> {
+    const bundle = code ? bundleKeyOf(code) : null;
+    if (bundle) await this.#folder.blobs.put(bundle, code!);
+    return { spec, specHash: hashOfSpec(spec, bundle), bundle, file };
+  }
+
+  async #startScheduled(now: number): Promise<void> {
+    const { store } = this.#folder;
+    const stored = new Map((await store.jobs.scheduled()).map((job) => [job.name, job]));
+    const fromFiles = new Map([...this.#files.all()].map((loaded) => [loaded.spec.name, loaded]));
+    for (const name of new Set([...stored.keys(), ...fromFiles.keys()])) {
+      const loaded = fromFiles.get(name);
+      const last = stored.get(name) ?? (loaded ? await newestOf(this.#folder, name) : null);
+      const schedule = loaded ? loaded.spec.schedule : last?.spec.schedule;
+      if (!schedule || (last && this.#runner.has(last.id))) continue;
+      const dueAt = nextRunAt(schedule, last?.passStartedAt ?? this.#startedAt);
+      if (dueAt === null || dueAt > now) continue;
+      try {
+        await this.#runAgain(last, loaded ? await this.#codeOf(loaded) : last!, now);
+      } catch (error) {
+        this.#options.settings.logger.error(`cannot start ${name}: ${messageOf(error)}`);
+      }
+    }
+  }
+
+  /** Makes the run; the next look starts it. A run that was stopped goes on. */
+  async #runAgain(last: Job | null, code: JobCode, now: number): Promise<void> {
+    const { jobs } = this.#folder.store;
+    const { spec, specHash, bundle, file } = code;
+    const given = { spec, specHash, bundle, file, now };
+    if (!last) await jobs.create({ ...given, name: spec.name, unlessUnfinished: true });
+    else if (last.state !== 'running' && isResumable(last.state))
+      await jobs.update(last.id, { state: 'running', requestedState: 'run', spec, specHash, bundle, file });
+    else if (last.state !== 'running' && spec.schedule?.refresh !== false && last.state !== 'cancelled')
+      await jobs.beginPass(last.id, given);
+    else if (last.state !== 'running') await jobs.create({ ...given, name: spec.name });
+  }
+
+  async #isReady(): Promise<boolean> {
+    if (this.#isClosing || this.#broken !== null) return false;
+    await this.#folder.store.jobs.running();
+    return true;
+  }
+
+  /** `GET /internal/jobs/7`: what the dashboard of a run shows. `POST` looks for it at once. */
+  async #internal(method: string, path: string): Promise<object | null> {
+    const [, id] = /^\/internal\/jobs\/(\d{1,15})$/.exec(path) ?? [];
+    if (id === undefined) return null;
+    const jobId = Number(id);
+    if (method === 'POST') {
+      const job = await this.#folder.store.jobs.get(jobId);
+      if (job.state === 'running') this.#runner.start(job);
+      return {};
+    }
+    if (method !== 'GET') return null;
+    const run = this.#runner.run(jobId);
+    return { view: (await run?.view()) ?? null, end: run ? null : this.#runner.end(jobId) };
+  }
+
+  #break(error: unknown): void {
+    this.#broken ??= error;
+    this.#wake();
+  }
+
+  #sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      if (this.#isClosing) this.#wake();
+    });
+  }
+}
+
+async function newestOf({ store }: Folder, name: string): Promise<Job | null> {
+  const found = await store.jobs.find(name);
+  return found?.name === name ? found : null;
+}

@@ -1,0 +1,188 @@
+import type { Batch, Report, WorkerKind } from '../core/batch/batch.ts';
+import { fairShares } from '../core/slots/fair-share.ts';
+import type { Delivery, DispatchCost, Dispatcher, WorkerHeartbeat } from '../ports/dispatcher.ts';
+
+interface JobClaim {
+  /** Whose jobs share among themselves. */
+  owner: string;
+  ownerWeight: number;
+  weight: number;
+}
+
+interface AllocatorOptions {
+  /**
+   * A slot is a batch under way, and most of a batch is waiting for hosts: with more jobs than slots each job may have one
+   * batch out all the same, until there are so many times as many batches as slots. 1 where slots are exact.
+   */
+  overcommitMax: number;
+  now?: () => number;
+}
+
+/** How workers are reached by one job. */
+interface Carrier {
+  dispatcher: Dispatcher;
+  /** Other jobs use it, too: it is not drained or closed with this one. */
+  isShared: boolean;
+}
+
+/** Shares the slots of all workers between the jobs of this process. Each job gets a dispatcher of its own from it. */
+export class SlotAllocator {
+  readonly #jobs = new Set<JobSlots>();
+  readonly #overcommitMax: number;
+  readonly now: () => number;
+
+  constructor({ overcommitMax, now = () => performance.now() }: AllocatorOptions) {
+    this.#overcommitMax = overcommitMax;
+    this.now = now;
+  }
+
+  join(carrier: Carrier, claim: JobClaim): Dispatcher {
+    const slots = new JobSlots(carrier, claim, this);
+    this.#jobs.add(slots);
+    return slots;
+  }
+
+  leave(job: JobSlots): void {
+    this.#jobs.delete(job);
+    this.wakeNext();
+  }
+
+  /**
+   * How many batches the job may have out. Who asks could use more; of the others, those that used up what they were
+   * allowed are taken to want more, and what the rest leaves unused is lent. A job that begins may so have its share at
+   * once, while others still use what they were lent: they get nothing new until they are back at their own share.
+   */
+  allowed(asking: JobSlots): number {
+    const total = asking.slotsInAll;
+    const jobs = [...this.#jobs];
+    const wanted = (job: JobSlots) => (job === asking || job.isHungry ? total : job.used);
+    const shares = fairShares(
+      total,
+      jobs.map((job) => ({ ...job.claim, wanted: wanted(job) })),
+    );
+    const share = shares[jobs.indexOf(asking)] ?? 0;
+    return share >= 1 ? Math.floor(share) : this.#turnOf(asking, jobs, total);
+  }
+
+  /** More jobs than slots: one batch each, and when even those are too many, who waited longest is next. */
+  #turnOf(asking: JobSlots, jobs: readonly JobSlots[], total: number): number {
+    if (asking.used > 0) return 1;
+    const used = jobs.reduce((sum, job) => sum + job.used, 0);
+    const free = Math.floor(total * this.#overcommitMax) - used;
+    const before = jobs.filter(
+      (job) => job !== asking && job.isHungry && job.used === 0 && job.servedAt < asking.servedAt,
+    );
+    return before.length < free ? 1 : 0;
+  }
+
+  /** A slot is free: who waited longest looks first. */
+  wakeNext(): void {
+    const hungry = [...this.#jobs].filter((job) => job.isHungry);
+    for (const job of hungry.sort((one, other) => one.servedAt - other.servedAt).slice(0, WOKEN_MAX))
+      job.wake();
+  }
+
+  /** Batches for a browser that other jobs have out. */
+  browsersUsedBeside(asking: JobSlots): number {
+    let used = 0;
+    for (const job of this.#jobs) if (job !== asking) used += job.browsersUsed;
+    return used;
+  }
+}
+
+/** The others look by themselves soon. */
+const WOKEN_MAX = 4;
+
+class JobSlots implements Dispatcher {
+  readonly claim: JobClaim;
+  readonly #carrier: Carrier;
+  readonly #allocator: SlotAllocator;
+  readonly #open = new Map<number, WorkerKind>();
+  #allowed = 0;
+  #isAsking = false;
+  #listener: (() => void) | null = null;
+  /** When it last got a slot. */
+  servedAt = 0;
+  browsersUsed = 0;
+  readonly cost?: () => DispatchCost;
+  readonly heartbeats?: () => Promise<WorkerHeartbeat[]>;
+
+  constructor(carrier: Carrier, claim: JobClaim, allocator: SlotAllocator) {
+    this.#carrier = carrier;
+    this.claim = claim;
+    this.#allocator = allocator;
+    const { dispatcher } = carrier;
+    if (dispatcher.cost) this.cost = () => dispatcher.cost!();
+    if (dispatcher.heartbeats) this.heartbeats = () => dispatcher.heartbeats!();
+  }
+
+  get used(): number {
+    return this.#open.size;
+  }
+
+  /** It used all that it was allowed when it last asked: it could use more. */
+  get isHungry(): boolean {
+    return this.#isAsking && this.used >= this.#allowed;
+  }
+
+  get slotsInAll(): number {
+    return this.#carrier.dispatcher.slots;
+  }
+
+  get workers(): number {
+    return this.#carrier.dispatcher.workers;
+  }
+
+  get slots(): number {
+    this.#isAsking = true;
+    this.#allowed = this.#allocator.allowed(this);
+    return this.#allowed;
+  }
+
+  slotsFor(kind: WorkerKind): number {
+    const { dispatcher } = this.#carrier;
+    const slots = dispatcher.slotsFor?.(kind) ?? dispatcher.slots;
+    return kind === 'http' ? this.slots : Math.max(0, slots - this.#allocator.browsersUsedBeside(this));
+  }
+
+  /** Tells when a slot may be free for it. */
+  onSlotsFree(listener: () => void): void {
+    this.#listener = listener;
+  }
+
+  wake(): void {
+    this.#listener?.();
+  }
+
+  async dispatch(batch: Batch, onPart: (report: Report) => void): Promise<Delivery> {
+    this.#open.set(batch.id, batch.needs);
+    this.servedAt = this.#allocator.now();
+    if (batch.needs === 'browser') this.browsersUsed++;
+    try {
+      return await this.#carrier.dispatcher.dispatch(batch, onPart);
+    } finally {
+      this.#open.delete(batch.id);
+      if (batch.needs === 'browser') this.browsersUsed--;
+      this.#allocator.wakeNext();
+    }
+  }
+
+  async drain(): Promise<void> {
+    const { dispatcher, isShared } = this.#carrier;
+    if (!isShared) return dispatcher.drain();
+    for (const batchId of this.#open.keys()) dispatcher.recall?.(batchId);
+  }
+
+  serves(kind: WorkerKind): boolean {
+    return this.#carrier.dispatcher.serves?.(kind) ?? true;
+  }
+
+  refusal(kind: WorkerKind) {
+    return this.#carrier.dispatcher.refusal?.(kind) ?? null;
+  }
+
+  async close(): Promise<void> {
+    this.#allocator.leave(this);
+    if (!this.#carrier.isShared) await this.#carrier.dispatcher.close();
+  }
+}

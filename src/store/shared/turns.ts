@@ -1,0 +1,14 @@
+/**
+ * Jobs that want the same host take turns: a host that is free belongs for this long to the job that had it longest ago, and
+ * then to whoever asks. So none waits for a job that cannot use its turn.
+ */
+export const TURN_MS = 1_000;
+
+/**
+ * SQL that is true when another job that is at work (`isAtWork`, of `other.job_id`) has waited longer for the host of
+ * `queues`. `before`: what is due by then counts.
+ */
+export const isOthersTurn = (before: string, isAtWork: string) => `EXISTS (
+  SELECT 1 FROM queues AS other
+  WHERE other.host_id = queues.host_id AND other.job_id <> queues.job_id AND other.ready > 0 AND other.next_at <= ${before}
+    AND other.served_at < queues.served_at AND ${isAtWork})`;

@@ -1,0 +1,134 @@
+import { once } from 'node:events';
+import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  jsonLines,
+  lastJson,
+  type Started,
+  seine,
+  startSeine,
+  temporaryFolder,
+} from '../../support/seine-process.ts';
+import { type LinkedSite, startLinkedSite } from '../../support/sites/linked-site.ts';
+
+const PAGES = 40;
+const folder = temporaryFolder();
+let site: LinkedSite;
+
+beforeAll(async () => {
+  site = await startLinkedSite({ pages: PAGES });
+});
+
+afterAll(async () => {
+  await site.close();
+  folder.remove();
+});
+
+function writeJob(path: string, more: object = {}): string {
+  const job = { sources: [site.url], follow: true, allowPrivate: true, politeness: { rate: 'max' }, ...more };
+  writeFileSync(path, JSON.stringify(job));
+  return path;
+}
+
+interface Served {
+  url: string;
+  started: Started;
+  /** The lines that it prints about runs that have ended. */
+  lines: Record<string, unknown>[];
+  until(count: number): Promise<void>;
+}
+
+async function serve(dir: string, ...args: string[]): Promise<Served> {
+  const started = startSeine(['serve', ...args, '--dir', dir, '--listen', '127.0.0.1:0', '--json']);
+  const lines: Record<string, unknown>[] = [];
+  let text = '';
+  started.child.stdout!.on('data', (chunk) => {
+    text += chunk;
+    const whole = text.slice(0, text.lastIndexOf('\n') + 1);
+    lines.splice(0, lines.length, ...jsonLines(whole));
+  });
+  const until = async (count: number) => {
+    while (lines.length < count) {
+      const [event] = await Promise.race([
+        once(started.child.stdout!, 'data'),
+        started.finished.then(() => ['end']),
+      ]);
+      if (event === 'end') throw new Error(`the server ended: ${(await started.finished).stderr}`);
+    }
+  };
+  await until(1);
+  return { url: String(lines[0]!.listening), started, lines, until };
+}
+
+async function end({ started }: Served) {
+  started.child.kill('SIGTERM');
+  return started.finished;
+}
+
+test('waits on an empty folder, says that it is healthy, and runs what is submitted to it', async () => {
+  const dir = join(folder.path, 'empty');
+  const server = await serve(dir);
+  expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+  for (const path of ['/healthz', '/readyz']) expect((await fetch(server.url + path)).status).toBe(200);
+  // Without the token of the folder there is nothing else.
+  expect((await fetch(`${server.url}/internal/jobs/1`)).status).toBe(404);
+  expect(statSync(join(dir, 'server.json')).mode & 0o777).toBe(0o600);
+
+  const file = writeJob(join(folder.path, 'submitted.json'));
+  const ran = await seine(['run', file, '--json', '--dir', dir]);
+  expect(ran.code).toBe(0);
+  expect(lastJson(ran)).toMatchObject({ id: 'submitted-1', state: 'done', done: PAGES });
+  const again = await seine(['refresh', 'submitted', '--json', '--dir', dir]);
+  expect(lastJson(again)).toMatchObject({ id: 'submitted-1', pass: 2, state: 'done' });
+
+  expect((await end(server)).code).toBe(130);
+  expect(existsSync(join(dir, 'server.json'))).toBe(false);
+});
+
+test('resumes all jobs after kill -9 and after SIGTERM, and runs them at the same time', async () => {
+  const dir = join(folder.path, 'killed');
+  const jobs = join(folder.path, 'jobs');
+  mkdirSync(jobs);
+  const names = ['one', 'two', 'three'];
+  for (const name of names)
+    writeJob(join(jobs, `${name}.json`), { politeness: { rate: 20, adaptive: false } });
+  const counts = async () => {
+    const { stdout } = await seine(['jobs', '--json', '--dir', dir]);
+    return (JSON.parse(stdout) as { job: string; done: number; state: string }[]).filter(
+      ({ done }) => done > 0,
+    );
+  };
+  const first = await serve(dir, '--jobs', jobs);
+  // All of them have begun before any has ended.
+  await expect.poll(counts).toHaveLength(names.length);
+  expect(first.lines).toHaveLength(1);
+  await first.started.killTree();
+
+  const second = await serve(dir);
+  expect(await end(second)).toMatchObject({ code: 130 });
+  const third = await serve(dir);
+  await third.until(1 + names.length);
+  expect(third.lines.slice(1).map(({ id, state, done }) => ({ id, state, done }))).toEqual(
+    expect.arrayContaining(names.map((name) => ({ id: `${name}-1`, state: 'done', done: PAGES }))),
+  );
+  await end(third);
+});
+
+test('a job that breaks ends alone; a changed file is a new run', async () => {
+  const dir = join(folder.path, 'broken');
+  const good = writeJob(join(folder.path, 'good.json'));
+  const bad = writeJob(join(folder.path, 'bad.json'), { sources: [{ file: 'missing.csv' }] });
+  const nonsense = join(folder.path, 'nonsense.json');
+  writeFileSync(nonsense, '{"sources": 7}');
+  const server = await serve(dir, bad, nonsense, good);
+  await server.until(3);
+  const ended = (id: string) => server.lines.find((line) => line.id === id);
+  expect(ended('good-1')).toMatchObject({ state: 'done', done: PAGES });
+  expect(ended('bad-1')).toMatchObject({ state: 'stopped', reason: expect.stringContaining('missing.csv') });
+  writeJob(good, { limits: { pages: 3 } });
+  await server.until(4);
+  expect(ended('good-2')).toMatchObject({ state: 'stopped' });
+  const { stderr } = await end(server);
+  expect(stderr).toContain('nonsense.json');
+});

@@ -1,0 +1,151 @@
+import { describe, expect, test } from 'vitest';
+import type { Batch } from '../../../src/core/batch/batch.ts';
+import type { Delivery, Dispatcher } from '../../../src/ports/dispatcher.ts';
+import { SlotAllocator } from '../../../src/server/slot-allocator.ts';
+
+/** Carries batches until they are ended by hand. */
+class HeldDispatcher implements Dispatcher {
+  readonly workers = 2;
+  readonly slots: number;
+  readonly recalled: number[] = [];
+  isClosed = false;
+  readonly #open = new Map<number, (delivery: Delivery) => void>();
+
+  constructor(slots: number) {
+    this.slots = slots;
+  }
+
+  dispatch(batch: Batch): Promise<Delivery> {
+    return new Promise((resolve) => this.#open.set(batch.id, resolve));
+  }
+
+  end(batchId: number): void {
+    this.#open.get(batchId)!({ kind: 'lost', batchId, reason: 'ended by the test' });
+  }
+
+  recall(batchId: number): void {
+    this.recalled.push(batchId);
+  }
+
+  async drain(): Promise<void> {
+    throw new Error('what is shared is not drained');
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+  }
+}
+
+function open(slots: number, overcommitMax = 1) {
+  const held = new HeldDispatcher(slots);
+  let now = 0;
+  const allocator = new SlotAllocator({ overcommitMax, now: () => ++now });
+  let ids = 0;
+  const join = (weight = 1, owner = 'a') => {
+    const dispatcher = allocator.join(
+      { dispatcher: held, isShared: true },
+      { owner, ownerWeight: 1, weight },
+    );
+    const batches: number[] = [];
+    const ended: Promise<Delivery>[] = [];
+    const fill = (most = Number.POSITIVE_INFINITY) => {
+      const room = Math.min(most, dispatcher.slots - batches.length);
+      for (let nth = 0; nth < room; nth++) {
+        const id = ++ids;
+        batches.push(id);
+        ended.push(dispatcher.dispatch({ id, needs: 'http' } as Batch, () => {}));
+      }
+      return batches.length;
+    };
+    const end = async (count = 1) => {
+      for (let nth = 0; nth < count; nth++) {
+        held.end(batches.shift()!);
+        await ended.shift();
+      }
+    };
+    return { dispatcher, fill, end, batches };
+  };
+  return { held, join };
+}
+
+describe('slots of several jobs', () => {
+  test('are all for one that is alone', () => {
+    const { join } = open(8);
+    expect(join().fill()).toBe(8);
+  });
+
+  test('are lent while others do not want them, and come back when they do', async () => {
+    const { join } = open(8);
+    const [big, small] = [join(), join()];
+    expect(big.fill()).toBe(8);
+    // The one that begins does not wait until the other has ended something.
+    expect(small.fill()).toBe(4);
+    await big.end(2);
+    expect(big.fill()).toBe(6);
+    await big.end(3);
+    expect(big.fill()).toBe(4);
+    await small.end(4);
+    expect(small.fill(0)).toBe(0);
+    expect(big.fill()).toBe(8);
+  });
+
+  test('follow the priority of the job and the owner', () => {
+    const { join } = open(12);
+    const [plain, heavy] = [join(), join(2)];
+    plain.fill();
+    expect(heavy.fill()).toBe(8);
+    const other = join(1, 'b');
+    expect(other.fill()).toBe(6);
+  });
+
+  test('go in turns where there are more jobs than slots, and none is left out', async () => {
+    const { join } = open(2);
+    const jobs = [join(), join(), join(), join(), join()];
+    const served = jobs.map(() => 0);
+    for (let round = 0; round < 50; round++) {
+      for (const [index, job] of jobs.entries()) {
+        const before = job.batches.length;
+        served[index]! += job.fill() - before;
+      }
+      expect(jobs.reduce((sum, job) => sum + job.batches.length, 0)).toBeLessThanOrEqual(4);
+      for (const job of jobs) if (job.batches.length > 0) await job.end();
+    }
+    for (const count of served) expect(count).toBeGreaterThan(50 / 5 / 2);
+    expect(Math.max(...served) / Math.min(...served)).toBeLessThan(2);
+  });
+
+  test('with room for more batches than slots, each job may have one out', async () => {
+    const { join } = open(2, 4);
+    const jobs = Array.from({ length: 8 }, () => join());
+    for (const job of jobs) job.fill();
+    // The first began alone, and used both slots.
+    expect(jobs.map((job) => job.batches.length)).toEqual([2, 1, 1, 1, 1, 1, 1, 0]);
+    await jobs[0]!.end();
+    expect(jobs[0]!.fill()).toBe(1);
+    expect(jobs[7]!.fill()).toBe(1);
+  });
+
+  test('wake a job that could use one when it becomes free', async () => {
+    const { join } = open(2);
+    const [one, other] = [join(), join()];
+    one.fill();
+    other.fill();
+    let woken = 0;
+    other.dispatcher.onSlotsFree!(() => woken++);
+    await one.end();
+    expect(woken).toBeGreaterThan(0);
+  });
+
+  test('of one that stops are recalled, and those of the others go on', async () => {
+    const { join, held } = open(8);
+    const [one, other] = [join(), join()];
+    one.fill(2);
+    other.fill(2);
+    await one.dispatcher.drain();
+    expect(held.recalled).toEqual(one.batches);
+    await one.end(2);
+    await one.dispatcher.close();
+    expect(held.isClosed).toBe(false);
+    expect(other.fill()).toBe(8);
+  });
+});
