@@ -60,12 +60,11 @@ export class Fleet {
   readonly #blobs: MemoryBlobs;
   #workers: SimWorker[] = [];
   #started = 0;
+  #clockOffset = 0;
   faults = 0;
-  /** By task: batches with it that were lost for another reason than itself. */
-  readonly innocentLosses = new Map<number, number>();
+  /** Batches that were lost because a page killed their worker. */
+  readonly poisoned = new Set<number>();
   trace: (text: string) => void = () => {};
-  /** Told of each batch that is sent out. */
-  onDispatch: (batch: Batch, coordinator: Process) => void = () => {};
 
   constructor(world: World, options: FleetOptions, sites: Sites, blobs: MemoryBlobs) {
     this.#world = world;
@@ -74,13 +73,18 @@ export class Fleet {
     this.#blobs = blobs;
   }
 
+  get slots(): number {
+    return this.#options.workers * this.#options.slotsPerWorker;
+  }
+
   get processes(): Process[] {
     return this.#workers.map(({ process }) => process);
   }
 
-  #fill(): void {
+  #fill(coordinator?: Process): void {
+    if (coordinator) this.#clockOffset = coordinator.clockOffset;
     while (this.#workers.length < this.#options.workers) {
-      const process = new Process(this.#world, `worker-${++this.#started}`);
+      const process = new Process(this.#world, `worker-${++this.#started}`, this.#clockOffset);
       this.#workers.push(new SimWorker(process, this.#sites, this.#blobs));
     }
   }
@@ -88,12 +92,11 @@ export class Fleet {
   dispatcherFor(coordinator: Process): Dispatcher {
     const { workers, slotsPerWorker } = this.#options;
     const own = new Set<OpenBatch>();
-    this.#fill();
+    this.#fill(coordinator);
     return {
       workers,
       slots: workers * slotsPerWorker,
       dispatch: (batch, onPart) => {
-        this.onDispatch(batch, coordinator);
         const { promise, resolve } = Promise.withResolvers<Delivery>();
         this.#world.after(this.#world.random.between(0, 10), null, () =>
           this.#start(batch, coordinator, onPart, resolve, own),
@@ -114,6 +117,8 @@ export class Fleet {
     answer: (delivery: Delivery) => void,
     own: Set<OpenBatch>,
   ): void {
+    // The machines that it was sent to are gone, and so is whoever sent it.
+    if (this.#workers.length === 0) return;
     const worker = this.#workers.reduce((best, each) => (each.open.size < best.open.size ? each : best));
     const drain = new AbortController();
     const open: OpenBatch = { batch, worker, coordinator, drain, answer };
@@ -147,11 +152,6 @@ export class Fleet {
     if (random.chance(lost)) {
       this.faults++;
       this.trace(`${about} is lost`);
-      if (report.final)
-        this.#noteLoss(
-          report.batchId,
-          report.outcomes.map(({ taskId }) => taskId),
-        );
       return;
     }
     let ms = random.between(0, 20);
@@ -167,10 +167,6 @@ export class Fleet {
     this.#world.after(ms + random.between(0, 3_000), coordinator, () => receive({ ...report }));
   }
 
-  #noteLoss(_batchId: number, taskIds: readonly number[]): void {
-    for (const id of taskIds) this.innocentLosses.set(id, (this.innocentLosses.get(id) ?? 0) + 1);
-  }
-
   /** The process is gone; its dispatcher notices after a while, and another takes its place. */
   killWorker(process: Process, isInnocent: boolean): void {
     const worker = this.#workers.find((each) => each.process === process);
@@ -180,11 +176,7 @@ export class Fleet {
     const { random } = this.#world;
     const noticedMs = this.#options.areThreads ? random.between(0, 50) : random.between(2_000, 20_000);
     for (const open of worker.open) {
-      if (isInnocent)
-        this.#noteLoss(
-          open.batch.id,
-          open.batch.tasks.map(({ id }) => id),
-        );
+      if (!isInnocent) this.poisoned.add(open.batch.id);
       this.#world.after(noticedMs, open.coordinator, () =>
         open.answer({ kind: 'lost', batchId: open.batch.id, reason: `${process.name} died` }),
       );
@@ -192,9 +184,12 @@ export class Fleet {
     this.#fill();
   }
 
-  /** Threads end with their process; workers of a fleet work on for whoever has sent their batches. */
-  onCoordinatorEnd(): void {
-    if (!this.#options.areThreads) return;
+  /**
+   * Threads end with their process; workers of a fleet work on for whoever has sent their batches, unless all machines
+   * start anew.
+   */
+  onCoordinatorEnd(areAllEnded: boolean): void {
+    if (!this.#options.areThreads && !areAllEnded) return;
     for (const { process } of this.#workers) process.kill();
     this.#workers = [];
   }

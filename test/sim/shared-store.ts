@@ -50,11 +50,16 @@ export class SharedJob {
   viewOf(
     process: Process,
     store: Pick<Store, 'frontier' | 'jobs'>,
+    isSamePlace: boolean,
   ): {
     frontier: Partial<Frontier>;
     jobs: Partial<JobStore>;
   } {
     const { frontier } = store;
+    // Whoever had the lock of this folder before is gone, whatever its time says.
+    if (isSamePlace)
+      for (const [other, state] of this.#coordinators)
+        if (!other.isAlive) state.heardAt = Number.NEGATIVE_INFINITY;
     this.#coordinators.set(process, { heardAt: this.#world.now, isAtWork: false });
     const orphans = async () => this.#batchesWhere((owner) => owner !== process && !this.#isAlive(owner));
     return {

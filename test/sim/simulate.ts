@@ -3,6 +3,7 @@ import { Coordinator, type RunResult } from '../../src/coordinator/coordinator.t
 import { createProgress } from '../../src/coordinator/reports/progress.ts';
 import { SourceFeeder } from '../../src/coordinator/sources/source-feeder.ts';
 import { messageOf } from '../../src/core/errors.ts';
+import { LIMITS } from '../../src/core/limits.ts';
 import type { Source } from '../../src/ports/source.ts';
 import type { Job, Store } from '../../src/ports/store.ts';
 import type { Database } from '../../src/store/sqlite/connection/database.ts';
@@ -83,12 +84,17 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   return run.result(null);
 }
 
+/** What the simulated store fails with. */
+class StoreFault extends Error {}
+
 const TRACE_MAX = 200;
 /** Longer than the longest rests of all hosts and the retries of all tasks, one after the other. */
 const VIRTUAL_MS_MAX = 12 * 3_600_000;
 const STEPS_MAX = 200_000;
 const CALLS_MAX = 50_000;
-const RECOUNT_STEPS = 400;
+const RECOUNT_STEPS = 1_000;
+/** A host with work that is due is asked within this time. */
+const IDLE_MS_MAX = 60_000;
 
 class SimulatedRun {
   readonly #options: SimulationOptions;
@@ -106,8 +112,17 @@ class SimulatedRun {
   #coordinators: Process[] = [];
   #started = 0;
   #faults = 0;
-  #isDone = false;
   #calls = 0;
+  /** Calls of the store at which something goes wrong. */
+  readonly #brokenCalls = new Map<number, 'crash' | 'error'>();
+  /** Coordinators that will start. */
+  #starting = 0;
+  /** Several coordinators may work on the job, as with PostgreSQL. */
+  readonly #isShared: boolean;
+  /** Answers of the store take time, as those of PostgreSQL do. */
+  readonly #isDelayed: boolean;
+  #aliveSince = 0;
+  #idleCheckAt = 0;
   #failure: unknown = null;
   #recountAt = RECOUNT_STEPS;
 
@@ -155,7 +170,11 @@ class SimulatedRun {
       },
       `r${job.id}`,
     );
-    this.#sites.onRequest = (host) => this.#checkGap(host);
+    this.#sites.onRequest = (host, process) => this.#checkGap(host, process);
+    this.#sites.onPoison = (process) => {
+      this.#note(`a page kills ${process.name}`);
+      this.#fleet.killWorker(process, false);
+    };
     this.#model = new StoreModel(db, job.id);
     this.#shared = new SharedJob(this.#world, this.#model.open);
     this.#fleet = new Fleet(
@@ -164,11 +183,14 @@ class SimulatedRun {
         workers: random.between(1, 4),
         slotsPerWorker: random.pick([2, 8]),
         areThreads: random.chance(0.5),
-        faults: { lost: 0, doubled: 0, late: 0 },
+        faults: this.#messageFaults(),
       },
       this.#sites,
       this.#blobs,
     );
+    this.#model.isPoisoned = (batchId) => this.#fleet.poisoned.has(batchId);
+    this.#isShared = this.#isOn('second') && random.chance(0.3);
+    this.#isDelayed = random.chance(0.5);
     this.#fleet.trace = (text) => this.#note(text);
     this.#world.afterStep = () => this.#afterStep();
     this.#world.nextDueAt = () => this.#nextDueAt();
@@ -186,10 +208,11 @@ class SimulatedRun {
   }
 
   async toItsEnd(): Promise<void> {
-    this.#startCoordinator();
-    await this.#world.run(() => this.#isDone || this.#failure !== null);
+    this.#planFaults();
+    this.#startSoon(0);
+    await this.#world.run(() => this.#isOver || this.#failure !== null);
     if (this.#failure !== null) throw this.#failure;
-    check(this.#isDone, () => 'nothing is left to happen, and the job is not done');
+    check(this.#isOver, () => `nothing is left to happen, and the job is not done: ${this.#waiting()}`);
     this.#model.compareCounters();
     this.#model.recount();
     this.#checkFates();
@@ -208,7 +231,86 @@ class SimulatedRun {
     };
   }
 
+  get #isOver(): boolean {
+    return this.#coordinators.length === 0 && this.#starting === 0;
+  }
+
+  #messageFaults(): { lost: number; doubled: number; late: number } {
+    const { random } = this.#world;
+    if (!this.#isOn('messages')) return { lost: 0, doubled: 0, late: 0 };
+    return {
+      lost: random.pick([0, 0, 0.02, 0.1]),
+      doubled: random.pick([0, 0.05, 0.2]),
+      late: random.pick([0, 0.02, 0.1]),
+    };
+  }
+
+  /** Between any two steps: at a time, or at a call of the store. */
+  #planFaults(): void {
+    const random = this.#random;
+    const kinds = (['crash', 'store', 'workers', 'freeze', 'clock', 'second'] as const).filter((kind) =>
+      this.#isOn(kind),
+    );
+    if (kinds.length === 0) return;
+    const count = random.between(0, 13);
+    for (let index = 0; index < count; index++) {
+      const kind = random.pick(kinds);
+      const atMs = 100 * 1_000 ** random.next();
+      const atCall = Math.floor(5 * 200 ** random.next());
+      if (kind === 'store') this.#brokenCalls.set(atCall, 'error');
+      else if (kind === 'crash' && random.chance(0.6)) this.#brokenCalls.set(atCall, 'crash');
+      else this.#world.after(atMs, null, () => this.#strike(kind));
+    }
+  }
+
+  #strike(kind: 'crash' | 'workers' | 'freeze' | 'clock' | 'second'): void {
+    const random = this.#random;
+    if (this.#coordinators.length === 0) return;
+    const coordinator = random.pick(this.#coordinators);
+    if (kind === 'crash') this.#crash(coordinator);
+    else if (kind === 'workers') {
+      const worker = random.pick(this.#fleet.processes);
+      this.#fault(`${worker.name} is killed`);
+      this.#fleet.killWorker(worker, true);
+    } else if (kind === 'freeze') {
+      const process = random.pick([coordinator, ...this.#fleet.processes]);
+      const ms = random.pick([200, 5_000, 30_000, 90_000]);
+      this.#shared.hear();
+      this.#fault(`${process.name} stands still for ${ms} ms`);
+      process.freeze(ms);
+    } else if (kind === 'clock') {
+      const ms = random.pick([-86_400_000, 86_400_000, -3_000, 3_000]);
+      this.#world.wallOffset += ms;
+      this.#fault(`the clock is set by ${ms} ms, and everything starts anew`);
+      for (const each of this.#coordinators) this.#crash(each);
+      this.#fleet.onCoordinatorEnd(true);
+    } else if (this.#isShared && this.#coordinators.length + this.#starting < 3) {
+      this.#fault('another coordinator joins');
+      this.#startSoon(0);
+    }
+  }
+
+  #fault(text: string): void {
+    this.#faults++;
+    this.#note(text);
+  }
+
+  #crash(process: Process): void {
+    this.#fault(`${process.name} is killed`);
+    this.#end(process);
+    this.#startSoon(this.#random.pick([50, 1_000, 5_000, 40_000]));
+  }
+
+  #startSoon(ms: number): void {
+    this.#starting++;
+    this.#world.after(ms, null, () => {
+      this.#starting--;
+      this.#startCoordinator();
+    });
+  }
+
   #startCoordinator(): void {
+    this.#aliveSince = this.#world.now;
     const process = new Process(this.#world, `coordinator-${++this.#started}`);
     this.#coordinators.push(process);
     this.#note(`${process.name} starts`);
@@ -253,7 +355,9 @@ class SimulatedRun {
 
   /** The store as one coordinator sees it: every call is a step, may fail, and never comes back to a dead process. */
   #viewOf(process: Process): Store {
-    const own = this.#shared.viewOf(process, this.#store);
+    const own = this.#isShared
+      ? this.#shared.viewOf(process, this.#store, this.#random.chance(0.5))
+      : { jobs: {}, frontier: {} };
     const { jobs, frontier, hosts, escalations, proxies, views } = this.#store;
     return {
       jobs: this.#wrap(process, jobs, own.jobs),
@@ -281,9 +385,57 @@ class SimulatedRun {
   #call(process: Process, name: string, args: unknown[], execute: () => Promise<unknown>): Promise<unknown> {
     if (!process.isAlive) return new Promise(() => {});
     if (++this.#calls > CALLS_MAX)
-      return Promise.reject(new Violation(`more than ${CALLS_MAX} calls of the store`));
-    if (this.#calls > CALLS_MAX - 60) this.#note(`${name} ${JSON.stringify(args).slice(0, 300)}`);
-    return this.#execute(name, args, execute);
+      this.#failure ??= new Violation(`more than ${CALLS_MAX} calls of the store`);
+    if (this.#failure !== null) return new Promise(() => {});
+    const trouble = this.#brokenCalls.get(this.#calls);
+    if (trouble) return this.#breakCall(trouble, process, name, args, execute);
+    return this.#isDelayed
+      ? this.#callLater(process, name, args, execute)
+      : this.#execute(name, args, execute);
+  }
+
+  /** The call is executed and answered at some later time each, whatever comes between. */
+  #callLater(
+    process: Process,
+    name: string,
+    args: unknown[],
+    execute: () => Promise<unknown>,
+  ): Promise<unknown> {
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    const answerIn = () =>
+      this.#random.chance(0.02) ? this.#random.between(20, 800) : this.#random.next() * 3;
+    const send = () => {
+      // What a process has sent before its end may arrive, or not.
+      if (!process.isAlive && this.#random.chance(0.5)) return;
+      this.#execute(name, args, execute).then(
+        (result) => this.#world.after(answerIn(), process, () => resolve(result), 'quiet'),
+        (error: unknown) => this.#world.after(answerIn(), process, () => reject(error), 'quiet'),
+      );
+    };
+    this.#world.after(answerIn(), null, send, 'quiet');
+    return promise;
+  }
+
+  /** The process dies at this very call, or the store fails, each before or after the call has been executed. */
+  #breakCall(
+    trouble: 'crash' | 'error',
+    process: Process,
+    name: string,
+    args: unknown[],
+    execute: () => Promise<unknown>,
+  ): Promise<unknown> {
+    const isExecuted = this.#random.chance(0.5);
+    const when = `${isExecuted ? 'after' : 'before'} '${name}'`;
+    const executed = isExecuted ? this.#execute(name, args, execute) : Promise.resolve();
+    if (trouble === 'crash') {
+      this.#note(`killed ${when}`);
+      this.#crash(process);
+      return new Promise(() => {});
+    }
+    this.#fault(`${process.name}: the store fails ${when}`);
+    return executed.then(() => {
+      throw new StoreFault('disk I/O error');
+    });
   }
 
   #execute(name: string, args: unknown[], execute: () => Promise<unknown>): Promise<unknown> {
@@ -301,21 +453,22 @@ class SimulatedRun {
     if (!process.isAlive) return;
     this.#note(`${process.name} ends: ${state}${stop ? `, ${stop.message}` : ''}`);
     this.#end(process);
-    if (state === 'done') this.#isDone = true;
-    else this.#world.after(this.#random.between(100, 5_000), null, () => this.#startCoordinator());
+    if (state !== 'done') this.#startSoon(this.#random.between(100, 5_000));
   }
 
   #onFailure(process: Process, error: unknown): void {
     if (!process.isAlive) return;
     this.#note(`${process.name} fails: ${messageOf(error)}`);
-    this.#failure ??= error;
     this.#end(process);
+    if (error instanceof StoreFault) this.#startSoon(this.#random.between(100, 5_000));
+    else this.#failure ??= error;
   }
 
   #end(process: Process): void {
+    this.#shared.hear();
     process.kill();
     this.#coordinators = this.#coordinators.filter((each) => each !== process);
-    if (this.#coordinators.length === 0) this.#fleet.onCoordinatorEnd();
+    if (this.#coordinators.length === 0) this.#fleet.onCoordinatorEnd(false);
   }
 
   #afterStep(): void {
@@ -326,11 +479,30 @@ class SimulatedRun {
       this.#recountAt = steps + RECOUNT_STEPS;
       this.#model.recount();
     }
+    if (elapsedMs >= this.#idleCheckAt) {
+      this.#idleCheckAt = elapsedMs + IDLE_MS_MAX / 2;
+      this.#checkIdle();
+    }
     check(
       elapsedMs < VIRTUAL_MS_MAX,
       () => `not done after ${VIRTUAL_MS_MAX / 3_600_000} h: ${this.#waiting()}`,
     );
     check(steps < STEPS_MAX, () => `not done after ${STEPS_MAX} steps: ${this.#waiting()}`);
+  }
+
+  /** No host waits without a reason: one with work that is due is asked soon, where there is a slot for it. */
+  #checkIdle(): void {
+    const { now } = this.#world;
+    const coordinator = this.#coordinators[0];
+    const isWorking = this.#coordinators.every(({ frozenUntil }) => frozenUntil + IDLE_MS_MAX < now);
+    if (!coordinator || !isWorking || now - this.#aliveSince < 2 * IDLE_MS_MAX) return;
+    if (this.#model.open.size > 0) return;
+    const dueBefore = now + coordinator.clockOffset - IDLE_MS_MAX;
+    const host = this.#db.get<{ host: string; ready: number }>(SELECT_IDLE, this.#job.id, dueBefore);
+    check(
+      host === undefined,
+      () => `${host!.host} has waited for ${IDLE_MS_MAX} ms with ${host!.ready} tasks`,
+    );
   }
 
   #waiting(): string {
@@ -349,17 +521,20 @@ class SimulatedRun {
     )!;
     const times = [row.host, row.task].filter((at) => at !== null).map((at) => at - 400);
     if (row.lease !== null) times.push(row.lease + 1);
-    return Math.min(...times) - coordinator.clockOffset;
+    return Math.min(Math.min(...times) - coordinator.clockOffset, this.#shared.nextChangeAt());
   }
 
   /** Per host, no gap is shorter than permitted, across workers and restarts. */
-  #checkGap(host: SimHost): void {
+  #checkGap(host: SimHost, { clockOffset }: Process): void {
     const { now } = this.#world;
+    const isSameClock = host.lastOffset === clockOffset;
+    host.lastOffset = clockOffset;
     const { rate } = this.#job.spec.politeness;
     const gapMs = now - host.lastSentAt;
     host.lastSentAt = now;
     try {
-      if (rate !== 'max')
+      // What the store knows of times means something else once the clock was set.
+      if (rate !== 'max' && isSameClock)
         check(
           gapMs >= 1_000 / rate - 0.001,
           () => `${host.name} was asked after ${gapMs} ms, at a rate of ${rate} per second`,
@@ -371,19 +546,21 @@ class SimulatedRun {
 
   /** Every task has ended, and as its page deserves. */
   #checkFates(): void {
-    for (const { url, state, code, isOver } of this.#model.fates()) {
+    for (const { id, url, state, code, isOver } of this.#model.fates()) {
       check(isOver, () => `${url} is ${state} at the end`);
       const page = this.#sites.pages.get(url);
       check(page !== undefined, () => `${url} is a task, but no one named it`);
-      const host = this.#sites.hostOf(url)!;
-      const isHostTrouble =
-        host.manner.kind !== 'plain' || host.robots === 'fails' || host.robots === 'elsewhere';
+      const hosts = [url, page.to].filter((each) => each !== '').map((each) => this.#sites.hostOf(each)!);
+      const isHostTrouble = hosts.some(
+        ({ manner, robots }) => manner.kind !== 'plain' || robots === 'fails' || robots === 'elsewhere',
+      );
       const isForbidden = url.includes('/private/') && this.#job.spec.politeness.robots;
       if (isForbidden && state === 'skipped') continue;
       if (page.kind === 'ok' || page.kind === 'flaky' || page.kind === 'redirect') {
         if (state === 'done') continue;
         // Where only pages that fail are left, they are the host's probes, and one that would answer later goes with them.
         if (page.kind === 'flaky' && code === 'host-down') continue;
+        if (code === 'worker-lost' && (this.#model.losses.get(id) ?? 0) >= LIMITS.lossesMax) continue;
         check(isHostTrouble, () => `${url} (${page.kind}) is ${state}, ${code}`);
       } else check(state === 'dead', () => `${url} (${page.kind}) is ${state}, ${code}`);
     }
@@ -414,6 +591,9 @@ class SimulatedRun {
   }
 }
 
+const SELECT_IDLE = `
+  SELECT hosts.host, queues.ready FROM queues JOIN hosts ON hosts.id = queues.host_id
+  WHERE job_id = ? AND ready > 0 AND queues.next_at < ? LIMIT 1`;
 const SELECT_NEXT = `
   SELECT (SELECT min(next_at) FROM queues WHERE job_id = ? AND ready > 0) AS host,
     (SELECT min(due_at) FROM tasks WHERE job_id = ? AND state = 8) AS task,

@@ -43,6 +43,8 @@ export interface SimHost {
   recent: number[];
   bannedUntil: number;
   lastSentAt: number;
+  /** What the clock of the last request was off by. */
+  lastOffset: number;
   openRequests: number;
   requests: number;
 }
@@ -100,6 +102,7 @@ export class Sites {
       recent: [],
       bannedUntil: 0,
       lastSentAt: Number.NEGATIVE_INFINITY,
+      lastOffset: 0,
       openRequests: 0,
       requests: 0,
     };

@@ -15,6 +15,11 @@ interface ModelTask {
   batch: number | null;
 }
 
+interface Released {
+  returned: number;
+  dead: number;
+}
+
 type Counted = Pick<Counters, 'accepted' | TaskState>;
 
 const COUNTED = ['accepted', 'done', 'unchanged', 'skipped', 'dead', 'pending', 'leased'] as const;
@@ -38,6 +43,9 @@ export class StoreModel {
     pending: 0,
     leased: 0,
   };
+  /** By task: batches with it that were lost for another reason than a page that kills workers. */
+  readonly losses = new Map<number, number>();
+  isPoisoned: (batchId: number) => boolean = () => false;
   isDirty = false;
 
   constructor(db: Database, jobId: number) {
@@ -51,7 +59,7 @@ export class StoreModel {
     else if (name === 'lease') this.#lease(result as LeasedBatch[]);
     else if (name === 'settle') this.#settle(args[0] as Settlement, result as SettleResult);
     else if (name === 'release')
-      this.#release(args[0] as number, result as { returned: number; dead: number });
+      this.#release(args[0] as number, args[1] as { suspect: boolean }, result as Released);
     else if (name === 'failTasksOfHost') this.#failTasks(result as number);
     else return;
     this.isDirty = true;
@@ -125,7 +133,7 @@ export class StoreModel {
     this.#closed.add(batchId);
   }
 
-  #release(batchId: number, { returned, dead }: { returned: number; dead: number }): void {
+  #release(batchId: number, { suspect }: { suspect: boolean }, { returned, dead }: Released): void {
     const held = this.open.get(batchId) ?? new Set();
     check(
       held.size === returned + dead,
@@ -135,6 +143,7 @@ export class StoreModel {
       const state = this.#stateOf(id);
       check(state === 'pending' || state === 'dead', () => `task ${id} of a lost batch is ${state}`);
       this.#move(this.#tasks.get(id)!, state, null);
+      if (suspect && !this.isPoisoned(batchId)) this.losses.set(id, (this.losses.get(id) ?? 0) + 1);
     }
     if (this.open.has(batchId)) this.#close(batchId);
   }
@@ -187,9 +196,9 @@ export class StoreModel {
   }
 
   /** What became of each task. */
-  fates(): { url: string; state: TaskState; code: string | null; isOver: boolean; attempts: number }[] {
+  fates(): { id: number; url: string; state: TaskState; code: string | null; isOver: boolean }[] {
     return this.#db
-      .all<{ url: string; state: number; code: string | null; attempts: number }>(SELECT_FATES, this.#jobId)
+      .all<{ id: number; url: string; state: number; code: string | null }>(SELECT_FATES, this.#jobId)
       .map((row) => ({ ...row, state: stateName(row.state), isOver: isFinished(row.state) }));
   }
 }
@@ -204,4 +213,4 @@ const SELECT_QUEUES = `
 const SELECT_ADRIFT = `
   SELECT id FROM tasks WHERE job_id = ? AND state = 3
     AND NOT EXISTS (SELECT 1 FROM batches WHERE batches.id = tasks.batch_id AND batches.state = 'open')`;
-const SELECT_FATES = 'SELECT url, state, code, attempts FROM tasks WHERE job_id = ?';
+const SELECT_FATES = 'SELECT id, url, state, code FROM tasks WHERE job_id = ?';

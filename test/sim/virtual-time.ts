@@ -30,13 +30,16 @@ export class SeededRandom {
   }
 }
 
+/** A poll may be late while nothing happens; what is quiet, as the answers to its questions are, changes nothing by itself. */
+type EventKind = 'poll' | 'quiet' | 'other';
+
 interface Event {
   at: number;
   /** Decides among events of the same time. */
   order: number;
   /** Whose step it is: it is dropped when that process is dead, and waits while it is frozen. */
   process: Process | null;
-  isPoll: boolean;
+  kind: EventKind;
   run: (() => void) | null;
 }
 
@@ -49,17 +52,21 @@ export class Process {
   isAlive = true;
   frozenUntil = 0;
 
-  constructor(world: World, name: string) {
+  constructor(world: World, name: string, clockOffset = world.wallOffset) {
     this.world = world;
     this.name = name;
-    this.clockOffset = world.wallOffset;
+    this.clockOffset = clockOffset;
   }
 
   get clock(): Clock {
     return {
       now: () => this.world.now + this.clockOffset,
-      after: (ms, run) => this.world.after(ms, this, run, ms <= POLL_MS_MAX),
+      after: (ms, run) => this.world.after(ms, this, run, this.#kindOf(ms)),
     };
+  }
+
+  #kindOf(ms: number): EventKind {
+    return ms <= POLL_MS_MAX && this.name.startsWith('coordinator') ? 'poll' : 'other';
   }
 
   kill(): void {
@@ -102,12 +109,12 @@ export class World {
     return this.now - START;
   }
 
-  after(ms: number, process: Process | null, run: () => void, isPoll = false): () => void {
+  after(ms: number, process: Process | null, run: () => void, kind: EventKind = 'other'): () => void {
     const event: Event = {
       at: this.now + Math.max(0, ms),
       order: this.random.next(),
       process,
-      isPoll: isPoll && process?.name.startsWith('coordinator') === true,
+      kind,
       run,
     };
     this.#push(event);
@@ -154,8 +161,8 @@ export class World {
         this.#push(event);
         continue;
       }
-      if (event.isPoll && this.#isIdle(event)) continue;
-      if (!event.isPoll) this.#idlePolls = 0;
+      if (event.kind === 'poll' && this.#isIdle(event)) continue;
+      if (event.kind === 'other') this.#idlePolls = 0;
       this.now = Math.max(this.now, event.at);
       this.steps++;
       run();
