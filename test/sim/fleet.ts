@@ -49,6 +49,8 @@ class SimWorker {
   }
 }
 
+/** Workers that are started for suspects at the same time. */
+const SUSPECT_SLOTS = 2;
 /** Slower than anything that the coordinator waits for. */
 const LATE_MS = [500, 5_000, 40_000, 200_000];
 
@@ -59,6 +61,8 @@ export class Fleet {
   readonly #sites: Sites;
   readonly #blobs: MemoryBlobs;
   #workers: SimWorker[] = [];
+  /** With those that were started for a batch of suspects. */
+  readonly #all = new Set<SimWorker>();
   #started = 0;
   #clockOffset = 0;
   faults = 0;
@@ -81,12 +85,20 @@ export class Fleet {
     return this.#workers.map(({ process }) => process);
   }
 
+  #startOne(): SimWorker {
+    const process = new Process(this.#world, `worker-${++this.#started}`, this.#clockOffset);
+    const worker = new SimWorker(process, this.#sites, this.#blobs);
+    this.#all.add(worker);
+    return worker;
+  }
+
+  #idlest(): SimWorker {
+    return this.#workers.reduce((best, each) => (each.open.size < best.open.size ? each : best));
+  }
+
   #fill(coordinator?: Process): void {
     if (coordinator) this.#clockOffset = coordinator.clockOffset;
-    while (this.#workers.length < this.#options.workers) {
-      const process = new Process(this.#world, `worker-${++this.#started}`, this.#clockOffset);
-      this.#workers.push(new SimWorker(process, this.#sites, this.#blobs));
-    }
+    while (this.#workers.length < this.#options.workers) this.#workers.push(this.#startOne());
   }
 
   dispatcherFor(coordinator: Process): Dispatcher {
@@ -96,6 +108,7 @@ export class Fleet {
     return {
       workers,
       slots: workers * slotsPerWorker,
+      suspectSlots: SUSPECT_SLOTS,
       dispatch: (batch, onPart) => {
         const { promise, resolve } = Promise.withResolvers<Delivery>();
         this.#world.after(this.#world.random.between(0, 10), null, () =>
@@ -119,7 +132,7 @@ export class Fleet {
   ): void {
     // The machines that it was sent to are gone, and so is whoever sent it.
     if (this.#workers.length === 0) return;
-    const worker = this.#workers.reduce((best, each) => (each.open.size < best.open.size ? each : best));
+    const worker = batch.suspects ? this.#startOne() : this.#idlest();
     const drain = new AbortController();
     const open: OpenBatch = { batch, worker, coordinator, drain, answer };
     worker.open.add(open);
@@ -136,6 +149,7 @@ export class Fleet {
       void processBatch(batch, worker.tools, options).then((report) => {
         worker.open.delete(open);
         own.delete(open);
+        if (batch.suspects) this.#all.delete(worker);
         this.#send(open, report, (again) => {
           answer({ kind: 'report', report: again });
           if (again !== report) onPart(again);
@@ -169,8 +183,9 @@ export class Fleet {
 
   /** The process is gone; its dispatcher notices after a while, and another takes its place. */
   killWorker(process: Process, isInnocent: boolean): void {
-    const worker = this.#workers.find((each) => each.process === process);
+    const worker = [...this.#all].find((each) => each.process === process);
     if (!worker) return;
+    this.#all.delete(worker);
     process.kill();
     this.#workers = this.#workers.filter((each) => each !== worker);
     const { random } = this.#world;
@@ -178,7 +193,12 @@ export class Fleet {
     for (const open of worker.open) {
       if (!isInnocent) this.poisoned.add(open.batch.id);
       this.#world.after(noticedMs, open.coordinator, () =>
-        open.answer({ kind: 'lost', batchId: open.batch.id, reason: `${process.name} died` }),
+        open.answer({
+          kind: 'lost',
+          batchId: open.batch.id,
+          reason: `${process.name} died`,
+          ...(this.#options.areThreads ? { ended: true } : {}),
+        }),
       );
     }
     this.#fill();
@@ -190,7 +210,8 @@ export class Fleet {
    */
   onCoordinatorEnd(areAllEnded: boolean): void {
     if (!this.#options.areThreads && !areAllEnded) return;
-    for (const { process } of this.#workers) process.kill();
+    for (const { process } of this.#all) process.kill();
+    this.#all.clear();
     this.#workers = [];
   }
 }

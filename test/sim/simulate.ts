@@ -3,7 +3,7 @@ import { Coordinator, type RunResult } from '../../src/coordinator/coordinator.t
 import { createProgress } from '../../src/coordinator/reports/progress.ts';
 import { SourceFeeder } from '../../src/coordinator/sources/source-feeder.ts';
 import { messageOf } from '../../src/core/errors.ts';
-import { LIMITS } from '../../src/core/limits.ts';
+import { LOSSES_MAX } from '../../src/core/suspicion/suspicion.ts';
 import type { Source } from '../../src/ports/source.ts';
 import type { Job, Store } from '../../src/ports/store.ts';
 import type { Database } from '../../src/store/sqlite/connection/database.ts';
@@ -14,6 +14,18 @@ import { openMemoryStore, SharedJob } from './shared-store.ts';
 import { type SimHost, Sites } from './sites.ts';
 import { check, StoreModel, Violation } from './store-model.ts';
 import { Process, SeededRandom, World } from './virtual-time.ts';
+
+const OF_PROCESSES = [
+  'crash',
+  'messages',
+  'store',
+  'workers',
+  'freeze',
+  'clock',
+  'second',
+  'poison',
+  'network',
+] as const;
 
 /** Faults that can be switched off by name; those in the second list wait for what they test. */
 export const FAULTS = [
@@ -90,6 +102,9 @@ class StoreFault extends Error {}
 const TRACE_MAX = 200;
 /** Longer than the longest rests of all hosts and the retries of all tasks, one after the other. */
 const VIRTUAL_MS_MAX = 12 * 3_600_000;
+/** What healthy pages may take beside others: so many times their gaps, and some time to begin and to find out. */
+const HEALTHY_TIMES = 6;
+const HEALTHY_MS = 30_000;
 const STEPS_MAX = 200_000;
 const CALLS_MAX = 50_000;
 const RECOUNT_STEPS = 1_000;
@@ -113,6 +128,8 @@ class SimulatedRun {
   #started = 0;
   #faults = 0;
   #calls = 0;
+  /** Only sites and pages have trouble: then times can be compared. */
+  readonly #isCalm: boolean;
   /** Calls of the store at which something goes wrong. */
   readonly #brokenCalls = new Map<number, 'crash' | 'error'>();
   /** Coordinators that will start. */
@@ -157,6 +174,7 @@ class SimulatedRun {
     this.#db = db;
     this.#job = job;
     this.#world = new World(random);
+    this.#isCalm = random.chance(0.2);
     const { spec } = job;
     const rate = spec.politeness.rate;
     this.#sites = new Sites(
@@ -191,12 +209,14 @@ class SimulatedRun {
     this.#model.isPoisoned = (batchId) => this.#fleet.poisoned.has(batchId);
     this.#isShared = this.#isOn('second') && random.chance(0.3);
     this.#isDelayed = random.chance(0.5);
+    this.#model.now = () => this.#world.elapsedMs;
     this.#fleet.trace = (text) => this.#note(text);
     this.#world.afterStep = () => this.#afterStep();
     this.#world.nextDueAt = () => this.#nextDueAt();
   }
 
   #isOn(kind: string): boolean {
+    if (this.#isCalm && (OF_PROCESSES as readonly string[]).includes(kind)) return false;
     const name = kind as FaultName;
     if (this.#options.without?.includes(name)) return false;
     return (FAULTS as readonly string[]).includes(kind) || (this.#options.with ?? []).includes(name);
@@ -216,6 +236,7 @@ class SimulatedRun {
     this.#model.compareCounters();
     this.#model.recount();
     this.#checkFates();
+    if (this.#isCalm) this.#checkHealthyPages();
     this.#checkArchive();
   }
 
@@ -551,18 +572,35 @@ class SimulatedRun {
       const page = this.#sites.pages.get(url);
       check(page !== undefined, () => `${url} is a task, but no one named it`);
       const hosts = [url, page.to].filter((each) => each !== '').map((each) => this.#sites.hostOf(each)!);
-      const isHostTrouble = hosts.some(
-        ({ manner, robots }) => manner.kind !== 'plain' || robots === 'fails' || robots === 'elsewhere',
-      );
+      const isHostTrouble = hosts.some((host) => isTroubled(host));
       const isForbidden = url.includes('/private/') && this.#job.spec.politeness.robots;
       if (isForbidden && state === 'skipped') continue;
       if (page.kind === 'ok' || page.kind === 'flaky' || page.kind === 'redirect') {
         if (state === 'done') continue;
         // Where only pages that fail are left, they are the host's probes, and one that would answer later goes with them.
         if (page.kind === 'flaky' && code === 'host-down') continue;
-        if (code === 'worker-lost' && (this.#model.losses.get(id) ?? 0) >= LIMITS.lossesMax) continue;
+        // A 429 uses up an attempt of its page or of robots.txt: with other trouble at the same time there may be too many.
+        const isLimited = hosts.some(({ manner }) => manner.kind === 'limits');
+        if (isLimited && (page.kind === 'flaky' || !this.#isCalm)) continue;
+        if (code === 'worker-lost' && (this.#model.losses.get(id) ?? 0) >= LOSSES_MAX) continue;
         check(isHostTrouble, () => `${url} (${page.kind}) is ${state}, ${code}`);
       } else check(state === 'dead', () => `${url} (${page.kind}) is ${state}, ${code}`);
+    }
+  }
+
+  /** Pages that fail do not hold up the others of their host. */
+  #checkHealthyPages(): void {
+    const { spec } = this.#job;
+    const { rate } = spec.politeness;
+    for (const { name, manner, robots, pages, latencyMs } of this.#sites.hosts) {
+      if (manner.kind !== 'plain' || robots === 'fails' || robots === 'elsewhere') continue;
+      const healthy = pages.filter(({ kind }) => kind === 'ok');
+      if (healthy.length < pages.length * 0.8) continue;
+      const gapMs = Math.max(rate === 'max' ? 0 : 1_000 / rate, robots === 'delays' ? 500 : 0, latencyMs / 4);
+      const times = healthy.map(({ url }) => this.#model.doneAt.get(url) ?? 0);
+      const lastMs = Math.max(0, ...times);
+      const boundMs = HEALTHY_MS + pages.length * gapMs * HEALTHY_TIMES;
+      check(lastMs < boundMs, () => `the healthy pages of ${name} took ${lastMs} ms, more than ${boundMs}`);
     }
   }
 
@@ -589,6 +627,12 @@ class SimulatedRun {
       check(record.includes('WARC-Type: response'), () => `${key} has no response at ${offset} for ${url}`);
     }
   }
+}
+
+/** Hosts on which pages may die that would answer. */
+function isTroubled({ manner, robots }: SimHost): boolean {
+  if (robots === 'fails' || robots === 'elsewhere') return true;
+  return manner.kind === 'stalls' || manner.kind === 'down' || manner.kind === 'gone';
 }
 
 const SELECT_IDLE = `

@@ -158,7 +158,7 @@ export class Sites {
     if (roll < 0.08) return isOn('redirects') ? 'redirect' : 'ok';
     if (roll < 0.11) return isOn('sick') ? random.pick(SICKNESSES) : 'ok';
     if (roll < 0.115) return 'forbidden';
-    if (roll < 0.1175) return isOn('poison') ? 'poison' : 'ok';
+    if (roll < 0.125) return isOn('poison') ? 'poison' : 'ok';
     return 'ok';
   }
 

@@ -1,5 +1,12 @@
 import { balance, type Counters, type TaskState } from '../../src/core/model.ts';
-import type { EnqueueResult, LeasedBatch, Settlement, SettleResult } from '../../src/ports/store.ts';
+import type { Blame } from '../../src/core/suspicion/suspicion.ts';
+import type {
+  EnqueueResult,
+  LeasedBatch,
+  LeaseRequest,
+  Settlement,
+  SettleResult,
+} from '../../src/ports/store.ts';
 import { isFinished, stateName } from '../../src/store/shared/states.ts';
 import type { Database } from '../../src/store/sqlite/connection/database.ts';
 
@@ -45,6 +52,10 @@ export class StoreModel {
   };
   /** By task: batches with it that were lost for another reason than a page that kills workers. */
   readonly losses = new Map<number, number>();
+  readonly #allLosses = new Map<number, number>();
+  /** When tasks were done, by URL. */
+  readonly doneAt = new Map<string, number>();
+  now: () => number = () => 0;
   isPoisoned: (batchId: number) => boolean = () => false;
   isDirty = false;
 
@@ -56,10 +67,10 @@ export class StoreModel {
   /** Notes what a call to the store has done. */
   observe(name: string, args: unknown[], result: unknown): void {
     if (name === 'enqueue') this.#enqueue(args[1] as { url: string }[], result as EnqueueResult);
-    else if (name === 'lease') this.#lease(result as LeasedBatch[]);
+    else if (name === 'lease') this.#lease(args[1] as LeaseRequest, result as LeasedBatch[]);
     else if (name === 'settle') this.#settle(args[0] as Settlement, result as SettleResult);
     else if (name === 'release')
-      this.#release(args[0] as number, args[1] as { suspect: boolean }, result as Released);
+      this.#release(args[0] as number, args[1] as { blame: Blame }, result as Released);
     else if (name === 'failTasksOfHost') this.#failTasks(result as number);
     else return;
     this.isDirty = true;
@@ -82,9 +93,10 @@ export class StoreModel {
     return accepted;
   }
 
-  #lease(batches: LeasedBatch[]): void {
-    for (const { id, tasks } of batches) {
+  #lease(request: LeaseRequest, batches: LeasedBatch[]): void {
+    for (const [index, { id, tasks, suspectsOf }] of batches.entries()) {
       if (tasks.length === 0) continue;
+      if (suspectsOf === undefined) this.#checkCompany(request.batches[index]!, tasks);
       check(!this.open.has(id) && !this.#closed.has(id), () => `batch ${id} was lent before`);
       this.open.set(id, new Set(tasks.map((task) => task.id)));
       for (const { id: taskId, url } of tasks) {
@@ -103,6 +115,19 @@ export class StoreModel {
     }
   }
 
+  /** One loss is no evidence: a task that was lost once goes out together with others of its host. */
+  #checkCompany({ grants }: LeaseRequest['batches'][number], tasks: LeasedBatch['tasks']): void {
+    const [task] = tasks;
+    if (tasks.length > 1 || this.#allLosses.get(task!.id) !== 1) return;
+    const { hostId } = task!;
+    if ((grants.find((grant) => grant.hostId === hostId)?.count ?? 0) < 2) return;
+    const others = this.#db.get<{ count: number }>(COUNT_READY, this.#jobId, hostId)!.count;
+    check(
+      others === 0,
+      () => `task ${task!.id} was lost once and goes out alone, though ${others} others are ready`,
+    );
+  }
+
   #move(task: ModelTask, state: TaskState, batch: number | null): void {
     this.counts[task.state]--;
     this.counts[state]++;
@@ -119,7 +144,9 @@ export class StoreModel {
     if (!held) return;
     for (const change of settlement.tasks) {
       if (!held.delete(change.id)) continue;
-      this.#move(this.#tasks.get(change.id)!, change.to, null);
+      const task = this.#tasks.get(change.id)!;
+      this.#move(task, change.to, null);
+      if (change.to === 'done') this.doneAt.set(task.url, this.now());
       this.#accept(change.links);
     }
     this.#accept(settlement.links ?? []);
@@ -133,7 +160,7 @@ export class StoreModel {
     this.#closed.add(batchId);
   }
 
-  #release(batchId: number, { suspect }: { suspect: boolean }, { returned, dead }: Released): void {
+  #release(batchId: number, { blame }: { blame: Blame }, { returned, dead }: Released): void {
     const held = this.open.get(batchId) ?? new Set();
     check(
       held.size === returned + dead,
@@ -143,7 +170,8 @@ export class StoreModel {
       const state = this.#stateOf(id);
       check(state === 'pending' || state === 'dead', () => `task ${id} of a lost batch is ${state}`);
       this.#move(this.#tasks.get(id)!, state, null);
-      if (suspect && !this.isPoisoned(batchId)) this.losses.set(id, (this.losses.get(id) ?? 0) + 1);
+      if (blame !== 'none') this.#allLosses.set(id, (this.#allLosses.get(id) ?? 0) + 1);
+      if (blame !== 'none' && !this.isPoisoned(batchId)) this.losses.set(id, (this.losses.get(id) ?? 0) + 1);
     }
     if (this.open.has(batchId)) this.#close(batchId);
   }
@@ -203,6 +231,8 @@ export class StoreModel {
   }
 }
 
+const COUNT_READY =
+  'SELECT count(*) AS count FROM tasks WHERE job_id = ? AND host_id = ? AND state = 2 AND losses < 2';
 const SELECT_COUNTERS = `SELECT ${COUNTED.join(', ')} FROM counters WHERE job_id = ?`;
 const SELECT_STATES = 'SELECT state, count(*) AS count FROM tasks WHERE job_id = ? GROUP BY state';
 const SELECT_URLS = 'SELECT count(DISTINCT url) AS urls FROM tasks WHERE job_id = ?';
