@@ -14,9 +14,10 @@ import type { Process, World } from './virtual-time.ts';
 export function openMemoryStore(): { store: Store; db: Database } {
   const db = new Database(':memory:');
   const inserter = new TaskInserter(db, new SeenIndex(db));
+  const atWork = new Set<number>();
   const store: Store = {
-    jobs: new SqliteJobStore(db),
-    frontier: new SqliteFrontier(db, inserter),
+    jobs: new SqliteJobStore(db, atWork),
+    frontier: new SqliteFrontier(db, inserter, atWork),
     hosts: new SqliteHostStore(db),
     escalations: new SqliteEscalationStore(db),
     proxies: new SqliteProxyStore(db),

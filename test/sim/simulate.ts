@@ -579,9 +579,8 @@ class SimulatedRun {
         if (state === 'done') continue;
         // Where only pages that fail are left, they are the host's probes, and one that would answer later goes with them.
         if (page.kind === 'flaky' && code === 'host-down') continue;
-        // A 429 uses up an attempt of its page or of robots.txt: with other trouble at the same time there may be too many.
-        const isLimited = hosts.some(({ manner }) => manner.kind === 'limits');
-        if (isLimited && (page.kind === 'flaky' || !this.#isCalm)) continue;
+        // A 429 uses up an attempt of its page, or of robots.txt.
+        if (hosts.some(({ manner }) => manner.kind === 'limits')) continue;
         if (code === 'worker-lost' && (this.#model.losses.get(id) ?? 0) >= LOSSES_MAX) continue;
         check(isHostTrouble, () => `${url} (${page.kind}) is ${state}, ${code}`);
       } else check(state === 'dead', () => `${url} (${page.kind}) is ${state}, ${code}`);

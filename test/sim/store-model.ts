@@ -170,7 +170,8 @@ export class StoreModel {
       const state = this.#stateOf(id);
       check(state === 'pending' || state === 'dead', () => `task ${id} of a lost batch is ${state}`);
       this.#move(this.#tasks.get(id)!, state, null);
-      if (blame !== 'none') this.#allLosses.set(id, (this.#allLosses.get(id) ?? 0) + 1);
+      if (blame !== 'none' && blame !== 'coordinator')
+        this.#allLosses.set(id, (this.#allLosses.get(id) ?? 0) + 1);
       if (blame !== 'none' && !this.isPoisoned(batchId)) this.losses.set(id, (this.losses.get(id) ?? 0) + 1);
     }
     if (this.open.has(batchId)) this.#close(batchId);
