@@ -196,7 +196,9 @@ export class BatchSender {
       robots,
     });
     if (refused.length > 0) await this.#refuse(open, refused, found);
-    if (late.length > 0) await this.#parts.store.frontier.postpone(job.id, late);
+    // Planned ahead of their time they would only be put off again, over and over until it has come.
+    const later = late.map((host) => ({ ...host, until: host.until + LOOK_AHEAD_MS }));
+    if (later.length > 0) await this.#parts.store.frontier.postpone(job.id, later);
     if (open.tasks.size > 0) {
       this.#parts.escalation?.assign(open.batch, now);
       await this.#deferBrowserTasks(open);

@@ -150,7 +150,10 @@ export class RobotsGate {
     const stays = new Set(hosts);
     const first: PlanHost[] = [];
     for (const host of wanting) {
-      const { at } = robots.wantedBy(host.host)!;
+      const wanted = robots.wantedBy(host.host);
+      // Answered while the store was asked for the others.
+      if (!wanted) continue;
+      const { at } = wanted;
       const other = others.get(at);
       const freeAt = other ? this.#freeAt(other, before) : null;
       const isTaken = taken.has(at) || taken.has(host.host) || robots.isAsking(at);

@@ -1,0 +1,115 @@
+import { parseArgs } from 'node:util';
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import {
+  FAULTS,
+  type FaultName,
+  LATER_FAULTS,
+  type SimulationOptions,
+  type SimulationResult,
+  simulate,
+} from '../test/sim/simulate.ts';
+import { replaceBetween } from './replace-between.ts';
+
+/**
+ * Whole jobs with faults on virtual time: `npm run sim`. A seed decides everything; `npm run sim -- --seed 7` does one of
+ * them again and shows its last steps when it fails. `--write` puts the sums into docs/reliability.md.
+ */
+
+interface Work {
+  first: number;
+  step: number;
+  count: number;
+  endAt: number;
+  options: Omit<SimulationOptions, 'seed'>;
+}
+
+if (isMainThread) await main();
+else await work(workerData as Work);
+
+/** Every `step`th seed, in a thread of its own. */
+async function work({ first, step, count, endAt, options }: Work): Promise<void> {
+  for (let index = 0; index < count && Date.now() < endAt; index++)
+    parentPort!.postMessage(await simulate({ ...options, seed: first + index * step }));
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      seed: { type: 'string' },
+      runs: { type: 'string' },
+      tasks: { type: 'string', default: '200' },
+      minutes: { type: 'string' },
+      jobs: { type: 'string', default: '2' },
+      with: { type: 'string', default: '' },
+      without: { type: 'string', default: '' },
+      write: { type: 'boolean', default: false },
+    },
+  });
+  const first = Number(values.seed ?? 1);
+  const isEndless = values.minutes !== undefined && values.runs === undefined;
+  const runs = isEndless ? 1e9 : Number(values.runs ?? (values.seed === undefined ? 1_000 : 1));
+  const jobs = Math.min(Number(values.jobs), runs);
+  const endAt = Date.now() + Number(values.minutes ?? 1e6) * 60_000;
+  const options = {
+    tasks: Number(values.tasks),
+    with: namesIn(values.with),
+    without: namesIn(values.without),
+  };
+  const startedAt = Date.now();
+  const sum = { runs: 0, tasks: 0, faults: 0, steps: 0, virtualMs: 0 };
+  const failed: SimulationResult[] = [];
+  const take = (result: SimulationResult) => {
+    sum.runs++;
+    for (const name of ['tasks', 'faults', 'steps', 'virtualMs'] as const) sum[name] += result[name];
+    if (result.failure !== null) {
+      failed.push(result);
+      process.stdout.write(`seed ${result.seed}: ${result.failure}\n`);
+    }
+    if (sum.runs % 1_000 === 0)
+      process.stdout.write(
+        `${sum.runs} runs, ${failed.length} failed, ${seconds(Date.now() - startedAt)} s\n`,
+      );
+  };
+  await Promise.all(
+    Array.from({ length: jobs }, (_, index) =>
+      runWorker(
+        { first: first + index, step: jobs, count: Math.ceil((runs - index) / jobs), endAt, options },
+        take,
+      ),
+    ),
+  );
+  const worst = failed.sort((a, b) => a.seed - b.seed)[0];
+  if (worst) {
+    process.stdout.write(`\n${worst.trace.join('\n')}\nseed ${worst.seed}: ${worst.failure}\n`);
+    process.stdout.write(`the same again: npm run sim -- --seed ${worst.seed} --tasks ${options.tasks}\n`);
+  }
+  const table = [
+    '| runs | tasks | faults | steps | virtual time | failed | time |',
+    '|--:|--:|--:|--:|--:|--:|--:|',
+    `| ${sum.runs} | ${sum.tasks} | ${sum.faults} | ${sum.steps} | ${(sum.virtualMs / 86_400_000).toFixed(1)} days | ${failed.length} | ${seconds(Date.now() - startedAt)} s |`,
+  ].join('\n');
+  process.stdout.write(`\n${table}\n`);
+  if (values.write) replaceBetween('docs/reliability.md', 'sim', table);
+  process.exitCode = failed.length === 0 ? 0 : 1;
+}
+
+function seconds(ms: number): string {
+  return (ms / 1_000).toFixed(0);
+}
+
+function namesIn(list: string): FaultName[] {
+  const names = list.split(',').filter((name) => name !== '');
+  const known: readonly string[] = [...FAULTS, ...LATER_FAULTS];
+  for (const name of names)
+    if (!known.includes(name)) throw new Error(`no fault is called '${name}'; there are ${known.join(', ')}`);
+  return names as FaultName[];
+}
+
+function runWorker(data: Work, take: (result: SimulationResult) => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(new URL(import.meta.url), { workerData: data });
+    worker.on('message', take);
+    worker.on('error', reject);
+    worker.on('exit', () => resolve());
+  });
+}
