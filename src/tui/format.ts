@@ -57,3 +57,8 @@ export function formatPercent(fraction: number): string {
   if (fraction >= 1) return '100 %';
   return `${Math.min(99, Math.max(1, Math.round(fraction * 100)))} %`;
 }
+
+/** What a limit kept out, and how to change that. */
+export function droppedText(count: number): string {
+  return `${formatCount(count)} ${count === 1 ? 'link' : 'links'} dropped by limits.perTemplate: raise it, or set it to null`;
+}

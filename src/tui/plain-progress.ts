@@ -13,6 +13,7 @@ export function plainLine(view: RunView): string {
     `${formatCount(counters.pending + counters.leased)} left`,
     ...(counters.skipped > 0 ? [`${formatCount(counters.skipped)} skipped`] : []),
     ...(counters.dead > 0 ? [`${formatCount(counters.dead)} dead`] : []),
+    ...(counters.dropped > 0 ? [`${formatCount(counters.dropped)} links dropped`] : []),
     `${formatRate(view.pagesPerSecond)} pages/s`,
     formatBytes(counters.bytes),
     ...(job.state === 'running' && view.etaMs !== null ? [etaText(view)] : []),

@@ -1,5 +1,5 @@
 import type { RunView } from '../coordinator/reports/run-view.ts';
-import { formatDuration } from './format.ts';
+import { droppedText, formatDuration } from './format.ts';
 import { hostLines } from './host-table.ts';
 import { plainLine } from './plain-progress.ts';
 import { chartLines, counterLines, progressLine, recentLines, tallyLines, workerLines } from './sections.ts';
@@ -134,6 +134,11 @@ function blocksOf(view: RunView, width: number) {
     ]);
   };
   const more = view.hostsTotal > 1 ? `hosts (${view.hostsTotal})` : 'hosts';
+  const dropped: Block = {
+    min: 1,
+    ideal: view.counters.dropped > 0 ? 1 : 0,
+    make: () => lines([[[droppedText(view.counters.dropped), 'warn']]]),
+  };
   const chart: Block = { min: 1, ideal: 4, make: (rows) => lines(chartLines(view, inner, rows)) };
   const hosts: Block = {
     min: 3,
@@ -157,7 +162,7 @@ function blocksOf(view: RunView, width: number) {
     ],
   };
   const blank: Block = { min: 1, ideal: 1, spare: 4, make: () => lines([[]]) };
-  return { blocks: [chart, hosts, both, recent, blank, blank, blank] as const, split };
+  return { blocks: [dropped, chart, hosts, both, recent, blank, blank, blank] as const, split };
 }
 
 /** One frame, never larger than the size it is given; what matters least is left out first. */
@@ -168,7 +173,7 @@ export function renderDashboard(view: RunView, size: FrameSize): string {
   }
   const { blocks, split } = blocksOf(view, width);
   const rows = shareRows(blocks, size.rows - ROWS_FIXED);
-  const [chart, hosts, both, recent, ...blanks] = blocks.map((block, i) =>
+  const [dropped, chart, hosts, both, recent, ...blanks] = blocks.map((block, i) =>
     rows[i] === 0 ? [] : block.make(rows[i]!),
   );
   const [labels, values] = counterLines(view, width - 4);
@@ -179,6 +184,7 @@ export function renderDashboard(view: RunView, size: FrameSize): string {
     ...blanks[0]!,
     framed(labels, width),
     framed(values, width),
+    ...dropped!,
     ...blanks[1]!,
     ...chart!,
     ...hosts!,

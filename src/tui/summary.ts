@@ -1,5 +1,5 @@
 import type { RouteQuality, RunView, Tally } from '../coordinator/reports/run-view.ts';
-import { formatBytes, formatCount, formatDuration, formatRate } from './format.ts';
+import { droppedText, formatBytes, formatCount, formatDuration, formatRate } from './format.ts';
 import { qualityLines } from './quality.ts';
 import { cleanText, type Line, paintLine, type Style } from './text.ts';
 
@@ -74,6 +74,14 @@ export function renderSummary(view: RunView, options: SummaryOptions = {}): stri
     [],
     ...qualityLines(options.quality ?? [], options.qualityPass ?? null),
     [['  pace       ', 'faint'], [pace.join(' · ')]],
+    ...(counters.dropped === 0
+      ? []
+      : [
+          [
+            ['  dropped    ', 'faint'],
+            [droppedText(counters.dropped), 'warn'],
+          ] satisfies Line,
+        ]),
     ...(job.dir === null ? [] : [[['  files      ', 'faint'], [cleanText(job.dir)]] satisfies Line]),
   ];
   return lines.map((line) => paintLine(line, options.color ?? false)).join('\n');

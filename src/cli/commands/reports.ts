@@ -1,7 +1,7 @@
 import { type JobSummary, type PassCounters, requireJob, summarize } from '../../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../../core/errors.ts';
 import type { RequestedState } from '../../core/model.ts';
-import { formatBytes, formatCount, formatDuration } from '../../tui/format.ts';
+import { droppedText, formatBytes, formatCount, formatDuration } from '../../tui/format.ts';
 import { qualityLines } from '../../tui/quality.ts';
 import { paintLine } from '../../tui/text.ts';
 import { type Command, type Context, print, printable, printJson, withFolder } from '../context.ts';
@@ -22,6 +22,7 @@ export const statusCommand: Command = (context) =>
       `${summary.id}: ${summary.state}${summary.reason ? ` (${summary.reason})` : ''}${pass}`,
       `  accepted ${formatCount(summary.accepted)} = done ${formatCount(summary.done)} + unchanged ${formatCount(summary.unchanged)} + skipped ${formatCount(summary.skipped)} + dead ${formatCount(summary.dead)} + pending ${formatCount(summary.pending)} + leased ${formatCount(summary.leased)}`,
       `  ${formatCount(summary.records)} records, ${formatCount(summary.requests)} requests, ${formatBytes(summary.bytes)}, ${formatDuration(summary.seconds * 1_000)}, ${summary.pagesPerSecond} pages/s`,
+      ...(summary.dropped > 0 ? [`  ${droppedText(summary.dropped)}`] : []),
       ...(summary.thisPass ? [passLine(summary.thisPass)] : []),
       ...tallies.map(({ state, code, count }) => `  ${state} ${code}: ${formatCount(count)}`),
       ...qualityLines(summary.quality, earlierPassOf(summary)).map((line) => paintLine(line, false)),

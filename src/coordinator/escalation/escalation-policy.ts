@@ -20,7 +20,7 @@ import { originOf } from '../../core/url/url-shape.ts';
 import type { EscalationRow } from '../../ports/store.ts';
 import { CookieJars } from '../cookies/cookie-jars.ts';
 import {
-  guessRoute,
+  folderOf,
   type HostScores,
   LevelsByRoute,
   methodsJudged,
@@ -36,7 +36,7 @@ import { noteIdentity, pickIdentity } from './identities.ts';
 
 /** Hosts whose working methods are remembered. */
 const ESCALATION_HOSTS_MAX = 20_000;
-/** URL templates of a host; URLs of others use what is known of their host. */
+/** URL templates and folders of a host; URLs of others use what is known of their host. */
 const ESCALATION_TEMPLATES_MAX = 100;
 /** Refused tasks that wait for another way; a task that is forgotten begins again at the bottom. */
 const ESCALATION_TASKS_MAX = 50_000;
@@ -87,10 +87,11 @@ export class EscalationPolicy {
   isUnsure(host: string): boolean {
     const entry = this.#hosts.get(host);
     if (!entry) return this.#levels.some(({ length }) => length > 1);
-    const { levels, scores } = entry;
+    const { levels, scores, isRead } = entry;
     if (levels === null) return false;
     const scoreOf = (level: number) => scores[levels[level]!.methodName];
-    return scoreOf(cheapestLevel(levels.length, scoreOf)) === undefined;
+    const level = cheapestLevel(levels.length, scoreOf);
+    return scoreOf(level) === undefined && !(level === 0 && isRead);
   }
 
   /** Whether tasks of the host go to a browser, as far as is known. */
@@ -165,7 +166,11 @@ export class EscalationPolicy {
     for (const { host, template, stats } of rows) {
       if (template.startsWith(COOKIES)) this.#cookies.take([stats as OriginCookies]);
       else if (template === '') Object.assign(this.#entryOf(host), stats);
-      else this.#entryOf(host).templates.set(template, stats as Scores);
+      else {
+        const entry = this.#entryOf(host);
+        entry.templates.set(template, stats as Scores);
+        entry.isRead = true;
+      }
     }
     this.#cookies.takeChanges();
   }
@@ -190,7 +195,6 @@ export class EscalationPolicy {
     const { levels } = routeLevels;
     if (levels.length === 1) return 0;
     const entry = this.#entryOf(host);
-    guessRoute(entry, routeLevels);
     const { ofTemplate, ofHost } = scoresFor(entry, task, routeLevels);
     const scoreOf = (level: number) => ofTemplate(level) ?? ofHost(level);
     const floor = this.#floors.get(task.id) ?? 0;
@@ -230,21 +234,29 @@ export class EscalationPolicy {
     const success = verdict === 'answered';
     const isLacking = verdict === 'lacking' || verdict === 'scripts';
     const judged = methodsJudged(routeLevels, fetchMethod!.level, verdict);
-    for (const template of [templateOf(url), routeLevels.scriptsKey]) {
-      if (template === null) continue;
+    for (const template of [templateOf(url), ...(routeLevels.learnsScripts ? [folderOf(url)] : [])]) {
       const known = entry.templates.get(template);
-      const hasRoom = entry.templates.size < ESCALATION_TEMPLATES_MAX || template === routeLevels.scriptsKey;
-      if (!known && !hasRoom) continue;
+      // Those that were tried last are kept.
+      entry.templates.delete(template);
       entry.templates.set(template, { ...known, ...tried(known, judged, success, now) });
       this.#changed.set(`${host} ${template}`, { host, template });
     }
+    this.#forgetTemplates(entry, host);
+    entry.isRead = true;
     this.#changed.set(host, { host, template: '' });
-    // A page that lacks something says nothing of the identity, or of the host unless a browser stands by for it.
-    if (!isLacking || routeLevels.scriptsKey !== null)
-      Object.assign(entry.scores, tried(entry.scores, judged, success, now));
+    // A page that lacks something says nothing of the identity, nor of the host.
+    if (!isLacking) Object.assign(entry.scores, tried(entry.scores, judged, success, now));
     const identity = isLacking ? null : fetchMethod!.identity;
     if (identity !== null && noteIdentity(entry.identities, identity, success, now))
       this.#cookies.drop(identity);
+  }
+
+  #forgetTemplates(entry: HostScores, host: string): void {
+    for (const template of entry.templates.keys()) {
+      if (entry.templates.size <= ESCALATION_TEMPLATES_MAX) return;
+      entry.templates.delete(template);
+      this.#changed.set(`${host} ${template}`, { host, template });
+    }
   }
 
   #raise(taskId: number, floor: number): void {

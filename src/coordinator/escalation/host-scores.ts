@@ -1,6 +1,6 @@
 import type { BatchTask } from '../../core/batch/batch.ts';
 import { type EscalationLevel, escalationLevels, fetcherOfRoute } from '../../core/escalation/escalation.ts';
-import { addTry, type Score, type ScoreOf, type Verdict } from '../../core/escalation/score.ts';
+import { addTry, type Score, type ScoreOf, type Verdict, WORKS } from '../../core/escalation/score.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
 import { compilePatterns } from '../../core/url/pattern.ts';
 import { templateOf } from '../../core/url/url.ts';
@@ -19,40 +19,62 @@ export interface HostScores {
   levels: EscalationLevel[] | null;
   /** Some task of it went to a browser. */
   renders: boolean;
+  /** Some page of it was read, so that it is known how it answers. */
+  isRead: boolean;
 }
 
 export function newHost(): HostScores {
-  return { scores: {}, templates: new Map(), identities: noIdentities(), levels: null, renders: false };
+  return {
+    scores: {},
+    templates: new Map(),
+    identities: noIdentities(),
+    levels: null,
+    renders: false,
+    isRead: false,
+  };
 }
 
+/** So many pages of a template must have needed scripts before its others are not asked for plainly. */
+const TEMPLATE_TRIES = 2;
+/** The same of a folder, for URLs of templates that are not known; and no more may have done without. */
+const FOLDER_TRIES = 4;
+const FOLDER_RATE_MAX = 0.15;
+
+/** A page that is fetched plainly in vain costs less than one that is rendered in vain: only evidence says otherwise. */
 export function scoresFor(
   entry: HostScores,
   { url }: BatchTask,
-  { levels, scriptsKey }: RouteLevels,
+  { levels, learnsScripts }: RouteLevels,
 ): Record<'ofTemplate' | 'ofHost', ScoreOf> {
   const own = entry.templates.get(templateOf(url));
-  const alike = scriptsKey === null ? undefined : entry.templates.get(scriptsKey);
+  const folder = learnsScripts ? entry.templates.get(folderOf(url)) : undefined;
+  const isCredible = (score: Score, tries: number) =>
+    !learnsScripts || score.rate >= WORKS || score.tries >= tries;
+  const scoreOf = (methodName: string): Score | undefined => {
+    const ofOwn = own?.[methodName];
+    if (ofOwn) return isCredible(ofOwn, TEMPLATE_TRIES) ? ofOwn : undefined;
+    const ofFolder = folder?.[methodName];
+    const isMixed = ofFolder && ofFolder.rate >= FOLDER_RATE_MAX && ofFolder.rate < WORKS;
+    return ofFolder && !isMixed && isCredible(ofFolder, FOLDER_TRIES) ? ofFolder : undefined;
+  };
   return {
-    ofTemplate: (level) => own?.[levels[level]!.methodName] ?? alike?.[levels[level]!.methodName],
+    ofTemplate: (level) => scoreOf(levels[level]!.methodName),
     ofHost: (level) => entry.scores[levels[level]!.methodName],
   };
 }
 
-/**
- * What the host taught is a guess about a route of which nothing is known yet: one of its tasks tries the cheap way at
- * once, as if the guess were old, and decides.
- */
-export function guessRoute(entry: HostScores, { scriptsKey }: RouteLevels): void {
-  if (scriptsKey === null || entry.templates.has(scriptsKey)) return;
-  const known = Object.entries(entry.scores);
-  if (known.length === 0) return;
-  const guess = known.map(([way, { rate }]) => [way, { tries: 0, rate, at: 0 }]);
-  entry.templates.set(scriptsKey, Object.fromEntries(guess));
+/** Rows of folders; templates begin with a host. */
+const FOLDER = '@folder ';
+
+/** Pages with titles in their paths have templates of their own, but are alike within a folder. */
+export function folderOf(url: string): string {
+  const [path = ''] = templateOf(url).split('?', 1);
+  return FOLDER + path.slice(0, path.lastIndexOf('/') + 1);
 }
 
 /** The level at which pages that need scripts go on; null when there is none above. */
-export function renderingLevel({ levels, scriptsKey }: RouteLevels, level: number): number | null {
-  if (scriptsKey === null || levels[level]!.fetcher === 'browser') return null;
+export function renderingLevel({ levels, learnsScripts }: RouteLevels, level: number): number | null {
+  if (!learnsScripts || levels[level]!.fetcher === 'browser') return null;
   const above = levels.findIndex(({ fetcher }, index) => index > level && fetcher === 'browser');
   return above === -1 ? null : above;
 }
@@ -67,11 +89,11 @@ export function refusalLevels({ levels }: RouteLevels): number {
  * without another way is no reason for the browser that stands by for scripts.
  */
 export function methodsJudged(ways: RouteLevels, level: number, verdict: Verdict): string[] {
-  const { levels, scriptsKey } = ways;
+  const { levels, learnsScripts } = ways;
   const { methodName: way, fetcher } = levels[level]!;
   const isRefusal = verdict === 'refused' || verdict === 'forbidden';
   if (isRefusal && levels[level + 1]?.onlyForScripts) return [];
-  const wants = scriptsKey !== null && (verdict === 'scripts' || verdict === 'lacking');
+  const wants = learnsScripts && (verdict === 'scripts' || verdict === 'lacking');
   if (!wants || fetcher === 'browser') return [way];
   return levels
     .filter((other) => other.fetcher !== 'browser' && other.fetcher !== 'api')
@@ -91,8 +113,8 @@ export function tried(
 /** The ways of one route. */
 export interface RouteLevels {
   levels: EscalationLevel[];
-  /** Under which a route that takes a browser where pages need one keeps what it learns; null for others. */
-  scriptsKey: string | null;
+  /** Whether it takes a browser where pages need one. */
+  learnsScripts: boolean;
 }
 
 /** The ways of asking that a job allows, by the route of a task. */
@@ -105,10 +127,9 @@ export class LevelsByRoute {
       name: route.name,
       matches: route.match ? compilePatterns(route.match) : () => true,
       levels: escalationLevels(route, spec),
-      // Pages of a route are alike also where their URLs are not: titles in paths make templates of their own.
-      scriptsKey: fetcherOfRoute(route) === 'auto' ? `@route ${route.name}` : null,
+      learnsScripts: fetcherOfRoute(route) === 'auto',
     }));
-    this.#ofNone = { levels: escalationLevels(null, spec), scriptsKey: null };
+    this.#ofNone = { levels: escalationLevels(null, spec), learnsScripts: false };
   }
 
   some(test: (levels: EscalationLevel[]) => boolean): boolean {

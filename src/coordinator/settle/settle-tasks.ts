@@ -76,7 +76,8 @@ export function changeOf(task: BatchTask, outcome: Outcome, context: SettleConte
       };
     case 'deferred': {
       const dueAt = outcome.until === undefined ? null : Math.ceil(outcome.until);
-      return { ...base, to: 'pending', countsAsAttempt: false, dueAt };
+      const order = outcome.last ? { lowersPriority: true as const } : {};
+      return { ...base, to: 'pending', countsAsAttempt: false, dueAt, ...order };
     }
     case 'redirected':
       return redirectOf(task, outcome, context);

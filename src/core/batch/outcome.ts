@@ -99,8 +99,8 @@ export type Outcome =
       retryAfterMs: number | null;
       trace: Trace | null;
     }
-  /** `until`: not to be tried before. */
-  | { kind: 'deferred'; taskId: number; until?: number };
+  /** `until`: not to be tried before. `last`: after all others of its host. */
+  | { kind: 'deferred'; taskId: number; until?: number; last?: true };
 
 export type OutcomeKind = Outcome['kind'];
 

@@ -135,7 +135,9 @@ const NO_FAILURES: CodeFailures = { inRow: 0, first: null };
 export function nextCodeFailures(
   before: ReadonlyMap<string, CodeFailures>,
   outcomes: readonly Outcome[],
-): Map<string, CodeFailures> {
+): ReadonlyMap<string, CodeFailures> {
+  // Nearly always: this is asked for every page.
+  if (before.size === 0 && outcomes.every(({ kind }) => kind !== 'failed')) return before;
   const after = new Map(before);
   for (const outcome of outcomes) {
     if (outcome.kind !== 'failed' && outcome.kind !== 'fetched') continue;

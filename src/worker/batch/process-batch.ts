@@ -1,6 +1,11 @@
 import { type Batch, type BatchTask, type Report, WIRE_VERSION } from '../../core/batch/batch.ts';
 import type { Outcome, QualityDelta, RobotsOutcome } from '../../core/batch/outcome.ts';
 import { BatchBytes } from '../../core/byte-limit/byte-limit.ts';
+import {
+  brokenCode,
+  type CodeFailures,
+  nextCodeFailures,
+} from '../../core/circuit-breaker/circuit-breaker.ts';
 import { messageOf } from '../../core/errors.ts';
 import { VERSION } from '../../core/identity/identity.ts';
 import { type Clock, type Random, startTimer } from '../../ports/ambient.ts';
@@ -96,6 +101,7 @@ class BatchRun {
   #outcomes: Outcome[] = [];
   #robots: RobotsOutcome[] = [];
   #quality = new QualitySum();
+  #codeFailures: ReadonlyMap<string, CodeFailures> = new Map();
   #trouble: string | null = null;
   #archive: Archive | null = null;
   #mediaWriter: MediaWriter | null = null;
@@ -142,6 +148,9 @@ class BatchRun {
 
   /** Where parts are taken, a long list goes ahead of its outcome, at once: no other part comes between them. */
   #take(outcome: Outcome): void {
+    this.#codeFailures = nextCodeFailures(this.#codeFailures, [outcome]);
+    // The report will end the job: what is left would be fetched in vain.
+    if (brokenCode(this.#codeFailures) !== null) this.deadline.cut();
     const split = this.#onPart ? splitLinks(outcome) : null;
     for (const links of split?.ahead ?? [])
       this.#onPart?.(linksPart(this.#batch, this.#heading(), outcome.taskId, links));

@@ -53,6 +53,21 @@ test('a run goes on with another pace and other limits, and starts anew for othe
   expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('politeness.parallel')]);
 });
 
+test('links that the limit per template drops are told by the run and by status', async () => {
+  const place = ['--dir', join(folder.path, 'dropped')];
+  const job = join(folder.path, 'dropped.json');
+  writeFileSync(
+    job,
+    JSON.stringify({
+      ...{ sources: url, follow: true, allowPrivate: true, limits: { perTemplate: 3 } },
+      politeness: { robots: false, rate: 'max' },
+    }),
+  );
+  const told = '1 link dropped by limits.perTemplate: raise it, or set it to null';
+  expect((await seine(['run', job, '--workers', '1', ...place])).stderr).toContain(told);
+  expect((await seine(['status', ...place])).stdout).toContain(`  ${told}\n`);
+});
+
 test('priorities of a running job are changed by another process', async () => {
   const PAGES = 30;
   const paths = ['a', 'b'].flatMap((kind) =>

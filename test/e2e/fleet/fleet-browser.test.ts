@@ -117,7 +117,7 @@ test('over Redis, pages wait for a worker with a browser, and the run says why; 
   await vi.waitFor(
     () =>
       expect(run.said()).toMatch(
-        /batches need a browser, but no worker at Redis \S+ has one: start some with/,
+        /pages need a browser, but no worker has one: start some with `seine worker --kind browser`/,
       ),
     { timeout: 60_000, interval: 50 },
   );

@@ -29,45 +29,46 @@ afterAll(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-test('pages for a browser take no more places than browsers have, and one says that there are none', async () => {
-  const slots = { all: 4, browser: 0 };
-  const waiting: (() => void)[] = [];
-  let out = 0;
-  let outMax = 0;
-  /** Keeps batches for a browser until one is there, as a queue does. */
-  const queue = (inline: Dispatcher): Dispatcher => ({
-    ...inline,
-    slots: slots.all,
-    slotsFor: (kind) => (kind === 'browser' ? slots.browser : slots.all),
-    async dispatch(batch, onPart) {
-      if (batch.needs === 'http') return inline.dispatch(batch, onPart);
-      outMax = Math.max(outMax, ++out);
-      if (slots.browser === 0) await new Promise<void>((resolve) => waiting.push(resolve));
-      return inline.dispatch(batch, onPart).finally(() => out--);
-    },
-  });
-  // What it makes of a page does not matter here.
-  const browser = openHttpFetcher({ clock: realClock, isPublicAddress: () => false });
-  const crawled = crawl(
-    {
-      sources: `${origin}/`,
-      routes: [{ name: 'shown', match: '/shown/*', fetcher: 'browser' }, { name: 'plain' }],
-      follow: [{ match: '/shown/*', route: 'shown' }, { match: '/plain/*' }],
-      politeness: { rate: 'max', parallel: 16 },
-      allowPrivate: true,
-      batchSize: 2,
-    },
-    { through: queue, fetcherOf: async () => browser },
-  );
-  const plainAsked = () => PLAIN.filter((path) => asked.has(path)).length;
-  await expect.poll(plainAsked).toBe(PAGES);
-  expect(outMax).toBe(1);
-  expect(waiting).toHaveLength(1);
-  slots.browser = 2;
-  waiting[0]!();
-  const { state, counters } = await crawled;
-  await browser.close();
-  expect(state).toBe('done');
-  expect(counters).toMatchObject({ done: 1 + 2 * PAGES, dead: 0 });
-  expect(outMax).toBeLessThanOrEqual(2);
-});
+test.each(['max', 50] as const)(
+  'without a browser the other pages of the host go on, at rate %s',
+  async (rate) => {
+    asked.clear();
+    const slots = { all: 4, browser: 0 };
+    let out = 0;
+    let outMax = 0;
+    /** Batches for a browser would wait until one is there, as in a queue. */
+    const queue = (inline: Dispatcher): Dispatcher => ({
+      ...inline,
+      slots: slots.all,
+      slotsFor: (kind) => (kind === 'browser' ? slots.browser : slots.all),
+      async dispatch(batch, onPart) {
+        if (batch.needs === 'http') return inline.dispatch(batch, onPart);
+        outMax = Math.max(outMax, ++out);
+      if (slots.browser === 0) return new Promise(() => {});
+        return inline.dispatch(batch, onPart).finally(() => out--);
+      },
+    });
+    // What it makes of a page does not matter here.
+    const browser = openHttpFetcher({ clock: realClock, isPublicAddress: () => false });
+    const crawled = crawl(
+      {
+        sources: `${origin}/`,
+        routes: [{ name: 'shown', match: '/shown/*', fetcher: 'browser' }, { name: 'plain' }],
+        follow: [{ match: '/shown/*', route: 'shown' }, { match: '/plain/*' }],
+        politeness: { rate, parallel: 16, adaptive: false },
+        allowPrivate: true,
+        batchSize: 2,
+      },
+      { through: queue, fetcherOf: async () => browser },
+    );
+    const plainAsked = () => PLAIN.filter((path) => asked.has(path)).length;
+    await expect.poll(plainAsked).toBe(PAGES);
+    expect(outMax).toBe(0);
+    slots.browser = 2;
+    const { state, counters } = await crawled;
+    await browser.close();
+    expect(state).toBe('done');
+    expect(counters).toMatchObject({ done: 1 + 2 * PAGES, dead: 0 });
+    expect(outMax).toBeLessThanOrEqual(2);
+  },
+);

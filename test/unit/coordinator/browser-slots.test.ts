@@ -21,12 +21,16 @@ function batchOf(id: number, plain = 0): OpenBatch {
   return open;
 }
 
-function setup(slots: number | null) {
+function setup(browser: number | null) {
+  const slots = { browser: browser ?? 0 };
+  const warnings: string[] = [];
+  const logger = { warn: (text: string) => void warnings.push(text) };
   const time = { now: T0 };
   const clock = { now: () => time.now };
   const batches = new OpenBatches();
-  const dispatcher = slots === null ? {} : { slotsFor: () => slots };
-  return { time, batches, browserSlots: new BrowserSlots({ dispatcher, clock, batches }) };
+  const dispatcher = browser === null ? {} : { slotsFor: () => slots.browser };
+  const browserSlots = new BrowserSlots({ dispatcher, clock, logger, batches });
+  return { time, batches, slots, warnings, browserSlots };
 }
 
 test('pages for a browser wait while as many batches are out as browsers can take', () => {
@@ -47,11 +51,21 @@ test('pages for a browser wait while as many batches are out as browsers can tak
   expect(browserSlots.isFull).toBe(false);
 });
 
-test('one may be out where no browser is known, and any number where workers do not differ', () => {
+test('where no worker has a browser, its pages come last and the run says so once; where workers do not differ, all go', () => {
   const none = setup(0);
-  expect(none.browserSlots.deferBrowserTasks(batchOf(1).batch)).toEqual([]);
-  none.batches.add(batchOf(1));
+  const [outcome] = none.browserSlots.deferBrowserTasks(batchOf(1, 1).batch);
+  expect(outcome).toEqual({ kind: 'deferred', taskId: 10, until: T0 + 2_000, last: true });
   expect(none.browserSlots.deferBrowserTasks(batchOf(2).batch)).toHaveLength(1);
+  expect(none.warnings).toEqual([expect.stringContaining('`seine worker --kind browser`')]);
+  // Behind them may be pages that need none.
+  expect(none.browserSlots.isFull).toBe(true);
+  none.time.now += 50;
+  expect(none.browserSlots.isFull).toBe(false);
+  none.slots.browser = 1;
+  expect(none.browserSlots.deferBrowserTasks(batchOf(3).batch)).toEqual([]);
+  none.slots.browser = 0;
+  none.browserSlots.deferBrowserTasks(batchOf(4).batch);
+  expect(none.warnings).toHaveLength(2);
   const all = setup(null);
   for (const id of [1, 2, 3]) all.batches.add(batchOf(id));
   expect(all.browserSlots.deferBrowserTasks(batchOf(4).batch)).toEqual([]);

@@ -114,6 +114,11 @@ describe('summary and plain lines', () => {
       "
     `);
     expect(stripVTControlCharacters(renderSummary(view, { color: true }))).toBe(renderSummary(view));
+    view.counters = { ...view.counters, dropped: 1 };
+    expect(renderSummary(view)).toContain(
+      '\n  dropped    1 link dropped by limits.perTemplate: raise it, or set it to null\n',
+    );
+    expect(plainLine(view)).toContain(' · 1 links dropped · ');
   });
 
   test('the plain line', () => {

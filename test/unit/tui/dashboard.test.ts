@@ -194,6 +194,17 @@ describe('renderDashboard', () => {
     expect(bar(done)).toMatch(/100 % +done/);
   });
 
+  test('links that a limit dropped are told, with the setting, also where there is little room', () => {
+    const dropped = viewOf();
+    expect(frameOf(dropped, 80, 24).join('\n')).not.toContain('dropped');
+    dropped.counters = { ...dropped.counters, dropped: 50_123 };
+    for (const rows of [24, 12, 6])
+      expect(frameOf(dropped, 80, rows).join('\n')).toContain(
+        '50,123 links dropped by limits.perTemplate: raise it, or set it to null',
+      );
+    expect(frameOf(dropped, 80, 24).length).toBeLessThanOrEqual(24);
+  });
+
   test('a run that has just begun, with nothing to show yet', () => {
     const empty = viewOf({
       counters: zeroCounters(),

@@ -59,7 +59,7 @@ describe('auto', () => {
     expect(setup.finish(setup.tasks(5))).toEqual(Array(5).fill([top]));
   });
 
-  test('knows the pages of a route also where each URL has a template of its own', () => {
+  test('knows the pages of a folder also where each URL has a template of its own', () => {
     const routes: JobInput['routes'] = [
       { name: 'product', match: '/product/*', fetcher: 'auto' },
       { name: 'listing', fetcher: 'auto' },
@@ -71,6 +71,27 @@ describe('auto', () => {
     for (let index = 0; index < 4; index++) setup.finish(setup.tasks(1, `/list/${'abcd'[index]}-`));
     expect(setup.finish(setup.tasks(3, '/product/kite-'))).toEqual(Array(3).fill([1]));
     expect(setup.finish(setup.tasks(3, '/list/kites-'))).toEqual(Array(3).fill([0]));
+  });
+
+  test('pages of other templates are asked for plainly, whatever some script pages needed', () => {
+    const setup = new EscalationSetup(auto, ({ fetcher }, { url }) =>
+      /\/(app\/|spa-)/.test(url) && fetcher !== 'browser' ? 'script-only' : null,
+    );
+    setup.finish(setup.tasks(2, '/app/'));
+    setup.finish([...setup.tasks(1, '/spa-one-'), ...setup.tasks(1, '/spa-two-')]);
+    const plain = [
+      ...setup.tasks(75, '/page/'),
+      ...'abcdefghijklmnopqrstuvwxyz'.split('').flatMap((name) => setup.tasks(3, `/${name}-`)),
+    ];
+    expect(setup.finish(plain)).toEqual(plain.map(() => [0]));
+    expect(setup.finish(setup.tasks(5, '/app/'))).toEqual(Array(5).fill([1]));
+  });
+
+  test('keeps what it learned of a bounded number of templates', () => {
+    const setup = new EscalationSetup(auto, shells);
+    for (let index = 0; index < 300; index++) setup.finish(setup.tasks(1, `/folder-${'x'.repeat(index)}/`));
+    const rows = setup.policy.takeChanges();
+    expect(rows.filter(({ stats, template }) => stats !== null && template !== '')).toHaveLength(100);
   });
 
   test('tries a page that lacks required elements in the browser, once', () => {
