@@ -14,6 +14,8 @@ import { type FromThread, INPUT_BYTES_MAX, type ThreadSetup, type ToThread } fro
 
 /** Without an answer for so long, an input never ends. The machine may be busy. */
 const STUCK_MS = 30_000;
+/** For what a target has open. */
+const CLOSE_MS = 10_000;
 const HEAP_MB = 512;
 /** Of one kind: more of the same tell nothing new. */
 const FOUND_OF_KIND_MAX = 1;
@@ -160,7 +162,18 @@ class Thread {
   }
 
   async stop(): Promise<void> {
-    this.#onLost = null;
+    if (!this.isLost)
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, CLOSE_MS);
+        this.#onMessage = ({ kind }) => {
+          if (kind !== 'closed') return;
+          clearTimeout(timer);
+          resolve();
+        };
+        this.#onLost = () => resolve();
+        this.#worker.postMessage({ kind: 'close' } satisfies ToThread);
+      });
+    this.#onMessage = this.#onLost = null;
     await this.#worker.terminate();
   }
 

@@ -12,4 +12,5 @@ export const TARGETS: Record<string, () => Promise<Target>> = {
   http: async () => (await import('./targets/http.ts')).openHttpTarget(),
   jobs: async () => (await import('./targets/jobs.ts')).openJobsTarget(),
   wire: async () => (await import('./targets/wire.ts')).openWireTarget(),
+  names: async () => (await import('./targets/names.ts')).openNamesTarget(),
 };

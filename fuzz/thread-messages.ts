@@ -12,10 +12,11 @@ export interface ThreadSetup {
 
 export const INPUT_BYTES_MAX = 8 * 1024 * 1024;
 
-export type ToThread = { kind: 'run' } | { kind: 'judge'; input: Uint8Array };
+export type ToThread = { kind: 'run' } | { kind: 'judge'; input: Uint8Array } | { kind: 'close' };
 
 /** `verdict` is null for an input that is handled well. */
 export type FromThread =
   | { kind: 'ready' }
   | { kind: 'found'; index: number; input: Uint8Array; verdict: string }
-  | { kind: 'judged'; verdict: string | null };
+  | { kind: 'judged'; verdict: string | null }
+  | { kind: 'closed' };

@@ -22,8 +22,11 @@ function show(input: Buffer): void {
   Atomics.add(counters, 0, 1);
 }
 
+let isClosing = false;
+let atWork: Promise<void> = Promise.resolve();
+
 async function run(): Promise<void> {
-  for (let index = setup.from; ; index++) {
+  for (let index = setup.from; !isClosing; index++) {
     const input = target.generate(new Random(seedOfCase(setup.seed, index)));
     show(input);
     const verdict = await judge(target, input);
@@ -36,14 +39,24 @@ async function run(): Promise<void> {
   }
 }
 
+/** Databases do not take it well when a thread ends under them. */
+async function close(): Promise<void> {
+  isClosing = true;
+  await atWork;
+  await target.close?.();
+  post({ kind: 'closed' });
+}
+
 port.on('message', (message: ToThread) => {
   if (message.kind === 'run') {
-    void run();
-    return;
+    atWork = run();
+  } else if (message.kind === 'close') {
+    void close();
+  } else {
+    const input = Buffer.from(message.input);
+    show(input);
+    void judge(target, input).then((verdict) => post({ kind: 'judged', verdict }));
   }
-  const input = Buffer.from(message.input);
-  show(input);
-  void judge(target, input).then((verdict) => post({ kind: 'judged', verdict }));
 });
 process.on('unhandledRejection', (error) => {
   throw error;

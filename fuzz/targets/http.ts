@@ -151,6 +151,8 @@ export async function openHttpTarget(): Promise<Target> {
       must(result.kind !== 'aborted', 'it is aborted');
       const other = await readWithNode(url);
       if (result.kind === 'response') {
+        // A lone return at the end of a line is forgiven by one of them.
+        if (other === null && /\r(?!\n)/.test(input.toString('latin1'))) return;
         must(other !== null, `Node refuses what is taken for a response with status ${result.status}`);
         mustEqual(
           { status: result.status, headers: result.rawHeaders, body: result.wireBody.toString('latin1') },

@@ -1,5 +1,6 @@
 import { zstdCompressSync } from 'node:zlib';
 import { type Batch, type Report, WIRE_VERSION } from '../../src/core/batch/batch.ts';
+import { batchProblem } from '../../src/core/batch/check-batch.ts';
 import { makeReportCheck } from '../../src/core/batch/check-report.ts';
 import type { Outcome, QualityDelta } from '../../src/core/batch/outcome.ts';
 import { checkReport, splitReport } from '../../src/core/batch/report.ts';
@@ -7,6 +8,9 @@ import { FAILURES } from '../../src/core/failures.ts';
 import * as bullmq from '../../src/transport/bullmq/wire.ts';
 import * as lambda from '../../src/transport/lambda/wire.ts';
 import { openMessageSeal } from '../../src/transport/message-seal.ts';
+import { batchOf } from '../../test/support/coordinator/progress-reports.ts';
+import { specOf } from '../../test/support/fixtures.ts';
+import { reportOn } from '../../test/support/fleet/report-examples.ts';
 import { HOSTILE_TEXTS } from '../hostile-texts.ts';
 import { mutate } from '../mutate.ts';
 import type { Random } from '../random.ts';
@@ -15,7 +19,8 @@ import { must, mustEqual, type Target } from '../target.ts';
 /**
  * Messages between coordinator and workers. Text that begins with `{` is a report: it arrives as it was sent, in one
  * piece or several, and what makes no sense in it is left out. Other bytes are packed messages, mostly damaged: they are
- * refused, or unpacked within bounds. Each reader of messages has its place in `readers`.
+ * refused, or unpacked within bounds. Each reader of messages has its place in `readers`. A list is a forged message,
+ * unpacked: its kind, and a good one with something changed.
  */
 
 const BATCH = {
@@ -28,6 +33,17 @@ const [PLAIN, SIGNED] = [openMessageSeal([]), openMessageSeal(['k'.repeat(43)])]
 const ABOUT = { keys: bullmq.fleetKeys('bull'), batch: BATCH };
 const BATCH_ABOUT = { keys: ABOUT.keys, sentId: 'a-1', queue: 'http', now: 0 } as const;
 const isReport = makeReportCheck(BATCH);
+
+const GOOD_BATCH = goodBatch();
+const isGoodReport = makeReportCheck(GOOD_BATCH);
+
+function goodBatch(): Batch {
+  const batch = batchOf(7, ['a.example', 'b.example'], 7);
+  batch.job = { ...batch.job, spec: specOf({ follow: 'host' }) };
+  batch.robots = [{ origin: 'http://a.example', url: 'http://a.example/robots.txt', permit: 0 }];
+  batch.proxies = [{ id: 'p', url: 'http://proxy.example:8080' }];
+  return batch;
+}
 
 /** As somebody without a key can write it: what it unpacks to is read where nothing is signed. */
 const unsigned = (bytes: Buffer) => Buffer.concat([Buffer.of(0), bytes]);
@@ -139,9 +155,45 @@ function report(random: Random): Report {
   };
 }
 
+/** A good message with one or two values replaced by others, or taken away. */
+function forged(random: Random): Buffer {
+  const kind = random.pick(['report', 'batch'] as const);
+  const message: unknown = JSON.parse(JSON.stringify(kind === 'report' ? reportOn(GOOD_BATCH) : GOOD_BATCH));
+  for (let changes = 1 + random.below(2); changes > 0; changes--) {
+    let at = message as Record<string, unknown>;
+    for (;;) {
+      const names = Object.keys(at);
+      if (names.length === 0) break;
+      const name = random.pick(names);
+      const inner = at[name];
+      if (typeof inner === 'object' && inner !== null && !random.oneIn(5)) {
+        at = inner as Record<string, unknown>;
+        continue;
+      }
+      if (random.oneIn(6)) delete at[name];
+      else
+        at[random.oneIn(8) ? random.pick(HOSTILE_TEXTS) : name] = random.pick([...ODD, ...TEXTS, ...NUMBERS]);
+      break;
+    }
+  }
+  return Buffer.from(JSON.stringify([kind, message]));
+}
+
+function checkForged(input: Buffer): void {
+  const [kind, message] = JSON.parse(input.toString('utf8')) as [string, unknown];
+  const problem = kind === 'report' ? isGoodReport(message) : batchProblem(message);
+  must(problem === null || problem.length > 0, `a ${kind} is neither good nor bad`);
+  if (problem !== null || kind !== 'report') return;
+  // What is accepted can be settled.
+  const { report: checked } = checkReport(message as Report);
+  for (const part of splitReport(checked, 4))
+    must(isGoodReport(part) === null, 'a part of a good report is not good');
+}
+
 export function openWireTarget(): Target {
   return {
     generate(random) {
+      if (random.oneIn(3)) return forged(random);
       const json = Buffer.from(JSON.stringify(report(random)));
       if (!random.oneIn(3)) return json;
       const packed = random.oneIn(2)
@@ -153,6 +205,10 @@ export function openWireTarget(): Target {
       return mutate(packed, random);
     },
     async check(input) {
+      if (input[0] === 0x5b) {
+        checkForged(input);
+        return;
+      }
       const sent = reportOf(input);
       if (sent !== null) {
         await checkSent(sent);

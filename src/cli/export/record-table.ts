@@ -77,9 +77,9 @@ function typeOf(kind: number, declared: ColumnType = 'text'): ColumnType {
   return kind & NESTED ? 'json' : 'text';
 }
 
-/** Readers tell names apart without regard to case. */
+/** Readers tell names apart without regard to case, and files have no halves of characters. */
 function freeName(field: string, taken: Set<string>): string {
-  let name = field;
+  let name = field.toWellFormed();
   while (taken.has(name.toLowerCase())) name = `data.${name}`;
   taken.add(name.toLowerCase());
   return name;

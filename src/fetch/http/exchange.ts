@@ -102,11 +102,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#enter('body');
     this.#status = status;
     this.#statusText = statusText ?? '';
-    this.#rawHeaders = (controller.rawHeaders as Buffer[]).map(latin1);
+    this.#rawHeaders = (controller.rawHeaders as Buffer[]).map(headerText);
     this.#codings = parseContentEncoding(headers['content-encoding']);
     const transfer = headers['transfer-encoding'];
     // The parser undoes chunks only; a body that is gzip in transfer would pass for plain.
-    if (transfer !== undefined && !/^(chunked|identity)$/i.test(String(transfer))) {
+    if (transfer !== undefined && !/^(chunked|identity) *$/i.test(String(transfer))) {
       this.fail('bad-encoding', 'unknown Transfer-Encoding');
       return;
     }
@@ -246,7 +246,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
 }
 
 const EMPTY = Buffer.alloc(0);
-const latin1 = (bytes: Buffer) => bytes.toString('latin1');
+
+/** undici leaves the white space after a value. */
+function headerText(bytes: Buffer): string {
+  let end = bytes.length;
+  while (end > 0 && (bytes[end - 1] === 32 || bytes[end - 1] === 9)) end--;
+  return bytes.toString('latin1', 0, end);
+}
 
 /** A flat list is what undici walks fastest. */
 function headerList(headers: Record<string, string>): string[] {

@@ -110,13 +110,19 @@ async function openTable(
 
 /** Old files have returns alone. */
 function lineEndOf(head: Buffer): number {
-  const first = head.indexOf(RETURN);
-  const before = first < 0 || head.subarray(0, first).includes(NEWLINE);
-  return before || head[first + 1] === NEWLINE ? NEWLINE : RETURN;
+  const text = withoutQuoted(head.toString('latin1'));
+  const first = text.indexOf('\r');
+  const before = first < 0 || text.slice(0, first).includes('\n');
+  return before || text[first + 1] === '\n' ? NEWLINE : RETURN;
 }
 
 /** Commas, unless the first line has none but tabs or semicolons. */
 function delimiterOf(head: Buffer): string {
-  const [line = ''] = head.toString('utf8').trimStart().split('\n', 1);
+  const [line = ''] = withoutQuoted(head.toString('utf8').trimStart()).split('\n', 1);
   return [',', '\t', ';'].find((delimiter) => line.includes(delimiter)) ?? ',';
+}
+
+/** A quote opens a cell only where one begins; what is inside says nothing about the marks of the file. */
+function withoutQuoted(text: string): string {
+  return text.replace(/(^|[,;\t\r\n])"(?:[^"]|"")*"/g, '$1');
 }

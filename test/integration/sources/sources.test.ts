@@ -157,6 +157,15 @@ describe.each([
     ]);
   });
 
+  test('what a column has in quotes says nothing about delimiters and line ends', async () => {
+    const d = ending.startsWith('.tsv') ? '\t' : ';';
+    const text = `"a,\rb"${d}url\nx${d}${A}/1\ny${d}${A}/2\n`;
+    expect((await read(text, ending)).map(({ row }) => row)).toEqual([
+      { url: `${A}/1`, meta: { 'a,\rb': 'x' } },
+      { url: `${A}/2`, meta: { 'a,\rb': 'y' } },
+    ]);
+  });
+
   test('a row without a URL is rejected by its place', async () => {
     const rows = await read(
       table(['note', 'url'], ['x', ''], ['short'], ['y', '  '], ['z', `${A}/1`]),

@@ -29,6 +29,16 @@ describe('bodies', () => {
     expect(response.body[0x5000]).toBe('b'.charCodeAt(0));
   });
 
+  test('white space after the value of a header is not part of it', async () => {
+    const head = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked  \r\nX-One: a b \t\r\n\r\n';
+    const response = responseOf(await fetchFrom(sends(`${head}5\r\nhello\r\n0\r\n\r\n`)));
+    expect(response.body.toString()).toBe('hello');
+    expect(response.rawHeaders).toEqual(['Transfer-Encoding', 'chunked', 'X-One', 'a b']);
+    // The parser does not undo these chunks.
+    const odd = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\t\r\n\r\n5\r\nhello\r\n0\r\n\r\n';
+    expect(codeOf(await fetchFrom(sendsThenEnds(odd)))).toBe('bad-encoding');
+  });
+
   test('are complete when a FIN ends one without length', async () => {
     const response = responseOf(
       await fetchFrom(sendsThenEnds(`HTTP/1.1 200 OK\r\n\r\n${'x'.repeat(70_000)}`)),

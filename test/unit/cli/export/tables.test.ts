@@ -54,6 +54,12 @@ describe('records as a table', () => {
     expect(columns).toEqual(['url text', 'a text', 'n number', 'key text', 'rest json']);
   });
 
+  test('fields whose names no file can hold are told apart', async () => {
+    const { columns, rows } = await tableOf([{ '\ud800': 1, '\udc00': 2, constructor: 3 }]);
+    expect(columns.slice(1, 4)).toEqual(['\ufffd number', 'data.\ufffd number', 'constructor number']);
+    expect(rows[0]?.slice(1, 4)).toEqual([1, 2, 3]);
+  });
+
   test('a field that is called like a column, in any case, is told apart', async () => {
     const { columns, rows } = await tableOf([{ URL: 1, key: 2, Price: 3, price: 4, rest: 5 }]);
     expect(columns).toEqual([
