@@ -63,9 +63,11 @@ const readers: ((bytes: Buffer) => unknown)[] = [
     collect(
       lambda.decodeParts([{ gzip: bytes.toString('base64') }], {
         batch: BATCH,
+        seal: PLAIN,
         blobs: () => Promise.reject(new Error('no blobs here')),
       }),
     ),
+  (bytes) => lambda.decodeBatch({ sealed: bytes.toString('base64') }, SIGNED, 0),
 ];
 
 async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
@@ -242,19 +244,22 @@ async function checkSent(sent: Report): Promise<void> {
     mustEqual(bullmq.openReply(raw, { ...ABOUT, seal }), reply, 'through Redis');
   }
   const problem = isReport(sent);
-  must(problem === null || problem.length > 0, 'a report is neither good nor bad');
-  const parts = await lambda.encodeParts([sent], {
-    blobs: null as never,
-    keyOf: () => 'k',
-    onUnstored: (part) => part,
-  });
-  mustEqual(
-    await collect(
-      lambda.decodeParts(parts, { batch: BATCH, blobs: () => Promise.reject(new Error('no blobs here')) }),
-    ),
-    [sent],
-    'through Lambda',
-  );
+  for (const seal of [PLAIN, SIGNED]) {
+    const noBlobs = () => Promise.reject(new Error('no blobs here'));
+    const options = { blobs: null as never, batch: BATCH, seal };
+    const parts = await lambda.encodeParts([sent], {
+      ...options,
+      keyOf: () => 'k',
+      onUnstored: (part) => part,
+    });
+    const came = collect(lambda.decodeParts(parts, { ...options, blobs: noBlobs }));
+    if (problem === null) mustEqual(await came, [sent], 'through Lambda');
+    else
+      must(
+        String(await came.catch(String)).includes(`not valid: ${problem}`),
+        'a report that is not valid came through Lambda',
+      );
+  }
   const { report: checked } = checkReport(sent);
   for (const { filled, records, invalid } of checked.quality)
     must(

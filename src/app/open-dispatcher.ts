@@ -87,7 +87,8 @@ async function openTarget(
   if (target.kind === 'lambda') {
     const { openLambdaDispatcher } = await import('../transport/lambda/lambda-dispatcher.ts');
     const blobs = { place: data.blobs, open: () => openBlobs(data.blobs, data) };
-    return openLambdaDispatcher({ name: target.name, ...settings.lambda, blobs, logger });
+    const { fleetKeys = [] } = settings;
+    return openLambdaDispatcher({ name: target.name, ...settings.lambda, fleetKeys, blobs, logger });
   }
   // The same tree runs from sources and from the build: the entry has this file's ending.
   const ending = import.meta.url.endsWith('.ts') ? 'ts' : 'js';

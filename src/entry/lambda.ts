@@ -2,6 +2,7 @@ import { hash, randomBytes } from 'node:crypto';
 import { openWorkerTools } from '../app/worker-app.ts';
 import { allowPrivateElsewhere, browserOf, loadConfig, s3Of } from '../config/load.ts';
 import { type Batch, type Report, WIRE_VERSION } from '../core/batch/batch.ts';
+import { batchProblem } from '../core/batch/check-batch.ts';
 import { splitReport } from '../core/batch/report.ts';
 import { messageOf, SeineError } from '../core/errors.ts';
 import { VERSION } from '../core/identity/identity.ts';
@@ -11,12 +12,13 @@ import { InvocationClock } from '../transport/lambda/invocation-clock.ts';
 import { watchDrain } from '../transport/lambda/watch-drain.ts';
 import {
   answerKeyOf,
+  decodeBatch,
   encodeParts,
   type LambdaAnswer,
   type LambdaEvent,
   type LambdaStatus,
-  unpack,
 } from '../transport/lambda/wire.ts';
+import { type MessageSeal, openMessageSeal } from '../transport/message-seal.ts';
 import { watchStrayErrors } from '../worker/batch/page-code.ts';
 import { processBatch } from '../worker/batch/process-batch.ts';
 
@@ -59,17 +61,36 @@ export async function handler(event: LambdaEvent, context: LambdaContext): Promi
     return { kind: 'refused', reason: `cannot start the worker: ${messageOf(error)}` };
   }
   clock.begin(event.clockOffsetMs);
-  const batch = within(await unpack(event.batch), context);
+  const seal = openSeal();
+  let given: Batch;
+  try {
+    given = await readBatch(event, seal);
+  } catch (error) {
+    return { kind: 'refused', reason: messageOf(error) };
+  }
+  const batch = within(given, context);
   const drain = watchDrain(opened.blobs, event.drainKey);
   const startedAt = performance.now();
   try {
     const report = await processBatch(batch, { ...opened, clock }, { drain: drain.signal });
     const ms = performance.now() - startedAt;
     process.stdout.write(`${metricsLine(batch, report, { now: Date.now(), durationMs: ms, cold })}\n`);
-    return { kind: 'parts', parts: await encode(batch, report, opened) };
+    const options = { blobs: opened.blobs, seal, batch: given };
+    return { kind: 'parts', parts: await encode(batch, report, options) };
   } finally {
     drain.close();
   }
+}
+
+function openSeal(): MessageSeal {
+  return openMessageSeal(loadConfig({}).config.fleetKey ?? []);
+}
+
+async function readBatch(event: Extract<LambdaEvent, { kind: 'batch' }>, seal: MessageSeal): Promise<Batch> {
+  const batch = await decodeBatch(event.batch, seal, Date.now());
+  const problem = batchProblem(batch);
+  if (problem !== null) throw new Error(`the batch is not valid: ${problem}`);
+  return batch as Batch;
 }
 
 /** Ends in time to be answered, and never under the name of another call: one that is made twice must not overwrite. */
@@ -85,9 +106,13 @@ function within(batch: Batch, context: LambdaContext): Batch {
   };
 }
 
-function encode(batch: Batch, report: Report, { blobs }: Tools) {
+function encode(
+  batch: Batch,
+  report: Report,
+  options: Pick<Parameters<typeof encodeParts>[1], 'blobs' | 'seal' | 'batch'>,
+) {
   return encodeParts(splitReport(report, LIMITS.partItemsMax), {
-    blobs,
+    ...options,
     keyOf: (part) => answerKeyOf(batch, part),
     // What cannot be told has not happened: those tasks come again.
     onUnstored: (part, error) => ({
@@ -133,6 +158,7 @@ async function show(waitMs: number, cold: boolean, context: LambdaContext): Prom
     environment,
     cold,
     blobs: config.blobs,
+    keyIds: [...openSeal().keyIds],
     browser: await hasBrowser(),
     startedAt,
     endedAt: Date.now(),

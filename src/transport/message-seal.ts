@@ -23,6 +23,8 @@ export type SealContext = readonly [kind: string, ...where: string[]];
 export interface MessageSeal {
   /** Whether messages are signed at all. */
   readonly isSigned: boolean;
+  /** Of its keys, and no secret: whoever has none of them has another key. */
+  readonly keyIds: readonly string[];
   seal(context: SealContext, body: Buffer): Buffer;
   /** Throws `SealError` when the message is not what the context says, or was not made with one of the keys. */
   open(context: SealContext, message: Buffer): Buffer;
@@ -45,6 +47,7 @@ export function openMessageSeal(keys: readonly string[]): MessageSeal {
   if (!own) return PLAIN_SEAL;
   return {
     isSigned: true,
+    keyIds: derived.map(({ id }) => id.toString('hex')),
     seal: (context, body) => seal(own, context, body),
     open(context, message) {
       if (message[0] !== SEALED || message.length < BODY_AT)
@@ -58,6 +61,7 @@ export function openMessageSeal(keys: readonly string[]): MessageSeal {
 
 const PLAIN_SEAL: MessageSeal = {
   isSigned: false,
+  keyIds: [],
   seal: (_, body) => Buffer.concat([Buffer.of(PLAIN), body]),
   open(_, message) {
     if (message[0] === PLAIN) return message.subarray(1);

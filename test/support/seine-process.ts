@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** So that runs and workers of the tests belong together, and nothing warns that they have no key. */
-const FLEET_KEY = 'dGhlIGtleSBvZiBhIGZsZWV0IHRoYXQgdGVzdHMgdXNl';
+export const FLEET_KEY = 'dGhlIGtleSBvZiBhIGZsZWV0IHRoYXQgdGVzdHMgdXNl';
 
 const BIN = join(import.meta.dirname, '../../bin/seine.js');
 

@@ -19,7 +19,9 @@ export async function checkDispatch(context: Context): Promise<Check[]> {
       const { browserFunction = null } = settings.lambda ?? {};
       const names = [target.name, ...(browserFunction === null ? [] : [browserFunction])];
       for (const name of new Set(names))
-        checks.push(await runCheck('lambda', () => checkLambda(name, settings.lambda, blobs)));
+        checks.push(
+          await runCheck('lambda', () => checkLambda(name, settings.lambda, blobs, settings.fleetKeys ?? [])),
+        );
     }
   }
   const isElsewhere = (settings.dispatch ?? []).some(({ kind }) => kind !== 'threads');

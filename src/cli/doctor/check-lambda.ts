@@ -12,11 +12,15 @@ export async function checkLambda(
   name: string,
   settings: LambdaSettings | undefined,
   blobs: string,
+  fleetKeys: readonly string[],
 ): Promise<Finding> {
   const { loadLambda } = await import('../../aws/lambda/lambda-client.ts');
-  const { askFunctionStatus: askPresence, describeFunction } = await import(
-    '../../transport/lambda/lambda-function.ts'
-  );
+  const {
+    askFunctionStatus: askPresence,
+    checkFleetKey,
+    describeFunction,
+  } = await import('../../transport/lambda/lambda-function.ts');
+  const { openMessageSeal } = await import('../../transport/message-seal.ts');
   const { endpoint = null, region = null, credentials = null } = settings ?? {};
   const place = { endpoint, region, credentials };
   const lambda = await loadLambda(place, { sockets: 2 });
@@ -32,6 +36,7 @@ export async function checkLambda(
           hint: 'use the same location for both: `seine lambda deploy --blobs s3://bucket/prefix`, and --blobs here',
         },
       );
+    if (here) checkFleetKey(name, here.keyIds ?? [], openMessageSeal(fleetKeys).keyIds);
     const warnings = [
       found === null &&
         'no permission to read its configuration, so costs are estimates: allow lambda:GetFunctionConfiguration',

@@ -19,7 +19,14 @@ import {
 } from './option-values.ts';
 
 /** Settings that workers have, too: what differs from the default here is given to the function. */
-const PASSED_ON: SettingName[] = ['s3Endpoint', 's3Region', 's3PathStyle', 'allowPrivate', 'sync'];
+const PASSED_ON: SettingName[] = [
+  's3Endpoint',
+  's3Region',
+  's3PathStyle',
+  'allowPrivate',
+  'sync',
+  'fleetKey',
+];
 
 export const deployCommand: Command = async (context) => {
   const place = lambdaOf(context.loaded.config);

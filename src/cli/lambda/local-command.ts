@@ -33,7 +33,11 @@ async function open(context: Context, name: string): Promise<LambdaEmulator> {
       name,
       ...sizeOptions(context),
       concurrency: numberOption(context, 'concurrency', { min: 1, max: 1_000, otherwise: 10 }),
-      variables: { SEINE_BLOBS: folderOf(place) ?? place, ...variableOptions(context) },
+      variables: {
+        SEINE_BLOBS: folderOf(place) ?? place,
+        ...fleetKeyOf(settings.fleetKeys ?? []),
+        ...variableOptions(context),
+      },
       ...(zip ? { zip } : {}),
       ...(image === undefined ? {} : { image }),
       onLog: (text) => shows && stderr.write(text),
@@ -45,6 +49,11 @@ async function open(context: Context, name: string): Promise<LambdaEmulator> {
       hint: 'choose another --port, or leave it out to use a free one',
     });
   }
+}
+
+/** Wherever it was set here, the function has it by its variable, and nowhere else. */
+function fleetKeyOf(keys: readonly string[]): Record<string, string> {
+  return keys.length === 0 ? {} : { SEINE_FLEET_KEY: keys.join(','), SEINE_FLEET_KEY_FILE: '' };
 }
 
 export async function readZip(path: string | undefined): Promise<Uint8Array | null> {

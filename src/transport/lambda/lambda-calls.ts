@@ -8,6 +8,7 @@ import { makeRedact } from '../../core/text/redact.ts';
 import type { Logger } from '../../ports/ambient.ts';
 import type { Blobs } from '../../ports/blobs.ts';
 import type { Delivery, DispatchCost, Dispatcher } from '../../ports/dispatcher.ts';
+import type { MessageSeal } from '../message-seal.ts';
 import { ConcurrencyLimit } from './concurrency-limit.ts';
 import { CostMeter } from './lambda-cost.ts';
 import { functionErrorOf, isBrokenCode, type LambdaFunction } from './lambda-function.ts';
@@ -21,6 +22,7 @@ interface LambdaCallsOptions {
   concurrency: number;
   clockOffsetMs: number;
   drainKey: string;
+  seal: MessageSeal;
   openBlobs(): Promise<Blobs>;
   logger: Logger;
 }
@@ -101,7 +103,7 @@ export class LambdaCalls implements Dispatcher {
 
   /** A refused call has not run, so it may be made again while its permits are good. */
   async #deliver(batch: Batch, onPart: OnPart): Promise<Delivery> {
-    const { drainKey, clockOffsetMs } = this.#options;
+    const { drainKey, clockOffsetMs, seal } = this.#options;
     const arrivedAt = performance.now();
     const startBy = arrivedAt + usefulMs(batch);
     for (let tries = 0; ; tries++) {
@@ -110,7 +112,7 @@ export class LambdaCalls implements Dispatcher {
       let left: BatchTask[];
       try {
         const budgetMs = batch.budgetMs - Math.floor(performance.now() - arrivedAt);
-        const encoded = encodeBatch({ ...batch, budgetMs }, { drainKey, clockOffsetMs });
+        const encoded = encodeBatch({ ...batch, budgetMs }, { drainKey, clockOffsetMs }, seal);
         if (!encoded) return this.#putOff(batch, { trouble: 'a task is too large for one Lambda call' });
         left = encoded.left;
         call = await this.#call(batch.needs, encoded.payload);
@@ -149,11 +151,13 @@ export class LambdaCalls implements Dispatcher {
 
   /** The parts in order; tasks that had no room in the request come back with the last. */
   async #take(batch: Batch, answer: LambdaAnswer, left: BatchTask[], onPart: OnPart): Promise<Delivery> {
-    if (answer.kind === 'refused') return this.#putOff(batch, { trouble: answer.reason });
-    if (answer.kind !== 'parts') throw new Error('the answer of the function is not a report');
+    if (answer?.kind === 'refused') return this.#putOff(batch, { trouble: String(answer.reason) });
+    if (answer?.kind !== 'parts' || !Array.isArray(answer.parts))
+      throw new Error('the answer of the function is not a report');
     let last: Report | null = null;
     for await (const report of decodeParts(answer.parts, {
       batch,
+      seal: this.#options.seal,
       blobs: () => this.#openBlobs(),
     })) {
       if (last) onPart(last);

@@ -6,9 +6,11 @@ import { SeineError } from '../../core/errors.ts';
 import type { Logger } from '../../ports/ambient.ts';
 import type { Blobs } from '../../ports/blobs.ts';
 import type { Dispatcher } from '../../ports/dispatcher.ts';
+import { openMessageSeal } from '../message-seal.ts';
 import { LambdaCalls } from './lambda-calls.ts';
 import {
   askFunctionStatus,
+  checkFleetKey,
   describeFunction,
   type LambdaFunction,
   unseenFunction,
@@ -22,6 +24,8 @@ export interface LambdaDispatcherOptions {
   region?: string | null;
   /** A file with an access key; what the SDK finds by itself when absent. */
   credentials?: string | null;
+  /** Sign what is sent, if there are any: the first is used, all are accepted. */
+  fleetKeys?: readonly string[];
   /** Most invocations at once. */
   concurrency?: number;
   /** Function for batches that need a browser; null sends those to the same one. */
@@ -56,6 +60,7 @@ export async function openLambdaDispatcher(options: LambdaDispatcherOptions): Pr
   } = options;
   const place: LambdaPlace = { endpoint, region, credentials };
   const concurrency = options.concurrency ?? CONCURRENCY;
+  const seal = openMessageSeal(options.fleetKeys ?? []);
   const lambda = await loadLambda(place, { sockets: concurrency + 1 });
   const describe = async (wanted: string): Promise<LambdaFunction> => {
     const found = await describeFunction(lambda, wanted, place);
@@ -77,6 +82,7 @@ export async function openLambdaDispatcher(options: LambdaDispatcherOptions): Pr
       concurrency,
       clockOffsetMs: first.clockOffsetMs,
       drainKey: `drain/${randomBytes(8).toString('hex')}`,
+      seal,
       openBlobs: options.blobs.open,
       logger,
     });
@@ -97,6 +103,7 @@ export async function openLambdaDispatcher(options: LambdaDispatcherOptions): Pr
           hint: 'use the same location for both: `seine lambda deploy --blobs s3://bucket/prefix`, and --blobs or SEINE_BLOBS here',
         },
       );
+    if (here) checkFleetKey(wanted, here.keyIds ?? [], seal.keyIds);
     // The first call may have waited for a cold start: the second tells the time.
     if (here && Math.abs(here.clockOffsetMs) > CLOCK_TOLERANCE_MS)
       here = await askFunctionStatus(lambda, wanted, place);

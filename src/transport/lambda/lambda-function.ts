@@ -82,6 +82,20 @@ export async function askFunctionStatus(
   return { ...here, clockOffsetMs: middle - (here.startedAt + here.endedAt) / 2, errorMs };
 }
 
+/** Each side must accept what the other signs. */
+export function checkFleetKey(name: string, theirs: readonly string[], ours: readonly string[]): void {
+  const accepts = (all: readonly string[], [first]: readonly string[]) =>
+    first === undefined ? all.length === 0 : all.includes(first);
+  if (accepts(theirs, ours) && accepts(ours, theirs)) return;
+  const what = theirs.length === 0 ? 'no fleet key' : 'another fleet key';
+  throw new SeineError(
+    `the function ${name} has ${ours.length === 0 ? 'a fleet key, and this run has none' : what}`,
+    {
+      hint: 'set SEINE_FLEET_KEY here, and deploy the function again: `seine lambda deploy`',
+    },
+  );
+}
+
 function parseStatus(text: string): LambdaStatus | null {
   try {
     const answer: LambdaAnswer | null = JSON.parse(text);

@@ -8,10 +8,8 @@ import {
 } from '../../../src/transport/thread/thread-dispatcher.ts';
 import { openSite, type Site } from '../../contract/dispatcher-contract.ts';
 import { temporaryFolder } from '../fixtures.ts';
+import { FLEET_KEY } from '../seine-process.ts';
 import { type RedisServer, startRedis } from '../servers/services.ts';
-
-/** Of the fleets of the tests. */
-export const FLEET_KEY = 'dGhlIGtleSBvZiBhIGZsZWV0IHRoYXQgdGVzdHMgdXNl';
 
 const ENTRY = new URL('../../../src/entry/thread.ts', import.meta.url);
 

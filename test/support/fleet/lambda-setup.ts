@@ -11,6 +11,8 @@ import {
   openLambdaDispatcher,
 } from '../../../src/transport/lambda/lambda-dispatcher.ts';
 
+import { FLEET_KEY } from '../seine-process.ts';
+
 /** For requests that nothing answers, or only a server of the tests that looks at no signature. */
 export const FAKE_CREDENTIALS = { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' };
 
@@ -33,7 +35,7 @@ export async function openLambdaSetup(blobsDir: string, options: EmulatorOptions
   const emulator = await startLambdaEmulator({
     concurrency: 4,
     ...options,
-    variables: { SEINE_BLOBS: blobsDir, ...options.variables },
+    variables: { SEINE_BLOBS: blobsDir, SEINE_FLEET_KEY: FLEET_KEY, ...options.variables },
   });
   return {
     emulator,
@@ -42,6 +44,7 @@ export async function openLambdaSetup(blobsDir: string, options: EmulatorOptions
         name: 'seine',
         endpoint: emulator.url,
         credentials: emulator.credentialsFile,
+        fleetKeys: [FLEET_KEY],
         concurrency: options.concurrency ?? 4,
         blobs: { place: blobsDir, open: async () => openFolderBlobs(blobsDir) },
         logger: silent,

@@ -15,13 +15,8 @@ import {
 } from '../../../../src/transport/bullmq/wire.ts';
 import { openMessageSeal } from '../../../../src/transport/message-seal.ts';
 import { batchOf, deliver, expectWhole } from '../../../contract/dispatcher-contract.ts';
-import {
-  FLEET_KEY,
-  memoryLogger,
-  openDispatcher,
-  startWorker,
-  withFleet,
-} from '../../../support/fleet/bullmq-fleet.ts';
+import { memoryLogger, openDispatcher, startWorker, withFleet } from '../../../support/fleet/bullmq-fleet.ts';
+import { FLEET_KEY } from '../../../support/seine-process.ts';
 
 /** Somebody who can read and write everything in Redis, but does not have the fleet key. */
 

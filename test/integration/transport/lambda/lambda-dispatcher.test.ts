@@ -9,6 +9,7 @@ import {
   runDispatcherContract,
 } from '../../../contract/dispatcher-contract.ts';
 import { type LambdaSetup, openLambdaSetup, silent } from '../../../support/fleet/lambda-setup.ts';
+import { FLEET_KEY } from '../../../support/seine-process.ts';
 
 const setups = new Map<string, Promise<LambdaSetup>>();
 afterAll(async () => {
@@ -36,7 +37,8 @@ describe('a function with another clock', () => {
     const site = await openSite();
     const setup = await openLambdaSetup('/nowhere', { zip: zipSync({ 'index.mjs': strToU8(STRANGE) }) });
     const warnings: string[] = [];
-    const dispatcher = await setup.open({ logger: { ...silent, warn: (text) => void warnings.push(text) } });
+    const logger = { ...silent, warn: (text: string) => void warnings.push(text) };
+    const dispatcher = await setup.open({ logger, fleetKeys: [] });
     const batch = batchOf(site, { paths: ['/1'] });
     const { reports } = await deliver(dispatcher, batch);
     await dispatcher.close();
@@ -47,4 +49,24 @@ describe('a function with another clock', () => {
     const offset = Number(/counted with (\d+)/.exec(reports[0]!.trouble ?? '')?.[1]);
     expect(Math.abs(offset - 60_000)).toBeLessThan(20_000);
   });
+});
+
+test('a function whose fleet key is another, or that only one side has, is refused before anything is sent', async () => {
+  const setup = await openLambdaSetup('/nowhere', { concurrency: 1 });
+  const hint = expect.stringContaining('seine lambda deploy');
+  const other = 'x'.repeat(43);
+  try {
+    await expect(setup.open({ fleetKeys: [] })).rejects.toMatchObject({
+      message: 'the function seine has a fleet key, and this run has none',
+      hint,
+    });
+    await expect(setup.open({ fleetKeys: [other] })).rejects.toMatchObject({
+      message: 'the function seine has another fleet key',
+    });
+    // What the run signs must be accepted, too.
+    await expect(setup.open({ fleetKeys: [other, FLEET_KEY] })).rejects.toThrow('another fleet key');
+    await (await setup.open({ fleetKeys: [FLEET_KEY, other] })).close();
+  } finally {
+    await setup.close();
+  }
 });

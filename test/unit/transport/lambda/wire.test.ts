@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { policyOf, type Wanted } from '../../../../src/cli/lambda/deploy-plan.ts';
-import { type Report, WIRE_VERSION } from '../../../../src/core/batch/batch.ts';
+import { type Batch, type Report, WIRE_VERSION } from '../../../../src/core/batch/batch.ts';
 import type { Outcome } from '../../../../src/core/batch/outcome.ts';
 import { splitReport } from '../../../../src/core/batch/report.ts';
 import type { Blobs } from '../../../../src/ports/blobs.ts';
@@ -8,7 +8,9 @@ import { metricsLine } from '../../../../src/transport/lambda/cloudwatch-metrics
 import { ConcurrencyLimit } from '../../../../src/transport/lambda/concurrency-limit.ts';
 import { InvocationClock } from '../../../../src/transport/lambda/invocation-clock.ts';
 import { billedMsOf, CostMeter, priceOf } from '../../../../src/transport/lambda/lambda-cost.ts';
-import { decodeParts, encodeParts } from '../../../../src/transport/lambda/wire.ts';
+import { decodeBatch, decodeParts, encodeBatch, encodeParts } from '../../../../src/transport/lambda/wire.ts';
+import { openMessageSeal } from '../../../../src/transport/message-seal.ts';
+import { batchOf } from '../../../support/coordinator/progress-reports.ts';
 import { pageOf, recordOf, specOf, T0, traceOf } from '../../../support/fixtures.ts';
 
 function fetched(taskId: number, links: number): Outcome {
@@ -91,9 +93,31 @@ describe('a report in parts', () => {
   });
 });
 
-describe('an answer of Lambda', () => {
-  const batch = { id: 5, archiveKey: 'warc/1' } as never;
-  const parts = splitReport(reportOf([1, 2, 3].map((id) => fetched(id, 900))), 1_000);
+const SEALS = [
+  ['without a fleet key', openMessageSeal([]), 'gzip'],
+  ['with a fleet key', openMessageSeal(['k'.repeat(43)]), 'sealed'],
+] as const;
+
+function answeredBatch(): Batch {
+  const batch = batchOf(5, ['a.example'], 3);
+  batch.tasks.forEach((task, index) => {
+    Object.assign(task, { id: index + 1, url: `https://a.example/${index}` });
+  });
+  const robots = [{ origin: 'https://a.example', url: 'https://a.example/robots.txt', permit: 0 }];
+  const job = { ...batch.job, spec: specOf({ follow: 'host' }) };
+  return { ...batch, job, robots, archiveKey: 'warc/1', packKey: 'shards/1' };
+}
+
+describe.each(SEALS)('an answer of Lambda %s', (_, seal, packed) => {
+  const batch = answeredBatch();
+  const files = { archive: { key: 'warc/1-0.warc.gz', bytes: 9 }, pack: { key: 'shards/1-0.tar', bytes: 9 } };
+  const parts = splitReport(
+    reportOf(
+      [1, 2, 3].map((id) => fetched(id, 900)),
+      files,
+    ),
+    1_000,
+  );
 
   function memoryBlobs(): Pick<Blobs, 'put' | 'read'> & { stored: Map<string, Uint8Array> } {
     const stored = new Map<string, Uint8Array>();
@@ -106,13 +130,14 @@ describe('an answer of Lambda', () => {
 
   const optionsOf = (blobs: object) => ({
     blobs: blobs as Blobs,
+    ...{ seal, batch },
     keyOf: ({ part }: Report) => `warc/1-x-answer-${part}`,
     onUnstored: (part: Report) => ({ ...part, outcomes: [] }),
   });
 
   async function decoded(encoded: Awaited<ReturnType<typeof encodeParts>>, blobs: object): Promise<Report[]> {
     const reports: Report[] = [];
-    for await (const report of decodeParts(encoded, { batch, blobs: async () => blobs as Blobs }))
+    for await (const report of decodeParts(encoded, { batch, seal, blobs: async () => blobs as Blobs }))
       reports.push(report);
     return reports;
   }
@@ -120,24 +145,28 @@ describe('an answer of Lambda', () => {
   test('comes back as it was, packed and, where it has no room, by way of the blobs', async () => {
     const blobs = memoryBlobs();
     const within = await encodeParts(parts, optionsOf(blobs));
-    expect(within.map((part) => Object.keys(part))).toEqual(Array(3).fill(['gzip']));
+    expect(within.map((part) => Object.keys(part))).toEqual(Array(3).fill([packed]));
     expect(await decoded(within, blobs)).toEqual(parts);
     const bytesMax = JSON.stringify(within[0]).length + 100;
     const beyond = await encodeParts(parts, { ...optionsOf(blobs), bytesMax });
-    expect(beyond.map((part) => Object.keys(part)[0])).toEqual(['gzip', 'key', 'key']);
+    expect(beyond.map((part) => Object.keys(part)[0])).toEqual([packed, 'key', 'key']);
     expect(blobs.stored.size).toBe(2);
     expect(await decoded(beyond, blobs)).toEqual(parts);
+    for (const [key, bytes] of blobs.stored) blobs.stored.set(key, Buffer.concat([bytes, Buffer.from(' ')]));
+    await expect(decoded(beyond, blobs)).rejects.toThrow('a part of the answer was changed');
   });
 
   test('a part that cannot be stored is told otherwise, one that is gone or elsewhere is an error', async () => {
     const full = { put: () => Promise.reject(new Error('full')) };
     const encoded = await encodeParts(parts, { ...optionsOf(full), bytesMax: 10 });
     expect((await decoded(encoded, full)).map(({ outcomes }) => outcomes)).toEqual([[], [], []]);
-    await expect(decoded([{ key: 'warc/1-x-answer-0' }], memoryBlobs())).rejects.toThrow('is missing');
-    await expect(decoded([{ key: 'warc/2-x-answer-0' }], memoryBlobs())).rejects.toThrow(
+    await expect(decoded([{ key: 'warc/1-x-answer-0', sha256: '' }], memoryBlobs())).rejects.toThrow(
+      'is missing',
+    );
+    await expect(decoded([{ key: 'warc/2-x-answer-0', sha256: '' }], memoryBlobs())).rejects.toThrow(
       'a location that is not allowed',
     );
-    await expect(decoded([{ key: 'warc/1-0.warc.gz' }], memoryBlobs())).rejects.toThrow(
+    await expect(decoded([{ key: 'warc/1-0.warc.gz', sha256: '' }], memoryBlobs())).rejects.toThrow(
       'a location that is not allowed',
     );
     const others: Partial<Report>[] = [
@@ -145,10 +174,54 @@ describe('an answer of Lambda', () => {
       { version: (WIRE_VERSION + 1) as typeof WIRE_VERSION },
       { outcomes: {} as Report['outcomes'] },
     ];
-    for (const other of others)
-      await expect(decoded([{ plain: { ...reportOf([]), ...other } }], full)).rejects.toThrow(
-        'is not a report',
-      );
+    for (const other of others) {
+      const encodedOther = await encodeParts([{ ...reportOf([], files), ...other }], optionsOf(full));
+      await expect(decoded(encodedOther, full)).rejects.toThrow('the function sent a report');
+    }
+  });
+});
+
+describe('a batch for Lambda', () => {
+  const batch = answeredBatch();
+  const [plain, signed] = [openMessageSeal([]), openMessageSeal(['k'.repeat(43)])];
+  const eventOf = (seal: typeof plain) =>
+    JSON.parse(encodeBatch(batch, { drainKey: 'd', clockOffsetMs: 0 }, seal)!.payload.toString());
+
+  test('comes as it was sent, signed or not', async () => {
+    for (const seal of [plain, signed])
+      expect(await decodeBatch(eventOf(seal).batch, seal, Date.now())).toEqual(batch);
+  });
+
+  test('is refused without the key of the function, and when it is old', async () => {
+    const { batch: sealed } = eventOf(signed);
+    expect(JSON.stringify(sealed)).not.toContain('a.example');
+    const now = Date.now();
+    await expect(decodeBatch(eventOf(plain).batch, signed, now)).rejects.toThrow('the run has none');
+    await expect(decodeBatch(sealed, plain, now)).rejects.toThrow('the function has none');
+    const other = openMessageSeal(['x'.repeat(43)]);
+    await expect(decodeBatch(sealed, other, now)).rejects.toThrow('another fleet key');
+    await expect(decodeBatch(sealed, signed, now + 600_000)).rejects.toThrow('600 s ago');
+  });
+
+  test('the answer to it is good for nothing else', async () => {
+    const none = { blobs: null as never, seal: signed, keyOf: () => 'k', onUnstored: (part: Report) => part };
+    const report = reportOf([], { archive: null, pack: null });
+    const encoded = await encodeParts([report], { ...none, batch });
+    const read = async (parts: typeof encoded, of: Batch, seal = signed) => {
+      const found = decodeParts(parts, { batch: of, seal, blobs: () => Promise.reject(new Error('none')) });
+      return (await found.next()).value;
+    };
+    expect(await read(encoded, batch)).toEqual(report);
+    const epoch = { ...batch.job, epoch: 'other' };
+    for (const other of [
+      { ...batch, id: 6 },
+      { ...batch, job: epoch },
+      { ...batch, archiveKey: 'warc/2' },
+    ])
+      await expect(read(encoded, other)).rejects.toThrow('belongs elsewhere');
+    await expect(read([{ plain: report }], batch)).rejects.toThrow('not signed');
+    await expect(read(encoded, batch, plain)).rejects.toThrow('is not a report');
+    await expect(read([null as never], batch)).rejects.toThrow('is not a report');
   });
 });
 
