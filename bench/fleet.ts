@@ -1,4 +1,5 @@
 /** The fleet scenario: the same crawl over other stores and workers, and the coordinator without any. */
+import { randomBytes } from 'node:crypto';
 import type { Contender } from './contenders/contender.ts';
 import {
   bullmqContender,
@@ -25,6 +26,8 @@ const TASKS_PER_PAGE = 3;
 const WORKERS = 2;
 
 async function startServices(scratch: Scratch, databases: number): Promise<FleetServices> {
+  // Runs and workers have it: a fleet is measured as it is used, with messages that are signed.
+  process.env.SEINE_FLEET_KEY ??= randomBytes(32).toString('base64url');
   const { startPostgres, startRedis } = await import('../test/support/servers/services.ts');
   const postgres = await startPostgres({ own: true, fsync: true });
   scratch.onEnd(() => postgres.stop());

@@ -67,6 +67,8 @@ export async function startLambdaEmulator(options: EmulatorOptions = {}): Promis
   const server = createServer((request, reply) => void serve(request, reply, functions, roles, credentials));
   // The next event may come in an hour.
   server.requestTimeout = 0;
+  // A connection that is closed while its environment is busy for long would break under the answer.
+  server.keepAliveTimeout = 0;
   await listen(server, options.port ?? 0);
   address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   const close = async () => {

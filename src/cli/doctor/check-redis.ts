@@ -26,7 +26,7 @@ export async function checkRedis(
       );
     if (workers === 0) warn('no live workers: start some with `seine worker`');
     return {
-      detail: `Redis ${version} at ${place.shown} works; messages are ${seal.isSigned ? 'signed and encrypted' : 'not signed'}; live workers: ${workers}, ${browsers} with a browser`,
+      detail: `Redis ${version} at ${place.shown} works; live workers: ${workers}, ${browsers} with a browser; messages are ${seal.isSigned ? 'signed and encrypted' : 'not signed'}`,
       ...(warnings.length > 0 ? { warning: warnings.join('; ') } : {}),
     };
   } finally {

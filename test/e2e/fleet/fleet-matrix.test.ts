@@ -169,7 +169,9 @@ test('seine doctor finds the workers and the function of the fleet, and a functi
     return { code: finished.code, of: (name: string) => checks.find((check) => check.name === name) };
   };
   const well = await ask(at('blobs'));
-  expect(well.of('redis')?.detail).toMatch(/works; live workers: 2, 0 with a browser$/);
+  expect(well.of('redis')?.detail).toMatch(
+    /works; live workers: 2, 0 with a browser; messages are signed and encrypted$/,
+  );
   expect(well.of('lambda')?.detail).toMatch(/^the function seine answers as Seine \S+, 1024 MB, 120 s$/);
   expect(well.code).toBe(0);
   const ill = await ask(at('other'));

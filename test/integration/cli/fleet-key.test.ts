@@ -79,7 +79,9 @@ test('the doctor wants a key for a Redis elsewhere, and finds workers with anoth
     expect(await about(here)).toMatchObject({
       redis: {
         ok: true,
-        detail: expect.stringContaining('messages are signed and encrypted; live workers: 0'),
+        detail: expect.stringContaining(
+          'live workers: 0, 0 with a browser; messages are signed and encrypted',
+        ),
         warning: expect.stringContaining('workers with another fleet key, or none: 1'),
       },
       setting: { value: '1 key' },

@@ -123,6 +123,19 @@ describe('deploying', () => {
     expect(elsewhere).not.toContain('very-secret');
   });
 
+  test('gives the fleet key to the function, and does not show it', async () => {
+    const key = 'k'.repeat(43);
+    process.env.SEINE_FLEET_KEY = key;
+    try {
+      const base = ['deploy', '--name', 'other', '--zip', zipPath, '--blobs', 's3://bucket/new', '--dry-run'];
+      const plan = await lambda(...base, '--memory', '512', '--env', 'TOKEN=very-secret');
+      expect(plan).toContain('change other: variables SEINE_FLEET_KEY\n');
+      expect(plan).not.toContain(key);
+    } finally {
+      delete process.env.SEINE_FLEET_KEY;
+    }
+  });
+
   test('of an image has more room by default, and takes another image, but never a zip', async () => {
     await mkdir(`${folder.dir}/image`);
     await writeFile(`${folder.dir}/image/Dockerfile`, 'CMD ["index.handler"]\n');
