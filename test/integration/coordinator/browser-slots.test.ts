@@ -44,7 +44,7 @@ test.each(['max', 50] as const)(
       async dispatch(batch, onPart) {
         if (batch.needs === 'http') return inline.dispatch(batch, onPart);
         outMax = Math.max(outMax, ++out);
-      if (slots.browser === 0) return new Promise(() => {});
+        if (slots.browser === 0) return new Promise(() => {});
         return inline.dispatch(batch, onPart).finally(() => out--);
       },
     });

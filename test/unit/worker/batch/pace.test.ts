@@ -222,6 +222,7 @@ describe('pace', () => {
     // A connection that takes long, and a turn that comes too late.
     await played(sleep(60));
     expect(turn.left()).toBe(false);
+    turn.end();
     expect(await late.turn()).toBeNull();
     expect(late.sent).toBe(0);
   });
