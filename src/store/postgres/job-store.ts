@@ -13,7 +13,7 @@ import {
   UPDATABLE,
 } from '../shared/job-rows.ts';
 import type { Database, Transaction } from './connection/database.ts';
-import { readCounters } from './connection/rows.ts';
+import { readCounters, toCleanJson } from './connection/rows.ts';
 import type { CoordinatorHeartbeats } from './frontier/coordinator-heartbeats.ts';
 
 export class PostgresJobStore implements JobStore {
@@ -38,7 +38,7 @@ export class PostgresJobStore implements JobStore {
       const [made] = await tx.run<{ id: number }>(
         INSERT_JOB,
         name,
-        JSON.stringify(job.spec),
+        toCleanJson(job.spec),
         specHash,
         bundle,
         file,
@@ -55,7 +55,7 @@ export class PostgresJobStore implements JobStore {
     return this.#db.write(async (tx) => {
       const counters = await readCounters(tx.run, jobId);
       await tx.run(BEGIN_PASS, jobId, JSON.stringify(counters), now);
-      await tx.run(RESTART_JOB, jobId, JSON.stringify(spec), specHash, bundle, file);
+      await tx.run(RESTART_JOB, jobId, toCleanJson(spec), specHash, bundle, file);
       await tx.run('DELETE FROM sources WHERE job_id = $1', jobId);
       // Failures to get a robots.txt belong to the pass in which they were counted.
       await tx.run('DELETE FROM robots WHERE text IS NULL');
