@@ -22,6 +22,8 @@ interface StopInput {
   brokenCode: string | null;
   storage: { readonly troublesInRow: number; readonly trouble: string | null };
   jobBatches: number;
+  /** A host that has banned us for a day, while nothing else is left to request. */
+  lastingBan: string | null;
   diskFree(): Promise<number | null>;
 }
 
@@ -43,6 +45,13 @@ export async function checkStop(input: StopInput): Promise<StopReason | null> {
   if (input.brokenCode !== null) return { state: 'tripped', cause: 'breaker', message: input.brokenCode };
   if (input.storage.troublesInRow >= STORAGE_TROUBLES_MAX) {
     return { state: 'tripped', cause: 'breaker', message: `cannot store results: ${input.storage.trouble}` };
+  }
+  if (input.lastingBan !== null) {
+    return {
+      state: 'stopped',
+      cause: 'breaker',
+      message: `${input.lastingBan} has refused every page for 24 hours, and nothing else is left to request`,
+    };
   }
   const unfinished = counters.pending > 0 || counters.leased > 0;
   const limit = (message: string): StopReason => ({ state: 'stopped', cause: 'limit', message });

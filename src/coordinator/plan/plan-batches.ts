@@ -1,3 +1,4 @@
+import { isBanned, probeUrlOf, refusalsLeft } from '../../core/bans/bans.ts';
 import type { Permit } from '../../core/batch/batch.ts';
 import { isProbing } from '../../core/circuit-breaker/circuit-breaker.ts';
 import { guardedGapMs, meanGapMs, permitFor, tasksPerPermit } from '../../core/politeness/permits.ts';
@@ -101,7 +102,7 @@ interface Part {
 /** A host with a gap gets one permit at a time, and the following one shortly before it ends. */
 function pacedParts(input: PlanInput, host: PlanHost, gapMs: number, share: number): Part[] {
   const free = input.parallel - host.load.parallel;
-  const probing = isProbing(host.failuresInRow, input.probeAfter);
+  const probing = isProbed(host, input);
   if (free < 1 || host.load.permits >= (probing ? 1 : (host.permitsMax ?? PERMITS_PER_HOST))) return [];
   if (probing) return [{ count: 1, parallel: 1 }];
   const parallel = host.load.permits === 0 ? Math.ceil(input.parallel * 0.75) : free;
@@ -115,8 +116,7 @@ function pacedParts(input: PlanInput, host: PlanHost, gapMs: number, share: numb
 
 /** A host without a gap is limited by parallelism alone, which is divided among batches. */
 function openParts(input: PlanInput, host: PlanHost, share: number): Part[] {
-  if (isProbing(host.failuresInRow, input.probeAfter))
-    return host.load.permits === 0 ? [{ count: 1, parallel: 1 }] : [];
+  if (isProbed(host, input)) return host.load.permits === 0 ? [{ count: 1, parallel: 1 }] : [];
   const spread = Math.ceil((input.workers * BATCHES_PER_WORKER) / input.hosts.length);
   const batchesMax = Math.min(Math.max(spread, PERMITS_PER_HOST), input.parallel);
   const each = Math.floor(input.parallel / batchesMax);
@@ -160,6 +160,7 @@ function batchWithRoom(
 }
 
 function addGrant(batch: PlannedBatch, input: PlanInput, host: PlanHost, part: Part, gapMs: number): void {
+  const { probe, refusalsMax } = banLimitsOf(host, part);
   const permit = permitFor(host.host, {
     now: input.now,
     nextAt: host.nextAt,
@@ -167,19 +168,41 @@ function addGrant(batch: PlannedBatch, input: PlanInput, host: PlanHost, part: P
     jitter: input.jitter ?? 0,
     openMs: input.openMs,
     parallel: part.parallel,
-    count: part.count + (host.needsRobots ? 1 : 0),
+    count: part.count + (host.needsRobots ? 1 : 0) + (probe?.url ? 1 : 0),
     renders: host.renders ?? false,
     closesAt: host.closesAt,
   });
   const nextAt = gapMs > 0 ? permit.endAt : Math.ceil(input.now);
-  batch.grants.push({ hostId: host.id, count: part.count, nextAt, permit });
+  batch.grants.push({
+    ...{ hostId: host.id, count: part.count, nextAt },
+    permit: { ...permit, ...(probe ? { probe } : {}), ...(refusalsMax === null ? {} : { refusalsMax }) },
+  });
   batch.size += part.count;
+}
+
+function banLimitsOf(
+  { ban }: PlanHost,
+  { count }: Part,
+): { probe: Permit['probe']; refusalsMax: number | null } {
+  if (ban === null) return { probe: undefined, refusalsMax: null };
+  const url = probeUrlOf(ban);
+  // A piggybacked host has no task that could be its probe.
+  const probe = isBanned(ban) && (url !== null || count > 0) ? { url } : undefined;
+  return { probe, refusalsMax: refusalsLeft(ban) };
+}
+
+/** Whether the host gets one request at a time, to see whether it answers again. */
+function isProbed(
+  { failuresInRow, ban }: Pick<PlanHost, 'failuresInRow' | 'ban'>,
+  { probeAfter }: Pick<PlanInput, 'probeAfter'>,
+): boolean {
+  return isProbing(failuresInRow, probeAfter) || isBanned(ban);
 }
 
 /** Whether one more request may be planned for a host. */
 export function hasRoom(host: PlanHost, input: Pick<PlanInput, 'parallel' | 'probeAfter'>): boolean {
-  const { load, failuresInRow, permitsMax = PERMITS_PER_HOST } = host;
-  const permits = isProbing(failuresInRow, input.probeAfter) ? 1 : permitsMax;
+  const { load, permitsMax = PERMITS_PER_HOST } = host;
+  const permits = isProbed(host, input) ? 1 : permitsMax;
   return load.permits < permits && load.parallel < (host.parallel ?? input.parallel);
 }
 

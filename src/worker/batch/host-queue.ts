@@ -1,4 +1,5 @@
-import type { BatchTask, PermitUse, RobotsFetch } from '../../core/batch/batch.ts';
+import { isAnswer, isBanLike, TOLERATED } from '../../core/bans/bans.ts';
+import type { BatchTask, PermitUse, ProbeResult, RobotsFetch } from '../../core/batch/batch.ts';
 import type { Outcome, RobotsOutcome } from '../../core/batch/outcome.ts';
 import type { BatchBytes } from '../../core/byte-limit/byte-limit.ts';
 import { messageOf } from '../../core/errors.ts';
@@ -7,6 +8,7 @@ import { parallelOf } from '../../core/job-schema/job.ts';
 import { guardedGapMs } from '../../core/politeness/permits.ts';
 import { delayOf, parseRobots, productToken, type RobotsRules } from '../../core/robots/robots.ts';
 import { originOf } from '../../core/url/url-shape.ts';
+import { fetchKnownPage } from '../request/fetch-known-page.ts';
 import { fetchRobots } from '../request/fetch-robots.ts';
 import { failed } from '../request/visit.ts';
 import { Lateness, Pace } from './pace.ts';
@@ -46,6 +48,10 @@ export class HostQueue {
   #reportedSent = 0;
   #answers = 0;
   #unavailable = 0;
+  /** Refused pages since the last answer, and how many of them end the permit: at first only where pages answered before. */
+  #refusals = 0;
+  #refusalsMax: number;
+  #probe: ProbeResult | null = null;
 
   constructor(
     input: HostQueueInput,
@@ -56,12 +62,15 @@ export class HostQueue {
     this.#input = input;
     this.#context = context;
     this.#events = events;
+    this.#refusalsMax = input.permit.refusalsMax ?? Number.POSITIVE_INFINITY;
     for (const { origin } of input.awaited ?? []) this.#rules.set(origin, null);
     const { clock, signal, random } = context;
     this.#pace = new Pace(input.permit, clock, signal, random && (() => random.next()), lateness);
   }
 
   async run(): Promise<void> {
+    const { probe } = this.#input.permit;
+    if (probe && probe.url !== null) await this.#requestKnownPage(probe.url);
     for (const fetch of this.#input.robots) await this.#readRobots(fetch);
     const runners = Math.min(this.#input.permit.parallel, this.#input.tasks.length);
     await Promise.all(Array.from({ length: runners }, () => this.#runner()));
@@ -79,6 +88,7 @@ export class HostQueue {
       finished: this.#finished,
       smallestGapMs: this.#pace.takeSmallestGapMs(),
       firstSentAt: this.#pace.takeFirstLeftAt(),
+      ...(this.#probe === null ? {} : { probe: this.#probe }),
     };
   }
 
@@ -98,7 +108,12 @@ export class HostQueue {
   #isRefused(outcome: Outcome): boolean {
     if (outcome.kind === 'deferred' || outcome.trace === null) return false;
     this.#answers++;
+    if (isAnswer(outcome)) {
+      this.#refusals = 0;
+      this.#refusalsMax = Math.min(this.#refusalsMax, TOLERATED);
+    }
     if (outcome.kind !== 'failed') return false;
+    if (isBanLike(outcome) && ++this.#refusals >= this.#refusalsMax) return true;
     const { code, trace, retryAfterMs } = outcome;
     if (isHostThrottling(code, trace.httpStatus, retryAfterMs)) return true;
     if (code !== 'unavailable') return false;
@@ -134,6 +149,20 @@ export class HostQueue {
       turn.end();
       this.#input.bytes?.end(bytes);
     }
+  }
+
+  /** Whether the host lets us in. If it does not, nothing else is sent. */
+  async #requestKnownPage(url: string): Promise<void> {
+    const [task] = this.#input.tasks;
+    // The page may not have been fetched by a browser, and a remote API has an address of its own: there the task tells.
+    const { fetchMethod } = task ?? {};
+    if (fetchMethod && (fetchMethod.fetcher === 'browser' || fetchMethod.fetcher === 'api')) return;
+    const turn = await this.#pace.turn();
+    if (!turn) return this.#pace.close();
+    const parallel = parallelOf(this.#context.job.spec);
+    this.#probe = await fetchKnownPage(url, task, { ...this.#context, parallel, onSent: turn.left });
+    turn.end();
+    if (this.#probe !== 'answered') this.#pace.close();
   }
 
   async #readRobots(fetch: RobotsFetch): Promise<void> {

@@ -11,6 +11,7 @@ const facts = (more: Partial<HostFacts> = {}): HostFacts => ({
   failuresInRow: 0,
   rests: 0,
   pace: null,
+  ban: null,
   smallestGapMs: null,
   lastError: null,
   robots: [],
