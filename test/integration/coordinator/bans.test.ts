@@ -50,7 +50,7 @@ async function openBanningHost(banMs: number, stepMs: number) {
     if (bannedAt === null && answered.length === 19) bannedAt = clock.now();
     return bannedAt !== null && clock.now() < bannedAt + banMs;
   });
-  return { host, clock, sources: Array.from({ length: 60 }, (_, page) => `${host.origin}/${page}`) };
+  return { host, clock, sources: Array.from({ length: 40 }, (_, page) => `${host.origin}/${page}`) };
 }
 
 test.each([
@@ -68,7 +68,7 @@ test.each([
       { clock, through: clock.watch, logger: { info: note, warn: note, error: note } },
     );
     clock.stop();
-    expect([state, counters.done, counters.dead]).toEqual(['done', 60, 0]);
+    expect([state, counters.done, counters.dead]).toEqual(['done', 40, 0]);
     expect(host.refused.length).toBeLessThanOrEqual(most);
     expect(messages.filter((message) => message.includes('refuses every page'))).toHaveLength(1);
     expect(messages.filter((message) => message.endsWith('answers again'))).toHaveLength(1);
@@ -92,7 +92,7 @@ test('after a day of a ban the job stops with the reason, and nothing is lost', 
     },
   );
   clock.stop();
-  expect([state, counters.done, counters.dead, counters.pending]).toEqual(['stopped', 19, 0, 41]);
+  expect([state, counters.done, counters.dead, counters.pending]).toEqual(['stopped', 19, 0, 21]);
   expect(reason).toMatch(/refused every page for 24 hours/);
   expect(host.refused.length).toBeLessThanOrEqual(45);
   // What another coordinator, or a later run, finds in the store.
