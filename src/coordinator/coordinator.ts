@@ -155,8 +155,8 @@ export class Coordinator {
     this.#lookedAt = now;
     if (now - this.#savedAt > SAVE_MS) {
       this.#savedAt = now;
-      const { access, bans } = this.#run;
-      const reason = access?.tellShortage() ?? bans.tell();
+      const { access, bans, outages } = this.#run;
+      const reason = access?.tellShortage() ?? outages.tell() ?? bans.tell();
       await store.jobs.update(job.id, { workedMs: this.#workedMs(), reason });
       await this.#takeBack(await store.frontier.abandoned(job.id));
       await this.#saveEscalation();
@@ -172,6 +172,7 @@ export class Coordinator {
       storage: this.#run.storage,
       jobBatches: job.spec.breaker.jobBatches,
       lastingBan: await this.#lastingBan(now),
+      isLastingOutage: this.#run.outages.isLasting(),
       diskFree,
     });
     for (const batchId of await store.frontier.expired(job.id, Math.floor(now))) {

@@ -14,6 +14,7 @@ import { type EscalationPolicy, openEscalationPolicy } from './escalation/escala
 import { GivenUp } from './giving-up/giving-up.ts';
 import { HostGroups } from './hosts/host-groups.ts';
 import { OpenPermits } from './hosts/open-permits.ts';
+import { OutageWatch } from './outage/outage-watch.ts';
 import type { OpenBatch } from './plan/open-batch.ts';
 import { TaskPriorities } from './priority/task-priorities.ts';
 import { AccessAssigner } from './proxies/access-assigner.ts';
@@ -63,6 +64,7 @@ export interface RunState {
   givenUp: GivenUp;
   priorities: TaskPriorities;
   bans: BanLog;
+  outages: OutageWatch;
   /** Null when every request goes the plain way. */
   escalation: EscalationPolicy | null;
   /** Null when the job has no proxies and no remote scraping API. */
@@ -85,6 +87,7 @@ export function openRunState(options: CoordinatorOptions): RunState {
     givenUp: new GivenUp(),
     priorities: options.priorities ?? new TaskPriorities(job),
     bans: new BanLog(options),
+    outages: new OutageWatch(options),
     escalation: openEscalationPolicy(job.spec, job.name, () => random.next()),
     access: options.access ? new AccessAssigner(options.access, options) : null,
   };

@@ -24,6 +24,8 @@ interface StopInput {
   jobBatches: number;
   /** A host that has banned us for a day, while nothing else is left to request. */
   lastingBan: string | null;
+  /** No host could be reached for a day. */
+  isLastingOutage: boolean;
   diskFree(): Promise<number | null>;
 }
 
@@ -53,6 +55,8 @@ export async function checkStop(input: StopInput): Promise<StopReason | null> {
       message: `${input.lastingBan} has refused every page for 24 hours, and nothing else is left to request`,
     };
   }
+  if (input.isLastingOutage)
+    return { state: 'stopped', cause: 'breaker', message: 'no host could be reached for 24 hours' };
   const unfinished = counters.pending > 0 || counters.leased > 0;
   const limit = (message: string): StopReason => ({ state: 'stopped', cause: 'limit', message });
   if (limits.pages !== null && counters.attempted >= limits.pages && unfinished)

@@ -25,6 +25,8 @@ export interface PlanHost extends DueHost {
   permitsMax?: number;
   /** No request may leave after this: the host's hours end. */
   closesAt?: number;
+  /** Of a piggybacked host: what is requested there to see whether it can be reached. */
+  probeUrl?: string;
   /** Another host that is to be asked one thing in the same batch: where robots.txt of this one is. */
   piggybackedHost?: PlanHost;
 }
@@ -181,9 +183,10 @@ function addGrant(batch: PlannedBatch, input: PlanInput, host: PlanHost, part: P
 }
 
 function banLimitsOf(
-  { ban }: PlanHost,
+  { ban, probeUrl }: PlanHost,
   { count }: Part,
 ): { probe: Permit['probe']; refusalsMax: number | null } {
+  if (probeUrl !== undefined) return { probe: { url: probeUrl }, refusalsMax: null };
   if (ban === null) return { probe: undefined, refusalsMax: null };
   const url = probeUrlOf(ban);
   // A piggybacked host has no task that could be its probe.

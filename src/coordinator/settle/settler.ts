@@ -11,6 +11,7 @@ import type { EscalationPolicy } from '../escalation/escalation-policy.ts';
 import type { GivenUp } from '../giving-up/giving-up.ts';
 import type { HostGroups } from '../hosts/host-groups.ts';
 import type { OpenPermits } from '../hosts/open-permits.ts';
+import type { OutageWatch } from '../outage/outage-watch.ts';
 import type { OpenBatch } from '../plan/open-batch.ts';
 import type { TaskPriorities } from '../priority/task-priorities.ts';
 import type { AccessAssigner } from '../proxies/access-assigner.ts';
@@ -44,6 +45,7 @@ interface SettlerParts {
   givenUp: GivenUp;
   priorities: TaskPriorities;
   bans: BanLog;
+  outages: OutageWatch;
   rejects: RejectLog | null;
 }
 
@@ -61,6 +63,7 @@ export class Settler {
   readonly #givenUp: GivenUp;
   readonly #priorities: TaskPriorities;
   readonly #bans: BanLog;
+  readonly #outages: OutageWatch;
   readonly #rules: DecisionRules;
   readonly #repeats = new RepeatedPages();
 
@@ -76,6 +79,7 @@ export class Settler {
     this.#givenUp = parts.givenUp;
     this.#priorities = parts.priorities;
     this.#bans = parts.bans;
+    this.#outages = parts.outages;
     this.#rejects = parts.rejects;
     this.#rules = {
       job: parts.job,
@@ -90,7 +94,12 @@ export class Settler {
    * In three steps: judge what the outcomes mean, decide what follows from that, apply it. `found`: robots.txt that
    * became known without a request.
    */
-  async settle(open: OpenBatch, report: Report, found: readonly RobotsEntry[] = []): Promise<SettledReport> {
+  async settle(
+    open: OpenBatch,
+    received: Report,
+    found: readonly RobotsEntry[] = [],
+  ): Promise<SettledReport> {
+    const report = this.#outages.judge(open, received);
     const judged = await this.#judge(open, report, found);
     const decision = decide(open, report, judged, this.#rules);
     return this.#apply(open, judged, decision);

@@ -106,7 +106,7 @@ export function nextBan(
   let askedMs = 0;
   let hasAnswered = false;
   if (seen.probe === 'answered') {
-    ban = cleared(ban);
+    if (isBanned(ban)) ban = cleared(ban);
     hasAnswered = true;
   }
   for (const outcome of seen.outcomes) {
