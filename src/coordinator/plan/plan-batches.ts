@@ -66,6 +66,8 @@ export interface PlannedBatch {
 
 /** At most two permits of a host are out: one in use, one to follow it without a pause. */
 const PERMITS_PER_HOST = 2;
+/** Failures in a row that may have been of single pages. */
+const ANSWERING_BELOW = 3;
 /** Hosts without a gap are together spread over this many batches for each worker: none idles between two. */
 const BATCHES_PER_WORKER = 2;
 
@@ -177,7 +179,12 @@ function addGrant(batch: PlannedBatch, input: PlanInput, host: PlanHost, part: P
   const nextAt = gapMs > 0 ? permit.endAt : Math.ceil(input.now);
   batch.grants.push({
     ...{ hostId: host.id, count: part.count, nextAt },
-    permit: { ...permit, ...(probe ? { probe } : {}), ...(refusalsMax === null ? {} : { refusalsMax }) },
+    permit: {
+      ...permit,
+      ...(probe ? { probe } : {}),
+      ...(refusalsMax === null ? {} : { refusalsMax }),
+      ...usualOf(host),
+    },
   });
   batch.size += part.count;
 }
@@ -192,6 +199,12 @@ function banLimitsOf(
   // A piggybacked host has no task that could be its probe.
   const probe = isBanned(ban) && (url !== null || count > 0) ? { url } : undefined;
   return { probe, refusalsMax: refusalsLeft(ban) };
+}
+
+/** Where the last pages failed, it is not known whether the host still answers. */
+function usualOf({ failuresInRow, pace }: PlanHost): Pick<Permit, 'usualMs'> {
+  if (failuresInRow >= ANSWERING_BELOW || pace?.latencyMs == null) return {};
+  return { usualMs: Math.ceil(pace.latencyMs) };
 }
 
 /** Whether the host gets one request at a time, to see whether it answers again. */

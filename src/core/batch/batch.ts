@@ -29,6 +29,8 @@ export interface Permit {
    * answers. Null when the task itself is the probe.
    */
   probe?: { url: string | null };
+  /** What pages of the host take to answer, where it answered lately: much slower ones must not hold up the others. */
+  usualMs?: number;
   /** After so many refused pages in a row nothing more is sent. */
   refusalsMax?: number;
 }

@@ -13,6 +13,7 @@ import { fetchRobots } from '../request/fetch-robots.ts';
 import { failed } from '../request/visit.ts';
 import { Lateness, Pace } from './pace.ts';
 import { processTask, type TaskContext } from './process-task.ts';
+import { SlowRequests } from './slow-requests.ts';
 
 interface HostQueueInput {
   permit: ConstructorParameters<typeof Pace>[0];
@@ -41,6 +42,7 @@ export class HostQueue {
   readonly #context: Omit<TaskContext, 'onSent' | 'parallel'>;
   readonly #events: HostQueueEvents;
   readonly #pace: Pace;
+  readonly #slow: SlowRequests;
   /** Rules read in this batch, by origin; null when robots.txt could not be fetched. */
   readonly #rules = new Map<string, RobotsRules | null>();
   #next = 0;
@@ -65,6 +67,7 @@ export class HostQueue {
     this.#refusalsMax = input.permit.refusalsMax ?? Number.POSITIVE_INFINITY;
     for (const { origin } of input.awaited ?? []) this.#rules.set(origin, null);
     const { clock, signal, random } = context;
+    this.#slow = new SlowRequests(input.permit, input.tasks, clock);
     this.#pace = new Pace(input.permit, clock, signal, random && (() => random.next()), lateness);
   }
 
@@ -134,21 +137,35 @@ export class HostQueue {
       return { kind: 'deferred', taskId: task.id };
     }
     let bytes: number | null = null;
+    const { spec } = this.#context.job;
+    const request = this.#slow.add();
+    // The last attempt of a page gets all the time there is.
+    const isLast = task.attempt >= spec.retry.attempts;
     try {
       const outcome = await processTask(task, {
         ...this.#context,
-        parallel: parallelOf(this.#context.job.spec),
-        onSent: turn.left,
+        parallel: parallelOf(spec),
+        onSent: () => {
+          this.#slow.onSent(request);
+          return turn.left();
+        },
+        ...(isLast ? {} : { headersMs: () => this.#slow.headersMs(request, this.#isAllSent) }),
       });
       if (outcome.kind !== 'deferred') bytes = outcome.trace?.bytes ?? null;
+      this.#slow.onOutcome(outcome);
       return outcome;
     } catch (error) {
       // A bug of ours must not take the batch with it.
       return failed(task.id, 'internal', messageOf(error), null);
     } finally {
+      this.#slow.delete(request);
       turn.end();
       this.#input.bytes?.end(bytes);
     }
+  }
+
+  get #isAllSent(): boolean {
+    return this.#next >= this.#input.tasks.length;
   }
 
   /** Whether the host lets us in. If it does not, nothing else is sent. */
