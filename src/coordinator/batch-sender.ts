@@ -10,6 +10,7 @@ import type { DueHost, Frontier, Job, JobStore, LeasedBatch, RobotsEntry } from 
 import type { BrowserSlots } from './browser-slots.ts';
 import { type EscalationPolicy, SCOUTS } from './escalation/escalation-policy.ts';
 import type { OpenPermits } from './hosts/open-permits.ts';
+import type { OutageWatch } from './outage/outage-watch.ts';
 import { makeBatch, type OpenBatch, refusalReport } from './plan/open-batch.ts';
 import { type Grant, type PlanHost, type PlannedBatch, planBatches } from './plan/plan-batches.ts';
 import type { AccessAssigner } from './proxies/access-assigner.ts';
@@ -26,7 +27,7 @@ const LEASE_GRACE_MS = 30_000;
 
 interface SenderParts {
   store: {
-    readonly frontier: Pick<Frontier, 'dueHosts' | 'lease' | 'postpone'>;
+    readonly frontier: Pick<Frontier, 'dueHosts' | 'hostsNamed' | 'lease' | 'postpone'>;
     readonly jobs: Pick<JobStore, 'counters'>;
   };
   job: Job;
@@ -40,6 +41,7 @@ interface SenderParts {
   robots: RobotsCache;
   robotsGate: RobotsGate;
   browserSlots: BrowserSlots;
+  outages: OutageWatch;
   escalation: EscalationPolicy | null;
   access: AccessAssigner | null;
   settler: Pick<Settler, 'settle'>;
@@ -69,18 +71,15 @@ export class BatchSender {
 
   /** Fills the free slots with whatever may start soon. */
   async fill(): Promise<void> {
-    const { store, job, dispatcher, batches: out, storage, clock } = this.#parts;
+    const { store, job, dispatcher, batches: out, storage, outages, clock } = this.#parts;
     const slots = dispatcher.slots - out.size;
     const now = clock.now();
     if (slots <= 0 || storage.isOn) return;
     const suspectBatchesMax = Math.max(0, (dispatcher.suspectSlots ?? dispatcher.slots) - out.suspects);
     if (suspectBatchesMax > 0) this.#waiting.clear();
-    const due = await store.frontier.dueHosts(job.id, {
-      now,
-      before: now + LOOK_AHEAD_MS,
-      limit: DUE_HOSTS_MAX,
-    });
-    const open = due.filter(({ id }) => !this.#waiting.has(id));
+    const before = now + LOOK_AHEAD_MS;
+    const due = await store.frontier.dueHosts(job.id, { now, before, limit: DUE_HOSTS_MAX });
+    const open = outages.select(due.filter(({ id }) => !this.#waiting.has(id)));
     const allowance = await this.#allowance();
     const planned = await this.#plan(open, slots, now, allowance.tasks);
     if (planned.length === 0) return;
@@ -89,6 +88,7 @@ export class BatchSender {
       leaseMs: this.#budgetMs(grants, now) + LEASE_GRACE_MS,
     }));
     const leased = await store.frontier.lease(job.id, { batches, now: Math.floor(now), suspectBatchesMax });
+    if (leased.some(({ tasks }) => tasks.length > 0)) outages.onSent();
     const hosts = new Map(due.map((host) => [host.id, host]));
     for (const [index, batch] of leased.entries()) {
       for (const hostId of batch.waiting ?? []) this.#waiting.add(hostId);
@@ -117,7 +117,7 @@ export class BatchSender {
     if (ready.length === 0) return [];
     return planBatches({
       now,
-      hosts: ready,
+      hosts: await this.#withReference(ready, now),
       slots,
       workers: dispatcher.workers,
       batchSize: spec.batchSize,
@@ -128,6 +128,20 @@ export class BatchSender {
       openMs: spec.timeouts.taskMs + LEASE_GRACE_MS,
       tasksLeft,
     });
+  }
+
+  /** During an outage a host that was reached before is asked as well: only then is it known who is gone. */
+  async #withReference(hosts: PlanHost[], now: number): Promise<PlanHost[]> {
+    const { store, outages, permits } = this.#parts;
+    const { reference } = outages;
+    const [first, ...others] = hosts;
+    if (!reference || first!.piggybackedHost || hosts.some(({ host }) => host === reference.host))
+      return hosts;
+    const [other] = await store.frontier.hostsNamed([reference.host]);
+    const planned = other && this.#planHost(other, now);
+    if (!planned || planned.nextAt > now + LOOK_AHEAD_MS || permits.load(reference.host).permits > 0)
+      return hosts;
+    return [{ ...first!, piggybackedHost: { ...planned, probeUrl: reference.url } }, ...others];
   }
 
   #planHost(host: DueHost, now: number): PlanHost {

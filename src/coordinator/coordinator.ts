@@ -25,6 +25,8 @@ const POLL_MS = 250;
 const SAVE_MS = 2_000;
 /** A worker answers a drain at once, unless a handler does not let go of it. */
 const DRAIN_MS = 10_000;
+/** Hosts that are due later than this rest. */
+const IDLE_MS = 60_000;
 /** Rests are minutes; a host that is closed for longer was seen under another clock. */
 const REST_CREDIBLE_MS = 3_600_000;
 
@@ -153,9 +155,9 @@ export class Coordinator {
     this.#lookedAt = now;
     if (now - this.#savedAt > SAVE_MS) {
       this.#savedAt = now;
-      const { access } = this.#run;
-      const waits = access ? { reason: access.tellShortage() } : {};
-      await store.jobs.update(job.id, { workedMs: this.#workedMs(), ...waits });
+      const { access, bans, outages } = this.#run;
+      const reason = access?.tellShortage() ?? outages.tell() ?? bans.tell();
+      await store.jobs.update(job.id, { workedMs: this.#workedMs(), reason });
       await this.#takeBack(await store.frontier.abandoned(job.id));
       await this.#saveEscalation();
     }
@@ -169,11 +171,21 @@ export class Coordinator {
       brokenCode: this.#run.breaker.brokenCode,
       storage: this.#run.storage,
       jobBatches: job.spec.breaker.jobBatches,
+      lastingBan: await this.#lastingBan(now),
+      isLastingOutage: this.#run.outages.isLasting(),
       diskFree,
     });
     for (const batchId of await store.frontier.expired(job.id, Math.floor(now))) {
       await this.#receiver.lose({ batchId, reason: 'the lease expired before the worker answered' });
     }
+  }
+
+  /** As long as other hosts have something to request, a ban stops nothing. */
+  async #lastingBan(now: number): Promise<string | null> {
+    const host = this.#run.bans.lastingBan(now);
+    if (host === null || this.#run.batches.size > 0) return null;
+    const dueAt = await this.#options.store.frontier.nextDueAt(this.#options.job.id);
+    return dueAt !== null && dueAt > now + IDLE_MS ? host : null;
   }
 
   #dispatch(open: OpenBatch): void {

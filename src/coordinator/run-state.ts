@@ -8,11 +8,13 @@ import { type Clock, type Logger, type Random, startTimer } from '../ports/ambie
 import type { Blobs } from '../ports/blobs.ts';
 import type { Dispatcher } from '../ports/dispatcher.ts';
 import type { Job, Store } from '../ports/store.ts';
+import { BanLog } from './bans/ban-log.ts';
 import { JobBreaker } from './circuit-breaker/job-breaker.ts';
 import { type EscalationPolicy, openEscalationPolicy } from './escalation/escalation-policy.ts';
 import { GivenUp } from './giving-up/giving-up.ts';
 import { HostGroups } from './hosts/host-groups.ts';
 import { OpenPermits } from './hosts/open-permits.ts';
+import { OutageWatch } from './outage/outage-watch.ts';
 import type { OpenBatch } from './plan/open-batch.ts';
 import { TaskPriorities } from './priority/task-priorities.ts';
 import { AccessAssigner } from './proxies/access-assigner.ts';
@@ -61,6 +63,8 @@ export interface RunState {
   groups: HostGroups;
   givenUp: GivenUp;
   priorities: TaskPriorities;
+  bans: BanLog;
+  outages: OutageWatch;
   /** Null when every request goes the plain way. */
   escalation: EscalationPolicy | null;
   /** Null when the job has no proxies and no remote scraping API. */
@@ -82,6 +86,8 @@ export function openRunState(options: CoordinatorOptions): RunState {
     groups: options.groups ?? new HostGroups(options),
     givenUp: new GivenUp(),
     priorities: options.priorities ?? new TaskPriorities(job),
+    bans: new BanLog(options),
+    outages: new OutageWatch(options),
     escalation: openEscalationPolicy(job.spec, job.name, () => random.next()),
     access: options.access ? new AccessAssigner(options.access, options) : null,
   };

@@ -22,6 +22,10 @@ interface StopInput {
   brokenCode: string | null;
   storage: { readonly troublesInRow: number; readonly trouble: string | null };
   jobBatches: number;
+  /** A host that has banned us for a day, while nothing else is left to request. */
+  lastingBan: string | null;
+  /** No host could be reached for a day. */
+  isLastingOutage: boolean;
   diskFree(): Promise<number | null>;
 }
 
@@ -44,6 +48,15 @@ export async function checkStop(input: StopInput): Promise<StopReason | null> {
   if (input.storage.troublesInRow >= STORAGE_TROUBLES_MAX) {
     return { state: 'tripped', cause: 'breaker', message: `cannot store results: ${input.storage.trouble}` };
   }
+  if (input.lastingBan !== null) {
+    return {
+      state: 'stopped',
+      cause: 'breaker',
+      message: `${input.lastingBan} has refused every page for 24 hours, and nothing else is left to request`,
+    };
+  }
+  if (input.isLastingOutage)
+    return { state: 'stopped', cause: 'breaker', message: 'no host could be reached for 24 hours' };
   const unfinished = counters.pending > 0 || counters.leased > 0;
   const limit = (message: string): StopReason => ({ state: 'stopped', cause: 'limit', message });
   if (limits.pages !== null && counters.attempted >= limits.pages && unfinished)

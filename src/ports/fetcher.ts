@@ -36,6 +36,11 @@ export interface FetchRequest {
    */
   onSent(): boolean;
   /**
+   * Asked now and then while no head of a response has come: how long to wait for it in all, where that is less than the
+   * timeout. Fetchers may ignore it.
+   */
+  headersMs?: (() => number) | undefined;
+  /**
    * Asked once the head of a 2xx response is there; null keeps the body in memory as usual. What stays in memory of such
    * a request is held to `LIMITS.bodyBytesMax` besides, as `bodyBytesMax` is then meant for the sink.
    */

@@ -1,3 +1,4 @@
+import type { HostBan } from '../core/bans/bans.ts';
 import type { OutcomeKind, QualityDelta, RecordDraft, StoredPage, Trace } from '../core/batch/outcome.ts';
 import type { FailureCode, SkipCode } from '../core/failures.ts';
 import type { LastVisit, Meta, NewTask } from '../core/model.ts';
@@ -38,6 +39,8 @@ export interface DueHost {
   rests: number;
   /** What was learned of how fast it may be asked; null when nothing was. */
   pace: HostPace | null;
+  /** Whether it refuses everything since it last answered; null when nothing is known. */
+  ban: HostBan | null;
 }
 
 export interface LeaseRequest {
@@ -133,6 +136,8 @@ export interface HostChange {
   rests: number;
   /** Null leaves it as it is. */
   pace: HostPace | null;
+  /** Absent or null leaves it as it is. */
+  ban?: HostBan | null;
   /** Shortest time between two requests that was seen; null when there were no two. */
   smallestGapMs: number | null;
   /** First and last request, where a gap is promised: the time since the host's last one before counts, too. */
@@ -255,6 +260,7 @@ export interface HostFacts {
   failuresInRow: number;
   rests: number;
   pace: HostPace | null;
+  ban: HostBan | null;
   smallestGapMs: number | null;
   lastError: { at: number; code: string; detail: string } | null;
   robots: RobotsEntry[];

@@ -1,3 +1,4 @@
+import { type HostBan, NO_BAN } from '../../core/bans/bans.ts';
 import type { Permit } from '../../core/batch/batch.ts';
 import type { HostPace } from '../../core/pace/pace.ts';
 import { PaceLearner } from '../pace/pace-learner.ts';
@@ -15,6 +16,7 @@ interface HostEntry {
   restUntil: number;
   /** The latest pause that a report asked for; an older report must not shorten it. */
   pauseUntil: number;
+  ban: HostBan;
   learning: PaceLearner;
 }
 
@@ -28,7 +30,10 @@ export class OpenPermits {
     return this.#hosts.get(host) ?? NO_LOAD;
   }
 
-  grant(permit: Permit, health: { failuresInRow: number; rests: number; pace: HostPace | null }): void {
+  grant(
+    permit: Permit,
+    health: { failuresInRow: number; rests: number; pace: HostPace | null; ban?: HostBan | null },
+  ): void {
     const entry = this.#hosts.get(permit.host);
     if (entry) {
       entry.permits++;
@@ -45,6 +50,7 @@ export class OpenPermits {
       rests: health.rests,
       restUntil: 0,
       pauseUntil: 0,
+      ban: health.ban ?? NO_BAN,
       learning: new PaceLearner(health.pace),
     });
   }

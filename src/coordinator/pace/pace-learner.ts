@@ -1,7 +1,14 @@
 import type { Permit, PermitUse } from '../../core/batch/batch.ts';
 import type { Outcome } from '../../core/batch/outcome.ts';
 import { failureKind, isHostThrottling, isOwnFailure } from '../../core/failures.ts';
-import { adaptPace, type HostPace, noteRetries, pagesRecover, startPace } from '../../core/pace/pace.ts';
+import {
+  adaptPace,
+  type HostPace,
+  noteRetries,
+  pagesRecover,
+  slowedByBan,
+  startPace,
+} from '../../core/pace/pace.ts';
 import { unguardedGapMs } from '../../core/politeness/permits.ts';
 
 /** Over less time no rate can be told. */
@@ -68,6 +75,12 @@ export class PaceLearner {
     this.#pace = adaptPace(this.#pace, seen, cap, now);
     this.#forget();
     // A host without a limit needs no note.
+    return Number.isFinite(this.#pace.rate) ? this.#pace : null;
+  }
+
+  /** The host bans us: the new pace, or null when it has no limit. */
+  slowDown(cap: number, now: number): HostPace | null {
+    this.#pace = slowedByBan(this.#pace ?? startPace(cap), cap, now);
     return Number.isFinite(this.#pace.rate) ? this.#pace : null;
   }
 

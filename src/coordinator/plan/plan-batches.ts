@@ -1,3 +1,4 @@
+import { isBanned, probeUrlOf, refusalsLeft } from '../../core/bans/bans.ts';
 import type { Permit } from '../../core/batch/batch.ts';
 import { isProbing } from '../../core/circuit-breaker/circuit-breaker.ts';
 import { guardedGapMs, meanGapMs, permitFor, tasksPerPermit } from '../../core/politeness/permits.ts';
@@ -24,6 +25,8 @@ export interface PlanHost extends DueHost {
   permitsMax?: number;
   /** No request may leave after this: the host's hours end. */
   closesAt?: number;
+  /** Of a piggybacked host: what is requested there to see whether it can be reached. */
+  probeUrl?: string;
   /** Another host that is to be asked one thing in the same batch: where robots.txt of this one is. */
   piggybackedHost?: PlanHost;
 }
@@ -63,6 +66,8 @@ export interface PlannedBatch {
 
 /** At most two permits of a host are out: one in use, one to follow it without a pause. */
 const PERMITS_PER_HOST = 2;
+/** Failures in a row that may have been of single pages. */
+const ANSWERING_BELOW = 3;
 /** Hosts without a gap are together spread over this many batches for each worker: none idles between two. */
 const BATCHES_PER_WORKER = 2;
 
@@ -101,7 +106,7 @@ interface Part {
 /** A host with a gap gets one permit at a time, and the following one shortly before it ends. */
 function pacedParts(input: PlanInput, host: PlanHost, gapMs: number, share: number): Part[] {
   const free = input.parallel - host.load.parallel;
-  const probing = isProbing(host.failuresInRow, input.probeAfter);
+  const probing = isProbed(host, input);
   if (free < 1 || host.load.permits >= (probing ? 1 : (host.permitsMax ?? PERMITS_PER_HOST))) return [];
   if (probing) return [{ count: 1, parallel: 1 }];
   const parallel = host.load.permits === 0 ? Math.ceil(input.parallel * 0.75) : free;
@@ -115,8 +120,7 @@ function pacedParts(input: PlanInput, host: PlanHost, gapMs: number, share: numb
 
 /** A host without a gap is limited by parallelism alone, which is divided among batches. */
 function openParts(input: PlanInput, host: PlanHost, share: number): Part[] {
-  if (isProbing(host.failuresInRow, input.probeAfter))
-    return host.load.permits === 0 ? [{ count: 1, parallel: 1 }] : [];
+  if (isProbed(host, input)) return host.load.permits === 0 ? [{ count: 1, parallel: 1 }] : [];
   const spread = Math.ceil((input.workers * BATCHES_PER_WORKER) / input.hosts.length);
   const batchesMax = Math.min(Math.max(spread, PERMITS_PER_HOST), input.parallel);
   const each = Math.floor(input.parallel / batchesMax);
@@ -160,6 +164,7 @@ function batchWithRoom(
 }
 
 function addGrant(batch: PlannedBatch, input: PlanInput, host: PlanHost, part: Part, gapMs: number): void {
+  const { probe, refusalsMax } = banLimitsOf(host, part);
   const permit = permitFor(host.host, {
     now: input.now,
     nextAt: host.nextAt,
@@ -167,19 +172,53 @@ function addGrant(batch: PlannedBatch, input: PlanInput, host: PlanHost, part: P
     jitter: input.jitter ?? 0,
     openMs: input.openMs,
     parallel: part.parallel,
-    count: part.count + (host.needsRobots ? 1 : 0),
+    count: part.count + (host.needsRobots ? 1 : 0) + (probe?.url ? 1 : 0),
     renders: host.renders ?? false,
     closesAt: host.closesAt,
   });
   const nextAt = gapMs > 0 ? permit.endAt : Math.ceil(input.now);
-  batch.grants.push({ hostId: host.id, count: part.count, nextAt, permit });
+  batch.grants.push({
+    ...{ hostId: host.id, count: part.count, nextAt },
+    permit: {
+      ...permit,
+      ...(probe ? { probe } : {}),
+      ...(refusalsMax === null ? {} : { refusalsMax }),
+      ...usualOf(host),
+    },
+  });
   batch.size += part.count;
+}
+
+function banLimitsOf(
+  { ban, probeUrl }: PlanHost,
+  { count }: Part,
+): { probe: Permit['probe']; refusalsMax: number | null } {
+  if (probeUrl !== undefined) return { probe: { url: probeUrl }, refusalsMax: null };
+  if (ban === null) return { probe: undefined, refusalsMax: null };
+  const url = probeUrlOf(ban);
+  // A piggybacked host has no task that could be its probe.
+  const probe = isBanned(ban) && (url !== null || count > 0) ? { url } : undefined;
+  return { probe, refusalsMax: refusalsLeft(ban) };
+}
+
+/** Where the last pages failed, it is not known whether the host still answers. */
+function usualOf({ failuresInRow, pace }: PlanHost): Pick<Permit, 'usualMs'> {
+  if (failuresInRow >= ANSWERING_BELOW || pace?.latencyMs == null) return {};
+  return { usualMs: Math.ceil(pace.latencyMs) };
+}
+
+/** Whether the host gets one request at a time, to see whether it answers again. */
+function isProbed(
+  { failuresInRow, ban }: Pick<PlanHost, 'failuresInRow' | 'ban'>,
+  { probeAfter }: Pick<PlanInput, 'probeAfter'>,
+): boolean {
+  return isProbing(failuresInRow, probeAfter) || isBanned(ban);
 }
 
 /** Whether one more request may be planned for a host. */
 export function hasRoom(host: PlanHost, input: Pick<PlanInput, 'parallel' | 'probeAfter'>): boolean {
-  const { load, failuresInRow, permitsMax = PERMITS_PER_HOST } = host;
-  const permits = isProbing(failuresInRow, input.probeAfter) ? 1 : permitsMax;
+  const { load, permitsMax = PERMITS_PER_HOST } = host;
+  const permits = isProbed(host, input) ? 1 : permitsMax;
   return load.permits < permits && load.parallel < (host.parallel ?? input.parallel);
 }
 

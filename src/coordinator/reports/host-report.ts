@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { isBanned } from '../../core/bans/bans.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
 import { compileHostLimits, type HostLimits } from '../../core/politeness/host-limits.ts';
 import { isOrigin, parseRobots } from '../../core/robots/robots.ts';
@@ -7,7 +8,7 @@ import type { HostFacts, RobotsEntry } from '../../ports/store.ts';
 /** One host of a job: what it is asked, and the proof of how gently. */
 export interface HostReportRow {
   host: string;
-  state: 'idle' | 'ready' | 'waiting' | 'resting' | 'closed';
+  state: 'idle' | 'ready' | 'waiting' | 'resting' | 'banned' | 'closed';
   /** In words: what keeps the host from being asked faster. */
   limitedBy: string;
   /** Requests per second that it gets now; null when only parallelism limits. */
@@ -72,6 +73,7 @@ export function hostReporter(spec: JobSpec, product: string): HostReporter {
 function stateOf(facts: HostFacts, { window }: HostLimits, now: number): HostReportRow['state'] {
   if (facts.ready === 0) return 'idle';
   if (window && !window.isOpen(now)) return 'closed';
+  if (isBanned(facts.ban)) return 'banned';
   if (facts.nextAt <= now) return 'ready';
   return facts.rests > 0 ? 'resting' : 'waiting';
 }
@@ -84,6 +86,8 @@ function explain(
   if (state === 'idle') return 'no tasks waiting';
   if (state === 'closed')
     return `allowed hours: opens at ${new Date(limits.window!.opensAt(now)).toISOString()}`;
+  if (state === 'banned')
+    return `ban since ${new Date(facts.ban!.since!).toISOString()}: one probe at ${new Date(Math.max(facts.nextAt, now)).toISOString()}`;
   if (state === 'resting')
     return `circuit breaker after ${facts.failuresInRow} failures: one probe at ${new Date(facts.nextAt).toISOString()}`;
   if (delayMs > 0 && (!Number.isFinite(rate) || delayMs >= 1_000 / rate))

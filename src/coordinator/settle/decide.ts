@@ -25,6 +25,9 @@ export interface Judgement {
   escalating: ReadonlySet<number>;
   /** Tasks of which nothing was sent, because their proxy is down. */
   untried: ReadonlySet<number>;
+  /** Tasks that wait until a ban of their host is over, and those whose forbidden page is tried once more. */
+  banned: ReadonlySet<number>;
+  forbidden: ReadonlySet<number>;
   robots: readonly RobotsEntry[];
   hosts: readonly HostChange[];
   groupOf: HostGrouper;
@@ -62,7 +65,7 @@ export function decide(
 ): Decision {
   const { outcomes, robots, hosts } = judged;
   const { spec } = rules.job;
-  const final = finalOf(judged);
+  const final = finalOf(judged).filter(({ taskId }) => !judged.banned.has(taskId));
   const failed = failedHostsOf(hosts, report.robots, robots, spec);
   const failures = final.filter(({ kind }) => kind === 'failed').length;
   const deferred = final.filter(({ kind }) => kind === 'deferred').length;
@@ -91,10 +94,10 @@ function settlementOf(
   { job, follow, tellsReferrers, random }: DecisionRules,
 ): Settlement {
   const { limits, records } = job.spec;
-  const { now, escalating, untried, groupOf } = judged;
+  const { now, escalating, untried, banned, forbidden, groupOf } = judged;
   const context: SettleContext = {
     ...{ spec: job.spec, follow, tellsReferrers, random },
-    ...{ now, escalating, untried, groupOf },
+    ...{ now, escalating, untried, banned, forbidden, groupOf },
   };
   const tasks = judged.outcomes.map((outcome) => changeOf(open.tasks.get(outcome.taskId)!, outcome, context));
   return {

@@ -1,3 +1,4 @@
+import { type BanDecision, isBanLike, isBanned, nextBan } from '../../core/bans/bans.ts';
 import type { Permit, PermitUse, Report } from '../../core/batch/batch.ts';
 import type { Outcome, RobotsOutcome } from '../../core/batch/outcome.ts';
 import {
@@ -24,6 +25,7 @@ export interface HostReport {
   outcomes: readonly Outcome[];
   /** How often the page of an outcome was requested, with this time. */
   attemptOf?: (outcome: Outcome) => number;
+  urlOf?: (outcome: Outcome) => string;
   robots: readonly RobotsOutcome[];
   crawlDelayMs: number | null;
 }
@@ -36,6 +38,7 @@ export function hostReportsOf(
   entries: readonly RobotsEntry[],
 ): Map<number, HostReport> {
   const reports = new Map<number, HostReport>();
+  const taskOf = (outcome: Outcome) => open.tasks.get(outcome.taskId);
   open.batch.permits.forEach((permit, index) => {
     const use = report.permits[index] ?? (report.final ? unusedOf(permit) : null);
     if (!use || open.released[index]) return;
@@ -47,7 +50,8 @@ export function hostReportsOf(
       permit,
       use,
       outcomes: own,
-      attemptOf: ({ taskId }) => open.tasks.get(taskId)?.attempt ?? 1,
+      attemptOf: (outcome) => taskOf(outcome)?.attempt ?? 1,
+      urlOf: (outcome) => taskOf(outcome)?.url ?? '',
       robots: report.robots.filter(({ origin }) => origins.has(origin)),
       crawlDelayMs: crawlDelayOf(entries, permit.host),
     });
@@ -65,6 +69,26 @@ function crawlDelayOf(entries: readonly RobotsEntry[], host: string): number | n
   return Math.max(0, ...delays) || null;
 }
 
+/** Whether the host bans us, and what that means for the tasks of the report. Null when nothing is known of the host. */
+export function banDecisionOf(
+  { permit, use, outcomes, attemptOf, urlOf }: HostReport,
+  permits: OpenPermits,
+  spec: Pick<JobSpec, 'retry'>,
+  now: number,
+): BanDecision | null {
+  const entry = permits.entry(permit.host);
+  if (!entry) return null;
+  const evidence = {
+    outcomes,
+    attemptOf: attemptOf ?? (() => 1),
+    urlOf: urlOf ?? (() => ''),
+    isProbe: permit.probe !== undefined,
+    probe: use.probe ?? null,
+    isOver: use.finished && use.sent > 0,
+  };
+  return nextBan(entry.ban, evidence, spec.retry, now);
+}
+
 /** What a report means for a host: its health, and when it may be asked again. Notes it with the open permits. */
 export function hostChangeOf(
   report: HostReport,
@@ -72,21 +96,29 @@ export function hostChangeOf(
   spec: JobSpec,
   now: number,
   limitsOf: HostLimiter = compileHostLimits(spec),
+  decision: BanDecision | null = null,
 ): HostChange {
   const { permit, use } = report;
-  const results = [...report.robots, ...report.outcomes];
+  const ban = decision?.ban ?? null;
+  // Where a ban is waited out, refusals say nothing of the health of the host, nor of the rate that it takes.
+  const outcomes = ban?.known ? report.outcomes.filter((outcome) => !isBanLike(outcome)) : report.outcomes;
+  const results = [...report.robots, ...outcomes];
   const entry = permits.entry(permit.host);
+  const before = entry?.ban ?? null;
   const breaker = nextHostBreaker(entry ?? CLOSED, results, breakerPolicyOf(spec), now);
-  const pace = spec.politeness.adaptive
-    ? (entry?.learning.learn(report, limitsOf(permit.host).rate, now) ?? null)
+  const cap = limitsOf(permit.host).rate;
+  const learned = spec.politeness.adaptive
+    ? (entry?.learning.learn({ ...report, outcomes }, cap, now) ?? null)
     : null;
+  const isNewBan = ban?.rests === 1 && before?.rests === 0;
+  const pace = isNewBan && spec.politeness.adaptive ? entry!.learning.slowDown(cap, now) : learned;
   const refusal = {
     blocked: pace?.blocked ?? 0,
     firstMs: spec.retry.baseMs,
     isUnavailable: pace !== null && entry!.learning.wasUnavailable,
   };
   const pauseUntil = Math.max(entry?.pauseUntil ?? 0, pauseUntilOf(results, refusal, now));
-  if (entry) Object.assign(entry, breaker, { pauseUntil });
+  if (entry) Object.assign(entry, breaker, { pauseUntil }, ban && { ban });
   const gapMs = guardedGapMs(0, report.crawlDelayMs);
   const freeAt = use.finished ? permits.release(permit, freeAgainAt(permit, use.lastSentAt, gapMs)) : null;
   const takenUntil = entry?.takenUntil ?? permit.endAt;
@@ -96,7 +128,7 @@ export function hostChangeOf(
     nextAt: nextAtOf({
       freeAt,
       takenUntil: permit.gapMs === 0 ? 0 : takenUntil,
-      quietUntil: Math.max(pauseUntil, breaker.restUntil),
+      quietUntil: Math.max(pauseUntil, breaker.restUntil, ban && isBanned(ban) ? ban.restUntil : 0),
       now,
     }),
     takenUntil,
@@ -105,8 +137,13 @@ export function hostChangeOf(
     pace,
     smallestGapMs: use.smallestGapMs ?? null,
     span: spanOf(permit, use),
-    lastError: lastErrorOf(results),
+    lastError: lastErrorOf([...report.robots, ...report.outcomes]),
+    ...(ban && !isSameBan(before, ban) ? { ban } : {}),
   };
+}
+
+function isSameBan(before: BanDecision['ban'] | null, ban: BanDecision['ban']): boolean {
+  return before !== null && JSON.stringify(before) === JSON.stringify(ban);
 }
 
 function breakerPolicyOf({ breaker, politeness }: JobSpec): HostBreakerPolicy {

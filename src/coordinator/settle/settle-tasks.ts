@@ -28,6 +28,10 @@ export interface SettleContext extends LinkContext {
   escalating?: ReadonlySet<number> | undefined;
   /** Tasks of which nothing was sent, because their proxy is down. */
   untried?: ReadonlySet<number> | undefined;
+  /** Tasks that wait until a ban of their host is over. */
+  banned?: ReadonlySet<number> | undefined;
+  /** Tasks with a forbidden page that are tried once more, as their host answers others. */
+  forbidden?: ReadonlySet<number> | undefined;
 }
 
 /** Of pages that fail for the first time, so many are tried again soon: whether they answer then tells page from host. */
@@ -97,6 +101,11 @@ function failureOf(
   if (context.untried?.has(task.id)) {
     const dueAt = Math.ceil(context.now + backoffMs(1, retry, context.random()));
     return { ...failure, to: 'pending', dueAt, countsAsAttempt: false };
+  }
+  if (context.banned?.has(task.id)) return { ...failure, to: 'pending', countsAsAttempt: false };
+  if (context.forbidden?.has(task.id)) {
+    const dueAt = Math.ceil(context.now + backoffMs(task.attempt, retry, context.random()));
+    return { ...failure, to: 'pending', dueAt, lowersPriority: true };
   }
   if (context.escalating?.has(task.id) && wantsBrowser(code))
     return { ...failure, outcome: 'deferred', page: null, to: 'pending', countsAsAttempt: false };

@@ -5,11 +5,13 @@ import { compileHostLimits, type HostLimiter } from '../../core/politeness/host-
 import { tellsReferrers } from '../../core/url/referrer.ts';
 import { compileFollow } from '../../core/url/scope.ts';
 import type { Clock, Random } from '../../ports/ambient.ts';
-import type { Frontier, HostChange, Job, RobotsEntry } from '../../ports/store.ts';
+import type { Frontier, Job, RobotsEntry } from '../../ports/store.ts';
+import type { BanLog } from '../bans/ban-log.ts';
 import type { EscalationPolicy } from '../escalation/escalation-policy.ts';
 import type { GivenUp } from '../giving-up/giving-up.ts';
 import type { HostGroups } from '../hosts/host-groups.ts';
 import type { OpenPermits } from '../hosts/open-permits.ts';
+import type { OutageWatch } from '../outage/outage-watch.ts';
 import type { OpenBatch } from '../plan/open-batch.ts';
 import type { TaskPriorities } from '../priority/task-priorities.ts';
 import type { AccessAssigner } from '../proxies/access-assigner.ts';
@@ -17,7 +19,7 @@ import type { RobotsCache } from '../robots/robots-cache.ts';
 import type { RejectLog } from '../sources/reject-log.ts';
 import { type Decision, type DecisionRules, decide, finalOf, type Judgement } from './decide.ts';
 import { RepeatedPages } from './repeated-pages.ts';
-import { hostChangeOf, hostReportsOf, robotsRetryAt } from './settle-hosts.ts';
+import { banDecisionOf, hostChangeOf, hostReportsOf, robotsRetryAt } from './settle-hosts.ts';
 
 const NONE: ReadonlySet<number> = new Set();
 const NO_PROXY_TROUBLE = { untried: NONE, elsewhere: NONE };
@@ -42,6 +44,8 @@ interface SettlerParts {
   groups: HostGroups;
   givenUp: GivenUp;
   priorities: TaskPriorities;
+  bans: BanLog;
+  outages: OutageWatch;
   rejects: RejectLog | null;
 }
 
@@ -58,6 +62,8 @@ export class Settler {
   readonly #groups: HostGroups;
   readonly #givenUp: GivenUp;
   readonly #priorities: TaskPriorities;
+  readonly #bans: BanLog;
+  readonly #outages: OutageWatch;
   readonly #rules: DecisionRules;
   readonly #repeats = new RepeatedPages();
 
@@ -72,6 +78,8 @@ export class Settler {
     this.#groups = parts.groups;
     this.#givenUp = parts.givenUp;
     this.#priorities = parts.priorities;
+    this.#bans = parts.bans;
+    this.#outages = parts.outages;
     this.#rejects = parts.rejects;
     this.#rules = {
       job: parts.job,
@@ -86,7 +94,12 @@ export class Settler {
    * In three steps: judge what the outcomes mean, decide what follows from that, apply it. `found`: robots.txt that
    * became known without a request.
    */
-  async settle(open: OpenBatch, report: Report, found: readonly RobotsEntry[] = []): Promise<SettledReport> {
+  async settle(
+    open: OpenBatch,
+    received: Report,
+    found: readonly RobotsEntry[] = [],
+  ): Promise<SettledReport> {
+    const report = this.#outages.judge(open, received);
     const judged = await this.#judge(open, report, found);
     const decision = decide(open, report, judged, this.#rules);
     return this.#apply(open, judged, decision);
@@ -103,9 +116,10 @@ export class Settler {
     const { untried, elsewhere } = this.#access?.note(open, report, outcomes) ?? NO_PROXY_TROUBLE;
     const answered = outcomes.filter(({ taskId }) => !elsewhere.has(taskId));
     const escalating = new Set([...this.#learn(open, report, answered, now), ...elsewhere]);
-    const hosts = this.#hostChanges(open, report, finalOf({ outcomes, escalating }), robots, now);
+    const final = finalOf({ outcomes, escalating });
+    const { hosts, banned, forbidden } = this.#hostChanges(open, report, final, robots, now);
     const isRejudged = outcomes.some((outcome, index) => outcome !== reported[index]);
-    return { now, outcomes, isRejudged, escalating, untried, robots, hosts, groupOf };
+    return { now, outcomes, isRejudged, escalating, untried, banned, forbidden, robots, hosts, groupOf };
   }
 
   /** One transaction, and then what memory must learn: whoever looks next must find it in the store. */
@@ -140,16 +154,23 @@ export class Settler {
     outcomes: readonly Outcome[],
     robots: readonly RobotsEntry[],
     now: number,
-  ): HostChange[] {
+  ): Pick<Judgement, 'hosts' | 'banned' | 'forbidden'> {
     const { job, random } = this.#rules;
     const { retry } = job.spec;
-    return [...hostReportsOf(open, report, outcomes, robots)].map(([index, about]) => {
+    const banned = new Set<number>();
+    const forbidden = new Set<number>();
+    const hosts = [...hostReportsOf(open, report, outcomes, robots)].map(([index, about]) => {
       if (about.use.finished) open.released[index] = true;
-      const change = hostChangeOf(about, this.#permits, job.spec, now, this.#limitsOf);
+      const decision = banDecisionOf(about, this.#permits, job.spec, now);
+      for (const taskId of decision?.waiting ?? []) banned.add(taskId);
+      for (const taskId of decision?.again ?? []) forbidden.add(taskId);
+      if (decision) this.#bans.note(about.permit.host, decision.ban, now);
+      const change = hostChangeOf(about, this.#permits, job.spec, now, this.#limitsOf, decision);
       const retryAt = robotsRetryAt(about, robots, { retry, now, random });
       if (retryAt === null) return change;
       return { ...change, nextAt: Math.ceil(Math.max(change.nextAt ?? 0, retryAt)) };
     });
+    return { hosts, banned, forbidden };
   }
 
   /** Repetition is of a host, whatever it is counted with. */

@@ -24,7 +24,19 @@ export interface Permit {
   parallel: number;
   /** Where the host has allowed hours that end soon: no request leaves after this, whatever `endAt` says. */
   closesAt?: number;
+  /**
+   * There when the host may be banning us: this page, which answered before, is requested first, and nothing else unless it
+   * answers. Null when the task itself is the probe.
+   */
+  probe?: { url: string | null };
+  /** What pages of the host take to answer, where it answered lately: much slower ones must not hold up the others. */
+  usualMs?: number;
+  /** After so many refused pages in a row nothing more is sent. */
+  refusalsMax?: number;
 }
+
+/** What became of the page that a probe requests first. */
+export type ProbeResult = 'answered' | 'refused' | 'failed';
 
 export interface BatchTask {
   id: number;
@@ -149,6 +161,8 @@ export interface PermitUse {
   smallestGapMs?: number | null;
   /** The first request since the last report; null when none was sent. */
   firstSentAt?: number | null;
+  /** Of the page that a probe requests first, once it is known. */
+  probe?: ProbeResult;
 }
 
 /**

@@ -167,6 +167,13 @@ export function adaptPace(before: HostPace, seen: PaceEvidence, cap: number, now
   return seen.faults > 0 ? better : risen(better, cap, now);
 }
 
+/** After a ban the host gets less, as after a refused request. Without a limit of ours there is nothing to halve. */
+export function slowedByBan(pace: HostPace, cap: number, now: number): HostPace {
+  if (!Number.isFinite(pace.rate)) return pace;
+  const seen = { rate: pace.rate, answers: 1, refused: 1, faults: 0, latencyMs: null, sentRate: null };
+  return slowedDown({ ...pace, since: Math.max(1, pace.since ?? 0) }, seen, cap, now);
+}
+
 /** What held for some seconds is not believed above a limit that counts over a longer time. */
 function enlightened(
   pace: HostPace,

@@ -123,11 +123,15 @@ function expire(exchange: Exchange, nowMs: number): void {
   const stageMs = nowMs - exchange.since;
   if (exchange.stage === 'body' && stageMs > timeouts.bodyMs) {
     exchange.fail('body-timeout', `the body stalled for ${timeouts.bodyMs} ms`);
-  } else if (exchange.stage === 'headers' && stageMs > timeouts.headersMs) {
-    exchange.fail('headers-timeout', `no complete response headers within ${timeouts.headersMs} ms`);
+  } else if (exchange.stage === 'headers' && stageMs > headersMs(exchange)) {
+    exchange.fail('headers-timeout', `no complete response headers within ${headersMs(exchange)} ms`);
   } else if (exchange.stage === 'dialling' && stageMs > timeouts.connectMs) {
     exchange.fail(...slowDial(exchange.slot?.dial?.stage, timeouts.connectMs));
   }
+}
+
+function headersMs({ request }: Exchange): number {
+  return Math.round(Math.min(request.timeouts.headersMs, request.headersMs?.() ?? Number.POSITIVE_INFINITY));
 }
 
 /** Chunk extensions, reasons and empty lines may go on for ever, and the parser reports none of them. */

@@ -192,17 +192,21 @@ function ids(rows: unknown[]): number[] {
   return (rows as { id: number }[]).map(({ id }) => id);
 }
 
-type DueColumns = Omit<DueHost, 'pace'> & { pace: string | null };
+type DueColumns = Omit<DueHost, 'pace' | 'ban'> & { pace: string | null; ban: string | null };
 
-function toDue(row: DueColumns): DueHost {
-  return { ...row, pace: row.pace === null ? null : JSON.parse(row.pace) };
+function toDue({ pace, ban, ...row }: DueColumns): DueHost {
+  return {
+    ...row,
+    pace: pace === null ? null : JSON.parse(pace),
+    ban: ban === null ? null : JSON.parse(ban),
+  };
 }
 
 const SELECT_REJECTED = 'SELECT rejected FROM sources WHERE job_id = $1 AND source = $2 FOR UPDATE';
 
 const HOST_COLUMNS = `
   hosts.id, hosts.host, hosts.next_at AS "nextAt", hosts.crawl_delay_ms AS "crawlDelayMs",
-  hosts.failures_in_row AS "failuresInRow", hosts.rests, hosts.pace`;
+  hosts.failures_in_row AS "failuresInRow", hosts.rests, hosts.pace, hosts.ban`;
 
 const IS_FREE = (coordinator: string) =>
   `(hosts.holds = 0 OR hosts.holder = ${coordinator} OR NOT ${ALIVE('hosts.holder')})`;

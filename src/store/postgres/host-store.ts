@@ -17,10 +17,11 @@ export class PostgresHostStore implements HostStore {
       const rows = await this.#db.read<HostColumns>(SELECT_HOSTS, jobId, after, STEP);
       const hosts = rows.map(({ host }) => host);
       const robots = await this.#db.read<RobotsEntry>(SELECT_ROBOTS_OF_HOSTS, hosts);
-      for (const { pace, lastError, ...row } of rows) {
+      for (const { pace, ban, lastError, ...row } of rows) {
         yield {
           ...row,
           pace: pace === null ? null : JSON.parse(pace),
+          ban: ban === null ? null : JSON.parse(ban),
           lastError: lastError === null ? null : JSON.parse(lastError),
           robots: robots.filter(({ host }) => host === row.host),
         };
@@ -59,14 +60,15 @@ export class PostgresHostStore implements HostStore {
   }
 }
 
-type HostColumns = Omit<HostFacts, 'pace' | 'lastError' | 'robots'> & {
+type HostColumns = Omit<HostFacts, 'pace' | 'ban' | 'lastError' | 'robots'> & {
   pace: string | null;
+  ban: string | null;
   lastError: string | null;
 };
 
 const SELECT_HOSTS = `
   SELECT hosts.host, queues.ready, hosts.requests, greatest(hosts.next_at, queues.next_at) AS "nextAt",
-    hosts.failures_in_row AS "failuresInRow", hosts.rests, hosts.pace, hosts.smallest_gap_ms AS "smallestGapMs",
+    hosts.failures_in_row AS "failuresInRow", hosts.rests, hosts.pace, hosts.ban, hosts.smallest_gap_ms AS "smallestGapMs",
     hosts.last_error AS "lastError"
   FROM hosts JOIN queues ON queues.host_id = hosts.id AND queues.job_id = $1
   WHERE hosts.host > $2 ORDER BY hosts.host LIMIT $3`;

@@ -240,15 +240,19 @@ export class SqliteFrontier implements Frontier {
 
 type Planned = LeaseRequest['batches'][number];
 
-type DueColumns = Omit<DueHost, 'pace'> & { pace: string | null };
+type DueColumns = Omit<DueHost, 'pace' | 'ban'> & { pace: string | null; ban: string | null };
 
-function toDue(row: DueColumns): DueHost {
-  return { ...row, pace: row.pace === null ? null : JSON.parse(row.pace) };
+function toDue({ pace, ban, ...row }: DueColumns): DueHost {
+  return {
+    ...row,
+    pace: pace === null ? null : JSON.parse(pace),
+    ban: ban === null ? null : JSON.parse(ban),
+  };
 }
 
 const HOST_COLUMNS = `
   hosts.id, hosts.host, hosts.next_at AS nextAt, hosts.crawl_delay_ms AS crawlDelayMs,
-  hosts.failures_in_row AS failuresInRow, hosts.rests, hosts.pace`;
+  hosts.failures_in_row AS failuresInRow, hosts.rests, hosts.pace, hosts.ban`;
 
 const SELECT_HOST = `SELECT 0 AS ready, ${HOST_COLUMNS} FROM hosts WHERE id = ?`;
 

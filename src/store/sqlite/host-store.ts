@@ -15,10 +15,11 @@ export class SqliteHostStore implements HostStore {
     let after = '';
     while (true) {
       const rows = this.#db.all<HostColumns>(SELECT_HOSTS, jobId, after, STEP);
-      for (const { pace, lastError, ...row } of rows) {
+      for (const { pace, ban, lastError, ...row } of rows) {
         yield {
           ...row,
           pace: pace === null ? null : JSON.parse(pace),
+          ban: ban === null ? null : JSON.parse(ban),
           lastError: lastError === null ? null : JSON.parse(lastError),
           robots: this.#db
             .all<RobotsEntry>(`${SELECT_ROBOTS} WHERE host = ? ORDER BY origin`, row.host)
@@ -61,14 +62,15 @@ export class SqliteHostStore implements HostStore {
   }
 }
 
-type HostColumns = Omit<HostFacts, 'pace' | 'lastError' | 'robots'> & {
+type HostColumns = Omit<HostFacts, 'pace' | 'ban' | 'lastError' | 'robots'> & {
   pace: string | null;
+  ban: string | null;
   lastError: string | null;
 };
 
 const SELECT_HOSTS = `
   SELECT hosts.host, queues.ready, hosts.requests, max(hosts.next_at, queues.next_at) AS nextAt,
-    hosts.failures_in_row AS failuresInRow, hosts.rests, hosts.pace, hosts.smallest_gap_ms AS smallestGapMs,
+    hosts.failures_in_row AS failuresInRow, hosts.rests, hosts.pace, hosts.ban, hosts.smallest_gap_ms AS smallestGapMs,
     hosts.last_error AS lastError
   FROM hosts JOIN queues ON queues.host_id = hosts.id AND queues.job_id = ?
   WHERE hosts.host > ? ORDER BY hosts.host LIMIT ?`;

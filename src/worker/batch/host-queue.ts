@@ -1,4 +1,5 @@
-import type { BatchTask, PermitUse, RobotsFetch } from '../../core/batch/batch.ts';
+import { isAnswer, isBanLike, TOLERATED } from '../../core/bans/bans.ts';
+import type { BatchTask, PermitUse, ProbeResult, RobotsFetch } from '../../core/batch/batch.ts';
 import type { Outcome, RobotsOutcome } from '../../core/batch/outcome.ts';
 import type { BatchBytes } from '../../core/byte-limit/byte-limit.ts';
 import { messageOf } from '../../core/errors.ts';
@@ -7,10 +8,12 @@ import { parallelOf } from '../../core/job-schema/job.ts';
 import { guardedGapMs } from '../../core/politeness/permits.ts';
 import { delayOf, parseRobots, productToken, type RobotsRules } from '../../core/robots/robots.ts';
 import { originOf } from '../../core/url/url-shape.ts';
+import { fetchKnownPage } from '../request/fetch-known-page.ts';
 import { fetchRobots } from '../request/fetch-robots.ts';
 import { failed } from '../request/visit.ts';
 import { Lateness, Pace } from './pace.ts';
 import { processTask, type TaskContext } from './process-task.ts';
+import { SlowRequests } from './slow-requests.ts';
 
 interface HostQueueInput {
   permit: ConstructorParameters<typeof Pace>[0];
@@ -39,6 +42,7 @@ export class HostQueue {
   readonly #context: Omit<TaskContext, 'onSent' | 'parallel'>;
   readonly #events: HostQueueEvents;
   readonly #pace: Pace;
+  readonly #slow: SlowRequests;
   /** Rules read in this batch, by origin; null when robots.txt could not be fetched. */
   readonly #rules = new Map<string, RobotsRules | null>();
   #next = 0;
@@ -46,6 +50,10 @@ export class HostQueue {
   #reportedSent = 0;
   #answers = 0;
   #unavailable = 0;
+  /** Refused pages since the last answer, and how many of them end the permit: at first only where pages answered before. */
+  #refusals = 0;
+  #refusalsMax: number;
+  #probe: ProbeResult | null = null;
 
   constructor(
     input: HostQueueInput,
@@ -56,12 +64,16 @@ export class HostQueue {
     this.#input = input;
     this.#context = context;
     this.#events = events;
+    this.#refusalsMax = input.permit.refusalsMax ?? Number.POSITIVE_INFINITY;
     for (const { origin } of input.awaited ?? []) this.#rules.set(origin, null);
     const { clock, signal, random } = context;
+    this.#slow = new SlowRequests(input.permit, input.tasks, clock);
     this.#pace = new Pace(input.permit, clock, signal, random && (() => random.next()), lateness);
   }
 
   async run(): Promise<void> {
+    const { probe } = this.#input.permit;
+    if (probe && probe.url !== null) await this.#requestKnownPage(probe.url);
     for (const fetch of this.#input.robots) await this.#readRobots(fetch);
     const runners = Math.min(this.#input.permit.parallel, this.#input.tasks.length);
     await Promise.all(Array.from({ length: runners }, () => this.#runner()));
@@ -79,6 +91,7 @@ export class HostQueue {
       finished: this.#finished,
       smallestGapMs: this.#pace.takeSmallestGapMs(),
       firstSentAt: this.#pace.takeFirstLeftAt(),
+      ...(this.#probe === null ? {} : { probe: this.#probe }),
     };
   }
 
@@ -98,7 +111,12 @@ export class HostQueue {
   #isRefused(outcome: Outcome): boolean {
     if (outcome.kind === 'deferred' || outcome.trace === null) return false;
     this.#answers++;
+    if (isAnswer(outcome)) {
+      this.#refusals = 0;
+      this.#refusalsMax = Math.min(this.#refusalsMax, TOLERATED);
+    }
     if (outcome.kind !== 'failed') return false;
+    if (isBanLike(outcome) && ++this.#refusals >= this.#refusalsMax) return true;
     const { code, trace, retryAfterMs } = outcome;
     if (isHostThrottling(code, trace.httpStatus, retryAfterMs)) return true;
     if (code !== 'unavailable') return false;
@@ -119,21 +137,49 @@ export class HostQueue {
       return { kind: 'deferred', taskId: task.id };
     }
     let bytes: number | null = null;
+    const { spec } = this.#context.job;
+    const request = this.#slow.add();
+    // The last attempt of a page gets all the time there is.
+    const isLast = task.attempt >= spec.retry.attempts;
     try {
       const outcome = await processTask(task, {
         ...this.#context,
-        parallel: parallelOf(this.#context.job.spec),
-        onSent: turn.left,
+        parallel: parallelOf(spec),
+        onSent: () => {
+          this.#slow.onSent(request);
+          return turn.left();
+        },
+        ...(isLast ? {} : { headersMs: () => this.#slow.headersMs(request, this.#isAllSent) }),
       });
       if (outcome.kind !== 'deferred') bytes = outcome.trace?.bytes ?? null;
+      this.#slow.onOutcome(outcome);
       return outcome;
     } catch (error) {
       // A bug of ours must not take the batch with it.
       return failed(task.id, 'internal', messageOf(error), null);
     } finally {
+      this.#slow.delete(request);
       turn.end();
       this.#input.bytes?.end(bytes);
     }
+  }
+
+  get #isAllSent(): boolean {
+    return this.#next >= this.#input.tasks.length;
+  }
+
+  /** Whether the host lets us in. If it does not, nothing else is sent. */
+  async #requestKnownPage(url: string): Promise<void> {
+    const [task] = this.#input.tasks;
+    // The page may not have been fetched by a browser, and a remote API has an address of its own: there the task tells.
+    const { fetchMethod } = task ?? {};
+    if (fetchMethod && (fetchMethod.fetcher === 'browser' || fetchMethod.fetcher === 'api')) return;
+    const turn = await this.#pace.turn();
+    if (!turn) return this.#pace.close();
+    const parallel = parallelOf(this.#context.job.spec);
+    this.#probe = await fetchKnownPage(url, task, { ...this.#context, parallel, onSent: turn.left });
+    turn.end();
+    if (this.#probe !== 'answered') this.#pace.close();
   }
 
   async #readRobots(fetch: RobotsFetch): Promise<void> {

@@ -21,6 +21,7 @@ export interface VisitContext extends SendContext {
   signal: AbortSignal;
   parallel: number;
   onSent(): boolean;
+  headersMs?: FetchRequest['headersMs'];
 }
 
 /** `over`: the outcome is known without looking at a body. */
@@ -47,6 +48,7 @@ export async function visit(
     allowPrivate: job.spec.allowPrivate,
     signal: context.signal,
     onSent: context.onSent,
+    headersMs: context.headersMs,
     ...wanted,
   };
   const conditions = conditionsOf(task);

@@ -14,6 +14,11 @@ import { A, B, type StoreSetup } from './store-setup.ts';
 
 const PACE = { rate: 2.5, clean: 2.5, refused: 3, tryAt: T0 + 60_000, refusals: 1, latencyMs: 41.5 };
 
+const BAN = {
+  ...{ known: { url: 'https://a.example/1', at: T0 }, refusals: 3, tolerated: 3 },
+  ...{ since: T0, rests: 2, restUntil: T0 + 40_000 },
+};
+
 /** What is remembered of hosts besides their tasks. */
 export function testHostFacts(setup: StoreSetup): void {
   const { add, due, hostsDue, settle, reopen } = setup;
@@ -30,6 +35,23 @@ export function testHostFacts(setup: StoreSetup): void {
       await settle(second.id, [change.fetched(second.tasks[0]!.id)], { hosts: [hostChange('a.example')] });
       await reopen();
       expect((await due())[0]?.pace).toEqual(PACE);
+    });
+
+    test('a ban comes back with the host, for every job, and null leaves it', async () => {
+      await add(`${A}/1`, `${A}/2`, `${A}/3`);
+      expect((await due())[0]?.ban).toBeNull();
+      const first = await leaseOne(setup.store, setup.job, { count: 1 });
+      await settle(first.id, [change.fetched(first.tasks[0]!.id)], {
+        hosts: [hostChange('a.example', { ban: BAN })],
+      });
+      const second = await leaseOne(setup.store, setup.job, { count: 1 });
+      await settle(second.id, [change.fetched(second.tasks[0]!.id)], { hosts: [hostChange('a.example')] });
+      const other = await createJob(setup.store, 'other');
+      await enqueue(setup.store, other, tasksOf(`${A}/1`));
+      await reopen();
+      const [host] = await setup.store.frontier.dueHosts(other.id, { now: T0, before: T0 + 1e6, limit: 9 });
+      expect(host?.ban).toEqual(BAN);
+      expect((await collect(setup.store.hosts.list(setup.job.id)))[0]!.ban).toEqual(BAN);
     });
 
     test('a host that is put off is not due before, for this job alone', async () => {

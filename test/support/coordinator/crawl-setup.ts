@@ -6,7 +6,7 @@ import { SourceFeeder } from '../../../src/coordinator/sources/source-feeder.ts'
 import type { JobInput } from '../../../src/core/job-schema/job.ts';
 import type { Counters, JobState, TaskRow } from '../../../src/core/model.ts';
 import { type HttpFetcherOptions, openHttpFetcher } from '../../../src/fetch/http/http-fetcher.ts';
-import type { Clock } from '../../../src/ports/ambient.ts';
+import type { Clock, Logger } from '../../../src/ports/ambient.ts';
 import type { Blobs } from '../../../src/ports/blobs.ts';
 import type { Dispatcher } from '../../../src/ports/dispatcher.ts';
 import type { Job, Store } from '../../../src/ports/store.ts';
@@ -38,6 +38,7 @@ export async function crawl(
     handlers?: JobHandlers;
     /** Puts another dispatcher before the one of this process. */
     through?: (inline: Dispatcher) => Dispatcher;
+    logger?: Logger;
     /** Before everything is gone. */
     inspect?: (place: { store: Store; blobs: Blobs; job: Job }) => Promise<void>;
   } = {},
@@ -48,6 +49,7 @@ export async function crawl(
     clock = realClock,
     handlers = new Map(),
     through = (inline) => inline,
+    logger = SILENT,
     inspect,
     ...fetcherOptions
   } = options;
@@ -77,7 +79,7 @@ export async function crawl(
         spool: { dir: folder.dir, jobId: job.id, pass: job.pass, source: 0 },
       }),
     );
-    const shared = { store, job, clock, logger: SILENT };
+    const shared = { store, job, clock, logger };
     const coordinator = new Coordinator({
       ...shared,
       blobs,

@@ -163,4 +163,12 @@ export const MIGRATIONS: readonly Migration[] = [
   CREATE INDEX jobs_scheduled ON jobs (name, run) WHERE (spec -> 'schedule') IS NOT NULL;
   `,
   },
+  {
+    number: 14,
+    name: 'host-bans',
+    sql: `
+  -- Whether a host refuses everything since it last answered.
+  ALTER TABLE hosts ADD COLUMN ban json;
+`,
+  },
 ];

@@ -32,8 +32,16 @@ export async function writeHosts(
 }
 
 function toRow(change: HostChange): object {
-  const { sent, nextAt, takenUntil, failuresInRow, rests, pace, smallestGapMs, span, lastError } = change;
-  const health = { f: failuresInRow, s: rests, p: toJson(pace), g: smallestGapMs, e: toJson(lastError) };
+  const { sent, nextAt, takenUntil, failuresInRow, rests, pace, ban, smallestGapMs, span, lastError } =
+    change;
+  const health = {
+    f: failuresInRow,
+    s: rests,
+    p: toJson(pace),
+    b: toJson(ban ?? null),
+    g: smallestGapMs,
+    e: toJson(lastError),
+  };
   return { q: sent, n: nextAt, u: takenUntil, a: span?.from, z: span?.to, ...health };
 }
 
@@ -64,7 +72,7 @@ const UPDATE_HOSTS = `
     next_at = CASE WHEN change.n IS NULL THEN hosts.next_at
       WHEN (hosts.holder = $3 OR hosts.holds = 0) AND hosts.next_at <= coalesce(change.u, hosts.next_at) THEN change.n
       ELSE greatest(change.n, hosts.next_at) END,
-    pace = coalesce(change.p::json, hosts.pace),
+    pace = coalesce(change.p::json, hosts.pace), ban = coalesce(change.b::json, hosts.ban),
     smallest_gap_ms = least(change.g, hosts.smallest_gap_ms,
       CASE WHEN hosts.last_sent_at < change.a THEN change.a - hosts.last_sent_at END),
     last_sent_at = greatest(hosts.last_sent_at, change.z),
@@ -72,7 +80,7 @@ const UPDATE_HOSTS = `
     crawl_delay_ms = CASE WHEN change.k
       THEN (SELECT max(robots.crawl_delay_ms) FROM robots WHERE robots.host = hosts.host) ELSE hosts.crawl_delay_ms END,
     holds = CASE WHEN hosts.holder = $3 THEN greatest(hosts.holds - coalesce(change.r, 0), 0) ELSE hosts.holds END
-  FROM json_to_recordset($1::json) AS change (id bigint, r integer, q bigint, n bigint, u bigint, f integer, s integer, p text,
+  FROM json_to_recordset($1::json) AS change (id bigint, r integer, q bigint, n bigint, u bigint, f integer, s integer, p text, b text,
     g double precision, e text, k boolean,
     a double precision, z double precision)
   WHERE ${indexHint('change.id')} AND hosts.id = change.id AND (SELECT count(*) FROM locked) > 0`;

@@ -144,4 +144,10 @@ export const MIGRATIONS: readonly Migration[] = [
   CREATE INDEX jobs_scheduled ON jobs (name, run) WHERE json_extract(spec, '$.schedule') IS NOT NULL;
   `,
   },
+  {
+    number: 15,
+    name: 'host-bans',
+    // Whether a host refuses everything since it last answered, as JSON.
+    sql: 'ALTER TABLE hosts ADD COLUMN ban TEXT',
+  },
 ];

@@ -15,6 +15,7 @@ export function writeHosts(db: Database, inserter: TaskInserter, settlement: Set
       change.nextAt,
       change.nextAt,
       change.pace && JSON.stringify(change.pace),
+      change.ban ? JSON.stringify(change.ban) : null,
       change.smallestGapMs,
       change.span?.from ?? null,
       change.span?.from ?? null,
@@ -52,7 +53,7 @@ const NO_GAP = '9e15';
 
 const UPDATE_HOST = `
   UPDATE hosts SET requests = requests + ?, failures_in_row = ?, rests = ?, next_at = coalesce(iif(next_at > ?, max(?, next_at), ?), next_at),
-    pace = coalesce(?, pace),
+    pace = coalesce(?, pace), ban = coalesce(?, ban),
     smallest_gap_ms = nullif(min(coalesce(smallest_gap_ms, ${NO_GAP}), coalesce(?, ${NO_GAP}),
       iif(last_sent_at < ?, ? - last_sent_at, ${NO_GAP})), ${NO_GAP}),
     last_sent_at = coalesce(max(?, coalesce(last_sent_at, 0)), last_sent_at),

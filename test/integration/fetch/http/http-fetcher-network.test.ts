@@ -95,6 +95,29 @@ describe('connections', () => {
     expect(codeOf(await fetchFrom(handler, { timeouts: { headersMs: 200 } }))).toBe('headers-timeout');
   });
 
+  test('a caller may lose patience while it waits for headers, and not later', async () => {
+    const origin = await openOrigin({
+      '/silent': () => {},
+      '/slow-body': (socket) => {
+        socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na');
+        globalThis.setTimeout(() => socket.write('b'), 300);
+      },
+    });
+    const fetcher = openFetcher();
+    const silent = fetcher.fetch(requestOf(`${origin.url}/silent`, { headersMs: () => 100 }));
+    // Once the head is there, patience is of no account.
+    let patienceMs = Number.POSITIVE_INFINITY;
+    const sinkFor = () => {
+      patienceMs = 1;
+      return null;
+    };
+    const slow = fetcher.fetch(
+      requestOf(`${origin.url}/slow-body`, { headersMs: () => patienceMs, sinkFor }),
+    );
+    expect(codeOf(await silent)).toBe('headers-timeout');
+    expect(await slow).toMatchObject({ kind: 'response', status: 200 });
+  });
+
   test('no timeout comes early, whenever its request began', async () => {
     const origin = await openOrigin({ '/': () => {} });
     const fetcher = openFetcher();

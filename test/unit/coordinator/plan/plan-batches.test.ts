@@ -23,6 +23,7 @@ function hostOf(id: number, change: Partial<PlanHost> = {}): PlanHost {
     failuresInRow: 0,
     rests: 0,
     pace: null,
+    ban: null,
     load: { permits: 0, parallel: 0 },
     needsRobots: false,
     ...change,

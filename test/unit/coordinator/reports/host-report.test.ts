@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { hostReporter } from '../../../../src/coordinator/reports/host-report.ts';
+import { NO_BAN } from '../../../../src/core/bans/bans.ts';
 import type { HostFacts } from '../../../../src/ports/store.ts';
 import { robotsEntry, specOf, T0 } from '../../../support/fixtures.ts';
 
@@ -11,6 +12,7 @@ const facts = (more: Partial<HostFacts> = {}): HostFacts => ({
   failuresInRow: 0,
   rests: 0,
   pace: null,
+  ban: null,
   smallestGapMs: null,
   lastError: null,
   robots: [],
@@ -31,6 +33,12 @@ describe('what is said of a host', () => {
       { pace: { ...pace, refused: 2.25 } },
       'ready',
       'adaptive rate: below 2.25 requests per second',
+    ],
+    [
+      'a ban',
+      { ban: { ...NO_BAN, since: T0 - 60_000, rests: 2, restUntil: T0 + 9_000 }, nextAt: T0 + 9_000 },
+      'banned',
+      `one probe at ${new Date(T0 + 9_000).toISOString()}`,
     ],
     ['a circuit breaker', { rests: 2, failuresInRow: 12, nextAt: T0 + 9_000 }, 'resting', '12 failures'],
     [

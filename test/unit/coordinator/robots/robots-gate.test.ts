@@ -31,7 +31,17 @@ function setup(known: RobotsEntry[] = []) {
 }
 
 function dueHost(id: number, host: string): DueHost {
-  return { id, host, ready: 5, nextAt: T0, crawlDelayMs: null, failuresInRow: 0, rests: 0, pace: null };
+  return {
+    id,
+    host,
+    ready: 5,
+    nextAt: T0,
+    crawlDelayMs: null,
+    failuresInRow: 0,
+    rests: 0,
+    pace: null,
+    ban: null,
+  };
 }
 
 const planHost = (host: DueHost): PlanHost => ({

@@ -37,6 +37,7 @@ function decided(
   const open = makeBatch(job, grants, { id: 1, tasks }, { budgetMs: 1, epoch: '', robots: [] });
   const judgement: Judgement = {
     ...{ now: T0 + 0.5, outcomes: [], isRejudged: false, escalating: new Set(), untried: new Set() },
+    ...{ banned: new Set(), forbidden: new Set() },
     ...{ robots: [], hosts: [], groupOf: (host: string) => host },
     ...judged,
   };
