@@ -20,7 +20,9 @@ import { originOf } from '../../core/url/url-shape.ts';
 import type { EscalationRow } from '../../ports/store.ts';
 import { CookieJars } from '../cookies/cookie-jars.ts';
 import {
+  ALL_PAGES,
   folderOf,
+  guessFolder,
   type HostScores,
   LevelsByRoute,
   methodsJudged,
@@ -87,11 +89,11 @@ export class EscalationPolicy {
   isUnsure(host: string): boolean {
     const entry = this.#hosts.get(host);
     if (!entry) return this.#levels.some(({ length }) => length > 1);
-    const { levels, scores, isRead } = entry;
+    const { levels, scores, reads } = entry;
     if (levels === null) return false;
     const scoreOf = (level: number) => scores[levels[level]!.methodName];
     const level = cheapestLevel(levels.length, scoreOf);
-    return scoreOf(level) === undefined && !(level === 0 && isRead);
+    return scoreOf(level) === undefined && !(level === 0 && reads >= SCOUTS);
   }
 
   /** Whether tasks of the host go to a browser, as far as is known. */
@@ -169,7 +171,7 @@ export class EscalationPolicy {
       else {
         const entry = this.#entryOf(host);
         entry.templates.set(template, stats as Scores);
-        entry.isRead = true;
+        entry.reads = SCOUTS;
       }
     }
     this.#cookies.takeChanges();
@@ -195,6 +197,7 @@ export class EscalationPolicy {
     const { levels } = routeLevels;
     if (levels.length === 1) return 0;
     const entry = this.#entryOf(host);
+    guessFolder(entry, task, routeLevels);
     const { ofTemplate, ofHost } = scoresFor(entry, task, routeLevels);
     const scoreOf = (level: number) => ofTemplate(level) ?? ofHost(level);
     const floor = this.#floors.get(task.id) ?? 0;
@@ -234,7 +237,8 @@ export class EscalationPolicy {
     const success = verdict === 'answered';
     const isLacking = verdict === 'lacking' || verdict === 'scripts';
     const judged = methodsJudged(routeLevels, fetchMethod!.level, verdict);
-    for (const template of [templateOf(url), ...(routeLevels.learnsScripts ? [folderOf(url)] : [])]) {
+    const scriptKeys = routeLevels.learnsScripts ? [folderOf(url), ALL_PAGES] : [];
+    for (const template of [templateOf(url), ...scriptKeys]) {
       const known = entry.templates.get(template);
       // Those that were tried last are kept.
       entry.templates.delete(template);
@@ -242,7 +246,7 @@ export class EscalationPolicy {
       this.#changed.set(`${host} ${template}`, { host, template });
     }
     this.#forgetTemplates(entry, host);
-    entry.isRead = true;
+    entry.reads++;
     this.#changed.set(host, { host, template: '' });
     // A page that lacks something says nothing of the identity, nor of the host.
     if (!isLacking) Object.assign(entry.scores, tried(entry.scores, judged, success, now));

@@ -19,8 +19,8 @@ export interface HostScores {
   levels: EscalationLevel[] | null;
   /** Some task of it went to a browser. */
   renders: boolean;
-  /** Some page of it was read, so that it is known how it answers. */
-  isRead: boolean;
+  /** Pages of it that were read. */
+  reads: number;
 }
 
 export function newHost(): HostScores {
@@ -30,7 +30,7 @@ export function newHost(): HostScores {
     identities: noIdentities(),
     levels: null,
     renders: false,
-    isRead: false,
+    reads: 0,
   };
 }
 
@@ -70,6 +70,22 @@ const FOLDER = '@folder ';
 export function folderOf(url: string): string {
   const [path = ''] = templateOf(url).split('?', 1);
   return FOLDER + path.slice(0, path.lastIndexOf('/') + 1);
+}
+
+/** The row of all pages of a host. */
+export const ALL_PAGES = '@pages';
+/** So many of them, and nearly all, must have needed scripts before a folder of which nothing is known is taken to. */
+const PAGES_TRIES = 5;
+const PAGES_RATE_MAX = 0.02;
+
+/** That is a guess: one page of the folder is asked for plainly at once, as if the guess were old, and decides. */
+export function guessFolder(entry: HostScores, { url }: BatchTask, { learnsScripts }: RouteLevels): void {
+  if (!learnsScripts || entry.templates.has(folderOf(url))) return;
+  const known = Object.entries(entry.templates.get(ALL_PAGES) ?? {});
+  const needsScripts = known.filter(([, { tries, rate }]) => tries >= PAGES_TRIES && rate < PAGES_RATE_MAX);
+  if (needsScripts.length === 0) return;
+  const guess = needsScripts.map(([name]) => [name, { tries: FOLDER_TRIES, rate: 0, at: 0 }]);
+  entry.templates.set(folderOf(url), Object.fromEntries(guess));
 }
 
 /** The level at which pages that need scripts go on; null when there is none above. */

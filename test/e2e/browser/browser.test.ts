@@ -78,7 +78,9 @@ describe('a shop that is drawn by scripts', () => {
     const attempts = await rowsOf<{ fetcher: string; failureCode: string | null }>('scripted', 'attempts');
     const shells = attempts.filter(({ failureCode }) => failureCode === 'script-only');
     expect(shells.length).toBeGreaterThan(0);
-    expect(shells.length).toBeLessThanOrEqual(12);
+    // Four of each folder (products, categories, the root), and what was out until that was known.
+    const rendered = attempts.filter(({ fetcher }) => fetcher === 'browser');
+    expect(shells.length).toBeLessThan(rendered.length);
     expect(lastJson(run).retries).toBe(lastJson(plainRun).retries);
   });
 

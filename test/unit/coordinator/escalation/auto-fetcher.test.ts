@@ -87,6 +87,16 @@ describe('auto', () => {
     expect(setup.finish(setup.tasks(5, '/app/'))).toEqual(Array(5).fill([1]));
   });
 
+  test('where all pages of a host needed scripts, one page of each new folder is asked for plainly', () => {
+    let isPlain = false;
+    const setup = new EscalationSetup(auto, (method) => (isPlain ? null : shells(method)));
+    setup.finish(setup.tasks(6, '/a/'));
+    expect(setup.finish(setup.tasks(5, '/b/'))).toEqual([[0, 1], [1], [1], [1], [1]]);
+    isPlain = true;
+    expect(setup.finish(setup.tasks(3, '/c/'))).toEqual([[0], [1], [1]]);
+    expect(setup.finish(setup.tasks(50, '/c/'))).toEqual(Array(50).fill([0]));
+  });
+
   test('keeps what it learned of a bounded number of templates', () => {
     const setup = new EscalationSetup(auto, shells);
     for (let index = 0; index < 300; index++) setup.finish(setup.tasks(1, `/folder-${'x'.repeat(index)}/`));
