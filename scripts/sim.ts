@@ -8,11 +8,10 @@ import {
   type SimulationResult,
   simulate,
 } from '../test/sim/simulate.ts';
-import { replaceBetween } from './replace-between.ts';
 
 /**
  * Whole jobs with faults on virtual time: `npm run sim`. A seed decides everything; `npm run sim -- --seed 7` does one of
- * them again and shows its last steps when it fails. `--write` puts the sums into docs/reliability.md.
+ * them again and shows its last steps when it fails.
  */
 
 interface Work {
@@ -42,7 +41,6 @@ async function main(): Promise<void> {
       jobs: { type: 'string', default: '2' },
       with: { type: 'string', default: '' },
       without: { type: 'string', default: '' },
-      write: { type: 'boolean', default: false },
     },
   });
   const first = Number(values.seed ?? 1);
@@ -89,7 +87,6 @@ async function main(): Promise<void> {
     `| ${sum.runs} | ${sum.tasks} | ${sum.faults} | ${sum.steps} | ${(sum.virtualMs / 86_400_000).toFixed(1)} days | ${failed.length} | ${seconds(Date.now() - startedAt)} s |`,
   ].join('\n');
   process.stdout.write(`\n${table}\n`);
-  if (values.write) replaceBetween('docs/reliability.md', 'sim', table);
   process.exitCode = failed.length === 0 ? 0 : 1;
 }
 

@@ -42,8 +42,9 @@ export const FAULTS = [
   'gone',
   'redirects',
   'sick',
+  'poison',
 ] as const;
-export const LATER_FAULTS = ['bans', 'network', 'poison'] as const;
+export const LATER_FAULTS = ['bans', 'network'] as const;
 export type FaultName = (typeof FAULTS)[number] | (typeof LATER_FAULTS)[number];
 
 export interface SimulationOptions {

@@ -79,8 +79,8 @@ export class Sites {
     for (let index = 0; index < count; index++) this.hosts.push(this.#host(`h${index}.${prefix}.test`));
     for (let index = 0; index < options.tasks; index++) this.#addPage(random.pick(this.hosts), index);
     this.#linkPages();
-    if (options.isOn('network') && random.chance(0.15)) {
-      const from = world.now + random.between(0, 60_000);
+    if (options.isOn('network') && random.chance(0.3)) {
+      const from = world.now + random.pick([0, 1_000, 4_000]);
       this.offline = { from, until: from + random.pick([5_000, 60_000, 600_000]) };
       this.faults++;
     }
