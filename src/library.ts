@@ -78,7 +78,7 @@ export async function openSeine(options: SeineOptions = {}): Promise<Seine> {
 }
 
 function settingsOf(options: SeineOptions): AppSettings {
-  const { config, readSecret } = loadConfig({
+  const { config, readSecret, jobEnvironment } = loadConfig({
     ...(options.dir === undefined ? {} : { dir: options.dir }),
     ...(options.workers === undefined ? {} : { workers: String(options.workers) }),
     ...(options.jobSecrets === undefined ? {} : { jobSecrets: options.jobSecrets.join(',') }),
@@ -92,6 +92,7 @@ function settingsOf(options: SeineOptions): AppSettings {
     store: storeOf(config),
     allowPrivate: config.allowPrivate,
     readSecret,
+    jobEnvironment,
     logger: options.logger ?? SILENT,
   };
 }

@@ -21,6 +21,8 @@ export interface DispatchSettings {
   browser?: BrowserSettings;
   apiCallbacks?: CallbackSettings | undefined;
   logger: Logger;
+  /** What code of jobs sees of the environment in threads. */
+  jobEnvironment: Record<string, string>;
 }
 
 export interface LambdaSettings {
@@ -97,6 +99,7 @@ async function openTarget(
     entry: new URL(`../entry/thread.${ending}`, import.meta.url),
     suspectEntry: new URL(`../entry/suspects.${ending}`, import.meta.url),
     data,
+    env: settings.jobEnvironment,
     logger,
   });
 }

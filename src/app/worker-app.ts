@@ -1,3 +1,4 @@
+import type { S3Settings } from '../aws/s3/s3-client.ts';
 import type { FetcherKind } from '../core/escalation/escalation.ts';
 import { isPublicAddress } from '../core/url/address.ts';
 import type { BrowserFetcherOptions } from '../fetch/browser/browser-fetcher.ts';
@@ -15,8 +16,9 @@ import type { JobHandlers } from '../worker/job/route-code.ts';
 import { openBlobs } from './open-blobs.ts';
 
 /** A thread is told the same, apart from what cannot be sent to it. */
-interface WorkerSettings extends ThreadData {
+interface WorkerSettings extends Omit<ThreadData, 's3'> {
   logger?: Logger;
+  s3?: S3Settings | undefined;
 }
 
 /** The composition root of a worker: knows the adapters that a worker uses, and nothing of the store. */
@@ -24,7 +26,8 @@ export async function openWorkerTools(
   settings: WorkerSettings,
   handlers?: JobHandlers,
 ): Promise<WorkerTools & { close(): Promise<void> }> {
-  const blobs = await openBlobs(settings.blobs, settings);
+  const { s3 } = settings;
+  const blobs = await openBlobs(settings.blobs, { sync: settings.sync, ...(s3 ? { s3 } : {}) });
   const { browser, apiCallbacks, logger } = settings;
   const forbidsPrivate = settings.allowPrivate === 'never';
   const options = { clock: systemClock, isPublicAddress, forbidsPrivate, browser, apiCallbacks, logger };

@@ -44,7 +44,7 @@ export function openS3Blobs(url: string, settings: S3Settings, sizes: Partial<S3
       return new S3Writer({ bucket, key, temporaryKey, objectKeyOf, sizes: { ...SIZES, ...sizes } });
     },
     put: async (key, bytes) => putObject(bucket, objectKeyOf(checkKey(key)), bytes, contentTypeOf(key)),
-    has: async (key) => (await bucket.head(objectKeyOf(checkKey(key)))) !== null,
+    has: async (key) => bucket.has(objectKeyOf(checkKey(key))),
     async read(key, range) {
       const objectKey = objectKeyOf(checkKey(key));
       if (range && !(range.offset >= 0 && range.length >= 0))

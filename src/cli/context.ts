@@ -52,6 +52,7 @@ export async function makeContext(parsed: ParsedArgs): Promise<Context> {
       sync,
       allowPrivate,
       readSecret: loaded.readSecret,
+      jobEnvironment: loaded.jobEnvironment,
       s3: s3Of(loaded.config),
       store: storeOf(loaded.config),
       logger: makeLogger(stderr, log),

@@ -1,5 +1,6 @@
 import { SeineError } from '../core/errors.ts';
 import { hideCredentials } from '../core/text/redact.ts';
+import { jobEnvironment } from './job-environment.ts';
 import { type Config, SETTINGS, type SettingName } from './schema.ts';
 import { makeReadSecret, type ReadSecret, readSetting } from './secrets.ts';
 import { readSettingsFile, type SettingsFile } from './settings-file.ts';
@@ -47,6 +48,36 @@ export function environmentWith(
   return { ...env, ...more };
 }
 
+/**
+ * Shows only this environment to all code of this process from now on. The function that it gives runs something that
+ * needs the whole one, such as a search for credentials.
+ */
+export function hideEnvironment(shown: Record<string, string>): <T>(work: () => Promise<T>) => Promise<T> {
+  const whole = process.env;
+  let atWork = 0;
+  process.env = shown;
+  return async (work) => {
+    atWork++;
+    process.env = whole;
+    try {
+      return await work();
+    } finally {
+      if (--atWork === 0) process.env = shown;
+    }
+  };
+}
+
+/** Shows only this environment while something runs: the code of a job file, which runs when it is loaded. */
+export async function withEnvironment<T>(shown: Record<string, string>, work: () => Promise<T>): Promise<T> {
+  const whole = process.env;
+  process.env = shown;
+  try {
+    return await work();
+  } finally {
+    process.env = whole;
+  }
+}
+
 /** Whoever starts a worker for jobs of others has to allow private addresses, as the job has to. */
 export function allowPrivateElsewhere({ config, origins }: LoadedConfig): 'job' | 'never' {
   return origins.allowPrivate === 'default' ? 'never' : config.allowPrivate;
@@ -88,6 +119,8 @@ export interface LoadedConfig {
   /** Where each was said: `--dir`, `SEINE_DIR`, the path of the settings file; `default` otherwise. */
   places: Record<SettingName, string>;
   readSecret: ReadSecret;
+  /** What code of jobs sees of the environment. */
+  jobEnvironment: Record<string, string>;
 }
 
 type Flags = Partial<Record<SettingName, string>>;
@@ -123,6 +156,8 @@ export function loadConfig(
     places[name] = given?.place ?? 'default';
   }
   const loaded = config as Config;
+  if (loaded.store !== null && loaded.storePasswordFile === null)
+    loaded.store = withPassword(loaded.store, env.PGPASSWORD);
   return {
     config: loaded,
     origins: origins as Record<SettingName, Origin>,
@@ -133,7 +168,16 @@ export function loadConfig(
       listed: loaded.jobSecrets ?? [],
       env,
     }),
+    jobEnvironment: jobEnvironment(env, loaded.jobSecrets ?? []),
   };
+}
+
+/** The driver would look for it in the environment at each connection, which may be hidden by then. */
+function withPassword(store: string, password: string | undefined): string {
+  const url = URL.parse(store);
+  if (url === null || url.host === '' || url.password !== '' || !password) return store;
+  url.password = encodeURIComponent(password);
+  return url.href;
 }
 
 interface Given {

@@ -17,7 +17,7 @@ interface Setting<T> {
   /** The default, as people read it. */
   shown: string;
   secret: boolean;
-  /** It gives jobs more power, and the settings file may lie in the same folder as a job: it cannot be set there. */
+  /** A program that is run, or more power for jobs: it cannot be set in a file, which may come in one folder with a job. */
   environmentOnly?: boolean;
   /** A secret as people may see it. */
   show?(value: T): string;
@@ -176,13 +176,16 @@ export const SETTINGS = {
     default: () => null,
     parse: text,
   }),
-  browserPath: setting<string | null>({
-    env: 'SEINE_BROWSER',
-    shown: "Playwright's, the system's or the bundled one",
-    doc: 'Chromium to use: a path, or `playwright`, `system` or `bundled`.',
-    default: () => null,
-    parse: text,
-  }),
+  browserPath: {
+    ...setting<string | null>({
+      env: 'SEINE_BROWSER',
+      shown: "Playwright's, the system's or the bundled one",
+      doc: 'Chromium to use: a path, or `playwright`, `system` or `bundled`.',
+      default: () => null,
+      parse: text,
+    }),
+    environmentOnly: true,
+  },
   browserSandbox: setting<'auto' | 'on' | 'off'>({
     env: 'SEINE_BROWSER_SANDBOX',
     shown: 'auto',

@@ -3,6 +3,7 @@ import { readFile, realpath } from 'node:fs/promises';
 import { join, resolve, sep } from 'node:path';
 import { SeineError } from '../core/errors.ts';
 import type { SecretRef, SecretUse } from '../core/job-schema/proxies.ts';
+import { FOR_JOBS } from './job-environment.ts';
 
 /** A list of ten thousand proxies is some 800 KB. */
 const SECRET_BYTES_MAX = 4 * 1024 * 1024;
@@ -20,9 +21,6 @@ interface SecretSettings {
   listed: readonly string[];
   env: NodeJS.ProcessEnv;
 }
-
-/** Variables and mounted secrets that need no listing: whoever names them so means them for jobs. */
-const FOR_JOBS = /^seine[_-]secret[_-]/i;
 
 /** Whoever writes a job says where its secrets go, so it gets only those that the operator has listed. */
 export function makeReadSecret(settings: SecretSettings): ReadSecret {

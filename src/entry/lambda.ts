@@ -1,6 +1,14 @@
 import { hash, randomBytes } from 'node:crypto';
 import { openWorkerTools } from '../app/worker-app.ts';
-import { allowPrivateElsewhere, browserOf, loadConfig, s3Of } from '../config/load.ts';
+import { openCredentials } from '../aws/s3/s3-client.ts';
+import {
+  allowPrivateElsewhere,
+  browserOf,
+  hideEnvironment,
+  type LoadedConfig,
+  loadConfig,
+  s3Of,
+} from '../config/load.ts';
 import { type Batch, type Report, WIRE_VERSION } from '../core/batch/batch.ts';
 import { batchProblem } from '../core/batch/check-batch.ts';
 import { splitReport } from '../core/batch/report.ts';
@@ -83,7 +91,7 @@ export async function handler(event: LambdaEvent, context: LambdaContext): Promi
 }
 
 function openSeal(): MessageSeal {
-  return openMessageSeal(loadConfig({}).config.fleetKey ?? []);
+  return openMessageSeal(readSettings().config.fleetKey ?? []);
 }
 
 async function readBatch(event: Extract<LambdaEvent, { kind: 'batch' }>, seal: MessageSeal): Promise<Batch> {
@@ -133,15 +141,27 @@ function openTools(): Promise<Tools> {
   return tools;
 }
 
+/** Read before the environment is hidden from the code of jobs, which runs in this process. */
+let settings: LoadedConfig | null = null;
+let withWhole: ReturnType<typeof hideEnvironment> | null = null;
+
+function readSettings(): LoadedConfig {
+  settings ??= loadConfig({});
+  return settings;
+}
+
 async function open(): Promise<Tools> {
-  const loaded = loadConfig({});
+  const loaded = readSettings();
   const { config } = loaded;
   if (config.blobs === null) throw new SeineError('SEINE_BLOBS of the function is not set');
+  withWhole ??= hideEnvironment(loaded.jobEnvironment);
+  const [whole, find] = [withWhole, openCredentials()];
+  const credentials = () => whole(find);
   return openWorkerTools({
     name: `lambda-${environment}`,
     blobs: config.blobs,
     sync: config.sync === 'full',
-    s3: s3Of(config),
+    s3: { ...s3Of(config), credentials },
     allowPrivate: allowPrivateElsewhere(loaded),
     browser: browserOf(config),
   });
@@ -149,7 +169,7 @@ async function open(): Promise<Tools> {
 
 async function show(waitMs: number, cold: boolean, context: LambdaContext): Promise<LambdaStatus> {
   const startedAt = Date.now();
-  const { config } = loadConfig({});
+  const { config } = readSettings();
   const ms = Math.min(waitMs, context.getRemainingTimeInMillis() / 2);
   if (ms > 0) await new Promise((resolve) => setTimeout(resolve, ms));
   return {

@@ -15,9 +15,17 @@ let threads: ThreadDispatcher | null = null;
 process.on('message', async (message: ToSuspectProcess) => {
   switch (message.kind) {
     case 'open': {
-      const { thread, data, name, heapMbMax } = message;
+      const { thread, data, env, name, heapMbMax } = message;
       const heap = heapMbMax === undefined ? {} : { heapMbMax };
-      threads = openThreadDispatcher({ threads: 1, entry: new URL(thread), data, name, logger, ...heap });
+      threads = openThreadDispatcher({
+        threads: 1,
+        entry: new URL(thread),
+        data,
+        env,
+        name,
+        logger,
+        ...heap,
+      });
       break;
     }
     case 'batch': {

@@ -1,5 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { openWorkerTools } from '../app/worker-app.ts';
+import { AWS_ITSELF, type AwsCredentials } from '../aws/s3/s3-client.ts';
 import type { Report } from '../core/batch/batch.ts';
 import { ThreadMarks } from '../transport/thread/code-marks.ts';
 import type { FromThread, ThreadData, ToThread } from '../transport/thread/thread-messages.ts';
@@ -14,7 +15,16 @@ const logAt = (level: 'info' | 'warn' | 'error') => (message: string, fields?: R
 const logger = { info: logAt('info'), warn: logAt('warn'), error: logAt('error') };
 const { marks: buffer, ...data } = workerData as ThreadData;
 const marks = new ThreadMarks(buffer);
-const tools = { ...(await openWorkerTools({ ...data, logger })), marks };
+/** Whoever waits for credentials gets the next that come. */
+const asking: PromiseWithResolvers<AwsCredentials>[] = [];
+const credentials = () => {
+  const { promise, resolve, reject } = Promise.withResolvers<AwsCredentials>();
+  asking.push({ promise, resolve, reject });
+  send({ kind: 'credentials' });
+  return promise;
+};
+const s3 = { ...(data.s3 ?? AWS_ITSELF), credentials };
+const tools = { ...(await openWorkerTools({ ...data, s3, logger })), marks };
 /** Shows that the thread still takes turns. */
 const BEAT_MS = 250;
 /** By batch: makes it return what it has. */
@@ -40,6 +50,15 @@ port.on('message', async (message: ToThread) => {
       isDraining = true;
       for (const recall of recalls.values()) recall.abort();
       break;
+    case 'credentials': {
+      const first = asking.shift();
+      if ('problem' in message.credentials)
+        first?.reject(
+          Object.assign(new Error(message.credentials.problem), { name: 'CredentialsProviderError' }),
+        );
+      else first?.resolve(message.credentials);
+      break;
+    }
     case 'close':
       await tools.close();
       port.close();

@@ -10,6 +10,14 @@ import type { Delivery, Dispatcher } from '../../src/ports/dispatcher.ts';
 import { specOf, temporaryFolder } from '../support/fixtures.ts';
 import { realClock } from '../support/real-clock.ts';
 
+/** What an operator may have; each way to a worker starts it from this process. */
+Object.assign(process.env, {
+  OPERATOR_TOKEN: 'not for jobs',
+  AWS_SECRET_ACCESS_KEY: 'not for jobs',
+  PGPASSWORD: 'not for jobs',
+  SEINE_SECRET_SHOP: 'for jobs',
+});
+
 /** A site of a few odd pages on loopback. */
 export interface Site {
   origin: string;
@@ -238,6 +246,22 @@ export function runDispatcherContract(name: string, open: (blobsDir: string) => 
         records: [{ json: '{"ok":true}' }],
       });
     });
+
+    // Closures of this process have its environment: it is their author's.
+    if (name !== 'inline')
+      test('code of a job sees nothing of the operator in its environment', async () => {
+        const bundle = await putCode(
+          "export default { routes: [{ name: 'p', handler: () => ({ all: JSON.stringify(process.env) }) }] };",
+        );
+        const batch = batchOf(site, { paths: ['/1'], bundle, spec: { routes: [{ name: 'p' }] } });
+        const { reports } = await deliver(dispatcher, batch);
+        const [outcome] = reports.flatMap((part) => part.outcomes);
+        const seen = JSON.parse(
+          JSON.parse((outcome as { records: { json: string }[] }).records[0]!.json).all,
+        );
+        expect(seen).toMatchObject({ PATH: expect.any(String), SEINE_SECRET_SHOP: 'for jobs' });
+        expect(JSON.stringify(seen)).not.toContain('not for jobs');
+      });
 
     test('code that is gone fails the tasks and gives the permits back', async () => {
       const batch = batchOf(site, {

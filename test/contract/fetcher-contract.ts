@@ -53,6 +53,11 @@ export function codeOf(result: FetchResult): string {
 /** Tells what ends from what waits for another timeout; a busy machine takes many seconds for what is at once. */
 const ENDS_MS = 45_000;
 
+/** Packs to a fiftieth of its size, or so. */
+const PATTERN = Buffer.concat(
+  Array.from({ length: 4_000 }, (_, n) => Buffer.from(String(Math.sin(n)).padEnd(600, 'x'))),
+);
+
 const handlers = {
   '/page': sends(reply('200 Fine', ['Content-Type: text/html', 'X-Two: a', 'x-two: b\xe9'], PAGE)),
   '/empty': sends('HTTP/1.1 204 No Content\r\n\r\n'),
@@ -64,6 +69,16 @@ const handlers = {
   '/gzip-bomb': sends(
     reply('200 OK', ['Content-Encoding: gzip'], zlib.gzipSync(Buffer.alloc(8 * 1024 * 1024))),
   ),
+  '/brotli-bomb': sends(
+    reply('200 OK', ['Content-Encoding: br'], zlib.brotliCompressSync(Buffer.alloc(4 * 1024 * 1024))),
+  ),
+  '/brotli-bomb-until-close': sendsThenEnds(
+    Buffer.concat([
+      Buffer.from('HTTP/1.1 200 OK\r\nContent-Encoding: br\r\n\r\n'),
+      zlib.brotliCompressSync(Buffer.alloc(4 * 1024 * 1024)),
+    ]),
+  ),
+  '/brotli-noise': sends(reply('200 OK', ['Content-Encoding: br'], zlib.brotliCompressSync(PATTERN))),
   '/large': sends(reply('200 OK', [], Buffer.alloc(2 * 1024 * 1024))),
   '/endless': drips('HTTP/1.1 200 OK\r\n\r\n', 'x'.repeat(64 * 1024), 1),
   '/short': sendsThenEnds('HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 100\r\n\r\nhalf'),
@@ -178,6 +193,27 @@ function failures(get: Get, able: Abilities): void {
   ])('%s fails with %s', async (path, code) => {
     expect(codeOf(await get(path))).toBe(code);
   });
+
+  // A browser decodes by itself, within the bytes that a page may load.
+  if (!able.browser) {
+    test.each(['/brotli-bomb', '/brotli-bomb-until-close'])(
+      '%s is left for what it grows to',
+      async (path) => {
+        // The same connection has brought more than that before.
+        responseOf(await get('/large', { bodyBytesMax: 16 * 1024 * 1024 }));
+        const result = await get(path, { bodyBytesMax: 16 * 1024 * 1024 });
+        expect(codeOf(result)).toBe('too-large');
+        const sink = { write() {} };
+        const toSink = await get(path, { bodyBytesMax: 16 * 1024 * 1024, sinkFor: () => sink });
+        expect(codeOf(toSink)).toBe('too-large');
+      },
+    );
+
+    test('a large body that is well packed is a page', async () => {
+      const response = responseOf(await get('/brotli-noise', { bodyBytesMax: 16 * 1024 * 1024 }));
+      expect(response.body.equals(PATTERN)).toBe(true);
+    });
+  }
 
   test('says how many bytes of the body came before a failure', async () => {
     expect(await get('/short')).toMatchObject({ kind: 'failure', bytes: 4 });

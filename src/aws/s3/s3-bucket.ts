@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { ListMultipartUploadsOutput } from '@aws-sdk/client-s3';
 import { type LoadedS3, loadS3, type S3Settings } from './s3-client.ts';
-import { explainS3, isAbsent, isUncertain } from './s3-errors.ts';
+import { explainS3, isAbsent, isForbidden, isUncertain } from './s3-errors.ts';
 
 interface S3Entry {
   key: string;
@@ -37,6 +37,9 @@ export class S3Bucket {
   readonly #settings: S3Settings;
   #loading: Promise<LoadedS3> | null = null;
 
+  /** It says of objects that are not there that they are forbidden: one request less is to look in the list at once. */
+  #hidesAbsence = false;
+
   constructor(settings: S3Settings, bucket: string) {
     this.#settings = settings;
     this.bucket = bucket;
@@ -56,8 +59,12 @@ export class S3Bucket {
     );
   }
 
+  async has(key: string): Promise<boolean> {
+    return this.#hidesAbsence ? this.#isListed(key) : (await this.head(key)) !== null;
+  }
+
   async head(key: string): Promise<S3Head | null> {
-    const found = await this.#orNull(({ sdk, client }) =>
+    const found = await this.#orNull(key, ({ sdk, client }) =>
       client.send(new sdk.HeadObjectCommand(this.#at(key))),
     );
     return found && headOf(found);
@@ -70,7 +77,7 @@ export class S3Bucket {
     options: { etag?: string } = {},
   ): Promise<S3Body | null> {
     const Range = range ? `bytes=${range.offset}-${range.end === undefined ? '' : range.end - 1}` : undefined;
-    const found = await this.#orNull(({ sdk, client }) =>
+    const found = await this.#orNull(key, ({ sdk, client }) =>
       client.send(new sdk.GetObjectCommand({ ...this.#at(key), Range, IfMatch: options.etag })),
     );
     if (!found) return null;
@@ -224,15 +231,30 @@ export class S3Bucket {
     }
   }
 
-  async #orNull<T>(request: (loaded: LoadedS3) => Promise<T>): Promise<T | null> {
+  async #orNull<T>(key: string, request: (loaded: LoadedS3) => Promise<T>): Promise<T | null> {
     return this.#run(async (loaded) => {
       try {
         return await request(loaded);
       } catch (error) {
-        if (isAbsent(error)) return null;
+        if (isAbsent(error) || (isForbidden(error) && (await this.#isUnlisted(key)))) return null;
         throw error;
       }
     });
+  }
+
+  async #isUnlisted(key: string): Promise<boolean> {
+    const isUnlisted = !(await this.#isListed(key).catch(() => true));
+    this.#hidesAbsence ||= isUnlisted;
+    return isUnlisted;
+  }
+
+  /** The key itself comes before all that begin with it. */
+  async #isListed(key: string): Promise<boolean> {
+    const input = { Bucket: this.bucket, Prefix: key, MaxKeys: 1 };
+    const { Contents } = await this.#run(({ sdk, client }) =>
+      client.send(new sdk.ListObjectsV2Command(input)),
+    );
+    return Contents?.[0]?.Key === key;
   }
 }
 

@@ -11,6 +11,36 @@ export interface S3Settings {
   pathStyle: boolean | null;
   /** Between the attempts of a request; there is a default. */
   waits?: S3Waits;
+  /** Instead of those that the SDK finds in its environment. */
+  credentials?: AwsCredentialsProvider;
+}
+
+/** With the time of its end where it has one. */
+export interface AwsCredentials {
+  accessKeyId: string;
+  secretAccessKey: string;
+  sessionToken?: string;
+  expiration?: Date;
+}
+
+export type AwsCredentialsProvider = () => Promise<AwsCredentials>;
+
+/** Those that the SDK finds for this process, for parts of it that do not have its environment. */
+export function openCredentials(): AwsCredentialsProvider {
+  let client: Promise<S3Client> | null = null;
+  return async () => {
+    // The region is of no matter: nothing is sent.
+    client ??= import('@aws-sdk/client-s3').then((sdk) => new sdk.S3Client({ region: REGION_OF_OTHERS }));
+    const { accessKeyId, secretAccessKey, sessionToken, expiration } = await (
+      await client
+    ).config.credentials();
+    return {
+      accessKeyId,
+      secretAccessKey,
+      ...(sessionToken === undefined ? {} : { sessionToken }),
+      ...(expiration === undefined ? {} : { expiration }),
+    };
+  };
 }
 
 export const AWS_ITSELF: S3Settings = { endpoint: null, region: null, pathStyle: null };
@@ -32,6 +62,7 @@ export async function loadS3(settings: S3Settings): Promise<LoadedS3> {
   const sdk = await import('@aws-sdk/client-s3');
   const options = {
     ...(settings.endpoint ? { endpoint: checkEndpoint(settings.endpoint) } : {}),
+    ...(settings.credentials ? { credentials: settings.credentials } : {}),
     forcePathStyle: settings.pathStyle ?? settings.endpoint !== null,
     maxAttempts: ATTEMPTS_MAX,
     retryStrategy: patience(Math.random, settings.waits),

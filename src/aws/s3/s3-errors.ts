@@ -90,6 +90,11 @@ export function isAbsent(error: unknown): boolean {
   );
 }
 
+/** Also said of an object that is not there, to whoever may not list the whole bucket. */
+export function isForbidden(error: unknown): boolean {
+  return troubleOf(error).$metadata?.httpStatusCode === 403;
+}
+
 /** The range begins at or behind the end of the object. */
 export function isPastEnd(error: unknown): boolean {
   return troubleOf(error).$metadata?.httpStatusCode === 416;

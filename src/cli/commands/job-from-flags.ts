@@ -1,6 +1,7 @@
 import { createWriteStream, mkdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { withEnvironment } from '../../config/load.ts';
 import { SeineError } from '../../core/errors.ts';
 import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../core/file-modes.ts';
 import {
@@ -40,7 +41,7 @@ export async function jobFromCommandLine(context: Context): Promise<LoadedJob> {
   if (jobFiles.length > 0 && args.length > 1)
     throw new SeineError(`a job file must be the only argument, got ${args.length} arguments`);
   if (jobFiles.length === 1) {
-    const loaded = await loadJobFile(jobFiles[0]!);
+    const loaded = await withEnvironment(context.loaded.jobEnvironment, () => loadJobFile(jobFiles[0]!));
     const changed = withFlags(loaded.spec, context);
     const { spec } = await parseJob(changed, 'the options', loaded.spec.name, loaded.handlers);
     if (loaded.handlers.size === 0) checkMediaFlags(spec, context);

@@ -1,4 +1,6 @@
 import { type Folder, openFolder } from '../../app/folder.ts';
+import { AWS_ITSELF, openCredentials } from '../../aws/s3/s3-client.ts';
+import { hideEnvironment } from '../../config/load.ts';
 import { requireJob } from '../../coordinator/jobs.ts';
 import { SeineError } from '../../core/errors.ts';
 import { openSystemResolver } from '../../fetch/network/system-resolver.ts';
@@ -23,7 +25,12 @@ export const reparseCommand: Command = async (context) => {
   const { values } = context.parsed;
   const dryRun = values['dry-run'] === 'true';
   const limit = values.limit === undefined ? null : toNumber('--limit', values.limit);
-  const folder = await openFolder(context.settings, { create: false, toWork: !dryRun });
+  // The code of the job runs in this process, so only what opens connections has the whole environment.
+  const withWhole = hideEnvironment(context.loaded.jobEnvironment);
+  const find = openCredentials();
+  const s3 = { ...(context.settings.s3 ?? AWS_ITSELF), credentials: () => withWhole(find) };
+  const settings = { ...context.settings, s3 };
+  const folder = await withWhole(() => openFolder(settings, { create: false, toWork: !dryRun }));
   try {
     const { job, code, origin, loaded } = await chooseJob(context, folder);
     if (!code.routes.some((route) => route.read || route.findMedia))

@@ -91,6 +91,7 @@ function openThreads({ settings, loaded, parsed }: Context, blobs: string, name:
     entry: new URL(`../../entry/thread.${ending}`, import.meta.url),
     suspectEntry: new URL(`../../entry/suspects.${ending}`, import.meta.url),
     name,
+    env: settings.jobEnvironment,
     data: {
       blobs,
       sync: settings.sync === 'full',

@@ -36,7 +36,10 @@ export const TRUST: Policy = {
   Statement: [{ Effect: 'Allow', Principal: { Service: 'lambda.amazonaws.com' }, Action: 'sts:AssumeRole' }],
 };
 
-/** No more than a worker needs: its own log, and its pages. It knows nothing of a database. */
+/**
+ * No more than a worker needs: its own log, and its pages. It knows nothing of a database. The code of a job in one function
+ * must not change the code of jobs in others, nor what is stored already.
+ */
 export function policyOf({ name, region, blobs }: Wanted): Policy {
   const partition = partitionOf(region);
   const log = `arn:${partition}:logs:${region}:*:log-group:/aws/lambda/${name}`;
@@ -52,11 +55,26 @@ export function policyOf({ name, region, blobs }: Wanted): Policy {
     statements.push(
       {
         Effect: 'Allow',
-        Action: ['s3:GetObject', 's3:PutObject', 's3:DeleteObject', 's3:AbortMultipartUpload'],
+        Action: ['s3:GetObject', 's3:PutObject', 's3:AbortMultipartUpload'],
         Resource: `arn:${partition}:s3:::${bucket}/${prefix}*`,
       },
-      // Without it S3 says of an object that is not there that it is forbidden.
-      { Effect: 'Allow', Action: 's3:ListBucket', Resource: `arn:${partition}:s3:::${bucket}` },
+      {
+        Effect: 'Allow',
+        Action: 's3:DeleteObject',
+        Resource: `arn:${partition}:s3:::${bucket}/${prefix}.tmp/*`,
+      },
+      {
+        Effect: 'Deny',
+        Action: ['s3:PutObject', 's3:DeleteObject', 's3:AbortMultipartUpload'],
+        Resource: `arn:${partition}:s3:::${bucket}/${prefix}bundles/*`,
+      },
+      // S3 says of an object that is not there that it is forbidden; whether it is there is asked with this.
+      {
+        Effect: 'Allow',
+        Action: 's3:ListBucket',
+        Resource: `arn:${partition}:s3:::${bucket}`,
+        Condition: { StringLike: { 's3:prefix': `${prefix}*` } },
+      },
     );
   }
   return { Version: '2012-10-17', Statement: statements };

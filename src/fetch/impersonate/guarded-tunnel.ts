@@ -22,9 +22,18 @@ interface TunnelRoute {
 interface Ticket extends TunnelRoute {
   /** By host and port: why the last connection was not made. */
   failures: BoundedMap<string, { error: DialError; at: number }>;
+  /** By host and port. */
+  received: BoundedMap<string, Received>;
 }
 
-const FAILURES_MAX = 1_000;
+/** What came from a host, as it was sent. */
+interface Received {
+  sockets: Set<net.Socket>;
+  ofClosed: number;
+}
+
+/** Hosts that are remembered under one ticket. */
+const HOSTS_MAX = 1_000;
 /** The library greets at once: it is in the same process. */
 const GREETING_MS = 5_000;
 
@@ -49,8 +58,26 @@ export class GuardedTunnel {
   /** A name for a route, and the URL by which a library uses it. */
   ticketFor(route: TunnelRoute): { ticket: string; url: string } {
     const ticket = `t${++this.#issued}`;
-    this.#tickets.set(ticket, { ...route, failures: new BoundedMap(FAILURES_MAX) });
+    this.#tickets.set(ticket, {
+      ...route,
+      failures: new BoundedMap(HOSTS_MAX),
+      received: new BoundedMap(HOSTS_MAX),
+    });
     return { ticket, url: `socks5h://${ticket}:${this.#password}@127.0.0.1:${this.#server.port}` };
+  }
+
+  /** Counts what comes from a host from now on, over all connections under the ticket. */
+  countFrom(ticket: string, host: string, port: number): () => number {
+    const known = this.#tickets.get(ticket);
+    const received = known && receivedOf(known, `${host} ${port}`);
+    if (!received) return () => 0;
+    const total = () => {
+      let bytes = received.ofClosed;
+      for (const socket of received.sockets) bytes += socket.bytesRead;
+      return bytes;
+    };
+    const before = total();
+    return () => total() - before;
   }
 
   /** No further connection is made under it. */
@@ -101,7 +128,10 @@ export class GuardedTunnel {
     const dialled = (error: Error | null, upstream: net.Socket | null) => {
       if (upstream === null) this.#refuse(socket, ticket, target, error);
       else if (socket.destroyed) upstream.destroy();
-      else this.#join(socket, upstream);
+      else {
+        count(upstream, receivedOf(ticket, `${host} ${port}`));
+        this.#join(socket, upstream);
+      }
     };
     const dial =
       ticket.proxy === null
@@ -122,4 +152,18 @@ export class GuardedTunnel {
     joinSockets(socket, upstream);
     socket.resume();
   }
+}
+
+function receivedOf({ received }: Ticket, place: string): Received {
+  const known = received.get(place) ?? { sockets: new Set(), ofClosed: 0 };
+  received.set(place, known);
+  return known;
+}
+
+function count(socket: net.Socket, received: Received): void {
+  received.sockets.add(socket);
+  socket.once('close', () => {
+    received.sockets.delete(socket);
+    received.ofClosed += socket.bytesRead;
+  });
 }

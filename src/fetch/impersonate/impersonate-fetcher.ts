@@ -7,6 +7,7 @@ import { type AddressGuard, makeAddressGuard } from '../../core/url/address-guar
 import type { Clock } from '../../ports/ambient.ts';
 import type { BodySink, Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
 import { BodyBuffer } from '../body/body-buffer.ts';
+import { decodedBytesMax, parseContentEncoding } from '../body/content-coding.ts';
 import { Stopwatch } from '../body/stopwatch.ts';
 import { checkRequest, failure } from '../network/check-request.ts';
 import { literalOf, privateAddress } from '../network/dial.ts';
@@ -49,7 +50,7 @@ interface Client {
 
 /**
  * Fetches with `impit`, whose TLS and HTTP/2 are those of a browser. It decodes bodies itself, so the bytes as they were
- * sent are unknown: the decoded body is counted instead, and the headers that describe the coding are left out. Names of headers are
+ * sent are unknown, but for how many came through the tunnel: the decoded body is counted instead, and the headers that describe the coding are left out. Names of headers are
  * in lower case, and equal ones are one line.
  */
 export async function openImpersonateFetcher(options: ImpersonateFetcherOptions): Promise<Fetcher> {
@@ -106,6 +107,9 @@ class ImpersonateFetcher implements Fetcher {
     if (!request.onSent()) return { kind: 'aborted' };
     const client = this.#clientFor(request);
     const since = performance.now();
+    const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
+    const host = literalOf(url.hostname) ?? url.hostname;
+    const wireBytes = this.#tunnel.countFrom(client.ticket, host, port);
     // The library does not say when it is connected: the connection is made within the time for the headers.
     watch.start('headers-timeout', request.timeouts.headersMs);
     let response: ImpitResponse;
@@ -116,13 +120,11 @@ class ImpersonateFetcher implements Fetcher {
         signal: watch.signal,
       });
     } catch (error) {
-      const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
-      const host = literalOf(url.hostname) ?? url.hostname;
       const refused = this.#tunnel.failureOf(client.ticket, host, port, since);
       if (watch.ending) return watch.ending;
       return refused ? failure(refused.failure, refused.message) : failureOf(error, 0);
     }
-    return receive(request, response, watch);
+    return receive(request, response, watch, wireBytes);
   }
 
   /** Before anything leaves; the tunnel checks again what it dials. */
@@ -168,6 +170,7 @@ async function receive(
   request: FetchRequest,
   response: ImpitResponse,
   watch: Stopwatch,
+  wireBytes: () => number,
 ): Promise<FetchResult> {
   const rawHeaders: string[] = [];
   for (const [name, value] of response.headers) if (!OF_THE_WIRE.has(name)) rawHeaders.push(name, value);
@@ -183,6 +186,7 @@ async function receive(
   }
   const memoryMax = request.sinkFor ? LIMITS.bodyBytesMax : request.bodyBytesMax;
   const bytesMax = sink === null ? Math.min(request.bodyBytesMax, memoryMax) : request.bodyBytesMax;
+  const isCoded = parseContentEncoding(response.headers.get('content-encoding') ?? undefined) !== null;
   const body = new BodyBuffer();
   let bytes = 0;
   const reader = response.body.getReader();
@@ -202,6 +206,9 @@ async function receive(
     if (piece.done) break;
     bytes += piece.value.length;
     if (bytes > bytesMax) return end(failure('too-large', 'the body is over the size limit', bytes));
+    // At least what the body took on its way: other requests to the host may share the connection.
+    if (isCoded && bytes > decodedBytesMax(wireBytes(), bytesMax))
+      return end(failure('too-large', 'the decoded body is over the size or ratio limit', bytes));
     const chunk = Buffer.from(piece.value.buffer, piece.value.byteOffset, piece.value.byteLength);
     if (sink === null) {
       body.add(chunk);

@@ -11,6 +11,7 @@ export type ToSuspectProcess =
       kind: 'open';
       thread: string;
       data: Omit<ThreadData, 'name' | 'marks'>;
+      env: Record<string, string>;
       name: string;
       heapMbMax?: number;
     }
@@ -28,6 +29,8 @@ interface SuspectProcessOptions {
   entry: URL;
   thread: URL;
   data: Omit<ThreadData, 'name' | 'marks'>;
+  /** Of its thread: the process itself finds credentials for it. */
+  env: Record<string, string>;
   name: string;
   logger?: Logger | undefined;
   heapMbMax?: number | undefined;
@@ -102,13 +105,13 @@ export class SuspectProcess {
   }
 
   #start(): ChildProcess {
-    const { entry, thread, data, name, heapMbMax } = this.#options;
+    const { entry, thread, data, env, name, heapMbMax } = this.#options;
     // Batches go by this pipe, and pages only by the archive: what the code of a job prints comes out as from a thread.
     const child = fork(fileURLToPath(entry), [], {
       serialization: 'advanced',
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
-    const open: ToSuspectProcess = { kind: 'open', thread: thread.href, data, name };
+    const open: ToSuspectProcess = { kind: 'open', thread: thread.href, data, env, name };
     child.send(heapMbMax === undefined ? open : { ...open, heapMbMax });
     child.on('message', (message: FromSuspectProcess) => this.#hear(message));
     child.on('error', () => {});

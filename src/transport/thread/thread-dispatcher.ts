@@ -1,5 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
+import { type AwsCredentialsProvider, openCredentials } from '../../aws/s3/s3-client.ts';
 import type { Batch, Report } from '../../core/batch/batch.ts';
 import { failureReport } from '../../core/batch/report.ts';
 import { messageOf } from '../../core/errors.ts';
@@ -16,6 +17,8 @@ export interface ThreadDispatcherOptions {
   /** The entry of processes for batches of suspects; those run in the threads when absent. */
   suspectEntry?: URL;
   data: Omit<ThreadData, 'name' | 'marks'>;
+  /** All that code of jobs sees there of the environment. */
+  env: Record<string, string>;
   /** Of the process, where several have threads for one job. */
   name?: string;
   /** What threads have to say; the same words are said once for all of them. */
@@ -96,9 +99,9 @@ export function openThreadDispatcher(options: ThreadDispatcherOptions): ThreadDi
 }
 
 function openSuspects(options: ThreadDispatcherOptions, entry: URL): SuspectProcess {
-  const { entry: thread, data, logger, heapMbMax, name } = options;
+  const { entry: thread, data, env, logger, heapMbMax, name } = options;
   const own = `${name === undefined ? '' : `${name}/`}suspects`;
-  return new SuspectProcess({ entry, thread, data, name: own, logger, heapMbMax });
+  return new SuspectProcess({ entry, thread, data, env, name: own, logger, heapMbMax });
 }
 
 /** Of words that differ, threads have few. */
@@ -130,6 +133,7 @@ class Thread {
   #marks = new ThreadMarks();
   /** Why the thread was ended from here, and that no batch is to blame for it. */
   #isConvicted = false;
+  #credentials: AwsCredentialsProvider | null = null;
 
   constructor(options: ThreadDispatcherOptions, number: number) {
     this.#options = options;
@@ -219,6 +223,7 @@ class Thread {
     const workerData: ThreadData = { ...this.#options.data, name: this.#name, marks: this.#marks.buffer };
     const worker = new Worker(this.#options.entry, {
       workerData,
+      env: this.#options.env,
       name: this.#name,
       resourceLimits: {
         maxOldGenerationSizeMb: this.#options.heapMbMax ?? 1_024,
@@ -247,6 +252,10 @@ class Thread {
       this.#failedStarts = 0;
       return;
     }
+    if (message.kind === 'credentials') {
+      void this.#sendCredentials();
+      return;
+    }
     if (message.kind === 'log') {
       this.#options.logger?.[message.level](message.message, message.fields);
       return;
@@ -258,6 +267,12 @@ class Thread {
     }
     this.#open.delete(message.report.batchId);
     open?.resolve({ kind: 'report', report: message.report });
+  }
+
+  async #sendCredentials(): Promise<void> {
+    this.#credentials ??= openCredentials();
+    const credentials = await this.#credentials().catch((error) => ({ problem: messageOf(error) }));
+    this.post({ kind: 'credentials', credentials });
   }
 
   #exited(): void {

@@ -1,4 +1,4 @@
-import type { S3Settings } from '../../aws/s3/s3-client.ts';
+import type { AwsCredentials, S3Settings } from '../../aws/s3/s3-client.ts';
 import type { Batch, Report } from '../../core/batch/batch.ts';
 import type { BrowserSettings, CallbackSettings } from '../../ports/fetcher.ts';
 
@@ -8,9 +8,13 @@ export type ToThread =
   /** Returns what it has of one batch. */
   | { kind: 'recall'; batchId: number }
   | { kind: 'drain' }
+  /** The answer to `credentials`. */
+  | { kind: 'credentials'; credentials: AwsCredentials | { problem: string } }
   | { kind: 'close' };
 export type FromThread =
   | { kind: 'ready' }
+  /** Threads have no environment to look for them in. */
+  | { kind: 'credentials' }
   | {
       kind: 'log';
       level: 'info' | 'warn' | 'error';
@@ -27,7 +31,7 @@ export interface ThreadData {
   /** Where blobs are: a path or URL. */
   blobs: string;
   sync: boolean;
-  s3?: S3Settings;
+  s3?: Omit<S3Settings, 'credentials'>;
   /** `never` refuses private addresses, whatever a job says. */
   allowPrivate?: 'job' | 'never';
   browser?: BrowserSettings;

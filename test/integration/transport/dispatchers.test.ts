@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openWorkerTools } from '../../../src/app/worker-app.ts';
 import { openFolderBlobs } from '../../../src/blobs/folder-blobs.ts';
+import { jobEnvironment } from '../../../src/config/job-environment.ts';
 import type { Batch } from '../../../src/core/batch/batch.ts';
 import { bundleKeyOf } from '../../../src/job-file/load-handlers.ts';
 import type { Delivery, Dispatcher } from '../../../src/ports/dispatcher.ts';
@@ -34,6 +35,7 @@ function openThreads(blobsDir: string, options: Partial<ThreadDispatcherOptions>
   return openThreadDispatcher({
     threads: 2,
     entry: ENTRY,
+    env: jobEnvironment(process.env, []),
     data: { blobs: blobsDir, sync: false },
     ...options,
   });

@@ -1,3 +1,4 @@
+import { jobEnvironment } from '../../../src/config/job-environment.ts';
 import type { Logger } from '../../../src/ports/ambient.ts';
 import type { Dispatcher } from '../../../src/ports/dispatcher.ts';
 import { openBullmqDispatcher } from '../../../src/transport/bullmq/bullmq-dispatcher.ts';
@@ -46,6 +47,7 @@ export async function startWorker(
     threads: options.threads ?? 1,
     entry: ENTRY,
     name,
+    env: jobEnvironment(process.env, []),
     data: { blobs, sync: false, allowPrivate: options.allowPrivate },
   });
   const { kind = 'http', fleetKeys = [FLEET_KEY] } = options;

@@ -73,7 +73,12 @@ const require = createRequire(import.meta.url);
 const Package = require('@20minutes/s3rver') as new (options: Record<string, unknown>) => S3rver;
 
 export async function startS3Server(
-  options: { strictSignatures?: boolean; listMax?: number } = {},
+  options: {
+    strictSignatures?: boolean;
+    listMax?: number;
+    /** Whether a request is allowed, as a policy of AWS says it: an action, an ARN, and the prefix of a list. */
+    isAllowed?: (action: string, resource: string, prefix: string | null) => boolean;
+  } = {},
 ): Promise<S3Server> {
   const root = await mkdtemp(join(tmpdir(), 'seine-s3-'));
   const bucket = 'seine-test';
@@ -92,6 +97,11 @@ export async function startS3Server(
   mendStore(server.store, join(root, 'temporary'));
   server.middleware.unshift(async (context, next) => {
     log.push(`${context.method} ${context.url}`);
+    if (options.isAllowed && !(await isPermitted(context, server.store, options.isAllowed))) {
+      context.req.resume();
+      answer(context, 403, '<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>');
+      return;
+    }
     if (!(await answerItself(context, server.store, uploadsDir, options.listMax ?? 1_000))) await next();
   });
   await server.store.putBucket(bucket);
@@ -118,6 +128,33 @@ export async function startS3Server(
       await rm(root, { recursive: true, force: true });
     },
   };
+}
+
+/** As AWS decides: what is not there is forbidden to whoever may not list the bucket without a prefix. */
+async function isPermitted(
+  { method, path, query }: Context,
+  store: FileStore,
+  isAllowed: (action: string, resource: string, prefix: string | null) => boolean,
+): Promise<boolean> {
+  const [, bucket = '', ...rest] = path.split('/').map(decodeURIComponent);
+  const key = rest.join('/');
+  const arn = `arn:aws:s3:::${bucket}`;
+  if (key === '')
+    return isAllowed(
+      'uploads' in query ? 's3:ListBucketMultipartUploads' : 's3:ListBucket',
+      arn,
+      query.prefix ?? null,
+    );
+  if (method === 'DELETE')
+    return isAllowed(
+      query.uploadId === undefined ? 's3:DeleteObject' : 's3:AbortMultipartUpload',
+      `${arn}/${key}`,
+      null,
+    );
+  if (method === 'PUT' || method === 'POST') return isAllowed('s3:PutObject', `${arn}/${key}`, null);
+  if (!isAllowed('s3:GetObject', `${arn}/${key}`, null)) return false;
+  const { objects } = await store.listObjects(bucket, { prefix: key });
+  return objects.some((object) => object.key === key) || isAllowed('s3:ListBucket', arn, null);
 }
 
 /** What half arrived is not stored, and nothing is seen half written. */

@@ -57,6 +57,23 @@ describe('a settings file', () => {
     expect(new Set(Object.values((await loadSettings({}, {}, dir)).origins))).toEqual(new Set(['default']));
   });
 
+  test.each(['/home/ann/jobs/chromium', 'system'])(
+    'says no program to run, not even where it is named: %s',
+    async (program) => {
+      const path = write('seine.config.yaml', `browserPath: ${program}\n`);
+      for (const flags of [{}, { config: path }]) {
+        const refusal = await loadSettings(flags, {}, dir).catch((error) => error);
+        expect(refusal).toBeInstanceOf(SeineError);
+        expect(refusal.message).toMatch(/^browserPath cannot be set in a settings file/);
+        expect(refusal.hint).toContain('SEINE_BROWSER');
+      }
+      expect(
+        (await loadSettings({}, { SEINE_BROWSER: program, SEINE_CONFIG: write('e.yaml', '') }, dir)).config
+          .browserPath,
+      ).toBe(program);
+    },
+  );
+
   test('may say dispatch as a list', async () => {
     write('seine.config.yaml', 'dispatch:\n  - threads\n  - lambda://seine=4\n');
     const { config } = await loadSettings({}, {}, dir);
