@@ -11,7 +11,7 @@ import type { BrowserSlots } from './browser-slots.ts';
 import { type EscalationPolicy, SCOUTS } from './escalation/escalation-policy.ts';
 import type { OpenPermits } from './hosts/open-permits.ts';
 import type { OutageWatch } from './outage/outage-watch.ts';
-import { makeBatch, type OpenBatch, refusalReport } from './plan/open-batch.ts';
+import { handoverOf, makeBatch, type OpenBatch, refusalReport } from './plan/open-batch.ts';
 import { type Grant, type PlanHost, type PlannedBatch, planBatches } from './plan/plan-batches.ts';
 import type { AccessAssigner } from './proxies/access-assigner.ts';
 import type { RobotsCache } from './robots/robots-cache.ts';
@@ -27,11 +27,11 @@ const LEASE_GRACE_MS = 30_000;
 
 interface SenderParts {
   store: {
-    readonly frontier: Pick<Frontier, 'dueHosts' | 'hostsNamed' | 'lease' | 'postpone'>;
+    readonly frontier: Pick<Frontier, 'dueHosts' | 'hostsNamed' | 'lease' | 'noteSent' | 'postpone'>;
     readonly jobs: Pick<JobStore, 'counters'>;
   };
   job: Job;
-  dispatcher: Pick<Dispatcher, 'slots' | 'suspectSlots' | 'workers'>;
+  dispatcher: Pick<Dispatcher, 'replyTo' | 'slots' | 'suspectSlots' | 'workers'>;
   clock: Clock;
   batches: OpenBatches;
   permits: OpenPermits;
@@ -225,7 +225,12 @@ export class BatchSender {
       return;
     }
     if (bytesPerTask !== null) open.batch.bytesMax = Math.ceil(bytesPerTask * open.tasks.size);
-    this.#parts.batches.add(open);
+    const { dispatcher, store, access, batches } = this.#parts;
+    // What is learned of proxies needs what they are, which is a secret.
+    const handover = access ? null : handoverOf(open);
+    if (dispatcher.replyTo !== undefined)
+      await store.frontier.noteSent(open.batch.id, { replyTo: dispatcher.replyTo, handover });
+    batches.add(open);
     this.#parts.dispatch(open);
   }
 

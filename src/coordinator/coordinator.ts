@@ -1,9 +1,11 @@
+import type { Report } from '../core/batch/batch.ts';
 import { messageOf } from '../core/errors.ts';
-
 import type { Counters, JobState } from '../core/model.ts';
+import type { Delivery } from '../ports/dispatcher.ts';
+import type { AdoptedBatch } from '../ports/store.ts';
 import { BatchSender, LOOK_AHEAD_MS } from './batch-sender.ts';
 import { BrowserSlots } from './browser-slots.ts';
-import { archiveKeyOf, type OpenBatch, packKeyOf } from './plan/open-batch.ts';
+import { archiveKeyOf, type OpenBatch, packKeyOf, reopenBatch } from './plan/open-batch.ts';
 import { ReportReceiver } from './report-receiver.ts';
 import { RobotsGate } from './robots/robots-gate.ts';
 import { type CoordinatorOptions, openRunState, type RunState } from './run-state.ts';
@@ -128,21 +130,51 @@ export class Coordinator {
     await this.#run.access?.exchange();
   }
 
-  /** Leases of a coordinator that died are void. */
+  /** Of a coordinator that died: what its workers still have is waited for, all else goes back. */
   async #takeBack(batchIds: number[]): Promise<void> {
-    const { store, job, blobs, logger } = this.#options;
+    const { store, job, logger } = this.#options;
     for (const batchId of batchIds) {
+      const adopted = await store.frontier.adopt(job.id, batchId);
+      if (adopted && (await this.#adopt(adopted))) continue;
       const { returned } = await store.frontier.release(batchId, {
         now: Math.floor(this.#options.clock.now()),
-        blame: 'coordinator',
+        // Workers elsewhere had nothing to do with its end.
+        blame: adopted ? 'none' : 'coordinator',
         reason: 'the coordinator ended',
       });
-      for (const prefix of [archiveKeyOf(job, batchId), packKeyOf(job, batchId)]) {
-        for await (const { key } of blobs.list(`${prefix}-`)) {
-          if (!(await store.views.hasArchive(job.id, key))) await blobs.delete(key);
-        }
-      }
+      await this.#sweep(batchId);
       logger.info('recovered a batch of an earlier run', { batch: batchId, tasks: returned });
+    }
+  }
+
+  /** False when this coordinator's dispatcher cannot hear of it. */
+  async #adopt(adopted: AdoptedBatch): Promise<boolean> {
+    const { store, job, dispatcher, clock, logger } = this.#options;
+    const { handover, replyTo } = adopted;
+    if (!dispatcher.adopt || !handover) return false;
+    const open = reopenBatch(job, adopted, handover, clock.now());
+    const names = handover.permits.map(({ host }) => host);
+    const hosts = new Map((await store.frontier.hostsNamed(names)).map((host) => [host.host, host]));
+    for (const permit of handover.permits)
+      this.#run.permits.grant(permit, hosts.get(permit.host) ?? { failuresInRow: 0, rests: 0, pace: null });
+    this.#run.batches.add(open);
+    const { id } = adopted;
+    logger.info('waiting for a batch of an earlier run', { batch: id, tasks: open.tasks.size });
+    this.#await(
+      open,
+      (onPart) => dispatcher.adopt!(open.batch, replyTo, onPart),
+      (answer) => (answer.kind === 'lost' ? this.#sweep(id) : Promise.resolve()),
+    );
+    return true;
+  }
+
+  /** Files that no report of the batch refers to. */
+  async #sweep(batchId: number): Promise<void> {
+    const { store, job, blobs } = this.#options;
+    for (const prefix of [archiveKeyOf(job, batchId), packKeyOf(job, batchId)]) {
+      for await (const { key } of blobs.list(`${prefix}-`)) {
+        if (!(await store.views.hasArchive(job.id, key))) await blobs.delete(key);
+      }
     }
   }
 
@@ -189,10 +221,22 @@ export class Coordinator {
   }
 
   #dispatch(open: OpenBatch): void {
-    const { dispatcher, progress } = this.#options;
-    progress.onDispatch(open.batch, this.#options.clock.now());
-    const delivery = dispatcher.dispatch(open.batch, (part) => void this.#guard(this.#receiver.settle(part)));
-    void this.#guard(delivery.then((answer) => this.#receiver.receive(answer)));
+    this.#await(open, (onPart) => this.#options.dispatcher.dispatch(open.batch, onPart));
+  }
+
+  #await(
+    { batch }: OpenBatch,
+    deliver: (onPart: (part: Report) => void) => Promise<Delivery>,
+    after: (answer: Delivery) => Promise<void> = async () => {},
+  ): void {
+    this.#options.progress.onDispatch(batch, this.#options.clock.now());
+    const delivery = deliver((part) => void this.#guard(this.#receiver.settle(part)));
+    void this.#guard(
+      delivery.then(async (answer) => {
+        await this.#receiver.receive(answer);
+        await after(answer);
+      }),
+    );
   }
 
   /** Workers return what they have; one that hangs keeps its lease, and the next run takes it back. */

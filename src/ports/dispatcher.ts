@@ -48,6 +48,10 @@ export interface Dispatcher {
   slotsFor?(kind: WorkerKind): number;
   /** Carries one batch to one worker, once. Early parts of the report come by `onPart`. Never rejects. */
   dispatch(batch: Batch, onPart: (report: Report) => void): Promise<Delivery>;
+  /** Where reports of its batches go, for whoever has to take them over. Absent: its workers end with it. */
+  readonly replyTo?: string | undefined;
+  /** Waits for what is left of the reports of a batch that another dispatcher sent, which is gone. Never rejects. */
+  adopt?(batch: Batch, replyTo: string, onPart: (report: Report) => void): Promise<Delivery>;
   /** Asks workers to return what they have; open dispatches still resolve. */
   drain(): Promise<void>;
   /** Asks for what there is of one batch; its dispatch still resolves. */

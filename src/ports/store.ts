@@ -1,5 +1,7 @@
 import type { HostBan } from '../core/bans/bans.ts';
+import type { Permit, RobotsFetch, WorkerKind } from '../core/batch/batch.ts';
 import type { OutcomeKind, QualityDelta, RecordDraft, StoredPage, Trace } from '../core/batch/outcome.ts';
+import type { FetchMethod } from '../core/escalation/escalation.ts';
 import type { FailureCode, SkipCode } from '../core/failures.ts';
 import type { LastVisit, Meta, NewTask } from '../core/model.ts';
 import type { HostPace } from '../core/pace/pace.ts';
@@ -174,6 +176,26 @@ export interface SettleResult {
   accepted: number;
 }
 
+/** What it takes to settle the reports of a batch whose coordinator is gone. No secrets. */
+export interface Handover {
+  epoch: string;
+  needs: WorkerKind;
+  permits: Permit[];
+  robots: RobotsFetch[];
+  /** By task: the index of its permit, and how it was asked for. */
+  tasks: { id: number; permit: number; fetchMethod?: FetchMethod }[];
+}
+
+export interface AdoptedBatch {
+  id: number;
+  leaseUntil: number;
+  /** Where its reports go; see Dispatcher. */
+  replyTo: string;
+  handover: Handover | null;
+  /** Those that it still holds. */
+  tasks: LeasedTask[];
+}
+
 export interface ReleaseOptions {
   now: number;
   blame: Blame;
@@ -208,6 +230,10 @@ export interface Frontier {
   settle(settlement: Settlement): Promise<SettleResult>;
   /** Takes a batch back. Tasks that were lost too often are dead, see core/suspicion. */
   release(batchId: number, options: ReleaseOptions): Promise<{ returned: number; dead: number }>;
+  /** Before a batch leaves for a worker that may outlive this coordinator. */
+  noteSent(batchId: number, sent: { replyTo: string; handover: Handover | null }): Promise<void>;
+  /** Makes an orphan a batch of this coordinator. Null when it is none any more, or was not noted as sent. */
+  adopt(jobId: number, batchId: number): Promise<AdoptedBatch | null>;
   /** Batches of this coordinator whose lease ended before `now`. */
   expired(jobId: number, now: number): Promise<number[]>;
   /** Open batches of this coordinator's own former life, and those of others that are gone. For the start of a run. */

@@ -106,6 +106,7 @@ class JobSlots implements Dispatcher {
   browsersUsed = 0;
   readonly cost?: () => DispatchCost;
   readonly heartbeats?: () => Promise<WorkerHeartbeat[]>;
+  readonly adopt?: NonNullable<Dispatcher['adopt']>;
 
   constructor(carrier: Carrier, claim: JobClaim, allocator: SlotAllocator) {
     this.#carrier = carrier;
@@ -114,6 +115,18 @@ class JobSlots implements Dispatcher {
     const { dispatcher } = carrier;
     if (dispatcher.cost) this.cost = () => dispatcher.cost!();
     if (dispatcher.heartbeats) this.heartbeats = () => dispatcher.heartbeats!();
+    if (dispatcher.adopt)
+      this.adopt = (batch, replyTo, onPart) =>
+        this.#hold(batch, () => dispatcher.adopt!(batch, replyTo, onPart));
+  }
+
+  get replyTo(): string | undefined {
+    return this.#carrier.dispatcher.replyTo;
+  }
+
+  get suspectSlots(): number {
+    const { suspectSlots, slots } = this.#carrier.dispatcher;
+    return suspectSlots ?? slots;
   }
 
   get used(): number {
@@ -154,12 +167,16 @@ class JobSlots implements Dispatcher {
     this.#listener?.();
   }
 
-  async dispatch(batch: Batch, onPart: (report: Report) => void): Promise<Delivery> {
+  dispatch(batch: Batch, onPart: (report: Report) => void): Promise<Delivery> {
+    return this.#hold(batch, () => this.#carrier.dispatcher.dispatch(batch, onPart));
+  }
+
+  async #hold(batch: Batch, deliver: () => Promise<Delivery>): Promise<Delivery> {
     this.#open.set(batch.id, batch.needs);
     this.servedAt = this.#allocator.now();
     if (batch.needs === 'browser') this.browsersUsed++;
     try {
-      return await this.#carrier.dispatcher.dispatch(batch, onPart);
+      return await deliver();
     } finally {
       this.#open.delete(batch.id);
       if (batch.needs === 'browser') this.browsersUsed--;

@@ -79,9 +79,12 @@ interface BatchDraft {
   gapMs?: number;
 }
 
+/** A dispatcher never carries two batches of one number. */
+let lastId = 100_000;
+
 /** A batch for one host, whose permit is good for a long while. */
 export function batchOf(site: Site, draft: BatchDraft): Batch {
-  const { id = 1, paths, bundle = null, budgetMs = 15_000, gapMs = 0 } = draft;
+  const { id = ++lastId, paths, bundle = null, budgetMs = 15_000, gapMs = 0 } = draft;
   const spec = specOf({ allowPrivate: true, follow: 'host', ...draft.spec });
   const startAt = realClock.now();
   return {
@@ -201,7 +204,7 @@ export function runDispatcherContract(name: string, open: (blobsDir: string) => 
       expect(reports.map((part) => part.part)).toEqual(reports.map((_, index) => index));
       const early = reports.slice(0, -1).flatMap((part) => part.outcomes.map((outcome) => outcome.kind));
       expect(early).toEqual(['fetched', 'fetched']);
-      expect(reports.at(-1)!.outcomes).toMatchObject([{ kind: 'deferred', taskId: 1_002 }]);
+      expect(reports.at(-1)!.outcomes).toMatchObject([{ kind: 'deferred', taskId: batch.tasks[2]!.id }]);
     });
 
     test('when the budget is over, what is left is deferred', async () => {
@@ -236,12 +239,12 @@ export function runDispatcherContract(name: string, open: (blobsDir: string) => 
       const { reports } = await deliver(dispatcher, batch);
       expectWhole(batch, reports);
       const outcomes = reports.flatMap((part) => part.outcomes);
-      expect(outcomes.find((outcome) => outcome.taskId === 1_000)).toMatchObject({
+      expect(outcomes.find((outcome) => outcome.taskId === batch.tasks[0]!.id)).toMatchObject({
         kind: 'failed',
         code: 'parse-error',
         detail: 'boom',
       });
-      expect(outcomes.find((outcome) => outcome.taskId === 1_001)).toMatchObject({
+      expect(outcomes.find((outcome) => outcome.taskId === batch.tasks[1]!.id)).toMatchObject({
         kind: 'fetched',
         records: [{ json: '{"ok":true}' }],
       });

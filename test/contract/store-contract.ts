@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, test } from 'vitest';
+import { testAdopt } from './store/adopt.ts';
 import { testDueHosts } from './store/due-hosts.ts';
 import { testEnqueue } from './store/enqueue.ts';
 import { testEscalations } from './store/escalations.ts';
@@ -53,6 +54,7 @@ export function runStoreContract(
     testParts(setup);
     testFindings(setup);
     testReturn(setup);
+    testAdopt(setup);
     testViews(setup);
     testPasses(setup);
     testRevisits(setup);

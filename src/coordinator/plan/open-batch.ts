@@ -6,7 +6,7 @@ import {
   WIRE_VERSION,
 } from '../../core/batch/batch.ts';
 import type { Outcome } from '../../core/batch/outcome.ts';
-import type { Job, LeasedBatch } from '../../ports/store.ts';
+import type { AdoptedBatch, Handover, Job, LeasedBatch } from '../../ports/store.ts';
 import type { Grant } from './plan-batches.ts';
 
 /** A batch that is out, with what its reports have not accounted for yet. */
@@ -73,6 +73,39 @@ export function makeBatch(
     succeeded: 0,
     over: false,
     settled: Promise.resolve(),
+  };
+}
+
+/** For whoever has to settle its reports when this coordinator is gone. */
+export function handoverOf({ batch }: OpenBatch): Handover {
+  return {
+    epoch: batch.job.epoch,
+    needs: batch.needs,
+    permits: batch.permits,
+    robots: batch.robots,
+    tasks: batch.tasks.map(({ id, permit, fetchMethod }) => ({
+      id,
+      permit,
+      ...(fetchMethod ? { fetchMethod } : {}),
+    })),
+  };
+}
+
+/** A batch as its coordinator had it, with those of its tasks that no report has accounted for. */
+export function reopenBatch(job: Job, adopted: AdoptedBatch, handover: Handover, now: number): OpenBatch {
+  const sent = new Map(handover.tasks.map((task) => [task.id, task]));
+  const tasks = adopted.tasks.flatMap(({ hostId: _, ...task }): BatchTask[] => {
+    const known = sent.get(task.id);
+    return known ? [{ ...task, ...known }] : [];
+  });
+  const { epoch, robots, permits, needs } = handover;
+  const budgetMs = Math.max(0, Math.ceil(adopted.leaseUntil - now));
+  const open = makeBatch(job, [], { id: adopted.id, tasks: [] }, { budgetMs, epoch, robots });
+  return {
+    ...open,
+    batch: { ...open.batch, needs, permits, tasks },
+    tasks: new Map(tasks.map((task) => [task.id, task])),
+    released: permits.map(() => false),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { NewTask } from '../../core/model.ts';
 import type {
+  AdoptedBatch,
   DueHost,
   EnqueueResult,
   Frontier,
@@ -14,6 +15,7 @@ import { READY, WAITING } from '../shared/states.ts';
 import { isOthersTurn, TURN_MS } from '../shared/turns.ts';
 import type { Database } from './connection/database.ts';
 import { CounterUpdates, indexHint } from './connection/rows.ts';
+import { adoptInTransaction } from './frontier/adopt.ts';
 import {
   ALIVE,
   type CoordinatorHeartbeats,
@@ -122,6 +124,15 @@ export class PostgresFrontier implements Frontier {
 
   async release(batchId: number, options: ReleaseOptions): Promise<{ returned: number; dead: number }> {
     return this.#db.write((tx) => releaseInTransaction(tx, batchId, options));
+  }
+
+  async noteSent(batchId: number, { replyTo, handover }: Parameters<Frontier['noteSent']>[1]): Promise<void> {
+    await this.#db.read(NOTE_SENT, batchId, replyTo, handover && JSON.stringify(handover));
+  }
+
+  async adopt(jobId: number, batchId: number): Promise<AdoptedBatch | null> {
+    const coordinator = await this.#heartbeats.register();
+    return this.#db.write((tx) => adoptInTransaction(tx, jobId, batchId, coordinator));
   }
 
   async expired(jobId: number, now: number): Promise<number[]> {
@@ -247,6 +258,8 @@ const SELECT_EXPIRED = `
 const SELECT_ORPHANS = `
   SELECT id FROM batches WHERE job_id = $1 AND state = 'open'
     AND (coordinator = $2 OR NOT ${ALIVE('batches.coordinator')})`;
+
+const NOTE_SENT = 'UPDATE batches SET reply_to = $2, permits = $3 WHERE id = $1';
 
 const POSTPONE = `
   UPDATE queues SET next_at = greatest(next_at, closed.until)

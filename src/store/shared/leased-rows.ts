@@ -1,5 +1,5 @@
 import type { LastVisit } from '../../core/model.ts';
-import type { LeasedTask } from '../../ports/store.ts';
+import type { AdoptedBatch, LeasedTask } from '../../ports/store.ts';
 import { type Hash, hexOf } from './hash.ts';
 
 /** A task that is lent, and its last visit where there was one. */
@@ -32,6 +32,28 @@ export function toLeased(row: ReadyColumns, hostId: number): LeasedTask {
     meta: row.meta === null ? null : JSON.parse(row.meta),
     lastVisit: row.sha256 ? toLastVisit(row, row.sha256) : null,
     ...(row.referrer === null ? {} : { referrer: row.referrer }),
+  };
+}
+
+/** A batch that was noted as sent. */
+export interface SentColumns {
+  reply_to: string;
+  permits: string | null;
+  lease_until: number;
+  task_ids: string;
+}
+
+export function toAdopted(
+  id: number,
+  { reply_to: replyTo, permits, lease_until: leaseUntil }: Omit<SentColumns, 'task_ids'>,
+  rows: readonly (ReadyColumns & { host_id: number })[],
+): AdoptedBatch {
+  return {
+    id,
+    leaseUntil,
+    replyTo,
+    handover: permits === null ? null : JSON.parse(permits),
+    tasks: rows.map((row) => toLeased(row, row.host_id)),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { NewTask } from '../../core/model.ts';
 import type {
+  AdoptedBatch,
   DueHost,
   EnqueueResult,
   Frontier,
@@ -10,7 +11,8 @@ import type {
   SettleResult,
   SourcePosition,
 } from '../../ports/store.ts';
-import { READY, WAITING } from '../shared/states.ts';
+import { type ReadyColumns, type SentColumns, toAdopted } from '../shared/leased-rows.ts';
+import { LEASED, READY, WAITING } from '../shared/states.ts';
 import { isOthersTurn, TURN_MS } from '../shared/turns.ts';
 import type { Database } from './connection/database.ts';
 import { CounterDelta, QueueDelta, readPass } from './connection/rows.ts';
@@ -156,6 +158,21 @@ export class SqliteFrontier implements Frontier {
     return this.#write(() => releaseInTransaction(this.#db, batchId, options));
   }
 
+  async noteSent(batchId: number, { replyTo, handover }: Sent): Promise<void> {
+    this.#db.run(NOTE_SENT, replyTo, handover && JSON.stringify(handover), batchId);
+  }
+
+  /** There is no other coordinator that could have it. */
+  async adopt(jobId: number, batchId: number): Promise<AdoptedBatch | null> {
+    const batch = this.#db.get<SentColumns>(SELECT_SENT, batchId, jobId);
+    if (!batch) return null;
+    const ids = JSON.parse(batch.task_ids) as number[];
+    const rows = ids.flatMap(
+      (id) => this.#db.get<ReadyColumns & { host_id: number }>(SELECT_HELD, id, batchId) ?? [],
+    );
+    return toAdopted(batchId, batch, rows);
+  }
+
   async expired(jobId: number, now: number): Promise<number[]> {
     return this.#db
       .all<{ id: number }>(
@@ -238,6 +255,8 @@ export class SqliteFrontier implements Frontier {
   }
 }
 
+type Sent = Parameters<Frontier['noteSent']>[1];
+
 type Planned = LeaseRequest['batches'][number];
 
 type DueColumns = Omit<DueHost, 'pace' | 'ban'> & { pace: string | null; ban: string | null };
@@ -276,6 +295,16 @@ const SELECT_WAITING = `SELECT id, host_id FROM tasks WHERE job_id = ? AND state
 const SELECT_NEXT_DUE = `
   SELECT (SELECT min(next_at) FROM queues WHERE job_id = ? AND ready > 0) AS host,
     (SELECT min(due_at) FROM tasks WHERE job_id = ? AND state = ${WAITING}) AS task`;
+
+const NOTE_SENT = 'UPDATE batches SET reply_to = ?, permits = ? WHERE id = ?';
+
+const SELECT_SENT = `
+  SELECT reply_to, permits, lease_until, task_ids FROM batches
+  WHERE id = ? AND job_id = ? AND state = 'open' AND reply_to IS NOT NULL`;
+
+const SELECT_HELD = `
+  SELECT id, host_id, url, at_url, depth, route, attempts, hops, losses, meta, referrer FROM tasks
+  WHERE id = ? AND state = ${LEASED} AND batch_id = ?`;
 
 const INSERT_BATCH = `
   INSERT INTO batches (id, job_id, state, size, unsettled, task_ids, leased_at, lease_until)

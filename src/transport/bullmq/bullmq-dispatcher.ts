@@ -18,6 +18,7 @@ import {
   CARD_HOSTS_MAX,
   type FleetKeys,
   fleetKeys,
+  isCoordinator,
   type JobCard,
   KEPT,
   openReply,
@@ -86,6 +87,8 @@ class BullmqDispatcher implements Dispatcher {
   readonly #liveWorkers: LiveWorkers;
   readonly #logger: Logger;
   readonly #id = randomBytes(6).toString('hex');
+  /** Whose replies are read. */
+  readonly #heard = new Set<string>();
   readonly #keys: FleetKeys;
   readonly #queues: Record<WorkerKind, Queue<JobCard>>;
   readonly #once: OnceSender;
@@ -118,11 +121,7 @@ class BullmqDispatcher implements Dispatcher {
 
   async start(): Promise<void> {
     for (const kind of WORKER_KINDS) await this.#queues[kind].waitUntilReady();
-    void readReplies(this.#redis.another(), this.#keys.reply(this.#id), {
-      onReply: (reply) => this.#hear(reply),
-      onTrouble: (error) => this.#logger.warn(`cannot read a reply from Redis: ${messageOf(error)}`),
-      isClosed: () => this.#closed,
-    });
+    this.#listen(this.#id);
     await this.#readHeartbeats();
     this.#notices.look(this.#sentBatches.all(), performance.now());
     this.#look = setInterval(() => void this.#lookAround(), LOOK_MS);
@@ -167,13 +166,31 @@ class BullmqDispatcher implements Dispatcher {
     return delivery;
   }
 
+  get replyTo(): string {
+    return this.#id;
+  }
+
+  /** Its reports wait in the stream of the coordinator that sent it, for as long as Redis keeps that. */
+  adopt(batch: Batch, replyTo: string, onPart: (report: Report) => void): Promise<Delivery> {
+    if (this.#draining || this.#closed || !isCoordinator(replyTo))
+      return Promise.resolve({
+        kind: 'lost',
+        batchId: batch.id,
+        reason: 'the coordinator ended',
+        blameless: true,
+      });
+    const { delivery } = this.#sentBatches.adopt(batch, replyTo, onPart, performance.now());
+    this.#listen(replyTo);
+    return delivery;
+  }
+
   async drain(): Promise<void> {
     this.#draining = true;
     const { client } = this.#redis;
     if (client.status !== 'ready') return;
     await Promise.allSettled([
       ...this.#sentBatches.all().map((sent) => this.#withdraw(sent)),
-      client.publish(this.#keys.recall, this.#id),
+      ...this.#recall(),
     ]);
   }
 
@@ -184,13 +201,29 @@ class BullmqDispatcher implements Dispatcher {
     const open = this.#sentBatches.all();
     const { client } = this.#redis;
     if (client.status === 'ready') {
-      const left = [this.#keys.reply(this.#id), ...open.map(({ id }) => this.#keys.batch(id))];
+      const streams = [...this.#heard].map((id) => this.#keys.reply(id));
+      const left = [...streams, ...open.map(({ id }) => this.#keys.batch(id))];
       await within(CLOSE_MS, client.del(...left));
     }
     for (const sent of open) this.#sentBatches.lose(sent, 'the dispatcher was closed', true);
     await within(CLOSE_MS, Promise.all(WORKER_KINDS.map((kind) => this.#queues[kind].close())));
     this.#once.close();
     this.#redis.close();
+  }
+
+  /** Replies to this coordinator, or to one whose batches it has taken over. */
+  #listen(coordinator: string): void {
+    if (this.#heard.has(coordinator)) return;
+    this.#heard.add(coordinator);
+    void readReplies(this.#redis.another(), this.#keys.reply(coordinator), {
+      onReply: (reply) => this.#hear(reply),
+      onTrouble: (error) => this.#logger.warn(`cannot read a reply from Redis: ${messageOf(error)}`),
+      isClosed: () => this.#closed,
+    });
+  }
+
+  #recall(): Promise<unknown>[] {
+    return [...this.#heard].map((id) => this.#redis.client.publish(this.#keys.recall, id));
   }
 
   #live() {
@@ -249,8 +282,7 @@ class BullmqDispatcher implements Dispatcher {
     const reply = sent && this.#opened(raw, sent);
     if (!reply) return;
     this.#sentBatches.hear(reply, performance.now());
-    if (this.#draining && reply.kind === 'taken')
-      this.#redis.client.publish(this.#keys.recall, this.#id).catch(() => {});
+    if (this.#draining && reply.kind === 'taken') void Promise.allSettled(this.#recall());
   }
 
   /** Null for a message that no worker of this fleet wrote: it changes nothing. */

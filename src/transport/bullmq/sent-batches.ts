@@ -13,11 +13,13 @@ export interface SentBatch {
   /** Who has it; null while it waits in Redis. */
   worker: string | null;
   takenAt: number;
-  /** The next part of its report. */
-  part: number;
+  /** The next part of its report; null when nothing is known of the earlier ones. */
+  part: number | null;
   /** The last heartbeat of its worker that was read, and how many in a row did not name this batch. */
   beat: number | null;
   unnamed: number;
+  /** Another coordinator sent it, and may have settled parts of its report. */
+  isAdopted: boolean;
   /** Since when neither Redis nor a worker has it. */
   missingSince: number | null;
   /** What is wrong with a report on it; made when the first one comes. */
@@ -33,30 +35,59 @@ const MISSING_MS = 5_000;
 /** Beyond a batch's own time: then its lease ends too. */
 const LATE_MS = 15_000;
 
+interface Opened {
+  sent: SentBatch;
+  delivery: Promise<Delivery>;
+}
+
+/**
+ * What a report says of tasks that are still to be settled. Cookies and proxies are left out: whoever sent the batch knew
+ * what it said about them.
+ */
+function unsettledOf(batch: Batch, report: Report): Report {
+  if (!Array.isArray(report?.outcomes)) return report;
+  const held = new Set(batch.tasks.map(({ id }) => id));
+  const { cookies: _, proxyFaults: __, ...rest } = report;
+  return {
+    ...rest,
+    outcomes: report.outcomes.filter((outcome) => held.has(outcome?.taskId)),
+    ...(Array.isArray(report.found) ? { found: report.found.filter((each) => held.has(each?.taskId)) } : {}),
+  };
+}
+
 /** What is known of each batch that is out, and what follows from what is heard of it. */
 export class SentBatches {
   readonly #coordinator: string;
   readonly #open = new Map<string, SentBatch>();
-  #last = 0;
 
   constructor(coordinator: string) {
     this.#coordinator = coordinator;
   }
 
-  open(
+  open(batch: Batch, onPart: (report: Report) => void, now: number): Opened {
+    return this.#add(sentIdOf(this.#coordinator, batch.id), batch, onPart, { now, part: 0 });
+  }
+
+  /** One that another coordinator has sent: it may wait in Redis, be at a worker, or be reported in part or whole. */
+  adopt(batch: Batch, coordinator: string, onPart: (report: Report) => void, now: number): Opened {
+    return this.#add(sentIdOf(coordinator, batch.id), batch, onPart, { now, part: null });
+  }
+
+  #add(
+    id: string,
     batch: Batch,
     onPart: (report: Report) => void,
-    now: number,
-  ): { sent: SentBatch; delivery: Promise<Delivery> } {
+    { now, part }: { now: number; part: number | null },
+  ): Opened {
     const { promise, resolve } = Promise.withResolvers<Delivery>();
-    const id = sentIdOf(this.#coordinator, ++this.#last);
     const sent: SentBatch = {
       id,
       batch,
       sentAt: now,
       worker: null,
       takenAt: now,
-      part: 0,
+      part,
+      isAdopted: part === null,
       beat: null,
       unnamed: 0,
       missingSince: null,
@@ -152,19 +183,21 @@ export class SentBatches {
   }
 
   /** Whoever signs may be wrong as well. A page that makes workers report nonsense must not do so for ever: it is blamed. */
-  #receive(sent: SentBatch, report: Report): void {
+  #receive(sent: SentBatch, said: Report): void {
+    const report = sent.isAdopted ? unsettledOf(sent.batch, said) : said;
     sent.problemOf ??= makeReportCheck(sent.batch);
     const problem = sent.problemOf(report);
     if (problem !== null) {
       this.lose(sent, `${sent.worker ?? 'a worker'} sent a report that is not valid: ${problem}`, false);
       return;
     }
-    if (report.part < sent.part) return;
-    if (report.part > sent.part) {
+    const expected = sent.part ?? report.part;
+    if (report.part < expected) return;
+    if (report.part > expected) {
       this.lose(sent, 'a part of its report was lost in Redis', true);
       return;
     }
-    sent.part++;
+    sent.part = expected + 1;
     const own = { ...report, batchId: sent.batch.id };
     if (report.final) this.#close(sent, { kind: 'report', report: own });
     else sent.onPart(own);

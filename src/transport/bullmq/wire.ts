@@ -25,6 +25,10 @@ export function sentIdOf(coordinator: string, number: number): string {
   return `${coordinator}-${number}`;
 }
 
+export function isCoordinator(text: string): boolean {
+  return /^[0-9a-f]{12}$/.test(text);
+}
+
 /** Null for the id of a job that no coordinator made. */
 export function coordinatorOf(sentId: string): string | null {
   return /^([0-9a-f]{12})-\d+$/.exec(sentId)?.[1] ?? null;

@@ -59,6 +59,11 @@ export class LambdaCalls implements Dispatcher {
     return this.#limit.limit;
   }
 
+  /** An answer comes by the connection of its call, and is lost with it. The function had nothing to do with that. */
+  get replyTo(): string {
+    return 'lambda';
+  }
+
   serves(kind: WorkerKind): boolean {
     return kind === 'http' || this.#options.hasBrowser;
   }

@@ -143,7 +143,7 @@ describe('threads that die', () => {
     const single = openThreads(folder.dir, { threads: 1 });
     const bundle = await terrible('for (;;);');
     const spec = { routes: [{ name: 'p' }], timeouts: { taskMs: 1_000 } };
-    const batch = batchOf(site, { paths: ['/bad', '/1'], bundle, spec });
+    const batch = batchOf(site, { id: 1, paths: ['/bad', '/1'], bundle, spec });
     const answers = await within(
       2 * ENDS_MS,
       Promise.all([deliver(single, batch), deliver(single, batchOf(site, { id: 2, paths: ['/slow'] }))]),
@@ -189,9 +189,11 @@ describe('threads that die', () => {
     const single = openThreads(folder.dir, { threads: 1 });
     const bundle = await terrible('for (;;);');
     const batch = batchOf(site, {
+      id: 1,
       paths: ['/bad'],
       bundle,
-      budgetMs: 200,
+      // Enough to get the page, also on a busy machine: then its code has begun.
+      budgetMs: 2_000,
       spec: { routes: [{ name: 'p' }] },
     });
     const answer = await within(2 * ENDS_MS, deliver(single, batch));

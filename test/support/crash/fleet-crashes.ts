@@ -15,6 +15,8 @@ interface FleetFault {
   env?: Record<string, string>;
   /** Breaks it once, and mends it. */
   strike(random: () => number): Promise<void>;
+  /** It strikes the run itself, which is then started again. */
+  killsRun?: true;
   /** Where the pages are; a folder of the run otherwise. */
   openBlobs?(): Blobs;
   stop(): Promise<void>;
@@ -65,14 +67,20 @@ export async function runFleetCrashes(open: OpenFault, options: FleetCrashOption
   const dir = join(folder.path, 'seine');
   const args = ['run', site.url, '--follow', '--rate', 'max', '--parallel', '16', '--allow-private'];
   args.push('--batch-size', String(BATCH_SIZE), '--dir', dir, '--name', 'crash', '--json', ...fault.args);
-  const run = startSeine(args, fault.env ? { env: fault.env } : {});
+  const start = () => startSeine(args, fault.env ? { env: fault.env } : {});
+  let run = start();
   try {
-    const ended = run.finished.then(() => 'ended' as const);
     const perStrike = Math.max(1, Math.floor((pages * 0.6) / strikes));
     while (facts.strikes < strikes) {
+      let ended = run.finished.then(() => 'ended' as const);
       const asked = site.log.length + 1 + Math.floor(random() * perStrike);
       if ((await Promise.race([site.requests(asked), ended])) === 'ended') break;
       await fault.strike(random);
+      if (fault.killsRun) {
+        await run.killTree();
+        run = start();
+        ended = run.finished.then(() => 'ended' as const);
+      }
       facts.strikes++;
       options.onStrike?.(facts.strikes);
       const mendedAt = performance.now();

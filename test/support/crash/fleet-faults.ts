@@ -57,6 +57,22 @@ const workerKilled: OpenFault = async (folder) => {
   };
 };
 
+/** Workers go on while their coordinator is started again. */
+const coordinatorKilled: OpenFault = async (folder) => {
+  const redis = await startRedis({ own: true });
+  const fleet = startFleet(folder, redis.port);
+  return {
+    name: 'kill -9 of the coordinator',
+    args: fleet.args,
+    killsRun: true,
+    async strike() {},
+    async stop() {
+      await fleet.stop();
+      await redis.stop();
+    },
+  };
+};
+
 /** A fault of Redis itself, which is really broken. */
 const redisFault =
   (name: string, hurt: (redis: RedisServer, random: () => number) => Promise<void>): OpenFault =>
@@ -151,6 +167,7 @@ const lambdaKilled: OpenFault = async (folder) => {
 /** By the name that `npm run crash-fleet -- --only` takes. */
 export const FLEET_FAULTS = {
   worker: workerKilled,
+  coordinator: coordinatorKilled,
   redis: redisKilled,
   flush: redisFlushed,
   'redis-network': redisUnreachable,

@@ -169,6 +169,26 @@ describe('a coordinator that is gone', () => {
     await proxy.close();
   });
 
+  test('one of the others takes over what its workers still have, and keeps the hosts for itself', async () => {
+    const three = await open();
+    const a = await hostId(one, 'a.example');
+    const [first, second] = [await lease(one, a, T0), await lease(one, a, T0)];
+    await enqueue(one, job, tasksOf(`${A}/3`));
+    for (const { id } of [first, second])
+      await one.frontier.noteSent(id, { replyTo: 'there', handover: null });
+    expect(await two.frontier.adopt(job.id, first.id)).toBeNull();
+    await one.close();
+    expect(await two.frontier.adopt(job.id, first.id)).toMatchObject({ id: first.id, replyTo: 'there' });
+    expect(await three.frontier.adopt(job.id, first.id)).toBeNull();
+    expect(await three.frontier.abandoned(job.id)).toEqual([second.id]);
+    expect(namesOf(await due(two))).toContain('a.example');
+    expect(namesOf(await due(three))).toEqual(['b.example']);
+    await two.frontier.release(second.id, { now: T0, blame: 'none', reason: 'gone' });
+    await two.frontier.settle(settlementOf(job, first.id, [change.fetched(first.tasks[0]!.id)]));
+    expect(namesOf(await due(three))).toEqual(['a.example', 'b.example']);
+    await expectBalance(three, job);
+  });
+
   test('a late report of one that lost its host does not shorten the time that the new holder got', async () => {
     const three = await open();
     const a = await hostId(one, 'a.example');

@@ -1,6 +1,7 @@
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { Queue } from 'bullmq';
 import { expect, test, vi } from 'vitest';
+import type { Batch, Report } from '../../../../src/core/batch/batch.ts';
 import { openRedis, parseFleet } from '../../../../src/transport/bullmq/redis.ts';
 import { QUEUES } from '../../../../src/transport/bullmq/wire.ts';
 import { batchOf, deliver, expectWhole, within } from '../../../contract/dispatcher-contract.ts';
@@ -117,5 +118,43 @@ test.concurrent('a network that is cut or falls silent costs time and nothing el
     }
     await dispatcher.close();
     await worker.end();
+    await proxy.close();
+  }));
+
+test('the reports of a coordinator that is gone come to the one that takes its batches over', () =>
+  withFleet({}, async ({ redis, site, addWorker, addDispatcher }) => {
+    await addWorker();
+    const proxy = await startTcpProxy(redis);
+    const gone = await openDispatcher(`redis://127.0.0.1:${proxy.port}`);
+    const [done, slow] = [
+      batchOf(site, { id: 1, paths: ['/1', '/2'] }),
+      batchOf(site, { id: 2, paths: ['/3', '/slow'], budgetMs: 8_000 }),
+    ];
+    const unseen = batchOf(site, { id: 3, paths: ['/4'] });
+    const never = [deliver(gone, done), deliver(gone, slow)];
+    await vi.waitFor(() => expect(site.paths).toContain('/slow'), SOON);
+    // Nothing reaches it any more; what its workers say waits in Redis.
+    void proxy.cut(60_000);
+    const heir = await addDispatcher();
+    const take = async (batch: Batch, replyTo = gone.replyTo!) => {
+      const reports: Report[] = [];
+      const delivery = await heir.adopt!(batch, replyTo, (part) => void reports.push(part));
+      if (delivery.kind === 'report') reports.push(delivery.report);
+      return { delivery, reports };
+    };
+    const [, late, lost, strange] = await Promise.all([
+      // Reported before, if the cut came late: then there is nothing left to hear of it.
+      take(done),
+      take(slow),
+      take(unseen),
+      take(unseen, 'lambda'),
+    ]);
+    expectWhole(slow, late.reports);
+    const blameless = { delivery: { kind: 'lost', blameless: true } };
+    expect(lost).toMatchObject(blameless);
+    expect(strange).toMatchObject(blameless);
+    expect(site.paths.filter((path) => path === '/3')).toHaveLength(1);
+    await gone.close();
+    await Promise.all(never);
     await proxy.close();
   }));

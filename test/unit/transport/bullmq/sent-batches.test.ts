@@ -191,3 +191,22 @@ test('room is counted by kind: one with a browser takes all batches, one without
   expect([liveWorkers.slotsFor('http', 0), liveWorkers.slotsFor('browser', 0)]).toEqual([7, 2]);
   expect(liveWorkers.slotsFor('browser', DEAD_MS + 1)).toBe(0);
 });
+
+test('a batch that is taken over goes on with whatever part comes next, without what was settled before', async () => {
+  const sentBatches = new SentBatches('fedcba987654');
+  const parts: Report[] = [];
+  const [settled, held] = BATCH.tasks;
+  const left = { ...BATCH, tasks: [held!] };
+  const { sent, delivery } = sentBatches.adopt(left, COORDINATOR, (part) => parts.push(part), 0);
+  expect(coordinatorOf(sent.id)).toBe(COORDINATOR);
+  const say = (part: number, final: boolean) =>
+    sentBatches.hear({ kind: 'report', sentId: sent.id, report: partOf(part, final) }, 1);
+  say(3, false);
+  say(3, false);
+  say(4, true);
+  expect(parts.map(({ part, batchId }) => [part, batchId])).toEqual([[3, BATCH.id]]);
+  const outcomes = parts[0]!.outcomes.map(({ taskId }) => taskId);
+  expect(outcomes).toEqual([held!.id]);
+  expect(outcomes).not.toContain(settled!.id);
+  expect(await delivery).toMatchObject({ kind: 'report', report: { part: 4, final: true } });
+});
