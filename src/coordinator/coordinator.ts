@@ -59,6 +59,7 @@ export class Coordinator {
   /** Asks the run to end soon; open work is returned. */
   stop(reason: StopReason): void {
     this.#stop ??= reason;
+    this.#options.room?.stopWaiting();
     this.#run.wake.notify();
   }
 
@@ -146,21 +147,22 @@ export class Coordinator {
 
   /** The requested state, limits, breakers and leases; not on every report. */
   async #look(): Promise<void> {
-    const { store, job, diskFree } = this.#options;
+    const { store, job } = this.#options;
     const now = this.#options.clock.now();
     const isUrgent = job.spec.limits.pages !== null || this.#run.breaker.brokenCode !== null;
     if (now - this.#lookedAt < POLL_MS && !isUrgent) return;
     this.#lookedAt = now;
     if (now - this.#savedAt > SAVE_MS) {
       this.#savedAt = now;
-      const { access } = this.#run;
-      const waits = access ? { reason: access.tellShortage() } : {};
-      await store.jobs.update(job.id, { workedMs: this.#workedMs(), ...waits });
+      const { access, storage } = this.#run;
+      const reason = access?.tellShortage() ?? storage.reason;
+      await store.jobs.update(job.id, { workedMs: this.#workedMs(), reason });
       await this.#takeBack(await store.frontier.abandoned(job.id));
       await this.#saveEscalation();
     }
     this.#run.priorities.update(await store.jobs.priorities(job.id));
-    this.#stop ??= await checkStop({
+    await this.#run.storage.look();
+    this.#stop ??= checkStop({
       requestedState: await store.jobs.requestedState(job.id),
       counters: await store.jobs.counters(job.id),
       limits: job.spec.limits,
@@ -169,7 +171,6 @@ export class Coordinator {
       brokenCode: this.#run.breaker.brokenCode,
       storage: this.#run.storage,
       jobBatches: job.spec.breaker.jobBatches,
-      diskFree,
     });
     for (const batchId of await store.frontier.expired(job.id, Math.floor(now))) {
       await this.#receiver.lose({ batchId, reason: 'the lease expired before the worker answered' });

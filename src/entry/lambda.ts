@@ -4,7 +4,7 @@ import { allowPrivateElsewhere, browserOf, loadConfig, s3Of } from '../config/lo
 import { type Batch, type Report, WIRE_VERSION } from '../core/batch/batch.ts';
 import { batchProblem } from '../core/batch/check-batch.ts';
 import { splitReport } from '../core/batch/report.ts';
-import { messageOf, SeineError } from '../core/errors.ts';
+import { messageOf, SeineError, StorageFullError } from '../core/errors.ts';
 import { VERSION } from '../core/identity/identity.ts';
 import { LIMITS } from '../core/limits.ts';
 import { metricsLine } from '../transport/lambda/cloudwatch-metrics.ts';
@@ -121,6 +121,7 @@ function encode(
       quality: [],
       archive: null,
       trouble: `cannot store a part of the answer: ${messageOf(error)}`,
+      storageFull: error instanceof StorageFullError,
     }),
   });
 }
