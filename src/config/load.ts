@@ -74,7 +74,7 @@ export function callbacksOf(config: Config): { host: string; port: number; url: 
 export function storeOf(config: Config): {
   url: string;
   passwordFile: string | null;
-  connections: number;
+  connections: number | null;
 } | null {
   const { store, storePasswordFile, storeConnections } = config;
   return store === null

@@ -147,13 +147,14 @@ export class Coordinator {
 
   /** The requested state, limits, breakers and leases; not on every report. */
   async #look(): Promise<void> {
-    const { store, job } = this.#options;
+    const { store, job, dispatcher } = this.#options;
     const now = this.#options.clock.now();
     const isUrgent = job.spec.limits.pages !== null || this.#run.breaker.brokenCode !== null;
     if (now - this.#lookedAt < POLL_MS && !isUrgent) return;
     this.#lookedAt = now;
     if (now - this.#savedAt > SAVE_MS) {
       this.#savedAt = now;
+      store.expectBatches?.(dispatcher.slots);
       const { access, storage } = this.#run;
       const reason = access?.tellShortage() ?? storage.reason;
       await store.jobs.update(job.id, { workedMs: this.#workedMs(), reason });

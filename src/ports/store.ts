@@ -21,6 +21,8 @@ export interface Store {
   readonly escalations: EscalationStore;
   readonly proxies: ProxyStore;
   readonly views: Views;
+  /** How many batches may be out at once, so that there are as many connections as they need. */
+  expectBatches?(count: number): void;
   close(): Promise<void>;
 }
 

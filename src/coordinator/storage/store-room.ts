@@ -101,6 +101,7 @@ export function waitForRoom(store: Store, room: StoreRoom): Store {
     escalations: waiting(store.escalations, room),
     proxies: waiting(store.proxies, room),
     views: waiting(store.views, room),
+    expectBatches: (count) => store.expectBatches?.(count),
     close: () => store.close(),
   };
 }

@@ -6,17 +6,19 @@ const STEP = 500;
 
 export class PostgresHostStore implements HostStore {
   readonly #db: Database;
+  readonly #reads: Pick<Database, 'read'>;
 
-  constructor(db: Database) {
+  constructor(db: Database, reads: Pick<Database, 'read'>) {
     this.#db = db;
+    this.#reads = reads;
   }
 
   async *list(jobId: number): AsyncIterable<HostFacts> {
     let after = '';
     while (true) {
-      const rows = await this.#db.read<HostColumns>(SELECT_HOSTS, jobId, after, STEP);
+      const rows = await this.#reads.read<HostColumns>(SELECT_HOSTS, jobId, after, STEP);
       const hosts = rows.map(({ host }) => host);
-      const robots = await this.#db.read<RobotsEntry>(SELECT_ROBOTS_OF_HOSTS, hosts);
+      const robots = await this.#reads.read<RobotsEntry>(SELECT_ROBOTS_OF_HOSTS, hosts);
       for (const { pace, lastError, ...row } of rows) {
         yield {
           ...row,
