@@ -1,4 +1,5 @@
 import { messageOf } from '../core/errors.ts';
+import { LIMITS } from '../core/limits.ts';
 
 import type { Counters, JobState } from '../core/model.ts';
 import { BatchSender, LOOK_AHEAD_MS } from './batch-sender.ts';
@@ -25,7 +26,7 @@ const POLL_MS = 250;
 const SAVE_MS = 2_000;
 /** A worker answers a drain at once, unless a handler does not let go of it. */
 const DRAIN_MS = 10_000;
-/** Rests are minutes; a host that is closed for longer was seen under another clock. */
+/** Rests are minutes; a host that is to wait for longer was seen under another clock. */
 const REST_CREDIBLE_MS = 3_600_000;
 
 /** Plans, dispatches and settles one job. Never fetches, never parses. */
@@ -112,11 +113,23 @@ export class Coordinator {
     const { store, job } = this.#options;
     const now = Math.floor(this.#options.clock.now());
     await store.jobs.update(job.id, { state: 'running', requestedState: 'run', reason: null, endedAt: null });
-    await store.hosts.clampNextAt(now + REST_CREDIBLE_MS);
+    await this.#clampTimes(now);
     await this.#takeBack(await store.frontier.orphans(job.id));
     const { escalation, access } = this.#run;
     await access?.exchange();
     if (escalation) escalation.load(await store.escalations.load(job.id, ESCALATION_ROWS_MAX));
+  }
+
+  /** A permit of the time before may still be out somewhere: that is waited for, and no more. */
+  async #clampTimes(now: number): Promise<void> {
+    const { store, job, logger } = this.#options;
+    const waitMs = Math.max(REST_CREDIBLE_MS, job.spec.retry.maxMs);
+    const count = await store.hosts.clampNextAt({ latest: now + waitMs, to: now + LIMITS.permitMsMax });
+    if (count === 0) return;
+    const minutes = Math.round(waitMs / 60_000);
+    logger.warn(
+      `the clock was ahead: ${count} hosts and tasks were to wait for more than ${minutes} minutes; they are due now`,
+    );
   }
 
   /** What a crash loses of it is learned again. */
