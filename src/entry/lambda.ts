@@ -17,6 +17,7 @@ import {
   type LambdaAnswer,
   type LambdaEvent,
   type LambdaStatus,
+  logLineOf,
 } from '../transport/lambda/wire.ts';
 import { type MessageSeal, openMessageSeal } from '../transport/message-seal.ts';
 import { watchStrayErrors } from '../worker/batch/page-code.ts';
@@ -69,6 +70,7 @@ export async function handler(event: LambdaEvent, context: LambdaContext): Promi
     return { kind: 'refused', reason: messageOf(error) };
   }
   const batch = within(given, context);
+  process.stdout.write(`${logLineOf(batch)}\n`);
   const drain = watchDrain(opened.blobs, event.drainKey);
   const startedAt = performance.now();
   try {
