@@ -174,6 +174,7 @@ class BatchRun {
       proxies: this.#proxies,
       apiKey: this.#batch.apiKey ?? null,
       loginState: this.#batch.loginState ?? null,
+      jobKey: `${this.#batch.job.name} ${this.#batch.job.id}`,
       clock,
       ...(random ? { random } : {}),
       signal: this.deadline.signal,

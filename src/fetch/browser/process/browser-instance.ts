@@ -134,8 +134,9 @@ export class BrowserInstance {
     const kept = this.#keptFor(plan.key);
     if (kept) return kept;
     try {
-      if (this.#tabs >= this.#options.tabsMax) await this.#closeOldest();
-      const tab = await this.#open(plan);
+      // Beside the opening of the next, which is most of what a page of another site costs.
+      const closing = this.#tabs >= this.#options.tabsMax ? this.#closeOldest() : null;
+      const [tab] = await Promise.all([this.#open(plan), closing]);
       this.#tabs++;
       return tab;
     } catch (error) {
