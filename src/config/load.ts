@@ -55,7 +55,7 @@ export function allowPrivateElsewhere({ config, origins }: LoadedConfig): 'job' 
 /** How workers have their browsers. */
 export function browserOf(config: Config): {
   path: string | null;
-  sandbox: 'auto' | 'on' | 'off';
+  sandbox: 'auto' | 'try' | 'on' | 'off';
   pages: number | null;
 } {
   const { browserPath, browserSandbox, browserPages } = config;

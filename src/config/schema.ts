@@ -183,12 +183,12 @@ export const SETTINGS = {
     default: () => null,
     parse: text,
   }),
-  browserSandbox: setting<'auto' | 'on' | 'off'>({
+  browserSandbox: setting<'auto' | 'try' | 'on' | 'off'>({
     env: 'SEINE_BROWSER_SANDBOX',
     shown: 'auto',
-    doc: "Chromium's sandbox: `on`, `off`, or `auto`, which turns it off only for root.",
+    doc: "Chromium's sandbox: `on`, `off`, `auto`, which turns it off only for root, or `try`, which also turns it off where there are no user namespaces.",
     default: () => 'auto',
-    parse: oneOf('auto', 'on', 'off'),
+    parse: oneOf('auto', 'try', 'on', 'off'),
   }),
   browserPages: setting<number | null>({
     env: 'SEINE_BROWSER_PAGES',

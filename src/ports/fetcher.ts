@@ -49,7 +49,7 @@ export interface BrowserSettings {
   /** Path of Chromium, or where to take it from: `playwright`, `system` or `bundled`; looked for when null. */
   path: string | null;
   /** `auto` is on, except for root, for whom Chromium has none. */
-  sandbox: 'auto' | 'on' | 'off';
+  sandbox: 'auto' | 'try' | 'on' | 'off';
   /** Pages at once; by free memory when null. */
   pages: number | null;
 }
