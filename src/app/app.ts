@@ -15,6 +15,7 @@ import { createProgress, type Progress, type RunView } from '../coordinator/repo
 import { RejectLog } from '../coordinator/sources/reject-log.ts';
 import { SourceFeeder } from '../coordinator/sources/source-feeder.ts';
 import type { StopReason } from '../coordinator/stop.ts';
+import { StoreRoom, waitForRoom } from '../coordinator/storage/store-room.ts';
 import { SeineError } from '../core/errors.ts';
 import { mayRender } from '../core/escalation/escalation.ts';
 import type { JobSpec, SourceSpec } from '../core/job-schema/job.ts';
@@ -142,9 +143,12 @@ function createParts(
     permits: OpenPermits | undefined;
   },
 ): RunParts {
-  const { store, blobs } = folder;
+  const { blobs } = folder;
   const { sources, access, dispatcher, permits } = opened;
   const progress = createProgress({ startedAt: systemClock.now() });
+  const logger = noting(settings.logger, progress, makeRedact(access?.secrets ?? []));
+  const room = new StoreRoom({ clock: systemClock, logger });
+  const store = waitForRoom(folder.store, room);
   const groups = new HostGroups({ store, job, resolver: openSystemResolver() });
   const rejectsFile = join(folder.dir, 'rejects', `${job.name}-${job.run}.jsonl`);
   const priorities = new TaskPriorities(job);
@@ -167,11 +171,12 @@ function createParts(
     progress,
     clock: systemClock,
     random: { next: Math.random },
-    logger: noting(settings.logger, progress, makeRedact(access?.secrets ?? [])),
+    logger,
     access,
     groups,
     priorities,
     ...(permits ? { permits } : {}),
+    room,
     diskFree: freeBytesOf([folder.dir, folderOf(folder.blobsPlace)]),
   });
   return { coordinator, feeder, progress, rejectsFile };

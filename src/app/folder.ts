@@ -15,7 +15,7 @@ import { openBlobs } from './open-blobs.ts';
 export interface RemoteStore {
   url: string;
   passwordFile: string | null;
-  connections: number;
+  connections: number | null;
 }
 
 interface FolderSettings {

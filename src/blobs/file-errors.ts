@@ -1,15 +1,7 @@
-import { SeineError } from '../core/errors.ts';
+import { SeineError, StorageFullError } from '../core/errors.ts';
 
 /** What an operator can do something about is said in a sentence; the rest is passed on as it is. */
 const SENTENCES: Record<string, { says: (path: string) => string; hint: string }> = {
-  ENOSPC: {
-    says: (path) => `the disk of ${path} is full`,
-    hint: 'free some space, then run `seine resume`',
-  },
-  EDQUOT: {
-    says: (path) => `the disk quota of ${path} is used up`,
-    hint: 'free some space, then run `seine resume`',
-  },
   EACCES: {
     says: (path) => `no permission to use ${path}`,
     hint: 'choose another folder with --dir',
@@ -27,12 +19,20 @@ const SENTENCES: Record<string, { says: (path: string) => string; hint: string }
   EMFILE: { says: () => 'too many open files', hint: 'raise the limit with `ulimit -n`' },
 };
 
+/** Space may come back; whoever stores something waits for it. */
+const FULL: Record<string, (path: string) => string> = {
+  ENOSPC: (path) => `the disk of ${path} is full`,
+  EDQUOT: (path) => `the disk quota of ${path} is used up`,
+};
+
 export function codeOf(error: unknown): string | undefined {
   return (error as NodeJS.ErrnoException | undefined)?.code;
 }
 
 export function explained(error: unknown, path: string): unknown {
-  const sentence = SENTENCES[codeOf(error) ?? ''];
+  const code = codeOf(error) ?? '';
+  if (FULL[code]) return new StorageFullError(FULL[code](path), { cause: error });
+  const sentence = SENTENCES[code];
   return sentence ? new SeineError(sentence.says(path), { hint: sentence.hint, cause: error }) : error;
 }
 

@@ -86,7 +86,7 @@ export function allowPrivateElsewhere({ config, origins }: LoadedConfig): 'job' 
 /** How workers have their browsers. */
 export function browserOf(config: Config): {
   path: string | null;
-  sandbox: 'auto' | 'on' | 'off';
+  sandbox: 'auto' | 'try' | 'on' | 'off';
   pages: number | null;
 } {
   const { browserPath, browserSandbox, browserPages } = config;
@@ -105,7 +105,7 @@ export function callbacksOf(config: Config): { host: string; port: number; url: 
 export function storeOf(config: Config): {
   url: string;
   passwordFile: string | null;
-  connections: number;
+  connections: number | null;
 } | null {
   const { store, storePasswordFile, storeConnections } = config;
   return store === null

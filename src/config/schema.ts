@@ -105,11 +105,11 @@ export const SETTINGS = {
     default: () => null,
     parse: text,
   }),
-  storeConnections: setting<number>({
+  storeConnections: setting<number | null>({
     env: 'SEINE_STORE_CONNECTIONS',
-    shown: '8',
-    doc: 'Connections to PostgreSQL, 1 to 100. One more is used for heartbeats.',
-    default: () => 8,
+    shown: '4 to 16, by workers',
+    doc: 'Connections to PostgreSQL for work, 1 to 100. Up to four more are used for reads and heartbeats.',
+    default: () => null,
     parse: integer(1, 100),
   }),
   workers: setting<number>({
@@ -186,12 +186,12 @@ export const SETTINGS = {
     }),
     environmentOnly: true,
   },
-  browserSandbox: setting<'auto' | 'on' | 'off'>({
+  browserSandbox: setting<'auto' | 'try' | 'on' | 'off'>({
     env: 'SEINE_BROWSER_SANDBOX',
     shown: 'auto',
-    doc: "Chromium's sandbox: `on`, `off`, or `auto`, which turns it off only for root.",
+    doc: "Chromium's sandbox: `on`, `off`, `auto`, which turns it off only for root, or `try`, which also turns it off where there are no user namespaces.",
     default: () => 'auto',
-    parse: oneOf('auto', 'on', 'off'),
+    parse: oneOf('auto', 'try', 'on', 'off'),
   }),
   browserPages: setting<number | null>({
     env: 'SEINE_BROWSER_PAGES',

@@ -16,8 +16,9 @@ import { type Grant, type PlanHost, type PlannedBatch, planBatches } from './pla
 import type { AccessAssigner } from './proxies/access-assigner.ts';
 import type { RobotsCache } from './robots/robots-cache.ts';
 import type { RobotsGate } from './robots/robots-gate.ts';
-import type { LearnedSizes, OpenBatches, StoragePause, Wake } from './run-state.ts';
+import type { LearnedSizes, OpenBatches, Wake } from './run-state.ts';
 import type { Settler } from './settle/settler.ts';
+import type { StoragePause } from './storage/storage-pause.ts';
 
 /** Hosts are planned this far ahead of time, so that a permit reaches its worker before it starts. */
 export const LOOK_AHEAD_MS = 400;
@@ -35,7 +36,7 @@ interface SenderParts {
   clock: Clock;
   batches: OpenBatches;
   permits: OpenPermits;
-  storage: StoragePause;
+  storage: Pick<StoragePause, 'batchesMax'>;
   pageSizes: LearnedSizes;
   wake: Pick<Wake, 'notify'>;
   robots: RobotsCache;
@@ -72,9 +73,9 @@ export class BatchSender {
   /** Fills the free slots with whatever may start soon. */
   async fill(): Promise<void> {
     const { store, job, dispatcher, batches: out, storage, outages, clock } = this.#parts;
-    const slots = dispatcher.slots - out.size;
+    const slots = Math.min(dispatcher.slots, storage.batchesMax) - out.size;
     const now = clock.now();
-    if (slots <= 0 || storage.isOn) return;
+    if (slots <= 0) return;
     const suspectBatchesMax = Math.max(0, (dispatcher.suspectSlots ?? dispatcher.slots) - out.suspects);
     if (suspectBatchesMax > 0) this.#waiting.clear();
     const before = now + LOOK_AHEAD_MS;

@@ -1,5 +1,6 @@
 import type { Report } from '../core/batch/batch.ts';
 import { messageOf } from '../core/errors.ts';
+import { LIMITS } from '../core/limits.ts';
 import type { Counters, JobState } from '../core/model.ts';
 import type { Delivery } from '../ports/dispatcher.ts';
 import type { AdoptedBatch } from '../ports/store.ts';
@@ -29,7 +30,7 @@ const SAVE_MS = 2_000;
 const DRAIN_MS = 10_000;
 /** Hosts that are due later than this rest. */
 const IDLE_MS = 60_000;
-/** Rests are minutes; a host that is closed for longer was seen under another clock. */
+/** Rests are minutes; a host that is to wait for longer was seen under another clock. */
 const REST_CREDIBLE_MS = 3_600_000;
 
 /** Plans, dispatches and settles one job. Never fetches, never parses. */
@@ -63,6 +64,7 @@ export class Coordinator {
   /** Asks the run to end soon; open work is returned. */
   stop(reason: StopReason): void {
     this.#stop ??= reason;
+    this.#options.room?.stopWaiting();
     this.#run.wake.notify();
   }
 
@@ -115,11 +117,23 @@ export class Coordinator {
     const { store, job } = this.#options;
     const now = Math.floor(this.#options.clock.now());
     await store.jobs.update(job.id, { state: 'running', requestedState: 'run', reason: null, endedAt: null });
-    await store.hosts.clampNextAt(now + REST_CREDIBLE_MS);
+    await this.#clampTimes(now);
     await this.#takeBack(await store.frontier.orphans(job.id));
     const { escalation, access } = this.#run;
     await access?.exchange();
     if (escalation) escalation.load(await store.escalations.load(job.id, ESCALATION_ROWS_MAX));
+  }
+
+  /** A permit of the time before may still be out somewhere: that is waited for, and no more. */
+  async #clampTimes(now: number): Promise<void> {
+    const { store, job, logger } = this.#options;
+    const waitMs = Math.max(REST_CREDIBLE_MS, job.spec.retry.maxMs);
+    const count = await store.hosts.clampNextAt({ latest: now + waitMs, to: now + LIMITS.permitMsMax });
+    if (count === 0) return;
+    const minutes = Math.round(waitMs / 60_000);
+    logger.warn(
+      `the clock was ahead: ${count} hosts and tasks were to wait for more than ${minutes} minutes; they are due now`,
+    );
   }
 
   /** What a crash loses of it is learned again. */
@@ -180,21 +194,23 @@ export class Coordinator {
 
   /** The requested state, limits, breakers and leases; not on every report. */
   async #look(): Promise<void> {
-    const { store, job, diskFree } = this.#options;
+    const { store, job, dispatcher } = this.#options;
     const now = this.#options.clock.now();
     const isUrgent = job.spec.limits.pages !== null || this.#run.breaker.brokenCode !== null;
     if (now - this.#lookedAt < POLL_MS && !isUrgent) return;
     this.#lookedAt = now;
     if (now - this.#savedAt > SAVE_MS) {
       this.#savedAt = now;
-      const { access, bans, outages } = this.#run;
-      const reason = access?.tellShortage() ?? outages.tell() ?? bans.tell();
+      store.expectBatches?.(dispatcher.slots);
+      const { access, bans, outages, storage } = this.#run;
+      const reason = access?.tellShortage() ?? storage.reason ?? outages.tell() ?? bans.tell();
       await store.jobs.update(job.id, { workedMs: this.#workedMs(), reason });
       await this.#takeBack(await store.frontier.abandoned(job.id));
       await this.#saveEscalation();
     }
     this.#run.priorities.update(await store.jobs.priorities(job.id));
-    this.#stop ??= await checkStop({
+    await this.#run.storage.look();
+    this.#stop ??= checkStop({
       requestedState: await store.jobs.requestedState(job.id),
       counters: await store.jobs.counters(job.id),
       limits: job.spec.limits,
@@ -205,7 +221,6 @@ export class Coordinator {
       jobBatches: job.spec.breaker.jobBatches,
       lastingBan: await this.#lastingBan(now),
       isLastingOutage: this.#run.outages.isLasting(),
-      diskFree,
     });
     for (const batchId of await store.frontier.expired(job.id, Math.floor(now))) {
       await this.#receiver.lose({ batchId, reason: 'the lease expired before the worker answered' });

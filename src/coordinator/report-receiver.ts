@@ -10,8 +10,9 @@ import type { OpenPermits } from './hosts/open-permits.ts';
 import type { OpenBatch } from './plan/open-batch.ts';
 import type { Progress } from './reports/progress.ts';
 import type { RobotsCache } from './robots/robots-cache.ts';
-import type { LearnedSizes, OpenBatches, StoragePause, Wake } from './run-state.ts';
+import type { LearnedSizes, OpenBatches, Wake } from './run-state.ts';
 import type { Settler } from './settle/settler.ts';
+import type { StoragePause } from './storage/storage-pause.ts';
 
 type LostBatch = Extract<Delivery, { kind: 'lost' }>;
 type FreedHost = NonNullable<ReleaseOptions['hosts']>[number];
@@ -25,7 +26,7 @@ interface ReceiverParts {
   batches: OpenBatches;
   permits: OpenPermits;
   robots: RobotsCache;
-  storage: StoragePause;
+  storage: Pick<StoragePause, 'onReport'>;
   breaker: JobBreaker;
   pageSizes: LearnedSizes;
   wake: Pick<Wake, 'notify'>;
@@ -72,8 +73,7 @@ export class ReportReceiver {
     if (report.final) batches.delete(report.batchId);
     progress.onDelivery({ kind: 'report', report }, clock.now());
     if (lostLinks) batches.beginEpoch();
-    if (report.trouble) storage.onTrouble(report.trouble);
-    else if (report.archive || report.pack) storage.onStored();
+    storage.onReport(report);
     if (report.final)
       breaker.onBatchEnd({ kind: 'reported', succeeded: open.succeeded, failed: open.failed });
     for (const host of failedHosts) await failTasksOfHost(this.#parts, host);

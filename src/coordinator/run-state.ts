@@ -22,6 +22,8 @@ import type { JobAccess } from './proxies/job-access.ts';
 import type { Progress } from './reports/progress.ts';
 import { RobotsCache } from './robots/robots-cache.ts';
 import type { SourceFeeder } from './sources/source-feeder.ts';
+import { StoragePause } from './storage/storage-pause.ts';
+import type { StoreRoom } from './storage/store-room.ts';
 
 export interface CoordinatorOptions {
   store: Store;
@@ -41,12 +43,11 @@ export interface CoordinatorOptions {
   priorities?: TaskPriorities;
   /** What is out for which host, where several jobs of this process share their hosts. */
   permits?: OpenPermits;
+  /** Where the store waits for room: a run that is asked to stop does not wait any longer. */
+  room?: StoreRoom;
   /** Free bytes where the job writes; null when not known. */
   diskFree(): Promise<number | null>;
 }
-
-const STORAGE_PAUSE_MS = 1_000;
-const STORAGE_PAUSE_MS_MAX = 60_000;
 
 /**
  * What is under way: the only state that a coordinator keeps in memory, and may lose. One for each run of a job, made of
@@ -78,7 +79,7 @@ export function openRunState(options: CoordinatorOptions): RunState {
   return {
     batches: new OpenBatches(),
     permits: options.permits ?? new OpenPermits(),
-    storage: new StoragePause(options),
+    storage: new StoragePause({ ...options, diskFreeBytes: job.spec.limits.diskFreeBytes }),
     breaker: new JobBreaker(),
     pageSizes: new LearnedSizes(),
     wake: new Wake(options.clock),
@@ -139,49 +140,6 @@ export class OpenBatches {
   /** A report was lost or refused: workers must report its links again. */
   beginEpoch(): void {
     this.#epoch++;
-  }
-}
-
-/** Fetching what cannot be kept would only burden the sites: nothing is sent out until storage is back. */
-export class StoragePause {
-  readonly #clock: Clock;
-  readonly #logger: Pick<Logger, 'warn'>;
-  #trouble: string | null = null;
-  #troublesInRow = 0;
-  #until = 0;
-
-  constructor({ clock, logger }: { clock: Clock; logger: Pick<Logger, 'warn'> }) {
-    this.#clock = clock;
-    this.#logger = logger;
-  }
-
-  get isOn(): boolean {
-    return this.#clock.now() < this.#until;
-  }
-
-  /** What the last report said whose pages could not be stored; null once one was stored. */
-  get trouble(): string | null {
-    return this.#trouble;
-  }
-
-  get troublesInRow(): number {
-    return this.#troublesInRow;
-  }
-
-  onStored(): void {
-    this.#trouble = null;
-    this.#troublesInRow = 0;
-  }
-
-  /** Waits, longer each time. */
-  onTrouble(trouble: string): void {
-    this.#trouble = trouble;
-    // Batches that were out together fail together: they count once.
-    if (this.isOn) return;
-    this.#troublesInRow++;
-    const pauseMs = Math.min(STORAGE_PAUSE_MS_MAX, STORAGE_PAUSE_MS * 2 ** (this.#troublesInRow - 1));
-    this.#until = this.#clock.now() + pauseMs;
-    this.#logger.warn(`${trouble}; waiting ${Math.round(pauseMs / 1_000)} s`);
   }
 }
 

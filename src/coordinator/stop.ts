@@ -20,20 +20,19 @@ interface StopInput {
   failedBatchesInRow: number;
   /** What is wrong with the code of the job. */
   brokenCode: string | null;
-  storage: { readonly troublesInRow: number; readonly trouble: string | null };
+  storage: { readonly troublesInRow: number; readonly reason: string | null };
   jobBatches: number;
   /** A host that has banned us for a day, while nothing else is left to request. */
   lastingBan: string | null;
   /** No host could be reached for a day. */
   isLastingOutage: boolean;
-  diskFree(): Promise<number | null>;
 }
 
 /** After about five minutes of waiting, somebody has to look. */
 const STORAGE_TROUBLES_MAX = 10;
 
 /** Whether a job must end before its tasks do. */
-export async function checkStop(input: StopInput): Promise<StopReason | null> {
+export function checkStop(input: StopInput): StopReason | null {
   const { requestedState, counters, limits } = input;
   if (requestedState === 'cancel') return { state: 'cancelled', cause: 'request', message: 'cancelled' };
   if (requestedState === 'stop') return { state: 'stopped', cause: 'request', message: 'stopped by request' };
@@ -46,7 +45,7 @@ export async function checkStop(input: StopInput): Promise<StopReason | null> {
   }
   if (input.brokenCode !== null) return { state: 'tripped', cause: 'breaker', message: input.brokenCode };
   if (input.storage.troublesInRow >= STORAGE_TROUBLES_MAX) {
-    return { state: 'tripped', cause: 'breaker', message: `cannot store results: ${input.storage.trouble}` };
+    return { state: 'tripped', cause: 'breaker', message: `cannot store results: ${input.storage.reason}` };
   }
   if (input.lastingBan !== null) {
     return {
@@ -65,13 +64,5 @@ export async function checkStop(input: StopInput): Promise<StopReason | null> {
     return limit(`limit of ${limits.bytes} bytes reached`);
   if (limits.seconds !== null && input.workedMs >= limits.seconds * 1_000)
     return limit(`limit of ${limits.seconds} seconds reached`);
-  const free = await input.diskFree();
-  if (free !== null && free < limits.diskFreeBytes) {
-    return {
-      state: 'stopped',
-      cause: 'breaker',
-      message: `only ${free} bytes free on the disk, less than limits.diskFreeBytes (${limits.diskFreeBytes})`,
-    };
-  }
   return null;
 }

@@ -30,6 +30,14 @@ export class SeineError extends Error {
   }
 }
 
+/** There is no room to store something. Nothing was changed, and the same can be tried again once there is. */
+export class StorageFullError extends SeineError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super(message, { exit: 'breaker', hint: 'free some space, then run `seine resume`', ...options });
+    this.name = 'StorageFullError';
+  }
+}
+
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -12,7 +12,7 @@ import {
 import { type Batch, type Report, WIRE_VERSION } from '../core/batch/batch.ts';
 import { batchProblem } from '../core/batch/check-batch.ts';
 import { splitReport } from '../core/batch/report.ts';
-import { messageOf, SeineError } from '../core/errors.ts';
+import { messageOf, SeineError, StorageFullError } from '../core/errors.ts';
 import { VERSION } from '../core/identity/identity.ts';
 import { LIMITS } from '../core/limits.ts';
 import { metricsLine } from '../transport/lambda/cloudwatch-metrics.ts';
@@ -25,6 +25,7 @@ import {
   type LambdaAnswer,
   type LambdaEvent,
   type LambdaStatus,
+  logLineOf,
 } from '../transport/lambda/wire.ts';
 import { type MessageSeal, openMessageSeal } from '../transport/message-seal.ts';
 import { watchStrayErrors } from '../worker/batch/page-code.ts';
@@ -77,6 +78,7 @@ export async function handler(event: LambdaEvent, context: LambdaContext): Promi
     return { kind: 'refused', reason: messageOf(error) };
   }
   const batch = within(given, context);
+  process.stdout.write(`${logLineOf(batch)}\n`);
   const drain = watchDrain(opened.blobs, event.drainKey);
   const startedAt = performance.now();
   try {
@@ -129,6 +131,7 @@ function encode(
       quality: [],
       archive: null,
       trouble: `cannot store a part of the answer: ${messageOf(error)}`,
+      storageFull: error instanceof StorageFullError,
     }),
   });
 }

@@ -26,6 +26,8 @@ export interface FetchRequest {
   api?: { spec: ApiSpec; key: string | null } | undefined;
   /** For a fetcher that is a browser: what it does with the page. */
   render?: BrowserSpec | undefined;
+  /** For a fetcher that is a browser: whose visit it is, job and identity. Those of others share nothing with it. */
+  visitor?: string | undefined;
   /** For a fetcher that is a browser: cookies and storage to start with, as Playwright writes them. */
   loginState?: string | undefined;
   /** Fires when the batch's time is over; the result is then `aborted`. */
@@ -52,7 +54,7 @@ export interface BrowserSettings {
   /** Path of Chromium, or where to take it from: `playwright`, `system` or `bundled`; looked for when null. */
   path: string | null;
   /** `auto` is on, except for root, for whom Chromium has none. */
-  sandbox: 'auto' | 'on' | 'off';
+  sandbox: 'auto' | 'try' | 'on' | 'off';
   /** Pages at once; by free memory when null. */
   pages: number | null;
 }

@@ -24,6 +24,8 @@ export interface Store {
   readonly escalations: EscalationStore;
   readonly proxies: ProxyStore;
   readonly views: Views;
+  /** How many batches may be out at once, so that there are as many connections as they need. */
+  expectBatches?(count: number): void;
   close(): Promise<void>;
 }
 
@@ -300,6 +302,9 @@ export interface HostStore {
   groupsOf(jobId: number, hosts: readonly string[]): Promise<Map<string, string>>;
   /** Notes it. What was noted before stays, so that a host is never counted twice; returns what holds. */
   noteGroups(jobId: number, groups: ReadonlyMap<string, string>): Promise<Map<string, string>>;
-  /** A clock that was set back must not freeze hosts: no rest may end later than `latest`. */
-  clampNextAt(latest: number): Promise<void>;
+  /**
+   * A clock that was ahead, and is right again, must not freeze hosts: what was to wait until after `latest` waits until
+   * `to`. Returns how many hosts and tasks that were.
+   */
+  clampNextAt(options: { latest: number; to: number }): Promise<number>;
 }

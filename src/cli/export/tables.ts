@@ -106,6 +106,7 @@ const ATTEMPT_TYPES: Record<keyof AttemptRow, ColumnType> = {
   httpStatus: 'integer',
   outcome: 'text',
   failureCode: 'text',
+  detail: 'text',
   bytes: 'integer',
   fetcher: 'text',
   rung: 'integer',

@@ -2,6 +2,7 @@ import type { BatchTask, Report } from '../../core/batch/batch.ts';
 import type { Outcome } from '../../core/batch/outcome.ts';
 import { isRefusal } from '../../core/failures.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { asOf } from '../../core/proxies/proxy-health.ts';
 import type { Clock, Logger, Random } from '../../ports/ambient.ts';
 import type { Job, Store } from '../../ports/store.ts';
 import type { OpenBatch } from '../plan/open-batch.ts';
@@ -95,7 +96,8 @@ export class AccessAssigner {
     if (this.#access.pools.length === 0 || now - this.#readAt < READ_MS) return;
     const since = this.#readAt === Number.NEGATIVE_INFINITY ? now - REMEMBERED_MS : this.#readAt - READ_MS;
     this.#readAt = now;
-    this.#proxies.learn(await store.proxies.load(since, LIMITS.proxyHostsMax));
+    const rows = await store.proxies.load(since, LIMITS.proxyHostsMax);
+    this.#proxies.learn(rows.map((row) => ({ ...row, health: asOf(row.health, now) })));
   }
 }
 

@@ -193,4 +193,6 @@ export interface Report {
   pack?: { key: string; bytes: number } | null;
   /** What was fetched could not be stored: those tasks come back as deferred. For people. */
   trouble?: string | null;
+  /** The trouble is that there was no room, which is waited for. */
+  storageFull?: boolean;
 }

@@ -61,7 +61,7 @@ export function splitReport(report: Report, itemsMax: number): Report[] {
         lastSentAt,
         finished: false,
       }));
-    if (index < last) part.trouble = null;
+    if (index < last) Object.assign(part, { trouble: null, storageFull: false });
     return index === 0 ? part : withoutSideNotes(part);
   });
 }

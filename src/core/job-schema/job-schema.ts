@@ -200,7 +200,7 @@ export const jobSchema = z.strictObject({
         .int()
         .min(0)
         .default(256 * 1024 * 1024)
-        .describe('Stop if the disk has less free space than this.'),
+        .describe('Fetch nothing while the disk has less free space than this.'),
       perTemplate: z
         .int()
         .min(1)

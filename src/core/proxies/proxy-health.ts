@@ -24,6 +24,13 @@ export function newHealth(now: number): Health {
   return { ok: 0, bad: 0, at: now, inRow: 0, rests: 0, until: 0 };
 }
 
+/** As it was stored, perhaps under a clock that was ahead: then it says nothing about when. */
+export function asOf(health: Health, now: number): Health {
+  const isBelievable =
+    health.at <= now + LIMITS.proxyRestMsMax && health.until <= now + LIMITS.proxyRestMsMax;
+  return isBelievable ? { ...health } : { ...health, at: now, until: 0 };
+}
+
 function age(health: Health, now: number): void {
   const share = 2 ** (-Math.max(0, now - health.at) / HALF_LIFE_MS);
   health.ok *= share;

@@ -37,6 +37,7 @@ const PROMOTED_AT_ONCE = 2_000;
 
 interface FrontierParts {
   db: Database;
+  reads: Pick<Database, 'read'>;
   hosts: HostIds;
   memories: JobMemories;
   heartbeats: CoordinatorHeartbeats;
@@ -44,12 +45,14 @@ interface FrontierParts {
 
 export class PostgresFrontier implements Frontier {
   readonly #db: Database;
+  readonly #reads: Pick<Database, 'read'>;
   readonly #hosts: HostIds;
   readonly #memories: JobMemories;
   readonly #heartbeats: CoordinatorHeartbeats;
 
-  constructor({ db, hosts, memories, heartbeats }: FrontierParts) {
+  constructor({ db, reads, hosts, memories, heartbeats }: FrontierParts) {
     this.#db = db;
+    this.#reads = reads;
     this.#hosts = hosts;
     this.#memories = memories;
     this.#heartbeats = heartbeats;
@@ -148,7 +151,10 @@ export class PostgresFrontier implements Frontier {
   }
 
   async nextDueAt(jobId: number): Promise<number | null> {
-    const [row] = await this.#db.read<{ host: number | null; task: number | null }>(SELECT_NEXT_DUE, jobId);
+    const [row] = await this.#reads.read<{ host: number | null; task: number | null }>(
+      SELECT_NEXT_DUE,
+      jobId,
+    );
     const times = [row?.host, row?.task].filter((at) => at !== null && at !== undefined);
     return times.length === 0 ? null : Math.min(...times);
   }

@@ -6,17 +6,19 @@ const STEP = 500;
 
 export class PostgresHostStore implements HostStore {
   readonly #db: Database;
+  readonly #reads: Pick<Database, 'read'>;
 
-  constructor(db: Database) {
+  constructor(db: Database, reads: Pick<Database, 'read'>) {
     this.#db = db;
+    this.#reads = reads;
   }
 
   async *list(jobId: number): AsyncIterable<HostFacts> {
     let after = '';
     while (true) {
-      const rows = await this.#db.read<HostColumns>(SELECT_HOSTS, jobId, after, STEP);
+      const rows = await this.#reads.read<HostColumns>(SELECT_HOSTS, jobId, after, STEP);
       const hosts = rows.map(({ host }) => host);
-      const robots = await this.#db.read<RobotsEntry>(SELECT_ROBOTS_OF_HOSTS, hosts);
+      const robots = await this.#reads.read<RobotsEntry>(SELECT_ROBOTS_OF_HOSTS, hosts);
       for (const { pace, ban, lastError, ...row } of rows) {
         yield {
           ...row,
@@ -48,12 +50,20 @@ export class PostgresHostStore implements HostStore {
     return this.groupsOf(jobId, hosts);
   }
 
-  async clampNextAt(latest: number): Promise<void> {
-    await this.#db.write(
+  async clampNextAt({ latest, to }: { latest: number; to: number }): Promise<number> {
+    return this.#db.write(
       async (tx) => {
-        await tx.run('UPDATE hosts SET next_at = $1 WHERE next_at > $1', latest);
-        await tx.run('UPDATE queues SET next_at = $1 WHERE next_at > $1', latest);
-        await tx.run(`UPDATE tasks SET due_at = $1 WHERE state = ${WAITING} AND due_at > $1`, latest);
+        const hosts = await tx.run(
+          'UPDATE hosts SET next_at = $2 WHERE next_at > $1 RETURNING 1',
+          latest,
+          to,
+        );
+        const tasks = await tx.run<{ count: number }>(CLAMP_TASKS, latest, to);
+        // Not counted: the hours of a job close hosts for longer, and it looks at them again.
+        await tx.run('UPDATE queues SET next_at = $2 WHERE next_at > $1', latest, to);
+        await tx.run('UPDATE robots SET fetched_at = $2 WHERE fetched_at > $1', latest, to);
+        await tx.run('UPDATE proxy_health SET noted_at = $2 WHERE noted_at > $1', latest, to);
+        return hosts.length + tasks[0]!.count;
       },
       { slow: true },
     );
@@ -72,6 +82,10 @@ const SELECT_HOSTS = `
     hosts.last_error AS "lastError"
   FROM hosts JOIN queues ON queues.host_id = hosts.id AND queues.job_id = $1
   WHERE hosts.host > $2 ORDER BY hosts.host LIMIT $3`;
+
+const CLAMP_TASKS = `
+  WITH clamped AS (UPDATE tasks SET due_at = $2 WHERE state = ${WAITING} AND due_at > $1 RETURNING 1)
+  SELECT count(*) AS count FROM clamped`;
 
 const SELECT_GROUPS = 'SELECT host, host_group FROM host_groups WHERE job_id = $1 AND host = ANY($2::text[])';
 

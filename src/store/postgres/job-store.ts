@@ -18,10 +18,12 @@ import type { CoordinatorHeartbeats } from './frontier/coordinator-heartbeats.ts
 
 export class PostgresJobStore implements JobStore {
   readonly #db: Database;
+  readonly #reads: Pick<Database, 'read'>;
   readonly #heartbeats: CoordinatorHeartbeats;
 
-  constructor(db: Database, heartbeats: CoordinatorHeartbeats) {
+  constructor(db: Database, reads: Pick<Database, 'read'>, heartbeats: CoordinatorHeartbeats) {
     this.#db = db;
+    this.#reads = reads;
     this.#heartbeats = heartbeats;
   }
 
@@ -64,7 +66,7 @@ export class PostgresJobStore implements JobStore {
   }
 
   async get(id: number): Promise<Job> {
-    return readJob({ run: this.#db.read.bind(this.#db) }, id);
+    return readJob({ run: this.#reads.read.bind(this.#reads) }, id);
   }
 
   async find(name: string | null): Promise<Job | null> {
@@ -76,7 +78,7 @@ export class PostgresJobStore implements JobStore {
   }
 
   async list(limit: number): Promise<Job[]> {
-    return (await this.#db.read<JobColumns>(`${SELECT_JOBS} ORDER BY id DESC LIMIT $1`, limit)).map(toJob);
+    return (await this.#reads.read<JobColumns>(`${SELECT_JOBS} ORDER BY id DESC LIMIT $1`, limit)).map(toJob);
   }
 
   async running(): Promise<Job[]> {
@@ -88,7 +90,7 @@ export class PostgresJobStore implements JobStore {
   }
 
   async counters(jobId: number): Promise<Counters> {
-    return readCounters(this.#db.read.bind(this.#db), jobId);
+    return readCounters(this.#reads.read.bind(this.#reads), jobId);
   }
 
   async update(jobId: number, change: Parameters<JobStore['update']>[1]): Promise<void> {
@@ -100,7 +102,7 @@ export class PostgresJobStore implements JobStore {
   }
 
   async requestedState(jobId: number): Promise<RequestedState> {
-    const [row] = await this.#db.read<{ state: RequestedState }>(
+    const [row] = await this.#reads.read<{ state: RequestedState }>(
       'SELECT requested_state AS state FROM jobs WHERE id = $1',
       jobId,
     );
@@ -116,7 +118,7 @@ export class PostgresJobStore implements JobStore {
   }
 
   async sources(jobId: number): Promise<SourcePosition[]> {
-    return this.#db.read<SourcePosition>(SELECT_SOURCES, jobId);
+    return this.#reads.read<SourcePosition>(SELECT_SOURCES, jobId);
   }
 
   async join(jobId: number): Promise<void> {
@@ -129,7 +131,7 @@ export class PostgresJobStore implements JobStore {
   }
 
   async atWork(jobId: number): Promise<number> {
-    const [row] = await this.#db.read<{ count: number }>(COUNT_AT_WORK, jobId);
+    const [row] = await this.#reads.read<{ count: number }>(COUNT_AT_WORK, jobId);
     return row?.count ?? 0;
   }
 
@@ -138,7 +140,7 @@ export class PostgresJobStore implements JobStore {
   }
 
   async #find(where: string, ...values: (string | number)[]): Promise<Job | null> {
-    const [row] = await this.#db.read<JobColumns>(`${SELECT_JOBS} ${where}`, ...values);
+    const [row] = await this.#reads.read<JobColumns>(`${SELECT_JOBS} ${where}`, ...values);
     return row ? toJob(row) : null;
   }
 }

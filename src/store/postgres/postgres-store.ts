@@ -17,8 +17,8 @@ import { PostgresViews } from './views/views.ts';
 
 export interface PostgresStoreOptions {
   passwordFile?: string | null;
-  /** Connections at once. */
-  connections?: number;
+  /** Connections for work at once; by default as many as the batches that are out need. */
+  connections?: number | null;
   /** Names a folder whose lock the caller holds: what its last owner held is taken back at once. */
   place?: string | null;
   /** How long a database that does not answer is waited for. */
@@ -30,7 +30,13 @@ export interface PostgresStoreOptions {
   logger?: Logger;
 }
 
-const CONNECTIONS_DEFAULT = 8;
+/** A batch takes seconds and its settle some milliseconds, so several batches share a connection. */
+const BATCHES_PER_CONNECTION = 4;
+/** Planning and sources need some, however few batches are out. */
+const CONNECTIONS_MIN = 4;
+/** One process does not keep more of them busy. */
+const CONNECTIONS_MAX = 16;
+const READ_CONNECTIONS = 2;
 /** Longer than a restart, a failover or an update of the server. */
 const PATIENCE_MS_DEFAULT = 600_000;
 const SILENCE_MS_DEFAULT = 15_000;
@@ -48,12 +54,10 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   };
   await prepareDatabase(connectionOptions);
   const patienceMs = options.patienceMs ?? PATIENCE_MS_DEFAULT;
-  const db = new Database({
-    ...connectionOptions,
-    connections: options.connections ?? CONNECTIONS_DEFAULT,
-    patienceMs,
-    logger,
-  });
+  const shared = { ...connectionOptions, patienceMs, logger };
+  const db = new Database({ ...shared, connections: options.connections ?? CONNECTIONS_MIN });
+  const reads = new Database({ ...shared, connections: READ_CONNECTIONS });
+  const slowReads = new Database({ ...shared, connections: 1 });
   // Heartbeats must not wait behind work, and not for long: the next one comes soon.
   const heartbeatDb = new Database({
     ...connectionOptions,
@@ -66,22 +70,29 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     aliveMs: options.aliveMs ?? ALIVE_MS_DEFAULT,
     logger,
   });
-  const memories = new JobMemories(db);
+  const memories = new JobMemories(reads);
   return {
-    jobs: new PostgresJobStore(db, heartbeats),
-    frontier: new PostgresFrontier({ db, hosts: new HostIds(db), memories, heartbeats }),
-    hosts: new PostgresHostStore(db),
+    jobs: new PostgresJobStore(db, reads, heartbeats),
+    frontier: new PostgresFrontier({ db, reads, hosts: new HostIds(db), memories, heartbeats }),
+    hosts: new PostgresHostStore(db, reads),
     escalations: new PostgresEscalationStore(db),
-    proxies: new PostgresProxyStore(db),
-    views: new PostgresViews(db, memories, connectionOptions),
+    proxies: new PostgresProxyStore(db, reads),
+    views: new PostgresViews(db, { quick: reads, slow: slowReads }, memories, connectionOptions),
+    expectBatches(count) {
+      if (options.connections == null) db.resize(connectionsFor(count));
+    },
     async close() {
       // A database that does not answer must not keep a process from its end: others clean up behind it.
       await atMost(
         CLOSE_MS,
         heartbeats.leave().then(() => Promise.all([db.forgetWrites(), heartbeatDb.forgetWrites()])),
       );
-      await heartbeatDb.close();
-      await db.close();
+      await Promise.all([heartbeatDb, db, reads, slowReads].map((each) => each.close()));
     },
   };
+}
+
+function connectionsFor(batches: number): number {
+  const wanted = CONNECTIONS_MIN / 2 + Math.ceil(batches / BATCHES_PER_CONNECTION);
+  return Math.min(CONNECTIONS_MAX, Math.max(CONNECTIONS_MIN, wanted));
 }

@@ -4,9 +4,11 @@ import { toRows } from './connection/rows.ts';
 
 export class PostgresProxyStore implements ProxyStore {
   readonly #db: Database;
+  readonly #reads: Pick<Database, 'read'>;
 
-  constructor(db: Database) {
+  constructor(db: Database, reads: Pick<Database, 'read'>) {
     this.#db = db;
+    this.#reads = reads;
   }
 
   async load(since: number, limit: number): Promise<ProxyRow[]> {
@@ -40,7 +42,10 @@ export class PostgresProxyStore implements ProxyStore {
   }
 
   async cost(jobId: number): Promise<number> {
-    const rows = await this.#db.read<{ cost: number }>('SELECT cost FROM api_costs WHERE job_id = $1', jobId);
+    const rows = await this.#reads.read<{ cost: number }>(
+      'SELECT cost FROM api_costs WHERE job_id = $1',
+      jobId,
+    );
     return rows[0]?.cost ?? 0;
   }
 }

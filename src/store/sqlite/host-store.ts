@@ -53,11 +53,19 @@ export class SqliteHostStore implements HostStore {
     return this.groupsOf(jobId, [...groups.keys()]);
   }
 
-  async clampNextAt(latest: number): Promise<void> {
-    this.#db.transaction(() => {
-      this.#db.run('UPDATE hosts SET next_at = ? WHERE next_at > ?', latest, latest);
-      this.#db.run('UPDATE queues SET next_at = ? WHERE next_at > ?', latest, latest);
-      this.#db.run(`UPDATE tasks SET due_at = ? WHERE state = ${WAITING} AND due_at > ?`, latest, latest);
+  async clampNextAt({ latest, to }: { latest: number; to: number }): Promise<number> {
+    return this.#db.transaction(() => {
+      const hosts = this.#db.run('UPDATE hosts SET next_at = ? WHERE next_at > ?', to, latest);
+      const tasks = this.#db.run(
+        `UPDATE tasks SET due_at = ? WHERE state = ${WAITING} AND due_at > ?`,
+        to,
+        latest,
+      );
+      // Not counted: the hours of a job close hosts for longer, and it looks at them again.
+      this.#db.run('UPDATE queues SET next_at = ? WHERE next_at > ?', to, latest);
+      this.#db.run('UPDATE robots SET fetched_at = ? WHERE fetched_at > ?', to, latest);
+      this.#db.run('UPDATE proxy_health SET noted_at = ? WHERE noted_at > ?', to, latest);
+      return hosts + tasks;
     });
   }
 }

@@ -18,8 +18,11 @@ interface SqliteStoreOptions extends DatabaseOptions {
 }
 
 export function openSqliteStore(path: string, options: SqliteStoreOptions = {}): Store {
-  const db = new Database(path, options);
-  const checkpointer = options.checkpointThread ? openCheckpointer(path) : null;
+  return storeIn(new Database(path, options), options);
+}
+
+export function storeIn(db: Database, options: SqliteStoreOptions = {}): Store {
+  const checkpointer = options.checkpointThread ? openCheckpointer(db.path) : null;
   const inserter = new TaskInserter(db, new SeenIndex(db, options.urlsGathered));
   const atWork = new Set<number>();
   return {

@@ -12,7 +12,7 @@ import type { MessageSeal } from '../message-seal.ts';
 import { ConcurrencyLimit } from './concurrency-limit.ts';
 import { CostMeter } from './lambda-cost.ts';
 import { functionErrorOf, isBrokenCode, type LambdaFunction } from './lambda-function.ts';
-import { decodeParts, encodeBatch, type LambdaAnswer } from './wire.ts';
+import { decodeParts, encodeBatch, type LambdaAnswer, logLineOf } from './wire.ts';
 
 interface LambdaCallsOptions {
   lambda: LoadedLambda;
@@ -127,9 +127,13 @@ export class LambdaCalls implements Dispatcher {
       }
       switch (call.kind) {
         case 'answered':
-          return this.#take(batch, call.answer, left, onPart);
+          try {
+            return await this.#take(batch, call.answer, left, onPart);
+          } catch (error) {
+            return lose(batch, messageOf(error), call);
+          }
         case 'lost':
-          return lose(batch, call.reason, call.ended);
+          return lose(batch, call.reason, call);
         case 'unstarted':
           return this.#putOff(batch, { trouble: call.reason });
       }
@@ -228,8 +232,15 @@ function usefulMs(batch: Batch): number {
   return Math.max(0, Math.min(permitMs, batch.budgetMs - WORTH_MS, WAIT_MS_MAX));
 }
 
-function lose(batch: Batch, reason: string, ended = false): Delivery {
-  const lost = { kind: 'lost' as const, batchId: batch.id, reason: withoutSecrets(batch, reason) };
+/** The reason says what to search for in the log of the function: the id of the request, or what the worker writes. */
+function lose(
+  batch: Batch,
+  reason: string,
+  { ended, requestId }: { ended?: true; requestId?: string } = {},
+): Delivery {
+  const inLog = requestId === undefined ? `'${logLineOf(batch)}'` : requestId;
+  const where = reason.includes(inLog) ? '' : requestId ? ` (request ${inLog})` : ` (in its log: ${inLog})`;
+  const lost = { kind: 'lost' as const, batchId: batch.id, reason: withoutSecrets(batch, reason) + where };
   return ended ? { ...lost, ended } : lost;
 }
 
@@ -249,10 +260,10 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 
 /** What one call came to. `unstarted`: for certain nothing of the batch was begun. */
 type Call =
-  | { kind: 'answered'; answer: LambdaAnswer }
+  | { kind: 'answered'; answer: LambdaAnswer; requestId?: string }
   | { kind: 'throttled' }
   | { kind: 'unstarted'; reason: string }
-  | { kind: 'lost'; reason: string; ended?: true };
+  | { kind: 'lost'; reason: string; ended?: true; requestId?: string };
 
 /** A function may take its whole time, and before that ten seconds to start, and the network has its share. */
 const ANSWER_AFTER_MS = 20_000;
@@ -277,16 +288,22 @@ async function callFunction(
       { abortSignal: aborter.signal },
     );
     costs.add({ logResult: reply.LogResult, waitedMs: performance.now() - sentAt }, target);
-    return callOf(target.name, Buffer.from(reply.Payload ?? []).toString('utf8'), reply.FunctionError);
+    const text = Buffer.from(reply.Payload ?? []).toString('utf8');
+    return { ...callOf(target.name, text, reply.FunctionError), ...requestIdOf(reply) };
   } catch (error) {
     if (aborter.signal.aborted)
       return { kind: 'lost', reason: `the function ${target.name} did not answer in time` };
     if (isThrottled(error)) return { kind: 'throttled' };
     const reason = `the function ${target.name} could not be invoked: ${messageOf(error)}`;
-    return { kind: hasNotRun(error) ? 'unstarted' : 'lost', reason };
+    return { kind: hasNotRun(error) ? 'unstarted' : 'lost', reason, ...requestIdOf(error) };
   } finally {
     clearTimeout(timer);
   }
+}
+
+function requestIdOf(reply: unknown): { requestId?: string } {
+  const requestId = (reply as { $metadata?: { requestId?: string } })?.$metadata?.requestId;
+  return requestId ? { requestId } : {};
 }
 
 function callOf(name: string, payload: string, functionError: string | undefined): Call {

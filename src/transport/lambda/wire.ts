@@ -236,6 +236,11 @@ async function readStored(
   return bytes;
 }
 
+/** What a function writes into its log before a batch, so that a call whose answer never came is found there. */
+export function logLineOf({ id, job }: Pick<Batch, 'id' | 'job'>): string {
+  return `batch ${id} of job ${job.name}`;
+}
+
 /** Under the batch's own prefix, so that parts that were never read are removed with it. */
 export function answerKeyOf(batch: Pick<Batch, 'archiveKey'>, { part }: Report): string {
   return `${batch.archiveKey}${ANSWER}${part}.json.gz`;

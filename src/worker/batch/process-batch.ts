@@ -6,7 +6,7 @@ import {
   type CodeFailures,
   nextCodeFailures,
 } from '../../core/circuit-breaker/circuit-breaker.ts';
-import { messageOf } from '../../core/errors.ts';
+import { messageOf, StorageFullError } from '../../core/errors.ts';
 import { VERSION } from '../../core/identity/identity.ts';
 import { type Clock, type Random, startTimer } from '../../ports/ambient.ts';
 import type { Blobs } from '../../ports/blobs.ts';
@@ -103,6 +103,7 @@ class BatchRun {
   #quality = new QualitySum();
   #codeFailures: ReadonlyMap<string, CodeFailures> = new Map();
   #trouble: string | null = null;
+  #storageFull = false;
   #archive: Archive | null = null;
   #mediaWriter: MediaWriter | null = null;
   #cookies: BatchCookies | null = null;
@@ -173,6 +174,7 @@ class BatchRun {
       proxies: this.#proxies,
       apiKey: this.#batch.apiKey ?? null,
       loginState: this.#batch.loginState ?? null,
+      jobKey: `${this.#batch.job.name} ${this.#batch.job.id}`,
       clock,
       ...(random ? { random } : {}),
       signal: this.deadline.signal,
@@ -187,9 +189,7 @@ class BatchRun {
           onLateError: (late, detail) => this.#failLate(late, detail),
         }),
       onQuality: (delta: QualityDelta) => this.#quality.add(delta),
-      onTrouble: (detail: string) => {
-        this.#trouble ??= detail;
-      },
+      onTrouble: (what: string, error: unknown) => this.#noteTrouble(what, error),
       pressure: () => this.#archive?.pressure() ?? this.#mediaWriter?.pressure() ?? null,
     };
     const events = {
@@ -208,13 +208,25 @@ class BatchRun {
 
   #openArchive(date: number): Archive {
     const { archiveKey, job } = this.#batch;
-    this.#archive ??= openArchive(this.#tools.blobs, `${archiveKey}-${this.#part}.warc.gz`, {
-      software: `Seine/${VERSION}`,
-      job: job.name,
-      date,
-      robots: job.spec.politeness.robots ? 'obey' : 'ignore',
-    });
+    this.#archive ??= openArchive(
+      this.#tools.blobs,
+      `${archiveKey}-${this.#part}.warc.gz`,
+      {
+        software: `Seine/${VERSION}`,
+        job: job.name,
+        date,
+        robots: job.spec.politeness.robots ? 'obey' : 'ignore',
+      },
+      () => this.deadline.cut(),
+    );
     return this.#archive;
+  }
+
+  /** What cannot be stored need not be fetched: the batch ends, and the coordinator waits until storing works again. */
+  #noteTrouble(what: string, error: unknown): void {
+    this.#trouble ??= `${what}: ${messageOf(error)}`;
+    this.#storageFull ||= error instanceof StorageFullError;
+    this.deadline.cut();
   }
 
   #openMediaWriter(): MediaWriter {
@@ -223,6 +235,7 @@ class BatchRun {
       this.#tools.blobs,
       job.spec.media.pack,
       `${packKey}-${this.#part}.tar`,
+      () => this.deadline.cut(),
     );
     return this.#mediaWriter;
   }
@@ -255,16 +268,18 @@ class BatchRun {
       stored = archive ? await archive.commit() : null;
     } catch (error) {
       outcomes = deferUnstored(outcomes, (page) => page.archive !== null);
-      this.#trouble ??= `cannot write the archive: ${messageOf(error)}`;
+      this.#noteTrouble('cannot write the archive', error);
     }
     try {
       pack = (await mediaWriter?.commit()) ?? null;
     } catch (error) {
       outcomes = deferUnstored(outcomes, ({ media }) => media?.member != null);
-      this.#trouble ??= `cannot write the shard: ${messageOf(error)}`;
+      this.#noteTrouble('cannot write the shard', error);
     }
     const trouble = this.#trouble;
+    const storageFull = this.#storageFull;
     this.#trouble = null;
+    this.#storageFull = false;
     return {
       version: WIRE_VERSION,
       batchId: this.#batch.id,
@@ -280,6 +295,7 @@ class BatchRun {
       archive: stored,
       pack,
       trouble,
+      ...(storageFull ? { storageFull } : {}),
     };
   }
 

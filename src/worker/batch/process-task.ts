@@ -182,7 +182,7 @@ class PageProcessor {
       this.#trace = { ...this.#trace, shots: this.#shots.map(({ ref }) => ref) };
       return true;
     } catch (error) {
-      this.#context.onTrouble(`cannot store a screenshot: ${messageOf(error)}`);
+      this.#context.onTrouble('cannot store a screenshot', error);
       return false;
     }
   }

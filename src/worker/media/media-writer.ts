@@ -27,8 +27,14 @@ export interface MediaWriter {
   commit(): Promise<{ key: string; bytes: number } | null>;
 }
 
-export function openMediaWriter(blobs: Blobs, pack: 'none' | 'webdataset', packKey: string): MediaWriter {
-  return pack === 'webdataset' ? new Shard(blobs, packKey) : new LooseMedia(blobs);
+/** `onFailure` is told as soon as the shard cannot be written, before `commit` says so. */
+export function openMediaWriter(
+  blobs: Blobs,
+  pack: 'none' | 'webdataset',
+  packKey: string,
+  onFailure?: () => void,
+): MediaWriter {
+  return pack === 'webdataset' ? new Shard(blobs, packKey, onFailure) : new LooseMedia(blobs);
 }
 
 /** One blob for each object, named by its hash: the same bytes are stored once, by whichever worker comes first. */
@@ -78,9 +84,9 @@ class Shard implements MediaWriter {
   readonly #output: ArchiveOutput;
   readonly #members = new Map<string, MediaRef>();
 
-  constructor(blobs: Blobs, key: string) {
+  constructor(blobs: Blobs, key: string, onFailure?: () => void) {
     this.#key = key;
-    this.#output = new ArchiveOutput(blobs, key);
+    this.#output = new ArchiveOutput(blobs, key, onFailure);
   }
 
   put({ bytes, sha256, md5, extension, at, about }: MediaItem): MediaRef {

@@ -20,7 +20,7 @@ export interface MediaContext extends VisitContext {
   blobs: Blobs;
   media: Pick<MediaWriter, 'put'>;
   /** Something could not be stored: no fault of the site or the task. */
-  onTrouble(detail: string): void;
+  onTrouble(what: string, error: unknown): void;
 }
 
 /** Fetches one object and stores it by the hash of its bytes. */
@@ -126,7 +126,7 @@ class MediaTask {
     const detail = messageOf(reason);
     if (reason instanceof KeptOut) return { kind: 'skipped', taskId: id, code: 'robots', detail, trace };
     if (reason instanceof UnwantedType) return failed(id, 'media-type', detail, trace);
-    this.#context.onTrouble(`cannot store a media file: ${detail}`);
+    this.#context.onTrouble('cannot store a media file', reason);
     return { kind: 'deferred', taskId: id };
   }
 

@@ -20,6 +20,8 @@ export interface SendContext {
   proxies?: BatchProxies | null;
   /** Key of the remote scraping API. */
   apiKey?: string | null;
+  /** Tells jobs apart, also those of different stores. */
+  jobKey?: string;
   /** What a browser starts with. */
   loginState?: string | null;
 }
@@ -54,7 +56,9 @@ export async function sendBy(
   );
   const { spec } = context.job;
   const api = kind === 'api' && spec.api ? { spec: spec.api, key: context.apiKey ?? null } : undefined;
-  const state = renders ? { loginState: context.loginState ?? undefined } : { render: undefined };
+  const state = renders
+    ? { loginState: context.loginState ?? undefined, visitor: `${context.jobKey ?? ''} ${identity ?? ''}` }
+    : { render: undefined };
   const { result: received, proxy } = await sendThrough(task, fetchMethod.pool !== null, context, (through) =>
     fetcher.fetch({ ...request, ...identified, ...state, proxy: through, api }),
   );

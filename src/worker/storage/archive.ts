@@ -67,8 +67,9 @@ export interface Archive {
 /** Memory that may wait to be written before `pressure` asks for patience. */
 const BACKLOG_BYTES_MAX = 4 * ARCHIVE_BUFFER_BYTES;
 
-export function openArchive(blobs: Blobs, key: string, info: ArchiveInfo): Archive {
-  const output = new ArchiveOutput(blobs, key);
+/** `onFailure` is told as soon as the blob cannot be written, before `commit` says so. */
+export function openArchive(blobs: Blobs, key: string, info: ArchiveInfo, onFailure?: () => void): Archive {
+  const output = new ArchiveOutput(blobs, key, onFailure);
   const nextRecordId = recordIds();
   let closed = false;
 
@@ -132,6 +133,7 @@ function compress({ head, body, coded }: EncodedRecord): Buffer {
 export class ArchiveOutput {
   readonly #blobs: Blobs;
   readonly #key: string;
+  readonly #onFailure: () => void;
   #size = 0;
   /** Members that are not sent yet, in the first `#used` bytes. */
   #piece: Buffer | null = null;
@@ -142,9 +144,10 @@ export class ArchiveOutput {
   #failure: { cause: unknown } | null = null;
   #tail: Promise<void> = Promise.resolve();
 
-  constructor(blobs: Blobs, key: string) {
+  constructor(blobs: Blobs, key: string, onFailure: () => void = () => {}) {
     this.#blobs = blobs;
     this.#key = key;
+    this.#onFailure = onFailure;
   }
 
   get size(): number {
@@ -209,6 +212,7 @@ export class ArchiveOutput {
       await this.#writer.append(bytes);
     } catch (cause) {
       this.#failure ??= { cause };
+      this.#onFailure();
     } finally {
       this.#backlog -= bytes.length;
     }

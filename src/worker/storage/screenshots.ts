@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
 import type { Outcome } from '../../core/batch/outcome.ts';
-import { messageOf } from '../../core/errors.ts';
 import { extensionOf, mediaKey } from '../../core/media/media-file.ts';
 import type { ShotRef } from '../../core/model.ts';
 import type { Blobs } from '../../ports/blobs.ts';
@@ -37,7 +36,7 @@ export async function storeShots(shots: readonly NamedShot[], blobs: Blobs): Pro
 export async function withSnapshot(
   outcome: Outcome,
   { html, screenshot }: Snapshot,
-  context: { blobs: Blobs; onTrouble(detail: string): void },
+  context: { blobs: Blobs; onTrouble(what: string, error: unknown): void },
 ): Promise<Outcome> {
   if (outcome.kind !== 'failed' || outcome.trace === null) return outcome;
   // As plain text: opening a file must not run a stranger's scripts.
@@ -49,7 +48,7 @@ export async function withSnapshot(
   try {
     await storeShots(shots, context.blobs);
   } catch (error) {
-    context.onTrouble(`cannot store a snapshot: ${messageOf(error)}`);
+    context.onTrouble('cannot store a snapshot', error);
     return { kind: 'deferred', taskId: outcome.taskId };
   }
   if (shots.length === 0) return outcome;

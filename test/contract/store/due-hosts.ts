@@ -92,11 +92,12 @@ export function testDueHosts(setup: StoreSetup): void {
     test('no time lies further ahead than the clamp, for what is ready and what returns later', async () => {
       await add(`${A}/1`, `${A}/2`, `${B}/1`);
       const batch = await leaseOne(setup.store, setup.job, { count: 1, nextAt: FAR });
-      await setup.store.hosts.clampNextAt(T0 + 1_000);
+      const clamp = (latest: number, to: number) => setup.store.hosts.clampNextAt({ latest, to });
+      expect(await clamp(T0 + 5_000, T0 + 1_000)).toBe(2);
       expect((await due({ before: T0 + 1_000 })).map((host) => host.nextAt)).toEqual([T0 + 1_000]);
       await release(batch.id);
       expect((await hostsDue({ before: T0 + 1_000 })).sort()).toEqual(['a.example', 'b.example']);
-      await setup.store.hosts.clampNextAt(FAR);
+      expect(await clamp(FAR, T0)).toBe(0);
       expect((await hostsDue({ before: T0 + 1_000 })).sort()).toEqual(['a.example', 'b.example']);
     });
 

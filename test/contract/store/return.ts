@@ -3,6 +3,7 @@ import { LIMITS } from '../../../src/core/limits.ts';
 import { LOSSES_MAX } from '../../../src/core/suspicion/suspicion.ts';
 import {
   change,
+  collect,
   createJob,
   enqueue,
   hostChange,
@@ -29,6 +30,34 @@ export function testReturn(setup: StoreSetup): void {
       expect((await hostsDue()).sort()).toEqual(['a.example', 'b.example']);
       expect((await leaseOne(setup.store, setup.job)).tasks).toHaveLength(2);
       await expectBalance(setup.store, setup.job);
+    });
+
+    test('the log of attempts has what may have been sent, and why it was lost; a page stays the page of its task', async () => {
+      await add(`${A}/1`, `${A}/2`);
+      const first = await leaseOne(setup.store, setup.job);
+      const [settled, lost] = first.tasks;
+      await settle(first.id, [change.fetched(settled!.id)], { final: false });
+      await release(first.id, 'none', 'the function seine failed (request 5f1c)');
+      const attempts = await collect(setup.store.views.attempts(setup.job.id));
+      expect(attempts).toMatchObject([
+        { url: settled!.url, outcome: 'fetched', detail: null },
+        {
+          url: lost!.url,
+          batch: first.id,
+          outcome: 'lost',
+          failureCode: 'worker-lost',
+          detail: 'the function seine failed (request 5f1c)',
+          httpStatus: null,
+          bytes: 0,
+          startedAt: new Date(T0).toISOString(),
+        },
+      ]);
+      await reopen();
+      const second = await leaseOne(setup.store, setup.job);
+      expect(second.tasks).toMatchObject([{ id: lost!.id, attempt: 1, lastVisit: null }]);
+      await settle(second.id, [change.fetched(lost!.id)]);
+      await expectBalance(setup.store, setup.job);
+      expect((await counters()).requests).toBe(2);
     });
 
     test('a task that kills its worker every time becomes a dead letter that says so', async () => {

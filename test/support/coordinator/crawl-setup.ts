@@ -3,6 +3,7 @@ import { openFolderBlobs } from '../../../src/blobs/folder-blobs.ts';
 import { Coordinator } from '../../../src/coordinator/coordinator.ts';
 import { createProgress } from '../../../src/coordinator/reports/progress.ts';
 import { SourceFeeder } from '../../../src/coordinator/sources/source-feeder.ts';
+import { StoreRoom, waitForRoom } from '../../../src/coordinator/storage/store-room.ts';
 import type { JobInput } from '../../../src/core/job-schema/job.ts';
 import type { Counters, JobState, TaskRow } from '../../../src/core/model.ts';
 import { type HttpFetcherOptions, openHttpFetcher } from '../../../src/fetch/http/http-fetcher.ts';
@@ -36,6 +37,11 @@ export async function crawl(
     /** Of coordinator and worker. */
     clock?: Clock;
     handlers?: JobHandlers;
+    /** Puts something before the store, or the blobs, of this crawl. */
+    storeIn?: (path: string) => Store;
+    blobsOver?: (blobs: Blobs) => Blobs;
+    onWarning?: (message: string) => void;
+    diskFree?: () => Promise<number | null>;
     /** Puts another dispatcher before the one of this process. */
     through?: (inline: Dispatcher) => Dispatcher;
     logger?: Logger;
@@ -49,13 +55,19 @@ export async function crawl(
     clock = realClock,
     handlers = new Map(),
     through = (inline) => inline,
-    logger = SILENT,
+    logger: ownLogger,
     inspect,
+    storeIn = (path) => openSqliteStore(path, { sync: 'normal', checkpointThread: false }),
+    blobsOver = (blobs) => blobs,
+    onWarning: warn = () => {},
+    diskFree = async () => null,
     ...fetcherOptions
   } = options;
   const folder = await temporaryFolder();
-  const store = openSqliteStore(join(folder.dir, 'seine.db'), { sync: 'normal', checkpointThread: false });
-  const blobs = await openFolderBlobs(folder.dir);
+  const logger = ownLogger ?? { ...SILENT, warn };
+  const room = new StoreRoom({ clock, logger });
+  const store = waitForRoom(storeIn(join(folder.dir, 'seine.db')), room);
+  const blobs = blobsOver(await openFolderBlobs(folder.dir));
   const fetcher = openHttpFetcher({ clock, isPublicAddress: () => false, ...fetcherOptions });
   const tools = {
     name: 'inline',
@@ -79,7 +91,7 @@ export async function crawl(
         spool: { dir: folder.dir, jobId: job.id, pass: job.pass, source: 0 },
       }),
     );
-    const shared = { store, job, clock, logger };
+    const shared = { store, job, clock, logger, room };
     const coordinator = new Coordinator({
       ...shared,
       blobs,
@@ -92,7 +104,7 @@ export async function crawl(
       feeder: new SourceFeeder({ ...shared, sources }),
       progress: createProgress({ startedAt: clock.now() }),
       random: { next: Math.random },
-      diskFree: async () => null,
+      diskFree,
     });
     const { state, counters } = await coordinator.run();
     await inspect?.({ store, blobs, job });

@@ -17,12 +17,21 @@ interface Service {
   depends_on?: Record<string, { condition: string }>;
   healthcheck?: { test: string[] };
   stop_grace_period?: string;
+  read_only?: boolean;
+  cap_drop?: string[];
+  cap_add?: string[];
+  security_opt?: string[];
+  mem_limit?: string;
+  pids_limit?: number;
+  networks?: string[];
+  user?: string;
 }
 
 interface Compose {
   services: Record<string, Service>;
   volumes: Record<string, unknown>;
   secrets: Record<string, { file: string }>;
+  networks: Record<string, { internal?: boolean } | null>;
 }
 
 export function readCompose(): Compose {

@@ -19,6 +19,16 @@ import {
 } from '../../support/docs/deploy-files.ts';
 import { read } from '../../support/docs/docs-text.ts';
 
+interface NetworkPolicy {
+  podSelector: { matchLabels: Record<string, string> };
+  policyTypes: string[];
+  ingress?: unknown[];
+  egress: {
+    to?: { ipBlock?: { cidr: string; except: string[] } }[];
+    ports?: { protocol: string; port: number }[];
+  }[];
+}
+
 /** No engine is needed to see that every name in deploy/ leads to something. */
 
 const VARIABLES = new Set<string>(
@@ -78,7 +88,7 @@ describe('the Dockerfile', () => {
 });
 
 describe('the compose file', () => {
-  const { services, volumes, secrets } = readCompose();
+  const { services, volumes, secrets, networks } = readCompose();
   const ours = Object.entries(services).filter(([, { image }]) => image.startsWith('seine'));
 
   test('starts commands that exist, with settings that exist', () => {
@@ -109,6 +119,29 @@ describe('the compose file', () => {
       expect(read('docs/deploy.md')).toContain(file.split('/').at(-1));
     }
     expect(ignored).toContain('deploy/secrets/');
+  });
+
+  test('confines every container: no rights, a read-only root, bounds on memory and processes', () => {
+    expect(Object.keys(services)).toHaveLength(5);
+    for (const [name, service] of Object.entries(services)) {
+      expect(service, name).toMatchObject({
+        read_only: true,
+        cap_drop: ['ALL'],
+        security_opt: ['no-new-privileges:true'],
+        mem_limit: expect.stringMatching(/^\d+g$/),
+        pids_limit: expect.any(Number),
+      });
+      if (name !== 'postgres') expect(service.cap_add, name).toBeUndefined();
+    }
+  });
+
+  test('has networks in which workers reach Redis and the web, and not the database', () => {
+    const reach = (name: string) => services[name]!.networks!;
+    expect(reach('postgres')).toEqual(['store']);
+    expect(reach('redis')).toEqual(['queue']);
+    expect(reach('coordinator')).toEqual(['store', 'queue', 'web']);
+    for (const name of ['worker', 'worker-browser']) expect(reach(name)).toEqual(['queue', 'web']);
+    expect(networks).toEqual({ store: { internal: true }, queue: { internal: true }, web: null });
   });
 
   test('waits for what is healthy, and gives workers no database', () => {
@@ -207,6 +240,28 @@ describe('the Kubernetes manifests', () => {
       expect(selector.matchLabels).toEqual(labelsOf(deployment));
       if (deployment.metadata.name.includes('worker'))
         expect(pod.containers[0]!.lifecycle!.preStop.exec.command.join(' ')).toContain('kill -TERM 1');
+    }
+  });
+
+  test('let nothing in, and out only to names, Redis, public addresses and, for coordinators, the database', () => {
+    const policies = named('NetworkPolicy').map(({ spec }) => spec as unknown as NetworkPolicy);
+    expect(policies).toHaveLength(2);
+    for (const deployment of deployments) {
+      const labels = Object.entries(labelsOf(deployment)!);
+      const own = policies.filter(({ podSelector }) =>
+        Object.entries(podSelector.matchLabels).every(([key, value]) =>
+          labels.some(([name, label]) => name === key && label === value),
+        ),
+      );
+      expect(own.flatMap(({ ingress = [] }) => ingress)).toEqual([]);
+      expect(own.some(({ policyTypes }) => policyTypes.includes('Ingress'))).toBe(true);
+      const egress = own.flatMap((policy) => policy.egress);
+      const ports = egress.flatMap((rule) => rule.ports?.map(({ port }) => port) ?? []);
+      expect(ports.includes(5432)).toBe(deployment.metadata.name === 'seine-coordinator');
+      const blocks = egress.flatMap((rule) => rule.to?.flatMap(({ ipBlock }) => ipBlock ?? []) ?? []);
+      expect(blocks.flatMap(({ except }) => except)).toEqual(
+        expect.arrayContaining(['10.0.0.0/8', '169.254.0.0/16', '192.168.0.0/16', 'fc00::/7']),
+      );
     }
   });
 

@@ -66,8 +66,10 @@ export function planTab(
     // They would answer for the site, and out of sight.
     serviceWorkers: 'block',
   };
+  // A tab serves one site for one visitor: caches and connections are never shared between two.
+  const visit = [request.visitor ?? null, new URL(request.url).host];
   const key = createHash('sha256')
-    .update(JSON.stringify([options, languages, request.proxy?.url ?? null, allowPrivate, blocksAds]))
+    .update(JSON.stringify([visit, options, languages, request.proxy?.url ?? null, allowPrivate, blocksAds]))
     .digest('hex');
   return {
     key,

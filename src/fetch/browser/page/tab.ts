@@ -14,7 +14,10 @@ interface BrowserParts {
   screenshots: ScreenshotPipeline;
 }
 
-/** A tab in a context of its own: it shares no cookies, cache or connections. It shows one page at a time. */
+/**
+ * A tab in a context of its own: it shares no cookies, cache or connections. It shows one page at a time, all of one site
+ * and for one visitor.
+ */
 export class Tab {
   readonly plan: TabPlan;
   readonly page: Page;
@@ -133,9 +136,16 @@ export class Tab {
     this.pages++;
     await this.cdp.send('Fetch.disable');
     await this.page.goto('about:blank');
-    // What the page's scripts have left would stay until the next ones need room: 10 MB for each tab.
-    await this.cdp.send('Memory.forciblyPurgeJavaScriptMemory').catch(() => {});
-    if (this.plan.keepsState) return;
+    await Promise.all([
+      // It would outlive the page.
+      this.cdp.send('Runtime.evaluate', { expression: "window.name = ''" }),
+      // What the page's scripts have left would stay until the next ones need room: 10 MB for each tab.
+      this.cdp.send('Memory.forciblyPurgeJavaScriptMemory').catch(() => {}),
+      this.plan.keepsState ? null : this.#clearStorage(),
+    ]);
+  }
+
+  async #clearStorage(): Promise<void> {
     await Promise.all([
       this.#context.clearCookies(),
       this.cdp.send('Storage.clearDataForOrigin', {

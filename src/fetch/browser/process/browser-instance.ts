@@ -3,7 +3,14 @@ import type { TabPlan } from '../page/plan-tab.ts';
 import { ScreenshotPipeline } from '../page/screenshot-pipeline.ts';
 import { BROWSER_PAGES_MAX, Tab } from '../page/tab.ts';
 import type { FilterProxy } from '../proxy/filter-proxy.ts';
-import { type BrowserProcess, mayNotStartOthers, notStarted, startBrowser } from './browser-process.ts';
+import {
+  type BrowserProcess,
+  hasNoSandbox,
+  mayNotStartOthers,
+  NoSandboxError,
+  notStarted,
+  startBrowser,
+} from './browser-process.ts';
 import type { Chromium } from './find-chromium.ts';
 import { groupMemoryBytes } from './process-memory.ts';
 
@@ -108,7 +115,8 @@ export class BrowserInstance {
       await process.ended;
       if (!isAlone && mayNotStartOthers(process.words()))
         return BrowserInstance.start({ ...options, isAlone: true });
-      throw error;
+      // That the connection broke may be known before its reason is.
+      throw sandbox && hasNoSandbox(process.words()) ? new NoSandboxError() : error;
     }
   }
 
@@ -134,8 +142,9 @@ export class BrowserInstance {
     const kept = this.#keptFor(plan.key);
     if (kept) return kept;
     try {
-      if (this.#tabs >= this.#options.tabsMax) await this.#closeOldest();
-      const tab = await this.#open(plan);
+      // Beside the opening of the next, which is most of what a page of another site costs.
+      const closing = this.#tabs >= this.#options.tabsMax ? this.#closeOldest() : null;
+      const [tab] = await Promise.all([this.#open(plan), closing]);
       this.#tabs++;
       return tab;
     } catch (error) {

@@ -1,6 +1,7 @@
 import type { Logger } from '../../../ports/ambient.ts';
 import type { BrowserSettings } from '../../../ports/fetcher.ts';
 import { BrowserInstance, type InstanceOptions } from './browser-instance.ts';
+import { NoSandboxError } from './browser-process.ts';
 import { type Chromium, findChromium } from './find-chromium.ts';
 
 interface BrowserPoolOptions extends Omit<InstanceOptions, 'chromium' | 'sandbox' | 'isAlone'> {
@@ -10,6 +11,12 @@ interface BrowserPoolOptions extends Omit<InstanceOptions, 'chromium' | 'sandbox
 
 /** A browser that does not start is not tried again at once by every page that wants it. */
 const FAILED_MS = 5_000;
+
+interface Sandbox {
+  isOn: boolean;
+  /** Why it is off. */
+  reason: string;
+}
 
 /** Has a browser there when one is wanted: started with the first page, and anew when one has ended or is too old. */
 export class BrowserPool {
@@ -21,6 +28,8 @@ export class BrowserPool {
   #failure: { error: unknown; at: number } | null = null;
   #isAlone = false;
   #isClosed = false;
+  #sandbox: Sandbox | null = null;
+  #isToldSandbox = false;
 
   constructor(options: BrowserPoolOptions) {
     this.#options = options;
@@ -53,11 +62,10 @@ export class BrowserPool {
       const isFirst = this.#chromium === null;
       this.#chromium ??= findChromium(settings.path);
       const chromium = await this.#chromium;
-      const sandbox = settings.sandbox === 'on' || (settings.sandbox === 'auto' && process.getuid?.() !== 0);
       if (isFirst) logger?.info(`browser: ${chromium.path}`, { from: chromium.from });
-      if (isFirst && !sandbox)
-        logger?.warn(`the browser runs without its sandbox${reasonOf(settings.sandbox)}`);
-      const instance = await BrowserInstance.start({ ...rest, chromium, sandbox, isAlone: this.#isAlone });
+      const start = (sandbox: boolean) =>
+        BrowserInstance.start({ ...rest, chromium, sandbox, isAlone: this.#isAlone });
+      const instance = await this.#inSandbox(start);
       this.#noteAlone(instance);
       this.#instances.add(instance);
       void instance.ended.then(() => {
@@ -75,6 +83,22 @@ export class BrowserPool {
     }
   }
 
+  /** Where it may be done without, and there turns out to be none, the next browsers do without at once. */
+  async #inSandbox<T>(start: (sandbox: boolean) => Promise<T>): Promise<T> {
+    const { settings, logger } = this.#options;
+    this.#sandbox ??= firstSandbox(settings.sandbox, process.getuid?.() === 0);
+    const { isOn, reason } = this.#sandbox;
+    if (!isOn && !this.#isToldSandbox) logger?.warn(`the browser runs without its sandbox${reason}`);
+    this.#isToldSandbox ||= !isOn;
+    try {
+      return await start(isOn);
+    } catch (error) {
+      if (!(error instanceof NoSandboxError) || settings.sandbox !== 'try' || !isOn) throw error;
+      this.#sandbox = { isOn: false, reason: ': there are no user namespaces here' };
+      return this.#inSandbox(start);
+    }
+  }
+
   #noteAlone({ mustBeAlone }: BrowserInstance): void {
     if (mustBeAlone && !this.#isAlone)
       this.#options.logger?.warn('the browser cannot start processes here, so it runs as a single process');
@@ -82,6 +106,9 @@ export class BrowserPool {
   }
 }
 
-function reasonOf(sandbox: BrowserSettings['sandbox']): string {
-  return sandbox === 'off' ? '' : ': Chromium has none for root';
+/** Chromium has no sandbox for root. */
+function firstSandbox(setting: BrowserSettings['sandbox'], isRoot: boolean): Sandbox {
+  if (setting === 'on') return { isOn: true, reason: '' };
+  if (setting === 'off') return { isOn: false, reason: '' };
+  return { isOn: !isRoot, reason: isRoot ? ': Chromium has none for root' : '' };
 }

@@ -136,12 +136,21 @@ export function mayNotStartOthers(words: string): boolean {
   return /PR_SET_NO_NEW_PRIVS|Cannot communicate with zygote|GPU process isn't usable/.test(words);
 }
 
-/** Chromium's own words are shown as far as they are plain. */
-export function notStarted(words: string): SeineError {
-  if (/sandbox/i.test(words) && /No usable sandbox|namespace|SUID/i.test(words))
-    return new SeineError('Chromium has no usable sandbox here', {
+export function hasNoSandbox(words: string): boolean {
+  return /sandbox/i.test(words) && /No usable sandbox|namespace|SUID/i.test(words);
+}
+
+export class NoSandboxError extends SeineError {
+  constructor() {
+    super('Chromium has no usable sandbox here', {
       hint: 'allow user namespaces, install the Chromium package of your system, or set SEINE_BROWSER_SANDBOX=off',
     });
+  }
+}
+
+/** Chromium's own words are shown as far as they are plain. */
+export function notStarted(words: string): SeineError {
+  if (hasNoSandbox(words)) return new NoSandboxError();
   const library = /loading shared libraries: ([\w.+-]{1,80})/.exec(words)?.[1];
   if (library)
     return new SeineError(`Chromium cannot start: the library ${library} is missing`, {

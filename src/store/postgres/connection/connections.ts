@@ -194,36 +194,71 @@ export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** A fixed number of connections, and a queue for whoever comes when all are taken. */
+/** Up to a number of connections, each made when it is first needed, and a queue for whoever comes when all are taken. */
 export class Connections {
-  readonly #all: Connection[];
-  readonly #free: Connection[];
+  readonly #options: ConnectionOptions;
+  readonly #all: Connection[] = [];
+  /** The lowest number is used first: a quiet store keeps few connections. */
+  readonly #free = new Set<Connection>();
   readonly #waiting: ((connection: Connection) => void)[] = [];
+  #count = 0;
 
   constructor(options: ConnectionOptions, count: number) {
-    this.#all = Array.from({ length: count }, (_, index) => new Connection(options, index));
-    // The first ones are used most: a quiet store keeps few connections.
-    this.#free = [...this.#all].reverse();
+    this.#options = options;
+    this.resize(count);
   }
 
   get ids(): number[] {
     return this.#all.map(({ id }) => id);
   }
 
+  /** Connections that are too many end when they are free. */
+  resize(count: number): void {
+    this.#count = count;
+    while (this.#all.length < count) {
+      const connection = new Connection(this.#options, this.#all.length);
+      this.#all.push(connection);
+      this.#free.add(connection);
+    }
+    for (const connection of this.#free) if (connection.index >= count) void connection.close();
+    while (this.#waiting.length > 0) {
+      const connection = this.#take();
+      if (!connection) return;
+      this.#waiting.shift()!(connection);
+    }
+  }
+
   async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const connection =
-      this.#free.pop() ?? (await new Promise<Connection>((resolve) => this.#waiting.push(resolve)));
+      this.#take() ?? (await new Promise<Connection>((resolve) => this.#waiting.push(resolve)));
     try {
       return await work(connection);
     } finally {
-      const next = this.#waiting.shift();
-      if (next) next(connection);
-      else this.#free.push(connection);
+      this.#giveBack(connection);
     }
   }
 
   async close(): Promise<void> {
     await Promise.all(this.#all.map((connection) => connection.close()));
+  }
+
+  #take(): Connection | null {
+    let first: Connection | null = null;
+    for (const connection of this.#free)
+      if (connection.index < (first?.index ?? this.#count)) first = connection;
+    if (first) this.#free.delete(first);
+    return first;
+  }
+
+  #giveBack(connection: Connection): void {
+    const isLeft = connection.index < this.#count;
+    const next = isLeft ? this.#waiting.shift() : undefined;
+    if (next) {
+      next(connection);
+      return;
+    }
+    this.#free.add(connection);
+    if (!isLeft) void connection.close();
   }
 }
 

@@ -107,6 +107,11 @@ export class Database {
     });
   }
 
+  /** Connections at once from now on. */
+  resize(connections: number): void {
+    this.#connections.resize(connections);
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     await this.#connections.close();

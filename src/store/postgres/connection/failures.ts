@@ -1,4 +1,4 @@
-import { messageOf, SeineError } from '../../../core/errors.ts';
+import { messageOf, SeineError, StorageFullError } from '../../../core/errors.ts';
 
 interface DriverError {
   code?: unknown;
@@ -28,8 +28,11 @@ const UNREACHABLE = new Set([
 /** The transaction was given up in favour of another, or waited for too long: done again it works. */
 const AGAIN = new Set(['40001', '40P01', '55P03', '57014', '25P02']);
 
-/** Out of disk or memory: somebody must help, and then it goes on. */
-const FULL = new Set(['53100', '53200', '58030']);
+/** No room on the disk. Whoever asked is told at once: it knows how to wait without holding a connection. */
+const DISK_FULL = '53100';
+
+/** Out of memory, or a failing disk: somebody must help, and then it goes on. */
+const FAILING = new Set(['53200', '58030']);
 
 const DROPPED =
   /connection (terminated|ended|error)|query read timeout|timeout exceeded|connection timeout|not queryable|socket/i;
@@ -51,7 +54,7 @@ type Trouble =
   | 'lost'
   /** The connection is fine; the transaction must be done again. */
   | 'again'
-  | 'full'
+  | 'failing'
   | 'fatal';
 
 export function troubleOf(error: unknown): Trouble {
@@ -60,7 +63,7 @@ export function troubleOf(error: unknown): Trouble {
   if (typeof code === 'string') {
     if (UNREACHABLE.has(code) || code.startsWith('08')) return 'lost';
     if (AGAIN.has(code)) return 'again';
-    if (FULL.has(code)) return 'full';
+    if (FAILING.has(code)) return 'failing';
     if (/^[0-9A-Z]{5}$/.test(code)) return 'fatal';
   }
   return DROPPED.test(messageOf(error)) ? 'lost' : 'fatal';
@@ -98,6 +101,8 @@ export function toSeineError(error: unknown, shown: string): unknown {
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
       return say(`unknown host of the database at ${shown}`, 'correct the host name');
+    case DISK_FULL:
+      return new StorageFullError(`the disk of the database at ${shown} is full`, { cause: error });
     case '53300':
       return say(
         `the database at ${shown} has no connection left`,

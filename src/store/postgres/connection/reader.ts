@@ -8,19 +8,28 @@ export const POSTGRES_DIALECT: Dialect = {
   indexOf: 'strpos',
 };
 
+/**
+ * Reads for people have connections of their own, so that they do not wait behind settles. Slow ones have one besides, so
+ * that quick ones do not wait behind them.
+ */
+export interface ReadDatabases {
+  quick: Pick<Database, 'read'>;
+  slow: Pick<Database, 'readSlowly'>;
+}
+
 export class PostgresReader implements Reader {
   readonly dialect = POSTGRES_DIALECT;
-  readonly #db: Database;
+  readonly #reads: ReadDatabases;
 
-  constructor(db: Database) {
-    this.#db = db;
+  constructor(reads: ReadDatabases) {
+    this.#reads = reads;
   }
 
   all<T>(text: string, ...values: ReadValue[]): Promise<T[]> {
-    return this.#db.read<T>(text, ...values);
+    return this.#reads.quick.read<T>(text, ...values);
   }
 
   allSlowly<T>(text: string, ...values: ReadValue[]): Promise<T[]> {
-    return this.#db.readSlowly<T>(text, ...values);
+    return this.#reads.slow.readSlowly<T>(text, ...values);
   }
 }

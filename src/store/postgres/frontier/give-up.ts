@@ -2,6 +2,7 @@ import type { FailureCode } from '../../../core/failures.ts';
 import { LOSSES_MAX, nextSuspicion, type Suspicion } from '../../../core/suspicion/suspicion.ts';
 import type { ReleaseOptions } from '../../../ports/store.ts';
 import { LEASED, READY, STATE_NUMBERS, WAITING } from '../../shared/states.ts';
+import { LOST } from '../../shared/views/tasks.ts';
 import type { Transaction } from '../connection/database.ts';
 import { CounterUpdates, cleanText, indexHint } from '../connection/rows.ts';
 
@@ -24,6 +25,15 @@ export async function releaseInTransaction(
       next.map(({ crashes }) => crashes),
       'worker-lost' satisfies FailureCode,
       reason,
+    );
+  if (held.length > 0)
+    tx.finally(
+      tx.run(
+        LOG_LOST,
+        batchId,
+        held.map(({ id }) => id),
+        options.now,
+      ),
     );
   const counterUpdates = new CounterUpdates();
   let returned = 0;
@@ -74,6 +84,13 @@ export async function failTasksOfHostInTransaction(
   tx.finally(counterUpdates.write(tx, jobId));
   return ready + waiting;
 }
+
+/** What was sent of a lost batch is not known, so all of it is logged. The task keeps its last real attempt. */
+const LOG_LOST = `
+  INSERT INTO attempts (id, job_id, task_id, batch_id, started_at, duration_ms, outcome, code, wire_bytes)
+  SELECT nextval('attempt_ids'), job_id, task_id, id, leased_at, greatest(0, $3::bigint - leased_at), '${LOST}',
+    '${'worker-lost' satisfies FailureCode}', 0
+  FROM batches, unnest($2::bigint[]) AS lost (task_id) WHERE id = $1`;
 
 const LOCK_BATCH = "SELECT job_id FROM batches WHERE id = $1 AND state = 'open' FOR UPDATE";
 

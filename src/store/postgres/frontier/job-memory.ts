@@ -16,17 +16,17 @@ export interface JobMemory {
 
 /** What a store remembers of jobs. Only what is written for good may be put into it. */
 export class JobMemories {
-  readonly #db: Database;
+  readonly #reads: Pick<Database, 'read'>;
   readonly #jobs = new Map<number, JobMemory>();
 
-  constructor(db: Database) {
-    this.#db = db;
+  constructor(reads: Pick<Database, 'read'>) {
+    this.#reads = reads;
   }
 
   async of(jobId: number): Promise<JobMemory> {
     const known = this.#jobs.get(jobId);
     if (known) return known;
-    const [row] = await this.#db.read<{ seed: number; first: number | null }>(
+    const [row] = await this.#reads.read<{ seed: number; first: number | null }>(
       'SELECT seed, first_task_id AS first FROM jobs WHERE id = $1',
       jobId,
     );

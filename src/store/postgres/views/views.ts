@@ -3,7 +3,7 @@ import type { QueryOptions } from '../../../ports/views.ts';
 import { ReadViews } from '../../shared/views/read-views.ts';
 import type { ConnectionOptions } from '../connection/connections.ts';
 import type { Database } from '../connection/database.ts';
-import { PostgresReader } from '../connection/reader.ts';
+import { PostgresReader, type ReadDatabases } from '../connection/reader.ts';
 import { findTask } from '../frontier/find-tasks.ts';
 import type { JobMemories } from '../frontier/job-memory.ts';
 import { retryInTransaction } from '../frontier/reopen.ts';
@@ -12,12 +12,19 @@ import { rewriteInTransaction } from './rewrite.ts';
 
 export class PostgresViews extends ReadViews implements Views {
   readonly #db: Database;
+  readonly #reads: ReadDatabases;
   readonly #memories: JobMemories;
   readonly #connectionOptions: ConnectionOptions;
 
-  constructor(db: Database, memories: JobMemories, connectionOptions: ConnectionOptions) {
-    super(new PostgresReader(db));
+  constructor(
+    db: Database,
+    reads: ReadDatabases,
+    memories: JobMemories,
+    connectionOptions: ConnectionOptions,
+  ) {
+    super(new PostgresReader(reads));
     this.#db = db;
+    this.#reads = reads;
     this.#memories = memories;
     this.#connectionOptions = connectionOptions;
   }
@@ -37,6 +44,7 @@ export class PostgresViews extends ReadViews implements Views {
 
   protected async findTask(jobId: number, url: string): Promise<number | null> {
     const { seed } = await this.#memories.of(jobId);
-    return findTask(this.#db.read.bind(this.#db), jobId, seed, url);
+    const { quick } = this.#reads;
+    return findTask(quick.read.bind(quick), jobId, seed, url);
   }
 }

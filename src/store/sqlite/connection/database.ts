@@ -1,6 +1,8 @@
 import { hash } from 'node:crypto';
+import { statfsSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
-import { messageOf, SeineError } from '../../../core/errors.ts';
+import { messageOf, SeineError, StorageFullError } from '../../../core/errors.ts';
 import { canonicalJson } from '../../../core/values/canonical-json.ts';
 import { type Migration, migrationsAfter } from '../../shared/migration.ts';
 import { MIGRATIONS } from '../migrations/migrations.ts';
@@ -71,18 +73,23 @@ export class Database {
   }
 
   run(sql: string, ...values: SQLInputValue[]): number {
-    return Number(this.statement(sql).run(...values).changes);
+    try {
+      return Number(this.statement(sql).run(...values).changes);
+    } catch (error) {
+      throw orFull(error, this.path);
+    }
   }
 
   transaction<T>(work: () => T): T {
-    this.#db.exec('BEGIN IMMEDIATE');
     try {
+      this.#db.exec('BEGIN IMMEDIATE');
       const result = work();
       this.#db.exec('COMMIT');
       return result;
     } catch (error) {
-      this.#db.exec('ROLLBACK');
-      throw error;
+      // Where the disk is full, SQLite has rolled back by itself.
+      if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
+      throw orFull(error, this.path);
     }
   }
 
@@ -103,6 +110,28 @@ export class Database {
   #missing(): readonly Migration[] {
     const version = Number(this.get<{ user_version: number }>('PRAGMA user_version')?.user_version ?? 0);
     return migrationsAfter(version, MIGRATIONS, '--dir');
+  }
+}
+
+const SQLITE_FULL = 13;
+const SQLITE_IOERR = 10;
+/** Less than one transaction needs. */
+const FREE_BYTES_MIN = 64 * 1024;
+
+/** On a full disk most writes say so; to grow the index of the log, or to sync, is an I/O error instead. */
+function orFull(error: unknown, path: string): unknown {
+  const code = (error as { errcode?: unknown }).errcode;
+  if (typeof code !== 'number' || error instanceof SeineError) return error;
+  if (code !== SQLITE_FULL && !((code & 0xff) === SQLITE_IOERR && isDiskFull(path))) return error;
+  return new StorageFullError(`the disk of ${path} is full`, { cause: error });
+}
+
+function isDiskFull(path: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(dirname(path));
+    return bavail * bsize < FREE_BYTES_MIN;
+  } catch {
+    return false;
   }
 }
 

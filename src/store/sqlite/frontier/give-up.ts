@@ -2,6 +2,7 @@ import type { FailureCode } from '../../../core/failures.ts';
 import { LOSSES_MAX, nextSuspicion, type Suspicion } from '../../../core/suspicion/suspicion.ts';
 import type { ReleaseOptions } from '../../../ports/store.ts';
 import { LEASED, READY, STATE_NUMBERS, WAITING } from '../../shared/states.ts';
+import { LOST } from '../../shared/views/tasks.ts';
 import type { Database } from '../connection/database.ts';
 import { addTally, CounterDelta, NO_ID, QueueDelta } from '../connection/rows.ts';
 
@@ -11,8 +12,8 @@ export function releaseInTransaction(
   batchId: number,
   options: ReleaseOptions,
 ): { returned: number; dead: number } {
-  const batch = db.get<{ job_id: number; task_ids: string }>(
-    "SELECT job_id, task_ids FROM batches WHERE id = ? AND state = 'open'",
+  const batch = db.get<{ job_id: number; task_ids: string; leased_at: number }>(
+    "SELECT job_id, task_ids, leased_at FROM batches WHERE id = ? AND state = 'open'",
     batchId,
   );
   if (!batch) return { returned: 0, dead: 0 };
@@ -24,6 +25,7 @@ export function releaseInTransaction(
     if (!row) continue;
     const { losses, crashes } = nextSuspicion(row, options.blame, id);
     db.run(RETURN_TASK, losses, crashes, id);
+    db.run(LOG_LOST, batch.job_id, id, batchId, batch.leased_at, Math.max(0, options.now - batch.leased_at));
     if (losses < LOSSES_MAX) {
       queues.add(row.host_id, 1);
       returned++;
@@ -75,6 +77,11 @@ export function failTasksOfHostInTransaction(
   addTally(db, jobId, 'dead', options.code, rows.length);
   return rows.length;
 }
+
+/** What was sent of a lost batch is not known, so all of it is logged. The task keeps its last real attempt. */
+const LOG_LOST = `
+  INSERT INTO attempts (job_id, task_id, batch_id, started_at, duration_ms, outcome, code, wire_bytes)
+  VALUES (?, ?, ?, ?, ?, '${LOST}', '${'worker-lost' satisfies FailureCode}', 0)`;
 
 const SELECT_READY_IDS = `
   SELECT id FROM tasks WHERE job_id = ? AND host_id = ? AND state = ${READY} ORDER BY priority DESC, id LIMIT ?`;

@@ -84,7 +84,10 @@ describe('a function of ordinary size', () => {
     const answer = deliver(dispatcher, batch);
     await expect.poll(() => site.paths).toEqual(['/slow']);
     for (const pid of setup.emulator.pidsOf('seine')) process.kill(pid, 'SIGKILL');
-    expect(reasonOf((await answer).delivery)).toContain('Runtime.ExitError');
+    const reason = reasonOf((await answer).delivery);
+    expect(reason).toContain('Runtime.ExitError');
+    // What the log of the function is searched for.
+    expect(reason).toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-/);
     const next = batchOf(site, { id: 2, paths: ['/1'] });
     expectWhole(next, (await deliver(dispatcher, next)).reports);
   });

@@ -4,7 +4,7 @@ import { OpenPermits } from '../../../../src/coordinator/hosts/open-permits.ts';
 import { makeBatch } from '../../../../src/coordinator/plan/open-batch.ts';
 import { ReportReceiver } from '../../../../src/coordinator/report-receiver.ts';
 import { RobotsCache } from '../../../../src/coordinator/robots/robots-cache.ts';
-import { LearnedSizes, OpenBatches, StoragePause } from '../../../../src/coordinator/run-state.ts';
+import { LearnedSizes, OpenBatches } from '../../../../src/coordinator/run-state.ts';
 import type { SettledReport } from '../../../../src/coordinator/settle/settler.ts';
 import type { Report } from '../../../../src/core/batch/batch.ts';
 import { jobOf, reportOf } from '../../../support/coordinator/batches.ts';
@@ -18,12 +18,11 @@ function setup() {
   const failed: string[] = [];
   const warnings: string[] = [];
   const woken = { count: 0 };
-  const time = { now: 0 };
-  const clock = { now: () => time.now };
+  const clock = { now: () => 0 };
   const logger = { warn: (text: string) => void warnings.push(text) };
   const job = jobOf();
   const batches = new OpenBatches();
-  const storage = new StoragePause({ clock, logger });
+  const storage = { onReport() {} };
   const breaker = new JobBreaker();
   const receiver = new ReportReceiver({
     store: {
@@ -57,7 +56,7 @@ function setup() {
     answers.shift()?.({ applied: true, failedHosts: [], lostLinks: false, ...more });
     await new Promise((resolve) => setImmediate(resolve));
   };
-  return { receiver, batches, storage, breaker, started, answer, released, failed, warnings, woken, time };
+  return { receiver, batches, breaker, started, answer, released, failed, warnings, woken };
 }
 
 const report = (batchId: number, part: number, final = false, more: Partial<Report> = {}) =>
@@ -140,25 +139,4 @@ test('the tasks of a failed host are given up until none is left', async () => {
   await settled;
   expect(failed).toEqual(['a.example', 'a.example']);
   expect(warnings).toEqual(['gave up on a.example: 6 probes failed']);
-});
-
-test('trouble of the storage pauses for longer each time, and batches that were out together count once', async () => {
-  const { receiver, storage, answer, time } = setup();
-  let part = 0;
-  const settle = async (more: Partial<Report>) => {
-    const settled = receiver.settle(report(1, part++, false, more));
-    await new Promise((resolve) => setImmediate(resolve));
-    await answer();
-    await settled;
-  };
-  await settle({ trouble: 'disk full' });
-  await settle({ trouble: 'disk full' });
-  expect(storage).toMatchObject({ isOn: true, troublesInRow: 1, trouble: 'disk full' });
-  time.now += 1_000;
-  expect(storage.isOn).toBe(false);
-  await settle({ trouble: 'disk full' });
-  time.now += 1_999;
-  expect(storage).toMatchObject({ isOn: true, troublesInRow: 2 });
-  await settle({ archive: { key: 'k', bytes: 1 } });
-  expect(storage).toMatchObject({ troublesInRow: 0, trouble: null });
 });
