@@ -2,7 +2,7 @@ import { defineJob } from 'seine';
 
 /** Listings and product pages tell of the same products: what both say becomes one record, by its key. */
 
-const shop = process.env.SHOP_URL ?? 'http://127.0.0.1:8080/';
+const shop = process.env.JOB_SHOP_URL ?? 'http://127.0.0.1:8080/';
 
 export default defineJob({
   name: 'catalogue',

@@ -2,7 +2,7 @@ import { defineJob, type Page } from 'seine';
 
 /** Two shelves of a shop, read by code: handlers return records and say which links to follow. */
 
-const shop = process.env.SHOP_URL ?? 'http://127.0.0.1:8080/';
+const shop = process.env.JOB_SHOP_URL ?? 'http://127.0.0.1:8080/';
 const shelves = ['lighting', 'kitchen'];
 
 interface ProductData {

@@ -2,7 +2,7 @@ import { defineJob, openSeine } from 'seine';
 
 /** Seine inside a program: run a job, read its records, ask how it went. */
 
-const shop = process.env.SHOP_URL ?? 'http://127.0.0.1:8080/';
+const shop = process.env.JOB_SHOP_URL ?? 'http://127.0.0.1:8080/';
 
 const seine = await openSeine();
 try {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Pages of a list. Columns besides the URL travel along as `meta`.
 set -eu
-shop=${SHOP_URL:-http://127.0.0.1:8080/}
+shop=${JOB_SHOP_URL:-http://127.0.0.1:8080/}
 list=$(mktemp -d)/pages.csv
 cat > "$list" <<END
 url,owner

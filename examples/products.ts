@@ -2,7 +2,7 @@ import { defineJob } from 'seine';
 
 /** Typed fields: prices, numbers, addresses, structured data. What must be there is said, and everything is checked. */
 
-const shop = process.env.SHOP_URL ?? 'http://127.0.0.1:8080/';
+const shop = process.env.JOB_SHOP_URL ?? 'http://127.0.0.1:8080/';
 
 export default defineJob({
   name: 'products',

@@ -3,7 +3,7 @@ import { z } from 'zod';
 
 /** Records are checked, and put into shape, by a zod schema: what does not fit is no success. */
 
-const shop = process.env.SHOP_URL ?? 'http://127.0.0.1:8080/';
+const shop = process.env.JOB_SHOP_URL ?? 'http://127.0.0.1:8080/';
 
 const Product = z.object({
   title: z.string().min(3),

@@ -2,7 +2,7 @@ import { defineJob } from 'seine';
 
 /** A shop: one record for each product, products before listings. `shop.yaml` says the same. */
 
-const shop = process.env.SHOP_URL ?? 'http://127.0.0.1:8080/';
+const shop = process.env.JOB_SHOP_URL ?? 'http://127.0.0.1:8080/';
 
 export default defineJob({
   name: 'shop',

@@ -2,7 +2,7 @@ import { defineJob } from 'seine';
 
 /** The way of a record: clean → validate → dedupe → store, each replaced by a function here. All may be async. */
 
-const shop = process.env.SHOP_URL ?? 'http://127.0.0.1:8080/';
+const shop = process.env.JOB_SHOP_URL ?? 'http://127.0.0.1:8080/';
 
 export default defineJob({
   name: 'offers',

@@ -19,13 +19,20 @@ const PLAIN = new Set([
 /** Languages, and how PostgreSQL is reached. */
 const PATTERN = /^LC_|^PG(HOST|PORT|USER|DATABASE|SSLMODE|SSLROOTCERT|PASSFILE|APPNAME)$/;
 
-/** Variables whose name says that they are for jobs. */
+/** What is no secret: such as the address of a site. */
+const OF_JOBS = /^JOB_/;
+
+/** Variables whose name says that they are secrets for jobs. */
 export const FOR_JOBS = /^seine[_-]secret[_-]/i;
 
 /** `listed`: variables that the operator gives to jobs. */
 export function jobEnvironment(env: NodeJS.ProcessEnv, listed: readonly string[]): Record<string, string> {
   const isShown = (name: string) =>
-    PLAIN.has(name) || PATTERN.test(name) || FOR_JOBS.test(name) || listed.includes(name);
+    PLAIN.has(name) ||
+    PATTERN.test(name) ||
+    OF_JOBS.test(name) ||
+    FOR_JOBS.test(name) ||
+    listed.includes(name);
   const shown: Record<string, string> = {};
   for (const [name, value] of Object.entries(env))
     if (value !== undefined && isShown(name)) shown[name] = value;

@@ -3,8 +3,8 @@ import type { Outcome } from '../../core/batch/outcome.ts';
 import type { Clock } from '../../ports/ambient.ts';
 
 /** So much longer than other pages of the host, and never less than this, takes a request that may not answer at all. */
-const SLOW_TIMES = 6;
-const SLOW_MS_MIN = 200;
+const SLOW_TIMES = 10;
+const SLOW_MS_MIN = 1_000;
 const LATENCY_WEIGHT = 0.2;
 
 interface Request {

@@ -24,7 +24,7 @@ afterAll(async () => {
 });
 
 const at = (name: string) => join(folder.path, name);
-const environment = (dir: string) => ({ SHOP_URL: shop.url, SEINE_DIR: at(dir), SEINE_WORKERS: '2' });
+const environment = (dir: string) => ({ JOB_SHOP_URL: shop.url, SEINE_DIR: at(dir), SEINE_WORKERS: '2' });
 const example = (name: string) => join(ROOT, 'examples', name);
 
 interface Product {

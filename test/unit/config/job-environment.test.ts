@@ -16,11 +16,19 @@ const ENV = {
   GITHUB_TOKEN: 'token',
   NODE_OPTIONS: '--require /tmp/x.js',
   SEINE_SECRET_SHOP: 'shop',
+  JOB_SITE: 'https://b.example/',
   START_URL: 'https://a.example/',
 };
 
 test('code of jobs sees what programs need, and what the operator lists', () => {
-  const plain = { PATH: '/bin', HOME: '/home/ann', LC_ALL: 'C', AWS_REGION: 'eu-west-1', PGHOST: 'db' };
+  const plain = {
+    PATH: '/bin',
+    HOME: '/home/ann',
+    LC_ALL: 'C',
+    AWS_REGION: 'eu-west-1',
+    PGHOST: 'db',
+    JOB_SITE: 'https://b.example/',
+  };
   expect(loadConfig({}, ENV).jobEnvironment).toEqual({ ...plain, SEINE_SECRET_SHOP: 'shop' });
   const listed = loadConfig({}, { ...ENV, SEINE_JOB_SECRETS: 'START_URL,./keys' }).jobEnvironment;
   expect(listed).toEqual({ ...plain, SEINE_SECRET_SHOP: 'shop', START_URL: 'https://a.example/' });
