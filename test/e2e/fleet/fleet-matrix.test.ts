@@ -67,7 +67,7 @@ const label = (number: number): string => 'thing-' + number;
 
 export default defineJob({
   name: process.env.JOB_NAME!,
-  sources: process.env.SITE_URL!,
+  sources: process.env.JOB_SITE_URL!,
   follow: 'host',
   allowPrivate: true,
   batchSize: 10,
@@ -93,7 +93,7 @@ interface Cell {
 
 const envOf = (name: string) => ({
   JOB_NAME: name,
-  SITE_URL: site.url,
+  JOB_SITE_URL: site.url,
   ...emulatorEnv(setup.emulator),
   SEINE_LAMBDA_CONCURRENCY: '2',
 });

@@ -46,7 +46,12 @@ export async function openMediaSetup(handlers: Record<string, RawHandler>): Prom
     blobs,
     async run(paths, options = {}) {
       const id = ++batches;
-      const spec = specOf({ routes: MEDIA_ROUTES, allowPrivate: true, ...options.spec });
+      const spec = specOf({
+        routes: MEDIA_ROUTES,
+        allowPrivate: true,
+        retry: { attempts: 1 },
+        ...options.spec,
+      });
       const startAt = realClock.now();
       const host = new URL(origin.url).host;
       const parts: Report[] = [];
