@@ -238,7 +238,7 @@ export class Sites {
     const ms = host.latencyMs * (0.5 + random.next());
     const { offline } = this;
     if (offline && now >= offline.from && now < offline.until)
-      return { result: failure('connect', 'the network is unreachable'), ms: 1 };
+      return { result: failure('connect', 'the connection failed (ENETUNREACH)'), ms: 1 };
     const silent = { result: failure('headers-timeout', 'no answer'), ms: this.#options.headersMs };
     const { manner } = host;
     const since = this.#world.elapsedMs;
