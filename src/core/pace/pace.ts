@@ -4,7 +4,7 @@
  * Cap        the job's rate for the host: the pace never exceeds it.
  * Permit     a time window for requests (`core/politeness/permits.ts`). The pace changes after a permit, never within.
  * Clean      a permit without a refusal and without a fault of the host.
- * Refusal    429 or 503: the host asked for fewer requests.
+ * Refusal    429, 503 with Retry-After, or 503 for many pages: the host asked for fewer requests (`core/failures.ts`).
  * Held       said of a rate at which a permit was clean; for `proofMs`, where earlier rates were believed too soon.
  *
  * Two rates are known after the first refusals, one that held (`clean`) and one that was refused (`refused`). Tries
