@@ -158,7 +158,7 @@ test('what was learned is there after a stop and a resume', async () => {
   const run = await runJob(forFewHeadersOnly, 40, { routes, limits: { pages: 20 } });
   expect(lastJson(run.result)).toMatchObject({ state: 'stopped' });
   const before = (await run.attempts()).length;
-  const resumed = await seine(['resume', '--max-pages', '40', '--dir', run.dir, '--workers', '1', '--json']);
+  const resumed = await seine(['resume', '--max-pages', '41', '--dir', run.dir, '--workers', '1', '--json']);
   expect(lastJson(resumed)).toMatchObject({ state: 'done' });
   const after = (await run.attempts()).slice(before);
   // At most a few that try the cheaper rungs again: to learn anew would take three refusals for each scout.
