@@ -45,8 +45,8 @@ function steps(only: string[]): Step[][] {
     // A process for each file would spend half of the time on loading the same modules again.
     [tests('tests of pure code', 'test/unit', '--no-isolate')],
     [
-      // Most of them wait for a site's pace, a server's start or a deadline now and then: four keep two cores busy.
-      tests('tests', '--maxWorkers=4', '--exclude', 'test/unit/**'),
+      // Most of them wait for a site's pace, a server's start or a deadline now and then: three keep two cores busy.
+      tests('tests', '--maxWorkers=3', '--exclude', 'test/unit/**'),
     ],
   ];
 }
