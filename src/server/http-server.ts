@@ -28,7 +28,7 @@ const REQUEST_MS = 10_000;
 const HEADER_BYTES_MAX = 16_384;
 const CONNECTIONS_MAX = 1_000;
 
-/** Health for everyone who can connect; the rest needs the token of the folder. */
+/** Health for everyone who can connect; the rest is for this machine, with the token of the folder. */
 export async function openHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const server = createServer(
     { requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS, maxHeaderSize: HEADER_BYTES_MAX },
@@ -79,8 +79,14 @@ async function answer(request: IncomingMessage, options: HttpServerOptions): Pro
     const isReady = await options.isReady().catch(() => false);
     return { status: isReady ? 200 : 503, body: { status: isReady ? 'ready' : 'not ready' } };
   }
-  const found = hasToken(request, options.token) ? await options.internal(method, pathname) : null;
+  const isCommand = isLocal(request) && hasToken(request, options.token);
+  const found = isCommand ? await options.internal(method, pathname) : null;
   return found ? { status: 200, body: found } : { status: 404, body: { error: 'nothing here' } };
+}
+
+/** Commands of the folder are on this machine, whatever address is listened on. */
+function isLocal({ socket }: IncomingMessage): boolean {
+  return /^(::ffff:)?127\.|^::1$/.test(socket.remoteAddress ?? '');
 }
 
 function hasToken({ headers }: IncomingMessage, token: string): boolean {
