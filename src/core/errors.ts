@@ -12,6 +12,10 @@ export const EXIT_CODES = {
     doc: 'The circuit breaker stopped the job: see `seine status`, then run `seine resume`.',
   },
   locked: { code: 5, doc: 'Another coordinator is running in this folder.' },
+  'failed-check': {
+    code: 6,
+    doc: 'What `--fail-on` names has happened, or `seine test` found a difference.',
+  },
   interrupted: { code: 130, doc: 'A signal or `seine stop` stopped the job; `seine resume` continues it.' },
 } as const;
 
@@ -21,12 +25,18 @@ export type ExitName = keyof typeof EXIT_CODES;
 export class SeineError extends Error {
   readonly exit: ExitName;
   readonly hint: string | null;
+  /** The value of a job that is wrong, as it is written there: the job file is searched for its line. */
+  readonly written: string | null;
 
-  constructor(message: string, options: { exit?: ExitName; hint?: string; cause?: unknown } = {}) {
+  constructor(
+    message: string,
+    options: { exit?: ExitName; hint?: string | undefined; cause?: unknown; written?: string } = {},
+  ) {
     super(message, { cause: options.cause });
     this.name = 'SeineError';
     this.exit = options.exit ?? 'bad-input';
     this.hint = options.hint ?? null;
+    this.written = options.written ?? null;
   }
 }
 

@@ -29,8 +29,11 @@
 export const TASK_STATES = ['pending', 'leased', 'done', 'unchanged', 'skipped', 'dead'] as const;
 export type TaskState = (typeof TASK_STATES)[number];
 
-/** `running` in the store with no coordinator alive means the process died: `resume` continues. */
-export const JOB_STATES = ['running', 'done', 'stopped', 'tripped', 'cancelled'] as const;
+/**
+ * `running` in the store with no coordinator alive means the process died: `resume` continues. `waiting`: all URLs are
+ * finished, and the job is kept open for more. URLs that are added to a job that is `done` or `waiting` make it `running`.
+ */
+export const JOB_STATES = ['running', 'waiting', 'done', 'stopped', 'tripped', 'cancelled'] as const;
 export type JobState = (typeof JOB_STATES)[number];
 
 /** What an operator wants of a running job; the coordinator looks at it often. */
@@ -176,6 +179,10 @@ export interface RecordRow {
   updatedAt: string;
   /** When a page last confirmed it; not written more often than the guard interval. */
   checkedAt: string;
+  /** When its page was found to be gone (status 404 or 410), as of the last visit; null while it is there. */
+  goneAt: string | null;
+  /** Of the source row that led to its page. */
+  meta: Meta | null;
 }
 
 /** One former state of a record. */
@@ -187,6 +194,8 @@ export interface RecordVersionRow {
   /** From when to when it held. */
   from: string;
   until: string;
+  /** As in RecordRow, of the page that said so. */
+  goneAt: string | null;
 }
 
 export interface MediaRow {

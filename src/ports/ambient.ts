@@ -23,4 +23,8 @@ export interface Logger {
   info(message: string, fields?: Record<string, unknown>): void;
   warn(message: string, fields?: Record<string, unknown>): void;
   error(message: string, fields?: Record<string, unknown>): void;
+  /** Absent unless it is wanted: there is much of it. */
+  debug?(message: string, fields?: Record<string, unknown>): void;
+  /** The same, with these fields in every event. Absent where events are for people. */
+  withFields?(fields: Record<string, unknown>): Logger;
 }

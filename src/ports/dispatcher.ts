@@ -1,8 +1,12 @@
 import type { Batch, Report, WorkerKind } from '../core/batch/batch.ts';
+import type { Usage } from '../core/cost/cost.ts';
 import type { SeineError } from '../core/errors.ts';
 
 /** `lost`: the worker died or never answered; its tasks go back, and the dispatcher never retries. */
-export type Delivery =
+export type Delivery = {
+  /** What carrying it cost, where that is paid by use. */
+  used?: Usage;
+} & (
   | { kind: 'report'; report: Report }
   | {
       kind: 'lost';
@@ -14,7 +18,8 @@ export type Delivery =
       ended?: true;
       /** Tasks whose code was running when the worker died: the others are not suspected. */
       running?: number[];
-    };
+    }
+);
 
 /** A heartbeat of a worker in another process. */
 export interface WorkerHeartbeat {
@@ -62,6 +67,8 @@ export interface Dispatcher {
   serves?(kind: WorkerKind): boolean;
   /** Why its workers will never do such batches, with what to do about it. Absent or null: they can, or may later. */
   refusal?(kind: WorkerKind): SeineError | null;
+  /** Why no batch reaches a worker now, in words; null while they do. */
+  trouble?(): string | null;
   /** Where workers are other processes: those that are alive. */
   heartbeats?(): Promise<WorkerHeartbeat[]>;
   /** Where workers are paid by use: what this dispatcher has spent. */

@@ -26,10 +26,14 @@ export interface FetchRequest {
   api?: { spec: ApiSpec; key: string | null } | undefined;
   /** For a fetcher that is a browser: what it does with the page. */
   render?: BrowserSpec | undefined;
+  /** For a fetcher that is a browser: that it is one that people use, on which kind of device. As it is when absent. */
+  poses?: { device: 'desktop' | 'mobile' } | undefined;
   /** For a fetcher that is a browser: whose visit it is, job and identity. Those of others share nothing with it. */
   visitor?: string | undefined;
   /** For a fetcher that is a browser: cookies and storage to start with, as Playwright writes them. */
   loginState?: string | undefined;
+  /** Headers hold secrets of the job, under whatever names. */
+  hasSecrets?: true | undefined;
   /** Fires when the batch's time is over; the result is then `aborted`. */
   signal: AbortSignal;
   /**
@@ -37,6 +41,11 @@ export interface FetchRequest {
    * and again if a stale one forces a retry. False refuses: nothing leaves, the result is `aborted`.
    */
   onSent(): boolean;
+  /**
+   * Waits until the host may get one more request for this task, which `onSent` then announces. False where there is no
+   * time for it; a fetcher that wants a second request asks `onSent` alone when absent.
+   */
+  nextTurn?: (() => Promise<boolean>) | undefined;
   /**
    * Asked now and then while no head of a response has come: how long to wait for it in all, where that is less than the
    * timeout. Fetchers may ignore it.
@@ -77,6 +86,8 @@ export interface FetchResponse {
   kind: 'response';
   status: number;
   statusText: string;
+  /** As served; 1.1 when absent. */
+  httpVersion?: '1.0' | undefined;
   /** As received, in order, names in their original case: alternating name and value. */
   rawHeaders: string[];
   /** As received, before Content-Encoding is undone. */

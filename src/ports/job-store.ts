@@ -1,3 +1,5 @@
+import type { CostLine } from '../core/cost/cost.ts';
+import type { Forecast } from '../core/forecast/forecast.ts';
 import type { JobSpec } from '../core/job-schema/job.ts';
 import type { Counters, JobState, RequestedState } from '../core/model.ts';
 import type { PriorityRule } from '../core/priority/priority.ts';
@@ -33,29 +35,69 @@ export interface Job extends JobCode {
   workedMs: number;
   /** Given by people while it ran, the newest last. */
   priorities: readonly PriorityRule[];
+  /** Id of the API key that the job belongs to; null for the owner of the folder. */
+  owner: string | null;
+  /** Whether it waits for more URLs when all are finished. */
+  keepOpen: boolean;
+  /** The forecast that it was started with; null without one. */
+  quote: Forecast | null;
+  /** Whether its pages count against the limits of its key when they are fetched; else they did when they were accepted. */
+  countsPages: boolean;
+  /** The request with an Idempotency-Key that made it; null when that had none. */
+  requestId: string | null;
 }
 
 export interface JobStore {
-  /** `unlessUnfinished`: the newest run of the name is returned instead if it has the same spec and is not over. */
-  create(job: JobCode & { name: string; now: number; unlessUnfinished?: boolean }): Promise<Job>;
+  /**
+   * `unlessUnfinished`: the newest run of the name is returned instead if it has the same spec and is not over.
+   * `requestId`: so is the job that the same request has made before.
+   */
+  create(
+    job: JobCode & {
+      name: string;
+      now: number;
+      owner?: string | null;
+      unlessUnfinished?: boolean;
+      requestId?: string | null;
+      countsPages?: boolean;
+    },
+  ): Promise<Job>;
   get(id: number): Promise<Job>;
   /** By name (its newest run) or `name-run`; null asks for the newest job. */
   find(name: string | null): Promise<Job | null>;
   list(limit: number): Promise<Job[]>;
+  /** Newest first, those before `before`; of one owner, or of all when that is absent. */
+  listBefore(options: { owner?: string; before: number; limit: number }): Promise<Job[]>;
+  /** Null when there is none. */
+  byId(id: number): Promise<Job | null>;
   /** All that are in state `running`, whether or not a coordinator is at work on them. */
   running(): Promise<Job[]>;
+  /** All that are kept open and have this within their names. Looks at every job. */
+  keptOpen(namePart: string): Promise<Job[]>;
   /** The newest run of each name, where that has a schedule. */
   scheduled(): Promise<Job[]>;
   counters(jobId: number): Promise<Counters>;
   update(
     jobId: number,
     change: Partial<
-      Pick<Job, 'state' | 'requestedState' | 'reason' | 'endedAt' | 'workedMs' | 'priorities'> & JobCode
+      Pick<Job, 'state' | 'requestedState' | 'reason' | 'endedAt' | 'workedMs' | 'priorities' | 'quote'> &
+        JobCode
     >,
   ): Promise<void>;
+  /**
+   * Ends the job as `done`, or as `waiting` when it is kept open; one that was ended by others stays as it is. Null: it is
+   * not over, because tasks were added since, or because it is to be cancelled, or stopped instead of waiting.
+   */
+  finish(jobId: number, now: number): Promise<JobState | null>;
+  /** It is no longer kept open: one that waits is done. */
+  closeToMore(jobId: number, now: number): Promise<void>;
   /** The next pass, with today's code: sources are read from their start again. Tasks stay as they are until reopened. */
   beginPass(jobId: number, code: JobCode & { now: number }): Promise<Job>;
   requestedState(jobId: number): Promise<RequestedState>;
+  /** The bill of the job so far: one line for each item, none of them twice. */
+  costs(jobId: number): Promise<CostLine[]>;
+  /** Adds what no report tells of. */
+  addCosts(jobId: number, lines: readonly CostLine[], now: number): Promise<void>;
   priorities(jobId: number): Promise<PriorityRule[]>;
   /** How far each source of the job has been read. */
   sources(jobId: number): Promise<SourcePosition[]>;

@@ -13,6 +13,8 @@ export interface SourceTask {
   meta: Meta | null;
   /** Instead of the route that the URL would get. */
   route?: string;
+  /** Instead of that of the source. */
+  priority?: number;
   /** Epoch milliseconds, when the source says so. */
   modifiedAt?: number;
 }
@@ -36,4 +38,6 @@ export interface Source {
   readonly priority: number;
   /** The signal ends what may take long before its next row: it fails with the signal's reason. */
   rows(from: string | null, options?: { signal?: AbortSignal }): AsyncIterable<SourceRow>;
+  /** How much of it is read at a position, by bytes, 0 to 1; null or absent where that is not known. */
+  shareRead?(position: string): Promise<number | null>;
 }

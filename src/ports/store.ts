@@ -1,20 +1,43 @@
 import type { HostBan } from '../core/bans/bans.ts';
 import type { Permit, RobotsFetch, WorkerKind } from '../core/batch/batch.ts';
 import type { OutcomeKind, QualityDelta, RecordDraft, StoredPage, Trace } from '../core/batch/outcome.ts';
+import type { HostProfile } from '../core/calibration/host-profile.ts';
+import type { CostLine } from '../core/cost/cost.ts';
 import type { FetchMethod } from '../core/escalation/escalation.ts';
 import type { FailureCode, SkipCode } from '../core/failures.ts';
+import type { SinkSpec } from '../core/job-schema/sink.ts';
 import type { LastVisit, Meta, NewTask } from '../core/model.ts';
 import type { HostPace } from '../core/pace/pace.ts';
 import type { PriorityOf } from '../core/priority/priority.ts';
 import type { Blame } from '../core/suspicion/suspicion.ts';
+import type { AlertStore } from './alert-store.ts';
 import type { EscalationStore } from './escalation-store.ts';
+import type { JobRemovals } from './job-removals.ts';
 import type { JobStore, SourcePosition } from './job-store.ts';
+import type { KeyStore } from './key-store.ts';
 import type { ProxyStore } from './proxy-store.ts';
+import type { ReadStore } from './read-store.ts';
+import type { RequestStore } from './request-store.ts';
+import type { RollupStore } from './rollup-store.ts';
+import type { SlotTimeStore } from './slot-time-store.ts';
 import type { Views } from './views.ts';
+import type { WebhookStore } from './webhook-store.ts';
 
 export type { EscalationRow } from './escalation-store.ts';
 export type { Job, JobCode, JobStore, SourcePosition } from './job-store.ts';
-export type { ArchivedPage, DeadFilter, DeadGroup, Rewrite, Since, Views } from './views.ts';
+export type {
+  ArchivedPage,
+  AttemptFilter,
+  DeadFilter,
+  DeadGroup,
+  NumberedAttempt,
+  NumberedTask,
+  Rewrite,
+  RowStep,
+  Since,
+  TaskFilter,
+  Views,
+} from './views.ts';
 
 /** All state: jobs, frontier, hosts, records, logs. Each method is one transaction; none costs O(backlog). */
 export interface Store {
@@ -23,9 +46,20 @@ export interface Store {
   readonly hosts: HostStore;
   readonly escalations: EscalationStore;
   readonly proxies: ProxyStore;
+  readonly keys: KeyStore;
+  readonly webhooks: WebhookStore;
+  readonly alerts: AlertStore;
+  readonly rollups: RollupStore;
+  readonly slotTimes: SlotTimeStore;
+  readonly requests: RequestStore;
+  readonly removals: JobRemovals;
   readonly views: Views;
+  /** Refuses a table that records cannot be written into; absent where the store has no tables of users. */
+  checkSink?(sink: SinkSpec): Promise<void>;
   /** How many batches may be out at once, so that there are as many connections as they need. */
   expectBatches?(count: number): void;
+  /** For whoever reads much beside the work; see there. */
+  openReads?(): ReadStore;
   close(): Promise<void>;
 }
 
@@ -45,6 +79,8 @@ export interface DueHost {
   pace: HostPace | null;
   /** Whether it refuses everything since it last answered; null when nothing is known. */
   ban: HostBan | null;
+  /** When it was last reached, to about a minute; null when it never was. */
+  reachedAt: number | null;
 }
 
 export interface LeaseRequest {
@@ -69,6 +105,8 @@ export interface LeasedTask {
   depth: number;
   route: string | null;
   attempt: number;
+  /** How often the host asked for fewer requests instead of answering; absent when it never did. */
+  throttles?: number;
   hops: number;
   meta: Meta | null;
   lastVisit: LastVisit | null;
@@ -84,7 +122,11 @@ export interface LeasedBatch {
   suspectsOf?: number;
   /** Hosts of which only suspects are ready, that were not lent because enough of them are out. */
   waiting?: number[];
+  /** The hosts of its tasks and piggybacked hosts as they stand: reports may have changed them since they were due. */
+  hosts: readonly HostHealth[];
 }
+
+export type HostHealth = Pick<DueHost, 'id' | 'failuresInRow' | 'rests' | 'pace' | 'ban' | 'reachedAt'>;
 
 export interface EnqueueResult {
   accepted: number;
@@ -105,6 +147,8 @@ export interface TaskChange {
   /** For `pending`: until it ends, the task comes after all others of its host. */
   lowersPriority?: true;
   countsAsAttempt: boolean;
+  /** For `pending`: the host asked for fewer requests, which is counted apart from attempts. */
+  throttled?: true;
   /** For a redirect that the task follows: where it goes on. */
   moveTo: { url: string; host: string } | null;
   redirectTo: string | null;
@@ -123,6 +167,8 @@ export interface RecordRules {
   /** An unchanged record is confirmed again only after this long. */
   guardMs: number;
   history: boolean;
+  /** A table of the user that gets them, too. */
+  sink?: { spec: SinkSpec; job: string };
 }
 
 export interface HostChange {
@@ -142,6 +188,8 @@ export interface HostChange {
   pace: HostPace | null;
   /** Absent or null leaves it as it is. */
   ban?: HostBan | null;
+  /** Absent or null leaves it as it is. */
+  reachedAt?: number | null;
   /** Shortest time between two requests that was seen; null when there were no two. */
   smallestGapMs: number | null;
   /** First and last request, where a gap is promised: the time since the host's last one before counts, too. */
@@ -162,6 +210,8 @@ export interface Settlement {
   /** A shard of packed media, kept among the archives of the batch. */
   pack?: { key: string; bytes: number } | null;
   requests: number;
+  /** Lines that are added to the bill of the job, and their dollars to what its key has used today. */
+  costs?: readonly CostLine[];
   perTemplateMax: number | null;
   records: RecordRules;
   quality: QualityDelta[];
@@ -210,7 +260,13 @@ export interface Frontier {
   enqueue(
     jobId: number,
     tasks: NewTask[],
-    options: { now: number; perTemplateMax: number | null; source: SourcePosition | null },
+    options: {
+      now: number;
+      perTemplateMax: number | null;
+      source: SourcePosition | null;
+      /** They come from outside of the job's sources: a job that is done or waits runs again, if any is new. */
+      added?: { rejected: number };
+    },
   ): Promise<EnqueueResult>;
   /**
    * Makes finished tasks of earlier passes due again, in the order of their ids, at most `limit` looked at:
@@ -220,6 +276,11 @@ export interface Frontier {
     jobId: number,
     options: { now: number; visitedBefore: number; limit: number; source: SourcePosition },
   ): Promise<{ reopened: number; source: SourcePosition }>;
+  /**
+   * Makes one finished task due again, as if it had never been tried, and its job run. False when it is not finished: then
+   * it is fetched anyway.
+   */
+  revisit(jobId: number, taskId: number): Promise<boolean>;
   /** Hosts with ready tasks that may start before `before` and are not in others' hands, the longest waiting first. */
   dueHosts(jobId: number, options: { now: number; before: number; limit: number }): Promise<DueHost[]>;
   /** Hosts as they stand, with tasks or without, unknown ones too; not those that another coordinator holds. */
@@ -244,6 +305,8 @@ export interface Frontier {
   abandoned(jobId: number): Promise<number[]>;
   /** When the next host or waiting task becomes due; null when none will. */
   nextDueAt(jobId: number): Promise<number | null>;
+  /** The same apart: the host with ready tasks that may be asked first, and when the first waiting task is due. */
+  nextDue(jobId: number): Promise<{ host: { host: string; at: number } | null; taskAt: number | null }>;
   /** Makes every task of a host that is not lent a dead letter, at most `limit`; returns how many. */
   failTasksOfHost(
     jobId: number,
@@ -292,12 +355,25 @@ export interface HostFacts {
   smallestGapMs: number | null;
   lastError: { at: number; code: string; detail: string } | null;
   robots: RobotsEntry[];
+  /** What calibration found; null when it was never calibrated. */
+  profile: HostProfile | null;
+  /** Other jobs that run and have tasks waiting for it, some of them: they take turns. */
+  sharedWith: string[];
 }
 
+/** A host by itself, over all jobs. */
+export type HostSummary = Omit<HostFacts, 'ready' | 'smallestGapMs' | 'robots' | 'sharedWith' | 'profile'>;
+
 export interface HostStore {
-  /** Hosts of a job by name, in bounded steps. */
+  /** Hosts of all jobs by name, those after `after`. */
+  listAfter(options: { after: string; limit: number }): Promise<HostSummary[]>;
+  /** Hosts of a job by name, those after `after`. */
+  listStep(jobId: number, options: { after: string; limit: number }): Promise<HostFacts[]>;
+  /** All of them, in bounded steps. */
   list(jobId: number): AsyncIterable<HostFacts>;
   robots(origin: string): Promise<RobotsEntry | null>;
+  /** Notes what calibration found, and the pace that follows from it; null leaves the pace as it is. */
+  saveProfile(profile: HostProfile, pace: HostPace | null): Promise<void>;
   /** What hosts of a job are counted by, where that was noted. */
   groupsOf(jobId: number, hosts: readonly string[]): Promise<Map<string, string>>;
   /** Notes it. What was noted before stays, so that a host is never counted twice; returns what holds. */

@@ -11,9 +11,11 @@ import type {
   TaskRow,
   TaskState,
 } from '../core/model.ts';
+import type { RecordChanges } from '../core/record-changes/record-changes.ts';
 
 export interface DeadFilter {
-  code?: string;
+  /** One code, or any of several. */
+  code?: string | readonly string[];
   host?: string;
   urlContains?: string;
 }
@@ -29,6 +31,38 @@ export interface DeadGroup {
 /** Rows that changed at that time or later: fetched, written, started. Epoch milliseconds. */
 export interface Since {
   since?: number;
+}
+
+/** A task with its number, which later pages of a list begin after. */
+export interface NumberedTask extends TaskRow {
+  id: number;
+}
+
+export interface NumberedAttempt extends AttemptRow {
+  id: number;
+}
+
+export interface TaskFilter {
+  states?: readonly TaskState[];
+  host?: string;
+  code?: string;
+  urlContains?: string;
+}
+
+export interface AttemptFilter {
+  outcome?: string;
+  host?: string;
+  code?: string;
+  urlContains?: string;
+}
+
+/** Rows with higher numbers than `after`. A step looks at a bounded number of rows, so it may bring fewer than `limit`. */
+export interface RowStep<T> {
+  rows: T[];
+  /** Where the next step begins. */
+  after: number;
+  /** No row is left. */
+  isEnd: boolean;
 }
 
 /** A page that can be parsed again. */
@@ -92,6 +126,29 @@ export interface Views {
   /** Records whose data a task wrote last. */
   recordsOf(taskId: number): Promise<RecordRow[]>;
   task(jobId: number, url: string): Promise<TaskRow | null>;
+  /** The number of the task of a URL. */
+  taskId(jobId: number, url: string): Promise<number | null>;
+  numberedTask(taskId: number): Promise<NumberedTask | null>;
+  taskStep(
+    jobId: number,
+    options: TaskFilter & { after: number; limit: number },
+  ): Promise<RowStep<NumberedTask>>;
+  /**
+   * Attempts of a task, the newest first: those that failed, were lost or redirected, the last one, and the one that brought the page.
+   * Earlier ones that succeeded, in former passes, are in `attempts` alone.
+   */
+  attemptsOf(taskId: number, limit: number): Promise<NumberedAttempt[]>;
+  attemptStep(
+    jobId: number,
+    options: AttemptFilter & { after: number; limit: number },
+  ): Promise<RowStep<NumberedAttempt>>;
+  /** Records by key, from the one after `after` on. */
+  recordStep(
+    jobId: number,
+    options: { after: string | null; limit: number },
+  ): Promise<{ rows: RecordRow[]; after: string | null }>;
+  /** Former states of one record, the newest first. */
+  versionsOf(jobId: number, key: string, limit: number): Promise<RecordVersionRow[]>;
   dead(jobId: number, filter?: DeadFilter): Promise<DeadGroup[]>;
   retryDead(jobId: number, filter: DeadFilter, now: number): Promise<number>;
   /** Dead and skipped tasks by reason, in constant time. */
@@ -100,6 +157,8 @@ export interface Views {
   quality(jobId: number, pass: number): Promise<QualityRow[]>;
   /** The newest pass of the run that has any: one in which nothing changed has none. */
   lastQualityPass(jobId: number): Promise<number | null>;
+  /** What one pass of the run changed among the records; constant time. */
+  recordChanges(jobId: number, pass: number): Promise<RecordChanges>;
   hasArchive(jobId: number, key: string): Promise<boolean>;
   rewrite(jobId: number, rewrite: Rewrite): Promise<void>;
   /**

@@ -16,7 +16,7 @@ import { FAILURES, type FailureCode } from '../failures.ts';
  *   from       | event                                          | to
  *   -----------|------------------------------------------------|------------------------------------------------------
  *   unknown    | refusal                                        | unknown: the page fails as it is (`core/giving-up/`)
- *   unknown    | answer                                         | open
+ *   unknown    | answer                                         | open, also for refusals of the same report
  *   open       | refusal                                        | open: a forbidden page is tried once more, last
  *   open       | the third refusal in a row, or one that would  | suspected: the page waits
  *              | be the last attempt of its page                |
@@ -30,6 +30,9 @@ import { FAILURES, type FailureCode } from '../failures.ts';
  *   banned     | the known page answers                         | cleared
  *   any        | another page answers                           | open
  *   banned     | for a day, and nothing else is left to request | the job stops (`coordinator/stop.ts`)
+ *
+ * Slow start   where nothing but parallelism limits requests, all that are open when a ban begins go into it. So a host
+ *              that is unknown, or was banned, gets one request at a time, and one more for every few answers.
  *
  * While a host is suspected or banned, its refused pages wait: that is no attempt. The worker sends no more under a permit
  * once as many pages in a row were refused as are tolerated. The state is kept with the host in the store.
@@ -46,6 +49,8 @@ export interface HostBan {
   /** Since then; 0 while it is only suspected. */
   rests: number;
   restUntil: number;
+  /** Since the host was unknown or banned, as far as slow start counts them; absent where that was before they were counted. */
+  answers?: number;
 }
 
 /** Refused pages in a row that say nothing yet, with one fewer. */
@@ -69,7 +74,27 @@ export const NO_BAN: Readonly<HostBan> = {
   since: null,
   rests: 0,
   restUntil: 0,
+  answers: 0,
 };
+
+const ANSWERS_PER_REQUEST = 5;
+/** A host that has answered so often is likely to go on. */
+const ANSWERS_MAX = 75;
+
+/** Answers of a host so far; null where it has had its slow start. */
+export function slowStartOf(ban: HostBan | null): number | null {
+  const answers = answersOf(ban ?? NO_BAN);
+  return answers < ANSWERS_MAX ? answers : null;
+}
+
+/** Parallel requests of a host in its slow start. */
+export function parallelAfter(answers: number): number {
+  return 1 + Math.floor(answers / ANSWERS_PER_REQUEST);
+}
+
+function answersOf({ answers, known }: HostBan): number {
+  return answers ?? (known === null ? 0 : ANSWERS_MAX);
+}
 
 /** What a report says of a host, in the order in which it happened. */
 interface BanEvidence {
@@ -102,16 +127,20 @@ export function nextBan(
 ): BanDecision {
   const waiting = new Set<number>();
   const again = new Set<number>();
-  let ban = before;
+  // A rest that is longer than any was begun under a clock that was ahead: it is over.
+  let ban = before.restUntil - now > REST_MS_MAX ? { ...before, restUntil: 0 } : before;
   let askedMs = 0;
   let hasAnswered = false;
   if (seen.probe === 'answered') {
     if (isBanned(ban)) ban = cleared(ban);
     hasAnswered = true;
   }
+  // Of requests at the same time, the page that was let in may be slower than the refusals after it.
+  const first = ban.known === null && seen.outcomes.find((outcome) => isAnswer(outcome) && isPage(outcome));
+  if (first) ban = opened(ban, first, seen, now);
   for (const outcome of seen.outcomes) {
     if (isAnswer(outcome)) {
-      ban = opened(ban, outcome, seen.urlOf(outcome), now);
+      ban = opened(ban, outcome, seen, now);
       hasAnswered = true;
     } else if (isBanLike(outcome) && ban.known !== null) {
       askedMs = Math.max(askedMs, outcome.retryAfterMs ?? 0);
@@ -175,15 +204,23 @@ function isFromOwnAddress(outcome: Exclude<Outcome, { kind: 'deferred' }>): bool
   return via === undefined || (via.proxy === null && via.fetcher !== 'api');
 }
 
-function opened(before: HostBan, outcome: Outcome, url: string, now: number): HostBan {
-  const isKept = before.known !== null && now - before.known.at < KNOWN_MS;
-  const isPage = outcome.kind === 'fetched' || outcome.kind === 'unchanged';
-  const known = isPage && !isKept ? { url, at: Math.floor(now) } : before.known;
-  return { ...NO_BAN, known };
+function isPage({ kind }: Outcome): boolean {
+  return kind === 'fetched' || kind === 'unchanged';
+}
+
+function opened(before: HostBan, outcome: Outcome, { urlOf }: BanEvidence, now: number): HostBan {
+  const isKept = before.known !== null && Math.abs(now - before.known.at) < KNOWN_MS;
+  const known = isPage(outcome) && !isKept ? { url: urlOf(outcome), at: Math.floor(now) } : before.known;
+  return { ...NO_BAN, known, answers: Math.min(answersOf(before) + 1, ANSWERS_MAX) };
 }
 
 function cleared(ban: HostBan): HostBan {
-  return { ...NO_BAN, known: ban.known, tolerated: Math.min(ban.tolerated * 2, TOLERATED_MAX) };
+  return {
+    ...NO_BAN,
+    known: ban.known,
+    answers: answersOf(ban),
+    tolerated: Math.min(ban.tolerated * 2, TOLERATED_MAX),
+  };
 }
 
 function refused(ban: HostBan, isLastAttempt: boolean, now: number): HostBan {
@@ -191,5 +228,5 @@ function refused(ban: HostBan, isLastAttempt: boolean, now: number): HostBan {
   if (isBanned(ban)) return ban;
   const isCleared = ban.tolerated > TOLERATED;
   if (refusals < ban.tolerated && (isCleared || !isLastAttempt)) return { ...ban, refusals };
-  return { ...ban, refusals, since: Math.floor(now), rests: 0, restUntil: 0 };
+  return { ...ban, refusals, since: Math.floor(now), rests: 0, restUntil: 0, answers: 0 };
 }

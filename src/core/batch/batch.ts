@@ -1,4 +1,5 @@
 import type { FetchMethod } from '../escalation/escalation.ts';
+import type { WorkerTimes } from '../explain/slot-states.ts';
 import type { JobSpec } from '../job-schema/job.ts';
 import type { LastVisit, Meta } from '../model.ts';
 import type { Discovered, Outcome, QualityDelta, RobotsOutcome } from './outcome.ts';
@@ -33,6 +34,8 @@ export interface Permit {
   usualMs?: number;
   /** After so many refused pages in a row nothing more is sent. */
   refusalsMax?: number;
+  /** There during the slow start of the host: so many pages answered; parallel requests grow with the next. */
+  answered?: number;
 }
 
 /** What became of the page that a probe requests first. */
@@ -46,6 +49,8 @@ export interface BatchTask {
   depth: number;
   route: string | null;
   attempt: number;
+  /** How often the host asked for fewer requests instead of answering; absent when it never did. */
+  throttles?: number;
   hops: number;
   meta: Meta | null;
   /** Null at the first visit. */
@@ -178,6 +183,8 @@ export interface Report {
   /** Epoch milliseconds. */
   startedAt: number;
   durationMs: number;
+  /** What the batch spent its time with since the last report; milliseconds, each in one state. */
+  times?: WorkerTimes;
   permits: PermitUse[];
   robots: RobotsOutcome[];
   outcomes: Outcome[];

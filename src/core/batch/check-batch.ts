@@ -119,6 +119,7 @@ function checkTask(task: unknown, counts: Counts): void {
   demand(isObject(task) && isCount(task.id) && isIndex(task.permit, counts.permits), 'a task');
   demand(isHttpUrl(task.url), 'a task that is not an http or https URL');
   demand(isCount(task.depth) && isCount(task.attempt) && isCount(task.hops), 'the counts of a task');
+  demand(task.throttles === undefined || isCount(task.throttles), 'the counts of a task');
   demand(isNameOrNull(task.route), 'the route of a task');
   demand(task.meta === null || isObject(task.meta), 'the data of a task');
   demand(!isDataDeeper(task.meta, LIMITS.dataNestingMax + 1), 'the data of a task');

@@ -1,3 +1,4 @@
+import { checkWorkerTimes } from '../explain/slot-states.ts';
 import { FAILURES } from '../failures.ts';
 import { type Batch, type Report, WIRE_VERSION } from './batch.ts';
 import type { Outcome, QualityDelta, RobotsOutcome } from './outcome.ts';
@@ -20,6 +21,7 @@ export function checkReport(report: Report): { report: Report; problems: string[
     return { ...outcome, code: 'internal', detail: 'the worker reported an unknown failure code' };
   };
   const checked = { ...report, quality };
+  if (report.times !== undefined) checked.times = checkWorkerTimes(report.times);
   if (Array.isArray(report.outcomes)) checked.outcomes = report.outcomes.map(known);
   if (Array.isArray(report.robots)) checked.robots = report.robots.map(known);
   if (unknownCodes > 0) problems.push(`replaced ${unknownCodes} unknown failure codes by 'internal'`);
@@ -67,7 +69,7 @@ export function splitReport(report: Report, itemsMax: number): Report[] {
 }
 
 /** What concerns the whole batch is told once. */
-function withoutSideNotes({ cookies: _, proxyFaults: __, ...part }: Report): Report {
+function withoutSideNotes({ cookies: _, proxyFaults: __, times: ___, ...part }: Report): Report {
   return { ...part, robots: [], quality: [], pack: null };
 }
 

@@ -2,17 +2,18 @@ import {
   BLOCK_ADDRESSES,
   BLOCK_HEADERS,
   BLOCK_MARKERS,
-  BLOCK_PHRASES,
   BLOCK_TITLES,
   type BlockCode,
   CAPTCHA_WIDGETS,
 } from './block-markers.ts';
+import { CONTENT, FOREIGN_TITLES, LOGIN_WALLS, REFERENCE, REFUSALS, STRONG } from './block-signals.ts';
 import { TextFinder } from './text-finder.ts';
 
 /**
  * Tells pages of a site's defences from its content, with the evidence. The rule against false alarms: a word is never
- * enough by itself. A page is a refusal when it carries what only a refusal carries (`block-markers.ts`), or when the
- * status or the shortness of the page says so and the words agree.
+ * enough by itself. A page is a refusal when it carries what only a refusal carries (`block-markers.ts`), or when several
+ * signals add up: what it says to the visitor (`block-signals.ts`), its title, its status, how short it is, a number to
+ * quote, a widget; and what speaks against it: links, articles, prices, forms.
  */
 
 export interface Answer {
@@ -21,7 +22,19 @@ export interface Answer {
   rawHeaders: readonly string[];
   body: Buffer;
   isHtml: boolean;
+  /** Where it was asked for: the page to sign in is not a wall. */
+  url?: string;
 }
+
+/** What a job looks for. */
+interface BlockPolicy {
+  /** `known`: only what known defences send. */
+  detect: 'all' | 'known' | 'off';
+  /** Texts that only block pages of its sites have. */
+  add: readonly string[];
+}
+
+const EVERYTHING: BlockPolicy = { detect: 'all', add: [] };
 
 export interface Block {
   code: BlockCode | 'soft-block';
@@ -42,25 +55,126 @@ export const BLOCK_SIZES = {
   someWords: 2_500,
 } as const;
 
+/** So much speaks for a refusal. Tuned on one half of the corpus of the tests, never on the other. */
+const SCORE_MIN = 6;
+
 /** Null for everything that is not plainly a refusal. */
-export function detectBlock(answer: Answer): Block | null {
-  const { status } = answer;
-  if (status >= 200 && status < 300 && status !== 202) return inSuccess(answer);
-  return mayRefuse(status) ? inRefusal(answer) : null;
+export function detectBlock(answer: Answer, policy: BlockPolicy = EVERYTHING): Block | null {
+  const { status, body, isHtml, rawHeaders } = answer;
+  if (policy.detect === 'off') return null;
+  if (policy.add.length > 0) {
+    const text = body.toString('utf8', 0, BLOCK_SIZES.lookedAtBytes).toLowerCase();
+    const own = policy.add.find((each) => text.includes(each.toLowerCase()));
+    if (own !== undefined)
+      return {
+        code: status < 300 ? 'soft-block' : 'blocked',
+        evidence: `the page has "${own}", as the job says`,
+      };
+  }
+  if (isSuccess(status)) {
+    if (!isHtml || status === 204 || status === 205) return null;
+    if (body.length > BLOCK_SIZES.smallBytes && !isRefusalTitle(titleOf(body))) return null;
+  } else if (!mayRefuse(status)) return null;
+  const named = isSuccess(status) ? null : headerIn(rawHeaders);
+  if (named) return named;
+  const page = new Words(body);
+  const found = page.marker;
+  if (found) {
+    const isSoft = isSuccess(status) && found.code !== 'captcha';
+    return isSoft ? { ...found, code: 'soft-block' } : found;
+  }
+  return policy.detect === 'known' ? null : byScore(answer, page);
 }
+
+const isSuccess = (status: number) => status >= 200 && status < 300 && status !== 202;
 
 /**
  * A closer look at a page that lacks what its route requires: there, the words of a refusal are enough. The page itself
  * is not read as one: null when nothing speaks for it.
  */
-export function detectBlockOfLacking(answer: Answer): Block | null {
-  if (!answer.isHtml) return null;
+export function detectBlockOfLacking(answer: Answer, policy: BlockPolicy = EVERYTHING): Block | null {
+  if (!answer.isHtml || policy.detect === 'off') return null;
   const page = new Words(answer.body);
   const found = page.marker;
   if (found) return found.code === 'captcha' ? found : { ...found, code: 'soft-block' };
-  const said = page.title ?? page.phrase(BLOCK_SIZES.someWords);
-  if (said === null) return null;
+  if (policy.detect === 'known') return null;
+  const said = page.title ?? (page.isShorterThan(BLOCK_SIZES.someWords) ? page.refusals[0]?.said : null);
+  if (!said) return null;
   return { code: page.widget === null ? 'soft-block' : 'captcha', evidence: `the page says "${said}"` };
+}
+
+interface Score {
+  points: number;
+  /** For people. */
+  evidence: string[];
+}
+
+function byScore(answer: Answer, page: Words): Block | null {
+  const { status } = answer;
+  const shell = isSuccess(status) ? emptyShell(answer.body) : null;
+  if (shell !== null) return { code: 'soft-block', evidence: shell };
+  const wall = isSuccess(status) ? loginWall(answer, page) : null;
+  if (wall !== null) return wall;
+  const { points, evidence } = scoreOf(status, page);
+  if (points < SCORE_MIN) return null;
+  const detail = `${evidence.join(', ')} (score ${points})`;
+  if (page.widget !== null) return { code: 'captcha', evidence: `${detail}, with ${page.widget}` };
+  // A host that asks for fewer requests says so in many words; 202 is no refusal by itself.
+  if (status === 429 || status === 202) return null;
+  return { code: isSuccess(status) ? 'soft-block' : 'blocked', evidence: detail };
+}
+
+function scoreOf(status: number, page: Words): Score {
+  const score: Score = { points: 0, evidence: [] };
+  const add = (points: number, evidence: string | null = null) => {
+    score.points += points;
+    if (evidence !== null) score.evidence.push(evidence);
+  };
+  const { refusals, title } = page;
+  // Nothing that it says is a refusal: neither shortness nor a status makes it one.
+  if (refusals.length === 0 && title === null) return score;
+  if (!isSuccess(status)) add(refusals.length > 0 ? 4 : 0, `status ${status}`);
+  if (title !== null) add(3, `titled "${title}"`);
+  const [first, ...others] = refusals.toSorted((a, b) => b.weight - a.weight);
+  if (first) add(first.weight, `the page says "${first.said}"`);
+  if (others.some(({ weight }) => weight === STRONG)) add(2);
+  if (page.isShorterThan(BLOCK_SIZES.fewWords)) add(2, 'a short page');
+  else if (!page.isShorterThan(BLOCK_SIZES.someWords)) add(-6);
+  if (page.hasReference) add(2, 'a number to quote');
+  if (page.isUnindexed) add(1);
+  if (page.widget !== null && !page.hasForm) add(2);
+  if (page.hasForm) add(-4);
+  if (page.hasContent) add(-4);
+  add(page.links >= 6 ? -4 : page.links >= 3 ? -2 : 0);
+  return score;
+}
+
+/** Asked to log in at a page that is not there for that. */
+function loginWall({ url }: Answer, page: Words): Block | null {
+  if (!page.hasPassword || (url !== undefined && LOGIN_ADDRESS.test(url))) return null;
+  const said = page.wall;
+  if (said === null || !page.isShorterThan(BLOCK_SIZES.fewWords) || page.hasContent || page.links > 12)
+    return null;
+  return { code: 'soft-block', evidence: `a short page with a field for a password that says "${said}"` };
+}
+
+const LOGIN_ADDRESS =
+  /[/?=.-](?:log-?in|sign-?in|signup|register|auth|account|sso|anmelden|connexion|accedi)\b/i;
+
+/** Below this, a page may be a frame with nothing in it. */
+const SHELL_BYTES_MAX = 4 * 1024;
+/** Something to see, or to go on to. */
+const SOMETHING =
+  /<(?:img|video|audio|canvas|svg|iframe|frame|object|embed|input|button|a|picture)\b|\bsrc\s*=|http-equiv\s*=\s*["']?refresh|location\s*[.=]|\bid\s*=\s*["']?(?:root|app|__next|__nuxt)/;
+
+/** A page without a word, a picture or a way on: sites send that to robots. */
+function emptyShell(body: Buffer): string | null {
+  if (body.length > SHELL_BYTES_MAX) return null;
+  const lower = body.toString('latin1').toLowerCase();
+  const start = lower.indexOf('<body');
+  const shown = textOfHtml(withoutNoscript(start === -1 ? lower : lower.slice(start)));
+  if (shown !== '' || SOMETHING.test(lower)) return null;
+  return body.length === 0 ? 'an empty page' : 'a page without a word, a picture or a link';
 }
 
 /** Whether a redirect leads to a page of a defence. */
@@ -74,44 +188,6 @@ export function detectBlockedRedirect(location: string): Block | null {
 function mayRefuse(status: number): boolean {
   if (status === 404 || status === 410) return false;
   return (status >= 400 && status < 500) || status === 503 || status === 202;
-}
-
-function inRefusal({ status, rawHeaders, body }: Answer): Block | null {
-  const named = headerIn(rawHeaders);
-  if (named) return named;
-  const page = new Words(body);
-  const found = page.marker;
-  if (found) return found;
-  const said = page.phrase(BLOCK_SIZES.someWords);
-  if (said === null) return null;
-  const evidence = `status ${status}, and the page says "${said}"`;
-  if (page.widget !== null) return { code: 'captcha', evidence: `${evidence}, with ${page.widget}` };
-  // A host that asks for fewer requests says so in many words; 202 is no refusal by itself.
-  return status === 429 || status === 202 ? null : { code: 'blocked', evidence };
-}
-
-function inSuccess({ body, isHtml }: Answer): Block | null {
-  if (!isHtml || body.length === 0) return null;
-  if (body.length > BLOCK_SIZES.smallBytes) return inLargeSuccess(body);
-  const page = new Words(body);
-  const found = page.marker;
-  if (found) return found.code === 'captcha' ? found : { ...found, code: 'soft-block' };
-  const title = page.title;
-  const said =
-    title !== null && page.isShorterThan(BLOCK_SIZES.fewWords) ? title : page.phrase(BLOCK_SIZES.fewWords);
-  if (said === null || page.hasForm) return null;
-  const evidence = `a short page that says "${said}"`;
-  return page.widget === null
-    ? { code: 'soft-block', evidence }
-    : { code: 'captcha', evidence: `${evidence}, with ${page.widget}` };
-}
-
-/** Only a page with the title of a refusal is looked at. */
-function inLargeSuccess(body: Buffer): Block | null {
-  const title = titleOf(body);
-  if (title === null || !BLOCK_TITLES.has(title)) return null;
-  const found = new Words(body).marker;
-  return found && { code: found.code, evidence: `titled "${title}", ${found.evidence}` };
 }
 
 function headerIn(rawHeaders: readonly string[]): Block | null {
@@ -135,27 +211,27 @@ function titleOf(body: Buffer): string | null {
   return head.toString('utf8', from, to).replaceAll('&#39;', "'").trim().toLowerCase();
 }
 
-/** Phrases may be broken by tags: they are looked for in the text, where a part of them occurs at all. */
-const PHRASES = BLOCK_PHRASES.map((phrase) => ({ phrase, part: telltaleOf(phrase) }));
+function isRefusalTitle(title: string | null): title is string {
+  return title !== null && (BLOCK_TITLES.has(title) || FOREIGN_TITLES.has(title));
+}
 
+/** Sentences may be broken by tags: they are looked for in the text, where a part of them occurs at all. */
 const FINDER = new TextFinder([
   ...BLOCK_MARKERS.flatMap(({ texts }) => texts),
   ...CAPTCHA_WIDGETS,
-  ...PHRASES.map(({ part }) => part),
+  ...[...REFUSALS, ...LOGIN_WALLS].map(({ part }) => part).filter((part) => Buffer.byteLength(part) >= 7),
 ]);
-
-/** Its two longest words that stand together: single ones are too common. */
-function telltaleOf(phrase: string): string {
-  const words = phrase.split(' ');
-  const pairs = words.slice(1).map((word, before) => `${words[before]!} ${word}`);
-  return pairs.reduce((most, pair) => (pair.length >= most.length ? pair : most));
-}
+/** Too short for the finder: such sentences are always tried. */
+const isSought = (part: string) => Buffer.byteLength(part) >= 7;
 
 /** The beginning of a page, looked at once; its words are read only when it comes to that. */
 class Words {
   readonly #body: Buffer;
   readonly #found: ReadonlySet<string>;
   #text: string | null = null;
+  #small: string | null = null;
+  #links: number | null = null;
+  #refusals: { said: string; weight: number }[] | null = null;
 
   constructor(body: Buffer) {
     this.#body = body;
@@ -173,7 +249,7 @@ class Words {
   /** That of a refusal, or null. */
   get title(): string | null {
     const title = titleOf(this.#body);
-    return title !== null && BLOCK_TITLES.has(title) ? title : null;
+    return isRefusalTitle(title) ? title : null;
   }
 
   get widget(): string | null {
@@ -189,21 +265,70 @@ class Words {
     return this.#words().length <= chars;
   }
 
-  phrase(charsMax: number): string | null {
-    const possible = PHRASES.filter(({ part }) => this.#found.has(part));
-    if (possible.length === 0 || !this.isShorterThan(charsMax)) return null;
-    return possible.find(({ phrase }) => this.#words().includes(phrase))?.phrase ?? null;
+  /** What it says that refusals say, and how much that weighs. */
+  get refusals(): { said: string; weight: number }[] {
+    this.#refusals ??= this.#sentences(REFUSALS);
+    return this.#refusals;
+  }
+
+  /** That it wants the visitor to log in, or null. */
+  get wall(): string | null {
+    return this.#sentences(LOGIN_WALLS)[0]?.said ?? null;
+  }
+
+  get hasPassword(): boolean {
+    return /type=["']?password\b/.test(this.#lower());
+  }
+
+  get hasReference(): boolean {
+    return REFERENCE.test(this.#words());
+  }
+
+  get hasContent(): boolean {
+    return CONTENT.test(this.#lower());
+  }
+
+  get isUnindexed(): boolean {
+    return /<meta[^>]{0,60}noindex/.test(this.#lower());
+  }
+
+  get links(): number {
+    this.#links ??= this.#lower().split(/<a\b/).length - 1;
+    return this.#links;
+  }
+
+  #sentences(sentences: typeof REFUSALS): { said: string; weight: number }[] {
+    const possible = sentences.filter(({ part }) => !isSought(part) || this.#found.has(part));
+    if (possible.length === 0) return [];
+    const words = this.#words();
+    const found: { said: string; weight: number }[] = [];
+    for (const { pattern, weight } of possible) {
+      const match = pattern.exec(words);
+      // What is quoted is spoken about.
+      if (match && !/["“„«‘]$/.test(words.slice(0, match.index).trimEnd()))
+        found.push({ said: match[0].trim(), weight });
+    }
+    return found;
   }
 
   #words(): string {
-    this.#text ??= textOfHtml(this.#lower()).replace(/&#0?39;|&apos;|&#x27;|\u00e2\u0080\u0099/g, "'");
+    this.#text ??= textOfHtml(withoutNoscript(this.#lower()))
+      .replace(/&#0?39;|&apos;|&#x27;|’/g, "'")
+      .replaceAll('&nbsp;', ' ');
     return this.#text;
   }
 
-  /** Bytes as characters: what is looked for is ASCII. */
   #lower(): string {
-    return this.#body.toString('latin1', 0, BLOCK_SIZES.lookedAtBytes).toLowerCase();
+    this.#small ??= this.#body.toString('utf8', 0, BLOCK_SIZES.lookedAtBytes).toLowerCase();
+    return this.#small;
   }
+}
+
+/** Ordinary pages tell browsers without scripts there what refusals tell everybody. */
+function withoutNoscript(lower: string): string {
+  return lower.includes('<noscript')
+    ? lower.replace(/<noscript\b[^>]*>[^<]*(?:<(?!\/noscript)[^<]*)*<\/noscript\s*>/g, '')
+    : lower;
 }
 
 /** Elements whose content is not for reading. */

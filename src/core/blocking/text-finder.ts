@@ -22,10 +22,10 @@ export class TextFinder {
   readonly #table = new Uint8Array(1 << TABLE_BITS);
   readonly #entries = new Map<number, Entry[]>();
 
-  /** ASCII in lower case. */
+  /** In lower case; capitals that are not ASCII are not found. */
   constructor(texts: Iterable<string>) {
     for (const text of new Set(texts)) {
-      const bytes = Buffer.from(text, 'latin1');
+      const bytes = Buffer.from(text);
       if (bytes.length < TEXT_LENGTH_MIN) throw new Error(`too short to be found: ${text}`);
       for (let offset = 0; offset < STEP; offset++) {
         const four = bytes.readInt32LE(offset) | SMALL;

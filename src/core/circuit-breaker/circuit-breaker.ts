@@ -65,13 +65,15 @@ export function nextHostBreaker(
 ): HostBreaker {
   let { failuresInRow, rests } = before;
   const { restUntil } = before;
+  let hasFailed = false;
   for (const result of results) {
     if (!isFromHost(result)) continue;
-    if (isFault(result)) failuresInRow++;
+    hasFailed = isFault(result);
+    if (hasFailed) failuresInRow++;
     else failuresInRow = rests = 0;
   }
-  // Batches that were out when the rest began must not lengthen it.
-  if (!isProbing(failuresInRow, policy.hostFailures) || now < restUntil)
+  // Batches that were out when the rest began must not lengthen it, and a probe that was put off has not failed.
+  if (!hasFailed || !isProbing(failuresInRow, policy.hostFailures) || now < restUntil)
     return { failuresInRow, rests, restUntil };
   if (policy.isGroup && rests >= policy.hostProbes)
     return { failuresInRow, rests: policy.hostProbes + 1, restUntil: now + restMs(1, policy.hostRestMs) };

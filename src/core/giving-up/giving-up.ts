@@ -1,6 +1,6 @@
 import type { RobotsOutcome } from '../batch/outcome.ts';
 import { hasFailedProbes } from '../circuit-breaker/circuit-breaker.ts';
-import { type FailureCode, failureKind } from '../failures.ts';
+import { type FailureCode, failureKind, isHostThrottling } from '../failures.ts';
 import type { JobSpec } from '../job-schema/job.ts';
 
 /**
@@ -13,6 +13,7 @@ import type { JobSpec } from '../job-schema/job.ts';
  *   what     | event                                                    | becomes
  *   ---------|----------------------------------------------------------|-----------------------------------------------
  *   task     | a failure that a retry would only repeat                 | dead, unless it escalates (`core/escalation/`)
+ *   task     | its host asked for fewer requests, up to 20 times        | pending: that is no attempt
  *   task     | a failure at its last attempt (`retry.attempts`)         | dead, unless it escalates
  *   host     | `breaker.hostProbes` failed probes in a row               | failed: its tasks are dead, `host-down`
  *   host     | robots.txt failed for good, or `retry.attempts` times    | failed: its tasks are dead, `robots-unreachable`
@@ -47,6 +48,19 @@ export function isOutOfAttempts(
   return isPermanent(code) || attempt >= attempts;
 }
 
+/** A host that asks for fewer requests says nothing of the page, unless it does so whenever that page is requested. */
+const THROTTLES_MAX = 20;
+
+/** Whether a request that its host refused to take now counts as no attempt. */
+export function isThrottledOnly(
+  failure: { code: FailureCode; httpStatus: number | null; retryAfterMs: number | null },
+  throttles: number,
+): boolean {
+  const { code, httpStatus, retryAfterMs } = failure;
+  if (failureKind(code).retry !== 'throttled' || throttles >= THROTTLES_MAX) return false;
+  return isHostThrottling(code, httpStatus, retryAfterMs);
+}
+
 interface RobotsState {
   origin: string;
   host: string;
@@ -69,7 +83,8 @@ export function failedHostsOf(
   for (const answer of answers) {
     const entry = robots.find(({ origin }) => origin === answer.origin);
     if (answer.kind !== 'failed' || !entry) continue;
-    if (!isOutOfAttempts(answer.code, entry.failures, spec.retry)) continue;
+    const throttles = answer.code === 'throttled' ? THROTTLES_MAX : 0;
+    if (!isOutOfAttempts(answer.code, entry.failures - throttles, spec.retry)) continue;
     failed.push({
       host: entry.host,
       code: codeOfRobotsFailure(answer.code),

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { messageOf } from '../errors.ts';
+import { parsePattern } from '../url/pattern.ts';
 import { secretRef } from './proxies.ts';
 
 /** What a real browser does with a page, and what is kept of it. */
@@ -49,18 +51,26 @@ const screenshot = z
     return value === true ? ({ of: 'page', format: 'png', quality: 80, packing: 'fast' } as const) : value;
   });
 
-const capture = z.strictObject({
-  name: z
-    .string()
-    .regex(/^[\w.-]{1,64}$/)
-    .describe('Name of the field.'),
-  url: z.string().min(1).describe('URL pattern of the responses or WebSockets.'),
-  of: z
-    .enum(['json', 'frames'])
-    .default('json')
-    .describe('JSON responses to scripts, or frames of WebSockets.'),
-  max: z.int().min(1).max(10_000).default(100).describe('Maximum number of items per page.'),
-});
+const capture = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[\w.-]{1,64}$/)
+      .describe('Name of the field.'),
+    url: z.string().min(1).describe('URL pattern of the responses, or of the WebSockets: `wss://*/ticker`.'),
+    of: z
+      .enum(['json', 'frames'])
+      .default('json')
+      .describe('JSON responses to scripts, or frames of WebSockets.'),
+    max: z.int().min(1).max(10_000).default(100).describe('Maximum number of items per page.'),
+  })
+  .superRefine(({ url, of }, context) => {
+    try {
+      parsePattern(url, { sockets: of === 'frames' });
+    } catch (error) {
+      context.addIssue({ code: 'custom', path: ['url'], message: messageOf(error) });
+    }
+  });
 
 const BLOCKABLE = ['images', 'media', 'fonts', 'styles', 'ads'] as const;
 
@@ -70,6 +80,12 @@ const REST = ['dom', 'load', 'idle'] as const;
 export const browser = z.strictObject({
   waitUntil: z.enum(REST).default('load'),
   actions: z.array(action).max(100).default([]).describe('Actions on the page, in this order.'),
+  behaviour: z
+    .enum(['plain', 'human'])
+    .optional()
+    .describe(
+      'How actions are done: `plain` at once, or like a person: `human` moves the pointer in curves, scrolls in small steps with pauses and types with a rhythm. Default: `plain`.',
+    ),
   viewport: z
     .strictObject({
       width: z.int().min(64).max(4_096).describe('In pixels.'),
@@ -100,13 +116,13 @@ export const browser = z.strictObject({
     .describe('Data loaded by the scripts of the page. Each entry becomes a field of the record.'),
 });
 
-/** The same in a route: the default of `waitUntil` depends on the fetcher. */
+/** The same in a route. */
 export const routeBrowser = browser.extend({
   waitUntil: z
     .enum(REST)
     .optional()
     .describe(
-      'When the page is ready: DOM parsed, page loaded, or no network traffic for half a second. Default: `idle` with `fetcher: auto`, otherwise `load`.',
+      'When the page is ready: DOM parsed, page loaded, or no network traffic for half a second, for which it waits ten seconds at most. Default: `idle`.',
     ),
 });
 

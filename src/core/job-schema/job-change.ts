@@ -29,6 +29,9 @@ const TUNABLE = [
   'limits.pages',
   'limits.bytes',
   'limits.seconds',
+  'limits.requests',
+  'limits.dollars',
+  'limits.browserSeconds',
   'limits.diskFreeBytes',
   'limits.window',
   'timeouts',
@@ -36,6 +39,7 @@ const TUNABLE = [
   'breaker',
   'batchSize',
   'schedule',
+  'notify',
 ];
 
 export function compareJobs(before: JobSpec, after: JobSpec): JobChange {

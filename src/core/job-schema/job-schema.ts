@@ -2,9 +2,11 @@ import { z } from 'zod';
 import { LIMITS } from '../limits.ts';
 import { JOB_PRIORITY_MAX } from '../slots/fair-share.ts';
 import { login } from './browser.ts';
+import { notify } from './notify.ts';
 import { proxies, secretRef } from './proxies.ts';
 import { api } from './remote-api.ts';
 import { patterns, route } from './route.ts';
+import { sink } from './sink.ts';
 import { source } from './source.ts';
 
 /** Larger objects are films; a job may ask for them. */
@@ -121,6 +123,12 @@ const politeness = z
       .describe(
         'What to do with X-Robots-Tag and meta robots. `record` only records them. `obey` also follows no links of nofollow pages, stores no records or copies of noindex and noai pages, no copies of noarchive pages, and no media of noai, noimageai and noimageindex pages.',
       ),
+    nofollow: z
+      .enum(['follow', 'skip'])
+      .default('follow')
+      .describe(
+        'What to do with links that have `rel=nofollow`, when follow rules look for links. `skip` does not follow them.',
+      ),
   })
   .prefault({});
 
@@ -166,9 +174,16 @@ export const jobSchema = z.strictObject({
     .optional()
     .describe('Name of the job. Default: the name of the file or host.'),
   sources: z
-    .union([source, z.array(source).min(1)])
+    .union([source, z.array(source)])
+    .default([])
     .transform((value) => (Array.isArray(value) ? value : [value]))
-    .describe('URLs, files of URLs, sitemaps, tables and queries to start from.'),
+    .describe(
+      'URLs, files of URLs, sitemaps, tables and queries to start from. Needed unless `keepOpen` is set.',
+    ),
+  keepOpen: z
+    .boolean()
+    .optional()
+    .describe('Wait for URLs from `seine add` or the API when all are finished, instead of ending.'),
   routes: z
     .array(route)
     .default([])
@@ -196,6 +211,26 @@ export const jobSchema = z.strictObject({
         .describe('Maximum number of links between a source and a page.'),
       bytes: z.int().min(1).nullable().default(null).describe('Stop after receiving this many bytes.'),
       seconds: z.int().min(1).nullable().default(null).describe('Stop after this many seconds of running.'),
+      requests: z
+        .int()
+        .min(1)
+        .nullable()
+        .default(null)
+        .describe('Stop after sending this many requests, retries and robots.txt included.'),
+      dollars: z
+        .number()
+        .positive()
+        .max(1e9)
+        .nullable()
+        .default(null)
+        .describe('Stop after spending this many US dollars, at the prices of the settings.'),
+      browserSeconds: z
+        .number()
+        .positive()
+        .max(1e9)
+        .nullable()
+        .default(null)
+        .describe('Stop after so many seconds of browser pages, counted one by one.'),
       diskFreeBytes: z
         .int()
         .min(0)
@@ -258,6 +293,23 @@ export const jobSchema = z.strictObject({
         .describe('Completely failed batches in a row after which the job stops.'),
     })
     .prefault({}),
+  blocking: z
+    .strictObject({
+      detect: z
+        .enum(['all', 'known', 'off'])
+        .default('all')
+        .describe(
+          'How block pages are recognised: `all` signals, only what `known` defences send, or not at all. A page on which the route finds what it requires never counts as blocked.',
+        ),
+      add: z
+        .array(z.string().min(4).max(200))
+        .max(50)
+        .default([])
+        .describe(
+          'Texts that only block pages of the sites have, in any case: a page with one of them is blocked.',
+        ),
+    })
+    .prefault({}),
   url: z
     .strictObject({
       stripTracking: z.boolean().default(true).describe('Remove utm_*, gclid and similar parameters.'),
@@ -297,7 +349,7 @@ export const jobSchema = z.strictObject({
       types: z
         .array(z.string().min(1))
         .default([])
-        .describe('Accepted types such as `image/*`, detected from the content. Empty accepts all.'),
+        .describe('Accepted types such as `image/*`, detected from the content. Empty accepts all but HTML.'),
     })
     .prefault({}),
   schedule: z
@@ -316,6 +368,8 @@ export const jobSchema = z.strictObject({
     .transform((value) => (typeof value === 'string' ? { cron: value, refresh: true } : value))
     .optional()
     .describe('When `seine serve` and `seine run --watch` run the job.'),
+  notify,
+  sink,
   priority: z
     .int()
     .min(-JOB_PRIORITY_MAX)

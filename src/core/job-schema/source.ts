@@ -2,7 +2,14 @@ import { z } from 'zod';
 
 /** Where URLs come from. A plain string is a URL, a file, `sitemap:…`, or an `s3://` or http(s) table by its ending. */
 
-const priority = z.int().min(-1_000).max(1_000).default(0).describe('Higher runs first.');
+export const TASK_PRIORITY_MAX = 1_000;
+
+const priority = z
+  .int()
+  .min(-TASK_PRIORITY_MAX)
+  .max(TASK_PRIORITY_MAX)
+  .default(0)
+  .describe('Higher runs first.');
 const route = z
   .string()
   .min(1)
@@ -26,6 +33,18 @@ const file = z.strictObject({
     .record(z.string().min(1), z.string().min(1))
     .optional()
     .describe('Several URL columns and the route of each. Each row gives one task per column.'),
+  routeColumn: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Column with the route of each row. A row without one gets `route`, or the route that matches.',
+    ),
+  priorityColumn: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Column with the priority of each row, from -1000 to 1000. A row without one gets `priority`.'),
   meta: z
     .array(z.string().min(1))
     .optional()

@@ -1,4 +1,4 @@
-import { sniffMediaType } from './media-type.ts';
+import { isHtml, sniffMediaType } from './media-type.ts';
 
 /** Names of stored objects: from their bytes alone, so that the same bytes always have the same. */
 
@@ -68,9 +68,12 @@ export function mediaKey(sha256: string, extension: string): string {
   return `media/${sha256.slice(0, 2)}/${sha256}.${extension}`;
 }
 
-/** Whether a type is among those a job takes: `image/png`, `image/*`. An empty list takes all. */
+/**
+ * Whether a type is among those a job takes: `image/png`, `image/*`. An empty list takes all but HTML: where a file is
+ * expected, that is a page which says that the file is not there.
+ */
 export function compileTypes(globs: readonly string[]): (type: string) => boolean {
-  if (globs.length === 0) return () => true;
+  if (globs.length === 0) return (type) => !isHtml(type);
   const wanted = globs.map((glob) => glob.trim().toLowerCase());
   return (type) =>
     wanted.some(

@@ -53,3 +53,33 @@ function octal(value: number, digits: number): string {
 function clampSeconds(ms: number): number {
   return Math.min(Math.max(0, Math.floor(ms / 1_000)), SIZE_MAX);
 }
+
+/** Where the bytes of a member are. */
+export interface TarPlace {
+  offset: number;
+  size: number;
+}
+
+/** The members of an archive whose pieces `read` gives, from an offset on; an empty piece is its end. */
+export async function readTarMembers(
+  read: (offset: number) => Promise<Buffer>,
+): Promise<Map<string, TarPlace>> {
+  const members = new Map<string, TarPlace>();
+  let piece: Buffer = Buffer.alloc(0);
+  let pieceAt = 0;
+  for (let at = 0; ; ) {
+    if (at + BLOCK_BYTES > pieceAt + piece.length) {
+      pieceAt = at;
+      piece = await read(at);
+      if (piece.length < BLOCK_BYTES) return members;
+    }
+    const block = piece.subarray(at - pieceAt, at - pieceAt + BLOCK_BYTES);
+    if (block[0] === 0) return members;
+    const text = (from: number, length: number) =>
+      block.toString('latin1', from, from + length).replace(/\0.*$/s, '');
+    const size = Number.parseInt(text(124, 12), 8);
+    if (!(size >= 0)) throw new Error('it is not a tar archive');
+    members.set(text(0, NAME_BYTES_MAX), { offset: at + BLOCK_BYTES, size });
+    at += BLOCK_BYTES + Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES;
+  }
+}

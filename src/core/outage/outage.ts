@@ -7,37 +7,40 @@ import type { FailureCode } from '../failures.ts';
  *
  * Reached     a response came, or a connection was made: the network is there.
  * Unreached   the name was not resolved, or no connection was made. `own`: for a reason that only our side has.
- * Lost        an unreached host that was reached earlier in this run.
+ * Lost        an unreached host that was reached within the last day, by this run or an earlier one.
  * Probe       one task each of a few hosts, those that were reached before first; and robots.txt of one more host that was,
  *             whether or not it has tasks left. When that answers, the others are dead.
  *
  *   from      | event                                                    | to
  *   ----------|----------------------------------------------------------|--------------------------------------------
  *   any       | a host is reached                                        | online
+ *   outage    | a host is reached by a request from before it             | outage: that was before the network went
  *   outage    | a host is reached                                        | online, but the next outage needs twice as many
  *             |                                                          | hosts, unless one is reached before
  *   online    | unreached, too few hosts since one was last reached      | online: the failure counts as it is
  *   online    | 3 lost hosts in a row, or 2 if no more were ever reached  | outage
  *   online    | 20 different unreached hosts in a row                    | outage
  *   online    | unreached for a reason of our own: 3 hosts, or a lost one | outage
+ *   online    | unreached because we have no network, and none ever was  | outage
  *   outage    | unreached                                                | outage: the task waits, robots.txt too
  *   outage    | the gap is over                                          | outage: a probe; the next gap is twice as long
  *   outage    | certain, and a day old                                   | the job stops (`coordinator/stop.ts`)
  *   outage    | not certain, and longer than its patience                | resigned
  *   resigned  | unreached                                                | resigned: hosts are given up as ever
  *
- * An outage is certain when the reason is our own, or when 20 hosts or more are unreached and some host was reached before
- * in this run. Otherwise a few hosts may have gone at once, or all of a list may be dead: patience is an hour where some
+ * An outage is certain when 3 hosts or a lost one are unreached for a reason of our own, or when 20 hosts or more are unreached and some host was reached
+ * before. Otherwise a few hosts may have gone at once, or all of a list may be dead: patience is an hour where some
  * host was reached before, and else five minutes. A list of dead hosts ends, too.
  */
 export interface Network {
   /** Since a host was last reached, each host once, and no more than are needed. */
   unreached: readonly string[];
-  /** How many of these are lost, unreached for a reason of our own, and both. */
+  /** How many of these are lost, unreached for a reason of our own, both, and unreached because we have no network. */
   lost: number;
   own: number;
   ownLost: number;
-  /** Different hosts that were reached in this run, as far as it matters. */
+  offline: number;
+  /** Different hosts that were reached, as far as it matters. */
   reached: readonly string[];
   outage: Outage | null;
   isResigned: boolean;
@@ -53,7 +56,7 @@ interface Outage {
 }
 
 export const ONLINE: Network = {
-  ...{ unreached: [], lost: 0, own: 0, ownLost: 0 },
+  ...{ unreached: [], lost: 0, own: 0, ownLost: 0, offline: 0 },
   ...{ reached: [], outage: null, isResigned: false, tolerance: 1 },
 };
 
@@ -77,19 +80,44 @@ export interface Reach {
   isReached: boolean;
   /** Unreached for a reason that only our side has. */
   isOwn: boolean;
-  /** Reached earlier in this run. */
+  /** Unreached because this machine has no network at all. */
+  isOffline: boolean;
+  /** Reached within the last day. */
   wasReached: boolean;
+  /** When it was requested; epoch milliseconds. */
+  at: number;
+}
+
+/** A host that was reached so long ago may be gone by now. */
+const REACHED_MS_MAX = 24 * 3_600_000;
+/** How exactly it is kept when a host was last reached. */
+const REACHED_MS = 60_000;
+
+/** Whether a host that was last reached then counts as one that can be reached. */
+export function isReachedSince(reachedAt: number | null, now: number): boolean {
+  return reachedAt !== null && now - reachedAt < REACHED_MS_MAX;
+}
+
+/** When a host was last reached, after the results of a report; null when what is known is good enough. */
+export function nextReachedAt(
+  before: number | null,
+  results: readonly (Outcome | RobotsOutcome)[],
+  now: number,
+): number | null {
+  if (before !== null && Math.abs(now - before) < REACHED_MS) return null;
+  return results.some((result) => reachOf(result)?.isReached) ? Math.floor(now) : null;
 }
 
 /** The network after the results of a report. */
 export function nextNetwork(before: Network, results: readonly Reach[], now: number): Network {
-  const reached = results.filter(({ isReached }) => isReached);
+  const since = before.outage?.since ?? Number.NEGATIVE_INFINITY;
+  const reached = results.filter(({ isReached, at }) => isReached && at >= since);
   if (reached.length > 0) {
     const hosts = new Set([...before.reached, ...reached.map(({ host }) => host)]);
     const tolerance = before.outage === null ? 1 : Math.min(before.tolerance * 2, TOLERANCE_MAX);
     return { ...ONLINE, reached: [...hosts].slice(0, LOST_MIN), tolerance };
   }
-  const next = results.reduce(withUnreached, before);
+  const next = results.filter(({ isReached }) => !isReached).reduce(withUnreached, before);
   const { outage } = next;
   if (outage === null) {
     if (next.isResigned || !isGone(next)) return next;
@@ -100,8 +128,8 @@ export function nextNetwork(before: Network, results: readonly Reach[], now: num
   return { ...ONLINE, reached: next.reached, isResigned: true };
 }
 
-function withUnreached(network: Network, { host, isOwn, wasReached }: Reach): Network {
-  const { unreached, tolerance } = network;
+function withUnreached(network: Network, { host, isOwn, isOffline, wasReached }: Reach): Network {
+  const { unreached, tolerance, reached } = network;
   if (unreached.length >= UNREACHED_MIN * tolerance || unreached.includes(host)) return network;
   return {
     ...network,
@@ -109,16 +137,19 @@ function withUnreached(network: Network, { host, isOwn, wasReached }: Reach): Ne
     lost: network.lost + Number(wasReached),
     own: network.own + Number(isOwn),
     ownLost: network.ownLost + Number(isOwn && wasReached),
+    offline: network.offline + Number(isOffline),
+    reached: wasReached ? [...new Set([...reached, host])].slice(0, LOST_MIN) : reached,
   };
 }
 
-function isGone({ unreached, lost, own, ownLost, reached, tolerance }: Network): boolean {
+function isGone({ unreached, lost, own, ownLost, offline, reached, tolerance }: Network): boolean {
   const lostMin = Math.max(LOST_OF_FEW_MIN, Math.min(LOST_MIN, reached.length));
   return (
     unreached.length >= UNREACHED_MIN * tolerance ||
     lost >= lostMin * tolerance ||
     own >= OWN_MIN * tolerance ||
-    ownLost >= tolerance
+    ownLost >= tolerance ||
+    (offline > 0 && reached.length === 0)
   );
 }
 
@@ -140,14 +171,19 @@ const UNREACHED: ReadonlySet<FailureCode> = new Set(['dns', 'connect', 'connect-
 const CONNECTED: ReadonlySet<FailureCode> = new Set(['tls', 'protocol', 'truncated', 'too-large']);
 /** Errors of the system that a host cannot cause, as they stand in the detail of a failure. */
 const OWN_ERRORS = /\b(?:EAI_AGAIN|ENETUNREACH|ENETDOWN|EADDRNOTAVAIL)\b/;
+/** Those that a single name or address does not cause either, as one whose name servers are broken causes EAI_AGAIN. */
+const OFFLINE_ERRORS = /\b(?:ENETUNREACH|ENETDOWN)\b/;
 
 /** Null when a result says nothing of the network: nothing was sent, or not to the host itself. */
-export function reachOf(result: Outcome | RobotsOutcome): Pick<Reach, 'isReached' | 'isOwn'> | null {
+export function reachOf(result: Outcome | RobotsOutcome): Omit<Reach, 'host' | 'wasReached'> | null {
   if (result.kind === 'deferred' || result.trace === null) return null;
-  if (result.trace.httpStatus !== null) return { isReached: true, isOwn: false };
+  const at = result.trace.startedAt;
+  const reached = { isReached: true, isOwn: false, isOffline: false, at };
+  if (result.trace.httpStatus !== null) return reached;
   if (result.kind !== 'failed') return null;
-  if (CONNECTED.has(result.code)) return { isReached: true, isOwn: false };
+  if (CONNECTED.has(result.code)) return reached;
   const via = result.trace.via;
   if (!UNREACHED.has(result.code) || (via && (via.proxy !== null || via.fetcher === 'api'))) return null;
-  return { isReached: false, isOwn: OWN_ERRORS.test(result.detail) };
+  const { detail } = result;
+  return { isReached: false, isOwn: OWN_ERRORS.test(detail), isOffline: OFFLINE_ERRORS.test(detail), at };
 }

@@ -58,6 +58,8 @@ export interface HostPace {
   recovery?: number;
   /** How many such pages this is known from. */
   retried?: number;
+  /** The pace comes from calibration, which counts no longer after this; epoch milliseconds. */
+  knownUntil?: number;
 }
 
 /** What one permit brought. */

@@ -100,10 +100,10 @@ interface Group {
   requestRate: RobotsRules['requestRate'];
 }
 
-const SECONDS_OF: Record<string, number> = { '': 1, s: 1, m: 60, h: 3_600 };
+const SECONDS_OF: Record<string, number> = { '': 1, s: 1, m: 60, h: 3_600, d: 86_400 };
 
 function parseRate(value: string): RobotsRules['requestRate'] {
-  const found = /^(\d{1,6})\s*\/\s*(\d{1,6})\s*([smh]?)/i.exec(value);
+  const found = /^(\d{1,6})\s*\/\s*(\d{1,6})\s*([smhd]?)/i.exec(value);
   if (found === null) return null;
   const requests = Number(found[1]);
   const seconds = Number(found[2]) * SECONDS_OF[found[3]!.toLowerCase()]!;
@@ -153,7 +153,7 @@ export function parseRobots(text: string, product: string): RobotsRules {
   const ruled = new Audience();
   const paced = new Audience();
   let isNamed = false;
-  const known = text.slice(0, LIMITS.robotsBytesMax).replace(/^\uFEFF/, '');
+  const known = wholeLines(text, LIMITS.robotsBytesMax).replace(/^\uFEFF/, '');
   for (const raw of known.split(/\r\n|\r|\n/)) {
     const line = splitLine(raw.slice(0, LINE_LENGTH_MAX));
     if (line === null) continue;
@@ -186,6 +186,24 @@ export function parseRobots(text: string, product: string): RobotsRules {
     // What is cut out of the text keeps all of it in memory.
     bytes: rules.bytes + 2 * known.length + 64 * sitemaps.size,
   };
+}
+
+/** The text of a file. Some are UTF-16, as editors save them; a byte order mark says so. */
+export function decodeRobots(bytes: Uint8Array): string {
+  const [first, second] = bytes;
+  const name =
+    first === 0xff && second === 0xfe ? 'utf-16le' : first === 0xfe && second === 0xff ? 'utf-16be' : 'utf-8';
+  // A character takes two bytes, or up to three in UTF-8: more text than the limit is never needed.
+  const max = LIMITS.robotsBytesMax * (name === 'utf-8' ? 1 : 2);
+  const text = new TextDecoder(name).decode(bytes.subarray(0, max));
+  return bytes.length > max ? wholeLines(`${text}x`, text.length) : text;
+}
+
+/** The beginning of a text without its last line, where that is cut: what is left of a rule may close a whole site. */
+function wholeLines(text: string, max: number): string {
+  if (text.length <= max) return text;
+  const cut = text.slice(0, max);
+  return cut.slice(0, Math.max(cut.lastIndexOf('\n'), cut.lastIndexOf('\r')) + 1);
 }
 
 /** The least time between two requests that robots.txt asks for, by Crawl-delay or Request-rate. */
@@ -325,6 +343,19 @@ function compileRule(allow: boolean, pattern: string, priority: number): Rule {
 
 const ESCAPED_UNRESERVED = /%(?:4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE]|3[0-9]|2[DE])/g;
 
+/** RFC 9309, 2.2.3: escaped, they are characters of the path. */
+const ESCAPED_SPECIAL = /%(?:24|2A)/g;
+const withSpecial = (rule: Rule): Rule => ({
+  ...rule,
+  parts: rule.parts.map((part) => part.replace(ESCAPED_SPECIAL, (code) => decodeURIComponent(code))),
+});
+
+/** What URLs never have as it stands, in a path and in a query. */
+const NOT_IN_PATH = /[ "<>^`{|}]/g;
+const NOT_IN_QUERY = /[ "<>]/g;
+const escapeAll = (pattern: string, characters: RegExp) =>
+  pattern.replace(characters, (character) => encodeURIComponent(character));
+
 /** What one line stands for; nothing when its value is empty. */
 function compileRules(allow: boolean, value: string): Rule[] {
   const pattern = escapePattern(value);
@@ -335,7 +366,13 @@ function compileRules(allow: boolean, value: string): Rule[] {
     const folder = `${pattern.slice(0, slashAt + 1)}$`;
     rules.push(compileRule(allow, folder, folder.length));
   }
+  if (/%(?:24|2A)/.test(pattern)) rules.push(withSpecial(rules[0]!));
   if (!allow) {
+    // Google never matches a rule with a raw space or one of `"<>{}`, as URLs have them escaped. Those who wrote it meant it.
+    for (const characters of [NOT_IN_PATH, NOT_IN_QUERY]) {
+      const escaped = escapeAll(pattern, characters);
+      if (escaped !== pattern) rules.push(compileRule(allow, escaped, pattern.length));
+    }
     // Google compares escapes byte by byte, but our URLs have none for unreserved characters: `/%7Eme` must hold for
     // `/~me` too. Only for disallow: in doubt, stay out.
     const decoded = pattern.replace(ESCAPED_UNRESERVED, (code) => decodeURIComponent(code));

@@ -51,3 +51,18 @@ export function* sitemapPieces(bytes: Buffer, contentType: string | null): Gener
     yield decoder.decode(bytes.subarray(at, at + PIECE_BYTES), { stream: true });
   yield decoder.decode();
 }
+
+const LIST_START =
+  /^[\s\ufeff]*(?:<\?xml[^>]*>\s*)?(?:<(?:!--[\s\S]*?--|\?[^>]*)>\s*)*<(?:\w+:)?(?:urlset|sitemapindex|rss|rdf|feed)[\s>]/i;
+const URL_START = /^[\s\ufeff]*(?:#[^\n]*\n\s*)*https?:\/\//i;
+const HEAD_BYTES = 4_096;
+
+/** Whether a page looks like a list of URLs, by its first bytes: worth being read as one. */
+export function mayBeSitemap(bytes: Buffer, contentType: string | null): boolean {
+  if (isGzip(bytes)) return true;
+  const head = bytes
+    .toString('latin1', 0, HEAD_BYTES)
+    .replace(/^\xef\xbb\xbf/, '')
+    .replaceAll('\0', '');
+  return contentType === 'text/plain' ? URL_START.test(head) : LIST_START.test(head);
+}

@@ -4,6 +4,8 @@ import { isAbsoluteUrl, NAMELESS_ENTRY, resolveUrl, type SitemapEntry } from './
 
 /** All that an entry says about its page: it travels with the task. */
 export const SITEMAP_META_CHARS_MAX = 8_192;
+/** URLs of one entry after its first; a list of nothing but `loc` in a single entry has been seen. */
+const FURTHER_URLS_MAX = 50_000;
 
 /** One URL of a list while it is being read. */
 export class SitemapItem {
@@ -14,7 +16,8 @@ export class SitemapItem {
   base: string | null;
   /** Text right inside the element: some indexes leave out `loc`. */
   text = '';
-  readonly alternates: string[] = [];
+  /** Some lists put several `loc` into one entry: each is one of its own. */
+  readonly #furtherUrls: string[] = [];
   readonly #fields = new Map<Field, string>();
   readonly #images: Record<string, string>[] = [];
   readonly #videos: Record<string, string>[] = [];
@@ -29,7 +32,11 @@ export class SitemapItem {
   }
 
   set(field: Field, text: string): void {
-    if (text === '' || this.#fields.has(field)) return;
+    if (text === '') return;
+    if (this.#fields.has(field)) {
+      if (field === 'url' && this.#furtherUrls.length < FURTHER_URLS_MAX) this.#furtherUrls.push(text);
+      return;
+    }
     if (field === 'url' || field === 'id' || this.#affords(text)) this.#fields.set(field, text);
   }
 
@@ -45,7 +52,14 @@ export class SitemapItem {
     else this.#news ??= values;
   }
 
-  toEntry(): SitemapEntry {
+  /** `severalUrls`: in feeds the links of an entry are forms of one page. */
+  toEntries(severalUrls: boolean): SitemapEntry[] {
+    const first = this.#toEntry();
+    if (!severalUrls) return [first];
+    return [first, ...this.#furtherUrls.map((url) => ({ ...first, url: resolveUrl(url, this.base) }))];
+  }
+
+  #toEntry(): SitemapEntry {
     const named =
       this.#fields.get('url') ?? [this.#fields.get('id') ?? '', this.text.trim()].find(isAbsoluteUrl);
     if (named === undefined) return NAMELESS_ENTRY;

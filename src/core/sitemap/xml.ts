@@ -82,9 +82,10 @@ export class SitemapXml implements ListReader {
   }
 
   end(): SitemapContent {
-    // What is open now was cut off: half a URL would be worse than none.
+    // What is open now was cut off: half a URL would be worse than none, but an entry that has its URL is whole enough.
     this.#ending = true;
     this.#parser.end();
+    if (this.#item?.has('url')) this.#endItem();
     const { entries } = this.#list;
     if (this.#format === null) throw new Error('it is neither a sitemap nor a feed');
     const cut = this.#closed || this.#list.overflows ? null : `it is cut off after entry ${entries.length}`;
@@ -191,7 +192,8 @@ export class SitemapXml implements ListReader {
   }
 
   #endItem(): void {
-    if (this.#item !== null) this.#list.add(this.#item.toEntry());
+    if (this.#item !== null)
+      for (const entry of this.#item.toEntries(this.#format === 'sitemap')) this.#list.add(entry);
     this.#item = null;
     this.#extension = null;
     this.#capture = null;

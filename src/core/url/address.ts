@@ -88,3 +88,18 @@ export function isPublicAddress(ip: string): boolean {
   if (v4 !== null) return !refusedV4.check(v4, 'ipv4');
   return groups[0]! >= 0x2000 && groups[0]! <= 0x3fff && !refusedV6.check(bare, 'ipv6');
 }
+
+const linkLocalV4 = listOf('ipv4', ['169.254.0.0/16', '168.63.129.16/32']);
+/** The second is where a cloud has its metadata service. */
+const linkLocalV6 = listOf('ipv6', ['fe80::/10', 'fd00:ec2::/32']);
+
+/** Addresses of the machine's own link, where clouds have their metadata services. What is no address counts as one. */
+export function isLinkLocalAddress(ip: string): boolean {
+  if (isIPv4(ip)) return linkLocalV4.check(ip, 'ipv4');
+  const bare = ip.startsWith('[') && ip.endsWith(']') ? ip.slice(1, -1) : ip;
+  if (bare.includes('%') || !isIPv6(bare)) return true;
+  const v4 = embeddedV4(groupsOf(bare));
+  // ::1 looks like an embedded 0.0.0.1.
+  if (v4 !== null) return linkLocalV4.check(v4, 'ipv4');
+  return linkLocalV6.check(bare, 'ipv6');
+}

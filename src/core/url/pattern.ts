@@ -24,6 +24,7 @@ const HOST = /^(?:[^/?#@[\]:]*[.*][^/?#@[\]:]*|localhost|\[[0-9a-f:.]+\])(?::[0-
 
 function refuse(pattern: string, problem: string): never {
   throw new SeineError(`the pattern ${JSON.stringify(pattern.slice(0, 200))} ${problem}`, {
+    written: pattern,
     hint: 'write /path/* for paths or https://host/path/** for whole URLs; * matches within a segment, ** across segments',
   });
 }
@@ -43,8 +44,8 @@ function normalizeHost(host: string): string {
     .join('.');
 }
 
-/** Throws a SeineError when the pattern cannot mean anything. */
-export function parsePattern(pattern: string): Pattern {
+/** Throws a SeineError when the pattern cannot mean anything. `sockets`: it may be of WebSockets. */
+export function parsePattern(pattern: string, { sockets = false } = {}): Pattern {
   if (pattern === '') refuse(pattern, 'is empty');
   if (/\s/.test(pattern)) refuse(pattern, 'contains white space; write %20 for a space');
   if (pattern.length > LIMITS.urlLengthMax)
@@ -59,8 +60,8 @@ export function parsePattern(pattern: string): Pattern {
   if (/^\*+$/.test(pattern)) return { target: 'url', matches: compileGlob('**') };
   const schemeEnd = pattern.indexOf('://');
   const scheme = schemeEnd === -1 ? '' : pattern.slice(0, schemeEnd + 3).toLowerCase();
-  if (scheme !== '' && !/^(?:https?|http\*|\*):/.test(scheme))
-    refuse(pattern, 'has a scheme other than http or https');
+  const isKnown = /^(?:https?|http\*|\*):/.test(scheme) || (sockets && /^(?:wss?|ws\*):/.test(scheme));
+  if (scheme !== '' && !isKnown) refuse(pattern, 'has a scheme other than http or https');
   const rest = pattern.slice(scheme.length);
   const hostEnd = rest.search(/[/?]/);
   const host = hostEnd === -1 ? rest : rest.slice(0, hostEnd);
@@ -165,8 +166,8 @@ function simulate(tokens: Int32Array, floors: Int32Array, text: string, start: n
 }
 
 /** One function for all patterns: true when any of them matches the normalised URL. */
-export function compilePatterns(patterns: string[]): (url: string) => boolean {
-  const parsed = patterns.map(parsePattern);
+export function compilePatterns(patterns: string[], options = {}): (url: string) => boolean {
+  const parsed = patterns.map((pattern) => parsePattern(pattern, options));
   return (url) => {
     const hostAt = url.indexOf('://') + 3;
     const slashAt = url.indexOf('/', hostAt);

@@ -28,8 +28,9 @@ interface Amount {
 
 /** The first amount with a currency beside it; without any currency, the first number. */
 export function parseMoney(text: string, hints: MoneyHints = {}): Money | null {
-  const plain = plainText(text);
-  if (plain === null) return null;
+  const folded = plainText(text);
+  if (folded === null) return null;
+  const plain = joinCents(folded, hints.decimal);
   const usual = hints.currency ?? null;
   // Which mark is decimal may depend on the currency, so numbers are read again once it is known.
   const guess = findNumbers(plain, { decimal: hints.decimal, dotGroups: !hints.structured });
@@ -55,6 +56,27 @@ export function toMoney(price: unknown, code: unknown, hints: MoneyHints = {}): 
   if (typeof price !== 'string') return null;
   const money = parseMoney(price, { ...hints, currency: currency ?? hints.currency, structured: true });
   return money && { ...money, currency: currency ?? money.currency };
+}
+
+const GAP_BEFORE_CENTS = /(\d[\d.,'’]*(?: \d{3})*)([.,]) (\d{2})(?!\d)/;
+
+/**
+ * `118, 99 TL` and `$119. 95`, as templates leave them: one amount, when nothing but its currency is around it or a colon
+ * before it. With words around, as in `size 38, 45 €` and `$5. 10 left`, they are two numbers.
+ */
+function joinCents(plain: string, decimal: DecimalMark | undefined): string {
+  const match = GAP_BEFORE_CENTS.exec(plain);
+  if (match === null || (decimal !== undefined && match[2] !== decimal)) return plain;
+  const before = plain.slice(0, match.index).trimEnd();
+  const end = match.index + match[0].length;
+  const after = plain.slice(end).trimStart();
+  const isMarked = markBefore(before, before.length) !== null;
+  if (!isMarked && !/^$|^[-−–]$|:$/.test(before)) return plain;
+  const mark = markAfter(after, 0);
+  if (after !== '' && mark === null) return plain;
+  return isMarked || mark !== null
+    ? `${plain.slice(0, match.index)}${match[1]}${match[2]}${match[3]}${plain.slice(end)}`
+    : plain;
 }
 
 function placeOfAmount(plain: string, tokens: NumberToken[]): number {

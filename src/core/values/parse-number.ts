@@ -67,7 +67,11 @@ export function findNumbers(plain: string, rules: NumberRules): NumberToken[] {
     // What follows a gap that groups nothing is another number.
     CANDIDATE.lastIndex = end;
     const digits = whole.replace(/[ '’]/g, '');
-    tokens.push({ start, end, value: isFraction(plain, start) ? `0.${digits}` : decimalOf(digits, rules) });
+    tokens.push({
+      start,
+      end,
+      value: isFraction(plain, start) ? fractionOf(digits) : decimalOf(digits, rules),
+    });
   }
   return tokens;
 }
@@ -84,6 +88,11 @@ function groupedLength(candidate: string): number {
 function isFraction(plain: string, start: number): boolean {
   const mark = plain[start - 1];
   return (mark === '.' || mark === ',') && /^(?:|[^\p{L}\d.,])$/u.test(plain[start - 2] ?? '');
+}
+
+/** `.75,333` has no meaning. */
+function fractionOf(digits: string): string | null {
+  return /^\d+$/.test(digits) ? `0.${digits}` : null;
 }
 
 function decimalOf(digits: string, { decimal, dotGroups }: NumberRules): string | null {

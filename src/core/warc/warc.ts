@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+
 /** WARC/1.1 records (ISO 28500:2017), the writing half. Nothing here copies a body. */
 
 export const WARC_VERSION = 'WARC/1.1';
@@ -20,12 +22,14 @@ export interface ResponseRecord {
   recordId: string;
   status: number;
   statusText: string;
+  /** As served; 1.1 when absent. */
+  httpVersion?: '1.0' | undefined;
   /** As received: alternating name and value. */
   rawHeaders: readonly string[];
   /** As received once chunking is undone; Content-Encoding still applies to it. */
   wireBody: Uint8Array;
-  /** Of `wireBody`; without it the record has no digest. */
-  payloadSha256: Uint8Array | null;
+  /** Of `wireBody`, in hex, when it is known already; it is computed otherwise. */
+  wireSha256?: string | null;
   ip?: string | null;
 }
 
@@ -47,7 +51,7 @@ export function encodeResponseRecord(record: ResponseRecord): EncodedRecord {
   const lengthText = String(wireBody.length);
   let coded = false;
   let sawLength = false;
-  let http = `HTTP/1.1 ${String(record.status).padStart(3, '0')} ${oneLine(record.statusText)}\r\n`;
+  let http = `HTTP/${record.httpVersion ?? '1.1'} ${String(record.status).padStart(3, '0')} ${oneLine(record.statusText)}\r\n`;
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const name = tokenOf(rawHeaders[i]!);
     if (name === '') continue;
@@ -69,19 +73,15 @@ export function encodeResponseRecord(record: ResponseRecord): EncodedRecord {
   http += '\r\n';
   // Headers are octets; what cannot have come from one octet each was decoded as UTF-8.
   const encoding = BEYOND_LATIN1.test(http) ? 'utf8' : 'latin1';
-  const httpBytes = Buffer.byteLength(http, encoding);
+  const httpHead = Buffer.from(http, encoding);
 
   let warc = `${WARC_VERSION}\r\nWARC-Type: response\r\n`;
   warc += `WARC-Record-ID: <urn:uuid:${record.recordId}>\r\nWARC-Date: ${new Date(record.date).toISOString()}\r\n`;
   warc += `WARC-Target-URI: ${uriOf(record.url)}\r\n`;
   if (record.ip) warc += `WARC-IP-Address: ${oneLine(record.ip)}\r\n`;
-  if (record.payloadSha256) warc += `WARC-Payload-Digest: ${digestOf(record.payloadSha256)}\r\n`;
-  warc += `Content-Type: application/http; msgtype=response\r\nContent-Length: ${httpBytes + wireBody.length}\r\n\r\n`;
-
-  const head = Buffer.allocUnsafe(warc.length + httpBytes);
-  head.write(warc, 0, 'latin1');
-  head.write(http, warc.length, encoding);
-  return { head, body: wireBody, coded };
+  warc += `WARC-Payload-Digest: ${record.wireSha256 ? labelled(record.wireSha256) : digestOf(wireBody)}\r\n`;
+  warc += `Content-Type: application/http; msgtype=response\r\nContent-Length: ${httpHead.length + wireBody.length}\r\n\r\n`;
+  return { head: Buffer.concat([Buffer.from(warc, 'latin1'), httpHead]), body: wireBody, coded };
 }
 
 interface WarcinfoRecord {
@@ -100,6 +100,7 @@ export function encodeWarcinfo(record: WarcinfoRecord): EncodedRecord {
   const body = Buffer.from(text, 'utf8');
   let warc = `${WARC_VERSION}\r\nWARC-Type: warcinfo\r\nWARC-Record-ID: <urn:uuid:${record.recordId}>\r\n`;
   warc += `WARC-Date: ${new Date(record.date).toISOString()}\r\nWARC-Filename: ${oneLine(record.filename)}\r\n`;
+  warc += `WARC-Block-Digest: ${digestOf(body)}\r\n`;
   warc += `Content-Type: application/warc-fields\r\nContent-Length: ${body.length}\r\n\r\n`;
   return { head: Buffer.from(warc, 'utf8'), body, coded: false };
 }
@@ -113,7 +114,6 @@ interface ResourceRecord {
   kind: string;
   type: string;
   body: Uint8Array;
-  sha256: Uint8Array;
   /** The record of the page. */
   concurrentTo: string;
 }
@@ -123,20 +123,33 @@ export function encodeResource(record: ResourceRecord): EncodedRecord {
   const { body } = record;
   let warc = `${WARC_VERSION}\r\nWARC-Type: resource\r\nWARC-Record-ID: <urn:uuid:${record.recordId}>\r\n`;
   warc += `WARC-Date: ${new Date(record.date).toISOString()}\r\nWARC-Target-URI: ${uriOf(`urn:${record.kind}:${record.url}`)}\r\n`;
-  warc += `WARC-Concurrent-To: <urn:uuid:${record.concurrentTo}>\r\nWARC-Payload-Digest: ${digestOf(record.sha256)}\r\n`;
+  warc += `WARC-Concurrent-To: <urn:uuid:${record.concurrentTo}>\r\nWARC-Block-Digest: ${digestOf(body)}\r\n`;
   warc += `Content-Type: ${oneLine(record.type)}\r\nContent-Length: ${body.length}\r\n\r\n`;
   return { head: Buffer.from(warc, 'latin1'), body, coded: true };
 }
 
 /**
- * Base32 with its padding, because that is the form every checker reads: warcio (Python) takes a value
- * without padding for base64 and fails, jwarc compares with padding, FastWARC has failed on hex.
+ * SHA-256 in hex: the hash that the store has, so that a page is hashed once. In base32 it ends with `=`, which the grammar
+ * of digests does not allow, and warcio (Python) fails on one without.
  */
-export function digestOf(sha256: Uint8Array): string {
-  let text = 'sha256:';
+export function digestOf(bytes: Uint8Array): string {
+  return labelled(createHash('sha256').update(bytes).digest('hex'));
+}
+
+function labelled(sha256: string): string {
+  return `sha256:${sha256}`;
+}
+
+/** As before this form: such archives are still read. */
+export function formerDigestOf(bytes: Uint8Array): string {
+  return `sha256:${base32(createHash('sha256').update(bytes).digest())}====`;
+}
+
+function base32(bytes: Uint8Array): string {
+  let text = '';
   let bits = 0;
   let count = 0;
-  for (const byte of sha256) {
+  for (const byte of bytes) {
     bits = (bits << 8) | byte;
     for (count += 8; count >= 5; ) {
       count -= 5;
@@ -144,7 +157,7 @@ export function digestOf(sha256: Uint8Array): string {
     }
     bits &= (1 << count) - 1;
   }
-  return `${text}${BASE32[(bits << (5 - count)) & 31]}====`;
+  return count === 0 ? text : text + BASE32[(bits << (5 - count)) & 31];
 }
 
 function oneLine(value: string): string {

@@ -1,0 +1,95 @@
+import type { HostPace } from '../pace/pace.ts';
+import { unguardedGapMs } from '../politeness/permits.ts';
+import type { CalibrationResult, EndReason, RunEvidence } from './calibration.ts';
+import { type Runtime, tailBound, timeoutFor } from './runtime-quantile.ts';
+
+/** What calibration found out about a host. Times are epoch milliseconds. */
+export interface HostProfile {
+  host: string;
+  /** Requests per second that it takes; null when no rate held. */
+  rate: number | null;
+  parallel: number;
+  /** Tasks of this host in one batch. */
+  batchSize: number;
+  /** For one task, and for a batch or the Lambda function that works on one. */
+  timeoutMs: number | null;
+  batchTimeoutMs: number | null;
+  requests: number;
+  refusals: number;
+  /** The lowest rate that was refused, and over how long the host counts; 0 when within seconds. */
+  refusedRate: number | null;
+  windowMs: number;
+  end: EndReason;
+  measuredAt: number;
+  expiresAt: number;
+  evidence: RunEvidence[];
+}
+
+const DAY_MS = 86_400_000;
+/** Sites change their limits; what was measured is measured again after this. */
+const PROFILE_DAYS = 14;
+const BATCH_TASKS_MAX = 1_000;
+/** The function of Lambda ends after 15 minutes, and a batch that is lost is repeated as a whole: far less than that. */
+const BATCH_MS_MAX = 60_000;
+const TASK_TIMEOUT_MS_MAX = 300_000;
+/** What a batch takes besides its requests: the archive, the report. */
+const BATCH_EXTRA_MS = 5_000;
+const RATE_MIN = 0.01;
+
+export function profileOf(
+  host: string,
+  result: CalibrationResult,
+  runtimes: readonly Runtime[],
+  now: number,
+): HostProfile {
+  const { requests, refusals, refusedRate, windowMs, end, evidence, parallel } = result;
+  const timeoutMs = timeoutFor(runtimes, TASK_TIMEOUT_MS_MAX);
+  const tailMs = tailBound(runtimes)?.ms ?? TASK_TIMEOUT_MS_MAX;
+  const rate = result.rate === null ? null : Math.floor(result.rate * 1_000) / 1_000;
+  const batchSize = batchSizeFor(rate ?? RATE_MIN, tailMs);
+  return {
+    ...{ host, rate, parallel, batchSize, timeoutMs },
+    batchTimeoutMs: timeoutMs === null ? null : batchTimeoutFor(batchSize, rate ?? RATE_MIN, timeoutMs),
+    ...{ requests, refusals, refusedRate, windowMs, end },
+    measuredAt: now,
+    expiresAt: now + PROFILE_DAYS * DAY_MS,
+    evidence,
+  };
+}
+
+/** The largest batch whose requests, at this rate, fit with their tail into the time of a batch, with half as much to spare. */
+function batchSizeFor(rate: number, tailMs: number): number {
+  const fitting = Math.floor(((BATCH_MS_MAX / 1.5 - tailMs) * rate) / 1_000);
+  return Math.max(1, Math.min(BATCH_TASKS_MAX, fitting));
+}
+
+/** For a batch, and for the Lambda function: all its requests at the rate, and the last of them may take its whole time. */
+function batchTimeoutFor(tasks: number, rate: number, timeoutMs: number): number {
+  return Math.ceil((tasks * 1_000 * 1.5) / rate + timeoutMs + BATCH_EXTRA_MS);
+}
+
+/** Tries for more come as seldom as they can: the limit is known better than tries could tell. */
+const REFUSALS_NOTED = 6;
+const CLOSE = 1.05;
+
+/**
+ * The pace of a host that was calibrated; null when no rate held. Permits grant a longer gap than a rate asks for, because
+ * timers and the network move requests. What calibration sent was moved just the same, so that is taken back here.
+ */
+export function paceOfProfile({ rate, windowMs, measuredAt, expiresAt }: HostProfile): HostPace | null {
+  if (rate === null) return null;
+  const granted = 1_000 / unguardedGapMs(1_000 / rate);
+  const clean = granted / 0.93;
+  return {
+    ...{ rate: granted, clean, refused: clean * CLOSE, refusals: REFUSALS_NOTED, latencyMs: null },
+    tryAt: measuredAt + (600 * 2 ** REFUSALS_NOTED * 1_000) / clean,
+    since: 600,
+    proofMs: Math.min(120_000, windowMs),
+    knownUntil: expiresAt,
+  };
+}
+
+/** A pace that came from a profile is forgotten with it. */
+export function isExpired(pace: HostPace | null, now: number): boolean {
+  return pace?.knownUntil !== undefined && pace.knownUntil <= now;
+}

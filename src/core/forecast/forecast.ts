@@ -1,0 +1,348 @@
+import { billOf, type CostLine, type Prices, quantityOf, totalOf, type Usage } from '../cost/cost.ts';
+import { type GrowthPoint, siteSizeOf } from './growth.ts';
+
+/**
+ * What a run will take, told from a sample of it. The model:
+ *
+ * - Requests: pages × requests per page of the sample, and robots.txt of each host.
+ * - Time of a host: its requests × the time between two of them, which is what the sample saw, and at least the gap that
+ *   the job allows or the latency shared by parallel requests.
+ * - Time of the run: that of the host which takes longest, or the time that the workers need for all pages.
+ * - Money and bytes: those of the sample by request; machine hours by time.
+ *
+ * The sample is resampled (bootstrap), so that its own chance shows in the result; the error of the model itself is a
+ * factor with a spread that `npm run forecast-check` has measured.
+ */
+export interface Forecast {
+  requests: number;
+  pages: number;
+  seconds: { p50: number; p90: number };
+  bytes: number;
+  /** `items`: the lines of the bill that `p50` adds up. */
+  dollars: { p50: number; p90: number; items: CostLine[] };
+  /** The host that decides how long it takes; null when that is not a single one. */
+  criticalHost: string | null;
+  /** What it was concluded from. */
+  sample: { from: 'sample' | 'earlier runs' | 'assumptions'; requests: number; pages: number };
+}
+
+/** One request of the sample. */
+export interface SampledRequest {
+  url: string;
+  host: string;
+  /** Epoch milliseconds. */
+  startedAt: number;
+  durationMs: number;
+  bytes: number;
+  /** Not the last request for its page: it failed and is tried again, or it was redirected. */
+  goesOn: boolean;
+}
+
+export interface Evidence {
+  requests: readonly SampledRequest[];
+  /** Requests that were sent, with those for robots.txt. */
+  sent: number;
+  /** Pages known and visited in the course of the sample, for jobs that find pages. */
+  growth: readonly GrowthPoint[];
+  /** Pages known at its end, by host. */
+  known: ReadonlyMap<string, number>;
+  bill: readonly CostLine[];
+}
+
+export interface RunPlan {
+  /** Pages of the lists, by host. */
+  listed: ReadonlyMap<string, number>;
+  /** Whether the job finds more pages: links, sitemaps, pagination. */
+  finds: boolean;
+  limits: { pages: number | null; requests: number | null; seconds: number | null; bytes: number | null };
+  /** Least time between two requests to a host, and how many at once. */
+  paceOf(host: string): { gapMs: number; parallel: number };
+  adaptive: boolean;
+  workers: number;
+  prices: Prices;
+}
+
+const REPLICATES = 300;
+/** What a worker computes for a page. */
+const CPU_MS = 1;
+/** A host that is asked at half its rate first, and the start of a run. */
+const START_MS = 1_500;
+/** Retries of the last pages wait. */
+const BACKOFF_MS = 2_000;
+/** With fewer of them, times between requests to a host say little. */
+const GAPS_MIN = 8;
+/** How fast a host answers is told by its own requests, and by all as if so many of them were its own. */
+const SHARED_REQUESTS = 1;
+/** Of the parallel requests that a slow host is allowed, so many are under way: batches wait for their last pages. */
+const PARALLEL_SHARE = 0.5;
+/** How far times are off where latency decides and not the pace: standard deviation of the logarithm. */
+const LATENCY_SPREAD = 0.35;
+/** Hosts with the most work: one of them decides. */
+const HOSTS_MAX = 200;
+/** Of the model itself: standard deviation of the logarithm. What is only assumed may be far off. */
+const MODEL_SPREAD = { sample: 0.05, 'earlier runs': 0.05, assumptions: 0.8 } as const;
+/** Money goes with requests, of which more is known than of time. */
+const COST_SHARE = 0.45;
+/** Of the number of pages that are not known yet. */
+const FOUND_SPREAD = 0.7;
+
+interface Draw {
+  pages: number;
+  requests: number;
+  bytes: number;
+  ms: number;
+  usage: Usage;
+  critical: string | null;
+}
+
+export function forecastOf(plan: RunPlan, evidence: Evidence, from: Forecast['sample']['from']): Forecast {
+  const random = seeded(evidence.requests.length + 1);
+  const draws: Draw[] = [];
+  for (let index = 0; index < REPLICATES; index++)
+    draws.push(drawOf(plan, evidence, MODEL_SPREAD[from], random));
+  const ms = draws.map((draw) => draw.ms).sort((a, b) => a - b);
+  const bills = draws.map(({ usage }) => billOf(usage, plan.prices)).sort((a, b) => totalOf(a) - totalOf(b));
+  const items = quantileOf(bills, 0.5);
+  return {
+    requests: Math.round(medianOf(draws.map(({ requests }) => requests))),
+    pages: Math.round(medianOf(draws.map(({ pages }) => pages))),
+    seconds: { p50: toSeconds(quantileOf(ms, 0.5)), p90: toSeconds(quantileOf(ms, 0.9)) },
+    bytes: Math.round(medianOf(draws.map(({ bytes }) => bytes))),
+    dollars: { p50: totalOf(items), p90: totalOf(quantileOf(bills, 0.9)), items },
+    criticalHost: mostFrequent(draws.map(({ critical }) => critical)),
+    sample: { from, requests: evidence.sent, pages: evidence.sent === 0 ? 0 : urlsIn(evidence) },
+  };
+}
+
+/** What is usual, for jobs of which nothing is known. */
+const USUAL = {
+  durationMs: 500,
+  bytes: 50_000,
+  browserMs: 3_000,
+  pagesPerPut: 40,
+  memoryGb: 1,
+  sitePages: 1_000,
+};
+
+/** Pages of a usual web, in the place of a sample. */
+export function assumptionsOf(given: {
+  isLambda: boolean;
+  storesInS3: boolean;
+  hasProxies: boolean;
+  fetchers: readonly string[];
+  gapMs: number;
+}): Evidence {
+  const { isLambda, storesInS3, hasProxies, fetchers, gapMs } = given;
+  const shareOf = (name: string) =>
+    fetchers.length === 0 ? 0 : fetchers.filter((fetcher) => fetcher === name).length / fetchers.length;
+  const browserShare = shareOf('browser');
+  const durationMs = USUAL.durationMs + browserShare * USUAL.browserMs;
+  const usage: Usage = {
+    ...(isLambda
+      ? {
+          lambdaCalls: 1 / USUAL.pagesPerPut,
+          lambdaGbSeconds: (USUAL.memoryGb * Math.max(gapMs, durationMs / 4)) / 1_000,
+        }
+      : {}),
+    s3Puts: storesInS3 ? 1 / USUAL.pagesPerPut : 0,
+    egressGb: 1_000 / 1e9,
+    proxyGb: hasProxies ? USUAL.bytes / 1e9 : 0,
+    apiCalls: shareOf('api'),
+    browserSeconds: (browserShare * durationMs) / 1_000,
+  };
+  const bill = (Object.keys(usage) as (keyof Usage)[]).map((item) => ({
+    item,
+    quantity: usage[item] ?? 0,
+    dollars: 0,
+  }));
+  // One page in 20 is requested again.
+  const requests = Array.from({ length: 20 }, (_, index) => ({
+    url: String(index),
+    host: '',
+    startedAt: 0,
+    durationMs,
+    bytes: USUAL.bytes,
+    goesOn: index === 0,
+  }));
+  const growth = [{ visited: USUAL.sitePages, known: USUAL.sitePages }];
+  return { requests, sent: 0, growth, known: new Map(), bill };
+}
+
+/** One run as it may go, by a sample as it may have been. */
+function drawOf(plan: RunPlan, evidence: Evidence, spread: number, random: () => number): Draw {
+  const sampled = resampled(evidence.requests, random);
+  const perPage = requestsPerPage(evidence.requests, sampled);
+  const { pages, ofHost } = pagesOf(plan, evidence, perPage, random);
+  const requests = capped(pages * perPage + ofHost.size, plan.limits.requests);
+  const {
+    ms,
+    critical,
+    spread: ofLatency,
+  } = timeOf(plan, { ofHost, perPage, requests, sampled, evidence }, random);
+  const factor = Math.exp(Math.hypot(spread, ofLatency) * normal(random));
+  const seconds = plan.limits.seconds ?? Number.POSITIVE_INFINITY;
+  const total = Math.min(ms * factor, seconds * 1_000);
+  const bytes = requests * meanOf(sampled.map((each) => each.bytes));
+  return {
+    pages,
+    requests,
+    bytes: capped(bytes, plan.limits.bytes),
+    ms: total,
+    usage: usageOf(evidence, requests * Math.exp(COST_SHARE * spread * normal(random)), total),
+    critical,
+  };
+}
+
+function urlsIn({ requests }: Evidence): number {
+  return new Set(requests.map(({ url }) => url)).size;
+}
+
+/** Pages that wait for another try when the sample ends will take more requests. */
+function requestsPerPage(all: readonly SampledRequest[], sampled: readonly SampledRequest[]): number {
+  if (all.length === 0) return 1;
+  const goingOn = sampled.filter(({ goesOn }) => goesOn).length / sampled.length;
+  // A page that never ends is given up after some tries.
+  return 1 / Math.max(0.25, 1 - goingOn);
+}
+
+function pagesOf(
+  { listed, finds, limits }: RunPlan,
+  { growth, known }: Evidence,
+  perPage: number,
+  random: () => number,
+): { pages: number; ofHost: ReadonlyMap<string, number> } {
+  const inLists = sumOf(listed.values());
+  const ofHost = finds && known.size > 0 ? known : listed;
+  let pages = inLists;
+  if (finds) {
+    const site = siteSizeOf(growth);
+    pages = Math.max(inLists, site.known + site.more * Math.exp(FOUND_SPREAD * normal(random)));
+  }
+  pages = capped(pages, limits.pages);
+  if (limits.requests !== null) pages = Math.min(pages, limits.requests / perPage);
+  const share = pages / Math.max(1, sumOf(ofHost.values()));
+  return { pages, ofHost: new Map([...ofHost].map(([host, count]) => [host, count * share])) };
+}
+
+interface Work {
+  ofHost: ReadonlyMap<string, number>;
+  perPage: number;
+  requests: number;
+  sampled: readonly SampledRequest[];
+  evidence: Evidence;
+}
+
+function timeOf(
+  plan: RunPlan,
+  work: Work,
+  random: () => number,
+): { ms: number; critical: string | null; spread: number } {
+  const { ofHost, perPage, requests, sampled, evidence } = work;
+  const bySampledHost = Map.groupBy(sampled, ({ host }) => host);
+  const meanMs = meanOf(sampled.map(({ durationMs }) => durationMs));
+  const gaps = gapsByHost(evidence.requests);
+  const busiest = [...ofHost].sort((a, b) => b[1] - a[1]).slice(0, HOSTS_MAX);
+  let ms = 0;
+  let critical: string | null = null;
+  let spread = 0;
+  for (const [host, pages] of busiest) {
+    const { gapMs, parallel } = plan.paceOf(host);
+    const own = bySampledHost.get(host) ?? [];
+    const ownMs = sumOf(own.map(({ durationMs }) => durationMs));
+    const latency = (ownMs + SHARED_REQUESTS * meanMs) / (own.length + SHARED_REQUESTS);
+    const seen = gaps.get(host);
+    const allowed = Math.max(gapMs, latency / (parallel * PARALLEL_SHARE));
+    const interval = seen ? Math.max(gapMs, meanOf(resampled(seen, random))) : allowed;
+    const hostMs = (pages * perPage + 1) * interval + latency;
+    if (hostMs <= ms) continue;
+    ms = hostMs;
+    critical = host;
+    spread = interval > gapMs * 1.2 ? LATENCY_SPREAD : 0;
+  }
+  const workMs = (requests * CPU_MS) / plan.workers;
+  const backoffMs = perPage > 1 ? BACKOFF_MS * (perPage - 1) : 0;
+  const startMs = plan.adaptive ? START_MS : START_MS / 3;
+  return workMs > ms
+    ? { ms: workMs + startMs + backoffMs, critical: null, spread: 0 }
+    : { ms: ms + startMs + backoffMs, critical, spread };
+}
+
+/**
+ * Times between requests to a host, where there are enough. Not those of its start, when its pace is still rising, nor those
+ * of its end, when there was little left to request.
+ */
+function gapsByHost(requests: readonly SampledRequest[]): Map<string, number[]> {
+  const gaps = new Map<string, number[]>();
+  for (const [host, own] of Map.groupBy(requests, (request) => request.host)) {
+    const starts = own.map(({ startedAt }) => startedAt).sort((a, b) => a - b);
+    const inner = starts.slice(Math.floor(starts.length * 0.3), Math.ceil(starts.length * 0.85));
+    if (inner.length <= GAPS_MIN) continue;
+    gaps.set(
+      host,
+      inner.slice(1).map((at, index) => at - inner[index]!),
+    );
+  }
+  return gaps;
+}
+
+/** What the sample used by request; time of the machine by time. */
+function usageOf({ bill, sent }: Evidence, requests: number, ms: number): Usage {
+  const usage: Usage = { machineHours: ms / 3_600_000 };
+  for (const { item } of bill)
+    if (item !== 'machineHours') usage[item] = (quantityOf(bill, item) / Math.max(1, sent)) * requests;
+  return usage;
+}
+
+function capped(value: number, limit: number | null): number {
+  return limit === null ? value : Math.min(value, limit);
+}
+
+function resampled<T>(list: readonly T[], random: () => number): T[] {
+  return list.map(() => list[Math.floor(random() * list.length)]!);
+}
+
+function meanOf(list: readonly number[]): number {
+  return list.length === 0 ? 0 : sumOf(list) / list.length;
+}
+
+function sumOf(list: Iterable<number>): number {
+  let sum = 0;
+  for (const value of list) sum += value;
+  return sum;
+}
+
+function medianOf(list: readonly number[]): number {
+  return quantileOf(
+    list.toSorted((a, b) => a - b),
+    0.5,
+  );
+}
+
+function quantileOf<T>(sorted: readonly T[], share: number): T {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!;
+}
+
+function toSeconds(ms: number): number {
+  return Math.round(ms / 100) / 10;
+}
+
+function mostFrequent(hosts: readonly (string | null)[]): string | null {
+  const counts = [...Map.groupBy(hosts, (host) => host)].sort(([, a], [, b]) => b.length - a.length);
+  return counts[0]?.[0] ?? null;
+}
+
+/** The same sample gives the same forecast: mulberry32. */
+function seeded(seed: number): () => number {
+  let state = Math.imul(seed, 0x9e3779b1) | 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let value = Math.imul(state ^ (state >>> 15), 1 | state);
+    value = (value + Math.imul(value ^ (value >>> 7), 61 | value)) ^ value;
+    return ((value ^ (value >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+/** Of mean 0 and deviation 1: Box and Muller. */
+function normal(random: () => number): number {
+  return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+}
