@@ -11,6 +11,7 @@ import type {
   SettleResult,
   SourcePosition,
 } from '../../ports/store.ts';
+import { RUN_ON } from '../shared/job-rows.ts';
 import { READY, WAITING } from '../shared/states.ts';
 import { isOthersTurn, TURN_MS } from '../shared/turns.ts';
 import type { Database } from './connection/database.ts';
@@ -28,9 +29,10 @@ import type { HostIds } from './frontier/host-ids.ts';
 import { insertTasks, lookUp } from './frontier/insert-tasks.ts';
 import type { JobMemories } from './frontier/job-memory.ts';
 import { leaseInTransaction } from './frontier/lease.ts';
-import { reopenInTransaction } from './frontier/reopen.ts';
+import { reopenInTransaction, revisitInTransaction } from './frontier/reopen.ts';
 import { setPrioritiesInTransaction } from './frontier/set-priorities.ts';
 import { writeSource } from './frontier/write-source.ts';
+import { LOCK_JOB } from './job-store.ts';
 import { settleInTransaction } from './settle/settle.ts';
 
 const PROMOTED_AT_ONCE = 2_000;
@@ -61,11 +63,12 @@ export class PostgresFrontier implements Frontier {
   async enqueue(
     jobId: number,
     tasks: NewTask[],
-    { perTemplateMax, source }: Parameters<Frontier['enqueue']>[2],
+    { perTemplateMax, source, added }: Parameters<Frontier['enqueue']>[2],
   ): Promise<EnqueueResult> {
     const memory = await this.#memories.of(jobId);
     const hosts = await this.#hosts.learn(tasks.map(({ host }) => host));
     return this.#db.write(async (tx) => {
+      if (added) await tx.run(LOCK_JOB, jobId);
       const counterUpdates = new CounterUpdates();
       const context = { tx, jobId, memory, hosts, counterUpdates, perTemplateMax };
       const result = await insertTasks(context, tasks, await lookUp(context, tasks));
@@ -74,8 +77,17 @@ export class PostgresFrontier implements Frontier {
         counterUpdates.count('rejected', source.rejected - (before?.rejected ?? 0));
         tx.finally(writeSource(tx, jobId, source));
       }
+      counterUpdates.count('rejected', added?.rejected ?? 0);
+      if (added && result.accepted > 0) await tx.run(`${RUN_ON}$1`, jobId);
       tx.finally(counterUpdates.write(tx, jobId));
       return result;
+    });
+  }
+
+  async revisit(jobId: number, taskId: number): Promise<boolean> {
+    return this.#db.write(async (tx) => {
+      await tx.run(LOCK_JOB, jobId);
+      return revisitInTransaction(tx, jobId, taskId);
     });
   }
 
@@ -159,6 +171,15 @@ export class PostgresFrontier implements Frontier {
     return times.length === 0 ? null : Math.min(...times);
   }
 
+  async nextDue(jobId: number): ReturnType<Frontier['nextDue']> {
+    const [row] = await this.#reads.read<{ host: string | null; at: number | null; taskAt: number | null }>(
+      SELECT_NEXT_DUE_APART,
+      jobId,
+    );
+    const { host = null, at = null, taskAt = null } = row ?? {};
+    return { host: host === null || at === null ? null : { host, at }, taskAt };
+  }
+
   async failTasksOfHost(jobId: number, options: Parameters<Frontier['failTasksOfHost']>[1]): Promise<number> {
     const hosts = await this.#hosts.learn([options.host]);
     return this.#db.write((tx) => failTasksOfHostInTransaction(tx, jobId, hosts.of(options.host), options));
@@ -223,7 +244,8 @@ const SELECT_REJECTED = 'SELECT rejected FROM sources WHERE job_id = $1 AND sour
 
 const HOST_COLUMNS = `
   hosts.id, hosts.host, hosts.next_at AS "nextAt", hosts.crawl_delay_ms AS "crawlDelayMs",
-  hosts.failures_in_row AS "failuresInRow", hosts.rests, hosts.pace, hosts.ban`;
+  hosts.failures_in_row AS "failuresInRow", hosts.rests, hosts.pace, hosts.ban,
+  hosts.reached_at AS "reachedAt"`;
 
 const IS_FREE = (coordinator: string) =>
   `(hosts.holds = 0 OR hosts.holder = ${coordinator} OR NOT ${ALIVE('hosts.holder')})`;
@@ -255,6 +277,13 @@ const PROMOTE = `
 const SELECT_NEXT_DUE = `
   SELECT (SELECT min(next_at) FROM queues WHERE job_id = $1 AND ready > 0) AS host,
     (SELECT min(due_at) FROM tasks WHERE job_id = $1 AND state = ${WAITING}) AS task`;
+
+const SELECT_NEXT_DUE_APART = `
+  SELECT next.host, next.at, (SELECT min(due_at) FROM tasks WHERE job_id = $1 AND state = ${WAITING}) AS "taskAt"
+  FROM (SELECT) AS one LEFT JOIN (
+    SELECT hosts.host, queues.next_at AS at FROM queues JOIN hosts ON hosts.id = queues.host_id
+    WHERE queues.job_id = $1 AND queues.ready > 0 ORDER BY queues.next_at LIMIT 1
+  ) AS next ON true`;
 
 /** Each coordinator looks after its own; those of one that is gone are for all. */
 const SELECT_EXPIRED = `

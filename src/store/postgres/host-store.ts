@@ -1,8 +1,16 @@
-import type { HostFacts, HostStore, RobotsEntry } from '../../ports/store.ts';
+import type { HostProfile } from '../../core/calibration/host-profile.ts';
+import type { HostPace } from '../../core/pace/pace.ts';
+import type { HostFacts, HostStore, HostSummary, RobotsEntry } from '../../ports/store.ts';
+import {
+  type HostColumns,
+  type HostSummaryColumns,
+  hostSteps,
+  selectHostSummaries,
+  toHostFacts,
+  toHostSummary,
+} from '../shared/host-rows.ts';
 import { WAITING } from '../shared/states.ts';
 import type { Database } from './connection/database.ts';
-
-const STEP = 500;
 
 export class PostgresHostStore implements HostStore {
   readonly #db: Database;
@@ -13,30 +21,34 @@ export class PostgresHostStore implements HostStore {
     this.#reads = reads;
   }
 
-  async *list(jobId: number): AsyncIterable<HostFacts> {
-    let after = '';
-    while (true) {
-      const rows = await this.#reads.read<HostColumns>(SELECT_HOSTS, jobId, after, STEP);
-      const hosts = rows.map(({ host }) => host);
-      const robots = await this.#reads.read<RobotsEntry>(SELECT_ROBOTS_OF_HOSTS, hosts);
-      for (const { pace, ban, lastError, ...row } of rows) {
-        yield {
-          ...row,
-          pace: pace === null ? null : JSON.parse(pace),
-          ban: ban === null ? null : JSON.parse(ban),
-          lastError: lastError === null ? null : JSON.parse(lastError),
-          robots: robots.filter(({ host }) => host === row.host),
-        };
-      }
-      const last = rows.at(-1);
-      if (!last) return;
-      after = last.host;
-    }
+  list(jobId: number): AsyncIterable<HostFacts> {
+    return hostSteps((after, limit) => this.listStep(jobId, { after, limit }));
+  }
+
+  async listStep(jobId: number, { after, limit }: { after: string; limit: number }): Promise<HostFacts[]> {
+    const rows = await this.#reads.read<HostColumns>(SELECT_HOSTS, jobId, after, limit);
+    const hosts = rows.map(({ host }) => host);
+    const robots = await this.#reads.read<RobotsEntry>(SELECT_ROBOTS_OF_HOSTS, hosts);
+    return rows.map((row) =>
+      toHostFacts(
+        row,
+        robots.filter(({ host }) => host === row.host),
+      ),
+    );
+  }
+
+  async listAfter({ after, limit }: { after: string; limit: number }): Promise<HostSummary[]> {
+    const text = selectHostSummaries(['$1', '$2']);
+    return (await this.#reads.read<HostSummaryColumns>(text, after, limit)).map(toHostSummary);
   }
 
   async robots(origin: string): Promise<RobotsEntry | null> {
     const [row] = await this.#db.read<RobotsEntry>(SELECT_ROBOTS_OF_ORIGIN, origin);
     return row ?? null;
+  }
+
+  async saveProfile(profile: HostProfile, pace: HostPace | null): Promise<void> {
+    await this.#db.read(SAVE_PROFILE, profile.host, JSON.stringify(profile), pace && JSON.stringify(pace));
   }
 
   async groupsOf(jobId: number, hosts: readonly string[]): Promise<Map<string, string>> {
@@ -70,22 +82,27 @@ export class PostgresHostStore implements HostStore {
   }
 }
 
-type HostColumns = Omit<HostFacts, 'pace' | 'ban' | 'lastError' | 'robots'> & {
-  pace: string | null;
-  ban: string | null;
-  lastError: string | null;
-};
-
 const SELECT_HOSTS = `
   SELECT hosts.host, queues.ready, hosts.requests, greatest(hosts.next_at, queues.next_at) AS "nextAt",
-    hosts.failures_in_row AS "failuresInRow", hosts.rests, hosts.pace, hosts.ban, hosts.smallest_gap_ms AS "smallestGapMs",
-    hosts.last_error AS "lastError"
+    hosts.failures_in_row AS "failuresInRow", hosts.rests, hosts.pace, hosts.ban, host_profiles.profile,
+    hosts.smallest_gap_ms AS "smallestGapMs",
+    hosts.last_error AS "lastError",
+    (SELECT string_agg(jobs.name || '-' || jobs.run, ' ' ORDER BY jobs.id) FROM queues AS other JOIN jobs ON jobs.id = other.job_id
+      WHERE other.host_id = hosts.id AND other.job_id <> queues.job_id AND other.ready > 0 AND jobs.state = 'running') AS "sharedWith"
   FROM hosts JOIN queues ON queues.host_id = hosts.id AND queues.job_id = $1
+    LEFT JOIN host_profiles ON host_profiles.host = hosts.host
   WHERE hosts.host > $2 ORDER BY hosts.host LIMIT $3`;
 
 const CLAMP_TASKS = `
   WITH clamped AS (UPDATE tasks SET due_at = $2 WHERE state = ${WAITING} AND due_at > $1 RETURNING 1)
   SELECT count(*) AS count FROM clamped`;
+
+const SAVE_PROFILE = `
+  WITH noted AS (
+    INSERT INTO host_profiles (host, profile) VALUES ($1, $2::json)
+    ON CONFLICT (host) DO UPDATE SET profile = excluded.profile)
+  INSERT INTO hosts (host, pace) VALUES ($1, $3::json)
+  ON CONFLICT (host) DO UPDATE SET pace = coalesce(excluded.pace, hosts.pace)`;
 
 const SELECT_GROUPS = 'SELECT host, host_group FROM host_groups WHERE job_id = $1 AND host = ANY($2::text[])';
 

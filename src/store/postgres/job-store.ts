@@ -1,9 +1,14 @@
 import { randomInt } from 'node:crypto';
-import type { Counters, RequestedState } from '../../core/model.ts';
+import type { CostLine } from '../../core/cost/cost.ts';
+import type { Counters, JobState, RequestedState } from '../../core/model.ts';
 import type { PriorityRule } from '../../core/priority/priority.ts';
 import type { Job, JobStore, SourcePosition } from '../../ports/store.ts';
+import { selectCosts, toCostLines } from '../shared/cost-rows.ts';
 import {
+  finishedState,
+  JOBS_BEFORE,
   type JobColumns,
+  keptOpenJobs,
   RUNNING_JOBS,
   SELECT_JOBS,
   scheduledJobs,
@@ -12,9 +17,12 @@ import {
   toPriorities,
   UPDATABLE,
 } from '../shared/job-rows.ts';
+import { isEnd, tellJobEnd } from '../shared/webhooks/outbox.ts';
 import type { Database, Transaction } from './connection/database.ts';
 import { readCounters, toCleanJson } from './connection/rows.ts';
 import type { CoordinatorHeartbeats } from './frontier/coordinator-heartbeats.ts';
+import { addCosts } from './settle/write-costs.ts';
+import { POSTGRES_OUTBOX, writeOutbox } from './webhooks.ts';
 
 export class PostgresJobStore implements JobStore {
   readonly #db: Database;
@@ -32,6 +40,11 @@ export class PostgresJobStore implements JobStore {
     return this.#db.write(async (tx) => {
       // Others may create a run of the same name at this very moment.
       await tx.run('SELECT pg_advisory_xact_lock(hashtext($1))', `seine job ${name}`);
+      if (job.requestId != null) {
+        await tx.run('SELECT pg_advisory_xact_lock(hashtext($1))', `seine request ${job.requestId}`);
+        const [known] = await tx.run<JobColumns>(`${SELECT_JOBS} WHERE request_id = $1`, job.requestId);
+        if (known) return toJob(known);
+      }
       if (job.unlessUnfinished) {
         const [unfinished] = await tx.run<JobColumns>(SELECT_UNFINISHED, name, specHash);
         if (unfinished) return toJob(unfinished);
@@ -46,6 +59,10 @@ export class PostgresJobStore implements JobStore {
         file,
         randomInt(0x7fff_ffff),
         now,
+        job.owner ?? null,
+        job.spec.keepOpen ?? false,
+        job.requestId ?? null,
+        job.countsPages ?? false,
       );
       await tx.run(INSERT_PASS, made!.id, now, name);
       return readJob(tx, made!.id);
@@ -81,8 +98,22 @@ export class PostgresJobStore implements JobStore {
     return (await this.#reads.read<JobColumns>(`${SELECT_JOBS} ORDER BY id DESC LIMIT $1`, limit)).map(toJob);
   }
 
+  async listBefore(options: Parameters<JobStore['listBefore']>[0]): Promise<Job[]> {
+    const { owner = null, before, limit } = options;
+    return (await this.#reads.read<JobColumns>(JOBS_BEFORE, before, owner, limit)).map(toJob);
+  }
+
+  async byId(id: number): Promise<Job | null> {
+    const [row] = await this.#reads.read<JobColumns>(`${SELECT_JOBS} WHERE id = $1`, id);
+    return row ? toJob(row) : null;
+  }
+
   async running(): Promise<Job[]> {
     return (await this.#db.read<JobColumns>(RUNNING_JOBS)).map(toJob);
+  }
+
+  async keptOpen(namePart: string): Promise<Job[]> {
+    return (await this.#db.read<JobColumns>(keptOpenJobs('$1'), namePart)).map(toJob);
   }
 
   async scheduled(): Promise<Job[]> {
@@ -93,12 +124,58 @@ export class PostgresJobStore implements JobStore {
     return readCounters(this.#reads.read.bind(this.#reads), jobId);
   }
 
+  async costs(jobId: number): Promise<CostLine[]> {
+    return toCostLines(await this.#reads.read<CostLine>(selectCosts('$1'), jobId));
+  }
+
+  async addCosts(jobId: number, lines: readonly CostLine[], now: number): Promise<void> {
+    await this.#db.write((tx) => addCosts(tx, jobId, lines, now));
+  }
+
   async update(jobId: number, change: Parameters<JobStore['update']>[1]): Promise<void> {
     const fields = Object.entries(change) as [keyof typeof UPDATABLE, unknown][];
     if (fields.length === 0) return;
     const columns = fields.map(([field], index) => `${UPDATABLE[field]} = $${index + 2}`);
     const values = fields.map(([field, value]) => toColumn(field, value));
-    await this.#db.read(`UPDATE jobs SET ${columns.join(', ')} WHERE id = $1`, jobId, ...values);
+    const text = `UPDATE jobs SET ${columns.join(', ')} WHERE id = $1`;
+    const { state, endedAt } = change;
+    if (state === undefined || !isEnd(state)) {
+      await this.#db.read(text, jobId, ...values);
+      return;
+    }
+    await this.#db.write(async (tx) => {
+      const [before] = await tx.run<{ state: JobState }>(LOCK_STATE, jobId);
+      await tx.run(text, jobId, ...values);
+      if (before && before.state !== state)
+        await writeOutbox(tx, tellJobEnd(POSTGRES_OUTBOX, jobId, endedAt ?? Date.now()));
+    });
+  }
+
+  async finish(jobId: number, now: number): Promise<JobState | null> {
+    return this.#db.write(async (tx) => {
+      await tx.run(LOCK_STATE, jobId);
+      const { pending, leased } = await readCounters(tx.run, jobId);
+      if (pending + leased > 0) return null;
+      const before = await readJob(tx, jobId);
+      const state = finishedState(before);
+      if (state !== 'done' && state !== 'waiting') return state;
+      await tx.run(FINISH_JOB, jobId, state, state === 'done' ? now : null);
+      if (state === 'done' && before.state !== 'done')
+        await writeOutbox(tx, tellJobEnd(POSTGRES_OUTBOX, jobId, now));
+      return state;
+    });
+  }
+
+  async closeToMore(jobId: number, now: number): Promise<void> {
+    await this.#db.write(async (tx) => {
+      await tx.run('UPDATE jobs SET keep_open = false WHERE id = $1', jobId);
+      const ended = await tx.run(
+        "UPDATE jobs SET state = 'done', ended_at = $2 WHERE id = $1 AND state = 'waiting' RETURNING id",
+        jobId,
+        now,
+      );
+      if (ended.length > 0) await writeOutbox(tx, tellJobEnd(POSTGRES_OUTBOX, jobId, now));
+    });
   }
 
   async requestedState(jobId: number): Promise<RequestedState> {
@@ -156,9 +233,16 @@ const SELECT_UNFINISHED = `
     AND state NOT IN ('done', 'cancelled')`;
 
 const INSERT_JOB = `
-  INSERT INTO jobs (name, run, spec, spec_hash, bundle, file, seed, state, requested_state, created_at)
-  SELECT $1, coalesce((SELECT max(run) FROM jobs WHERE name = $1), 0) + 1, $2, $3, $4, $5, $6, 'running', 'run', $7
+  INSERT INTO jobs (name, run, spec, spec_hash, bundle, file, seed, state, requested_state, created_at, owner, keep_open,
+    request_id, counts_pages)
+  SELECT $1, coalesce((SELECT max(run) FROM jobs WHERE name = $1), 0) + 1, $2, $3, $4, $5, $6, 'running', 'run', $7, $8, $9,
+    $10, $11
   RETURNING id`;
+
+/** Whoever adds tasks from outside and whoever ends the job come one after the other. */
+export const LOCK_JOB = 'SELECT 1 FROM jobs WHERE id = $1 FOR NO KEY UPDATE';
+
+const FINISH_JOB = 'UPDATE jobs SET state = $2, reason = NULL, ended_at = $3::bigint WHERE id = $1';
 
 const INSERT_PASS = `
   INSERT INTO passes (job_id, collection_id, pass, started_at) SELECT $1, id, 1, $2 FROM collections WHERE name = $3`;
@@ -170,6 +254,8 @@ const BEGIN_PASS = `
 const RESTART_JOB = `
   UPDATE jobs SET spec = $2, spec_hash = $3, bundle = $4, file = $5, state = 'running', requested_state = 'run', reason = NULL,
     ended_at = NULL WHERE id = $1`;
+
+const LOCK_STATE = 'SELECT state FROM jobs WHERE id = $1 FOR NO KEY UPDATE';
 
 const SELECT_SOURCES = `
   SELECT source, position, done, rows, rejected FROM sources WHERE job_id = $1 ORDER BY source`;

@@ -1,6 +1,10 @@
 import type { ClientConfig } from 'pg';
 import type { Logger } from '../../ports/ambient.ts';
 import type { Store } from '../../ports/store.ts';
+import { SharedAlertStore } from '../shared/alert-store.ts';
+import { SharedJobRemovals } from '../shared/job-removals.ts';
+import { SharedRequestStore } from '../shared/request-store.ts';
+import { SharedWebhookStore } from '../shared/webhooks/webhook-store.ts';
 import { atMost, type ConnectionOptions } from './connection/connections.ts';
 import { Database } from './connection/database.ts';
 import { parseStoreUrl } from './connection/store-url.ts';
@@ -11,9 +15,14 @@ import { JobMemories } from './frontier/job-memory.ts';
 import { PostgresFrontier } from './frontier-store.ts';
 import { PostgresHostStore } from './host-store.ts';
 import { PostgresJobStore } from './job-store.ts';
+import { PostgresKeyStore } from './key-store.ts';
 import { prepareDatabase } from './migrations/migrate.ts';
 import { PostgresProxyStore } from './proxy-store.ts';
+import { PostgresRollupStore } from './rollup-store.ts';
+import { checkSinkTable } from './settle/write-sink.ts';
+import { PostgresSlotTimeStore } from './slot-time-store.ts';
 import { PostgresViews } from './views/views.ts';
+import { PostgresWebhookDatabase } from './webhooks.ts';
 
 export interface PostgresStoreOptions {
   passwordFile?: string | null;
@@ -37,6 +46,8 @@ const CONNECTIONS_MIN = 4;
 /** One process does not keep more of them busy. */
 const CONNECTIONS_MAX = 16;
 const READ_CONNECTIONS = 2;
+/** For callers of a server. */
+const API_CONNECTIONS = 4;
 /** Longer than a restart, a failover or an update of the server. */
 const PATIENCE_MS_DEFAULT = 600_000;
 const SILENCE_MS_DEFAULT = 15_000;
@@ -77,9 +88,30 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     hosts: new PostgresHostStore(db, reads),
     escalations: new PostgresEscalationStore(db),
     proxies: new PostgresProxyStore(db, reads),
+    keys: new PostgresKeyStore(db, reads),
+    webhooks: new SharedWebhookStore(new PostgresWebhookDatabase(db)),
+    alerts: new SharedAlertStore(new PostgresWebhookDatabase(db)),
+    rollups: new PostgresRollupStore(db, { quick: reads, slow: slowReads }),
+    slotTimes: new PostgresSlotTimeStore(db, reads),
+    requests: new SharedRequestStore(new PostgresWebhookDatabase(db)),
+    removals: new SharedJobRemovals(new PostgresWebhookDatabase(db), ['coordinator_jobs', 'sink_rejects']),
     views: new PostgresViews(db, { quick: reads, slow: slowReads }, memories, connectionOptions),
+    checkSink: (sink) =>
+      checkSinkTable((text, ...values) => reads.read(text, ...values), sink, connectionOptions.place.schema),
     expectBatches(count) {
       if (options.connections == null) db.resize(connectionsFor(count));
+    },
+    openReads() {
+      const own = new Database({ ...shared, connections: API_CONNECTIONS });
+      const slow = new Database({ ...shared, connections: 1 });
+      return {
+        jobs: new PostgresJobStore(own, own, heartbeats),
+        hosts: new PostgresHostStore(own, own),
+        views: new PostgresViews(own, { quick: own, slow }, memories, connectionOptions),
+        rollups: new PostgresRollupStore(own, { quick: own, slow }),
+        slotTimes: new PostgresSlotTimeStore(own, own),
+        close: async () => void (await Promise.all([own.close(), slow.close()])),
+      };
     },
     async close() {
       // A database that does not answer must not keep a process from its end: others clean up behind it.

@@ -12,6 +12,7 @@ export interface ReadyColumns {
   attempts: number;
   hops: number;
   losses: number;
+  throttles: number;
   meta: string | null;
   referrer: string | null;
   sha256?: Hash | null;
@@ -31,6 +32,7 @@ export function toLeased(row: ReadyColumns, hostId: number): LeasedTask {
     hops: row.hops,
     meta: row.meta === null ? null : JSON.parse(row.meta),
     lastVisit: row.sha256 ? toLastVisit(row, row.sha256) : null,
+    ...(row.throttles === 0 ? {} : { throttles: row.throttles }),
     ...(row.referrer === null ? {} : { referrer: row.referrer }),
   };
 }

@@ -6,7 +6,7 @@ import type { TaskChange } from '../../ports/store.ts';
  */
 const LAST = 1_000_000;
 /** Priorities below this are lowered ones. */
-const LOWERED_MAX = -LAST / 2;
+export const LOWERED_MAX = -LAST / 2;
 
 /** What a change does to the priority of its task: leaves it, lowers it, or gives it back when the task has ended. */
 export function priorityStepOf({ to, lowersPriority }: TaskChange): 0 | 1 | 2 {

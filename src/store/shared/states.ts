@@ -25,3 +25,9 @@ export function stateName(state: number): TaskState {
 export function isFinished(state: number): boolean {
   return state >= STATE_NUMBERS.done && state <= STATE_NUMBERS.dead;
 }
+
+export function numbersOf(states: readonly TaskState[]): number[] {
+  return Object.entries(STATE_NAMES).flatMap(([number, name]) =>
+    states.includes(name) ? [Number(number)] : [],
+  );
+}

@@ -4,13 +4,16 @@ import type {
   DueHost,
   EnqueueResult,
   Frontier,
+  HostHealth,
   LeasedBatch,
+  LeasedTask,
   LeaseRequest,
   ReleaseOptions,
   Settlement,
   SettleResult,
   SourcePosition,
 } from '../../ports/store.ts';
+import { RUN_ON } from '../shared/job-rows.ts';
 import { type ReadyColumns, type SentColumns, toAdopted } from '../shared/leased-rows.ts';
 import { LEASED, READY, WAITING } from '../shared/states.ts';
 import { isOthersTurn, TURN_MS } from '../shared/turns.ts';
@@ -19,7 +22,7 @@ import { CounterDelta, QueueDelta, readPass } from './connection/rows.ts';
 import { failTasksOfHostInTransaction, releaseInTransaction } from './frontier/give-up.ts';
 import type { TaskInserter } from './frontier/insert-tasks.ts';
 import { leaseBatch } from './frontier/lease.ts';
-import { reopenInTransaction } from './frontier/reopen.ts';
+import { reopenInTransaction, revisitInTransaction } from './frontier/reopen.ts';
 import { setPrioritiesInTransaction } from './frontier/set-priorities.ts';
 import { writeSource } from './frontier/write-source.ts';
 import { settleInTransaction } from './settle/settle.ts';
@@ -61,8 +64,10 @@ export class SqliteFrontier implements Frontier {
         counters.add('rejected', source.rejected - (before?.rejected ?? 0));
         writeSource(this.#db, jobId, source);
       }
+      counters.add('rejected', options.added?.rejected ?? 0);
       counters.write(this.#db, jobId);
       queues.write(this.#db, jobId);
+      if (options.added && result.accepted > 0) this.#db.run(`${RUN_ON}?`, jobId);
       return result;
     });
   }
@@ -72,6 +77,10 @@ export class SqliteFrontier implements Frontier {
     options: Parameters<Frontier['reopen']>[1],
   ): Promise<{ reopened: number; source: SourcePosition }> {
     return this.#write(() => reopenInTransaction(this.#db, this.#inserter, jobId, options));
+  }
+
+  async revisit(jobId: number, taskId: number): Promise<boolean> {
+    return this.#write(() => revisitInTransaction(this.#db, this.#inserter, jobId, taskId));
   }
 
   async dueHosts(jobId: number, options: { now: number; before: number; limit: number }): Promise<DueHost[]> {
@@ -116,6 +125,15 @@ export class SqliteFrontier implements Frontier {
       let nextId = this.#db.get<{ id: number }>('SELECT coalesce(max(id), 0) + 1 AS id FROM batches')!.id;
       const leased: LeasedBatch[] = [];
       const apart: LeasedBatch[] = [];
+      const known = new Map<number, HostHealth>();
+      const healthOf = (tasks: readonly LeasedTask[], piggybacked: readonly number[]) => {
+        const ids = new Set([...tasks.map(({ hostId }) => hostId), ...piggybacked]);
+        return [...ids].map((id) => {
+          const health = known.get(id) ?? toDue(this.#db.get<DueColumns>(SELECT_HOST, id)!);
+          known.set(id, health);
+          return health;
+        });
+      };
       let suspectBatches = request.suspectBatchesMax ?? Number.POSITIVE_INFINITY;
       const lend = (planned: Planned, grants: Planned['grants'], suspects: boolean) => {
         const id = nextId;
@@ -128,7 +146,8 @@ export class SqliteFrontier implements Frontier {
           counters.add('pending', -tasks.length);
           counters.add('leased', tasks.length);
         }
-        return { lent: { id, tasks, ...(piggybacked.length > 0 ? { piggybacked } : {}) }, unused };
+        const hosts = healthOf(tasks, piggybacked);
+        return { lent: { id, tasks, hosts, ...(piggybacked.length > 0 ? { piggybacked } : {}) }, unused };
       };
       for (const [index, planned] of request.batches.entries()) {
         const free = planned.grants.filter((grant) => this.#isFree(grant));
@@ -196,6 +215,12 @@ export class SqliteFrontier implements Frontier {
     const row = this.#db.get<{ host: number | null; task: number | null }>(SELECT_NEXT_DUE, jobId, jobId);
     const times = [row?.host, row?.task].filter((at) => at !== null && at !== undefined);
     return times.length === 0 ? null : Math.min(...times);
+  }
+
+  async nextDue(jobId: number): ReturnType<Frontier['nextDue']> {
+    const host = this.#db.get<{ host: string; at: number }>(SELECT_NEXT_HOST, jobId);
+    const task = this.#db.get<{ at: number | null }>(SELECT_NEXT_TASK, jobId);
+    return { host: host ?? null, taskAt: task?.at ?? null };
   }
 
   async failTasksOfHost(jobId: number, options: Parameters<Frontier['failTasksOfHost']>[1]): Promise<number> {
@@ -271,7 +296,8 @@ function toDue({ pace, ban, ...row }: DueColumns): DueHost {
 
 const HOST_COLUMNS = `
   hosts.id, hosts.host, hosts.next_at AS nextAt, hosts.crawl_delay_ms AS crawlDelayMs,
-  hosts.failures_in_row AS failuresInRow, hosts.rests, hosts.pace, hosts.ban`;
+  hosts.failures_in_row AS failuresInRow, hosts.rests, hosts.pace, hosts.ban,
+  hosts.reached_at AS reachedAt`;
 
 const SELECT_HOST = `SELECT 0 AS ready, ${HOST_COLUMNS} FROM hosts WHERE id = ?`;
 
@@ -296,6 +322,12 @@ const SELECT_NEXT_DUE = `
   SELECT (SELECT min(next_at) FROM queues WHERE job_id = ? AND ready > 0) AS host,
     (SELECT min(due_at) FROM tasks WHERE job_id = ? AND state = ${WAITING}) AS task`;
 
+const SELECT_NEXT_HOST = `
+  SELECT hosts.host, queues.next_at AS at FROM queues JOIN hosts ON hosts.id = queues.host_id
+  WHERE queues.job_id = ? AND queues.ready > 0 ORDER BY queues.next_at LIMIT 1`;
+
+const SELECT_NEXT_TASK = `SELECT min(due_at) AS at FROM tasks WHERE job_id = ? AND state = ${WAITING}`;
+
 const NOTE_SENT = 'UPDATE batches SET reply_to = ?, permits = ? WHERE id = ?';
 
 const SELECT_SENT = `
@@ -303,7 +335,7 @@ const SELECT_SENT = `
   WHERE id = ? AND job_id = ? AND state = 'open' AND reply_to IS NOT NULL`;
 
 const SELECT_HELD = `
-  SELECT id, host_id, url, at_url, depth, route, attempts, hops, losses, meta, referrer FROM tasks
+  SELECT id, host_id, url, at_url, depth, route, attempts, hops, losses, throttles, meta, referrer FROM tasks
   WHERE id = ? AND state = ${LEASED} AND batch_id = ?`;
 
 const INSERT_BATCH = `

@@ -1,8 +1,16 @@
-import type { HostFacts, HostStore, RobotsEntry } from '../../ports/store.ts';
+import type { HostProfile } from '../../core/calibration/host-profile.ts';
+import type { HostPace } from '../../core/pace/pace.ts';
+import type { HostFacts, HostStore, HostSummary, RobotsEntry } from '../../ports/store.ts';
+import {
+  type HostColumns,
+  type HostSummaryColumns,
+  hostSteps,
+  selectHostSummaries,
+  toHostFacts,
+  toHostSummary,
+} from '../shared/host-rows.ts';
 import { WAITING } from '../shared/states.ts';
 import type { Database } from './connection/database.ts';
-
-const STEP = 500;
 
 export class SqliteHostStore implements HostStore {
   readonly #db: Database;
@@ -11,30 +19,37 @@ export class SqliteHostStore implements HostStore {
     this.#db = db;
   }
 
-  async *list(jobId: number): AsyncIterable<HostFacts> {
-    let after = '';
-    while (true) {
-      const rows = this.#db.all<HostColumns>(SELECT_HOSTS, jobId, after, STEP);
-      for (const { pace, ban, lastError, ...row } of rows) {
-        yield {
-          ...row,
-          pace: pace === null ? null : JSON.parse(pace),
-          ban: ban === null ? null : JSON.parse(ban),
-          lastError: lastError === null ? null : JSON.parse(lastError),
-          robots: this.#db
-            .all<RobotsEntry>(`${SELECT_ROBOTS} WHERE host = ? ORDER BY origin`, row.host)
-            .map((entry) => ({ ...entry })),
-        };
-      }
-      const last = rows.at(-1);
-      if (!last) return;
-      after = last.host;
-    }
+  list(jobId: number): AsyncIterable<HostFacts> {
+    return hostSteps((after, limit) => this.listStep(jobId, { after, limit }));
+  }
+
+  async listStep(jobId: number, { after, limit }: { after: string; limit: number }): Promise<HostFacts[]> {
+    const rows = this.#db.all<HostColumns>(SELECT_HOSTS, jobId, after, limit);
+    return rows.map((row) => {
+      const robots = this.#db.all<RobotsEntry>(`${SELECT_ROBOTS} WHERE host = ? ORDER BY origin`, row.host);
+      return toHostFacts(
+        row,
+        robots.map((entry) => ({ ...entry })),
+      );
+    });
+  }
+
+  async listAfter({ after, limit }: { after: string; limit: number }): Promise<HostSummary[]> {
+    return this.#db.all<HostSummaryColumns>(selectHostSummaries(['?', '?']), after, limit).map(toHostSummary);
   }
 
   async robots(origin: string): Promise<RobotsEntry | null> {
     const row = this.#db.get<RobotsEntry>(`${SELECT_ROBOTS} WHERE origin = ?`, origin);
     return row ? { ...row } : null;
+  }
+
+  async saveProfile(profile: HostProfile, pace: HostPace | null): Promise<void> {
+    const [noted, learned] = [JSON.stringify(profile), pace && JSON.stringify(pace)];
+    this.#db.transaction(() => {
+      this.#db.run('INSERT OR IGNORE INTO hosts (host) VALUES (?)', profile.host);
+      this.#db.run(SAVE_PROFILE, profile.host, noted);
+      this.#db.run('UPDATE hosts SET pace = coalesce(?, pace) WHERE host = ?', learned, profile.host);
+    });
   }
 
   async groupsOf(jobId: number, hosts: readonly string[]): Promise<Map<string, string>> {
@@ -70,18 +85,18 @@ export class SqliteHostStore implements HostStore {
   }
 }
 
-type HostColumns = Omit<HostFacts, 'pace' | 'ban' | 'lastError' | 'robots'> & {
-  pace: string | null;
-  ban: string | null;
-  lastError: string | null;
-};
-
 const SELECT_HOSTS = `
   SELECT hosts.host, queues.ready, hosts.requests, max(hosts.next_at, queues.next_at) AS nextAt,
-    hosts.failures_in_row AS failuresInRow, hosts.rests, hosts.pace, hosts.ban, hosts.smallest_gap_ms AS smallestGapMs,
-    hosts.last_error AS lastError
+    hosts.failures_in_row AS failuresInRow, hosts.rests, hosts.pace, hosts.ban, host_profiles.profile,
+    hosts.smallest_gap_ms AS smallestGapMs,
+    hosts.last_error AS lastError,
+    (SELECT group_concat(jobs.name || '-' || jobs.run, ' ') FROM queues AS other JOIN jobs ON jobs.id = other.job_id
+      WHERE other.host_id = hosts.id AND other.job_id <> queues.job_id AND other.ready > 0 AND jobs.state = 'running') AS sharedWith
   FROM hosts JOIN queues ON queues.host_id = hosts.id AND queues.job_id = ?
+    LEFT JOIN host_profiles ON host_profiles.host = hosts.host
   WHERE hosts.host > ? ORDER BY hosts.host LIMIT ?`;
+
+const SAVE_PROFILE = 'INSERT OR REPLACE INTO host_profiles (host, profile) VALUES (?, ?)';
 
 const SELECT_GROUP = 'SELECT host_group FROM host_groups WHERE job_id = ? AND host = ?';
 

@@ -1,9 +1,14 @@
 import { randomInt } from 'node:crypto';
-import { COUNTER_NAMES, type Counters, type RequestedState } from '../../core/model.ts';
+import type { CostLine } from '../../core/cost/cost.ts';
+import { COUNTER_NAMES, type Counters, type JobState, type RequestedState } from '../../core/model.ts';
 import type { PriorityRule } from '../../core/priority/priority.ts';
 import type { Job, JobStore, SourcePosition } from '../../ports/store.ts';
+import { selectCosts, toCostLines } from '../shared/cost-rows.ts';
 import {
+  finishedState,
+  JOBS_BEFORE,
   type JobColumns,
+  keptOpenJobs,
   RUNNING_JOBS,
   SELECT_JOBS,
   scheduledJobs,
@@ -12,8 +17,12 @@ import {
   toPriorities,
   UPDATABLE,
 } from '../shared/job-rows.ts';
+import { isEnd, tellJobEnd } from '../shared/webhooks/outbox.ts';
 import type { Database } from './connection/database.ts';
+import { SqliteReader } from './connection/reader.ts';
 import { NEIGHBOUR_SEEDS } from './dedupe/seen-key.ts';
+import { addCosts } from './settle/write-costs.ts';
+import { SQLITE_OUTBOX, writeOutbox } from './webhooks.ts';
 
 export class SqliteJobStore implements JobStore {
   readonly #db: Database;
@@ -28,14 +37,17 @@ export class SqliteJobStore implements JobStore {
 
   async create(job: Parameters<JobStore['create']>[0]): Promise<Job> {
     return this.#db.transaction(() => {
+      const made = job.requestId == null ? null : this.#read('request_id = ?', job.requestId);
+      if (made) return made;
       const last = this.#db.get<{ run: number | null }>(
         'SELECT max(run) AS run FROM jobs WHERE name = ?',
         job.name,
       );
       const run = (last?.run ?? 0) + 1;
       this.#db.run(
-        `INSERT INTO jobs (name, run, spec, spec_hash, bundle, file, seed, state, requested_state, created_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, 'running', 'run', ?)`,
+        `INSERT INTO jobs (name, run, spec, spec_hash, bundle, file, seed, state, requested_state, created_at, owner, keep_open,
+           request_id, counts_pages)
+         VALUES (?, ?, ?, ?, ?, ?, ?, 'running', 'run', ?, ?, ?, ?, ?)`,
         job.name,
         run,
         JSON.stringify(job.spec),
@@ -44,6 +56,10 @@ export class SqliteJobStore implements JobStore {
         job.file,
         NEIGHBOUR_SEEDS + randomInt(0x7fff_ffff),
         job.now,
+        job.owner ?? null,
+        job.spec.keepOpen ? 1 : 0,
+        job.requestId ?? null,
+        job.countsPages ? 1 : 0,
       );
       const { id } = this.#db.get<{ id: number }>('SELECT last_insert_rowid() AS id')!;
       this.#db.run('INSERT OR IGNORE INTO collections (name) VALUES (?)', job.name);
@@ -100,8 +116,21 @@ export class SqliteJobStore implements JobStore {
     return this.#db.all<JobColumns>(`${SELECT_JOBS} ORDER BY id DESC LIMIT ?`, limit).map(toJob);
   }
 
+  async listBefore(options: Parameters<JobStore['listBefore']>[0]): Promise<Job[]> {
+    const { owner = null, before, limit } = options;
+    return new SqliteReader(this.#db).all<JobColumns>(JOBS_BEFORE, before, owner, limit).map(toJob);
+  }
+
+  async byId(id: number): Promise<Job | null> {
+    return this.#read('id = ?', id);
+  }
+
   async running(): Promise<Job[]> {
     return this.#db.all<JobColumns>(RUNNING_JOBS).map(toJob);
+  }
+
+  async keptOpen(namePart: string): Promise<Job[]> {
+    return this.#db.all<JobColumns>(keptOpenJobs('?'), namePart).map(toJob);
   }
 
   async scheduled(): Promise<Job[]> {
@@ -114,10 +143,42 @@ export class SqliteJobStore implements JobStore {
 
   async update(jobId: number, change: Parameters<JobStore['update']>[1]): Promise<void> {
     this.#db.transaction(() => {
+      const isOver = change.state !== undefined && isEnd(change.state) && this.#state(jobId) !== change.state;
       for (const [field, value] of Object.entries(change)) {
         const column = UPDATABLE[field as keyof typeof UPDATABLE];
         this.#db.run(`UPDATE jobs SET ${column} = ? WHERE id = ?`, toColumn(field, value), jobId);
       }
+      if (isOver) this.#tellEnd(jobId, change.endedAt ?? Date.now());
+    });
+  }
+
+  async finish(jobId: number, now: number): Promise<JobState | null> {
+    return this.#db.transaction(() => {
+      const { pending, leased } = this.#counters(jobId);
+      if (pending + leased > 0) return null;
+      const before = this.#require(jobId);
+      const state = finishedState(before);
+      if (state !== 'done' && state !== 'waiting') return state;
+      this.#db.run(
+        'UPDATE jobs SET state = ?, reason = NULL, ended_at = ? WHERE id = ?',
+        state,
+        state === 'done' ? now : null,
+        jobId,
+      );
+      if (state === 'done' && before.state !== 'done') this.#tellEnd(jobId, now);
+      return state;
+    });
+  }
+
+  async closeToMore(jobId: number, now: number): Promise<void> {
+    this.#db.transaction(() => {
+      this.#db.run('UPDATE jobs SET keep_open = 0 WHERE id = ?', jobId);
+      const ended = this.#db.run(
+        "UPDATE jobs SET state = 'done', ended_at = ? WHERE id = ? AND state = 'waiting'",
+        now,
+        jobId,
+      );
+      if (ended > 0) this.#tellEnd(jobId, now);
     });
   }
 
@@ -126,6 +187,14 @@ export class SqliteJobStore implements JobStore {
       this.#db.get<{ state: RequestedState }>('SELECT requested_state AS state FROM jobs WHERE id = ?', jobId)
         ?.state ?? 'cancel'
     );
+  }
+
+  async costs(jobId: number): Promise<CostLine[]> {
+    return toCostLines(this.#db.all<CostLine>(selectCosts('?'), jobId));
+  }
+
+  async addCosts(jobId: number, lines: readonly CostLine[], now: number): Promise<void> {
+    this.#db.transaction(() => addCosts(this.#db, jobId, lines, now));
   }
 
   async priorities(jobId: number): Promise<PriorityRule[]> {
@@ -161,6 +230,14 @@ export class SqliteJobStore implements JobStore {
 
   async takeSources(): Promise<boolean> {
     return true;
+  }
+
+  #tellEnd(jobId: number, now: number): void {
+    writeOutbox(this.#db, tellJobEnd(SQLITE_OUTBOX, jobId, now));
+  }
+
+  #state(jobId: number): JobState | undefined {
+    return this.#db.get<{ state: JobState }>('SELECT state FROM jobs WHERE id = ?', jobId)?.state;
   }
 
   #counters(jobId: number): Counters {

@@ -1,4 +1,8 @@
 import type { Store } from '../../ports/store.ts';
+import { SharedAlertStore } from '../shared/alert-store.ts';
+import { SharedJobRemovals } from '../shared/job-removals.ts';
+import { SharedRequestStore } from '../shared/request-store.ts';
+import { SharedWebhookStore } from '../shared/webhooks/webhook-store.ts';
 import { openCheckpointer } from './connection/checkpointer.ts';
 import { Database, type DatabaseOptions } from './connection/database.ts';
 import { SeenIndex } from './dedupe/seen-index.ts';
@@ -7,8 +11,13 @@ import { TaskInserter } from './frontier/insert-tasks.ts';
 import { SqliteFrontier } from './frontier-store.ts';
 import { SqliteHostStore } from './host-store.ts';
 import { SqliteJobStore } from './job-store.ts';
+import { SqliteKeyStore } from './key-store.ts';
 import { SqliteProxyStore } from './proxy-store.ts';
+import { openReads } from './reads/open-reads.ts';
+import { SqliteRollupStore } from './rollup-store.ts';
+import { SqliteSlotTimeStore } from './slot-time-store.ts';
 import { SqliteViews } from './views/views.ts';
+import { SqliteWebhookDatabase } from './webhooks.ts';
 
 interface SqliteStoreOptions extends DatabaseOptions {
   /** Checkpoints in a thread of their own: for whoever writes much. */
@@ -31,7 +40,15 @@ export function storeIn(db: Database, options: SqliteStoreOptions = {}): Store {
     hosts: new SqliteHostStore(db),
     escalations: new SqliteEscalationStore(db),
     proxies: new SqliteProxyStore(db),
+    keys: new SqliteKeyStore(db),
+    webhooks: new SharedWebhookStore(new SqliteWebhookDatabase(db)),
+    alerts: new SharedAlertStore(new SqliteWebhookDatabase(db)),
+    rollups: new SqliteRollupStore(db),
+    slotTimes: new SqliteSlotTimeStore(db),
+    requests: new SharedRequestStore(new SqliteWebhookDatabase(db)),
+    removals: new SharedJobRemovals(new SqliteWebhookDatabase(db)),
     views: new SqliteViews(db, inserter),
+    ...(db.path === ':memory:' ? {} : { openReads: () => openReads(db.path) }),
     async close() {
       await checkpointer?.close();
       db.close();

@@ -272,10 +272,18 @@ const asBoolean = (text: string) => text === 't';
 /** `\x` and hexadecimal digits, of which only the digits are wanted. */
 const asHex = (text: string) => text.slice(2);
 
+const TIMESTAMPTZ = 1184;
+const JSONB = 3802;
+const asIsoTime = (text: string) => new Date(text).toISOString();
+/** As SQLite has it: `jsonb` is written with spaces. */
+const asCompactJson = (text: string) => JSON.stringify(JSON.parse(text));
+
 /** JSON stays text: whoever wants it parses it. So do times, as everywhere in our tables. */
 function readerOf(type: number): (text: string) => unknown {
   if (NUMBERS.has(type)) return Number;
   if (type === BOOL) return asBoolean;
+  if (type === TIMESTAMPTZ) return asIsoTime;
+  if (type === JSONB) return asCompactJson;
   return type === BYTEA ? asHex : asIs;
 }
 

@@ -1,10 +1,12 @@
 import type { Dialect, Reader, ReadValue } from '../../shared/views/reader.ts';
+import { lastAttempt } from './attempt-numbers.ts';
 import type { Database } from './database.ts';
 
 /** Keys may be too long for an index: it has their beginning, and for records their hash. */
 export const POSTGRES_DIALECT: Dialect = {
   recordKey: (key) => `left(${key}, 500), md5(${key})`,
   versionKey: (key) => `left(${key}, 500)`,
+  lastAttempt,
   indexOf: 'strpos',
 };
 

@@ -1,4 +1,5 @@
 import { COUNTER_NAMES, type Counters, zeroCounters } from '../../../core/model.ts';
+import { storableJson } from '../../../core/values/storable-json.ts';
 import type { PassFacts } from '../../shared/passes.ts';
 import { pipelined, type Transaction } from './database.ts';
 
@@ -15,8 +16,7 @@ export function toJson(value: object | null): string | null {
 
 /** JSON that the server looks into, for an index: names in it are cleaned, too. */
 export function toCleanJson(value: object): string {
-  // An even number of backslashes before it are backslashes themselves.
-  return JSON.stringify(value).replace(/(?<!\\)((?:\\\\)*)\\u(?:0000|d[89a-f][0-9a-f]{2})/g, '$1\ufffd');
+  return storableJson(JSON.stringify(value));
 }
 
 /** How JSON writes the characters that texts of PostgreSQL have not. */
@@ -46,6 +46,8 @@ export class CounterUpdates {
   readonly #counters = zeroCounters();
   readonly #ready = new Map<number, number>();
   readonly #rescheduled = new Set<number>();
+  /** Until when a host was taken that comes back before its time. */
+  readonly #freed = new Map<number, number>();
   readonly #tallies = new Map<string, number>();
   readonly #templates = new Map<string, number>();
 
@@ -64,6 +66,15 @@ export class CounterUpdates {
     this.queue(hostId, 0);
   }
 
+  /**
+   * A host comes back before its time: other jobs that have seen it taken until then are told, or whoever had it would
+   * have it again and again.
+   */
+  free(hostId: number, { nextAt, takenUntil }: { nextAt: number; takenUntil: number | null }): void {
+    this.reschedule(hostId);
+    if (takenUntil !== null && nextAt < takenUntil) this.#freed.set(hostId, Math.ceil(takenUntil));
+  }
+
   /** Of the budget of a URL template. */
   spend(template: string, amount: number): void {
     this.#templates.set(template, (this.#templates.get(template) ?? 0) + amount);
@@ -79,6 +90,7 @@ export class CounterUpdates {
     await pipelined(
       this.#writeTemplates(tx, jobId),
       this.#writeQueues(tx, jobId),
+      this.#tellOthers(tx, jobId),
       this.#writeTallies(tx, jobId),
       this.#writeCounters(tx, jobId),
     );
@@ -100,6 +112,11 @@ export class CounterUpdates {
       amounts,
       [...this.#rescheduled],
     );
+  }
+
+  async #tellOthers(tx: Transaction, jobId: number): Promise<void> {
+    if (this.#freed.size === 0) return;
+    await tx.run(FOLLOW_HOSTS, jobId, [...this.#freed.keys()], [...this.#freed.values()]);
   }
 
   async #writeTallies(tx: Transaction, jobId: number): Promise<void> {
@@ -130,6 +147,17 @@ const ADD_READY = `
   WHERE ${indexHint('change.host_id')} ORDER BY hosts.id
   ON CONFLICT (job_id, host_id) DO UPDATE SET ready = queues.ready + excluded.ready,
     next_at = CASE WHEN queues.host_id = ANY($4::bigint[]) THEN excluded.next_at ELSE queues.next_at END`;
+
+/** Rows that another job is about to change are left: two jobs that wait for each other's would wait for ever. */
+const FOLLOW_HOSTS = `
+  WITH told AS MATERIALIZED (
+    SELECT queues.job_id, queues.host_id FROM unnest($2::bigint[], $3::bigint[]) AS freed (host_id, until)
+      JOIN queues ON queues.host_id = freed.host_id
+    WHERE queues.ready > 0 AND queues.job_id <> $1 AND queues.next_at = freed.until
+    FOR UPDATE OF queues SKIP LOCKED
+  )
+  UPDATE queues SET next_at = hosts.next_at FROM told JOIN hosts ON hosts.id = told.host_id
+  WHERE queues.job_id = told.job_id AND queues.host_id = told.host_id`;
 
 const ADD_TALLIES = `
   INSERT INTO tallies (job_id, state, code, count)

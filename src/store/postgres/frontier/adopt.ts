@@ -43,6 +43,6 @@ const TAKE_HOSTS = `
   WHERE id = ANY(ARRAY(SELECT id FROM locked))`;
 
 const SELECT_HELD = `
-  SELECT id, host_id, url, at_url, depth, route, attempts, hops, losses, meta, referrer FROM tasks
+  SELECT id, host_id, url, at_url, depth, route, attempts, hops, losses, throttles, meta, referrer FROM tasks
   WHERE id = ANY((SELECT task_ids FROM batches WHERE batches.id = $1)::bigint[]) AND state = ${LEASED} AND batch_id = $1
   ORDER BY id`;

@@ -1,10 +1,15 @@
 import type { FailureCode } from '../../../core/failures.ts';
+import { ALL_HOSTS, emptyRollup, lostTasks } from '../../../core/rollups/rollup.ts';
 import { LOSSES_MAX, nextSuspicion, type Suspicion } from '../../../core/suspicion/suspicion.ts';
 import type { ReleaseOptions } from '../../../ports/store.ts';
 import { LEASED, READY, STATE_NUMBERS, WAITING } from '../../shared/states.ts';
 import { LOST } from '../../shared/views/tasks.ts';
+import { tellWork } from '../../shared/webhooks/outbox.ts';
+import { TAKE_ATTEMPT_NUMBERS } from '../connection/attempt-numbers.ts';
 import type { Transaction } from '../connection/database.ts';
 import { CounterUpdates, cleanText, indexHint } from '../connection/rows.ts';
+import { addRollups } from '../rollup-store.ts';
+import { POSTGRES_OUTBOX, writeOutbox } from '../webhooks.ts';
 
 /** Takes a batch back: its tasks are ready again, unless they have killed workers too often. */
 export async function releaseInTransaction(
@@ -26,7 +31,8 @@ export async function releaseInTransaction(
       'worker-lost' satisfies FailureCode,
       reason,
     );
-  if (held.length > 0)
+  if (held.length > 0) {
+    tx.finally(tx.run(TAKE_ATTEMPT_NUMBERS));
     tx.finally(
       tx.run(
         LOG_LOST,
@@ -35,6 +41,7 @@ export async function releaseInTransaction(
         options.now,
       ),
     );
+  }
   const counterUpdates = new CounterUpdates();
   let returned = 0;
   for (const [index, { host_id: hostId }] of held.entries()) {
@@ -51,17 +58,21 @@ export async function releaseInTransaction(
   await tx.run(RELEASE_HOSTS, batchId);
   const hosts = options.hosts ?? [];
   if (hosts.length > 0) {
-    const freed = await tx.run<{ id: number }>(
+    const freed = await tx.run<{ id: number; nextAt: number; takenUntil: number }>(
       FREE_HOSTS,
       hosts.map(({ host }) => host),
       hosts.map(({ nextAt }) => nextAt),
       hosts.map(({ takenUntil }) => Math.ceil(takenUntil)),
       batchId,
     );
-    for (const { id } of freed) counterUpdates.reschedule(id);
+    for (const { id, ...times } of freed) counterUpdates.free(id, times);
   }
   await tx.run(CLOSE_BATCH, batchId, options.now, reason);
+  const rollup = lostTasks(held.length, dead);
   tx.finally(counterUpdates.write(tx, batch.job_id));
+  tx.finally(addRollups(tx, batch.job_id, [{ host: ALL_HOSTS, at: options.now, rollup }]));
+  const deadIds = held.filter((_, index) => next[index]!.losses >= LOSSES_MAX).map(({ id }) => id);
+  if (dead > 0) await tellDead(tx, batch.job_id, deadIds, options.now);
   return { returned, dead };
 }
 
@@ -70,19 +81,36 @@ export async function failTasksOfHostInTransaction(
   tx: Transaction,
   jobId: number,
   hostId: number,
-  options: { code: FailureCode; detail: string; limit: number },
+  options: { code: FailureCode; detail: string; now: number; limit: number },
 ): Promise<number> {
   const { code, detail, limit } = options;
   const reason = [code, cleanText(detail)];
-  const ready = (await tx.run(FAIL_READY, jobId, hostId, limit, ...reason)).length;
-  const waiting = (await tx.run(FAIL_WAITING, jobId, hostId, limit - ready, ...reason)).length;
+  const readyTasks = await tx.run<{ id: number }>(FAIL_READY, jobId, hostId, limit, ...reason);
+  const ready = readyTasks.length;
+  const waitingTasks = await tx.run<{ id: number }>(FAIL_WAITING, jobId, hostId, limit - ready, ...reason);
+  const waiting = waitingTasks.length;
   const counterUpdates = new CounterUpdates();
   counterUpdates.count('pending', -ready - waiting);
   counterUpdates.count('dead', ready + waiting);
   counterUpdates.queue(hostId, -ready);
   counterUpdates.tally('dead', code, ready + waiting);
+  const rollup = { ...emptyRollup(), failed: ready + waiting };
   tx.finally(counterUpdates.write(tx, jobId));
+  tx.finally(addRollups(tx, jobId, [{ host: ALL_HOSTS, at: options.now, rollup }]));
+  const deadIds = [...readyTasks, ...waitingTasks].map(({ id }) => id);
+  if (deadIds.length > 0) await tellDead(tx, jobId, deadIds, options.now);
   return ready + waiting;
+}
+
+async function tellDead(
+  tx: Transaction,
+  jobId: number,
+  taskIds: readonly number[],
+  now: number,
+): Promise<void> {
+  const [pass] = await tx.run<{ pass: number }>('SELECT pass FROM passes WHERE job_id = $1', jobId);
+  const news = { jobId, pass: pass?.pass ?? 1, taskIds, records: [], now };
+  await writeOutbox(tx, tellWork(POSTGRES_OUTBOX, news));
 }
 
 /** What was sent of a lost batch is not known, so all of it is logged. The task keeps its last real attempt. */
@@ -122,7 +150,7 @@ const FREE_HOSTS = `
   FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS freed (host, next_at, until)
   WHERE hosts.host = freed.host
     AND (hosts.holds = 0 OR hosts.holder = (SELECT coordinator FROM batches WHERE batches.id = $4))
-  RETURNING hosts.id`;
+  RETURNING hosts.id, freed.next_at AS "nextAt", freed.until AS "takenUntil"`;
 
 const CLOSE_BATCH = `
   UPDATE batches SET state = 'lost', closed_at = $2, note = $3, task_ids = NULL WHERE id = $1`;

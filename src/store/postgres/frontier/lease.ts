@@ -1,5 +1,5 @@
 import { SUSPECT_LOSSES, suspectsTogether } from '../../../core/suspicion/suspicion.ts';
-import type { LeasedBatch, LeaseRequest } from '../../../ports/store.ts';
+import type { HostHealth, LeasedBatch, LeaseRequest } from '../../../ports/store.ts';
 import { type ReadyColumns, toLeased } from '../../shared/leased-rows.ts';
 import { LEASED, READY } from '../../shared/states.ts';
 import { pipelined, type Transaction } from '../connection/database.ts';
@@ -16,7 +16,7 @@ export async function leaseInTransaction(
   coordinator: number,
 ): Promise<LeasedBatch[]> {
   const grants = request.batches.flatMap((batch) => batch.grants);
-  if (grants.length === 0) return request.batches.map(() => ({ id: 0, tasks: [] }));
+  if (grants.length === 0) return request.batches.map(() => ({ id: 0, tasks: [], hosts: [] }));
   const counts = new Map<number, number>();
   for (const { hostId, count } of grants) counts.set(hostId, (counts.get(hostId) ?? 0) + count);
   const [{ pass }, hosts, ids] = await pipelined<[{ pass: number }, HostRow[], { id: number }[]]>(
@@ -24,6 +24,7 @@ export async function leaseInTransaction(
     tx.run<HostRow>(LOCK_HOSTS, [...counts.keys()], coordinator),
     tx.run<{ id: number }>(NEXT_IDS, request.batches.length),
   );
+  const health = new Map(hosts.map((host) => [host.id, healthOf(host)]));
   const nextAts = new Map(hosts.filter(({ free }) => free).map(({ id, next_at: nextAt }) => [id, nextAt]));
   const isFree = ({ hostId, startAt }: Grant) =>
     nextAts.has(hostId) && (startAt === undefined || nextAts.get(hostId)! <= startAt);
@@ -68,7 +69,25 @@ export async function leaseInTransaction(
     ...(piggybacked.length > 0 ? { piggybacked: piggybacked } : {}),
     ...(suspectsOf === undefined ? {} : { suspectsOf }),
     ...(waiting ? { waiting } : {}),
+    hosts: [...new Set([...tasks.map((task) => task.host_id), ...piggybacked])].map(
+      (hostId) => health.get(hostId)!,
+    ),
   }));
+}
+
+function healthOf({
+  id,
+  failures_in_row: failuresInRow,
+  rests,
+  pace,
+  ban,
+  reached_at: reachedAt,
+}: HostRow): HostHealth {
+  return {
+    ...{ id, failuresInRow, rests, reachedAt },
+    pace: pace === null ? null : JSON.parse(pace),
+    ban: ban === null ? null : JSON.parse(ban),
+  };
 }
 
 interface FilledBatch {
@@ -184,11 +203,17 @@ interface HostRow {
   id: number;
   next_at: number;
   free: boolean;
+  failures_in_row: number;
+  rests: number;
+  /** As JSON. */
+  pace: string | null;
+  ban: string | null;
+  reached_at: number | null;
 }
 
 /** A host is free when no coordinator has batches out for it, or only this one, or one that is gone. */
 const LOCK_HOSTS = `
-  SELECT id, next_at, holds = 0 OR holder = $2 OR NOT ${ALIVE('hosts.holder')} AS free
+  SELECT id, next_at, failures_in_row, rests, pace, ban, reached_at, holds = 0 OR holder = $2 OR NOT ${ALIVE('hosts.holder')} AS free
   FROM hosts WHERE id = ANY($1::bigint[]) ORDER BY id FOR UPDATE`;
 
 const NEXT_IDS = "SELECT nextval('batch_ids') AS id FROM generate_series(1, $1::integer)";
@@ -205,12 +230,12 @@ function selectOf(pass: number, suspects: boolean): string {
 }
 
 const SELECT_READY = `
-    SELECT id, host_id, url, at_url, depth, route, attempts, hops, losses, meta, referrer, priority FROM tasks`;
+    SELECT id, host_id, url, at_url, depth, route, attempts, hops, losses, throttles, meta, referrer, priority FROM tasks`;
 
 /** A page that could not be read is not compared with: it must be tried again even if it is the same. */
 const SELECT_READY_AGAIN = `
     SELECT tasks.id, tasks.host_id, tasks.url, tasks.at_url, tasks.depth, tasks.route, tasks.attempts, tasks.hops,
-      tasks.losses, tasks.meta, tasks.referrer, pages.sha256, attempts.etag, attempts.last_modified, pages.at_url AS page_at_url
+      tasks.losses, tasks.throttles, tasks.meta, tasks.referrer, pages.sha256, attempts.etag, attempts.last_modified, pages.at_url AS page_at_url
     FROM tasks LEFT JOIN attempts ON attempts.id = tasks.attempt_id
       LEFT JOIN attempts AS pages
         ON pages.id = coalesce(attempts.page_id, attempts.id) AND pages.outcome IN ('fetched', 'unchanged')`;

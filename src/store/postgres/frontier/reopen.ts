@@ -1,7 +1,8 @@
 import { LIMITS } from '../../../core/limits.ts';
 import type { DeadFilter, SourcePosition } from '../../../ports/store.ts';
+import { RUN_ON } from '../../shared/job-rows.ts';
 import { isDue } from '../../shared/passes.ts';
-import { READY, STATE_NUMBERS, stateName } from '../../shared/states.ts';
+import { isFinished, READY, STATE_NUMBERS, stateName } from '../../shared/states.ts';
 import { deadFilter, deadFilterValues } from '../../shared/views/read-views.ts';
 import type { Transaction } from '../connection/database.ts';
 import { POSTGRES_DIALECT } from '../connection/reader.ts';
@@ -48,6 +49,20 @@ export async function reopenInTransaction(
   await writeSource(tx, jobId, source);
   tx.finally(counterUpdates.write(tx, jobId));
   return { reopened: due.length, source };
+}
+
+/** Makes one finished task due again. */
+export async function revisitInTransaction(tx: Transaction, jobId: number, taskId: number): Promise<boolean> {
+  const [task] = await tx.run<VisitedTask>(
+    `${SELECT_VISITED} WHERE tasks.id = $1 FOR UPDATE OF tasks`,
+    taskId,
+  );
+  if (task?.job_id !== jobId || !isFinished(task.state)) return false;
+  const counterUpdates = new CounterUpdates();
+  await reopenTasks(tx, [task], counterUpdates);
+  await tx.run(`${RUN_ON}$1`, jobId);
+  tx.finally(counterUpdates.write(tx, jobId));
+  return true;
 }
 
 /** Makes finished tasks due again at their own URLs, as if they had never been tried. Returns their hosts. */
@@ -103,7 +118,7 @@ const KEEP_PLACES = `
   WHERE ${indexHint('moved.id')} AND attempts.id = moved.id`;
 
 const REOPEN_TASKS = `
-  UPDATE tasks SET state = ${READY}, attempts = 0, losses = 0, crashes = 0, hops = 0, due_at = NULL, code = NULL, detail = NULL,
+  UPDATE tasks SET state = ${READY}, attempts = 0, losses = 0, crashes = 0, throttles = 0, hops = 0, due_at = NULL, code = NULL, detail = NULL,
     at_url = NULL, host_id = coalesce(home_host_id, host_id), home_host_id = NULL
   WHERE id = ANY($1::bigint[]) RETURNING id, host_id`;
 
@@ -163,7 +178,7 @@ const RETRY = `
     WHERE tasks.job_id = $1 AND tasks.state = ${STATE_NUMBERS.dead} AND ${deadFilter(POSTGRES_DIALECT)}
     LIMIT $5 FOR UPDATE OF tasks
   ), put_back AS (
-    UPDATE tasks SET state = ${READY}, attempts = 0, losses = 0, crashes = 0, due_at = NULL
+    UPDATE tasks SET state = ${READY}, attempts = 0, losses = 0, crashes = 0, throttles = 0, due_at = NULL
     WHERE id = ANY(ARRAY(SELECT id FROM chosen)) RETURNING id, host_id, code
   )
   SELECT host_id, code, count(*) AS count, count(*) FILTER (WHERE chosen.attempts > 0) AS attempted

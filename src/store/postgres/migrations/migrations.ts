@@ -1,6 +1,7 @@
 import type { Migration } from '../../shared/migration.ts';
 import { FIRST_TABLES } from './001-first-tables.ts';
 import { RECORDS } from './002-records.ts';
+import { SQL_VIEWS } from './003-sql-views.ts';
 
 /** Append only: a released entry is never edited. The table `migrations` has the numbers of those that have run. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -171,4 +172,290 @@ export const MIGRATIONS: readonly Migration[] = [
   ALTER TABLE hosts ADD COLUMN ban json;
 `,
   },
+  {
+    number: 15,
+    name: 'open-jobs',
+    sql: `
+  -- Id of the API key that the job belongs to; none for the owner of the database.
+  ALTER TABLE jobs ADD COLUMN owner text;
+  -- Whether it waits for more URLs when all are finished.
+  ALTER TABLE jobs ADD COLUMN keep_open boolean NOT NULL DEFAULT false;
+`,
+  },
+  {
+    number: 16,
+    name: 'api-keys',
+    sql: `
+  -- hash: SHA-256 of the key. The key itself is never stored.
+  CREATE TABLE api_keys (
+    id text PRIMARY KEY,
+    name text NOT NULL,
+    hash text NOT NULL UNIQUE,
+    scope text NOT NULL,
+    limits text NOT NULL,
+    created_at bigint NOT NULL,
+    revoked_at bigint
+  );
+  CREATE UNIQUE INDEX api_keys_name ON api_keys (name) WHERE revoked_at IS NULL;
+
+  -- By day of UTC since 1970.
+  CREATE TABLE key_usage (
+    key_id text NOT NULL,
+    day integer NOT NULL,
+    pages bigint NOT NULL,
+    cost double precision NOT NULL,
+    PRIMARY KEY (key_id, day)
+  );
+  `,
+  },
+  {
+    number: 17,
+    name: 'webhooks',
+    sql: `
+  -- owner: id of an API key, empty for the owner of the folder. job_id: of callbacks. wants_work: whether it is told of
+  -- pages, records or progress. secret: NULL where that of the owner signs. former: signs too until its time is over.
+  CREATE TABLE webhook_endpoints (
+    id text PRIMARY KEY,
+    owner text NOT NULL,
+    job_id bigint,
+    url text NOT NULL,
+    events text NOT NULL,
+    wants_work smallint NOT NULL,
+    metadata text,
+    secret text,
+    former text,
+    former_until bigint,
+    created_at bigint NOT NULL,
+    disabled_at bigint,
+    disabled_reason text
+  );
+  CREATE INDEX webhook_endpoints_job ON webhook_endpoints (job_id) WHERE job_id IS NOT NULL;
+  CREATE INDEX webhook_endpoints_owner ON webhook_endpoints (owner) WHERE job_id IS NULL;
+  CREATE INDEX webhook_endpoints_work ON webhook_endpoints (job_id) WHERE wants_work = 1;
+  CREATE TABLE webhook_secrets (owner text PRIMARY KEY, secret text NOT NULL, former text, former_until bigint);
+
+  -- The outbox: written in the transaction of what it tells. next_at: NULL when it is over. once: written once for each
+  -- endpoint. log: tries, as JSON.
+  CREATE TABLE webhook_deliveries (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    message_id text NOT NULL,
+    endpoint_id text NOT NULL,
+    type text NOT NULL,
+    job_id bigint,
+    body text NOT NULL,
+    once text,
+    created_at bigint NOT NULL,
+    next_at bigint,
+    tries smallint NOT NULL,
+    state text NOT NULL,
+    log text NOT NULL,
+    UNIQUE (endpoint_id, once)
+  );
+  CREATE INDEX webhook_deliveries_next ON webhook_deliveries (next_at, id) WHERE next_at IS NOT NULL;
+  CREATE INDEX webhook_deliveries_endpoint ON webhook_deliveries (endpoint_id, id);
+  CREATE INDEX webhook_deliveries_over ON webhook_deliveries (created_at) WHERE next_at IS NULL;
+  `,
+  },
+  {
+    number: 18,
+    name: 'reached-hosts-and-throttled-tasks',
+    sql: `
+  -- When a host was last reached: one that no longer can be tells of an outage.
+  ALTER TABLE hosts ADD COLUMN reached_at bigint;
+
+  -- How often a host asked for fewer requests instead of answering for the task.
+  ALTER TABLE tasks ADD COLUMN throttles integer NOT NULL DEFAULT 0;
+`,
+  },
+  {
+    number: 19,
+    name: 'record-rows',
+    sql: `
+  -- Records with the columns of the row that led to their page, and when that page was found to be gone. Columns are added
+  -- at the end, so that the rights of those who may read the view stay.
+  CREATE OR REPLACE VIEW seine_records AS
+    SELECT collections.name AS job, records.key, tasks.url,
+      coalesce(attempts.route, pages.route, tasks.route) AS route, records.data, records.hash,
+      seine_time(records.created_at) AS created_at,
+      seine_time(records.updated_at) AS updated_at,
+      seine_time(records.checked_at) AS checked_at,
+      CASE WHEN tasks.code = 'not-found' AND attempts.http_status IN (404, 410)
+        THEN seine_time(attempts.started_at) END AS gone_at,
+      tasks.meta
+    FROM records JOIN collections ON collections.id = records.collection_id JOIN tasks ON tasks.id = records.task_id
+      LEFT JOIN attempts ON attempts.id = tasks.attempt_id LEFT JOIN attempts AS pages ON pages.id = attempts.page_id;
+  `,
+  },
+  {
+    number: 20,
+    name: 'wanted-hosts',
+    sql: `
+  -- Jobs that want a host are looked for at every plan: finished ones must not cost anything.
+  DROP INDEX queues_host;
+  CREATE INDEX queues_wanted ON queues (host_id) WHERE ready > 0;
+  `,
+  },
+  {
+    number: 21,
+    name: 'rollups',
+    sql: `
+  -- What happened within a stretch of time: step seconds from at on, 0 for all time. host: empty for the whole job.
+  -- b0 to b14: latencies, see LATENCY_BOUNDS_SECONDS.
+  CREATE TABLE rollups (
+    job_id bigint NOT NULL,
+    step integer NOT NULL,
+    host text COLLATE "C" NOT NULL,
+    at bigint NOT NULL,
+    shard integer NOT NULL,
+    latency_max_ms bigint NOT NULL,
+    succeeded bigint NOT NULL,
+    failed bigint NOT NULL,
+    skipped bigint NOT NULL,
+    requests bigint NOT NULL,
+    bytes bigint NOT NULL,
+    latency_sum_ms bigint NOT NULL,
+    b0 bigint NOT NULL,
+    b1 bigint NOT NULL,
+    b2 bigint NOT NULL,
+    b3 bigint NOT NULL,
+    b4 bigint NOT NULL,
+    b5 bigint NOT NULL,
+    b6 bigint NOT NULL,
+    b7 bigint NOT NULL,
+    b8 bigint NOT NULL,
+    b9 bigint NOT NULL,
+    b10 bigint NOT NULL,
+    b11 bigint NOT NULL,
+    b12 bigint NOT NULL,
+    b13 bigint NOT NULL,
+    b14 bigint NOT NULL,
+    PRIMARY KEY (job_id, step, host, at, shard)
+  );
+
+  -- The same for what is counted by name: failures, costs.
+  CREATE TABLE rollup_counts (
+    job_id bigint NOT NULL,
+    step integer NOT NULL,
+    host text COLLATE "C" NOT NULL,
+    at bigint NOT NULL,
+    shard integer NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    amount double precision NOT NULL,
+    PRIMARY KEY (job_id, step, host, at, shard, name)
+  );
+  `,
+  },
+  {
+    number: 22,
+    name: 'record-changes',
+    sql: `
+  -- How many records each pass created, changed and found gone. field: empty for whole records.
+  CREATE TABLE record_changes (
+    job_id bigint NOT NULL,
+    pass integer NOT NULL,
+    kind text NOT NULL,
+    field text NOT NULL,
+    count bigint NOT NULL,
+    PRIMARY KEY (job_id, pass, kind, field)
+  );
+  `,
+  },
+  {
+    number: 23,
+    name: 'failed-attempts-of-tasks',
+    sql: `
+  -- What was tried before a task was finished. Attempts that brought the page are left out: they are most of them, and the
+  -- task leads to the last one.
+  CREATE INDEX attempts_troubled ON attempts (task_id) WHERE outcome IN ('failed', 'lost', 'redirected');
+  `,
+  },
+  {
+    number: 24,
+    name: 'slot-times',
+    sql: `
+  -- Where the time of slots went, as JSON, for each run of a coordinator.
+  CREATE TABLE slot_times (
+    job_id bigint NOT NULL,
+    run text NOT NULL,
+    account text NOT NULL,
+    saved_at bigint NOT NULL,
+    PRIMARY KEY (job_id, run)
+  );
+  `,
+  },
+  {
+    number: 25,
+    name: 'costs',
+    sql: `
+  -- The bill of a job: one row for each item, in dollars at the prices of the time.
+  CREATE TABLE costs (
+    job_id bigint NOT NULL,
+    item text NOT NULL,
+    quantity double precision NOT NULL,
+    dollars double precision NOT NULL,
+    PRIMARY KEY (job_id, item)
+  );
+  -- The forecast that it was started with, as JSON.
+  ALTER TABLE jobs ADD COLUMN quote text;
+  `,
+  },
+  {
+    number: 26,
+    name: 'api-requests',
+    sql: `
+  -- Requests with an Idempotency-Key. id: the same for all that carry the key. until: in flight before. reply: encrypted with
+  -- the key that the client sent, of which only a hash is kept here.
+  CREATE TABLE api_requests (
+    key TEXT PRIMARY KEY,
+    id TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    until bigint NOT NULL,
+    payload TEXT,
+    reply TEXT,
+    created_at bigint NOT NULL
+  );
+  CREATE INDEX api_requests_created ON api_requests (created_at);
+
+  -- The request that made the job, so that it makes no second one. counts_pages: its pages count against the limits of its
+  -- key when they are fetched; else they did when they were accepted.
+  ALTER TABLE jobs ADD COLUMN request_id TEXT;
+  ALTER TABLE jobs ADD COLUMN counts_pages boolean NOT NULL DEFAULT false;
+  CREATE UNIQUE INDEX jobs_request ON jobs (request_id) WHERE request_id IS NOT NULL;
+  `,
+  },
+  {
+    number: 27,
+    name: 'removed-jobs',
+    sql: `
+  -- Since when a job is being removed; -1: it is gone, and the row only keeps its number from being given again.
+  ALTER TABLE jobs ADD COLUMN removed_at bigint;
+  CREATE INDEX jobs_removed ON jobs (id) WHERE removed_at IS NOT NULL;
+  `,
+  },
+  {
+    number: 28,
+    name: 'host-profiles',
+    sql: `
+  -- What calibration found, with its evidence. Apart from hosts, whose rows are short and often written.
+  CREATE TABLE host_profiles (host text COLLATE "C" PRIMARY KEY, profile json NOT NULL);
+  `,
+  },
+  {
+    number: 29,
+    name: 'alerts',
+    sql: `
+  -- subject: the name of a job, or empty. An alert is firing until it is resolved, and fires once.
+  CREATE TABLE alerts (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind text NOT NULL,
+    subject text NOT NULL,
+    text text NOT NULL,
+    fired_at bigint NOT NULL,
+    resolved_at bigint
+  );
+  CREATE UNIQUE INDEX alerts_firing ON alerts (kind, subject) WHERE resolved_at IS NULL;
+  CREATE TABLE alert_silences (kind text NOT NULL, subject text NOT NULL, until bigint NOT NULL, PRIMARY KEY (kind, subject));
+  `,
+  },
+  { number: 30, name: 'sql-views', sql: SQL_VIEWS },
 ];

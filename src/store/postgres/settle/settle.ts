@@ -1,17 +1,26 @@
 import type { NewTask } from '../../../core/model.ts';
+import { RecordChangeSum } from '../../../core/record-changes/record-changes.ts';
+import { ALL_HOSTS, addSettled, addCosts as countCosts, emptyRollup } from '../../../core/rollups/rollup.ts';
 import type { Settlement, SettleResult, TaskChange } from '../../../ports/store.ts';
 import { nextPriority, priorityStepOf } from '../../shared/retry-order.ts';
 import { LEASED, READY, STATE_NUMBERS, WAITING } from '../../shared/states.ts';
+import { tellWork } from '../../shared/webhooks/outbox.ts';
+import { TAKE_ATTEMPT_NUMBERS } from '../connection/attempt-numbers.ts';
 import { pipelined, type Transaction } from '../connection/database.ts';
 import { CounterUpdates, cleanText, indexHint, toRows } from '../connection/rows.ts';
 import type { HostNumbers } from '../frontier/host-ids.ts';
 import { insertTasks, type LookedUp, lookUp } from '../frontier/insert-tasks.ts';
 import type { JobMemory } from '../frontier/job-memory.ts';
+import { addRollups } from '../rollup-store.ts';
+import { POSTGRES_OUTBOX, writeOutbox } from '../webhooks.ts';
 import { type EarlierPage, findEarlierPages, keepsPage, writeAttempts } from './write-attempts.ts';
+import { addCosts } from './write-costs.ts';
 import { writeHosts, writeRobots } from './write-hosts.ts';
 import { writeMedia, writeShown } from './write-media.ts';
 import { addQuality } from './write-quality.ts';
+import { addRecordChanges, countPresent } from './write-record-changes.ts';
 import { confirmRecords, type RecordWriter, writeRecords } from './write-records.ts';
+import { writeSink } from './write-sink.ts';
 
 interface OpenBatch {
   unsettled: number;
@@ -22,6 +31,8 @@ interface OpenBatch {
   /** As JSON: its hosts, and numbers for new attempts. */
   host_ids: string | null;
   attempt_ids: string | null;
+  /** Whether an endpoint wants to be told of pages or records. */
+  wants_work: boolean;
 }
 
 /** A change that the batch had the right to make. */
@@ -49,6 +60,7 @@ export async function settleInTransaction(
   const counterUpdates = new CounterUpdates();
   const ahead = settlement.links ?? [];
   const context = { tx, jobId, memory, hosts, counterUpdates, perTemplateMax: settlement.perTemplateMax };
+  if (traced.length > 0) tx.finally(tx.run(TAKE_ATTEMPT_NUMBERS));
   const [[batch], lookedUp] = await pipelined<[OpenBatch[], LookedUp]>(
     tx.run<OpenBatch>(OPEN_BATCH, batchId, jobId, traced.length, ...places),
     lookUp(context, [...ahead, ...changes.flatMap(({ links }) => links)]),
@@ -57,10 +69,23 @@ export async function settleInTransaction(
 
   const keeping = traced.filter((change) => keepsPage(change, batch.pass)).map(({ id }) => id);
   const earlier = await findEarlierPages(tx, keeping);
+  const present = await countPresent(tx, batch.pass, changes);
   const applied = await applyChanges(tx, settlement, changes, batch, hosts);
   const links: NewTask[] = [...ahead, ...applied.flatMap(({ change }) => change.links)];
   const { collection_id: collectionId } = batch;
-  const writer: RecordWriter = { tx, collectionId, jobId, now, rules: settlement.records, counterUpdates };
+  const recordChanges = new RecordChangeSum();
+  for (const { change } of applied) recordChanges.gone(present.get(change.id) ?? 0);
+  const writer: RecordWriter = {
+    tx,
+    collectionId,
+    jobId,
+    now,
+    rules: settlement.records,
+    counterUpdates,
+    news: [],
+    changes: recordChanges,
+    ...(settlement.records.sink ? { written: new Map(), sinkRoute: settlement.records.sink.spec.route } : {}),
+  };
   const [{ accepted }] = await pipelined<[SettleResult | { accepted: number }, unknown]>(
     links.length === 0 ? Promise.resolve({ accepted: 0 }) : insertTasks(context, links, lookedUp),
     writeFindings(writer, settlement, batch, applied, earlier),
@@ -72,7 +97,17 @@ export async function settleInTransaction(
   );
   // A part that comes twice has nothing left to settle, and is not to be counted again.
   if (applied.length > 0) await addQuality(tx, jobId, batch.pass, settlement.quality);
+  const { sink } = settlement.records;
+  if (sink && writer.written)
+    await writeSink(tx, sink.spec, { id: jobId, name: sink.job }, [...writer.written.values()]);
+  tx.finally(addRecordChanges(tx, jobId, batch.pass, recordChanges));
+  await addCosts(tx, jobId, settlement.costs ?? [], now);
   await writeTotals(tx, settlement, batch, applied, { counterUpdates, hosts });
+  if (batch.wants_work) {
+    const taskIds = applied.map(({ change }) => change.id);
+    const news = { jobId, pass: batch.pass, taskIds, records: writer.news, now };
+    await writeOutbox(tx, tellWork(POSTGRES_OUTBOX, news));
+  }
   return { applied: true, accepted };
 }
 
@@ -101,6 +136,7 @@ async function applyChanges(
     s: stateOf(change, settlement.now),
     a: attemptId,
     n: change.countsAsAttempt ? 1 : 0,
+    r: change.throttled ? 1 : 0,
     d: change.dueAt,
     p: priorityStepOf(change),
     c: change.code,
@@ -146,7 +182,9 @@ async function writeFindings(
   await writeMedia(tx, settlement.jobId, batch.pass, objects);
   await writeRecords(
     writer,
-    applied.flatMap(({ change }) => change.records.map((draft) => ({ task: task(change), draft }))),
+    applied.flatMap(({ change }) =>
+      change.records.map((draft) => ({ task: task(change), draft, route: change.page?.route ?? null })),
+    ),
   );
   const same = applied.filter(({ change }) => change.outcome === 'unchanged' && change.records.length === 0);
   await confirmRecords(
@@ -167,7 +205,11 @@ async function writeTotals(
   let bytes = 0;
   let done = 0;
   let failed = 0;
+  const rollup = emptyRollup();
+  rollup.requests = settlement.requests;
+  countCosts(rollup, settlement.costs ?? []);
   for (const { change, hostId, isFirst } of applied) {
+    addSettled(rollup, change);
     if (isFirst) counterUpdates.count('attempted', 1);
     bytes += change.trace?.bytes ?? 0;
     if (change.outcome === 'failed') failed++;
@@ -192,6 +234,7 @@ async function writeTotals(
     writeRobots(tx, settlement.robots),
     writeHosts(tx, settlement, batch, hosts, counterUpdates),
     counterUpdates.write(tx, jobId),
+    addRollups(tx, jobId, [{ host: ALL_HOSTS, at: now, rollup }]),
   );
   tx.finally(written);
 }
@@ -216,18 +259,19 @@ const OPEN_BATCH = `
   )
   SELECT batch.unsettled, batch.coordinator, passes.pass, passes.collection_id, (SELECT id FROM archive) AS archive_id,
     array_to_json(batch.host_ids) AS host_ids,
-    (SELECT json_agg(nextval('attempt_ids')) FROM generate_series(1, $3::integer)) AS attempt_ids
+    (SELECT json_agg(nextval('attempt_ids')) FROM generate_series(1, $3::integer)) AS attempt_ids,
+    EXISTS (SELECT 1 FROM webhook_endpoints WHERE wants_work = 1 AND (job_id IS NULL OR job_id = $2)) AS wants_work
   FROM batch JOIN passes ON passes.job_id = $2`;
 
 const UPDATE_TASKS = `
   UPDATE tasks SET state = change.s, batch_id = NULL, attempt_id = coalesce(change.a, tasks.attempt_id),
     attempts = tasks.attempts + change.n, losses = CASE WHEN change.n > 0 THEN 0 ELSE tasks.losses END,
-    crashes = CASE WHEN change.n > 0 THEN 0 ELSE tasks.crashes END, due_at = change.d, priority = ${nextPriority('change.p', 'tasks.priority')}, code = change.c, detail = change.t,
+    crashes = CASE WHEN change.n > 0 THEN 0 ELSE tasks.crashes END, throttles = tasks.throttles + change.r, due_at = change.d, priority = ${nextPriority('change.p', 'tasks.priority')}, code = change.c, detail = change.t,
     at_url = coalesce(change.u, tasks.at_url), host_id = coalesce(change.h, tasks.host_id),
     home_host_id = CASE WHEN change.h IS NULL THEN tasks.home_host_id ELSE coalesce(tasks.home_host_id, tasks.host_id) END,
     hops = tasks.hops + CASE WHEN change.h IS NULL THEN 0 ELSE 1 END
   FROM json_to_recordset($2::json)
-    AS change (id bigint, s smallint, a bigint, n integer, d bigint, p integer, c text, t text, u text, h bigint)
+    AS change (id bigint, s smallint, a bigint, n integer, r integer, d bigint, p integer, c text, t text, u text, h bigint)
   WHERE ${indexHint('change.id')} AND tasks.id = change.id AND tasks.state = ${LEASED} AND tasks.batch_id = $1
   RETURNING tasks.id, tasks.host_id, tasks.attempts`;
 

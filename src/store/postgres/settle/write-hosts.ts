@@ -19,7 +19,8 @@ export async function writeHosts(
   for (const id of released) rows.set(id, { id, r: 1 });
   for (const change of changes) {
     const id = hosts.of(change.host);
-    if (change.nextAt !== null) counterUpdates.reschedule(id);
+    if (change.nextAt !== null)
+      counterUpdates.free(id, { nextAt: change.nextAt, takenUntil: change.takenUntil ?? null });
     rows.set(id, { ...rows.get(id), ...toRow(change), id });
   }
   for (const { host } of robots) {
@@ -32,13 +33,25 @@ export async function writeHosts(
 }
 
 function toRow(change: HostChange): object {
-  const { sent, nextAt, takenUntil, failuresInRow, rests, pace, ban, smallestGapMs, span, lastError } =
-    change;
+  const {
+    sent,
+    nextAt,
+    takenUntil,
+    failuresInRow,
+    rests,
+    pace,
+    ban,
+    reachedAt,
+    smallestGapMs,
+    span,
+    lastError,
+  } = change;
   const health = {
     f: failuresInRow,
     s: rests,
     p: toJson(pace),
     b: toJson(ban ?? null),
+    h: reachedAt,
     g: smallestGapMs,
     e: toJson(lastError),
   };
@@ -73,6 +86,7 @@ const UPDATE_HOSTS = `
       WHEN (hosts.holder = $3 OR hosts.holds = 0) AND hosts.next_at <= coalesce(change.u, hosts.next_at) THEN change.n
       ELSE greatest(change.n, hosts.next_at) END,
     pace = coalesce(change.p::json, hosts.pace), ban = coalesce(change.b::json, hosts.ban),
+    reached_at = coalesce(change.h, hosts.reached_at),
     smallest_gap_ms = least(change.g, hosts.smallest_gap_ms,
       CASE WHEN hosts.last_sent_at < change.a THEN change.a - hosts.last_sent_at END),
     last_sent_at = greatest(hosts.last_sent_at, change.z),
@@ -80,7 +94,7 @@ const UPDATE_HOSTS = `
     crawl_delay_ms = CASE WHEN change.k
       THEN (SELECT max(robots.crawl_delay_ms) FROM robots WHERE robots.host = hosts.host) ELSE hosts.crawl_delay_ms END,
     holds = CASE WHEN hosts.holder = $3 THEN greatest(hosts.holds - coalesce(change.r, 0), 0) ELSE hosts.holds END
-  FROM json_to_recordset($1::json) AS change (id bigint, r integer, q bigint, n bigint, u bigint, f integer, s integer, p text, b text,
+  FROM json_to_recordset($1::json) AS change (id bigint, r integer, q bigint, n bigint, u bigint, f integer, s integer, p text, b text, h bigint,
     g double precision, e text, k boolean,
     a double precision, z double precision)
   WHERE ${indexHint('change.id')} AND hosts.id = change.id AND (SELECT count(*) FROM locked) > 0`;

@@ -1,8 +1,12 @@
 import { hash as digest } from 'node:crypto';
 import type { RecordDraft } from '../../../core/batch/outcome.ts';
 import { LIMITS } from '../../../core/limits.ts';
+import type { RecordChangeSum } from '../../../core/record-changes/record-changes.ts';
+import type { WrittenRecord } from '../../../core/record-changes/sink-rows.ts';
 import { canonicalJson } from '../../../core/values/canonical-json.ts';
+import { storableJson } from '../../../core/values/storable-json.ts';
 import type { RecordRules } from '../../../ports/store.ts';
+import type { RecordNews } from '../../shared/webhooks/outbox.ts';
 import type { Transaction } from '../connection/database.ts';
 import { ConflictError } from '../connection/failures.ts';
 import { type CounterUpdates, cleanText, indexHint, toRows } from '../connection/rows.ts';
@@ -15,12 +19,21 @@ export interface RecordWriter {
   now: number;
   rules: RecordRules;
   counterUpdates: CounterUpdates;
+  /** What was written, for whoever wants to be told. */
+  news: RecordNews[];
+  /** What the pass changes; absent where only the code of the job changed. */
+  changes?: RecordChangeSum;
+  /** Records that were created or changed, where the job has a sink. */
+  written?: Map<string, WrittenRecord>;
+  sinkRoute?: string | undefined;
 }
 
 /** What one page says. */
 interface Draft {
   task: { id: number; fetchedAt: number };
   draft: RecordDraft;
+  /** Of the page. */
+  route?: string | null;
 }
 
 /** A record as it is, and as drafts make it. */
@@ -33,7 +46,6 @@ interface KnownRecord {
   fetched_at: number;
   hash: string;
   key: string;
-  /** Only read where something is merged or kept. */
   data: string;
 }
 
@@ -51,12 +63,20 @@ type Data = Record<string, unknown>;
 export async function writeRecords(writer: RecordWriter, drafts: readonly Draft[]): Promise<void> {
   if (drafts.length === 0) return;
   const { tx, collectionId, counterUpdates } = writer;
-  const cleaned = drafts.map(({ task, draft }) => ({ task, draft: { ...draft, key: cleanText(draft.key) } }));
+  const cleaned = drafts.map(({ draft, ...rest }) => ({
+    ...rest,
+    draft: { ...draft, key: cleanText(draft.key), json: storableJson(draft.json) },
+  }));
+  const isSunk = ({ route }: Draft) => writer.sinkRoute === undefined || route === writer.sinkRoute;
   // Most are new: tried first, they cost one statement.
   const first = new Map<string, Draft>();
   for (const each of cleaned) if (!first.has(each.draft.key)) first.set(each.draft.key, each);
   const inserted = await insertRecords(writer, [...first.values()]);
   counterUpdates.count('records', inserted.size);
+  writer.changes?.created(inserted.size);
+  for (const each of first.values())
+    if (inserted.has(each.draft.key) && isSunk(each)) writer.written?.set(each.draft.key, each.draft);
+  for (const key of inserted) writer.news.push({ key, change: 'created' });
   const others = cleaned.filter(
     (each) => !(inserted.has(each.draft.key) && first.get(each.draft.key) === each),
   );
@@ -65,10 +85,12 @@ export async function writeRecords(writer: RecordWriter, drafts: readonly Draft[
   const rows = await tx.run<KnownRecord>(LOCK_RECORDS, collectionId, keys);
   const known = new Map(rows.map((row) => [row.key, row]));
   const changes = new RecordChanges();
-  for (const { task, draft } of others) {
+  for (const each of others) {
+    const { task, draft } = each;
     const record = known.get(draft.key);
     if (!record) throw new ConflictError('a record was deleted meanwhile');
-    changes.apply(writer, task, record, draft);
+    const isChanged = changes.apply(writer, task, record, draft);
+    if (isChanged && isSunk(each)) writer.written?.set(record.key, { key: record.key, json: record.data });
   }
   await changes.write(writer);
 }
@@ -92,7 +114,7 @@ class RecordChanges {
   readonly #confirmed = new Map<number, KnownRecord>();
   readonly #versions: Version[] = [];
 
-  apply(writer: RecordWriter, task: Draft['task'], known: KnownRecord, draft: RecordDraft): void {
+  apply(writer: RecordWriter, task: Draft['task'], known: KnownRecord, draft: RecordDraft): boolean {
     const { now, rules, jobId, counterUpdates } = writer;
     // Reports come in any order. A task's own are in order, even when its clock is not.
     const isLate = task.fetchedAt < known.fetched_at && task.id !== known.task_id;
@@ -101,16 +123,17 @@ class RecordChanges {
       const merged = mergeData(JSON.parse(known.data), JSON.parse(json), isLate);
       json = JSON.stringify(merged);
       // Many tasks with fields of their own must not grow one record without end.
-      if (json.length > LIMITS.recordBytesMax) return;
+      if (json.length > LIMITS.recordBytesMax) return false;
       hash = digest('sha256', canonicalJson(merged));
-    } else if (isLate) return;
+    } else if (isLate) return false;
     const fetchedAt = Math.max(known.fetched_at, task.fetchedAt);
     if (hash === known.hash) {
-      if (isLate || now - known.checked_at <= rules.guardMs) return;
+      if (isLate || now - known.checked_at <= rules.guardMs) return false;
       Object.assign(known, { checked_at: now, fetched_at: fetchedAt });
       this.#confirmed.set(known.id, known);
-      return;
+      return false;
     }
+    writer.changes?.changed(known.data, json);
     if (rules.history)
       this.#versions.push({
         t: known.task_id,
@@ -123,6 +146,8 @@ class RecordChanges {
     const written = { job_id: jobId, task_id: task.id, updated_at: now, checked_at: now };
     Object.assign(known, written, { fetched_at: fetchedAt, hash, data: json });
     this.#changed.set(known.id, known);
+    writer.news.push({ key: known.key, change: 'updated' });
+    return true;
   }
 
   async write({ tx, collectionId, jobId, now }: RecordWriter): Promise<void> {

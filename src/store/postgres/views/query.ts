@@ -9,6 +9,7 @@ import { checkQuery } from './check-query.ts';
 type Row = Record<string, unknown>;
 
 const STEP = 1_000;
+const CANCEL_MS = 250;
 
 /**
  * Runs a query of a person, who may read the views and nothing else, and not for ever. A source may take days over the
@@ -22,15 +23,22 @@ export async function* runQuery(
 ): AsyncIterable<Row> {
   signal?.throwIfAborted();
   const client = openClient(options);
-  const stop = () => void cancel(options, client).catch(() => {});
+  const cancelNow = () => void cancel(options, client).catch(() => {});
+  let cancels: NodeJS.Timeout | null = null;
+  // A server forgets what it is told between two statements: it is told again until the query ends.
+  const stop = () => {
+    cancels ??= setInterval(cancelNow, CANCEL_MS);
+    cancelNow();
+  };
   let isOver = false;
   const timer = setTimeout(() => {
     isOver = true;
     stop();
   }, timeMs);
   try {
-    await client.connect();
     signal?.addEventListener('abort', stop, { once: true });
+    await client.connect();
+    signal?.throwIfAborted();
     await spool(client, sql, options.place.schema, timeMs);
     clearTimeout(timer);
     while (true) {
@@ -45,6 +53,7 @@ export async function* runQuery(
     throw toSeineError(error, options.place.shown);
   } finally {
     clearTimeout(timer);
+    if (cancels) clearInterval(cancels);
     signal?.removeEventListener('abort', stop);
     await client.end().catch(() => {});
   }

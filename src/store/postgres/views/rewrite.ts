@@ -33,6 +33,7 @@ export async function rewriteInTransaction(
     now,
     rules: { guardMs: 0, history },
     counterUpdates,
+    news: [],
   };
   const rows = await tx.run<FinishedTask>(
     LOCK_TASKS,

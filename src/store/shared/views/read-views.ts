@@ -7,13 +7,45 @@ import type {
   ShotRow,
   TaskRow,
 } from '../../../core/model.ts';
-import type { ArchivedPage, DeadFilter, DeadGroup, Since, Views } from '../../../ports/store.ts';
+import {
+  type RecordChangeRow,
+  type RecordChanges,
+  toRecordChanges,
+} from '../../../core/record-changes/record-changes.ts';
+import type {
+  ArchivedPage,
+  AttemptFilter,
+  DeadFilter,
+  DeadGroup,
+  NumberedAttempt,
+  NumberedTask,
+  RowStep,
+  Since,
+  TaskFilter,
+  Views,
+} from '../../../ports/store.ts';
 import { STATE_NUMBERS } from '../states.ts';
 import { readMedia } from './media.ts';
 import type { Dialect, Reader } from './reader.ts';
-import { readHistory, readRecord, readRecords, readRecordsOf } from './records.ts';
+import {
+  readHistory,
+  readRecord,
+  readRecordStep,
+  readRecords,
+  readRecordsOf,
+  readVersionsOf,
+} from './records.ts';
 import { readShots } from './shots.ts';
-import { readAttempts, readPages, readTask, readTasks } from './tasks.ts';
+import {
+  readAttemptStep,
+  readAttempts,
+  readAttemptsOf,
+  readNumberedTask,
+  readPages,
+  readTask,
+  readTaskStep,
+  readTasks,
+} from './tasks.ts';
 
 type WrittenByStore = 'retryDead' | 'rewrite' | 'query';
 
@@ -66,6 +98,43 @@ export abstract class ReadViews implements Omit<Views, WrittenByStore> {
     return id === null ? null : readTask(this.#reader, id);
   }
 
+  async taskId(jobId: number, url: string): Promise<number | null> {
+    return this.findTask(jobId, url);
+  }
+
+  async numberedTask(taskId: number): Promise<NumberedTask | null> {
+    return readNumberedTask(this.#reader, taskId);
+  }
+
+  async taskStep(
+    jobId: number,
+    options: TaskFilter & { after: number; limit: number },
+  ): Promise<RowStep<NumberedTask>> {
+    return readTaskStep(this.#reader, jobId, options);
+  }
+
+  async attemptStep(
+    jobId: number,
+    options: AttemptFilter & { after: number; limit: number },
+  ): Promise<RowStep<NumberedAttempt>> {
+    return readAttemptStep(this.#reader, jobId, options);
+  }
+
+  async attemptsOf(taskId: number, limit: number): Promise<NumberedAttempt[]> {
+    return readAttemptsOf(this.#reader, taskId, limit);
+  }
+
+  async versionsOf(jobId: number, key: string, limit: number): Promise<RecordVersionRow[]> {
+    return readVersionsOf(this.#reader, jobId, key, limit);
+  }
+
+  async recordStep(
+    jobId: number,
+    options: { after: string | null; limit: number },
+  ): Promise<{ rows: RecordRow[]; after: string | null }> {
+    return readRecordStep(this.#reader, jobId, options);
+  }
+
   async dead(jobId: number, filter: DeadFilter = {}): Promise<DeadGroup[]> {
     const text = selectDead(this.#reader.dialect);
     const rows = await this.#reader.allSlowly<DeadGroup>(text, jobId, ...deadFilterValues(filter));
@@ -94,6 +163,10 @@ export abstract class ReadViews implements Omit<Views, WrittenByStore> {
     return row?.pass ?? null;
   }
 
+  async recordChanges(jobId: number, pass: number): Promise<RecordChanges> {
+    return toRecordChanges(await this.#reader.all<RecordChangeRow>(SELECT_RECORD_CHANGES, jobId, pass));
+  }
+
   async hasArchive(jobId: number, key: string): Promise<boolean> {
     const rows = await this.#reader.all(
       'SELECT 1 FROM archives WHERE job_id = $1 AND key = $2 LIMIT 1',
@@ -115,11 +188,12 @@ interface QualityField {
 
 /** Follows the job's id in a statement over tasks and hosts; takes `deadFilterValues` as $2 to $4. */
 export const deadFilter = ({ indexOf }: Dialect): string => `
-  (CAST($2 AS text) IS NULL OR tasks.code = $2) AND (CAST($3 AS text) IS NULL OR hosts.host = $3)
+  (CAST($2 AS text) IS NULL OR ${indexOf}($2, ',' || tasks.code || ',') > 0) AND (CAST($3 AS text) IS NULL OR hosts.host = $3)
   AND (CAST($4 AS text) IS NULL OR ${indexOf}(tasks.url, $4) > 0)`;
 
 export function deadFilterValues({ code, host, urlContains }: DeadFilter): (string | null)[] {
-  return [code ?? null, host ?? null, urlContains ?? null];
+  const codes = code === undefined ? null : `,${[code].flat().join(',')},`;
+  return [codes, host ?? null, urlContains ?? null];
 }
 
 const selectDead = (dialect: Dialect) => `
@@ -140,5 +214,7 @@ const SELECT_QUALITY = `
 const SELECT_QUALITY_FIELDS = `
   SELECT route, field, filled FROM quality_fields WHERE job_id = $1 AND pass = $2
   ORDER BY route COLLATE "C", field COLLATE "C"`;
+
+const SELECT_RECORD_CHANGES = 'SELECT kind, field, count FROM record_changes WHERE job_id = $1 AND pass = $2';
 
 const SELECT_LAST_QUALITY_PASS = 'SELECT max(pass) AS pass FROM quality WHERE job_id = $1';

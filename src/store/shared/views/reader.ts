@@ -17,6 +17,11 @@ export interface Dialect {
   recordKey(key: string): string;
   /** The same for the index over earlier versions, in which their id comes next. */
   versionKey(key: string): string;
+  /**
+   * The number up to which all attempts are there that ever will be. Where transactions run side by side, one that has
+   * higher numbers may be written first.
+   */
+  lastAttempt(reader: Pick<Reader, 'all'>): Promise<number>;
   /** The function that finds a text in another, counted from 1, or gives 0. */
   indexOf: string;
 }

@@ -1,4 +1,5 @@
 import type { RecordRow, RecordVersionRow } from '../../../core/model.ts';
+import { publicMeta } from '../../../core/row-meta/row-meta.ts';
 import type { Since } from '../../../ports/store.ts';
 import { type Dialect, PAGE_ROWS, type Reader, rowPages } from './reader.ts';
 
@@ -13,6 +14,23 @@ export async function* readRecords(
     last ? reader.all(next, ...asked, PAGE_ROWS, last.key) : reader.all(first, ...asked, PAGE_ROWS),
   ))
     for (const row of rows) if (row.data !== null) yield toRecordRow(row, row.data);
+}
+
+export async function readRecordStep(
+  reader: Reader,
+  jobId: number,
+  { after, limit }: { after: string | null; limit: number },
+): Promise<{ rows: RecordRow[]; after: string | null }> {
+  const asked = [Number.MIN_SAFE_INTEGER, jobId, await collectionOf(reader, jobId)];
+  const { first, next } = recordPages(reader.dialect);
+  const rows =
+    after === null
+      ? await reader.all<RecordColumns>(first, ...asked, limit)
+      : await reader.all<RecordColumns>(next, ...asked, limit, after);
+  return {
+    rows: rows.flatMap((row) => (row.data === null ? [] : [toRecordRow(row, row.data)])),
+    after: rows.length < limit ? null : rows.at(-1)!.key,
+  };
 }
 
 export async function readRecord(reader: Reader, jobId: number, key: string): Promise<RecordRow | null> {
@@ -39,6 +57,17 @@ export async function* readHistory(
     for (const row of rows) if (row.data !== null) yield toVersionRow(row, row.data);
 }
 
+export async function readVersionsOf(
+  reader: Reader,
+  jobId: number,
+  key: string,
+  limit: number,
+): Promise<RecordVersionRow[]> {
+  const text = selectVersionsOf(reader.dialect);
+  const rows = await reader.all<VersionColumns>(text, await collectionOf(reader, jobId), key, limit);
+  return rows.flatMap((row) => (row.data === null ? [] : [toVersionRow(row, row.data)]));
+}
+
 async function collectionOf(reader: Reader, jobId: number): Promise<number> {
   const text = 'SELECT collection_id AS id FROM passes WHERE job_id = $1';
   const [row] = await reader.all<{ id: number }>(text, jobId);
@@ -56,6 +85,8 @@ interface RecordColumns {
   created_at: number;
   updated_at: number;
   checked_at: number;
+  gone_at: number | null;
+  meta: string | null;
 }
 
 function toRecordRow(row: RecordColumns, data: string): RecordRow {
@@ -68,6 +99,8 @@ function toRecordRow(row: RecordColumns, data: string): RecordRow {
     createdAt: new Date(row.created_at).toISOString(),
     updatedAt: new Date(row.updated_at).toISOString(),
     checkedAt: new Date(row.checked_at).toISOString(),
+    goneAt: timeOf(row.gone_at),
+    meta: row.meta === null ? null : publicMeta(JSON.parse(row.meta)),
   };
 }
 
@@ -79,6 +112,11 @@ interface VersionColumns {
   hash: string;
   from_at: number;
   until_at: number;
+  gone_at: number | null;
+}
+
+function timeOf(at: number | null): string | null {
+  return at === null ? null : new Date(at).toISOString();
 }
 
 function toVersionRow(row: VersionColumns, data: string): RecordVersionRow {
@@ -89,14 +127,18 @@ function toVersionRow(row: VersionColumns, data: string): RecordVersionRow {
     hash: row.hash,
     from: new Date(row.from_at).toISOString(),
     until: new Date(row.until_at).toISOString(),
+    goneAt: timeOf(row.gone_at),
   };
 }
+
+/** A page that answered that it is gone, when it was last asked for. What became of the request then is in its attempt. */
+const GONE_AT = `CASE WHEN tasks.code = 'not-found' AND attempts.http_status IN (404, 410) THEN attempts.started_at END`;
 
 const SELECT_RECORDS = `
   SELECT records.key, tasks.url, coalesce(attempts.route, pages.route, tasks.route) AS route,
     CASE WHEN records.updated_at >= $1 AND (CAST($2 AS bigint) IS NULL OR records.job_id = $2)
       THEN records.data END AS data,
-    records.hash, records.created_at, records.updated_at, records.checked_at
+    records.hash, records.created_at, records.updated_at, records.checked_at, ${GONE_AT} AS gone_at, tasks.meta
   FROM records JOIN tasks ON tasks.id = records.task_id
     LEFT JOIN attempts ON attempts.id = tasks.attempt_id LEFT JOIN attempts AS pages ON pages.id = attempts.page_id`;
 
@@ -114,8 +156,19 @@ const recordPages = ({ recordKey }: Dialect) => {
 
 const selectVersions = ({ versionKey }: Dialect) => `
   SELECT record_versions.id, record_versions.key, tasks.url,
-    CASE WHEN until_at >= $1 THEN record_versions.data END AS data, hash, from_at, until_at
+    CASE WHEN until_at >= $1 THEN record_versions.data END AS data, record_versions.hash, from_at, until_at,
+    ${GONE_AT} AS gone_at
   FROM record_versions JOIN tasks ON tasks.id = record_versions.task_id
+    LEFT JOIN attempts ON attempts.id = tasks.attempt_id
   WHERE collection_id = $2 AND (${versionKey('record_versions.key')}, record_versions.id)
     > (${versionKey('CAST($3 AS text)')}, CAST($4 AS bigint))
   ORDER BY ${versionKey('record_versions.key')}, record_versions.id LIMIT $5`;
+
+const selectVersionsOf = ({ versionKey }: Dialect) => `
+  SELECT record_versions.id, record_versions.key, tasks.url, record_versions.data, record_versions.hash, from_at,
+    until_at, ${GONE_AT} AS gone_at
+  FROM record_versions JOIN tasks ON tasks.id = record_versions.task_id
+    LEFT JOIN attempts ON attempts.id = tasks.attempt_id
+  WHERE collection_id = $1 AND (${versionKey('record_versions.key')}) = (${versionKey('CAST($2 AS text)')})
+    AND record_versions.key = CAST($2 AS text)
+  ORDER BY record_versions.id DESC LIMIT $3`;

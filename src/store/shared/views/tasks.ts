@@ -1,9 +1,17 @@
 import type { Via } from '../../../core/escalation/escalation.ts';
 import type { AttemptRow, TaskRow } from '../../../core/model.ts';
-import type { ArchivedPage, Since } from '../../../ports/store.ts';
+import type {
+  ArchivedPage,
+  AttemptFilter,
+  NumberedAttempt,
+  NumberedTask,
+  RowStep,
+  Since,
+  TaskFilter,
+} from '../../../ports/store.ts';
 import { type Hash, hexOf } from '../hash.ts';
 import { givenPriority } from '../retry-order.ts';
-import { isFinished, stateName } from '../states.ts';
+import { isFinished, numbersOf, stateName } from '../states.ts';
 import { PAGE_ROWS, type Reader, rowPages } from './reader.ts';
 
 /** Tasks of several jobs lie in one table: read only from the first to the last of this one. */
@@ -52,6 +60,82 @@ export async function* readAttempts(
   ))
     for (const row of rows) if (row.job_id === jobId && row.started_at >= since) yield toAttemptRow(row);
 }
+
+/** Numbers that one step looks at: some 30 ms where none of them is wanted. */
+const STEP_NUMBERS = 20_000;
+
+export async function readNumberedTask(reader: Reader, id: number): Promise<NumberedTask | null> {
+  const [row] = await reader.all<TaskColumns>(SELECT_TASK, id);
+  return row ? { id, ...toTaskRow(row) } : null;
+}
+
+export async function readTaskStep(
+  reader: Reader,
+  jobId: number,
+  { after, limit, ...filter }: TaskFilter & { after: number; limit: number },
+): Promise<RowStep<NumberedTask>> {
+  const [bounds] = await reader.all<{ first: number | null; last: number | null }>(SELECT_EDGES, jobId);
+  if (!bounds || bounds.first === null) return { rows: [], after, isEnd: true };
+  const from = Math.max(after, bounds.first - 1);
+  const to = from + STEP_NUMBERS;
+  const { states, host, code, urlContains } = filter;
+  const rows = await reader.all<TaskColumns>(
+    selectTaskStep(reader.dialect.indexOf, states),
+    from,
+    to,
+    jobId,
+    host ?? null,
+    code ?? null,
+    urlContains ?? null,
+    limit,
+  );
+  const isFull = rows.length === limit;
+  const last = isFull ? rows.at(-1)!.id : to;
+  return {
+    rows: rows.map((row) => ({ id: row.id, ...toTaskRow(row) })),
+    after: last,
+    isEnd: last >= (bounds.last ?? 0),
+  };
+}
+
+export async function readAttemptStep(
+  reader: Reader,
+  jobId: number,
+  { after, limit, outcome, host, code, urlContains }: AttemptFilter & { after: number; limit: number },
+): Promise<RowStep<NumberedAttempt>> {
+  // Before the rows: one that is written between the two reads belongs to the next step.
+  const end = await reader.dialect.lastAttempt(reader);
+  const to = Math.max(after, Math.min(after + STEP_NUMBERS, end));
+  const filter = [outcome, host, code, urlContains].map((value) => value ?? null);
+  const rows = filter.every((value) => value === null)
+    ? await reader.all<AttemptColumns>(SELECT_ATTEMPT_STEP, after, to, jobId, limit)
+    : await reader.all<AttemptColumns>(
+        selectSomeAttempts(reader.dialect.indexOf),
+        after,
+        to,
+        jobId,
+        limit,
+        ...filter,
+      );
+  const last = rows.length === limit ? rows.at(-1)!.id : to;
+  return {
+    rows: rows.map((row) => ({ id: row.id, ...toAttemptRow(row) })),
+    after: last,
+    isEnd: last >= end,
+  };
+}
+
+export async function readAttemptsOf(
+  reader: Reader,
+  taskId: number,
+  limit: number,
+): Promise<NumberedAttempt[]> {
+  const rows = await reader.all<AttemptColumns>(SELECT_ATTEMPTS_OF, taskId, limit);
+  return rows.map((row) => ({ id: row.id, ...toAttemptRow(row) }));
+}
+
+const SELECT_EDGES = `
+  SELECT first_task_id AS first, (SELECT max(id) FROM tasks) AS last FROM jobs WHERE id = $1`;
 
 interface TaskColumns {
   id: number;
@@ -111,6 +195,13 @@ const SELECT_BOUNDS = `
 const SELECT_TASK_PAGE = `${SELECT_TASKS} WHERE tasks.id > $1 ORDER BY tasks.id LIMIT $2`;
 
 const SELECT_TASK = `${SELECT_TASKS} WHERE tasks.id = $1`;
+
+const selectTaskStep = (indexOf: string, states: TaskFilter['states']) => `
+  ${SELECT_TASKS} WHERE tasks.id > $1 AND tasks.id <= $2 AND tasks.job_id = $3
+    ${states ? `AND tasks.state IN (${numbersOf(states).join(', ')})` : ''}
+    AND (CAST($4 AS text) IS NULL OR hosts.host = $4) AND (CAST($5 AS text) IS NULL OR tasks.code = $5)
+    AND (CAST($6 AS text) IS NULL OR ${indexOf}(tasks.url, $6) > 0)
+  ORDER BY tasks.id LIMIT $7`;
 
 function toTaskRow(row: TaskColumns): TaskRow {
   return {
@@ -187,6 +278,24 @@ const SELECT_ATTEMPTS = `
   FROM attempts JOIN tasks ON tasks.id = attempts.task_id LEFT JOIN batches ON batches.id = attempts.batch_id`;
 
 const SELECT_ATTEMPT_PAGE = `${SELECT_ATTEMPTS} WHERE attempts.id > $1 ORDER BY attempts.id LIMIT $2`;
+
+const SELECT_ATTEMPT_STEP = `
+  ${SELECT_ATTEMPTS} WHERE attempts.id > $1 AND attempts.id <= $2 AND attempts.job_id = $3 ORDER BY attempts.id LIMIT $4`;
+
+/** Each part is found by an index: that of failed attempts is small, one over all would cost every page of a crawl. */
+const SELECT_ATTEMPTS_OF = `
+  ${SELECT_ATTEMPTS} WHERE attempts.id IN (
+    SELECT id FROM attempts WHERE task_id = $1 AND outcome IN ('failed', '${LOST}', 'redirected')
+    UNION SELECT attempt_id FROM tasks WHERE id = $1
+    UNION SELECT last.page_id FROM tasks JOIN attempts AS last ON last.id = tasks.attempt_id WHERE tasks.id = $1)
+  ORDER BY attempts.id DESC LIMIT $2`;
+const selectSomeAttempts = (indexOf: string) => `
+  ${SELECT_ATTEMPTS} JOIN hosts ON hosts.id = tasks.host_id
+  WHERE attempts.id > $1 AND attempts.id <= $2 AND attempts.job_id = $3
+    AND (CAST($5 AS text) IS NULL OR attempts.outcome = $5) AND (CAST($6 AS text) IS NULL OR hosts.host = $6)
+    AND (CAST($7 AS text) IS NULL OR attempts.code = $7)
+    AND (CAST($8 AS text) IS NULL OR ${indexOf}(tasks.url, $8) > 0)
+  ORDER BY attempts.id LIMIT $4`;
 
 function toAttemptRow(row: AttemptColumns): AttemptRow {
   const via: Via | null = row.via === null ? null : JSON.parse(row.via);

@@ -65,16 +65,16 @@ export class Database {
   }
 
   get<T = Row>(sql: string, ...values: SQLInputValue[]): T | undefined {
-    return this.statement(sql).get(...values) as T | undefined;
+    return this.statement(sql).get(...bound(sql, values)) as T | undefined;
   }
 
   all<T = Row>(sql: string, ...values: SQLInputValue[]): T[] {
-    return this.statement(sql).all(...values) as T[];
+    return this.statement(sql).all(...bound(sql, values)) as T[];
   }
 
   run(sql: string, ...values: SQLInputValue[]): number {
     try {
-      return Number(this.statement(sql).run(...values).changes);
+      return Number(this.statement(sql).run(...bound(sql, values)).changes);
     } catch (error) {
       throw orFull(error, this.path);
     }
@@ -138,4 +138,13 @@ function isDiskFull(path: string): boolean {
 /** As workers hash what they extract: equal data has an equal hash, whatever the order of its fields. */
 export function recordHash(data: object): string {
   return hash('sha256', canonicalJson(data));
+}
+
+/** Node 22 takes `?1` for a name, to which values in a row are not bound. */
+const NUMBERS_ARE_NAMES = Number(process.versions.node.split('.')[0]) < 24;
+
+function bound(sql: string, values: SQLInputValue[]): SQLInputValue[] {
+  if (!NUMBERS_ARE_NAMES || !/\?\d/.test(sql)) return values;
+  const named = Object.fromEntries(values.map((value, index) => [`?${index + 1}`, value]));
+  return [named as unknown as SQLInputValue];
 }

@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { SeineError } from '../../../core/errors.ts';
@@ -25,10 +25,7 @@ export function lockFolder(dir: string): FolderLock {
   } catch (error) {
     db.close();
     if (!isBusy(error)) throw error;
-    throw new SeineError(`another coordinator is running in ${dir}${ownerOf(dir)}`, {
-      exit: 'locked',
-      hint: 'wait until it ends, stop it with `seine stop`, or use another --dir',
-    });
+    throw lockedError(dir);
   }
   const owner = join(dir, 'owner.json');
   writeFileSync(owner, JSON.stringify({ pid: process.pid, since: new Date().toISOString() }), {
@@ -42,6 +39,19 @@ export function lockFolder(dir: string): FolderLock {
       db.close();
     },
   };
+}
+
+function lockedError(dir: string): SeineError {
+  // A server writes down where it is reached: see server/server-file.ts.
+  if (existsSync(join(dir, 'server.json')))
+    return new SeineError(`a server is running in ${dir}${ownerOf(dir)}`, {
+      exit: 'locked',
+      hint: 'other commands use it: for example `seine run` submits a job to it; end the server with Ctrl-C or SIGTERM, or use another --dir',
+    });
+  return new SeineError(`another coordinator is running in ${dir}${ownerOf(dir)}`, {
+    exit: 'locked',
+    hint: 'wait until it ends, stop it with `seine stop`, or use another --dir',
+  });
 }
 
 /** Whether a coordinator is alive in the folder. */

@@ -4,6 +4,11 @@ import type { Database } from './database.ts';
 export const SQLITE_DIALECT: Dialect = {
   recordKey: (key) => key,
   versionKey: (key) => key,
+  // One transaction writes at a time.
+  async lastAttempt(reader) {
+    const [row] = await reader.all<{ last: number | null }>('SELECT max(id) AS last FROM attempts');
+    return row?.last ?? 0;
+  },
   indexOf: 'instr',
 };
 

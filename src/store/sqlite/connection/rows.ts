@@ -40,6 +40,20 @@ const ADD_READY = `
   INSERT INTO queues (job_id, host_id, ready, next_at) VALUES (?, ?, ?, (SELECT next_at FROM hosts WHERE id = ?))
   ON CONFLICT (job_id, host_id) DO UPDATE SET ready = ready + ?`;
 
+/**
+ * A host comes back before its time: other jobs that have seen it taken until then are told, or whoever had it would have
+ * it again and again.
+ */
+export function followHost(
+  db: Database,
+  hostId: number,
+  { nextAt, takenUntil }: { nextAt: number; takenUntil: number | null },
+): void {
+  if (takenUntil !== null && nextAt < takenUntil) db.run(FOLLOW_HOST, nextAt, hostId, takenUntil);
+}
+
+const FOLLOW_HOST = 'UPDATE queues SET next_at = ? WHERE host_id = ? AND next_at = ? AND ready > 0';
+
 export function addTally(
   db: Database,
   jobId: number,

@@ -233,8 +233,10 @@ const SELECT_AFTER = `
 
 const FIND_TASK = 'SELECT id, job_id, url FROM tasks WHERE id = ?';
 
+/** The slot of a task that was removed with its job stays taken: others may have moved up because of it. */
 const FIND_INDEXED = `
-  SELECT tasks.id, tasks.job_id, tasks.url FROM seen JOIN tasks ON tasks.id = seen.task_id WHERE seen.fingerprint = ?`;
+  SELECT tasks.id, tasks.job_id, tasks.url FROM seen LEFT JOIN tasks ON tasks.id = seen.task_id
+  WHERE seen.fingerprint = ?`;
 
 const INSERT_ROW = 'INSERT OR IGNORE INTO seen (fingerprint, task_id) VALUES (?, ?)';
 

@@ -1,10 +1,14 @@
 import type { FailureCode } from '../../../core/failures.ts';
+import { ALL_HOSTS, emptyRollup, lostTasks } from '../../../core/rollups/rollup.ts';
 import { LOSSES_MAX, nextSuspicion, type Suspicion } from '../../../core/suspicion/suspicion.ts';
 import type { ReleaseOptions } from '../../../ports/store.ts';
 import { LEASED, READY, STATE_NUMBERS, WAITING } from '../../shared/states.ts';
 import { LOST } from '../../shared/views/tasks.ts';
+import { tellWork } from '../../shared/webhooks/outbox.ts';
 import type { Database } from '../connection/database.ts';
-import { addTally, CounterDelta, NO_ID, QueueDelta } from '../connection/rows.ts';
+import { addTally, CounterDelta, followHost, NO_ID, QueueDelta, readPass } from '../connection/rows.ts';
+import { addRollups } from '../rollup-store.ts';
+import { SQLITE_OUTBOX, writeOutbox } from '../webhooks.ts';
 
 /** Takes a batch back: its tasks are ready again, unless they have killed workers too often. */
 export function releaseInTransaction(
@@ -20,6 +24,7 @@ export function releaseInTransaction(
   const queues = new QueueDelta();
   let returned = 0;
   let dead = 0;
+  const deadIds: number[] = [];
   for (const id of JSON.parse(batch.task_ids) as number[]) {
     const row = db.get<Suspicion & { host_id: number }>(SELECT_HELD, id, batchId);
     if (!row) continue;
@@ -32,6 +37,7 @@ export function releaseInTransaction(
     } else {
       db.run(MAKE_DEAD, STATE_NUMBERS.dead, 'worker-lost' satisfies FailureCode, options.reason, id);
       dead++;
+      deadIds.push(id);
     }
   }
   if (dead > 0) addTally(db, batch.job_id, 'dead', 'worker-lost', dead);
@@ -43,7 +49,10 @@ export function releaseInTransaction(
   );
   for (const { host, nextAt, takenUntil } of options.hosts ?? []) {
     db.run(FREE_HOST, takenUntil, nextAt, nextAt, host);
-    db.run(FREE_QUEUE, nextAt, batch.job_id, host);
+    const hostId = db.get<{ id: number }>('SELECT id FROM hosts WHERE host = ?', host)?.id;
+    if (hostId === undefined) continue;
+    db.run(FREE_QUEUE, nextAt, batch.job_id, hostId);
+    followHost(db, hostId, { nextAt, takenUntil });
   }
   const counters = new CounterDelta();
   counters.add('leased', -returned - dead);
@@ -52,6 +61,9 @@ export function releaseInTransaction(
   counters.add('batches', 1);
   counters.write(db, batch.job_id);
   queues.write(db, batch.job_id);
+  if (dead > 0) tellDead(db, batch.job_id, deadIds, options.now);
+  const rollup = lostTasks(returned + dead, dead);
+  addRollups(db, batch.job_id, [{ host: ALL_HOSTS, at: options.now, rollup }]);
   return { returned, dead };
 }
 
@@ -60,7 +72,7 @@ export function failTasksOfHostInTransaction(
   db: Database,
   jobId: number,
   hostId: number,
-  options: { code: FailureCode; detail: string; limit: number },
+  options: { code: FailureCode; detail: string; now: number; limit: number },
 ): number {
   const ready = db.all<{ id: number }>(SELECT_READY_IDS, jobId, hostId, options.limit);
   const waiting = db.all<{ id: number }>(SELECT_WAITING_IDS, jobId, hostId, options.limit - ready.length);
@@ -75,7 +87,16 @@ export function failTasksOfHostInTransaction(
   queues.add(hostId, -ready.length);
   queues.write(db, jobId);
   addTally(db, jobId, 'dead', options.code, rows.length);
+  const deadIds = rows.map(({ id }) => id);
+  tellDead(db, jobId, deadIds, options.now);
+  const rollup = { ...emptyRollup(), failed: rows.length };
+  addRollups(db, jobId, [{ host: ALL_HOSTS, at: options.now, rollup }]);
   return rows.length;
+}
+
+function tellDead(db: Database, jobId: number, taskIds: readonly number[], now: number): void {
+  const { pass } = readPass(db, jobId);
+  writeOutbox(db, tellWork(SQLITE_OUTBOX, { jobId, pass, taskIds, records: [], now }));
 }
 
 /** What was sent of a lost batch is not known, so all of it is logged. The task keeps its last real attempt. */
@@ -97,5 +118,4 @@ const RETURN_TASK = `UPDATE tasks SET state = ${READY}, batch_id = ${NO_ID}, los
 
 const FREE_HOST = 'UPDATE hosts SET next_at = iif(next_at > ?, max(?, next_at), ?) WHERE host = ?';
 
-const FREE_QUEUE = `
-  UPDATE queues SET next_at = ? WHERE job_id = ? AND host_id = (SELECT id FROM hosts WHERE host = ?)`;
+const FREE_QUEUE = 'UPDATE queues SET next_at = ? WHERE job_id = ? AND host_id = ?';

@@ -68,11 +68,11 @@ function selectOf(pass: number, suspects: boolean): string {
 }
 
 const SELECT_READY = `
-  SELECT id, url, at_url, depth, route, attempts, hops, losses, meta, referrer FROM tasks`;
+  SELECT id, url, at_url, depth, route, attempts, hops, losses, throttles, meta, referrer FROM tasks`;
 
 /** A page that could not be read is not compared with: it must be tried again even if it is the same. */
 const SELECT_READY_AGAIN = `
-  SELECT tasks.id, tasks.url, tasks.at_url, tasks.depth, tasks.route, tasks.attempts, tasks.hops, tasks.losses, tasks.meta,
+  SELECT tasks.id, tasks.url, tasks.at_url, tasks.depth, tasks.route, tasks.attempts, tasks.hops, tasks.losses, tasks.throttles, tasks.meta,
     tasks.referrer, pages.sha256, attempts.etag, attempts.last_modified, pages.at_url AS page_at_url
   FROM tasks LEFT JOIN attempts ON attempts.id = tasks.attempt_id
     LEFT JOIN attempts AS pages

@@ -1,7 +1,8 @@
 import { LIMITS } from '../../../core/limits.ts';
 import type { DeadFilter, SourcePosition } from '../../../ports/store.ts';
+import { RUN_ON } from '../../shared/job-rows.ts';
 import { isDue } from '../../shared/passes.ts';
-import { READY, STATE_NUMBERS, stateName } from '../../shared/states.ts';
+import { isFinished, READY, STATE_NUMBERS, stateName } from '../../shared/states.ts';
 import { deadFilter, deadFilterValues } from '../../shared/views/read-views.ts';
 import type { Database } from '../connection/database.ts';
 import { SQLITE_DIALECT, type SqliteReader } from '../connection/reader.ts';
@@ -68,6 +69,23 @@ export function reopenInTransaction(
   return { reopened, source };
 }
 
+/** Makes one finished task due again. */
+export function revisitInTransaction(
+  db: Database,
+  inserter: TaskInserter,
+  jobId: number,
+  taskId: number,
+): boolean {
+  const task = db.get<VisitedTask>(`${SELECT_VISITED} WHERE tasks.id = ?`, taskId);
+  if (task?.job_id !== jobId || !isFinished(task.state)) return false;
+  const counterUpdates: CounterUpdates = { counters: new CounterDelta(), queues: new QueueDelta() };
+  reopenTask(db, inserter, task, counterUpdates);
+  counterUpdates.counters.write(db, jobId);
+  counterUpdates.queues.write(db, jobId);
+  db.run(`${RUN_ON}?`, jobId);
+  return true;
+}
+
 /** Makes a finished task due again at its own URL, as if it had never been tried. Returns its host. */
 export function reopenTask(
   db: Database,
@@ -109,7 +127,7 @@ export const SELECT_VISITED = `
 const SELECT_NEXT = `${SELECT_VISITED} WHERE tasks.id > ? AND tasks.id <= ? ORDER BY tasks.id LIMIT ?`;
 
 const REOPEN_TASK = `
-  UPDATE tasks SET state = ${READY}, attempts = 0, losses = 0, crashes = 0, hops = 0, due_at = NULL, code = NULL, detail = NULL,
+  UPDATE tasks SET state = ${READY}, attempts = 0, losses = 0, crashes = 0, throttles = 0, hops = 0, due_at = NULL, code = NULL, detail = NULL,
     at_url = NULL, home_host_id = NULL, host_id = ? WHERE id = ?`;
 
 /** Puts dead letters back, as if they had never been tried. */
@@ -128,7 +146,7 @@ export function retryInTransaction(
   const hosts = new Set<number>();
   for (const row of rows) {
     db.run(
-      'UPDATE tasks SET state = ?, attempts = 0, losses = 0, crashes = 0, due_at = NULL WHERE id = ?',
+      'UPDATE tasks SET state = ?, attempts = 0, losses = 0, crashes = 0, throttles = 0, due_at = NULL WHERE id = ?',
       READY,
       row.id,
     );

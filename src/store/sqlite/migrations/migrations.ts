@@ -150,4 +150,289 @@ export const MIGRATIONS: readonly Migration[] = [
     // Whether a host refuses everything since it last answered, as JSON.
     sql: 'ALTER TABLE hosts ADD COLUMN ban TEXT',
   },
+  {
+    number: 16,
+    name: 'open-jobs',
+    sql: `
+  -- Id of the API key that the job belongs to; none for the owner of the folder.
+  ALTER TABLE jobs ADD COLUMN owner TEXT;
+  -- Whether it waits for more URLs when all are finished.
+  ALTER TABLE jobs ADD COLUMN keep_open INTEGER NOT NULL DEFAULT 0;
+  `,
+  },
+  {
+    number: 17,
+    name: 'api-keys',
+    sql: `
+  -- hash: SHA-256 of the key. The key itself is never stored.
+  CREATE TABLE api_keys (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    hash TEXT NOT NULL UNIQUE,
+    scope TEXT NOT NULL,
+    limits TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    revoked_at INTEGER
+  ) WITHOUT ROWID;
+  CREATE UNIQUE INDEX api_keys_name ON api_keys (name) WHERE revoked_at IS NULL;
+
+  -- By day of UTC since 1970.
+  CREATE TABLE key_usage (
+    key_id TEXT NOT NULL,
+    day INTEGER NOT NULL,
+    pages INTEGER NOT NULL,
+    cost REAL NOT NULL,
+    PRIMARY KEY (key_id, day)
+  ) WITHOUT ROWID;
+  `,
+  },
+  {
+    number: 18,
+    name: 'webhooks',
+    sql: `
+  -- owner: id of an API key, empty for the owner of the folder. job_id: of callbacks. wants_work: whether it is told of
+  -- pages, records or progress. secret: NULL where that of the owner signs. former: signs too until its time is over.
+  CREATE TABLE webhook_endpoints (
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    job_id INTEGER,
+    url TEXT NOT NULL,
+    events TEXT NOT NULL,
+    wants_work INTEGER NOT NULL,
+    metadata TEXT,
+    secret TEXT,
+    former TEXT,
+    former_until INTEGER,
+    created_at INTEGER NOT NULL,
+    disabled_at INTEGER,
+    disabled_reason TEXT
+  );
+  CREATE INDEX webhook_endpoints_job ON webhook_endpoints (job_id) WHERE job_id IS NOT NULL;
+  CREATE INDEX webhook_endpoints_owner ON webhook_endpoints (owner) WHERE job_id IS NULL;
+  CREATE INDEX webhook_endpoints_work ON webhook_endpoints (job_id) WHERE wants_work = 1;
+  CREATE TABLE webhook_secrets (owner TEXT PRIMARY KEY, secret TEXT NOT NULL, former TEXT, former_until INTEGER);
+
+  -- The outbox: written in the transaction of what it tells. next_at: NULL when it is over. once: written once for each
+  -- endpoint. log: tries, as JSON.
+  CREATE TABLE webhook_deliveries (
+    id INTEGER PRIMARY KEY,
+    message_id TEXT NOT NULL,
+    endpoint_id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    job_id INTEGER,
+    body TEXT NOT NULL,
+    once TEXT,
+    created_at INTEGER NOT NULL,
+    next_at INTEGER,
+    tries INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    log TEXT NOT NULL,
+    UNIQUE (endpoint_id, once)
+  );
+  CREATE INDEX webhook_deliveries_next ON webhook_deliveries (next_at, id) WHERE next_at IS NOT NULL;
+  CREATE INDEX webhook_deliveries_endpoint ON webhook_deliveries (endpoint_id, id);
+  CREATE INDEX webhook_deliveries_over ON webhook_deliveries (created_at) WHERE next_at IS NULL;
+  `,
+  },
+  {
+    number: 19,
+    name: 'reached-hosts-and-throttled-tasks',
+    sql: `
+  -- When a host was last reached: one that no longer can be tells of an outage.
+  ALTER TABLE hosts ADD COLUMN reached_at INTEGER;
+
+  -- How often a host asked for fewer requests instead of answering for the task.
+  ALTER TABLE tasks ADD COLUMN throttles INTEGER NOT NULL DEFAULT 0;
+  `,
+  },
+  {
+    number: 20,
+    name: 'record-rows',
+    sql: `
+  -- Records with the columns of the row that led to their page, and when that page was found to be gone.
+  DROP VIEW seine_records;
+  CREATE VIEW seine_records AS
+    SELECT collections.name AS job, records.key, tasks.url,
+      coalesce(attempts.route, pages.route, tasks.route) AS route, records.data, records.hash,
+      strftime('%Y-%m-%dT%H:%M:%fZ', records.created_at / 1000.0, 'unixepoch') AS created_at,
+      strftime('%Y-%m-%dT%H:%M:%fZ', records.updated_at / 1000.0, 'unixepoch') AS updated_at,
+      strftime('%Y-%m-%dT%H:%M:%fZ', records.checked_at / 1000.0, 'unixepoch') AS checked_at,
+      CASE WHEN tasks.code = 'not-found' AND attempts.http_status IN (404, 410)
+        THEN strftime('%Y-%m-%dT%H:%M:%fZ', attempts.started_at / 1000.0, 'unixepoch') END AS gone_at,
+      tasks.meta
+    FROM records JOIN collections ON collections.id = records.collection_id JOIN tasks ON tasks.id = records.task_id
+      LEFT JOIN attempts ON attempts.id = tasks.attempt_id LEFT JOIN attempts AS pages ON pages.id = attempts.page_id;
+  `,
+  },
+  {
+    number: 21,
+    name: 'wanted-hosts',
+    sql: `
+  -- Jobs that want a host are looked for at every plan: finished ones must not cost anything.
+  DROP INDEX queues_host;
+  CREATE INDEX queues_wanted ON queues (host_id) WHERE ready > 0;
+  `,
+  },
+  {
+    number: 22,
+    name: 'rollups',
+    sql: `
+  -- What happened within a stretch of time: step seconds from at on, 0 for all time. host: empty for the whole job.
+  -- b0 to b14: latencies, see LATENCY_BOUNDS_SECONDS.
+  CREATE TABLE rollups (
+    job_id INTEGER NOT NULL,
+    step INTEGER NOT NULL,
+    host TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    shard INTEGER NOT NULL,
+    latency_max_ms INTEGER NOT NULL,
+    succeeded INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    skipped INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    latency_sum_ms INTEGER NOT NULL,
+    b0 INTEGER NOT NULL,
+    b1 INTEGER NOT NULL,
+    b2 INTEGER NOT NULL,
+    b3 INTEGER NOT NULL,
+    b4 INTEGER NOT NULL,
+    b5 INTEGER NOT NULL,
+    b6 INTEGER NOT NULL,
+    b7 INTEGER NOT NULL,
+    b8 INTEGER NOT NULL,
+    b9 INTEGER NOT NULL,
+    b10 INTEGER NOT NULL,
+    b11 INTEGER NOT NULL,
+    b12 INTEGER NOT NULL,
+    b13 INTEGER NOT NULL,
+    b14 INTEGER NOT NULL,
+    PRIMARY KEY (job_id, step, host, at, shard)
+  ) WITHOUT ROWID;
+
+  -- The same for what is counted by name: failures, costs.
+  CREATE TABLE rollup_counts (
+    job_id INTEGER NOT NULL,
+    step INTEGER NOT NULL,
+    host TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    shard INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    amount REAL NOT NULL,
+    PRIMARY KEY (job_id, step, host, at, shard, name)
+  ) WITHOUT ROWID;
+  `,
+  },
+  {
+    number: 23,
+    name: 'record-changes',
+    sql: `
+  -- How many records each pass created, changed and found gone. field: empty for whole records.
+  CREATE TABLE record_changes (
+    job_id INTEGER NOT NULL,
+    pass INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    field TEXT NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (job_id, pass, kind, field)
+  ) WITHOUT ROWID;
+  `,
+  },
+  {
+    number: 24,
+    name: 'failed-attempts-of-tasks',
+    sql: `
+  -- What was tried before a task was finished. Attempts that brought the page are left out: they are most of them, and the
+  -- task leads to the last one.
+  CREATE INDEX attempts_troubled ON attempts (task_id) WHERE outcome IN ('failed', 'lost', 'redirected');
+  `,
+  },
+  {
+    number: 25,
+    name: 'slot-times',
+    sql: `
+  -- Where the time of slots went, as JSON, for each run of a coordinator.
+  CREATE TABLE slot_times (
+    job_id INTEGER NOT NULL,
+    run TEXT NOT NULL,
+    account TEXT NOT NULL,
+    saved_at INTEGER NOT NULL,
+    PRIMARY KEY (job_id, run)
+  ) WITHOUT ROWID;
+  `,
+  },
+  {
+    number: 26,
+    name: 'costs',
+    sql: `
+  -- The bill of a job: one row for each item, in dollars at the prices of the time.
+  CREATE TABLE costs (
+    job_id INTEGER NOT NULL,
+    item TEXT NOT NULL,
+    quantity REAL NOT NULL,
+    dollars REAL NOT NULL,
+    PRIMARY KEY (job_id, item)
+  ) WITHOUT ROWID;
+  -- The forecast that it was started with, as JSON.
+  ALTER TABLE jobs ADD COLUMN quote TEXT;
+  `,
+  },
+  {
+    number: 27,
+    name: 'api-requests',
+    sql: `
+  -- Requests with an Idempotency-Key. id: the same for all that carry the key. until: in flight before. reply: encrypted with
+  -- the key that the client sent, of which only a hash is kept here.
+  CREATE TABLE api_requests (
+    key TEXT PRIMARY KEY,
+    id TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    until INTEGER NOT NULL,
+    payload TEXT,
+    reply TEXT,
+    created_at INTEGER NOT NULL
+  );
+  CREATE INDEX api_requests_created ON api_requests (created_at);
+
+  -- The request that made the job, so that it makes no second one. counts_pages: its pages count against the limits of its
+  -- key when they are fetched; else they did when they were accepted.
+  ALTER TABLE jobs ADD COLUMN request_id TEXT;
+  ALTER TABLE jobs ADD COLUMN counts_pages INTEGER NOT NULL DEFAULT 0;
+  CREATE UNIQUE INDEX jobs_request ON jobs (request_id) WHERE request_id IS NOT NULL;
+  `,
+  },
+  {
+    number: 28,
+    name: 'removed-jobs',
+    sql: `
+  -- Since when a job is being removed; -1: it is gone, and the row only keeps its number from being given again.
+  ALTER TABLE jobs ADD COLUMN removed_at INTEGER;
+  CREATE INDEX jobs_removed ON jobs (id) WHERE removed_at IS NOT NULL;
+  `,
+  },
+  {
+    number: 29,
+    name: 'host-profiles',
+    sql: `
+  -- What calibration found, with its evidence. Apart from hosts, whose rows are short and often written.
+  CREATE TABLE host_profiles (host TEXT PRIMARY KEY, profile TEXT NOT NULL) WITHOUT ROWID;
+  `,
+  },
+  {
+    number: 30,
+    name: 'alerts',
+    sql: `
+  -- subject: the name of a job, or empty. An alert is firing until it is resolved, and fires once.
+  CREATE TABLE alerts (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    text TEXT NOT NULL,
+    fired_at INTEGER NOT NULL,
+    resolved_at INTEGER
+  );
+  CREATE UNIQUE INDEX alerts_firing ON alerts (kind, subject) WHERE resolved_at IS NULL;
+  CREATE TABLE alert_silences (kind TEXT NOT NULL, subject TEXT NOT NULL, until INTEGER NOT NULL, PRIMARY KEY (kind, subject));
+  `,
+  },
 ];

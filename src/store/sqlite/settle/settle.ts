@@ -1,15 +1,28 @@
 import type { NewTask } from '../../../core/model.ts';
+import { RecordChangeSum } from '../../../core/record-changes/record-changes.ts';
+import {
+  ALL_HOSTS,
+  addSettled,
+  addCosts as countCosts,
+  emptyRollup,
+  type Rollup,
+} from '../../../core/rollups/rollup.ts';
 import type { Settlement, SettleResult, TaskChange } from '../../../ports/store.ts';
 import type { PassFacts } from '../../shared/passes.ts';
-import { nextPriority, priorityStepOf } from '../../shared/retry-order.ts';
+import { LOWERED_MAX, nextPriority, priorityStepOf } from '../../shared/retry-order.ts';
 import { LEASED, READY, STATE_NUMBERS, WAITING } from '../../shared/states.ts';
+import { tellWork } from '../../shared/webhooks/outbox.ts';
 import type { Database } from '../connection/database.ts';
 import { addTally, CounterDelta, NO_ID, QueueDelta, readPass } from '../connection/rows.ts';
 import type { TaskInserter } from '../frontier/insert-tasks.ts';
+import { addRollups } from '../rollup-store.ts';
+import { SQLITE_OUTBOX, writeOutbox } from '../webhooks.ts';
 import { findEarlierPage, keepsPage, writeAttempt } from './write-attempt.ts';
+import { addCosts } from './write-costs.ts';
 import { writeHosts } from './write-hosts.ts';
 import { writeMedia, writeMoved, writeShown } from './write-media.ts';
 import { addQuality } from './write-quality.ts';
+import { addRecordChanges, countPresent } from './write-record-changes.ts';
 import { confirmRecords, type RecordWriter, writeRecords } from './write-records.ts';
 
 interface OpenBatch {
@@ -22,7 +35,7 @@ interface Context {
   inserter: TaskInserter;
   counterUpdates: CounterUpdates;
   pass: PassFacts;
-  records: RecordWriter;
+  records: RecordWriter & { changes: RecordChangeSum };
   archiveId: number | null;
   nextAttemptId: number;
 }
@@ -39,6 +52,7 @@ interface Applied {
   done: number;
   failed: number;
   bytes: number;
+  rollup: Rollup;
   links: NewTask[];
   /** Changes whose media are linked once the links are tasks. */
   shown: TaskChange[];
@@ -60,11 +74,20 @@ export function settleInTransaction(
   for (const change of applied.shown) linkMedia(db, context, change);
   // A part that comes twice has nothing left to settle, and is not to be counted again.
   if (applied.settled > 0) addQuality(db, jobId, pass.pass, settlement.quality);
+  addRecordChanges(db, jobId, pass.pass, context.records.changes);
   const unsettled = batch.unsettled - applied.settled;
   if (settlement.final && unsettled > 0) giveBack(db, settlement, batch.task_ids, counterUpdates);
   updateBatch(db, settlement, applied, unsettled);
   writeHosts(db, inserter, settlement);
   writeCounterUpdates(db, settlement, applied, counterUpdates);
+  addCosts(db, jobId, settlement.costs ?? [], settlement.now);
+  const taskIds = settlement.tasks.map(({ id }) => id);
+  const news = { jobId, pass: pass.pass, taskIds, records: context.records.news, now: settlement.now };
+  writeOutbox(db, tellWork(SQLITE_OUTBOX, news));
+  const { rollup } = applied;
+  rollup.requests = settlement.requests;
+  countCosts(rollup, settlement.costs ?? []);
+  addRollups(db, jobId, [{ host: ALL_HOSTS, at: settlement.now, rollup }]);
   return { applied: true, accepted };
 }
 
@@ -81,7 +104,15 @@ function contextOf(db: Database, inserter: TaskInserter, settlement: Settlement)
     inserter,
     counterUpdates,
     pass,
-    records: { collectionId: pass.collectionId, jobId, now, rules, counters: counterUpdates.counters },
+    records: {
+      collectionId: pass.collectionId,
+      jobId,
+      now,
+      rules,
+      counters: counterUpdates.counters,
+      news: [],
+      changes: new RecordChangeSum(),
+    },
     archiveId: writeArchive(db, settlement),
     nextAttemptId: db.get<{ id: number }>('SELECT coalesce(max(id), 0) + 1 AS id FROM attempts')!.id,
   };
@@ -91,10 +122,19 @@ function contextOf(db: Database, inserter: TaskInserter, settlement: Settlement)
 function applyChanges(db: Database, context: Context): Applied {
   const { settlement, pass } = context;
   const links = [...(settlement.links ?? [])];
-  const applied: Applied = { settled: 0, done: 0, failed: 0, bytes: 0, links, shown: [] };
+  const applied: Applied = {
+    settled: 0,
+    done: 0,
+    failed: 0,
+    bytes: 0,
+    rollup: emptyRollup(),
+    links,
+    shown: [],
+  };
   for (const change of settlement.tasks) {
     if (!applyChange(db, context, change)) continue;
     applied.settled++;
+    addSettled(applied.rollup, change);
     applied.bytes += change.trace?.bytes ?? 0;
     if (change.outcome === 'failed') applied.failed++;
     else if (change.outcome !== 'deferred') applied.done++;
@@ -140,20 +180,12 @@ function applyChange(db: Database, context: Context, change: TaskChange): boolea
   const attemptId = change.trace ? context.nextAttemptId : null;
   const earlier =
     change.trace && keepsPage(change, context.pass.pass) ? findEarlierPage(db, change.id) : null;
-  const held = db.get<{ attempts: number }>(
-    UPDATE_TASK,
-    state,
-    attemptId,
-    change.countsAsAttempt ? 1 : 0,
-    change.dueAt,
-    priorityStepOf(change),
-    change.code,
-    change.detail,
-    change.id,
-    settlement.batchId,
-  );
-  if (!held) return false;
-  if (change.countsAsAttempt && held.attempts === 1) counterUpdates.counters.add('attempted', 1);
+  const isGone = change.to === 'dead' && change.code === 'not-found' && context.pass.pass > 1;
+  const gone = isGone ? countPresent(db, change.id) : 0;
+  const attempts = updateTask(db, settlement.batchId, change, { state, attemptId });
+  if (attempts === null) return false;
+  context.records.changes.gone(gone);
+  if (change.countsAsAttempt && attempts === 1) counterUpdates.counters.add('attempted', 1);
   if (change.trace) {
     const { archiveId } = context;
     const id = context.nextAttemptId++;
@@ -178,6 +210,26 @@ function applyChange(db: Database, context: Context, change: TaskChange): boolea
     counterUpdates.tallies.set(name, (counterUpdates.tallies.get(name) ?? 0) + 1);
   }
   return true;
+}
+
+/** How often the task was attempted, with this time; null when the batch no longer holds it. */
+function updateTask(
+  db: Database,
+  batchId: number,
+  change: TaskChange,
+  { state, attemptId }: { state: number; attemptId: number | null },
+): number | null {
+  const { id, countsAsAttempt, dueAt, code, detail } = change;
+  // Nearly all tasks end at their first attempt: a statement of their own, which is cheaper.
+  if (countsAsAttempt && change.to !== 'pending') {
+    const ended = db.run(END_AT_FIRST_ATTEMPT, state, attemptId, code, detail, id, batchId);
+    if (ended === 1) return 1;
+  }
+  const counted = countsAsAttempt ? 1 : 0;
+  const step = priorityStepOf(change);
+  const throttled = change.throttled ? 1 : 0;
+  const values = [state, attemptId, counted, dueAt, step, code, detail, id, batchId, throttled];
+  return db.get<{ attempts: number }>(UPDATE_TASK, ...values)?.attempts ?? null;
 }
 
 function moveTask(db: Database, context: Context, id: number, to: { url: string; host: string }): void {
@@ -236,9 +288,14 @@ function giveBack(
 
 const SELECT_BATCH = "SELECT unsettled, task_ids FROM batches WHERE id = ? AND job_id = ? AND state = 'open'";
 
+const END_AT_FIRST_ATTEMPT = `
+  UPDATE tasks SET state = ?1, batch_id = ${NO_ID}, attempt_id = coalesce(?2, attempt_id), attempts = 1, losses = 0,
+    crashes = 0, due_at = NULL, code = ?3, detail = ?4
+  WHERE id = ?5 AND state = ${LEASED} AND batch_id = ?6 AND attempts = 0 AND priority > ${LOWERED_MAX}`;
+
 const UPDATE_TASK = `
   UPDATE tasks SET state = ?1, batch_id = ${NO_ID}, attempt_id = coalesce(?2, attempt_id), attempts = attempts + ?3,
-    losses = iif(?3, 0, losses), crashes = iif(?3, 0, crashes), due_at = ?4, priority = ${nextPriority('?5', 'priority')}, code = ?6, detail = ?7
+    losses = iif(?3, 0, losses), crashes = iif(?3, 0, crashes), throttles = throttles + ?10, due_at = ?4, priority = ${nextPriority('?5', 'priority')}, code = ?6, detail = ?7
   WHERE id = ?8 AND state = ${LEASED} AND batch_id = ?9 RETURNING attempts`;
 
 const MOVE_TASK = `

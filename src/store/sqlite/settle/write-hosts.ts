@@ -1,5 +1,6 @@
 import type { Settlement } from '../../../ports/store.ts';
 import type { Database } from '../connection/database.ts';
+import { followHost } from '../connection/rows.ts';
 import type { TaskInserter } from '../frontier/insert-tasks.ts';
 
 /** What a report says about hosts and their robots.txt. Lives inside the transaction of its settle. */
@@ -16,6 +17,7 @@ export function writeHosts(db: Database, inserter: TaskInserter, settlement: Set
       change.nextAt,
       change.pace && JSON.stringify(change.pace),
       change.ban ? JSON.stringify(change.ban) : null,
+      change.reachedAt ?? null,
       change.smallestGapMs,
       change.span?.from ?? null,
       change.span?.from ?? null,
@@ -30,6 +32,7 @@ export function writeHosts(db: Database, inserter: TaskInserter, settlement: Set
         settlement.jobId,
         hostId,
       );
+      followHost(db, hostId, { nextAt: change.nextAt, takenUntil: change.takenUntil ?? null });
     }
   }
   for (const entry of settlement.robots) {
@@ -53,7 +56,7 @@ const NO_GAP = '9e15';
 
 const UPDATE_HOST = `
   UPDATE hosts SET requests = requests + ?, failures_in_row = ?, rests = ?, next_at = coalesce(iif(next_at > ?, max(?, next_at), ?), next_at),
-    pace = coalesce(?, pace), ban = coalesce(?, ban),
+    pace = coalesce(?, pace), ban = coalesce(?, ban), reached_at = coalesce(?, reached_at),
     smallest_gap_ms = nullif(min(coalesce(smallest_gap_ms, ${NO_GAP}), coalesce(?, ${NO_GAP}),
       iif(last_sent_at < ?, ? - last_sent_at, ${NO_GAP})), ${NO_GAP}),
     last_sent_at = coalesce(max(?, coalesce(last_sent_at, 0)), last_sent_at),

@@ -1,6 +1,8 @@
 import type { RecordDraft } from '../../../core/batch/outcome.ts';
 import { LIMITS } from '../../../core/limits.ts';
+import type { RecordChangeSum } from '../../../core/record-changes/record-changes.ts';
 import type { RecordRules } from '../../../ports/store.ts';
+import type { RecordNews } from '../../shared/webhooks/outbox.ts';
 import { type Database, recordHash } from '../connection/database.ts';
 import type { CounterDelta } from '../connection/rows.ts';
 
@@ -11,6 +13,10 @@ export interface RecordWriter {
   now: number;
   rules: RecordRules;
   counters: CounterDelta;
+  /** What was written, for whoever wants to be told. */
+  news: RecordNews[];
+  /** What the pass changes; absent where only the code of the job changed. */
+  changes?: RecordChangeSum;
 }
 
 interface KnownRecord {
@@ -67,13 +73,17 @@ export function deleteOtherRecords(
 
 function insertRecord(
   db: Database,
-  { collectionId, jobId, now, counters }: RecordWriter,
+  { collectionId, jobId, now, counters, news, changes }: RecordWriter,
   task: { id: number; fetchedAt: number },
   { key, hash, json }: RecordDraft,
 ): boolean {
   const { id, fetchedAt } = task;
   const inserted = db.run(INSERT_RECORD, collectionId, jobId, id, now, now, now, fetchedAt, hash, key, json);
   counters.add('records', inserted);
+  if (inserted > 0) {
+    news.push({ key, change: 'created' });
+    changes?.created();
+  }
   return inserted > 0;
 }
 
@@ -89,8 +99,7 @@ function updateRecord(
   const isLate = task.fetchedAt < known.fetched_at && task.id !== known.task_id;
   let { json, hash } = draft;
   if (hash !== known.hash && draft.merge) {
-    const { data } = db.get<{ data: string }>('SELECT data FROM records WHERE id = ?', known.id)!;
-    const merged = mergeData(JSON.parse(data), JSON.parse(json), isLate);
+    const merged = mergeData(JSON.parse(dataOf(db, known.id)), JSON.parse(json), isLate);
     json = JSON.stringify(merged);
     // Many tasks with fields of their own must not grow one record without end.
     if (json.length > LIMITS.recordBytesMax) return;
@@ -101,9 +110,15 @@ function updateRecord(
       db.run(CONFIRM_RECORD, now, task.fetchedAt, known.id);
     return;
   }
+  writer.changes?.changed(dataOf(db, known.id), json);
   if (rules.history) db.run(KEEP_VERSION, now, known.id);
   if (known.job_id !== jobId) counters.add('records', 1);
   db.run(UPDATE_RECORD, jobId, task.id, now, now, task.fetchedAt, hash, json, known.id);
+  writer.news.push({ key: draft.key, change: 'updated' });
+}
+
+function dataOf(db: Database, id: number): string {
+  return db.get<{ data: string }>('SELECT data FROM records WHERE id = ?', id)!.data;
 }
 
 /** Fields with a value win over those without; of two values the one that was fetched later. */

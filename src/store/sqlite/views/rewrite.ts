@@ -25,7 +25,14 @@ export function rewriteInTransaction(
   const { pass, collectionId } = readPass(db, jobId);
   const { now, history } = rewrite;
   const counters = new CounterDelta();
-  const writer: RecordWriter = { collectionId, jobId, now, rules: { guardMs: 0, history }, counters };
+  const writer: RecordWriter = {
+    collectionId,
+    jobId,
+    now,
+    rules: { guardMs: 0, history },
+    counters,
+    news: [],
+  };
   for (const change of rewrite.tasks) {
     const task = db.get<FinishedTask>(FIND_TASK, change.taskId, jobId);
     // Due again or lent meanwhile: its next visit will say.

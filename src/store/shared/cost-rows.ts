@@ -1,0 +1,16 @@
+import { COST_ITEMS, type CostLine } from '../../core/cost/cost.ts';
+
+export const selectCosts = (jobId: string) =>
+  `SELECT item, quantity, dollars FROM costs WHERE job_id = ${jobId}`;
+
+/** In the order of the table. Items that a newer Seine counted are left out. */
+export function toCostLines(rows: readonly CostLine[]): CostLine[] {
+  return COST_ITEMS.flatMap((item) => rows.filter((row) => row.item === item).map((row) => ({ ...row })));
+}
+
+const DAY_MS = 86_400_000;
+
+/** Days of UTC since 1970, as key_usage has them. */
+export function dayOf(now: number): number {
+  return Math.floor(now / DAY_MS);
+}

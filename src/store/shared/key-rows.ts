@@ -1,0 +1,30 @@
+import type { Scope } from '../../core/keys/api-key.ts';
+import type { ApiKey } from '../../ports/key-store.ts';
+
+export interface KeyColumns {
+  id: string;
+  name: string;
+  hash: string;
+  scope: Scope;
+  limits: string;
+  created_at: number;
+  revoked_at: number | null;
+}
+
+export const SELECT_KEYS = 'SELECT id, name, hash, scope, limits, created_at, revoked_at FROM api_keys';
+
+export function toKey(row: KeyColumns): ApiKey {
+  return {
+    id: row.id,
+    name: row.name,
+    hash: row.hash,
+    scope: row.scope,
+    limits: JSON.parse(row.limits),
+    createdAt: row.created_at,
+    revokedAt: row.revoked_at,
+  };
+}
+
+export const selectUnderWay = (id: string) => `
+  SELECT CAST(coalesce(sum(pending + leased), 0) AS bigint) AS pages FROM counters
+  WHERE job_id IN (SELECT id FROM jobs WHERE owner = ${id} AND state = 'running')`;

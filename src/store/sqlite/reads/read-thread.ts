@@ -1,0 +1,47 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import type { ReadStore } from '../../../ports/read-store.ts';
+import { ReadViews } from '../../shared/views/read-views.ts';
+import { Database } from '../connection/database.ts';
+import { SqliteReader } from '../connection/reader.ts';
+import { SqliteHostStore } from '../host-store.ts';
+import { SqliteJobStore } from '../job-store.ts';
+import { SqliteRollupStore } from '../rollup-store.ts';
+import { SqliteSlotTimeStore } from '../slot-time-store.ts';
+import type { ReadAnswer, ReadCall } from './read-messages.ts';
+
+/** Answers reads beside the coordinator, on a connection that cannot write. */
+
+class ThreadViews extends ReadViews {
+  /** URLs are found by an index that the writer has in its memory. */
+  protected findTask(): Promise<number | null> {
+    throw new Error('tasks are not found by their URLs here');
+  }
+}
+
+const { path } = workerData as { path: string };
+const db = new Database(path, { readOnly: true });
+const store: Omit<ReadStore, 'close'> = {
+  jobs: new SqliteJobStore(db, new Set()),
+  hosts: new SqliteHostStore(db),
+  views: new ThreadViews(new SqliteReader(db)),
+  rollups: new SqliteRollupStore(db),
+  slotTimes: new SqliteSlotTimeStore(db),
+};
+const port = parentPort!;
+
+port.on('message', async (call: ReadCall | 'close') => {
+  if (call === 'close') {
+    db.close();
+    port.close();
+    return;
+  }
+  const { id, part, method, args } = call;
+  let answer: ReadAnswer;
+  try {
+    const of = store[part] as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>;
+    answer = { id, value: await of[method]!(...args) };
+  } catch (error) {
+    answer = { id, error: error instanceof Error ? error.message : String(error) };
+  }
+  port.postMessage(answer);
+});
