@@ -7,11 +7,12 @@ import type { BrowserSpec } from '../core/job-schema/browser.ts';
 import { type JobSpec, MEDIA_ROUTE, type RouteSpec, SITEMAP_ROUTE } from '../core/job-schema/job.ts';
 import { BoundedMap } from '../core/lru.ts';
 import { compileTypes } from '../core/media/media-file.ts';
+import { suggestion } from '../core/text/nearest-name.ts';
 import { compilePatterns } from '../core/url/pattern.ts';
 import { compileFollow } from '../core/url/scope.ts';
 import type { CompiledJob, CompiledRoute } from './job/compiled-job.ts';
 import { LinkMemory } from './job/link-memory.ts';
-import type { JobHandlers } from './job/route-code.ts';
+import { CODE_NAMES, type JobHandlers } from './job/route-code.ts';
 import { LinkSelectors } from './links/discover-links.ts';
 import { compilePagination } from './links/paginate.ts';
 import { compileMedia } from './media/find-media.ts';
@@ -20,17 +21,17 @@ import { compileReader, demandsFields } from './records/read-records.ts';
 /** What a browser does where nothing is said. */
 const PLAIN_RENDER = { actions: [], block: [], pdf: false, capture: [] };
 
-/** Pages that need scripts have loaded before these have got their data. */
+/** Pages have loaded before their scripts have got their data, or before a check of the browser is over. */
 function renderOf(route: RouteSpec): BrowserSpec {
   const settings = route.browser ?? PLAIN_RENDER;
-  return { waitUntil: fetcherOfRoute(route) === 'auto' ? 'idle' : 'load', ...settings };
+  return { waitUntil: 'idle', ...settings };
 }
 
 const NEVER = () => false;
 const BUILT_IN = {
   matches: NEVER,
   read: null,
-  hasCode: false,
+  code: null,
   findMedia: null,
   paginate: null,
   follow: false,
@@ -52,7 +53,7 @@ export async function compileJob(spec: JobSpec, handlers: JobHandlers): Promise<
       kind: route.kind,
       matches: route.match ? compilePatterns(route.match) : () => true,
       read: await compileReader(route, handlers.get(route.name) ?? {}),
-      hasCode: handlers.has(route.name),
+      code: nameOfCode(route.name, handlers),
       findMedia: route.media.length > 0 ? compileMedia(route.media, route.name, spec.url) : null,
       paginate: route.paginate ? await compilePagination(route.paginate, route.name) : null,
       follow: route.follow,
@@ -66,7 +67,12 @@ export async function compileJob(spec: JobSpec, handlers: JobHandlers): Promise<
   for (const rule of spec.follow) {
     for (const name of [rule.route, rule.from]) {
       if (name !== undefined && !names.has(name))
-        throw new SeineError(`a follow rule uses the unknown route '${name}'`);
+        throw new SeineError(
+          `a follow rule uses the unknown route '${name}'${suggestion(name, [...names])}`,
+          {
+            written: name,
+          },
+        );
     }
   }
   checkMediaRoutes(spec);
@@ -75,7 +81,7 @@ export async function compileJob(spec: JobSpec, handlers: JobHandlers): Promise<
     spec,
     routes: [...routes, ...BUILT_IN_ROUTES],
     follow,
-    linkSelectors: new LinkSelectors(follow),
+    linkSelectors: new LinkSelectors(follow, spec.politeness.nofollow === 'skip'),
     headers: {
       'user-agent': spec.identity.userAgent ?? defaultUserAgent(spec.identity.contact),
       accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8',
@@ -91,11 +97,19 @@ export async function compileJob(spec: JobSpec, handlers: JobHandlers): Promise<
   };
 }
 
+function nameOfCode(route: string, handlers: JobHandlers): string | null {
+  const code = handlers.get(route);
+  if (!code) return null;
+  return `the ${CODE_NAMES.find((name) => code[name]) ?? 'schema'} of route '${route}'`;
+}
+
 function checkMediaRoutes({ routes }: JobSpec): void {
   for (const rule of routes.flatMap(({ media }) => media)) {
     const wanted = typeof rule === 'string' ? undefined : rule.route;
     if (wanted !== undefined && !routes.some(({ name, kind }) => name === wanted && kind === 'media'))
-      throw new SeineError(`a media rule uses '${wanted}', which is not a route of kind media`);
+      throw new SeineError(`a media rule uses '${wanted}', which is not a route of kind media`, {
+        written: wanted,
+      });
   }
 }
 

@@ -58,6 +58,9 @@ const zstd = coding(
 
 export const ACCEPTED_CODINGS = 'gzip, br, zstd, deflate';
 
+/** What servers write where there is no coding: names of charsets, and of transfers of mail. */
+const NOT_A_CODING = new Set(['', 'identity', 'none', 'utf-8', 'utf8', '7bit', '8bit', 'binary']);
+
 /** The codings in the order in which they were applied, or null when there is none. */
 export function parseContentEncoding(header: string | string[] | undefined): string[] | null {
   if (header === undefined) return null;
@@ -65,7 +68,7 @@ export function parseContentEncoding(header: string | string[] | undefined): str
   const names = text
     .split(',')
     .map((name) => name.trim().toLowerCase())
-    .filter((name) => name !== '' && name !== 'identity');
+    .filter((name) => !NOT_A_CODING.has(name));
   return names.length === 0 ? null : names;
 }
 
@@ -74,7 +77,8 @@ export function parseContentEncoding(header: string | string[] | undefined): str
  * An empty body stays empty whatever coding it claims: many servers label those too.
  */
 export function decodeBody(wire: Buffer, names: string[], bodyBytesMax: number): Decoded | Promise<Decoded> {
-  const refused = refusalOfNames(names);
+  const refused = refusalOfNames(names, wire);
+  if (refused === 'plain') return { ok: true, body: wire };
   if (refused !== null) return refused;
   if (wire.length === 0) return { ok: true, body: wire };
   const decodedMax = decodedBytesMax(wire.length, bodyBytesMax);
@@ -86,8 +90,10 @@ export function decodeBody(wire: Buffer, names: string[], bodyBytesMax: number):
 
 /** The same for a body that is not kept in memory; `first` is its beginning. Gzip may have several members. */
 export function openDecoders(names: string[], first: Buffer): Decoder[] | Decoded {
+  const refused = refusalOfNames(names, first);
+  if (refused === 'plain') return [];
   return (
-    refusalOfNames(names) ??
+    refused ??
     names.toReversed().map((name, at) => {
       const { open, options } = codingFor(name, at === 0 ? first : ZLIB_HEADER);
       return open(options);
@@ -95,7 +101,8 @@ export function openDecoders(names: string[], first: Buffer): Decoder[] | Decode
   );
 }
 
-function refusalOfNames(names: string[]): Decoded | null {
+/** `plain`: none of the names is a coding, and the body is text as it stands. */
+function refusalOfNames(names: string[], first: Buffer): Decoded | 'plain' | null {
   if (names.length > LIMITS.contentCodingsMax) {
     return {
       ok: false,
@@ -104,6 +111,7 @@ function refusalOfNames(names: string[]): Decoded | null {
     };
   }
   if (names.every(isKnown)) return null;
+  if (!names.some(isKnown) && isText(first)) return 'plain';
   return { ok: false, code: 'bad-encoding', detail: 'unknown Content-Encoding' };
 }
 
@@ -111,6 +119,14 @@ function refusalOfNames(names: string[]): Decoded | null {
 export function decodedBytesMax(wireBytes: number, bodyBytesMax: number): number {
   const byRatio = Math.max(LIMITS.decodedRatioFloorBytes, wireBytes * LIMITS.decodedRatioMax);
   return Math.min(bodyBytesMax, byRatio);
+}
+
+/** Bytes at the beginning that tell text from anything else. */
+const TEXT_SAMPLE_BYTES = 1024;
+
+/** Whether there are no control characters but those of text, as browsers sniff it. */
+function isText(body: Buffer): boolean {
+  return !/[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]/.test(body.toString('latin1', 0, TEXT_SAMPLE_BYTES));
 }
 
 function isKnown(name: string): boolean {

@@ -97,8 +97,14 @@ export class BrowserFetcher implements Fetcher {
       const result = await visitPage(taken.tab, request, watch, url);
       wiping = taken.instance.giveBack(taken.tab, result.kind === 'response').catch(() => {});
       return result;
-    } catch {
-      return watch.ending ?? failure('browser', 'the browser failed');
+    } catch (error) {
+      // The message may quote the page: one clean line of it.
+      const reason = messageOf(error)
+        .replace(/[^\x20-\x7e]+/g, ' ')
+        .trim()
+        .replace(/\.+$/, '')
+        .slice(0, 120);
+      return watch.ending ?? failure('browser', `the browser failed: ${reason}`);
     } finally {
       clearInterval(hold);
       watch.stop();

@@ -150,11 +150,14 @@ class CodedPipe implements BodyPipe {
       return input;
     }
     // The error goes on to the last stream, where it is seen.
-    const decoded = pipeline([input, ...decoders], () => {}) as unknown as Decoder;
+    const decoded =
+      decoders.length === 0
+        ? (input as unknown as Decoder)
+        : (pipeline([input, ...decoders], () => {}) as unknown as Decoder);
     this.#pour(decoded).then(
       () => {
         // A decoder of zstd stops after its first frame, and takes what follows without a word.
-        const left = this.#wireBytes - decoders[0]!.bytesWritten;
+        const left = this.#wireBytes - (decoders[0]?.bytesWritten ?? this.#wireBytes);
         if (left > 0 && this.#codings.includes('zstd')) this.#fail(SEVERAL_FRAMES);
         else if (!this.#stopped) this.#events.onDone();
       },

@@ -6,7 +6,7 @@ import { BodyBuffer } from '../body/body-buffer.ts';
 import { ACCEPTED_CODINGS, type Decoded, decodeBody, parseContentEncoding } from '../body/content-coding.ts';
 import { NO_ACCESS } from '../network/proxy-connect.ts';
 import { type BodyPipe, openBodyPipe } from './body-pipe.ts';
-import { failureOfError, isStaleConnection, type Progress } from './failure-of-error.ts';
+import { failureOfError, isLengthMismatch, isStaleConnection, type Progress } from './failure-of-error.ts';
 import type { InFlight } from './in-flight.ts';
 import type { OriginPool, Slot } from './origin-pool.ts';
 
@@ -28,9 +28,15 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #resolve: (result: FetchResult) => void;
   #done = false;
   #retried = false;
+  /** The strict parser refused the response, and a lenient one may be able to read it. */
+  isRefused = false;
+  /** As the header has it; NaN when it has none. */
+  #length = Number.NaN;
   #progress: Progress = 'unanswered';
   #interim = 0;
   #status = 0;
+  /** HTTP/1.0. */
+  #isOld = false;
   #statusText = '';
   #rawHeaders: string[] = [];
   #codings: string[] | null = null;
@@ -55,6 +61,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.since = inFlight.nowMs;
     // Not blocking: with one request per connection it only costs a further turn of undici's queue.
     this.options = { path, method: 'GET', headers: headerList(request.headers), blocking: false };
+  }
+
+  /** A sink has something of the body, which cannot be taken back. */
+  get hasStored(): boolean {
+    return this.#pipe !== null;
   }
 
   get isDone(): boolean {
@@ -101,6 +112,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#progress = 'headers';
     this.#enter('body');
     this.#status = status;
+    this.#isOld = this.slot?.isHttp10 === true;
     this.#statusText = statusText ?? '';
     this.#rawHeaders = (controller.rawHeaders as Buffer[]).map(headerText);
     this.#codings = parseContentEncoding(headers['content-encoding']);
@@ -114,6 +126,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const length = headers['content-length'];
     if (this.#done || typeof length !== 'string' || status === 204 || status === 304) return;
     const bytes = Number(length);
+    this.#length = bytes;
     if (bytes > this.#bytesMax) this.fail('too-large', 'the Content-Length is over the size limit');
     else this.#body.expect(bytes);
   }
@@ -139,6 +152,17 @@ export class Exchange implements Dispatcher.DispatchHandler {
     slot.served += 1;
     this.slot = null;
     slot.pool.release(slot);
+    this.#takeBody();
+  }
+
+  /** As `onResponseEnd`, on a connection that is closed. */
+  #complete(slot: Slot | null): void {
+    this.slot = null;
+    if (slot !== null) slot.pool.discard(slot);
+    this.#takeBody();
+  }
+
+  #takeBody(): void {
     if (this.#pipe !== null) {
       this.#enter('storing');
       this.#pipe.end();
@@ -167,7 +191,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
       return;
     }
     if (slot?.pool.retryWhole(slot, this, error)) return;
-    const { code, detail } = failureOfError(error, this.#progress);
+    // undici counts the white space after a Content-Length as digits: the body is there all the same.
+    if (this.#progress === 'headers' && this.wireBytes === this.#length && isLengthMismatch(error)) {
+      this.#complete(slot);
+      return;
+    }
+    const { code, detail, isRefused = false } = failureOfError(error, this.#progress);
+    this.isRefused = isRefused;
     this.fail(code, detail);
   }
 
@@ -217,6 +247,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       kind: 'response',
       status: this.#status,
       statusText: this.#statusText,
+      ...(this.#isOld ? { httpVersion: '1.0' } : {}),
       rawHeaders: this.#rawHeaders,
       wireBody,
       body: decoded.body,

@@ -7,6 +7,8 @@ export type Progress = 'unanswered' | 'answering' | 'headers';
 interface Failure {
   code: FailureCode;
   detail: string;
+  /** The strict parser refused what a lenient one may be able to read. */
+  isRefused?: true;
 }
 
 const TRUNCATED: Failure = {
@@ -26,9 +28,9 @@ export function failureOfError(error: Error, progress: Progress): Failure {
   if (code === 'UND_ERR_HEADERS_OVERFLOW')
     return { code: 'protocol', detail: 'the response headers are too large' };
   // undici reports every parser error as this one as soon as a Content-Length was seen.
-  if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') {
+  if (isLengthMismatch(error)) {
     if (progress === 'headers') return TRUNCATED;
-    return { code: 'protocol', detail: 'the Content-Length of the response is invalid' };
+    return { code: 'protocol', detail: 'the Content-Length of the response is invalid', isRefused: true };
   }
   if (error.name === 'HTTPParserError') return failureOfParser(error);
   // An assertion of undici, for example on status 099.
@@ -45,6 +47,8 @@ function failureOfSocket(error: Error, progress: Progress): Failure {
     return {
       code: 'protocol',
       detail: 'the response is an unexpected interim or upgrade response',
+      // An unsolicited `100 Continue`; nothing is read behind an upgrade.
+      ...(error.message === 'bad response' ? { isRefused: true } : {}),
     };
   }
   if (progress === 'headers') return TRUNCATED;
@@ -55,7 +59,15 @@ function failureOfSocket(error: Error, progress: Progress): Failure {
 function failureOfParser(error: Error): Failure {
   const reason = /\(([\w ,/'-]{1,80})\)$/.exec(error.message)?.[1];
   if (reason === 'Invalid EOF state') return TRUNCATED;
-  return { code: 'protocol', detail: `the response is not valid HTTP${reason ? ` (${reason})` : ''}` };
+  return {
+    code: 'protocol',
+    detail: `the response is not valid HTTP${reason ? ` (${reason})` : ''}`,
+    isRefused: true,
+  };
+}
+
+export function isLengthMismatch(error: Error): boolean {
+  return codeOf(error) === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH';
 }
 
 /** A server may close an idle connection just as the next request is on its way. */

@@ -136,8 +136,11 @@ function headersMs({ request }: Exchange): number {
 
 /** Chunk extensions, reasons and empty lines may go on for ever, and the parser reports none of them. */
 function isFlooded({ slot, wireBytes }: Exchange): boolean {
-  if (slot === null) return false;
-  return slot.received - wireBytes > FRAMING_BYTES_MAX + FRAMING_RATIO_MAX * wireBytes;
+  return slot !== null && isFloodOf(slot.received, wireBytes);
+}
+
+export function isFloodOf(received: number, wireBytes: number): boolean {
+  return received - wireBytes > FRAMING_BYTES_MAX + FRAMING_RATIO_MAX * wireBytes;
 }
 
 function slowDial(stage: Dialling | undefined, connectMs: number): [code: FailureCode, detail: string] {

@@ -1,5 +1,6 @@
 import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
+import symbols from 'undici/lib/core/symbols.js';
 import Client from 'undici/lib/dispatcher/client.js';
 import { LIMITS } from '../../core/limits.ts';
 import type { AddressCheck } from '../../core/url/address-guard.ts';
@@ -17,6 +18,11 @@ import type { Exchange } from './exchange.ts';
 
 /** Servers usually close idle connections after 5 s (Node, Apache) or more; being first avoids the race. */
 const IDLE_MS = 4_000;
+
+interface Parser {
+  ptr: number;
+  llhttp?: { llhttp_get_http_minor(ptr: number): number };
+}
 
 /** One connection, or none while it is idle for long; carries one exchange at a time. */
 export class Slot {
@@ -54,6 +60,12 @@ export class Slot {
   /** Bytes that came since the present exchange began, of whatever kind. */
   get received(): number {
     return this.socket === null ? 0 : this.socket.bytesRead - this.#receivedBefore;
+  }
+
+  /** undici does not hand the version on; its parser knows it. */
+  get isHttp10(): boolean {
+    const parser = (this.socket as unknown as Record<symbol, Parser | null> | null)?.[symbols.kParser];
+    return parser?.llhttp?.llhttp_get_http_minor(parser.ptr) === 0;
   }
 
   begin(exchange: Exchange): void {

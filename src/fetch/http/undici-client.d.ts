@@ -3,3 +3,8 @@ declare module 'undici/lib/dispatcher/client.js' {
   import { Client } from 'undici';
   export default Client;
 }
+
+declare module 'undici/lib/core/symbols.js' {
+  const symbols: { kParser: symbol };
+  export default symbols;
+}

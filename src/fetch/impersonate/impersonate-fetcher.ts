@@ -176,7 +176,8 @@ async function receive(
   for (const [name, value] of response.headers) if (!OF_THE_WIRE.has(name)) rawHeaders.push(name, value);
   const { status, statusText } = response;
   // The library undoes one coding that it knows, and passes others on as they are.
-  if (!KNOWN_CODING.test(response.headers.get('content-encoding') ?? ''))
+  const codings = parseContentEncoding(response.headers.get('content-encoding') ?? undefined);
+  if (codings !== null && !KNOWN_CODING.test(codings.join()))
     return failure('bad-encoding', 'the Content-Encoding is unknown, or there are several');
   let sink: BodySink | null = null;
   try {
@@ -186,7 +187,7 @@ async function receive(
   }
   const memoryMax = request.sinkFor ? LIMITS.bodyBytesMax : request.bodyBytesMax;
   const bytesMax = sink === null ? Math.min(request.bodyBytesMax, memoryMax) : request.bodyBytesMax;
-  const isCoded = parseContentEncoding(response.headers.get('content-encoding') ?? undefined) !== null;
+  const isCoded = codings !== null;
   const body = new BodyBuffer();
   let bytes = 0;
   const reader = response.body.getReader();
@@ -226,7 +227,7 @@ async function receive(
   return { kind: 'response', status, statusText, rawHeaders, wireBody: whole, body: whole, wireBytes: bytes };
 }
 
-const KNOWN_CODING = /^(?:|identity|gzip|x-gzip|br|zstd|deflate)$/i;
+const KNOWN_CODING = /^(?:gzip|x-gzip|br|zstd|deflate)$/;
 
 /** They speak of bytes that were decoded on the way. */
 const OF_THE_WIRE = new Set(['content-encoding', 'content-length', 'transfer-encoding']);

@@ -47,7 +47,7 @@ export function openLocalFiles(): RemoteFiles {
 async function sizeOf(path: string): Promise<number> {
   const found = await stat(path).catch((error: unknown) => refuse(path, error));
   if (found.isDirectory())
-    throw new SeineError(`${path} is not a file`, {
+    throw new SeineError(`${path} is a folder`, {
       hint: `to read all files in it, use '${join(path, '*')}'`,
     });
   if (!found.isFile()) throw new SeineError(`${path} is not a file`);

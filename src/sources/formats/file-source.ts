@@ -26,6 +26,7 @@ export type FilesSpec = FileSourceSpec & { within?: SitemapSourceSpec['within'] 
 
 /** All files that fit a name, in the order of their names, each row with where to go on after it. */
 export function fileSource(spec: FilesSpec, filesOf: FilesOf): Source {
+  let sizes: RemoteFile[] | null = null;
   return {
     name: shownName(spec.file),
     priority: spec.priority,
@@ -38,7 +39,37 @@ export function fileSource(spec: FilesSpec, filesOf: FilesOf): Source {
         await reader.close();
       }
     },
+    async shareRead(position) {
+      sizes ??= await sizesOf(spec.file, await filesOf(spec.file)).catch(() => []);
+      return shareOf(sizes, JSON.parse(position));
+    },
   };
+}
+
+/** More files than this are not added up: a listing of an object store takes a while. */
+const FILES_SUMMED_MAX = 1_000;
+
+/** Empty where they are not known. */
+async function sizesOf(pattern: string, files: RemoteFiles): Promise<RemoteFile[]> {
+  const found: RemoteFile[] = [];
+  for await (const file of files.list(pattern)) {
+    if (file.bytes === null || found.length >= FILES_SUMMED_MAX) return [];
+    found.push(file);
+  }
+  return found;
+}
+
+/** Inside of a compressed file or of one with row groups, nobody knows how far a row is. */
+function shareOf(sizes: readonly RemoteFile[], { file, at, done }: Position): number | null {
+  const total = sizes.reduce((sum, { bytes }) => sum + bytes!, 0);
+  if (total === 0) return null;
+  const current = file === undefined ? 0 : sizes.findIndex(({ url }) => url === file);
+  if (current === -1) return null;
+  const before = sizes.slice(0, current).reduce((sum, { bytes }) => sum + bytes!, 0);
+  if (done) return (before + sizes[current]!.bytes!) / total;
+  const { offset, gzip } = (at ?? {}) as { offset?: unknown; gzip?: true };
+  if (typeof offset !== 'number' || gzip) return current > 0 ? before / total : null;
+  return Math.min(1, (before + offset) / total);
 }
 
 /** Whether there is something to read, and whether the first of it is what the source says. */

@@ -37,6 +37,8 @@ export class ColumnCursor {
   readonly #decoder: ColumnDecoder;
   readonly #repeated: boolean;
   #dictionary: DecodedArray | undefined;
+  #dictionaryHeaderBytes = 0;
+  #headerBytes = 0;
   /** The last row so far of a repeated column: it may go on in the next page. */
   #open: unknown[] | undefined;
   #skip: number;
@@ -90,6 +92,7 @@ export class ColumnCursor {
       this.#bytes.skip(size);
       return;
     }
+    if (header.type === 'DICTIONARY_PAGE') this.#dictionaryHeaderBytes = this.#headerBytes;
     const page = await this.#bytes.take(size);
     if (header.crc !== undefined && (crc32(page) | 0) !== (header.crc | 0))
       throw new Error('a checksum is wrong');
@@ -118,7 +121,8 @@ export class ColumnCursor {
       const reader = { view: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), offset: 0 };
       try {
         const header = parquetHeader(reader);
-        await this.#bytes.skip(reader.offset);
+        this.#bytes.skip(reader.offset);
+        this.#headerBytes = reader.offset;
         return this.#checked(header);
       } catch (error) {
         if (bytes.length < length || length > LIMITS.sourceRowBytesMax) throw error;
@@ -128,6 +132,9 @@ export class ColumnCursor {
 
   #checked(header: PageHeader): PageHeader {
     const { compressed_page_size: packed, uncompressed_page_size: unpacked } = header;
+    // Old writers left the header of the dictionary out of the size of the column.
+    const beyond = packed - this.#bytes.left;
+    if (beyond > 0 && beyond <= this.#dictionaryHeaderBytes) this.#bytes.extend(beyond);
     if (!(packed >= 0 && packed <= this.#bytes.left)) throw new Error('a page reaches beyond its column');
     if (!(unpacked >= 0 && unpacked <= PARQUET_PAGE_BYTES_MAX))
       throw new Error(`a page is larger than ${PARQUET_PAGE_BYTES_MAX} bytes`);
@@ -143,7 +150,7 @@ function valuesOf(header: PageHeader): number | null {
 /** A stretch of the file from its start to its end, read ahead in windows. */
 class ChunkBytes {
   readonly #source: ByteSource;
-  readonly #end: number;
+  #end: number;
   readonly #windowBytes: number;
   #at: number;
   /** What has been read from `#at` on. */
@@ -154,6 +161,10 @@ class ChunkBytes {
     this.#at = start;
     this.#end = end;
     this.#windowBytes = windowBytes;
+  }
+
+  extend(bytes: number): void {
+    this.#end = Math.min(this.#end + bytes, this.#source.size);
   }
 
   get left(): number {

@@ -6,7 +6,7 @@ import { deltaBinaryUnpack } from 'hyparquet/src/delta.js';
 import { byteStreamSplit } from 'hyparquet/src/encoding.js';
 import { readPlain } from 'hyparquet/src/plain.js';
 import { getMaxDefinitionLevel, getMaxRepetitionLevel } from 'hyparquet/src/schema.js';
-import type { ColumnDecoder } from 'hyparquet/src/types.js';
+import type { ColumnDecoder, SchemaTree } from 'hyparquet/src/types.js';
 import { readHybrid } from './parquet-levels.ts';
 
 /** Pages are about 1 MB; some writers make one of a whole column, but none of this size. */
@@ -53,7 +53,7 @@ export function* readRows(
   if (decoder.schemaPath.length > 2 || repetition.length > 0) {
     const values = take(present(definition, highest, 0, count));
     const levels = definition as unknown as number[];
-    yield assembleLists(open ?? [], levels, repetition as unknown as number[], values, decoder.schemaPath);
+    yield assembleLists(open ?? [], levels, repetition as unknown as number[], values, listPath(decoder));
     return;
   }
   for (let at = 0; at < count; at += PIECE_ROWS) {
@@ -61,6 +61,16 @@ export function* readRows(
     const values = take(present(definition, highest, at, end));
     yield definition.length === 0 ? values : withNulls(values, definition.subarray(at, end), highest);
   }
+}
+
+/**
+ * `assembleLists` takes a repeated leaf (a list of two levels, as old writers make them) for a single value, so that `[]`
+ * becomes null. Below an element that adds no level, it is a list.
+ */
+function listPath({ schemaPath }: ColumnDecoder): SchemaTree[] {
+  const leaf = schemaPath.at(-1)!;
+  if (leaf.element.repetition_type !== 'REPEATED') return schemaPath;
+  return [...schemaPath, { ...leaf, element: { ...leaf.element, repetition_type: 'REQUIRED' } }];
 }
 
 function openV1(bytes: Uint8Array, header: PageHeader, decoder: ColumnDecoder): Page {
@@ -91,7 +101,9 @@ function openV2(bytes: Uint8Array, header: PageHeader, decoder: ColumnDecoder): 
   const levels = (highest: number, range: { start: number; end: number }) =>
     highest === 0 ? new Int32Array(0) : readHybrid(view, range, bitsOf(highest), v2.num_values);
   const packed = bytes.subarray(end);
-  const values = v2.is_compressed ? unpacked(packed, header.uncompressed_page_size - end, decoder) : packed;
+  // Where every value is null, writers leave nothing to unpack, and codecs fail on nothing.
+  const isPacked = v2.is_compressed && packed.length > 0;
+  const values = isPacked ? unpacked(packed, header.uncompressed_page_size - end, decoder) : packed;
   return {
     count: v2.num_values,
     encoding: v2.encoding,

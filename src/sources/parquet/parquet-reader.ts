@@ -70,7 +70,7 @@ async function readFooter(source: ByteSource): Promise<FileMetaData> {
 
 function checkChunk({ file_path, meta_data }: ColumnChunk, size: number): void {
   if (file_path) throw new Error('a column is in another file');
-  if (!meta_data) throw new Error('a column is encrypted');
+  if (!meta_data) throw new Error('it is encrypted');
   const { start, end } = rangeOf(meta_data);
   if (!(start >= 0 && end >= start && end <= size)) throw new Error('a column is outside of the file');
 }
@@ -111,6 +111,9 @@ function cursorsOf(
 ): { path: string; cursor: ColumnCursor }[] {
   const wanted = group.columns.filter((chunk) => names.includes(chunk.meta_data?.path_in_schema[0] ?? ''));
   const windowBytes = Math.max(WINDOW_BYTES_MIN, Math.floor(WINDOWS_BYTES / Math.max(1, wanted.length)));
+  // A file may be encrypted in some columns only, with a footer that anyone can read.
+  if (wanted.some((chunk) => isEncrypted(chunk) && chunk.meta_data!.path_in_schema[0] === name))
+    throw new Error(`the column '${name}' is encrypted`);
   return wanted
     .filter((chunk) => chunk.meta_data!.path_in_schema[0] === name)
     .map(({ meta_data }) => {
@@ -118,6 +121,10 @@ function cursorsOf(
       const cursor = new ColumnCursor(source, meta_data!, getTreePath(schema, path), { skip, windowBytes });
       return { path: path.join('.'), cursor };
     });
+}
+
+function isEncrypted({ crypto_metadata, encrypted_column_metadata }: ColumnChunk): boolean {
+  return crypto_metadata !== undefined || encrypted_column_metadata !== undefined;
 }
 
 /** A column as people see it: one value a row, put together from its leaves where it is nested. */

@@ -109,13 +109,16 @@ class ParquetThread {
     const worker = new Worker(new URL(`./parquet-thread.${ending}`, import.meta.url), {
       resourceLimits: { maxOldGenerationSizeMb: this.#limits.heapMb, maxYoungGenerationSizeMb: 32 },
     });
-    const lost = (error: unknown) => {
-      if (worker === this.#worker) this.#fail(unreadable(messageOf(error)));
+    const lost = (reason: string) => {
+      if (worker === this.#worker) this.#fail(unreadable(reason));
     };
     worker.on('message', (message: FromParquet) => {
       if (worker === this.#worker) this.#receive(worker, message);
     });
-    worker.on('error', lost);
+    worker.on('error', (error: NodeJS.ErrnoException) => {
+      const isFull = error.code === 'ERR_WORKER_OUT_OF_MEMORY';
+      lost(isFull ? messageOf(error) : 'its data is damaged');
+    });
     worker.on('exit', () => lost('the thread ended'));
     return worker;
   }

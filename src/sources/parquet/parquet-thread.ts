@@ -32,12 +32,25 @@ function bytesOfSize(size: number): ByteSource {
 async function answer(message: Exclude<ToParquet, { kind: 'bytes' }>): Promise<ParquetAnswer> {
   if (message.kind === 'open') {
     pieces = null;
+    file = null;
     file = await openParquet(bytesOfSize(message.size));
     return { kind: 'opened', columns: file.columns };
   }
   if (message.kind === 'rows') pieces = file!.pieces(message.columns, message.from)[Symbol.asyncIterator]();
   const { done, value } = await pieces!.next();
   return done ? { kind: 'end' } : { kind: 'piece', piece: value };
+}
+
+/** What JavaScript says of bytes that make no sense (`Cannot read properties of undefined`) helps no reader of a file. */
+function reasonOf(error: unknown): string {
+  const isOfJavaScript =
+    !(error instanceof Error) ||
+    error instanceof TypeError ||
+    error instanceof RangeError ||
+    error instanceof SyntaxError ||
+    error instanceof ReferenceError;
+  if (isOfJavaScript) return file === null ? 'its footer is damaged' : 'its data is damaged';
+  return messageOf(error);
 }
 
 parentPort!.on('message', (message: ToParquet) => {
@@ -47,5 +60,5 @@ parentPort!.on('message', (message: ToParquet) => {
     waiting.delete(message.id);
     return;
   }
-  answer(message).then(post, (error: unknown) => post({ kind: 'broken', reason: messageOf(error) }));
+  answer(message).then(post, (error: unknown) => post({ kind: 'broken', reason: reasonOf(error) }));
 });

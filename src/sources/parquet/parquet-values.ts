@@ -7,6 +7,8 @@ import { DEFAULT_PARSERS } from 'hyparquet/src/convert.js';
 /** Over the defaults, which fail on JSON and geometry that are damaged, and give days a time. */
 export const PARSERS: ParquetParsers = {
   ...DEFAULT_PARSERS,
+  timestampFromMicroseconds: (micros) => microText(micros),
+  timestampFromNanoseconds: (nanos) => microText(floorDivide(nanos, 1_000n)),
   dateFromDays: (days) => isoText(new Date(days * 86_400_000))?.slice(0, 10) ?? null,
   jsonFromBytes: (bytes) => bytes && parseOrText(DEFAULT_PARSERS.stringFromBytes(bytes) as string),
   geometryFromBytes: (bytes) => bytes,
@@ -59,6 +61,18 @@ function toNumber(value: bigint): number | string {
 function textOfBytes(bytes: Uint8Array): string {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return isUtf8(buffer) ? buffer.toString('utf8') : buffer.toString('base64');
+}
+
+/** Dates of JavaScript end at milliseconds; microseconds that are there are written, too. */
+function microText(micros: bigint): string | null {
+  const rest = micros - floorDivide(micros, 1_000n) * 1_000n;
+  const text = isoText(new Date(Number(floorDivide(micros, 1_000n))));
+  return text === null || rest === 0n ? text : text.replace('Z', `${String(rest).padStart(3, '0')}Z`);
+}
+
+/** Times before 1970 are negative, and their fractions still count forward. */
+function floorDivide(value: bigint, by: bigint): bigint {
+  return value / by - (value % by < 0n ? 1n : 0n);
 }
 
 function isoText(date: Date): string | null {

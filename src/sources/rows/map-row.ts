@@ -1,12 +1,16 @@
 import { messageOf, SeineError } from '../../core/errors.ts';
 import type { FileSourceSpec } from '../../core/job-schema/job.ts';
+import { TASK_PRIORITY_MAX } from '../../core/job-schema/source.ts';
 import type { Meta } from '../../core/model.ts';
 import { setOwn } from '../../core/values/own-property.ts';
 import type { SourceTask } from '../../ports/source.ts';
 import { BrokenFileError, type RawRow } from './raw-row.ts';
 
 /** Which columns of a row are URLs, and which become metadata of its tasks. */
-export type ColumnSpec = Pick<FileSourceSpec, 'urlColumn' | 'columns' | 'meta' | 'route'>;
+export type ColumnSpec = Pick<
+  FileSourceSpec,
+  'urlColumn' | 'columns' | 'meta' | 'route' | 'routeColumn' | 'priorityColumn'
+>;
 
 /** Tried in this order when the source names no column. */
 const URL_COLUMNS = ['url', 'page_url', 'image_url', 'link'];
@@ -29,6 +33,10 @@ export function checkColumns(names: readonly string[], spec: ColumnSpec): void {
   urlColumnsOf(names, spec);
   const unknown = spec.meta?.find((name) => !names.includes(name));
   if (unknown !== undefined) throw missingColumn(unknown, names, 'correct `meta`');
+  for (const field of ['routeColumn', 'priorityColumn'] as const) {
+    const name = spec[field];
+    if (name !== undefined && !names.includes(name)) throw missingColumn(name, names, `correct \`${field}\``);
+  }
 }
 
 /** One file of many without the URLs is broken; without a column of metadata it is not. */
@@ -42,8 +50,9 @@ export function mapCells(names: readonly string[], spec: ColumnSpec): CellMapper
   const single = urls.length === 1 ? urls[0]!.name : null;
   const metaNames = spec.meta
     ? names.filter((name) => spec.meta!.includes(name))
-    : names.filter((name) => name !== single);
-  const needed = [...new Set([...urls.map(({ name }) => name), ...metaNames])];
+    : names.filter((name) => name !== single && !isRule(name, spec));
+  const ruleNames = names.filter((name) => isRule(name, spec));
+  const needed = [...new Set([...urls.map(({ name }) => name), ...metaNames, ...ruleNames])];
   const indexes = new Map(needed.map((name, index) => [name, index]));
   const urlCells = urls.map((column) => ({ ...column, index: indexes.get(column.name)! }));
   const metaCells = metaNames.map((name) => ({ name, index: indexes.get(name)! }));
@@ -51,6 +60,8 @@ export function mapCells(names: readonly string[], spec: ColumnSpec): CellMapper
   return {
     names: needed,
     map(cell) {
+      const rules = readRules(spec, (name) => (indexes.has(name) ? cell(indexes.get(name)!) : null));
+      if ('reason' in rules) return rules;
       const tasks: SourceTask[] = [];
       for (const { name, index, route } of urlCells) {
         const url = cell(index);
@@ -58,7 +69,7 @@ export function mapCells(names: readonly string[], spec: ColumnSpec): CellMapper
         const meta: Meta = {};
         for (const other of metaCells)
           if (explicit || other.name !== name) setOwn(meta, other.name, cell(other.index) ?? null);
-        tasks.push(taskOf(url, meta, route));
+        tasks.push({ ...taskOf(url, meta, route), ...rules });
       }
       return oneOrMore(tasks, urls, 'column');
     },
@@ -73,17 +84,41 @@ export function mapObject(spec: ColumnSpec): (value: Record<string, unknown>) =>
     const columns = asked ?? [
       { name: guessColumn(Object.keys(value)) ?? URL_COLUMNS[0]!, route: spec.route },
     ];
+    const rules = readRules(spec, (name) => (Object.hasOwn(value, name) ? value[name] : null));
+    if ('reason' in rules) return rules;
     const tasks: SourceTask[] = [];
     for (const { name, route } of columns) {
       const url = Object.hasOwn(value, name) ? value[name] : undefined;
       if (typeof url !== 'string' || url.trim() === '') continue;
       const meta: Meta = {};
       for (const [key, other] of Object.entries(value))
-        if (kept ? kept.has(key) : key !== name) setOwn(meta, key, other);
-      tasks.push(taskOf(url, meta, route));
+        if (kept ? kept.has(key) : key !== name && !isRule(key, spec)) setOwn(meta, key, other);
+      tasks.push({ ...taskOf(url, meta, route), ...rules });
     }
     return oneOrMore(tasks, columns, 'property');
   };
+}
+
+function isRule(name: string, { routeColumn, priorityColumn }: ColumnSpec): boolean {
+  return name === routeColumn || name === priorityColumn;
+}
+
+/** What a row says of how it is to be fetched; empty cells say nothing. */
+function readRules(
+  { routeColumn, priorityColumn }: ColumnSpec,
+  cell: (name: string) => unknown,
+): Pick<SourceTask, 'route' | 'priority'> | { reason: string } {
+  const rules: Pick<SourceTask, 'route' | 'priority'> = {};
+  const route = routeColumn === undefined ? '' : String(cell(routeColumn) ?? '').trim();
+  if (route !== '') rules.route = route;
+  const text = priorityColumn === undefined ? '' : String(cell(priorityColumn) ?? '').trim();
+  if (text === '') return rules;
+  const priority = Number(text);
+  if (!Number.isInteger(priority) || Math.abs(priority) > TASK_PRIORITY_MAX)
+    return {
+      reason: `the priority must be a whole number from -${TASK_PRIORITY_MAX} to ${TASK_PRIORITY_MAX}, got '${text.slice(0, 40)}'`,
+    };
+  return { ...rules, priority };
 }
 
 export function taskOf(url: string, meta: Meta, route: string | undefined): SourceTask {

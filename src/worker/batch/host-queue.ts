@@ -14,6 +14,8 @@ import { failed } from '../request/visit.ts';
 import { Lateness, Pace } from './pace.ts';
 import { processTask, type TaskContext } from './process-task.ts';
 import { SlowRequests } from './slow-requests.ts';
+import { SlowStart } from './slow-start.ts';
+import type { Activity } from './work-timer.ts';
 
 interface HostQueueInput {
   permit: ConstructorParameters<typeof Pace>[0];
@@ -43,6 +45,7 @@ export class HostQueue {
   readonly #events: HostQueueEvents;
   readonly #pace: Pace;
   readonly #slow: SlowRequests;
+  readonly #slowStart: SlowStart | null;
   /** Rules read in this batch, by origin; null when robots.txt could not be fetched. */
   readonly #rules = new Map<string, RobotsRules | null>();
   #next = 0;
@@ -68,6 +71,8 @@ export class HostQueue {
     for (const { origin } of input.awaited ?? []) this.#rules.set(origin, null);
     const { clock, signal, random } = context;
     this.#slow = new SlowRequests(input.permit, input.tasks, clock);
+    const { answered } = input.permit;
+    this.#slowStart = answered === undefined ? null : new SlowStart(answered, clock);
     this.#pace = new Pace(input.permit, clock, signal, random && (() => random.next()), lateness);
   }
 
@@ -76,7 +81,7 @@ export class HostQueue {
     if (probe && probe.url !== null) await this.#requestKnownPage(probe.url);
     for (const fetch of this.#input.robots) await this.#readRobots(fetch);
     const runners = Math.min(this.#input.permit.parallel, this.#input.tasks.length);
-    await Promise.all(Array.from({ length: runners }, () => this.#runner()));
+    await Promise.all(Array.from({ length: runners }, (_, index) => this.#runner(index)));
     this.#finished = true;
   }
 
@@ -95,16 +100,19 @@ export class HostQueue {
     };
   }
 
-  async #runner(): Promise<void> {
+  async #runner(index: number): Promise<void> {
+    await this.#slowStart?.admission(index);
     while (this.#next < this.#input.tasks.length) {
       const pressure = this.#context.pressure();
-      if (pressure) await pressure;
+      if (pressure) await this.#during('archive', pressure);
       const task = this.#input.tasks[this.#next++];
       if (!task) return;
       const outcome = await this.#work(task);
       if (this.#isRefused(outcome)) this.#pace.close();
+      if (isAnswer(outcome)) this.#slowStart?.onAnswer();
       this.#events.onOutcome(outcome);
     }
+    this.#slowStart?.end();
   }
 
   /** Whether the host wants no more requests now. A 503 or two belong to their pages, most of them to the host. */
@@ -130,7 +138,7 @@ export class HostQueue {
     if (rules && !rules.allows(task.url)) {
       return { kind: 'skipped', taskId: task.id, code: 'robots', detail: null, trace: null };
     }
-    const turn = await this.#pace.turn();
+    let turn = await this.#during('hostGap', this.#pace.turn());
     if (!turn) return { kind: 'deferred', taskId: task.id };
     if (this.#input.bytes?.begin() === false) {
       turn.end();
@@ -141,13 +149,27 @@ export class HostQueue {
     const request = this.#slow.add();
     // The last attempt of a page gets all the time there is.
     const isLast = task.attempt >= spec.retry.attempts;
+    const { timer } = this.#context;
+    let activity: Activity = task.fetchMethod?.fetcher === 'browser' ? 'browser' : 'network';
+    timer?.begin(activity);
     try {
       const outcome = await processTask(task, {
         ...this.#context,
         parallel: parallelOf(spec),
+        onAnswer: () => {
+          timer?.end(activity);
+          activity = 'cpu';
+          timer?.begin(activity);
+        },
         onSent: () => {
           this.#slow.onSent(request);
-          return turn.left();
+          return turn!.left();
+        },
+        nextTurn: async () => {
+          turn!.end();
+          const next = await this.#pace.turn();
+          turn = next ?? turn;
+          return next !== null;
         },
         ...(isLast ? {} : { headersMs: () => this.#slow.headersMs(request, this.#isAllSent) }),
       });
@@ -158,10 +180,16 @@ export class HostQueue {
       // A bug of ours must not take the batch with it.
       return failed(task.id, 'internal', messageOf(error), null);
     } finally {
+      timer?.end(activity);
       this.#slow.delete(request);
       turn.end();
       this.#input.bytes?.end(bytes);
     }
+  }
+
+  /** What needs no waiting takes no time. */
+  #during<T>(activity: Activity, work: Promise<T> | T): Promise<T> | T {
+    return work instanceof Promise ? (this.#context.timer?.during(activity, work) ?? work) : work;
   }
 
   get #isAllSent(): boolean {
@@ -183,18 +211,19 @@ export class HostQueue {
   }
 
   async #readRobots(fetch: RobotsFetch): Promise<void> {
-    const turn = await this.#pace.turn();
+    const turn = await this.#during('hostGap', this.#pace.turn());
     if (!turn) {
       this.#rules.set(fetch.origin, null);
       this.#events.onRobots({ kind: 'deferred', origin: fetch.origin });
       return;
     }
     const { job } = this.#context;
-    const outcome = await fetchRobots(fetch, {
+    const answer = fetchRobots(fetch, {
       ...this.#context,
       parallel: parallelOf(this.#context.job.spec),
       onSent: turn.left,
     });
+    const outcome = await this.#during('robots', answer);
     turn.end();
     this.#events.onRobots(outcome);
     if (outcome.kind !== 'text' && outcome.kind !== 'absent') {

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { messageOf } from '../../core/errors.ts';
+import { describeCodeError } from '../job/error-place.ts';
 
 /** Where others can see which page's code runs, even when the thread does nothing else any more. */
 export interface CodeMarks {
@@ -10,6 +11,8 @@ export interface CodeMarks {
 interface PageCodeOptions {
   batchId: number;
   taskId: number;
+  /** What messages call it: `the handler of route 'product'`. */
+  name: string;
   marks: CodeMarks | null;
   /** For an error that comes when the code has returned; false when the page was reported before. */
   onLateError(taskId: number, detail: string): boolean;
@@ -32,6 +35,10 @@ export class PageCode {
     this.#failed.promise.catch(() => {});
   }
 
+  get name(): string {
+    return this.#options.name;
+  }
+
   /** `leftMs`: the time that it has. A promise only when the code gave one. */
   run<T>(leftMs: number, code: () => T | Promise<T>): T | Promise<T> {
     let result: T | Promise<T> | null = null;
@@ -48,8 +55,13 @@ export class PageCode {
 
   /** False when the page was reported before. */
   fail(error: unknown): boolean {
-    if (this.#hasReturned) return this.#options.onLateError(this.#options.taskId, messageOf(error));
-    this.#failed.reject(error);
+    const { taskId, name, onLateError } = this.#options;
+    const stray = new Error(`${name} started something without await, and that failed: ${messageOf(error)}`, {
+      cause: error,
+    });
+    if (error instanceof Error) stray.stack = error.stack;
+    if (this.#hasReturned) return onLateError(taskId, describeCodeError(stray));
+    this.#failed.reject(stray);
     return true;
   }
 
@@ -87,7 +99,7 @@ export function watchStrayErrors(onLate: (message: string) => void): void {
     }
     if (!code.fail(error))
       onLate(
-        `code of the job failed after its page was reported, where nothing awaits it: ${messageOf(error)}`,
+        `${code.name} failed after its page was reported, where nothing awaits it: ${describeCodeError(error)}`,
       );
   };
   process.on('uncaughtException', take);

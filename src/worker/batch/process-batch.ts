@@ -23,6 +23,7 @@ import { HostQueue } from './host-queue.ts';
 import type { Lateness } from './pace.ts';
 import { type CodeMarks, PageCode } from './page-code.ts';
 import { deferUnstored, linksPart, QualitySum, splitLinks, unused } from './report-parts.ts';
+import { WorkTimer } from './work-timer.ts';
 
 /*
  * A batch on its way through a worker:
@@ -46,6 +47,8 @@ export interface WorkerTools {
   /** How late this worker's timers are, over all its batches; shared by the process when absent. */
   lateness?: Lateness;
   jobs: JobCache;
+  /** How long this thread has computed so far, in milliseconds; not known when absent. */
+  busyMs?: () => number;
   /** Where others see which page's code runs. */
   marks?: CodeMarks;
 }
@@ -97,6 +100,7 @@ class BatchRun {
   readonly #tools: WorkerTools;
   readonly #onPart: BatchOptions['onPart'];
   readonly #startedAt: number;
+  readonly #timer: WorkTimer;
   #queues: HostQueue[] | null = null;
   #outcomes: Outcome[] = [];
   #robots: RobotsOutcome[] = [];
@@ -117,6 +121,7 @@ class BatchRun {
     this.#onPart = onPart;
     this.#tools = tools;
     this.#startedAt = tools.clock.now();
+    this.#timer = new WorkTimer(tools.clock, tools.busyMs ?? null);
     this.#proxies = batch.proxies ? new BatchProxies(batch.proxies, tools.name) : null;
     this.deadline = new Deadline(tools.clock, batch.budgetMs);
   }
@@ -124,6 +129,7 @@ class BatchRun {
   async finish(): Promise<Report> {
     try {
       this.#queues = await this.#openQueues();
+      this.#timer.start();
       await Promise.all(this.#queues.map((queue) => queue.run()));
       if (this.#hasCode) await untilErrorsShow();
     } catch (error) {
@@ -162,7 +168,7 @@ class BatchRun {
     const { fetcher, fetcherOf, openUserAgents, clock, random, lateness, jobs } = this.#tools;
     prepareBrowser(this.#batch, fetcherOf);
     const job = await jobs.get(this.#batch.job);
-    this.#hasCode = job.routes.some((route) => route.hasCode);
+    this.#hasCode = job.routes.some((route) => route.code !== null);
     const { marks = null } = this.#tools;
     if (this.#batch.cookies) this.#cookies = await openBatchCookies(this.#batch.cookies);
     const context = {
@@ -181,15 +187,17 @@ class BatchRun {
       keep: job.spec.archive ? pageKeeper((date) => this.#openArchive(date)) : keepNothing,
       blobs: this.#tools.blobs,
       media: { put: (item: Parameters<MediaWriter['put']>[0]) => this.#openMediaWriter().put(item) },
-      codeOf: (taskId: number) =>
+      codeOf: (taskId: number, name: string) =>
         new PageCode({
           batchId: this.#batch.id,
           taskId,
+          name,
           marks,
           onLateError: (late, detail) => this.#failLate(late, detail),
         }),
       onQuality: (delta: QualityDelta) => this.#quality.add(delta),
       onTrouble: (what: string, error: unknown) => this.#noteTrouble(what, error),
+      timer: this.#timer,
       pressure: () => this.#archive?.pressure() ?? this.#mediaWriter?.pressure() ?? null,
     };
     const events = {
@@ -265,13 +273,13 @@ class BatchRun {
     let stored: Report['archive'] = null;
     let pack: Report['archive'] = null;
     try {
-      stored = archive ? await archive.commit() : null;
+      stored = archive ? await this.#timer.during('archive', archive.commit()) : null;
     } catch (error) {
       outcomes = deferUnstored(outcomes, (page) => page.archive !== null);
       this.#noteTrouble('cannot write the archive', error);
     }
     try {
-      pack = (await mediaWriter?.commit()) ?? null;
+      pack = mediaWriter ? await this.#timer.during('archive', mediaWriter.commit()) : null;
     } catch (error) {
       outcomes = deferUnstored(outcomes, ({ media }) => media?.member != null);
       this.#noteTrouble('cannot write the shard', error);
@@ -285,6 +293,7 @@ class BatchRun {
       batchId: this.#batch.id,
       ...heading,
       durationMs: this.#tools.clock.now() - this.#startedAt,
+      times: this.#timer.take(),
       final,
       permits,
       robots,

@@ -5,9 +5,10 @@ import { type Block, detectBlock, detectBlockOfLacking } from '../../core/blocki
 import { needsScript } from '../../core/blocking/needs-script.ts';
 import { messageOf } from '../../core/errors.ts';
 import { isHtml, sniffMediaType } from '../../core/media/media-type.ts';
+import { mayBeSitemap } from '../../core/sitemap/bytes.ts';
 import type { FetchResponse } from '../../ports/fetcher.ts';
 import { type CompiledRoute, type ReadResult, routeOf, ValidationError } from '../job/compiled-job.ts';
-import { placeOfError } from '../job/error-place.ts';
+import { describeCodeError } from '../job/error-place.ts';
 import { discoverFollowed, discoverLinks } from '../links/discover-links.ts';
 import { type SitemapLinks, sitemapLinks, sitemapVisit } from '../links/sitemap-links.ts';
 import { type MediaContext, processMedia } from '../media/store-media.ts';
@@ -25,11 +26,16 @@ import {
 } from '../storage/screenshots.ts';
 import { OVER, withinTime } from './deadline.ts';
 import type { PageCode } from './page-code.ts';
+import type { WorkTimer } from './work-timer.ts';
 
 export interface TaskContext extends MediaContext {
   /** For the code of a route, if it has some. */
-  codeOf(taskId: number): PageCode;
+  codeOf(taskId: number, name: string): PageCode;
   onQuality(delta: QualityDelta): void;
+  /** Where the time of the batch goes. */
+  timer?: Pick<WorkTimer, 'begin' | 'end' | 'during'>;
+  /** The answer is there: from here on the page is processed. */
+  onAnswer?: () => void;
   /** Null, or what to wait for before more pages are fetched: the archive is slower than the network. */
   pressure(): Promise<void> | null;
 }
@@ -45,7 +51,14 @@ export async function processTask(task: BatchTask, context: TaskContext): Promis
       ? sitemapVisit(task.url)
       : { bodyBytesMax: context.job.spec.limits.bodyBytes, render: route?.render ?? undefined },
   );
-  if (answer.kind === 'over') return overOf(answer, context);
+  context.onAnswer?.();
+  if (answer.kind === 'over') {
+    const { blocked, outcome } = answer;
+    return overOf(
+      blocked ? { ...answer, outcome: keepBlocked(task, context, outcome, blocked) } : answer,
+      context,
+    );
+  }
   const { response, trace } = answer;
   const contentType = sniffMediaType(response.body, headerOf(response.rawHeaders, 'content-type'));
   if (answer.kind === 'redirect') {
@@ -57,13 +70,36 @@ export async function processTask(task: BatchTask, context: TaskContext): Promis
     });
     return { kind: 'redirected', taskId: task.id, to: answer.to, page, trace };
   }
-  const block = detectBlock({ ...response, isHtml: isHtml(contentType) });
-  if (block)
+  const block = detectBlock(
+    { ...response, isHtml: isHtml(contentType), url: task.url },
+    context.job.spec.blocking,
+  );
+  // What the route requires tells: a page that has it is not blocked, whatever it looks like.
+  if (block && !route?.proves) {
+    const outcome = failed(task.id, block.code, block.evidence, trace);
     return overOf(
-      { outcome: failed(task.id, block.code, block.evidence, trace), ...snapshotOf(response) },
+      { outcome: keepBlocked(task, context, outcome, response), ...snapshotOf(response) },
       context,
     );
-  return new PageProcessor(task, route, context, response, trace, contentType).outcome();
+  }
+  return new PageProcessor(task, route, context, response, trace, contentType, block).outcome();
+}
+
+/** Larger ones are no block pages, and not worth their place in the archive. */
+const BLOCKED_BYTES_MAX = 1024 * 1024;
+
+/** The body of a blocked page is kept, for people and for `reparse` under other rules. */
+function keepBlocked(
+  task: BatchTask,
+  context: TaskContext,
+  outcome: Outcome,
+  response: FetchResponse,
+): Outcome {
+  if (outcome.kind !== 'failed' || outcome.trace === null || response.body.length > BLOCKED_BYTES_MAX)
+    return outcome;
+  const contentType = sniffMediaType(response.body, headerOf(response.rawHeaders, 'content-type'));
+  const about = { contentType, trace: outcome.trace, route: task.route, robotsTags: null };
+  return { ...outcome, page: store(task, context.keep, response, about) };
 }
 
 function overOf(
@@ -84,6 +120,8 @@ class PageProcessor {
   readonly #page: Page;
   readonly #robotsTags: string | null;
   readonly #may: Permissions;
+  /** What it looks like, unless the route finds what it requires. */
+  readonly #suspected: Block | null;
 
   constructor(
     task: BatchTask,
@@ -92,7 +130,9 @@ class PageProcessor {
     response: FetchResponse,
     trace: Trace,
     contentType: string | null,
+    suspected: Block | null,
   ) {
+    this.#suspected = suspected;
     this.#task = task;
     this.#route = route;
     this.#context = context;
@@ -120,7 +160,11 @@ class PageProcessor {
     const task = this.#task;
     if (this.#shots.length > 0 && this.#may.archive && !(await this.#storeShots()))
       return { kind: 'deferred', taskId: task.id };
-    if (task.lastVisit !== null && task.lastVisit.sha256 === hash('sha256', this.#response.body, 'hex')) {
+    if (
+      !this.#suspected &&
+      task.lastVisit !== null &&
+      task.lastVisit.sha256 === hash('sha256', this.#response.body, 'hex')
+    ) {
       return { kind: 'unchanged', taskId: task.id, page: this.#store(false), trace: this.#trace };
     }
     let read: ReadResult | typeof OVER;
@@ -129,14 +173,18 @@ class PageProcessor {
     try {
       read = this.#permitted(await this.#read());
       if (this.#route?.kind === 'sitemap') list = await this.#list();
+      else if (this.#mayBeList()) list = await listInstead(this.#page, this.#task, this.#context);
       if (read !== OVER && this.#may.media) shows = this.#route?.findMedia?.(this.#page, read.values) ?? [];
     } catch (error) {
       const code = error instanceof ValidationError ? 'validation' : 'parse-error';
       const block = code === 'validation' ? this.#blockInstead() : null;
-      if (block) return failed(task.id, block.code, `${block.evidence}; ${messageOf(error)}`, this.#trace);
+      if (block) {
+        const outcome = failed(task.id, block.code, `${block.evidence}; ${messageOf(error)}`, this.#trace);
+        return keepBlocked(task, this.#context, outcome, this.#response);
+      }
       const shell = this.#shellInstead(null);
       if (shell) return failed(task.id, 'script-only', `${shell}; ${messageOf(error)}`, this.#trace);
-      const detail = code === 'parse-error' ? withPlace(error) : messageOf(error);
+      const detail = code === 'parse-error' ? describeCodeError(error) : messageOf(error);
       return { ...failed(task.id, code, detail, this.#trace), page: this.#store(true) };
     }
     if (read === OVER) return { kind: 'deferred', taskId: task.id };
@@ -164,7 +212,8 @@ class PageProcessor {
   }
 
   #blockInstead(): Block | null {
-    return detectBlockOfLacking({ ...this.#response, isHtml: isHtml(this.#page.contentType) });
+    const answer = { ...this.#response, isHtml: isHtml(this.#page.contentType), url: this.#task.url };
+    return this.#suspected ?? detectBlockOfLacking(answer, this.#context.job.spec.blocking);
   }
 
   /** What says that only a browser could make the page, where the route has one for that. */
@@ -193,13 +242,19 @@ class PageProcessor {
     if (!reader) return NOTHING;
     const read = () => reader(this.#page);
     const leftMs = Math.max(1, this.#context.job.spec.timeouts.taskMs - this.#trace.durationMs);
-    const result = route?.hasCode ? this.#context.codeOf(this.#task.id).run(leftMs, read) : read();
+    const result = route?.code ? this.#context.codeOf(this.#task.id, route.code).run(leftMs, read) : read();
     return result instanceof Promise ? withinTime(result, this.#context, this.#trace) : result;
   }
 
   /** Pages that may not be kept are read all the same: a handler may ask for links of theirs. */
   #permitted(read: ReadResult | typeof OVER): ReadResult | typeof OVER {
     return read === OVER || this.#may.records ? read : NOTHING;
+  }
+
+  /** A URL that was given as it is, of which nothing is to be taken: a sitemap or feed among them is meant as one. */
+  #mayBeList(): boolean {
+    const { depth, route } = this.#task;
+    return depth === 0 && route === null && (this.#route?.read ?? null) === null && !this.#response.rendered;
   }
 
   #list(): Promise<SitemapLinks> {
@@ -237,12 +292,19 @@ class PageProcessor {
   }
 }
 
-/** So much of a message leaves room for the place after it. */
-const MESSAGE_MAX = 300;
-
-function withPlace(error: unknown): string {
-  const place = placeOfError(error);
-  return place === null ? messageOf(error) : `${messageOf(error).slice(0, MESSAGE_MAX)} (${place})`;
+/** What the page names if it is a list of URLs, with a line that says so; null when it is none. */
+async function listInstead(
+  page: Page,
+  task: BatchTask,
+  { job, clock }: TaskContext,
+): Promise<SitemapLinks | null> {
+  if (!mayBeSitemap(page.body, page.contentType)) return null;
+  const list = await sitemapLinks(page, task, job, clock.now()).catch(() => null);
+  if (list === null || list.links.length === 0) return null;
+  // A text that is no list has lines that are no URLs.
+  if (page.contentType === 'text/plain' && list.rejected !== null) return null;
+  const note = `read as a list of ${list.links.length} URLs`;
+  return { ...list, note: list.note === null ? note : `${note}; ${list.note}` };
 }
 
 const NOTHING: ReadResult = { drafts: [], values: [], quality: null };

@@ -24,8 +24,8 @@ export interface CompiledRoute {
   kind: 'page' | 'media' | 'sitemap';
   matches: (url: string) => boolean;
   read: RecordReader | null;
-  /** Code of the job takes part in reading. */
-  hasCode: boolean;
+  /** What messages call the code of the job that takes part in reading: `the handler of route 'product'`. */
+  code: string | null;
   findMedia: MediaFinder | null;
   paginate: Paginator | null;
   follow: boolean;

@@ -1,4 +1,5 @@
 import { SourceMap } from 'node:module';
+import { messageOf } from '../../core/errors.ts';
 
 /** Of a frame of a stack: a stored bundle, or a file. */
 const FRAME =
@@ -9,19 +10,37 @@ const FRAMES_MAX = 10;
 
 const OWN_FOLDER = new URL('../../', import.meta.url);
 
-/** Where in the code of the job an error was thrown, as `shop.ts:12`; null when that is not known. */
-export function placeOfError(error: unknown): string | null {
+/** More frames than these say little. */
+const FRAMES_SHOWN = 3;
+
+/**
+ * Where in the code of the job an error was thrown, and from where that was called, the innermost first: `shop.ts:12`.
+ * Only files that the user wrote.
+ */
+export function placesOfError(error: unknown): string[] {
   const stack = error instanceof Error ? error.stack : undefined;
-  if (typeof stack !== 'string') return null;
+  if (typeof stack !== 'string') return [];
+  const places: string[] = [];
   for (const line of stack.split('\n').slice(0, FRAMES_MAX)) {
     const [, file, row, column] = FRAME.exec(line) ?? [];
     if (!file || !row || !column) continue;
     const place = file.startsWith('data:')
       ? placeInBundle(file, Number(row), Number(column))
       : `${file}:${row}`;
-    if (place !== null && !isOthers(place)) return place;
+    if (place !== null && !isOthers(place) && places.push(place) === FRAMES_SHOWN) break;
   }
-  return null;
+  return places;
+}
+
+/** So much of a message leaves room for the places after it. */
+const MESSAGE_MAX = 300;
+
+/** The message of an error in the code of a job, and where it was thrown. */
+export function describeCodeError(error: unknown): string {
+  const [first, ...callers] = placesOfError(error);
+  if (first === undefined) return messageOf(error);
+  const called = callers.length === 0 ? '' : `, called from ${callers.join(', ')}`;
+  return `${messageOf(error).slice(0, MESSAGE_MAX)} (${first}${called})`;
 }
 
 function isOthers(place: string): boolean {

@@ -8,7 +8,7 @@ import type { CompiledJob } from '../job/compiled-job.ts';
 import type { OriginLinks } from '../job/link-memory.ts';
 import { baseUrlOf, type Page, resolveBase } from '../page/page.ts';
 import { type TreeQuery, TreeSearch } from '../page/tree-search.ts';
-import { LINKS_PER_PAGE_MAX, scanLinks } from './link-scanner.ts';
+import { hasNofollow, LINKS_PER_PAGE_MAX, scanLinks } from './link-scanner.ts';
 
 /** Absolute links and those that start at the root mean the same on every page of an origin. */
 function isPlaceless(raw: string): boolean {
@@ -29,11 +29,12 @@ function discoverByScan(page: Page, job: CompiledJob, rules: CompiledFollow[]): 
   const origin = originOf(page.url);
   const host = hostOfOrigin(origin);
   const memory = job.links.of(origin);
-  let scan = scanFresh(page.text, memory);
+  const skipsNofollow = job.spec.politeness.nofollow === 'skip';
+  let scan = scanFresh(page.text, memory, skipsNofollow);
   const baseUrl = resolveBase(scan.base, page.url);
   // What was remembered for this origin means something else under another's base.
   const foreign = scan.base !== null && new URL(baseUrl).origin !== origin;
-  if (foreign) scan = scanFresh(page.text, null);
+  if (foreign) scan = scanFresh(page.text, null, skipsNofollow);
   const found: Discovered[] = [];
   for (const [href, { start, end }] of scan.fresh) {
     const link = admit(href, baseUrl, host, job, rules);
@@ -44,10 +45,11 @@ function discoverByScan(page: Page, job: CompiledJob, rules: CompiledFollow[]): 
   return found;
 }
 
-function scanFresh(html: string, memory: OriginLinks | null) {
+function scanFresh(html: string, memory: OriginLinks | null, skipsNofollow: boolean) {
   const fresh = new Map<string, { start: number; end: number }>();
   const { base } = scanLinks(html, {
     ...(memory ? { knows: memory.knows } : {}),
+    skipsNofollow,
     onHref: (href, start, end) => {
       if (!fresh.has(href)) fresh.set(href, { start, end });
     },
@@ -76,7 +78,10 @@ export class LinkSelectors {
   readonly #link = this.#search.compile('a[href], area[href]', false);
   readonly #scopes = new Map<CompiledFollow, TreeQuery>();
 
-  constructor(rules: readonly CompiledFollow[]) {
+  readonly #skipsNofollow: boolean;
+
+  constructor(rules: readonly CompiledFollow[], skipsNofollow: boolean) {
+    this.#skipsNofollow = skipsNofollow;
     for (const entry of rules)
       if (entry.rule.css !== undefined) this.#scopes.set(entry, this.#compile(entry.rule.css));
   }
@@ -95,7 +100,7 @@ export class LinkSelectors {
     }
     const roots = new Set<unknown>();
     for (const root of this.#search.every(query, page.document)) {
-      if (root.attribs.href !== undefined) yield root.attribs.href;
+      if (root.attribs.href !== undefined && this.#isFollowed(root)) yield root.attribs.href;
       // What is inside of another was found with that one: an outer element comes before its inner ones.
       if (!this.#isInside(root, roots)) yield* this.#hrefsBelow(root);
       roots.add(root);
@@ -103,7 +108,12 @@ export class LinkSelectors {
   }
 
   *#hrefsBelow(root: Document | Element): Generator<string> {
-    for (const { attribs } of this.#search.every(this.#link, root)) yield attribs.href ?? '';
+    for (const element of this.#search.every(this.#link, root))
+      if (this.#isFollowed(element)) yield element.attribs.href ?? '';
+  }
+
+  #isFollowed({ attribs }: Element): boolean {
+    return !this.#skipsNofollow || !hasNofollow(attribs.rel ?? '');
   }
 
   #isInside({ parent }: Element, roots: ReadonlySet<unknown>): boolean {
@@ -120,6 +130,7 @@ export class LinkSelectors {
     } catch (error) {
       throw new SeineError(
         `a follow rule has a selector that is not valid CSS: ${css} (${messageOf(error)})`,
+        { written: css },
       );
     }
   }

@@ -81,6 +81,8 @@ interface LinkReader {
   /** Asked with the place of a value before it is cut out: true passes it over. */
   knows?(html: string, start: number, end: number): boolean;
   onHref(href: string, start: number, end: number): void;
+  /** Links with `rel=nofollow` are passed over. */
+  skipsNofollow?: boolean;
 }
 
 /**
@@ -128,6 +130,7 @@ export function scanLinks(html: string, reader: LinkReader): { base: string | nu
         continue;
       }
       if (kind === 'rel-link' && !isRelatedPage(html, tag)) continue;
+      if (reader.skipsNofollow && isNofollow(html, tag)) continue;
       if (reader.knows?.(html, tag.hrefStart, tag.hrefEnd)) continue;
       const href = attributeText(html, tag.hrefStart, tag.hrefEnd);
       if (!isWanted(href)) continue;
@@ -136,6 +139,14 @@ export function scanLinks(html: string, reader: LinkReader): { base: string | nu
     }
   }
   return { base: base === '' ? null : base };
+}
+
+function isNofollow(html: string, tag: TagReader): boolean {
+  return tag.relStart !== -1 && hasNofollow(attributeText(html, tag.relStart, tag.relEnd));
+}
+
+export function hasNofollow(rel: string): boolean {
+  return /(?:^|[\t\n\f\r ])nofollow(?:$|[\t\n\f\r ])/i.test(rel);
 }
 
 function isRelatedPage(html: string, tag: TagReader): boolean {

@@ -3,6 +3,7 @@ import type { BatchTask } from '../../core/batch/batch.ts';
 import type { Discovered, RejectedEntries } from '../../core/batch/outcome.ts';
 import { SITEMAP_ROUTE } from '../../core/job-schema/job.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { decodeRobots } from '../../core/robots/robots.ts';
 import { sitemapPieces, unpackSitemap } from '../../core/sitemap/bytes.ts';
 import { modifiedBy } from '../../core/sitemap/dates.ts';
 import type { SitemapContent, SitemapEntry } from '../../core/sitemap/entry.ts';
@@ -48,7 +49,7 @@ export async function sitemapLinks(
 }
 
 function readRobots(page: Page): SitemapContent {
-  const text = page.status < 400 ? page.body.toString('utf8', 0, LIMITS.robotsBytesMax) : '';
+  const text = page.status < 400 ? decodeRobots(page.body) : '';
   return parseRobotsSitemaps(text, page.url);
 }
 

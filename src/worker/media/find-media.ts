@@ -90,6 +90,7 @@ function compileCss(css: string, route: string, search: TreeSearch) {
   } catch (error) {
     throw new SeineError(
       `a media rule of route '${route}' has a selector that is not valid CSS: ${css} (${messageOf(error)})`,
+      { written: css },
     );
   }
 }

@@ -92,7 +92,8 @@ class Shard implements MediaWriter {
   put({ bytes, sha256, md5, extension, at, about }: MediaItem): MediaRef {
     const known = this.#members.get(sha256);
     if (known) return known;
-    const member = `${sha256}.${extension}`;
+    // `.json` is what is said of an object, so that an object of JSON needs another name.
+    const member = `${sha256}.${extension === 'json' ? 'data.json' : extension}`;
     this.#add(member, bytes, at);
     this.#add(`${sha256}.json`, Buffer.from(JSON.stringify({ key: sha256, ...about })), at);
     const ref = { key: this.#key, md5, member };

@@ -6,6 +6,7 @@ import { decodeText, sniffCharset } from '../../core/text/charset.ts';
 import { isJsonDeeper } from '../../core/values/nesting.ts';
 import { getOwn } from '../../core/values/own-property.ts';
 import { parseHtml } from './parse-html.ts';
+import { parseSelector } from './parse-selector.ts';
 import { foldSpace } from './text.ts';
 
 export interface PageInput {
@@ -27,11 +28,17 @@ const NO_SHOTS: Page['screenshots'] = [];
 
 /** A fetched page. Text and DOM are made when first asked for, once. */
 export class Page {
+  /** Where the page was found, after redirects. */
   readonly url: string;
+  /** Status of the response. */
   readonly status: number;
+  /** Media type by the content and the header: `text/html`. */
   readonly contentType: string | null;
+  /** Name of the route that took the page. */
   readonly route: string | null;
+  /** Other columns of the source row, or what `page.follow` gave. */
   readonly meta: Meta | null;
+  /** The bytes of the body, decompressed. */
   readonly body: Buffer;
   /** Data that scripts of the page loaded, by the name of the capture. */
   readonly captured: Readonly<Record<string, readonly unknown[]>>;
@@ -69,6 +76,7 @@ export class Page {
     return this.#document;
   }
 
+  /** A response header by its name, in any case; the first one when it comes several times. */
   header(name: string): string | null {
     return headerOf(this.#rawHeaders, name);
   }
@@ -81,17 +89,19 @@ export class Page {
     );
   }
 
+  /** The body as JSON. Throws when it is not. */
   json(): unknown {
     return JSON.parse(this.text);
   }
 
-  /** The first element that matches. */
+  /** The first element that matches a CSS selector. */
   one(css: string): Element | null {
-    return selectOne<Document | Element, Element>(css, this.document) ?? null;
+    return selectOne<Document | Element, Element>(parseSelector(css), this.document) ?? null;
   }
 
+  /** All elements that match a CSS selector, in their order. */
   all(css: string): Element[] {
-    return selectAll<Document | Element, Element>(css, this.document);
+    return selectAll<Document | Element, Element>(parseSelector(css), this.document);
   }
 
   /** Text of the first element that matches, white space folded. */
@@ -100,6 +110,7 @@ export class Page {
     return element ? textOfElement(element) : null;
   }
 
+  /** An attribute of the first element that matches. */
   attributeOf(css: string, name: string): string | null {
     const element = this.one(css);
     return (element && getOwn(element.attribs, name)) ?? null;
@@ -111,6 +122,7 @@ export class Page {
     this.#followed.push({ url, options: checkedOptions(options) });
   }
 
+  /** Links that `follow` was called with so far. */
   get followed(): readonly { url: string; options: FollowOptions }[] {
     return this.#followed;
   }

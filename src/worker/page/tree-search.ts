@@ -1,6 +1,7 @@
 import { _compileUnsafe, type Options } from 'css-select';
 import { type ChildNode, type Document, Element, isTag, isText } from 'domhandler';
 import { DomUtils } from 'htmlparser2';
+import { parseSelector } from './parse-selector.ts';
 import { foldSpace } from './text.ts';
 
 /** Values of one field of a page, items of one list: more is a trap, and would not fit a record anyway. */
@@ -51,7 +52,11 @@ export class TreeSearch {
 
   /** `scoped` selectors are searched in elements, others in documents. Throws when it is no CSS. */
   compile(css: string, scoped: boolean): TreeQuery {
-    return _compileUnsafe<Root, Element>(css, scoped ? this.#scopedOptions : this.#options) as TreeQuery;
+    checkSelector(css);
+    return _compileUnsafe<Root, Element>(
+      parseSelector(css),
+      scoped ? this.#scopedOptions : this.#options,
+    ) as TreeQuery;
   }
 
   /** To be called for each page: its steps are counted from here. */
@@ -153,4 +158,17 @@ function following(node: ChildNode, root: Root): ChildNode | null {
     at = at.parent as Root | null;
   }
   return null;
+}
+
+/** Text in brackets, quotes and `:contains()` may be anything. */
+const ANY_TEXT = /\[[^\]]*\]|"[^"]*"|'[^']*'|:i?contains\([^)]*\)|\\./gi;
+
+/** What browsers refuse and the parser takes: it reads `h1..title` as a class of the name `.title`, which no page has. */
+function checkSelector(css: string): void {
+  const plain = css.replace(ANY_TEXT, 'x');
+  const [, mark, next] = /([.#])([^\w\-\u0080-\uffff]|$)/.exec(plain) ?? [];
+  if (mark) throw new Error(next ? `${mark} is followed by ${next}` : `there is no name after ${mark}`);
+  if (plain.includes('@')) throw new Error('@attribute must be the last part');
+  const [, last] = /([>+~])\s*(?:,|$)/.exec(plain) ?? [];
+  if (last) throw new Error(`nothing follows ${last}`);
 }

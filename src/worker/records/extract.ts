@@ -182,7 +182,9 @@ class FieldCompiler {
     try {
       return this.tree.compile(css, scoped);
     } catch (error) {
-      throw new SeineError(`the selector of ${place} is not valid CSS: ${css} (${messageOf(error)})`);
+      throw new SeineError(`the selector of ${place} is not valid CSS: ${css} (${messageOf(error)})`, {
+        written: css,
+      });
     }
   }
 

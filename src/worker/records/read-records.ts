@@ -45,6 +45,7 @@ export async function compileReader(route: RouteSpec, code: RouteCode): Promise<
   function* readByCode(page: Page): Generator<unknown, ReadResult, unknown> {
     const selected = extract(page);
     const result = handler ? yield handler(page, selected) : selected;
+    if (handler) refusePromises(result, route.name);
     return resultOf(yield* steps.run(result, page));
   }
 }
@@ -100,6 +101,17 @@ function hasRequired(fields: Record<string, FieldSpec | string>): boolean {
 async function compileSchema({ schema, name }: RouteSpec, code: RouteCode) {
   if (code.schema) return checkBySchema(code.schema);
   return schema ? compileJsonSchema(schema, name) : null;
+}
+
+/** A promise inside of a record would be written as `{}`. */
+function refusePromises(result: unknown, route: string): void {
+  for (const record of Array.isArray(result) ? (result as unknown[]) : [result]) {
+    if (typeof record !== 'object' || record === null) continue;
+    const field = isPromise(record) ? '' : Object.entries(record).find(([, value]) => isPromise(value))?.[0];
+    if (field === undefined) continue;
+    const what = field === '' ? 'a promise among its records' : `a promise as the field '${field}'`;
+    throw new Error(`the handler of route '${route}' returned ${what}: an await is missing`);
+  }
 }
 
 /** Runs steps that may wait: a promise comes back only when one of them gave a promise. */

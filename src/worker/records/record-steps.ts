@@ -5,6 +5,7 @@ import type { RouteSpec } from '../../core/job-schema/job.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { isBlank } from '../../core/values/blank.ts';
 import { canonicalJson } from '../../core/values/canonical-json.ts';
+import { storableJson } from '../../core/values/storable-json.ts';
 import { ValidationError } from '../job/compiled-job.ts';
 import type { RecordData, RouteCode } from '../job/route-code.ts';
 import { type Page, toJson } from '../page/page.ts';
@@ -149,12 +150,18 @@ function kindOf(value: unknown): string {
 /** `merge`: fields of other pages with the same key stay. */
 export function toDrafts(records: readonly KeyedRecord[], merge: boolean): RecordDraft[] {
   return records.map(({ key, data }) => {
-    const json = toJson(data, 'a record');
+    const written = toJson(data, 'a record');
+    const json = written && storableJson(written);
     // A record may write itself, with `toJSON`, as something else.
     if (!json?.startsWith('{')) throw new Error('a record must be an object when it is written as JSON');
     if (json.length > LIMITS.recordBytesMax)
       throw new Error(`a record has ${json.length} bytes, the limit is ${LIMITS.recordBytesMax}`);
-    return { key, json, hash: hash('sha256', canonicalOf(data, json)), merge };
+    return {
+      key,
+      json,
+      hash: hash('sha256', canonicalOf(json === written ? data : JSON.parse(json), json)),
+      merge,
+    };
   });
 }
 

@@ -2,6 +2,7 @@ import type { RobotsFetch } from '../../core/batch/batch.ts';
 import type { RobotsOutcome, Trace } from '../../core/batch/outcome.ts';
 import { failureOfStatus } from '../../core/failures.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { decodeRobots } from '../../core/robots/robots.ts';
 import { normalizeUrl } from '../../core/url/url.ts';
 import { headerOf } from '../page/page.ts';
 import { sendThrough } from './send.ts';
@@ -51,7 +52,7 @@ export async function fetchRobots(fetch: RobotsFetch, context: VisitContext): Pr
     return {
       kind: 'text',
       origin,
-      text: result.body.subarray(0, LIMITS.robotsBytesMax).toString('utf8'),
+      text: decodeRobots(result.body),
       trace,
     };
   }

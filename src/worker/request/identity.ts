@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import type { BatchTask } from '../../core/batch/batch.ts';
 import type { FetchMethod } from '../../core/escalation/escalation.ts';
 import {
+  acceptLanguage,
   browserHeaders,
   DEFAULT_LANGUAGES,
   type PageRequest,
@@ -16,6 +17,7 @@ import {
 } from '../../core/identity/browser-profile.ts';
 import { LruMap } from '../../core/lru.ts';
 import { refererFor } from '../../core/url/referrer.ts';
+import type { FetchRequest } from '../../ports/fetcher.ts';
 import type { UserAgents } from '../../ports/user-agents.ts';
 import type { CompiledJob } from '../job/compiled-job.ts';
 
@@ -71,6 +73,7 @@ function seedOf(identity: string): number {
 interface RequestHeaders {
   headers: Record<string, string>;
   emulate?: EmulatedBrowser;
+  poses?: FetchRequest['poses'];
 }
 
 /** What a request looks like under its fetch method. `further` are cookies and conditions. */
@@ -84,9 +87,13 @@ export async function requestHeaders(
 ): Promise<RequestHeaders> {
   const { identity } = job.spec;
   if (fetchMethod.identity === null) return { headers: { ...job.headers, ...further } };
-  // A real browser has headers of its own, and an API sends what it likes.
-  if (fetchMethod.fetcher === 'browser' || fetchMethod.fetcher === 'api')
-    return { headers: placeHeaders(null, identity.headers, further) };
+  if (fetchMethod.fetcher === 'api') return { headers: placeHeaders(null, identity.headers, further) };
+  // A real browser has headers of its own; its languages are those of the identity, in headers and for scripts alike.
+  if (fetchMethod.fetcher === 'browser') {
+    const languages = { 'Accept-Language': acceptLanguage(identity.languages ?? DEFAULT_LANGUAGES) };
+    const poses = { device: identity.device } as const;
+    return { headers: placeHeaders(null, { ...languages, ...identity.headers }, further), poses };
+  }
   const impersonates = fetchMethod.fetcher === 'impersonate';
   const { profile, ...identified } = impersonates
     ? emulatedProfile(seedOf(fetchMethod.identity), identity.device)

@@ -134,5 +134,5 @@ function withOwnHeaders(
   if (!own || request.api) return request;
   const names = new Set(Object.keys(own).map((name) => name.toLowerCase()));
   const others = Object.entries(request.headers).filter(([name]) => !names.has(name.toLowerCase()));
-  return { ...request, headers: { ...Object.fromEntries(others), ...own } };
+  return { ...request, hasSecrets: true, headers: { ...Object.fromEntries(others), ...own } };
 }

@@ -21,12 +21,13 @@ export interface VisitContext extends SendContext {
   signal: AbortSignal;
   parallel: number;
   onSent(): boolean;
+  nextTurn?: FetchRequest['nextTurn'];
   headersMs?: FetchRequest['headersMs'];
 }
 
 /** `over`: the outcome is known without looking at a body. */
 type Visit =
-  | { kind: 'over'; outcome: Outcome; snapshot?: Snapshot }
+  | { kind: 'over'; outcome: Outcome; snapshot?: Snapshot; blocked?: FetchResponse }
   | { kind: 'redirect'; to: string; response: FetchResponse; trace: Trace }
   | { kind: 'response'; response: FetchResponse; trace: Trace };
 
@@ -48,6 +49,7 @@ export async function visit(
     allowPrivate: job.spec.allowPrivate,
     signal: context.signal,
     onSent: context.onSent,
+    nextTurn: context.nextTurn,
     headersMs: context.headersMs,
     ...wanted,
   };
@@ -77,11 +79,16 @@ export async function visit(
   const code = failureOfStatus(result.status);
   if (!code || accepts?.(result.status)) return { kind: 'response', response: result, trace };
   const retryAfterMs = parseRetryAfter(headerOf(result.rawHeaders, 'retry-after'), clock.now());
-  const block = detectBlock({ ...result, isHtml: true });
+  const block = detectBlock({ ...result, isHtml: true, url: task.url }, job.spec.blocking);
   const failure = block
     ? failed(task.id, block.code, block.evidence, trace)
     : failed(task.id, code, `status ${result.status}`, trace);
-  return { kind: 'over', outcome: { ...failure, retryAfterMs }, ...snapshotOf(result) };
+  return {
+    kind: 'over',
+    outcome: { ...failure, retryAfterMs },
+    ...snapshotOf(result),
+    ...(block ? { blocked: result } : {}),
+  };
 }
 
 /** A failure that a browser has pictures of. */
@@ -112,7 +119,7 @@ function redirect(task: BatchTask, context: VisitContext, response: FetchRespons
     const detail = `status ${response.status}, Location: ${location ?? 'none'}`;
     return { kind: 'over', outcome: failed(task.id, 'bad-redirect', detail, trace) };
   }
-  const block = detectBlockedRedirect(target.url);
+  const block = context.job.spec.blocking.detect === 'off' ? null : detectBlockedRedirect(target.url);
   if (block) return { kind: 'over', outcome: failed(task.id, block.code, block.evidence, trace) };
   if (task.hops >= LIMITS.redirectsMax) {
     const detail = `${task.hops} redirects, the last to ${target.url}`;

@@ -1,5 +1,6 @@
 import { compile, type Options } from 'css-select';
-import { AttributeAction, type AttributeSelector, parse, type Selector, SelectorType } from 'css-what';
+import { AttributeAction, type AttributeSelector, type Selector, SelectorType } from 'css-what';
+import { parseSelector } from '../page/parse-selector.ts';
 import type { StartTag } from './start-tag.ts';
 
 /** The part of a selector between two combinators. */
@@ -32,7 +33,7 @@ const OVER_TAGS = {
 /** Null for a selector that needs a tree: siblings, pseudo-classes, namespaces. Throws when it is no CSS. */
 export function parseStreamSelector(css: string): StreamSelector | null {
   const chains: StreamSelector = [];
-  for (const tokens of parse(css)) {
+  for (const tokens of parseSelector(css)) {
     const chain = chainOf(tokens);
     if (chain === null) return null;
     chains.push(chain);

@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { StoredPage } from '../../core/batch/outcome.ts';
 import { gzipFast, gzipStored, gzipWithZlib } from '../../core/warc/gzip.ts';
 import {
@@ -35,10 +35,11 @@ export interface ArchivePage {
   date: number;
   status: number;
   statusText: string;
+  httpVersion?: '1.0' | undefined;
   rawHeaders: readonly string[];
   wireBody: Uint8Array;
   /** Of `wireBody`, in hex, when it is known already; it is computed otherwise. */
-  wireSha256: string | null;
+  wireSha256?: string | null;
   ip?: string | null;
 }
 
@@ -86,19 +87,13 @@ export function openArchive(blobs: Blobs, key: string, info: ArchiveInfo, onFail
     append(page, attached = []) {
       if (closed) throw new Error('the archive is closed');
       if (output.size === 0) begin();
-      const { wireBody, wireSha256 } = page;
-      // The digest is of the stored bytes, which are not the decoded ones when there is a coding.
-      const payloadSha256 = wireSha256
-        ? Buffer.from(wireSha256, 'hex')
-        : createHash('sha256').update(wireBody).digest();
       const recordId = nextRecordId();
-      const member = compress(encodeResponseRecord({ ...page, recordId, payloadSha256 }));
+      const member = compress(encodeResponseRecord({ ...page, recordId }));
       const offset = output.size;
       const { length } = member;
       output.add(member);
       for (const { kind, type, bytes } of attached) {
-        const sha256 = createHash('sha256').update(bytes).digest();
-        const about = { url: page.url, date: page.date, kind, type, sha256, concurrentTo: recordId };
+        const about = { url: page.url, date: page.date, kind, type, concurrentTo: recordId };
         output.add(compress(encodeResource({ ...about, recordId: nextRecordId(), body: bytes })));
       }
       return { offset, length };
@@ -232,9 +227,10 @@ export const keepNothing: Keep = () => null;
 /** Appending is synchronous and is the last step before the outcome, so both land in one part. */
 export function pageKeeper(archiveFor: (date: number) => Archive): Keep {
   return (url, response, date, sha256) => {
-    const { status, statusText, rawHeaders, wireBody, body, rendered } = response;
+    const { status, statusText, httpVersion, rawHeaders, wireBody, body, rendered } = response;
+    // The digest is of the stored bytes, which are not the decoded ones when there is a coding.
     const wireSha256 = wireBody === body ? sha256 : null;
-    const page = { url, date, status, statusText, rawHeaders, wireBody, wireSha256 };
+    const page = { url, date, status, statusText, httpVersion, rawHeaders, wireBody, wireSha256 };
     return archiveFor(date).append(page, rendered?.shots);
   };
 }

@@ -24,7 +24,11 @@ export class PageCaptures {
 
   constructor(tab: Tab, specs: readonly CaptureSpec[]) {
     this.#tab = tab;
-    this.#captures = specs.map((spec) => ({ spec, matches: compilePatterns([spec.url]), values: [] }));
+    this.#captures = specs.map((spec) => ({
+      spec,
+      matches: compilePatterns([spec.url], { sockets: spec.of === 'frames' }),
+      values: [],
+    }));
   }
 
   listen(): void {

@@ -30,6 +30,7 @@ interface UserAgentOverride {
     architecture: string;
     model: string;
     mobile: boolean;
+    fullVersionList?: { brand: string; version: string }[];
   };
 }
 
@@ -37,6 +38,10 @@ export type Devices = Record<string, BrowserContextOptions & { defaultBrowserTyp
 
 const LANGUAGES_MAX = 20;
 const VIEWPORT = { width: 1_280, height: 800 };
+/** The commonest one, where the browser is one that people use. */
+const SCREEN = { width: 1_920, height: 1_080 };
+/** Of Playwright's list, for an identity on a mobile device. */
+const PHONE = 'Pixel 7';
 
 /** A sentence when the request asks for what there is not. */
 export function planTab(
@@ -45,7 +50,9 @@ export function planTab(
   own: { userAgent: string; guard: AddressGuard },
 ): TabPlan | string {
   const { render, allowPrivate, loginState } = request;
-  const device = render?.device === undefined ? {} : getOwn(devices, render.device);
+  const { poses } = request;
+  const name = render?.device ?? (poses?.device === 'mobile' ? PHONE : undefined);
+  const device = name === undefined ? {} : getOwn(devices, name);
   if (!device) return 'Playwright has no device of this name';
   const proxy = request.proxy === undefined ? null : parseProxy(request.proxy.url);
   if (request.proxy !== undefined && proxy === null) return 'the proxy has no usable address';
@@ -54,9 +61,14 @@ export function planTab(
   const { defaultBrowserType: _, ...settings } = device;
   const blocksAds = render?.block.includes('ads') ?? false;
   const languages = render?.locale ? [render.locale] : languagesOf(headerOf(request, 'accept-language'));
-  const userAgent = headerOf(request, 'user-agent') ?? settings.userAgent ?? own.userAgent;
+  const named = headerOf(request, 'user-agent') ?? settings.userAgent ?? own.userAgent;
+  // Chrome has said only its main version since 2022, and a phone of Playwright's list has an older one.
+  const userAgent = poses
+    ? named.replace(/Chrome\/[\d.]+/, `Chrome/${mainVersionOf(own.userAgent)}.0.0.0`)
+    : named;
   const options: BrowserContextOptions = {
     viewport: VIEWPORT,
+    ...(poses ? { screen: SCREEN } : {}),
     ...settings,
     ...(render?.viewport ? { viewport: render.viewport } : {}),
     userAgent,
@@ -78,7 +90,7 @@ export function planTab(
       userAgent,
       ...(languages.length === 0 ? {} : { acceptLanguage: languages.join(',') }),
       // The hints of other devices are Playwright's to make up.
-      ...(render?.device ? {} : { userAgentMetadata: hintsOf(own.userAgent) }),
+      ...(render?.device ? {} : { userAgentMetadata: hintsOf(own.userAgent, poses?.device ?? null) }),
     },
     locale: languages[0] ?? null,
     keepsState: state !== undefined,
@@ -103,19 +115,32 @@ function languagesOf(acceptLanguage: string | null): string[] {
     .flatMap((part) => /^\s*([a-z]{2,3}(?:-[a-z0-9]{2,8}){0,3})\s*(?:;|$)/i.exec(part)?.[1] ?? []);
 }
 
-/** What Chromium says of itself with a window. */
-function hintsOf(ownUserAgent: string): NonNullable<UserAgentOverride['userAgentMetadata']> {
-  const version = /Chrome\/(\d+)/.exec(ownUserAgent)?.[1] ?? '0';
+function mainVersionOf(userAgent: string): string {
+  return /Chrome\/(\d+)/.exec(userAgent)?.[1] ?? '0';
+}
+
+/** What Chromium says of itself with a window; as Chrome, where it poses as a browser that people use. */
+function hintsOf(
+  ownUserAgent: string,
+  poses: 'desktop' | 'mobile' | null,
+): NonNullable<UserAgentOverride['userAgentMetadata']> {
+  const version = mainVersionOf(ownUserAgent);
+  const names = ['Chromium', ...(poses ? ['Google Chrome'] : [])];
+  const brandsOf = (other: string, own: string) => [
+    { brand: 'Not_A Brand', version: other },
+    ...names.map((brand) => ({ brand, version: own })),
+  ];
+  const isPhone = poses === 'mobile';
+  const platform = /Macintosh/.test(ownUserAgent) ? 'macOS' : 'Linux';
   return {
-    brands: [
-      { brand: 'Not_A Brand', version: '8' },
-      { brand: 'Chromium', version },
-    ],
-    platform: /Macintosh/.test(ownUserAgent) ? 'macOS' : 'Linux',
-    platformVersion: '',
-    architecture: 'x86',
-    model: '',
-    mobile: false,
+    brands: brandsOf('8', version),
+    // Without it, Chromium names itself headless there.
+    fullVersionList: brandsOf('8.0.0.0', `${version}.0.0.0`),
+    platform: isPhone ? 'Android' : platform,
+    platformVersion: isPhone ? '14.0.0' : '',
+    architecture: isPhone ? '' : 'x86',
+    model: isPhone ? PHONE : '',
+    mobile: isPhone,
   };
 }
 

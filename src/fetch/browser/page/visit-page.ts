@@ -1,4 +1,7 @@
+import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { seededNumbers } from '../../../core/behaviour/human-behaviour.ts';
+import { detectBlock } from '../../../core/blocking/block-detection.ts';
 import type { FailureCode } from '../../../core/failures.ts';
 import { type BrowserSpec, browser as browserSchema } from '../../../core/job-schema/browser.ts';
 import type { FetchRequest, FetchResult } from '../../../ports/fetcher.ts';
@@ -6,7 +9,7 @@ import type { Stopwatch } from '../../body/stopwatch.ts';
 import { failure } from '../../network/check-request.ts';
 import { authorityOf } from './document-response.ts';
 import { MainDocument } from './main-document.ts';
-import { ActionError, runActions } from './page-actions.ts';
+import { ActionError, Hand, runActions } from './page-actions.ts';
 import { PageCaptures } from './page-captures.ts';
 import { takeFailureShot, takeShots } from './page-shots.ts';
 import { readHtml } from './page-world.ts';
@@ -24,7 +27,18 @@ const FLOOD_LOOK_MS = 250;
 /** What a failed page gets for its snapshot. */
 const SNAPSHOT_MS = 2_000;
 
-const STATES = { dom: 'domcontentloaded', load: 'load', idle: 'networkidle' } as const;
+/** A page that polls is never idle, and has shown what it has by then. */
+const IDLE_MS_MAX = 10_000;
+/** A check of the browser that passes goes on to the page by itself within seconds. */
+const CHECK_MS_MAX = 8_000;
+/** Checks have few words. */
+const CHECK_CHARS_MAX = 1_500;
+
+/** Run in the page. A reload that is minutes away is for readers. */
+const CHECK_SIGNS = `({
+  chars: (document.body?.innerText ?? '').length,
+  reloads: parseInt(document.querySelector('meta[http-equiv=refresh i]')?.content ?? '99') * 1000 < ${CHECK_MS_MAX},
+})`;
 
 /** Ends a visit from wherever it is. */
 class VisitEnd extends Error {
@@ -63,6 +77,7 @@ class Visit {
   readonly #captures: PageCaptures;
   readonly #startedAt = performance.now();
   readonly #ending: Promise<never>;
+  readonly #hand: Hand | null;
   readonly #floods: NodeJS.Timeout;
 
   constructor(tab: Tab, request: FetchRequest, watch: Stopwatch, url: URL) {
@@ -70,6 +85,9 @@ class Visit {
     this.#request = request;
     this.#url = url;
     this.#spec = request.render ?? PLAIN;
+    // The same page is used in the same way each time.
+    const seed = Number.parseInt(hash('sha256', url.href).slice(0, 8), 16);
+    this.#hand = this.#spec.behaviour === 'human' ? new Hand(tab, seededNumbers(seed)) : null;
     this.#document = new MainDocument(tab, request, watch, url);
     this.#captures = new PageCaptures(tab, this.#spec.capture);
     const { promise, reject } = Promise.withResolvers<never>();
@@ -107,7 +125,9 @@ class Visit {
     if (this.#spec.capture.length === 0) void cdp.send('Network.disable').catch(() => {});
     await this.#rest();
     try {
-      await this.#within(runActions(this.#tab, this.#spec.actions, () => this.#leftMs(ACTION_SHARE)));
+      await this.#within(
+        runActions(this.#tab, this.#spec.actions, () => this.#leftMs(ACTION_SHARE), this.#hand),
+      );
       return await this.#take();
     } catch (error) {
       if (error instanceof ActionError) return this.#fail(error);
@@ -138,6 +158,28 @@ class Visit {
     return arrived ?? refused;
   }
 
+  /** Where the page is a check that reloads by itself, what follows it is waited for. */
+  async #outlastCheck(): Promise<void> {
+    const { page } = this.#tab;
+    const moved = page
+      .waitForEvent('framenavigated', {
+        predicate: (frame) => frame === page.mainFrame(),
+        timeout: Math.max(1, Math.min(this.#leftMs(REST_SHARE), CHECK_MS_MAX)),
+      })
+      .then(
+        () => true,
+        () => false,
+      );
+    const isCheck = page.evaluate<{ chars: number; reloads: boolean }>(CHECK_SIGNS).then(
+      async ({ chars, reloads }) =>
+        reloads || (chars < CHECK_CHARS_MAX && looksBlocked(this.#url.href, await page.content())),
+      () => false,
+    );
+    if (!(await this.#within(isCheck))) return;
+    if (await this.#within(moved))
+      await this.#within(page.waitForLoadState('networkidle', { timeout: IDLE_MS_MAX }).catch(() => {}));
+  }
+
   /** The page itself must be parsed; what it loads besides may take its time, but not all of it. */
   async #rest(): Promise<void> {
     const { page } = this.#tab;
@@ -146,8 +188,13 @@ class Visit {
     await this.#within(Promise.race([page.waitForLoadState('domcontentloaded', { timeout: 0 }), kept]));
     if (waitUntil === 'dom') return;
     const timeout = Math.max(1, this.#leftMs(REST_SHARE));
-    const atRest = page.waitForLoadState(STATES[waitUntil], { timeout }).catch(() => {});
-    await this.#within(Promise.race([atRest, kept]));
+    const loaded = page.waitForLoadState('load', { timeout }).catch(() => {});
+    await this.#within(Promise.race([loaded, kept]));
+    if (waitUntil === 'load') return;
+    const idleMs = Math.max(1, Math.min(this.#leftMs(REST_SHARE), IDLE_MS_MAX));
+    const idle = page.waitForLoadState('networkidle', { timeout: idleMs }).catch(() => {});
+    await this.#within(Promise.race([idle, kept]));
+    await this.#outlastCheck();
   }
 
   async #take(): Promise<FetchResult> {
@@ -247,4 +294,8 @@ export function failureOfNavigation(error: unknown): NetFailure | null {
   for (const [pattern, code, words] of ERROR_PATTERNS)
     if (pattern.test(name)) return { code, detail: `${words} (${name})` };
   return { code: 'protocol', detail: `the browser could not load the page (${name})` };
+}
+
+function looksBlocked(url: string, html: string): boolean {
+  return detectBlock({ url, status: 200, rawHeaders: [], body: Buffer.from(html), isHtml: true }) !== null;
 }

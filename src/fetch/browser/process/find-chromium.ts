@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { access, readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { SeineError } from '../../../core/errors.ts';
+import { findChromiumPackage } from './chromium-package.ts';
 import { unpackChromium } from './unpack-chromium.ts';
 
 export interface Chromium {
@@ -44,6 +45,10 @@ export async function findChromium(setting: string | null): Promise<Chromium> {
   }
   const installed = (await ofPlaywright()) ?? (await ofSystem());
   if (installed) return installed;
+  if (!findChromiumPackage())
+    throw new SeineError('no Chromium found on this machine', {
+      hint: 'run `seine browser install` once, or set SEINE_BROWSER to the path of one',
+    });
   try {
     return await unpackChromium();
   } catch (cause) {
@@ -52,7 +57,7 @@ export async function findChromium(setting: string | null): Promise<Chromium> {
 }
 
 const REMEDY =
-  'install one with `npx playwright-core install chromium-headless-shell` or with your package manager, or set SEINE_BROWSER to its path';
+  'run `seine browser install`, install one with your package manager, or set SEINE_BROWSER to its path';
 
 function chromiumAt(path: string, from: Chromium['from']): Chromium {
   return { path, from, environment: {} };

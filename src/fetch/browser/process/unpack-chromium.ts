@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { SeineError } from '../../../core/errors.ts';
+import { findChromiumPackage } from './chromium-package.ts';
 import type { Chromium } from './find-chromium.ts';
 import { siblingFile } from './sibling-file.ts';
 
@@ -26,7 +26,10 @@ const SILENCE_MS = 10_000;
  * removed.
  */
 export async function unpackChromium(): Promise<Chromium> {
-  const version = readVersion();
+  const found = findChromiumPackage();
+  if (!found)
+    throw new SeineError('Seine has fetched no Chromium yet', { hint: 'run `seine browser install`' });
+  const { version } = found;
   const user = process.getuid?.() ?? 0;
   const prefix = `seine-chromium-${user}-`;
   const folder = join(tmpdir(), `${prefix}${version}`);
@@ -36,7 +39,7 @@ export async function unpackChromium(): Promise<Chromium> {
       const beats = setInterval(() => void touch(lock), BEAT_MS).unref();
       try {
         await removeOld(prefix, folder);
-        if (!(await isOurs(folder))) await unpackInto(folder);
+        if (!(await isOurs(folder))) await unpackInto(folder, found.dir);
       } finally {
         clearInterval(beats);
         await rm(lock, { recursive: true, force: true });
@@ -44,12 +47,6 @@ export async function unpackChromium(): Promise<Chromium> {
     }
   }
   return chromiumIn(folder);
-}
-
-function readVersion(): string {
-  const require = createRequire(import.meta.url);
-  const entry = require.resolve('@sparticuz/chromium');
-  return (require(join(dirname(entry), '..', 'package.json')) as { version: string }).version;
 }
 
 /** A folder of that name that belongs to another user could hold another browser, which we would run. */
@@ -106,11 +103,13 @@ async function removeOld(prefix: string, folder: string): Promise<void> {
 }
 
 /** In a process of its own, as the package unpacks to where TMPDIR says, and only there. */
-async function unpackInto(folder: string): Promise<void> {
+async function unpackInto(folder: string, packageDir: string): Promise<void> {
   const beside = await mkdtemp(`${folder}-unpacking-`);
   try {
     const script = fileURLToPath(siblingFile('unpack-main'));
-    await run('env', [`TMPDIR=${beside}`, process.execPath, '--no-warnings', script], { timeout: UNPACK_MS });
+    await run('env', [`TMPDIR=${beside}`, process.execPath, '--no-warnings', script, packageDir], {
+      timeout: UNPACK_MS,
+    });
     await rename(beside, folder);
   } catch (cause) {
     await rm(beside, { recursive: true, force: true });
