@@ -2,6 +2,7 @@ import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { S3Settings } from '../aws/s3/s3-client.ts';
 import { Coordinator, type RunResult } from '../coordinator/coordinator.ts';
+import { explainJob } from '../coordinator/explain/explain-job.ts';
 import { HostGroups } from '../coordinator/hosts/host-groups.ts';
 import type { OpenPermits } from '../coordinator/hosts/open-permits.ts';
 import { TaskPriorities } from '../coordinator/priority/task-priorities.ts';
@@ -12,14 +13,16 @@ import {
   type ReadSecret,
 } from '../coordinator/proxies/job-access.ts';
 import { createProgress, type Progress, type RunView } from '../coordinator/reports/progress.ts';
+import type { PageUnit } from '../coordinator/reports/run-view.ts';
 import { RejectLog } from '../coordinator/sources/reject-log.ts';
 import { SourceFeeder } from '../coordinator/sources/source-feeder.ts';
 import type { StopReason } from '../coordinator/stop.ts';
 import { StoreRoom, waitForRoom } from '../coordinator/storage/store-room.ts';
+import { PRICES_DEFAULT } from '../core/cost/cost.ts';
 import { SeineError } from '../core/errors.ts';
 import { mayRender } from '../core/escalation/escalation.ts';
 import type { JobSpec, SourceSpec } from '../core/job-schema/job.ts';
-import { makeRedact, type Redact } from '../core/text/redact.ts';
+import { hideCredentials, makeRedact, type Redact } from '../core/text/redact.ts';
 import { isPublicAddress } from '../core/url/address.ts';
 import { type AddressGuard, makeAddressGuard } from '../core/url/address-guard.ts';
 import { openSystemResolver } from '../fetch/network/system-resolver.ts';
@@ -59,7 +62,11 @@ export interface Run {
   /** `rejects` are the first rows that could not be used; the file has more of them, once there are any. */
   result: Promise<RunResult & { rejects: Reject[]; rejectsFile: string; cost: DispatchCost | null }>;
   view(): Promise<RunView>;
+  /** Batches that may be under way at once. */
+  slots(): number;
   stop(reason: StopReason): void;
+  /** Tasks were added: they are looked for at once. */
+  wake(): void;
 }
 
 /** What a run has been given already. */
@@ -70,6 +77,18 @@ export interface Prepared {
   dispatcher?: Dispatcher;
   /** Shared with the other jobs of this process. */
   permits?: OpenPermits;
+  /** How long a job that is kept open stays ready for more URLs. */
+  lingerMs?: number;
+}
+
+/** A table that records are to be written into must be there before the first page. */
+export async function checkSink({ store }: Folder, { sink }: JobSpec): Promise<void> {
+  if (!sink) return;
+  if (!store.checkSink)
+    throw new SeineError('the job has a sink, which needs a store in PostgreSQL', {
+      hint: 'set --store postgres://… or SEINE_STORE; the table has to be in the same database',
+    });
+  await store.checkSink(sink);
 }
 
 /** Blobs that can be written and workers that can be reached, for a job that need not be stored yet, or for many. */
@@ -105,11 +124,12 @@ export async function startRun(
   const files = openFiles(settings, job.spec.allowPrivate);
   try {
     const access = await openJobAccess(job.spec, settings);
+    await checkSink(folder, job.spec);
     const sources = openSources(folder, job, files);
     dispatcher ??= await openServices(folder, job.spec, settings, prepared.handlers);
     const opened = dispatcher;
-    const { permits } = prepared;
-    const parts = createParts(folder, job, settings, { sources, access, dispatcher, permits });
+    const { permits, lingerMs } = prepared;
+    const parts = createParts(folder, job, settings, { sources, access, dispatcher, permits, lingerMs });
     return runToItsEnd(folder, job, parts, opened, async () => {
       await opened.close();
       await files.close();
@@ -141,12 +161,14 @@ function createParts(
     access: JobAccess | null;
     dispatcher: Dispatcher;
     permits: OpenPermits | undefined;
+    lingerMs: number | undefined;
   },
 ): RunParts {
   const { blobs } = folder;
-  const { sources, access, dispatcher, permits } = opened;
+  const { sources, access, dispatcher, permits, lingerMs } = opened;
   const progress = createProgress({ startedAt: systemClock.now() });
-  const logger = noting(settings.logger, progress, makeRedact(access?.secrets ?? []));
+  const own = settings.logger.withFields?.({ job: `${job.name}-${job.run}` }) ?? settings.logger;
+  const logger = noting(own, progress, makeRedact(access?.secrets ?? []));
   const room = new StoreRoom({ clock: systemClock, logger });
   const store = waitForRoom(folder.store, room);
   const groups = new HostGroups({ store, job, resolver: openSystemResolver() });
@@ -176,7 +198,12 @@ function createParts(
     groups,
     priorities,
     ...(permits ? { permits } : {}),
+    ...(lingerMs === undefined ? {} : { lingerMs }),
     room,
+    costs: {
+      prices: settings.prices ?? PRICES_DEFAULT,
+      storesInS3: /^s3:/i.test(folder.blobsPlace),
+    },
     diskFree: freeBytesOf([folder.dir, folderOf(folder.blobsPlace)]),
   });
   return { coordinator, feeder, progress, rejectsFile };
@@ -192,18 +219,21 @@ function runToItsEnd(
 ): Run {
   const { coordinator, feeder, progress, rejectsFile } = parts;
   const ended = coordinator.run().finally(close);
+  const explanation = explanationOf(folder.store, job);
   return {
     job,
     result: ended.then((outcome) => {
       if (feeder.failure) throw feeder.failure;
       return { ...outcome, rejects: feeder.rejects.shown, rejectsFile, cost: dispatcher.cost?.() ?? null };
     }),
-    view: () => viewOf(folder, job, progress, feeder, coordinator),
+    view: () => viewOf(folder, job, progress, feeder, coordinator, explanation),
+    slots: () => dispatcher.slots,
     stop: (reason) => coordinator.stop(reason),
+    wake: () => coordinator.wake(),
   };
 }
 
-function openFiles(settings: AppSettings, jobAllowsPrivate: boolean): FilesByScheme {
+export function openFiles(settings: AppSettings, jobAllowsPrivate: boolean): FilesByScheme {
   const openS3 = async () => {
     const { openS3Files } = await import('../aws/s3/s3-files.ts');
     const { AWS_ITSELF } = await import('../aws/s3/s3-client.ts');
@@ -216,14 +246,30 @@ function guardOf({ allowPrivate }: AppSettings): AddressGuard {
   return makeAddressGuard(isPublicAddress, allowPrivate === 'never');
 }
 
-function openSources(folder: Folder, job: Job, files: FilesByScheme): Source[] {
+function openSources(
+  folder: Folder,
+  job: Pick<Job, 'id' | 'pass' | 'spec'>,
+  files: FilesByScheme,
+  spoolDir = join(folder.dir, 'inputs'),
+): Source[] {
   return job.spec.sources.map((spec, source) =>
     openSource(spec, {
       files: files.of,
       query: (sql, options) => folder.store.views.query(sql, options),
-      spool: { dir: join(folder.dir, 'inputs'), jobId: job.id, pass: job.pass, source },
+      spool: { dir: spoolDir, jobId: job.id, pass: job.pass, source },
     }),
   );
+}
+
+/** Lists whose rows are added to a job besides those of its own sources, which `job` has in place of them. */
+export function openAddedSources(
+  folder: Folder,
+  job: Pick<Job, 'id' | 'pass' | 'spec'>,
+  spoolDir: string,
+  settings: AppSettings,
+): { sources: Source[]; close(): Promise<void> } {
+  const files = openFiles(settings, job.spec.allowPrivate);
+  return { sources: openSources(folder, job, files, spoolDir), close: () => files.close() };
 }
 
 /** The secrets of a job, read anew at each start. Null for jobs that have none. */
@@ -257,28 +303,64 @@ async function viewOf(
   progress: Progress,
   feeder: SourceFeeder,
   coordinator: Coordinator,
+  explanation: () => Promise<string | null>,
 ): Promise<RunView> {
   return progress.view({
     now: systemClock.now(),
     counters: await folder.store.jobs.counters(job.id),
     tallies: await folder.store.views.tallies(job.id),
     nextDueAt: await folder.store.frontier.nextDueAt(job.id),
-    job: { name: job.name, state: coordinator.state, dir: folder.dir },
+    job: { name: job.name, state: coordinator.state, dir: placesOf(folder), unit: unitOf(job.spec) },
+    waitingFor: coordinator.waitingFor,
+    limits: job.spec.limits,
     sourcesDone: feeder.done,
+    explanation: await explanation(),
+    sourcesRead: feeder.shareRead,
   });
+}
+
+const EXPLAIN_MS = 5_000;
+
+/** Looked up now and then: what it is made of is written every few seconds. */
+function explanationOf(store: Store, job: Job): () => Promise<string | null> {
+  let known: string | null = null;
+  let askedAt = systemClock.now();
+  return async () => {
+    if (systemClock.now() - askedAt < EXPLAIN_MS) return known;
+    askedAt = systemClock.now();
+    const { limiting, sentence } = await explainJob(store, job, { isAlive: true });
+    known = limiting === null ? null : sentence;
+    return known;
+  };
+}
+
+/** Where the results are, as people name it. */
+function placesOf(folder: Folder): string {
+  const files = folder.blobsPlace;
+  return `${hideCredentials(files)}${folder.isRemote ? ', state in PostgreSQL' : files === folder.dir ? '' : `, state in ${folder.dir}`}`;
+}
+
+/** What the tasks of the job are: pages, unless all of them are stored as media. */
+function unitOf({ routes, media }: JobSpec): PageUnit {
+  const isMedia = routes.length > 0 && routes[0]!.kind === 'media' && routes[0]!.match === undefined;
+  if (!isMedia) return 'pages';
+  return media.types.length > 0 && media.types.every((type) => type.startsWith('image/'))
+    ? 'images'
+    : 'files';
 }
 
 /** Warnings also reach the dashboard; secrets do not. */
 function noting(logger: Logger, progress: Progress, redact: Redact): Logger {
   const at =
-    (level: 'info' | 'warn' | 'error'): Logger['info'] =>
+    (level: 'debug' | 'info' | 'warn' | 'error'): Logger['info'] =>
     (text, given) => {
       const message = redact(text);
       const fields = given && JSON.parse(redact(JSON.stringify(given)));
-      if (level !== 'info') progress.note(message, systemClock.now(), level);
-      logger[level](message, fields);
+      if (level === 'warn' || level === 'error') progress.warn(message, systemClock.now(), level);
+      logger[level]?.(message, fields);
     };
-  return { info: at('info'), warn: at('warn'), error: at('error') };
+  const debug = logger.debug ? { debug: at('debug') } : {};
+  return { info: at('info'), warn: at('warn'), error: at('error'), ...debug };
 }
 
 /** Asked often, answered from memory for a few seconds. */

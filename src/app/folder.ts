@@ -34,6 +34,8 @@ export interface Folder {
   blobs: Blobs;
   /** Where the blobs are: a path or URL, the folder itself by default. */
   blobsPlace: string;
+  /** The state is in a database of its own, not in the folder. */
+  isRemote: boolean;
   /** The right to run jobs. With a remote store others may have it, too. */
   lock(): FolderLock;
   /** No other process works in the folder once it is locked. */
@@ -74,7 +76,7 @@ export async function openFolder(
   }
   const blobsPlace = settings.blobs ?? dir;
   const blobs = await openBlobs(blobsPlace, settings.s3 ? { s3: settings.s3 } : {});
-  const shared = { dir, blobs, blobsPlace };
+  const shared = { dir, blobs, blobsPlace, isRemote: remote !== null };
   if (remote) return { ...shared, ...(await openRemote(dir, remote, settings, options, blobs)) };
   const store = openSqliteStore(path, { sync: settings.sync, checkpointThread: options.toWork ?? false });
   return {
@@ -97,7 +99,7 @@ async function openRemote(
   { logger }: FolderSettings,
   { toWork }: { toWork?: boolean },
   blobs: Blobs,
-): Promise<Omit<Folder, 'dir' | 'blobs' | 'blobsPlace'>> {
+): Promise<Omit<Folder, 'dir' | 'blobs' | 'blobsPlace' | 'isRemote'>> {
   const lock = toWork ? tryLock(dir) : null;
   try {
     const { openPostgresStore } = await import('../store/postgres/postgres-store.ts');

@@ -1,4 +1,5 @@
 import type { S3Settings } from '../aws/s3/s3-client.ts';
+import type { Prices } from '../core/cost/cost.ts';
 import type { DispatchTarget } from '../core/job-schema/dispatch-target.ts';
 import type { Logger } from '../ports/ambient.ts';
 import type { Dispatcher } from '../ports/dispatcher.ts';
@@ -21,6 +22,8 @@ export interface DispatchSettings {
   browser?: BrowserSettings;
   apiCallbacks?: CallbackSettings | undefined;
   logger: Logger;
+  /** What is paid by use; the default prices when absent. */
+  prices?: Prices;
   /** What code of jobs sees of the environment in threads. */
   jobEnvironment: Record<string, string>;
 }
@@ -89,8 +92,8 @@ async function openTarget(
   if (target.kind === 'lambda') {
     const { openLambdaDispatcher } = await import('../transport/lambda/lambda-dispatcher.ts');
     const blobs = { place: data.blobs, open: () => openBlobs(data.blobs, data) };
-    const { fleetKeys = [] } = settings;
-    return openLambdaDispatcher({ name: target.name, ...settings.lambda, fleetKeys, blobs, logger });
+    const { fleetKeys = [], prices } = settings;
+    return openLambdaDispatcher({ name: target.name, ...settings.lambda, fleetKeys, blobs, logger, prices });
   }
   // The same tree runs from sources and from the build: the entry has this file's ending.
   const ending = import.meta.url.endsWith('.ts') ? 'ts' : 'js';

@@ -41,6 +41,7 @@ export async function openWorkerTools(
     blobs,
     clock: systemClock,
     random: { next: Math.random },
+    busyMs: () => performance.eventLoopUtilization().active,
     jobs: new JobCache(
       async (bundle) => handlers ?? (bundle === null ? new Map() : loadHandlers(blobs, bundle)),
       { forbidsPrivate },

@@ -1,14 +1,29 @@
+import { refusalsLeft, slowStartOf } from '../core/bans/bans.ts';
+import type { Permit } from '../core/batch/batch.ts';
 import type { Outcome } from '../core/batch/outcome.ts';
 import { expectedBytes, pagesWithin } from '../core/byte-limit/byte-limit.ts';
+import { isExpired } from '../core/calibration/host-profile.ts';
+import type { IdleReason } from '../core/explain/slot-states.ts';
 import { gapMsOf, parallelOf } from '../core/job-schema/job.ts';
+import type { Counters } from '../core/model.ts';
 import { isRising, isTrying, startPace } from '../core/pace/pace.ts';
 import { compileHostLimits, type HostLimiter } from '../core/politeness/host-limits.ts';
-import { SHORT_PERMIT_MS } from '../core/politeness/permits.ts';
+import { guardedGapMs, SHORT_PERMIT_MS } from '../core/politeness/permits.ts';
 import type { Clock } from '../ports/ambient.ts';
 import type { Dispatcher } from '../ports/dispatcher.ts';
-import type { DueHost, Frontier, Job, JobStore, LeasedBatch, RobotsEntry } from '../ports/store.ts';
+import type {
+  DueHost,
+  Frontier,
+  HostHealth,
+  Job,
+  JobStore,
+  LeasedBatch,
+  RobotsEntry,
+} from '../ports/store.ts';
 import type { BrowserSlots } from './browser-slots.ts';
+import type { BudgetWatch } from './budget/budget-watch.ts';
 import { type EscalationPolicy, SCOUTS } from './escalation/escalation-policy.ts';
+import type { SlotAccountant } from './explain/slot-accountant.ts';
 import type { OpenPermits } from './hosts/open-permits.ts';
 import type { OutageWatch } from './outage/outage-watch.ts';
 import { handoverOf, makeBatch, type OpenBatch, refusalReport } from './plan/open-batch.ts';
@@ -18,6 +33,7 @@ import type { RobotsCache } from './robots/robots-cache.ts';
 import type { RobotsGate } from './robots/robots-gate.ts';
 import type { LearnedSizes, OpenBatches, Wake } from './run-state.ts';
 import type { Settler } from './settle/settler.ts';
+import type { SourceFeeder } from './sources/source-feeder.ts';
 import type { StoragePause } from './storage/storage-pause.ts';
 
 /** Hosts are planned this far ahead of time, so that a permit reaches its worker before it starts. */
@@ -43,13 +59,16 @@ interface SenderParts {
   robotsGate: RobotsGate;
   browserSlots: BrowserSlots;
   outages: OutageWatch;
+  budget: Pick<BudgetWatch, 'tasksLeft'>;
   escalation: EscalationPolicy | null;
   access: AccessAssigner | null;
   settler: Pick<Settler, 'settle'>;
+  accountant: SlotAccountant;
+  feeder: Pick<SourceFeeder, 'done'>;
   dispatch: (open: OpenBatch) => void;
 }
 
-/** What the job's limits of pages and bytes still allow. */
+/** What the job's limits still allow. */
 interface Allowance {
   tasks: number;
   /** What a page is expected to take of the limit of bytes; null without one. */
@@ -64,38 +83,73 @@ export class BatchSender {
   readonly #limitsOf: HostLimiter;
   /** Hosts of which only suspects are ready: they wait until one more batch of those may be sent. */
   readonly #waiting = new Set<number>();
+  /** Tasks that the plan under way could not start, by host or for all hosts, and what stopped them. */
+  readonly #stopped = new Map<string | null, { reason: IdleReason; tasks: number }>();
 
   constructor(parts: SenderParts) {
     this.#parts = parts;
     this.#limitsOf = compileHostLimits(parts.job.spec);
   }
 
+  /** Why pages for a browser wait; null while none do. */
+  get trouble(): string | null {
+    return this.#parts.browserSlots.trouble;
+  }
+
   /** Fills the free slots with whatever may start soon. */
   async fill(): Promise<void> {
     const { store, job, dispatcher, batches: out, storage, outages, clock } = this.#parts;
-    const slots = Math.min(dispatcher.slots, storage.batchesMax) - out.size;
+    const all = dispatcher.slots;
+    const slots = Math.min(all, storage.batchesMax) - out.size;
     const now = clock.now();
-    if (slots <= 0) return;
+    this.#parts.accountant.onPlan({ slots: all, workers: dispatcher.workers, now });
+    this.#stopped.clear();
+    if (slots <= 0) return this.#account(all, 0);
     const suspectBatchesMax = Math.max(0, (dispatcher.suspectSlots ?? dispatcher.slots) - out.suspects);
     if (suspectBatchesMax > 0) this.#waiting.clear();
     const before = now + LOOK_AHEAD_MS;
     const due = await store.frontier.dueHosts(job.id, { now, before, limit: DUE_HOSTS_MAX });
-    const open = outages.select(due.filter(({ id }) => !this.#waiting.has(id)));
+    const open = outages.select(
+      due.filter(({ id }) => !this.#waiting.has(id)).map((host) => withoutExpiredPace(host, now)),
+    );
     const allowance = await this.#allowance();
+    this.#stop(null, 'retryBackoff', sum(due) - sum(open));
     const planned = await this.#plan(open, slots, now, allowance.tasks);
-    if (planned.length === 0) return;
+    if (planned.length === 0) return this.#account(all, allowance.tasks);
     const batches = planned.map(({ grants }) => ({
       grants: grants.map((grant) => ({ ...grant, startAt: grant.permit.startAt })),
       leaseMs: this.#budgetMs(grants, now) + LEASE_GRACE_MS,
     }));
     const leased = await store.frontier.lease(job.id, { batches, now: Math.floor(now), suspectBatchesMax });
+    this.#parts.accountant.onLeased(clock.now());
     if (leased.some(({ tasks }) => tasks.length > 0)) outages.onSent();
-    const hosts = new Map(due.map((host) => [host.id, host]));
     for (const [index, batch] of leased.entries()) {
       for (const hostId of batch.waiting ?? []) this.#waiting.add(hostId);
       const plan = planned[batch.suspectsOf ?? index]!;
-      if (batch.tasks.length > 0) await this.#send(plan, batch, hosts, now, allowance.bytesPerTask);
+      if (batch.tasks.length > 0) await this.#send(plan, batch, now, allowance.bytesPerTask);
     }
+    const sent = leased.reduce((count, { tasks }) => count + tasks.length, 0);
+    await this.#account(all, allowance.tasks - sent);
+  }
+
+  /** What stops the next task, where slots are free. */
+  async #account(slots: number, tasksLeft: number): Promise<void> {
+    const { accountant, batches, storage, feeder, clock } = this.#parts;
+    const stopped: Partial<Record<IdleReason, number>> = {};
+    for (const { reason, tasks } of this.#stopped.values()) stopped[reason] = (stopped[reason] ?? 0) + tasks;
+    const left = {
+      freeSlots: slots - batches.size,
+      isStoragePaused: storage.batchesMax < slots,
+      tasksLeft,
+      stopped,
+      isSourceDone: feeder.done,
+    };
+    await accountant.onPlanned(left, clock.now());
+  }
+
+  /** What is found last of a host is what stops it: all else would let its tasks start. */
+  #stop(host: string | null, reason: IdleReason, tasks: number): void {
+    if (tasks > 0) this.#stopped.set(host, { reason, tasks: tasks + (this.#stopped.get(host)?.tasks ?? 0) });
   }
 
   async #plan(due: DueHost[], slots: number, now: number, tasksLeft: number): Promise<PlannedBatch[]> {
@@ -103,9 +157,19 @@ export class BatchSender {
     const { spec } = job;
     const open = await this.#openHosts(due, now);
     const { isFull } = this.#parts.browserSlots;
+    this.#stop(null, 'hostGap', sum(due) - sum(open));
     const hosts = open
-      .filter(({ host }) => !this.#parts.robots.isAsking(host) && !this.#isScouted(host))
-      .filter(({ host }) => !isFull || !this.#parts.escalation?.renders(host))
+      .filter((host) => {
+        const reason = this.#parts.robots.isAsking(host.host)
+          ? 'robots'
+          : this.#isScouted(host.host)
+            ? 'hostParallelism'
+            : isFull && this.#parts.escalation?.renders(host.host)
+              ? 'browserRoom'
+              : null;
+        if (reason) this.#stop(host.host, reason, host.ready);
+        return reason === null;
+      })
       .map((host) => ({
         ...this.#planHost(host, now),
         ready: this.#parts.escalation?.isUnsure(host.host) ? Math.min(host.ready, SCOUTS) : host.ready,
@@ -116,7 +180,7 @@ export class BatchSender {
       this.#planHost(host, now),
     );
     if (ready.length === 0) return [];
-    return planBatches({
+    const planned = planBatches({
       now,
       hosts: await this.#withReference(ready, now),
       slots,
@@ -129,6 +193,29 @@ export class BatchSender {
       openMs: spec.timeouts.taskMs + LEASE_GRACE_MS,
       tasksLeft,
     });
+    this.#noteHosts(open, ready, planned);
+    return planned;
+  }
+
+  /** What hosts have left after a plan, and why they got no more. */
+  #noteHosts(due: readonly DueHost[], hosts: readonly PlanHost[], planned: readonly PlannedBatch[]): void {
+    const { spec } = this.#parts.job;
+    const granted = new Map<number, number>();
+    for (const { grants } of planned)
+      for (const { hostId, count } of grants) granted.set(hostId, (granted.get(hostId) ?? 0) + count);
+    const readyOf = new Map(due.map(({ id, ready }) => [id, ready]));
+    for (const { id, host, gapMs, parallel, crawlDelayMs, pace } of hosts) {
+      const ready = (readyOf.get(id) ?? 0) - (granted.get(id) ?? 0);
+      const gap = guardedGapMs(gapMs ?? gapMsOf(spec), crawlDelayMs);
+      this.#stop(host, gap > 0 ? 'hostGap' : 'hostParallelism', ready);
+      this.#parts.accountant.noteHost({
+        host,
+        ready,
+        gapMs: gap,
+        parallel: parallel ?? parallelOf(spec),
+        latencyMs: pace?.latencyMs ?? null,
+      });
+    }
   }
 
   /** During an outage a host that was reached before is asked as well: only then is it known who is gone. */
@@ -177,17 +264,23 @@ export class BatchSender {
     return open;
   }
 
-  #limitsFor({ host, pace }: DueHost): Pick<PlanHost, 'gapMs' | 'parallel' | 'permitMs' | 'permitsMax'> {
+  #limitsFor({
+    host,
+    pace,
+    ban,
+  }: DueHost): Pick<PlanHost, 'gapMs' | 'parallel' | 'permitMs' | 'permitsMax' | 'answered'> {
     const { rate: cap, parallel } = this.#limitsOf(host);
     const { adaptive } = this.#parts.job.spec.politeness;
     const now = pace ?? startPace(cap);
     const rate = adaptive ? Math.min(cap, now.rate) : cap;
     const limits = { gapMs: Number.isFinite(rate) ? 1_000 / rate : 0, parallel };
     if (!adaptive) return limits;
+    const answered = slowStartOf(ban);
     return {
       ...limits,
       ...(isRising(now, cap) ? { permitMs: SHORT_PERMIT_MS } : {}),
       ...(isTrying(now) ? { permitsMax: 1 } : {}),
+      ...(answered === null ? {} : { answered }),
     };
   }
 
@@ -195,25 +288,31 @@ export class BatchSender {
   async #send(
     planned: PlannedBatch,
     leased: LeasedBatch,
-    hosts: Map<number, DueHost>,
     now: number,
     bytesPerTask: number | null,
   ): Promise<void> {
     const { job } = this.#parts;
     const used = new Set([...leased.tasks.map((task) => task.hostId), ...(leased.piggybacked ?? [])]);
     const grants = planned.grants.filter((grant) => used.has(grant.hostId));
-    for (const { permit, piggybackedHost, hostId } of grants)
-      this.#parts.permits.grant(permit, piggybackedHost ?? hosts.get(hostId)!);
+    for (const { permit, hostId } of grants)
+      this.#grant(permit, withoutExpiredPace(leased.hosts.find(({ id }) => id === hostId)!, now));
     const { refused, robots, found, late } = await this.#parts.robotsGate.check(grants, leased.tasks, now);
+    const budgetMs = this.#budgetMs(grants, now);
     const open = makeBatch(job, grants, leased, {
-      budgetMs: this.#budgetMs(grants, now),
+      budgetMs,
+      leaseUntil: now + budgetMs + LEASE_GRACE_MS,
       epoch: this.#parts.batches.epoch,
       robots,
     });
+    this.#noteDeferred(open, refused, 'robots');
     if (refused.length > 0) await this.#refuse(open, refused, found);
     // Planned ahead of their time they would only be put off again, over and over until it has come.
     const later = late.map((host) => ({ ...host, until: host.until + LOOK_AHEAD_MS }));
     if (later.length > 0) await this.#parts.store.frontier.postpone(job.id, later);
+    for (const { hostId, until } of later) {
+      const grant = grants.find((one) => one.hostId === hostId);
+      if (grant) this.#parts.accountant.noteHostWait(grant.permit.host, until, 'robots');
+    }
     if (open.tasks.size > 0) {
       this.#parts.escalation?.assign(open.batch, now);
       await this.#deferBrowserTasks(open);
@@ -235,11 +334,20 @@ export class BatchSender {
     this.#parts.dispatch(open);
   }
 
+  /** A report may have come between plan and lease: what it says of refusals counts for this permit, too. */
+  #grant(permit: Permit, health: HostHealth): void {
+    const { permits } = this.#parts;
+    permits.grant(permit, health);
+    const left = refusalsLeft(permits.entry(permit.host)!.ban);
+    if (left !== null && permit.probe === undefined) permit.refusalsMax = left;
+  }
+
   /** Pages for which there is no browser now. */
   async #deferBrowserTasks(open: OpenBatch): Promise<void> {
     const left = this.#parts.browserSlots.deferBrowserTasks(open.batch);
     if (left.length === 0) return;
     const { permits, robots } = open.batch;
+    this.#noteDeferred(open, left, 'browserRoom');
     await this.#refuse(open, left);
     if (open.tasks.size > 0) return;
     for (const { permit } of robots) this.#parts.robots.doneAsking(permits[permit]!.host);
@@ -251,11 +359,24 @@ export class BatchSender {
     const asked = open.batch.robots;
     const left = this.#parts.access?.attachSecrets(open);
     if (!left || left.outcomes.length === 0) return;
+    this.#noteDeferred(open, left.outcomes, 'proxy');
+    for (const { permit, until } of left.permits)
+      this.#parts.accountant.noteHostWait(grants[permit]!.permit.host, until, 'proxy');
     await this.#refuse(open, left.outcomes);
     for (const fetch of asked)
       if (!open.batch.robots.includes(fetch)) this.#parts.robots.doneAsking(fetch.origin);
     const hosts = left.permits.map(({ permit, until }) => ({ hostId: grants[permit]!.hostId, until }));
     if (hosts.length > 0) await store.frontier.postpone(job.id, hosts);
+  }
+
+  /** Before they are settled: by then the batch has them no longer. */
+  #noteDeferred({ tasks, batch }: OpenBatch, outcomes: readonly Outcome[], reason: IdleReason): void {
+    for (const outcome of outcomes) {
+      if (outcome.kind !== 'deferred') continue;
+      const permit = tasks.get(outcome.taskId)?.permit;
+      if (permit !== undefined) this.#stop(batch.permits[permit]!.host, reason, 1);
+      if (outcome.until !== undefined) this.#parts.accountant.noteTaskWait(Math.ceil(outcome.until), reason);
+    }
   }
 
   /** Settles tasks without a worker, and the whole batch when nothing else is in it. */
@@ -267,13 +388,21 @@ export class BatchSender {
     open.batch.tasks = batch.tasks.filter((task) => open.tasks.has(task.id));
   }
 
-  /** Under a limit of pages or bytes, no more may be out than could still count. */
+  /** Under a limit of pages or bytes, or with a budget, no more may be out than could still count. */
   async #allowance(): Promise<Allowance> {
-    const { store, job, pageSizes } = this.#parts;
+    const { store, job, budget } = this.#parts;
+    if (!hasLimit(job)) return UNLIMITED;
+    const counters = await store.jobs.counters(job.id);
+    const allowance = this.#allowanceOf(counters);
+    const tasks = await budget.tasksLeft(counters);
+    return tasks === null ? allowance : { ...allowance, tasks: Math.min(tasks, allowance.tasks) };
+  }
+
+  #allowanceOf({ accepted, attempted, leased, bytes }: Counters): Allowance {
+    const { job, pageSizes } = this.#parts;
     const { limits } = job.spec;
-    if (limits.pages === null && limits.bytes === null) return UNLIMITED;
-    const { attempted, leased, bytes } = await store.jobs.counters(job.id);
-    const pages = limits.pages === null ? Number.POSITIVE_INFINITY : limits.pages - attempted - leased;
+    const isLimited = limits.pages !== null && accepted > limits.pages;
+    const pages = isLimited ? limits.pages! - attempted - leased : Number.POSITIVE_INFINITY;
     if (limits.bytes === null) return { tasks: Math.max(0, pages), bytesPerTask: null };
     const bytesLeft = Math.max(0, limits.bytes - bytes);
     return {
@@ -287,4 +416,19 @@ export class BatchSender {
     const permitMs = Math.max(...grants.map(({ permit }) => (permit.gapMs > 0 ? permit.endAt - now : 0)));
     return Math.ceil(taskMs + permitMs + 5_000);
   }
+}
+
+function sum(hosts: readonly DueHost[]): number {
+  return hosts.reduce((ready, host) => ready + host.ready, 0);
+}
+
+/** A key may have a limit of its own. */
+function hasLimit({ spec, owner }: Job): boolean {
+  const { pages, bytes, requests, dollars, browserSeconds } = spec.limits;
+  return owner !== null || [pages, bytes, requests, dollars, browserSeconds].some((limit) => limit != null);
+}
+
+/** What calibration found counts for some days: after that the pace is learned again. */
+function withoutExpiredPace<Host extends Pick<DueHost, 'pace'>>(host: Host, now: number): Host {
+  return isExpired(host.pace, now) ? { ...host, pace: null } : host;
 }

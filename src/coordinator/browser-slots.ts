@@ -61,6 +61,11 @@ export class BrowserSlots {
     return this.#parts.clock.now() < this.#fullUntil && !this.#hasRoom();
   }
 
+  /** Why pages wait, in words; null while there is a browser for them. */
+  get trouble(): string | null {
+    return this.#isTold && this.#slots === 0 ? 'no worker has a browser' : null;
+  }
+
   get #slots(): number | undefined {
     return this.#parts.dispatcher.slotsFor?.('browser');
   }

@@ -3,7 +3,7 @@ import { messageOf } from '../core/errors.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { Counters, JobState } from '../core/model.ts';
 import type { Delivery } from '../ports/dispatcher.ts';
-import type { AdoptedBatch } from '../ports/store.ts';
+import type { AdoptedBatch, Job } from '../ports/store.ts';
 import { BatchSender, LOOK_AHEAD_MS } from './batch-sender.ts';
 import { BrowserSlots } from './browser-slots.ts';
 import { archiveKeyOf, type OpenBatch, packKeyOf, reopenBatch } from './plan/open-batch.ts';
@@ -22,6 +22,8 @@ export interface RunResult {
   counters: Counters;
 }
 
+/** Of a batch, in its line of the log. */
+const HOSTS_LOGGED = 10;
 /** How often the requested state, limits and leases are looked at. */
 const POLL_MS = 250;
 /** How often the time worked is written down, for `status` and for runs that are killed. */
@@ -42,7 +44,11 @@ export class Coordinator {
   #startedAt = 0;
   #lookedAt = Number.NEGATIVE_INFINITY;
   #savedAt = Number.NEGATIVE_INFINITY;
+  /** What keeps all or some of the tasks waiting, as it was last looked at. */
+  #reason: string | null = null;
   #stop: StopReason | null = null;
+  #finished: JobState | null = null;
+  #idleSince: number | null = null;
   #broken: unknown = null;
 
   constructor(options: CoordinatorOptions) {
@@ -68,6 +74,11 @@ export class Coordinator {
     this.#run.wake.notify();
   }
 
+  /** Tasks were added: they are looked for at once. */
+  wake(): void {
+    this.#run.wake.notify();
+  }
+
   get state(): JobState | 'stopping' {
     return this.#stop ? 'stopping' : 'running';
   }
@@ -83,6 +94,8 @@ export class Coordinator {
       await this.#loop();
       await this.#drain();
       await this.#saveEscalation();
+      await this.#saveRollups();
+      await this.#run.accountant.save(this.#options.clock.now());
     } finally {
       await feeder.stop();
       this.#giveUpPermits();
@@ -91,16 +104,23 @@ export class Coordinator {
     if (this.#broken) throw this.#broken;
     this.#stop ??= sourceFailure(feeder.failure);
     const counters = await store.jobs.counters(job.id);
-    const state: JobState = this.#stop?.state ?? 'done';
-    const endedAt = Math.floor(this.#options.clock.now());
-    await store.jobs.update(job.id, {
-      workedMs: this.#workedMs(),
-      // What ends only this coordinator does not end the job of the others.
-      ...(this.#stop?.cause === 'restart' || (others > 0 && isOwnTrouble(this.#stop))
-        ? {}
-        : { state, reason: this.#stop?.message ?? null, endedAt }),
-    });
-    return { state, stop: this.#stop, counters };
+    await this.#run.budget.addMachineTime(this.#workedHereMs());
+    await store.jobs.update(job.id, { workedMs: this.#workedMs(), ...this.#endOf(others) });
+    return { state: this.#stop?.state ?? this.#finished ?? 'done', stop: this.#stop, counters };
+  }
+
+  /** What is to be written of a run that was stopped; the store knows of one that is finished, and of URLs added since. */
+  #endOf(others: number): Partial<Pick<Job, 'state' | 'reason' | 'endedAt'>> {
+    if (!this.#stop) return {};
+    const { state, cause, message } = this.#stop;
+    // What ends only this coordinator does not end the job of the others.
+    if (cause === 'restart' || (others > 0 && isOwnTrouble(this.#stop))) return {};
+    return { state, reason: message, endedAt: Math.floor(this.#options.clock.now()) };
+  }
+
+  /** Why batches wait, in one line; null while they do not. */
+  get waitingFor(): string | null {
+    return this.#options.dispatcher.trouble?.() ?? this.#reason ?? this.#sender.trouble;
   }
 
   async #loop(): Promise<void> {
@@ -108,7 +128,8 @@ export class Coordinator {
       await this.#look();
       if (this.#stop || this.#broken) return;
       await this.#sender.fill();
-      if (await this.#isFinished()) return;
+      if (!(await this.#isFinished())) this.#idleSince = null;
+      else if (await this.#finish()) return;
       await this.#run.wake.wait(await this.#sleepMs());
     }
   }
@@ -116,7 +137,8 @@ export class Coordinator {
   async #recover(): Promise<void> {
     const { store, job } = this.#options;
     const now = Math.floor(this.#options.clock.now());
-    await store.jobs.update(job.id, { state: 'running', requestedState: 'run', reason: null, endedAt: null });
+    // What was requested stays: a stop may have come since the job was given to this coordinator.
+    await store.jobs.update(job.id, { state: 'running', reason: null, endedAt: null });
     await this.#clampTimes(now);
     await this.#takeBack(await store.frontier.orphans(job.id));
     const { escalation, access } = this.#run;
@@ -142,6 +164,11 @@ export class Coordinator {
     const rows = this.#run.escalation?.takeChanges() ?? [];
     if (rows.length > 0) await store.escalations.save(job.id, rows);
     await this.#run.access?.exchange();
+  }
+
+  async #saveRollups(): Promise<void> {
+    const { store, job, clock } = this.#options;
+    await store.rollups.add(job.id, this.#run.rollups.take(), Math.floor(clock.now()));
   }
 
   /** Of a coordinator that died: what its workers still have is waited for, all else goes back. */
@@ -196,23 +223,28 @@ export class Coordinator {
   async #look(): Promise<void> {
     const { store, job, dispatcher } = this.#options;
     const now = this.#options.clock.now();
-    const isUrgent = job.spec.limits.pages !== null || this.#run.breaker.brokenCode !== null;
+    const { pages, requests } = job.spec.limits;
+    const isUrgent = pages !== null || requests !== null || this.#run.breaker.brokenCode !== null;
     if (now - this.#lookedAt < POLL_MS && !isUrgent) return;
     this.#lookedAt = now;
     if (now - this.#savedAt > SAVE_MS) {
       this.#savedAt = now;
       store.expectBatches?.(dispatcher.slots);
       const { access, bans, outages, storage } = this.#run;
-      const reason = access?.tellShortage() ?? storage.reason ?? outages.tell() ?? bans.tell();
-      await store.jobs.update(job.id, { workedMs: this.#workedMs(), reason });
+      this.#reason = access?.tellShortage() ?? storage.reason ?? outages.tell() ?? bans.tell();
+      await store.jobs.update(job.id, { workedMs: this.#workedMs(), reason: this.waitingFor });
+      await this.#run.budget.addMachineTime(this.#workedHereMs());
       await this.#takeBack(await store.frontier.abandoned(job.id));
       await this.#saveEscalation();
+      await this.#saveRollups();
+      await this.#run.accountant.save(now);
     }
     this.#run.priorities.update(await store.jobs.priorities(job.id));
     await this.#run.storage.look();
+    const counters = await store.jobs.counters(job.id);
     this.#stop ??= checkStop({
       requestedState: await store.jobs.requestedState(job.id),
-      counters: await store.jobs.counters(job.id),
+      counters,
       limits: job.spec.limits,
       workedMs: this.#workedMs(),
       failedBatchesInRow: this.#run.breaker.failedBatchesInRow,
@@ -221,10 +253,26 @@ export class Coordinator {
       jobBatches: job.spec.breaker.jobBatches,
       lastingBan: await this.#lastingBan(now),
       isLastingOutage: this.#run.outages.isLasting(),
+      exhausted: await this.#run.budget.exhausted(counters),
     });
     for (const batchId of await store.frontier.expired(job.id, Math.floor(now))) {
       await this.#receiver.lose({ batchId, reason: 'the lease expired before the worker answered' });
     }
+    await this.#dropTaken(now);
+  }
+
+  /**
+   * Batches that another coordinator has taken, because this one stood still: the store does not name them any more. Without
+   * an answer of their workers they would be waited for until the end of time.
+   */
+  async #dropTaken(now: number): Promise<void> {
+    for (const { batch, leaseUntil, over } of [...this.#run.batches.all()])
+      if (!over && leaseUntil + POLL_MS < now)
+        await this.#receiver.lose({
+          batchId: batch.id,
+          reason: 'another coordinator took it',
+          blameless: true,
+        });
   }
 
   /** As long as other hosts have something to request, a ban stops nothing. */
@@ -244,7 +292,14 @@ export class Coordinator {
     deliver: (onPart: (part: Report) => void) => Promise<Delivery>,
     after: (answer: Delivery) => Promise<void> = async () => {},
   ): void {
-    this.#options.progress.onDispatch(batch, this.#options.clock.now());
+    const now = this.#options.clock.now();
+    this.#options.logger.debug?.('sent a batch', {
+      batch: batch.id,
+      tasks: batch.tasks.length,
+      hosts: batch.permits.slice(0, HOSTS_LOGGED).map(({ host }) => host),
+    });
+    this.#options.progress.onDispatch(batch, now);
+    this.#run.accountant.onDispatch(batch.id, now);
     const delivery = deliver((part) => void this.#guard(this.#receiver.settle(part)));
     void this.#guard(
       delivery.then(async (answer) => {
@@ -279,6 +334,21 @@ export class Coordinator {
     return pending === 0 && leased === 0;
   }
 
+  /** False when the job goes on: it is kept open for a while, or tasks were added just now. */
+  async #finish(): Promise<boolean> {
+    const { store, job, feeder, lingerMs = 0 } = this.#options;
+    // The failure of a source stops the job instead.
+    if (feeder.failure !== null) return true;
+    const now = this.#options.clock.now();
+    this.#idleSince ??= now;
+    // It may have been closed to more URLs since the run began.
+    const isOpen = job.keepOpen && lingerMs > 0 && (await store.jobs.get(job.id)).keepOpen;
+    if (isOpen && now - this.#idleSince < lingerMs) return false;
+    this.#idleSince = null;
+    this.#finished = await store.jobs.finish(job.id, Math.floor(now));
+    return this.#finished !== null;
+  }
+
   async #sleepMs(): Promise<number> {
     const { store, job, dispatcher } = this.#options;
     if (this.#run.batches.size >= dispatcher.slots) return POLL_MS;
@@ -289,7 +359,11 @@ export class Coordinator {
   }
 
   #workedMs(): number {
-    return Math.round(this.#options.job.workedMs + this.#options.clock.now() - this.#startedAt);
+    return Math.round(this.#options.job.workedMs + this.#workedHereMs());
+  }
+
+  #workedHereMs(): number {
+    return this.#options.clock.now() - this.#startedAt;
   }
 
   /** A store that fails is fatal: stop at once and say so, with nothing half done. */

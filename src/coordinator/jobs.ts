@@ -1,6 +1,9 @@
 import { SeineError } from '../core/errors.ts';
 import { compareJobs, type FieldChange } from '../core/job-schema/job-change.ts';
 import type { Counters, JobState } from '../core/model.ts';
+import type { RecordChanges } from '../core/record-changes/record-changes.ts';
+import type { Quantiles } from '../core/rollups/histogram.ts';
+import { latencyOf } from '../core/rollups/rollup.ts';
 import type { Job, JobCode, Store } from '../ports/store.ts';
 import { latestQualityOf } from './reports/quality.ts';
 import type { RouteQuality } from './reports/run-view.ts';
@@ -27,7 +30,8 @@ export async function submitJob(
 ): Promise<SubmittedJob> {
   const found = await store.jobs.find(job.spec.name);
   const last = found?.name === job.spec.name ? found : null;
-  const unfinished = last && isResumable(last.state) && !options.fresh ? last : null;
+  const isOver = last?.state === 'waiting' && options.refresh;
+  const unfinished = last && isResumable(last.state) && !options.fresh && !isOver ? last : null;
   const isSame = unfinished?.specHash === job.specHash;
   if (unfinished && isSame) return { job: unfinished, resumed: true, changes: [], replaced: null };
   const change = unfinished && compareJobs(unfinished.spec, job.spec);
@@ -58,8 +62,13 @@ export async function submitJob(
   };
 }
 
+/** A person runs the job now: what was requested of it before no longer counts. */
+export async function askToRun({ jobs }: Store, { id, requestedState }: Job): Promise<void> {
+  if (requestedState !== 'run') await jobs.update(id, { requestedState: 'run' });
+}
+
 export function isResumable(state: JobState): boolean {
-  return state === 'running' || state === 'stopped' || state === 'tripped';
+  return state === 'running' || state === 'waiting' || state === 'stopped' || state === 'tripped';
 }
 
 export async function requireJob(store: Store, name: string | null): Promise<Job> {
@@ -83,12 +92,16 @@ export interface JobSummary extends Counters {
   reason: string | null;
   seconds: number;
   pagesPerSecond: number;
+  /** How long answers took, over all of the run; null where there were none. */
+  latencyMs: Quantiles;
   createdAt: string;
   endedAt: string | null;
   /** What the remote scraping API took; absent for jobs without one. */
   apiCost?: number;
   /** What the present pass has added so far; absent in the first. */
   thisPass?: PassCounters;
+  /** What the present pass changed among the records of the name; absent in the very first. */
+  changes?: RecordChanges;
   /** Of the records of the newest pass that has some, which `qualityPass` names. */
   quality: RouteQuality[];
   qualityPass: number | null;
@@ -110,10 +123,12 @@ export async function summarize(store: Store, job: Job, options: { alive: boolea
     ...counters,
     seconds: Math.round(workedMs) / 1_000,
     pagesPerSecond: workedMs > 0 ? Math.round((pages / workedMs) * 10_000) / 10 : 0,
+    latencyMs: latencyOf(await store.rollups.total(job.id)),
     createdAt: new Date(job.createdAt).toISOString(),
     endedAt: job.endedAt === null ? null : new Date(job.endedAt).toISOString(),
     ...(job.spec.api ? { apiCost: await store.proxies.cost(job.id) } : {}),
     ...(job.passStart === null ? {} : { thisPass: difference(counters, job.passStart) }),
+    ...(job.run > 1 || job.pass > 1 ? { changes: await store.views.recordChanges(job.id, job.pass) } : {}),
     quality: quality.routes,
     qualityPass: quality.pass,
   };

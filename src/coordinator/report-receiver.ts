@@ -1,10 +1,13 @@
 import type { Report } from '../core/batch/batch.ts';
 import { checkReport } from '../core/batch/report.ts';
+import type { Usage } from '../core/cost/cost.ts';
 import { freeAfterLoss } from '../core/politeness/permits.ts';
 import type { Clock, Logger } from '../ports/ambient.ts';
 import type { Delivery } from '../ports/dispatcher.ts';
 import type { Frontier, Job, ReleaseOptions } from '../ports/store.ts';
+import type { BudgetWatch } from './budget/budget-watch.ts';
 import type { JobBreaker } from './circuit-breaker/job-breaker.ts';
+import type { SlotAccountant } from './explain/slot-accountant.ts';
 import { failTasksOfHost } from './giving-up/giving-up.ts';
 import type { OpenPermits } from './hosts/open-permits.ts';
 import type { OpenBatch } from './plan/open-batch.ts';
@@ -21,7 +24,7 @@ interface ReceiverParts {
   store: { readonly frontier: Pick<Frontier, 'release' | 'failTasksOfHost'> };
   job: Pick<Job, 'id'>;
   clock: Clock;
-  logger: Pick<Logger, 'warn'>;
+  logger: Pick<Logger, 'warn' | 'debug'>;
   progress: Pick<Progress, 'onDelivery'>;
   batches: OpenBatches;
   permits: OpenPermits;
@@ -29,8 +32,10 @@ interface ReceiverParts {
   storage: Pick<StoragePause, 'onReport'>;
   breaker: JobBreaker;
   pageSizes: LearnedSizes;
+  budget: Pick<BudgetWatch, 'add'>;
   wake: Pick<Wake, 'notify'>;
   settler: Pick<Settler, 'settle'>;
+  accountant: Pick<SlotAccountant, 'onReport' | 'onEnd'>;
 }
 
 /** Takes what comes back from workers. */
@@ -42,35 +47,55 @@ export class ReportReceiver {
   }
 
   async receive(delivery: Delivery): Promise<void> {
-    if (delivery.kind === 'report') return this.settle(delivery.report);
-    const { progress, clock, batches } = this.#parts;
+    const { progress, clock, batches, budget } = this.#parts;
+    const { used = {} } = delivery;
+    if (delivery.kind === 'report') return this.settle(delivery.report, used);
+    // It was paid for, whatever came of it.
+    await budget.add(used);
     progress.onDelivery(delivery, clock.now());
     // It was taken back before, and another batch may have its tasks already.
     if (!batches.get(delivery.batchId)) return;
     return this.lose(delivery);
   }
 
-  async settle(received: Report): Promise<void> {
+  async settle(received: Report, used: Usage = {}): Promise<void> {
     const open = this.#parts.batches.get(received.batchId);
-    if (!open || open.over) return;
+    if (!open || open.over) return this.#parts.budget.add(used);
     const { report, problems } = checkReport(received);
     for (const problem of problems)
       this.#parts.logger.warn(`a report of worker ${report.worker}: ${problem}`, {
         batch: report.batchId,
       });
+    this.#log(open, report);
     open.over = report.final;
-    const settled = open.settled.then(() => this.#settle(open, report));
+    this.#parts.accountant.onReport(report, this.#parts.clock.now());
+    const settled = open.settled.then(() => this.#settle(open, report, used));
     open.settled = settled.catch(() => {});
     await settled;
   }
 
+  #log(open: OpenBatch, { batchId: batch, worker, outcomes, final }: Report): void {
+    const { logger } = this.#parts;
+    if (!logger.debug) return;
+    logger.debug('got a report', { batch, worker, outcomes: outcomes.length, final });
+    for (const outcome of outcomes) {
+      const task = open.tasks.get(outcome.taskId);
+      if (outcome.kind !== 'failed' || !task) continue;
+      const { host } = open.batch.permits[task.permit]!;
+      logger.debug('a page failed', { batch, host, url: task.url, code: outcome.code });
+    }
+  }
+
   /** The batch keeps its slot until it is written down: a slow store must not gather reports without end. */
-  async #settle(open: OpenBatch, report: Report): Promise<void> {
-    const { settler, batches, progress, clock, storage, breaker, pageSizes, wake } = this.#parts;
+  async #settle(open: OpenBatch, report: Report, used: Usage): Promise<void> {
+    const { settler, batches, progress, clock, storage, breaker, pageSizes, wake, accountant } = this.#parts;
     pageSizes.learn(report.outcomes);
     breaker.onOutcomes(report.outcomes);
-    const { failedHosts, lostLinks } = await settler.settle(open, report);
-    if (report.final) batches.delete(report.batchId);
+    const { failedHosts, lostLinks } = await settler.settle(open, report, [], used);
+    if (report.final) {
+      batches.delete(report.batchId);
+      accountant.onEnd(report.batchId, clock.now());
+    }
     progress.onDelivery({ kind: 'report', report }, clock.now());
     if (lostLinks) batches.beginEpoch();
     storage.onReport(report);
@@ -89,6 +114,7 @@ export class ReportReceiver {
     if (open) open.over = true;
     await open?.settled;
     batches.delete(batchId);
+    this.#parts.accountant.onEnd(batchId, clock.now());
     // A page that is known to kill its worker says nothing about the job.
     const isOfPage = open?.batch.suspects === true || (lost.ended === true && lost.running !== undefined);
     breaker.onBatchEnd({ kind: 'lost', blameless: blameless || isOfPage });

@@ -9,8 +9,10 @@ import type { Blobs } from '../ports/blobs.ts';
 import type { Dispatcher } from '../ports/dispatcher.ts';
 import type { Job, Store } from '../ports/store.ts';
 import { BanLog } from './bans/ban-log.ts';
+import { BudgetWatch, type CostRules } from './budget/budget-watch.ts';
 import { JobBreaker } from './circuit-breaker/job-breaker.ts';
 import { type EscalationPolicy, openEscalationPolicy } from './escalation/escalation-policy.ts';
+import { SlotAccountant } from './explain/slot-accountant.ts';
 import { GivenUp } from './giving-up/giving-up.ts';
 import { HostGroups } from './hosts/host-groups.ts';
 import { OpenPermits } from './hosts/open-permits.ts';
@@ -21,6 +23,7 @@ import { AccessAssigner } from './proxies/access-assigner.ts';
 import type { JobAccess } from './proxies/job-access.ts';
 import type { Progress } from './reports/progress.ts';
 import { RobotsCache } from './robots/robots-cache.ts';
+import { HostRollups } from './rollups/host-rollups.ts';
 import type { SourceFeeder } from './sources/source-feeder.ts';
 import { StoragePause } from './storage/storage-pause.ts';
 import type { StoreRoom } from './storage/store-room.ts';
@@ -45,8 +48,12 @@ export interface CoordinatorOptions {
   permits?: OpenPermits;
   /** Where the store waits for room: a run that is asked to stop does not wait any longer. */
   room?: StoreRoom;
+  /** How long a job that is kept open stays ready for more URLs before its run ends. */
+  lingerMs?: number;
   /** Free bytes where the job writes; null when not known. */
   diskFree(): Promise<number | null>;
+  /** What costs are counted by; the default prices when absent. */
+  costs?: CostRules;
 }
 
 /**
@@ -66,6 +73,9 @@ export interface RunState {
   priorities: TaskPriorities;
   bans: BanLog;
   outages: OutageWatch;
+  rollups: HostRollups;
+  accountant: SlotAccountant;
+  budget: BudgetWatch;
   /** Null when every request goes the plain way. */
   escalation: EscalationPolicy | null;
   /** Null when the job has no proxies and no remote scraping API. */
@@ -89,6 +99,9 @@ export function openRunState(options: CoordinatorOptions): RunState {
     priorities: options.priorities ?? new TaskPriorities(job),
     bans: new BanLog(options),
     outages: new OutageWatch(options),
+    rollups: new HostRollups(),
+    accountant: new SlotAccountant(options),
+    budget: new BudgetWatch(options),
     escalation: openEscalationPolicy(job.spec, job.name, () => random.next()),
     access: options.access ? new AccessAssigner(options.access, options) : null,
   };

@@ -26,6 +26,8 @@ interface StopInput {
   lastingBan: string | null;
   /** No host could be reached for a day. */
   isLastingOutage: boolean;
+  /** Which budget is used up, in words. */
+  exhausted: string | null;
 }
 
 /** After about five minutes of waiting, somebody has to look. */
@@ -58,11 +60,19 @@ export function checkStop(input: StopInput): StopReason | null {
     return { state: 'stopped', cause: 'breaker', message: 'no host could be reached for 24 hours' };
   const unfinished = counters.pending > 0 || counters.leased > 0;
   const limit = (message: string): StopReason => ({ state: 'stopped', cause: 'limit', message });
-  if (limits.pages !== null && counters.attempted >= limits.pages && unfinished)
+  // As long as there are no more pages than are allowed, those that failed are tried again.
+  const isLimited = limits.pages !== null && counters.accepted > limits.pages;
+  if (isLimited && counters.attempted >= limits.pages! && unfinished)
     return limit(`limit of ${limits.pages} pages reached`);
   if (limits.bytes !== null && counters.bytes >= limits.bytes)
     return limit(`limit of ${limits.bytes} bytes reached`);
+  if (input.exhausted !== null && unfinished) return limit(input.exhausted);
   if (limits.seconds !== null && input.workedMs >= limits.seconds * 1_000)
     return limit(`limit of ${limits.seconds} seconds reached`);
   return null;
+}
+
+/** Whether a job was stopped by one of its limits, from what was written down of it. */
+export function isLimitReached(reason: string | null): boolean {
+  return reason !== null && /^limit of .+ reached$/.test(reason);
 }

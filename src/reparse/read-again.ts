@@ -1,4 +1,5 @@
 import type { Discovered, QualityDelta, RecordDraft } from '../core/batch/outcome.ts';
+import { detectBlock } from '../core/blocking/block-detection.ts';
 import { messageOf } from '../core/errors.ts';
 import { isHtml, sniffMediaType } from '../core/media/media-type.ts';
 import type { Blobs } from '../ports/blobs.ts';
@@ -44,6 +45,8 @@ export async function readAgain(page: ArchivedPage, job: CompiledJob, blobs: Blo
   }
   // A route that is gone may have been renamed: the URL tells.
   const route = routeOf(job, stored.url, page.route) ?? routeOf(job, stored.url, null);
+  // A page that is still blocked by today's rules stays what it is.
+  if (wasBlocked(page) && !route?.proves && isBlocked(stored, job)) return { page, kind: 'other' };
   if (stored.status >= 300 || (route && route.kind !== 'page')) return { page, kind: 'other' };
   // What scripts loaded is not in the archive: the record would lose it.
   if (route?.render && route.render.capture.length > 0) return { page, kind: 'other' };
@@ -52,6 +55,7 @@ export async function readAgain(page: ArchivedPage, job: CompiledJob, blobs: Blo
     const { drafts, links, shows, quality } = await readStored(page, stored, job, route);
     return { page, kind: 'read', drafts, links, shows, quality: quality && { route: name, ...quality } };
   } catch (error) {
+    if (wasBlocked(page)) return { page, kind: 'other' };
     const invalid = error instanceof ValidationError;
     return {
       page,
@@ -65,7 +69,20 @@ export async function readAgain(page: ArchivedPage, job: CompiledJob, blobs: Blo
 
 /** Whether it is a dead letter only because of what the code said. */
 export function wasRefused({ state, failureCode }: ArchivedPage): boolean {
-  return state === 'dead' && (failureCode === 'parse-error' || failureCode === 'validation');
+  return (
+    state === 'dead' &&
+    (failureCode === 'parse-error' || failureCode === 'validation' || wasBlocked({ failureCode }))
+  );
+}
+
+function wasBlocked({ failureCode }: Pick<ArchivedPage, 'failureCode'>): boolean {
+  return failureCode === 'blocked' || failureCode === 'captcha' || failureCode === 'soft-block';
+}
+
+function isBlocked({ url, status, headers, body }: StoredResponse, job: CompiledJob): boolean {
+  const contentType = sniffMediaType(body, headerOf(headers, 'content-type'));
+  const answer = { url, status, rawHeaders: headers, body, isHtml: isHtml(contentType) };
+  return detectBlock(answer, job.spec.blocking) !== null;
 }
 
 const NOTHING: ReadResult = { drafts: [], values: [], quality: null };

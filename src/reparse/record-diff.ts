@@ -1,4 +1,5 @@
 import { LIMITS } from '../core/limits.ts';
+import { isBlank } from '../core/values/blank.ts';
 import { canonicalJson } from '../core/values/canonical-json.ts';
 
 type Data = Record<string, unknown>;
@@ -18,15 +19,25 @@ export interface FieldChange {
   samples: FieldSample[];
 }
 
+/** In how many records a field has a value, before and after. */
+export interface FieldFill {
+  field: string;
+  before: number;
+  after: number;
+}
+
 const SAMPLES_MAX = 3;
 
 /** Adds up how records differ from what they were, by field. */
 export class RecordDiff {
   readonly records = { same: 0, changed: 0, new: 0, gone: 0 };
   readonly #fields = new Map<string, FieldChange>();
+  readonly #fills = new Map<string, FieldFill>();
 
   /** Null is no record. Returns whether anything differs. */
   add(url: string, before: Data | null, after: Data | null): boolean {
+    this.#fill(before ?? {}, 'before');
+    this.#fill(after ?? {}, 'after');
     const differs = this.#compare(url, before ?? {}, after ?? {});
     if (before === null) this.records.new++;
     else if (after === null) this.records.gone++;
@@ -39,6 +50,21 @@ export class RecordDiff {
   get fields(): FieldChange[] {
     const weight = ({ added, removed, changed }: FieldChange) => added + removed + changed;
     return [...this.#fields.values()].sort((a, b) => weight(b) - weight(a) || (a.field < b.field ? -1 : 1));
+  }
+
+  /** Of every field that has a value somewhere, by name. */
+  get fills(): FieldFill[] {
+    return [...this.#fills.values()].sort((a, b) => (a.field < b.field ? -1 : 1));
+  }
+
+  #fill(data: Data, side: 'before' | 'after'): void {
+    for (const field of Object.keys(data)) {
+      if (isBlank(data[field])) continue;
+      const fill = this.#fills.get(field) ?? { field, before: 0, after: 0 };
+      if (this.#fills.size >= LIMITS.tableFieldsMax && !this.#fills.has(field)) continue;
+      fill[side]++;
+      this.#fills.set(field, fill);
+    }
   }
 
   #compare(url: string, before: Data, after: Data): boolean {

@@ -8,7 +8,7 @@ import type { ArchivedPage, Job, Rewrite, Store } from '../ports/store.ts';
 import { QualitySum } from '../worker/batch/report-parts.ts';
 import type { CompiledJob } from '../worker/job/compiled-job.ts';
 import { type ReparsedPage, readAgain, wasRefused } from './read-again.ts';
-import { type FieldChange, mergedData, RecordDiff } from './record-diff.ts';
+import { type FieldChange, type FieldFill, mergedData, RecordDiff } from './record-diff.ts';
 
 export interface ReparseInput {
   store: Store;
@@ -39,6 +39,7 @@ export interface ReparseResult {
   media: number;
   records: RecordDiff['records'];
   fields: FieldChange[];
+  fills: FieldFill[];
   /** The first that went wrong. */
   troubles: { url: string; code: 'parse-error' | 'validation' | 'unreadable'; detail: string }[];
 }
@@ -129,6 +130,7 @@ class Reparsing {
       ...this.#counts,
       records: this.#diff.records,
       fields: this.#diff.fields,
+      fills: this.#diff.fills,
       troubles: this.#troubles,
     };
   }

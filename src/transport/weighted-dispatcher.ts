@@ -81,6 +81,12 @@ class WeightedDispatcher implements Dispatcher {
   }
 
   /** One that may is enough. */
+  /** While one of them works, nothing stands still. */
+  trouble(): string | null {
+    const troubles = this.#dispatchers.map((dispatcher) => dispatcher.trouble?.() ?? null);
+    return troubles.includes(null) ? null : (troubles[0] ?? null);
+  }
+
   refusal(kind: WorkerKind): SeineError | null {
     const refusals = this.#dispatchers.map((dispatcher) => dispatcher.refusal?.(kind) ?? null);
     return refusals.includes(null) ? null : (refusals[0] ?? null);

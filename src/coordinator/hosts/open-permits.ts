@@ -1,12 +1,14 @@
 import { type HostBan, NO_BAN } from '../../core/bans/bans.ts';
 import type { Permit } from '../../core/batch/batch.ts';
-import type { HostPace } from '../../core/pace/pace.ts';
+import type { DueHost } from '../../ports/store.ts';
 import { PaceLearner } from '../pace/pace-learner.ts';
 import type { HostLoad } from '../plan/plan-batches.ts';
 
 interface HostEntry {
   permits: number;
   parallel: number;
+  /** Reports about it that are not in the store yet: who asks the store does not see what they say. */
+  unsettled: number;
   /** End of the last permit that is out. */
   takenUntil: number;
   /** When the host is free after the permits that came back, which may be in any order. */
@@ -17,12 +19,13 @@ interface HostEntry {
   /** The latest pause that a report asked for; an older report must not shorten it. */
   pauseUntil: number;
   ban: HostBan;
+  reachedAt: number | null;
   learning: PaceLearner;
 }
 
 const NO_LOAD: HostLoad = { permits: 0, parallel: 0 };
 
-/** What is out for which host. Holds only hosts with open permits: memory grows with the work that is under way. */
+/** What is out for which host. Holds only hosts with open permits or reports that are being settled: memory grows with the work that is under way. */
 export class OpenPermits {
   readonly #hosts = new Map<string, HostEntry>();
 
@@ -32,7 +35,7 @@ export class OpenPermits {
 
   grant(
     permit: Permit,
-    health: { failuresInRow: number; rests: number; pace: HostPace | null; ban?: HostBan | null },
+    health: Pick<DueHost, 'failuresInRow' | 'rests' | 'pace'> & Partial<Pick<DueHost, 'ban' | 'reachedAt'>>,
   ): void {
     const entry = this.#hosts.get(permit.host);
     if (entry) {
@@ -44,6 +47,7 @@ export class OpenPermits {
     this.#hosts.set(permit.host, {
       permits: 1,
       parallel: permit.parallel,
+      unsettled: 0,
       takenUntil: permit.endAt,
       freeAt: 0,
       failuresInRow: health.failuresInRow,
@@ -51,6 +55,7 @@ export class OpenPermits {
       restUntil: 0,
       pauseUntil: 0,
       ban: health.ban ?? NO_BAN,
+      reachedAt: health.reachedAt ?? null,
       learning: new PaceLearner(health.pace),
     });
   }
@@ -67,8 +72,26 @@ export class OpenPermits {
     entry.parallel -= permit.parallel;
     entry.freeAt = Math.max(entry.freeAt, freeAt);
     if (entry.permits > 0) return null;
-    this.#hosts.delete(permit.host);
+    this.#forget(permit.host, entry);
     return entry.freeAt;
+  }
+
+  /** What a report says of the host is known here before it is in the store: until then it is kept. */
+  keep(host: string): void {
+    const entry = this.#hosts.get(host);
+    if (entry) entry.unsettled++;
+  }
+
+  /** A report about the host is in the store. */
+  settled(host: string): void {
+    const entry = this.#hosts.get(host);
+    if (!entry) return;
+    entry.unsettled--;
+    this.#forget(host, entry);
+  }
+
+  #forget(host: string, { permits, unsettled }: HostEntry): void {
+    if (permits === 0 && unsettled === 0) this.#hosts.delete(host);
   }
 
   get size(): number {

@@ -2,6 +2,7 @@ import type { Report } from '../../core/batch/batch.ts';
 import type { Outcome, RobotsOutcome } from '../../core/batch/outcome.ts';
 import { LruMap } from '../../core/lru.ts';
 import {
+  isReachedSince,
   type Network,
   nextNetwork,
   ONLINE,
@@ -42,14 +43,22 @@ export class OutageWatch {
     this.#logger = logger;
   }
 
-  /** The report as it counts: during an outage, what could not be reached was not tried. */
-  judge(open: Pick<OpenBatch, 'batch' | 'tasks'>, report: Report): Report {
-    const results = reachesIn(open, report).map((reach) => ({
+  /**
+   * The report as it counts: during an outage, what could not be reached was not tried. `reachedAt`: what the store
+   * knows of a host.
+   */
+  judge(
+    open: Pick<OpenBatch, 'batch' | 'tasks'>,
+    report: Report,
+    reachedAt: (host: string) => number | null = () => null,
+  ): Report {
+    const now = this.#clock.now();
+    const results = reachesIn(open, report, now).map((reach) => ({
       ...reach,
-      wasReached: this.#reached.get(reach.host) === true,
+      wasReached: this.#reached.get(reach.host) === true || isReachedSince(reachedAt(reach.host), now),
     }));
     for (const { host, isReached, origin } of results) if (isReached) this.#onReached(host, origin);
-    this.#change(nextNetwork(this.#network, results, this.#clock.now()));
+    this.#change(nextNetwork(this.#network, results, now));
     if (this.#network.outage === null) return report;
     return {
       ...report,
@@ -66,8 +75,10 @@ export class OutageWatch {
   select(due: DueHost[]): DueHost[] {
     const { outage } = this.#network;
     if (outage === null) return due;
-    if (this.#clock.now() < outage.probeAt) return [];
-    const isBetter = ({ host, ban }: DueHost) => this.#reached.get(host) === true || Boolean(ban?.known);
+    const now = this.#clock.now();
+    if (now < outage.probeAt) return [];
+    const isBetter = ({ host, reachedAt }: DueHost) =>
+      this.#reached.get(host) === true || isReachedSince(reachedAt, now);
     const better = due.filter(isBetter);
     this.#turn++;
     const hosts = rotated(better.length > 0 ? better : due, this.#turn * PROBED_HOSTS);
@@ -122,7 +133,11 @@ export class OutageWatch {
 
 type Found = Omit<Reach, 'wasReached'> & { origin: string };
 
-function reachesIn({ batch, tasks }: Pick<OpenBatch, 'batch' | 'tasks'>, report: Report): Found[] {
+function reachesIn(
+  { batch, tasks }: Pick<OpenBatch, 'batch' | 'tasks'>,
+  report: Report,
+  now: number,
+): Found[] {
   const found: Found[] = [];
   const add = (result: Outcome | RobotsOutcome, permit: number, url: string) => {
     const reach = reachOf(result);
@@ -140,7 +155,7 @@ function reachesIn({ batch, tasks }: Pick<OpenBatch, 'batch' | 'tasks'>, report:
     const asked = batch.permits[permit]?.probe?.url;
     if (asked == null || (probe !== 'answered' && probe !== 'refused')) return;
     const { host } = batch.permits[permit]!;
-    found.push({ host, isReached: true, isOwn: false, origin: originOf(asked) });
+    found.push({ host, isReached: true, isOwn: false, isOffline: false, at: now, origin: originOf(asked) });
   });
   return found;
 }

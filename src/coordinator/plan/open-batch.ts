@@ -21,6 +21,8 @@ export interface OpenBatch {
   over: boolean;
   /** Reports are written down one after the other, in the order in which they came. */
   settled: Promise<void>;
+  /** When its lease ends. */
+  leaseUntil: number;
 }
 
 export function archiveKeyOf(job: Pick<Job, 'name' | 'run'>, batchId: number): string {
@@ -39,8 +41,8 @@ function placeOf(job: Pick<Job, 'name' | 'run'>, batchId: number): string {
 export function makeBatch(
   job: Job,
   grants: Grant[],
-  leased: LeasedBatch,
-  options: { budgetMs: number; epoch: string; robots: RobotsFetch[] },
+  leased: Omit<LeasedBatch, 'hosts'>,
+  options: { budgetMs: number; epoch: string; robots: RobotsFetch[]; leaseUntil?: number },
 ): OpenBatch {
   const permitOf = new Map(grants.map((grant, index) => [grant.hostId, index]));
   const tasks = leased.tasks.map(
@@ -73,6 +75,7 @@ export function makeBatch(
     succeeded: 0,
     over: false,
     settled: Promise.resolve(),
+    leaseUntil: options.leaseUntil ?? Number.POSITIVE_INFINITY,
   };
 }
 
@@ -100,7 +103,12 @@ export function reopenBatch(job: Job, adopted: AdoptedBatch, handover: Handover,
   });
   const { epoch, robots, permits, needs } = handover;
   const budgetMs = Math.max(0, Math.ceil(adopted.leaseUntil - now));
-  const open = makeBatch(job, [], { id: adopted.id, tasks: [] }, { budgetMs, epoch, robots });
+  const open = makeBatch(
+    job,
+    [],
+    { id: adopted.id, tasks: [] },
+    { budgetMs, epoch, robots, leaseUntil: adopted.leaseUntil },
+  );
   return {
     ...open,
     batch: { ...open.batch, needs, permits, tasks },

@@ -23,6 +23,8 @@ export interface PlanHost extends DueHost {
   renders?: boolean;
   /** Permits that may be out at once; two when absent. */
   permitsMax?: number;
+  /** Answers so far, while the host is in its slow start. */
+  answered?: number;
   /** No request may leave after this: the host's hours end. */
   closesAt?: number;
   /** Of a piggybacked host: what is requested there to see whether it can be reached. */
@@ -121,6 +123,10 @@ function pacedParts(input: PlanInput, host: PlanHost, gapMs: number, share: numb
 /** A host without a gap is limited by parallelism alone, which is divided among batches. */
 function openParts(input: PlanInput, host: PlanHost, share: number): Part[] {
   if (isProbed(host, input)) return host.load.permits === 0 ? [{ count: 1, parallel: 1 }] : [];
+  if (isStarting(host))
+    return host.load.permits === 0
+      ? [{ count: Math.min(host.ready, share, input.batchSize), parallel: input.parallel }]
+      : [];
   const spread = Math.ceil((input.workers * BATCHES_PER_WORKER) / input.hosts.length);
   const batchesMax = Math.min(Math.max(spread, PERMITS_PER_HOST), input.parallel);
   const each = Math.floor(input.parallel / batchesMax);
@@ -184,6 +190,7 @@ function addGrant(batch: PlannedBatch, input: PlanInput, host: PlanHost, part: P
       ...(probe ? { probe } : {}),
       ...(refusalsMax === null ? {} : { refusalsMax }),
       ...usualOf(host),
+      ...(gapMs === 0 && part.count > 1 && isStarting(host) ? { answered: host.answered! } : {}),
     },
   });
   batch.size += part.count;
@@ -199,6 +206,11 @@ function banLimitsOf(
   // A piggybacked host has no task that could be its probe.
   const probe = isBanned(ban) && (url !== null || count > 0) ? { url } : undefined;
   return { probe, refusalsMax: refusalsLeft(ban) };
+}
+
+/** A browser is slow to begin, and has few pages at a time anyway. */
+function isStarting({ answered, renders = false }: PlanHost): boolean {
+  return answered !== undefined && !renders;
 }
 
 /** Where the last pages failed, it is not known whether the host still answers. */

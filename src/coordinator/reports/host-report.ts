@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isBanned } from '../../core/bans/bans.ts';
+import { type HostProfile, isExpired } from '../../core/calibration/host-profile.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
 import { compileHostLimits, type HostLimits } from '../../core/politeness/host-limits.ts';
 import { isOrigin, parseRobots } from '../../core/robots/robots.ts';
@@ -24,7 +25,16 @@ export interface HostReportRow {
   /** Least time between two requests that the job, robots.txt and what was learned permit now. */
   permittedGapMs: number;
   smallestGapMs: number | null;
+  /** What calibration found, without its evidence; null when the host was never calibrated. */
+  calibration: CalibrationSummary | null;
   robots: RobotsSummary[];
+}
+
+interface CalibrationSummary
+  extends Pick<HostProfile, 'rate' | 'parallel' | 'batchSize' | 'timeoutMs' | 'refusals'> {
+  measuredAt: string;
+  expiresAt: string;
+  expired: boolean;
 }
 
 interface RobotsSummary {
@@ -39,13 +49,17 @@ interface RobotsSummary {
   detail: string | null;
 }
 
+/** Less than this is the time between two requests, or until the next batch. */
+const PAUSE_MS_MIN = 5_000;
+
 type HostReporter = (facts: HostFacts, now: number) => HostReportRow;
 
 export function hostReporter(spec: JobSpec, product: string): HostReporter {
   const limitsOf = compileHostLimits(spec);
   return (facts, now) => {
     const limits = limitsOf(facts.host);
-    const learned = spec.politeness.adaptive ? facts.pace : null;
+    const pace = isExpired(facts.pace, now) ? null : facts.pace;
+    const learned = spec.politeness.adaptive ? pace : null;
     const rate = Math.min(limits.rate, learned?.rate ?? limits.rate);
     const delayMs = Math.max(0, ...facts.robots.map(({ crawlDelayMs }) => crawlDelayMs ?? 0));
     const permittedGapMs = Math.max(delayMs, Number.isFinite(rate) ? 1_000 / rate : 0);
@@ -53,7 +67,7 @@ export function hostReporter(spec: JobSpec, product: string): HostReporter {
     return {
       host: facts.host,
       state,
-      limitedBy: explain(facts, { limits, rate, delayMs, state, now }),
+      limitedBy: explain(facts, { limits, rate, delayMs, state, now }) + sharing(facts, state),
       rate: permittedGapMs > 0 ? round(1_000 / permittedGapMs) : null,
       parallel: limits.parallel,
       ready: facts.ready,
@@ -65,6 +79,7 @@ export function hostReporter(spec: JobSpec, product: string): HostReporter {
       lastErrorAt: facts.lastError && new Date(facts.lastError.at).toISOString(),
       permittedGapMs: round(permittedGapMs),
       smallestGapMs: facts.smallestGapMs === null ? null : round(facts.smallestGapMs),
+      calibration: facts.profile && calibrationOf(facts.profile, now),
       robots: facts.robots.filter(({ origin }) => isOrigin(origin)).map((entry) => summaryOf(entry, product)),
     };
   };
@@ -90,6 +105,8 @@ function explain(
     return `ban since ${new Date(facts.ban!.since!).toISOString()}: one probe at ${new Date(Math.max(facts.nextAt, now)).toISOString()}`;
   if (state === 'resting')
     return `circuit breaker after ${facts.failuresInRow} failures: one probe at ${new Date(facts.nextAt).toISOString()}`;
+  if (state === 'waiting' && facts.lastError && facts.nextAt - now > PAUSE_MS_MIN)
+    return `pauses until ${new Date(facts.nextAt).toISOString()} after ${facts.lastError.code}: ${facts.lastError.detail}`;
   if (delayMs > 0 && (!Number.isFinite(rate) || delayMs >= 1_000 / rate))
     return `robots.txt asks for ${delayMs / 1_000} s between requests`;
   if (rate < limits.rate) {
@@ -100,6 +117,22 @@ function explain(
   return Number.isFinite(rate)
     ? `job settings: ${rate} requests per second`
     : `job settings: ${limits.parallel} concurrent requests`;
+}
+
+/** A host has one limit over all jobs: those that want it take turns. */
+function sharing({ sharedWith }: HostFacts, state: HostReportRow['state']): string {
+  if (sharedWith.length === 0 || (state !== 'ready' && state !== 'waiting')) return '';
+  return `; in turns with ${sharedWith.join(', ')}`;
+}
+
+function calibrationOf(profile: HostProfile, now: number): CalibrationSummary {
+  const { rate, parallel, batchSize, timeoutMs, refusals, measuredAt, expiresAt } = profile;
+  return {
+    ...{ rate, parallel, batchSize, timeoutMs, refusals },
+    measuredAt: new Date(measuredAt).toISOString(),
+    expiresAt: new Date(expiresAt).toISOString(),
+    expired: expiresAt <= now,
+  };
 }
 
 function summaryOf(entry: RobotsEntry, product: string): RobotsSummary {

@@ -4,7 +4,7 @@ import { type FailureCode, failureKind, type SkipCode } from '../../core/failure
 import type { Delivery } from '../../ports/dispatcher.ts';
 import { BusiestHosts, type HostEntry } from './host-activity.ts';
 import { FadingRate, RateRing } from './meters.ts';
-import type { Notice, RunView, Tally, ViewInput } from './run-view.ts';
+import type { HostView, Notice, RunView, Tally, ViewInput } from './run-view.ts';
 
 export type { RunView, ViewInput } from './run-view.ts';
 
@@ -13,6 +13,8 @@ export interface Progress {
   /** Also for each part of a report. What is late or doubled changes nothing. */
   onDelivery(delivery: Delivery, now: number): void;
   note(text: string, now: number, level?: Notice['level']): void;
+  /** Of the program itself, rather than of a page. */
+  warn(text: string, now: number, level: 'warn' | 'error'): void;
   view(input: ViewInput): RunView;
 }
 
@@ -24,6 +26,13 @@ const WINDOW_MS = 10_000;
 const BUCKET_MS = 500;
 const HISTORY_BUCKETS = 240;
 const GROWING_MS = 3_000;
+const WARNINGS_MAX = 3;
+/** A worker that has reported nothing for so long has left, or has nothing to do. */
+const WORKER_GONE_MS = 60_000;
+/** Reports come at least this often while anything moves. */
+const STILL_MS = 3_000;
+/** Shorter waits are the pace of a polite crawl. */
+const PAUSE_SHOWN_MS = 2_000;
 
 /** `hosts` by permit; `heardAt` is the time of dispatch, then of each part of the report. */
 type OpenBatch = { heardAt: number; parts: Set<number>; tasks: BatchTask[]; hosts: HostEntry[] };
@@ -58,6 +67,7 @@ class RunProgress implements Progress {
   readonly #failures = new Map<FailureCode, number>();
   readonly #skips = new Map<SkipCode, number>();
   readonly #recent: Notice[] = [];
+  readonly #warnings: Notice[] = [];
   readonly #pages = new RateRing(BUCKET_MS, HISTORY_BUCKETS);
   readonly #bytes = new RateRing(BUCKET_MS, HISTORY_BUCKETS);
   readonly #settled = new RateRing(BUCKET_MS, HISTORY_BUCKETS);
@@ -65,10 +75,12 @@ class RunProgress implements Progress {
   #settledTotal = 0;
   #acceptedSeen = 0;
   #grewAt: number;
+  #heardAt: number;
 
   constructor(startedAt: number) {
     this.#startedAt = startedAt;
     this.#grewAt = startedAt;
+    this.#heardAt = startedAt;
   }
 
   onDispatch(batch: Batch, now: number): void {
@@ -81,6 +93,7 @@ class RunProgress implements Progress {
     const id = delivery.kind === 'lost' ? delivery.batchId : delivery.report.batchId;
     const batch = this.#open.get(id);
     if (batch === undefined) return;
+    this.#heardAt = now;
     if (delivery.kind === 'report') {
       if (batch.parts.has(delivery.report.part)) return;
       batch.parts.add(delivery.report.part);
@@ -129,6 +142,7 @@ class RunProgress implements Progress {
     } else {
       this.#pages.add(at, 1);
       this.#pagesTotal++;
+      if (outcome.kind === 'fetched' && outcome.note) this.note(`${outcome.note}  ${task.url}`, at);
     }
     this.#settled.add(at, 1);
     this.#settledTotal++;
@@ -152,6 +166,11 @@ class RunProgress implements Progress {
     if (this.#recent.length > RECENT_MAX) this.#recent.shift();
   }
 
+  warn(text: string, now: number, level: 'warn' | 'error'): void {
+    this.#warnings.push({ at: now, level, text });
+    if (this.#warnings.length > WARNINGS_MAX) this.#warnings.shift();
+  }
+
   /** Everything before this moment has been reported, or its batch is slower than the window. */
   #knownUntil(now: number): number {
     const oldest = this.#open.values().next().value;
@@ -161,17 +180,28 @@ class RunProgress implements Progress {
     return Math.floor(until / BUCKET_MS) * BUCKET_MS - 1;
   }
 
+  /** A reason to wait is known, and nothing has come since: then nothing comes. */
+  #isStill({ waitingFor, now }: ViewInput): boolean {
+    return typeof waitingFor === 'string' && now - this.#heardAt > STILL_MS;
+  }
+
   #etaMs(input: ViewInput, until: number): number | null {
     const { now, counters, job } = input;
-    const remaining = counters.pending + counters.leased;
-    if (remaining === 0) return input.sourcesDone ? 0 : null;
+    const { pages, seconds } = input.limits ?? { pages: null, seconds: null };
+    const known = counters.pending + counters.leased;
+    if (known === 0) return input.sourcesDone ? 0 : null;
+    if (this.#isStill(input)) return null;
+    const expected = known + unreadTasks(input);
+    const remaining = pages === null ? expected : Math.min(expected, Math.max(0, pages - counters.attempted));
+    const timeLeftMs =
+      seconds === null ? Number.POSITIVE_INFINITY : Math.max(0, seconds * 1_000 - (now - this.#startedAt));
     if (this.#settledTotal === 0 || (job.state !== 'running' && job.state !== 'stopping')) return null;
     const average = (this.#settledTotal * 1_000) / Math.max(1_000, now - this.#startedAt);
     // In a lull (every task waits for its retry) the window runs dry: the average keeps the answer finite.
     const recent = this.#settled.rate(until, WINDOW_MS, this.#startedAt);
     const rate = recent === 0 ? average : Math.max(recent, average / 10);
     const waitMs = counters.leased === 0 ? Math.max(0, (input.nextDueAt ?? now) - now) : 0;
-    return Math.max(waitMs, Math.ceil((remaining * 1_000) / rate));
+    return Math.min(timeLeftMs, Math.max(waitMs, Math.ceil((remaining * 1_000) / rate)));
   }
 
   view(input: ViewInput): RunView {
@@ -180,18 +210,26 @@ class RunProgress implements Progress {
     if (counters.accepted > this.#acceptedSeen) this.#grewAt = now;
     this.#acceptedSeen = counters.accepted;
     const remaining = counters.pending + counters.leased;
-    const until = this.#knownUntil(now);
-    const discovering = !input.sourcesDone || (remaining > 0 && now - this.#grewAt < GROWING_MS);
+    // While nothing can come, what has not been reported is not assumed.
+    const isStill = this.#isStill(input);
+    const until = isStill ? now : this.#knownUntil(now);
+    const isUnknown = !input.sourcesDone && typeof input.sourcesRead !== 'number';
+    const isGrowing = typeof input.sourcesRead !== 'number' || input.sourcesDone;
+    const discovering = isUnknown || (isGrowing && remaining > 0 && now - this.#grewAt < GROWING_MS);
     const finished = counters.done + counters.unchanged + counters.skipped + counters.dead;
-    const workers = [...this.#workers].slice(-WORKERS_SHOWN_MAX).sort(([a], [b]) => (a < b ? -1 : 1));
+    const top = this.#hosts.top(now, input.hostsMax ?? HOSTS_SHOWN_MAX);
+    const hosts = isStill ? top.map((host) => ({ ...host, requestsPerSecond: 0 })) : top;
+    const alive = [...this.#workers].filter(([, { lastSeenAt }]) => now - lastSeenAt < WORKER_GONE_MS);
+    const workers = alive.slice(-WORKERS_SHOWN_MAX).sort(([a], [b]) => (a < b ? -1 : 1));
     return {
-      job: { dir: null, ...input.job },
+      job: { dir: null, unit: 'pages', ...input.job },
+      waitingFor: input.waitingFor ?? pauseText(input, hosts),
+      explanation: input.explanation ?? null,
       at: now,
       startedAt: this.#startedAt,
       elapsedMs,
       counters: { ...counters },
-      fraction:
-        counters.accepted === 0 ? Number(input.sourcesDone) : Math.min(1, finished / counters.accepted),
+      fraction: fractionOf(input, finished, elapsedMs),
       pagesPerSecond: this.#pages.rate(until, WINDOW_MS, this.#startedAt),
       averagePagesPerSecond: (this.#pagesTotal * 1_000) / Math.max(1_000, elapsedMs),
       bytesPerSecond: this.#bytes.rate(until, WINDOW_MS, this.#startedAt),
@@ -200,7 +238,7 @@ class RunProgress implements Progress {
       etaMs: this.#etaMs(input, until),
       discovering,
       openBatches: this.#open.size,
-      hosts: this.#hosts.top(now, input.hostsMax ?? HOSTS_SHOWN_MAX),
+      hosts,
       hostsTotal: this.#hosts.size,
       failures: tallies(this.#failures),
       skips: reasons(input, 'skipped') ?? tallies(this.#skips),
@@ -210,8 +248,41 @@ class RunProgress implements Progress {
         ...rest,
         tasksPerSecond: rate.perSecond(now),
       })),
-      workersTotal: this.#workers.size,
+      workersTotal: alive.length,
       recent: [...this.#recent],
+      warnings: [...this.#warnings],
     };
   }
+}
+
+/** Of what is known to be done before the job ends: all tasks, or as many as its limits let it. */
+function fractionOf(input: ViewInput, finished: number, elapsedMs: number): number {
+  const { counters, limits, sourcesDone } = input;
+  const ofTasks = counters.accepted === 0 ? Number(sourcesDone) : finished / counters.accepted;
+  const pages = limits?.pages ?? null;
+  const seconds = limits?.seconds ?? null;
+  const expected = counters.accepted + unreadTasks(input);
+  const total = pages === null ? expected : Math.min(pages, expected);
+  // Before all sources are read, a limit says more than the tasks so far.
+  const isLimited = pages !== null && (!sourcesDone || counters.accepted > pages);
+  const ofPages = isLimited ? counters.attempted / pages : total === 0 ? ofTasks : finished / total;
+  return Math.min(1, Math.max(ofPages, seconds === null ? 0 : elapsedMs / (seconds * 1_000)));
+}
+
+/** Tasks that the rest of the sources will bring, as far as the bytes that are read tell. */
+function unreadTasks({ counters, sourcesRead, sourcesDone }: ViewInput): number {
+  if (sourcesDone || typeof sourcesRead !== 'number' || sourcesRead <= 0) return 0;
+  return Math.round(counters.accepted * (1 / Math.min(1, sourcesRead) - 1));
+}
+
+/** When every task waits: for whom, and until when. */
+function pauseText({ now, counters, nextDueAt, job }: ViewInput, hosts: readonly HostView[]): string | null {
+  if (job.state !== 'running' || counters.leased > 0 || counters.pending === 0) return null;
+  if (nextDueAt === undefined || nextDueAt === null || nextDueAt - now < PAUSE_SHOWN_MS) return null;
+  const until = new Date(nextDueAt).toTimeString().slice(0, 8);
+  const [first, ...others] = hosts.filter(({ state }) => state === 'throttled' || state === 'failing');
+  if (!first) return `the next task is due at ${until}`;
+  const more = others.length === 0 ? '' : ` and ${others.length} more hosts`;
+  const failures = `${first.failed} failed ${first.failed === 1 ? 'request' : 'requests'}`;
+  return `${first.host}${more} pauses until ${until} after ${failures}`;
 }

@@ -1,12 +1,15 @@
 import type { QualityRow } from '../../core/model.ts';
-import type { Job, Store } from '../../ports/store.ts';
+import type { ReadStore } from '../../ports/read-store.ts';
+import type { Job } from '../../ports/store.ts';
 import type { QualityDrop, RouteQuality } from './run-view.ts';
+
+type Reads = Pick<ReadStore, 'jobs' | 'views'>;
 
 /** Passes that are looked back: a pass in which little changed has too few records to compare with. */
 const LOOK_BACK = 10;
 
 /** The quality of one pass of a run, compared with the last before it that has enough records. */
-export async function qualityOf(store: Store, job: Job, pass = job.pass): Promise<RouteQuality[]> {
+export async function qualityOf(store: Reads, job: Job, pass = job.pass): Promise<RouteQuality[]> {
   const rows = await store.views.quality(job.id, pass);
   if (rows.length === 0) return [];
   return judgeQuality(rows, await formerQuality(store, job, pass, new Set(rows.map(({ route }) => route))));
@@ -19,13 +22,13 @@ interface LatestQuality {
 }
 
 /** Of the newest pass that has figures: one in which every page was unchanged has none. */
-export async function latestQualityOf(store: Store, job: Job): Promise<LatestQuality> {
+export async function latestQualityOf(store: Reads, job: Job): Promise<LatestQuality> {
   const pass = await store.views.lastQualityPass(job.id);
   return { pass, routes: pass === null ? [] : await qualityOf(store, job, pass) };
 }
 
 async function formerQuality(
-  store: Store,
+  store: Reads,
   job: Job,
   pass: number,
   wanted: Set<string>,
@@ -50,7 +53,7 @@ async function formerQuality(
   return found;
 }
 
-async function runBefore(store: Store, job: Job): Promise<Job | null> {
+async function runBefore(store: Reads, job: Job): Promise<Job | null> {
   if (job.run === 1) return null;
   const found = await store.jobs.find(`${job.name}-${job.run - 1}`);
   // Another job may have that very name.

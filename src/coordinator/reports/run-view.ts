@@ -55,9 +55,16 @@ export interface Notice {
   text: string;
 }
 
+/** What the tasks of a job are called. */
+export type PageUnit = 'pages' | 'images' | 'files';
+
 /** A run as people see it: plain JSON, made anew for each look. */
 export interface RunView {
-  job: { name: string; state: JobState | 'stopping'; dir: string | null };
+  job: { name: string; state: JobState | 'stopping'; dir: string | null; unit: PageUnit };
+  /** Why nothing moves, in one line; null while something does. */
+  waitingFor: string | null;
+  /** Why it is not faster, in one sentence; null or absent when that is not known. */
+  explanation?: string | null;
   at: number;
   startedAt: number;
   elapsedMs: number;
@@ -85,16 +92,26 @@ export interface RunView {
   workers: WorkerView[];
   workersTotal: number;
   recent: Notice[];
+  /** The last few warnings of the program itself. */
+  warnings: Notice[];
 }
 
 export interface ViewInput {
   now: number;
   counters: Counters;
-  job: { name: string; state: RunView['job']['state']; dir?: string | null };
+  job: { name: string; state: RunView['job']['state']; dir?: string | null; unit?: PageUnit };
+  /** Why no batch goes out, as the coordinator and its dispatcher know it. */
+  waitingFor?: string | null;
+  /** Where the job ends by itself. */
+  limits?: { pages: number | null; seconds: number | null };
   sourcesDone: boolean;
+  /** How much of the sources is read, by bytes, 0 to 1; null where it is not known. */
+  sourcesRead?: number | null;
   /** Dead and skipped tasks by reason, as the store's views have them. */
   tallies?: { state: string; code: string; count: number }[];
   /** When the next waiting task may start, if none can now: the run lasts at least until then. */
   nextDueAt?: number | null;
+  /** Why it is not faster. */
+  explanation?: string | null;
   hostsMax?: number;
 }

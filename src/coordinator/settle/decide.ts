@@ -1,6 +1,7 @@
 import type { Report } from '../../core/batch/batch.ts';
 import type { Outcome, QualityDelta } from '../../core/batch/outcome.ts';
 import { isFault } from '../../core/circuit-breaker/circuit-breaker.ts';
+import type { CostLine } from '../../core/cost/cost.ts';
 import {
   type FailedHost,
   type FailedPlace,
@@ -8,6 +9,7 @@ import {
   failedPlacesOf,
 } from '../../core/giving-up/giving-up.ts';
 import type { HostGrouper } from '../../core/politeness/host-groups.ts';
+import type { InheritMeta } from '../../core/row-meta/row-meta.ts';
 import type { CompiledFollow } from '../../core/url/scope.ts';
 import type { Reject } from '../../ports/source.ts';
 import type { HostChange, Job, RobotsEntry, Settlement, TaskChange } from '../../ports/store.ts';
@@ -30,6 +32,8 @@ export interface Judgement {
   forbidden: ReadonlySet<number>;
   robots: readonly RobotsEntry[];
   hosts: readonly HostChange[];
+  /** What the report adds to the bill of the job. */
+  costs: readonly CostLine[];
   groupOf: HostGrouper;
 }
 
@@ -38,6 +42,7 @@ export interface DecisionRules {
   job: Pick<Job, 'id' | 'spec'>;
   follow: readonly CompiledFollow[];
   tellsReferrers: boolean;
+  inherit: InheritMeta;
   /** Whether hosts are counted together: then one of them must not take the others down. */
   areGroups: boolean;
   random: () => number;
@@ -91,12 +96,12 @@ function settlementOf(
   open: Pick<OpenBatch, 'tasks'>,
   report: Report,
   judged: Judgement,
-  { job, follow, tellsReferrers, random }: DecisionRules,
+  { job, follow, tellsReferrers, inherit, random }: DecisionRules,
 ): Settlement {
-  const { limits, records } = job.spec;
+  const { limits, records, sink, name } = job.spec;
   const { now, escalating, untried, banned, forbidden, groupOf } = judged;
   const context: SettleContext = {
-    ...{ spec: job.spec, follow, tellsReferrers, random },
+    ...{ spec: job.spec, follow, tellsReferrers, inherit, random },
     ...{ now, escalating, untried, banned, forbidden, groupOf },
   };
   const tasks = judged.outcomes.map((outcome) => changeOf(open.tasks.get(outcome.taskId)!, outcome, context));
@@ -110,8 +115,13 @@ function settlementOf(
     archive: report.archive,
     pack: report.pack ?? null,
     requests: report.permits.reduce((sum, use) => sum + use.sent, 0),
+    costs: judged.costs,
     perTemplateMax: limits.perTemplate,
-    records: { guardMs: records.guardSeconds * 1_000, history: records.history },
+    records: {
+      guardMs: records.guardSeconds * 1_000,
+      history: records.history,
+      ...(sink ? { sink: { spec: sink, job: name } } : {}),
+    },
     quality: [...report.quality, ...refusedPages(tasks)],
     tasks,
     ...(report.found ? { links: linksAhead(open.tasks, report.found, context) } : {}),

@@ -10,6 +10,7 @@ import {
 import { isHostThrottling, isThrottling } from '../../core/failures.ts';
 import { isPermanent } from '../../core/giving-up/giving-up.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
+import { nextReachedAt } from '../../core/outage/outage.ts';
 import { compileHostLimits, type HostLimiter } from '../../core/politeness/host-limits.ts';
 import { freeAgainAt, guardedGapMs, refusalPauseMs } from '../../core/politeness/permits.ts';
 import { backoffMs } from '../../core/retry/retry.ts';
@@ -118,7 +119,9 @@ export function hostChangeOf(
     isUnavailable: pace !== null && entry!.learning.wasUnavailable,
   };
   const pauseUntil = Math.max(entry?.pauseUntil ?? 0, pauseUntilOf(results, refusal, now));
-  if (entry) Object.assign(entry, breaker, { pauseUntil }, ban && { ban });
+  const reachedAt = nextReachedAt(entry?.reachedAt ?? null, [...report.robots, ...report.outcomes], now);
+  if (entry)
+    Object.assign(entry, breaker, { pauseUntil }, ban && { ban }, reachedAt !== null && { reachedAt });
   const gapMs = guardedGapMs(0, report.crawlDelayMs);
   const freeAt = use.finished ? permits.release(permit, freeAgainAt(permit, use.lastSentAt, gapMs)) : null;
   const takenUntil = entry?.takenUntil ?? permit.endAt;
@@ -139,6 +142,7 @@ export function hostChangeOf(
     span: spanOf(permit, use),
     lastError: lastErrorOf([...report.robots, ...report.outcomes]),
     ...(ban && !isSameBan(before, ban) ? { ban } : {}),
+    ...(reachedAt === null ? {} : { reachedAt }),
   };
 }
 

@@ -1,11 +1,12 @@
 import type { BatchTask, Report } from '../../core/batch/batch.ts';
 import type { Discovered, Outcome } from '../../core/batch/outcome.ts';
 import { type FailureCode, failureKind, isHostThrottling } from '../../core/failures.ts';
-import { isOutOfAttempts } from '../../core/giving-up/giving-up.ts';
+import { isOutOfAttempts, isThrottledOnly } from '../../core/giving-up/giving-up.ts';
 import { followsRedirects, isMediaRoute, type JobSpec } from '../../core/job-schema/job.ts';
 import type { NewTask } from '../../core/model.ts';
 import type { HostGrouper } from '../../core/politeness/host-groups.ts';
 import { backoffMs } from '../../core/retry/retry.ts';
+import type { InheritMeta } from '../../core/row-meta/row-meta.ts';
 import { type CompiledFollow, mayRedirect } from '../../core/url/scope.ts';
 import { templateOf } from '../../core/url/url.ts';
 import type { Reject } from '../../ports/source.ts';
@@ -17,6 +18,8 @@ interface LinkContext {
   groupOf?: HostGrouper | undefined;
   /** Whether tasks are to know the page that links to them. */
   tellsReferrers?: boolean | undefined;
+  /** What they get of the row that led to that page; nothing when absent. */
+  inherit?: InheritMeta | undefined;
 }
 
 export interface SettleContext extends LinkContext {
@@ -109,11 +112,18 @@ function failureOf(
   }
   if (context.escalating?.has(task.id) && wantsBrowser(code))
     return { ...failure, outcome: 'deferred', page: null, to: 'pending', countsAsAttempt: false };
+  const httpStatus = trace?.httpStatus ?? null;
+  const throttles = task.throttles ?? 0;
+  if (isThrottledOnly({ code, httpStatus, retryAfterMs: outcome.retryAfterMs }, throttles)) {
+    const waitMs = backoffMs(throttles + 1, retry, context.random());
+    const dueAt = Math.ceil(context.now + Math.max(outcome.retryAfterMs ?? 0, waitMs));
+    return { ...failure, to: 'pending', dueAt, countsAsAttempt: false, throttled: true };
+  }
   const isOver = isOutOfAttempts(code, task.attempt, retry);
   if (isOver && !context.escalating?.has(task.id)) return { ...failure, to: 'dead' };
   const pauseMs = Math.max(outcome.retryAfterMs ?? 0, backoffMs(task.attempt, retry, context.random()));
   const isPageTrouble =
-    failureKind(code).hostFault && !isHostThrottling(code, trace?.httpStatus ?? null, outcome.retryAfterMs);
+    failureKind(code).hostFault && !isHostThrottling(code, httpStatus, outcome.retryAfterMs);
   // Pages that fail again and again come after those that may still answer.
   const isLast = isPageTrouble && (task.attempt > 1 || context.random() >= RETRIED_SOON_SHARE);
   return {
@@ -166,17 +176,20 @@ function redirectOf(
 }
 
 export function toNewTask(
-  task: Pick<BatchTask, 'depth' | 'url'>,
+  task: Pick<BatchTask, 'depth' | 'url' | 'meta'>,
   link: Discovered,
-  { groupOf, tellsReferrers }: LinkContext,
+  { groupOf, tellsReferrers, inherit }: LinkContext,
 ): NewTask {
+  const inherited = inherit?.(task.meta) ?? null;
+  // A list adds to what its row says; a handler that gives a link its own columns means those alone.
+  const joined = link.listed && link.meta ? { ...inherited, ...link.meta } : null;
   return {
     url: link.url,
     host: groupOf ? groupOf(link.host) : link.host,
     depth: link.listed ? task.depth : task.depth + 1,
     priority: link.priority,
     route: link.route,
-    meta: link.meta ?? null,
+    meta: joined ?? link.meta ?? inherited,
     hops: 0,
     template: link.listed ? null : templateOf(link.url),
     modifiedAt: link.modifiedAt ?? null,

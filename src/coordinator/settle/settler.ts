@@ -1,13 +1,17 @@
 import type { Report } from '../../core/batch/batch.ts';
 import type { Outcome } from '../../core/batch/outcome.ts';
+import type { Usage } from '../../core/cost/cost.ts';
 import type { FailedHost } from '../../core/giving-up/giving-up.ts';
 import { compileHostLimits, type HostLimiter } from '../../core/politeness/host-limits.ts';
+import { inheritanceOf } from '../../core/row-meta/row-meta.ts';
 import { tellsReferrers } from '../../core/url/referrer.ts';
 import { compileFollow } from '../../core/url/scope.ts';
 import type { Clock, Random } from '../../ports/ambient.ts';
-import type { Frontier, Job, RobotsEntry } from '../../ports/store.ts';
+import type { Frontier, Job, RobotsEntry, Settlement } from '../../ports/store.ts';
 import type { BanLog } from '../bans/ban-log.ts';
+import type { BudgetWatch } from '../budget/budget-watch.ts';
 import type { EscalationPolicy } from '../escalation/escalation-policy.ts';
+import type { SlotAccountant } from '../explain/slot-accountant.ts';
 import type { GivenUp } from '../giving-up/giving-up.ts';
 import type { HostGroups } from '../hosts/host-groups.ts';
 import type { OpenPermits } from '../hosts/open-permits.ts';
@@ -16,6 +20,7 @@ import type { OpenBatch } from '../plan/open-batch.ts';
 import type { TaskPriorities } from '../priority/task-priorities.ts';
 import type { AccessAssigner } from '../proxies/access-assigner.ts';
 import type { RobotsCache } from '../robots/robots-cache.ts';
+import type { HostRollups } from '../rollups/host-rollups.ts';
 import type { RejectLog } from '../sources/reject-log.ts';
 import { type Decision, type DecisionRules, decide, finalOf, type Judgement } from './decide.ts';
 import { RepeatedPages } from './repeated-pages.ts';
@@ -46,7 +51,10 @@ interface SettlerParts {
   priorities: TaskPriorities;
   bans: BanLog;
   outages: OutageWatch;
+  rollups: HostRollups;
+  budget: Pick<BudgetWatch, 'billOf'>;
   rejects: RejectLog | null;
+  accountant: Pick<SlotAccountant, 'noteHostWait'>;
 }
 
 /** Turns reports into one store transaction each. */
@@ -64,6 +72,9 @@ export class Settler {
   readonly #priorities: TaskPriorities;
   readonly #bans: BanLog;
   readonly #outages: OutageWatch;
+  readonly #rollups: HostRollups;
+  readonly #accountant: SettlerParts['accountant'];
+  readonly #budget: SettlerParts['budget'];
   readonly #rules: DecisionRules;
   readonly #repeats = new RepeatedPages();
 
@@ -80,11 +91,15 @@ export class Settler {
     this.#priorities = parts.priorities;
     this.#bans = parts.bans;
     this.#outages = parts.outages;
+    this.#rollups = parts.rollups;
+    this.#budget = parts.budget;
     this.#rejects = parts.rejects;
+    this.#accountant = parts.accountant;
     this.#rules = {
       job: parts.job,
       follow: parts.job.spec.follow.map(compileFollow),
       tellsReferrers: tellsReferrers(parts.job.spec),
+      inherit: inheritanceOf(parts.job.spec),
       areGroups: parts.groups.areShared,
       random: () => parts.random.next(),
     };
@@ -92,21 +107,28 @@ export class Settler {
 
   /**
    * In three steps: judge what the outcomes mean, decide what follows from that, apply it. `found`: robots.txt that
-   * became known without a request.
+   * became known without a request. `used`: what carrying the batch cost.
    */
   async settle(
     open: OpenBatch,
     received: Report,
     found: readonly RobotsEntry[] = [],
+    used: Usage = {},
   ): Promise<SettledReport> {
-    const report = this.#outages.judge(open, received);
-    const judged = await this.#judge(open, report, found);
+    const reachedAt = (host: string) => this.#permits.entry(host)?.reachedAt ?? null;
+    const report = this.#outages.judge(open, received, reachedAt);
+    const costs = this.#budget.billOf(received, used);
+    const judged = { ...(await this.#judge(open, report, found)), costs };
     const decision = decide(open, report, judged, this.#rules);
     return this.#apply(open, judged, decision);
   }
 
   /** Asks all that learn from reports: robots.txt, repeated pages, proxies, escalation, the health of hosts. */
-  async #judge(open: OpenBatch, report: Report, found: readonly RobotsEntry[]): Promise<Judgement> {
+  async #judge(
+    open: OpenBatch,
+    report: Report,
+    found: readonly RobotsEntry[],
+  ): Promise<Omit<Judgement, 'costs'>> {
     const groupOf = await this.#groups.of(() => hostsIn(report));
     const now = this.#clock.now();
     const robots = [...found, ...(await this.#robotsEntries(open, report, now))];
@@ -123,18 +145,27 @@ export class Settler {
   }
 
   /** One transaction, and then what memory must learn: whoever looks next must find it in the store. */
-  async #apply(open: OpenBatch, { outcomes }: Judgement, decision: Decision): Promise<SettledReport> {
+  async #apply(open: OpenBatch, { outcomes, hosts }: Judgement, decision: Decision): Promise<SettledReport> {
     const { settlement, rejects, failedHosts, failedPlaces } = decision;
     for (const { links } of [settlement, ...settlement.tasks]) this.#priorities.apply(links ?? []);
     const { applied } = await this.#store.frontier.settle(settlement);
+    for (const { host } of hosts) this.#permits.settled(host);
     for (const { origin, permit } of open.batch.robots)
       if (open.released[permit]) this.#robots.doneAsking(origin);
     if (applied) for (const reject of rejects) this.#rejects?.note(reject);
+    if (applied) this.#noteHosts(open, settlement);
     for (const place of failedPlaces) this.#givenUp.add(place);
     for (const { taskId } of outcomes) open.tasks.delete(taskId);
     open.failed += decision.failed;
     open.succeeded += decision.succeeded;
     return { applied, failedHosts, lostLinks: !applied || decision.lostLinks };
+  }
+
+  #noteHosts(open: OpenBatch, { tasks, hosts, now }: Settlement): void {
+    const tasksOf = Map.groupBy(tasks, ({ id }) => hostOf(open, { taskId: id }));
+    const sent = new Map(hosts.map((change) => [change.host, change.sent]));
+    for (const host of new Set([...tasksOf.keys(), ...sent.keys()]))
+      this.#rollups.add(host, tasksOf.get(host) ?? [], sent.get(host) ?? 0, now);
   }
 
   #learn(open: OpenBatch, report: Report, outcomes: readonly Outcome[], now: number): ReadonlySet<number> {
@@ -161,14 +192,25 @@ export class Settler {
     const forbidden = new Set<number>();
     const hosts = [...hostReportsOf(open, report, outcomes, robots)].map(([index, about]) => {
       if (about.use.finished) open.released[index] = true;
+      this.#permits.keep(about.permit.host);
       const decision = banDecisionOf(about, this.#permits, job.spec, now);
       for (const taskId of decision?.waiting ?? []) banned.add(taskId);
       for (const taskId of decision?.again ?? []) forbidden.add(taskId);
       if (decision) this.#bans.note(about.permit.host, decision.ban, now);
+      const entry = this.#permits.entry(about.permit.host);
       const change = hostChangeOf(about, this.#permits, job.spec, now, this.#limitsOf, decision);
       const retryAt = robotsRetryAt(about, robots, { retry, now, random });
+      const quietUntil = Math.max(
+        entry?.pauseUntil ?? 0,
+        entry?.restUntil ?? 0,
+        decision?.ban.restUntil ?? 0,
+      );
+      if (quietUntil > now) this.#accountant.noteHostWait(change.host, quietUntil, 'retryBackoff');
       if (retryAt === null) return change;
-      return { ...change, nextAt: Math.ceil(Math.max(change.nextAt ?? 0, retryAt)) };
+      this.#accountant.noteHostWait(change.host, retryAt, 'robots');
+      // Another job may have the host for longer.
+      const takenUntil = about.permit.gapMs === 0 ? 0 : (change.takenUntil ?? 0);
+      return { ...change, nextAt: Math.ceil(Math.max(change.nextAt ?? takenUntil, retryAt)) };
     });
     return { hosts, banned, forbidden };
   }
@@ -202,6 +244,6 @@ function* hostsIn({ outcomes, found, robots }: Report): Iterable<string> {
   }
 }
 
-function hostOf(open: OpenBatch, { taskId }: Outcome): string {
+function hostOf(open: OpenBatch, { taskId }: Pick<Outcome, 'taskId'>): string {
   return open.batch.permits[open.tasks.get(taskId)!.permit]!.host;
 }

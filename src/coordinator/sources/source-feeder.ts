@@ -1,15 +1,13 @@
 import { messageOf } from '../../core/errors.ts';
-import { type JobSpec, SITEMAP_ROUTE } from '../../core/job-schema/job.ts';
-import { LIMITS } from '../../core/limits.ts';
+import { SITEMAP_ROUTE } from '../../core/job-schema/job.ts';
 import type { NewTask } from '../../core/model.ts';
-import { normalizeUrl, whyUnusable } from '../../core/url/url.ts';
-import { isDataDeeper } from '../../core/values/nesting.ts';
 import { type Clock, type Logger, startTimer } from '../../ports/ambient.ts';
 import { REOPENED_SOURCE, type SourcePosition } from '../../ports/job-store.ts';
-import type { Source, SourceRow, SourceTask } from '../../ports/source.ts';
+import type { Source, SourceRow } from '../../ports/source.ts';
 import type { Job, Store } from '../../ports/store.ts';
 import { HostGroups } from '../hosts/host-groups.ts';
 import type { TaskPriorities } from '../priority/task-priorities.ts';
+import { toNewTask } from './new-task.ts';
 import { RejectLog } from './reject-log.ts';
 
 /** Rows of one enqueue: large enough to be cheap, small enough not to hold up settling. */
@@ -46,6 +44,9 @@ export class SourceFeeder {
   readonly #stopping = new AbortController();
   #done = false;
   #failure: unknown = null;
+  /** Of the present source; null where it is not known. */
+  #share: number | null = null;
+  #current = 0;
 
   constructor(options: FeederOptions) {
     this.#options = options;
@@ -56,6 +57,13 @@ export class SourceFeeder {
   /** Every source is read to its end, or has failed for good. */
   get done(): boolean {
     return this.#done;
+  }
+
+  /** How much of all sources is read, 0 to 1; null where it is not known. */
+  get shareRead(): number | null {
+    const { sources } = this.#options;
+    if (this.#done) return 1;
+    return this.#share === null ? null : (this.#current + this.#share) / sources.length;
   }
 
   get failure(): unknown {
@@ -94,6 +102,8 @@ export class SourceFeeder {
     };
     for (const [index, source] of sources.entries()) {
       const start = startOf(index);
+      this.#current = index;
+      this.#share = null;
       if (!start.done) await this.#feedOne(source, start, onProgress).catch(passStop);
       if (this.#stopping.signal.aborted) return;
     }
@@ -119,6 +129,7 @@ export class SourceFeeder {
       else at.rejected++;
       if (rows < chunkRows && clock.now() < flushAt) continue;
       repeats += await this.#enqueue(chunk, at);
+      this.#share = at.position === null ? null : ((await source.shareRead?.(at.position)) ?? null);
       onProgress();
       chunk = [];
       rows = 0;
@@ -192,22 +203,4 @@ export class SourceFeeder {
 /** What the tasks of sitemaps carry is ours. */
 function isOwn(route: string | null): boolean {
   return route === SITEMAP_ROUTE;
-}
-
-function toNewTask(row: SourceTask, spec: JobSpec, priority: number): NewTask | string {
-  const target = normalizeUrl(row.url, null, spec.url);
-  if (!target) return whyUnusable(row.url);
-  if (row.meta && isDataDeeper(row.meta, LIMITS.dataNestingMax))
-    return `a column is nested deeper than ${LIMITS.dataNestingMax} levels`;
-  return {
-    url: target.url,
-    host: target.host,
-    depth: 0,
-    priority,
-    route: row.route ?? null,
-    meta: row.meta,
-    hops: 0,
-    template: null,
-    modifiedAt: row.modifiedAt ?? null,
-  };
 }

@@ -91,7 +91,7 @@ export function waitForRoom(store: Store, room: StoreRoom): Store {
     lease: (jobId, request) =>
       room.orNothing(
         () => store.frontier.lease(jobId, request),
-        request.batches.map(() => ({ id: 0, tasks: [] })),
+        request.batches.map(() => ({ id: 0, tasks: [], hosts: [] })),
       ),
   });
   return {
@@ -100,8 +100,16 @@ export function waitForRoom(store: Store, room: StoreRoom): Store {
     hosts: waiting(store.hosts, room),
     escalations: waiting(store.escalations, room),
     proxies: waiting(store.proxies, room),
+    keys: waiting(store.keys, room),
+    webhooks: waiting(store.webhooks, room),
+    alerts: waiting(store.alerts, room),
+    rollups: waiting(store.rollups, room),
+    slotTimes: waiting(store.slotTimes, room),
+    requests: waiting(store.requests, room),
+    removals: waiting(store.removals, room),
     views: waiting(store.views, room),
     expectBatches: (count) => store.expectBatches?.(count),
+    ...(store.openReads ? { openReads: () => store.openReads!() } : {}),
     close: () => store.close(),
   };
 }

@@ -211,6 +211,12 @@ class BullmqDispatcher implements Dispatcher {
     this.#redis.close();
   }
 
+  trouble(): string | null {
+    const awayMs = this.#redis.awayMs();
+    if (awayMs === null) return this.#notices.trouble;
+    return `waiting for Redis at ${this.#place.shown} since ${Math.round(awayMs / 1_000)} s`;
+  }
+
   /** Replies to this coordinator, or to one whose batches it has taken over. */
   #listen(coordinator: string): void {
     if (this.#heard.has(coordinator)) return;
@@ -343,6 +349,11 @@ class WorkerNotices {
     this.#liveWorkers = liveWorkers;
     this.#place = options.place;
     this.#logger = options.logger;
+  }
+
+  /** What it last warned of, while that lasts. */
+  get trouble(): string | null {
+    return this.#told;
   }
 
   look(open: readonly SentBatch[], now: number): void {

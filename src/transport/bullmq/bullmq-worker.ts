@@ -36,6 +36,7 @@ import {
   reasonOf,
   sealReply,
   TAKE,
+  TAKEN_TTL_MS,
 } from './wire.ts';
 
 interface BullmqWorkerOptions {
@@ -192,8 +193,7 @@ class QueueWorker implements BullmqWorker {
     this.#held.set(sentId, held);
     try {
       const taken = this.#sealed({ kind: 'taken', sentId, worker: this.#options.name }, null);
-      const args = [this.#keys.batch(sentId), this.#keys.reply(coordinator), sentId, taken, REPLY_TTL_MS];
-      const body = (await this.#redis.client.callBuffer('EVAL', TAKE, 2, ...args)) as Buffer | null;
+      const body = await this.#take(sentId, coordinator, taken);
       const last = body ? await this.#process(sentId, body, held) : null;
       if (last?.kind === 'report') await this.#report(sentId, held, last.report);
       else await this.#send(held, last ? { ...last, sentId } : { kind: 'gone', sentId });
@@ -203,6 +203,17 @@ class QueueWorker implements BullmqWorker {
     } finally {
       this.#held.delete(sentId);
     }
+  }
+
+  /** Null when it is not there any more. */
+  async #take(sentId: string, coordinator: string, taken: Buffer): Promise<Buffer | null> {
+    const { client } = this.#redis;
+    const kept = this.#keys.taken(sentId, this.#options.name);
+    const keys = [this.#keys.batch(sentId), this.#keys.reply(coordinator), kept];
+    const values = [sentId, taken, REPLY_TTL_MS, TAKEN_TTL_MS];
+    const body = await client.callBuffer('EVAL', TAKE, keys.length, ...keys, ...values);
+    if (body !== null) client.del(kept).catch(() => {});
+    return body as Buffer | null;
   }
 
   #sealed(reply: Reply, batch: AboutBatch | null): Buffer {

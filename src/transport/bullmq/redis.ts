@@ -48,6 +48,8 @@ const OPTIONS: RedisOptions = {
 };
 
 export interface FleetRedis {
+  /** For how long it has not answered; null while it does. */
+  awayMs(): number | null;
   client: Redis;
   /** Another connection to the same place, for commands that block. */
   another(): Redis;
@@ -64,6 +66,7 @@ export async function openRedis(
   const others: Redis[] = [];
   let last: unknown = null;
   let isAway = false;
+  let awayAt = 0;
   let isTold = false;
   client.on('error', (error) => {
     last = error;
@@ -78,6 +81,7 @@ export async function openRedis(
   client.on('close', () => {
     if (isAway || client.status === 'end') return;
     isAway = true;
+    awayAt = performance.now();
     last = null;
     // What happened is known a moment later, when the connection could not be made again.
     const timer = setTimeout(() => {
@@ -95,6 +99,7 @@ export async function openRedis(
   });
   return {
     client,
+    awayMs: () => (isAway ? performance.now() - awayAt : null),
     another() {
       const other = client.duplicate({ lazyConnect: false });
       // Whatever is wrong, the first connection says it.

@@ -39,6 +39,8 @@ export const TAKE_MS = 15_000;
 /** For batches whose coordinator is gone. */
 export const BATCH_TTL_MS = TAKE_MS + 10_000;
 export const REPLY_TTL_MS = 120_000;
+/** A worker whose connection broke while it took a batch is back by then, or the batch is too late. */
+export const TAKEN_TTL_MS = 30_000;
 export const HEARTBEAT_MS = 2_000;
 export const HEARTBEAT_TTL_MS = 8_000;
 /** As in `bullmq:stalled` after that: longer than a worker is away when Redis restarts. */
@@ -49,6 +51,8 @@ export const KEPT = { count: 100, age: 3_600 };
 export interface FleetKeys {
   prefix: string;
   batch(sentId: string): string;
+  /** A batch that this worker took, until it has got it. */
+  taken(sentId: string, worker: string): string;
   reply(coordinator: string): string;
   workers: string;
   worker(name: string): string;
@@ -61,6 +65,7 @@ export function fleetKeys(prefix: string): FleetKeys {
   return {
     prefix,
     batch: (sentId) => `${base}:batch:${sentId}`,
+    taken: (sentId, worker) => `${base}:taken:${sentId}:${worker}`,
     reply: (coordinator) => `${base}:reply:${coordinator}`,
     workers: `${base}:workers`,
     worker: (name) => `${base}:worker:${name}`,
@@ -68,15 +73,21 @@ export function fleetKeys(prefix: string): FleetKeys {
   };
 }
 
-/** Takes a batch away and says who has it, both or neither. Keys: batch, reply; values: id of the sent batch, body, TTL. */
+/**
+ * Takes a batch away and says who has it, both or neither. When the answer is lost, the worker's connection asks once more:
+ * so the batch stays under a key that only this worker asks for, until the worker has it (`taken`).
+ * Keys: batch, reply, taken; values: id of the sent batch, body, TTL of the reply, TTL of the taken batch.
+ */
 export const TAKE = `
 local body = redis.call('GET', KEYS[1])
 if body then
-  redis.call('DEL', KEYS[1])
+  redis.call('RENAME', KEYS[1], KEYS[3])
+  redis.call('PEXPIRE', KEYS[3], ARGV[4])
   redis.call('XADD', KEYS[2], '*', 'kind', 'taken', 'sentId', ARGV[1], 'body', ARGV[2])
   redis.call('PEXPIRE', KEYS[2], ARGV[3])
+  return body
 end
-return body
+return redis.call('GET', KEYS[3])
 `;
 
 /** Why a worker lost a batch, as the threads of its process say. */

@@ -3,6 +3,7 @@ import type { LoadedLambda } from '../../aws/lambda/lambda-client.ts';
 import { hasNotRun, isThrottled } from '../../aws/lambda/lambda-errors.ts';
 import type { Batch, BatchTask, Report, WorkerKind } from '../../core/batch/batch.ts';
 import { deferredReport } from '../../core/batch/report.ts';
+import { type Prices, sumOfUsage, type Usage } from '../../core/cost/cost.ts';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import { makeRedact } from '../../core/text/redact.ts';
 import type { Logger } from '../../ports/ambient.ts';
@@ -25,6 +26,7 @@ interface LambdaCallsOptions {
   seal: MessageSeal;
   openBlobs(): Promise<Blobs>;
   logger: Logger;
+  prices?: Prices | undefined;
 }
 
 /** A batch waits for a place no longer: its lease has no more than this to spare. */
@@ -39,7 +41,7 @@ type OnPart = (report: Report) => void;
 export class LambdaCalls implements Dispatcher {
   readonly #options: LambdaCallsOptions;
   readonly #limit: ConcurrencyLimit;
-  readonly #costs = new CostMeter();
+  readonly #costs: CostMeter;
   readonly #leaving = new AbortController();
   readonly #under = new Set<AbortController>();
   #blobs: Promise<Blobs> | null = null;
@@ -48,6 +50,7 @@ export class LambdaCalls implements Dispatcher {
   constructor(options: LambdaCallsOptions) {
     this.#options = options;
     this.#limit = new ConcurrencyLimit(options.concurrency);
+    this.#costs = new CostMeter(options.prices);
   }
 
   get workers(): number {
@@ -83,11 +86,11 @@ export class LambdaCalls implements Dispatcher {
   async dispatch(batch: Batch, onPart: OnPart): Promise<Delivery> {
     const refusal = this.refusal(batch.needs);
     if (refusal) return this.#putOff(batch, { trouble: refusal.message });
-    try {
-      return await this.#deliver(batch, onPart);
-    } catch (error) {
-      return lose(batch, messageOf(error));
-    }
+    const used: Usage[] = [];
+    const delivery = await this.#deliver(batch, onPart, used).catch((error: unknown) =>
+      lose(batch, messageOf(error)),
+    );
+    return used.length === 0 ? delivery : { ...delivery, used: sumOfUsage(...used) };
   }
 
   async drain(): Promise<void> {
@@ -106,8 +109,8 @@ export class LambdaCalls implements Dispatcher {
     return this.#closing;
   }
 
-  /** A refused call has not run, so it may be made again while its permits are good. */
-  async #deliver(batch: Batch, onPart: OnPart): Promise<Delivery> {
+  /** A refused call has not run, so it may be made again while its permits are good. `used` gets what each call took. */
+  async #deliver(batch: Batch, onPart: OnPart, used: Usage[]): Promise<Delivery> {
     const { drainKey, clockOffsetMs, seal } = this.#options;
     const arrivedAt = performance.now();
     const startBy = arrivedAt + usefulMs(batch);
@@ -120,7 +123,7 @@ export class LambdaCalls implements Dispatcher {
         const encoded = encodeBatch({ ...batch, budgetMs }, { drainKey, clockOffsetMs }, seal);
         if (!encoded) return this.#putOff(batch, { trouble: 'a task is too large for one Lambda call' });
         left = encoded.left;
-        call = await this.#call(batch.needs, encoded.payload);
+        call = await this.#call(batch.needs, encoded.payload, used);
         if (call.kind === 'throttled') this.#limit.onThrottled();
       } finally {
         this.#limit.leave();
@@ -143,7 +146,7 @@ export class LambdaCalls implements Dispatcher {
     }
   }
 
-  async #call(kind: WorkerKind, payload: Buffer): Promise<Call> {
+  async #call(kind: WorkerKind, payload: Buffer, used: Usage[]): Promise<Call> {
     const { lambda, browser, http } = this.#options;
     const aborter = new AbortController();
     this.#under.add(aborter);
@@ -151,7 +154,7 @@ export class LambdaCalls implements Dispatcher {
       return await callFunction(kind === 'browser' ? browser : http, payload, {
         lambda,
         aborter,
-        costs: this.#costs,
+        onUse: (call, size) => used.push(this.#costs.add(call, size)),
       });
     } finally {
       this.#under.delete(aborter);
@@ -272,7 +275,15 @@ const ANSWER_AFTER_MS = 20_000;
 async function callFunction(
   target: LambdaFunction,
   payload: Uint8Array,
-  { lambda, aborter, costs }: { lambda: LoadedLambda; aborter: AbortController; costs: CostMeter },
+  {
+    lambda,
+    aborter,
+    onUse,
+  }: {
+    lambda: LoadedLambda;
+    aborter: AbortController;
+    onUse: (...call: Parameters<CostMeter['add']>) => void;
+  },
 ): Promise<Call> {
   const { sdk, client } = lambda;
   const timer = setTimeout(() => aborter.abort(), target.timeoutMs + ANSWER_AFTER_MS);
@@ -287,12 +298,14 @@ async function callFunction(
       }),
       { abortSignal: aborter.signal },
     );
-    costs.add({ logResult: reply.LogResult, waitedMs: performance.now() - sentAt }, target);
+    onUse({ logResult: reply.LogResult, waitedMs: performance.now() - sentAt }, target);
     const text = Buffer.from(reply.Payload ?? []).toString('utf8');
     return { ...callOf(target.name, text, reply.FunctionError), ...requestIdOf(reply) };
   } catch (error) {
-    if (aborter.signal.aborted)
+    if (aborter.signal.aborted) {
+      onUse({ logResult: undefined, waitedMs: performance.now() - sentAt }, target);
       return { kind: 'lost', reason: `the function ${target.name} did not answer in time` };
+    }
     if (isThrottled(error)) return { kind: 'throttled' };
     const reason = `the function ${target.name} could not be invoked: ${messageOf(error)}`;
     return { kind: hasNotRun(error) ? 'unstarted' : 'lost', reason, ...requestIdOf(error) };

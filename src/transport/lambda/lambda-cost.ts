@@ -1,37 +1,22 @@
+import { billOf, PRICES_DEFAULT, type Prices, totalOf, type Usage } from '../../core/cost/cost.ts';
 import type { DispatchCost } from '../../ports/dispatcher.ts';
-
-/**
- * On-demand prices in US dollars of US East (N. Virginia), first tier, without the free one, as of 2026-01-01:
- * https://aws.amazon.com/lambda/pricing/. Other regions differ by some percent; for a bill ask AWS.
- */
-const LAMBDA_PRICES = {
-  request: 0.2 / 1_000_000,
-  gbSecond: { x86_64: 0.000_016_666_7, arm64: 0.000_013_333_4 },
-  /** Of /tmp, beyond the first 512 MB. */
-  storageGbSecond: 0.000_000_030_9,
-} as const;
 
 const STORAGE_FREE_MB = 512;
 
 export interface FunctionSize {
   memoryMb: number;
   storageMb: number;
-  architecture: keyof typeof LAMBDA_PRICES.gbSecond;
+  architecture: 'x86_64' | 'arm64';
 }
 
-export function priceOf(
-  { billedMs }: { billedMs: number },
-  size: FunctionSize,
-): Omit<DispatchCost, 'invocations'> {
+/** What one call used. */
+export function usageOfCall({ billedMs }: { billedMs: number }, size: FunctionSize): Usage {
   const seconds = billedMs / 1_000;
   const gbSeconds = (size.memoryMb / 1_024) * seconds;
-  const storage = (Math.max(0, size.storageMb - STORAGE_FREE_MB) / 1_024) * seconds;
   return {
-    gbSeconds,
-    usd:
-      LAMBDA_PRICES.request +
-      gbSeconds * LAMBDA_PRICES.gbSecond[size.architecture] +
-      storage * LAMBDA_PRICES.storageGbSecond,
+    lambdaCalls: 1,
+    ...(size.architecture === 'arm64' ? { lambdaArmGbSeconds: gbSeconds } : { lambdaGbSeconds: gbSeconds }),
+    lambdaStorageGbSeconds: (Math.max(0, size.storageMb - STORAGE_FREE_MB) / 1_024) * seconds,
   };
 }
 
@@ -45,15 +30,21 @@ export function billedMsOf(logTail: string): number | null {
 
 /** Adds up what invocations took. */
 export class CostMeter {
+  readonly #prices: Prices;
   readonly #sum: DispatchCost = { invocations: 0, gbSeconds: 0, usd: 0 };
 
+  constructor(prices: Prices = PRICES_DEFAULT) {
+    this.#prices = prices;
+  }
+
   /** `logResult`: as Lambda gives it, in base64. Without its line the time that was waited counts, which is a little more. */
-  add(call: { logResult: string | undefined; waitedMs: number }, size: FunctionSize): void {
+  add(call: { logResult: string | undefined; waitedMs: number }, size: FunctionSize): Usage {
     const tail = Buffer.from(call.logResult ?? '', 'base64').toString('utf8');
-    const { gbSeconds, usd } = priceOf({ billedMs: billedMsOf(tail) ?? Math.ceil(call.waitedMs) }, size);
+    const used = usageOfCall({ billedMs: billedMsOf(tail) ?? Math.ceil(call.waitedMs) }, size);
     this.#sum.invocations++;
-    this.#sum.gbSeconds += gbSeconds;
-    this.#sum.usd += usd;
+    this.#sum.gbSeconds += (used.lambdaGbSeconds ?? 0) + (used.lambdaArmGbSeconds ?? 0);
+    this.#sum.usd += totalOf(billOf(used, this.#prices));
+    return used;
   }
 
   get sum(): DispatchCost {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type LambdaPlace, loadLambda } from '../../aws/lambda/lambda-client.ts';
+import type { Prices } from '../../core/cost/cost.ts';
 import { SeineError } from '../../core/errors.ts';
 import type { Logger } from '../../ports/ambient.ts';
 import type { Blobs } from '../../ports/blobs.ts';
@@ -33,6 +34,8 @@ export interface LambdaDispatcherOptions {
   /** Where the function must keep its pages, too. */
   blobs: { place: string; open(): Promise<Blobs> };
   logger: Logger;
+  /** For what it says it has spent; the default ones when absent. */
+  prices?: Prices | undefined;
 }
 
 const CONCURRENCY = 100;
@@ -84,6 +87,7 @@ export async function openLambdaDispatcher(options: LambdaDispatcherOptions): Pr
       drainKey: `drain/${randomBytes(8).toString('hex')}`,
       seal,
       openBlobs: options.blobs.open,
+      prices: options.prices,
       logger,
     });
   } catch (error) {

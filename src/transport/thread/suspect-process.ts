@@ -20,7 +20,7 @@ export type ToSuspectProcess =
   | { kind: 'drain' };
 
 export type FromSuspectProcess =
-  | { kind: 'log'; level: keyof Logger; message: string }
+  | { kind: 'log'; level: 'info' | 'warn' | 'error'; message: string }
   | { kind: 'part'; report: Report }
   | { kind: 'delivery'; delivery: Delivery };
 

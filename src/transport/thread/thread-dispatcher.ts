@@ -109,7 +109,7 @@ const WORDS_MAX = 1_000;
 
 function onceEach(logger: Logger): Logger {
   const said = new Set<string>();
-  const at = (level: keyof Logger) => (message: string, fields?: Record<string, unknown>) => {
+  const at = (level: 'info' | 'warn' | 'error') => (message: string, fields?: Record<string, unknown>) => {
     if (said.has(message) || said.size >= WORDS_MAX) return;
     said.add(message);
     logger[level](message, fields);

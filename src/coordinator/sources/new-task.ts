@@ -1,0 +1,31 @@
+import { type JobSpec, MEDIA_ROUTE, SITEMAP_ROUTE } from '../../core/job-schema/job.ts';
+import { LIMITS } from '../../core/limits.ts';
+import type { NewTask } from '../../core/model.ts';
+import { normalizeUrl, whyUnusable } from '../../core/url/url.ts';
+import { isDataDeeper } from '../../core/values/nesting.ts';
+import type { SourceTask } from '../../ports/source.ts';
+
+/** What a row of a source becomes, or why it cannot be used. */
+export function toNewTask(row: SourceTask, spec: JobSpec, priority: number): NewTask | string {
+  const target = normalizeUrl(row.url, null, spec.url);
+  if (!target) return whyUnusable(row.url);
+  if (row.route !== undefined && !isRouteOf(spec, row.route))
+    return `unknown route '${row.route.slice(0, 100)}'`;
+  if (row.meta && isDataDeeper(row.meta, LIMITS.dataNestingMax))
+    return `a column is nested deeper than ${LIMITS.dataNestingMax} levels`;
+  return {
+    url: target.url,
+    host: target.host,
+    depth: 0,
+    priority: row.priority ?? priority,
+    route: row.route ?? null,
+    meta: row.meta,
+    hops: 0,
+    template: null,
+    modifiedAt: row.modifiedAt ?? null,
+  };
+}
+
+function isRouteOf({ routes }: JobSpec, route: string): boolean {
+  return route === MEDIA_ROUTE || route === SITEMAP_ROUTE || routes.some(({ name }) => name === route);
+}
