@@ -1,7 +1,22 @@
-import { timingSafeEqual } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { SeineError } from '../core/errors.ts';
+import { STATUS_CODES } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { SeineError, StorageFullError } from '../core/errors.ts';
+import { jobMetrics } from '../observe/metrics/job-metrics.ts';
+import { processMetrics } from '../observe/metrics/process-metrics.ts';
+import { slotMetrics } from '../observe/metrics/slot-metrics.ts';
+import { METRICS_TYPE, type Metric, metricsText } from '../observe/metrics/text-format.ts';
+import { firecrawlRoutes } from './api/firecrawl/routes.ts';
+import { isLoopback, isOwnPage, isSameOrigin } from './api/keys/local-access.ts';
+import { describeApi, docsPage } from './api/openapi.ts';
+import type { AccessControl, ApiContext, Caller, RoutePlugin } from './api/requests/access.ts';
+import { requireScope } from './api/requests/callers.ts';
+import { idempotency } from './api/requests/idempotency.ts';
+import { Problem, type ProblemCode } from './api/requests/problems.ts';
+import { parseJson, parseYaml } from './api/requests/read-body.ts';
+import { addDashboardFiles } from './dashboard/dashboard-files.ts';
+import { addLogin } from './dashboard/login.ts';
+import { mcpRoutes } from './mcp/mcp-routes.ts';
 
 export interface ListenAddress {
   host: string;
@@ -10,51 +25,248 @@ export interface ListenAddress {
 
 interface HttpServerOptions {
   listen: ListenAddress;
-  /** Known to whoever may read the folder. */
-  token: string;
+  access: AccessControl;
   /** Whether work can be done now. */
   isReady(): Promise<boolean>;
   /** Answers of calls with the token, by path; null when there is nothing at it. */
   internal(method: string, path: string): Promise<object | null>;
+  /** Whether a request has the token, which is known to whoever may read the folder. */
+  hasToken(headers: FastifyRequest['headers']): boolean;
+  /** What answers below `/api/v1`, and with what. */
+  routes: readonly RoutePlugin[];
+  context: ApiContext;
+  onError(error: unknown): void;
 }
 
 export interface HttpServer {
   url: string;
+  app: FastifyInstance;
   close(): Promise<void>;
 }
 
-/** A client that sends its request slower than this is cut off. */
-const REQUEST_MS = 10_000;
-const HEADER_BYTES_MAX = 16_384;
-const CONNECTIONS_MAX = 1_000;
-
-/** Health for everyone who can connect; the rest is for this machine, with the token of the folder. */
-export async function openHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  const server = createServer(
-    { requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS, maxHeaderSize: HEADER_BYTES_MAX },
-    (request, response) => {
-      answer(request, options).then(
-        ({ status, body }) => send(response, status, body),
-        () => send(response, 500, { error: 'internal error' }),
-      );
-    },
-  );
-  server.maxConnections = CONNECTIONS_MAX;
-  const { host, port } = options.listen;
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => reject(cannotListen(options.listen, error)));
-    server.listen(port, host, resolve);
-  });
-  const bound = server.address() as AddressInfo;
-  const shown = bound.family === 'IPv6' ? `[${bound.address}]` : bound.address;
-  return {
-    url: `http://${shown}:${bound.port}`,
-    close() {
-      server.closeAllConnections();
-      return new Promise((resolve) => server.close(() => resolve()));
-    },
-  };
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who sent it; set for everything below `/api/v1`. */
+    caller: Caller;
+  }
 }
+
+/** A client that sends the headers of its request slower than this is cut off. Bodies have limits of their own. */
+const HEADERS_MS = 10_000;
+const HEADER_BYTES_MAX = 16_384;
+const KEEP_ALIVE_MS = 60_000;
+/** More are closed at once, so that open files and memory have a bound: an idle one takes about 20 KB. */
+const CONNECTIONS_MAX = 4_000;
+const API_PREFIX = '/api/v1';
+const FIRECRAWL_PREFIX = '/v2';
+
+/** Health for everyone who can connect; the API for callers with a key, or on this machine; the rest for this machine, with the token of the folder. */
+export async function openHttpServer(options: HttpServerOptions): Promise<HttpServer> {
+  const app = buildHttpServer(options);
+  app.server.maxConnections = CONNECTIONS_MAX;
+  const { host, port } = options.listen;
+  try {
+    await app.listen({ host, port });
+  } catch (error) {
+    await app.close();
+    throw cannotListen(options.listen, error as NodeJS.ErrnoException);
+  }
+  const bound = app.server.address() as AddressInfo;
+  const shown = bound.family === 'IPv6' ? `[${bound.address}]` : bound.address;
+  return { url: `http://${shown}:${bound.port}`, app, close: () => app.close() };
+}
+
+/** Without a port, for tests: Fastify can be called without a connection. */
+function buildHttpServer(options: HttpServerOptions): FastifyInstance {
+  const app: FastifyInstance = Fastify({
+    logger: false,
+    http: { headersTimeout: HEADERS_MS, maxHeaderSize: HEADER_BYTES_MAX },
+    requestTimeout: 0,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    forceCloseConnections: true,
+    exposeHeadRoutes: true,
+    clientErrorHandler: answerBrokenHttp,
+    frameworkErrors: (_error, _request, reply) => void sendProblem(reply, new Problem('bad-request')),
+  });
+  const methods = new Map<string, Set<string>>();
+  app.addHook('onRoute', ({ method, url }) => {
+    const known = methods.get(url) ?? new Set();
+    for (const name of [method].flat()) known.add(name);
+    methods.set(url, known);
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', parseJson);
+  app.addContentTypeParser('application/yaml', parseYaml);
+  app.addHook('onRequest', async (_request, reply) => {
+    reply.headers({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
+  });
+  app.setErrorHandler((error, _request, reply) => sendProblem(reply, problemOf(error, options.onError)));
+  app.setNotFoundHandler((request, reply) => sendProblem(reply, notFound(request, methods)));
+  addHealth(app, options);
+  addInternal(app, options);
+  const isShown: IsShown = async ({ socket }) =>
+    isLoopback(socket.remoteAddress) || (await options.context.store.keys.hasSome());
+  addDescription(app, isShown);
+  addDashboardFiles(app, isShown);
+  addLogin(app, options.access);
+  addMetrics(app, options);
+  void app.register(
+    async (api) => {
+      addApi(api, options);
+      // A handler of its own, so that the hooks above run first.
+      api.setNotFoundHandler((request, reply) => sendProblem(reply, notFound(request, methods)));
+    },
+    { prefix: API_PREFIX },
+  );
+  void app.register(
+    async (api) => {
+      addApi(api, { ...options, routes: [idempotency, firecrawlRoutes] });
+      api.setNotFoundHandler((request, reply) => sendProblem(reply, notFound(request, methods)));
+    },
+    { prefix: FIRECRAWL_PREFIX },
+  );
+  void app.register(async (api) => addApi(api, { ...options, routes: [mcpRoutes] }));
+  return app;
+}
+
+function addHealth(app: FastifyInstance, { isReady }: HttpServerOptions): void {
+  app.get('/healthz', async () => ({ status: 'ok' }));
+  app.get('/readyz', async (_request, reply) => {
+    const ready = await isReady().catch(() => false);
+    return reply.code(ready ? 200 : 503).send({ status: ready ? 'ready' : 'not ready' });
+  });
+}
+
+/** Elsewhere than on this machine, nothing but health is shown until there is a key. */
+type IsShown = (request: FastifyRequest) => Promise<boolean>;
+
+/** What the API is, for programs and people. */
+function addDescription(app: FastifyInstance, isShown: IsShown): void {
+  const description = JSON.stringify(describeApi());
+  const page = docsPage();
+  app.get('/openapi.json', async (request, reply) => {
+    if (!(await isShown(request))) throw new Problem('not-found');
+    return reply.header('content-type', 'application/json; charset=utf-8').send(description);
+  });
+  app.get('/docs', async (request, reply) => {
+    if (!(await isShown(request))) throw new Problem('not-found');
+    return reply
+      .headers({
+        'content-type': 'text/html; charset=utf-8',
+        'content-security-policy': "default-src 'none'",
+      })
+      .send(page);
+  });
+}
+
+/** For Prometheus, with a key once there is one: of its own jobs, or of all with admin scope. */
+function addMetrics(app: FastifyInstance, { access, context }: HttpServerOptions): void {
+  app.get('/metrics', async (request, reply) => {
+    const caller = await access.authenticate(request.headers, request.socket.remoteAddress ?? '');
+    if (!caller) throw new Problem('unauthorized', undefined, { headers: { 'www-authenticate': 'Bearer' } });
+    if (caller.keyId === null && !isOwnPage(request.headers)) throw new Problem('foreign-origin');
+    requireScope(caller, 'read');
+    return reply.header('content-type', METRICS_TYPE).send(metricsText(await serverMetrics(context, caller)));
+  });
+}
+
+async function serverMetrics({ store, runner, now }: ApiContext, caller: Caller): Promise<Metric[]> {
+  const isAll = caller.keyId === null || caller.scopes.has('admin');
+  const jobs = await jobMetrics(store, { now: now(), ...(isAll ? {} : { owner: caller.keyId }) });
+  return [...jobs, ...slotMetrics(runner.slots), ...processMetrics()];
+}
+
+/** Commands of the folder are on this machine, whatever address is listened on. */
+function addInternal(app: FastifyInstance, { internal, hasToken }: HttpServerOptions): void {
+  app.all('/internal/*', async (request) => {
+    const isCommand = isLoopback(request.socket.remoteAddress) && hasToken(request.headers);
+    const { pathname } = new URL(request.url, 'http://seine');
+    const found = isCommand ? await internal(request.method, pathname) : null;
+    if (!found) throw new Problem('not-found');
+    return found;
+  });
+}
+
+function addApi(app: FastifyInstance, { access, routes, context }: HttpServerOptions): void {
+  app.decorateRequest('caller', null as unknown as Caller);
+  app.addHook('onRequest', async (request, reply) => {
+    const caller = await access.authenticate(request.headers, request.socket.remoteAddress ?? '');
+    if (!caller) throw new Problem('unauthorized', undefined, { headers: { 'www-authenticate': 'Bearer' } });
+    const isOwn = caller.isByCookie ? isSameOrigin : caller.keyId === null ? isOwnPage : () => true;
+    if (!isOwn(request.headers)) throw new Problem('foreign-origin');
+    request.caller = caller;
+    if (context.readOnly && !isRead(request)) throw new Problem('read-only');
+    const { allowed, limit, remaining, resetSeconds } = access.take(caller, context.now());
+    if (Number.isFinite(limit))
+      reply.headers({
+        'ratelimit-policy': `"default";q=${limit};w=60`,
+        ratelimit: `"default";r=${remaining};t=${resetSeconds}`,
+      });
+    if (!allowed)
+      throw new Problem('rate-limited', undefined, { headers: { 'retry-after': String(resetSeconds) } });
+  });
+  for (const plugin of routes) plugin(app, context);
+}
+
+/** What a server that changes nothing answers: a dry run is a question, too. */
+function isRead({ method, query }: FastifyRequest): boolean {
+  return method === 'GET' || method === 'HEAD' || Object.hasOwn(query as object, 'dry_run');
+}
+
+function problemOf(error: unknown, onError: (error: unknown) => void): Problem {
+  if (error instanceof Problem) return error;
+  if (error instanceof StorageFullError) return new Problem('no-room');
+  if (error instanceof SeineError)
+    return new Problem('bad-option', error.hint === null ? error.message : `${error.message}; ${error.hint}`);
+  const { statusCode, code } = error as { statusCode?: number; code?: string };
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return new Problem('wrong-media-type');
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new Problem('too-large-body');
+  if (statusCode !== undefined && statusCode < 500) return new Problem('bad-request');
+  onError(error);
+  return new Problem('internal-error');
+}
+
+function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
+  return reply
+    .code(problem.status)
+    .headers(problem.headers)
+    .header('content-type', 'application/problem+json')
+    .send(JSON.stringify(problem.body));
+}
+
+function notFound({ method, url }: FastifyRequest, methods: ReadonlyMap<string, Set<string>>): Problem {
+  const path = url.split('?')[0]!.split('/');
+  for (const [pattern, allowed] of methods) {
+    const parts = pattern.split('/');
+    const fits =
+      parts.length === path.length && parts.every((part, at) => part[0] === ':' || part === path[at]);
+    if (fits && !allowed.has(method))
+      return new Problem('wrong-method', undefined, { headers: { allow: [...allowed].sort().join(', ') } });
+  }
+  return new Problem('not-found');
+}
+
+/** What is not HTTP, or came too slowly. */
+function answerBrokenHttp({ code }: NodeJS.ErrnoException, socket: Socket): void {
+  if (!socket.writable || code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const problem = new Problem(BROKEN_HTTP.get(code ?? '') ?? 'bad-request');
+  const body = JSON.stringify(problem.body);
+  const head = [
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
+    'Content-Type: application/problem+json',
+    'Connection: close',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+}
+
+const BROKEN_HTTP: ReadonlyMap<string, ProblemCode> = new Map([
+  ['HPE_HEADER_OVERFLOW', 'too-large-headers'],
+  ['ERR_HTTP_REQUEST_TIMEOUT', 'too-slow'],
+]);
 
 function cannotListen({ host, port }: ListenAddress, error: NodeJS.ErrnoException): SeineError {
   const reason =
@@ -63,45 +275,4 @@ function cannotListen({ host, port }: ListenAddress, error: NodeJS.ErrnoExceptio
     hint: 'choose another address with --listen; port 0 takes a free one',
     cause: error,
   });
-}
-
-interface Answer {
-  status: number;
-  body: object;
-}
-
-async function answer(request: IncomingMessage, options: HttpServerOptions): Promise<Answer> {
-  const { pathname } = new URL(request.url ?? '/', 'http://seine');
-  const method = request.method ?? 'GET';
-  if (pathname === '/healthz' || pathname === '/readyz') {
-    if (method !== 'GET' && method !== 'HEAD') return { status: 405, body: { error: 'only GET' } };
-    if (pathname === '/healthz') return { status: 200, body: { status: 'ok' } };
-    const isReady = await options.isReady().catch(() => false);
-    return { status: isReady ? 200 : 503, body: { status: isReady ? 'ready' : 'not ready' } };
-  }
-  const isCommand = isLocal(request) && hasToken(request, options.token);
-  const found = isCommand ? await options.internal(method, pathname) : null;
-  return found ? { status: 200, body: found } : { status: 404, body: { error: 'nothing here' } };
-}
-
-/** Commands of the folder are on this machine, whatever address is listened on. */
-function isLocal({ socket }: IncomingMessage): boolean {
-  return /^(::ffff:)?127\.|^::1$/.test(socket.remoteAddress ?? '');
-}
-
-function hasToken({ headers }: IncomingMessage, token: string): boolean {
-  const given = Buffer.from(headers.authorization ?? '');
-  const wanted = Buffer.from(`Bearer ${token}`);
-  return given.length === wanted.length && timingSafeEqual(given, wanted);
-}
-
-function send(response: ServerResponse, status: number, body: object): void {
-  const text = `${JSON.stringify(body)}\n`;
-  response.writeHead(status, {
-    'content-type': 'application/json; charset=utf-8',
-    'content-length': Buffer.byteLength(text),
-    'cache-control': 'no-store',
-    'x-content-type-options': 'nosniff',
-  });
-  response.end(response.req.method === 'HEAD' ? undefined : text);
 }

@@ -2,6 +2,7 @@ import { type AppSettings, openServices, type Run, startRun } from '../app/app.t
 import type { Folder } from '../app/folder.ts';
 import { OpenPermits } from '../coordinator/hosts/open-permits.ts';
 import { type JobSummary, summarize } from '../coordinator/jobs.ts';
+import type { WorkerView } from '../coordinator/reports/run-view.ts';
 import { messageOf } from '../core/errors.ts';
 import { mayRender } from '../core/escalation/escalation.ts';
 import { BoundedMap } from '../core/lru.ts';
@@ -13,8 +14,11 @@ import { SlotAllocator } from './slot-allocator.ts';
 /** With more jobs than slots, threads carry this many batches for each slot: most of a batch is waiting. */
 const OVERCOMMIT_MAX = 4;
 const ENDS_KEPT = 1_000;
-/** All jobs belong to one owner as long as there are no keys. */
-const OWNER = { owner: 'operator', ownerWeight: 1 };
+const RUNS_VIEWED_MAX = 50;
+/** A job that is kept open often gets its next URLs soon: a run that is ready for them spares the start of another one. */
+const LINGER_MS = 10_000;
+/** Each API key is an owner, and so is the folder itself: slots are shared between them first. */
+const ownerOf = ({ owner }: Job) => ({ owner: owner ?? '', ownerWeight: 1 });
 
 type RunEnd = Awaited<Run['result']>;
 
@@ -61,7 +65,25 @@ export class JobRunner {
     return this.#ends.get(jobId) ?? null;
   }
 
+  get slots(): { slots: number; busy: number } {
+    return this.#allocator.use;
+  }
+
+  /** Workers of the runs of this process, some of those when there are many; one that works for several is one. */
+  async workers(): Promise<WorkerView[]> {
+    const runs = [...this.#runs.values()].flatMap(({ run }) => run ?? []).slice(0, RUNS_VIEWED_MAX);
+    const byName = new Map<string, WorkerView>();
+    for (const { workers } of await Promise.all(runs.map((run) => run.view())))
+      for (const worker of workers) {
+        const known = byName.get(worker.name);
+        byName.set(worker.name, known ? together(known, worker) : worker);
+      }
+    return [...byName.values()];
+  }
+
+  /** Tasks of a job that is at work here are looked for at once. */
   start(job: Job): void {
+    this.#runs.get(job.id)?.run?.wake();
     if (this.#isClosing || this.#runs.has(job.id)) return;
     this.#ends.delete(job.id);
     const entry: { run: Run | null; ended: Promise<void> } = { run: null, ended: Promise.resolve() };
@@ -85,7 +107,11 @@ export class JobRunner {
     try {
       const dispatcher = await this.#dispatcherFor(job);
       // Closes the dispatcher when it ends, and also when it cannot begin.
-      const run = await startRun(folder, NO_LOCK, job, settings, { dispatcher, permits: this.#permits });
+      const run = await startRun(folder, NO_LOCK, job, settings, {
+        dispatcher,
+        permits: this.#permits,
+        lingerMs: LINGER_MS,
+      });
       entry.run = run;
       if (this.#isClosing) run.stop({ state: 'stopped', cause: 'restart', message: 'the server ended' });
       this.#ends.set(job.id, await run.result);
@@ -118,7 +144,7 @@ export class JobRunner {
   /** Threads are shared by all jobs. What reaches other processes is opened for each. */
   async #dispatcherFor(job: Job): Promise<Dispatcher> {
     const { folder, settings } = this.#options;
-    const claim = { ...OWNER, weight: weightOfPriority(job.spec.priority ?? 0) };
+    const claim = { ...ownerOf(job), weight: weightOfPriority(job.spec.priority ?? 0) };
     if (!this.#hasThreads) {
       const dispatcher = await openServices(folder, job.spec, settings);
       return this.#allocator.join({ dispatcher, isShared: false }, claim);
@@ -132,6 +158,16 @@ export class JobRunner {
     if (refusal) throw refusal;
     return this.#allocator.join({ dispatcher, isShared: true }, claim);
   }
+}
+
+function together(one: WorkerView, other: WorkerView): WorkerView {
+  return {
+    name: one.name,
+    batches: one.batches + other.batches,
+    tasks: one.tasks + other.tasks,
+    tasksPerSecond: one.tasksPerSecond + other.tasksPerSecond,
+    lastSeenAt: Math.max(one.lastSeenAt, other.lastSeenAt),
+  };
 }
 
 /** The server holds the lock of the folder for all of them. */

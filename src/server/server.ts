@@ -3,18 +3,34 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AppSettings } from '../app/app.ts';
 import type { Folder } from '../app/folder.ts';
+import { notifyEnd } from '../app/notify.ts';
 import { isResumable, type JobSummary, submitJob } from '../coordinator/jobs.ts';
+import { THRESHOLDS_DEFAULT, type Thresholds } from '../core/alerts/alerts.ts';
 import { messageOf } from '../core/errors.ts';
 import { PRIVATE_FILE } from '../core/file-modes.ts';
 import { nextRunAt } from '../core/job-schema/schedule.ts';
 import { bundleKeyOf } from '../job-file/load-handlers.ts';
 import type { LoadedJob } from '../job-file/load-job-file.ts';
 import { hashOfSpec } from '../job-file/parse-job.ts';
-import type { Job, JobCode } from '../ports/store.ts';
+import type { ReadStore } from '../ports/read-store.ts';
+import type { Job, JobCode, Settlement } from '../ports/store.ts';
+import { type AlertTargets, AlertWatch } from './alerts/alert-watch.ts';
+import { KeyAccess } from './api/keys/key-access.ts';
+import { hasToken } from './api/keys/local-access.ts';
+import { PageMeter } from './api/keys/page-meter.ts';
+import type { ApiContext } from './api/requests/access.ts';
+import { IDEMPOTENCY_MS } from './api/requests/idempotency.ts';
+import { ROUTES } from './api/routes.ts';
+import { closeCutOffBatches } from './api/scrape/open-batches.ts';
+import { SettleWatch, watchSettles } from './api/scrape/settle-watch.ts';
 import { type HttpServer, type ListenAddress, openHttpServer } from './http-server.ts';
 import { JobFiles } from './job-files.ts';
+import { JobRemover } from './job-remover.ts';
 import { JobRunner } from './job-runner.ts';
+import { keepAdminKey } from './keys/manage-keys.ts';
 import { SERVER_FILE } from './server-file.ts';
+import { makeWebhookPort } from './webhooks/attach-webhook.ts';
+import { WebhookDeliverer } from './webhooks/deliverer.ts';
 
 /** How often the store is asked for jobs to be run. */
 const LOOK_MS = 500;
@@ -25,12 +41,24 @@ const SCHEDULE_MS = 2_000;
  * begins to work on it then.
  */
 const UNATTENDED_MS = 5_000;
+/** How often batches that were cut off are looked for. */
+const CUT_OFF_LOOK_MS = 600_000;
+const FORGET_AT_ONCE = 1_000;
+/** In a shared database another server may be reading the list of a batch, which takes less than this. */
+const READING_MS_MAX = 3_600_000;
 
 interface ServerOptions {
   listen: ListenAddress;
   jobFiles: readonly string[];
   jobsFolder: string | null;
   settings: AppSettings;
+  /** An API key that is known from the start; see config. */
+  adminKey?: string | null;
+  /** Jobs of the API may fetch private addresses. */
+  allowPrivate?: boolean;
+  webhooksAllowPrivate?: boolean;
+  /** Thresholds, and where alerts go; by default to webhooks alone. */
+  alerts?: { thresholds: Thresholds; targets: AlertTargets };
   /** A run has ended. */
   onEnd(summary: JobSummary): void;
 }
@@ -40,17 +68,35 @@ export class Server {
   readonly #folder: Folder;
   readonly #options: ServerOptions;
   readonly #runner: JobRunner;
+  readonly #context: ApiContext;
+  readonly #deliverer: WebhookDeliverer;
+  readonly #alerts: AlertWatch;
+  readonly #remover: JobRemover;
+  readonly #reads: ReadStore;
   readonly #files: JobFiles;
   readonly #token = randomBytes(24).toString('base64url');
   readonly #startedAt = Date.now();
   #http: HttpServer | null = null;
   #scheduledAt = Number.NEGATIVE_INFINITY;
+  #cutOffLookedAt = Number.NEGATIVE_INFINITY;
   #isClosing = false;
   #broken: unknown = null;
   /** Resolves when the loop has nothing to wait for any more. */
   #wake: () => void = () => {};
 
-  private constructor(folder: Folder, options: ServerOptions) {
+  private constructor(opened: Folder, options: ServerOptions) {
+    const watch = new SettleWatch();
+    const meter = new PageMeter({
+      store: opened.store,
+      now: Date.now,
+      onUsedUp: (jobId, message) =>
+        this.#runner.run(jobId)?.stop({ state: 'stopped', cause: 'limit', message }),
+    });
+    const onSettled = async (settlement: Settlement) => {
+      watch.tell(settlement);
+      await meter.count(settlement);
+    };
+    const folder = { ...opened, store: watchSettles(opened.store, onSettled) };
     this.#folder = folder;
     this.#options = options;
     const { settings, jobFiles, jobsFolder } = options;
@@ -58,19 +104,62 @@ export class Server {
     this.#runner = new JobRunner({
       folder,
       settings,
-      onEnd: (_, summary) => options.onEnd(summary),
+      onEnd: (job, summary) => {
+        options.onEnd(summary);
+        if (job.state === 'done' || job.state === 'tripped') void notifyEnd(job, summary, settings);
+      },
       onBroken: (error) => this.#break(error),
     });
+    const { store, blobs } = folder;
+    this.#deliverer = new WebhookDeliverer({
+      webhooks: store.webhooks,
+      logger: settings.logger,
+      allowPrivate: options.webhooksAllowPrivate ?? false,
+    });
+    this.#alerts = new AlertWatch({
+      store,
+      dir: folder.dir,
+      thresholds: options.alerts?.thresholds ?? THRESHOLDS_DEFAULT,
+      targets: options.alerts?.targets ?? { slackUrl: null, command: null },
+      slots: () => this.#runner.slots,
+      logger: settings.logger,
+      now: Date.now,
+    });
+    this.#reads = store.openReads?.() ?? { ...store, close: async () => {} };
+    this.#remover = new JobRemover({ store, blobs, logger: settings.logger });
+    this.#context = {
+      folder,
+      store,
+      reads: this.#reads,
+      blobs,
+      runner: this.#runner,
+      remover: this.#remover,
+      access: new KeyAccess({ keys: store.keys, token: this.#token, now: Date.now }),
+      webhooks: makeWebhookPort(store.webhooks, Date.now),
+      settings,
+      allowPrivate: options.allowPrivate ?? false,
+      watch,
+      now: () => Date.now(),
+    };
   }
 
   static async open(folder: Folder, options: ServerOptions): Promise<Server> {
     const server = new Server(folder, options);
+    await keepAdminKey(folder.store.keys, options.adminKey ?? null, Date.now());
+    // Whoever was answering them here is gone.
+    if (options.settings.store == null) await folder.store.requests.releaseAll();
     server.#http = await openHttpServer({
       listen: options.listen,
-      token: server.#token,
+      access: server.#context.access,
       isReady: () => server.#isReady(),
       internal: (method, path) => server.#internal(method, path),
+      hasToken: (headers) => hasToken(headers, server.#token),
+      routes: ROUTES,
+      context: server.#context,
+      onError: (error) => options.settings.logger.error(`a request failed: ${messageOf(error)}`),
     });
+    server.#deliverer.start();
+    server.#alerts.start();
     const about = { url: server.#http.url, token: server.#token, pid: process.pid };
     writeFileSync(join(folder.dir, SERVER_FILE), JSON.stringify(about), { mode: PRIVATE_FILE });
     return server;
@@ -100,14 +189,26 @@ export class Server {
     rmSync(join(this.#folder.dir, SERVER_FILE), { force: true });
     await this.#http?.close();
     await this.#runner.close();
+    await this.#alerts.close();
+    await this.#deliverer.close();
+    await this.#remover.close();
+    await this.#reads.close();
   }
 
   async #look(): Promise<void> {
     const now = Date.now();
     if (now - this.#scheduledAt >= SCHEDULE_MS) {
       this.#scheduledAt = now;
+      this.#remover.look();
       for (const loaded of await this.#files.changed()) await this.#register(loaded);
       await this.#startScheduled(now);
+    }
+    if (now - this.#cutOffLookedAt >= CUT_OFF_LOOK_MS) {
+      this.#cutOffLookedAt = now;
+      const isShared = this.#options.settings.store != null;
+      const madeBefore = isShared ? now - READING_MS_MAX : this.#startedAt;
+      await closeCutOffBatches(this.#folder.store, { madeBefore, now });
+      while ((await this.#folder.store.requests.forget(now - IDEMPOTENCY_MS, FORGET_AT_ONCE)) > 0);
     }
     for (const job of await this.#folder.store.jobs.running()) {
       if (this.#runner.has(job.id) || (await this.#isWorkedOn(job, now))) continue;
@@ -163,7 +264,7 @@ export class Server {
     const { spec, specHash, bundle, file } = code;
     const given = { spec, specHash, bundle, file, now };
     if (!last) await jobs.create({ ...given, name: spec.name, unlessUnfinished: true });
-    else if (last.state !== 'running' && isResumable(last.state))
+    else if (last.state !== 'running' && last.state !== 'waiting' && isResumable(last.state))
       await jobs.update(last.id, { state: 'running', requestedState: 'run', spec, specHash, bundle, file });
     else if (last.state !== 'running' && spec.schedule?.refresh !== false && last.state !== 'cancelled')
       await jobs.beginPass(last.id, given);

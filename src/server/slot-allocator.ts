@@ -75,6 +75,16 @@ export class SlotAllocator {
     return before.length < free ? 1 : 0;
   }
 
+  /** Slots of all workers that jobs of this process use, and batches under way. */
+  get use(): { slots: number; busy: number } {
+    const jobs = [...this.#jobs];
+    const slots = new Map(jobs.map((job) => [job.carrier, job.slotsInAll]));
+    return {
+      slots: [...slots.values()].reduce((sum, count) => sum + count, 0),
+      busy: jobs.reduce((sum, job) => sum + job.used, 0),
+    };
+  }
+
   /** A slot is free: who waited longest looks first. */
   wakeNext(): void {
     const hungry = [...this.#jobs].filter((job) => job.isHungry);
@@ -138,6 +148,11 @@ class JobSlots implements Dispatcher {
     return this.#isAsking && this.used >= this.#allowed;
   }
 
+  /** Where its slots are: jobs may share it. */
+  get carrier(): Dispatcher {
+    return this.#carrier.dispatcher;
+  }
+
   get slotsInAll(): number {
     return this.#carrier.dispatcher.slots;
   }
@@ -192,6 +207,10 @@ class JobSlots implements Dispatcher {
 
   serves(kind: WorkerKind): boolean {
     return this.#carrier.dispatcher.serves?.(kind) ?? true;
+  }
+
+  trouble(): string | null {
+    return this.#carrier.dispatcher.trouble?.() ?? null;
   }
 
   refusal(kind: WorkerKind) {

@@ -1,0 +1,122 @@
+import { randomBytes } from 'node:crypto';
+import { addToJob } from '../../../coordinator/sources/add-to-job.ts';
+import type { FollowRule, JobSpec } from '../../../core/job-schema/job.ts';
+import { compilePatterns } from '../../../core/url/pattern.ts';
+import { hashOfSpec, parseJob } from '../../../job-file/parse-job.ts';
+import type { Job } from '../../../ports/store.ts';
+import type { ApiContext, Caller } from '../requests/access.ts';
+import { Problem } from '../requests/problems.ts';
+import { type ScrapeJobs, specOf, tenantName } from '../scrape/api-jobs.ts';
+import { mapSite } from './map-site.ts';
+import {
+  batchRequest,
+  type FirecrawlCrawl,
+  type FirecrawlMap,
+  PAGES_DEFAULT,
+  startUrl,
+  webhookOf,
+} from './options.ts';
+import { patternOfRegex } from './path-pattern.ts';
+
+/** A sitemap that is not read by then is left out, unless there is nothing else. */
+const SITEMAP_MS = 20_000;
+
+/** Written down, but not yet started. */
+export async function createCrawl(
+  context: ApiContext,
+  jobs: ScrapeJobs,
+  asked: FirecrawlCrawl,
+  { caller, requestId }: { caller: Caller; requestId: string | null },
+): Promise<Job> {
+  const { store, webhooks, now } = context;
+  const url = startUrl(asked.url);
+  const rule: FollowRule = { within: scopeOf(asked), priority: 0, ...pathsOf(asked, url) };
+  const name = tenantName(caller, `crawl-${randomBytes(12).toString('hex')}`);
+  const spec = await crawlSpec(context, asked, { name, rule, caller });
+  const listed = await sitemapUrls(context, jobs, { ...asked, url }, { rule, caller });
+  const urls = asked.sitemap === 'only' ? listed : [url, ...listed];
+  if (urls.length === 0)
+    throw new Problem('bad-option', 'sitemap: the site has none, or none with such pages');
+  const code = { spec, specHash: hashOfSpec(spec, null), bundle: null, file: null };
+  const job = await store.jobs.create({
+    ...code,
+    name,
+    now: now(),
+    owner: caller.keyId,
+    countsPages: true,
+    requestId,
+  });
+  try {
+    if (asked.webhook !== undefined) await webhooks.attach(job.id, webhookOf(asked.webhook), caller);
+    const rows = urls.map((row) => ({ url: row, meta: null }));
+    const { accepted } = await addToJob(store, job.id, rows, { now, priority: 0 });
+    if (accepted === 0) throw new Problem('bad-url');
+  } catch (error) {
+    await store.jobs.update(job.id, { state: 'cancelled', endedAt: now() });
+    throw error;
+  }
+  // The job ends when nothing is left, instead of waiting for more.
+  await store.jobs.closeToMore(job.id, now());
+  return job;
+}
+
+async function crawlSpec(
+  { allowPrivate }: ApiContext,
+  asked: FirecrawlCrawl,
+  { name, rule, caller }: { name: string; rule: FollowRule; caller: Caller },
+): Promise<JobSpec> {
+  const options = batchRequest(asked.scrapeOptions, { robots: !asked.ignoreRobotsTxt, delay: asked.delay });
+  const base = await specOf(options, name, { allowPrivate, caller });
+  const { maxConcurrency: parallel, maxDiscoveryDepth: depth } = asked;
+  const definition = {
+    ...base,
+    redirects: 'auto',
+    follow: asked.sitemap === 'only' ? false : [rule],
+    limits: { ...base.limits, pages: asked.limit, ...(depth === undefined ? {} : { depth }) },
+    politeness: { ...base.politeness, ...(parallel === undefined ? {} : { parallel }) },
+  };
+  return (await parseJob(definition, 'options', name)).spec;
+}
+
+/** Read before the crawl: as a source of it, the sitemaps themselves would count as pages. */
+async function sitemapUrls(
+  context: ApiContext,
+  jobs: ScrapeJobs,
+  { url, limit, sitemap }: FirecrawlCrawl,
+  { rule, caller }: { rule: FollowRule; caller: Caller },
+): Promise<string[]> {
+  if (sitemap === 'skip') return [];
+  const asked: FirecrawlMap = {
+    url,
+    limit: Math.min(limit, PAGES_DEFAULT),
+    sitemap: 'only',
+    includeSubdomains: rule.within !== 'host',
+    ignoreQueryParameters: false,
+    timeout: SITEMAP_MS,
+  };
+  const isWanted = rule.match ? compilePatterns(rule.match) : () => true;
+  const isUnwanted = rule.not ? compilePatterns(rule.not) : () => false;
+  const links = await mapSite(context, jobs, asked, caller);
+  return links.map((link) => link.url).filter((link) => isWanted(link) && !isUnwanted(link));
+}
+
+function scopeOf({ allowExternalLinks, allowSubdomains }: FirecrawlCrawl): 'any' | 'site' | 'host' {
+  if (allowExternalLinks) return 'any';
+  return allowSubdomains ? 'site' : 'host';
+}
+
+function pathsOf(asked: FirecrawlCrawl, url: string): { match?: string[]; not?: string[] } {
+  const included = asked.includePaths.map(patternOf);
+  const excluded = asked.excludePaths.map(patternOf);
+  // Only what is below the first page, as a folder is.
+  const below = new URL(url).pathname.replace(/\/+$/, '');
+  const isBelow = !asked.crawlEntireDomain && !asked.allowExternalLinks && below !== '';
+  const match = included.length === 0 && isBelow ? [below, `${below}/**`] : included;
+  return { ...(match.length > 0 ? { match } : {}), ...(excluded.length > 0 ? { not: excluded } : {}) };
+}
+
+function patternOf(regex: string): string {
+  const pattern = patternOfRegex(regex);
+  if (pattern !== null) return pattern;
+  throw new Problem('bad-option', `the path ${regex.slice(0, 200)} has more than text, ^, $, .* and [^/]*`);
+}

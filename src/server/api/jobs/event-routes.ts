@@ -1,0 +1,93 @@
+import { Readable } from 'node:stream';
+import type { Job } from '../../../ports/store.ts';
+import type { ApiContext, RoutePlugin } from '../requests/access.ts';
+import { jobOf, requireScope } from '../requests/callers.ts';
+import { Problem } from '../requests/problems.ts';
+import { hasEnded } from '../scrape/results.ts';
+import { viewOf } from './job-routes.ts';
+import { attemptOf } from './row-routes.ts';
+
+/** What a job does, as it happens: server-sent events from the stored attempts, so that a reconnect misses none. */
+
+/** Each looks into the store once a second. */
+const STREAMS_MAX = 200;
+const LOOK_MS = 1_000;
+/** Proxies close connections on which nothing comes, often after a minute. */
+const HEARTBEAT_MS = 15_000;
+const ROWS_AT_ONCE = 500;
+const RETRY_AFTER = { headers: { 'retry-after': '10' } };
+
+export const eventRoutes: RoutePlugin = (app, context) => {
+  let streams = 0;
+
+  app.get<{ Params: { id: string } }>('/jobs/:id/events', async (request, reply) => {
+    requireScope(request.caller, 'read');
+    const after = lastEventOf(request.headers['last-event-id']);
+    const { job } = await jobOf(context, request.params.id, request.caller);
+    if (streams >= STREAMS_MAX) throw new Problem('busy', 'too many streams of events', RETRY_AFTER);
+    streams++;
+    const gone = new AbortController();
+    reply.raw.once('close', () => {
+      streams--;
+      gone.abort();
+    });
+    const events = Readable.from(eventsOf(context, job, { after, signal: gone.signal }), {
+      objectMode: false,
+      highWaterMark: 1,
+    });
+    return reply.header('content-type', 'text/event-stream').send(events);
+  });
+};
+
+function lastEventOf(given: string | string[] | undefined): number {
+  if (given === undefined || given === '') return 0;
+  if (!/^\d{1,15}$/.test(String(given)))
+    throw new Problem('bad-cursor', 'Last-Event-ID: not one of this stream');
+  return Number(given);
+}
+
+/** The next rows are read when the client has taken those before. */
+async function* eventsOf(
+  context: ApiContext,
+  job: Job,
+  { after, signal }: { after: number; signal: AbortSignal },
+): AsyncGenerator<string, void, void> {
+  const { reads, now } = context;
+  let from = after;
+  let sentAt = now();
+  yield ': events of a job\n\n';
+  while (!signal.aborted) {
+    // Before the attempts are read: one that has ended by now writes no more of them.
+    const view = await viewOf(context, await reads.jobs.get(job.id));
+    const step = await reads.views.attemptStep(job.id, { after: from, limit: ROWS_AT_ONCE });
+    from = step.after;
+    if (step.rows.length > 0)
+      yield step.rows.map((row) => eventOf('attempt', attemptOf(row), row.id)).join('');
+    else if (now() - sentAt >= HEARTBEAT_MS) yield ':\n\n';
+    else if (!step.isEnd || !hasEnded(view.status)) {
+      if (step.isEnd) await pause(LOOK_MS, signal);
+      continue;
+    }
+    sentAt = now();
+    if (!step.isEnd || !hasEnded(view.status)) continue;
+    yield eventOf('end', view);
+    return;
+  }
+}
+
+function eventOf(name: string, data: object, id?: number): string {
+  return `${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener('abort', end);
+    if (signal.aborted) end();
+  });
+}

@@ -1,0 +1,183 @@
+import type { FastifyRequest } from 'fastify';
+import { type AddedRow, type AddedRows, addToJob } from '../../../coordinator/sources/add-to-job.ts';
+import { hashOfSpec } from '../../../job-file/parse-job.ts';
+import type { Job } from '../../../ports/store.ts';
+import { quoteJob } from '../cost/quote.ts';
+import type { ApiContext, Caller, RoutePlugin } from '../requests/access.ts';
+import { jobOf, requireScope } from '../requests/callers.ts';
+import {
+  type BatchOptions,
+  batchOptionsSchema,
+  batchSchema,
+  batchUrlSchema,
+  parseAs,
+} from '../requests/options.ts';
+import { Problem } from '../requests/problems.ts';
+import { readLines } from '../requests/read-body.ts';
+import { specOf, tenantName } from './api-jobs.ts';
+import { batchName } from './open-batches.ts';
+import { jobIdOf } from './results.ts';
+
+/** `rejected` names so many of them; all are counted. */
+const REJECTED_NAMED_MAX = 100;
+
+export const batchRoutes: RoutePlugin = (app, context) => {
+  // Not read here: lines are written down as they come, so a list of any length takes the same memory.
+  app.addContentTypeParser('application/x-ndjson', (_request, payload, done) => done(null, payload));
+
+  app.post('/batch', async (request, reply) => {
+    requireScope(request.caller, 'write');
+    const { job, ...added } = await acceptBatch(context, request, () => readBatch(request));
+    const id = jobIdOf(job);
+    const statusUrl = `/api/v1/jobs/${id}`;
+    return reply
+      .code(202)
+      .header('location', statusUrl)
+      .send({
+        batch_id: id,
+        job_id: id,
+        accepted: added.accepted,
+        duplicates: added.duplicates,
+        rejected: added.rejects.slice(0, REJECTED_NAMED_MAX),
+        rejected_count: added.rejected,
+        status_url: statusUrl,
+      });
+  });
+};
+
+/** The batch is written down when this returns. */
+export async function acceptBatch(
+  context: ApiContext,
+  request: FastifyRequest,
+  read: () => Promise<BatchBody>,
+): Promise<AddedRows & { job: Job }> {
+  const { options, rows } = await read();
+  const { caller, requestId } = request;
+  const opened = await openBatch(context, options, { caller, requestId });
+  const added = { job: opened.job, ...(await addRows(context, opened, rows, options)) };
+  if (options.max_cost_usd !== undefined && opened.origin === 'new')
+    await quoteJob(context, opened.job, options.max_cost_usd);
+  context.runner.start(added.job);
+  return added;
+}
+
+interface OpenedBatch {
+  job: Job;
+  /** `repeated`: made by the same request before, of which no answer came. */
+  origin: 'new' | 'appended' | 'repeated';
+}
+
+interface BatchBody {
+  options: BatchOptions;
+  rows: Iterable<AddedRow> | AsyncIterable<AddedRow>;
+}
+
+async function readBatch({ headers, body }: FastifyRequest): Promise<BatchBody> {
+  if (!headers['content-type']?.startsWith('application/x-ndjson')) {
+    const { urls, ...options } = parseAs(batchSchema, body);
+    const rows = urls.map(rowOf);
+    if (options.on_invalid === 'fail') for (const row of rows) if ('reason' in row) throw badUrl(row);
+    return { options, rows };
+  }
+  const lines = readLines(body as NodeJS.ReadableStream & AsyncIterable<Buffer>)[Symbol.asyncIterator]();
+  const first = await lines.next();
+  const head = first.done ? null : optionsOf(first.value);
+  const options = parseAs(batchOptionsSchema, head ?? {});
+  return { options, rows: rowsOf(lines, head || first.done ? null : first.value) };
+}
+
+/** The first line may be an object without `url`: the options of the batch. */
+function optionsOf(line: string): object | null {
+  if (!line.startsWith('{')) return null;
+  const value = tryJson(line);
+  return typeof value === 'object' && value !== null && !('url' in value) ? value : null;
+}
+
+async function* rowsOf(lines: AsyncIterator<string>, first: string | null): AsyncIterable<AddedRow> {
+  if (first !== null) yield rowOfLine(first);
+  for (let next = await lines.next(); !next.done; next = await lines.next()) yield rowOfLine(next.value);
+}
+
+/** `"https://…"`, `{"url": …}` or the URL alone. */
+function rowOfLine(line: string): AddedRow {
+  if (line.startsWith('http')) return { url: line, meta: null };
+  return rowOf(tryJson(line));
+}
+
+function rowOf(value: unknown): AddedRow {
+  if (typeof value === 'string') return { url: value, meta: null };
+  const parsed = batchUrlSchema.safeParse(value);
+  if (!parsed.success || typeof parsed.data === 'string')
+    return { reason: 'neither a URL nor an object with a URL, and perhaps meta and priority' };
+  const { url, meta, priority } = parsed.data;
+  return { url, meta: meta ?? null, ...(priority === undefined ? {} : { priority }) };
+}
+
+function tryJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function badUrl({ url, reason }: { url?: string; reason: string }): Problem {
+  return new Problem('bad-url', url === undefined ? reason : `${url.slice(0, 200)}: ${reason}`);
+}
+
+async function openBatch(
+  context: ApiContext,
+  options: BatchOptions,
+  { caller, requestId }: { caller: Caller; requestId: string | null },
+): Promise<OpenedBatch> {
+  const { store, webhooks, allowPrivate, now } = context;
+  if (options.append_to !== undefined) {
+    if (options.max_cost_usd !== undefined)
+      throw new Problem('bad-option', 'max_cost_usd: the batch of append_to has its own');
+    const { job, taskId } = await jobOf(context, options.append_to, caller);
+    if (taskId !== null) throw new Problem('bad-option', 'append_to: not a batch');
+    if (job.state === 'cancelled') throw new Problem('conflict', 'the batch was cancelled');
+    return { job, origin: 'appended' };
+  }
+  const name = tenantName(caller, batchName());
+  // Kept open until all of it is written: it must not be finished before.
+  const spec = await specOf(options, name, { allowPrivate, caller });
+  const code = { spec, specHash: hashOfSpec(spec, null), bundle: null, file: null };
+  const job = await store.jobs.create({ ...code, name, now: now(), owner: caller.keyId, requestId });
+  const hook = options.webhook ?? (options.callback_url === undefined ? null : { url: options.callback_url });
+  try {
+    if (hook) await webhooks.attach(job.id, definedOf(hook), caller);
+  } catch (error) {
+    await store.jobs.update(job.id, { state: 'cancelled', endedAt: now() });
+    throw error;
+  }
+  // The request was cut off after it had made this batch: what is missing is added.
+  return { job, origin: job.name === name ? 'new' : 'repeated' };
+}
+
+function definedOf({ url, events, metadata }: NonNullable<BatchOptions['webhook']>) {
+  return { url, ...(events ? { events } : {}), ...(metadata === undefined ? {} : { metadata }) };
+}
+
+async function addRows(
+  { store, now }: ApiContext,
+  { job, origin }: OpenedBatch,
+  rows: BatchBody['rows'],
+  options: BatchOptions,
+): Promise<AddedRows> {
+  try {
+    const added = await addToJob(store, job.id, rows, { now, priority: options.priority });
+    const hasFailed = options.on_invalid === 'fail' && added.rejected > 0;
+    if (origin === 'new' && (hasFailed || added.accepted + added.duplicates === 0)) {
+      await store.jobs.update(job.id, { state: 'cancelled', endedAt: now() });
+      const rejected = added.rejects.slice(0, REJECTED_NAMED_MAX);
+      throw new Problem('nothing-accepted', undefined, {
+        extensions: { rejected, rejected_count: added.rejected },
+      });
+    }
+    return added;
+  } finally {
+    // Also when the client is gone: the batch ends with what was written down.
+    if (origin !== 'appended') await store.jobs.closeToMore(job.id, now());
+  }
+}

@@ -1,0 +1,2 @@
+/** The bundler takes them. */
+declare module '*.css';
