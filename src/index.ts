@@ -14,7 +14,21 @@ export type {
   TaskRow,
   TaskState,
 } from './core/model.ts';
-export { defineJob, type JobDefinition, type RouteDefinition } from './job-file/define-job.ts';
-export { openSeine, type RunHandle, type Seine, type SeineOptions } from './library.ts';
+export {
+  defineJob,
+  type JobDefinition,
+  type Money,
+  type RouteDefinition,
+  type SelectedRecord,
+} from './job-file/define-job.ts';
+export {
+  type AddedUrl,
+  openSeine,
+  type RunHandle,
+  type Seine,
+  type SeineOptions,
+  type StoredPage,
+} from './library.ts';
+export type { ReparseResult } from './reparse/reparse.ts';
 export type { Handler, RecordData, RecordSchema, RouteCode } from './worker/job/route-code.ts';
 export type { Page } from './worker/page/page.ts';

@@ -11,6 +11,8 @@ import {
 } from '../config/load.ts';
 import { SETTINGS, type SettingName } from '../config/schema.ts';
 import { EXIT_CODES, type ExitName } from '../core/errors.ts';
+import { makeJsonLogger, makeTextLogger } from '../observe/logs/logger.ts';
+import { openRotatingFile } from '../observe/logs/rotating-file.ts';
 import type { Logger } from '../ports/ambient.ts';
 import { cleanLines } from '../tui/text.ts';
 import type { ParsedArgs } from './parse-args.ts';
@@ -18,6 +20,8 @@ import { commandOf } from './specs/commands.ts';
 
 /** What every command gets. */
 export interface Context {
+  /** Where lines go that must not be drawn over; set while a dashboard is on the screen. */
+  screen: Screen;
   parsed: ParsedArgs;
   loaded: LoadedConfig;
   settings: AppSettings;
@@ -26,19 +30,28 @@ export interface Context {
   stderr: NodeJS.WriteStream;
 }
 
+interface Screen {
+  print: ((text: string) => void) | null;
+}
+
 export type Command = (context: Context) => Promise<ExitName>;
 
-export async function makeContext(parsed: ParsedArgs): Promise<Context> {
+/** Where a command writes: the process itself, but for tests. */
+export type Output = Pick<Context, 'stdout' | 'stderr'>;
+
+export async function makeContext(parsed: ParsedArgs, output: Output = process): Promise<Context> {
   // A flag without a value is no setting, though it may have the name of one.
   const options = commandOf(parsed.command)?.options ?? {};
   const flags = Object.fromEntries(
     Object.entries(parsed.values).filter(([name]) => name in SETTINGS && options[name]?.kind === 'value'),
   );
   const loaded = await loadSettings(flags as Partial<Record<SettingName, string>>);
-  const { dir, blobs, workers, dispatch, fleetKey, sync, allowPrivate, log } = loaded.config;
-  const { stdout, stderr } = process;
+  const { dir, blobs, workers, dispatch, fleetKey, sync, allowPrivate } = loaded.config;
+  const { stdout, stderr } = output;
+  const screen: Screen = { print: null };
   return {
     parsed,
+    screen,
     loaded,
     settings: {
       dir,
@@ -50,12 +63,15 @@ export async function makeContext(parsed: ParsedArgs): Promise<Context> {
       browser: browserOf(loaded.config),
       apiCallbacks: callbacksOf(loaded.config),
       sync,
+      prices: loaded.config.prices,
       allowPrivate,
       readSecret: loaded.readSecret,
       jobEnvironment: loaded.jobEnvironment,
       s3: s3Of(loaded.config),
       store: storeOf(loaded.config),
-      logger: makeLogger(stderr, log),
+      logger: loggerOf(loaded.config, (text) =>
+        screen.print ? screen.print(text) : void stderr.write(text),
+      ),
     },
     json: parsed.values.json === 'true',
     stdout,
@@ -95,18 +111,11 @@ export function exitCodeOf(name: ExitName): number {
   return EXIT_CODES[name].code;
 }
 
-function makeLogger(output: NodeJS.WriteStream, level: 'quiet' | 'warn' | 'info'): Logger {
-  const write =
-    (label: string, wanted: boolean): Logger['info'] =>
-    (message, fields) => {
-      if (wanted)
-        output.write(
-          `${label}${printable(message)}${fields ? ` ${printable(JSON.stringify(fields))}` : ''}\n`,
-        );
-    };
-  return {
-    info: write('', level === 'info'),
-    warn: write('warning: ', level !== 'quiet'),
-    error: write('error: ', true),
-  };
+function loggerOf(
+  { log, logFormat, logFile }: LoadedConfig['config'],
+  toScreen: (text: string) => void,
+): Logger {
+  const write = logFile === null ? toScreen : openRotatingFile(logFile);
+  const options = { level: log, write, now: Date.now };
+  return logFormat === 'json' ? makeJsonLogger(options) : makeTextLogger(options);
 }

@@ -1,6 +1,14 @@
 import { availableParallelism } from 'node:os';
+import {
+  parseThresholds,
+  THRESHOLDS_DEFAULT,
+  type Thresholds,
+  thresholdsText,
+} from '../core/alerts/alerts.ts';
+import { PRICES_DEFAULT, type Prices, parsePrices, pricesText } from '../core/cost/cost.ts';
 import { parseFleetKeys } from '../core/fleet-key/fleet-key.ts';
 import { type DispatchTarget, parseDispatch } from '../core/job-schema/dispatch-target.ts';
+import { isApiKey } from '../core/keys/api-key.ts';
 
 /** `127.0.0.1:8700` or `[::1]:8700`; null when it is neither. */
 function hostAndPort(text: string): { host: string; port: number } | null {
@@ -257,6 +265,66 @@ export const SETTINGS = {
     default: () => 'job',
     parse: oneOf('job', 'never'),
   }),
+  adminKey: {
+    ...setting<string | null>({
+      env: 'SEINE_ADMIN_KEY',
+      shown: 'none',
+      doc: 'API key with admin scope that `seine serve` knows from its start: one of `seine keys create`, or 32 or more random characters. Best as a file: `SEINE_ADMIN_KEY_FILE`.',
+      default: () => null,
+      parse: (text) => (isApiKey(text) ? text : null),
+      show: (key) => (key === null ? 'none' : '1 key'),
+    }),
+    secret: true,
+    environmentOnly: true,
+  },
+  webhooksAllowPrivate: {
+    ...setting<boolean>({
+      env: 'SEINE_WEBHOOKS_ALLOW_PRIVATE',
+      shown: 'false',
+      doc: '`true` or `false`: whether webhooks may be sent to private addresses and to this machine. Link-local addresses are never called.',
+      default: () => false,
+      parse: (text) => (text === 'true' ? true : text === 'false' ? false : null),
+    }),
+    environmentOnly: true,
+  },
+  alerts: setting<Thresholds>({
+    env: 'SEINE_ALERTS',
+    shown: thresholdsText(THRESHOLDS_DEFAULT),
+    doc: 'Thresholds of the alerts of `seine serve`, see docs/monitoring.md; those that are not named stay as they are: `success=0.9,diskGb=10`.',
+    default: () => THRESHOLDS_DEFAULT,
+    parse: parseThresholds,
+    show: thresholdsText,
+  }),
+  alertSlackUrl: {
+    ...setting<string | null>({
+      env: 'SEINE_ALERT_SLACK_URL',
+      shown: 'none',
+      doc: 'Where `seine serve` posts alerts as `{"text": …}`: an incoming webhook of Slack, Mattermost or the like.',
+      default: () => null,
+      parse: (text) => (/^https?:\/\/./.test(text) ? text : null),
+      show: (url) => (url === null ? 'none' : '(hidden)'),
+    }),
+    secret: true,
+  },
+  alertCommand: {
+    ...setting<string[] | null>({
+      env: 'SEINE_ALERT_COMMAND',
+      shown: 'none',
+      doc: 'Program that `seine serve` runs for each alert, with its arguments, separated by spaces. It gets the alert as JSON on standard input.',
+      default: () => null,
+      parse: (text) => (text.trim() === '' ? null : text.trim().split(/\s+/)),
+      show: (command) => command?.join(' ') ?? 'none',
+    }),
+    environmentOnly: true,
+  },
+  prices: setting<Prices>({
+    env: 'SEINE_PRICES',
+    shown: pricesText(PRICES_DEFAULT),
+    doc: 'Prices in US dollars, see docs/cost.md; those that are not named stay as they are: `proxyGb=8,machineHour=0.1`. In a settings file also as a table of names and numbers.',
+    default: () => PRICES_DEFAULT,
+    parse: parsePrices,
+    show: pricesText,
+  }),
   secrets: setting<string>({
     env: 'SEINE_SECRETS',
     shown: '/run/secrets',
@@ -275,12 +343,26 @@ export const SETTINGS = {
     }),
     environmentOnly: true,
   },
-  log: setting<'quiet' | 'warn' | 'info'>({
+  log: setting<'quiet' | 'error' | 'warn' | 'info' | 'debug'>({
     env: 'SEINE_LOG',
     shown: 'warn',
-    doc: 'What to write to standard error besides progress: `quiet`, `warn` or `info`.',
+    doc: 'What to write to standard error besides progress: `error`, `warn`, `info`, or `debug`, which also shows where errors come from and every batch.',
     default: () => 'warn',
-    parse: oneOf('quiet', 'warn', 'info'),
+    parse: oneOf('quiet', 'error', 'warn', 'info', 'debug'),
+  }),
+  logFormat: setting<'text' | 'json'>({
+    env: 'SEINE_LOG_FORMAT',
+    shown: 'text',
+    doc: '`text` for people, or `json` for programs: one line for each event, see docs/monitoring.md.',
+    default: () => 'text',
+    parse: oneOf('text', 'json'),
+  }),
+  logFile: setting<string | null>({
+    env: 'SEINE_LOG_FILE',
+    shown: 'none',
+    doc: 'File for the log instead of standard error. At 10 MB it becomes `.1`, and five of those are kept.',
+    default: () => null,
+    parse: text,
   }),
 } as const;
 

@@ -109,6 +109,10 @@ function textOf(value: unknown, name: string): string | null {
   if (typeof value === 'string') return value;
   if (typeof value === 'number') return String(value);
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  if (name === 'prices' && typeof value === 'object' && value !== null && !Array.isArray(value))
+    return Object.entries(value)
+      .map(([item, price]) => `${item}=${price}`)
+      .join(',');
   // Several places are easier to read as a list.
   const isList = name === 'dispatch' && Array.isArray(value) && value.length > 0;
   return isList && value.every((entry) => typeof entry === 'string') ? value.join(',') : null;

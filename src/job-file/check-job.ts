@@ -4,11 +4,16 @@ import { fetcherOfRoute, mayRender } from '../core/escalation/escalation.ts';
 import type { JobSpec, MediaRule, RouteSpec } from '../core/job-schema/job.ts';
 import type { SecretRef } from '../core/job-schema/proxies.ts';
 import { LIMITS } from '../core/limits.ts';
+import { suggestion } from '../core/text/nearest-name.ts';
 import { hideCredentials } from '../core/text/redact.ts';
 import type { RouteCode } from '../worker/job/route-code.ts';
 
 /** What is written into a job is stored and shown: a URL with a password has no place there. */
-export function checkSources({ sources }: Pick<JobSpec, 'sources'>): void {
+export function checkSources({ sources, keepOpen }: Pick<JobSpec, 'sources' | 'keepOpen'>): void {
+  if (sources.length === 0 && !keepOpen)
+    throw new SeineError('the job has no sources, so there is nothing to fetch', {
+      hint: 'name a URL, file or sitemap, or set `keepOpen` for a job that gets its URLs later',
+    });
   const names = sources.flatMap((source) => (typeof source === 'string' ? [source] : Object.values(source)));
   const open = names.find((name) => typeof name === 'string' && hideCredentials(name) !== name);
   if (open !== undefined)
@@ -29,7 +34,10 @@ export function checkAccess({ routes, proxies, api, login }: JobSpec): void {
   for (const { name, proxy, fetcher, escalate } of routes) {
     const pool = proxy ?? proxies?.default;
     if (proxy !== undefined && !(proxies && Object.hasOwn(proxies.pools, proxy)))
-      throw new SeineError(`route '${name}' uses the unknown proxy pool '${proxy}'`);
+      throw new SeineError(
+        `route '${name}' uses the unknown proxy pool '${proxy}'${suggestion(proxy, Object.keys(proxies?.pools ?? {}))}`,
+        { written: proxy },
+      );
     if (escalate.includes('proxy') && pool === undefined)
       throw new SeineError(`route '${name}' escalates to proxies, but has no proxy pool`, {
         hint: 'set `proxy` in the route or `proxies.default` in the job',
@@ -40,12 +48,12 @@ export function checkAccess({ routes, proxies, api, login }: JobSpec): void {
 }
 
 /** Files of secrets are meant from where the job file is, also when the job is resumed from elsewhere. */
-export function anchorSecrets<T extends Pick<JobSpec, 'proxies' | 'api' | 'identity' | 'login'>>(
+export function anchorSecrets<T extends Pick<JobSpec, 'proxies' | 'api' | 'identity' | 'login' | 'notify'>>(
   spec: T,
   dir: string,
 ): T {
   const anchor = (ref: SecretRef): SecretRef => ('file' in ref ? { file: resolve(dir, ref.file) } : ref);
-  const { proxies, api, identity, login } = spec;
+  const { proxies, api, identity, login, notify } = spec;
   const headers = mapValues(identity.secretHeaders ?? {}, (refs) => mapValues(refs, anchor));
   const pools = mapValues(proxies?.pools ?? {}, (pool) => {
     const { from } = pool;
@@ -58,6 +66,13 @@ export function anchorSecrets<T extends Pick<JobSpec, 'proxies' | 'api' | 'ident
     ...(proxies ? { proxies: { ...proxies, pools } } : {}),
     ...(identity.secretHeaders ? { identity: { ...identity, secretHeaders: headers } } : {}),
     ...(api?.key ? { api: { ...api, key: anchor(api.key) } } : {}),
+    ...(notify
+      ? {
+          notify: notify.map((each) =>
+            typeof each.url === 'object' ? { ...each, url: anchor(each.url) } : each,
+          ),
+        }
+      : {}),
     ...(login ? { login: { state: anchor(login.state) } } : {}),
   };
 }
@@ -127,7 +142,10 @@ function checkNames(route: RouteSpec, { handler, clean, schema }: RouteCode): vo
   ] as const) {
     const unknown = fields.find((field) => !names.includes(field));
     if (unknown !== undefined)
-      throw new SeineError(`${what} of route '${route.name}' uses the unknown field '${unknown}'`);
+      throw new SeineError(
+        `${what} of route '${route.name}' uses the unknown field '${unknown}'${suggestion(unknown, names)}`,
+        { written: unknown },
+      );
   }
 }
 

@@ -4,9 +4,10 @@ import { fileURLToPath } from 'node:url';
 import { messageOf, SeineError } from '../core/errors.ts';
 import { type SourceSpec, toJobName } from '../core/job-schema/job.ts';
 import { isRemote, withPath } from '../core/job-schema/source-name.ts';
+import { describeCodeError } from '../worker/job/error-place.ts';
 import { anchorSecrets } from './check-job.ts';
 import { importCode } from './load-handlers.ts';
-import { type ParsedJob, parseJob } from './parse-job.ts';
+import { type JobLines, type ParsedJob, parseJob } from './parse-job.ts';
 
 const JOB_FILE_ENDINGS = ['.ts', '.mts', '.js', '.mjs', '.json', '.yaml', '.yml'];
 
@@ -28,12 +29,23 @@ export async function loadJobFile(path: string): Promise<LoadedJob> {
   const ending = extname(path).toLowerCase();
   const isData = ending === '.json' || ending === '.yaml' || ending === '.yml';
   const code = isData ? null : await bundle(path);
+  if (text.trim() === '')
+    throw new SeineError(`${path} is empty`, {
+      hint: 'a job needs at least `sources`; see docs/jobs.md',
+    });
   const definition = code ? await evaluate(code, path) : await parseData(text, path, ending);
+  if (code && (definition === undefined || definition === null))
+    throw new SeineError(`${path} has no default export`, {
+      hint: 'export the job: export default defineJob({ … })',
+    });
+  if (typeof definition === 'function')
+    throw new SeineError(`${path} exports a function, not a job`, { hint: 'export what it returns' });
   if (Array.isArray(definition))
     throw new SeineError(`${path} is a list, not a job`, {
       hint: 'write a list of URLs as .jsonl: one object per line, without commas between lines',
     });
-  const parsed = await parseJob(definition, path, name);
+  const lines = isData ? await linesOf(text) : undefined;
+  const parsed = await parseJob(definition, path, name, undefined, lines);
   const dir = dirname(resolve(path));
   const sources = parsed.spec.sources.map((source) => anchorSource(source, dir));
   return {
@@ -48,10 +60,14 @@ async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    const missing = (error as NodeJS.ErrnoException).code === 'ENOENT';
-    throw new SeineError(missing ? `no such file: ${path}` : `cannot read ${path}: ${messageOf(error)}`, {
-      cause: error,
-    });
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') throw new SeineError(`no such file: ${path}`, { cause: error });
+    if (code === 'EISDIR')
+      throw new SeineError(`${path} is a folder, not a job file`, {
+        hint: 'pass a file in it',
+        cause: error,
+      });
+    throw new SeineError(`cannot read ${path}: ${messageOf(error)}`, { cause: error });
   }
 }
 
@@ -65,8 +81,61 @@ async function parseData(text: string, path: string, ending: string): Promise<un
     if (problem) throw problem;
     return document.toJS();
   } catch (error) {
-    throw new SeineError(`${path}: ${messageOf(error).split('\n')[0]}`, { cause: error });
+    const [message] = messageOf(error).split('\n');
+    const { linePos } = error as { linePos?: [{ line: number; col: number }] };
+    const [, line, column] = linePos
+      ? [null, linePos[0].line, linePos[0].col]
+      : (/\(line (\d+) column (\d+)\)/.exec(message!) ?? []);
+    const place = line === undefined ? path : `${path}:${line}:${column}`;
+    const reason = message!
+      .replace(/ at line \d+, column \d+:?$/, '')
+      .replace(/ \(line \d+ column \d+\)$/, '');
+    throw new SeineError(`${place}: ${reason}`, { cause: error });
   }
+}
+
+/** Where in the text its values are. JSON is YAML, but for texts that no job has. */
+async function linesOf(text: string): Promise<JobLines> {
+  const { isMap, isScalar, isSeq, LineCounter, parseDocument, visit } = await import('yaml');
+  const counter = new LineCounter();
+  const document = parseDocument(text, { lineCounter: counter, logLevel: 'silent' });
+  const at = (node: unknown): string => {
+    const range = (node as { range?: [number, number, number] | null } | null)?.range;
+    if (!range) return '';
+    const { line, col } = counter.linePos(range[0]);
+    return `:${line}:${col}`;
+  };
+  return {
+    ofPath(path, isName) {
+      let node: unknown = document.contents;
+      let place = '';
+      for (const [index, step] of path.entries()) {
+        if (isMap(node)) {
+          const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === String(step));
+          if (!pair) return place;
+          const isLast = index === path.length - 1;
+          node = isLast && isName ? pair.key : (pair.value ?? pair.key);
+        } else if (isSeq(node) && typeof step === 'number') node = node.items[step];
+        else return place;
+        place = at(node) || place;
+      }
+      return place;
+    },
+    ofValue(wanted) {
+      let place = '';
+      visit(document, {
+        Scalar(key, node) {
+          const { value } = node;
+          // A selector may be followed by the attribute that is read.
+          if (key === 'key' || typeof value !== 'string') return undefined;
+          if (value !== wanted && !value.startsWith(`${wanted}@`)) return undefined;
+          place = at(node);
+          return visit.BREAK;
+        },
+      });
+      return place;
+    },
+  };
 }
 
 /** One module with everything in it, so that it can be stored and run anywhere. */
@@ -80,7 +149,7 @@ async function bundle(path: string): Promise<Uint8Array> {
       write: false,
       platform: 'node',
       format: 'esm',
-      target: 'node24',
+      target: 'node22',
       logLevel: 'silent',
       // Tells where in these files a handler throws.
       sourcemap: 'inline',
@@ -101,7 +170,7 @@ async function evaluate(code: Uint8Array, path: string): Promise<unknown> {
   try {
     return await importCode(code);
   } catch (error) {
-    throw new SeineError(`cannot load ${path}: ${messageOf(error)}`, { cause: error });
+    throw new SeineError(`cannot load ${path}: ${describeCodeError(error)}`, { cause: error });
   }
 }
 

@@ -14,6 +14,8 @@ interface DashboardOptions {
 type LogUpdate = ReturnType<typeof createLogUpdate>;
 
 interface Dashboard {
+  /** Writes a line that stays: above the frame, or between the plain lines. */
+  print(text: string): void;
   /** Leaves the last frame where it is, and `finalText` below it. */
   close(finalText?: string): void;
 }
@@ -26,7 +28,7 @@ const CLEAR_SCREEN = '\u001b[H\u001b[J';
 
 function wantsPlain(output: NodeJS.WriteStream, env: Record<string, string | undefined>): boolean {
   const set = (name: string) => env[name] !== undefined && env[name] !== '' && env[name] !== 'false';
-  return output.isTTY !== true || set('NO_COLOR') || set('CI') || env.TERM === 'dumb';
+  return output.isTTY !== true || set('CI') || env.TERM === 'dumb';
 }
 
 /** The live dashboard on a terminal; plain lines anywhere else. */
@@ -44,12 +46,14 @@ class LiveDashboard implements Dashboard {
   readonly #log: LogUpdate;
   readonly #intervalMs: number;
   readonly #timer: NodeJS.Timeout;
+  readonly #color: boolean;
   #columns: number;
   #drawnAt = Number.NEGATIVE_INFINITY;
   #pending: NodeJS.Timeout | null = null;
   #isOpen = true;
 
-  constructor({ output, view, intervalMs = 0 }: DashboardOptions, log: LogUpdate) {
+  constructor({ output, view, intervalMs = 0, env = {} }: DashboardOptions, log: LogUpdate) {
+    this.#color = (env.NO_COLOR ?? '') === '';
     this.#output = output;
     this.#view = view;
     this.#log = log;
@@ -75,11 +79,17 @@ class LiveDashboard implements Dashboard {
     if (finalText !== undefined) this.#output.write(`${finalText}\n`);
   }
 
+  print(text: string): void {
+    if (!this.#isOpen) this.#output.write(text);
+    else this.#log.persist(text.replace(/\n$/, ''));
+    if (this.#isOpen) this.#draw();
+  }
+
   #draw(): void {
     this.#drawnAt = performance.now();
     const { columns = 80, rows = 24 } = this.#output;
     // log-update ends with a line break, so the last row of the terminal stays free.
-    this.#log(renderDashboard(this.#view(), { columns, rows: rows - 1, color: true }));
+    this.#log(renderDashboard(this.#view(), { columns, rows: rows - 1, color: this.#color }));
   }
 
   #drawSoon(): void {

@@ -1,3 +1,5 @@
+import type { Quantiles } from '../core/rollups/histogram.ts';
+
 /** Numbers for people. Every part of Seine that prints one uses these. */
 
 /** `1,234,567`; without `Intl`, whose first use takes 20 ms of every start. */
@@ -5,6 +7,19 @@ export function formatCount(count: number): string {
   return Math.round(count)
     .toFixed()
     .replace(/\B(?=(\d{3})+$)/g, ',');
+}
+
+/** `1 record`, `2,000 records` */
+export function formatAmount(count: number, one: string, several = `${one}s`): string {
+  return `${formatCount(count)} ${count === 1 ? one : several}`;
+}
+
+/** Two digits that matter: `12.30 USD`, `0.042 USD`, `0.0000017 USD`; what costs nothing is `0 USD`. */
+export function formatUsd(usd: number): string {
+  if (usd <= 0) return '0 USD';
+  if (usd >= 0.095) return `${usd.toFixed(2)} USD`;
+  const digits = Math.min(20, 1 - Math.floor(Math.log10(Number(usd.toPrecision(2)))));
+  return `${usd.toFixed(digits)} USD`;
 }
 
 /** At most five characters where space is short: `9,999`, `12.3k`, `4.56M`. */
@@ -60,5 +75,13 @@ export function formatPercent(fraction: number): string {
 
 /** What a limit kept out, and how to change that. */
 export function droppedText(count: number): string {
-  return `${formatCount(count)} ${count === 1 ? 'link' : 'links'} dropped by limits.perTemplate: raise it, or set it to null`;
+  return `${formatAmount(count, 'link')} dropped by limits.perTemplate: raise it, or set it to null`;
+}
+
+/** `p50 81 ms, p95 240 ms, p99 1.2 s` */
+export function formatQuantiles({ p50, p95, p99 }: Quantiles): string {
+  const parts = Object.entries({ p50, p95, p99 }).filter(
+    (part): part is [string, number] => part[1] !== null,
+  );
+  return parts.map(([name, ms]) => `${name} ${formatDuration(ms)}`).join(', ');
 }

@@ -14,9 +14,10 @@ export function plainLine(view: RunView): string {
     ...(counters.skipped > 0 ? [`${formatCount(counters.skipped)} skipped`] : []),
     ...(counters.dead > 0 ? [`${formatCount(counters.dead)} dead`] : []),
     ...(counters.dropped > 0 ? [`${formatCount(counters.dropped)} links dropped`] : []),
-    `${formatRate(view.pagesPerSecond)} pages/s`,
+    `${formatRate(view.pagesPerSecond)} ${job.unit}/s`,
     formatBytes(counters.bytes),
     ...(job.state === 'running' && view.etaMs !== null ? [etaText(view)] : []),
+    ...(view.waitingFor === null ? [] : [narrowText(view.waitingFor)]),
   ];
   return parts.join(' · ');
 }
@@ -27,20 +28,34 @@ interface PlainProgressOptions {
   intervalMs?: number;
 }
 
+/** The first lines tell that it works; later ones fill logs. */
 const PLAIN_INTERVAL_MS = 2_000;
+const PLAIN_INTERVAL_MS_MAX = 30_000;
 
-/** A line every two seconds at most, the first after two: a short run prints only its last one. */
-export function openPlainProgress(options: PlainProgressOptions): { close(finalText?: string): void } {
+/** A line after two seconds, then ever more rarely: a short run prints only its last one. */
+export function openPlainProgress(options: PlainProgressOptions): {
+  print(text: string): void;
+  close(finalText?: string): void;
+} {
   const { output, view } = options;
   const print = () => output.write(`${plainLine(view())}\n`);
-  const timer = setInterval(print, Math.max(PLAIN_INTERVAL_MS, options.intervalMs ?? 0));
-  timer.unref();
+  let waitMs = Math.max(PLAIN_INTERVAL_MS, options.intervalMs ?? 0);
+  let timer: NodeJS.Timeout;
+  const printLater = () => {
+    timer = setTimeout(() => {
+      print();
+      waitMs = Math.max(waitMs, Math.min(PLAIN_INTERVAL_MS_MAX, waitMs * 2));
+      printLater();
+    }, waitMs).unref();
+  };
+  printLater();
   let open = true;
   return {
+    print: (text) => void output.write(text),
     close(finalText) {
       if (!open) return;
       open = false;
-      clearInterval(timer);
+      clearTimeout(timer);
       print();
       if (finalText !== undefined) output.write(`${finalText}\n`);
     },

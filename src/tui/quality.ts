@@ -1,5 +1,5 @@
 import type { QualityDrop, RouteQuality } from '../coordinator/reports/run-view.ts';
-import { formatCount, formatPercent } from './format.ts';
+import { formatAmount, formatPercent } from './format.ts';
 import { cleanText, type Line } from './text.ts';
 
 const ROUTES_SHOWN = 10;
@@ -24,8 +24,8 @@ export function qualityLines(quality: readonly RouteQuality[], earlierPass: numb
 
 function routeLines({ route, score, records, invalid, fields, drops }: RouteQuality): Line[] {
   const facts = [
-    `${formatCount(records)} records`,
-    ...(invalid > 0 ? [`${formatCount(invalid)} pages failed validation`] : []),
+    formatAmount(records, 'record'),
+    ...(invalid > 0 ? [`${formatAmount(invalid, 'page')} failed validation`] : []),
     ...missingMost(fields),
   ];
   return [

@@ -2,7 +2,15 @@ import type { RunView } from '../coordinator/reports/run-view.ts';
 import { droppedText, formatDuration } from './format.ts';
 import { hostLines } from './host-table.ts';
 import { plainLine } from './plain-progress.ts';
-import { chartLines, counterLines, progressLine, recentLines, tallyLines, workerLines } from './sections.ts';
+import {
+  chartLines,
+  counterLines,
+  progressLine,
+  recentLines,
+  tallyLines,
+  warningLines,
+  workerLines,
+} from './sections.ts';
 import {
   cutEnd,
   cutMiddle,
@@ -28,8 +36,12 @@ const COLUMNS_MIN = 40;
 /** The borders, the bar and the two lines of counters: always there. */
 const ROWS_FIXED = 5;
 
+/** A clock that leaps must not break the frame: 10,000 days are the widest number that fits. */
+const ELAPSED_MS_MAX = 10_000 * 86_400_000;
+
 const STATE_STYLES: Record<RunView['job']['state'], Style> = {
   running: 'good',
+  waiting: 'good',
   stopping: 'warn',
   done: 'goodBold',
   stopped: 'warn',
@@ -96,7 +108,7 @@ function topBorder(view: RunView, width: number): Line {
     [' '],
     [state, STATE_STYLES[state]],
     [' · ', 'faint'],
-    [formatDuration(view.elapsedMs)],
+    [formatDuration(Math.min(view.elapsedMs, ELAPSED_MS_MAX))],
     [' '],
   ];
   const room = Math.max(0, width - widthOf(right) - 15);
@@ -139,6 +151,16 @@ function blocksOf(view: RunView, width: number) {
     ideal: view.counters.dropped > 0 ? 1 : 0,
     make: () => lines([[[droppedText(view.counters.dropped), 'warn']]]),
   };
+  const warnings: Block = {
+    min: 1,
+    ideal: view.warnings.length + (view.waitingFor === null ? 0 : 1),
+    make: (rows) => lines(warningLines(view, inner, rows)),
+  };
+  const why: Block = {
+    min: 1,
+    ideal: view.explanation && view.job.state === 'running' ? 1 : 0,
+    make: () => lines([[[cutEnd(narrowText(view.explanation ?? ''), inner), 'faint']]]),
+  };
   const chart: Block = { min: 1, ideal: 4, make: (rows) => lines(chartLines(view, inner, rows)) };
   const hosts: Block = {
     min: 3,
@@ -162,7 +184,10 @@ function blocksOf(view: RunView, width: number) {
     ],
   };
   const blank: Block = { min: 1, ideal: 1, spare: 4, make: () => lines([[]]) };
-  return { blocks: [dropped, chart, hosts, both, recent, blank, blank, blank] as const, split };
+  return {
+    blocks: [warnings, dropped, why, chart, hosts, both, recent, blank, blank, blank] as const,
+    split,
+  };
 }
 
 /** One frame, never larger than the size it is given; what matters least is left out first. */
@@ -173,7 +198,7 @@ export function renderDashboard(view: RunView, size: FrameSize): string {
   }
   const { blocks, split } = blocksOf(view, width);
   const rows = shareRows(blocks, size.rows - ROWS_FIXED);
-  const [dropped, chart, hosts, both, recent, ...blanks] = blocks.map((block, i) =>
+  const [warnings, dropped, why, chart, hosts, both, recent, ...blanks] = blocks.map((block, i) =>
     rows[i] === 0 ? [] : block.make(rows[i]!),
   );
   const [labels, values] = counterLines(view, width - 4);
@@ -184,7 +209,9 @@ export function renderDashboard(view: RunView, size: FrameSize): string {
     ...blanks[0]!,
     framed(labels, width),
     framed(values, width),
+    ...warnings!,
     ...dropped!,
+    ...why!,
     ...blanks[1]!,
     ...chart!,
     ...hosts!,

@@ -15,7 +15,7 @@ export function etaText(view: RunView): string {
   const { state } = view.job;
   if (state !== 'running' && state !== 'stopping') return state;
   if (view.etaMs === null) return 'ETA –';
-  return `ETA ${formatDuration(view.etaMs)}${view.discovering && view.etaMs > 0 ? '+' : ''}`;
+  return `ETA ${view.discovering && view.etaMs > 0 ? '≥ ' : ''}${formatDuration(view.etaMs)}`;
 }
 
 export function progressLine(view: RunView, width: number): Line {
@@ -59,7 +59,7 @@ function countersOf(view: RunView): Counter[] {
     { label: 'retries', value: count(counters.retries), style: 'bold', rank: 9 },
     { label: 'records', value: count(counters.records), style: 'bold', rank: counters.records > 0 ? 5 : 20 },
     { label: 'data', value: formatBytes(counters.bytes), style: 'bold', rank: 6 },
-    { label: 'pages/s', value: formatRate(view.pagesPerSecond), style: 'title', rank: 3 },
+    { label: `${view.job.unit}/s`, value: formatRate(view.pagesPerSecond), style: 'title', rank: 3 },
   ];
 }
 
@@ -125,6 +125,19 @@ const LEVEL_STYLES: Record<RunView['recent'][number]['level'], Style> = {
   warn: 'warn',
   error: 'bad',
 };
+
+/** Why nothing moves, then the last warnings: what a person has to see. */
+export function warningLines(view: RunView, width: number, rows: number): Line[] {
+  const waiting: Line[] =
+    view.waitingFor === null ? [] : [[[cutEnd(narrowText(view.waitingFor), width), 'badBold']]];
+  const warnings = view.warnings.map(
+    ({ text, level }): Line => [[cutEnd(narrowText(text), width), LEVEL_STYLES[level]]],
+  );
+  return [...waiting, ...warnings.slice(-Math.max(0, rows - waiting.length) || warnings.length)].slice(
+    0,
+    rows,
+  );
+}
 
 /** A notice is `code  text` or just text; codes are lined up. The newest at the bottom. */
 export function recentLines(view: RunView, width: number, rows: number): Line[] {

@@ -1,5 +1,7 @@
 import type { RouteQuality, RunView, Tally } from '../coordinator/reports/run-view.ts';
-import { droppedText, formatBytes, formatCount, formatDuration, formatRate } from './format.ts';
+import type { RecordChanges } from '../core/record-changes/record-changes.ts';
+import { changesText } from './changes.ts';
+import { droppedText, formatAmount, formatBytes, formatCount, formatDuration, formatRate } from './format.ts';
 import { qualityLines } from './quality.ts';
 import { cleanText, type Line, paintLine, type Style } from './text.ts';
 
@@ -8,10 +10,13 @@ interface SummaryOptions {
   quality?: readonly RouteQuality[];
   /** The pass that the quality is of, when it is not the present one. */
   qualityPass?: number | null;
+  /** What the pass changed among the records. */
+  changes?: RecordChanges;
 }
 
 const HEADLINES: Record<RunView['job']['state'], [text: string, style: Style]> = {
   running: ['is running', 'good'],
+  waiting: ['waits for more URLs', 'goodBold'],
   stopping: ['is stopping', 'warn'],
   done: ['is done', 'goodBold'],
   stopped: ['was stopped', 'warn'],
@@ -37,16 +42,9 @@ export function renderSummary(view: RunView, options: SummaryOptions = {}): stri
     [
       'accepted',
       counters.accepted,
-      counters.rejected > 0
-        ? `${formatCount(counters.rejected)} source ${counters.rejected === 1 ? 'row' : 'rows'} rejected`
-        : '',
+      counters.rejected > 0 ? `${formatAmount(counters.rejected, 'source row')} rejected` : '',
     ],
-    [
-      'done',
-      counters.done,
-      counters.records > 0 ? `${formatCount(counters.records)} records` : '',
-      'goodBold',
-    ],
+    ['done', counters.done, counters.records > 0 ? formatAmount(counters.records, 'record') : '', 'goodBold'],
     ['unchanged', counters.unchanged, ''],
     ['skipped', counters.skipped, reasonsText(view.skips)],
     ['dead', counters.dead, reasonsText(view.dead), counters.dead > 0 ? 'badBold' : 'plain'],
@@ -56,9 +54,9 @@ export function renderSummary(view: RunView, options: SummaryOptions = {}): stri
   const shown = rows.filter(([label, count]) => count > 0 || ['accepted', 'done', 'dead'].includes(label));
   const numberWidth = Math.max(...shown.map(([, count]) => formatCount(count).length), 5);
   const pace = [
-    `${formatRate(view.averagePagesPerSecond)} pages/s`,
-    `${formatCount(counters.requests)} requests`,
-    ...(counters.retries > 0 ? [`${formatCount(counters.retries)} retries`] : []),
+    `${formatRate(view.averagePagesPerSecond)} ${job.unit}/s`,
+    formatAmount(counters.requests, 'request'),
+    ...(counters.retries > 0 ? [formatAmount(counters.retries, 'retry', 'retries')] : []),
     formatBytes(counters.bytes),
   ];
   const lines: Line[] = [
@@ -73,6 +71,7 @@ export function renderSummary(view: RunView, options: SummaryOptions = {}): stri
     ),
     [],
     ...qualityLines(options.quality ?? [], options.qualityPass ?? null),
+    ...(options.changes ? [[['  changes    ', 'faint'], [changesText(options.changes)]] satisfies Line] : []),
     [['  pace       ', 'faint'], [pace.join(' · ')]],
     ...(counters.dropped === 0
       ? []

@@ -5,6 +5,7 @@ import type { Since } from '../../ports/store.ts';
 import { formatCount } from '../../tui/format.ts';
 import { type Command, type Context, print, withFolder } from '../context.ts';
 import { isStandardOutput, openDestination } from './destination.ts';
+import { exportDataset } from './export-dataset.ts';
 import { FORMATS, type Format, formatOf, writeRows } from './formats.ts';
 import { parseSince } from './since.ts';
 import { WHATS, type What } from './tables.ts';
@@ -12,6 +13,8 @@ import { WHATS, type What } from './tables.ts';
 /** Streams rows; memory stays flat whatever their number. */
 export const exportCommand: Command = async (context) => {
   const { output } = context.parsed.values;
+  if (context.parsed.values.what === 'dataset') return exportDataset(context);
+  refuseDatasetOptions(context);
   const what = whatOf(context);
   const format = formatFor(context);
   const since = sinceFor(context, what);
@@ -36,10 +39,24 @@ export const exportCommand: Command = async (context) => {
   });
 };
 
+const DATASET_OPTIONS = [
+  'shard-size',
+  'caption-column',
+  'resize',
+  'resize-mode',
+  'encode',
+  'quality',
+] as const;
+
+function refuseDatasetOptions({ parsed }: Context): void {
+  const given = DATASET_OPTIONS.find((name) => parsed.values[name] !== undefined);
+  if (given) throw new SeineError(`--${given} works with --what dataset only`);
+}
+
 function whatOf(context: Context): What {
   const { what = 'records' } = context.parsed.values;
   const known = WHATS.find((name) => name === what);
-  if (!known) throw new SeineError(`--what must be one of ${WHATS.join(', ')}, got '${what}'`);
+  if (!known) throw new SeineError(`--what must be one of ${WHATS.join(', ')}, dataset, got '${what}'`);
   return known;
 }
 

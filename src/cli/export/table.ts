@@ -15,17 +15,28 @@ export interface Table {
 }
 
 /** The table of rows whose fields are known beforehand. */
-export function tableOf(types: Record<string, ColumnType>, rows: AsyncIterable<object>): Table {
+export function tableOf(
+  types: Record<string, ColumnType>,
+  rows: AsyncIterable<object>,
+  more: (row: object) => Cell[] = () => [],
+): Table {
   const columns = Object.entries(types).map(([name, type]): Column => ({ name, type }));
-  return { columns, rows: cellsOf(columns, rows) };
+  return { columns, rows: cellsOf(columns, rows, more) };
 }
 
-async function* cellsOf(columns: readonly Column[], rows: AsyncIterable<object>): AsyncIterable<Cell[]> {
+async function* cellsOf(
+  columns: readonly Column[],
+  rows: AsyncIterable<object>,
+  more: (row: object) => Cell[],
+): AsyncIterable<Cell[]> {
   for await (const row of rows)
-    yield columns.map(({ name, type }) => cellOf(type, (row as Record<string, unknown>)[name]));
+    yield [
+      ...columns.map(({ name, type }) => cellOf(type, (row as Record<string, unknown>)[name])),
+      ...more(row),
+    ];
 }
 
-function cellOf(type: ColumnType, value: unknown): Cell {
+export function cellOf(type: ColumnType, value: unknown): Cell {
   if (value === null || value === undefined) return null;
   return type === 'json' ? jsonText(value) : (value as Cell);
 }

@@ -10,8 +10,8 @@ import type {
   TaskRow,
 } from '../../core/model.ts';
 import type { Job, Since, Store } from '../../ports/store.ts';
-import { productOf } from '../commands/hosts.ts';
-import { recordTable } from './record-table.ts';
+import { productOf } from '../commands/jobs/hosts.ts';
+import { recordTable, tableWithMeta } from './record-table.ts';
 import { type ColumnType, type Table, tableOf } from './table.ts';
 
 export const WHATS = [
@@ -55,6 +55,7 @@ export function rowsOf(what: What, { store, job, wholeName, ...since }: Selectio
 
 /** The same as a table, for formats that have columns. */
 export async function openTable(what: What, selection: Selection): Promise<Table> {
+  if (what === 'tasks' || what === 'media') return tableWithMeta(TYPES[what], () => rowsOf(what, selection));
   if (what !== 'records' && what !== 'history') return tableOf(TYPES[what], rowsOf(what, selection));
   const read = () => rowsOf(what, selection) as AsyncIterable<RecordRow | RecordVersionRow>;
   return recordTable(read, RECORD_TYPES[what], selection.job.spec);
@@ -168,6 +169,7 @@ const HOST_TYPES: Record<keyof HostReportRow, ColumnType> = {
   lastErrorAt: 'time',
   permittedGapMs: 'number',
   smallestGapMs: 'number',
+  calibration: 'json',
   robots: 'json',
 };
 
@@ -191,10 +193,12 @@ const RECORD_TYPES = {
       createdAt: 'time',
       updatedAt: 'time',
       checkedAt: 'time',
+      goneAt: 'time',
+      meta: 'json',
     },
   },
   history: {
     first: { key: 'text', from: 'time', until: 'time' },
-    last: { url: 'text', hash: 'text' },
+    last: { url: 'text', hash: 'text', goneAt: 'time' },
   },
 } satisfies Record<string, { first: Record<string, ColumnType>; last: Record<string, ColumnType> }>;

@@ -46,6 +46,12 @@ export const dispatch: OptionSpec = {
   value: 'threads|bullmq://…|lambda://…',
   doc: `${SETTINGS.dispatch.doc} Default: ${SETTINGS.dispatch.shown}`,
 };
+export const metrics: OptionSpec = {
+  kind: 'optional',
+  value: 'address:port',
+  implied: '127.0.0.1:9464',
+  doc: 'Serve metrics for Prometheus at /metrics, by default on 127.0.0.1:9464. See docs/monitoring.md.',
+};
 export const config: OptionSpec = {
   kind: 'value',
   value: 'file',
@@ -68,6 +74,16 @@ export const limits: Record<string, OptionSpec> = {
   },
   'max-seconds': { kind: 'value', value: 'n', doc: 'Stop after this many seconds.' },
   'max-bytes': { kind: 'value', value: 'n', doc: 'Stop after receiving this many bytes.' },
+  'max-requests': { kind: 'value', value: 'n', doc: 'Stop after sending this many requests.' },
+  'max-dollars': { kind: 'value', value: 'n', doc: 'Stop after spending this many US dollars.' },
+  'max-browser-seconds': { kind: 'value', value: 'n', doc: 'Stop after so many seconds of browser pages.' },
+};
+
+/** For commands that run a job to its end. */
+export const failOn: OptionSpec = {
+  kind: 'value',
+  value: 'drop,dead,gone',
+  doc: 'Exit with code 6 if a field is filled less often than before (drop) or pages of records are gone, with 3 if there are dead letters (dead). Default: dead',
 };
 
 const NO_ADAPTIVE: OptionSpec = {

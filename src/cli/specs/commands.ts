@@ -2,15 +2,19 @@ import {
   type CommandSpec,
   dispatch,
   everywhere,
+  failOn,
   help,
   json,
   limits,
+  pace,
   storedPace,
   withBlobs,
   workers,
 } from './command-spec.ts';
+import { KEYS } from './key-spec.ts';
 import { LAMBDA } from './lambda-spec.ts';
-import { REFRESH, RUN } from './run-spec.ts';
+import { forecastSpec, listOptions, REFRESH, RUN } from './run-spec.ts';
+import { COMPLETION, INIT, SHOP, TRY } from './setup-spec.ts';
 import { FLEET_KEY, WORKER, WORKERS } from './worker-spec.ts';
 
 export type { CommandSpec, OptionSpec } from './command-spec.ts';
@@ -18,7 +22,27 @@ export type { CommandSpec, OptionSpec } from './command-spec.ts';
 /** Every command and option, once: parsing, `--help` and docs/cli.md come from here. */
 
 export const COMMANDS: Record<string, CommandSpec> = {
+  init: INIT,
+  try: TRY,
   run: RUN,
+  forecast: forecastSpec(),
+  ui: {
+    args: '',
+    argsMax: 0,
+    summary: 'Show the jobs of the folder or database in a browser, read-only, until stopped.',
+    details:
+      'It works beside a run and after it. `seine serve` has the same page, on which jobs can be changed too.',
+    options: {
+      listen: {
+        kind: 'value',
+        value: 'address:port',
+        doc: 'Where the dashboard is served. Port 0 takes a free one. Default: 127.0.0.1:7421',
+      },
+      json: { kind: 'flag', doc: 'Print the address as JSON.' },
+      ...withBlobs,
+    },
+    examples: ['seine ui', 'seine ui --dir .seine/demo --listen 127.0.0.1:0'],
+  },
   serve: {
     args: '[job files…]',
     argsMax: 1_000,
@@ -37,7 +61,11 @@ export const COMMANDS: Record<string, CommandSpec> = {
       listen: {
         kind: 'value',
         value: 'address:port',
-        doc: 'Where /healthz and /readyz are served. Port 0 takes a free one. Default: 127.0.0.1:7420',
+        doc: 'Where the dashboard and the API are served, with /healthz and /readyz. Port 0 takes a free one. Default: 127.0.0.1:7420',
+      },
+      'allow-private': {
+        kind: 'flag',
+        doc: 'Allow jobs of the API to fetch loopback and private addresses.',
       },
       workers,
       dispatch,
@@ -54,13 +82,23 @@ export const COMMANDS: Record<string, CommandSpec> = {
     args: '[job]',
     argsMax: 1,
     summary: 'Continue a job that was stopped, interrupted, or stopped by its circuit breaker.',
-    options: { workers, dispatch, ...limits, ...storedPace, json, ...withBlobs },
+    options: { workers, dispatch, ...limits, ...storedPace, 'fail-on': failOn, json, ...withBlobs },
     examples: ['seine resume', 'seine resume shop --rate 10 --max-pages 10000'],
   },
   refresh: REFRESH,
   worker: WORKER,
   workers: WORKERS,
   'fleet-key': FLEET_KEY,
+  keys: KEYS,
+  mcp: {
+    args: '',
+    argsMax: 0,
+    summary: 'Offer scrapes and batches of the running server to language models, over MCP.',
+    details:
+      'Speaks MCP over stdin and stdout with the program that starts it. `seine serve` has to run in the same folder.',
+    options: { ...everywhere },
+    examples: ['seine mcp', 'seine mcp --dir /var/lib/seine'],
+  },
   lambda: LAMBDA,
   status: {
     args: '[job]',
@@ -69,6 +107,57 @@ export const COMMANDS: Record<string, CommandSpec> = {
     options: { json, ...everywhere },
     examples: ['seine status', 'seine status shop --json'],
   },
+  top: {
+    args: '[job]',
+    argsMax: 1,
+    summary: 'Show the dashboard of a job that runs elsewhere, until it ends. Changes nothing.',
+    details:
+      'Reads the folder, PostgreSQL or a server. `run`, `serve` and other machines may run the job.\n' +
+      'For a server, the job is named as in its API: job_12, or by its name.',
+    options: {
+      server: { kind: 'value', value: 'url', doc: 'Ask the API of this server instead of a folder.' },
+      'key-file': {
+        kind: 'value',
+        value: 'file',
+        doc: 'File with the API key for the server; read scope is enough.',
+      },
+      json: { kind: 'flag', doc: 'Print the figures of the dashboard once, as JSON.' },
+      ...everywhere,
+    },
+    examples: [
+      'seine top',
+      'seine top shop --store postgres://…',
+      'seine top shop --server https://seine.example --key-file key',
+    ],
+  },
+  explain: {
+    args: '[job]',
+    argsMax: 1,
+    summary:
+      'Say why a job is not faster: where its time goes, what limits it, and what a change would give.',
+    details:
+      'Works while the job runs and afterwards. See docs/explain.md for the states of slots and what can be changed.',
+    options: {
+      'what-if': {
+        kind: 'values',
+        value: 'change',
+        doc: 'A change to predict: workers=+8, rate:shop.example=8, parallel:shop.example=4, store=2x. Repeatable.',
+      },
+      json,
+      ...everywhere,
+    },
+    examples: [
+      'seine explain',
+      'seine explain shop --what-if workers=+8 --what-if rate:shop.example=8 --json',
+    ],
+  },
+  receipt: {
+    args: '[job]',
+    argsMax: 1,
+    summary: 'Show what a job cost, line by line, against its forecast, and what became of every URL.',
+    options: { json, ...everywhere },
+    examples: ['seine receipt', 'seine receipt shop --json'],
+  },
   hosts: {
     args: '[job]',
     argsMax: 1,
@@ -76,6 +165,34 @@ export const COMMANDS: Record<string, CommandSpec> = {
     details: '`seine export --what hosts` writes the same data to a file, as evidence of polite crawling.',
     options: { json: { kind: 'flag', doc: 'Print one line of JSON per host.' }, ...everywhere },
     examples: ['seine hosts', 'seine hosts shop --json'],
+  },
+  calibrate: {
+    args: '<job | url | list | job file | host>...',
+    argsMax: Number.POSITIVE_INFINITY,
+    summary: 'Find the rate that a host accepts, and use it in later runs.',
+    details: [
+      'Raises the rate step by step until the host refuses, then narrows it down and holds it. A rate is judged by a statistical test.',
+      'It keeps to robots.txt and never exceeds the rate of the job: 4 per second unless --rate or the job says otherwise.',
+      'Stops at once when the host answers with 403 or a challenge. See docs/calibration.md.',
+    ].join('\n'),
+    options: {
+      'max-requests': {
+        kind: 'value',
+        value: 'n',
+        doc: 'Most requests for each host. Default: as many as the tested rates need',
+      },
+      'max-refusals': { kind: 'value', value: 'n', doc: 'Most refusals for each host. Default: 20' },
+      ...pace,
+      'allow-private': { kind: 'flag', doc: 'Allow loopback and private addresses.' },
+      ...listOptions,
+      json: { kind: 'flag', doc: 'Print one line of JSON per host.' },
+      ...withBlobs,
+    },
+    examples: [
+      'seine calibrate shop.example --rate 50',
+      'seine calibrate shop.yaml',
+      'seine calibrate urls.txt --rate max --max-refusals 10 --json',
+    ],
   },
   proxies: {
     args: '',
@@ -106,6 +223,25 @@ export const COMMANDS: Record<string, CommandSpec> = {
     options: { json, ...everywhere },
     examples: ['seine cancel shop'],
   },
+  add: {
+    args: '<job> <url | file | sitemap>...',
+    argsMax: Number.POSITIVE_INFINITY,
+    summary: 'Add URLs to a job that runs, waits or is finished.',
+    details:
+      'Lists are those of `seine run`. URLs that the job has already are not fetched again.\n' +
+      'A running job fetches the new ones at once. A finished job goes on, by the server of the folder or with `seine resume`.',
+    options: {
+      priority: { kind: 'value', value: 'n', doc: 'Higher runs first, from -1000 to 1000. Default: 0' },
+      ...listOptions,
+      json,
+      ...everywhere,
+    },
+    examples: [
+      'seine add shop https://shop.example/new',
+      'seine add shop more.csv --priority 10',
+      'cut -f2 found.tsv | seine add shop -',
+    ],
+  },
   priority: {
     args: '<job> <pattern> <n>',
     argsMax: 3,
@@ -121,11 +257,12 @@ export const COMMANDS: Record<string, CommandSpec> = {
   dead: {
     args: '[job]',
     argsMax: 1,
-    summary: 'Show dead letters by failure code and host, or retry them.',
+    summary: 'Show dead letters by failure code, or retry them.',
     options: {
       retry: { kind: 'flag', doc: 'Queue the selected tasks again; `seine resume` then runs them.' },
-      code: { kind: 'value', value: 'code', doc: 'Only this failure code.' },
+      code: { kind: 'value', value: 'code,…', doc: 'Only these failure codes.' },
       host: { kind: 'value', value: 'host', doc: 'Only this host.' },
+      hosts: { kind: 'flag', doc: 'Show the dead letters of each host.' },
       url: { kind: 'value', value: 'text', doc: 'Only URLs that contain this text.' },
       json,
       ...everywhere,
@@ -141,8 +278,8 @@ export const COMMANDS: Record<string, CommandSpec> = {
     options: {
       what: {
         kind: 'value',
-        value: 'records|tasks|attempts|media|shots|history|quality|hosts',
-        doc: 'What to export. Default: records',
+        value: 'records|tasks|attempts|media|shots|history|quality|hosts|dataset',
+        doc: 'What to export; a dataset is a folder of numbered shards with the images of the job. Default: records',
       },
       format: {
         kind: 'value',
@@ -164,9 +301,25 @@ export const COMMANDS: Record<string, CommandSpec> = {
         short: 'o',
         doc: 'Where to write, instead of standard output. A name that ends in .gz is compressed.',
       },
+      'shard-size': { kind: 'value', value: 'n', doc: 'Dataset: samples in a shard. Default: 10000' },
+      'caption-column': {
+        kind: 'value',
+        value: 'name',
+        doc: 'Dataset: the column of the list that becomes the caption, in a .txt file.',
+      },
+      resize: { kind: 'value', value: 'pixels', doc: 'Dataset: length of a side. Needs the package sharp.' },
+      'resize-mode': {
+        kind: 'value',
+        value: 'keep-ratio|crop|border|stretch',
+        doc: 'Dataset: how to resize. keep-ratio makes the shorter side that long. Default: keep-ratio',
+      },
+      encode: { kind: 'value', value: 'jpg|png|webp', doc: 'Dataset: encode all images as this.' },
+      quality: { kind: 'value', value: '1-100', doc: 'Dataset: quality of encoded images. Default: 95' },
+      json,
       ...withBlobs,
     },
     examples: [
+      'seine export photos --what dataset -o photos --caption-column caption --resize 256',
       'seine export shop -o products.parquet',
       'seine export shop --what tasks --since 7d --format csv',
       'seine export shop-2 -o s3://bucket/shop-2.jsonl.gz',
@@ -185,6 +338,26 @@ export const COMMANDS: Record<string, CommandSpec> = {
       ...withBlobs,
     },
     examples: ['seine reparse shop --dry-run', 'seine reparse shop job.ts'],
+  },
+  test: {
+    args: '[job file | job]',
+    argsMax: 1,
+    summary:
+      'Run the extraction of a job over the pages of its last run, offline, and fail if records differ.',
+    details:
+      'For pipelines: it makes no request and changes nothing. It ends with code 6 if a value or the fill rate of a field changes, a record is new or gone, or a page no longer parses.',
+    options: {
+      against: {
+        kind: 'value',
+        value: 'run',
+        doc: 'The run to compare with, such as shop-2. Default: the last one of the job',
+      },
+      ignore: { kind: 'value', value: 'field,…', doc: 'Fields that may change.' },
+      limit: { kind: 'value', value: 'n', doc: 'Parse at most this many pages.' },
+      json,
+      ...withBlobs,
+    },
+    examples: ['seine test shop.ts', 'seine test shop.ts --against shop-2 --ignore rating,stock'],
   },
   sheet: {
     args: '[job]',
@@ -236,6 +409,16 @@ export const COMMANDS: Record<string, CommandSpec> = {
     },
     examples: ['seine hostile --port 8080', 'seine hostile --list'],
   },
+  shop: SHOP,
+  browser: {
+    args: 'install',
+    argsMax: 1,
+    summary: 'Fetch a Chromium once, for machines that have none.',
+    details:
+      'Fetches the npm package @sparticuz/chromium into the cache folder of this user and unpacks it. Nothing is fetched when it is there.',
+    options: { json, ...everywhere },
+    examples: ['seine browser install'],
+  },
   schema: {
     args: '',
     argsMax: 0,
@@ -243,6 +426,7 @@ export const COMMANDS: Record<string, CommandSpec> = {
     options: { help },
     examples: ['seine schema > seine-job.schema.json'],
   },
+  completion: COMPLETION,
 };
 
 /** By own name only: `toString` is no command. */

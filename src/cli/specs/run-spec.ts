@@ -2,13 +2,39 @@ import { SETTINGS } from '../../config/schema.ts';
 import {
   type CommandSpec,
   dispatch,
+  failOn,
   json,
   limits,
+  metrics,
+  type OptionSpec,
   pace,
   storedPace,
   withBlobs,
   workers,
 } from './command-spec.ts';
+
+/** Of `run`, what says how a run is begun and followed. */
+const OF_RUNS = ['fresh', 'refresh', 'watch', 'dry-run', 'json'];
+
+/** What `run` takes, and how it is found out. */
+export const forecastSpec = (): CommandSpec => ({
+  args: RUN.args,
+  argsMax: RUN.argsMax,
+  summary: 'Say how long a run will take and what it will cost, from a sample or from earlier runs.',
+  details:
+    'The sample is a small run of its own: some of the pages, under the same rates, with robots.txt obeyed. It is not taken again within an hour.\n' +
+    'A job that was finished before is judged by its last run, without any request, unless --sample is given.',
+  options: {
+    sample: {
+      kind: 'value',
+      value: 'n',
+      doc: 'Requests of the sample; 0 sends none and assumes what is usual. Default: 200',
+    },
+    ...Object.fromEntries(Object.entries(RUN.options).filter(([name]) => !OF_RUNS.includes(name))),
+    json: { kind: 'flag', doc: 'Print the forecast as one line of JSON.' },
+  },
+  examples: ['seine forecast urls.txt', 'seine forecast https://shop.example/ --follow --sample 100 --json'],
+});
 
 export const REFRESH: CommandSpec = {
   args: '[job]',
@@ -16,8 +42,32 @@ export const REFRESH: CommandSpec = {
   summary: 'Fetch the URLs of a job again if they are due, with the definition of its last run.',
   details:
     'It also reads the sources again. To use the current job file instead, run `seine run job.ts --refresh`.',
-  options: { workers, dispatch, ...limits, ...storedPace, json, ...withBlobs },
+  options: { workers, dispatch, ...limits, ...storedPace, 'fail-on': failOn, json, ...withBlobs },
   examples: ['seine refresh', 'seine refresh shop --json'],
+};
+
+/** How the lists of a command line are read. */
+export const listOptions: Record<string, OptionSpec> = {
+  'url-column': {
+    kind: 'value',
+    value: 'name',
+    doc: 'Column or property of a list that holds the URL. Default: url, page_url, image_url or link',
+  },
+  meta: {
+    kind: 'values',
+    value: 'column',
+    doc: 'Column of a list to copy to the result. Repeatable. Default: all',
+  },
+  format: {
+    kind: 'value',
+    value: 'txt|csv|jsonl|parquet|sitemap',
+    doc: 'Format of the lists; a URL argument is then read as a list. Default: from the file name, txt for standard input',
+  },
+  route: {
+    kind: 'value',
+    value: 'name',
+    doc: 'Route for URLs from lists and sitemaps; @media stores them as files. Default: the route that matches the URL',
+  },
 };
 
 /** The options of `run`, which has more of them than all other commands. */
@@ -59,26 +109,7 @@ export const RUN: CommandSpec = {
       doc: 'User-Agent header. Default: Seine/<version> with your contact',
     },
     contact: { kind: 'value', value: 'url|mail', doc: SETTINGS.contact.doc },
-    'url-column': {
-      kind: 'value',
-      value: 'name',
-      doc: 'Column or property of a list that holds the URL. Default: url, page_url, image_url or link',
-    },
-    meta: {
-      kind: 'values',
-      value: 'column',
-      doc: 'Column of a list to copy to the result. Repeatable. Default: all',
-    },
-    format: {
-      kind: 'value',
-      value: 'txt|csv|jsonl|parquet|sitemap',
-      doc: 'Format of the lists; a URL argument is then read as a list. Default: from the file name, txt for standard input',
-    },
-    route: {
-      kind: 'value',
-      value: 'name',
-      doc: 'Route for URLs from lists and sitemaps; @media stores them as files. Default: the route that matches the URL',
-    },
+    ...listOptions,
     media: { kind: 'flag', doc: 'The URLs are files to store (images, videos, documents), not pages.' },
     pack: {
       kind: 'value',
@@ -111,6 +142,12 @@ export const RUN: CommandSpec = {
     'no-robots': { kind: 'flag', doc: 'Ignore robots.txt. Use it only for your own sites.' },
     'no-archive': { kind: 'flag', doc: 'Do not store the pages.' },
     'allow-private': { kind: 'flag', doc: 'Allow loopback and private addresses.' },
+    ui: {
+      kind: 'optional',
+      value: 'address:port',
+      implied: '127.0.0.1:0',
+      doc: 'Serve a dashboard of the run, and print its address. Without one, a free port of 127.0.0.1.',
+    },
     name: { kind: 'value', value: 'name', doc: 'Name of the job. Default: the name of the host or file' },
     fresh: { kind: 'flag', doc: 'Start a new run even if the last run of this name is unfinished.' },
     refresh: {
@@ -118,8 +155,13 @@ export const RUN: CommandSpec = {
       doc: 'Fetch the URLs of the last run of this name again if they are due. Unchanged pages answer with 304.',
     },
     watch: { kind: 'flag', doc: 'Keep running, and run the job again on its schedule.' },
-    'dry-run': { kind: 'flag', doc: 'Check the job and print it without running it.' },
+    'fail-on': failOn,
+    'dry-run': {
+      kind: 'flag',
+      doc: 'Check the job and say what it would do: rows, hosts, shortest time, what is kept where. With --json also the whole job.',
+    },
     json: { kind: 'flag', doc: 'Print the result as one line of JSON on standard output.' },
+    metrics,
     ...withBlobs,
   },
   examples: [

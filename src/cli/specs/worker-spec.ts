@@ -1,4 +1,4 @@
-import { blobs, type CommandSpec, config, dispatch, help, json, workers } from './command-spec.ts';
+import { blobs, type CommandSpec, config, dispatch, help, json, metrics, workers } from './command-spec.ts';
 
 /** The commands of machines that work for a coordinator elsewhere. */
 export const WORKER: CommandSpec = {
@@ -20,6 +20,7 @@ export const WORKER: CommandSpec = {
       kind: 'flag',
       doc: 'Allow loopback and private addresses for jobs with allowPrivate.',
     },
+    metrics,
     config,
     help,
   },

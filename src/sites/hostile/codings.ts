@@ -116,9 +116,22 @@ export const CODINGS: Behaviour[] = [
     cases: [
       {
         path: '',
-        what: 'A Content-Encoding that does not exist.',
-        ending: 'bad-encoding',
+        what: 'A Content-Encoding that does not exist, on a page that is text.',
+        ending: 'fetched',
+        why: 'Browsers show it as it is.',
         answer: sends(() => coded('rot13', PAGE)),
+      },
+      {
+        path: '/bytes',
+        what: 'The same on bytes that are no text.',
+        ending: 'bad-encoding',
+        answer: sends(() => coded('rot13', zlib.gzipSync(PAGE))),
+      },
+      {
+        path: '/charset',
+        what: 'The name of a charset as Content-Encoding.',
+        ending: 'fetched',
+        answer: sends(() => coded('utf-8', PAGE)),
       },
     ],
   },

@@ -14,6 +14,7 @@ import type { Behaviour } from './behaviour.ts';
 /** Bodies whose end is not where the head says, or is said in two ways. */
 
 const PAGE = pageOf('A page of some length', '<p>Text.</p>'.repeat(100));
+const READ_AGAIN = 'Browsers read it. So does a second request on a connection of its own.';
 const CHUNKED = `${OK}Transfer-Encoding: chunked\r\n\r\n`;
 const lengthOf = (bytes: number) => `Content-Length: ${bytes}\r\n`;
 
@@ -105,6 +106,13 @@ export const FRAMING: Behaviour[] = [
         answer: sends(`${CHUNKED}zz\r\n${PAGE}\r\n0\r\n\r\n`),
       },
       {
+        path: '/spaces',
+        what: 'White space after the size of a chunk.',
+        ending: 'fetched',
+        why: READ_AGAIN,
+        answer: sends(`${CHUNKED}${PAGE.length.toString(16)}  \r\n${PAGE}\r\n0\r\n\r\n`),
+      },
+      {
         path: '/huge',
         what: 'A chunk of more bytes than fit into 64 bits.',
         ending: 'protocol',
@@ -132,8 +140,11 @@ export const FRAMING: Behaviour[] = [
       {
         path: '',
         what: 'Content-Length and Transfer-Encoding together, which is how responses are smuggled.',
-        ending: 'protocol',
-        answer: sends(`${OK}${lengthOf(5)}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n`),
+        ending: 'fetched',
+        why: 'Browsers read the chunks. So does a second request, on a connection that carries nothing else, without credentials.',
+        answer: sends(
+          `${OK}${lengthOf(5)}Transfer-Encoding: chunked\r\n\r\n${PAGE.length.toString(16)}\r\n${PAGE}\r\n0\r\n\r\n`,
+        ),
       },
     ],
   },
@@ -146,6 +157,19 @@ export const FRAMING: Behaviour[] = [
         what: 'Two Content-Lengths that differ.',
         ending: 'protocol',
         answer: sends(`${OK}${lengthOf(PAGE.length)}${lengthOf(5)}\r\n${PAGE}`),
+      },
+      {
+        path: '/equal',
+        what: 'Two Content-Lengths that are equal.',
+        ending: 'fetched',
+        why: READ_AGAIN,
+        answer: sends(`${OK}${lengthOf(PAGE.length)}${lengthOf(PAGE.length)}\r\n${PAGE}`),
+      },
+      {
+        path: '/spaces',
+        what: 'White space after the Content-Length.',
+        ending: 'fetched',
+        answer: sends(`${OK}Content-Length: ${PAGE.length} \r\n\r\n${PAGE}`),
       },
     ],
   },

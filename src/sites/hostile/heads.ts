@@ -78,7 +78,8 @@ export const HEADS: Behaviour[] = [
       {
         path: '/continue',
         what: '100 Continue, which the request did not ask for.',
-        ending: 'protocol',
+        ending: 'fetched',
+        why: 'Browsers pass over it. So does a second request.',
         answer: sends(Buffer.concat([Buffer.from('HTTP/1.1 100 Continue\r\n\r\n'), replyPage('Continued')])),
       },
       {
@@ -114,8 +115,12 @@ export const HEADS: Behaviour[] = [
       {
         path: '',
         what: 'Header lines that end with LF instead of CRLF.',
-        ending: 'protocol',
-        answer: sends(`HTTP/1.1 200 OK\n${HTML}\nContent-Length: 5\n\nhello`),
+        ending: 'fetched',
+        why: 'Browsers read it. So does a second request on a connection of its own.',
+        answer: sends(() => {
+          const page = pageOf('Line feeds');
+          return `HTTP/1.1 200 OK\n${HTML}\nContent-Length: ${page.length}\n\n${page}`;
+        }),
       },
     ],
   },
@@ -164,9 +169,9 @@ export const HEADS: Behaviour[] = [
       {
         path: '',
         what: 'A space between the name of a header and its colon.',
-        ending: 'protocol',
-        why: 'RFC 9112 forbids it: proxies disagree about the name.',
-        answer: sends(`${OK}X-Space : a\r\n${HELLO}`),
+        ending: 'fetched',
+        why: 'RFC 9112 forbids it, and browsers read it. So does a second request on a connection of its own.',
+        answer: sends(replyPage('Space', ['X-Space : a'])),
       },
     ],
   },

@@ -1,0 +1,93 @@
+import { requireJob } from '../../../coordinator/jobs.ts';
+import { type HostReportRow, hostReporter } from '../../../coordinator/reports/host-report.ts';
+import { hostLatencies } from '../../../coordinator/reports/latencies.ts';
+import { restingByHost } from '../../../coordinator/reports/proxy-report.ts';
+import type { ExitName } from '../../../core/errors.ts';
+import { defaultUserAgent } from '../../../core/identity/identity.ts';
+import type { JobSpec } from '../../../core/job-schema/job.ts';
+import { productToken } from '../../../core/robots/robots.ts';
+import type { Quantiles } from '../../../core/rollups/histogram.ts';
+import { formatCount, formatQuantiles } from '../../../tui/format.ts';
+import { type Command, type Context, print, printable, printJson, withFolder } from '../../context.ts';
+import { readProxies } from './proxies.ts';
+
+/** Hosts shown as text; `--json` and `export --what hosts` have them all. */
+const SHOWN_MAX = 1_000;
+const PROXIES_SHOWN = 5;
+
+export const hostsCommand: Command = (context) =>
+  withFolder(context, async ({ store }): Promise<ExitName> => {
+    const job = await requireJob(store, context.parsed.args[0] ?? null);
+    const report = hostReporter(job.spec, productOf(job.spec));
+    const resting = job.spec.proxies ? restingByHost(await readProxies(store)) : new Map();
+    const latencies = await hostLatencies(store, job.id);
+    let count = 0;
+    for await (const facts of store.hosts.list(job.id)) {
+      const row = { ...report(facts, Date.now()), latency: latencies.get(facts.host) ?? null };
+      const restingProxies: Resting[] = resting.get(row.host) ?? [];
+      count++;
+      if (context.json) printJson(context, restingProxies.length > 0 ? { ...row, restingProxies } : row);
+      else if (count <= SHOWN_MAX) write(context, row, restingProxies);
+    }
+    if (!context.json && count === 0) print(context.stdout, 'no hosts yet\n');
+    if (!context.json && count > SHOWN_MAX)
+      print(context.stdout, `… and ${formatCount(count - SHOWN_MAX)} more: --json shows all\n`);
+    return 'success';
+  });
+
+export function productOf({ identity }: JobSpec): string {
+  return productToken(identity.userAgent ?? defaultUserAgent(identity.contact));
+}
+
+interface Resting {
+  proxy: string;
+  until: string;
+}
+
+function write(
+  context: Context,
+  row: HostReportRow & { latency: Quantiles | null },
+  resting: readonly Resting[],
+): void {
+  const rate = row.rate === null ? `${row.parallel} parallel` : `${row.rate}/s`;
+  const lines = [
+    `${row.host.padEnd(32)} ${row.state.padEnd(8)} ${rate.padEnd(12)} ${formatCount(row.ready)} ready, ${formatCount(row.requests)} requests`,
+    `  limit: ${row.limitedBy}`,
+  ];
+  if (row.latency) lines.push(`  answers took ${formatQuantiles(row.latency)}`);
+  if (row.calibration) lines.push(`  calibration: ${calibrationText(row.calibration)}`);
+  if (row.lastError) lines.push(`  last error ${row.lastErrorAt}: ${row.lastError}`);
+  for (const { proxy, until } of resting.slice(0, PROXIES_SHOWN))
+    lines.push(`  proxy ${proxy} paused for this host until ${until}`);
+  if (resting.length > PROXIES_SHOWN)
+    lines.push(`  … and ${formatCount(resting.length - PROXIES_SHOWN)} more proxies: see \`seine proxies\``);
+  for (const robots of row.robots) lines.push(`  robots.txt of ${robots.origin}: ${robotsText(robots)}`);
+  if (row.smallestGapMs !== null)
+    lines.push(`  smallest gap ${row.smallestGapMs} ms, allowed ${row.permittedGapMs} ms`);
+  print(context.stdout, `${lines.map(printable).join('\n')}\n`);
+}
+
+function calibrationText({
+  rate,
+  parallel,
+  batchSize,
+  measuredAt,
+  expiresAt,
+  expired,
+}: NonNullable<HostReportRow['calibration']>): string {
+  const found = rate === null ? 'no rate held' : `${rate}/s, ${parallel} parallel, batch size ${batchSize}`;
+  return `${found}; measured ${measuredAt}, ${expired ? 'expired' : 'used until'} ${expiresAt}`;
+}
+
+function robotsText({
+  rules,
+  crawlDelayMs,
+  optedOut,
+  sha256,
+  detail,
+}: HostReportRow['robots'][number]): string {
+  if (sha256 === null) return `not available (${detail ?? 'no answer'})`;
+  if (optedOut) return 'disallows everything';
+  const delay = crawlDelayMs === null ? '' : `, ${crawlDelayMs / 1_000} s between requests`;
+  return `${rules} rules for this crawler${delay}${detail ? `, ${detail}` : ''}`;
+}

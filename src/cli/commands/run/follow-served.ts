@@ -1,0 +1,113 @@
+import { createInterface } from 'node:readline/promises';
+import type { Folder } from '../../../app/folder.ts';
+import { createProgress } from '../../../coordinator/reports/progress.ts';
+import type { RunView } from '../../../coordinator/reports/run-view.ts';
+import { type ExitName, SeineError } from '../../../core/errors.ts';
+import type { Job } from '../../../ports/store.ts';
+import type { ServerFile } from '../../../server/server-file.ts';
+import { openDashboard } from '../../../tui/dashboard.ts';
+import { type Context, print } from '../../context.ts';
+import { callServer } from '../../folder-server.ts';
+import { failOnOf, type RunEnd, tellEnd } from './follow-run.ts';
+import { type Signals, watchSignals } from './watch-signals.ts';
+
+const LOOK_MS = 200;
+
+/** Has the server of the folder run a job, shows it as if it ran here, and says how it ended. */
+export async function followServed(
+  context: Context,
+  folder: Folder,
+  server: ServerFile,
+  job: Job,
+): Promise<ExitName> {
+  failOnOf(context);
+  const { jobs } = folder.store;
+  await jobs.update(job.id, { state: 'running', requestedState: 'run', reason: null, endedAt: null });
+  await callServer(server, 'POST', job);
+  const progress = createProgress({ startedAt: Date.now() });
+  const about = { name: job.name, state: 'running' as const, dir: folder.dir };
+  let view = progress.view({
+    now: Date.now(),
+    counters: await jobs.counters(job.id),
+    job: about,
+    sourcesDone: false,
+  });
+  const signals = watchSignals({ secondExits: true });
+  let dashboard = await dashboardOf(context, () => view);
+  try {
+    while (true) {
+      const followed = await callServer(server, 'GET', job).catch(() => {
+        throw new SeineError(`the server at ${server.url} does not answer any more`, {
+          hint: `\`seine serve\` continues ${job.name}-${job.run}`,
+        });
+      });
+      if (followed.view) view = followed.view;
+      const stored = await jobs.get(job.id);
+      if (followed.end || (!followed.view && stored.state !== 'running')) {
+        dashboard?.close();
+        dashboard = null;
+        const end = followed.end ?? (await endOf(folder, stored));
+        view = { ...view, counters: end.counters, job: { ...view.job, state: end.state } };
+        return await tellEnd(context, folder, job, view, end);
+      }
+      await signals.wait(LOOK_MS);
+      if (!signals.came) continue;
+      dashboard?.close();
+      dashboard = null;
+      return await detach(context, folder, job);
+    }
+  } finally {
+    dashboard?.close();
+    signals.close();
+  }
+}
+
+/** Has the server of the folder run a job to its end, or until a signal comes. */
+export async function runServed(
+  folder: Folder,
+  server: ServerFile,
+  job: Job,
+  signals: Signals,
+): Promise<void> {
+  await callServer(server, 'POST', job);
+  while ((await folder.store.jobs.get(job.id)).state === 'running') {
+    await signals.wait(LOOK_MS);
+    if (signals.came) return folder.store.jobs.update(job.id, { requestedState: 'cancel' });
+  }
+}
+
+export function dashboardOf(
+  context: Context,
+  view: () => RunView,
+  output = context.stderr,
+): ReturnType<typeof openDashboard> | null {
+  return context.json ? null : openDashboard({ output, view, env: process.env });
+}
+
+/** What the server does not remember is in the store. */
+async function endOf({ store }: Folder, { id, state, reason }: Job): Promise<RunEnd> {
+  const isStop = state === 'stopped' || state === 'tripped' || state === 'cancelled';
+  const cause = state === 'tripped' ? ('breaker' as const) : ('request' as const);
+  const stop = isStop ? { state, cause, message: reason ?? state } : null;
+  const counters = await store.jobs.counters(id);
+  return { state, stop, counters, rejects: [], rejectsFile: '', cost: null };
+}
+
+/** The job goes on without us, unless someone at a terminal wants it stopped. */
+async function detach(context: Context, folder: Folder, job: Job): Promise<ExitName> {
+  const name = `${job.name}-${job.run}`;
+  if (process.stdin.isTTY && context.stderr.isTTY) {
+    const lines = createInterface({ input: process.stdin, output: context.stderr });
+    const answer = await lines.question(
+      `stop ${name}? [y] stops it, any other key leaves it to the server: `,
+    );
+    lines.close();
+    if (/^y/i.test(answer)) {
+      await folder.store.jobs.update(job.id, { requestedState: 'stop' });
+      print(context.stderr, `${name} stops; \`seine resume ${job.name}\` continues it\n`);
+      return 'interrupted';
+    }
+  }
+  print(context.stderr, `${name} goes on at the server; see \`seine status ${job.name}\`\n`);
+  return 'interrupted';
+}

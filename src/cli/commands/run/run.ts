@@ -1,0 +1,144 @@
+import { checkSink, checkSources, openJobAccess, openServices } from '../../../app/app.ts';
+import { type Folder, openFolder } from '../../../app/folder.ts';
+import { attachQuote } from '../../../coordinator/forecast/quote.ts';
+import { isResumable, requireJob, type SubmittedJob, submitJob } from '../../../coordinator/jobs.ts';
+import { type ExitName, SeineError } from '../../../core/errors.ts';
+import type { SourceSpec } from '../../../core/job-schema/job.ts';
+import { changeText } from '../../../core/job-schema/job-change.ts';
+import { bundleKeyOf } from '../../../job-file/load-handlers.ts';
+import { hashOfSpec } from '../../../job-file/parse-job.ts';
+import type { Dispatcher } from '../../../ports/dispatcher.ts';
+import type { Job } from '../../../ports/store.ts';
+import type { FolderLock } from '../../../store/sqlite/connection/folder-lock.ts';
+import type { Context } from '../../context.ts';
+import { print, printable } from '../../context.ts';
+import { serverOf } from '../../folder-server.ts';
+import { describeRun } from './dry-run.ts';
+import { failOnOf, followRun } from './follow-run.ts';
+import { followServed } from './follow-served.ts';
+import { dryForecast } from './forecast.ts';
+import { jobFromCommandLine } from './job-from-flags.ts';
+import { keepSchedule } from './keep-schedule.ts';
+import { meansJobByName, refreshCommand, withNewLimits } from './refresh.ts';
+import { watchSignals } from './watch-signals.ts';
+
+export async function runCommand(context: Context): Promise<ExitName> {
+  if (await meansJobByName(context)) return refreshCommand(context);
+  const loaded = await jobFromCommandLine(context);
+  const dryRun = context.parsed.values['dry-run'] === 'true';
+  // A dry run leaves standard input unread.
+  const { sources } = loaded.spec;
+  const isUnread = (source: SourceSpec) =>
+    typeof source !== 'string' && 'file' in source && source.file === '-';
+  await checkSources(
+    sources.filter((source) => !isUnread(source)),
+    context.settings,
+    null,
+    loaded.spec.allowPrivate,
+  );
+  await openJobAccess(loaded.spec, context.settings);
+  if (dryRun) {
+    const readable = { ...loaded.spec, sources: sources.filter((source) => !isUnread(source)) };
+    const forecast = readable.sources.length === 0 ? null : await dryForecast(context, readable);
+    await describeRun(context, loaded, forecast);
+    return 'success';
+  }
+  failOnOf(context);
+  if (context.parsed.values.watch === 'true' && !loaded.spec.schedule)
+    throw new SeineError('--watch needs a schedule', { hint: "add one to the job: schedule: '0 3 * * *'" });
+  const folder = await openFolder(context.settings, { create: true, toWork: true });
+  try {
+    const queries = sources.filter((source) => typeof source !== 'string' && 'query' in source);
+    await checkSources(queries, context.settings, folder.store);
+    await checkSink(folder, loaded.spec);
+    const bundle = loaded.code ? bundleKeyOf(loaded.code) : null;
+    if (bundle) await folder.blobs.put(bundle, loaded.code!);
+    const specHash = hashOfSpec(loaded.spec, bundle);
+    const fresh = context.parsed.values.fresh === 'true';
+    const refresh = context.parsed.values.refresh === 'true';
+    const code = { spec: loaded.spec, specHash, bundle, file: loaded.file };
+    const server = await serverOf(folder);
+    if (server) {
+      const submitted = await submitJob(folder.store, code, { fresh, refresh, now: Date.now() });
+      await attachQuote(folder.store, submitted.job, Date.now());
+      if (!context.json) print(context.stderr, startText(submitted));
+      if (context.parsed.values.ui !== undefined) print(context.stderr, `dashboard: ${server.url}\n`);
+      return await followServed(context, folder, server, submitted.job);
+    }
+    // Before anything is written down: a refused run must leave no job behind.
+    const lock = folder.lock();
+    const dispatcher = await openServices(folder, loaded.spec, context.settings).catch((error: unknown) => {
+      lock.release();
+      throw error;
+    });
+    const submitted = await submitJob(folder.store, code, { fresh, refresh, now: Date.now() }).catch(
+      async (error: unknown) => {
+        await dispatcher.close();
+        throw error;
+      },
+    );
+    const { job } = submitted;
+    await attachQuote(folder.store, job, Date.now());
+    if (!context.json) print(context.stderr, startText(submitted));
+    const run = { lock, job, dispatcher };
+    if (context.parsed.values.watch === 'true') return await followAndStay(context, folder, run);
+    return await followRun(context, folder, lock, job, { dispatcher });
+  } finally {
+    await folder.close();
+  }
+}
+
+/** Whether a run goes on or a new one starts, where that may not be what was expected. */
+function startText({ job, resumed, changes, replaced }: SubmittedJob): string {
+  const name = `${job.name}-${job.run}`;
+  const lines: string[] = [];
+  if (resumed) lines.push(`continuing ${name}, which was not finished (--fresh starts a new run)`);
+  lines.push(...changes.map((change) => `  ${changeText(change)}`));
+  if (replaced) {
+    const last = `${replaced.job.name}-${replaced.job.run}`;
+    lines.push(
+      `starting ${name} anew, because the job has changed: ${replaced.changes.join(', ')}`,
+      `  ${last} was not finished; \`seine resume ${last}\` continues it`,
+    );
+  }
+  return lines.map((line) => `${printable(line)}\n`).join('');
+}
+
+async function followAndStay(
+  context: Context,
+  folder: Folder,
+  { lock, job, dispatcher }: { lock: FolderLock; job: Job; dispatcher: Dispatcher },
+): Promise<ExitName> {
+  // The run has its own watch; this one must notice a signal that comes at the run's very end.
+  const signals = watchSignals({ secondExits: false });
+  try {
+    const exit = await followRun(context, folder, lock, job, { dispatcher });
+    return exit === 'interrupted' ? exit : await keepSchedule(context, folder, job.name, signals);
+  } finally {
+    signals.close();
+  }
+}
+
+export async function resumeCommand(context: Context): Promise<ExitName> {
+  const folder = await openFolder(context.settings, { create: false, toWork: true });
+  try {
+    const job = await requireJob(folder.store, context.parsed.args[0] ?? null);
+    if (job.state === 'cancelled') {
+      throw new SeineError(`${job.name}-${job.run} was cancelled`, {
+        hint: 'start a new run with `seine run`',
+      });
+    }
+    const counters = await folder.store.jobs.counters(job.id);
+    if (!isResumable(job.state) && counters.pending + counters.leased === 0) {
+      throw new SeineError(`${job.name}-${job.run} is ${job.state}: nothing left to do`, {
+        hint: 'start a new run with `seine run`',
+      });
+    }
+    const server = await serverOf(folder);
+    if (server) return await followServed(context, folder, server, await withNewLimits(context, folder, job));
+    const lock = folder.lock();
+    return await followRun(context, folder, lock, await withNewLimits(context, folder, job));
+  } finally {
+    await folder.close();
+  }
+}
