@@ -43,7 +43,8 @@ export function openLinksTarget(): Target {
 }
 
 /** A browser replaces U+0000; a URL has it escaped in the end, either way. */
-const visible = (href: string) => href.replaceAll('\0', '\ufffd');
+// A URL loses its line ends when it is resolved, of whichever kind they are.
+const visible = (href: string) => href.replaceAll('\0', '\ufffd').replaceAll(/\r\n?/g, '\n');
 
 const trimmed = (text: string) => text.replace(/^[\t\n\f\r ]+|[\t\n\f\r ]+$/g, '');
 

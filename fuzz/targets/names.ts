@@ -170,7 +170,7 @@ function checkRecords(names: string[]): void {
   mustEqual(sorted(mergedData(record, blank)), sorted(record), 'merged over pages');
   if (typeof record.toJSON !== 'function') {
     const [draft] = toDrafts([{ key: 'k', data: record }], false);
-    mustEqual(sorted(JSON.parse(draft!.json)), sorted(record), 'as JSON');
+    mustEqual(sorted(JSON.parse(draft!.json)), sorted(storable(record)), 'as JSON');
   }
   const diff = new RecordDiff();
   must(!diff.add('u', record, record) && diff.add('u', record, blank), 'differences are not seen');
@@ -329,5 +329,13 @@ async function checkStore(store: Store, job: Job, names: string[], number: numbe
     ),
   );
   const found = await store.views.record(job.id, url);
-  mustEqual(sorted(found!.data), sorted(record.data), 'a record of the store');
+  mustEqual(sorted(found!.data), sorted(storable(record.data)), 'a record of the store');
+}
+
+/** What no database can hold is replaced: the character 0, and halves of characters. Names that are equal then are one. */
+function storable(record: Record<string, unknown>): Record<string, unknown> {
+  const text = (value: unknown) => String(value).toWellFormed().replaceAll('\0', '\ufffd');
+  const stored: Record<string, unknown> = Object.create(null);
+  for (const [name, value] of Object.entries(record)) stored[text(name)] = text(value);
+  return stored;
 }

@@ -219,14 +219,12 @@ function urlsIn(root: XmlElement): string[] | null {
       (field) => localName(field) === 'loc' && !['image', 'video', 'news'].includes(prefixOf(field)),
     );
     if (places.some(({ children }) => children.length > 0)) return null;
-    const place = places.map(({ text }) => text.trim()).find((text) => text !== '');
-    urls.push(
-      place === undefined
-        ? ''
-        : /^https?:\/\//i.test(place)
-          ? place
-          : (URL.parse(place, BASE)?.href ?? place),
+    // Each place of an entry is an entry.
+    const named = places.map(({ text }) => text.trim()).filter((text) => text !== '');
+    const resolved = named.map((place) =>
+      /^https?:\/\//i.test(place) ? place : (URL.parse(place, BASE)?.href ?? place),
     );
+    urls.push(...(resolved.length > 0 ? resolved : ['']));
   }
   return urls;
 }

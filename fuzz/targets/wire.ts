@@ -181,8 +181,19 @@ function forged(random: Random): Buffer {
   return Buffer.from(JSON.stringify([kind, message]));
 }
 
+function parsedOrNull(input: Buffer): unknown {
+  try {
+    return JSON.parse(input.toString('utf8'));
+  } catch {
+    return null;
+  }
+}
+
 function checkForged(input: Buffer): void {
-  const [kind, message] = JSON.parse(input.toString('utf8')) as [string, unknown];
+  const parsed = parsedOrNull(input);
+  // Bytes of another kind may begin in the same way.
+  if (!Array.isArray(parsed)) return;
+  const [kind, message] = parsed as [string, unknown];
   const problem = kind === 'report' ? isGoodReport(message) : batchProblem(message);
   must(problem === null || problem.length > 0, `a ${kind} is neither good nor bad`);
   if (problem !== null || kind !== 'report') return;

@@ -11,12 +11,12 @@ import { specOf, temporaryFolder } from '../support/fixtures.ts';
 import { realClock } from '../support/real-clock.ts';
 
 /** What an operator may have; each way to a worker starts it from this process. */
-Object.assign(process.env, {
+const OPERATOR = {
   OPERATOR_TOKEN: 'not for jobs',
   AWS_SECRET_ACCESS_KEY: 'not for jobs',
   PGPASSWORD: 'not for jobs',
   SEINE_SECRET_SHOP: 'for jobs',
-});
+};
 
 /** A site of a few odd pages on loopback. */
 export interface Site {
@@ -141,6 +141,7 @@ export function runDispatcherContract(name: string, open: (blobsDir: string) => 
     let dispatcher: Dispatcher;
     // Starting workers takes long, so they stay for all tests.
     beforeAll(async () => {
+      Object.assign(process.env, OPERATOR);
       site = await openSite();
       folder = await temporaryFolder();
       dispatcher = await open(folder.dir);

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, test } from 'vitest';
 import { testAdopt } from './store/adopt.ts';
+import { testAlerts } from './store/alerts.ts';
+import { testCosts } from './store/costs.ts';
 import { testDueHosts } from './store/due-hosts.ts';
 import { testEnqueue } from './store/enqueue.ts';
 import { testEscalations } from './store/escalations.ts';
@@ -9,11 +11,13 @@ import { testGroups } from './store/groups.ts';
 import { testHostFacts } from './store/host-facts.ts';
 import { testHostileNames } from './store/hostile-names.ts';
 import { testJobs } from './store/jobs.ts';
+import { testKeys } from './store/keys.ts';
 import { testLease } from './store/lease.ts';
 import { testManyJobs } from './store/many-jobs.ts';
 import { testMedia } from './store/media.ts';
 import { StoreModel } from './store/model.ts';
 import { STEP } from './store/model-steps.ts';
+import { testOpenJobs } from './store/open-jobs.ts';
 import { testParts } from './store/parts.ts';
 import { testPasses } from './store/passes.ts';
 import { testPiggybackedHosts } from './store/piggybacked-hosts.ts';
@@ -21,20 +25,26 @@ import { testPriorities } from './store/priorities.ts';
 import { testProxies } from './store/proxies.ts';
 import { testQuery } from './store/query.ts';
 import { testRecords } from './store/records.ts';
+import { testRemovals } from './store/removals.ts';
+import { testRequests } from './store/requests.ts';
 import { testReturn } from './store/return.ts';
 import { testRevisits } from './store/revisits.ts';
 import { testRewrite } from './store/rewrite.ts';
+import { testRollups } from './store/rollups.ts';
 import { testSettle } from './store/settle.ts';
 import { testShots } from './store/shots.ts';
+import { testSlotTimes } from './store/slot-times.ts';
+import { testSteps } from './store/steps.ts';
 import { type ForgetStore, type OpenStore, StoreSetup } from './store/store-setup.ts';
 import { testViews } from './store/views.ts';
+import { testWebhooks } from './store/webhooks.ts';
 
 /** What every Store must do. */
 export function runStoreContract(
   name: string,
   open: OpenStore,
   forget: ForgetStore = async () => {},
-  { modelRuns = 60 } = {},
+  { modelRuns = 30 } = {},
 ): void {
   describe(`store: ${name}`, () => {
     const setup = new StoreSetup(open, forget);
@@ -42,6 +52,7 @@ export function runStoreContract(
     afterEach(() => setup.tearDown());
 
     testJobs(setup);
+    testOpenJobs(setup);
     testEnqueue(setup);
     testDueHosts(setup);
     testHostFacts(setup);
@@ -50,8 +61,13 @@ export function runStoreContract(
     testLease(setup);
     testPiggybackedHosts(setup);
     testPriorities(setup);
+    testSlotTimes(setup);
+    testSteps(setup);
     testSettle(setup);
+    testCosts(setup);
     testParts(setup);
+    testRollups(setup);
+    testAlerts(setup);
     testFindings(setup);
     testReturn(setup);
     testAdopt(setup);
@@ -64,6 +80,10 @@ export function runStoreContract(
     testRewrite(setup);
     testQuery(setup);
     testProxies(setup);
+    testKeys(setup);
+    testWebhooks(setup);
+    testRequests(setup);
+    testRemovals(setup);
     testEscalations(setup);
     testHostileNames(setup);
 

@@ -7,7 +7,7 @@ import { testSeed } from '../support/seed.ts';
 
 /** A few cases of what `npm run fuzz` tries for minutes, and every input that it has found. */
 
-const CASES = 200;
+const CASES = 100;
 
 describe.each(Object.keys(TARGETS))('inputs for %s', (name) => {
   test('that were once found, and some new ones', async () => {

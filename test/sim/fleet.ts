@@ -35,7 +35,7 @@ class SimWorker {
   readonly tools: WorkerTools;
   readonly open = new Set<OpenBatch>();
 
-  constructor(process: Process, sites: Sites, blobs: MemoryBlobs) {
+  constructor(process: Process, sites: Pick<Sites, 'fetch'>, blobs: MemoryBlobs) {
     this.process = process;
     this.tools = {
       name: process.name,
@@ -58,7 +58,7 @@ const LATE_MS = [500, 5_000, 40_000, 200_000];
 export class Fleet {
   readonly #world: World;
   readonly #options: FleetOptions;
-  readonly #sites: Sites;
+  readonly #sites: Pick<Sites, 'fetch'>;
   readonly #blobs: MemoryBlobs;
   #workers: SimWorker[] = [];
   /** With those that were started for a batch of suspects. */
@@ -70,7 +70,7 @@ export class Fleet {
   readonly poisoned = new Set<number>();
   trace: (text: string) => void = () => {};
 
-  constructor(world: World, options: FleetOptions, sites: Sites, blobs: MemoryBlobs) {
+  constructor(world: World, options: FleetOptions, sites: Pick<Sites, 'fetch'>, blobs: MemoryBlobs) {
     this.#world = world;
     this.#options = options;
     this.#sites = sites;
@@ -118,6 +118,9 @@ export class Fleet {
       },
       drain: async () => {
         for (const open of own) open.drain.abort();
+      },
+      recall: (batchId) => {
+        for (const open of own) if (open.batch.id === batchId) open.drain.abort();
       },
       close: async () => {},
     };

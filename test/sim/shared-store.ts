@@ -1,4 +1,8 @@
 import type { DueHost, Frontier, JobStore, LeasedBatch, LeaseRequest, Store } from '../../src/ports/store.ts';
+import { SharedAlertStore } from '../../src/store/shared/alert-store.ts';
+import { SharedJobRemovals } from '../../src/store/shared/job-removals.ts';
+import { SharedRequestStore } from '../../src/store/shared/request-store.ts';
+import { SharedWebhookStore } from '../../src/store/shared/webhooks/webhook-store.ts';
 import { Database } from '../../src/store/sqlite/connection/database.ts';
 import { SeenIndex } from '../../src/store/sqlite/dedupe/seen-index.ts';
 import { SqliteEscalationStore } from '../../src/store/sqlite/escalation-store.ts';
@@ -6,8 +10,12 @@ import { TaskInserter } from '../../src/store/sqlite/frontier/insert-tasks.ts';
 import { SqliteFrontier } from '../../src/store/sqlite/frontier-store.ts';
 import { SqliteHostStore } from '../../src/store/sqlite/host-store.ts';
 import { SqliteJobStore } from '../../src/store/sqlite/job-store.ts';
+import { SqliteKeyStore } from '../../src/store/sqlite/key-store.ts';
 import { SqliteProxyStore } from '../../src/store/sqlite/proxy-store.ts';
+import { SqliteRollupStore } from '../../src/store/sqlite/rollup-store.ts';
+import { SqliteSlotTimeStore } from '../../src/store/sqlite/slot-time-store.ts';
 import { SqliteViews } from '../../src/store/sqlite/views/views.ts';
+import { SqliteWebhookDatabase } from '../../src/store/sqlite/webhooks.ts';
 import type { Process, World } from './virtual-time.ts';
 
 /** The real store, in memory, with the database itself for whoever checks it. */
@@ -21,6 +29,13 @@ export function openMemoryStore(): { store: Store; db: Database } {
     hosts: new SqliteHostStore(db),
     escalations: new SqliteEscalationStore(db),
     proxies: new SqliteProxyStore(db),
+    keys: new SqliteKeyStore(db),
+    webhooks: new SharedWebhookStore(new SqliteWebhookDatabase(db)),
+    alerts: new SharedAlertStore(new SqliteWebhookDatabase(db)),
+    rollups: new SqliteRollupStore(db),
+    slotTimes: new SqliteSlotTimeStore(db),
+    requests: new SharedRequestStore(new SqliteWebhookDatabase(db)),
+    removals: new SharedJobRemovals(new SqliteWebhookDatabase(db)),
     views: new SqliteViews(db, inserter),
     close: async () => db.close(),
   };

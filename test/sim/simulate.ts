@@ -1,11 +1,13 @@
 import { gunzipSync } from 'node:zlib';
 import { Coordinator, type RunResult } from '../../src/coordinator/coordinator.ts';
+import { OpenPermits } from '../../src/coordinator/hosts/open-permits.ts';
 import { createProgress } from '../../src/coordinator/reports/progress.ts';
 import { SourceFeeder } from '../../src/coordinator/sources/source-feeder.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import { LOSSES_MAX } from '../../src/core/suspicion/suspicion.ts';
 import type { Source } from '../../src/ports/source.ts';
-import type { Job, Store } from '../../src/ports/store.ts';
+import type { Job, LeasedBatch, Store } from '../../src/ports/store.ts';
+import { SlotAllocator } from '../../src/server/slot-allocator.ts';
 import type { Database } from '../../src/store/sqlite/connection/database.ts';
 import { codeOf } from '../support/fixtures.ts';
 import { Fleet } from './fleet.ts';
@@ -27,7 +29,7 @@ const OF_PROCESSES = [
   'network',
 ] as const;
 
-/** Faults that can be switched off by name; those in the second list wait for what they test. */
+/** Faults that can be switched off by name. */
 export const FAULTS = [
   'crash',
   'messages',
@@ -43,15 +45,20 @@ export const FAULTS = [
   'redirects',
   'sick',
   'poison',
+  'bans',
+  'network',
 ] as const;
-export const LATER_FAULTS = ['bans', 'network'] as const;
-export type FaultName = (typeof FAULTS)[number] | (typeof LATER_FAULTS)[number];
+export type FaultName = (typeof FAULTS)[number];
 
 export interface SimulationOptions {
   seed: number;
   tasks: number;
   without?: readonly FaultName[];
-  with?: readonly FaultName[];
+  /** As many jobs share their hosts, as those of a server do; as the seed says when absent. */
+  jobs?: number;
+  /** The same for the hosts, and for requests per second to each. */
+  hosts?: number;
+  rate?: number;
 }
 
 export interface SimulationResult {
@@ -82,7 +89,7 @@ function openPlace(): Place {
   return place;
 }
 
-/** A whole job with its faults, on virtual time. The same seed always does the same. */
+/** Whole jobs with their faults, on virtual time. The same seed always does the same. */
 export async function simulate(options: SimulationOptions): Promise<SimulationResult> {
   const { store, db } = openPlace();
   place!.runs++;
@@ -111,6 +118,18 @@ const CALLS_MAX = 50_000;
 const RECOUNT_STEPS = 1_000;
 /** A host with work that is due is asked within this time. */
 const IDLE_MS_MAX = 60_000;
+/** Jobs that want the same host take turns: none is passed over so often, and for so long. */
+const PASSED_MAX = 4;
+const PASSED_MS_MAX = 20_000;
+
+/** One of the jobs, which all work on the same pages. */
+interface SimJob {
+  job: Job;
+  model: StoreModel;
+  isDone: boolean;
+  /** By host: how often others got it since this job did, though it wanted it all the time. */
+  passed: Map<string, { count: number; since: number }>;
+}
 
 class SimulatedRun {
   readonly #options: SimulationOptions;
@@ -118,11 +137,10 @@ class SimulatedRun {
   readonly #random: SeededRandom;
   readonly #db: Database;
   readonly #store: Store;
-  readonly #job: Job;
+  readonly #jobs: SimJob[];
   readonly #sites: Sites;
   readonly #fleet: Fleet;
   readonly #blobs = new MemoryBlobs();
-  readonly #model: StoreModel;
   readonly #shared: SharedJob;
   readonly #trace: string[] = [];
   #coordinators: Process[] = [];
@@ -139,6 +157,8 @@ class SimulatedRun {
   readonly #isShared: boolean;
   /** Answers of the store take time, as those of PostgreSQL do. */
   readonly #isDelayed: boolean;
+  /** What each coordinator last said that it waits for. */
+  readonly #reasons = new Map<Process, Map<SimJob, string | null>>();
   #aliveSince = 0;
   #idleCheckAt = 0;
   #failure: unknown = null;
@@ -147,7 +167,8 @@ class SimulatedRun {
   static async open(store: Store, db: Database, options: SimulationOptions): Promise<SimulatedRun> {
     const random = new SeededRandom(options.seed);
     const follows = random.chance(0.5);
-    const rate = random.pick(['max', 2, 5, 20, 50] as const);
+    const drawn = random.pick(['max', 2, 5, 20, 50] as const);
+    const rate = options.rate ?? drawn;
     const spec = {
       sources: 'http://example.test/',
       follow: follows,
@@ -157,15 +178,18 @@ class SimulatedRun {
       limits: { perTemplate: null, diskFreeBytes: 0 },
       batchSize: random.pick([5, 20, 120]),
     };
-    const code = codeOf(`sim-${options.seed}`, spec);
-    const job = await store.jobs.create({ ...code, name: `sim-${options.seed}`, now: 0 });
-    return new SimulatedRun(store, db, job, random, options);
+    const jobs: Job[] = [];
+    for (let index = 0; index < (options.jobs ?? jobsOf(options.seed)); index++) {
+      const name = `sim-${options.seed}${index === 0 ? '' : `-${index}`}`;
+      jobs.push(await store.jobs.create({ ...codeOf(name, spec), name, now: 0 }));
+    }
+    return new SimulatedRun(store, db, jobs, random, options);
   }
 
   private constructor(
     store: Store,
     db: Database,
-    job: Job,
+    jobs: Job[],
     random: SeededRandom,
     options: SimulationOptions,
   ) {
@@ -173,29 +197,34 @@ class SimulatedRun {
     this.#random = random;
     this.#store = store;
     this.#db = db;
-    this.#job = job;
     this.#world = new World(random);
-    this.#isCalm = random.chance(0.2);
-    const { spec } = job;
+    this.#isCalm = random.chance(0.2) || OF_PROCESSES.every((kind) => options.without?.includes(kind));
+    const { spec, id } = jobs[0]!;
     const rate = spec.politeness.rate;
     this.#sites = new Sites(
       this.#world,
       {
-        tasks: options.tasks,
+        tasks: Math.ceil(options.tasks / jobs.length),
         isOn: (kind) => this.#isOn(kind),
         follows: spec.follow.length > 0,
         gapMs: rate === 'max' ? 0 : 1_000 / rate,
         headersMs: spec.timeouts.headersMs,
+        hosts: options.hosts,
       },
-      `r${job.id}`,
+      `r${id}`,
     );
     this.#sites.onRequest = (host, process) => this.#checkGap(host, process);
     this.#sites.onPoison = (process) => {
       this.#note(`a page kills ${process.name}`);
       this.#fleet.killWorker(process, false);
     };
-    this.#model = new StoreModel(db, job.id);
-    this.#shared = new SharedJob(this.#world, this.#model.open);
+    this.#jobs = jobs.map((job) => ({
+      job,
+      model: new StoreModel(db, job.id),
+      isDone: false,
+      passed: new Map(),
+    }));
+    this.#shared = new SharedJob(this.#world, this.#jobs[0]!.model.open);
     this.#fleet = new Fleet(
       this.#world,
       {
@@ -207,10 +236,12 @@ class SimulatedRun {
       this.#sites,
       this.#blobs,
     );
-    this.#model.isPoisoned = (batchId) => this.#fleet.poisoned.has(batchId);
-    this.#isShared = this.#isOn('second') && random.chance(0.3);
+    this.#isShared = this.#isOn('second') && random.chance(0.3) && jobs.length === 1;
     this.#isDelayed = random.chance(0.5);
-    this.#model.now = () => this.#world.elapsedMs;
+    for (const { model } of this.#jobs) {
+      model.isPoisoned = (batchId) => this.#fleet.poisoned.has(batchId);
+      model.now = () => this.#world.elapsedMs;
+    }
     this.#fleet.trace = (text) => this.#note(text);
     this.#world.afterStep = () => this.#afterStep();
     this.#world.nextDueAt = () => this.#nextDueAt();
@@ -220,7 +251,7 @@ class SimulatedRun {
     if (this.#isCalm && (OF_PROCESSES as readonly string[]).includes(kind)) return false;
     const name = kind as FaultName;
     if (this.#options.without?.includes(name)) return false;
-    return (FAULTS as readonly string[]).includes(kind) || (this.#options.with ?? []).includes(name);
+    return (FAULTS as readonly string[]).includes(kind);
   }
 
   #note(text: string): void {
@@ -234,17 +265,19 @@ class SimulatedRun {
     await this.#world.run(() => this.#isOver || this.#failure !== null);
     if (this.#failure !== null) throw this.#failure;
     check(this.#isOver, () => `nothing is left to happen, and the job is not done: ${this.#waiting()}`);
-    this.#model.compareCounters();
-    this.#model.recount();
-    this.#checkFates();
-    if (this.#isCalm) this.#checkHealthyPages();
-    this.#checkArchive();
+    for (const each of this.#jobs) {
+      each.model.compareCounters();
+      each.model.recount();
+      this.#checkFates(each);
+      if (this.#isCalm) this.#checkHealthyPages(each);
+      this.#checkArchive(each);
+    }
   }
 
   result(failure: string | null): SimulationResult {
     return {
       seed: this.#options.seed,
-      tasks: this.#model.counts.accepted,
+      tasks: this.#jobs.reduce((sum, { model }) => sum + model.counts.accepted, 0),
       faults: this.#faults + this.#fleet.faults + this.#sites.faults,
       steps: this.#world.steps,
       virtualMs: this.#world.elapsedMs,
@@ -336,27 +369,41 @@ class SimulatedRun {
     const process = new Process(this.#world, `coordinator-${++this.#started}`);
     this.#coordinators.push(process);
     this.#note(`${process.name} starts`);
-    const store = this.#viewOf(process);
     const { clock } = process;
+    const permits = new OpenPermits();
+    const allocator = new SlotAllocator({ overcommitMax: 4, now: () => this.#world.now });
+    const carrier = { dispatcher: this.#fleet.dispatcherFor(process), isShared: true };
+    const claim = { owner: '', ownerWeight: 1, weight: 1 };
     const logger = {
       info: (text: string) => this.#note(`${process.name}: ${text}`),
       warn: (text: string) => this.#note(`${process.name}: ${text}`),
       error: (text: string) => this.#note(`${process.name}: ${text}`),
     };
-    const parts = { store, job: this.#job, clock, logger };
-    const coordinator = new Coordinator({
-      ...parts,
-      blobs: this.#blobs,
-      dispatcher: this.#fleet.dispatcherFor(process),
-      feeder: new SourceFeeder({ ...parts, sources: [this.#source()] }),
-      progress: createProgress({ startedAt: clock.now() }),
-      random: this.#random,
-      diskFree: async () => null,
-    });
-    coordinator.run().then(
-      (result) => this.#onEnd(process, result),
-      (error: unknown) => this.#onFailure(process, error),
-    );
+    this.#reasons.set(process, new Map());
+    for (const each of this.#jobs) {
+      if (each.isDone && this.#jobs.length > 1) continue;
+      const { job } = each;
+      const parts = { store: this.#viewOf(process, each), job, clock, logger };
+      const dispatcher = this.#jobs.length > 1 ? allocator.join(carrier, claim) : carrier.dispatcher;
+      const coordinator = new Coordinator({
+        ...parts,
+        blobs: this.#blobs,
+        dispatcher,
+        feeder: new SourceFeeder({ ...parts, sources: [this.#source()] }),
+        progress: createProgress({ startedAt: clock.now() }),
+        random: this.#random,
+        ...(this.#jobs.length > 1 ? { permits } : {}),
+        diskFree: async () => null,
+      });
+      this.#reasons.get(process)!.set(each, null);
+      coordinator
+        .run()
+        .finally(() => dispatcher.close())
+        .then(
+          (result) => this.#onEnd(process, each, result),
+          (error: unknown) => this.#onFailure(process, error),
+        );
+    }
   }
 
   #source(): Source {
@@ -376,49 +423,66 @@ class SimulatedRun {
   }
 
   /** The store as one coordinator sees it: every call is a step, may fail, and never comes back to a dead process. */
-  #viewOf(process: Process): Store {
+  #viewOf(process: Process, job: SimJob): Store {
     const own = this.#isShared
       ? this.#shared.viewOf(process, this.#store, this.#random.chance(0.5))
       : { jobs: {}, frontier: {} };
-    const { jobs, frontier, hosts, escalations, proxies, views } = this.#store;
+    const { jobs, frontier, hosts, escalations, proxies, keys, webhooks } = this.#store;
+    const { alerts, rollups, slotTimes, requests, removals, views } = this.#store;
     return {
-      jobs: this.#wrap(process, jobs, own.jobs),
-      frontier: this.#wrap(process, frontier, own.frontier),
-      hosts: this.#wrap(process, hosts, {}),
-      escalations: this.#wrap(process, escalations, {}),
-      proxies: this.#wrap(process, proxies, {}),
-      views: this.#wrap(process, views, {}),
+      jobs: this.#wrap(process, job, jobs, own.jobs),
+      frontier: this.#wrap(process, job, frontier, own.frontier),
+      hosts: this.#wrap(process, job, hosts, {}),
+      escalations: this.#wrap(process, job, escalations, {}),
+      proxies: this.#wrap(process, job, proxies, {}),
+      keys: this.#wrap(process, job, keys, {}),
+      webhooks: this.#wrap(process, job, webhooks, {}),
+      alerts: this.#wrap(process, job, alerts, {}),
+      rollups: this.#wrap(process, job, rollups, {}),
+      slotTimes: this.#wrap(process, job, slotTimes, {}),
+      requests: this.#wrap(process, job, requests, {}),
+      removals: this.#wrap(process, job, removals, {}),
+      views: this.#wrap(process, job, views, {}),
       close: async () => {},
     };
   }
 
-  #wrap<T extends object>(process: Process, real: T, own: Partial<T>): T {
+  #wrap<T extends object>(process: Process, job: SimJob, real: T, own: Partial<T>): T {
     return new Proxy(real, {
       get: (target, name) => {
         const method = (Reflect.get(own, name) ?? Reflect.get(target, name)) as (
           ...args: unknown[]
         ) => unknown;
         return (...args: unknown[]) =>
-          this.#call(process, String(name), args, () => method.apply(target, args) as Promise<unknown>);
+          this.#call(process, job, String(name), args, () => method.apply(target, args) as Promise<unknown>);
       },
     });
   }
 
-  #call(process: Process, name: string, args: unknown[], execute: () => Promise<unknown>): Promise<unknown> {
+  #call(
+    process: Process,
+    job: SimJob,
+    name: string,
+    args: unknown[],
+    execute: () => Promise<unknown>,
+  ): Promise<unknown> {
     if (!process.isAlive) return new Promise(() => {});
     if (++this.#calls > CALLS_MAX)
       this.#failure ??= new Violation(`more than ${CALLS_MAX} calls of the store`);
     if (this.#failure !== null) return new Promise(() => {});
+    const reason = name === 'update' ? (args[1] as { reason?: string | null }).reason : undefined;
+    if (reason !== undefined) this.#reasons.get(process)!.set(job, reason);
     const trouble = this.#brokenCalls.get(this.#calls);
-    if (trouble) return this.#breakCall(trouble, process, name, args, execute);
+    if (trouble) return this.#breakCall(trouble, process, job, name, args, execute);
     return this.#isDelayed
-      ? this.#callLater(process, name, args, execute)
-      : this.#execute(name, args, execute);
+      ? this.#callLater(process, job, name, args, execute)
+      : this.#execute(job, name, args, execute);
   }
 
   /** The call is executed and answered at some later time each, whatever comes between. */
   #callLater(
     process: Process,
+    job: SimJob,
     name: string,
     args: unknown[],
     execute: () => Promise<unknown>,
@@ -429,7 +493,7 @@ class SimulatedRun {
     const send = () => {
       // What a process has sent before its end may arrive, or not.
       if (!process.isAlive && this.#random.chance(0.5)) return;
-      this.#execute(name, args, execute).then(
+      this.#execute(job, name, args, execute).then(
         (result) => this.#world.after(answerIn(), process, () => resolve(result), 'quiet'),
         (error: unknown) => this.#world.after(answerIn(), process, () => reject(error), 'quiet'),
       );
@@ -442,13 +506,14 @@ class SimulatedRun {
   #breakCall(
     trouble: 'crash' | 'error',
     process: Process,
+    job: SimJob,
     name: string,
     args: unknown[],
     execute: () => Promise<unknown>,
   ): Promise<unknown> {
     const isExecuted = this.#random.chance(0.5);
     const when = `${isExecuted ? 'after' : 'before'} '${name}'`;
-    const executed = isExecuted ? this.#execute(name, args, execute) : Promise.resolve();
+    const executed = isExecuted ? this.#execute(job, name, args, execute) : Promise.resolve();
     if (trouble === 'crash') {
       this.#note(`killed ${when}`);
       this.#crash(process);
@@ -460,10 +525,11 @@ class SimulatedRun {
     });
   }
 
-  #execute(name: string, args: unknown[], execute: () => Promise<unknown>): Promise<unknown> {
+  #execute(job: SimJob, name: string, args: unknown[], execute: () => Promise<unknown>): Promise<unknown> {
     return execute().then((result) => {
       try {
-        this.#model.observe(name, args, result);
+        job.model.observe(name, args, result);
+        if (name === 'lease' && this.#jobs.length > 1) this.#checkTurns(job, result as LeasedBatch[]);
       } catch (error) {
         this.#failure ??= error;
       }
@@ -471,11 +537,18 @@ class SimulatedRun {
     });
   }
 
-  #onEnd(process: Process, { state, stop }: RunResult): void {
+  /** A server ends with its last job, and the next goes on with those that were stopped. */
+  #onEnd(process: Process, job: SimJob, { state, stop }: RunResult): void {
     if (!process.isAlive) return;
-    this.#note(`${process.name} ends: ${state}${stop ? `, ${stop.message}` : ''}`);
+    this.#note(
+      `${process.name} ends ${this.#jobs.length > 1 ? job.job.name : ''}: ${state}${stop ? `, ${stop.message}` : ''}`,
+    );
+    job.isDone = state === 'done';
+    const working = this.#reasons.get(process)!;
+    working.delete(job);
+    if (working.size > 0) return;
     this.#end(process);
-    if (state !== 'done') this.#startSoon(this.#random.between(100, 5_000));
+    if (this.#jobs.some(({ isDone }) => !isDone)) this.#startSoon(this.#random.between(100, 5_000));
   }
 
   #onFailure(process: Process, error: unknown): void {
@@ -489,6 +562,8 @@ class SimulatedRun {
   #end(process: Process): void {
     this.#shared.hear();
     process.kill();
+    // Which jobs are at work is known to their process alone.
+    if (!this.#isShared) for (const { job } of this.#jobs) void this.#store.jobs.leave(job.id);
     this.#coordinators = this.#coordinators.filter((each) => each !== process);
     if (this.#coordinators.length === 0) this.#fleet.onCoordinatorEnd(false);
   }
@@ -496,10 +571,10 @@ class SimulatedRun {
   #afterStep(): void {
     if (this.#failure !== null) return;
     const { steps, elapsedMs } = this.#world;
-    this.#model.compareCounters();
+    for (const { model } of this.#jobs) model.compareCounters();
     if (steps >= this.#recountAt) {
       this.#recountAt = steps + RECOUNT_STEPS;
-      this.#model.recount();
+      for (const { model } of this.#jobs) model.recount();
     }
     if (elapsedMs >= this.#idleCheckAt) {
       this.#idleCheckAt = elapsedMs + IDLE_MS_MAX / 2;
@@ -518,32 +593,77 @@ class SimulatedRun {
     const coordinator = this.#coordinators[0];
     const isWorking = this.#coordinators.every(({ frozenUntil }) => frozenUntil + IDLE_MS_MAX < now);
     if (!coordinator || !isWorking || now - this.#aliveSince < 2 * IDLE_MS_MAX) return;
-    if (this.#model.open.size > 0) return;
+    if (this.#jobs.some(({ model }) => model.open.size > 0)) return;
     const dueBefore = now + coordinator.clockOffset - IDLE_MS_MAX;
-    const host = this.#db.get<{ host: string; ready: number }>(SELECT_IDLE, this.#job.id, dueBefore);
-    check(
-      host === undefined,
-      () => `${host!.host} has waited for ${IDLE_MS_MAX} ms with ${host!.ready} tasks`,
-    );
+    for (const each of this.#jobs) {
+      if (each.isDone || this.#probeAt(each) + IDLE_MS_MAX > now) continue;
+      const host = this.#db.get<{ host: string; ready: number }>(SELECT_IDLE, each.job.id, dueBefore);
+      check(
+        host === undefined,
+        () => `${host!.host} has waited for ${IDLE_MS_MAX} ms with ${host!.ready} tasks`,
+      );
+    }
+  }
+
+  /** Whoever wants a host that others get again and again has to get it, too. */
+  #checkTurns(served: SimJob, batches: readonly LeasedBatch[]): void {
+    const { now } = this.#world;
+    const hosts = new Set(batches.flatMap(({ tasks }) => tasks.map(({ url }) => new URL(url).host)));
+    for (const host of hosts) {
+      served.passed.delete(host);
+      const facts = this.#sites.hosts.find(({ name }) => name === host);
+      const isPlain =
+        facts?.manner.kind === 'plain' && facts.robots !== 'fails' && facts.robots !== 'elsewhere';
+      for (const each of this.#jobs) {
+        if (each === served || !this.#isCalm || !isPlain) continue;
+        const waits = this.#db.get<{ ready: number }>(SELECT_READY, each.job.id, host)?.ready ?? 0;
+        if (waits === 0) each.passed.delete(host);
+        else {
+          const { count, since } = each.passed.get(host) ?? { count: 0, since: now };
+          each.passed.set(host, { count: count + 1, since });
+          check(
+            count < PASSED_MAX || now - since < PASSED_MS_MAX,
+            () => `${each.job.name} was passed over ${count} times at ${host}, for ${now - since} ms`,
+          );
+        }
+      }
+    }
+  }
+
+  /** When the first coordinator of the job sends again, if all of them say that no host can be reached; else long ago. */
+  #probeAt(job: SimJob): number {
+    const times = this.#coordinators.map((process) => {
+      const reason = this.#reasons.get(process)?.get(job) ?? '';
+      const at = /^no host can be reached: next probe at (\S+)$/.exec(reason)?.[1];
+      return at === undefined ? Number.NEGATIVE_INFINITY : Date.parse(at) - process.clockOffset;
+    });
+    return Math.min(...times);
   }
 
   #waiting(): string {
-    return JSON.stringify(this.#model.counts);
+    return JSON.stringify(this.#jobs.map(({ model }) => model.counts));
   }
 
   /** When a poll of the coordinator could find something: a host or task that is due, or a lease that ends. */
   #nextDueAt(): number {
     const coordinator = this.#coordinators[0];
     if (!coordinator) return Number.POSITIVE_INFINITY;
-    const row = this.#db.get<{ host: number | null; task: number | null; lease: number | null }>(
-      SELECT_NEXT,
-      this.#job.id,
-      this.#job.id,
-      this.#job.id,
-    )!;
-    const times = [row.host, row.task].filter((at) => at !== null).map((at) => at - 400);
-    if (row.lease !== null) times.push(row.lease + 1);
-    return Math.min(Math.min(...times) - coordinator.clockOffset, this.#shared.nextChangeAt());
+    let nextAt = this.#shared.nextChangeAt();
+    for (const each of this.#jobs) {
+      if (each.isDone) continue;
+      const { id } = each.job;
+      const row = this.#db.get<{ host: number | null; task: number | null; lease: number | null }>(
+        SELECT_NEXT,
+        id,
+        id,
+        id,
+      )!;
+      const dueAt =
+        Math.min(...[row.host, row.task].filter((at) => at !== null)) - 400 - coordinator.clockOffset;
+      const leaseAt = row.lease === null ? Number.POSITIVE_INFINITY : row.lease + 1 - coordinator.clockOffset;
+      nextAt = Math.min(nextAt, Math.max(dueAt, this.#probeAt(each)), leaseAt);
+    }
+    return nextAt;
   }
 
   /** Per host, no gap is shorter than permitted, across workers and restarts. */
@@ -551,7 +671,7 @@ class SimulatedRun {
     const { now } = this.#world;
     const isSameClock = host.lastOffset === clockOffset;
     host.lastOffset = clockOffset;
-    const { rate } = this.#job.spec.politeness;
+    const { rate } = this.#jobs[0]!.job.spec.politeness;
     const gapMs = now - host.lastSentAt;
     host.lastSentAt = now;
     try {
@@ -567,52 +687,68 @@ class SimulatedRun {
   }
 
   /** Every task has ended, and as its page deserves. */
-  #checkFates(): void {
-    for (const { id, url, state, code, isOver } of this.#model.fates()) {
+  #checkFates({ job, model }: SimJob): void {
+    for (const { id, url, state, code, isOver } of model.fates()) {
       check(isOver, () => `${url} is ${state} at the end`);
       const page = this.#sites.pages.get(url);
       check(page !== undefined, () => `${url} is a task, but no one named it`);
       const hosts = [url, page.to].filter((each) => each !== '').map((each) => this.#sites.hostOf(each)!);
       const isHostTrouble = hosts.some((host) => isTroubled(host));
-      const isForbidden = url.includes('/private/') && this.#job.spec.politeness.robots;
+      const isForbidden = url.includes('/private/') && job.spec.politeness.robots;
       if (isForbidden && state === 'skipped') continue;
       if (page.kind === 'ok' || page.kind === 'flaky' || page.kind === 'redirect') {
         if (state === 'done') continue;
         // Where only pages that fail are left, they are the host's probes, and one that would answer later goes with them.
         if (page.kind === 'flaky' && code === 'host-down') continue;
-        // A 429 uses up an attempt of its page, or of robots.txt.
-        if (hosts.some(({ manner }) => manner.kind === 'limits')) continue;
-        if (code === 'worker-lost' && (this.#model.losses.get(id) ?? 0) >= LOSSES_MAX) continue;
+        const { losses, lossesAlone } = model;
+        if (
+          code === 'worker-lost' &&
+          ((losses.get(id) ?? 0) >= LOSSES_MAX || (lossesAlone.get(id) ?? 0) >= 2)
+        )
+          continue;
+        if (hosts.some((host) => this.#isCutOff(host, model))) continue;
+        // A pace that does not adapt is refused for as long as the host counts.
+        const isRefused = hosts.some(({ manner }) => manner.kind === 'limits');
+        if (code === 'throttled' && isRefused && !job.spec.politeness.adaptive) continue;
+        // Where it is not known that a host answered before, its refusals are no ban.
+        if (code === 'forbidden' && !model.forbidden.has(id)) continue;
         check(isHostTrouble, () => `${url} (${page.kind}) is ${state}, ${code}`);
       } else check(state === 'dead', () => `${url} (${page.kind}) is ${state}, ${code}`);
     }
   }
 
+  /** Whether the network went before the host was known to answer: then it may be taken for dead. */
+  #isCutOff({ name }: SimHost, { reachedAt: reached }: StoreModel): boolean {
+    const { offline } = this.#sites;
+    if (offline === null) return false;
+    const reachedAt = reached.get(name) ?? Number.POSITIVE_INFINITY;
+    return reachedAt > offline.from || this.#world.wallOffset !== 0;
+  }
+
   /** Pages that fail do not hold up the others of their host. */
-  #checkHealthyPages(): void {
-    const { spec } = this.#job;
+  #checkHealthyPages({ job: { spec }, model }: SimJob): void {
     const { rate } = spec.politeness;
     for (const { name, manner, robots, pages, latencyMs } of this.#sites.hosts) {
       if (manner.kind !== 'plain' || robots === 'fails' || robots === 'elsewhere') continue;
       const healthy = pages.filter(({ kind }) => kind === 'ok');
       if (healthy.length < pages.length * 0.8) continue;
       const gapMs = Math.max(rate === 'max' ? 0 : 1_000 / rate, robots === 'delays' ? 500 : 0, latencyMs / 4);
-      const times = healthy.map(({ url }) => this.#model.doneAt.get(url) ?? 0);
+      const times = healthy.map(({ url }) => model.doneAt.get(url) ?? 0);
       const lastMs = Math.max(0, ...times);
-      const boundMs = HEALTHY_MS + pages.length * gapMs * HEALTHY_TIMES;
+      const boundMs = HEALTHY_MS + this.#jobs.length * pages.length * gapMs * HEALTHY_TIMES;
       check(lastMs < boundMs, () => `the healthy pages of ${name} took ${lastMs} ms, more than ${boundMs}`);
     }
   }
 
   /** Each done page has one valid WARC record at its place. */
-  #checkArchive(): void {
+  #checkArchive({ job, model }: SimJob): void {
     const rows = this.#db.all<{ url: string; key: string; offset: number; length: number }>(
       SELECT_PAGES,
-      this.#job.id,
+      job.id,
     );
     check(
-      rows.length === this.#model.counts.done,
-      () => `${this.#model.counts.done} tasks are done, and ${rows.length} pages are kept`,
+      rows.length === model.counts.done,
+      () => `${model.counts.done} tasks are done, and ${rows.length} pages are kept`,
     );
     const sample = this.#options.seed % 16 === 0 ? rows : rows.slice(0, 2);
     for (const { url, key, offset, length } of rows)
@@ -629,6 +765,12 @@ class SimulatedRun {
   }
 }
 
+/** Most runs have one job. Not of the numbers that decide all else, so that seeds of one job stay what they were. */
+function jobsOf(seed: number): number {
+  const random = new SeededRandom(seed ^ 0x10b5);
+  return random.chance(0.25) ? random.between(2, 4) : 1;
+}
+
 /** Hosts on which pages may die that would answer. */
 function isTroubled({ manner, robots }: SimHost): boolean {
   if (robots === 'fails' || robots === 'elsewhere') return true;
@@ -638,6 +780,8 @@ function isTroubled({ manner, robots }: SimHost): boolean {
 const SELECT_IDLE = `
   SELECT hosts.host, queues.ready FROM queues JOIN hosts ON hosts.id = queues.host_id
   WHERE job_id = ? AND ready > 0 AND queues.next_at < ? LIMIT 1`;
+const SELECT_READY = `
+  SELECT ready FROM queues JOIN hosts ON hosts.id = queues.host_id WHERE queues.job_id = ? AND hosts.host = ?`;
 const SELECT_NEXT = `
   SELECT (SELECT min(next_at) FROM queues WHERE job_id = ? AND ready > 0) AS host,
     (SELECT min(due_at) FROM tasks WHERE job_id = ? AND state = 8) AS task,

@@ -1,3 +1,4 @@
+import type { FailureCode } from '../../src/core/failures.ts';
 import type { FetchRequest, FetchResult } from '../../src/ports/fetcher.ts';
 import type { Process, World } from './virtual-time.ts';
 
@@ -56,6 +57,7 @@ interface SiteOptions {
   /** Least time between two requests to a host; 0 without one. */
   gapMs: number;
   headersMs: number;
+  hosts?: number | undefined;
 }
 
 /** The web of one run: what each host and page does is known before it starts, and what must become of each task. */
@@ -63,7 +65,7 @@ export class Sites {
   readonly hosts: SimHost[] = [];
   readonly pages = new Map<string, SimPage>();
   /** Nothing can be reached in this time. */
-  offline: { from: number; until: number } | null = null;
+  offline: { from: number; until: number; how: keyof typeof OFFLINE } | null = null;
   faults = 0;
   /** Told of each request that leaves. */
   onRequest: (host: SimHost, process: Process) => void = () => {};
@@ -75,13 +77,15 @@ export class Sites {
     this.#world = world;
     this.#options = options;
     const { random } = world;
-    const count = random.between(1, 7);
+    const drawn = random.between(1, 7);
+    const count = options.hosts ?? drawn;
     for (let index = 0; index < count; index++) this.hosts.push(this.#host(`h${index}.${prefix}.test`));
     for (let index = 0; index < options.tasks; index++) this.#addPage(random.pick(this.hosts), index);
     this.#linkPages();
     if (options.isOn('network') && random.chance(0.3)) {
-      const from = world.now + random.pick([0, 1_000, 4_000]);
-      this.offline = { from, until: from + random.pick([5_000, 60_000, 600_000]) };
+      const from = random.pick([0, 1_000, 4_000]);
+      const until = from + random.pick([5_000, 60_000, 600_000]);
+      this.offline = { from, until, how: random.pick(['network', 'names'] as const) };
       this.faults++;
     }
   }
@@ -236,12 +240,12 @@ export class Sites {
     const { now, random } = this.#world;
     host.requests++;
     const ms = host.latencyMs * (0.5 + random.next());
-    const { offline } = this;
-    if (offline && now >= offline.from && now < offline.until)
-      return { result: failure('connect', 'the connection failed (ENETUNREACH)'), ms: 1 };
     const silent = { result: failure('headers-timeout', 'no answer'), ms: this.#options.headersMs };
     const { manner } = host;
     const since = this.#world.elapsedMs;
+    const { offline } = this;
+    if (offline && since >= offline.from && since < offline.until)
+      return { result: OFFLINE[offline.how], ms: 1 };
     if (manner.kind === 'gone') return { result: failure('connect', 'refused'), ms };
     if (manner.kind === 'down' && since >= manner.fromMs && since < manner.fromMs + manner.forMs)
       return { result: failure('connect', 'refused'), ms };
@@ -313,6 +317,12 @@ function response(status: number, rawHeaders: string[] = [], body: Buffer = NOTH
   return { kind: 'response', ...about, wireBody: body, body };
 }
 
-function failure(code: 'connect' | 'reset' | 'headers-timeout', detail: string): FetchResult {
+function failure(code: FailureCode, detail: string): FetchResult {
   return { kind: 'failure', code, detail, bytes: 0 };
 }
+
+/** How requests fail while nothing can be reached. */
+const OFFLINE = {
+  network: failure('connect', 'the connection failed (ENETUNREACH)'),
+  names: failure('dns', 'the name was not resolved (EAI_AGAIN)'),
+};

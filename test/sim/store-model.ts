@@ -18,6 +18,8 @@ export function check(holds: boolean, message: () => string): asserts holds {
 
 interface ModelTask {
   url: string;
+  /** Where it is requested, after redirects. */
+  host: string;
   state: TaskState;
   batch: number | null;
 }
@@ -52,9 +54,17 @@ export class StoreModel {
   };
   /** By task: batches with it that were lost for another reason than a page that kills workers. */
   readonly losses = new Map<number, number>();
+  /** The same, of batches in which the task was alone: two of them look as if it killed its workers. */
+  readonly lossesAlone = new Map<number, number>();
+  readonly #alone = new Set<number>();
   readonly #allLosses = new Map<number, number>();
   /** When tasks were done, by URL. */
   readonly doneAt = new Map<string, number>();
+  /** When hosts were first noted as reached. */
+  readonly reachedAt = new Map<string, number>();
+  /** Hosts of which a page is known to have answered, and tasks that were given up as forbidden there. */
+  readonly #known = new Set<string>();
+  readonly forbidden = new Set<number>();
   now: () => number = () => 0;
   isPoisoned: (batchId: number) => boolean = () => false;
   isDirty = false;
@@ -99,11 +109,12 @@ export class StoreModel {
       if (suspectsOf === undefined) this.#checkCompany(request.batches[index]!, tasks);
       check(!this.open.has(id) && !this.#closed.has(id), () => `batch ${id} was lent before`);
       this.open.set(id, new Set(tasks.map((task) => task.id)));
+      if (tasks.length === 1) this.#alone.add(id);
       for (const { id: taskId, url } of tasks) {
         let task = this.#tasks.get(taskId);
         if (!task) {
           check(this.#urls.has(url), () => `task ${taskId} has the URL ${url}, which no one gave`);
-          task = { url, state: 'pending', batch: null };
+          task = { url, host: new URL(url).host, state: 'pending', batch: null };
           this.#tasks.set(taskId, task);
         }
         check(
@@ -142,11 +153,20 @@ export class StoreModel {
       () => `a report of batch ${settlement.batchId} was ${result.applied ? '' : 'not '}applied`,
     );
     if (!held) return;
+    for (const { host, reachedAt } of settlement.hosts) {
+      if (reachedAt != null && !this.reachedAt.has(host)) this.reachedAt.set(host, this.now());
+    }
     for (const change of settlement.tasks) {
       if (!held.delete(change.id)) continue;
       const task = this.#tasks.get(change.id)!;
       this.#move(task, change.to, null);
-      if (change.to === 'done') this.doneAt.set(task.url, this.now());
+      if (change.moveTo) task.host = change.moveTo.host;
+      if (change.to === 'done') {
+        this.doneAt.set(task.url, this.now());
+        this.#known.add(task.host);
+      }
+      if (change.code === 'forbidden' && change.to === 'dead' && this.#known.has(task.host))
+        this.forbidden.add(change.id);
       this.#accept(change.links);
     }
     this.#accept(settlement.links ?? []);
@@ -172,7 +192,9 @@ export class StoreModel {
       this.#move(this.#tasks.get(id)!, state, null);
       if (blame !== 'none' && blame !== 'coordinator')
         this.#allLosses.set(id, (this.#allLosses.get(id) ?? 0) + 1);
-      if (blame !== 'none' && !this.isPoisoned(batchId)) this.losses.set(id, (this.losses.get(id) ?? 0) + 1);
+      if (blame === 'none' || this.isPoisoned(batchId)) continue;
+      this.losses.set(id, (this.losses.get(id) ?? 0) + 1);
+      if (this.#alone.has(batchId)) this.lossesAlone.set(id, (this.lossesAlone.get(id) ?? 0) + 1);
     }
     if (this.open.has(batchId)) this.#close(batchId);
   }

@@ -70,6 +70,8 @@ export function testFindings(setup: StoreSetup): void {
           createdAt: new Date(T0 + 1).toISOString(),
           updatedAt: new Date(T0 + 3).toISOString(),
           checkedAt: new Date(T0 + 3).toISOString(),
+          goneAt: null,
+          meta: null,
         },
       ]);
       expect((await counters()).records).toBe(1);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { HostProfile } from '../../../src/core/calibration/host-profile.ts';
 import {
   change,
   collect,
@@ -19,6 +20,12 @@ const BAN = {
   ...{ since: T0, rests: 2, restUntil: T0 + 40_000 },
 };
 
+const profileAt = (host: string, rate: number): HostProfile => ({
+  ...{ host, rate, parallel: 2, batchSize: 100, timeoutMs: 3_000, batchTimeoutMs: 60_000 },
+  ...{ requests: 500, refusals: 4, refusedRate: 9.5, windowMs: 0, end: 'held' },
+  ...{ measuredAt: T0, expiresAt: T0 + 1_000, evidence: [] },
+});
+
 /** What is remembered of hosts besides their tasks. */
 export function testHostFacts(setup: StoreSetup): void {
   const { add, due, hostsDue, settle, reopen } = setup;
@@ -37,12 +44,12 @@ export function testHostFacts(setup: StoreSetup): void {
       expect((await due())[0]?.pace).toEqual(PACE);
     });
 
-    test('a ban comes back with the host, for every job, and null leaves it', async () => {
+    test('a ban, and when the host was last reached, come back with it, for every job, and null leaves it', async () => {
       await add(`${A}/1`, `${A}/2`, `${A}/3`);
-      expect((await due())[0]?.ban).toBeNull();
+      expect((await due())[0]).toMatchObject({ ban: null, reachedAt: null });
       const first = await leaseOne(setup.store, setup.job, { count: 1 });
       await settle(first.id, [change.fetched(first.tasks[0]!.id)], {
-        hosts: [hostChange('a.example', { ban: BAN })],
+        hosts: [hostChange('a.example', { ban: BAN, reachedAt: T0 + 7 })],
       });
       const second = await leaseOne(setup.store, setup.job, { count: 1 });
       await settle(second.id, [change.fetched(second.tasks[0]!.id)], { hosts: [hostChange('a.example')] });
@@ -50,8 +57,30 @@ export function testHostFacts(setup: StoreSetup): void {
       await enqueue(setup.store, other, tasksOf(`${A}/1`));
       await reopen();
       const [host] = await setup.store.frontier.dueHosts(other.id, { now: T0, before: T0 + 1e6, limit: 9 });
-      expect(host?.ban).toEqual(BAN);
+      expect(host).toMatchObject({ ban: BAN, reachedAt: T0 + 7 });
       expect((await collect(setup.store.hosts.list(setup.job.id)))[0]!.ban).toEqual(BAN);
+      await add(`${B}/1`);
+      const all = await setup.store.hosts.listAfter({ after: '', limit: 9 });
+      expect(all).toMatchObject([
+        { host: 'a.example', ban: BAN },
+        { host: 'b.example', ban: null, requests: 0 },
+      ]);
+      expect(await setup.store.hosts.listAfter({ after: 'a.example', limit: 9 })).toEqual([all[1]]);
+    });
+
+    test('a lease has its hosts as they stand, not as they were when they were due', async () => {
+      await add(`${A}/1`, `${A}/2`);
+      const { id, tasks } = await leaseOne(setup.store, setup.job, { count: 1 });
+      const [due] = await setup.store.frontier.dueHosts(setup.job.id, { now: T0, before: T0, limit: 9 });
+      const hosts = [hostChange('a.example', { failuresInRow: 2, ban: BAN, reachedAt: T0 })];
+      await settle(id, [change.fetched(tasks[0]!.id)], { hosts });
+      const grants = [{ hostId: due!.id, count: 1, nextAt: T0 }];
+      const [batch] = await setup.store.frontier.lease(setup.job.id, {
+        batches: [{ grants, leaseMs: 1_000 }],
+        now: T0,
+      });
+      expect(due!.ban).toBeNull();
+      expect(batch!.hosts).toMatchObject([{ id: due!.id, failuresInRow: 2, ban: BAN, reachedAt: T0 }]);
     });
 
     test('a host that is put off is not due before, for this job alone', async () => {
@@ -96,6 +125,17 @@ export function testHostFacts(setup: StoreSetup): void {
         lastError: null,
         robots: [],
       });
+    });
+
+    test('a profile is kept with the pace that follows from it, also of a host that no job has', async () => {
+      await add(`${A}/1`);
+      await setup.store.hosts.saveProfile(profileAt('new.example', 3), PACE);
+      await setup.store.hosts.saveProfile(profileAt('a.example', 3), PACE);
+      await setup.store.hosts.saveProfile(profileAt('a.example', 7), null);
+      const [facts] = await collect(setup.store.hosts.list(setup.job.id));
+      expect(facts).toMatchObject({ host: 'a.example', pace: PACE, profile: profileAt('a.example', 7) });
+      const [fresh] = await setup.store.frontier.hostsNamed(['new.example']);
+      expect(fresh?.pace).toEqual(PACE);
     });
 
     test('the time between the requests of two permits counts as a gap, also after a restart', async () => {

@@ -3,6 +3,7 @@ import type { Job } from '../../../src/ports/store.ts';
 import { TURN_MS } from '../../../src/store/shared/turns.ts';
 import {
   change,
+  collect,
   createJob,
   enqueue,
   hostChange,
@@ -45,6 +46,39 @@ export function testManyJobs(setup: StoreSetup): void {
       await setup.store.frontier.settle(settlementOf(other, id, settled, { hosts }));
       expect(await dueOf(other, T0 + 1_000)).toEqual([]);
       expect(await dueOf(setup.job, T0 + 1_000)).toEqual(['a.example']);
+    });
+
+    test.each(['settled', 'released'])(
+      'keep their turn at a host that comes back before its time: its batch is %s',
+      async (how) => {
+        const other = await openTwo();
+        const { id, tasks } = await leaseOne(setup.store, setup.job, {
+          count: 1,
+          now: T0 + 3_000,
+          nextAt: T0 + 9_000,
+        });
+        // It sees that the host is taken, and until when.
+        expect(await dueOf(other, T0 + 3_000)).toEqual([]);
+        const times = { nextAt: T0 + 4_000, takenUntil: T0 + 9_000 };
+        if (how === 'settled')
+          await settle(id, [change.fetched(tasks[0]!.id)], { hosts: [hostChange('a.example', times)] });
+        else {
+          const hosts = [{ host: 'a.example', ...times }];
+          await setup.store.frontier.release(id, { now: T0, blame: 'none', reason: 'gone', hosts });
+        }
+        expect(await dueOf(setup.job, T0 + 4_000)).toEqual([]);
+        expect(await dueOf(other, T0 + 4_000)).toEqual(['a.example']);
+      },
+    );
+
+    test('are named as those who want the same host, while they run and have tasks for it', async () => {
+      const other = await openTwo();
+      const sharers = async (job: Job) =>
+        (await collect(setup.store.hosts.list(job.id))).map(({ sharedWith }) => sharedWith);
+      expect(await sharers(setup.job)).toEqual([['other-1']]);
+      expect(await sharers(other)).toEqual([[`${setup.job.name}-1`]]);
+      await setup.store.jobs.update(other.id, { state: 'stopped' });
+      expect(await sharers(setup.job)).toEqual([[]]);
     });
 
     test('do not wait for one that does not use its turn, or is not at work', async () => {

@@ -198,6 +198,7 @@ export function testRecords(setup: StoreSetup): void {
           hash: recordHash({ n: 1 }),
           from: iso(T0),
           until: iso(T0 + 2),
+          goneAt: null,
         },
         expect.objectContaining({ data: { n: 2 }, from: iso(T0 + 2), until: iso(T0 + 3) }),
       ]);

@@ -112,6 +112,17 @@ export function testReturn(setup: StoreSetup): void {
   });
 
   describe('waiting, giving up, trying again', () => {
+    test('requests that the host asked not to send are counted apart from attempts', async () => {
+      await add(`${A}/1`);
+      for (const throttles of [undefined, 1, 2]) {
+        const { id, tasks } = await leaseOne(setup.store, setup.job);
+        expect(tasks).toMatchObject([{ attempt: 1, ...(throttles && { throttles }) }]);
+        expect(tasks[0]!.throttles).toBe(throttles);
+        await settle(id, [change.again(tasks[0]!.id, T0, { countsAsAttempt: false, throttled: true })]);
+      }
+      expect(await counters()).toMatchObject({ pending: 1, attempted: 0 });
+    });
+
     test('a task waits until it is due, also after a restart', async () => {
       await add(`${A}/1`, `${A}/2`);
       const { id, tasks } = await leaseOne(setup.store, setup.job);

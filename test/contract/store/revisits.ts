@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { TaskChange } from '../../../src/ports/store.ts';
-import { change, collect, pageOf, recordOf, T0, traceOf } from '../../support/fixtures.ts';
+import { change, collect, enqueue, pageOf, recordOf, T0, taskOf, traceOf } from '../../support/fixtures.ts';
 import { A, B, expectBalance, type StoreSetup } from './store-setup.ts';
 
 const DAY = 86_400_000;
@@ -31,14 +31,18 @@ export function testRevisits(setup: StoreSetup): void {
   const { add, row, counters, visit, beginPass, reopenTasks, reopen } = setup;
 
   /** Begins the next pass and visits everything in it. */
-  const revisit = async (pass: number, make: (id: number) => TaskChange) => {
+  const revisit = async (
+    pass: number,
+    make: (id: number) => TaskChange,
+    settings: Parameters<typeof visit>[1] = {},
+  ) => {
     await beginPass(T0 + pass * DAY);
     await reopenTasks(T0 + pass * DAY);
     const startedAt = T0 + pass * DAY + 1;
     return visit(({ id }) => {
       const each = make(id);
       return { ...each, trace: each.trace && { ...each.trace, startedAt } };
-    });
+    }, settings);
   };
 
   describe('revisits', () => {
@@ -62,6 +66,40 @@ export function testRevisits(setup: StoreSetup): void {
         lastModified: null,
         sha256: '11'.repeat(32),
       });
+    });
+
+    test('a record has the columns of its row, and says since when its page is gone', async () => {
+      const meta = { sku: 'ü-1', '@page': 2 };
+      await enqueue(setup.store, setup.job, [taskOf(`${A}/1`, { meta })]);
+      const settings = { records: { guardMs: 0, history: true } };
+      const say = (n: number) => (id: number) =>
+        change.fetched(id, { page: PAGE, records: [recordOf('k', { n })], trace: traceOf() });
+      const read = async () => ({
+        record: await setup.store.views.record(setup.job.id, 'k'),
+        history: await collect(setup.store.views.history(setup.job.id)),
+        view: await collect(setup.store.views.query('SELECT gone_at, meta FROM seine_records')),
+      });
+      await visit(({ id }) => say(1)(id), { archive: ARCHIVE, ...settings });
+      await revisit(1, say(2), settings);
+      expect((await read()).record).toMatchObject({ data: { n: 2 }, meta: { sku: 'ü-1' }, goneAt: null });
+      const gone = (httpStatus: number) => (id: number) =>
+        change.dead(id, { code: 'not-found', trace: traceOf({ httpStatus }) });
+      await revisit(2, gone(410));
+      const goneAt = new Date(T0 + 2 * DAY + 1).toISOString();
+      expect(await read()).toMatchObject({
+        record: { data: { n: 2 }, goneAt },
+        history: [{ data: { n: 1 }, goneAt }],
+        view: [{ gone_at: goneAt }],
+      });
+      const changesOf = (pass: number) => setup.store.views.recordChanges(setup.job.id, pass);
+      const none = { created: 0, changed: 0, gone: 0, fields: [] };
+      expect(await changesOf(1)).toEqual({ ...none, created: 1 });
+      expect(await changesOf(2)).toEqual({ ...none, changed: 1, fields: [{ field: 'n', count: 1 }] });
+      expect(await changesOf(3)).toEqual({ ...none, gone: 1 });
+      await revisit(3, say(2));
+      expect(await changesOf(4)).toEqual(none);
+      expect((await read()).record).toMatchObject({ goneAt: null });
+      expect(JSON.stringify((await read()).view)).toContain('ü-1');
     });
 
     test('visits that bring no page leave the stored one where it is', async () => {

@@ -237,7 +237,7 @@ test('in browser mode a followed link tells the page that it is on, and other or
       const links =
         { '/p/0': ['/list?page=2'], '/list?page=2': ['/item/1', `${other.url}/out`] }[request.path] ?? [];
       response.writeHead(200, { 'content-type': 'text/html' });
-      response.end(links.map((href) => `<a href="${href}">there</a>`).join(' '));
+      response.end(`<p>a page</p>${links.map((href) => `<a href="${href}">there</a>`).join(' ')}`);
     },
     1,
     { identity: { mode: 'browser' }, follow: 'any' },

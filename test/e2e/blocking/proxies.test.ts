@@ -97,7 +97,7 @@ describe('staying with a proxy', () => {
   test('a worker keeps its own', async () => {
     const site = await openSite();
     const list = (await openAll()).map((proxy) => proxy.url());
-    const { dir } = await run({ site, pages: 200, list, pool: { perWorker: true } });
+    const { dir } = await run({ site, pages: 200, list, pool: { perWorker: true }, workers: 2 });
     const byWorker = Map.groupBy(await attemptsOf(dir), ({ worker }) => worker);
     expect(byWorker.size).toBe(2);
     for (const attempts of byWorker.values())

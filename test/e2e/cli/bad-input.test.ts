@@ -73,7 +73,7 @@ describe('bad input gets one clear sentence and exit code 2', () => {
     expectSentence(
       await seine(['run', at('typo.ts'), '--dir', at('none')]),
       2,
-      /typo\.ts: limits\.pages: .*expected number/,
+      /typo\.ts: limits\.pages: expected a whole number or null, got "many"/,
     );
   });
 

@@ -227,9 +227,10 @@ describe('seine worker', () => {
 
   test('with a bad Redis or S3 says the same', async () => {
     const dispatch = ['--dispatch', `bullmq://:${PASSWORD}@127.0.0.1:${redis.port}`];
+    // The sentences are those of `seine run`: one of each kind shows that a worker ends with them, too.
     const cases = [
-      ...REDIS_CASES.map((each) => ({ ...each, more: ['--blobs', freshDir()] })),
-      ...BLOBS_CASES.map((each) => ({ ...each, more: dispatch })),
+      { ...REDIS_CASES[0]!, more: ['--blobs', freshDir()] },
+      { ...BLOBS_CASES[0]!, more: dispatch },
     ];
     await Promise.all(
       cases.map(async ({ options, env, sentence, more }) =>

@@ -80,7 +80,8 @@ test('priorities of a running job are changed by another process', async () => {
     ...['run', join(folder.path, 'list.txt'), '--allow-private', '--no-robots', '--batch-size', '2'],
     ...['--rate', 'max', '--parallel', '2', '--workers', '1', '--json', ...place],
   ]);
-  await expect.poll(() => held.length).toBe(2);
+  // One at first: more are sent at once when the host has answered.
+  await expect.poll(() => held.length, { timeout: 60_000 }).toBeGreaterThan(0);
   const changed = await seine(['priority', 'list', '/list/b/*', '5', '--json', ...place]);
   expect([changed.code, changed.stderr]).toEqual([0, '']);
   expect(JSON.parse(changed.stdout)).toMatchObject({

@@ -24,7 +24,7 @@ afterAll(async () => {
 });
 
 const at = (name: string) => join(folder.path, name);
-const environment = (dir: string) => ({ JOB_SHOP_URL: shop.url, SEINE_DIR: at(dir), SEINE_WORKERS: '2' });
+const environment = (dir: string) => ({ JOB_SHOP_URL: shop.url, SEINE_DIR: at(dir), SEINE_WORKERS: '1' });
 const example = (name: string) => join(ROOT, 'examples', name);
 
 interface Product {
@@ -85,7 +85,7 @@ describe('examples', () => {
 
     const specs = await Promise.all(
       [example('shop.ts'), at('shop.yaml')].map((path) =>
-        seine(['run', path, '--dry-run'], { env: environment('dry') }),
+        seine(['run', path, '--dry-run', '--json'], { env: environment('dry') }),
       ),
     );
     expect(JSON.parse(specs[0]!.stdout)).toEqual(JSON.parse(specs[1]!.stdout));

@@ -132,3 +132,65 @@ test('a job that breaks ends alone; a changed file is a new run', async () => {
   const { stderr } = await end(server);
   expect(stderr).toContain('nonsense.json');
 });
+
+test('commands work while a server owns the folder', async () => {
+  const dir = join(folder.path, 'commands');
+  const of = async (...args: string[]) => {
+    const ran = await seine([...args, '--json', '--dir', dir]);
+    expect({ args, ...ran }).toMatchObject({ code: 0 });
+    return ran;
+  };
+  // So many pages that the jobs are not over before all commands have been tried, on a busy machine either.
+  const large = await startLinkedSite({ pages: 1_000 });
+  const slow = { sources: [large.url], politeness: { rate: 2, adaptive: false, parallel: 1 } };
+  const files = ['slow', 'other'].map((name) => writeJob(join(folder.path, `${name}.json`), slow));
+  const gone = writeJob(join(folder.path, 'gone.json'), {
+    sources: ['http://127.0.0.1:1/'],
+    follow: false,
+    retry: { attempts: 1 },
+    politeness: { robots: false },
+  });
+  const server = await serve(dir, ...files, gone);
+  await server.until(2);
+
+  const second = await seine(['serve', '--dir', dir]);
+  expect(second.stderr).toContain(`a server is running in ${dir}`);
+  expect(second.stderr).toContain('`seine run` submits a job to it');
+
+  // A job that is finished goes on, by the server, with what is added.
+  const added = await of(
+    'add',
+    'gone',
+    new URL('/page/1.html', site.url).href,
+    'http://127.0.0.1:1/',
+    '--priority',
+    '5',
+  );
+  expect(lastJson(added)).toMatchObject({ accepted: 1, duplicates: 1, state: 'running', alive: true });
+  await server.until(3);
+  expect(server.lines[2]).toMatchObject({ id: 'gone-1', state: 'done', done: 1, dead: 1 });
+  expect(lastJson(await of('dead', 'gone', '--retry'))).toMatchObject({ retried: 1 });
+  await server.until(4);
+  expect(server.lines[3]).toMatchObject({ id: 'gone-1', state: 'done', done: 1, dead: 1 });
+
+  await expect
+    .poll(async () => lastJson(await of('status', 'slow')).done, { timeout: 120_000 })
+    .toBeGreaterThan(1);
+  // While all that was found is on its way to the host, nothing waits for it.
+  const limit = async () => lastJson(await of('hosts', 'slow')).limitedBy;
+  await expect.poll(limit, { timeout: 120_000 }).toContain('in turns with other-1');
+  expect(lastJson(await of('priority', 'slow', '/page/*', '7'))).toMatchObject({ priority: 7, alive: true });
+  const exported = await seine(['export', 'slow', '--what', 'tasks', '--dir', dir]);
+  const tasks = jsonLines(exported.stdout);
+  expect(tasks.filter(({ state }) => state === 'done').length).toBeGreaterThan(1);
+
+  await of('cancel', 'other');
+  await server.until(5);
+  expect(server.lines[4]).toMatchObject({ id: 'other-1', state: 'cancelled' });
+
+  await of('stop', 'slow');
+  await server.until(6);
+  expect(server.lines[5]).toMatchObject({ id: 'slow-1', state: 'stopped' });
+  await end(server);
+  await large.close();
+});

@@ -10,7 +10,7 @@ import { parquetOf, textColumn } from '../../support/sources/parquet-files.ts';
 
 /** Sources through the whole command: from a name on the command line to meta in the export. */
 
-const PAGES = 2_500;
+const PAGES = 1_300;
 const folder = temporaryFolder();
 let site: LinkedSite;
 let files: FileServer;
@@ -154,16 +154,22 @@ describe('seine run', () => {
 
   test('names: from the site, the file, or the folder of a star', async () => {
     const nameOf = async (arg: string) => {
-      const { stdout, stderr } = await run('names', [arg, '--dry-run']);
+      const { stdout, stderr } = await run('names', [arg, '--dry-run', '--json']);
       expect(stderr).toBe('');
-      return (JSON.parse(stdout) as { name: string; sources: unknown[] }).name;
+      return (JSON.parse(stdout) as { spec: { name: string } }).spec.name;
     };
     expect(await nameOf('https://shop.example/x.js')).toBe('shop.example');
     expect(await nameOf('sitemap:https://shop.example/map.xml')).toBe('shop.example');
     expect(await nameOf('sitemap:shop.example')).toBe('shop.example');
     expect(await nameOf('3.parquet')).toBe('3');
-    const { stdout } = await run('names', ['sitemap:shop.example', '--route', '@media', '--dry-run']);
-    expect((JSON.parse(stdout) as { sources: unknown }).sources).toEqual([
+    const { stdout } = await run('names', [
+      'sitemap:shop.example',
+      '--route',
+      '@media',
+      '--dry-run',
+      '--json',
+    ]);
+    expect((JSON.parse(stdout) as { spec: { sources: unknown } }).spec.sources).toEqual([
       { sitemap: 'shop.example', within: 'site', priority: 0, route: '@media' },
     ]);
   });
@@ -224,7 +230,7 @@ test('a run that is killed while it reads a table goes on where it was, with eve
   const env = { SEINE_DIR: at('killed'), SEINE_WORKERS: '1' };
   const before = site.log.length;
   const first = startSeine(['run', 'many.json', '--json'], { env, cwd: folder.path });
-  await site.requests(before + 800);
+  await site.requests(before + 500);
   await first.killTree();
   const last = await seine(['resume', '--json'], { env, cwd: folder.path });
   expect(last.code, last.stderr).toBe(0);

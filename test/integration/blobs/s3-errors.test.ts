@@ -27,6 +27,9 @@ const NAMES = [
   'AWS_PROFILE',
 ];
 
+/** How long it waits between attempts is shown in the tests of faults. */
+const WAITS = { firstMs: 1, throttledMs: 1, longestMs: 5 };
+
 /** What a start says in this environment, without the machine's own settings. */
 async function complaint(
   env: Record<string, string>,
@@ -40,7 +43,7 @@ async function complaint(
     AWS_SHARED_CREDENTIALS_FILE: '/nonexistent',
     ...env,
   });
-  const at = { endpoint: server.endpoint, region: null, pathStyle: null, ...settings };
+  const at = { endpoint: server.endpoint, region: null, pathStyle: null, waits: WAITS, ...settings };
   const error = await prepareS3Blobs(url, at, Date.now()).then(
     () => null,
     (thrown: unknown) => thrown,

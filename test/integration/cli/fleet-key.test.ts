@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { fleetKeyCommand } from '../../../src/cli/commands/fleet-key.ts';
+import { fleetKeyCommand } from '../../../src/cli/commands/fleet/fleet-key.ts';
 import { makeContext } from '../../../src/cli/context.ts';
 import { doctorCommand } from '../../../src/cli/doctor/doctor.ts';
 import { parseCommandLine } from '../../../src/cli/parse-args.ts';
@@ -26,7 +26,7 @@ async function printed(...args: string[]): Promise<string> {
   const write = (more: string) => {
     text += more;
   };
-  const context = await makeContext(parseCommandLine(args));
+  const context = await makeContext(parseCommandLine(args), process);
   const command = args[0] === 'doctor' ? doctorCommand : fleetKeyCommand;
   await command({ ...context, stdout: { write } as unknown as NodeJS.WriteStream });
   return text;

@@ -15,7 +15,7 @@ async function lambda(...args: string[]): Promise<string> {
   const write = (text: string) => {
     printed += text;
   };
-  const context = await makeContext(parseCommandLine(['lambda', ...args]));
+  const context = await makeContext(parseCommandLine(['lambda', ...args]), process);
   await lambdaCommand({ ...context, stdout: { write } as unknown as NodeJS.WriteStream });
   return printed;
 }

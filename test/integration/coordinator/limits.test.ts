@@ -2,6 +2,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Permit } from '../../../src/core/batch/batch.ts';
+import { PRICES_DEFAULT } from '../../../src/core/cost/cost.ts';
+import { KEY_LIMITS_DEFAULT } from '../../../src/core/keys/api-key.ts';
 import type { Dispatcher } from '../../../src/ports/dispatcher.ts';
 import { crawl } from '../../support/coordinator/crawl-setup.ts';
 import { realClock } from '../../support/real-clock.ts';
@@ -14,12 +16,14 @@ const paths = new Set<string | undefined>();
 let onRequest = () => {};
 const server = createServer((request, response) => {
   requests++;
+  const isFirst = !paths.has(request.url);
   paths.add(request.url);
   onRequest();
   response.setHeader('content-type', 'text/html');
   const page = `<title>${request.url}</title>`;
   // So slow that the pages last longer than the hours.
   if (request.url?.startsWith('/large')) response.end(Buffer.alloc(LARGE, 'x'));
+  else if (request.url?.startsWith('/once-unwell') && isFirst) response.writeHead(503).end();
   else if (request.url?.startsWith('/unwell')) response.writeHead(503).end();
   else if (request.url?.startsWith('/hours')) setTimeout(() => response.end(page), 20);
   else response.end(page);
@@ -140,6 +144,14 @@ test.each(['unwell', 'plain'])('pages that are tried count for the limit: %s', a
   expect(counters).toMatchObject({ attempted: 10, done: 0 });
 });
 
+test('as long as there are no more pages than allowed, those that failed are tried again', async () => {
+  const pages = pagesOf('once-unwell', 10);
+  const { state, counters } = await crawl({ ...PLAIN, sources: pages, limits: { pages: pages.length } });
+  expect(state).toBe('done');
+  expect(counters).toMatchObject({ done: 10, attempted: 10, dead: 0 });
+  expect(requests).toBe(20);
+});
+
 test('code that throws for every page ends the job, and says why and where', async () => {
   const handler = () => {
     throw new Error('no price here');
@@ -165,4 +177,94 @@ test('code that throws for every page ends the job, and says why and where', asy
   );
   // The worker does not fetch the rest of its batch.
   expect(requests).toBeLessThan(60);
+});
+
+test.each([
+  ['stop', 'stopped'],
+  ['cancel', 'cancelled'],
+] as const)('a %s that comes before the run begins is not lost', async (requestedState, state) => {
+  const crawled = await crawl(
+    { sources: pagesOf('asked', 3) },
+    { begun: ({ store, job }) => void store.jobs.update(job.id, { requestedState }) },
+  );
+  expect(crawled.state).toBe(state);
+  expect(requests).toBe(0);
+});
+
+test('a budget of requests counts what is in flight, and a higher one goes on', async () => {
+  const limits: (number | null)[] = [40];
+  const sent: number[] = [];
+  const { state, counters } = await crawl(
+    { ...PLAIN, sources: pagesOf('requests', 100), limits: { requests: 25 } },
+    {
+      again: async ({ store, job }) => {
+        sent.push(requests);
+        expect((await store.jobs.get(job.id)).reason).toMatch(/^limit of \d+ requests reached$/);
+        const [next] = limits.splice(0, 1);
+        if (next === undefined) return false;
+        const { spec } = await store.jobs.get(job.id);
+        await store.jobs.update(job.id, { spec: { ...spec, limits: { ...spec.limits, requests: next } } });
+        return true;
+      },
+    },
+  );
+  expect(sent).toEqual([25, 40]);
+  expect(state).toBe('stopped');
+  expect(counters).toMatchObject({ done: 40, pending: 60, requests: 40 });
+});
+
+/** Each page is one call of Lambda, at a cent. */
+const paidByPage = (inline: Dispatcher): Dispatcher => ({
+  ...inline,
+  async dispatch(batch, onPart) {
+    const delivery = await inline.dispatch(batch, onPart);
+    return { ...delivery, used: { lambdaCalls: batch.tasks.length } };
+  },
+});
+const CENT = { prices: { ...PRICES_DEFAULT, lambdaCall: 0.01 }, storesInS3: false };
+
+test('a budget of dollars is exceeded by what is in flight at most', async () => {
+  let spent = 0;
+  const { state, counters } = await crawl(
+    { ...PLAIN, sources: pagesOf('dollars', 200), limits: { dollars: 0.3 } },
+    {
+      through: paidByPage,
+      costs: CENT,
+      inspect: async ({ store, job }) => {
+        const [line] = await store.jobs.costs(job.id);
+        spent = line!.dollars;
+        expect(await store.jobs.get(job.id)).toMatchObject({ reason: 'limit of 0.3 USD reached' });
+      },
+    },
+  );
+  expect(state).toBe('stopped');
+  expect(spent).toBeGreaterThanOrEqual(0.3 - 1e-9);
+  expect(spent).toBeLessThanOrEqual(0.35);
+  expect(counters.done).toBe(Math.round(spent * 100));
+});
+
+test('what the jobs of a key cost on a day stops them, too', async () => {
+  const day = Math.floor(realClock.now() / 86_400_000);
+  const limits = { ...KEY_LIMITS_DEFAULT, costPerDay: 0.5 };
+  const key = { id: 'k', name: 'k', hash: 'h', scope: 'write' as const, limits, createdAt: 0 };
+  const { state, counters } = await crawl(
+    { ...PLAIN, sources: pagesOf('key', 100) },
+    {
+      through: paidByPage,
+      costs: CENT,
+      owner: 'k',
+      prepare: async ({ keys }) => {
+        await keys.create(key);
+        // Other jobs of the day, and of the next if it begins meanwhile.
+        for (const each of [day, day + 1])
+          await keys.use('k', each, { pages: 0, cost: 0.3 }, { pages: null, cost: null });
+      },
+      inspect: async ({ store, job }) => {
+        expect((await store.jobs.get(job.id)).reason).toBe('limit of 0.5 USD per day of the API key reached');
+      },
+    },
+  );
+  expect(state).toBe('stopped');
+  expect(counters.done).toBeGreaterThanOrEqual(20);
+  expect(counters.done).toBeLessThanOrEqual(25);
 });

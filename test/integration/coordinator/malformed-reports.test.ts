@@ -62,7 +62,8 @@ function openWorkers(left: Change[]): Dispatcher & { refused: number; taken: num
       const problem = makeReportCheck(batch)(report);
       if (problem === null) {
         workers.taken++;
-        return { kind: 'report', report: report as Report };
+        // As over Redis, where the message itself says of which batch it is: workers have numbers of their own.
+        return { kind: 'report', report: { ...(report as Report), batchId: batch.id } };
       }
       workers.refused++;
       return { kind: 'lost', batchId: batch.id, reason: problem, blameless: true };

@@ -7,7 +7,7 @@ import { archiveKeyOf } from '../../../src/coordinator/plan/open-batch.ts';
 import { SeineError } from '../../../src/core/errors.ts';
 import { bundleKeyOf, handlersOf, importCode, loadHandlers } from '../../../src/job-file/load-handlers.ts';
 import { isJobFile, loadJobFile } from '../../../src/job-file/load-job-file.ts';
-import { placeOfError } from '../../../src/worker/job/error-place.ts';
+import { describeCodeError, placesOfError } from '../../../src/worker/job/error-place.ts';
 import { temporaryFolder } from '../../support/fixtures.ts';
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
@@ -77,7 +77,62 @@ describe('data files', () => {
     ['broken.json', '{"sources":', /broken\.json/],
     ['broken.yaml', 'sources: [a\nb: }', /broken\.yaml/],
     ['wrong.json', '{"sources":"https://a.example/","batchSize":"x"}', /wrong\.json.*batchSize/],
-    ['empty.yaml', '', /empty\.yaml.*null/],
+    ['broken-line.json', '{\n  "sources": "x",\n  oops\n}', /broken-line\.json:3:3: /],
+    ['broken-line.yaml', 'sources: x\nlimits: {pages: 1\n', /broken-line\.yaml:3:1: /],
+    ['empty.yaml', ' \n', /empty\.yaml is empty$/],
+    ['empty.json', '', /empty\.json is empty$/],
+    ['none.yaml', 'follow: true', /none\.yaml: the job has no sources/],
+    ['none.json', '{"sources": []}', /none\.json: the job has no sources/],
+    [
+      'field.yaml',
+      'sources: x\nlimits:\n  page: 5\n',
+      /field\.yaml:3:3: limits\.page: unknown field; did you mean pages\?$/,
+    ],
+    [
+      'field.json',
+      '{\n  "sources": "https://a.example/",\n  "politenes": {}\n}',
+      /field\.json:3:3: politenes: unknown field; did you mean politeness\?$/,
+    ],
+    [
+      'rate.yaml',
+      'sources: x\npoliteness:\n  rate: fast\n',
+      /rate\.yaml:3:9: politeness\.rate: expected a number or "max", got "fast"$/,
+    ],
+    [
+      'rate-zero.yaml',
+      'sources: x\npoliteness: {rate: 0}\n',
+      /rate-zero\.yaml:2:\d+: politeness\.rate: must be more than 0, got 0$/,
+    ],
+    [
+      'kind.yaml',
+      'sources: x\nroutes:\n  - name: product\n    kind: pagee\n',
+      /kind\.yaml:4:11: route 'product': kind: expected "page", "media" or "sitemap", got "pagee"; did you mean page\?$/,
+    ],
+    [
+      'nested.yaml',
+      'sources: x\nroutes:\n  - name: product\n    select:\n      price:\n        csss: .price\n',
+      /nested\.yaml:6:9: route 'product': select\.price\.csss: unknown field; did you mean css\?$/,
+    ],
+    [
+      'source.yaml',
+      'sources:\n  - file: a.csv\n    urlColum: u\n',
+      /source\.yaml:3:5: sources\.0\.urlColum: unknown field; did you mean urlColumn\?$/,
+    ],
+    [
+      'selector.yaml',
+      'sources: https://a.example/\nroutes:\n  - name: product\n    select:\n      title: h1..title@id\n',
+      /selector\.yaml:5:14: the selector of field 'title' of route 'product' is not valid CSS: h1\.\.title \(\. is followed by \.\)$/,
+    ],
+    [
+      'combinator.json',
+      '{"sources": "https://a.example/",\n "follow": [{"css": "nav >"}]}',
+      /combinator\.json:2:21: a follow rule has a selector that is not valid CSS: nav > \(nothing follows >\)$/,
+    ],
+    [
+      'from.yaml',
+      'sources: https://a.example/\nroutes: [{name: product}]\nfollow:\n  - from: prodcut\n',
+      /from\.yaml:4:11: a follow rule uses the unknown route 'prodcut'; did you mean product\?$/,
+    ],
     ['text.yaml', 'just text', /text\.yaml.*string/],
     ['alias.yaml', 'sources: *nothing', /alias\.yaml/],
     ['tag.yaml', 'sources: !!js/function https://a.example/', /tag\.yaml.*Unresolved tag/],
@@ -90,7 +145,9 @@ describe('data files', () => {
   test('a file that is not there, or is a folder', async () => {
     expect((await errorOf(join(folder.dir, 'absent.json'))).message).toMatch(/no such file/);
     await mkdir(join(folder.dir, 'folder.json'), { recursive: true });
-    expect((await errorOf(join(folder.dir, 'folder.json'))).message).toMatch(/^cannot read /);
+    expect((await errorOf(join(folder.dir, 'folder.json'))).message).toMatch(
+      /folder\.json is a folder, not a job file$/,
+    );
   });
 
   test('aliases that multiply do not fill the memory', async () => {
@@ -149,8 +206,26 @@ describe('code files', () => {
     ['syntax.ts', 'export default {\n  sources: [,,\n', /syntax\.ts:\d+:\d+/],
     ['missing.ts', "import { x } from './not-there.ts';\nexport default x;", /missing\.ts:1:\d+.*not-there/],
     ['throws.mjs', "throw new Error('boom');", /throws\.mjs.*boom/],
-    ['nodefault.ts', "export const job = { sources: 'https://a.example/' };", /nodefault\.ts.*undefined/],
-    ['mistake.ts', "export default { sources: 'https://a.example/', folow: true };", /mistake\.ts.*folow/],
+    [
+      'nodefault.ts',
+      "export const job = { sources: 'https://a.example/' };",
+      /nodefault\.ts has no default export$/,
+    ],
+    [
+      'frames.ts',
+      `const parse = (text: string) => {\n  throw new Error('no ' + text);\n};\nexport default { sources: parse('list') };`,
+      /^cannot load .*frames\.ts: no list \(.*frames\.ts:2, called from .*frames\.ts:4\)$/,
+    ],
+    [
+      'step.ts',
+      "export default { sources: 'https://a.example/', routes: [{ name: 'product', select: { a: 'h1' }, clean: 'trim' }] };",
+      /step\.ts: route 'product': clean must be a function, got string/,
+    ],
+    [
+      'mistake.ts',
+      "export default { sources: 'https://a.example/', folow: true };",
+      /mistake\.ts: folow: unknown field; did you mean follow\?$/,
+    ],
   ])('%s: one sentence that names the place', async (name, text, message) => {
     expect((await errorOf(await fileOf(name, text))).message).toMatch(message);
   });
@@ -211,13 +286,25 @@ describe('stored code', () => {
       try {
         return handler?.(page as never, null);
       } catch (error) {
-        return placeOfError(error);
+        return placesOfError(error);
       }
     };
-    expect(thrown({ price: {} })).toMatch(/check-price\.ts:2$/);
-    expect(thrown(null)).toMatch(/throws\.ts:6$/);
-    expect(placeOfError(new Error('elsewhere'))).toMatch(/job-files\.test\.ts:\d+$/);
-    expect(placeOfError('text')).toBeNull();
+    expect(thrown({ price: {} })).toEqual([
+      expect.stringMatching(/check-price\.ts:2$/),
+      expect.stringMatching(/throws\.ts:6$/),
+      expect.stringMatching(/job-files\.test\.ts:\d+$/),
+    ]);
+    expect((thrown(null) as string[])[0]).toMatch(/throws\.ts:6$/);
+    expect(placesOfError(new Error('elsewhere'))[0]).toMatch(/job-files\.test\.ts:\d+$/);
+    expect(placesOfError('text')).toEqual([]);
+    const { handler: stored } = handlersOf(await importCode(plain)).get('p')!;
+    let thrownAt = '';
+    try {
+      stored?.({ price: {} } as never, null);
+    } catch (error) {
+      thrownAt = describeCodeError(error);
+    }
+    expect(thrownAt).toMatch(/^no price \(.*check-price\.ts:2, called from .*throws\.ts:5, /);
   });
 
   test('anything that has no handlers has none', () => {

@@ -136,6 +136,25 @@ describe.each([
 ])('tables: %s', (ending, delimiter) => {
   const table = (...rows: string[][]) => rows.map((row) => row.join(delimiter)).join('\n');
 
+  test('columns can name the route and the priority of their row', async () => {
+    const text = table(
+      ['url', 'kind', 'rank', 'sku'],
+      [`${A}/1`, 'product', '7', 'x'],
+      [`${A}/2`, '', ' ', 'y'],
+      [`${A}/3`, 'product', 'high', 'z'],
+      [`${A}/4`, '', '1001', 'z'],
+    );
+    const file = await setup.add(text, ending);
+    const rows = await rowsOf(setup.open({ file, routeColumn: 'kind', priorityColumn: 'rank', priority: 2 }));
+    expect(rows.map(({ row }) => row)).toEqual([
+      { url: `${A}/1`, meta: { sku: 'x' }, route: 'product', priority: 7 },
+      { url: `${A}/2`, meta: { sku: 'y' } },
+      { reason: "the priority must be a whole number from -1000 to 1000, got 'high'" },
+      { reason: "the priority must be a whole number from -1000 to 1000, got '1001'" },
+    ]);
+    await expect(setup.check({ file, routeColumn: 'kin' })).rejects.toThrow(/no column 'kin' among/);
+  });
+
   test('a column of URLs; the others travel along', async () => {
     const rows = await read(table(['sku', 'url', 'name'], ['1', `${A}/1`, 'one'], ['2', `${A}/2`]), ending);
     expect(rows.map(({ row }) => row)).toEqual([

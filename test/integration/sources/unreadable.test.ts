@@ -37,7 +37,7 @@ describe('files that cannot be read', () => {
   );
 
   test('a folder is no file', async () => {
-    await expect(setup.check({ file: setup.dir, format: 'txt' })).rejects.toThrow(/not a file/);
+    await expect(setup.check({ file: setup.dir, format: 'txt' })).rejects.toThrow(/is a folder/);
   });
 
   test('an unknown ending, unless the format is given', async () => {

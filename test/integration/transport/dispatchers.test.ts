@@ -135,7 +135,8 @@ describe('threads that die', () => {
     expectWhole(batch, reports);
     const outcomes = reports.flatMap((report) => report.outcomes);
     const of = (index: number) => outcomes.find(({ taskId }) => taskId === batch.tasks[index]!.id);
-    expect(of(1)).toMatchObject({ kind: 'failed', code: 'parse-error', detail: 'stray' });
+    const detail = "the handler of route 'p' started something without await, and that failed: stray";
+    expect(of(1)).toMatchObject({ kind: 'failed', code: 'parse-error', detail });
     expect([of(0)?.kind, of(2)?.kind]).toEqual(['fetched', 'fetched']);
   });
 

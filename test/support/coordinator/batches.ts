@@ -10,6 +10,7 @@ export function jobOf(input: Partial<JobInput> = {}): Job {
     ...codeOf('test', input),
     ...{ id: 1, name: 'test', run: 1, pass: 1, passStart: null, state: 'running', requestedState: 'run' },
     ...{ reason: null, createdAt: T0, passStartedAt: T0, endedAt: null, workedMs: 0, priorities: [] },
+    ...{ owner: null, keepOpen: false, quote: null, countsPages: false, requestId: null },
   };
 }
 

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { openFolderBlobs } from '../../../src/blobs/folder-blobs.ts';
+import type { CostRules } from '../../../src/coordinator/budget/budget-watch.ts';
 import { Coordinator } from '../../../src/coordinator/coordinator.ts';
 import { createProgress } from '../../../src/coordinator/reports/progress.ts';
 import { SourceFeeder } from '../../../src/coordinator/sources/source-feeder.ts';
@@ -44,7 +45,18 @@ export async function crawl(
     diskFree?: () => Promise<number | null>;
     /** Puts another dispatcher before the one of this process. */
     through?: (inline: Dispatcher) => Dispatcher;
+    costs?: CostRules;
+    /** Id of the API key that the job belongs to. */
+    owner?: string;
+    /** Before the job is made. */
+    prepare?: (store: Store) => Promise<unknown>;
+    /** Once it has ended: whether it is to go on, with what is stored of it now. */
+    again?: (place: { store: Store; job: Job }) => Promise<boolean>;
     logger?: Logger;
+    /** Once the job is there, before it runs. */
+    begun?: (place: { store: Store; job: Job }) => void;
+    /** Right before the coordinator ends the job. */
+    beforeFinish?: () => Promise<void>;
     /** Before everything is gone. */
     inspect?: (place: { store: Store; blobs: Blobs; job: Job }) => Promise<void>;
   } = {},
@@ -57,10 +69,16 @@ export async function crawl(
     through = (inline) => inline,
     logger: ownLogger,
     inspect,
+    begun,
+    beforeFinish,
     storeIn = (path) => openSqliteStore(path, { sync: 'normal', checkpointThread: false }),
     blobsOver = (blobs) => blobs,
     onWarning: warn = () => {},
     diskFree = async () => null,
+    costs,
+    owner = null,
+    prepare,
+    again,
     ...fetcherOptions
   } = options;
   const folder = await temporaryFolder();
@@ -83,30 +101,47 @@ export async function crawl(
       politeness: { rate: 'max' },
       ...input,
     });
-    const job = await store.jobs.create({ ...code, name: 'crawl', now: Math.floor(clock.now()) });
-    const sources = job.spec.sources.map((spec) =>
-      openSource(spec, {
-        files: async () => Promise.reject(new Error('no files here')),
-        query: (sql) => store.views.query(sql),
-        spool: { dir: folder.dir, jobId: job.id, pass: job.pass, source: 0 },
-      }),
-    );
-    const shared = { store, job, clock, logger, room };
-    const coordinator = new Coordinator({
-      ...shared,
-      blobs,
-      dispatcher: through(
-        openInlineDispatcher(
-          (batch, more) => processBatch(batch, tools, more),
-          async () => {},
+    await prepare?.(store);
+    let job = await store.jobs.create({ ...code, name: 'crawl', now: Math.floor(clock.now()), owner });
+    begun?.({ store, job });
+    const finish = store.jobs.finish.bind(store.jobs);
+    if (beforeFinish)
+      store.jobs.finish = async (...args) => {
+        await beforeFinish();
+        return finish(...args);
+      };
+    const run = () => {
+      const spool = { dir: folder.dir, jobId: job.id, pass: job.pass, source: 0 };
+      const sources = job.spec.sources.map((spec) =>
+        openSource(spec, {
+          files: async () => Promise.reject(new Error('no files here')),
+          query: (sql) => store.views.query(sql),
+          spool,
+        }),
+      );
+      const shared = { store, job, clock, logger, room };
+      const coordinator = new Coordinator({
+        ...shared,
+        blobs,
+        dispatcher: through(
+          openInlineDispatcher(
+            (batch, more) => processBatch(batch, tools, more),
+            async () => {},
+          ),
         ),
-      ),
-      feeder: new SourceFeeder({ ...shared, sources }),
-      progress: createProgress({ startedAt: clock.now() }),
-      random: { next: Math.random },
-      diskFree,
-    });
-    const { state, counters } = await coordinator.run();
+        feeder: new SourceFeeder({ ...shared, sources }),
+        progress: createProgress({ startedAt: clock.now() }),
+        random: { next: Math.random },
+        diskFree,
+        ...(costs ? { costs } : {}),
+      });
+      return coordinator.run();
+    };
+    let { state, counters } = await run();
+    while (await again?.({ store, job })) {
+      job = await store.jobs.get(job.id);
+      ({ state, counters } = await run());
+    }
     await inspect?.({ store, blobs, job });
     return { state, counters, tasks: await collect(store.views.tasks(job.id)) };
   } finally {

@@ -7,7 +7,9 @@ export const START = 1_700_000_000_000;
 
 export function viewOf(change: Partial<RunView> = {}): RunView {
   return {
-    job: { name: 'shop', state: 'running', dir: '/home/ana/.seine' },
+    job: { name: 'shop', state: 'running', dir: '/home/ana/.seine', unit: 'pages' },
+    waitingFor: null,
+    warnings: [],
     at: START + 42_000,
     startedAt: START,
     elapsedMs: 42_000,

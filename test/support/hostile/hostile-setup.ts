@@ -30,14 +30,15 @@ export const HOSTILE_JOB: Partial<JobInput> = {
 const HOSTILE_MEDIA: Partial<JobInput> = {
   ...HOSTILE_JOB,
   routes: [{ name: 'media', kind: 'media' }],
-  media: { bytes: 32 * 1024 * 1024 },
+  // HTML as well, which is no file unless the job says so.
+  media: { bytes: 32 * 1024 * 1024, types: ['*/*', 'text/html'] },
 };
 
 /** For hosts that mean well: the times that jobs have by default. */
 const GOOD_JOB: Partial<JobInput> = { ...HOSTILE_JOB, timeouts: {} };
 /** For what ends by something else than its time: a busy machine takes ten seconds for a million links. */
 const PATIENT_BUDGET_MS = 60_000;
-const PATIENT_TIMEOUTS = { connectMs: 30_000, headersMs: 30_000, bodyMs: 30_000, taskMs: 60_000 };
+export const PATIENT_TIMEOUTS = { connectMs: 30_000, headersMs: 30_000, bodyMs: 30_000, taskMs: 60_000 };
 const PATIENT_JOB: Partial<JobInput> = { ...HOSTILE_JOB, timeouts: PATIENT_TIMEOUTS };
 const PATIENT_MEDIA: Partial<JobInput> = { ...HOSTILE_MEDIA, timeouts: PATIENT_TIMEOUTS };
 

@@ -245,7 +245,6 @@ export const ORDINARY: BlockPage[] = [
   },
   { name: 'small page', status: 200, body: html('Page 7', '<h1>Page 7</h1><p>A page.</p>') },
   { name: 'tiny page', status: 200, body: '<h1>ok</h1>' },
-  { name: 'empty page', status: 200, body: '' },
   {
     name: 'single page application',
     status: 200,

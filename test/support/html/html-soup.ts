@@ -3,6 +3,7 @@ import type { Document, Element } from 'domhandler';
 import fc from 'fast-check';
 import { parseDocument } from 'htmlparser2';
 import { textOfElement } from '../../../src/worker/page/page.ts';
+import { parseSelector } from '../../../src/worker/page/parse-selector.ts';
 import { parseStreamSelector } from '../../../src/worker/selectors/compile.ts';
 import type { StreamValue } from '../../../src/worker/selectors/matches.ts';
 import { compileStreamSelectors } from '../../../src/worker/selectors/stream-select.ts';
@@ -35,10 +36,10 @@ export function byTree(html: string, asked: Asked[]): StreamValue[] {
     const read = (element: Element) =>
       attr === undefined ? textOfElement(element) : (element.attribs[attr] ?? null);
     if (all)
-      return selectAll<Document | Element, Element>(css, document)
+      return selectAll<Document | Element, Element>(parseSelector(css), document)
         .map(read)
         .filter((value) => value !== null);
-    const element = selectOne<Document | Element, Element>(css, document);
+    const element = selectOne<Document | Element, Element>(parseSelector(css), document);
     return element ? read(element) : null;
   });
 }

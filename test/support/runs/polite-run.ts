@@ -65,7 +65,15 @@ export async function runPolitely(options: PoliteRun): Promise<PoliteFacts> {
     let done = 0;
     for (const end of [...ends, null]) {
       const run = startSeine(args);
-      if (end !== null) await site.requests((await site.count()) + hosts * options.requestsPerRun);
+      if (end !== null) {
+        const enough = site.requests((await site.count()) + hosts * options.requestsPerRun);
+        // One that ends by itself sends no more: without this, the test would wait for it until its time is over.
+        const ended = run.finished.then(({ code, stderr }) => {
+          throw new Error(`a run ended by itself with code ${code}: ${stderr}`);
+        });
+        await Promise.race([enough, ended]);
+        ended.catch(() => {});
+      }
       if (end === 'SIGTERM') run.child.kill('SIGTERM');
       else if (end === 'SIGKILL') await run.killTree();
       const finished = await run.finished;

@@ -38,10 +38,12 @@ interface Plan {
   pool?: object;
   proxies?: object;
   job?: object;
+  workers?: number;
 }
 
 /** The job in a folder of its own, with the list of its proxies beside it. */
-export function writeJob({ site, pages, list, pool, proxies, job }: Plan): { dir: string; args: string[] } {
+export function writeJob(plan: Plan): { dir: string; args: string[] } {
+  const { site, pages, list, pool, proxies, job, workers = 1 } = plan;
   const dir = openFolder();
   const urls = Array.from({ length: pages }, (_, index) => `${site.url}/page/${index}`);
   writeFileSync(join(dir, 'urls.txt'), urls.join('\n'));
@@ -58,7 +60,7 @@ export function writeJob({ site, pages, list, pool, proxies, job }: Plan): { dir
   writeFileSync(join(dir, 'job.json'), JSON.stringify(definition));
   return {
     dir,
-    args: ['run', join(dir, 'job.json'), '--dir', join(dir, 'data'), '--workers', '2', '--json'],
+    args: ['run', join(dir, 'job.json'), '--dir', join(dir, 'data'), '--workers', String(workers), '--json'],
   };
 }
 

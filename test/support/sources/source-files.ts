@@ -25,7 +25,7 @@ export interface SourceSetup {
 
 type SourceInput =
   | Extract<NonNullable<JobInput['sources']>, string>
-  | Exclude<JobInput['sources'], unknown[]>;
+  | Exclude<NonNullable<JobInput['sources']>, unknown[]>;
 
 export async function openSourceSetup(
   tools: Partial<SourceTools> & { s3?: () => Promise<RemoteFiles> } = {},

@@ -28,7 +28,7 @@ describe('configuration', () => {
     [{ dir: '' }, {}, /--dir/],
     [{}, { SEINE_WORKERS: '-1' }, /invalid value for SEINE_WORKERS: '-1'/],
     [{}, { SEINE_SYNC: 'FULL' }, /SEINE_SYNC/],
-    [{}, { SEINE_LOG: 'debug' }, /SEINE_LOG/],
+    [{}, { SEINE_LOG: 'loud' }, /SEINE_LOG/],
     [{}, { SEINE_S3_PATH_STYLE: 'true' }, /SEINE_S3_PATH_STYLE/],
     [{ blobs: '' }, {}, /--blobs/],
   ])('%j with %j is refused, naming where it was said', (flags, env, message) => {

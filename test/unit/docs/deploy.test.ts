@@ -22,7 +22,7 @@ import { read } from '../../support/docs/docs-text.ts';
 interface NetworkPolicy {
   podSelector: { matchLabels: Record<string, string> };
   policyTypes: string[];
-  ingress?: unknown[];
+  ingress?: { ports: { port: number }[] }[];
   egress: {
     to?: { ipBlock?: { cidr: string; except: string[] } }[];
     ports?: { protocol: string; port: number }[];
@@ -175,7 +175,8 @@ describe('the Kubernetes manifests', () => {
     const files = readdirSync(join(ROOT, 'deploy/kubernetes')).filter(
       (name) => name !== 'kustomization.yaml',
     );
-    expect(resources.toSorted()).toEqual(files.sort());
+    // The one is in the place of the other.
+    expect([...resources, 'scaling-cpu.yaml'].sort()).toEqual(files.sort());
     expect(deployments.map(({ metadata }) => metadata.name)).toEqual([
       'seine-coordinator',
       'seine-worker-browser',
@@ -224,6 +225,26 @@ describe('the Kubernetes manifests', () => {
     }
   });
 
+  test('scale every worker, by its queue or by its CPU', () => {
+    const workers = deployments
+      .map(({ metadata }) => metadata.name)
+      .filter((name) => name.includes('worker'));
+    for (const kind of ['ScaledObject', 'HorizontalPodAutoscaler']) {
+      const targets = named(kind).map(({ spec }) => (spec.scaleTargetRef as { name: string }).name);
+      expect(targets.sort()).toEqual(workers);
+    }
+    // A share of the CPU is a share of what is asked for.
+    for (const { spec } of deployments) expect(JSON.stringify(spec)).toMatch(/"requests":\{"cpu":/);
+  });
+
+  test('probe the server where it answers', () => {
+    const [coordinator] = deployments;
+    expect(podOf(coordinator!).containers[0]).toMatchObject({
+      livenessProbe: { httpGet: { path: '/healthz', port: 'http' } },
+      readinessProbe: { httpGet: { path: '/readyz', port: 'http' } },
+    });
+  });
+
   test('run as nobody special, drain before they go, and check their settings first', () => {
     for (const deployment of deployments) {
       const pod = podOf(deployment);
@@ -243,7 +264,7 @@ describe('the Kubernetes manifests', () => {
     }
   });
 
-  test('let nothing in, and out only to names, Redis, public addresses and, for coordinators, the database', () => {
+  test('let nothing in but the API, and out only to names, Redis, public addresses and, for coordinators, the database', () => {
     const policies = named('NetworkPolicy').map(({ spec }) => spec as unknown as NetworkPolicy);
     expect(policies).toHaveLength(2);
     for (const deployment of deployments) {
@@ -253,7 +274,11 @@ describe('the Kubernetes manifests', () => {
           labels.some(([name, label]) => name === key && label === value),
         ),
       );
-      expect(own.flatMap(({ ingress = [] }) => ingress)).toEqual([]);
+      const ingress = own.flatMap((policy) => policy.ingress ?? []);
+      const isCoordinator = deployment.metadata.name === 'seine-coordinator';
+      expect(ingress.flatMap((rule) => rule.ports.map(({ port }) => port))).toEqual(
+        isCoordinator ? [7420] : [],
+      );
       expect(own.some(({ policyTypes }) => policyTypes.includes('Ingress'))).toBe(true);
       const egress = own.flatMap((policy) => policy.egress);
       const ports = egress.flatMap((rule) => rule.ports?.map(({ port }) => port) ?? []);
@@ -263,6 +288,15 @@ describe('the Kubernetes manifests', () => {
         expect.arrayContaining(['10.0.0.0/8', '169.254.0.0/16', '192.168.0.0/16', 'fc00::/7']),
       );
     }
+  });
+
+  test('have a service and an ingress that lead to the API of the coordinator', () => {
+    const [service] = named('Service');
+    const [ingress] = named('Ingress');
+    const coordinator = deployments.find(({ metadata }) => metadata.name === 'seine-coordinator')!;
+    expect(service!.spec.selector).toEqual(labelsOf(coordinator));
+    expect(JSON.stringify(podOf(coordinator))).toContain('"name":"http","containerPort":7420');
+    expect(JSON.stringify(ingress)).toContain('"service":{"name":"seine","port":{"name":"http"}}');
   });
 
   test('scale and protect the workers that there are, by the queues that there are', () => {

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { withBrowser } from '../../../src/cli/commands/job-from-flags.ts';
+import { withBrowser } from '../../../src/cli/commands/run/job-from-flags.ts';
 import { loadJobAccess } from '../../../src/coordinator/proxies/job-access.ts';
 import type { JobInput } from '../../../src/core/job-schema/job.ts';
 import { parseLoginState } from '../../../src/core/job-schema/login-state.ts';
 import { makeRedact } from '../../../src/core/text/redact.ts';
+import { compilePatterns } from '../../../src/core/url/pattern.ts';
 import { parseJob } from '../../../src/job-file/parse-job.ts';
 import { specOf } from '../../support/fixtures.ts';
 
@@ -49,24 +50,41 @@ describe('a route with a browser', () => {
       { kind: 'media', fetcher: 'browser' },
       /has kind media, which does not use a browser/,
     ],
-    ['an unknown fetcher', { fetcher: 'chrome' as 'auto' }, /routes\.0\.fetcher/],
+    [
+      'an unknown fetcher',
+      { fetcher: 'chrome' as 'auto' },
+      /route 'page': fetcher: expected "http", .* got "chrome"/,
+    ],
     [
       'an unknown packing',
       { browser: { screenshot: { packing: 'tiny' as 'small' } } },
-      /routes\.0\.browser\.screenshot\.packing: Invalid option: expected one of "fast"\|"small"/,
+      /route 'page': browser\.screenshot\.packing: expected "fast" or "small", got "tiny"/,
     ],
     [
       'a screenshot that is neither true nor settings',
       { browser: { screenshot: 7 as unknown as true } },
-      /routes\.0\.browser\.screenshot: Invalid input$/,
+      /route 'page': browser\.screenshot: expected true, false or an object, got 7$/,
     ],
     [
       'a key that no field has',
       { browser: { capture: [{ name: 'a', url: '*' }] }, key: 'b' },
       /uses the unknown field 'b'/,
     ],
+    [
+      'a capture of responses from a WebSocket',
+      { browser: { capture: [{ name: 'a', url: 'wss://*/ticker' }] } },
+      /capture\.0\.url: the pattern "wss:\/\/\*\/ticker" has a scheme other than http or https/,
+    ],
   ])('%s is refused', async (_, route, message) => {
     await expect(parse(route)).rejects.toThrow(message);
+  });
+
+  test('frames are captured from WebSockets by their scheme', async () => {
+    const capture = [{ name: 'ticker', url: 'wss://*/ticker', of: 'frames' as const }];
+    const { spec } = await parse({ browser: { capture } });
+    expect(spec.routes[0]!.browser!.capture).toMatchObject(capture);
+    const matches = compilePatterns(['wss://*/ticker'], { sockets: true });
+    expect([matches('wss://a.example/ticker'), matches('ws://a.example/ticker')]).toEqual([true, false]);
   });
 
   test('captured data makes records, and may name their key', async () => {

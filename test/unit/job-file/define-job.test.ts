@@ -62,14 +62,14 @@ describe('mistakes', () => {
     [
       'a handler that is a text',
       route({ handler: 'x' }),
-      'job.ts: routes.0.handler must be a function, got string',
+      "job.ts: route 'p': handler must be a function, got string",
     ],
-    ['a step that is a list', route({ clean: [] }), 'routes.0.clean must be a function, got a list'],
-    ['a step that is null', route({ store: null }), 'routes.0.store must be a function, got null'],
+    ['a step that is a list', route({ clean: [] }), "route 'p': clean must be a function, got a list"],
+    ['a step that is null', route({ store: null }), "route 'p': store must be a function, got null"],
     [
       'a schema that is a text',
       route({ schema: 'x' }),
-      'routes.0.schema must be a JSON Schema or an object with safeParse',
+      "route 'p': schema must be a JSON Schema or an object with safeParse",
     ],
     ['a schema of some other library', route({ schema: new Map() }), 'must be a JSON Schema'],
     ['a JSON Schema that is none', route({ schema: { type: 'x' } }), "the schema of route 'p' is not valid"],
@@ -96,8 +96,8 @@ describe('mistakes', () => {
       route({ require: ['['] }),
       "the selector of `require` of route 'p' is not valid CSS: [",
     ],
-    ['an unknown type', route({ select: { b: { css: 'x', type: 'colour' } } }), 'routes.0.select.b'],
-    ['an unknown option', route({ select: { b: { css: 'x', alll: true } } }), 'routes.0.select.b'],
+    ['an unknown type', route({ select: { b: { css: 'x', type: 'colour' } } }), "route 'p': select.b"],
+    ['an unknown option', route({ select: { b: { css: 'x', alll: true } } }), "route 'p': select.b"],
   ])('%s: one sentence that says where', async (_, job, message) => {
     const error = await parse(job).catch((caught: unknown) => caught);
     expect(error).toBeInstanceOf(SeineError);
@@ -134,8 +134,6 @@ test('types: a wrong field is an error of the compiler', () => {
         },
       ],
     }),
-    // @ts-expect-error a job has sources
-    defineJob({}),
     // @ts-expect-error a misspelt field of a route
     defineJob({ sources, routes: [{ name: 'p', selct: {} }] }),
     // @ts-expect-error a misspelt option of a field
@@ -155,5 +153,5 @@ test('types: a wrong field is an error of the compiler', () => {
     // @ts-expect-error a schema that is a text
     defineJob({ sources, routes: [{ name: 'p', schema: 'x' }] }),
   ];
-  expect(jobs).toHaveLength(11);
+  expect(jobs).toHaveLength(10);
 });

@@ -71,34 +71,58 @@ describe('openDashboard', () => {
     dashboard.close();
   });
 
+  test('NO_COLOR takes the colours, not the dashboard', async () => {
+    const terminal = new FakeTerminal(true);
+    const { dashboard } = await open(terminal, { NO_COLOR: '1' });
+    dashboard.close();
+    expect(terminal.text).toContain('╭─ seine ── shop');
+    expect(terminal.text).not.toMatch(/\u001b\[[\d;]*m/);
+  });
+
+  test('a warning stays above the frame, which is drawn again below it', async () => {
+    const terminal = new FakeTerminal(true);
+    const { dashboard } = await open(terminal);
+    const before = terminal.writes.length;
+    dashboard.print('warning: Redis does not answer\n');
+    const text = stripVTControlCharacters(terminal.writes.slice(before).join(''));
+    expect(text.indexOf('warning: Redis does not answer\n')).toBeGreaterThanOrEqual(0);
+    expect(text.lastIndexOf('╭─ seine')).toBeGreaterThan(text.indexOf('warning'));
+    const later = terminal.writes.length;
+    vi.advanceTimersByTime(1_000);
+    expect(terminal.writes.slice(later).join('')).not.toContain('warning: Redis');
+    dashboard.close();
+    dashboard.print('after\n');
+    expect(terminal.writes.at(-1)).toBe('after\n');
+  });
+
   test.each([
     ['not a terminal', false, {}],
-    ['NO_COLOR', true, { NO_COLOR: '1' }],
     ['CI', true, { CI: 'true' }],
     ['a dumb terminal', true, { TERM: 'dumb' }],
   ])(
-    'plain lines for %s: first after two seconds, then every two, and a last one',
+    'plain lines for %s: first after two seconds, then ever more rarely, and a last one',
     async (_name, isTTY, env) => {
       const terminal = new FakeTerminal(isTTY);
       const { dashboard } = await open(terminal, env as Record<string, string>, 10);
       vi.advanceTimersByTime(1_999);
       expect(terminal.writes).toEqual([]);
-      vi.advanceTimersByTime(4_001);
-      expect(terminal.writes).toHaveLength(3);
+      // After 2, 6, 14, 30, 60 and 90 seconds.
+      vi.advanceTimersByTime(88_001);
+      expect(terminal.writes).toHaveLength(6);
       expect(terminal.text).not.toContain('\u001b');
       dashboard.close('the end');
-      expect(terminal.writes).toHaveLength(5);
-      expect(terminal.writes[3]).toMatch(/^43 s shop running · .*\n$/);
-      expect(terminal.writes[4]).toBe('the end\n');
-      vi.advanceTimersByTime(10_000);
-      expect(terminal.writes).toHaveLength(5);
+      expect(terminal.writes).toHaveLength(8);
+      expect(terminal.writes[6]).toMatch(/^46 s shop running · .*\n$/);
+      expect(terminal.writes[7]).toBe('the end\n');
+      vi.advanceTimersByTime(60_000);
+      expect(terminal.writes).toHaveLength(8);
     },
   );
 });
 
 describe('summary and plain lines', () => {
   test('the summary says what became of every task', () => {
-    const view = viewOf({ job: { name: 'shop', state: 'done', dir: '/home/ana/.seine' } });
+    const view = viewOf({ job: { name: 'shop', state: 'done', dir: '/home/ana/.seine', unit: 'pages' } });
     view.counters = { ...view.counters, accepted: 262, pending: 0, leased: 0 };
     expect(`\n${renderSummary(view)}\n`).toMatchInlineSnapshot(`
       "

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RunView } from '../../../src/coordinator/reports/progress.ts';
 import { zeroCounters } from '../../../src/core/model.ts';
+import { plainLine } from '../../../src/tui/plain-progress.ts';
 import { renderDashboard } from '../../../src/tui/render-dashboard.ts';
 import { START, viewOf } from '../../support/coordinator/run-view.ts';
 
@@ -98,7 +99,7 @@ describe('renderDashboard', () => {
           Array.from({ length: made.listLength }, (_, i) => make(i));
         const base = viewOf();
         const full = viewOf({
-          job: { name: made.name, state: made.state, dir: made.dir },
+          job: { name: made.name, state: made.state, dir: made.dir, unit: 'pages' },
           counters: {
             ...base.counters,
             accepted: n(0),
@@ -155,7 +156,7 @@ describe('renderDashboard', () => {
   test('escapes from elsewhere are taken out, and long hosts keep both ends', () => {
     const evil = '\u001b[31mred\u001b[0m\u001b]0;title\u0007\r\n\u009b2J\u202eevil.example';
     const view = viewOf({
-      job: { name: evil, state: 'running', dir: evil },
+      job: { name: evil, state: 'running', dir: evil, unit: 'pages' },
       hosts: [
         { ...viewOf().hosts[0]!, host: `${evil}.com` },
         { ...viewOf().hosts[0]!, host: `first.${'x'.repeat(100)}.last` },
@@ -185,12 +186,31 @@ describe('renderDashboard', () => {
     expect(frameOf(viewOf(), 80, 200).length).toBeLessThan(40);
   });
 
+  test('why nothing moves, and the last warnings, also in plain lines', () => {
+    const view = viewOf({
+      waitingFor: 'waiting for Redis at redis:6379 since 12 s',
+      warnings: ['first', 'second', 'third'].map((text) => ({ at: START, level: 'warn', text })),
+      job: { name: 'pictures', state: 'running', dir: null, unit: 'images' },
+    });
+    const frame = renderDashboard(view, { columns: 80, rows: 40, color: false });
+    for (const text of ['waiting for Redis at redis:6379 since 12 s', 'first', 'second', 'third', 'images/s'])
+      expect(frame).toContain(text);
+    expect(frame).not.toContain('pages/s');
+    // In the smallest frame that has room for one line more, it is the reason.
+    expect(renderDashboard(view, { columns: 80, rows: 6, color: false })).toContain('waiting for Redis');
+    expect(plainLine(view)).toMatch(/images\/s .* · waiting for Redis at redis:6379 since 12 s$/);
+  });
+
   test('the ETA: open at first, a lower bound while links come in, gone at the end', () => {
     const bar = (change: Partial<RunView>) => frameOf(viewOf(change), 80, 24)[2];
     expect(bar({ etaMs: null })).toContain('ETA –');
-    expect(bar({ discovering: true })).toContain('ETA 11 s+');
+    expect(bar({ discovering: true })).toContain('ETA ≥ 11 s');
     expect(bar({ etaMs: 0 })).toContain('ETA 0 ms');
-    const done = { job: { name: 'shop', state: 'done' as const, dir: null }, fraction: 1, etaMs: 0 };
+    const done = {
+      job: { name: 'shop', state: 'done' as const, dir: null, unit: 'pages' as const },
+      fraction: 1,
+      etaMs: 0,
+    };
     expect(bar(done)).toMatch(/100 % +done/);
   });
 

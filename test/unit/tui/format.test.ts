@@ -1,11 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import {
+  formatAmount,
   formatBytes,
   formatCount,
   formatCountShort,
   formatDuration,
   formatPercent,
   formatRate,
+  formatUsd,
 } from '../../../src/tui/format.ts';
 import { cleanText, cutMiddle } from '../../../src/tui/text.ts';
 
@@ -83,4 +85,21 @@ describe('numbers for people', () => {
     expect(cutMiddle('abcdefghijklmnop', 9)).toBe('abcd…mnop');
     expect(cutMiddle('abcdefgh', 8)).toBe('abcdefgh');
   });
+});
+
+test('amounts have their word in the right number, and money two digits that matter', () => {
+  expect([0, 1, 2_000].map((count) => formatAmount(count, 'record'))).toEqual([
+    '0 records',
+    '1 record',
+    '2,000 records',
+  ]);
+  expect(formatAmount(2, 'retry', 'retries')).toBe('2 retries');
+  expect([0, 0.0000017, 0.00996, 0.0421, 0.5, 12.3].map(formatUsd)).toEqual([
+    '0 USD',
+    '0.0000017 USD',
+    '0.010 USD',
+    '0.042 USD',
+    '0.50 USD',
+    '12.30 USD',
+  ]);
 });

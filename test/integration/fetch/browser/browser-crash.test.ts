@@ -92,6 +92,8 @@ describe('when it is killed', () => {
     await expect.poll(() => origin.requests.at(-1)?.path, GONE).toBe('/waits');
     process.kill(pid!, 'SIGKILL');
     expect(codeOf(await waiting)).toBe('browser');
+    // What begins before its end was noticed may fail with it, and is tried again by whoever asks.
+    await expect.poll(async () => (await get('/page')).kind, GONE).toBe('response');
     await worksAgain();
     expect(fetcher.pids()).not.toContain(pid);
     await expect.poll(() => groupOf(pid!), GONE).toEqual([]);

@@ -7,7 +7,13 @@ import { type BrowserFetcher, openBrowserFetcher } from '../../../../src/fetch/b
 import { codeOf, type RequestDraft, requestOf, responseOf } from '../../../contract/fetcher-contract.ts';
 import { readDots } from '../../../support/browser/png-dots.ts';
 import { clock, isPublicAddress } from '../../../support/fetch/http-fetcher-setup.ts';
-import { openRawOrigin, type RawOrigin, reply, sends } from '../../../support/servers/raw-origin.ts';
+import {
+  openRawOrigin,
+  type RawHandler,
+  type RawOrigin,
+  reply,
+  sends,
+} from '../../../support/servers/raw-origin.ts';
 
 /** What a real Chromium makes of pages, and what is taken of them. */
 
@@ -59,6 +65,30 @@ const handlers = {
   '/leaves': html(
     `<p>stays</p><script>location.href = 'http://localhost:' + location.port + '/here/landed'</script>`,
   ),
+  '/check': ((socket, request) =>
+    /cookie: passed=1/i.test(request.head)
+      ? html('<p id=content>behind the check</p>')(socket, request)
+      : html(
+          `<title>Just a moment...</title><p>Checking your browser before you go on. Please verify that you are human.</p>
+          <script>setTimeout(() => { document.cookie = 'passed=1'; location.reload() }, 1500)</script>`,
+        )(socket, request)) satisfies RawHandler,
+  '/who': ((socket, request) =>
+    html(
+      `<pre id=head>${request.head.replaceAll('<', '')}</pre><pre id=seen></pre><script>
+        navigator.userAgentData.getHighEntropyValues(['fullVersionList', 'platform', 'model']).then((hints) => {
+          seen.textContent = JSON.stringify({ languages: navigator.languages, userAgent: navigator.userAgent,
+            zone: Intl.DateTimeFormat().resolvedOptions().timeZone, screen: [screen.width, screen.height], hints });
+        });
+      </script>`,
+    )(socket, request)) satisfies RawHandler,
+  '/watched':
+    html(`<input id=q style="margin:400px 0 0 300px"><pre id=log></pre><div style="height:2000px"></div><script>
+    const seen = { moves: 0, keys: 0, wheels: 0 };
+    const show = () => { log.textContent = JSON.stringify(seen) };
+    addEventListener('mousemove', () => { seen.moves++; show() });
+    addEventListener('wheel', () => { seen.wheels++; show() });
+    q.addEventListener('input', () => { seen.keys++; show() });
+  </script>`),
   '/assets': html(
     '<link rel=stylesheet href=/a.css><img src=/a.png><script src=/a.js></script><p>assets</p>',
   ),
@@ -97,6 +127,54 @@ describe('a page in the browser', () => {
       ...['X-Name', 'value'],
     ]);
     expect(response.wireBytes).toBeGreaterThan(SCRIPTED.length);
+  });
+
+  test('that is a check which goes on by itself is waited for', async () => {
+    expect(await bodyOf('/check', { render: render({ waitUntil: 'idle' }) })).toContain('behind the check');
+  });
+
+  test.each(['desktop', 'mobile'] as const)(
+    'is the same in headers and for scripts as a browser that people use: %s',
+    async (device) => {
+      const text = await bodyOf('/who', {
+        headers: { 'Accept-Language': 'de-CH,de;q=0.9' },
+        poses: { device },
+        render: render({ waitUntil: 'idle', timezone: 'Europe/Zurich', actions: [{ waitFor: '#seen' }] }),
+      });
+      const seen = JSON.parse(/<pre id="seen">(.*?)<\/pre>/.exec(text)![1]!);
+      const head = /<pre id="head">([\s\S]*?)<\/pre>/.exec(text)![1]!;
+      const headerOf = (name: string) => new RegExp(`^${name}: (.*)$`, 'im').exec(head)?.[1]?.trim();
+      expect(text).not.toContain('Headless');
+      expect(seen.languages).toEqual(['de-CH', 'de']);
+      expect(headerOf('accept-language')).toBe('de-CH,de;q=0.9');
+      expect(headerOf('user-agent')).toBe(seen.userAgent);
+      const main = /Chrome\/(\d+)\.0\.0\.0/.exec(seen.userAgent)![1];
+      expect(seen.hints.mobile).toBe(device === 'mobile');
+      expect(seen.hints.platform).toBe(device === 'mobile' ? 'Android' : 'Linux');
+      expect(seen.hints.fullVersionList).toContainEqual({ brand: 'Google Chrome', version: `${main}.0.0.0` });
+      expect(seen.hints.brands).toContainEqual({ brand: 'Google Chrome', version: main });
+      expect(seen.zone).toBe('Europe/Zurich');
+      if (device === 'desktop') expect(seen.screen).toEqual([1_920, 1_080]);
+      else expect(seen.userAgent).toContain('Mobile');
+    },
+  );
+
+  test('is used as a person would, where the job asks for it', async () => {
+    const actions = [{ type: '#q', text: 'boats' }, { scroll: 1 }];
+    const logOf = async (behaviour: 'plain' | 'human') =>
+      JSON.parse(
+        /<pre id="log">(.*?)<\/pre>/.exec(
+          await bodyOf('/watched', { render: render({ actions, behaviour }) }),
+        )![1]!,
+      );
+    const plain = await logOf('plain');
+    expect(plain).toMatchObject({ keys: 1, wheels: 0 });
+    // Chromium itself may report one, where the pointer is when the page appears.
+    expect(plain.moves).toBeLessThanOrEqual(1);
+    const human = await logOf('human');
+    expect(human.moves).toBeGreaterThan(5);
+    expect(human.keys).toBeGreaterThanOrEqual(5);
+    expect(human.wheels).toBeGreaterThan(2);
   });
 
   test('keeps its letters, whatever the coding and the length', async () => {

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { DueHost, Job, Store } from '../../../../src/ports/store.ts';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { DueHost, Job, LeasedBatch, Store } from '../../../../src/ports/store.ts';
+import { parseStoreUrl } from '../../../../src/store/postgres/connection/store-url.ts';
 import {
   openPostgresStore,
   type PostgresStoreOptions,
@@ -247,5 +249,46 @@ describe('several coordinators of one job', () => {
     expect(results.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(600);
     expect(results.reduce((sum, { duplicates }) => sum + duplicates, 0)).toBe(1_800);
     await expectBalance(one, job);
+  });
+});
+
+describe('attempts in order', () => {
+  test('one that is written late with a lower number is not missed', async () => {
+    const [a, b] = [await hostId(one, 'a.example'), await hostId(two, 'b.example')];
+    const late = await lease(one, a, T0);
+    const early = await lease(two, b, T0);
+    const settle = (store: Store, batch: LeasedBatch) =>
+      store.frontier.settle(settlementOf(job, batch.id, [change.fetched(batch.tasks[0]!.id)]));
+    const place = parseStoreUrl(url, null);
+    const client = new pg.Client({
+      connectionString: place.url,
+      options: `-c search_path=${place.schema}`,
+    });
+    await client.connect();
+    try {
+      // Holds the first settle up after it has taken its number.
+      await client.query('BEGIN');
+      await client.query('SELECT 1 FROM tasks WHERE id = $1 FOR UPDATE', [late.tasks[0]!.id]);
+      const settled = settle(one, late);
+      await vi.waitFor(
+        async () => {
+          const waiting =
+            'SELECT 1 FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid';
+          expect((await client.query(waiting)).rows).not.toEqual([]);
+        },
+        { timeout: 60_000 },
+      );
+      await settle(two, early);
+      const step = await two.views.attemptStep(job.id, { after: 0, limit: 10 });
+      expect(step.rows).toEqual([]);
+      await client.query('COMMIT');
+      await settled;
+      const next = await two.views.attemptStep(job.id, { after: step.after, limit: 10 });
+      const urls = [late, early].map(({ tasks }) => tasks[0]!.url);
+      expect(next.rows.map((row) => row.url)).toEqual(urls);
+      expect(next.isEnd).toBe(true);
+    } finally {
+      await client.end();
+    }
   });
 });

@@ -261,7 +261,9 @@ describe('what pages contain', () => {
       ),
     );
     const found = await collect(store.views.records(job.id));
-    expect(found.map((record) => record.data)).toEqual(expect.arrayContaining([data, { n: 2 }]));
+    // As everywhere in records, so that every query can look into them.
+    const stored = { ...data, [NUL]: undefined, 'a\ufffdb': 'a\ufffdb', half: '\ufffd x' };
+    expect(found.map((record) => record.data)).toEqual(expect.arrayContaining([stored, { n: 2 }]));
     expect((await store.views.task(job.id, 'https://a.example/2'))?.failureDetail).toBe('a\ufffdb');
     expect((await store.views.quality(job.id, 1))[0]?.filled).toMatchObject({ ['f'.repeat(5_000)]: 1 });
     expect((await store.hosts.robots('https://a.example'))?.text).toBe('a\ufffdb');

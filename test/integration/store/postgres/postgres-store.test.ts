@@ -21,5 +21,5 @@ runStoreContract(
   (place) => schemas.openStore(place),
   (place) => schemas.forget(place),
   // A run takes a third of a second here. Each `npm test` has another seed.
-  { modelRuns: 20 },
+  { modelRuns: 12 },
 );

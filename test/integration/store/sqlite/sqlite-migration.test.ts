@@ -4,6 +4,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { fingerprint } from '../../../../src/core/url/fingerprint.ts';
 import { REOPENED_SOURCE } from '../../../../src/ports/job-store.ts';
 import type { Store } from '../../../../src/ports/store.ts';
+import { NUMBERED, OF_JOB } from '../../../../src/store/shared/job-removals.ts';
+import { Database } from '../../../../src/store/sqlite/connection/database.ts';
 import { MIGRATIONS } from '../../../../src/store/sqlite/migrations/migrations.ts';
 import { openSqliteStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import {
@@ -159,6 +161,8 @@ describe('a folder of the first release', () => {
       createdAt: iso(T0 + 10),
       updatedAt: iso(T0 + 20),
       checkedAt: iso(T0 + 20),
+      goneAt: null,
+      meta: null,
     });
     expect(await store.views.record(3, 'both')).toMatchObject({ data: { z: 3 }, createdAt: iso(T0 + 30) });
     const own = await collect(store.views.records(1, { ownOnly: true }));
@@ -231,4 +235,20 @@ describe('a folder of the version before tables were renamed', () => {
 
 test('migrations are numbered from 1 without gaps', () => {
   expect(MIGRATIONS.map(({ number }) => number)).toEqual(MIGRATIONS.map((_, index) => index + 1));
+});
+
+test('a job that is deleted leaves rows in no table', async () => {
+  const folder = await temporaryFolder();
+  const db = new Database(join(folder.dir, 'seine.db'));
+  const tables = db
+    .all<{ name: string }>(
+      `SELECT tables.name FROM sqlite_master AS tables JOIN pragma_table_info(tables.name) AS columns
+       WHERE tables.type = 'table' AND columns.name = 'job_id'`,
+    )
+    .map(({ name }) => name);
+  db.close();
+  await folder.remove();
+  // Found by their tasks; callbacks stay until they are delivered.
+  const others = ['media', 'records', 'webhook_deliveries', 'webhook_endpoints'];
+  expect(tables.sort()).toEqual([...NUMBERED, ...OF_JOB, ...others].sort());
 });

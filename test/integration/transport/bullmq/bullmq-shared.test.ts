@@ -106,17 +106,34 @@ test.concurrent('a network that is cut or falls silent costs time and nothing el
     let id = 0;
     for (const fault of [() => proxy.cut(1_500), () => proxy.freeze(2_500)]) {
       const batches = Array.from({ length: 6 }, () =>
-        batchOf(site, { id: ++id, paths: ['/1', '/slow'], budgetMs: 2_000 }),
+        batchOf(site, { id: ++id, paths: ['/1', '/slow'], budgetMs: 30_000 }),
       );
       await vi.waitFor(() => expect(dispatcher.slots).toBeGreaterThan(0), SOON);
       const answers = batches.map((batch) => deliver(dispatcher, batch));
       await vi.waitFor(() => expect(site.paths.length).toBeGreaterThan(2), SOON);
       await fault();
-      for (const [index, { reports }] of (await Promise.all(answers)).entries())
-        expectWhole(batches[index]!, reports);
+      for (const [index, { delivery, reports }] of (await Promise.all(answers)).entries())
+        if (delivery.kind === 'report') expectWhole(batches[index]!, reports);
+        // The coordinator sends its tasks again: no page is suspected.
+        else expect(delivery).toMatchObject({ kind: 'lost', blameless: true });
       site.paths.length = 0;
     }
     await dispatcher.close();
+    await worker.end();
+    await proxy.close();
+  }));
+
+test.concurrent('a worker that took a batch while its connection broke runs it all the same', () =>
+  withFleet({}, async ({ redis, site, blobs, addDispatcher }) => {
+    const proxy = await startTcpProxy(redis);
+    const worker = await startWorker(`redis://127.0.0.1:${proxy.port}`, blobs);
+    const dispatcher = await addDispatcher();
+    const broken = proxy.loseReplyTo("redis.call('RENAME'");
+    const batch = batchOf(site, { id: 1, paths: ['/1', '/2'] });
+    const answer = deliver(dispatcher, batch);
+    await broken;
+    expectWhole(batch, (await answer).reports);
+    expect(site.paths.toSorted()).toEqual(['/1', '/2']);
     await worker.end();
     await proxy.close();
   }));

@@ -25,6 +25,7 @@ const urls = (count: number, text = '') =>
 beforeAll(async () => {
   tools = await openWorkerTools({ name: 'test', blobs: folder.path, sync: false });
   site = await startListingSite({
+    '/urls.txt': { body: [0, 1, 2].map((n) => `{origin}/p/${n}\n`).join(''), type: 'text/plain' },
     '/plain.xml': { body: urls(3) },
     '/coded.xml.gz': { body: gzipSync(gzipSync(urls(3))), headers: { 'content-encoding': 'gzip' } },
     '/no-type.gz': { body: gzipSync(urls(3)), type: 'text/plain' },
@@ -45,6 +46,11 @@ beforeAll(async () => {
     '/bad.xml': {
       body: '<urlset><url><loc>/ok</loc></url><url></url><url><loc>ftp://x/</loc></url><url><loc>/b</loc></url></urlset>',
     },
+    '/feed': {
+      body: `<?xml version="1.0"?><!-- x --><rss><channel>${[0, 1, 2].map((n) => `<item><link>/p/${n}</link></item>`).join('')}</channel></rss>`,
+    },
+    '/prose.txt': { body: 'https://a.example/ is a page.\nThis is none.', type: 'text/plain' },
+    '/data.xml': { body: '<data><url><loc>/p/0</loc></url></data>' },
     '/cut.xml': { body: urls(3).slice(0, -20) },
   });
 });
@@ -61,6 +67,7 @@ async function fetchSitemap(
   path: string,
   job: object = {},
   onPart?: (report: Report) => void,
+  given: Partial<BatchTask> = {},
 ): Promise<Outcome> {
   const spec = specOf({ allowPrivate: true, politeness: { rate: 'max', robots: false }, ...job });
   const id = ++lastBatch;
@@ -76,6 +83,7 @@ async function fetchSitemap(
     hops: 0,
     meta: sitemapMeta({ within: 'site', route: null, priority: 0 }),
     lastVisit: null,
+    ...given,
   };
   const batch: Batch = {
     version: WIRE_VERSION,
@@ -102,6 +110,28 @@ describe('a worker takes the links of', () => {
     const outcome = await fetchSitemap(path);
     expect(pathsOf(outcome)).toEqual(['/p/0', '/p/1', '/p/2']);
     expect(outcome).toMatchObject({ page: { httpStatus: 200, archive: { length: expect.any(Number) } } });
+  });
+
+  test.each(['/plain.xml', '/coded.xml.gz', '/no-type.gz', '/feed', '/urls.txt'])(
+    '%s, when it was given like a page, and says so',
+    async (path) => {
+      const outcome = await fetchSitemap(path, {}, undefined, { route: null, meta: null });
+      expect(pathsOf(outcome)).toEqual(['/p/0', '/p/1', '/p/2']);
+      expect(outcome).toMatchObject({ note: 'read as a list of 3 URLs' });
+    },
+  );
+
+  test.each(['/html', '/prose.txt', '/data.xml'])('nothing of %s, given like a page', async (path) => {
+    const outcome = await fetchSitemap(path, {}, undefined, { route: null, meta: null });
+    expect(pathsOf(outcome)).toEqual([]);
+    expect(outcome).not.toHaveProperty('note');
+  });
+
+  test('no list that a link led to, or that a route takes records of', async () => {
+    const given = { route: null, meta: null };
+    expect(pathsOf(await fetchSitemap('/plain.xml', {}, undefined, { ...given, depth: 1 }))).toEqual([]);
+    const routes = [{ name: 'page', select: { title: 'title' } }];
+    expect(pathsOf(await fetchSitemap('/plain.xml', { routes }, undefined, given))).toEqual([]);
   });
 
   test('a sitemap that breaks off, and notes it', async () => {

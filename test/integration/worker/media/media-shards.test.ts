@@ -19,10 +19,12 @@ import {
 const run = promisify(execFile);
 const PICTURES = Array.from({ length: 40 }, (_, at) => pictureOf(at, 1_000 + at * 777));
 const LARGE = pictureOf(99, MEDIA_BUFFER_BYTES + 1);
+const JSON_DATA = Buffer.from('{"n": 1}');
 const SVG = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>');
 
 const handlers: Record<string, RawHandler> = {
   '/large.jpg': sends(reply('200 OK', [], LARGE)),
+  '/data.json': sends(reply('200 OK', ['Content-Type: application/json'], JSON_DATA)),
   '/drawing': sends(reply('200 OK', ['Content-Type: image/svg+xml'], SVG)),
   '/page': sends(reply('200 OK', ['Content-Type: text/html'], '<title>a page</title>')),
   '/slow.jpg': (socket) => {
@@ -101,6 +103,25 @@ describe('a shard', () => {
     expect(new Set(pages.slice(0, 3).map(({ media }) => media?.member)).size).toBe(1);
     const { stdout } = await run('tar', ['tf', join(setup.dir, pages[0]!.media!.key)]);
     expect(stdout.trimEnd().split('\n')).toHaveLength(4);
+  });
+
+  test('keeps an object of JSON apart from what is said of it', async () => {
+    const [page] = pagesOf(await setup.run(['/data.json'], { spec }));
+    const { key, member } = page!.media!;
+    const { stdout } = await run('tar', ['tf', join(setup.dir, key)]);
+    expect(stdout.trimEnd().split('\n')).toEqual([
+      `${sha256(JSON_DATA)}.data.json`,
+      `${sha256(JSON_DATA)}.json`,
+    ]);
+    expect(await memberOf(key, member!)).toEqual(JSON_DATA);
+  });
+
+  test('has no page that came in the place of a file, unless the job takes pages', async () => {
+    expect(outcomesOf(await setup.run(['/page'], { spec }))).toMatchObject([
+      { kind: 'failed', code: 'media-type', detail: 'the media type is text/html' },
+    ]);
+    const pages = { media: { pack: 'webdataset' as const, types: ['text/html'] } };
+    expect(pagesOf(await setup.run(['/page'], { spec: pages }))).toHaveLength(1);
   });
 
   test('has no room for what is too large for memory: that is a blob of its own', async () => {

@@ -36,7 +36,6 @@ describe('the life of an archive', () => {
     statusText: 'OK',
     rawHeaders: ['Content-Type', 'text/html'],
     wireBody: Buffer.from('<p>hello</p>'),
-    wireSha256: null,
   };
 
   test('nothing appended: no blob, and null', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { formatOf } from '../../../../src/cli/export/formats.ts';
-import { recordTable } from '../../../../src/cli/export/record-table.ts';
+import { recordTable, tableWithMeta } from '../../../../src/cli/export/record-table.ts';
 import { parseSince } from '../../../../src/cli/export/since.ts';
 import { jsonText } from '../../../../src/cli/export/table.ts';
 import type { JobInput } from '../../../../src/core/job-schema/job-schema.ts';
@@ -140,4 +140,28 @@ test('the format is told by the ending of the name', () => {
   expect(lines.map(formatOf)).toEqual(lines.map(() => 'jsonl'));
   for (const name of ['a.xlsx', 'a.json', 'a.txt.gz', 's3://b/k.orc'])
     expect(() => formatOf(name)).toThrow(/unknown file format \.(xlsx|json|txt|orc)$/);
+});
+
+test('names in meta are columns, typed by their values', async () => {
+  const rows = [
+    { url: 'a', meta: { sku: 1, tags: ['x'] } },
+    { url: 'b', meta: null },
+    { url: 'c', meta: { sku: 2, note: '=1' } },
+  ];
+  async function* read() {
+    yield* rows;
+  }
+  const table = await tableWithMeta({ url: 'text', meta: 'json' }, read);
+  expect(table.columns.map(({ name, type }) => `${name} ${type}`)).toEqual([
+    'url text',
+    'meta json',
+    'meta.sku number',
+    'meta.tags json',
+    'meta.note text',
+  ]);
+  expect(await collect(table.rows)).toEqual([
+    ['a', '{"sku":1,"tags":["x"]}', 1, '["x"]', null],
+    ['b', null, null, null, null],
+    ['c', '{"sku":2,"note":"=1"}', 2, null, '=1'],
+  ]);
 });

@@ -23,10 +23,13 @@ class Call {
   }
 }
 
-const customTags = ['Ref', 'Sub', 'GetAtt'].map((name) => ({
-  tag: `!${name}`,
-  resolve: (value: string) => new Call(name, value),
-}));
+const customTags = [
+  ...['Ref', 'Sub', 'GetAtt'].map((name) => ({
+    tag: `!${name}`,
+    resolve: (value: string) => new Call(name, value),
+  })),
+  ...['If', 'Not', 'Equals'].map((name) => ({ tag: `!${name}`, collection: 'seq' as const })),
+];
 function readTemplate(name: string): Template {
   const text = readFileSync(new URL(`../../../../deploy/lambda/${name}`, import.meta.url), 'utf8');
   return parse(text, { customTags });
@@ -69,13 +72,32 @@ describe.each(Object.entries(KINDS))('deploy/lambda/%s', (file, { code, sizes })
   const worker = Resources.Worker!.Properties;
 
   test('refers only to what it has', () => {
-    const known = [...Object.keys(Parameters), ...Object.keys(Resources), 'AWS::Partition', 'AWS::Region'];
+    const given = ['AWS::Partition', 'AWS::Region', 'AWS::NoValue'];
+    const known = [...Object.keys(Parameters), ...Object.keys(Resources), ...given];
     const named = [Resources, template.Outputs].flatMap((part) => callsIn(part).flatMap(namesIn));
     expect(named.filter((name) => !known.includes(name))).toEqual([]);
     for (const name of Object.keys(Parameters)) expect(named).toContain(name);
     for (const { DependsOn } of Object.values(Resources))
       if (DependsOn) expect(Resources).toHaveProperty(DependsOn);
     expect(template.Transform).toBe('AWS::Serverless-2016-10-31');
+  });
+
+  test('raises alarms of this function, to a topic if there is one', () => {
+    const alarms = Object.values(Resources).filter(({ Type }) => Type === 'AWS::CloudWatch::Alarm');
+    const texts = alarms.map(({ Properties }) => JSON.stringify(Properties));
+    expect(texts.map((text) => /"MetricName":"(\w+)"/.exec(text)?.[1])).toEqual([
+      'Errors',
+      'Throttles',
+      'Duration',
+    ]);
+    for (const { Properties } of alarms) {
+      expect(callsIn(Properties)).toContainEqual(new Call('Ref', 'FunctionName'));
+      expect(Properties.AlarmActions).toEqual([
+        'HasAlarmTopic',
+        [new Call('Ref', 'AlarmTopic')],
+        new Call('Ref', 'AWS::NoValue'),
+      ]);
+    }
   });
 
   test('makes the function that deploy makes', () => {

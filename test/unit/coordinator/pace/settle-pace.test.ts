@@ -64,7 +64,7 @@ describe('a host that is given up without a request', () => {
 test('a rate that is only tried gets no second permit before the first is answered for', () => {
   const host = {
     ...{ id: 1, host: 'a.example', ready: 100, nextAt: T0, crawlDelayMs: null, failuresInRow: 0, rests: 0 },
-    ...{ pace: null, ban: null, load: { permits: 1, parallel: 2 }, needsRobots: false },
+    ...{ pace: null, ban: null, reachedAt: null, load: { permits: 1, parallel: 2 }, needsRobots: false },
   };
   const input = {
     ...{ now: T0, slots: 4, workers: 2, batchSize: 60, gapMs: 250, parallel: 4, probeAfter: 10 },

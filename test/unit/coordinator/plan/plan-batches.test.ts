@@ -24,6 +24,7 @@ function hostOf(id: number, change: Partial<PlanHost> = {}): PlanHost {
     rests: 0,
     pace: null,
     ban: null,
+    reachedAt: null,
     load: { permits: 0, parallel: 0 },
     needsRobots: false,
     ...change,

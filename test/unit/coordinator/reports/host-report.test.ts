@@ -16,6 +16,8 @@ const facts = (more: Partial<HostFacts> = {}): HostFacts => ({
   smallestGapMs: null,
   lastError: null,
   robots: [],
+  sharedWith: [],
+  profile: null,
   ...more,
 });
 
@@ -27,6 +29,19 @@ describe('what is said of a host', () => {
   test.each<[string, Partial<HostFacts>, string, string]>([
     ['nothing to do', { ready: 0 }, 'idle', 'no tasks waiting'],
     ['the rate of the job', {}, 'ready', 'job settings: 4 requests per second'],
+    ['other jobs', { sharedWith: ['news-1', 'shop-2'] }, 'ready', 'second; in turns with news-1, shop-2'],
+    [
+      'other jobs that it does not compete with',
+      { ready: 0, sharedWith: ['x-1'] },
+      'idle',
+      'no tasks waiting',
+    ],
+    [
+      'a pause that the host asked for',
+      { nextAt: T0 + 60_000, lastError: { at: T0, code: 'rate-limited', detail: 'status 429' } },
+      'waiting',
+      `pauses until ${new Date(T0 + 60_000).toISOString()} after rate-limited: status 429`,
+    ],
     ['a pace that still rises', { pace }, 'ready', 'adaptive rate: still rising'],
     [
       'refusals',

@@ -83,7 +83,64 @@ describe('rates', () => {
   });
 });
 
+describe('a run that stands still', () => {
+  test('says why, has no ETA, and its rate falls to zero', () => {
+    const progress = createProgress({ startedAt: START });
+    deliver(progress, batchOf(1, ['a.test'], 60), { startedAt: START, endedAt: START + 1_000 });
+    progress.onDispatch(batchOf(2, ['a.test'], 60), START + 1_000);
+    const left = { accepted: 600, done: 60, pending: 480, leased: 60 };
+    const waitingFor = 'waiting for Redis since 12 s';
+    const still = look(progress, START + 13_000, left, { waitingFor });
+    expect(still).toMatchObject({ waitingFor, etaMs: null, pagesPerSecond: 0 });
+    expect(still.hosts[0]!.requestsPerSecond).toBe(0);
+    expect(look(progress, START + 61_500, left, { waitingFor }).workers).toEqual([]);
+    expect(still.workers).toHaveLength(1);
+  });
+
+  test('names the host that pauses, and until when', () => {
+    const progress = createProgress({ startedAt: START });
+    const left = { accepted: 2, pending: 2 };
+    const nextDueAt = START + 60_000;
+    const until = new Date(nextDueAt).toTimeString().slice(0, 8);
+    expect(look(progress, START, left, { nextDueAt }).waitingFor).toBe(`the next task is due at ${until}`);
+    expect(look(progress, START, left, { nextDueAt: START + 500 }).waitingFor).toBeNull();
+    expect(look(progress, START, { ...left, leased: 1 }, { nextDueAt }).waitingFor).toBeNull();
+  });
+
+  test('keeps the last three warnings, however many pages fail', () => {
+    const progress = createProgress({ startedAt: START });
+    for (const text of ['a', 'b', 'c', 'd']) progress.warn(text, START, 'warn');
+    for (let i = 0; i < 20; i++) progress.note(`reset  https://a.test/${i}`, START, 'warn');
+    expect(look(progress, START, {}).warnings.map(({ text }) => text)).toEqual(['b', 'c', 'd']);
+  });
+});
+
 describe('ETA and fraction', () => {
+  test('know the limits of the job', () => {
+    const progress = createProgress({ startedAt: START });
+    deliver(progress, batchOf(1, ['a.test'], 60), { startedAt: START, endedAt: START + 1_000 });
+    const counters = { accepted: 6_000, done: 60, attempted: 60, pending: 5_940 };
+    const at = (limits: { pages: number | null; seconds: number | null }) =>
+      look(progress, START + 1_000, counters, { limits });
+    expect(at({ pages: 120, seconds: null }).fraction).toBeCloseTo(0.5);
+    expect(at({ pages: 120, seconds: null }).etaMs).toBeLessThan(1_500);
+    expect(at({ pages: null, seconds: 10 }).fraction).toBeCloseTo(0.1);
+    expect(at({ pages: null, seconds: 10 }).etaMs).toBe(9_000);
+    expect(at({ pages: null, seconds: null }).fraction).toBeCloseTo(0.01);
+  });
+
+  test('know how much of the sources is read, where that is known', () => {
+    const progress = createProgress({ startedAt: START });
+    deliver(progress, batchOf(1, ['a.test'], 60), { startedAt: START, endedAt: START + 1_000 });
+    const counters = { accepted: 120, done: 60, attempted: 60, pending: 60 };
+    const at = (sourcesRead: number | null) =>
+      look(progress, START + 1_000, counters, { sourcesDone: false, sourcesRead });
+    expect(at(null)).toMatchObject({ fraction: 0.5, discovering: true });
+    const known = at(0.25);
+    expect(known).toMatchObject({ fraction: 0.125, discovering: false });
+    expect(known.etaMs).toBeGreaterThan(5 * at(null).etaMs!);
+  });
+
   test('null before there is a rate, exactly zero at the end', () => {
     const progress = createProgress({ startedAt: START });
     expect(look(progress, START + 100, { accepted: 60, pending: 60 }).etaMs).toBeNull();

@@ -41,6 +41,7 @@ function dueHost(id: number, host: string): DueHost {
     rests: 0,
     pace: null,
     ban: null,
+    reachedAt: null,
   };
 }
 

@@ -9,7 +9,14 @@ import { hostChange, pageOf, T0, traceOf } from '../../../support/fixtures.ts';
 
 const HOST = 'a.example';
 const job = jobOf({ retry: { attempts: 3 }, breaker: { hostProbes: 2 } });
-const rules: DecisionRules = { job, follow: [], tellsReferrers: false, areGroups: false, random: () => 0 };
+const rules: DecisionRules = {
+  job,
+  follow: [],
+  tellsReferrers: false,
+  inherit: () => null,
+  areGroups: false,
+  random: () => 0,
+};
 const trace = traceOf();
 
 const fetched = (taskId: number): Outcome => ({
@@ -38,7 +45,7 @@ function decided(
   const judgement: Judgement = {
     ...{ now: T0 + 0.5, outcomes: [], isRejudged: false, escalating: new Set(), untried: new Set() },
     ...{ banned: new Set(), forbidden: new Set() },
-    ...{ robots: [], hosts: [], groupOf: (host: string) => host },
+    ...{ robots: [], hosts: [], costs: [], groupOf: (host: string) => host },
     ...judged,
   };
   return decide(open, reportOf(report), judgement, { ...rules, ...more });

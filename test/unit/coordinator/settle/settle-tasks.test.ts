@@ -4,6 +4,7 @@ import type { BatchTask } from '../../../../src/core/batch/batch.ts';
 import type { Outcome } from '../../../../src/core/batch/outcome.ts';
 import { FAILURES, type FailureCode } from '../../../../src/core/failures.ts';
 import type { JobInput } from '../../../../src/core/job-schema/job.ts';
+import { inheritanceOf } from '../../../../src/core/row-meta/row-meta.ts';
 import { compileFollow } from '../../../../src/core/url/scope.ts';
 import { templateOf } from '../../../../src/core/url/url.ts';
 import { pageOf, recordOf, specOf, T0, traceOf } from '../../../support/fixtures.ts';
@@ -119,6 +120,20 @@ describe('what an outcome means for its task', () => {
     expect(link).toMatchObject({ depth: 2, template: null, modifiedAt: 99 });
   });
 
+  test('links have the columns of the row that led to their page', () => {
+    const link = { url: 'https://a.example/1', host: 'a.example', priority: 0, route: null };
+    const metaOf = (more: object) => {
+      const links = [{ ...link, ...more }];
+      const stored = { page: pageOf(), records: [], shows: [], trace: traceOf() };
+      const outcome: Outcome = { kind: 'fetched', taskId: 7, links, ...stored };
+      const context = { ...contextOf(), inherit: inheritanceOf(specOf({ sources: ['rows.csv'] })) };
+      return changeOf(taskOf({ meta: { sku: 1, '@page': 2 } }), outcome, context).links[0]!.meta;
+    };
+    expect(metaOf({})).toEqual({ sku: 1 });
+    expect(metaOf({ meta: { own: 2 } })).toEqual({ own: 2 });
+    expect(metaOf({ listed: true, meta: { lastmod: 'x' } })).toEqual({ sku: 1, lastmod: 'x' });
+  });
+
   test('unchanged, skipped and deferred', () => {
     const unchanged: Outcome = { kind: 'unchanged', taskId: 7, page: null, trace: traceOf() };
     expect(changeOf(taskOf(), unchanged, contextOf())).toMatchObject({
@@ -154,8 +169,9 @@ describe('what an outcome means for its task', () => {
         to: permanent ? 'dead' : 'pending',
         code,
         detail: 'why',
-        countsAsAttempt: true,
+        countsAsAttempt: code !== 'throttled',
       });
+      if (code === 'throttled') return;
       expect(changeOf(taskOf({ attempt: 3 }), failed(code), contextOf()).to).toBe(
         permanent ? 'dead' : 'pending',
       );
@@ -164,6 +180,22 @@ describe('what an outcome means for its task', () => {
       expect(changeOf(taskOf(), failed(code), contextOf({ retry: { attempts: 1 } })).to).toBe('dead');
     },
   );
+
+  test('a host that asks for fewer requests uses up no attempt of a page, unless it always does', () => {
+    for (const [code, retryAfterMs] of [
+      ['throttled', null],
+      ['throttled', 60_000],
+      ['unavailable', 60_000],
+    ] as const) {
+      const changeAfter = (throttles: number, attempt: number) =>
+        changeOf(taskOf({ attempt, throttles }), failed(code, retryAfterMs), contextOf());
+      expect(changeAfter(19, 4)).toMatchObject({ to: 'pending', countsAsAttempt: false, throttled: true });
+      expect(changeAfter(0, 1).dueAt! - T0).toBeGreaterThanOrEqual(retryAfterMs ?? 500);
+      expect(changeAfter(20, 3)).toMatchObject({ to: 'pending', countsAsAttempt: true });
+      expect(changeAfter(20, 3)).not.toHaveProperty('throttled');
+      expect(changeAfter(20, 4).to).toBe('dead');
+    }
+  });
 
   test('a page that fails by itself is retried after the others: a quarter at once, all from the second time on', () => {
     const isLast = (code: FailureCode, attempt: number, random: number, retryAfterMs: number | null = null) =>

@@ -48,6 +48,18 @@ describe('a ban', () => {
     expect(refusalsLeft(ban)).toBeNull();
   });
 
+  test('is suspected also where the refusals of a report came faster than its answers', () => {
+    const { ban, waiting, again } = next(NO_BAN, [forbidden(1), forbidden(2), fetched(3), forbidden(4)]);
+    expect(ban.known?.url).toBe('http://a/3');
+    expect([...waiting, ...again]).toEqual([1, 2, 4]);
+  });
+
+  test('is not waited out for a day because the clock was a day ahead when it was met', () => {
+    const ahead = { ...banned, since: T0 + 24 * HOUR, restUntil: T0 + 24 * HOUR };
+    const { ban } = next(ahead, [], { probe: 'refused' });
+    expect(ban.restUntil).toBe(T0 + banRestMs(ban.rests));
+  });
+
   test('is suspected after three refusals in a row where another page answered before', () => {
     const first = next(open, [forbidden(2), forbidden(3)]);
     expect(isBanned(first.ban)).toBe(false);

@@ -6,9 +6,11 @@ import {
   detectBlockOfLacking,
   textOfHtml,
 } from '../../../../src/core/blocking/block-detection.ts';
-import { BLOCK_MARKERS, BLOCK_PHRASES, BLOCK_TITLES } from '../../../../src/core/blocking/block-markers.ts';
+import { BLOCK_MARKERS, BLOCK_TITLES } from '../../../../src/core/blocking/block-markers.ts';
+import { FOREIGN_TITLES } from '../../../../src/core/blocking/block-signals.ts';
 import { TextFinder } from '../../../../src/core/blocking/text-finder.ts';
 import { cpuNow } from '../../../support/cpu-time.ts';
+import { corpusOf, ratesOf } from '../../../support/html/block-corpus.ts';
 import { type BlockPage, CHALLENGES, corpusPages, ORDINARY } from '../../../support/html/block-pages.ts';
 
 function answerOf({ status, headers, body }: BlockPage): Answer {
@@ -54,9 +56,34 @@ describe('ordinary pages', () => {
   });
 });
 
+describe('the corpus', () => {
+  test.each(['tuning', 'frozen'] as const)(
+    'block pages of the %s half are told from ordinary ones',
+    (half) => {
+      const { precision, recall, blocks, ordinary } = ratesOf(half, (answer) => detectBlock(answer) !== null);
+      expect(blocks + ordinary).toBeGreaterThan(120);
+      expect(precision).toBeGreaterThan(0.95);
+      expect(recall).toBeGreaterThan(0.95);
+    },
+  );
+
+  test('a job may look only for known defences, for nothing, or for more', () => {
+    const rateOf = (detect: 'known' | 'off') =>
+      ratesOf('tuning', (answer) => detectBlock(answer, { detect, add: [] }) !== null).recall;
+    expect(rateOf('known')).toBe(0);
+    expect(rateOf('off')).toBe(0);
+    const known = answerOf(CHALLENGES[0]!);
+    expect(detectBlock(known, { detect: 'known', add: [] })?.code).toBe('captcha');
+    expect(detectBlock(known, { detect: 'off', add: [] })).toBeNull();
+    const [ordinary] = corpusOf('tuning').filter(({ page }) => page.name === 'note en');
+    const own = detectBlock(ordinary!.answer, { detect: 'all', add: ['Boats Stay'] });
+    expect(own).toEqual({ code: 'soft-block', evidence: 'the page has "Boats Stay", as the job says' });
+  });
+});
+
 describe('the first look', () => {
   test('everything it knows is in lower case, as it is compared', () => {
-    for (const text of [...BLOCK_MARKERS.flatMap(({ texts }) => texts), ...BLOCK_PHRASES, ...BLOCK_TITLES])
+    for (const text of [...BLOCK_MARKERS.flatMap(({ texts }) => texts), ...BLOCK_TITLES, ...FOREIGN_TITLES])
       expect(text).toBe(text.toLowerCase());
   });
 

@@ -45,6 +45,11 @@ describe('the breaker of a host', () => {
     expect(next(open, [fault, fault], T0 + 999)).toEqual({ ...open, failuresInRow: 5 });
   });
 
+  test('takes a probe that was put off for none', () => {
+    const open = next(CLOSED, [fault, fault, fault]);
+    expect(next(open, [{ kind: 'deferred', taskId: 1 }], T0 + 5_000)).toEqual(open);
+  });
+
   test('rests twice as long after each failed probe, until all have failed', () => {
     let breaker = next(CLOSED, [fault, fault, fault]);
     const rests: number[] = [];

@@ -53,7 +53,9 @@ test('a picture that has not the signature of its kind is none', () => {
 });
 
 test.each([
-  [[], 'text/html', true],
+  [[], 'text/html', false],
+  [[], 'image/png', true],
+  [['text/html'], 'text/html', true],
   [['image/*'], 'image/png', true],
   [['image/*'], 'video/mp4', false],
   [['image/*'], 'image', false],

@@ -2,31 +2,47 @@ import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../../../src/core/batch/outcome.ts';
 import type { FailureCode } from '../../../../src/core/failures.ts';
 import {
+  isReachedSince,
   type Network,
   nextNetwork,
+  nextReachedAt,
   ONLINE,
   probed,
   type Reach,
   reachOf,
 } from '../../../../src/core/outage/outage.ts';
-import { T0, traceOf } from '../../../support/fixtures.ts';
+import { pageOf, T0, traceOf } from '../../../support/fixtures.ts';
 
 const HOUR = 3_600_000;
 
 const unreached = (host: string | number, more: Partial<Reach> = {}): Reach => ({
-  ...{ host: `h${host}`, isReached: false, isOwn: false, wasReached: false },
+  ...{ host: `h${host}`, isReached: false, isOwn: false, isOffline: false, wasReached: false, at: T0 },
   ...more,
 });
-const reached = (host: string | number): Reach => ({ ...unreached(host), isReached: true });
+const reached = (host: string | number, at = Number.MAX_VALUE): Reach => ({
+  ...unreached(host),
+  ...{ isReached: true, at },
+});
 const lost = (host: string | number) => unreached(host, { wasReached: true });
 const own = (host: string | number) => unreached(host, { isOwn: true });
+const offline = (host: string | number) => unreached(host, { isOwn: true, isOffline: true });
 const many = (count: number, from = 0) =>
   Array.from({ length: count }, (_, index) => unreached(from + index));
 
 const next = (network: Network, results: Reach[], now = T0) => nextNetwork(network, results, now);
-const used = next(ONLINE, [1, 2, 3, 4].map(reached));
+const used = next(
+  ONLINE,
+  [1, 2, 3, 4].map((host) => reached(host)),
+);
 
 describe('the network', () => {
+  test('is not back because of a report of requests from before it went', () => {
+    const gone = next(used, [1, 2, 3].map(lost));
+    const late = next(gone, [reached(4, T0 - 1)], T0 + 500);
+    expect(late).toEqual(gone);
+    expect(next(late, [reached(4, T0 + 1_000)], T0 + 1_100)).toMatchObject({ outage: null, tolerance: 2 });
+  });
+
   test('is there as long as some host is reached, however many are not', () => {
     let network = ONLINE;
     for (let round = 0; round < 50; round++) {
@@ -51,11 +67,35 @@ describe('the network', () => {
       used,
       [unreached(1, { isOwn: true, wasReached: true })],
     ],
+    ['this machine has no network, and no host was ever reached', ONLINE, [offline(1)]],
+    ['both hosts that an earlier run reached are not', ONLINE, [lost(1), lost(2)]],
   ])('is gone when %s', (_, before, results) => {
     const network = next(before, results);
     expect(network.outage).toEqual({ since: T0, probes: 0, probeAt: T0 + 1_000 });
     expect(next(network, results.slice(0, -1)).outage).not.toBeNull();
     expect(next(before, results.slice(0, -1)).outage).toBeNull();
+  });
+
+  test('is not gone because one host has an address of a kind that this machine has no network for', () => {
+    expect(next(used, [offline(5)]).outage).toBeNull();
+  });
+
+  test('is taken for gone for five minutes at most when a single host was never reached', () => {
+    const network = next(ONLINE, [offline(1)]);
+    expect(next(network, [offline(1)], T0 + 5 * 60_000 - 1).outage).not.toBeNull();
+    expect(next(network, [offline(1)], T0 + 5 * 60_000)).toMatchObject({ outage: null, isResigned: true });
+  });
+
+  test('when a host was last reached is kept to about a minute, and counts for a day', () => {
+    const answer: Outcome = { kind: 'unchanged', taskId: 1, page: pageOf(), trace: traceOf() };
+    const nothing: Outcome = { kind: 'deferred', taskId: 1 };
+    expect(nextReachedAt(null, [nothing], T0)).toBeNull();
+    expect(nextReachedAt(null, [nothing, answer], T0 + 0.5)).toBe(T0);
+    expect(nextReachedAt(T0, [answer], T0 + 59_000)).toBeNull();
+    expect(nextReachedAt(T0, [answer], T0 + 60_000)).toBe(T0 + 60_000);
+    expect(isReachedSince(null, T0)).toBe(false);
+    expect(isReachedSince(T0, T0 + 24 * HOUR - 1)).toBe(true);
+    expect(isReachedSince(T0, T0 + 24 * HOUR)).toBe(false);
   });
 
   test('is not gone because one host fails again and again', () => {
@@ -120,17 +160,25 @@ describe('what a result says of the network', () => {
     [
       'a name that cannot be resolved now',
       failed('dns', 'not resolved (EAI_AGAIN)'),
-      { isReached: false, isOwn: true },
+      { isReached: false, isOwn: true, isOffline: false, at: T0 },
     ],
     [
       'a name that does not exist',
       failed('dns', 'not resolved (ENOTFOUND)'),
-      { isReached: false, isOwn: false },
+      { isReached: false, isOwn: false, isOffline: false, at: T0 },
     ],
-    ['no network', failed('connect', 'failed (ENETUNREACH)'), { isReached: false, isOwn: true }],
-    ['a refused connection', failed('connect', 'failed (ECONNREFUSED)'), { isReached: false, isOwn: false }],
+    [
+      'no network',
+      failed('connect', 'failed (ENETUNREACH)'),
+      { isReached: false, isOwn: true, isOffline: true, at: T0 },
+    ],
+    [
+      'a refused connection',
+      failed('connect', 'failed (ECONNREFUSED)'),
+      { isReached: false, isOwn: false, isOffline: false, at: T0 },
+    ],
     ['a broken connection', failed('reset'), null],
-    ['a bad certificate', failed('tls'), { isReached: true, isOwn: false }],
+    ['a bad certificate', failed('tls'), { isReached: true, isOwn: false, isOffline: false, at: T0 }],
     ['a proxy that is down', failed('proxy'), null],
     ['nothing was sent', { kind: 'deferred', taskId: 1 }, null],
   ])('%s', (_, result, expected) => {

@@ -4,6 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../../src/core/limits.ts';
 import {
   CRAWL_DELAY_MS_MAX,
+  decodeRobots,
+  delayOf,
   parseRobots,
   productToken,
   ROBOTS_RULES_MAX,
@@ -343,5 +345,38 @@ describe('other fields', () => {
         parseRobots(`user-agent: *\ndisallow: ${text}`, 'seine').allows(`https://h.example/${path}`);
       }),
     );
+  });
+});
+
+describe('what the bytes of a file say', () => {
+  const TEXT = 'user-agent: *\ndisallow: /rock\n';
+
+  test.each<[string, Buffer]>([
+    ['UTF-8', Buffer.from(TEXT)],
+    ['UTF-8 with a mark', Buffer.from(`\ufeff${TEXT}`)],
+    ['UTF-16, little endian', Buffer.from(`\ufeff${TEXT}`, 'utf16le')],
+    ['UTF-16, big endian', Buffer.from(`\ufeff${TEXT}`, 'utf16le').swap16()],
+  ])('%s is read', (_what, bytes) => {
+    expect(parseRobots(decodeRobots(bytes), 'GullBot').allows('http://sea.example/rock')).toBe(false);
+  });
+
+  test('a file that is cut loses its last line, unless that is whole', () => {
+    const max = LIMITS.robotsBytesMax;
+    const filled = (end: string) => `user-agent: *\n${'#'.repeat(max - 14 - end.length - 1)}\n${end}`;
+    const cut = filled('disallow: /');
+    const rulesOf = (text: string) => parseRobots(decodeRobots(Buffer.from(text)), 'GullBot');
+    expect(cut.length).toBe(max);
+    expect(rulesOf(`${cut}rock\n`).allows('http://sea.example/sand')).toBe(true);
+    expect(parseRobots(`${cut}rock\n`, 'GullBot').allows('http://sea.example/sand')).toBe(true);
+    expect(rulesOf(cut).allows('http://sea.example/sand')).toBe(false);
+    expect(rulesOf(`${filled('disallow: /\n')}allow: /\n`).allows('http://sea.example/sand')).toBe(false);
+  });
+
+  test.each([
+    ['9000/1d', 9_600],
+    ['1/10s', 10_000],
+    ['60/1H', 60_000],
+  ])('Request-rate: %s is a pause of %i ms', (rate, ms) => {
+    expect(delayOf(parseRobots(`user-agent: *\nrequest-rate: ${rate}\n`, 'GullBot'))).toBe(ms);
   });
 });

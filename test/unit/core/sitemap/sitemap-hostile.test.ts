@@ -60,6 +60,17 @@ describe('cut short', () => {
     expect(trouble).toBe('it is cut off after entry 2');
   });
 
+  test('an entry that breaks off after its URL is there', () => {
+    for (const rest of ['', '<lastmod>2024-0', '<image:image><image:loc>https://site.example/i'])
+      expect(parse(`<urlset>${entry(1)}<url><loc>https://site.example/2</loc>${rest}`), rest).toMatchObject({
+        entries: [{ url: 'https://site.example/1' }, { url: 'https://site.example/2' }],
+        trouble: 'it is cut off after entry 2',
+      });
+    expect(parse('<sitemapindex><sitemap><loc>https://site.example/s.xml</loc>').entries).toMatchObject([
+      { kind: 'sitemap', url: 'https://site.example/s.xml' },
+    ]);
+  });
+
   test('more URLs than the limit are left out, and it says so', () => {
     const text = `<urlset>${Array.from({ length: 30 }, (_, i) => entry(i)).join('')}</urlset>`;
     expect(parse(text, 10)).toMatchObject({ trouble: 'only the first 10 URLs were read' });

@@ -47,6 +47,21 @@ describe('files of every kind', () => {
 });
 
 describe('a sitemap', () => {
+  test('with several URLs in one entry has an entry for each', () => {
+    expect(
+      parse(
+        '<sitemapindex><sitemap><loc>/a.xml</loc><lastmod>2024-05-01</lastmod><loc>/b.xml</loc><loc/></sitemap></sitemapindex>',
+      ).entries,
+    ).toMatchObject([
+      { kind: 'sitemap', url: 'https://site.example/a.xml', modified: { from: Date.UTC(2024, 4, 1) } },
+      { kind: 'sitemap', url: 'https://site.example/b.xml', modified: { from: Date.UTC(2024, 4, 1) } },
+    ]);
+    expect(urlsOf(urlset('<url><loc>/1</loc><loc>/2</loc></url>'))).toEqual([
+      'https://site.example/1',
+      'https://site.example/2',
+    ]);
+  });
+
   test('tells dates, frequency and priority of its pages', () => {
     const text = urlset(
       '<url><loc> https://site.example/a?x=1&amp;y=2 </loc><lastmod>2024-05-01</lastmod><changefreq>daily</changefreq><priority>0.8</priority></url>',

@@ -61,6 +61,35 @@ describe('prices', () => {
     expect(shown('1,299 €', { decimal: ',' })).toBe('1.299 EUR');
   });
 
+  test('a gap before the cents', () => {
+    expect(shown('118, 99 TL')).toBe('118.99 TRY');
+    expect(shown('1.837, 32 €')).toBe('1837.32 EUR');
+    expect(shown('$119. 95')).toBe('119.95 USD');
+    expect(shown('Price: 118, 99 TL')).toBe('118.99 TRY');
+    expect(shown('- $119. 95')).toBe('119.95 USD');
+    expect(shown('-$119. 95')).toBe('-119.95 USD');
+  });
+
+  test('a gap between two numbers', () => {
+    expect(shown('size 38, 45 €')).toBe('45 EUR');
+    expect(shown('$5. 10 left')).toBe('5 USD');
+    expect(shown('10, 20, 30 €')).toBe('30 EUR');
+    expect(shown('$119. 950')).toBe('119 USD');
+    expect(shown('118, 99 TL', { decimal: '.' })).toBe('99 TRY');
+    expect(shown('1, 2, 50 €')).toBe('50 EUR');
+  });
+
+  test('marks that make no sense are no amount, and never NaN', () => {
+    expect(parseMoney('$.75,333')).toBeNull();
+    expect(parseMoney('$.75.333')).toBeNull();
+    expect(shown('$.75')).toBe('0.75 USD');
+    fc.assert(
+      fc.property(fc.stringMatching(/^[$€]?[\d., ']{1,12} ?(?:TL|€)?$/), (text) => {
+        expect(parseMoney(text)?.amount, text).not.toBeNaN();
+      }),
+    );
+  });
+
   test('data for machines has its code beside it, and a dot for decimals', () => {
     expect(toMoney('1.299', 'eur')).toEqual({ amount: 1.299, currency: 'EUR' });
     expect(toMoney('1.299,50', 'EUR')).toEqual({ amount: 1299.5, currency: 'EUR' });

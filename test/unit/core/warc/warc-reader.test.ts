@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import {
   digestOf,
@@ -11,10 +10,6 @@ import { parseRecord, readResponse, WarcError } from '../../../../src/core/warc/
 
 const ID = '6b1f4a1e-6c1a-4d6e-9d3b-0a1b2c3d4e5f';
 const DATE = Date.UTC(2026, 0, 5, 12, 34, 56, 789);
-
-function sha256(bytes: Uint8Array): Buffer {
-  return createHash('sha256').update(bytes).digest();
-}
 
 function bytesOf({ head, body }: EncodedRecord): Buffer {
   return Buffer.concat([head, body, RECORD_END]);
@@ -30,7 +25,6 @@ function response(): Buffer {
       status: 200,
       statusText: 'OK',
       rawHeaders: ['Content-Type', 'text/html; charset=utf-8'],
-      payloadSha256: sha256(wireBody),
       wireBody,
     }),
   );
@@ -71,10 +65,9 @@ describe('parseRecord refuses', () => {
     ['a folded header', whole.replace('WARC-Date', ' WARC-Date'), /not a header line/],
     ['a changed body', whole.replace('hello', 'hallo'), /WARC-Payload-Digest does not fit/],
     ['a digest of another kind', whole.replace('sha256:', 'md5:'), /not a sha256/],
-    ['a digest without padding', whole.replace('====', ''), /does not fit/],
     [
       'a block digest that does not fit',
-      whole.replace('WARC-Type', `WARC-Block-Digest: ${digestOf(sha256(Buffer.from('x')))}\r\nWARC-Type`),
+      whole.replace('WARC-Type', `WARC-Block-Digest: ${digestOf(Buffer.from('x'))}\r\nWARC-Type`),
       /WARC-Block-Digest/,
     ],
     ['a body that is not HTTP', whole.replace('HTTP/1.1 200', 'HTTQ/1.1 200'), /status line/],

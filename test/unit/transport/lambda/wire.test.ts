@@ -3,11 +3,12 @@ import { policyOf, type Wanted } from '../../../../src/cli/lambda/deploy-plan.ts
 import { type Batch, type Report, WIRE_VERSION } from '../../../../src/core/batch/batch.ts';
 import type { Outcome } from '../../../../src/core/batch/outcome.ts';
 import { splitReport } from '../../../../src/core/batch/report.ts';
+import { billOf, PRICES_DEFAULT, totalOf } from '../../../../src/core/cost/cost.ts';
 import type { Blobs } from '../../../../src/ports/blobs.ts';
 import { metricsLine } from '../../../../src/transport/lambda/cloudwatch-metrics.ts';
 import { ConcurrencyLimit } from '../../../../src/transport/lambda/concurrency-limit.ts';
 import { InvocationClock } from '../../../../src/transport/lambda/invocation-clock.ts';
-import { billedMsOf, CostMeter, priceOf } from '../../../../src/transport/lambda/lambda-cost.ts';
+import { billedMsOf, CostMeter, usageOfCall } from '../../../../src/transport/lambda/lambda-cost.ts';
 import { decodeBatch, decodeParts, encodeBatch, encodeParts } from '../../../../src/transport/lambda/wire.ts';
 import { openMessageSeal } from '../../../../src/transport/message-seal.ts';
 import { batchOf } from '../../../support/coordinator/progress-reports.ts';
@@ -274,9 +275,16 @@ describe('the cost', () => {
     expect(billedMsOf(text)).toBe(250);
     expect(billedMsOf('{"type":"platform.report","record":{"metrics":{"billedDurationMs": 7}}}')).toBe(7);
     expect(billedMsOf('nothing of the kind')).toBe(null);
-    expect(priceOf({ billedMs: 1_000 }, size)).toEqual({ gbSeconds: 2, usd: 0.2e-6 + 2 * 0.0000166667 });
+    expect(usageOfCall({ billedMs: 1_000 }, size)).toEqual({
+      lambdaCalls: 1,
+      lambdaGbSeconds: 2,
+      lambdaStorageGbSeconds: 0,
+    });
     const arm = { memoryMb: 1_024, storageMb: 1_536, architecture: 'arm64' } as const;
-    expect(priceOf({ billedMs: 1_000 }, arm).usd).toBeCloseTo(0.2e-6 + 0.0000133334 + 0.0000000309, 12);
+    expect(totalOf(billOf(usageOfCall({ billedMs: 1_000 }, arm), PRICES_DEFAULT))).toBeCloseTo(
+      0.2e-6 + 0.0000133334 + 0.0000000309,
+      12,
+    );
   });
 
   test('adds up, and counts the time that was waited where the log is silent', () => {

@@ -6,7 +6,11 @@ import { Page } from '../../../../src/worker/page/page.ts';
 import { TREE_STEPS_MAX, VALUES_PER_FIELD_MAX } from '../../../../src/worker/page/tree-search.ts';
 import { specOf } from '../../../support/fixtures.ts';
 
-async function linksOn(html: string, follow: NonNullable<JobInput['follow']>): Promise<string[]> {
+async function linksOn(
+  html: string,
+  follow: NonNullable<JobInput['follow']>,
+  politeness: JobInput['politeness'] = {},
+): Promise<string[]> {
   const page = new Page({
     url: 'https://shop.example/',
     status: 200,
@@ -17,7 +21,7 @@ async function linksOn(html: string, follow: NonNullable<JobInput['follow']>): P
     route: null,
     meta: null,
   });
-  const job = await compileJob(specOf({ follow }), new Map());
+  const job = await compileJob(specOf({ follow, politeness }), new Map());
   return discoverLinks(page, job, 0).map(({ url }) => new URL(url).pathname);
 }
 
@@ -27,6 +31,16 @@ test('links are those at the selector and below it, each once and in order', asy
   expect(await linksOn(html, [{ css: 'nav, .x' }])).toEqual(['/1', '/2', '/3']);
   expect(await linksOn(html, [{ css: '.x' }, {}])).toEqual(['/3', '/out', '/1', '/2']);
 });
+
+test.each([[{}], [{ css: 'body' }]])(
+  'links with rel=nofollow are followed unless the job says otherwise: %j',
+  async (rule) => {
+    const html =
+      '<body><a href=/1>1</a><a rel=nofollow href=/2>2</a><a href=/3 rel="ugc NoFollow">3</a><a rel=nofollowed href=/4>4</a>';
+    expect(await linksOn(html, [rule])).toEqual(['/1', '/2', '/3', '/4']);
+    expect(await linksOn(html, [rule], { nofollow: 'skip' })).toEqual(['/1', '/4']);
+  },
+);
 
 test('more elements than a field may have values are no mistake of the page', async () => {
   const count = VALUES_PER_FIELD_MAX + 5;

@@ -21,10 +21,37 @@ function textsIn(html: string, css: string) {
 describe('elements', () => {
   test('that are not in the source are not there', () => {
     const html = '<table><tr><td>x</td></tr></table>';
-    expect(textsIn(html, 'tbody > tr')).toEqual({ ours: [], browser: ['x'] });
     expect(textsIn(html, 'table > tr')).toEqual({ ours: ['x'], browser: [] });
     expect(textsIn(html, 'table tr')).toEqual({ ours: ['x'], browser: ['x'] });
     expect(textsIn('<p>x</p>', 'body p')).toEqual({ ours: [], browser: ['x'] });
+  });
+
+  test('that a browser adds to tables are meant by selectors that name them', () => {
+    const html =
+      '<table class=t><caption>c</caption><thead><tr><td>head</thead><tr class=r><td>a<tr><td><b>b</b></table>' +
+      '<table><tbody><tr><td>d</table><p><tr>no</tr></p>';
+    for (const css of [
+      'tbody > tr',
+      'tbody tr',
+      'TBODY td',
+      '.t tbody tr',
+      'table.t tbody > tr.r',
+      'table > tbody > tr > td',
+      '.t > tbody > *',
+      'tbody .r, p',
+      'tbody b',
+      'tbody > td',
+      'thead > tbody > tr',
+    ]) {
+      const { ours, browser } = textsIn(html, css);
+      expect(
+        ours.filter((text) => text !== 'no'),
+        css,
+      ).toEqual(browser.filter((text) => text !== 'no'));
+    }
+    const nested = '<div><table><tr><td>1<table><tr><td>2</table></table></div>';
+    for (const css of ['tbody tbody td', 'div > table > tbody > tr', 'td tbody tr'])
+      expect(textsIn(nested, css).ours, css).toEqual(textsIn(nested, css).browser);
   });
 
   test('in the title of an SVG are there', () => {

@@ -47,6 +47,16 @@ describe('what a page gives', () => {
     expect(await promised({ select: SELECT }, { validate: async () => null })).toBe(true);
   });
 
+  test('a forgotten await names the handler and the field', async () => {
+    const price = async () => 12.5;
+    await expect(read({ name: 'product' }, { handler: () => ({ price: price() }) })).rejects.toThrow(
+      "the handler of route 'product' returned a promise as the field 'price': an await is missing",
+    );
+    await expect(read({ name: 'list' }, { handler: () => [{ a: 1 }, price()] })).rejects.toThrow(
+      "the handler of route 'list' returned a promise among its records: an await is missing",
+    );
+  });
+
   test('nothing, when no field has a value or the page is no HTML', async () => {
     expect(await read({ select: { a: '.none' } })).toEqual({ drafts: [], values: [], quality: null });
     const json = new Page(inputOf('{}', { contentType: 'application/json' }));

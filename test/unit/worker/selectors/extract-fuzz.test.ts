@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import type { FieldInput } from '../../../../src/core/job-schema/job.ts';
 import { textOfElement } from '../../../../src/worker/page/page.ts';
 import { parseHtml } from '../../../../src/worker/page/parse-html.ts';
+import { parseSelector } from '../../../../src/worker/page/parse-selector.ts';
 import { innerHtml } from '../../../../src/worker/page/serialize-html.ts';
 import { TreeSearch, VALUES_PER_FIELD_MAX } from '../../../../src/worker/page/tree-search.ts';
 import { parseStreamSelector } from '../../../../src/worker/selectors/compile.ts';
@@ -24,11 +25,11 @@ function read(element: Element, attr: string | undefined): string | null {
 /** Selectors may begin outside of the element, as with querySelector in a browser. */
 function valueIn(root: Root, { css, attr, all }: Asked, context: Document): unknown {
   if (all) {
-    return selectAll<Root, Element>(css, root, { context })
+    return selectAll<Root, Element>(parseSelector(css), root, { context })
       .map((element) => read(element, attr))
       .filter((value) => value !== null);
   }
-  const element = selectOne<Root, Element>(css, root, { context });
+  const element = selectOne<Root, Element>(parseSelector(css), root, { context });
   return element ? read(element, attr) : null;
 }
 
@@ -96,7 +97,7 @@ describe('any soup, any selectors', () => {
         const html = `<div class=a id=b><p><b a=a>1</b>${inner}</p></div><div class=a>2<b>3</b>${inner}`;
         const extract = await fieldsOf({ it: { css, all, fields: asked } });
         const document = parseHtml(html);
-        const elements = selectAll<Root, Element>(css, document);
+        const elements = selectAll<Root, Element>(parseSelector(css), document);
         const objects = elements.map((element) => objectIn(element, asked, document));
         const expected = all ? withoutNulls(objects) : (objects[0] ?? null);
         expect(extract(pageOf(html))?.it ?? (all ? [] : null)).toEqual(expected);
@@ -117,7 +118,7 @@ describe('any soup, any selectors', () => {
           { ...plain, all: false, presence: true },
           { ...plain, all: true, raw: true },
         ]);
-        const elements = selectAll<Root, Element>(css, parseDocument(html));
+        const elements = selectAll<Root, Element>(parseSelector(css), parseDocument(html));
         tree.begin();
         expect(scan(html)).toEqual([
           elements.length > 0 ? '' : null,

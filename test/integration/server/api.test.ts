@@ -1,0 +1,570 @@
+import { readdir } from 'node:fs/promises';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { openFolder } from '../../../src/app/folder.ts';
+import { codeOf } from '../../support/fixtures.ts';
+import { temporaryFolder } from '../../support/seine-process.ts';
+import { type ApiServer, openApiServer } from '../../support/servers/api-server.ts';
+import { type LinkedSite, pathOf, startLinkedSite } from '../../support/sites/linked-site.ts';
+
+let site: LinkedSite;
+let server: ApiServer;
+
+beforeAll(async () => {
+  [site, server] = await Promise.all([startLinkedSite({ pages: 20 }), openApiServer()]);
+});
+
+afterAll(async () => {
+  await server.close();
+  await site.close();
+});
+
+const page = (index: number) => site.url.replace(/\/$/, '') + pathOf(index);
+
+async function call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
+  const answer = await fetch(`${server.url}/api/v1${path}`, {
+    method,
+    headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+  const text = await answer.text();
+  const isJson = answer.headers.get('content-type')?.includes('json') && !headers.accept;
+  return { status: answer.status, headers: answer.headers, text, body: isJson ? JSON.parse(text) : null };
+}
+
+const FAST = { rate: 'max', robots: false };
+
+describe('scrape', () => {
+  test('answers with the page, in the formats that were asked for', async () => {
+    const asked = { url: page(1), ...FAST, formats: ['html', 'text', 'markdown', 'links', 'records'] };
+    const { status, body } = await call('POST', '/scrape', {
+      ...asked,
+      select: { title: 'h1' },
+      meta: { n: 1 },
+    });
+    expect(status).toBe(200);
+    expect(body.status).toBe('completed');
+    expect(body.result).toMatchObject({
+      url: page(1),
+      status: 'succeeded',
+      http_status: 200,
+      html: site.bodyOf(1),
+      records: [{ title: 'Page 1' }],
+      meta: { n: 1 },
+    });
+    expect(body.result.links).toContain(page(3));
+    expect(body.result.text).toContain('Page number 1');
+    expect(body.result.markdown).toContain('Page number 1');
+  });
+
+  test('fetches again, unless the stored page is young enough', async () => {
+    const requests = () => site.log.filter(({ path }) => path === pathOf(2)).length;
+    await call('POST', '/scrape', { url: page(2), ...FAST });
+    expect(requests()).toBe(1);
+    const young = await call('POST', '/scrape', { url: page(2), ...FAST, max_age: 3_600 });
+    expect(young.body.result.html).toBe(site.bodyOf(2));
+    expect(requests()).toBe(1);
+    await call('POST', '/scrape', { url: page(2), ...FAST });
+    expect(requests()).toBe(2);
+  });
+
+  test('says what failed, and what that means', async () => {
+    const { status, body } = await call('POST', '/scrape', { url: `${site.url}/missing`, ...FAST });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      status: 'failed',
+      error: { code: 'not-found', retryable: false, http_status: 404, type: '/docs#not-found' },
+    });
+  });
+
+  test('is accepted at once and asked for later', async () => {
+    const accepted = await call('POST', '/scrape/async', { url: page(4), ...FAST, formats: ['markdown'] });
+    expect(accepted.status).toBe(202);
+    expect(accepted.headers.get('location')).toBe(accepted.body.status_url);
+    const { job_id: id } = accepted.body;
+    const ended = await call('GET', `/jobs/${id}?wait=30`);
+    expect(ended.body).toMatchObject({ status: 'completed', result: { url: page(4) } });
+    expect(ended.body.result.markdown).toContain('Page number 4');
+    const again = await call('GET', `/jobs/${id}`, undefined, {
+      'if-none-match': ended.headers.get('etag')!,
+    });
+    expect(again.status).toBe(304);
+    expect((await call('GET', '/jobs/scrape_1_999999_1')).status).toBe(404);
+  });
+
+  test('answers 202 when the time to wait is over', async () => {
+    // The second request to a host at this rate comes much later, on the slowest machine too.
+    const slow = (n: number) => page(n).replace('127.0.0.1', '127.0.0.11');
+    const asked = { ...FAST, rate: 0.04 };
+    await call('POST', '/scrape', { url: slow(1), ...asked });
+    const { status, body, headers } = await call('POST', '/scrape', { url: slow(2), ...asked, wait: 0 });
+    expect(status).toBe(202);
+    expect(headers.get('retry-after')).toBe('1');
+    expect(body.status_url).toBe(`/api/v1/jobs/${body.job_id}`);
+  });
+
+  test.each([
+    ['stop', 'stopped'],
+    ['cancel', 'cancelled'],
+  ])('is fetched although the job of the scrapes before got a %s', async (action, status) => {
+    // Options of their own give these scrapes a job of their own; a host of its own keeps it at work.
+    const asked = { ...FAST, rate: action === 'stop' ? 0.02 : 0.03 };
+    const slow = (n: number) => page(n).replace('127.0.0.1', action === 'stop' ? '127.0.0.2' : '127.0.0.6');
+    // The run is at work after the first one; the second one waits.
+    await call('POST', '/scrape', { url: slow(1), ...asked });
+    const first = await call('POST', '/scrape/async', { url: slow(2), ...asked });
+    const jobId = first.body.job_id.replace(/^scrape_(\d+)_.*$/, 'job_$1');
+    expect((await call('POST', `/jobs/${jobId}/${action}`)).status).toBe(200);
+    expect((await call('GET', `/jobs/${jobId}?wait=30`)).body.status).toBe(status);
+    const url = page(16).replace('127.0.0.1', action === 'stop' ? '127.0.0.3' : '127.0.0.4');
+    const next = await call('POST', '/scrape', { url, ...asked, wait: 10 });
+    expect(next.body).toMatchObject({ status: 'completed', result: { html: site.bodyOf(16) } });
+    const before = await call('GET', `/jobs/${jobId}`);
+    expect(before.body).toMatchObject({ status, counts: { total: 2 } });
+  });
+});
+
+describe('batch', () => {
+  test('has a row for every URL, and counts that add up', async () => {
+    const urls = [page(6), { url: page(7), meta: { id: 7 } }, page(6), `${site.url}/gone`, 'nonsense', 42];
+    const { status, body } = await call('POST', '/batch', { urls, use_js_render: false, ...FAST });
+    expect(status).toBe(202);
+    expect(body).toMatchObject({ accepted: 3, duplicates: 1, rejected_count: 2 });
+    expect(body.rejected.map(({ index }: { index: number }) => index)).toEqual([4, 5]);
+    const ended = await call('GET', `/jobs/${body.batch_id}?wait=60`);
+    expect(ended.body).toMatchObject({
+      status: 'completed',
+      result: { total: 3, succeeded: 2, failed: 1, skipped: 0, pending: 0, rejected: 2, duplicates: 1 },
+    });
+    const results = await call('GET', `/jobs/${body.batch_id}/results`);
+    expect(results.body.next_cursor).toBeNull();
+    expect(results.body.results.map((row: { status: string }) => row.status)).toEqual([
+      'succeeded',
+      'succeeded',
+      'failed',
+    ]);
+    expect(results.body.results[1]).toMatchObject({ url: page(7), meta: { id: 7 }, http_status: 200 });
+    const failed = await call('GET', `/jobs/${body.batch_id}/results?status=failed&code=not-found`);
+    expect(failed.body.results).toMatchObject([{ code: 'not-found', retryable: false }]);
+    const urlsOf = async (path: string, name: string) =>
+      (await call('GET', `/jobs/${body.batch_id}/${path}`)).body[name].map((row: { url: string }) => row.url);
+    expect(await urlsOf('attempts?status=failed&code=not-found', 'attempts')).toEqual([`${site.url}/gone`]);
+    expect(await urlsOf(`attempts?q=${pathOf(7)}&host=${new URL(site.url).host}`, 'attempts')).toEqual([
+      page(7),
+    ]);
+    expect(await urlsOf('attempts?host=other.example', 'attempts')).toEqual([]);
+    expect(await urlsOf('records?q=x', 'records')).toEqual([]);
+    const hostsOf = async (filter: string) =>
+      (await call('GET', `/jobs/${body.batch_id}/hosts?${filter}`)).body.hosts.length;
+    expect([await hostsOf('q=127'), await hostsOf('q=128'), await hostsOf('status=banned')]).toEqual([
+      1, 0, 0,
+    ]);
+    const quality = await call('GET', `/jobs/${body.batch_id}/quality`, undefined, { accept: 'text/csv' });
+    expect([quality.status, quality.text]).toEqual([200, '']);
+    const listed = async (filter: string) =>
+      (await call('GET', `/jobs?${filter}&q=${ended.body.name}`)).body.jobs.map(
+        (job: { name: string }) => job.name,
+      );
+    expect([await listed('status=completed'), await listed('status=failed')]).toEqual([
+      [ended.body.name],
+      [],
+    ]);
+    const csv = await call('GET', `/jobs/${body.batch_id}/results`, undefined, { accept: 'text/csv' });
+    expect(csv.text.split('\r\n')).toHaveLength(5);
+    const html = await call('GET', `/jobs/${body.batch_id}/results?formats=html&limit=1`);
+    expect(html.body.results[0].html).toBe(site.bodyOf(6));
+    const next = await call('GET', `/jobs/${body.batch_id}/results?limit=1&cursor=${html.body.next_cursor}`);
+    expect(next.body.results[0].url).toBe(page(7));
+    const attempts = await call('GET', `/jobs/${body.batch_id}/attempts`, undefined, {
+      accept: 'application/x-ndjson',
+    });
+    expect(attempts.text.trim().split('\n').length).toBeGreaterThanOrEqual(3);
+    const retried = await call('POST', `/jobs/${body.batch_id}/retry`, { code: 'not-found' });
+    expect(retried.body).toEqual({ retried: 1 });
+    expect((await call('GET', `/jobs/${body.batch_id}?wait=60`)).body.status).toBe('completed');
+  });
+
+  test('is read as a stream of lines, and added to', async () => {
+    const lines = [
+      JSON.stringify(FAST),
+      page(8),
+      JSON.stringify({ url: page(9) }),
+      JSON.stringify(page(10)),
+      '{',
+    ];
+    const { status, body } = await call('POST', '/batch', lines.join('\n'), {
+      'content-type': 'application/x-ndjson',
+    });
+    expect(status).toBe(202);
+    expect(body).toMatchObject({ accepted: 3, rejected_count: 1 });
+    const more = await call('POST', '/batch', { urls: [page(11), page(8)], append_to: body.batch_id });
+    expect(more.body).toMatchObject({ batch_id: body.batch_id, accepted: 1, duplicates: 1 });
+    const ended = await call('GET', `/jobs/${body.batch_id}?wait=60`);
+    expect(ended.body.counts).toMatchObject({ total: 4, succeeded: 4 });
+  });
+
+  /** Sends the beginning of a list that goes on. */
+  function beginBatch(lines: readonly string[]) {
+    const headers = { 'content-type': 'application/x-ndjson' };
+    const sent = request(`${server.url}/api/v1/batch`, { method: 'POST', headers });
+    sent.on('error', () => {});
+    sent.write(`${lines.join('\n')}\n`);
+    return sent;
+  }
+
+  const newestJob = async () => (await call('GET', '/jobs?limit=1')).body.jobs[0];
+
+  test('runs until its list ends, also when all that came is finished, and ends when the client is gone', async () => {
+    const { job_id: before } = await newestJob();
+    // As many lines as are written down at once.
+    const sent = beginBatch([JSON.stringify(FAST), ...Array<string>(2_000).fill(page(19))]);
+    await expect.poll(newestJob, { timeout: 30_000 }).not.toMatchObject({ job_id: before });
+    await expect.poll(newestJob, { timeout: 30_000 }).toMatchObject({ counts: { total: 1, succeeded: 1 } });
+    const { job_id: id, status } = await newestJob();
+    expect(status).toBe('running');
+    sent.destroy();
+    const ended = await call('GET', `/jobs/${id}?wait=30`);
+    expect(ended.body).toMatchObject({ status: 'completed', result: { total: 1, succeeded: 1 } });
+    expect(ended.body.ended_at).not.toBeNull();
+  });
+
+  test('has ended with what was written down, when its server was killed meanwhile', async () => {
+    const folder = temporaryFolder();
+    const dir = join(folder.path, 'served');
+    const { store, close } = await openFolder({ dir, sync: 'normal' }, { create: true, toWork: true });
+    const name = `batch-${'0a'.repeat(12)}`;
+    const { id } = await store.jobs.create({
+      ...codeOf(name, { sources: [], keepOpen: true }),
+      name,
+      now: 1,
+    });
+    expect(await store.jobs.finish(id, 2)).toBe('waiting');
+    // One that will be sent again is not ended before: that would tell its callback twice.
+    const again = await store.jobs.create({
+      ...codeOf(`${name}-again`, { sources: [], keepOpen: true }),
+      ...{ name: `batch-${'0b'.repeat(12)}`, now: Date.now(), requestId: 'r' },
+    });
+    await store.jobs.finish(again.id, 2);
+    await close();
+    const next = await openApiServer({ dir });
+    try {
+      const answer = await fetch(`${next.url}/api/v1/jobs/job_${id}?wait=30`);
+      expect(await answer.json()).toMatchObject({ status: 'completed', ended_at: expect.any(String) });
+      const open = await fetch(`${next.url}/api/v1/jobs/job_${again.id}`);
+      expect(await open.json()).toMatchObject({ status: 'running', ended_at: null });
+    } finally {
+      await next.close();
+      folder.remove();
+    }
+  });
+
+  test('with nothing of use, or anything wrong where that fails, accepts nothing', async () => {
+    expect(await call('POST', '/batch', { urls: ['nonsense'] })).toMatchObject({
+      status: 422,
+      body: { code: 'nothing-accepted', rejected_count: 1 },
+    });
+    const urls = [page(12), 'nonsense'];
+    expect((await call('POST', '/batch', { urls, on_invalid: 'fail', ...FAST })).status).toBe(422);
+    expect(site.log.some(({ path }) => path === pathOf(12))).toBe(false);
+  });
+});
+
+describe('Idempotency-Key', () => {
+  const key = (text: string) => ({ 'idempotency-key': `"${text}"` });
+  const lines = (...urls: string[]) => urls.map((url) => `${url}\n`).join('');
+
+  test('a request that was answered gets the same answer, and does nothing more', async () => {
+    const given = { urls: [page(14), page(15)], ...FAST };
+    const first = await call('POST', '/batch', given, key('order-7'));
+    const again = await call('POST', '/batch', given, key('order-7'));
+    expect(first.body).toMatchObject({ accepted: 2, duplicates: 0 });
+    expect([again.status, again.text]).toEqual([202, first.text]);
+    expect(again.headers.get('location')).toBe(first.headers.get('location'));
+    expect(again.headers.get('idempotent-replayed')).toBe('true');
+    const other = await call('POST', '/batch', { ...given, timeout: 7 }, key('order-7'));
+    expect([other.status, other.body.code]).toEqual([422, 'key-reused']);
+    const ended = await call('GET', `/jobs/${first.body.batch_id}?wait=60`);
+    expect(ended.body.counts).toMatchObject({ total: 2, succeeded: 2 });
+  });
+
+  test('holds for every POST', async () => {
+    const job = { name: 'once', sources: [page(13)] };
+    const [one, two] = [
+      await call('POST', '/jobs', job, key('j')),
+      await call('POST', '/jobs', job, key('j')),
+    ];
+    expect(two.text).toBe(one.text);
+    expect((await call('POST', '/jobs?dry_run', job, key('j'))).status).toBe(422);
+    const asked = { url: page(3), ...FAST };
+    const scraped = await call('POST', '/scrape', asked, key('s'));
+    const requests = () => site.log.filter(({ path }) => path === pathOf(3)).length;
+    const before = requests();
+    expect((await call('POST', '/scrape', asked, key('s'))).text).toBe(scraped.text);
+    expect(requests()).toBe(before);
+    const wrong = await call('POST', '/scrape', { url: 'nonsense' }, key('w'));
+    expect((await call('POST', '/scrape', { url: 'nonsense' }, key('w'))).text).toBe(wrong.text);
+    expect((await call('POST', `/jobs/${one.body.job_id}/stop`, undefined, key('t'))).status).toBe(200);
+  });
+
+  test('a list that is streamed is compared at its end, and one that is being read is in flight', async () => {
+    const type = { 'content-type': 'application/x-ndjson' };
+    const newest = async () => (await call('GET', '/jobs?limit=1')).body.jobs[0].job_id;
+    const before = await newest();
+    const asked = request(`${server.url}/api/v1/batch`, {
+      method: 'POST',
+      headers: { ...type, ...key('n') },
+    });
+    const answered = new Promise<string>((resolve, reject) => {
+      asked.on('error', reject);
+      asked.on('response', async (response) => resolve((await response.toArray()).join('')));
+    });
+    asked.write(lines(JSON.stringify(FAST), page(8)));
+    // Its batch is made while the list is read.
+    await vi.waitFor(async () => expect(await newest()).not.toBe(before), { timeout: 60_000 });
+    const meanwhile = async () =>
+      (await call('POST', '/batch', lines(page(9)), { ...type, ...key('n') })).body.code;
+    expect(await meanwhile()).toBe('in-flight');
+    asked.end(lines(page(9)));
+    const first = await answered;
+    const whole = lines(JSON.stringify(FAST), page(8), page(9));
+    const again = await call('POST', '/batch', whole, { ...type, ...key('n') });
+    expect([again.status, again.text]).toEqual([202, first]);
+    expect(await meanwhile()).toBe('key-reused');
+  });
+});
+
+test('a job is deleted with its pages, unless it runs', async () => {
+  const asked = { ...FAST, rate: 0.01 };
+  const slow = page(3).replace('127.0.0.1', '127.0.0.9');
+  const running = await call('POST', '/batch', { urls: [slow, `${slow}?2`], ...asked });
+  const { batch_id: busy } = running.body;
+  expect(await call('DELETE', `/jobs/${busy}`)).toMatchObject({ status: 409, body: { code: 'conflict' } });
+  const [one, two] = await Promise.all(
+    [page(1), page(2)].map(
+      async (url) => (await call('POST', '/batch', { urls: [url], ...FAST })).body.batch_id,
+    ),
+  );
+  const stored = async () => {
+    const folders = await readdir(join(server.dir, 'warc'));
+    const names = await Promise.all(
+      [one, two].map(async (id) => (await call('GET', `/jobs/${id}`)).body.name),
+    );
+    return names.map((name) => name !== undefined && folders.includes(`${name}-1`));
+  };
+  for (const id of [one, two]) await call('GET', `/jobs/${id}?wait=60`);
+  expect(await stored()).toEqual([true, true]);
+  const folder = (await call('GET', `/jobs/${one}`)).body.name;
+  await vi.waitFor(async () => expect((await call('DELETE', `/jobs/${one}`)).status).toBe(204), {
+    timeout: 60_000,
+  });
+  expect((await call('GET', `/jobs/${one}`)).status).toBe(404);
+  expect((await call('DELETE', `/jobs/${one}`)).status).toBe(404);
+  await vi.waitFor(
+    async () => {
+      const left = await readdir(join(server.dir, 'warc', `${folder}-1`), { recursive: true }).catch(
+        () => [],
+      );
+      expect(left.filter((name) => name.endsWith('.gz'))).toEqual([]);
+    },
+    { timeout: 60_000 },
+  );
+  expect(await stored()).toEqual([false, true]);
+  await call('POST', `/jobs/${busy}/cancel`);
+});
+
+const withPool = (from: object) => ({ sources: ['https://a.example/'], proxies: { pools: { a: { from } } } });
+
+describe('jobs', () => {
+  test('run as they are described, and show what they would be', async () => {
+    const job = { name: 'crawl', sources: [page(13)], routes: [{ name: 'page', select: { title: 'h1' } }] };
+    const given = { ...job, allowPrivate: true, politeness: FAST };
+    const dry = await call('POST', '/jobs?dry_run', given);
+    expect(dry.body.job).toMatchObject({ name: 'crawl', retry: { attempts: 4 } });
+    const { status, body } = await call('POST', '/jobs', given);
+    expect(status).toBe(202);
+    const ended = await call('GET', `/jobs/${body.job_id}?wait=60`);
+    expect(ended.body).toMatchObject({ status: 'completed', result: { succeeded: 1, records: 1 } });
+    const records = await call('GET', `/jobs/${body.job_id}/records`);
+    expect(records.body.records).toMatchObject([{ data: { title: 'Page 13' } }]);
+    expect((await call('GET', `/jobs/${body.job_id}/hosts`)).body.hosts).toHaveLength(1);
+    expect((await call('GET', `/jobs/${body.job_id}/quality`)).status).toBe(200);
+    const list = await call('GET', '/jobs?limit=1');
+    expect(list.body.jobs).toMatchObject([{ job_id: body.job_id }]);
+    expect((await call('GET', `/jobs?limit=1&cursor=${list.body.next_cursor}`)).body.jobs).toHaveLength(1);
+    const patched = await call('PATCH', `/jobs/${body.job_id}`, { rate: 2, priority: 3 });
+    expect(patched.body.priority).toBe(3);
+    expect((await call('POST', `/jobs/${body.job_id}/resume`)).status).toBe(409);
+  });
+
+  test('have numbers over time, and failures by host and code, also after they have ended', async () => {
+    const urls = [page(1), page(2), `${site.url}missing`];
+    const { body: batch } = await call('POST', '/batch', { urls, ...FAST });
+    const ended = await call('GET', `/jobs/${batch.batch_id}?wait=60`);
+    expect(ended.body.status).toBe('completed');
+    for (const step of [10, 60, 3_600]) {
+      const { body } = await call('GET', `/jobs/${batch.batch_id}/series?step=${step}`);
+      expect(body.step_seconds).toBe(step);
+      const sum = (name: string) =>
+        body.points.reduce((all: number, point: Record<string, number>) => all + point[name]!, 0);
+      expect(['pages', 'succeeded', 'failed', 'skipped', 'requests', 'cost_usd'].map(sum)).toEqual([
+        ...[3, 2, 1, 0, 3, 0],
+      ]);
+      expect(sum('bytes')).toBeGreaterThan(0);
+      const [point] = body.points.filter(({ failed }: { failed: number }) => failed > 0);
+      expect(point).toMatchObject({ failures: { 'not-found': 1 } });
+      expect(point.latency_ms.p99).toBeGreaterThanOrEqual(point.latency_ms.p50);
+      expect(Date.parse(point.at) % (step * 1_000)).toBe(0);
+    }
+    const { host } = new URL(site.url);
+    const cells = { cells: [{ host, code: 'not-found', count: 1 }] };
+    const failures = async () => (await call('GET', `/jobs/${batch.batch_id}/failures`)).body;
+    // Rows of hosts are written when the run of the job ends, a moment after its last page.
+    await vi.waitFor(async () => expect(await failures()).toEqual(cells), { timeout: 60_000 });
+    const path = `/jobs/${batch.batch_id}/series?step=3600&host=${host}`;
+    expect((await call('GET', path)).body.points).toMatchObject([{ pages: 3, requests: 3 }]);
+    const hosts = (await call('GET', `/jobs/${batch.batch_id}/hosts`)).body.hosts;
+    expect(hosts).toMatchObject([{ host, latency_ms: { p50: expect.any(Number), p99: expect.any(Number) } }]);
+    const later = new Date(Date.now() + 86_400_000).toISOString();
+    expect((await call('GET', `${path}&from=${later}&to=${later}`)).body.points).toEqual([]);
+    for (const wrong of ['step=7', 'from=yesterday', 'width=3'])
+      expect((await call('GET', `/jobs/${batch.batch_id}/series?${wrong}`)).status).toBe(400);
+  });
+
+  test('tell what they do, and go on after the last event that was read', async () => {
+    const { body } = await call('POST', '/batch', { urls: [page(1), page(2), page(3)], ...FAST });
+    const events = async (headers: Record<string, string> = {}) => {
+      const answer = await call('GET', `/jobs/${body.batch_id}/events`, undefined, headers);
+      expect(answer.headers.get('content-type')).toBe('text/event-stream');
+      const blocks = answer.text.split('\n\n').filter((block) => block.includes('event: '));
+      return blocks.map((block) => ({
+        id: /^id: (\d+)$/m.exec(block)?.[1] ?? null,
+        name: /^event: (.*)$/m.exec(block)![1],
+        data: JSON.parse(/^data: (.*)$/m.exec(block)![1]!),
+      }));
+    };
+    // Opened while it runs, and over when the job is.
+    const all = await events();
+    expect(all.map(({ name }) => name)).toEqual(['attempt', 'attempt', 'attempt', 'end']);
+    expect(new Set(all.slice(0, 3).map(({ data }) => data.url))).toEqual(
+      new Set([page(1), page(2), page(3)]),
+    );
+    expect(all[3]!.data).toMatchObject({ status: 'completed', counts: { succeeded: 3 } });
+    expect(await events({ 'last-event-id': all[1]!.id! })).toEqual(all.slice(2));
+    const wrong = await call('GET', `/jobs/${body.batch_id}/events`, undefined, { 'last-event-id': 'x' });
+    expect([wrong.status, wrong.body.code]).toEqual([400, 'bad-cursor']);
+  });
+
+  test('have a bounded number of streams of events, which are free again when the client is gone', async () => {
+    const { body } = await call('POST', '/scrape/async', {
+      url: page(4).replace('127.0.0.1', '127.0.0.5'),
+      ...FAST,
+    });
+    const id = body.job_id;
+    const opened = new AbortController();
+    const open = () => fetch(`${server.url}/api/v1/jobs/${id}/events`, { signal: opened.signal });
+    // The run of scrapes stays for some seconds: the streams are open as long.
+    const answers = await Promise.all(Array.from({ length: 203 }, open));
+    const statuses = answers.map(({ status }) => status);
+    expect(statuses.filter((status) => status === 503)).toHaveLength(3);
+    opened.abort();
+    await expect.poll(async () => (await fetch(`${server.url}/api/v1/jobs/${id}/events`)).status).toBe(200);
+  });
+
+  test.each([
+    ['SQL', { sources: [{ query: 'SELECT 1' }] }, /no SQL/],
+    ['local files', { sources: ['/etc/passwd'] }, /no files and no S3/],
+    ['S3', { sources: ['s3://bucket/list.csv'] }, /no files and no S3/],
+    ['secrets of files', withPool({ file: '/etc/passwd' }), /secret|file/],
+    ['secrets of the environment', withPool({ env: 'AWS_SECRET_ACCESS_KEY' }), /secret|env/],
+  ])('have no %s', async (_, job, detail) => {
+    const { status, body } = await call('POST', '/jobs', job);
+    expect([status, body.code]).toEqual([403, 'not-allowed']);
+    expect(body.detail).toMatch(detail);
+  });
+});
+
+test('hosts and workers are those of all jobs', async () => {
+  const { body } = await call('POST', '/scrape', { url: page(3), ...FAST });
+  expect(body.status).toBe('completed');
+  const { hosts, next_cursor: next } = (await call('GET', '/hosts?limit=1')).body;
+  const rest = (await call('GET', `/hosts?cursor=${next}`)).body.hosts;
+  const [host] = [...hosts, ...rest].filter((found) => found.host === new URL(site.url).host);
+  expect(host).toMatchObject({ is_banned: false, failures_in_row: 0 });
+  expect(host.requests).toBeGreaterThan(0);
+  expect(rest.map((found: { host: string }) => found.host)).not.toContain(hosts[0].host);
+  // The run of scrapes stays for some seconds after the last one.
+  const { workers } = (await call('GET', '/workers')).body;
+  expect(workers.length).toBeGreaterThan(0);
+  expect(workers[0].worker).not.toBe('');
+});
+
+describe('stored bytes', () => {
+  test('are what was fetched, and never an active page of this server', async () => {
+    await call('POST', '/scrape', { url: page(1), ...FAST });
+    const path = `/pages?url=${encodeURIComponent(page(1))}`;
+    const stored = await call('GET', path);
+    expect([stored.status, stored.text]).toEqual([200, site.bodyOf(1)]);
+    expect(stored.headers.get('content-disposition')).toBe('attachment; filename="page"');
+    const shown = await call('GET', `${path}&inline`);
+    expect(shown.headers.get('content-disposition')).toBeNull();
+    for (const { headers } of [stored, shown]) {
+      expect(headers.get('content-security-policy')).toMatch(/^sandbox; default-src 'none';/);
+      expect(headers.get('x-content-type-options')).toBe('nosniff');
+    }
+    expect((await call('GET', `/pages?url=${encodeURIComponent(`${site.url}/never`)}`)).status).toBe(404);
+  });
+
+  test('of media are given to whoever names their URL and their hash', async () => {
+    const job = {
+      name: 'media',
+      sources: [page(2)],
+      routes: [{ name: 'all', kind: 'media' }],
+      media: { types: ['text/html'] },
+    };
+    const { body } = await call('POST', '/jobs', { ...job, allowPrivate: true, politeness: FAST });
+    expect((await call('GET', `/jobs/${body.job_id}?wait=60`)).body.status).toBe('completed');
+    const { sha256 } = (await call('GET', `/jobs/${body.job_id}/results`)).body.results[0];
+    const query = `?job=${body.job_id}&url=${encodeURIComponent(page(2))}`;
+    const stored = await call('GET', `/media/${sha256}${query}`);
+    expect([stored.status, stored.text]).toEqual([200, site.bodyOf(2)]);
+    expect(stored.headers.get('content-security-policy')).toMatch(/^sandbox;/);
+    expect((await call('GET', `/media/${'0'.repeat(64)}${query}`)).status).toBe(404);
+    expect((await call('GET', `/shots/media/00/${sha256}.html${query}`)).status).toBe(404);
+  });
+});
+
+describe('bad requests', () => {
+  test.each<[string, unknown, number, string]>([
+    ['what is not JSON', '{', 400, 'bad-json'],
+    ['ten megabytes of brackets', '['.repeat(10_000_000), 400, 'bad-json'],
+    ['a list', [], 400, 'bad-option'],
+    ['nothing at all', '', 400, 'bad-json'],
+    ['a wrong type', { url: 7 }, 400, 'bad-option'],
+    ['another scheme', { url: 'ftp://a.example/' }, 400, 'bad-url'],
+    ['a bad selector', { url: 'https://a.example/', select: { x: 'a[' } }, 400, 'bad-option'],
+    ['a body that is too large', `"${'x'.repeat(34 * 1024 * 1024)}"`, 413, 'too-large-body'],
+  ])('%s', async (_, body, status, code) => {
+    const answer = await call('POST', '/scrape', body).catch(() => null);
+    // Where the server has closed the connection, the client may not have read the answer.
+    if (answer === null) expect(status).toBe(413);
+    else expect([answer.status, answer.body.code]).toEqual([status, code]);
+    expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+  });
+
+  test('an unknown field is named, with the one that may be meant', async () => {
+    const { body } = await call('POST', '/scrape', { url: page(1), use_js_rendr: true });
+    expect(body.errors).toEqual([
+      { field: 'use_js_rendr', message: 'unknown field; did you mean use_js_render?' },
+    ]);
+    const wrong = await call('POST', '/scrape', 'url=1', { 'content-type': 'text/plain' });
+    expect([wrong.status, wrong.body.code]).toEqual([415, 'wrong-media-type']);
+    expect((await call('GET', '/jobs/nothing')).status).toBe(404);
+    expect((await call('GET', '/jobs?cursor=x')).body.code).toBe('bad-cursor');
+    expect((await call('PUT', '/jobs')).status).toBe(405);
+  });
+
+  test('leave nothing in the log of failures', () => {
+    expect(server.log.filter((line) => line.includes('a request failed'))).toEqual([]);
+  });
+});

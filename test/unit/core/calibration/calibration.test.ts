@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'vitest';
+import { Calibration } from '../../../../src/core/calibration/calibration.ts';
+import { calibrateHost } from '../../../sim/arena/calibrate-host.ts';
+import { type ArenaHost, type HostAnswer, openHost, randomOf } from '../../../sim/arena/hosts.ts';
+import { Network } from '../../../sim/arena/network.ts';
+
+const OK: HostAnswer = { kind: 'answered', byLimiter: false, latencyMs: 50, retryAfterMs: null };
+
+const hostOf = (take: (now: number) => HostAnswer): ArenaHost => ({
+  ...{ kind: 'test', windowMs: 1_000, limit: 10, limitAt: () => 10 },
+  take,
+});
+
+const networkOf = (host: ArenaHost) => new Network(host, randomOf(1));
+
+describe('calibration', () => {
+  test('finds the limit of a host that counts by the second', () => {
+    const network = networkOf(openHost('fixed 1 s', 5));
+    const { limit } = openHost('fixed 1 s', 5);
+    const result = calibrateHost(network);
+    expect(result.end).toBe('held');
+    expect(result.rate! / limit).toBeGreaterThan(0.8);
+    expect(result.rate! / limit).toBeLessThanOrEqual(1);
+    expect(result.refusals).toBeLessThanOrEqual(20);
+    expect(result.evidence.some(({ purpose }) => purpose === 'control')).toBe(true);
+    expect(result.evidence.at(-1)).toMatchObject({ purpose: 'hold', verdict: 'accepted' });
+  });
+
+  test('never exceeds the cap, and keeps it whole where it held', () => {
+    const network = networkOf(hostOf(() => OK));
+    const result = calibrateHost(network, { cap: 5 });
+    expect(result).toMatchObject({ end: 'cap', rate: 5, refusals: 0 });
+    expect(Math.max(...result.evidence.map(({ rate }) => rate))).toBe(5);
+    // Five a second, and never more, for as long as it took.
+    expect(network.requests).toBeLessThanOrEqual((network.now / 1_000) * 5 + 1);
+  });
+
+  test('stops at once when the host answers with 403', () => {
+    let answers = 0;
+    const network = networkOf(hostOf(() => (++answers > 300 ? { ...OK, kind: 'blocked' } : OK)));
+    const result = calibrateHost(network);
+    expect(result.end).toBe('blocked');
+    expect(answers).toBeLessThan(310);
+    expect(result.rate).not.toBeNull();
+  });
+
+  test('does not take an outage for a limit', () => {
+    const isOut = (now: number) => now > 200_000 && now < 260_000;
+    const refused: HostAnswer = { ...OK, kind: 'refused', retryAfterMs: 10_000 };
+    const result = calibrateHost(networkOf(hostOf((now) => (isOut(now) ? refused : OK))), { cap: 8 });
+    expect(result).toMatchObject({ end: 'cap', rate: 8 });
+    expect(result.refusals).toBeGreaterThan(0);
+    const failing = calibrateHost(networkOf(hostOf((now) => (isOut(now) ? { ...OK, kind: 'failed' } : OK))), {
+      cap: 8,
+    });
+    expect(failing).toMatchObject({ end: 'cap', rate: 8, refusals: 0 });
+  });
+
+  test('keeps to its budgets of requests and refusals', () => {
+    const few = networkOf(openHost('fixed 1 s', 5));
+    expect(calibrateHost(few, { requestsMax: 300 })).toMatchObject({ end: 'requests' });
+    expect(few.requests).toBeLessThan(340);
+    const always: HostAnswer = { ...OK, kind: 'refused' };
+    const closed = calibrateHost(networkOf(hostOf(() => always)), { refusalsMax: 5 });
+    expect(closed).toMatchObject({ end: 'refusals', rate: null, refusals: 5 });
+  });
+
+  test('waits as long as the host asks for', () => {
+    const calibration = new Calibration(
+      { cap: 10, startRate: 1, parallelMax: 4, requestsMax: null, refusalsMax: 20 },
+      0,
+    );
+    expect(calibration.next(0)).toEqual({ kind: 'send', at: 0 });
+    calibration.sent(0);
+    calibration.answered(100, 0, { kind: 'refused', retryAfterMs: 30_000 });
+    expect(calibration.next(100)).toEqual({ kind: 'send', at: 30_100 });
+  });
+
+  test('gives up on a host that stops answering', () => {
+    const network = networkOf(hostOf((now) => (now > 100_000 ? { ...OK, kind: 'failed' } : OK)));
+    expect(calibrateHost(network).end).toBe('unreachable');
+  });
+});
