@@ -12,8 +12,9 @@ import { scenario as media } from './media.ts';
 import { writeScenario } from './report/document.ts';
 import type { BenchOptions, Scenario, Verdict } from './scenario.ts';
 import { openScratch } from './scratch.ts';
+import { scenario as service } from './service.ts';
 
-const SCENARIOS: readonly Scenario[] = [crawl, flat, media, fleet, browser];
+const SCENARIOS: readonly Scenario[] = [crawl, flat, media, fleet, browser, service];
 
 const HELP = `npm run bench -- [scenario …] [options]
 
@@ -109,7 +110,7 @@ const options: BenchOptions = {
 for (const name of positionals) {
   if (!SCENARIOS.some((scenario) => scenario.name === name)) fail(`unknown scenario ${name}\nTry --help.`);
 }
-installPeers();
+if (positionals.length === 0 || positionals.some((name) => name !== 'service')) installPeers();
 const scratch = openScratch(values.dir);
 let allMet = true;
 try {

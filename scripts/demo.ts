@@ -1,11 +1,13 @@
 import { spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 
 /** Starts the bundled shop in a process of its own, scrapes it as a user would, and says what to try next. */
 
 const json = process.argv.includes('--json');
 const dir = '.seine/demo';
+const address = `127.0.0.1:${await freePort()}`;
 
 const shop = spawn(process.execPath, ['dist/sites/shop/shop-process.js'], {
   stdio: ['pipe', 'pipe', 'inherit'],
@@ -38,7 +40,7 @@ const run = spawn(
     'demo',
     '--dir',
     dir,
-    ...(json ? ['--json'] : []),
+    ...(json ? ['--json'] : [`--ui=${address}`]),
   ],
   { stdio: 'inherit' },
 );
@@ -52,10 +54,40 @@ The pages are in ${dir}/warc (WARC files), everything else in ${dir}/seine.db.
 The shop has three broken links on purpose: they are the dead letters.
 
 Try next:
-  npx seine export demo --dir ${dir} --format csv
-  npx seine dead demo --dir ${dir}
-  npx seine export demo --dir ${dir} --what tasks
+  npx node bin/seine.js export demo --dir ${dir} --format csv
+  npx node bin/seine.js dead demo --dir ${dir}
+  npx node bin/seine.js export demo --dir ${dir} --what tasks
+  npx node bin/seine.js ui --dir ${dir}
 `);
 }
+if (finished && !json && process.stdin.isTTY && process.stdout.isTTY) await showUntilKey();
 // Dead letters are expected here: the demo succeeded when the job finished.
 process.exitCode = finished ? 0 : exitCode;
+
+/** The page of the run stays where it was, now read from the folder. */
+async function showUntilKey(): Promise<void> {
+  const ui = spawn(process.execPath, ['bin/seine.js', 'ui', '--dir', dir, '--listen', address], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  process.stderr.write(`\nThe dashboard stays open at http://${address} until you press a key.\n`);
+  const { stdin } = process;
+  stdin.setRawMode(true);
+  stdin.resume();
+  await new Promise<void>((resolve) => {
+    stdin.once('data', () => resolve());
+    ui.once('exit', () => resolve());
+  });
+  stdin.setRawMode(false);
+  stdin.pause();
+  ui.kill();
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
+}

@@ -45,10 +45,13 @@ const GROUPED = [
   'timeouts',
   'retry',
   'breaker',
+  'blocking',
   'records',
   'revisit',
   'media',
   'schedule',
+  'notify',
+  'sink',
   'url',
 ];
 

@@ -3,7 +3,6 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 import {
   FAULTS,
   type FaultName,
-  LATER_FAULTS,
   type SimulationOptions,
   type SimulationResult,
   simulate,
@@ -39,8 +38,11 @@ async function main(): Promise<void> {
       tasks: { type: 'string', default: '200' },
       minutes: { type: 'string' },
       jobs: { type: 'string', default: '2' },
-      with: { type: 'string', default: '' },
       without: { type: 'string', default: '' },
+      /** As many jobs in each run, at the same hosts. */
+      several: { type: 'string' },
+      /** Ends with the first seed that fails. */
+      first: { type: 'boolean', default: false },
     },
   });
   const first = Number(values.seed ?? 1);
@@ -50,8 +52,8 @@ async function main(): Promise<void> {
   const endAt = Date.now() + Number(values.minutes ?? 1e6) * 60_000;
   const options = {
     tasks: Number(values.tasks),
-    with: namesIn(values.with),
     without: namesIn(values.without),
+    ...(values.several === undefined ? {} : { jobs: Number(values.several) }),
   };
   const startedAt = Date.now();
   const sum = { runs: 0, tasks: 0, faults: 0, steps: 0, virtualMs: 0 };
@@ -62,6 +64,7 @@ async function main(): Promise<void> {
     if (result.failure !== null) {
       failed.push(result);
       process.stdout.write(`seed ${result.seed}: ${result.failure}\n`);
+      if (values.first) process.exit(1);
     }
     if (sum.runs % 1_000 === 0)
       process.stdout.write(
@@ -96,7 +99,7 @@ function seconds(ms: number): string {
 
 function namesIn(list: string): FaultName[] {
   const names = list.split(',').filter((name) => name !== '');
-  const known: readonly string[] = [...FAULTS, ...LATER_FAULTS];
+  const known: readonly string[] = FAULTS;
   for (const name of names)
     if (!known.includes(name)) throw new Error(`no fault is called '${name}'; there are ${known.join(', ')}`);
   return names as FaultName[];

@@ -2,6 +2,7 @@ import { type SpawnOptions, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
+import { useCompileCache } from '../test/support/compile-cache.ts';
 import { testSeed } from '../test/support/seed.ts';
 
 /**
@@ -28,7 +29,10 @@ function tests(name: string, ...args: string[]): Step {
 /** As `npm run build`, but for the types: the step of that name checks them, with those of the tests. */
 const build: Step[][] = [
   [{ name: 'build', command: 'tsc', args: ['-p', 'tsconfig.build.json', '--noCheck'] }],
-  [{ name: 'schema', command: 'node', args: ['scripts/write-schema.ts'] }],
+  [
+    { name: 'schema', command: 'node', args: ['scripts/write-schema.ts'] },
+    { name: 'dashboard', command: 'node', args: ['scripts/build-dashboard.ts'] },
+  ],
 ];
 
 /** One after the other; those in one list at the same time. */
@@ -40,13 +44,13 @@ function steps(only: string[]): Step[][] {
     [{ name: 'npx seine', command: 'npx', args: ['seine', '--version'] }],
     [
       { name: 'types', command: 'tsc', args: ['--noEmit'] },
+      { name: 'types of the dashboard', command: 'tsc', args: ['-p', 'web', '--noEmit'] },
       { name: 'style', command: 'biome', args: ['check', '--error-on-warnings'] },
     ],
-    // A process for each file would spend half of the time on loading the same modules again.
-    [tests('tests of pure code', 'test/unit', '--no-isolate')],
+    [tests('tests of pure code', 'test/unit')],
     [
-      // Most of them wait for a site's pace, a server's start or a deadline now and then: three keep two cores busy.
-      tests('tests', '--maxWorkers=3', '--exclude', 'test/unit/**'),
+      // Most of them wait for a site's pace, a server's start or a deadline now and then: four keep two cores busy.
+      tests('tests', '--maxWorkers=4', '--exclude', 'test/unit/**'),
     ],
   ];
 }
@@ -118,6 +122,7 @@ function count({ name, report }: Step, isDone: boolean): void {
 
 const args = process.argv.slice(2);
 const seed = testSeed();
+useCompileCache();
 for (const group of steps(args))
   await Promise.all(
     group.map(async (step) => {

@@ -4,6 +4,8 @@ import { COMMANDS, type CommandSpec, type OptionSpec } from '../src/cli/specs/co
 import { SETTINGS } from '../src/config/schema.ts';
 import { EXIT_CODES } from '../src/core/errors.ts';
 import { FAILURES, SKIPS } from '../src/core/failures.ts';
+import { exampleOf, fieldsOf, OPERATIONS } from '../src/server/api/openapi.ts';
+import { PROBLEMS } from '../src/server/api/requests/problems.ts';
 import { fieldGroups } from './job-fields.ts';
 
 /** The tables of docs/ that repeat tables of the code: `npx node scripts/write-docs.ts`; a test compares. */
@@ -17,6 +19,7 @@ export const SECTIONS: Record<string, Record<string, () => string>> = {
   'docs/jobs.md': { fields: fieldTables },
   'docs/failure-codes.md': { failures: failureTable, skips: skipTable },
   'docs/exit-codes.md': { exits: exitTable },
+  'docs/api.md': { calls: callTable, options: optionTables, examples: callExamples, problems: problemTable },
 };
 
 /** The text with each of the file's sections made anew. Throws when a section has no place. */
@@ -43,6 +46,42 @@ function cellText(text: string): string {
     .split(/(`[^`]*`)/)
     .map((part) => (part.startsWith('`') ? part : part.replaceAll('<', '&lt;')))
     .join('');
+}
+
+function callTable(): string {
+  const rows = OPERATIONS.map(({ method, path, summary, scope }) => [
+    `\`${method.toUpperCase()} ${path}\``,
+    scope,
+    summary,
+  ]);
+  return table(['call', 'scope', 'does'], rows);
+}
+
+function optionTables(): string {
+  const shown = ['scrape', 'batch', 'changeJob', 'retryJob', 'createKey', 'createWebhook'];
+  return OPERATIONS.filter(({ id }) => shown.includes(id))
+    .map((operation) => {
+      const title = `### ${operation.method.toUpperCase()} ${operation.path}`;
+      const rows = fieldsOf(operation).map(([name, doc]) => [`\`${name}\``, doc]);
+      return `${title}\n\n${table(['field', 'meaning'], rows)}`;
+    })
+    .join('\n\n');
+}
+
+function callExamples(): string {
+  return OPERATIONS.map((operation) => `    # ${operation.summary}\n    ${exampleOf(operation)}`).join(
+    '\n\n',
+  );
+}
+
+function problemTable(): string {
+  const rows = Object.entries(PROBLEMS).map(([code, { status, title, remedy }]) => [
+    `\`${code}\``,
+    String(status),
+    title,
+    remedy,
+  ]);
+  return table(['code', 'status', 'meaning', 'what to do'], rows);
 }
 
 function settingsTable(): string {

@@ -1,0 +1,331 @@
+/** The service scenario: what the API adds to a fetch, takes in batches, and answers while a crawl runs. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { Pool, request } from 'undici';
+import { openSqliteStore } from '../src/store/sqlite/sqlite-store.ts';
+import { createJob, tasksOf } from '../test/support/fixtures.ts';
+import { ROOT_FOLDER } from './contenders/contender.ts';
+import { describeMachine } from './report/machine.ts';
+import type { BenchOptions, Scenario, ScenarioResult, Verdict } from './scenario.ts';
+import type { Scratch } from './scratch.ts';
+
+const say = (text: string): void => void process.stderr.write(`${text}\n`);
+const CHUNK = 2_000;
+const AT_ONCE = 32;
+
+/** Any address has a page of 24 KB with 33 links. */
+const ORIGIN = `
+  const links = Array.from({ length: 33 }, (_, at) => '<a href="/' + at + '">' + at + '</a>').join('');
+  const page = '<title>x</title>' + links + '<p>' + 'Some words of a page. '.repeat(1060) + '</p>';
+  const server = require('node:http').createServer((_, response) =>
+    response.setHeader('content-type', 'text/html').end(page));
+  server.listen(0, '127.0.0.1', () => console.log('http://127.0.0.1:' + server.address().port));`;
+
+interface Served {
+  url: string;
+  pid: number;
+}
+
+async function startProgram(scratch: Scratch, args: string[], pattern: RegExp): Promise<Served> {
+  const child: ChildProcess = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  scratch.onEnd(async () => {
+    if (child.exitCode !== null) return;
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGTERM');
+    await ended;
+  });
+  const url = await new Promise<string>((resolve, reject) => {
+    child.once('exit', () => reject(new Error(`${args.join(' ')} ended`)));
+    for (const stream of [child.stdout!, child.stderr!])
+      createInterface({ input: stream }).on('line', (line) => {
+        const [found] = pattern.exec(line) ?? [];
+        if (found) resolve(found);
+      });
+  });
+  return { url, pid: child.pid! };
+}
+
+class Api {
+  readonly #base: string;
+  readonly #pool: Pool;
+
+  constructor({ url }: Served) {
+    this.#base = `${url}/api/v1`;
+    this.#pool = new Pool(url, { connections: AT_ONCE * 2, bodyTimeout: 0, headersTimeout: 0 });
+  }
+
+  async call<T>(
+    method: 'GET' | 'POST',
+    path: string,
+    body?: string | AsyncIterable<string>,
+    type = 'application/json',
+  ): Promise<T> {
+    const { statusCode, body: answer } = await request(this.#base + path, {
+      method,
+      dispatcher: this.#pool,
+      ...(body === undefined ? {} : { headers: { 'content-type': type }, body: body as string }),
+    });
+    const text = await answer.text();
+    if (statusCode >= 400) throw new Error(`${method} ${path}: ${statusCode} ${text.slice(0, 300)}`);
+    return JSON.parse(text) as T;
+  }
+
+  async scrape(url: string): Promise<void> {
+    const asked = JSON.stringify({ url, rate: 'max', robots: false, formats: ['html'] });
+    const { status } = await this.call<{ status: string }>('POST', '/scrape', asked);
+    if (status !== 'completed') throw new Error(`a scrape is ${status}`);
+  }
+
+  batch(
+    lines: AsyncIterable<string>,
+  ): Promise<{ batch_id: string; accepted: number; rejected: object[]; rejected_count: number }> {
+    return this.call('POST', '/batch', lines, 'application/x-ndjson');
+  }
+
+  close = () => this.#pool.close();
+}
+
+const ms = async (work: () => Promise<unknown>): Promise<number> => {
+  const start = performance.now();
+  await work();
+  return performance.now() - start;
+};
+
+function quantile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+}
+
+const rssOf = (pid: number) =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
+
+/** In turns, so that what else the machine does meets both. */
+async function latencies(api: Api, origin: Served, count: number) {
+  const pool = new Pool(origin.url);
+  const bare = async (path: string) => {
+    const { body } = await request(origin.url + path, { dispatcher: pool });
+    await body.text();
+  };
+  const [scraped, fetched]: [number[], number[]] = [[], []];
+  for (let at = 0; at < count + 20; at++) {
+    const pair = [await ms(() => api.scrape(`${origin.url}/l/${at}`)), await ms(() => bare(`/b/${at}`))];
+    if (at < 20) continue;
+    scraped.push(pair[0]!);
+    fetched.push(pair[1]!);
+  }
+  await pool.close();
+  return {
+    scrapeP50: quantile(scraped, 0.5),
+    bareP50: quantile(fetched, 0.5),
+    scrapeP99: quantile(scraped, 0.99),
+  };
+}
+
+async function scrapeRate(api: Api, origin: Served, count: number, round: number): Promise<number> {
+  let next = 0;
+  const took = await ms(() =>
+    Promise.all(
+      Array.from({ length: AT_ONCE }, async () => {
+        while (next < count) await api.scrape(`${origin.url}/r${round}/${next++}`);
+      }),
+    ),
+  );
+  return (count / took) * 1_000;
+}
+
+async function* urlLines(prefix: string, count: number, wrong = 0): AsyncGenerator<string, void, void> {
+  yield '{"rate":0.01}\n';
+  for (let at = 0; at < count; at += 500) {
+    let text = '';
+    for (let one = at; one < Math.min(count, at + 500); one++) text += `${prefix}${one}\n`;
+    yield text;
+  }
+  for (let at = 0; at < wrong; at++) yield 'nonsense\n';
+}
+
+async function enqueueRate(scratch: Scratch, count: number, round: number): Promise<number> {
+  const store = openSqliteStore(join(scratch.diskFolder(`enqueue-${round}`), 'seine.db'), {
+    checkpointThread: true,
+  });
+  try {
+    const job = await createJob(store, 'bench');
+    let took = 0;
+    for (let at = 0; at < count; at += CHUNK) {
+      const urls = Array.from(
+        { length: Math.min(CHUNK, count - at) },
+        (_, one) => `http://e.example/${round}/${at + one}`,
+      );
+      const tasks = tasksOf(...urls);
+      const options = { now: Date.now(), perTemplateMax: null, source: null, added: { rejected: 0 } };
+      took += await ms(() => store.frontier.enqueue(job.id, tasks, options));
+    }
+    return (count / took) * 1_000;
+  } finally {
+    await store.close();
+  }
+}
+
+async function statusWhileCrawling(api: Api, origin: Served, pages: number) {
+  async function* lines() {
+    yield '{"rate":"max","robots":false}\n';
+    for (let at = 0; at < pages; at++) yield `${origin.url}/c/${at}\n`;
+  }
+  const { batch_id: id } = await api.batch(lines());
+  const times: number[] = [];
+  const start = performance.now();
+  for (let isOver = false; !isOver; ) {
+    const from = performance.now();
+    const { status } = await api.call<{ status: string }>('GET', `/jobs/${id}`);
+    times.push(performance.now() - from);
+    isOver = status !== 'running' && status !== 'queued';
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  return {
+    p50: quantile(times, 0.5),
+    p99: quantile(times, 0.99),
+    asked: times.length,
+    rate: (pages / (performance.now() - start)) * 1_000,
+  };
+}
+
+async function run({ pages, rounds }: BenchOptions, scratch: Scratch): Promise<ScenarioResult> {
+  const dir = scratch.diskFolder('service');
+  const origin = await startProgram(scratch, ['-e', ORIGIN], /http:\/\/127\.0\.0\.1:\d+/);
+  const seine = join(ROOT_FOLDER, 'bin', 'seine.js');
+  const args = [seine, 'serve', '--listen', '127.0.0.1:0', '--dir', dir, '--allow-private'];
+  const server = await startProgram(scratch, args, /http:\/\/127\.0\.0\.1:\d+/);
+  const api = new Api(server);
+  scratch.onEnd(() => api.close());
+  const [latency, rates, batches, enqueues]: [
+    Awaited<ReturnType<typeof latencies>>[],
+    number[],
+    number[],
+    number[],
+  ] = [[], [], [], []];
+  for (let round = 0; round < rounds; round++) {
+    latency.push(await latencies(api, origin, Math.ceil(pages / 100)));
+    rates.push(await scrapeRate(api, origin, Math.ceil(pages / 10), round));
+    const count = pages * 5;
+    const took = await ms(() => api.batch(urlLines(`http://b${round}.example/`, count)));
+    batches.push((count / took) * 1_000);
+    enqueues.push(await enqueueRate(scratch, count, round));
+    say(
+      `round ${round + 1}: scrape ${latency.at(-1)!.scrapeP50.toFixed(1)} ms, ${rates.at(-1)!.toFixed(0)}/s; batch ${batches.at(-1)!.toFixed(0)}/s, enqueue ${enqueues.at(-1)!.toFixed(0)}/s`,
+    );
+  }
+  const status = await statusWhileCrawling(api, origin, pages);
+  say(`GET /jobs/{id} p99 ${status.p99.toFixed(1)} ms at ${status.rate.toFixed(0)} pages/s`);
+  const streamed = pages * 250;
+  const before = rssOf(server.pid);
+  let peak = before;
+  const timer = setInterval(() => {
+    peak = Math.max(peak, rssOf(server.pid));
+  }, 200);
+  const stream = await api.batch(urlLines('http://stream.example/', streamed, 5_000));
+  clearInterval(timer);
+  const data = {
+    ...{ machine: describeMachine(), pages, rounds },
+    scrapeP50: quantile(
+      latency.map(({ scrapeP50 }) => scrapeP50),
+      0.5,
+    ),
+    bareP50: quantile(
+      latency.map(({ bareP50 }) => bareP50),
+      0.5,
+    ),
+    scrapeP99: quantile(
+      latency.map(({ scrapeP99 }) => scrapeP99),
+      0.5,
+    ),
+    scrapesPerSecond: quantile(rates, 0.5),
+    batchPerSecond: quantile(batches, 0.5),
+    enqueuePerSecond: quantile(enqueues, 0.5),
+    batchShare: quantile(
+      batches.map((rate, at) => rate / enqueues[at]!),
+      0.5,
+    ),
+    status,
+    stream: {
+      urls: streamed,
+      accepted: stream.accepted,
+      rejected: stream.rejected_count,
+      named: stream.rejected.length,
+      beforeMb: before,
+      peakMb: peak,
+    },
+  };
+  return { verdicts: judge(data), data, section: sectionOf(data) };
+}
+
+type Data = Parameters<typeof judge>[0];
+
+function judge(data: {
+  scrapeP50: number;
+  bareP50: number;
+  scrapeP99: number;
+  scrapesPerSecond: number;
+  batchPerSecond: number;
+  enqueuePerSecond: number;
+  batchShare: number;
+  pages: number;
+  rounds: number;
+  status: { p50: number; p99: number; rate: number; asked: number };
+  stream: {
+    urls: number;
+    accepted: number;
+    rejected: number;
+    named: number;
+    beforeMb: number;
+    peakMb: number;
+  };
+}): Verdict[] {
+  const { status, stream } = data;
+  return [
+    {
+      bar: 'POST /scrape, 1 at once: p50 at most 12 ms above a bare request',
+      measured: `${(data.scrapeP50 - data.bareP50).toFixed(1)} ms (${data.scrapeP50.toFixed(1)} against ${data.bareP50.toFixed(1)})`,
+      passed: data.scrapeP50 - data.bareP50 <= 12,
+    },
+    {
+      bar: 'POST /scrape, 32 at once: at least 600/s',
+      measured: `${data.scrapesPerSecond.toFixed(0)}/s`,
+      passed: data.scrapesPerSecond >= 600,
+    },
+    {
+      bar: 'POST /batch: at least 0.8 times store.enqueue alone',
+      measured: `${data.batchShare.toFixed(2)} (${data.batchPerSecond.toFixed(0)}/s against ${data.enqueuePerSecond.toFixed(0)}/s)`,
+      passed: data.batchShare >= 0.8,
+    },
+    {
+      bar: 'URLs as one stream: memory flat, rejects capped and counted',
+      measured: `${stream.accepted} accepted, ${stream.rejected} rejected, ${stream.named} named; ${stream.beforeMb.toFixed(0)} MB before, at most ${stream.peakMb.toFixed(0)} MB`,
+      passed: stream.accepted === stream.urls && stream.named <= 100 && stream.peakMb - stream.beforeMb < 200,
+    },
+    {
+      bar: 'GET /jobs/{id} while a crawl runs: p99 at most 10 ms',
+      measured: `${status.p99.toFixed(1)} ms at ${status.rate.toFixed(0)} pages/s`,
+      passed: status.p99 <= 10,
+    },
+  ];
+}
+
+function sectionOf(data: Data): string {
+  const rows = judge(data).map(
+    ({ bar, measured, passed }) => `| ${bar} | ${measured} | ${passed ? 'met' : 'not met'} |`,
+  );
+  return [
+    `Server, client and an origin with pages of 24 KB on one machine, SQLite; medians of ${data.rounds} rounds in turns, ${data.stream.urls.toLocaleString('en')} URLs in the stream.`,
+    '',
+    '| bar | measured | |',
+    '|---|---|---|',
+    ...rows,
+  ].join('\n');
+}
+
+export const scenario: Scenario = {
+  name: 'service',
+  summary: 'the API: scrapes, batches, streams, and answers while a crawl runs',
+  run,
+};
