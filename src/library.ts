@@ -166,6 +166,7 @@ function settingsOf(options: SeineOptions): AppSettings {
     store: storeOf(config),
     allowPrivate: config.allowPrivate,
     readSecret,
+    proxyPools: config.proxyPools,
     jobEnvironment,
     logger: options.logger ?? SILENT,
   };

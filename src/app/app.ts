@@ -22,6 +22,7 @@ import { PRICES_DEFAULT } from '../core/cost/cost.ts';
 import { SeineError } from '../core/errors.ts';
 import { mayRender } from '../core/escalation/escalation.ts';
 import type { JobSpec, SourceSpec } from '../core/job-schema/job.ts';
+import type { SharedPool } from '../core/job-schema/proxies.ts';
 import { hideCredentials, makeRedact, type Redact } from '../core/text/redact.ts';
 import { isPublicAddress } from '../core/url/address.ts';
 import { type AddressGuard, makeAddressGuard } from '../core/url/address-guard.ts';
@@ -54,6 +55,8 @@ export interface AppSettings extends DispatchSettings {
   allowPrivate?: 'job' | 'never';
   /** Reads the secrets that jobs refer to. */
   readSecret?: ReadSecret;
+  /** Lists of proxies that jobs may use by name. */
+  proxyPools?: ReadonlyMap<string, SharedPool>;
 }
 
 /** A job under way. */

@@ -66,6 +66,7 @@ export async function makeContext(parsed: ParsedArgs, output: Output = process):
       prices: loaded.config.prices,
       allowPrivate,
       readSecret: loaded.readSecret,
+      proxyPools: loaded.config.proxyPools,
       jobEnvironment: loaded.jobEnvironment,
       s3: s3Of(loaded.config),
       store: storeOf(loaded.config),

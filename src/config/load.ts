@@ -166,6 +166,7 @@ export function loadConfig(
       dir: loaded.secrets,
       isDirListed: origins.secrets === 'environment',
       listed: loaded.jobSecrets ?? [],
+      proxyPools: loaded.proxyPools,
       env,
     }),
     jobEnvironment: jobEnvironment(env, loaded.jobSecrets ?? []),

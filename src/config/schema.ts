@@ -8,6 +8,7 @@ import {
 import { PRICES_DEFAULT, type Prices, parsePrices, pricesText } from '../core/cost/cost.ts';
 import { parseFleetKeys } from '../core/fleet-key/fleet-key.ts';
 import { type DispatchTarget, parseDispatch } from '../core/job-schema/dispatch-target.ts';
+import { parseSharedPools, type SharedPool, sharedPoolsText } from '../core/job-schema/proxies.ts';
 import { isApiKey } from '../core/keys/api-key.ts';
 
 /** `127.0.0.1:8700` or `[::1]:8700`; null when it is neither. */
@@ -324,6 +325,14 @@ export const SETTINGS = {
     default: () => PRICES_DEFAULT,
     parse: parsePrices,
     show: pricesText,
+  }),
+  proxyPools: setting<ReadonlyMap<string, SharedPool>>({
+    env: 'SEINE_PROXY_POOLS',
+    shown: 'none',
+    doc: 'Lists of proxies that jobs and requests of the API may use by name: `dc=/lists/dc.txt,home=residential:/lists/home.txt`. See docs/proxies.md.',
+    default: () => new Map(),
+    parse: parseSharedPools,
+    show: sharedPoolsText,
   }),
   secrets: setting<string>({
     env: 'SEINE_SECRETS',

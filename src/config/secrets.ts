@@ -2,14 +2,15 @@ import { readFileSync } from 'node:fs';
 import { readFile, realpath } from 'node:fs/promises';
 import { join, resolve, sep } from 'node:path';
 import { SeineError } from '../core/errors.ts';
-import type { SecretRef, SecretUse } from '../core/job-schema/proxies.ts';
+import type { ProxyListRef, SecretRef, SecretUse, SharedPool } from '../core/job-schema/proxies.ts';
+import { suggestion } from '../core/text/nearest-name.ts';
 import { FOR_JOBS } from './job-environment.ts';
 
 /** A list of ten thousand proxies is some 800 KB. */
 const SECRET_BYTES_MAX = 4 * 1024 * 1024;
 
 /** Reads what a job only refers to. What it returns is never logged, and no message quotes it. */
-export type ReadSecret = (ref: SecretRef, use: SecretUse) => Promise<string>;
+export type ReadSecret = (ref: ProxyListRef, use: SecretUse) => Promise<string>;
 
 /** Which secrets the operator gives to jobs. */
 interface SecretSettings {
@@ -19,6 +20,8 @@ interface SecretSettings {
   isDirListed: boolean;
   /** Variables, mounted secrets and paths. */
   listed: readonly string[];
+  /** Lists of proxies that any job may use, by name. */
+  proxyPools: ReadonlyMap<string, SharedPool>;
   env: NodeJS.ProcessEnv;
 }
 
@@ -26,6 +29,7 @@ interface SecretSettings {
 export function makeReadSecret(settings: SecretSettings): ReadSecret {
   const { dir, env } = settings;
   return async (ref, use) => {
+    if ('shared' in ref) return readSecretFile(sharedPool(ref.shared, settings.proxyPools).file);
     if (!(await isForJobs(ref, use, settings))) throw notListed(ref, settings.listed);
     if ('env' in ref) {
       const value = env[ref.env];
@@ -37,6 +41,15 @@ export function makeReadSecret(settings: SecretSettings): ReadSecret {
     }
     return readSecretFile('file' in ref ? ref.file : join(dir, ref.secret));
   };
+}
+
+/** Throws where the operator shares no such list. */
+function sharedPool(name: string, pools: ReadonlyMap<string, SharedPool>): SharedPool {
+  const found = pools.get(name);
+  if (found) return found;
+  throw new SeineError(`there is no shared proxy pool '${name}'${suggestion(name, [...pools.keys()])}`, {
+    hint: 'the operator lists them in SEINE_PROXY_POOLS',
+  });
 }
 
 async function isForJobs(

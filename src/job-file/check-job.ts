@@ -47,33 +47,47 @@ export function checkAccess({ routes, proxies, api, login }: JobSpec): void {
   }
 }
 
+type WithSecrets = Pick<JobSpec, 'proxies' | 'api' | 'identity' | 'login' | 'notify'>;
+
 /** Files of secrets are meant from where the job file is, also when the job is resumed from elsewhere. */
-export function anchorSecrets<T extends Pick<JobSpec, 'proxies' | 'api' | 'identity' | 'login' | 'notify'>>(
-  spec: T,
-  dir: string,
-): T {
-  const anchor = (ref: SecretRef): SecretRef => ('file' in ref ? { file: resolve(dir, ref.file) } : ref);
+export function anchorSecrets<T extends WithSecrets>(spec: T, dir: string): T {
+  return mapSecrets(spec, (ref) => ('file' in ref ? { file: resolve(dir, ref.file) } : ref));
+}
+
+/** Whether the job reads anything of the machine it runs on: variables, files, mounted secrets. */
+export function readsSecrets(spec: WithSecrets): boolean {
+  let found = false;
+  mapSecrets(spec, (ref) => {
+    found = true;
+    return ref;
+  });
+  return found;
+}
+
+/** Every place of a job where a secret is referred to is here. */
+function mapSecrets<T extends WithSecrets>(spec: T, change: (ref: SecretRef) => SecretRef): T {
   const { proxies, api, identity, login, notify } = spec;
-  const headers = mapValues(identity.secretHeaders ?? {}, (refs) => mapValues(refs, anchor));
+  const headers = mapValues(identity.secretHeaders ?? {}, (refs) => mapValues(refs, change));
   const pools = mapValues(proxies?.pools ?? {}, (pool) => {
     const { from } = pool;
-    if (!('list' in from)) return { ...pool, from: anchor(from) };
+    if ('shared' in from) return pool;
+    if (!('list' in from)) return { ...pool, from: change(from) };
     const { credentials } = from;
-    return { ...pool, from: credentials ? { ...from, credentials: anchor(credentials) } : from };
+    return { ...pool, from: credentials ? { ...from, credentials: change(credentials) } : from };
   });
   return {
     ...spec,
     ...(proxies ? { proxies: { ...proxies, pools } } : {}),
     ...(identity.secretHeaders ? { identity: { ...identity, secretHeaders: headers } } : {}),
-    ...(api?.key ? { api: { ...api, key: anchor(api.key) } } : {}),
+    ...(api?.key ? { api: { ...api, key: change(api.key) } } : {}),
     ...(notify
       ? {
           notify: notify.map((each) =>
-            typeof each.url === 'object' ? { ...each, url: anchor(each.url) } : each,
+            typeof each.url === 'object' ? { ...each, url: change(each.url) } : each,
           ),
         }
       : {}),
-    ...(login ? { login: { state: anchor(login.state) } } : {}),
+    ...(login ? { login: { state: change(login.state) } } : {}),
   };
 }
 

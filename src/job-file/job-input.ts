@@ -470,6 +470,10 @@ export interface JobFields {
                         secret: string;
                       }
                     | undefined;
+                }
+              | {
+                  /** Name of a list that the operator shares; see the setting `proxyPools`. */
+                  shared: string;
                 };
             /** `request` chooses a proxy for each request; a number keeps one proxy per host for that many seconds; `never` keeps it. Default: `request` for datacenter and isp, 600 for residential and mobile. */
             rotate?: 'request' | 'never' | number | undefined;

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { SeineError } from '../../core/errors.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
 import { parseLoginState } from '../../core/job-schema/login-state.ts';
-import type { PoolSpec, SecretRef, SecretUse } from '../../core/job-schema/proxies.ts';
+import type { PoolSpec, ProxyListRef, SecretUse } from '../../core/job-schema/proxies.ts';
 import { isLocalName, parseCredentials, parseProxyList, secretsOfProxy } from '../../core/proxies/proxy.ts';
 import type { ProxyPool } from '../../core/proxies/proxy-pool.ts';
 import type { AddressCheck } from '../../core/url/address-guard.ts';
@@ -19,7 +19,7 @@ export interface JobAccess {
   secrets: string[];
 }
 
-export type ReadSecret = (ref: SecretRef, use: SecretUse) => Promise<string>;
+export type ReadSecret = (ref: ProxyListRef, use: SecretUse) => Promise<string>;
 
 /** Throws a SeineError where something is missing or makes no sense; it never quotes what was read. */
 export async function loadJobAccess(
@@ -56,11 +56,10 @@ function headerValue(name: string, text: string): string {
 async function loadPool(name: string, spec: PoolSpec, read: ReadSecret): Promise<ProxyPool> {
   const { from, country } = spec;
   const place = `the list of pool '${name}'`;
-  const inline = 'list' in from ? from : null;
-  const text = inline ? inline.list.join('\n') : await read(from as SecretRef, 'own-place');
-  const credentials = inline?.credentials
-    ? parseCredentials(await read(inline.credentials, 'anywhere'))
-    : null;
+  const isInline = 'list' in from;
+  const text = isInline ? from.list.join('\n') : await read(from, 'own-place');
+  const credentials =
+    isInline && from.credentials ? parseCredentials(await read(from.credentials, 'anywhere')) : null;
   const all = parseProxyList(text, place, credentials);
   const wanted = country?.toUpperCase();
   const proxies = all.filter((proxy) => !wanted || proxy.country === null || proxy.country === wanted);

@@ -65,6 +65,43 @@ const inlineList = z.strictObject({
   credentials: secretRef.optional().describe('Where to read the `user:password` for all of them.'),
 });
 
+const poolName = z
+  .string()
+  .regex(/^[\w.-]{1,64}$/, 'a name may contain only letters, digits, dots, dashes and underscores');
+
+const sharedList = z.strictObject({
+  shared: poolName.describe('Name of a list that the operator shares; see the setting `proxyPools`.'),
+});
+
+/** Where the list of a pool is read. */
+export type ProxyListRef = SecretRef | z.output<typeof sharedList>;
+
+/** A list that jobs and requests may name without knowing where it is. */
+export interface SharedPool {
+  type: PoolSpec['type'];
+  file: string;
+}
+
+const isPoolType = (text: string): text is PoolSpec['type'] => POOL_TYPES.some((type) => type === text);
+
+/** `dc=/lists/dc.txt,home=residential:/lists/home.txt` or `none`; null when it is neither. */
+export function parseSharedPools(text: string): ReadonlyMap<string, SharedPool> | null {
+  const pools = new Map<string, SharedPool>();
+  for (const entry of text === 'none' ? [] : text.split(',')) {
+    const [, name, type = 'datacenter', file] =
+      /^\s*([\w.-]{1,64})=(?:([a-z]+):)?(.+?)\s*$/.exec(entry) ?? [];
+    if (name === undefined || file === undefined || !isPoolType(type) || pools.has(name)) return null;
+    pools.set(name, { type, file });
+  }
+  return pools;
+}
+
+export function sharedPoolsText(pools: ReadonlyMap<string, SharedPool>): string {
+  return pools.size === 0
+    ? 'none'
+    : [...pools].map(([name, { type, file }]) => `${name}=${type}:${file}`).join(',');
+}
+
 const POOL_TYPES = ['datacenter', 'isp', 'residential', 'mobile'] as const;
 
 const pool = z.strictObject({
@@ -80,7 +117,7 @@ const pool = z.strictObject({
       'Use only proxies that the list marks with this country or with none. Also replaces `{country}` in user names.',
     ),
   from: z
-    .union([secretRef, inlineList])
+    .union([secretRef, inlineList, sharedList])
     .describe(
       'List of proxies, one per line: `scheme://user:password@host:port`. The scheme is http, https, socks5 or socks5h.',
     ),
@@ -113,10 +150,6 @@ const pool = z.strictObject({
       'First pause of a proxy that failed or that a host blocked. It doubles each time, up to an hour.',
     ),
 });
-
-const poolName = z
-  .string()
-  .regex(/^[\w.-]{1,64}$/, 'a name may contain only letters, digits, dots, dashes and underscores');
 
 export const proxies = z
   .strictObject({

@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -6,6 +6,7 @@ import { openFolder } from '../../../src/app/folder.ts';
 import { codeOf } from '../../support/fixtures.ts';
 import { temporaryFolder } from '../../support/seine-process.ts';
 import { type ApiServer, openApiServer } from '../../support/servers/api-server.ts';
+import { type ProxyServer, startProxy } from '../../support/servers/proxy-servers.ts';
 import { type LinkedSite, pathOf, startLinkedSite } from '../../support/sites/linked-site.ts';
 
 let site: LinkedSite;
@@ -477,10 +478,77 @@ describe('jobs', () => {
     ['S3', { sources: ['s3://bucket/list.csv'] }, /no files and no S3/],
     ['secrets of files', withPool({ file: '/etc/passwd' }), /secret|file/],
     ['secrets of the environment', withPool({ env: 'AWS_SECRET_ACCESS_KEY' }), /secret|env/],
+    ['mounted secrets', withPool({ secret: 'seine-secret-home' }), /secret/],
+    [
+      'mounted secrets for lists of proxies',
+      withPool({ list: ['http://192.0.2.1:8080'], credentials: { secret: 'seine-secret-home' } }),
+      /secret/,
+    ],
+    [
+      'mounted secrets in headers',
+      {
+        sources: ['https://a.example/'],
+        identity: { secretHeaders: { 'https://a.example': { authorization: { secret: 'seine-secret-a' } } } },
+      },
+      /secret/,
+    ],
   ])('have no %s', async (_, job, detail) => {
     const { status, body } = await call('POST', '/jobs', job);
     expect([status, body.code]).toEqual([403, 'not-allowed']);
     expect(body.detail).toMatch(detail);
+  });
+});
+
+describe('proxies of the server', () => {
+  const proxies: ProxyServer[] = [];
+  let proxied: ApiServer;
+  beforeAll(async () => {
+    for (const from of ['127.0.0.31', '127.0.0.32']) proxies.push(await startProxy({ from }));
+    const [german, french] = proxies.map((proxy) => proxy.url());
+    const list = join(server.dir, 'home.txt');
+    await writeFile(list, `${german} DE\n${french} FR\n`);
+    proxied = await openApiServer({ environment: { SEINE_PROXY_POOLS: `home=residential:${list}` } });
+  });
+  afterAll(async () => {
+    await proxied.close();
+    for (const proxy of proxies) await proxy.close();
+  });
+
+  const post = async (path: string, asked: object) => {
+    const answer = await fetch(`${proxied.url}/api/v1${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(asked),
+    });
+    return { status: answer.status, text: await answer.text() };
+  };
+
+  test('are used by name and country, and nobody is told where their list is', async () => {
+    const asked = { url: page(15), ...FAST, proxy_pool: 'home', country: 'FR' };
+    const { text } = await post('/scrape', asked);
+    expect(JSON.parse(text)).toMatchObject({ status: 'completed', result: { html: site.bodyOf(15) } });
+    expect(proxies.map(({ asked, whole }) => asked.length + whole.length > 0)).toEqual([false, true]);
+    const { job_id: id } = JSON.parse(text);
+    const stored = await (await fetch(`${proxied.url}/api/v1/jobs/${id.replace(/_\d+_\d+$/, '')}`)).text();
+    expect(text + stored).not.toContain('home.txt');
+  });
+
+  test('are used by jobs too', async () => {
+    const job = { sources: [page(16)], allowPrivate: true, politeness: FAST };
+    const pools = { home: { from: { shared: 'home' }, country: 'DE' } };
+    const { status, text } = await post('/jobs', { ...job, proxies: { pools, default: 'home' } });
+    expect(status).toBe(202);
+    const url = `${proxied.url}/api/v1/jobs/${JSON.parse(text).job_id}?wait=30`;
+    expect(await (await fetch(url)).json()).toMatchObject({ status: 'completed' });
+    expect(proxies[0]!.asked.length + proxies[0]!.whole.length).toBeGreaterThan(0);
+  });
+
+  test.each([
+    [{ proxy_pool: 'hone' }, "proxy_pool: the server has no pool 'hone'; did you mean home?"],
+    [{ country: 'FR' }, 'country: needs proxy_pool'],
+  ])('that are not there are an error: %j', async (options, detail) => {
+    const { status, text } = await post('/batch', { urls: [page(1)], ...options });
+    expect([status, JSON.parse(text)]).toMatchObject([400, { code: 'bad-option', detail }]);
   });
 });
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openFolder } from '../../../src/app/folder.ts';
+import { loadConfig } from '../../../src/config/load.ts';
 import type { Prices } from '../../../src/core/cost/cost.ts';
 import { Server } from '../../../src/server/server.ts';
 import { temporaryFolder } from '../seine-process.ts';
@@ -18,16 +19,22 @@ export interface ApiServer {
 export async function openApiServer({
   dir,
   prices,
+  environment = {},
 }: {
   dir?: string;
   prices?: Prices;
+  /** Of settings that jobs use. */
+  environment?: Record<string, string>;
 } = {}): Promise<ApiServer> {
   const own = dir === undefined ? temporaryFolder() : null;
   const place = dir ?? join(own!.path, 'served');
   const log: string[] = [];
   const note = (message: string) => void log.push(message);
+  const { config, readSecret } = loadConfig({}, environment);
   const settings = {
     dir: place,
+    readSecret,
+    proxyPools: config.proxyPools,
     sync: 'normal' as const,
     workers: 1,
     ...(prices ? { prices } : {}),

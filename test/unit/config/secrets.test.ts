@@ -17,7 +17,9 @@ describe('a secret is read', () => {
   writeFileSync(join(dir, 'list'), 'from the mount');
   writeFileSync(join(dir, 'empty'), ' \n');
   const env = { NAME: 'from the environment', EMPTY: ' ' };
-  const read = makeReadSecret({ dir, isDirListed: true, listed: ['NAME', 'EMPTY', 'NOWHERE'], env });
+  const proxyPools = new Map([['home', { type: 'residential' as const, file: join(dir, 'list') }]]);
+  const listed = ['NAME', 'EMPTY', 'NOWHERE'];
+  const read = makeReadSecret({ dir, isDirListed: true, listed, proxyPools, env });
 
   test('from the environment, a file or the folder of secrets', async () => {
     expect(await read({ env: 'NAME' }, 'anywhere')).toBe('from the environment');
@@ -30,9 +32,28 @@ describe('a secret is read', () => {
     [{ env: 'EMPTY' }, 'the environment variable EMPTY is not set'],
     [{ secret: 'nowhere' }, /cannot read the secret \S+nowhere \(ENOENT\)/],
     [{ secret: 'empty' }, /the secret \S+empty is empty/],
+    [{ shared: 'hone' }, "there is no shared proxy pool 'hone'; did you mean home?"],
   ])('or said to be missing: %j', async (ref, message) => {
     await expect(read(ref, 'anywhere')).rejects.toThrow(message);
   });
+
+  test('from the list of proxies that the operator shares, whatever the job may read besides', async () => {
+    expect(await read({ shared: 'home' }, 'own-place')).toBe('from the mount');
+    const { readSecret } = loadConfig(
+      {},
+      { SEINE_PROXY_POOLS: `a=mobile:/nowhere, home=${join(dir, 'list')}` },
+    );
+    expect(await readSecret({ shared: 'home' }, 'own-place')).toBe('from the mount');
+  });
+
+  test.each(['home', 'home=', '=list', 'home=fast:/list', 'a=/list,a=/other', 'a b=/list'])(
+    'from no list that is not named and placed: %s',
+    (text) => {
+      expect(() => loadConfig({}, { SEINE_PROXY_POOLS: text })).toThrow(
+        'invalid value for SEINE_PROXY_POOLS',
+      );
+    },
+  );
 
   test('from the folder that the setting names', async () => {
     const { readSecret } = loadConfig({}, { SEINE_SECRETS: dir });
@@ -48,7 +69,8 @@ describe('a secret that the operator has not listed', () => {
   symlinkSync(join(outside, 'password'), join(inside, 'link'));
   afterAll(() => rmSync(outside, { recursive: true }));
   const env = { AWS_SECRET_ACCESS_KEY: 'x', SEINE_SECRET_SHOP: 'y', SHOP_TOKEN: 'z', SEINE_LOG: 'info' };
-  const readOf = (listed: string[]) => makeReadSecret({ dir: outside, isDirListed: false, listed, env });
+  const readOf = (listed: string[]) =>
+    makeReadSecret({ dir: outside, isDirListed: false, listed, proxyPools: new Map(), env });
 
   test.each([
     [{ env: 'AWS_SECRET_ACCESS_KEY' }, 'SEINE_JOB_SECRETS=SHOP_TOKEN,AWS_SECRET_ACCESS_KEY'],

@@ -61,12 +61,12 @@ export async function createCrawl(
 }
 
 async function crawlSpec(
-  { allowPrivate }: ApiContext,
+  context: ApiContext,
   asked: FirecrawlCrawl,
   { name, rule, caller }: { name: string; rule: FollowRule; caller: Caller },
 ): Promise<JobSpec> {
   const options = batchRequest(asked.scrapeOptions, { robots: !asked.ignoreRobotsTxt, delay: asked.delay });
-  const base = await specOf(options, name, { allowPrivate, caller });
+  const base = await specOf(options, name, context, caller);
   const { maxConcurrency: parallel, maxDiscoveryDepth: depth } = asked;
   const definition = {
     ...base,

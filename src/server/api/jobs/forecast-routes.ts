@@ -41,7 +41,7 @@ export const forecastRoutes: RoutePlugin = (app, context) => {
 };
 
 async function specToForecast(
-  { allowPrivate }: ApiContext,
+  context: ApiContext,
   { urls, job, sample: _, wait: __, ...options }: ReturnType<typeof parseAs<typeof forecastSchema>>,
   caller: Caller,
 ): Promise<JobSpec> {
@@ -49,13 +49,15 @@ async function specToForecast(
     throw new Problem('bad-option', 'either urls or job is needed');
   if (job) {
     const { spec } = await parseJob(job, 'job', 'job');
-    checkJobRights(spec, caller, allowPrivate);
+    checkJobRights(spec, caller, context.allowPrivate);
     return { ...spec, name: toJobName(tenantName(caller, spec.name)) };
   }
   const id = hash('sha256', JSON.stringify([urls, options]), 'hex').slice(0, 16);
-  const { keepOpen: ___, ...spec } = await specOf(options, tenantName(caller, `batch-${id}`), {
-    allowPrivate,
+  const { keepOpen: ___, ...spec } = await specOf(
+    options,
+    tenantName(caller, `batch-${id}`),
+    context,
     caller,
-  });
+  );
   return { ...spec, sources: urls! };
 }

@@ -39,6 +39,17 @@ const pageOptions = {
     .describe('Additional request headers.'),
   timeout: z.int().min(1).max(300).default(60).describe('Seconds that a page may take.'),
   priority: z.int().min(-1_000).max(1_000).default(0).describe('Higher runs first.'),
+  proxy_pool: z
+    .string()
+    .min(1)
+    .max(64)
+    .optional()
+    .describe('Send requests through this pool of proxies of the server (setting `proxyPools`).'),
+  country: z
+    .string()
+    .regex(/^[A-Za-z]{2}$/, 'must be two letters, such as DE')
+    .optional()
+    .describe('Use only proxies of the pool in this country, or with none in their list.'),
   robots: z.boolean().default(true).describe('Obey robots.txt. Switching it off needs admin scope.'),
   rate: z
     .union([z.number().positive().max(100_000), z.literal('max')])

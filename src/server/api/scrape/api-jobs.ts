@@ -1,7 +1,10 @@
 import { hash } from 'node:crypto';
+import type { AppSettings } from '../../../app/app.ts';
 import type { JobInput, JobSpec } from '../../../core/job-schema/job.ts';
 import { BoundedMap } from '../../../core/lru.ts';
+import { suggestion } from '../../../core/text/nearest-name.ts';
 import { canonicalJson } from '../../../core/values/canonical-json.ts';
+import { readsSecrets } from '../../../job-file/check-job.ts';
 import { hashOfSpec, parseJob } from '../../../job-file/parse-job.ts';
 import type { Job } from '../../../ports/store.ts';
 import type { ApiContext, Caller } from '../requests/access.ts';
@@ -19,7 +22,17 @@ const BATCHES_NEVER = 1_000_000_000;
 
 type FetchOptions = Pick<
   BatchOptions,
-  'use_js_render' | 'formats' | 'select' | 'schema' | 'wait_for' | 'headers' | 'timeout' | 'robots' | 'rate'
+  | 'use_js_render'
+  | 'formats'
+  | 'select'
+  | 'schema'
+  | 'wait_for'
+  | 'headers'
+  | 'timeout'
+  | 'robots'
+  | 'rate'
+  | 'proxy_pool'
+  | 'country'
 >;
 
 /** Names of jobs, and with them their records, belong to one key. */
@@ -31,7 +44,8 @@ export function tenantName({ keyId }: Caller, name: string): string {
 export async function specOf(
   options: FetchOptions & { deadline?: number | undefined; max_cost_usd?: number | undefined },
   name: string,
-  { allowPrivate, caller }: { allowPrivate: boolean; caller: Caller },
+  { allowPrivate, settings }: Pick<ApiContext, 'allowPrivate' | 'settings'>,
+  caller: Caller,
 ): Promise<JobSpec> {
   checkRights(options, caller);
   const { formats, select, schema, wait_for: waitFor } = options;
@@ -58,6 +72,7 @@ export async function specOf(
     redirects: 'follow',
     politeness: { rate: options.rate, robots: options.robots, adaptive: options.rate !== 'max' },
     identity: { headers: options.headers ?? {} },
+    ...proxiesOf(options, settings),
     timeouts: { taskMs: options.timeout * 1_000 },
     limits: {
       ...(options.deadline === undefined ? {} : { seconds: options.deadline }),
@@ -66,6 +81,27 @@ export async function specOf(
     allowPrivate,
   };
   return (await parseJob(definition, 'options', name)).spec;
+}
+
+/** A pool that the operator shares; where its list is stays with the server. */
+function proxiesOf(
+  { proxy_pool: pool, country }: FetchOptions,
+  { proxyPools = new Map() }: Pick<AppSettings, 'proxyPools'>,
+): Pick<JobInput, 'proxies'> {
+  if (pool === undefined && country === undefined) return {};
+  if (pool === undefined) throw new Problem('bad-option', 'country: needs proxy_pool');
+  const shared = proxyPools.get(pool);
+  if (!shared) {
+    const meant = suggestion(pool, [...proxyPools.keys()]);
+    throw new Problem('bad-option', `proxy_pool: the server has no pool '${pool}'${meant}`);
+  }
+  const from = { shared: pool };
+  return {
+    proxies: {
+      pools: { [pool]: { type: shared.type, from, ...(country ? { country } : {}) } },
+      default: pool,
+    },
+  };
 }
 
 function checkRights({ robots, rate }: FetchOptions, caller: Caller): void {
@@ -80,8 +116,8 @@ export function checkJobRights(spec: JobSpec, caller: Caller, allowPrivate: bool
   const refuse = (detail: string): never => {
     throw new Problem('not-allowed', detail);
   };
-  if (JSON.stringify(spec).match(/"(env|file)":/) && hasSecretRef(spec))
-    refuse('secrets of the server ({env}, {file}) are not for jobs of the API');
+  if (readsSecrets(spec))
+    refuse('secrets of the server ({env}, {file}, {secret}) are not for jobs of the API');
   for (const source of spec.sources) {
     if (typeof source !== 'string' && 'query' in source) refuse('sources: no SQL in jobs of the API');
     const place = typeof source === 'string' ? source : 'file' in source ? source.file : null;
@@ -98,12 +134,6 @@ export function checkJobRights(spec: JobSpec, caller: Caller, allowPrivate: bool
   if (!politeness.robots) throw new Problem('forbidden', 'to ignore robots.txt needs admin scope');
   if (rates.some((rate) => rate !== undefined && (rate === 'max' || rate > RATE_MAX)))
     throw new Problem('forbidden', `a rate of more than ${RATE_MAX} needs admin scope`);
-}
-
-/** `{env}` and `{file}` where secrets are read; a source with a file is none. */
-function hasSecretRef({ proxies, api, identity, login }: JobSpec): boolean {
-  const text = JSON.stringify([proxies ?? null, api ?? null, identity.secretHeaders ?? null, login ?? null]);
-  return /"(env|file)":/.test(text);
 }
 
 /** Pages that are added are fetched. */
@@ -125,8 +155,10 @@ export class ScrapeJobs {
 
   async of(caller: Caller, options: FetchOptions): Promise<Job> {
     const { use_js_render, select, schema, wait_for, headers, timeout, robots, rate, formats } = options;
+    const { proxy_pool, country } = options;
     const pictures = formats.filter((format) => format === 'screenshot' || format === 'pdf').sort();
-    const wanted = { use_js_render, select, schema, wait_for, headers, timeout, robots, rate, pictures };
+    const page = { use_js_render, select, schema, wait_for, headers, timeout, robots, rate, pictures };
+    const wanted = { ...page, proxy_pool, country };
     checkRights(options, caller);
     const key = hash(
       'sha256',
@@ -152,10 +184,10 @@ export class ScrapeJobs {
   }
 
   async #open(key: string, caller: Caller, options: FetchOptions): Promise<Job> {
-    const { store, allowPrivate, now } = this.#context;
+    const { store, now } = this.#context;
     const name = tenantName(caller, `scrape-${key}`);
     // Many scrapes share the job: what one of them may cost is no limit of all.
-    const made = await specOf({ ...options, max_cost_usd: undefined }, name, { allowPrivate, caller });
+    const made = await specOf({ ...options, max_cost_usd: undefined }, name, this.#context, caller);
     const spec: JobSpec = { ...made, retry: RETRY, breaker: { ...made.breaker, jobBatches: BATCHES_NEVER } };
     const specHash = hashOfSpec(spec, null);
     const last = await store.jobs.find(name);

@@ -130,7 +130,7 @@ async function openBatch(
   options: BatchOptions,
   { caller, requestId }: { caller: Caller; requestId: string | null },
 ): Promise<OpenedBatch> {
-  const { store, webhooks, allowPrivate, now } = context;
+  const { store, webhooks, now } = context;
   if (options.append_to !== undefined) {
     if (options.max_cost_usd !== undefined)
       throw new Problem('bad-option', 'max_cost_usd: the batch of append_to has its own');
@@ -141,7 +141,7 @@ async function openBatch(
   }
   const name = tenantName(caller, batchName());
   // Kept open until all of it is written: it must not be finished before.
-  const spec = await specOf(options, name, { allowPrivate, caller });
+  const spec = await specOf(options, name, context, caller);
   const code = { spec, specHash: hashOfSpec(spec, null), bundle: null, file: null };
   const job = await store.jobs.create({ ...code, name, now: now(), owner: caller.keyId, requestId });
   const hook = options.webhook ?? (options.callback_url === undefined ? null : { url: options.callback_url });
