@@ -63,7 +63,9 @@ function write(
     lines.push(`  … and ${formatCount(resting.length - PROXIES_SHOWN)} more proxies: see \`seine proxies\``);
   for (const robots of row.robots) lines.push(`  robots.txt of ${robots.origin}: ${robotsText(robots)}`);
   if (row.smallestGapMs !== null)
-    lines.push(`  smallest gap ${row.smallestGapMs} ms, allowed ${row.permittedGapMs} ms`);
+    lines.push(
+      `  smallest gap so far ${row.smallestGapMs} ms; now at least ${row.permittedGapMs} ms is kept`,
+    );
   print(context.stdout, `${lines.map(printable).join('\n')}\n`);
 }
 

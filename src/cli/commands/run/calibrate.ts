@@ -81,7 +81,7 @@ async function calibrateHosts(
         ...{ host, urls, spec, headers, signal, requestsMax, refusalsMax },
         fetcher: tools.fetcher,
         clock: systemClock,
-        onProgress: (progress) => showProgress(context, progress),
+        onProgress: progressLines(context),
       });
       await folder.store.hosts.saveProfile(profile, paceOfProfile(profile));
       const picture = writePicture(folder, profile);
@@ -148,13 +148,23 @@ async function hostsOf(context: Context, folder: Folder, spec: JobSpec): Promise
   return sorted.slice(0, HOSTS_MAX);
 }
 
-function showProgress(context: Context, progress: CalibrationProgress): void {
-  const { host, purpose, rate, requests, refusals, isProbing } = progress;
-  if (context.json) return;
-  const doing = isProbing ? 'waits until the host answers again' : `${WORDS[purpose]} ${shortRate(rate)}/s`;
-  const line = `${host}: ${doing}, ${formatCount(requests)} requests, ${refusals} refusals`;
-  if (context.stderr.isTTY) context.stderr.write(`\r\u001b[2K${line}`);
-  else print(context.stderr, `${line}\n`);
+/** Outside of a terminal: a line for each rate that is tried, and a sign of life now and then. */
+const LINES_MS = 30_000;
+
+function progressLines({ json, stderr }: Context): (progress: CalibrationProgress) => void {
+  let written = '';
+  let writtenAt = 0;
+  return ({ host, purpose, rate, requests, refusals, isProbing }) => {
+    if (json) return;
+    const doing = isProbing ? 'waits until the host answers again' : `${WORDS[purpose]} ${shortRate(rate)}/s`;
+    const line = `${host}: ${doing}, ${formatCount(requests)} requests, ${refusals} refusals`;
+    if (stderr.isTTY) stderr.write(`\r\u001b[2K${line}`);
+    else if (doing !== written || systemClock.now() - writtenAt >= LINES_MS) {
+      print(stderr, `${line}\n`);
+      written = doing;
+      writtenAt = systemClock.now();
+    }
+  };
 }
 
 const WORDS = {
@@ -170,10 +180,15 @@ const ENDS: Readonly<Record<HostProfile['end'], string>> = {
   cap: 'it held; more is not allowed by the job or robots.txt',
   'own-limit': 'more could not be sent from here: raise --parallel to try more',
   blocked: 'the host answered with 403 or a challenge: stopped at once',
-  refusals: 'as many refusals as allowed: a cautious guess',
-  requests: 'as many requests as allowed: a cautious guess',
+  refusals: 'as many refusals as allowed',
+  requests: 'as many requests as allowed',
   unreachable: 'the host stopped answering',
 };
+
+/** It ended before the highest rate was found. */
+function isGuess({ end }: HostProfile): boolean {
+  return end === 'refusals' || end === 'requests';
+}
 
 function show(context: Context, profile: HostProfile, picture: string): void {
   const { host, rate, parallel, batchSize, timeoutMs, batchTimeoutMs, requests, refusals, evidence } =
@@ -189,10 +204,12 @@ function show(context: Context, profile: HostProfile, picture: string): void {
   }
   if (context.stderr.isTTY) context.stderr.write('\r\u001b[2K');
   const lines = [
-    `${host}: ${rate === null ? 'no rate held' : `${shortRate(rate)} requests per second`} (${ENDS[profile.end]})`,
+    `${host}: ${rate === null ? 'no rate held' : `${shortRate(rate)} requests per second`} (${ENDS[profile.end]}${rate !== null && isGuess(profile) ? ': a cautious guess' : ''})`,
     `  ${formatCount(requests)} requests, ${refusals} refusals${profile.windowMs > 0 ? `, counted over ${Math.round(profile.windowMs / 1_000)} s` : ''}`,
     `  parallel ${parallel}, batch size ${batchSize}${timeoutMs === null ? '' : `, timeout of a task ${timeoutMs} ms, of a batch or function ${batchTimeoutMs} ms`}`,
-    `  used by later runs until ${new Date(profile.expiresAt).toISOString()}; picture: ${picture}`,
+    rate === null
+      ? `  later runs use nothing of it; picture: ${picture}`
+      : `  used by later runs until ${new Date(profile.expiresAt).toISOString()}; picture: ${picture}`,
   ];
   print(context.stdout, `${lines.join('\n')}\n`);
 }

@@ -1,0 +1,75 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { temporaryFolder } from '../../support/fixtures.ts';
+import { seineHere } from '../../support/seine-in-process.ts';
+
+/** The command around the experiment; what rates are found is tested on virtual time (test/unit/core/calibration). */
+
+const requested: string[] = [];
+const server = createServer((request, response) => {
+  requested.push(request.url!);
+  if (request.url === '/robots.txt') response.end('User-agent: *\nDisallow: /private\n');
+  else response.writeHead(200, { 'content-type': 'text/html' }).end(`<title>${request.url}</title>`);
+});
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let host: string;
+beforeAll(async () => {
+  folder = await temporaryFolder();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterAll(async () => {
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+  await folder.remove();
+});
+
+const seine = (...args: string[]) => seineHere(...args, '--dir', join(folder.dir, 'state'));
+
+test('a calibration obeys robots.txt and its limits, says that too little is proven, and is listed by `hosts`', async () => {
+  const list = join(folder.dir, 'pages.txt');
+  await writeFile(list, ['a', 'private/b', 'c'].map((path) => `http://${host}/${path}\n`).join(''));
+  const options = ['--rate', 'max', '--allow-private', '--max-requests', '3'];
+  const { code, stdout } = await seine('calibrate', list, ...options, '--json');
+  expect(code).toBe(4);
+  const profile = JSON.parse(stdout);
+  expect(profile).toMatchObject({ host, rate: null, requests: 3, refusals: 0, end: 'requests' });
+  expect([profile.parallel, profile.batchSize].every((number) => number >= 1)).toBe(true);
+  expect(profile.evidence[0]).toMatchObject({ purpose: 'climb', answered: 3, refused: 0, verdict: 'cut' });
+  expect(requested).toEqual(['/robots.txt', '/a', '/c', '/a']);
+  expect(await readFile(profile.picture, 'utf8')).toMatch(/^<svg.+<\/svg>\s*$/s);
+
+  const run = await seine('run', list, '--rate', '50', '--allow-private', '--json');
+  expect(run.code).toBe(0);
+  const listed = JSON.parse((await seine('hosts', '--json')).stdout);
+  expect(listed).toMatchObject({
+    host,
+    calibration: { rate: null, refusals: 0, expiresAt: profile.expiresAt },
+  });
+});
+
+test('without a terminal there is a line for each rate, and then the result', async () => {
+  const { code, stdout, stderr } = await seine(
+    ...['calibrate', host, '--allow-private', '--max-requests', '2', '--rate', '2'],
+  );
+  expect(code).toBe(4);
+  expect(stderr).toBe(`${host}: trying 1/s, 0 requests, 0 refusals\n`);
+  expect(stdout).toContain(`${host}: no rate held (as many requests as allowed)`);
+  expect(stdout).toContain('later runs use nothing of it');
+  expect(stdout).toContain('2 requests, 0 refusals');
+});
+
+test('a job with proxies, and nothing at all, are refused with the reason', async () => {
+  const job = join(folder.dir, 'proxied.json');
+  const pools = { a: { from: { list: ['http://127.0.0.1:9'] } } };
+  await writeFile(job, JSON.stringify({ sources: [`http://${host}/`], proxies: { pools, default: 'a' } }));
+  const proxied = await seine('calibrate', job);
+  expect(proxied.stderr).toContain('jobs with proxies cannot be calibrated');
+  expect(proxied.code).toBe(2);
+  const nothing = await seine('calibrate');
+  expect(nothing.stderr).toContain('nothing to calibrate');
+  expect(nothing.code).toBe(2);
+});
