@@ -2,9 +2,11 @@ import { requireJob } from '../../../coordinator/jobs.ts';
 import { type HostReportRow, hostReporter } from '../../../coordinator/reports/host-report.ts';
 import { hostLatencies } from '../../../coordinator/reports/latencies.ts';
 import { restingByHost } from '../../../coordinator/reports/proxy-report.ts';
+import { hostQuietHours } from '../../../coordinator/reports/quiet-hours.ts';
 import type { ExitName } from '../../../core/errors.ts';
 import { defaultUserAgent } from '../../../core/identity/identity.ts';
 import type { JobSpec } from '../../../core/job-schema/job.ts';
+import type { HourFigures, QuietHours } from '../../../core/quiet-hours/quiet-hours.ts';
 import { productToken } from '../../../core/robots/robots.ts';
 import type { Quantiles } from '../../../core/rollups/histogram.ts';
 import { formatCount, formatQuantiles } from '../../../tui/format.ts';
@@ -21,9 +23,14 @@ export const hostsCommand: Command = (context) =>
     const report = hostReporter(job.spec, productOf(job.spec));
     const resting = job.spec.proxies ? restingByHost(await readProxies(store)) : new Map();
     const latencies = await hostLatencies(store, job.id);
+    const quiet = await hostQuietHours(store, job.id, Date.now());
     let count = 0;
     for await (const facts of store.hosts.list(job.id)) {
-      const row = { ...report(facts, Date.now()), latency: latencies.get(facts.host) ?? null };
+      const row = {
+        ...report(facts, Date.now()),
+        latency: latencies.get(facts.host) ?? null,
+        quietHours: quiet.get(facts.host) ?? null,
+      };
       const restingProxies: Resting[] = resting.get(row.host) ?? [];
       count++;
       if (context.json) printJson(context, restingProxies.length > 0 ? { ...row, restingProxies } : row);
@@ -46,7 +53,7 @@ interface Resting {
 
 function write(
   context: Context,
-  row: HostReportRow & { latency: Quantiles | null },
+  row: HostReportRow & { latency: Quantiles | null; quietHours: QuietHours | null },
   resting: readonly Resting[],
 ): void {
   const rate = row.rate === null ? `${row.parallel} parallel` : `${row.rate}/s`;
@@ -55,6 +62,7 @@ function write(
     `  limit: ${row.limitedBy}`,
   ];
   if (row.latency) lines.push(`  answers took ${formatQuantiles(row.latency)}`);
+  if (row.quietHours) lines.push(`  ${quietText(row.quietHours)}`);
   if (row.calibration) lines.push(`  calibration: ${calibrationText(row.calibration)}`);
   if (row.lastError) lines.push(`  last error ${row.lastErrorAt}: ${row.lastError}`);
   for (const { proxy, until } of resting.slice(0, PROXIES_SHOWN))
@@ -67,6 +75,14 @@ function write(
       `  smallest gap so far ${row.smallestGapMs} ms; now at least ${row.permittedGapMs} ms is kept`,
     );
   print(context.stdout, `${lines.map(printable).join('\n')}\n`);
+}
+
+/** The last part can be copied into the job, below `politeness.hosts`. */
+function quietText({ window, inside, outside, days }: QuietHours): string {
+  const { from, to, timeZone } = window;
+  const text = ({ refusedShare, medianMs }: HourFigures) =>
+    `${Number((refusedShare * 100).toFixed(1))} % refused${medianMs === null ? '' : `, ${medianMs} ms`}`;
+  return `quieter from ${from} to ${to} ${timeZone}: ${text(inside)}; otherwise ${text(outside)} (${days} days). As a rule: window: {from: '${from}', to: '${to}'}`;
 }
 
 function calibrationText({
