@@ -77,6 +77,8 @@ const SHARED_REQUESTS = 1;
 const PARALLEL_SHARE = 0.5;
 /** How far times are off where latency decides and not the pace: standard deviation of the logarithm. */
 const LATENCY_SPREAD = 0.35;
+/** The same where the sample had enough requests to the host, which has a pace of its own. */
+const SEEN_SPREAD = 0.15;
 /** Hosts with the most work: one of them decides. */
 const HOSTS_MAX = 200;
 /** Of the model itself: standard deviation of the logarithm. What is only assumed may be far off. */
@@ -84,7 +86,7 @@ const MODEL_SPREAD = { sample: 0.05, 'earlier runs': 0.05, assumptions: 0.8 } as
 /** Money goes with requests, of which more is known than of time. */
 const COST_SHARE = 0.45;
 /** Of the number of pages that are not known yet. */
-const FOUND_SPREAD = 0.7;
+const FOUND_SPREAD = 0.3;
 
 interface Draw {
   pages: number;
@@ -257,7 +259,7 @@ function timeOf(
     if (hostMs <= ms) continue;
     ms = hostMs;
     critical = host;
-    spread = interval > gapMs * 1.2 ? LATENCY_SPREAD : 0;
+    spread = interval <= gapMs * 1.2 ? 0 : seen && gapMs > 0 ? SEEN_SPREAD : LATENCY_SPREAD;
   }
   const workMs = (requests * CPU_MS) / plan.workers;
   const backoffMs = perPage > 1 ? BACKOFF_MS * (perPage - 1) : 0;
