@@ -6,11 +6,11 @@ import { suggestion } from '../../../core/text/nearest-name.ts';
 import { canonicalJson } from '../../../core/values/canonical-json.ts';
 import { readsSecrets } from '../../../job-file/check-job.ts';
 import { hashOfSpec, parseJob } from '../../../job-file/parse-job.ts';
-import type { Job } from '../../../ports/store.ts';
-import type { ApiContext, Caller } from '../requests/access.ts';
+import type { Job, Store } from '../../../ports/store.ts';
 import { isAdmin } from '../requests/callers.ts';
 import type { BatchOptions } from '../requests/options.ts';
 import { Problem } from '../requests/problems.ts';
+import type { Caller } from '../requests/work.ts';
 
 /** What anyone may use; more needs admin scope. */
 const RATE_MAX = 4;
@@ -141,15 +141,21 @@ function takesMore({ state, requestedState }: Job): boolean {
   return requestedState === 'run' && (state === 'running' || state === 'waiting');
 }
 
+interface ScrapeJobsContext {
+  store: Pick<Store, 'jobs'>;
+  allowPrivate: boolean;
+  now(): number;
+}
+
 /**
  * Single scrapes go into jobs that are kept open, one for each caller and set of options: a job and a coordinator for each
  * page would cost more than the page.
  */
 export class ScrapeJobs {
-  readonly #context: ApiContext;
+  readonly #context: ScrapeJobsContext;
   readonly #jobs = new BoundedMap<string, Promise<Job>>(KEPT_MAX);
 
-  constructor(context: ApiContext) {
+  constructor(context: ScrapeJobsContext) {
     this.#context = context;
   }
 

@@ -57,6 +57,7 @@ export function openReads(path: string): ReadStore {
     views: partOf('views'),
     rollups: partOf('rollups'),
     slotTimes: partOf('slotTimes'),
+    keys: partOf('keys'),
     async close() {
       const ending = worker;
       if (!ending) return;

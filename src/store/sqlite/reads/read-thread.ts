@@ -5,6 +5,7 @@ import { Database } from '../connection/database.ts';
 import { SqliteReader } from '../connection/reader.ts';
 import { SqliteHostStore } from '../host-store.ts';
 import { SqliteJobStore } from '../job-store.ts';
+import { SqliteKeyStore } from '../key-store.ts';
 import { SqliteRollupStore } from '../rollup-store.ts';
 import { SqliteSlotTimeStore } from '../slot-time-store.ts';
 import type { ReadAnswer, ReadCall } from './read-messages.ts';
@@ -26,6 +27,7 @@ const store: Omit<ReadStore, 'close'> = {
   views: new ThreadViews(new SqliteReader(db)),
   rollups: new SqliteRollupStore(db),
   slotTimes: new SqliteSlotTimeStore(db),
+  keys: new SqliteKeyStore(db),
 };
 const port = parentPort!;
 
