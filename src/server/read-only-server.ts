@@ -50,7 +50,7 @@ export async function openReadOnlyServer(
         workers: async () => (run ? (await run.view()).workers : []),
       },
       scrapes: new Scrapes({
-        ...{ store, forecasts, allowPrivate: false, now: Date.now },
+        ...{ store, forecasts, allowPrivate: false, proxyPools: new Map(), now: Date.now },
         watch: new SettleWatch(),
         start() {},
       }),
@@ -71,6 +71,7 @@ export async function openReadOnlyServer(
       place: placeOf(settings),
       logger: settings.logger,
       allowPrivate: false,
+      proxyPools: new Map(),
       readOnly: true,
       now: () => Date.now(),
     },

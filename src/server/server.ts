@@ -131,11 +131,12 @@ export class Server {
     this.#remover = new JobRemover({ store, blobs, logger: settings.logger });
     const start = (job: Job) => this.#runner.start(job);
     const allowPrivate = options.allowPrivate ?? false;
+    const proxyPools = settings.proxyPools ?? new Map();
     const forecasts = new Forecasts({ folder, settings, start, now: Date.now });
     this.#work = {
       store,
       runner: controlOf(this.#runner),
-      scrapes: new Scrapes({ store, watch, forecasts, start, allowPrivate, now: Date.now }),
+      scrapes: new Scrapes({ store, watch, forecasts, start, allowPrivate, proxyPools, now: Date.now }),
       forecasts,
       server: {
         isReady: () => this.#isReady(),
@@ -166,6 +167,7 @@ export class Server {
         listen,
         token: this.#token,
         allowPrivate,
+        proxyPools: settings.proxyPools ?? new Map(),
         place: placeOf(settings),
         dir,
         store: settings.store ?? null,

@@ -28,7 +28,7 @@ const logAt =
 const logger: Logger = { info: logAt('info'), warn: logAt('warn'), error: logAt('error') };
 
 async function open(): Promise<{ url: string; close(): Promise<void> }> {
-  const { listen, token, allowPrivate, place, dir, store: remote, blobs: blobsPlace, s3 } = data;
+  const { listen, token, allowPrivate, proxyPools, place, dir, store: remote, blobs: blobsPlace, s3 } = data;
   const calls = new RemoteCalls(data.work);
   const store: Work['store'] = {
     jobs: calls.part('store.jobs'),
@@ -69,6 +69,7 @@ async function open(): Promise<{ url: string; close(): Promise<void> }> {
       place,
       logger,
       allowPrivate,
+      proxyPools,
       now: () => Date.now(),
     },
     onError: (error) => logger.error(`a request failed: ${messageOf(error)}`),

@@ -1,6 +1,7 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { RemoteStore } from '../../app/folder.ts';
 import type { S3Settings } from '../../aws/s3/s3-client.ts';
+import type { SharedPool } from '../../core/job-schema/proxies.ts';
 import type { ListenAddress } from '../http-server.ts';
 import type { ServerPlace } from '../server-place.ts';
 import type { CopiedError } from './calls.ts';
@@ -11,6 +12,7 @@ export interface HttpThreadData {
   /** Of commands on this machine that can read the folder. */
   token: string;
   allowPrivate: boolean;
+  proxyPools: ReadonlyMap<string, SharedPool>;
   place: ServerPlace;
   dir: string;
   store: RemoteStore | null;

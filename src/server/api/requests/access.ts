@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance } from 'fastify';
+import type { SharedPool } from '../../../core/job-schema/proxies.ts';
 import type { Logger } from '../../../ports/ambient.ts';
 import type { Blobs } from '../../../ports/blobs.ts';
 import type { ReadStore } from '../../../ports/read-store.ts';
@@ -56,6 +57,8 @@ export interface ApiContext extends Work {
   logger: Logger;
   /** Whether jobs of the API may fetch private addresses: `serve --allow-private`. */
   allowPrivate: boolean;
+  /** Lists of proxies that requests may use by name. */
+  proxyPools: ReadonlyMap<string, SharedPool>;
   /** Nothing can be changed: another process works here, or none does. */
   readOnly?: boolean;
   now(): number;

@@ -1,4 +1,6 @@
 import { toNewTask } from '../../../coordinator/sources/new-task.ts';
+import type { SharedPool } from '../../../core/job-schema/proxies.ts';
+import type { NewTask } from '../../../core/model.ts';
 import type { Job, NumberedTask, Store } from '../../../ports/store.ts';
 import type { Forecasts } from '../cost/forecasts.ts';
 import { checkQuote } from '../cost/quote.ts';
@@ -12,12 +14,32 @@ import type { SettleWatch } from './settle-watch.ts';
 /** Waiting is told by the settle; a batch that was lost, or that another server settles, is noticed by a look. */
 const LOOK_MS = 1_000;
 
+/**
+ * With so many scrapes under way the next ones are gathered for so long. A transaction, a plan, a batch and an archive file
+ * for each page take more than the page: together they take a third. A caller that waits for each page is not held up.
+ */
+const GATHER_FROM = 4;
+const GATHER_MS = 8;
+
+interface Member {
+  asked: ScrapeRequest;
+  resolve(accepted: AcceptedScrape): void;
+  reject(error: unknown): void;
+}
+
+interface FoundPage extends Pick<Member, 'resolve'> {
+  task: NewTask;
+  /** Null when the job does not have it yet. */
+  taskId: number | null;
+}
+
 interface ScrapesOptions {
   store: Store;
   watch: SettleWatch;
   forecasts: Forecasts;
   start(job: Job): void;
   allowPrivate: boolean;
+  proxyPools: ReadonlyMap<string, SharedPool>;
   now(): number;
 }
 
@@ -25,6 +47,10 @@ interface ScrapesOptions {
 export class Scrapes implements ScrapeCalls {
   readonly #options: ScrapesOptions;
   readonly #jobs: ScrapeJobs;
+  /** Scrapes that are about to be written, by the key of their job. */
+  readonly #groups = new Map<string, Member[]>();
+  /** Scrapes that are waited for. */
+  #underWay = 0;
 
   constructor(options: ScrapesOptions) {
     this.#options = options;
@@ -36,27 +62,78 @@ export class Scrapes implements ScrapeCalls {
     return { ...accepted, task: await this.finished(accepted.taskId, waitMs) };
   }
 
-  async accept(asked: ScrapeRequest, caller: Caller): Promise<AcceptedScrape> {
+  /** Those that come while others are under way are written down together, in one transaction and for one plan. */
+  accept(asked: ScrapeRequest, caller: Caller): Promise<AcceptedScrape> {
+    const key = this.#jobs.keyOf(caller, asked);
+    return new Promise((resolve, reject) => {
+      const group = this.#groups.get(key) ?? this.#openGroup(key, caller);
+      group.push({ asked, resolve, reject });
+    });
+  }
+
+  #openGroup(key: string, caller: Caller): Member[] {
+    const group: Member[] = [];
+    this.#groups.set(key, group);
+    const write = () => {
+      this.#groups.delete(key);
+      this.#write(key, caller, group).catch((error: unknown) => {
+        for (const { reject } of group) reject(error);
+      });
+    };
+    if (this.#underWay >= GATHER_FROM) setTimeout(write, GATHER_MS);
+    else setImmediate(write);
+    return group;
+  }
+
+  async #write(key: string, caller: Caller, group: readonly Member[]): Promise<void> {
     const { store, start, now } = this.#options;
-    const job = await this.#jobs.of(caller, asked);
-    const task = toNewTask({ url: asked.url, meta: asked.meta ?? null }, job.spec, asked.priority);
-    if (typeof task === 'string') throw new Problem('bad-url', task);
-    if (asked.max_cost_usd !== undefined) await this.#quote(job, task.url, asked.max_cost_usd);
-    const known = await store.views.taskId(job.id, task.url);
-    if (known !== null) {
-      const isYoung = asked.max_age > 0 && (await this.#ageOf(known)) <= asked.max_age * 1_000;
-      if (!isYoung) await store.frontier.revisit(job.id, known);
-    } else {
+    const job = await this.#jobs.of(key, caller, group[0]!.asked);
+    const found = await Promise.all(group.map((member) => this.#find(job, member)));
+    const pages = found.filter((page) => page !== null);
+    const tasks = pages.filter(({ taskId }) => taskId === null).map(({ task }) => task);
+    if (tasks.length > 0) {
       const options = { now: now(), perTemplateMax: null, source: null, added: { rejected: 0 } };
-      await store.frontier.enqueue(job.id, [task], options);
+      await store.frontier.enqueue(job.id, tasks, options);
     }
-    const taskId = known ?? (await store.views.taskId(job.id, task.url));
-    if (taskId === null) throw new Error('a task was not found after it was written');
+    await Promise.all(
+      pages.map(async ({ task, taskId, resolve }) => {
+        const id = taskId ?? (await store.views.taskId(job.id, task.url));
+        if (id === null) throw new Error('a task was not found after it was written');
+        resolve({ jobId: job.id, taskId: id });
+      }),
+    );
     start(job);
-    return { jobId: job.id, taskId };
+  }
+
+  /** The page as a task; one that is known is fetched again, unless it is young enough. What is wrong with it is told to its caller alone. */
+  async #find(job: Job, { asked, resolve, reject }: Member): Promise<FoundPage | null> {
+    const { store } = this.#options;
+    try {
+      const task = toNewTask({ url: asked.url, meta: asked.meta ?? null }, job.spec, asked.priority);
+      if (typeof task === 'string') throw new Problem('bad-url', task);
+      if (asked.max_cost_usd !== undefined) await this.#quote(job, task.url, asked.max_cost_usd);
+      const taskId = await store.views.taskId(job.id, task.url);
+      if (taskId !== null) {
+        const isYoung = asked.max_age > 0 && (await this.#ageOf(taskId)) <= asked.max_age * 1_000;
+        if (!isYoung) await store.frontier.revisit(job.id, taskId);
+      }
+      return { task, taskId, resolve };
+    } catch (error) {
+      reject(error);
+      return null;
+    }
   }
 
   async finished(taskId: number, waitMs: number): Promise<NumberedTask | null> {
+    this.#underWay++;
+    try {
+      return await this.#waitFor(taskId, waitMs);
+    } finally {
+      this.#underWay--;
+    }
+  }
+
+  async #waitFor(taskId: number, waitMs: number): Promise<NumberedTask | null> {
     const { store, watch, now } = this.#options;
     const until = now() + waitMs;
     while (true) {
