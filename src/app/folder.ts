@@ -6,8 +6,10 @@ import { messageOf, SeineError } from '../core/errors.ts';
 import { PRIVATE_FILE, PRIVATE_FOLDER } from '../core/file-modes.ts';
 import type { Logger } from '../ports/ambient.ts';
 import type { Blobs } from '../ports/blobs.ts';
+import type { ReadStore } from '../ports/read-store.ts';
 import type { Store } from '../ports/store.ts';
 import { type FolderLock, isFolderLocked, lockFolder } from '../store/sqlite/connection/folder-lock.ts';
+import { openReads } from '../store/sqlite/reads/open-reads.ts';
 import { openSqliteStore } from '../store/sqlite/sqlite-store.ts';
 import { openBlobs } from './open-blobs.ts';
 
@@ -45,6 +47,8 @@ export interface Folder {
   close(): Promise<void>;
 }
 
+const DATABASE_FILE = 'seine.db';
+
 /** One step at a time: Node's own recursion never ends below /proc. */
 function makeFolder(dir: string, options: { mode?: number }): void {
   if (existsSync(dir)) return;
@@ -58,7 +62,7 @@ export async function openFolder(
   options: { create: boolean; toWork?: boolean },
 ): Promise<Folder> {
   const dir = resolve(settings.dir);
-  const path = join(dir, 'seine.db');
+  const path = join(dir, DATABASE_FILE);
   const remote = settings.store ?? null;
   if (!options.create && !remote && !existsSync(path)) {
     throw new SeineError(`no Seine folder at ${dir}`, {
@@ -90,6 +94,16 @@ export async function openFolder(
       await store.close();
     },
   };
+}
+
+/** What a folder or database has, for a thread that only reads. Another thread of this process has it open. */
+export async function openReadStore(
+  { dir, store }: Pick<FolderSettings, 'dir' | 'store'>,
+  logger: Logger,
+): Promise<ReadStore> {
+  if (!store) return openReads(join(resolve(dir), DATABASE_FILE));
+  const { openPostgresReads } = await import('../store/postgres/postgres-store.ts');
+  return openPostgresReads(store.url, { passwordFile: store.passwordFile, logger });
 }
 
 /** The lock of the folder only says that whoever worked here before is gone: without it the work is done all the same. */

@@ -1,4 +1,5 @@
 import type { JobStore } from './job-store.ts';
+import type { KeyStore } from './key-store.ts';
 import type { RollupStore } from './rollup-store.ts';
 import type { SlotTimeStore } from './slot-time-store.ts';
 import type { HostStore } from './store.ts';
@@ -28,5 +29,6 @@ export interface ReadStore {
   >;
   readonly rollups: Omit<RollupStore, 'add'>;
   readonly slotTimes: Pick<SlotTimeStore, 'load'>;
+  readonly keys: Pick<KeyStore, 'byHash' | 'hasSome'>;
   close(): Promise<void>;
 }

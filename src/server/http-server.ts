@@ -2,15 +2,12 @@ import { STATUS_CODES } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { SeineError, StorageFullError } from '../core/errors.ts';
-import { jobMetrics } from '../observe/metrics/job-metrics.ts';
-import { processMetrics } from '../observe/metrics/process-metrics.ts';
-import { slotMetrics } from '../observe/metrics/slot-metrics.ts';
-import { METRICS_TYPE, type Metric, metricsText } from '../observe/metrics/text-format.ts';
+import { METRICS_TYPE, metricsText } from '../observe/metrics/text-format.ts';
 import { firecrawlRoutes } from './api/firecrawl/routes.ts';
 import { isLoopback, isOwnPage, isSameOrigin } from './api/keys/local-access.ts';
 import { describeApi, docsPage } from './api/openapi.ts';
 import type { AccessControl, ApiContext, Caller, RoutePlugin } from './api/requests/access.ts';
-import { requireScope } from './api/requests/callers.ts';
+import { isAdmin, requireScope } from './api/requests/callers.ts';
 import { idempotency } from './api/requests/idempotency.ts';
 import { Problem, type ProblemCode } from './api/requests/problems.ts';
 import { parseJson, parseYaml } from './api/requests/read-body.ts';
@@ -26,10 +23,6 @@ export interface ListenAddress {
 interface HttpServerOptions {
   listen: ListenAddress;
   access: AccessControl;
-  /** Whether work can be done now. */
-  isReady(): Promise<boolean>;
-  /** Answers of calls with the token, by path; null when there is nothing at it. */
-  internal(method: string, path: string): Promise<object | null>;
   /** Whether a request has the token, which is known to whoever may read the folder. */
   hasToken(headers: FastifyRequest['headers']): boolean;
   /** What answers below `/api/v1`, and with what. */
@@ -105,7 +98,7 @@ function buildHttpServer(options: HttpServerOptions): FastifyInstance {
   addHealth(app, options);
   addInternal(app, options);
   const isShown: IsShown = async ({ socket }) =>
-    isLoopback(socket.remoteAddress) || (await options.context.store.keys.hasSome());
+    isLoopback(socket.remoteAddress) || (await options.context.reads.keys.hasSome());
   addDescription(app, isShown);
   addDashboardFiles(app, isShown);
   addLogin(app, options.access);
@@ -129,10 +122,10 @@ function buildHttpServer(options: HttpServerOptions): FastifyInstance {
   return app;
 }
 
-function addHealth(app: FastifyInstance, { isReady }: HttpServerOptions): void {
+function addHealth(app: FastifyInstance, { context }: HttpServerOptions): void {
   app.get('/healthz', async () => ({ status: 'ok' }));
   app.get('/readyz', async (_request, reply) => {
-    const ready = await isReady().catch(() => false);
+    const ready = await context.server.isReady().catch(() => false);
     return reply.code(ready ? 200 : 503).send({ status: ready ? 'ready' : 'not ready' });
   });
 }
@@ -166,22 +159,17 @@ function addMetrics(app: FastifyInstance, { access, context }: HttpServerOptions
     if (!caller) throw new Problem('unauthorized', undefined, { headers: { 'www-authenticate': 'Bearer' } });
     if (caller.keyId === null && !isOwnPage(request.headers)) throw new Problem('foreign-origin');
     requireScope(caller, 'read');
-    return reply.header('content-type', METRICS_TYPE).send(metricsText(await serverMetrics(context, caller)));
+    const metrics = await context.server.metrics(isAdmin(caller) ? null : caller.keyId);
+    return reply.header('content-type', METRICS_TYPE).send(metricsText(metrics));
   });
 }
 
-async function serverMetrics({ store, runner, now }: ApiContext, caller: Caller): Promise<Metric[]> {
-  const isAll = caller.keyId === null || caller.scopes.has('admin');
-  const jobs = await jobMetrics(store, { now: now(), ...(isAll ? {} : { owner: caller.keyId }) });
-  return [...jobs, ...slotMetrics(runner.slots), ...processMetrics()];
-}
-
 /** Commands of the folder are on this machine, whatever address is listened on. */
-function addInternal(app: FastifyInstance, { internal, hasToken }: HttpServerOptions): void {
+function addInternal(app: FastifyInstance, { context, hasToken }: HttpServerOptions): void {
   app.all('/internal/*', async (request) => {
     const isCommand = isLoopback(request.socket.remoteAddress) && hasToken(request.headers);
     const { pathname } = new URL(request.url, 'http://seine');
-    const found = isCommand ? await internal(request.method, pathname) : null;
+    const found = isCommand ? await context.server.internal(request.method, pathname) : null;
     if (!found) throw new Problem('not-found');
     return found;
   });

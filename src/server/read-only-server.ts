@@ -2,10 +2,15 @@ import { randomBytes } from 'node:crypto';
 import type { AppSettings, Run } from '../app/app.ts';
 import type { Folder } from '../app/folder.ts';
 import { messageOf } from '../core/errors.ts';
+import { jobMetrics } from '../observe/metrics/job-metrics.ts';
+import { processMetrics } from '../observe/metrics/process-metrics.ts';
+import { Forecasts } from './api/cost/forecasts.ts';
 import { KeyAccess } from './api/keys/key-access.ts';
 import { ROUTES } from './api/routes.ts';
+import { Scrapes } from './api/scrape/scrapes.ts';
 import { SettleWatch } from './api/scrape/settle-watch.ts';
 import { type HttpServer, type ListenAddress, openHttpServer } from './http-server.ts';
+import { placeOf } from './server-place.ts';
 import { makeWebhookPort } from './webhooks/attach-webhook.ts';
 
 interface ReadOnlyServerOptions {
@@ -27,32 +32,47 @@ export async function openReadOnlyServer(
     token: randomBytes(24).toString('base64url'),
     now: Date.now,
   });
+  const forecasts = new Forecasts({ folder, settings, start() {}, now: Date.now });
   const server = await openHttpServer({
     listen,
     access,
-    isReady: async () => true,
-    internal: async () => null,
     hasToken: () => false,
     routes: ROUTES,
     context: {
-      folder,
       store,
+      runner: {
+        start: async () => {},
+        stop: async () => {},
+        wake: async () => {},
+        has: async (jobId) => run?.job.id === jobId,
+        views: async (jobIds) =>
+          new Map(run && jobIds.includes(run.job.id) ? [[run.job.id, await run.view()]] : []),
+        workers: async () => (run ? (await run.view()).workers : []),
+      },
+      scrapes: new Scrapes({
+        ...{ store, forecasts, allowPrivate: false, proxyPools: new Map(), now: Date.now },
+        watch: new SettleWatch(),
+        start() {},
+      }),
+      forecasts,
+      server: {
+        isReady: async () => true,
+        internal: async () => null,
+        removeJobs: async () => {},
+        metrics: async (owner) => [
+          ...(await jobMetrics(store, { now: Date.now(), ...(owner === null ? {} : { owner }) })),
+          ...processMetrics(),
+        ],
+      },
       reads,
       blobs,
-      runner: {
-        run: (jobId) => (run?.job.id === jobId ? run : null),
-        workers: async () => (run ? (await run.view()).workers : []),
-        has: (jobId) => run?.job.id === jobId,
-        slots: { slots: 0, busy: 0 },
-        start() {},
-      },
-      remover: { look() {} },
       access,
       webhooks: makeWebhookPort(store.webhooks, Date.now),
-      settings,
+      place: placeOf(settings),
+      logger: settings.logger,
       allowPrivate: false,
+      proxyPools: new Map(),
       readOnly: true,
-      watch: new SettleWatch(),
       now: () => Date.now(),
     },
     onError: (error) => settings.logger.error(`a request failed: ${messageOf(error)}`),

@@ -5,6 +5,7 @@ import type { AppSettings } from '../app/app.ts';
 import type { Folder } from '../app/folder.ts';
 import { notifyEnd } from '../app/notify.ts';
 import { isResumable, type JobSummary, submitJob } from '../coordinator/jobs.ts';
+import type { RunView } from '../coordinator/reports/run-view.ts';
 import { THRESHOLDS_DEFAULT, type Thresholds } from '../core/alerts/alerts.ts';
 import { messageOf } from '../core/errors.ts';
 import { PRIVATE_FILE } from '../core/file-modes.ts';
@@ -12,24 +13,27 @@ import { nextRunAt } from '../core/job-schema/schedule.ts';
 import { bundleKeyOf } from '../job-file/load-handlers.ts';
 import type { LoadedJob } from '../job-file/load-job-file.ts';
 import { hashOfSpec } from '../job-file/parse-job.ts';
-import type { ReadStore } from '../ports/read-store.ts';
+import { jobMetrics } from '../observe/metrics/job-metrics.ts';
+import { processMetrics } from '../observe/metrics/process-metrics.ts';
+import { slotMetrics } from '../observe/metrics/slot-metrics.ts';
+import type { Metric } from '../observe/metrics/text-format.ts';
 import type { Job, JobCode, Settlement } from '../ports/store.ts';
 import { type AlertTargets, AlertWatch } from './alerts/alert-watch.ts';
-import { KeyAccess } from './api/keys/key-access.ts';
-import { hasToken } from './api/keys/local-access.ts';
+import { Forecasts } from './api/cost/forecasts.ts';
 import { PageMeter } from './api/keys/page-meter.ts';
-import type { ApiContext } from './api/requests/access.ts';
 import { IDEMPOTENCY_MS } from './api/requests/idempotency.ts';
-import { ROUTES } from './api/routes.ts';
+import type { JobControl, Work } from './api/requests/work.ts';
 import { closeCutOffBatches } from './api/scrape/open-batches.ts';
+import { Scrapes } from './api/scrape/scrapes.ts';
 import { SettleWatch, watchSettles } from './api/scrape/settle-watch.ts';
-import { type HttpServer, type ListenAddress, openHttpServer } from './http-server.ts';
+import type { ListenAddress } from './http-server.ts';
+import { HttpThread } from './http-thread/open-http-thread.ts';
 import { JobFiles } from './job-files.ts';
 import { JobRemover } from './job-remover.ts';
 import { JobRunner } from './job-runner.ts';
 import { keepAdminKey } from './keys/manage-keys.ts';
 import { SERVER_FILE } from './server-file.ts';
-import { makeWebhookPort } from './webhooks/attach-webhook.ts';
+import { placeOf } from './server-place.ts';
 import { WebhookDeliverer } from './webhooks/deliverer.ts';
 
 /** How often the store is asked for jobs to be run. */
@@ -68,15 +72,14 @@ export class Server {
   readonly #folder: Folder;
   readonly #options: ServerOptions;
   readonly #runner: JobRunner;
-  readonly #context: ApiContext;
+  readonly #work: Work;
   readonly #deliverer: WebhookDeliverer;
   readonly #alerts: AlertWatch;
   readonly #remover: JobRemover;
-  readonly #reads: ReadStore;
   readonly #files: JobFiles;
   readonly #token = randomBytes(24).toString('base64url');
   readonly #startedAt = Date.now();
-  #http: HttpServer | null = null;
+  #http: HttpThread | null = null;
   #scheduledAt = Number.NEGATIVE_INFINITY;
   #cutOffLookedAt = Number.NEGATIVE_INFINITY;
   #isClosing = false;
@@ -125,44 +128,62 @@ export class Server {
       logger: settings.logger,
       now: Date.now,
     });
-    this.#reads = store.openReads?.() ?? { ...store, close: async () => {} };
     this.#remover = new JobRemover({ store, blobs, logger: settings.logger });
-    this.#context = {
-      folder,
+    const start = (job: Job) => this.#runner.start(job);
+    const allowPrivate = options.allowPrivate ?? false;
+    const proxyPools = settings.proxyPools ?? new Map();
+    const forecasts = new Forecasts({ folder, settings, start, now: Date.now });
+    this.#work = {
       store,
-      reads: this.#reads,
-      blobs,
-      runner: this.#runner,
-      remover: this.#remover,
-      access: new KeyAccess({ keys: store.keys, token: this.#token, now: Date.now }),
-      webhooks: makeWebhookPort(store.webhooks, Date.now),
-      settings,
-      allowPrivate: options.allowPrivate ?? false,
-      watch,
-      now: () => Date.now(),
+      runner: controlOf(this.#runner),
+      scrapes: new Scrapes({ store, watch, forecasts, start, allowPrivate, proxyPools, now: Date.now }),
+      forecasts,
+      server: {
+        isReady: () => this.#isReady(),
+        internal: (method, path) => this.#internal(method, path),
+        metrics: (owner) => this.#metrics(owner),
+        removeJobs: async () => this.#remover.look(),
+      },
     };
   }
 
   static async open(folder: Folder, options: ServerOptions): Promise<Server> {
     const server = new Server(folder, options);
     await keepAdminKey(folder.store.keys, options.adminKey ?? null, Date.now());
-    // Whoever was answering them here is gone.
-    if (options.settings.store == null) await folder.store.requests.releaseAll();
-    server.#http = await openHttpServer({
-      listen: options.listen,
-      access: server.#context.access,
-      isReady: () => server.#isReady(),
-      internal: (method, path) => server.#internal(method, path),
-      hasToken: (headers) => hasToken(headers, server.#token),
-      routes: ROUTES,
-      context: server.#context,
-      onError: (error) => options.settings.logger.error(`a request failed: ${messageOf(error)}`),
-    });
+    await server.#releaseRequests();
+    server.#http = await server.#openHttp();
     server.#deliverer.start();
     server.#alerts.start();
     const about = { url: server.#http.url, token: server.#token, pid: process.pid };
     writeFileSync(join(folder.dir, SERVER_FILE), JSON.stringify(about), { mode: PRIVATE_FILE });
     return server;
+  }
+
+  #openHttp(): Promise<HttpThread> {
+    const { listen, settings, allowPrivate = false } = this.#options;
+    const { dir, blobsPlace } = this.#folder;
+    return HttpThread.open({
+      data: {
+        listen,
+        token: this.#token,
+        allowPrivate,
+        proxyPools: settings.proxyPools ?? new Map(),
+        place: placeOf(settings),
+        dir,
+        store: settings.store ?? null,
+        blobs: blobsPlace,
+        s3: settings.s3 ?? null,
+      },
+      work: this.#work,
+      logger: settings.logger,
+      onEnded: () => this.#releaseRequests(),
+      onBroken: (error) => this.#break(error),
+    });
+  }
+
+  /** Whoever was answering requests here is gone. In a shared database others may be answering theirs. */
+  async #releaseRequests(): Promise<void> {
+    if (this.#options.settings.store == null) await this.#folder.store.requests.releaseAll();
   }
 
   get url(): string {
@@ -192,7 +213,6 @@ export class Server {
     await this.#alerts.close();
     await this.#deliverer.close();
     await this.#remover.close();
-    await this.#reads.close();
   }
 
   async #look(): Promise<void> {
@@ -292,6 +312,14 @@ export class Server {
     return { view: (await run?.view()) ?? null, end: run ? null : this.#runner.end(jobId) };
   }
 
+  async #metrics(owner: string | null): Promise<Metric[]> {
+    const jobs = await jobMetrics(this.#folder.store, {
+      now: Date.now(),
+      ...(owner === null ? {} : { owner }),
+    });
+    return [...jobs, ...slotMetrics(this.#runner.slots), ...processMetrics()];
+  }
+
   #break(error: unknown): void {
     this.#broken ??= error;
     this.#wake();
@@ -307,6 +335,25 @@ export class Server {
       if (this.#isClosing) this.#wake();
     });
   }
+}
+
+/** As the thread that answers HTTP may use it. */
+function controlOf(runner: JobRunner): JobControl {
+  return {
+    start: async (job) => runner.start(job),
+    stop: async (jobId, reason) => runner.run(jobId)?.stop(reason),
+    wake: async (jobId) => runner.run(jobId)?.wake(),
+    has: async (jobId) => runner.has(jobId),
+    workers: () => runner.workers(),
+    async views(jobIds) {
+      const views = new Map<number, RunView>();
+      for (const jobId of jobIds) {
+        const view = await runner.run(jobId)?.view();
+        if (view) views.set(jobId, view);
+      }
+      return views;
+    },
+  };
 }
 
 async function newestOf({ store }: Folder, name: string): Promise<Job | null> {

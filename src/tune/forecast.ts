@@ -12,7 +12,7 @@ import { hashOfSpec } from '../job-file/parse-job.ts';
 import type { Job, JobCode } from '../ports/store.ts';
 
 /** What a forecast needs of the place where the job would run. */
-export interface ForecastTools {
+interface ForecastTools {
   folder: Folder;
   settings: AppSettings;
   /** Runs a job to its end, however it ends. */

@@ -1,7 +1,10 @@
 import { type Receipt, receiptFor } from '../../core/cost/receipt.ts';
-import type { Job, Store } from '../../ports/store.ts';
+import type { Job, Store, Views } from '../../ports/store.ts';
 
-export async function receiptOf({ jobs, views }: Pick<Store, 'jobs' | 'views'>, job: Job): Promise<Receipt> {
+export async function receiptOf(
+  { jobs, views }: Pick<Store, 'jobs'> & { views: Pick<Views, 'tallies'> },
+  job: Job,
+): Promise<Receipt> {
   return receiptFor(
     { ...job, id: `${job.name}-${job.run}` },
     {

@@ -2,7 +2,7 @@ import { SeineError } from '../../core/errors.ts';
 import type { NewTask } from '../../core/model.ts';
 import type { Resolver } from '../../ports/resolver.ts';
 import type { SourceTask } from '../../ports/source.ts';
-import type { Job, Store } from '../../ports/store.ts';
+import type { HostStore, Job, Store } from '../../ports/store.ts';
 import { HostGroups } from '../hosts/host-groups.ts';
 import { TaskPriorities } from '../priority/task-priorities.ts';
 import { toNewTask } from './new-task.ts';
@@ -32,12 +32,16 @@ interface AddOptions {
   resolver?: Resolver | null;
 }
 
+interface AddStore extends Pick<Store, 'jobs' | 'frontier'> {
+  readonly hosts: Pick<HostStore, 'groupsOf' | 'noteGroups'>;
+}
+
 /**
  * Adds URLs to a job that runs, waits or is finished. Each chunk is written down as a whole, so URLs that were added stay
  * added, and to add them again does no harm. A job that is done or waits runs again from the first new URL on.
  */
 export async function addToJob(
-  store: Store,
+  store: AddStore,
   jobId: number,
   rows: Iterable<AddedRow> | AsyncIterable<AddedRow>,
   options: AddOptions,
@@ -77,7 +81,7 @@ export async function addToJob(
 }
 
 async function writeChunk(
-  store: Store,
+  store: AddStore,
   job: Job,
   chunk: NewTask[],
   { rejected, groups, now }: { rejected: number; groups: HostGroups; now: number },

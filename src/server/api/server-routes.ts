@@ -1,19 +1,12 @@
 import { VERSION } from '../../core/identity/identity.ts';
-import { hideCredentials } from '../../core/text/redact.ts';
 import { OPERATIONS } from './openapi.ts';
 import type { RoutePlugin } from './requests/access.ts';
 import { isAdmin, requireScope } from './requests/callers.ts';
 
 /** What server this is, and what the caller may do. Where it keeps things is for the operator alone. */
 export const serverRoutes: RoutePlugin = (app, context) => {
-  const { settings, allowPrivate, now } = context;
+  const { place, allowPrivate, now } = context;
   const startedAt = new Date(now()).toISOString();
-  const targets = settings.dispatch ?? [];
-  const place = {
-    store: settings.store ? hideCredentials(settings.store.url) : settings.dir,
-    blobs: hideCredentials(settings.blobs ?? settings.dir),
-    dispatch: targets.length === 0 ? ['threads'] : targets.map(({ kind }) => kind),
-  };
 
   app.get('/server', async ({ caller }) => {
     requireScope(caller, 'read');

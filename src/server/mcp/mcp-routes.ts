@@ -11,11 +11,11 @@ const REMOTE = 'x-seine-remote-address';
 const PASSED_ON = ['authorization', 'x-api-key', 'host', 'origin', 'sec-fetch-site'] as const;
 
 /** `/mcp`: the tools of `seine mcp` over HTTP, for clients of the newest protocol and of older ones. Nothing is kept between calls. */
-export const mcpRoutes: RoutePlugin = (app, { settings }) => {
+export const mcpRoutes: RoutePlugin = (app, { logger }) => {
   const handler = createMcpHandler(
     ({ requestInfo }) =>
       makeMcpServer(() => connect({ url: 'http://seine', fetch: callerOf(app, requestInfo) })),
-    { onerror: (error) => settings.logger.warn(`a call of a tool failed: ${error.message}`) },
+    { onerror: (error) => logger.warn(`a call of a tool failed: ${error.message}`) },
   );
   app.addHook('onClose', () => handler.close());
   for (const method of ['GET', 'POST', 'DELETE'] as const)

@@ -1,5 +1,6 @@
 import type { ClientConfig } from 'pg';
 import type { Logger } from '../../ports/ambient.ts';
+import type { ReadStore } from '../../ports/read-store.ts';
 import type { Store } from '../../ports/store.ts';
 import { SharedAlertStore } from '../shared/alert-store.ts';
 import { SharedJobRemovals } from '../shared/job-removals.ts';
@@ -56,22 +57,15 @@ const CLOSE_MS = 3_000;
 const SILENT: Logger = { info() {}, warn() {}, error() {} };
 
 export async function openPostgresStore(url: string, options: PostgresStoreOptions = {}): Promise<Store> {
-  const { logger = SILENT } = options;
-  const { default: pg } = await import('pg');
-  const connectionOptions: ConnectionOptions = {
-    place: parseStoreUrl(url, options.passwordFile ?? null),
-    connect: (config: ClientConfig) => new pg.Client(config),
-    silenceMs: options.silenceMs ?? SILENCE_MS_DEFAULT,
-  };
-  await prepareDatabase(connectionOptions);
-  const patienceMs = options.patienceMs ?? PATIENCE_MS_DEFAULT;
-  const shared = { ...connectionOptions, patienceMs, logger };
+  const shared = await sharedOptions(url, options);
+  const { logger } = shared;
+  await prepareDatabase(shared);
   const db = new Database({ ...shared, connections: options.connections ?? CONNECTIONS_MIN });
   const reads = new Database({ ...shared, connections: READ_CONNECTIONS });
   const slowReads = new Database({ ...shared, connections: 1 });
   // Heartbeats must not wait behind work, and not for long: the next one comes soon.
   const heartbeatDb = new Database({
-    ...connectionOptions,
+    ...shared,
     connections: 1,
     patienceMs: HEARTBEAT_PATIENCE_MS,
     logger: SILENT,
@@ -95,24 +89,13 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     slotTimes: new PostgresSlotTimeStore(db, reads),
     requests: new SharedRequestStore(new PostgresWebhookDatabase(db)),
     removals: new SharedJobRemovals(new PostgresWebhookDatabase(db), ['coordinator_jobs', 'sink_rejects']),
-    views: new PostgresViews(db, { quick: reads, slow: slowReads }, memories, connectionOptions),
+    views: new PostgresViews(db, { quick: reads, slow: slowReads }, memories, shared),
     checkSink: (sink) =>
-      checkSinkTable((text, ...values) => reads.read(text, ...values), sink, connectionOptions.place.schema),
+      checkSinkTable((text, ...values) => reads.read(text, ...values), sink, shared.place.schema),
     expectBatches(count) {
       if (options.connections == null) db.resize(connectionsFor(count));
     },
-    openReads() {
-      const own = new Database({ ...shared, connections: API_CONNECTIONS });
-      const slow = new Database({ ...shared, connections: 1 });
-      return {
-        jobs: new PostgresJobStore(own, own, heartbeats),
-        hosts: new PostgresHostStore(own, own),
-        views: new PostgresViews(own, { quick: own, slow }, memories, connectionOptions),
-        rollups: new PostgresRollupStore(own, { quick: own, slow }),
-        slotTimes: new PostgresSlotTimeStore(own, own),
-        close: async () => void (await Promise.all([own.close(), slow.close()])),
-      };
-    },
+    openReads: () => readsIn(shared),
     async close() {
       // A database that does not answer must not keep a process from its end: others clean up behind it.
       await atMost(
@@ -121,6 +104,40 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
       );
       await Promise.all([heartbeatDb, db, reads, slowReads].map((each) => each.close()));
     },
+  };
+}
+
+/** The same database for readers alone, in another thread of a process that has the store open. */
+export async function openPostgresReads(url: string, options: PostgresStoreOptions = {}): Promise<ReadStore> {
+  return readsIn(await sharedOptions(url, options));
+}
+
+type SharedOptions = ConnectionOptions & { patienceMs: number; logger: Logger };
+
+async function sharedOptions(url: string, options: PostgresStoreOptions): Promise<SharedOptions> {
+  const { default: pg } = await import('pg');
+  return {
+    place: parseStoreUrl(url, options.passwordFile ?? null),
+    connect: (config: ClientConfig) => new pg.Client(config),
+    silenceMs: options.silenceMs ?? SILENCE_MS_DEFAULT,
+    patienceMs: options.patienceMs ?? PATIENCE_MS_DEFAULT,
+    logger: options.logger ?? SILENT,
+  };
+}
+
+function readsIn(shared: SharedOptions): ReadStore {
+  const quick = new Database({ ...shared, connections: API_CONNECTIONS });
+  const slow = new Database({ ...shared, connections: 1 });
+  // It works on no job, so it has no heartbeats to send.
+  const heartbeats = new CoordinatorHeartbeats(quick, { place: null, aliveMs: 0, logger: shared.logger });
+  return {
+    jobs: new PostgresJobStore(quick, quick, heartbeats),
+    hosts: new PostgresHostStore(quick, quick),
+    views: new PostgresViews(quick, { quick, slow }, new JobMemories(quick), shared),
+    rollups: new PostgresRollupStore(quick, { quick, slow }),
+    slotTimes: new PostgresSlotTimeStore(quick, quick),
+    keys: new PostgresKeyStore(quick, quick),
+    close: async () => void (await Promise.all([quick.close(), slow.close()])),
   };
 }
 

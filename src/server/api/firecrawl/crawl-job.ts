@@ -6,7 +6,7 @@ import { hashOfSpec, parseJob } from '../../../job-file/parse-job.ts';
 import type { Job } from '../../../ports/store.ts';
 import type { ApiContext, Caller } from '../requests/access.ts';
 import { Problem } from '../requests/problems.ts';
-import { type ScrapeJobs, specOf, tenantName } from '../scrape/api-jobs.ts';
+import { specOf, tenantName } from '../scrape/api-jobs.ts';
 import { mapSite } from './map-site.ts';
 import {
   batchRequest,
@@ -24,7 +24,6 @@ const SITEMAP_MS = 20_000;
 /** Written down, but not yet started. */
 export async function createCrawl(
   context: ApiContext,
-  jobs: ScrapeJobs,
   asked: FirecrawlCrawl,
   { caller, requestId }: { caller: Caller; requestId: string | null },
 ): Promise<Job> {
@@ -33,7 +32,7 @@ export async function createCrawl(
   const rule: FollowRule = { within: scopeOf(asked), priority: 0, ...pathsOf(asked, url) };
   const name = tenantName(caller, `crawl-${randomBytes(12).toString('hex')}`);
   const spec = await crawlSpec(context, asked, { name, rule, caller });
-  const listed = await sitemapUrls(context, jobs, { ...asked, url }, { rule, caller });
+  const listed = await sitemapUrls(context, { ...asked, url }, { rule, caller });
   const urls = asked.sitemap === 'only' ? listed : [url, ...listed];
   if (urls.length === 0)
     throw new Problem('bad-option', 'sitemap: the site has none, or none with such pages');
@@ -81,7 +80,6 @@ async function crawlSpec(
 /** Read before the crawl: as a source of it, the sitemaps themselves would count as pages. */
 async function sitemapUrls(
   context: ApiContext,
-  jobs: ScrapeJobs,
   { url, limit, sitemap }: FirecrawlCrawl,
   { rule, caller }: { rule: FollowRule; caller: Caller },
 ): Promise<string[]> {
@@ -96,7 +94,7 @@ async function sitemapUrls(
   };
   const isWanted = rule.match ? compilePatterns(rule.match) : () => true;
   const isUnwanted = rule.not ? compilePatterns(rule.not) : () => false;
-  const links = await mapSite(context, jobs, asked, caller);
+  const links = await mapSite(context, asked, caller);
   return links.map((link) => link.url).filter((link) => isWanted(link) && !isUnwanted(link));
 }
 

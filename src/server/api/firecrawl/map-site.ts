@@ -3,9 +3,7 @@ import { isWithin } from '../../../core/url/scope.ts';
 import type { Page } from '../../../worker/page/page.ts';
 import type { ApiContext, Caller } from '../requests/access.ts';
 import { parseAs, scrapeSchema } from '../requests/options.ts';
-import type { ScrapeJobs } from '../scrape/api-jobs.ts';
 import { formatOf, storedPage } from '../scrape/results.ts';
-import { accept, finished } from '../scrape/scrape-routes.ts';
 import { type FirecrawlMap, startUrl } from './options.ts';
 
 /** A map is answered while its caller waits: an index of more sitemaps than this is for a crawl. */
@@ -17,15 +15,10 @@ interface MapLink {
 }
 
 /** URLs of a site: those that its sitemaps name, and those that its first page links to. */
-export async function mapSite(
-  context: ApiContext,
-  jobs: ScrapeJobs,
-  asked: FirecrawlMap,
-  caller: Caller,
-): Promise<MapLink[]> {
+export async function mapSite(context: ApiContext, asked: FirecrawlMap, caller: Caller): Promise<MapLink[]> {
   const url = startUrl(asked.url);
   const until = context.now() + asked.timeout;
-  const fetch = (address: string) => fetchPage(context, jobs, { url: address, until, caller });
+  const fetch = (address: string) => fetchPage(context, { url: address, until, caller });
   const found = new LinkList(asked, url);
   if (asked.sitemap !== 'only') {
     const page = await fetch(url);
@@ -41,11 +34,10 @@ export async function mapSite(
 /** Null when there is no such page, or not in time. */
 async function fetchPage(
   context: ApiContext,
-  jobs: ScrapeJobs,
   { url, until, caller }: { url: string; until: number; caller: Caller },
 ): Promise<Page | null> {
-  const { taskId } = await accept(context, jobs, parseAs(scrapeSchema, { url }), caller);
-  const task = await finished(context, taskId, Math.max(0, until - context.now()));
+  const asked = parseAs(scrapeSchema, { url });
+  const { task } = await context.scrapes.scrape(asked, caller, Math.max(0, until - context.now()));
   return task?.state === 'done' || task?.state === 'unchanged' ? storedPage(context.blobs, task) : null;
 }
 

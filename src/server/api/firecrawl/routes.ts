@@ -9,10 +9,8 @@ import type { ApiContext, Caller, RoutePlugin } from '../requests/access.ts';
 import { jobOf, requireScope } from '../requests/callers.ts';
 import { parseAs } from '../requests/options.ts';
 import { Problem, urlError } from '../requests/problems.ts';
-import { ScrapeJobs } from '../scrape/api-jobs.ts';
 import { acceptBatch } from '../scrape/batch-routes.ts';
 import { STATES_OF, scrapeIdOf, statusOf } from '../scrape/results.ts';
-import { accept, finished } from '../scrape/scrape-routes.ts';
 import { createCrawl } from './crawl-job.ts';
 import { documentOf, type FirecrawlDocument } from './document.ts';
 import { mapSite } from './map-site.ts';
@@ -40,8 +38,6 @@ type Kind = 'crawl' | 'batch';
 
 /** Firecrawl's API, version 2, for its clients: the same work as below `/api/v1`, in other words. */
 export const firecrawlRoutes: RoutePlugin = (app, context) => {
-  const jobs = new ScrapeJobs(context);
-
   // Its clients read `error`, beside what problems have.
   app.addHook('onSend', async (_request, reply, payload) => {
     if (!String(reply.getHeader('content-type')).startsWith('application/problem+json')) return payload;
@@ -54,10 +50,9 @@ export const firecrawlRoutes: RoutePlugin = (app, context) => {
     const { url, ...fields } = parseAs(firecrawlScrape, body);
     await admit(context.access, caller, 1);
     const asked = scrapeRequest(url, fields);
-    const { job, taskId } = await accept(context, jobs, asked, caller);
-    const task = await finished(context, taskId, asked.wait * 1_000);
+    const { jobId, taskId, task } = await context.scrapes.scrape(asked, caller, asked.wait * 1_000);
     if (!task) return sendTooLate(reply);
-    const scrapeId = scrapeIdOf(job, taskId, asked.formats);
+    const scrapeId = scrapeIdOf(jobId, taskId, asked.formats);
     return scrapeAnswer(context, task, partsOf(fields), scrapeId);
   });
 
@@ -83,8 +78,8 @@ export const firecrawlRoutes: RoutePlugin = (app, context) => {
     requireScope(caller, 'write');
     const asked = parseAs(firecrawlCrawl, body);
     await admit(context.access, caller, 0);
-    const job = await createCrawl(context, jobs, asked, { caller, requestId });
-    context.runner.start(job);
+    const job = await createCrawl(context, asked, { caller, requestId });
+    await context.runner.start(job);
     const id = idOf('crawl', job, partsOf(asked.scrapeOptions));
     return { success: true, id, url: `/v2/crawl/${id}` };
   });
@@ -93,7 +88,7 @@ export const firecrawlRoutes: RoutePlugin = (app, context) => {
     requireScope(caller, 'write');
     const asked = parseAs(firecrawlMap, body);
     await admit(context.access, caller, 1);
-    return { success: true, links: await mapSite(context, jobs, asked, caller) };
+    return { success: true, links: await mapSite(context, asked, caller) };
   });
 
   for (const [kind, path] of [

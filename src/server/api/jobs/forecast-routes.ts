@@ -5,7 +5,6 @@ import type { Forecast } from '../../../core/forecast/forecast.ts';
 import { type JobSpec, toJobName } from '../../../core/job-schema/job.ts';
 import { parseJob } from '../../../job-file/parse-job.ts';
 import { SAMPLE_DEFAULT } from '../../../tune/forecast.ts';
-import { forecastOfSpec } from '../cost/quote.ts';
 import { admit } from '../keys/page-limits.ts';
 import type { ApiContext, Caller, RoutePlugin } from '../requests/access.ts';
 import { jobOf, requireScope } from '../requests/callers.ts';
@@ -24,7 +23,7 @@ export const forecastRoutes: RoutePlugin = (app, context) => {
     const sample = asked.sample ?? null;
     if (!underWay.has(spec.name)) {
       if (sample !== 0) await admit(context.access, caller, sample ?? SAMPLE_DEFAULT);
-      const made = forecastOfSpec(context, spec, { sample, caller });
+      const made = context.forecasts.ofSpec(spec, { sample, owner: caller.keyId });
       underWay.set(spec.name, made);
       made.catch(() => {}).finally(() => underWay.delete(spec.name));
     }

@@ -4,7 +4,7 @@ import { attachQuote } from '../../../coordinator/forecast/quote.ts';
 import { toJobName } from '../../../core/job-schema/job.ts';
 import { hashOfSpec, parseJob } from '../../../job-file/parse-job.ts';
 import type { Job } from '../../../ports/store.ts';
-import { checkQuote, forecastOfSpec } from '../cost/quote.ts';
+import { checkQuote } from '../cost/quote.ts';
 import { admit } from '../keys/page-limits.ts';
 import type { ApiContext, RoutePlugin } from '../requests/access.ts';
 import { definedOf, isAdmin, jobOf, requireScope } from '../requests/callers.ts';
@@ -19,8 +19,8 @@ import {
 } from '../requests/options.ts';
 import { Problem } from '../requests/problems.ts';
 import { checkJobRights, tenantName } from '../scrape/api-jobs.ts';
-import { hasEnded, jobIdOf, jobView, statusOf } from '../scrape/results.ts';
-import { finished, scrapeView } from '../scrape/scrape-routes.ts';
+import { hasEnded, isFinished, jobIdOf, jobView, statusOf } from '../scrape/results.ts';
+import { scrapeView } from '../scrape/scrape-routes.ts';
 import { sendRows } from './row-routes.ts';
 
 /** Of a list with a filter: so many pages of jobs are looked through. */
@@ -31,7 +31,7 @@ const LOOK_MS = 250;
 type WithId = { Params: { id: string } };
 
 export const jobRoutes: RoutePlugin = (app, context) => {
-  const { store, reads, runner, remover, now } = context;
+  const { store, reads, runner, forecasts, server, now } = context;
 
   app.get('/jobs', async (request, reply) => {
     const { query, caller } = request;
@@ -69,7 +69,7 @@ export const jobRoutes: RoutePlugin = (app, context) => {
     // Before the job exists, and without a request.
     const quote =
       dryRun !== undefined || maxCost !== undefined
-        ? await forecastOfSpec(context, named, { sample: 0, caller })
+        ? await forecasts.ofSpec(named, { sample: 0, owner: caller.keyId })
         : null;
     if (maxCost !== undefined) checkQuote(quote!, maxCost);
     if (dryRun !== undefined) return { job: named, forecast: quote };
@@ -84,7 +84,7 @@ export const jobRoutes: RoutePlugin = (app, context) => {
       requestId,
     });
     await (quote ? store.jobs.update(job.id, { quote }) : attachQuote(store, job, now()));
-    runner.start(job);
+    await runner.start(job);
     const statusUrl = `/api/v1/jobs/${jobIdOf(job)}`;
     return reply
       .code(202)
@@ -120,7 +120,7 @@ export const jobRoutes: RoutePlugin = (app, context) => {
     checkJobRights({ ...spec, sources: [] }, caller, true);
     await store.jobs.update(job.id, { spec, specHash: hashOfSpec(spec, job.bundle) });
     // The run reads its job when it begins: another one goes on at once, and nothing is lost.
-    runner.run(job.id)?.stop({ state: 'stopped', cause: 'restart', message: 'the job was changed' });
+    await runner.stop(job.id, { state: 'stopped', cause: 'restart', message: 'the job was changed' });
     return viewOf(context, await reads.jobs.get(job.id));
   });
 
@@ -128,10 +128,10 @@ export const jobRoutes: RoutePlugin = (app, context) => {
     requireScope(caller, 'write');
     const { job, taskId } = await jobOf(context, params.id, caller);
     if (taskId !== null) throw new Problem('conflict', 'one scrape cannot be deleted, only a batch or a job');
-    const isWorkedOn = runner.has(job.id) || (await store.jobs.atWork(job.id)) > 0;
+    const isWorkedOn = (await runner.has(job.id)) || (await store.jobs.atWork(job.id)) > 0;
     if (isWorkedOn || !(await store.removals.mark(job.id, now())))
       throw new Problem('conflict', 'the job runs; stop or cancel it first');
-    remover.look();
+    await server.removeJobs();
     return reply.code(204).send();
   });
 
@@ -176,7 +176,7 @@ function withRules(
 
 async function run({ store, runner }: ApiContext, job: Job): Promise<void> {
   await store.jobs.update(job.id, { state: 'running', requestedState: 'run', reason: null, endedAt: null });
-  runner.start(await store.jobs.get(job.id));
+  await runner.start(await store.jobs.get(job.id));
 }
 
 export async function act(
@@ -193,10 +193,10 @@ export async function act(
     if (job.state !== 'done' && job.state !== 'waiting')
       throw new Problem('conflict', `the job is ${job.state}`);
     const { spec, specHash, bundle, file } = job;
-    runner.start(await store.jobs.beginPass(job.id, { spec, specHash, bundle, file, now: now() }));
+    await runner.start(await store.jobs.beginPass(job.id, { spec, specHash, bundle, file, now: now() }));
   } else if (job.state === 'running') {
     await store.jobs.update(job.id, { requestedState: action });
-    runner.run(job.id)?.wake();
+    await runner.wake(job.id);
   } else if (action === 'cancel' && job.state !== 'done') {
     await store.jobs.update(job.id, { state: 'cancelled', requestedState: 'cancel', endedAt: now() });
   }
@@ -226,7 +226,9 @@ async function taskView(
 ): Promise<object> {
   const [step] = (await context.reads.views.taskStep(job.id, { after: taskId - 1, limit: 1 })).rows;
   if (step?.id !== taskId) throw new Problem('not-found', 'no such job');
-  const task = (await finished(context, taskId, waitMs)) ?? (await context.reads.views.numberedTask(taskId));
+  const now = await context.reads.views.numberedTask(taskId);
+  const isAwaited = waitMs > 0 && now !== null && !isFinished(now);
+  const task = isAwaited ? ((await context.scrapes.finished(taskId, waitMs)) ?? now) : now;
   return scrapeView(context, id, task!, formats);
 }
 

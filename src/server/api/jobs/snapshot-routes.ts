@@ -133,8 +133,9 @@ class Topic {
     for (const id of this.#rates.keys()) if (!shown.has(id)) this.#rates.delete(id);
     let details: LiveDetails | null = null;
     const jobs: Snapshot<JobView>['jobs'] = [];
+    const views = await runner.views([...shown.keys()]);
     for (const job of [...shown.values()].sort((one, other) => other.id - one.id)) {
-      const run = await runner.run(job.id)?.view();
+      const run = views.get(job.id);
       if (run && job.id === this.#job?.id) details = detailsOf(run);
       jobs.push({
         ...(await viewOf(this.#context, job)),

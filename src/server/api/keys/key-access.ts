@@ -21,7 +21,7 @@ const OPERATOR: Caller = { keyId: null, scopes: scopesOf('admin') };
 const UNLIMITED: RateDecision = { allowed: true, limit: Infinity, remaining: Infinity, resetSeconds: 0 };
 
 interface KeyAccessOptions {
-  keys: KeyStore;
+  keys: Pick<KeyStore, 'byHash' | 'hasSome' | 'pagesUnderWay' | 'usage' | 'use'>;
   /** Of commands on this machine that can read the folder. */
   token: string;
   now(): number;

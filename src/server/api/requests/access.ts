@@ -1,23 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance } from 'fastify';
-import type { AppSettings } from '../../../app/app.ts';
-import type { Folder } from '../../../app/folder.ts';
-import type { Scope } from '../../../core/keys/api-key.ts';
+import type { SharedPool } from '../../../core/job-schema/proxies.ts';
+import type { Logger } from '../../../ports/ambient.ts';
 import type { Blobs } from '../../../ports/blobs.ts';
 import type { ReadStore } from '../../../ports/read-store.ts';
-import type { Store } from '../../../ports/store.ts';
-import type { JobRemover } from '../../job-remover.ts';
-import type { JobRunner } from '../../job-runner.ts';
-import type { SettleWatch } from '../scrape/settle-watch.ts';
+import type { ServerPlace } from '../../server-place.ts';
+import type { Caller, Work } from './work.ts';
 
-/** Who sent a request. */
-export interface Caller {
-  /** Null: the machine's user on loopback while there are no keys, or a command with the token of the folder. */
-  keyId: string | null;
-  scopes: ReadonlySet<Scope>;
-  /** The browser sent the key by itself: only pages of this server may use it. */
-  isByCookie?: true;
-}
+export type { Caller };
 
 /** What the token bucket of a caller says; the numbers of the RateLimit headers. */
 interface RateLimitState {
@@ -57,22 +47,20 @@ export interface WebhookPort {
 }
 
 /** What the routes work with. */
-export interface ApiContext {
-  folder: Folder;
-  store: Store;
-  /** The same data, read on connections of its own. */
+export interface ApiContext extends Work {
+  /** What the store has, read on connections of its own. */
   reads: ReadStore;
   blobs: Blobs;
-  runner: Pick<JobRunner, 'run' | 'has' | 'start' | 'workers' | 'slots'>;
-  remover: Pick<JobRemover, 'look'>;
   access: AccessControl;
   webhooks: WebhookPort;
-  settings: AppSettings;
+  place: ServerPlace;
+  logger: Logger;
   /** Whether jobs of the API may fetch private addresses: `serve --allow-private`. */
   allowPrivate: boolean;
+  /** Lists of proxies that requests may use by name. */
+  proxyPools: ReadonlyMap<string, SharedPool>;
   /** Nothing can be changed: another process works here, or none does. */
   readOnly?: boolean;
-  watch: SettleWatch;
   now(): number;
 }
 

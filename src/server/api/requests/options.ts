@@ -66,6 +66,8 @@ const pageOptions = {
 
 const url = z.string().min(1).max(8_192).describe('An http or https URL.');
 
+export type ScrapeRequest = z.output<typeof scrapeSchema>;
+
 export const scrapeSchema = z.strictObject({
   url,
   ...pageOptions,

@@ -159,7 +159,7 @@ const TYPE_BASE = '/docs#';
 export class Problem extends Error {
   readonly code: ProblemCode;
   readonly headers: Readonly<Record<string, string>>;
-  readonly #extensions: Readonly<Record<string, unknown>>;
+  readonly extensions: Readonly<Record<string, unknown>>;
 
   constructor(
     code: ProblemCode,
@@ -170,7 +170,7 @@ export class Problem extends Error {
     this.name = 'Problem';
     this.code = code;
     this.headers = given.headers ?? {};
-    this.#extensions = given.extensions ?? {};
+    this.extensions = given.extensions ?? {};
   }
 
   get status(): number {
@@ -180,7 +180,7 @@ export class Problem extends Error {
   get body(): ProblemDetails {
     const { status, title, remedy } = PROBLEMS[this.code];
     const type = `${TYPE_BASE}${this.code}`;
-    return { type, code: this.code, title, status, detail: this.message, remedy, ...this.#extensions };
+    return { type, code: this.code, title, status, detail: this.message, remedy, ...this.extensions };
   }
 }
 

@@ -1,16 +1,16 @@
 import { hash } from 'node:crypto';
-import type { AppSettings } from '../../../app/app.ts';
 import type { JobInput, JobSpec } from '../../../core/job-schema/job.ts';
+import type { SharedPool } from '../../../core/job-schema/proxies.ts';
 import { BoundedMap } from '../../../core/lru.ts';
 import { suggestion } from '../../../core/text/nearest-name.ts';
 import { canonicalJson } from '../../../core/values/canonical-json.ts';
 import { readsSecrets } from '../../../job-file/check-job.ts';
 import { hashOfSpec, parseJob } from '../../../job-file/parse-job.ts';
-import type { Job } from '../../../ports/store.ts';
-import type { ApiContext, Caller } from '../requests/access.ts';
+import type { Job, Store } from '../../../ports/store.ts';
 import { isAdmin } from '../requests/callers.ts';
 import type { BatchOptions } from '../requests/options.ts';
 import { Problem } from '../requests/problems.ts';
+import type { Caller } from '../requests/work.ts';
 
 /** What anyone may use; more needs admin scope. */
 const RATE_MAX = 4;
@@ -40,11 +40,17 @@ export function tenantName({ keyId }: Caller, name: string): string {
   return keyId === null ? name : `${keyId}.${name}`.slice(0, 64);
 }
 
+/** What the operator lets requests use. */
+interface ServerRules {
+  allowPrivate: boolean;
+  proxyPools: ReadonlyMap<string, SharedPool>;
+}
+
 /** The job that fetches pages with these options. */
 export async function specOf(
   options: FetchOptions & { deadline?: number | undefined; max_cost_usd?: number | undefined },
   name: string,
-  { allowPrivate, settings }: Pick<ApiContext, 'allowPrivate' | 'settings'>,
+  { allowPrivate, proxyPools }: ServerRules,
   caller: Caller,
 ): Promise<JobSpec> {
   checkRights(options, caller);
@@ -72,7 +78,7 @@ export async function specOf(
     redirects: 'follow',
     politeness: { rate: options.rate, robots: options.robots, adaptive: options.rate !== 'max' },
     identity: { headers: options.headers ?? {} },
-    ...proxiesOf(options, settings),
+    ...proxiesOf(options, proxyPools),
     timeouts: { taskMs: options.timeout * 1_000 },
     limits: {
       ...(options.deadline === undefined ? {} : { seconds: options.deadline }),
@@ -86,7 +92,7 @@ export async function specOf(
 /** A pool that the operator shares; where its list is stays with the server. */
 function proxiesOf(
   { proxy_pool: pool, country }: FetchOptions,
-  { proxyPools = new Map() }: Pick<AppSettings, 'proxyPools'>,
+  proxyPools: ServerRules['proxyPools'],
 ): Pick<JobInput, 'proxies'> {
   if (pool === undefined && country === undefined) return {};
   if (pool === undefined) throw new Problem('bad-option', 'country: needs proxy_pool');
@@ -141,30 +147,36 @@ function takesMore({ state, requestedState }: Job): boolean {
   return requestedState === 'run' && (state === 'running' || state === 'waiting');
 }
 
+interface ScrapeJobsContext extends ServerRules {
+  store: Pick<Store, 'jobs'>;
+  now(): number;
+}
+
 /**
  * Single scrapes go into jobs that are kept open, one for each caller and set of options: a job and a coordinator for each
  * page would cost more than the page.
  */
 export class ScrapeJobs {
-  readonly #context: ApiContext;
+  readonly #context: ScrapeJobsContext;
   readonly #jobs = new BoundedMap<string, Promise<Job>>(KEPT_MAX);
 
-  constructor(context: ApiContext) {
+  constructor(context: ScrapeJobsContext) {
     this.#context = context;
   }
 
-  async of(caller: Caller, options: FetchOptions): Promise<Job> {
+  /** Scrapes with the same key go into the same job. */
+  keyOf(caller: Caller, options: FetchOptions): string {
     const { use_js_render, select, schema, wait_for, headers, timeout, robots, rate, formats } = options;
     const { proxy_pool, country } = options;
     const pictures = formats.filter((format) => format === 'screenshot' || format === 'pdf').sort();
     const page = { use_js_render, select, schema, wait_for, headers, timeout, robots, rate, pictures };
     const wanted = { ...page, proxy_pool, country };
     checkRights(options, caller);
-    const key = hash(
-      'sha256',
-      canonicalJson([caller.keyId, JSON.parse(JSON.stringify(wanted))]),
-      'hex',
-    ).slice(0, 20);
+    const text = canonicalJson([caller.keyId, JSON.parse(JSON.stringify(wanted))]);
+    return hash('sha256', text, 'hex').slice(0, 20);
+  }
+
+  async of(key: string, caller: Caller, options: FetchOptions): Promise<Job> {
     const known = this.#jobs.get(key);
     const usable = known ? await this.#usable(known) : null;
     if (usable) return usable;

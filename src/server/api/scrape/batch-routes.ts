@@ -57,7 +57,7 @@ export async function acceptBatch(
   const added = { job: opened.job, ...(await addRows(context, opened, rows, options)) };
   if (options.max_cost_usd !== undefined && opened.origin === 'new')
     await quoteJob(context, opened.job, options.max_cost_usd);
-  context.runner.start(added.job);
+  await context.runner.start(added.job);
   return added;
 }
 

@@ -110,9 +110,9 @@ export const hasEnded = (status: JobStatus) => status !== 'queued' && status !==
 export const jobIdOf = (job: Pick<Job, 'id'>) => `job_${job.id}`;
 
 /** Names the task, and what was asked for of its page. */
-export function scrapeIdOf(job: Pick<Job, 'id'>, taskId: number, formats: readonly Format[]): string {
+export function scrapeIdOf(jobId: number, taskId: number, formats: readonly Format[]): string {
   const asked = FORMATS.reduce((sum, format, at) => sum + (formats.includes(format) ? 2 ** at : 0), 0);
-  return `scrape_${job.id}_${taskId}_${asked}`;
+  return `scrape_${jobId}_${taskId}_${asked}`;
 }
 
 /** Counts that add up at every instant: total = succeeded + failed + skipped + pending. */

@@ -1,5 +1,8 @@
 import { Worker } from 'node:worker_threads';
 import type { ReadStore } from '../../../ports/read-store.ts';
+import { Database } from '../connection/database.ts';
+import { SqliteJobStore } from '../job-store.ts';
+import { SqliteKeyStore } from '../key-store.ts';
 import type { ReadAnswer, ReadCall } from './read-messages.ts';
 
 interface Waiting {
@@ -7,7 +10,10 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** Reads of a database file in a thread, which starts with the first of them. One that ends is started again. */
+/**
+ * Reads of a database file in a thread, which starts with the first of them. One that ends is started again. What is found by
+ * its id is read here: that takes some microseconds, and on busy cores a thread is only reached after milliseconds.
+ */
 export function openReads(path: string): ReadStore {
   const waiting = new Map<number, Waiting>();
   let worker: Worker | null = null;
@@ -51,13 +57,16 @@ export function openReads(path: string): ReadStore {
         typeof method === 'string' ? (...args: unknown[]) => call(part, method, args) : undefined,
     });
 
+  const db = new Database(path, { readOnly: true });
   return {
-    jobs: partOf('jobs'),
+    jobs: new SqliteJobStore(db, new Set()),
+    keys: new SqliteKeyStore(db),
     hosts: partOf('hosts'),
     views: partOf('views'),
     rollups: partOf('rollups'),
     slotTimes: partOf('slotTimes'),
     async close() {
+      db.close();
       const ending = worker;
       if (!ending) return;
       ending.ref();

@@ -3,7 +3,7 @@ import type { ReadStore } from '../../../ports/read-store.ts';
 /** What is asked of the thread that reads. */
 export interface ReadCall {
   id: number;
-  part: Exclude<keyof ReadStore, 'close'>;
+  part: Exclude<keyof ReadStore, 'jobs' | 'keys' | 'close'>;
   method: string;
   args: unknown[];
 }

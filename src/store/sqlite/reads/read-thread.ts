@@ -4,7 +4,6 @@ import { ReadViews } from '../../shared/views/read-views.ts';
 import { Database } from '../connection/database.ts';
 import { SqliteReader } from '../connection/reader.ts';
 import { SqliteHostStore } from '../host-store.ts';
-import { SqliteJobStore } from '../job-store.ts';
 import { SqliteRollupStore } from '../rollup-store.ts';
 import { SqliteSlotTimeStore } from '../slot-time-store.ts';
 import type { ReadAnswer, ReadCall } from './read-messages.ts';
@@ -20,8 +19,7 @@ class ThreadViews extends ReadViews {
 
 const { path } = workerData as { path: string };
 const db = new Database(path, { readOnly: true });
-const store: Omit<ReadStore, 'close'> = {
-  jobs: new SqliteJobStore(db, new Set()),
+const store: Omit<ReadStore, 'jobs' | 'keys' | 'close'> = {
   hosts: new SqliteHostStore(db),
   views: new ThreadViews(new SqliteReader(db)),
   rollups: new SqliteRollupStore(db),
