@@ -17,6 +17,17 @@ const FOUND = [
     defect: 'probes that an outage put off counted as failed, and their hosts were given up',
   },
   { seed: 24205, tasks: 200, jobs: 2, defect: 'the retry of a robots.txt freed a host that another job had' },
+  {
+    seed: 30056,
+    tasks: 200,
+    defect: 'a good page died with its host, because only pages that always fail were left to probe it',
+  },
+  {
+    seed: 59,
+    tasks: 200,
+    jobs: 3,
+    defect: 'a host that is gone was waited for as if the network were, since that had been so at first',
+  },
   { seed: 10140, tasks: 200, defect: 'a permit began with what was known of a ban before the last report' },
 ];
 

@@ -1,6 +1,6 @@
 import { isBanned, probeUrlOf, refusalsLeft } from '../../core/bans/bans.ts';
 import type { Permit } from '../../core/batch/batch.ts';
-import { isProbing } from '../../core/circuit-breaker/circuit-breaker.ts';
+import { isProbing, knownPageFor } from '../../core/circuit-breaker/circuit-breaker.ts';
 import { guardedGapMs, meanGapMs, permitFor, tasksPerPermit } from '../../core/politeness/permits.ts';
 import type { DueHost } from '../../ports/store.ts';
 
@@ -170,7 +170,7 @@ function batchWithRoom(
 }
 
 function addGrant(batch: PlannedBatch, input: PlanInput, host: PlanHost, part: Part, gapMs: number): void {
-  const { probe, refusalsMax } = banLimitsOf(host, part);
+  const { probe, refusalsMax } = probeOf(host, part, input);
   const permit = permitFor(host.host, {
     now: input.now,
     nextAt: host.nextAt,
@@ -196,16 +196,24 @@ function addGrant(batch: PlannedBatch, input: PlanInput, host: PlanHost, part: P
   batch.size += part.count;
 }
 
-function banLimitsOf(
-  { ban, probeUrl }: PlanHost,
+function probeOf(
+  { ban, probeUrl, failuresInRow, rests }: PlanHost,
   { count }: Part,
+  { probeAfter }: Pick<PlanInput, 'probeAfter'>,
 ): { probe: Permit['probe']; refusalsMax: number | null } {
   if (probeUrl !== undefined) return { probe: { url: probeUrl }, refusalsMax: null };
   if (ban === null) return { probe: undefined, refusalsMax: null };
+  const refusalsMax = refusalsLeft(ban);
+  if (!isBanned(ban)) {
+    const known = isProbing(failuresInRow, probeAfter)
+      ? knownPageFor({ rests }, ban.known?.url ?? null)
+      : null;
+    return { probe: known === null ? undefined : { url: known }, refusalsMax };
+  }
   const url = probeUrlOf(ban);
   // A piggybacked host has no task that could be its probe.
-  const probe = isBanned(ban) && (url !== null || count > 0) ? { url } : undefined;
-  return { probe, refusalsMax: refusalsLeft(ban) };
+  const probe = url !== null || count > 0 ? { url } : undefined;
+  return { probe, refusalsMax };
 }
 
 /** A browser is slow to begin, and has few pages at a time anyway. */
