@@ -111,13 +111,21 @@ function pacedParts(input: PlanInput, host: PlanHost, gapMs: number, share: numb
   const probing = isProbed(host, input);
   if (free < 1 || host.load.permits >= (probing ? 1 : (host.permitsMax ?? PERMITS_PER_HOST))) return [];
   if (probing) return [{ count: 1, parallel: 1 }];
-  const parallel = host.load.permits === 0 ? Math.ceil(input.parallel * 0.75) : free;
+  const parallel = host.load.permits === 0 ? firstParallel(input.parallel) : free;
   const count = Math.min(
     host.ready,
     share,
     tasksPerPermit(meanGapMs(gapMs, input.jitter ?? 0), host.permitMs),
   );
   return [{ count, parallel: Math.min(parallel, free) }];
+}
+
+/**
+ * Of the parallel requests of a host, those of the first of two permits. The second must not have so few that one page
+ * which does not answer holds up all others; where there are only two or three, the first has them all.
+ */
+function firstParallel(parallel: number): number {
+  return parallel < 4 ? parallel : Math.ceil(parallel / 2);
 }
 
 /** A host without a gap is limited by parallelism alone, which is divided among batches. */

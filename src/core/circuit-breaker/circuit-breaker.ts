@@ -34,6 +34,8 @@ import { LIMITS } from '../limits.ts';
  *   -----------|---------------------------------------------|-------------------------------------------
  *   closed     | a batch in which something succeeded        | closed, no failed batches
  *   closed     | a batch without a success, or a lost one    | closed, one failed batch more
+ *   closed     | the same, of nothing but pages that failed  | as it was: these pages are sick, unless no page of
+ *              | before                                      | the job has ever answered
  *   closed     | a blameless loss, or nothing was tried      | as it was
  *   closed     | the `jobBatches`th failed batch in a row    | open: the job ends as `tripped`
  *   closed     | the code of a route throws 20 times in a row | open: the job ends as `tripped`
@@ -121,14 +123,15 @@ export function restMs(rests: number, firstMs: number): number {
 }
 
 export type BatchEnd =
-  | { kind: 'reported'; succeeded: number; failed: number }
+  /** `relapsed`: of those that failed, tasks that had failed before. */
+  | { kind: 'reported'; succeeded: number; failed: number; relapsed: number }
   | { kind: 'lost'; blameless: boolean };
 
-/** Failed batches in a row, after one more batch has ended. */
-export function nextFailedBatches(before: number, batch: BatchEnd): number {
+/** Failed batches in a row, after one more batch has ended. `hasAnswers`: some task of the job has succeeded before. */
+export function nextFailedBatches(before: number, batch: BatchEnd, hasAnswers: boolean): number {
   if (batch.kind === 'lost') return batch.blameless ? before : before + 1;
   if (batch.succeeded > 0) return 0;
-  return batch.failed > 0 ? before + 1 : before;
+  return batch.failed > (hasAnswers ? batch.relapsed : 0) ? before + 1 : before;
 }
 
 export function isJobTripped(failedBatchesInRow: number, jobBatches: number): boolean {

@@ -70,7 +70,7 @@ export class HostQueue {
     this.#refusalsMax = input.permit.refusalsMax ?? Number.POSITIVE_INFINITY;
     for (const { origin } of input.awaited ?? []) this.#rules.set(origin, null);
     const { clock, signal, random } = context;
-    this.#slow = new SlowRequests(input.permit, input.tasks, clock);
+    this.#slow = new SlowRequests(input.permit, input.tasks, clock, lateness);
     const { answered } = input.permit;
     this.#slowStart = answered === undefined ? null : new SlowStart(answered, clock);
     this.#pace = new Pace(input.permit, clock, signal, random && (() => random.next()), lateness);
@@ -175,7 +175,7 @@ export class HostQueue {
         ...(isLast ? {} : { headersMs: () => this.#slow.headersMs(request, this.#isAllSent) }),
       });
       if (outcome.kind !== 'deferred') bytes = outcome.trace?.bytes ?? null;
-      this.#slow.onOutcome(outcome);
+      this.#slow.onOutcome(request, outcome);
       return outcome;
     } catch (error) {
       // A bug of ours must not take the batch with it.
