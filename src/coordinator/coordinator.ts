@@ -141,7 +141,8 @@ export class Coordinator {
     await store.jobs.update(job.id, { state: 'running', reason: null, endedAt: null });
     await this.#clampTimes(now);
     await this.#takeBack(await store.frontier.orphans(job.id));
-    const { escalation, access } = this.#run;
+    const { escalation, access, breaker } = this.#run;
+    breaker.begin(await store.jobs.counters(job.id));
     await access?.exchange();
     if (escalation) escalation.load(await store.escalations.load(job.id, ESCALATION_ROWS_MAX));
   }

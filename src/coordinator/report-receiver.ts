@@ -99,8 +99,7 @@ export class ReportReceiver {
     progress.onDelivery({ kind: 'report', report }, clock.now());
     if (lostLinks) batches.beginEpoch();
     storage.onReport(report);
-    if (report.final)
-      breaker.onBatchEnd({ kind: 'reported', succeeded: open.succeeded, failed: open.failed });
+    if (report.final) breaker.onBatchEnd({ kind: 'reported', ...open });
     for (const host of failedHosts) await failTasksOfHost(this.#parts, host);
     wake.notify();
   }

@@ -18,9 +18,30 @@ import { SqliteViews } from '../../src/store/sqlite/views/views.ts';
 import { SqliteWebhookDatabase } from '../../src/store/sqlite/webhooks.ts';
 import type { Process, World } from './virtual-time.ts';
 
+interface MemoryStore {
+  store: Store;
+  db: Database;
+}
+
 /** The real store, in memory, with the database itself for whoever checks it. */
-export function openMemoryStore(): { store: Store; db: Database } {
-  const db = new Database(':memory:');
+export function openMemoryStore(): MemoryStore {
+  return storeOn(new Database(':memory:'));
+}
+
+/** A new store in the tables of one that has served: faster than new tables, and just as empty. */
+export function emptied({ db }: MemoryStore): MemoryStore {
+  db.transaction(() => {
+    for (const { name } of db.all<{ name: string }>(SELECT_TABLES)) db.run(`DELETE FROM ${name}`);
+    db.run(RESET_SEEN);
+  });
+  return storeOn(db);
+}
+
+const SELECT_TABLES = `SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'seen_state'`;
+/** As the migration leaves it. */
+const RESET_SEEN = 'UPDATE seen_state SET indexed_to = 0, filtered = 1';
+
+function storeOn(db: Database): MemoryStore {
   const inserter = new TaskInserter(db, new SeenIndex(db));
   const atWork = new Set<number>();
   const store: Store = {

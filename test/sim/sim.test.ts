@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { simulateSickPages } from './sick-pages.ts';
 import { FAULTS, simulate } from './simulate.ts';
 
 /** Seeds and tasks of each; `npm run sim` does many more. */
@@ -17,8 +18,42 @@ const FOUND = [
     defect: 'probes that an outage put off counted as failed, and their hosts were given up',
   },
   { seed: 24205, tasks: 200, jobs: 2, defect: 'the retry of a robots.txt freed a host that another job had' },
+  {
+    seed: 30056,
+    tasks: 200,
+    defect: 'a good page died with its host, because only pages that always fail were left to probe it',
+  },
+  {
+    seed: 59,
+    tasks: 200,
+    jobs: 3,
+    defect: 'a host that is gone was waited for as if the network were, since that had been so at first',
+  },
   { seed: 10140, tasks: 200, defect: 'a permit began with what was known of a ban before the last report' },
 ];
+
+describe('pages that always fail', () => {
+  const site = { healthy: 64, hosts: 2, rate: 20 };
+  test.each([
+    ['503', 1.5],
+    ['500', 1.5],
+    ['reset', 1.5],
+    ['timeout', 2],
+  ] as const)('by %s hold up the others of their host by less than %d times', async (sickness, most) => {
+    const alone = await simulateSickPages({ ...site, sickness, sick: 0 });
+    const beside = await simulateSickPages({ ...site, sickness, sick: 16 });
+    expect(beside).toMatchObject({ state: 'done', served: 128, done: 128, dead: 32 });
+    expect(beside.ms / alone.ms).toBeLessThanOrEqual(most);
+  });
+
+  test('do not take pages of half a second with them', async () => {
+    const slow = { pages: 6, latencyMs: 500 };
+    const run = await simulateSickPages({ ...site, sickness: 'timeout', sick: 7, slow });
+    expect(run).toMatchObject({ state: 'done', done: 128, dead: 14 });
+    // A page of each host is requested again to see whether the host is down, when only sick ones are left.
+    expect(run.again).toBeLessThanOrEqual(2);
+  });
+});
 
 describe('the simulation', () => {
   test.each(FOUND)('seed $seed: $defect', async (options) => {

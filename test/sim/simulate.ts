@@ -12,7 +12,7 @@ import type { Database } from '../../src/store/sqlite/connection/database.ts';
 import { codeOf } from '../support/fixtures.ts';
 import { Fleet } from './fleet.ts';
 import { MemoryBlobs } from './memory-blobs.ts';
-import { openMemoryStore, SharedJob } from './shared-store.ts';
+import { emptied, openMemoryStore, SharedJob } from './shared-store.ts';
 import { type SimHost, Sites } from './sites.ts';
 import { check, StoreModel, Violation } from './store-model.ts';
 import { Process, SeededRandom, World } from './virtual-time.ts';
@@ -72,33 +72,19 @@ export interface SimulationResult {
   trace: string[];
 }
 
-/** One store serves many runs: each has a job and hosts of its own. A new one is opened when it has grown. */
-interface Place {
-  store: Store;
-  db: Database;
-  runs: number;
-}
-
-const RUNS_PER_STORE = 100;
-let place: Place | null = null;
-
-function openPlace(): Place {
-  if (place && place.runs < RUNS_PER_STORE) return place;
-  place?.db.close();
-  place = { ...openMemoryStore(), runs: 0 };
-  return place;
-}
+/** Its tables serve one run after the other, each of which begins with none of what was there before. */
+let used: ReturnType<typeof openMemoryStore> | null = null;
 
 /** Whole jobs with their faults, on virtual time. The same seed always does the same. */
 export async function simulate(options: SimulationOptions): Promise<SimulationResult> {
-  const { store, db } = openPlace();
-  place!.runs++;
+  const { store, db } = used ? emptied(used) : openMemoryStore();
+  used = { store, db };
   const run = await SimulatedRun.open(store, db, options);
   try {
     await run.toItsEnd();
   } catch (error) {
-    place!.db.close();
-    place = null;
+    used = null;
+    db.close();
     return run.result(error instanceof Violation ? error.message : ((error as Error).stack ?? String(error)));
   }
   return run.result(null);
@@ -698,8 +684,9 @@ class SimulatedRun {
       if (isForbidden && state === 'skipped') continue;
       if (page.kind === 'ok' || page.kind === 'flaky' || page.kind === 'redirect') {
         if (state === 'done') continue;
-        // Where only pages that fail are left, they are the host's probes, and one that would answer later goes with them.
-        if (page.kind === 'flaky' && code === 'host-down') continue;
+        // Where no page has answered yet, those that fail are the host's probes, and one that would answer later goes with them.
+        if (page.kind === 'flaky' && code === 'host-down' && !hosts.some(({ name }) => model.known.has(name)))
+          continue;
         const { losses, lossesAlone } = model;
         if (
           code === 'worker-lost' &&

@@ -63,7 +63,7 @@ export class StoreModel {
   /** When hosts were first noted as reached. */
   readonly reachedAt = new Map<string, number>();
   /** Hosts of which a page is known to have answered, and tasks that were given up as forbidden there. */
-  readonly #known = new Set<string>();
+  readonly known = new Set<string>();
   readonly forbidden = new Set<number>();
   now: () => number = () => 0;
   isPoisoned: (batchId: number) => boolean = () => false;
@@ -163,9 +163,9 @@ export class StoreModel {
       if (change.moveTo) task.host = change.moveTo.host;
       if (change.to === 'done') {
         this.doneAt.set(task.url, this.now());
-        this.#known.add(task.host);
+        this.known.add(task.host);
       }
-      if (change.code === 'forbidden' && change.to === 'dead' && this.#known.has(task.host))
+      if (change.code === 'forbidden' && change.to === 'dead' && this.known.has(task.host))
         this.forbidden.add(change.id);
       this.#accept(change.links);
     }

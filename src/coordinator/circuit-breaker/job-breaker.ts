@@ -6,10 +6,12 @@ import {
   nextCodeFailures,
   nextFailedBatches,
 } from '../../core/circuit-breaker/circuit-breaker.ts';
+import type { Counters } from '../../core/model.ts';
 
 /** The state of a job's circuit breaker. It begins closed with each run: whoever resumes a job wants it tried again. */
 export class JobBreaker {
   #failedBatchesInRow = 0;
+  #hasAnswers = false;
   #codeFailures: ReadonlyMap<string, CodeFailures> = new Map();
 
   get failedBatchesInRow(): number {
@@ -25,7 +27,13 @@ export class JobBreaker {
     this.#codeFailures = nextCodeFailures(this.#codeFailures, outcomes);
   }
 
+  /** What earlier runs of the job have done. */
+  begin({ done, unchanged }: Pick<Counters, 'done' | 'unchanged'>): void {
+    this.#hasAnswers = done + unchanged > 0;
+  }
+
   onBatchEnd(batch: BatchEnd): void {
-    this.#failedBatchesInRow = nextFailedBatches(this.#failedBatchesInRow, batch);
+    this.#failedBatchesInRow = nextFailedBatches(this.#failedBatchesInRow, batch, this.#hasAnswers);
+    this.#hasAnswers ||= batch.kind === 'reported' && batch.succeeded > 0;
   }
 }

@@ -1,4 +1,4 @@
-import type { Report } from '../../core/batch/batch.ts';
+import type { PermitUse, Report } from '../../core/batch/batch.ts';
 import type { Outcome, RobotsOutcome } from '../../core/batch/outcome.ts';
 import { LruMap } from '../../core/lru.ts';
 import {
@@ -68,6 +68,7 @@ export class OutageWatch {
       robots: report.robots.map((answer) =>
         isUnreached(answer) ? { kind: 'deferred', origin: answer.origin } : answer,
       ),
+      permits: report.permits.map(withoutUnreachedProbe),
     };
   }
 
@@ -89,7 +90,7 @@ export class OutageWatch {
   get reference(): Reference | null {
     const { outage, unreached } = this.#network;
     if (outage === null) return null;
-    const references = this.#references.filter(({ host }) => !unreached.includes(host));
+    const references = this.#references.filter(({ host }) => !unreached.some((each) => each.host === host));
     return references[this.#turn % references.length] ?? null;
   }
 
@@ -151,17 +152,25 @@ function reachesIn(
     const task = tasks.get(outcome.taskId);
     if (task) add(outcome, task.permit, task.url);
   }
-  report.permits.forEach(({ probe }, permit) => {
+  report.permits.forEach(({ probe, probeFailure, lastSentAt }, permit) => {
     const asked = batch.permits[permit]?.probe?.url;
-    if (asked == null || (probe !== 'answered' && probe !== 'refused')) return;
+    if (asked == null) return;
+    if (probeFailure) add({ kind: 'failed', origin: originOf(asked), ...probeFailure }, permit, asked);
+    if (probe !== 'answered' && probe !== 'refused') return;
     const { host } = batch.permits[permit]!;
-    found.push({ host, isReached: true, isOwn: false, isOffline: false, at: now, origin: originOf(asked) });
+    const at = lastSentAt ?? now;
+    found.push({ host, isReached: true, isOwn: false, isOffline: false, at, origin: originOf(asked) });
   });
   return found;
 }
 
 function isUnreached(result: Outcome | RobotsOutcome): boolean {
   return reachOf(result)?.isReached === false;
+}
+
+function withoutUnreachedProbe(use: PermitUse): PermitUse {
+  const { probeFailure, ...rest } = use;
+  return probeFailure && isUnreached({ kind: 'failed', origin: '', ...probeFailure }) ? rest : use;
 }
 
 function rotated<T>(items: readonly T[], by: number): T[] {

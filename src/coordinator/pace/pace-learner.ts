@@ -108,7 +108,9 @@ export class PaceLearner {
     else if (!isRefused) this.#recovered++;
     this.#firstAt = Math.min(this.#firstAt, outcome.trace.startedAt);
     this.#lastAt = Math.max(this.#lastAt, outcome.trace.startedAt);
-    if (this.#latencies.length < LATENCIES_MAX) this.#latencies.push(outcome.trace.durationMs);
+    // What never came says how long was waited for it, and not what the host takes.
+    if (this.#latencies.length < LATENCIES_MAX && outcome.trace.httpStatus !== null)
+      this.#latencies.push(outcome.trace.durationMs);
   }
 
   /** Between the first request and the last; a permit may have waited for its worker before. */

@@ -16,6 +16,8 @@ export interface OpenBatch {
   /** By permit: whether its use has been returned. */
   released: boolean[];
   failed: number;
+  /** Of those that failed, tasks that had failed before. */
+  relapsed: number;
   succeeded: number;
   /** Its last report has come, or it was given up: whatever else comes is late. */
   over: boolean;
@@ -72,6 +74,7 @@ export function makeBatch(
     tasks: new Map(tasks.map((task) => [task.id, task])),
     released: grants.map(() => false),
     failed: 0,
+    relapsed: 0,
     succeeded: 0,
     over: false,
     settled: Promise.resolve(),

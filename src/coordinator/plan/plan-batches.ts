@@ -1,6 +1,6 @@
 import { isBanned, probeUrlOf, refusalsLeft } from '../../core/bans/bans.ts';
 import type { Permit } from '../../core/batch/batch.ts';
-import { isProbing } from '../../core/circuit-breaker/circuit-breaker.ts';
+import { isProbing, knownPageFor } from '../../core/circuit-breaker/circuit-breaker.ts';
 import { guardedGapMs, meanGapMs, permitFor, tasksPerPermit } from '../../core/politeness/permits.ts';
 import type { DueHost } from '../../ports/store.ts';
 
@@ -111,13 +111,21 @@ function pacedParts(input: PlanInput, host: PlanHost, gapMs: number, share: numb
   const probing = isProbed(host, input);
   if (free < 1 || host.load.permits >= (probing ? 1 : (host.permitsMax ?? PERMITS_PER_HOST))) return [];
   if (probing) return [{ count: 1, parallel: 1 }];
-  const parallel = host.load.permits === 0 ? Math.ceil(input.parallel * 0.75) : free;
+  const parallel = host.load.permits === 0 ? firstParallel(input.parallel) : free;
   const count = Math.min(
     host.ready,
     share,
     tasksPerPermit(meanGapMs(gapMs, input.jitter ?? 0), host.permitMs),
   );
   return [{ count, parallel: Math.min(parallel, free) }];
+}
+
+/**
+ * Of the parallel requests of a host, those of the first of two permits. The second must not have so few that one page
+ * which does not answer holds up all others; where there are only two or three, the first has them all.
+ */
+function firstParallel(parallel: number): number {
+  return parallel < 4 ? parallel : Math.ceil(parallel / 2);
 }
 
 /** A host without a gap is limited by parallelism alone, which is divided among batches. */
@@ -170,7 +178,7 @@ function batchWithRoom(
 }
 
 function addGrant(batch: PlannedBatch, input: PlanInput, host: PlanHost, part: Part, gapMs: number): void {
-  const { probe, refusalsMax } = banLimitsOf(host, part);
+  const { probe, refusalsMax } = probeOf(host, part, input);
   const permit = permitFor(host.host, {
     now: input.now,
     nextAt: host.nextAt,
@@ -196,16 +204,24 @@ function addGrant(batch: PlannedBatch, input: PlanInput, host: PlanHost, part: P
   batch.size += part.count;
 }
 
-function banLimitsOf(
-  { ban, probeUrl }: PlanHost,
+function probeOf(
+  { ban, probeUrl, failuresInRow, rests }: PlanHost,
   { count }: Part,
+  { probeAfter }: Pick<PlanInput, 'probeAfter'>,
 ): { probe: Permit['probe']; refusalsMax: number | null } {
   if (probeUrl !== undefined) return { probe: { url: probeUrl }, refusalsMax: null };
   if (ban === null) return { probe: undefined, refusalsMax: null };
+  const refusalsMax = refusalsLeft(ban);
+  if (!isBanned(ban)) {
+    const known = isProbing(failuresInRow, probeAfter)
+      ? knownPageFor({ rests }, ban.known?.url ?? null)
+      : null;
+    return { probe: known === null ? undefined : { url: known }, refusalsMax };
+  }
   const url = probeUrlOf(ban);
   // A piggybacked host has no task that could be its probe.
-  const probe = isBanned(ban) && (url !== null || count > 0) ? { url } : undefined;
-  return { probe, refusalsMax: refusalsLeft(ban) };
+  const probe = url !== null || count > 0 ? { url } : undefined;
+  return { probe, refusalsMax };
 }
 
 /** A browser is slow to begin, and has few pages at a time anyway. */

@@ -56,6 +56,7 @@ export interface Decision {
   failedPlaces: FailedPlace[];
   /** What the report adds to the tally of its batch. */
   failed: number;
+  relapsed: number;
   succeeded: number;
   /** Some links of the report are not kept, even when the settlement is. */
   lostLinks: boolean;
@@ -72,7 +73,9 @@ export function decide(
   const { spec } = rules.job;
   const final = finalOf(judged).filter(({ taskId }) => !judged.banned.has(taskId));
   const failed = failedHostsOf(hosts, report.robots, robots, spec);
-  const failures = final.filter(({ kind }) => kind === 'failed').length;
+  const failures = final.filter(({ kind }) => kind === 'failed');
+  const relapses = failures.filter(({ taskId }) => (open.tasks.get(taskId)?.attempt ?? 1) > 1);
+  const isOfWorker = report.part >= 0;
   const deferred = final.filter(({ kind }) => kind === 'deferred').length;
   return {
     settlement: settlementOf(open, report, judged, rules),
@@ -81,8 +84,9 @@ export function decide(
     failedPlaces: rules.areGroups ? failedPlacesOf(failed, faultsOf(open, final), robots) : [],
     // What the coordinator refused by itself is no failure of a batch. One that met nothing but dead proxies has failed,
     // also when it came no further than robots.txt.
-    failed: (report.part >= 0 ? failures : 0) + (report.proxyFaults?.length ?? 0),
-    succeeded: final.length - failures - deferred,
+    failed: (isOfWorker ? failures.length : 0) + (report.proxyFaults?.length ?? 0),
+    relapsed: isOfWorker ? relapses.length : 0,
+    succeeded: final.length - failures.length - deferred,
     lostLinks: Boolean(report.trouble) || judged.isRejudged || outcomes.some(isInternal),
   };
 }

@@ -3,6 +3,7 @@ import type { Permit, PermitUse, Report } from '../../core/batch/batch.ts';
 import type { Outcome, RobotsOutcome } from '../../core/batch/outcome.ts';
 import {
   CLOSED,
+  closedByAnswer,
   type HostBreakerPolicy,
   isFromHost,
   nextHostBreaker,
@@ -15,6 +16,7 @@ import { compileHostLimits, type HostLimiter } from '../../core/politeness/host-
 import { freeAgainAt, guardedGapMs, refusalPauseMs } from '../../core/politeness/permits.ts';
 import { backoffMs } from '../../core/retry/retry.ts';
 import { isOrigin } from '../../core/robots/robots.ts';
+import { originOf } from '../../core/url/url-shape.ts';
 import type { HostChange, RobotsEntry } from '../../ports/store.ts';
 import type { OpenPermits } from '../hosts/open-permits.ts';
 import type { OpenBatch } from '../plan/open-batch.ts';
@@ -106,7 +108,14 @@ export function hostChangeOf(
   const results = [...report.robots, ...outcomes];
   const entry = permits.entry(permit.host);
   const before = entry?.ban ?? null;
-  const breaker = nextHostBreaker(entry ?? CLOSED, results, breakerPolicyOf(spec), now);
+  const probe = isBanned(before) ? null : failedProbeOf(permit, use);
+  const hasAnswered = use.probe === 'answered' || use.probe === 'refused';
+  const breaker = nextHostBreaker(
+    hasAnswered ? closedByAnswer(entry ?? CLOSED) : (entry ?? CLOSED),
+    probe ? [probe, ...results] : results,
+    breakerPolicyOf(spec),
+    now,
+  );
   const cap = limitsOf(permit.host).rate;
   const learned = spec.politeness.adaptive
     ? (entry?.learning.learn({ ...report, outcomes }, cap, now) ?? null)
@@ -140,10 +149,16 @@ export function hostChangeOf(
     pace,
     smallestGapMs: use.smallestGapMs ?? null,
     span: spanOf(permit, use),
-    lastError: lastErrorOf([...report.robots, ...report.outcomes]),
+    lastError: lastErrorOf([...(probe ? [probe] : []), ...report.robots, ...report.outcomes]),
     ...(ban && !isSameBan(before, ban) ? { ban } : {}),
     ...(reachedAt === null ? {} : { reachedAt }),
   };
+}
+
+/** The known page that did not answer, as far as it says something of the host. */
+function failedProbeOf({ probe }: Permit, { probeFailure }: PermitUse): RobotsOutcome | null {
+  if (!probeFailure || probe?.url == null) return null;
+  return { kind: 'failed', origin: originOf(probe.url), ...probeFailure };
 }
 
 function isSameBan(before: BanDecision['ban'] | null, ban: BanDecision['ban']): boolean {

@@ -157,6 +157,7 @@ export class Settler {
     for (const place of failedPlaces) this.#givenUp.add(place);
     for (const { taskId } of outcomes) open.tasks.delete(taskId);
     open.failed += decision.failed;
+    open.relapsed += decision.relapsed;
     open.succeeded += decision.succeeded;
     return { applied, failedHosts, lostLinks: !applied || decision.lostLinks };
   }

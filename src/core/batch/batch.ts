@@ -2,7 +2,7 @@ import type { FetchMethod } from '../escalation/escalation.ts';
 import type { WorkerTimes } from '../explain/slot-states.ts';
 import type { JobSpec } from '../job-schema/job.ts';
 import type { LastVisit, Meta } from '../model.ts';
-import type { Discovered, Outcome, QualityDelta, RobotsOutcome } from './outcome.ts';
+import type { Discovered, Outcome, QualityDelta, RequestFailure, RobotsOutcome } from './outcome.ts';
 
 /** The wire format between coordinator and workers: plain JSON, self-contained, no bodies. */
 export const WIRE_VERSION = 2;
@@ -26,8 +26,8 @@ export interface Permit {
   /** Where the host has allowed hours that end soon: no request leaves after this, whatever `endAt` says. */
   closesAt?: number;
   /**
-   * There when the host may be banning us: this page, which answered before, is requested first, and nothing else unless it
-   * answers. Null when the task itself is the probe.
+   * There when the host may be banning us, or may be down: this page, which answered before, is requested first, and
+   * nothing else unless it answers. Null when the task itself is the probe.
    */
   probe?: { url: string | null };
   /** What pages of the host take to answer, where it answered lately: much slower ones must not hold up the others. */
@@ -166,8 +166,9 @@ export interface PermitUse {
   smallestGapMs?: number | null;
   /** The first request since the last report; null when none was sent. */
   firstSentAt?: number | null;
-  /** Of the page that a probe requests first, once it is known. */
+  /** Of the page that a probe requests first, once it is known; and why it failed. */
   probe?: ProbeResult;
+  probeFailure?: RequestFailure;
 }
 
 /**

@@ -7,7 +7,7 @@ import { isRobotsUrl, sitemapOrder } from '../sitemap/task.ts';
 import { type CompiledFollow, compileFollow, isWithin, ruleFor } from '../url/scope.ts';
 import { hostOfOrigin, originOf } from '../url/url-shape.ts';
 import { isDataDeeper, isJsonDeeper } from '../values/nesting.ts';
-import { type Batch, type BatchTask, WIRE_VERSION } from './batch.ts';
+import { type Batch, type BatchTask, type ProbeResult, WIRE_VERSION } from './batch.ts';
 import {
   checkJar,
   demand,
@@ -45,6 +45,7 @@ export function makeReportCheck(batch: Batch): (report: unknown) => string | nul
 const MEDIA_KEY = /^media\/[0-9a-f]{2}\/[0-9a-f]{64}\.[a-z0-9]{1,16}$/;
 /** What a worker puts behind the name that the batch gives a file. */
 const FILE_ENDING = /^[.-][\w.-]{1,64}$/;
+const PROBE_RESULTS = new Set<unknown>(['answered', 'refused', 'failed'] satisfies ProbeResult[]);
 const SHOT_KINDS = new Set<unknown>(['screenshot', 'pdf', 'snapshot', 'snapshot-html']);
 const FETCHERS = new Set<unknown>(FETCHER_KINDS);
 
@@ -111,6 +112,11 @@ class ReportChecker {
           'the times of a permit',
         );
       demand(use.smallestGapMs == null || Number.isFinite(use.smallestGapMs), 'the gap of a permit');
+      demand(use.probe === undefined || PROBE_RESULTS.has(use.probe), 'the probe of a permit');
+      if (use.probeFailure === undefined) continue;
+      demand(isObject(use.probeFailure), 'the probe of a permit');
+      this.#checkFailure(use.probeFailure);
+      this.#checkTrace(use.probeFailure.trace, true);
     }
   }
 

@@ -16,6 +16,13 @@ export interface Trace {
   shots?: ShotRef[];
 }
 
+/** A request that has no page. */
+export interface RequestFailure {
+  code: FailureCode;
+  detail: string;
+  trace: Trace | null;
+}
+
 /** A link that the worker found in scope; the coordinator dedupes it. */
 export interface Discovered {
   url: string;
@@ -110,5 +117,5 @@ export type RobotsOutcome =
   /** 4xx: RFC 9309 says everything is allowed. */
   | { kind: 'absent'; origin: string; trace: Trace }
   | { kind: 'redirected'; origin: string; to: string; trace: Trace }
-  | { kind: 'failed'; origin: string; code: FailureCode; detail: string; trace: Trace | null }
+  | ({ kind: 'failed'; origin: string } & RequestFailure)
   | { kind: 'deferred'; origin: string };

@@ -1,6 +1,6 @@
 import { checkWorkerTimes } from '../explain/slot-states.ts';
 import { FAILURES } from '../failures.ts';
-import { type Batch, type Report, WIRE_VERSION } from './batch.ts';
+import { type Batch, type PermitUse, type Report, WIRE_VERSION } from './batch.ts';
 import type { Outcome, QualityDelta, RobotsOutcome } from './outcome.ts';
 
 /**
@@ -24,8 +24,16 @@ export function checkReport(report: Report): { report: Report; problems: string[
   if (report.times !== undefined) checked.times = checkWorkerTimes(report.times);
   if (Array.isArray(report.outcomes)) checked.outcomes = report.outcomes.map(known);
   if (Array.isArray(report.robots)) checked.robots = report.robots.map(known);
+  if (Array.isArray(report.permits)) checked.permits = report.permits.map(withKnownProbe);
   if (unknownCodes > 0) problems.push(`replaced ${unknownCodes} unknown failure codes by 'internal'`);
   return { report: checked, problems };
+}
+
+/** The probe has failed, for whatever reason. */
+function withKnownProbe(use: PermitUse): PermitUse {
+  const { probeFailure: failure } = use;
+  if (!failure || Object.hasOwn(FAILURES, failure.code)) return use;
+  return { ...use, probeFailure: { ...failure, code: 'internal' } };
 }
 
 function isQualityDelta(value: unknown): value is QualityDelta {

@@ -8,7 +8,9 @@ import { LIMITS } from '../limits.ts';
  *
  * Fault     a failure that is the host's: it is down, slow, broken, or blocks. See `hostFault` in `failures.ts`.
  * Rest      the time in which an open host breaker lets nothing through. It doubles with each rest in a row.
- * Probe     the one task that is sent after a rest.
+ * Known page  a page of the host that answered before (`core/bans/`).
+ * Probe     what is sent after a rest: the known page and, if it answers, one task; every other time, or where no page is
+ *           known, one task alone. Pages that always fail may be all that is left of a host: they say nothing of it.
  * Lost      a batch whose worker died or did not answer. Blameless when what carried the batch broke.
  *
  * The breaker of a host, or of hosts that are counted together (`politeness.groupBy`):
@@ -19,6 +21,7 @@ import { LIMITS } from '../limits.ts';
  *   closed     | fault, the `hostFailures`th in a row        | open: the first rest
  *   open       | faults of batches that were out before      | open, the rest gets no longer
  *   open       | the rest is over                            | half-open: one permit at a time, for one task
+ *   half-open  | the known page answers                      | closed, whatever becomes of the task
  *   half-open  | the probe fails                             | open: the next rest, twice as long
  *   half-open  | the `hostProbes`th probe in a row fails     | given up (`core/giving-up/`)
  *   any        | any other response                          | closed, no failures
@@ -31,6 +34,8 @@ import { LIMITS } from '../limits.ts';
  *   -----------|---------------------------------------------|-------------------------------------------
  *   closed     | a batch in which something succeeded        | closed, no failed batches
  *   closed     | a batch without a success, or a lost one    | closed, one failed batch more
+ *   closed     | the same, of nothing but pages that failed  | as it was: these pages are sick, unless no page of
+ *              | before                                      | the job has ever answered
  *   closed     | a blameless loss, or nothing was tried      | as it was
  *   closed     | the `jobBatches`th failed batch in a row    | open: the job ends as `tripped`
  *   closed     | the code of a route throws 20 times in a row | open: the job ends as `tripped`
@@ -80,6 +85,11 @@ export function nextHostBreaker(
   return { failuresInRow, rests: rests + 1, restUntil: now + restMs(rests + 1, policy.hostRestMs) };
 }
 
+/** The breaker after a response that came before the results of a report. */
+export function closedByAnswer({ restUntil }: HostBreaker): HostBreaker {
+  return { ...CLOSED, restUntil };
+}
+
 /** Whether a result tells how the host is: something was sent, and what failed was not of ours. */
 export function isFromHost(result: Result): boolean {
   if (result.kind === 'deferred' || result.kind === 'skipped') return false;
@@ -97,6 +107,11 @@ export function isProbing(failuresInRow: number, hostFailures: number): boolean 
   return failuresInRow >= hostFailures;
 }
 
+/** The page that a probe of the host requests first; null when it is a task that waits. */
+export function knownPageFor({ rests }: Pick<HostBreaker, 'rests'>, known: string | null): string | null {
+  return rests % 2 === 1 ? known : null;
+}
+
 /** Whether the host has had all its probes, and failed them. */
 export function hasFailedProbes(rests: number, hostProbes: number): boolean {
   return rests > hostProbes;
@@ -108,14 +123,15 @@ export function restMs(rests: number, firstMs: number): number {
 }
 
 export type BatchEnd =
-  | { kind: 'reported'; succeeded: number; failed: number }
+  /** `relapsed`: of those that failed, tasks that had failed before. */
+  | { kind: 'reported'; succeeded: number; failed: number; relapsed: number }
   | { kind: 'lost'; blameless: boolean };
 
-/** Failed batches in a row, after one more batch has ended. */
-export function nextFailedBatches(before: number, batch: BatchEnd): number {
+/** Failed batches in a row, after one more batch has ended. `hasAnswers`: some task of the job has succeeded before. */
+export function nextFailedBatches(before: number, batch: BatchEnd, hasAnswers: boolean): number {
   if (batch.kind === 'lost') return batch.blameless ? before : before + 1;
   if (batch.succeeded > 0) return 0;
-  return batch.failed > 0 ? before + 1 : before;
+  return batch.failed > (hasAnswers ? batch.relapsed : 0) ? before + 1 : before;
 }
 
 export function isJobTripped(failedBatchesInRow: number, jobBatches: number): boolean {

@@ -22,7 +22,8 @@ import type { FailureCode } from '../failures.ts';
  *   online    | 20 different unreached hosts in a row                    | outage
  *   online    | unreached for a reason of our own: 3 hosts, or a lost one | outage
  *   online    | unreached because we have no network, and none ever was  | outage
- *   outage    | unreached                                                | outage: the task waits, robots.txt too
+ *   outage    | unreached                                                | outage: the task waits, robots.txt too; what
+ *             |                                                          | counts of a host is its latest failure
  *   outage    | the gap is over                                          | outage: a probe; the next gap is twice as long
  *   outage    | certain, and a day old                                   | the job stops (`coordinator/stop.ts`)
  *   outage    | not certain, and longer than its patience                | resigned
@@ -33,19 +34,22 @@ import type { FailureCode } from '../failures.ts';
  * host was reached before, and else five minutes. A list of dead hosts ends, too.
  */
 export interface Network {
-  /** Since a host was last reached, each host once, and no more than are needed. */
-  unreached: readonly string[];
-  /** How many of these are lost, unreached for a reason of our own, both, and unreached because we have no network. */
-  lost: number;
-  own: number;
-  ownLost: number;
-  offline: number;
+  /** Since a host was last reached, each host once with its latest failure, and no more than are needed. */
+  unreached: readonly UnreachedHost[];
   /** Different hosts that were reached, as far as it matters. */
   reached: readonly string[];
   outage: Outage | null;
   isResigned: boolean;
   /** How many times more hosts an outage needs than at first. */
   tolerance: number;
+}
+
+interface UnreachedHost {
+  host: string;
+  isLost: boolean;
+  /** Unreached for a reason of our own, and because we have no network at all. */
+  isOwn: boolean;
+  isOffline: boolean;
 }
 
 interface Outage {
@@ -56,8 +60,7 @@ interface Outage {
 }
 
 export const ONLINE: Network = {
-  ...{ unreached: [], lost: 0, own: 0, ownLost: 0, offline: 0 },
-  ...{ reached: [], outage: null, isResigned: false, tolerance: 1 },
+  ...{ unreached: [], reached: [], outage: null, isResigned: false, tolerance: 1 },
 };
 
 const UNREACHED_MIN = 20;
@@ -128,22 +131,23 @@ export function nextNetwork(before: Network, results: readonly Reach[], now: num
   return { ...ONLINE, reached: next.reached, isResigned: true };
 }
 
+/** A host whose failure is another now is no longer what it was: the network may be back, and the host gone. */
 function withUnreached(network: Network, { host, isOwn, isOffline, wasReached }: Reach): Network {
   const { unreached, tolerance, reached } = network;
-  if (unreached.length >= UNREACHED_MIN * tolerance || unreached.includes(host)) return network;
+  const known = unreached.findIndex((each) => each.host === host);
+  if (known < 0 && unreached.length >= UNREACHED_MIN * tolerance) return network;
+  const isLost = wasReached || unreached[known]?.isLost === true;
+  const latest = { host, isLost, isOwn, isOffline };
   return {
     ...network,
-    unreached: [...unreached, host],
-    lost: network.lost + Number(wasReached),
-    own: network.own + Number(isOwn),
-    ownLost: network.ownLost + Number(isOwn && wasReached),
-    offline: network.offline + Number(isOffline),
+    unreached: known < 0 ? [...unreached, latest] : unreached.with(known, latest),
     reached: wasReached ? [...new Set([...reached, host])].slice(0, LOST_MIN) : reached,
   };
 }
 
-function isGone({ unreached, lost, own, ownLost, offline, reached, tolerance }: Network): boolean {
+function isGone({ unreached, reached, tolerance }: Network): boolean {
   const lostMin = Math.max(LOST_OF_FEW_MIN, Math.min(LOST_MIN, reached.length));
+  const { lost, own, ownLost, offline } = countsOf(unreached);
   return (
     unreached.length >= UNREACHED_MIN * tolerance ||
     lost >= lostMin * tolerance ||
@@ -153,8 +157,22 @@ function isGone({ unreached, lost, own, ownLost, offline, reached, tolerance }: 
   );
 }
 
-function isCertain({ unreached, own, ownLost, reached }: Network): boolean {
+function isCertain({ unreached, reached }: Network): boolean {
+  const { own, ownLost } = countsOf(unreached);
   return own >= OWN_MIN || ownLost > 0 || (unreached.length >= UNREACHED_MIN && reached.length > 0);
+}
+
+function countsOf(
+  unreached: readonly UnreachedHost[],
+): Record<'lost' | 'own' | 'ownLost' | 'offline', number> {
+  const counts = { lost: 0, own: 0, ownLost: 0, offline: 0 };
+  for (const { isLost, isOwn, isOffline } of unreached) {
+    counts.lost += Number(isLost);
+    counts.own += Number(isOwn);
+    counts.ownLost += Number(isOwn && isLost);
+    counts.offline += Number(isOffline);
+  }
+  return counts;
 }
 
 /** A probe was sent. */

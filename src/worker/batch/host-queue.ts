@@ -1,5 +1,5 @@
 import { isAnswer, isBanLike, TOLERATED } from '../../core/bans/bans.ts';
-import type { BatchTask, PermitUse, ProbeResult, RobotsFetch } from '../../core/batch/batch.ts';
+import type { BatchTask, PermitUse, RobotsFetch } from '../../core/batch/batch.ts';
 import type { Outcome, RobotsOutcome } from '../../core/batch/outcome.ts';
 import type { BatchBytes } from '../../core/byte-limit/byte-limit.ts';
 import { messageOf } from '../../core/errors.ts';
@@ -56,7 +56,7 @@ export class HostQueue {
   /** Refused pages since the last answer, and how many of them end the permit: at first only where pages answered before. */
   #refusals = 0;
   #refusalsMax: number;
-  #probe: ProbeResult | null = null;
+  #probe: Awaited<ReturnType<typeof fetchKnownPage>> = null;
 
   constructor(
     input: HostQueueInput,
@@ -70,7 +70,7 @@ export class HostQueue {
     this.#refusalsMax = input.permit.refusalsMax ?? Number.POSITIVE_INFINITY;
     for (const { origin } of input.awaited ?? []) this.#rules.set(origin, null);
     const { clock, signal, random } = context;
-    this.#slow = new SlowRequests(input.permit, input.tasks, clock);
+    this.#slow = new SlowRequests(input.permit, input.tasks, clock, lateness);
     const { answered } = input.permit;
     this.#slowStart = answered === undefined ? null : new SlowStart(answered, clock);
     this.#pace = new Pace(input.permit, clock, signal, random && (() => random.next()), lateness);
@@ -96,7 +96,8 @@ export class HostQueue {
       finished: this.#finished,
       smallestGapMs: this.#pace.takeSmallestGapMs(),
       firstSentAt: this.#pace.takeFirstLeftAt(),
-      ...(this.#probe === null ? {} : { probe: this.#probe }),
+      ...(this.#probe === null ? {} : { probe: this.#probe.result }),
+      ...(this.#probe?.failure ? { probeFailure: this.#probe.failure } : {}),
     };
   }
 
@@ -174,7 +175,7 @@ export class HostQueue {
         ...(isLast ? {} : { headersMs: () => this.#slow.headersMs(request, this.#isAllSent) }),
       });
       if (outcome.kind !== 'deferred') bytes = outcome.trace?.bytes ?? null;
-      this.#slow.onOutcome(outcome);
+      this.#slow.onOutcome(request, outcome);
       return outcome;
     } catch (error) {
       // A bug of ours must not take the batch with it.
@@ -207,7 +208,7 @@ export class HostQueue {
     const parallel = parallelOf(this.#context.job.spec);
     this.#probe = await fetchKnownPage(url, task, { ...this.#context, parallel, onSent: turn.left });
     turn.end();
-    if (this.#probe !== 'answered') this.#pace.close();
+    if (this.#probe?.result !== 'answered') this.#pace.close();
   }
 
   async #readRobots(fetch: RobotsFetch): Promise<void> {

@@ -207,7 +207,7 @@ class BatchRun {
     const { bytesMax, tasks: all } = this.#batch;
     const bytes = bytesMax === undefined ? null : new BatchBytes(bytesMax, all.length);
     return this.#batch.permits.map((permit, index) => {
-      const tasks = browserLast(this.#batch.tasks.filter((task) => task.permit === index));
+      const tasks = inOrder(this.#batch.tasks.filter((task) => task.permit === index));
       const robots = this.#batch.robots.filter((fetch) => fetch.permit === index);
       const awaited = this.#batch.robots.filter((fetch) => fetch.for === index);
       return new HostQueue({ permit, tasks, robots, awaited, bytes }, context, events, lateness);
@@ -342,8 +342,12 @@ export function prepareBrowser({ needs }: Batch, fetcherOf: SendContext['fetcher
     .catch(() => {});
 }
 
-/** Those that can begin at once come first, otherwise in their order. */
-export function browserLast(tasks: BatchTask[]): BatchTask[] {
-  const waits = ({ fetchMethod }: BatchTask) => fetchMethod?.fetcher === 'browser';
-  return [...tasks.filter((task) => !waits(task)), ...tasks.filter(waits)];
+/**
+ * Those that can begin at once come first, and pages that failed before last, so that they hold up no others of their
+ * permit; otherwise in their order.
+ */
+export function inOrder(tasks: BatchTask[]): BatchTask[] {
+  const rankOf = ({ fetchMethod, attempt }: BatchTask) =>
+    (fetchMethod?.fetcher === 'browser' ? 2 : 0) + (attempt > 1 ? 1 : 0);
+  return tasks.toSorted((one, other) => rankOf(one) - rankOf(other));
 }

@@ -6,6 +6,7 @@ import {
   type PlannedBatch,
   planBatches,
 } from '../../../../src/coordinator/plan/plan-batches.ts';
+import { NO_BAN } from '../../../../src/core/bans/bans.ts';
 import type { Permit } from '../../../../src/core/batch/batch.ts';
 import { guardedGapMs } from '../../../../src/core/politeness/permits.ts';
 
@@ -149,6 +150,20 @@ describe('planBatches', () => {
       }),
       { numRuns: 300 },
     );
+  });
+
+  test('a probe of a failing host begins with a page that answered before, every other time', () => {
+    const ban = { ...NO_BAN, known: { url: 'http://h1.example/known', at: NOW } };
+    const probes = [1, 2, 3].map((rests) => {
+      const [grant] = grantsOf(planBatches(inputOf([hostOf(1, { failuresInRow: 10, rests, ban })])));
+      expect(grant!.count).toBe(1);
+      return grant!.permit.probe;
+    });
+    expect(probes).toEqual([{ url: ban.known.url }, undefined, { url: ban.known.url }]);
+    const [healthy] = grantsOf(planBatches(inputOf([hostOf(1, { failuresInRow: 9, ban })])));
+    expect(healthy!.permit.probe).toBeUndefined();
+    const [unknown] = grantsOf(planBatches(inputOf([hostOf(1, { failuresInRow: 10, rests: 1 })])));
+    expect(unknown!.permit.probe).toBeUndefined();
   });
 
   test('a permit says when the hours of its host end, if that is before its own end', () => {

@@ -248,6 +248,34 @@ describe('what a report means for its host', () => {
       expect(changes.map((change) => change.nextAt)).toEqual(Array.from({ length: 3 }, () => T0 + 5_500));
     });
 
+    test('a page that answered before tells whether the host is down, when nothing else is left to request', () => {
+      const health = { failuresInRow: 10, rests: 1, pace: null };
+      const permit = permitOf({ probe: { url: `http://${HOST}/known` } });
+      const use = { host: HOST, sent: 1, lastSentAt: T0, finished: true };
+      const changeAfter = (about: Partial<HostReport['use']>, outcomes: Outcome[]) => {
+        permits = new OpenPermits();
+        grant(permit, health);
+        return hostChangeOf({ ...reportOf(permit), use: { ...use, ...about }, outcomes }, permits, spec, T0);
+      };
+      const deferred: Outcome = { kind: 'deferred', taskId: 1 };
+      expect(changeAfter({ probe: 'answered' }, [failed('server-error')])).toMatchObject({
+        failuresInRow: 1,
+        rests: 0,
+      });
+      expect(changeAfter({ probe: 'refused' }, [deferred])).toMatchObject({ failuresInRow: 0, rests: 0 });
+      const down = { code: 'connect', detail: 'refused', trace: traceOf() } as const;
+      expect(changeAfter({ probe: 'failed', probeFailure: down }, [deferred])).toMatchObject({
+        failuresInRow: 11,
+        rests: 2,
+        lastError: { code: 'connect' },
+      });
+      const ours = { code: 'proxy', detail: 'gone', trace: null } as const;
+      expect(changeAfter({ probe: 'failed', probeFailure: ours }, [deferred])).toMatchObject({
+        failuresInRow: 10,
+        rests: 1,
+      });
+    });
+
     test('robots.txt that cannot be had counts like a page', () => {
       const permit = grant(permitOf());
       const robots = [

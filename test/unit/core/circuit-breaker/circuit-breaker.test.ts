@@ -99,11 +99,20 @@ describe('the breaker of a host', () => {
 
 describe('the breaker of a job', () => {
   test('counts failed and lost batches in a row', () => {
-    expect(nextFailedBatches(4, { kind: 'reported', succeeded: 0, failed: 3 })).toBe(5);
-    expect(nextFailedBatches(4, { kind: 'reported', succeeded: 1, failed: 3 })).toBe(0);
-    expect(nextFailedBatches(4, { kind: 'reported', succeeded: 0, failed: 0 })).toBe(4);
-    expect(nextFailedBatches(4, { kind: 'lost', blameless: false })).toBe(5);
-    expect(nextFailedBatches(4, { kind: 'lost', blameless: true })).toBe(4);
+    const reported = (succeeded: number, failed: number, relapsed = 0) =>
+      nextFailedBatches(4, { kind: 'reported', succeeded, failed, relapsed }, true);
+    expect(reported(0, 3)).toBe(5);
+    expect(reported(1, 3)).toBe(0);
+    expect(reported(0, 0)).toBe(4);
+    expect(nextFailedBatches(4, { kind: 'lost', blameless: false }, true)).toBe(5);
+    expect(nextFailedBatches(4, { kind: 'lost', blameless: true }, true)).toBe(4);
+  });
+
+  test('takes pages that fail again for sick ones, once any page of the job has answered', () => {
+    const batch = { kind: 'reported', succeeded: 0, failed: 3, relapsed: 3 } as const;
+    expect(nextFailedBatches(4, batch, true)).toBe(4);
+    expect(nextFailedBatches(4, { ...batch, relapsed: 2 }, true)).toBe(5);
+    expect(nextFailedBatches(4, batch, false)).toBe(5);
   });
 
   test('opens with the last batch that is allowed to fail', () => {

@@ -116,7 +116,7 @@ describe('the network', () => {
 
   test('is back with one host that is reached', () => {
     const network = next(next(used, [1, 2, 3].map(lost)), [reached(9)], T0 + HOUR);
-    expect(network).toMatchObject({ outage: null, unreached: [], lost: 0 });
+    expect(network).toMatchObject({ outage: null, unreached: [] });
   });
 
   test('dead hosts that are left over hold a run up less and less', () => {
@@ -145,8 +145,16 @@ describe('the network', () => {
   });
 
   test('gives up on no host when many are unreached after others were reached, or for a reason of our own', () => {
-    for (const network of [next(used, many(20)), next(ONLINE, [own(1), own(2), own(3)])])
-      expect(next(network, [unreached(1)], T0 + 23 * HOUR).outage).not.toBeNull();
+    expect(next(next(used, many(20)), [unreached(1)], T0 + 23 * HOUR).outage).not.toBeNull();
+    expect(next(next(ONLINE, [1, 2, 3].map(own)), [own(1)], T0 + 23 * HOUR).outage).not.toBeNull();
+  });
+
+  test('resigns to a host that is gone, where it failed for a reason of our own before', () => {
+    const gone = next(ONLINE, [unreached(1, { isOwn: true, isOffline: true, wasReached: true })]);
+    expect(next(gone, [own(1)], T0 + 2 * HOUR).outage).not.toBeNull();
+    const refused = next(gone, [lost(1)], T0 + HOUR - 1);
+    expect(refused.outage).not.toBeNull();
+    expect(next(refused, [lost(1)], T0 + HOUR)).toMatchObject({ outage: null, isResigned: true });
   });
 });
 

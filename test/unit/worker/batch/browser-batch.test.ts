@@ -6,7 +6,7 @@ import type { Batch, BatchTask } from '../../../../src/core/batch/batch.ts';
 import type { FetcherKind } from '../../../../src/core/escalation/escalation.ts';
 import { permitFor } from '../../../../src/core/politeness/permits.ts';
 import type { Fetcher } from '../../../../src/ports/fetcher.ts';
-import { browserLast, prepareBrowser } from '../../../../src/worker/batch/process-batch.ts';
+import { inOrder, prepareBrowser } from '../../../../src/worker/batch/process-batch.ts';
 import { withSecretHeaders } from '../../../../src/worker/request/send.ts';
 
 const task = (id: number, fetcher?: FetcherKind) =>
@@ -14,7 +14,7 @@ const task = (id: number, fetcher?: FetcherKind) =>
 
 test('tasks that need no browser come first, otherwise in their order', () => {
   const tasks = [task(1, 'browser'), task(2), task(3, 'browser'), task(4, 'http'), task(5, 'api')];
-  expect(browserLast(tasks).map(({ id }) => id)).toEqual([2, 4, 5, 1, 3]);
+  expect(inOrder(tasks).map(({ id }) => id)).toEqual([2, 4, 5, 1, 3]);
 });
 
 test('a browser starts with the batch that needs one, and what goes wrong then is nobody’s surprise', async () => {
