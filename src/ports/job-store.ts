@@ -91,8 +91,11 @@ export interface JobStore {
   finish(jobId: number, now: number): Promise<JobState | null>;
   /** It is no longer kept open: one that waits is done. */
   closeToMore(jobId: number, now: number): Promise<void>;
-  /** The next pass, with today's code: sources are read from their start again. Tasks stay as they are until reopened. */
-  beginPass(jobId: number, code: JobCode & { now: number }): Promise<Job>;
+  /**
+   * The next pass, with today's code: sources are read from their start again. Tasks stay as they are until reopened.
+   * `after`: only if that is still the newest pass; others may have begun the next one at this very moment.
+   */
+  beginPass(jobId: number, code: JobCode & { now: number; after?: number }): Promise<Job>;
   requestedState(jobId: number): Promise<RequestedState>;
   /** The bill of the job so far: one line for each item, none of them twice. */
   costs(jobId: number): Promise<CostLine[]>;

@@ -8,8 +8,9 @@ import { mayRender } from '../core/escalation/escalation.ts';
 import { BoundedMap } from '../core/lru.ts';
 import { weightOfPriority } from '../core/slots/fair-share.ts';
 import type { Dispatcher } from '../ports/dispatcher.ts';
+import type { KeyStore } from '../ports/key-store.ts';
 import type { Job } from '../ports/store.ts';
-import { SlotAllocator } from './slot-allocator.ts';
+import { type JobClaim, SlotAllocator } from './slot-allocator.ts';
 
 /** With more jobs than slots, threads carry this many batches for each slot: most of a batch is waiting. */
 const OVERCOMMIT_MAX = 4;
@@ -17,9 +18,6 @@ const ENDS_KEPT = 1_000;
 const RUNS_VIEWED_MAX = 50;
 /** A job that is kept open often gets its next URLs soon: a run that is ready for them spares the start of another one. */
 const LINGER_MS = 10_000;
-/** Each API key is an owner, and so is the folder itself: slots are shared between them first. */
-const ownerOf = ({ owner }: Job) => ({ owner: owner ?? '', ownerWeight: 1 });
-
 type RunEnd = Awaited<Run['result']>;
 
 interface RunnerOptions {
@@ -105,6 +103,8 @@ export class JobRunner {
     const { folder, settings, onEnd } = this.#options;
     const { store } = folder;
     try {
+      // Before anything that takes time: other servers of the same database leave the job alone from now on.
+      await store.jobs.join(job.id);
       const dispatcher = await this.#dispatcherFor(job);
       // Closes the dispatcher when it ends, and also when it cannot begin.
       const run = await startRun(folder, NO_LOCK, job, settings, {
@@ -119,6 +119,7 @@ export class JobRunner {
       await this.#fail(job, error);
     }
     try {
+      await store.jobs.leave(job.id);
       const ended = await store.jobs.get(job.id);
       onEnd(ended, await summarize(store, ended, { alive: this.#isClosing }));
     } catch (error) {
@@ -144,7 +145,7 @@ export class JobRunner {
   /** Threads are shared by all jobs. What reaches other processes is opened for each. */
   async #dispatcherFor(job: Job): Promise<Dispatcher> {
     const { folder, settings } = this.#options;
-    const claim = { ...ownerOf(job), weight: weightOfPriority(job.spec.priority ?? 0) };
+    const claim = await claimOf(job, folder.store.keys);
     if (!this.#hasThreads) {
       const dispatcher = await openServices(folder, job.spec, settings);
       return this.#allocator.join({ dispatcher, isShared: false }, claim);
@@ -158,6 +159,19 @@ export class JobRunner {
     if (refusal) throw refusal;
     return this.#allocator.join({ dispatcher, isShared: true }, claim);
   }
+}
+
+/** Each API key is an owner, and so is the folder itself: slots are shared between them first. */
+export async function claimOf(
+  { owner, spec }: Pick<Job, 'owner' | 'spec'>,
+  keys: Pick<KeyStore, 'byId'>,
+): Promise<JobClaim> {
+  const key = owner === null ? null : await keys.byId(owner);
+  return {
+    owner: owner ?? '',
+    ownerWeight: key?.limits.weight ?? 1,
+    weight: weightOfPriority(spec.priority ?? 0),
+  };
 }
 
 function together(one: WorkerView, other: WorkerView): WorkerView {

@@ -45,6 +45,8 @@ const SCHEDULE_MS = 2_000;
  * begins to work on it then.
  */
 const UNATTENDED_MS = 5_000;
+/** Servers that share a database find the same jobs, and the first to look would take them all: each takes half of them. */
+const SHARE_TAKEN = 0.5;
 /** How often batches that were cut off are looked for. */
 const CUT_OFF_LOOK_MS = 600_000;
 const FORGET_AT_ONCE = 1_000;
@@ -217,6 +219,7 @@ export class Server {
 
   async #look(): Promise<void> {
     const now = Date.now();
+    const isShared = this.#options.settings.store != null;
     if (now - this.#scheduledAt >= SCHEDULE_MS) {
       this.#scheduledAt = now;
       this.#remover.look();
@@ -225,15 +228,15 @@ export class Server {
     }
     if (now - this.#cutOffLookedAt >= CUT_OFF_LOOK_MS) {
       this.#cutOffLookedAt = now;
-      const isShared = this.#options.settings.store != null;
       const madeBefore = isShared ? now - READING_MS_MAX : this.#startedAt;
       await closeCutOffBatches(this.#folder.store, { madeBefore, now });
       while ((await this.#folder.store.requests.forget(now - IDEMPOTENCY_MS, FORGET_AT_ONCE)) > 0);
     }
-    for (const job of await this.#folder.store.jobs.running()) {
-      if (this.#runner.has(job.id) || (await this.#isWorkedOn(job, now))) continue;
-      this.#runner.start(job);
-    }
+    const free: Job[] = [];
+    for (const job of await this.#folder.store.jobs.running())
+      if (!this.#runner.has(job.id) && !(await this.#isWorkedOn(job, now))) free.push(job);
+    const taken = isShared ? Math.ceil(free.length * SHARE_TAKEN) : free.length;
+    for (const job of free.slice(0, taken)) this.#runner.start(job);
   }
 
   /** The folder of a server has no other coordinator; a database may have some. */
@@ -278,7 +281,10 @@ export class Server {
     }
   }
 
-  /** Makes the run; the next look starts it. A run that was stopped goes on. */
+  /**
+   * Makes the run; the next look starts it. A run that was stopped goes on. Of several servers that keep the schedule, one
+   * makes the run.
+   */
   async #runAgain(last: Job | null, code: JobCode, now: number): Promise<void> {
     const { jobs } = this.#folder.store;
     const { spec, specHash, bundle, file } = code;
@@ -287,8 +293,9 @@ export class Server {
     else if (last.state !== 'running' && last.state !== 'waiting' && isResumable(last.state))
       await jobs.update(last.id, { state: 'running', requestedState: 'run', spec, specHash, bundle, file });
     else if (last.state !== 'running' && spec.schedule?.refresh !== false && last.state !== 'cancelled')
-      await jobs.beginPass(last.id, given);
-    else if (last.state !== 'running') await jobs.create({ ...given, name: spec.name });
+      await jobs.beginPass(last.id, { ...given, after: last.pass });
+    else if (last.state !== 'running')
+      await jobs.create({ ...given, name: spec.name, unlessUnfinished: true });
   }
 
   async #isReady(): Promise<boolean> {

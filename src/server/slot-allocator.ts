@@ -2,7 +2,7 @@ import type { Batch, Report, WorkerKind } from '../core/batch/batch.ts';
 import { fairShares } from '../core/slots/fair-share.ts';
 import type { Delivery, DispatchCost, Dispatcher, WorkerHeartbeat } from '../ports/dispatcher.ts';
 
-interface JobClaim {
+export interface JobClaim {
   /** Whose jobs share among themselves. */
   owner: string;
   ownerWeight: number;
@@ -53,23 +53,33 @@ export class SlotAllocator {
    * once, while others still use what they were lent: they get nothing new until they are back at their own share.
    */
   allowed(asking: JobSlots): number {
-    const total = asking.slotsInAll;
     const jobs = [...this.#jobs];
+    const wants = jobs.filter((job) => job === asking || job.isHungry || job.used > 0).length;
+    const most = Math.floor(asking.slotsInAll * this.#overcommitMax);
+    // With more jobs than slots there is one batch for each, as far as that goes.
+    const total = Math.min(Math.max(asking.slotsInAll, wants), most);
     const wanted = (job: JobSlots) => (job === asking || job.isHungry ? total : job.used);
     const shares = fairShares(
       total,
       jobs.map((job) => ({ ...job.claim, wanted: wanted(job) })),
     );
     const share = shares[jobs.indexOf(asking)] ?? 0;
-    return share >= 1 ? Math.floor(share) : this.#turnOf(asking, jobs, total);
+    if (share >= 1) return Math.floor(share);
+    const { owner } = asking.claim;
+    const ofOwner = shares.reduce((sum, each, at) => (jobs[at]!.claim.owner === owner ? sum + each : sum), 0);
+    return this.#turnOf(asking, jobs, { most, ofOwner });
   }
 
-  /** More jobs than slots: one batch each, and when even those are too many, who waited longest is next. */
-  #turnOf(asking: JobSlots, jobs: readonly JobSlots[], total: number): number {
+  /** Less than a slot for each job of its owner: one batch at a time, and who waited longest is next. */
+  #turnOf(asking: JobSlots, jobs: readonly JobSlots[], limits: { most: number; ofOwner: number }): number {
     if (asking.used > 0) return 1;
-    const used = jobs.reduce((sum, job) => sum + job.used, 0);
-    const free = Math.floor(total * this.#overcommitMax) - used;
-    const before = jobs.filter(
+    const own = jobs.filter(({ claim }) => claim.owner === asking.claim.owner);
+    // However small the share of an owner is, one of its jobs has its turn.
+    const free = Math.min(
+      limits.most - sumOfUsed(jobs),
+      Math.max(1, Math.floor(limits.ofOwner)) - sumOfUsed(own),
+    );
+    const before = own.filter(
       (job) => job !== asking && job.isHungry && job.used === 0 && job.servedAt < asking.servedAt,
     );
     return before.length < free ? 1 : 0;
@@ -98,6 +108,10 @@ export class SlotAllocator {
     for (const job of this.#jobs) if (job !== asking) used += job.browsersUsed;
     return used;
   }
+}
+
+function sumOfUsed(jobs: readonly JobSlots[]): number {
+  return jobs.reduce((sum, job) => sum + job.used, 0);
 }
 
 /** The others look by themselves soon. */

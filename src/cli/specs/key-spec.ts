@@ -25,6 +25,9 @@ export const KEYS: CommandSpec = {
     'pages-under-way': limit('For create: pages that may be accepted and not finished. Default: no limit'),
     'pages-per-day': limit('For create: pages accepted per day, in UTC. Default: no limit'),
     'cost-per-day': limit('For create: what jobs may cost per day, in US dollars. Default: no limit'),
+    weight: limit(
+      'For create: share of the workers, 0.01 to 100, beside other keys and the folder itself, which have 1. Default: 1',
+    ),
     json: { ...json, doc: 'Print JSON instead of text; list prints one line per key.' },
     ...everywhere,
   },

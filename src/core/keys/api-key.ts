@@ -9,7 +9,7 @@ import { hash } from 'node:crypto';
 export const SCOPES = ['read', 'write', 'admin'] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** Null: no limit. */
+/** What a key may use. Null: no limit. */
 export interface KeyLimits {
   requestsPerMinute: number | null;
   /** Pages that are accepted and not finished. */
@@ -18,7 +18,13 @@ export interface KeyLimits {
   pagesPerDay: number | null;
   /** What jobs may cost within a day of UTC, in US dollars. */
   costPerDay: number | null;
+  /** Twice the weight is twice the share of the workers, as long as other keys want them too. */
+  weight: number;
 }
+
+/** A weight beyond these would leave the other keys next to nothing, or this one. */
+export const KEY_WEIGHT_MIN = 0.01;
+export const KEY_WEIGHT_MAX = 100;
 
 /** Enough for a program that waits for its results, too little to keep a server busy with nothing else. */
 export const KEY_LIMITS_DEFAULT: KeyLimits = {
@@ -26,6 +32,7 @@ export const KEY_LIMITS_DEFAULT: KeyLimits = {
   pagesUnderWay: null,
   pagesPerDay: null,
   costPerDay: null,
+  weight: 1,
 };
 
 const PREFIX = 'seine_';

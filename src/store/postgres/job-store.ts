@@ -72,6 +72,9 @@ export class PostgresJobStore implements JobStore {
   async beginPass(jobId: number, code: Parameters<JobStore['beginPass']>[1]): Promise<Job> {
     const { spec, specHash, bundle, file, now } = code;
     return this.#db.write(async (tx) => {
+      await tx.run(LOCK_STATE, jobId);
+      const before = await readJob(tx, jobId);
+      if (code.after !== undefined && before.pass !== code.after) return before;
       const counters = await readCounters(tx.run, jobId);
       await tx.run(BEGIN_PASS, jobId, JSON.stringify(counters), now);
       await tx.run(RESTART_JOB, jobId, toCleanJson(spec), specHash, bundle, file);

@@ -1,4 +1,4 @@
-import type { Scope } from '../../core/keys/api-key.ts';
+import { KEY_LIMITS_DEFAULT, type Scope } from '../../core/keys/api-key.ts';
 import type { ApiKey } from '../../ports/key-store.ts';
 
 export interface KeyColumns {
@@ -19,7 +19,8 @@ export function toKey(row: KeyColumns): ApiKey {
     name: row.name,
     hash: row.hash,
     scope: row.scope,
-    limits: JSON.parse(row.limits),
+    // Keys of earlier versions have no weight.
+    limits: { ...KEY_LIMITS_DEFAULT, ...JSON.parse(row.limits) },
     createdAt: row.created_at,
     revokedAt: row.revoked_at,
   };

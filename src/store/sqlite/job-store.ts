@@ -77,6 +77,8 @@ export class SqliteJobStore implements JobStore {
 
   async beginPass(jobId: number, code: Parameters<JobStore['beginPass']>[1]): Promise<Job> {
     return this.#db.transaction(() => {
+      const before = this.#require(jobId);
+      if (code.after !== undefined && before.pass !== code.after) return before;
       this.#db.run(
         `UPDATE passes SET pass = pass + 1, start = ?, started_at = ?,
            last_task_id = (SELECT coalesce(max(id), 0) FROM tasks) WHERE job_id = ?`,

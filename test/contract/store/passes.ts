@@ -65,6 +65,14 @@ export function testPasses(setup: StoreSetup): void {
       expect(setup.job).toMatchObject({ pass: 3, run: 1, specHash: 'h1', file: null });
     });
 
+    test('of several that begin the next pass at once, one does', async () => {
+      const { store, job } = setup;
+      const code = { ...job, now: T0 + DAY, after: job.pass };
+      const begun = await Promise.all([1, 2, 3].map(() => store.jobs.beginPass(job.id, code)));
+      expect(begun.map(({ pass }) => pass)).toEqual([2, 2, 2]);
+      expect(await store.jobs.get(job.id)).toMatchObject({ pass: 2, passStartedAt: T0 + DAY });
+    });
+
     test('tasks stay finished until they are reopened, whatever their state was', async () => {
       await add(`${A}/done`, `${A}/unchanged`, `${A}/skipped`, `${A}/dead`, `${B}/dead`);
       await visit(({ id, url }) => {

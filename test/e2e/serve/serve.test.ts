@@ -1,15 +1,8 @@
-import { once } from 'node:events';
 import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  jsonLines,
-  lastJson,
-  type Started,
-  seine,
-  startSeine,
-  temporaryFolder,
-} from '../../support/seine-process.ts';
+import { jsonLines, lastJson, seine, temporaryFolder } from '../../support/seine-process.ts';
+import { endServer as end, serve } from '../../support/serve-process.ts';
 import { type LinkedSite, startLinkedSite } from '../../support/sites/linked-site.ts';
 
 const PAGES = 40;
@@ -29,41 +22,6 @@ function writeJob(path: string, more: object = {}): string {
   const job = { sources: [site.url], follow: true, allowPrivate: true, politeness: { rate: 'max' }, ...more };
   writeFileSync(path, JSON.stringify(job));
   return path;
-}
-
-interface Served {
-  url: string;
-  started: Started;
-  /** The lines that it prints about runs that have ended. */
-  lines: Record<string, unknown>[];
-  until(count: number): Promise<void>;
-}
-
-async function serve(dir: string, ...args: string[]): Promise<Served> {
-  const started = startSeine(['serve', ...args, '--dir', dir, '--listen', '127.0.0.1:0', '--json']);
-  const lines: Record<string, unknown>[] = [];
-  let text = '';
-  started.child.stdout!.on('data', (chunk) => {
-    text += chunk;
-    const whole = text.slice(0, text.lastIndexOf('\n') + 1);
-    lines.splice(0, lines.length, ...jsonLines(whole));
-  });
-  const until = async (count: number) => {
-    while (lines.length < count) {
-      const [event] = await Promise.race([
-        once(started.child.stdout!, 'data'),
-        started.finished.then(() => ['end']),
-      ]);
-      if (event === 'end') throw new Error(`the server ended: ${(await started.finished).stderr}`);
-    }
-  };
-  await until(1);
-  return { url: String(lines[0]!.listening), started, lines, until };
-}
-
-async function end({ started }: Served) {
-  started.child.kill('SIGTERM');
-  return started.finished;
 }
 
 test('waits on an empty folder, says that it is healthy, and runs what is submitted to it', async () => {

@@ -5,9 +5,10 @@ import { parseCommandLine } from '../../../src/cli/parse-args.ts';
 import { isApiKey } from '../../../src/core/keys/api-key.ts';
 import type { Store } from '../../../src/ports/store.ts';
 import { KeyAccess } from '../../../src/server/api/keys/key-access.ts';
+import { claimOf } from '../../../src/server/job-runner.ts';
 import { createKey, keepAdminKey } from '../../../src/server/keys/manage-keys.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
-import { temporaryFolder } from '../../support/fixtures.ts';
+import { specOf, temporaryFolder } from '../../support/fixtures.ts';
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 beforeAll(async () => {
@@ -32,7 +33,7 @@ describe('seine keys', () => {
     );
     expect(isApiKey(made.key)).toBe(true);
     expect(made).toMatchObject({ name: 'ci', scope: 'write', limits: { requestsPerMinute: 600 } });
-    const plain = await seine('keys', 'create', '--name', 'plain', '--pages-per-day', '10');
+    const plain = await seine('keys', 'create', '--name', 'plain', '--pages-per-day', '10', '--weight', '3');
     expect(isApiKey(plain.out.trim())).toBe(true);
     expect(plain.err).not.toContain(plain.out.trim());
     const listed = (await seine('keys', 'list', '--json')).out;
@@ -43,6 +44,7 @@ describe('seine keys', () => {
         .split('\n')
         .map((line) => JSON.parse(line).name),
     ).toEqual(['plain', 'ci']);
+    expect(JSON.parse(listed.split('\n')[0]!).limits).toMatchObject({ pagesPerDay: 10, weight: 3 });
     expect((await seine('keys', 'revoke', 'ci')).out).toBe(`${made.id} (ci) is revoked\n`);
     expect((await seine('keys', 'list')).out).toMatch(/ci revoked 20/);
   });
@@ -54,6 +56,7 @@ describe('seine keys', () => {
     [['keys', 'create', '--name', 'plain'], "there is a key named 'plain' already"],
     [['keys', 'create', '--name', 'x', '--scope', 'all'], "--scope is not read, write, admin: 'all'"],
     [['keys', 'create', '--name', 'x', '--pages-per-day', '1.5'], '--pages-per-day is not a number'],
+    [['keys', 'create', '--name', 'x', '--weight', '0'], "--weight is not a number from 0.01 to 100: '0'"],
     [['keys', 'list', 'ci'], 'seine keys list takes no further argument'],
     [['keys', 'revoke'], 'seine keys revoke needs the id or the name of a key'],
     [['keys', 'revoke', 'other'], 'no such key in use'],
@@ -113,6 +116,18 @@ describe('access by keys', () => {
     now += refused!.retryAfterSeconds! * 1_000;
     expect(await access.admit(caller, { pages: 3 })).toBeNull();
     expect(await access.admit({ keyId: null, scopes: new Set() }, { pages: 1e9 })).toBeNull();
+  });
+
+  test('the weight of a key is that of its jobs among the owners', async () => {
+    const heavy = await createKey(store.keys, { name: 'heavy', scope: 'write', limits: { weight: 4 } }, 0);
+    const spec = specOf({ priority: 2 });
+    const owner = heavy!.stored.id;
+    expect(await claimOf({ owner, spec }, store.keys)).toEqual({ owner, ownerWeight: 4, weight: 4 });
+    expect(await claimOf({ owner: null, spec }, store.keys)).toEqual({
+      owner: '',
+      ownerWeight: 1,
+      weight: 4,
+    });
   });
 
   test('the key of the environment is known from the start, and only the newest', async () => {

@@ -41,11 +41,8 @@ function open(slots: number, overcommitMax = 1) {
   let now = 0;
   const allocator = new SlotAllocator({ overcommitMax, now: () => ++now });
   let ids = 0;
-  const join = (weight = 1, owner = 'a') => {
-    const dispatcher = allocator.join(
-      { dispatcher: held, isShared: true },
-      { owner, ownerWeight: 1, weight },
-    );
+  const join = (weight = 1, owner = 'a', ownerWeight = 1) => {
+    const dispatcher = allocator.join({ dispatcher: held, isShared: true }, { owner, ownerWeight, weight });
     const batches: number[] = [];
     const ended: Promise<Delivery>[] = [];
     const fill = (most = Number.POSITIVE_INFINITY) => {
@@ -116,13 +113,45 @@ describe('slots of several jobs', () => {
 
   test('with room for more batches than slots, each job may have one out', async () => {
     const { join } = open(2, 4);
-    const jobs = Array.from({ length: 8 }, () => join());
+    const jobs = Array.from({ length: 9 }, () => join());
     for (const job of jobs) job.fill();
     // The first began alone, and used both slots.
-    expect(jobs.map((job) => job.batches.length)).toEqual([2, 1, 1, 1, 1, 1, 1, 0]);
+    expect(jobs.map((job) => job.batches.length)).toEqual([2, 1, 1, 1, 1, 1, 1, 1, 0]);
     await jobs[0]!.end();
     expect(jobs[0]!.fill()).toBe(1);
-    expect(jobs[7]!.fill()).toBe(1);
+    expect(jobs[8]!.fill()).toBe(0);
+    await jobs[0]!.end();
+    expect(jobs[8]!.fill()).toBe(1);
+  });
+
+  test('with more jobs than slots, many jobs of one owner take nothing from another, and weights of owners hold', async () => {
+    for (const ownerWeight of [1, 3]) {
+      const { join } = open(4, 4);
+      const many = Array.from({ length: 40 }, () => join());
+      const single = join(1, 'b', ownerWeight);
+      for (let round = 0; round < 20; round++) {
+        for (const job of [...many, single]) job.fill();
+        for (const job of [...many, single]) if (job.batches.length > 0) await job.end();
+      }
+      for (const job of [...many, single]) job.fill();
+      const ofMany = many.reduce((sum, job) => sum + job.batches.length, 0);
+      const ratio = single.batches.length / ofMany / ownerWeight;
+      expect(ratio).toBeGreaterThan(0.7);
+      expect(ratio).toBeLessThan(1.4);
+    }
+  });
+
+  test('of an owner with little weight are few, but never none for good', async () => {
+    const { join } = open(2, 4);
+    const heavy = Array.from({ length: 20 }, () => join(1, 'a', 100));
+    const light = [join(1, 'b', 1), join(1, 'b', 1)];
+    const served = [0, 0];
+    for (let round = 0; round < 100; round++) {
+      for (const job of heavy) job.fill();
+      for (const [index, job] of light.entries()) served[index]! += job.fill();
+      for (const job of [...heavy, ...light]) if (job.batches.length > 0) await job.end();
+    }
+    for (const count of served) expect(count).toBeGreaterThan(0);
   });
 
   test('wake a job that could use one when it becomes free', async () => {

@@ -1,6 +1,12 @@
 import { openFolder } from '../../../app/folder.ts';
 import { SeineError } from '../../../core/errors.ts';
-import { type KeyLimits, SCOPES, type Scope } from '../../../core/keys/api-key.ts';
+import {
+  KEY_WEIGHT_MAX,
+  KEY_WEIGHT_MIN,
+  type KeyLimits,
+  SCOPES,
+  type Scope,
+} from '../../../core/keys/api-key.ts';
 import { suggestion } from '../../../core/text/nearest-name.ts';
 import type { ApiKey, KeyStore } from '../../../ports/key-store.ts';
 import { createKey } from '../../../server/keys/manage-keys.ts';
@@ -92,7 +98,9 @@ function shownKey({ id, name, scope, limits, createdAt, revokedAt }: ApiKey): ob
   };
 }
 
-const LIMITS: Record<keyof KeyLimits, string> = {
+type Limit = Exclude<keyof KeyLimits, 'weight'>;
+
+const LIMITS: Record<Limit, string> = {
   requestsPerMinute: 'requests-per-minute',
   pagesUnderWay: 'pages-under-way',
   pagesPerDay: 'pages-per-day',
@@ -101,7 +109,7 @@ const LIMITS: Record<keyof KeyLimits, string> = {
 
 function limitsOf(values: Record<string, string>): Partial<KeyLimits> {
   const limits: Partial<KeyLimits> = {};
-  for (const [name, option] of Object.entries(LIMITS) as [keyof KeyLimits, string][]) {
+  for (const [name, option] of Object.entries(LIMITS) as [Limit, string][]) {
     const text = values[option];
     if (text === undefined) continue;
     const value = text === 'none' ? null : Number(text);
@@ -110,5 +118,12 @@ function limitsOf(values: Record<string, string>): Partial<KeyLimits> {
       throw new SeineError(`--${option} is not a number above 0, or none: '${text}'`);
     limits[name] = value;
   }
+  if (values.weight === undefined) return limits;
+  const weight = Number(values.weight);
+  if (!(weight >= KEY_WEIGHT_MIN && weight <= KEY_WEIGHT_MAX))
+    throw new SeineError(
+      `--weight is not a number from ${KEY_WEIGHT_MIN} to ${KEY_WEIGHT_MAX}: '${values.weight}'`,
+    );
+  limits.weight = weight;
   return limits;
 }

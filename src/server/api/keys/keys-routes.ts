@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { SCOPES } from '../../../core/keys/api-key.ts';
+import { KEY_WEIGHT_MAX, KEY_WEIGHT_MIN, SCOPES } from '../../../core/keys/api-key.ts';
 import type { ApiKey } from '../../../ports/key-store.ts';
 import { createKey } from '../../keys/manage-keys.ts';
 import type { RoutePlugin } from '../requests/access.ts';
@@ -18,6 +18,7 @@ export const newKeySchema = z.strictObject({
       pages_under_way: limit,
       pages_per_day: limit,
       cost_per_day: limit,
+      weight: z.number().min(KEY_WEIGHT_MIN).max(KEY_WEIGHT_MAX),
     })
     .partial()
     .default({}),
@@ -38,6 +39,7 @@ export const keysRoutes: RoutePlugin = (app, { store, access, now }) => {
       ...(given.pages_under_way === undefined ? {} : { pagesUnderWay: given.pages_under_way }),
       ...(given.pages_per_day === undefined ? {} : { pagesPerDay: given.pages_per_day }),
       ...(given.cost_per_day === undefined ? {} : { costPerDay: given.cost_per_day }),
+      ...(given.weight === undefined ? {} : { weight: given.weight }),
     };
     const made = await createKey(store.keys, { name, scope, limits }, now());
     if (!made) throw new Problem('conflict', 'another key in use has this name');
@@ -63,6 +65,7 @@ function shownKey({ id, name, scope, limits, createdAt, revokedAt }: ApiKey): ob
       pages_under_way: limits.pagesUnderWay,
       pages_per_day: limits.pagesPerDay,
       cost_per_day: limits.costPerDay,
+      weight: limits.weight,
     },
     created_at: new Date(createdAt).toISOString(),
     revoked_at: revokedAt === null ? null : new Date(revokedAt).toISOString(),
