@@ -145,6 +145,8 @@ async function bundle(path: string): Promise<Uint8Array> {
   try {
     const result = await build({
       entryPoints: [path],
+      // Otherwise it is the folder in which the first job of this process was loaded.
+      absWorkingDir: process.cwd(),
       bundle: true,
       write: false,
       platform: 'node',

@@ -111,7 +111,8 @@ export function workerLines(view: RunView, width: number, rows: number): Line[] 
   if (view.workers.length === 0) return [[['starting', 'faint']]];
   const quietMs = (worker: WorkerView) => Math.max(0, view.at - worker.lastSeenAt);
   return view.workers.slice(0, rows).map((worker): Line => {
-    const tasks = `${formatCountShort(worker.tasks)}${width < 42 ? '' : ' tasks'}`.padStart(7);
+    const word = width < 42 ? '' : worker.tasks === 1 ? ' task ' : ' tasks';
+    const tasks = `${formatCountShort(worker.tasks)}${word}`.padStart(7);
     const rate = `${formatRate(worker.tasksPerSecond)}/s`.padStart(9);
     const seen =
       width < 36 ? '' : (quietMs(worker) < 1_500 ? 'now' : formatDuration(quietMs(worker))).padStart(9);

@@ -56,12 +56,20 @@ async function runChecks(context: Context): Promise<Check[]> {
 }
 
 function writeSettings(context: Context, settings: { name: string; value: unknown; place: string }[]): void {
-  const shown = settings.map((setting) => ({ ...setting, value: String(setting.value ?? 'none') }));
+  const shown = settings.map((setting) => ({ ...setting, value: textOf(setting.value) }));
   const nameWidth = Math.max(...shown.map(({ name }) => name.length));
   const valueWidth = Math.min(40, Math.max(...shown.map(({ value }) => value.length)));
   print(context.stdout, '\nsettings\n');
   for (const { name, value, place } of shown)
     print(context.stdout, `  ${name.padEnd(nameWidth)} ${value.padEnd(valueWidth)} (${place})\n`);
+}
+
+/** Tables of numbers as they are written in the environment. */
+function textOf(value: unknown): string {
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) return String(value ?? 'none');
+  return Object.entries(value)
+    .map(([name, number]) => `${name}=${number}`)
+    .join(',');
 }
 
 function shownValue(name: SettingName, value: unknown): unknown {

@@ -7,7 +7,7 @@ import { type ExitName, SeineError } from '../../core/errors.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
 import type { TaskRow } from '../../core/model.ts';
 import type { Job, Store } from '../../ports/store.ts';
-import { formatCount } from '../../tui/format.ts';
+import { formatAmount, formatCount } from '../../tui/format.ts';
 import { type Context, print, printJson, withFolder } from '../context.ts';
 import { ENCODINGS, type ImageChange, openImageReader, RESIZE_MODES } from './dataset-image.ts';
 import { isStandardOutput, openDestination } from './destination.ts';
@@ -45,7 +45,7 @@ export async function exportDataset(context: Context): Promise<ExitName> {
     else
       print(
         context.stderr,
-        `${formatCount(counts.samples)} samples in ${formatCount(counts.shards)} shards written to ${output}, ${formatCount(counts.failed)} failed\n`,
+        `${formatAmount(counts.samples, 'sample')} in ${formatAmount(counts.shards, 'shard')} written to ${output}, ${formatCount(counts.failed)} failed\n`,
       );
     return 'success';
   });

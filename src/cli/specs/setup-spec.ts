@@ -56,14 +56,20 @@ export const SHOP: CommandSpec = {
   args: '',
   argsMax: 0,
   summary: 'Serve a practice shop on this machine, to try jobs on.',
-  details: 'Listens on 127.0.0.1 only. It has 300 products, and a few broken links on purpose.',
+  details:
+    'Listens on 127.0.0.1 only. It has 300 products, and a few broken links on purpose. Two pages are for practice and linked nowhere: /new grows while you scroll, /account/orders wants a login (guest, guest).',
   options: {
     port: { kind: 'value', value: 'n', doc: 'Port to listen on; 0 takes a free one. Default: 8080' },
     scripted: { kind: 'flag', doc: 'Draw the pages with JavaScript, so that they need a browser.' },
+    day: {
+      kind: 'value',
+      value: 'n',
+      doc: 'Show the shop on a later day: other prices, new products, some gone. Default: 1',
+    },
     json: { kind: 'flag', doc: 'Print the URL as JSON.' },
     help,
   },
-  examples: ['seine shop', 'seine shop --port 8081 --scripted'],
+  examples: ['seine shop', 'seine shop --day 2', 'seine shop --port 8081 --scripted'],
 };
 
 export const COMPLETION: CommandSpec = {

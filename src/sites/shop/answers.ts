@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
+import { isLoggedIn, LOGIN_PATH, logIn, ORDERS_PATH } from './account.ts';
 import type { Catalogue } from './catalogue.ts';
 import type { Oddities } from './oddities.ts';
 import { plainPage } from './pages.ts';
@@ -88,10 +89,13 @@ export function createDesk(
     cache.set(key, served);
     return served;
   };
-  return (request: IncomingMessage): Answer => {
+  const decide = (request: IncomingMessage): Answer => {
     const path = request.url ?? '/';
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return { status: 405, headers: { Allow: 'GET, HEAD' }, served: trouble };
+    }
+    if (path === ORDERS_PATH && !isLoggedIn(request)) {
+      return { status: 302, headers: { Location: LOGIN_PATH }, served: moved };
     }
     const redirect = oddities.redirects.get(path);
     if (redirect !== undefined) {
@@ -102,5 +106,9 @@ export function createDesk(
     const served = lookUp(path);
     if (served === null) return { status: 404, headers: {}, served: missing };
     return { status: matchesEtag(request, served.etag) ? 304 : 200, headers: {}, served };
+  };
+  return (request: IncomingMessage): Answer | Promise<Answer> => {
+    if (request.method !== 'POST' || request.url !== LOGIN_PATH) return decide(request);
+    return logIn(request).then((headers) => ({ status: 303, headers, served: moved }));
   };
 }

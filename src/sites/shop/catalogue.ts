@@ -132,14 +132,21 @@ function slugOf(text: string): string {
     .replace(/^-|-$/g, '');
 }
 
-export function createCatalogue(options: { products: number; seed: number }): Catalogue {
-  const random = seededRandom(options.seed);
+interface CatalogueOptions {
+  products: number;
+  seed: number;
+  /** From the second day on, prices differ, and products came and went. */
+  day?: number;
+}
+
+export function createCatalogue({ products: count, seed, day = 1 }: CatalogueOptions): Catalogue {
+  const random = seededRandom(seed);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
   const categories = CATEGORIES.map(
     ([slug, name, blurb, hue]): Category => ({ slug, name, blurb, hue, products: [] }),
   );
   const products: Product[] = [];
-  for (let id = 1; id <= options.products; id++) {
+  const add = (id: number) => {
     const index = (id - 1) % categories.length;
     const category = categories[index]!;
     const kind = pick(CATEGORIES[index]![4]);
@@ -162,14 +169,37 @@ export function createCatalogue(options: { products: number; seed: number }): Ca
     };
     category.products.push(product);
     products.push(product);
-  }
-  for (const product of products) {
+  };
+  const relate = (product: Product) => {
     const others = new Set<Product>();
     for (let i = 0; i < 4; i++) others.add(pick(products));
     others.delete(product);
     product.related = [...others];
+  };
+  for (let id = 1; id <= count; id++) add(id);
+  for (const product of products) relate(product);
+  for (let later = 2; later <= day; later++) {
+    add(count + later - 1);
+    relate(products.at(-1)!);
   }
-  return { categories: categories.filter((category) => category.products.length > 0), products };
+  const catalogue = { categories, products: products.filter((product) => isThere(product, day)) };
+  for (const category of categories)
+    category.products = category.products.filter((product) => isThere(product, day));
+  for (const product of catalogue.products) {
+    product.related = product.related.filter((other) => isThere(other, day));
+    product.priceCents = priceOn(product, day);
+  }
+  return { ...catalogue, categories: categories.filter((category) => category.products.length > 0) };
+}
+
+/** One product goes each day, beginning with the second: that of the same number. */
+function isThere({ id }: Product, day: number): boolean {
+  return id === 1 || id > day;
+}
+
+/** Each day a fifth of the products costs a tenth less than usual. */
+function priceOn({ id, priceCents }: Product, day: number): number {
+  return day > 1 && id % 5 === day % 5 ? Math.round(priceCents * 0.9) : priceCents;
 }
 
 export function pageCountOf(category: Category): number {

@@ -52,6 +52,8 @@ interface ShopSiteOptions {
   delayScale?: number;
   /** Pages are drawn by a script in the browser, and are nothing without it. */
   isScripted?: boolean;
+  /** Prices and products of another day. */
+  day?: number;
 }
 
 function expectationsOf(catalogue: Catalogue, oddities: Oddities): ShopExpectations {
@@ -85,16 +87,20 @@ export async function startShopSite(options: ShopSiteOptions = {}): Promise<Shop
     seed = 7,
     delayScale = 1,
     isScripted = false,
+    day = 1,
   } = options;
-  const catalogue = createCatalogue({ products, seed });
+  const catalogue = createCatalogue({ products, seed, day });
   const oddities = planOddities(catalogue, seed);
   const log: RequestLogEntry[] = [];
   const timers = new Set<NodeJS.Timeout>();
   let decide: ReturnType<typeof createDesk> | null = null;
 
-  const server = createServer((request, response) => {
-    const answer = decide!(request);
+  const server = createServer(async (request, response) => {
     const path = request.url ?? '/';
+    const decided = decide!(request);
+    const answer = decided instanceof Promise ? await decided.catch(() => null) : decided;
+    // The client went away in the middle of its form.
+    if (answer === null) return;
     log.push({ at: Date.now(), method: request.method ?? 'GET', path, status: answer.status });
     const delayMs = (oddities.slow.get(path) ?? 0) * delayScale;
     if (delayMs <= 0) {

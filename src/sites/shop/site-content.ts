@@ -1,5 +1,7 @@
+import { LOGIN_HTML, LOGIN_PATH, ORDERS_HTML, ORDERS_PATH } from './account.ts';
 import { type Catalogue, categoryPath, pageCountOf } from './catalogue.ts';
-import { imagePath } from './layout.ts';
+import { ENDLESS_HTML, ENDLESS_PATH, endlessParts } from './endless-list.ts';
+import { imagePath, layoutPage } from './layout.ts';
 import { type Oddities, ROBOTS_DISALLOW } from './oddities.ts';
 import {
   categoryPage,
@@ -80,6 +82,7 @@ export function createContent(
   addTrapPages(builder, catalogue);
   addCategories(builder, catalogue);
   addProducts(builder, catalogue, oddities);
+  addUnlinkedPages(builder, catalogue);
   addCrawlerFiles(builder, catalogue, origin);
   return builder.content;
 }
@@ -172,6 +175,16 @@ function addProducts(builder: ContentBuilder, catalogue: Catalogue, oddities: Od
     builder.file(imagePath(product), 'image/svg+xml', () => productSvg(product));
   }
   builder.content.set('/images/logo.png', () => ({ type: 'image/png', body: logoPng() }));
+}
+
+/** For practice, and on no page: whoever crawls the shop finds what it always had. */
+function addUnlinkedPages(builder: ContentBuilder, catalogue: Catalogue): void {
+  const html = (path: string, title: string, main: string) =>
+    builder.file(path, HTML, () => layoutPage(catalogue, { title, main }));
+  html(LOGIN_PATH, 'Log in', LOGIN_HTML);
+  html(ORDERS_PATH, 'Your orders', ORDERS_HTML);
+  html(ENDLESS_PATH, 'New in the shop', ENDLESS_HTML);
+  for (const { path, data } of endlessParts(catalogue)) builder.json(path, () => data);
 }
 
 /** robots.txt and the sitemaps. */

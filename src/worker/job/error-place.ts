@@ -27,7 +27,9 @@ export function placesOfError(error: unknown): string[] {
     const place = file.startsWith('data:')
       ? placeInBundle(file, Number(row), Number(column))
       : `${file}:${row}`;
-    if (place !== null && !isOthers(place) && places.push(place) === FRAMES_SHOWN) break;
+    // Two calls in one line are one place.
+    if (place === null || isOthers(place) || place === places.at(-1)) continue;
+    if (places.push(place) === FRAMES_SHOWN) break;
   }
   return places;
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { nextCommands } from '../../../src/cli/commands/setup/next-commands.ts';
 import { TEMPLATES } from '../../../src/cli/commands/setup/templates.ts';
+import { programName } from '../../../src/cli/program-name.ts';
 import { COMMANDS } from '../../../src/cli/specs/commands.ts';
 import { loadJobFile } from '../../../src/job-file/load-job-file.ts';
 import { type ShopSite, startShopSite } from '../../../src/sites/shop/shop-site.ts';
@@ -144,6 +145,27 @@ describe('seine alone', () => {
   ])('in %s names three commands', (_, state, expected) => {
     const commands = nextCommands(state).map(({ command }) => command);
     expect(commands).toEqual(expected.map((start) => expect.stringContaining(`seine ${start}`)));
+  });
+});
+
+describe('what is printed', () => {
+  test('names commands as they were typed', () => {
+    expect(programName({})).toBe('seine');
+    expect(programName({ npm_command: 'exec', npm_lifecycle_script: "'seine'" })).toBe('npx seine');
+    expect(programName({ npm_command: 'exec', npm_lifecycle_script: "'vitest'" })).toBe('seine');
+  });
+
+  test('doctor shows tables of numbers as the environment has them', async () => {
+    const { stdout } = await seineHere('doctor', '--dir', at('doctor'));
+    expect(stdout).toMatch(/\n {2}prices +lambdaCall=2e-7,.*machineHour=0 +\(default\)\n/);
+    expect(stdout).not.toContain('object');
+  });
+
+  test('hosts says what stops the whole job', async () => {
+    const dir = ['--dir', at('stopped')];
+    await seineHere('run', shop.url, '--follow', '--allow-private', '--max-pages', '2', ...dir);
+    const { stdout } = await seineHere('hosts', ...dir);
+    expect(stdout).toMatch(/^127\.0\.0\.1-1 is stopped: .*2 pages.*\n127\.0\.0\.1:\d+ /);
   });
 });
 

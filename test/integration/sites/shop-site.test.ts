@@ -201,6 +201,74 @@ describe('shop site', () => {
     }
   });
 
+  test('on the second day a fifth of the prices differs, a product is new and one is gone', async () => {
+    const days = await Promise.all(
+      [1, 2, 2].map((day) => startShopSite({ products: 40, day, delayScale: 0 })),
+    );
+    try {
+      const shops = await Promise.all(
+        days.map(async ({ url, expected }) => {
+          const prices = new Map<string, string>();
+          for (const path of expected.productPaths) {
+            // A page may refuse once.
+            const first = await get(url.slice(0, -1) + path);
+            const reply = first.status === 200 ? first : await get(url.slice(0, -1) + path);
+            prices.set(path, /class="price" data-currency="EUR">€([\d.]+)/.exec(reply.body.toString())![1]!);
+          }
+          return prices;
+        }),
+      );
+      const [first, second, same] = shops as [Map<string, string>, Map<string, string>, Map<string, string>];
+      expect([...second]).toEqual([...same]);
+      expect([...first.keys()].filter((path) => !second.has(path))).toEqual([
+        expect.stringMatching(/^\/product\/2-/),
+      ]);
+      expect([...second.keys()].filter((path) => !first.has(path))).toEqual([
+        expect.stringMatching(/^\/product\/41-/),
+      ]);
+      const changed = [...second].filter(([path, price]) => first.has(path) && first.get(path) !== price);
+      expect(changed).toHaveLength(7);
+    } finally {
+      await Promise.all(days.map((shop) => shop.close()));
+    }
+  });
+
+  test('a page loads its list in parts, and a crawl finds no link to it', async () => {
+    expect((await get(at('/new'))).body.toString()).toContain("fetch('/api/new?page='");
+    const parts = await Promise.all(
+      [1, 2, 3, 4, 5].map(async (page) =>
+        JSON.parse((await get(at(`/api/new?page=${page}`))).body.toString()),
+      ),
+    );
+    expect(parts.map(({ page, pages, total }) => [page, pages, total])).toEqual(
+      [1, 2, 3, 4, 5].map((page) => [page, 5, 60]),
+    );
+    expect(
+      new Set(parts.flatMap(({ products }) => products.map(({ sku }: { sku: string }) => sku))).size,
+    ).toBe(60);
+    expect((await get(at('/api/new?page=6'))).status).toBe(404);
+  });
+
+  test('orders want the cookie that the login form gives', async () => {
+    const closed = await get(at('/account/orders'));
+    expect([closed.status, closed.headers.location]).toEqual([302, '/account/login']);
+    const send = (body: string) =>
+      fetch(at('/account/login'), { method: 'POST', body: new URLSearchParams(body), redirect: 'manual' });
+    const wrong = await send('user=guest&password=wrong');
+    expect([wrong.status, wrong.headers.get('location'), wrong.headers.get('set-cookie')]).toEqual([
+      303,
+      '/account/login',
+      null,
+    ]);
+    expect((await send(`user=guest&password=${'x'.repeat(2_000)}`)).headers.get('set-cookie')).toBeNull();
+    const right = await send('user=guest&password=guest');
+    expect(right.headers.get('location')).toBe('/account/orders');
+    const cookie = right.headers.get('set-cookie')!.split(';')[0]!;
+    const open = await get(at('/account/orders'), { cookie: `a=b; ${cookie}` });
+    expect(open.status).toBe(200);
+    expect(open.body.toString().match(/class="order"/g)).toHaveLength(3);
+  });
+
   test('close() ends even while a slow page is being waited for', async () => {
     const slow = await startShopSite({ products: 40, delayScale: 1_000 });
     const request = httpGet(slow.url.slice(0, -1) + slow.expected.slowPaths[0]!);

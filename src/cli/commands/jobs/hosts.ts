@@ -1,4 +1,4 @@
-import { requireJob } from '../../../coordinator/jobs.ts';
+import { requireJob, summarize } from '../../../coordinator/jobs.ts';
 import { type HostReportRow, hostReporter } from '../../../coordinator/reports/host-report.ts';
 import { hostLatencies } from '../../../coordinator/reports/latencies.ts';
 import { restingByHost } from '../../../coordinator/reports/proxy-report.ts';
@@ -18,8 +18,12 @@ const SHOWN_MAX = 1_000;
 const PROXIES_SHOWN = 5;
 
 export const hostsCommand: Command = (context) =>
-  withFolder(context, async ({ store }): Promise<ExitName> => {
+  withFolder(context, async ({ store, isAtWork }): Promise<ExitName> => {
     const job = await requireJob(store, context.parsed.args[0] ?? null);
+    // What stops the whole job stops every host, and none of them says so.
+    const { state, reason } = await summarize(store, job, { alive: await isAtWork(job.id) });
+    if (!context.json && reason)
+      print(context.stdout, `${printable(`${job.name}-${job.run} is ${state}: ${reason}`)}\n`);
     const report = hostReporter(job.spec, productOf(job.spec));
     const resting = job.spec.proxies ? restingByHost(await readProxies(store)) : new Map();
     const latencies = await hostLatencies(store, job.id);

@@ -24,6 +24,7 @@ import { receiptLine } from '../../../tui/money.ts';
 import { renderSummary } from '../../../tui/summary.ts';
 import { type Context, print, printable, printJson } from '../../context.ts';
 import { toListenAddress } from '../../listen-address.ts';
+import { programName } from '../../program-name.ts';
 import { earlierPassOf } from '../jobs/reports.ts';
 import { withMetrics } from './serve-metrics.ts';
 import { watchSignals } from './watch-signals.ts';
@@ -161,12 +162,12 @@ function judge(
       ? 'dead-letters'
       : 'success';
   if (state === 'done') return { text: null, exit };
-  if (state === 'waiting') return { text: 'waits for more URLs; `seine add` adds some', exit };
+  if (state === 'waiting') return { text: `waits for more URLs; \`${programName()} add\` adds some`, exit };
   if (stop?.cause === 'breaker')
-    return { text: `stopped: ${stop.message}; \`seine resume\` continues it`, exit: 'breaker' };
+    return { text: `stopped: ${stop.message}; \`${programName()} resume\` continues it`, exit: 'breaker' };
   if (stop?.cause === 'limit') return { text: `stopped: ${stop.message}`, exit };
   return {
-    text: state === 'cancelled' ? 'was cancelled' : 'stopped; `seine resume` continues it',
+    text: state === 'cancelled' ? 'was cancelled' : `stopped; \`${programName()} resume\` continues it`,
     exit: 'interrupted',
   };
 }
@@ -215,7 +216,7 @@ function closingText(
   if (bill !== null) lines.push(printable(bill));
   if (sources.empty) lines.push(printable(sources.empty));
   if (sources.useless) lines.push(printable(`error: ${sources.useless}`));
-  if (counters.dead > 0) lines.push(`next: seine dead ${job.name}`);
+  if (counters.dead > 0) lines.push(`next: ${programName()} dead ${job.name}`);
   return `${lines.join('\n')}\n`;
 }
 

@@ -5,6 +5,7 @@ import { isResumable, summarize } from '../../../coordinator/jobs.ts';
 import { VERSION } from '../../../core/identity/identity.ts';
 import { isJobFile } from '../../../job-file/load-job-file.ts';
 import { type Context, print } from '../../context.ts';
+import { programName } from '../../program-name.ts';
 
 /** What is known of a folder, as far as it says what a person does next. */
 interface FolderState {
@@ -55,12 +56,15 @@ export function nextCommands({ files, last }: FolderState): NextCommand[] {
 
 /** For `seine` alone in a terminal. */
 export async function printNextCommands(context: Context): Promise<void> {
-  const commands = nextCommands({ files: jobFilesIn('.'), last: await lastJob(context) });
+  const commands = nextCommands({ files: jobFilesIn('.'), last: await lastJob(context) }).map((next) => ({
+    ...next,
+    command: next.command.replace(/^seine/, programName()),
+  }));
   const width = Math.max(...commands.map(({ command }) => command.length));
   const lines = commands.map(({ command, why }) => `  ${command.padEnd(width)}  ${why}`);
   print(
     context.stdout,
-    `seine ${VERSION}\n\nNext:\n${lines.join('\n')}\n\nseine --help lists all commands.\n`,
+    `seine ${VERSION}\n\nNext:\n${lines.join('\n')}\n\n${programName()} --help lists all commands.\n`,
   );
 }
 

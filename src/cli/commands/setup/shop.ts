@@ -5,12 +5,14 @@ import { watchSignals } from '../run/watch-signals.ts';
 
 const PORT_DEFAULT = 8_080;
 const PORT_MAX = 65_535;
+/** A product goes each day, and 300 are there. */
+const DAY_MAX = 100;
 
 /** Serves the shop that the templates and the documentation use, until a signal comes. */
 export const shopCommand: Command = async (context) => {
-  const { port, scripted } = context.parsed.values;
+  const { port, scripted, day } = context.parsed.values;
   const isScripted = scripted === 'true';
-  const site = await open(portOf(port), isScripted);
+  const site = await open({ port: portOf(port), isScripted, day: dayOf(day) });
   const signals = watchSignals({ secondExits: true });
   if (context.json) printJson(context, { url: site.url });
   else context.stdout.write(greeting(site, isScripted));
@@ -26,9 +28,16 @@ function portOf(text: string | undefined): number {
   throw new SeineError(`--port must be a number up to ${PORT_MAX}, got '${text}'`);
 }
 
-async function open(port: number, isScripted: boolean): Promise<ShopSite> {
+function dayOf(text: string | undefined): number {
+  const day = Number(text ?? 1);
+  if (Number.isInteger(day) && day >= 1 && day <= DAY_MAX) return day;
+  throw new SeineError(`--day must be a number from 1 to ${DAY_MAX}, got '${text}'`);
+}
+
+async function open(options: { port: number; isScripted: boolean; day: number }): Promise<ShopSite> {
+  const { port } = options;
   try {
-    return await startShopSite({ port, isScripted });
+    return await startShopSite(options);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'EADDRINUSE' && code !== 'EACCES') throw error;
