@@ -262,7 +262,7 @@ export function connect(options: ConnectOptions) {
   };
 }
 
-function parse(text: string): Record<string, string> | null {
+function parse<T = Record<string, string>>(text: string): T | null {
   try {
     return JSON.parse(text);
   } catch {
@@ -290,9 +290,11 @@ async function* eventsIn(body: ReadableStream<Uint8Array>): AsyncGenerator<JobEv
           }),
         );
         const type = fields.get('event');
-        const data = parse(fields.get('data') ?? '');
-        if ((type === 'attempt' || type === 'end') && data)
-          yield { type, id: fields.get('id') ?? null, data } as unknown as JobEvent;
+        const text = fields.get('data') ?? '';
+        const attempt = type === 'attempt' ? parse<Attempt>(text) : null;
+        if (attempt) yield { type: 'attempt', id: fields.get('id') ?? '', data: attempt };
+        const job = type === 'end' ? parse<Job>(text) : null;
+        if (job) yield { type: 'end', id: null, data: job };
       }
     }
   } finally {
