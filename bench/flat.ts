@@ -86,7 +86,7 @@ async function run(options: BenchOptions, scratch: Scratch): Promise<ScenarioRes
     const names = Object.keys(samples[0]!) as (keyof FlatRow)[];
     return Object.fromEntries(
       names.map((name) => [name, median(samples.map((sample) => sample[name]))]),
-    ) as unknown as FlatRow;
+    ) as Record<keyof FlatRow, number>;
   });
   const verdicts = judge(rows, rounds);
   return { verdicts, data: { rows, rounds }, section: section(rows, verdicts) };

@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
+import { escapeHtml } from '../src/core/text/escape-html.ts';
 import { renderDashboard } from '../src/tui/render-dashboard.ts';
 
 /**
@@ -118,10 +119,6 @@ function block(char: string, x: number, y: number, color: string, inBar: boolean
   return `<rect x="${x}" y="${y + CELL.height - tall}" width="${CELL.width + 0.4}" height="${tall}" fill="${color}"/>`;
 }
 
-function escapeXml(text: string): string {
-  return text.replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c]!);
-}
-
 function drawRow(cells: Cell[], y: number): string {
   const out: string[] = [];
   const inBar =
@@ -163,7 +160,7 @@ function drawRow(cells: Cell[], y: number): string {
         .join('');
       const weight = bold ? ' font-weight="700"' : '';
       out.push(
-        `<text x="${x}" y="${y + 14.5}" textLength="${(end - i) * CELL.width}" fill="${color}"${weight}>${escapeXml(text)}</text>`,
+        `<text x="${x}" y="${y + 14.5}" textLength="${(end - i) * CELL.width}" fill="${color}"${weight}>${escapeHtml(text)}</text>`,
       );
     }
     i = end;
@@ -179,12 +176,12 @@ function pictureOf(frame: string, title: string): string {
   const dots = ['#ff5f57', '#febc2e', '#28c840'].map(
     (fill, i) => `<circle cx="${24 + i * 20}" cy="20" r="6" fill="${fill}"/>`,
   );
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${escapeXml(title)}">
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${escapeHtml(title)}">
 <rect width="${width}" height="${height}" rx="10" fill="#101a24"/>
 <path d="M0 40V10A10 10 0 0 1 10 0H${width - 10}A10 10 0 0 1 ${width} 10V40Z" fill="#1b2733"/>
 ${dots.join('')}
 <g font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="14.5" xml:space="preserve">
-<text x="${width / 2}" y="25" text-anchor="middle" fill="#8b9bb0" font-size="13">${escapeXml(title)}</text>
+<text x="${width / 2}" y="25" text-anchor="middle" fill="#8b9bb0" font-size="13">${escapeHtml(title)}</text>
 ${rows.map((row, i) => drawRow(row, MARGIN.top + i * CELL.height)).join('\n')}
 </g>
 </svg>

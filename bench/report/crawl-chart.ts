@@ -1,4 +1,5 @@
 /** The bar chart of docs/benchmarks.svg: readable on light and dark pages, no fonts or scripts of its own. */
+import { escapeHtml } from '../../src/core/text/escape-html.ts';
 import { noise } from './crawl-section.ts';
 import { rowsByMode } from './crawl-table.ts';
 import { type CrawlData, type Row, rateOf } from './crawl-verdict.ts';
@@ -9,8 +10,8 @@ const BAR_HEIGHT = 22;
 const BAR_STEP = 32;
 const BAR_WIDTH_MAX = WIDTH - LABEL_WIDTH - 190;
 
-const escapeXml = (text: string): string =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('`', '');
+/** Labels are Markdown elsewhere. */
+const labelText = (text: string): string => escapeHtml(text.replaceAll('`', ''));
 
 function kindOf(row: Row): string {
   return row.id.startsWith('seine') ? 'own' : row.id.startsWith('raw') ? 'bound' : 'peer';
@@ -23,7 +24,7 @@ function bar(row: Row, y: number, scale: number, spider: number | undefined): st
     spider === undefined ? '' : ` · ${(rate / spider).toFixed(rate / spider < 0.1 ? 3 : 2)} × spider-rs`;
   const middle = y + BAR_HEIGHT / 2 + 4.5;
   return (
-    `<text x="${LABEL_WIDTH - 10}" y="${middle}" text-anchor="end">${escapeXml(row.label.replace(/: .*?(\d)/, ', $1'))}</text>` +
+    `<text x="${LABEL_WIDTH - 10}" y="${middle}" text-anchor="end">${labelText(row.label.replace(/: .*?(\d)/, ', $1'))}</text>` +
     `<rect class="${kindOf(row)}" x="${LABEL_WIDTH}" y="${y}" width="${width}" height="${BAR_HEIGHT}" rx="3"/>` +
     `<text class="figure" x="${LABEL_WIDTH + Number(width) + 8}" y="${middle}">` +
     `${Math.round(rate).toLocaleString('en-US')}<tspan class="dim">${ratio}</tspan></text>\n`
@@ -54,8 +55,8 @@ text{font:13px system-ui,sans-serif;fill:#24292f}.head{font-size:17px;font-weigh
 </style>
 <rect class="back" width="100%" height="100%" rx="8"/>
 <text class="head" x="16" y="34">Pages per second, higher is better</text>
-${body}<text class="note" x="16" y="${y + 6}">${escapeXml(note)}</text>
-<text class="note" x="16" y="${y + 22}">${escapeXml(noise(data))}</text>
+${body}<text class="note" x="16" y="${y + 6}">${labelText(note)}</text>
+<text class="note" x="16" y="${y + 22}">${labelText(noise(data))}</text>
 </svg>
 `;
 }

@@ -23,18 +23,23 @@ import { must, mustEqual, type Target } from '../target.ts';
  * unpacked: its kind, and a good one with something changed.
  */
 
-const BATCH = {
+const GOOD_BATCH = goodBatch();
+const BATCH: Batch = {
+  ...GOOD_BATCH,
+  proxies: [],
   ...{ id: 7, archiveKey: 'archive/1/7', packKey: 'shards/1/7', version: WIRE_VERSION },
-  ...{ permits: [], robots: [], job: { epoch: 'e', bundle: 'b', spec: {} } },
-  tasks: Array.from({ length: 8 }, (_, index) => ({ id: index + 1, url: 'https://a.example/' })),
-} as unknown as Batch;
+  ...{ permits: [], robots: [] },
+  tasks: Array.from({ length: 8 }, (_, index) => ({
+    ...GOOD_BATCH.tasks[0]!,
+    ...{ id: index + 1, url: 'https://a.example/' },
+  })),
+};
 
 const [PLAIN, SIGNED] = [openMessageSeal([]), openMessageSeal(['k'.repeat(43)])];
 const ABOUT = { keys: bullmq.fleetKeys('bull'), batch: BATCH };
 const BATCH_ABOUT = { keys: ABOUT.keys, sentId: 'a-1', queue: 'http', now: 0 } as const;
 const isReport = makeReportCheck(BATCH);
 
-const GOOD_BATCH = goodBatch();
 const isGoodReport = makeReportCheck(GOOD_BATCH);
 
 function goodBatch(): Batch {

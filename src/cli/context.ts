@@ -101,7 +101,7 @@ export function print(stream: NodeJS.WritableStream, text: string): void {
 }
 
 /** JSON escapes control characters, but for those above 0x7e. */
-export function printJson(context: Context, value: unknown): void {
+export function printJson(context: { stdout: NodeJS.WritableStream }, value: unknown): void {
   const json = JSON.stringify(value).replace(/[\u007f-\u009f]/g, (char) => {
     return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
   });

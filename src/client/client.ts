@@ -132,61 +132,69 @@ const ENDED = ['completed', 'failed', 'stopped', 'cancelled'];
 
 export type Client = ReturnType<typeof connect>;
 
-export function connect(options: ConnectOptions) {
-  const base = `${options.url.replace(/\/+$/, '')}/api/v1`;
-  const send = options.fetch ?? fetch;
+/** The calls themselves: how a server is asked, and how its lists and streams are read. */
+class Caller {
+  readonly #base: string;
+  readonly #send: typeof fetch;
+  readonly #key: Record<string, string>;
 
-  async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
-    const answer = await send(base + path, {
+  constructor({ url, key, fetch: send = fetch }: ConnectOptions) {
+    this.#base = `${url.replace(/\/+$/, '')}/api/v1`;
+    this.#send = send;
+    this.#key = key === undefined ? {} : { 'x-api-key': key };
+  }
+
+  async call<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const send = this.#send;
+    const answer = await send(this.#base + path, {
       method,
-      headers: {
-        ...(options.key === undefined ? {} : { 'x-api-key': options.key }),
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
+      headers: { ...this.#key, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     const text = await answer.text();
-    const found = parse(text);
-    if (!answer.ok) throw new ApiError(answer.status, found ?? {}, answer.headers.get('retry-after'));
-    return found as T;
+    if (!answer.ok) throw problemOf(answer, text);
+    return parse<T>(text) as T;
+  }
+
+  job<T>(id: string, wait: number): Promise<Job<T>> {
+    return this.call('GET', `/jobs/${encodeURIComponent(id)}?wait=${wait}`);
+  }
+
+  async finished<T>(id: string): Promise<Job<T>> {
+    for (;;) {
+      const found = await this.job<T>(id, POLL_SECONDS);
+      if (ENDED.includes(found.status)) return found;
+    }
   }
 
   /** Row after row; the next page is fetched when it is needed. */
-  async function* rows<T>(
-    path: string,
-    name: string,
-    query: Record<string, unknown>,
-  ): AsyncGenerator<T, void> {
+  async *rows<T>(path: string, name: string, query: Record<string, unknown>): AsyncGenerator<T, void> {
     let cursor: string | null = null;
     do {
       const given = Object.entries({ ...query, cursor }).filter(([, value]) => value != null);
       const search = new URLSearchParams(
         Object.fromEntries(given.map(([key, value]) => [key, String(value)])),
       );
-      const page: Record<string, unknown> = await call('GET', `${path}?${search}`);
+      const page: Record<string, unknown> = await this.call('GET', `${path}?${search}`);
       yield* page[name] as T[];
       cursor = page.next_cursor as string | null;
     } while (cursor !== null);
   }
 
   /** Until the job has ended. A stream that breaks is continued after the last event that came. */
-  async function* events(id: string, after: string | null = null): AsyncGenerator<JobEvent, void> {
+  async *events(id: string, after: string | null = null): AsyncGenerator<JobEvent, void> {
+    const send = this.#send;
     let last = after;
     for (let failures = 0; ; ) {
       try {
-        const answer = await send(`${base}/jobs/${encodeURIComponent(id)}/events`, {
+        const answer = await send(`${this.#base}/jobs/${encodeURIComponent(id)}/events`, {
           headers: {
             accept: 'text/event-stream',
-            ...(options.key === undefined ? {} : { 'x-api-key': options.key }),
+            ...this.#key,
             ...(last === null ? {} : { 'last-event-id': last }),
           },
         });
-        if (!answer.ok || !answer.body)
-          throw new ApiError(
-            answer.status,
-            parse(await answer.text()) ?? {},
-            answer.headers.get('retry-after'),
-          );
+        if (!answer.ok || !answer.body) throw problemOf(answer, await answer.text());
         for await (const event of eventsIn(answer.body)) {
           failures = 0;
           if (event.id !== null) last = event.id;
@@ -200,16 +208,25 @@ export function connect(options: ConnectOptions) {
       await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
     }
   }
+}
 
-  const job = <T = Record<string, unknown>>(id: string, wait = 0): Promise<Job<T>> =>
-    call('GET', `/jobs/${encodeURIComponent(id)}?wait=${wait}`);
+function problemOf({ status, headers }: Response, text: string): ApiError {
+  return new ApiError(status, parse(text) ?? {}, headers.get('retry-after'));
+}
+
+export function connect(options: ConnectOptions) {
+  const caller = new Caller(options);
+  const call = <T>(method: string, path: string, body?: unknown) => caller.call<T>(method, path, body);
+  const rows = <T>(path: string, name: string, query: Record<string, unknown>) =>
+    caller.rows<T>(path, name, query);
+  const job = <T = Record<string, unknown>>(id: string, wait = 0) => caller.job<T>(id, wait);
   const act = (id: string, action: string, body?: object): Promise<Job> =>
     call('POST', `/jobs/${encodeURIComponent(id)}/${action}`, body);
 
   return {
     call,
     job,
-    events,
+    events: (id: string, after: string | null = null) => caller.events(id, after),
     scrape: (url: string, given: PageOptions & { max_age?: number; wait?: number } = {}) =>
       call<Job<Result>>('POST', '/scrape', { url, ...given }),
     scrapeAsync: (url: string, given: PageOptions = {}) =>
@@ -238,12 +255,7 @@ export function connect(options: ConnectOptions) {
         `/jobs/${encodeURIComponent(id)}/explain?${new URLSearchParams(whatIf.map((change): [string, string] => ['what_if', change]))}`,
       ),
     /** Until the job has ended. */
-    async finished<T = Record<string, unknown>>(id: string): Promise<Job<T>> {
-      for (;;) {
-        const found = await job<T>(id, POLL_SECONDS);
-        if (ENDED.includes(found.status)) return found;
-      }
-    },
+    finished: <T = Record<string, unknown>>(id: string) => caller.finished<T>(id),
     results: (id: string, { formats, ...filter }: ResultFilter = {}) =>
       rows<Result>(`/jobs/${encodeURIComponent(id)}/results`, 'results', {
         ...filter,
@@ -262,7 +274,7 @@ export function connect(options: ConnectOptions) {
   };
 }
 
-function parse(text: string): Record<string, string> | null {
+function parse<T = Record<string, string>>(text: string): T | null {
   try {
     return JSON.parse(text);
   } catch {
@@ -290,9 +302,11 @@ async function* eventsIn(body: ReadableStream<Uint8Array>): AsyncGenerator<JobEv
           }),
         );
         const type = fields.get('event');
-        const data = parse(fields.get('data') ?? '');
-        if ((type === 'attempt' || type === 'end') && data)
-          yield { type, id: fields.get('id') ?? null, data } as unknown as JobEvent;
+        const text = fields.get('data') ?? '';
+        const attempt = type === 'attempt' ? parse<Attempt>(text) : null;
+        if (attempt) yield { type: 'attempt', id: fields.get('id') ?? '', data: attempt };
+        const job = type === 'end' ? parse<Job>(text) : null;
+        if (job) yield { type: 'end', id: null, data: job };
       }
     }
   } finally {

@@ -83,7 +83,7 @@ export const COUNTER_NAMES = [
 ] as const satisfies readonly (keyof Counters)[];
 
 export function zeroCounters(): Counters {
-  return Object.fromEntries(COUNTER_NAMES.map((name) => [name, 0])) as unknown as Counters;
+  return Object.fromEntries(COUNTER_NAMES.map((name) => [name, 0])) as Record<keyof Counters, number>;
 }
 
 /** The counters must balance at every instant; a store that breaks this has a bug. */

@@ -84,7 +84,7 @@ const AUTHORIZATION =
 function parseAuthorization(text: string | undefined): Authorization | null {
   const found = AUTHORIZATION.exec(text ?? '');
   if (!found) return null;
-  const [, accessKeyId, scope, signedHeaders, signature] = found as unknown as string[];
+  const [, accessKeyId, scope, signedHeaders, signature] = found as string[];
   return {
     accessKeyId: accessKeyId!,
     scope: scope!.split('/'),

@@ -176,7 +176,7 @@ function addInternal(app: FastifyInstance, { context, hasToken }: HttpServerOpti
 }
 
 function addApi(app: FastifyInstance, { access, routes, context }: HttpServerOptions): void {
-  app.decorateRequest('caller', null as unknown as Caller);
+  app.decorateRequest('caller');
   app.addHook('onRequest', async (request, reply) => {
     const caller = await access.authenticate(request.headers, request.socket.remoteAddress ?? '');
     if (!caller) throw new Problem('unauthorized', undefined, { headers: { 'www-authenticate': 'Bearer' } });

@@ -3,8 +3,11 @@ import type { RunView } from '../coordinator/reports/run-view.ts';
 import { openPlainProgress } from './plain-progress.ts';
 import { renderDashboard } from './render-dashboard.ts';
 
+/** Where a dashboard is drawn; its size is unknown where it is no terminal. */
+type Terminal = NodeJS.WritableStream & Partial<Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'rows'>>;
+
 interface DashboardOptions {
-  output: NodeJS.WriteStream;
+  output: Terminal;
   view: () => RunView;
   intervalMs?: number;
   /** NO_COLOR, CI and TERM are looked at; the reader of the environment passes it in. */
@@ -22,11 +25,12 @@ interface Dashboard {
 
 /** Five frames a second are as live as a person can read. */
 const INTERVAL_MS_MIN = 200;
+const [COLUMNS_DEFAULT, ROWS_DEFAULT] = [80, 24];
 const HIDE_CURSOR = '\u001b[?25l';
 const SHOW_CURSOR = '\u001b[?25h';
 const CLEAR_SCREEN = '\u001b[H\u001b[J';
 
-function wantsPlain(output: NodeJS.WriteStream, env: Record<string, string | undefined>): boolean {
+function wantsPlain(output: Terminal, env: Record<string, string | undefined>): boolean {
   const set = (name: string) => env[name] !== undefined && env[name] !== '' && env[name] !== 'false';
   return output.isTTY !== true || set('CI') || env.TERM === 'dumb';
 }
@@ -41,7 +45,7 @@ export async function openDashboard(options: DashboardOptions): Promise<Dashboar
 }
 
 class LiveDashboard implements Dashboard {
-  readonly #output: NodeJS.WriteStream;
+  readonly #output: Terminal;
   readonly #view: () => RunView;
   readonly #log: LogUpdate;
   readonly #intervalMs: number;
@@ -58,7 +62,7 @@ class LiveDashboard implements Dashboard {
     this.#view = view;
     this.#log = log;
     this.#intervalMs = Math.max(INTERVAL_MS_MIN, intervalMs);
-    this.#columns = output.columns;
+    this.#columns = output.columns ?? COLUMNS_DEFAULT;
     output.write(HIDE_CURSOR);
     process.once('exit', this.#showCursor);
     output.on('resize', this.#onResize);
@@ -87,7 +91,7 @@ class LiveDashboard implements Dashboard {
 
   #draw(): void {
     this.#drawnAt = performance.now();
-    const { columns = 80, rows = 24 } = this.#output;
+    const { columns = COLUMNS_DEFAULT, rows = ROWS_DEFAULT } = this.#output;
     // log-update ends with a line break, so the last row of the terminal stays free.
     this.#log(renderDashboard(this.#view(), { columns, rows: rows - 1, color: this.#color }));
   }
@@ -104,11 +108,12 @@ class LiveDashboard implements Dashboard {
 
   readonly #onResize = () => {
     // A narrower terminal has wrapped the old frame over an unknown number of rows.
-    if (this.#output.columns < this.#columns) {
+    const { columns = COLUMNS_DEFAULT } = this.#output;
+    if (columns < this.#columns) {
       this.#log.clear();
       this.#output.write(CLEAR_SCREEN);
     }
-    this.#columns = this.#output.columns;
+    this.#columns = columns;
     this.#drawSoon();
   };
 

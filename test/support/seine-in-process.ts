@@ -13,7 +13,7 @@ export async function seineHere(...argv: string[]): Promise<Finished> {
         done();
       },
     });
-    return Object.assign(writable, { isTTY: false }) as unknown as NodeJS.WriteStream;
+    return Object.assign(writable, { isTTY: false }) as NodeJS.WriteStream;
   };
   const code = await main(argv, { stdout: stream('stdout'), stderr: stream('stderr') });
   return { code, signal: null, ...written };

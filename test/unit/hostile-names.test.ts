@@ -213,9 +213,9 @@ test('quality figures that are none are left out of a report, and told', () => {
     { ...good, filled: objectWith('function Object() { [native code] }1') },
     { ...good, filled: { a: null } },
   ];
-  const { report, problems } = checkReport({ quality: [good, ...bad] } as unknown as Report);
+  const { report, problems } = checkReport({ quality: [good, ...bad] } as Report);
   expect(report.quality).toEqual([good]);
   expect(problems).toEqual([`ignored ${bad.length} quality figures that are not valid`]);
   for (const quality of [undefined, null, {}, 'x'])
-    expect(checkReport({ quality } as unknown as Report)).toMatchObject({ report: { quality: [] } });
+    expect(checkReport({ quality } as Report)).toMatchObject({ report: { quality: [] } });
 });

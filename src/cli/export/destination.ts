@@ -9,6 +9,7 @@ import type { S3Settings } from '../../aws/s3/s3-client.ts';
 import { isS3Url } from '../../aws/s3/s3-url.ts';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import { cleanLines } from '../../tui/text.ts';
+import { watchSignals } from '../commands/run/watch-signals.ts';
 
 /** Where an export goes. Nothing is there under its name before `finish`. */
 export interface Destination {
@@ -122,31 +123,26 @@ function openFile(path: string): Upload {
   const target = kept ? realpathSync(path) : path;
   const temporary = join(dirname(target), `.${basename(target)}.${randomBytes(4).toString('hex')}.tmp`);
   const stream = createWriteStream(temporary, { flush: true, flags: 'wx' });
-  const onSignal = () => {
+  const signals = watchSignals({ secondExits: true });
+  void signals.first.then(() => {
     rmSync(temporary, { force: true });
     process.exit(130);
-  };
-  for (const signal of SIGNALS) process.once(signal, onSignal);
-  const close = () => {
-    for (const signal of SIGNALS) process.off(signal, onSignal);
-  };
+  });
   return {
     stream,
     async done() {
       await finished(stream);
       await rename(temporary, target);
-      close();
+      signals.close();
     },
     async abort() {
       // Destroyed while it is being opened, it would create the file after all.
       if (!stream.closed) await new Promise<void>((resolve) => stream.once('close', resolve).destroy());
       await rm(temporary, { force: true });
-      close();
+      signals.close();
     },
   };
 }
-
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 function isTerminal(stream: Writable & { isTTY?: boolean }): boolean {
   return stream.isTTY === true;

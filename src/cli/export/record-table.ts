@@ -152,7 +152,7 @@ async function* cellsOf<Row extends { data: Data }>(
   const known = new Set(fields.map(({ field }) => field));
   for await (const row of rows) {
     const { data } = row;
-    const fixed = row as unknown as Record<string, Cell>;
+    const fixed = row as Row & Record<string, Cell>;
     const cells: Cell[] = first.map(({ name }) => fixed[name] ?? null);
     const rest = Object.entries(data).filter(([field, value]) => value !== null && !known.has(field));
     for (const { field, type } of fields) {

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { folderOf } from '../../app/open-blobs.ts';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import { type LambdaEmulator, startLambdaEmulator } from '../../lambda-emulator/emulator.ts';
+import { watchSignals } from '../commands/run/watch-signals.ts';
 import { type Command, type Context, printJson } from '../context.ts';
 import { functionName, numberOption, sizeOptions, variableOptions } from './option-values.ts';
 
@@ -9,13 +10,13 @@ import { functionName, numberOption, sizeOptions, variableOptions } from './opti
 export const localCommand: Command = async (context) => {
   const name = functionName(context);
   const emulator = await open(context, name);
-  const { promise: stopped, resolve: stop } = Promise.withResolvers<void>();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop());
+  const signals = watchSignals({ secondExits: true });
   if (context.json) {
     const { url, credentialsFile: credentials } = emulator;
     printJson(context, { url, function: name, credentials });
   } else context.stdout.write(greeting(emulator, name));
-  await stopped;
+  await signals.first;
+  signals.close();
   await emulator.close();
   return 'success';
 };

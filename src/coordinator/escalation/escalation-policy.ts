@@ -15,6 +15,7 @@ import {
   worksBelow,
 } from '../../core/escalation/score.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
+import { BoundedMap } from '../../core/lru.ts';
 import { templateOf } from '../../core/url/url.ts';
 import { originOf } from '../../core/url/url-shape.ts';
 import type { EscalationRow } from '../../ports/store.ts';
@@ -72,10 +73,10 @@ export class EscalationPolicy {
   readonly #jobName: string;
   readonly #random: () => number;
   readonly #levels: LevelsByRoute;
-  readonly #hosts = new Map<string, HostScores>();
+  readonly #hosts = new BoundedMap<string, HostScores>(ESCALATION_HOSTS_MAX);
   readonly #cookies = new CookieJars();
   /** By task: the cheapest level that it may take after a refusal. */
-  readonly #floors = new Map<number, number>();
+  readonly #floors = new BoundedMap<number, number>(ESCALATION_TASKS_MAX);
   readonly #changed = new Map<string, { host: string; template: string }>();
 
   constructor(spec: JobSpec, jobName: string, random: () => number) {
@@ -147,11 +148,11 @@ export class EscalationPolicy {
       const count = isLacking ? routeLevels.levels.length : refusalLevels(routeLevels);
       const mayEscalate = !isOwn && isHopeful(fetchMethod.level, count, ofTemplate, this.#random);
       if (isLacking && rendering !== null && (mayEscalate || verdict === 'scripts')) {
-        this.#raise(task.id, rendering);
+        this.#floors.set(task.id, rendering);
         escalating.add(task.id);
         continue;
       }
-      if (mayEscalate) this.#raise(task.id, fetchMethod.level + 1);
+      if (mayEscalate) this.#floors.set(task.id, fetchMethod.level + 1);
       // Through a proxy the next attempt is another visitor to the host, on the same level too.
       const { attempts } = this.#spec.retry;
       const attemptsMax = mayEscalate ? attempts + count : fetchMethod.pool === null ? 0 : attempts;
@@ -263,17 +264,9 @@ export class EscalationPolicy {
     }
   }
 
-  #raise(taskId: number, floor: number): void {
-    this.#floors.delete(taskId);
-    this.#floors.set(taskId, floor);
-    if (this.#floors.size <= ESCALATION_TASKS_MAX) return;
-    this.#floors.delete(this.#floors.keys().next().value!);
-  }
-
   #entryOf(host: string): HostScores {
     let entry = this.#hosts.get(host);
     if (entry) return entry;
-    if (this.#hosts.size >= ESCALATION_HOSTS_MAX) this.#hosts.delete(this.#hosts.keys().next().value!);
     entry = newHost();
     this.#hosts.set(host, entry);
     return entry;

@@ -5,6 +5,7 @@ import { type IdleFacts, idleReason } from '../../core/explain/idle-reason.ts';
 import { type HostBacklog, hostSeconds, pagesPerSecond, usablePaceOf } from '../../core/explain/predict.ts';
 import { addSums, copySums, SlotLedger, type SlotSums } from '../../core/explain/slot-ledger.ts';
 import type { IdleReason } from '../../core/explain/slot-states.ts';
+import { BoundedMap } from '../../core/lru.ts';
 import type { Job, Store } from '../../ports/store.ts';
 
 interface AccountantParts {
@@ -42,8 +43,8 @@ export class SlotAccountant {
   readonly #parts: AccountantParts;
   readonly #run = randomUUID();
   #ledger: SlotLedger | null = null;
-  readonly #hosts = new Map<string, HostBacklog>();
-  readonly #hostWaits = new Map<string, { until: number; reason: IdleReason }>();
+  readonly #hosts = new BoundedMap<string, HostBacklog>(HOSTS_MAX);
+  readonly #hostWaits = new BoundedMap<string, { until: number; reason: IdleReason }>(HOSTS_MAX);
   #taskWaits: { until: number; reason: IdleReason }[] = [];
   #lookedAt = Number.NEGATIVE_INFINITY;
   #slots = 0;
@@ -103,15 +104,11 @@ export class SlotAccountant {
 
   /** What a host has left after a plan. */
   noteHost(host: HostBacklog): void {
-    this.#hosts.delete(host.host);
-    if (host.ready <= 0) return;
-    if (this.#hosts.size >= HOSTS_MAX) this.#hosts.delete(this.#hosts.keys().next().value!);
-    this.#hosts.set(host.host, host);
+    if (host.ready > 0) this.#hosts.set(host.host, host);
+    else this.#hosts.delete(host.host);
   }
 
   noteHostWait(host: string, until: number, reason: IdleReason): void {
-    this.#hostWaits.delete(host);
-    if (this.#hostWaits.size >= HOSTS_MAX) this.#hostWaits.delete(this.#hostWaits.keys().next().value!);
     this.#hostWaits.set(host, { until, reason });
   }
 

@@ -43,7 +43,7 @@ export class AccessAssigner {
   }
 
   /** What a batch needs to go access. What it cannot have stays behind. */
-  attachSecrets({ batch }: OpenBatch): LeftBehind {
+  attachSecrets({ batch }: Pick<OpenBatch, 'batch'>): LeftBehind {
     const { apiKey, headers, loginState, pools } = this.#access;
     if (loginState !== null && batch.needs === 'browser') batch.loginState = loginState;
     if (apiKey !== null && batch.tasks.some(({ fetchMethod }) => fetchMethod?.fetcher === 'api'))

@@ -1,6 +1,6 @@
 import { addToTiles, renderSheet, type SheetTile } from '../../core/media/contact-sheet.ts';
 import type { Blobs } from '../../ports/blobs.ts';
-import type { Job, Store } from '../../ports/store.ts';
+import type { Job, Views } from '../../ports/store.ts';
 
 /** Pictures on one page of a contact sheet: a browser shows so many at ease. */
 export const SHEET_SHOTS_MAX = 2_000;
@@ -20,8 +20,8 @@ export interface ContactSheet {
  * there are none.
  */
 export async function writeContactSheet(
-  { store, blobs }: { store: Store; blobs: Blobs },
-  job: Job,
+  { store, blobs }: { store: { views: Pick<Views, 'shots'> }; blobs: Pick<Blobs, 'put' | 'locate'> },
+  job: Pick<Job, 'id' | 'name' | 'run'>,
 ): Promise<ContactSheet | null> {
   const title = `${job.name}-${job.run}`;
   const keyOf = (page: number) => `sheets/${title}/${nameOf(page)}`;

@@ -1,6 +1,7 @@
 import type { Batch, BatchTask, Report } from '../../core/batch/batch.ts';
 import type { Outcome } from '../../core/batch/outcome.ts';
 import { type FailureCode, failureKind, type SkipCode } from '../../core/failures.ts';
+import { BoundedMap } from '../../core/lru.ts';
 import type { Delivery } from '../../ports/dispatcher.ts';
 import { BusiestHosts, type HostEntry } from './host-activity.ts';
 import { FadingRate, RateRing } from './meters.ts';
@@ -63,7 +64,8 @@ class RunProgress implements Progress {
   readonly #startedAt: number;
   readonly #open = new Map<number, OpenBatch>();
   readonly #hosts = new BusiestHosts();
-  readonly #workers = new Map<string, WorkerEntry>();
+  /** In the order in which they were last seen. */
+  readonly #workers = new BoundedMap<string, WorkerEntry>(WORKERS_TRACKED_MAX);
   readonly #failures = new Map<FailureCode, number>();
   readonly #skips = new Map<SkipCode, number>();
   readonly #recent: Notice[] = [];
@@ -149,11 +151,8 @@ class RunProgress implements Progress {
   }
 
   #seeWorker(name: string, tasks: number, now: number): void {
-    let entry = this.#workers.get(name);
-    // As with batches: in the order in which they were last seen.
-    this.#workers.delete(name);
-    entry ??= { batches: 0, tasks: 0, lastSeenAt: now, rate: new FadingRate(now, WINDOW_MS) };
-    if (this.#workers.size >= WORKERS_TRACKED_MAX) this.#workers.delete(this.#workers.keys().next().value!);
+    const rate = () => new FadingRate(now, WINDOW_MS);
+    const entry = this.#workers.get(name) ?? { batches: 0, tasks: 0, lastSeenAt: now, rate: rate() };
     this.#workers.set(name, entry);
     entry.batches++;
     entry.tasks += tasks;

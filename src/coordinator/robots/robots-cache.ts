@@ -3,6 +3,7 @@ import type { RobotsOutcome } from '../../core/batch/outcome.ts';
 import { isPermanent } from '../../core/giving-up/giving-up.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { BoundedMap, BoundedSet } from '../../core/lru.ts';
 import { backoffMs } from '../../core/retry/retry.ts';
 import {
   delayOf,
@@ -61,11 +62,11 @@ export class RobotsCache {
   readonly #retry: JobSpec['retry'];
   readonly #rules = new Map<string, Known>();
   #rulesBytes = 0;
-  readonly #known = new Set<string>();
+  readonly #known = new BoundedSet<string>(RULES_CACHED_MAX);
   /** By origin: what is asked for it, and which hosts wait meanwhile. */
   readonly #questions = new Map<string, Question>();
   readonly #busy = new Map<string, Set<string>>();
-  readonly #wanted = new Map<string, WantedRobots>();
+  readonly #wanted = new BoundedMap<string, WantedRobots>(WANTED_MAX);
 
   constructor(hosts: Pick<HostStore, 'robots'>, product: string, retry: JobSpec['retry']) {
     this.#hosts = hosts;
@@ -140,7 +141,6 @@ export class RobotsCache {
   }
 
   want(host: string, wanted: WantedRobots): void {
-    if (this.#wanted.size >= WANTED_MAX) this.#wanted.clear();
     this.#wanted.set(host, wanted);
   }
 
@@ -202,15 +202,11 @@ export class RobotsCache {
       rules: parseRobots(entry.text ?? '', this.#product),
       expiresAt: entry.fetchedAt + ROBOTS_AGE_MS_MAX,
     };
-    if (this.#rules.size >= RULES_CACHED_MAX) {
-      this.#rules.clear();
-      this.#rulesBytes = 0;
-      this.#known.clear();
-    }
     this.#known.add(entry.host);
     this.#forget(entry.origin);
     for (const [oldest] of this.#rules) {
-      if (this.#rulesBytes + known.rules.bytes <= RULES_BYTES_MAX) break;
+      const fits = this.#rulesBytes + known.rules.bytes <= RULES_BYTES_MAX;
+      if (fits && this.#rules.size < RULES_CACHED_MAX) break;
       this.#forget(oldest);
     }
     this.#rules.set(entry.origin, known);

@@ -1,4 +1,5 @@
 import type { Outcome } from '../../core/batch/outcome.ts';
+import { BoundedMap } from '../../core/lru.ts';
 import { isHtml } from '../../core/media/media-type.ts';
 
 /**
@@ -25,7 +26,7 @@ interface HostMemory {
 }
 
 export class RepeatedPages {
-  readonly #hosts = new Map<string, HostMemory>();
+  readonly #hosts = new BoundedMap<string, HostMemory>(HOSTS_MAX);
 
   /** The outcome itself, or the refusal that it turns out to be. */
   judge(outcome: Outcome, host: string): Outcome {
@@ -41,7 +42,6 @@ export class RepeatedPages {
   #memoryOf(host: string): HostMemory {
     let memory = this.#hosts.get(host);
     if (memory) return memory;
-    if (this.#hosts.size >= HOSTS_MAX) this.#hosts.delete(this.#hosts.keys().next().value!);
     memory = { earlier: new Set(), meanBytes: 0, last: '', repeats: 0, known: [] };
     this.#hosts.set(host, memory);
     return memory;

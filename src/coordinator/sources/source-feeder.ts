@@ -158,7 +158,7 @@ export class SourceFeeder {
     }
   }
 
-  /** Returns how many rows brought nothing, though they have columns that could have travelled along. */
+  /** Returns how many rows brought nothing, though they have columns of their own. */
   async #enqueue(chunk: NewTask[], source: SourcePosition): Promise<number> {
     const { store, job, clock } = this.#options;
     await this.rejects.flush();

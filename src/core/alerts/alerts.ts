@@ -188,11 +188,7 @@ export class AlertJudge {
       text,
     });
     const { success, errors, dead } = this.#thresholds;
-    const within = (fromMs: number, toMs = 0) =>
-      facts.minutes.filter(({ at }) => at > now - fromMs - MINUTE_MS && at <= now - toMs);
-    const sum = (minutes: readonly AlertMinute[], name: 'succeeded' | 'failed' | 'failures') =>
-      minutes.reduce((all, minute) => all + minute[name], 0);
-
+    const within = (fromMs: number, toMs = 0) => minutesWithin(facts, now - fromMs, now - toMs);
     const lately = within(10 * MINUTE_MS);
     const [succeeded, failed] = [sum(lately, 'succeeded'), sum(lately, 'failed')];
     const pages = succeeded + failed;
@@ -294,4 +290,12 @@ function keyOf(kind: AlertKind, subject: string): string {
 
 function round(value: number): number {
   return Math.round(value * 100) / 100;
+}
+
+function minutesWithin({ minutes }: JobFacts, from: number, to: number): AlertMinute[] {
+  return minutes.filter(({ at }) => at > from - MINUTE_MS && at <= to);
+}
+
+function sum(minutes: readonly AlertMinute[], name: 'succeeded' | 'failed' | 'failures'): number {
+  return minutes.reduce((all, minute) => all + minute[name], 0);
 }

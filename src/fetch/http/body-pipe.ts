@@ -151,9 +151,7 @@ class CodedPipe implements BodyPipe {
     }
     // The error goes on to the last stream, where it is seen.
     const decoded =
-      decoders.length === 0
-        ? (input as unknown as Decoder)
-        : (pipeline([input, ...decoders], () => {}) as unknown as Decoder);
+      decoders.length === 0 ? (input as Decoder) : (pipeline([input, ...decoders], () => {}) as Decoder);
     this.#pour(decoded).then(
       () => {
         // A decoder of zstd stops after its first frame, and takes what follows without a word.

@@ -1,5 +1,6 @@
 import type { FailureCode } from '../../core/failures.ts';
 import type { Clock } from '../../ports/ambient.ts';
+import type { FetchRequest } from '../../ports/fetcher.ts';
 import type { Exchange } from './exchange.ts';
 import type { Slot } from './origin-pool.ts';
 
@@ -15,6 +16,12 @@ const SWEEP_MS = 50;
 /** A process that was stopped or starved for longer than this did not give the sites their time. */
 const STALL_MS = 1_000;
 
+/** What timing needs of an exchange. */
+export interface TimedExchange
+  extends Pick<Exchange, 'startedAt' | 'since' | 'stage' | 'slot' | 'wireBytes' | 'fail' | 'abort'> {
+  readonly request: Pick<FetchRequest, 'timeouts' | 'signal' | 'headersMs'>;
+}
+
 /**
  * Every request under way, timed by one interval instead of up to four timers each, and ended by one
  * listener per abort signal instead of one per request.
@@ -25,7 +32,7 @@ export class InFlight {
   #clock: Clock;
   #lastAt = 0;
   #timer: NodeJS.Timeout | null = null;
-  #exchanges = new Set<Exchange>();
+  #exchanges = new Set<TimedExchange>();
   #signals = new Set<AbortSignal>();
   #onAbort = (event: Event): void => {
     const signal = event.target as AbortSignal;
@@ -50,7 +57,7 @@ export class InFlight {
     return Math.min(Math.max(at - this.#lastAt, 0), STALL_MS);
   }
 
-  add(exchange: Exchange): void {
+  add(exchange: TimedExchange): void {
     this.#exchanges.add(exchange);
     const { signal } = exchange.request;
     if (!this.#signals.has(signal)) {
@@ -63,7 +70,7 @@ export class InFlight {
     this.#timer = setInterval(() => this.#sweep(), SWEEP_MS).unref();
   }
 
-  remove(exchange: Exchange): void {
+  remove(exchange: TimedExchange): void {
     this.#exchanges.delete(exchange);
     this.#onEnded();
   }
@@ -110,7 +117,7 @@ export class InFlight {
   }
 }
 
-function expire(exchange: Exchange, nowMs: number): void {
+function expire(exchange: TimedExchange, nowMs: number): void {
   const { timeouts } = exchange.request;
   if (nowMs - exchange.startedAt > timeouts.taskMs) {
     exchange.fail('task-timeout', `the task took longer than ${timeouts.taskMs} ms`);
@@ -130,12 +137,12 @@ function expire(exchange: Exchange, nowMs: number): void {
   }
 }
 
-function headersMs({ request }: Exchange): number {
+function headersMs({ request }: TimedExchange): number {
   return Math.round(Math.min(request.timeouts.headersMs, request.headersMs?.() ?? Number.POSITIVE_INFINITY));
 }
 
 /** Chunk extensions, reasons and empty lines may go on for ever, and the parser reports none of them. */
-function isFlooded({ slot, wireBytes }: Exchange): boolean {
+function isFlooded({ slot, wireBytes }: TimedExchange): boolean {
   return slot !== null && isFloodOf(slot.received, wireBytes);
 }
 

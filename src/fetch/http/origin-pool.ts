@@ -64,7 +64,7 @@ export class Slot {
 
   /** undici does not hand the version on; its parser knows it. */
   get isHttp10(): boolean {
-    const parser = (this.socket as unknown as Record<symbol, Parser | null> | null)?.[symbols.kParser];
+    const parser = (this.socket as Record<symbol, Parser | null> | null)?.[symbols.kParser];
     return parser?.llhttp?.llhttp_get_http_minor(parser.ptr) === 0;
   }
 

@@ -45,13 +45,21 @@ export async function jobMetrics(store: Store, options: JobMetricsOptions): Prom
   const jobs = await jobsToTell(store, options);
   const numbers: JobNumbers[] = [];
   for (const job of jobs) numbers.push(await numbersOf(store, job, options.now));
-  const samplesOf = (make: (each: JobNumbers, job: Labels) => Metric['samples']) =>
-    numbers.flatMap((each) => make(each, { job: each.job.name }));
-  const counter = (name: string, help: string, make: Parameters<typeof samplesOf>[0]): Metric => ({
+  return [...counters(numbers), ...gauges(numbers), ...(await hostMetrics(store, jobs, options.now))];
+}
+
+type MakeSamples = (each: JobNumbers, job: Labels) => Metric['samples'];
+
+function samplesOf(numbers: readonly JobNumbers[], make: MakeSamples): Metric['samples'] {
+  return numbers.flatMap((each) => make(each, { job: each.job.name }));
+}
+
+function counters(numbers: readonly JobNumbers[]): Metric[] {
+  const counter = (name: string, help: string, make: MakeSamples): Metric => ({
     name,
     type: 'counter',
     help,
-    samples: samplesOf(make),
+    samples: samplesOf(numbers, make),
   });
   return [
     counter('seine_pages_total', 'URLs that came to their end.', ({ total }, job) => [
@@ -78,31 +86,30 @@ export async function jobMetrics(store: Store, options: JobMetricsOptions): Prom
       name: 'seine_fetch_duration_seconds',
       type: 'histogram',
       help: 'How long fetches took.',
-      samples: samplesOf(({ total }, labels) => histogramSamples(total.latency, labels)),
+      samples: samplesOf(numbers, ({ total }, labels) => histogramSamples(total.latency, labels)),
     },
-    {
-      name: 'seine_tasks',
-      type: 'gauge',
-      help: 'URLs of a job, by state.',
-      samples: samplesOf(({ counters }, job) =>
-        TASK_STATES.map((state) => ({ labels: { ...job, state }, value: counters[state] })),
-      ),
-    },
-    {
-      name: 'seine_oldest_ready_task_age_seconds',
-      type: 'gauge',
-      help: 'How long the URLs have waited that were ready first.',
-      samples: samplesOf(({ oldestReadySeconds }, labels) => [{ labels, value: oldestReadySeconds }]),
-    },
-    {
-      name: 'seine_record_quality_score',
-      type: 'gauge',
-      help: 'How complete records are, from 0 to 100.',
-      samples: samplesOf(({ quality }, job) =>
-        quality.map(({ route, score }) => ({ labels: { ...job, route }, value: score })),
-      ),
-    },
-    ...(await hostMetrics(store, jobs, options.now)),
+  ];
+}
+
+function gauges(numbers: readonly JobNumbers[]): Metric[] {
+  const gauge = (name: string, help: string, make: MakeSamples): Metric => ({
+    name,
+    type: 'gauge',
+    help,
+    samples: samplesOf(numbers, make),
+  });
+  return [
+    gauge('seine_tasks', 'URLs of a job, by state.', ({ counters: counts }, job) =>
+      TASK_STATES.map((state) => ({ labels: { ...job, state }, value: counts[state] })),
+    ),
+    gauge(
+      'seine_oldest_ready_task_age_seconds',
+      'How long the URLs have waited that were ready first.',
+      ({ oldestReadySeconds }, labels) => [{ labels, value: oldestReadySeconds }],
+    ),
+    gauge('seine_record_quality_score', 'How complete records are, from 0 to 100.', ({ quality }, job) =>
+      quality.map(({ route, score }) => ({ labels: { ...job, route }, value: score })),
+    ),
   ];
 }
 

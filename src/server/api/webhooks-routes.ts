@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { ROTATION_MS, WEBHOOK_EVENTS, WEBHOOK_EVENTS_DEFAULT } from '../../core/webhooks/webhook.ts';
-import type { WebhookDelivery, WebhookEndpoint } from '../../ports/webhook-store.ts';
+import type { WebhookDelivery, WebhookEndpoint, WebhookStore } from '../../ports/webhook-store.ts';
 import { checkWebhook, freshSecret } from '../webhooks/attach-webhook.ts';
 import type { Caller, RoutePlugin } from './requests/access.ts';
 import { isAdmin, requireScope } from './requests/callers.ts';
@@ -27,15 +27,14 @@ type OfEndpoint = { Params: { id: string } };
 type OfDelivery = { Params: { id: string; delivery: string } };
 
 /** `/webhooks`: endpoints with their log. A key has its own; callbacks of its jobs are found by their id in the log. */
-export const webhooksRoutes: RoutePlugin = (app, { store, now }) => {
+export const webhooksRoutes: RoutePlugin = (app, context) => {
+  endpointRoutes(app, context);
+  secretRoutes(app, context);
+  deliveryRoutes(app, context);
+};
+
+const endpointRoutes: RoutePlugin = (app, { store, now }) => {
   const { webhooks } = store;
-  const find = async (caller: Caller, id: string): Promise<WebhookEndpoint> => {
-    const endpoint = await webhooks.get(id);
-    if (!endpoint || !(isAdmin(caller) || endpoint.owner === caller.keyId))
-      throw new Problem('not-found', 'no such webhook');
-    return endpoint;
-  };
-  const until = () => now() + ROTATION_MS;
 
   app.get('/webhooks', async ({ caller }) => {
     requireScope(caller, 'read');
@@ -52,26 +51,14 @@ export const webhooksRoutes: RoutePlugin = (app, { store, now }) => {
     return reply.code(201).send({ ...shown((await webhooks.get(id))!), secret });
   });
 
-  // What signs callbacks of jobs.
-  app.get('/webhooks/secret', async ({ caller }) => {
-    requireScope(caller, 'write');
-    return { secret: (await webhooks.ownerSecret(caller.keyId, freshSecret())).secret };
-  });
-
-  app.post('/webhooks/secret/rotate', async ({ caller }) => {
-    requireScope(caller, 'write');
-    await webhooks.rotateOwner(caller.keyId, freshSecret(), until());
-    return { secret: (await webhooks.ownerSecret(caller.keyId, freshSecret())).secret };
-  });
-
   app.get<OfEndpoint>('/webhooks/:id', async ({ caller, params }) => {
     requireScope(caller, 'read');
-    return shown(await find(caller, params.id));
+    return shown(await find(webhooks, caller, params.id));
   });
 
   app.patch<OfEndpoint>('/webhooks/:id', async ({ caller, params, body }) => {
     requireScope(caller, 'write');
-    const before = await find(caller, params.id);
+    const before = await find(webhooks, caller, params.id);
     const change = parseAs(endpointChangeSchema, body);
     const { url = before.url, metadata = before.metadata, enabled } = change;
     const events = typeof body === 'object' && body !== null && 'events' in body ? change.events : undefined;
@@ -83,23 +70,43 @@ export const webhooksRoutes: RoutePlugin = (app, { store, now }) => {
 
   app.delete<OfEndpoint>('/webhooks/:id', async ({ caller, params }, reply) => {
     requireScope(caller, 'write');
-    await find(caller, params.id);
+    await find(webhooks, caller, params.id);
     await webhooks.remove(params.id);
     return reply.code(204).send();
+  });
+};
+
+const secretRoutes: RoutePlugin = (app, { store, now }) => {
+  const { webhooks } = store;
+
+  // What signs callbacks of jobs.
+  app.get('/webhooks/secret', async ({ caller }) => {
+    requireScope(caller, 'write');
+    return { secret: (await webhooks.ownerSecret(caller.keyId, freshSecret())).secret };
+  });
+
+  app.post('/webhooks/secret/rotate', async ({ caller }) => {
+    requireScope(caller, 'write');
+    await webhooks.rotateOwner(caller.keyId, freshSecret(), now() + ROTATION_MS);
+    return { secret: (await webhooks.ownerSecret(caller.keyId, freshSecret())).secret };
   });
 
   app.post<OfEndpoint>('/webhooks/:id/rotate', async ({ caller, params }) => {
     requireScope(caller, 'write');
-    const { jobId } = await find(caller, params.id);
+    const { jobId } = await find(webhooks, caller, params.id);
     if (jobId !== null) throw new Problem('conflict', 'a callback is signed by the secret of its owner');
     const secret = freshSecret();
-    await webhooks.rotate(params.id, secret, until());
+    await webhooks.rotate(params.id, secret, now() + ROTATION_MS);
     return { secret };
   });
+};
+
+const deliveryRoutes: RoutePlugin = (app, { store, now }) => {
+  const { webhooks } = store;
 
   app.get<OfEndpoint>('/webhooks/:id/deliveries', async ({ caller, params, query }) => {
     requireScope(caller, 'read');
-    await find(caller, params.id);
+    await find(webhooks, caller, params.id);
     const { limit, cursor = null } = parseAs(deliveriesQuery, query);
     const found = await webhooks.deliveries(params.id, { before: cursor, limit });
     const next = found.length < limit ? null : String(found.at(-1)!.id);
@@ -108,7 +115,7 @@ export const webhooksRoutes: RoutePlugin = (app, { store, now }) => {
 
   app.post<OfDelivery>('/webhooks/:id/deliveries/:delivery/redeliver', async ({ caller, params }, reply) => {
     requireScope(caller, 'write');
-    await find(caller, params.id);
+    await find(webhooks, caller, params.id);
     const delivery = /^\d{1,15}$/.test(params.delivery)
       ? await webhooks.delivery(Number(params.delivery))
       : null;
@@ -117,6 +124,14 @@ export const webhooksRoutes: RoutePlugin = (app, { store, now }) => {
     return reply.code(202).send(shownDelivery((await webhooks.delivery(delivery.id))!));
   });
 };
+
+/** Of this caller; those of others are not there. */
+async function find(webhooks: WebhookStore, caller: Caller, id: string): Promise<WebhookEndpoint> {
+  const endpoint = await webhooks.get(id);
+  if (!endpoint || !(isAdmin(caller) || endpoint.owner === caller.keyId))
+    throw new Problem('not-found', 'no such webhook');
+  return endpoint;
+}
 
 const time = (at: number | null) => (at === null ? null : new Date(at).toISOString());
 

@@ -36,8 +36,16 @@ const pageFields = {
 export function makeMcpServer(connectNow: () => Client): McpServer {
   const server = new McpServer({ name: 'seine', version: VERSION }, { capabilities: { tools: {} } });
   addScrape(server, connectNow);
+  addBatch(server, connectNow);
+  addStatus(server, connectNow);
   addResults(server, connectNow);
+  addExplain(server, connectNow);
+  addForecast(server, connectNow);
+  addRetry(server, connectNow);
+  return server;
+}
 
+function addBatch(server: McpServer, connectNow: () => Client): void {
   server.registerTool(
     'start_batch',
     {
@@ -56,7 +64,9 @@ export function makeMcpServer(connectNow: () => Client): McpServer {
         return cutAnswer({ ...batch, rejected: rejected.slice(0, REJECTED_SHOWN) }, { fields: wanted, max });
       }),
   );
+}
 
+function addStatus(server: McpServer, connectNow: () => Client): void {
   server.registerTool(
     'job_status',
     {
@@ -76,7 +86,9 @@ export function makeMcpServer(connectNow: () => Client): McpServer {
         return partOfAnswer(job, { fields: wanted, max, cursor: at });
       }),
   );
+}
 
+function addExplain(server: McpServer, connectNow: () => Client): void {
   server.registerTool(
     'explain_run',
     {
@@ -103,7 +115,9 @@ export function makeMcpServer(connectNow: () => Client): McpServer {
         return partOfAnswer(explanation, { fields: wanted, max, cursor: at });
       }),
   );
+}
 
+function addForecast(server: McpServer, connectNow: () => Client): void {
   server.registerTool(
     'forecast',
     {
@@ -122,7 +136,9 @@ export function makeMcpServer(connectNow: () => Client): McpServer {
         return JSON.stringify(forecast ?? { status: 'running', hint: 'call again with the same arguments' });
       }),
   );
+}
 
+function addRetry(server: McpServer, connectNow: () => Client): void {
   server.registerTool(
     'retry_failed',
     {
@@ -141,7 +157,6 @@ export function makeMcpServer(connectNow: () => Client): McpServer {
         cutAnswer(await connectNow().retry(id, definedOf(filter)), { fields: wanted, max }),
       ),
   );
-  return server;
 }
 
 function addScrape(server: McpServer, connectNow: () => Client): void {

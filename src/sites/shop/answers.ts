@@ -58,7 +58,7 @@ export function sendAnswer(request: IncomingMessage, response: ServerResponse, a
 }
 
 /** Decides each answer; remembers which flaky and throttled pages have refused once. */
-export function createDesk(
+export function createAnswers(
   catalogue: Catalogue,
   oddities: Oddities,
   place: { origin: string; isScripted: boolean },

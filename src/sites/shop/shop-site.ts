@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createDesk, sendAnswer } from './answers.ts';
+import { createAnswers, sendAnswer } from './answers.ts';
 import { type Catalogue, createCatalogue } from './catalogue.ts';
 import { type Oddities, planOddities } from './oddities.ts';
 import { INFO_PATHS, LATIN1_PATH } from './pages.ts';
@@ -93,7 +93,7 @@ export async function startShopSite(options: ShopSiteOptions = {}): Promise<Shop
   const oddities = planOddities(catalogue, seed);
   const log: RequestLogEntry[] = [];
   const timers = new Set<NodeJS.Timeout>();
-  let decide: ReturnType<typeof createDesk> | null = null;
+  let decide: ReturnType<typeof createAnswers> | null = null;
 
   const server = createServer(async (request, response) => {
     const path = request.url ?? '/';
@@ -119,7 +119,7 @@ export async function startShopSite(options: ShopSiteOptions = {}): Promise<Shop
   });
   const address = server.address() as AddressInfo;
   const origin = `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`;
-  decide = createDesk(catalogue, oddities, { origin, isScripted });
+  decide = createAnswers(catalogue, oddities, { origin, isScripted });
 
   return {
     url: `${origin}/`,

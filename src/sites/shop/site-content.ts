@@ -1,3 +1,4 @@
+import { escapeHtml } from '../../core/text/escape-html.ts';
 import { LOGIN_HTML, LOGIN_PATH, ORDERS_HTML, ORDERS_PATH } from './account.ts';
 import { type Catalogue, categoryPath, pageCountOf } from './catalogue.ts';
 import { ENDLESS_HTML, ENDLESS_PATH, endlessParts } from './endless-list.ts';
@@ -45,7 +46,7 @@ function text(type: string, make: () => string): () => Content {
 
 function urlset(origin: string, entries: { path: string; lastmod?: string }[]): string {
   const urls = entries.map(({ path, lastmod }) => {
-    const loc = (origin + path).replaceAll('&', '&amp;');
+    const loc = escapeHtml(origin + path);
     return `<url><loc>${loc}</loc>${lastmod === undefined ? '' : `<lastmod>${lastmod}</lastmod>`}</url>`;
   });
   return `<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n${urls.join('\n')}\n</urlset>\n`;

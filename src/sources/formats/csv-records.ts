@@ -120,7 +120,7 @@ class RecordReader {
       this.#takeRecord(record, this.#parserOffset + bytes);
       return null;
     };
-    const parser = parse({ ...options, on_record: take as unknown as NonNullable<Options['on_record']> });
+    const parser = parse({ ...options, on_record: take as NonNullable<Options['on_record']> });
     parser.on('error', (error) => {
       if (parser === this.#parser) this.#failure ??= error;
     });

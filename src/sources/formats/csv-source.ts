@@ -24,7 +24,7 @@ const RETURN = 13;
 const HEADER_BYTES_MAX = 256 * 1024;
 
 /** Rows of a CSV file with a header line; columns other than the URL travel as meta. */
-export function openCsvReader(files: RemoteFiles, spec: ColumnSpec): FileReader {
+export function openCsvReader(files: Pick<RemoteFiles, 'stream'>, spec: ColumnSpec): FileReader {
   return {
     rows: (url, at) => csvRows(files, url, at as CsvPosition | null, spec),
     async check(url) {
@@ -37,7 +37,7 @@ export function openCsvReader(files: RemoteFiles, spec: ColumnSpec): FileReader 
 }
 
 async function* csvRows(
-  files: RemoteFiles,
+  files: Pick<RemoteFiles, 'stream'>,
   url: string,
   at: CsvPosition | null,
   spec: ColumnSpec,
@@ -81,7 +81,7 @@ function toRow(mapper: CellMapper, indexes: number[], record: string[]): RawRow[
 
 /** The file at its start, and what its first line says. Empty files have no header. */
 async function openTable(
-  files: RemoteFiles,
+  files: Pick<RemoteFiles, 'stream'>,
   url: string,
 ): Promise<{ text: TextFile; header: string[] | null; options: Options; lineEnd: number }> {
   const text = await openText(files, url);
@@ -98,7 +98,7 @@ async function openTable(
       skip_empty_lines: true,
       max_record_size: LIMITS.sourceRowBytesMax,
     };
-    const [header = null] = parseNow(head, { ...options, bom: true, to: 1 }) as unknown as string[][];
+    const [header = null] = parseNow(head, { ...options, bom: true, to: 1 }) as string[][];
     return { text: { ...text, chunks: all }, header, options, lineEnd };
   } catch (error) {
     text.close();

@@ -14,7 +14,7 @@ export interface TextFile {
 }
 
 /** Whether it is gzip is told by its first bytes: servers unpack, and people rename. */
-export async function openText(files: RemoteFiles, url: string): Promise<TextFile> {
+export async function openText(files: Pick<RemoteFiles, 'stream'>, url: string): Promise<TextFile> {
   const input = await files.stream(url);
   try {
     const { head, all } = await peek(input, 2);
@@ -29,7 +29,11 @@ export async function openText(files: RemoteFiles, url: string): Promise<TextFil
 }
 
 /** Plain text from the middle. */
-export async function openTextAt(files: RemoteFiles, url: string, offset: number): Promise<TextFile> {
+export async function openTextAt(
+  files: Pick<RemoteFiles, 'stream'>,
+  url: string,
+  offset: number,
+): Promise<TextFile> {
   const input = await files.stream(url, offset);
   return { chunks: input, gzip: false, close: () => void input.destroy() };
 }

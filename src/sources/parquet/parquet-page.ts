@@ -38,6 +38,9 @@ export function readDictionary(bytes: Uint8Array, header: PageHeader, decoder: C
   return convert(readPlain(readerOf(page), decoder.type, count, decoder.element.type_length), decoder);
 }
 
+/** hyparquet reads levels by their index; its types say arrays. */
+const asArray = (levels: Int32Array) => levels as Int32Array & number[];
+
 /** Rows of a page, some at a time. Rows of a repeated column are added to `open`, whose last may go on here. */
 export function* readRows(
   bytes: Uint8Array,
@@ -52,8 +55,7 @@ export function* readRows(
   const take = takerOf(page, present(definition, highest, 0, count), decoder, dictionary);
   if (decoder.schemaPath.length > 2 || repetition.length > 0) {
     const values = take(present(definition, highest, 0, count));
-    const levels = definition as unknown as number[];
-    yield assembleLists(open ?? [], levels, repetition as unknown as number[], values, listPath(decoder));
+    yield assembleLists(open ?? [], asArray(definition), asArray(repetition), values, listPath(decoder));
     return;
   }
   for (let at = 0; at < count; at += PIECE_ROWS) {

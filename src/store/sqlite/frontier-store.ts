@@ -160,8 +160,8 @@ export class SqliteFrontier implements Frontier {
           continue;
         }
         suspectBatches--;
-        const along = lent.tasks.length > 0 ? [] : free.filter(({ count }) => count === 0);
-        apart.push({ ...lend(planned, [...left, ...along], true).lent, suspectsOf: index });
+        const piggybacked = lent.tasks.length > 0 ? [] : free.filter(({ count }) => count === 0);
+        apart.push({ ...lend(planned, [...left, ...piggybacked], true).lent, suspectsOf: index });
       }
       counters.write(this.#db, jobId);
       queues.write(this.#db, jobId);

@@ -43,5 +43,5 @@ type Entry = [id: Buffer, fields: Buffer[]];
 
 async function readSome(redis: Redis, key: string): Promise<Entry[]> {
   const streams = await redis.xreadBuffer('COUNT', READ_MAX, 'BLOCK', BLOCK_MS, 'STREAMS', key, '0');
-  return (streams?.[0]?.[1] ?? []) as unknown as Entry[];
+  return (streams?.[0]?.[1] ?? []) as Entry[];
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type LambdaPlace, loadLambda } from '../../aws/lambda/lambda-client.ts';
+import { type LambdaPlace, type LoadedLambda, loadLambda } from '../../aws/lambda/lambda-client.ts';
 import type { Prices } from '../../core/cost/cost.ts';
 import { SeineError } from '../../core/errors.ts';
 import type { Logger } from '../../ports/ambient.ts';
@@ -42,6 +42,15 @@ const CONCURRENCY = 100;
 /** Clocks that differ by less are as good as equal: correcting them would bring the error of the measurement in. */
 const CLOCK_TOLERANCE_MS = 1_000;
 
+/** What a function must agree with. */
+interface CheckedRun {
+  lambda: LoadedLambda;
+  place: LambdaPlace;
+  blobs: string;
+  keyIds: readonly string[];
+  logger: Logger;
+}
+
 interface Checked {
   clockOffsetMs: number;
   hasBrowser: boolean;
@@ -75,8 +84,9 @@ export async function openLambdaDispatcher(options: LambdaDispatcherOptions): Pr
     const http = await describe(name);
     const browser =
       browserFunction === null || browserFunction === name ? http : await describe(browserFunction);
-    const first = await check(http);
-    const { hasBrowser } = browser === http ? first : await check(browser);
+    const run = { lambda, place, blobs: options.blobs.place, keyIds: seal.keyIds, logger };
+    const first = await check(http, run);
+    const { hasBrowser } = browser === http ? first : await check(browser, run);
     return new LambdaCalls({
       lambda,
       http,
@@ -94,30 +104,31 @@ export async function openLambdaDispatcher(options: LambdaDispatcherOptions): Pr
     lambda.client.destroy();
     throw error;
   }
+}
 
-  /** Returns what its clock lacks to be ours, and whether it has a browser, as far as it could be asked. */
-  async function check({ name: wanted, isImage }: LambdaFunction): Promise<Checked> {
-    let here = await askFunctionStatus(lambda, wanted, place);
-    if (here && !isSamePlace(here.blobs, options.blobs.place))
-      throw new SeineError(
-        here.blobs === null
-          ? `the function ${wanted} has no --blobs setting`
-          : `the function ${wanted} stores pages in ${here.blobs}, but this run stores them in ${options.blobs.place}`,
-        {
-          hint: 'use the same location for both: `seine lambda deploy --blobs s3://bucket/prefix`, and --blobs or SEINE_BLOBS here',
-        },
-      );
-    if (here) checkFleetKey(wanted, here.keyIds ?? [], seal.keyIds);
-    // The first call may have waited for a cold start: the second tells the time.
-    if (here && Math.abs(here.clockOffsetMs) > CLOCK_TOLERANCE_MS)
-      here = await askFunctionStatus(lambda, wanted, place);
-    const hasBrowser = here?.browser ?? isImage;
-    if (!here || Math.abs(here.clockOffsetMs) <= CLOCK_TOLERANCE_MS) return { clockOffsetMs: 0, hasBrowser };
-    logger.warn(
-      `the clock of this machine differs from Lambda's by ${(here.clockOffsetMs / 1_000).toFixed(1)} s: correct it`,
+/** Returns what its clock lacks to be ours, and whether it has a browser, as far as it could be asked. */
+async function check({ name: wanted, isImage }: LambdaFunction, run: CheckedRun): Promise<Checked> {
+  const { lambda, place, blobs, keyIds, logger } = run;
+  let here = await askFunctionStatus(lambda, wanted, place);
+  if (here && !isSamePlace(here.blobs, blobs))
+    throw new SeineError(
+      here.blobs === null
+        ? `the function ${wanted} has no --blobs setting`
+        : `the function ${wanted} stores pages in ${here.blobs}, but this run stores them in ${blobs}`,
+      {
+        hint: 'use the same location for both: `seine lambda deploy --blobs s3://bucket/prefix`, and --blobs or SEINE_BLOBS here',
+      },
     );
-    return { clockOffsetMs: here.clockOffsetMs, hasBrowser };
-  }
+  if (here) checkFleetKey(wanted, here.keyIds ?? [], keyIds);
+  // The first call may have waited for a cold start: the second tells the time.
+  if (here && Math.abs(here.clockOffsetMs) > CLOCK_TOLERANCE_MS)
+    here = await askFunctionStatus(lambda, wanted, place);
+  const hasBrowser = here?.browser ?? isImage;
+  if (!here || Math.abs(here.clockOffsetMs) <= CLOCK_TOLERANCE_MS) return { clockOffsetMs: 0, hasBrowser };
+  logger.warn(
+    `the clock of this machine differs from Lambda's by ${(here.clockOffsetMs / 1_000).toFixed(1)} s: correct it`,
+  );
+  return { clockOffsetMs: here.clockOffsetMs, hasBrowser };
 }
 
 /** Both as the setting `blobs` says them. */

@@ -41,7 +41,7 @@ const LATENESS = new Lateness();
 /** All work of a batch for one host, under its permit. */
 export class HostQueue {
   readonly #input: HostQueueInput;
-  readonly #context: Omit<TaskContext, 'onSent' | 'parallel'>;
+  readonly #context: Omit<TaskContext, 'onSent'>;
   readonly #events: HostQueueEvents;
   readonly #pace: Pace;
   readonly #slow: SlowRequests;
@@ -65,7 +65,7 @@ export class HostQueue {
     lateness = LATENESS,
   ) {
     this.#input = input;
-    this.#context = context;
+    this.#context = { ...context, parallel: parallelOf(context.job.spec) };
     this.#events = events;
     this.#refusalsMax = input.permit.refusalsMax ?? Number.POSITIVE_INFINITY;
     for (const { origin } of input.awaited ?? []) this.#rules.set(origin, null);
@@ -156,7 +156,6 @@ export class HostQueue {
     try {
       const outcome = await processTask(task, {
         ...this.#context,
-        parallel: parallelOf(spec),
         onAnswer: () => {
           timer?.end(activity);
           activity = 'cpu';
@@ -172,7 +171,7 @@ export class HostQueue {
           turn = next ?? turn;
           return next !== null;
         },
-        ...(isLast ? {} : { headersMs: () => this.#slow.headersMs(request, this.#isAllSent) }),
+        headersMs: isLast ? undefined : () => this.#slow.headersMs(request, this.#isAllSent),
       });
       if (outcome.kind !== 'deferred') bytes = outcome.trace?.bytes ?? null;
       this.#slow.onOutcome(request, outcome);
@@ -205,8 +204,7 @@ export class HostQueue {
     if (fetchMethod && (fetchMethod.fetcher === 'browser' || fetchMethod.fetcher === 'api')) return;
     const turn = await this.#pace.turn();
     if (!turn) return this.#pace.close();
-    const parallel = parallelOf(this.#context.job.spec);
-    this.#probe = await fetchKnownPage(url, task, { ...this.#context, parallel, onSent: turn.left });
+    this.#probe = await fetchKnownPage(url, task, { ...this.#context, onSent: turn.left });
     turn.end();
     if (this.#probe?.result !== 'answered') this.#pace.close();
   }
@@ -221,7 +219,6 @@ export class HostQueue {
     const { job } = this.#context;
     const answer = fetchRobots(fetch, {
       ...this.#context,
-      parallel: parallelOf(this.#context.job.spec),
       onSent: turn.left,
     });
     const outcome = await this.#during('robots', answer);

@@ -12,7 +12,8 @@ export type Activity = (typeof ORDER)[number];
 export class WorkTimer {
   readonly #clock: Clock;
   readonly #busyMs: (() => number) | null;
-  readonly #active = new Map<Activity, number>();
+  /** How many tasks do each of them, in that order. */
+  readonly #active = { cpu: 0, network: 0, browser: 0, archive: 0, robots: 0, hostGap: 0 };
   #times: WorkerTimes = {};
   #state: WorkerState = 'coldStart';
   #at: number;
@@ -34,13 +35,11 @@ export class WorkTimer {
   }
 
   begin(activity: Activity): void {
-    this.#active.set(activity, (this.#active.get(activity) ?? 0) + 1);
-    this.#enter(this.#top());
+    if (this.#active[activity]++ === 0) this.#enter(this.#top());
   }
 
   end(activity: Activity): void {
-    this.#active.set(activity, (this.#active.get(activity) ?? 0) - 1);
-    this.#enter(this.#top());
+    if (--this.#active[activity] === 0) this.#enter(this.#top());
   }
 
   async during<T>(activity: Activity, work: Promise<T>): Promise<T> {
@@ -67,7 +66,7 @@ export class WorkTimer {
   }
 
   #top(): WorkerState {
-    for (const activity of ORDER) if ((this.#active.get(activity) ?? 0) > 0) return activity;
+    for (const activity of ORDER) if (this.#active[activity] > 0) return activity;
     return 'report';
   }
 

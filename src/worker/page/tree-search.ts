@@ -45,9 +45,9 @@ export class TreeSearch {
       // What css-select takes for text in `:contains`.
       getText: (node: Root) => this.#gather(node, () => false, '\n'),
     };
-    this.#options = { adapter } as unknown as Options<Root, Element>;
+    this.#options = { adapter } as Options<Root, Element>;
     // css-select looks at the context when it matches, so one compiled query serves every element.
-    this.#scopedOptions = { adapter, context: this.#scope } as unknown as Options<Root, Element>;
+    this.#scopedOptions = { adapter, context: this.#scope } as Options<Root, Element>;
   }
 
   /** `scoped` selectors are searched in elements, others in documents. Throws when it is no CSS. */

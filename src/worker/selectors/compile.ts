@@ -22,13 +22,15 @@ export const BITS_MAX = 31;
 export type StreamSelector = Compound[][];
 
 // The same rules for attribute values as with a tree: css-select compiles them, over a tag instead of an element.
-const OVER_TAGS = {
+type Attributes = Pick<StartTag, 'get' | 'has'>;
+type OverTags = Options<Attributes, Attributes>;
+const OVER_TAGS: OverTags = {
   adapter: {
-    isTag: () => true,
-    getAttributeValue: (tag: StartTag, name: string) => tag.get(name),
-    hasAttrib: (tag: StartTag, name: string) => tag.has(name),
-  },
-} as unknown as Options<StartTag, StartTag>;
+    isTag: (_tag: Attributes): _tag is Attributes => true,
+    getAttributeValue: (tag: Attributes, name: string) => tag.get(name),
+    hasAttrib: (tag: Attributes, name: string) => tag.has(name),
+  } as NonNullable<OverTags['adapter']>,
+};
 
 /** Null for a selector that needs a tree: siblings, pseudo-classes, namespaces. Throws when it is no CSS. */
 export function parseStreamSelector(css: string): StreamSelector | null {
@@ -80,7 +82,7 @@ function compoundOf(tokens: Selector[], isChild: boolean): Compound | null {
       return null;
     }
   }
-  const test = attributes.length === 0 ? null : compile<StartTag, StartTag>([attributes], OVER_TAGS);
+  const test = attributes.length === 0 ? null : compile<Attributes, Attributes>([attributes], OVER_TAGS);
   return { tag, test, needle: rareStart(needle), isChild };
 }
 
@@ -112,11 +114,11 @@ function rareStart(needle: string): string {
 
 /** By a flag, or as HTML has it for attributes like `lang`: css-select knows which, so it is asked. */
 function ignoresCase(token: AttributeSelector): boolean {
-  const isSmallA = compile<StartTag, StartTag>(
+  const isSmallA = compile<Attributes, Attributes>(
     [[{ ...token, action: AttributeAction.Equals, value: 'a' }]],
     OVER_TAGS,
   );
-  return isSmallA({ get: () => 'A' } as unknown as StartTag);
+  return isSmallA({ get: () => 'A', has: () => true });
 }
 
 /** In a tree these are found on every element, since its attributes are a plain object. */

@@ -137,7 +137,7 @@ export function testEnqueue(setup: StoreSetup): void {
     });
 
     test('an enqueue that fails leaves neither tasks nor a position, and can be done again', async () => {
-      const broken = { ...taskOf(`${A}/2`), url: null as unknown as string };
+      const broken = { ...taskOf(`${A}/2`), url: null as never };
       const source = { source: 0, position: '5', done: true, rows: 2, rejected: 0 };
       const options = { now: T0, perTemplateMax: null, source };
       await expect(

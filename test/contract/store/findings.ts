@@ -198,7 +198,7 @@ export function testFindings(setup: StoreSetup): void {
     test('a settle that fails changes nothing and can be done again', async () => {
       await add(`${A}/1`, `${A}/2`);
       const { id, tasks } = await leaseOne(setup.store, setup.job);
-      const broken = { ...taskOf(`${B}/2`), url: null as unknown as string };
+      const broken = { ...taskOf(`${B}/2`), url: null as never };
       const links = [taskOf(`${B}/1`), broken];
       const changes = [
         change.fetched(tasks[0]!.id, { records: [recordOf('r', {})] }),

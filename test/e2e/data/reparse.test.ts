@@ -74,7 +74,7 @@ test('a dry run shows what would change by field, and writes nothing', async () 
   writeJob(RIGHT);
   const dry = await run('reparse', 'shop', '--dry-run', '--json');
   expect(dry.code, dry.stderr).toBe(0);
-  const result = lastJson(dry) as unknown as {
+  const result = lastJson(dry) as {
     fields: { field: string; added: number; removed: number; changed: number; samples: unknown[] }[];
   };
   expect(result).toMatchObject({

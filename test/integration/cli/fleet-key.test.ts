@@ -28,7 +28,7 @@ async function printed(...args: string[]): Promise<string> {
   };
   const context = await makeContext(parseCommandLine(args), process);
   const command = args[0] === 'doctor' ? doctorCommand : fleetKeyCommand;
-  await command({ ...context, stdout: { write } as unknown as NodeJS.WriteStream });
+  await command({ ...context, stdout: { write } as NodeJS.WriteStream });
   return text;
 }
 

@@ -16,7 +16,7 @@ async function lambda(...args: string[]): Promise<string> {
     printed += text;
   };
   const context = await makeContext(parseCommandLine(['lambda', ...args]), process);
-  await lambdaCommand({ ...context, stdout: { write } as unknown as NodeJS.WriteStream });
+  await lambdaCommand({ ...context, stdout: { write } as NodeJS.WriteStream });
   return printed;
 }
 

@@ -2,12 +2,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { openFolder } from '../../../src/app/folder.ts';
+import type { Outcome } from '../../../src/core/batch/outcome.ts';
 import { openMetricsServer } from '../../../src/observe/metrics/metrics-server.ts';
 import { processMetrics } from '../../../src/observe/metrics/process-metrics.ts';
 import { metricsText } from '../../../src/observe/metrics/text-format.ts';
 import { WorkerMetrics } from '../../../src/observe/metrics/worker-metrics.ts';
 import type { Dispatcher } from '../../../src/ports/dispatcher.ts';
 import { createKey } from '../../../src/server/keys/manage-keys.ts';
+import { reportOf } from '../../support/coordinator/batches.ts';
 import { HOSTILE_NAMES } from '../../support/hostile-names.ts';
 import { type ApiServer, openApiServer } from '../../support/servers/api-server.ts';
 import { type PrometheusServer, promtool, startPrometheus } from '../../support/servers/prometheus-server.ts';
@@ -145,18 +147,20 @@ test('whatever names come from outside, the text stays readable for Prometheus',
 
 test('a worker counts what its threads do, and serves it on an address of its own', async () => {
   const trace = { startedAt: 0, durationMs: 40, httpStatus: 200, bytes: 9 };
-  const outcomes = [
+  const outcomes: Outcome[] = [
     { kind: 'skipped', taskId: 1, code: 'scope', detail: null, trace: null },
-    { kind: 'failed', taskId: 2, code: 'timeout', detail: '', page: null, retryAfterMs: null, trace },
+    { kind: 'failed', taskId: 2, code: 'task-timeout', detail: '', page: null, retryAfterMs: null, trace },
     { kind: 'deferred', taskId: 3 },
   ];
-  const threads = {
-    slots: 8,
-    dispatch: async (_batch: unknown, onPart: (report: unknown) => void) => {
-      onPart({ outcomes });
-      return { kind: 'report', report: { outcomes: [] } };
+  const threads: Dispatcher = {
+    ...{ workers: 2, slots: 8 },
+    dispatch: async (_batch, onPart) => {
+      onPart(reportOf({ outcomes }));
+      return { kind: 'report', report: reportOf() };
     },
-  } as unknown as Dispatcher;
+    drain: async () => {},
+    close: async () => {},
+  };
   const counts = new WorkerMetrics();
   const parts: unknown[] = [];
   await counts.counting(threads).dispatch({} as never, (part) => parts.push(part));
@@ -171,7 +175,7 @@ test('a worker counts what its threads do, and serves it on an address of its ow
     for (const line of [
       'seine_worker_batches_total 1',
       'seine_worker_outcomes_total{outcome="deferred"} 1',
-      'seine_worker_failures_total{code="timeout"} 1',
+      'seine_worker_failures_total{code="task-timeout"} 1',
       'seine_fetch_duration_seconds_sum 0.04',
       'seine_worker_slots{state="free"} 8',
     ])

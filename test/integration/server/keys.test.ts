@@ -20,7 +20,12 @@ afterAll(() => folder.remove());
 async function seine(...args: string[]): Promise<{ out: string; err: string }> {
   const printed = { out: '', err: '' };
   const stream = (name: 'out' | 'err') =>
-    ({ write: (more: string) => (printed[name] += more) }) as unknown as NodeJS.WriteStream;
+    ({
+      write: (more: string) => {
+        printed[name] += more;
+        return true;
+      },
+    }) as NodeJS.WriteStream;
   const context = await makeContext(parseCommandLine([...args, '--dir', folder.dir]), process);
   await keysCommand({ ...context, stdout: stream('out'), stderr: stream('err') });
   return printed;

@@ -1,7 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
-import type { RemoteFiles } from '../../../src/ports/remote-files.ts';
 import { openCsvReader } from '../../../src/sources/formats/csv-source.ts';
 import { collect } from '../../support/fixtures.ts';
 import {
@@ -121,7 +120,7 @@ test('pieces of any size make no difference', async () => {
   const path = await setup.add(`\ufeff${lines.join('\r\n')}`, '.csv');
   const read = (highWaterMark: number) => {
     const stream = async (url: string, start = 0) => createReadStream(url, { start, highWaterMark });
-    return collect(openCsvReader({ stream } as unknown as RemoteFiles, {}).rows(path, null));
+    return collect(openCsvReader({ stream }, {}).rows(path, null));
   };
   const whole = await read(LIMITS.sourceRowBytesMax);
   expect(whole.map(({ row }) => 'reason' in row)).toEqual([true, false, true, false, true]);

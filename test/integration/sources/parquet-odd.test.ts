@@ -28,7 +28,7 @@ function written(schema: object[], column: object): Buffer {
     { name: 'url', type: 'BYTE_ARRAY', converted_type: 'UTF8', repetition_type: 'REQUIRED' },
   ];
   const options = { schema: all, columnData: [column, { name: 'url', data: urlsUpTo(3) }] };
-  return Buffer.from(parquetWriteBuffer(options as unknown as Parameters<typeof parquetWriteBuffer>[0]));
+  return Buffer.from(parquetWriteBuffer(options as Parameters<typeof parquetWriteBuffer>[0]));
 }
 
 test('a column whose size leaves out the header of its dictionary', async () => {

@@ -98,7 +98,7 @@ test('every encoding of texts and numbers', async () => {
   } as const;
   const file = await setup.write(
     'encodings.parquet',
-    parquetOf(columns as unknown as Parameters<typeof parquetOf>[0], {
+    parquetOf(columns as Parameters<typeof parquetOf>[0], {
       rowGroupSize: 4_000,
       pageSize: 4_096,
     }),

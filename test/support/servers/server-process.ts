@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { chown, mkdtemp } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -64,7 +64,7 @@ export class ServerHome {
     });
     this.#watch.stdin!.on('error', () => {});
     this.#watch.unref();
-    (this.#watch.stdin as unknown as { unref(): void }).unref();
+    (this.#watch.stdin as Socket).unref();
   }
 
   static async make(name: string): Promise<ServerHome> {

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { type Context, print, printable, printJson } from '../../../src/cli/context.ts';
+import { print, printable, printJson } from '../../../src/cli/context.ts';
 import { openDestination } from '../../../src/cli/export/destination.ts';
 import { cleanLines } from '../../../src/tui/text.ts';
 
@@ -24,7 +24,7 @@ test('no control character reaches a terminal; line ends and tabs do', () => {
 
 test('JSON is the same data, without control characters', () => {
   const stream = new PassThrough();
-  printJson({ stdout: stream } as unknown as Context, { [HOSTILE]: HOSTILE });
+  printJson({ stdout: stream }, { [HOSTILE]: HOSTILE });
   const text = written(stream);
   expect(text.trimEnd()).not.toMatch(/[\u0000-\u001f\u007f-\u009f]/);
   expect(JSON.parse(text)).toEqual({ [HOSTILE]: HOSTILE });

@@ -19,7 +19,7 @@ import {
 } from '../../support/docs/deploy-files.ts';
 import { read } from '../../support/docs/docs-text.ts';
 
-interface NetworkPolicy {
+type NetworkPolicy = {
   podSelector: { matchLabels: Record<string, string> };
   policyTypes: string[];
   ingress?: { ports: { port: number }[] }[];
@@ -27,7 +27,7 @@ interface NetworkPolicy {
     to?: { ipBlock?: { cidr: string; except: string[] } }[];
     ports?: { protocol: string; port: number }[];
   }[];
-}
+};
 
 /** No engine is needed to see that every name in deploy/ leads to something. */
 
@@ -265,7 +265,7 @@ describe('the Kubernetes manifests', () => {
   });
 
   test('let nothing in but the API, and out only to names, Redis, public addresses and, for coordinators, the database', () => {
-    const policies = named('NetworkPolicy').map(({ spec }) => spec as unknown as NetworkPolicy);
+    const policies = named('NetworkPolicy').map(({ spec }) => spec as NetworkPolicy);
     expect(policies).toHaveLength(2);
     for (const deployment of deployments) {
       const labels = Object.entries(labelsOf(deployment)!);

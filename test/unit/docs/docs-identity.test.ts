@@ -18,7 +18,7 @@ describe('docs of identity and blocking', () => {
     ['docs/identity.md', '2 % of the tasks try a cheaper level', 0.02, RETRY_SHARE],
     ['docs/identity.md', '2 % of the tasks still escalate', 0.02, RETRY_SHARE],
     ['docs/identity.md', 'for 10 minutes', 600_000, STALE_MS],
-    ['docs/blocking.md', 'more than 2,500 count', 2_500, BLOCK_SIZES.someWords],
+    ['docs/blocking.md', 'more than 2,500 characters', 2_500, BLOCK_SIZES.someWords],
     ['docs/blocking.md', 'up to 700 characters', 700, BLOCK_SIZES.fewWords],
     ['docs/blocking.md', 'pages up to 8 KB', 8 * 1024, BLOCK_SIZES.smallBytes],
     ['docs/blocking.md', 'up to 64 KB', 64 * 1024, BLOCK_SIZES.lookedAtBytes],

@@ -62,7 +62,7 @@ describe('a route with a browser', () => {
     ],
     [
       'a screenshot that is neither true nor settings',
-      { browser: { screenshot: 7 as unknown as true } },
+      { browser: { screenshot: 7 as never } },
       /route 'page': browser\.screenshot: expected true, false or an object, got 7$/,
     ],
     [

@@ -53,7 +53,7 @@ test('what cannot be copied, and what is not there, is an error of that call alo
   });
   await expect(calls.give()).rejects.toThrow('could not be cloned');
   await expect(calls.take(() => {})).rejects.toThrow('could not be cloned');
-  const { missing } = calls as unknown as { missing(): Promise<void> };
+  const { missing } = calls as typeof calls & { missing(): Promise<void> };
   await expect(missing()).rejects.toThrow('no call target.missing');
   expect(await calls.take(1)).toBe('taken');
 });

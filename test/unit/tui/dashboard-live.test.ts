@@ -1,4 +1,4 @@
-import { EventEmitter } from 'node:events';
+import { Writable } from 'node:stream';
 import { stripVTControlCharacters } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { openDashboard } from '../../../src/tui/dashboard.ts';
@@ -7,7 +7,7 @@ import { renderSummary } from '../../../src/tui/summary.ts';
 import { viewOf } from '../../support/coordinator/run-view.ts';
 
 /** Enough of a terminal for log-update: what is written, and who listens. */
-class FakeTerminal extends EventEmitter {
+class FakeTerminal extends Writable {
   isTTY: boolean;
   columns = 80;
   rows = 24;
@@ -16,7 +16,7 @@ class FakeTerminal extends EventEmitter {
     super();
     this.isTTY = isTTY;
   }
-  write(text: string): boolean {
+  override write(text: string): boolean {
     this.writes.push(text);
     return true;
   }
@@ -31,8 +31,10 @@ describe('openDashboard', () => {
   const open = async (terminal: FakeTerminal, env: Record<string, string> = {}, intervalMs?: number) => {
     let looks = 0;
     const view = () => viewOf({ elapsedMs: 40_000 + looks++ * 1_000 });
-    const output = terminal as unknown as NodeJS.WriteStream;
-    return { dashboard: await openDashboard({ output, view, env, intervalMs }), looks: () => looks };
+    return {
+      dashboard: await openDashboard({ output: terminal, view, env, intervalMs }),
+      looks: () => looks,
+    };
   };
 
   test('draws at most five times a second, and hides the cursor meanwhile', async () => {

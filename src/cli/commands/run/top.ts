@@ -156,11 +156,11 @@ async function apiView(client: Client, name: string | null): Promise<() => Promi
 }
 
 function countersOf(counts: Record<string, number>): Counters {
-  const zeros = Object.fromEntries(
-    COUNTER_NAMES.map((name) => [name, counts[name] ?? 0]),
-  ) as unknown as Counters;
   return {
-    ...zeros,
+    ...(Object.fromEntries(COUNTER_NAMES.map((name) => [name, counts[name] ?? 0])) as Record<
+      keyof Counters,
+      number
+    >),
     accepted: counts.total ?? 0,
     done: counts.succeeded ?? 0,
     dead: counts.failed ?? 0,

@@ -2,6 +2,7 @@ import { type ExitName, SeineError } from '../../../core/errors.ts';
 import { CASES, pathsOf } from '../../../sites/hostile/behaviours.ts';
 import { type HostileWeb, startHostileWeb } from '../../../sites/hostile/hostile-web.ts';
 import { type Context, printJson } from '../../context.ts';
+import { watchSignals } from '../run/watch-signals.ts';
 
 /** The last port that leaves room for those with TLS behind it. */
 const PORT_MAX = 65_530;
@@ -13,11 +14,11 @@ export async function hostileCommand(context: Context): Promise<ExitName> {
     return 'success';
   }
   const web = await open(portOf(context.parsed.values.port));
-  const { promise: stopped, resolve: stop } = Promise.withResolvers<void>();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop());
+  const signals = watchSignals({ secondExits: true });
   if (context.json) printJson(context, { url: web.url, secure: web.secure, authority: web.authority });
   else context.stdout.write(greeting(web));
-  await stopped;
+  await signals.first;
+  signals.close();
   await web.close();
   return 'success';
 }

@@ -76,7 +76,7 @@ export async function startBrowser(options: BrowserProcessOptions): Promise<Brow
     child.once('close', () => resolve());
     child.once('error', () => resolve());
   });
-  const [beats, , , to, from] = child.stdio as unknown as [Writable, Readable, Readable, Writable, Readable];
+  const [beats, , , to, from] = child.stdio as [Writable, Readable, Readable, Writable, Readable];
   for (const stream of child.stdio) stream?.on('error', () => {});
   const words = collectWords(child);
   const pid = await pidOf(child, ended);

@@ -1,4 +1,4 @@
-import type { FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { AddedRow } from '../../../coordinator/sources/add-to-job.ts';
 import type { Counters } from '../../../core/model.ts';
 import type { Job, NumberedTask } from '../../../ports/store.ts';
@@ -45,6 +45,16 @@ export const firecrawlRoutes: RoutePlugin = (app, context) => {
     return JSON.stringify({ success: false, error: problem.detail, ...problem });
   });
 
+  scrapeRoutes(app, context);
+  crawlRoutes(app, context);
+  for (const [kind, path] of [
+    ['crawl', '/crawl/:id'],
+    ['batch', '/batch/scrape/:id'],
+  ] as const)
+    resultRoutes(app, context, kind, path);
+};
+
+const scrapeRoutes: RoutePlugin = (app, context) => {
   app.post('/scrape', async ({ body, caller }, reply) => {
     requireScope(caller, 'write');
     const { url, ...fields } = parseAs(firecrawlScrape, body);
@@ -73,7 +83,9 @@ export const firecrawlRoutes: RoutePlugin = (app, context) => {
     const invalidURLs = rejects.slice(0, INVALID_NAMED_MAX).map(({ index }) => urls[index]);
     return { success: true, id, url: `/v2/batch/scrape/${id}`, invalidURLs };
   });
+};
 
+const crawlRoutes: RoutePlugin = (app, context) => {
   app.post('/crawl', async ({ body, caller, requestId }) => {
     requireScope(caller, 'write');
     const asked = parseAs(firecrawlCrawl, body);
@@ -90,39 +102,36 @@ export const firecrawlRoutes: RoutePlugin = (app, context) => {
     await admit(context.access, caller, 1);
     return { success: true, links: await mapSite(context, asked, caller) };
   });
-
-  for (const [kind, path] of [
-    ['crawl', '/crawl/:id'],
-    ['batch', '/batch/scrape/:id'],
-  ] as const) {
-    app.get<WithId>(path, async ({ params, query, caller }) => {
-      requireScope(caller, 'read');
-      const { job, parts } = await jobWith(context, params.id, kind, caller);
-      const { documents, next } = await documentsAfter(context, job, parts, query.cursor);
-      const here = `/v2${path.replace(':id', params.id)}`;
-      return {
-        success: true,
-        ...statusView(job, await context.reads.jobs.counters(job.id)),
-        next: next === null ? null : `${here}?cursor=${next}`,
-        data: documents,
-      };
-    });
-
-    app.get<WithId>(`${path}/errors`, async ({ params, caller }) => {
-      requireScope(caller, 'read');
-      const { job } = await jobWith(context, params.id, kind, caller);
-      return errorsOf(context, job);
-    });
-
-    app.delete<WithId>(path, async ({ params, caller }) => {
-      requireScope(caller, 'write');
-      const { job } = await jobWith(context, params.id, kind, caller);
-      if (job.state === 'done') throw new Problem('conflict', 'the job is done');
-      await act(context, job, 'cancel');
-      return { success: true, status: 'cancelled' };
-    });
-  }
 };
+
+function resultRoutes(app: FastifyInstance, context: ApiContext, kind: Kind, path: string): void {
+  app.get<WithId>(path, async ({ params, query, caller }) => {
+    requireScope(caller, 'read');
+    const { job, parts } = await jobWith(context, params.id, kind, caller);
+    const { documents, next } = await documentsAfter(context, job, parts, query.cursor);
+    const here = `/v2${path.replace(':id', params.id)}`;
+    return {
+      success: true,
+      ...statusView(job, await context.reads.jobs.counters(job.id)),
+      next: next === null ? null : `${here}?cursor=${next}`,
+      data: documents,
+    };
+  });
+
+  app.get<WithId>(`${path}/errors`, async ({ params, caller }) => {
+    requireScope(caller, 'read');
+    const { job } = await jobWith(context, params.id, kind, caller);
+    return errorsOf(context, job);
+  });
+
+  app.delete<WithId>(path, async ({ params, caller }) => {
+    requireScope(caller, 'write');
+    const { job } = await jobWith(context, params.id, kind, caller);
+    if (job.state === 'done') throw new Problem('conflict', 'the job is done');
+    await act(context, job, 'cancel');
+    return { success: true, status: 'cancelled' };
+  });
+}
 
 /** Clients that see this code send the request again; the fetch goes on. */
 function sendTooLate(reply: FastifyReply): FastifyReply {

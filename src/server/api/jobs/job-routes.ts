@@ -31,7 +31,14 @@ const LOOK_MS = 250;
 type WithId = { Params: { id: string } };
 
 export const jobRoutes: RoutePlugin = (app, context) => {
-  const { store, reads, runner, forecasts, server, now } = context;
+  listRoute(app, context);
+  createRoute(app, context);
+  oneJobRoutes(app, context);
+  actionRoutes(app, context);
+};
+
+const listRoute: RoutePlugin = (app, context) => {
+  const { reads } = context;
 
   app.get('/jobs', async (request, reply) => {
     const { query, caller } = request;
@@ -55,6 +62,10 @@ export const jobRoutes: RoutePlugin = (app, context) => {
     }
     return sendRows(request, reply, 'jobs', rows as Record<string, unknown>[], isEnd ? null : String(before));
   });
+};
+
+const createRoute: RoutePlugin = (app, context) => {
+  const { store, runner, forecasts, now } = context;
 
   app.post('/jobs', async ({ query, body, caller, requestId }, reply) => {
     requireScope(caller, 'write');
@@ -91,6 +102,10 @@ export const jobRoutes: RoutePlugin = (app, context) => {
       .header('location', statusUrl)
       .send({ job_id: jobIdOf(job), name: job.name, status_url: statusUrl });
   });
+};
+
+const oneJobRoutes: RoutePlugin = (app, context) => {
+  const { store, reads, runner, server, now } = context;
 
   app.get<WithId>('/jobs/:id', async (request, reply) => {
     requireScope(request.caller, 'read');
@@ -134,6 +149,10 @@ export const jobRoutes: RoutePlugin = (app, context) => {
     await server.removeJobs();
     return reply.code(204).send();
   });
+};
+
+const actionRoutes: RoutePlugin = (app, context) => {
+  const { store, reads, now } = context;
 
   for (const action of ['stop', 'cancel', 'resume', 'refresh'] as const)
     app.post<WithId>(`/jobs/:id/${action}`, async ({ params, caller }) => {

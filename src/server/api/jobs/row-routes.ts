@@ -29,6 +29,12 @@ const WHOLE_PAGES_MAX = 20;
 const LOOKED_AT = 1_000;
 
 export const rowRoutes: RoutePlugin = (app, context) => {
+  taskRows(app, context);
+  recordRows(app, context);
+  hostRows(app, context);
+};
+
+const taskRows: RoutePlugin = (app, context) => {
   const { reads } = context;
 
   app.get<WithId>('/jobs/:id/results', async (request, reply) => {
@@ -56,6 +62,10 @@ export const rowRoutes: RoutePlugin = (app, context) => {
     );
     return sendRows(request, reply, 'attempts', found.rows.map(attemptOf), found.next);
   });
+};
+
+const recordRows: RoutePlugin = (app, context) => {
+  const { reads } = context;
 
   app.get<WithId>('/jobs/:id/records', async (request, reply) => {
     requireScope(request.caller, 'read');
@@ -78,6 +88,24 @@ export const rowRoutes: RoutePlugin = (app, context) => {
     }));
     return sendRows(request, reply, 'records', rows, found.next);
   });
+
+  app.get<WithId>('/jobs/:id/quality', async (request, reply) => {
+    requireScope(request.caller, 'read');
+    const { job } = await jobOf(context, request.params.id, request.caller);
+    const quality = await latestQualityOf(reads, job);
+    if (!wantsRows(request)) return quality;
+    return sendRows(
+      request,
+      reply,
+      'routes',
+      quality.routes.map((route) => ({ ...route })),
+      null,
+    );
+  });
+};
+
+const hostRows: RoutePlugin = (app, context) => {
+  const { reads } = context;
 
   app.get<WithId>('/jobs/:id/explain', async ({ params, query, caller }) => {
     requireScope(caller, 'read');
@@ -116,20 +144,6 @@ export const rowRoutes: RoutePlugin = (app, context) => {
       latency_ms: latencies.get(facts.host) ?? null,
     }));
     return sendRows(request, reply, 'hosts', rows, found.next);
-  });
-
-  app.get<WithId>('/jobs/:id/quality', async (request, reply) => {
-    requireScope(request.caller, 'read');
-    const { job } = await jobOf(context, request.params.id, request.caller);
-    const quality = await latestQualityOf(reads, job);
-    if (!wantsRows(request)) return quality;
-    return sendRows(
-      request,
-      reply,
-      'routes',
-      quality.routes.map((route) => ({ ...route })),
-      null,
-    );
   });
 };
 

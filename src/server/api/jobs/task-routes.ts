@@ -16,6 +16,12 @@ const VERSIONS_MAX = 50;
 const GROUPS_MAX = 1_000;
 
 export const taskRoutes: RoutePlugin = (app, context) => {
+  oneTask(app, context);
+  oneRecord(app, context);
+  deadLetters(app, context);
+};
+
+const oneTask: RoutePlugin = (app, context) => {
   const { store, reads } = context;
 
   app.get<WithId>('/jobs/:id/task', async ({ params, query, caller }) => {
@@ -48,6 +54,10 @@ export const taskRoutes: RoutePlugin = (app, context) => {
       records: await Promise.all(withVersions),
     };
   });
+};
+
+const oneRecord: RoutePlugin = (app, context) => {
+  const { reads } = context;
 
   app.get<WithId>('/jobs/:id/record', async ({ params, query, caller }) => {
     requireScope(caller, 'read');
@@ -67,6 +77,10 @@ export const taskRoutes: RoutePlugin = (app, context) => {
       versions: (await reads.views.versionsOf(job.id, key, VERSIONS_MAX)).map(versionOf),
     };
   });
+};
+
+const deadLetters: RoutePlugin = (app, context) => {
+  const { reads } = context;
 
   app.get<WithId>('/jobs/:id/dead', async ({ params, caller }) => {
     requireScope(caller, 'read');

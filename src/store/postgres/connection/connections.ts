@@ -171,7 +171,7 @@ async function endBackend(client: Client, name: string, patienceMs: number): Pro
 }
 
 function streamOf(client: Client): Duplex {
-  return (client as unknown as { connection: { stream: Duplex } }).connection.stream;
+  return (client as { connection: { stream: Duplex } }).connection.stream;
 }
 
 function destroy(client: Client): void {

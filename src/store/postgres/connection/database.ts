@@ -194,5 +194,5 @@ export async function pipelined<T extends readonly unknown[]>(
   const results = await Promise.allSettled(work);
   const failed = results.filter((result) => result.status === 'rejected').map(({ reason }) => reason);
   if (failed.length > 0) throw failed.find((reason) => !isAftermath(reason)) ?? failed[0];
-  return results.map((result) => (result as PromiseFulfilledResult<unknown>).value) as unknown as T;
+  return (await Promise.all(work)) as T;
 }

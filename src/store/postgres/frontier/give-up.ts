@@ -56,17 +56,7 @@ export async function releaseInTransaction(
   counterUpdates.count('dead', dead);
   counterUpdates.count('batches', 1);
   await tx.run(RELEASE_HOSTS, batchId);
-  const hosts = options.hosts ?? [];
-  if (hosts.length > 0) {
-    const freed = await tx.run<{ id: number; nextAt: number; takenUntil: number }>(
-      FREE_HOSTS,
-      hosts.map(({ host }) => host),
-      hosts.map(({ nextAt }) => nextAt),
-      hosts.map(({ takenUntil }) => Math.ceil(takenUntil)),
-      batchId,
-    );
-    for (const { id, ...times } of freed) counterUpdates.free(id, times);
-  }
+  await freeHosts(tx, batchId, options.hosts ?? [], counterUpdates);
   await tx.run(CLOSE_BATCH, batchId, options.now, reason);
   const rollup = lostTasks(held.length, dead);
   tx.finally(counterUpdates.write(tx, batch.job_id));
@@ -74,6 +64,24 @@ export async function releaseInTransaction(
   const deadIds = held.filter((_, index) => next[index]!.losses >= LOSSES_MAX).map(({ id }) => id);
   if (dead > 0) await tellDead(tx, batch.job_id, deadIds, options.now);
   return { returned, dead };
+}
+
+/** Gives back the time of hosts that the batch cannot use any more. */
+async function freeHosts(
+  tx: Transaction,
+  batchId: number,
+  hosts: NonNullable<ReleaseOptions['hosts']>,
+  counterUpdates: CounterUpdates,
+): Promise<void> {
+  if (hosts.length === 0) return;
+  const freed = await tx.run<{ id: number; nextAt: number; takenUntil: number }>(
+    FREE_HOSTS,
+    hosts.map(({ host }) => host),
+    hosts.map(({ nextAt }) => nextAt),
+    hosts.map(({ takenUntil }) => Math.ceil(takenUntil)),
+    batchId,
+  );
+  for (const { id, ...times } of freed) counterUpdates.free(id, times);
 }
 
 /** Makes tasks of a host dead letters, those that wait for later last, at most `limit`; returns how many. */

@@ -1,5 +1,5 @@
 import { LIMITS } from '../../../core/limits.ts';
-import { RecentSet } from '../../../core/lru.ts';
+import { BoundedMap, RecentSet } from '../../../core/lru.ts';
 import type { Database } from '../connection/database.ts';
 
 /** Prefilters are kept for this many jobs at once. */
@@ -17,7 +17,7 @@ export interface JobMemory {
 /** What a store remembers of jobs. Only what is written for good may be put into it. */
 export class JobMemories {
   readonly #reads: Pick<Database, 'read'>;
-  readonly #jobs = new Map<number, JobMemory>();
+  readonly #jobs = new BoundedMap<number, JobMemory>(JOBS_REMEMBERED_MAX);
 
   constructor(reads: Pick<Database, 'read'>) {
     this.#reads = reads;
@@ -31,7 +31,6 @@ export class JobMemories {
       jobId,
     );
     if (!row) throw new Error(`no job ${jobId}`);
-    if (this.#jobs.size >= JOBS_REMEMBERED_MAX) this.#jobs.clear();
     const memory = {
       seed: row.seed,
       recent: new RecentSet(LIMITS.recentUrlsMax),

@@ -41,27 +41,12 @@ export async function leaseInTransaction(
   const ready = await select(wanted, false);
   const bare = wanted.filter((hostId) => counts.get(hostId)! > 0 && !ready.has(hostId));
   const suspects = bare.length === 0 ? new Map<number, HostedColumns[]>() : await select(bare, true);
-  const filled: FilledBatch[] = [];
-  const apart: FilledBatch[] = [];
-  const most = request.suspectBatchesMax ?? Number.POSITIVE_INFINITY;
-  for (const [index, planned] of request.batches.entries()) {
-    const free = planned.grants.filter(isFree);
-    const leaseUntil = request.now + planned.leaseMs;
-    const taken = withAlong(fillBatch(free, ready), free);
-    const batch: FilledBatch = { id: ids[index]!.id, leaseUntil, ...taken };
-    filled.push(batch);
-    const left = free.filter(({ hostId }) => (suspects.get(hostId)?.length ?? 0) > 0);
-    if (left.length === 0) continue;
-    if (apart.length >= most) {
-      batch.waiting = left.map(({ hostId }) => hostId);
-      continue;
-    }
-    const group = fillSuspects(left, suspects);
-    const [next] = await tx.run<{ id: number }>(NEXT_IDS, 1);
-    const along = batch.tasks.length > 0 ? { ...group, piggybacked: [] } : withAlong(group, free);
-    apart.push({ id: next!.id, leaseUntil, suspectsOf: index, ...along });
-  }
-  const all = [...filled, ...apart];
+  const all = await fillBatches(
+    tx,
+    request,
+    ids.map(({ id }) => id),
+    { isFree, ready, suspects },
+  );
   await writeLeases(tx, jobId, request, all, coordinator);
   return all.map(({ id, tasks, piggybacked, suspectsOf, waiting }) => ({
     id,
@@ -73,6 +58,42 @@ export async function leaseInTransaction(
       (hostId) => health.get(hostId)!,
     ),
   }));
+}
+
+interface ReadyTasks {
+  isFree(grant: Grant): boolean;
+  ready: Map<number, HostedColumns[]>;
+  suspects: Map<number, HostedColumns[]>;
+}
+
+/** The batches as they were planned, and behind them those of suspects, which run apart. */
+async function fillBatches(
+  tx: Transaction,
+  request: LeaseRequest,
+  ids: readonly number[],
+  { isFree, ready, suspects }: ReadyTasks,
+): Promise<FilledBatch[]> {
+  const filled: FilledBatch[] = [];
+  const apart: FilledBatch[] = [];
+  const most = request.suspectBatchesMax ?? Number.POSITIVE_INFINITY;
+  for (const [index, planned] of request.batches.entries()) {
+    const free = planned.grants.filter(isFree);
+    const leaseUntil = request.now + planned.leaseMs;
+    const taken = withPiggybacked(fillBatch(free, ready), free);
+    const batch: FilledBatch = { id: ids[index]!, leaseUntil, ...taken };
+    filled.push(batch);
+    const left = free.filter(({ hostId }) => (suspects.get(hostId)?.length ?? 0) > 0);
+    if (left.length === 0) continue;
+    if (apart.length >= most) {
+      batch.waiting = left.map(({ hostId }) => hostId);
+      continue;
+    }
+    const group = fillSuspects(left, suspects);
+    const [next] = await tx.run<{ id: number }>(NEXT_IDS, 1);
+    const whole = batch.tasks.length > 0 ? { ...group, piggybacked: [] } : withPiggybacked(group, free);
+    apart.push({ id: next!.id, leaseUntil, suspectsOf: index, ...whole });
+  }
+  return [...filled, ...apart];
 }
 
 function healthOf({
@@ -138,7 +159,7 @@ function fillSuspects(grants: readonly Grant[], suspects: Map<number, HostedColu
 }
 
 /** Hosts of which no task is wanted go with the tasks of the others. */
-function withAlong({ tasks, used }: Pick<FilledBatch, 'tasks' | 'used'>, grants: readonly Grant[]) {
+function withPiggybacked({ tasks, used }: Pick<FilledBatch, 'tasks' | 'used'>, grants: readonly Grant[]) {
   const extra = tasks.length === 0 ? [] : grants.filter(({ count }) => count === 0);
   return { tasks, used: [...used, ...extra], piggybacked: extra.map(({ hostId }) => hostId) };
 }

@@ -75,17 +75,7 @@ export async function settleInTransaction(
   const { collection_id: collectionId } = batch;
   const recordChanges = new RecordChangeSum();
   for (const { change } of applied) recordChanges.gone(present.get(change.id) ?? 0);
-  const writer: RecordWriter = {
-    tx,
-    collectionId,
-    jobId,
-    now,
-    rules: settlement.records,
-    counterUpdates,
-    news: [],
-    changes: recordChanges,
-    ...(settlement.records.sink ? { written: new Map(), sinkRoute: settlement.records.sink.spec.route } : {}),
-  };
+  const writer = recordWriter(tx, settlement, { collectionId, counterUpdates, changes: recordChanges });
   const [{ accepted }] = await pipelined<[SettleResult | { accepted: number }, unknown]>(
     links.length === 0 ? Promise.resolve({ accepted: 0 }) : insertTasks(context, links, lookedUp),
     writeFindings(writer, settlement, batch, applied, earlier),
@@ -109,6 +99,16 @@ export async function settleInTransaction(
     await writeOutbox(tx, tellWork(POSTGRES_OUTBOX, news));
   }
   return { applied: true, accepted };
+}
+
+function recordWriter(
+  tx: Transaction,
+  { jobId, now, records }: Settlement,
+  parts: Pick<RecordWriter, 'collectionId' | 'counterUpdates' | 'changes'>,
+): RecordWriter {
+  const { sink } = records;
+  const written = sink ? { written: new Map(), sinkRoute: sink.spec.route } : {};
+  return { tx, jobId, now, rules: records, news: [], ...parts, ...written };
 }
 
 /** A report cannot settle a task twice. */

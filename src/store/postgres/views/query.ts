@@ -71,7 +71,7 @@ async function cancel(options: ConnectionOptions, client: Client): Promise<void>
   const other = openClient(options);
   try {
     await other.connect();
-    const { processID } = client as unknown as { processID: number };
+    const { processID } = client as Client & { processID: number };
     await other.query('SELECT pg_cancel_backend($1)', [processID]);
   } finally {
     await other.end().catch(() => {});

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../../core/lru.ts';
 import { LATENCY_BUCKETS } from '../../../core/rollups/histogram.ts';
 import {
   ALL_HOSTS,
@@ -121,7 +122,7 @@ export function toRollup(row: SumColumns): Rollup {
     requests: row.requests,
     bytes: row.bytes,
     latency: {
-      buckets: BUCKET_COLUMNS.map((name) => (row as unknown as Record<string, number>)[name]!),
+      buckets: BUCKET_COLUMNS.map((name) => (row as SumColumns & Record<string, number>)[name]!),
       sumMs: row.latency_sum_ms,
       maxMs: row.latency_max_ms,
     },
@@ -143,12 +144,11 @@ const JOBS_MAX = 1_000;
 
 /** Says once a minute for each job that it is time to delete old rows. */
 export class PruneTimes {
-  readonly #prunedAt = new Map<number, number>();
+  readonly #prunedAt = new BoundedMap<number, number>(JOBS_MAX);
 
   isDue(jobId: number, now: number): boolean {
     const last = this.#prunedAt.get(jobId);
     if (last !== undefined && Math.abs(now - last) < PRUNE_MS) return false;
-    if (this.#prunedAt.size >= JOBS_MAX) this.#prunedAt.clear();
     this.#prunedAt.set(jobId, now);
     return true;
   }

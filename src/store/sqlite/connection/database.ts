@@ -65,16 +65,22 @@ export class Database {
   }
 
   get<T = Row>(sql: string, ...values: SQLInputValue[]): T | undefined {
-    return this.statement(sql).get(...bound(sql, values)) as T | undefined;
+    const named = namedIfNeeded(sql, values);
+    const statement = this.statement(sql);
+    return (named ? statement.get(named) : statement.get(...values)) as T | undefined;
   }
 
   all<T = Row>(sql: string, ...values: SQLInputValue[]): T[] {
-    return this.statement(sql).all(...bound(sql, values)) as T[];
+    const named = namedIfNeeded(sql, values);
+    const statement = this.statement(sql);
+    return (named ? statement.all(named) : statement.all(...values)) as T[];
   }
 
   run(sql: string, ...values: SQLInputValue[]): number {
     try {
-      return Number(this.statement(sql).run(...bound(sql, values)).changes);
+      const named = namedIfNeeded(sql, values);
+      const statement = this.statement(sql);
+      return Number((named ? statement.run(named) : statement.run(...values)).changes);
     } catch (error) {
       throw orFull(error, this.path);
     }
@@ -143,8 +149,7 @@ export function recordHash(data: object): string {
 /** Node 22 takes `?1` for a name, to which values in a row are not bound. */
 const NUMBERS_ARE_NAMES = Number(process.versions.node.split('.')[0]) < 24;
 
-function bound(sql: string, values: SQLInputValue[]): SQLInputValue[] {
-  if (!NUMBERS_ARE_NAMES || !/\?\d/.test(sql)) return values;
-  const named = Object.fromEntries(values.map((value, index) => [`?${index + 1}`, value]));
-  return [named as unknown as SQLInputValue];
+function namedIfNeeded(sql: string, values: SQLInputValue[]): Record<string, SQLInputValue> | null {
+  if (!NUMBERS_ARE_NAMES || !/\?\d/.test(sql)) return null;
+  return Object.fromEntries(values.map((value, index) => [`?${index + 1}`, value]));
 }

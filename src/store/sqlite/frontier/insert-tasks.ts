@@ -1,3 +1,4 @@
+import { BoundedMap, LruMap } from '../../../core/lru.ts';
 import type { NewTask } from '../../../core/model.ts';
 import type { EnqueueResult } from '../../../ports/store.ts';
 import type { PassFacts } from '../../shared/passes.ts';
@@ -20,8 +21,8 @@ interface CounterUpdates {
 export class TaskInserter {
   readonly #db: Database;
   readonly #seen: SeenIndex;
-  #hostIds = new Map<string, number>();
-  #seeds = new Map<number, number>();
+  #hostIds = new LruMap<number>(HOST_IDS_MAX);
+  readonly #seeds = new BoundedMap<number, number>(SEEDS_MAX);
 
   constructor(db: Database, seen = new SeenIndex(db)) {
     this.#db = db;
@@ -30,8 +31,8 @@ export class TaskInserter {
 
   /** After a rollback: what was remembered inside it may not be true. */
   forget(): void {
-    this.#hostIds = new Map();
-    this.#seeds = new Map();
+    this.#hostIds = new LruMap(HOST_IDS_MAX);
+    this.#seeds.clear();
     this.#seen.forget();
   }
 
@@ -105,7 +106,6 @@ export class TaskInserter {
   hostId(host: string): number {
     let id = this.#hostIds.get(host);
     if (id !== undefined) return id;
-    if (this.#hostIds.size >= HOST_IDS_MAX) this.#hostIds.clear();
     this.#db.run('INSERT OR IGNORE INTO hosts (host) VALUES (?)', host);
     id = this.#db.get<{ id: number }>('SELECT id FROM hosts WHERE host = ?', host)!.id;
     this.#hostIds.set(host, id);
@@ -142,7 +142,6 @@ export class TaskInserter {
     if (seed === undefined) {
       const row = this.#db.get<{ seed: number }>('SELECT seed FROM jobs WHERE id = ?', jobId);
       if (!row) throw new Error(`no job ${jobId}`);
-      if (this.#seeds.size >= SEEDS_MAX) this.#seeds.clear();
       seed = row.seed;
       this.#seeds.set(jobId, seed);
     }

@@ -36,7 +36,7 @@ port.on('message', async (call: ReadCall | 'close') => {
   const { id, part, method, args } = call;
   let answer: ReadAnswer;
   try {
-    const of = store[part] as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>;
+    const of = store[part] as Record<string, (...args: unknown[]) => Promise<unknown>>;
     answer = { id, value: await of[method]!(...args) };
   } catch (error) {
     answer = { id, error: error instanceof Error ? error.message : String(error) };

@@ -44,7 +44,7 @@ function run({ path, sql, rowsMax }: Extract<QueryQuestion, { kind: 'run' }>): Q
 }
 
 function next(): QueryAnswer {
-  const found = select!.all(after, STEP) as unknown as { id: number; row: Uint8Array }[];
+  const found = select!.all(after, STEP) as { id: number; row: Uint8Array }[];
   after = found.at(-1)?.id ?? after;
   return { kind: 'rows', rows: found.map(({ row }) => deserialize(row)) };
 }

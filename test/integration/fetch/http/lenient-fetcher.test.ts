@@ -153,7 +153,7 @@ describe('the second reading', () => {
     async (noTunnels) => {
       const proxy = await startProxy(noTunnels ? { refuses: () => 403 } : {});
       afterThis(() => proxy.close());
-      const through = { proxy: { key: 'p', url: proxy.url() } } as unknown as Partial<FetchRequest>;
+      const through = { proxy: { id: 'p', url: proxy.url() } };
       const { results, origin } = await fetchAll(LF_ONLY, [through, through]);
       expect(results.map((result) => responseOf(result).body.toString())).toEqual(['ok', 'ok']);
       expect(origin.requests).toHaveLength(3);

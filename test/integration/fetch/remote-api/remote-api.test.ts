@@ -127,7 +127,7 @@ describe('an API that takes lists', () => {
 
   test.each([
     ['a status', () => (api.refuses = 500)],
-    ['too little', () => (api.answer = () => ({ status: 200, body: undefined as unknown as string }))],
+    ['too little', () => (api.answer = () => ({ status: 200, body: undefined as never }))],
     ['nonsense', () => (api.answer = () => ({ status: 9_999, body: 'x' }))],
   ])('that answers with %s fails as the API', async (_, arrange) => {
     arrange();

@@ -203,7 +203,7 @@ describe.concurrent('workers', () => {
     withFleet({}, async ({ site, addWorker, addDispatcher }) => {
       await addWorker({ name: 'old' });
       const dispatcher = await addDispatcher();
-      const batch = { ...batchOf(site, { paths: ['/1'] }), version: 99 as unknown as typeof WIRE_VERSION };
+      const batch = { ...batchOf(site, { paths: ['/1'] }), version: 99 as typeof WIRE_VERSION };
       expect(await dispatcher.dispatch(batch, () => {})).toMatchObject({
         kind: 'lost',
         blameless: true,

@@ -2,8 +2,6 @@ import { expect, test } from 'vitest';
 import { SHEET_SHOTS_MAX, writeContactSheet } from '../../../../src/coordinator/reports/contact-sheet.ts';
 import { addToTiles, renderSheet, type SheetTile } from '../../../../src/core/media/contact-sheet.ts';
 import type { ShotRow } from '../../../../src/core/model.ts';
-import type { Blobs } from '../../../../src/ports/blobs.ts';
-import type { Job, Store } from '../../../../src/ports/store.ts';
 
 const row = (index: number, more: Partial<ShotRow> = {}): ShotRow => ({
   url: `https://a.example/${index}`,
@@ -25,15 +23,15 @@ async function sheetOf(rows: Iterable<ShotRow>) {
   const blobs = {
     put: async (key: string, bytes: Uint8Array) => void written.set(key, Buffer.from(bytes).toString()),
     locate: (key: string) => `/blobs/${key}`,
-  } as unknown as Blobs;
+  };
   const store = {
     views: {
       async *shots() {
         yield* rows;
       },
     },
-  } as unknown as Store;
-  const sheet = await writeContactSheet({ store, blobs }, { id: 1, name: 'shop', run: 3 } as Job);
+  };
+  const sheet = await writeContactSheet({ store, blobs }, { id: 1, name: 'shop', run: 3 });
   return { sheet, written };
 }
 

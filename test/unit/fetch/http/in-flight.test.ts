@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { Exchange } from '../../../../src/fetch/http/exchange.ts';
-import { InFlight } from '../../../../src/fetch/http/in-flight.ts';
+import { InFlight, type TimedExchange } from '../../../../src/fetch/http/in-flight.ts';
 
 const SWEEP_MS = 50;
+const TIMEOUTS = { connectMs: 60_000, headersMs: 60_000, bodyMs: 60_000, taskMs: 60_000 };
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -15,19 +15,19 @@ function open() {
   return {
     failed,
     begin(name: string, timeouts: { headersMs: number; taskMs: number }): void {
-      const exchange = {
+      const exchange: TimedExchange = {
         startedAt: inFlight.nowMs,
         since: inFlight.nowMs,
         stage: 'headers',
         slot: null,
         wireBytes: 0,
-        request: { timeouts, signal: new AbortController().signal },
+        request: { timeouts: { ...TIMEOUTS, ...timeouts }, signal: new AbortController().signal },
         fail: () => {
           if (!failed.has(name)) failed.set(name, now);
         },
         abort: () => {},
       };
-      inFlight.add(exchange as unknown as Exchange);
+      inFlight.add(exchange);
     },
     at(time: number): void {
       now = time;

@@ -97,8 +97,10 @@ const TREE = parquetSchema({
 } as Parameters<typeof parquetSchema>[0]);
 
 const readerOf = (...bytes: number[]) => ({ view: new DataView(Uint8Array.from(bytes).buffer), offset: 0 });
-const decoderOf = (element: Partial<SchemaElement>, type: ColumnDecoder['type']) =>
-  ({ type, element, parsers: DEFAULT_PARSERS, utf8: false, schemaPath: [] }) as unknown as ColumnDecoder;
+const decoderOf = (element: Partial<SchemaElement>, type: ColumnDecoder['type']): ColumnDecoder => ({
+  ...{ type, element: { name: 'column', ...element }, codec: 'UNCOMPRESSED', parsers: DEFAULT_PARSERS },
+  ...{ utf8: false, schemaPath: [], pathInSchema: [] },
+});
 
 describe('schemas', () => {
   test('a path leads from the root to a leaf, and knows its levels', () => {

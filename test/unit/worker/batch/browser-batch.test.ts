@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import type { OpenBatch } from '../../../../src/coordinator/plan/open-batch.ts';
 import { AccessAssigner } from '../../../../src/coordinator/proxies/access-assigner.ts';
 import type { JobAccess } from '../../../../src/coordinator/proxies/job-access.ts';
 import type { Batch, BatchTask } from '../../../../src/core/batch/batch.ts';
@@ -8,6 +7,7 @@ import { permitFor } from '../../../../src/core/politeness/permits.ts';
 import type { Fetcher } from '../../../../src/ports/fetcher.ts';
 import { inOrder, prepareBrowser } from '../../../../src/worker/batch/process-batch.ts';
 import { withSecretHeaders } from '../../../../src/worker/request/send.ts';
+import { batchOf } from '../../../support/coordinator/progress-reports.ts';
 
 const task = (id: number, fetcher?: FetcherKind) =>
   ({ id, url: 'https://a.example/', ...(fetcher ? { fetchMethod: { fetcher } } : {}) }) as BatchTask;
@@ -43,7 +43,7 @@ test('the saved login goes only to batches that need a browser', () => {
   const ambient = { clock: { now: () => 0 }, random: { next: () => 0 } };
   const assigner = new AccessAssigner(access, ambient as ConstructorParameters<typeof AccessAssigner>[1]);
   const loginStateFor = (needs: Batch['needs']) => {
-    const open = { batch: { needs, tasks: [task(1)], permits: [], robots: [] } } as unknown as OpenBatch;
+    const open = { batch: { ...batchOf(1, ['a.example'], 1), needs } };
     assigner.attachSecrets(open);
     return open.batch.loginState;
   };

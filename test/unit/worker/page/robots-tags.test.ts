@@ -10,6 +10,12 @@ import { permissionsOf, robotsTagsOf } from '../../../../src/worker/page/robots-
 import { specOf, T0 } from '../../../support/fixtures.ts';
 import { realClock } from '../../../support/real-clock.ts';
 
+const refuse = () => Promise.reject(new Error('no blobs here'));
+const NO_BLOBS: Blobs = {
+  ...{ write: refuse, put: refuse, has: refuse, read: refuse, delete: refuse, close: refuse },
+  locate: (key) => key,
+  async *list() {},
+};
 const OURS = 'Seine/1.0 (+https://seine.example)';
 
 function tagsOf(html: string, headers: string[] = [], type = 'text/html'): string | null {
@@ -174,7 +180,9 @@ describe('a task', () => {
     SEEN.archived = 0;
     const outcome = await processTask(task, {
       job,
-      codeOf: () => Promise.reject(new Error('the route has no code')) as never,
+      codeOf: () => {
+        throw new Error('the route has no code');
+      },
       clock: realClock,
       fetcher: {
         fetch: async () => ({
@@ -195,7 +203,7 @@ describe('a task', () => {
         SEEN.archived++;
         return { offset: 0, length: T0 };
       },
-      blobs: null as unknown as Blobs,
+      blobs: NO_BLOBS,
       media: { put: () => Promise.reject(new Error('no media here')) },
       onQuality: () => {},
       onTrouble: () => {},
