@@ -73,6 +73,17 @@ const REVERTS: readonly Revert[] = [
     how: 'a task that was lost once is sent alone',
     edits: [{ file: SUSPICION, from: GROUPS, to: '[Number.POSITIVE_INFINITY, 1, 1, 1, 1, 1]' }],
   },
+  {
+    fix: "reports of a dead coordinator's batches are taken",
+    how: 'batches of a coordinator that ended go back, also those that living workers have',
+    edits: [
+      {
+        file: 'src/coordinator/coordinator.ts',
+        from: 'if (!dispatcher.adopt || !handover) return false;',
+        to: 'if (dispatcher || handover) return false;',
+      },
+    ],
+  },
 ];
 
 const RUNS = 1_000;

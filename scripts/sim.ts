@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import {
@@ -7,10 +8,23 @@ import {
   type SimulationResult,
   simulate,
 } from '../test/sim/simulate.ts';
+import { replaceBetween } from './replace-between.ts';
+import {
+  addChunk,
+  added,
+  CHUNK,
+  isDone,
+  NO_SUMS,
+  readResults,
+  type SimSums,
+  tableOf,
+} from './sim-results.ts';
 
 /**
  * Whole jobs with faults on virtual time: `npm run sim`. A seed decides everything; `npm run sim -- --seed 7` does one of
- * them again and shows its last steps when it fails.
+ * them again and shows its last steps when it fails. `--keep` adds to scripts/sim-results.json and goes on behind what is
+ * there, for `--minutes`; with `--part 1/2` and `--part 2/2` two processes share the seeds. `--write` puts what was kept
+ * into docs/reliability.md.
  */
 
 interface Work {
@@ -43,6 +57,9 @@ async function main(): Promise<void> {
       several: { type: 'string' },
       /** Ends with the first seed that fails. */
       first: { type: 'boolean', default: false },
+      keep: { type: 'boolean', default: false },
+      part: { type: 'string', default: '1/1' },
+      write: { type: 'boolean', default: false },
     },
   });
   const first = Number(values.seed ?? 1);
@@ -55,6 +72,10 @@ async function main(): Promise<void> {
     without: namesIn(values.without),
     ...(values.several === undefined ? {} : { jobs: Number(values.several) }),
   };
+  if (values.keep) await keepOn(options, values.part, endAt);
+  if (values.write)
+    replaceBetween('docs/reliability.md', 'sim', tableOf(readResults(RESULTS, options.tasks)));
+  if (values.keep || values.write) return;
   const startedAt = Date.now();
   const sum = { runs: 0, tasks: 0, faults: 0, steps: 0, virtualMs: 0 };
   const failed: SimulationResult[] = [];
@@ -97,6 +118,30 @@ function tableOf({ runs, tasks, faults, steps, virtualMs }: Sum, failed: number,
     '|--:|--:|--:|--:|--:|--:|--:|',
     `| ${runs} | ${tasks} | ${faults} | ${steps} | ${days} days | ${failed} | ${seconds(tookMs)} s |`,
   ].join('\n');
+}
+
+const RESULTS = join(import.meta.dirname, 'sim-results.json');
+
+/** Chunk after chunk of seeds that are not done yet, in this thread. */
+async function keepOn(options: Work['options'], part: string, endAt: number): Promise<void> {
+  const [own, parts] = part.split('/').map(Number) as [number, number];
+  let { failed } = readResults(RESULTS, options.tasks);
+  for (let chunk = own - 1; Date.now() < endAt; chunk += parts) {
+    if (isDone(readResults(RESULTS, options.tasks), chunk)) continue;
+    let sums: SimSums = NO_SUMS;
+    const wrong: number[] = [];
+    for (let seed = 1 + chunk * CHUNK; seed <= (chunk + 1) * CHUNK; seed++) {
+      const result = await simulate({ ...options, seed });
+      sums = added(sums, { ...result, runs: 1 });
+      if (result.failure === null) continue;
+      wrong.push(seed);
+      process.stdout.write(`seed ${seed}: ${result.failure}\n`);
+    }
+    const after = await addChunk(RESULTS, options.tasks, chunk, { sums, failed: wrong });
+    failed = after.failed;
+    process.stdout.write(`${after.sums.runs} runs, ${failed.length} failed\n`);
+  }
+  process.exitCode = failed.length === 0 ? 0 : 1;
 }
 
 function seconds(ms: number): string {

@@ -32,7 +32,7 @@ const SAVE_MS = 2_000;
 const DRAIN_MS = 10_000;
 /** Hosts that are due later than this rest. */
 const IDLE_MS = 60_000;
-/** Rests are minutes; a host that is to wait for longer was seen under another clock. */
+/** Rests and leases are minutes; what is to wait for longer was planned under another clock. */
 const REST_CREDIBLE_MS = 3_600_000;
 
 /** Plans, dispatches and settles one job. Never fetches, never parses. */
@@ -194,6 +194,8 @@ export class Coordinator {
     const { store, job, dispatcher, clock, logger } = this.#options;
     const { handover, replyTo } = adopted;
     if (!dispatcher.adopt || !handover) return false;
+    // Planned under a clock that was ahead: its permits would keep their hosts until then.
+    if (adopted.leaseUntil - clock.now() > REST_CREDIBLE_MS) return false;
     const open = reopenBatch(job, adopted, handover, clock.now());
     const names = handover.permits.map(({ host }) => host);
     const hosts = new Map((await store.frontier.hostsNamed(names)).map((host) => [host.host, host]));

@@ -26,6 +26,7 @@ import {
   type LambdaEvent,
   type LambdaStatus,
   logLineOf,
+  replyKeyOf,
 } from '../transport/lambda/wire.ts';
 import { type MessageSeal, openMessageSeal } from '../transport/message-seal.ts';
 import { watchStrayErrors } from '../worker/batch/page-code.ts';
@@ -86,9 +87,20 @@ export async function handler(event: LambdaEvent, context: LambdaContext): Promi
     const ms = performance.now() - startedAt;
     process.stdout.write(`${metricsLine(batch, report, { now: Date.now(), durationMs: ms, cold })}\n`);
     const options = { blobs: opened.blobs, seal, batch: given };
-    return { kind: 'parts', parts: await encode(batch, report, options) };
+    const answer: LambdaAnswer = { kind: 'parts', parts: await encode(batch, report, options) };
+    if (seal.isSigned) await leaveReply(given, answer, opened.blobs);
+    return answer;
   } finally {
     drain.close();
+  }
+}
+
+/** Whoever made the call may be gone: then the next coordinator finds the answer. Without it the pages come again. */
+async function leaveReply(batch: Batch, answer: LambdaAnswer, blobs: Tools['blobs']): Promise<void> {
+  try {
+    await blobs.put(replyKeyOf(batch), Buffer.from(JSON.stringify(answer)));
+  } catch (error) {
+    process.stderr.write(`cannot leave the answer in the blobs: ${messageOf(error)}\n`);
   }
 }
 

@@ -22,12 +22,23 @@ interface FleetOptions {
   faults: MessageFaults;
 }
 
+/** Who hears of a batch. */
+interface Receiver {
+  coordinator: Process;
+  onPart(report: Report): void;
+  answer(delivery: Delivery): void;
+}
+
+/** A batch on its way, at its worker, or reported to a coordinator that is gone. */
 interface OpenBatch {
   batch: Batch;
-  worker: SimWorker;
-  coordinator: Process;
+  /** Null until it arrives. */
+  worker: SimWorker | null;
   drain: AbortController;
-  answer(delivery: Delivery): void;
+  /** Changes when another coordinator takes it over. */
+  receiver: Receiver;
+  /** News that found its coordinator dead, in their order. */
+  unheard: ((receiver: Receiver) => void)[];
 }
 
 class SimWorker {
@@ -51,6 +62,8 @@ class SimWorker {
 
 /** Workers that are started for suspects at the same time. */
 const SUSPECT_SLOTS = 2;
+/** What was never sent is known as such after this time. */
+const MISSING_MS = 5_000;
 /** Slower than anything that the coordinator waits for. */
 const LATE_MS = [500, 5_000, 40_000, 200_000];
 
@@ -66,6 +79,8 @@ export class Fleet {
   #started = 0;
   #clockOffset = 0;
   faults = 0;
+  /** Where workers outlive a coordinator: batches of which the last word was not heard yet. */
+  readonly #sent = new Map<number, OpenBatch>();
   /** Batches that were lost because a page killed their worker. */
   readonly poisoned = new Set<number>();
   trace: (text: string) => void = () => {};
@@ -109,11 +124,25 @@ export class Fleet {
       workers,
       slots: workers * slotsPerWorker,
       suspectSlots: SUSPECT_SLOTS,
+      ...(this.#options.areThreads ? {} : { replyTo: coordinator.name }),
       dispatch: (batch, onPart) => {
         const { promise, resolve } = Promise.withResolvers<Delivery>();
-        this.#world.after(this.#world.random.between(0, 10), null, () =>
-          this.#start(batch, coordinator, onPart, resolve, own),
-        );
+        const receiver = { coordinator, onPart, answer: resolve };
+        const open = { batch, worker: null, drain: new AbortController(), receiver, unheard: [] };
+        if (!this.#options.areThreads) this.#sent.set(batch.id, open);
+        own.add(open);
+        this.#world.after(this.#world.random.between(0, 10), null, () => this.#start(open, own));
+        return promise;
+      },
+      adopt: (batch, _, onPart) => {
+        const { promise, resolve } = Promise.withResolvers<Delivery>();
+        const receiver = { coordinator, onPart, answer: resolve };
+        const open = this.#sent.get(batch.id);
+        if (open) this.#handOver(open, receiver, own);
+        else
+          this.#world.after(MISSING_MS, coordinator, () =>
+            resolve({ kind: 'lost', batchId: batch.id, reason: 'it was never sent', blameless: true }),
+          );
         return promise;
       },
       drain: async () => {
@@ -126,23 +155,45 @@ export class Fleet {
     };
   }
 
-  #start(
-    batch: Batch,
-    coordinator: Process,
-    onPart: (report: Report) => void,
-    answer: (delivery: Delivery) => void,
-    own: Set<OpenBatch>,
-  ): void {
-    // The machines that it was sent to are gone, and so is whoever sent it.
-    if (this.#workers.length === 0) return;
-    const worker = batch.suspects ? this.#startOne() : this.#idlest();
-    const drain = new AbortController();
-    const open: OpenBatch = { batch, worker, coordinator, drain, answer };
-    worker.open.add(open);
+  /** Whether a worker has the batch, or has reported on it, and nothing of that was lost. */
+  has(batchId: number): boolean {
+    const open = this.#sent.get(batchId);
+    return open !== undefined && open.worker?.process.isAlive !== false;
+  }
+
+  /** Another coordinator hears of it from now on, and what the one before did not. */
+  #handOver(open: OpenBatch, receiver: Receiver, own: Set<OpenBatch>): void {
+    open.receiver = receiver;
     own.add(open);
+    this.trace(`${receiver.coordinator.name} takes over batch ${open.batch.id}`);
+    for (const tell of open.unheard.splice(0))
+      this.#world.after(this.#world.random.between(0, 20), receiver.coordinator, () => tell(receiver));
+  }
+
+  /** To whoever has the batch then; what nobody hears waits for the next. */
+  #tell(open: OpenBatch, ms: number, tell: (receiver: Receiver) => void): void {
+    const { coordinator } = open.receiver;
+    // On no one's time: a dead coordinator takes no news, but the news stay.
+    this.#world.after(ms, this.#options.areThreads ? coordinator : null, () => {
+      const { receiver } = open;
+      if (!receiver.coordinator.isAlive) open.unheard.push(tell);
+      else this.#world.after(0, receiver.coordinator, () => tell(receiver));
+    });
+  }
+
+  #start(open: OpenBatch, own: Set<OpenBatch>): void {
+    const { batch, drain } = open;
+    // The machines that it was sent to are gone, and so is whoever sent it.
+    if (this.#workers.length === 0) {
+      this.#sent.delete(batch.id);
+      return;
+    }
+    const worker = batch.suspects ? this.#startOne() : this.#idlest();
+    open.worker = worker;
+    worker.open.add(open);
     const options = {
       drain: drain.signal,
-      onPart: (report: Report) => this.#send(open, report, onPart),
+      onPart: (report: Report) => this.#send(open, report, (receiver, said) => receiver.onPart(said)),
     };
     // On the worker's own time: a frozen one takes the batch when it goes on.
     this.#world.after(0, worker.process, () => {
@@ -153,22 +204,24 @@ export class Fleet {
         worker.open.delete(open);
         own.delete(open);
         if (batch.suspects) this.#all.delete(worker);
-        this.#send(open, report, (again) => {
-          answer({ kind: 'report', report: again });
-          if (again !== report) onPart(again);
+        this.#send(open, report, (receiver, again) => {
+          this.#sent.delete(batch.id);
+          receiver.answer({ kind: 'report', report: again });
+          if (again !== report) receiver.onPart(again);
         });
       });
     });
   }
 
   /** A report on its way: it may be lost, doubled, late, and overtaken by others. */
-  #send({ coordinator }: OpenBatch, report: Report, receive: (report: Report) => void): void {
+  #send(open: OpenBatch, report: Report, receive: (receiver: Receiver, report: Report) => void): void {
     const { random } = this.#world;
     const { lost, doubled, late } = this.#options.faults;
     const about = `report ${report.part}${report.final ? ' (last)' : ''} of batch ${report.batchId}`;
     if (random.chance(lost)) {
       this.faults++;
       this.trace(`${about} is lost`);
+      this.#sent.delete(open.batch.id);
       return;
     }
     let ms = random.between(0, 20);
@@ -177,11 +230,11 @@ export class Fleet {
       ms += random.pick(LATE_MS);
       this.trace(`${about} is ${ms} ms late`);
     }
-    this.#world.after(ms, coordinator, () => receive(report));
+    this.#tell(open, ms, (receiver) => receive(receiver, report));
     if (!random.chance(doubled)) return;
     this.faults++;
     this.trace(`${about} comes twice`);
-    this.#world.after(ms + random.between(0, 3_000), coordinator, () => receive({ ...report }));
+    this.#tell(open, ms + random.between(0, 3_000), (receiver) => receive(receiver, { ...report }));
   }
 
   /** The process is gone; its dispatcher notices after a while, and another takes its place. */
@@ -195,14 +248,15 @@ export class Fleet {
     const noticedMs = this.#options.areThreads ? random.between(0, 50) : random.between(2_000, 20_000);
     for (const open of worker.open) {
       if (!isInnocent) this.poisoned.add(open.batch.id);
-      this.#world.after(noticedMs, open.coordinator, () =>
-        open.answer({
+      this.#tell(open, noticedMs, ({ answer }) => {
+        this.#sent.delete(open.batch.id);
+        answer({
           kind: 'lost',
           batchId: open.batch.id,
           reason: `${process.name} died`,
           ...(this.#options.areThreads ? { ended: true } : {}),
-        }),
-      );
+        });
+      });
     }
     this.#fill();
   }
@@ -215,6 +269,7 @@ export class Fleet {
     if (!this.#options.areThreads && !areAllEnded) return;
     for (const { process } of this.#all) process.kill();
     this.#all.clear();
+    this.#sent.clear();
     this.#workers = [];
   }
 }

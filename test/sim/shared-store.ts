@@ -110,6 +110,14 @@ export class SharedJob {
         },
         orphans,
         abandoned: orphans,
+        adopt: async (jobId, batchId) => {
+          const owner = this.#owners.get(batchId);
+          // Another was faster, or it is not gone after all.
+          if (owner !== undefined && owner !== process && this.#isAlive(owner)) return null;
+          const adopted = await frontier.adopt(jobId, batchId);
+          if (adopted) this.#owners.set(batchId, process);
+          return adopted;
+        },
       },
       jobs: {
         join: async () => {

@@ -161,3 +161,22 @@ function response(status: number): FetchResult {
 function noAnswer(ms: number): FetchResult {
   return { kind: 'failure', code: 'headers-timeout', detail: `no answer within ${ms} ms`, bytes: 0 };
 }
+
+/** Healthy pages beside sick ones take at most so many times as long as alone. */
+const TIMES_MAX: Record<Sickness, number> = { '503': 1.5, '500': 1.5, reset: 1.5, timeout: 2 };
+
+/** What is wrong with how pages fare beside sick ones, at hosts that the seed decides; null when nothing is. */
+export async function sickPagesProblem(seed: number): Promise<string | null> {
+  const random = new SeededRandom(seed ^ 0x51c4);
+  const site = { healthy: 64, hosts: random.between(1, 3), rate: 20, seed };
+  const sickness = random.pick(SICKNESSES);
+  const sick = random.pick([3, 7, 16]);
+  const alone = await simulateSickPages({ ...site, sickness, sick: 0 });
+  const beside = await simulateSickPages({ ...site, sickness, sick });
+  const what = `${sick} pages of each host that end with ${sickness}`;
+  if (beside.state !== 'done') return `${what} stopped the job: ${beside.stop}`;
+  if (beside.done !== site.healthy * site.hosts) return `with ${what}, only ${beside.done} pages are done`;
+  const times = beside.ms / alone.ms;
+  if (times <= TIMES_MAX[sickness]) return null;
+  return `${what} hold up the others: ${times.toFixed(2)} times the time that they take alone`;
+}

@@ -29,6 +29,12 @@ const FOUND = [
     jobs: 3,
     defect: 'a host that is gone was waited for as if the network were, since that had been so at first',
   },
+  {
+    seed: 21,
+    tasks: 60,
+    defect:
+      'a batch that was planned under a clock that was ahead kept its hosts for a day, once it was taken over',
+  },
   { seed: 10140, tasks: 200, defect: 'a permit began with what was known of a ban before the last report' },
 ];
 

@@ -67,6 +67,8 @@ export class StoreModel {
   readonly forbidden = new Set<number>();
   now: () => number = () => 0;
   isPoisoned: (batchId: number) => boolean = () => false;
+  /** Whether a worker has the batch, or has reported on it. */
+  isAtWorker: (batchId: number) => boolean = () => false;
   isDirty = false;
 
   constructor(db: Database, jobId: number) {
@@ -80,7 +82,7 @@ export class StoreModel {
     else if (name === 'lease') this.#lease(args[1] as LeaseRequest, result as LeasedBatch[]);
     else if (name === 'settle') this.#settle(args[0] as Settlement, result as SettleResult);
     else if (name === 'release')
-      this.#release(args[0] as number, args[1] as { blame: Blame }, result as Released);
+      this.#release(args[0] as number, args[1] as { blame: Blame; reason: string }, result as Released);
     else if (name === 'failTasksOfHost') this.#failTasks(result as number);
     else return;
     this.isDirty = true;
@@ -180,8 +182,16 @@ export class StoreModel {
     this.#closed.add(batchId);
   }
 
-  #release(batchId: number, { blame }: { blame: Blame }, { returned, dead }: Released): void {
+  #release(
+    batchId: number,
+    { blame, reason }: { blame: Blame; reason: string },
+    { returned, dead }: Released,
+  ): void {
     const held = this.open.get(batchId) ?? new Set();
+    check(
+      reason !== 'the coordinator ended' || held.size === 0 || !this.isAtWorker(batchId),
+      () => `batch ${batchId} was taken back, though its worker outlived the coordinator`,
+    );
     check(
       held.size === returned + dead,
       () => `${returned} + ${dead} tasks of batch ${batchId} came back instead of ${held.size}`,

@@ -148,3 +148,18 @@ export function failureReport(
     archive: null,
   };
 }
+
+/**
+ * What a report says of tasks that are still to be settled. Cookies and proxies are left out: whoever sent the batch knew
+ * what it said about them.
+ */
+export function unsettledOf(batch: Batch, report: Report): Report {
+  if (!Array.isArray(report?.outcomes)) return report;
+  const held = new Set(batch.tasks.map(({ id }) => id));
+  const { cookies: _, proxyFaults: __, ...rest } = report;
+  return {
+    ...rest,
+    outcomes: report.outcomes.filter((outcome) => held.has(outcome?.taskId)),
+    ...(Array.isArray(report.found) ? { found: report.found.filter((each) => held.has(each?.taskId)) } : {}),
+  };
+}

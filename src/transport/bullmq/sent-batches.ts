@@ -1,6 +1,6 @@
 import type { Batch, Report } from '../../core/batch/batch.ts';
 import { makeReportCheck } from '../../core/batch/check-report.ts';
-import { deferredReport } from '../../core/batch/report.ts';
+import { deferredReport, unsettledOf } from '../../core/batch/report.ts';
 import type { Delivery } from '../../ports/dispatcher.ts';
 import type { LiveWorkers } from './heartbeat.ts';
 import { type Reply, reasonOf, sentIdOf, TAKE_MS } from './wire.ts';
@@ -38,21 +38,6 @@ const LATE_MS = 15_000;
 interface Opened {
   sent: SentBatch;
   delivery: Promise<Delivery>;
-}
-
-/**
- * What a report says of tasks that are still to be settled. Cookies and proxies are left out: whoever sent the batch knew
- * what it said about them.
- */
-function unsettledOf(batch: Batch, report: Report): Report {
-  if (!Array.isArray(report?.outcomes)) return report;
-  const held = new Set(batch.tasks.map(({ id }) => id));
-  const { cookies: _, proxyFaults: __, ...rest } = report;
-  return {
-    ...rest,
-    outcomes: report.outcomes.filter((outcome) => held.has(outcome?.taskId)),
-    ...(Array.isArray(report.found) ? { found: report.found.filter((each) => held.has(each?.taskId)) } : {}),
-  };
 }
 
 /** What is known of each batch that is out, and what follows from what is heard of it. */

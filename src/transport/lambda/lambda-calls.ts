@@ -13,7 +13,7 @@ import type { MessageSeal } from '../message-seal.ts';
 import { ConcurrencyLimit } from './concurrency-limit.ts';
 import { CostMeter } from './lambda-cost.ts';
 import { functionErrorOf, isBrokenCode, type LambdaFunction } from './lambda-function.ts';
-import { decodeParts, encodeBatch, type LambdaAnswer, logLineOf } from './wire.ts';
+import { decodeParts, encodeBatch, type LambdaAnswer, logLineOf, readReply, replyKeyOf } from './wire.ts';
 
 interface LambdaCallsOptions {
   lambda: LoadedLambda;
@@ -33,6 +33,9 @@ interface LambdaCallsOptions {
 const WAIT_MS_MAX = 20_000;
 /** With less time left, a batch would only be carried there and back. */
 const WORTH_MS = 1_000;
+/** Each look is paid for, though little. */
+const REPLY_LOOK_MS = 250;
+const REPLY_LOOK_MS_MAX = 3_000;
 const BACKOFF_MS = 200;
 const BACKOFF_MS_MAX = 5_000;
 
@@ -46,9 +49,14 @@ export class LambdaCalls implements Dispatcher {
   readonly #under = new Set<AbortController>();
   #blobs: Promise<Blobs> | null = null;
   #closing: Promise<void> | null = null;
+  /** Only where answers are signed do functions leave them in the blobs. */
+  readonly adopt?: NonNullable<Dispatcher['adopt']>;
 
   constructor(options: LambdaCallsOptions) {
     this.#options = options;
+    if (options.seal.isSigned)
+      this.adopt = (batch, _, onPart) =>
+        this.#awaitReply(batch, onPart).catch((error: unknown) => lose(batch, messageOf(error)));
     this.#limit = new ConcurrencyLimit(options.concurrency);
     this.#costs = new CostMeter(options.prices);
   }
@@ -62,7 +70,7 @@ export class LambdaCalls implements Dispatcher {
     return this.#limit.limit;
   }
 
-  /** An answer comes by the connection of its call, and is lost with it. The function had nothing to do with that. */
+  /** An answer comes by the connection of its call. Where that is gone, it is in the blobs. */
   get replyTo(): string {
     return 'lambda';
   }
@@ -136,7 +144,7 @@ export class LambdaCalls implements Dispatcher {
             return lose(batch, messageOf(error), call);
           }
         case 'lost':
-          return lose(batch, call.reason, call);
+          return (!call.ended && (await this.#takeReply(batch, onPart))) || lose(batch, call.reason, call);
         case 'unstarted':
           return this.#putOff(batch, { trouble: call.reason });
       }
@@ -162,13 +170,20 @@ export class LambdaCalls implements Dispatcher {
   }
 
   /** The parts in order; tasks that had no room in the request come back with the last. */
-  async #take(batch: Batch, answer: LambdaAnswer, left: BatchTask[], onPart: OnPart): Promise<Delivery> {
+  async #take(
+    batch: Batch,
+    answer: LambdaAnswer,
+    left: BatchTask[],
+    onPart: OnPart,
+    isAdopted = false,
+  ): Promise<Delivery> {
     if (answer?.kind === 'refused') return this.#putOff(batch, { trouble: String(answer.reason) });
     if (answer?.kind !== 'parts' || !Array.isArray(answer.parts))
       throw new Error('the answer of the function is not a report');
     let last: Report | null = null;
     for await (const report of decodeParts(answer.parts, {
       batch,
+      isAdopted,
       seal: this.#options.seal,
       blobs: () => this.#openBlobs(),
     })) {
@@ -176,9 +191,38 @@ export class LambdaCalls implements Dispatcher {
       last = report;
     }
     if (!last?.final) throw new Error('the end of the report is missing');
-    void this.#forget(answer.parts.flatMap((part) => ('key' in part ? [part.key] : [])));
+    void this.#forget(batch, answer.parts);
     const outcomes = [...last.outcomes, ...left.map(({ id }) => ({ kind: 'deferred' as const, taskId: id }))];
     return { kind: 'report', report: { ...last, outcomes } };
+  }
+
+  /** What a function left for whoever takes its batch over; null when that is nothing that can be used. */
+  async #takeReply(batch: Batch, onPart: OnPart): Promise<Delivery | null> {
+    if (!this.#options.seal.isSigned) return null;
+    try {
+      const parts = await readReply(batch, await this.#openBlobs());
+      return parts && (await this.#take(batch, { kind: 'parts', parts }, [], onPart, true));
+    } catch (error) {
+      this.#options.logger.warn(`cannot use the answer to batch ${batch.id}: ${messageOf(error)}`);
+      return null;
+    }
+  }
+
+  /** The call may still run: its answer is looked for until the lease of the batch ends. */
+  async #awaitReply(batch: Batch, onPart: OnPart): Promise<Delivery> {
+    const until = performance.now() + batch.budgetMs;
+    const blobs = await this.#openBlobs();
+    for (let pauseMs = REPLY_LOOK_MS; !this.#closing; pauseMs = Math.min(pauseMs * 1.5, REPLY_LOOK_MS_MAX)) {
+      if (await blobs.has(replyKeyOf(batch))) {
+        const delivery = await this.#takeReply(batch, onPart);
+        if (delivery) return delivery;
+        break;
+      }
+      if (performance.now() > until) break;
+      await sleep(pauseMs, undefined, { ref: false });
+    }
+    const reason = 'the coordinator ended, and its function left no answer';
+    return { kind: 'lost', batchId: batch.id, reason, blameless: true };
   }
 
   /** Tasks that no worker has seen are not suspected of anything: they come back as they went. */
@@ -198,7 +242,9 @@ export class LambdaCalls implements Dispatcher {
   }
 
   /** What is not deleted now is swept with its batch. */
-  async #forget(keys: string[]): Promise<void> {
+  async #forget(batch: Batch, parts: Extract<LambdaAnswer, { kind: 'parts' }>['parts']): Promise<void> {
+    const keys = parts.flatMap((part) => ('key' in part ? [part.key] : []));
+    if (this.#options.seal.isSigned) keys.push(replyKeyOf(batch));
     if (keys.length === 0) return;
     const blobs = await this.#openBlobs();
     await Promise.allSettled(keys.map((key) => blobs.delete(key)));

@@ -3,12 +3,16 @@ import { promisify } from 'node:util';
 import { gunzip, gzip, gzipSync } from 'node:zlib';
 import { type Batch, type BatchTask, type Report, WIRE_VERSION } from '../../core/batch/batch.ts';
 import { makeReportCheck } from '../../core/batch/check-report.ts';
+import { unsettledOf } from '../../core/batch/report.ts';
+import { isList, isObject } from '../../core/batch/shape.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Blobs } from '../../ports/blobs.ts';
 import type { MessageSeal, SealContext } from '../message-seal.ts';
 
 /** Lambda carries 6,291,456 bytes each way; the rest is room for what stands around a batch or a report. */
 const LAMBDA_PAYLOAD_BYTES = 6_000_000;
+/** With the names of parts that lie elsewhere. */
+const REPLY_BYTES_MAX = 6_291_456;
 
 /** What is said between the dispatcher and the function: JSON, within what Lambda carries. */
 
@@ -186,6 +190,8 @@ export async function encodeParts(
 
 interface DecodeOptions {
   batch: Batch;
+  /** Another coordinator sent it, and may have settled parts of its report. */
+  isAdopted?: boolean;
   seal: MessageSeal;
   blobs(): Promise<Blobs>;
 }
@@ -198,7 +204,8 @@ export async function* decodeParts(
   const { batch } = options;
   const problemOf = makeReportCheck(batch);
   for (const [index, part] of parts.entries()) {
-    const report = await readPart(part, index, options);
+    const said = await readPart(part, index, options);
+    const report = options.isAdopted ? unsettledOf(batch, said as Report) : said;
     const problem = problemOf(report);
     if (problem !== null) throw new Error(`the function sent a report that is not valid: ${problem}`);
     const checked = report as Report;
@@ -234,6 +241,25 @@ async function readStored(
   if (!bytes) throw new Error('a part of the answer is missing');
   if (hash('sha256', bytes, 'hex') !== sha256) throw new Error('a part of the answer was changed');
   return bytes;
+}
+
+/**
+ * Where a function leaves its whole answer as well, for a coordinator that takes the batch over: the connection of the call
+ * ends with whoever made it. Only where parts are signed, as others may write to the blobs.
+ */
+export function replyKeyOf({ archiveKey }: Pick<Batch, 'archiveKey'>): string {
+  return `${archiveKey}-reply.json`;
+}
+
+/** The parts of an answer that was left; null while there is none. Throws when it is something else. */
+export async function readReply(batch: Batch, blobs: Pick<Blobs, 'read'>): Promise<AnswerPart[] | null> {
+  const bytes = await blobs.read(replyKeyOf(batch), { offset: 0, length: REPLY_BYTES_MAX + 1 });
+  if (!bytes) return null;
+  if (bytes.length > REPLY_BYTES_MAX) throw new Error('the answer that the function left is too large');
+  const answer: unknown = JSON.parse(bytes.toString());
+  if (!isObject(answer) || answer.kind !== 'parts' || !isList(answer.parts))
+    throw new Error('the answer that the function left is not a report');
+  return answer.parts as AnswerPart[];
 }
 
 /** What a function writes into its log before a batch, so that a call whose answer never came is found there. */

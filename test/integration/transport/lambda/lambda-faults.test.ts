@@ -92,6 +92,39 @@ describe('a function of ordinary size', () => {
     expectWhole(next, (await deliver(dispatcher, next)).reports);
   });
 
+  test('an answer whose coordinator is gone is taken by the next, and nothing of it stays', async () => {
+    const gone = await setup.open();
+    const batch = batchOf(site, { paths: ['/1', '/2', '/slow'], budgetMs: 3_000 });
+    const answer = deliver(gone, batch);
+    await expect.poll(() => site.paths.length).toBe(3);
+    await gone.close();
+    expect((await answer).delivery.kind).toBe('lost');
+    // One of its tasks was settled before.
+    const left: Batch = { ...batch, budgetMs: 20_000, tasks: batch.tasks.slice(1) };
+    const reports: Report[] = [];
+    const delivery = await dispatcher.adopt!(left, 'lambda', (part) => void reports.push(part));
+    if (delivery.kind === 'report') reports.push(delivery.report);
+    expectWhole(left, reports);
+    expect(kindsOf(reports)).toEqual(['fetched', 'deferred']);
+    expect(site.paths).toHaveLength(3);
+    const blobs = await openFolderBlobs(folder.dir);
+    await expect.poll(() => blobs.has(`${batch.archiveKey}-reply.json`)).toBe(false);
+  });
+
+  test('an answer in the blobs that the function did not sign is not taken', async () => {
+    const batch = batchOf(site, { paths: ['/1'], budgetMs: 5_000 });
+    const { reports } = await deliver(dispatcher, batch);
+    const blobs = await openFolderBlobs(folder.dir);
+    const forged = { kind: 'parts', parts: [{ plain: reports[0] }] };
+    for (const answer of [forged, { kind: 'parts', parts: [] }, { kind: 'refused', reason: 'no' }, 7]) {
+      await blobs.put(`${batch.archiveKey}-reply.json`, Buffer.from(JSON.stringify(answer)));
+      expect(await dispatcher.adopt!(batch, 'lambda', () => {})).toMatchObject({
+        kind: 'lost',
+        blameless: true,
+      });
+    }
+  });
+
   test('a page that takes all memory loses its batch', async () => {
     const bundle = await withCode(
       'globalThis.all = []; for (let i = 0; i < 60; i++) all.push(Buffer.alloc(1e7, 1)); return new Promise(() => {});',

@@ -1,0 +1,104 @@
+import { existsSync, mkdirSync, readFileSync, renameSync, rmdirSync, writeFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/**
+ * What long simulations have come to so far, in a small file: several processes add to it, and whoever starts again goes
+ * on behind what is there. Seeds are done in chunks; a chunk counts once it is done.
+ */
+
+export const CHUNK = 50;
+
+export interface SimSums {
+  runs: number;
+  tasks: number;
+  faults: number;
+  steps: number;
+  virtualMs: number;
+}
+
+export interface SimResults {
+  /** Of each run. */
+  tasks: number;
+  /** First and last chunk of each stretch that is done. */
+  done: [number, number][];
+  sums: SimSums;
+  /** Seeds that failed. */
+  failed: number[];
+}
+
+const NAMES = ['runs', 'tasks', 'faults', 'steps', 'virtualMs'] as const;
+
+export const NO_SUMS: Readonly<SimSums> = { runs: 0, tasks: 0, faults: 0, steps: 0, virtualMs: 0 };
+
+export function readResults(path: string, tasks: number): SimResults {
+  if (!existsSync(path)) return { tasks, done: [], sums: { ...NO_SUMS }, failed: [] };
+  const results = JSON.parse(readFileSync(path, 'utf8')) as SimResults;
+  if (results.tasks !== tasks)
+    throw new Error(`${path} has runs of ${results.tasks} tasks: delete it, or use --tasks ${results.tasks}`);
+  return results;
+}
+
+export function isDone({ done }: SimResults, chunk: number): boolean {
+  return done.some(([first, last]) => chunk >= first && chunk <= last);
+}
+
+/** Reads, adds and writes with no other process between. */
+export async function addChunk(
+  path: string,
+  tasks: number,
+  chunk: number,
+  { sums, failed }: { sums: SimSums; failed: number[] },
+): Promise<SimResults> {
+  const lock = `${path}.lock`;
+  while (!tryLock(lock)) await sleep(20);
+  try {
+    const before = readResults(path, tasks);
+    if (isDone(before, chunk)) return before;
+    const after: SimResults = {
+      tasks,
+      done: joined([...before.done, [chunk, chunk]]),
+      sums: added(before.sums, sums),
+      failed: [...before.failed, ...failed].sort((a, b) => a - b),
+    };
+    writeFileSync(`${path}.new`, `${JSON.stringify(after, null, 2)}\n`);
+    renameSync(`${path}.new`, path);
+    return after;
+  } finally {
+    rmdirSync(lock);
+  }
+}
+
+export function added(one: SimSums, other: SimSums): SimSums {
+  const sums = { ...one };
+  for (const name of NAMES) sums[name] += other[name];
+  return sums;
+}
+
+function tryLock(path: string): boolean {
+  try {
+    mkdirSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Stretches that touch become one. */
+export function joined(stretches: [number, number][]): [number, number][] {
+  const result: [number, number][] = [];
+  for (const [first, last] of stretches.toSorted(([a], [b]) => a - b)) {
+    const before = result.at(-1);
+    if (before && first <= before[1] + 1) before[1] = Math.max(before[1], last);
+    else result.push([first, last]);
+  }
+  return result;
+}
+
+export function tableOf({ sums, failed }: SimResults): string {
+  const days = (sums.virtualMs / 86_400_000).toFixed(0);
+  return [
+    '| runs | tasks | faults | steps | virtual time | failed |',
+    '|--:|--:|--:|--:|--:|--:|',
+    `| ${sums.runs} | ${sums.tasks} | ${sums.faults} | ${sums.steps} | ${days} days | ${failed.length} |`,
+  ].join('\n');
+}
