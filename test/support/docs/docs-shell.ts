@@ -7,6 +7,7 @@ import { type ShopSite, startShopSite } from '../../../src/sites/shop/shop-site.
 import { openDuckDb } from '../duckdb.ts';
 import { seineHere } from '../seine-in-process.ts';
 import { temporaryFolder } from '../seine-process.ts';
+import { get } from '../servers/plain-http.ts';
 import type { DocBlock } from './doc-blocks.ts';
 import { ROOT } from './docs-text.ts';
 
@@ -123,9 +124,8 @@ export class DocsShell {
     this.#shopPort = Number(new URL(this.#shop.url).port);
     // Pages that refuse once do so now, and make no command wait.
     const { flakyPaths, throttledPaths } = this.#shop.expected;
-    await Promise.all(
-      [...flakyPaths, ...throttledPaths].map((path) => fetch(new URL(path, this.#shop!.url))),
-    );
+    for (const path of [...flakyPaths, ...throttledPaths])
+      await get(new URL(path, this.#shop.url).href, { connection: 'close' });
   }
 
   async close(): Promise<void> {
@@ -158,7 +158,13 @@ export class DocsShell {
     socket.on('error', () => {});
     createInterface(socket).once('line', (folder) => {
       this.#queue = this.#queue.then(async () => {
-        const { code, stdout, stderr } = await this.#answer(readCall(join(folder, 'call')));
+        const { code, stdout, stderr } = await this.#answer(readCall(join(folder, 'call'))).catch(
+          (error) => ({
+            code: 70,
+            stdout: '',
+            stderr: `${error}\n`,
+          }),
+        );
         writeFileSync(join(folder, 'stdout'), stdout);
         writeFileSync(join(folder, 'stderr'), stderr);
         socket.end(`${code}\n`);
