@@ -47,7 +47,7 @@ const outputOf = (path: string) =>
       : `${path}.html`;
 
 /** As GitHub makes it, so that links lead to the same place in both. */
-export function slugOf(heading: string): string {
+function slugOf(heading: string): string {
   return heading
     .toLowerCase()
     .replace(/[^\w\s-]/g, '')
@@ -75,7 +75,7 @@ function plainText(tokens: readonly Token[] | undefined): string {
 function captionOf(language: string, info: string): string {
   if (language !== 'sh') return info;
   if (info === 'other-terminal') return 'in another terminal';
-  return info.startsWith('needs') ? info : '';
+  return info.startsWith('needs') && info !== 'needs npm' ? info : '';
 }
 
 class Site {
@@ -91,7 +91,8 @@ class Site {
 
   build(): { pages: string[]; sections: readonly Section[] } {
     const files = markdownFiles();
-    for (const path of files) this.#titles.set(path, /^# (.*)$/m.exec(this.#read(path))?.[1] ?? path);
+    for (const path of files)
+      this.#titles.set(path, /^# (.*)$/m.exec(this.#read(path))?.[1]?.replaceAll('`', '') ?? path);
     for (const path of files) this.#writePage(path);
     for (const path of [...this.#linked]) this.#writeLinked(path);
     this.#writeSearch();
