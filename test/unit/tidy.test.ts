@@ -115,6 +115,7 @@ const READS_ENVIRONMENT = [
   'src/cli/commands/run/follow-run.ts',
   'src/cli/commands/run/follow-served.ts',
   'src/cli/main.ts',
+  'src/cli/program-name.ts',
   'src/config/load.ts',
 ];
 

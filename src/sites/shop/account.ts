@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 
 export const LOGIN_PATH = '/account/login';
 export const ORDERS_PATH = '/account/orders';
-const SESSION = 'session=harbour-guest';
+const VISITOR = 'visitor=harbour-guest';
 /** A name and a password; whoever sends more wants something else. */
 const FORM_BYTES_MAX = 1_024;
 
@@ -26,7 +26,7 @@ ${ORDERS.map(([id, product, total]) => `<tr class="order"><td class="id">${id}</
 </table>`;
 
 export function isLoggedIn({ headers }: IncomingMessage): boolean {
-  return (headers.cookie ?? '').split(/;\s*/).includes(SESSION);
+  return (headers.cookie ?? '').split(/;\s*/).includes(VISITOR);
 }
 
 /** Reads the form, and says where to go next. */
@@ -38,5 +38,5 @@ export async function logIn(request: IncomingMessage): Promise<Record<string, st
   }
   const fields = new URLSearchParams(form);
   if (fields.get('user') !== 'guest' || fields.get('password') !== 'guest') return { Location: LOGIN_PATH };
-  return { Location: ORDERS_PATH, 'Set-Cookie': `${SESSION}; Path=/; HttpOnly; SameSite=Lax` };
+  return { Location: ORDERS_PATH, 'Set-Cookie': `${VISITOR}; Path=/; HttpOnly; SameSite=Lax` };
 }

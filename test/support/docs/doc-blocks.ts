@@ -23,7 +23,7 @@ export type DocBlock = {
 );
 
 /** What no machine has by itself. */
-export const FOREIGN = ['AWS', 'Docker', 'Kubernetes', 'npm', 'the internet', 'a terminal'];
+const FOREIGN = ['AWS', 'Docker', 'Kubernetes', 'npm', 'minutes'];
 
 const FENCE = /^```(\w*)[ ]?(.*)\n([\s\S]*?)^```$/gm;
 

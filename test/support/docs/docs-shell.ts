@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -7,6 +7,7 @@ import { type ShopSite, startShopSite } from '../../../src/sites/shop/shop-site.
 import { openDuckDb } from '../duckdb.ts';
 import { seineHere } from '../seine-in-process.ts';
 import { temporaryFolder } from '../seine-process.ts';
+import { get } from '../servers/plain-http.ts';
 import type { DocBlock } from './doc-blocks.ts';
 import { ROOT } from './docs-text.ts';
 
@@ -19,6 +20,8 @@ interface ScenarioOptions {
   /** Words of the page, and what stands for them here: `redis.example:6379`. */
   replace?: Record<string, string>;
   env?: Record<string, string>;
+  /** Is copied before the page begins: files, and jobs that have run. */
+  from?: string;
   /** The page crawls sites of others: here it is the shop, at any speed. */
   isPractice?: boolean;
 }
@@ -46,6 +49,7 @@ name=$(basename "$0")
 if [ "$name" = npx ]; then
   name=$1; shift
   if [ "$name" = node ]; then exec "$DOCS_NODE" "$@"; fi
+  if [ "$name" != seine ]; then exec "$DOCS_PROGRAMS/$name" "$@"; fi
 fi
 case "$name$DOCS_OWN_PROCESS $* " in
   seineyes\\ serve*) exec "$DOCS_NODE" "$DOCS_SEINE" "$@" --listen 127.0.0.1:0 ;;
@@ -123,9 +127,8 @@ export class DocsShell {
     this.#shopPort = Number(new URL(this.#shop.url).port);
     // Pages that refuse once do so now, and make no command wait.
     const { flakyPaths, throttledPaths } = this.#shop.expected;
-    await Promise.all(
-      [...flakyPaths, ...throttledPaths].map((path) => fetch(new URL(path, this.#shop!.url))),
-    );
+    for (const path of [...flakyPaths, ...throttledPaths])
+      await get(new URL(path, this.#shop.url).href, { connection: 'close' });
   }
 
   async close(): Promise<void> {
@@ -143,6 +146,9 @@ export class DocsShell {
     const dir = join(this.#folder.path, `scenario-${++this.#scenarios}`);
     mkdirSync(join(dir, 'node_modules'), { recursive: true });
     symlinkSync(ROOT, join(dir, 'node_modules/seine'));
+    if (options.from !== undefined)
+      for (const name of readdirSync(options.from).filter((each) => each !== 'node_modules'))
+        cpSync(join(options.from, name), join(dir, name), { recursive: true });
     await this.openShop({});
     const scenario = new Scenario(this, { path, blocks, dir, options, folder: this.#folder.path });
     this.#answer = (call) => scenario.answer(call);
@@ -158,7 +164,13 @@ export class DocsShell {
     socket.on('error', () => {});
     createInterface(socket).once('line', (folder) => {
       this.#queue = this.#queue.then(async () => {
-        const { code, stdout, stderr } = await this.#answer(readCall(join(folder, 'call')));
+        const { code, stdout, stderr } = await this.#answer(readCall(join(folder, 'call'))).catch(
+          (error) => ({
+            code: 70,
+            stdout: '',
+            stderr: `${error}\n`,
+          }),
+        );
         writeFileSync(join(folder, 'stdout'), stdout);
         writeFileSync(join(folder, 'stderr'), stderr);
         socket.end(`${code}\n`);
@@ -241,7 +253,6 @@ class Scenario {
   async answer(call: Call): Promise<Answer> {
     if (call.name === 'docs-step') return this.#step(call.args);
     if (call.name === 'duckdb') return query(call);
-    if (call.name !== 'seine') return { code: 127, stdout: '', stderr: `npx ${call.name} is not run here\n` };
     this.#commands++;
     const { code, stdout, stderr } = await inFolder(call, () => seineHere(...this.#forHere(call.args)));
     if (call.args[0] === 'init') this.#moveShop(call.cwd);
@@ -348,6 +359,7 @@ class Scenario {
       SEINE_WORKERS: '1',
       DOCS_NODE: process.execPath,
       DOCS_SEINE: join(ROOT, 'bin/seine.js'),
+      DOCS_PROGRAMS: join(ROOT, 'node_modules/.bin'),
       DOCS_CALLS: join(folder, 'calls'),
       DOCS_PORT: String(port),
       ...options.env,

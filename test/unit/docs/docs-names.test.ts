@@ -12,7 +12,13 @@ describe('nothing is named that does not exist', () => {
     ...Object.values(COMMANDS).flatMap(({ options }) => Object.keys(options)),
     'version',
   ]);
-  const all = ABOUT_SEINE.map((path) => ({ path, text: read(path) }));
+  const all = ABOUT_SEINE.map((path) => ({ path, text: aboutSeine(path) }));
+
+  /** Without the words of others, which come first in a table of translations, and without mistakes on purpose. */
+  function aboutSeine(path: string): string {
+    const text = read(path).replace(/^```sh fails\n[\s\S]*?^```$/gm, '');
+    return path.startsWith('docs/coming-from-') ? text.replace(/^\|.*?(?<!\\)\|/gm, '|') : text;
+  }
 
   /** What a pattern finds in the docs, with its place. */
   function mentions(pattern: RegExp): { name: string; place: string }[] {
@@ -61,9 +67,9 @@ describe('nothing is named that does not exist', () => {
     );
     // For tests only: test/support/seed.ts.
     variables.add('SEINE_TEST_SEED');
-    // The beginning of names.
-    variables.add('SEINE_SECRET_');
-    expect(unknown(/\b(SEINE_[A-Z0-9_]+)\b/g, (name) => variables.has(name))).toEqual([]);
+
+    const isVariable = (name: string) => variables.has(name) || name.startsWith('SEINE_SECRET_');
+    expect(unknown(/\b(SEINE_[A-Z0-9_]+)\b/g, isVariable)).toEqual([]);
   });
 
   test('fields of a job in passing', () => {

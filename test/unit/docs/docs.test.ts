@@ -194,7 +194,7 @@ describe('written by hand, but true', () => {
 
   test('jobs shown as code are valid', async () => {
     const blocks = ABOUT_SEINE.flatMap((path) =>
-      [...read(path).matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text]) => ({ path, text: text! })),
+      [...read(path).matchAll(/```yaml[^\n]*\n([\s\S]*?)```/g)].map(([, text]) => ({ path, text: text! })),
     );
     expect(blocks.length).toBeGreaterThan(0);
     for (const { path, text } of blocks) await parseJob(parse(text), path, 'job');
