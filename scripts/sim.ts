@@ -105,13 +105,13 @@ async function main(): Promise<void> {
     process.stdout.write(`\n${worst.trace.join('\n')}\nseed ${worst.seed}: ${worst.failure}\n`);
     process.stdout.write(`the same again: npm run sim -- --seed ${worst.seed} --tasks ${options.tasks}\n`);
   }
-  process.stdout.write(`\n${tableOf(sum, failed.length, Date.now() - startedAt)}\n`);
+  process.stdout.write(`\n${tableOfRuns(sum, failed.length, Date.now() - startedAt)}\n`);
   process.exitCode = failed.length === 0 ? 0 : 1;
 }
 
 type Sum = Record<'runs' | 'tasks' | 'faults' | 'steps' | 'virtualMs', number>;
 
-function tableOf({ runs, tasks, faults, steps, virtualMs }: Sum, failed: number, tookMs: number): string {
+function tableOfRuns({ runs, tasks, faults, steps, virtualMs }: Sum, failed: number, tookMs: number): string {
   const days = (virtualMs / 86_400_000).toFixed(1);
   return [
     '| runs | tasks | faults | steps | virtual time | failed | time |',
