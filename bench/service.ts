@@ -1,6 +1,7 @@
 /** The service scenario: what the API adds to a fetch, takes in batches, and answers while a crawl runs. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Pool, request } from 'undici';
@@ -167,27 +168,105 @@ async function enqueueRate(scratch: Scratch, count: number, round: number): Prom
   }
 }
 
-async function statusWhileCrawling(api: Api, origin: Served, pages: number) {
+/** In turns with a program that does nothing but answer: what the machine lets wait is waited for by both. */
+async function statusWhileCrawling(api: Api, origin: Served, idle: Served, pages: number) {
   async function* lines() {
     yield '{"rate":"max","robots":false}\n';
     for (let at = 0; at < pages; at++) yield `${origin.url}/c/${at}\n`;
   }
   const { batch_id: id } = await api.batch(lines());
   const times: number[] = [];
+  const idleTimes: number[] = [];
+  const pool = new Pool(idle.url);
   const start = performance.now();
   for (let isOver = false; !isOver; ) {
     const from = performance.now();
     const { status } = await api.call<{ status: string }>('GET', `/jobs/${id}`);
     times.push(performance.now() - from);
     isOver = status !== 'running' && status !== 'queued';
+    idleTimes.push(await ms(async () => (await request(idle.url, { dispatcher: pool })).body.text()));
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
+  await pool.close();
   return {
     p50: quantile(times, 0.5),
     p99: quantile(times, 0.99),
+    idleP99: quantile(idleTimes, 0.99),
     asked: times.length,
     rate: (pages / (performance.now() - start)) * 1_000,
   };
+}
+
+/** Memory of the server while something is done to it. */
+async function peakWhile<T>(server: Served, work: () => Promise<T>) {
+  const beforeMb = rssOf(server.pid);
+  let peakMb = beforeMb;
+  const timer = setInterval(() => {
+    peakMb = Math.max(peakMb, rssOf(server.pid));
+  }, 100);
+  try {
+    return { beforeMb, result: await work(), peakMb: Math.max(peakMb, rssOf(server.pid)) };
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** Many streams of events that nobody reads: each is answered or closed, and other callers are still answered. */
+async function idleStreams(api: Api, server: Served, count: number) {
+  const { batch_id: id } = await api.batch(urlLines('http://idle.example/', 1));
+  const { hostname, port } = new URL(server.url);
+  const text = `GET /api/v1/jobs/${id}/events HTTP/1.1\r\nHost: ${hostname}:${port}\r\n\r\n`;
+  const sockets: Socket[] = [];
+  const counts = { open: 0, refused: 0, closed: 0 };
+  const open = () =>
+    new Promise<void>((resolve) => {
+      const socket = connect(Number(port), hostname, () => socket.write(text));
+      sockets.push(socket);
+      let hasEnded = false;
+      const end = (kind: keyof typeof counts) => {
+        if (!hasEnded) counts[kind]++;
+        hasEnded = true;
+        resolve();
+      };
+      socket.on('data', (chunk) => end(String(chunk).startsWith('HTTP/1.1 200') ? 'open' : 'refused'));
+      socket.on('error', () => {});
+      socket.on('close', () => end('closed'));
+    });
+  const { beforeMb, peakMb } = await peakWhile(server, async () => {
+    for (let at = 0; at < count; at += 100) await Promise.all(Array.from({ length: 100 }, open));
+    // On a connection of its own, which has to be let in.
+    const { statusCode, body } = await request(`${server.url}/api/v1/jobs/${id}`, { reset: true });
+    await body.dump();
+    if (statusCode !== 200) throw new Error(`beside idle streams a call is answered with ${statusCode}`);
+  });
+  for (const socket of sockets) socket.destroy();
+  return { ...counts, beforeMb, peakMb };
+}
+
+/** Ten megabytes of brackets, some at once, and clients that send nothing of their bodies. */
+async function badBodies(server: Served, count: number) {
+  const { hostname, port } = new URL(server.url);
+  const body = '['.repeat(10_000_000);
+  const headers = { 'content-type': 'application/json' };
+  const slow = Array.from({ length: count * 10 }, () => {
+    const socket = connect(Number(port), hostname, () =>
+      socket.write(
+        `POST /api/v1/batch HTTP/1.1\r\nHost: ${hostname}:${port}\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{`,
+      ),
+    );
+    return socket.on('error', () => {});
+  });
+  const { beforeMb, result, peakMb } = await peakWhile(server, () =>
+    Promise.all(
+      Array.from({ length: count }, async () => {
+        const answer = await request(`${server.url}/api/v1/batch`, { method: 'POST', headers, body });
+        await answer.body.dump();
+        return answer.statusCode;
+      }),
+    ),
+  );
+  for (const socket of slow) socket.destroy();
+  return { refused: result.filter((status) => status === 400).length, count, beforeMb, peakMb };
 }
 
 async function run({ pages, rounds }: BenchOptions, scratch: Scratch): Promise<ScenarioResult> {
@@ -215,16 +294,18 @@ async function run({ pages, rounds }: BenchOptions, scratch: Scratch): Promise<S
       `round ${round + 1}: scrape ${latency.at(-1)!.scrapeP50.toFixed(1)} ms, ${rates.at(-1)!.toFixed(0)}/s; batch ${batches.at(-1)!.toFixed(0)}/s, enqueue ${enqueues.at(-1)!.toFixed(0)}/s`,
     );
   }
-  const status = await statusWhileCrawling(api, origin, pages);
+  const idle = await startProgram(scratch, ['-e', ORIGIN], /http:\/\/127\.0\.0\.1:\d+/);
+  const status = await statusWhileCrawling(api, origin, idle, pages);
   say(`GET /jobs/{id} p99 ${status.p99.toFixed(1)} ms at ${status.rate.toFixed(0)} pages/s`);
+  const bodies = await badBodies(server, 10);
+  const streams = await idleStreams(api, server, Math.max(100, Math.floor(pages / 2)));
+  say(`${streams.open} streams of events open, ${streams.refused} refused, ${streams.closed} closed`);
   const streamed = pages * 250;
-  const before = rssOf(server.pid);
-  let peak = before;
-  const timer = setInterval(() => {
-    peak = Math.max(peak, rssOf(server.pid));
-  }, 200);
-  const stream = await api.batch(urlLines('http://stream.example/', streamed, 5_000));
-  clearInterval(timer);
+  const {
+    beforeMb: before,
+    result: stream,
+    peakMb: peak,
+  } = await peakWhile(server, () => api.batch(urlLines('http://stream.example/', streamed, 5_000)));
   const data = {
     ...{ machine: describeMachine(), pages, rounds },
     scrapeP50: quantile(
@@ -247,6 +328,8 @@ async function run({ pages, rounds }: BenchOptions, scratch: Scratch): Promise<S
       0.5,
     ),
     status,
+    bodies,
+    streams,
     stream: {
       urls: streamed,
       accepted: stream.accepted,
@@ -271,7 +354,9 @@ function judge(data: {
   batchShare: number;
   pages: number;
   rounds: number;
-  status: { p50: number; p99: number; rate: number; asked: number };
+  status: { p50: number; p99: number; idleP99: number; rate: number; asked: number };
+  bodies: Awaited<ReturnType<typeof badBodies>>;
+  streams: Awaited<ReturnType<typeof idleStreams>>;
   stream: {
     urls: number;
     accepted: number;
@@ -281,7 +366,9 @@ function judge(data: {
     peakMb: number;
   };
 }): Verdict[] {
-  const { status, stream } = data;
+  const { status, stream, streams, bodies } = data;
+  const grown = ({ beforeMb, peakMb }: { beforeMb: number; peakMb: number }) =>
+    `${beforeMb.toFixed(0)} MB before, at most ${peakMb.toFixed(0)} MB`;
   return [
     {
       bar: 'POST /scrape, 1 at once: p50 at most 12 ms above a bare request',
@@ -300,13 +387,23 @@ function judge(data: {
     },
     {
       bar: 'URLs as one stream: memory flat, rejects capped and counted',
-      measured: `${stream.accepted} accepted, ${stream.rejected} rejected, ${stream.named} named; ${stream.beforeMb.toFixed(0)} MB before, at most ${stream.peakMb.toFixed(0)} MB`,
+      measured: `${stream.accepted} accepted, ${stream.rejected} rejected, ${stream.named} named; ${grown(stream)}`,
       passed: stream.accepted === stream.urls && stream.named <= 100 && stream.peakMb - stream.beforeMb < 200,
     },
     {
       bar: 'GET /jobs/{id} while a crawl runs: p99 at most 10 ms',
-      measured: `${status.p99.toFixed(1)} ms at ${status.rate.toFixed(0)} pages/s`,
+      measured: `${status.p99.toFixed(1)} ms at ${status.rate.toFixed(0)} pages/s (${status.idleP99.toFixed(1)} ms of a program that does nothing else)`,
       passed: status.p99 <= 10,
+    },
+    {
+      bar: 'idle streams of events: each answered or closed, others still answered, memory bounded',
+      measured: `${streams.open} open, ${streams.refused} refused, ${streams.closed} closed; ${grown(streams)}`,
+      passed: streams.open > 0 && streams.peakMb - streams.beforeMb < 300,
+    },
+    {
+      bar: '10 MB of brackets, 10 at once beside 100 slow clients: each refused, memory bounded',
+      measured: `${bodies.refused} of ${bodies.count} refused; ${grown(bodies)}`,
+      passed: bodies.refused === bodies.count && bodies.peakMb - bodies.beforeMb < 500,
     },
   ];
 }

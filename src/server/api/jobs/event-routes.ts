@@ -15,7 +15,8 @@ const LOOK_MS = 1_000;
 /** Proxies close connections on which nothing comes, often after a minute. */
 const HEARTBEAT_MS = 15_000;
 const ROWS_AT_ONCE = 500;
-const RETRY_AFTER = { headers: { 'retry-after': '10' } };
+/** One that is refused must not keep its connection, of which there are not many more. */
+const REFUSED = { headers: { 'retry-after': '10', connection: 'close' } };
 
 export const eventRoutes: RoutePlugin = (app, context) => {
   let streams = 0;
@@ -24,7 +25,7 @@ export const eventRoutes: RoutePlugin = (app, context) => {
     requireScope(request.caller, 'read');
     const after = lastEventOf(request.headers['last-event-id']);
     const { job } = await jobOf(context, request.params.id, request.caller);
-    if (streams >= STREAMS_MAX) throw new Problem('busy', 'too many streams of events', RETRY_AFTER);
+    if (streams >= STREAMS_MAX) throw new Problem('busy', 'too many streams of events', REFUSED);
     streams++;
     const gone = new AbortController();
     reply.raw.once('close', () => {

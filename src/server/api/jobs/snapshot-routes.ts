@@ -24,7 +24,8 @@ const RUNNING_MAX = 50;
 const RATE_MS = 15_000;
 /** A reader that has not taken so many snapshots gets the newest one next, and the others never. */
 const BEHIND_MAX = 1;
-const RETRY_AFTER = { headers: { 'retry-after': '10' } };
+/** One that is refused must not keep its connection, of which there are not many more. */
+const REFUSED = { headers: { 'retry-after': '10', connection: 'close' } };
 
 type JobView = Awaited<ReturnType<typeof viewOf>>;
 
@@ -36,7 +37,7 @@ export const snapshotRoutes: RoutePlugin = (app, context) => {
     requireScope(request.caller, 'read');
     const { job: id } = parseAs(snapshotQuery, request.query);
     const job = id === undefined ? null : (await jobOf(context, id, request.caller)).job;
-    if (streams >= STREAMS_MAX) throw new Problem('busy', 'too many streams of snapshots', RETRY_AFTER);
+    if (streams >= STREAMS_MAX) throw new Problem('busy', 'too many streams of snapshots', REFUSED);
     streams++;
     const audience = isAdmin(request.caller) || request.caller.keyId === null ? '' : request.caller.keyId;
     const key = `${audience} ${job?.id ?? ''}`;

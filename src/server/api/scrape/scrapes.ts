@@ -15,8 +15,8 @@ import type { SettleWatch } from './settle-watch.ts';
 const LOOK_MS = 1_000;
 
 /**
- * With so many scrapes under way the next ones are gathered for so long. A transaction, a plan, a batch and an archive file
- * for each page take more than the page: together they take a third. A caller that waits for each page is not held up.
+ * With so many scrapes under way the next ones are gathered for so long: a transaction, a plan, a batch and an archive file
+ * for each page cost 0.8 ms of CPU more than for several. A caller that waits for each page is not held up.
  */
 const GATHER_FROM = 4;
 const GATHER_MS = 8;
