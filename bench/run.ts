@@ -8,13 +8,16 @@ import { BENCH_FOLDER } from './contenders/contender.ts';
 import { scenario as crawl } from './crawl.ts';
 import { scenario as flat } from './flat.ts';
 import { scenario as fleet } from './fleet.ts';
+import { scenario as many } from './many.ts';
 import { scenario as media } from './media.ts';
 import { writeScenario } from './report/document.ts';
 import type { BenchOptions, Scenario, Verdict } from './scenario.ts';
 import { openScratch } from './scratch.ts';
 import { scenario as service } from './service.ts';
 
-const SCENARIOS: readonly Scenario[] = [crawl, flat, media, fleet, browser, service];
+const SCENARIOS: readonly Scenario[] = [crawl, flat, media, fleet, browser, service, many];
+/** Those that compare Seine only with itself. */
+const WITHOUT_PEERS = ['service', 'many'];
 
 const HELP = `npm run bench -- [scenario …] [options]
 
@@ -25,7 +28,7 @@ Options
   --pages <n>          pages of the site (20000); pictures are 0.4 times as many, pages in browsers 0.015
   --rounds <n>         timed rounds, after one check round (3)
   --mode <m>           links, select or both (both)
-  --only <ids>         comma-separated beginnings of: raw spider seine crawlee
+  --only <ids>         comma-separated beginnings of: raw spider seine crawlee; of many: share urgent finished
   --crawlee-pages <n>  pages for Crawlee, which is slow (1500)
   --markup <m>         plain or rich (plain; the bars are judged on it)
   --origin-workers <n> nginx workers (1)
@@ -110,7 +113,7 @@ const options: BenchOptions = {
 for (const name of positionals) {
   if (!SCENARIOS.some((scenario) => scenario.name === name)) fail(`unknown scenario ${name}\nTry --help.`);
 }
-if (positionals.length === 0 || positionals.some((name) => name !== 'service')) installPeers();
+if (positionals.length === 0 || positionals.some((name) => !WITHOUT_PEERS.includes(name))) installPeers();
 const scratch = openScratch(values.dir);
 let allMet = true;
 try {

@@ -86,8 +86,11 @@ export class BatchSender {
   /** Tasks that the plan under way could not start, by host or for all hosts, and what stopped them. */
   readonly #stopped = new Map<string | null, { reason: IdleReason; tasks: number }>();
 
+  readonly #wake: () => void;
+
   constructor(parts: SenderParts) {
     this.#parts = parts;
+    this.#wake = () => parts.wake.notify();
     this.#limitsOf = compileHostLimits(parts.job.spec);
   }
 
@@ -204,8 +207,10 @@ export class BatchSender {
     for (const { grants } of planned)
       for (const { hostId, count } of grants) granted.set(hostId, (granted.get(hostId) ?? 0) + count);
     const readyOf = new Map(due.map(({ id, ready }) => [id, ready]));
+    const { permits } = this.#parts;
     for (const { id, host, gapMs, parallel, crawlDelayMs, pace } of hosts) {
       const ready = (readyOf.get(id) ?? 0) - (granted.get(id) ?? 0);
+      if (ready > 0 && permits.isShared) permits.wakeOnRelease(host, this.#wake);
       const gap = guardedGapMs(gapMs ?? gapMsOf(spec), crawlDelayMs);
       this.#stop(host, gap > 0 ? 'hostGap' : 'hostParallelism', ready);
       this.#parts.accountant.noteHost({

@@ -7,6 +7,7 @@ import { messageOf } from '../core/errors.ts';
 import { mayRender } from '../core/escalation/escalation.ts';
 import { BoundedMap } from '../core/lru.ts';
 import { weightOfPriority } from '../core/slots/fair-share.ts';
+import { checkSpec } from '../job-file/parse-job.ts';
 import type { Dispatcher } from '../ports/dispatcher.ts';
 import type { KeyStore } from '../ports/key-store.ts';
 import type { Job } from '../ports/store.ts';
@@ -31,7 +32,7 @@ interface RunnerOptions {
 /** Runs many jobs in one process, each by a coordinator of its own. What breaks one of them ends that one alone. */
 export class JobRunner {
   readonly #options: RunnerOptions;
-  readonly #permits = new OpenPermits();
+  readonly #permits = new OpenPermits({ isShared: true });
   readonly #allocator: SlotAllocator;
   readonly #hasThreads: boolean;
   readonly #runs = new Map<number, { run: Run | null; ended: Promise<void> }>();
@@ -105,9 +106,11 @@ export class JobRunner {
     try {
       // Before anything that takes time: other servers of the same database leave the job alone from now on.
       await store.jobs.join(job.id);
-      const dispatcher = await this.#dispatcherFor(job);
+      // What is stored may be broken: that is said before anything is opened for it.
+      const checked = { ...job, spec: checkSpec(job.spec, `${job.name}-${job.run}`) };
+      const dispatcher = await this.#dispatcherFor(checked);
       // Closes the dispatcher when it ends, and also when it cannot begin.
-      const run = await startRun(folder, NO_LOCK, job, settings, {
+      const run = await startRun(folder, NO_LOCK, checked, settings, {
         dispatcher,
         permits: this.#permits,
         lingerMs: LINGER_MS,

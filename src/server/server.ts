@@ -32,6 +32,7 @@ import { JobFiles } from './job-files.ts';
 import { JobRemover } from './job-remover.ts';
 import { JobRunner } from './job-runner.ts';
 import { keepAdminKey } from './keys/manage-keys.ts';
+import { LambdaWarmer } from './lambda-warmer.ts';
 import { SERVER_FILE } from './server-file.ts';
 import { placeOf } from './server-place.ts';
 import { WebhookDeliverer } from './webhooks/deliverer.ts';
@@ -79,6 +80,7 @@ export class Server {
   readonly #alerts: AlertWatch;
   readonly #remover: JobRemover;
   readonly #files: JobFiles;
+  readonly #warmer: LambdaWarmer;
   readonly #token = randomBytes(24).toString('base64url');
   readonly #startedAt = Date.now();
   #http: HttpThread | null = null;
@@ -106,6 +108,7 @@ export class Server {
     this.#options = options;
     const { settings, jobFiles, jobsFolder } = options;
     this.#files = new JobFiles({ files: jobFiles, folder: jobsFolder, logger: settings.logger });
+    this.#warmer = new LambdaWarmer(settings);
     this.#runner = new JobRunner({
       folder,
       settings,
@@ -215,6 +218,7 @@ export class Server {
     await this.#alerts.close();
     await this.#deliverer.close();
     await this.#remover.close();
+    await this.#warmer.close();
   }
 
   async #look(): Promise<void> {
@@ -272,6 +276,7 @@ export class Server {
       const schedule = loaded ? loaded.spec.schedule : last?.spec.schedule;
       if (!schedule || (last && this.#runner.has(last.id))) continue;
       const dueAt = nextRunAt(schedule, last?.passStartedAt ?? this.#startedAt);
+      if (dueAt !== null) this.#warmer.look(name, dueAt, now);
       if (dueAt === null || dueAt > now) continue;
       try {
         await this.#runAgain(last, loaded ? await this.#codeOf(loaded) : last!, now);

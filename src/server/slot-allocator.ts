@@ -102,6 +102,13 @@ export class SlotAllocator {
       job.wake();
   }
 
+  /** Batches of suspects that other jobs have out: there is one process for those of all jobs. */
+  suspectsUsedBeside(asking: JobSlots): number {
+    let used = 0;
+    for (const job of this.#jobs) if (job !== asking) used += job.suspectsUsed;
+    return used;
+  }
+
   /** Batches for a browser that other jobs have out. */
   browsersUsedBeside(asking: JobSlots): number {
     let used = 0;
@@ -128,6 +135,7 @@ class JobSlots implements Dispatcher {
   /** When it last got a slot. */
   servedAt = 0;
   browsersUsed = 0;
+  suspectsUsed = 0;
   readonly cost?: () => DispatchCost;
   readonly heartbeats?: () => Promise<WorkerHeartbeat[]>;
   readonly adopt?: NonNullable<Dispatcher['adopt']>;
@@ -150,7 +158,9 @@ class JobSlots implements Dispatcher {
 
   get suspectSlots(): number {
     const { suspectSlots, slots } = this.#carrier.dispatcher;
-    return suspectSlots ?? slots;
+    if (suspectSlots === undefined) return slots;
+    // One that waits behind those of other jobs would hold its hosts, and be over before it begins.
+    return Math.max(0, suspectSlots - this.#allocator.suspectsUsedBeside(this));
   }
 
   get used(): number {
@@ -204,11 +214,13 @@ class JobSlots implements Dispatcher {
     this.#open.set(batch.id, batch.needs);
     this.servedAt = this.#allocator.now();
     if (batch.needs === 'browser') this.browsersUsed++;
+    if (batch.suspects) this.suspectsUsed++;
     try {
       return await deliver();
     } finally {
       this.#open.delete(batch.id);
       if (batch.needs === 'browser') this.browsersUsed--;
+      if (batch.suspects) this.suspectsUsed--;
       this.#allocator.wakeNext();
     }
   }

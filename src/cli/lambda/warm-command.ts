@@ -1,28 +1,18 @@
 import { loadLambda } from '../../aws/lambda/lambda-client.ts';
 import { lambdaOf } from '../../config/load.ts';
 import { SeineError } from '../../core/errors.ts';
-import { askFunctionStatus } from '../../transport/lambda/lambda-function.ts';
+import { warmFunction } from '../../transport/lambda/warm-function.ts';
 import { type Command, printJson } from '../context.ts';
 import { functionName, numberOption } from './option-values.ts';
-
-/** An environment that waits cannot take a second call, so calls that wait together get one each. */
-const WAIT_MS = 1_000;
-/** The last of many calls leaves later than the first. */
-const WAIT_MS_EACH = 5;
 
 export const warmCommand: Command = async (context) => {
   const name = functionName(context);
   const count = numberOption(context, 'count', { min: 1, max: 10_000, otherwise: 10 });
   const place = lambdaOf(context.loaded.config);
   const lambda = await loadLambda(place, { sockets: count });
-  const waitMs = WAIT_MS + count * WAIT_MS_EACH;
-  const answers = await Promise.all(
-    Array.from({ length: count }, () => askFunctionStatus(lambda, name, place, { waitMs })),
-  ).finally(() => lambda.client.destroy());
-  const here = answers.filter((answer) => answer !== null);
-  const warm = new Set(here.map(({ environment }) => environment)).size;
-  const made = here.filter(({ cold }) => cold).length;
-  const refused = count - here.length;
+  const { warm, made, refused } = await warmFunction(lambda, name, place, count).finally(() =>
+    lambda.client.destroy(),
+  );
   if (context.json) printJson(context, { function: name, warm, made, refused });
   else {
     const more =

@@ -25,9 +25,20 @@ interface HostEntry {
 
 const NO_LOAD: HostLoad = { permits: 0, parallel: 0 };
 
+/** Woken by a permit that comes back: its own job may be the first of those that wait, and all of them would be too many. */
+const WOKEN_MAX = 2;
+
 /** What is out for which host. Holds only hosts with open permits or reports that are being settled: memory grows with the work that is under way. */
 export class OpenPermits {
   readonly #hosts = new Map<string, HostEntry>();
+  /** Jobs that want more of a host than is free, in the order in which they came. */
+  readonly #waiting = new Map<string, Set<() => void>>();
+  /** Several jobs of this process have permits here. */
+  readonly isShared: boolean;
+
+  constructor({ isShared = false }: { isShared?: boolean } = {}) {
+    this.isShared = isShared;
+  }
 
   load(host: string): HostLoad {
     return this.#hosts.get(host) ?? NO_LOAD;
@@ -64,9 +75,28 @@ export class OpenPermits {
     return this.#hosts.get(host) ?? null;
   }
 
+  /** Wakes the job, once, when a permit of the host comes back: the reports of another job would not. */
+  wakeOnRelease(host: string, wake: () => void): void {
+    if (!this.isShared || !this.#hosts.has(host)) return;
+    const waiting = this.#waiting.get(host);
+    if (waiting) waiting.add(wake);
+    else this.#waiting.set(host, new Set([wake]));
+  }
+
+  #wakeFirst(host: string): void {
+    const waiting = this.#waiting.get(host);
+    if (!waiting) return;
+    for (const wake of [...waiting].slice(0, WOKEN_MAX)) {
+      waiting.delete(wake);
+      wake();
+    }
+    if (waiting.size === 0) this.#waiting.delete(host);
+  }
+
   /** Null while other permits of the host are out; else when the host is free again. */
   release(permit: Permit, freeAt: number): number | null {
     const entry = this.#hosts.get(permit.host);
+    this.#wakeFirst(permit.host);
     if (!entry) return freeAt;
     entry.permits--;
     entry.parallel -= permit.parallel;
@@ -91,7 +121,10 @@ export class OpenPermits {
   }
 
   #forget(host: string, { permits, unsettled }: HostEntry): void {
-    if (permits === 0 && unsettled === 0) this.#hosts.delete(host);
+    if (permits > 0 || unsettled > 0) return;
+    this.#hosts.delete(host);
+    // Nothing comes back any more: who still waits looks by itself.
+    this.#waiting.delete(host);
   }
 
   get size(): number {

@@ -89,7 +89,7 @@ export function toJob(row: JobColumns): Job {
     bundle: row.bundle,
     file: row.file,
     pass: row.pass,
-    passStart: row.pass_start === null ? null : { ...zeroCounters(), ...JSON.parse(row.pass_start) },
+    passStart: row.pass_start === null ? null : { ...zeroCounters(), ...readJson<object>(row.pass_start) },
     passStartedAt: row.pass_started_at,
     state: row.state,
     requestedState: row.requested_state,
@@ -100,14 +100,25 @@ export function toJob(row: JobColumns): Job {
     priorities: toPriorities(row.priorities),
     owner: row.owner,
     keepOpen: Boolean(row.keep_open),
-    quote: row.quote === null ? null : JSON.parse(row.quote),
+    quote: readJson<NonNullable<Job['quote']>>(row.quote),
     countsPages: Boolean(row.counts_pages),
     requestId: row.request_id,
   };
 }
 
 export function toPriorities(json: string | null | undefined): PriorityRule[] {
-  return json == null ? [] : JSON.parse(json);
+  const rules = readJson<PriorityRule[]>(json);
+  return Array.isArray(rules) ? rules : [];
+}
+
+/** What cannot be read counts as not there: one broken row must not keep the jobs of all others from being read. */
+function readJson<T>(json: string | null | undefined): T | null {
+  if (json == null) return null;
+  try {
+    return JSON.parse(json) as T;
+  } catch {
+    return null;
+  }
 }
 
 /** Fields that are kept as JSON. */

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { jsonLines, lastJson, seine, temporaryFolder } from '../../support/seine-process.ts';
 import { endServer as end, serve } from '../../support/serve-process.ts';
@@ -89,6 +90,45 @@ test('a job that breaks ends alone; a changed file is a new run', async () => {
   expect(ended('good-2')).toMatchObject({ state: 'stopped' });
   const { stderr } = await end(server);
   expect(stderr).toContain('nonsense.json');
+});
+
+test('a job whose rows or code are broken ends alone', async () => {
+  const dir = join(folder.path, 'rows');
+  const names = ['spec', 'meta', 'priorities', 'good'];
+  const files = names.map((name) => {
+    const list = join(folder.path, `${name}.csv`);
+    const rows = Array.from({ length: 5 }, (_, at) => `${site.url}page/${at + 1}.html,x`);
+    writeFileSync(list, ['url,name', ...rows].join('\n'));
+    // So slow that it is far from its end when the server is killed.
+    const politeness = { rate: 0.001, adaptive: false };
+    return writeJob(join(folder.path, `${name}.json`), { sources: [list], follow: false, politeness });
+  });
+  const code = join(folder.path, 'code.mjs');
+  writeFileSync(code, "throw new Error('the code of this job is broken');");
+  const before = await serve(dir, code, ...files);
+  const stored = async () => {
+    const { stdout } = await seine(['jobs', '--json', '--dir', dir]);
+    return (JSON.parse(stdout) as { accepted: number }[]).filter(({ accepted }) => accepted === 5).length;
+  };
+  await expect.poll(stored, { timeout: 60_000 }).toBe(names.length);
+  expect((await before.started.killTree()).stderr).toContain('the code of this job is broken');
+  const db = new DatabaseSync(join(dir, 'seine.db'));
+  const ofJob = (name: string) => `(SELECT id FROM jobs WHERE name = '${name}')`;
+  db.exec(`
+    UPDATE jobs SET spec = '{"nonsense":1}' WHERE name = 'spec';
+    UPDATE tasks SET meta = '{"name' WHERE job_id = ${ofJob('meta')};
+    UPDATE jobs SET priorities = '[{' WHERE name = 'priorities';
+    UPDATE jobs SET spec = json_set(spec, '$.politeness.rate', 'max') WHERE name <> 'spec';
+    UPDATE hosts SET next_at = 0; UPDATE queues SET next_at = 0;`);
+  db.close();
+  const server = await serve(dir);
+  await server.until(1 + names.length);
+  const ended = (name: string) => server.lines.find(({ id }) => id === `${name}-1`);
+  expect(ended('spec')).toMatchObject({ state: 'stopped', reason: expect.stringContaining('nonsense') });
+  expect(ended('meta')).toMatchObject({ state: 'stopped', reason: expect.stringContaining('JSON') });
+  for (const name of ['priorities', 'good']) expect(ended(name)).toMatchObject({ state: 'done', done: 5 });
+  expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
+  await end(server);
 });
 
 test('commands work while a server owns the folder', async () => {

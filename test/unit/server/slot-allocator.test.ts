@@ -6,6 +6,7 @@ import { SlotAllocator } from '../../../src/server/slot-allocator.ts';
 /** Carries batches until they are ended by hand. */
 class HeldDispatcher implements Dispatcher {
   readonly workers = 2;
+  readonly suspectSlots = 1;
   readonly slots: number;
   readonly recalled: number[] = [];
   isClosed = false;
@@ -152,6 +153,17 @@ describe('slots of several jobs', () => {
       for (const job of [...heavy, ...light]) if (job.batches.length > 0) await job.end();
     }
     for (const count of served) expect(count).toBeGreaterThan(0);
+  });
+
+  test('for suspects are one for all jobs, as there is one process for them', async () => {
+    const { join, held } = open(8);
+    const [one, other] = [join(), join()];
+    expect([one.dispatcher.suspectSlots, other.dispatcher.suspectSlots]).toEqual([1, 1]);
+    const sent = one.dispatcher.dispatch({ id: 99, needs: 'http', suspects: true } as Batch, () => {});
+    expect([one.dispatcher.suspectSlots, other.dispatcher.suspectSlots]).toEqual([1, 0]);
+    held.end(99);
+    await sent;
+    expect(other.dispatcher.suspectSlots).toBe(1);
   });
 
   test('wake a job that could use one when it becomes free', async () => {
