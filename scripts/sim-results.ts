@@ -16,7 +16,7 @@ export interface SimSums {
   virtualMs: number;
 }
 
-export interface SimResults {
+interface SimResults {
   /** Of each run. */
   tasks: number;
   /** First and last chunk of each stretch that is done. */
@@ -84,7 +84,7 @@ function tryLock(path: string): boolean {
 }
 
 /** Stretches that touch become one. */
-export function joined(stretches: [number, number][]): [number, number][] {
+function joined(stretches: [number, number][]): [number, number][] {
   const result: [number, number][] = [];
   for (const [first, last] of stretches.toSorted(([a], [b]) => a - b)) {
     const before = result.at(-1);

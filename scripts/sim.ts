@@ -35,6 +35,8 @@ interface Work {
   options: Omit<SimulationOptions, 'seed'>;
 }
 
+const RESULTS = join(import.meta.dirname, 'sim-results.json');
+
 if (isMainThread) await main();
 else await work(workerData as Work);
 
@@ -113,8 +115,6 @@ async function main(): Promise<void> {
   process.stdout.write(`\n${table}\n`);
   process.exitCode = failed.length === 0 ? 0 : 1;
 }
-
-const RESULTS = join(import.meta.dirname, 'sim-results.json');
 
 /** Chunk after chunk of seeds that are not done yet, in this thread. */
 async function keepOn(options: Work['options'], part: string, endAt: number): Promise<void> {

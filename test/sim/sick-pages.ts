@@ -9,8 +9,8 @@ import { openMemoryStore } from './shared-store.ts';
 import { Process, SeededRandom, World } from './virtual-time.ts';
 
 /** How a sick page fails, every time. */
-export const SICKNESSES = ['503', '500', 'reset', 'timeout'] as const;
-export type Sickness = (typeof SICKNESSES)[number];
+const SICKNESSES = ['503', '500', 'reset', 'timeout'] as const;
+type Sickness = (typeof SICKNESSES)[number];
 
 interface SickPages {
   sickness: Sickness;
