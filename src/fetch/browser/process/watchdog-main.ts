@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { closeSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
 
 /**
  * Starts a browser and stands between it and the worker: the browser ends when the worker does, however that ends, and
@@ -58,6 +58,8 @@ function remove(tries: number): void {
   // Under its own name first: links that it left lead to nothing that it could not remove itself.
   if (user) spawnSync('rm', ['-rf', `${folder}/home`], { ...user, stdio: 'ignore', cwd: '/' });
   try {
+    // A root with few rights may not look into it, but remove what is empty.
+    if (user && existsSync(`${folder}/home`)) rmdirSync(`${folder}/home`);
     rmSync(folder!, { recursive: true, force: true });
   } catch {
     if (tries < REMOVALS_MAX) {
