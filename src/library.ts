@@ -181,7 +181,7 @@ async function runJob(
   const { store } = folder;
   const loaded = await load(definition);
   if (!loaded.code) checkClosures(loaded, settings);
-  await checkSources(loaded.spec.sources, settings, store, loaded.spec.allowPrivate);
+  await checkSources(loaded.spec.sources, settings, store, loaded.spec);
   await openJobAccess(loaded.spec, settings);
   await checkSink(folder, loaded.spec);
   const bundle = loaded.code ? bundleKeyOf(loaded.code) : null;

@@ -124,7 +124,7 @@ export async function startRun(
 ): Promise<Run> {
   const job = { ...stored, spec: completeSpec(stored.spec) };
   let dispatcher = prepared.dispatcher ?? null;
-  const files = openFiles(settings, job.spec.allowPrivate);
+  const files = openFiles(settings, job.spec);
   try {
     const access = await openJobAccess(job.spec, settings);
     await checkSink(folder, job.spec);
@@ -236,13 +236,17 @@ function runToItsEnd(
   };
 }
 
-export function openFiles(settings: AppSettings, jobAllowsPrivate: boolean): FilesByScheme {
+/** Which private addresses a job may reach. */
+type JobReach = Pick<JobSpec, 'allowPrivate' | 'privateServices'>;
+
+export function openFiles(settings: AppSettings, reach: JobReach): FilesByScheme {
   const openS3 = async () => {
     const { openS3Files } = await import('../aws/s3/s3-files.ts');
     const { AWS_ITSELF } = await import('../aws/s3/s3-client.ts');
     return openS3Files(settings.s3 ?? AWS_ITSELF);
   };
-  return openFilesByScheme(openS3, { guard: guardOf(settings), jobAllowsPrivate });
+  const { allowPrivate: jobAllowsPrivate, privateServices } = reach;
+  return openFilesByScheme(openS3, { guard: guardOf(settings), jobAllowsPrivate, privateServices });
 }
 
 function guardOf({ allowPrivate }: AppSettings): AddressGuard {
@@ -271,7 +275,7 @@ export function openAddedSources(
   spoolDir: string,
   settings: AppSettings,
 ): { sources: Source[]; close(): Promise<void> } {
-  const files = openFiles(settings, job.spec.allowPrivate);
+  const files = openFiles(settings, job.spec);
   return { sources: openSources(folder, job, files, spoolDir), close: () => files.close() };
 }
 
@@ -280,7 +284,7 @@ export async function openJobAccess(spec: JobSpec, settings: AppSettings): Promi
   if (!spec.proxies && !spec.api && !spec.identity.secretHeaders && !spec.login) return null;
   const unable: ReadSecret = () => Promise.reject(new SeineError('secrets are not available here'));
   const access = await loadJobAccess(spec, settings.readSecret ?? unable);
-  checkServices(spec, access, guardOf(settings).services);
+  checkServices(spec, access, guardOf(settings).services(spec.privateServices));
   return access;
 }
 
@@ -289,9 +293,9 @@ export async function checkSources(
   sources: readonly SourceSpec[],
   settings: AppSettings,
   store: Store | null,
-  allowPrivate = false,
+  reach: JobReach = { allowPrivate: false },
 ): Promise<void> {
-  const files = openFiles(settings, allowPrivate);
+  const files = openFiles(settings, reach);
   const query = store && ((sql: string) => store.views.query(sql));
   try {
     for (const source of sources) await checkSource(source, { files: files.of, query });

@@ -747,4 +747,6 @@ export interface JobFields {
   batchSize?: number | undefined;
   /** Allow loopback and private addresses. */
   allowPrivate?: boolean | undefined;
+  /** Allow proxies, scraping APIs and servers of source files at private addresses. Default: true; false for jobs of the API, unless the server runs with --allow-private. */
+  privateServices?: boolean | undefined;
 }

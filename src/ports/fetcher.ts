@@ -18,6 +18,8 @@ export interface FetchRequest {
   /** Connections to this origin may not outnumber this. */
   parallel: number;
   allowPrivate: boolean;
+  /** Whether what the job names may have a private address: its proxy, its scraping API. As far as this worker permits it. */
+  privateServices?: boolean | undefined;
   /** What it goes through; from the own address when absent. Who cannot do that fails with `proxy` and sends nothing. */
   proxy?: BatchProxy | undefined;
   /** For a fetcher that speaks like a browser: which one. */

@@ -4,7 +4,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { SeineError, StorageFullError } from '../core/errors.ts';
 import { METRICS_TYPE, metricsText } from '../observe/metrics/text-format.ts';
 import { firecrawlRoutes } from './api/firecrawl/routes.ts';
-import { isLoopback, isOwnPage, isSameOrigin } from './api/keys/local-access.ts';
+import { isLoopback, isOfAnotherUser, isOwnPage, isSameOrigin } from './api/keys/local-access.ts';
 import { describeApi, docsPage } from './api/openapi.ts';
 import type { AccessControl, ApiContext, Caller, RoutePlugin } from './api/requests/access.ts';
 import { isAdmin, requireScope } from './api/requests/callers.ts';
@@ -118,7 +118,7 @@ function buildHttpServer(options: HttpServerOptions): FastifyInstance {
     },
     { prefix: FIRECRAWL_PREFIX },
   );
-  void app.register(async (api) => addApi(api, { ...options, routes: [mcpRoutes] }));
+  void app.register(async (api) => addApi(api, { ...options, routes: [mcpRoutes], asksOnly: true }));
   return app;
 }
 
@@ -155,9 +155,7 @@ function addDescription(app: FastifyInstance, isShown: IsShown): void {
 /** For Prometheus, with a key once there is one: of its own jobs, or of all with admin scope. */
 function addMetrics(app: FastifyInstance, { access, context }: HttpServerOptions): void {
   app.get('/metrics', async (request, reply) => {
-    const caller = await access.authenticate(request.headers, request.socket.remoteAddress ?? '');
-    if (!caller) throw new Problem('unauthorized', undefined, { headers: { 'www-authenticate': 'Bearer' } });
-    if (caller.keyId === null && !isOwnPage(request.headers)) throw new Problem('foreign-origin');
+    const caller = await callerOf(request, access);
     requireScope(caller, 'read');
     const metrics = await context.server.metrics(isAdmin(caller) ? null : caller.keyId);
     return reply.header('content-type', METRICS_TYPE).send(metricsText(metrics));
@@ -175,15 +173,31 @@ function addInternal(app: FastifyInstance, { context, hasToken }: HttpServerOpti
   });
 }
 
-function addApi(app: FastifyInstance, { access, routes, context }: HttpServerOptions): void {
+const NO_KEY = { headers: { 'www-authenticate': 'Bearer' } };
+
+/** Who sent a request, or a problem: also for what a web page or another user of the machine sends in the name of its user. */
+async function callerOf({ headers, socket }: FastifyRequest, access: AccessControl): Promise<Caller> {
+  const caller = await access.authenticate(headers, socket.remoteAddress ?? '');
+  if (!caller) throw new Problem('unauthorized', undefined, NO_KEY);
+  const isOwn = caller.isByCookie ? isSameOrigin : caller.keyId === null ? isOwnPage : () => true;
+  if (!isOwn(headers)) throw new Problem('foreign-origin');
+  if (caller.isByAddress && (await isOfAnotherUser(socket)))
+    throw new Problem('unauthorized', 'other users of this machine need an API key', NO_KEY);
+  return caller;
+}
+
+/** `asksOnly`: a POST may be a question. */
+function addApi(
+  app: FastifyInstance,
+  { access, routes, context, asksOnly = false }: HttpServerOptions & { asksOnly?: boolean },
+): void {
   app.decorateRequest('caller');
   app.addHook('onRequest', async (request, reply) => {
-    const caller = await access.authenticate(request.headers, request.socket.remoteAddress ?? '');
-    if (!caller) throw new Problem('unauthorized', undefined, { headers: { 'www-authenticate': 'Bearer' } });
-    const isOwn = caller.isByCookie ? isSameOrigin : caller.keyId === null ? isOwnPage : () => true;
-    if (!isOwn(request.headers)) throw new Problem('foreign-origin');
+    const caller = await callerOf(request, access);
     request.caller = caller;
     if (context.readOnly && !isRead(request)) throw new Problem('read-only');
+    // Before the body is read, which may be large.
+    if (!asksOnly && !isReading(request)) requireScope(caller, 'write');
     const { allowed, limit, remaining, resetSeconds } = access.take(caller, context.now());
     if (Number.isFinite(limit))
       reply.headers({
@@ -193,12 +207,33 @@ function addApi(app: FastifyInstance, { access, routes, context }: HttpServerOpt
     if (!allowed)
       throw new Problem('rate-limited', undefined, { headers: { 'retry-after': String(resetSeconds) } });
   });
+  app.addHook('onResponse', async (request, { statusCode }) => {
+    if (!asksOnly && !isReading(request) && statusCode < 400) noteChange(context, request, statusCode);
+  });
   for (const plugin of routes) plugin(app, context);
 }
 
-/** What a server that changes nothing answers: a dry run is a question, too. */
-function isRead({ method, query }: FastifyRequest): boolean {
-  return method === 'GET' || method === 'HEAD' || Object.hasOwn(query as object, 'dry_run');
+/** What was changed and by whom, for the log. Single scrapes change nothing that others would want to trace. */
+function noteChange({ logger }: ApiContext, request: FastifyRequest, status: number): void {
+  const { method, url, caller, socket } = request;
+  const path = url.split('?')[0]!;
+  if (/\/scrape(\/async)?$/.test(path) && !path.includes('/batch/')) return;
+  const key = caller.keyId ?? 'operator';
+  logger.info(`${key} changed something: ${method} ${path}`, {
+    ...{ key, method, path, status },
+    address: socket.remoteAddress ?? '',
+  });
+}
+
+function isReading({ method }: Pick<FastifyRequest, 'method'>): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+/** What a server that changes nothing answers: a dry run of a job is a question, too. */
+function isRead({ method, query, routeOptions }: FastifyRequest): boolean {
+  if (isReading({ method })) return true;
+  const isNewJob = method === 'POST' && routeOptions.url === `${API_PREFIX}/jobs`;
+  return isNewJob && Object.hasOwn(query as object, 'dry_run');
 }
 
 function problemOf(error: unknown, onError: (error: unknown) => void): Problem {

@@ -6,6 +6,7 @@ import {
   WIRE_VERSION,
 } from '../../core/batch/batch.ts';
 import type { Outcome } from '../../core/batch/outcome.ts';
+import type { JobSpec } from '../../core/job-schema/job.ts';
 import type { AdoptedBatch, Handover, Job, LeasedBatch } from '../../ports/store.ts';
 import type { Grant } from './plan-batches.ts';
 
@@ -40,6 +41,17 @@ function placeOf(job: Pick<Job, 'name' | 'run'>, batchId: number): string {
   return `${job.name}-${job.run}/${number.slice(0, 6)}/${number}`;
 }
 
+const forWorkers = new WeakMap<JobSpec, JobSpec>();
+
+/** They read no sources, and a list of URLs may have millions of characters. One object for each job, as others remember it. */
+function specForWorkers(spec: JobSpec): JobSpec {
+  const known = forWorkers.get(spec);
+  if (known) return known;
+  const short = spec.sources.length === 0 ? spec : { ...spec, sources: [] };
+  forWorkers.set(spec, short);
+  return short;
+}
+
 export function makeBatch(
   job: Job,
   grants: Grant[],
@@ -58,7 +70,7 @@ export function makeBatch(
         id: job.id,
         name: job.name,
         specHash: job.specHash,
-        spec: job.spec,
+        spec: specForWorkers(job.spec),
         bundle: job.bundle,
         epoch: options.epoch,
       },

@@ -379,6 +379,12 @@ export const jobSchema = z.strictObject({
   archive: z.boolean().default(true).describe('Store pages in WARC files.'),
   batchSize: z.int().min(1).max(BATCH_TASKS_MAX).default(120).describe('Maximum tasks in one batch.'),
   allowPrivate: z.boolean().default(false).describe('Allow loopback and private addresses.'),
+  privateServices: z
+    .boolean()
+    .optional()
+    .describe(
+      'Allow proxies, scraping APIs and servers of source files at private addresses. Default: true; false for jobs of the API, unless the server runs with --allow-private.',
+    ),
 });
 
 export type JobInput = z.input<typeof jobSchema>;

@@ -10,9 +10,10 @@ export interface AddressGuard {
   pages(jobAllows: boolean): AddressCheck;
   /**
    * What the author of a job names: proxies, scraping APIs, servers of source files. They are often in the own network,
-   * and no site can choose them, so they need no `allowPrivate`.
+   * and no site can choose them, so they need no `allowPrivate`. `jobAllows`: false for a job that says
+   * `privateServices: false`, as those of strangers do.
    */
-  readonly services: AddressCheck;
+  services(jobAllows: boolean | undefined): AddressCheck;
 }
 
 /** `forbidsPrivate`: the operator refuses private addresses, whatever a job says. */
@@ -22,6 +23,6 @@ export function makeAddressGuard(
 ): AddressGuard {
   return {
     pages: (jobAllows) => (jobAllows && !forbidsPrivate ? null : isPublicAddress),
-    services: forbidsPrivate ? isPublicAddress : null,
+    services: (jobAllows = true) => (jobAllows && !forbidsPrivate ? null : isPublicAddress),
   };
 }

@@ -122,8 +122,9 @@ class HttpFetcher implements Fetcher {
     return true;
   }
 
-  #openPool({ allowPrivate, proxy }: FetchRequest, url: URL): OriginPool {
-    const through = proxy === undefined ? null : dialProxyOf(parseProxy(proxy.url)!, this.#guard.services);
+  #openPool({ allowPrivate, privateServices, proxy }: FetchRequest, url: URL): OriginPool {
+    const isAllowed = this.#guard.services(privateServices);
+    const through = proxy === undefined ? null : dialProxyOf(parseProxy(proxy.url)!, isAllowed);
     return new OriginPool(url, this.#guard.pages(allowPrivate), this.#names, through);
   }
 
@@ -154,8 +155,9 @@ class HttpFetcher implements Fetcher {
   }
 }
 
-function keyOf({ allowPrivate, proxy }: FetchRequest, { origin }: URL): string {
+function keyOf({ allowPrivate, privateServices, proxy }: FetchRequest, { origin }: URL): string {
   // A connection to a private address must never serve a request that may not have one.
   const place = allowPrivate ? `private ${origin}` : origin;
-  return proxy === undefined ? place : `${proxy.url} ${place}`;
+  if (proxy === undefined) return place;
+  return privateServices === false ? `public ${proxy.url} ${place}` : `${proxy.url} ${place}`;
 }

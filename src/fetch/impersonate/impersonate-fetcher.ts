@@ -140,13 +140,13 @@ class ImpersonateFetcher implements Fetcher {
     );
   }
 
-  #clientFor({ emulate = DEFAULT_BROWSER, allowPrivate, proxy }: FetchRequest): Client {
-    const key = `${emulate} ${allowPrivate} ${proxy?.url ?? ''}`;
+  #clientFor({ emulate = DEFAULT_BROWSER, allowPrivate, privateServices, proxy }: FetchRequest): Client {
+    const key = `${emulate} ${allowPrivate} ${privateServices !== false} ${proxy?.url ?? ''}`;
     let client = this.#clients.get(key);
     if (!client) {
       const { ticket, url } = this.#tunnel.ticketFor({
         isAllowed: this.#guard.pages(allowPrivate),
-        proxy: proxy ? dialProxyOf(parseProxy(proxy.url)!, this.#guard.services) : null,
+        proxy: proxy ? dialProxyOf(parseProxy(proxy.url)!, this.#guard.services(privateServices)) : null,
       });
       client = {
         ticket,

@@ -38,7 +38,8 @@ class RemoteApiFetcher implements Fetcher {
   readonly #lookup: RemoteApiOptions['lookup'];
   readonly #callbacks: CallbackSettings | null;
   readonly #logger: Logger | null;
-  #batches: Promise<ApiBatches> | null = null;
+  /** By whether the API may have a private address. */
+  readonly #batches = new Map<boolean, Promise<ApiBatches>>();
   #receiver: Promise<CallbackReceiver | null> | null = null;
 
   constructor(options: RemoteApiOptions) {
@@ -59,14 +60,22 @@ class RemoteApiFetcher implements Fetcher {
     if (this.#isPrivate(target.hostname, request.allowPrivate))
       return failure('private-address', privateAddress().message);
     if (api.spec.batch === undefined) return this.#get(request, api.spec, api.key);
-    this.#batches ??= import('./remote-api-batch.ts').then(
-      ({ ApiBatches: Batches }) => new Batches(() => this.#listen(), this.#guard.services, this.#lookup),
-    );
-    return (await this.#batches).fetch(request, api.spec, api.key);
+    return (await this.#batchesFor(request)).fetch(request, api.spec, api.key);
+  }
+
+  #batchesFor({ privateServices = true }: FetchRequest): Promise<ApiBatches> {
+    const isAllowed = this.#guard.services(privateServices);
+    const opened =
+      this.#batches.get(privateServices) ??
+      import('./remote-api-batch.ts').then(
+        ({ ApiBatches: Batches }) => new Batches(() => this.#listen(), isAllowed, this.#lookup),
+      );
+    this.#batches.set(privateServices, opened);
+    return opened;
   }
 
   async close(): Promise<void> {
-    (await this.#batches)?.close();
+    for (const batches of this.#batches.values()) (await batches).close();
     await (await this.#receiver)?.close();
     await this.#http.close();
   }
@@ -95,7 +104,7 @@ class RemoteApiFetcher implements Fetcher {
       headers: headersFor(spec, key),
       parallel: spec.parallel,
       // The guard has a rule of its own for what a job names.
-      allowPrivate: this.#guard.services === null,
+      allowPrivate: this.#guard.services(request.privateServices) === null,
       ...(sinkFor
         ? {
             sinkFor: (head) => {

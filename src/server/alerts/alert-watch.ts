@@ -138,13 +138,24 @@ export class AlertWatch {
     if (!isFirst || silences.some((silence) => isSilenced(change, silence))) return;
     logger.warn(lineOf(change), { alert: kind, ...(subject === '' ? {} : { job: subject }) });
     const data = { kind, job: subject === '' ? null : subject, state, text, meaning: ALERT_KINDS[kind] };
-    await store.webhooks.tell({ type: `alert.${state}`, data }, { now });
+    for (const owner of await this.#mayKnow(subject))
+      await store.webhooks.tell({ type: `alert.${state}`, data }, { owner, now });
     await this.#send('Slack', this.#options.targets.slackUrl, (url) =>
       postMessage(url, { text: lineOf(change) }),
     );
     await this.#send('the command', this.#options.targets.command, (command) =>
       runWithMessage(command, data, null),
     );
+  }
+
+  /** The operator, keys with admin scope, and the key whose job it is: the others may not know of it. */
+  async #mayKnow(subject: string): Promise<Set<string | null>> {
+    const { store } = this.#options;
+    const keys = (await store.keys.list()).filter(({ revokedAt }) => revokedAt === null);
+    const admins = keys.filter(({ scope }) => scope === 'admin').map(({ id }) => id);
+    const job = subject === '' ? null : await store.jobs.find(subject);
+    const isOwn = keys.some(({ id }) => id === job?.owner);
+    return new Set([null, ...admins, ...(isOwn ? [job!.owner] : [])]);
   }
 
   async #send<T>(name: string, target: T | null, send: (target: T) => Promise<void>): Promise<void> {

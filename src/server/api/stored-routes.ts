@@ -1,4 +1,4 @@
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import { toNewTask } from '../../coordinator/sources/new-task.ts';
 import type { TaskRow } from '../../core/model.ts';
@@ -9,6 +9,7 @@ import type { ApiContext, Caller, RoutePlugin } from './requests/access.ts';
 import { isAdmin, jobOf, requireScope } from './requests/callers.ts';
 import { parseAs, storedQuery } from './requests/options.ts';
 import { Problem } from './requests/problems.ts';
+import { openStoredBlob } from './stored-blob.ts';
 
 /**
  * Bytes that were fetched, as they came. They are strangers' bytes: a browser that opens them here must neither run their
@@ -16,10 +17,11 @@ import { Problem } from './requests/problems.ts';
  */
 
 const PAGE_BYTES_MAX = 64 * 1024 * 1024;
-const PIECE_BYTES = 1024 * 1024;
 /** Without `job`, so many of the newest ones are looked through. */
 const JOBS_MAX = 100;
 const MEDIA_TYPE = /^[\w.+-]{1,60}\/[\w.+-]{1,100}(; ?charset="?[\w-]{1,40}"?)?$/i;
+/** The pages of this server run scripts and use styles of their own origin: none of strangers may be among them. */
+const ACTIVE_TYPE = /script|\/css|wasm|importmap|manifest/i;
 const INERT = {
   'content-security-policy': "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:",
 };
@@ -35,8 +37,9 @@ export const storedRoutes: RoutePlugin = (app, context) => {
 
   app.get('/pages', async ({ query, caller }, reply) => {
     const { task, inline } = await asked(context, query, caller, ({ archive }) => archive !== null);
-    const page = await readPage(blobs, task.archive!, { bytesMax: PAGE_BYTES_MAX }).catch(() => null);
-    if (!page) throw new Problem('not-found', 'the stored page cannot be read');
+    const { archive, sha256 } = task;
+    const page = await readPage(blobs, archive!, { bytesMax: PAGE_BYTES_MAX, sha256 }).catch(() => null);
+    if (!page) throw new Problem('not-found', 'the stored page cannot be read, or was changed');
     const at = page.headers.findIndex(
       (name, index) => index % 2 === 0 && name.toLowerCase() === 'content-type',
     );
@@ -89,27 +92,18 @@ function newestJobs({ reads }: ApiContext, caller: Caller): Promise<Job[]> {
   return reads.jobs.listBefore({ ...owner, before: Number.MAX_SAFE_INTEGER, limit: JOBS_MAX });
 }
 
-/** In pieces: a film is larger than the memory. */
 async function openBlob(blobs: Blobs, key: string): Promise<Readable> {
-  const first = await blobs.read(key, { offset: 0, length: PIECE_BYTES });
-  if (!first) throw new Problem('not-found', 'the stored bytes are missing');
-  return Readable.from(piecesOf(blobs, key, first), { objectMode: false });
-}
-
-async function* piecesOf(blobs: Blobs, key: string, first: Buffer): AsyncGenerator<Buffer, void, void> {
-  let piece: Buffer | null = first;
-  for (let offset = 0; piece !== null && piece.length > 0; ) {
-    yield piece;
-    offset += piece.length;
-    piece = piece.length < PIECE_BYTES ? null : await blobs.read(key, { offset, length: PIECE_BYTES });
-  }
+  const bytes = await openStoredBlob(blobs, key);
+  if (!bytes) throw new Problem('not-found', 'the stored bytes are missing, or were changed');
+  return bytes;
 }
 
 function sendStored(reply: FastifyReply, { type, name, bytes }: Stored, inline: boolean): FastifyReply {
   const known = type !== null && MEDIA_TYPE.test(type) ? type : 'application/octet-stream';
+  const shown = ACTIVE_TYPE.test(known) ? 'text/plain; charset=utf-8' : known;
   if (!inline) reply.header('content-disposition', `attachment; filename="${name.replace(/[^\w.-]/g, '_')}"`);
   // Beyond the text of the page, nothing of another origin may embed it.
   return reply
-    .headers({ ...INERT, 'content-type': known, 'cross-origin-resource-policy': 'same-origin' })
+    .headers({ ...INERT, 'content-type': shown, 'cross-origin-resource-policy': 'same-origin' })
     .send(bytes);
 }

@@ -12,7 +12,7 @@ export interface FilesByScheme {
 /** `web`: which addresses are dialled for files on web servers. */
 export function openFilesByScheme(
   openS3: () => Promise<RemoteFiles>,
-  web: { guard: AddressGuard; jobAllowsPrivate: boolean },
+  web: { guard: AddressGuard; jobAllowsPrivate: boolean; privateServices?: boolean | undefined },
 ): FilesByScheme {
   const opened = new Map<string, Promise<RemoteFiles>>();
   const openers = {

@@ -26,6 +26,7 @@ interface HttpFilesOptions {
   guard: AddressGuard;
   /** The job says `allowPrivate`. */
   jobAllowsPrivate?: boolean;
+  privateServices?: boolean | undefined;
 }
 
 /** Files on web servers. Bytes come as they are stored: nothing is unpacked on the way. */
@@ -39,9 +40,9 @@ class HttpFiles implements RemoteFiles {
   /** Of files that are read in pieces: all must be of the same state. */
   readonly #versions = new Map<string, string | null>();
 
-  constructor({ pausesMs = PAUSES_MS, guard, jobAllowsPrivate = false }: HttpFilesOptions) {
+  constructor({ pausesMs = PAUSES_MS, guard, jobAllowsPrivate = false, privateServices }: HttpFilesOptions) {
     this.#pausesMs = pausesMs;
-    this.#client = new RedirectingClient(guard.services, guard.pages(jobAllowsPrivate));
+    this.#client = new RedirectingClient(guard.services(privateServices), guard.pages(jobAllowsPrivate));
   }
 
   async *list(url: string): AsyncIterable<{ url: string; bytes: null }> {

@@ -21,6 +21,7 @@ export async function fetchRobots(fetch: RobotsFetch, context: VisitContext): Pr
       bodyBytesMax: LIMITS.bodyBytesMax,
       parallel: context.parallel,
       allowPrivate: job.spec.allowPrivate,
+      privateServices: job.spec.privateServices,
       proxy: through,
       signal: context.signal,
       onSent: context.onSent,

@@ -47,6 +47,7 @@ export async function visit(
     timeouts: job.spec.timeouts,
     parallel: context.parallel,
     allowPrivate: job.spec.allowPrivate,
+    privateServices: job.spec.privateServices,
     signal: context.signal,
     onSent: context.onSent,
     nextTurn: context.nextTurn,

@@ -5,11 +5,13 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { THRESHOLDS_DEFAULT } from '../../../src/core/alerts/alerts.ts';
+import { KEY_LIMITS_DEFAULT } from '../../../src/core/keys/api-key.ts';
 import type { Store } from '../../../src/ports/store.ts';
 import { AlertWatch } from '../../../src/server/alerts/alert-watch.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import {
   change,
+  codeOf,
   createJob,
   enqueue,
   leaseOne,
@@ -171,4 +173,35 @@ test('the API lists alerts and silences them', async () => {
     await own.close();
     await server.close();
   }
+});
+
+test('alerts go to the operator, to keys with admin scope, and to the key whose job it is', async () => {
+  const key = (id: string, scope: 'write' | 'admin') =>
+    store.keys.create({ id, name: id, hash: id, scope, limits: KEY_LIMITS_DEFAULT, createdAt: now });
+  for (const [id, scope] of [
+    ['owner', 'write'],
+    ['other', 'write'],
+    ['admin', 'admin'],
+  ] as const)
+    await key(id, scope);
+  for (const owner of [null, 'owner', 'other', 'admin'])
+    await store.webhooks.create(
+      {
+        ...{ id: `wh_${owner}`, owner, jobId: null, createdAt: now, metadata: null },
+        url: 'https://hooks.example/',
+        events: ['alert.firing'],
+      },
+      'whsec_AAAA',
+    );
+  const job = await store.jobs.create({ ...codeOf('test'), name: 'test', now, owner: 'owner' });
+  await enqueue(store, job, tasksOf(...Array.from({ length: 40 }, (_, n) => `https://a.example/${n}`)));
+  const { id, tasks } = await leaseOne(store, job, { now });
+  const dead = tasks.map((task) => change.dead(task.id));
+  await store.frontier.settle(settlementOf(job, id, dead, { now }));
+  await watch({}, false).look();
+  await watch({ diskGb: 100_000_000 }, false).look();
+  const told = async (owner: string | null) =>
+    (await store.webhooks.deliveries(`wh_${owner}`, { before: null, limit: 10 })).length;
+  // Of the job, and of the disk.
+  expect(await Promise.all(['owner', 'other', 'admin', null].map(told))).toEqual([1, 0, 2, 2]);
 });

@@ -20,11 +20,14 @@ export async function openApiServer({
   dir,
   prices,
   environment = {},
+  allowPrivate = true,
 }: {
   dir?: string;
   prices?: Prices;
   /** Of settings that jobs use. */
   environment?: Record<string, string>;
+  /** Whether requests may lead to this machine: pages and webhooks. */
+  allowPrivate?: boolean;
 } = {}): Promise<ApiServer> {
   const own = dir === undefined ? temporaryFolder() : null;
   const place = dir ?? join(own!.path, 'served');
@@ -47,8 +50,8 @@ export async function openApiServer({
     jobFiles: [],
     jobsFolder: null,
     settings,
-    allowPrivate: true,
-    webhooksAllowPrivate: true,
+    allowPrivate,
+    webhooksAllowPrivate: allowPrivate,
     onEnd: () => {},
   });
   const running = server.run();

@@ -32,7 +32,7 @@ export const addCommand: Command = (context) =>
     const specs = await Promise.all(lists.map((list) => toSource(list, context)));
     const unknown = unknownRouteOf({ sources: specs, routes: job.spec.routes });
     if (unknown !== null) throw new SeineError(`${job.name} has no route '${unknown}'`);
-    await checkSources(specs, context.settings, folder.store, job.spec.allowPrivate);
+    await checkSources(specs, context.settings, folder.store, job.spec);
     const spoolDir = join(folder.dir, 'inputs', `add-${process.pid}-${Date.now()}`);
     const { sources, close } = openAddedSources(
       folder,

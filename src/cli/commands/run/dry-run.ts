@@ -38,7 +38,7 @@ export async function describeRun(
 }
 
 async function planOf(context: Context, spec: JobSpec): Promise<RunPlan> {
-  const files = openFiles(context.settings, spec.allowPrivate);
+  const files = openFiles(context.settings, spec);
   try {
     const samples = await sampleSources(spec, files.of);
     const isKnown = samples.every(({ rows }) => rows !== null);

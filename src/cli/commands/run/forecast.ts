@@ -28,7 +28,7 @@ export async function forecastCommand(context: Context): Promise<ExitName> {
   await openJobAccess(spec, context.settings);
   const folder = await openFolder(context.settings, { create: true, toWork: true });
   try {
-    await checkSources(spec.sources, context.settings, folder.store, spec.allowPrivate);
+    await checkSources(spec.sources, context.settings, folder.store, spec);
     const bundle = loaded.code ? bundleKeyOf(loaded.code) : null;
     if (bundle) await folder.blobs.put(bundle, loaded.code!);
     const code = { spec, specHash: hashOfSpec(spec, bundle), bundle, file: loaded.file };

@@ -23,7 +23,7 @@ export async function refreshCommand(context: Context): Promise<ExitName> {
         hint: 'start a new run with `seine run`',
       });
     const spec = completeSpec(last.spec);
-    await checkSources(spec.sources, context.settings, folder.store, spec.allowPrivate);
+    await checkSources(spec.sources, context.settings, folder.store, spec);
     await openJobAccess(spec, context.settings);
     const server = await serverOf(folder);
     const lock = server ? null : folder.lock();

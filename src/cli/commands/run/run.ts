@@ -34,7 +34,7 @@ export async function runCommand(context: Context): Promise<ExitName> {
     sources.filter((source) => !isUnread(source)),
     context.settings,
     null,
-    loaded.spec.allowPrivate,
+    loaded.spec,
   );
   await openJobAccess(loaded.spec, context.settings);
   if (dryRun) {

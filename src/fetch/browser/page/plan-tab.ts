@@ -49,7 +49,7 @@ export function planTab(
   devices: Devices,
   own: { userAgent: string; guard: AddressGuard },
 ): TabPlan | string {
-  const { render, allowPrivate, loginState } = request;
+  const { render, allowPrivate, privateServices, loginState } = request;
   const { poses } = request;
   const name = render?.device ?? (poses?.device === 'mobile' ? PHONE : undefined);
   const device = name === undefined ? {} : getOwn(devices, name);
@@ -80,8 +80,9 @@ export function planTab(
   };
   // A tab serves one site for one visitor: caches and connections are never shared between two.
   const visit = [request.visitor ?? null, new URL(request.url).host];
+  const through = request.proxy === undefined ? null : [request.proxy.url, privateServices !== false];
   const key = createHash('sha256')
-    .update(JSON.stringify([visit, options, languages, request.proxy?.url ?? null, allowPrivate, blocksAds]))
+    .update(JSON.stringify([visit, options, languages, through, allowPrivate, blocksAds]))
     .digest('hex');
   return {
     key,
@@ -96,7 +97,7 @@ export function planTab(
     keepsState: state !== undefined,
     route: {
       isAllowed: own.guard.pages(allowPrivate),
-      proxy: proxy === null ? null : dialProxyOf(proxy, own.guard.services),
+      proxy: proxy === null ? null : dialProxyOf(proxy, own.guard.services(privateServices)),
       isBlocked: blocksAds ? isAdHost : null,
     },
   };

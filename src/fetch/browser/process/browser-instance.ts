@@ -24,6 +24,7 @@ const BROWSER_MEMORY_BYTES_MAX = 2 * 1024 ** 3;
 export interface InstanceOptions {
   chromium: Chromium;
   sandbox: boolean;
+  user: number | null;
   isAlone: boolean;
   proxy: FilterProxy;
   /** Tabs at once, in use or kept. */
@@ -82,11 +83,12 @@ export class BrowserInstance {
   }
 
   static async start(options: InstanceOptions): Promise<BrowserInstance> {
-    const { chromium, sandbox, isAlone, proxy } = options;
+    const { chromium, sandbox, user, isAlone, proxy } = options;
     const { chromium: playwright } = await import('playwright-core');
     const process = await startBrowser({
       chromium,
       sandbox,
+      user,
       isAlone,
       proxyUrl: proxy.url,
       silenceMs: SILENCE_MS,

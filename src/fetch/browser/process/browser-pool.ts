@@ -2,9 +2,10 @@ import type { Logger } from '../../../ports/ambient.ts';
 import type { BrowserSettings } from '../../../ports/fetcher.ts';
 import { BrowserInstance, type InstanceOptions } from './browser-instance.ts';
 import { NoSandboxError } from './browser-process.ts';
+import { findBrowserUser } from './browser-user.ts';
 import { type Chromium, findChromium } from './find-chromium.ts';
 
-interface BrowserPoolOptions extends Omit<InstanceOptions, 'chromium' | 'sandbox' | 'isAlone'> {
+interface BrowserPoolOptions extends Omit<InstanceOptions, 'chromium' | 'sandbox' | 'user' | 'isAlone'> {
   settings: Omit<BrowserSettings, 'pages'>;
   logger: Logger | null;
 }
@@ -29,6 +30,7 @@ export class BrowserPool {
   #isAlone = false;
   #isClosed = false;
   #sandbox: Sandbox | null = null;
+  #user: number | null | undefined;
   #isToldSandbox = false;
 
   constructor(options: BrowserPoolOptions) {
@@ -63,8 +65,9 @@ export class BrowserPool {
       this.#chromium ??= findChromium(settings.path);
       const chromium = await this.#chromium;
       if (isFirst) logger?.info(`browser: ${chromium.path}`, { from: chromium.from });
+      const user = await this.#userFor(chromium);
       const start = (sandbox: boolean) =>
-        BrowserInstance.start({ ...rest, chromium, sandbox, isAlone: this.#isAlone });
+        BrowserInstance.start({ ...rest, chromium, sandbox, user, isAlone: this.#isAlone });
       const instance = await this.#inSandbox(start);
       this.#noteAlone(instance);
       this.#instances.add(instance);
@@ -86,17 +89,29 @@ export class BrowserPool {
   /** Where it may be done without, and there turns out to be none, the next browsers do without at once. */
   async #inSandbox<T>(start: (sandbox: boolean) => Promise<T>): Promise<T> {
     const { settings, logger } = this.#options;
-    this.#sandbox ??= firstSandbox(settings.sandbox, process.getuid?.() === 0);
+    this.#sandbox ??= firstSandbox(settings.sandbox, isRoot() && this.#user === null);
     const { isOn, reason } = this.#sandbox;
     if (!isOn && !this.#isToldSandbox) logger?.warn(`the browser runs without its sandbox${reason}`);
     this.#isToldSandbox ||= !isOn;
     try {
       return await start(isOn);
     } catch (error) {
-      if (!(error instanceof NoSandboxError) || settings.sandbox !== 'try' || !isOn) throw error;
+      const mayDoWithout = settings.sandbox === 'try' || (settings.sandbox === 'auto' && isRoot());
+      if (!(error instanceof NoSandboxError) || !mayDoWithout || !isOn) throw error;
       this.#sandbox = { isOn: false, reason: ': there are no user namespaces here' };
       return this.#inSandbox(start);
     }
+  }
+
+  /** Found out once: where files are does not change. */
+  async #userFor(chromium: Chromium): Promise<number | null> {
+    if (this.#user !== undefined) return this.#user;
+    this.#user = await findBrowserUser(chromium);
+    if (this.#user === null && isRoot())
+      this.#options.logger?.warn(
+        'the browser runs as root, and can read what root can: put Chromium and TMPDIR where other users can read them',
+      );
+    return this.#user;
   }
 
   #noteAlone({ mustBeAlone }: BrowserInstance): void {
@@ -104,6 +119,10 @@ export class BrowserPool {
       this.#options.logger?.warn('the browser cannot start processes here, so it runs as a single process');
     this.#isAlone ||= mustBeAlone;
   }
+}
+
+function isRoot(): boolean {
+  return process.getuid?.() === 0;
 }
 
 /** Chromium has no sandbox for root. */

@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtemp } from 'node:fs/promises';
+import { chmod, chown, mkdir, mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { ConnectOverCDPTransport } from 'playwright-core';
 import { SeineError } from '../../../core/errors.ts';
+import { PRIVATE_FOLDER } from '../../../core/file-modes.ts';
 import { flagsOf } from './chromium-flags.ts';
 import type { Chromium } from './find-chromium.ts';
 import { siblingFile } from './sibling-file.ts';
@@ -15,6 +16,8 @@ interface BrowserProcessOptions {
   /** The filtering proxy. */
   proxyUrl: string;
   sandbox: boolean;
+  /** Who Chromium runs as; null: the user of this process. */
+  user: number | null;
   isAlone: boolean;
   /** The browser is killed when it has not answered for so long. */
   silenceMs: number;
@@ -23,6 +26,7 @@ interface BrowserProcessOptions {
 export interface BrowserProcess {
   /** Also the number of its process group. */
   pid: number;
+  /** Of this process alone: what the browser writes is in a folder within. */
   folder: string;
   transport: ConnectOverCDPTransport;
   /** Tells the watchdog that the browser still answers. */
@@ -37,6 +41,7 @@ export interface BrowserProcess {
 }
 
 const START_MS = 30_000;
+const PATH = '/usr/local/bin:/usr/bin:/bin';
 /** Of what Chromium says about a failed start. */
 const WORDS_MAX = 4_096;
 /** Another node for a few lines: it needs hardly any heap. */
@@ -44,12 +49,12 @@ const NODE_FLAGS = ['--max-old-space-size=32', '--max-semi-space-size=1', '--no-
 
 /** Starts Chromium under its watchdog, with a clean environment: what this process knows is no business of a page. */
 export async function startBrowser(options: BrowserProcessOptions): Promise<BrowserProcess> {
-  const { chromium } = options;
-  const folder = await mkdtemp(join(tmpdir(), 'seine-browser-'));
+  const { chromium, user } = options;
+  const { folder, home } = await makeFolder(user);
   const environment = {
-    PATH: '/usr/local/bin:/usr/bin:/bin',
-    HOME: folder,
-    TMPDIR: folder,
+    PATH,
+    HOME: home,
+    TMPDIR: home,
     LANG: 'C.UTF-8',
     ...chromium.environment,
   };
@@ -60,6 +65,7 @@ export async function startBrowser(options: BrowserProcessOptions): Promise<Brow
       fileURLToPath(siblingFile('watchdog-main')),
       folder,
       String(options.silenceMs),
+      String(user ?? ''),
       'env',
       '-i',
       ...Object.entries(environment).map(([name, value]) => `${name}=${value}`),
@@ -68,9 +74,10 @@ export async function startBrowser(options: BrowserProcessOptions): Promise<Brow
       // Without core dumps: they are as large as the browser, and of no use here.
       'ulimit -c 0; exec "$0" "$@"',
       chromium.path,
-      ...flagsOf({ ...options, folder }),
+      ...flagsOf({ ...options, folder: home }),
     ],
-    { detached: true, stdio: ['pipe', 'pipe', 'pipe', 'pipe', 'pipe'] },
+    // What runs as the same user can read the environment of all its processes: this one has none to read.
+    { detached: true, stdio: ['pipe', 'pipe', 'pipe', 'pipe', 'pipe'], env: { PATH } },
   );
   const ended = new Promise<void>((resolve) => {
     child.once('close', () => resolve());
@@ -96,6 +103,18 @@ export async function startBrowser(options: BrowserProcessOptions): Promise<Brow
     unref: () => unref(child),
     beat: () => void beats.write('.'),
   };
+}
+
+/** The outer folder stays with this process: whoever owns a folder can put something else in the place of its files. */
+async function makeFolder(user: number | null): Promise<{ folder: string; home: string }> {
+  const folder = await mkdtemp(join(tmpdir(), 'seine-browser-'));
+  const home = join(folder, 'home');
+  await mkdir(home, { mode: PRIVATE_FOLDER });
+  if (user !== null) {
+    await chmod(folder, 0o711);
+    await chown(home, user, user);
+  }
+  return { folder, home };
 }
 
 function collectWords({ stderr }: ChildProcess): () => string {

@@ -46,7 +46,17 @@ export async function unpackChromium(): Promise<Chromium> {
       }
     }
   }
+  await openToOthers(folder);
   return chromiumIn(folder);
+}
+
+/**
+ * Root starts it as a user that may do nothing else, so others may read it: it is the same for everyone. The folder comes
+ * last, so that one which is open is so to its last file.
+ */
+async function openToOthers(folder: string): Promise<void> {
+  if (process.getuid?.() !== 0 || ((await stat(folder)).mode & 0o005) === 0o005) return;
+  await run('sh', ['-c', 'chmod -R a+rX "$0"/* && chmod a+rx "$0"', folder]);
 }
 
 /** A folder of that name that belongs to another user could hold another browser, which we would run. */
@@ -110,6 +120,7 @@ async function unpackInto(folder: string, packageDir: string): Promise<void> {
     await run('env', [`TMPDIR=${beside}`, process.execPath, '--no-warnings', script, packageDir], {
       timeout: UNPACK_MS,
     });
+    await openToOthers(beside);
     await rename(beside, folder);
   } catch (cause) {
     await rm(beside, { recursive: true, force: true });

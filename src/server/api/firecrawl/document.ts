@@ -4,6 +4,7 @@ import type { NumberedTask } from '../../../ports/store.ts';
 import { mainContent, toMarkdown } from '../../../worker/markdown/markdown.ts';
 import type { Page } from '../../../worker/page/page.ts';
 import { formatOf, storedPage } from '../scrape/results.ts';
+import { readStoredBlob } from '../stored-blob.ts';
 import type { DocumentPart } from './options.ts';
 
 export type FirecrawlDocument = Record<string, unknown>;
@@ -40,7 +41,7 @@ function imagesOf(page: Page): string[] {
 /** In the answer itself: Firecrawl gives it a public address, and here it stays private. */
 async function screenshotOf(blobs: Blobs, { shots }: NumberedTask): Promise<string | undefined> {
   const shot = shots.find(({ kind }) => kind === 'screenshot');
-  const bytes = shot && (await blobs.read(shot.key));
+  const bytes = shot && (await readStoredBlob(blobs, shot.key));
   return bytes ? `data:${shot.type};base64,${bytes.toString('base64')}` : undefined;
 }
 

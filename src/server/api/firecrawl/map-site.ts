@@ -1,6 +1,7 @@
 import { parseRobotsSitemaps, parseSitemap } from '../../../core/sitemap/sitemap.ts';
 import { isWithin } from '../../../core/url/scope.ts';
 import type { Page } from '../../../worker/page/page.ts';
+import { admit } from '../keys/page-limits.ts';
 import type { ApiContext, Caller } from '../requests/access.ts';
 import { parseAs, scrapeSchema } from '../requests/options.ts';
 import { formatOf, storedPage } from '../scrape/results.ts';
@@ -36,6 +37,7 @@ async function fetchPage(
   context: ApiContext,
   { url, until, caller }: { url: string; until: number; caller: Caller },
 ): Promise<Page | null> {
+  await admit(context.access, caller, 1);
   const asked = parseAs(scrapeSchema, { url });
   const { task } = await context.scrapes.scrape(asked, caller, Math.max(0, until - context.now()));
   return task?.state === 'done' || task?.state === 'unchanged' ? storedPage(context.blobs, task) : null;

@@ -99,7 +99,6 @@ const crawlRoutes: RoutePlugin = (app, context) => {
   app.post('/map', async ({ body, caller }) => {
     requireScope(caller, 'write');
     const asked = parseAs(firecrawlMap, body);
-    await admit(context.access, caller, 1);
     return { success: true, links: await mapSite(context, asked, caller) };
   });
 };

@@ -1,8 +1,9 @@
 import { Readable } from 'node:stream';
 import type { Job } from '../../../ports/store.ts';
-import type { ApiContext, RoutePlugin } from '../requests/access.ts';
+import type { ApiContext, Caller, RoutePlugin } from '../requests/access.ts';
 import { jobOf, requireScope } from '../requests/callers.ts';
 import { Problem } from '../requests/problems.ts';
+import { OpenStreams } from '../requests/streams.ts';
 import { hasEnded } from '../scrape/results.ts';
 import { viewOf } from './job-routes.ts';
 import { attemptOf } from './row-routes.ts';
@@ -15,24 +16,17 @@ const LOOK_MS = 1_000;
 /** Proxies close connections on which nothing comes, often after a minute. */
 const HEARTBEAT_MS = 15_000;
 const ROWS_AT_ONCE = 500;
-/** One that is refused must not keep its connection, of which there are not many more. */
-const REFUSED = { headers: { 'retry-after': '10', connection: 'close' } };
 
 export const eventRoutes: RoutePlugin = (app, context) => {
-  let streams = 0;
+  const streams = new OpenStreams('events', STREAMS_MAX);
 
   app.get<{ Params: { id: string } }>('/jobs/:id/events', async (request, reply) => {
     requireScope(request.caller, 'read');
     const after = lastEventOf(request.headers['last-event-id']);
     const { job } = await jobOf(context, request.params.id, request.caller);
-    if (streams >= STREAMS_MAX) throw new Problem('busy', 'too many streams of events', REFUSED);
-    streams++;
-    const gone = new AbortController();
-    reply.raw.once('close', () => {
-      streams--;
-      gone.abort();
-    });
-    const events = Readable.from(eventsOf(context, job, { after, signal: gone.signal }), {
+    const { caller } = request;
+    const { signal } = streams.open(caller, reply);
+    const events = Readable.from(eventsOf(context, job, { after, signal, caller }), {
       objectMode: false,
       highWaterMark: 1,
     });
@@ -51,13 +45,13 @@ function lastEventOf(given: string | string[] | undefined): number {
 async function* eventsOf(
   context: ApiContext,
   job: Job,
-  { after, signal }: { after: number; signal: AbortSignal },
+  { after, signal, caller }: { after: number; signal: AbortSignal; caller: Caller },
 ): AsyncGenerator<string, void, void> {
-  const { reads, now } = context;
+  const { access, reads, now } = context;
   let from = after;
   let sentAt = now();
   yield ': events of a job\n\n';
-  while (!signal.aborted) {
+  while (!signal.aborted && (await access.isKnown(caller))) {
     // Before the attempts are read: one that has ended by now writes no more of them.
     const view = await viewOf(context, await reads.jobs.get(job.id));
     const step = await reads.views.attemptStep(job.id, { after: from, limit: ROWS_AT_ONCE });

@@ -10,7 +10,7 @@ import type { ApiContext, Caller, RoutePlugin } from '../requests/access.ts';
 import { jobOf, requireScope } from '../requests/callers.ts';
 import { forecastSchema, parseAs } from '../requests/options.ts';
 import { Problem } from '../requests/problems.ts';
-import { checkJobRights, specOf, tenantName } from '../scrape/api-jobs.ts';
+import { checkJobRights, checkSize, guardedSpec, specOf, tenantName } from '../scrape/api-jobs.ts';
 
 export const forecastRoutes: RoutePlugin = (app, context) => {
   /** By the name of the job. They go on when the caller does not wait any longer. */
@@ -47,9 +47,11 @@ async function specToForecast(
   if ((urls === undefined) === (job === undefined))
     throw new Problem('bad-option', 'either urls or job is needed');
   if (job) {
+    checkSize(job);
     const { spec } = await parseJob(job, 'job', 'job');
     checkJobRights(spec, caller, context.allowPrivate);
-    return { ...spec, name: toJobName(tenantName(caller, spec.name)) };
+    const guarded = guardedSpec(spec, context.allowPrivate);
+    return { ...guarded, name: toJobName(tenantName(caller, spec.name)) };
   }
   const id = hash('sha256', JSON.stringify([urls, options]), 'hex').slice(0, 16);
   const { keepOpen: ___, ...spec } = await specOf(

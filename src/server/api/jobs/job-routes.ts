@@ -5,7 +5,7 @@ import { toJobName } from '../../../core/job-schema/job.ts';
 import { hashOfSpec, parseJob } from '../../../job-file/parse-job.ts';
 import type { Job } from '../../../ports/store.ts';
 import { checkQuote } from '../cost/quote.ts';
-import { admit } from '../keys/page-limits.ts';
+import { admit, notePages } from '../keys/page-limits.ts';
 import type { ApiContext, RoutePlugin } from '../requests/access.ts';
 import { definedOf, isAdmin, jobOf, requireScope } from '../requests/callers.ts';
 import {
@@ -18,7 +18,7 @@ import {
   retrySchema,
 } from '../requests/options.ts';
 import { Problem } from '../requests/problems.ts';
-import { checkJobRights, tenantName } from '../scrape/api-jobs.ts';
+import { checkJobRights, checkSize, guardedSpec, tenantName } from '../scrape/api-jobs.ts';
 import { hasEnded, isFinished, jobIdOf, jobView, statusOf } from '../scrape/results.ts';
 import { scrapeView } from '../scrape/scrape-routes.ts';
 import { sendRows } from './row-routes.ts';
@@ -73,10 +73,12 @@ const createRoute: RoutePlugin = (app, context) => {
     if (typeof body !== 'object' || body === null) throw new Problem('bad-option', 'a job is an object');
     const { max_cost_usd: cost, ...definition } = body as Record<string, unknown>;
     const { max_cost_usd: maxCost } = parseAs(costSchema, { max_cost_usd: cost });
+    checkSize(definition);
     const { spec } = await parseJob(definition, 'job', 'job');
     checkJobRights(spec, caller, context.allowPrivate);
     const limits = { ...spec.limits, dollars: lowerOf(spec.limits.dollars, maxCost ?? null) };
-    const named = { ...spec, name: toJobName(tenantName(caller, spec.name)), limits };
+    const guarded = guardedSpec(spec, context.allowPrivate);
+    const named = { ...guarded, name: toJobName(tenantName(caller, spec.name)), limits };
     // Before the job exists, and without a request.
     const quote =
       dryRun !== undefined || maxCost !== undefined
@@ -158,7 +160,8 @@ const actionRoutes: RoutePlugin = (app, context) => {
     app.post<WithId>(`/jobs/:id/${action}`, async ({ params, caller }) => {
       requireScope(caller, 'write');
       const { job } = await jobOf(context, params.id, caller);
-      if (action === 'resume' || action === 'refresh') await admit(context.access, caller, 0);
+      if (action === 'resume') await admit(context.access, caller, 0);
+      if (action === 'refresh') await admit(context.access, caller, await pagesAgain(context, job));
       await act(context, job, action);
       return viewOf(context, await reads.jobs.get(job.id));
     });
@@ -168,11 +171,18 @@ const actionRoutes: RoutePlugin = (app, context) => {
     const { job } = await jobOf(context, params.id, caller);
     const { code, host, url } = parseAs(retrySchema, body ?? {});
     const filter = definedOf({ code, host, urlContains: url });
+    await admit(context.access, caller, 0);
     const retried = await store.views.retryDead(job.id, filter, now());
+    if (!job.countsPages) await notePages(context, caller, retried);
     if (retried > 0 && job.state !== 'running') await run(context, job);
     return { retried };
   });
 };
+
+/** Pages of a batch count when they are accepted, those of a job when they are fetched. */
+async function pagesAgain({ reads }: ApiContext, job: Job): Promise<number> {
+  return job.countsPages ? 0 : (await reads.jobs.counters(job.id)).accepted;
+}
 
 function lowerOf(one: number | null, other: number | null): number | null {
   return one === null || other === null ? (one ?? other) : Math.min(one, other);

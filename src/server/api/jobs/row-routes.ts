@@ -6,7 +6,7 @@ import { isBanned } from '../../../core/bans/bans.ts';
 import { SeineError } from '../../../core/errors.ts';
 import type { HostSummary, NumberedAttempt } from '../../../ports/store.ts';
 import type { RoutePlugin } from '../requests/access.ts';
-import { definedOf, jobOf, requireScope } from '../requests/callers.ts';
+import { definedOf, isAdmin, jobOf, requireScope } from '../requests/callers.ts';
 import {
   attemptsQuery,
   explainQuery,
@@ -140,12 +140,18 @@ const hostRows: RoutePlugin = (app, context) => {
     const latencies = await hostLatencies(reads, job.id);
     const rows = found.rows.map((facts) => ({
       ...hostOf(facts),
+      ...(isAdmin(request.caller) ? {} : { last_error: withoutDetail(facts.lastError) }),
       ready: facts.ready,
       latency_ms: latencies.get(facts.host) ?? null,
     }));
     return sendRows(request, reply, 'hosts', rows, found.next);
   });
 };
+
+/** A host is shared by the jobs of all keys: its last error may be of another's page. */
+function withoutDetail(error: HostSummary['lastError']): object | null {
+  return error && { at: error.at, code: error.code };
+}
 
 interface NamedList<T> {
   cursor: string | undefined;

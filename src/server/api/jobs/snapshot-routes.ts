@@ -5,8 +5,7 @@ import type { Job } from '../../../ports/store.ts';
 import type { ApiContext, Caller, RoutePlugin } from '../requests/access.ts';
 import { isAdmin, jobOf, requireScope } from '../requests/callers.ts';
 import { parseAs, snapshotQuery } from '../requests/options.ts';
-import { Problem } from '../requests/problems.ts';
-
+import { OpenStreams } from '../requests/streams.ts';
 import { viewOf } from './job-routes.ts';
 import type { LiveDetails, LiveJob, Snapshot } from './snapshot.ts';
 
@@ -24,32 +23,26 @@ const RUNNING_MAX = 50;
 const RATE_MS = 15_000;
 /** A reader that has not taken so many snapshots gets the newest one next, and the others never. */
 const BEHIND_MAX = 1;
-/** One that is refused must not keep its connection, of which there are not many more. */
-const REFUSED = { headers: { 'retry-after': '10', connection: 'close' } };
 
 type JobView = Awaited<ReturnType<typeof viewOf>>;
 
 export const snapshotRoutes: RoutePlugin = (app, context) => {
   const topics = new Map<string, Topic>();
-  let streams = 0;
+  const streams = new OpenStreams('snapshots', STREAMS_MAX);
 
   app.get('/snapshots', async (request, reply) => {
     requireScope(request.caller, 'read');
     const { job: id } = parseAs(snapshotQuery, request.query);
     const job = id === undefined ? null : (await jobOf(context, id, request.caller)).job;
-    if (streams >= STREAMS_MAX) throw new Problem('busy', 'too many streams of snapshots', REFUSED);
-    streams++;
+    const gone = streams.open(request.caller, reply);
     const audience = isAdmin(request.caller) || request.caller.keyId === null ? '' : request.caller.keyId;
     const key = `${audience} ${job?.id ?? ''}`;
     const topic = topics.get(key) ?? new Topic(context, request.caller, job);
     topics.set(key, topic);
-    const gone = new AbortController();
     reply.raw.once('close', () => {
-      streams--;
-      gone.abort();
       if (topic.leave(gone)) topics.delete(key);
     });
-    const events = Readable.from(topic.events(gone), { objectMode: false, highWaterMark: 1 });
+    const events = Readable.from(topic.events(gone, request.caller), { objectMode: false, highWaterMark: 1 });
     return reply.headers({ 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' }).send(events);
   });
 };
@@ -59,7 +52,7 @@ class Topic {
   readonly #context: ApiContext;
   readonly #caller: Caller;
   readonly #job: Job | null;
-  readonly #readers = new Map<AbortController, { queue: string[]; wake: () => void }>();
+  readonly #readers = new Map<AbortController, { caller: Caller; queue: string[]; wake: () => void }>();
   readonly #rates = new Map<number, CountedRate>();
   #timer: NodeJS.Timeout | null = null;
   #isReading = false;
@@ -81,8 +74,8 @@ class Topic {
     return true;
   }
 
-  async *events(reader: AbortController): AsyncGenerator<string, void, void> {
-    const state = { queue: this.#last === null ? [] : [this.#last], wake: () => {} };
+  async *events(reader: AbortController, caller: Caller): AsyncGenerator<string, void, void> {
+    const state = { caller, queue: this.#last === null ? [] : [this.#last], wake: () => {} };
     this.#readers.set(reader, state);
     this.#timer ??= setInterval(() => void this.#tick(), STEP_MS);
     yield 'retry: 2000\n\n';
@@ -103,7 +96,13 @@ class Topic {
     this.#isReading = true;
     try {
       this.#last = `event: snapshot\ndata: ${JSON.stringify(await this.#read())}\n\n`;
-      for (const { queue, wake } of this.#readers.values()) {
+      for (const [reader, { caller, queue, wake }] of this.#readers) {
+        // A key that was revoked since.
+        if (!(await this.#context.access.isKnown(caller))) {
+          reader.abort();
+          wake();
+          continue;
+        }
         if (queue.length >= BEHIND_MAX) queue.length = 0;
         queue.push(this.#last);
         wake();

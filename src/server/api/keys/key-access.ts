@@ -10,7 +10,7 @@ import {
 import { LruMap } from '../../../core/lru.ts';
 import type { ApiKey, KeyStore } from '../../../ports/key-store.ts';
 import type { AccessControl, Caller, PagesRefused } from '../requests/access.ts';
-import { isLoopback, keyInCookie } from './local-access.ts';
+import { isForwarded, isLoopback, keyInCookie } from './local-access.ts';
 
 /** A key that was revoked by another process is refused after this long. */
 const KNOWN_MS = 2_000;
@@ -49,12 +49,19 @@ export class KeyAccess implements AccessControl {
     const kept = keyInCookie(headers);
     const known = kept === null ? null : await this.#callerOf(kept);
     if (known) return { ...known, isByCookie: true };
-    return isLocal && !(await this.#hasKeys()) ? OPERATOR : null;
+    const isUnlocked = isLocal && !isForwarded(headers) && !(await this.#hasKeys());
+    return isUnlocked ? { ...OPERATOR, isByAddress: true } : null;
   }
 
   async #callerOf(given: string): Promise<Caller | null> {
     const key = isApiKey(given) ? await this.#find(hashOfKey(given)) : null;
     return key && { keyId: key.id, scopes: scopesOf(key.scope) };
+  }
+
+  async isKnown({ keyId }: Caller): Promise<boolean> {
+    if (keyId === null) return true;
+    const key = this.#limits.get(keyId);
+    return key !== undefined && (await this.#find(key.hash)) !== null;
   }
 
   take(caller: Caller, now: number): RateDecision {

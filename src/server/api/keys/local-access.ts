@@ -1,5 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import type { IncomingHttpHeaders } from 'node:http';
+import { Socket } from 'node:net';
 
 const LOOPBACK = /^(::ffff:)?127\.|^::1$/;
 const LOCAL_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i;
@@ -42,4 +44,52 @@ export function hasToken({ authorization }: IncomingHttpHeaders, token: string):
   const given = Buffer.from(authorization ?? '');
   const wanted = Buffer.from(`Bearer ${token}`);
   return given.length === wanted.length && timingSafeEqual(given, wanted);
+}
+
+/** A proxy before the server makes everyone look like this machine. */
+export function isForwarded(headers: IncomingHttpHeaders): boolean {
+  return ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'].some((name) => headers[name] !== undefined);
+}
+
+const ROOT = 0;
+/** The table may change while it is read, so that a row is missed. */
+const LOOKS = 3;
+const known = new WeakMap<Socket, Promise<boolean>>();
+
+/**
+ * Whether a connection over loopback is of another user of this machine. Linux says whose each connection is; elsewhere,
+ * and where it does not say so, every program on the machine counts as the user's own.
+ */
+export function isOfAnotherUser(socket: unknown): Promise<boolean> {
+  // What is answered without a connection was authenticated before.
+  if (!(socket instanceof Socket)) return Promise.resolve(false);
+  const asked = known.get(socket) ?? lookUpUser(socket);
+  known.set(socket, asked);
+  return asked;
+}
+
+async function lookUpUser({ remotePort, localPort }: Socket): Promise<boolean> {
+  const own = process.getuid?.();
+  if (own === undefined || remotePort === undefined || localPort === undefined) return false;
+  for (let look = 0; look < LOOKS; look++) {
+    const tables = await Promise.all(['tcp', 'tcp6'].map((name) => readTable(`/proc/net/${name}`)));
+    if (tables.every((table) => table === null)) return false;
+    const users = tables.flatMap((table) => usersIn(table ?? '', remotePort, localPort));
+    if (users.length > 0) return users.some((user) => user !== own && user !== ROOT);
+  }
+  return true;
+}
+
+/** Null where there is no such table. */
+async function readTable(path: string): Promise<string | null> {
+  return readFile(path, 'latin1').catch(() => null);
+}
+
+/** Users of connections between two ports of this machine. The addresses need not be compared: both ends are here. */
+function usersIn(table: string, fromPort: number, toPort: number): number[] {
+  const portOf = (address: string | undefined) => Number.parseInt(address?.split(':')[1] ?? '', 16);
+  return table.split('\n').flatMap((line) => {
+    const [, from, to, , , , , user] = line.trim().split(/\s+/);
+    return portOf(from) === fromPort && portOf(to) === toPort ? [Number(user)] : [];
+  });
 }

@@ -27,6 +27,8 @@ export interface PagesRefused {
 export interface AccessControl {
   /** Null: no key, or a wrong one. */
   authenticate(headers: IncomingHttpHeaders, remoteAddress: string): Promise<Caller | null>;
+  /** False once the key is revoked: what is still being sent to it ends. */
+  isKnown(caller: Caller): Promise<boolean>;
   take(caller: Caller, now: number): RateLimitState;
   /**
    * Notes pages of a request; null when the key has room for them. What is refused is not noted. 0 pages: how many there

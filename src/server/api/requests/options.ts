@@ -17,6 +17,13 @@ export function formatsOf(asked: number): Format[] {
 }
 
 const HEADERS_MAX = 50;
+/** It is stored with every task and travels in every batch. */
+export const META_CHARS_MAX = 16_384;
+export const META_TOO_LONG = 'longer than 16,384 characters as JSON';
+
+const meta = z
+  .record(z.string(), z.unknown())
+  .refine((value) => JSON.stringify(value).length <= META_CHARS_MAX, META_TOO_LONG);
 
 const pageOptions = {
   use_js_render: z.boolean().default(false).describe('Render the page in a browser.'),
@@ -55,7 +62,7 @@ const pageOptions = {
     .union([z.number().positive().max(100_000), z.literal('max')])
     .default(4)
     .describe('Requests per second and host. More than 4 needs admin scope.'),
-  meta: z.record(z.string(), z.unknown()).optional().describe('Returned with each result.'),
+  meta: meta.optional().describe('Returned with each result.'),
   max_cost_usd: z
     .number()
     .positive()

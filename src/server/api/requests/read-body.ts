@@ -8,24 +8,21 @@ const JSON_BYTES_MAX = 32 * 1024 * 1024;
 const JSON_MS_MAX = 30_000;
 const DEPTH_MAX = 64;
 
+/** Of whoever is not known yet: a key, or the message of a command. */
+const STRANGER_BYTES_MAX = 4_096;
+
 /** The closed connection lets the client notice before all of its body is sent. */
 const CLOSE = { headers: { connection: 'close' } };
 
-export async function parseJson(
-  { headers }: FastifyRequest,
-  payload: NodeJS.ReadableStream & { destroy?(): void },
-): Promise<unknown> {
-  const length = Number(headers['content-length'] ?? 0);
-  if (length > JSON_BYTES_MAX) throw new Problem('too-large-body', undefined, CLOSE);
-  return jsonOf(await readText(payload));
+export async function parseJson(request: FastifyRequest, payload: NodeJS.ReadableStream): Promise<unknown> {
+  return jsonOf(await readText(request, payload, JSON_BYTES_MAX));
 }
 
 /** A job as people write it down. Smaller than JSON may be: it is read by hand. */
 const YAML_BYTES_MAX = 1024 * 1024;
 
-export async function parseYaml(_request: FastifyRequest, payload: NodeJS.ReadableStream): Promise<unknown> {
-  const text = await readText(payload);
-  if (text.length > YAML_BYTES_MAX) throw new Problem('too-large-body', undefined, CLOSE);
+export async function parseYaml(request: FastifyRequest, payload: NodeJS.ReadableStream): Promise<unknown> {
+  const text = await readText(request, payload, YAML_BYTES_MAX);
   const { parseDocument } = await import('yaml');
   const document = parseDocument(text, { logLevel: 'silent' });
   const [wrong] = document.errors;
@@ -39,14 +36,22 @@ export async function parseYaml(_request: FastifyRequest, payload: NodeJS.Readab
   }
 }
 
-function readText(payload: NodeJS.ReadableStream): Promise<string> {
+/** Whoever sends it was authenticated before, where the path needs that. */
+function readText(
+  { headers, caller }: FastifyRequest,
+  payload: NodeJS.ReadableStream,
+  knownMax: number,
+): Promise<string> {
+  const bytesMax = caller == null ? STRANGER_BYTES_MAX : knownMax;
+  if (Number(headers['content-length'] ?? 0) > bytesMax)
+    return Promise.reject(new Problem('too-large-body', undefined, CLOSE));
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
     const timer = setTimeout(() => reject(new Problem('too-slow', undefined, CLOSE)), JSON_MS_MAX);
     payload.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes <= JSON_BYTES_MAX) chunks.push(chunk);
+      if (bytes <= bytesMax) chunks.push(chunk);
       else reject(new Problem('too-large-body', undefined, CLOSE));
     });
     payload.on('end', () => resolve(Buffer.concat(chunks).toString('utf8')));

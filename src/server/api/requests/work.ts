@@ -14,6 +14,8 @@ export interface Caller {
   scopes: ReadonlySet<Scope>;
   /** The browser sent the key by itself: only pages of this server may use it. */
   isByCookie?: true;
+  /** Nothing but the address says who it is. */
+  isByAddress?: true;
 }
 
 /**

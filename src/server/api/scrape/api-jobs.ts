@@ -1,6 +1,12 @@
 import { hash } from 'node:crypto';
 import type { JobInput, JobSpec } from '../../../core/job-schema/job.ts';
 import type { SharedPool } from '../../../core/job-schema/proxies.ts';
+import {
+  isHttpUrl,
+  isWebSitemap,
+  type SourceObject,
+  sourceObjectOf,
+} from '../../../core/job-schema/source-name.ts';
 import { BoundedMap } from '../../../core/lru.ts';
 import { suggestion } from '../../../core/text/nearest-name.ts';
 import { canonicalJson } from '../../../core/values/canonical-json.ts';
@@ -86,6 +92,7 @@ export async function specOf(
     },
     allowPrivate,
   };
+  checkSize(definition);
   return (await parseJob(definition, 'options', name)).spec;
 }
 
@@ -110,6 +117,18 @@ function proxiesOf(
   };
 }
 
+/** A definition is checked selector by selector, and travels in every batch of its job; the list of its URLs does not. */
+const DEFINITION_CHARS_MAX = 128 * 1024;
+
+/** Before it is looked at. */
+export function checkSize(definition: object): void {
+  if (JSON.stringify({ ...definition, sources: [] }).length > DEFINITION_CHARS_MAX)
+    throw new Problem(
+      'too-large-body',
+      'the definition of a job, without its sources, is larger than 128 KB',
+    );
+}
+
 function checkRights({ robots, rate }: FetchOptions, caller: Caller): void {
   if (isAdmin(caller)) return;
   if (!robots) throw new Problem('forbidden', 'to ignore robots.txt needs admin scope');
@@ -124,22 +143,35 @@ export function checkJobRights(spec: JobSpec, caller: Caller, allowPrivate: bool
   };
   if (readsSecrets(spec))
     refuse('secrets of the server ({env}, {file}, {secret}) are not for jobs of the API');
-  for (const source of spec.sources) {
-    if (typeof source !== 'string' && 'query' in source) refuse('sources: no SQL in jobs of the API');
-    const place = typeof source === 'string' ? source : 'file' in source ? source.file : null;
-    if (place !== null && !/^(sitemap:)?https?:\/\//i.test(place))
+  for (const source of spec.sources.map(sourceObjectOf)) {
+    if ('query' in source) refuse('sources: no SQL in jobs of the API');
+    if (!isOnTheWeb(source))
       refuse('sources: only http and https URLs in jobs of the API, no files and no S3');
   }
   if (spec.login) refuse('login: not in jobs of the API');
   if (spec.sink) refuse('sink: not in jobs of the API');
   if (spec.notify) refuse('notify: not in jobs of the API, which have webhooks');
   if (spec.allowPrivate && !allowPrivate) refuse('allowPrivate: the server runs without --allow-private');
+  if (spec.privateServices && !allowPrivate)
+    refuse('privateServices: the server runs without --allow-private');
   if (isAdmin(caller)) return;
   const { politeness } = spec;
   const rates = [politeness.rate, ...Object.values(politeness.hosts).map(({ rate }) => rate)];
   if (!politeness.robots) throw new Problem('forbidden', 'to ignore robots.txt needs admin scope');
   if (rates.some((rate) => rate !== undefined && (rate === 'max' || rate > RATE_MAX)))
     throw new Problem('forbidden', `a rate of more than ${RATE_MAX} needs admin scope`);
+}
+
+/** The job as it is run for whoever sent it: what it names is dialled under the same rule as its pages. */
+export function guardedSpec(spec: JobSpec, allowPrivate: boolean): JobSpec {
+  return allowPrivate ? spec : { ...spec, privateServices: false };
+}
+
+/** Read over http; what is neither a URL nor a sitemap on the web would be a file of this machine, or the operator's S3. */
+function isOnTheWeb(source: SourceObject): boolean {
+  if ('url' in source) return true;
+  if ('file' in source) return isHttpUrl(source.file);
+  return 'sitemap' in source && isWebSitemap(source.sitemap);
 }
 
 /** Pages that are added are fetched. */

@@ -10,6 +10,8 @@ import {
   batchOptionsSchema,
   batchSchema,
   batchUrlSchema,
+  META_CHARS_MAX,
+  META_TOO_LONG,
   parseAs,
 } from '../requests/options.ts';
 import { Problem } from '../requests/problems.ts';
@@ -110,6 +112,7 @@ function rowOf(value: unknown): AddedRow {
   if (!parsed.success || typeof parsed.data === 'string')
     return { reason: 'neither a URL nor an object with a URL, and perhaps meta and priority' };
   const { url, meta, priority } = parsed.data;
+  if (meta && JSON.stringify(meta).length > META_CHARS_MAX) return { url, reason: `meta: ${META_TOO_LONG}` };
   return { url, meta: meta ?? null, ...(priority === undefined ? {} : { priority }) };
 }
 

@@ -72,7 +72,8 @@ export async function wholeResult(
 
 /** Null when there is no copy of the page, or none that can be read: the rest of the answer is no less true. */
 export async function storedPage(blobs: Blobs, task: NumberedTask): Promise<Page | null> {
-  const stored = task.archive && (await readPage(blobs, task.archive).catch(() => null));
+  const { archive, sha256 } = task;
+  const stored = archive && (await readPage(blobs, archive, { sha256 }).catch(() => null));
   if (!stored) return null;
   const { url, status, headers, body } = stored;
   const at = headers.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === 'content-type');
