@@ -17,6 +17,7 @@ const HANDLERS: Record<string, () => Promise<Command>> = {
   ui: async () => (await import('./commands/server/ui.ts')).uiCommand,
   serve: async () => (await import('./commands/server/serve.ts')).serveCommand,
   worker: async () => (await import('./commands/fleet/worker.ts')).workerCommand,
+  drain: async () => (await import('./commands/fleet/drain.ts')).drainCommand,
   workers: async () => (await import('./commands/fleet/workers.ts')).workersCommand,
   'fleet-key': async () => (await import('./commands/fleet/fleet-key.ts')).fleetKeyCommand,
   keys: async () => (await import('./commands/server/keys.ts')).keysCommand,

@@ -54,6 +54,8 @@ export interface CoordinatorOptions {
   diskFree(): Promise<number | null>;
   /** What costs are counted by; the default prices when absent. */
   costs?: CostRules;
+  /** Another part of this process writes down how the workers are. */
+  isHealthNoted?: boolean;
 }
 
 /**

@@ -35,6 +35,7 @@ import { keepAdminKey } from './keys/manage-keys.ts';
 import { SERVER_FILE } from './server-file.ts';
 import { placeOf } from './server-place.ts';
 import { WebhookDeliverer } from './webhooks/deliverer.ts';
+import { WorkerDirectory } from './workers/worker-directory.ts';
 
 /** How often the store is asked for jobs to be run. */
 const LOOK_MS = 500;
@@ -78,6 +79,7 @@ export class Server {
   readonly #deliverer: WebhookDeliverer;
   readonly #alerts: AlertWatch;
   readonly #remover: JobRemover;
+  readonly #workers: WorkerDirectory;
   readonly #files: JobFiles;
   readonly #token = randomBytes(24).toString('base64url');
   readonly #startedAt = Date.now();
@@ -130,6 +132,12 @@ export class Server {
       logger: settings.logger,
       now: Date.now,
     });
+    this.#workers = new WorkerDirectory({
+      settings,
+      used: () => this.#runner.heartbeats(),
+      store,
+      now: Date.now,
+    });
     this.#remover = new JobRemover({ store, blobs, logger: settings.logger });
     const start = (job: Job) => this.#runner.start(job);
     const allowPrivate = options.allowPrivate ?? false;
@@ -138,6 +146,7 @@ export class Server {
     this.#work = {
       store,
       runner: controlOf(this.#runner),
+      workers: this.#workers,
       scrapes: new Scrapes({ store, watch, forecasts, start, allowPrivate, proxyPools, now: Date.now }),
       forecasts,
       server: {
@@ -156,6 +165,7 @@ export class Server {
     server.#http = await server.#openHttp();
     server.#deliverer.start();
     server.#alerts.start();
+    server.#workers.start();
     const about = { url: server.#http.url, token: server.#token, pid: process.pid };
     writeFileSync(join(folder.dir, SERVER_FILE), JSON.stringify(about), { mode: PRIVATE_FILE });
     return server;
@@ -212,6 +222,7 @@ export class Server {
     rmSync(join(this.#folder.dir, SERVER_FILE), { force: true });
     await this.#http?.close();
     await this.#runner.close();
+    await this.#workers.close();
     await this.#alerts.close();
     await this.#deliverer.close();
     await this.#remover.close();

@@ -20,11 +20,14 @@ export async function openApiServer({
   dir,
   prices,
   environment = {},
+  queue,
 }: {
   dir?: string;
   prices?: Prices;
   /** Of settings that jobs use. */
   environment?: Record<string, string>;
+  /** Where workers take batches, instead of a thread. */
+  queue?: { url: string; fleetKeys: string[] };
 } = {}): Promise<ApiServer> {
   const own = dir === undefined ? temporaryFolder() : null;
   const place = dir ?? join(own!.path, 'served');
@@ -38,6 +41,9 @@ export async function openApiServer({
     sync: 'normal' as const,
     workers: 1,
     ...(prices ? { prices } : {}),
+    ...(queue
+      ? { dispatch: [{ kind: 'bullmq', weight: 1, url: queue.url } as const], fleetKeys: queue.fleetKeys }
+      : {}),
     jobEnvironment: {},
     logger: { info: note, warn: note, error: note },
   };
