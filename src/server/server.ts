@@ -127,7 +127,7 @@ export class Server {
       store,
       dir: folder.dir,
       thresholds: options.alerts?.thresholds ?? THRESHOLDS_DEFAULT,
-      targets: options.alerts?.targets ?? { slackUrl: null, command: null },
+      targets: options.alerts?.targets ?? { slackUrl: null, command: null, mail: null },
       slots: () => this.#runner.slots,
       logger: settings.logger,
       now: Date.now,
