@@ -32,6 +32,7 @@ import type { Logger } from '../ports/ambient.ts';
 import type { DispatchCost, Dispatcher, WorkerHeartbeat } from '../ports/dispatcher.ts';
 import type { Reject, Source } from '../ports/source.ts';
 import type { Job, Store } from '../ports/store.ts';
+import type { TraceSink } from '../ports/trace-sink.ts';
 import { type FilesByScheme, openFilesByScheme } from '../sources/files/files-by-scheme.ts';
 import { openRejectFile } from '../sources/files/reject-file.ts';
 import { checkSource, openSource } from '../sources/open-source.ts';
@@ -57,6 +58,8 @@ export interface AppSettings extends DispatchSettings {
   readSecret?: ReadSecret;
   /** Lists of proxies that jobs may use by name. */
   proxyPools?: ReadonlyMap<string, SharedPool>;
+  /** Where traces of batches go, when somebody asked for them. */
+  traces?: TraceSink | undefined;
 }
 
 /** A job under way. */
@@ -209,6 +212,7 @@ function createParts(
     ...(permits ? { permits } : {}),
     ...(lingerMs === undefined ? {} : { lingerMs }),
     room,
+    traces: settings.traces,
     isHealthNoted,
     costs: {
       prices: settings.prices ?? PRICES_DEFAULT,

@@ -82,7 +82,12 @@ export async function main(argv: readonly string[], output: Output = process): P
     }
     const parsed = parseCommandLine(argv);
     const command = await HANDLERS[parsed.command]!();
-    return exitCodeOf(await command(await makeContext(parsed, output)));
+    const context = await makeContext(parsed, output);
+    try {
+      return exitCodeOf(await command(context));
+    } finally {
+      await context.settings.traces?.close();
+    }
   } catch (error) {
     return report(error, output.stderr);
   }

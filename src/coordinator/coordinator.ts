@@ -299,10 +299,11 @@ export class Coordinator {
   }
 
   #await(
-    { batch }: OpenBatch,
+    open: OpenBatch,
     deliver: (onPart: (part: Report) => void) => Promise<Delivery>,
     after: (answer: Delivery) => Promise<void> = async () => {},
   ): void {
+    const { batch } = open;
     const now = this.#options.clock.now();
     this.#options.logger.debug?.('sent a batch', {
       batch: batch.id,
@@ -311,6 +312,7 @@ export class Coordinator {
     });
     this.#options.progress.onDispatch(batch, now);
     this.#run.accountant.onDispatch(batch.id, now);
+    this.#run.tracer.onSent(open, now);
     const delivery = deliver((part) => void this.#guard(this.#receiver.settle(part)));
     void this.#guard(
       delivery.then(async (answer) => {

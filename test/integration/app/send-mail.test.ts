@@ -12,7 +12,7 @@ interface Received {
   from: string;
   to: string[];
   text: string;
-  user: string | undefined;
+  user: unknown;
   isEncrypted: boolean;
 }
 
@@ -34,19 +34,19 @@ async function startServer(options: SMTPServerOptions = {}) {
     authOptional: true,
     key,
     cert,
-    onAuth: ({ username, password }, _session, done) =>
+    onAuth: ({ username, password }, _about, done) =>
       password === 'right' ? done(null, { user: username! }) : done(new Error('wrong password')),
-    onData(stream, session, done) {
+    onData(stream, about, done) {
       const parts: Buffer[] = [];
       stream.on('data', (part: Buffer) => parts.push(part));
       stream.on('end', () => {
-        const { mailFrom, rcptTo } = session.envelope;
+        const { mailFrom, rcptTo } = about.envelope;
         received.push({
           from: mailFrom === false ? '' : mailFrom.address,
           to: rcptTo.map(({ address }) => address),
           text: Buffer.concat(parts).toString(),
-          user: session.user as unknown as string | undefined,
-          isEncrypted: session.secure,
+          user: about.user,
+          isEncrypted: about.secure,
         });
         done();
       });
@@ -116,7 +116,7 @@ test('what the server refuses is told at once, and not tried again', async () =>
   let logins = 0;
   const { port } = await startServer({
     allowInsecureAuth: true,
-    onAuth: (_auth, _session, done) => {
+    onAuth: (_auth, _about, done) => {
       logins++;
       done(new Error('wrong password'));
     },
