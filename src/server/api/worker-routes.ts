@@ -23,8 +23,10 @@ export const workerRoutes: RoutePlugin = (app, { reads, runner, workers, now, re
       runner.workers(),
     ]);
     const rows = new Map<string, WorkerRow>();
+    // A queue that names others does not have it any more.
+    const isQueueRead = live.some(({ kind }) => kind !== 'threads');
     for (const worker of known) {
-      const isGone = workerStateOf(worker, at) === 'gone';
+      const isGone = isQueueRead && worker.kind !== 'threads';
       rows.set(worker.worker, rowOf({ ...worker, hosts: [] }, isGone ? 'gone' : workerStateOf(worker, at)));
     }
     for (const worker of live) {
