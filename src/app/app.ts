@@ -29,9 +29,10 @@ import { type AddressGuard, makeAddressGuard } from '../core/url/address-guard.t
 import { openSystemResolver } from '../fetch/network/system-resolver.ts';
 import { completeSpec } from '../job-file/parse-job.ts';
 import type { Logger } from '../ports/ambient.ts';
-import type { DispatchCost, Dispatcher } from '../ports/dispatcher.ts';
+import type { DispatchCost, Dispatcher, WorkerHeartbeat } from '../ports/dispatcher.ts';
 import type { Reject, Source } from '../ports/source.ts';
 import type { Job, Store } from '../ports/store.ts';
+import type { TraceSink } from '../ports/trace-sink.ts';
 import { type FilesByScheme, openFilesByScheme } from '../sources/files/files-by-scheme.ts';
 import { openRejectFile } from '../sources/files/reject-file.ts';
 import { checkSource, openSource } from '../sources/open-source.ts';
@@ -57,6 +58,8 @@ export interface AppSettings extends DispatchSettings {
   readSecret?: ReadSecret;
   /** Lists of proxies that jobs may use by name. */
   proxyPools?: ReadonlyMap<string, SharedPool>;
+  /** Where traces of batches go, when somebody asked for them. */
+  traces?: TraceSink | undefined;
 }
 
 /** A job under way. */
@@ -67,6 +70,8 @@ export interface Run {
   view(): Promise<RunView>;
   /** Batches that may be under way at once. */
   slots(): number;
+  /** The processes that work for it. */
+  heartbeats(): Promise<WorkerHeartbeat[]>;
   stop(reason: StopReason): void;
   /** Tasks were added: they are looked for at once. */
   wake(): void;
@@ -82,6 +87,8 @@ export interface Prepared {
   permits?: OpenPermits;
   /** How long a job that is kept open stays ready for more URLs. */
   lingerMs?: number;
+  /** How the workers are is written down for all jobs of this process together. */
+  isHealthNoted?: boolean;
 }
 
 /** A table that records are to be written into must be there before the first page. */
@@ -131,8 +138,9 @@ export async function startRun(
     const sources = openSources(folder, job, files);
     dispatcher ??= await openServices(folder, job.spec, settings, prepared.handlers);
     const opened = dispatcher;
-    const { permits, lingerMs } = prepared;
-    const parts = createParts(folder, job, settings, { sources, access, dispatcher, permits, lingerMs });
+    const { permits, lingerMs, isHealthNoted = false } = prepared;
+    const shared = { permits, lingerMs, isHealthNoted };
+    const parts = createParts(folder, job, settings, { sources, access, dispatcher, ...shared });
     return runToItsEnd(folder, job, parts, opened, async () => {
       await opened.close();
       await files.close();
@@ -165,10 +173,11 @@ function createParts(
     dispatcher: Dispatcher;
     permits: OpenPermits | undefined;
     lingerMs: number | undefined;
+    isHealthNoted: boolean;
   },
 ): RunParts {
   const { blobs } = folder;
-  const { sources, access, dispatcher, permits, lingerMs } = opened;
+  const { sources, access, dispatcher, permits, lingerMs, isHealthNoted } = opened;
   const progress = createProgress({ startedAt: systemClock.now() });
   const own = settings.logger.withFields?.({ job: `${job.name}-${job.run}` }) ?? settings.logger;
   const logger = noting(own, progress, makeRedact(access?.secrets ?? []));
@@ -203,6 +212,8 @@ function createParts(
     ...(permits ? { permits } : {}),
     ...(lingerMs === undefined ? {} : { lingerMs }),
     room,
+    traces: settings.traces,
+    isHealthNoted,
     costs: {
       prices: settings.prices ?? PRICES_DEFAULT,
       storesInS3: /^s3:/i.test(folder.blobsPlace),
@@ -231,6 +242,7 @@ function runToItsEnd(
     }),
     view: () => viewOf(folder, job, progress, feeder, coordinator, explanation),
     slots: () => dispatcher.slots,
+    heartbeats: async () => (await dispatcher.heartbeats?.()) ?? [],
     stop: (reason) => coordinator.stop(reason),
     wake: () => coordinator.wake(),
   };

@@ -8,12 +8,15 @@ import {
   loadSettings,
   s3Of,
   storeOf,
+  traceSettings,
 } from '../config/load.ts';
 import { SETTINGS, type SettingName } from '../config/schema.ts';
 import { EXIT_CODES, type ExitName } from '../core/errors.ts';
+import type { DispatchTarget } from '../core/job-schema/dispatch-target.ts';
 import { makeJsonLogger, makeTextLogger } from '../observe/logs/logger.ts';
 import { openRotatingFile } from '../observe/logs/rotating-file.ts';
 import type { Logger } from '../ports/ambient.ts';
+import type { TraceSink } from '../ports/trace-sink.ts';
 import { cleanLines } from '../tui/text.ts';
 import type { ParsedArgs } from './parse-args.ts';
 import { commandOf } from './specs/commands.ts';
@@ -49,6 +52,9 @@ export async function makeContext(parsed: ParsedArgs, output: Output = process):
   const { dir, blobs, workers, dispatch, fleetKey, sync, allowPrivate } = loaded.config;
   const { stdout, stderr } = output;
   const screen: Screen = { print: null };
+  const logger = loggerOf(loaded.config, (text) =>
+    screen.print ? screen.print(text) : void stderr.write(text),
+  );
   return {
     parsed,
     screen,
@@ -70,14 +76,30 @@ export async function makeContext(parsed: ParsedArgs, output: Output = process):
       jobEnvironment: loaded.jobEnvironment,
       s3: s3Of(loaded.config),
       store: storeOf(loaded.config),
-      logger: loggerOf(loaded.config, (text) =>
-        screen.print ? screen.print(text) : void stderr.write(text),
-      ),
+      logger,
+      traces: await openTraces(parsed.command, dispatch, logger),
     },
     json: parsed.values.json === 'true',
     stdout,
     stderr,
   };
+}
+
+const TRANSPORTS = { threads: 'threads', bullmq: 'bullmq', lambda: 'aws_lambda' } as const;
+/** Commands that coordinate jobs. */
+const TRACED = new Set(['run', 'resume', 'refresh', 'serve', 'watch']);
+
+/** Loaded only when the environment asks for traces. */
+async function openTraces(
+  command: string,
+  dispatch: readonly DispatchTarget[],
+  logger: Logger,
+): Promise<TraceSink | undefined> {
+  const traces = TRACED.has(command) ? traceSettings() : null;
+  if (!traces) return undefined;
+  const { OtlpExporter } = await import('../observe/traces/otlp-exporter.ts');
+  const transport = dispatch.length === 1 ? TRANSPORTS[dispatch[0]!.kind] : 'mixed';
+  return new OtlpExporter({ ...traces, transport, logger });
 }
 
 /** Opens the folder of existing jobs for one command. */

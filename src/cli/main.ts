@@ -17,6 +17,7 @@ const HANDLERS: Record<string, () => Promise<Command>> = {
   ui: async () => (await import('./commands/server/ui.ts')).uiCommand,
   serve: async () => (await import('./commands/server/serve.ts')).serveCommand,
   worker: async () => (await import('./commands/fleet/worker.ts')).workerCommand,
+  drain: async () => (await import('./commands/fleet/drain.ts')).drainCommand,
   workers: async () => (await import('./commands/fleet/workers.ts')).workersCommand,
   'fleet-key': async () => (await import('./commands/fleet/fleet-key.ts')).fleetKeyCommand,
   keys: async () => (await import('./commands/server/keys.ts')).keysCommand,
@@ -81,7 +82,12 @@ export async function main(argv: readonly string[], output: Output = process): P
     }
     const parsed = parseCommandLine(argv);
     const command = await HANDLERS[parsed.command]!();
-    return exitCodeOf(await command(await makeContext(parsed, output)));
+    const context = await makeContext(parsed, output);
+    try {
+      return exitCodeOf(await command(context));
+    } finally {
+      await context.settings.traces?.close();
+    }
   } catch (error) {
     return report(error, output.stderr);
   }

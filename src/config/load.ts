@@ -4,6 +4,7 @@ import { jobEnvironment } from './job-environment.ts';
 import { type Config, SETTINGS, type SettingName } from './schema.ts';
 import { makeReadSecret, type ReadSecret, readSetting } from './secrets.ts';
 import { readSettingsFile, type SettingsFile } from './settings-file.ts';
+import { type TraceSettings, tracesOf } from './traces.ts';
 
 type Origin = 'flag' | 'environment' | 'file' | 'default';
 
@@ -38,6 +39,11 @@ export function lambdaOf(config: Config): {
 /** Where the loop of an environment gets its events: set by Lambda, not by people. */
 export function lambdaRuntimeOf(env: NodeJS.ProcessEnv = process.env): { api: string } {
   return { api: env.AWS_LAMBDA_RUNTIME_API ?? '' };
+}
+
+/** Where traces go; null when nobody asked for them. */
+export function traceSettings(env: NodeJS.ProcessEnv = process.env): TraceSettings | null {
+  return tracesOf(env);
 }
 
 /** What a process that is started gets: everything that this one has, and some more. */

@@ -5,6 +5,7 @@ import {
   type Thresholds,
   thresholdsText,
 } from '../core/alerts/alerts.ts';
+import { type MailTarget, mailTargetText, parseMailTarget } from '../core/alerts/mail-target.ts';
 import { PRICES_DEFAULT, type Prices, parsePrices, pricesText } from '../core/cost/cost.ts';
 import { parseFleetKeys } from '../core/fleet-key/fleet-key.ts';
 import { type DispatchTarget, parseDispatch } from '../core/job-schema/dispatch-target.ts';
@@ -304,6 +305,17 @@ export const SETTINGS = {
       default: () => null,
       parse: (text) => (/^https?:\/\/./.test(text) ? text : null),
       show: (url) => (url === null ? 'none' : '(hidden)'),
+    }),
+    secret: true,
+  },
+  alertMail: {
+    ...setting<MailTarget | null>({
+      env: 'SEINE_ALERT_MAIL',
+      shown: 'none',
+      doc: 'Mail server and recipients of alerts: `smtps://user:password@smtp.example?to=ops@example.com`, or `smtp://` with STARTTLS. See docs/monitoring.md. Best as a file: `SEINE_ALERT_MAIL_FILE`.',
+      default: () => null,
+      parse: parseMailTarget,
+      show: (target) => (target === null ? 'none' : mailTargetText(target)),
     }),
     secret: true,
   },

@@ -309,6 +309,7 @@ export class BatchSender {
       epoch: this.#parts.batches.epoch,
       robots,
     });
+    open.plannedAt = now;
     this.#noteDeferred(open, refused, 'robots');
     if (refused.length > 0) await this.#refuse(open, refused, found);
     // Planned ahead of their time they would only be put off again, over and over until it has come.

@@ -12,6 +12,7 @@ import { RobotsGate } from './robots/robots-gate.ts';
 import { type CoordinatorOptions, openRunState, type RunState } from './run-state.ts';
 import { Settler } from './settle/settler.ts';
 import { checkStop, type StopReason } from './stop.ts';
+import { WorkerHealthLog } from './workers/worker-health-log.ts';
 
 /** Read when a run begins: a few MB. */
 const ESCALATION_ROWS_MAX = 50_000;
@@ -41,6 +42,7 @@ export class Coordinator {
   readonly #run: RunState;
   readonly #sender: BatchSender;
   readonly #receiver: ReportReceiver;
+  readonly #health: WorkerHealthLog | null;
   #startedAt = 0;
   #lookedAt = Number.NEGATIVE_INFINITY;
   #savedAt = Number.NEGATIVE_INFINITY;
@@ -64,6 +66,10 @@ export class Coordinator {
       browserSlots: new BrowserSlots(parts),
       dispatch: (open) => this.#dispatch(open),
     });
+    const heartbeats = options.isHealthNoted ? undefined : options.dispatcher.heartbeats;
+    this.#health = heartbeats
+      ? new WorkerHealthLog({ ...options, heartbeats: heartbeats.bind(options.dispatcher) })
+      : null;
     options.dispatcher.onSlotsFree?.(() => this.#run.wake.notify());
   }
 
@@ -95,6 +101,7 @@ export class Coordinator {
       await this.#drain();
       await this.#saveEscalation();
       await this.#saveRollups();
+      await this.#health?.note();
       await this.#run.accountant.save(this.#options.clock.now());
     } finally {
       await feeder.stop();
@@ -240,6 +247,7 @@ export class Coordinator {
       await this.#takeBack(await store.frontier.abandoned(job.id));
       await this.#saveEscalation();
       await this.#saveRollups();
+      await this.#health?.look();
       await this.#run.accountant.save(now);
     }
     this.#run.priorities.update(await store.jobs.priorities(job.id));
@@ -291,10 +299,11 @@ export class Coordinator {
   }
 
   #await(
-    { batch }: OpenBatch,
+    open: OpenBatch,
     deliver: (onPart: (part: Report) => void) => Promise<Delivery>,
     after: (answer: Delivery) => Promise<void> = async () => {},
   ): void {
+    const { batch } = open;
     const now = this.#options.clock.now();
     this.#options.logger.debug?.('sent a batch', {
       batch: batch.id,
@@ -303,6 +312,7 @@ export class Coordinator {
     });
     this.#options.progress.onDispatch(batch, now);
     this.#run.accountant.onDispatch(batch.id, now);
+    this.#run.tracer.onSent(open, now);
     const delivery = deliver((part) => void this.#guard(this.#receiver.settle(part)));
     void this.#guard(
       delivery.then(async (answer) => {

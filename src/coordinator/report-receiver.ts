@@ -16,6 +16,7 @@ import type { RobotsCache } from './robots/robots-cache.ts';
 import type { LearnedSizes, OpenBatches, Wake } from './run-state.ts';
 import type { Settler } from './settle/settler.ts';
 import type { StoragePause } from './storage/storage-pause.ts';
+import type { BatchTracer } from './traces/batch-tracer.ts';
 
 type LostBatch = Extract<Delivery, { kind: 'lost' }>;
 type FreedHost = NonNullable<ReleaseOptions['hosts']>[number];
@@ -36,6 +37,7 @@ interface ReceiverParts {
   wake: Pick<Wake, 'notify'>;
   settler: Pick<Settler, 'settle'>;
   accountant: Pick<SlotAccountant, 'onReport' | 'onEnd'>;
+  tracer: Pick<BatchTracer, 'onReport' | 'onSettled' | 'onLost'>;
 }
 
 /** Takes what comes back from workers. */
@@ -88,10 +90,14 @@ export class ReportReceiver {
 
   /** The batch keeps its slot until it is written down: a slow store must not gather reports without end. */
   async #settle(open: OpenBatch, report: Report, used: Usage): Promise<void> {
-    const { settler, batches, progress, clock, storage, breaker, pageSizes, wake, accountant } = this.#parts;
+    const { settler, batches, progress, clock, storage, breaker, pageSizes, wake, accountant, tracer } =
+      this.#parts;
+    const from = clock.now();
+    tracer.onReport(open, report);
     pageSizes.learn(report.outcomes);
     breaker.onOutcomes(report.outcomes);
     const { failedHosts, lostLinks } = await settler.settle(open, report, [], used);
+    tracer.onSettled(report, from);
     if (report.final) {
       batches.delete(report.batchId);
       accountant.onEnd(report.batchId, clock.now());
@@ -114,6 +120,7 @@ export class ReportReceiver {
     await open?.settled;
     batches.delete(batchId);
     this.#parts.accountant.onEnd(batchId, clock.now());
+    this.#parts.tracer.onLost(batchId, reason);
     // A page that is known to kill its worker says nothing about the job.
     const isOfPage = open?.batch.suspects === true || (lost.ended === true && lost.running !== undefined);
     breaker.onBatchEnd({ kind: 'lost', blameless: blameless || isOfPage });

@@ -8,6 +8,7 @@ import { type Clock, type Logger, type Random, startTimer } from '../ports/ambie
 import type { Blobs } from '../ports/blobs.ts';
 import type { Dispatcher } from '../ports/dispatcher.ts';
 import type { Job, Store } from '../ports/store.ts';
+import type { TraceSink } from '../ports/trace-sink.ts';
 import { BanLog } from './bans/ban-log.ts';
 import { BudgetWatch, type CostRules } from './budget/budget-watch.ts';
 import { JobBreaker } from './circuit-breaker/job-breaker.ts';
@@ -27,6 +28,7 @@ import { HostRollups } from './rollups/host-rollups.ts';
 import type { SourceFeeder } from './sources/source-feeder.ts';
 import { StoragePause } from './storage/storage-pause.ts';
 import type { StoreRoom } from './storage/store-room.ts';
+import { BatchTracer } from './traces/batch-tracer.ts';
 
 export interface CoordinatorOptions {
   store: Store;
@@ -54,6 +56,10 @@ export interface CoordinatorOptions {
   diskFree(): Promise<number | null>;
   /** What costs are counted by; the default prices when absent. */
   costs?: CostRules;
+  /** Where traces of batches go; absent when nobody asked for them. */
+  traces?: TraceSink | undefined;
+  /** Another part of this process writes down how the workers are. */
+  isHealthNoted?: boolean;
 }
 
 /**
@@ -75,6 +81,7 @@ export interface RunState {
   outages: OutageWatch;
   rollups: HostRollups;
   accountant: SlotAccountant;
+  tracer: BatchTracer;
   budget: BudgetWatch;
   /** Null when every request goes the plain way. */
   escalation: EscalationPolicy | null;
@@ -101,6 +108,7 @@ export function openRunState(options: CoordinatorOptions): RunState {
     outages: new OutageWatch(options),
     rollups: new HostRollups(),
     accountant: new SlotAccountant(options),
+    tracer: new BatchTracer(options),
     budget: new BudgetWatch(options),
     escalation: openEscalationPolicy(job.spec, job.name, () => random.next()),
     access: options.access ? new AccessAssigner(options.access, options) : null,

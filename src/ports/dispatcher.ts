@@ -1,6 +1,7 @@
 import type { Batch, Report, WorkerKind } from '../core/batch/batch.ts';
 import type { Usage } from '../core/cost/cost.ts';
 import type { SeineError } from '../core/errors.ts';
+import type { WorkerSample } from '../core/workers/worker-health.ts';
 
 /** `lost`: the worker died or never answered; its tasks go back, and the dispatcher never retries. */
 export type Delivery = {
@@ -21,16 +22,10 @@ export type Delivery = {
     }
 );
 
-/** A heartbeat of a worker in another process. */
-export interface WorkerHeartbeat {
-  worker: string;
-  kind: WorkerKind;
-  /** Epoch milliseconds. */
-  at: number;
-  /** Share of one core that it used lately. */
-  cpu: number;
-  memoryBytes: number;
-  batches: number;
+/** What a process that works on batches says of itself. */
+export interface WorkerHeartbeat extends WorkerSample {
+  /** `threads`: those of the coordinator's own process, which end with it. */
+  kind: WorkerKind | 'threads';
   /** Some of the hosts that it asks now. */
   hosts: string[];
 }
@@ -69,7 +64,7 @@ export interface Dispatcher {
   refusal?(kind: WorkerKind): SeineError | null;
   /** Why no batch reaches a worker now, in words; null while they do. */
   trouble?(): string | null;
-  /** Where workers are other processes: those that are alive. */
+  /** The processes whose threads work on its batches, as far as they are alive. */
   heartbeats?(): Promise<WorkerHeartbeat[]>;
   /** Where workers are paid by use: what this dispatcher has spent. */
   cost?(): DispatchCost;

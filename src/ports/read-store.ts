@@ -4,6 +4,7 @@ import type { RollupStore } from './rollup-store.ts';
 import type { SlotTimeStore } from './slot-time-store.ts';
 import type { HostStore } from './store.ts';
 import type { Views } from './views.ts';
+import type { WorkerStore } from './worker-store.ts';
 
 /**
  * The part of a store that a server reads for its callers, over connections of its own: what they ask for never waits behind
@@ -29,6 +30,7 @@ export interface ReadStore {
   >;
   readonly rollups: Omit<RollupStore, 'add'>;
   readonly slotTimes: Pick<SlotTimeStore, 'load'>;
+  readonly workers: Omit<WorkerStore, 'note'>;
   readonly keys: Pick<KeyStore, 'byHash' | 'hasSome'>;
   close(): Promise<void>;
 }

@@ -22,6 +22,7 @@ import type { RollupStore } from './rollup-store.ts';
 import type { SlotTimeStore } from './slot-time-store.ts';
 import type { Views } from './views.ts';
 import type { WebhookStore } from './webhook-store.ts';
+import type { WorkerStore } from './worker-store.ts';
 
 export type { EscalationRow } from './escalation-store.ts';
 export type { Job, JobCode, JobStore, SourcePosition } from './job-store.ts';
@@ -51,6 +52,7 @@ export interface Store {
   readonly alerts: AlertStore;
   readonly rollups: RollupStore;
   readonly slotTimes: SlotTimeStore;
+  readonly workers: WorkerStore;
   readonly requests: RequestStore;
   readonly removals: JobRemovals;
   readonly views: Views;

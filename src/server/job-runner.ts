@@ -8,7 +8,7 @@ import { mayRender } from '../core/escalation/escalation.ts';
 import { BoundedMap } from '../core/lru.ts';
 import { weightOfPriority } from '../core/slots/fair-share.ts';
 import { checkSpec } from '../job-file/parse-job.ts';
-import type { Dispatcher } from '../ports/dispatcher.ts';
+import type { Dispatcher, WorkerHeartbeat } from '../ports/dispatcher.ts';
 import type { KeyStore } from '../ports/key-store.ts';
 import type { Job } from '../ports/store.ts';
 import { type JobClaim, SlotAllocator } from './slot-allocator.ts';
@@ -80,6 +80,14 @@ export class JobRunner {
     return [...byName.values()];
   }
 
+  /** The processes that work for the runs of this one, each once. */
+  async heartbeats(): Promise<WorkerHeartbeat[]> {
+    const runs = [...this.#runs.values()].flatMap(({ run }) => run ?? []).slice(0, RUNS_VIEWED_MAX);
+    const threads = await this.#threads?.catch(() => null);
+    const all = await Promise.all([threads?.heartbeats?.() ?? [], ...runs.map((run) => run.heartbeats())]);
+    return [...new Map(all.flat().map((heartbeat) => [heartbeat.worker, heartbeat])).values()];
+  }
+
   /** Tasks of a job that is at work here are looked for at once. */
   start(job: Job): void {
     this.#runs.get(job.id)?.run?.wake();
@@ -114,6 +122,7 @@ export class JobRunner {
         dispatcher,
         permits: this.#permits,
         lingerMs: LINGER_MS,
+        isHealthNoted: true,
       });
       entry.run = run;
       if (this.#isClosing) run.stop({ state: 'stopped', cause: 'restart', message: 'the server ended' });

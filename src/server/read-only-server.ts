@@ -12,6 +12,7 @@ import { SettleWatch } from './api/scrape/settle-watch.ts';
 import { type HttpServer, type ListenAddress, openHttpServer } from './http-server.ts';
 import { placeOf } from './server-place.ts';
 import { makeWebhookPort } from './webhooks/attach-webhook.ts';
+import { WorkerDirectory } from './workers/worker-directory.ts';
 
 interface ReadOnlyServerOptions {
   listen: ListenAddress;
@@ -32,6 +33,12 @@ export async function openReadOnlyServer(
     token: randomBytes(24).toString('base64url'),
     now: Date.now,
   });
+  const workers = new WorkerDirectory({
+    settings,
+    used: async () => (await run?.heartbeats()) ?? [],
+    store: null,
+    now: Date.now,
+  });
   const forecasts = new Forecasts({ folder, settings, start() {}, now: Date.now });
   const server = await openHttpServer({
     listen,
@@ -49,6 +56,7 @@ export async function openReadOnlyServer(
           new Map(run && jobIds.includes(run.job.id) ? [[run.job.id, await run.view()]] : []),
         workers: async () => (run ? (await run.view()).workers : []),
       },
+      workers,
       scrapes: new Scrapes({
         ...{ store, forecasts, allowPrivate: false, proxyPools: new Map(), now: Date.now },
         watch: new SettleWatch(),
@@ -81,6 +89,7 @@ export async function openReadOnlyServer(
     ...server,
     async close() {
       await server.close();
+      await workers.close();
       await reads.close();
     },
   };

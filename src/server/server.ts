@@ -36,6 +36,7 @@ import { LambdaWarmer } from './lambda-warmer.ts';
 import { SERVER_FILE } from './server-file.ts';
 import { placeOf } from './server-place.ts';
 import { WebhookDeliverer } from './webhooks/deliverer.ts';
+import { WorkerDirectory } from './workers/worker-directory.ts';
 
 /** How often the store is asked for jobs to be run. */
 const LOOK_MS = 500;
@@ -79,6 +80,7 @@ export class Server {
   readonly #deliverer: WebhookDeliverer;
   readonly #alerts: AlertWatch;
   readonly #remover: JobRemover;
+  readonly #workers: WorkerDirectory;
   readonly #files: JobFiles;
   readonly #warmer: LambdaWarmer;
   readonly #token = randomBytes(24).toString('base64url');
@@ -128,9 +130,15 @@ export class Server {
       store,
       dir: folder.dir,
       thresholds: options.alerts?.thresholds ?? THRESHOLDS_DEFAULT,
-      targets: options.alerts?.targets ?? { slackUrl: null, command: null },
+      targets: options.alerts?.targets ?? { slackUrl: null, command: null, mail: null },
       slots: () => this.#runner.slots,
       logger: settings.logger,
+      now: Date.now,
+    });
+    this.#workers = new WorkerDirectory({
+      settings,
+      used: () => this.#runner.heartbeats(),
+      store,
       now: Date.now,
     });
     this.#remover = new JobRemover({ store, blobs, logger: settings.logger });
@@ -141,6 +149,7 @@ export class Server {
     this.#work = {
       store,
       runner: controlOf(this.#runner),
+      workers: this.#workers,
       scrapes: new Scrapes({ store, watch, forecasts, start, allowPrivate, proxyPools, now: Date.now }),
       forecasts,
       server: {
@@ -159,6 +168,7 @@ export class Server {
     server.#http = await server.#openHttp();
     server.#deliverer.start();
     server.#alerts.start();
+    server.#workers.start();
     const about = { url: server.#http.url, token: server.#token, pid: process.pid };
     writeFileSync(join(folder.dir, SERVER_FILE), JSON.stringify(about), { mode: PRIVATE_FILE });
     return server;
@@ -215,6 +225,7 @@ export class Server {
     rmSync(join(this.#folder.dir, SERVER_FILE), { force: true });
     await this.#http?.close();
     await this.#runner.close();
+    await this.#workers.close();
     await this.#alerts.close();
     await this.#deliverer.close();
     await this.#remover.close();

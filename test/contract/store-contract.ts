@@ -38,6 +38,7 @@ import { testSteps } from './store/steps.ts';
 import { type ForgetStore, type OpenStore, StoreSetup } from './store/store-setup.ts';
 import { testViews } from './store/views.ts';
 import { testWebhooks } from './store/webhooks.ts';
+import { testWorkers } from './store/workers.ts';
 
 /** What every Store must do. */
 export function runStoreContract(
@@ -68,6 +69,7 @@ export function runStoreContract(
     testParts(setup);
     testRollups(setup);
     testAlerts(setup);
+    testWorkers(setup);
     testFindings(setup);
     testReturn(setup);
     testAdopt(setup);

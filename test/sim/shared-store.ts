@@ -3,6 +3,7 @@ import { SharedAlertStore } from '../../src/store/shared/alert-store.ts';
 import { SharedJobRemovals } from '../../src/store/shared/job-removals.ts';
 import { SharedRequestStore } from '../../src/store/shared/request-store.ts';
 import { SharedWebhookStore } from '../../src/store/shared/webhooks/webhook-store.ts';
+import { SharedWorkerStore } from '../../src/store/shared/worker-store.ts';
 import { Database } from '../../src/store/sqlite/connection/database.ts';
 import { SeenIndex } from '../../src/store/sqlite/dedupe/seen-index.ts';
 import { SqliteEscalationStore } from '../../src/store/sqlite/escalation-store.ts';
@@ -55,6 +56,7 @@ function storeOn(db: Database): MemoryStore {
     alerts: new SharedAlertStore(new SqliteWebhookDatabase(db)),
     rollups: new SqliteRollupStore(db),
     slotTimes: new SqliteSlotTimeStore(db),
+    workers: new SharedWorkerStore(new SqliteWebhookDatabase(db)),
     requests: new SharedRequestStore(new SqliteWebhookDatabase(db)),
     removals: new SharedJobRemovals(new SqliteWebhookDatabase(db)),
     views: new SqliteViews(db, inserter),

@@ -422,7 +422,7 @@ class SimulatedRun {
       ? this.#shared.viewOf(process, this.#store, this.#random.chance(0.5))
       : { jobs: {}, frontier: {} };
     const { jobs, frontier, hosts, escalations, proxies, keys, webhooks } = this.#store;
-    const { alerts, rollups, slotTimes, requests, removals, views } = this.#store;
+    const { alerts, rollups, slotTimes, workers, requests, removals, views } = this.#store;
     return {
       jobs: this.#wrap(process, job, jobs, own.jobs),
       frontier: this.#wrap(process, job, frontier, own.frontier),
@@ -434,6 +434,7 @@ class SimulatedRun {
       alerts: this.#wrap(process, job, alerts, {}),
       rollups: this.#wrap(process, job, rollups, {}),
       slotTimes: this.#wrap(process, job, slotTimes, {}),
+      workers: this.#wrap(process, job, workers, {}),
       requests: this.#wrap(process, job, requests, {}),
       removals: this.#wrap(process, job, removals, {}),
       views: this.#wrap(process, job, views, {}),

@@ -65,6 +65,9 @@ const TONES: Record<string, string> = {
   idle: 'mute',
   pending: 'wait',
   active: 'live',
+  live: 'live',
+  draining: 'warn',
+  gone: 'mute',
   unchanged: 'good',
 };
 

@@ -269,24 +269,33 @@ function Explain({ job }: { job: JobNow }) {
   );
 }
 
+interface FailureNumbers {
+  cells: HeatCell[];
+  providers: { provider: string; attempts: number; failures: number }[];
+  hours_of_day: { hour: number; pages: number; failures: number }[];
+}
+
+const NO_FAILURES: FailureNumbers = { cells: [], providers: [], hours_of_day: [] };
+
 function Failures({ job }: { job: JobNow }) {
   const { data } = useLoad(
     `${job.job_id} ${Math.floor(job.counts.failed / 10)} ${job.status}`,
     async (signal) => {
-      const stored = await callIfThere<{ cells: HeatCell[] }>(
+      const stored = await callIfThere<FailureNumbers>(
         '/jobs/{id}/failures',
         `/jobs/${job.job_id}/failures`,
         { signal },
       );
-      if (stored) return stored.cells;
+      if (stored) return stored;
       const dead = await callIfThere<{ groups: HeatCell[] }>('/jobs/{id}/dead', `/jobs/${job.job_id}/dead`, {
         signal,
       });
-      return dead?.groups ?? [];
+      return { cells: dead?.groups ?? [], providers: [], hours_of_day: [] };
     },
     { everyMs: job.live ? 10_000 : 0 },
   );
-  const cells = data ?? [];
+  const { cells, providers, hours_of_day: hours } = data ?? NO_FAILURES;
+  const isSeveralHours = hours.filter(({ pages, failures }) => pages + failures > 0).length > 1;
   return (
     <Panel
       title="Failures by host and reason"
@@ -302,6 +311,40 @@ function Failures({ job }: { job: JobNow }) {
           }
         />
       )}
+      {isSeveralHours ? (
+        <figure class="after">
+          <figcaption class="dim">By hour of the day (UTC)</figcaption>
+          <Sparkline
+            values={hours.map(({ failures }) => failures)}
+            tone="bad"
+            label={`Failures by hour of the day: ${hours.map(({ hour, failures }) => `${hour} h: ${failures}`).join(', ')}`}
+          />
+        </figure>
+      ) : null}
+      {providers.length > 0 ? (
+        <div class="table-box after">
+          <table class="table compact">
+            <thead>
+              <tr>
+                <th>Proxy provider</th>
+                <th class="number">Attempts</th>
+                <th class="number">Failed</th>
+              </tr>
+            </thead>
+            <tbody>
+              {providers.slice(0, 8).map(({ provider, attempts, failures }) => (
+                <tr key={provider}>
+                  <td class="main-cell">
+                    <Text value={provider} />
+                  </td>
+                  <td class="number">{short(attempts)}</td>
+                  <td class="number">{percent(failures / attempts)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      ) : null}
     </Panel>
   );
 }

@@ -1,101 +1,264 @@
+import { useState } from 'preact/hooks';
 import { callIfThere, may } from '../about.ts';
 import { call, useLoad } from '../api.ts';
-import { Button, Empty, Failure, Loading, Text } from '../components/basics.tsx';
+import { Button, Choice, Empty, Failure, Loading, Panel, Stat, Status, Text } from '../components/basics.tsx';
+import { Chart } from '../components/chart.tsx';
+import { Dialog } from '../components/dialog.tsx';
 import { attempt } from '../components/toast.tsx';
-import { ago, bytes, percent, rate, short } from '../format.ts';
+import { ago, bytes, count, percent, rate, short } from '../format.ts';
 import { now } from '../live.ts';
+import { query, setQuery, withQuery } from '../router.ts';
 
 interface Worker {
   worker: string;
-  kind?: string;
-  batches: number;
+  state: 'live' | 'draining' | 'gone';
+  kind: string;
+  version: string | null;
+  threads: number | null;
+  slots: number | null;
+  batches: number | null;
+  batches_done: number;
   tasks: number;
   tasks_per_second: number;
+  cpu: number | null;
+  memory_bytes: number | null;
+  hosts: string[];
+  can_drain: boolean;
   last_seen_at: string;
-  cpu?: number | null;
-  memory_bytes?: number | null;
-  slots?: number | null;
-  can_drain?: boolean;
-  draining?: boolean;
 }
 
-/** What does the work. */
+/** What does the work, and what did it within the last days. */
 export function WorkersView() {
   const { data, error, reload } = useLoad(
     'workers',
     (signal) => callIfThere<{ workers: Worker[] }>('/workers', '/workers', { signal }),
     { everyMs: 2_000 },
   );
-  const drain = async (worker: string) => {
-    await attempt(`${worker} finishes what it has, and takes no more.`, () =>
-      call(`/workers/${encodeURIComponent(worker)}/drain`, { method: 'POST' }),
-    );
-    reload();
-  };
+  const [drained, setDrained] = useState<Worker | null>(null);
+  const chosen = query.value.get('worker');
   const workers = data?.workers ?? [];
-  const hasLoad = workers.some(({ cpu }) => cpu != null);
+  const live = workers.filter(({ state }) => state !== 'gone');
+  const gone = workers.filter(({ state }) => state === 'gone');
+  const versions = new Set(live.flatMap(({ version }) => version ?? []));
   return (
     <>
       <div class="view-head">
         <div>
           <h1>Workers</h1>
-          <p class="dim">Of the jobs that run here: threads, processes of a fleet, Lambda.</p>
+          <p class="dim">
+            Processes that work on the jobs here: threads of the server, workers of a queue, Lambda.
+          </p>
         </div>
       </div>
       <Failure error={error} />
       {!data && !error ? <Loading /> : null}
-      {data && workers.length === 0 ? <Empty title="No worker has anything to do." /> : null}
-      {workers.length > 0 ? (
-        <section class="panel flush">
-          <div class="table-box">
-            <table class="table">
-              <thead>
-                <tr>
-                  <th>Worker</th>
-                  <th class="number">Pages/s</th>
-                  <th class="number">Pages</th>
-                  <th class="number">Batches</th>
-                  {hasLoad ? <th class="number">CPU</th> : null}
-                  {hasLoad ? <th class="number">Memory</th> : null}
-                  <th class="number">Seen</th>
-                  <th class="number">
-                    <span class="sr">Action</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {workers.map((worker) => (
-                  <tr key={worker.worker}>
-                    <td class="main-cell">
-                      <Text value={worker.worker} class="strong" />
-                      {worker.kind ? <span class="cell-note">{worker.kind}</span> : null}
-                    </td>
-                    <td class="number">{rate(worker.tasks_per_second)}</td>
-                    <td class="number">{short(worker.tasks)}</td>
-                    <td class="number">{short(worker.batches)}</td>
-                    {hasLoad ? (
-                      <td class="number">{worker.cpu == null ? '–' : percent(worker.cpu)}</td>
-                    ) : null}
-                    {hasLoad ? <td class="number">{bytes(worker.memory_bytes ?? null)}</td> : null}
-                    <td class="number dim">{ago(worker.last_seen_at, now.value)}</td>
-                    <td class="number">
-                      {worker.can_drain && may('admin') ? (
-                        <Button
-                          label={`Drain ${worker.worker}`}
-                          disabled={worker.draining ?? false}
-                          onClick={() => void drain(worker.worker)}
-                        >
-                          {worker.draining ? 'Draining' : 'Drain'}
-                        </Button>
-                      ) : null}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
-        </section>
+      {chosen === null ? null : <WorkerSeries worker={chosen} />}
+      {live.length > 0 ? <Totals workers={live} /> : null}
+      {versions.size > 1 ? (
+        <p class="notice">Workers have different versions of Seine: {[...versions].sort().join(', ')}.</p>
+      ) : null}
+      {data && live.length === 0 ? <Empty title="No worker is alive." /> : null}
+      {live.length > 0 ? <WorkerTable workers={live} onDrain={setDrained} /> : null}
+      {gone.length > 0 ? (
+        <details class="more">
+          <summary>
+            {count(gone.length)} that {gone.length === 1 ? 'has' : 'have'} ended
+          </summary>
+          <WorkerTable workers={gone} onDrain={setDrained} />
+        </details>
+      ) : null}
+      {drained ? (
+        <DrainDialog
+          worker={drained}
+          onClose={() => {
+            setDrained(null);
+            reload();
+          }}
+        />
       ) : null}
     </>
+  );
+}
+
+function sumOf(workers: readonly Worker[], of: (worker: Worker) => number | null): number {
+  return workers.reduce((sum, worker) => sum + (of(worker) ?? 0), 0);
+}
+
+function Totals({ workers }: { workers: readonly Worker[] }) {
+  const draining = workers.filter(({ state }) => state === 'draining').length;
+  const slots = sumOf(workers, (worker) => worker.slots);
+  const busy = sumOf(workers, (worker) => worker.batches);
+  return (
+    <dl class="stats">
+      <Stat
+        label="Alive"
+        value={count(workers.length)}
+        {...(draining > 0 ? { note: `${draining} draining` } : {})}
+      />
+      <Stat label="Pages a second" value={rate(sumOf(workers, (worker) => worker.tasks_per_second))} />
+      <Stat label="Slots in use" value={count(busy)} note={slots > 0 ? `of ${count(slots)}` : undefined} />
+      <Stat label="Cores in use" value={rate(sumOf(workers, (worker) => worker.cpu))} />
+      <Stat label="Memory" value={bytes(sumOf(workers, (worker) => worker.memory_bytes))} />
+    </dl>
+  );
+}
+
+function WorkerTable(props: { workers: readonly Worker[]; onDrain: (worker: Worker) => void }) {
+  const hasAction = props.workers.some(({ can_drain }) => can_drain) && may('admin');
+  return (
+    <section class="panel flush">
+      <div class="table-box">
+        <table class="table">
+          <thead>
+            <tr>
+              <th>Worker</th>
+              <th>State</th>
+              <th class="number">Pages/s</th>
+              <th class="number">Batches</th>
+              <th class="number">CPU</th>
+              <th class="number">Memory</th>
+              <th class="number wide-only">Pages</th>
+              <th class="wide-only">Version</th>
+              <th class="number wide-only">Seen</th>
+              {hasAction ? (
+                <th class="number">
+                  <span class="sr">Action</span>
+                </th>
+              ) : null}
+            </tr>
+          </thead>
+          <tbody>
+            {props.workers.map((worker) => (
+              <tr key={worker.worker}>
+                <td class="main-cell">
+                  <a href={withQuery('/workers', { worker: worker.worker })}>
+                    <Text value={worker.worker} class="strong" />
+                  </a>
+                  <span class="cell-note">
+                    {worker.kind}
+                    {worker.threads === null
+                      ? ''
+                      : `, ${worker.threads} ${worker.threads === 1 ? 'thread' : 'threads'}`}
+                  </span>
+                </td>
+                <td>
+                  <Status value={worker.state} />
+                </td>
+                <td class="number">{worker.state === 'gone' ? '–' : rate(worker.tasks_per_second)}</td>
+                <td class="number">
+                  {worker.batches === null || worker.state === 'gone'
+                    ? '–'
+                    : `${count(worker.batches)} / ${count(worker.slots ?? 0)}`}
+                </td>
+                <td class="number">{worker.cpu === null ? '–' : percent(worker.cpu)}</td>
+                <td class="number">{bytes(worker.memory_bytes)}</td>
+                <td class="number wide-only">{short(worker.tasks)}</td>
+                <td class="wide-only mono">{worker.version ?? '–'}</td>
+                <td class="number dim wide-only">{ago(worker.last_seen_at, now.value)}</td>
+                {hasAction ? (
+                  <td class="number">
+                    {worker.can_drain ? (
+                      <Button
+                        label={`Drain ${worker.worker}`}
+                        disabled={worker.state === 'draining'}
+                        onClick={() => props.onDrain(worker)}
+                      >
+                        {worker.state === 'draining' ? 'Draining' : 'Drain'}
+                      </Button>
+                    ) : null}
+                  </td>
+                ) : null}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function DrainDialog({ worker, onClose }: { worker: Worker; onClose: () => void }) {
+  return (
+    <Dialog
+      title="Drain this worker?"
+      action="Drain"
+      isDanger
+      onClose={onClose}
+      onAccept={() =>
+        void attempt('The worker finishes what it has, and takes no more.', () =>
+          call(`/workers/${encodeURIComponent(worker.worker)}/drain`, { method: 'POST' }),
+        )
+      }
+    >
+      <p>
+        <Text value={worker.worker} class="strong" /> takes no more batches, finishes the{' '}
+        {count(worker.batches ?? 0)} that it has, and exits. Nothing is lost, and the others go on.
+      </p>
+    </Dialog>
+  );
+}
+
+interface Point {
+  at: string;
+  cpu: number;
+  cpu_max: number;
+  memory_bytes: number;
+  batches: number;
+  slots: number;
+}
+
+const STEPS = { '30 minutes': 10, '6 hours': 60, '14 days': 3_600 } as const;
+type Span = keyof typeof STEPS;
+const SPANS = Object.keys(STEPS) as Span[];
+
+function WorkerSeries({ worker }: { worker: string }) {
+  const span = SPANS.find((one) => one === query.value.get('span')) ?? SPANS[0]!;
+  const path = `/workers/${encodeURIComponent(worker)}/series?step=${STEPS[span]}`;
+  const { data, error } = useLoad(
+    path,
+    (signal) => callIfThere<{ points: Point[] }>('/workers/{id}/series', path, { signal }),
+    { everyMs: 10_000 },
+  );
+  const points = data?.points ?? [];
+  const times = points.map(({ at }) => Date.parse(at) / 1_000);
+  const charts = [
+    { label: 'CPU', tone: 'accent', of: (point: Point) => point.cpu, format: percent },
+    { label: 'Memory', tone: 'info', of: (point: Point) => point.memory_bytes, format: bytes },
+    { label: 'Batches', tone: 'violet', of: (point: Point) => point.batches, format: rate },
+  ];
+  return (
+    <Panel
+      title={worker.length > 60 ? 'Worker' : worker}
+      aside={
+        <>
+          <Choice
+            label="Time"
+            options={SPANS}
+            value={span}
+            onChange={(value) => setQuery({ span: value === SPANS[0] ? null : value })}
+          />
+          <a href="/workers">Close</a>
+        </>
+      }
+    >
+      <Failure error={error} />
+      {data && points.length === 0 ? <Empty title="Nothing is known of it for this time." /> : null}
+      {points.length > 0 ? (
+        <div class="triple">
+          {charts.map(({ label, tone, of, format }) => (
+            <div key={label}>
+              <h3>{label}</h3>
+              <Chart
+                label={`${label} over ${span}`}
+                times={times}
+                series={[{ label, tone, fill: true, values: points.map(of) }]}
+                format={format}
+                height={150}
+              />
+            </div>
+          ))}
+        </div>
+      ) : null}
+    </Panel>
   );
 }

@@ -15,7 +15,7 @@ import { KEYS } from './key-spec.ts';
 import { LAMBDA } from './lambda-spec.ts';
 import { forecastSpec, listOptions, REFRESH, RUN } from './run-spec.ts';
 import { COMPLETION, INIT, SHOP, TRY } from './setup-spec.ts';
-import { FLEET_KEY, WORKER, WORKERS } from './worker-spec.ts';
+import { DRAIN, FLEET_KEY, WORKER, WORKERS } from './worker-spec.ts';
 
 export type { CommandSpec, OptionSpec } from './command-spec.ts';
 
@@ -88,6 +88,7 @@ export const COMMANDS: Record<string, CommandSpec> = {
   refresh: REFRESH,
   worker: WORKER,
   workers: WORKERS,
+  drain: DRAIN,
   'fleet-key': FLEET_KEY,
   keys: KEYS,
   mcp: {

@@ -1,4 +1,14 @@
-import { blobs, type CommandSpec, config, dispatch, help, json, metrics, workers } from './command-spec.ts';
+import {
+  blobs,
+  type CommandSpec,
+  config,
+  dispatch,
+  everywhere,
+  help,
+  json,
+  metrics,
+  workers,
+} from './command-spec.ts';
 
 /** The commands of machines that work for a coordinator elsewhere. */
 export const WORKER: CommandSpec = {
@@ -6,7 +16,7 @@ export const WORKER: CommandSpec = {
   argsMax: 0,
   summary: 'Process batches from a Redis queue until stopped.',
   details:
-    'It needs the same --blobs as the runs it works for. It does not need access to their store. On SIGINT or SIGTERM it returns unfinished tasks to the queue and exits.',
+    'It needs the same --blobs as the runs it works for. It does not need access to their store. On SIGINT or SIGTERM it returns unfinished tasks to the queue and exits. `seine drain` lets it finish its batches first.',
   options: {
     dispatch,
     blobs,
@@ -40,7 +50,32 @@ export const FLEET_KEY: CommandSpec = {
 export const WORKERS: CommandSpec = {
   args: '',
   argsMax: 0,
-  summary: 'Show the live workers of a queue.',
-  options: { dispatch, json: { ...json, doc: 'Print one line of JSON per worker.' }, config, help },
-  examples: ['seine workers --dispatch bullmq://redis.example:6379'],
+  summary: 'Show workers: their CPU, memory and batches.',
+  details:
+    'With a queue, those that are alive there. Without one, or with --past, those that worked for jobs of the folder or database within the last 14 days.',
+  options: {
+    dispatch,
+    past: {
+      kind: 'flag',
+      doc: 'Show what the folder or database knows of workers, also of those that have ended.',
+    },
+    json: { ...json, doc: 'Print one line of JSON per worker.' },
+    ...everywhere,
+  },
+  examples: ['seine workers --dispatch bullmq://redis.example:6379', 'seine workers --past'],
+};
+
+export const DRAIN: CommandSpec = {
+  args: '<worker>',
+  argsMax: 1,
+  summary: 'Let a worker of a queue finish the batches it has, take no more, and exit.',
+  details: 'It exits with code 0, so a service manager that restarts only after failures leaves it stopped.',
+  options: {
+    dispatch,
+    wait: { kind: 'flag', doc: 'Return when the worker has exited.' },
+    json: { ...json, doc: 'Print the worker and its batches as JSON.' },
+    config,
+    help,
+  },
+  examples: ['seine drain worker-3-711-9f2c --dispatch bullmq://redis.example:6379 --wait'],
 };

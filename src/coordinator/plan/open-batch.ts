@@ -26,6 +26,8 @@ export interface OpenBatch {
   settled: Promise<void>;
   /** When its lease ends. */
   leaseUntil: number;
+  /** When its plan began; absent for one that was taken over. */
+  plannedAt?: number;
 }
 
 export function archiveKeyOf(job: Pick<Job, 'name' | 'run'>, batchId: number): string {

@@ -105,6 +105,7 @@ export function waitForRoom(store: Store, room: StoreRoom): Store {
     alerts: waiting(store.alerts, room),
     rollups: waiting(store.rollups, room),
     slotTimes: waiting(store.slotTimes, room),
+    workers: waiting(store.workers, room),
     requests: waiting(store.requests, room),
     removals: waiting(store.removals, room),
     views: waiting(store.views, room),

@@ -19,6 +19,7 @@ import {
  * Page      a task that came to its end: succeeded (done, unchanged), failed (dead) or skipped.
  * Failures  attempts that failed, by code, also those that were tried again.
  * Costs     dollars by item of the bill.
+ * Proxied   attempts that went through a proxy, and those of them that failed, by provider: see `providerOf`.
  */
 
 export const ROLLUP_STEPS = [10, 60, 3_600] as const;
@@ -37,7 +38,7 @@ export const ROLLUP_SECONDS_KEPT: Record<RollupStep, number> = { 10: 7_200, 60: 
 export const HOST_SECONDS_KEPT: Record<RollupStep, number> = { 10: 1_800, 60: 21_600, 3600: 14 * 86_400 };
 
 /** What is counted by name; names are few: codes of failures, items of the bill. */
-type CountKind = 'failure' | 'cost';
+type CountKind = 'failure' | 'cost' | 'proxied' | 'proxied-failure';
 
 export interface Rollup {
   succeeded: number;
@@ -122,8 +123,38 @@ export function addSettled(rollup: Rollup, { outcome, to, code, trace }: Settled
   else if (to === 'skipped') rollup.skipped++;
   if (outcome === 'failed' && code !== null) addCount(rollup, 'failure', code, 1);
   if (trace === null) return;
+  if (trace.via?.proxy) {
+    const provider = providerOf(trace.via.proxy);
+    addCount(rollup, 'proxied', provider, 1);
+    if (outcome === 'failed') addCount(rollup, 'proxied-failure', provider, 1);
+  }
   rollup.bytes += trace.bytes;
   addLatency(rollup.latency, trace.durationMs);
+}
+
+/** The provider of a proxy, by its id: the site of its host. Lists of addresses are one, so that names stay few. */
+function providerOf(proxyId: string): string {
+  const host = proxyId.replace(/^\w+:\/\//, '').replace(/(:\d+)?(#.*)?$/, '');
+  if (/^\[|^[\d.]+$/.test(host)) return 'addresses';
+  return host.split('.').slice(-2).join('.');
+}
+
+/** What happened at one hour of the day (UTC), over all days that are kept. */
+interface HourOfDay {
+  hour: number;
+  pages: number;
+  failures: number;
+}
+
+/** Rows of an hour each; hours without any are there with zeros. */
+export function byHourOfDay(rows: readonly { at: number; rollup: Rollup }[]): HourOfDay[] {
+  const hours = Array.from({ length: 24 }, (_, hour): HourOfDay => ({ hour, pages: 0, failures: 0 }));
+  for (const { at, rollup } of rows) {
+    const entry = hours[new Date(at).getUTCHours()]!;
+    entry.pages += pagesOf(rollup);
+    entry.failures += countsOf(rollup, 'failure').reduce((sum, [, count]) => sum + count, 0);
+  }
+  return hours;
 }
 
 export function addCosts(rollup: Rollup, lines: readonly CostLine[]): void {

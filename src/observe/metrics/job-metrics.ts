@@ -70,6 +70,18 @@ function counters(numbers: readonly JobNumbers[]): Metric[] {
     counter('seine_attempt_failures_total', 'Attempts that failed, by code.', ({ total }, job) =>
       countsOf(total, 'failure').map(([code, value]) => ({ labels: { ...job, code }, value })),
     ),
+    counter('seine_proxy_attempts_total', 'Attempts through proxies, by provider.', ({ total }, job) =>
+      countsOf(total, 'proxied').map(([provider, value]) => ({ labels: { ...job, provider }, value })),
+    ),
+    counter(
+      'seine_proxy_failures_total',
+      'Attempts through proxies that failed, by provider.',
+      ({ total }, job) =>
+        countsOf(total, 'proxied-failure').map(([provider, value]) => ({
+          labels: { ...job, provider },
+          value,
+        })),
+    ),
     counter('seine_requests_total', 'Requests that were sent.', ({ total }, labels) => [
       { labels, value: total.requests },
     ]),

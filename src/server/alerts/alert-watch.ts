@@ -1,5 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import { postMessage, runWithMessage } from '../../app/notify.ts';
+import { sendMail } from '../../app/send-mail.ts';
 import { latestQualityOf } from '../../coordinator/reports/quality.ts';
 import {
   ALERT_KINDS,
@@ -8,6 +9,7 @@ import {
   type JobFacts,
   type Thresholds,
 } from '../../core/alerts/alerts.ts';
+import type { MailTarget } from '../../core/alerts/mail-target.ts';
 import { totalOf } from '../../core/cost/cost.ts';
 import { messageOf } from '../../core/errors.ts';
 import { ALL_HOSTS, countsOf } from '../../core/rollups/rollup.ts';
@@ -22,6 +24,7 @@ export interface AlertTargets {
   slackUrl: string | null;
   /** Run with the alert as JSON on its standard input. */
   command: readonly string[] | null;
+  mail: MailTarget | null;
 }
 
 interface WatchOptions {
@@ -143,6 +146,9 @@ export class AlertWatch {
     await this.#send('Slack', this.#options.targets.slackUrl, (url) =>
       postMessage(url, { text: lineOf(change) }),
     );
+    await this.#send('the mail server', this.#options.targets.mail, (mail) =>
+      sendMail(mail, mailOf(change, now)),
+    );
     await this.#send('the command', this.#options.targets.command, (command) =>
       runWithMessage(command, data, null),
     );
@@ -180,6 +186,20 @@ export function isSilenced(
 
 function lineOf({ kind, subject, state, text }: AlertChange): string {
   return `alert ${kind} ${state}${subject === '' ? '' : ` for ${subject}`}: ${text}`;
+}
+
+function mailOf(change: AlertChange, now: number): { subject: string; text: string } {
+  const { kind, subject, state, text } = change;
+  const about = subject === '' ? '' : ` for ${subject}`;
+  const lines = [
+    `${text}.`,
+    '',
+    `Alert:   ${kind} (${ALERT_KINDS[kind]})`,
+    ...(subject === '' ? [] : [`Job:     ${subject}`]),
+    `State:   ${state}`,
+    `Time:    ${new Date(now).toISOString()}`,
+  ];
+  return { subject: `[seine] ${kind} ${state}${about}`, text: `${lines.join('\n')}\n` };
 }
 
 function percent(share: number): string {

@@ -3,8 +3,8 @@ import type { RoutePlugin } from './requests/access.ts';
 import { requireScope } from './requests/callers.ts';
 import { listQuery, parseAs } from './requests/options.ts';
 
-/** What jobs share: workers and hosts. They tell of the jobs of all keys, so they are for the operator. */
-export const machineRoutes: RoutePlugin = (app, { reads, runner }) => {
+/** What jobs share: hosts. They tell of the jobs of all keys, so they are for the operator. */
+export const machineRoutes: RoutePlugin = (app, { reads }) => {
   app.get('/hosts', async ({ query, caller }) => {
     requireScope(caller, 'admin');
     const { cursor, limit } = parseAs(listQuery, query);
@@ -12,19 +12,5 @@ export const machineRoutes: RoutePlugin = (app, { reads, runner }) => {
     const hosts = await reads.hosts.listAfter({ after, limit });
     const next = hosts.length < limit ? null : Buffer.from(hosts.at(-1)!.host).toString('base64url');
     return { hosts: hosts.map(hostOf), next_cursor: next };
-  });
-
-  app.get('/workers', async ({ caller }) => {
-    requireScope(caller, 'admin');
-    const workers = await runner.workers();
-    return {
-      workers: workers.map(({ name, batches, tasks, tasksPerSecond, lastSeenAt }) => ({
-        worker: name,
-        batches,
-        tasks,
-        tasks_per_second: tasksPerSecond,
-        last_seen_at: new Date(lastSeenAt).toISOString(),
-      })),
-    };
   });
 };

@@ -28,6 +28,8 @@ import {
   snapshotQuery,
   storedQuery,
   urlQuery,
+  workerSeriesQuery,
+  workersQuery,
 } from './requests/options.ts';
 import { PROBLEMS } from './requests/problems.ts';
 import { deliveriesQuery, endpointChangeSchema, endpointSchema } from './webhooks-routes.ts';
@@ -317,8 +319,25 @@ export const OPERATIONS: readonly Operation[] = [
     method: 'get',
     path: '/workers',
     id: 'workers',
-    summary: 'Workers of the jobs that run, and what they do.',
+    summary: 'Workers: what they do, their CPU and memory, and those that have ended.',
     scope: 'admin',
+    query: workersQuery,
+  },
+  {
+    method: 'get',
+    path: '/workers/{id}/series',
+    id: 'workerSeries',
+    summary: 'CPU, memory and batches of a worker over time.',
+    scope: 'admin',
+    query: workerSeriesQuery,
+  },
+  {
+    method: 'post',
+    path: '/workers/{id}/drain',
+    id: 'drainWorker',
+    summary: 'Let a worker of a queue finish what it has, take no more, and end.',
+    scope: 'admin',
+    status: 202,
   },
   {
     method: 'get',
@@ -573,10 +592,17 @@ const EXAMPLES: Record<string, { body?: object; query?: string }> = {
 };
 const IN_PATHS: Record<string, string> = { delivery: '12', key: 'media/ab/cd.png', sha256: SHA256 };
 
+const EXAMPLE_IDS: ReadonlyMap<string, string> = new Map([
+  ['keys', 'key_1a2b'],
+  ['webhooks', 'wh_1a2b'],
+  ['workers', 'machine-3-711-9f2c'],
+]);
+
 /** A command that calls it. */
 export function exampleOf({ id, method, path }: Operation): string {
   const { body, query } = EXAMPLES[id] ?? {};
-  const name = path.startsWith('/keys') ? 'key_1a2b' : path.startsWith('/webhooks') ? 'wh_1a2b' : 'job_7';
+  const [, first] = path.split('/');
+  const name = EXAMPLE_IDS.get(first!) ?? 'job_7';
   const place = path.replace(/\{(\w+)\}/g, (_, part: string) => IN_PATHS[part] ?? name);
   const url = `http://127.0.0.1:7420/api/v1${place}${query === undefined ? '' : `?${query}`}`;
   const sent = body ? ` -H 'content-type: application/json' -d '${JSON.stringify(body)}'` : '';

@@ -17,6 +17,7 @@ import { scrapeRoutes } from './scrape/scrape-routes.ts';
 import { serverRoutes } from './server-routes.ts';
 import { storedRoutes } from './stored-routes.ts';
 import { webhooksRoutes } from './webhooks-routes.ts';
+import { workerRoutes } from './worker-routes.ts';
 
 /** Everything that answers below `/api/v1`. */
 export const ROUTES: readonly RoutePlugin[] = [
@@ -34,6 +35,7 @@ export const ROUTES: readonly RoutePlugin[] = [
   snapshotRoutes,
   storedRoutes,
   machineRoutes,
+  workerRoutes,
   alertRoutes,
   serverRoutes,
   keysRoutes,

@@ -59,6 +59,7 @@ async function open(): Promise<{ url: string; close(): Promise<void> }> {
     context: {
       store,
       runner: calls.part('runner'),
+      workers: calls.part('workers'),
       scrapes: calls.part('scrapes'),
       forecasts: calls.part('forecasts'),
       server: calls.part('server'),

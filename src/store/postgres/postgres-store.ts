@@ -6,6 +6,7 @@ import { SharedAlertStore } from '../shared/alert-store.ts';
 import { SharedJobRemovals } from '../shared/job-removals.ts';
 import { SharedRequestStore } from '../shared/request-store.ts';
 import { SharedWebhookStore } from '../shared/webhooks/webhook-store.ts';
+import { SharedWorkerStore } from '../shared/worker-store.ts';
 import { atMost, type ConnectionOptions } from './connection/connections.ts';
 import { Database } from './connection/database.ts';
 import { parseStoreUrl } from './connection/store-url.ts';
@@ -87,6 +88,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     alerts: new SharedAlertStore(new PostgresWebhookDatabase(db)),
     rollups: new PostgresRollupStore(db, { quick: reads, slow: slowReads }),
     slotTimes: new PostgresSlotTimeStore(db, reads),
+    workers: new SharedWorkerStore(new PostgresWebhookDatabase(db)),
     requests: new SharedRequestStore(new PostgresWebhookDatabase(db)),
     removals: new SharedJobRemovals(new PostgresWebhookDatabase(db), ['coordinator_jobs', 'sink_rejects']),
     views: new PostgresViews(db, { quick: reads, slow: slowReads }, memories, shared),
@@ -136,6 +138,7 @@ function readsIn(shared: SharedOptions): ReadStore {
     views: new PostgresViews(quick, { quick, slow }, new JobMemories(quick), shared),
     rollups: new PostgresRollupStore(quick, { quick, slow }),
     slotTimes: new PostgresSlotTimeStore(quick, quick),
+    workers: new SharedWorkerStore(new PostgresWebhookDatabase(quick)),
     keys: new PostgresKeyStore(quick, quick),
     close: async () => void (await Promise.all([quick.close(), slow.close()])),
   };

@@ -3,6 +3,7 @@ import { SharedAlertStore } from '../shared/alert-store.ts';
 import { SharedJobRemovals } from '../shared/job-removals.ts';
 import { SharedRequestStore } from '../shared/request-store.ts';
 import { SharedWebhookStore } from '../shared/webhooks/webhook-store.ts';
+import { SharedWorkerStore } from '../shared/worker-store.ts';
 import { openCheckpointer } from './connection/checkpointer.ts';
 import { Database, type DatabaseOptions } from './connection/database.ts';
 import { SeenIndex } from './dedupe/seen-index.ts';
@@ -45,6 +46,7 @@ export function storeIn(db: Database, options: SqliteStoreOptions = {}): Store {
     alerts: new SharedAlertStore(new SqliteWebhookDatabase(db)),
     rollups: new SqliteRollupStore(db),
     slotTimes: new SqliteSlotTimeStore(db),
+    workers: new SharedWorkerStore(new SqliteWebhookDatabase(db)),
     requests: new SharedRequestStore(new SqliteWebhookDatabase(db)),
     removals: new SharedJobRemovals(new SqliteWebhookDatabase(db)),
     views: new SqliteViews(db, inserter),

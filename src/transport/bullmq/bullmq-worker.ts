@@ -10,11 +10,14 @@ import {
 import { batchProblem } from '../../core/batch/check-batch.ts';
 import { splitReport } from '../../core/batch/report.ts';
 import { messageOf } from '../../core/errors.ts';
+import { VERSION } from '../../core/identity/identity.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { BoundedSet } from '../../core/lru.ts';
 import type { Logger } from '../../ports/ambient.ts';
+import { CpuMeter } from '../cpu-meter.ts';
 import type { MessageSeal } from '../message-seal.ts';
 import type { ThreadDispatcher } from '../thread/thread-dispatcher.ts';
+import { isDrainRequested } from './drain.ts';
 import { Turns } from './fair-turns.ts';
 import { openFleetSeal, RefusalLog } from './fleet-seal.ts';
 import { type Heartbeat, removeHeartbeat, writeHeartbeat } from './heartbeat.ts';
@@ -50,6 +53,12 @@ interface BullmqWorkerOptions {
 }
 
 export interface BullmqWorker {
+  /** Resolves when somebody wants it to take no more batches (`drain.ts`). */
+  readonly drainRequested: Promise<void>;
+  /** Batches that it has. */
+  readonly batches: number;
+  /** Takes nothing more, and finishes what it has. */
+  finish(): Promise<void>;
   /** Takes nothing more, and returns what it has. */
   drain(): Promise<void>;
   close(): Promise<void>;
@@ -99,6 +108,7 @@ class QueueWorker implements BullmqWorker {
   readonly #replies: Replies;
   readonly #turns: Turns;
   readonly #cpu = new CpuMeter();
+  readonly #drain = Promise.withResolvers<void>();
   readonly #taken = new BoundedSet<string>(TAKEN_KEPT);
   /** Coordinators that want their batches back. */
   readonly #recalled = new BoundedSet<string>(RECALLS_KEPT);
@@ -107,6 +117,8 @@ class QueueWorker implements BullmqWorker {
   #numbers = 0;
   #beats = Date.now();
   #leaving = false;
+  #batchesDone = 0;
+  #tasksDone = 0;
 
   constructor(place: FleetPlace, redis: FleetRedis, seal: MessageSeal, options: BullmqWorkerOptions) {
     this.#options = options;
@@ -146,6 +158,22 @@ class QueueWorker implements BullmqWorker {
       await queue.startStalledCheckTimer();
     }
     this.#loops = this.#queues.map(({ kind, queue }) => this.#takeFrom(kind, queue));
+  }
+
+  get drainRequested(): Promise<void> {
+    return this.#drain.promise;
+  }
+
+  get batches(): number {
+    return this.#held.size;
+  }
+
+  async finish(): Promise<void> {
+    this.#leaving = true;
+    this.#turns.end();
+    await this.#sendHeartbeat().catch(() => {});
+    await Promise.all(this.#loops);
+    await this.#turns.untilIdle();
   }
 
   async drain(): Promise<void> {
@@ -202,6 +230,7 @@ class QueueWorker implements BullmqWorker {
       this.#options.logger.warn(`cannot answer a batch: ${messageOf(error)}`, { sentId });
     } finally {
       this.#held.delete(sentId);
+      this.#batchesDone++;
     }
   }
 
@@ -266,6 +295,7 @@ class QueueWorker implements BullmqWorker {
 
   /** Huge ones in pieces, each of which Redis and the coordinator can carry. */
   async #report(sentId: string, held: Held, report: Report): Promise<void> {
+    this.#tasksDone += report.outcomes.length;
     const pieces = splitReport(report, LIMITS.partItemsMax);
     await Promise.all(
       pieces.map((piece) =>
@@ -278,6 +308,20 @@ class QueueWorker implements BullmqWorker {
     this.#recalled.add(coordinator);
     for (const held of this.#held.values())
       if (held.coordinator === coordinator) this.#options.threads.recall(held.number);
+  }
+
+  async #readDrainRequest(): Promise<void> {
+    if (this.#leaving) return;
+    try {
+      if (await isDrainRequested(this.#redis.client, this.#keys, this.#seal, this.#options.name))
+        this.#drain.resolve();
+    } catch (error) {
+      const { name } = this.#options;
+      this.#refusals.note(
+        `the worker ${name} refused a request to drain: ${messageOf(error)}`,
+        performance.now(),
+      );
+    }
   }
 
   /** Heartbeat for coordinators, and longer locks for BullMQ. */
@@ -301,8 +345,13 @@ class QueueWorker implements BullmqWorker {
       threads: this.#leaving ? 0 : threads.workers,
       slots: this.#leaving ? 0 : threads.slots,
       sentIds: [...this.#held.keys()],
+      software: VERSION,
+      isDraining: this.#leaving,
+      batchesDone: this.#batchesDone,
+      tasksDone: this.#tasksDone,
     };
     await writeHeartbeat(client, this.#keys, this.#seal, heartbeat);
+    await this.#readDrainRequest();
     for (const { queue } of this.#queues) {
       const own = [...this.#held].filter(([, held]) => held.queue === queue);
       const tokens = own.map(([, { token }]) => token);
@@ -335,19 +384,4 @@ async function finish(job: Job<JobCard>, last: Last | null, token: string): Prom
 
 function wrongVersion(name: string, version: number): string {
   return `the worker ${name} uses version ${WIRE_VERSION} of the wire format, the coordinator version ${version}: install the same Seine version everywhere`;
-}
-
-/** The share of one core that this process has used since it was asked last. */
-class CpuMeter {
-  #at = performance.now();
-  #usage = process.cpuUsage();
-
-  take(): number {
-    const at = performance.now();
-    const spent = process.cpuUsage(this.#usage);
-    const share = (spent.user + spent.system) / 1_000 / Math.max(1, at - this.#at);
-    this.#at = at;
-    this.#usage = process.cpuUsage();
-    return Math.round(share * 1_000) / 1_000;
-  }
 }

@@ -7,10 +7,9 @@ import { type FleetKeys, HEARTBEAT_MS, HEARTBEAT_TTL_MS } from './wire.ts';
 /** What a worker says of itself every two seconds, under a key that ends with it. */
 export interface Heartbeat extends WorkerHeartbeat {
   version: number;
+  kind: WorkerKind;
   /** Another number in each heartbeat: shows that it is a new one, whatever the clocks say. */
   beat: number;
-  threads: number;
-  slots: number;
   /** Ids of the sent batches that it has. */
   sentIds: string[];
 }
@@ -63,7 +62,9 @@ export async function readHeartbeats(
 
 function decodeHeartbeat(text: string): Heartbeat | null {
   try {
-    const heartbeat = JSON.parse(text) as Partial<Heartbeat>;
+    // Workers of an older release say less of themselves.
+    const older = { software: '', isDraining: false, batchesDone: 0, tasksDone: 0 };
+    const heartbeat: Partial<Heartbeat> = { ...older, ...(JSON.parse(text) as object) };
     const counts = [
       heartbeat.beat,
       heartbeat.threads,
@@ -72,10 +73,13 @@ function decodeHeartbeat(text: string): Heartbeat | null {
       heartbeat.cpu,
       heartbeat.memoryBytes,
       heartbeat.batches,
+      heartbeat.batchesDone,
+      heartbeat.tasksDone,
     ];
     if (!counts.every((count) => Number.isFinite(count))) return null;
     if (!WORKER_KINDS.includes(heartbeat.kind as WorkerKind) || typeof heartbeat.worker !== 'string')
       return null;
+    if (typeof heartbeat.software !== 'string' || typeof heartbeat.isDraining !== 'boolean') return null;
     return isTexts(heartbeat.sentIds) && isTexts(heartbeat.hosts) ? (heartbeat as Heartbeat) : null;
   } catch {
     return null;

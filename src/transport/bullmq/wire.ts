@@ -56,6 +56,8 @@ export interface FleetKeys {
   reply(coordinator: string): string;
   workers: string;
   worker(name: string): string;
+  /** There when somebody wants the worker to take no more batches. */
+  drain(worker: string): string;
   /** A channel: ids of coordinators that want their batches back. */
   recall: string;
 }
@@ -69,6 +71,7 @@ export function fleetKeys(prefix: string): FleetKeys {
     reply: (coordinator) => `${base}:reply:${coordinator}`,
     workers: `${base}:workers`,
     worker: (name) => `${base}:worker:${name}`,
+    drain: (worker) => `${base}:drain:${worker}`,
     recall: `${base}:recall`,
   };
 }

@@ -1,11 +1,14 @@
+import { hostname } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import { type AwsCredentialsProvider, openCredentials } from '../../aws/s3/s3-client.ts';
 import type { Batch, Report } from '../../core/batch/batch.ts';
 import { failureReport } from '../../core/batch/report.ts';
 import { messageOf } from '../../core/errors.ts';
+import { VERSION } from '../../core/identity/identity.ts';
 import type { Logger } from '../../ports/ambient.ts';
 import type { Delivery, Dispatcher } from '../../ports/dispatcher.ts';
+import { CpuMeter } from '../cpu-meter.ts';
 import { ThreadMarks } from './code-marks.ts';
 import { SuspectProcess } from './suspect-process.ts';
 import type { FromThread, ThreadData, ToThread } from './thread-messages.ts';
@@ -39,6 +42,7 @@ const YOUNG_MB = 48;
 
 /** Batches per thread: most of a batch is waiting for hosts, so a thread has several under way. */
 const SLOTS_PER_THREAD = 8;
+const HEARTBEAT_HOSTS_MAX = 8;
 /** A thread that dies this often before it is ready will not get better. */
 const FAILED_STARTS_MAX = 3;
 
@@ -72,16 +76,47 @@ export function openThreadDispatcher(options: ThreadDispatcherOptions): ThreadDi
     for (const thread of threads) thread.watch();
   }, WATCH_MS);
   watch.unref();
+  const cpu = new CpuMeter();
+  const done = { batches: 0, tasks: 0 };
+  const counted = (report: Report) => {
+    done.tasks += report.outcomes.length;
+  };
   const apart = options.suspectEntry ? openSuspects(told, options.suspectEntry) : null;
   return {
     workers: threads.length,
     slots: threads.length * SLOTS_PER_THREAD,
     ...(apart ? { suspectSlots: 1 } : {}),
     started: Promise.all(threads.map(({ started }) => started)).then(() => {}),
-    dispatch(batch, onPart) {
-      if (batch.suspects && apart) return apart.dispatch(batch, onPart);
+    async dispatch(batch, onPart) {
       const idlest = threads.reduce((best, thread) => (thread.load < best.load ? thread : best));
-      return idlest.dispatch(batch, onPart);
+      const carrier = batch.suspects && apart ? apart : idlest;
+      const delivery = await carrier.dispatch(batch, (part) => {
+        counted(part);
+        onPart(part);
+      });
+      if (delivery.kind === 'report') counted(delivery.report);
+      done.batches++;
+      return delivery;
+    },
+    async heartbeats() {
+      const hosts = threads.flatMap((thread) => thread.hosts);
+      return [
+        {
+          worker: options.name ?? `${hostname()}-${process.pid}`,
+          kind: 'threads',
+          at: Date.now(),
+          software: VERSION,
+          threads: threads.length,
+          slots: threads.length * SLOTS_PER_THREAD,
+          isDraining: false,
+          cpu: cpu.take(),
+          memoryBytes: process.memoryUsage.rss(),
+          batches: threads.reduce((sum, { load }) => sum + load, 0),
+          batchesDone: done.batches,
+          tasksDone: done.tasks,
+          hosts: [...new Set(hosts)].slice(0, HEARTBEAT_HOSTS_MAX),
+        },
+      ];
     },
     recall(batchId) {
       apart?.recall(batchId);
@@ -152,6 +187,11 @@ class Thread {
 
   has(batchId: number): boolean {
     return this.#open.has(batchId);
+  }
+
+  /** Those that its batches ask. */
+  get hosts(): string[] {
+    return [...this.#open.values()].flatMap(({ batch }) => batch.permits.map(({ host }) => host));
   }
 
   post(message: ToThread): void {

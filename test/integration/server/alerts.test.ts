@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { THRESHOLDS_DEFAULT } from '../../../src/core/alerts/alerts.ts';
+import { parseMailTarget } from '../../../src/core/alerts/mail-target.ts';
 import { KEY_LIMITS_DEFAULT } from '../../../src/core/keys/api-key.ts';
 import type { Store } from '../../../src/ports/store.ts';
 import { AlertWatch } from '../../../src/server/alerts/alert-watch.ts';
@@ -70,8 +71,8 @@ function watch(
     dir: folder.dir,
     thresholds: { ...THRESHOLDS_DEFAULT, diskGb: 0.000_001, ...thresholds },
     targets: withTargets
-      ? { slackUrl, command: [process.execPath, '-e', WRITE, told()] }
-      : { slackUrl: null, command: null },
+      ? { slackUrl, command: [process.execPath, '-e', WRITE, told()], mail: null }
+      : { slackUrl: null, command: null, mail: null },
     slots: () => ({ slots: 8 }),
     logger: { info: note, warn: note, error: note },
     now: () => now,
@@ -129,7 +130,11 @@ test('a chat or a command that fails is a warning, and the other is told all the
     store,
     dir: folder.dir,
     thresholds: { ...THRESHOLDS_DEFAULT, diskGb: 100_000_000 },
-    targets: { slackUrl: 'http://127.0.0.1:1/', command: ['/no/such/program'] },
+    targets: {
+      slackUrl: 'http://127.0.0.1:1/',
+      command: ['/no/such/program'],
+      mail: parseMailTarget('smtp://127.0.0.1:1?to=a@b.example'),
+    },
     slots: () => ({ slots: 8 }),
     logger: { info() {}, warn: (message) => void log.push(message), error() {} },
     now: () => now,
@@ -138,6 +143,7 @@ test('a chat or a command that fails is a warning, and the other is told all the
   expect(log.map((line) => line.split(':')[0])).toEqual([
     'alert disk-low firing',
     'could not send an alert to Slack',
+    'could not send an alert to the mail server',
     'could not send an alert to the command',
   ]);
   expect(existsSync('/no/such/program')).toBe(false);

@@ -21,6 +21,7 @@ export async function openApiServer({
   prices,
   environment = {},
   allowPrivate = true,
+  queue,
 }: {
   dir?: string;
   prices?: Prices;
@@ -28,6 +29,8 @@ export async function openApiServer({
   environment?: Record<string, string>;
   /** Whether requests may lead to this machine: pages and webhooks. */
   allowPrivate?: boolean;
+  /** Where workers take batches, instead of a thread. */
+  queue?: { url: string; fleetKeys: string[] };
 } = {}): Promise<ApiServer> {
   const own = dir === undefined ? temporaryFolder() : null;
   const place = dir ?? join(own!.path, 'served');
@@ -41,6 +44,9 @@ export async function openApiServer({
     sync: 'normal' as const,
     workers: 1,
     ...(prices ? { prices } : {}),
+    ...(queue
+      ? { dispatch: [{ kind: 'bullmq', weight: 1, url: queue.url } as const], fleetKeys: queue.fleetKeys }
+      : {}),
     jobEnvironment: {},
     logger: { info: note, warn: note, error: note },
   };

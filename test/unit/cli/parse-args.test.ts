@@ -90,7 +90,7 @@ describe('the table of commands', () => {
     'schema',
     'hostile',
     'worker',
-    'workers',
+    'drain',
     'fleet-key',
     'init',
     'shop',

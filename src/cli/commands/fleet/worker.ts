@@ -6,7 +6,9 @@ import { WORKER_KINDS, type WorkerKind } from '../../../core/batch/batch.ts';
 import { type ExitName, messageOf, SeineError } from '../../../core/errors.ts';
 import { hideCredentials } from '../../../core/text/redact.ts';
 import { WorkerMetrics } from '../../../observe/metrics/worker-metrics.ts';
+import type { BullmqWorker } from '../../../transport/bullmq/bullmq-worker.ts';
 import { openThreadDispatcher, type ThreadDispatcher } from '../../../transport/thread/thread-dispatcher.ts';
+import { formatAmount } from '../../../tui/format.ts';
 import { type Context, print, printable } from '../../context.ts';
 import { withMetrics } from '../run/serve-metrics.ts';
 import { watchSignals } from '../run/watch-signals.ts';
@@ -33,16 +35,32 @@ export async function workerCommand(context: Context): Promise<ExitName> {
     const signal = await withMetrics(
       context,
       async () => counts.read(threads),
-      () => signals.first,
+      () => untilEnded(context, name, worker, signals.first),
     );
-    print(context.stderr, `worker ${name} is stopping and returns unfinished tasks\n`);
-    await worker.drain();
+    if (signal) {
+      print(context.stderr, `worker ${name} is stopping and returns unfinished tasks\n`);
+      await worker.drain();
+    } else print(context.stderr, `worker ${name} has finished its batches and exits\n`);
     await worker.close();
     return signal === 'SIGINT' ? 'interrupted' : 'success';
   } finally {
     await threads.close();
     signals.close();
   }
+}
+
+/** Null when it was drained: it has nothing left. A signal ends it before that. */
+async function untilEnded<Signal>(
+  context: Context,
+  name: string,
+  worker: BullmqWorker,
+  signal: Promise<Signal>,
+): Promise<Signal | null> {
+  const first = await Promise.race([signal, worker.drainRequested.then(() => null)]);
+  if (first !== null) return first;
+  const batches = formatAmount(worker.batches, 'batch', 'batches');
+  print(context.stderr, `worker ${name} is drained: it finishes ${batches} and takes no more\n`);
+  return Promise.race([signal, worker.finish().then(() => null)]);
 }
 
 /** The queue that the setting names. */

@@ -1,47 +1,89 @@
 import type { ExitName } from '../../../core/errors.ts';
-import { type Heartbeat, readHeartbeats } from '../../../transport/bullmq/heartbeat.ts';
-import { openRedis, parseFleet } from '../../../transport/bullmq/redis.ts';
-import { fleetKeys } from '../../../transport/bullmq/wire.ts';
-import { openMessageSeal } from '../../../transport/message-seal.ts';
+import { type KnownWorker, type WorkerState, workerStateOf } from '../../../core/workers/worker-health.ts';
+import { openFleet } from '../../../transport/bullmq/fleet.ts';
 import { formatBytes, formatDuration } from '../../../tui/format.ts';
-import { type Context, print, printable, printJson } from '../../context.ts';
+import { type Context, print, printable, printJson, withFolder } from '../../context.ts';
 import { queueUrl } from './worker.ts';
 
-/** Shows the workers whose heartbeats are not older than seconds. */
+const WORKERS_MAX = 1_000;
+
+interface Row extends KnownWorker {
+  state: WorkerState;
+  hosts: readonly string[];
+}
+
+/** Shows the workers that are alive at a queue, or those that a folder or database knows of. */
 export async function workersCommand(context: Context): Promise<ExitName> {
-  const place = parseFleet(queueUrl(context));
-  const redis = await openRedis(place, { logger: context.settings.logger });
+  const queues = (context.settings.dispatch ?? []).filter(({ kind }) => kind === 'bullmq');
+  const isPast = context.parsed.values.past === 'true' || queues.length === 0;
+  const { rows, none } = isPast ? await knownWorkers(context) : await liveWorkers(context);
+  if (context.json) for (const row of rows) printJson(context, jsonOf(row));
+  else if (rows.length === 0) print(context.stdout, `${none}\n`);
+  else print(context.stdout, textOf(rows, Date.now()));
+  return 'success';
+}
+
+async function liveWorkers(context: Context): Promise<{ rows: Row[]; none: string }> {
+  const { fleetKeys = [], logger } = context.settings;
+  const fleet = await openFleet({ url: queueUrl(context), fleetKeys, logger });
   try {
-    const seal = openMessageSeal(context.settings.fleetKeys ?? []);
-    const { heartbeats, refused } = await readHeartbeats(redis.client, fleetKeys(place.prefix), seal);
-    if (refused > 0) context.settings.logger.warn(`workers with another fleet key, or none: ${refused}`);
-    heartbeats.sort((one, other) => one.worker.localeCompare(other.worker));
-    if (context.json) for (const heartbeat of heartbeats) printJson(context, rowOf(heartbeat));
-    else if (heartbeats.length === 0) print(context.stdout, `no live workers at Redis ${place.shown}\n`);
-    else print(context.stdout, textOf(heartbeats, Date.now()));
-    return 'success';
+    const { heartbeats, refused } = await fleet.workers();
+    if (refused > 0) logger.warn(`workers with another fleet key, or none: ${refused}`);
+    const rows = heartbeats.map((heartbeat): Row => {
+      const times = { firstSeenAt: heartbeat.at, lastSeenAt: heartbeat.at };
+      return { ...heartbeat, ...times, state: heartbeat.isDraining ? 'draining' : 'live' };
+    });
+    return { rows, none: `no live workers at Redis ${fleet.place}` };
   } finally {
-    redis.close();
+    fleet.close();
   }
 }
 
-function rowOf({ worker, kind, threads, slots, cpu, memoryBytes, batches, hosts, at }: Heartbeat) {
-  const seenAt = new Date(at).toISOString();
-  return { worker, kind, threads, slots, cpu, memoryBytes, batches, hosts, seenAt };
+async function knownWorkers(context: Context): Promise<{ rows: Row[]; none: string }> {
+  return withFolder(context, async ({ store }) => {
+    const known = await store.workers.list({ limit: WORKERS_MAX });
+    const now = Date.now();
+    const rows = known.map((worker): Row => ({ ...worker, hosts: [], state: workerStateOf(worker, now) }));
+    return { rows, none: 'no worker was seen within the last 14 days' };
+  });
 }
 
-function textOf(heartbeats: readonly Heartbeat[], now: number): string {
-  const rows = heartbeats.map((heartbeat) => [
-    heartbeat.worker,
-    heartbeat.kind,
-    String(heartbeat.threads),
-    `${Math.round(heartbeat.cpu * 100)} %`,
-    formatBytes(heartbeat.memoryBytes),
-    String(heartbeat.batches),
-    formatDuration(Math.max(0, now - heartbeat.at)),
-    heartbeat.hosts.join(' '),
+function jsonOf(row: Row) {
+  const { worker, state, kind, threads, slots, cpu, memoryBytes, batches, batchesDone, tasksDone, hosts } =
+    row;
+  return {
+    worker,
+    state,
+    kind,
+    version: row.software === '' ? null : row.software,
+    threads,
+    slots,
+    cpu,
+    memoryBytes,
+    batches,
+    batchesDone,
+    tasksDone,
+    hosts,
+    seenAt: new Date(row.lastSeenAt).toISOString(),
+  };
+}
+
+function textOf(rows: readonly Row[], now: number): string {
+  const cells = rows.map((row) => [
+    row.worker,
+    row.kind,
+    row.state,
+    row.software,
+    String(row.threads),
+    `${Math.round(row.cpu * 100)} %`,
+    formatBytes(row.memoryBytes),
+    String(row.batches),
+    String(row.tasksDone),
+    formatDuration(Math.max(0, now - row.lastSeenAt)),
+    row.hosts.join(' '),
   ]);
-  const lines = [['worker', 'kind', 'threads', 'cpu', 'memory', 'batches', 'seen', 'hosts'], ...rows];
+  const head = ['worker', 'kind', 'state', 'version', 'threads', 'cpu', 'memory', 'batches', 'pages', 'seen'];
+  const lines = [[...head, 'hosts'], ...cells];
   const widths = lines[0]!.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)));
   return lines
     .map((line) => printable(line.map((cell, column) => cell.padEnd(widths[column]!)).join('  ')).trimEnd())

@@ -53,8 +53,9 @@ export async function serveCommand(context: Context): Promise<ExitName> {
 }
 
 function alertsOf({ loaded }: Context) {
-  const { alerts, alertSlackUrl, alertCommand } = loaded.config;
-  return { thresholds: alerts, targets: { slackUrl: alertSlackUrl, command: alertCommand } };
+  const { alerts, alertSlackUrl, alertCommand, alertMail } = loaded.config;
+  const targets = { slackUrl: alertSlackUrl, command: alertCommand, mail: alertMail };
+  return { thresholds: alerts, targets };
 }
 
 function tell(context: Context, summary: JobSummary): void {

@@ -1,5 +1,6 @@
 import {
   ALL_HOSTS,
+  byHourOfDay,
   costOf,
   countsOf,
   latencyOf,
@@ -37,7 +38,19 @@ export const seriesRoutes: RoutePlugin = (app, context) => {
   app.get<WithId>('/jobs/:id/failures', async (request) => {
     requireScope(request.caller, 'read');
     const { job } = await jobOf(context, request.params.id, request.caller);
-    return { cells: await reads.rollups.failures(job.id, { limit: CELLS_MAX }) };
+    const hours = { step: 3600, from: 0, to: Number.MAX_SAFE_INTEGER, host: ALL_HOSTS } as const;
+    const [cells, total, rows] = await Promise.all([
+      reads.rollups.failures(job.id, { limit: CELLS_MAX }),
+      reads.rollups.total(job.id),
+      reads.rollups.series(job.id, hours),
+    ]);
+    const failed = new Map(countsOf(total, 'proxied-failure'));
+    const providers = countsOf(total, 'proxied').map(([provider, attempts]) => ({
+      provider,
+      attempts,
+      failures: failed.get(provider) ?? 0,
+    }));
+    return { cells, providers, hours_of_day: byHourOfDay(rows) };
   });
 };
 

@@ -264,6 +264,19 @@ export const seriesQuery = z.strictObject({
   host: z.string().max(300).optional().describe('Of this host, or `_other`; else of the whole job.'),
 });
 
+export const workersQuery = z.strictObject({
+  state: z
+    .enum(['live', 'draining', 'gone'])
+    .optional()
+    .describe('Only those; else all of the last 14 days.'),
+});
+
+export const workerSeriesQuery = z.strictObject({
+  step: seriesQuery.shape.step,
+  from: time.describe('ISO 8601, or milliseconds since 1970; else 400 points before `to`.'),
+  to: time.describe('The same; else now.'),
+});
+
 export const explainQuery = z.strictObject({
   what_if: z
     .union([z.string().max(300), z.array(z.string().max(300)).max(20)])

@@ -4,6 +4,7 @@ import type { Forecast } from '../../../core/forecast/forecast.ts';
 import type { JobSpec } from '../../../core/job-schema/job.ts';
 import type { Scope } from '../../../core/keys/api-key.ts';
 import type { Metric } from '../../../observe/metrics/text-format.ts';
+import type { WorkerHeartbeat } from '../../../ports/dispatcher.ts';
 import type { HostStore, Job, NumberedTask, Store, Views } from '../../../ports/store.ts';
 import type { ScrapeRequest } from './options.ts';
 
@@ -26,6 +27,7 @@ export interface Caller {
 export interface Work {
   store: StoreCalls;
   runner: JobControl;
+  workers: WorkerCalls;
   scrapes: ScrapeCalls;
   forecasts: ForecastCalls;
   server: ServerCalls;
@@ -53,6 +55,13 @@ export interface JobControl {
   /** Of those that are at work here. */
   views(jobIds: readonly number[]): Promise<ReadonlyMap<number, RunView>>;
   workers(): Promise<WorkerView[]>;
+}
+
+/** The workers that the server knows, see `server/workers/`. */
+interface WorkerCalls {
+  live(): Promise<WorkerHeartbeat[]>;
+  /** Asks a worker to take no more batches; null when there is none of this name that can be asked. */
+  drain(worker: string): Promise<WorkerHeartbeat | null>;
 }
 
 export interface AcceptedScrape {

@@ -458,4 +458,43 @@ export const MIGRATIONS: readonly Migration[] = [
   `,
   },
   { number: 30, name: 'sql-views', sql: SQL_VIEWS },
+  {
+    number: 31,
+    name: 'workers',
+    sql: `
+  -- Processes that work on batches, with what they said last; is_draining: 1 or 0. The rows over time are sums of samples.
+  CREATE TABLE workers (
+    worker text COLLATE "C" PRIMARY KEY,
+    kind text NOT NULL,
+    software text NOT NULL,
+    threads bigint NOT NULL,
+    slots bigint NOT NULL,
+    is_draining bigint NOT NULL,
+    cpu double precision NOT NULL,
+    memory_bytes bigint NOT NULL,
+    batches bigint NOT NULL,
+    batches_done bigint NOT NULL,
+    tasks_done bigint NOT NULL,
+    first_seen_at bigint NOT NULL,
+    last_seen_at bigint NOT NULL
+  );
+  CREATE INDEX workers_seen ON workers (last_seen_at);
+  CREATE TABLE worker_rollups (
+    worker text COLLATE "C" NOT NULL,
+    step bigint NOT NULL,
+    at bigint NOT NULL,
+    samples bigint NOT NULL,
+    cpu_sum double precision NOT NULL,
+    cpu_max double precision NOT NULL,
+    memory_sum bigint NOT NULL,
+    memory_max bigint NOT NULL,
+    batches_sum bigint NOT NULL,
+    slots bigint NOT NULL,
+    batches_done bigint NOT NULL,
+    tasks_done bigint NOT NULL,
+    PRIMARY KEY (worker, step, at)
+  );
+  CREATE INDEX worker_rollups_at ON worker_rollups (step, at);
+  `,
+  },
 ];

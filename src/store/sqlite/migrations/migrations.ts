@@ -435,4 +435,43 @@ export const MIGRATIONS: readonly Migration[] = [
   CREATE TABLE alert_silences (kind TEXT NOT NULL, subject TEXT NOT NULL, until INTEGER NOT NULL, PRIMARY KEY (kind, subject));
   `,
   },
+  {
+    number: 31,
+    name: 'workers',
+    sql: `
+  -- Processes that work on batches, with what they said last; is_draining: 1 or 0. The rows over time are sums of samples.
+  CREATE TABLE workers (
+    worker TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    software TEXT NOT NULL,
+    threads INTEGER NOT NULL,
+    slots INTEGER NOT NULL,
+    is_draining INTEGER NOT NULL,
+    cpu REAL NOT NULL,
+    memory_bytes INTEGER NOT NULL,
+    batches INTEGER NOT NULL,
+    batches_done INTEGER NOT NULL,
+    tasks_done INTEGER NOT NULL,
+    first_seen_at INTEGER NOT NULL,
+    last_seen_at INTEGER NOT NULL
+  );
+  CREATE INDEX workers_seen ON workers (last_seen_at);
+  CREATE TABLE worker_rollups (
+    worker TEXT NOT NULL,
+    step INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    samples INTEGER NOT NULL,
+    cpu_sum REAL NOT NULL,
+    cpu_max REAL NOT NULL,
+    memory_sum INTEGER NOT NULL,
+    memory_max INTEGER NOT NULL,
+    batches_sum INTEGER NOT NULL,
+    slots INTEGER NOT NULL,
+    batches_done INTEGER NOT NULL,
+    tasks_done INTEGER NOT NULL,
+    PRIMARY KEY (worker, step, at)
+  ) WITHOUT ROWID;
+  CREATE INDEX worker_rollups_at ON worker_rollups (step, at);
+  `,
+  },
 ];

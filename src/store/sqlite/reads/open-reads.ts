@@ -65,6 +65,7 @@ export function openReads(path: string): ReadStore {
     views: partOf('views'),
     rollups: partOf('rollups'),
     slotTimes: partOf('slotTimes'),
+    workers: partOf('workers'),
     async close() {
       db.close();
       const ending = worker;

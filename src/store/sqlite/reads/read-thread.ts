@@ -1,11 +1,13 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { ReadStore } from '../../../ports/read-store.ts';
 import { ReadViews } from '../../shared/views/read-views.ts';
+import { SharedWorkerStore } from '../../shared/worker-store.ts';
 import { Database } from '../connection/database.ts';
 import { SqliteReader } from '../connection/reader.ts';
 import { SqliteHostStore } from '../host-store.ts';
 import { SqliteRollupStore } from '../rollup-store.ts';
 import { SqliteSlotTimeStore } from '../slot-time-store.ts';
+import { SqliteWebhookDatabase } from '../webhooks.ts';
 import type { ReadAnswer, ReadCall } from './read-messages.ts';
 
 /** Answers reads beside the coordinator, on a connection that cannot write. */
@@ -24,6 +26,7 @@ const store: Omit<ReadStore, 'jobs' | 'keys' | 'close'> = {
   views: new ThreadViews(new SqliteReader(db)),
   rollups: new SqliteRollupStore(db),
   slotTimes: new SqliteSlotTimeStore(db),
+  workers: new SharedWorkerStore(new SqliteWebhookDatabase(db)),
 };
 const port = parentPort!;
 

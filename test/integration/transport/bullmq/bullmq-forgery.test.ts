@@ -225,6 +225,7 @@ describe('a signed report', () => {
         await writeHeartbeat(client, KEYS, OWN, {
           ...{ version: WIRE_VERSION, worker: 'odd', kind: 'http', beat: 1, at: 0, cpu: 0, memoryBytes: 0 },
           ...{ batches: 0, threads: 1, slots: 8, hosts: [], sentIds: [] },
+          ...{ software: '', isDraining: false, batchesDone: 0, tasksDone: 0 },
         });
         const dispatcher = await addDispatcher();
         const answer = async (batch: Batch, report: unknown) => {

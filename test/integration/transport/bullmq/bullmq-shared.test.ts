@@ -2,10 +2,14 @@ import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { Queue } from 'bullmq';
 import { expect, test, vi } from 'vitest';
 import type { Batch, Report } from '../../../../src/core/batch/batch.ts';
+import { requestDrain } from '../../../../src/transport/bullmq/drain.ts';
+import { openFleet } from '../../../../src/transport/bullmq/fleet.ts';
 import { openRedis, parseFleet } from '../../../../src/transport/bullmq/redis.ts';
-import { QUEUES } from '../../../../src/transport/bullmq/wire.ts';
+import { fleetKeys, QUEUES } from '../../../../src/transport/bullmq/wire.ts';
+import { openMessageSeal } from '../../../../src/transport/message-seal.ts';
 import { batchOf, deliver, expectWhole, within } from '../../../contract/dispatcher-contract.ts';
 import { memoryLogger, openDispatcher, startWorker, withFleet } from '../../../support/fleet/bullmq-fleet.ts';
+import { FLEET_KEY } from '../../../support/seine-process.ts';
 import { startTcpProxy } from '../../../support/servers/tcp-proxy.ts';
 
 const SOON = { timeout: 60_000, interval: 20 };
@@ -174,4 +178,42 @@ test('the reports of a coordinator that is gone come to the one that takes its b
     await gone.close();
     await Promise.all(never);
     await proxy.close();
+  }));
+
+test.concurrent('a worker that is drained tells so, finishes its batch and takes no more; a forged request is refused', () =>
+  withFleet({}, async ({ redis, site, addWorker, addDispatcher }) => {
+    const { worker, lines } = await addWorker({ name: 'leaving' });
+    const dispatcher = await addDispatcher();
+    let isAsked = false;
+    void worker.drainRequested.then(() => {
+      isAsked = true;
+    });
+    const forger = await openFleet({ url: redis.url, fleetKeys: [], logger: memoryLogger() });
+    const { client, close } = await openRedis(parseFleet(redis.url), { logger: memoryLogger() });
+    const keys = fleetKeys('bull');
+    await requestDrain(client, keys, openMessageSeal([]), 'leaving');
+    await vi.waitFor(() => expect(lines.join()).toContain('refused a request to drain'), SOON);
+    expect([isAsked, await forger.drain('leaving')]).toEqual([false, null]);
+    forger.close();
+
+    const slow = batchOf(site, { id: 1, paths: ['/slow'], budgetMs: 120_000 });
+    const answer = deliver(dispatcher, slow);
+    await vi.waitFor(() => expect(site.paths).toHaveLength(1), SOON);
+    const fleet = await openFleet({ url: redis.url, fleetKeys: [FLEET_KEY], logger: memoryLogger() });
+    expect(await fleet.drain('leaving')).toMatchObject({ worker: 'leaving', isDraining: false });
+    await worker.drainRequested;
+    const finished = worker.finish();
+    await vi.waitFor(async () => {
+      const [heartbeat] = (await fleet.workers()).heartbeats;
+      expect(heartbeat).toMatchObject({ isDraining: true, slots: 0, batches: 1, batchesDone: 0 });
+    }, SOON);
+    // Nothing is given to it any more, and what it has it keeps.
+    await vi.waitFor(() => expect(dispatcher.slots).toBe(0), SOON);
+    expect(await within(200, finished)).toBe('too late');
+    // The coordinator wants it back: so it ends.
+    await dispatcher.drain();
+    expectWhole(slow, (await answer).reports);
+    await finished;
+    fleet.close();
+    close();
   }));

@@ -42,6 +42,7 @@ function setup() {
     budget: { add: async () => {} },
     progress: { onDelivery() {} },
     accountant: { onReport() {}, onEnd() {} },
+    tracer: { onReport() {}, onSettled() {}, onLost() {} },
     permits: new OpenPermits(),
     robots: new RobotsCache({ robots: async () => null }, 'seine', specOf().retry),
     wake: { notify: () => void woken.count++ },

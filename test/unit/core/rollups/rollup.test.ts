@@ -13,6 +13,7 @@ import {
   addCosts,
   addRollup,
   addSettled,
+  byHourOfDay,
   costOf,
   countsOf,
   emptyRollup,
@@ -105,4 +106,46 @@ test('sums and counts of roll-ups add up, and costs are told apart from the rest
   ]);
   expect(stretchOf(1_234_567, 10)).toBe(1_230_000);
   expect(stretchOf(7_234_567, 3_600)).toBe(7_200_000);
+});
+
+test('attempts through proxies are counted by provider, and addresses are one of them', () => {
+  const rollup = emptyRollup();
+  const through = (proxy: string, outcome: 'fetched' | 'failed') =>
+    addSettled(rollup, {
+      outcome,
+      to: outcome === 'fetched' ? 'done' : 'pending',
+      code: outcome === 'failed' ? 'timeout' : null,
+      trace: {
+        startedAt: 0,
+        durationMs: 1,
+        httpStatus: null,
+        bytes: 0,
+        via: { rung: 0, fetcher: 'http', identity: null, proxy },
+      },
+    });
+  through('gate.provider.example:8080#k3x9qa', 'fetched');
+  through('gate2.provider.example:8080#k3x9qb', 'failed');
+  through('10.0.0.1:3128#aaaaaa', 'failed');
+  through('[2001:db8::1]:3128#bbbbbb', 'fetched');
+  expect(countsOf(rollup, 'proxied')).toEqual([
+    ['addresses', 2],
+    ['provider.example', 2],
+  ]);
+  expect(countsOf(rollup, 'proxied-failure')).toEqual([
+    ['addresses', 1],
+    ['provider.example', 1],
+  ]);
+  expect(countsOf(rollup, 'failure')).toEqual([['timeout', 2]]);
+});
+
+test('hours of the day are sums over days', () => {
+  const rollup = { ...emptyRollup(), succeeded: 3, counts: new Map([['failure timeout', 2]]) };
+  const at = Date.UTC(2026, 0, 1, 5);
+  const hours = byHourOfDay([
+    { at, rollup },
+    { at: at + 86_400_000, rollup },
+  ]);
+  expect(hours).toHaveLength(24);
+  expect(hours[5]).toEqual({ hour: 5, pages: 6, failures: 4 });
+  expect(hours[6]).toEqual({ hour: 6, pages: 0, failures: 0 });
 });

@@ -50,6 +50,10 @@ const heartbeatOf = (worker: string, beat: number, sentIds: string[] = []): Hear
   hosts: [],
   threads: 1,
   slots: 8,
+  software: '',
+  isDraining: false,
+  batchesDone: 0,
+  tasksDone: 0,
 });
 
 test('a batch that two workers have taken is lost, so that their reports are not mixed', async () => {
