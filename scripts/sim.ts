@@ -35,6 +35,8 @@ interface Work {
   options: Omit<SimulationOptions, 'seed'>;
 }
 
+const RESULTS = join(import.meta.dirname, 'sim-results.json');
+
 if (isMainThread) await main();
 else await work(workerData as Work);
 
@@ -119,8 +121,6 @@ function tableOfRuns({ runs, tasks, faults, steps, virtualMs }: Sum, failed: num
     `| ${runs} | ${tasks} | ${faults} | ${steps} | ${days} days | ${failed} | ${seconds(tookMs)} s |`,
   ].join('\n');
 }
-
-const RESULTS = join(import.meta.dirname, 'sim-results.json');
 
 /** Chunk after chunk of seeds that are not done yet, in this thread. */
 async function keepOn(options: Work['options'], part: string, endAt: number): Promise<void> {
