@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
  * on behind what is there. Seeds are done in chunks; a chunk counts once it is done.
  */
 
-export const CHUNK = 50;
+export const CHUNK = 25;
 
 export interface SimSums {
   runs: number;
@@ -60,7 +60,7 @@ export async function addChunk(
       sums: added(before.sums, sums),
       failed: [...before.failed, ...failed].sort((a, b) => a - b),
     };
-    writeFileSync(`${path}.new`, `${JSON.stringify(after, null, 2)}\n`);
+    writeFileSync(`${path}.new`, `${JSON.stringify(after)}\n`);
     renameSync(`${path}.new`, path);
     return after;
   } finally {

@@ -22,7 +22,7 @@ import {
 
 /**
  * Whole jobs with faults on virtual time: `npm run sim`. A seed decides everything; `npm run sim -- --seed 7` does one of
- * them again and shows its last steps when it fails. `--keep` adds to scripts/sim-results.json and goes on behind what is
+ * them again and shows its last steps when it fails. `--keep` adds to scripts/sim-results.jsonl and goes on behind what is
  * there, for `--minutes`; with `--part 1/2` and `--part 2/2` two processes share the seeds. `--write` puts what was kept
  * into docs/reliability.md.
  */
@@ -35,7 +35,7 @@ interface Work {
   options: Omit<SimulationOptions, 'seed'>;
 }
 
-const RESULTS = join(import.meta.dirname, 'sim-results.json');
+const RESULTS = join(import.meta.dirname, 'sim-results.jsonl');
 
 if (isMainThread) await main();
 else await work(workerData as Work);
