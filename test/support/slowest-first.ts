@@ -8,17 +8,20 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  */
 const SLOWEST = [
   'test/e2e/fleet',
+  'test/sim',
   'test/integration/store/postgres',
   'test/e2e/hostile',
   'test/e2e/politeness',
+  'test/integration/lambda-emulator',
   'test/e2e/storage',
   'test/e2e',
-  'test/sim',
   'test/integration/transport',
+  'test/integration/fetch',
   'test/integration/worker',
   'test/integration/sources',
   'test/integration/store',
-  'test/integration/fetch/browser',
+  'test/integration/blobs',
+  'test/integration/server',
   'test/integration/coordinator',
 ];
 

@@ -2,7 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import type { AttemptRow, TaskRow } from '../../../src/core/model.ts';
-import { type Finished, jsonLines, lastJson, seine, temporaryFolder } from '../../support/seine-process.ts';
+import { seine } from '../../support/seine-in-process.ts';
+import { type Finished, jsonLines, lastJson, temporaryFolder } from '../../support/seine-process.ts';
 import {
   type Answer,
   CAPTCHA_PAGE,

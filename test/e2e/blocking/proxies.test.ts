@@ -10,7 +10,8 @@ import {
   run,
   writeJob,
 } from '../../support/runs/proxied-run.ts';
-import { lastJson, seine, startSeine } from '../../support/seine-process.ts';
+import { seine } from '../../support/seine-in-process.ts';
+import { lastJson, startSeine } from '../../support/seine-process.ts';
 import { closedPort } from '../../support/servers/proxy-servers.ts';
 import { openScrapingApi } from '../../support/servers/scraping-api.ts';
 
@@ -79,7 +80,6 @@ test.each(['http', 'socks5'] as const)(
     expect(lastJson(finished)).toMatchObject({ state: 'done', done: 20, dead: 0 });
     expect(new Set(site.requests.map(({ address }) => address))).toEqual(new Set([from]));
   },
-  60_000,
 );
 
 describe('staying with a proxy', () => {

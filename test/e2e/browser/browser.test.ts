@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ShopSite, startShopSite } from '../../../src/sites/shop/shop-site.ts';
-import { jsonLines, lastJson, seine, temporaryFolder } from '../../support/seine-process.ts';
+import { seine } from '../../support/seine-in-process.ts';
+import { jsonLines, lastJson, temporaryFolder } from '../../support/seine-process.ts';
 
 /** Whole runs with a real Chromium, against the bundled shop and its twin that is drawn by a script. */
 

@@ -2,7 +2,8 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { folderOf, ordinaryUser } from '../../support/ordinary-user.ts';
-import { type Finished, lastJson, seine, startSeine, temporaryFolder } from '../../support/seine-process.ts';
+import { seine } from '../../support/seine-in-process.ts';
+import { type Finished, lastJson, startSeine, temporaryFolder } from '../../support/seine-process.ts';
 import { type LinkedSite, startLinkedSite } from '../../support/sites/linked-site.ts';
 
 const folder = temporaryFolder();
@@ -137,13 +138,14 @@ test('a second coordinator on the folder exits at once and harms nothing', async
   ];
   const first = startSeine(args);
   await site.requests(site.log.length + 20);
-  const startedAt = performance.now();
+  // It cannot end by itself, however long the others take to start.
+  site.hold();
   const second = await seine(['run', site.url, '--allow-private', '--dir', dir, '--name', 'second']);
-  expect(performance.now() - startedAt).toBeLessThan(20_000);
   expectSentence(second, 5, /another coordinator is running in .*shared \(process \d+, since /);
   expect((await seine(['status', 'first', '--dir', dir, '--json'])).stdout).toMatch(/"state":"running"/);
   expect((await seine(['stop', 'first', '--dir', dir])).code).toBe(0);
   const stopped = await first.finished;
+  site.release();
   expect(stopped.code).toBe(130);
   expect(lastJson(stopped)).toMatchObject({ state: 'stopped', leased: 0 });
 });

@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { seine } from '../../support/seine-in-process.ts';
 import {
   jsonLines,
   lastJson,
   type Started,
-  seine,
   startSeine,
   temporaryFolder,
 } from '../../support/seine-process.ts';

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { jsonLines, lastJson, seine, startSeine, temporaryFolder } from '../../support/seine-process.ts';
+import { seine } from '../../support/seine-in-process.ts';
+import { jsonLines, lastJson, startSeine, temporaryFolder } from '../../support/seine-process.ts';
 import { countByPath, type LinkedSite, pathOf, startLinkedSite } from '../../support/sites/linked-site.ts';
 
 const PAGES = 5_000;

@@ -5,7 +5,8 @@ import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openDuckDb } from '../../support/duckdb.ts';
-import { jsonLines, seine, temporaryFolder } from '../../support/seine-process.ts';
+import { seine } from '../../support/seine-in-process.ts';
+import { jsonLines, temporaryFolder } from '../../support/seine-process.ts';
 import { type S3Server, startS3Server } from '../../support/servers/s3-server.ts';
 import { type LinkedSite, startLinkedSite } from '../../support/sites/linked-site.ts';
 

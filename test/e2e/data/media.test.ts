@@ -7,7 +7,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ShopSite, startShopSite } from '../../../src/sites/shop/shop-site.ts';
-import { jsonLines, lastJson, seine, startSeine, temporaryFolder } from '../../support/seine-process.ts';
+import { seine } from '../../support/seine-in-process.ts';
+import { jsonLines, lastJson, startSeine, temporaryFolder } from '../../support/seine-process.ts';
 import { md5, pictureOf, sha256 } from '../../support/worker/media-setup.ts';
 
 /** Media from the command line to the export, over whole runs. */

@@ -1,7 +1,8 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { jsonLines, lastJson, seine, temporaryFolder } from '../../support/seine-process.ts';
+import { seine } from '../../support/seine-in-process.ts';
+import { jsonLines, lastJson, temporaryFolder } from '../../support/seine-process.ts';
 import { type LinkedSite, pathOf, startLinkedSite } from '../../support/sites/linked-site.ts';
 
 /** A parser is wrong about a third of the pages; it is put right, and no page is asked for again. */

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ShopSite, startShopSite } from '../../../src/sites/shop/shop-site.ts';
-import { type Finished, jsonLines, lastJson, seine, temporaryFolder } from '../../support/seine-process.ts';
+import { seine } from '../../support/seine-in-process.ts';
+import { type Finished, jsonLines, lastJson, temporaryFolder } from '../../support/seine-process.ts';
 
 /** Every example is run as its first lines say, against the bundled shop. */
 

@@ -4,11 +4,11 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { buildLambdaImage } from '../../../src/cli/lambda/build-image.ts';
 import { type ShopSite, startShopSite } from '../../../src/sites/shop/shop-site.ts';
 import { emulatorEnv, openLambdaSetup } from '../../support/fleet/lambda-setup.ts';
+import { seine } from '../../support/seine-in-process.ts';
 import {
   jsonLines,
   lastJson,
   type Started,
-  seine,
   startSeine,
   temporaryFolder,
 } from '../../support/seine-process.ts';

@@ -4,11 +4,11 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { openRedis, parseFleet } from '../../../src/transport/bullmq/redis.ts';
 import { checkFolder } from '../../support/crash/check-folder.ts';
 import { memoryLogger } from '../../support/fleet/bullmq-fleet.ts';
+import { seine } from '../../support/seine-in-process.ts';
 import {
   jsonLines,
   lastJson,
   type Started,
-  seine,
   startSeine,
   temporaryFolder,
 } from '../../support/seine-process.ts';
@@ -64,7 +64,7 @@ function startRun(site: string, dir: string, ...more: string[]): Started {
 const once = (pages: number) => new Map(Array.from({ length: pages }, (_, index) => [pathOf(index), 1]));
 
 test('a linked site is crawled whole by two workers, each page exactly once; then both are drained', async () => {
-  const PAGES = 1_000;
+  const PAGES = 500;
   const site = await startLinkedSite({ pages: PAGES });
   const dir = join(folder.path, 'whole');
   const workers = [await startWorker(dir), await startWorker(dir)];

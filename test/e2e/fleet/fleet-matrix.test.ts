@@ -2,11 +2,11 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { emulatorEnv, type LambdaSetup, openLambdaSetup } from '../../support/fleet/lambda-setup.ts';
+import { seine } from '../../support/seine-in-process.ts';
 import {
   jsonLines,
   lastJson,
   type Started,
-  seine,
   startSeine,
   temporaryFolder,
 } from '../../support/seine-process.ts';
@@ -20,7 +20,7 @@ import { startTreeSite, type TreeSite } from '../../support/sites/tree-site.ts';
 
 /** The same job, unchanged, over every store and every way to carry batches: the result is the same to the byte. */
 
-const PAGES = 150;
+const PAGES = 100;
 const folder = temporaryFolder();
 const at = (...parts: string[]) => join(folder.path, ...parts);
 let site: TreeSite;
@@ -104,7 +104,7 @@ const PASSING = ['archive', 'fetchedAt', 'createdAt', 'updatedAt', 'checkedAt'];
 async function crawl({ name, dispatch, store }: Cell): Promise<string> {
   const places = placesOf({ name, store });
   const args = ['run', at('job.ts'), '--workers', '1', '--dispatch', dispatch, ...places, '--json'];
-  const run = await seine(args, { env: envOf(name) });
+  const run = await startSeine(args, { env: envOf(name) }).finished;
   expect(run.stderr, name).toBe('');
   expect(lastJson(run), name).toMatchObject({ state: 'done', accepted: site.urls });
   const tasks = await exported('tasks', { name, store });

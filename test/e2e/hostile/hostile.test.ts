@@ -81,7 +81,8 @@ describe('seine run over the whole hostile web', () => {
 
   test('a second visit does not believe what servers say of changes', async () => {
     const cases = CASES.filter(({ again }) => again !== undefined);
-    const job = { ...PATIENT, sources: cases.map(({ base }) => web.url + base) };
+    const timeouts = PATIENT_TIMEOUTS;
+    const job = { ...PATIENT, timeouts, sources: cases.map(({ base }) => web.url + base) };
     expect((await run('again', job)).code).toBe(0);
     expect((await run('again', job, '--refresh')).code).toBe(0);
     const states = (await tasksOf('again')).map(({ state }) => state);
@@ -93,6 +94,7 @@ test('traps end by their budgets', async () => {
   const traps = CASES.filter(({ trap }) => trap);
   const result = await run('traps', {
     ...PATIENT,
+    timeouts: PATIENT_TIMEOUTS,
     sources: traps.map(({ base }) => `${web.url}${base}`),
     follow: true,
     limits: { perTemplate: 40 },

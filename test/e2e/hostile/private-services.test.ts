@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { seine, temporaryFolder } from '../../support/seine-process.ts';
+import { seine } from '../../support/seine-in-process.ts';
+import { temporaryFolder } from '../../support/seine-process.ts';
 import { type AddressLog, openAddressLog } from '../../support/servers/address-log.ts';
 
 /** What the author of a job can name, against an operator who forbids private addresses and lists no secrets. */

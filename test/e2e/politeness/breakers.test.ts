@@ -2,7 +2,8 @@ import { writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { lastJson, seine, startSeine, temporaryFolder } from '../../support/seine-process.ts';
+import { seine } from '../../support/seine-in-process.ts';
+import { lastJson, startSeine, temporaryFolder } from '../../support/seine-process.ts';
 import { openRawOrigin, type RawOrigin, reply } from '../../support/servers/raw-origin.ts';
 
 const folder = temporaryFolder();

@@ -2,7 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { TaskRow } from '../../../src/core/model.ts';
-import { jsonLines, lastJson, seine, temporaryFolder } from '../../support/seine-process.ts';
+import { seine } from '../../support/seine-in-process.ts';
+import { jsonLines, lastJson, temporaryFolder } from '../../support/seine-process.ts';
 import { type AddressLog, openAddressLog } from '../../support/servers/address-log.ts';
 
 const RATE = 5;

@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { jsonLines, lastJson, seine, startSeine, temporaryFolder } from '../../support/seine-process.ts';
+import { seine } from '../../support/seine-in-process.ts';
+import { jsonLines, lastJson, startSeine, temporaryFolder } from '../../support/seine-process.ts';
 import { startPostgres } from '../../support/servers/services.ts';
 import { type Answer, openRobotsWeb, type RobotsWeb, sendTo, text } from '../../support/sites/robots-web.ts';
 
@@ -138,7 +139,9 @@ describe('where the robots.txt of another host is asked for', () => {
       const store = await server.createDatabase();
       const shared = ['--blobs', join(folder.path, 'blobs'), '--store', store, '--json', '--workers', '1'];
       const ends = await Promise.all(
-        ['a', 'b'].map((name) => seine(['run', file, '--dir', join(folder.path, name), ...shared])),
+        ['a', 'b'].map(
+          (name) => startSeine(['run', file, '--dir', join(folder.path, name), ...shared]).finished,
+        ),
       );
       for (const end of ends)
         expect(lastJson(end)).toMatchObject({ state: 'done', accepted: 144, done: 128, skipped: 16 });

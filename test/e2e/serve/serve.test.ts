@@ -1,23 +1,36 @@
 import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { jsonLines, lastJson, seine, temporaryFolder } from '../../support/seine-process.ts';
-import { endServer as end, serve } from '../../support/serve-process.ts';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { seine } from '../../support/seine-in-process.ts';
+import { jsonLines, lastJson, temporaryFolder } from '../../support/seine-process.ts';
+import { endServer as end, type Served, serve as startServer } from '../../support/serve-process.ts';
 import { type LinkedSite, startLinkedSite } from '../../support/sites/linked-site.ts';
 
 const PAGES = 40;
 const folder = temporaryFolder();
 let site: LinkedSite;
+const servers: Served[] = [];
 
 beforeAll(async () => {
   site = await startLinkedSite({ pages: PAGES });
+});
+
+afterEach(async () => {
+  for (const { started } of servers.splice(0)) await started.killTree();
+  site.release();
 });
 
 afterAll(async () => {
   await site.close();
   folder.remove();
 });
+
+async function serve(...args: Parameters<typeof startServer>): Promise<Served> {
+  const server = await startServer(...args);
+  servers.push(server);
+  return server;
+}
 
 function writeJob(path: string, more: object = {}): string {
   const job = { sources: [site.url], follow: true, allowPrivate: true, politeness: { rate: 'max' }, ...more };
@@ -50,22 +63,26 @@ test('resumes all jobs after kill -9 and after SIGTERM, and runs them at the sam
   const jobs = join(folder.path, 'jobs');
   mkdirSync(jobs);
   const names = ['one', 'two', 'three'];
-  for (const name of names)
-    writeJob(join(jobs, `${name}.json`), { politeness: { rate: 20, adaptive: false } });
-  const counts = async () => {
+  // A host for each: none waits for the turn of another.
+  for (const [index, name] of names.entries())
+    writeJob(join(jobs, `${name}.json`), {
+      sources: [site.url.replace('127.0.0.1', `127.0.0.${index + 2}`)],
+    });
+  const begun = async () => {
     const { stdout } = await seine(['jobs', '--json', '--dir', dir]);
-    return (JSON.parse(stdout) as { job: string; done: number; state: string }[]).filter(
-      ({ done }) => done > 0,
-    );
+    return (JSON.parse(stdout) as { done: number }[]).filter(({ done }) => done > 0);
   };
+  // No job can end, however long the others take to begin: each gets its first page and waits for the others.
+  site.hold();
   const first = await serve(dir, '--jobs', jobs);
-  // All of them have begun before any has ended.
-  await expect.poll(counts).toHaveLength(names.length);
+  await expect.poll(begun).toHaveLength(names.length);
   expect(first.lines).toHaveLength(1);
   await first.started.killTree();
 
   const second = await serve(dir);
   expect(await end(second)).toMatchObject({ code: 130 });
+  expect(second.lines.map(({ state }) => state)).not.toContain('done');
+  site.release();
   const third = await serve(dir);
   await third.until(1 + names.length);
   expect(third.lines.slice(1).map(({ id, state, done }) => ({ id, state, done }))).toEqual(

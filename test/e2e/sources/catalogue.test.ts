@@ -3,7 +3,8 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { jsonLines, lastJson, seine, temporaryFolder } from '../../support/seine-process.ts';
+import { seine } from '../../support/seine-in-process.ts';
+import { jsonLines, lastJson, temporaryFolder } from '../../support/seine-process.ts';
 
 /** A catalogue of 40 pages with 20 items each, whose request log is the judge. */
 

@@ -2,7 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { jsonLines, lastJson, seine, temporaryFolder } from '../../support/seine-process.ts';
+import { seine } from '../../support/seine-in-process.ts';
+import { jsonLines, lastJson, temporaryFolder } from '../../support/seine-process.ts';
 import { type ListingSite, startListingSite } from '../../support/sites/listing-site.ts';
 
 const folder = temporaryFolder();

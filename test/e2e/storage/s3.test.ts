@@ -2,7 +2,8 @@ import { existsSync, readdirSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openS3Blobs } from '../../../src/blobs/s3-blobs.ts';
 import { checkFolder } from '../../support/crash/check-folder.ts';
-import { lastJson, seine, temporaryFolder } from '../../support/seine-process.ts';
+import { seine } from '../../support/seine-in-process.ts';
+import { lastJson, temporaryFolder } from '../../support/seine-process.ts';
 import { type Fault, type FaultProxy, startFaultProxy } from '../../support/servers/fault-proxy.ts';
 import { S3_ENV, type S3Server, startS3Server } from '../../support/servers/s3-server.ts';
 import { type LinkedSite, pathOf, startLinkedSite } from '../../support/sites/linked-site.ts';
@@ -100,22 +101,18 @@ describe('a crawl into S3', () => {
       ['--depth', '1'],
     ],
     ['an outage of 4 s', outage(4_000), []],
-  ])(
-    'loses nothing by %s',
-    async (name, fault, more) => {
-      const dir = freshDir();
-      const blobs = `s3://${server.bucket}/${name.replace(/\W+/g, '-')}`;
-      let count = 0;
-      proxy.plan((request, earlier) => fault(request, earlier, count++));
-      const run = await seine([...runArgs(dir, blobs), ...more], { env: envOf(proxy.endpoint) });
-      const { accepted } = lastJson(run);
-      expect(lastJson(run)).toMatchObject({ state: 'done', done: accepted, dead: 0 });
-      expect(run.code).toBe(0);
-      expect(proxy.log.some(({ fault }) => fault !== 'none')).toBe(true);
-      await expectWhole(dir, blobs, accepted as number);
-    },
-    90_000,
-  );
+  ])('loses nothing by %s', async (name, fault, more) => {
+    const dir = freshDir();
+    const blobs = `s3://${server.bucket}/${name.replace(/\W+/g, '-')}`;
+    let count = 0;
+    proxy.plan((request, earlier) => fault(request, earlier, count++));
+    const run = await seine([...runArgs(dir, blobs), ...more], { env: envOf(proxy.endpoint) });
+    const { accepted } = lastJson(run);
+    expect(lastJson(run)).toMatchObject({ state: 'done', done: accepted, dead: 0 });
+    expect(run.code).toBe(0);
+    expect(proxy.log.some(({ fault }) => fault !== 'none')).toBe(true);
+    await expectWhole(dir, blobs, accepted as number);
+  });
 
   test('that cannot begin says why in one sentence, and asks the site for nothing', async () => {
     const dir = freshDir();

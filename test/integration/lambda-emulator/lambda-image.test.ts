@@ -64,8 +64,8 @@ describe('a function of the image', () => {
   let dispatcher: Dispatcher;
   beforeAll(async () => {
     site = await openSite();
-    // It answers two seconds before its time is over.
-    const size = { memoryMb: 2_048, timeoutSeconds: 10, concurrency: 1 };
+    // It answers two seconds before its time is over: enough for Chromium to start on a busy machine.
+    const size = { memoryMb: 2_048, timeoutSeconds: 20, concurrency: 1 };
     setup = await openLambdaSetup(folder.dir, { image: image.folder, ...size });
     dispatcher = await setup.open();
   });

@@ -212,7 +212,7 @@ test.each([
   ['curl', 'sh', 'examples/api.sh'],
   ['python3', 'python3', 'examples/api.py'],
 ])('the example with %s', async (program, command, file) => {
-  await provideProgram(program, { package: program, variable: 'PATH' });
+  await provideProgram(program, { package: program });
   const { key } = (await call('POST', '/keys', server.token, { name: file, scope: 'write' })).body;
   const urls = [3, 4].map((index) => site.url.replace(/\/$/, '') + pathOf(index));
   const root = fileURLToPath(new URL('../../..', import.meta.url));

@@ -135,7 +135,6 @@ test.each(['uncompressed', 'snappy', 'zstd'])(
     expect(broken).toBeGreaterThan(5);
     await reader.close();
   },
-  60_000,
 );
 
 describe('what would take the process down takes only a thread', () => {

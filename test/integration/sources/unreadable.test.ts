@@ -54,7 +54,6 @@ describe('files that cannot be read', () => {
       await rm(path);
       await expect(collect(source.rows(null))).rejects.toThrow(/no such file/);
     },
-    3_000,
   );
 
   test.each(['.txt.gz', '.csv.gz'])(

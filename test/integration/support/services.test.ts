@@ -1,8 +1,9 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
 import { expect, test } from 'vitest';
+import { ordinaryUser } from '../../support/ordinary-user.ts';
 import { startPostgres, startRedis } from '../../support/servers/services.ts';
 
 const SUPPORT = join(import.meta.dirname, '../../support/servers/services.ts');
@@ -26,6 +27,22 @@ function isOpen(port: number): Promise<boolean> {
     socket.once('error', () => resolve(false));
   });
 }
+
+test('a program that is missing, and that nobody may install, is an error that says what to do', async () => {
+  const module = join(import.meta.dirname, '../../support/servers/provide-program.ts');
+  const code = `
+    const { provideProgram } = await import(${JSON.stringify(module)});
+    for (const variable of ['REDIS_URL', undefined])
+      await provideProgram('no-such-program', { package: 'such-programs', variable }).catch((error) => console.log(error.message));`;
+  const user = ordinaryUser();
+  const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', code], {
+    ...{ uid: user, gid: user, cwd: '/', encoding: 'utf8' },
+  });
+  expect(stdout.trim().split('\n'), stderr).toEqual([
+    'no-such-program was not found: install the package such-programs, or set REDIS_URL to a server that tests may use',
+    'no-such-program was not found: install the package such-programs',
+  ]);
+});
 
 test('a killed PostgreSQL comes back on its port with what was committed', async () => {
   const server = await startPostgres({ own: true, fsync: true });

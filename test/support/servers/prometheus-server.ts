@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { provideProgram } from './provide-program.ts';
 import { delay, findFreePort, ServerHome } from './server-process.ts';
 
-const PACKAGE = { package: 'prometheus', variable: 'PATH' };
+const PACKAGE = { package: 'prometheus' };
 const READY_MS_MAX = 60_000;
 const START_TRIES = 5;
 

@@ -10,11 +10,13 @@ const run = promisify(execFile);
 /** The path of a program, which is installed if it is missing and that is possible. */
 export async function provideProgram(
   name: string,
-  needed: { package: string; variable: string },
+  /** `variable`: of the environment, for a server that is there already. */
+  needed: { package: string; variable?: string },
 ): Promise<string> {
   const found = findProgram(name);
   if (found) return found;
-  const remedy = `install the package ${needed.package}, or set ${needed.variable} to a server that tests may use`;
+  const server = needed.variable ? `, or set ${needed.variable} to a server that tests may use` : '';
+  const remedy = `install the package ${needed.package}${server}`;
   if (process.getuid?.() !== 0 || !findProgram('apt-get'))
     throw new Error(`${name} was not found: ${remedy}`);
   await withInstallLock(async () => {
@@ -56,7 +58,8 @@ async function install(name: string): Promise<void> {
   const ours = !existsSync(policy);
   if (ours) await writeFile(policy, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
   const options = { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } };
-  const args = ['install', '-y', '--no-install-recommends', name];
+  // A new machine may be busy with its own updates.
+  const args = ['-o', 'DPkg::Lock::Timeout=120', 'install', '-y', '--no-install-recommends', name];
   try {
     await run('apt-get', args, options).catch(async () => {
       // The list of packages may be missing or too old.

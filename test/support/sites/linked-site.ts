@@ -21,6 +21,9 @@ export interface LinkedSite {
   bodyOf(index: number): string;
   /** From now on the page has another text, and another ETag where the site has them. */
   change(index: number, text: string): void;
+  /** From now on only the home page and robots.txt are answered; whoever asks for another page waits for `release`. */
+  hold(): void;
+  release(): void;
   close(): Promise<void>;
 }
 
@@ -56,6 +59,7 @@ export async function startLinkedSite(options: {
   const log: LoggedRequest[] = [];
   const news = new Map<number, string>();
   let waiting: { count: number; resolve: () => void }[] = [];
+  let held: (() => void)[] | null = null;
   const server: Server = createServer((request, response) => {
     const logged = { at: performance.now(), host: request.headers.host ?? '', path: request.url ?? '' };
     const entry: LoggedRequest = { ...logged, status: 0, bytes: 0 };
@@ -84,7 +88,8 @@ export async function startLinkedSite(options: {
         respond(404, {}, 'no such page');
       }
     };
-    if (options.delayMs) setTimeout(answer, options.delayMs);
+    if (held && index > 0) held.push(answer);
+    else if (options.delayMs) setTimeout(answer, options.delayMs);
     else answer();
   });
   await new Promise<void>((resolve) => server.listen(options.port ?? 0, '0.0.0.0', resolve));
@@ -98,6 +103,13 @@ export async function startLinkedSite(options: {
       new Promise((resolve) => (log.length >= count ? resolve() : waiting.push({ count, resolve }))),
     bodyOf: (index) => bodyOf(index, pages, news.get(index)),
     change: (index, text) => void news.set(index, text),
+    hold() {
+      held ??= [];
+    },
+    release() {
+      for (const answer of held ?? []) answer();
+      held = null;
+    },
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

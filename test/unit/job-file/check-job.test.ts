@@ -28,3 +28,15 @@ test.each(['Accept', 'X-Requested-With', 'DNT', 'Referer', 'X-Author', 'X-Keyboa
     expect((await parse({ [name]: 'x' })).spec.identity.headers).toEqual({ [name]: 'x' });
   },
 );
+
+test('a route may use a proxy pool that the job has, none, or one by default, and no other', async () => {
+  const proxies = { pools: { home: { from: { file: 'proxies.txt' } } } };
+  const parsed = (job: object) => parseJob({ sources: ['https://a.example/'], ...job }, 'job.json', 'test');
+  const route = (more: object) => ({ routes: [{ name: 'p', ...more }] });
+  for (const job of [route({}), { ...route({ proxy: 'home' }), proxies }, { ...route({}), proxies }])
+    expect((await parsed(job)).spec.routes).toHaveLength(1);
+  await expect(parsed({ ...route({ proxy: 'hom' }), proxies })).rejects.toThrow(
+    "route 'p' uses the unknown proxy pool 'hom'",
+  );
+  await expect(parsed(route({ proxy: 'home' }))).rejects.toThrow('unknown proxy pool');
+});

@@ -97,6 +97,16 @@ describe('openDashboard', () => {
     expect(terminal.writes.at(-1)).toBe('after\n');
   });
 
+  test.each([{}, { CI: '' }, { CI: 'false' }, { TERM: 'xterm' }])(
+    'a terminal with %j is drawn on',
+    async (env) => {
+      const terminal = new FakeTerminal(true);
+      const { dashboard } = await open(terminal, env as Record<string, string>);
+      expect(terminal.text).toContain('\u001b[?25l');
+      dashboard.close();
+    },
+  );
+
   test.each([
     ['not a terminal', false, {}],
     ['CI', true, { CI: 'true' }],

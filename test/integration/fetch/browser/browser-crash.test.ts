@@ -53,7 +53,7 @@ describe('a page that', () => {
       const startedAt = performance.now();
       const [result] = await Promise.all([get(path, { timeouts: { taskMs: 1_500 } }), worksAgain()]);
       expect(codeOf(result)).toBe('task-timeout');
-      expect(performance.now() - startedAt).toBeLessThan(15_000);
+      expect(performance.now() - startedAt).toBeLessThan(60_000);
       await worksAgain();
     },
   );

@@ -110,7 +110,8 @@ test.concurrent('a network that is cut or falls silent costs time and nothing el
     let id = 0;
     for (const fault of [() => proxy.cut(1_500), () => proxy.freeze(2_500)]) {
       const batches = Array.from({ length: 6 }, () =>
-        batchOf(site, { id: ++id, paths: ['/1', '/slow'], budgetMs: 30_000 }),
+        // Longer than the fault, so that there is something to report after it; `/slow` never ends by itself.
+        batchOf(site, { id: ++id, paths: ['/1', '/slow'], budgetMs: 5_000 }),
       );
       await vi.waitFor(() => expect(dispatcher.slots).toBeGreaterThan(0), SOON);
       const answers = batches.map((batch) => deliver(dispatcher, batch));

@@ -203,7 +203,7 @@ describe('a function with little time', () => {
   let setup: LambdaSetup;
   let dispatcher: Dispatcher;
   beforeAll(async () => {
-    setup = await openLambdaSetup(folder.dir, { timeoutSeconds: 3 });
+    setup = await openLambdaSetup(folder.dir, { timeoutSeconds: 6 });
     dispatcher = await setup.open();
   });
   afterAll(async () => {
@@ -221,7 +221,7 @@ describe('a function with little time', () => {
   test('that is stuck is killed, its batch is lost with the reason, and the next is done', async () => {
     const bundle = await withCode('for (;;);');
     const batch = batchOf(site, { id: 1, paths: ['/bad'], bundle, spec });
-    expect(reasonOf((await deliver(dispatcher, batch)).delivery)).toContain('timed out after 3.00 seconds');
+    expect(reasonOf((await deliver(dispatcher, batch)).delivery)).toContain('timed out after 6.00 seconds');
     const next = batchOf(site, { id: 2, paths: ['/1'] });
     expectWhole(next, (await deliver(dispatcher, next)).reports);
   });

@@ -5,6 +5,7 @@ import {
   freeAfterLoss,
   freeAgainAt,
   guardedGapMs,
+  jitteredGapMs,
   permitFor,
   tasksPerPermit,
 } from '../../../../src/core/politeness/permits.ts';
@@ -13,6 +14,14 @@ const NOW = 1_700_000_000_000;
 const gap = fc.double({ min: 0.01, max: 60_000, noNaN: true });
 
 describe('gaps', () => {
+  test('with jitter they are longer by a share of it, and one in fifty is a longer pause', () => {
+    expect(jitteredGapMs(100, 0, 0.5, 0.9)).toBe(100);
+    expect(jitteredGapMs(100, 0.5, 0.5, 0)).toBe(100);
+    expect(jitteredGapMs(100, 0.5, 0.5, 0.5)).toBe(125);
+    expect(jitteredGapMs(100, 0.5, 0.02, 0.5)).toBe(125);
+    expect(jitteredGapMs(100, 0.5, 0.019, 0.5)).toBe(300);
+  });
+
   test('no gap and no crawl delay is no gap', () => {
     expect(guardedGapMs(0, null)).toBe(0);
     expect(guardedGapMs(0, 0)).toBe(0);

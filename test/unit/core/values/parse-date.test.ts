@@ -91,8 +91,9 @@ describe('dates as sites write them', () => {
   );
 
   test('a hostile text takes no time', async () => {
+    // A text of a thousand characters takes microseconds; one that is gone through again and again would take years.
     for (const text of ['1 '.repeat(500), 'may '.repeat(250), '1-'.repeat(500), '2024-'.repeat(200)]) {
-      expect(await cpuMsOf(() => parseDate(text))).toBeLessThan(50);
+      expect(await cpuMsOf(() => parseDate(text))).toBeLessThan(1_000);
     }
   });
 });

@@ -56,3 +56,23 @@ test.each([
   expect(stage.failed.get('second')).toBeLessThanOrEqual(690 + 200 + SWEEP_MS);
   stage.close();
 });
+
+test('a connection that is not made in time says so, and nothing of names or proxies', () => {
+  let now = 0;
+  const inFlight = new InFlight({ now: () => now }, () => {});
+  const failures: string[][] = [];
+  const timeouts = { ...TIMEOUTS, connectMs: 200, taskMs: 60_000 };
+  inFlight.add({
+    ...{ startedAt: inFlight.nowMs, since: inFlight.nowMs, stage: 'dialling', wireBytes: 0, slot: null },
+    request: { timeouts, signal: new AbortController().signal },
+    fail: (...failure) => void failures.push(failure),
+    abort: () => {},
+  });
+  now = 150;
+  vi.advanceTimersByTime(SWEEP_MS);
+  expect(failures).toEqual([]);
+  now = 201;
+  vi.advanceTimersByTime(SWEEP_MS);
+  expect(failures).toEqual([['connect-timeout', 'no connection within 200 ms']]);
+  inFlight.close();
+});

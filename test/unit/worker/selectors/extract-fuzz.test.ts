@@ -168,17 +168,13 @@ describe('hostile pages end with an error, and soon', () => {
       `<div>${'<p></p>'.repeat(9_000)}${'<i></i>'.repeat(20_000)}</div>`,
       { css: 'p', all: true, fields: { i: { css: '~ i', all: true } } },
     ],
-  ])(
-    '%s',
-    async (_, html, field) => {
-      const extract = await fieldsOf({ it: field });
-      const page = pageOf(html);
-      // By counts, whatever time they take.
-      expect(() => extract(page)).toThrow(/more than|exceed/);
-      expect(extract(pageOf('<div><p><b>x</b></p><p><b>y</b></p></div>'))).toBeDefined();
-    },
-    120_000,
-  );
+  ])('%s', async (_, html, field) => {
+    const extract = await fieldsOf({ it: field });
+    const page = pageOf(html);
+    // By counts, whatever time they take.
+    expect(() => extract(page)).toThrow(/more than|exceed/);
+    expect(extract(pageOf('<div><p><b>x</b></p><p><b>y</b></p></div>'))).toBeDefined();
+  });
 
   test('as deep as it is long', async () => {
     const html = `${'<div>'.repeat(200_000)}x`;
