@@ -56,14 +56,23 @@ export async function addToJob(
   let chunk: NewTask[] = [];
   let rejected = 0;
   let index = 0;
+  // The next chunk is read while this one is written, which happens in another thread where a server adds rows.
+  let writing = Promise.resolve();
   const write = async () => {
-    if (chunk.length + rejected === 0) return;
-    const added = await writeChunk(store, job, chunk, { rejected, groups, now: options.now() });
-    total.accepted += added.accepted;
-    total.duplicates += added.duplicates;
-    total.rejected += rejected;
+    const [tasks, rejectedHere] = [chunk, rejected];
+    if (tasks.length + rejectedHere === 0) return;
     chunk = [];
     rejected = 0;
+    await writing;
+    writing = writeChunk(store, job, tasks, { rejected: rejectedHere, groups, now: options.now() }).then(
+      ({ accepted, duplicates }) => {
+        total.accepted += accepted;
+        total.duplicates += duplicates;
+        total.rejected += rejectedHere;
+      },
+    );
+    // Whoever waits for it next is told.
+    writing.catch(() => {});
   };
   for await (const row of rows) {
     const task = 'reason' in row ? row.reason : toNewTask(row, job.spec, options.priority ?? 0);
@@ -77,6 +86,7 @@ export async function addToJob(
     if (chunk.length + rejected >= CHUNK_ROWS) await write();
   }
   await write();
+  await writing;
   return total;
 }
 

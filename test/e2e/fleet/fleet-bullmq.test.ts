@@ -81,7 +81,9 @@ test('a linked site is crawled whole by two workers, each page exactly once; the
   const shown = await seine(['workers', '--dispatch', url, '--json']);
   expect(jsonLines(shown.stdout)).toHaveLength(2);
   expect(jsonLines(shown.stdout)[0]).toMatchObject({ kind: 'http', threads: 1, cpu: expect.any(Number) });
-  expect((await seine(['workers', '--dispatch', url])).stdout).toMatch(/^worker +kind +threads +cpu +memory/);
+  expect((await seine(['workers', '--dispatch', url])).stdout).toMatch(
+    /^worker +kind +state +version +threads +cpu +memory/,
+  );
   workers[0]!.child.kill('SIGTERM');
   workers[1]!.child.kill('SIGINT');
   expect((await workers[0]!.finished).code).toBe(0);
