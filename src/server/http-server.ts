@@ -152,10 +152,13 @@ function addDescription(app: FastifyInstance, isShown: IsShown): void {
   });
 }
 
-/** For Prometheus, with a key once there is one: of its own jobs, or of all with admin scope. */
+/**
+ * For Prometheus, with a key once there is one: of its own jobs, or of all with admin scope. Prometheus has a user of its
+ * own on most machines.
+ */
 function addMetrics(app: FastifyInstance, { access, context }: HttpServerOptions): void {
   app.get('/metrics', async (request, reply) => {
-    const caller = await callerOf(request, access);
+    const caller = await callerOf(request, access, { isForAllUsers: true });
     requireScope(caller, 'read');
     const metrics = await context.server.metrics(isAdmin(caller) ? null : caller.keyId);
     return reply.header('content-type', METRICS_TYPE).send(metricsText(metrics));
@@ -176,12 +179,16 @@ function addInternal(app: FastifyInstance, { context, hasToken }: HttpServerOpti
 const NO_KEY = { headers: { 'www-authenticate': 'Bearer' } };
 
 /** Who sent a request, or a problem: also for what a web page or another user of the machine sends in the name of its user. */
-async function callerOf({ headers, socket }: FastifyRequest, access: AccessControl): Promise<Caller> {
+async function callerOf(
+  { headers, socket }: FastifyRequest,
+  access: AccessControl,
+  { isForAllUsers = false } = {},
+): Promise<Caller> {
   const caller = await access.authenticate(headers, socket.remoteAddress ?? '');
   if (!caller) throw new Problem('unauthorized', undefined, NO_KEY);
   const isOwn = caller.isByCookie ? isSameOrigin : caller.keyId === null ? isOwnPage : () => true;
   if (!isOwn(headers)) throw new Problem('foreign-origin');
-  if (caller.isByAddress && (await isOfAnotherUser(socket)))
+  if (!isForAllUsers && caller.isByAddress && (await isOfAnotherUser(socket)))
     throw new Problem('unauthorized', 'other users of this machine need an API key', NO_KEY);
   return caller;
 }

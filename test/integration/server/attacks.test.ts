@@ -484,13 +484,17 @@ describe('without any key', () => {
     expect((await send(server, 'GET', '/api/v1/jobs')).status).toBe(200);
   });
 
-  test('other users of this machine are refused', async () => {
+  test('other users of this machine are refused, but for numbers', async () => {
     const user = ordinaryUser();
     const program = `fetch(process.argv[1]).then(({ status }) => console.log(status))`;
-    for (const path of ['/api/v1/jobs', '/metrics']) {
+    for (const [path, status] of [
+      ['/api/v1/jobs', 401],
+      ['/', 200],
+      ['/metrics', 200],
+    ] as const) {
       const child = spawn(process.execPath, ['-e', program, server.url + path], { uid: user, cwd: '/' });
       const [said] = await once(child.stdout, 'data');
-      expect(Number(said)).toBe(user === process.getuid!() ? 200 : 401);
+      expect([path, Number(said)]).toEqual([path, user === process.getuid!() ? 200 : status]);
     }
   });
 

@@ -41,6 +41,8 @@ export interface ScenarioResult {
 const PRODUCTS = 24;
 /** Commands that request pages as the page says; here they may go to this machine, and need not wait. */
 const FETCHING = new Set(['run', 'try', 'forecast', 'calibrate']);
+/** Commands that keep running: a block of them is `sh other-terminal`, or the page would never end. */
+const STAYING = new Set(['serve', 'worker', 'shop', 'ui', 'top', 'hostile', 'mcp']);
 /** Dead letters are no failure: the shop has dead links on purpose. */
 const FINE = [0, 3];
 
@@ -254,6 +256,11 @@ class Scenario {
     if (call.name === 'docs-step') return this.#step(call.args);
     if (call.name === 'duckdb') return query(call);
     this.#commands++;
+    const [command = ''] = call.args;
+    if (STAYING.has(command) && !call.args.some((arg) => arg === '--help' || arg === '-h')) {
+      this.#fail(`seine ${call.args.join(' ')} keeps running: \`sh other-terminal\` is missing, it`, null);
+      return { code: 1, stdout: '', stderr: '' };
+    }
     const { code, stdout, stderr } = await inFolder(call, () => seineHere(...this.#forHere(call.args)));
     if (call.args[0] === 'init') this.#moveShop(call.cwd);
     // Also in a pipe, where the shell looks at the last command alone.
