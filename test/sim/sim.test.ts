@@ -3,7 +3,7 @@ import { simulateSickPages } from './sick-pages.ts';
 import { FAULTS, simulate } from './simulate.ts';
 
 /** Seeds and tasks of each; `npm run sim` does many more. */
-const SEEDS = 100;
+const SEEDS = 200;
 const TASKS = 40;
 
 /** Seeds that found a defect, with more tasks than the others. */

@@ -7,6 +7,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  * work, and Vitest knows the times only where the tests ran before; within a folder it begins with the largest file.
  */
 const SLOWEST = [
+  'test/e2e/docs',
   'test/e2e/fleet',
   'test/sim',
   'test/integration/store/postgres',
