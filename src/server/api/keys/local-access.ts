@@ -85,11 +85,17 @@ async function readTable(path: string): Promise<string | null> {
   return readFile(path, 'latin1').catch(() => null);
 }
 
-/** Users of connections between two ports of this machine. The addresses need not be compared: both ends are here. */
-function usersIn(table: string, fromPort: number, toPort: number): number[] {
+const ESTABLISHED = '01';
+
+/**
+ * Users of connections between two ports of this machine. The addresses need not be compared: both ends are here. What its
+ * program has closed belongs to root in this table, whoever it was: it is nobody's.
+ */
+export function usersIn(table: string, fromPort: number, toPort: number): number[] {
   const portOf = (address: string | undefined) => Number.parseInt(address?.split(':')[1] ?? '', 16);
   return table.split('\n').flatMap((line) => {
-    const [, from, to, , , , , user] = line.trim().split(/\s+/);
-    return portOf(from) === fromPort && portOf(to) === toPort ? [Number(user)] : [];
+    const [, from, to, state, , , , user] = line.trim().split(/\s+/);
+    const isMeant = state === ESTABLISHED && portOf(from) === fromPort && portOf(to) === toPort;
+    return isMeant ? [Number(user)] : [];
   });
 }
