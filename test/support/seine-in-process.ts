@@ -5,8 +5,14 @@ import { type Finished, FLEET_KEY, seine as seineProcess } from './seine-process
 /** One command line in this very process, which is much cheaper than a process of its own. */
 export async function seineHere(...argv: string[]): Promise<Finished> {
   const [stdout, stderr] = [collector(), collector()];
-  const code = await main(argv, { stdout: stdout.stream, stderr: stderr.stream });
-  return { code, signal: null, stdout: stdout.text(), stderr: stderr.text() };
+  // Some commands replace it for the rest of their process, which has another environment than the system sees then.
+  const environment = process.env;
+  try {
+    const code = await main(argv, { stdout: stdout.stream, stderr: stderr.stream });
+    return { code, signal: null, stdout: stdout.text(), stderr: stderr.text() };
+  } finally {
+    process.env = environment;
+  }
 }
 
 /** A real stream, as exports wait for it to take what they write. */
