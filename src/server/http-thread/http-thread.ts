@@ -88,8 +88,8 @@ async function open(): Promise<{ url: string; close(): Promise<void> }> {
 
 try {
   const { url, close } = await open();
-  // The only message that comes: to end.
-  port.once('message', () => void close().finally(() => port.close()));
+  // The only message that comes: to end. What a call still waits for, for minutes perhaps, is not waited for.
+  port.once('message', () => void close().finally(() => process.exit()));
   tell({ kind: 'listening', url });
 } catch (error) {
   tell({ kind: 'failed', error: copyError(error) });

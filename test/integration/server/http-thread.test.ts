@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type ApiServer, openApiServer } from '../../support/servers/api-server.ts';
 
 /** HTTP is answered in a thread of its own. The server of these tests runs its jobs in the thread of the test. */
@@ -52,4 +52,22 @@ test('a thread that ends is started again at its address', async () => {
     );
   await expect.poll(isBack, { timeout: 60_000 }).toBe(200);
   expect(server.log.join('\n')).toContain('is started again');
+});
+
+test('a server ends although a call waits in it for minutes', async () => {
+  const closing = await openApiServer();
+  const made = await fetch(`${closing.url}/api/v1/batch`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    // Nothing listens there: it is tried again and again.
+    body: JSON.stringify({ urls: ['http://127.0.0.1:9/'] }),
+  });
+  const { batch_id: id } = (await made.json()) as { batch_id: string };
+  const waiting = fetch(`${closing.url}/api/v1/jobs/${id}?wait=60`).catch(() => null);
+  // It is among the calls once another one that came later is answered.
+  expect((await fetch(`${closing.url}/api/v1/jobs/${id}`)).status).toBe(200);
+  const isClosed = vi.fn();
+  const closed = closing.close().then(isClosed);
+  await vi.waitFor(() => expect(isClosed).toHaveBeenCalled(), { timeout: 40_000 });
+  await Promise.all([closed, waiting]);
 });

@@ -27,7 +27,10 @@ export const forecastRoutes: RoutePlugin = (app, context) => {
       underWay.set(spec.name, made);
       made.catch(() => {}).finally(() => underWay.delete(spec.name));
     }
-    const forecast = await Promise.race([underWay.get(spec.name)!, sleep(asked.wait * 1_000, null)]);
+    const forecast = await Promise.race([
+      underWay.get(spec.name)!,
+      sleep(asked.wait * 1_000, null, { ref: false }),
+    ]);
     if (forecast) return forecast;
     return reply.code(202).header('retry-after', '5').send({ status: 'running' });
   });
