@@ -211,13 +211,22 @@ async function peakWhile<T>(server: Served, work: () => Promise<T>) {
   }
 }
 
-/** Many streams of events that nobody reads: each is answered or closed, and other callers are still answered. */
+/**
+ * Many streams of events that nobody reads: each is answered or closed, and other callers are still answered. `open` are those
+ * that are still open at the end; the job has pages of a host that gets one request in a quarter of an hour.
+ */
 async function idleStreams(api: Api, server: Served, count: number) {
-  const { batch_id: id } = await api.batch(urlLines('http://idle.example/', 1));
+  async function* lines() {
+    yield `${JSON.stringify({ rate: 0.001, robots: false })}\n`;
+    yield* urlLines('http://127.0.0.9:9/', 3);
+  }
+  const { batch_id: id } = await api.batch(lines());
   const { hostname, port } = new URL(server.url);
   const text = `GET /api/v1/jobs/${id}/events HTTP/1.1\r\nHost: ${hostname}:${port}\r\n\r\n`;
   const sockets: Socket[] = [];
-  const counts = { open: 0, refused: 0, closed: 0 };
+  const counts = { answered: 0, refused: 0, closed: 0 };
+  const streaming = new Set<Socket>();
+  let stillOpen = 0;
   const open = () =>
     new Promise<void>((resolve) => {
       const socket = connect(Number(port), hostname, () => socket.write(text));
@@ -228,9 +237,18 @@ async function idleStreams(api: Api, server: Served, count: number) {
         hasEnded = true;
         resolve();
       };
-      socket.on('data', (chunk) => end(String(chunk).startsWith('HTTP/1.1 200') ? 'open' : 'refused'));
+      socket.on('data', (chunk) => {
+        const text = String(chunk);
+        if (!hasEnded && text.startsWith('HTTP/1.1 200')) streaming.add(socket);
+        // The last chunk: the stream is over, and only its connection is kept.
+        if (text.endsWith('\r\n0\r\n\r\n') || text === '0\r\n\r\n') streaming.delete(socket);
+        end(streaming.has(socket) || text.startsWith('HTTP/1.1 200') ? 'answered' : 'refused');
+      });
       socket.on('error', () => {});
-      socket.on('close', () => end('closed'));
+      socket.on('close', () => {
+        streaming.delete(socket);
+        end('closed');
+      });
     });
   const { beforeMb, peakMb } = await peakWhile(server, async () => {
     for (let at = 0; at < count; at += 100) await Promise.all(Array.from({ length: 100 }, open));
@@ -238,9 +256,10 @@ async function idleStreams(api: Api, server: Served, count: number) {
     const { statusCode, body } = await request(`${server.url}/api/v1/jobs/${id}`, { reset: true });
     await body.dump();
     if (statusCode !== 200) throw new Error(`beside idle streams a call is answered with ${statusCode}`);
+    stillOpen = streaming.size;
   });
   for (const socket of sockets) socket.destroy();
-  return { ...counts, beforeMb, peakMb };
+  return { ...counts, open: stillOpen, beforeMb, peakMb };
 }
 
 /** Ten megabytes of brackets, some at once, and clients that send nothing of their bodies. */
@@ -299,7 +318,9 @@ async function run({ pages, rounds }: BenchOptions, scratch: Scratch): Promise<S
   say(`GET /jobs/{id} p99 ${status.p99.toFixed(1)} ms at ${status.rate.toFixed(0)} pages/s`);
   const bodies = await badBodies(server, 10);
   const streams = await idleStreams(api, server, Math.max(100, Math.floor(pages / 2)));
-  say(`${streams.open} streams of events open, ${streams.refused} refused, ${streams.closed} closed`);
+  say(
+    `${streams.open} streams of events open, ${streams.answered} answered, ${streams.refused} refused, ${streams.closed} closed`,
+  );
   const streamed = pages * 250;
   const {
     beforeMb: before,
@@ -397,7 +418,7 @@ function judge(data: {
     },
     {
       bar: 'idle streams of events: each answered or closed, others still answered, memory bounded',
-      measured: `${streams.open} open, ${streams.refused} refused, ${streams.closed} closed; ${grown(streams)}`,
+      measured: `${streams.open} open of ${streams.answered} answered, ${streams.refused} refused, ${streams.closed} closed; ${grown(streams)}`,
       passed: streams.open > 0 && streams.peakMb - streams.beforeMb < 300,
     },
     {

@@ -52,11 +52,11 @@ export async function overtake(
       method,
       ...(body ? { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) } : {}),
     });
-    const said = (await answer.json()) as Record<string, unknown>;
+    const said = (await answer.json()) as Record<string, unknown> & { jobs: { job_id: string }[] };
     if (!answer.ok) throw new Error(`${method} ${path}: ${JSON.stringify(said)}`);
     return said;
   };
-  const { jobs } = (await call('GET', '/jobs')) as unknown as { jobs: { job_id: string }[] };
+  const { jobs } = await call('GET', '/jobs');
   const crawlId = jobs[0]!.job_id;
   let made = 0;
   /** As `seine run` submits a job; from then until all of it is written down as done. */
