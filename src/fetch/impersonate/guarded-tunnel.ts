@@ -23,19 +23,27 @@ interface Ticket extends TunnelRoute {
   /** By host and port: why the last connection was not made. */
   failures: BoundedMap<string, { error: DialError; at: number }>;
   /** By host and port. */
-  received: BoundedMap<string, Received>;
+  places: BoundedMap<string, Place>;
 }
 
-/** What came from a host, as it was sent. */
-interface Received {
+/** A host and port that connections under a ticket go to. */
+interface Place {
   sockets: Set<net.Socket>;
-  ofClosed: number;
+  /** Bytes that came over those that are closed. */
+  bytesOfClosed: number;
+  /** How many may be open at once, and how many are being made. */
+  most: number;
+  dialling: number;
+  /** Those that wait until another one is closed. */
+  waiting: Set<() => void>;
 }
 
 /** Hosts that are remembered under one ticket. */
 const HOSTS_MAX = 1_000;
 /** The library greets at once: it is in the same process. */
 const GREETING_MS = 5_000;
+/** The library takes whichever comes first, a connection that is free again or a new one: so a new one can wait. */
+const WAIT_MS = 10_000;
 
 export class GuardedTunnel {
   readonly #names: DnsCache;
@@ -61,19 +69,23 @@ export class GuardedTunnel {
     this.#tickets.set(ticket, {
       ...route,
       failures: new BoundedMap(HOSTS_MAX),
-      received: new BoundedMap(HOSTS_MAX),
+      places: new BoundedMap(HOSTS_MAX),
     });
     return { ticket, url: `socks5h://${ticket}:${this.#password}@127.0.0.1:${this.#server.port}` };
   }
 
-  /** Counts what comes from a host from now on, over all connections under the ticket. */
-  countFrom(ticket: string, host: string, port: number): () => number {
+  /**
+   * Allows `most` connections to a host under the ticket from now on: the library opens one more when none is free at
+   * that moment. Counts what comes from the host, over all of them.
+   */
+  open(ticket: string, host: string, port: number, most: number): () => number {
     const known = this.#tickets.get(ticket);
-    const received = known && receivedOf(known, `${host} ${port}`);
-    if (!received) return () => 0;
+    const place = known && placeOf(known, host, port);
+    if (!place) return () => 0;
+    place.most = most;
     const total = () => {
-      let bytes = received.ofClosed;
-      for (const socket of received.sockets) bytes += socket.bytesRead;
+      let bytes = place.bytesOfClosed;
+      for (const socket of place.sockets) bytes += socket.bytesRead;
       return bytes;
     };
     const before = total();
@@ -112,12 +124,30 @@ export class GuardedTunnel {
       socket.emit('wanted', target);
     });
     socket.once('wanted', (target: { user: string; host: string; port: number }) =>
-      this.#dial(socket, target),
+      this.#dialWhenAllowed(socket, target),
     );
   }
 
-  #dial(socket: net.Socket, { user, host, port }: { user: string; host: string; port: number }): void {
-    const ticket = this.#tickets.get(user)!;
+  #dialWhenAllowed(socket: net.Socket, target: { user: string; host: string; port: number }): void {
+    const ticket = this.#tickets.get(target.user)!;
+    const place = placeOf(ticket, target.host, target.port);
+    const dial = () => {
+      clearTimeout(timer);
+      place.waiting.delete(dial);
+      if (!socket.destroyed) this.#dial(socket, ticket, place, target);
+    };
+    const timer = setTimeout(dial, WAIT_MS);
+    socket.once('close', dial);
+    place.waiting.add(dial);
+    dialNext(place);
+  }
+
+  #dial(
+    socket: net.Socket,
+    ticket: Ticket,
+    place: Place,
+    { host, port }: { host: string; port: number },
+  ): void {
     const target = {
       hostname: host,
       port,
@@ -125,19 +155,31 @@ export class GuardedTunnel {
       isAllowed: ticket.isAllowed,
       tlsSession: undefined,
     };
+    place.dialling++;
+    let isDialling = true;
+    const ended = () => {
+      if (!isDialling) return;
+      isDialling = false;
+      place.dialling--;
+      dialNext(place);
+    };
     const dialled = (error: Error | null, upstream: net.Socket | null) => {
       if (upstream === null) this.#refuse(socket, ticket, target, error);
       else if (socket.destroyed) upstream.destroy();
       else {
-        count(upstream, receivedOf(ticket, `${host} ${port}`));
+        keepCount(upstream, place);
         this.#join(socket, upstream);
       }
+      ended();
     };
     const dial =
       ticket.proxy === null
         ? new Dial(target, this.#names, dialled)
         : new ProxyDial(target, ticket.proxy, this.#names, dialled);
-    socket.once('close', () => dial.cancel());
+    socket.once('close', () => {
+      dial.cancel();
+      ended();
+    });
   }
 
   #refuse(socket: net.Socket, ticket: Ticket, { hostname, port }: DialTarget, error: Error | null): void {
@@ -154,16 +196,31 @@ export class GuardedTunnel {
   }
 }
 
-function receivedOf({ received }: Ticket, place: string): Received {
-  const known = received.get(place) ?? { sockets: new Set(), ofClosed: 0 };
-  received.set(place, known);
+function placeOf({ places }: Ticket, host: string, port: number): Place {
+  const key = `${host} ${port}`;
+  const known = places.get(key) ?? {
+    sockets: new Set(),
+    bytesOfClosed: 0,
+    most: Number.POSITIVE_INFINITY,
+    dialling: 0,
+    waiting: new Set(),
+  };
+  places.set(key, known);
   return known;
 }
 
-function count(socket: net.Socket, received: Received): void {
-  received.sockets.add(socket);
+function dialNext(place: Place): void {
+  for (const dial of place.waiting) {
+    if (place.sockets.size + place.dialling >= place.most) return;
+    dial();
+  }
+}
+
+function keepCount(socket: net.Socket, place: Place): void {
+  place.sockets.add(socket);
   socket.once('close', () => {
-    received.sockets.delete(socket);
-    received.ofClosed += socket.bytesRead;
+    place.sockets.delete(socket);
+    place.bytesOfClosed += socket.bytesRead;
+    dialNext(place);
   });
 }

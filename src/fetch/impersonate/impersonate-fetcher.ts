@@ -109,7 +109,7 @@ class ImpersonateFetcher implements Fetcher {
     const since = performance.now();
     const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
     const host = literalOf(url.hostname) ?? url.hostname;
-    const wireBytes = this.#tunnel.countFrom(client.ticket, host, port);
+    const wireBytes = this.#tunnel.open(client.ticket, host, port, Math.max(1, request.parallel));
     // The library does not say when it is connected: the connection is made within the time for the headers.
     watch.start('headers-timeout', request.timeouts.headersMs);
     let response: ImpitResponse;
