@@ -4,8 +4,11 @@ import { LruMap, unsliced } from '../../core/lru.ts';
 /** Origins whose links a worker remembers. */
 export const ORIGINS_REMEMBERED_MAX = 10_000;
 
-/** A power of two, at most 40 % full when a generation is. */
-const SLOTS = 2 ** Math.ceil(Math.log2(LIMITS.recentUrlsMax * 2.5));
+/** Slots of a new table, a power of two: most jobs of a server see few links, and each worker has a table for each. */
+const SLOTS_FIRST = 1_024;
+
+/** How full a table may be before it gets four times as many slots. */
+const FULL_SHARE = 0.4;
 
 /** Of each slot: number of the entry (0: free) and hash. Side by side, for one look at memory. */
 const STRIDE = 2;
@@ -15,9 +18,11 @@ const STRIDE = 2;
  * LinkMemory keeps its two generations by itself: a RecentSet would need a string for each link of a page.
  */
 class LinkTable {
-  readonly #slots = new Int32Array(SLOTS * STRIDE);
+  #slots = new Int32Array(SLOTS_FIRST * STRIDE);
+  /** Number of slots - 1, which is what keeps a hash inside. */
+  #mask = SLOTS_FIRST - 1;
   readonly #texts: string[] = [''];
-  readonly #origins = new Int32Array(LIMITS.recentUrlsMax + 1);
+  readonly #origins: number[] = [0];
 
   get size(): number {
     return this.#texts.length - 1;
@@ -25,7 +30,8 @@ class LinkTable {
 
   has(hash: number, origin: number, html: string, start: number, end: number): boolean {
     const slots = this.#slots;
-    for (let slot = hash & (SLOTS - 1); ; slot = (slot + 1) & (SLOTS - 1)) {
+    const mask = this.#mask;
+    for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
       const at = slot * STRIDE;
       const entry = slots[at]!;
       if (entry === 0) return false;
@@ -36,12 +42,25 @@ class LinkTable {
   }
 
   add(hash: number, origin: number, text: string): void {
-    let slot = hash & (SLOTS - 1);
-    while (this.#slots[slot * STRIDE] !== 0) slot = (slot + 1) & (SLOTS - 1);
+    if (this.size >= (this.#mask + 1) * FULL_SHARE) this.#grow();
     const entry = this.#texts.push(text) - 1;
-    this.#origins[entry] = origin;
+    this.#origins.push(origin);
+    this.#put(entry, hash);
+  }
+
+  #put(entry: number, hash: number): void {
+    let slot = hash & this.#mask;
+    while (this.#slots[slot * STRIDE] !== 0) slot = (slot + 1) & this.#mask;
     this.#slots[slot * STRIDE] = entry;
     this.#slots[slot * STRIDE + 1] = hash;
+  }
+
+  #grow(): void {
+    const before = this.#slots;
+    this.#slots = new Int32Array(before.length * 4);
+    this.#mask = this.#slots.length / STRIDE - 1;
+    for (let at = 0; at < before.length; at += STRIDE)
+      if (before[at] !== 0) this.#put(before[at]!, before[at + 1]!);
   }
 }
 
