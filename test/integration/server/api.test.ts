@@ -1,5 +1,6 @@
 import { readdir, writeFile } from 'node:fs/promises';
-import { request } from 'node:http';
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { openFolder } from '../../../src/app/folder.ts';
@@ -482,19 +483,28 @@ describe('jobs', () => {
   });
 
   test('have a bounded number of streams of events, which are free again when the client is gone', async () => {
-    const { body } = await call('POST', '/scrape/async', {
-      url: page(4).replace('127.0.0.1', '127.0.0.5'),
-      ...FAST,
-    });
-    const id = body.job_id;
+    // A page that does not come keeps the run and its streams open.
+    const silent = createServer(() => {});
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.5', resolve));
+    const { port } = silent.address() as AddressInfo;
+    const url = `http://127.0.0.5:${port}/`;
+    const id = (await call('POST', '/scrape/async', { url, ...FAST })).body.job_id;
     const opened = new AbortController();
     const open = () => fetch(`${server.url}/api/v1/jobs/${id}/events`, { signal: opened.signal });
-    // The run of scrapes stays for some seconds: the streams are open as long.
     const answers = await Promise.all(Array.from({ length: 203 }, open));
     const statuses = answers.map(({ status }) => status);
     expect(statuses.filter((status) => status === 503)).toHaveLength(3);
     opened.abort();
-    await expect.poll(async () => (await fetch(`${server.url}/api/v1/jobs/${id}/events`)).status).toBe(200);
+    await expect
+      .poll(async () => {
+        const answer = await fetch(`${server.url}/api/v1/jobs/${id}/events`);
+        await answer.body?.cancel();
+        return answer.status;
+      })
+      .toBe(200);
+    expect((await call('POST', `/jobs/${id}/cancel`)).status).toBe(200);
+    silent.closeAllConnections();
+    silent.close();
   });
 
   test.each([

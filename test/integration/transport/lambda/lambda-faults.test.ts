@@ -182,6 +182,14 @@ describe('a function of ordinary size', () => {
     await blobs.close();
   });
 
+  test('is not used when it is not there, or keeps its pages elsewhere', async () => {
+    await expect(setup.open({ name: 'nobody' })).rejects.toThrow('the function nobody does not exist');
+    const blobs = { place: 's3://other/place', open: async () => openFolderBlobs(folder.dir) };
+    await expect(setup.open({ blobs })).rejects.toThrow(
+      /stores pages in .*, but this run stores them in s3:\/\/other\/place/,
+    );
+  });
+
   test('when Lambda is gone, tasks come back as they went, and the run is told', async () => {
     const other = await openLambdaSetup(folder.dir);
     const lonely = await other.open();
@@ -224,13 +232,5 @@ describe('a function with little time', () => {
     expect(reasonOf((await deliver(dispatcher, batch)).delivery)).toContain('timed out after 6.00 seconds');
     const next = batchOf(site, { id: 2, paths: ['/1'] });
     expectWhole(next, (await deliver(dispatcher, next)).reports);
-  });
-
-  test('is not used when it is not there, or keeps its pages elsewhere', async () => {
-    await expect(setup.open({ name: 'nobody' })).rejects.toThrow('the function nobody does not exist');
-    const blobs = { place: 's3://other/place', open: async () => openFolderBlobs(folder.dir) };
-    await expect(setup.open({ blobs })).rejects.toThrow(
-      /stores pages in .*, but this run stores them in s3:\/\/other\/place/,
-    );
   });
 });
