@@ -2,6 +2,7 @@ import type { Report } from '../../core/batch/batch.ts';
 import type { Outcome } from '../../core/batch/outcome.ts';
 import type { Usage } from '../../core/cost/cost.ts';
 import type { FailedHost } from '../../core/giving-up/giving-up.ts';
+import { reportEntry, textOf } from '../../core/host-log/host-log.ts';
 import { compileHostLimits, type HostLimiter } from '../../core/politeness/host-limits.ts';
 import { inheritanceOf } from '../../core/row-meta/row-meta.ts';
 import { tellsReferrers } from '../../core/url/referrer.ts';
@@ -24,7 +25,13 @@ import type { HostRollups } from '../rollups/host-rollups.ts';
 import type { RejectLog } from '../sources/reject-log.ts';
 import { type Decision, type DecisionRules, decide, finalOf, type Judgement } from './decide.ts';
 import { RepeatedPages } from './repeated-pages.ts';
-import { banDecisionOf, hostChangeOf, hostReportsOf, robotsRetryAt } from './settle-hosts.ts';
+import {
+  banDecisionOf,
+  type HostReport,
+  hostChangeOf,
+  hostReportsOf,
+  robotsRetryAt,
+} from './settle-hosts.ts';
 
 const NONE: ReadonlySet<number> = new Set();
 const NO_PROXY_TROUBLE = { untried: NONE, elsewhere: NONE };
@@ -76,6 +83,8 @@ export class Settler {
   readonly #accountant: SettlerParts['accountant'];
   readonly #budget: SettlerParts['budget'];
   readonly #rules: DecisionRules;
+  /** How the run is named in the logs of hosts. */
+  readonly #run: string;
   readonly #repeats = new RepeatedPages();
 
   constructor(parts: SettlerParts) {
@@ -95,6 +104,7 @@ export class Settler {
     this.#budget = parts.budget;
     this.#rejects = parts.rejects;
     this.#accountant = parts.accountant;
+    this.#run = `${parts.job.name}-${parts.job.run}`;
     this.#rules = {
       job: parts.job,
       follow: parts.job.spec.follow.map(compileFollow),
@@ -199,7 +209,11 @@ export class Settler {
       for (const taskId of decision?.again ?? []) forbidden.add(taskId);
       if (decision) this.#bans.note(about.permit.host, decision.ban, now);
       const entry = this.#permits.entry(about.permit.host);
-      const change = hostChangeOf(about, this.#permits, job.spec, now, this.#limitsOf, decision);
+      const log = job.spec.politeness.log ? logOf(open, about, robots, this.#run, now) : null;
+      const change = {
+        ...hostChangeOf(about, this.#permits, job.spec, now, this.#limitsOf, decision),
+        ...(log === null ? {} : { log }),
+      };
       const retryAt = robotsRetryAt(about, robots, { retry, now, random });
       const quietUntil = Math.max(
         entry?.pauseUntil ?? 0,
@@ -233,6 +247,20 @@ export class Settler {
     }
     return entries;
   }
+}
+
+/** What the log of a host says of a report. */
+function logOf(
+  { batch }: OpenBatch,
+  about: HostReport,
+  entries: readonly RobotsEntry[],
+  job: string,
+  now: number,
+): string | null {
+  const asked = new Set(about.robots.map(({ origin }) => origin));
+  const fetched = asked.size === 0 ? [] : entries.filter(({ origin }) => asked.has(origin));
+  const entry = reportEntry({ ...about, now, job, batch: batch.id, fetched });
+  return entry && textOf(entry);
 }
 
 /** Hosts that new tasks, and tasks that move, will belong to. */

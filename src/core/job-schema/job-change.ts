@@ -26,6 +26,7 @@ const TUNABLE = [
   'politeness.adaptive',
   'politeness.jitter',
   'politeness.hosts',
+  'politeness.log',
   'limits.pages',
   'limits.bytes',
   'limits.seconds',

@@ -129,6 +129,12 @@ const politeness = z
       .describe(
         'What to do with links that have `rel=nofollow`, when follow rules look for links. `skip` does not follow them.',
       ),
+    log: z
+      .boolean()
+      .default(true)
+      .describe(
+        'Log what each host is asked, as a chain of entries that others can check: `seine export --what hosts`, `seine verify`.',
+      ),
   })
   .prefault({});
 

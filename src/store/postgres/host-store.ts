@@ -1,6 +1,7 @@
 import type { HostProfile } from '../../core/calibration/host-profile.ts';
+import type { StoredLogEntry } from '../../core/host-log/host-log.ts';
 import type { HostPace } from '../../core/pace/pace.ts';
-import type { HostFacts, HostStore, HostSummary, RobotsEntry } from '../../ports/store.ts';
+import type { HostFacts, HostLogText, HostStore, HostSummary, RobotsEntry } from '../../ports/store.ts';
 import {
   type HostColumns,
   type HostSummaryColumns,
@@ -11,6 +12,7 @@ import {
 } from '../shared/host-rows.ts';
 import { WAITING } from '../shared/states.ts';
 import type { Database } from './connection/database.ts';
+import { appendHostLogs, readHostLog } from './host-log.ts';
 
 export class PostgresHostStore implements HostStore {
   readonly #db: Database;
@@ -49,6 +51,14 @@ export class PostgresHostStore implements HostStore {
 
   async saveProfile(profile: HostProfile, pace: HostPace | null): Promise<void> {
     await this.#db.read(SAVE_PROFILE, profile.host, JSON.stringify(profile), pace && JSON.stringify(pace));
+  }
+
+  async appendLogs(logs: readonly HostLogText[]): Promise<void> {
+    await this.#db.write((tx) => appendHostLogs(tx, logs));
+  }
+
+  async logStep(host: string, options: { after: number; limit: number }): Promise<StoredLogEntry[]> {
+    return readHostLog(this.#reads, host, options);
   }
 
   async groupsOf(jobId: number, hosts: readonly string[]): Promise<Map<string, string>> {
