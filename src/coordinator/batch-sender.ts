@@ -35,6 +35,7 @@ import type { LearnedSizes, OpenBatches, Wake } from './run-state.ts';
 import type { Settler } from './settle/settler.ts';
 import type { SourceFeeder } from './sources/source-feeder.ts';
 import type { StoragePause } from './storage/storage-pause.ts';
+import type { TimeoutLearner } from './timeouts/timeout-learner.ts';
 
 /** Hosts are planned this far ahead of time, so that a permit reaches its worker before it starts. */
 export const LOOK_AHEAD_MS = 400;
@@ -60,6 +61,7 @@ interface SenderParts {
   browserSlots: BrowserSlots;
   outages: OutageWatch;
   budget: Pick<BudgetWatch, 'tasksLeft'>;
+  timeouts: TimeoutLearner | null;
   escalation: EscalationPolicy | null;
   access: AccessAssigner | null;
   settler: Pick<Settler, 'settle'>;
@@ -302,7 +304,7 @@ export class BatchSender {
     for (const { permit, hostId } of grants)
       this.#grant(permit, withoutExpiredPace(leased.hosts.find(({ id }) => id === hostId)!, now));
     const { refused, robots, found, late } = await this.#parts.robotsGate.check(grants, leased.tasks, now);
-    const budgetMs = this.#budgetMs(grants, now);
+    const budgetMs = this.#budgetMs(grants, now, leased.tasks);
     const open = makeBatch(job, grants, leased, {
       budgetMs,
       leaseUntil: now + budgetMs + LEASE_GRACE_MS,
@@ -344,6 +346,8 @@ export class BatchSender {
   #grant(permit: Permit, health: HostHealth): void {
     const { permits } = this.#parts;
     permits.grant(permit, health);
+    const timeoutMs = this.#parts.timeouts?.timeoutMsOf(permit.host) ?? null;
+    if (timeoutMs !== null) permit.timeoutMs = timeoutMs;
     const left = refusalsLeft(permits.entry(permit.host)!.ban);
     if (left !== null && permit.probe === undefined) permit.refusalsMax = left;
   }
@@ -417,8 +421,13 @@ export class BatchSender {
     };
   }
 
-  #budgetMs(grants: Grant[], now: number): number {
-    const { taskMs } = this.#parts.job.spec.timeouts;
+  /** Where timeouts are learned and no page has failed before, a batch needs the longest of its hosts only. */
+  #budgetMs(grants: Grant[], now: number, tasks: readonly { attempt: number }[] | null = null): number {
+    const { taskMs: wholeMs } = this.#parts.job.spec.timeouts;
+    const isLearned = tasks?.every(({ attempt }) => attempt === 1) ?? false;
+    const taskMs = isLearned
+      ? Math.max(...grants.map(({ permit }) => (permit.gapMs > 0 ? permit.timeoutMs : null) ?? wholeMs))
+      : wholeMs;
     const permitMs = Math.max(...grants.map(({ permit }) => (permit.gapMs > 0 ? permit.endAt - now : 0)));
     return Math.ceil(taskMs + permitMs + 5_000);
   }

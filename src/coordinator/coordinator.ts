@@ -16,6 +16,8 @@ import { WorkerHealthLog } from './workers/worker-health-log.ts';
 
 /** Read when a run begins: a few MB. */
 const ESCALATION_ROWS_MAX = 50_000;
+/** Profiles of hosts, for the timeouts that a run begins with; each has some kilobytes of evidence. */
+const PROFILES_MAX = 500;
 
 export interface RunResult {
   state: JobState;
@@ -148,9 +150,10 @@ export class Coordinator {
     await store.jobs.update(job.id, { state: 'running', reason: null, endedAt: null });
     await this.#clampTimes(now);
     await this.#takeBack(await store.frontier.orphans(job.id));
-    const { escalation, access, breaker } = this.#run;
+    const { escalation, access, breaker, timeouts } = this.#run;
     breaker.begin(await store.jobs.counters(job.id));
     await access?.exchange();
+    timeouts?.begin(await store.hosts.profiles(PROFILES_MAX), now);
     if (escalation) escalation.load(await store.escalations.load(job.id, ESCALATION_ROWS_MAX));
   }
 

@@ -28,6 +28,7 @@ import { HostRollups } from './rollups/host-rollups.ts';
 import type { SourceFeeder } from './sources/source-feeder.ts';
 import { StoragePause } from './storage/storage-pause.ts';
 import type { StoreRoom } from './storage/store-room.ts';
+import { TimeoutLearner } from './timeouts/timeout-learner.ts';
 import { BatchTracer } from './traces/batch-tracer.ts';
 
 export interface CoordinatorOptions {
@@ -83,6 +84,8 @@ export interface RunState {
   accountant: SlotAccountant;
   tracer: BatchTracer;
   budget: BudgetWatch;
+  /** Null unless the job wants its timeouts learned. */
+  timeouts: TimeoutLearner | null;
   /** Null when every request goes the plain way. */
   escalation: EscalationPolicy | null;
   /** Null when the job has no proxies and no remote scraping API. */
@@ -110,6 +113,7 @@ export function openRunState(options: CoordinatorOptions): RunState {
     accountant: new SlotAccountant(options),
     tracer: new BatchTracer(options),
     budget: new BudgetWatch(options),
+    timeouts: job.spec.timeouts.adaptive ? new TimeoutLearner(options) : null,
     escalation: openEscalationPolicy(job.spec, job.name, () => random.next()),
     access: options.access ? new AccessAssigner(options.access, options) : null,
   };

@@ -386,6 +386,8 @@ export interface JobFields {
         robotsTags?: 'record' | 'obey' | undefined;
         /** What to do with links that have `rel=nofollow`, when follow rules look for links. `skip` does not follow them. */
         nofollow?: 'follow' | 'skip' | undefined;
+        /** Log what each host is asked, as a chain of entries that others can check: `seine export --what hosts`, `seine verify`. */
+        log?: boolean | undefined;
       }
     | undefined;
   identity?:
@@ -601,6 +603,8 @@ export interface JobFields {
         bodyMs?: number | undefined;
         /** A whole task. */
         taskMs?: number | undefined;
+        /** Estimate for each host how long a request may take, from how long its requests take: 1.5 × their 99th percentile, at most `taskMs`. */
+        adaptive?: boolean | undefined;
       }
     | undefined;
   retry?:

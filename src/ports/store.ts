@@ -387,6 +387,8 @@ export interface HostStore {
   robots(origin: string): Promise<RobotsEntry | null>;
   /** Notes what calibration found, and the pace that follows from it; null leaves the pace as it is. */
   saveProfile(profile: HostProfile, pace: HostPace | null): Promise<void>;
+  /** Those that were noted last. */
+  profiles(limit: number): Promise<HostProfile[]>;
   /** Adds entries to the logs of hosts, at most one for each. */
   appendLogs(logs: readonly HostLogText[]): Promise<void>;
   /** Entries of a host's log in their order, those after `after`. */

@@ -6,14 +6,14 @@ import {
   type Purpose,
 } from '../core/calibration/calibration.ts';
 import { type HostProfile, profileOf } from '../core/calibration/host-profile.ts';
-import type { Runtime } from '../core/calibration/runtime-quantile.ts';
 import { SeineError } from '../core/errors.ts';
-import { type FailureCode, isThrottling } from '../core/failures.ts';
+import { isThrottling } from '../core/failures.ts';
 import type { JobSpec } from '../core/job-schema/job.ts';
 import { LIMITS } from '../core/limits.ts';
 import { compileHostLimits } from '../core/politeness/host-limits.ts';
 import { parseRetryAfter } from '../core/retry/retry.ts';
 import { decodeRobots, delayOf, parseRobots, productToken } from '../core/robots/robots.ts';
+import { isTimeout, type Runtime } from '../core/timeouts/task-timeout.ts';
 import { type Clock, startTimer } from '../ports/ambient.ts';
 import type { Fetcher, FetchResponse, FetchResult } from '../ports/fetcher.ts';
 import { headerOf } from '../worker/page/page.ts';
@@ -189,8 +189,4 @@ function answerOf(result: FetchResult, now: number, spec: JobSpec): CalibrationA
 function isChallenge(response: FetchResponse, spec: JobSpec): boolean {
   const isHtml = /html/i.test(headerOf(response.rawHeaders, 'content-type') ?? 'html');
   return detectBlock({ ...response, isHtml }, spec.blocking) !== null;
-}
-
-function isTimeout(code: FailureCode): boolean {
-  return code.endsWith('-timeout');
 }

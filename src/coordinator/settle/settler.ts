@@ -23,6 +23,7 @@ import type { AccessAssigner } from '../proxies/access-assigner.ts';
 import type { RobotsCache } from '../robots/robots-cache.ts';
 import type { HostRollups } from '../rollups/host-rollups.ts';
 import type { RejectLog } from '../sources/reject-log.ts';
+import type { TimeoutLearner } from '../timeouts/timeout-learner.ts';
 import { type Decision, type DecisionRules, decide, finalOf, type Judgement } from './decide.ts';
 import { RepeatedPages } from './repeated-pages.ts';
 import {
@@ -51,6 +52,7 @@ interface SettlerParts {
   robots: RobotsCache;
   clock: Clock;
   random: Random;
+  timeouts: Pick<TimeoutLearner, 'learn'> | null;
   escalation: EscalationPolicy | null;
   access: AccessAssigner | null;
   groups: HostGroups;
@@ -71,6 +73,7 @@ export class Settler {
   readonly #robots: RobotsCache;
   readonly #clock: Clock;
   readonly #limitsOf: HostLimiter;
+  readonly #timeouts: SettlerParts['timeouts'];
   readonly #escalation: EscalationPolicy | null;
   readonly #access: AccessAssigner | null;
   readonly #rejects: RejectLog | null;
@@ -93,6 +96,7 @@ export class Settler {
     this.#robots = parts.robots;
     this.#clock = parts.clock;
     this.#limitsOf = compileHostLimits(parts.job.spec);
+    this.#timeouts = parts.timeouts;
     this.#escalation = parts.escalation;
     this.#access = parts.access;
     this.#groups = parts.groups;
@@ -209,6 +213,7 @@ export class Settler {
       for (const taskId of decision?.again ?? []) forbidden.add(taskId);
       if (decision) this.#bans.note(about.permit.host, decision.ban, now);
       const entry = this.#permits.entry(about.permit.host);
+      this.#timeouts?.learn(about.permit.host, about.outcomes);
       const log = job.spec.politeness.log ? logOf(open, about, robots, this.#run, now) : null;
       const change = {
         ...hostChangeOf(about, this.#permits, job.spec, now, this.#limitsOf, decision),

@@ -1,7 +1,7 @@
 import type { HostPace } from '../pace/pace.ts';
 import { unguardedGapMs } from '../politeness/permits.ts';
+import { type Runtime, tailBound, timeoutFor } from '../timeouts/task-timeout.ts';
 import type { CalibrationResult, EndReason, RunEvidence } from './calibration.ts';
-import { type Runtime, tailBound, timeoutFor } from './runtime-quantile.ts';
 
 /** What calibration found out about a host. Times are epoch milliseconds. */
 export interface HostProfile {

@@ -274,6 +274,12 @@ export const jobSchema = z.strictObject({
       headersMs: positiveMs(20_000, 'From the request to the response headers.'),
       bodyMs: positiveMs(20_000, 'Longest pause while a body arrives.'),
       taskMs: positiveMs(60_000, 'A whole task.'),
+      adaptive: z
+        .boolean()
+        .default(false)
+        .describe(
+          'Estimate for each host how long a request may take, from how long its requests take: 1.5 × their 99th percentile, at most `taskMs`.',
+        ),
     })
     .prefault({}),
   retry: z

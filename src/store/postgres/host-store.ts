@@ -53,6 +53,11 @@ export class PostgresHostStore implements HostStore {
     await this.#db.read(SAVE_PROFILE, profile.host, JSON.stringify(profile), pace && JSON.stringify(pace));
   }
 
+  async profiles(limit: number): Promise<HostProfile[]> {
+    const rows = await this.#reads.read<{ profile: string }>(SELECT_PROFILES, limit);
+    return rows.map(({ profile }) => JSON.parse(profile));
+  }
+
   async appendLogs(logs: readonly HostLogText[]): Promise<void> {
     await this.#db.write((tx) => appendHostLogs(tx, logs));
   }
@@ -113,6 +118,9 @@ const SAVE_PROFILE = `
     ON CONFLICT (host) DO UPDATE SET profile = excluded.profile)
   INSERT INTO hosts (host, pace) VALUES ($1, $3::json)
   ON CONFLICT (host) DO UPDATE SET pace = coalesce(excluded.pace, hosts.pace)`;
+
+const SELECT_PROFILES = `
+  SELECT profile FROM host_profiles ORDER BY (profile->>'measuredAt')::double precision DESC LIMIT $1`;
 
 const SELECT_GROUPS = 'SELECT host, host_group FROM host_groups WHERE job_id = $1 AND host = ANY($2::text[])';
 

@@ -54,6 +54,11 @@ export class SqliteHostStore implements HostStore {
     });
   }
 
+  async profiles(limit: number): Promise<HostProfile[]> {
+    const rows = this.#db.all<{ profile: string }>(SELECT_PROFILES, limit);
+    return rows.map(({ profile }) => JSON.parse(profile));
+  }
+
   async appendLogs(logs: readonly HostLogText[]): Promise<void> {
     this.#db.transaction(() => {
       for (const log of logs) appendHostLog(this.#db, log);
@@ -109,6 +114,9 @@ const SELECT_HOSTS = `
   WHERE hosts.host > ? ORDER BY hosts.host LIMIT ?`;
 
 const SAVE_PROFILE = 'INSERT OR REPLACE INTO host_profiles (host, profile) VALUES (?, ?)';
+
+const SELECT_PROFILES = `
+  SELECT profile FROM host_profiles ORDER BY json_extract(profile, '$.measuredAt') DESC LIMIT ?`;
 
 const SELECT_GROUP = 'SELECT host_group FROM host_groups WHERE job_id = ? AND host = ?';
 

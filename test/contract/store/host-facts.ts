@@ -137,6 +137,11 @@ export function testHostFacts(setup: StoreSetup): void {
       expect(facts).toMatchObject({ host: 'a.example', pace: PACE, profile: profileAt('a.example', 7) });
       const [fresh] = await setup.store.frontier.hostsNamed(['new.example']);
       expect(fresh?.pace).toEqual(PACE);
+      expect((await setup.store.hosts.profiles(10)).map(({ host }) => host).sort()).toEqual([
+        'a.example',
+        'new.example',
+      ]);
+      expect(await setup.store.hosts.profiles(1)).toHaveLength(1);
     });
 
     test('the log of a host is a chain over settles, losses and restarts, and a late report adds nothing', async () => {
