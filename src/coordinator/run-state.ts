@@ -28,6 +28,7 @@ import { HostRollups } from './rollups/host-rollups.ts';
 import type { SourceFeeder } from './sources/source-feeder.ts';
 import { StoragePause } from './storage/storage-pause.ts';
 import type { StoreRoom } from './storage/store-room.ts';
+import { TailWatch } from './tail/tail-watch.ts';
 import { TimeoutLearner } from './timeouts/timeout-learner.ts';
 import { BatchTracer } from './traces/batch-tracer.ts';
 
@@ -84,6 +85,8 @@ export interface RunState {
   accountant: SlotAccountant;
   tracer: BatchTracer;
   budget: BudgetWatch;
+  /** Null when the job waits for its last tasks. */
+  tail: TailWatch | null;
   /** Null unless the job wants its timeouts learned. */
   timeouts: TimeoutLearner | null;
   /** Null when every request goes the plain way. */
@@ -113,6 +116,7 @@ export function openRunState(options: CoordinatorOptions): RunState {
     accountant: new SlotAccountant(options),
     tracer: new BatchTracer(options),
     budget: new BudgetWatch(options),
+    tail: job.spec.tail === 'repeat' || job.spec.tail === 'defer' ? new TailWatch(options) : null,
     timeouts: job.spec.timeouts.adaptive ? new TimeoutLearner(options) : null,
     escalation: openEscalationPolicy(job.spec, job.name, () => random.next()),
     access: options.access ? new AccessAssigner(options.access, options) : null,

@@ -617,6 +617,8 @@ export interface JobFields {
         maxMs?: number | undefined;
       }
     | undefined;
+  /** What to do with the last 1 % of the tasks: `wait` for them, `repeat` late requests on another worker, or `defer` them to the next run once they have taken a tenth of the time. */
+  tail?: 'wait' | 'repeat' | 'defer' | undefined;
   breaker?:
     | {
         /** Failures in a row after which a host is paused. */

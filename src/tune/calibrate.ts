@@ -5,11 +5,12 @@ import {
   type CalibrationLimits,
   type Purpose,
 } from '../core/calibration/calibration.ts';
-import { type HostProfile, profileOf } from '../core/calibration/host-profile.ts';
+import { type HostProfile, profileOf, startRateFor } from '../core/calibration/host-profile.ts';
 import { SeineError } from '../core/errors.ts';
 import { isThrottling } from '../core/failures.ts';
 import type { JobSpec } from '../core/job-schema/job.ts';
 import { LIMITS } from '../core/limits.ts';
+import type { HostPace } from '../core/pace/pace.ts';
 import { compileHostLimits } from '../core/politeness/host-limits.ts';
 import { parseRetryAfter } from '../core/retry/retry.ts';
 import { decodeRobots, delayOf, parseRobots, productToken } from '../core/robots/robots.ts';
@@ -39,14 +40,13 @@ interface CalibrateOptions {
   signal: AbortSignal;
   requestsMax: number | null;
   refusalsMax: number;
+  /** What runs have learned of the host; null when nothing was. */
+  pace: HostPace | null;
   onProgress?: (progress: CalibrationProgress) => void;
 }
 
 /** Where the job has no limit of its own: no site takes more from one crawler without being asked. */
 const RATE_MAX = 500;
-const START_RATE = 1;
-/** Lower jobs start lower. */
-const START_SHARE = 0.5;
 const ROBOTS_HOPS_MAX = 5;
 const RUNTIMES_MAX = 5_000;
 const PROGRESS_MS = 1_000;
@@ -112,11 +112,11 @@ function limitsOf(
   spec: JobSpec,
   host: string,
   delayMs: number | null,
-  { requestsMax, refusalsMax }: CalibrateOptions,
+  { requestsMax, refusalsMax, pace, clock }: CalibrateOptions,
 ): CalibrationLimits {
   const { rate, parallel } = compileHostLimits(spec)(host);
   const cap = Math.min(rate, RATE_MAX, delayMs === null || delayMs === 0 ? RATE_MAX : 1_000 / delayMs);
-  const startRate = Math.min(START_RATE, cap * START_SHARE);
+  const startRate = startRateFor(pace, cap, clock.now());
   return { cap, startRate, parallelMax: parallel, requestsMax, refusalsMax };
 }
 

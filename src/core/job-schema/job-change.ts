@@ -38,6 +38,7 @@ const TUNABLE = [
   'timeouts',
   'retry',
   'breaker',
+  'tail',
   'batchSize',
   'schedule',
   'notify',

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { LIMITS } from '../limits.ts';
 import { JOB_PRIORITY_MAX } from '../slots/fair-share.ts';
+import { TAIL_POLICIES } from '../tail/tail.ts';
 import { login } from './browser.ts';
 import { notify } from './notify.ts';
 import { proxies, secretRef } from './proxies.ts';
@@ -289,6 +290,12 @@ export const jobSchema = z.strictObject({
       maxMs: positiveMs(300_000, 'Longest backoff.'),
     })
     .prefault({}),
+  tail: z
+    .enum(TAIL_POLICIES)
+    .default('wait')
+    .describe(
+      'What to do with the last 1 % of the tasks: `wait` for them, `repeat` late requests on another worker, or `defer` them to the next run once they have taken a tenth of the time.',
+    ),
   breaker: z
     .strictObject({
       hostFailures: z.int().min(1).default(10).describe('Failures in a row after which a host is paused.'),

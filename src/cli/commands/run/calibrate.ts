@@ -78,7 +78,9 @@ async function calibrateHosts(
     const { headers } = await compileJob({ ...spec, routes: [], follow: [] }, new Map());
     let failed = false;
     for (const [host, urls] of hosts) {
+      const [known] = await folder.store.frontier.hostsNamed([host]);
       const profile = await calibrate({
+        ...{ pace: known?.pace ?? null },
         ...{ host, urls, spec, headers, signal, requestsMax, refusalsMax },
         fetcher: tools.fetcher,
         clock: systemClock,
