@@ -32,6 +32,7 @@ import type { AccessAssigner } from './proxies/access-assigner.ts';
 import type { RobotsCache } from './robots/robots-cache.ts';
 import type { RobotsGate } from './robots/robots-gate.ts';
 import type { LearnedSizes, OpenBatches, Wake } from './run-state.ts';
+import type { ScalingWatch } from './scaling/scaling-watch.ts';
 import type { Settler } from './settle/settler.ts';
 import type { SourceFeeder } from './sources/source-feeder.ts';
 import type { StoragePause } from './storage/storage-pause.ts';
@@ -62,6 +63,7 @@ interface SenderParts {
   outages: OutageWatch;
   budget: Pick<BudgetWatch, 'tasksLeft'>;
   timeouts: TimeoutLearner | null;
+  scaling: Pick<ScalingWatch, 'slotsMax'> | null;
   escalation: EscalationPolicy | null;
   access: AccessAssigner | null;
   settler: Pick<Settler, 'settle'>;
@@ -104,7 +106,7 @@ export class BatchSender {
   /** Fills the free slots with whatever may start soon. */
   async fill(): Promise<void> {
     const { store, job, dispatcher, batches: out, storage, outages, clock } = this.#parts;
-    const all = dispatcher.slots;
+    const all = Math.min(dispatcher.slots, this.#parts.scaling?.slotsMax ?? Number.POSITIVE_INFINITY);
     const slots = Math.min(all, storage.batchesMax) - out.size;
     const now = clock.now();
     this.#parts.accountant.onPlan({ slots: all, workers: dispatcher.workers, now });

@@ -257,6 +257,10 @@ export class Coordinator {
     this.#run.priorities.update(await store.jobs.priorities(job.id));
     await this.#run.storage.look();
     const counters = await store.jobs.counters(job.id);
+    this.#run.scaling?.look({
+      ...{ counters, now, workedMs: this.#workedMs(), slotsMax: dispatcher.slots },
+      accountant: this.#run.accountant,
+    });
     const tail = this.#lookAtTail(counters, now);
     this.#stop ??= checkStop({
       requestedState: await store.jobs.requestedState(job.id),

@@ -617,6 +617,14 @@ export interface JobFields {
         maxMs?: number | undefined;
       }
     | undefined;
+  scaling?:
+    | {
+        /** Have as many batches under way as hosts and backlog need, instead of as many as the workers take. They are slots of threads, jobs at a queue, or calls of a Lambda function. */
+        adaptive?: boolean | undefined;
+        /** Wanted running time of the job: no more workers are wanted than it needs for that. */
+        finishSeconds?: number | null | undefined;
+      }
+    | undefined;
   /** What to do with the last 1 % of the tasks: `wait` for them, `repeat` late requests on another worker, or `defer` them to the next run once they have taken a tenth of the time. */
   tail?: 'wait' | 'repeat' | 'defer' | undefined;
   breaker?:

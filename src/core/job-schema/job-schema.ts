@@ -290,6 +290,22 @@ export const jobSchema = z.strictObject({
       maxMs: positiveMs(300_000, 'Longest backoff.'),
     })
     .prefault({}),
+  scaling: z
+    .strictObject({
+      adaptive: z
+        .boolean()
+        .default(false)
+        .describe(
+          'Have as many batches under way as hosts and backlog need, instead of as many as the workers take. They are slots of threads, jobs at a queue, or calls of a Lambda function.',
+        ),
+      finishSeconds: z
+        .number()
+        .positive()
+        .nullable()
+        .default(null)
+        .describe('Wanted running time of the job: no more workers are wanted than it needs for that.'),
+    })
+    .prefault({}),
   tail: z
     .enum(TAIL_POLICIES)
     .default('wait')
