@@ -205,6 +205,10 @@ export class Settler {
     const { retry } = job.spec;
     const banned = new Set<number>();
     const forbidden = new Set<number>();
+    // The log tells of all requests, also of those that are made again in another way.
+    const sent = job.spec.politeness.log
+      ? Map.groupBy(report.outcomes, ({ taskId }) => open.tasks.get(taskId)?.permit)
+      : null;
     const hosts = [...hostReportsOf(open, report, outcomes, robots)].map(([index, about]) => {
       if (about.use.finished) open.released[index] = true;
       this.#permits.keep(about.permit.host);
@@ -214,7 +218,7 @@ export class Settler {
       if (decision) this.#bans.note(about.permit.host, decision.ban, now);
       const entry = this.#permits.entry(about.permit.host);
       this.#timeouts?.learn(about.permit.host, about.outcomes);
-      const log = job.spec.politeness.log ? logOf(open, about, robots, this.#run, now) : null;
+      const log = sent && logOf(open, { ...about, outcomes: sent.get(index) ?? [] }, robots, this.#run, now);
       const change = {
         ...hostChangeOf(about, this.#permits, job.spec, now, this.#limitsOf, decision),
         ...(log === null ? {} : { log }),

@@ -11,7 +11,7 @@ const RUNTIMES_KEPT = 600;
 /** The estimate is made anew after so many: it sorts all that are kept. */
 const ESTIMATE_EVERY = 50;
 /** Of other hosts what is learned is forgotten: 600 runtimes take some 20 KB. */
-const HOSTS_MAX = 2_000;
+const HOSTS_MAX = 1_000;
 /** Smaller changes are not worth a line in the log. */
 const TOLD_RATIO = 1.25;
 
