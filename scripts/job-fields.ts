@@ -44,6 +44,7 @@ const GROUPED = [
   'login',
   'timeouts',
   'retry',
+  'scaling',
   'breaker',
   'blocking',
   'records',

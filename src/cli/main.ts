@@ -29,6 +29,7 @@ const HANDLERS: Record<string, () => Promise<Command>> = {
   top: async () => (await import('./commands/run/top.ts')).topCommand,
   hosts: async () => (await import('./commands/jobs/hosts.ts')).hostsCommand,
   calibrate: async () => (await import('./commands/run/calibrate.ts')).calibrateCommand,
+  verify: async () => (await import('./export/verify.ts')).verifyCommand,
   proxies: async () => (await import('./commands/jobs/proxies.ts')).proxiesCommand,
   jobs: async () => (await import('./commands/jobs/reports.ts')).jobsCommand,
   stop: async () => (await import('./commands/jobs/reports.ts')).stopCommand,

@@ -81,6 +81,7 @@ export interface Explanation {
   criticalHost: string | null;
   gains: { change: string; gainPercent: number; etaSeconds: number | null }[];
   sentence: string;
+  wanted: { slots: number; workers: number; reason: string } | null;
 }
 
 /** As in docs/cost.md. */

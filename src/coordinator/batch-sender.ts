@@ -32,9 +32,11 @@ import type { AccessAssigner } from './proxies/access-assigner.ts';
 import type { RobotsCache } from './robots/robots-cache.ts';
 import type { RobotsGate } from './robots/robots-gate.ts';
 import type { LearnedSizes, OpenBatches, Wake } from './run-state.ts';
+import type { ScalingWatch } from './scaling/scaling-watch.ts';
 import type { Settler } from './settle/settler.ts';
 import type { SourceFeeder } from './sources/source-feeder.ts';
 import type { StoragePause } from './storage/storage-pause.ts';
+import type { TimeoutLearner } from './timeouts/timeout-learner.ts';
 
 /** Hosts are planned this far ahead of time, so that a permit reaches its worker before it starts. */
 export const LOOK_AHEAD_MS = 400;
@@ -60,6 +62,8 @@ interface SenderParts {
   browserSlots: BrowserSlots;
   outages: OutageWatch;
   budget: Pick<BudgetWatch, 'tasksLeft'>;
+  timeouts: TimeoutLearner | null;
+  scaling: Pick<ScalingWatch, 'slotsMax'> | null;
   escalation: EscalationPolicy | null;
   access: AccessAssigner | null;
   settler: Pick<Settler, 'settle'>;
@@ -102,7 +106,7 @@ export class BatchSender {
   /** Fills the free slots with whatever may start soon. */
   async fill(): Promise<void> {
     const { store, job, dispatcher, batches: out, storage, outages, clock } = this.#parts;
-    const all = dispatcher.slots;
+    const all = Math.min(dispatcher.slots, this.#parts.scaling?.slotsMax ?? Number.POSITIVE_INFINITY);
     const slots = Math.min(all, storage.batchesMax) - out.size;
     const now = clock.now();
     this.#parts.accountant.onPlan({ slots: all, workers: dispatcher.workers, now });
@@ -302,7 +306,7 @@ export class BatchSender {
     for (const { permit, hostId } of grants)
       this.#grant(permit, withoutExpiredPace(leased.hosts.find(({ id }) => id === hostId)!, now));
     const { refused, robots, found, late } = await this.#parts.robotsGate.check(grants, leased.tasks, now);
-    const budgetMs = this.#budgetMs(grants, now);
+    const budgetMs = this.#budgetMs(grants, now, leased.tasks);
     const open = makeBatch(job, grants, leased, {
       budgetMs,
       leaseUntil: now + budgetMs + LEASE_GRACE_MS,
@@ -344,6 +348,8 @@ export class BatchSender {
   #grant(permit: Permit, health: HostHealth): void {
     const { permits } = this.#parts;
     permits.grant(permit, health);
+    const timeoutMs = this.#parts.timeouts?.timeoutMsOf(permit.host) ?? null;
+    if (timeoutMs !== null) permit.timeoutMs = timeoutMs;
     const left = refusalsLeft(permits.entry(permit.host)!.ban);
     if (left !== null && permit.probe === undefined) permit.refusalsMax = left;
   }
@@ -417,8 +423,13 @@ export class BatchSender {
     };
   }
 
-  #budgetMs(grants: Grant[], now: number): number {
-    const { taskMs } = this.#parts.job.spec.timeouts;
+  /** Where timeouts are learned and no page has failed before, a batch needs the longest of its hosts only. */
+  #budgetMs(grants: Grant[], now: number, tasks: readonly { attempt: number }[] | null = null): number {
+    const { taskMs: wholeMs } = this.#parts.job.spec.timeouts;
+    const isLearned = tasks?.every(({ attempt }) => attempt === 1) ?? false;
+    const taskMs = isLearned
+      ? Math.max(...grants.map(({ permit }) => (permit.gapMs > 0 ? permit.timeoutMs : null) ?? wholeMs))
+      : wholeMs;
     const permitMs = Math.max(...grants.map(({ permit }) => (permit.gapMs > 0 ? permit.endAt - now : 0)));
     return Math.ceil(taskMs + permitMs + 5_000);
   }

@@ -12,10 +12,13 @@ import { RobotsGate } from './robots/robots-gate.ts';
 import { type CoordinatorOptions, openRunState, type RunState } from './run-state.ts';
 import { Settler } from './settle/settler.ts';
 import { checkStop, type StopReason } from './stop.ts';
+import type { TailWatch } from './tail/tail-watch.ts';
 import { WorkerHealthLog } from './workers/worker-health-log.ts';
 
 /** Read when a run begins: a few MB. */
 const ESCALATION_ROWS_MAX = 50_000;
+/** Profiles of hosts, for the timeouts that a run begins with; each has some kilobytes of evidence. */
+const PROFILES_MAX = 500;
 
 export interface RunResult {
   state: JobState;
@@ -148,9 +151,10 @@ export class Coordinator {
     await store.jobs.update(job.id, { state: 'running', reason: null, endedAt: null });
     await this.#clampTimes(now);
     await this.#takeBack(await store.frontier.orphans(job.id));
-    const { escalation, access, breaker } = this.#run;
+    const { escalation, access, breaker, timeouts } = this.#run;
     breaker.begin(await store.jobs.counters(job.id));
     await access?.exchange();
+    timeouts?.begin(await store.hosts.profiles(PROFILES_MAX), now);
     if (escalation) escalation.load(await store.escalations.load(job.id, ESCALATION_ROWS_MAX));
   }
 
@@ -253,6 +257,11 @@ export class Coordinator {
     this.#run.priorities.update(await store.jobs.priorities(job.id));
     await this.#run.storage.look();
     const counters = await store.jobs.counters(job.id);
+    this.#run.scaling?.look({
+      ...{ counters, now, workedMs: this.#workedMs(), slotsMax: dispatcher.slots },
+      accountant: this.#run.accountant,
+    });
+    const tail = this.#lookAtTail(counters, now);
     this.#stop ??= checkStop({
       requestedState: await store.jobs.requestedState(job.id),
       counters,
@@ -265,11 +274,29 @@ export class Coordinator {
       lastingBan: await this.#lastingBan(now),
       isLastingOutage: this.#run.outages.isLasting(),
       exhausted: await this.#run.budget.exhausted(counters),
+      tail: tail?.stop ?? null,
     });
+    for (const { batch } of tail?.late ?? [])
+      await this.#receiver.lose({
+        batchId: batch.id,
+        reason: 'late near the end: its pages are requested again',
+        blameless: true,
+      });
     for (const batchId of await store.frontier.expired(job.id, Math.floor(now))) {
       await this.#receiver.lose({ batchId, reason: 'the lease expired before the worker answered' });
     }
     await this.#dropTaken(now);
+  }
+
+  #lookAtTail(counters: Counters, now: number): ReturnType<TailWatch['look']> | null {
+    const { tail, batches } = this.#run;
+    if (!tail || this.#stop) return null;
+    const { dispatcher, feeder } = this.#options;
+    return tail.look({
+      ...{ counters, now, isSourceDone: feeder.done, workedMs: this.#workedMs() },
+      open: batches.all(),
+      freeSlots: dispatcher.slots - batches.size,
+    });
   }
 
   /**

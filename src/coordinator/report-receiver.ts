@@ -1,10 +1,11 @@
 import type { Report } from '../core/batch/batch.ts';
 import { checkReport } from '../core/batch/report.ts';
 import type { Usage } from '../core/cost/cost.ts';
+import { lostEntry, textOf } from '../core/host-log/host-log.ts';
 import { freeAfterLoss } from '../core/politeness/permits.ts';
 import type { Clock, Logger } from '../ports/ambient.ts';
 import type { Delivery } from '../ports/dispatcher.ts';
-import type { Frontier, Job, ReleaseOptions } from '../ports/store.ts';
+import type { Frontier, HostLogText, Job, ReleaseOptions } from '../ports/store.ts';
 import type { BudgetWatch } from './budget/budget-watch.ts';
 import type { JobBreaker } from './circuit-breaker/job-breaker.ts';
 import type { SlotAccountant } from './explain/slot-accountant.ts';
@@ -23,7 +24,7 @@ type FreedHost = NonNullable<ReleaseOptions['hosts']>[number];
 
 interface ReceiverParts {
   store: { readonly frontier: Pick<Frontier, 'release' | 'failTasksOfHost'> };
-  job: Pick<Job, 'id'>;
+  job: Pick<Job, 'id' | 'name' | 'run' | 'spec'>;
   clock: Clock;
   logger: Pick<Logger, 'warn' | 'debug'>;
   progress: Pick<Progress, 'onDelivery'>;
@@ -126,13 +127,26 @@ export class ReportReceiver {
     breaker.onBatchEnd({ kind: 'lost', blameless: blameless || isOfPage });
     batches.beginEpoch();
     const now = clock.now();
+    const logs = open ? this.#lostLogs(open, now) : [];
     const hosts = open ? this.#freeHosts(open, { now, ended: lost.ended ?? false }) : [];
     for (const { origin } of open?.batch.robots ?? []) robots.doneAsking(origin);
     const blame = blameless ? 'none' : lost.running ? { running: lost.running } : 'worker';
-    const options = { now: Math.floor(now), blame, reason, hosts } as const;
+    const options = { now: Math.floor(now), blame, reason, hosts, logs } as const;
     const { returned, dead } = await store.frontier.release(batchId, options);
     logger.warn(`lost a batch: ${reason}`, { batch: batchId, returned, dead });
     wake.notify();
+  }
+
+  /** What was sent under permits that did not come back is not known, and their hosts' logs say so. */
+  #lostLogs({ batch, released }: OpenBatch, now: number): HostLogText[] {
+    const { job } = this.#parts;
+    if (!job.spec.politeness.log) return [];
+    return batch.permits
+      .filter((_, index) => !released[index])
+      .map((permit) => ({
+        host: permit.host,
+        text: textOf(lostEntry({ now, job: `${job.name}-${job.run}`, batch: batch.id, permit })),
+      }));
   }
 
   /** Permits come back; hosts that have no other out are free as soon as nothing can be sent to them under these. */

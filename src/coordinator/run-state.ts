@@ -25,9 +25,12 @@ import type { JobAccess } from './proxies/job-access.ts';
 import type { Progress } from './reports/progress.ts';
 import { RobotsCache } from './robots/robots-cache.ts';
 import { HostRollups } from './rollups/host-rollups.ts';
+import { ScalingWatch } from './scaling/scaling-watch.ts';
 import type { SourceFeeder } from './sources/source-feeder.ts';
 import { StoragePause } from './storage/storage-pause.ts';
 import type { StoreRoom } from './storage/store-room.ts';
+import { TailWatch } from './tail/tail-watch.ts';
+import { TimeoutLearner } from './timeouts/timeout-learner.ts';
 import { BatchTracer } from './traces/batch-tracer.ts';
 
 export interface CoordinatorOptions {
@@ -83,6 +86,12 @@ export interface RunState {
   accountant: SlotAccountant;
   tracer: BatchTracer;
   budget: BudgetWatch;
+  /** Null when as many batches are sent as the workers take. */
+  scaling: ScalingWatch | null;
+  /** Null when the job waits for its last tasks. */
+  tail: TailWatch | null;
+  /** Null unless the job wants its timeouts learned. */
+  timeouts: TimeoutLearner | null;
   /** Null when every request goes the plain way. */
   escalation: EscalationPolicy | null;
   /** Null when the job has no proxies and no remote scraping API. */
@@ -110,6 +119,9 @@ export function openRunState(options: CoordinatorOptions): RunState {
     accountant: new SlotAccountant(options),
     tracer: new BatchTracer(options),
     budget: new BudgetWatch(options),
+    scaling: job.spec.scaling?.adaptive ? new ScalingWatch(options) : null,
+    tail: job.spec.tail === 'repeat' || job.spec.tail === 'defer' ? new TailWatch(options) : null,
+    timeouts: job.spec.timeouts.adaptive ? new TimeoutLearner(options) : null,
     escalation: openEscalationPolicy(job.spec, job.name, () => random.next()),
     access: options.access ? new AccessAssigner(options.access, options) : null,
   };

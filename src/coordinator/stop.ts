@@ -28,6 +28,8 @@ interface StopInput {
   isLastingOutage: boolean;
   /** Which budget is used up, in words. */
   exhausted: string | null;
+  /** Why the last tasks are left for the next run; null while they are not. */
+  tail?: string | null;
 }
 
 /** After about five minutes of waiting, somebody has to look. */
@@ -67,6 +69,7 @@ export function checkStop(input: StopInput): StopReason | null {
   if (limits.bytes !== null && counters.bytes >= limits.bytes)
     return limit(`limit of ${limits.bytes} bytes reached`);
   if (input.exhausted !== null && unfinished) return limit(input.exhausted);
+  if (input.tail) return limit(input.tail);
   if (limits.seconds !== null && input.workedMs >= limits.seconds * 1_000)
     return limit(`limit of ${limits.seconds} seconds reached`);
   return null;

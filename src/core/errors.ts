@@ -14,7 +14,7 @@ export const EXIT_CODES = {
   locked: { code: 5, doc: 'Another coordinator is running in this folder.' },
   'failed-check': {
     code: 6,
-    doc: 'What `--fail-on` names has happened, or `seine test` found a difference.',
+    doc: 'What `--fail-on` names has happened, `seine test` found a difference, or `seine verify` found a log that is not whole.',
   },
   interrupted: { code: 130, doc: 'A signal or `seine stop` stopped the job; `seine resume` continues it.' },
 } as const;

@@ -386,6 +386,8 @@ export interface JobFields {
         robotsTags?: 'record' | 'obey' | undefined;
         /** What to do with links that have `rel=nofollow`, when follow rules look for links. `skip` does not follow them. */
         nofollow?: 'follow' | 'skip' | undefined;
+        /** Log what each host is asked, as a chain of entries that others can check: `seine export --what hosts`, `seine verify`. */
+        log?: boolean | undefined;
       }
     | undefined;
   identity?:
@@ -601,6 +603,8 @@ export interface JobFields {
         bodyMs?: number | undefined;
         /** A whole task. */
         taskMs?: number | undefined;
+        /** Estimate for each host how long a request may take, from how long its requests take: 1.5 × their 99th percentile, at most `taskMs`. */
+        adaptive?: boolean | undefined;
       }
     | undefined;
   retry?:
@@ -613,6 +617,16 @@ export interface JobFields {
         maxMs?: number | undefined;
       }
     | undefined;
+  scaling?:
+    | {
+        /** Have as many batches under way as hosts and backlog need, instead of as many as the workers take. They are slots of threads, jobs at a queue, or calls of a Lambda function. */
+        adaptive?: boolean | undefined;
+        /** Wanted running time of the job: no more workers are wanted than it needs for that. */
+        finishSeconds?: number | null | undefined;
+      }
+    | undefined;
+  /** What to do with the last 1 % of the tasks: `wait` for them, `repeat` late requests on another worker, or `defer` them to the next run once they have taken a tenth of the time. */
+  tail?: 'wait' | 'repeat' | 'defer' | undefined;
   breaker?:
     | {
         /** Failures in a row after which a host is paused. */

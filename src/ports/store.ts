@@ -5,6 +5,7 @@ import type { HostProfile } from '../core/calibration/host-profile.ts';
 import type { CostLine } from '../core/cost/cost.ts';
 import type { FetchMethod } from '../core/escalation/escalation.ts';
 import type { FailureCode, SkipCode } from '../core/failures.ts';
+import type { StoredLogEntry } from '../core/host-log/host-log.ts';
 import type { SinkSpec } from '../core/job-schema/sink.ts';
 import type { LastVisit, Meta, NewTask } from '../core/model.ts';
 import type { HostPace } from '../core/pace/pace.ts';
@@ -198,6 +199,8 @@ export interface HostChange {
   span?: { from: number; to: number } | null;
   /** Null leaves the former one. */
   lastError: { at: number; code: string; detail: string } | null;
+  /** Text of an entry that is added to the host's log; absent when nothing was sent, or the job keeps no log. */
+  log?: string;
 }
 
 export interface Settlement {
@@ -256,6 +259,14 @@ export interface ReleaseOptions {
   reason: string;
   /** Hosts of the batch that are free earlier than its permits said; see HostChange. */
   hosts?: readonly { host: string; nextAt: number; takenUntil: number }[];
+  /** Texts of entries that are added to the logs of hosts. */
+  logs?: readonly HostLogText[];
+}
+
+/** An entry for the log of a host; see core/host-log. */
+export interface HostLogText {
+  host: string;
+  text: string;
 }
 
 export interface Frontier {
@@ -376,6 +387,12 @@ export interface HostStore {
   robots(origin: string): Promise<RobotsEntry | null>;
   /** Notes what calibration found, and the pace that follows from it; null leaves the pace as it is. */
   saveProfile(profile: HostProfile, pace: HostPace | null): Promise<void>;
+  /** Those that were noted last. */
+  profiles(limit: number): Promise<HostProfile[]>;
+  /** Adds entries to the logs of hosts, at most one for each. */
+  appendLogs(logs: readonly HostLogText[]): Promise<void>;
+  /** Entries of a host's log in their order, those after `after`. */
+  logStep(host: string, options: { after: number; limit: number }): Promise<StoredLogEntry[]>;
   /** What hosts of a job are counted by, where that was noted. */
   groupsOf(jobId: number, hosts: readonly string[]): Promise<Map<string, string>>;
   /** Notes it. What was noted before stays, so that a host is never counted twice; returns what holds. */

@@ -5,15 +5,16 @@ import {
   type CalibrationLimits,
   type Purpose,
 } from '../core/calibration/calibration.ts';
-import { type HostProfile, profileOf } from '../core/calibration/host-profile.ts';
-import type { Runtime } from '../core/calibration/runtime-quantile.ts';
+import { type HostProfile, profileOf, startRateFor } from '../core/calibration/host-profile.ts';
 import { SeineError } from '../core/errors.ts';
-import { type FailureCode, isThrottling } from '../core/failures.ts';
+import { isThrottling } from '../core/failures.ts';
 import type { JobSpec } from '../core/job-schema/job.ts';
 import { LIMITS } from '../core/limits.ts';
+import type { HostPace } from '../core/pace/pace.ts';
 import { compileHostLimits } from '../core/politeness/host-limits.ts';
 import { parseRetryAfter } from '../core/retry/retry.ts';
 import { decodeRobots, delayOf, parseRobots, productToken } from '../core/robots/robots.ts';
+import { isTimeout, type Runtime } from '../core/timeouts/task-timeout.ts';
 import { type Clock, startTimer } from '../ports/ambient.ts';
 import type { Fetcher, FetchResponse, FetchResult } from '../ports/fetcher.ts';
 import { headerOf } from '../worker/page/page.ts';
@@ -39,14 +40,13 @@ interface CalibrateOptions {
   signal: AbortSignal;
   requestsMax: number | null;
   refusalsMax: number;
+  /** What runs have learned of the host; null when nothing was. */
+  pace: HostPace | null;
   onProgress?: (progress: CalibrationProgress) => void;
 }
 
 /** Where the job has no limit of its own: no site takes more from one crawler without being asked. */
 const RATE_MAX = 500;
-const START_RATE = 1;
-/** Lower jobs start lower. */
-const START_SHARE = 0.5;
 const ROBOTS_HOPS_MAX = 5;
 const RUNTIMES_MAX = 5_000;
 const PROGRESS_MS = 1_000;
@@ -112,11 +112,11 @@ function limitsOf(
   spec: JobSpec,
   host: string,
   delayMs: number | null,
-  { requestsMax, refusalsMax }: CalibrateOptions,
+  { requestsMax, refusalsMax, pace, clock }: CalibrateOptions,
 ): CalibrationLimits {
   const { rate, parallel } = compileHostLimits(spec)(host);
   const cap = Math.min(rate, RATE_MAX, delayMs === null || delayMs === 0 ? RATE_MAX : 1_000 / delayMs);
-  const startRate = Math.min(START_RATE, cap * START_SHARE);
+  const startRate = startRateFor(pace, cap, clock.now());
   return { cap, startRate, parallelMax: parallel, requestsMax, refusalsMax };
 }
 
@@ -189,8 +189,4 @@ function answerOf(result: FetchResult, now: number, spec: JobSpec): CalibrationA
 function isChallenge(response: FetchResponse, spec: JobSpec): boolean {
   const isHtml = /html/i.test(headerOf(response.rawHeaders, 'content-type') ?? 'html');
   return detectBlock({ ...response, isHtml }, spec.blocking) !== null;
-}
-
-function isTimeout(code: FailureCode): boolean {
-  return code.endsWith('-timeout');
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { explainSituation, judge, SITUATIONS } from './arena.ts';
+import { explainSituation, judge, rateWithScaling, SITUATIONS } from './arena.ts';
 
 /** Of virtual time; `npm run explain-arena` takes more, and tries every change. */
 const VIRTUAL_MS = 40_000;
@@ -20,4 +20,12 @@ describe('why a crawl is slow', () => {
       expect(Math.abs(predicted / after - 1)).toBeLessThan(0.15);
     },
   );
+});
+
+test('batches that follow what hosts need bring nearly as much as all slots, with no more of them', async () => {
+  const all = await rateWithScaling(false, SHORT_MS);
+  const some = await rateWithScaling(true, SHORT_MS);
+  expect(some.rate).toBeGreaterThan(all.rate * 0.8);
+  expect(some.batches).toBeGreaterThan(8);
+  expect(some.batches).toBeLessThanOrEqual(all.batches);
 });

@@ -51,6 +51,8 @@ interface Machines {
   /** Until a worker begins with a batch. */
   startMs: number;
   pagesMax: number | null;
+  /** Batches under way follow what hosts and backlog need. */
+  scales: boolean;
 }
 
 const USUAL: Machines = {
@@ -74,6 +76,7 @@ const USUAL: Machines = {
   computeMs: 0,
   startMs: 0,
   pagesMax: null,
+  scales: false,
 };
 
 interface Situation {
@@ -235,6 +238,22 @@ export async function judge(situation: Situation, virtualMs: number): Promise<Ve
   return { explanation: first.explanation, before: first.rate, predicted, after: second.rate };
 }
 
+/** Pages per second of hosts that need few of many slots, and how many batches were under way on average. */
+export async function rateWithScaling(
+  scales: boolean,
+  virtualMs: number,
+): Promise<{ rate: number; batches: number }> {
+  const machines = { ...USUAL, workers: 16, hosts: 12, rate: 4, parallel: 4, batchSize: 20, scales } as const;
+  const { store, db } = openMemoryStore();
+  try {
+    const crawling = new Crawl(store, machines, virtualMs);
+    const { rate } = await crawling.run([]);
+    return { rate, batches: crawling.batchesMax };
+  } finally {
+    db.close();
+  }
+}
+
 async function crawl(
   machines: Machines,
   virtualMs: number,
@@ -263,6 +282,9 @@ class Crawl {
   readonly #requests = new Map<string, number>();
   #storeFreeAt = 0;
   #workers: Worker[] = [];
+  #batches = 0;
+  /** Most batches that were under way at once. */
+  batchesMax = 0;
 
   constructor(store: Store, machines: Machines, virtualMs: number) {
     this.#store = store;
@@ -285,6 +307,7 @@ class Crawl {
       timeouts: { connectMs: 20_000, headersMs: 20_000, bodyMs: 20_000, taskMs: 40_000 },
       limits: { perTemplate: null, diskFreeBytes: 0, window: 1_000, pages: machines.pagesMax },
       batchSize: machines.batchSize,
+      scaling: { adaptive: machines.scales },
       archive: machines.archiveMs > 0,
       ...(machines.browsers === null && machines.computeMs === 0
         ? {}
@@ -401,9 +424,11 @@ class Crawl {
     const load = (worker: Worker) => this.#open.get(worker) ?? 0;
     const worker = this.#workers.reduce((best, each) => (load(each) < load(best) ? each : best));
     this.#open.set(worker, load(worker) + 1);
+    this.batchesMax = Math.max(this.batchesMax, ++this.#batches);
     const sendPart = (report: Report) => void this.#world.after(5, this.#process, () => onPart(report));
     const report = await processBatch(batch, worker.tools, { onPart: sendPart, drain });
     this.#open.set(worker, load(worker) - 1);
+    this.#batches--;
     return report;
   }
 

@@ -170,7 +170,9 @@ class SimulatedRun {
       retry: { attempts: 4, baseMs: 1_000, maxMs: 30_000 },
       limits: { perTemplate: null, diskFreeBytes: 0 },
       batchSize: random.pick([5, 20, 120]),
-    };
+      // Not by chance, which would change all that comes after it. Fewer than 100 tasks have no tail.
+      tail: options.seed % 3 === 0 ? 'repeat' : 'wait',
+    } as const;
     const jobs: Job[] = [];
     for (let index = 0; index < (options.jobs ?? jobsOf(options.seed)); index++) {
       const name = `sim-${options.seed}${index === 0 ? '' : `-${index}`}`;

@@ -104,6 +104,7 @@ const NODE_IN_CORE: Record<string, readonly string[]> = {
   'src/core/url/address.ts': ['node:net'],
   'src/core/politeness/host-groups.ts': ['node:net'],
   'src/core/text/charset.ts': ['node:buffer', 'node:util'],
+  'src/core/host-log/host-log.ts': ['node:crypto'],
   'src/core/webhooks/webhook.ts': ['node:crypto'],
   'src/core/warc/gzip.ts': ['node:zlib'],
   'src/core/sitemap/bytes.ts': ['node:util', 'node:zlib'],

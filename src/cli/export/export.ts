@@ -80,6 +80,8 @@ function sinceFor(context: Context, what: What): Since {
   if (what === 'quality')
     throw new SeineError('--since does not work with --what quality, which has one row per pass');
   if (what === 'hosts')
-    throw new SeineError('--since does not work with --what hosts, which shows the current state');
+    throw new SeineError(
+      '--since does not work with --what hosts: a log is exported whole, or it cannot be checked',
+    );
   return { since: parseSince(since, Date.now()) };
 }

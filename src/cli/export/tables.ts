@@ -1,6 +1,6 @@
-import { type HostReportRow, hostReporter } from '../../coordinator/reports/host-report.ts';
 import { qualityOf } from '../../coordinator/reports/quality.ts';
 import type { RouteQuality } from '../../coordinator/reports/run-view.ts';
+import { type HostLogRow, rowOf } from '../../core/host-log/host-log.ts';
 import type {
   AttemptRow,
   MediaRow,
@@ -10,7 +10,6 @@ import type {
   TaskRow,
 } from '../../core/model.ts';
 import type { Job, Since, Store } from '../../ports/store.ts';
-import { productOf } from '../commands/jobs/hosts.ts';
 import { recordTable, tableWithMeta } from './record-table.ts';
 import { type ColumnType, type Table, tableOf } from './table.ts';
 
@@ -70,9 +69,20 @@ async function* qualityRows(store: Store, job: Job, wholeName: boolean): AsyncIt
   }
 }
 
-async function* hostRows(store: Store, job: Job): AsyncIterable<HostReportRow> {
-  const report = hostReporter(job.spec, productOf(job.spec));
-  for await (const facts of store.hosts.list(job.id)) yield report(facts, Date.now());
+/** The logs of all hosts of a job, whole: a chain that begins in the middle could not be checked. */
+async function* hostRows(store: Store, job: Job): AsyncIterable<HostLogRow> {
+  for await (const { host } of store.hosts.list(job.id)) yield* hostLog(store, host);
+}
+
+const LOG_STEP = 500;
+
+export async function* hostLog({ hosts }: Pick<Store, 'hosts'>, host: string): AsyncIterable<HostLogRow> {
+  for (let after = 0; ; ) {
+    const entries = await hosts.logStep(host, { after, limit: LOG_STEP });
+    for (const entry of entries) yield rowOf(entry);
+    if (entries.length < LOG_STEP) return;
+    after = entries.at(-1)!.number;
+  }
 }
 
 const TASK_TYPES: Record<keyof TaskRow, ColumnType> = {
@@ -154,23 +164,23 @@ const QUALITY_TYPES: Record<keyof QualityExportRow, ColumnType> = {
   drops: 'json',
 };
 
-const HOST_TYPES: Record<keyof HostReportRow, ColumnType> = {
+const HOST_TYPES: Record<keyof HostLogRow, ColumnType> = {
   host: 'text',
-  state: 'text',
-  limitedBy: 'text',
-  rate: 'number',
-  parallel: 'integer',
-  ready: 'integer',
+  number: 'integer',
+  kind: 'text',
+  at: 'time',
+  job: 'text',
+  batch: 'integer',
+  permit: 'json',
   requests: 'integer',
-  nextAt: 'time',
-  latencyMs: 'integer',
-  failuresInRow: 'integer',
-  lastError: 'text',
-  lastErrorAt: 'time',
-  permittedGapMs: 'number',
-  smallestGapMs: 'number',
-  calibration: 'json',
+  firstSentAt: 'time',
+  lastSentAt: 'time',
+  smallestGapUs: 'integer',
+  answers: 'json',
+  refusals: 'integer',
   robots: 'json',
+  previous: 'text',
+  hash: 'text',
 };
 
 const TYPES = {

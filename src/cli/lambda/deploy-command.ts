@@ -30,7 +30,7 @@ const PASSED_ON: SettingName[] = [
 
 export const deployCommand: Command = async (context) => {
   const place = lambdaOf(context.loaded.config);
-  const wanted = wantedOf(context, (await awsOptions(place)).region);
+  const wanted = await wantedOf(context, (await awsOptions(place)).region);
   const code = await codeOf(context);
   const isDry = context.parsed.values['dry-run'] === 'true';
   const deployment = await openDeployment(place, wanted, code);
@@ -67,7 +67,7 @@ function howToUse({ name, kind }: Wanted): string {
     : `${itself}, or only for pages that need a browser: SEINE_LAMBDA_BROWSER_FUNCTION=${name}`;
 }
 
-function wantedOf(context: Context, region: string): Wanted {
+async function wantedOf(context: Context, region: string): Promise<Wanted> {
   const { values } = context.parsed;
   const { config } = context.loaded;
   const name = functionName(context);
@@ -85,7 +85,7 @@ function wantedOf(context: Context, region: string): Wanted {
     kind,
     role,
     region,
-    ...sizeOptions(context),
+    ...(await sizeOptions(context)),
     tmpMb: numberOption(context, 'tmp', { min: 512, max: 10_240, otherwise: SIZES[kind].tmpMb }),
     architecture,
     variables: {

@@ -32,7 +32,7 @@ async function open(context: Context, name: string): Promise<LambdaEmulator> {
     return await startLambdaEmulator({
       port,
       name,
-      ...sizeOptions(context),
+      ...(await sizeOptions(context)),
       concurrency: numberOption(context, 'concurrency', { min: 1, max: 1_000, otherwise: 10 }),
       variables: {
         SEINE_BLOBS: folderOf(place) ?? place,

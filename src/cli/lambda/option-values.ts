@@ -1,6 +1,6 @@
 import { WORKER_KINDS, type WorkerKind } from '../../core/batch/batch.ts';
 import { SeineError } from '../../core/errors.ts';
-import type { Context } from '../context.ts';
+import { type Context, withFolder } from '../context.ts';
 
 /** Options of `seine lambda`, checked. */
 
@@ -40,12 +40,34 @@ export function functionName(context: Context): string {
   });
 }
 
-export function sizeOptions(context: Context): { memoryMb: number; timeoutSeconds: number } {
+export async function sizeOptions(context: Context): Promise<{ memoryMb: number; timeoutSeconds: number }> {
   const { memoryMb } = SIZES[kindOption(context)];
+  const isAuto = context.parsed.values.timeout === 'auto';
   return {
     memoryMb: numberOption(context, 'memory', { min: 128, max: 10_240, otherwise: memoryMb }),
-    timeoutSeconds: numberOption(context, 'timeout', { min: 1, max: 900, otherwise: 120 }),
+    timeoutSeconds: isAuto
+      ? await calibratedTimeout(context)
+      : numberOption(context, 'timeout', { min: 1, max: SECONDS_MAX, otherwise: 120 }),
   };
+}
+
+const SECONDS_MAX = 900;
+/** A function has to start, and to send its report. */
+const SECONDS_MIN = 10;
+const PROFILES_MAX = 500;
+
+/** What the slowest of the calibrated hosts needs for a batch. */
+async function calibratedTimeout(context: Context): Promise<number> {
+  const profiles = await withFolder(context, ({ store }) => store.hosts.profiles(PROFILES_MAX));
+  const needed = profiles
+    .filter(({ expiresAt }) => expiresAt > Date.now())
+    .map(({ batchTimeoutMs }) => batchTimeoutMs ?? 0);
+  const longestMs = Math.max(0, ...needed);
+  if (longestMs === 0)
+    throw new SeineError('--timeout auto needs a host that was calibrated within the last 14 days', {
+      hint: 'run `seine calibrate` with the hosts of your jobs first, or give the timeout in seconds',
+    });
+  return Math.min(SECONDS_MAX, Math.max(SECONDS_MIN, Math.ceil(longestMs / 1_000)));
 }
 
 /** `--env NAME=value`; the value is never shown. */

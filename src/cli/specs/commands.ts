@@ -163,7 +163,8 @@ export const COMMANDS: Record<string, CommandSpec> = {
     args: '[job]',
     argsMax: 1,
     summary: 'Show the hosts of a job: request rate and what limits it, robots.txt, last error.',
-    details: '`seine export --what hosts` writes the same data to a file, as evidence of polite crawling.',
+    details:
+      '`seine export --what hosts` writes what each host was asked, as evidence that others can check with `seine verify`.',
     options: { json: { kind: 'flag', doc: 'Print one line of JSON per host.' }, ...everywhere },
     examples: ['seine hosts', 'seine hosts shop --json'],
   },
@@ -193,6 +194,29 @@ export const COMMANDS: Record<string, CommandSpec> = {
       'seine calibrate shop.example --rate 50',
       'seine calibrate shop.yaml',
       'seine calibrate urls.txt --rate max --max-refusals 10 --json',
+    ],
+  },
+  verify: {
+    args: '[log]',
+    argsMax: 1,
+    summary: 'Check that a log of hosts is whole: no entry was changed, removed or inserted.',
+    details: [
+      'It checks a file that `seine export --what hosts` wrote as JSONL, also as .gz; - is standard input. Without a file, all hosts of the folder are checked.',
+      'It also counts gaps between requests that were shorter than permitted. See docs/politeness.md for how to check a log without Seine.',
+    ].join('\n'),
+    options: {
+      extends: {
+        kind: 'value',
+        value: 'file',
+        doc: 'A log that was exported earlier: the checked one must contain it, unchanged.',
+      },
+      json,
+      ...everywhere,
+    },
+    examples: [
+      'seine verify',
+      'seine verify hosts.jsonl',
+      'seine verify today.jsonl --extends yesterday.jsonl',
     ],
   },
   proxies: {

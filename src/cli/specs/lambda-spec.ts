@@ -47,8 +47,8 @@ export const LAMBDA: CommandSpec = {
     },
     timeout: {
       kind: 'value',
-      value: 'seconds',
-      doc: 'deploy, local: timeout of the function, 1 to 900. Default: 120',
+      value: 'seconds|auto',
+      doc: 'deploy, local: timeout of the function, 1 to 900; `auto` is what a batch of the calibrated hosts needs. Default: 120',
     },
     tmp: {
       kind: 'value',

@@ -59,10 +59,18 @@ export const WORKERS: CommandSpec = {
       kind: 'flag',
       doc: 'Show what the folder or database knows of workers, also of those that have ended.',
     },
-    json: { ...json, doc: 'Print one line of JSON per worker.' },
+    wanted: {
+      kind: 'flag',
+      doc: 'Show how many workers the jobs that run could use, and why.',
+    },
+    json: { ...json, doc: 'Print one line of JSON per worker, or one for what is wanted.' },
     ...everywhere,
   },
-  examples: ['seine workers --dispatch bullmq://redis.example:6379', 'seine workers --past'],
+  examples: [
+    'seine workers --dispatch bullmq://redis.example:6379',
+    'seine workers --past',
+    'seine workers --wanted --json',
+  ],
 };
 
 export const DRAIN: CommandSpec = {

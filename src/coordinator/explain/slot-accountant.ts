@@ -5,6 +5,7 @@ import { type IdleFacts, idleReason } from '../../core/explain/idle-reason.ts';
 import { type HostBacklog, hostSeconds, pagesPerSecond, usablePaceOf } from '../../core/explain/predict.ts';
 import { addSums, copySums, SlotLedger, type SlotSums } from '../../core/explain/slot-ledger.ts';
 import type { IdleReason } from '../../core/explain/slot-states.ts';
+import { isThrottling } from '../../core/failures.ts';
 import { BoundedMap } from '../../core/lru.ts';
 import type { Job, Store } from '../../ports/store.ts';
 
@@ -50,7 +51,7 @@ export class SlotAccountant {
   #slots = 0;
   #workers = 0;
   /** What requests take, the newer ones more than the older ones. */
-  readonly #requests = { count: 0, ms: 0 };
+  readonly #requests = { count: 0, ms: 0, refused: 0 };
   /** Sums at the ends of the last steps. */
   readonly #steps: { at: number; sums: SlotSums }[] = [];
 
@@ -90,10 +91,13 @@ export class SlotAccountant {
       if (outcome.trace === null) continue;
       this.#requests.count++;
       this.#requests.ms += outcome.trace.durationMs;
+      if (outcome.kind === 'failed' && isThrottling(outcome.code, outcome.trace.httpStatus))
+        this.#requests.refused++;
     }
     if (this.#requests.count > REQUESTS_MAX) {
       this.#requests.count /= 2;
       this.#requests.ms /= 2;
+      this.#requests.refused /= 2;
     }
     this.#ledger?.report(batchId, { times, startedAt, pages, final }, now);
   }
@@ -145,11 +149,12 @@ export class SlotAccountant {
   }
 
   async save(now: number): Promise<void> {
-    const account = this.#account(now);
+    const account = this.account(now);
     if (account) await this.#parts.store.slotTimes.save(this.#parts.job.id, this.#run, account);
   }
 
-  #account(now: number): SlotAccount | null {
+  /** What has become of the time so far; null before the first plan. */
+  account(now: number): SlotAccount | null {
     if (!this.#ledger) return null;
     const total = this.#ledger.sums(now);
     const recent = copySums(total);
@@ -158,7 +163,7 @@ export class SlotAccountant {
       const before = this.#steps[index]!;
       return ((sums.pages - before.sums.pages) * 1_000) / (at - before.at);
     });
-    const { count, ms } = this.#requests;
+    const { count, ms, refused } = this.#requests;
     const usualMs = count === 0 ? null : ms / count;
     const hosts = [...this.#hosts.values()]
       .map((host) => ({ ...host, latencyMs: host.latencyMs ?? usualMs }))
@@ -176,6 +181,7 @@ export class SlotAccountant {
       rates,
       hosts: hosts.slice(0, HOSTS_SAVED),
       writeMs: this.#ledger.shortestWriteMs,
+      refusedShare: count === 0 ? 0 : refused / count,
       hostsPerSecond: isEnough && Number.isFinite(perSecond) ? perSecond : null,
     };
   }

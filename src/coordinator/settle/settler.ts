@@ -2,6 +2,7 @@ import type { Report } from '../../core/batch/batch.ts';
 import type { Outcome } from '../../core/batch/outcome.ts';
 import type { Usage } from '../../core/cost/cost.ts';
 import type { FailedHost } from '../../core/giving-up/giving-up.ts';
+import { reportEntry, textOf } from '../../core/host-log/host-log.ts';
 import { compileHostLimits, type HostLimiter } from '../../core/politeness/host-limits.ts';
 import { inheritanceOf } from '../../core/row-meta/row-meta.ts';
 import { tellsReferrers } from '../../core/url/referrer.ts';
@@ -22,9 +23,16 @@ import type { AccessAssigner } from '../proxies/access-assigner.ts';
 import type { RobotsCache } from '../robots/robots-cache.ts';
 import type { HostRollups } from '../rollups/host-rollups.ts';
 import type { RejectLog } from '../sources/reject-log.ts';
+import type { TimeoutLearner } from '../timeouts/timeout-learner.ts';
 import { type Decision, type DecisionRules, decide, finalOf, type Judgement } from './decide.ts';
 import { RepeatedPages } from './repeated-pages.ts';
-import { banDecisionOf, hostChangeOf, hostReportsOf, robotsRetryAt } from './settle-hosts.ts';
+import {
+  banDecisionOf,
+  type HostReport,
+  hostChangeOf,
+  hostReportsOf,
+  robotsRetryAt,
+} from './settle-hosts.ts';
 
 const NONE: ReadonlySet<number> = new Set();
 const NO_PROXY_TROUBLE = { untried: NONE, elsewhere: NONE };
@@ -44,6 +52,7 @@ interface SettlerParts {
   robots: RobotsCache;
   clock: Clock;
   random: Random;
+  timeouts: Pick<TimeoutLearner, 'learn'> | null;
   escalation: EscalationPolicy | null;
   access: AccessAssigner | null;
   groups: HostGroups;
@@ -64,6 +73,7 @@ export class Settler {
   readonly #robots: RobotsCache;
   readonly #clock: Clock;
   readonly #limitsOf: HostLimiter;
+  readonly #timeouts: SettlerParts['timeouts'];
   readonly #escalation: EscalationPolicy | null;
   readonly #access: AccessAssigner | null;
   readonly #rejects: RejectLog | null;
@@ -76,6 +86,8 @@ export class Settler {
   readonly #accountant: SettlerParts['accountant'];
   readonly #budget: SettlerParts['budget'];
   readonly #rules: DecisionRules;
+  /** How the run is named in the logs of hosts. */
+  readonly #run: string;
   readonly #repeats = new RepeatedPages();
 
   constructor(parts: SettlerParts) {
@@ -84,6 +96,7 @@ export class Settler {
     this.#robots = parts.robots;
     this.#clock = parts.clock;
     this.#limitsOf = compileHostLimits(parts.job.spec);
+    this.#timeouts = parts.timeouts;
     this.#escalation = parts.escalation;
     this.#access = parts.access;
     this.#groups = parts.groups;
@@ -95,6 +108,7 @@ export class Settler {
     this.#budget = parts.budget;
     this.#rejects = parts.rejects;
     this.#accountant = parts.accountant;
+    this.#run = `${parts.job.name}-${parts.job.run}`;
     this.#rules = {
       job: parts.job,
       follow: parts.job.spec.follow.map(compileFollow),
@@ -191,6 +205,10 @@ export class Settler {
     const { retry } = job.spec;
     const banned = new Set<number>();
     const forbidden = new Set<number>();
+    // The log tells of all requests, also of those that are made again in another way.
+    const sent = job.spec.politeness.log
+      ? Map.groupBy(report.outcomes, ({ taskId }) => open.tasks.get(taskId)?.permit)
+      : null;
     const hosts = [...hostReportsOf(open, report, outcomes, robots)].map(([index, about]) => {
       if (about.use.finished) open.released[index] = true;
       this.#permits.keep(about.permit.host);
@@ -199,7 +217,12 @@ export class Settler {
       for (const taskId of decision?.again ?? []) forbidden.add(taskId);
       if (decision) this.#bans.note(about.permit.host, decision.ban, now);
       const entry = this.#permits.entry(about.permit.host);
-      const change = hostChangeOf(about, this.#permits, job.spec, now, this.#limitsOf, decision);
+      this.#timeouts?.learn(about.permit.host, about.outcomes);
+      const log = sent && logOf(open, { ...about, outcomes: sent.get(index) ?? [] }, robots, this.#run, now);
+      const change = {
+        ...hostChangeOf(about, this.#permits, job.spec, now, this.#limitsOf, decision),
+        ...(log === null ? {} : { log }),
+      };
       const retryAt = robotsRetryAt(about, robots, { retry, now, random });
       const quietUntil = Math.max(
         entry?.pauseUntil ?? 0,
@@ -233,6 +256,20 @@ export class Settler {
     }
     return entries;
   }
+}
+
+/** What the log of a host says of a report. */
+function logOf(
+  { batch }: OpenBatch,
+  about: HostReport,
+  entries: readonly RobotsEntry[],
+  job: string,
+  now: number,
+): string | null {
+  const asked = new Set(about.robots.map(({ origin }) => origin));
+  const fetched = asked.size === 0 ? [] : entries.filter(({ origin }) => asked.has(origin));
+  const entry = reportEntry({ ...about, now, job, batch: batch.id, fetched });
+  return entry && textOf(entry);
 }
 
 /** Hosts that new tasks, and tasks that move, will belong to. */

@@ -32,6 +32,8 @@ export interface Permit {
   probe?: { url: string | null };
   /** What pages of the host take to answer, where it answered lately: much slower ones must not hold up the others. */
   usualMs?: number;
+  /** Where it was learned how long requests of the host take: the first request of a page may take so long. */
+  timeoutMs?: number;
   /** After so many refused pages in a row nothing more is sent. */
   refusalsMax?: number;
   /** There during the slow start of the host: so many pages answered; parallel requests grow with the next. */

@@ -1,7 +1,7 @@
 import type { HostPace } from '../pace/pace.ts';
 import { unguardedGapMs } from '../politeness/permits.ts';
+import { type Runtime, tailBound, timeoutFor } from '../timeouts/task-timeout.ts';
 import type { CalibrationResult, EndReason, RunEvidence } from './calibration.ts';
-import { type Runtime, tailBound, timeoutFor } from './runtime-quantile.ts';
 
 /** What calibration found out about a host. Times are epoch milliseconds. */
 export interface HostProfile {
@@ -92,4 +92,20 @@ export function paceOfProfile({ rate, windowMs, measuredAt, expiresAt }: HostPro
 /** A pace that came from a profile is forgotten with it. */
 export function isExpired(pace: HostPace | null, now: number): boolean {
   return pace?.knownUntil !== undefined && pace.knownUntil <= now;
+}
+
+/** Where nothing is known of a host, its calibration begins here, or at half of what the job allows. */
+const START_RATE = 1;
+const START_SHARE = 0.5;
+
+/**
+ * The rate that a calibration begins with: the pace of the host, where a rate has held. All lower ones need not be tried: that
+ * takes half a minute and 162 requests each. A host that is closed, or whose pace has expired, is begun with like a new one.
+ */
+export function startRateFor(pace: HostPace | null, cap: number, now: number): number {
+  const lowest = Math.min(START_RATE, cap * START_SHARE);
+  if (pace === null || pace.clean === null || (pace.blocked ?? 0) > 0 || isExpired(pace, now)) return lowest;
+  const known = Math.min(pace.rate, pace.clean, cap);
+  // Slower than that only where more was refused: answers that were slow for a while are no limit.
+  return pace.refused === null ? Math.max(lowest, known) : known;
 }

@@ -30,6 +30,8 @@ export interface SlotAccount {
   hostsPerSecond: number | null;
   /** What writing a report takes when it need not wait for others. */
   writeMs: number | null;
+  /** Of the last requests, those that hosts refused because there were too many; absent in accounts of old. */
+  refusedShare?: number;
 }
 
 /** What limits a job: a state, or `workers` where slots are taken and wait for sites: more of them would do more. */
@@ -71,7 +73,10 @@ const RECENT_MIN_MS = 5_000;
 const TENTHS = 1_000;
 
 /** What several coordinators have measured, as one. Of those that work now when the job runs. */
-function factsOf(accounts: readonly SlotAccount[], isRunning: boolean): RunFacts & { rates: number[] } {
+export function factsOf(
+  accounts: readonly SlotAccount[],
+  isRunning: boolean,
+): RunFacts & { rates: number[]; refusedShare: number } {
   const last = Math.max(0, ...accounts.map(({ at }) => at));
   const atWork = accounts.filter(({ at }) => last - at < RECENT_MS);
   const useRecent = isRunning && atWork.some(({ recent }) => recent.wallMs >= RECENT_MIN_MS);
@@ -98,6 +103,7 @@ function factsOf(accounts: readonly SlotAccount[], isRunning: boolean): RunFacts
     ),
     writeMs: atWork[0]?.writeMs ?? null,
     rates: atWork.flatMap(({ rates }) => rates),
+    refusedShare: Math.max(0, ...atWork.map(({ refusedShare = 0 }) => refusedShare)),
   };
 }
 

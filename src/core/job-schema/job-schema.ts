@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { LIMITS } from '../limits.ts';
 import { JOB_PRIORITY_MAX } from '../slots/fair-share.ts';
+import { TAIL_POLICIES } from '../tail/tail.ts';
 import { login } from './browser.ts';
 import { notify } from './notify.ts';
 import { proxies, secretRef } from './proxies.ts';
@@ -128,6 +129,12 @@ const politeness = z
       .default('follow')
       .describe(
         'What to do with links that have `rel=nofollow`, when follow rules look for links. `skip` does not follow them.',
+      ),
+    log: z
+      .boolean()
+      .default(true)
+      .describe(
+        'Log what each host is asked, as a chain of entries that others can check: `seine export --what hosts`, `seine verify`.',
       ),
   })
   .prefault({});
@@ -268,6 +275,12 @@ export const jobSchema = z.strictObject({
       headersMs: positiveMs(20_000, 'From the request to the response headers.'),
       bodyMs: positiveMs(20_000, 'Longest pause while a body arrives.'),
       taskMs: positiveMs(60_000, 'A whole task.'),
+      adaptive: z
+        .boolean()
+        .default(false)
+        .describe(
+          'Estimate for each host how long a request may take, from how long its requests take: 1.5 × their 99th percentile, at most `taskMs`.',
+        ),
     })
     .prefault({}),
   retry: z
@@ -277,6 +290,28 @@ export const jobSchema = z.strictObject({
       maxMs: positiveMs(300_000, 'Longest backoff.'),
     })
     .prefault({}),
+  scaling: z
+    .strictObject({
+      adaptive: z
+        .boolean()
+        .default(false)
+        .describe(
+          'Have as many batches under way as hosts and backlog need, instead of as many as the workers take. They are slots of threads, jobs at a queue, or calls of a Lambda function.',
+        ),
+      finishSeconds: z
+        .number()
+        .positive()
+        .nullable()
+        .default(null)
+        .describe('Wanted running time of the job: no more workers are wanted than it needs for that.'),
+    })
+    .prefault({}),
+  tail: z
+    .enum(TAIL_POLICIES)
+    .default('wait')
+    .describe(
+      'What to do with the last 1 % of the tasks: `wait` for them, `repeat` late requests on another worker, or `defer` them to the next run once they have taken a tenth of the time.',
+    ),
   breaker: z
     .strictObject({
       hostFailures: z.int().min(1).default(10).describe('Failures in a row after which a host is paused.'),

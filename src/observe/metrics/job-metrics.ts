@@ -1,3 +1,4 @@
+import { wantedOf } from '../../coordinator/explain/explain-job.ts';
 import { latestQualityOf } from '../../coordinator/reports/quality.ts';
 import type { CostLine } from '../../core/cost/cost.ts';
 import { addTimes, SLOT_STATES, type SlotTimes } from '../../core/explain/slot-states.ts';
@@ -10,6 +11,7 @@ import {
   OTHER_HOSTS,
   type Rollup,
 } from '../../core/rollups/rollup.ts';
+import type { Wanted } from '../../core/scaling/scaling.ts';
 import type { Job, Store } from '../../ports/store.ts';
 import { histogramSamples } from './histogram-samples.ts';
 import type { Metric } from './text-format.ts';
@@ -36,6 +38,8 @@ interface JobNumbers {
   slotTimes: SlotTimes;
   oldestReadySeconds: number;
   quality: { route: string; score: number }[];
+  /** Of a job that runs, once something is measured. */
+  wanted: Wanted | null;
 }
 
 type Labels = Record<string, string>;
@@ -119,6 +123,9 @@ function gauges(numbers: readonly JobNumbers[]): Metric[] {
       'How long the URLs have waited that were ready first.',
       ({ oldestReadySeconds }, labels) => [{ labels, value: oldestReadySeconds }],
     ),
+    gauge('seine_workers_wanted', 'Workers that the job could use.', ({ wanted }, labels) =>
+      wanted === null ? [] : [{ labels, value: wanted.workers }],
+    ),
     gauge('seine_record_quality_score', 'How complete records are, from 0 to 100.', ({ quality }, job) =>
       quality.map(({ route, score }) => ({ labels: { ...job, route }, value: score })),
     ),
@@ -160,6 +167,7 @@ async function numbersOf(store: Store, job: Job, now: number): Promise<JobNumber
     slotTimes,
     oldestReadySeconds: Math.max(0, now - readyAt) / 1_000,
     quality: quality.routes,
+    wanted: job.state === 'running' ? await wantedOf(store, job) : null,
   };
 }
 

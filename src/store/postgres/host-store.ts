@@ -1,6 +1,7 @@
 import type { HostProfile } from '../../core/calibration/host-profile.ts';
+import type { StoredLogEntry } from '../../core/host-log/host-log.ts';
 import type { HostPace } from '../../core/pace/pace.ts';
-import type { HostFacts, HostStore, HostSummary, RobotsEntry } from '../../ports/store.ts';
+import type { HostFacts, HostLogText, HostStore, HostSummary, RobotsEntry } from '../../ports/store.ts';
 import {
   type HostColumns,
   type HostSummaryColumns,
@@ -11,6 +12,7 @@ import {
 } from '../shared/host-rows.ts';
 import { WAITING } from '../shared/states.ts';
 import type { Database } from './connection/database.ts';
+import { appendHostLogs, readHostLog } from './host-log.ts';
 
 export class PostgresHostStore implements HostStore {
   readonly #db: Database;
@@ -49,6 +51,19 @@ export class PostgresHostStore implements HostStore {
 
   async saveProfile(profile: HostProfile, pace: HostPace | null): Promise<void> {
     await this.#db.read(SAVE_PROFILE, profile.host, JSON.stringify(profile), pace && JSON.stringify(pace));
+  }
+
+  async profiles(limit: number): Promise<HostProfile[]> {
+    const rows = await this.#reads.read<{ profile: string }>(SELECT_PROFILES, limit);
+    return rows.map(({ profile }) => JSON.parse(profile));
+  }
+
+  async appendLogs(logs: readonly HostLogText[]): Promise<void> {
+    await this.#db.write((tx) => appendHostLogs(tx, logs));
+  }
+
+  async logStep(host: string, options: { after: number; limit: number }): Promise<StoredLogEntry[]> {
+    return readHostLog(this.#reads, host, options);
   }
 
   async groupsOf(jobId: number, hosts: readonly string[]): Promise<Map<string, string>> {
@@ -103,6 +118,9 @@ const SAVE_PROFILE = `
     ON CONFLICT (host) DO UPDATE SET profile = excluded.profile)
   INSERT INTO hosts (host, pace) VALUES ($1, $3::json)
   ON CONFLICT (host) DO UPDATE SET pace = coalesce(excluded.pace, hosts.pace)`;
+
+const SELECT_PROFILES = `
+  SELECT profile FROM host_profiles ORDER BY (profile->>'measuredAt')::double precision DESC LIMIT $1`;
 
 const SELECT_GROUPS = 'SELECT host, host_group FROM host_groups WHERE job_id = $1 AND host = ANY($2::text[])';
 

@@ -1,6 +1,7 @@
 import type { HostProfile } from '../../core/calibration/host-profile.ts';
+import type { StoredLogEntry } from '../../core/host-log/host-log.ts';
 import type { HostPace } from '../../core/pace/pace.ts';
-import type { HostFacts, HostStore, HostSummary, RobotsEntry } from '../../ports/store.ts';
+import type { HostFacts, HostLogText, HostStore, HostSummary, RobotsEntry } from '../../ports/store.ts';
 import {
   type HostColumns,
   type HostSummaryColumns,
@@ -11,6 +12,7 @@ import {
 } from '../shared/host-rows.ts';
 import { WAITING } from '../shared/states.ts';
 import type { Database } from './connection/database.ts';
+import { appendHostLog, readHostLog } from './host-log.ts';
 
 export class SqliteHostStore implements HostStore {
   readonly #db: Database;
@@ -50,6 +52,21 @@ export class SqliteHostStore implements HostStore {
       this.#db.run(SAVE_PROFILE, profile.host, noted);
       this.#db.run('UPDATE hosts SET pace = coalesce(?, pace) WHERE host = ?', learned, profile.host);
     });
+  }
+
+  async profiles(limit: number): Promise<HostProfile[]> {
+    const rows = this.#db.all<{ profile: string }>(SELECT_PROFILES, limit);
+    return rows.map(({ profile }) => JSON.parse(profile));
+  }
+
+  async appendLogs(logs: readonly HostLogText[]): Promise<void> {
+    this.#db.transaction(() => {
+      for (const log of logs) appendHostLog(this.#db, log);
+    });
+  }
+
+  async logStep(host: string, options: { after: number; limit: number }): Promise<StoredLogEntry[]> {
+    return readHostLog(this.#db, host, options).map((entry) => ({ ...entry }));
   }
 
   async groupsOf(jobId: number, hosts: readonly string[]): Promise<Map<string, string>> {
@@ -97,6 +114,9 @@ const SELECT_HOSTS = `
   WHERE hosts.host > ? ORDER BY hosts.host LIMIT ?`;
 
 const SAVE_PROFILE = 'INSERT OR REPLACE INTO host_profiles (host, profile) VALUES (?, ?)';
+
+const SELECT_PROFILES = `
+  SELECT profile FROM host_profiles ORDER BY json_extract(profile, '$.measuredAt') DESC LIMIT ?`;
 
 const SELECT_GROUP = 'SELECT host_group FROM host_groups WHERE job_id = ? AND host = ?';
 

@@ -172,6 +172,8 @@ export class HostQueue {
           return next !== null;
         },
         headersMs: isLast ? undefined : () => this.#slow.headersMs(request, this.#isAllSent),
+        // A page that took longer gets the whole time at its next attempt.
+        timeoutMs: task.attempt === 1 && !isLast ? this.#input.permit.timeoutMs : undefined,
       });
       if (outcome.kind !== 'deferred') bytes = outcome.trace?.bytes ?? null;
       this.#slow.onOutcome(request, outcome);

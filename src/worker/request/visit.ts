@@ -2,6 +2,7 @@ import type { BatchTask } from '../../core/batch/batch.ts';
 import type { Outcome, Trace } from '../../core/batch/outcome.ts';
 import { detectBlock, detectBlockedRedirect } from '../../core/blocking/block-detection.ts';
 import { type FailureCode, failureOfStatus } from '../../core/failures.ts';
+import type { JobSpec } from '../../core/job-schema/job.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { parseRetryAfter } from '../../core/retry/retry.ts';
 import { normalizeUrl } from '../../core/url/url.ts';
@@ -23,6 +24,8 @@ export interface VisitContext extends SendContext {
   onSent(): boolean;
   nextTurn?: FetchRequest['nextTurn'];
   headersMs?: FetchRequest['headersMs'];
+  /** Less than the job gives a request, where it is known how long those of the host take. */
+  timeoutMs?: number | undefined;
 }
 
 /** `over`: the outcome is known without looking at a body. */
@@ -44,7 +47,7 @@ export async function visit(
   const startedAt = clock.now();
   const request = {
     url: task.url,
-    timeouts: job.spec.timeouts,
+    timeouts: timeoutsOf(job.spec.timeouts, context.timeoutMs),
     parallel: context.parallel,
     allowPrivate: job.spec.allowPrivate,
     privateServices: job.spec.privateServices,
@@ -90,6 +93,12 @@ export async function visit(
     ...snapshotOf(result),
     ...(block ? { blocked: result } : {}),
   };
+}
+
+function timeoutsOf(timeouts: JobSpec['timeouts'], learnedMs: number | undefined): JobSpec['timeouts'] {
+  return learnedMs === undefined || learnedMs >= timeouts.taskMs
+    ? timeouts
+    : { ...timeouts, taskMs: learnedMs };
 }
 
 /** A failure that a browser has pictures of. */

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { HostProfile } from '../../../src/core/calibration/host-profile.ts';
 import {
@@ -136,6 +137,36 @@ export function testHostFacts(setup: StoreSetup): void {
       expect(facts).toMatchObject({ host: 'a.example', pace: PACE, profile: profileAt('a.example', 7) });
       const [fresh] = await setup.store.frontier.hostsNamed(['new.example']);
       expect(fresh?.pace).toEqual(PACE);
+      expect((await setup.store.hosts.profiles(10)).map(({ host }) => host).sort()).toEqual([
+        'a.example',
+        'new.example',
+      ]);
+      expect(await setup.store.hosts.profiles(1)).toHaveLength(1);
+    });
+
+    test('the log of a host is a chain over settles, losses and restarts, and a late report adds nothing', async () => {
+      await add(`${A}/1`, `${A}/2`, `${A}/3`);
+      const log = (n: number) => JSON.stringify({ host: 'a.example', n, text: 'é "quoted" \\ 😀' });
+      const first = await leaseOne(setup.store, setup.job, { count: 1 });
+      const hosts = [hostChange('a.example', { log: log(1) })];
+      await settle(first.id, [change.fetched(first.tasks[0]!.id)], { hosts });
+      await settle(first.id, [change.fetched(first.tasks[0]!.id)], { hosts });
+      await reopen();
+      const second = await leaseOne(setup.store, setup.job, { count: 1 });
+      const logs = [{ host: 'a.example', text: log(2) }];
+      await setup.store.frontier.release(second.id, { now: T0, blame: 'worker', reason: 'died', logs });
+      await setup.store.frontier.release(second.id, { now: T0, blame: 'worker', reason: 'died', logs });
+      await setup.store.hosts.appendLogs([{ host: 'a.example', text: log(3) }]);
+      const entries = await setup.store.hosts.logStep('a.example', { after: 0, limit: 10 });
+      expect(entries.map(({ text }) => text)).toEqual([1, 2, 3].map(log));
+      let previous = '0'.repeat(64);
+      for (const [index, entry] of entries.entries()) {
+        expect(entry).toMatchObject({ number: index + 1, previous });
+        expect(entry.hash).toBe(createHash('sha256').update(previous).update(entry.text).digest('hex'));
+        previous = entry.hash;
+      }
+      expect(await setup.store.hosts.logStep('a.example', { after: 1, limit: 1 })).toEqual([entries[1]]);
+      expect(await setup.store.hosts.logStep('never.example', { after: 0, limit: 1 })).toEqual([]);
     });
 
     test('the time between the requests of two permits counts as a gap, also after a restart', async () => {

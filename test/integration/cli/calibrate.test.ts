@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -49,6 +50,27 @@ test('a calibration obeys robots.txt and its limits, says that too little is pro
     host,
     calibration: { rate: null, refusals: 0, expiresAt: profile.expiresAt },
   });
+
+  const log = join(folder.dir, 'hosts.jsonl');
+  expect((await seine('export', '--what', 'hosts', '-o', log)).code).toBe(0);
+  const entries = (await readFile(log, 'utf8')).trim().split('\n');
+  expect(JSON.parse(entries[0]!)).toMatchObject({ host, number: 1, kind: 'calibration', requests: 3 });
+  expect(JSON.parse(entries[1]!)).toMatchObject({ host, number: 2, kind: 'report', refusals: 0 });
+  const program = /```python\n([\s\S]+?)```/.exec(await readFile('docs/politeness.md', 'utf8'))![1]!;
+  const asOthersDo = (text: string) =>
+    spawnSync('python3', ['-c', program], { input: text, encoding: 'utf8' });
+  expect(asOthersDo(`${entries.join('\n')}\n`).stdout).toBe('1 hosts, every chain is whole\n');
+  const stored = JSON.parse((await seine('verify', '--extends', log, '--json')).stdout);
+  expect(stored).toMatchObject({ ok: true, hosts: 1, entries: entries.length, shortGaps: 0 });
+
+  const forged = entries.map((line) => line.replace('"requests":3', '"requests":2'));
+  expect(asOthersDo(`${forged.join('\n')}\n`).status).not.toBe(0);
+  await writeFile(log, forged.join('\n'));
+  const verified = await seine('verify', log);
+  expect(verified.code).toBe(6);
+  expect(verified.stdout).toContain(`${host}, entry 1: its hash does not fit its content: it was changed`);
+  const missing = await seine('verify', join(folder.dir, 'missing.jsonl'));
+  expect(missing.stderr).toContain('cannot read');
 });
 
 test('without a terminal there is a line for each rate, and then the result', async () => {
@@ -56,7 +78,8 @@ test('without a terminal there is a line for each rate, and then the result', as
     ...['calibrate', host, '--allow-private', '--max-requests', '2', '--rate', '2'],
   );
   expect(code).toBe(4);
-  expect(stderr).toBe(`${host}: trying 1/s, 0 requests, 0 refusals\n`);
+  // At 1/s, or at the pace that the run before has learned.
+  expect(stderr).toMatch(/^127\.0\.0\.1:\d+: trying [\d.]+\/s, 0 requests, 0 refusals\n$/);
   expect(stdout).toContain(`${host}: no rate held (as many requests as allowed)`);
   expect(stdout).toContain('later runs use nothing of it');
   expect(stdout).toContain('2 requests, 0 refusals');

@@ -4,7 +4,9 @@ import { makeContext } from '../../../src/cli/context.ts';
 import { buildLambdaZip, type LambdaZip, ZIP_BYTES_MAX } from '../../../src/cli/lambda/build-zip.ts';
 import { lambdaCommand } from '../../../src/cli/lambda/lambda.ts';
 import { parseCommandLine } from '../../../src/cli/parse-args.ts';
+import type { HostProfile } from '../../../src/core/calibration/host-profile.ts';
 import { type LambdaEmulator, startLambdaEmulator } from '../../../src/lambda-emulator/emulator.ts';
+import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { batchOf, deliver, expectWhole, openSite } from '../../contract/dispatcher-contract.ts';
 import { temporaryFolder } from '../../support/fixtures.ts';
 import { emulatorEnv, FAKE_CREDENTIALS, openLambdaSetup } from '../../support/fleet/lambda-setup.ts';
@@ -111,6 +113,20 @@ describe('deploying', () => {
     const more = ['--memory', '512', '--env', 'TOKEN=very-secret'];
     expect(await deploy(...more)).toEqual(['change other: memory 1024 → 512; variables TOKEN']);
     expect(await deploy(...more)).toEqual([]);
+    const dir = `${folder.dir}/calibrated`;
+    await mkdir(dir);
+    const store = openSqliteStore(`${dir}/seine.db`, { sync: 'normal', checkpointThread: false });
+    const auto = [...more, '--timeout', 'auto', '--dir', dir];
+    await expect(deploy(...auto)).rejects.toThrow('needs a host that was calibrated');
+    for (const [host, batchTimeoutMs] of [
+      ['a.example', 41_100],
+      ['b.example', 12_000],
+    ] as const) {
+      const profile = { host, batchTimeoutMs, measuredAt: Date.now(), expiresAt: Date.now() + 3_600_000 };
+      await store.hosts.saveProfile(profile as HostProfile, null);
+    }
+    expect(await deploy(...auto, '--dry-run')).toEqual(['change other: timeout 120 → 42']);
+    await store.close();
     const [policy] = emulator.roles.policiesOf('other-lambda').values();
     expect(policy).toContain('arn:aws:s3:::bucket/crawl/*');
     const base = ['deploy', '--name', 'other', '--zip', zipPath, '--blobs', 's3://bucket/new'];

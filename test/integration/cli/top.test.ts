@@ -59,6 +59,7 @@ test('shows a job from its server and from its folder, and changes nothing', asy
     'criticalHost',
     'gains',
     'sentence',
+    'wanted',
   ]);
   const status = await seineHere('status', name!, '--dir', dir);
   expect(status.stdout).toMatch(EXPLAINED);

@@ -1,7 +1,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { Permit } from '../../../src/core/batch/batch.ts';
+import type { Batch, Permit } from '../../../src/core/batch/batch.ts';
+import type { HostProfile } from '../../../src/core/calibration/host-profile.ts';
 import { PRICES_DEFAULT } from '../../../src/core/cost/cost.ts';
 import { KEY_LIMITS_DEFAULT } from '../../../src/core/keys/api-key.ts';
 import type { Dispatcher } from '../../../src/ports/dispatcher.ts';
@@ -24,7 +25,9 @@ const server = createServer((request, response) => {
   // So slow that the pages last longer than the hours.
   if (request.url?.startsWith('/large')) response.end(Buffer.alloc(LARGE, 'x'));
   else if (request.url?.startsWith('/once-unwell') && isFirst) response.writeHead(503).end();
-  else if (request.url?.startsWith('/unwell')) response.writeHead(503).end();
+  else if (request.url?.startsWith('/hangs-once')) {
+    if (!isFirst) setTimeout(() => response.end(page), 400);
+  } else if (request.url?.startsWith('/unwell')) response.writeHead(503).end();
   else if (request.url?.startsWith('/hours')) setTimeout(() => response.end(page), 20);
   else response.end(page);
 });
@@ -46,6 +49,36 @@ beforeEach(() => {
 
 const pagesOf = (path: string, count: number) =>
   Array.from({ length: count }, (_, page) => `${origin}/${path}/${page}`);
+
+test('with learned timeouts a page that hangs is cut soon, and gets the whole time at its next attempt', async () => {
+  const timeoutMs = 300;
+  const profile = { host: new URL(origin).host, timeoutMs, measuredAt: 0, expiresAt: Date.now() + 600_000 };
+  const batches: Batch[] = [];
+  const through = (inline: Dispatcher): Dispatcher => ({
+    ...inline,
+    dispatch(batch, onPart) {
+      batches.push(batch);
+      return inline.dispatch(batch, onPart);
+    },
+  });
+  const { tasks } = await crawl(
+    {
+      sources: [...pagesOf('hangs-once', 1), ...pagesOf('quick', 3)],
+      politeness: { adaptive: false, robots: false, rate: 50 },
+      timeouts: { adaptive: true, taskMs: 3_600_000, headersMs: 3_600_000 },
+      retry: { baseMs: 1 },
+      allowPrivate: true,
+    },
+    { through, prepare: (store) => store.hosts.saveProfile(profile as HostProfile, null) },
+  );
+  expect(tasks.map(({ state }) => state)).toEqual(Array.from({ length: 4 }, () => 'done'));
+  const hung = tasks.find(({ url }) => url.includes('hangs-once'));
+  expect(hung!.attempts).toBeGreaterThan(1);
+  expect(batches[0]!.permits[0]).toMatchObject({ timeoutMs });
+  expect(batches[0]!.budgetMs).toBeLessThan(60_000);
+  const second = batches.find((batch) => batch.tasks.some(({ attempt }) => attempt > 1));
+  expect(second!.budgetMs).toBeGreaterThan(3_600_000);
+});
 
 test.each(['max', 40] as const)('no request leaves after the hours of a host, at rate %s', async (rate) => {
   const end = Date.UTC(2026, 0, 2, 6);

@@ -1,4 +1,6 @@
+import { wantedOf } from '../../../coordinator/explain/explain-job.ts';
 import type { ExitName } from '../../../core/errors.ts';
+import { wantedText } from '../../../core/scaling/scaling.ts';
 import { type KnownWorker, type WorkerState, workerStateOf } from '../../../core/workers/worker-health.ts';
 import { openFleet } from '../../../transport/bullmq/fleet.ts';
 import { formatBytes, formatDuration } from '../../../tui/format.ts';
@@ -14,6 +16,7 @@ interface Row extends KnownWorker {
 
 /** Shows the workers that are alive at a queue, or those that a folder or database knows of. */
 export async function workersCommand(context: Context): Promise<ExitName> {
+  if (context.parsed.values.wanted === 'true') return wantedCommand(context);
   const queues = (context.settings.dispatch ?? []).filter(({ kind }) => kind === 'bullmq');
   const isPast = context.parsed.values.past === 'true' || queues.length === 0;
   const { rows, none } = isPast ? await knownWorkers(context) : await liveWorkers(context);
@@ -21,6 +24,25 @@ export async function workersCommand(context: Context): Promise<ExitName> {
   else if (rows.length === 0) print(context.stdout, `${none}\n`);
   else print(context.stdout, textOf(rows, Date.now()));
   return 'success';
+}
+
+/** How many workers the jobs that run could use together; for people, and for programs that start workers. */
+async function wantedCommand(context: Context): Promise<ExitName> {
+  return withFolder(context, async ({ store }): Promise<ExitName> => {
+    const jobs: { job: string; workers: number; slots: number; reason: string }[] = [];
+    for (const job of await store.jobs.running()) {
+      const wanted = await wantedOf(store, job);
+      if (wanted) jobs.push({ job: `${job.name}-${job.run}`, ...wanted });
+    }
+    const workers = jobs.reduce((sum, one) => sum + one.workers, 0);
+    if (context.json) printJson(context, { workers, jobs });
+    else {
+      const lines = jobs.map((one) => `  ${one.job}: ${wantedText(one)}`);
+      const head = jobs.length === 0 ? 'no job that runs has been measured yet' : `wanted: ${workers}`;
+      print(context.stdout, `${[head, ...lines].map(printable).join('\n')}\n`);
+    }
+    return 'success';
+  });
 }
 
 async function liveWorkers(context: Context): Promise<{ rows: Row[]; none: string }> {

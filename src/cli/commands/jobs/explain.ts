@@ -1,8 +1,9 @@
 import { explainJob } from '../../../coordinator/explain/explain-job.ts';
 import { requireJob } from '../../../coordinator/jobs.ts';
 import type { ExitName } from '../../../core/errors.ts';
-import { type Explanation, type Gain, NAMES } from '../../../core/explain/explain.ts';
+import { type Gain, NAMES } from '../../../core/explain/explain.ts';
 import type { SlotState } from '../../../core/explain/slot-states.ts';
+import { wantedText } from '../../../core/scaling/scaling.ts';
 import { formatDuration } from '../../../tui/format.ts';
 import { type Command, print, printJson, withFolder } from '../../context.ts';
 
@@ -17,14 +18,17 @@ export const explainCommand: Command = (context) =>
     return 'success';
   });
 
-function linesOf({ sentence, shares, gains }: Explanation): string[] {
+function linesOf({ sentence, shares, gains, wanted }: Explained): string[] {
   const parts = (Object.entries(shares) as [SlotState, number][]).sort(([, a], [, b]) => b - a);
   return [
     sentence,
     ...parts.map(([state, percent]) => `${percent.toFixed(1).padStart(7)} %  ${NAMES[state]}`),
     ...gains.map((gain) => `  ${gain.change}: ${gainText(gain)}`),
+    ...(wanted === null ? [] : [`  wanted: ${wantedText(wanted)}`]),
   ];
 }
+
+type Explained = Awaited<ReturnType<typeof explainJob>>;
 
 function gainText({ gainPercent, etaSeconds }: Gain): string {
   const rate = `${gainPercent < 0 ? '' : '+'}${gainPercent} % pages/s`;

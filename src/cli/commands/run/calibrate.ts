@@ -7,10 +7,11 @@ import { type HostProfile, paceOfProfile } from '../../../core/calibration/host-
 import { drawProfile } from '../../../core/calibration/picture.ts';
 import { type ExitName, SeineError } from '../../../core/errors.ts';
 import { PRIVATE_FOLDER } from '../../../core/file-modes.ts';
+import { calibrationEntry, textOf } from '../../../core/host-log/host-log.ts';
 import type { JobSpec } from '../../../core/job-schema/job.ts';
 import { normalizeUrl } from '../../../core/url/url.ts';
 import { completeSpec } from '../../../job-file/parse-job.ts';
-import type { Job } from '../../../ports/store.ts';
+import type { HostLogText, Job } from '../../../ports/store.ts';
 import { formatCount } from '../../../tui/format.ts';
 import { type CalibrationProgress, calibrate } from '../../../tune/calibrate.ts';
 import { systemClock } from '../../../worker/batch/system-clock.ts';
@@ -77,13 +78,16 @@ async function calibrateHosts(
     const { headers } = await compileJob({ ...spec, routes: [], follow: [] }, new Map());
     let failed = false;
     for (const [host, urls] of hosts) {
+      const [known] = await folder.store.frontier.hostsNamed([host]);
       const profile = await calibrate({
+        ...{ pace: known?.pace ?? null },
         ...{ host, urls, spec, headers, signal, requestsMax, refusalsMax },
         fetcher: tools.fetcher,
         clock: systemClock,
         onProgress: progressLines(context),
       });
       await folder.store.hosts.saveProfile(profile, paceOfProfile(profile));
+      if (spec.politeness.log) await folder.store.hosts.appendLogs([logOf(profile)]);
       const picture = writePicture(folder, profile);
       show(context, profile, picture);
       failed ||= profile.rate === null;
@@ -92,6 +96,11 @@ async function calibrateHosts(
   } finally {
     await tools.close();
   }
+}
+
+/** Its requests are in the log of the host, too. */
+function logOf({ host, requests, refusals }: HostProfile): HostLogText {
+  return { host, text: textOf(calibrationEntry({ now: systemClock.now(), host, requests, refusals })) };
 }
 
 /** A job of the folder, a job file or list as for `run`, or the name of a host. */

@@ -305,6 +305,14 @@ export const explanationSchema = z.strictObject({
     }),
   ),
   sentence: z.string().describe('All of it for people.'),
+  wanted: z
+    .strictObject({
+      slots: z.int().describe('Batches under way at once.'),
+      workers: z.int(),
+      reason: z.string(),
+    })
+    .nullable()
+    .describe('How many workers a job that runs could use; null while that is not known.'),
 });
 
 export const storedQuery = z.strictObject({

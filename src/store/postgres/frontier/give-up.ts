@@ -8,6 +8,7 @@ import { tellWork } from '../../shared/webhooks/outbox.ts';
 import { TAKE_ATTEMPT_NUMBERS } from '../connection/attempt-numbers.ts';
 import type { Transaction } from '../connection/database.ts';
 import { CounterUpdates, cleanText, indexHint } from '../connection/rows.ts';
+import { appendHostLogs } from '../host-log.ts';
 import { addRollups } from '../rollup-store.ts';
 import { POSTGRES_OUTBOX, writeOutbox } from '../webhooks.ts';
 
@@ -57,6 +58,7 @@ export async function releaseInTransaction(
   counterUpdates.count('batches', 1);
   await tx.run(RELEASE_HOSTS, batchId);
   await freeHosts(tx, batchId, options.hosts ?? [], counterUpdates);
+  await appendHostLogs(tx, options.logs ?? []);
   await tx.run(CLOSE_BATCH, batchId, options.now, reason);
   const rollup = lostTasks(held.length, dead);
   tx.finally(counterUpdates.write(tx, batch.job_id));

@@ -497,4 +497,20 @@ export const MIGRATIONS: readonly Migration[] = [
   CREATE INDEX worker_rollups_at ON worker_rollups (step, at);
   `,
   },
+  {
+    number: 32,
+    name: 'host-log',
+    sql: `
+  -- What each host was asked, as a chain of entries: see core/host-log. The host has the number and the hash of the last.
+  ALTER TABLE hosts ADD COLUMN log_number bigint NOT NULL DEFAULT 0;
+  ALTER TABLE hosts ADD COLUMN log_hash text;
+  CREATE TABLE host_log (
+    host_id bigint NOT NULL,
+    number bigint NOT NULL,
+    hash text NOT NULL,
+    entry text NOT NULL,
+    PRIMARY KEY (host_id, number)
+  );
+  `,
+  },
 ];

@@ -7,6 +7,7 @@ import { LOST } from '../../shared/views/tasks.ts';
 import { tellWork } from '../../shared/webhooks/outbox.ts';
 import type { Database } from '../connection/database.ts';
 import { addTally, CounterDelta, followHost, NO_ID, QueueDelta, readPass } from '../connection/rows.ts';
+import { appendHostLog } from '../host-log.ts';
 import { addRollups } from '../rollup-store.ts';
 import { SQLITE_OUTBOX, writeOutbox } from '../webhooks.ts';
 
@@ -54,6 +55,7 @@ export function releaseInTransaction(
     db.run(FREE_QUEUE, nextAt, batch.job_id, hostId);
     followHost(db, hostId, { nextAt, takenUntil });
   }
+  for (const log of options.logs ?? []) appendHostLog(db, log);
   const counters = new CounterDelta();
   counters.add('leased', -returned - dead);
   counters.add('pending', returned);

@@ -2,6 +2,7 @@ import type { Settlement } from '../../../ports/store.ts';
 import type { Database } from '../connection/database.ts';
 import { followHost } from '../connection/rows.ts';
 import type { TaskInserter } from '../frontier/insert-tasks.ts';
+import { appendHostLog } from '../host-log.ts';
 
 /** What a report says about hosts and their robots.txt. Lives inside the transaction of its settle. */
 export function writeHosts(db: Database, inserter: TaskInserter, settlement: Settlement): void {
@@ -34,6 +35,7 @@ export function writeHosts(db: Database, inserter: TaskInserter, settlement: Set
       );
       followHost(db, hostId, { nextAt: change.nextAt, takenUntil: change.takenUntil ?? null });
     }
+    if (change.log !== undefined) appendHostLog(db, { host: change.host, text: change.log });
   }
   for (const entry of settlement.robots) {
     db.run(

@@ -1,0 +1,130 @@
+import { canonicalJson } from '../values/canonical-json.ts';
+import { FIRST_PREVIOUS, type HostLogRow, hashOf } from './host-log.ts';
+
+/** The last entry of a host that was seen. */
+interface ChainHead {
+  number: number;
+  hash: string;
+}
+
+export interface ChainFault {
+  host: string | null;
+  number: number | null;
+  problem: string;
+}
+
+/** What a log holds, and whether its chains are whole. */
+export interface ChainSummary {
+  hosts: number;
+  entries: number;
+  requests: number;
+  refusals: number;
+  /** Permits whose worker did not say what it sent. */
+  lost: number;
+  /** Requests that followed another one sooner than their permit allowed, at least so many. */
+  shortGaps: number;
+  faultCount: number;
+  /** The first of them. */
+  faults: ChainFault[];
+}
+
+/** More faults would be read by nobody. */
+const FAULTS_KEPT = 100;
+/** Between entries times are known to the millisecond. */
+const ROUNDING_MS = 1;
+
+interface Chain extends ChainHead {
+  /** The last request under a permit with a gap. */
+  lastSentAt: number | null;
+  gapUs: number;
+}
+
+/** Checks chains row by row: entries of different hosts may be mixed, those of one host are in order. */
+export class ChainCheck {
+  readonly #chains = new Map<string, Chain>();
+  /** Heads of a log that was written earlier: this one must go on from them. */
+  readonly #earlier: ReadonlyMap<string, ChainHead>;
+  readonly #sums: ChainSummary = {
+    ...{ hosts: 0, entries: 0, requests: 0, refusals: 0, lost: 0, shortGaps: 0, faultCount: 0 },
+    faults: [],
+  };
+
+  constructor(earlier: ReadonlyMap<string, ChainHead> = new Map()) {
+    this.#earlier = earlier;
+  }
+
+  add(row: unknown): void {
+    if (isRow(row)) this.#add(row);
+    else this.fault(null, null, 'a line is not an entry of a host log');
+  }
+
+  #add(row: HostLogRow): void {
+    const { number, previous, hash, ...entry } = row;
+    const chain = this.#chains.get(entry.host) ?? {
+      ...{ number: 0, hash: FIRST_PREVIOUS, lastSentAt: null, gapUs: 0 },
+    };
+    if (number !== chain.number + 1)
+      this.fault(
+        entry.host,
+        number,
+        `entry ${chain.number + 1} was expected here: entries are missing or doubled`,
+      );
+    else if (previous !== chain.hash)
+      this.fault(entry.host, number, 'does not name the hash of the entry before it');
+    if (hashOf(previous, canonicalJson(entry)) !== hash)
+      this.fault(entry.host, number, 'its hash does not fit its content: it was changed');
+    const known = this.#earlier.get(entry.host);
+    if (known?.number === number && known.hash !== hash)
+      this.fault(entry.host, number, 'is another one than in the earlier log');
+    this.#count(row, chain);
+    this.#chains.set(entry.host, { ...chain, number, hash });
+  }
+
+  /** Something else that is wrong with the log. */
+  fault(host: string | null, number: number | null, problem: string): void {
+    this.#sums.faultCount++;
+    if (this.#sums.faults.length < FAULTS_KEPT) this.#sums.faults.push({ host, number, problem });
+  }
+
+  get heads(): ReadonlyMap<string, ChainHead> {
+    return this.#chains;
+  }
+
+  /** After the last row. */
+  finish(): ChainSummary {
+    for (const [host, { number }] of this.#earlier) {
+      const found = this.#chains.get(host)?.number ?? 0;
+      if (found < number)
+        this.fault(host, found, `ends here, but the earlier log has ${number} entries of this host`);
+    }
+    return { ...this.#sums, hosts: this.#chains.size };
+  }
+
+  #count(
+    { kind, requests, refusals, permit, smallestGapUs, firstSentAt, lastSentAt }: HostLogRow,
+    chain: Chain,
+  ): void {
+    this.#sums.entries++;
+    this.#sums.requests += requests ?? 0;
+    this.#sums.refusals += refusals ?? 0;
+    if (kind === 'lost') this.#sums.lost++;
+    const gapUs = permit?.gapUs ?? 0;
+    if (gapUs === 0) return;
+    if (smallestGapUs !== null && smallestGapUs < gapUs) this.#sums.shortGaps++;
+    if (firstSentAt === null || lastSentAt === null) return;
+    const sinceMs = chain.lastSentAt === null ? -1 : Date.parse(firstSentAt) - chain.lastSentAt;
+    if (sinceMs >= 0 && sinceMs + ROUNDING_MS < Math.min(gapUs, chain.gapUs) / 1_000) this.#sums.shortGaps++;
+    Object.assign(chain, { lastSentAt: Math.max(chain.lastSentAt ?? 0, Date.parse(lastSentAt)), gapUs });
+  }
+}
+
+function isRow(row: unknown): row is HostLogRow {
+  if (typeof row !== 'object' || row === null) return false;
+  const { host, number, previous, hash } = row as Partial<Record<keyof HostLogRow, unknown>>;
+  return (
+    typeof host === 'string' &&
+    Number.isSafeInteger(number) &&
+    typeof previous === 'string' &&
+    typeof hash === 'string'
+  );
+}

@@ -1,0 +1,37 @@
+import { FIRST_PREVIOUS, type StoredLogEntry } from '../../core/host-log/host-log.ts';
+import type { HostLogText } from '../../ports/store.ts';
+import type { Database, Transaction } from './connection/database.ts';
+import { cleanText, toRows } from './connection/rows.ts';
+
+/** Adds entries to the chains of hosts, at most one for each. Lives inside the transaction of what they tell. */
+export async function appendHostLogs(tx: Transaction, logs: readonly HostLogText[]): Promise<void> {
+  if (logs.length === 0) return;
+  const hosts = logs.map(({ host }) => cleanText(host));
+  await tx.run(APPEND_LOGS, toRows(logs), hosts);
+}
+
+export async function readHostLog(
+  reads: Pick<Database, 'read'>,
+  host: string,
+  { after, limit }: { after: number; limit: number },
+): Promise<StoredLogEntry[]> {
+  return reads.read<StoredLogEntry>(SELECT_LOG, host, after, limit);
+}
+
+/** Hosts are locked in one order, so that two coordinators never wait in a ring; the chain goes on from what holds then. */
+const APPEND_LOGS = `
+  WITH locked AS MATERIALIZED (SELECT id FROM hosts WHERE host = ANY($2::text[]) ORDER BY id FOR UPDATE),
+  appended AS (
+    UPDATE hosts SET log_number = hosts.log_number + 1, log_hash =
+      encode(sha256(convert_to(coalesce(hosts.log_hash, '${FIRST_PREVIOUS}') || entry.text, 'UTF8')), 'hex')
+    FROM json_to_recordset($1::json) AS entry (host text, text text)
+    WHERE hosts.host = entry.host AND (SELECT count(*) FROM locked) > 0
+    RETURNING hosts.id, hosts.log_number, hosts.log_hash, entry.text
+  )
+  INSERT INTO host_log (host_id, number, hash, entry) SELECT id, log_number, log_hash, text FROM appended`;
+
+const SELECT_LOG = `
+  SELECT host_log.number, host_log.hash, host_log.entry AS text, coalesce((SELECT before.hash FROM host_log AS before
+    WHERE before.host_id = host_log.host_id AND before.number = host_log.number - 1), '${FIRST_PREVIOUS}') AS previous
+  FROM host_log JOIN hosts ON hosts.id = host_log.host_id
+  WHERE hosts.host = $1 AND host_log.number > $2 ORDER BY host_log.number LIMIT $3`;
