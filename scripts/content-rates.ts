@@ -1,7 +1,5 @@
+import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import { Readability } from '@mozilla/readability';
-import { JSDOM, VirtualConsole } from 'jsdom';
-import TurndownService from 'turndown';
 import { mainContent } from '../src/worker/markdown/markdown.ts';
 import { Page } from '../src/worker/page/page.ts';
 import {
@@ -43,11 +41,22 @@ function seine({ html }: ContentPage): Extracted {
   );
 }
 
+/** Loaded without their types, which would put the globals of a browser into every file of the project. */
+interface Libraries {
+  Readability: new (document: object) => { parse(): { title: string; content: string } | null };
+  JSDOM: new (html: string, options: object) => { window: { document: object; close(): void } };
+  TurndownService: new () => { turndown(html: string): string };
+}
+const require = createRequire(import.meta.url);
+const { Readability, JSDOM, TurndownService }: Libraries = {
+  ...require('@mozilla/readability'),
+  ...require('jsdom'),
+  TurndownService: require('turndown'),
+};
 const turndown = new TurndownService();
-const virtualConsole = new VirtualConsole();
 
 function readability({ html }: ContentPage): Extracted {
-  const { window } = new JSDOM(html, { url: URL_OF_PAGE, virtualConsole });
+  const { window } = new JSDOM(html, { url: URL_OF_PAGE });
   const article = new Readability(window.document).parse();
   const markdown = turndown.turndown(article?.content ?? '');
   window.close();

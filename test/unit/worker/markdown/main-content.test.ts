@@ -33,7 +33,6 @@ const EXPECTED: Record<string, Expected> = {
     has: [
       '# Harbour bridge reopens after two years\n',
       '*1911 swing bridge*',
-      'By [Mira Holt](https://site.example/authors/mira-holt), 13 May 2024',
       '![The bridge at dawn](https://site.example/photos/bridge-1200.jpg)',
       'with a ribbon, a brass band and a queue',
       'It feels **lighter** than before',
@@ -46,6 +45,8 @@ const EXPECTED: Record<string, Expected> = {
     ],
     hasNot: [
       'cookies',
+      'Mira Holt',
+      '13 May',
       'Subscribe',
       'Advertisement',
       'Share',
@@ -59,7 +60,6 @@ const EXPECTED: Record<string, Expected> = {
     title: 'How I stopped worrying about time zones',
     has: [
       '# How I stopped worrying about time zones',
-      '[29 October 2023](https://site.example/2023/10/29)',
       '**store instants, show local time, never add hours**',
       '\n```js\nconst next = new Date(last);\nnext.setHours(next.getHours() + 24); // not a day!\nconsole.log(`next: ',
       '`);\n```\n',
