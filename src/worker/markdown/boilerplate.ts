@@ -37,7 +37,7 @@ const AROUND_WORDS = new Set(
   (
     'ad ads adsense advert advertisement advertising author-bio banner bio breadcrumb breadcrumbs buy buybox ' +
     'catlinks combx consent cookie cookies crosslinks disclaimer disclosure dropdown editsection feedback footer footnav ' +
-    'gdpr infobar jumplinks legends masthead menu metadata modal nav navbar navbox navigation newsletter noprint offer ' +
+    'gdpr infobar jumplinks masthead menu modal nav navbar navbox navigation newsletter noprint offer ' +
     'onetrust outbrain pager pagination paywall popular popup promo promotion rail recirc recirculation recommended ' +
     'recommendation recommendations related relatedposts rss share sharedaddy sharing shoutbox sidebar sidenav sig ' +
     'signature signup similar skip skiplink social sponsor sponsored subscribe subscription taboola tags teaser teasers ' +
@@ -97,7 +97,7 @@ const COMMENTS =
 const OTHER =
   /^(?:share(?: (?:this|on|via|the)\b.*)?:?$|(?:artikel )?teilen|partager|compartir|condividi|поделиться|シェア|分享|この記事をシェア|شارك|שתפו|공유|advertisement|anzeige$|werbung$|publicit|реклама|広告|广告|sponsored|about the author|written by|über den autor|à propos de l.auteur|sobre el autor|об авторе|contents$|table of contents|on this page|in this article|inhalt$|sommaire$|subscribe|already a subscriber|(?:to )?continue reading|keep reading for|become a member|sign (?:up|in)\b|(?:our |the )?newsletter|stay in the loop|stay (?:informed|up to date)|before you go|never miss|get the (?:app|newsletter)|follow us|(?:we value )?your privacy|we value your privacy|cookie|was this (?:page|article) helpful|press contact|media contact)/i;
 const LINKS =
-  /^(?:related|more (?:from|on|in|by|stories|about|like|news|articles)|you (?:may|might) (?:also )?(?:like|be)|you (?:may|might) also|read (?:more|next|also|on)|also (?:read|on)|see also|recommended|most (?:read|popular|viewed)|trending|popular|latest|don.t miss|up next|next up|top stories|editor.?s.? picks|similar|customers also|people also|frequently bought|hot network|tags?\b|topics?:?$|filed under|posted in|categor|mehr zum thema|lesen sie auch|das könnte|à lire aussi|lire aussi|sur le même|te puede interesar|lea también|leia (?:também|mais)|leggi anche|lees ook|читайте также|по теме|関連記事|人気記事|相关|관련|أخبار ذات|اقرأ|כתבות נוספות)/i;
+  /^(?:related|more (?:from|on|in|by|stories|about|like|news|articles)|you (?:may|might) (?:also )?(?:like|be)|you (?:may|might) also|read (?:more|next|also|on)|also (?:read|on)|recommended|most (?:read|popular|viewed)|trending|popular|latest|don.t miss|up next|next up|top stories|editor.?s.? picks|similar|customers also|people also|frequently bought|hot network|tags?\b|topics?:?$|filed under|posted in|categor|mehr zum thema|lesen sie auch|das könnte|à lire aussi|lire aussi|sur le même|te puede interesar|lea también|leia (?:também|mais)|leggi anche|lees ook|читайте также|по теме|関連記事|人気記事|相关|관련|أخبار ذات|اقرأ|כתבות נוספות)/i;
 
 const RIGHTS =
   /©|\(c\) ?\d{4}|all rights reserved|alle rechte vorbehalten|tous droits réservés|todos los derechos|tutti i diritti|все права защищены|無断転載|版权所有|版權所有|무단 ?전재|جميع الحقوق|כל הזכויות/i;

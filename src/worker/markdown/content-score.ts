@@ -20,6 +20,8 @@ const ABOVE_TITLE = 0.5;
 /** Links among the text of a box that is labelled as one of links. */
 const LABELLED_LINKS_SHARE = 0.3;
 
+/** A box with more links than this among its text is one of links. */
+export const LINKS_SHARE = 2 / 3;
 const ASIDE_LINKS_SHARE = 0.2;
 
 const FRAMES = new Set(['header', 'footer', 'aside']);
@@ -57,7 +59,9 @@ function labelOf(page: Survey, number: number): Beside | null {
   const label = page.labels[number]!;
   if (label === null || isLandmark(page.elements[number]!)) return null;
   if (label !== 'links') return label;
-  const isLinks = page.linked[number]! > LABELLED_LINKS_SHARE * page.characters[number]!;
+  // Chapters end with what to read next, and are sections.
+  const share = page.elements[number]!.name === 'section' ? LINKS_SHARE : LABELLED_LINKS_SHARE;
+  const isLinks = page.linked[number]! > share * page.characters[number]!;
   return isLinks || isCardList(page, number) ? 'other' : null;
 }
 
@@ -65,22 +69,40 @@ const CARDS_MIN = 3;
 const CARD_CHARACTERS_MAX = 500;
 /** Signs that lead back or up are shorter than the name of a page. */
 const CARD_LINK_MIN = 10;
+const CARD_LISTS = new Set(['div', 'section', 'ul', 'ol', 'aside']);
 const CARD_NAMES = new Set(['div', 'li', 'article', 'section', 'a']);
+/** Those that are boxes, whatever is in them. */
+const BARE_CARDS = new Set(['div', 'article', 'section']);
 
 /** A list of other pages: boxes that begin with a link and say a little about it. */
-export function isCardList(
-  { elements, ends, characters, beginsWithLink, linked }: Survey,
-  list: number,
-): boolean {
+export function isCardList(page: Survey, list: number): boolean {
+  const { elements, ends, characters, beginsWithLink, linked } = page;
+  if (!CARD_LISTS.has(elements[list]!.name)) return false;
   let cards = 0;
   let others = 0;
   for (let at = list + 1; at < ends[list]!; at = ends[at]!) {
     if (characters[at] === 0) continue;
     const isBox = CARD_NAMES.has(elements[at]!.name) && linked[at]! >= CARD_LINK_MIN;
-    if (isBox && beginsWithLink[at] && characters[at]! < CARD_CHARACTERS_MAX) cards++;
+    if (
+      isBox &&
+      (BARE_CARDS.has(elements[at]!.name) || hasBoxes(page, at)) &&
+      beginsWithLink[at] &&
+      characters[at]! < CARD_CHARACTERS_MAX
+    )
+      cards++;
     else others++;
   }
   return cards >= CARDS_MIN && others <= 1 + cards / 4;
+}
+
+const CARD_PARTS = new Set('h2 h3 h4 h5 h6 article img figure'.split(' '));
+const CARD_PARTS_SEEN = 8;
+
+/** An item of a list is a card when there is more than words in it. */
+function hasBoxes({ elements, ends }: Survey, item: number): boolean {
+  const end = Math.min(ends[item]!, item + CARD_PARTS_SEEN);
+  for (let at = item + 1; at < end; at++) if (CARD_PARTS.has(elements[at]!.name)) return true;
+  return false;
 }
 
 /** Numbers of the headers and footers of the page itself, and of what stands beside; those of an article are part of it. */

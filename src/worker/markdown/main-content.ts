@@ -1,5 +1,13 @@
 import { type ChildNode, type Document, type Element, isTag, isText } from 'domhandler';
-import { type Evidence, evidenceOf, findTop, framesOf, isCardList, isLandmark } from './content-score.ts';
+import {
+  type Evidence,
+  evidenceOf,
+  findTop,
+  framesOf,
+  isCardList,
+  isLandmark,
+  LINKS_SHARE,
+} from './content-score.ts';
 import { type Head, type Heading, type Survey, survey } from './page-survey.ts';
 
 interface Content {
@@ -19,9 +27,10 @@ export function findContent(document: Document): Content {
   const page = survey(document);
   const scope = mainOf(page);
   const frames = framesOf(page);
-  const heading = titleHeading(page, scope);
-  const top = findTop(page, scope, heading, frames);
-  const isList = top.score < PROSE_MIN || isLinkPage(page, scope);
+  const headings = titleHeadings(page, scope);
+  const top = findTop(page, scope, headings[0] ?? -1, frames);
+  const heading = nearestHeading(page, headings, top.number);
+  const isList = top.score < PROSE_MIN || isLinkPage(page, scope, top.score);
   const region = isList
     ? listRegion(page, scope, frames)
     : textRegion(page, scope, top.number, heading, frames);
@@ -37,7 +46,7 @@ export function findContent(document: Document): Content {
 
 /** A page with less text than this in one place is a list, or next to nothing. */
 const PROSE_MIN = 40;
-const LINKS_SHARE = 0.15;
+const THIN_SHARE = 0.15;
 /** Pages that are built by scripts have a main element with nothing in it. */
 const MAIN_MIN = 20;
 
@@ -52,8 +61,10 @@ function mainOf(page: Survey): number {
   return found !== -1 && page.characters[found]! >= MAIN_MIN ? found : -1;
 }
 
-function isLinkPage(page: Survey, scope: number): boolean {
-  return scope !== -1 && page.weights[scope]! < LINKS_SHARE * page.characters[scope]!;
+function isLinkPage(page: Survey, scope: number, score: number): boolean {
+  const whole = Math.max(0, scope);
+  const isThin = (page.weights[whole] ?? 0) < THIN_SHARE * (page.characters[whole] ?? 0);
+  return isThin && (scope !== -1 || score < ARTICLE_MIN);
 }
 
 interface Region {
@@ -100,8 +111,8 @@ function textRegion(
   let inner = top;
   while (inner > Math.max(0, scope) && LINES.has(page.elements[inner]!.name) && page.parents[inner] !== -1)
     inner = page.parents[inner]!;
-  const region = new RegionFinder(page, inner, heading, frames);
-  region.climb(scope);
+  const region = new RegionFinder(page, scope, inner, heading, frames);
+  region.climb();
   region.clean();
   return { root: region.root, omitted: region.omitted };
 }
@@ -122,6 +133,8 @@ const FORM_CHARACTERS_MAX = 200;
 
 class RegionFinder {
   readonly #page: Survey;
+  readonly #scope: number;
+  readonly #isTrusted: boolean;
   readonly #top: number;
   readonly #heading: number;
   readonly #frames: ReadonlySet<number>;
@@ -131,12 +144,17 @@ class RegionFinder {
   readonly #groups = new Map<string, number>();
   root: number;
 
-  constructor(page: Survey, top: number, heading: number, frames: ReadonlySet<number>) {
+  constructor(page: Survey, scope: number, top: number, heading: number, frames: ReadonlySet<number>) {
     this.#page = page;
     this.#top = top;
     this.#heading = heading;
     this.#frames = frames;
     this.root = top;
+    // What a page calls its main content is, unless it has an article in it.
+    let at = top;
+    while (at !== scope && at !== -1 && page.elements[at]!.name !== 'article') at = page.parents[at]!;
+    this.#isTrusted = scope !== -1 && at === scope;
+    this.#scope = scope;
   }
 
   get omitted(): number[] {
@@ -148,15 +166,15 @@ class RegionFinder {
   }
 
   /** Takes in what belongs to the top around it, out to the title and at least one step; with little text, one more. */
-  climb(scope: number): void {
+  climb(): void {
     const { parents, elements } = this.#page;
     let beyond = this.#page.weights[this.#top]! < ARTICLE_MIN ? 2 : 1;
     for (;;) {
       const outer = parents[this.root]!;
-      const isLast = elements[this.root]!.name === 'body' || this.root === scope;
+      const isLast = elements[this.root]!.name === 'body' || this.root === this.#scope;
       if (outer === -1 || isLast) return;
       if (this.#heading === -1 || this.#holds(this.root, this.#heading)) {
-        if (isLandmark(elements[this.root]!) || beyond-- === 0) return;
+        if (isLandmark(elements[this.root]!) || (!this.#isTrusted && beyond-- === 0)) return;
       }
       this.#judgeChildren(outer, this.root);
       this.root = outer;
@@ -180,20 +198,24 @@ class RegionFinder {
   }
 
   #isPart(number: number, isBelow: boolean): boolean {
-    const { elements, weights, characters, linked } = this.#page;
+    const { elements, weights, characters, linked, hasCode } = this.#page;
     const element = elements[number]!;
     const all = characters[number]!;
     if (all === 0) return true;
     if (this.#frames.has(number) || evidenceOf(this.#page, number) !== null) return false;
-    if (isSubheading(element) || linked[number]! > PART_LINKS_SHARE * all) return false;
+    const isText = TEXTS.has(element.name) || this.#isTrusted || hasCode[number]!;
+    if (isSubheading(element) || linked[number]! > (isText ? LINKS_SHARE : PART_LINKS_SHARE) * all)
+      return false;
     if (isCardList(this.#page, number)) return false;
     if (weights[number]! >= PART_SHARE * this.#page.weights[this.#top]!) return true;
     const isBetween = !isBelow && this.#heading !== -1 && number > this.#heading;
-    if (isBetween) return true;
+    if (isBetween || this.#isTrusted) return true;
     const { name, attribs } = elements[this.#top]!;
     const isAlike = element.name === name && (name === 'section' || attribs.class === element.attribs.class);
     if (isAlike && attribs.class !== undefined && weights[number]! > 0) return true;
-    return (element.name === 'p' || (isAlike && name === 'section')) && weights[number]! >= SENTENCE;
+    if ((element.name === 'p' || (isAlike && name === 'section')) && weights[number]! >= SENTENCE)
+      return true;
+    return hasCode[number]!;
   }
 
   /** Leaves out what is no content within the root. */
@@ -275,7 +297,7 @@ class RegionFinder {
     if (isCardList(this.#page, number) && share <= STRONG_SHARE_MAX) return true;
     if (this.#isLinkBox(number) && share <= STRONG_SHARE_MAX) return true;
     if (name === 'a') return (isAbove || isBelow) && this.#isLoose(number);
-    return isBelow && linked[number]! > HALF * characters[number]! && BOXES.has(name);
+    return isBelow && PARTS.has(name) && linked[number]! > LINKS_SHARE * characters[number]!;
   }
 
   /** A word that stands among boxes, and not in a line. */
@@ -285,15 +307,32 @@ class RegionFinder {
     return parent !== -1 && worth[parent]! < SENTENCE && weights[parent]! - worth[parent]! >= SENTENCE;
   }
 
-  /** A box of little but links, unless it is a list among paragraphs. */
+  /** A box of little but links, unless it is a list below a line of text. */
   #isLinkBox(number: number): boolean {
-    const { elements, characters, linked, parents } = this.#page;
-    const { name } = elements[number]!;
-    if (!BOXES.has(name) || linked[number]! * 3 <= characters[number]! * 2) return false;
-    const parent = parents[number]!;
-    const isAmongText = parent !== -1 && linked[parent]! * 3 < characters[parent]!;
-    return !isAmongText || (name !== 'ul' && name !== 'ol' && name !== 'table' && name !== 'p');
+    const { elements, characters, linked, labels, hasCode } = this.#page;
+    const element = elements[number]!;
+    if (!BOXES.has(element.name) || linked[number]! <= LINKS_SHARE * characters[number]!) return false;
+    if (hasCode[number]) return false;
+    if (!LISTS.has(element.name)) return true;
+    const above = besideOf(element, 'prev');
+    const isLabelled = above !== null && isSubheading(above) && labels[this.#above(number)] !== null;
+    return above === null ? !ITEMS.has(parentName(element)) : isLabelled;
   }
+
+  /** Number of the element right before, at the same depth. */
+  #above(number: number): number {
+    const { parents, ends } = this.#page;
+    let above = number - 1;
+    while (above > 0 && parents[above] !== parents[number]) above = parents[above]!;
+    return ends[above] === number ? above : -1;
+  }
+}
+
+const LISTS = new Set(['ul', 'ol', 'table', 'dl']);
+const ITEMS = new Set(['li', 'dd']);
+
+function parentName({ parent }: Element): string {
+  return parent !== null && isTag(parent) ? parent.name : '';
 }
 
 const FRAME: Evidence = { kind: 'other', isStrong: true };
@@ -302,19 +341,11 @@ function groupOf({ attribs }: Element, { kind }: Evidence): string {
   return kind === 'comments' ? kind : (attribs.class ?? attribs.id ?? '');
 }
 
-const BOXES = new Set([
-  'div',
-  'section',
-  'aside',
-  'ul',
-  'ol',
-  'table',
-  'form',
-  'header',
-  'footer',
-  'dl',
-  'p',
-]);
+const BOXES = new Set('div section aside ul ol table form header footer dl'.split(' '));
+/** Elements that are text, even with many links. */
+const TEXTS = new Set(['p', 'section', 'pre', 'blockquote']);
+/** Boxes that stand for themselves. */
+const PARTS = new Set(['div', 'section', 'header', 'footer']);
 
 function isSubheading({ name }: Element): boolean {
   return /^h[2-6]$/.test(name);
@@ -337,15 +368,19 @@ function besideOf(element: Element, direction: 'prev' | 'next'): Element | null 
   return at;
 }
 
-/** Number of the heading that has the title of the page, or -1. */
-function titleHeading({ head, ends }: Survey, scope: number): number {
+/** Numbers of the headings that may have the title of the page, in the order of the document. */
+function titleHeadings({ head, ends }: Survey, scope: number): number[] {
   const isInside = ({ number }: Heading) => scope === -1 || (number > scope && number < ends[scope]!);
   const headings = head.headings.filter(isInside);
-  const found =
-    headings.find(({ text }) => isTitle(head, text)) ??
-    head.subheadings.filter(isInside).find(({ text }) => isTitle(head, text)) ??
-    (headings.length === 1 ? headings[0] : undefined);
-  return found?.number ?? -1;
+  const named = [...headings, ...head.subheadings.filter(isInside)].filter(({ text }) => isTitle(head, text));
+  const found = named.length === 0 && headings.length === 1 ? headings : named;
+  return found.map(({ number }) => number).toSorted((a, b) => a - b);
+}
+
+/** The first within the top, or else the last above it: one further up may be the name of the site. */
+function nearestHeading({ ends }: Survey, headings: readonly number[], top: number): number {
+  const inside = headings.find((number) => number >= top && number < (ends[top] ?? 0));
+  return inside ?? headings.findLast((number) => number < top) ?? headings[0] ?? -1;
 }
 
 function isTitle({ title, ogTitle }: Head, text: string): boolean {
@@ -362,7 +397,27 @@ function titleOf({ head, ends }: Survey, root: number): string | null {
   const heading = headings.find(isInside) ?? headings.find(({ text }) => isTitle(head, text));
   const given = ogTitle ?? heading?.text ?? title ?? headings[0]?.text ?? null;
   if (given === null || given === heading?.text) return given;
+  if (given === title && heading === undefined) return withoutSite(title, siteName);
   if (heading && given.split(SEPARATORS).includes(heading.text)) return heading.text;
-  if (siteName === null || !given.endsWith(siteName)) return given;
-  return given.slice(0, -siteName.length).replace(/\s+[|\-–—·•:»«/]+\s*$/u, '') || given;
+  return siteName !== null && given.endsWith(siteName) ? withoutEnd(given, siteName) : given;
+}
+
+/** A title of this many words is one without the name of the site behind it. */
+const TITLE_WORDS_MIN = 4;
+
+/** Where the page has no heading: without what follows the last mark between title and site. */
+function withoutSite(title: string, siteName: string | null): string {
+  if (siteName !== null && title.endsWith(siteName)) return withoutEnd(title, siteName);
+  const at = [' | ', ' - ', ' – ', ' — ', ' · ', ' » '].reduce(
+    (last, mark) => Math.max(last, title.lastIndexOf(mark)),
+    -1,
+  );
+  const before = title.slice(0, Math.max(0, at));
+  const after = title.slice(at + 3);
+  const isLonger = before.split(' ').length >= TITLE_WORDS_MIN && before.length > after.length;
+  return isLonger ? before : title;
+}
+
+function withoutEnd(title: string, siteName: string): string {
+  return title.slice(0, -siteName.length).replace(/\s+[|\-–—·•:»«/]+\s*$/u, '') || title;
 }

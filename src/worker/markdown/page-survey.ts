@@ -41,6 +41,8 @@ export interface Survey {
   labels: (Beside | 'links' | null)[];
   /** Whether its first text is a link. */
   beginsWithLink: boolean[];
+  /** Whether there is a block of code in it. */
+  hasCode: boolean[];
   head: Head;
 }
 
@@ -91,6 +93,7 @@ class Surveyor {
     names: [],
     labels: [],
     beginsWithLink: [],
+    hasCode: [],
     head: { base: null, title: null, ogTitle: null, siteName: null, headings: [], subheadings: [] },
   };
   /** Text directly in a block, with that of inline elements; and of it in links. */
@@ -141,6 +144,7 @@ class Surveyor {
     page.names.push(besideByNames(node, this.#known));
     page.labels.push(null);
     page.beginsWithLink.push(false);
+    page.hasCode.push(node.name === 'pre');
     this.#direct.push(0);
     this.#directLinked.push(0);
     this.#line.push(isBlock ? '' : null);
@@ -152,7 +156,7 @@ class Surveyor {
   }
 
   #leave(node: Element): void {
-    const { parents, ends, characters, linked, worth, weights, elements, head } = this.#survey;
+    const { parents, ends, characters, linked, worth, weights, hasCode, elements, head } = this.#survey;
     const number = this.#around.pop()!;
     if (node.name === 'a') this.#links--;
     if (this.#blocks.at(-1) === number) {
@@ -167,6 +171,7 @@ class Surveyor {
       characters[parent]! += characters[number]!;
       linked[parent]! += linked[number]!;
       weights[parent]! += weights[number]!;
+      if (hasCode[number]) hasCode[parent] = true;
     }
     const headings = node.name === 'h1' ? head.headings : node.name === 'h2' ? head.subheadings : null;
     if (headings !== null && headings.length < HEADINGS_MAX) {
