@@ -116,7 +116,7 @@ export function framesOf({ elements, ends }: Survey): Set<number> {
   return found;
 }
 
-export interface Top {
+interface Top {
   number: number;
   score: number;
 }
