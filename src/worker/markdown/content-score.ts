@@ -52,7 +52,8 @@ export function evidenceOf(page: Survey, number: number): Evidence | null {
   if (named !== null) return { kind: named, isStrong: attribs.role !== undefined && named === 'other' };
   // Notes in a text are asides too, and have no links.
   const isAside = name === 'aside' && page.linked[number]! > ASIDE_LINKS_SHARE * page.characters[number]!;
-  return isAside ? { kind: 'other', isStrong: false } : null;
+  if (isAside) return { kind: 'other', isStrong: false };
+  return name === 'address' ? { kind: 'byline', isStrong: false } : null;
 }
 
 function labelOf(page: Survey, number: number): Beside | null {

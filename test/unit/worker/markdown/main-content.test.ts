@@ -304,6 +304,19 @@ describe('one name, one label or one share is no proof', () => {
     expect(markdown).toContain('Why bees swarm');
   });
 
+  test('who wrote it and when is said above the text, and a date in a sentence is part of it', () => {
+    const line =
+      '<address><a href=/ann>Ann Lee</a> Transport editor</address><div><time>12 May 2026</time> by Ann</div>';
+    const first =
+      '<p>On <time>12 May</time> the bees left the hive, all of them, and came back a day later, as bees do.</p>';
+    const { markdown } = contentOf(
+      `<article><h1>Bees</h1>${line}${first}${text('hive')}<address>Hive Road 1</address></article>`,
+    );
+    expect(markdown).not.toContain('Ann');
+    expect(markdown).toContain('On 12 May the bees');
+    expect(markdown).toContain('Hive Road 1');
+  });
+
   test('a list of links below a line of text is content, cards of other pages are not', () => {
     const card = (number: number) =>
       `<div><h3><a href=/${number}>A story about number ${number}</a></h3><p>What it says, in a few words.</p></div>`;
