@@ -94,7 +94,12 @@ export const REFUSALS: readonly Sentence[] = [
   strong('browser wird ', /(?:ihr|dein) browser wird (?:über|ge)prüft/),
   strong('javascript und cookies', /javascript und cookies[^.]{0,10} um fortzufahren/),
   strong('automatisierte ', /automatisierte (?:zugriffe|anfragen)[^.]{0,50} (?:nicht|untersagt|verboten)/),
+  strong(
+    'automatisier',
+    /(?:dass|weil) sie (?:automatisierungs|automatisierte )(?:tools|werkzeuge|software|programme) (?:verwenden|nutzen|benutzen)/,
+  ),
   // French
+  strong("outils d'automatisation", /vous utilisez des outils d'automatisation/),
   strong('pas un robot', /(?:confirm|vérifi|prouv|assur)\w*[^.]{0,40} (?:vous n'êtes|tu n'es) pas un robot/),
   strong('vous avez ', /vous avez été bloqué/),
   strong('navigation semble', /(?:refusé|bloqué)[^.]{0,60} navigation semble automatisée/),

@@ -170,17 +170,23 @@ const GREASE_ORDERS = [
   [2, 1, 0],
 ];
 
+/** The brands that a Chromium of this version names, as it orders them. */
+export function chromiumBrands(major: number, name: string): { brand: string; version: string }[] {
+  const sign = (place: number) => GREASE_SIGNS[place % GREASE_SIGNS.length]!;
+  const madeUp = `Not${sign(major)}A${sign(major + 1)}Brand`;
+  const brands: { brand: string; version: string }[] = [];
+  const order = GREASE_ORDERS[major % GREASE_ORDERS.length]!;
+  brands[order[0]!] = { brand: madeUp, version: GREASE_VERSIONS[major % GREASE_VERSIONS.length]! };
+  brands[order[1]!] = { brand: 'Chromium', version: `${major}` };
+  brands[order[2]!] = { brand: name, version: `${major}` };
+  return brands;
+}
+
 function clientHints({ browser, major, mobile, platform }: BrowserProfile): Record<string, string> {
   if (browser !== 'chrome' && browser !== 'edge') return {};
-  const sign = (place: number) => GREASE_SIGNS[place % GREASE_SIGNS.length]!;
-  const madeUp = `"Not${sign(major)}A${sign(major + 1)}Brand";v="${GREASE_VERSIONS[major % 3]!}"`;
-  const name = browser === 'edge' ? 'Microsoft Edge' : 'Google Chrome';
-  const brands: string[] = [];
-  const order = GREASE_ORDERS[major % GREASE_ORDERS.length]!;
-  for (const [index, brand] of [madeUp, `"Chromium";v="${major}"`, `"${name}";v="${major}"`].entries())
-    brands[order[index]!] = brand;
+  const brands = chromiumBrands(major, browser === 'edge' ? 'Microsoft Edge' : 'Google Chrome');
   return {
-    'sec-ch-ua': brands.join(', '),
+    'sec-ch-ua': brands.map(({ brand, version }) => `"${brand}";v="${version}"`).join(', '),
     'sec-ch-ua-mobile': mobile ? '?1' : '?0',
     'sec-ch-ua-platform': `"${platform}"`,
   };

@@ -20,6 +20,13 @@ export interface BrowserProfile {
 /** Older ones are hardly seen any more, and more often forged than real. To be raised with `header-generator`. */
 const OLDEST: Record<BrowserName, number> = { chrome: 143, edge: 143, firefox: 146, safari: 18 };
 
+/**
+ * The main version of Chrome and Edge that every identity names: over HTTP, impersonated, and in a real Chromium that is
+ * at least as new. It is the newest one whose TLS is spoken. Browsers update themselves within weeks, while the data that
+ * identities are drawn from is months old.
+ */
+export const CHROMIUM_MAJOR = 151;
+
 const CHROMIUM =
   /^Mozilla\/5\.0 \(([^)]+)\) AppleWebKit\/537\.36 \(KHTML, like Gecko\) Chrome\/(\d{3})\.0\.0\.0( Mobile)? Safari\/537\.36(?: (Edg|EdgA)\/(\d{3})\.0\.0\.0)?$/;
 const FIREFOX = /^Mozilla\/5\.0 \(([^)]+); rv:(\d{3})\.0\) Gecko\/(20100101|\d{3}\.0) Firefox\/(\d{3})\.0$/;
@@ -38,7 +45,13 @@ const PLATFORMS: Record<string, PlatformName> = {
 /** Null for whatever is not a current browser as it names itself. */
 export function parseProfile(userAgent: string): BrowserProfile | null {
   const profile = chromiumOf(userAgent) ?? firefoxOf(userAgent) ?? safariOf(userAgent);
-  return profile && profile.major >= OLDEST[profile.browser] ? profile : null;
+  if (profile === null || profile.major < OLDEST[profile.browser]) return null;
+  return profile.browser === 'chrome' || profile.browser === 'edge' ? updated(profile) : profile;
+}
+
+function updated(profile: BrowserProfile): BrowserProfile {
+  const userAgent = profile.userAgent.replace(/\b(Chrome|EdgA?)\/\d+/g, `$1/${CHROMIUM_MAJOR}`);
+  return { ...profile, major: CHROMIUM_MAJOR, userAgent };
 }
 
 function chromiumOf(userAgent: string): BrowserProfile | null {
@@ -84,13 +97,13 @@ function safariOf(userAgent: string): BrowserProfile | null {
 /** A fallback: the most common ones. */
 export const KNOWN_USER_AGENTS: Record<'desktop' | 'mobile', readonly string[]> = {
   desktop: [
-    'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/147.0.0.0 Safari/537.36',
-    'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/147.0.0.0 Safari/537.36',
-    'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/147.0.0.0 Safari/537.36 Edg/147.0.0.0',
+    `Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/${CHROMIUM_MAJOR}.0.0.0 Safari/537.36`,
+    `Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/${CHROMIUM_MAJOR}.0.0.0 Safari/537.36`,
+    `Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/${CHROMIUM_MAJOR}.0.0.0 Safari/537.36 Edg/${CHROMIUM_MAJOR}.0.0.0`,
     'Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:150.0) Gecko/20100101 Firefox/150.0',
   ],
   mobile: [
-    'Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/147.0.0.0 Mobile Safari/537.36',
+    `Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/${CHROMIUM_MAJOR}.0.0.0 Mobile Safari/537.36`,
     'Mozilla/5.0 (iPhone; CPU iPhone OS 18_7 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.4 Mobile/15E148 Safari/604.1',
   ],
 };
@@ -102,14 +115,12 @@ const EMULATED: readonly { emulate: EmulatedBrowser; device: 'desktop' | 'mobile
   {
     emulate: 'chrome151',
     device: 'desktop',
-    userAgent:
-      'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/151.0.0.0 Safari/537.36',
+    userAgent: `Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/${CHROMIUM_MAJOR}.0.0.0 Safari/537.36`,
   },
   {
     emulate: 'chrome151',
     device: 'desktop',
-    userAgent:
-      'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/151.0.0.0 Safari/537.36',
+    userAgent: `Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/${CHROMIUM_MAJOR}.0.0.0 Safari/537.36`,
   },
   {
     emulate: 'firefox144',

@@ -16,7 +16,8 @@ export class BlockWriter {
   readonly #containers: Container[] = [];
   #length = 0;
   #gap: 1 | 2 = 2;
-  #hasRule = false;
+  /** How many containers are around a line across that waits for what is below it, or null. */
+  #ruleDepth: number | null = null;
 
   get isFull(): boolean {
     return this.#length >= MARKDOWN_CHARS_MAX;
@@ -32,6 +33,8 @@ export class BlockWriter {
   /** Whether anything was written inside. */
   close(): boolean {
     const isUsed = this.#containers.pop()?.first === null;
+    // At the end of an item it would divide the list.
+    if (this.#ruleDepth !== null && this.#ruleDepth > this.#containers.length) this.#ruleDepth = null;
     if (!isUsed) this.#gap = 2;
     return isUsed;
   }
@@ -43,14 +46,11 @@ export class BlockWriter {
 
   /** A line across, once there is something above and below it. */
   rule(): void {
-    this.#hasRule = this.#length > 0;
+    this.#ruleDepth = this.#length > 0 ? this.#containers.length : null;
   }
 
   write(block: string): void {
-    if (this.#hasRule) {
-      this.#hasRule = false;
-      this.write('---');
-    }
+    if (this.#ruleDepth !== null) this.#writeRule(this.#ruleDepth);
     if (this.isFull) return;
     let between = '';
     if (this.#length > 0) between = this.#gap === 1 ? '\n' : `\n${this.#emptyLine()}\n`;
@@ -58,6 +58,15 @@ export class BlockWriter {
     const text = this.#containers.length === 0 ? block : this.#indent(block);
     this.#pieces.push(between, text);
     this.#length += between.length + text.length;
+  }
+
+  /** It stands above the lists and quotes that were opened after it. */
+  #writeRule(depth: number): void {
+    this.#ruleDepth = null;
+    const inner = this.#containers.splice(depth);
+    this.#gap = 2;
+    this.write('---');
+    this.#containers.push(...inner);
   }
 
   end(): string {

@@ -1,5 +1,14 @@
 import { type ChildNode, type Document, type Element, isTag, isText } from 'domhandler';
-import { type Head, type Survey, survey } from './page-survey.ts';
+import {
+  type Evidence,
+  evidenceOf,
+  findTop,
+  framesOf,
+  isCardList,
+  isLandmark,
+  LINKS_SHARE,
+} from './content-score.ts';
+import { type Head, type Heading, type Survey, survey } from './page-survey.ts';
 
 interface Content {
   /** Of the `base` element. */
@@ -10,64 +19,36 @@ interface Content {
   omitted: ReadonlySet<Element>;
 }
 
-/** The root holds at least this share of what is content. */
-const SHARE = 0.85;
-/** With less left than this, what names say about the page must be wrong. */
-const REST_MIN = 200;
-const REST_SHARE_MIN = 0.1;
-const HALF = 0.5;
-/** Pages that are built by scripts have a main element with nothing in it. */
-const MAIN_MIN = 20;
-const LINKS_SHARE = 0.15;
-/** Boxes to buy, search or sign up in have less text than this. */
-const FORM_CHARACTERS_MAX = 200;
-
-const FRAMES = new Set(['header', 'footer', 'aside']);
-const LANDMARKS = new Set(['article', 'main']);
-const BOXES = new Set(['div', 'section', 'aside', 'ul', 'ol', 'table', 'form', 'header', 'footer', 'dl']);
-
 /**
- * Where the content of a page is. Text is weighed by how much of it is no link; what is beside the content by its names
- * or by its links is left out; the root is the innermost element that holds nearly all of what remains.
+ * Where the content of a page is: the element with most of the text (`content-score.ts`), what belongs to it among its
+ * neighbours up to the title, and without what is in it that is none: boxes of links, of other pages, of comments.
  */
 export function findContent(document: Document): Content {
   const page = survey(document);
   const scope = mainOf(page);
-  const plan = planOf(page, scope);
-  const root = rootOf(page, plan, scope);
-  const omitted = new Set(plan.omitted.map((number) => page.elements[number]!));
-  for (const heading of [...omitted].map(headingOf)) if (heading) omitted.add(heading);
-  return { base: page.head.base, title: titleOf(page, root), root: page.elements[root] ?? document, omitted };
+  const frames = framesOf(page);
+  const headings = titleHeadings(page, scope);
+  const top = findTop(page, scope, headings[0] ?? -1, frames);
+  const heading = nearestHeading(page, headings, top.number);
+  const isList = top.score < PROSE_MIN || isLinkPage(page, scope, top.score);
+  const region = isList
+    ? listRegion(page, scope, frames)
+    : textRegion(page, scope, top.number, heading, frames);
+  const omitted = new Set(region.omitted.map((number) => page.elements[number]!));
+  for (const above of [...omitted].map(headingAbove)) if (above) omitted.add(above);
+  return {
+    base: page.head.base,
+    title: titleOf(page, region.root),
+    root: page.elements[region.root] ?? document,
+    omitted,
+  };
 }
 
-/** The heading right above, when the element is all that follows it. */
-function headingOf(element: Element): Element | null {
-  const above = besideOf(element, 'prev');
-  const below = besideOf(element, 'next');
-  return above && isHeading(above) && (below === null || isHeading(below)) ? above : null;
-}
-
-/** The next element in one direction, or null where there is none; text in between counts as the element itself. */
-function besideOf(element: Element, direction: 'prev' | 'next'): Element | null {
-  let at: ChildNode | null = element[direction];
-  while (at !== null && !isTag(at)) {
-    if (isText(at) && at.data.trim() !== '') return element;
-    at = at[direction];
-  }
-  return at;
-}
-
-function isHeading({ name }: Element): boolean {
-  return /^h[2-6]$/.test(name);
-}
-
-interface Plan {
-  /** Numbers of elements to leave out, each with all that is inside; in ascending order. */
-  omitted: number[];
-  /** As in the survey, without what is left out. */
-  weights: number[];
-  total: number;
-}
+/** A page with less text than this in one place is a list, or next to nothing. */
+const PROSE_MIN = 40;
+const THIN_SHARE = 0.15;
+/** Pages that are built by scripts have a main element with nothing in it. */
+const MAIN_MIN = 20;
 
 /** Number of the one element that the page itself calls its main content, or -1. */
 function mainOf(page: Survey): number {
@@ -80,113 +61,326 @@ function mainOf(page: Survey): number {
   return found !== -1 && page.characters[found]! >= MAIN_MIN ? found : -1;
 }
 
-function planOf(page: Survey, scope: number): Plan {
-  const without = (omitted: number[]) => lighten(page, omitted, scope);
-  const everything = without([]);
-  const named = without(outermost(page, [...page.beside, ...frames(page)]));
-  const isEnough =
-    named.total >= Math.min(HALF * everything.total, Math.max(REST_MIN, REST_SHARE_MIN * everything.total));
-  const content = isEnough ? named : without(outermost(page, frames(page)));
-  // A page that is a list of links.
-  if (scope !== -1 && content.total < LINKS_SHARE * page.characters[scope]!) return content;
-  const linked = without(outermost(page, [...content.omitted, ...linkBoxes(page, content)]));
-  const best = linked.total >= HALF * content.total ? linked : content;
-  return best.total > 0 ? best : everything;
+function isLinkPage(page: Survey, scope: number, score: number): boolean {
+  const whole = Math.max(0, scope);
+  const isThin = (page.weights[whole] ?? 0) < THIN_SHARE * (page.characters[whole] ?? 0);
+  return isThin && (scope !== -1 || score < ARTICLE_MIN);
 }
 
-/** Headers and footers of the page itself, and what stands beside; those of an article are part of it. */
-function frames(page: Survey): number[] {
-  const found: number[] = [];
-  let landmarkEnd = 0;
-  for (const [number, element] of page.elements.entries()) {
-    if (isLandmark(element)) landmarkEnd = Math.max(landmarkEnd, page.ends[number]!);
-    if (number >= landmarkEnd && FRAMES.has(element.name)) found.push(number);
-  }
-  return found;
+interface Region {
+  /** Number of the root, or -1 for the whole document. */
+  root: number;
+  /** Numbers of elements to leave out, each with all that is inside. */
+  omitted: number[];
 }
 
-function isLandmark({ name, attribs }: Element): boolean {
-  return LANDMARKS.has(name) || attribs.role === 'main' || attribs.itemprop === 'articleBody';
-}
+const HALF = 0.5;
 
-/** Boxes of little but links, unless they stand among paragraphs, and forms. */
-function linkBoxes(page: Survey, { omitted }: Plan): number[] {
-  const skipped = new Set(omitted);
-  const found: number[] = [];
-  for (let number = 0; number < page.elements.length; number++) {
-    if (skipped.has(number)) {
+/** A page without text in one place: all of it but its frame, and what its names place beside, unless that is most of it. */
+function listRegion(page: Survey, scope: number, frames: ReadonlySet<number>): Region {
+  const whole = scope === -1 ? page.characters[0]! : page.characters[scope]!;
+  const without = (isOut: (number: number) => boolean): Region & { left: number } => {
+    const omitted: number[] = [];
+    let left = whole;
+    for (let number = Math.max(0, scope) + 1; number < (page.ends[scope] ?? page.elements.length); number++) {
+      if (!isOut(number)) continue;
+      omitted.push(number);
+      left -= page.characters[number]!;
       number = page.ends[number]! - 1;
-      continue;
     }
-    if (!isLinkBox(page, number)) continue;
-    found.push(number);
-    number = page.ends[number]! - 1;
+    return { root: scope, omitted, left };
+  };
+  const named = without((number) => frames.has(number) || evidenceOf(page, number)?.kind === 'other');
+  if (named.left >= HALF * whole) return named;
+  const framed = without((number) => frames.has(number));
+  return framed.left > 0 ? framed : without(() => false);
+}
+
+/** Lines that cannot be all of the content. */
+const LINES = new Set(
+  'p li dt dd pre blockquote h1 h2 h3 h4 h5 h6 figcaption a span b i em strong font'.split(' '),
+);
+
+function textRegion(
+  page: Survey,
+  scope: number,
+  top: number,
+  heading: number,
+  frames: ReadonlySet<number>,
+): Region {
+  let inner = top;
+  while (inner > Math.max(0, scope) && LINES.has(page.elements[inner]!.name) && page.parents[inner] !== -1)
+    inner = page.parents[inner]!;
+  const region = new RegionFinder(page, scope, inner, heading, frames);
+  region.climb();
+  region.clean();
+  return { root: region.root, omitted: region.omitted };
+}
+
+/** A block of this many characters is a sentence or more. */
+const SENTENCE = 80;
+/** A neighbour with this share of the text of the top is part of the content. */
+const PART_SHARE = 0.2;
+const PART_LINKS_SHARE = 0.25;
+/** A box is left out with at most this share of the content, by its names alone, and by what is stronger. */
+const NAMED_SHARE_MAX = 0.3;
+const STRONG_SHARE_MAX = 0.5;
+/** With this much left, the comments of an article may be longer than itself. */
+const ARTICLE_MIN = 500;
+const BYLINE_MAX = 160;
+/** Boxes to buy, search or sign up in have less text than this. */
+const FORM_CHARACTERS_MAX = 200;
+
+class RegionFinder {
+  readonly #page: Survey;
+  readonly #scope: number;
+  readonly #isTrusted: boolean;
+  readonly #top: number;
+  readonly #heading: number;
+  readonly #frames: ReadonlySet<number>;
+  readonly #omitted = new Set<number>();
+  /** Weight of the region, and of the boxes in it with the same names that place them beside. */
+  #whole = 0;
+  readonly #groups = new Map<string, number>();
+  root: number;
+
+  constructor(page: Survey, scope: number, top: number, heading: number, frames: ReadonlySet<number>) {
+    this.#page = page;
+    this.#top = top;
+    this.#heading = heading;
+    this.#frames = frames;
+    this.root = top;
+    // What a page calls its main content is, unless it has an article in it.
+    let at = top;
+    while (at !== scope && at !== -1 && page.elements[at]!.name !== 'article') at = page.parents[at]!;
+    this.#isTrusted = scope !== -1 && at === scope;
+    this.#scope = scope;
   }
-  return found;
-}
 
-function isLinkBox({ elements, characters, linked, parents }: Survey, number: number): boolean {
-  const { name } = elements[number]!;
-  if (name === 'form' && characters[number]! < FORM_CHARACTERS_MAX) return true;
-  if (!BOXES.has(name) || linked[number]! * 3 <= characters[number]! * 2) return false;
-  const parent = parents[number]!;
-  const isAmongText = parent !== -1 && linked[parent]! * 3 < characters[parent]!;
-  return !isAmongText || (name !== 'ul' && name !== 'ol' && name !== 'table');
-}
-
-/** Ascending, without those inside others. */
-function outermost(page: Survey, numbers: readonly number[]): number[] {
-  const kept: number[] = [];
-  let end = 0;
-  for (const number of numbers.toSorted((a, b) => a - b)) {
-    if (number < end) continue;
-    kept.push(number);
-    end = page.ends[number]!;
+  get omitted(): number[] {
+    return [...this.#omitted];
   }
-  return kept;
-}
 
-function lighten(page: Survey, omitted: number[], scope: number): Plan {
-  const weights = page.weights.slice();
-  const lost = new Float64Array(weights.length);
-  for (const number of omitted) lost[number] = weights[number]!;
-  let whole = 0;
-  // From the inside out: what is left out lightens all that is around it.
-  for (let number = weights.length - 1; number >= 0; number--) {
-    weights[number]! -= lost[number]!;
-    const parent = page.parents[number]!;
-    if (parent === -1) whole += weights[number]!;
-    else lost[parent]! += lost[number]!;
+  #holds(outer: number, inner: number): boolean {
+    return inner >= outer && inner < this.#page.ends[outer]!;
   }
-  return { omitted, weights, total: scope === -1 ? whole : weights[scope]! };
-}
 
-/** Number of the root, or -1 for the whole document. */
-function rootOf(page: Survey, { weights, total, omitted }: Plan, scope: number): number {
-  const skipped = new Set(omitted);
-  const { elements, parents, ends, head } = page;
-  const heading = head.headings.find(({ text }) => isTitle(head, text))?.number ?? -1;
-  let root = scope;
-  let landmark = scope;
-  for (let number = Math.max(0, scope); number < (ends[scope] ?? elements.length); number++) {
-    if (skipped.has(number) || weights[number]! < SHARE * total || total === 0) {
+  /** Takes in what belongs to the top around it, out to the title and at least one step; with little text, one more. */
+  climb(): void {
+    const { parents, elements } = this.#page;
+    let beyond = this.#page.weights[this.#top]! < ARTICLE_MIN ? 2 : 1;
+    for (;;) {
+      const outer = parents[this.root]!;
+      const isLast = elements[this.root]!.name === 'body' || this.root === this.#scope;
+      if (outer === -1 || isLast) return;
+      if (this.#heading === -1 || this.#holds(this.root, this.#heading)) {
+        if (isLandmark(elements[this.root]!) || (!this.#isTrusted && beyond-- === 0)) return;
+      }
+      this.#judgeChildren(outer, this.root);
+      this.root = outer;
+    }
+  }
+
+  /** Leaves out the children of an element that do not belong to the top; `inner` holds it. */
+  #judgeChildren(outer: number, inner: number): void {
+    const { ends } = this.#page;
+    let above = -1;
+    for (let at = outer + 1; at < ends[outer]!; at = ends[at]!) {
+      const isPart = at === inner || this.#holds(at, this.#heading) || this.#isPart(at, at > inner);
+      if (!isPart) this.#omitted.add(at);
+      // A heading stays with what follows it.
+      if (above !== -1) {
+        if (isPart) this.#omitted.delete(above);
+        above = -1;
+      }
+      if (isSubheading(this.#page.elements[at]!)) above = at;
+    }
+  }
+
+  #isPart(number: number, isBelow: boolean): boolean {
+    const { elements, weights, characters, linked, hasCode } = this.#page;
+    const element = elements[number]!;
+    const all = characters[number]!;
+    if (all === 0) return true;
+    if (this.#frames.has(number) || evidenceOf(this.#page, number) !== null) return false;
+    const isText = TEXTS.has(element.name) || this.#isTrusted || hasCode[number]!;
+    if (isSubheading(element) || linked[number]! > (isText ? LINKS_SHARE : PART_LINKS_SHARE) * all)
+      return false;
+    if (isCardList(this.#page, number)) return false;
+    if (weights[number]! >= PART_SHARE * this.#page.weights[this.#top]!) return true;
+    const isBetween = !isBelow && this.#heading !== -1 && number > this.#heading;
+    if (isBetween || this.#isTrusted) return true;
+    const { name, attribs } = elements[this.#top]!;
+    const isAlike = element.name === name && (name === 'section' || attribs.class === element.attribs.class);
+    if (isAlike && attribs.class !== undefined && weights[number]! > 0) return true;
+    if ((element.name === 'p' || (isAlike && name === 'section')) && weights[number]! >= SENTENCE)
+      return true;
+    return hasCode[number]!;
+  }
+
+  /** Leaves out what is no content within the root. */
+  clean(): void {
+    const { ends, characters } = this.#page;
+    const end = ends[this.root]!;
+    this.#gather(end);
+    const prose = this.#secondSentence(end);
+    const last = this.#lastSentence(end);
+    for (let number = this.root + 1; number < end; number++) {
+      if (this.#omitted.has(number)) {
+        number = ends[number]! - 1;
+        continue;
+      }
+      if (characters[number] === 0 || this.#holds(number, this.#heading) || this.#isAround(number)) continue;
+      if (!this.#isOut(number, number < prose, number > last)) continue;
+      this.#omitted.add(number);
       number = ends[number]! - 1;
-      continue;
     }
-    root = number;
-    if (isLandmark(elements[number]!)) landmark = number;
   }
-  if (landmark !== -1) return landmark;
-  // The heading belongs to the content, even when it stands beside the box with the text.
-  const isOutside = (at: number) => heading < at || heading >= ends[at]!;
-  if (heading !== -1 && !isOmitted(page, heading, skipped))
-    while (root !== -1 && isOutside(root) && elements[parents[root]!]?.name !== 'body') root = parents[root]!;
-  return root;
+
+  /** Adds up what boxes of the same names have: a body in ten parts is one. */
+  #gather(end: number): void {
+    const { ends, elements, weights } = this.#page;
+    this.#whole = weights[this.root]!;
+    for (let number = this.root + 1; number < end; number++) {
+      const evidence = this.#omitted.has(number) ? null : this.#evidenceOf(number);
+      if (this.#omitted.has(number)) this.#whole -= weights[number]!;
+      else if (evidence === null || evidence.isStrong || this.#isAround(number)) continue;
+      else {
+        const group = groupOf(elements[number]!, evidence);
+        this.#groups.set(group, (this.#groups.get(group) ?? 0) + weights[number]!);
+      }
+      number = ends[number]! - 1;
+    }
+  }
+
+  #evidenceOf(number: number): Evidence | null {
+    return this.#frames.has(number) ? FRAME : evidenceOf(this.#page, number);
+  }
+
+  #isAround(number: number): boolean {
+    return this.#holds(number, this.#top);
+  }
+
+  /** Numbers of the second block with a sentence in it (the first may stand above the author), and of the last. */
+  #secondSentence(end: number): number {
+    let found = 0;
+    for (let number = Math.max(this.root, this.#heading) + 1; number < end; number++)
+      if (this.#isSentence(number) && ++found === 2) return number;
+    return -1;
+  }
+
+  #lastSentence(end: number): number {
+    for (let number = end - 1; number > this.root; number--) if (this.#isSentence(number)) return number;
+    return end;
+  }
+
+  #isSentence(number: number): boolean {
+    return this.#page.worth[number]! >= SENTENCE && evidenceOf(this.#page, number) === null;
+  }
+
+  #isOut(number: number, isAbove: boolean, isBelow: boolean): boolean {
+    const { characters, linked, weights, elements } = this.#page;
+    const { name } = elements[number]!;
+    const evidence = this.#evidenceOf(number);
+    if (evidence?.kind === 'byline') {
+      const isWord = name === 'time' && !this.#isLoose(number);
+      if (isAbove && characters[number]! <= BYLINE_MAX && !isWord) return true;
+    } else if (evidence !== null) {
+      const weight = evidence.isStrong
+        ? weights[number]!
+        : this.#groups.get(groupOf(elements[number]!, evidence))!;
+      if (weight <= (evidence.isStrong ? STRONG_SHARE_MAX : NAMED_SHARE_MAX) * this.#whole) return true;
+      if (evidence.kind === 'comments' && this.#whole - weight >= ARTICLE_MIN) return true;
+    }
+    const share = weights[number]! / this.#whole;
+    if (name === 'form' && characters[number]! < FORM_CHARACTERS_MAX) return true;
+    if (isCardList(this.#page, number) && share <= STRONG_SHARE_MAX) return true;
+    if (this.#isLinkBox(number) && share <= STRONG_SHARE_MAX) return true;
+    if (name === 'a') return (isAbove || isBelow) && this.#isLoose(number);
+    return isBelow && PARTS.has(name) && linked[number]! > LINKS_SHARE * characters[number]!;
+  }
+
+  /** A word that stands among boxes, and not in a line. */
+  #isLoose(number: number): boolean {
+    const { parents, weights, worth } = this.#page;
+    const parent = parents[number]!;
+    return parent !== -1 && worth[parent]! < SENTENCE && weights[parent]! - worth[parent]! >= SENTENCE;
+  }
+
+  /** A box of little but links, unless it is a list below a line of text. */
+  #isLinkBox(number: number): boolean {
+    const { elements, characters, linked, labels, hasCode } = this.#page;
+    const element = elements[number]!;
+    if (!BOXES.has(element.name) || linked[number]! <= LINKS_SHARE * characters[number]!) return false;
+    if (hasCode[number]) return false;
+    if (!LISTS.has(element.name)) return true;
+    const above = besideOf(element, 'prev');
+    const isLabelled = above !== null && isSubheading(above) && labels[this.#above(number)] !== null;
+    return above === null ? !ITEMS.has(parentName(element)) : isLabelled;
+  }
+
+  /** Number of the element right before, at the same depth. */
+  #above(number: number): number {
+    const { parents, ends } = this.#page;
+    let above = number - 1;
+    while (above > 0 && parents[above] !== parents[number]) above = parents[above]!;
+    return ends[above] === number ? above : -1;
+  }
 }
 
-function isOmitted(page: Survey, number: number, skipped: ReadonlySet<number>): boolean {
-  for (let at = number; at !== -1; at = page.parents[at]!) if (skipped.has(at)) return true;
-  return false;
+const LISTS = new Set(['ul', 'ol', 'table', 'dl']);
+const ITEMS = new Set(['li', 'dd']);
+
+function parentName({ parent }: Element): string {
+  return parent !== null && isTag(parent) ? parent.name : '';
+}
+
+const FRAME: Evidence = { kind: 'other', isStrong: true };
+
+function groupOf({ attribs }: Element, { kind }: Evidence): string {
+  return kind === 'comments' ? kind : (attribs.class ?? attribs.id ?? '');
+}
+
+const BOXES = new Set('div section aside ul ol table form header footer dl'.split(' '));
+/** Elements that are text, even with many links. */
+const TEXTS = new Set(['p', 'section', 'pre', 'blockquote']);
+/** Boxes that stand for themselves. */
+const PARTS = new Set(['div', 'section', 'header', 'footer']);
+
+function isSubheading({ name }: Element): boolean {
+  return /^h[2-6]$/.test(name);
+}
+
+/** The heading right above, when the element is all that follows it. */
+function headingAbove(element: Element): Element | null {
+  const above = besideOf(element, 'prev');
+  const below = besideOf(element, 'next');
+  return above && isSubheading(above) && (below === null || isSubheading(below)) ? above : null;
+}
+
+/** The next element in one direction, or null where there is none; text in between counts as the element itself. */
+function besideOf(element: Element, direction: 'prev' | 'next'): Element | null {
+  let at: ChildNode | null = element[direction];
+  while (at !== null && !isTag(at)) {
+    if (isText(at) && at.data.trim() !== '') return element;
+    at = at[direction];
+  }
+  return at;
+}
+
+/** Numbers of the headings that may have the title of the page, in the order of the document. */
+function titleHeadings({ head, ends }: Survey, scope: number): number[] {
+  const isInside = ({ number }: Heading) => scope === -1 || (number > scope && number < ends[scope]!);
+  const headings = head.headings.filter(isInside);
+  const named = [...headings, ...head.subheadings.filter(isInside)].filter(({ text }) => isTitle(head, text));
+  const found = named.length === 0 && headings.length === 1 ? headings : named;
+  return found.map(({ number }) => number).toSorted((a, b) => a - b);
+}
+
+/** The first within the top, or else the last above it: one further up may be the name of the site. */
+function nearestHeading({ ends }: Survey, headings: readonly number[], top: number): number {
+  const inside = headings.find((number) => number >= top && number < (ends[top] ?? 0));
+  return inside ?? headings.findLast((number) => number < top) ?? headings[0] ?? -1;
 }
 
 function isTitle({ title, ogTitle }: Head, text: string): boolean {
@@ -203,7 +397,27 @@ function titleOf({ head, ends }: Survey, root: number): string | null {
   const heading = headings.find(isInside) ?? headings.find(({ text }) => isTitle(head, text));
   const given = ogTitle ?? heading?.text ?? title ?? headings[0]?.text ?? null;
   if (given === null || given === heading?.text) return given;
+  if (given === title && heading === undefined) return withoutSite(title, siteName);
   if (heading && given.split(SEPARATORS).includes(heading.text)) return heading.text;
-  if (siteName === null || !given.endsWith(siteName)) return given;
-  return given.slice(0, -siteName.length).replace(/\s+[|\-–—·•:»«/]+\s*$/u, '') || given;
+  return siteName !== null && given.endsWith(siteName) ? withoutEnd(given, siteName) : given;
+}
+
+/** A title of this many words is one without the name of the site behind it. */
+const TITLE_WORDS_MIN = 4;
+
+/** Where the page has no heading: without what follows the last mark between title and site. */
+function withoutSite(title: string, siteName: string | null): string {
+  if (siteName !== null && title.endsWith(siteName)) return withoutEnd(title, siteName);
+  const at = [' | ', ' - ', ' – ', ' — ', ' · ', ' » '].reduce(
+    (last, mark) => Math.max(last, title.lastIndexOf(mark)),
+    -1,
+  );
+  const before = title.slice(0, Math.max(0, at));
+  const after = title.slice(at + 3);
+  const isLonger = before.split(' ').length >= TITLE_WORDS_MIN && before.length > after.length;
+  return isLonger ? before : title;
+}
+
+function withoutEnd(title: string, siteName: string): string {
+  return title.slice(0, -siteName.length).replace(/\s+[|\-–—·•:»«/]+\s*$/u, '') || title;
 }

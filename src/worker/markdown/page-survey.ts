@@ -1,8 +1,17 @@
 import { type ChildNode, type Document, type Element, isTag, isText } from 'domhandler';
 import { foldSpace } from '../page/text.ts';
-import { isNeverContent, looksBeside } from './boilerplate.ts';
+import {
+  type Beside,
+  besideByLabel,
+  besideByNames,
+  isByline,
+  isNeverContent,
+  isNotice,
+  LABEL_CHARACTERS_MAX,
+  NOTICE_CHARACTERS,
+} from './boilerplate.ts';
 
-/** One visit of every element of a page: how much it says, and how much of that is links. */
+/** One visit of every element of a page: how much it says, how much of that is links, and what it calls itself. */
 
 /** Elements that end a line; text belongs to the nearest one around it. */
 const BLOCKS = new Set(
@@ -22,11 +31,24 @@ export interface Survey {
   /** Characters, and those of them in links, with all that is inside. */
   characters: number[];
   linked: number[];
-  /** What the text is worth as content, with all that is inside. */
+  /** What the text directly in a block is worth as content; 0 for elements within a line. */
+  worth: number[];
+  /** The same, with all that is inside. */
   weights: number[];
-  /** Numbers of those that their names place beside the content. */
-  beside: number[];
+  /** What its class names, its id and its role say that it is. */
+  names: (Beside | null)[];
+  /** What the line that it begins with says that it is. */
+  labels: (Beside | 'links' | null)[];
+  /** Whether its first text is a link. */
+  beginsWithLink: boolean[];
+  /** Whether there is a block of code in it. */
+  hasCode: boolean[];
   head: Head;
+}
+
+export interface Heading {
+  number: number;
+  text: string;
 }
 
 export interface Head {
@@ -34,8 +56,9 @@ export interface Head {
   title: string | null;
   ogTitle: string | null;
   siteName: string | null;
-  /** The first headings of the page with text. */
-  headings: { number: number; text: string }[];
+  /** The first headings of the page with text: `h1`, and `h2` for pages that have none. */
+  headings: Heading[];
+  subheadings: Heading[];
 }
 
 const HEADINGS_MAX = 20;
@@ -65,18 +88,26 @@ class Surveyor {
     ends: [],
     characters: [],
     linked: [],
+    worth: [],
     weights: [],
-    beside: [],
-    head: { base: null, title: null, ogTitle: null, siteName: null, headings: [] },
+    names: [],
+    labels: [],
+    beginsWithLink: [],
+    hasCode: [],
+    head: { base: null, title: null, ogTitle: null, siteName: null, headings: [], subheadings: [] },
   };
   /** Text directly in a block, with that of inline elements; and of it in links. */
   readonly #direct: number[] = [];
   readonly #directLinked: number[] = [];
+  /** How a block begins, as text; null for elements within a line. */
+  readonly #line: (string | null)[] = [];
+  /** The block with the first text of an element, or -1. */
+  readonly #first: number[] = [];
   /** Numbers of the elements around the place, of the blocks among them, and how many of them are links. */
   readonly #around: number[] = [];
   readonly #blocks: number[] = [];
   #links = 0;
-  readonly #known = new Map<string, boolean>();
+  readonly #known = new Map<string, Beside | null>();
 
   survey(document: Document): Survey {
     let node: ChildNode | Document | null = document;
@@ -101,29 +132,38 @@ class Surveyor {
     if (node.name === 'head') return true;
     if (node.name === 'meta' || node.name === 'title' || node.name === 'base') this.#note(node);
     if (node.name === 'button' || isNeverContent(node)) return false;
-    const { elements, parents, ends, characters, linked, weights, beside } = this.#survey;
-    const number = elements.push(node) - 1;
-    parents.push(this.#around.at(-1) ?? -1);
-    ends.push(number + 1);
-    characters.push(0);
-    linked.push(0);
-    weights.push(0);
+    const page = this.#survey;
+    const number = page.elements.push(node) - 1;
+    const isBlock = BLOCKS.has(node.name);
+    page.parents.push(this.#around.at(-1) ?? -1);
+    page.ends.push(number + 1);
+    page.characters.push(0);
+    page.linked.push(0);
+    page.worth.push(0);
+    page.weights.push(0);
+    page.names.push(besideByNames(node, this.#known));
+    page.labels.push(null);
+    page.beginsWithLink.push(false);
+    page.hasCode.push(node.name === 'pre');
     this.#direct.push(0);
     this.#directLinked.push(0);
+    this.#line.push(isBlock ? '' : null);
+    this.#first.push(-1);
     this.#around.push(number);
-    if (BLOCKS.has(node.name)) this.#blocks.push(number);
+    if (isBlock) this.#blocks.push(number);
     if (node.name === 'a') this.#links++;
-    if (looksBeside(node, this.#known)) beside.push(number);
     return true;
   }
 
   #leave(node: Element): void {
-    const { parents, ends, characters, linked, weights, elements, head } = this.#survey;
+    const { parents, ends, characters, linked, worth, weights, hasCode, elements, head } = this.#survey;
     const number = this.#around.pop()!;
     if (node.name === 'a') this.#links--;
     if (this.#blocks.at(-1) === number) {
       this.#blocks.pop();
-      weights[number]! += worthOf(node.name, this.#direct[number]!, this.#directLinked[number]!);
+      worth[number] = worthOf(node.name, this.#direct[number]!, this.#directLinked[number]!);
+      weights[number]! += worth[number]!;
+      this.#label(number);
     }
     ends[number] = elements.length;
     const parent = parents[number]!;
@@ -131,10 +171,12 @@ class Surveyor {
       characters[parent]! += characters[number]!;
       linked[parent]! += linked[number]!;
       weights[parent]! += weights[number]!;
+      if (hasCode[number]) hasCode[parent] = true;
     }
-    if (node.name === 'h1' && head.headings.length < HEADINGS_MAX) {
+    const headings = node.name === 'h1' ? head.headings : node.name === 'h2' ? head.subheadings : null;
+    if (headings !== null && headings.length < HEADINGS_MAX) {
       const text = textOf(node);
-      if (text !== '') head.headings.push({ number, text });
+      if (text !== '') headings.push({ number, text });
     }
   }
 
@@ -145,11 +187,44 @@ class Surveyor {
     if (length === 0 || number === undefined) return;
     const { characters, linked } = this.#survey;
     const block = this.#blocks.at(-1) ?? number;
+    this.#begin(number, block);
     characters[number]! += length;
     this.#direct[block]! += length;
+    const line = this.#line[block];
+    if (line !== null && line !== undefined && line.length < NOTICE_CHARACTERS)
+      this.#line[block] = `${line} ${text.slice(0, NOTICE_CHARACTERS)}`;
     if (this.#links === 0) return;
     linked[number]! += length;
     this.#directLinked[block]! += length;
+  }
+
+  /** Notes where the text of an element begins, for it and those around it. */
+  #begin(number: number, block: number): void {
+    const { parents, beginsWithLink } = this.#survey;
+    for (let at = number; at !== -1 && this.#first[at] === -1; at = parents[at]!) {
+      this.#first[at] = block;
+      beginsWithLink[at] = this.#links > 0;
+    }
+  }
+
+  /** A short line that opens a box says what is in it. */
+  #label(block: number): void {
+    const line = this.#line[block];
+    if (line === null || line === undefined || line === '') return;
+    const text = foldSpace(line);
+    const { labels, parents } = this.#survey;
+    if (this.#direct[block]! > LABEL_CHARACTERS_MAX) {
+      // A sentence; "Read also:" with a link in it is one too.
+      if (isNotice(text)) labels[block] = 'other';
+      else if (besideByLabel(text) === 'links') labels[block] = 'links';
+      return;
+    }
+    const label = isNotice(text) ? 'other' : (besideByLabel(text) ?? (isByline(text) ? 'byline' : null));
+    if (label === null) return;
+    labels[block] = label;
+    if (label === 'byline') return;
+    for (let at = parents[block]!; at !== -1 && this.#first[at] === block; at = parents[at]!)
+      labels[at] = label;
   }
 
   #note(node: Element): void {

@@ -211,6 +211,36 @@ export const CHALLENGES: (BlockPage & { code: string; by: RegExp })[] = [
     by: /unusual activity/,
     body: html('Oops', '<p>We noticed unusual activity. Try again later.</p>'),
   },
+  {
+    name: 'a German refusal of automation, with success',
+    status: 200,
+    code: 'soft-block',
+    by: /the page says/,
+    body: html(
+      'Zugriff verweigert',
+      '<p>Der Zugriff auf diese Seite wurde verweigert, da wir glauben, dass Sie Automatisierungstools verwenden.</p>',
+    ),
+  },
+  {
+    name: 'a German refusal of automation',
+    status: 403,
+    code: 'blocked',
+    by: /the page says/,
+    body: html(
+      'Zugriff verweigert',
+      '<p>Der Zugriff wurde verweigert, weil Sie automatisierte Werkzeuge verwenden.</p>',
+    ),
+  },
+  {
+    name: 'a French refusal of automation',
+    status: 200,
+    code: 'soft-block',
+    by: /the page says/,
+    body: html(
+      'Accès refusé',
+      "<p>Nous pensons que vous utilisez des outils d'automatisation pour parcourir ce site.</p>",
+    ),
+  },
 ];
 
 const PARAGRAPHS =

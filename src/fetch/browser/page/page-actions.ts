@@ -13,6 +13,9 @@ const SCROLL_PAUSE_MS = 100;
 /** At the end: how long a page that loads more as one scrolls is waited for. */
 const GROWTH_MS = 1_000;
 
+/** A key for these would go to the next field, or send the form. */
+const LEAVES_FIELD = /[\t\r\n]/;
+
 /** What the job wanted done, and could not be. */
 export class ActionError extends Error {}
 
@@ -62,7 +65,8 @@ export class Hand {
     for (const [index, letter] of [...text].entries()) {
       if (leftMs() <= 0) throw new Error('no time left');
       await sleep(pauses[index]!);
-      await this.#page.keyboard.insertText(letter);
+      if (LEAVES_FIELD.test(letter)) await this.#page.keyboard.insertText(letter);
+      else await this.#page.keyboard.type(letter);
     }
   }
 }

@@ -43,7 +43,7 @@ export class PageCaptures {
       if (captures) this.#reading = this.#reading.then(() => this.#read(requestId, captures));
     });
     this.#tab.listen('Network.webSocketCreated', ({ requestId, url }) => {
-      this.#note(this.#sockets, requestId, url.replace(/^ws/, 'http'), 'frames');
+      this.#note(this.#sockets, requestId, url, 'frames');
     });
     this.#tab.listen('Network.webSocketFrameReceived', ({ requestId, response }) => {
       const { opcode, payloadData } = response;
@@ -60,7 +60,11 @@ export class PageCaptures {
   }
 
   #note(into: Map<string, Capture[]>, id: string, url: string, of: CaptureSpec['of']): void {
-    const captures = this.#captures.filter(({ spec, matches }) => spec.of === of && matches(url));
+    // A pattern may name a WebSocket by its own scheme, or like a page.
+    const asPage = url.replace(/^ws/, 'http');
+    const captures = this.#captures.filter(
+      ({ spec, matches }) => spec.of === of && (matches(url) || matches(asPage)),
+    );
     if (captures.length > 0 && into.size < CAPTURES_OPEN_MAX) into.set(id, captures);
   }
 

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { BrowserContextOptions } from 'playwright-core';
+import { chromiumBrands } from '../../../core/identity/browser-headers.ts';
+import { CHROMIUM_MAJOR } from '../../../core/identity/browser-profile.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { parseProxy } from '../../../core/proxies/proxy.ts';
 import type { AddressGuard } from '../../../core/url/address-guard.ts';
@@ -64,7 +66,7 @@ export function planTab(
   const named = headerOf(request, 'user-agent') ?? settings.userAgent ?? own.userAgent;
   // Chrome has said only its main version since 2022, and a phone of Playwright's list has an older one.
   const userAgent = poses
-    ? named.replace(/Chrome\/[\d.]+/, `Chrome/${mainVersionOf(own.userAgent)}.0.0.0`)
+    ? named.replace(/Chrome\/[\d.]+/, `Chrome/${posedVersion(own.userAgent)}.0.0.0`)
     : named;
   const options: BrowserContextOptions = {
     viewport: VIEWPORT,
@@ -116,8 +118,13 @@ function languagesOf(acceptLanguage: string | null): string[] {
     .flatMap((part) => /^\s*([a-z]{2,3}(?:-[a-z0-9]{2,8}){0,3})\s*(?:;|$)/i.exec(part)?.[1] ?? []);
 }
 
-function mainVersionOf(userAgent: string): string {
-  return /Chrome\/(\d+)/.exec(userAgent)?.[1] ?? '0';
+function mainVersionOf(userAgent: string): number {
+  return Number(/Chrome\/(\d+)/.exec(userAgent)?.[1] ?? 0);
+}
+
+/** That of all identities, unless this Chromium is older: it would lack what that version has. */
+function posedVersion(ownUserAgent: string): number {
+  return Math.min(mainVersionOf(ownUserAgent), CHROMIUM_MAJOR);
 }
 
 /** What Chromium says of itself with a window; as Chrome, where it poses as a browser that people use. */
@@ -126,17 +133,18 @@ function hintsOf(
   poses: 'desktop' | 'mobile' | null,
 ): NonNullable<UserAgentOverride['userAgentMetadata']> {
   const version = mainVersionOf(ownUserAgent);
-  const names = ['Chromium', ...(poses ? ['Google Chrome'] : [])];
-  const brandsOf = (other: string, own: string) => [
-    { brand: 'Not_A Brand', version: other },
-    ...names.map((brand) => ({ brand, version: own })),
-  ];
+  const brands = poses
+    ? chromiumBrands(posedVersion(ownUserAgent), 'Google Chrome')
+    : [
+        { brand: 'Not_A Brand', version: '8' },
+        { brand: 'Chromium', version: `${version}` },
+      ];
   const isPhone = poses === 'mobile';
   const platform = /Macintosh/.test(ownUserAgent) ? 'macOS' : 'Linux';
   return {
-    brands: brandsOf('8', version),
+    brands,
     // Without it, Chromium names itself headless there.
-    fullVersionList: brandsOf('8.0.0.0', `${version}.0.0.0`),
+    fullVersionList: brands.map(({ brand, version: main }) => ({ brand, version: `${main}.0.0.0` })),
     platform: isPhone ? 'Android' : platform,
     platformVersion: isPhone ? '14.0.0' : '',
     architecture: isPhone ? '' : 'x86',

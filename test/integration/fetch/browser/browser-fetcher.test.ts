@@ -83,11 +83,12 @@ const handlers = {
     )(socket, request)) satisfies RawHandler,
   '/watched':
     html(`<input id=q style="margin:400px 0 0 300px"><pre id=log></pre><div style="height:2000px"></div><script>
-    const seen = { moves: 0, keys: 0, wheels: 0 };
+    const seen = { moves: 0, keys: 0, wheels: 0, pressed: 0 };
     const show = () => { log.textContent = JSON.stringify(seen) };
     addEventListener('mousemove', () => { seen.moves++; show() });
     addEventListener('wheel', () => { seen.wheels++; show() });
     q.addEventListener('input', () => { seen.keys++; show() });
+    q.addEventListener('keydown', () => { seen.pressed++; show() });
   </script>`),
   '/assets': html(
     '<link rel=stylesheet href=/a.css><img src=/a.png><script src=/a.js></script><p>assets</p>',
@@ -160,7 +161,7 @@ describe('a page in the browser', () => {
   );
 
   test('is used as a person would, where the job asks for it', async () => {
-    const actions = [{ type: '#q', text: 'boats' }, { scroll: 1 }];
+    const actions = [{ type: '#q', text: 'boät\ts' }, { scroll: 1 }];
     const logOf = async (behaviour: 'plain' | 'human') =>
       JSON.parse(
         /<pre id="log">(.*?)<\/pre>/.exec(
@@ -174,6 +175,8 @@ describe('a page in the browser', () => {
     const human = await logOf('human');
     expect(human.moves).toBeGreaterThan(5);
     expect(human.keys).toBeGreaterThanOrEqual(5);
+    // Letters that the keyboard has no key for come as text, and so does what would leave the field.
+    expect(human.pressed).toBeGreaterThanOrEqual(4);
     expect(human.wheels).toBeGreaterThan(2);
   });
 

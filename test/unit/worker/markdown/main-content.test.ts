@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { mainContent } from '../../../../src/worker/markdown/markdown.ts';
 import { Page } from '../../../../src/worker/page/page.ts';
+import { contentPages, meanOf, rateText, textOfMarkdown } from '../../../support/html/content-corpus.ts';
 
 const PAGES = join(import.meta.dirname, '../../../support/pages');
 
@@ -33,7 +34,6 @@ const EXPECTED: Record<string, Expected> = {
     has: [
       '# Harbour bridge reopens after two years\n',
       '*1911 swing bridge*',
-      'By [Mira Holt](https://site.example/authors/mira-holt), 13 May 2024',
       '![The bridge at dawn](https://site.example/photos/bridge-1200.jpg)',
       'with a ribbon, a brass band and a queue',
       'It feels **lighter** than before',
@@ -46,6 +46,8 @@ const EXPECTED: Record<string, Expected> = {
     ],
     hasNot: [
       'cookies',
+      'Mira Holt',
+      '13 May',
       'Subscribe',
       'Advertisement',
       'Share',
@@ -59,7 +61,6 @@ const EXPECTED: Record<string, Expected> = {
     title: 'How I stopped worrying about time zones',
     has: [
       '# How I stopped worrying about time zones',
-      '[29 October 2023](https://site.example/2023/10/29)',
       '**store instants, show local time, never add hours**',
       '\n```js\nconst next = new Date(last);\nnext.setHours(next.getHours() + 24); // not a day!\nconsole.log(`next: ',
       '`);\n```\n',
@@ -244,6 +245,100 @@ describe('main content', () => {
   });
 });
 
+describe('one name, one label or one share is no proof', () => {
+  const text = (about: string, count = 6) =>
+    Array.from(
+      { length: count },
+      (_, number) =>
+        `<p>Sentence ${number} about the ${about}, which goes on for a while, as sentences do, and ends here.</p>`,
+    ).join('');
+  const links =
+    '<ul><li><a href=/1>Another page of this site</a><li><a href=/2>And one more of them</a></ul>';
+
+  test.each([
+    'article-body pagination-first',
+    'paywall',
+    'CtxtMenu_Container',
+    'social promo related',
+    'comment sidebar',
+  ])('a body called %s', (name) => {
+    const html = `<h1>Bees</h1><div class=intro>${text('hive', 3)}</div><div class="${name}">${text('meadow')}</div>`;
+    const { markdown } = contentOf(`<title>Bees</title><body>${links}${html}`);
+    expect(markdown).toContain('about the hive');
+    expect(markdown.match(/about the meadow/g)).toHaveLength(6);
+    expect(markdown).not.toContain('Another page');
+  });
+
+  test('headings that link back to the contents, and formulas with a menu of their own', () => {
+    const body = `<div role=main><h2><a class=toc-backref href=#c>Swarms</a></h2>${text('hive', 3)}
+      <p>Let <mjx-container class="MathJax CtxtMenu_Attached_0">x = y</mjx-container> be given.</p></div>`;
+    const { markdown } = contentOf(body);
+    expect(markdown).toContain('## Swarms');
+    expect(markdown).toContain('Let x = y be given');
+  });
+
+  test('readers say more than the article, and it is still the article', () => {
+    const comment = `<li class=comment><b>Tom</b>${text('cost', 2)}</li>`;
+    const html = `<h1>Bees</h1><div>${text('hive')}</div><div id=comments><h2>9 comments</h2><ol>${comment.repeat(9)}</ol></div>`;
+    const { markdown } = contentOf(html);
+    expect(markdown).toContain('about the hive');
+    expect(markdown).not.toContain('about the cost');
+    const thread = contentOf(`<h1>Bees?</h1><div class=comments>${comment.repeat(9)}</div>`);
+    expect(thread.markdown.match(/about the cost/g)).toHaveLength(18);
+  });
+
+  test('boxes without a name are known by how they begin', () => {
+    const box = (label: string) =>
+      `<div><h3>${label}</h3><p>Words that every page of the site has, in a sentence.</p></div>`;
+    const labels = [
+      'About the author',
+      'Sign up to our letters',
+      'Leave a reply',
+      'Table of contents',
+      'We value your privacy',
+    ];
+    const { markdown } = contentOf(
+      `<article><h1>Bees</h1>${text('hive')}${labels.map(box).join('')}${box('Why bees swarm')}</article>`,
+    );
+    for (const label of labels) expect(markdown).not.toContain(label);
+    expect(markdown).toContain('Why bees swarm');
+  });
+
+  test('who wrote it and when is said above the text, and a date in a sentence is part of it', () => {
+    const line =
+      '<address><a href=/ann>Ann Lee</a> Transport editor</address><div><time>12 May 2026</time> by Ann</div>';
+    const first =
+      '<p>On <time>12 May</time> the bees left the hive, all of them, and came back a day later, as bees do.</p>';
+    const { markdown } = contentOf(
+      `<article><h1>Bees</h1>${line}${first}${text('hive')}<address>Hive Road 1</address></article>`,
+    );
+    expect(markdown).not.toContain('Ann');
+    expect(markdown).toContain('On 12 May the bees');
+    expect(markdown).toContain('Hive Road 1');
+  });
+
+  test('a list of links below a line of text is content, cards of other pages are not', () => {
+    const card = (number: number) =>
+      `<div><h3><a href=/${number}>A story about number ${number}</a></h3><p>What it says, in a few words.</p></div>`;
+    const cards = `<div>${[1, 2, 3, 4].map(card).join('')}</div>`;
+    const { markdown } = contentOf(
+      `<article><h1>Bees</h1>${text('hive')}<p>Read on here:</p>${links}${cards}</article>`,
+    );
+    expect(markdown).toContain('Another page of this site');
+    expect(markdown).not.toContain('A story about');
+    expect(contentOf(`<h1>Stories</h1>${cards}`).markdown).toContain('A story about number 4');
+  });
+
+  test('the frozen half of the corpus is found, and nearly nothing else', () => {
+    const rates = contentPages('frozen').map((page) =>
+      rateText(page, textOfMarkdown(contentOf(page.html).markdown)),
+    );
+    const { precision, recall } = meanOf(rates);
+    expect(precision).toBeGreaterThan(0.97);
+    expect(recall).toBeGreaterThan(0.97);
+  });
+});
+
 describe('the title', () => {
   const titleOf = (head: string, body = '') => contentOf(`<head>${head}</head><body>${body}`).title;
 
@@ -256,6 +351,13 @@ describe('the title', () => {
     ['<meta property=og:title content="A - Site"><meta property=og:site_name content="Site">', '', 'A'],
     ['<meta property=og:title content="A | Site">', '<h1>A</h1>', 'A'],
     ['<meta property=og:title content="A - b">', '<h1>C</h1>', 'A - b'],
+    ['<title>Bees in a small garden | Garden pages</title>', '<p>Bees', 'Bees in a small garden'],
+    ['<title>Bees | Garden pages</title>', '<p>Bees', 'Bees | Garden pages'],
+    [
+      '<title>Garden pages of the north | Bees in a very small garden</title>',
+      '',
+      'Garden pages of the north | Bees in a very small garden',
+    ],
     ['<meta property=og:title content="Site"><meta property=og:site_name content="Site">', '', 'Site'],
   ])('%s %s', (head, body, title) => {
     expect(titleOf(head, body)).toBe(title);

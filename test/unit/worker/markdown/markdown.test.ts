@@ -24,6 +24,13 @@ describe('blocks', () => {
     ],
     ['a heading that ends in number signs', '<h2>a ##</h2><h2>C#</h2>', lines('## a \\##', '', '## C#')],
     ['a rule between blocks', '<hr>a<hr><hr>b<hr>', lines('a', '', '---', '', 'b')],
+    ['a rule above a list', 'a<hr><ul><li>b<li>c</ul>', lines('a', '', '---', '', '- b', '- c')],
+    ['a rule above a quote', 'a<hr><blockquote>b</blockquote>', lines('a', '', '---', '', '> b')],
+    [
+      'a rule in an item, and one at the end of it',
+      '<ul><li>a<hr>b<hr><li>c</ul>',
+      lines('- a', '', '  ---', '', '  b', '- c'),
+    ],
     ['line breaks', 'a<br>b<br/>', lines('a  ', 'b')],
     ['two line breaks', 'a<br><br>b', lines('a', '', 'b')],
     ['a quote', '<blockquote><p>a<p>b</blockquote>c', lines('> a', '>', '> b', '', 'c')],

@@ -7,6 +7,7 @@ import {
 } from '../../../../src/core/identity/browser-headers.ts';
 import {
   type BrowserProfile,
+  CHROMIUM_MAJOR,
   emulatedProfile,
   KNOWN_USER_AGENTS,
   parseProfile,
@@ -69,6 +70,8 @@ describe('identities', () => {
         const profile = drawProfile(userAgents, `test-${number}`, device);
         const headers = browserHeaders(profile, 'full', page);
         found.push(...contradictions(headers));
+        if (/Chrome/.test(profile.userAgent) && profile.major !== CHROMIUM_MAJOR)
+          found.push(profile.userAgent);
         if (profile.mobile !== (device === 'mobile')) found.push(`not ${device}: ${profile.userAgent}`);
         const name = `${device} ${profile.browser}`;
         browsers.set(name, (browsers.get(name) ?? 0) + 1);
@@ -147,7 +150,7 @@ describe('headers of a browser', () => {
     expect(
       Object.entries(browserHeaders(chrome, 'full', { ...page, referer: 'https://shop.example/' })),
     ).toEqual([
-      ['sec-ch-ua', '"Google Chrome";v="147", "Not.A/Brand";v="8", "Chromium";v="147"'],
+      ['sec-ch-ua', '"Not=A?Brand";v="99", "Google Chrome";v="151", "Chromium";v="151"'],
       ['sec-ch-ua-mobile', '?0'],
       ['sec-ch-ua-platform', '"Windows"'],
       ['Upgrade-Insecure-Requests', '1'],

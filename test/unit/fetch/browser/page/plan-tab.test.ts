@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { FAILURES } from '../../../../../src/core/failures.ts';
+import { chromiumBrands } from '../../../../../src/core/identity/browser-headers.ts';
+import { CHROMIUM_MAJOR } from '../../../../../src/core/identity/browser-profile.ts';
 import { browser as browserSchema } from '../../../../../src/core/job-schema/browser.ts';
 import { makeAddressGuard } from '../../../../../src/core/url/address-guard.ts';
 import { isAdHost, planTab, type TabPlan } from '../../../../../src/fetch/browser/page/plan-tab.ts';
@@ -51,6 +53,22 @@ describe('tabs', () => {
     const { userAgentOverride } = planned({ headers: { 'Accept-Language': 'de-CH, de;q=0.9, *;q=0.5' } });
     expect(userAgentOverride).toMatchObject({ userAgent: OWN.userAgent, acceptLanguage: 'de-CH,de' });
     expect(userAgentOverride.userAgentMetadata?.brands).toContainEqual({ brand: 'Chromium', version: '153' });
+  });
+
+  test('that pose as a browser name the version that all identities name, unless theirs is older', () => {
+    const { userAgent, userAgentMetadata } = planned({
+      headers: {},
+      poses: { device: 'desktop' },
+    }).userAgentOverride;
+    expect(userAgent).toContain(`Chrome/${CHROMIUM_MAJOR}.0.0.0`);
+    expect(userAgentMetadata?.brands).toEqual(chromiumBrands(CHROMIUM_MAJOR, 'Google Chrome'));
+    const old = { ...OWN, userAgent: OWN.userAgent.replace('153', '140') };
+    const made = planTab(
+      requestOf('http://a.example/', { headers: {}, poses: { device: 'desktop' } }),
+      DEVICES,
+      old,
+    );
+    expect(made).toMatchObject({ userAgentOverride: { userAgent: old.userAgent } });
   });
 
   test('are refused where the request asks for what there is not', () => {
