@@ -8,6 +8,7 @@ import { checkQuote } from '../cost/quote.ts';
 import { admit, notePages } from '../keys/page-limits.ts';
 import type { ApiContext, RoutePlugin } from '../requests/access.ts';
 import { definedOf, isAdmin, jobOf, requireScope } from '../requests/callers.ts';
+import { OpenRequests } from '../requests/open-requests.ts';
 import {
   costSchema,
   createQuery,
@@ -27,6 +28,9 @@ import { sendRows } from './row-routes.ts';
 const STEPS_MAX = 5;
 /** How often a long poll looks. */
 const LOOK_MS = 250;
+/** So that the calls that only look, and do not wait, are always answered. */
+const POLLS_MAX = 500;
+const POLLS_OF_KEY_MAX = 250;
 
 type WithId = { Params: { id: string } };
 
@@ -108,16 +112,22 @@ const createRoute: RoutePlugin = (app, context) => {
 
 const oneJobRoutes: RoutePlugin = (app, context) => {
   const { store, reads, runner, server, now } = context;
+  const polls = new OpenRequests({ what: 'calls that wait', max: POLLS_MAX, keyMax: POLLS_OF_KEY_MAX });
 
   app.get<WithId>('/jobs/:id', async (request, reply) => {
     requireScope(request.caller, 'read');
     const { wait } = parseAs(jobQuery, request.query);
     const { job, taskId, formats } = await jobOf(context, request.params.id, request.caller);
-    const view =
-      taskId === null
-        ? await waitedView(context, job, wait * 1_000)
-        : await taskView(context, request.params.id, taskId, { job, formats, waitMs: wait * 1_000 });
-    return sendCached(request, reply, view);
+    const release = wait > 0 ? polls.take(request.caller) : () => {};
+    try {
+      const view =
+        taskId === null
+          ? await waitedView(context, job, wait * 1_000)
+          : await taskView(context, request.params.id, taskId, { job, formats, waitMs: wait * 1_000 });
+      return sendCached(request, reply, view);
+    } finally {
+      release();
+    }
   });
 
   app.patch<WithId>('/jobs/:id', async ({ params, body, caller }) => {

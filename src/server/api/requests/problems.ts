@@ -119,6 +119,11 @@ export const PROBLEMS = {
     title: 'The key has sent too many requests.',
     remedy: 'Wait for `Retry-After` seconds.',
   },
+  'too-many-open': {
+    status: 429,
+    title: 'The key has too many requests open at once.',
+    remedy: 'Close some of them, or wait for `Retry-After` seconds.',
+  },
   'too-large-headers': {
     status: 431,
     title: 'The headers are too large.',
