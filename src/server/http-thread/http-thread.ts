@@ -60,6 +60,7 @@ async function open(): Promise<{ url: string; close(): Promise<void> }> {
       store,
       runner: calls.part('runner'),
       workers: calls.part('workers'),
+      adding: calls.part('adding'),
       scrapes: calls.part('scrapes'),
       forecasts: calls.part('forecasts'),
       server: calls.part('server'),

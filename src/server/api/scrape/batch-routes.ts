@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import { type AddedRow, type AddedRows, addToJob } from '../../../coordinator/sources/add-to-job.ts';
+import type { AddedRow, AddedRows } from '../../../coordinator/sources/add-to-job.ts';
 import { hashOfSpec } from '../../../job-file/parse-job.ts';
 import type { Job } from '../../../ports/store.ts';
 import { quoteJob } from '../cost/quote.ts';
@@ -16,6 +16,7 @@ import {
 } from '../requests/options.ts';
 import { Problem } from '../requests/problems.ts';
 import { readLines } from '../requests/read-body.ts';
+import { addToServedJob } from './added-tasks.ts';
 import { specOf, tenantName } from './api-jobs.ts';
 import { batchName } from './open-batches.ts';
 import { jobIdOf } from './results.ts';
@@ -163,13 +164,14 @@ function definedOf({ url, events, metadata }: NonNullable<BatchOptions['webhook'
 }
 
 async function addRows(
-  { store, now }: ApiContext,
+  context: ApiContext,
   { job, origin }: OpenedBatch,
   rows: BatchBody['rows'],
   options: BatchOptions,
 ): Promise<AddedRows> {
+  const { store, now } = context;
   try {
-    const added = await addToJob(store, job.id, rows, { now, priority: options.priority });
+    const added = await addToServedJob(context, job.id, rows, options);
     const hasFailed = options.on_invalid === 'fail' && added.rejected > 0;
     if (origin === 'new' && (hasFailed || added.accepted + added.duplicates === 0)) {
       await store.jobs.update(job.id, { state: 'cancelled', endedAt: now() });
