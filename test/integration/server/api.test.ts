@@ -482,6 +482,21 @@ describe('jobs', () => {
     expect([wrong.status, wrong.body.code]).toEqual([400, 'bad-cursor']);
   });
 
+  test('are cancelled for good, also while their run has not noticed it', async () => {
+    const waiting = (n: number) => page(n).replace('127.0.0.1', '127.0.0.12');
+    const { body } = await call('POST', '/batch', { urls: [waiting(1), waiting(2)], ...FAST, rate: 0.02 });
+    const path = `/jobs/${body.batch_id}`;
+    expect((await call('POST', `${path}/cancel`)).status).toBe(200);
+    for (const [action, sent] of [['resume'], ['retry', {}]] as const) {
+      const refused = await call('POST', `${path}/${action}`, sent);
+      expect([refused.status, refused.body.code], action).toEqual([409, 'conflict']);
+    }
+    expect((await call('POST', `${path}/stop`)).status).toBe(200);
+    const more = await call('POST', '/batch', { urls: [waiting(3)], append_to: body.batch_id });
+    expect([more.status, more.body.code]).toEqual([409, 'conflict']);
+    expect((await call('GET', `${path}?wait=30`)).body.status).toBe('cancelled');
+  });
+
   test('have a bounded number of streams of events, which are free again when the client is gone', async () => {
     // A page that does not come keeps the run and its streams open.
     const silent = createServer(() => {});

@@ -20,7 +20,7 @@ import {
 } from '../requests/options.ts';
 import { Problem } from '../requests/problems.ts';
 import { checkJobRights, checkSize, guardedSpec, tenantName } from '../scrape/api-jobs.ts';
-import { hasEnded, isFinished, jobIdOf, jobView, statusOf } from '../scrape/results.ts';
+import { hasEnded, isCancelled, isFinished, jobIdOf, jobView, statusOf } from '../scrape/results.ts';
 import { scrapeView } from '../scrape/scrape-routes.ts';
 import { sendRows } from './row-routes.ts';
 
@@ -181,6 +181,7 @@ const actionRoutes: RoutePlugin = (app, context) => {
     const { job } = await jobOf(context, params.id, caller);
     const { code, host, url } = parseAs(retrySchema, body ?? {});
     const filter = definedOf({ code, host, urlContains: url });
+    if (isCancelled(job)) throw new Problem('conflict', 'the job is cancelled');
     await admit(context.access, caller, 0);
     const retried = await store.views.retryDead(job.id, filter, now());
     if (!job.countsPages) await notePages(context, caller, retried);
@@ -225,8 +226,8 @@ export async function act(
 ): Promise<void> {
   const { store, runner, now } = context;
   if (action === 'resume') {
-    if (job.state === 'done' || job.state === 'cancelled')
-      throw new Problem('conflict', `the job is ${job.state}`);
+    if (isCancelled(job)) throw new Problem('conflict', 'the job is cancelled');
+    if (job.state === 'done') throw new Problem('conflict', 'the job is done');
     if (job.state !== 'running' || job.requestedState !== 'run') await run(context, job);
   } else if (action === 'refresh') {
     if (job.state !== 'done' && job.state !== 'waiting')
@@ -234,6 +235,7 @@ export async function act(
     const { spec, specHash, bundle, file } = job;
     await runner.start(await store.jobs.beginPass(job.id, { spec, specHash, bundle, file, now: now() }));
   } else if (job.state === 'running') {
+    if (isCancelled(job) && action === 'stop') return;
     await store.jobs.update(job.id, { requestedState: action });
     await runner.wake(job.id);
   } else if (action === 'cancel' && job.state !== 'done') {

@@ -27,7 +27,7 @@ export const PROBLEMS = {
   'bad-option': {
     status: 400,
     title: 'A field or parameter is wrong.',
-    remedy: 'Correct the fields that `errors` names; /docs has all of them.',
+    remedy: 'Correct what the detail and `errors` name; /docs has all fields.',
   },
   'bad-url': {
     status: 400,

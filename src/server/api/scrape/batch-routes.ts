@@ -19,7 +19,7 @@ import { readLines } from '../requests/read-body.ts';
 import { addToServedJob } from './added-tasks.ts';
 import { specOf, tenantName } from './api-jobs.ts';
 import { batchName } from './open-batches.ts';
-import { jobIdOf } from './results.ts';
+import { isCancelled, jobIdOf } from './results.ts';
 
 /** `rejected` names so many of them; all are counted. */
 const REJECTED_NAMED_MAX = 100;
@@ -140,7 +140,7 @@ async function openBatch(
       throw new Problem('bad-option', 'max_cost_usd: the batch of append_to has its own');
     const { job, taskId } = await jobOf(context, options.append_to, caller);
     if (taskId !== null) throw new Problem('bad-option', 'append_to: not a batch');
-    if (job.state === 'cancelled') throw new Problem('conflict', 'the batch was cancelled');
+    if (isCancelled(job)) throw new Problem('conflict', 'the batch was cancelled');
     return { job, origin: 'appended' };
   }
   const name = tenantName(caller, batchName());
