@@ -34,6 +34,7 @@ async function open(): Promise<{ url: string; close(): Promise<void> }> {
     jobs: calls.part('store.jobs'),
     frontier: calls.part('store.frontier'),
     hosts: calls.part('store.hosts'),
+    proxies: calls.part('store.proxies'),
     keys: calls.part('store.keys'),
     webhooks: calls.part('store.webhooks'),
     alerts: calls.part('store.alerts'),

@@ -109,6 +109,7 @@ const STORE_PARTS = [
   'jobs',
   'frontier',
   'hosts',
+  'proxies',
   'keys',
   'webhooks',
   'alerts',

@@ -591,6 +591,9 @@ describe('proxies of the server', () => {
     const url = `${proxied.url}/api/v1/jobs/${JSON.parse(text).job_id}?wait=30`;
     expect(await (await fetch(url)).json()).toMatchObject({ status: 'completed' });
     expect(proxies[0]!.asked.length + proxies[0]!.whole.length).toBeGreaterThan(0);
+    const told = await (await fetch(`${proxied.url}/api/v1/proxies`)).text();
+    expect(JSON.parse(told).pools).toEqual([{ name: 'home', type: 'residential' }]);
+    expect(told).not.toContain('home.txt');
   });
 
   test.each([

@@ -5,6 +5,7 @@ import type { JobSpec } from '../../../core/job-schema/job.ts';
 import type { Scope } from '../../../core/keys/api-key.ts';
 import type { Metric } from '../../../observe/metrics/text-format.ts';
 import type { WorkerHeartbeat } from '../../../ports/dispatcher.ts';
+import type { ProxyStore } from '../../../ports/proxy-store.ts';
 import type { HostStore, Job, NumberedTask, Store, Views } from '../../../ports/store.ts';
 import type { PackedTasks } from '../scrape/packed-tasks.ts';
 import type { ScrapeRequest } from './options.ts';
@@ -43,6 +44,7 @@ type Calls<T> = {
 interface StoreCalls
   extends Pick<Store, 'jobs' | 'frontier' | 'keys' | 'webhooks' | 'alerts' | 'requests' | 'removals'> {
   readonly hosts: Calls<HostStore>;
+  readonly proxies: Pick<ProxyStore, 'load'>;
   readonly views: Calls<Views>;
 }
 
