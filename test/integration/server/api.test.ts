@@ -2,6 +2,7 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { openFolder } from '../../../src/app/folder.ts';
 import { codeOf } from '../../support/fixtures.ts';
@@ -480,6 +481,31 @@ describe('jobs', () => {
     expect(await events({ 'last-event-id': all[1]!.id! })).toEqual(all.slice(2));
     const wrong = await call('GET', `/jobs/${body.batch_id}/events`, undefined, { 'last-event-id': 'x' });
     expect([wrong.status, wrong.body.code]).toEqual([400, 'bad-cursor']);
+  });
+
+  test('are exported whole, as lines, CSV and Parquet', async () => {
+    const urls = [page(1), page(2), page(3)];
+    const { body } = await call('POST', '/batch', { urls, ...FAST, select: { url: 'title' } });
+    await call('GET', `/jobs/${body.batch_id}?wait=30`);
+    for (const what of ['records', 'results', 'attempts']) {
+      const get = (format: string) =>
+        fetch(`${server.url}/api/v1/jobs/${body.batch_id}/export?what=${what}&format=${format}`);
+      const lines = (await (await get('jsonl')).text()).trim().split('\n');
+      const rows = lines.map((line) => JSON.parse(line));
+      // A page may take more than one attempt.
+      expect(rows.length).toBeGreaterThanOrEqual(3);
+      const csv = await (await get('csv')).text();
+      expect(csv.split('\r\n')[0]).toBe(Object.keys(rows[0]).join(','));
+      const parquet = await get('parquet');
+      expect(parquet.headers.get('content-type')).toBe('application/vnd.apache.parquet');
+      const read = await parquetReadObjects({ file: await parquet.arrayBuffer() });
+      expect(read).toHaveLength(rows.length);
+      expect(new Set(read.map(({ url }) => url))).toEqual(new Set(urls));
+      // A field of a record may have the name of a column.
+      if (what === 'records')
+        expect(read.map(({ data }) => data.url).sort()).toEqual(rows.map(({ url }) => url).sort());
+      if (what === 'results') expect(read[0]).toMatchObject({ status: 'succeeded', http_status: 200n });
+    }
   });
 
   test('are cancelled for good, also while their run has not noticed it', async () => {

@@ -327,7 +327,7 @@ export const keyQuery = z.strictObject({
 export const EXPORTS = ['records', 'results', 'attempts'] as const;
 export const exportQuery = z.strictObject({
   what: z.enum(EXPORTS).default('records').describe('What is exported.'),
-  format: z.enum(['jsonl', 'csv']).default('jsonl').describe('As it is written.'),
+  format: z.enum(['jsonl', 'csv', 'parquet']).default('jsonl').describe('As it is written.'),
 });
 
 export const snapshotQuery = z.strictObject({
