@@ -9,8 +9,10 @@ import { describeApi, docsPage } from './api/openapi.ts';
 import type { AccessControl, ApiContext, Caller, RoutePlugin } from './api/requests/access.ts';
 import { isAdmin, requireScope } from './api/requests/callers.ts';
 import { idempotency } from './api/requests/idempotency.ts';
+import { countRequests, OpenRequests } from './api/requests/open-requests.ts';
 import { Problem, type ProblemCode } from './api/requests/problems.ts';
-import { parseJson, parseYaml } from './api/requests/read-body.ts';
+import { Bodies } from './api/requests/read-body.ts';
+import { CONNECTIONS_MAX, Connections } from './connections.ts';
 import { addDashboardFiles } from './dashboard/dashboard-files.ts';
 import { addLogin } from './dashboard/login.ts';
 import { mcpRoutes } from './mcp/mcp-routes.ts';
@@ -48,15 +50,17 @@ declare module 'fastify' {
 const HEADERS_MS = 10_000;
 const HEADER_BYTES_MAX = 16_384;
 const KEEP_ALIVE_MS = 60_000;
-/** More are closed at once, so that open files and memory have a bound: an idle one takes about 20 KB. */
-const CONNECTIONS_MAX = 4_000;
+/** A connection on which nothing moved for so long is closed: longer than any call waits. */
+const SILENT_MS = 600_000;
+/** Half of the connections, so that the others are idle and can be closed for those that come. */
+const REQUESTS_MAX = CONNECTIONS_MAX / 2;
+const REQUESTS_OF_KEY_MAX = REQUESTS_MAX / 4;
 const API_PREFIX = '/api/v1';
 const FIRECRAWL_PREFIX = '/v2';
 
 /** Health for everyone who can connect; the API for callers with a key, or on this machine; the rest for this machine, with the token of the folder. */
 export async function openHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const app = buildHttpServer(options);
-  app.server.maxConnections = CONNECTIONS_MAX;
   const { host, port } = options.listen;
   try {
     await app.listen({ host, port });
@@ -75,6 +79,7 @@ function buildHttpServer(options: HttpServerOptions): FastifyInstance {
     logger: false,
     http: { headersTimeout: HEADERS_MS, maxHeaderSize: HEADER_BYTES_MAX },
     requestTimeout: 0,
+    connectionTimeout: SILENT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     forceCloseConnections: true,
     exposeHeadRoutes: true,
@@ -87,12 +92,13 @@ function buildHttpServer(options: HttpServerOptions): FastifyInstance {
     for (const name of [method].flat()) known.add(name);
     methods.set(url, known);
   });
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', parseJson);
-  app.addContentTypeParser('application/yaml', parseYaml);
+  const connections = new Connections();
+  connections.watch(app.server);
   app.addHook('onRequest', async (_request, reply) => {
     reply.headers({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
+    if (connections.isCrowded) reply.header('connection', 'close');
   });
+  addBodies(app);
   app.setErrorHandler((error, _request, reply) => sendProblem(reply, problemOf(error, options.onError)));
   app.setNotFoundHandler((request, reply) => sendProblem(reply, notFound(request, methods)));
   addHealth(app, options);
@@ -103,9 +109,14 @@ function buildHttpServer(options: HttpServerOptions): FastifyInstance {
   addDashboardFiles(app, isShown);
   addLogin(app, options.access);
   addMetrics(app, options);
+  const requests = new OpenRequests({
+    what: 'requests',
+    max: REQUESTS_MAX,
+    keyMax: REQUESTS_OF_KEY_MAX,
+  });
   void app.register(
     async (api) => {
-      addApi(api, options);
+      addApi(api, { ...options, requests });
       // A handler of its own, so that the hooks above run first.
       api.setNotFoundHandler((request, reply) => sendProblem(reply, notFound(request, methods)));
     },
@@ -113,13 +124,24 @@ function buildHttpServer(options: HttpServerOptions): FastifyInstance {
   );
   void app.register(
     async (api) => {
-      addApi(api, { ...options, routes: [idempotency, firecrawlRoutes] });
+      addApi(api, { ...options, requests, routes: [idempotency, firecrawlRoutes] });
       api.setNotFoundHandler((request, reply) => sendProblem(reply, notFound(request, methods)));
     },
     { prefix: FIRECRAWL_PREFIX },
   );
-  void app.register(async (api) => addApi(api, { ...options, routes: [mcpRoutes], asksOnly: true }));
+  void app.register(async (api) =>
+    addApi(api, { ...options, requests, routes: [mcpRoutes], asksOnly: true }),
+  );
   return app;
+}
+
+function addBodies(app: FastifyInstance): void {
+  const bodies = new Bodies();
+  app.decorateRequest('bodyBytes', 0);
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', bodies.json);
+  app.addContentTypeParser('application/yaml', bodies.yaml);
+  app.addHook('onSend', async (request) => bodies.free(request));
 }
 
 function addHealth(app: FastifyInstance, { context }: HttpServerOptions): void {
@@ -196,7 +218,13 @@ async function callerOf(
 /** `asksOnly`: a POST may be a question. */
 function addApi(
   app: FastifyInstance,
-  { access, routes, context, asksOnly = false }: HttpServerOptions & { asksOnly?: boolean },
+  {
+    access,
+    routes,
+    context,
+    requests,
+    asksOnly = false,
+  }: HttpServerOptions & { requests: OpenRequests; asksOnly?: boolean },
 ): void {
   app.decorateRequest('caller');
   app.addHook('onRequest', async (request, reply) => {
@@ -217,6 +245,7 @@ function addApi(
   app.addHook('onResponse', async (request, { statusCode }) => {
     if (!asksOnly && !isReading(request) && statusCode < 400) noteChange(context, request, statusCode);
   });
+  countRequests(app, requests);
   for (const plugin of routes) plugin(app, context);
 }
 

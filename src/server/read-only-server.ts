@@ -7,6 +7,7 @@ import { processMetrics } from '../observe/metrics/process-metrics.ts';
 import { Forecasts } from './api/cost/forecasts.ts';
 import { KeyAccess } from './api/keys/key-access.ts';
 import { ROUTES } from './api/routes.ts';
+import { AddedTasks } from './api/scrape/added-tasks.ts';
 import { Scrapes } from './api/scrape/scrapes.ts';
 import { SettleWatch } from './api/scrape/settle-watch.ts';
 import { type HttpServer, type ListenAddress, openHttpServer } from './http-server.ts';
@@ -57,6 +58,7 @@ export async function openReadOnlyServer(
         workers: async () => (run ? (await run.view()).workers : []),
       },
       workers,
+      adding: new AddedTasks(store),
       scrapes: new Scrapes({
         ...{ store, forecasts, allowPrivate: false, proxyPools: new Map(), now: Date.now },
         watch: new SettleWatch(),

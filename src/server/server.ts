@@ -23,6 +23,7 @@ import { Forecasts } from './api/cost/forecasts.ts';
 import { PageMeter } from './api/keys/page-meter.ts';
 import { IDEMPOTENCY_MS } from './api/requests/idempotency.ts';
 import type { JobControl, Work } from './api/requests/work.ts';
+import { AddedTasks } from './api/scrape/added-tasks.ts';
 import { closeCutOffBatches } from './api/scrape/open-batches.ts';
 import { Scrapes } from './api/scrape/scrapes.ts';
 import { SettleWatch, watchSettles } from './api/scrape/settle-watch.ts';
@@ -150,6 +151,7 @@ export class Server {
       store,
       runner: controlOf(this.#runner),
       workers: this.#workers,
+      adding: new AddedTasks(store),
       scrapes: new Scrapes({ store, watch, forecasts, start, allowPrivate, proxyPools, now: Date.now }),
       forecasts,
       server: {

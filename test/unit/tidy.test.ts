@@ -59,6 +59,7 @@ const PARTS = [
   ...ADAPTERS,
   'job-file',
   'reparse',
+  'tables',
   'config',
   'tui',
 ];
@@ -77,6 +78,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'store/postgres': ['core', 'ports', 'store/shared'],
   'job-file': ['core', 'ports', 'worker'],
   reparse: ['core', 'ports', 'worker', 'coordinator'],
+  tables: [],
   config: ['core'],
   // For other programs: `fetch` alone.
   client: [],

@@ -1,5 +1,4 @@
-/** What a table holds in one place: text, a number, a truth or nothing. Lists and objects come as JSON text. */
-export type Cell = string | number | boolean | null;
+import type { Cell } from '../../tables/table.ts';
 
 /** What a spreadsheet takes for a formula, or looks behind for one. */
 const FORMULA = /^[=+\-@\t\r]/;

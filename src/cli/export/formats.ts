@@ -1,8 +1,8 @@
 import { SeineError } from '../../core/errors.ts';
+import { writeParquet } from '../../tables/parquet.ts';
+import { jsonText, type Table } from '../../tables/table.ts';
 import { csvLine } from './csv.ts';
 import type { Destination } from './destination.ts';
-import { writeParquet } from './parquet.ts';
-import { jsonText, type Table } from './table.ts';
 import { openTable, rowsOf, type Selection, type What } from './tables.ts';
 
 export const FORMATS = ['jsonl', 'csv', 'parquet'] as const;

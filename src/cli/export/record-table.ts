@@ -1,7 +1,7 @@
 import type { JobSpec } from '../../core/job-schema/job.ts';
 import { LIMITS } from '../../core/limits.ts';
-import type { Cell } from './csv.ts';
-import { type Column, type ColumnType, cellOf, jsonText, type Table, tableOf } from './table.ts';
+import type { Cell } from '../../tables/table.ts';
+import { type Column, type ColumnType, cellOf, jsonText, type Table, tableOf } from '../../tables/table.ts';
 
 type Data = Record<string, unknown>;
 

@@ -10,8 +10,8 @@ import type {
   TaskRow,
 } from '../../core/model.ts';
 import type { Job, Since, Store } from '../../ports/store.ts';
+import { type ColumnType, type Table, tableOf } from '../../tables/table.ts';
 import { recordTable, tableWithMeta } from './record-table.ts';
-import { type ColumnType, type Table, tableOf } from './table.ts';
 
 export const WHATS = [
   'records',

@@ -2,12 +2,12 @@ import { extname } from 'node:path';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import { TAR_END, tarHeader, tarPadding } from '../../core/media/tar.ts';
 import type { TaskRow } from '../../core/model.ts';
+import { writeParquet } from '../../tables/parquet.ts';
+import { type ColumnType, jsonText, type Table, tableOf } from '../../tables/table.ts';
 import { CorruptMediaError, type DatasetImage, type ImageReader } from './dataset-image.ts';
 import type { Destination } from './destination.ts';
-import { writeParquet } from './parquet.ts';
 import { type MetaColumns, readMetaColumns } from './record-table.ts';
 import type { StoredMedia } from './stored-media.ts';
-import { type ColumnType, jsonText, type Table, tableOf } from './table.ts';
 
 /**
  * Image data sets in the form that WebDataset and img2dataset read: numbered shards, `00000.tar`, each with its index,

@@ -36,6 +36,8 @@ interface AddStore extends Pick<Store, 'jobs' | 'frontier'> {
   readonly hosts: Pick<HostStore, 'groupsOf' | 'noteGroups'>;
 }
 
+type Written = Pick<AddedRows, 'accepted' | 'duplicates'>;
+
 /**
  * Adds URLs to a job that runs, waits or is finished. Each chunk is written down as a whole, so URLs that were added stay
  * added, and to add them again does no harm. A job that is done or waits runs again from the first new URL on.
@@ -44,66 +46,109 @@ export async function addToJob(
   store: AddStore,
   jobId: number,
   rows: Iterable<AddedRow> | AsyncIterable<AddedRow>,
-  options: AddOptions,
+  { now, priority, resolver }: AddOptions,
 ): Promise<AddedRows> {
   const job = await store.jobs.get(jobId);
+  const writeTasks = taskWriter(store, job, resolver);
+  return addRows(job, rows, {
+    priority: priority ?? 0,
+    ahead: 1,
+    write: (tasks, rejected) => writeTasks(tasks, { rejected, now: now() }),
+  });
+}
+
+/** The same where the tasks are written elsewhere, up to `ahead` chunks at a time. */
+export async function addRows(
+  job: Job,
+  rows: Iterable<AddedRow> | AsyncIterable<AddedRow>,
+  options: {
+    priority: number;
+    ahead: number;
+    write(tasks: NewTask[], rejected: number): Promise<Written>;
+  },
+): Promise<AddedRows> {
   if (job.state === 'cancelled')
     throw new SeineError(`${job.name}-${job.run} was cancelled`, {
       hint: 'start a new run with `seine run`',
     });
-  const groups = new HostGroups({ store, job, resolver: options.resolver ?? null });
   const total: AddedRows = { accepted: 0, duplicates: 0, rejected: 0, rejects: [] };
+  const writing = new ChunksUnderWay(options.ahead);
   let chunk: NewTask[] = [];
   let rejected = 0;
   let index = 0;
-  // The next chunk is read while this one is written, which happens in another thread where a server adds rows.
-  let writing = Promise.resolve();
+  // The next chunk is read while those before are written.
   const write = async () => {
     const [tasks, rejectedHere] = [chunk, rejected];
     if (tasks.length + rejectedHere === 0) return;
     chunk = [];
     rejected = 0;
-    await writing;
-    writing = writeChunk(store, job, tasks, { rejected: rejectedHere, groups, now: options.now() }).then(
-      ({ accepted, duplicates }) => {
-        total.accepted += accepted;
-        total.duplicates += duplicates;
-        total.rejected += rejectedHere;
-      },
-    );
-    // Whoever waits for it next is told.
-    writing.catch(() => {});
+    await writing.add(async () => {
+      const { accepted, duplicates } = await options.write(tasks, rejectedHere);
+      total.accepted += accepted;
+      total.duplicates += duplicates;
+      total.rejected += rejectedHere;
+    });
   };
-  for await (const row of rows) {
-    const task = 'reason' in row ? row.reason : toNewTask(row, job.spec, options.priority ?? 0);
-    if (typeof task !== 'string') chunk.push(task);
-    else {
-      rejected++;
-      if (total.rejects.length < REJECTS_NAMED_MAX)
-        total.rejects.push({ index, url: row.url ?? '', reason: task });
+  try {
+    for await (const row of rows) {
+      const task = 'reason' in row ? row.reason : toNewTask(row, job.spec, options.priority);
+      if (typeof task !== 'string') chunk.push(task);
+      else {
+        rejected++;
+        if (total.rejects.length < REJECTS_NAMED_MAX)
+          total.rejects.push({ index, url: row.url ?? '', reason: task });
+      }
+      index++;
+      if (chunk.length + rejected >= CHUNK_ROWS) await write();
     }
-    index++;
-    if (chunk.length + rejected >= CHUNK_ROWS) await write();
+    await write();
+  } finally {
+    // Also when the rows broke off: whoever is told so must not find more of them later.
+    await writing.ended();
   }
-  await write();
-  await writing;
   return total;
 }
 
-async function writeChunk(
+class ChunksUnderWay {
+  readonly #max: number;
+  readonly #underWay: Promise<void>[] = [];
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Waits until there is room for it. */
+  async add(write: () => Promise<void>): Promise<void> {
+    while (this.#underWay.length >= this.#max) await this.#underWay.shift();
+    const written = write();
+    // Whoever waits for it next is told.
+    written.catch(() => {});
+    this.#underWay.push(written);
+  }
+
+  async ended(): Promise<void> {
+    const all = await Promise.allSettled(this.#underWay.splice(0));
+    for (const each of all) if (each.status === 'rejected') throw each.reason;
+  }
+}
+
+/** Writes chunks of tasks of a job down, one after the other. */
+export function taskWriter(
   store: AddStore,
   job: Job,
-  chunk: NewTask[],
-  { rejected, groups, now }: { rejected: number; groups: HostGroups; now: number },
-): Promise<{ accepted: number; duplicates: number }> {
-  const groupOf = await groups.of(() => chunk.map(({ host }) => host));
-  for (const task of chunk) task.host = groupOf(task.host);
-  const priorities = await store.jobs.priorities(job.id);
-  new TaskPriorities({ spec: job.spec, priorities }).apply(chunk);
-  return store.frontier.enqueue(job.id, chunk, {
-    now: Math.floor(now),
-    perTemplateMax: null,
-    source: null,
-    added: { rejected },
-  });
+  resolver: Resolver | null = null,
+): (tasks: NewTask[], options: { rejected: number; now: number }) => Promise<Written> {
+  const groups = new HostGroups({ store, job, resolver });
+  return async (tasks, { rejected, now }) => {
+    const groupOf = await groups.of(() => tasks.map(({ host }) => host));
+    for (const task of tasks) task.host = groupOf(task.host);
+    const priorities = await store.jobs.priorities(job.id);
+    new TaskPriorities({ spec: job.spec, priorities }).apply(tasks);
+    return store.frontier.enqueue(job.id, tasks, {
+      now: Math.floor(now),
+      perTemplateMax: null,
+      source: null,
+      added: { rejected },
+    });
+  };
 }

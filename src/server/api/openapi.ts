@@ -310,6 +310,20 @@ export const OPERATIONS: readonly Operation[] = [
   },
   {
     method: 'get',
+    path: '/proxies',
+    id: 'proxies',
+    summary: 'Pools of proxies that requests may name, and how proxies did within the last week.',
+    scope: 'admin',
+  },
+  {
+    method: 'get',
+    path: '/pressure',
+    id: 'pressure',
+    summary: 'How busy the workers are, and what waits for them: for whoever adds or removes some.',
+    scope: 'read',
+  },
+  {
+    method: 'get',
     path: '/server',
     id: 'server',
     summary: 'What server this is, and what the caller may do.',

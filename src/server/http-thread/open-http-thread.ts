@@ -99,8 +99,8 @@ export class HttpThread {
   }
 }
 
-function partsOf({ store, runner, workers, scrapes, forecasts, server }: Work): Map<string, object> {
-  const parts = new Map<string, object>(Object.entries({ runner, workers, scrapes, forecasts, server }));
+function partsOf({ store, ...others }: Work): Map<string, object> {
+  const parts = new Map<string, object>(Object.entries(others));
   for (const name of STORE_PARTS) parts.set(`store.${name}`, store[name]);
   return parts;
 }
@@ -109,6 +109,7 @@ const STORE_PARTS = [
   'jobs',
   'frontier',
   'hosts',
+  'proxies',
   'keys',
   'webhooks',
   'alerts',

@@ -7,7 +7,7 @@ import { gunzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { AWS_ITSELF, type S3Settings } from '../../../src/aws/s3/s3-client.ts';
 import { openDestination } from '../../../src/cli/export/destination.ts';
-import { writeParquet } from '../../../src/cli/export/parquet.ts';
+import { writeParquet } from '../../../src/tables/parquet.ts';
 import { openDuckDb } from '../../support/duckdb.ts';
 import { temporaryFolder } from '../../support/fixtures.ts';
 import { type S3Server, startS3Server } from '../../support/servers/s3-server.ts';

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { addToJob } from '../../../src/coordinator/sources/add-to-job.ts';
+import { addRows, addToJob } from '../../../src/coordinator/sources/add-to-job.ts';
 import type { Job, Store } from '../../../src/ports/store.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { crawl } from '../../support/coordinator/crawl-setup.ts';
@@ -135,5 +135,34 @@ test('many rows are written in parts, and a cancelled job takes none', async () 
     expect(await store.jobs.counters(id)).toMatchObject({ accepted: 4_000, pending: 4_000 });
     await store.jobs.update(id, { state: 'cancelled' });
     await expect(addToJob(store, id, rowsOf('a'), { now })).rejects.toThrow('x-1 was cancelled');
+  });
+});
+
+test('several parts may be under way, and all have ended when one of them failed', async () => {
+  await withStore(async (store) => {
+    const { id } = await store.jobs.create({ ...codeOf('x'), name: 'x', now: T0 });
+    const job = await store.jobs.get(id);
+    let begun = 0;
+    let ended = 0;
+    let most = 0;
+    const write = async (tasks: unknown[]) => {
+      const part = ++begun;
+      most = Math.max(most, begun - ended);
+      await new Promise(setImmediate);
+      ended++;
+      if (part === 3) throw new Error('the disk broke');
+      return { accepted: tasks.length, duplicates: 0 };
+    };
+    const rows = Array.from({ length: 9_000 }, (_, at) => ({ url: `https://a.example/${at}`, meta: null }));
+    const added = addRows(job, rows, { priority: 0, ahead: 2, write });
+    await expect(added).rejects.toThrow('the disk broke');
+    expect(most).toBe(2);
+    expect(ended).toBe(begun);
+    const fine = await addRows(job, rows.slice(0, 2_001), {
+      priority: 0,
+      ahead: 2,
+      write: async (tasks) => ({ accepted: tasks.length, duplicates: 0 }),
+    });
+    expect(fine.accepted).toBe(2_001);
   });
 });

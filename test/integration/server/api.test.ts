@@ -2,6 +2,7 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { openFolder } from '../../../src/app/folder.ts';
 import { codeOf } from '../../support/fixtures.ts';
@@ -482,6 +483,46 @@ describe('jobs', () => {
     expect([wrong.status, wrong.body.code]).toEqual([400, 'bad-cursor']);
   });
 
+  test('are exported whole, as lines, CSV and Parquet', async () => {
+    const urls = [page(1), page(2), page(3)];
+    const { body } = await call('POST', '/batch', { urls, ...FAST, select: { url: 'title' } });
+    await call('GET', `/jobs/${body.batch_id}?wait=30`);
+    for (const what of ['records', 'results', 'attempts']) {
+      const get = (format: string) =>
+        fetch(`${server.url}/api/v1/jobs/${body.batch_id}/export?what=${what}&format=${format}`);
+      const lines = (await (await get('jsonl')).text()).trim().split('\n');
+      const rows = lines.map((line) => JSON.parse(line));
+      // A page may take more than one attempt.
+      expect(rows.length).toBeGreaterThanOrEqual(3);
+      const csv = await (await get('csv')).text();
+      expect(csv.split('\r\n')[0]).toBe(Object.keys(rows[0]).join(','));
+      const parquet = await get('parquet');
+      expect(parquet.headers.get('content-type')).toBe('application/vnd.apache.parquet');
+      const read = await parquetReadObjects({ file: await parquet.arrayBuffer() });
+      expect(read).toHaveLength(rows.length);
+      expect(new Set(read.map(({ url }) => url))).toEqual(new Set(urls));
+      // A field of a record may have the name of a column.
+      if (what === 'records')
+        expect(read.map(({ data }) => data.url).sort()).toEqual(rows.map(({ url }) => url).sort());
+      if (what === 'results') expect(read[0]).toMatchObject({ status: 'succeeded', http_status: 200n });
+    }
+  });
+
+  test('are cancelled for good, also while their run has not noticed it', async () => {
+    const waiting = (n: number) => page(n).replace('127.0.0.1', '127.0.0.12');
+    const { body } = await call('POST', '/batch', { urls: [waiting(1), waiting(2)], ...FAST, rate: 0.02 });
+    const path = `/jobs/${body.batch_id}`;
+    expect((await call('POST', `${path}/cancel`)).status).toBe(200);
+    for (const [action, sent] of [['resume'], ['retry', {}]] as const) {
+      const refused = await call('POST', `${path}/${action}`, sent);
+      expect([refused.status, refused.body.code], action).toEqual([409, 'conflict']);
+    }
+    expect((await call('POST', `${path}/stop`)).status).toBe(200);
+    const more = await call('POST', '/batch', { urls: [waiting(3)], append_to: body.batch_id });
+    expect([more.status, more.body.code]).toEqual([409, 'conflict']);
+    expect((await call('GET', `${path}?wait=30`)).body.status).toBe('cancelled');
+  });
+
   test('have a bounded number of streams of events, which are free again when the client is gone', async () => {
     // A page that does not come keeps the run and its streams open.
     const silent = createServer(() => {});
@@ -576,6 +617,9 @@ describe('proxies of the server', () => {
     const url = `${proxied.url}/api/v1/jobs/${JSON.parse(text).job_id}?wait=30`;
     expect(await (await fetch(url)).json()).toMatchObject({ status: 'completed' });
     expect(proxies[0]!.asked.length + proxies[0]!.whole.length).toBeGreaterThan(0);
+    const told = await (await fetch(`${proxied.url}/api/v1/proxies`)).text();
+    expect(JSON.parse(told).pools).toEqual([{ name: 'home', type: 'residential' }]);
+    expect(told).not.toContain('home.txt');
   });
 
   test.each([

@@ -457,7 +457,7 @@ describe('limits of a key', () => {
       status = answer.status;
       if (status !== 200) await answer.text();
     }
-    expect(status).toBe(503);
+    expect(status).toBe(429);
     const fair = await makeKey(server, 'fair', 'read');
     const stop = new AbortController();
     const answer = await fetch(`${server.url}/api/v1/snapshots`, {

@@ -240,8 +240,14 @@ test('what is stored of a page, its events, and what all jobs share are not show
   expect([own.status, await own.text()]).toEqual([200, site.bodyOf(4)]);
   const paths = [asked, `${asked}&job=${scraped.body.job_id}`, `/jobs/${scraped.body.job_id}/events`];
   for (const path of paths) expect([path, (await call('GET', path, other)).status]).toEqual([path, 404]);
-  for (const path of ['/hosts', '/workers'])
+  for (const path of ['/hosts', '/workers', '/proxies'])
     expect((await call('GET', path, owner)).body.code).toBe('forbidden');
+  expect((await call('GET', '/proxies', server.token)).body).toEqual({ pools: [], proxies: [] });
+  const { slots, urls, oldest_ready_seconds: age } = (await call('GET', '/pressure', owner)).body;
+  expect(slots.total).toBe(slots.busy + slots.free);
+  expect(slots.total).toBeGreaterThan(0);
+  // Its only page is fetched, and those of other keys are not told of.
+  expect([urls, age]).toEqual([{ pending: 0, running: 0 }, 0]);
 });
 
 test('pages of whole jobs and crawls count against the pages that a key has a day', async () => {

@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { jobFields } from '../../../scripts/job-fields.ts';
 import { SECTIONS, withSections } from '../../../scripts/write-docs.ts';
-import { GROUP_ROWS_MAX } from '../../../src/cli/export/parquet.ts';
 import { COMMANDS } from '../../../src/cli/specs/commands.ts';
 import { SETTINGS } from '../../../src/config/schema.ts';
 import { LOOK_AHEAD_MS } from '../../../src/coordinator/batch-sender.ts';
@@ -22,6 +21,7 @@ import { ORIGINS_PER_WORKER_MAX } from '../../../src/fetch/http/http-fetcher.ts'
 import { jobJsonSchema } from '../../../src/job-file/json-schema.ts';
 import { parseJob } from '../../../src/job-file/parse-job.ts';
 import { Database } from '../../../src/store/sqlite/connection/database.ts';
+import { GROUP_ROWS_MAX } from '../../../src/tables/parquet.ts';
 import { Page } from '../../../src/worker/page/page.ts';
 import {
   ABOUT_SEINE,

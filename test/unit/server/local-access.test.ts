@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { usersIn } from '../../../src/server/api/keys/local-access.ts';
+import { ownersOf } from '../../../src/server/api/keys/local-access.ts';
 
 const HEAD =
   '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode';
@@ -12,8 +12,8 @@ describe('users of connections', () => {
   const table = [HEAD, row(7420, 0, '0A', 0), row(50_001, 7420, '01', 1_000), row(7420, 50_001, '01', 0)];
 
   test('are those of the end that asks', () => {
-    expect(usersIn(table.join('\n'), 50_001, 7420)).toEqual([1_000]);
-    expect(usersIn(table.join('\n'), 50_002, 7420)).toEqual([]);
+    expect(ownersOf(table.join('\n'), 7420)).toEqual(new Map([[50_001, [1_000]]]));
+    expect(ownersOf(table.join('\n'), 7421)).toEqual(new Map());
   });
 
   test.each([
@@ -21,6 +21,6 @@ describe('users of connections', () => {
     ['FIN_WAIT2', '05'],
     ['TIME_WAIT', '06'],
   ])('of a program that went away (%s) are unknown, though the table says root', (_, state) => {
-    expect(usersIn([HEAD, row(50_001, 7420, state, 0)].join('\n'), 50_001, 7420)).toEqual([]);
+    expect(ownersOf([HEAD, row(50_001, 7420, state, 0)].join('\n'), 7420)).toEqual(new Map());
   });
 });

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { addToJob } from '../../../coordinator/sources/add-to-job.ts';
 import type { FollowRule, JobSpec } from '../../../core/job-schema/job.ts';
 import { compilePatterns } from '../../../core/url/pattern.ts';
 import { hashOfSpec, parseJob } from '../../../job-file/parse-job.ts';
 import type { Job } from '../../../ports/store.ts';
 import type { ApiContext, Caller } from '../requests/access.ts';
 import { Problem } from '../requests/problems.ts';
+import { addToServedJob } from '../scrape/added-tasks.ts';
 import { specOf, tenantName } from '../scrape/api-jobs.ts';
 import { mapSite } from './map-site.ts';
 import {
@@ -48,7 +48,7 @@ export async function createCrawl(
   try {
     if (asked.webhook !== undefined) await webhooks.attach(job.id, webhookOf(asked.webhook), caller);
     const rows = urls.map((row) => ({ url: row, meta: null }));
-    const { accepted } = await addToJob(store, job.id, rows, { now, priority: 0 });
+    const { accepted } = await addToServedJob(context, job.id, rows, { priority: 0 });
     if (accepted === 0) throw new Problem('bad-url');
   } catch (error) {
     await store.jobs.update(job.id, { state: 'cancelled', endedAt: now() });

@@ -2,8 +2,8 @@ import { Readable } from 'node:stream';
 import type { Job } from '../../../ports/store.ts';
 import type { ApiContext, Caller, RoutePlugin } from '../requests/access.ts';
 import { jobOf, requireScope } from '../requests/callers.ts';
+import { OpenRequests } from '../requests/open-requests.ts';
 import { Problem } from '../requests/problems.ts';
-import { OpenStreams } from '../requests/streams.ts';
 import { hasEnded } from '../scrape/results.ts';
 import { viewOf } from './job-routes.ts';
 import { attemptOf } from './row-routes.ts';
@@ -12,25 +12,31 @@ import { attemptOf } from './row-routes.ts';
 
 /** Each looks into the store once a second. */
 const STREAMS_MAX = 200;
+const STREAMS_OF_KEY_MAX = 50;
 const LOOK_MS = 1_000;
 /** Proxies close connections on which nothing comes, often after a minute. */
 const HEARTBEAT_MS = 15_000;
 const ROWS_AT_ONCE = 500;
 
 export const eventRoutes: RoutePlugin = (app, context) => {
-  const streams = new OpenStreams('events', STREAMS_MAX);
+  const streams = new OpenRequests({
+    what: 'streams of events',
+    max: STREAMS_MAX,
+    keyMax: STREAMS_OF_KEY_MAX,
+  });
 
   app.get<{ Params: { id: string } }>('/jobs/:id/events', async (request, reply) => {
     requireScope(request.caller, 'read');
     const after = lastEventOf(request.headers['last-event-id']);
     const { job } = await jobOf(context, request.params.id, request.caller);
     const { caller } = request;
-    const { signal } = streams.open(caller, reply);
+    const { signal } = streams.takeStream(caller, reply);
     const events = Readable.from(eventsOf(context, job, { after, signal, caller }), {
       objectMode: false,
       highWaterMark: 1,
     });
-    return reply.header('content-type', 'text/event-stream').send(events);
+    // Nothing comes on the connection of a stream that has ended.
+    return reply.headers({ 'content-type': 'text/event-stream', connection: 'close' }).send(events);
   });
 };
 

@@ -8,6 +8,7 @@ import { checkQuote } from '../cost/quote.ts';
 import { admit, notePages } from '../keys/page-limits.ts';
 import type { ApiContext, RoutePlugin } from '../requests/access.ts';
 import { definedOf, isAdmin, jobOf, requireScope } from '../requests/callers.ts';
+import { OpenRequests } from '../requests/open-requests.ts';
 import {
   costSchema,
   createQuery,
@@ -19,7 +20,7 @@ import {
 } from '../requests/options.ts';
 import { Problem } from '../requests/problems.ts';
 import { checkJobRights, checkSize, guardedSpec, tenantName } from '../scrape/api-jobs.ts';
-import { hasEnded, isFinished, jobIdOf, jobView, statusOf } from '../scrape/results.ts';
+import { hasEnded, isCancelled, isFinished, jobIdOf, jobView, statusOf } from '../scrape/results.ts';
 import { scrapeView } from '../scrape/scrape-routes.ts';
 import { sendRows } from './row-routes.ts';
 
@@ -27,6 +28,9 @@ import { sendRows } from './row-routes.ts';
 const STEPS_MAX = 5;
 /** How often a long poll looks. */
 const LOOK_MS = 250;
+/** So that the calls that only look, and do not wait, are always answered. */
+const POLLS_MAX = 500;
+const POLLS_OF_KEY_MAX = 250;
 
 type WithId = { Params: { id: string } };
 
@@ -108,16 +112,22 @@ const createRoute: RoutePlugin = (app, context) => {
 
 const oneJobRoutes: RoutePlugin = (app, context) => {
   const { store, reads, runner, server, now } = context;
+  const polls = new OpenRequests({ what: 'calls that wait', max: POLLS_MAX, keyMax: POLLS_OF_KEY_MAX });
 
   app.get<WithId>('/jobs/:id', async (request, reply) => {
     requireScope(request.caller, 'read');
     const { wait } = parseAs(jobQuery, request.query);
     const { job, taskId, formats } = await jobOf(context, request.params.id, request.caller);
-    const view =
-      taskId === null
-        ? await waitedView(context, job, wait * 1_000)
-        : await taskView(context, request.params.id, taskId, { job, formats, waitMs: wait * 1_000 });
-    return sendCached(request, reply, view);
+    const release = wait > 0 ? polls.take(request.caller) : () => {};
+    try {
+      const view =
+        taskId === null
+          ? await waitedView(context, job, wait * 1_000)
+          : await taskView(context, request.params.id, taskId, { job, formats, waitMs: wait * 1_000 });
+      return sendCached(request, reply, view);
+    } finally {
+      release();
+    }
   });
 
   app.patch<WithId>('/jobs/:id', async ({ params, body, caller }) => {
@@ -171,6 +181,7 @@ const actionRoutes: RoutePlugin = (app, context) => {
     const { job } = await jobOf(context, params.id, caller);
     const { code, host, url } = parseAs(retrySchema, body ?? {});
     const filter = definedOf({ code, host, urlContains: url });
+    if (isCancelled(job)) throw new Problem('conflict', 'the job is cancelled');
     await admit(context.access, caller, 0);
     const retried = await store.views.retryDead(job.id, filter, now());
     if (!job.countsPages) await notePages(context, caller, retried);
@@ -215,8 +226,8 @@ export async function act(
 ): Promise<void> {
   const { store, runner, now } = context;
   if (action === 'resume') {
-    if (job.state === 'done' || job.state === 'cancelled')
-      throw new Problem('conflict', `the job is ${job.state}`);
+    if (isCancelled(job)) throw new Problem('conflict', 'the job is cancelled');
+    if (job.state === 'done') throw new Problem('conflict', 'the job is done');
     if (job.state !== 'running' || job.requestedState !== 'run') await run(context, job);
   } else if (action === 'refresh') {
     if (job.state !== 'done' && job.state !== 'waiting')
@@ -224,6 +235,7 @@ export async function act(
     const { spec, specHash, bundle, file } = job;
     await runner.start(await store.jobs.beginPass(job.id, { spec, specHash, bundle, file, now: now() }));
   } else if (job.state === 'running') {
+    if (isCancelled(job) && action === 'stop') return;
     await store.jobs.update(job.id, { requestedState: action });
     await runner.wake(job.id);
   } else if (action === 'cancel' && job.state !== 'done') {

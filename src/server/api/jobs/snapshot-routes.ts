@@ -4,8 +4,8 @@ import type { Counters } from '../../../core/model.ts';
 import type { Job } from '../../../ports/store.ts';
 import type { ApiContext, Caller, RoutePlugin } from '../requests/access.ts';
 import { isAdmin, jobOf, requireScope } from '../requests/callers.ts';
+import { OpenRequests } from '../requests/open-requests.ts';
 import { parseAs, snapshotQuery } from '../requests/options.ts';
-import { OpenStreams } from '../requests/streams.ts';
 import { viewOf } from './job-routes.ts';
 import type { LiveDetails, LiveJob, Snapshot } from './snapshot.ts';
 
@@ -16,6 +16,7 @@ import type { LiveDetails, LiveJob, Snapshot } from './snapshot.ts';
 
 const STEP_MS = 1_000;
 const STREAMS_MAX = 500;
+const STREAMS_OF_KEY_MAX = 125;
 /** The newest jobs, and those that run, whatever their age. */
 const NEWEST_MAX = 30;
 const RUNNING_MAX = 50;
@@ -28,13 +29,17 @@ type JobView = Awaited<ReturnType<typeof viewOf>>;
 
 export const snapshotRoutes: RoutePlugin = (app, context) => {
   const topics = new Map<string, Topic>();
-  const streams = new OpenStreams('snapshots', STREAMS_MAX);
+  const streams = new OpenRequests({
+    what: 'streams of snapshots',
+    max: STREAMS_MAX,
+    keyMax: STREAMS_OF_KEY_MAX,
+  });
 
   app.get('/snapshots', async (request, reply) => {
     requireScope(request.caller, 'read');
     const { job: id } = parseAs(snapshotQuery, request.query);
     const job = id === undefined ? null : (await jobOf(context, id, request.caller)).job;
-    const gone = streams.open(request.caller, reply);
+    const gone = streams.takeStream(request.caller, reply);
     const audience = isAdmin(request.caller) || request.caller.keyId === null ? '' : request.caller.keyId;
     const key = `${audience} ${job?.id ?? ''}`;
     const topic = topics.get(key) ?? new Topic(context, request.caller, job);
@@ -43,7 +48,9 @@ export const snapshotRoutes: RoutePlugin = (app, context) => {
       if (topic.leave(gone)) topics.delete(key);
     });
     const events = Readable.from(topic.events(gone, request.caller), { objectMode: false, highWaterMark: 1 });
-    return reply.headers({ 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' }).send(events);
+    return reply
+      .headers({ 'content-type': 'text/event-stream', 'x-accel-buffering': 'no', connection: 'close' })
+      .send(events);
   });
 };
 

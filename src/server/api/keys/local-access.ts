@@ -72,30 +72,62 @@ async function lookUpUser({ remotePort, localPort }: Socket): Promise<boolean> {
   const own = process.getuid?.();
   if (own === undefined || remotePort === undefined || localPort === undefined) return false;
   for (let look = 0; look < LOOKS; look++) {
-    const tables = await Promise.all(['tcp', 'tcp6'].map((name) => readTable(`/proc/net/${name}`)));
-    if (tables.every((table) => table === null)) return false;
-    const users = tables.flatMap((table) => usersIn(table ?? '', remotePort, localPort));
+    const owners = await nextLook(localPort);
+    if (owners === null) return false;
+    const users = owners.get(remotePort) ?? [];
     if (users.length > 0) return users.some((user) => user !== own && user !== ROOT);
   }
   return true;
 }
 
-/** Null where there is no such table. */
-async function readTable(path: string): Promise<string | null> {
-  return readFile(path, 'latin1').catch(() => null);
+type Owners = ReadonlyMap<number, number[]> | null;
+interface Looks {
+  running: Promise<Owners> | null;
+  next: Promise<Owners> | null;
+}
+const looksByPort = new Map<number, Looks>();
+
+/**
+ * Whose the connections to a port are, read after this was called. All that wait share one look: with ten thousand connections
+ * the table has megabytes, and each connection would read all of it.
+ */
+function nextLook(toPort: number): Promise<Owners> {
+  const looks = looksByPort.get(toPort) ?? { running: null, next: null };
+  looksByPort.set(toPort, looks);
+  looks.next ??= (async () => {
+    await looks.running;
+    const look = lookUpOwners(toPort);
+    looks.running = look;
+    looks.next = null;
+    return look;
+  })();
+  return looks.next;
+}
+
+/** Null where there are no such tables. */
+async function lookUpOwners(toPort: number): Promise<Owners> {
+  const tables = await Promise.all(
+    ['tcp', 'tcp6'].map((name) => readFile(`/proc/net/${name}`, 'latin1').catch(() => null)),
+  );
+  if (tables.every((table) => table === null)) return null;
+  return ownersOf(tables.join('\n'), toPort);
 }
 
 const ESTABLISHED = '01';
 
 /**
- * Users of connections between two ports of this machine. The addresses need not be compared: both ends are here. What its
- * program has closed belongs to root in this table, whoever it was: it is nobody's.
+ * Users of connections from ports of this machine to one of its ports, by the former. The addresses need not be compared: both
+ * ends are here. What its program has closed belongs to root in this table, whoever it was: it is nobody's.
  */
-export function usersIn(table: string, fromPort: number, toPort: number): number[] {
+export function ownersOf(table: string, toPort: number): Map<number, number[]> {
   const portOf = (address: string | undefined) => Number.parseInt(address?.split(':')[1] ?? '', 16);
-  return table.split('\n').flatMap((line) => {
-    const [, from, to, state, , , , user] = line.trim().split(/\s+/);
-    const isMeant = state === ESTABLISHED && portOf(from) === fromPort && portOf(to) === toPort;
-    return isMeant ? [Number(user)] : [];
-  });
+  const to = `:${toPort.toString(16).toUpperCase().padStart(4, '0')} ${ESTABLISHED} `;
+  const owners = new Map<number, number[]>();
+  for (const line of table.split('\n')) {
+    if (!line.includes(to)) continue;
+    const [, from, , , , , , user] = line.trim().split(/\s+/);
+    const port = portOf(from);
+    owners.set(port, [...(owners.get(port) ?? []), Number(user)]);
+  }
+  return owners;
 }

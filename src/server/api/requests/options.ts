@@ -335,7 +335,7 @@ export const keyQuery = z.strictObject({
 export const EXPORTS = ['records', 'results', 'attempts'] as const;
 export const exportQuery = z.strictObject({
   what: z.enum(EXPORTS).default('records').describe('What is exported.'),
-  format: z.enum(['jsonl', 'csv']).default('jsonl').describe('As it is written.'),
+  format: z.enum(['jsonl', 'csv', 'parquet']).default('jsonl').describe('As it is written.'),
 });
 
 export const snapshotQuery = z.strictObject({
@@ -362,18 +362,55 @@ const ERRORS_SHOWN = 20;
 export function parseAs<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
-  const errors = parsed.error.issues.slice(0, ERRORS_SHOWN).flatMap((issue) => errorsOf(issue, known));
+  const errors = parsed.error.issues
+    .slice(0, ERRORS_SHOWN)
+    .flatMap((issue) => errorsOf(issue, schema, value));
   const [first] = errors;
   const text = first?.field ? `${first.field}: ${first.message}` : (first?.message ?? 'not valid');
   throw new Problem('bad-option', text, { extensions: { errors } });
 }
 
-function errorsOf(issue: z.core.$ZodIssue, known: readonly string[]): FieldError[] {
+function errorsOf(issue: z.core.$ZodIssue, schema: z.ZodType, value: unknown): FieldError[] {
   const field = issue.path.map(String).join('.');
-  if (issue.code !== 'unrecognized_keys') return [{ field, message: issue.message }];
+  if (issue.code !== 'unrecognized_keys') return [{ field, message: messageOf(issue, value) }];
+  const known = namesAt(schema, issue.path);
   return issue.keys.slice(0, ERRORS_SHOWN).map((name) => ({
     field: [field, name.slice(0, 100)].filter((part) => part !== '').join('.'),
-    message: `unknown field${field === '' ? suggestion(name.slice(0, 100), known) : ''}`,
+    message: `unknown field${suggestion(name.slice(0, 100), known)}`,
   }));
+}
+
+function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
+  const given = issue.path.reduce<unknown>(
+    (inside, name) =>
+      typeof inside === 'object' && inside !== null && Object.hasOwn(inside, name)
+        ? (inside as Record<PropertyKey, unknown>)[name]
+        : undefined,
+    value,
+  );
+  // What the schema itself says is better.
+  if (!/^(Invalid|Too) /.test(issue.message)) return issue.message;
+  const isKind = issue.code === 'invalid_type' || issue.code === 'invalid_value';
+  if (isKind && given === undefined && issue.path.length > 0) return 'is missing';
+  if (issue.code === 'invalid_value') {
+    const values = issue.values.map(String);
+    const meant = typeof given === 'string' ? suggestion(given.slice(0, 100), values) : '';
+    return `expected ${values.length > 1 ? 'one of ' : ''}${values.join(', ')}${meant}`;
+  }
+  const message = issue.message.replace(/^Invalid input: /, '');
+  return message.charAt(0).toLowerCase() + message.slice(1);
+}
+
+/** Names of the fields that an object within the schema may have; none where there are several kinds of it. */
+function namesAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): string[] {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodNullable)
+    return namesAt(schema.unwrap(), path);
+  const [name, ...rest] = path;
+  if (schema instanceof z.ZodArray && name !== undefined) return namesAt(schema.element, rest);
+  if (!(schema instanceof z.ZodObject)) return [];
+  if (name === undefined) return Object.keys(schema.shape);
+  const field: z.core.$ZodType | undefined = Object.hasOwn(schema.shape, name)
+    ? schema.shape[String(name)]
+    : undefined;
+  return field === undefined ? [] : namesAt(field, rest);
 }

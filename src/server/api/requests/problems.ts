@@ -27,7 +27,7 @@ export const PROBLEMS = {
   'bad-option': {
     status: 400,
     title: 'A field or parameter is wrong.',
-    remedy: 'Correct the fields that `errors` names; /docs has all of them.',
+    remedy: 'Correct what the detail and `errors` name; /docs has all fields.',
   },
   'bad-url': {
     status: 400,
@@ -118,6 +118,11 @@ export const PROBLEMS = {
     status: 429,
     title: 'The key has sent too many requests.',
     remedy: 'Wait for `Retry-After` seconds.',
+  },
+  'too-many-open': {
+    status: 429,
+    title: 'The key has too many requests open at once.',
+    remedy: 'Close some of them, or wait for `Retry-After` seconds.',
   },
   'too-large-headers': {
     status: 431,

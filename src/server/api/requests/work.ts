@@ -5,7 +5,9 @@ import type { JobSpec } from '../../../core/job-schema/job.ts';
 import type { Scope } from '../../../core/keys/api-key.ts';
 import type { Metric } from '../../../observe/metrics/text-format.ts';
 import type { WorkerHeartbeat } from '../../../ports/dispatcher.ts';
+import type { ProxyStore } from '../../../ports/proxy-store.ts';
 import type { HostStore, Job, NumberedTask, Store, Views } from '../../../ports/store.ts';
+import type { PackedTasks } from '../scrape/packed-tasks.ts';
 import type { ScrapeRequest } from './options.ts';
 
 /** Who sent a request. */
@@ -28,6 +30,7 @@ export interface Work {
   store: StoreCalls;
   runner: JobControl;
   workers: WorkerCalls;
+  adding: AddCalls;
   scrapes: ScrapeCalls;
   forecasts: ForecastCalls;
   server: ServerCalls;
@@ -41,6 +44,7 @@ type Calls<T> = {
 interface StoreCalls
   extends Pick<Store, 'jobs' | 'frontier' | 'keys' | 'webhooks' | 'alerts' | 'requests' | 'removals'> {
   readonly hosts: Calls<HostStore>;
+  readonly proxies: Pick<ProxyStore, 'load'>;
   readonly views: Calls<Views>;
 }
 
@@ -67,6 +71,16 @@ interface WorkerCalls {
 export interface AcceptedScrape {
   jobId: number;
   taskId: number;
+}
+
+/** URLs of requests. */
+export interface AddCalls {
+  /** They are written down when this returns; `rejected` are those beside them that cannot be used. */
+  write(
+    jobId: number,
+    tasks: PackedTasks,
+    options: { rejected: number; now: number },
+  ): Promise<{ accepted: number; duplicates: number }>;
 }
 
 /** Single pages. */

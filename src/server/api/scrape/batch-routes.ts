@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import { type AddedRow, type AddedRows, addToJob } from '../../../coordinator/sources/add-to-job.ts';
+import type { AddedRow, AddedRows } from '../../../coordinator/sources/add-to-job.ts';
 import { hashOfSpec } from '../../../job-file/parse-job.ts';
 import type { Job } from '../../../ports/store.ts';
 import { quoteJob } from '../cost/quote.ts';
@@ -16,9 +16,10 @@ import {
 } from '../requests/options.ts';
 import { Problem } from '../requests/problems.ts';
 import { readLines } from '../requests/read-body.ts';
+import { addToServedJob } from './added-tasks.ts';
 import { specOf, tenantName } from './api-jobs.ts';
 import { batchName } from './open-batches.ts';
-import { jobIdOf } from './results.ts';
+import { isCancelled, jobIdOf } from './results.ts';
 
 /** `rejected` names so many of them; all are counted. */
 const REJECTED_NAMED_MAX = 100;
@@ -139,7 +140,7 @@ async function openBatch(
       throw new Problem('bad-option', 'max_cost_usd: the batch of append_to has its own');
     const { job, taskId } = await jobOf(context, options.append_to, caller);
     if (taskId !== null) throw new Problem('bad-option', 'append_to: not a batch');
-    if (job.state === 'cancelled') throw new Problem('conflict', 'the batch was cancelled');
+    if (isCancelled(job)) throw new Problem('conflict', 'the batch was cancelled');
     return { job, origin: 'appended' };
   }
   const name = tenantName(caller, batchName());
@@ -163,13 +164,14 @@ function definedOf({ url, events, metadata }: NonNullable<BatchOptions['webhook'
 }
 
 async function addRows(
-  { store, now }: ApiContext,
+  context: ApiContext,
   { job, origin }: OpenedBatch,
   rows: BatchBody['rows'],
   options: BatchOptions,
 ): Promise<AddedRows> {
+  const { store, now } = context;
   try {
-    const added = await addToJob(store, job.id, rows, { now, priority: options.priority });
+    const added = await addToServedJob(context, job.id, rows, options);
     const hasFailed = options.on_invalid === 'fail' && added.rejected > 0;
     if (origin === 'new' && (hasFailed || added.accepted + added.duplicates === 0)) {
       await store.jobs.update(job.id, { state: 'cancelled', endedAt: now() });

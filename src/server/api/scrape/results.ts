@@ -3,6 +3,7 @@ import type { Blobs } from '../../../ports/blobs.ts';
 import type { ReadStore } from '../../../ports/read-store.ts';
 import type { Job, NumberedTask } from '../../../ports/store.ts';
 import { mainContent } from '../../../worker/markdown/markdown.ts';
+import { plainText } from '../../../worker/markdown/plain-text.ts';
 import { Page } from '../../../worker/page/page.ts';
 import { readPage } from '../../../worker/storage/read-page.ts';
 import { FORMATS, type Format } from '../requests/options.ts';
@@ -85,7 +86,10 @@ export async function storedPage(blobs: Blobs, task: NumberedTask): Promise<Page
 export function formatOf(page: Page, format: Format): unknown {
   if (format === 'html') return page.text;
   if (format === 'markdown') return mainContent(page).markdown;
-  if (format === 'text') return page.textOf('body') ?? '';
+  if (format === 'text') {
+    const body = page.one('body');
+    return body ? plainText(body) : page.text;
+  }
   const links = page.all('a[href]').flatMap((link) => URL.parse(link.attribs.href!, page.url)?.href ?? []);
   return [...new Set(links)].slice(0, LINKS_MAX);
 }
@@ -107,6 +111,11 @@ export function statusOf(job: Job, counters: Counters): JobStatus {
 }
 
 export const hasEnded = (status: JobStatus) => status !== 'queued' && status !== 'running';
+
+/** For good: also one whose run has not noticed it yet. */
+export function isCancelled({ state, requestedState }: Pick<Job, 'state' | 'requestedState'>): boolean {
+  return state === 'cancelled' || (state === 'running' && requestedState === 'cancel');
+}
 
 export const jobIdOf = (job: Pick<Job, 'id'>) => `job_${job.id}`;
 

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { formatOf } from '../../../../src/cli/export/formats.ts';
 import { recordTable, tableWithMeta } from '../../../../src/cli/export/record-table.ts';
 import { parseSince } from '../../../../src/cli/export/since.ts';
-import { jsonText } from '../../../../src/cli/export/table.ts';
 import type { JobInput } from '../../../../src/core/job-schema/job-schema.ts';
 import { LIMITS } from '../../../../src/core/limits.ts';
+import { jsonText } from '../../../../src/tables/table.ts';
 import { collect, specOf } from '../../../support/fixtures.ts';
 
 type Data = Record<string, unknown>;

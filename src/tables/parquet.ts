@@ -1,7 +1,5 @@
 import type { ColumnSource, SchemaElement } from 'hyparquet-writer';
-import type { Cell } from './csv.ts';
-import type { Destination } from './destination.ts';
-import type { Column, ColumnType, Table } from './table.ts';
+import type { Cell, Column, ColumnType, Table } from './table.ts';
 
 /** A row group is held in memory: so many rows, or so much text, whichever comes first. */
 export const GROUP_ROWS_MAX = 50_000;
@@ -9,32 +7,47 @@ const GROUP_CHARACTERS_MAX = 8 * 1024 * 1024;
 
 type Value = string | number | boolean | bigint | Uint8Array | null;
 
-/** Writes a table group by group; what is written is dropped. */
-export async function writeParquet(table: Table, destination: Destination): Promise<number> {
+/** A table as a file, piece by piece: what was taken is dropped. Returns the number of rows. */
+export async function* parquetPieces(
+  table: Table,
+  { groupRowsMax = GROUP_ROWS_MAX } = {},
+): AsyncGenerator<Uint8Array, number, void> {
   const { ByteWriter, ParquetWriter } = await import('hyparquet-writer');
   const bytes = new ByteWriter();
   const schema = schemaOf(table.columns);
   const parquet = new ParquetWriter({ writer: bytes, schema });
-  const flush = async () => {
+  const taken = () => {
     // A copy: the writer uses its buffer again.
-    await destination.write(bytes.getBytes().slice());
+    const piece = bytes.getBytes().slice();
     bytes.index = 0;
+    return piece;
   };
   let group = new RowGroup(table.columns);
   let rows = 0;
   for await (const cells of table.rows) {
     group.add(cells);
     rows++;
-    if (!group.full) continue;
+    if (!group.full && group.rows < groupRowsMax) continue;
     parquet.write({ columnData: group.columns, rowGroupSize: group.rows });
-    await flush();
+    yield taken();
     group = new RowGroup(table.columns);
   }
   if (group.rows > 0) parquet.write({ columnData: group.columns, rowGroupSize: group.rows });
   nameJson(schema, table.columns);
   parquet.finish();
-  await flush();
+  yield taken();
   return rows;
+}
+
+/** Writes a table group by group; returns the number of rows. */
+export async function writeParquet(
+  table: Table,
+  destination: { write(piece: Uint8Array): Promise<void> },
+): Promise<number> {
+  const pieces = parquetPieces(table);
+  let next = await pieces.next();
+  for (; !next.done; next = await pieces.next()) await destination.write(next.value);
+  return next.value;
 }
 
 class RowGroup {

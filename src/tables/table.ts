@@ -1,4 +1,5 @@
-import type { Cell } from './csv.ts';
+/** What a table holds in one place: text, a number, a truth or nothing. Lists and objects come as JSON text. */
+export type Cell = string | number | boolean | null;
 
 /** How a column is stored where formats have types. `json` cells are JSON text, `time` cells ISO 8601 in UTC. */
 export type ColumnType = 'text' | 'integer' | 'number' | 'boolean' | 'time' | 'json';

@@ -1,0 +1,62 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import {
+  type AddedRow,
+  type AddedRows,
+  addRows,
+  taskWriter,
+} from '../../../coordinator/sources/add-to-job.ts';
+import type { Store } from '../../../ports/store.ts';
+import type { ApiContext } from '../requests/access.ts';
+import type { AddCalls } from '../requests/work.ts';
+import { type PackedTasks, packTasks, unpackTasks } from './packed-tasks.ts';
+
+/**
+ * Besides the chunk that is being written, others are on their way: on a busy machine, the thread that writes would wait for a
+ * turn of this one after each.
+ */
+const CHUNKS_AHEAD = 4;
+
+/** Adds URLs of a request to a job. They are written down when this returns. */
+export async function addToServedJob(
+  { store, adding, now }: Pick<ApiContext, 'store' | 'adding' | 'now'>,
+  jobId: number,
+  rows: Iterable<AddedRow> | AsyncIterable<AddedRow>,
+  { priority }: { priority: number },
+): Promise<AddedRows> {
+  return addRows(await store.jobs.get(jobId), rows, {
+    priority,
+    ahead: CHUNKS_AHEAD,
+    write: (tasks, rejected) => adding.write(jobId, packTasks(tasks), { rejected, now: now() }),
+  });
+}
+
+/** In the thread that writes. */
+export class AddedTasks implements AddCalls {
+  readonly #store: Store;
+  /** The last chunk of each job that has some on their way. */
+  readonly #last = new Map<number, Promise<unknown>>();
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** Chunks of one job are written one after the other, and between them reports of jobs that run are settled. */
+  async write(
+    jobId: number,
+    packed: PackedTasks,
+    { rejected, now }: { rejected: number; now: number },
+  ): Promise<{ accepted: number; duplicates: number }> {
+    const before = this.#last.get(jobId);
+    const written = (async () => {
+      if (before) await before.then(() => nextTurn()).catch(() => {});
+      const job = await this.#store.jobs.get(jobId);
+      return taskWriter(this.#store, job)(unpackTasks(packed), { rejected, now });
+    })();
+    this.#last.set(jobId, written);
+    try {
+      return await written;
+    } finally {
+      if (this.#last.get(jobId) === written) this.#last.delete(jobId);
+    }
+  }
+}
