@@ -9,18 +9,21 @@ import { type Clock, startTimer } from '../../ports/ambient.ts';
  * worker is just busy. It falls while the worker never rests, and rises as soon as it does while requests wait.
  */
 
-/** Enough to keep any worker busy whose hosts answer at once. */
-const LIMIT_MIN = 16;
-/** Where it begins; hosts that take long to answer have it risen tenfold within a second. */
-const LIMIT_START = 64;
+/**
+ * Keeps a worker busy whose hosts answer at once, and is read within some 50 ms. Not less: on a machine with other things
+ * to do a worker seems busy while it only waits for a core, and hosts that take long to answer would stand still.
+ */
+const LIMIT_MIN = 48;
+/** Where it begins; hosts that take long to answer have it risen tenfold within half a second. */
+const LIMIT_START = 128;
 /** More than the connections of a worker. */
 const LIMIT_MAX = 8_192;
 const SAMPLE_MS = 50;
 /** Shares of the time in which the worker computed. */
 const BUSY_ABOVE = 0.98;
-const RESTS_BELOW = 0.93;
-const FALL = 0.85;
-const RISE = 1.3;
+const RESTS_BELOW = 0.95;
+const FALL = 0.9;
+const RISE = 1.5;
 
 interface Waiting {
   admit(): void;
