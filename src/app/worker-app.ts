@@ -10,6 +10,7 @@ import type { Logger } from '../ports/ambient.ts';
 import type { Fetcher } from '../ports/fetcher.ts';
 import type { ThreadData } from '../transport/thread/thread-messages.ts';
 import type { WorkerTools } from '../worker/batch/process-batch.ts';
+import { RequestGate } from '../worker/batch/request-gate.ts';
 import { systemClock } from '../worker/batch/system-clock.ts';
 import { JobCache } from '../worker/compile-job.ts';
 import type { JobHandlers } from '../worker/job/route-code.ts';
@@ -33,6 +34,7 @@ export async function openWorkerTools(
   const options = { clock: systemClock, isPublicAddress, forbidsPrivate, browser, apiCallbacks, logger };
   const fetcher = openHttpFetcher(options);
   const others = openOtherFetchers(options);
+  const busyMs = () => performance.eventLoopUtilization().active;
   return {
     name: settings.name,
     fetcher,
@@ -41,7 +43,8 @@ export async function openWorkerTools(
     blobs,
     clock: systemClock,
     random: { next: Math.random },
-    busyMs: () => performance.eventLoopUtilization().active,
+    busyMs,
+    gate: new RequestGate({ clock: systemClock, busyMs }),
     jobs: new JobCache(
       async (bundle) => handlers ?? (bundle === null ? new Map() : loadHandlers(blobs, bundle)),
       { forbidsPrivate },

@@ -1,17 +1,19 @@
 import { hash, randomBytes } from 'node:crypto';
+import type { CodeThread } from '../app/code-thread.ts';
 import { openWorkerTools } from '../app/worker-app.ts';
-import { openCredentials } from '../aws/s3/s3-client.ts';
+import { type AwsCredentialsProvider, openCredentials } from '../aws/s3/s3-client.ts';
 import {
   allowPrivateElsewhere,
   browserOf,
   hideEnvironment,
   type LoadedConfig,
+  lambdaRuntimeOf,
   loadConfig,
   s3Of,
 } from '../config/load.ts';
 import { type Batch, type Report, WIRE_VERSION } from '../core/batch/batch.ts';
 import { batchProblem } from '../core/batch/check-batch.ts';
-import { splitReport } from '../core/batch/report.ts';
+import { numberParts } from '../core/batch/report.ts';
 import { messageOf, SeineError, StorageFullError } from '../core/errors.ts';
 import { VERSION } from '../core/identity/identity.ts';
 import { LIMITS } from '../core/limits.ts';
@@ -39,12 +41,22 @@ interface LambdaContext {
 }
 
 type Tools = Awaited<ReturnType<typeof openWorkerTools>>;
+type WorkerSettings = Parameters<typeof openWorkerTools>[0] & {
+  s3: { credentials: AwsCredentialsProvider };
+};
 
 /** Pages must be stored and the answer given before the function is killed: this share of its time, within bounds. */
 const RESERVE_SHARE = 0.1;
 const RESERVE_MS_MIN = 2_000;
 const RESERVE_MS_MAX = 10_000;
 
+/** What is left of the time of a function when its thread is ended: enough to store the answer. */
+const ANSWER_MS = 1_700;
+/** Of the memory of the function: without this the function would end before the thread does. */
+const HEAP_SHARE = 0.6;
+
+/** Before the environment is hidden. */
+const { memoryMb } = lambdaRuntimeOf();
 const environment = randomBytes(4).toString('hex');
 const clock = new InvocationClock();
 let calls = 0;
@@ -78,16 +90,26 @@ export async function handler(event: LambdaEvent, context: LambdaContext): Promi
   } catch (error) {
     return { kind: 'refused', reason: messageOf(error) };
   }
+  // Its start must not be taken off the time of the batch.
+  const thread = given.job.bundle === null ? null : await openCodeThread();
   const batch = within(given, context);
   process.stdout.write(`${logLineOf(batch)}\n`);
   const drain = watchDrain(opened.blobs, event.drainKey);
   const startedAt = performance.now();
   try {
-    const report = await processBatch(batch, { ...opened, clock }, { drain: drain.signal });
+    const reports =
+      thread === null
+        ? [await processBatch(batch, { ...opened, clock }, { drain: drain.signal })]
+        : await thread.process(batch, {
+            clockOffsetMs: event.clockOffsetMs,
+            answerMs: Math.max(0, context.getRemainingTimeInMillis() - batch.budgetMs - ANSWER_MS),
+            now: () => clock.now(),
+            drain: drain.signal,
+          });
     const ms = performance.now() - startedAt;
-    process.stdout.write(`${metricsLine(batch, report, { now: Date.now(), durationMs: ms, cold })}\n`);
+    process.stdout.write(`${metricsLine(batch, reports, { now: Date.now(), durationMs: ms, cold })}\n`);
     const options = { blobs: opened.blobs, seal, batch: given };
-    const answer: LambdaAnswer = { kind: 'parts', parts: await encode(batch, report, options) };
+    const answer: LambdaAnswer = { kind: 'parts', parts: await encode(batch, reports, options) };
     if (seal.isSigned) await leaveReply(given, answer, opened.blobs);
     return answer;
   } finally {
@@ -130,10 +152,10 @@ function within(batch: Batch, context: LambdaContext): Batch {
 
 function encode(
   batch: Batch,
-  report: Report,
+  reports: readonly Report[],
   options: Pick<Parameters<typeof encodeParts>[1], 'blobs' | 'seal' | 'batch'>,
 ) {
-  return encodeParts(splitReport(report, LIMITS.partItemsMax), {
+  return encodeParts(numberParts(reports, LIMITS.partItemsMax), {
     ...options,
     keyOf: (part) => answerKeyOf(batch, part),
     // What cannot be told has not happened: those tasks come again.
@@ -166,21 +188,53 @@ function readSettings(): LoadedConfig {
 }
 
 async function open(): Promise<Tools> {
+  return openWorkerTools(workerSettings());
+}
+
+function workerSettings(): WorkerSettings {
   const loaded = readSettings();
   const { config } = loaded;
   if (config.blobs === null) throw new SeineError('SEINE_BLOBS of the function is not set');
-  withWhole ??= hideEnvironment(loaded.jobEnvironment);
-  const [whole, find] = [withWhole, openCredentials()];
-  const credentials = () => whole(find);
-  return openWorkerTools({
+  return {
     name: `lambda-${environment}`,
     blobs: config.blobs,
     sync: config.sync === 'full',
-    s3: { ...s3Of(config), credentials },
+    s3: { ...s3Of(config), credentials: findCredentials() },
     allowPrivate: allowPrivateElsewhere(loaded),
     browser: browserOf(config),
-  });
+  };
 }
+
+function findCredentials(): AwsCredentialsProvider {
+  withWhole ??= hideEnvironment(readSettings().jobEnvironment);
+  const [whole, find] = [withWhole, openCredentials()];
+  return () => whole(find);
+}
+
+/** Opened with the first batch that has code: a function without such jobs does not pay for it. */
+let codeThread: Promise<CodeThread> | null = null;
+
+async function openCodeThread(): Promise<CodeThread> {
+  codeThread ??= import('../app/code-thread.ts').then((module) => {
+    const { name, s3, ...data } = workerSettings();
+    const { credentials, ...place } = s3;
+    const { jobEnvironment } = readSettings();
+    return new module.CodeThread({
+      ...{ name, credentials, env: jobEnvironment },
+      data: { ...data, s3: place },
+      // Beside this file, in the zip and in the tree.
+      entry: new URL(`./thread.${import.meta.url.split('.').at(-1)}`, import.meta.url),
+      logger: STDERR,
+      heapMbMax: memoryMb === null ? undefined : Math.floor(memoryMb * HEAP_SHARE),
+    });
+  });
+  const thread = await codeThread;
+  await thread.started;
+  return thread;
+}
+
+const toStderr = (message: string) => void process.stderr.write(`${message}\n`);
+const STDERR = { info: toStderr, warn: toStderr, error: toStderr };
 
 async function show(waitMs: number, cold: boolean, context: LambdaContext): Promise<LambdaStatus> {
   const startedAt = Date.now();

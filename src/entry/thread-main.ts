@@ -2,6 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { openWorkerTools } from '../app/worker-app.ts';
 import { AWS_ITSELF, type AwsCredentials } from '../aws/s3/s3-client.ts';
 import type { Report } from '../core/batch/batch.ts';
+import { InvocationClock } from '../transport/lambda/invocation-clock.ts';
 import { ThreadMarks } from '../transport/thread/code-marks.ts';
 import type { FromThread, ThreadData, ToThread } from '../transport/thread/thread-messages.ts';
 import { watchStrayErrors } from '../worker/batch/page-code.ts';
@@ -25,6 +26,8 @@ const credentials = () => {
 };
 const s3 = { ...(data.s3 ?? AWS_ITSELF), credentials };
 const tools = { ...(await openWorkerTools({ ...data, s3, logger })), marks };
+/** For batches of a coordinator on another machine. */
+const elsewhere = new InvocationClock();
 /** Shows that the thread still takes turns. */
 const BEAT_MS = 250;
 /** By batch: makes it return what it has. */
@@ -38,7 +41,10 @@ port.on('message', async (message: ToThread) => {
       const recall = new AbortController();
       recalls.set(message.batch.id, recall);
       if (isDraining) recall.abort();
-      const report = await processBatch(message.batch, tools, { onPart, drain: recall.signal });
+      const { batch, clockOffsetMs } = message;
+      if (clockOffsetMs !== undefined) elsewhere.begin(clockOffsetMs);
+      const own = clockOffsetMs === undefined ? tools : { ...tools, clock: elsewhere };
+      const report = await processBatch(batch, own, { onPart, drain: recall.signal });
       recalls.delete(message.batch.id);
       send({ kind: 'report', report });
       break;

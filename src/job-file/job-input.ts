@@ -225,6 +225,10 @@ export interface JobFields {
         routeColumn?: string | undefined;
         /** Column with the priority of each row, from -1000 to 1000. A row without one gets `priority`. */
         priorityColumn?: string | undefined;
+        /** Column with the proxy pool of each row, by its name in `proxies.pools`. A row without one gets that of its route. */
+        poolColumn?: string | undefined;
+        /** Column with the country of each row, two letters: only proxies of its pool in that country are used. */
+        countryColumn?: string | undefined;
         /** Columns to copy to the result; others are not read. Default: all. */
         meta?: readonly string[] | undefined;
         /** Route of the tasks. Default: the route that matches the URL. */
@@ -265,6 +269,10 @@ export interface JobFields {
             routeColumn?: string | undefined;
             /** Column with the priority of each row, from -1000 to 1000. A row without one gets `priority`. */
             priorityColumn?: string | undefined;
+            /** Column with the proxy pool of each row, by its name in `proxies.pools`. A row without one gets that of its route. */
+            poolColumn?: string | undefined;
+            /** Column with the country of each row, two letters: only proxies of its pool in that country are used. */
+            countryColumn?: string | undefined;
             /** Columns to copy to the result; others are not read. Default: all. */
             meta?: readonly string[] | undefined;
             /** Route of the tasks. Default: the route that matches the URL. */

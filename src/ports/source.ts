@@ -1,4 +1,5 @@
 import type { Meta } from '../core/model.ts';
+import type { RowProxy } from '../core/proxies/row-proxy.ts';
 
 /** One row of a source. `place` is for people, `position` is where to continue after this row. */
 export interface SourceRow {
@@ -15,6 +16,8 @@ export interface SourceTask {
   route?: string;
   /** Instead of that of the source. */
   priority?: number;
+  /** Instead of those of its route. */
+  proxy?: RowProxy;
   /** Epoch milliseconds, when the source says so. */
   modifiedAt?: number;
 }

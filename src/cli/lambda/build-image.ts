@@ -21,6 +21,7 @@ const ABSENT = ['impit'];
 /** Programs of their own that the worker starts. */
 const ENTRIES = {
   index: 'entry/lambda',
+  thread: 'entry/thread',
   'watchdog-main': 'fetch/browser/process/watchdog-main',
   'unpack-main': 'fetch/browser/process/unpack-main',
 };

@@ -20,7 +20,11 @@ const ABSENT = ['impit', 'playwright-core', '@sparticuz/chromium'];
 
 /** The worker as one zip: `index.mjs` with its handler, and what it loads later in files of its own. */
 export async function buildLambdaZip(): Promise<LambdaZip> {
-  const files = await bundleWorker({ entries: { index: 'entry/lambda' }, absent: ABSENT, what: 'zip' });
+  const files = await bundleWorker({
+    entries: { index: 'entry/lambda', thread: 'entry/thread' },
+    absent: ABSENT,
+    what: 'zip',
+  });
   const { zipSync } = await import('fflate');
   const names = Object.keys(files).sort();
   // Equal files give equal bytes, also on another day and in another time zone: Lambda then sees no change.

@@ -16,6 +16,7 @@ import {
 } from '../../core/escalation/score.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
 import { BoundedMap } from '../../core/lru.ts';
+import { rowProxyOf } from '../../core/proxies/row-proxy.ts';
 import { templateOf } from '../../core/url/url.ts';
 import { originOf } from '../../core/url/url-shape.ts';
 import type { EscalationRow } from '../../ports/store.ts';
@@ -63,7 +64,8 @@ export function openEscalationPolicy(
   random: () => number,
 ): EscalationPolicy | null {
   const levelsByRoute = [null, ...spec.routes].map((route) => escalationLevels(route, spec));
-  if (levelsByRoute.every(isPlain) && spec.identity.cookies !== true) return null;
+  // Rows of sources may name a pool.
+  if (levelsByRoute.every(isPlain) && spec.identity.cookies !== true && !spec.proxies) return null;
   return new EscalationPolicy(spec, jobName, random);
 }
 
@@ -112,14 +114,22 @@ export class EscalationPolicy {
       const { host } = batch.permits[task.permit]!;
       const entry = this.#entryOf(host);
       if (levels.length > (entry.levels?.length ?? 1)) entry.levels = levels;
-      if (isPlain(levels) && this.#spec.identity.cookies !== true) continue;
+      const pool = this.#poolOfRow(task);
+      if (isPlain(levels) && pool === null && this.#spec.identity.cookies !== true) continue;
       const level = levels[this.#levelFor(task, host, routeLevels, now)]!;
       const identity = level.browserLike ? this.#identityFor(host, level.otherIdentity, identities) : null;
-      task.fetchMethod = fetchMethodOf(level, identity);
+      // The API asks from addresses of its own.
+      const own = pool === null || level.fetcher === 'api' ? level : { ...level, pool };
+      task.fetchMethod = fetchMethodOf(own, identity);
       entry.renders ||= level.fetcher === 'browser';
       if (this.#keepsCookies(task.fetchMethod)) wanted.push({ origin: originOf(task.url), identity });
     }
     if (wanted.length > 0) batch.cookies = this.#cookies.of(wanted);
+  }
+
+  #poolOfRow({ meta }: BatchTask): string | null {
+    const { pool } = rowProxyOf(meta);
+    return pool !== undefined && Object.hasOwn(this.#spec.proxies?.pools ?? {}, pool) ? pool : null;
   }
 
   /**

@@ -73,6 +73,9 @@ const ANSWERING_BELOW = 3;
 /** Hosts without a gap are together spread over this many batches for each worker: none idles between two. */
 const BATCHES_PER_WORKER = 2;
 
+/** A batch has its price: fewer tasks are not divided. */
+const SPREAD_TASKS_MIN = 20;
+
 /**
  * Decides which hosts get how many requests in which batch. Pure: the sum of what it grants to
  * a host, with what is out already, never exceeds the host's rate and parallelism.
@@ -83,12 +86,14 @@ export function planBatches(input: PlanInput): PlannedBatch[] {
   let tasksLeft = input.tasksLeft;
   // With many hosts waiting each gets a small share: more hosts at once, and none waits for another's last task.
   const share = Math.max(1, Math.floor((input.slots * input.batchSize) / input.hosts.length));
+  const openSize = openBatchSize(input);
   for (const host of input.hosts) {
-    const gapMs = guardedGapMs(host.gapMs ?? input.gapMs, host.crawlDelayMs);
+    const gapMs = gapOf(input, host);
+    const fullAt = gapMs > 0 ? input.batchSize : openSize;
     const limits = { ...input, parallel: host.parallel ?? input.parallel };
     for (const part of gapMs > 0 ? pacedParts(limits, host, gapMs, share) : openParts(limits, host, share)) {
       const count = Math.min(part.count, tasksLeft);
-      const batch = count > 0 ? batchWithRoom(batches, input, host) : null;
+      const batch = count > 0 ? batchWithRoom(batches, { slots: input.slots, fullAt }, host) : null;
       if (!batch) break;
       addGrant(batch, input, host, { ...part, count: Math.min(count, input.batchSize - batch.size) }, gapMs);
       tasksLeft -= batch.grants.at(-1)!.count;
@@ -98,6 +103,18 @@ export function planBatches(input: PlanInput): PlannedBatch[] {
     }
   }
   return batches;
+}
+
+function gapOf({ gapMs }: Pick<PlanInput, 'gapMs'>, host: PlanHost): number {
+  return guardedGapMs(host.gapMs ?? gapMs, host.crawlDelayMs);
+}
+
+/** What little there is for hosts without a gap is divided among the workers; not where each batch takes up a worker. */
+function openBatchSize(input: PlanInput): number {
+  const { hosts, slots, workers, batchSize } = input;
+  if (slots <= workers) return batchSize;
+  const ready = hosts.reduce((sum, host) => (gapOf(input, host) > 0 ? sum : sum + host.ready), 0);
+  return Math.min(batchSize, Math.max(SPREAD_TASKS_MIN, Math.ceil(ready / workers)));
 }
 
 interface Part {
@@ -161,17 +178,17 @@ function openParts(input: PlanInput, host: PlanHost, share: number): Part[] {
  */
 function batchWithRoom(
   batches: PlannedBatch[],
-  input: PlanInput,
+  { slots, fullAt }: { slots: number; fullAt: number },
   { id, piggybackedHost }: PlanHost,
 ): PlannedBatch | null {
   const open = batches.find(
     ({ size, grants }) =>
-      size < input.batchSize &&
+      size < fullAt &&
       grants.every(({ hostId }) => hostId !== id) &&
       grants.some((grant) => grant.piggybackedHost) === (piggybackedHost !== undefined),
   );
   if (open) return open;
-  if (batches.length >= input.slots) return null;
+  if (batches.length >= slots) return null;
   const batch: PlannedBatch = { grants: [], size: 0 };
   batches.push(batch);
   return batch;
@@ -251,7 +268,7 @@ export function hasRoom(host: PlanHost, input: Pick<PlanInput, 'parallel' | 'pro
 }
 
 function addPiggybackedHost(batch: PlannedBatch, input: PlanInput, host: PlanHost): void {
-  const gapMs = guardedGapMs(host.gapMs ?? input.gapMs, host.crawlDelayMs);
+  const gapMs = gapOf(input, host);
   addGrant(batch, { ...input, jitter: 0 }, { ...host, needsRobots: true }, { count: 0, parallel: 1 }, gapMs);
   batch.grants.at(-1)!.piggybackedHost = host;
 }

@@ -1,5 +1,6 @@
 import type { Batch, BatchProxy, BatchTask, ProxyChoice } from '../../core/batch/batch.ts';
 import type { Outcome } from '../../core/batch/outcome.ts';
+import { rowProxyOf } from '../../core/proxies/row-proxy.ts';
 import type { Assignment, ProxySelector } from './proxy-selector.ts';
 
 /** However long proxies rest: a resumed job may have another list, and another coordinator may have freed one. */
@@ -27,9 +28,10 @@ export function assignProxies(batch: Batch, selector: ProxySelector, now: number
     const { fetchMethod } = task;
     if (!fetchMethod || fetchMethod.pool === null) continue;
     const { host } = new URL(task.url);
-    const key = `${fetchMethod.pool} ${host} ${fetchMethod.identity ?? ''}`;
-    const given =
-      lasting.get(key) ?? selector.assign(fetchMethod.pool, { host, identity: fetchMethod.identity }, now);
+    const { country } = rowProxyOf(task.meta);
+    const key = `${fetchMethod.pool} ${country ?? ''} ${host} ${fetchMethod.identity ?? ''}`;
+    const asker = { host, identity: fetchMethod.identity, country };
+    const given = lasting.get(key) ?? selector.assign(fetchMethod.pool, asker, now);
     // Where there is none, or one for all, the next task need not ask.
     if (given.kind === 'none' || given.lasting) lasting.set(key, given);
     if (given.kind === 'proxies') task.through = list.choiceOf(given);

@@ -4,7 +4,7 @@ import type { JobSpec } from '../../core/job-schema/job.ts';
 import { parseLoginState } from '../../core/job-schema/login-state.ts';
 import type { PoolSpec, ProxyListRef, SecretUse } from '../../core/job-schema/proxies.ts';
 import { isLocalName, parseCredentials, parseProxyList, secretsOfProxy } from '../../core/proxies/proxy.ts';
-import type { ProxyPool } from '../../core/proxies/proxy-pool.ts';
+import { type ProxyPool, proxiesIn } from '../../core/proxies/proxy-pool.ts';
 import type { AddressCheck } from '../../core/url/address-guard.ts';
 
 /** What a job needs from access and only refers to: read when a run starts, kept in memory, written down nowhere. */
@@ -39,7 +39,7 @@ export async function loadJobAccess(
   }
   const login = spec.login ? parseLoginState(await read(spec.login.state, 'own-place')) : null;
   const secrets = [
-    ...pools.flatMap(({ proxies }) => proxies.flatMap(secretsOfProxy)),
+    ...pools.flatMap(({ proxies, all = proxies }) => all.flatMap(secretsOfProxy)),
     ...Object.values(headers).flatMap((own) => Object.values(own)),
     ...(apiKey === null ? [] : [apiKey]),
     ...(login?.secrets ?? []),
@@ -61,15 +61,14 @@ async function loadPool(name: string, spec: PoolSpec, read: ReadSecret): Promise
   const credentials =
     isInline && from.credentials ? parseCredentials(await read(from.credentials, 'anywhere')) : null;
   const all = parseProxyList(text, place, credentials);
-  const wanted = country?.toUpperCase();
-  const proxies = all.filter((proxy) => !wanted || proxy.country === null || proxy.country === wanted);
+  const proxies = proxiesIn(all, country);
   if (proxies.length === 0) {
-    const where = all.length > 0 ? ` in ${wanted}` : '';
+    const where = all.length > 0 ? ` in ${country?.toUpperCase()}` : '';
     throw new SeineError(`pool '${name}' has no proxies${where}`, {
       hint: 'add proxies to its list, one per line',
     });
   }
-  return { name, spec, proxies };
+  return { name, spec, proxies, all };
 }
 
 /**
@@ -83,8 +82,8 @@ export function checkServices(
 ): void {
   if (isAllowed === null) return;
   const isRefused = (host: string) => (isIP(host) === 0 ? isLocalName(host) : !isAllowed(host));
-  for (const { name, proxies } of pools) {
-    const refused = proxies.find(({ host }) => isRefused(host));
+  for (const { name, proxies, all = proxies } of pools) {
+    const refused = all.find(({ host }) => isRefused(host));
     if (refused) throw privateService(`the proxy ${refused.id} of pool '${name}'`);
   }
   for (const template of [api?.url, api?.batch?.submit, api?.batch?.poll]) {

@@ -7,6 +7,7 @@ import {
   type Asker,
   batchProxyOf,
   type ProxyPool,
+  poolIn,
   preferenceOf,
   stayOf,
 } from '../../core/proxies/proxy-pool.ts';
@@ -43,6 +44,8 @@ interface Use {
 /** All proxies of a job: who may use which. */
 export class ProxySelector {
   readonly #pools: Map<string, ProxyPool>;
+  /** By pool and country that rows name; there are some hundred countries. */
+  readonly #poolsIn = new Map<string, ProxyPool>();
   readonly #random: () => number;
   readonly #records = new ProxyHealthLog();
   readonly #uses = new Map<string, Use>();
@@ -51,9 +54,9 @@ export class ProxySelector {
   constructor(pools: readonly ProxyPool[], random: () => number) {
     this.#pools = new Map(pools.map((pool) => [pool.name, pool]));
     this.#random = random;
-    for (const { spec, proxies } of pools) {
+    for (const { spec, proxies, all = proxies } of pools) {
       const use = { probedAt: Number.NEGATIVE_INFINITY, freeAt: 0, restMs: spec.cooldownSeconds * 1_000 };
-      for (const { id } of proxies) this.#uses.set(id, { ...use });
+      for (const { id } of all) this.#uses.set(id, { ...use });
     }
   }
 
@@ -66,7 +69,7 @@ export class ProxySelector {
   }
 
   assign(poolName: string, asker: Asker, now: number): Assignment {
-    const pool = this.#pools.get(poolName)!;
+    const pool = this.#poolFor(poolName, asker.country);
     const stay = stayOf(pool, asker, now);
     const lasting = stay !== null || pool.spec.perWorker;
     const usable = this.#usable(pool, asker.host, now, lasting);
@@ -79,6 +82,15 @@ export class ProxySelector {
       return batchProxyOf(pool, proxy, stay === null ? String(this.#random()) : `${stay} ${rests}`);
     });
     return { kind: 'proxies', proxies, perWorker: pool.spec.perWorker, lasting };
+  }
+
+  #poolFor(name: string, country: string | undefined): ProxyPool {
+    const pool = this.#pools.get(name)!;
+    if (country === undefined || country === pool.spec.country?.toUpperCase()) return pool;
+    const key = `${name} ${country}`;
+    const known = this.#poolsIn.get(key) ?? poolIn(pool, country);
+    this.#poolsIn.set(key, known);
+    return known;
   }
 
   /** Takes in what a report tells. Comes before its outcomes are judged: see `isDown`. */
@@ -182,6 +194,12 @@ export class ProxySelector {
   }
 
   #shortage(pool: ProxyPool, host: string, now: number): Assignment {
+    if (pool.proxies.length === 0) {
+      const until = now + LIMITS.proxyRestMsMax;
+      const message = `pool '${pool.name}' has no proxy in ${pool.spec.country}, which rows of the job name: add one to its list, and resume`;
+      this.#shortages.set(pool.name, { until, message });
+      return { kind: 'none', until, message };
+    }
     let until = now + LIMITS.proxyRestMsMax;
     let failed = 0;
     let refused = 0;

@@ -1,6 +1,7 @@
 import { type JobSpec, MEDIA_ROUTE, SITEMAP_ROUTE } from '../../core/job-schema/job.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { NewTask } from '../../core/model.ts';
+import { rowProxyOf, whyNoProxy, withRowProxy } from '../../core/proxies/row-proxy.ts';
 import { normalizeUrl, whyUnusable } from '../../core/url/url.ts';
 import { isDataDeeper } from '../../core/values/nesting.ts';
 import type { SourceTask } from '../../ports/source.ts';
@@ -13,13 +14,16 @@ export function toNewTask(row: SourceTask, spec: JobSpec, priority: number): New
     return `unknown route '${row.route.slice(0, 100)}'`;
   if (row.meta && isDataDeeper(row.meta, LIMITS.dataNestingMax))
     return `a column is nested deeper than ${LIMITS.dataNestingMax} levels`;
+  const meta = withRowProxy(row.meta, row.proxy ?? {});
+  const refused = whyNoProxy(rowProxyOf(meta), spec);
+  if (refused !== null) return refused;
   return {
     url: target.url,
     host: target.host,
     depth: 0,
     priority: row.priority ?? priority,
     route: row.route ?? null,
-    meta: row.meta,
+    meta,
     hops: 0,
     template: null,
     modifiedAt: row.modifiedAt ?? null,

@@ -163,3 +163,26 @@ export function unsettledOf(batch: Batch, report: Report): Report {
     ...(Array.isArray(report.found) ? { found: report.found.filter((each) => held.has(each?.taskId)) } : {}),
   };
 }
+
+/** The last part of a batch whose worker ended: what no part tells of goes back. It sent its last request by now. */
+export function lostReport(
+  batch: Batch,
+  parts: readonly Report[],
+  { worker, now }: { worker: string; now: number },
+): Report {
+  const told = new Set(parts.flatMap(({ outcomes }) => outcomes.map(({ taskId }) => taskId)));
+  const asked = new Set(parts.flatMap(({ robots }) => robots.map(({ origin }) => origin)));
+  const { outcomes, robots, ...rest } = deferredReport(batch, { worker, now });
+  return {
+    ...rest,
+    permits: batch.permits.map(({ host }) => ({ host, sent: 0, lastSentAt: now, finished: true })),
+    robots: robots.filter(({ origin }) => !asked.has(origin)),
+    outcomes: outcomes.filter(({ taskId }) => !told.has(taskId)),
+  };
+}
+
+/** Parts of one batch that go out together, none of them huge. */
+export function numberParts(parts: readonly Report[], itemsMax: number): Report[] {
+  const all = parts.flatMap((part) => splitReport(part, itemsMax));
+  return all.map((part, index) => ({ ...part, part: index, final: index === all.length - 1 }));
+}

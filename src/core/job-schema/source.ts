@@ -45,6 +45,20 @@ const file = z.strictObject({
     .min(1)
     .optional()
     .describe('Column with the priority of each row, from -1000 to 1000. A row without one gets `priority`.'),
+  poolColumn: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Column with the proxy pool of each row, by its name in `proxies.pools`. A row without one gets that of its route.',
+    ),
+  countryColumn: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Column with the country of each row, two letters: only proxies of its pool in that country are used.',
+    ),
   meta: z
     .array(z.string().min(1))
     .optional()

@@ -7,6 +7,20 @@ export interface ProxyPool {
   name: string;
   spec: PoolSpec;
   proxies: ListedProxy[];
+  /** Those of other countries as well, which rows of sources may name. Absent: there are no others. */
+  all?: ListedProxy[];
+}
+
+/** The pool as a page uses it that names a country. */
+export function poolIn(pool: ProxyPool, country: string): ProxyPool {
+  const { all = pool.proxies, spec } = pool;
+  return { ...pool, spec: { ...spec, country }, proxies: proxiesIn(all, country) };
+}
+
+/** A proxy that is marked with no country may have any. */
+export function proxiesIn(proxies: readonly ListedProxy[], country: string | undefined): ListedProxy[] {
+  const wanted = country?.toUpperCase();
+  return proxies.filter((proxy) => !wanted || proxy.country === null || proxy.country === wanted);
 }
 
 const ROTATE_BY_TYPE: Record<PoolSpec['type'], NonNullable<PoolSpec['rotate']>> = {
@@ -19,6 +33,8 @@ const ROTATE_BY_TYPE: Record<PoolSpec['type'], NonNullable<PoolSpec['rotate']>> 
 export interface Asker {
   host: string;
   identity: string | null;
+  /** Instead of that of the pool. */
+  country?: string | undefined;
 }
 
 /**

@@ -1,10 +1,11 @@
 import type { JobSpec } from '../job-schema/job.ts';
 import { sourceObjectOf } from '../job-schema/source-name.ts';
 import type { Meta } from '../model.ts';
+import { ROW_PROXY_NAMES } from '../proxies/row-proxy.ts';
 
 /**
  * Columns of a source row travel with its task, to its records, and to the pages that its page leads to. Names that begin
- * with `@` are of our own making: they steer lists and pagination, and are no data.
+ * with `@` are of our own making: they steer lists, pagination and proxies, and are no data.
  */
 
 const isOwn = (name: string) => name.startsWith('@');
@@ -36,9 +37,11 @@ export function inheritanceOf({ sources, routes }: Pick<JobSpec, 'sources' | 'ro
   if (!named.some((source) => 'query' in source || 'file' in source)) return () => null;
   const hasLists =
     named.some((source) => 'sitemap' in source) || routes.some(({ kind }) => kind === 'sitemap');
+  const isInherited = (name: string) =>
+    isOwn(name) ? ROW_PROXY_NAMES.has(name) : !hasLists || !LIST_NAMES.has(name);
   return (meta) => {
     if (meta === null) return null;
-    return hasLists ? filtered(meta, (name) => !isOwn(name) && !LIST_NAMES.has(name)) : publicMeta(meta);
+    return Object.keys(meta).every(isInherited) ? meta : filtered(meta, isInherited);
   };
 }
 

@@ -6,11 +6,12 @@ import { setOwn } from '../../core/values/own-property.ts';
 import type { SourceTask } from '../../ports/source.ts';
 import { BrokenFileError, type RawRow } from './raw-row.ts';
 
+/** Name columns that say how a row is to be fetched. */
+const RULE_FIELDS = ['routeColumn', 'priorityColumn', 'poolColumn', 'countryColumn'] as const;
+type RuleField = (typeof RULE_FIELDS)[number];
+
 /** Which columns of a row are URLs, and which become metadata of its tasks. */
-export type ColumnSpec = Pick<
-  FileSourceSpec,
-  'urlColumn' | 'columns' | 'meta' | 'route' | 'routeColumn' | 'priorityColumn'
->;
+export type ColumnSpec = Pick<FileSourceSpec, 'urlColumn' | 'columns' | 'meta' | 'route' | RuleField>;
 
 /** Tried in this order when the source names no column. */
 const URL_COLUMNS = ['url', 'page_url', 'image_url', 'link'];
@@ -33,7 +34,7 @@ export function checkColumns(names: readonly string[], spec: ColumnSpec): void {
   urlColumnsOf(names, spec);
   const unknown = spec.meta?.find((name) => !names.includes(name));
   if (unknown !== undefined) throw missingColumn(unknown, names, 'correct `meta`');
-  for (const field of ['routeColumn', 'priorityColumn'] as const) {
+  for (const field of RULE_FIELDS) {
     const name = spec[field];
     if (name !== undefined && !names.includes(name)) throw missingColumn(name, names, `correct \`${field}\``);
   }
@@ -99,19 +100,26 @@ export function mapObject(spec: ColumnSpec): (value: Record<string, unknown>) =>
   };
 }
 
-function isRule(name: string, { routeColumn, priorityColumn }: ColumnSpec): boolean {
-  return name === routeColumn || name === priorityColumn;
+function isRule(name: string, spec: ColumnSpec): boolean {
+  return RULE_FIELDS.some((field) => spec[field] === name);
 }
 
 /** What a row says of how it is to be fetched; empty cells say nothing. */
 function readRules(
-  { routeColumn, priorityColumn }: ColumnSpec,
+  spec: ColumnSpec,
   cell: (name: string) => unknown,
-): Pick<SourceTask, 'route' | 'priority'> | { reason: string } {
-  const rules: Pick<SourceTask, 'route' | 'priority'> = {};
-  const route = routeColumn === undefined ? '' : String(cell(routeColumn) ?? '').trim();
+): Pick<SourceTask, 'route' | 'priority' | 'proxy'> | { reason: string } {
+  const textOf = (field: RuleField) => {
+    const name = spec[field];
+    return name === undefined ? '' : String(cell(name) ?? '').trim();
+  };
+  const rules: Pick<SourceTask, 'route' | 'priority' | 'proxy'> = {};
+  const route = textOf('routeColumn');
   if (route !== '') rules.route = route;
-  const text = priorityColumn === undefined ? '' : String(cell(priorityColumn) ?? '').trim();
+  const [pool, country] = [textOf('poolColumn'), textOf('countryColumn').toUpperCase()];
+  if (pool !== '' || country !== '')
+    rules.proxy = { ...(pool === '' ? {} : { pool }), ...(country === '' ? {} : { country }) };
+  const text = textOf('priorityColumn');
   if (text === '') return rules;
   const priority = Number(text);
   if (!Number.isInteger(priority) || Math.abs(priority) > TASK_PRIORITY_MAX)

@@ -13,11 +13,11 @@ const METRICS = [
 /** One line of the log from which CloudWatch makes metrics by itself, without a request: its embedded metric format. */
 export function metricsLine(
   batch: Pick<Batch, 'id' | 'job'>,
-  report: Report,
+  reports: readonly Report[],
   call: { now: number; durationMs: number; cold: boolean },
 ): string {
   const counts = { Pages: 0, Failures: 0, Deferred: 0, Bytes: 0 };
-  for (const outcome of report.outcomes) {
+  for (const outcome of reports.flatMap(({ outcomes }) => outcomes)) {
     if (outcome.kind === 'failed') counts.Failures++;
     else if (outcome.kind === 'deferred') counts.Deferred++;
     else if (outcome.kind !== 'skipped') counts.Pages++;
@@ -31,7 +31,7 @@ export function metricsLine(
     Job: batch.job.name,
     Batch: batch.id,
     ...counts,
-    Requests: report.permits.reduce((sum, use) => sum + use.sent, 0),
+    Requests: reports.flatMap(({ permits }) => permits).reduce((sum, use) => sum + use.sent, 0),
     Duration: Math.round(call.durationMs),
     ColdStarts: call.cold ? 1 : 0,
   });

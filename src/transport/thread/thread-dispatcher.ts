@@ -26,8 +26,12 @@ export interface ThreadDispatcherOptions {
   name?: string;
   /** What threads have to say; the same words are said once for all of them. */
   logger?: Logger;
+  /** For the batch that is sent next, where the coordinator is on another machine and the time to answer is limited. */
+  call?: () => { clockOffsetMs: number; answerMs: number };
+  /** What threads get that ask for credentials; those of the environment when absent. */
+  credentials?: AwsCredentialsProvider;
   /** A page that needs more than this kills its thread, not the run. */
-  heapMbMax?: number;
+  heapMbMax?: number | undefined;
 }
 
 /**
@@ -51,11 +55,14 @@ const STUCK_AFTER_MS = 5_000;
 const WATCH_MS = 500;
 /** Code that keeps its time to the last moment is not stuck. */
 const LATE_MS = 500;
+/** Code that lets nothing else run for so long, when the time of its batch is over, will not answer either. */
+const BLOCKED_MS = 1_000;
 /** A thread that is asked to close ends its connections and goes; then it is ended. */
 const CLOSE_MS = 2_000;
 
 interface Open {
   batch: Batch;
+  sentAt: number;
   answerBy: number;
   onPart(report: Report): void;
   resolve(delivery: Delivery): void;
@@ -208,13 +215,11 @@ class Thread {
         running: [],
       });
     }
-    this.#open.set(batch.id, {
-      batch,
-      onPart,
-      resolve,
-      answerBy: performance.now() + batch.budgetMs + STUCK_AFTER_MS,
-    });
-    this.post({ kind: 'batch', batch });
+    const call = this.#options.call?.();
+    const sentAt = performance.now();
+    const answerBy = sentAt + batch.budgetMs + Math.min(STUCK_AFTER_MS, call?.answerMs ?? STUCK_AFTER_MS);
+    this.#open.set(batch.id, { batch, onPart, resolve, sentAt, answerBy });
+    this.post({ kind: 'batch', batch, ...(call ? { clockOffsetMs: call.clockOffsetMs } : {}) });
     return promise;
   }
 
@@ -225,24 +230,27 @@ class Thread {
   watch(): void {
     if (this.#isConvicted) return;
     const running = this.#marks.running;
-    if (running && running.lateMs > LATE_MS) {
+    const now = performance.now();
+    const open = [...this.#open.values()];
+    // A process that was frozen has been silent meanwhile.
+    const silentMs = Math.min(this.#marks.silentMs, now - Math.min(now, ...open.map(({ sentAt }) => sentAt)));
+    const isOver = open.some(({ answerBy }) => answerBy < now);
+    if (running && (running.lateMs > LATE_MS || (isOver && silentMs > BLOCKED_MS))) {
       this.#convict(running);
       return;
     }
-    const now = performance.now();
-    const open = [...this.#open.values()];
     const taskMs = Math.max(0, ...open.map(({ batch }) => batch.job.spec.timeouts.taskMs));
-    const isStuck = open.length > 0 && this.#marks.silentMs > taskMs + LATE_MS;
-    if (!isStuck && !open.some(({ answerBy }) => answerBy < now)) return;
+    if (silentMs <= taskMs + LATE_MS && !isOver) return;
     this.#lastError = 'the worker did not answer in time';
     void this.#worker.terminate();
   }
 
-  #convict({ batchId, taskId }: { batchId: number; taskId: number }): void {
+  #convict({ batchId, taskId, lateMs }: { batchId: number; taskId: number; lateMs: number }): void {
     const open = this.#open.get(batchId);
     if (!open) return;
     const { taskMs } = open.batch.job.spec.timeouts;
-    const detail = `the handler did not finish within ${taskMs} ms`;
+    const within = lateMs > 0 ? `within ${taskMs} ms` : 'before the time of its batch was over';
+    const detail = `the handler did not finish ${within}`;
     open.onPart(failureReport(open.batch, { worker: this.#name, now: Date.now(), taskId, detail }));
     this.#isConvicted = true;
     this.#lastError = `${detail}, and was ended with its thread`;
@@ -310,7 +318,7 @@ class Thread {
   }
 
   async #sendCredentials(): Promise<void> {
-    this.#credentials ??= openCredentials();
+    this.#credentials ??= this.#options.credentials ?? openCredentials();
     const credentials = await this.#credentials().catch((error) => ({ problem: messageOf(error) }));
     this.post({ kind: 'credentials', credentials });
   }

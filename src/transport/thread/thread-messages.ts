@@ -4,7 +4,8 @@ import type { BrowserSettings, CallbackSettings } from '../../ports/fetcher.ts';
 
 /** What the dispatcher and its threads say to each other. */
 export type ToThread =
-  | { kind: 'batch'; batch: Batch }
+  /** `clockOffsetMs`: what the wall clock here lacks to be the coordinator's, where that is on another machine. */
+  | { kind: 'batch'; batch: Batch; clockOffsetMs?: number }
   /** Returns what it has of one batch. */
   | { kind: 'recall'; batchId: number }
   | { kind: 'drain' }

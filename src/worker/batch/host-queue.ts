@@ -13,6 +13,7 @@ import { fetchRobots } from '../request/fetch-robots.ts';
 import { failed } from '../request/visit.ts';
 import { Lateness, Pace } from './pace.ts';
 import { processTask, type TaskContext } from './process-task.ts';
+import type { RequestGate } from './request-gate.ts';
 import { SlowRequests } from './slow-requests.ts';
 import { SlowStart } from './slow-start.ts';
 import type { Activity } from './work-timer.ts';
@@ -32,6 +33,13 @@ interface HostQueueEvents {
   onRobots(outcome: RobotsOutcome): void;
 }
 
+/** Of the worker, over all its batches. */
+interface WorkerLoad {
+  lateness?: Lateness | undefined;
+  /** Absent: as many requests at once as permits allow. */
+  gate?: RequestGate | null | undefined;
+}
+
 /** Fewer answers with status 503 say nothing about the host. */
 const UNAVAILABLE_MIN = 4;
 
@@ -44,6 +52,7 @@ export class HostQueue {
   readonly #context: Omit<TaskContext, 'onSent'>;
   readonly #events: HostQueueEvents;
   readonly #pace: Pace;
+  readonly #gate: RequestGate | null;
   readonly #slow: SlowRequests;
   readonly #slowStart: SlowStart | null;
   /** Rules read in this batch, by origin; null when robots.txt could not be fetched. */
@@ -62,9 +71,10 @@ export class HostQueue {
     input: HostQueueInput,
     context: Omit<TaskContext, 'onSent' | 'parallel'>,
     events: HostQueueEvents,
-    lateness = LATENESS,
+    { lateness = LATENESS, gate = null }: WorkerLoad = {},
   ) {
     this.#input = input;
+    this.#gate = gate;
     this.#context = { ...context, parallel: parallelOf(context.job.spec) };
     this.#events = events;
     this.#refusalsMax = input.permit.refusalsMax ?? Number.POSITIVE_INFINITY;
@@ -106,14 +116,29 @@ export class HostQueue {
     while (this.#next < this.#input.tasks.length) {
       const pressure = this.#context.pressure();
       if (pressure) await this.#during('archive', pressure);
-      const task = this.#input.tasks[this.#next++];
-      if (!task) return;
-      const outcome = await this.#work(task);
-      if (this.#isRefused(outcome)) this.#pace.close();
-      if (isAnswer(outcome)) this.#slowStart?.onAnswer();
-      this.#events.onOutcome(outcome);
+      const gate = this.#gateOf(this.#input.tasks[this.#next]);
+      const entry = gate?.enter(this.#context.job.spec.priority ?? 0, this.#context.signal);
+      if (entry) await this.#during('cpu', entry);
+      try {
+        const task = this.#input.tasks[this.#next++];
+        if (task) this.#note(await this.#work(task));
+      } finally {
+        gate?.leave();
+      }
     }
     this.#slowStart?.end();
+  }
+
+  /** Hosts with a gap set the pace themselves, and a browser has few pages at a time anyway. */
+  #gateOf(task: BatchTask | undefined): RequestGate | null {
+    const isOpen = this.#input.permit.gapMs === 0 && task?.fetchMethod?.fetcher !== 'browser';
+    return isOpen ? this.#gate : null;
+  }
+
+  #note(outcome: Outcome): void {
+    if (this.#isRefused(outcome)) this.#pace.close();
+    if (isAnswer(outcome)) this.#slowStart?.onAnswer();
+    this.#events.onOutcome(outcome);
   }
 
   /** Whether the host wants no more requests now. A 503 or two belong to their pages, most of them to the host. */

@@ -23,6 +23,7 @@ import { HostQueue } from './host-queue.ts';
 import type { Lateness } from './pace.ts';
 import { type CodeMarks, PageCode } from './page-code.ts';
 import { deferUnstored, linksPart, QualitySum, splitLinks, unused } from './report-parts.ts';
+import type { RequestGate } from './request-gate.ts';
 import { WorkTimer } from './work-timer.ts';
 
 /*
@@ -46,6 +47,8 @@ export interface WorkerTools {
   random?: Random;
   /** How late this worker's timers are, over all its batches; shared by the process when absent. */
   lateness?: Lateness;
+  /** Shares requests to hosts without a gap between the batches of this worker; absent: all that permits allow leave at once. */
+  gate?: RequestGate;
   jobs: JobCache;
   /** How long this thread has computed so far, in milliseconds; not known when absent. */
   busyMs?: () => number;
@@ -165,7 +168,7 @@ class BatchRun {
   }
 
   async #openQueues(): Promise<HostQueue[]> {
-    const { fetcher, fetcherOf, openUserAgents, clock, random, lateness, jobs } = this.#tools;
+    const { fetcher, fetcherOf, openUserAgents, clock, random, lateness, gate, jobs } = this.#tools;
     prepareBrowser(this.#batch, fetcherOf);
     const job = await jobs.get(this.#batch.job);
     this.#hasCode = job.routes.some((route) => route.code !== null);
@@ -210,7 +213,7 @@ class BatchRun {
       const tasks = inOrder(this.#batch.tasks.filter((task) => task.permit === index));
       const robots = this.#batch.robots.filter((fetch) => fetch.permit === index);
       const awaited = this.#batch.robots.filter((fetch) => fetch.for === index);
-      return new HostQueue({ permit, tasks, robots, awaited, bytes }, context, events, lateness);
+      return new HostQueue({ permit, tasks, robots, awaited, bytes }, context, events, { lateness, gate });
     });
   }
 

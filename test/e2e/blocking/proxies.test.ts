@@ -17,6 +17,49 @@ import { openScrapingApi } from '../../support/servers/scraping-api.ts';
 
 afterEach(closeAll);
 
+test('rows of a source name their pool and country, and their pages go that way', async () => {
+  const site = await openSite();
+  const [german, french, other] = ['127.0.0.31', '127.0.0.32', '127.0.0.33'];
+  const list = [
+    `${(await openProxy({ from: german })).url()} DE`,
+    `${(await openProxy({ from: french })).url()} FR`,
+  ];
+  const { dir, args } = writeJob({
+    ...{ site, pages: 0, list },
+    job: {
+      sources: [{ file: 'rows.csv', poolColumn: 'via', countryColumn: 'land' }],
+      proxies: {
+        pools: {
+          dc: { from: { file: 'proxies.txt' } },
+          home: { from: { list: [(await openProxy({ from: other })).url()] } },
+        },
+        default: 'dc',
+      },
+    },
+  });
+  const rows = [
+    'url,via,land',
+    ...[1, 2, 3].map((at) => `${site.url}/de/${at},,de`),
+    ...[1, 2, 3].map((at) => `${site.url}/fr/${at},dc,FR`),
+    ...[1, 2, 3].map((at) => `${site.url}/home/${at},home,`),
+    `${site.url}/nowhere,elsewhere,`,
+    `${site.url}/unclear,,Germany`,
+  ];
+  writeFileSync(join(dir, 'rows.csv'), rows.join('\n'));
+  const finished = await seine(args);
+  expect(lastJson(finished)).toMatchObject({ state: 'done', done: 9, dead: 0 });
+  expect(finished.stderr).toMatch(/unknown proxy pool 'elsewhere'/);
+  expect(finished.stderr).toMatch(/the country must be two letters such as DE, got 'GERMANY'/);
+  const pages = site.requests.filter(({ path }) => path !== '/robots.txt');
+  const wayOf = (prefix: string) =>
+    new Set(pages.filter(({ path }) => path.startsWith(prefix)).map(({ address }) => address));
+  expect(wayOf('/de/')).toEqual(new Set([german]));
+  expect(wayOf('/fr/')).toEqual(new Set([french]));
+  expect(wayOf('/home/')).toEqual(new Set([other]));
+  const { stdout } = await seine(['export', '--what', 'tasks', '--dir', join(dir, 'data')]);
+  expect(stdout).not.toMatch(/@pool|@country/);
+});
+
 describe('a pool with nothing left', () => {
   test('sends nothing, says so, loses no attempt, and goes on with a better list', async () => {
     const site = await openSite();

@@ -6,6 +6,7 @@ import { seine } from '../../support/seine-in-process.ts';
 import { jsonLines, lastJson, temporaryFolder } from '../../support/seine-process.ts';
 import { endServer as end, type Served, serve as startServer } from '../../support/serve-process.ts';
 import { type LinkedSite, startLinkedSite } from '../../support/sites/linked-site.ts';
+import { startAtTerminal } from '../../support/terminal-process.ts';
 
 const PAGES = 40;
 const folder = temporaryFolder();
@@ -36,6 +37,20 @@ function writeJob(path: string, more: object = {}): string {
   const job = { sources: [site.url], follow: true, allowPrivate: true, politeness: { rate: 'max' }, ...more };
   writeFileSync(path, JSON.stringify(job));
   return path;
+}
+
+/** Follows a job at a terminal, presses Ctrl-C, and answers what is asked then with one key. */
+async function atTerminal(args: string[], key: string): Promise<{ code: number | null; output: string }> {
+  const terminal = startAtTerminal(args);
+  try {
+    await terminal.until(/\x1b\[\?25l/);
+    terminal.press('\x03');
+    await terminal.until(/stop slow-1\?/);
+    terminal.press(key);
+    return await terminal.finished;
+  } finally {
+    terminal.kill();
+  }
 }
 
 test('waits on an empty folder, says that it is healthy, and runs what is submitted to it', async () => {
@@ -206,6 +221,18 @@ test('commands work while a server owns the folder', async () => {
   await of('stop', 'slow');
   await server.until(6);
   expect(server.lines[5]).toMatchObject({ id: 'slow-1', state: 'stopped' });
+
+  const resume = ['resume', 'slow', '--dir', dir];
+  const detached = await atTerminal(resume, '\x03');
+  expect(detached).toMatchObject({
+    code: 130,
+    output: expect.stringContaining('slow-1 goes on at the server'),
+  });
+  expect(lastJson(await of('status', 'slow'))).toMatchObject({ state: 'running' });
+  const stopped = await atTerminal(resume, 'y');
+  expect(stopped).toMatchObject({ code: 130, output: expect.stringContaining('slow-1 stops') });
+  await server.until(7);
+  expect(server.lines[6]).toMatchObject({ id: 'slow-1', state: 'stopped' });
   await end(server);
   await large.close();
 });

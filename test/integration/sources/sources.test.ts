@@ -136,6 +136,23 @@ describe.each([
 ])('tables: %s', (ending, delimiter) => {
   const table = (...rows: string[][]) => rows.map((row) => row.join(delimiter)).join('\n');
 
+  test('columns can name the proxy pool and the country of their row', async () => {
+    const text = table(
+      ['url', 'via', 'land', 'sku'],
+      [`${A}/1`, 'home', 'de', 'x'],
+      [`${A}/2`, '', 'FR', 'y'],
+      [`${A}/3`, ' ', '', 'z'],
+    );
+    const file = await setup.add(text, ending);
+    const rows = await rowsOf(setup.open({ file, poolColumn: 'via', countryColumn: 'land' }));
+    expect(rows.map(({ row }) => row)).toEqual([
+      { url: `${A}/1`, meta: { sku: 'x' }, proxy: { pool: 'home', country: 'DE' } },
+      { url: `${A}/2`, meta: { sku: 'y' }, proxy: { country: 'FR' } },
+      { url: `${A}/3`, meta: { sku: 'z' } },
+    ]);
+    await expect(setup.check({ file, countryColumn: 'lan' })).rejects.toThrow(/no column 'lan' among/);
+  });
+
   test('columns can name the route and the priority of their row', async () => {
     const text = table(
       ['url', 'kind', 'rank', 'sku'],

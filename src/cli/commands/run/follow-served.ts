@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline/promises';
 import type { Folder } from '../../../app/folder.ts';
 import { createProgress } from '../../../coordinator/reports/progress.ts';
 import type { RunView } from '../../../coordinator/reports/run-view.ts';
@@ -9,6 +8,7 @@ import { openDashboard } from '../../../tui/dashboard.ts';
 import { type Context, print } from '../../context.ts';
 import { callServer } from '../../folder-server.ts';
 import { failOnOf, type RunEnd, tellEnd } from './follow-run.ts';
+import { readKey } from './read-key.ts';
 import { type Signals, watchSignals } from './watch-signals.ts';
 
 const LOOK_MS = 200;
@@ -54,7 +54,7 @@ export async function followServed(
       if (!signals.came) continue;
       dashboard?.close();
       dashboard = null;
-      return await detach(context, folder, job);
+      return await detach(context, folder, job, await signals.first);
     }
   } finally {
     dashboard?.close();
@@ -94,15 +94,13 @@ async function endOf({ store }: Folder, { id, state, reason }: Job): Promise<Run
 }
 
 /** The job goes on without us, unless someone at a terminal wants it stopped. */
-async function detach(context: Context, folder: Folder, job: Job): Promise<ExitName> {
+async function detach(context: Context, folder: Folder, job: Job, signal: NodeJS.Signals): Promise<ExitName> {
   const name = `${job.name}-${job.run}`;
-  if (process.stdin.isTTY && context.stderr.isTTY) {
-    const lines = createInterface({ input: process.stdin, output: context.stderr });
-    const answer = await lines.question(
-      `stop ${name}? [y] stops it, any other key leaves it to the server: `,
-    );
-    lines.close();
-    if (/^y/i.test(answer)) {
+  if (signal === 'SIGINT' && process.stdin.isTTY && context.stderr.isTTY) {
+    print(context.stderr, `stop ${name}? y stops it, any other key leaves it to the server: `);
+    const key = await readKey(process.stdin);
+    print(context.stderr, '\n');
+    if (/^y/i.test(key)) {
       await folder.store.jobs.update(job.id, { requestedState: 'stop' });
       print(context.stderr, `${name} stops; \`seine resume ${job.name}\` continues it\n`);
       return 'interrupted';

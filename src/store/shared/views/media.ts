@@ -1,4 +1,5 @@
 import type { MediaRow } from '../../../core/model.ts';
+import { publicMeta } from '../../../core/row-meta/row-meta.ts';
 import type { Since } from '../../../ports/store.ts';
 import { type Hash, hexOf } from '../hash.ts';
 import { PAGE_ROWS, type Reader, rowPages } from './reader.ts';
@@ -78,6 +79,6 @@ function toMediaRow(row: MediaColumns, referrers: string[]): MediaRow {
     contentType: row.content_type,
     fetchedAt: new Date(row.started_at).toISOString(),
     referrers,
-    meta: row.meta === null ? null : JSON.parse(row.meta),
+    meta: row.meta === null ? null : publicMeta(JSON.parse(row.meta)),
   };
 }

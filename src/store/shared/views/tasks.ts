@@ -1,5 +1,6 @@
 import type { Via } from '../../../core/escalation/escalation.ts';
 import type { AttemptRow, TaskRow } from '../../../core/model.ts';
+import { publicMeta } from '../../../core/row-meta/row-meta.ts';
 import type {
   ArchivedPage,
   AttemptFilter,
@@ -227,7 +228,7 @@ function toTaskRow(row: TaskColumns): TaskRow {
     route: row.found_route ?? row.asked_route,
     host: row.host,
     fetchedAt: row.visited_at === null ? null : new Date(row.visited_at).toISOString(),
-    meta: row.meta === null ? null : JSON.parse(row.meta),
+    meta: row.meta === null ? null : publicMeta(JSON.parse(row.meta)),
   };
 }
 

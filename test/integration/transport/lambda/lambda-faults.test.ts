@@ -226,10 +226,18 @@ describe('a function with little time', () => {
     expect(kindsOf(reports)).toEqual(['fetched', 'deferred']);
   });
 
-  test('that is stuck is killed, its batch is lost with the reason, and the next is done', async () => {
+  test('that has an endless loop in a handler answers in time: the page has failed, its neighbours go back', async () => {
     const bundle = await withCode('for (;;);');
-    const batch = batchOf(site, { id: 1, paths: ['/bad'], bundle, spec });
-    expect(reasonOf((await deliver(dispatcher, batch)).delivery)).toContain('timed out after 6.00 seconds');
+    const limited = { ...spec, timeouts: { taskMs: 2_000 } };
+    const batch = batchOf(site, { id: 1, paths: ['/bad', '/1'], bundle, spec: limited });
+    const { delivery, reports } = await deliver(dispatcher, batch);
+    expect(delivery.kind).toBe('report');
+    expectWhole(batch, reports);
+    const [bad, other] = batch.tasks.map(
+      ({ id }) => reports.flatMap((part) => part.outcomes).find(({ taskId }) => taskId === id)!,
+    );
+    expect(bad).toMatchObject({ kind: 'failed', code: 'parse-error' });
+    expect(other).not.toMatchObject({ code: 'parse-error' });
     const next = batchOf(site, { id: 2, paths: ['/1'] });
     expectWhole(next, (await deliver(dispatcher, next)).reports);
   });

@@ -218,6 +218,18 @@ describe('planBatches', () => {
     expect(served.size).toBe(500);
   });
 
+  test('a few tasks of many hosts are divided among workers, but not where each batch takes up one', () => {
+    const hosts = Array.from({ length: 25 }, (_, id) => hostOf(id, { ready: 4 }));
+    const sizes = (change: Partial<PlanInput>) =>
+      planBatches(inputOf(hosts, { gapMs: 0, parallel: 32, batchSize: 120, ...change })).map(
+        ({ size }) => size,
+      );
+    expect(sizes({ slots: 15 })).toEqual([52, 48]);
+    expect(sizes({ slots: 2 })).toEqual([100]);
+    expect(sizes({ slots: 15, workers: 8 })).toEqual([20, 20, 20, 20, 20]);
+    expect(sizes({ slots: 15, gapMs: 50 })).toEqual([100]);
+  });
+
   test('with 1,000 hosts waiting and room for 960 tasks, 960 hosts get one', () => {
     const batches = planBatches(inputOf(Array.from({ length: 1_000 }, (_, id) => hostOf(id))));
     const grants = grantsOf(batches);

@@ -5,6 +5,7 @@ import { type Batch, type BatchTask, WIRE_VERSION } from '../../../../src/core/b
 import type { FetchMethod } from '../../../../src/core/escalation/escalation.ts';
 import type { PoolSpec } from '../../../../src/core/job-schema/proxies.ts';
 import { parseProxyList } from '../../../../src/core/proxies/proxy.ts';
+import { withRowProxy } from '../../../../src/core/proxies/row-proxy.ts';
 import { specOf, T0 } from '../../../support/fixtures.ts';
 
 const POOL: PoolSpec = {
@@ -85,6 +86,35 @@ describe('tasks that want a proxy', () => {
     for (const index of one!.through!.among) expect(batch.proxies![index]!.url).toMatch(/^http:\/\/h\d:1$/);
     expect(two!.through).toBeUndefined();
     expect(batch.robots.map(({ through }) => through)).toEqual([one!.through, undefined]);
+  });
+
+  test('get only proxies in the country that their row names, and wait where the pool has none', () => {
+    const all = parseProxyList('http://{country}:p@h1:1 DE\nhttp://h2:1 FR\nhttp://{country}:p@h3:1', 'it');
+    const proxies = all.filter(({ country }) => country !== 'FR');
+    const selector = new ProxySelector(
+      [{ name: 'dc', spec: { ...POOL, country: 'DE' }, proxies, all }],
+      () => 0,
+    );
+    const batch = batchOf(
+      ['DE', 'FR', 'IT', null].map((_, at) => ({ url: `https://a.example/${at}`, pool: 'dc' })),
+    );
+    const countries = ['DE', 'FR', 'IT'];
+    for (const [at, country] of countries.entries())
+      batch.tasks[at]!.meta = withRowProxy({ sku: 1 }, { country });
+    const { outcomes } = assignProxies(batch, selector, T0);
+    expect(outcomes).toEqual([]);
+    const urls = batch.tasks.map(({ through }) => through!.among.map((at) => batch.proxies![at]!.url).sort());
+    expect(urls).toEqual([
+      ['http://de:p@h1:1', 'http://de:p@h3:1'],
+      ['http://fr:p@h3:1', 'http://h2:1'],
+      ['http://it:p@h3:1'],
+      ['http://de:p@h1:1', 'http://de:p@h3:1'],
+    ]);
+    const french = new ProxySelector([{ name: 'dc', spec: POOL, proxies: [all[1]!] }], () => 0);
+    const lone = batchOf([{ url: 'https://a.example/', pool: 'dc' }]);
+    lone.tasks[0]!.meta = withRowProxy(null, { country: 'SE' });
+    expect(assignProxies(lone, french, T0).outcomes).toHaveLength(1);
+    expect(french.shortage(T0)).toMatch(/^pool 'dc' has no proxy in SE/);
   });
 
   test('share the list of the batch', () => {

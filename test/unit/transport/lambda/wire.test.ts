@@ -316,7 +316,7 @@ describe('a worker in Lambda', () => {
     };
     const report = reportOf([fetched(1, 0), failed, { kind: 'deferred', taskId: 3 }]);
     const job = { id: 1, name: 'shop', specHash: '', spec: specOf(), bundle: null, epoch: '' };
-    const line = metricsLine({ id: 5, job }, report, { now: T0, durationMs: 12.4, cold: true });
+    const line = metricsLine({ id: 5, job }, [report], { now: T0, durationMs: 12.4, cold: true });
     expect(line).not.toContain('\n');
     const said = JSON.parse(line);
     expect(said).toMatchObject({ Job: 'shop', Pages: 1, Failures: 1, Deferred: 1, Bytes: 111, Duration: 12 });
