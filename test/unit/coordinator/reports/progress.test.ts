@@ -129,6 +129,23 @@ describe('ETA and fraction', () => {
     expect(at({ pages: null, seconds: null }).fraction).toBeCloseTo(0.01);
   });
 
+  test('are those of the explanation where there is one, for the tasks that are left now', () => {
+    const progress = createProgress({ startedAt: START });
+    deliver(progress, batchOf(1, ['a.test'], 60), { startedAt: START, endedAt: START + 1_000 });
+    const sentence = 'Done in about 90 s (80 s to 120 s).';
+    const explanation = { sentence, eta: { seconds: 90, low: 80, high: 120, tasks: 100 } };
+    const at = (pending: number, limits = { pages: null, seconds: null as number | null }) =>
+      look(progress, START + 1_000, { accepted: 160, done: 60, pending }, { explanation, limits });
+    expect(at(100)).toMatchObject({
+      explanation: sentence,
+      etaMs: 90_000,
+      etaBandMs: { low: 80_000, high: 120_000 },
+    });
+    expect(at(50)).toMatchObject({ etaMs: 45_000, etaBandMs: { low: 40_000, high: 60_000 } });
+    expect(at(100, { pages: null, seconds: 11 }).etaMs).toBe(10_000);
+    expect(look(progress, START + 1_000, { accepted: 160, done: 60, pending: 100 }).etaBandMs).toBeNull();
+  });
+
   test('know how much of the sources is read, where that is known', () => {
     const progress = createProgress({ startedAt: START });
     deliver(progress, batchOf(1, ['a.test'], 60), { startedAt: START, endedAt: START + 1_000 });

@@ -79,6 +79,7 @@ describe('an explanation', () => {
         { change: 'workers=+8', gainPercent: 0, etaSeconds: 15_952 },
         { change: 'rate:shop.example=8', gainPercent: 89.6, etaSeconds: 7_976 },
       ],
+      eta: { seconds: 15_952, low: 14_501, high: 17_724, tasks: 60_480 },
       sentence:
         '91 % waits for shop.example (4/s). 8 more workers: +0 %. A rate of 8/s there: 2.2 h earlier. Done in about 4.4 h (4.0 h to 4.9 h).',
     });
@@ -91,6 +92,7 @@ describe('an explanation', () => {
       limiting: null,
       criticalHost: null,
       gains: [],
+      eta: null,
       sentence: 'Nothing has been measured yet.',
     });
   });
