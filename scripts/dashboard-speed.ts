@@ -28,13 +28,23 @@ const TASKS = Number(values.tasks);
 const SETTLED = Number(values.settled);
 const PAINT_MAX_MS = 1_000;
 const CALL_MAX_MS = 300;
-/** Of several looks at a view, the median counts: other programs run here, too. */
+/** Of several looks and calls, the median counts: other programs run here, too. */
 const LOOKS = 3;
+const CALLS = 5;
 
 interface Look {
   paintMs: number;
   shownMs: number;
-  /** The slowest call, until its answer began. */
+  /** What the view asked the API for. */
+  calls: Set<string>;
+}
+
+interface Row {
+  name: string;
+  paintMs: number;
+  shownMs: number;
+  calls: number;
+  /** The slowest of them, asked again without a browser, with its whole answer. */
   callMs: number;
   call: string;
 }
@@ -65,7 +75,7 @@ try {
   const table = tableOf(rows);
   process.stdout.write(`${table}\n`);
   if (values.write) replaceBetween('docs/dashboard.md', 'speed', table);
-  const isMet = rows.every(({ look }) => look.paintMs <= PAINT_MAX_MS && look.callMs <= CALL_MAX_MS);
+  const isMet = rows.every(({ paintMs, callMs }) => paintMs <= PAINT_MAX_MS && callMs <= CALL_MAX_MS);
   process.exitCode = isMet ? 0 : 1;
 } finally {
   rmSync(folder, { recursive: true, force: true });
@@ -103,7 +113,7 @@ async function settleSome(store: Store, job: Job): Promise<void> {
   }
 }
 
-async function measure(): Promise<{ name: string; look: Look }[]> {
+async function measure(): Promise<Row[]> {
   const server = spawn(
     process.execPath,
     ['bin/seine.js', 'serve', '--dir', dir, '--listen', '127.0.0.1:0', '--json'],
@@ -121,13 +131,10 @@ async function measure(): Promise<{ name: string; look: Look }[]> {
       server.once('exit', (exit) => reject(new Error(`seine serve ended with ${exit}`)));
     });
     const base = (JSON.parse(line) as { listening: string }).listening;
-    const rows: { name: string; look: Look }[] = [];
+    const rows: Row[] = [];
     for (const [name, path, shows] of VIEWS) {
-      const looks: Look[] = [];
-      for (let at = 0; at < LOOKS; at++) looks.push(await lookAt(browser, base, path, shows));
-      const look = looks.sort((one, other) => one.callMs - other.callMs)[Math.floor(LOOKS / 2)]!;
-      say(`${name}: ${JSON.stringify(look)}`);
-      rows.push({ name, look });
+      rows.push({ name, ...(await rowOf(browser, base, path, shows)) });
+      say(JSON.stringify(rows.at(-1)));
     }
     return rows;
   } finally {
@@ -138,15 +145,49 @@ async function measure(): Promise<{ name: string; look: Look }[]> {
   }
 }
 
+async function rowOf(
+  browser: Browser,
+  base: string,
+  path: string,
+  shows: string,
+): Promise<Omit<Row, 'name'>> {
+  const looks: Look[] = [];
+  for (let at = 0; at < LOOKS; at++) looks.push(await lookAt(browser, base, path, shows));
+  const calls = new Set(looks.flatMap((look) => [...look.calls]));
+  let slowest = { call: '', callMs: 0 };
+  for (const call of calls) {
+    const times: number[] = [];
+    for (let at = 0; at < CALLS; at++) {
+      const started = performance.now();
+      await (await fetch(base + call)).arrayBuffer();
+      times.push(performance.now() - started);
+    }
+    const callMs = median(times);
+    if (callMs > slowest.callMs)
+      slowest = {
+        callMs,
+        call: new URL(base + call).pathname.replace('/api/v1', '').replace('job_1', '{id}'),
+      };
+  }
+  return {
+    paintMs: median(looks.map(({ paintMs }) => paintMs)),
+    shownMs: median(looks.map(({ shownMs }) => shownMs)),
+    calls: calls.size,
+    ...slowest,
+  };
+}
+
+function median(numbers: readonly number[]): number {
+  return [...numbers].sort((one, other) => one - other)[Math.floor(numbers.length / 2)] ?? 0;
+}
+
 async function lookAt(browser: Browser, base: string, path: string, shows: string): Promise<Look> {
   const page = await browser.newPage({ viewport: { width: 1_440, height: 900 } });
-  const look: Look = { paintMs: 0, shownMs: 0, callMs: 0, call: '' };
-  page.on('requestfinished', (request) => {
-    const { pathname } = new URL(request.url());
-    const { responseStart, requestStart } = request.timing();
-    const callMs = responseStart - requestStart;
-    if (!pathname.startsWith('/api/') || callMs <= look.callMs) return;
-    Object.assign(look, { callMs, call: pathname.replace('/api/v1', '').replace('job_1', '{id}') });
+  const look: Look = { paintMs: 0, shownMs: 0, calls: new Set() };
+  page.on('request', (request) => {
+    const { pathname, search } = new URL(request.url());
+    // A stream has no end.
+    if (pathname.startsWith('/api/') && !pathname.endsWith('/snapshots')) look.calls.add(pathname + search);
   });
   const started = performance.now();
   await page.goto(base + path);
@@ -162,17 +203,17 @@ async function lookAt(browser: Browser, base: string, path: string, shows: strin
   return look;
 }
 
-function tableOf(rows: { name: string; look: Look }[]): string {
-  const body = rows.map(
-    ({ name, look: { paintMs, shownMs, callMs, call } }) =>
-      `| ${name} | ${Math.round(paintMs)} ms | ${Math.round(shownMs)} ms | ${Math.round(callMs)} ms | \`${call}\` |`,
-  );
+function tableOf(rows: Row[]): string {
+  const ms = (value: number) => `${Math.max(1, Math.round(value))} ms`;
   return [
-    `${TASKS.toLocaleString('en')} tasks of 100 hosts, ${SETTLED.toLocaleString('en')} of them settled, in SQLite.`,
+    `${TASKS.toLocaleString('en')} tasks of 100 hosts, ${SETTLED.toLocaleString('en')} of them settled, in SQLite, on a machine with other work.`,
     '',
-    '| view | first paint | its content is shown | slowest call | which |',
-    '|---|--:|--:|--:|---|',
-    ...body,
+    '| view | first paint | its content is shown | calls | the slowest takes | which |',
+    '|---|--:|--:|--:|--:|---|',
+    ...rows.map(
+      ({ name, paintMs, shownMs, calls, callMs, call }) =>
+        `| ${name} | ${ms(paintMs)} | ${ms(shownMs)} | ${calls} | ${ms(callMs)} | \`${call}\` |`,
+    ),
   ].join('\n');
 }
 
