@@ -228,7 +228,8 @@ class RunProgress implements Progress {
     return {
       job: { dir: null, unit: 'pages', ...input.job },
       waitingFor: input.waitingFor ?? pauseText(input, hosts),
-      explanation: input.explanation?.sentence ?? null,
+      // Of the minutes before; now one thing alone stops everything, and `waitingFor` names it.
+      explanation: isStill ? null : (input.explanation?.sentence ?? null),
       at: now,
       startedAt: this.#startedAt,
       elapsedMs,
@@ -251,7 +252,7 @@ class RunProgress implements Progress {
       workers: workers.map(([name, { rate, ...rest }]) => ({
         name,
         ...rest,
-        tasksPerSecond: rate.perSecond(now),
+        tasksPerSecond: isStill ? 0 : rate.perSecond(now),
       })),
       workersTotal: alive.length,
       recent: [...this.#recent],

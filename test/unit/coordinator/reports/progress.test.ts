@@ -90,8 +90,10 @@ describe('a run that stands still', () => {
     progress.onDispatch(batchOf(2, ['a.test'], 60), START + 1_000);
     const left = { accepted: 600, done: 60, pending: 480, leased: 60 };
     const waitingFor = 'waiting for Redis since 12 s';
-    const still = look(progress, START + 13_000, left, { waitingFor });
-    expect(still).toMatchObject({ waitingFor, etaMs: null, pagesPerSecond: 0 });
+    const explanation = { sentence: 'It waits for the host.', eta: null };
+    const still = look(progress, START + 13_000, left, { waitingFor, explanation });
+    expect(still).toMatchObject({ waitingFor, explanation: null, etaMs: null, pagesPerSecond: 0 });
+    expect(still.workers.map(({ tasksPerSecond }) => tasksPerSecond)).toEqual([0]);
     expect(still.hosts[0]!.requestsPerSecond).toBe(0);
     expect(look(progress, START + 61_500, left, { waitingFor }).workers).toEqual([]);
     expect(still.workers).toHaveLength(1);

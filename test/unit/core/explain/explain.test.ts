@@ -85,6 +85,13 @@ describe('an explanation', () => {
     });
   });
 
+  test('stays with what was measured while there are no workers', () => {
+    const account = accountOf(oneSlowHost, { slots: 0, workers: 0 });
+    const { gains, sentence } = explain({ ...input, accounts: [account], changes: [] });
+    expect(gains[0]).toEqual({ change: 'workers=+1', gainPercent: 0, etaSeconds: 15_952 });
+    expect(sentence).not.toContain('NaN');
+  });
+
   test('of nothing says so', () => {
     const explained = explain({ ...input, accounts: [], changes: [] });
     expect(explained).toEqual({
