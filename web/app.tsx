@@ -7,8 +7,8 @@ import { Icon, type IconName } from './components/icons.tsx';
 import { Toasts } from './components/toast.tsx';
 import { connection, snapshot, watchedJob } from './live.ts';
 import { go, path } from './router.ts';
-import { switchTheme, theme } from './theme.ts';
-import { AlertsView } from './views/alerts.tsx';
+import { shownTheme, switchTheme } from './theme.ts';
+import { AlertsView, useFiringAlerts } from './views/alerts.tsx';
 import { CostView } from './views/cost.tsx';
 import { HostsView } from './views/hosts.tsx';
 import { JobView } from './views/job.tsx';
@@ -76,8 +76,8 @@ export function App() {
 
 function Sidebar({ at }: { at: string }) {
   const running = snapshot.value?.jobs.filter(({ status }) => status === 'running').length ?? 0;
-  const isDark =
-    theme.value === 'auto' ? document.documentElement.dataset.theme === 'dark' : theme.value === 'dark';
+  const isDark = shownTheme.value === 'dark';
+  const badges: Record<string, number> = { '/': running, '/alerts': useFiringAlerts() };
   return (
     <header class="sidebar">
       <a class="brand" href="/" aria-label="Seine: all jobs">
@@ -92,7 +92,9 @@ function Sidebar({ at }: { at: string }) {
             <a key={to} href={to} class="nav" aria-current={isHere ? 'page' : undefined}>
               <Icon name={icon} />
               <span>{label}</span>
-              {to === '/' && running > 0 ? <span class="badge">{running}</span> : null}
+              {badges[to] ? (
+                <span class={to === '/alerts' ? 'badge badge-bad' : 'badge'}>{badges[to]}</span>
+              ) : null}
             </a>
           );
         })}

@@ -1,4 +1,4 @@
-import { effect, signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
 
 /** `auto` follows the system. */
 export type Theme = 'auto' | 'dark' | 'light';
@@ -12,25 +12,27 @@ function stored(): Theme {
 }
 
 export const theme = signal<Theme>(stored());
-/** Counts changes of the colours: charts are drawn with them. */
-export const themeChanges = signal(0);
+const isSystemLight = signal(system.matches);
+/** The colours that are shown: charts are drawn anew when they change. */
+export const shownTheme = computed(() =>
+  theme.value === 'auto' ? (isSystemLight.value ? 'light' : 'dark') : theme.value,
+);
 
 effect(() => {
-  const value = theme.value;
-  if (value === 'auto') localStorage.removeItem(KEY);
-  else localStorage.setItem(KEY, value);
-  document.documentElement.dataset.theme = value === 'auto' ? (system.matches ? 'light' : 'dark') : value;
-  themeChanges.value = themeChanges.peek() + 1;
+  if (theme.value === 'auto') localStorage.removeItem(KEY);
+  else localStorage.setItem(KEY, theme.value);
+});
+
+effect(() => {
+  document.documentElement.dataset.theme = shownTheme.value;
 });
 
 system.addEventListener('change', () => {
-  if (theme.value !== 'auto') return;
-  document.documentElement.dataset.theme = system.matches ? 'light' : 'dark';
-  themeChanges.value++;
+  isSystemLight.value = system.matches;
 });
 
 export function switchTheme(): void {
-  theme.value = document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark';
+  theme.value = shownTheme.value === 'dark' ? 'light' : 'dark';
 }
 
 export function color(name: string): string {

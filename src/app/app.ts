@@ -21,6 +21,7 @@ import { StoreRoom, waitForRoom } from '../coordinator/storage/store-room.ts';
 import { PRICES_DEFAULT } from '../core/cost/cost.ts';
 import { SeineError } from '../core/errors.ts';
 import { mayRender } from '../core/escalation/escalation.ts';
+import type { Explanation } from '../core/explain/explain.ts';
 import type { JobSpec, SourceSpec } from '../core/job-schema/job.ts';
 import type { SharedPool } from '../core/job-schema/proxies.ts';
 import { hideCredentials, makeRedact, type Redact } from '../core/text/redact.ts';
@@ -322,7 +323,7 @@ async function viewOf(
   progress: Progress,
   feeder: SourceFeeder,
   coordinator: Coordinator,
-  explanation: () => Promise<string | null>,
+  explanation: () => Promise<Explanation | null>,
 ): Promise<RunView> {
   return progress.view({
     now: systemClock.now(),
@@ -341,14 +342,14 @@ async function viewOf(
 const EXPLAIN_MS = 5_000;
 
 /** Looked up now and then: what it is made of is written every few seconds. */
-function explanationOf(store: Store, job: Job): () => Promise<string | null> {
-  let known: string | null = null;
+function explanationOf(store: Store, job: Job): () => Promise<Explanation | null> {
+  let known: Explanation | null = null;
   let askedAt = systemClock.now();
   return async () => {
     if (systemClock.now() - askedAt < EXPLAIN_MS) return known;
     askedAt = systemClock.now();
-    const { limiting, sentence } = await explainJob(store, job, { isAlive: true });
-    known = limiting === null ? null : sentence;
+    const found = await explainJob(store, job, { isAlive: true });
+    known = found.limiting === null ? null : found;
     return known;
   };
 }

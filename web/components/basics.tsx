@@ -51,6 +51,8 @@ const TONES: Record<string, string> = {
   delivered: 'good',
   ok: 'good',
   resolved: 'good',
+  'adds up': 'good',
+  'does not add up': 'bad',
   failed: 'bad',
   lost: 'bad',
   firing: 'bad',

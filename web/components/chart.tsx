@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
-import { color, themeChanges } from '../theme.ts';
+import { color, shownTheme } from '../theme.ts';
 
 /** A line or area over time; uPlot draws it, and is told only what changes. */
 
@@ -26,7 +26,7 @@ interface ChartProps {
 export function Chart({ label, times, series, format, height = 220 }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
-  const shape = `${series.map(({ label: name, tone }) => `${name} ${tone}`).join()} ${themeChanges.value} ${height}`;
+  const shape = `${series.map(({ label: name, tone }) => `${name} ${tone}`).join()} ${shownTheme.value} ${height}`;
 
   useEffect(() => {
     const element = place.current!;
@@ -71,7 +71,7 @@ function optionsOf(
   return {
     width,
     height,
-    padding: [10, 10, 0, 0],
+    padding: [10, 24, 0, 0],
     cursor: { y: false, points: { size: 7 } },
     legend: { live: true },
     scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.12 : 1] } },
@@ -89,10 +89,17 @@ function optionsOf(
         ...(dash ? { dash: [5, 4] } : {}),
         ...(bars ? { paths: uPlot.paths.bars!({ size: [0.8, 40] }) } : {}),
         points: { show: false },
-        value: (_: uPlot, value: number | null) => (value === null ? '–' : format(value)),
+        value: (plot: uPlot, value: number | null, at: number) => valueText(plot, value, at, format),
       })),
     ],
   };
+}
+
+/** Under the pointer; without one, the last that is known. */
+function valueText(plot: uPlot, value: number | null, series: number, format: ChartProps['format']): string {
+  const isPointed = plot.cursor?.idx != null;
+  const shown = isPointed ? value : Array.from(plot.data[series] ?? []).findLast((one) => one != null);
+  return shown == null ? '–' : format(shown);
 }
 
 const timeValues = (_: uPlot, ticks: number[], __: number, ___: number, step: number) =>

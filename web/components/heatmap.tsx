@@ -10,18 +10,23 @@ export interface HeatCell {
 }
 
 const HOSTS_MAX = 10;
-const CODES_MAX = 6;
+const CODES_MAX = 10;
 const LEVELS = 5;
+/** So many names fit beside each other, on a narrow and on a wide screen; more are written upwards. */
+const BESIDE_NARROW = 3;
+const BESIDE_WIDE = 6;
 
 export function Heatmap({ cells, linkOf }: { cells: HeatCell[]; linkOf: (cell: HeatCell) => string }) {
   const codes = topOf(cells, 'code').slice(0, CODES_MAX);
   const allHosts = topOf(cells, 'host');
   const hosts = allHosts.slice(0, HOSTS_MAX);
   const max = Math.max(...cells.map((cell) => cell.count));
+  const upwards =
+    codes.length > BESIDE_WIDE ? ' upwards' : codes.length > BESIDE_NARROW ? ' upwards-narrow' : '';
   const byPlace = new Map(cells.map((cell) => [`${cell.host} ${cell.code}`, cell]));
   return (
     <div class="table-box">
-      <table class="heatmap">
+      <table class={`heatmap${upwards}`}>
         <thead>
           <tr>
             <th scope="col">Host</th>

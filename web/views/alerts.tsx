@@ -1,19 +1,58 @@
-import { callIfThere } from '../about.ts';
-import { useLoad } from '../api.ts';
-import { Empty, Failure, Loading, Status, Text } from '../components/basics.tsx';
-import { textOf } from '../components/json.tsx';
-import { time } from '../format.ts';
+import { signal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { callIfThere, may } from '../about.ts';
+import { call } from '../api.ts';
+import { Button, Empty, Failure, Loading, Panel, Status, Text } from '../components/basics.tsx';
+import { attempt } from '../components/toast.tsx';
+import { duration, time } from '../format.ts';
+import { now } from '../live.ts';
 
-type Alert = Record<string, unknown>;
+interface Alert {
+  id: number;
+  kind: string;
+  /** The name of a job; null for what is of the machine. */
+  job: string | null;
+  state: 'firing' | 'resolved';
+  text: string;
+  fired_at: string;
+  resolved_at: string | null;
+  silenced_until: string | null;
+}
+
+const SILENCE_SECONDS = 3_600;
+
+const POLL_MS = 5_000;
+
+/** The newest ones; null until they are known. */
+const alerts = signal<Alert[] | null>(null);
+const failure = signal<Error | null>(null);
+
+async function loadAlerts(): Promise<void> {
+  try {
+    const answer = await callIfThere<{ alerts: Alert[] }>('/alerts', '/alerts?limit=100');
+    alerts.value = answer?.alerts ?? [];
+    failure.value = null;
+  } catch (error) {
+    failure.value = error as Error;
+  }
+}
+
+/** How many fire that nobody has silenced; looked up while the page is seen. */
+export function useFiringAlerts(): number {
+  useEffect(() => {
+    void loadAlerts();
+    const timer = setInterval(() => document.hidden || void loadAlerts(), POLL_MS);
+    return () => clearInterval(timer);
+  }, []);
+  const isLoud = ({ state, silenced_until: silenced }: Alert) => state === 'firing' && silenced === null;
+  return (alerts.value ?? []).filter(isLoud).length;
+}
 
 /** What is wrong now, and what was. */
 export function AlertsView() {
-  const { data, error, isLoading } = useLoad(
-    'alerts',
-    (signal) => callIfThere<{ alerts: Alert[] }>('/alerts', '/alerts', { signal }),
-    { everyMs: 5_000 },
-  );
-  const alerts = data?.alerts ?? [];
+  const known = alerts.value;
+  const firing = (known ?? []).filter(({ state }) => state === 'firing');
+  const resolved = (known ?? []).filter(({ state }) => state === 'resolved');
   return (
     <>
       <div class="view-head">
@@ -22,48 +61,85 @@ export function AlertsView() {
           <p class="dim">Backlog, success, workers, errors, dead letters, fill rates, budget and disk.</p>
         </div>
       </div>
-      <Failure error={error} />
-      {isLoading ? <Loading /> : null}
-      {!isLoading && alerts.length === 0 ? <Empty title="Nothing is wrong." /> : null}
-      {alerts.length > 0 ? (
-        <section class="panel flush">
-          <div class="table-box">
-            <table class="table">
-              <thead>
-                <tr>
-                  <th>Alert</th>
-                  <th>State</th>
-                  <th class="wide-only">Job</th>
-                  <th class="number">Since</th>
-                </tr>
-              </thead>
-              <tbody>
-                {alerts.map((alert) => (
-                  <tr key={JSON.stringify([alert.id, alert.name, alert.job_id, alert.since])}>
-                    <td class="main-cell">
-                      <Text value={textOf(alert.name ?? alert.rule ?? alert.id)} class="strong" />
-                      <span class="cell-note">
-                        <Text value={textOf(alert.message ?? alert.detail ?? alert.summary ?? '')} />
-                      </span>
-                    </td>
-                    <td>
-                      <Status value={String(alert.state ?? 'firing')} />
-                    </td>
-                    <td class="wide-only">
-                      {typeof alert.job_id === 'string' ? (
-                        <a href={`/jobs/${alert.job_id}`}>{alert.job_id}</a>
-                      ) : (
-                        '–'
-                      )}
-                    </td>
-                    <td class="number dim">{time(typeof alert.since === 'string' ? alert.since : null)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
-        </section>
-      ) : null}
+      <Failure error={failure.value} />
+      {known === null && failure.value === null ? <Loading /> : null}
+      {known !== null && firing.length === 0 ? <Empty title="Nothing is wrong." /> : null}
+      {firing.length > 0 ? <AlertTable title="Firing" alerts={firing} isFiring /> : null}
+      {resolved.length > 0 ? <AlertTable title="Resolved" alerts={resolved} /> : null}
     </>
+  );
+}
+
+function AlertTable(props: { title: string; alerts: Alert[]; isFiring?: boolean }) {
+  const hasAction = props.isFiring === true && may('admin');
+  return (
+    <Panel title={props.title} flush>
+      <div class="table-box">
+        <table class="table">
+          <thead>
+            <tr>
+              <th>Alert</th>
+              <th>State</th>
+              <th class="wide-only">Job</th>
+              <th class="number">Since</th>
+              <th class="number wide-only">Lasted</th>
+              {hasAction ? (
+                <th class="number">
+                  <span class="sr">Action</span>
+                </th>
+              ) : null}
+            </tr>
+          </thead>
+          <tbody>
+            {props.alerts.map((alert) => (
+              <AlertRow key={alert.id} alert={alert} hasAction={hasAction} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Panel>
+  );
+}
+
+function AlertRow({ alert, hasAction }: { alert: Alert; hasAction: boolean }) {
+  const { kind, job, state, text, fired_at: from, resolved_at: to, silenced_until: silenced } = alert;
+  const silence = async () => {
+    const body = { kind, ...(job === null ? {} : { job }), seconds: SILENCE_SECONDS };
+    await attempt('It is not sent for an hour.', () => call('/alerts/silence', { method: 'POST', body }));
+    await loadAlerts();
+  };
+  return (
+    <tr>
+      <td class="main-cell alert-cell">
+        <Text value={text} class="strong" />
+        <span class="cell-note mono">{kind}</span>
+      </td>
+      <td>
+        <Status value={state} />
+        {silenced === null ? null : <span class="cell-note">silent until {time(silenced)}</span>}
+      </td>
+      <td class="wide-only">
+        {job === null ? (
+          '–'
+        ) : (
+          <a href={`/jobs/${encodeURIComponent(job)}`}>
+            <Text value={job} />
+          </a>
+        )}
+      </td>
+      <td class="number dim">{time(from)}</td>
+      <td class="number dim wide-only">
+        {duration(((to === null ? now.value : Date.parse(to)) - Date.parse(from)) / 1_000)}
+      </td>
+      {hasAction ? (
+        <td class="number">
+          {silenced === null ? (
+            <Button label={`Silence ${kind} for an hour`} onClick={() => void silence()}>
+              Silence
+            </Button>
+          ) : null}
+        </td>
+      ) : null}
+    </tr>
   );
 }

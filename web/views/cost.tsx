@@ -1,12 +1,13 @@
+import type { Receipt } from '../../src/core/cost/receipt.ts';
 import { callIfThere } from '../about.ts';
 import { useLoad } from '../api.ts';
 import { Empty, Loading, Panel, Stat, Text } from '../components/basics.tsx';
 import { Chart } from '../components/chart.tsx';
-import { Json } from '../components/json.tsx';
 import { bytes, count, short, usd } from '../format.ts';
 import { type JobNow, snapshot } from '../live.ts';
+import type { SeriesAnswer } from './job-charts.tsx';
 import { nameOf } from './jobs.tsx';
-import type { SeriesAnswer } from './overview.tsx';
+import { ReceiptPanels } from './receipt.tsx';
 
 const seriesOf = (jobId: string, signal: AbortSignal) =>
   callIfThere<SeriesAnswer>('/jobs/{id}/series', `/jobs/${jobId}/series?step=3600`, { signal });
@@ -51,26 +52,9 @@ export function CostView() {
                 </tr>
               </thead>
               <tbody>
-                {jobs.map((job) => {
-                  const spent = data?.get(job.job_id) ?? null;
-                  const pages = job.counts.succeeded;
-                  return (
-                    <tr key={job.job_id}>
-                      <td class="main-cell">
-                        <a href={`/jobs/${job.job_id}/cost`}>
-                          <Text value={nameOf(job)} />
-                        </a>
-                      </td>
-                      <td class="number">{spent === null ? '–' : usd(spent)}</td>
-                      <td class="number">
-                        {spent === null || pages === 0 ? '–' : usd((spent / pages) * 1e6)}
-                      </td>
-                      <td class="number">{short(pages)}</td>
-                      <td class="number wide-only">{short(job.counts.requests)}</td>
-                      <td class="number wide-only">{bytes(job.counts.bytes)}</td>
-                    </tr>
-                  );
-                })}
+                {jobs.map((job) => (
+                  <CostRow key={job.job_id} job={job} spent={data?.get(job.job_id) ?? null} />
+                ))}
               </tbody>
             </table>
           </div>
@@ -80,14 +64,31 @@ export function CostView() {
   );
 }
 
+function CostRow({ job, spent }: { job: JobNow; spent: number | null }) {
+  const pages = job.counts.succeeded;
+  return (
+    <tr>
+      <td class="main-cell">
+        <a href={`/jobs/${job.job_id}/cost`}>
+          <Text value={nameOf(job)} />
+        </a>
+      </td>
+      <td class="number">{spent === null ? '–' : usd(spent)}</td>
+      <td class="number">{spent === null || pages === 0 ? '–' : usd((spent / pages) * 1e6)}</td>
+      <td class="number">{short(pages)}</td>
+      <td class="number wide-only">{short(job.counts.requests)}</td>
+      <td class="number wide-only">{bytes(job.counts.bytes)}</td>
+    </tr>
+  );
+}
+
 export function JobCost({ job }: { job: JobNow }) {
   const series = useLoad(job.job_id, (signal) => seriesOf(job.job_id, signal), {
     everyMs: job.live ? 10_000 : 0,
   });
   const receipt = useLoad(
     `${job.job_id} ${job.status}`,
-    (signal) =>
-      callIfThere<Record<string, unknown>>('/jobs/{id}/receipt', `/jobs/${job.job_id}/receipt`, { signal }),
+    (signal) => callIfThere<Receipt>('/jobs/{id}/receipt', `/jobs/${job.job_id}/receipt`, { signal }),
     { everyMs: job.live ? 10_000 : 0 },
   );
   if (series.isLoading) return <Loading />;
@@ -122,11 +123,7 @@ export function JobCost({ job }: { job: JobNow }) {
             />
           </Panel>
         ) : null}
-        {receipt.data ? (
-          <Panel title="Receipt">
-            <Json value={receipt.data} />
-          </Panel>
-        ) : null}
+        {receipt.data ? <ReceiptPanels receipt={receipt.data} /> : null}
       </div>
     </>
   );

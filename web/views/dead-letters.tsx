@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { may } from '../about.ts';
 import { call, useLoad } from '../api.ts';
@@ -23,7 +24,12 @@ export function DeadLettersView({ job }: { job: JobNow }) {
   );
   if (error) return <Failure error={error} />;
   if (!data) return <Loading />;
-  if (data.groups.length === 0) return <Empty title="No dead letters: every page that was asked for came." />;
+  if (data.groups.length === 0)
+    return (
+      <Empty title="No dead letters">
+        <p>URLs that failed for good would be here, by reason and host.</p>
+      </Empty>
+    );
   const sections = new Map<string, Group[]>();
   for (const group of data.groups) sections.set(group[by], [...(sections.get(group[by]) ?? []), group]);
   return (
@@ -85,48 +91,61 @@ function Section({ job, by, name, groups, onDone }: SectionProps) {
           </thead>
           <tbody>
             {groups.slice(0, 50).map((group) => (
-              <tr key={group[other]}>
-                <td class="side-cell">
-                  <Text value={group[other]} />
-                </td>
-                <td class="number">
-                  <a
-                    href={withQuery(`/jobs/${job.job_id}/tasks`, {
-                      status: 'failed',
-                      host: group.host,
-                      code: group.code,
-                    })}
-                  >
-                    {count(group.count)}
-                  </a>
-                </td>
-                <td class="main-cell">
-                  <a href={withQuery(`/jobs/${job.job_id}/task`, { url: group.sample_url })}>
-                    <Url value={group.sample_url} />
-                  </a>
-                  {group.sample_detail ? (
-                    <span class="cell-note">
-                      <Text value={group.sample_detail} />
-                    </span>
-                  ) : null}
-                </td>
-                <td class="number">
-                  {may('write') && groups.length > 1 ? (
-                    <Retry
-                      job={job}
-                      filter={{ code: group.code, host: group.host }}
-                      number={group.count}
-                      label="Retry"
-                      onDone={onDone}
-                    />
-                  ) : null}
-                </td>
-              </tr>
+              <GroupRow key={group[other]} job={job} group={group} name={group[other]}>
+                {may('write') && groups.length > 1 ? (
+                  <Retry
+                    job={job}
+                    filter={{ code: group.code, host: group.host }}
+                    number={group.count}
+                    label="Retry"
+                    onDone={onDone}
+                  />
+                ) : null}
+              </GroupRow>
             ))}
           </tbody>
         </table>
       </div>
     </section>
+  );
+}
+
+interface GroupRowProps {
+  job: JobNow;
+  group: Group;
+  name: string;
+  children: ComponentChildren;
+}
+
+function GroupRow({ job, group, name, children }: GroupRowProps) {
+  return (
+    <tr>
+      <td class="side-cell">
+        <Text value={name} />
+      </td>
+      <td class="number">
+        <a
+          href={withQuery(`/jobs/${job.job_id}/tasks`, {
+            status: 'failed',
+            host: group.host,
+            code: group.code,
+          })}
+        >
+          {count(group.count)}
+        </a>
+      </td>
+      <td class="main-cell">
+        <a href={withQuery(`/jobs/${job.job_id}/task`, { url: group.sample_url })}>
+          <Url value={group.sample_url} />
+        </a>
+        {group.sample_detail ? (
+          <span class="cell-note">
+            <Text value={group.sample_detail} />
+          </span>
+        ) : null}
+      </td>
+      <td class="number">{children}</td>
+    </tr>
   );
 }
 

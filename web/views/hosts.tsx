@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import type { HostView } from '../../src/coordinator/reports/run-view.ts';
 import { callIfThere, may } from '../about.ts';
 import { call, search, useLoad } from '../api.ts';
 import { Button, Empty, Failure, Loading, Status, Text } from '../components/basics.tsx';
@@ -8,7 +9,7 @@ import { attempt } from '../components/toast.tsx';
 import { count, duration, millis, rate, short, time } from '../format.ts';
 import { type JobNow, now, snapshot } from '../live.ts';
 import { query, setQuery, withQuery } from '../router.ts';
-import type { SeriesAnswer } from './overview.tsx';
+import type { SeriesAnswer } from './job-charts.tsx';
 
 interface Host {
   host: string;
@@ -85,50 +86,15 @@ function HostTable({ job, page }: { job: JobNow | null; page: Page }) {
             </tr>
           </thead>
           <tbody>
-            {page.hosts.map((host) => {
-              const seen = live.get(host.host);
-              const wait = (Date.parse(host.next_at) - now.value) / 1_000;
-              return (
-                <tr key={host.host}>
-                  <td class="main-cell">
-                    {job ? (
-                      <a href={withQuery(`/jobs/${job.job_id}/hosts`, { host: host.host })}>
-                        <Text value={host.host} />
-                      </a>
-                    ) : (
-                      <Text value={host.host} />
-                    )}
-                    {wait > 2 ? <span class="cell-note">asked again in {duration(wait)}</span> : null}
-                  </td>
-                  <td>
-                    <Status value={stateOf(host, now.value)} />
-                  </td>
-                  <td class="number">{host.rate === null ? '–' : `${rate(host.rate)}/s`}</td>
-                  {live.size > 0 ? <td class="number">{seen ? rate(seen.requestsPerSecond) : '–'}</td> : null}
-                  {live.size > 0 ? <td class="number wide-only">{millis(seen?.p95Ms)}</td> : null}
-                  <td class="number wide-only">{short(host.requests)}</td>
-                  {job ? <td class="number wide-only">{short(host.ready ?? 0)}</td> : null}
-                  <td class="value-cell dim">
-                    {host.last_error ? (
-                      <>
-                        <span class="mono">{host.last_error.code}</span>{' '}
-                        <Text value={host.last_error.detail} />
-                        <span class="cell-note">{time(new Date(host.last_error.at).toISOString())}</span>
-                      </>
-                    ) : (
-                      '–'
-                    )}
-                  </td>
-                  {job && may('write') ? (
-                    <td class="number">
-                      <Button label={`Slow down ${host.host}`} onClick={() => setSlowed(host.host)}>
-                        Slow down
-                      </Button>
-                    </td>
-                  ) : null}
-                </tr>
-              );
-            })}
+            {page.hosts.map((host) => (
+              <HostRow
+                key={host.host}
+                job={job}
+                host={host}
+                seen={live.size > 0 ? (live.get(host.host) ?? null) : undefined}
+                onSlowDown={() => setSlowed(host.host)}
+              />
+            ))}
           </tbody>
         </table>
       </div>
@@ -140,6 +106,57 @@ function HostTable({ job, page }: { job: JobNow | null; page: Page }) {
       </div>
       {job && slowed !== null ? <SlowDown job={job} host={slowed} onClose={() => setSlowed(null)} /> : null}
     </section>
+  );
+}
+
+interface HostRowProps {
+  job: JobNow | null;
+  host: Host;
+  /** What it does now; null where nothing is known of it, undefined where nothing is of any host. */
+  seen: HostView | null | undefined;
+  onSlowDown: () => void;
+}
+
+function HostRow({ job, host, seen, onSlowDown }: HostRowProps) {
+  const wait = (Date.parse(host.next_at) - now.value) / 1_000;
+  return (
+    <tr>
+      <td class="main-cell">
+        {job ? (
+          <a href={withQuery(`/jobs/${job.job_id}/hosts`, { host: host.host })}>
+            <Text value={host.host} />
+          </a>
+        ) : (
+          <Text value={host.host} class="strong" />
+        )}
+        {wait > 2 ? <span class="cell-note">asked again in {duration(wait)}</span> : null}
+      </td>
+      <td>
+        <Status value={stateOf(host, now.value)} />
+      </td>
+      <td class="number">{host.rate === null ? '–' : `${rate(host.rate)}/s`}</td>
+      {seen === undefined ? null : <td class="number">{seen ? rate(seen.requestsPerSecond) : '–'}</td>}
+      {seen === undefined ? null : <td class="number wide-only">{millis(seen?.p95Ms)}</td>}
+      <td class="number wide-only">{short(host.requests)}</td>
+      {job ? <td class="number wide-only">{short(host.ready ?? 0)}</td> : null}
+      <td class="value-cell dim error-cell">
+        {host.last_error ? (
+          <>
+            <span class="mono">{host.last_error.code}</span> <Text value={host.last_error.detail} />
+            <span class="cell-note">{time(new Date(host.last_error.at).toISOString())}</span>
+          </>
+        ) : (
+          '–'
+        )}
+      </td>
+      {job && may('write') ? (
+        <td class="number">
+          <Button label={`Slow down ${host.host}`} onClick={onSlowDown}>
+            Slow down
+          </Button>
+        </td>
+      ) : null}
+    </tr>
   );
 }
 

@@ -92,7 +92,8 @@ function JobHead({ job }: { job: JobNow }) {
               ? `, ended ${ago(job.ended_at, now.value)}`
               : ''}
           {job.priority === 0 ? '' : `, priority ${job.priority}`}
-          {job.reason ? (
+          {/* While it runs, the view below says what it waits for. */}
+          {job.reason && !isRunning ? (
             <>
               {' · '}
               <Text value={job.reason} />

@@ -11,31 +11,7 @@ import { query, setQuery } from '../router.ts';
 export function JobsView() {
   const jobs = snapshot.value?.jobs ?? null;
   const cursor = query.value.get('before');
-  const older = useLoad(cursor, (signal) =>
-    call<{ jobs: Job[]; next_cursor: string | null }>(`/jobs?limit=50&cursor=${cursor}`, { signal }),
-  );
-  if (cursor !== null)
-    return (
-      <>
-        <Head jobs={jobs ?? []} />
-        <Failure error={older.error} />
-        {older.data ? <JobList jobs={older.data.jobs.map((job) => ({ ...job, live: null }))} /> : <Loading />}
-        <div class="pager">
-          <button type="button" class="button" onClick={() => setQuery({ before: null })}>
-            Newest
-          </button>
-          {older.data?.next_cursor ? (
-            <button
-              type="button"
-              class="button"
-              onClick={() => setQuery({ before: older.data!.next_cursor })}
-            >
-              Older
-            </button>
-          ) : null}
-        </div>
-      </>
-    );
+  if (cursor !== null) return <OlderJobs cursor={cursor} />;
   if (!jobs) return <Loading />;
   const running = jobs.filter(isActive);
   const ended = jobs.filter((job) => !isActive(job));
@@ -81,6 +57,29 @@ export function JobsView() {
           </button>
         </div>
       ) : null}
+    </>
+  );
+}
+
+function OlderJobs({ cursor }: { cursor: string }) {
+  const { data, error } = useLoad(cursor, (signal) =>
+    call<{ jobs: Job[]; next_cursor: string | null }>(`/jobs?limit=50&cursor=${cursor}`, { signal }),
+  );
+  return (
+    <>
+      <Head jobs={snapshot.value?.jobs ?? []} />
+      <Failure error={error} />
+      {data ? <JobList jobs={data.jobs.map((job) => ({ ...job, live: null }))} /> : <Loading />}
+      <div class="pager">
+        <button type="button" class="button" onClick={() => setQuery({ before: null })}>
+          Newest
+        </button>
+        {data?.next_cursor ? (
+          <button type="button" class="button" onClick={() => setQuery({ before: data.next_cursor })}>
+            Older
+          </button>
+        ) : null}
+      </div>
     </>
   );
 }
@@ -138,9 +137,9 @@ function JobCard({ job }: { job: JobNow }) {
           </dd>
         </div>
         <div>
-          <dt>ETA</dt>
+          <dt>Time left</dt>
           <dd>
-            {live?.eta_seconds == null ? '–' : `${live.discovering ? '> ' : ''}${duration(live.eta_seconds)}`}
+            {live?.eta_seconds == null ? '–' : `${live.discovering ? '≥ ' : ''}${duration(live.eta_seconds)}`}
           </dd>
         </div>
         <div>
@@ -175,41 +174,47 @@ function JobList({ jobs }: { jobs: JobNow[] }) {
         </thead>
         <tbody>
           {jobs.map((job) => (
-            <tr key={job.job_id}>
-              <td class="main-cell">
-                <a href={`/jobs/${job.job_id}`}>
-                  <Text value={nameOf(job)} />
-                </a>
-                {job.reason ? (
-                  <span class="cell-note">
-                    <Text value={job.reason} />
-                  </span>
-                ) : null}
-              </td>
-              <td>
-                <Status value={job.status} />
-              </td>
-              <td class="wide-only progress-cell">
-                <Progress counts={job.counts} />
-              </td>
-              <td class="number">{short(job.counts.succeeded)}</td>
-              <td class="number">
-                {job.counts.failed === 0 ? (
-                  <span class="dim">0</span>
-                ) : (
-                  <a class="bad" href={`/jobs/${job.job_id}/dead`}>
-                    {short(job.counts.failed)}
-                    <span class="dim"> {percent(job.counts.failed / Math.max(1, job.counts.total))}</span>
-                  </a>
-                )}
-              </td>
-              <td class="number wide-only">{short(job.counts.records)}</td>
-              <td class="number wide-only">{bytes(job.counts.bytes)}</td>
-              <td class="number dim">{ago(job.ended_at ?? job.created_at, now.value)}</td>
-            </tr>
+            <JobRow key={job.job_id} job={job} />
           ))}
         </tbody>
       </table>
     </div>
+  );
+}
+
+function JobRow({ job }: { job: JobNow }) {
+  return (
+    <tr>
+      <td class="main-cell">
+        <a href={`/jobs/${job.job_id}`}>
+          <Text value={nameOf(job)} />
+        </a>
+        {job.reason ? (
+          <span class="cell-note">
+            <Text value={job.reason} />
+          </span>
+        ) : null}
+      </td>
+      <td>
+        <Status value={job.status} />
+      </td>
+      <td class="wide-only progress-cell">
+        <Progress counts={job.counts} />
+      </td>
+      <td class="number">{short(job.counts.succeeded)}</td>
+      <td class="number">
+        {job.counts.failed === 0 ? (
+          <span class="dim">0</span>
+        ) : (
+          <a class="bad" href={`/jobs/${job.job_id}/dead`}>
+            {short(job.counts.failed)}
+            <span class="dim"> {percent(job.counts.failed / Math.max(1, job.counts.total))}</span>
+          </a>
+        )}
+      </td>
+      <td class="number wide-only">{short(job.counts.records)}</td>
+      <td class="number wide-only">{bytes(job.counts.bytes)}</td>
+      <td class="number dim">{ago(job.ended_at ?? job.created_at, now.value)}</td>
+    </tr>
   );
 }

@@ -92,26 +92,52 @@ export function NewJobView() {
             </Button>
           </div>
         </section>
-        <section class="panel" aria-live="polite" id="verdict">
-          <h2>{check.error ? 'Not valid yet' : check.job ? 'Valid' : 'Checked while you write'}</h2>
-          {check.error ? <Failure error={check.error} /> : null}
-          {check.error instanceof ApiProblem && check.error.errors.length > 1 ? (
-            <ul class="errors">
-              {check.error.errors.map(({ field, message }) => (
-                <li key={field}>
-                  <code>{visible(field)}</code> {visible(message)}
-                </li>
-              ))}
-            </ul>
-          ) : null}
-          {check.job ? <Preview value={check.job} /> : null}
-        </section>
+        <Verdict check={check} />
       </div>
     </>
   );
 }
 
-function FormFields({ form, onChange }: { form: Form; onChange: (change: Partial<Form>) => void }) {
+interface Check {
+  job: object | null;
+  error: Error | null;
+}
+
+function Verdict({ check }: { check: Check }) {
+  return (
+    <section class="panel" aria-live="polite" id="verdict">
+      <h2>{check.error ? 'Not valid yet' : check.job ? 'Valid' : 'Checked while you write'}</h2>
+      {check.error ? <Failure error={check.error} /> : null}
+      {check.error instanceof ApiProblem && check.error.errors.length > 1 ? (
+        <ul class="errors">
+          {check.error.errors.map(({ field, message }) => (
+            <li key={field}>
+              <code>{visible(field)}</code> {visible(message)}
+            </li>
+          ))}
+        </ul>
+      ) : null}
+      {check.job ? (
+        <>
+          <p class="dim small">The whole job, with what was not written:</p>
+          <Preview value={check.job} />
+        </>
+      ) : null}
+      {check.error || check.job ? null : (
+        <p class="dim small">
+          What is wrong with it, and the whole job with its defaults. Nothing is fetched before the start.
+        </p>
+      )}
+    </section>
+  );
+}
+
+interface FieldsProps {
+  form: Form;
+  onChange: (change: Partial<Form>) => void;
+}
+
+function FormFields({ form, onChange }: FieldsProps) {
   return (
     <div class="form">
       <label>
@@ -150,36 +176,42 @@ function FormFields({ form, onChange }: { form: Form; onChange: (change: Partial
           onInput={(event) => onChange({ select: event.currentTarget.value })}
         />
       </label>
-      <div class="columns">
-        <label>
-          Name
-          <input
-            value={form.name}
-            placeholder="job"
-            onInput={(event) => onChange({ name: event.currentTarget.value })}
-          />
-        </label>
-        <label>
-          Requests a second and host
-          <input
-            type="number"
-            min="0.01"
-            step="any"
-            value={form.rate}
-            onInput={(event) => onChange({ rate: event.currentTarget.value })}
-          />
-        </label>
-        <label>
-          Pages at most
-          <input
-            type="number"
-            min="1"
-            value={form.pages}
-            placeholder="all"
-            onInput={(event) => onChange({ pages: event.currentTarget.value })}
-          />
-        </label>
-      </div>
+      <NumberFields form={form} onChange={onChange} />
+    </div>
+  );
+}
+
+function NumberFields({ form, onChange }: FieldsProps) {
+  return (
+    <div class="columns">
+      <label>
+        Name
+        <input
+          value={form.name}
+          placeholder="job"
+          onInput={(event) => onChange({ name: event.currentTarget.value })}
+        />
+      </label>
+      <label>
+        Requests/s for a host
+        <input
+          type="number"
+          min="0.01"
+          step="any"
+          value={form.rate}
+          onInput={(event) => onChange({ rate: event.currentTarget.value })}
+        />
+      </label>
+      <label>
+        Pages at most
+        <input
+          type="number"
+          min="1"
+          value={form.pages}
+          placeholder="all"
+          onInput={(event) => onChange({ pages: event.currentTarget.value })}
+        />
+      </label>
     </div>
   );
 }
@@ -216,8 +248,8 @@ function jobOf({ name, urls, follow, select, rate, pages, render }: Form): objec
 const sending = (body: unknown) =>
   ({ method: 'POST', body, ...(typeof body === 'string' ? { type: 'application/yaml' } : {}) }) as const;
 
-function useDryRun(body: unknown): { job: object | null; error: Error | null } {
-  const [state, setState] = useState<{ job: object | null; error: Error | null }>({ job: null, error: null });
+function useDryRun(body: unknown): Check {
+  const [state, setState] = useState<Check>({ job: null, error: null });
   const key = typeof body === 'string' ? body : JSON.stringify(body);
   useEffect(() => {
     if (body === null) {

@@ -16,120 +16,135 @@ export function RecordsView({ job }: { job: JobNow }) {
   return key === null ? <RecordTable job={job} /> : <OneRecord job={job} recordKey={key} />;
 }
 
+interface RecordPage {
+  records: RecordRow[];
+  next_cursor: string | null;
+}
+
 function RecordTable({ job }: { job: JobNow }) {
   const cursor = query.value.get('after');
   const { data, error } = useLoad(`${job.job_id} ${cursor}`, (signal) =>
-    call<{ records: RecordRow[]; next_cursor: string | null }>(
-      `/jobs/${job.job_id}/records${search({ limit: ROWS, cursor })}`,
-      { signal },
-    ),
+    call<RecordPage>(`/jobs/${job.job_id}/records${search({ limit: ROWS, cursor })}`, { signal }),
   );
   if (error) return <Failure error={error} />;
   if (!data) return <Loading />;
-  const names = [...new Set(data.records.flatMap((record) => Object.keys(record.data)))];
-  const shown = names.slice(0, COLUMNS_MAX);
+  return (
+    <>
+      <RecordBar job={job} />
+      {data.records.length > 0 ? (
+        <RecordRows job={job} page={data} isFirst={cursor === null} />
+      ) : (
+        <Empty title="No records">
+          <p>
+            A route with <code>select</code> makes them.
+          </p>
+        </Empty>
+      )}
+    </>
+  );
+}
+
+function RecordBar({ job }: { job: JobNow }) {
   const find = (event: SubmitEvent) => {
     event.preventDefault();
     const key = String(new FormData(event.target as HTMLFormElement).get('key') ?? '').trim();
     if (key !== '') go(withQuery(`/jobs/${job.job_id}/records`, { key }));
   };
   return (
-    <>
-      <div class="bar">
-        <search>
-          <form class="filters" onSubmit={find}>
-            <label class="grow">
-              <span class="sr">Key of a record</span>
-              <Icon name="search" />
-              <input
-                type="search"
-                name="key"
-                placeholder="Key of a record, often its URL"
-                spellcheck={false}
-              />
-            </label>
-          </form>
-        </search>
-        <div class="actions">
-          {(['jsonl', 'csv'] as const).map((format) => (
-            <a
-              key={format}
-              class="button"
-              href={`/api/v1/jobs/${job.job_id}/export?what=records&format=${format}`}
-              download
-            >
-              <Icon name="download" /> {format === 'csv' ? 'CSV' : 'JSON lines'}
-            </a>
-          ))}
-        </div>
+    <div class="bar">
+      <search>
+        <form class="filters" onSubmit={find}>
+          <label class="grow">
+            <span class="sr">Key of a record</span>
+            <Icon name="search" />
+            <input type="search" name="key" placeholder="Key of a record, often its URL" spellcheck={false} />
+          </label>
+        </form>
+      </search>
+      <div class="actions">
+        {(['jsonl', 'csv'] as const).map((format) => (
+          <a
+            key={format}
+            class="button"
+            href={`/api/v1/jobs/${job.job_id}/export?what=records&format=${format}`}
+            download
+          >
+            <Icon name="download" /> {format === 'csv' ? 'CSV' : 'JSON lines'}
+          </a>
+        ))}
       </div>
-      {data.records.length === 0 ? (
-        <Empty title="No records">
-          <p>
-            A route with <code>select</code> makes them.
-          </p>
-        </Empty>
-      ) : (
-        <section class="panel flush">
-          <div class="table-box">
-            <table class="table records">
-              <thead>
-                <tr>
-                  {shown.map((name) => (
-                    <th key={name}>
-                      <Text value={name} />
-                    </th>
-                  ))}
-                  <th>Page</th>
-                  <th class="number">Changed</th>
-                </tr>
-              </thead>
-              <tbody>
-                {data.records.map((record) => (
-                  <tr key={record.key}>
-                    {shown.map((name, at) => {
-                      const text = textOf(record.data[name]);
-                      return (
-                        <td key={name} class="value-cell">
-                          {at === 0 ? (
-                            <a href={withQuery(`/jobs/${job.job_id}/records`, { key: record.key })}>
-                              <Text value={text} />
-                            </a>
-                          ) : (
-                            <Text value={text} />
-                          )}
-                        </td>
-                      );
-                    })}
-                    <td class="value-cell">
-                      <a href={withQuery(`/jobs/${job.job_id}/task`, { url: record.url })}>
-                        <Url value={record.url} />
-                      </a>
-                    </td>
-                    <td class="number dim">{time(record.updated_at)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
-          <div class="pager">
-            {names.length > shown.length ? (
-              <span class="dim">{names.length - shown.length} more fields in each</span>
-            ) : null}
-            {cursor === null ? null : (
-              <button type="button" class="button" onClick={() => setQuery({ after: null })}>
-                First
-              </button>
+    </div>
+  );
+}
+
+function RecordRows({ job, page, isFirst }: { job: JobNow; page: RecordPage; isFirst: boolean }) {
+  const names = [...new Set(page.records.flatMap((record) => Object.keys(record.data)))];
+  const shown = names.slice(0, COLUMNS_MAX);
+  return (
+    <section class="panel flush">
+      <div class="table-box">
+        <table class="table records">
+          <thead>
+            <tr>
+              {shown.map((name) => (
+                <th key={name}>
+                  <Text value={name} />
+                </th>
+              ))}
+              <th>Page</th>
+              <th class="number">Changed</th>
+            </tr>
+          </thead>
+          <tbody>
+            {page.records.map((record) => (
+              <OneRow key={record.key} job={job} record={record} names={shown} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <div class="pager">
+        {names.length > shown.length ? (
+          <span class="dim">{names.length - shown.length} more fields in each</span>
+        ) : null}
+        {isFirst ? null : (
+          <button type="button" class="button" onClick={() => setQuery({ after: null })}>
+            First
+          </button>
+        )}
+        {page.next_cursor === null ? null : (
+          <button type="button" class="button" onClick={() => setQuery({ after: page.next_cursor })}>
+            Next
+          </button>
+        )}
+      </div>
+    </section>
+  );
+}
+
+function OneRow({ job, record, names }: { job: JobNow; record: RecordRow; names: string[] }) {
+  return (
+    <tr>
+      {names.map((name, at) => {
+        const text = textOf(record.data[name]);
+        return (
+          <td key={name} class="value-cell">
+            {at === 0 ? (
+              <a href={withQuery(`/jobs/${job.job_id}/records`, { key: record.key })}>
+                <Text value={text} />
+              </a>
+            ) : (
+              <Text value={text} />
             )}
-            {data.next_cursor === null ? null : (
-              <button type="button" class="button" onClick={() => setQuery({ after: data.next_cursor })}>
-                Next
-              </button>
-            )}
-          </div>
-        </section>
-      )}
-    </>
+          </td>
+        );
+      })}
+      <td class="value-cell">
+        <a href={withQuery(`/jobs/${job.job_id}/task`, { url: record.url })}>
+          <Url value={record.url} />
+        </a>
+      </td>
+      <td class="number dim">{time(record.updated_at)}</td>
+    </tr>
   );
 }
 

@@ -53,28 +53,34 @@ export function SettingsView() {
             variables of the environment. <a href="/docs">Every call of the API</a>
           </p>
         </Panel>
-        <Panel title="This page">
-          <Choice
-            label="Colours"
-            options={['auto', 'dark', 'light']}
-            value={theme.value}
-            onChange={(one) => {
-              theme.value = one;
-            }}
-          />
-          <h3>Keys</h3>
-          <dl class="fields">
-            {KEYS.map(([keys, what]) => (
-              <div key={keys}>
-                <dt>
-                  <kbd>{keys}</kbd>
-                </dt>
-                <dd>{what}</dd>
-              </div>
-            ))}
-          </dl>
-        </Panel>
+        <ThisPage />
       </div>
     </>
+  );
+}
+
+function ThisPage() {
+  return (
+    <Panel title="This page">
+      <Choice
+        label="Colours"
+        options={['auto', 'dark', 'light']}
+        value={theme.value}
+        onChange={(one) => {
+          theme.value = one;
+        }}
+      />
+      <h3>Keys</h3>
+      <dl class="fields">
+        {KEYS.map(([keys, what]) => (
+          <div key={keys}>
+            <dt>
+              <kbd>{keys}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+    </Panel>
   );
 }

@@ -35,9 +35,10 @@ export function WorkersView() {
     { everyMs: 2_000 },
   );
   const [drained, setDrained] = useState<Worker | null>(null);
-  const chosen = query.value.get('worker');
   const workers = data?.workers ?? [];
   const live = workers.filter(({ state }) => state !== 'gone');
+  // Of a single one, the curves are what there is to see.
+  const chosen = query.value.get('worker') ?? (live.length === 1 ? live[0]!.worker : null);
   const gone = workers.filter(({ state }) => state === 'gone');
   const versions = new Set(live.flatMap(({ version }) => version ?? []));
   return (
@@ -52,8 +53,8 @@ export function WorkersView() {
       </div>
       <Failure error={error} />
       {!data && !error ? <Loading /> : null}
-      {chosen === null ? null : <WorkerSeries worker={chosen} />}
       {live.length > 0 ? <Totals workers={live} /> : null}
+      {chosen === null ? null : <WorkerSeries worker={chosen} isClosable={live.length !== 1} />}
       {versions.size > 1 ? (
         <p class="notice">Workers have different versions of Seine: {[...versions].sort().join(', ')}.</p>
       ) : null}
@@ -97,7 +98,7 @@ function Totals({ workers }: { workers: readonly Worker[] }) {
       />
       <Stat label="Pages a second" value={rate(sumOf(workers, (worker) => worker.tasks_per_second))} />
       <Stat label="Slots in use" value={count(busy)} note={slots > 0 ? `of ${count(slots)}` : undefined} />
-      <Stat label="Cores in use" value={rate(sumOf(workers, (worker) => worker.cpu))} />
+      <Stat label="Cores in use" value={sumOf(workers, (worker) => worker.cpu).toFixed(2)} />
       <Stat label="Memory" value={bytes(sumOf(workers, (worker) => worker.memory_bytes))} />
     </dl>
   );
@@ -129,51 +130,66 @@ function WorkerTable(props: { workers: readonly Worker[]; onDrain: (worker: Work
           </thead>
           <tbody>
             {props.workers.map((worker) => (
-              <tr key={worker.worker}>
-                <td class="main-cell">
-                  <a href={withQuery('/workers', { worker: worker.worker })}>
-                    <Text value={worker.worker} class="strong" />
-                  </a>
-                  <span class="cell-note">
-                    {worker.kind}
-                    {worker.threads === null
-                      ? ''
-                      : `, ${worker.threads} ${worker.threads === 1 ? 'thread' : 'threads'}`}
-                  </span>
-                </td>
-                <td>
-                  <Status value={worker.state} />
-                </td>
-                <td class="number">{worker.state === 'gone' ? '–' : rate(worker.tasks_per_second)}</td>
-                <td class="number">
-                  {worker.batches === null || worker.state === 'gone'
-                    ? '–'
-                    : `${count(worker.batches)} / ${count(worker.slots ?? 0)}`}
-                </td>
-                <td class="number">{worker.cpu === null ? '–' : percent(worker.cpu)}</td>
-                <td class="number">{bytes(worker.memory_bytes)}</td>
-                <td class="number wide-only">{short(worker.tasks)}</td>
-                <td class="wide-only mono">{worker.version ?? '–'}</td>
-                <td class="number dim wide-only">{ago(worker.last_seen_at, now.value)}</td>
-                {hasAction ? (
-                  <td class="number">
-                    {worker.can_drain ? (
-                      <Button
-                        label={`Drain ${worker.worker}`}
-                        disabled={worker.state === 'draining'}
-                        onClick={() => props.onDrain(worker)}
-                      >
-                        {worker.state === 'draining' ? 'Draining' : 'Drain'}
-                      </Button>
-                    ) : null}
-                  </td>
-                ) : null}
-              </tr>
+              <WorkerRow
+                key={worker.worker}
+                worker={worker}
+                hasAction={hasAction}
+                onDrain={() => props.onDrain(worker)}
+              />
             ))}
           </tbody>
         </table>
       </div>
     </section>
+  );
+}
+
+function WorkerRow({
+  worker,
+  hasAction,
+  onDrain,
+}: {
+  worker: Worker;
+  hasAction: boolean;
+  onDrain: () => void;
+}) {
+  return (
+    <tr>
+      <td class="main-cell">
+        <a href={withQuery('/workers', { worker: worker.worker })}>
+          <Text value={worker.worker} class="strong" />
+        </a>
+        <span class="cell-note">
+          {worker.kind}
+          {worker.threads === null
+            ? ''
+            : `, ${worker.threads} ${worker.threads === 1 ? 'thread' : 'threads'}`}
+        </span>
+      </td>
+      <td>
+        <Status value={worker.state} />
+      </td>
+      <td class="number">{worker.state === 'gone' ? '–' : rate(worker.tasks_per_second)}</td>
+      <td class="number">
+        {worker.batches === null || worker.state === 'gone'
+          ? '–'
+          : `${count(worker.batches)} / ${count(worker.slots ?? 0)}`}
+      </td>
+      <td class="number">{worker.cpu === null ? '–' : percent(worker.cpu)}</td>
+      <td class="number">{bytes(worker.memory_bytes)}</td>
+      <td class="number wide-only">{short(worker.tasks)}</td>
+      <td class="wide-only mono">{worker.version ?? '–'}</td>
+      <td class="number dim wide-only">{ago(worker.last_seen_at, now.value)}</td>
+      {hasAction ? (
+        <td class="number">
+          {worker.can_drain ? (
+            <Button label={`Drain ${worker.worker}`} disabled={worker.state === 'draining'} onClick={onDrain}>
+              {worker.state === 'draining' ? 'Draining' : 'Drain'}
+            </Button>
+          ) : null}
+        </td>
+      ) : null}
+    </tr>
   );
 }
 
@@ -211,7 +227,7 @@ const STEPS = { '30 minutes': 10, '6 hours': 60, '14 days': 3_600 } as const;
 type Span = keyof typeof STEPS;
 const SPANS = Object.keys(STEPS) as Span[];
 
-function WorkerSeries({ worker }: { worker: string }) {
+function WorkerSeries({ worker, isClosable }: { worker: string; isClosable: boolean }) {
   const span = SPANS.find((one) => one === query.value.get('span')) ?? SPANS[0]!;
   const path = `/workers/${encodeURIComponent(worker)}/series?step=${STEPS[span]}`;
   const { data, error } = useLoad(
@@ -237,7 +253,7 @@ function WorkerSeries({ worker }: { worker: string }) {
             value={span}
             onChange={(value) => setQuery({ span: value === SPANS[0] ? null : value })}
           />
-          <a href="/workers">Close</a>
+          {isClosable ? <a href="/workers">Close</a> : null}
         </>
       }
     >

@@ -195,12 +195,16 @@ class RunProgress implements Progress {
     const timeLeftMs =
       seconds === null ? Number.POSITIVE_INFINITY : Math.max(0, seconds * 1_000 - (now - this.#startedAt));
     if (this.#settledTotal === 0 || (job.state !== 'running' && job.state !== 'stopping')) return null;
+    const waitMs = counters.leased === 0 ? Math.max(0, (input.nextDueAt ?? now) - now) : 0;
+    const bounded = (ms: number) => Math.min(timeLeftMs, Math.max(waitMs, Math.ceil(ms)));
+    const eta = input.explanation?.eta;
+    // It knows the host that is the last. What has happened since is in the number of tasks.
+    if (eta) return bounded((eta.seconds * 1_000 * remaining) / eta.tasks);
     const average = (this.#settledTotal * 1_000) / Math.max(1_000, now - this.#startedAt);
     // In a lull (every task waits for its retry) the window runs dry: the average keeps the answer finite.
     const recent = this.#settled.rate(until, WINDOW_MS, this.#startedAt);
     const rate = recent === 0 ? average : Math.max(recent, average / 10);
-    const waitMs = counters.leased === 0 ? Math.max(0, (input.nextDueAt ?? now) - now) : 0;
-    return Math.min(timeLeftMs, Math.max(waitMs, Math.ceil((remaining * 1_000) / rate)));
+    return bounded((remaining * 1_000) / rate);
   }
 
   view(input: ViewInput): RunView {
@@ -219,11 +223,13 @@ class RunProgress implements Progress {
     const top = this.#hosts.top(now, input.hostsMax ?? HOSTS_SHOWN_MAX);
     const hosts = isStill ? top.map((host) => ({ ...host, requestsPerSecond: 0 })) : top;
     const alive = [...this.#workers].filter(([, { lastSeenAt }]) => now - lastSeenAt < WORKER_GONE_MS);
+    const etaMs = this.#etaMs(input, until);
     const workers = alive.slice(-WORKERS_SHOWN_MAX).sort(([a], [b]) => (a < b ? -1 : 1));
     return {
       job: { dir: null, unit: 'pages', ...input.job },
       waitingFor: input.waitingFor ?? pauseText(input, hosts),
-      explanation: input.explanation ?? null,
+      // Of the minutes before; now one thing alone stops everything, and `waitingFor` names it.
+      explanation: isStill ? null : (input.explanation?.sentence ?? null),
       at: now,
       startedAt: this.#startedAt,
       elapsedMs,
@@ -234,7 +240,8 @@ class RunProgress implements Progress {
       bytesPerSecond: this.#bytes.rate(until, WINDOW_MS, this.#startedAt),
       history: this.#pages.history(until, this.#startedAt),
       historyStepMs: BUCKET_MS,
-      etaMs: this.#etaMs(input, until),
+      etaMs,
+      etaBandMs: bandOf(input, etaMs),
       discovering,
       openBatches: this.#open.size,
       hosts,
@@ -245,13 +252,20 @@ class RunProgress implements Progress {
       workers: workers.map(([name, { rate, ...rest }]) => ({
         name,
         ...rest,
-        tasksPerSecond: rate.perSecond(now),
+        tasksPerSecond: isStill ? 0 : rate.perSecond(now),
       })),
       workersTotal: alive.length,
       recent: [...this.#recent],
       warnings: [...this.#warnings],
     };
   }
+}
+
+/** The band of the explanation, around what was made of it. */
+function bandOf({ explanation }: ViewInput, etaMs: number | null): RunView['etaBandMs'] {
+  const eta = explanation?.eta;
+  if (!eta || eta.seconds === 0 || etaMs === null) return null;
+  return { low: (etaMs * eta.low) / eta.seconds, high: (etaMs * eta.high) / eta.seconds };
 }
 
 /** Of what is known to be done before the job ends: all tasks, or as many as its limits let it. */

@@ -1,3 +1,4 @@
+import type { Explanation } from '../../core/explain/explain.ts';
 import type { FailureCode } from '../../core/failures.ts';
 import type { Counters, JobState } from '../../core/model.ts';
 
@@ -79,6 +80,8 @@ export interface RunView {
   historyStepMs: number;
   /** Null until there is a rate, and when the job does not run; a lower bound while `discovering`. */
   etaMs: number | null;
+  /** Between what it may be, as far as the rate has varied; null or absent when that is not known. */
+  etaBandMs?: { low: number; high: number } | null;
   /** New tasks still come in. */
   discovering: boolean;
   openBatches: number;
@@ -111,7 +114,7 @@ export interface ViewInput {
   tallies?: { state: string; code: string; count: number }[];
   /** When the next waiting task may start, if none can now: the run lasts at least until then. */
   nextDueAt?: number | null;
-  /** Why it is not faster. */
-  explanation?: string | null;
+  /** Why it is not faster, and when it is done. */
+  explanation?: Pick<Explanation, 'sentence' | 'eta'> | null;
   hostsMax?: number;
 }

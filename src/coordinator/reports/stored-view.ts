@@ -1,3 +1,4 @@
+import type { Explanation } from '../../core/explain/explain.ts';
 import { FAILURES, type FailureCode } from '../../core/failures.ts';
 import type { Counters, JobState } from '../../core/model.ts';
 import { ALL_HOSTS, countsOf, latencyOf, pagesOf, stretchOf } from '../../core/rollups/rollup.ts';
@@ -28,7 +29,7 @@ export interface StoredFigures {
   dead: Tally[];
   skips: Tally[];
   reason: string | null;
-  explanation: string | null;
+  explanation: Pick<Explanation, 'sentence' | 'eta'> | null;
 }
 
 const STEP_SECONDS = 10;
@@ -51,10 +52,11 @@ export function viewOfFigures(figures: StoredFigures, now: number): RunView {
   const rate = perSecond('pages');
   const finished = counters.done + counters.unchanged + counters.skipped + counters.dead;
   const remaining = counters.pending + counters.leased;
+  const eta = figures.explanation?.eta ?? null;
   return {
     job: { name: figures.name, state, dir: figures.dir, unit: 'pages' },
     waitingFor: figures.reason,
-    explanation: figures.explanation,
+    explanation: figures.explanation?.sentence ?? null,
     at: now,
     startedAt: figures.startedAt,
     elapsedMs: figures.workedMs,
@@ -65,7 +67,15 @@ export function viewOfFigures(figures: StoredFigures, now: number): RunView {
     bytesPerSecond: perSecond('bytes'),
     history: historyOf(points, now),
     historyStepMs: STEP_MS,
-    etaMs: remaining === 0 ? 0 : rate > 0 ? Math.ceil((remaining * 1_000) / rate) : null,
+    etaMs:
+      remaining === 0
+        ? 0
+        : isRunning && eta
+          ? eta.seconds * 1_000
+          : rate > 0
+            ? Math.ceil((remaining * 1_000) / rate)
+            : null,
+    etaBandMs: isRunning && eta ? { low: eta.low * 1_000, high: eta.high * 1_000 } : null,
     discovering: false,
     openBatches: 0,
     hosts: figures.hosts,
@@ -126,7 +136,7 @@ export async function storedFigures(
   const tallies = await store.views.tallies(job.id);
   const of = (state: string) =>
     tallies.filter((one) => one.state === state).map(({ code, count }) => ({ code, count }));
-  const { limiting, sentence } = await explainJob(store, job, { isAlive });
+  const explained = await explainJob(store, job, { isAlive });
   return {
     name: job.name,
     state: job.state,
@@ -140,6 +150,6 @@ export async function storedFigures(
     dead: of('dead'),
     skips: of('skipped'),
     reason: job.reason,
-    explanation: limiting === null ? null : sentence,
+    explanation: explained.limiting === null ? null : explained,
   };
 }

@@ -45,6 +45,16 @@ export interface Gain {
   etaSeconds: number | null;
 }
 
+/** When the tasks that are known will be done. */
+export interface TimeLeft {
+  seconds: number;
+  /** As far as the rate of the last minutes has varied. */
+  low: number;
+  high: number;
+  /** Tasks that are left. */
+  tasks: number;
+}
+
 export interface Explanation {
   /** Percent of all slot-seconds by state; they add up to 100. Empty when nothing has been measured. */
   shares: Partial<Record<SlotState, number>>;
@@ -52,6 +62,8 @@ export interface Explanation {
   /** The host that would be the last, if it has a backlog. */
   criticalHost: string | null;
   gains: Gain[];
+  /** Null when the job does not end at the rate that it has, or nothing is left. */
+  eta: TimeLeft | null;
   sentence: string;
 }
 
@@ -159,12 +171,23 @@ export function explain(input: ExplainInput): Explanation {
   const [critical] = facts.hosts;
   const criticalHost = critical?.host ?? null;
   if (Object.keys(shares).length === 0)
-    return { shares, limiting: null, criticalHost, gains: [], sentence: 'Nothing has been measured yet.' };
+    return {
+      ...{ shares, limiting: null, criticalHost, gains: [], eta: null },
+      sentence: 'Nothing has been measured yet.',
+    };
   const limiting = input.isOverBudget ? 'budget' : limitOf(facts);
   const changes = input.changes.length > 0 ? input.changes : usualChanges(facts, limiting, critical);
   const gains = changes.map(({ text, change }) => gainOf(facts, input.remaining, text, change));
-  const sentence = sentenceOf(input, facts, { shares, limiting, critical, gains, changes });
-  return { shares, limiting, criticalHost, gains, sentence };
+  const eta = timeLeftOf(facts, input.remaining);
+  const sentence = sentenceOf(input, facts, { shares, limiting, critical, gains, changes, eta });
+  return { shares, limiting, criticalHost, gains, eta, sentence };
+}
+
+function timeLeftOf(facts: RunFacts & { rates: number[] }, tasks: number): TimeLeft | null {
+  const seconds = secondsLeft(tasks, pagesPerSecond(facts.sums), facts.hosts);
+  if (tasks === 0 || seconds === null) return null;
+  const { low, high } = bandOf(seconds, facts.rates);
+  return { seconds: Math.round(seconds), low: Math.round(low), high: Math.round(high), tasks };
 }
 
 function gainOf(facts: RunFacts, remaining: number, text: string, change: Change): Gain {
@@ -223,6 +246,7 @@ interface Findings {
   critical: HostBacklog | undefined;
   gains: Gain[];
   changes: readonly { change: Change }[];
+  eta: TimeLeft | null;
 }
 
 /** The states in words, for lists. */
@@ -266,17 +290,17 @@ const DOES: Record<Limit, string> = {
   noWork: 'has nothing left to start',
 };
 
-function sentenceOf(input: ExplainInput, facts: RunFacts & { rates: number[] }, found: Findings): string {
-  const now = pagesPerSecond(facts.sums);
-  const eta = secondsLeft(input.remaining, now, facts.hosts);
+function sentenceOf(input: ExplainInput, facts: RunFacts, found: Findings): string {
+  const { eta } = found;
   const parts = [causeOf(found)];
   found.gains.forEach((gain, index) => {
-    parts.push(`${changeText(found.changes[index]!.change, facts, found)}: ${gainText(gain, eta)}.`);
+    parts.push(
+      `${changeText(found.changes[index]!.change, facts, found)}: ${gainText(gain, eta?.seconds ?? null)}.`,
+    );
   });
-  if (input.remaining > 0 && eta !== null) {
-    const { low, high } = bandOf(eta, facts.rates);
+  if (eta) {
     const left = input.isSourceDone ? 'Done' : 'What is known is done';
-    parts.push(`${left} in about ${duration(eta)} (${duration(low)} to ${duration(high)}).`);
+    parts.push(`${left} in about ${duration(eta.seconds)} (${duration(eta.low)} to ${duration(eta.high)}).`);
   }
   return parts.join(' ');
 }

@@ -117,6 +117,8 @@ function storePerSecond({ sums, writeMs }: RunFacts, change: Change): number {
 /** n × rate of a slot. */
 function slotsPerSecond({ sums, slots, workers }: RunFacts, change: Change, hostFactor: number): number {
   const { busy, pages } = sums;
+  // While all workers are gone, what was measured was done by those that were there.
+  if (workers === 0) return Number.POSITIVE_INFINITY;
   let msPerPage = sumOf(busy) / pages;
   if (change.kind === 'speed') msPerPage -= ((busy[change.state] ?? 0) / pages) * (1 - 1 / change.factor);
   else if (change.kind !== 'workers') msPerPage -= ((busy.hostGap ?? 0) / pages) * (1 - 1 / hostFactor);

@@ -1,5 +1,10 @@
+const SUGGESTED_MAX = 5;
+
 /** `; did you mean this?` after an unknown name, or nothing when none is near. */
 export function suggestion(word: string, known: readonly string[]): string {
+  // `timeout` is a part of several names, and near to none.
+  const longer = known.filter((name) => name.split('-').includes(word)).slice(0, SUGGESTED_MAX);
+  if (longer.length > 0) return `; did you mean ${longer.join(', ').replace(/, ([^,]*)$/, ' or $1')}?`;
   const near = known
     .map((name) => ({ name, distance: editDistance(word, name) }))
     .sort((a, b) => a.distance - b.distance)[0];

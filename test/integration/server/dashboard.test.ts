@@ -12,7 +12,7 @@ import { openReadOnlyServer } from '../../../src/server/read-only-server.ts';
 import { change, enqueue, leaseOne, recordOf, settlementOf, specOf, taskOf } from '../../support/fixtures.ts';
 import { type ApiServer, openApiServer } from '../../support/servers/api-server.ts';
 
-/** The page itself, in a real browser: against some thousand tasks, and with text of strangers in every field. */
+/** The page itself, in a real browser: against 50,000 tasks, and with text of strangers in every field. */
 
 const PATIENCE = { timeout: 60_000 };
 const BYTES_MAX = 90_000;
@@ -24,6 +24,9 @@ const FIELD = '"><svg onload=window.ran=1>';
 /** Runs a script and loads from its site, wherever it is let. */
 const PAGE = `<!doctype html><title>Stored</title><h1>${'A page'}</h1><p class="price">12</p>
 <img src="/beacon.png"><script>parent.ran = 1; fetch('/beacon')</script><a href="/missing">x</a>`;
+
+const MANY = 50_000;
+const CHUNK = 5_000;
 
 let site: Site;
 let siteUrl: string;
@@ -51,6 +54,8 @@ beforeAll(async () => {
   ]);
   await fill(server.dir);
   crawled = await crawl();
+  const url = `https://hooks.example/${MARKUP}`;
+  await api('POST', '/webhooks', { url, events: ['record.changed'] });
 });
 
 afterAll(async () => {
@@ -59,7 +64,7 @@ afterAll(async () => {
   site?.close();
 });
 
-/** Beside the server, as another process would: a finished job with hostile text, and one of some thousand tasks. */
+/** Beside the server, as another process would: a finished job with hostile text, and one of 50,000 tasks. */
 async function fill(dir: string): Promise<void> {
   const folder = await openFolder({ dir, sync: 'normal' }, { create: false });
   const { store } = folder;
@@ -94,11 +99,20 @@ async function fill(dir: string): Promise<void> {
     );
   }
   const many = await make('many');
-  await enqueue(
-    store,
-    many,
-    Array.from({ length: 4_000 }, (_, at) => taskOf(`https://h${at % 50}.example/page/${at}`)),
+  for (let from = 0; from < MANY; from += CHUNK)
+    await enqueue(
+      store,
+      many,
+      Array.from({ length: CHUNK }, (_, at) => taskOf(`https://h${at % 50}.example/page/${from + at}`)),
+    );
+  const batch = await leaseOne(store, many);
+  const [first, ...others] = batch.tasks.map(({ id }) => id);
+  await store.frontier.settle(
+    settlementOf(many, batch.id, [change.dead(first!), ...others.map((id) => change.fetched(id))]),
   );
+  await store.alerts.fire({ kind: 'disk-low', subject: '', text: HOSTILE, now: Date.now() });
+  await store.alerts.fire({ kind: 'success-low', subject: 'hostile-1', text: HOSTILE, now: Date.now() });
+  await store.alerts.resolve('success-low', 'hostile-1', Date.now());
   await folder.close();
 }
 
@@ -190,21 +204,26 @@ test('the page and its files come with a strict policy, deep links too, and what
 describe('views', () => {
   const views = () => [
     ['/', 'hostile'],
-    ['/jobs/job_1', 'Failures by host'],
+    ['/jobs/job_1', 'Failed attempts by host'],
     ['/jobs/job_1/tasks', 'long.example'],
     [`/jobs/job_1/task?url=${encodeURIComponent(LONG)}`, 'Attempts'],
     ['/jobs/job_1/dead', 'not-found'],
     ['/jobs/job_1/records', '27e8'],
     ['/jobs/job_1/hosts', 'a.example'],
     ['/jobs/job_1/cost', 'Spent'],
+    ['/jobs/job_2', '50.0k'],
     ['/jobs/job_2/tasks', '50 shown'],
+    ['/jobs/job_2/tasks?q=page/49999', 'h49.example'],
+    ['/jobs/job_2/dead', 'Retry all'],
+    ['/jobs/job_2/hosts', 'h49.example'],
+    ['/jobs/job_2/cost', 'adds up'],
     [`/jobs/${crawled}`, 'Quality of records'],
     [`/jobs/${crawled}/task?url=${encodeURIComponent(siteUrl)}`, 'Stored page'],
     ['/hosts', 'a.example'],
     ['/workers', 'Workers'],
     ['/cost', 'hostile'],
-    ['/webhooks', 'No webhooks'],
-    ['/alerts', 'Alerts'],
+    ['/webhooks', 'hooks.example'],
+    ['/alerts', '27e8'],
     ['/settings', 'Running since'],
     ['/new?as=file', 'Valid'],
   ];
@@ -282,6 +301,19 @@ describe('what a person does', () => {
     await vi.waitFor(() => {
       expect(asked.filter((url) => url === '/missing').length).toBeGreaterThan(before);
     }, PATIENCE);
+    await page.close();
+  });
+
+  test('is told of alerts beside the name of their view, and silences one', async () => {
+    const { page, wrong } = await openPage(server.url);
+    await page.goto(`${server.url}/alerts`);
+    const link = page.getByRole('link', { name: 'Alerts' });
+    await expect.poll(() => link.locator('.badge').textContent(), PATIENCE).toBe('1');
+    await page.getByText('success-low').waitFor(PATIENCE);
+    await page.getByRole('button', { name: 'Silence disk-low for an hour' }).click();
+    await page.getByText('silent until').waitFor(PATIENCE);
+    await expect.poll(() => link.locator('.badge').count(), PATIENCE).toBe(0);
+    expect(wrong).toEqual([]);
     await page.close();
   });
 

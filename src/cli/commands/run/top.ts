@@ -9,6 +9,7 @@ import {
   viewOfFigures,
 } from '../../../coordinator/reports/stored-view.ts';
 import { type ExitName, messageOf, SeineError } from '../../../core/errors.ts';
+import type { Explanation } from '../../../core/explain/explain.ts';
 import { COUNTER_NAMES, type Counters, type JobState } from '../../../core/model.ts';
 import type { Job } from '../../../ports/store.ts';
 import { type Command, type Context, printJson, withFolder } from '../../context.ts';
@@ -126,7 +127,7 @@ async function apiView(client: Client, name: string | null): Promise<() => Promi
       get<{ hosts: { host: string; requests: number; rate: number | null }[] }>(
         `${path}/hosts?limit=${HOSTS_MAX}`,
       ),
-      get<{ limiting: string | null; sentence: string }>(`${path}/explain`),
+      get<Explanation>(`${path}/explain`),
     ]);
     const failures = new Map<string, number>();
     for (const { code, count } of cells.cells) failures.set(code, (failures.get(code) ?? 0) + count);
@@ -149,7 +150,7 @@ async function apiView(client: Client, name: string | null): Promise<() => Promi
       dead: [],
       skips: [],
       reason: job.reason,
-      explanation: why.limiting === null ? null : why.sentence,
+      explanation: why.limiting === null ? null : why,
     };
     return viewOfFigures(figures, Date.now());
   };

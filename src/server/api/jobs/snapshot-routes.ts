@@ -1,5 +1,7 @@
 import { Readable } from 'node:stream';
+import { explainJob } from '../../../coordinator/explain/explain-job.ts';
 import type { RunView } from '../../../coordinator/reports/run-view.ts';
+import type { TimeLeft } from '../../../core/explain/explain.ts';
 import type { Counters } from '../../../core/model.ts';
 import type { Job } from '../../../ports/store.ts';
 import type { ApiContext, Caller, RoutePlugin } from '../requests/access.ts';
@@ -22,6 +24,8 @@ const NEWEST_MAX = 30;
 const RUNNING_MAX = 50;
 /** Rates of jobs that other processes run are told from their counts over this time. */
 const RATE_MS = 15_000;
+/** What explains such a job is looked up so often. */
+const ETA_MS = 5_000;
 /** A reader that has not taken so many snapshots gets the newest one next, and the others never. */
 const BEHIND_MAX = 1;
 
@@ -157,12 +161,25 @@ class Topic {
     if (job.state !== 'running') return null;
     const known = this.#rates.get(job.id) ?? new CountedRate();
     this.#rates.set(job.id, known);
-    return known.add(await this.#context.reads.jobs.counters(job.id), now, job);
+    const { reads } = this.#context;
+    if (known.isEtaOld(now)) known.setEta((await explainJob(reads, job, { isAlive: true })).eta, now);
+    return known.add(await reads.jobs.counters(job.id), now, job);
   }
 }
 
 class CountedRate {
   #points: { at: number; pages: number; bytes: number }[] = [];
+  #eta: TimeLeft | null = null;
+  #etaAt = Number.NEGATIVE_INFINITY;
+
+  isEtaOld(now: number): boolean {
+    return now - this.#etaAt >= ETA_MS;
+  }
+
+  setEta(eta: TimeLeft | null, now: number): void {
+    this.#eta = eta;
+    this.#etaAt = now;
+  }
 
   add({ done, unchanged, skipped, dead, pending, leased, bytes }: Counters, at: number, job: Job): LiveJob {
     const pages = done + unchanged + skipped + dead;
@@ -171,10 +188,12 @@ class CountedRate {
     const seconds = (at - first.at) / 1_000;
     const perSecond = (grown: number) => (seconds > 0 ? Math.max(0, grown) / seconds : 0);
     const rate = perSecond(pages - first.pages);
+    const eta = this.#eta;
     return {
       pages_per_second: rate,
       bytes_per_second: perSecond(bytes - first.bytes),
-      eta_seconds: rate > 0 ? (pending + leased) / rate : null,
+      eta_seconds: eta ? eta.seconds : rate > 0 ? (pending + leased) / rate : null,
+      eta_band_seconds: eta && { low: eta.low, high: eta.high },
       discovering: false,
       elapsed_seconds: (at - job.passStartedAt) / 1_000,
       waiting_for: null,
@@ -190,6 +209,9 @@ function liveOf(view: RunView): LiveJob {
     pages_per_second: view.pagesPerSecond,
     bytes_per_second: view.bytesPerSecond,
     eta_seconds: view.etaMs === null ? null : view.etaMs / 1_000,
+    eta_band_seconds: view.etaBandMs
+      ? { low: view.etaBandMs.low / 1_000, high: view.etaBandMs.high / 1_000 }
+      : null,
     discovering: view.discovering,
     elapsed_seconds: view.elapsedMs / 1_000,
     waiting_for: view.waitingFor,

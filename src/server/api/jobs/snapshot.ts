@@ -8,6 +8,8 @@ export interface LiveJob {
   bytes_per_second: number;
   /** Null while there is no rate; a lower bound while `discovering`. */
   eta_seconds: number | null;
+  /** Between what it may be; null while that is not known. */
+  eta_band_seconds: { low: number; high: number } | null;
   discovering: boolean;
   elapsed_seconds: number;
   waiting_for: string | null;

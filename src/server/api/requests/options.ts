@@ -304,6 +304,17 @@ export const explanationSchema = z.strictObject({
       etaSeconds: z.number().nullable().describe('Until the job is done, with the change.'),
     }),
   ),
+  eta: z
+    .strictObject({
+      seconds: z.number(),
+      low: z.number(),
+      high: z.number(),
+      tasks: z.number().describe('Tasks that are left.'),
+    })
+    .nullable()
+    .describe(
+      'Until all known tasks are done, with a band; null when there is no telling, or nothing is left.',
+    ),
   sentence: z.string().describe('All of it for people.'),
   wanted: z
     .strictObject({

@@ -90,8 +90,10 @@ describe('a run that stands still', () => {
     progress.onDispatch(batchOf(2, ['a.test'], 60), START + 1_000);
     const left = { accepted: 600, done: 60, pending: 480, leased: 60 };
     const waitingFor = 'waiting for Redis since 12 s';
-    const still = look(progress, START + 13_000, left, { waitingFor });
-    expect(still).toMatchObject({ waitingFor, etaMs: null, pagesPerSecond: 0 });
+    const explanation = { sentence: 'It waits for the host.', eta: null };
+    const still = look(progress, START + 13_000, left, { waitingFor, explanation });
+    expect(still).toMatchObject({ waitingFor, explanation: null, etaMs: null, pagesPerSecond: 0 });
+    expect(still.workers.map(({ tasksPerSecond }) => tasksPerSecond)).toEqual([0]);
     expect(still.hosts[0]!.requestsPerSecond).toBe(0);
     expect(look(progress, START + 61_500, left, { waitingFor }).workers).toEqual([]);
     expect(still.workers).toHaveLength(1);
@@ -127,6 +129,23 @@ describe('ETA and fraction', () => {
     expect(at({ pages: null, seconds: 10 }).fraction).toBeCloseTo(0.1);
     expect(at({ pages: null, seconds: 10 }).etaMs).toBe(9_000);
     expect(at({ pages: null, seconds: null }).fraction).toBeCloseTo(0.01);
+  });
+
+  test('are those of the explanation where there is one, for the tasks that are left now', () => {
+    const progress = createProgress({ startedAt: START });
+    deliver(progress, batchOf(1, ['a.test'], 60), { startedAt: START, endedAt: START + 1_000 });
+    const sentence = 'Done in about 90 s (80 s to 120 s).';
+    const explanation = { sentence, eta: { seconds: 90, low: 80, high: 120, tasks: 100 } };
+    const at = (pending: number, limits = { pages: null, seconds: null as number | null }) =>
+      look(progress, START + 1_000, { accepted: 160, done: 60, pending }, { explanation, limits });
+    expect(at(100)).toMatchObject({
+      explanation: sentence,
+      etaMs: 90_000,
+      etaBandMs: { low: 80_000, high: 120_000 },
+    });
+    expect(at(50)).toMatchObject({ etaMs: 45_000, etaBandMs: { low: 40_000, high: 60_000 } });
+    expect(at(100, { pages: null, seconds: 11 }).etaMs).toBe(10_000);
+    expect(look(progress, START + 1_000, { accepted: 160, done: 60, pending: 100 }).etaBandMs).toBeNull();
   });
 
   test('know how much of the sources is read, where that is known', () => {

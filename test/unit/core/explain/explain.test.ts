@@ -79,9 +79,17 @@ describe('an explanation', () => {
         { change: 'workers=+8', gainPercent: 0, etaSeconds: 15_952 },
         { change: 'rate:shop.example=8', gainPercent: 89.6, etaSeconds: 7_976 },
       ],
+      eta: { seconds: 15_952, low: 14_501, high: 17_724, tasks: 60_480 },
       sentence:
         '91 % waits for shop.example (4/s). 8 more workers: +0 %. A rate of 8/s there: 2.2 h earlier. Done in about 4.4 h (4.0 h to 4.9 h).',
     });
+  });
+
+  test('stays with what was measured while there are no workers', () => {
+    const account = accountOf(oneSlowHost, { slots: 0, workers: 0 });
+    const { gains, sentence } = explain({ ...input, accounts: [account], changes: [] });
+    expect(gains[0]).toEqual({ change: 'workers=+1', gainPercent: 0, etaSeconds: 15_952 });
+    expect(sentence).not.toContain('NaN');
   });
 
   test('of nothing says so', () => {
@@ -91,6 +99,7 @@ describe('an explanation', () => {
       limiting: null,
       criticalHost: null,
       gains: [],
+      eta: null,
       sentence: 'Nothing has been measured yet.',
     });
   });
