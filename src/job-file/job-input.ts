@@ -741,8 +741,18 @@ export interface JobFields {
     | undefined;
   /** Among the jobs of one server: each step doubles the share of workers. */
   priority?: number | undefined;
-  /** Store pages in WARC files. */
-  archive?: boolean | undefined;
+  /** Store pages in WARC files: true, false, or what is stored with them. */
+  archive?:
+    | boolean
+    | {
+        /** Write a `request` record for each page, without cookies, credentials and secret headers. */
+        requests?: boolean | undefined;
+        /** Write a `WARC-Block-Digest` for each page. */
+        blockDigests?: boolean | undefined;
+        /** Store responses with an error status (4xx and 5xx), up to 1 MB each. */
+        errors?: boolean | undefined;
+      }
+    | undefined;
   /** Maximum tasks in one batch. */
   batchSize?: number | undefined;
   /** Allow loopback and private addresses. */

@@ -279,8 +279,8 @@ export const COMMANDS: Record<string, CommandSpec> = {
     options: {
       what: {
         kind: 'value',
-        value: 'records|tasks|attempts|media|shots|history|quality|hosts|dataset',
-        doc: 'What to export; a dataset is a folder of numbered shards with the images of the job. Default: records',
+        value: 'records|tasks|attempts|media|shots|history|quality|hosts|dataset|wacz',
+        doc: 'What to export; a dataset is a folder of numbered shards with the images of the job, wacz the archive of a run in one file for replay tools. Default: records',
       },
       format: {
         kind: 'value',
@@ -324,6 +324,7 @@ export const COMMANDS: Record<string, CommandSpec> = {
       'seine export shop -o products.parquet',
       'seine export shop --what tasks --since 7d --format csv',
       'seine export shop-2 -o s3://bucket/shop-2.jsonl.gz',
+      'seine export shop --what wacz -o shop.wacz',
     ],
   },
   reparse: {

@@ -1,3 +1,4 @@
+import type { ArchiveParts } from './archive.ts';
 import type { JobSpec } from './job-schema.ts';
 
 /** What others ask of a job. The schema is apart, so that workers need not load its library: 120 ms a thread. */
@@ -61,4 +62,10 @@ export function storesMedia(spec: JobSpec): boolean {
   return (
     spec.routes.some(({ kind, media }) => kind === 'media' || media.length > 0) || named.includes(MEDIA_ROUTE)
   );
+}
+
+/** What a job archives; null when it keeps no pages. */
+export function archivePartsOf({ archive }: Pick<JobSpec, 'archive'>): ArchiveParts | null {
+  if (typeof archive !== 'boolean') return archive;
+  return archive ? { requests: true, blockDigests: true, errors: false } : null;
 }

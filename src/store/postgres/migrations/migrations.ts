@@ -497,4 +497,10 @@ export const MIGRATIONS: readonly Migration[] = [
   CREATE INDEX worker_rollups_at ON worker_rollups (step, at);
   `,
   },
+  {
+    number: 32,
+    name: 'archived-bytes',
+    // Of the bytes in the archive, where a Content-Encoding makes them others than the page's.
+    sql: 'ALTER TABLE attempts ADD COLUMN archive_sha256 bytea',
+  },
 ];
