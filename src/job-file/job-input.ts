@@ -250,6 +250,22 @@ export interface JobFields {
         /** Higher runs first. */
         priority?: number | undefined;
       }
+    | {
+        /** Address of a WebSocket. Each message becomes a record. `{last}` is replaced with the last value of `cursor`. */
+        websocket: string;
+        /** Messages after which the source ends. */
+        limit?: number | undefined;
+        /** The source ends when no message has come for this long. */
+        idleSeconds?: number | undefined;
+        /** Messages to send after each connect, such as a subscription. `{last}` is replaced as in the address. */
+        send?: readonly (string | Record<string, unknown>)[] | undefined;
+        /** Path to the value in each message from which the server can go on after a reconnect: `data.id`. */
+        cursor?: string | undefined;
+        /** Path to the value in each message that identifies its record. Default: one record per message. */
+        key?: string | undefined;
+        /** Higher runs first. */
+        priority?: number | undefined;
+      }
     | readonly (
         | string
         | {
@@ -287,6 +303,22 @@ export interface JobFields {
             query: string;
             /** Route of the tasks. Default: the route that matches the URL. */
             route?: string | undefined;
+            /** Higher runs first. */
+            priority?: number | undefined;
+          }
+        | {
+            /** Address of a WebSocket. Each message becomes a record. `{last}` is replaced with the last value of `cursor`. */
+            websocket: string;
+            /** Messages after which the source ends. */
+            limit?: number | undefined;
+            /** The source ends when no message has come for this long. */
+            idleSeconds?: number | undefined;
+            /** Messages to send after each connect, such as a subscription. `{last}` is replaced as in the address. */
+            send?: readonly (string | Record<string, unknown>)[] | undefined;
+            /** Path to the value in each message from which the server can go on after a reconnect: `data.id`. */
+            cursor?: string | undefined;
+            /** Path to the value in each message that identifies its record. Default: one record per message. */
+            key?: string | undefined;
             /** Higher runs first. */
             priority?: number | undefined;
           }

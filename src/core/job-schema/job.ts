@@ -19,6 +19,7 @@ export type { FileSourceSpec, QuerySourceSpec, SitemapSourceSpec } from './sourc
 /** Routes that every job has without naming them. */
 export const SITEMAP_ROUTE = '@sitemap';
 export const MEDIA_ROUTE = '@media';
+export const MESSAGES_ROUTE = '@messages';
 
 const PARALLEL_DEFAULT = 4;
 const PARALLEL_DEFAULT_MAX_RATE = 32;
@@ -55,7 +56,7 @@ export function storesMedia(spec: JobSpec): boolean {
   const named = [
     ...spec.follow.map(({ route }) => route),
     ...spec.sources.flatMap((source) => {
-      if (typeof source === 'string') return [];
+      if (typeof source === 'string' || 'websocket' in source) return [];
       return [source.route, ...('file' in source ? Object.values(source.columns ?? {}) : [])];
     }),
   ];

@@ -27,6 +27,7 @@ import {
 } from '../storage/screenshots.ts';
 import { OVER, withinTime } from './deadline.ts';
 import type { PageCode } from './page-code.ts';
+import { processMessages } from './process-messages.ts';
 import type { WorkTimer } from './work-timer.ts';
 
 export interface TaskContext extends MediaContext {
@@ -44,6 +45,7 @@ export interface TaskContext extends MediaContext {
 /** Fetches one URL and says what became of it. Never rejects because of a site or a handler. */
 export async function processTask(task: BatchTask, context: TaskContext): Promise<Outcome> {
   const route = routeOf(context.job, task.url, task.route);
+  if (route?.kind === 'messages') return processMessages(task, context.clock);
   if (route?.kind === 'media') return processMedia(task, route, context);
   const answer = await visit(
     task,
