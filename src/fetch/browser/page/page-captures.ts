@@ -35,7 +35,7 @@ export class PageCaptures {
     if (this.#captures.length === 0) return;
     this.#tab.listen('Network.responseReceived', ({ requestId, type, response }) => {
       if ((type !== 'XHR' && type !== 'Fetch') || !/json/i.test(response.mimeType)) return;
-      this.#note(this.#wanted, requestId, response.url, 'json');
+      this.#await(this.#wanted, requestId, this.#capturesOf('json', [response.url]));
     });
     this.#tab.listen('Network.loadingFinished', ({ requestId }) => {
       const captures = this.#wanted.get(requestId);
@@ -43,7 +43,9 @@ export class PageCaptures {
       if (captures) this.#reading = this.#reading.then(() => this.#read(requestId, captures));
     });
     this.#tab.listen('Network.webSocketCreated', ({ requestId, url }) => {
-      this.#note(this.#sockets, requestId, url.replace(/^ws/, 'http'), 'frames');
+      // Patterns without a scheme, or with one of pages, mean the same place.
+      const captures = this.#capturesOf('frames', [url, url.replace(/^ws/, 'http')]);
+      this.#await(this.#sockets, requestId, captures);
     });
     this.#tab.listen('Network.webSocketFrameReceived', ({ requestId, response }) => {
       const { opcode, payloadData } = response;
@@ -59,8 +61,11 @@ export class PageCaptures {
     return Object.fromEntries(this.#captures.map(({ spec, values }) => [spec.name, values]));
   }
 
-  #note(into: Map<string, Capture[]>, id: string, url: string, of: CaptureSpec['of']): void {
-    const captures = this.#captures.filter(({ spec, matches }) => spec.of === of && matches(url));
+  #capturesOf(of: CaptureSpec['of'], urls: readonly string[]): Capture[] {
+    return this.#captures.filter(({ spec, matches }) => spec.of === of && urls.some(matches));
+  }
+
+  #await(into: Map<string, Capture[]>, id: string, captures: Capture[]): void {
     if (captures.length > 0 && into.size < CAPTURES_OPEN_MAX) into.set(id, captures);
   }
 

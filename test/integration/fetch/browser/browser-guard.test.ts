@@ -172,13 +172,18 @@ test('frames of WebSockets are kept, up to a number', async () => {
     capture: [
       { name: 'all', url: '/socket', of: 'frames' },
       { name: 'first', url: '**/socket', of: 'frames', max: 1 },
+      { name: 'byScheme', url: 'ws://*/socket', of: 'frames', max: 1 },
       { name: 'other', url: '/elsewhere', of: 'frames' },
+      { name: 'secure', url: 'wss://*/socket', of: 'frames' },
     ],
   });
   const url = `http://site.example:${origin.port}/page`;
   const request = requestOf(url, { allowPrivate: false, render, timeouts: { taskMs: 20_000 } });
   const { captured } = responseOf(await fetcher.fetch(request)).rendered!;
-  expect(captured).toEqual({ all: [{ price: 1 }, 'last'], first: [{ price: 1 }], other: [] });
+  expect(captured).toEqual({
+    all: [{ price: 1 }, 'last'],
+    ...{ first: [{ price: 1 }], byScheme: [{ price: 1 }], other: [], secure: [] },
+  });
 });
 
 test('a certificate that nobody vouches for is refused', async () => {
