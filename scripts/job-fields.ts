@@ -39,6 +39,7 @@ const GROUPED = [
   'limits',
   'politeness',
   'identity',
+  'archive',
   'proxies',
   'api',
   'login',
@@ -88,7 +89,7 @@ function visit(
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
     const inner = path === '' ? name : `${path}.${name}`;
     const parsed = (defaults as Record<string, unknown> | undefined)?.[name];
-    if (!GROUPED.includes(inner)) {
+    if (!GROUPED.includes(inner) || inner === 'archive') {
       fields.push({
         path: inner,
         type: typeOf(property),

@@ -136,7 +136,7 @@ export async function startRun(
   try {
     const access = await openJobAccess(job.spec, settings);
     await checkSink(folder, job.spec);
-    const sources = openSources(folder, job, files);
+    const sources = openSources(folder, job, files, settings);
     dispatcher ??= await openServices(folder, job.spec, settings, prepared.handlers);
     const opened = dispatcher;
     const { permits, lingerMs, isHealthNoted = false } = prepared;
@@ -270,13 +270,16 @@ function openSources(
   folder: Folder,
   job: Pick<Job, 'id' | 'pass' | 'spec'>,
   files: FilesByScheme,
+  settings: AppSettings,
   spoolDir = join(folder.dir, 'inputs'),
 ): Source[] {
+  const sockets = { isAllowed: guardOf(settings).services(job.spec.privateServices) };
   return job.spec.sources.map((spec, source) =>
     openSource(spec, {
       files: files.of,
       query: (sql, options) => folder.store.views.query(sql, options),
       spool: { dir: spoolDir, jobId: job.id, pass: job.pass, source },
+      sockets,
     }),
   );
 }
@@ -289,7 +292,7 @@ export function openAddedSources(
   settings: AppSettings,
 ): { sources: Source[]; close(): Promise<void> } {
   const files = openFiles(settings, job.spec);
-  return { sources: openSources(folder, job, files, spoolDir), close: () => files.close() };
+  return { sources: openSources(folder, job, files, settings, spoolDir), close: () => files.close() };
 }
 
 /** The secrets of a job, read anew at each start. Null for jobs that have none. */

@@ -33,6 +33,7 @@ async function sampleSource(
   const source = sourceObjectOf(given);
   const hosts = new Map<string, number>();
   if ('query' in source) return { name: 'the query', rows: null, isExact: false, hosts };
+  if ('websocket' in source) return { name: 'the WebSocket', rows: source.limit, isExact: false, hosts };
   const isList = 'file' in source && source.file !== '-';
   const name = 'url' in source ? source.url : 'file' in source ? shownName(source.file) : source.sitemap;
   if (!isList && !('url' in source)) return { name, rows: null, isExact: false, hosts };

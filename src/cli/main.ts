@@ -39,6 +39,8 @@ const HANDLERS: Record<string, () => Promise<Command>> = {
   dead: async () => (await import('./commands/jobs/reports.ts')).deadCommand,
   export: async () => (await import('./export/export.ts')).exportCommand,
   reparse: async () => (await import('./commands/pages/reparse.ts')).reparseCommand,
+  learn: async () => (await import('./commands/pages/learn.ts')).learnCommand,
+  repair: async () => (await import('./commands/pages/repair.ts')).repairCommand,
   test: async () => (await import('./commands/pages/test.ts')).testCommand,
   sheet: async () => (await import('./commands/pages/sheet.ts')).sheetCommand,
   page: async () => (await import('./commands/pages/page.ts')).pageCommand,

@@ -120,6 +120,8 @@ export interface LastVisit {
   etag: string | null;
   lastModified: string | null;
   sha256: string;
+  /** The record of the page in the archive: its date, and the SHA-256 of the bytes that it has. */
+  archived?: { at: number; sha256: string };
 }
 
 /** A URL on its way into the frontier. */

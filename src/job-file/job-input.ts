@@ -254,6 +254,22 @@ export interface JobFields {
         /** Higher runs first. */
         priority?: number | undefined;
       }
+    | {
+        /** Address of a WebSocket. Each message becomes a record. `{last}` is replaced with the last value of `cursor`. */
+        websocket: string;
+        /** Messages after which the source ends. */
+        limit?: number | undefined;
+        /** The source ends when no message has come for this long. */
+        idleSeconds?: number | undefined;
+        /** Messages to send after each connect, such as a subscription. `{last}` is replaced as in the address. */
+        send?: readonly (string | Record<string, unknown>)[] | undefined;
+        /** Path to the value in each message from which the server can go on after a reconnect: `data.id`. */
+        cursor?: string | undefined;
+        /** Path to the value in each message that identifies its record. Default: one record per message. */
+        key?: string | undefined;
+        /** Higher runs first. */
+        priority?: number | undefined;
+      }
     | readonly (
         | string
         | {
@@ -295,6 +311,22 @@ export interface JobFields {
             query: string;
             /** Route of the tasks. Default: the route that matches the URL. */
             route?: string | undefined;
+            /** Higher runs first. */
+            priority?: number | undefined;
+          }
+        | {
+            /** Address of a WebSocket. Each message becomes a record. `{last}` is replaced with the last value of `cursor`. */
+            websocket: string;
+            /** Messages after which the source ends. */
+            limit?: number | undefined;
+            /** The source ends when no message has come for this long. */
+            idleSeconds?: number | undefined;
+            /** Messages to send after each connect, such as a subscription. `{last}` is replaced as in the address. */
+            send?: readonly (string | Record<string, unknown>)[] | undefined;
+            /** Path to the value in each message from which the server can go on after a reconnect: `data.id`. */
+            cursor?: string | undefined;
+            /** Path to the value in each message that identifies its record. Default: one record per message. */
+            key?: string | undefined;
             /** Higher runs first. */
             priority?: number | undefined;
           }
@@ -763,8 +795,18 @@ export interface JobFields {
     | undefined;
   /** Among the jobs of one server: each step doubles the share of workers. */
   priority?: number | undefined;
-  /** Store pages in WARC files. */
-  archive?: boolean | undefined;
+  /** Store pages in WARC files: true, false, or what is stored with them. */
+  archive?:
+    | boolean
+    | {
+        /** Write a `request` record for each page, without cookies, credentials and secret headers. */
+        requests?: boolean | undefined;
+        /** Write a `WARC-Block-Digest` for each page. */
+        blockDigests?: boolean | undefined;
+        /** Store responses with an error status (4xx and 5xx), up to 1 MB each. */
+        errors?: boolean | undefined;
+      }
+    | undefined;
   /** Maximum tasks in one batch. */
   batchSize?: number | undefined;
   /** Allow loopback and private addresses. */

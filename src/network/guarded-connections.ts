@@ -1,5 +1,5 @@
 import dns from 'node:dns';
-import { isIP, type LookupFunction } from 'node:net';
+import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { Agent, buildConnector } from 'undici';
 import type { AddressCheck } from '../core/url/address-guard.ts';
 
@@ -10,7 +10,9 @@ interface GuardedOptions {
   /** The error of a connection that is not made. */
   refused: (hostname: string) => Error;
   connectMs: number;
-  limits?: Pick<Agent.Options, 'headersTimeout' | 'bodyTimeout' | 'connections'>;
+  limits?: Pick<Agent.Options, 'headersTimeout' | 'bodyTimeout' | 'connections' | 'webSocket'>;
+  /** Told what became of each connection: one that becomes a WebSocket is the agent's no more. */
+  onConnect?: (error: Error | null, socket: Socket | null) => void;
   /** Replaces the system resolver, in tests. */
   lookup?: Lookup;
 }
@@ -24,7 +26,7 @@ export function openGuardedConnections({
   connectMs,
   ...rest
 }: GuardedOptions): GuardedConnections {
-  const { limits, lookup = dns.lookup } = rest;
+  const { limits, onConnect, lookup = dns.lookup } = rest;
   const connect = buildConnector({
     timeout: connectMs,
     lookup: isAllowed === null ? (lookup as LookupFunction) : guardedLookup(isAllowed, refused, lookup),
@@ -37,7 +39,13 @@ export function openGuardedConnections({
       // Addresses as they stand in a URL are never looked up.
       if (isAllowed !== null && isIP(bare) !== 0 && !isAllowed(bare))
         process.nextTick(callback, refused(hostname), null);
-      else connect(options, callback);
+      else if (!onConnect) connect(options, callback);
+      else
+        connect(options, (...result) => {
+          const [error, socket] = result;
+          onConnect(error, socket);
+          callback(...result);
+        });
     },
   });
 }

@@ -90,6 +90,8 @@ export interface FetchResponse {
   statusText: string;
   /** As served; 1.1 when absent. */
   httpVersion?: '1.0' | undefined;
+  /** Of the request, as sent: alternating name and value. Absent where the fetcher does not know them. */
+  requestHeaders?: readonly string[] | undefined;
   /** As received, in order, names in their original case: alternating name and value. */
   rawHeaders: string[];
   /** As received, before Content-Encoding is undone. */

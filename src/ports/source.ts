@@ -39,6 +39,8 @@ export interface RejectFile {
 export interface Source {
   readonly name: string;
   readonly priority: number;
+  /** Rows come when something happens, and are stored at once: the next may be long in coming. */
+  readonly isLive?: boolean;
   /** The signal ends what may take long before its next row: it fails with the signal's reason. */
   rows(from: string | null, options?: { signal?: AbortSignal }): AsyncIterable<SourceRow>;
   /** How much of it is read at a position, by bytes, 0 to 1; null or absent where that is not known. */

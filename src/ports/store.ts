@@ -39,6 +39,7 @@ export type {
   Since,
   TaskFilter,
   Views,
+  VisitedPage,
 } from './views.ts';
 
 /** All state: jobs, frontier, hosts, records, logs. Each method is one transaction; none costs O(backlog). */

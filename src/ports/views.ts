@@ -81,6 +81,9 @@ export interface ArchivedPage {
   meta: Meta | null;
 }
 
+/** A page of a task as one of its visits found it. */
+export type VisitedPage = Pick<ArchivedPage, 'taskId' | 'archive' | 'sha256' | 'fetchedAt'>;
+
 /** What today's code makes of archived pages: replaces what these tasks had written. */
 export interface Rewrite {
   now: number;
@@ -122,6 +125,8 @@ export interface Views {
   shots(jobId: number, options?: Since): AsyncIterable<ShotRow>;
   /** Newest archived page of each task that has one and is finished. */
   pages(jobId: number): AsyncIterable<ArchivedPage>;
+  /** Every archived page of every visit, the oldest first: tasks have one for each visit at which they had changed. */
+  visitedPages(jobId: number): AsyncIterable<VisitedPage>;
   record(jobId: number, key: string): Promise<RecordRow | null>;
   /** Records whose data a task wrote last. */
   recordsOf(taskId: number): Promise<RecordRow[]>;

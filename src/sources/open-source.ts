@@ -2,14 +2,18 @@ import { SeineError } from '../core/errors.ts';
 import type { SitemapSourceSpec, SourceSpec } from '../core/job-schema/job.ts';
 import { isWebSitemap, sourceObjectOf } from '../core/job-schema/source-name.ts';
 import { sitemapTask, sitemapUrl } from '../core/sitemap/task.ts';
+import type { AddressCheck } from '../core/url/address-guard.ts';
 import type { Source, SourceTask } from '../ports/source.ts';
 import { checkFileSource, type FilesOf, type FilesSpec, fileSource } from './formats/file-source.ts';
 import { checkQuery, querySource, type RunQuery, type Spool } from './query-source.ts';
+import { websocketSource } from './websocket-source.ts';
 
 export interface SourceTools {
   files: FilesOf;
   query: RunQuery;
   spool: Spool;
+  /** Which addresses are dialled for WebSockets; none are read where it is absent. */
+  sockets?: { isAllowed: AddressCheck };
 }
 
 /** What a job says of a source, ready to be read. Nothing is opened before its first row is asked for. */
@@ -18,6 +22,10 @@ export function openSource(spec: SourceSpec, tools: SourceTools): Source {
   if ('url' in source) return oneRow(source.url, 0, { url: source.url, meta: null });
   if ('query' in source) return querySource(source, tools.query, tools.spool);
   if ('file' in source) return fileSource(source, tools.files);
+  if ('websocket' in source) {
+    if (!tools.sockets) throw new SeineError('no WebSocket can be read here');
+    return websocketSource(source, tools.sockets);
+  }
   if (!isWebSitemap(source.sitemap)) return fileSource(sitemapFile(source), tools.files);
   return oneRow(source.sitemap, source.priority, sitemapRow(source));
 }

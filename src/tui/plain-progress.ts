@@ -1,4 +1,4 @@
-import type { RunView } from '../coordinator/reports/run-view.ts';
+import type { Notice, RunView } from '../coordinator/reports/run-view.ts';
 import { formatBytes, formatCount, formatDuration, formatPercent, formatRate } from './format.ts';
 import { etaText } from './sections.ts';
 import { narrowText } from './text.ts';
@@ -38,7 +38,16 @@ export function openPlainProgress(options: PlainProgressOptions): {
   close(finalText?: string): void;
 } {
   const { output, view } = options;
-  const print = () => output.write(`${plainLine(view())}\n`);
+  /** What was last seen among the notices, which are few: of a list that was found among the URLs, for example. */
+  let seen = new Set<string>();
+  const print = () => {
+    const now = view();
+    const notices = now.recent.filter(({ level }) => level === 'info');
+    const keyOf = ({ at, text }: Notice) => `${at} ${text}`;
+    for (const notice of notices) if (!seen.has(keyOf(notice))) output.write(`${narrowText(notice.text)}\n`);
+    seen = new Set(notices.map(keyOf));
+    output.write(`${plainLine(now)}\n`);
+  };
   let waitMs = Math.max(PLAIN_INTERVAL_MS, options.intervalMs ?? 0);
   let timer: NodeJS.Timeout;
   const printLater = () => {

@@ -4,7 +4,13 @@ import { fetcherOfRoute, mayRender } from '../core/escalation/escalation.ts';
 import { acceptLanguage } from '../core/identity/browser-headers.ts';
 import { defaultUserAgent } from '../core/identity/identity.ts';
 import type { BrowserSpec } from '../core/job-schema/browser.ts';
-import { type JobSpec, MEDIA_ROUTE, type RouteSpec, SITEMAP_ROUTE } from '../core/job-schema/job.ts';
+import {
+  type JobSpec,
+  MEDIA_ROUTE,
+  MESSAGES_ROUTE,
+  type RouteSpec,
+  SITEMAP_ROUTE,
+} from '../core/job-schema/job.ts';
 import { BoundedMap } from '../core/lru.ts';
 import { compileTypes } from '../core/media/media-file.ts';
 import { suggestion } from '../core/text/nearest-name.ts';
@@ -42,6 +48,7 @@ const BUILT_IN = {
 const BUILT_IN_ROUTES: CompiledRoute[] = [
   { ...BUILT_IN, name: SITEMAP_ROUTE, kind: 'sitemap' },
   { ...BUILT_IN, name: MEDIA_ROUTE, kind: 'media' },
+  { ...BUILT_IN, name: MESSAGES_ROUTE, kind: 'messages' },
 ];
 
 /** Waits only for libraries that few jobs need. */

@@ -108,6 +108,8 @@ const NODE_IN_CORE: Record<string, readonly string[]> = {
   'src/core/text/charset.ts': ['node:buffer', 'node:util'],
   'src/core/host-log/host-log.ts': ['node:crypto'],
   'src/core/webhooks/webhook.ts': ['node:crypto'],
+  'src/core/warc/members.ts': ['node:zlib'],
+  'src/core/warc/zip.ts': ['node:zlib'],
   'src/core/warc/gzip.ts': ['node:zlib'],
   'src/core/sitemap/bytes.ts': ['node:util', 'node:zlib'],
   'src/core/warc/warc.ts': ['node:crypto'],

@@ -7,19 +7,28 @@ import { formatBytes } from '../../tui/format.ts';
 import type { Context } from '../context.ts';
 import type { Finding } from './check.ts';
 
-const NODE_MIN = 24;
+/** As in package.json. */
+const NODE_MIN = [22, 19] as const;
 /** Below this a job stops by itself. */
 const FREE_BYTES_MIN = 256 * 1024 * 1024;
 
-export function checkNode(): Finding {
-  const major = Number(process.versions.node.split('.')[0]);
-  if (major < NODE_MIN)
-    throw new SeineError(`${process.version} is too old`, { hint: `install Node ${NODE_MIN} or newer` });
-  return { detail: process.version };
+export function checkNode(version = process.version): Finding {
+  const [major = 0, minor = 0] = version.slice(1).split('.').map(Number);
+  if (major < NODE_MIN[0] || (major === NODE_MIN[0] && minor < NODE_MIN[1]))
+    throw new SeineError(`${version} is too old`, { hint: `install Node ${NODE_MIN.join('.')} or newer` });
+  return { detail: version };
 }
 
-export function checkMachine(): Finding {
-  return { detail: `${availableParallelism()} cores, ${formatBytes(totalmem())} memory` };
+/** `limit`: of the container or service, as cgroups (version 1 or 2) have it; 0 or more than there is when it has none. */
+export function checkMachine(total = totalmem(), limit = process.constrainedMemory()): Finding {
+  // Cores are counted within the quota of the cgroup already.
+  const cores = `${availableParallelism()} cores`;
+  const isLimited = limit > 0 && limit < total;
+  return {
+    detail: isLimited
+      ? `${cores}, ${formatBytes(limit)} memory (limited by its cgroup; the machine has ${formatBytes(total)})`
+      : `${cores}, ${formatBytes(total)} memory`,
+  };
 }
 
 export async function checkDisk({ settings: { dir } }: Context): Promise<Finding> {

@@ -35,8 +35,8 @@ export const doctorCommand: Command = async (context) => {
 async function runChecks(context: Context): Promise<Check[]> {
   const { settings, loaded } = context;
   const checks = [
-    await runCheck('node', checkNode),
-    await runCheck('machine', checkMachine),
+    await runCheck('node', () => checkNode()),
+    await runCheck('machine', () => checkMachine()),
     await runCheck('folder', () => checkFolder(context)),
   ];
   if (settings.store) {

@@ -6,6 +6,7 @@ import { formatCount } from '../../tui/format.ts';
 import { type Command, type Context, print, withFolder } from '../context.ts';
 import { isStandardOutput, openDestination } from './destination.ts';
 import { exportDataset } from './export-dataset.ts';
+import { exportWacz } from './export-wacz.ts';
 import { FORMATS, type Format, formatOf, writeRows } from './formats.ts';
 import { parseSince } from './since.ts';
 import { WHATS, type What } from './tables.ts';
@@ -15,6 +16,7 @@ export const exportCommand: Command = async (context) => {
   const { output } = context.parsed.values;
   if (context.parsed.values.what === 'dataset') return exportDataset(context);
   refuseDatasetOptions(context);
+  if (context.parsed.values.what === 'wacz') return exportWacz(context);
   const what = whatOf(context);
   const format = formatFor(context);
   const since = sinceFor(context, what);
@@ -56,7 +58,7 @@ function refuseDatasetOptions({ parsed }: Context): void {
 function whatOf(context: Context): What {
   const { what = 'records' } = context.parsed.values;
   const known = WHATS.find((name) => name === what);
-  if (!known) throw new SeineError(`--what must be one of ${WHATS.join(', ')}, dataset, got '${what}'`);
+  if (!known) throw new SeineError(`--what must be one of ${WHATS.join(', ')}, dataset, wacz, got '${what}'`);
   return known;
 }
 

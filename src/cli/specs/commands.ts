@@ -303,8 +303,8 @@ export const COMMANDS: Record<string, CommandSpec> = {
     options: {
       what: {
         kind: 'value',
-        value: 'records|tasks|attempts|media|shots|history|quality|hosts|dataset',
-        doc: 'What to export; a dataset is a folder of numbered shards with the images of the job. Default: records',
+        value: 'records|tasks|attempts|media|shots|history|quality|hosts|dataset|wacz',
+        doc: 'What to export; a dataset is a folder of numbered shards with the images of the job, wacz the archive of a run in one file for replay tools. Default: records',
       },
       format: {
         kind: 'value',
@@ -348,6 +348,7 @@ export const COMMANDS: Record<string, CommandSpec> = {
       'seine export shop -o products.parquet',
       'seine export shop --what tasks --since 7d --format csv',
       'seine export shop-2 -o s3://bucket/shop-2.jsonl.gz',
+      'seine export shop --what wacz -o shop.wacz',
     ],
   },
   reparse: {
@@ -363,6 +364,51 @@ export const COMMANDS: Record<string, CommandSpec> = {
       ...withBlobs,
     },
     examples: ['seine reparse shop --dry-run', 'seine reparse shop job.ts'],
+  },
+  learn: {
+    args: '<job | job file> <url…>',
+    argsMax: 100,
+    summary: 'Propose selectors for fields, from values that stored pages have, or from a schema.',
+    details:
+      'It searches the trees and the structured data of stored pages, tries what it finds on other pages of the same kind, and prints a `select` to copy. It sends no request and changes nothing.',
+    options: {
+      field: {
+        kind: 'values',
+        value: 'name=value',
+        doc: 'A field, and what the first page says for it. Repeatable.',
+      },
+      examples: {
+        kind: 'value',
+        value: 'file',
+        doc: 'JSON file with values of several pages: {"https://…": {"title": "Blue mug"}}.',
+      },
+      schema: {
+        kind: 'value',
+        value: 'file',
+        doc: 'JSON Schema whose properties are looked for by their names and types.',
+      },
+      limit: { kind: 'value', value: 'n', doc: 'Try on at most this many pages. Default: 60' },
+      json,
+      ...withBlobs,
+    },
+    examples: [
+      'seine learn shop https://shop.example/product/1 --field title="Blue mug" --field price=12.50',
+      'seine learn shop https://shop.example/product/1 --schema product.schema.json',
+    ],
+  },
+  repair: {
+    args: '[job] [job file]',
+    argsMax: 2,
+    summary: 'Propose new selectors for fields that pages lost, with the evidence from stored pages.',
+    details:
+      'It looks for the values that pages had at earlier visits in the pages of today. It sends no request and changes nothing.',
+    options: {
+      route: { kind: 'value', value: 'name', doc: 'Only this route.' },
+      limit: { kind: 'value', value: 'n', doc: 'Compare at most this many pages. Default: 60' },
+      json,
+      ...withBlobs,
+    },
+    examples: ['seine repair shop', 'seine repair shop --route product --json'],
   },
   test: {
     args: '[job file | job]',

@@ -27,5 +27,6 @@ function nameOf(spec: SourceSpec | undefined): string {
   const source = sourceObjectOf(spec);
   if ('url' in source) return source.url;
   if ('query' in source) return 'the query';
+  if ('websocket' in source) return 'the WebSocket';
   return 'file' in source ? shownName(source.file) : source.sitemap;
 }

@@ -1,10 +1,12 @@
-import { type JobSpec, MEDIA_ROUTE, SITEMAP_ROUTE } from '../../core/job-schema/job.ts';
+import { type JobSpec, MEDIA_ROUTE, MESSAGES_ROUTE, SITEMAP_ROUTE } from '../../core/job-schema/job.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { NewTask } from '../../core/model.ts';
 import { rowProxyOf, whyNoProxy, withRowProxy } from '../../core/proxies/row-proxy.ts';
 import { normalizeUrl, whyUnusable } from '../../core/url/url.ts';
 import { isDataDeeper } from '../../core/values/nesting.ts';
 import type { SourceTask } from '../../ports/source.ts';
+
+const BUILT_IN: ReadonlySet<string> = new Set([MEDIA_ROUTE, MESSAGES_ROUTE, SITEMAP_ROUTE]);
 
 /** What a row of a source becomes, or why it cannot be used. */
 export function toNewTask(row: SourceTask, spec: JobSpec, priority: number): NewTask | string {
@@ -31,5 +33,5 @@ export function toNewTask(row: SourceTask, spec: JobSpec, priority: number): New
 }
 
 function isRouteOf({ routes }: JobSpec, route: string): boolean {
-  return route === MEDIA_ROUTE || route === SITEMAP_ROUTE || routes.some(({ name }) => name === route);
+  return BUILT_IN.has(route) || routes.some(({ name }) => name === route);
 }

@@ -127,7 +127,7 @@ export class SourceFeeder {
       const task = this.#toTask(source, item);
       if (task) chunk.push(task);
       else at.rejected++;
-      if (rows < chunkRows && clock.now() < flushAt) continue;
+      if (!source.isLive && rows < chunkRows && clock.now() < flushAt) continue;
       repeats += await this.#enqueue(chunk, at);
       this.#share = at.position === null ? null : ((await source.shareRead?.(at.position)) ?? null);
       onProgress();

@@ -133,6 +133,9 @@ function checkVisit(visit: unknown): void {
   if (visit === null) return;
   demand(isObject(visit) && isHex(visit.sha256, 64), 'the last visit of a task');
   demand(isTextOrNull(visit.etag) && isTextOrNull(visit.lastModified), 'the last visit of a task');
+  const { archived } = visit;
+  if (archived === undefined) return;
+  demand(isObject(archived) && isTime(archived.at) && isHex(archived.sha256, 64), 'the last visit of a task');
 }
 
 function checkMethod(method: unknown): void {

@@ -234,6 +234,7 @@ class ReportChecker {
     const { archive, media } = page;
     if (archive !== null) {
       demand(isObject(archive) && isCount(archive.offset) && isCount(archive.length), 'the place of a page');
+      demand(archive.sha256 === undefined || isHex(archive.sha256, 64), 'the place of a page');
       demand(archive.offset + archive.length <= this.#archiveBytes, 'a page beyond the end of the archive');
     }
     if (media === null) return;

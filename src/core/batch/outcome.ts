@@ -60,6 +60,13 @@ export interface QualityDelta {
   filled: Record<string, number>;
 }
 
+/** Where the record of a page is in its file. `sha256`: of the bytes there, where a Content-Encoding makes them others. */
+interface ArchivedAt {
+  offset: number;
+  length: number;
+  sha256?: string;
+}
+
 export interface StoredPage {
   /** The route that took the page, by name or by URL. */
   route: string | null;
@@ -69,7 +76,7 @@ export interface StoredPage {
   bytes: number;
   sha256: string;
   /** Within the batch's archive; null when the job keeps no pages. */
-  archive: { offset: number; length: number } | null;
+  archive: ArchivedAt | null;
   /** For objects that are stored by themselves instead of in the archive. */
   media: MediaRef | null;
   robotsTags: string | null;

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { LIMITS } from '../limits.ts';
 import { JOB_PRIORITY_MAX } from '../slots/fair-share.ts';
 import { TAIL_POLICIES } from '../tail/tail.ts';
+import { archive } from './archive.ts';
 import { login } from './browser.ts';
 import { notify } from './notify.ts';
 import { proxies, secretRef } from './proxies.ts';
@@ -411,7 +412,7 @@ export const jobSchema = z.strictObject({
     .max(JOB_PRIORITY_MAX)
     .optional()
     .describe('Among the jobs of one server: each step doubles the share of workers.'),
-  archive: z.boolean().default(true).describe('Store pages in WARC files.'),
+  archive,
   batchSize: z.int().min(1).max(BATCH_TASKS_MAX).default(120).describe('Maximum tasks in one batch.'),
   allowPrivate: z.boolean().default(false).describe('Allow loopback and private addresses.'),
   privateServices: z

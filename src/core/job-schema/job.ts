@@ -1,3 +1,4 @@
+import type { ArchiveParts } from './archive.ts';
 import type { JobSpec } from './job-schema.ts';
 
 /** What others ask of a job. The schema is apart, so that workers need not load its library: 120 ms a thread. */
@@ -18,6 +19,7 @@ export type { FileSourceSpec, QuerySourceSpec, SitemapSourceSpec } from './sourc
 /** Routes that every job has without naming them. */
 export const SITEMAP_ROUTE = '@sitemap';
 export const MEDIA_ROUTE = '@media';
+export const MESSAGES_ROUTE = '@messages';
 
 const PARALLEL_DEFAULT = 4;
 const PARALLEL_DEFAULT_MAX_RATE = 32;
@@ -54,11 +56,17 @@ export function storesMedia(spec: JobSpec): boolean {
   const named = [
     ...spec.follow.map(({ route }) => route),
     ...spec.sources.flatMap((source) => {
-      if (typeof source === 'string') return [];
+      if (typeof source === 'string' || 'websocket' in source) return [];
       return [source.route, ...('file' in source ? Object.values(source.columns ?? {}) : [])];
     }),
   ];
   return (
     spec.routes.some(({ kind, media }) => kind === 'media' || media.length > 0) || named.includes(MEDIA_ROUTE)
   );
+}
+
+/** What a job archives; null when it keeps no pages. */
+export function archivePartsOf({ archive }: Pick<JobSpec, 'archive'>): ArchiveParts | null {
+  if (typeof archive !== 'boolean') return archive;
+  return archive ? { requests: true, blockDigests: true, errors: false } : null;
 }

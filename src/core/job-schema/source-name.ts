@@ -1,6 +1,7 @@
 import { hideCredentials } from '../text/redact.ts';
 import { MEDIA_ROUTE, SITEMAP_ROUTE } from './job.ts';
 import type { FileSourceSpec, QuerySourceSpec, SitemapSourceSpec } from './source.ts';
+import type { WebSocketSourceSpec } from './websocket.ts';
 
 /** How the name of a source is understood: the same in job files, on the command line and when it is read. */
 
@@ -12,7 +13,12 @@ interface UrlSourceSpec {
   url: string;
 }
 
-export type SourceObject = UrlSourceSpec | FileSourceSpec | SitemapSourceSpec | QuerySourceSpec;
+export type SourceObject =
+  | UrlSourceSpec
+  | FileSourceSpec
+  | SitemapSourceSpec
+  | QuerySourceSpec
+  | WebSocketSourceSpec;
 
 export function isHttpUrl(name: string): boolean {
   return /^https?:\/\//i.test(name);
@@ -86,7 +92,7 @@ export function unknownRouteOf(job: {
 }): string | null {
   const known = new Set([...job.routes.map(({ name }) => name), MEDIA_ROUTE, SITEMAP_ROUTE]);
   const named = job.sources.flatMap((source) => {
-    if (typeof source === 'string' || 'url' in source) return [];
+    if (typeof source === 'string' || 'url' in source || 'websocket' in source) return [];
     const columns = 'file' in source ? Object.values(source.columns ?? {}) : [];
     return source.route === undefined ? columns : [...columns, source.route];
   });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { websocket } from './websocket.ts';
 
 /** Where URLs come from. A plain string is a URL, a file, `sitemap:…`, or an `s3://` or http(s) table by its ending. */
 
@@ -91,7 +92,7 @@ const query = z.strictObject({
   priority,
 });
 
-export const source = z.union([z.string().min(1), file, sitemap, query]);
+export const source = z.union([z.string().min(1), file, sitemap, query, websocket]);
 
 export type FileSourceSpec = z.output<typeof file>;
 export type SitemapSourceSpec = z.output<typeof sitemap>;

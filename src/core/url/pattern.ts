@@ -61,6 +61,8 @@ export function parsePattern(pattern: string, { sockets = false } = {}): Pattern
   const schemeEnd = pattern.indexOf('://');
   const scheme = schemeEnd === -1 ? '' : pattern.slice(0, schemeEnd + 3).toLowerCase();
   const isKnown = /^(?:https?|http\*|\*):/.test(scheme) || (sockets && /^(?:wss?|ws\*):/.test(scheme));
+  if (/^wss?:/.test(scheme) && !sockets)
+    refuse(pattern, 'has a scheme other than http or https; captures of WebSockets need of: frames');
   if (scheme !== '' && !isKnown) refuse(pattern, 'has a scheme other than http or https');
   const rest = pattern.slice(scheme.length);
   const hostEnd = rest.search(/[/?]/);

@@ -88,22 +88,31 @@ function compare(name: string, digest: string, bytes: Buffer): void {
 
 /** The HTTP response in a response record; throws `WarcError` when it is not a whole one. */
 export function readResponse(record: WarcRecord): HttpResponse {
-  const contentType = record.headers.get('content-type') ?? '';
-  if (record.type !== 'response' || !/^application\/http\b/i.test(contentType))
+  if (record.type !== 'response') fail('the record is not an HTTP response');
+  const response = readHead(record);
+  const { headers, body } = response;
+  for (let i = 0; i < headers.length; i += 2) {
+    const value = headers[i + 1]!;
+    if (headers[i]!.toLowerCase() === 'content-length' && lengthOf(value) !== body.length)
+      fail(`the response's Content-Length says ${value} bytes, there are ${body.length}`);
+  }
+  return response;
+}
+
+/** The same for a record that may have the head of a response only, as one of a page that is elsewhere. */
+export function readHead(record: WarcRecord): HttpResponse {
+  if (!/^application\/http\b/i.test(record.headers.get('content-type') ?? ''))
     fail('the record is not an HTTP response');
   const { lines, end } = headOf(record.block, 'response', 'latin1');
   const status = STATUS_LINE.exec(lines[0] ?? '');
   if (!status) fail('the response has no status line');
-  const headers: string[] = [];
-  const body = record.block.subarray(end);
-  for (const line of lines.slice(1)) {
-    const [name, value] = fieldOf(line);
-    if (name.toLowerCase() === 'content-length' && lengthOf(value) !== body.length) {
-      fail(`the response's Content-Length says ${value} bytes, there are ${body.length}`);
-    }
-    headers.push(name, value);
-  }
-  return { status: Number(status[1]), statusText: status[2] ?? '', headers, body };
+  const headers = lines.slice(1).flatMap(fieldOf);
+  return {
+    status: Number(status[1]),
+    statusText: status[2] ?? '',
+    headers,
+    body: record.block.subarray(end),
+  };
 }
 
 function headOf(

@@ -14,23 +14,30 @@ const BEYOND_LATIN1 = /[^\0-\xff]/;
 /** Printable ASCII without `<` and `>`: what may stand in a WARC-Target-URI. */
 const NOT_IN_URI = /[^\x21-\x3b\x3d\x3f-\x7e]+/gu;
 
-export interface ResponseRecord {
+/** Of every record: its date in epoch milliseconds, its id a UUID. */
+interface RecordStart {
   url: string;
-  /** When the request was sent, epoch milliseconds. */
   date: number;
-  /** A UUID. */
   recordId: string;
+}
+
+export interface ResponseHead {
   status: number;
   statusText: string;
   /** As served; 1.1 when absent. */
   httpVersion?: '1.0' | undefined;
   /** As received: alternating name and value. */
   rawHeaders: readonly string[];
+}
+
+export interface ResponseRecord extends RecordStart, ResponseHead {
   /** As received once chunking is undone; Content-Encoding still applies to it. */
   wireBody: Uint8Array;
   /** Of `wireBody`, in hex, when it is known already; it is computed otherwise. */
   wireSha256?: string | null;
   ip?: string | null;
+  /** Whether the head and the body together get a digest, too. */
+  blockDigest?: boolean | undefined;
 }
 
 /** A record is `head`, then `body`, then `RECORD_END`. */
@@ -47,11 +54,27 @@ export interface EncodedRecord {
  * Replay tools would otherwise try to undo the chunks again.
  */
 export function encodeResponseRecord(record: ResponseRecord): EncodedRecord {
-  const { wireBody, rawHeaders } = record;
-  const lengthText = String(wireBody.length);
+  const { wireBody } = record;
+  const { httpHead, coded } = responseHead(record, wireBody.length);
+  let warc = startOf('response', record);
+  if (record.ip) warc += `WARC-IP-Address: ${oneLine(record.ip)}\r\n`;
+  if (record.blockDigest) {
+    const digest = createHash('sha256').update(httpHead).update(wireBody).digest('hex');
+    warc += `WARC-Block-Digest: ${labelled(digest)}\r\n`;
+  }
+  warc += `WARC-Payload-Digest: ${record.wireSha256 ? labelled(record.wireSha256) : digestOf(wireBody)}\r\n`;
+  warc += `Content-Type: application/http; msgtype=response\r\nContent-Length: ${httpHead.length + wireBody.length}\r\n\r\n`;
+  return { head: Buffer.concat([Buffer.from(warc, 'latin1'), httpHead]), body: wireBody, coded };
+}
+
+/** `length`: of the body that follows; null where none does, and the headers stay what they are. */
+function responseHead(
+  { status, statusText, httpVersion, rawHeaders }: ResponseHead,
+  length: number | null,
+): { httpHead: Buffer; coded: boolean } {
   let coded = false;
-  let sawLength = false;
-  let http = `HTTP/${record.httpVersion ?? '1.1'} ${String(record.status).padStart(3, '0')} ${oneLine(record.statusText)}\r\n`;
+  let sawLength = length === null;
+  let http = `HTTP/${httpVersion ?? '1.1'} ${String(status).padStart(3, '0')} ${oneLine(statusText)}\r\n`;
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const name = tokenOf(rawHeaders[i]!);
     if (name === '') continue;
@@ -60,7 +83,7 @@ export function encodeResponseRecord(record: ResponseRecord): EncodedRecord {
       case 'transfer-encoding':
         continue;
       case 'content-length':
-        if (sawLength || value !== lengthText) continue;
+        if (sawLength || value !== String(length)) continue;
         sawLength = true;
         break;
       case 'content-encoding':
@@ -69,19 +92,75 @@ export function encodeResponseRecord(record: ResponseRecord): EncodedRecord {
     }
     http += `${name}: ${value}\r\n`;
   }
-  if (!sawLength) http += `Content-Length: ${lengthText}\r\n`;
-  http += '\r\n';
-  // Headers are octets; what cannot have come from one octet each was decoded as UTF-8.
-  const encoding = BEYOND_LATIN1.test(http) ? 'utf8' : 'latin1';
-  const httpHead = Buffer.from(http, encoding);
+  if (!sawLength) http += `Content-Length: ${length}\r\n`;
+  return { httpHead: headBytes(`${http}\r\n`), coded };
+}
 
-  let warc = `${WARC_VERSION}\r\nWARC-Type: response\r\n`;
-  warc += `WARC-Record-ID: <urn:uuid:${record.recordId}>\r\nWARC-Date: ${new Date(record.date).toISOString()}\r\n`;
-  warc += `WARC-Target-URI: ${uriOf(record.url)}\r\n`;
-  if (record.ip) warc += `WARC-IP-Address: ${oneLine(record.ip)}\r\n`;
-  warc += `WARC-Payload-Digest: ${record.wireSha256 ? labelled(record.wireSha256) : digestOf(wireBody)}\r\n`;
-  warc += `Content-Type: application/http; msgtype=response\r\nContent-Length: ${httpHead.length + wireBody.length}\r\n\r\n`;
-  return { head: Buffer.concat([Buffer.from(warc, 'latin1'), httpHead]), body: wireBody, coded };
+interface RequestRecord extends RecordStart {
+  /** As sent: alternating name and value. */
+  requestHeaders: readonly string[];
+  /** The record of the response. */
+  concurrentTo: string;
+}
+
+/** Headers that speak for somebody: what an archive is given away with must not be of use to others. */
+const CREDENTIALS = new Set(['authorization', 'cookie', 'proxy-authorization']);
+
+/** What was asked, as it was sent, without credentials. */
+export function encodeRequest(record: RequestRecord): EncodedRecord {
+  const { pathname, search, host } = new URL(record.url);
+  const { requestHeaders } = record;
+  let lines = '';
+  let hasHost = false;
+  for (let i = 0; i + 1 < requestHeaders.length; i += 2) {
+    const name = tokenOf(requestHeaders[i]!);
+    const lower = name.toLowerCase();
+    if (name === '' || CREDENTIALS.has(lower)) continue;
+    if (lower === 'host') hasHost = true;
+    lines += `${name}: ${oneLine(requestHeaders[i + 1]!)}\r\n`;
+  }
+  const body = headBytes(
+    `GET ${pathname}${search} HTTP/1.1\r\n${hasHost ? '' : `Host: ${host}\r\n`}${lines}\r\n`,
+  );
+  let warc = startOf('request', record);
+  warc += `WARC-Concurrent-To: <urn:uuid:${record.concurrentTo}>\r\nWARC-Block-Digest: ${digestOf(body)}\r\n`;
+  warc += `Content-Type: application/http; msgtype=request\r\nContent-Length: ${body.length}\r\n\r\n`;
+  return { head: Buffer.from(warc, 'latin1'), body, coded: false };
+}
+
+/** `not-modified`: the server said so (304). `same-bytes`: it sent the bytes that the archive has. */
+export type RevisitKind = 'not-modified' | 'same-bytes';
+
+const PROFILES: Record<RevisitKind, string> = {
+  'not-modified': 'http://netpreserve.org/warc/1.1/revisit/server-not-modified',
+  'same-bytes': 'http://netpreserve.org/warc/1.1/revisit/identical-payload-digest',
+};
+
+interface RevisitRecord extends RecordStart, ResponseHead {
+  kind: RevisitKind;
+  /** The record that has the page: its date, and the SHA-256 of the bytes in it. */
+  refersTo: { at: number; sha256: string };
+}
+
+/** Stands for a page that is in the archive already: the head of the response, and where the page is. */
+export function encodeRevisit(record: RevisitRecord): EncodedRecord {
+  const { refersTo, kind } = record;
+  const { httpHead } = responseHead(record, null);
+  let warc = startOf('revisit', record);
+  warc += `WARC-Profile: ${PROFILES[kind]}\r\nWARC-Refers-To-Target-URI: ${uriOf(record.url)}\r\n`;
+  warc += `WARC-Refers-To-Date: ${new Date(refersTo.at).toISOString()}\r\n`;
+  warc += `WARC-Block-Digest: ${digestOf(httpHead)}\r\nWARC-Payload-Digest: ${labelled(refersTo.sha256)}\r\n`;
+  warc += `Content-Type: application/http; msgtype=response\r\nContent-Length: ${httpHead.length}\r\n\r\n`;
+  return { head: Buffer.from(warc, 'latin1'), body: httpHead, coded: false };
+}
+
+function startOf(type: string, { url, date, recordId }: RecordStart): string {
+  return `${WARC_VERSION}\r\nWARC-Type: ${type}\r\nWARC-Record-ID: <urn:uuid:${recordId}>\r\nWARC-Date: ${new Date(date).toISOString()}\r\nWARC-Target-URI: ${uriOf(url)}\r\n`;
+}
+
+/** Headers are octets; what cannot have come from one octet each was decoded as UTF-8. */
+function headBytes(http: string): Buffer {
+  return Buffer.from(http, BEYOND_LATIN1.test(http) ? 'utf8' : 'latin1');
 }
 
 interface WarcinfoRecord {

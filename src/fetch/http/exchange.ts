@@ -16,7 +16,7 @@ const INTERIM_MAX = 16;
 /** One request and its response: the handler that undici calls, kept free of streams, timers and closures. */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly request: FetchRequest;
-  readonly options: Dispatcher.DispatchOptions;
+  readonly options: Dispatcher.DispatchOptions & { headers: string[] };
   /** Null while the request waits for its origin to be admitted. */
   pool: OriginPool | null = null;
   slot: Slot | null = null;
@@ -248,6 +248,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       status: this.#status,
       statusText: this.#statusText,
       ...(this.#isOld ? { httpVersion: '1.0' } : {}),
+      requestHeaders: this.options.headers,
       rawHeaders: this.#rawHeaders,
       wireBody,
       body: decoded.body,

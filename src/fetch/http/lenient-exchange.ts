@@ -97,6 +97,7 @@ class Reading {
   readonly #body = new BodyBuffer();
   readonly #bytesBefore: number;
   readonly #isWhole: boolean;
+  readonly #requestHeaders: string[];
   #resolve!: (result: LenientResult) => void;
   #head: LenientHead | null = null;
   #codings: string[] | null = null;
@@ -128,7 +129,8 @@ class Reading {
     socket.on('error', (error) => this.#onClose(error));
     socket.on('close', () => this.#onClose(null));
     watch.start('headers-timeout', request.timeouts.headersMs);
-    socket.write(requestText(request, url, this.#isWhole ? proxy : null), 'latin1');
+    this.#requestHeaders = headersFor(request, url);
+    socket.write(requestText(this.#requestHeaders, url, this.#isWhole ? proxy : null), 'latin1');
   }
 
   #onData(chunk: Buffer): void {
@@ -210,7 +212,7 @@ class Reading {
     }
     this.#finish({
       kind: 'response',
-      ...{ status, statusText, rawHeaders, wireBody },
+      ...{ status, statusText, rawHeaders, wireBody, requestHeaders: this.#requestHeaders },
       body: decoded.body,
       wireBytes: this.#wireBytes,
       ...(version === '1.0' ? { httpVersion: version } : {}),
@@ -261,17 +263,24 @@ class Reading {
   }
 }
 
-function requestText({ headers }: FetchRequest, url: URL, proxy: DialProxy | null): string {
-  const path = url.pathname + url.search;
-  const lines = [`GET ${proxy === null ? path : url.origin + path} HTTP/1.1`, `Host: ${url.host}`];
-  const names = new Set<string>();
+/** Alternating name and value. */
+function headersFor({ headers }: FetchRequest, url: URL): string[] {
+  const list = ['Host', url.host];
+  let hasCodings = false;
   for (const [name, value] of Object.entries(headers)) {
     const lower = name.toLowerCase();
     if (lower === 'host' || lower === 'connection' || /[\r\n\0]/.test(name + value)) continue;
-    names.add(lower);
-    lines.push(`${name}: ${value}`);
+    hasCodings ||= lower === 'accept-encoding';
+    list.push(name, value);
   }
-  if (!names.has('accept-encoding')) lines.push(`accept-encoding: ${ACCEPTED_CODINGS}`);
+  if (!hasCodings) list.push('accept-encoding', ACCEPTED_CODINGS);
+  return list;
+}
+
+function requestText(headers: readonly string[], url: URL, proxy: DialProxy | null): string {
+  const path = url.pathname + url.search;
+  const lines = [`GET ${proxy === null ? path : url.origin + path} HTTP/1.1`];
+  for (let i = 0; i + 1 < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);
   const credentials = proxy === null ? null : credentialsOf(proxy.address);
   if (credentials !== null) lines.push(`proxy-authorization: ${credentials}`);
   return `${lines.join('\r\n')}\r\nConnection: close\r\n\r\n`;

@@ -19,6 +19,8 @@ export interface ReadyColumns {
   etag?: string | null;
   last_modified?: string | null;
   page_at_url?: string | null;
+  archived_at?: number | null;
+  archive_sha256?: Hash | null;
 }
 
 export function toLeased(row: ReadyColumns, hostId: number): LeasedTask {
@@ -66,5 +68,8 @@ function toLastVisit(row: ReadyColumns, sha256: Hash): LastVisit {
     etag: own ? (row.etag ?? null) : null,
     lastModified: own ? (row.last_modified ?? null) : null,
     sha256: hexOf(sha256),
+    ...(own && row.archived_at != null
+      ? { archived: { at: row.archived_at, sha256: hexOf(row.archive_sha256 ?? sha256) } }
+      : {}),
   };
 }

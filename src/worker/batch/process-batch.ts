@@ -8,6 +8,7 @@ import {
 } from '../../core/circuit-breaker/circuit-breaker.ts';
 import { messageOf, StorageFullError } from '../../core/errors.ts';
 import { VERSION } from '../../core/identity/identity.ts';
+import { archivePartsOf } from '../../core/job-schema/job.ts';
 import { type Clock, type Random, startTimer } from '../../ports/ambient.ts';
 import type { Blobs } from '../../ports/blobs.ts';
 import type { Fetcher } from '../../ports/fetcher.ts';
@@ -173,6 +174,7 @@ class BatchRun {
     const job = await jobs.get(this.#batch.job);
     this.#hasCode = job.routes.some((route) => route.code !== null);
     const { marks = null } = this.#tools;
+    const kept = archivePartsOf(job.spec);
     if (this.#batch.cookies) this.#cookies = await openBatchCookies(this.#batch.cookies);
     const context = {
       job,
@@ -187,7 +189,7 @@ class BatchRun {
       clock,
       ...(random ? { random } : {}),
       signal: this.deadline.signal,
-      keep: job.spec.archive ? pageKeeper((date) => this.#openArchive(date)) : keepNothing,
+      keep: kept ? pageKeeper((date) => this.#openArchive(date), kept) : keepNothing,
       blobs: this.#tools.blobs,
       media: { put: (item: Parameters<MediaWriter['put']>[0]) => this.#openMediaWriter().put(item) },
       codeOf: (taskId: number, name: string) =>

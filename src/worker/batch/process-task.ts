@@ -4,6 +4,7 @@ import type { Discovered, Outcome, QualityDelta, StoredPage, Trace } from '../..
 import { type Block, detectBlock, detectBlockOfLacking } from '../../core/blocking/block-detection.ts';
 import { needsScript } from '../../core/blocking/needs-script.ts';
 import { messageOf } from '../../core/errors.ts';
+import { FAILURES } from '../../core/failures.ts';
 import { isHtml, sniffMediaType } from '../../core/media/media-type.ts';
 import { mayBeSitemap } from '../../core/sitemap/bytes.ts';
 import type { FetchResponse } from '../../ports/fetcher.ts';
@@ -16,7 +17,7 @@ import { headerOf, Page } from '../page/page.ts';
 import { type Permissions, permissionsOf, robotsTagsOf } from '../page/robots-tags.ts';
 import { isBlankRecord } from '../records/read-records.ts';
 import { failed, snapshotOf, visit } from '../request/visit.ts';
-import { type Keep, keepNothing } from '../storage/archive.ts';
+import { keepNothing, type PageKeeper } from '../storage/archive.ts';
 import {
   type NamedShot,
   nameShots,
@@ -26,6 +27,7 @@ import {
 } from '../storage/screenshots.ts';
 import { OVER, withinTime } from './deadline.ts';
 import type { PageCode } from './page-code.ts';
+import { processMessages } from './process-messages.ts';
 import type { WorkTimer } from './work-timer.ts';
 
 export interface TaskContext extends MediaContext {
@@ -43,6 +45,7 @@ export interface TaskContext extends MediaContext {
 /** Fetches one URL and says what became of it. Never rejects because of a site or a handler. */
 export async function processTask(task: BatchTask, context: TaskContext): Promise<Outcome> {
   const route = routeOf(context.job, task.url, task.route);
+  if (route?.kind === 'messages') return processMessages(task, context.clock);
   if (route?.kind === 'media') return processMedia(task, route, context);
   const answer = await visit(
     task,
@@ -53,11 +56,11 @@ export async function processTask(task: BatchTask, context: TaskContext): Promis
   );
   context.onAnswer?.();
   if (answer.kind === 'over') {
-    const { blocked, outcome } = answer;
-    return overOf(
-      blocked ? { ...answer, outcome: keepBlocked(task, context, outcome, blocked) } : answer,
-      context,
-    );
+    const { outcome, answer: response } = answer;
+    if (response && outcome.kind === 'unchanged')
+      context.keep.revisit(task.url, response, outcome.trace.startedAt, task.lastVisit);
+    const kept = response ? keepFailed(task, context, outcome, response) : outcome;
+    return overOf({ ...answer, outcome: kept }, context);
   }
   const { response, trace } = answer;
   const contentType = sniffMediaType(response.body, headerOf(response.rawHeaders, 'content-type'));
@@ -78,28 +81,32 @@ export async function processTask(task: BatchTask, context: TaskContext): Promis
   if (block && !route?.proves) {
     const outcome = failed(task.id, block.code, block.evidence, trace);
     return overOf(
-      { outcome: keepBlocked(task, context, outcome, response), ...snapshotOf(response) },
+      { outcome: keepFailed(task, context, outcome, response), ...snapshotOf(response) },
       context,
     );
   }
   return new PageProcessor(task, route, context, response, trace, contentType, block).outcome();
 }
 
-/** Larger ones are no block pages, and not worth their place in the archive. */
-const BLOCKED_BYTES_MAX = 1024 * 1024;
+/** Larger ones are no block pages and no error messages, and not worth their place in the archive. */
+const FAILED_BYTES_MAX = 1024 * 1024;
 
-/** The body of a blocked page is kept, for people and for `reparse` under other rules. */
-function keepBlocked(
+/** The body of a blocked page is kept, for people and for `reparse` under other rules; other errors where the job asks for it. */
+function keepFailed(
   task: BatchTask,
   context: TaskContext,
   outcome: Outcome,
   response: FetchResponse,
 ): Outcome {
-  if (outcome.kind !== 'failed' || outcome.trace === null || response.body.length > BLOCKED_BYTES_MAX)
+  if (outcome.kind !== 'failed' || outcome.trace === null || response.body.length > FAILED_BYTES_MAX)
     return outcome;
   const contentType = sniffMediaType(response.body, headerOf(response.rawHeaders, 'content-type'));
   const about = { contentType, trace: outcome.trace, route: task.route, robotsTags: null };
-  return { ...outcome, page: store(task, context.keep, response, about) };
+  const page = store(task, context.keep, response, about);
+  // An error of today must not take the place of the page that the task has.
+  return FAILURES[outcome.code].retry === 'blocked' || task.lastVisit === null
+    ? { ...outcome, page }
+    : outcome;
 }
 
 function overOf(
@@ -165,6 +172,8 @@ class PageProcessor {
       task.lastVisit !== null &&
       task.lastVisit.sha256 === hash('sha256', this.#response.body, 'hex')
     ) {
+      if (this.#may.archive)
+        this.#context.keep.revisit(task.url, this.#response, this.#trace.startedAt, task.lastVisit);
       return { kind: 'unchanged', taskId: task.id, page: this.#store(false), trace: this.#trace };
     }
     let read: ReadResult | typeof OVER;
@@ -180,7 +189,7 @@ class PageProcessor {
       const block = code === 'validation' ? this.#blockInstead() : null;
       if (block) {
         const outcome = failed(task.id, block.code, `${block.evidence}; ${messageOf(error)}`, this.#trace);
-        return keepBlocked(task, this.#context, outcome, this.#response);
+        return keepFailed(task, this.#context, outcome, this.#response);
       }
       const shell = this.#shellInstead(null);
       if (shell) return failed(task.id, 'script-only', `${shell}; ${messageOf(error)}`, this.#trace);
@@ -311,7 +320,7 @@ const NOTHING: ReadResult = { drafts: [], values: [], quality: null };
 
 function store(
   task: BatchTask,
-  keep: Keep,
+  keep: PageKeeper,
   response: FetchResponse,
   about: Pick<StoredPage, 'contentType' | 'route' | 'robotsTags'> & { trace: Trace },
 ): StoredPage {
@@ -322,7 +331,7 @@ function store(
     httpStatus: response.status,
     bytes: response.body.length,
     sha256,
-    archive: keep(task.url, response, trace.startedAt, sha256),
+    archive: keep.page(task.url, response, trace.startedAt, sha256),
     media: null,
     etag: headerOf(response.rawHeaders, 'etag'),
     lastModified: headerOf(response.rawHeaders, 'last-modified'),

@@ -21,7 +21,7 @@ export interface CompiledJob {
 
 export interface CompiledRoute {
   name: string;
-  kind: 'page' | 'media' | 'sitemap';
+  kind: 'page' | 'media' | 'sitemap' | 'messages';
   matches: (url: string) => boolean;
   read: RecordReader | null;
   /** What messages call the code of the job that takes part in reading: `the handler of route 'product'`. */

@@ -113,7 +113,13 @@ export function withSecretHeaders<T extends Fetchers>(
   secrets: NonNullable<Batch['secretHeaders']>,
 ): T {
   const wrap = (fetcher: Fetcher): Fetcher => ({
-    fetch: (request) => fetcher.fetch(withOwnHeaders(request, secrets)),
+    async fetch(request) {
+      const own = request.api ? undefined : secrets[URL.parse(request.url)?.origin ?? ''];
+      // An API fetches from addresses of its own, and is told nothing that is meant for the site.
+      return own
+        ? withoutNames(await fetcher.fetch(withOwnHeaders(request, own)), own)
+        : fetcher.fetch(request);
+    },
     ...(fetcher.prepare ? { prepare: () => fetcher.prepare!() } : {}),
     close: () => fetcher.close(),
   });
@@ -125,14 +131,20 @@ export function withSecretHeaders<T extends Fetchers>(
   } satisfies Fetchers as T;
 }
 
-function withOwnHeaders(
-  request: FetchRequest,
-  secrets: Record<string, Record<string, string>>,
-): FetchRequest {
-  const own = secrets[URL.parse(request.url)?.origin ?? ''];
-  // An API fetches from addresses of its own, and is told nothing that is meant for the site.
-  if (!own || request.api) return request;
+function withOwnHeaders(request: FetchRequest, own: Record<string, string>): FetchRequest {
   const names = new Set(Object.keys(own).map((name) => name.toLowerCase()));
   const others = Object.entries(request.headers).filter(([name]) => !names.has(name.toLowerCase()));
   return { ...request, hasSecrets: true, headers: { ...Object.fromEntries(others), ...own } };
+}
+
+/** What was sent is archived: secrets are not part of it. */
+function withoutNames(result: FetchResult, own: Record<string, string>): FetchResult {
+  if (result.kind !== 'response' || !result.requestHeaders) return result;
+  const names = new Set(Object.keys(own).map((name) => name.toLowerCase()));
+  const requestHeaders: string[] = [];
+  for (let i = 0; i + 1 < result.requestHeaders.length; i += 2) {
+    const name = result.requestHeaders[i]!;
+    if (!names.has(name.toLowerCase())) requestHeaders.push(name, result.requestHeaders[i + 1]!);
+  }
+  return { ...result, requestHeaders };
 }

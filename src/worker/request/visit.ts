@@ -9,6 +9,7 @@ import { normalizeUrl } from '../../core/url/url.ts';
 import type { Clock, Random } from '../../ports/ambient.ts';
 import type { FetchRequest, FetchResponse } from '../../ports/fetcher.ts';
 import { headerOf } from '../page/page.ts';
+import type { PageKeeper } from '../storage/archive.ts';
 import type { Snapshot } from '../storage/screenshots.ts';
 import { type SendContext, sendBy } from './send.ts';
 
@@ -26,11 +27,13 @@ export interface VisitContext extends SendContext {
   headersMs?: FetchRequest['headersMs'];
   /** Less than the job gives a request, where it is known how long those of the host take. */
   timeoutMs?: number | undefined;
+  /** Absent for requests that are not of a task. */
+  keep?: Pick<PageKeeper, 'errors'>;
 }
 
-/** `over`: the outcome is known without looking at a body. */
+/** `over`: the outcome is known without looking at a body. `answer`: what the archive may keep of it. */
 type Visit =
-  | { kind: 'over'; outcome: Outcome; snapshot?: Snapshot; blocked?: FetchResponse }
+  | { kind: 'over'; outcome: Outcome; snapshot?: Snapshot; answer?: FetchResponse }
   | { kind: 'redirect'; to: string; response: FetchResponse; trace: Trace }
   | { kind: 'response'; response: FetchResponse; trace: Trace };
 
@@ -61,7 +64,7 @@ export async function visit(
   const { result, ...sent } = task.fetchMethod
     ? await sendBy(task.fetchMethod, task, context, request, conditions)
     : { result: await context.fetcher.fetch({ ...request, headers: { ...job.headers, ...conditions } }) };
-  const over = (outcome: Outcome): Visit => ({ kind: 'over', outcome });
+  const over = (outcome: Outcome) => ({ kind: 'over' as const, outcome });
   const traceOf = (httpStatus: number | null, bytes: number): Trace => ({
     startedAt,
     durationMs: clock.now() - startedAt,
@@ -78,7 +81,7 @@ export async function visit(
 
   const trace = traceOf(result.status, result.wireBytes);
   if (result.status === 304 && hasValidator(task))
-    return over({ kind: 'unchanged', taskId: task.id, page: null, trace });
+    return { ...over({ kind: 'unchanged', taskId: task.id, page: null, trace }), answer: result };
   if (isRedirect(result.status)) return redirect(task, context, result, trace);
   const code = failureOfStatus(result.status);
   if (!code || accepts?.(result.status)) return { kind: 'response', response: result, trace };
@@ -91,7 +94,7 @@ export async function visit(
     kind: 'over',
     outcome: { ...failure, retryAfterMs },
     ...snapshotOf(result),
-    ...(block ? { blocked: result } : {}),
+    ...(block || context.keep?.errors ? { answer: result } : {}),
   };
 }
 

@@ -1,12 +1,18 @@
-import { randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import type { StoredPage } from '../../core/batch/outcome.ts';
+import type { ArchiveParts } from '../../core/job-schema/archive.ts';
+import type { LastVisit } from '../../core/model.ts';
 import { gzipFast, gzipStored, gzipWithZlib } from '../../core/warc/gzip.ts';
 import {
   type EncodedRecord,
+  encodeRequest,
   encodeResource,
   encodeResponseRecord,
+  encodeRevisit,
   encodeWarcinfo,
   RECORD_END,
+  type ResponseHead,
+  type RevisitKind,
 } from '../../core/warc/warc.ts';
 import type { Blobs, BlobWriter } from '../../ports/blobs.ts';
 import type { FetchResponse } from '../../ports/fetcher.ts';
@@ -29,18 +35,26 @@ export interface ArchiveInfo {
   robots?: 'obey' | 'ignore';
 }
 
-export interface ArchivePage {
+export interface ArchivePage extends ResponseHead {
   url: string;
   /** When it was requested, epoch milliseconds. */
   date: number;
-  status: number;
-  statusText: string;
-  httpVersion?: '1.0' | undefined;
-  rawHeaders: readonly string[];
+  /** Of the request, as sent; it gets no record when absent. */
+  requestHeaders?: readonly string[] | undefined;
   wireBody: Uint8Array;
   /** Of `wireBody`, in hex, when it is known already; it is computed otherwise. */
   wireSha256?: string | null;
   ip?: string | null;
+  blockDigest?: boolean | undefined;
+}
+
+/** A page that the archive has already, seen again. */
+interface ArchiveRevisit extends ResponseHead {
+  url: string;
+  date: number;
+  requestHeaders?: readonly string[] | undefined;
+  kind: RevisitKind;
+  refersTo: NonNullable<LastVisit['archived']>;
 }
 
 /** A picture or print of the page. */
@@ -58,6 +72,8 @@ export interface Place {
 export interface Archive {
   /** Never fails: trouble with the blob shows at `commit`, and the places are void then. What is attached follows the page. */
   append(page: ArchivePage, attached?: readonly Attachment[]): Place;
+  /** Never fails either. */
+  revisit(page: ArchiveRevisit): void;
   /** Null, or what to wait for before more pages are appended: the blob is slower than the pages. */
   pressure(): Promise<void> | null;
   /** Null, and no blob, when nothing was appended. */
@@ -83,20 +99,38 @@ export function openArchive(blobs: Blobs, key: string, info: ArchiveInfo, onFail
     output.add(compress(encodeWarcinfo({ date, recordId: nextRecordId(), filename, fields })));
   };
 
+  const nextRecord = (): string => {
+    if (closed) throw new Error('the archive is closed');
+    if (output.size === 0) begin();
+    return nextRecordId();
+  };
+  const addRequest = (
+    { url, date, requestHeaders }: ArchivePage | ArchiveRevisit,
+    concurrentTo: string,
+  ): void => {
+    if (!requestHeaders) return;
+    const about = { url, date, requestHeaders, concurrentTo };
+    output.add(compress(encodeRequest({ ...about, recordId: nextRecordId() })));
+  };
+
   return {
     append(page, attached = []) {
-      if (closed) throw new Error('the archive is closed');
-      if (output.size === 0) begin();
-      const recordId = nextRecordId();
+      const recordId = nextRecord();
       const member = compress(encodeResponseRecord({ ...page, recordId }));
       const offset = output.size;
       const { length } = member;
       output.add(member);
+      addRequest(page, recordId);
       for (const { kind, type, bytes } of attached) {
         const about = { url: page.url, date: page.date, kind, type, concurrentTo: recordId };
         output.add(compress(encodeResource({ ...about, recordId: nextRecordId(), body: bytes })));
       }
       return { offset, length };
+    },
+    revisit(page) {
+      const recordId = nextRecord();
+      output.add(compress(encodeRevisit({ ...page, recordId })));
+      addRequest(page, recordId);
     },
     pressure: () => output.pressure(),
     async commit() {
@@ -214,23 +248,45 @@ export class ArchiveOutput {
   }
 }
 
-/** Puts a response into the batch's archive; null when the job keeps none. Synchronous, see `process-batch`. */
-export type Keep = (
-  url: string,
-  response: FetchResponse,
-  at: number,
-  sha256: string,
-) => StoredPage['archive'];
+/** Puts what was fetched into the batch's archive. Synchronous, see `process-batch`. */
+export interface PageKeeper {
+  /** Null when the job keeps no pages. */
+  page(url: string, response: FetchResponse, at: number, sha256: string): StoredPage['archive'];
+  /** Notes that the page is the same as at the last visit, where the archive has that and its bytes are the same. */
+  revisit(url: string, response: FetchResponse, at: number, last: LastVisit | null): void;
+  /** Whether responses with an error status are kept, too. */
+  readonly errors: boolean;
+}
 
-export const keepNothing: Keep = () => null;
+export const keepNothing: PageKeeper = { page: () => null, revisit() {}, errors: false };
 
 /** Appending is synchronous and is the last step before the outcome, so both land in one part. */
-export function pageKeeper(archiveFor: (date: number) => Archive): Keep {
-  return (url, response, date, sha256) => {
-    const { status, statusText, httpVersion, rawHeaders, wireBody, body, rendered } = response;
-    // The digest is of the stored bytes, which are not the decoded ones when there is a coding.
-    const wireSha256 = wireBody === body ? sha256 : null;
-    const page = { url, date, status, statusText, httpVersion, rawHeaders, wireBody, wireSha256 };
-    return archiveFor(date).append(page, rendered?.shots);
+export function pageKeeper(archiveFor: (date: number) => Archive, parts: ArchiveParts): PageKeeper {
+  const { requests, blockDigests: blockDigest, errors } = parts;
+  const headOf = ({ status, statusText, httpVersion, rawHeaders, requestHeaders }: FetchResponse) => ({
+    ...{ status, statusText, httpVersion, rawHeaders },
+    ...(requests ? { requestHeaders } : {}),
+  });
+  return {
+    errors,
+    page(url, response, at, sha256) {
+      const { wireBody, body, rendered } = response;
+      // The store has whole milliseconds, by which records that refer to this one name it.
+      const date = Math.round(at);
+      // The digest is of the stored bytes, which are not the decoded ones when there is a coding.
+      const wireSha256 = wireBody === body ? sha256 : hash('sha256', wireBody, 'hex');
+      const page = { url, date, ...headOf(response), wireBody, wireSha256, blockDigest };
+      const place = archiveFor(date).append(page, rendered?.shots);
+      return wireSha256 === sha256 ? place : { ...place, sha256: wireSha256 };
+    },
+    revisit(url, response, at, last) {
+      const refersTo = last?.archived;
+      if (!refersTo) return;
+      const kind = response.status === 304 ? 'not-modified' : 'same-bytes';
+      // The same page, compressed in another way: a record must not claim bytes that were not sent.
+      if (kind === 'same-bytes' && refersTo.sha256 !== hash('sha256', response.wireBody, 'hex')) return;
+      const date = Math.round(at);
+      archiveFor(date).revisit({ url, date, ...headOf(response), kind, refersTo });
+    },
   };
 }

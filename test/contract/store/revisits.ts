@@ -10,7 +10,7 @@ const PAGE = pageOf({
   contentType: 'text/plain',
   route: 'product',
   robotsTags: 'noarchive',
-  archive: { offset: 321, length: 99 },
+  archive: { offset: 321, length: 99, sha256: 'ab'.repeat(32) },
   etag: '"one"',
   lastModified: 'Tue, 14 Nov 2023 00:00:00 GMT',
 });
@@ -24,7 +24,12 @@ const STORED = {
   robotsTags: 'noarchive',
   archive: { key: ARCHIVE.key, offset: 321, length: 99 },
 };
-const LAST_VISIT = { etag: PAGE.etag, lastModified: PAGE.lastModified, sha256: PAGE.sha256 };
+const LAST_VISIT = {
+  etag: PAGE.etag,
+  lastModified: PAGE.lastModified,
+  sha256: PAGE.sha256,
+  archived: { at: traceOf().startedAt, sha256: 'ab'.repeat(32) },
+};
 
 /** What the last visit left behind, and what becomes of it. */
 export function testRevisits(setup: StoreSetup): void {
@@ -140,9 +145,9 @@ export function testRevisits(setup: StoreSetup): void {
       const none = { ...same, etag: null };
       const lent = await revisit(2, (id) => change.unchanged(id, { page: none, trace: traceOf() }));
       expect(lent.get(`${A}/1`)?.lastVisit).toEqual({
+        ...LAST_VISIT,
         etag: '"two"',
         lastModified: null,
-        sha256: PAGE.sha256,
       });
       const again = await revisit(3, (id) => change.unchanged(id));
       expect(again.get(`${A}/1`)?.lastVisit).toMatchObject({ etag: '"two"' });

@@ -550,6 +550,7 @@ describe('jobs', () => {
 
   test.each([
     ['SQL', { sources: [{ query: 'SELECT 1' }] }, /no SQL/],
+    ['a WebSocket', { sources: [{ websocket: 'wss://a.example/' }] }, /no WebSockets/],
     ['local files', { sources: ['/etc/passwd'] }, /no files and no S3/],
     ['S3', { sources: ['s3://bucket/list.csv'] }, /no files and no S3/],
     ['secrets of files', withPool({ file: '/etc/passwd' }), /secret|file/],

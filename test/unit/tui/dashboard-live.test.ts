@@ -118,16 +118,17 @@ describe('openDashboard', () => {
       const { dashboard } = await open(terminal, env as Record<string, string>, 10);
       vi.advanceTimersByTime(1_999);
       expect(terminal.writes).toEqual([]);
-      // After 2, 6, 14, 30, 60 and 90 seconds.
+      // A notice, once, and after 2, 6, 14, 30, 60 and 90 seconds a line.
       vi.advanceTimersByTime(88_001);
-      expect(terminal.writes).toHaveLength(6);
+      expect(terminal.writes).toHaveLength(7);
+      expect(terminal.writes[0]).toBe('stopping soon\n');
       expect(terminal.text).not.toContain('\u001b');
       dashboard.close('the end');
-      expect(terminal.writes).toHaveLength(8);
-      expect(terminal.writes[6]).toMatch(/^46 s shop running · .*\n$/);
-      expect(terminal.writes[7]).toBe('the end\n');
+      expect(terminal.writes).toHaveLength(9);
+      expect(terminal.writes[7]).toMatch(/^46 s shop running · .*\n$/);
+      expect(terminal.writes[8]).toBe('the end\n');
       vi.advanceTimersByTime(60_000);
-      expect(terminal.writes).toHaveLength(8);
+      expect(terminal.writes).toHaveLength(9);
     },
   );
 });

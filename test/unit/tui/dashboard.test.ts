@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RunView } from '../../../src/coordinator/reports/progress.ts';
 import { zeroCounters } from '../../../src/core/model.ts';
-import { plainLine } from '../../../src/tui/plain-progress.ts';
+import { openPlainProgress, plainLine } from '../../../src/tui/plain-progress.ts';
 import { renderDashboard } from '../../../src/tui/render-dashboard.ts';
 import { START, viewOf } from '../../support/coordinator/run-view.ts';
 
@@ -244,4 +244,17 @@ describe('renderDashboard', () => {
     expect(frame).toContain('none');
     expect(frame).not.toMatch(/NaN|undefined|Infinity/);
   });
+});
+
+test('in logs, what is worth a notice is written once', () => {
+  const notice = {
+    at: START,
+    level: 'info' as const,
+    text: 'read as a list of 3 URLs  https://a.example/map.xml',
+  };
+  const lines: string[] = [];
+  const output = { write: (text: string) => lines.push(text) };
+  const view = () => viewOf({ recent: [{ ...notice, level: 'warn', text: 'timeout' }, notice] });
+  openPlainProgress({ output, view }).close();
+  expect(lines).toEqual([`${notice.text}\n`, `${plainLine(view())}\n`]);
 });

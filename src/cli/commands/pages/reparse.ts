@@ -42,14 +42,8 @@ export async function reparseArchive(
   context: Context,
   { dryRun, limit }: { dryRun: boolean; limit: number | null },
 ): Promise<Reparsed> {
-  // The code of the job runs in this process, so only what opens connections has the whole environment.
-  const withWhole = hideEnvironment(context.loaded.jobEnvironment);
-  const find = openCredentials();
-  const s3 = { ...(context.settings.s3 ?? AWS_ITSELF), credentials: () => withWhole(find) };
-  const settings = { ...context.settings, s3 };
-  const folder = await withWhole(() => openFolder(settings, { create: false, toWork: !dryRun }));
-  try {
-    const { job, code, origin, loaded } = await chooseJob(context, folder);
+  return withArchive(context, { toWork: !dryRun, args: context.parsed.args }, async (work) => {
+    const { job, code, origin, loaded, folder } = work;
     if (!code.routes.some((route) => route.read || route.findMedia))
       throw new SeineError(`${origin} extracts no records or media from pages`, {
         hint: 'see docs/jobs.md, Routes',
@@ -76,6 +70,36 @@ export async function reparseArchive(
       progress.close();
       lock?.release();
     }
+  });
+}
+
+/** A job of the folder, with its archive and today's code for it. */
+export interface ArchiveWork {
+  folder: Folder;
+  store: Folder['store'];
+  blobs: Folder['blobs'];
+  job: Job;
+  code: CompiledJob;
+  /** Where the code came from. */
+  origin: string;
+  loaded: LoadedJob | null;
+}
+
+/** `args`: a job, a job file, or both. `toWork`: whether it writes. */
+export async function withArchive<T>(
+  context: Context,
+  { toWork, args }: { toWork: boolean; args: readonly string[] },
+  work: (work: ArchiveWork) => Promise<T>,
+): Promise<T> {
+  // The code of the job runs in this process, so only what opens connections has the whole environment.
+  const withWhole = hideEnvironment(context.loaded.jobEnvironment);
+  const find = openCredentials();
+  const s3 = { ...(context.settings.s3 ?? AWS_ITSELF), credentials: () => withWhole(find) };
+  const settings = { ...context.settings, s3 };
+  const folder = await withWhole(() => openFolder(settings, { create: false, toWork }));
+  try {
+    const { store, blobs } = folder;
+    return await work({ folder, store, blobs, ...(await chooseJob(args, folder)) });
   } finally {
     await folder.close();
   }
@@ -83,10 +107,9 @@ export async function reparseArchive(
 
 /** The job, and today's code for it: of the file that is named, of the file it was run from, or as it was stored. */
 async function chooseJob(
-  context: Context,
+  [first, second]: readonly string[],
   folder: Folder,
 ): Promise<{ job: Job; code: CompiledJob; origin: string; loaded: LoadedJob | null }> {
-  const [first, second] = context.parsed.args;
   const named = second ?? (first !== undefined && isJobFile(first) ? first : null);
   const given = named === null ? null : await loadJobFile(named);
   const job = await requireJob(folder.store, given && named === first ? given.spec.name : (first ?? null));

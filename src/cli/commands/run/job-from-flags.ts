@@ -71,7 +71,7 @@ export async function toSource(arg: string, context: Context): Promise<SourceSpe
     if (route !== undefined) throw new SeineError('--route applies only to files and sitemaps');
     return source.url;
   }
-  if ('query' in source) return source;
+  if ('query' in source || 'websocket' in source) return source;
   const path = 'file' in source ? source.file : source.sitemap;
   if ('file' in source && statSync(path, { throwIfNoEntry: false })?.isDirectory())
     throw new SeineError(`${path} is a folder`, {

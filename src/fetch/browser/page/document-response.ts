@@ -10,6 +10,8 @@ import type { Tab } from './tab.ts';
 export interface Head {
   status: number;
   statusText: string;
+  /** Of the request: alternating name and value. */
+  requestHeaders: string[];
   rawHeaders: string[];
 }
 

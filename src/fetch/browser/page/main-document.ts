@@ -60,6 +60,8 @@ export class MainDocument {
   readonly #extra: Header[];
   readonly #blocked: ReadonlySet<string>;
   #navigations = 0;
+  /** Of the request that is under way. */
+  #requestHeaders: string[] = [];
   #arrive: (result: FetchResult | null) => void = () => {};
   #keep: () => void = () => {};
 
@@ -136,7 +138,11 @@ export class MainDocument {
       return;
     }
     if (isFirst) this.#awaitHead();
-    await cdp.send('Fetch.continueRequest', { requestId, ...this.#headersFor(event, isFirst) });
+    const changed = this.#headersFor(event, isFirst);
+    this.#requestHeaders = changed.headers
+      ? changed.headers.flatMap(({ name, value }) => [name, value])
+      : Object.entries(event.request.headers).flat();
+    await cdp.send('Fetch.continueRequest', { requestId, ...changed });
   }
 
   /** The time for a connection is counted where it is made. */
@@ -189,7 +195,8 @@ export class MainDocument {
 
   async #note(event: Paused, status: number): Promise<Head> {
     const rawHeaders = await this.#lines.of(event.networkId ?? '', event.responseHeaders ?? []);
-    this.head = { status, statusText: event.responseStatusText ?? '', rawHeaders };
+    const requestHeaders = this.#requestHeaders;
+    this.head = { status, statusText: event.responseStatusText ?? '', requestHeaders, rawHeaders };
     return this.head;
   }
 }

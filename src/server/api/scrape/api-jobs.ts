@@ -145,6 +145,7 @@ export function checkJobRights(spec: JobSpec, caller: Caller, allowPrivate: bool
     refuse('secrets of the server ({env}, {file}, {secret}) are not for jobs of the API');
   for (const source of spec.sources.map(sourceObjectOf)) {
     if ('query' in source) refuse('sources: no SQL in jobs of the API');
+    if ('websocket' in source) refuse('sources: no WebSockets in jobs of the API');
     if (!isOnTheWeb(source))
       refuse('sources: only http and https URLs in jobs of the API, no files and no S3');
   }

@@ -70,6 +70,7 @@ function toRow(
     a: own?.archive ? archiveId : null,
     f: own?.archive?.offset,
     l: own?.archive?.length,
+    k: own?.archive?.sha256,
     e: cleanText(validators ? validators.etag : page?.etag),
     m: cleanText(validators ? validators.last_modified : page?.lastModified),
     r: cleanText(change.redirectTo),
@@ -88,9 +89,9 @@ const FIND_EARLIER_PAGES = `
 
 const INSERT_ATTEMPTS = `
   INSERT INTO attempts (id, job_id, task_id, batch_id, started_at, duration_ms, http_status, outcome, code, wire_bytes,
-    bytes, sha256, content_type, archive_id, archive_offset, archive_length, etag, last_modified, redirect_to, route,
-    page_id, robots_tags, via, shots)
-  SELECT id, $1, t, $2, at, d, h, o, c, w, b, decode(s, 'hex'), ct, a, f, l, e, m, r, n, p, x, v, y
+    bytes, sha256, content_type, archive_id, archive_offset, archive_length, archive_sha256, etag, last_modified, redirect_to,
+    route, page_id, robots_tags, via, shots)
+  SELECT id, $1, t, $2, at, d, h, o, c, w, b, decode(s, 'hex'), ct, a, f, l, decode(k, 'hex'), e, m, r, n, p, x, v, y
   FROM json_to_recordset($3::json) AS attempt (id bigint, t bigint, at bigint, d bigint, h integer, o text, c text,
-    w bigint, b bigint, s text, ct text, a bigint, f bigint, l bigint, e text, m text, r text, n text, p bigint, x text,
+    w bigint, b bigint, s text, ct text, a bigint, f bigint, l bigint, k text, e text, m text, r text, n text, p bigint, x text,
     v text, y text)`;

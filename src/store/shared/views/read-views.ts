@@ -23,6 +23,7 @@ import type {
   Since,
   TaskFilter,
   Views,
+  VisitedPage,
 } from '../../../ports/store.ts';
 import { STATE_NUMBERS } from '../states.ts';
 import { readMedia } from './media.ts';
@@ -45,6 +46,7 @@ import {
   readTask,
   readTaskStep,
   readTasks,
+  readVisitedPages,
 } from './tasks.ts';
 
 type WrittenByStore = 'retryDead' | 'rewrite' | 'query';
@@ -83,6 +85,10 @@ export abstract class ReadViews implements Omit<Views, WrittenByStore> {
 
   pages(jobId: number): AsyncIterable<ArchivedPage> {
     return readPages(this.#reader, jobId);
+  }
+
+  visitedPages(jobId: number): AsyncIterable<VisitedPage> {
+    return readVisitedPages(this.#reader, jobId);
   }
 
   async record(jobId: number, key: string): Promise<RecordRow | null> {

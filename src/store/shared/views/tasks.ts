@@ -9,6 +9,7 @@ import type {
   RowStep,
   Since,
   TaskFilter,
+  VisitedPage,
 } from '../../../ports/store.ts';
 import { type Hash, hexOf } from '../hash.ts';
 import { givenPriority } from '../retry-order.ts';
@@ -45,6 +46,35 @@ export async function* readPages(reader: Reader, jobId: number): AsyncIterable<A
       if (archive && isFinished(row.state)) yield toArchivedPage(row, archive);
     }
 }
+
+export async function* readVisitedPages(reader: Reader, jobId: number): AsyncIterable<VisitedPage> {
+  for await (const rows of rowPages<VisitedColumns>((last) =>
+    reader.all(SELECT_VISITED_PAGE, last?.id ?? 0, PAGE_ROWS),
+  ))
+    for (const row of rows) {
+      if (row.job_id !== jobId) continue;
+      const archive = { key: row.key, offset: row.archive_offset, length: row.archive_length };
+      const sha256 = row.sha256 && hexOf(row.sha256);
+      yield { taskId: row.task_id, archive, sha256, fetchedAt: row.started_at };
+    }
+}
+
+interface VisitedColumns {
+  id: number;
+  job_id: number;
+  task_id: number;
+  started_at: number;
+  sha256: Hash | null;
+  key: string;
+  archive_offset: number;
+  archive_length: number;
+}
+
+const SELECT_VISITED_PAGE = `
+  SELECT attempts.id, attempts.job_id, attempts.task_id, attempts.started_at, attempts.sha256, archives.key,
+    attempts.archive_offset, attempts.archive_length
+  FROM attempts JOIN archives ON archives.id = attempts.archive_id
+  WHERE attempts.id > $1 AND attempts.outcome = 'fetched' ORDER BY attempts.id LIMIT $2`;
 
 export async function readTask(reader: Reader, id: number): Promise<TaskRow | null> {
   const [row] = await reader.all<TaskColumns>(SELECT_TASK, id);

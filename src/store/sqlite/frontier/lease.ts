@@ -73,7 +73,8 @@ const SELECT_READY = `
 /** A page that could not be read is not compared with: it must be tried again even if it is the same. */
 const SELECT_READY_AGAIN = `
   SELECT tasks.id, tasks.url, tasks.at_url, tasks.depth, tasks.route, tasks.attempts, tasks.hops, tasks.losses, tasks.throttles, tasks.meta,
-    tasks.referrer, pages.sha256, attempts.etag, attempts.last_modified, pages.at_url AS page_at_url
+    tasks.referrer, pages.sha256, attempts.etag, attempts.last_modified, pages.at_url AS page_at_url,
+    CASE WHEN pages.archive_id IS NOT NULL THEN pages.started_at END AS archived_at, pages.archive_sha256
   FROM tasks LEFT JOIN attempts ON attempts.id = tasks.attempt_id
     LEFT JOIN attempts AS pages
       ON pages.id = coalesce(attempts.page_id, attempts.id) AND pages.outcome IN ('fetched', 'unchanged')`;

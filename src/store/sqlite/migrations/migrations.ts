@@ -490,4 +490,10 @@ export const MIGRATIONS: readonly Migration[] = [
   ) WITHOUT ROWID;
   `,
   },
+  {
+    number: 33,
+    name: 'archived-bytes',
+    // Of the bytes in the archive, where a Content-Encoding makes them others than the page's.
+    sql: 'ALTER TABLE attempts ADD COLUMN archive_sha256 BLOB',
+  },
 ];

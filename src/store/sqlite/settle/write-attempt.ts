@@ -51,6 +51,7 @@ export function writeAttempt(
     own?.archive ? row.archiveId : null,
     own?.archive?.offset ?? null,
     own?.archive?.length ?? null,
+    own?.archive?.sha256 ? Buffer.from(own.archive.sha256, 'hex') : null,
     validators ? validators.etag : (page?.etag ?? null),
     validators ? validators.last_modified : (page?.lastModified ?? null),
     change.redirectTo,
@@ -68,6 +69,6 @@ const FIND_EARLIER_PAGE = `
 
 const INSERT_ATTEMPT = `
   INSERT INTO attempts (id, job_id, task_id, batch_id, started_at, duration_ms, http_status, outcome, code, wire_bytes,
-    bytes, sha256, content_type, archive_id, archive_offset, archive_length, etag, last_modified, redirect_to, route,
-    page_id, robots_tags, via, shots)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+    bytes, sha256, content_type, archive_id, archive_offset, archive_length, archive_sha256, etag, last_modified, redirect_to,
+    route, page_id, robots_tags, via, shots)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;

@@ -1,8 +1,11 @@
+import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   type EncodedRecord,
+  encodeRequest,
   encodeResponseRecord,
+  encodeRevisit,
   encodeWarcinfo,
   formerDigestOf,
   RECORD_END,
@@ -176,6 +179,59 @@ describe('encodeResponseRecord', () => {
       { numRuns: 200 },
     );
   });
+});
+
+test('a digest of the whole block is written on demand, and checked when it is read', () => {
+  const bytes = response({ blockDigest: true });
+  const block = bytes.subarray(bytes.indexOf('HTTP/1.1'), -RECORD_END.length);
+  const digest = createHash('sha256').update(block).digest('hex');
+  expect(parseRecord(bytes).headers.get('warc-block-digest')).toBe(`sha256:${digest}`);
+  const changed = Buffer.from(bytes.toString('latin1').replace('200 OK', '200 KO'), 'latin1');
+  expect(() => parseRecord(changed)).toThrow('WARC-Block-Digest does not fit');
+});
+
+test('a request is written as it was sent, without what it was let in with', () => {
+  const requestHeaders = [
+    'User-Agent',
+    'Seine',
+    'COOKIE',
+    'a=1',
+    'authorization',
+    'Basic x',
+    'A',
+    'b\r\nc: d',
+  ];
+  const about = { url: 'https://shop.example/a?b=c', date: DATE, recordId: ID, concurrentTo: ID };
+  const record = parseRecord(bytesOf(encodeRequest({ ...about, requestHeaders })));
+  expect(record).toMatchObject({ type: 'request', url: about.url, date: DATE });
+  expect(record.headers.get('warc-concurrent-to')).toBe(`<urn:uuid:${ID}>`);
+  expect(record.block.toString()).toBe(
+    'GET /a?b=c HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: Seine\r\nA: b c: d\r\n\r\n',
+  );
+  const named = bytesOf(encodeRequest({ ...about, requestHeaders: ['host', 'other.example'] }));
+  expect(parseRecord(named).block.toString()).toBe('GET /a?b=c HTTP/1.1\r\nhost: other.example\r\n\r\n');
+});
+
+test.each([
+  ['same-bytes', 'identical-payload-digest'],
+  ['not-modified', 'server-not-modified'],
+] as const)('a revisit (%s) says where its page is', (kind, profile) => {
+  const at = Date.UTC(2025, 5, 1, 1, 2, 3, 4);
+  const record = parseRecord(
+    bytesOf(
+      encodeRevisit({
+        ...{ url: 'https://shop.example/', date: DATE, recordId: ID, kind },
+        ...{ status: 304, statusText: 'Not Modified', rawHeaders: ['ETag', '"x"', 'Content-Length', '7'] },
+        refersTo: { at, sha256: 'ab'.repeat(32) },
+      }),
+    ),
+  );
+  expect(record.type).toBe('revisit');
+  expect(record.headers.get('warc-profile')).toBe(`http://netpreserve.org/warc/1.1/revisit/${profile}`);
+  expect(record.headers.get('warc-refers-to-target-uri')).toBe('https://shop.example/');
+  expect(record.headers.get('warc-refers-to-date')).toBe('2025-06-01T01:02:03.004Z');
+  expect(record.headers.get('warc-payload-digest')).toBe(`sha256:${'ab'.repeat(32)}`);
+  expect(record.block.toString()).toBe('HTTP/1.1 304 Not Modified\r\nETag: "x"\r\n\r\n');
 });
 
 test('digests keep to the grammar of the standard, and older ones are still read', () => {

@@ -199,9 +199,13 @@ describe('a task', () => {
       signal: new AbortController().signal,
       parallel: 1,
       onSent: () => true,
-      keep: () => {
-        SEEN.archived++;
-        return { offset: 0, length: T0 };
+      keep: {
+        page() {
+          SEEN.archived++;
+          return { offset: 0, length: T0 };
+        },
+        revisit() {},
+        errors: false,
       },
       blobs: NO_BLOBS,
       media: { put: () => Promise.reject(new Error('no media here')) },
