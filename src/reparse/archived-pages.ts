@@ -26,10 +26,13 @@ export interface SampledPage {
   page: Page;
 }
 
-/** A kind of pages: those of a route, or those whose URLs look the same where no route takes them. */
+/** A kind of pages: those of a route, or those that stand beside each other where no route takes them. */
 export function kindOf(code: CompiledJob, url: string, named: string | null = null): string {
   const route = routeOf(code, url, named);
-  return route ? `route ${route.name}` : `template ${templateOf(url)}`;
+  if (route) return `route ${route.name}`;
+  // The last part is often a name made of a title, which no other page has.
+  const [path = ''] = templateOf(url).split('?', 1);
+  return `beside ${path.slice(0, path.lastIndexOf('/') + 1)}`;
 }
 
 /** Pages of a kind, as they were last fetched. What the archive has lost is left out. */

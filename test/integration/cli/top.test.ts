@@ -58,6 +58,7 @@ test('shows a job from its server and from its folder, and changes nothing', asy
     'limiting',
     'criticalHost',
     'gains',
+    'eta',
     'sentence',
     'wanted',
   ]);

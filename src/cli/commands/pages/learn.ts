@@ -9,7 +9,7 @@ import { learnField, type Proposal, type WantedField } from '../../../reparse/le
 import type { Page } from '../../../worker/page/page.ts';
 import { type Command, type Context, print, printable, printJson } from '../../context.ts';
 import { toNumber } from '../run/job-from-flags.ts';
-import { type ArchiveWork, withArchive } from './reparse.ts';
+import { type ArchiveWork, counted, withArchive } from './reparse.ts';
 import { fieldText, proposalLines } from './show-proposals.ts';
 
 /** Pages that each way to read a field is tried on. */
@@ -168,7 +168,7 @@ function show(
   }
   const found = learned.filter(({ proposals }) => proposals.length > 0);
   const lines = [
-    `${id}: ${found.length} of ${learned.length} fields found, tried on ${pages} archived pages`,
+    `${id}: ${found.length} of ${learned.length} fields found, tried on ${counted(pages, 'archived page')}`,
     ...learned.flatMap(({ field, proposals }) => proposalLines(field, proposals)),
     ...(found.length > 0
       ? [

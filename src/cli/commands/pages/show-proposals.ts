@@ -2,6 +2,7 @@ import type { FieldInput } from '../../../core/job-schema/job.ts';
 import type { Proposal } from '../../../reparse/learn-fields.ts';
 import { formatPercent } from '../../../tui/format.ts';
 import { printable } from '../../context.ts';
+import { counted } from './reparse.ts';
 
 const VALUE_SHOWN = 40;
 
@@ -20,7 +21,7 @@ export function proposalLines(field: string, proposals: readonly Proposal[]): st
 function evidenceOf({ known, right, pages, filled, different }: Proposal): string {
   return [
     ...(known > 0 ? [`${right} of ${known} known values`] : []),
-    `filled on ${formatPercent(pages === 0 ? 0 : filled / pages)} of ${pages} pages`,
+    `filled on ${formatPercent(pages === 0 ? 0 : filled / pages)} of ${counted(pages, 'page')}`,
     `${different} different`,
   ].join(', ');
 }
