@@ -240,6 +240,8 @@ export interface QualityRow {
   /** Records that were made, and pages whose record was refused by its checks. */
   records: number;
   invalid: number;
+  /** Pages in which nothing was found for a record; absent when there was none. */
+  blank?: number;
   /** Records in which a field has a value, by field. */
   filled: Record<string, number>;
 }

@@ -12,7 +12,11 @@ const LOOK_BACK = 10;
 export async function qualityOf(store: Reads, job: Job, pass = job.pass): Promise<RouteQuality[]> {
   const rows = await store.views.quality(job.id, pass);
   if (rows.length === 0) return [];
-  return judgeQuality(rows, await formerQuality(store, job, pass, new Set(rows.map(({ route }) => route))));
+  const former = await formerQuality(store, job, pass, new Set(rows.map(({ route }) => route)));
+  // A route in whose pages there never was anything takes all kinds of pages.
+  return judgeQuality(rows, former).filter(
+    ({ records, invalid, drops }) => records + invalid + drops.length > 0,
+  );
 }
 
 interface LatestQuality {
@@ -23,8 +27,12 @@ interface LatestQuality {
 
 /** Of the newest pass that has figures: one in which every page was unchanged has none. */
 export async function latestQualityOf(store: Reads, job: Job): Promise<LatestQuality> {
-  const pass = await store.views.lastQualityPass(job.id);
-  return { pass, routes: pass === null ? [] : await qualityOf(store, job, pass) };
+  const last = (await store.views.lastQualityPass(job.id)) ?? 0;
+  for (let pass = last; pass > Math.max(0, last - LOOK_BACK); pass--) {
+    const routes = await qualityOf(store, job, pass);
+    if (routes.length > 0) return { pass, routes };
+  }
+  return { pass: null, routes: [] };
 }
 
 async function formerQuality(
@@ -64,6 +72,8 @@ async function runBefore(store: Reads, job: Job): Promise<Job | null> {
 
 /** Fewer records say little: one missing price of five is no drift. */
 export const COMPARABLE_MIN = 20;
+/** With more pages than this share in which there was nothing, a route takes all kinds of pages. */
+const BLANK_SHARE_MAX = 0.2;
 /** A share that fell by so much is told. */
 export const DROP_MIN = 0.1;
 /** Shares are quotients: 0.9 - 0.8 is a little less than 0.1. */
@@ -78,7 +88,9 @@ export function judgeQuality(rows: readonly QualityRow[], before: readonly Quali
 }
 
 function judgeRoute(row: QualityRow, before: QualityRow | null): RouteQuality {
-  const comparable = before !== null && row.records >= COMPARABLE_MIN && before.records >= COMPARABLE_MIN;
+  const isByPage = before !== null && (before.blank ?? 0) <= BLANK_SHARE_MAX * pagesOf(before);
+  const now = isByPage ? pagesOf(row) : row.records;
+  const comparable = before !== null && now >= COMPARABLE_MIN && before.records >= COMPARABLE_MIN;
   // A field that no record has any more is still a field of the route.
   const names = [...new Set([...Object.keys(row.filled), ...(comparable ? Object.keys(before.filled) : [])])];
   const rates = names.map((name): [string, number] => [name, rateOf(row, name)]);
@@ -93,7 +105,7 @@ function judgeRoute(row: QualityRow, before: QualityRow | null): RouteQuality {
     fields: Object.fromEntries(rates.map(([name, rate]) => [name, rounded(rate)])),
     drops: [
       ...validityDrop(row, before),
-      ...(comparable ? rates.flatMap(([name, rate]) => dropOf(name, rateOf(before, name), rate)) : []),
+      ...(comparable ? names.flatMap((name) => fieldDrop(row, before, name, isByPage)) : []),
     ],
   };
 }
@@ -107,6 +119,21 @@ function scoreOf(rates: readonly number[], row: QualityRow): number {
 function rateOf(row: QualityRow, field: string): number {
   const filled = Object.hasOwn(row.filled, field) ? row.filled[field]! : 0;
   return row.records === 0 ? 0 : Math.min(1, filled / row.records);
+}
+
+/** Pages that lost all their fields make no record, so that the fill rate of the others could not tell. */
+function fieldDrop(row: QualityRow, before: QualityRow, field: string, isByPage: boolean): QualityDrop[] {
+  const [was, is] = [rateOf(before, field), rateOf(row, field)];
+  if (!isByPage) return dropOf(field, was, is);
+  return dropOf(field, was * recordShare(before), is * recordShare(row));
+}
+
+function pagesOf({ records, blank = 0 }: QualityRow): number {
+  return records + blank;
+}
+
+function recordShare(row: QualityRow): number {
+  return row.records === 0 ? 0 : row.records / pagesOf(row);
 }
 
 function validShare({ records, invalid }: QualityRow): number | null {

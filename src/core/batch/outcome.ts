@@ -57,6 +57,8 @@ export interface QualityDelta {
   route: string;
   records: number;
   invalid: number;
+  /** Pages that should have a record and had nothing for one; 0 when absent. */
+  blank?: number;
   filled: Record<string, number>;
 }
 

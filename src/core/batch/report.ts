@@ -38,9 +38,9 @@ function withKnownProbe(use: PermitUse): PermitUse {
 
 function isQualityDelta(value: unknown): value is QualityDelta {
   if (typeof value !== 'object' || value === null) return false;
-  const { route, records, invalid, filled } = value as Partial<QualityDelta>;
-  if (typeof route !== 'string' || route.includes('\0') || !isCount(records) || !isCount(invalid))
-    return false;
+  const { route, records, invalid, blank = 0, filled } = value as Partial<QualityDelta>;
+  if (typeof route !== 'string' || route.includes('\0')) return false;
+  if (![records, invalid, blank].every(isCount)) return false;
   return typeof filled === 'object' && filled !== null && Object.values(filled).every(isCount);
 }
 

@@ -63,7 +63,7 @@ export function deferUnstored(outcomes: Outcome[], isLost: (page: StoredPage) =>
 export class QualitySum {
   #routes = new Map<string, QualityDelta>();
 
-  add({ route, records, invalid, filled }: QualityDelta): void {
+  add({ route, records, invalid, blank = 0, filled }: QualityDelta): void {
     let sum = this.#routes.get(route);
     if (!sum) {
       sum = { route, records: 0, invalid: 0, filled: Object.create(null) as QualityDelta['filled'] };
@@ -71,6 +71,7 @@ export class QualitySum {
     }
     sum.records += records;
     sum.invalid += invalid;
+    if (blank > 0) sum.blank = (sum.blank ?? 0) + blank;
     for (const [field, count] of Object.entries(filled)) sum.filled[field] = (sum.filled[field] ?? 0) + count;
   }
 

@@ -22,6 +22,11 @@ import { countFilled, type KeyedRecord, mergeEqualKeys, RecordSteps, toDrafts } 
  */
 
 const EMPTY: ReadResult = { drafts: [], values: [], quality: null };
+/** The selectors, or the handler, found nothing: told, because that is how a page looks whose design has changed. */
+const BLANK: ReadResult = {
+  ...EMPTY,
+  quality: { records: 0, invalid: 0, blank: 1, filled: {} },
+};
 
 /** Null when the route takes no records and checks nothing. */
 export async function compileReader(route: RouteSpec, code: RouteCode): Promise<RecordReader | null> {
@@ -32,21 +37,21 @@ export async function compileReader(route: RouteSpec, code: RouteCode): Promise<
   const fields = await compileExtractor(route);
   const extract = captures.length > 0 ? withCaptured(fields, captures) : fields;
   const steps = new RecordSteps(route, code, await compileSchema(route, code));
-  const resultOf = (kept: KeyedRecord[]): ReadResult => {
-    if (kept.length === 0) return EMPTY;
+  const resultOf = (kept: KeyedRecord[], { contentType }: Page): ReadResult => {
+    if (kept.length === 0) return (takesFields || handler) && isHtml(contentType) ? BLANK : EMPTY;
     const records = steps.namesRecords ? mergeEqualKeys(kept) : kept;
     const values = records.map(({ data }) => data);
     const quality = { records: values.length, invalid: 0, filled: countFilled(values) };
     return { drafts: toDrafts(records, steps.namesRecords), values, quality };
   };
-  if (!handler && !steps.hasCode) return (page) => resultOf(steps.runDefaults(extract(page), page));
+  if (!handler && !steps.hasCode) return (page) => resultOf(steps.runDefaults(extract(page), page), page);
   return (page) => runSteps(readByCode(page));
 
   function* readByCode(page: Page): Generator<unknown, ReadResult, unknown> {
     const selected = extract(page);
     const result = handler ? yield handler(page, selected) : selected;
     if (handler) refusePromises(result, route.name);
-    return resultOf(yield* steps.run(result, page));
+    return resultOf(yield* steps.run(result, page), page);
   }
 }
 

@@ -174,7 +174,11 @@ export function testRewrite(setup: StoreSetup): void {
       await add(`${A}/1`, `${A}/2`);
       const odd = JSON.parse('{"__proto__": 1, "": 2}') as Record<string, number>;
       await visit(({ id }) => change.fetched(id), {
-        quality: [quality('product', 2, { title: 2, price: 1 }), quality('list', 0, {}, 1)],
+        quality: [
+          quality('product', 2, { title: 2, price: 1 }),
+          { ...quality('list', 0, {}, 1), blank: 3 },
+          { ...quality('list', 0, {}), blank: 1 },
+        ],
       });
       await reopen();
       await beginPass(T0 + DAY);
@@ -183,7 +187,7 @@ export function testRewrite(setup: StoreSetup): void {
       await settle(batch.id, [change.fetched(batch.tasks[0]!.id)], { quality: [quality('product', 1, odd)] });
       await visit(({ id }) => change.fetched(id), { quality: [quality('product', 1, { title: 1 })] });
       expect(await read(1)).toEqual([
-        { pass: 1, route: 'list', records: 0, invalid: 1, filled: {} },
+        { pass: 1, route: 'list', records: 0, invalid: 1, blank: 4, filled: {} },
         { pass: 1, route: 'product', records: 2, invalid: 0, filled: { title: 2, price: 1 } },
       ]);
       const [only] = await read(2);

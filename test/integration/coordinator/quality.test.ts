@@ -32,13 +32,14 @@ afterEach(async () => {
   await folder.remove();
 });
 
-/** One page whose batch reports so many records, of which so many have a price. */
-async function report(job: Job, records: number, priced: number): Promise<void> {
+/** One page whose batch reports so many records, of which so many have a price, and so many pages without any. */
+async function report(job: Job, records: number, priced: number, blank = 0): Promise<void> {
   const url = `https://shop.example/${urls++}`;
   await enqueue(store, job, tasksOf(url));
   const batch = await leaseOne(store, job);
   const changes = batch.tasks.map(({ id }) => change.fetched(id, { records: [recordOf(url, { n: urls })] }));
-  const quality = [{ route: 'product', records, invalid: 0, filled: { price: priced } }];
+  const filled: Record<string, number> = records > 0 ? { price: priced } : {};
+  const quality = [{ route: 'product', records, invalid: 0, blank, filled }];
   await store.frontier.settle(settlementOf(job, batch.id, changes, { quality }));
 }
 
@@ -71,6 +72,21 @@ test('a pass in which little changed is passed over', async () => {
   job = await nextPass(job);
   await report(job, 100, 50);
   expect(await drops(job)).toEqual([{ field: 'price', before: 1, now: 0.5 }]);
+});
+
+test('pages that lost all their fields are counted, and their route is not shown unless it had records', async () => {
+  let job = await createJob(store, 'shop');
+  await report(job, 100, 100);
+  job = await nextPass(job);
+  await report(job, 0, 0, 60);
+  await report(job, 0, 0, 40);
+  expect(await latestQualityOf(store, job)).toMatchObject({
+    pass: 2,
+    routes: [{ route: 'product', records: 0, score: 0, drops: [{ field: 'price', before: 1, now: 0 }] }],
+  });
+  const other = await createJob(store, 'blog');
+  await report(other, 0, 0, 50);
+  expect(await latestQualityOf(store, other)).toEqual({ pass: null, routes: [] });
 });
 
 test('other jobs are no measure, whatever their name', async () => {

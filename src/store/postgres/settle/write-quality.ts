@@ -11,11 +11,14 @@ export async function addQuality(
   deltas: readonly QualityDelta[],
 ): Promise<void> {
   if (deltas.length === 0) return;
-  const routes = new Map<string, { route: string; records: number; invalid: number }>();
+  const routes = new Map<string, Required<Omit<QualityDelta, 'filled'>>>();
   const fields = new Map<string, { route: string; field: string; count: number }>();
-  for (const { route, records, invalid, filled } of deltas) {
-    const sum = routes.get(route) ?? { route, records: 0, invalid: 0 };
-    routes.set(route, { route, records: sum.records + records, invalid: sum.invalid + invalid });
+  for (const { route, records, invalid, blank = 0, filled } of deltas) {
+    const sum = routes.get(route) ?? { route, records: 0, invalid: 0, blank: 0 };
+    sum.records += records;
+    sum.invalid += invalid;
+    sum.blank += blank;
+    routes.set(route, sum);
     for (const [name, count] of Object.entries(filled)) {
       const field = cleanText(name);
       const key = `${route}\n${field}`;
@@ -41,11 +44,11 @@ export async function deleteQuality(tx: Transaction, jobId: number, pass: number
 }
 
 const ADD_ROUTES = `
-  INSERT INTO quality (job_id, pass, route, records, invalid)
-  SELECT $1, $2, route, records, invalid
-  FROM json_to_recordset($3::json) AS delta (route text, records bigint, invalid bigint) ORDER BY route
+  INSERT INTO quality (job_id, pass, route, records, invalid, blank)
+  SELECT $1, $2, route, records, invalid, blank
+  FROM json_to_recordset($3::json) AS delta (route text, records bigint, invalid bigint, blank bigint) ORDER BY route
   ON CONFLICT (job_id, pass, route) DO UPDATE SET records = quality.records + excluded.records,
-    invalid = quality.invalid + excluded.invalid`;
+    invalid = quality.invalid + excluded.invalid, blank = quality.blank + excluded.blank`;
 
 const ADD_FIELDS = `
   UPDATE quality_fields SET filled = quality_fields.filled + delta.count

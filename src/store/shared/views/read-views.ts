@@ -158,9 +158,13 @@ export abstract class ReadViews implements Omit<Views, WrittenByStore> {
   async quality(jobId: number, pass: number): Promise<QualityRow[]> {
     const fields = await this.#reader.all<QualityField>(SELECT_QUALITY_FIELDS, jobId, pass);
     const routes = await this.#reader.all<Omit<QualityRow, 'filled'>>(SELECT_QUALITY, jobId, pass);
-    return routes.map((row) => {
+    return routes.map(({ blank, ...row }) => {
       const own = fields.filter(({ route }) => route === row.route);
-      return { ...row, filled: Object.fromEntries(own.map(({ field, filled }) => [field, filled])) };
+      return {
+        ...row,
+        ...(blank ? { blank } : {}),
+        filled: Object.fromEntries(own.map(({ field, filled }) => [field, filled])),
+      };
     });
   }
 
@@ -215,7 +219,7 @@ const SELECT_TALLIES = `
   SELECT state, code, count FROM tallies WHERE job_id = $1 AND count > 0 ORDER BY count DESC, code COLLATE "C"`;
 
 const SELECT_QUALITY = `
-  SELECT pass, route, records, invalid FROM quality WHERE job_id = $1 AND pass = $2 ORDER BY route COLLATE "C"`;
+  SELECT pass, route, records, invalid, blank FROM quality WHERE job_id = $1 AND pass = $2 ORDER BY route COLLATE "C"`;
 
 const SELECT_QUALITY_FIELDS = `
   SELECT route, field, filled FROM quality_fields WHERE job_id = $1 AND pass = $2

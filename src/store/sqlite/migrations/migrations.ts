@@ -496,4 +496,9 @@ export const MIGRATIONS: readonly Migration[] = [
     // Of the bytes in the archive, where a Content-Encoding makes them others than the page's.
     sql: 'ALTER TABLE attempts ADD COLUMN archive_sha256 BLOB',
   },
+  {
+    number: 34,
+    name: 'blank-pages',
+    sql: 'ALTER TABLE quality ADD COLUMN blank INTEGER NOT NULL DEFAULT 0',
+  },
 ];

@@ -4,8 +4,8 @@ import type { Database } from '../connection/database.ts';
 
 /** Adds to what the records of a pass look like. */
 export function addQuality(db: Database, jobId: number, pass: number, deltas: readonly QualityDelta[]): void {
-  for (const { route, records, invalid, filled } of deltas) {
-    db.run(ADD_ROUTE, jobId, pass, route, records, invalid);
+  for (const { route, records, invalid, blank = 0, filled } of deltas) {
+    db.run(ADD_ROUTE, jobId, pass, route, records, invalid, blank);
     for (const [field, count] of Object.entries(filled)) {
       if (db.run(ADD_FIELD, count, jobId, pass, route, field) > 0) continue;
       const known = db.get<{ count: number }>(COUNT_FIELDS, jobId, pass, route)!;
@@ -20,9 +20,9 @@ export function deleteQuality(db: Database, jobId: number, pass: number): void {
 }
 
 const ADD_ROUTE = `
-  INSERT INTO quality (job_id, pass, route, records, invalid) VALUES (?, ?, ?, ?, ?)
+  INSERT INTO quality (job_id, pass, route, records, invalid, blank) VALUES (?, ?, ?, ?, ?, ?)
   ON CONFLICT (job_id, pass, route) DO UPDATE SET records = records + excluded.records,
-    invalid = invalid + excluded.invalid`;
+    invalid = invalid + excluded.invalid, blank = blank + excluded.blank`;
 
 const ADD_FIELD = `
   UPDATE quality_fields SET filled = filled + ? WHERE job_id = ? AND pass = ? AND route = ? AND field = ?`;

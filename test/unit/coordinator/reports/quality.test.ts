@@ -52,6 +52,23 @@ describe('the score', () => {
 });
 
 describe('a drop', () => {
+  test('is told when pages lost all their fields, so that no record tells of it', () => {
+    const lost = { field: 'price', before: 1, now: 0 };
+    expect(judge({ records: 0, blank: 100, filled: {} }, {}).drops).toContainEqual(lost);
+    expect(judge({ records: 0, blank: 100, filled: {} }, {}).score).toBe(0);
+    const half = judge({ records: 50, blank: 50, filled: { title: 50, price: 50 } }, { blank: 5 });
+    expect(half.drops.map(({ field, now }) => [field, now])).toEqual([
+      ['title', 0.5],
+      ['price', 0.5],
+    ]);
+    expect(judge({ records: 0, blank: 19, filled: {} }, {}).drops).toEqual([]);
+  });
+
+  test('is not told of a route that takes all kinds of pages', () => {
+    const filled = { title: 30, price: 30 };
+    expect(judge({ records: 30, blank: 400, filled }, { blank: 100 }).drops).toEqual([]);
+  });
+
   const filledTo = (price: number) => ({ filled: { title: 100, price } });
 
   test('is told from ten points on', () => {

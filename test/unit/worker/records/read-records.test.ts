@@ -58,9 +58,10 @@ describe('what a page gives', () => {
   });
 
   test('nothing, when no field has a value or the page is no HTML', async () => {
-    expect(await read({ select: { a: '.none' } })).toEqual({ drafts: [], values: [], quality: null });
+    const blank = { records: 0, invalid: 0, blank: 1, filled: {} };
+    expect(await read({ select: { a: '.none' } })).toEqual({ drafts: [], values: [], quality: blank });
     const json = new Page(inputOf('{}', { contentType: 'application/json' }));
-    expect((await readWith({ select: SELECT }, {}, json)).drafts).toEqual([]);
+    expect(await readWith({ select: SELECT }, {}, json)).toEqual({ drafts: [], values: [], quality: null });
   });
 
   test('title and main content, when the route asks for Markdown', async () => {
