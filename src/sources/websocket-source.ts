@@ -17,6 +17,7 @@ const CHUNK_CHARACTERS = 256 * 1024;
 const CHUNK_MS = 1_000;
 /** Messages that wait for the store; then the connection is closed until there is room. */
 const WAITING_MAX = 20_000;
+const WAITING_CHARACTERS_MAX = 64 * 1024 * 1024;
 const CONNECT_MS = 20_000;
 const GOOD_BYE_MS = 1_000;
 const PAUSES_MS = [500, 1_000, 2_000, 5_000, 10_000, 20_000];
@@ -25,6 +26,7 @@ interface SocketOptions {
   /** As for servers of source files. */
   isAllowed: AddressCheck;
   pausesMs?: readonly number[];
+  waitingMax?: number;
 }
 
 /** Where to go on. */
@@ -53,7 +55,7 @@ export function websocketSource(spec: WebSocketSourceSpec, options: SocketOption
 async function* readMessages(
   name: string,
   spec: WebSocketSourceSpec,
-  { isAllowed, pausesMs = PAUSES_MS }: SocketOptions,
+  { isAllowed, pausesMs = PAUSES_MS, waitingMax = WAITING_MAX }: SocketOptions,
   from: string | null,
   signal: AbortSignal | undefined,
 ): AsyncIterable<SourceRow> {
@@ -78,7 +80,7 @@ async function* readMessages(
   let failures = 0;
   try {
     while (at.count < spec.limit) {
-      const socket = new MessageSocket(spec, at.last, connections);
+      const socket = new MessageSocket(spec, at.last, connections, waitingMax);
       const before = at.count;
       yield* chunksOf(socket, spec, at, signal);
       socket.close();
@@ -149,6 +151,9 @@ class MessageSocket {
   readonly #socket: WebSocket;
   readonly #idleMs: number;
   #waiting: (string | null)[] = [];
+  #characters = 0;
+  /** Closed by us, because too much waits: there is more to come. */
+  #isFull = false;
   #isOver = false;
   #wake: () => void = () => {};
 
@@ -156,6 +161,7 @@ class MessageSocket {
     spec: WebSocketSourceSpec,
     last: string | null,
     dispatcher: ReturnType<typeof openGuardedConnections>,
+    waitingMax: number,
   ) {
     const filled = (text: string) => text.replaceAll('{last}', last ?? '');
     this.#idleMs = spec.idleSeconds * 1_000;
@@ -167,9 +173,13 @@ class MessageSocket {
         this.#socket.send(filled(typeof message === 'string' ? message : JSON.stringify(message)));
     });
     this.#socket.addEventListener('message', ({ data }) => {
-      this.#waiting.push(typeof data === 'string' ? data : null);
+      if (this.#isFull) return;
+      const text = typeof data === 'string' ? data : null;
+      this.#waiting.push(text);
+      this.#characters += text?.length ?? 0;
       // What comes meanwhile is lost where the server cannot go on: better than the memory of the process.
-      if (this.#waiting.length >= WAITING_MAX) this.close();
+      this.#isFull = this.#waiting.length >= waitingMax || this.#characters >= WAITING_CHARACTERS_MAX;
+      if (this.#isFull) this.close();
       this.#wake();
     });
     this.ended = new Promise((resolve) => {
@@ -177,7 +187,8 @@ class MessageSocket {
         this.#isOver = true;
         this.#wake();
         const said = reason === '' ? '' : ` (${reason})`;
-        resolve({ isComplete: code === 1000, reason: `the connection closed with code ${code}${said}` });
+        const isComplete = code === 1000 && !this.#isFull;
+        resolve({ isComplete, reason: `the connection closed with code ${code}${said}` });
       });
     });
   }
@@ -196,7 +207,9 @@ class MessageSocket {
     const enough = Math.min(max, CHUNK_MESSAGES);
     while (this.#waiting.length < enough && !this.#isOver && !signal?.aborted && performance.now() < until)
       await this.#changed(Math.max(1, until - performance.now()), signal);
-    return this.#waiting.splice(0, this.#fitting(enough));
+    const taken = this.#waiting.splice(0, this.#fitting(enough));
+    for (const text of taken) this.#characters -= text?.length ?? 0;
+    return taken;
   }
 
   close(): void {

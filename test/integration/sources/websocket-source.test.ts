@@ -35,10 +35,10 @@ type Input = {
   key?: string;
 };
 
-function sourceOf(input: Input, isAllowed: ((ip: string) => boolean) | null = null) {
+function sourceOf(input: Input, isAllowed: ((ip: string) => boolean) | null = null, waitingMax = 1_000) {
   const [spec] = jobSchema.parse({ sources: input }).sources;
   if (typeof spec !== 'object' || !('websocket' in spec)) throw new Error('not a WebSocket');
-  return websocketSource(spec, { isAllowed, pausesMs: [1, 1, 1] });
+  return websocketSource(spec, { isAllowed, pausesMs: [1, 1, 1], waitingMax });
 }
 
 async function read(input: Input, from: string | null = null) {
@@ -89,6 +89,20 @@ test('after a break it connects again, and goes on from the last cursor', async 
     '{"subscribe":"all","after":"2"}',
   ]);
   expect(JSON.parse(rows.at(-1)!.position)).toEqual({ count: 6, last: '6' });
+});
+
+test('more than may wait is fetched by the next connections', async () => {
+  const ids = Array.from({ length: 30 }, (_, index) => index + 1);
+  const { url, paths } = await serve((client) => {
+    const last = Number(new URL(paths.at(-1)!, 'ws://x').searchParams.get('since'));
+    for (const id of ids.slice(last)) client.send(`{"id":${id}}`);
+    client.end(1000);
+  });
+  const input = { websocket: `${url}/?since={last}`, cursor: 'id', key: 'id' };
+  const keys: (string | null)[] = [];
+  for await (const { row } of sourceOf(input, null, 10).rows(null))
+    if ('url' in row) keys.push(...unpackMessages(row.meta).map(([key]) => key));
+  expect(keys).toEqual(ids.map(String));
 });
 
 test('a run that was interrupted goes on from its position', async () => {
