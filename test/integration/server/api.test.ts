@@ -712,6 +712,13 @@ describe('bad requests', () => {
     expect((await call('PUT', '/jobs')).status).toBe(405);
   });
 
+  test('leave no job behind', async () => {
+    const jobs = async () => (await call('GET', '/jobs?limit=100')).body.jobs.length;
+    const before = await jobs();
+    const refused = await call('POST', '/scrape', { url: 'ftp://a.example/', timeout: 17 });
+    expect([refused.status, await jobs()]).toEqual([400, before]);
+  });
+
   test('leave nothing in the log of failures', () => {
     expect(server.log.filter((line) => line.includes('a request failed'))).toEqual([]);
   });

@@ -1,6 +1,7 @@
 import { toNewTask } from '../../../coordinator/sources/new-task.ts';
 import type { SharedPool } from '../../../core/job-schema/proxies.ts';
 import type { NewTask } from '../../../core/model.ts';
+import { normalizeUrl, type UrlOptions, whyUnusable } from '../../../core/url/url.ts';
 import type { Job, NumberedTask, Store } from '../../../ports/store.ts';
 import type { Forecasts } from '../cost/forecasts.ts';
 import { checkQuote } from '../cost/quote.ts';
@@ -20,6 +21,9 @@ const LOOK_MS = 1_000;
  */
 const GATHER_FROM = 4;
 const GATHER_MS = 8;
+
+/** Whether a URL can be used does not depend on how its job spells it. */
+const AS_GIVEN: UrlOptions = { stripTracking: false, sortQuery: false, trailingSlash: 'keep' };
 
 interface Member {
   asked: ScrapeRequest;
@@ -63,7 +67,9 @@ export class Scrapes implements ScrapeCalls {
   }
 
   /** Those that come while others are under way are written down together, in one transaction and for one plan. */
-  accept(asked: ScrapeRequest, caller: Caller): Promise<AcceptedScrape> {
+  async accept(asked: ScrapeRequest, caller: Caller): Promise<AcceptedScrape> {
+    // Before the job of these options is made: one that never gets a page would stand in the list of jobs.
+    if (!normalizeUrl(asked.url, null, AS_GIVEN)) throw new Problem('bad-url', whyUnusable(asked.url));
     const key = this.#jobs.keyOf(caller, asked);
     return new Promise((resolve, reject) => {
       const group = this.#groups.get(key) ?? this.#openGroup(key, caller);
