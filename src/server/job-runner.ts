@@ -114,6 +114,8 @@ export class JobRunner {
     try {
       // Before anything that takes time: other servers of the same database leave the job alone from now on.
       await store.jobs.join(job.id);
+      // A request that was sent again, or added nothing, may start a job that is over: its end would be told twice.
+      if (isOver(await store.jobs.get(job.id))) return void (await store.jobs.leave(job.id));
       // What is stored may be broken: that is said before anything is opened for it.
       const checked = { ...job, spec: checkSpec(job.spec, `${job.name}-${job.run}`) };
       const dispatcher = await this.#dispatcherFor(checked);
@@ -194,6 +196,11 @@ function together(one: WorkerView, other: WorkerView): WorkerView {
     tasksPerSecond: one.tasksPerSecond + other.tasksPerSecond,
     lastSeenAt: Math.max(one.lastSeenAt, other.lastSeenAt),
   };
+}
+
+/** Whoever lets a job go on says so in the store first. */
+function isOver({ state }: Pick<Job, 'state'>): boolean {
+  return state !== 'running' && state !== 'waiting';
 }
 
 /** The server holds the lock of the folder for all of them. */
