@@ -6,6 +6,7 @@ import { EXIT_CODES } from '../src/core/errors.ts';
 import { FAILURES, SKIPS } from '../src/core/failures.ts';
 import { exampleOf, fieldsOf, OPERATIONS } from '../src/server/api/openapi.ts';
 import { PROBLEMS } from '../src/server/api/requests/problems.ts';
+import { comparePolicies } from '../test/sim/revisits.ts';
 import { fieldGroups } from './job-fields.ts';
 
 /** The tables of docs/ that repeat tables of the code: `npx node scripts/write-docs.ts`; a test compares. */
@@ -19,6 +20,7 @@ export const SECTIONS: Record<string, Record<string, () => string>> = {
   'docs/jobs.md': { fields: fieldTables },
   'docs/failure-codes.md': { failures: failureTable, skips: skipTable },
   'docs/exit-codes.md': { exits: exitTable },
+  'docs/revisits.md': { revisits: revisitTable },
   'docs/api.md': { calls: callTable, options: optionTables, examples: callExamples, problems: problemTable },
 };
 
@@ -47,6 +49,20 @@ function cellText(text: string): string {
     .map((part) => (part.startsWith('`') ? part : part.replaceAll('<', '&lt;')))
     .join('');
 }
+
+function revisitTable(): string {
+  const percent = (share: number) => `${(100 * share).toFixed(0)} %`;
+  const rows = [...comparePolicies(REVISIT_SEED)].map(([name, { visits, found, outdated }]) => [
+    name,
+    visits.toLocaleString('en-US'),
+    percent(found),
+    percent(outdated),
+  ]);
+  return table(['visits', 'number', 'changes found', 'time out of date'], rows);
+}
+
+/** Any other gives nearly the same table. */
+const REVISIT_SEED = 3;
 
 function callTable(): string {
   const rows = OPERATIONS.map(({ method, path, summary, scope }) => [

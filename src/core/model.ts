@@ -166,6 +166,8 @@ export interface TaskRow {
   route: string | null;
   host: string;
   fetchedAt: string | null;
+  /** How long after that the URL is due for a refresh, where the job adapts these times. */
+  revisitSeconds: number | null;
   meta: Meta | null;
 }
 

@@ -709,6 +709,15 @@ export interface JobFields {
     | {
         /** A refresh fetches only URLs that were last fetched longer ago than this. */
         afterSeconds?: number | undefined;
+        /** Each URL has a time of its own instead, learned from how often it changes. */
+        adapt?:
+          | {
+              /** Shortest time between two visits; also the first. */
+              minSeconds?: number | undefined;
+              /** Longest time between two visits. */
+              maxSeconds?: number | undefined;
+            }
+          | undefined;
       }
     | undefined;
   media?:

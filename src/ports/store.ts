@@ -10,6 +10,7 @@ import type { SinkSpec } from '../core/job-schema/sink.ts';
 import type { LastVisit, Meta, NewTask } from '../core/model.ts';
 import type { HostPace } from '../core/pace/pace.ts';
 import type { PriorityOf } from '../core/priority/priority.ts';
+import type { RevisitBounds } from '../core/revisits/revisit-interval.ts';
 import type { Blame } from '../core/suspicion/suspicion.ts';
 import type { AlertStore } from './alert-store.ts';
 import type { EscalationStore } from './escalation-store.ts';
@@ -175,6 +176,14 @@ export interface RecordRules {
   sink?: { spec: SinkSpec; job: string };
 }
 
+export interface ReopenOptions {
+  now: number;
+  visitedBefore: number;
+  adapt?: RevisitBounds;
+  limit: number;
+  source: SourcePosition;
+}
+
 export interface HostChange {
   host: string;
   /** Requests sent, for the host's statistics. */
@@ -220,6 +229,8 @@ export interface Settlement {
   costs?: readonly CostLine[];
   perTemplateMax: number | null;
   records: RecordRules;
+  /** Absent where intervals do not adapt. */
+  revisits?: RevisitBounds;
   quality: QualityDelta[];
   tasks: TaskChange[];
   /** Of tasks that the batch keeps for now: a long list comes in parts. */
@@ -284,12 +295,10 @@ export interface Frontier {
   ): Promise<EnqueueResult>;
   /**
    * Makes finished tasks of earlier passes due again, in the order of their ids, at most `limit` looked at:
-   * those last visited before `visitedBefore`, and not those whose sitemap dates them before that visit.
+   * those last visited before `visitedBefore`, or with `adapt` longer than their own interval before the pass began, and
+   * not those whose sitemap dates them before that visit.
    */
-  reopen(
-    jobId: number,
-    options: { now: number; visitedBefore: number; limit: number; source: SourcePosition },
-  ): Promise<{ reopened: number; source: SourcePosition }>;
+  reopen(jobId: number, options: ReopenOptions): Promise<{ reopened: number; source: SourcePosition }>;
   /**
    * Makes one finished task due again, as if it had never been tried, and its job run. False when it is not finished: then
    * it is fetched anyway.

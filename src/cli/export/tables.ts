@@ -105,6 +105,7 @@ const TASK_TYPES: Record<keyof TaskRow, ColumnType> = {
   route: 'text',
   host: 'text',
   fetchedAt: 'time',
+  revisitSeconds: 'integer',
   meta: 'json',
 };
 

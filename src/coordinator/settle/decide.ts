@@ -9,6 +9,7 @@ import {
   failedPlacesOf,
 } from '../../core/giving-up/giving-up.ts';
 import type { HostGrouper } from '../../core/politeness/host-groups.ts';
+import { revisitBoundsOf } from '../../core/revisits/revisit-interval.ts';
 import type { InheritMeta } from '../../core/row-meta/row-meta.ts';
 import type { CompiledFollow } from '../../core/url/scope.ts';
 import type { Reject } from '../../ports/source.ts';
@@ -103,6 +104,7 @@ function settlementOf(
   { job, follow, tellsReferrers, inherit, random }: DecisionRules,
 ): Settlement {
   const { limits, records, sink, name } = job.spec;
+  const revisits = revisitBoundsOf(job.spec);
   const { now, escalating, untried, banned, forbidden, groupOf } = judged;
   const context: SettleContext = {
     ...{ spec: job.spec, follow, tellsReferrers, inherit, random },
@@ -126,6 +128,7 @@ function settlementOf(
       history: records.history,
       ...(sink ? { sink: { spec: sink, job: name } } : {}),
     },
+    ...(revisits && { revisits }),
     quality: [...report.quality, ...refusedPages(tasks)],
     tasks,
     ...(report.found ? { links: linksAhead(open.tasks, report.found, context) } : {}),

@@ -1,6 +1,7 @@
 import { messageOf } from '../../core/errors.ts';
 import { SITEMAP_ROUTE } from '../../core/job-schema/job.ts';
 import type { NewTask } from '../../core/model.ts';
+import { revisitBoundsOf } from '../../core/revisits/revisit-interval.ts';
 import { type Clock, type Logger, startTimer } from '../../ports/ambient.ts';
 import { REOPENED_SOURCE, type SourcePosition } from '../../ports/job-store.ts';
 import type { Source, SourceRow } from '../../ports/source.ts';
@@ -148,11 +149,12 @@ export class SourceFeeder {
   async #reopen(start: SourcePosition, onProgress: () => void): Promise<void> {
     const { store, job, clock } = this.#options;
     const visitedBefore = job.passStartedAt - job.spec.revisit.afterSeconds * 1_000;
+    const adapt = revisitBoundsOf(job.spec);
     const limit = Math.min(REOPEN_ROWS, job.spec.limits.window);
     let source = start;
     while (!source.done && (await this.#waitForRoom())) {
       const now = Math.floor(clock.now());
-      const options = { now, visitedBefore, limit, source };
+      const options = { now, visitedBefore, ...(adapt && { adapt }), limit, source };
       source = (await store.frontier.reopen(job.id, options)).source;
       onProgress();
     }

@@ -373,6 +373,23 @@ export const jobSchema = z.strictObject({
         .min(0)
         .default(0)
         .describe('A refresh fetches only URLs that were last fetched longer ago than this.'),
+      adapt: z
+        .strictObject({
+          minSeconds: z
+            .int()
+            .min(1)
+            .default(86_400)
+            .describe('Shortest time between two visits; also the first.'),
+          maxSeconds: z.int().min(1).default(2_592_000).describe('Longest time between two visits.'),
+        })
+        .refine(({ minSeconds, maxSeconds }) => minSeconds <= maxSeconds, {
+          message: '`minSeconds` is larger than `maxSeconds`',
+        })
+        .optional()
+        .describe('Each URL has a time of its own instead, learned from how often it changes.'),
+    })
+    .refine(({ afterSeconds, adapt }) => adapt === undefined || afterSeconds === 0, {
+      message: 'set either `afterSeconds` or `adapt`',
     })
     .prefault({}),
   media: z

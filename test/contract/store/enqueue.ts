@@ -61,6 +61,7 @@ export function testEnqueue(setup: StoreSetup): void {
         shots: [],
         redirectTo: null,
         fetchedAt: null,
+        revisitSeconds: null,
       });
       const { tasks } = await leaseOne(setup.store, setup.job);
       expect(tasks).toMatchObject([{ url: `${A}/1`, depth: 3, route: 'p', meta, hops: 2, attempt: 1 }]);

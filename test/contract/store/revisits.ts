@@ -107,6 +107,39 @@ export function testRevisits(setup: StoreSetup): void {
       expect(JSON.stringify((await read()).view)).toContain('ü-1');
     });
 
+    test('where intervals adapt, each page has its own, and only what is due is made ready', async () => {
+      const adapt = { minMs: DAY, maxMs: 30 * DAY };
+      await add(`${A}/still`, `${A}/news`, `${A}/ads`, `${A}/gone`, `${A}/ill`);
+      const visited: string[][] = [];
+      for (let day = 0; day <= 8; day++) {
+        if (day > 0) {
+          await beginPass(T0 + day * DAY);
+          await reopenTasks(0, 1_000, adapt);
+        }
+        const trace = traceOf({ startedAt: T0 + day * DAY + 1_000 });
+        const data = (n: number) => ({ page: PAGE, trace, records: [recordOf(`k${n}`, { n })] });
+        const lent = await visit(
+          ({ id, url }) => {
+            if (url.endsWith('/gone')) return change.dead(id, { code: 'not-found', trace });
+            if (url.endsWith('/ill')) return change.dead(id, { code: 'connect-timeout', trace });
+            if (url.endsWith('/news')) return change.fetched(id, data(day));
+            // Other bytes, the same records.
+            if (url.endsWith('/ads')) return change.fetched(id, data(-1));
+            return day === 0 ? change.fetched(id, { page: PAGE, trace }) : change.unchanged(id, { trace });
+          },
+          { revisits: adapt },
+        );
+        visited.push([...lent.keys()].map((url) => url.split('/').at(-1)!).sort());
+      }
+      const all = ['ads', 'gone', 'ill', 'news', 'still'];
+      const some = ['ill', 'news'];
+      expect(visited).toEqual([all, all, some, all, some, some, some, all, some]);
+      expect((await row(`${A}/still`))?.revisitSeconds).toBe((8 * DAY) / 1_000);
+      expect((await row(`${A}/news`))?.revisitSeconds).toBe(DAY / 1_000);
+      expect((await row(`${A}/ill`))?.revisitSeconds).toBeNull();
+      await expectBalance(setup.store, setup.job);
+    });
+
     test('visits that bring no page leave the stored one where it is', async () => {
       await add(`${A}/1`);
       await visit(({ id }) => change.fetched(id, { page: PAGE }), { archive: ARCHIVE });

@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import { balance, TASK_STATES } from '../../../src/core/model.ts';
+import type { RevisitBounds } from '../../../src/core/revisits/revisit-interval.ts';
 import type { Blame } from '../../../src/core/suspicion/suspicion.ts';
 import { REOPENED_SOURCE } from '../../../src/ports/job-store.ts';
 import type {
@@ -95,13 +96,13 @@ export class StoreSetup {
     this.job = await this.store.jobs.beginPass(this.job.id, { ...codeOf('test'), ...change, now });
   };
   /** Makes due what is, in steps of `limit`, from where the store says that it was; how many. */
-  reopenTasks = async (visitedBefore: number, limit = 1_000): Promise<number> => {
+  reopenTasks = async (visitedBefore: number, limit = 1_000, adapt?: RevisitBounds): Promise<number> => {
     let reopened = 0;
     for (let step = 0; step < 1_000; step++) {
       const sources = await this.store.jobs.sources(this.job.id);
       const source = sources.find((each) => each.source === REOPENED_SOURCE) ?? START;
       if (source.done) return reopened;
-      const options = { now: T0, visitedBefore, limit, source };
+      const options = { now: T0, visitedBefore, limit, source, ...(adapt && { adapt }) };
       reopened += (await this.store.frontier.reopen(this.job.id, options)).reopened;
     }
     throw new Error('reopening does not end');

@@ -99,6 +99,7 @@ function rowOf(number: number, stored: Stored | null, meta: TaskRow['meta']): Ta
     priority: 0,
     route: 'image',
     host: 'img.example',
+    revisitSeconds: null,
     fetchedAt: '2026-03-01T00:00:00.000Z',
     meta,
   };

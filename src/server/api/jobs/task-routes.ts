@@ -49,6 +49,7 @@ const oneTask: RoutePlugin = (app, context) => {
       route: task.route,
       depth: task.depth,
       priority: task.priority,
+      revisit_seconds: task.revisitSeconds,
       has_page: task.archive !== null,
       attempt_log: attempts.map(attemptOf),
       records: await Promise.all(withVersions),

@@ -1,5 +1,5 @@
 import { LIMITS } from '../../../core/limits.ts';
-import type { DeadFilter, SourcePosition } from '../../../ports/store.ts';
+import type { DeadFilter, ReopenOptions, SourcePosition } from '../../../ports/store.ts';
 import { RUN_ON } from '../../shared/job-rows.ts';
 import { isDue } from '../../shared/passes.ts';
 import { isFinished, READY, STATE_NUMBERS, stateName } from '../../shared/states.ts';
@@ -21,6 +21,7 @@ export interface VisitedTask {
   attempts: number;
   modified_at: number | null;
   visited_at: number | null;
+  visits: string | null;
   page_id: number | null;
 }
 
@@ -28,13 +29,13 @@ export interface VisitedTask {
 export async function reopenInTransaction(
   tx: Transaction,
   jobId: number,
-  options: { now: number; visitedBefore: number; limit: number; source: SourcePosition },
+  options: ReopenOptions,
 ): Promise<{ reopened: number; source: SourcePosition }> {
   const pass = await readPass(tx, jobId);
   const position = options.source.position ?? (await beforeFirst(tx, jobId));
   const rows = await tx.run<VisitedTask>(SELECT_NEXT, Number(position), pass.lastTaskId, options.limit);
   const own = rows.filter((row) => row.job_id === jobId);
-  const due = own.filter((row) => isDue(row, pass, options.visitedBefore));
+  const due = own.filter((row) => isDue(row, pass, options));
   const counterUpdates = new CounterUpdates();
   const hostIds = await reopenTasks(tx, due, counterUpdates);
   const dead = due.filter(({ state }) => state === STATE_NUMBERS.dead);
@@ -107,7 +108,7 @@ async function beforeFirst(tx: Transaction, jobId: number): Promise<number> {
 
 export const SELECT_VISITED = `
   SELECT tasks.id, tasks.job_id, tasks.state, tasks.code, tasks.at_url, tasks.route, tasks.attempt_id,
-    tasks.attempts, tasks.modified_at, attempts.started_at AS visited_at, attempts.page_id
+    tasks.attempts, tasks.modified_at, tasks.visits, attempts.started_at AS visited_at, attempts.page_id
   FROM tasks LEFT JOIN attempts ON attempts.id = tasks.attempt_id`;
 
 const SELECT_NEXT = `

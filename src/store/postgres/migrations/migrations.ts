@@ -524,4 +524,10 @@ export const MIGRATIONS: readonly Migration[] = [
     name: 'blank-pages',
     sql: 'ALTER TABLE quality ADD COLUMN blank bigint NOT NULL DEFAULT 0',
   },
+  {
+    number: 35,
+    name: 'visit-histories',
+    // How often the page changed between visits, as JSON, where a job adapts its intervals: see core/revisits.
+    sql: 'ALTER TABLE tasks ADD COLUMN visits text',
+  },
 ];

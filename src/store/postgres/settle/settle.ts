@@ -4,6 +4,7 @@ import { ALL_HOSTS, addSettled, addCosts as countCosts, emptyRollup } from '../.
 import type { Settlement, SettleResult, TaskChange } from '../../../ports/store.ts';
 import { nextPriority, priorityStepOf } from '../../shared/retry-order.ts';
 import { LEASED, READY, STATE_NUMBERS, WAITING } from '../../shared/states.ts';
+import { nextHistories } from '../../shared/visit-histories.ts';
 import { tellWork } from '../../shared/webhooks/outbox.ts';
 import { TAKE_ATTEMPT_NUMBERS } from '../connection/attempt-numbers.ts';
 import { pipelined, type Transaction } from '../connection/database.ts';
@@ -81,11 +82,9 @@ export async function settleInTransaction(
     links.length === 0 ? Promise.resolve({ accepted: 0 }) : insertTasks(context, links, lookedUp),
     writeFindings(writer, settlement, batch, applied, earlier),
   );
-  await writeShown(
-    context,
-    batch.pass,
-    applied.map(({ change }) => change),
-  );
+  const changed = applied.map(({ change }) => change);
+  await writeShown(context, batch.pass, changed);
+  await writeHistories(writer, settlement, changed);
   // A part that comes twice has nothing left to settle, and is not to be counted again.
   if (applied.length > 0) await addQuality(tx, jobId, batch.pass, settlement.quality);
   const { sink } = settlement.records;
@@ -194,6 +193,23 @@ async function writeFindings(
   );
 }
 
+/** How often pages change, where intervals adapt. */
+async function writeHistories(
+  { tx, news }: RecordWriter,
+  { revisits }: Settlement,
+  changes: readonly TaskChange[],
+): Promise<void> {
+  if (!revisits) return;
+  const rows = await tx.run<{ id: number; visits: string }>(
+    SELECT_HISTORIES,
+    changes.map(({ id }) => id),
+  );
+  const known = new Map(rows.map(({ id, visits }) => [id, visits]));
+  const written = new Set(news.map(({ key }) => key));
+  const histories = nextHistories(changes, known, (key) => written.has(cleanText(key)), revisits);
+  if (histories.size > 0) await tx.run(UPDATE_HISTORIES, [...histories.keys()], [...histories.values()]);
+}
+
 /** The batch, its hosts and all that is counted. */
 async function writeTotals(
   tx: Transaction,
@@ -277,6 +293,12 @@ const UPDATE_TASKS = `
     AS change (id bigint, s smallint, a bigint, n integer, r integer, d bigint, p integer, c text, t text, u text, h bigint)
   WHERE ${indexHint('change.id')} AND tasks.id = change.id AND tasks.state = ${LEASED} AND tasks.batch_id = $1
   RETURNING tasks.id, tasks.host_id, tasks.attempts`;
+
+const SELECT_HISTORIES = 'SELECT id, visits FROM tasks WHERE id = ANY($1::bigint[]) AND visits IS NOT NULL';
+
+const UPDATE_HISTORIES = `
+  UPDATE tasks SET visits = history.json FROM unnest($1::bigint[], $2::text[]) AS history (id, json)
+  WHERE ${indexHint('history.id')} AND tasks.id = history.id`;
 
 const GIVE_BACK = `
   UPDATE tasks SET state = ${READY}, batch_id = NULL

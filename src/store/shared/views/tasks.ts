@@ -1,5 +1,6 @@
 import type { Via } from '../../../core/escalation/escalation.ts';
 import type { AttemptRow, TaskRow } from '../../../core/model.ts';
+import type { VisitHistory } from '../../../core/revisits/revisit-interval.ts';
 import { publicMeta } from '../../../core/row-meta/row-meta.ts';
 import type {
   ArchivedPage,
@@ -199,6 +200,7 @@ interface TaskColumns {
   page_at: number | null;
   page_id: number | null;
   page_at_url: string | null;
+  visits: string | null;
   meta: string | null;
 }
 
@@ -213,7 +215,8 @@ const SELECT_TASKS = `
     media.key AS media_key, media.md5 AS media_md5, media.member AS media_member,
     attempts.redirect_to, tasks.depth, tasks.priority, tasks.route AS asked_route,
     coalesce(attempts.route, pages.route) AS found_route, hosts.host, attempts.started_at AS visited_at,
-    coalesce(pages.started_at, attempts.started_at) AS page_at, attempts.page_id, pages.at_url AS page_at_url, tasks.meta
+    coalesce(pages.started_at, attempts.started_at) AS page_at, attempts.page_id, pages.at_url AS page_at_url, tasks.visits,
+    tasks.meta
   FROM tasks JOIN hosts ON hosts.id = tasks.host_id
     LEFT JOIN attempts ON attempts.id = tasks.attempt_id LEFT JOIN attempts AS pages ON pages.id = attempts.page_id
     LEFT JOIN archives ON archives.id = coalesce(pages.archive_id, attempts.archive_id)
@@ -258,8 +261,14 @@ function toTaskRow(row: TaskColumns): TaskRow {
     route: row.found_route ?? row.asked_route,
     host: row.host,
     fetchedAt: row.visited_at === null ? null : new Date(row.visited_at).toISOString(),
+    revisitSeconds: row.visits === null ? null : intervalSecondsOf(row.visits),
     meta: row.meta === null ? null : publicMeta(JSON.parse(row.meta)),
   };
+}
+
+function intervalSecondsOf(visits: string): number {
+  const { intervalMs }: VisitHistory = JSON.parse(visits);
+  return Math.round(intervalMs / 1_000);
 }
 
 function archiveOf(row: TaskColumns): TaskRow['archive'] {

@@ -1,5 +1,5 @@
 import { LIMITS } from '../../../core/limits.ts';
-import type { DeadFilter, SourcePosition } from '../../../ports/store.ts';
+import type { DeadFilter, ReopenOptions, SourcePosition } from '../../../ports/store.ts';
 import { RUN_ON } from '../../shared/job-rows.ts';
 import { isDue } from '../../shared/passes.ts';
 import { isFinished, READY, STATE_NUMBERS, stateName } from '../../shared/states.ts';
@@ -25,6 +25,7 @@ export interface VisitedTask {
   attempts: number;
   modified_at: number | null;
   visited_at: number | null;
+  visits: string | null;
   page_id: number | null;
 }
 
@@ -38,7 +39,7 @@ export function reopenInTransaction(
   db: Database,
   inserter: TaskInserter,
   jobId: number,
-  options: { now: number; visitedBefore: number; limit: number; source: SourcePosition },
+  options: ReopenOptions,
 ): { reopened: number; source: SourcePosition } {
   const pass = readPass(db, jobId);
   const position = options.source.position ?? beforeFirst(db, jobId);
@@ -50,7 +51,7 @@ export function reopenInTransaction(
   for (const row of rows) {
     if (row.job_id !== jobId) continue;
     own++;
-    if (!isDue(row, pass, options.visitedBefore)) continue;
+    if (!isDue(row, pass, options)) continue;
     const hostId = reopenTask(db, inserter, row, counterUpdates);
     if (row.state === STATE_NUMBERS.dead) deadHosts.add(hostId);
     reopened++;
@@ -121,7 +122,7 @@ function beforeFirst(db: Database, jobId: number): number {
 
 export const SELECT_VISITED = `
   SELECT tasks.id, tasks.job_id, tasks.state, tasks.code, tasks.host_id, tasks.home_host_id, tasks.url, tasks.at_url, tasks.route,
-    tasks.attempt_id, tasks.attempts, tasks.modified_at, attempts.started_at AS visited_at, attempts.page_id
+    tasks.attempt_id, tasks.attempts, tasks.modified_at, tasks.visits, attempts.started_at AS visited_at, attempts.page_id
   FROM tasks LEFT JOIN attempts ON attempts.id = tasks.attempt_id`;
 
 const SELECT_NEXT = `${SELECT_VISITED} WHERE tasks.id > ? AND tasks.id <= ? ORDER BY tasks.id LIMIT ?`;

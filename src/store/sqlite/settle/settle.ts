@@ -11,6 +11,7 @@ import type { Settlement, SettleResult, TaskChange } from '../../../ports/store.
 import type { PassFacts } from '../../shared/passes.ts';
 import { LOWERED_MAX, nextPriority, priorityStepOf } from '../../shared/retry-order.ts';
 import { LEASED, READY, STATE_NUMBERS, WAITING } from '../../shared/states.ts';
+import { nextHistories } from '../../shared/visit-histories.ts';
 import { tellWork } from '../../shared/webhooks/outbox.ts';
 import type { Database } from '../connection/database.ts';
 import { addTally, CounterDelta, NO_ID, QueueDelta, readPass } from '../connection/rows.ts';
@@ -48,6 +49,7 @@ interface CounterUpdates {
 
 /** What the changes of a report came to. */
 interface Applied {
+  changes: TaskChange[];
   settled: number;
   done: number;
   failed: number;
@@ -72,6 +74,7 @@ export function settleInTransaction(
   const applied = applyChanges(db, context);
   const { accepted } = inserter.insert(jobId, applied.links, { perTemplateMax, ...counterUpdates });
   for (const change of applied.shown) linkMedia(db, context, change);
+  writeHistories(db, context, applied.changes);
   // A part that comes twice has nothing left to settle, and is not to be counted again.
   if (applied.settled > 0) addQuality(db, jobId, pass.pass, settlement.quality);
   addRecordChanges(db, jobId, pass.pass, context.records.changes);
@@ -123,6 +126,7 @@ function applyChanges(db: Database, context: Context): Applied {
   const { settlement, pass } = context;
   const links = [...(settlement.links ?? [])];
   const applied: Applied = {
+    changes: [],
     settled: 0,
     done: 0,
     failed: 0,
@@ -134,6 +138,7 @@ function applyChanges(db: Database, context: Context): Applied {
   for (const change of settlement.tasks) {
     if (!applyChange(db, context, change)) continue;
     applied.settled++;
+    applied.changes.push(change);
     addSettled(applied.rollup, change);
     applied.bytes += change.trace?.bytes ?? 0;
     if (change.outcome === 'failed') applied.failed++;
@@ -254,6 +259,23 @@ function linkMedia(db: Database, { settlement, inserter, pass }: Context, change
   if (change.outcome === 'fetched') writeShown(db, inserter, task, change.shows);
   else if (change.outcome === 'redirected' && change.to === 'done' && change.redirectTo !== null)
     writeMoved(db, inserter, task, change.redirectTo);
+}
+
+/** How often pages change, where intervals adapt. */
+function writeHistories(
+  db: Database,
+  { settlement, records }: Context,
+  changes: readonly TaskChange[],
+): void {
+  if (!settlement.revisits) return;
+  const known = new Map<number, string>();
+  for (const { id } of changes) {
+    const row = db.get<{ visits: string | null }>('SELECT visits FROM tasks WHERE id = ?', id);
+    if (row?.visits) known.set(id, row.visits);
+  }
+  const written = new Set(records.news.map(({ key }) => key));
+  const histories = nextHistories(changes, known, (key) => written.has(key), settlement.revisits);
+  for (const [id, json] of histories) db.run('UPDATE tasks SET visits = ? WHERE id = ?', json, id);
 }
 
 function writeArchive(db: Database, settlement: Settlement): number | null {
