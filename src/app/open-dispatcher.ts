@@ -1,6 +1,8 @@
 import type { S3Settings } from '../aws/s3/s3-client.ts';
 import type { Prices } from '../core/cost/cost.ts';
 import type { DispatchTarget } from '../core/job-schema/dispatch-target.ts';
+import { threadHeapMb } from '../core/machine/machine-shares.ts';
+import { machine } from '../machine/machine.ts';
 import type { Logger } from '../ports/ambient.ts';
 import type { Dispatcher } from '../ports/dispatcher.ts';
 import type { BrowserSettings, CallbackSettings } from '../ports/fetcher.ts';
@@ -103,6 +105,7 @@ async function openTarget(
     suspectEntry: new URL(`../entry/suspects.${ending}`, import.meta.url),
     data,
     env: settings.jobEnvironment,
+    heapMbMax: threadHeapMb(machine()),
     logger,
   });
 }

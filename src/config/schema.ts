@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os';
 import {
   parseThresholds,
   THRESHOLDS_DEFAULT,
@@ -11,6 +10,8 @@ import { parseFleetKeys } from '../core/fleet-key/fleet-key.ts';
 import { type DispatchTarget, parseDispatch } from '../core/job-schema/dispatch-target.ts';
 import { parseSharedPools, type SharedPool, sharedPoolsText } from '../core/job-schema/proxies.ts';
 import { isApiKey } from '../core/keys/api-key.ts';
+import { threadsFor } from '../core/machine/machine-shares.ts';
+import { machine } from '../machine/machine.ts';
 
 /** `127.0.0.1:8700` or `[::1]:8700`; null when it is neither. */
 function hostAndPort(text: string): { host: string; port: number } | null {
@@ -124,9 +125,9 @@ export const SETTINGS = {
   }),
   workers: setting<number>({
     env: 'SEINE_WORKERS',
-    shown: 'number of cores, at most 8',
+    shown: 'number of cores, at most 8 and one for each 128 MB of memory',
     doc: 'Worker threads, 1 to 256.',
-    default: () => Math.min(8, availableParallelism()),
+    default: () => threadsFor(machine()),
     parse: integer(1, 256),
   }),
   dispatch: {

@@ -53,6 +53,7 @@ const PARTS = [
   'ports',
   'aws',
   'network',
+  'machine',
   'worker',
   'coordinator',
   'store/shared',
@@ -70,16 +71,17 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ports: ['core'],
   aws: ['core', 'ports'],
   network: ['core'],
+  machine: ['core'],
   worker: ['core', 'ports'],
   coordinator: ['core', 'ports'],
-  ...Object.fromEntries(ADAPTERS.map((adapter) => [adapter, ['core', 'ports', 'aws', 'network']])),
+  ...Object.fromEntries(ADAPTERS.map((adapter) => [adapter, ['core', 'ports', 'aws', 'network', 'machine']])),
   'store/shared': ['core', 'ports'],
-  'store/sqlite': ['core', 'ports', 'store/shared'],
+  'store/sqlite': ['core', 'ports', 'machine', 'store/shared'],
   'store/postgres': ['core', 'ports', 'store/shared'],
   'job-file': ['core', 'ports', 'worker'],
   reparse: ['core', 'ports', 'worker', 'coordinator'],
   tables: [],
-  config: ['core'],
+  config: ['core', 'machine'],
   // For other programs: `fetch` alone.
   client: [],
   tui: ['core', 'coordinator'],
@@ -215,6 +217,11 @@ describe('layers', () => {
 
   test('the environment is read in one place', () => {
     expect(SOURCES.filter((path) => /process\.env\b/.test(codeOf(path)))).toEqual(READS_ENVIRONMENT);
+  });
+
+  test('cores and memory are asked for in one place, which knows the limits of cgroups', () => {
+    const asks = /\b(availableParallelism|cpus|totalmem|freemem|availableMemory|constrainedMemory)\(/;
+    expect(SOURCES.filter((path) => asks.test(codeOf(path)))).toEqual(['src/machine/machine.ts']);
   });
 });
 

@@ -10,7 +10,7 @@ import {
 } from '../api.ts';
 import { Choice, Empty, Failure, Loading, Panel, Stat, Status, Text, Url } from '../components/basics.tsx';
 import { Diff, Json } from '../components/json.tsx';
-import { bytes, count, millis, time } from '../format.ts';
+import { bytes, count, duration, millis, time } from '../format.ts';
 import type { JobNow } from '../live.ts';
 import { query } from '../router.ts';
 
@@ -19,6 +19,7 @@ interface TaskDetails extends Omit<Task, 'records'> {
   route: string | null;
   host: string;
   has_page: boolean;
+  revisit_seconds: number | null;
   attempt_log: Attempt[];
   records: (RecordRow & { versions: RecordVersion[] })[];
 }
@@ -57,6 +58,9 @@ export function TaskView({ job }: { job: JobNow }) {
           value={time(task.fetched_at)}
           note={task.route ? `route ${task.route}` : `depth ${task.depth}`}
         />
+        {task.revisit_seconds === null ? null : (
+          <Stat label="Due again" value={`after ${duration(task.revisit_seconds)}`} />
+        )}
       </dl>
       {task.detail ? (
         <p class="waiting">

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
-import { availableParallelism, totalmem } from 'node:os';
 import { SETTINGS } from '../../config/schema.ts';
 import { SeineError } from '../../core/errors.ts';
+import type { Machine } from '../../core/machine/machine-shares.ts';
+import { machine, wholeMachine } from '../../machine/machine.ts';
 import { formatBytes } from '../../tui/format.ts';
 import type { Context } from '../context.ts';
 import type { Finding } from './check.ts';
@@ -19,16 +20,13 @@ export function checkNode(version = process.version): Finding {
   return { detail: version };
 }
 
-/** `limit`: of the container or service, as cgroups (version 1 or 2) have it; 0 or more than there is when it has none. */
-export function checkMachine(total = totalmem(), limit = process.constrainedMemory()): Finding {
-  // Cores are counted within the quota of the cgroup already.
-  const cores = `${availableParallelism()} cores`;
-  const isLimited = limit > 0 && limit < total;
-  return {
-    detail: isLimited
-      ? `${cores}, ${formatBytes(limit)} memory (limited by its cgroup; the machine has ${formatBytes(total)})`
-      : `${cores}, ${formatBytes(total)} memory`,
-  };
+/** What this process may use of the machine, and what it makes of that. */
+export function checkMachine(own: Machine = machine(), whole: Machine = wholeMachine()): Finding {
+  const words = ({ cores, memoryBytes }: Machine) =>
+    `${cores} ${cores === 1 ? 'core' : 'cores'}, ${formatBytes(memoryBytes)} memory`;
+  const isLimited = own.cores < whole.cores || own.memoryBytes < whole.memoryBytes;
+  const limit = isLimited ? ` (limited by its cgroup; the machine has ${words(whole)})` : '';
+  return { detail: `${words(own)}${limit}` };
 }
 
 export async function checkDisk({ settings: { dir } }: Context): Promise<Finding> {

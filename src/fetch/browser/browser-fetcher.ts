@@ -1,7 +1,7 @@
-import { availableMemory } from 'node:process';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import { isLocalName } from '../../core/proxies/proxy.ts';
 import { type AddressGuard, makeAddressGuard } from '../../core/url/address-guard.ts';
+import { freeMemoryBytes } from '../../machine/machine.ts';
 import type { Clock, Logger } from '../../ports/ambient.ts';
 import type { BrowserSettings, Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts';
 import { Stopwatch } from '../body/stopwatch.ts';
@@ -58,7 +58,7 @@ export class BrowserFetcher implements Fetcher {
     this.#names = names;
     this.#proxy = proxy;
     this.#devices = devices;
-    this.#room = options.browser?.pages ?? roomOf(availableMemory());
+    this.#room = options.browser?.pages ?? roomOf(freeMemoryBytes());
     this.#pool = new BrowserPool({
       settings: { path: null, sandbox: 'auto', ...options.browser },
       logger: options.logger ?? null,

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { memoryShare } from '../../machine/machine.ts';
 import type { RemoteFiles } from '../../ports/remote-files.ts';
 import { type CellMapper, type ColumnSpec, checkColumns, mapCells } from '../rows/map-row.ts';
 import { BrokenFileError, type FileReader, type RawRow } from '../rows/raw-row.ts';
@@ -8,7 +9,8 @@ import type { FromParquet, ParquetAnswer, ToParquet } from './parquet-messages.t
 import type { ParquetPiece } from './parquet-reader.ts';
 
 /** Heap of the thread that unpacks Parquet: damaged run lengths would otherwise fill the machine. */
-const PARQUET_HEAP_MB = 1024;
+const PARQUET_HEAP_MB = { min: 128, max: 1024 };
+const MB = 1024 * 1024;
 /** A page takes milliseconds; damaged counts can make a loop endless. */
 const PARQUET_STALL_MS = 60_000;
 
@@ -17,11 +19,16 @@ interface ParquetLimits {
   stallMs: number;
 }
 
+function heapMb(): number {
+  const { min, max } = PARQUET_HEAP_MB;
+  return memoryShare(0.5, { min: min * MB, max: max * MB }) / MB;
+}
+
 /** Rows of Parquet files. A position is the number of rows before it in the file. */
 export function openParquetReader(
   files: RemoteFiles,
   spec: ColumnSpec,
-  limits: ParquetLimits = { heapMb: PARQUET_HEAP_MB, stallMs: PARQUET_STALL_MS },
+  limits: ParquetLimits = { heapMb: heapMb(), stallMs: PARQUET_STALL_MS },
 ): FileReader {
   const thread = new ParquetThread(limits);
   const open = async (url: string): Promise<string[]> => {

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { isJsonDeeper } from '../../../core/values/nesting.ts';
+import { memoryShare } from '../../../machine/machine.ts';
 import { Problem } from './problems.ts';
 
 declare module 'fastify' {
@@ -14,9 +15,9 @@ const JSON_BYTES_MAX = 32 * 1024 * 1024;
 /** A job as people write it down. Smaller than JSON may be: it is read by hand. */
 const YAML_BYTES_MAX = 1024 * 1024;
 /** Of all bodies that are kept in memory until their requests are answered. What is made of them takes some times as much. */
-const BYTES_MAX = 128 * 1024 * 1024;
+const BYTES_MAX = memoryShare(1 / 8, { min: JSON_BYTES_MAX, max: 128 * 1024 * 1024 });
 /** Of those, one key may have so much: the others need some, too. */
-const KEY_BYTES_MAX = 2 * JSON_BYTES_MAX;
+const KEY_BYTES_MAX = Math.min(2 * JSON_BYTES_MAX, BYTES_MAX);
 /** A client that takes longer than this for it is cut off. */
 const JSON_MS_MAX = 30_000;
 const DEPTH_MAX = 64;

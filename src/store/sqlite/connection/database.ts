@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { messageOf, SeineError, StorageFullError } from '../../../core/errors.ts';
 import { canonicalJson } from '../../../core/values/canonical-json.ts';
+import { memoryShare } from '../../../machine/machine.ts';
 import { type Migration, migrationsAfter } from '../../shared/migration.ts';
 import { MIGRATIONS } from '../migrations/migrations.ts';
 import { makePrivate } from './private-file.ts';
@@ -17,6 +18,9 @@ export interface DatabaseOptions {
 }
 
 /** A connection with its prepared statements and the one way to run a transaction. */
+/** A larger cache is no gain: SQLite walks all of it at the end of each transaction that has split a page. */
+const CACHE_BYTES = memoryShare(1 / 64, { min: 2 * 1024 * 1024, max: 16 * 1024 * 1024 });
+
 export class Database {
   readonly path: string;
   readonly #db: DatabaseSync;
@@ -28,10 +32,9 @@ export class Database {
       this.#db = new DatabaseSync(options.readOnly ? path : makePrivate(path), {
         readOnly: options.readOnly ?? false,
       });
-      // A larger cache is no gain: SQLite walks all of it at the end of each transaction that has split a page.
       this.#db.exec(`
         PRAGMA busy_timeout = 10000;
-        PRAGMA cache_size = -16384;
+        PRAGMA cache_size = -${CACHE_BYTES / 1_024};
         PRAGMA temp_store = MEMORY;
       `);
       if (options.readOnly) return;

@@ -2,6 +2,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { deserialize, serialize } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import { messageOf } from '../../../core/errors.ts';
+import { memoryShare } from '../../../machine/machine.ts';
 import { guardConnection } from './query-guard.ts';
 import type { QueryAnswer, QueryQuestion } from './query-messages.ts';
 
@@ -12,7 +13,7 @@ import type { QueryAnswer, QueryQuestion } from './query-messages.ts';
 
 const STEP = 1_000;
 /** Of SQLite alone: one value of a query may take a gigabyte. */
-const HEAP_BYTES_MAX = 512 * 1024 * 1024;
+const HEAP_BYTES_MAX = memoryShare(0.25, { min: 64 * 1024 * 1024, max: 512 * 1024 * 1024 });
 
 /** Looks every second whether whoever asked is still there. It cannot be told: the main thread may be in a query for ever. */
 const WATCH = `

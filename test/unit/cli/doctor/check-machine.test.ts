@@ -3,12 +3,17 @@ import { checkMachine, checkNode } from '../../../../src/cli/doctor/check-machin
 
 const GB = 1024 ** 3;
 
-test('memory is what the cgroup leaves of it', () => {
-  expect(checkMachine(16 * GB, 2 * GB).detail).toMatch(
-    /^\d+ cores, .* memory \(limited by its cgroup; the machine has .*\)$/,
-  );
-  for (const none of [0, 16 * GB, 2 ** 63])
-    expect(checkMachine(16 * GB, none).detail).not.toContain('cgroup');
+test('cores and memory are what the cgroup leaves of them', () => {
+  const whole = { cores: 8, memoryBytes: 16 * GB };
+  expect(checkMachine(whole, whole).detail).toMatch(/^8 cores, [^(]* memory$/);
+  for (const own of [
+    { cores: 1, memoryBytes: 2 * GB },
+    { cores: 1, memoryBytes: 16 * GB },
+  ])
+    expect(checkMachine(own, whole).detail).toMatch(
+      /^1 core, .* memory \(limited by its cgroup; the machine has 8 cores, .* memory\)$/,
+    );
+  expect(checkMachine().detail).toMatch(/^\d+ cores?, /);
 });
 
 test('every Node that Seine supports passes', () => {
