@@ -814,6 +814,8 @@ export interface JobFields {
         blockDigests?: boolean | undefined;
         /** Store responses with an error status (4xx and 5xx), up to 1 MB each. */
         errors?: boolean | undefined;
+        /** Store what a browser loads for a page: scripts, styles, images, data. Up to 500 and 32 MB a page. */
+        subresources?: boolean | undefined;
       }
     | undefined;
   /** Maximum tasks in one batch. */

@@ -28,6 +28,8 @@ export interface FetchRequest {
   api?: { spec: ApiSpec; key: string | null } | undefined;
   /** For a fetcher that is a browser: what it does with the page. */
   render?: BrowserSpec | undefined;
+  /** For a fetcher that is a browser: whether it gives what it loads for the page, too. */
+  wantsResources?: true | undefined;
   /** For a fetcher that is a browser: that it is one that people use, on which kind of device. As it is when absent. */
   poses?: { device: 'desktop' | 'mobile' } | undefined;
   /** For a fetcher that is a browser: whose visit it is, job and identity. Those of others share nothing with it. */
@@ -77,11 +79,25 @@ export interface Shot {
   bytes: Buffer;
 }
 
+/** An answer to one request that a browser made for a page, decoded. */
+export interface Subresource {
+  url: string;
+  /** When it was requested, epoch milliseconds. */
+  date: number;
+  requestHeaders: readonly string[];
+  status: number;
+  statusText: string;
+  rawHeaders: readonly string[];
+  body: Buffer;
+}
+
 /** What a browser has of a page besides its HTML. */
 interface Rendered {
   shots: Shot[];
   /** By the name of the capture. */
   captured: Record<string, unknown[]>;
+  /** What it loaded for the page, where that is wanted. */
+  resources?: readonly Subresource[];
 }
 
 export interface FetchResponse {

@@ -12,6 +12,12 @@ const archiveParts = z.strictObject({
     .boolean()
     .default(false)
     .describe('Store responses with an error status (4xx and 5xx), up to 1 MB each.'),
+  subresources: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Store what a browser loads for a page: scripts, styles, images, data. Up to 500 and 32 MB a page.',
+    ),
 });
 
 export type ArchiveParts = z.output<typeof archiveParts>;

@@ -68,5 +68,5 @@ export function storesMedia(spec: JobSpec): boolean {
 /** What a job archives; null when it keeps no pages. */
 export function archivePartsOf({ archive }: Pick<JobSpec, 'archive'>): ArchiveParts | null {
   if (typeof archive !== 'boolean') return archive;
-  return archive ? { requests: true, blockDigests: true, errors: false } : null;
+  return archive ? { requests: true, blockDigests: true, errors: false, subresources: false } : null;
 }

@@ -138,8 +138,8 @@ const PROFILES: Record<RevisitKind, string> = {
 
 interface RevisitRecord extends RecordStart, ResponseHead {
   kind: RevisitKind;
-  /** The record that has the page: its date, and the SHA-256 of the bytes in it. */
-  refersTo: { at: number; sha256: string };
+  /** The record that has the page: its date, the SHA-256 of the bytes in it, and its URL where that is another. */
+  refersTo: { at: number; sha256: string; url?: string };
 }
 
 /** Stands for a page that is in the archive already: the head of the response, and where the page is. */
@@ -147,7 +147,7 @@ export function encodeRevisit(record: RevisitRecord): EncodedRecord {
   const { refersTo, kind } = record;
   const { httpHead } = responseHead(record, null);
   let warc = startOf('revisit', record);
-  warc += `WARC-Profile: ${PROFILES[kind]}\r\nWARC-Refers-To-Target-URI: ${uriOf(record.url)}\r\n`;
+  warc += `WARC-Profile: ${PROFILES[kind]}\r\nWARC-Refers-To-Target-URI: ${uriOf(refersTo.url ?? record.url)}\r\n`;
   warc += `WARC-Refers-To-Date: ${new Date(refersTo.at).toISOString()}\r\n`;
   warc += `WARC-Block-Digest: ${digestOf(httpHead)}\r\nWARC-Payload-Digest: ${labelled(refersTo.sha256)}\r\n`;
   warc += `Content-Type: application/http; msgtype=response\r\nContent-Length: ${httpHead.length}\r\n\r\n`;

@@ -5,6 +5,7 @@ import { type Block, detectBlock, detectBlockOfLacking } from '../../core/blocki
 import { needsScript } from '../../core/blocking/needs-script.ts';
 import { messageOf } from '../../core/errors.ts';
 import { FAILURES } from '../../core/failures.ts';
+import { archivePartsOf } from '../../core/job-schema/job.ts';
 import { isHtml, sniffMediaType } from '../../core/media/media-type.ts';
 import { mayBeSitemap } from '../../core/sitemap/bytes.ts';
 import type { FetchResponse } from '../../ports/fetcher.ts';
@@ -52,7 +53,11 @@ export async function processTask(task: BatchTask, context: TaskContext): Promis
     context,
     route?.kind === 'sitemap'
       ? sitemapVisit(task.url)
-      : { bodyBytesMax: context.job.spec.limits.bodyBytes, render: route?.render ?? undefined },
+      : {
+          bodyBytesMax: context.job.spec.limits.bodyBytes,
+          render: route?.render ?? undefined,
+          ...(archivePartsOf(context.job.spec)?.subresources ? { wantsResources: true } : {}),
+        },
   );
   context.onAnswer?.();
   if (answer.kind === 'over') {

@@ -139,12 +139,22 @@ function withOwnHeaders(request: FetchRequest, own: Record<string, string>): Fet
 
 /** What was sent is archived: secrets are not part of it. */
 function withoutNames(result: FetchResult, own: Record<string, string>): FetchResult {
-  if (result.kind !== 'response' || !result.requestHeaders) return result;
+  if (result.kind !== 'response') return result;
   const names = new Set(Object.keys(own).map((name) => name.toLowerCase()));
-  const requestHeaders: string[] = [];
-  for (let i = 0; i + 1 < result.requestHeaders.length; i += 2) {
-    const name = result.requestHeaders[i]!;
-    if (!names.has(name.toLowerCase())) requestHeaders.push(name, result.requestHeaders[i + 1]!);
-  }
-  return { ...result, requestHeaders };
+  const without = (sent: readonly string[]) => {
+    const kept: string[] = [];
+    for (let i = 0; i + 1 < sent.length; i += 2)
+      if (!names.has(sent[i]!.toLowerCase())) kept.push(sent[i]!, sent[i + 1]!);
+    return kept;
+  };
+  const { requestHeaders, rendered } = result;
+  const resources = rendered?.resources?.map((each) => ({
+    ...each,
+    requestHeaders: without(each.requestHeaders),
+  }));
+  return {
+    ...result,
+    ...(requestHeaders && { requestHeaders: without(requestHeaders) }),
+    ...(rendered && resources && { rendered: { ...rendered, resources } }),
+  };
 }

@@ -1,6 +1,7 @@
 import { hash, randomUUID } from 'node:crypto';
 import type { StoredPage } from '../../core/batch/outcome.ts';
 import type { ArchiveParts } from '../../core/job-schema/archive.ts';
+import { BoundedMap } from '../../core/lru.ts';
 import type { LastVisit } from '../../core/model.ts';
 import { gzipFast, gzipStored, gzipWithZlib } from '../../core/warc/gzip.ts';
 import {
@@ -15,7 +16,7 @@ import {
   type RevisitKind,
 } from '../../core/warc/warc.ts';
 import type { Blobs, BlobWriter } from '../../ports/blobs.ts';
-import type { FetchResponse } from '../../ports/fetcher.ts';
+import type { FetchResponse, Subresource } from '../../ports/fetcher.ts';
 
 /** A batch's pages are written out whenever this much has gathered. */
 export const ARCHIVE_BUFFER_BYTES = 1024 * 1024;
@@ -54,7 +55,7 @@ interface ArchiveRevisit extends ResponseHead {
   date: number;
   requestHeaders?: readonly string[] | undefined;
   kind: RevisitKind;
-  refersTo: NonNullable<LastVisit['archived']>;
+  refersTo: NonNullable<LastVisit['archived']> & { url?: string };
 }
 
 /** A picture or print of the page. */
@@ -260,9 +261,44 @@ export interface PageKeeper {
 
 export const keepNothing: PageKeeper = { page: () => null, revisit() {}, errors: false };
 
+/** Answers that later equal ones refer to, in one file. Pages of a site share most of what they load. */
+const KNOWN_RESOURCES_MAX = 10_000;
+
+/** Puts what a browser loaded for pages into the archive: equal bytes once in each file. */
+class ResourceKeeper {
+  readonly #parts: ArchiveParts;
+  readonly #known = new WeakMap<Archive, BoundedMap<string, { at: number; url: string }>>();
+
+  constructor(parts: ArchiveParts) {
+    this.#parts = parts;
+  }
+
+  keep(archive: Archive, { url, date, requestHeaders, body, ...head }: Subresource): void {
+    const { requests, blockDigests: blockDigest } = this.#parts;
+    const sha256 = hash('sha256', body, 'hex');
+    const about = { url, date, ...head, ...(requests ? { requestHeaders } : {}) };
+    const known = this.#knownIn(archive);
+    const earlier = known.get(sha256);
+    // A record without a body is as short as one that refers to another.
+    if (earlier && body.length > 0) {
+      archive.revisit({ ...about, kind: 'same-bytes', refersTo: { ...earlier, sha256 } });
+      return;
+    }
+    known.set(sha256, { at: date, url });
+    archive.append({ ...about, wireBody: body, wireSha256: sha256, blockDigest });
+  }
+
+  #knownIn(archive: Archive): BoundedMap<string, { at: number; url: string }> {
+    const known = this.#known.get(archive) ?? new BoundedMap(KNOWN_RESOURCES_MAX);
+    this.#known.set(archive, known);
+    return known;
+  }
+}
+
 /** Appending is synchronous and is the last step before the outcome, so both land in one part. */
 export function pageKeeper(archiveFor: (date: number) => Archive, parts: ArchiveParts): PageKeeper {
   const { requests, blockDigests: blockDigest, errors } = parts;
+  const resources = new ResourceKeeper(parts);
   const headOf = ({ status, statusText, httpVersion, rawHeaders, requestHeaders }: FetchResponse) => ({
     ...{ status, statusText, httpVersion, rawHeaders },
     ...(requests ? { requestHeaders } : {}),
@@ -276,7 +312,9 @@ export function pageKeeper(archiveFor: (date: number) => Archive, parts: Archive
       // The digest is of the stored bytes, which are not the decoded ones when there is a coding.
       const wireSha256 = wireBody === body ? sha256 : hash('sha256', wireBody, 'hex');
       const page = { url, date, ...headOf(response), wireBody, wireSha256, blockDigest };
-      const place = archiveFor(date).append(page, rendered?.shots);
+      const archive = archiveFor(date);
+      const place = archive.append(page, rendered?.shots);
+      for (const resource of rendered?.resources ?? []) resources.keep(archive, resource);
       return wireSha256 === sha256 ? place : { ...place, sha256: wireSha256 };
     },
     revisit(url, response, at, last) {

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ShopSite, startShopSite } from '../../../src/sites/shop/shop-site.ts';
 import { seine } from '../../support/seine-in-process.ts';
@@ -62,6 +63,14 @@ function sizeOf(png: Buffer): [number, number] {
   return [png.readUInt32BE(16), png.readUInt32BE(20)];
 }
 
+/** Of a ZIP file whose entries are stored as they are: the last mention of a name is in the directory. */
+function storedEntry(zip: Buffer, name: string): Buffer {
+  const entry = zip.lastIndexOf(name) - 46;
+  const [bytes, header] = [zip.readUInt32LE(entry + 20), zip.readUInt32LE(entry + 42)];
+  const start = header + 30 + zip.readUInt16LE(header + 26) + zip.readUInt16LE(header + 28);
+  return zip.subarray(start, start + bytes);
+}
+
 describe('a shop that is drawn by scripts', () => {
   test('gives the records of its plain twin, with few requests in vain', async () => {
     const plainRun = await seine(['run', example('shop.yaml', plain), '--json'], {
@@ -86,9 +95,9 @@ describe('a shop that is drawn by scripts', () => {
   });
 
   test('is shown in pictures, and on a contact sheet', async () => {
-    const run = await seine(['run', example('shots.yaml', scripted), '--json'], {
-      env: environment('shots'),
-    });
+    const job = example('shots.yaml', scripted);
+    writeFileSync(job, `${readFileSync(job, 'utf8')}\narchive: { subresources: true }\n`);
+    const run = await seine(['run', job, '--json'], { env: environment('shots') });
     expect(run.code, run.stderr).toBe(0);
     const shots = await rowsOf<Shot>('shots', 'shots');
     expect(shots.length).toBe(scripted.expected.categoryPages);
@@ -104,6 +113,19 @@ describe('a shop that is drawn by scripts', () => {
       expect(sheet).toContain(`src="../../${key}"`);
       expect(sheet).toContain(url);
     }
+
+    const packed = await seine(['export', 'shots', '--what', 'wacz', '-o', at('shots.wacz')], {
+      env: environment('shots'),
+    });
+    expect(packed.code, packed.stderr).toBe(0);
+    const lines = gunzipSync(storedEntry(readFileSync(at('shots.wacz')), 'indexes/index.cdx.gz'))
+      .toString()
+      .trim()
+      .split('\n');
+    const scripts = lines
+      .map((line) => JSON.parse(line.slice(line.indexOf('{'))) as { url: string; mime: string })
+      .filter(({ url }) => url === new URL('/app.js', scripted.url).href);
+    expect(scripts.map(({ mime }) => mime)).toContain('text/javascript');
   });
 });
 

@@ -11,6 +11,7 @@ import { authorityOf } from './document-response.ts';
 import { MainDocument } from './main-document.ts';
 import { ActionError, Hand, runActions } from './page-actions.ts';
 import { PageCaptures } from './page-captures.ts';
+import { PageResources } from './page-resources.ts';
 import { takeFailureShot, takeShots } from './page-shots.ts';
 import { readHtml } from './page-world.ts';
 import { headerOf } from './plan-tab.ts';
@@ -75,6 +76,7 @@ class Visit {
   readonly #spec: BrowserSpec;
   readonly #document: MainDocument;
   readonly #captures: PageCaptures;
+  readonly #resources: PageResources | null;
   readonly #startedAt = performance.now();
   readonly #ending: Promise<never>;
   readonly #hand: Hand | null;
@@ -90,6 +92,7 @@ class Visit {
     this.#hand = this.#spec.behaviour === 'human' ? new Hand(tab, seededNumbers(seed)) : null;
     this.#document = new MainDocument(tab, request, watch, url);
     this.#captures = new PageCaptures(tab, this.#spec.capture);
+    this.#resources = request.wantsResources ? new PageResources(tab) : null;
     const { promise, reject } = Promise.withResolvers<never>();
     this.#ending = promise;
     // It is looked at only while something is waited for.
@@ -115,14 +118,15 @@ class Visit {
     ticket.turnPage();
     ticket.connectMs = this.#request.timeouts.connectMs;
     this.#captures.listen();
+    this.#resources?.listen();
     const cookies = headerOf(this.#request, 'cookie');
     await this.#within(
       Promise.all([this.#document.listen(), this.#tab.setCookies(this.#request.url, cookies)]),
     );
     const early = await this.#within(this.#arrive());
     if (early) return early;
-    // From here on only captures want to know of each request.
-    if (this.#spec.capture.length === 0) void cdp.send('Network.disable').catch(() => {});
+    // From here on only these want to know of each request.
+    if (this.#spec.capture.length === 0 && !this.#resources) void cdp.send('Network.disable').catch(() => {});
     await this.#rest();
     try {
       await this.#within(
@@ -204,6 +208,7 @@ class Visit {
     const html = await this.#within(this.#html(bodyBytesMax));
     if (html === null) return failure('too-large', 'the HTML of the page is over the size limit');
     const captured = await this.#within(this.#captures.collect());
+    const resources = this.#resources && (await this.#within(this.#resources.collect()));
     return {
       kind: 'response',
       ...head,
@@ -211,7 +216,7 @@ class Visit {
       wireBody: html,
       body: html,
       wireBytes: this.#tab.ticket.bytes,
-      rendered: { shots, captured },
+      rendered: { shots, captured, ...(resources && { resources }) },
     };
   }
 

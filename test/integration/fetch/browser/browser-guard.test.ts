@@ -19,6 +19,7 @@ import {
 
 /** Nothing that the browser does reaches an address that it may not: a canary sits there and counts. */
 
+const LATIN1_SCRIPT = Buffer.from('var \xfc = 1', 'latin1');
 let canary: Canary;
 let origin: RawOrigin;
 let fetcher: BrowserFetcher;
@@ -31,6 +32,9 @@ beforeAll(async () => {
   origin = await openRawOrigin({
     '/page': (socket) => void socket.write(reply('200 OK', ['Content-Type: text/html'], page)),
     '/socket': greetsSocket,
+    '/public.js': sends(
+      reply('200 OK', ['Content-Type: text/javascript; charset=iso-8859-1', 'X-Of: the site'], LATIN1_SCRIPT),
+    ),
     '/redirects-in': sends(reply('302 Found', [`Location: ${inside}`])),
   });
   fetcher = await openBrowserFetcher({
@@ -67,6 +71,30 @@ const visit = (body: string, allowPrivate: boolean) => {
 const insides = () => [`http://${CANARY_ADDRESS}:${canary.port}`, `http://inside.example:${canary.port}`];
 
 describe('a page at a public address', () => {
+  test('brings what it loads, where that is wanted, but nothing that was refused', async () => {
+    const [inside] = insides();
+    page = `<!doctype html><body><script src=/public.js></script><script src=/public.js?2></script>
+      <img src=${inside}/refused.png><img src=/redirects-in><script>fetch('/socket', { method: 'POST' })</script>`;
+    const request = requestOf(`http://site.example:${origin.port}/page`, {
+      ...{ allowPrivate: false, render, timeouts: { taskMs: 20_000 } },
+      headers: { 'X-Job': 'own' },
+    });
+    const { rendered } = responseOf(await fetcher.fetch({ ...request, wantsResources: true }));
+    const found = rendered!.resources!;
+    const paths = found.map(({ url }) => url.replace(/^http:\/\/site\.example:\d+/, '')).sort();
+    expect(paths).toEqual(['/public.js', '/public.js?2', '/redirects-in']);
+    const script = found.find(({ url }) => url.endsWith('/public.js'))!;
+    expect([script.status, script.body.toString()]).toEqual([200, 'var ü = 1']);
+    expect(script.rawHeaders).toEqual(
+      expect.arrayContaining(['text/javascript; charset=utf-8', 'X-Of', 'the site']),
+    );
+    expect(script.requestHeaders.map((word) => word.toLowerCase())).toContain('user-agent');
+    const moved = found.find(({ url }) => url.endsWith('/redirects-in'))!;
+    expect([moved.status, moved.body.length]).toEqual([302, 0]);
+    expect(responseOf(await fetcher.fetch(request)).rendered!.resources).toBeUndefined();
+    expect(canary.hits()).toBe(0);
+  });
+
   test('reaches no private one, by any way there is, by number or by name', async () => {
     for (const inside of insides()) {
       // Those that leave the page go alone: nothing after them would run.

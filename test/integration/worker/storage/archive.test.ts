@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -18,12 +18,14 @@ import { SeineError } from '../../../../src/core/errors.ts';
 import { digestOf } from '../../../../src/core/warc/warc.ts';
 import { parseRecord, readResponse } from '../../../../src/core/warc/warc-reader.ts';
 import type { Blobs } from '../../../../src/ports/blobs.ts';
+import type { FetchResponse, Subresource } from '../../../../src/ports/fetcher.ts';
 import {
   ARCHIVE_BUFFER_BYTES,
   type ArchiveInfo,
   type ArchivePage,
   openArchive,
   type Place,
+  pageKeeper,
 } from '../../../../src/worker/storage/archive.ts';
 import { readPage } from '../../../../src/worker/storage/read-page.ts';
 
@@ -250,4 +252,44 @@ describe('an archive of many kinds of pages', () => {
       SeineError,
     );
   });
+});
+
+test('what a browser loaded for pages is archived with its requests, and equal bytes once', async () => {
+  const { dir, blobs } = await fresh();
+  const archive = openArchive(blobs, KEY, INFO);
+  const keep = pageKeeper(() => archive, {
+    ...{ requests: true, blockDigests: true, errors: false, subresources: true },
+  });
+  const at = INFO.date + 5;
+  const script = (url: string, date: number) => ({
+    ...{ url, date, status: 200, statusText: 'OK', body: Buffer.from('run()') },
+    rawHeaders: ['Content-Type', 'text/javascript'],
+    requestHeaders: ['User-Agent', 'Seine', 'Cookie', 'sid=secret'],
+  });
+  const response = (resources: Subresource[]): FetchResponse => ({
+    ...{ kind: 'response', status: 200, statusText: 'OK', rawHeaders: ['Content-Type', 'text/html'] },
+    ...{ body: html(1), wireBody: html(1), wireBytes: 1, rendered: { shots: [], captured: {}, resources } },
+  });
+  const moved = { ...script('https://shop.example/old.js', at), status: 302, body: Buffer.alloc(0) };
+  const first = [script('https://shop.example/a.js', at), moved];
+  const page = sha256(html(1)).toString('hex');
+  const place = keep.page('https://shop.example/1', response(first), at, page);
+  keep.page('https://shop.example/2', response([script('https://cdn.example/b.js', at + 9)]), at, page);
+  await archive.commit();
+  const records: [string, string][] = [];
+  const text = gunzipSync(await readFile(join(dir, KEY))).toString('latin1');
+  for (const [, type, url] of text.matchAll(/^WARC-Type: (\w+)\r\n[\s\S]*?^WARC-Target-URI: (.*)\r$/gm))
+    records.push([type!, new URL(url!).pathname]);
+  const both = (path: string, type = 'response'): [string, string][] => [
+    [type, path],
+    ['request', path],
+  ];
+  expect(records.slice(1)).toEqual(
+    [both('/a.js'), both('/old.js'), both('/2').slice(0, 1), both('/b.js', 'revisit')].flat(),
+  );
+  expect(text).toContain('WARC-Refers-To-Target-URI: https://shop.example/a.js\r\n');
+  expect(text.match(/run\(\)/g)).toHaveLength(1);
+  expect(text).not.toContain('sid=secret');
+  const { body } = await readPage(blobs, { key: KEY, ...place! }, { sha256: page });
+  expect(body).toEqual(html(1));
 });
