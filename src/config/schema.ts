@@ -331,6 +331,39 @@ export const SETTINGS = {
     }),
     environmentOnly: true,
   },
+  modelUrl: {
+    ...setting<string | null>({
+      env: 'SEINE_MODEL_URL',
+      shown: 'none',
+      doc: 'Language model that `seine learn --model` asks: the address of an API like OpenAI’s, with its version: `https://api.example/v1`. Addresses of the own network are called unless `SEINE_ALLOW_PRIVATE` is `never`; link-local ones never are.',
+      default: () => null,
+      parse: (text) => (/^https?:\/\/./.test(text) && URL.canParse(text) ? text : null),
+      show: showUrl,
+    }),
+    environmentOnly: true,
+  },
+  modelName: {
+    ...setting<string | null>({
+      env: 'SEINE_MODEL_NAME',
+      shown: 'none',
+      doc: 'Name of that model, as the API has it.',
+      default: () => null,
+      parse: text,
+    }),
+    environmentOnly: true,
+  },
+  modelKey: {
+    ...setting<string | null>({
+      env: 'SEINE_MODEL_KEY',
+      shown: 'none',
+      doc: 'Key for that API. Best as a file: `SEINE_MODEL_KEY_FILE`.',
+      default: () => null,
+      parse: text,
+      show: (key) => (key === null ? 'none' : '1 key'),
+    }),
+    secret: true,
+    environmentOnly: true,
+  },
   prices: setting<Prices>({
     env: 'SEINE_PRICES',
     shown: pricesText(PRICES_DEFAULT),

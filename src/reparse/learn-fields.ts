@@ -1,6 +1,7 @@
 import type { FieldInput, FieldSpec } from '../core/job-schema/job.ts';
 import { type Candidate, candidatesFor, candidatesNamed } from '../core/selector-search/candidates.ts';
-import { type Example, isSameValue, type ValueType } from '../core/selector-search/find-values.ts';
+import { type Example, isSameValue, typesOf, type ValueType } from '../core/selector-search/find-values.ts';
+import { modelCandidates } from '../core/selector-search/model-proposals.ts';
 import { rankTried, type Tried } from '../core/selector-search/rank.ts';
 import { isBlank } from '../core/values/blank.ts';
 import { canonicalJson } from '../core/values/canonical-json.ts';
@@ -19,12 +20,15 @@ export interface WantedField {
   type: ValueType | null;
   /** What the field is besides where it is read: kept as it is. */
   rest?: Partial<FieldSpec>;
+  /** Selectors that a language model proposes: tried like those that the search finds. */
+  proposed?: readonly string[];
 }
 
 export interface Proposal extends Omit<Tried, keyof Candidate> {
   /** As a job writes it. */
   field: FieldInput;
   samples: { url: string; value: unknown }[];
+  isFromModel?: true;
 }
 
 /** Pages with known values that candidates are taken from; the others only check them. */
@@ -44,7 +48,13 @@ export async function learnField(wanted: WantedField, pages: readonly Page[]): P
       const key = JSON.stringify(candidate.origin);
       if ((pool.get(key)?.cost ?? Number.POSITIVE_INFINITY) > candidate.cost) pool.set(key, candidate);
     }
-  const trials = await Promise.all([...pool.values()].map((candidate) => trialOf(candidate, wanted)));
+  const proposed = modelCandidates(wanted.proposed ?? [], typesFor(wanted)).filter(
+    ({ origin }) => !pool.has(JSON.stringify(origin)),
+  );
+  const candidates = [...pool.values(), ...proposed];
+  const trials = (await Promise.all(candidates.map((candidate) => trialOf(candidate, wanted)))).flatMap(
+    (trial) => trial ?? [],
+  );
   const first = known.length > 0 ? known : searched;
   const hopeful = ranked(trials, first, wanted).slice(0, TRIED_MAX);
   return ranked(hopeful, pages, wanted)
@@ -59,15 +69,28 @@ function candidatesOn(page: Page, { name, examples, type }: WantedField): Candid
   return type === null ? candidatesFor(facts, example) : candidatesFor(facts, example, [type]);
 }
 
+/** What a field may be that nobody searched for. */
+function typesFor({ examples, type }: WantedField): readonly ValueType[] {
+  if (type !== null) return [type];
+  const [example] = examples.values();
+  return example === undefined ? ['text'] : typesOf(example);
+}
+
 interface Trial extends Candidate {
   field: FieldInput;
   read: Extractor;
 }
 
-async function trialOf(candidate: Candidate, { rest }: WantedField): Promise<Trial> {
+/** Null for a selector that is none: a model may write anything. */
+async function trialOf(candidate: Candidate, { rest }: WantedField): Promise<Trial | null> {
   const field = fieldOf(candidate, rest);
   const spec = typeof field === 'string' ? field : { all: false, type: 'text', required: false, ...field };
-  return { ...candidate, field, read: await compileFields({ value: spec as FieldSpec | string }) };
+  try {
+    return { ...candidate, field, read: await compileFields({ value: spec as FieldSpec | string }) };
+  } catch (error) {
+    if (candidate.isFromModel) return null;
+    throw error;
+  }
 }
 
 /** The short form where it says everything. */
@@ -114,5 +137,8 @@ function proposalOf(trial: Trial & Tried, pages: readonly Page[], { examples }: 
   const samples = shown
     .map((page) => ({ url: page.url, value: valueOn(trial, page) }))
     .filter(({ value }) => !isBlank(value));
-  return { field, known, right, pages: count, filled, different, samples: samples.slice(0, SAMPLES_SHOWN) };
+  return {
+    ...{ field, known, right, pages: count, filled, different, samples: samples.slice(0, SAMPLES_SHOWN) },
+    ...(trial.isFromModel ? { isFromModel: true } : {}),
+  };
 }

@@ -370,7 +370,7 @@ export const COMMANDS: Record<string, CommandSpec> = {
     argsMax: 100,
     summary: 'Propose selectors for fields, from values that stored pages have, or from a schema.',
     details:
-      'It searches the trees and the structured data of stored pages, tries what it finds on other pages of the same kind, and prints a `select` to copy. It sends no request and changes nothing.',
+      'It searches the trees and the structured data of stored pages, tries what it finds on other pages of the same kind, and prints a `select` to copy. It sends no request, but for --model, and changes nothing.',
     options: {
       field: {
         kind: 'values',
@@ -388,6 +388,10 @@ export const COMMANDS: Record<string, CommandSpec> = {
         doc: 'JSON Schema whose properties are looked for by their names and types.',
       },
       limit: { kind: 'value', value: 'n', doc: 'Try on at most this many pages. Default: 60' },
+      model: {
+        kind: 'flag',
+        doc: 'Also try selectors that a language model proposes. It is sent an outline of one page. Needs SEINE_MODEL_URL.',
+      },
       json,
       ...withBlobs,
     },

@@ -12,6 +12,8 @@ export interface Candidate {
   type: ValueType;
   /** The lower, the more likely it outlives a new design. */
   cost: number;
+  /** A language model proposed it. */
+  isFromModel?: true;
 }
 
 /** Elements that have the value: a page may repeat it in every link. */

@@ -32,7 +32,7 @@ export function findValue(page: PageFacts, value: Example, types = typesOf(value
 }
 
 /** As a text first, unless it is none; what else it may be, where no text is the same. */
-function typesOf(value: Example): ValueType[] {
+export function typesOf(value: Example): ValueType[] {
   if (typeof value === 'number') return ['number'];
   if (typeof value === 'object') return ['money'];
   return [

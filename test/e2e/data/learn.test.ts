@@ -95,6 +95,84 @@ test('examples of several pages, and names of a schema, do as well', async () =>
   expect(stderr).toContain(`mugs-1 has no stored HTML page of ${origin}/other`);
 });
 
+test('selectors of a language model are tried like all others, and only the operator says which model', async () => {
+  const asked: { path: string; key: string | undefined; body: string }[] = [];
+  let answer: { status: number; text: string } = { status: 200, text: '' };
+  const model = createServer(async (request, response) => {
+    const pieces: Buffer[] = [];
+    for await (const piece of request) pieces.push(piece);
+    const body = Buffer.concat(pieces).toString();
+    asked.push({ path: request.url ?? '', key: request.headers.authorization, body });
+    const content = { choices: [{ message: { role: 'assistant', content: answer.text } }] };
+    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(JSON.stringify(content));
+  });
+  await new Promise<void>((resolve) => model.listen(0, '127.0.0.1', resolve));
+  const env = {
+    SEINE_MODEL_URL: `http://127.0.0.1:${(model.address() as AddressInfo).port}/v1/`,
+    SEINE_MODEL_NAME: 'small',
+    SEINE_MODEL_KEY: 'sk-s3cr3t',
+  };
+  const schema = join(folder.path, 'cost.json');
+  writeFileSync(schema, JSON.stringify({ properties: { cost: { type: 'number' } } }));
+  const args = [
+    'learn',
+    'mugs',
+    `${origin}/product/3`,
+    '--field',
+    'title=Mug 3',
+    '--schema',
+    schema,
+    '--json',
+  ];
+  const learn = (more: string[], changed: object = {}) =>
+    seine([...args, ...more, '--dir', dir], { env: { ...env, ...changed } });
+  try {
+    // Nothing on the pages is called cost.
+    expect((await learn([])).code).toBe(6);
+    expect(asked).toEqual([]);
+
+    const fields = {
+      cost: ['p((', 'i.none', 'body@data-none', '.price', 7],
+      title: ['dt', 'h1'],
+      other: 'h1',
+    };
+    answer = { status: 200, text: `Here it is:\n\`\`\`json\n${JSON.stringify({ fields })}\n\`\`\`` };
+    const found = await learn(['--model']);
+    expect(found.code, found.stderr).toBe(0);
+    const learned = (JSON.parse(found.stdout) as { fields: Learned[] }).fields;
+    expect(learned.map(({ field, proposals }) => [field, proposals[0]?.field])).toEqual([
+      ['title', 'h1'],
+      ['cost', { type: 'number', css: '.price' }],
+    ]);
+    expect(learned[1]!.proposals).toMatchObject([{ filled: PAGES, isFromModel: true }]);
+    expect(learned[0]!.proposals.map(({ field }) => field)).not.toContain('dt');
+    expect(asked).toMatchObject([{ path: '/v1/chat/completions', key: 'Bearer sk-s3cr3t' }]);
+    const { model: name, messages } = JSON.parse(asked[0]!.body);
+    expect(name).toBe('small');
+    expect(messages[1].content).toContain('<p class="price"> 3,50 €');
+    expect(messages[1].content).toContain('"value on this page": "Mug 3"');
+
+    answer = { status: 401, text: 'sk-s3cr3t is wrong' };
+    const refused = await learn(['--model']);
+    expect([refused.code === 0, refused.stderr.includes('s3cr3t')]).toEqual([false, false]);
+    expect(refused.stderr).toContain('the model cannot be asked: status 401');
+    answer = { status: 200, text: 'I would rather not.' };
+    expect((await learn(['--model'])).code).toBe(6);
+
+    const count = asked.length;
+    expect((await learn(['--model'], { SEINE_ALLOW_PRIVATE: 'never' })).stderr).toContain(
+      '127.0.0.1 has no address that may be called',
+    );
+    expect((await learn(['--model'], { SEINE_MODEL_URL: '' })).stderr).toContain(
+      '--model needs SEINE_MODEL_URL',
+    );
+    expect(asked.length).toBe(count);
+  } finally {
+    model.closeAllConnections();
+    model.close();
+  }
+});
+
 test('a new design: what was read before is found again, and nothing is changed', async () => {
   expect((await run('repair', 'mugs')).stdout).toContain('nothing to compare with');
   isRedesigned = true;

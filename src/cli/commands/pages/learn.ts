@@ -2,13 +2,16 @@ import { readFileSync } from 'node:fs';
 import { type ExitName, messageOf, SeineError } from '../../../core/errors.ts';
 import type { FieldInput, JobSpec } from '../../../core/job-schema/job.ts';
 import type { Example, ValueType } from '../../../core/selector-search/find-values.ts';
+import { modelMessages, proposalsIn } from '../../../core/selector-search/model-proposals.ts';
 import { normalizeUrl } from '../../../core/url/url.ts';
 import type { Store } from '../../../ports/store.ts';
 import { kindOf, openPage, samplePages } from '../../../reparse/archived-pages.ts';
 import { learnField, type Proposal, type WantedField } from '../../../reparse/learn-fields.ts';
+import { factsOf } from '../../../reparse/page-facts.ts';
 import type { Page } from '../../../worker/page/page.ts';
 import { type Command, type Context, print, printable, printJson } from '../../context.ts';
 import { toNumber } from '../run/job-from-flags.ts';
+import { askModel } from './ask-model.ts';
 import { type ArchiveWork, counted, withArchive } from './reparse.ts';
 import { fieldText, proposalLines } from './show-proposals.ts';
 
@@ -41,8 +44,12 @@ export const learnCommand: Command = (context) =>
       const others = sample.map(({ page }) => page).filter((page) => !own.has(page.url));
       const tried = [...pages.values(), ...others];
       const learned: { field: string; proposals: Proposal[] }[] = [];
-      for (const wanted of wantedFields(known, named, pages))
-        learned.push({ field: wanted.name, proposals: await learnField(wanted, tried) });
+      const fields = [...wantedFields(known, named, pages)];
+      const proposed = context.parsed.values.model ? await modelProposals(context, fields, tried) : new Map();
+      for (const wanted of fields) {
+        const all = { ...wanted, proposed: proposed.get(wanted.name) ?? [] };
+        learned.push({ field: wanted.name, proposals: await learnField(all, tried) });
+      }
       show(context, `${work.job.name}-${work.job.run}`, tried.length, learned);
       return learned.every(({ proposals }) => proposals.length > 0) ? 'success' : 'failed-check';
     },
@@ -154,6 +161,30 @@ function* wantedFields(
     yield { name, examples, type: null };
   }
   for (const [name, type] of named) if (!known.has(name)) yield { name, examples: new Map(), type };
+}
+
+/** Of the page with the most known values. The model sees that one page. */
+async function modelProposals(
+  { loaded, settings }: Context,
+  fields: readonly WantedField[],
+  pages: readonly Page[],
+): Promise<Map<string, string[]>> {
+  const { modelUrl, modelName, modelKey } = loaded.config;
+  if (modelUrl === null || modelName === null)
+    throw new SeineError('--model needs SEINE_MODEL_URL and SEINE_MODEL_NAME', {
+      hint: 'such as SEINE_MODEL_URL=https://api.example/v1; most servers need SEINE_MODEL_KEY, too',
+    });
+  const knownOn = (page: Page) => fields.filter(({ examples }) => examples.has(page)).length;
+  const [page] = [...pages].sort((a, b) => knownOn(b) - knownOn(a));
+  const asked = fields.map(({ name, examples, type }) => ({
+    ...{ name, type },
+    example: examples.get(page!) ?? null,
+  }));
+  const model = {
+    ...{ url: modelUrl, name: modelName, key: modelKey },
+    forbidsPrivate: settings.allowPrivate === 'never',
+  };
+  return proposalsIn(await askModel(model, modelMessages(factsOf(page!), asked)));
 }
 
 function show(

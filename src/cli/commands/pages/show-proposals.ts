@@ -18,11 +18,12 @@ export function proposalLines(field: string, proposals: readonly Proposal[]): st
   ];
 }
 
-function evidenceOf({ known, right, pages, filled, different }: Proposal): string {
+function evidenceOf({ known, right, pages, filled, different, isFromModel }: Proposal): string {
   return [
     ...(known > 0 ? [`${right} of ${known} known values`] : []),
     `filled on ${formatPercent(pages === 0 ? 0 : filled / pages)} of ${counted(pages, 'page')}`,
     `${different} different`,
+    ...(isFromModel ? ['proposed by the model'] : []),
   ].join(', ');
 }
 
