@@ -6,6 +6,7 @@ import { requireJob } from '../../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../../core/errors.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
 import type { TaskRow } from '../../core/model.ts';
+import { compilePatterns } from '../../core/url/pattern.ts';
 import type { Job, Store } from '../../ports/store.ts';
 import { formatAmount, formatCount } from '../../tui/format.ts';
 import { type Context, print, printJson, withFolder } from '../context.ts';
@@ -55,12 +56,19 @@ export async function exportDataset(context: Context): Promise<ExitName> {
 async function* mediaTasks(store: Store, job: Job): AsyncIterable<TaskRow> {
   const isMedia = mediaRoutes(job.spec);
   for await (const row of store.views.tasks(job.id))
-    if (row.media || (isMedia(row.route) && row.state === 'dead')) yield row;
+    if (row.media || (row.state === 'dead' && isMedia(row))) yield row;
 }
 
-function mediaRoutes({ routes }: JobSpec): (name: string | null) => boolean {
-  const names = new Set(routes.filter(({ kind }) => kind === 'media').map(({ name }) => name));
-  return (name) => name !== null && (name.startsWith('@media') || names.has(name));
+/** What failed has no route yet, unless a page or a list gave it one: the first that takes its URL counts. */
+function mediaRoutes({ routes }: JobSpec): (row: TaskRow) => boolean {
+  const compiled = routes.map(({ name, kind, match }) => ({
+    ...{ name, isMedia: kind === 'media' },
+    takes: match ? compilePatterns(match) : () => true,
+  }));
+  return ({ route, url }) =>
+    route === null
+      ? (compiled.find(({ takes }) => takes(url))?.isMedia ?? false)
+      : route.startsWith('@media') || compiled.some(({ name, isMedia }) => isMedia && name === route);
 }
 
 function optionsOf(context: Context): DatasetOptions {

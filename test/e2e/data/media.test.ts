@@ -136,6 +136,18 @@ describe('a list of pictures', () => {
     expect(stdout).toContain('media-type');
     expect(stdout).toContain('the media type is text/html');
     expect(filesBelow('mixed/media')).toHaveLength(1);
+    // A data set says of each URL what became of it; the bytes of the first are noise.
+    const exported = await seine([
+      'export',
+      '--what',
+      'dataset',
+      '-o',
+      at('set'),
+      '--json',
+      '--dir',
+      at('mixed'),
+    ]);
+    expect(lastJson(exported), exported.stderr).toMatchObject({ samples: 0, failed: 3 });
   });
 
   test('is complete after kill -9 and resume, with no half picture', async () => {
