@@ -63,7 +63,8 @@ export function parsePattern(pattern: string, { sockets = false } = {}): Pattern
   const isKnown = /^(?:https?|http\*|\*):/.test(scheme) || (sockets && /^(?:wss?|ws\*):/.test(scheme));
   if (/^wss?:/.test(scheme) && !sockets)
     refuse(pattern, 'has a scheme other than http or https; captures of WebSockets need of: frames');
-  if (scheme !== '' && !isKnown) refuse(pattern, 'has a scheme other than http or https');
+  if (scheme !== '' && !isKnown)
+    refuse(pattern, `has a scheme other than ${sockets ? 'http, https, ws or wss' : 'http or https'}`);
   const rest = pattern.slice(scheme.length);
   const hostEnd = rest.search(/[/?]/);
   const host = hostEnd === -1 ? rest : rest.slice(0, hostEnd);

@@ -75,6 +75,11 @@ describe('a route with a browser', () => {
       { browser: { capture: [{ name: 'a', url: 'wss://*/ticker' }] } },
       /capture\.0\.url: the pattern "wss:\/\/\*\/ticker" has a scheme other than http or https/,
     ],
+    [
+      'a capture of frames from what is no WebSocket',
+      { browser: { capture: [{ name: 'a', url: 'ftp://*/ticker', of: 'frames' }] } },
+      /"ftp:\/\/\*\/ticker" has a scheme other than http, https, ws or wss/,
+    ],
   ])('%s is refused', async (_, route, message) => {
     await expect(parse(route)).rejects.toThrow(message);
   });
