@@ -17,10 +17,10 @@ export interface DatabaseOptions {
   readOnly?: boolean;
 }
 
-/** A connection with its prepared statements and the one way to run a transaction. */
 /** A larger cache is no gain: SQLite walks all of it at the end of each transaction that has split a page. */
 const CACHE_BYTES = memoryShare(1 / 64, { min: 2 * 1024 * 1024, max: 16 * 1024 * 1024 });
 
+/** A connection with its prepared statements and the one way to run a transaction. */
 export class Database {
   readonly path: string;
   readonly #db: DatabaseSync;
@@ -34,7 +34,7 @@ export class Database {
       });
       this.#db.exec(`
         PRAGMA busy_timeout = 10000;
-        PRAGMA cache_size = -${CACHE_BYTES / 1_024};
+        PRAGMA cache_size = -${Math.floor(CACHE_BYTES / 1_024)};
         PRAGMA temp_store = MEMORY;
       `);
       if (options.readOnly) return;
