@@ -134,7 +134,7 @@ function applyChanges(db: Database, context: Context): Applied {
   for (const change of settlement.tasks) {
     if (!applyChange(db, context, change)) continue;
     applied.settled++;
-    addSettled(applied.rollup, change);
+    if (db.keepsRollups) addSettled(applied.rollup, change);
     applied.bytes += change.trace?.bytes ?? 0;
     if (change.outcome === 'failed') applied.failed++;
     else if (change.outcome !== 'deferred') applied.done++;
