@@ -501,4 +501,10 @@ export const MIGRATIONS: readonly Migration[] = [
     name: 'blank-pages',
     sql: 'ALTER TABLE quality ADD COLUMN blank INTEGER NOT NULL DEFAULT 0',
   },
+  {
+    number: 39,
+    name: 'attempt-details',
+    // Of attempts that failed: the task has only that of its last one.
+    sql: 'ALTER TABLE attempts ADD COLUMN detail TEXT',
+  },
 ];
