@@ -55,8 +55,8 @@ function viewOf(at: string): ComponentChild {
 export function App() {
   const at = path.value;
   useEffect(() => {
-    const [, jobId] = JOB_PATH.exec(at) ?? [];
-    watchedJob.value = jobId ?? null;
+    // The view of a job watches it, by its number.
+    if (!JOB_PATH.test(at)) watchedJob.value = null;
   }, [at]);
   useShortcuts();
   if (needsKey.value) return <LoginView />;
