@@ -4,7 +4,7 @@ import { call, type Job, useLoad } from '../api.ts';
 import { Button, Failure, Loading, Status, Text } from '../components/basics.tsx';
 import { Dialog } from '../components/dialog.tsx';
 import { attempt } from '../components/toast.tsx';
-import { ago, duration, time } from '../format.ts';
+import { ago, duration, time, visible } from '../format.ts';
 import { type JobNow, jobNow, now, watchedJob } from '../live.ts';
 import { JobCost } from './cost.tsx';
 import { DeadLettersView } from './dead-letters.tsx';
@@ -48,6 +48,10 @@ export function JobView({ id, part }: { id: string; part: string }) {
     watchedJob.value = jobId;
   }, [jobId]);
   const job = jobNow(jobId) ?? (loaded.data ? { ...loaded.data, live: null } : null);
+  const name = job ? visible(nameOf(job)) : 'Job';
+  useEffect(() => {
+    document.title = `${name} · Seine`;
+  }, [name]);
   if (!job) return loaded.error ? <Failure error={loaded.error} /> : <Loading />;
   const tab = TABS.find((one) => one.part === part);
   return (

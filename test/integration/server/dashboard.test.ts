@@ -317,6 +317,7 @@ describe('what a person does', () => {
     });
     await page.goto(`${server.url}/jobs/by-name`);
     await page.getByText('running', { exact: true }).first().waitFor(PATIENCE);
+    await expect.poll(() => page.title(), PATIENCE).toBe('by-name · Seine');
     held.resolve();
     await page.getByText('completed', { exact: true }).first().waitFor(PATIENCE);
     await page.close();
