@@ -35,10 +35,12 @@ export function jobTypes(): string {
   });
   const { routes, ...rest } = schema.properties!;
   const job = { ...schema, properties: rest };
+  const { select: _, schema: __, ...routeFields } = routes!.items!.properties!;
+  const route = { ...routes!.items!, properties: routeFields };
   return [
     '/** Written by npx node scripts/write-types.ts from the schema of jobs. */',
     ...definitions,
-    `/** A route, but for its functions. */\nexport interface RouteFields ${typeOf(routes!.items!, '', 'routes[].', texts)}`,
+    `/** A route, but for its functions, and what TypeScript knows more of: select and schema. */\nexport interface RouteFields ${typeOf(route, '', 'routes[].', texts)}`,
     `/** A job, but for its routes. */\nexport interface JobFields ${typeOf(job, '', '', texts)}`,
     '',
   ].join('\n\n');

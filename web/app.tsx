@@ -55,8 +55,11 @@ function viewOf(at: string): ComponentChild {
 export function App() {
   const at = path.value;
   useEffect(() => {
-    const [, jobId] = JOB_PATH.exec(at) ?? [];
-    watchedJob.value = jobId ?? null;
+    // The view of a job watches it, by its number, and names itself.
+    if (JOB_PATH.test(at)) return;
+    watchedJob.value = null;
+    const label = at === '/new' ? 'New job' : PLACES.find(({ to }) => to === at)?.label;
+    document.title = label === undefined ? 'Seine' : `${label} · Seine`;
   }, [at]);
   useShortcuts();
   if (needsKey.value) return <LoginView />;

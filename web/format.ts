@@ -6,6 +6,11 @@ export function count(value: number): string {
   return whole.format(value);
 }
 
+/** `1 record`, `3 records`; a plural that is not made with an s is given. */
+export function counted(value: number, one: string, many = `${one}s`): string {
+  return `${count(value)} ${value === 1 ? one : many}`;
+}
+
 /** At most four letters and digits: 12.3k. */
 export function short(value: number): string {
   for (const [size, unit] of [
@@ -21,6 +26,7 @@ export function short(value: number): string {
 }
 
 export function rate(value: number): string {
+  if (value === 0) return '0';
   return value >= 100 ? count(value) : value.toFixed(value < 10 ? 1 : 0);
 }
 
@@ -57,11 +63,16 @@ export function duration(seconds: number): string {
 
 export function millis(value: number | null | undefined): string {
   if (value === null || value === undefined) return '–';
-  return value >= 10_000 ? `${(value / 1_000).toFixed(1)} s` : `${Math.round(value)} ms`;
+  if (value < 1_000) return `${Math.round(value)} ms`;
+  return `${Number((value / 1_000).toFixed(value < 10_000 ? 2 : 1))} s`;
 }
 
+/** Two digits that matter: `$12.30`, `$0.042`, `$0.0000017`; what costs nothing is `$0`. */
 export function usd(value: number): string {
-  return `$${value.toFixed(value !== 0 && value < 0.1 ? 4 : 2)}`;
+  if (value <= 0) return '$0';
+  if (value >= 0.095) return `$${value.toFixed(2)}`;
+  const digits = Math.min(20, 1 - Math.floor(Math.log10(Number(value.toPrecision(2)))));
+  return `$${value.toFixed(digits)}`;
 }
 
 const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
@@ -76,7 +87,9 @@ export function time(at: string | null): string {
 }
 
 export function ago(at: string | null, now: number): string {
-  return at === null ? '–' : `${duration((now - Date.parse(at)) / 1_000)} ago`;
+  if (at === null) return '–';
+  const seconds = Math.round((now - Date.parse(at)) / 1_000);
+  return seconds < 1 ? 'now' : `${duration(seconds)} ago`;
 }
 
 /**

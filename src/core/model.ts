@@ -258,7 +258,10 @@ export interface AttemptRow {
   /** `lost`: the worker died or did not answer, so the request may have been sent or not. */
   outcome: string;
   failureCode: string | null;
-  /** Why it was lost; for Lambda with the id of the request, which is in the log of the function. */
+  /**
+   * Why it failed or was lost: for code of the job with file and line, for Lambda with the id of the request, which is in the
+   * log of the function.
+   */
   detail: string | null;
   bytes: number;
   /** How it was asked for, where that was not the plain way: see docs/identity.md. */

@@ -1,4 +1,4 @@
-import type { RecordData, RecordSchema, RouteCode } from '../worker/job/route-code.ts';
+import type { RecordData, RecordSchema, RouteSteps } from '../worker/job/route-code.ts';
 import type { Page } from '../worker/page/page.ts';
 import type { FieldInput, JobFields, RouteFields } from './job-input.ts';
 
@@ -45,13 +45,16 @@ type Found<Fields> = Select extends Fields
     ? SelectedRecord<Fields> & { title?: unknown; markdown?: unknown }
     : RecordData;
 
-/** A route as people write it in TypeScript: what a YAML file may say, plus functions and a schema object. */
-export type RouteDefinition<Fields = Select> = Omit<RouteFields, 'schema' | 'select'> &
-  Omit<RouteCode, 'schema' | 'handler'> & {
+/**
+ * A route as people write it in TypeScript: what a YAML file may say, plus functions and a schema object. Types are put together
+ * without `Omit`, which would lose the texts that editors show.
+ */
+export type RouteDefinition<Fields = Select> = RouteFields &
+  RouteSteps & {
     /** Fields of the record, by name. */
     select?: (Fields & Select) | undefined;
     /** JSON Schema, or an object with `safeParse` as zod makes them; what that returns replaces the record. */
-    schema?: RouteFields['schema'] | RecordSchema;
+    schema?: Record<string, unknown> | RecordSchema | undefined;
     /**
      * Code of the route: gets the page, and what `select` found on it; returns a record, records, or nothing. It may be
      * async.

@@ -28,7 +28,7 @@ export interface FieldInput {
   required?: boolean | undefined;
 }
 
-/** A route, but for its functions. */
+/** A route, but for its functions, and what TypeScript knows more of: select and schema. */
 export interface RouteFields {
   /** Name of the route, for exports and follow rules. */
   name: string;
@@ -36,14 +36,10 @@ export interface RouteFields {
   match?: string | readonly string[] | undefined;
   /** What the URLs are: pages, media files to store, or sitemaps. */
   kind?: 'page' | 'media' | 'sitemap' | undefined;
-  /** Fields of the record, by name. */
-  select?: Record<string, string | FieldInput> | undefined;
   /** Adds the fields `title` and `markdown`: the main content of the page. */
   markdown?: boolean | undefined;
   /** Selectors that must match. If one does not, the page is a `validation` failure and is retried. */
   require?: readonly string[] | undefined;
-  /** JSON Schema that records must match. In TypeScript it can be a zod schema. */
-  schema?: Record<string, unknown> | undefined;
   /** Fields that identify a record; records with the same key are merged. Default: the URL. */
   key?: string | readonly string[] | undefined;
   /** Media to store: selectors, or fields of the record. */

@@ -1,4 +1,4 @@
-import { count, short } from '../format.ts';
+import { count, counted, short } from '../format.ts';
 import { Text } from './basics.tsx';
 
 /** Counts by host and reason: the darker, the more. */
@@ -64,7 +64,7 @@ export function Heatmap({ cells, linkOf }: { cells: HeatCell[]; linkOf: (cell: H
         </tbody>
       </table>
       {allHosts.length > HOSTS_MAX ? (
-        <p class="dim small">and {count(allHosts.length - HOSTS_MAX)} more hosts</p>
+        <p class="dim small">and {counted(allHosts.length - HOSTS_MAX, 'more host')}</p>
       ) : null}
     </div>
   );

@@ -63,7 +63,11 @@ export function AlertsView() {
       </div>
       <Failure error={failure.value} />
       {known === null && failure.value === null ? <Loading /> : null}
-      {known !== null && firing.length === 0 ? <Empty title="Nothing is wrong." /> : null}
+      {known !== null && firing.length === 0 ? (
+        <Empty title="Nothing is wrong.">
+          <p>What fires would be here, with since when, and a way to silence it.</p>
+        </Empty>
+      ) : null}
       {firing.length > 0 ? <AlertTable title="Firing" alerts={firing} isFiring /> : null}
       {resolved.length > 0 ? <AlertTable title="Resolved" alerts={resolved} /> : null}
     </>
@@ -75,7 +79,7 @@ function AlertTable(props: { title: string; alerts: Alert[]; isFiring?: boolean 
   return (
     <Panel title={props.title} flush>
       <div class="table-box">
-        <table class="table">
+        <table class="table stack">
           <thead>
             <tr>
               <th>Alert</th>
@@ -118,7 +122,7 @@ function AlertRow({ alert, hasAction }: { alert: Alert; hasAction: boolean }) {
         <Status value={state} />
         {silenced === null ? null : <span class="cell-note">silent until {time(silenced)}</span>}
       </td>
-      <td class="wide-only">
+      <td class="wide-only" data-label="Job">
         {job === null ? (
           '–'
         ) : (
@@ -127,12 +131,14 @@ function AlertRow({ alert, hasAction }: { alert: Alert; hasAction: boolean }) {
           </a>
         )}
       </td>
-      <td class="number dim">{time(from)}</td>
-      <td class="number dim wide-only">
+      <td class="number dim" data-label="Since">
+        {time(from)}
+      </td>
+      <td class="number dim wide-only" data-label="Lasted">
         {duration(((to === null ? now.value : Date.parse(to)) - Date.parse(from)) / 1_000)}
       </td>
       {hasAction ? (
-        <td class="number">
+        <td class="number action-cell">
           {silenced === null ? (
             <Button label={`Silence ${kind} for an hour`} onClick={() => void silence()}>
               Silence

@@ -40,7 +40,7 @@ export function CostView() {
       {jobs.length > 0 ? (
         <section class="panel flush">
           <div class="table-box">
-            <table class="table">
+            <table class="table stack">
               <thead>
                 <tr>
                   <th>Job</th>
@@ -73,11 +73,21 @@ function CostRow({ job, spent }: { job: JobNow; spent: number | null }) {
           <Text value={nameOf(job)} />
         </a>
       </td>
-      <td class="number">{spent === null ? '–' : usd(spent)}</td>
-      <td class="number">{spent === null || pages === 0 ? '–' : usd((spent / pages) * 1e6)}</td>
-      <td class="number">{short(pages)}</td>
-      <td class="number wide-only">{short(job.counts.requests)}</td>
-      <td class="number wide-only">{bytes(job.counts.bytes)}</td>
+      <td class="number" data-label="Spent">
+        {spent === null ? '–' : usd(spent)}
+      </td>
+      <td class="number" data-label="For a million pages">
+        {spent === null || pages === 0 ? '–' : usd((spent / pages) * 1e6)}
+      </td>
+      <td class="number" data-label="Pages">
+        {short(pages)}
+      </td>
+      <td class="number wide-only" data-label="Requests">
+        {short(job.counts.requests)}
+      </td>
+      <td class="number wide-only" data-label="Bytes">
+        {bytes(job.counts.bytes)}
+      </td>
     </tr>
   );
 }

@@ -4,7 +4,7 @@ import { may } from '../about.ts';
 import { call, useLoad } from '../api.ts';
 import { Button, Choice, Empty, Failure, Loading, Text, Url } from '../components/basics.tsx';
 import { attempt } from '../components/toast.tsx';
-import { count } from '../format.ts';
+import { count, counted } from '../format.ts';
 import type { JobNow } from '../live.ts';
 import { query, setQuery, withQuery } from '../router.ts';
 
@@ -50,7 +50,7 @@ export function DeadLettersView({ job }: { job: JobNow }) {
         <Section key={name} job={job} by={by} name={name} groups={groups} onDone={reload} />
       ))}
       {data.groups_total > data.groups.length ? (
-        <p class="dim">and {count(data.groups_total - data.groups.length)} smaller groups</p>
+        <p class="dim">and {counted(data.groups_total - data.groups.length, 'smaller group')}</p>
       ) : null}
     </>
   );
@@ -78,7 +78,7 @@ function Section({ job, by, name, groups, onDone }: SectionProps) {
         ) : null}
       </header>
       <div class="table-box">
-        <table class="table">
+        <table class="table stack">
           <thead>
             <tr>
               <th>{by === 'code' ? 'Host' : 'Reason'}</th>
@@ -123,7 +123,7 @@ function GroupRow({ job, group, name, children }: GroupRowProps) {
       <td class="side-cell">
         <Text value={name} />
       </td>
-      <td class="number">
+      <td class="number" data-label="URLs">
         <a
           href={withQuery(`/jobs/${job.job_id}/tasks`, {
             status: 'failed',
@@ -144,7 +144,7 @@ function GroupRow({ job, group, name, children }: GroupRowProps) {
           </span>
         ) : null}
       </td>
-      <td class="number">{children}</td>
+      <td class="number action-cell">{children}</td>
     </tr>
   );
 }
@@ -161,7 +161,7 @@ function Retry({ job, filter, number, label, onDone }: RetryProps) {
   const [isBusy, setBusy] = useState(false);
   const retry = async () => {
     setBusy(true);
-    await attempt(`${count(number)} URLs are tried again.`, () =>
+    await attempt(number === 1 ? '1 URL is tried again.' : `${count(number)} URLs are tried again.`, () =>
       call(`/jobs/${job.job_id}/retry`, { method: 'POST', body: filter }),
     );
     setBusy(false);

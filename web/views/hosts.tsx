@@ -67,7 +67,7 @@ function HostTable({ job, page }: { job: JobNow | null; page: Page }) {
   return (
     <section class="panel flush">
       <div class="table-box">
-        <table class="table">
+        <table class="table stack">
           <thead>
             <tr>
               <th>Host</th>
@@ -134,12 +134,28 @@ function HostRow({ job, host, seen, onSlowDown }: HostRowProps) {
       <td>
         <Status value={stateOf(host, now.value)} />
       </td>
-      <td class="number">{host.rate === null ? '–' : `${rate(host.rate)}/s`}</td>
-      {seen === undefined ? null : <td class="number">{seen ? rate(seen.requestsPerSecond) : '–'}</td>}
-      {seen === undefined ? null : <td class="number wide-only">{millis(seen?.p95Ms)}</td>}
-      <td class="number wide-only">{short(host.requests)}</td>
-      {job ? <td class="number wide-only">{short(host.ready ?? 0)}</td> : null}
-      <td class="value-cell dim error-cell">
+      <td class="number" data-label="Learned rate">
+        {host.rate === null ? '–' : `${rate(host.rate)}/s`}
+      </td>
+      {seen === undefined ? null : (
+        <td class="number" data-label="req/s">
+          {seen ? rate(seen.requestsPerSecond) : '–'}
+        </td>
+      )}
+      {seen === undefined ? null : (
+        <td class="number wide-only" data-label="p95">
+          {millis(seen?.p95Ms)}
+        </td>
+      )}
+      <td class="number wide-only" data-label="Requests">
+        {short(host.requests)}
+      </td>
+      {job ? (
+        <td class="number wide-only" data-label="Ready">
+          {short(host.ready ?? 0)}
+        </td>
+      ) : null}
+      <td class="value-cell dim error-cell" data-label="Last error">
         {host.last_error ? (
           <>
             <span class="mono">{host.last_error.code}</span> <Text value={host.last_error.detail} />
@@ -150,7 +166,7 @@ function HostRow({ job, host, seen, onSlowDown }: HostRowProps) {
         )}
       </td>
       {job && may('write') ? (
-        <td class="number">
+        <td class="number action-cell">
           <Button label={`Slow down ${host.host}`} onClick={onSlowDown}>
             Slow down
           </Button>

@@ -28,7 +28,6 @@ export function Failures({ job }: { job: JobNow }) {
     <Panel
       title="Failed attempts by host and reason"
       aside={job.counts.failed > 0 ? <a href={`/jobs/${job.job_id}/dead`}>Dead letters</a> : undefined}
-      wide
     >
       {cells.length === 0 ? (
         <Empty title={data ? 'Nothing failed' : 'Loading…'} />
@@ -71,7 +70,7 @@ const PROVIDERS_MAX = 8;
 function Providers({ providers }: Pick<FailureNumbers, 'providers'>) {
   return (
     <div class="table-box after">
-      <table class="table compact">
+      <table class="table compact inset">
         <thead>
           <tr>
             <th>Proxy provider</th>

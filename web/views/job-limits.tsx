@@ -51,7 +51,7 @@ export function Limits({ job }: { job: JobNow }) {
   return (
     <Panel title="What limits it">
       <p class="sentence">
-        <Text value={data.sentence} />
+        <Text value={withUnits(data.sentence)} />
       </p>
       <Shares shares={shares} />
       {data.gains.length > 0 ? (
@@ -60,7 +60,7 @@ export function Limits({ job }: { job: JobNow }) {
             <tr>
               <th>With</th>
               <th class="number">Pages/s</th>
-              <th class="number">{job.live ? 'Done in' : ''}</th>
+              {job.live ? <th class="number">Done in</th> : null}
             </tr>
           </thead>
           <tbody>
@@ -73,7 +73,9 @@ export function Limits({ job }: { job: JobNow }) {
                   {gainPercent >= 0 ? '+' : ''}
                   {Math.round(gainPercent)} %
                 </td>
-                <td class="number dim">{etaSeconds === null || !job.live ? '' : duration(etaSeconds)}</td>
+                {job.live ? (
+                  <td class="number dim">{etaSeconds === null ? '' : duration(etaSeconds)}</td>
+                ) : null}
               </tr>
             ))}
           </tbody>
@@ -82,6 +84,9 @@ export function Limits({ job }: { job: JobNow }) {
     </Panel>
   );
 }
+
+/** A number and its percent sign stay on one line. */
+const withUnits = (sentence: string) => sentence.replace(/(\d) %/g, '$1\u00a0%');
 
 function Shares({ shares }: { shares: [string, number][] }) {
   return (

@@ -1,6 +1,6 @@
 import { call, useLoad } from '../api.ts';
 import { Panel, Text } from '../components/basics.tsx';
-import { count, percent } from '../format.ts';
+import { count, counted, percent } from '../format.ts';
 import type { JobNow } from '../live.ts';
 
 interface QualityAnswer {
@@ -32,7 +32,8 @@ export function Quality({ job }: { job: JobNow }) {
             <Text value={route} class="strong" />
             <span class={`score ${score >= 90 ? 'good' : score >= 60 ? 'warn' : 'bad'}`}>{score}</span>
             <span class="dim">
-              {count(records)} records{invalid > 0 ? `, ${count(invalid)} invalid` : ''}
+              {counted(records, 'record')}
+              {invalid > 0 ? `, ${count(invalid)} invalid` : ''}
             </span>
           </div>
           <ul class="fills">

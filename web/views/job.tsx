@@ -1,11 +1,11 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { may } from '../about.ts';
 import { call, type Job, useLoad } from '../api.ts';
 import { Button, Failure, Loading, Status, Text } from '../components/basics.tsx';
 import { Dialog } from '../components/dialog.tsx';
 import { attempt } from '../components/toast.tsx';
-import { ago, duration, time } from '../format.ts';
-import { type JobNow, jobNow, now } from '../live.ts';
+import { ago, duration, time, visible } from '../format.ts';
+import { type JobNow, jobNow, now, watchedJob } from '../live.ts';
 import { JobCost } from './cost.tsx';
 import { DeadLettersView } from './dead-letters.tsx';
 import { HostsView } from './hosts.tsx';
@@ -38,18 +38,26 @@ const TABS: Tab[] = [
 ];
 
 export function JobView({ id, part }: { id: string; part: string }) {
-  const live = jobNow(id);
-  // A job that is too old for the snapshots.
-  const loaded = useLoad(live ? null : id, (signal) =>
+  const isShown = jobNow(id) !== null;
+  // A job that is too old for the snapshots, or one that the address has by its name.
+  const loaded = useLoad(isShown ? null : id, (signal) =>
     call<Job>(`/jobs/${encodeURIComponent(id)}`, { signal }),
   );
-  const job = live ?? (loaded.data ? { ...loaded.data, live: null } : null);
+  const jobId = loaded.data?.job_id ?? id;
+  useEffect(() => {
+    watchedJob.value = jobId;
+  }, [jobId]);
+  const job = jobNow(jobId) ?? (loaded.data ? { ...loaded.data, live: null } : null);
+  const name = job ? visible(nameOf(job)) : 'Job';
+  useEffect(() => {
+    document.title = `${name} · Seine`;
+  }, [name]);
   if (!job) return loaded.error ? <Failure error={loaded.error} /> : <Loading />;
   const tab = TABS.find((one) => one.part === part);
   return (
     <>
       <JobHead job={job} />
-      <nav class="tabs" aria-label="About this job">
+      <nav class="tabs" aria-label="About this job" ref={showCurrent}>
         {TABS.map(({ part: name, label, badge }) => {
           const number = badge?.(job) ?? 0;
           const isHere = name === part || (part === 'task' && name === 'tasks');
@@ -68,6 +76,15 @@ export function JobView({ id, part }: { id: string; part: string }) {
       {part === 'task' ? <TaskView job={job} /> : (tab ?? TABS[0]!).view(job)}
     </>
   );
+}
+
+/** Where not all tabs have room, the chosen one is seen. */
+function showCurrent(tabs: HTMLElement | null): void {
+  const current = tabs?.querySelector<HTMLElement>('[aria-current]');
+  if (!tabs || !current) return;
+  const { offsetLeft: from, offsetWidth: width } = current;
+  if (from + width > tabs.scrollLeft + tabs.clientWidth || from < tabs.scrollLeft)
+    tabs.scrollLeft = from - (tabs.clientWidth - width) / 2;
 }
 
 function JobHead({ job }: { job: JobNow }) {

@@ -159,7 +159,7 @@ function JobCard({ job }: { job: JobNow }) {
 function JobList({ jobs }: { jobs: JobNow[] }) {
   return (
     <div class="table-box">
-      <table class="table">
+      <table class="table stack">
         <thead>
           <tr>
             <th>Job</th>
@@ -201,8 +201,10 @@ function JobRow({ job }: { job: JobNow }) {
       <td class="wide-only progress-cell">
         <Progress counts={job.counts} />
       </td>
-      <td class="number">{short(job.counts.succeeded)}</td>
-      <td class="number">
+      <td class="number" data-label="Pages">
+        {short(job.counts.succeeded)}
+      </td>
+      <td class="number" data-label="Failed">
         {job.counts.failed === 0 ? (
           <span class="dim">0</span>
         ) : (
@@ -212,9 +214,15 @@ function JobRow({ job }: { job: JobNow }) {
           </a>
         )}
       </td>
-      <td class="number wide-only">{short(job.counts.records)}</td>
-      <td class="number wide-only">{bytes(job.counts.bytes)}</td>
-      <td class="number dim">{ago(job.ended_at ?? job.created_at, now.value)}</td>
+      <td class="number wide-only" data-label="Records">
+        {short(job.counts.records)}
+      </td>
+      <td class="number wide-only" data-label="Bytes">
+        {bytes(job.counts.bytes)}
+      </td>
+      <td class="number dim" data-label="Ended">
+        {ago(job.ended_at ?? job.created_at, now.value)}
+      </td>
     </tr>
   );
 }

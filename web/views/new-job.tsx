@@ -48,7 +48,9 @@ export function NewJobView() {
   });
   const body = mode === 'file' ? text : jobOf(form);
   const isEmpty = mode === 'file' ? text.trim() === '' : form.urls.trim() === '';
-  const check = useDryRun(isEmpty ? null : body);
+  const answer = useDryRun(isEmpty ? null : body);
+  const wrongLine = mode === 'form' ? form.select.split('\n').find(isNoField) : undefined;
+  const check: Check = wrongLine === undefined ? answer : { job: null, error: new Error(noField(wrongLine)) };
   const start = () =>
     attempt('The job starts.', async () => {
       const { job_id: id } = await call<{ job_id: string }>('/jobs', sending(body));
@@ -87,7 +89,13 @@ export function NewJobView() {
             <FormFields form={form} onChange={(change) => setForm({ ...form, ...change })} />
           )}
           <div class="actions form-actions">
-            <Button kind="primary" icon="play" disabled={!check.job} onClick={() => void start()}>
+            {/* While it is checked it can be reached with keys, too: the server says what is wrong all the same. */}
+            <Button
+              kind="primary"
+              icon="play"
+              disabled={isEmpty || wrongLine !== undefined}
+              onClick={() => void start()}
+            >
               Start
             </Button>
           </div>
@@ -216,9 +224,16 @@ function NumberFields({ form, onChange }: FieldsProps) {
   );
 }
 
+const FIELD_LINE = /^\s*([^=]+?)\s*=\s*(.+?)\s*$/;
+
+const isNoField = (line: string) => line.trim() !== '' && !FIELD_LINE.test(line);
+
+const noField = (line: string) =>
+  `"${line.trim().slice(0, 60)}" is not a field: write its name, = and a CSS selector, as in title = h1`;
+
 function jobOf({ name, urls, follow, select, rate, pages, render }: Form): object {
   const fields = select.split('\n').flatMap((line) => {
-    const [, field, selector] = /^\s*([^=]+?)\s*=\s*(.+?)\s*$/.exec(line) ?? [];
+    const [, field, selector] = FIELD_LINE.exec(line) ?? [];
     return field !== undefined && selector !== undefined ? [[field, selector]] : [];
   });
   return {

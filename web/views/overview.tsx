@@ -1,7 +1,7 @@
 import { Panel, Stat, Status, Text } from '../components/basics.tsx';
 import { Progress } from '../components/progress.tsx';
 import { Sparkline } from '../components/sparkline.tsx';
-import { bytes, count, duration, millis, percent, rate, short, time } from '../format.ts';
+import { bytes, count, counted, duration, millis, percent, rate, short, time } from '../format.ts';
 import { type JobNow, ratesOf, snapshot } from '../live.ts';
 import { withQuery } from '../router.ts';
 import { TimeCharts } from './job-charts.tsx';
@@ -18,11 +18,19 @@ export function Overview({ job }: { job: JobNow }) {
       {job.live?.waiting_for ? <p class="waiting">{job.live.waiting_for}</p> : null}
       <div class="grid">
         <TimeCharts job={job} />
-        <Limits job={job} />
-        <Failures job={job} />
-        <BusyHosts job={job} />
-        <Quality job={job} />
-        <Recent />
+      </div>
+      <div class="columns-of-panels">
+        <div>
+          <Limits job={job} />
+          {job.live ? <Quality job={job} /> : null}
+        </div>
+        <div class="wide">
+          <Failures job={job} />
+          <BusyHosts job={job} />
+          <Recent />
+          {/* Of a job that has ended there are neither hosts nor news: here is room. */}
+          {job.live ? null : <Quality job={job} />}
+        </div>
       </div>
     </>
   );
@@ -56,7 +64,11 @@ function Figures({ job }: { job: JobNow }) {
         tone={tried > 0 && counts.failed / tried > 0.05 ? 'bad' : undefined}
       />
       <Stat label="Records" value={short(counts.records)} note={`${bytes(counts.bytes)} fetched`} />
-      <Stat label="Requests" value={short(counts.requests)} note={`${short(counts.retries)} retries`} />
+      <Stat
+        label="Requests"
+        value={short(counts.requests)}
+        note={counted(counts.retries, 'retry', 'retries')}
+      />
     </dl>
   );
 }
@@ -88,7 +100,6 @@ function BusyHosts({ job }: { job: JobNow }) {
       title="Hosts"
       aside={<a href={`/jobs/${job.job_id}/hosts`}>All {count(details.hosts_total)}</a>}
       flush
-      wide
     >
       <div class="table-box">
         <table class="table compact">

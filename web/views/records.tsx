@@ -2,13 +2,15 @@ import { call, type RecordRow, type RecordVersion, search, useLoad } from '../ap
 import { Empty, Failure, Loading, Text, Url } from '../components/basics.tsx';
 import { Icon } from '../components/icons.tsx';
 import { textOf } from '../components/json.tsx';
-import { time } from '../format.ts';
+import { counted, time, visible } from '../format.ts';
 import type { JobNow } from '../live.ts';
 import { go, query, setQuery, withQuery } from '../router.ts';
 import { RecordPanel } from './task.tsx';
 
 const ROWS = 50;
 const COLUMNS_MAX = 7;
+/** Letters of a name beside its value, on a phone. */
+const NAME_MAX = 40;
 
 /** What was made of the pages, as a table; a record with its history. */
 export function RecordsView({ job }: { job: JobNow }) {
@@ -83,7 +85,7 @@ function RecordRows({ job, page, isFirst }: { job: JobNow; page: RecordPage; isF
   return (
     <section class="panel flush">
       <div class="table-box">
-        <table class="table records">
+        <table class="table records stack">
           <thead>
             <tr>
               {shown.map((name) => (
@@ -104,7 +106,7 @@ function RecordRows({ job, page, isFirst }: { job: JobNow; page: RecordPage; isF
       </div>
       <div class="pager">
         {names.length > shown.length ? (
-          <span class="dim">{names.length - shown.length} more fields in each</span>
+          <span class="dim">{counted(names.length - shown.length, 'more field')} in each</span>
         ) : null}
         {isFirst ? null : (
           <button type="button" class="button" onClick={() => setQuery({ after: null })}>
@@ -127,7 +129,11 @@ function OneRow({ job, record, names }: { job: JobNow; record: RecordRow; names:
       {names.map((name, at) => {
         const text = textOf(record.data[name]);
         return (
-          <td key={name} class="value-cell">
+          <td
+            key={name}
+            class="value-cell"
+            data-label={at === 0 ? undefined : visible(name.slice(0, NAME_MAX))}
+          >
             {at === 0 ? (
               <a href={withQuery(`/jobs/${job.job_id}/records`, { key: record.key })}>
                 <Text value={text} />
@@ -138,12 +144,14 @@ function OneRow({ job, record, names }: { job: JobNow; record: RecordRow; names:
           </td>
         );
       })}
-      <td class="value-cell">
+      <td class="value-cell" data-label="Page">
         <a href={withQuery(`/jobs/${job.job_id}/task`, { url: record.url })}>
           <Url value={record.url} />
         </a>
       </td>
-      <td class="number dim">{time(record.updated_at)}</td>
+      <td class="number dim" data-label="Changed">
+        {time(record.updated_at)}
+      </td>
     </tr>
   );
 }

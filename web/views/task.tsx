@@ -72,17 +72,21 @@ export function TaskView({ job }: { job: JobNow }) {
           Redirected to <Url value={task.final_url} />
         </p>
       ) : null}
-      <div class="grid">
-        <StoredPage job={job} task={task} />
-        <Attempts rows={task.attempt_log} />
-        {task.records.map((record) => (
-          <RecordPanel key={record.key} record={record} />
-        ))}
-        {task.meta ? (
-          <Panel title="Meta">
-            <Json value={task.meta} />
-          </Panel>
-        ) : null}
+      <div class="columns-of-panels">
+        <div class="wide">
+          <StoredPage job={job} task={task} />
+        </div>
+        <div>
+          <Attempts rows={task.attempt_log} />
+          {task.records.map((record) => (
+            <RecordPanel key={record.key} record={record} />
+          ))}
+          {task.meta ? (
+            <Panel title="Meta">
+              <Json value={task.meta} />
+            </Panel>
+          ) : null}
+        </div>
       </div>
     </>
   );
@@ -101,7 +105,6 @@ function StoredPage({ job, task }: { job: JobNow; task: TaskDetails }) {
   return (
     <Panel
       title="Stored page"
-      wide
       aside={
         <>
           {choice}

@@ -39,11 +39,13 @@ export function TasksView({ job }: { job: JobNow }) {
       />
       <Failure error={error} />
       <section class="panel flush">
-        <TaskTable job={job} rows={rows} />
-        {rows.length === 0 && !isLooking ? <Empty title="No task is like that." /> : null}
+        {rows.length > 0 ? <TaskTable job={job} rows={rows} /> : null}
+        {rows.length === 0 && !isLooking ? (
+          <Empty title={job.counts.total === 0 ? 'No tasks yet' : 'No task is like that.'} />
+        ) : null}
         <div class="pager">
           <span class="dim" role="status">
-            {isLooking ? 'Looking…' : `${count(rows.length)} shown`}
+            {isLooking ? 'Looking…' : rows.length > 0 ? `${count(rows.length)} shown` : ''}
           </span>
           {hasMore && !isLooking ? <Button onClick={more}>More</Button> : null}
         </div>
@@ -97,7 +99,7 @@ function SearchForm({ job, q, host, code }: { job: JobNow; q: string; host: stri
 export function TaskTable({ job, rows }: { job: { job_id: string }; rows: Task[] }) {
   return (
     <div class="table-box">
-      <table class="table">
+      <table class="table stack">
         <thead>
           <tr>
             <th>URL</th>
@@ -122,7 +124,7 @@ export function TaskTable({ job, rows }: { job: { job_id: string }; rows: Task[]
               </td>
               <td class="number wide-only mono">{task.http_status ?? '–'}</td>
               <td class="number wide-only">{bytes(task.bytes)}</td>
-              <td class="number wide-only">{task.attempts}</td>
+              <td class="number wide-only never-stacked">{task.attempts}</td>
               <td class="number wide-only dim">{time(task.fetched_at)}</td>
             </tr>
           ))}

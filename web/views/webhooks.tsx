@@ -69,7 +69,7 @@ function WebhookTable({ rows, onChange }: { rows: Webhook[]; onChange: () => voi
   return (
     <section class="panel flush">
       <div class="table-box">
-        <table class="table">
+        <table class="table stack">
           <thead>
             <tr>
               <th>Address</th>
@@ -98,9 +98,13 @@ function WebhookTable({ rows, onChange }: { rows: Webhook[]; onChange: () => voi
                     </span>
                   ) : null}
                 </td>
-                <td class="wide-only value-cell dim">{hook.events.join(', ')}</td>
-                <td class="number wide-only dim">{time(hook.created_at)}</td>
-                <td class="number">
+                <td class="wide-only value-cell dim" data-label="Events">
+                  {hook.events.join(', ')}
+                </td>
+                <td class="number wide-only dim" data-label="Since">
+                  {time(hook.created_at)}
+                </td>
+                <td class="number action-cell">
                   {may('write') ? (
                     <Button
                       label={`${hook.enabled ? 'Switch off' : 'Switch on'} ${hook.url.slice(0, 200)}`}

@@ -5,7 +5,7 @@ import { Button, Choice, Empty, Failure, Loading, Panel, Stat, Status, Text } fr
 import { Chart } from '../components/chart.tsx';
 import { Dialog } from '../components/dialog.tsx';
 import { attempt } from '../components/toast.tsx';
-import { ago, bytes, count, percent, rate, short } from '../format.ts';
+import { ago, bytes, count, counted, percent, rate, short } from '../format.ts';
 import { now } from '../live.ts';
 import { query, setQuery, withQuery } from '../router.ts';
 
@@ -109,7 +109,7 @@ function WorkerTable(props: { workers: readonly Worker[]; onDrain: (worker: Work
   return (
     <section class="panel flush">
       <div class="table-box">
-        <table class="table">
+        <table class="table stack">
           <thead>
             <tr>
               <th>Worker</th>
@@ -169,19 +169,31 @@ function WorkerRow({
       <td>
         <Status value={worker.state} />
       </td>
-      <td class="number">{worker.state === 'gone' ? '–' : rate(worker.tasks_per_second)}</td>
-      <td class="number">
+      <td class="number" data-label="Pages/s">
+        {worker.state === 'gone' ? '–' : rate(worker.tasks_per_second)}
+      </td>
+      <td class="number" data-label="Batches">
         {worker.batches === null || worker.state === 'gone'
           ? '–'
           : `${count(worker.batches)} / ${count(worker.slots ?? 0)}`}
       </td>
-      <td class="number">{worker.cpu === null ? '–' : percent(worker.cpu)}</td>
-      <td class="number">{bytes(worker.memory_bytes)}</td>
-      <td class="number wide-only">{short(worker.tasks)}</td>
-      <td class="wide-only mono">{worker.version ?? '–'}</td>
-      <td class="number dim wide-only">{ago(worker.last_seen_at, now.value)}</td>
+      <td class="number" data-label="CPU">
+        {worker.cpu === null ? '–' : percent(worker.cpu)}
+      </td>
+      <td class="number" data-label="Memory">
+        {bytes(worker.memory_bytes)}
+      </td>
+      <td class="number wide-only" data-label="Pages">
+        {short(worker.tasks)}
+      </td>
+      <td class="wide-only mono" data-label="Version">
+        {worker.version ?? '–'}
+      </td>
+      <td class="number dim wide-only" data-label="Seen">
+        {ago(worker.last_seen_at, now.value)}
+      </td>
       {hasAction ? (
-        <td class="number">
+        <td class="number action-cell">
           {worker.can_drain ? (
             <Button label={`Drain ${worker.worker}`} disabled={worker.state === 'draining'} onClick={onDrain}>
               {worker.state === 'draining' ? 'Draining' : 'Drain'}
@@ -207,8 +219,9 @@ function DrainDialog({ worker, onClose }: { worker: Worker; onClose: () => void 
       }
     >
       <p>
-        <Text value={worker.worker} class="strong" /> takes no more batches, finishes the{' '}
-        {count(worker.batches ?? 0)} that it has, and exits. Nothing is lost, and the others go on.
+        <Text value={worker.worker} class="strong" /> takes no more work, finishes the{' '}
+        {counted(worker.batches ?? 0, 'batch', 'batches')} that it has, and exits. Nothing is lost, and the
+        others go on.
       </p>
     </Dialog>
   );
@@ -240,7 +253,7 @@ function WorkerSeries({ worker, isClosable }: { worker: string; isClosable: bool
   const charts = [
     { label: 'CPU', tone: 'accent', of: (point: Point) => point.cpu, format: percent },
     { label: 'Memory', tone: 'info', of: (point: Point) => point.memory_bytes, format: bytes },
-    { label: 'Batches', tone: 'violet', of: (point: Point) => point.batches, format: rate },
+    { label: 'Batches', tone: 'violet', of: (point: Point) => point.batches, format: short },
   ];
   return (
     <Panel

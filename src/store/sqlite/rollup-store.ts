@@ -33,6 +33,7 @@ export class SqliteRollupStore extends ReadRollups implements RollupStore {
 
 /** Inside somebody's transaction. */
 export function addRollups(db: Database, jobId: number, rows: readonly RollupRow[]): void {
+  if (!db.keepsRollups) return;
   const { sums, counts } = rowsOf(rows);
   for (const { step, host, at, sums: values, latencyMaxMs } of sums)
     db.run(ADD_SUMS, jobId, step, host, at, latencyMaxMs, ...values);

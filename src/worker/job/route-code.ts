@@ -16,10 +16,8 @@ export interface RecordSchema {
     | { success: false; error: { issues: readonly { path: PropertyKey[]; message: string }[] } };
 }
 
-/** The functions of a route: the handler, and the steps that every record goes through. Each may be async. */
-export interface RouteCode {
-  handler?: Handler;
-  schema?: RecordSchema;
+/** The steps that every record goes through. Each may be async. */
+export interface RouteSteps {
   /** Puts a record in order; null drops it. */
   clean?(record: RecordData, page: Page): RecordData | null | Promise<RecordData | null>;
   /** A text says what is wrong; the page is then a `validation` failure. */
@@ -34,6 +32,12 @@ export interface RouteCode {
     record: RecordData,
     page: Page,
   ): RecordData | RecordData[] | null | Promise<RecordData | RecordData[] | null>;
+}
+
+/** The functions of a route: the handler, and the steps. */
+export interface RouteCode extends RouteSteps {
+  handler?: Handler;
+  schema?: RecordSchema;
 }
 
 /** The functions among them, by name. */

@@ -189,6 +189,16 @@ export function testSettle(setup: StoreSetup): void {
       await expectBalance(setup.store, setup.job);
     });
 
+    test('each attempt that failed keeps why, also after another one; a page that came has nothing to say', async () => {
+      await add(`${A}/1`);
+      const first = await leaseOne(setup.store, setup.job);
+      await settle(first.id, [change.again(first.tasks[0]!.id, null, { detail: 'reset (shop.ts:12)' })]);
+      const second = await leaseOne(setup.store, setup.job);
+      await settle(second.id, [change.fetched(second.tasks[0]!.id, { detail: 'not kept' })]);
+      const attempts = await collect(setup.store.views.attempts(setup.job.id));
+      expect(attempts.map(({ detail }) => detail)).toEqual(['reset (shop.ts:12)', null]);
+    });
+
     test('a report under the name of another job is refused', async () => {
       const other = await createJob(setup.store, 'other');
       await add(`${A}/1`);

@@ -180,7 +180,9 @@ test('links of a page that parses now are followed when the job goes on', async 
   writeListing(`return { title: page.textOf('h1') };`);
   const result = await run('reparse', 'listing');
   expect(result.stdout).toContain('1 dead letter is done now');
-  expect(result.stdout).toMatch(/\d+ new links on these pages\n {2}next: seine resume listing\n/);
+  expect(result.stdout).toMatch(
+    /\d+ new links on these pages\n {2}next: seine resume listing( --dir \S+)?\n/,
+  );
   expect(site.log.length).toBe(before);
   // The run goes on with the code of today, by resume as by run.
   expect(lastJson(await run('status', 'listing', '--json')).state).toBe('stopped');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { nextCommands } from '../../../src/cli/commands/setup/next-commands.ts';
 import { TEMPLATES } from '../../../src/cli/commands/setup/templates.ts';
-import { programName } from '../../../src/cli/program-name.ts';
+import { nextCommand, programName } from '../../../src/cli/program-name.ts';
 import { COMMANDS } from '../../../src/cli/specs/commands.ts';
 import { loadJobFile } from '../../../src/job-file/load-job-file.ts';
 import { type ShopSite, startShopSite } from '../../../src/sites/shop/shop-site.ts';
@@ -154,6 +154,17 @@ describe('what is printed', () => {
     expect(programName({})).toBe('seine');
     expect(programName({ npm_command: 'exec', npm_lifecycle_script: "'seine'" })).toBe('npx seine');
     expect(programName({ npm_command: 'exec', npm_lifecycle_script: "'vitest'" })).toBe('seine');
+    expect(programName({ npm_command: 'run', npm_lifecycle_event: 'nightly' })).toBe('npx seine');
+    expect(programName({ npm_command: 'run-script' })).toBe('npx seine');
+  });
+
+  test('names a next command in the place that this one was told of, without passwords', () => {
+    const next = (given: Record<string, string>) => nextCommand(given, 'dead shop', {});
+    expect(next({})).toBe('seine dead shop');
+    expect(next({ dir: '.seine/demo', rate: '4' })).toBe('seine dead shop --dir .seine/demo');
+    expect(next({ dir: "it's here" })).toBe("seine dead shop --dir 'it'\\''s here'");
+    expect(next({ store: 'postgres://me@db/seine' })).toBe('seine dead shop --store postgres://me@db/seine');
+    expect(next({ store: 'postgres://me:secret@db/seine' })).toBe('seine dead shop');
   });
 
   test('doctor shows tables of numbers as the environment has them', async () => {

@@ -34,12 +34,17 @@ const asked: string[] = [];
 let server: ApiServer;
 let browser: Browser;
 let crawled: string;
+/** The page `/held` comes when a test wants it. */
+const held = Promise.withResolvers<void>();
 
 beforeAll(async () => {
   site = createServer((request, answer) => {
     asked.push(request.url!);
-    const isPage = request.url === '/';
-    answer.writeHead(isPage ? 200 : 404, { 'content-type': 'text/html' }).end(isPage ? PAGE : '');
+    const isPage = request.url === '/' || request.url === '/held';
+    const send = () =>
+      answer.writeHead(isPage ? 200 : 404, { 'content-type': 'text/html' }).end(isPage ? PAGE : '');
+    if (request.url === '/held') void held.promise.then(send);
+    else send();
   });
   await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
   siteUrl = `http://127.0.0.1:${(site.address() as AddressInfo).port}/`;
@@ -237,11 +242,15 @@ describe('views', () => {
       await page.getByText(shown).first().waitFor(PATIENCE);
       await page.setViewportSize({ width: 375, height: 812 });
       const isTooWide = await page.evaluate('document.documentElement.scrollWidth > innerWidth');
+      // Rows become cards there; only tables with columns of strangers are moved sideways.
+      const isCut = await page.evaluate(
+        `[...document.querySelectorAll('.table-box:has(.stack)')].some((box) => box.scrollWidth > box.clientWidth)`,
+      );
       await page.setViewportSize({ width: 1440, height: 900 });
       const ran = await page.evaluate('"ran" in window');
       const violations = await violationsOf(page);
-      if (ran || isTooWide || violations.length > 0 || wrong.length > 0)
-        found.push({ path: path!.slice(0, 80), ran, isTooWide, violations, wrong: wrong.splice(0) });
+      if (ran || isTooWide || isCut || violations.length > 0 || wrong.length > 0)
+        found.push({ path: path!.slice(0, 80), ran, isTooWide, isCut, violations, wrong: wrong.splice(0) });
     }
     expect(found).toEqual([]);
     // Its script and its images were in the frame, and did nothing.
@@ -290,6 +299,27 @@ describe('what a person does', () => {
     await page.getByRole('button', { name: 'Start' }).click();
     await page.getByRole('heading', { name: 'typed' }).waitFor(PATIENCE);
     await page.getByText('completed').first().waitFor(PATIENCE);
+    await page.close();
+  });
+
+  test('follows a job by its name to its end, and finds a mistake in a line of the form', async () => {
+    const { page } = await openPage(server.url);
+    await page.goto(`${server.url}/new`);
+    await page.getByLabel('Fields of records').fill('title h1');
+    await page.getByLabel('URLs, one on each line').fill(siteUrl);
+    await page.getByRole('alert').getByText('"title h1" is not a field').waitFor(PATIENCE);
+    const sources = [`${siteUrl}held`];
+    await api('POST', '/jobs', {
+      name: 'by-name',
+      sources,
+      allowPrivate: true,
+      politeness: { robots: false },
+    });
+    await page.goto(`${server.url}/jobs/by-name`);
+    await page.getByText('running', { exact: true }).first().waitFor(PATIENCE);
+    await expect.poll(() => page.title(), PATIENCE).toBe('by-name · Seine');
+    held.resolve();
+    await page.getByText('completed', { exact: true }).first().waitFor(PATIENCE);
     await page.close();
   });
 

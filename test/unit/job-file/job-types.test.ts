@@ -1,9 +1,15 @@
 import { readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, expectTypeOf, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest';
+import { jobFields } from '../../../scripts/job-fields.ts';
 import { jobTypes, TYPES_FILE } from '../../../scripts/write-types.ts';
 import type { JobInput } from '../../../src/core/job-schema/job.ts';
 import { defineJob, type JobDefinition, type Money } from '../../../src/job-file/define-job.ts';
+import { CODE_NAMES } from '../../../src/worker/job/route-code.ts';
+import { Page } from '../../../src/worker/page/page.ts';
+import { type LanguageServer, openLanguageServer } from '../../support/language-server.ts';
 
 /** What editors know of a job: the compiler checks the types of this file, the tests the texts. */
 
@@ -22,6 +28,54 @@ test('every field has a text', () => {
     (line, index) => /^\s+[\w$"]+\??: /.test(line) && !/\*\/\s*$/.test(lines[index - 1]!),
   );
   expect(silent).toEqual([]);
+});
+
+describe('what an editor shows under the pointer', () => {
+  const fields = jobFields().filter(({ path }) => /^(routes\[\]\.)?\w+$/.test(path) && path !== 'routes');
+  const own = fields.filter(({ path }) => !path.startsWith('routes'));
+  // Of a schema, TypeScript knows more than the schema of jobs.
+  const ofRoute = fields.filter(({ path }) => path.startsWith('routes') && path !== 'routes[].schema');
+  const nameOf = ({ path }: { path: string }) => path.replace('routes[].', '');
+  const ofCode = ['schema', ...CODE_NAMES];
+  const page = Object.getOwnPropertyNames(Page.prototype).filter((name) => name !== 'constructor');
+  const text = [
+    `import { defineJob } from '${ROOT}/src/job-file/define-job.ts';`,
+    'const value = null as never;',
+    'defineJob({',
+    ...own.map(({ path }) => `  ${path}: value,`),
+    '  politeness: { rate: 2 },',
+    '  routes: [{',
+    ...[...ofRoute.map(nameOf), ...ofCode].map((name) => `    ${name}: value,`),
+    `    handler(page) { ${['url', 'status', ...page].map((name) => `page.${name};`).join(' ')} },`,
+    '  }],',
+    '});',
+  ].join('\n');
+  let editor: LanguageServer;
+
+  beforeAll(async () => {
+    editor = await openLanguageServer(join(tmpdir(), 'seine-hover', 'job.ts'), text);
+  });
+
+  afterAll(() => editor?.close());
+
+  test('says what each field of a job and of a route is for', async () => {
+    const plain = (words: string) => words.replace(/[\s`]/g, '');
+    const shownOf = (name: string, indent: string) =>
+      editor.hover(text.indexOf(`\n${indent}${name}: value`) + 1 + indent.length);
+    for (const field of own)
+      expect(plain(await shownOf(field.path, '  ')), field.path).toContain(plain(field.doc));
+    for (const field of ofRoute)
+      expect(plain(await shownOf(nameOf(field), '    ')), field.path).toContain(plain(field.doc));
+    for (const name of ofCode) expect(await shownOf(name, '    '), name).toMatch(/[A-Z][^.]*\.\s*$/);
+    expect(await editor.hover(text.indexOf('rate: 2'))).toContain('Requests per second');
+  });
+
+  test('says what each property and method of a page is', async () => {
+    for (const name of ['url', 'status', ...page]) {
+      const shown = await editor.hover(text.indexOf(`page.${name};`) + 5);
+      expect(shown.split('\n').join(' '), name).toMatch(/[A-Z].*\.\s*$/);
+    }
+  });
 });
 
 test('a handler knows what select finds', () => {

@@ -26,7 +26,7 @@ import { qualityLines } from '../../../tui/quality.ts';
 import { paintLine } from '../../../tui/text.ts';
 import { type Command, type Context, print, printable, printJson, withFolder } from '../../context.ts';
 import { resumeServed, serverOf } from '../../folder-server.ts';
-import { programName } from '../../program-name.ts';
+import { nextCommand } from '../../program-name.ts';
 import { productOf } from './hosts.ts';
 
 const JOBS_SHOWN = 200;
@@ -177,7 +177,9 @@ export const deadCommand: Command = (context) =>
           state: 'stopped',
           reason: 'dead letters were queued again',
         });
-      const next = server ? '; the server continues the job' : `; next: ${programName()} resume ${job.name}`;
+      const next = server
+        ? '; the server continues the job'
+        : `; next: ${nextCommand(context.parsed.values, `resume ${job.name}`)}`;
       if (context.json) printJson(context, { job: job.name, run: job.run, retried: count });
       else print(context.stdout, `${formatAmount(count, 'task')} queued again${count > 0 ? next : ''}\n`);
       return 'success';

@@ -14,7 +14,7 @@ import { formatCount } from '../../../tui/format.ts';
 import { compileJob } from '../../../worker/compile-job.ts';
 import type { CompiledJob } from '../../../worker/job/compiled-job.ts';
 import { type Command, type Context, print, printable, printJson } from '../../context.ts';
-import { programName } from '../../program-name.ts';
+import { nextCommand } from '../../program-name.ts';
 import { toNumber } from '../run/job-from-flags.ts';
 
 const PROGRESS_MS = 200;
@@ -155,7 +155,7 @@ function show(context: Context, job: Job, origin: string, dryRun: boolean, resul
       : []),
     ...(links > 0 ? [`  ${counted(links, 'new link')} on these pages`] : []),
     ...(media > 0 ? [`  ${counted(media, 'new media file')} found`] : []),
-    ...(links + media > 0 ? [`  next: ${programName()} resume ${job.name}`] : []),
+    ...(links + media > 0 ? [`  next: ${nextCommand(context.parsed.values, `resume ${job.name}`)}`] : []),
     ...(failed > 0 ? [`  ${counted(failed, 'page')} not parsed`] : []),
     ...(unreadable > 0 ? [`  ${counted(unreadable, 'page')} could not be read and did not change`] : []),
     ...troubles.map(({ url, code, detail }) => `    ${printable(`${url}: ${code}: ${detail}`)}`),

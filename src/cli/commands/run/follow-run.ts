@@ -24,7 +24,7 @@ import { receiptLine } from '../../../tui/money.ts';
 import { renderSummary } from '../../../tui/summary.ts';
 import { type Context, print, printable, printJson } from '../../context.ts';
 import { toListenAddress } from '../../listen-address.ts';
-import { programName } from '../../program-name.ts';
+import { nextCommand, programName } from '../../program-name.ts';
 import { earlierPassOf } from '../jobs/reports.ts';
 import { withMetrics } from './serve-metrics.ts';
 import { watchSignals } from './watch-signals.ts';
@@ -129,7 +129,9 @@ export async function tellEnd(
   const sheet = job.spec.routes.some(mayRender) ? await writeContactSheet(folder, job) : null;
   if (context.json) printResult(context, folder, summary, result, sources, sheet, receipt);
   else {
-    context.stderr.write(closingText(view, job, text, result, summary, sources, receipt));
+    context.stderr.write(
+      closingText(context.parsed.values, view, job, text, result, summary, sources, receipt),
+    );
     if (sheet) context.stderr.write(`screenshots: ${printable(sheet.place)}\n`);
   }
   if (notifies && exit !== 'interrupted') await notifyEnd(job, summary, context.settings);
@@ -194,6 +196,7 @@ function printResult(
 }
 
 function closingText(
+  given: Context['parsed']['values'],
   view: RunView,
   job: Job,
   ended: string | null,
@@ -216,7 +219,7 @@ function closingText(
   if (bill !== null) lines.push(printable(bill));
   if (sources.empty) lines.push(printable(sources.empty));
   if (sources.useless) lines.push(printable(`error: ${sources.useless}`));
-  if (counters.dead > 0) lines.push(`next: ${programName()} dead ${job.name}`);
+  if (counters.dead > 0) lines.push(`next: ${printable(nextCommand(given, `dead ${job.name}`))}`);
   return `${lines.join('\n')}\n`;
 }
 

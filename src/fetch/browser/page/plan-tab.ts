@@ -18,6 +18,8 @@ export interface TabPlan {
   /** How it names itself, in headers and to scripts alike. */
   userAgentOverride: UserAgentOverride;
   locale: string | null;
+  /** What `navigator.webdriver` says: true, unless the job chose to look like a browser that people use. */
+  saysAutomated: boolean;
   /** Starts logged in, and keeps what it has: other tabs forget everything after each page. */
   keepsState: boolean;
 }
@@ -80,11 +82,12 @@ export function planTab(
     // They would answer for the site, and out of sight.
     serviceWorkers: 'block',
   };
+  const saysAutomated = !poses;
   // A tab serves one site for one visitor: caches and connections are never shared between two.
   const visit = [request.visitor ?? null, new URL(request.url).host];
   const through = request.proxy === undefined ? null : [request.proxy.url, privateServices !== false];
   const key = createHash('sha256')
-    .update(JSON.stringify([visit, options, languages, through, allowPrivate, blocksAds]))
+    .update(JSON.stringify([visit, options, languages, through, allowPrivate, blocksAds, saysAutomated]))
     .digest('hex');
   return {
     key,
@@ -96,6 +99,7 @@ export function planTab(
       ...(render?.device ? {} : { userAgentMetadata: hintsOf(own.userAgent, poses?.device ?? null) }),
     },
     locale: languages[0] ?? null,
+    saysAutomated,
     keepsState: state !== undefined,
     route: {
       isAllowed: own.guard.pages(allowPrivate),

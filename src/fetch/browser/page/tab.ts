@@ -78,6 +78,7 @@ export class Tab {
       const [{ frameTree }] = await Promise.all([
         cdp.send('Page.getFrameTree'),
         cdp.send('Emulation.setUserAgentOverride', plan.userAgentOverride),
+        cdp.send('Emulation.setAutomationOverride', { enabled: plan.saysAutomated }),
         // One that Chromium does not know is not worth failing for.
         plan.locale && cdp.send('Emulation.setLocaleOverride', { locale: plan.locale }).catch(() => {}),
       ]);

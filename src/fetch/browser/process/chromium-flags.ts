@@ -101,6 +101,8 @@ export function flagsOf({ folder, proxyUrl, sandbox, isAlone }: FlagOptions): st
     '--block-new-web-contents',
     '--hide-scrollbars',
     '--mute-audio',
+    // Not for the whole browser: each tab says of itself whether a program drives it, see `TabPlan`.
+    '--disable-blink-features=AutomationControlled',
     '--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4',
     `--disable-features=${DISABLED_FEATURES.join(',')}`,
     `--enable-features=${ENABLED_FEATURES.join(',')}`,

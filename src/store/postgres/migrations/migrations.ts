@@ -530,4 +530,20 @@ export const MIGRATIONS: readonly Migration[] = [
     // How often the page changed between visits, as JSON, where a job adapts its intervals: see core/revisits.
     sql: 'ALTER TABLE tasks ADD COLUMN visits text',
   },
+  {
+    number: 36,
+    name: 'attempt-details',
+    // Of attempts that failed: the task has only that of its last one.
+    sql: `
+  ALTER TABLE attempts ADD COLUMN detail text;
+  CREATE OR REPLACE VIEW seine_attempts AS
+    SELECT jobs.name AS job, jobs.run, tasks.url, seine_timestamp(attempts.started_at) AS started_at,
+      attempts.duration_ms, attempts.http_status, attempts.outcome, attempts.code AS failure_code,
+      attempts.wire_bytes AS bytes, attempts.redirect_to, batches.worker, attempts.batch_id, attempts.task_id,
+      attempts.detail
+    FROM attempts JOIN jobs ON jobs.id = attempts.job_id JOIN tasks ON tasks.id = attempts.task_id
+      LEFT JOIN batches ON batches.id = attempts.batch_id;
+  COMMENT ON COLUMN seine_attempts.detail IS 'Why it failed; for errors in the code of a job, with file and line.';
+  `,
+  },
 ];

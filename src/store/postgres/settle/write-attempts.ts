@@ -79,6 +79,7 @@ function toRow(
     x: cleanText(page?.robotsTags),
     v: trace.via && JSON.stringify(trace.via),
     y: trace.shots && JSON.stringify(trace.shots),
+    z: change.outcome === 'failed' ? cleanText(change.detail) : null,
   };
 }
 
@@ -90,8 +91,8 @@ const FIND_EARLIER_PAGES = `
 const INSERT_ATTEMPTS = `
   INSERT INTO attempts (id, job_id, task_id, batch_id, started_at, duration_ms, http_status, outcome, code, wire_bytes,
     bytes, sha256, content_type, archive_id, archive_offset, archive_length, archive_sha256, etag, last_modified, redirect_to,
-    route, page_id, robots_tags, via, shots)
-  SELECT id, $1, t, $2, at, d, h, o, c, w, b, decode(s, 'hex'), ct, a, f, l, decode(k, 'hex'), e, m, r, n, p, x, v, y
+    route, page_id, robots_tags, via, shots, detail)
+  SELECT id, $1, t, $2, at, d, h, o, c, w, b, decode(s, 'hex'), ct, a, f, l, decode(k, 'hex'), e, m, r, n, p, x, v, y, z
   FROM json_to_recordset($3::json) AS attempt (id bigint, t bigint, at bigint, d bigint, h integer, o text, c text,
     w bigint, b bigint, s text, ct text, a bigint, f bigint, l bigint, k text, e text, m text, r text, n text, p bigint, x text,
-    v text, y text)`;
+    v text, y text, z text)`;

@@ -303,7 +303,7 @@ interface AttemptColumns {
   http_status: number | null;
   outcome: string;
   code: string | null;
-  note: string | null;
+  detail: string | null;
   bytes: number;
   via: string | null;
 }
@@ -314,7 +314,7 @@ export const LOST = 'lost';
 const SELECT_ATTEMPTS = `
   SELECT attempts.id, attempts.job_id, tasks.url, attempts.batch_id, batches.worker, attempts.started_at,
     attempts.duration_ms, attempts.http_status, attempts.outcome, attempts.code, attempts.wire_bytes AS bytes,
-    attempts.via, CASE WHEN attempts.outcome = '${LOST}' THEN batches.note END AS note
+    attempts.via, CASE WHEN attempts.outcome = '${LOST}' THEN batches.note ELSE attempts.detail END AS detail
   FROM attempts JOIN tasks ON tasks.id = attempts.task_id LEFT JOIN batches ON batches.id = attempts.batch_id`;
 
 const SELECT_ATTEMPT_PAGE = `${SELECT_ATTEMPTS} WHERE attempts.id > $1 ORDER BY attempts.id LIMIT $2`;
@@ -348,7 +348,7 @@ function toAttemptRow(row: AttemptColumns): AttemptRow {
     httpStatus: row.http_status,
     outcome: row.outcome,
     failureCode: row.code,
-    detail: row.note,
+    detail: row.detail,
     bytes: row.bytes,
     fetcher: via?.fetcher ?? null,
     rung: via?.rung ?? null,

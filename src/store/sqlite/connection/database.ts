@@ -15,6 +15,8 @@ export interface DatabaseOptions {
   /** `full` also survives a power cut without losing the last settles; `normal` survives any process death. */
   sync?: 'normal' | 'full';
   readOnly?: boolean;
+  /** False in a benchmark alone, which compares with it what roll-ups cost. */
+  keepsRollups?: boolean;
 }
 
 /** A larger cache is no gain: SQLite walks all of it at the end of each transaction that has split a page. */
@@ -23,11 +25,13 @@ const CACHE_BYTES = memoryShare(1 / 64, { min: 2 * 1024 * 1024, max: 16 * 1024 *
 /** A connection with its prepared statements and the one way to run a transaction. */
 export class Database {
   readonly path: string;
+  readonly keepsRollups: boolean;
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
 
   constructor(path: string, options: DatabaseOptions = {}) {
     this.path = path;
+    this.keepsRollups = options.keepsRollups ?? true;
     try {
       this.#db = new DatabaseSync(options.readOnly ? path : makePrivate(path), {
         readOnly: options.readOnly ?? false,

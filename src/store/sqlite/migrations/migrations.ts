@@ -507,4 +507,10 @@ export const MIGRATIONS: readonly Migration[] = [
     // How often the page changed between visits, as JSON, where a job adapts its intervals: see core/revisits.
     sql: 'ALTER TABLE tasks ADD COLUMN visits TEXT',
   },
+  {
+    number: 36,
+    name: 'attempt-details',
+    // Of attempts that failed: the task has only that of its last one.
+    sql: 'ALTER TABLE attempts ADD COLUMN detail TEXT',
+  },
 ];

@@ -139,7 +139,7 @@ function applyChanges(db: Database, context: Context): Applied {
     if (!applyChange(db, context, change)) continue;
     applied.settled++;
     applied.changes.push(change);
-    addSettled(applied.rollup, change);
+    if (db.keepsRollups) addSettled(applied.rollup, change);
     applied.bytes += change.trace?.bytes ?? 0;
     if (change.outcome === 'failed') applied.failed++;
     else if (change.outcome !== 'deferred') applied.done++;

@@ -60,6 +60,7 @@ export function writeAttempt(
     page?.robotsTags ?? null,
     trace.via ? JSON.stringify(trace.via) : null,
     trace.shots ? JSON.stringify(trace.shots) : null,
+    change.outcome === 'failed' ? change.detail : null,
   );
 }
 
@@ -70,5 +71,5 @@ const FIND_EARLIER_PAGE = `
 const INSERT_ATTEMPT = `
   INSERT INTO attempts (id, job_id, task_id, batch_id, started_at, duration_ms, http_status, outcome, code, wire_bytes,
     bytes, sha256, content_type, archive_id, archive_offset, archive_length, archive_sha256, etag, last_modified, redirect_to,
-    route, page_id, robots_tags, via, shots)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+    route, page_id, robots_tags, via, shots, detail)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;

@@ -77,10 +77,19 @@ const handlers = {
       `<pre id=head>${request.head.replaceAll('<', '')}</pre><pre id=seen></pre><script>
         navigator.userAgentData.getHighEntropyValues(['fullVersionList', 'platform', 'model']).then((hints) => {
           seen.textContent = JSON.stringify({ languages: navigator.languages, userAgent: navigator.userAgent,
-            zone: Intl.DateTimeFormat().resolvedOptions().timeZone, screen: [screen.width, screen.height], hints });
+            zone: Intl.DateTimeFormat().resolvedOptions().timeZone, screen: [screen.width, screen.height], hints, webdriver: navigator.webdriver });
         });
       </script>`,
     )(socket, request)) satisfies RawHandler,
+  '/driven': html(`<pre id=seen></pre><script>
+    addEventListener('message', ({ data }) => {
+      seen.innerHTML = '<b>' + navigator.webdriver + ' ' + data + '</b>';
+    });
+    const frame = document.createElement('iframe');
+    frame.src = 'http://localhost:' + location.port + '/driven/frame';
+    document.body.append(frame);
+    </script>`),
+  '/driven/frame': html(`<script>parent.postMessage(navigator.webdriver, '*')</script>`),
   '/watched':
     html(`<input id=q style="margin:400px 0 0 300px"><pre id=log></pre><div style="height:2000px"></div><script>
     const seen = { moves: 0, keys: 0, wheels: 0, pressed: 0 };
@@ -155,10 +164,20 @@ describe('a page in the browser', () => {
       expect(seen.hints.fullVersionList).toContainEqual({ brand: 'Google Chrome', version: `${main}.0.0.0` });
       expect(seen.hints.brands).toContainEqual({ brand: 'Google Chrome', version: main });
       expect(seen.zone).toBe('Europe/Zurich');
+      expect(seen.webdriver).toBe(false);
       if (device === 'desktop') expect(seen.screen).toEqual([1_920, 1_080]);
       else expect(seen.userAgent).toContain('Mobile');
     },
   );
+
+  test('says that a program drives it, also in frames of other sites, unless the job chose another identity', async () => {
+    const rendered = render({ waitUntil: 'idle', actions: [{ waitFor: '#seen b' }] });
+    const drivenOf = async (more: object) =>
+      /<b>(.*?)<\/b>/.exec(await bodyOf('/driven', { render: rendered, ...more }))?.[1];
+    expect(await drivenOf({})).toBe('true true');
+    expect(await drivenOf({ poses: { device: 'desktop' } })).toBe('false false');
+    expect(await drivenOf({})).toBe('true true');
+  });
 
   test('is used as a person would, where the job asks for it', async () => {
     const actions = [{ type: '#q', text: 'boät\ts' }, { scroll: 1 }];
