@@ -45,6 +45,7 @@ const GROUPED = [
   'login',
   'timeouts',
   'retry',
+  'escalation',
   'scaling',
   'breaker',
   'blocking',

@@ -122,7 +122,7 @@ export function openRunState(options: CoordinatorOptions): RunState {
     scaling: job.spec.scaling?.adaptive ? new ScalingWatch(options) : null,
     tail: job.spec.tail === 'repeat' || job.spec.tail === 'defer' ? new TailWatch(options) : null,
     timeouts: job.spec.timeouts.adaptive ? new TimeoutLearner(options) : null,
-    escalation: openEscalationPolicy(job.spec, job.name, () => random.next()),
+    escalation: openEscalationPolicy(job.spec, job.name, () => random.next(), options.costs?.prices),
     access: options.access ? new AccessAssigner(options.access, options) : null,
   };
 }

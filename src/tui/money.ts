@@ -50,10 +50,25 @@ export function receiptText(receipt: Receipt): string {
     `${receipt.id} is ${receipt.state}${receipt.reason ? ` (${receipt.reason})` : ''}, ${quoted}`,
     `  cost       ${formatUsd(bill.dollars)} for ${formatAmount(receipt.requests, 'request')}, ${formatBytes(receipt.bytes)}, ${formatDuration(receipt.seconds * 1_000)}`,
     ...bill.items.map(itemLine),
+    ...(receipt.methods?.rows.map((row) => `    ${methodText(row)}`) ?? []),
+    ...(receipt.methods ? [`    exploring other methods: ${formatUsd(receipt.methods.explored)}`] : []),
     `  URLs       ${urlsText(urls)}${receipt.addsUp ? '' : ' (the counts do not add up: this is a bug)'}`,
     ...reasons.map(({ state, code, count }) => `    ${state} ${code}: ${formatCount(count)}`),
     `  besides    ${formatAmount(urls.duplicates, 'duplicate')}, ${formatCount(urls.rejected)} rejected, ${formatCount(urls.dropped)} dropped`,
   ].join('\n');
+}
+
+/** `http honest: 950 pages of 1,000 attempts, 0.0000001 USD a page`. */
+export function methodText({
+  method,
+  attempts,
+  pages,
+  dollars,
+  dollarsPerPage,
+}: NonNullable<Receipt['methods']>['rows'][number]): string {
+  const price =
+    dollarsPerPage === null ? `${formatUsd(dollars)} for nothing` : `${formatUsd(dollarsPerPage)} a page`;
+  return `${method}: ${formatAmount(pages, 'page')} of ${formatAmount(attempts, 'attempt')}, ${price}`;
 }
 
 function urlsText({ accepted, done, unchanged, skipped, dead, waiting }: Receipt['urls']): string {

@@ -1,5 +1,6 @@
 import type { BatchTask, OriginCookies } from '../../core/batch/batch.ts';
 import type { Outcome } from '../../core/batch/outcome.ts';
+import type { Prices } from '../../core/cost/cost.ts';
 import {
   escalationLevels,
   type FetchMethod,
@@ -21,6 +22,7 @@ import { templateOf } from '../../core/url/url.ts';
 import { originOf } from '../../core/url/url-shape.ts';
 import type { EscalationRow } from '../../ports/store.ts';
 import { CookieJars } from '../cookies/cookie-jars.ts';
+import { CheapestLevels, type ExploreMoney } from './cheapest-levels.ts';
 import {
   ALL_PAGES,
   folderOf,
@@ -47,6 +49,8 @@ const ESCALATION_TASKS_MAX = 50_000;
 
 /** Rows that keep cookies; templates begin with a host. */
 const COOKIES = '@cookies ';
+/** The row of what exploring cost; it is of no host. */
+export const EXPLORE_MONEY = '@explored';
 /** Tasks that try a fetch method of which nothing is known yet, before the others follow. */
 export const SCOUTS = 4;
 
@@ -62,11 +66,12 @@ export function openEscalationPolicy(
   spec: JobSpec,
   jobName: string,
   random: () => number,
+  prices?: Prices,
 ): EscalationPolicy | null {
   const levelsByRoute = [null, ...spec.routes].map((route) => escalationLevels(route, spec));
   // Rows of sources may name a pool.
   if (levelsByRoute.every(isPlain) && spec.identity.cookies !== true && !spec.proxies) return null;
-  return new EscalationPolicy(spec, jobName, random);
+  return new EscalationPolicy(spec, jobName, random, prices);
 }
 
 /** Which way of asking works where: chosen for each task, learned from what became of it. */
@@ -80,12 +85,19 @@ export class EscalationPolicy {
   /** By task: the cheapest level that it may take after a refusal. */
   readonly #floors = new BoundedMap<number, number>(ESCALATION_TASKS_MAX);
   readonly #changed = new Map<string, { host: string; template: string }>();
+  /** Null unless the job compares costs. */
+  readonly #cheapest: CheapestLevels | null;
 
-  constructor(spec: JobSpec, jobName: string, random: () => number) {
+  constructor(spec: JobSpec, jobName: string, random: () => number, prices?: Prices) {
     this.#spec = spec;
     this.#jobName = jobName;
     this.#random = random;
     this.#levels = new LevelsByRoute(spec);
+    // Jobs of earlier versions do not have the field.
+    this.#cheapest =
+      spec.escalation?.choose === 'cheapest'
+        ? new CheapestLevels(spec.escalation.exploreDollars, random, prices)
+        : null;
   }
 
   /** Whether only a few tasks should be sent to a host for now, as it is not known how it will answer. */
@@ -94,6 +106,7 @@ export class EscalationPolicy {
     if (!entry) return this.#levels.some(({ length }) => length > 1);
     const { levels, scores, reads } = entry;
     if (levels === null) return false;
+    if (this.#cheapest) return this.#cheapest.isUnsure(entry);
     const scoreOf = (level: number) => scores[levels[level]!.methodName];
     const level = cheapestLevel(levels.length, scoreOf);
     return scoreOf(level) === undefined && !(level === 0 && reads >= SCOUTS);
@@ -143,9 +156,14 @@ export class EscalationPolicy {
       const { fetchMethod } = task;
       if (!fetchMethod || outcome.kind === 'deferred') continue;
       const verdict = verdictOf(outcome);
-      if (verdict === null) continue;
       const entry = this.#entryOf(host);
       const routeLevels = this.#levels.of(task);
+      if (this.#cheapest) {
+        if (this.#learnCosts(this.#cheapest, entry, { task, host, outcome }, verdict, now))
+          escalating.add(task.id);
+        continue;
+      }
+      if (verdict === null) continue;
       const { ofTemplate, ofHost } = scoresFor(entry, task, routeLevels);
       const isOwn = verdict !== 'refused' && worksBelow(fetchMethod.level, ofTemplate, ofHost);
       this.#note(entry, host, task, routeLevels, verdict, now);
@@ -171,6 +189,26 @@ export class EscalationPolicy {
     return escalating;
   }
 
+  /** The same where levels are compared by their cost per success; true when the task goes on. */
+  #learnCosts(
+    cheapest: CheapestLevels,
+    entry: HostScores,
+    { task, host, outcome }: { task: BatchTask; host: string; outcome: Outcome },
+    verdict: Verdict | null,
+    now: number,
+  ): boolean {
+    const routeLevels = this.#levels.of(task);
+    if (verdict !== null) this.#note(entry, host, task, routeLevels, verdict, now);
+    cheapest.note(entry, task, routeLevels, verdict, outcome);
+    this.#changed.set(host, { host, template: '' });
+    if (verdict === null || verdict === 'answered') return false;
+    const mayEscalate = cheapest.escalates(entry, task, routeLevels, verdict);
+    // What a page lacks costs an attempt, unless a browser can make it up.
+    if (verdict === 'lacking' && renderingLevel(routeLevels, task.fetchMethod!.level) === null) return false;
+    const attemptsMax = this.#spec.retry.attempts + routeLevels.levels.length;
+    return mayEscalate && (verdict === 'scripts' || task.attempt < attemptsMax);
+  }
+
   takeCookies(jars: readonly OriginCookies[]): void {
     this.#cookies.take(jars);
   }
@@ -178,6 +216,7 @@ export class EscalationPolicy {
   load(rows: readonly EscalationRow[]): void {
     for (const { host, template, stats } of rows) {
       if (template.startsWith(COOKIES)) this.#cookies.take([stats as OriginCookies]);
+      else if (template === EXPLORE_MONEY) this.#cheapest?.load(stats as ExploreMoney);
       else if (template === '') Object.assign(this.#entryOf(host), stats);
       else {
         const entry = this.#entryOf(host);
@@ -201,6 +240,8 @@ export class EscalationPolicy {
     this.#changed.clear();
     for (const { origin, identity, jar } of this.#cookies.takeChanges())
       rows.push({ host: origin, template: COOKIES + identity, stats: jar });
+    if (this.#cheapest && rows.length > 0)
+      rows.push({ host: '', template: EXPLORE_MONEY, stats: this.#cheapest.money });
     return rows;
   }
 
@@ -208,6 +249,7 @@ export class EscalationPolicy {
     const { levels } = routeLevels;
     if (levels.length === 1) return 0;
     const entry = this.#entryOf(host);
+    if (this.#cheapest) return this.#cheapest.choose(task, entry, routeLevels);
     guessFolder(entry, task, routeLevels);
     const { ofTemplate, ofHost } = scoresFor(entry, task, routeLevels);
     const scoreOf = (level: number) => ofTemplate(level) ?? ofHost(level);

@@ -1,3 +1,4 @@
+import { AnswerHistory } from './answer-history.ts';
 import { addAnswer, verdictOf } from './sequential-test.ts';
 
 /**
@@ -13,14 +14,17 @@ import { addAnswer, verdictOf } from './sequential-test.ts';
  *
  *   purpose of a run | rate                                         | accepted           | rejected
  *   -----------------|----------------------------------------------|--------------------|-------------------------------
- *   climb            | 1.6 × the proven one, at most the cap        | climb; hold at cap | control; repeat after a long
- *                    |                                              |                    | closure: it may be an outage
+ *   climb            | 1.6 × the proven one, or less where many are | climb; hold at cap | control; repeat after a long
+ *                    | under way, at most the cap                   |                    | closure: it may be an outage
  *   repeat           | the one that was rejected                    | climb: an outage   | bisect, estimate is known
  *   control          | the proven one, for a short time             | bisect             | the proven one was a mistake:
  *                    |                                              |                    | bisect below it
  *   bisect           | between the proven and the refused one       | bisect, until they | control, or bisect
  *                    |                                              | are close: hold    |
  *   hold             | the proven one, for the longest window known | done               | hold, a little lower
+ *
+ * A rate above the limit costs as many refusals as requests are under way. Where that is more than what is left of the allowed
+ * ones, no second closure is asked for: the first must tell the limit (`#learnAtOnce`).
  */
 export type Purpose = 'climb' | 'repeat' | 'control' | 'bisect' | 'hold';
 
@@ -78,9 +82,14 @@ export interface CalibrationResult {
 type Step = { kind: 'send'; at: number } | { kind: 'wait' } | { kind: 'done' };
 
 const STEP = 1.6;
-/** Where many requests are under way, all of them are refused before the first refusal is known: smaller steps. */
+/**
+ * Where many requests are under way, all of them are refused before the first refusal is known: smaller steps, so that fewer
+ * refusals find the limit. With the smallest ones the rate before the first refusal is near enough to it.
+ */
 const SMALL_STEP = 1.25;
+const SMALLEST_STEP = 1.12;
 const MANY_UNDER_WAY = 3;
+const SEARCHES_MIN = 3;
 const CLOSE = 1.08;
 const KEPT = 0.93;
 const RUN_MS_MIN = 30_000;
@@ -105,6 +114,12 @@ const RATE_MIN = 0.01;
 const ESTIMATE_ANSWERS_MIN = 8;
 /** Of several short ones, so many in all. */
 const CYCLE_ANSWERS_MIN = 3;
+/** How close to each other a rate is held and one is taken to be refused, where the limit itself is known. */
+const NEAR = 1.03;
+/** Further apart than this, the limit is not known yet. */
+const FAR = 1.2;
+/** Hosts that count over longer are rare. */
+const AVERAGE_MS = 600_000;
 /** Windows that people choose. */
 const USUAL_WINDOW_SECONDS = [5, 10, 15, 20, 30, 60, 120, 180, 300, 600, 900, 1_200, 1_800, 3_600];
 /** A limit that counts over a window is met again at a rate well above the average so far, and far below the one refused. */
@@ -165,6 +180,9 @@ interface Cycle {
   /** It began with the end of a closure, and no rate held in it. */
   isWhole: boolean;
   closedMs: number;
+  /** When the closure began, and when the host said that it would end. */
+  from: number;
+  openAt: number;
 }
 
 interface Accepted {
@@ -202,6 +220,11 @@ export class Calibration {
   /** When the last closure began. */
   #refusedAt = 0;
   #highestRate = 1;
+  /** The pause that the first refusal of the last closure asked for, and whether the host refused after its end, too. */
+  #askedMs = 0;
+  #isOverdue = false;
+  /** The same of the closure after which a rate was repeated. */
+  #wasOverdue = false;
   /** How long the last long closure lasted. */
   #closedMs = 0;
   /** The last rate that was rejected. */
@@ -224,6 +247,7 @@ export class Calibration {
   #closesLong = false;
   /** Rates that were believed are refused later: the host counts over longer than a run. */
   #hasMemory = false;
+  readonly #history = new AnswerHistory();
   #baseLatencyMs: number | null = null;
   #latencyMs = 100;
 
@@ -286,14 +310,16 @@ export class Calibration {
       this.#note('rejected', 'the host refused us: 403 or a challenge');
       this.#finish('blocked');
     } else if (answer.kind === 'refused') this.#onRefused(now, sentAt, answer.retryAfterMs);
-    else if (answer.kind === 'failed') this.#onFailed(now);
+    else if (answer.kind === 'failed') this.#onFailed(now, sentAt);
     else this.#onAnswered(now, sentAt);
     if (this.#end === null) this.#checkBudgets();
   }
 
-  #onFailed(now: number): void {
+  #onFailed(now: number, sentAt: number): void {
     const run = this.#run;
     run.failed++;
+    // Those that were under way when it began tell nothing new.
+    if (this.#trouble && sentAt < this.#trouble.until) return;
     this.#failureLevel = this.#failureLevel * 0.9 + 0.1;
     if (this.#closure) {
       this.#closure.until = now + TROUBLE_SECONDS[0]! * 1_000;
@@ -313,6 +339,9 @@ export class Calibration {
   #onRefused(now: number, sentAt: number, retryAfterMs: number | null): void {
     const run = this.#run;
     this.#refusals++;
+    if (!this.#closure) this.#askedMs = retryAfterMs ?? 0;
+    this.#isOverdue =
+      this.#closure !== null && this.#closure.askedUntil > 0 && sentAt >= this.#closure.askedUntil;
     run.refused++;
     run.score = addAnswer(run.score, true);
     const askedUntil = retryAfterMs === null ? 0 : now + retryAfterMs;
@@ -359,6 +388,7 @@ export class Calibration {
     const run = this.#run;
     run.answered++;
     run.score = addAnswer(run.score, false);
+    this.#history.add(sentAt);
     this.#stretch.answered++;
     this.#failureLevel *= 0.9;
     const latencyMs = now - sentAt;
@@ -410,22 +440,30 @@ export class Calibration {
     const run = this.#run;
     const sentRate = ((run.sent - 1) * 1_000) / Math.max(1, run.lastSentAt - run.firstSentAt - run.lostMs);
     const isOwnLimit = run.purpose === 'climb' && sentRate < (1_000 / this.#gapMs()) * 0.85;
-    // Fewer were sent than asked for: what is proven is what was sent.
-    const rate = isOwnLimit ? sentRate : run.rate;
+    // Fewer were sent than asked for: what is proven is what was sent. With pauses after refusals, it is what was answered.
+    const answeredRate = (run.answered * 1_000) / Math.max(1, now - run.startedAt);
+    const rate = isOwnLimit ? sentRate : run.refused > 0 ? Math.min(run.rate, answeredRate) : run.rate;
     this.#note('accepted', isOwnLimit ? 'it held; more could not be sent' : 'it held');
     if (run.purpose === 'control') {
       this.#startNext(now);
       return;
     }
     if (run.purpose === 'repeat') {
-      this.#refusedRate = null;
-      this.#outageRefusals += this.#suspectRefusals;
+      // An outage, or a host that closes for long whatever it counts over. To meet that again must be affordable.
+      this.#refusedRate = this.#wasOverdue || this.#affords(this.#suspected!, 2) ? null : this.#suspected;
+      this.#outageRefusals += this.#refusedRate === null ? this.#suspectRefusals : 0;
       this.#accepted = this.#accepted.filter((accepted) => accepted.rate <= run.rate);
     }
     this.#baseLatencyMs ??= median(run.latencies);
     this.#stretch.hasHeld = true;
     this.#accepted.push({ rate, ms: now - run.startedAt - run.lostMs });
     this.#fullRejections = 0;
+    // It held, and the rates just above it were refused only for what was sent before.
+    const isLow = this.#hasMemory && run.purpose === 'hold' && (this.#refusedRate ?? 0) > rate * FAR;
+    if (isLow && this.#windowMs === 0 && this.#affords(rate, 2)) {
+      this.#startNext(now);
+      return;
+    }
     if (run.purpose === 'hold' || isOwnLimit) {
       this.#held = { rate, parallel: run.underWayMax };
       this.#finish(isOwnLimit ? 'own-limit' : rate >= this.#limits.cap ? 'cap' : 'held');
@@ -457,6 +495,8 @@ export class Calibration {
       msMax: sentAt - (isCycle ? this.#lastEarliest : from),
       isWhole: isCycle && !hasHeld,
       closedMs,
+      from: closure.from,
+      openAt: closure.from + this.#askedMs,
     };
     this.#lastEarliest = closure.lastProbeAt;
     if (cycle.isWhole) {
@@ -485,12 +525,82 @@ export class Calibration {
     this.#suspected = rate;
     this.#suspectMs = Math.max(this.#suspectMs, cycle.closedMs);
     this.#suspectRefusals = this.#run.refused;
+    this.#wasOverdue = this.#isOverdue;
+    // Limiters open when they said they would; what goes on refusing is out of order.
+    if (!this.#affords(rate) && !this.#isOverdue && this.#learnAtOnce(cycle)) {
+      this.#startNext(now);
+      return;
+    }
     const average = (cycle.answered * 1_000) / cycle.ms;
     const repeated = Math.min(rate, average * REPEAT_FACTOR);
     this.#start('repeat', repeated, now, {
       needMs: Math.max(RUN_MS_MIN, this.#suspectMs * 2),
       needAnswers: Math.ceil(Math.min(cycle.answered * 1.2, repeated * REPEAT_SECONDS_MAX)),
     });
+  }
+
+  /**
+   * The limit behind a closure, where another refusal is too much to ask for. What held for longer than the host was closed is
+   * below the limit. So it is where the host asked for a pause of a round length, which is a penalty and not the rest of a
+   * window. Otherwise the window is looked for.
+   */
+  #learnAtOnce(cycle: Cycle): boolean {
+    const { rate } = this.#run;
+    const isRound = USUAL_WINDOW_SECONDS.includes(Math.round(this.#askedMs / 1_000));
+    const window = cycle.closedMs <= LONG_RUN_MS || isRound ? null : this.#windowBehind(cycle);
+    if (window === null && cycle.closedMs > LONG_RUN_MS && !isRound) return false;
+    if (window === null && this.#proven() === null) return false;
+    this.#closesLong = true;
+    this.#reject(rate);
+    if (window === null) return true;
+    this.#windowMs = window.ms;
+    this.#estimate = window.rate;
+    // What held above it did so because its window had begun with lower rates.
+    this.#refusedRate = window.rate * NEAR;
+    this.#accepted = [
+      ...this.#accepted.filter((one) => one.rate < window.rate / NEAR),
+      { rate: window.rate / NEAR, ms: 0 },
+    ];
+    return true;
+  }
+
+  /**
+   * There is no asking the host any more. Either it said when it opens, or the first closure brought so many refusals that
+   * nothing is known of the time over which it counts: then what it answered on average is believed, and no more.
+   */
+  #learnFromLast({ from }: Closure): void {
+    const isRound = USUAL_WINDOW_SECONDS.includes(Math.round(this.#askedMs / 1_000));
+    const isWindow = this.#askedMs > LONG_RUN_MS && !isRound;
+    const window = isWindow
+      ? this.#windowBehind({ from, openAt: from + this.#askedMs, closedMs: this.#askedMs })
+      : null;
+    if (window) this.#accepted = [{ rate: window.rate / NEAR, ms: 0 }];
+    else if (this.#refusals === this.#run.refused && !isRound) {
+      const average = (this.#history.between(from - AVERAGE_MS, from) * 1_000) / AVERAGE_MS;
+      const proven = this.#proven();
+      if (proven !== null) this.#accepted = [{ rate: Math.min(proven, average), ms: 0 }];
+    }
+  }
+
+  /**
+   * The fixed window that a closure was the rest of, where the host said how long that is: of those that people choose, the
+   * shortest in which the host did not answer more often before. What it answered in it is its limit.
+   */
+  #windowBehind({
+    from,
+    openAt,
+    closedMs,
+  }: Pick<Cycle, 'from' | 'openAt' | 'closedMs'>): { ms: number; rate: number } | null {
+    if (this.#askedMs === 0) return null;
+    for (const seconds of USUAL_WINDOW_SECONDS) {
+      const ms = seconds * 1_000;
+      if (ms < closedMs * 0.98) continue;
+      const answered = this.#history.between(openAt - ms, from);
+      const before = this.#history.between(openAt - 2 * ms, openAt - ms);
+      if (answered >= ESTIMATE_ANSWERS_MIN && before <= answered * 1.01)
+        return { ms, rate: (answered * 1_000) / ms };
+    }
+    return null;
   }
 
   #afterRepeat(now: number, cycle: Cycle, isLong: boolean): void {
@@ -593,13 +703,20 @@ export class Calibration {
   }
 
   /** One refusal, and those under way with it: what held before is kept then. */
-  #affords(rate: number): boolean {
+  #affords(rate: number, times = 1): boolean {
     const left = this.#limits.refusalsMax - this.#refusals + this.#outageRefusals;
-    return left >= 1 + Math.ceil(rate * (this.#latencyMs / 1_000) * 0.8);
+    return left >= times * this.#refusalsAt(rate);
   }
 
   #step(rate: number): number {
-    return this.#hasManyUnderWay(rate) ? SMALL_STEP : STEP;
+    if (!this.#hasManyUnderWay(rate)) return STEP;
+    const left = this.#limits.refusalsMax - this.#refusals + this.#outageRefusals;
+    return left < SEARCHES_MIN * this.#refusalsAt(rate) ? SMALLEST_STEP : SMALL_STEP;
+  }
+
+  /** How many refusals one test of a rate above the limit takes. */
+  #refusalsAt(rate: number): number {
+    return 1 + Math.ceil(rate * (this.#latencyMs / 1_000));
   }
 
   #hasManyUnderWay(rate: number): boolean {
@@ -628,6 +745,7 @@ export class Calibration {
   #checkBudgets(): void {
     if (this.#refusals - this.#outageRefusals >= this.#limits.refusalsMax) {
       this.#note('cut', 'as many refusals as allowed');
+      if (this.#closure && !this.#isOverdue) this.#learnFromLast(this.#closure);
       this.#finish('refusals');
     } else if (this.#requests >= this.#requestsMax()) {
       this.#note('cut', 'as many requests as allowed');

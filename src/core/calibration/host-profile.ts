@@ -71,18 +71,24 @@ function batchTimeoutFor(tasks: number, rate: number, timeoutMs: number): number
 /** Tries for more come as seldom as they can: the limit is known better than tries could tell. */
 const REFUSALS_NOTED = 6;
 const CLOSE = 1.05;
+/** Between two tries, before the doublings; and for each request under way, because a try that fails costs all of them. */
+const TRY_REQUESTS = 600;
+const TRY_REQUESTS_UNDER_WAY = 300;
 
 /**
  * The pace of a host that was calibrated; null when no rate held. Permits grant a longer gap than a rate asks for, because
  * timers and the network move requests. What calibration sent was moved just the same, so that is taken back here.
  */
-export function paceOfProfile({ rate, windowMs, measuredAt, expiresAt }: HostProfile): HostPace | null {
+export function paceOfProfile(profile: HostProfile): HostPace | null {
+  const { rate, parallel, windowMs, measuredAt, expiresAt } = profile;
   if (rate === null) return null;
   const granted = 1_000 / unguardedGapMs(1_000 / rate);
   const clean = granted / 0.93;
+  const tryRequests = Math.max(TRY_REQUESTS, TRY_REQUESTS_UNDER_WAY * parallel);
   return {
     ...{ rate: granted, clean, refused: clean * CLOSE, refusals: REFUSALS_NOTED, latencyMs: null },
-    tryAt: measuredAt + (600 * 2 ** REFUSALS_NOTED * 1_000) / clean,
+    tryAt: measuredAt + (tryRequests * 2 ** REFUSALS_NOTED * 1_000) / clean,
+    tryRequests,
     since: 600,
     proofMs: Math.min(120_000, windowMs),
     knownUntil: expiresAt,

@@ -32,11 +32,32 @@ export interface Receipt {
   /** Skipped and dead URLs by reason. */
   reasons: { state: string; code: string; count: number }[];
   addsUp: boolean;
+  /** What each fetch method cost, where the job compares them by cost; otherwise null. */
+  methods: {
+    explored: number;
+    rows: {
+      method: string;
+      attempts: number;
+      pages: number;
+      dollars: number;
+      dollarsPerPage: number | null;
+    }[];
+  } | null;
 }
 
 export function receiptFor(
   job: { id: string; state: JobState; reason: string | null; quote: Forecast | null; workedMs: number },
-  { items, counters, reasons }: { items: CostLine[]; counters: Counters; reasons: Receipt['reasons'] },
+  {
+    items,
+    counters,
+    reasons,
+    methods,
+  }: {
+    items: CostLine[];
+    counters: Counters;
+    reasons: Receipt['reasons'];
+    methods: Receipt['methods'];
+  },
 ): Receipt {
   const { id, state, reason, quote, workedMs } = job;
   const { accepted, done, unchanged, skipped, dead, pending, leased } = counters;
@@ -56,5 +77,6 @@ export function receiptFor(
     },
     reasons,
     addsUp: balance(counters) === 0,
+    methods,
   };
 }

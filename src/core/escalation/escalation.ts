@@ -17,6 +17,9 @@
  * | scripts              | the task moves to the level that renders, at once and without counting as an attempt |
  * | none (timeout, 5xx)  | the level stays: the trouble says nothing about it                                  |
  *
+ * Where the job has `escalation.choose: cheapest`, a task takes the level with the lowest cost per success instead of the
+ * lowest that works, and goes on with the next of them instead of the next higher one (`cheapest.ts`).
+ *
  * The coordinator's half is `coordinator/escalation/`. Stored attempts and exports call the level `rung`.
  */
 
@@ -28,6 +31,10 @@ type RouteFetcher = (typeof ROUTE_FETCHERS)[number];
 
 /** How much of a browser's header set is sent; sites that refuse one sometimes take another. */
 export type HeaderStyle = 'full' | 'simple' | 'minimal';
+
+/** Which of the levels a task takes: the lowest that mostly works, or the one with the lowest cost per success. */
+export const LEVEL_CHOOSING = ['lowest', 'cheapest'] as const;
+type LevelChoosing = (typeof LEVEL_CHOOSING)[number];
 
 /** What a refused request may be tried with next, from cheap to dear. */
 export const ESCALATIONS = ['identity', 'impersonate', 'proxy', 'browser', 'api'] as const;
@@ -73,6 +80,7 @@ export interface Via {
 /** The parts of a job and a route that decide the levels. */
 export interface EscalationJob {
   identity: { mode?: 'honest' | 'browser' | undefined };
+  escalation?: { choose?: LevelChoosing | undefined } | undefined;
   /** Pool for every request of the job; for a route with `proxy` among its escalations, only from that level on. */
   proxies?: { default?: string | undefined } | undefined;
 }
@@ -131,6 +139,11 @@ export function escalationLevels(route: EscalationRoute | null, job: EscalationJ
   if (steps.has('impersonate') && base === 'http') add({ fetcher: 'impersonate', browserLike: true });
   if (steps.has('proxy') && pool !== null) add({ pool });
   if ((isAuto || steps.has('browser')) && base !== 'browser' && base !== 'api') {
+    // Through a proxy a browser costs many times what it costs without: whoever compares costs tries both.
+    if (job.escalation?.choose === 'cheapest' && steps.has('proxy') && pool !== null) {
+      add({ fetcher: 'browser', pool: null });
+      way.pool = pool;
+    }
     add({ fetcher: 'browser' });
     // Whoever pays an API to get in does not mind a browser that tries first.
     if (!steps.has('browser') && !steps.has('api')) levels.at(-1)!.onlyForScripts = true;

@@ -1,5 +1,6 @@
 import type { Outcome } from '../batch/outcome.ts';
 import { isRefusal } from '../failures.ts';
+import type { MethodCosts } from './cheapest.ts';
 
 /** What is known of one level: how it fared lately. */
 export interface Score {
@@ -8,6 +9,8 @@ export interface Score {
   rate: number;
   /** Epoch milliseconds of the last try. */
   at: number;
+  /** Where levels are compared by cost. */
+  costs?: MethodCosts;
 }
 
 /** By level of a levels; those that were never tried have none. */
@@ -31,7 +34,8 @@ export function addTry(score: Score | undefined, success: boolean, now: number):
   const tries = score?.tries ?? 0;
   const weight = Math.max(WEIGHT, 1 / (tries + 1));
   const rate = (score?.rate ?? 0) * (1 - weight) + (success ? weight : 0);
-  return { tries: tries + 1, rate: Math.round(rate * 1_000) / 1_000, at: Math.round(now) };
+  const next = { tries: tries + 1, rate: Math.round(rate * 1_000) / 1_000, at: Math.round(now) };
+  return score?.costs ? { ...next, costs: score.costs } : next;
 }
 
 /** The cheapest level from `floor` on that works or was never tried; when there is none, the best of them. */

@@ -39,6 +39,7 @@ const TUNABLE = [
   'retry',
   'breaker',
   'tail',
+  'escalation',
   'scaling',
   'batchSize',
   'schedule',

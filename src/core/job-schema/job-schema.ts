@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { LEVEL_CHOOSING } from '../escalation/escalation.ts';
 import { LIMITS } from '../limits.ts';
 import { JOB_PRIORITY_MAX } from '../slots/fair-share.ts';
 import { TAIL_POLICIES } from '../tail/tail.ts';
@@ -289,6 +290,24 @@ export const jobSchema = z.strictObject({
       attempts: z.int().min(1).max(100).default(4).describe('Attempts before a task becomes a dead letter.'),
       baseMs: positiveMs(1_000, 'First backoff. It doubles each time, with jitter.'),
       maxMs: positiveMs(300_000, 'Longest backoff.'),
+    })
+    .prefault({}),
+  escalation: z
+    .strictObject({
+      choose: z
+        .enum(LEVEL_CHOOSING)
+        .default('lowest')
+        .describe(
+          'Which of the fetch methods that a route allows is used: the `lowest` that mostly works, or the `cheapest` by cost per success for each URL template.',
+        ),
+      exploreDollars: z
+        .number()
+        .min(0)
+        .max(1e6)
+        .default(1)
+        .describe(
+          'Most US dollars to spend on finding out whether another fetch method is cheaper. It is never more than 5 % of what fetching costs.',
+        ),
     })
     .prefault({}),
   scaling: z

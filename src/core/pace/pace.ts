@@ -58,6 +58,8 @@ export interface HostPace {
   recovery?: number;
   /** How many such pages this is known from. */
   retried?: number;
+  /** Requests between two tries while none was refused, where many are under way and so refused together. */
+  tryRequests?: number;
   /** The pace comes from calibration, which counts no longer after this; epoch milliseconds. */
   knownUntil?: number;
 }
@@ -263,10 +265,10 @@ function isSettled({ clean, refused }: HostPace): boolean {
 }
 
 function pauseMs(pace: HostPace): number {
-  const { clean, refused, refusals } = pace;
+  const { clean, refused, refusals, tryRequests = REQUESTS_BETWEEN_TRIES } = pace;
   if (clean === null || !isSettled(pace))
     return Math.min(SEARCH_MS_MAX, (REQUESTS_IN_SEARCH / (clean ?? refused ?? 1)) * 1_000);
-  const pause = Math.max(TRY_MS_MIN, (REQUESTS_BETWEEN_TRIES / clean) * 1_000);
+  const pause = Math.max(TRY_MS_MIN, (tryRequests / clean) * 1_000);
   return pause * 2 ** Math.min(refusals, TRY_DOUBLINGS_MAX);
 }
 

@@ -35,6 +35,7 @@ async function open(): Promise<{ url: string; close(): Promise<void> }> {
     frontier: calls.part('store.frontier'),
     hosts: calls.part('store.hosts'),
     proxies: calls.part('store.proxies'),
+    escalations: calls.part('store.escalations'),
     keys: calls.part('store.keys'),
     webhooks: calls.part('store.webhooks'),
     alerts: calls.part('store.alerts'),

@@ -110,6 +110,7 @@ const STORE_PARTS = [
   'frontier',
   'hosts',
   'proxies',
+  'escalations',
   'keys',
   'webhooks',
   'alerts',

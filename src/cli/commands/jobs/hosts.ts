@@ -1,6 +1,7 @@
 import { requireJob, summarize } from '../../../coordinator/jobs.ts';
 import { type HostReportRow, hostReporter } from '../../../coordinator/reports/host-report.ts';
 import { hostLatencies } from '../../../coordinator/reports/latencies.ts';
+import { type MethodCostRow, methodCostsOf } from '../../../coordinator/reports/method-costs.ts';
 import { restingByHost } from '../../../coordinator/reports/proxy-report.ts';
 import { hostQuietHours } from '../../../coordinator/reports/quiet-hours.ts';
 import type { ExitName } from '../../../core/errors.ts';
@@ -10,6 +11,7 @@ import type { HourFigures, QuietHours } from '../../../core/quiet-hours/quiet-ho
 import { productToken } from '../../../core/robots/robots.ts';
 import type { Quantiles } from '../../../core/rollups/histogram.ts';
 import { formatCount, formatQuantiles } from '../../../tui/format.ts';
+import { methodText } from '../../../tui/money.ts';
 import { type Command, type Context, print, printable, printJson, withFolder } from '../../context.ts';
 import { readProxies } from './proxies.ts';
 
@@ -28,12 +30,14 @@ export const hostsCommand: Command = (context) =>
     const resting = job.spec.proxies ? restingByHost(await readProxies(store)) : new Map();
     const latencies = await hostLatencies(store, job.id);
     const quiet = await hostQuietHours(store, job.id, Date.now());
+    const methods = await methodCostsOf(store, job);
     let count = 0;
     for await (const facts of store.hosts.list(job.id)) {
       const row = {
         ...report(facts, Date.now()),
         latency: latencies.get(facts.host) ?? null,
         quietHours: quiet.get(facts.host) ?? null,
+        ...(methods ? { methods: methods.byHost.get(facts.host) ?? [] } : {}),
       };
       const restingProxies: Resting[] = resting.get(row.host) ?? [];
       count++;
@@ -57,7 +61,11 @@ interface Resting {
 
 function write(
   context: Context,
-  row: HostReportRow & { latency: Quantiles | null; quietHours: QuietHours | null },
+  row: HostReportRow & {
+    latency: Quantiles | null;
+    quietHours: QuietHours | null;
+    methods?: MethodCostRow[];
+  },
   resting: readonly Resting[],
 ): void {
   const rate = row.rate === null ? `${row.parallel} parallel` : `${row.rate}/s`;
@@ -67,6 +75,7 @@ function write(
   ];
   if (row.latency) lines.push(`  answers took ${formatQuantiles(row.latency)}`);
   if (row.quietHours) lines.push(`  ${quietText(row.quietHours)}`);
+  for (const method of row.methods ?? []) lines.push(`  fetched by ${methodText(method)}`);
   if (row.calibration) lines.push(`  calibration: ${calibrationText(row.calibration)}`);
   if (row.lastError) lines.push(`  last error ${row.lastErrorAt}: ${row.lastError}`);
   for (const { proxy, until } of resting.slice(0, PROXIES_SHOWN))

@@ -5,6 +5,7 @@ import type { JobSpec } from '../../../core/job-schema/job.ts';
 import type { Scope } from '../../../core/keys/api-key.ts';
 import type { Metric } from '../../../observe/metrics/text-format.ts';
 import type { WorkerHeartbeat } from '../../../ports/dispatcher.ts';
+import type { EscalationStore } from '../../../ports/escalation-store.ts';
 import type { ProxyStore } from '../../../ports/proxy-store.ts';
 import type { HostStore, Job, NumberedTask, Store, Views } from '../../../ports/store.ts';
 import type { PackedTasks } from '../scrape/packed-tasks.ts';
@@ -46,6 +47,7 @@ interface StoreCalls
   readonly hosts: Calls<HostStore>;
   readonly proxies: Pick<ProxyStore, 'load'>;
   readonly views: Calls<Views>;
+  readonly escalations: Pick<EscalationStore, 'load'>;
 }
 
 /** Jobs that are at work in this process. */

@@ -56,6 +56,42 @@ describe('calibration', () => {
     expect(failing).toMatchObject({ end: 'cap', rate: 8, refusals: 0 });
   });
 
+  test('does not give up a host for the requests that were under way when it failed', () => {
+    const slow: HostAnswer = { ...OK, latencyMs: 2_000 };
+    const isOut = (now: number) => now > 20_000 && now < 80_000;
+    const host = hostOf((now) => (isOut(now) ? { ...slow, kind: 'failed' } : slow));
+    const result = calibrateHost(networkOf(host), { cap: 40, startRate: 40 });
+    expect(result).toMatchObject({ end: 'cap', rate: 40 });
+  });
+
+  test('learns a long window from one closure, where many requests are under way and refused together', () => {
+    const WINDOW_MS = 600_000;
+    const LIMIT = 30;
+    const counts = new Map<number, number>();
+    const host = hostOf((now) => {
+      const window = Math.floor((now + 200_000) / WINDOW_MS);
+      const count = (counts.get(window) ?? 0) + 1;
+      counts.set(window, count);
+      const opensAt = (window + 1) * WINDOW_MS - 200_000;
+      const retryAfterMs = Math.ceil((opensAt - now) / 1_000) * 1_000;
+      const slow: HostAnswer = { ...OK, latencyMs: 300 };
+      return count <= (LIMIT * WINDOW_MS) / 1_000 ? slow : { ...slow, kind: 'refused', retryAfterMs };
+    });
+    const result = calibrateHost(networkOf(host), { startRate: 15 });
+    const closures = result.evidence.filter(({ refused }) => refused > 0);
+    expect(closures).toHaveLength(1);
+    expect(result.windowMs).toBe(WINDOW_MS);
+    expect(result.rate! / LIMIT).toBeGreaterThan(0.8);
+    expect(result.rate! / LIMIT).toBeLessThanOrEqual(1);
+  });
+
+  test('believes of a rate with refusals only what was answered', () => {
+    // Refuses each request that comes too soon after a refusal, which is too few for the test to reject the rate.
+    const network = networkOf(openHost('slow tails', 1_208_145_878));
+    const { limit } = openHost('slow tails', 1_208_145_878);
+    expect(calibrateHost(network).rate! / limit).toBeLessThanOrEqual(1);
+  });
+
   test('keeps to its budgets of requests and refusals', () => {
     const few = networkOf(openHost('fixed 1 s', 5));
     expect(calibrateHost(few, { requestsMax: 300 })).toMatchObject({ end: 'requests' });

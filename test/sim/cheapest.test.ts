@@ -1,0 +1,15 @@
+import { expect, test } from 'vitest';
+import { competeAtSite, sitesOf } from './cheapest/compete.ts';
+
+/** `npm run cheapest` takes more sites, and new seeds each time. */
+test('the cheapest fetch method is found at about the price of knowing it', () => {
+  const results = [...sitesOf(14, 11)].map(({ kind, seed }) => competeAtSite(kind, seed, 1_000));
+  const sum = (of: (result: (typeof results)[number]) => number) =>
+    results.reduce((total, result) => total + of(result), 0);
+  const paid = sum(({ cheapest }) => cheapest.first + cheapest.second);
+  expect(paid).toBeLessThan(1.15 * sum(({ oracle }) => oracle.first + oracle.second));
+  expect(paid).toBeLessThan(sum(({ lowest }) => lowest.first + lowest.second));
+  for (const { cheapest, explored } of results)
+    expect(explored).toBeLessThanOrEqual(0.05 * (cheapest.first + cheapest.second));
+  expect(sum(({ lost }) => lost)).toBeLessThan(14);
+});

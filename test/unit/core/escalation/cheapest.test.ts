@@ -1,0 +1,112 @@
+import { describe, expect, test } from 'vitest';
+import {
+  chanceOf,
+  chooseLevel,
+  dollarsOf,
+  isHopeless,
+  type LevelOption,
+  type MethodCosts,
+  meanOf,
+  noteAttempt,
+} from '../../../../src/core/escalation/cheapest.ts';
+
+/** So many attempts of one outcome after another. */
+function costsOf(dollars: number, ...streaks: [count: number, isWon: boolean][]): MethodCosts {
+  let costs: MethodCosts | undefined;
+  for (const [count, isWon] of streaks)
+    for (let index = 0; index < count; index++)
+      costs = noteAttempt(costs, { isWon, isAgain: false, dollars });
+  return costs!;
+}
+
+function optionOf(level: number, dollars: number, wins: number, losses: number): LevelOption {
+  const chance = { wins, losses, streak: 0 };
+  return { level, dollars, dollarsMost: dollars, chance, isHopeless: isHopeless(chance), isNew: false };
+}
+
+/** A generator that tests can repeat. */
+function randomFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return state / 2_147_483_648;
+  };
+}
+
+describe('what is known of a method', () => {
+  test('costs what its attempts cost, those that say nothing included', () => {
+    let costs = noteAttempt(undefined, { isWon: true, isAgain: false, dollars: 2 });
+    expect(dollarsOf(costs, undefined)).toBe(2);
+    costs = noteAttempt(costs, { isWon: null, isAgain: false, dollars: 3 });
+    expect(dollarsOf(costs, undefined)).toBe(5);
+    costs = noteAttempt(costs, { isWon: true, isAgain: false, dollars: 2 });
+    expect(dollarsOf(costs, undefined)).toBeCloseTo(2.3);
+    expect(costs).toMatchObject({ paid: 7, pages: 2, unjudged: 0 });
+    expect(dollarsOf(undefined, undefined)).toBeNull();
+  });
+
+  test('is forgotten when a streak shows that the site has changed', () => {
+    const before = costsOf(1, [40, true]);
+    expect(meanOf(chanceOf(before, before, 0))).toBeGreaterThan(0.9);
+    const closed = costsOf(1, [40, true], [6, false]);
+    expect(meanOf(chanceOf(closed, closed, 0))).toBeLessThan(0.1);
+    const reopened = costsOf(1, [40, false], [1, true]);
+    expect(isHopeless(chanceOf(costsOf(1, [40, false]), undefined, 0))).toBe(true);
+    expect(isHopeless(chanceOf(reopened, reopened, 0))).toBe(false);
+  });
+
+  test('comes from the host while a template is new, and is soon its own', () => {
+    const ofHost = costsOf(1, [40, false]);
+    expect(isHopeless(chanceOf(undefined, ofHost, 0))).toBe(true);
+    expect(isHopeless(chanceOf(costsOf(1, [2, true]), ofHost, 0))).toBe(false);
+  });
+
+  test('tells whether a page may come with a second attempt', () => {
+    let byLuck = costsOf(1, [20, true], [2, false]);
+    let byPage = byLuck;
+    for (let index = 0; index < 20; index++) {
+      byLuck = noteAttempt(byLuck, { isWon: true, isAgain: true, dollars: 1 });
+      byPage = noteAttempt(byPage, { isWon: false, isAgain: true, dollars: 1 });
+    }
+    expect(meanOf(chanceOf(byLuck, undefined, 1))).toBeGreaterThan(0.8);
+    expect(meanOf(chanceOf(byPage, undefined, 1))).toBeLessThan(0.2);
+    const after = [1, 2, 3, 4].map((failures) => meanOf(chanceOf(byLuck, undefined, failures)));
+    expect(after).toEqual(after.toSorted((a, b) => b - a));
+  });
+});
+
+describe('the level of a task', () => {
+  test('is the one with the lowest cost per success, whatever its place', () => {
+    const options = [optionOf(0, 1, 1, 9), optionOf(1, 4, 30, 1), optionOf(2, 20, 30, 0.1)];
+    expect(chooseLevel(options, 0, Math.random).level).toBe(1);
+    expect(chooseLevel([optionOf(0, 1, 6, 9), ...options.slice(1)], 0, Math.random).level).toBe(0);
+  });
+
+  test('is not a hopeless one, however little that costs', () => {
+    const options = [optionOf(0, 0.000_01, 1, 30), optionOf(1, 1, 30, 1)];
+    expect(chooseLevel(options, 0, Math.random).level).toBe(1);
+    expect(chooseLevel(options.slice(0, 1), 0, Math.random).level).toBe(0);
+  });
+
+  test('explores only what could be cheaper, and only with the money that is left', () => {
+    const options = [optionOf(0, 1, 2, 2), optionOf(1, 1.9, 30, 0.1), optionOf(2, 50, 0.5, 0.5)];
+    const chosen = (allowance: number) => {
+      const random = randomFrom(7);
+      return Array.from({ length: 500 }, () => chooseLevel(options, allowance, random));
+    };
+    expect(chosen(0).every(({ level, explores }) => level === 1 && explores === null)).toBe(true);
+    expect(chosen(0.99).every(({ level }) => level === 1)).toBe(true);
+    const explored = chosen(1_000).filter(({ explores }) => explores !== null);
+    expect(new Set(explored.map(({ level }) => level))).toEqual(new Set([0]));
+    expect(explored[0]!.explores).toEqual({ dollars: 1, insteadOf: 1.9 / (30 / 30.1) });
+  });
+
+  test('is the same for the same seed', () => {
+    const options = [optionOf(0, 1, 2, 2), optionOf(1, 1.9, 30, 0.1)];
+    const chosen = () => {
+      const random = randomFrom(3);
+      return Array.from({ length: 50 }, () => chooseLevel(options, 10, random).level);
+    };
+    expect(chosen()).toEqual(chosen());
+  });
+});
