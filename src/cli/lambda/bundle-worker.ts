@@ -55,7 +55,10 @@ async function bundle({
       platform: 'node',
       format: 'esm',
       target: 'node24',
-      minify: true,
+      // Not its syntax: where two assertions become one statement, Node throws a TypeError when one fails, and undici's tell
+      // a response that is no HTTP.
+      minifyWhitespace: true,
+      minifyIdentifiers: true,
       legalComments: 'none',
       banner: { js: PRELUDE },
       external,
