@@ -7,7 +7,7 @@ import { describeMachine } from './report/machine.ts';
 
 const HISTORY = join(BENCH_FOLDER, 'results', 'history.jsonl');
 
-export interface HistoryEntry {
+interface HistoryEntry {
   date: string;
   /** Short, with a `+` where files had changed since. */
   commit: string;
@@ -66,7 +66,7 @@ function currentCommit(): string {
   }
 }
 
-export function readHistory(): HistoryEntry[] {
+function readHistory(): HistoryEntry[] {
   if (!existsSync(HISTORY)) return [];
   const lines = readFileSync(HISTORY, 'utf8').split('\n');
   return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as HistoryEntry);
