@@ -55,10 +55,8 @@ async function bundle({
       platform: 'node',
       format: 'esm',
       target: 'node24',
-      // Not its syntax: where two assertions become one statement, Node throws a TypeError when one fails, and undici's tell
-      // a response that is no HTTP.
-      minifyWhitespace: true,
-      minifyIdentifiers: true,
+      // Nothing is minified: where two assertions become one statement, Node throws a TypeError when one fails, and those of
+      // undici tell a response that is no HTTP.
       legalComments: 'none',
       banner: { js: PRELUDE },
       external,
