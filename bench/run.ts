@@ -8,6 +8,7 @@ import { BENCH_FOLDER } from './contenders/contender.ts';
 import { scenario as crawl } from './crawl.ts';
 import { scenario as flat } from './flat.ts';
 import { scenario as fleet } from './fleet.ts';
+import { appendHistory, figuresOf, printHistory } from './history.ts';
 import { scenario as many } from './many.ts';
 import { scenario as media } from './media.ts';
 import { writeScenario } from './report/document.ts';
@@ -23,6 +24,8 @@ const HELP = `npm run bench -- [scenario …] [options]
 
 Scenarios
 ${SCENARIOS.map(({ name, summary }) => `  ${name.padEnd(10)} ${summary}`).join('\n')}
+
+  history [figure …]   runs nothing: how each figure moved over the runs that were written down
 
 Options
   --pages <n>          pages of the site (20000); pictures are 0.4 times as many, pages in browsers 0.015
@@ -98,6 +101,10 @@ if (values.help) {
   process.stdout.write(HELP);
   process.exit(0);
 }
+if (positionals[0] === 'history') {
+  printHistory(positionals.slice(1));
+  process.exit(0);
+}
 const quick = values.quick === true;
 const options: BenchOptions = {
   pages: readCount('pages', values.pages, quick ? 2_000 : 20_000),
@@ -116,15 +123,19 @@ for (const name of positionals) {
 if (positionals.length === 0 || positionals.some((name) => !WITHOUT_PEERS.includes(name))) installPeers();
 const scratch = openScratch(values.dir);
 let allMet = true;
+const figures: Record<string, number> = {};
 try {
   for (const scenario of SCENARIOS) {
     if (positionals.length > 0 && !positionals.includes(scenario.name)) continue;
     const result = await scenario.run(options, scratch);
     printVerdicts(result.verdicts);
     allMet &&= result.verdicts.every(({ passed }) => passed === true);
-    if (options.write) writeScenario(scenario.name, result);
+    if (!options.write) continue;
+    writeScenario(scenario.name, result);
+    Object.assign(figures, figuresOf(scenario.name, result.data));
   }
 } finally {
+  appendHistory(figures);
   await scratch.end();
 }
 if (values.check && !allMet) process.exitCode = 1;

@@ -1,4 +1,5 @@
 import type { Verdict } from '../scenario.ts';
+import { costSection } from './cost-section.ts';
 import { COLUMNS, rowCells, rowsByMode } from './crawl-table.ts';
 import type { CrawlData } from './crawl-verdict.ts';
 
@@ -32,6 +33,7 @@ export function noise(data: CrawlData): string {
 export function crawlSection(data: CrawlData, verdicts: Verdict[]): string {
   const versions = Object.entries(data.versions).map(([name, version]) => `${name} ${version}`);
   const { site } = data;
+  const cpuMicros = data.rows.find(({ id }) => id === 'seine-links')?.measured?.cpuMicros;
   return `![Pages per second of each crawler](benchmarks.svg)
 
 ${tables(data)}| bar | measured | verdict |
@@ -46,5 +48,7 @@ ${verdicts.map(({ bar, measured, passed }) => `| ${bar} | ${measured} | ${mark(p
 - In the check round the origin logs each request, so that nobody is credited with a page it did not fetch.
 - spider-rs has no selectors. The bars compare with its best figure, links only, in both modes; the row below hands each page to JavaScript.
 - Crawlee gets fewer pages, see the table, so that a run stays short. Its CPU per page falls as it warms up, so a longer run may favour it: \`--crawlee-pages\`.
-- Again: \`npm run bench -- crawl\`, raw figures in \`bench/results/latest.json\`.`;
+- Again: \`npm run bench -- crawl\`, raw figures in \`bench/results/latest.json\`. \`npm run bench -- history crawl.seine\` shows how they moved from run to run.${
+    cpuMicros === undefined ? '' : `\n\n${costSection(cpuMicros)}`
+  }`;
 }

@@ -10,6 +10,7 @@ import { openInlineDispatcher } from '../transport/inline-dispatcher.ts';
 import { openThreadDispatcher } from '../transport/thread/thread-dispatcher.ts';
 import type { JobHandlers } from '../worker/job/route-code.ts';
 import { openBlobs } from './open-blobs.ts';
+import { threadEntries } from './thread-entries.ts';
 
 export interface DispatchSettings {
   /** Where batches go; threads of this process when absent. */
@@ -97,12 +98,9 @@ async function openTarget(
     const { fleetKeys = [], prices } = settings;
     return openLambdaDispatcher({ name: target.name, ...settings.lambda, fleetKeys, blobs, logger, prices });
   }
-  // The same tree runs from sources and from the build: the entry has this file's ending.
-  const ending = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
   return openThreadDispatcher({
     threads: settings.workers,
-    entry: new URL(`../entry/thread.${ending}`, import.meta.url),
-    suspectEntry: new URL(`../entry/suspects.${ending}`, import.meta.url),
+    ...threadEntries(),
     data,
     env: settings.jobEnvironment,
     heapMbMax: threadHeapMb(machine()),

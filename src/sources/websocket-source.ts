@@ -1,13 +1,12 @@
 import type { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { WebSocket } from 'undici';
+import type { Dispatcher, WebSocket } from 'undici';
 import { messageOf, SeineError } from '../core/errors.ts';
 import { MESSAGES_ROUTE } from '../core/job-schema/job.ts';
 import type { WebSocketSourceSpec } from '../core/job-schema/websocket.ts';
 import { LIMITS } from '../core/limits.ts';
 import { type Message, messagesUrl, packMessages, toMessage, valueAt } from '../core/messages/messages.ts';
 import type { AddressCheck } from '../core/url/address-guard.ts';
-import { openGuardedConnections } from '../network/guarded-connections.ts';
 import type { Source, SourceRow } from '../ports/source.ts';
 
 /** Messages of one task. */
@@ -69,6 +68,7 @@ async function* readMessages(
   };
   const sockets = new Set<Socket>();
   let failure: Error | null = null;
+  const { openGuardedConnections, open } = await loadWebSockets();
   const connections = openGuardedConnections({
     ...{ isAllowed, refused, connectMs: CONNECT_MS },
     limits: { webSocket: { maxPayloadSize: LIMITS.recordBytesMax * 4 } },
@@ -80,7 +80,7 @@ async function* readMessages(
   let failures = 0;
   try {
     while (at.count < spec.limit) {
-      const socket = new MessageSocket(spec, at.last, connections, waitingMax);
+      const socket = new MessageSocket(spec, at.last, (url) => open(url, connections), waitingMax);
       const before = at.count;
       yield* chunksOf(socket, spec, at, signal);
       socket.close();
@@ -100,6 +100,16 @@ async function* readMessages(
     for (const socket of sockets) socket.destroy();
     await connections.destroy();
   }
+}
+
+/** All of undici, which takes 70 ms of CPU to load: only for jobs that read a WebSocket. */
+async function loadWebSockets() {
+  const [{ openGuardedConnections }, { WebSocket }] = await Promise.all([
+    import('../network/guarded-connections.ts'),
+    import('undici'),
+  ]);
+  const open = (url: string, dispatcher: Dispatcher) => new WebSocket(url, { dispatcher });
+  return { openGuardedConnections, open };
 }
 
 /** A server that does not answer a good-bye is not waited for. */
@@ -160,14 +170,12 @@ class MessageSocket {
   constructor(
     spec: WebSocketSourceSpec,
     last: string | null,
-    dispatcher: ReturnType<typeof openGuardedConnections>,
+    open: (url: string) => WebSocket,
     waitingMax: number,
   ) {
     const filled = (text: string) => text.replaceAll('{last}', last ?? '');
     this.#idleMs = spec.idleSeconds * 1_000;
-    this.#socket = new WebSocket(spec.websocket.replaceAll('{last}', encodeURIComponent(last ?? '')), {
-      dispatcher,
-    });
+    this.#socket = open(spec.websocket.replaceAll('{last}', encodeURIComponent(last ?? '')));
     this.#socket.addEventListener('open', () => {
       for (const message of spec.send)
         this.#socket.send(filled(typeof message === 'string' ? message : JSON.stringify(message)));
@@ -213,7 +221,7 @@ class MessageSocket {
   }
 
   close(): void {
-    if (this.#socket.readyState < WebSocket.CLOSING) this.#socket.close(1000);
+    if (this.#socket.readyState < this.#socket.CLOSING) this.#socket.close(1000);
   }
 
   /** As many as one task takes. */

@@ -33,6 +33,8 @@ const SLOW_MS = 2 * ENDS_MS;
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
 const ANSWERS: Record<string, Answer> = {
+  // undici notices it by an assertion.
+  '/099': (request) => void request.socket.end('HTTP/1.1 099 Odd\r\nContent-Length: 2\r\n\r\nhi'),
   '/slow': (_, response) => {
     const timer = setTimeout(() => response.end('late'), SLOW_MS);
     response.on('close', () => clearTimeout(timer));

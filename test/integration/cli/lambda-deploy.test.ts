@@ -65,7 +65,7 @@ describe('the zip', () => {
     const select = { number: { regex: '/(\\d+)' }, text: { css: 'body', type: 'markdown' } } as const;
     const schema = { type: 'object', required: ['number'] };
     const spec = { routes: [{ name: 'p', select, schema }] };
-    const batch = batchOf(site, { paths: ['/1', '/2', '/3'], spec });
+    const batch = batchOf(site, { paths: ['/1', '/2', '/3', '/099'], spec });
     batch.cookies = [];
     const plain = { level: 0, fetcher: 'http', headers: 'full', identity: null, pool: null } as const;
     batch.tasks[1]!.fetchMethod = { ...plain, identity: 'seed' };
@@ -80,6 +80,7 @@ describe('the zip', () => {
       { kind: 'fetched', records: [{}] },
       { kind: 'fetched', records: [{}] },
       { kind: 'failed' },
+      { kind: 'failed', code: 'protocol' },
     ]);
     expect(JSON.stringify(outcomes[2])).toContain('impit is not part of the zip for Lambda');
   });

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { openBlobs } from '../../../app/open-blobs.ts';
+import { threadEntries } from '../../../app/thread-entries.ts';
 import { allowPrivateElsewhere } from '../../../config/load.ts';
 import { WORKER_KINDS, type WorkerKind } from '../../../core/batch/batch.ts';
 import { type ExitName, messageOf, SeineError } from '../../../core/errors.ts';
@@ -111,11 +112,9 @@ async function requireBlobs({ settings }: Context, name: string): Promise<string
 function openThreads({ settings, loaded, parsed }: Context, blobs: string, name: string): ThreadDispatcher {
   const { s3, apiCallbacks, browser, logger } = settings;
   const allowPrivate = parsed.values['allow-private'] ? 'job' : allowPrivateElsewhere(loaded);
-  const ending = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
   return openThreadDispatcher({
     threads: settings.workers,
-    entry: new URL(`../../../entry/thread.${ending}`, import.meta.url),
-    suspectEntry: new URL(`../../../entry/suspects.${ending}`, import.meta.url),
+    ...threadEntries(),
     name,
     env: settings.jobEnvironment,
     data: {
