@@ -1,12 +1,13 @@
 import { copyFileSync, mkdirSync } from 'node:fs';
 import { build } from 'esbuild';
+import { writeLicenses } from './write-licenses.ts';
 
 /** Bundles the dashboard of web/ into dist/dashboard, where the server looks for it. */
 
 const OUT = 'dist/dashboard';
 
 mkdirSync(OUT, { recursive: true });
-await build({
+const { metafile } = await build({
   entryPoints: { app: 'web/main.tsx' },
   outdir: OUT,
   bundle: true,
@@ -16,6 +17,8 @@ await build({
   jsx: 'automatic',
   jsxImportSource: 'preact',
   legalComments: 'none',
+  metafile: true,
   logLevel: 'warning',
 });
+writeLicenses(metafile, OUT);
 for (const name of ['index.html', 'icon.svg']) copyFileSync(`web/${name}`, `${OUT}/${name}`);

@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs';
 import { build, type Plugin } from 'esbuild';
+import { writeLicenses } from './write-licenses.ts';
 
 /**
  * Bundles what a worker thread runs into dist/thread, where `threadEntries` looks for it; run it after the compiler.
@@ -30,7 +31,7 @@ const laterPackages: Plugin = {
 };
 
 rmSync(OUT, { recursive: true, force: true });
-await build({
+const { metafile } = await build({
   entryPoints: { thread: 'dist/entry/thread.js', ...PROGRAMS },
   outdir: OUT,
   outExtension: { '.js': '.mjs' },
@@ -43,5 +44,7 @@ await build({
   legalComments: 'none',
   banner: { js: PRELUDE },
   plugins: [laterPackages],
+  metafile: true,
   logLevel: 'warning',
 });
+writeLicenses(metafile, OUT);
