@@ -501,4 +501,13 @@ export const MIGRATIONS: readonly Migration[] = [
     name: 'blank-pages',
     sql: 'ALTER TABLE quality ADD COLUMN blank INTEGER NOT NULL DEFAULT 0',
   },
+  {
+    number: 38,
+    name: 'paced-hosts',
+    sql: `
+  -- Where paced_until is next_at, the host waits for nothing but the gap of the job paced_by.
+  ALTER TABLE hosts ADD COLUMN paced_until INTEGER;
+  ALTER TABLE hosts ADD COLUMN paced_by INTEGER;
+  `,
+  },
 ];
