@@ -36,8 +36,8 @@ export interface TaskContext extends MediaContext {
   onQuality(delta: QualityDelta): void;
   /** Where the time of the batch goes. */
   timer?: Pick<WorkTimer, 'begin' | 'end' | 'during'>;
-  /** The answer is there: from here on the page is processed. */
-  onAnswer?: () => void;
+  /** The answer is there: from here on the page is processed, as soon as the result says so. */
+  onAnswer?: () => Promise<void> | null;
   /** Null, or what to wait for before more pages are fetched: the archive is slower than the network. */
   pressure(): Promise<void> | null;
 }
@@ -54,7 +54,8 @@ export async function processTask(task: BatchTask, context: TaskContext): Promis
       ? sitemapVisit(task.url)
       : { bodyBytesMax: context.job.spec.limits.bodyBytes, render: route?.render ?? undefined },
   );
-  context.onAnswer?.();
+  const turn = context.onAnswer?.();
+  if (turn) await turn;
   if (answer.kind === 'over') {
     const { outcome, answer: response } = answer;
     if (response && outcome.kind === 'unchanged')
