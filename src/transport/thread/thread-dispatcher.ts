@@ -129,6 +129,9 @@ export function openThreadDispatcher(options: ThreadDispatcherOptions): ThreadDi
       apart?.recall(batchId);
       for (const thread of threads) if (thread.has(batchId)) thread.post({ kind: 'recall', batchId });
     },
+    announce(priority) {
+      for (const thread of threads) thread.post({ kind: 'announce', priority });
+    },
     async drain() {
       apart?.drain();
       for (const thread of threads) thread.post({ kind: 'drain' });

@@ -44,6 +44,17 @@ function openGate() {
       }
       await new Promise((resolve) => setImmediate(resolve));
     },
+    /** Time passes in which the worker does nothing. */
+    wait(ms: number) {
+      now += ms;
+      const due = timers;
+      timers = [];
+      for (const run of due) run();
+    },
+    endHeadStart() {
+      now += 100;
+      for (const run of timers.splice(0)) run();
+    },
     processed,
     /** An answer that leaves a mark when it may be processed. */
     answer(name: string, priority: number) {
@@ -117,6 +128,7 @@ describe('the gate of a worker', () => {
     for (let count = 0; count < 1_000; count++) enter('plain', 0);
     admitted.length = 0;
     gate.arrive(5);
+    worker.endHeadStart();
     for (let count = 0; count < 1_000; count++) enter('urgent', 5);
     // Five steps of priority are a share of 32 to 1.
     expect(admitted.length).toBe(Math.floor((gate.limit * 32) / 33));
@@ -137,6 +149,7 @@ describe('the gate of a worker', () => {
     for (let count = 0; count < 2_000; count++) enter('first', 0);
     await leave(200);
     gate.arrive(1);
+    worker.endHeadStart();
     for (let count = 0; count < 2_000; count++) enter('second', 1);
     await leave(300);
     admitted.length = 0;
@@ -151,6 +164,7 @@ describe('the gate of a worker', () => {
     const { gate, enter, leave } = worker;
     gate.arrive(0);
     gate.arrive(10);
+    worker.endHeadStart();
     for (let count = 0; count < 1_000; count++) enter('plain', 0);
     expect(gate.underWay).toBe(gate.limit);
     enter('urgent', 10);
@@ -161,9 +175,10 @@ describe('the gate of a worker', () => {
   });
 
   test('beside an urgent batch pages are processed one at a time, and its own at once', async () => {
-    const { gate, answer, processed, turn } = openGate();
+    const { gate, answer, processed, turn, endHeadStart } = openGate();
     gate.arrive(0);
     gate.arrive(10);
+    endHeadStart();
     for (let count = 0; count < 4; count++) answer('plain', 0);
     answer('urgent', 10);
     expect(processed).toEqual(['urgent']);
@@ -179,10 +194,66 @@ describe('the gate of a worker', () => {
     expect(processed.length).toBe(7);
   });
 
+  test('others stand still while an urgent batch has its head start, and go on when it is done', async () => {
+    const { gate, enter, answer, admitted, processed, turn, settled } = openGate();
+    gate.arrive(0);
+    gate.arrive(10);
+    enter('plain', 0);
+    enter('urgent', 10);
+    answer('plain', 0);
+    answer('urgent', 10);
+    await turn();
+    expect(admitted).toEqual(['urgent']);
+    expect(processed).toEqual(['urgent']);
+    gate.depart(10);
+    await settled();
+    await turn();
+    expect(admitted).toEqual(['urgent', 'plain']);
+    expect(processed).toEqual(['urgent', 'plain']);
+  });
+
+  test('a head start is over after a moment, and the next one is short unless much time has passed', async () => {
+    const { gate, enter, admitted, wait, settled } = openGate();
+    gate.arrive(0);
+    const letIn = async () => {
+      admitted.length = 0;
+      gate.arrive(10);
+      enter('plain', 0);
+      await settled();
+      const isHeld = admitted.length === 0;
+      wait(100);
+      await settled();
+      expect(admitted).toEqual(['plain']);
+      gate.depart(10);
+      return isHeld;
+    };
+    expect(await letIn()).toBe(true);
+    expect(await letIn()).toBe(false);
+    wait(1_000);
+    expect(await letIn()).toBe(true);
+  });
+
+  test('a job that is announced holds up others only, and not for long', async () => {
+    const { gate, enter, admitted, wait, settled } = openGate();
+    gate.announce(10);
+    enter('alone', 0);
+    gate.arrive(0);
+    gate.announce(0);
+    enter('equal', 0);
+    expect(admitted).toEqual(['alone', 'equal']);
+    gate.announce(10);
+    enter('held', 0);
+    expect(admitted).toEqual(['alone', 'equal']);
+    wait(30);
+    await settled();
+    expect(admitted).toEqual(['alone', 'equal', 'held']);
+  });
+
   test('pages of a batch that is hardly more urgent are processed by weight', async () => {
-    const { gate, answer, processed, turn } = openGate();
+    const { gate, answer, processed, turn, endHeadStart } = openGate();
     gate.arrive(0);
     gate.arrive(1);
+    endHeadStart();
     for (let count = 0; count < 100; count++) answer('plain', 0);
     for (let count = 0; count < 20; count++) answer('urgent', 1);
     await turn();
