@@ -6,7 +6,7 @@ import { isExpired } from '../core/calibration/host-profile.ts';
 import type { IdleReason } from '../core/explain/slot-states.ts';
 import { gapMsOf, parallelOf } from '../core/job-schema/job.ts';
 import type { Counters } from '../core/model.ts';
-import { isRising, isTrying, startPace } from '../core/pace/pace.ts';
+import { isRising, isTrying, paceUnder } from '../core/pace/pace.ts';
 import { compileHostLimits, type HostLimiter } from '../core/politeness/host-limits.ts';
 import { guardedGapMs, SHORT_PERMIT_MS } from '../core/politeness/permits.ts';
 import type { Clock } from '../ports/ambient.ts';
@@ -41,12 +41,19 @@ import type { TimeoutLearner } from './timeouts/timeout-learner.ts';
 /** Hosts are planned this far ahead of time, so that a permit reaches its worker before it starts. */
 export const LOOK_AHEAD_MS = 400;
 const DUE_HOSTS_MAX = 1_000;
+/** A host that is due sooner than this is left as it is when the pace of the job changes. */
+const PACE_FELT_MS = 1_000;
+/** Looked at when a run begins, so that its start takes no longer with more hosts. The others come to their next time. */
+const PACED_HOSTS_MAX = 10_000;
 /** Longer than any honest delay of an answer: after that a batch is taken back. */
 const LEASE_GRACE_MS = 30_000;
 
 interface SenderParts {
   store: {
-    readonly frontier: Pick<Frontier, 'dueHosts' | 'hostsNamed' | 'lease' | 'noteSent' | 'postpone'>;
+    readonly frontier: Pick<
+      Frontier,
+      'bringForward' | 'dueHosts' | 'hostsNamed' | 'lease' | 'noteSent' | 'pacedHosts' | 'postpone'
+    >;
     readonly jobs: Pick<JobStore, 'counters'>;
   };
   job: Job;
@@ -101,6 +108,26 @@ export class BatchSender {
   /** Why pages for a browser wait; null while none do. */
   get trouble(): string | null {
     return this.#parts.browserSlots.trouble;
+  }
+
+  /**
+   * The pace of the job may be another one than when hosts were last asked: those that wait for its gap alone are due when
+   * the present gap is over.
+   */
+  async followPace(): Promise<void> {
+    const { store, job, clock } = this.#parts;
+    const now = Math.floor(clock.now());
+    const waiting = await store.frontier.pacedHosts(job.id, {
+      after: now + PACE_FELT_MS,
+      limit: PACED_HOSTS_MAX,
+    });
+    const sooner = waiting.flatMap((host) => {
+      const { crawlDelayMs, lastSentAt } = host;
+      const gapMs = guardedGapMs(this.#limitsFor(withoutExpiredPace(host, now)).gapMs ?? 0, crawlDelayMs);
+      const nextAt = Math.ceil(Math.max(now, lastSentAt + gapMs));
+      return nextAt < host.nextAt ? [{ hostId: host.id, from: host.nextAt, nextAt }] : [];
+    });
+    if (sooner.length > 0) await store.frontier.bringForward(sooner);
   }
 
   /** Fills the free slots with whatever may start soon. */
@@ -280,7 +307,7 @@ export class BatchSender {
   }: DueHost): Pick<PlanHost, 'gapMs' | 'parallel' | 'permitMs' | 'permitsMax' | 'answered'> {
     const { rate: cap, parallel } = this.#limitsOf(host);
     const { adaptive } = this.#parts.job.spec.politeness;
-    const now = pace ?? startPace(cap);
+    const now = paceUnder(pace, cap);
     const rate = adaptive ? Math.min(cap, now.rate) : cap;
     const limits = { gapMs: Number.isFinite(rate) ? 1_000 / rate : 0, parallel };
     if (!adaptive) return limits;

@@ -150,6 +150,8 @@ export class Coordinator {
     // What was requested stays: a stop may have come since the job was given to this coordinator.
     await store.jobs.update(job.id, { state: 'running', reason: null, endedAt: null });
     await this.#clampTimes(now);
+    // A job that has not worked yet has no pace that could have changed.
+    if (job.workedMs > 0) await this.#sender.followPace();
     await this.#takeBack(await store.frontier.orphans(job.id));
     const { escalation, access, breaker, timeouts } = this.#run;
     breaker.begin(await store.jobs.counters(job.id));

@@ -116,6 +116,11 @@ export const FAILURES = {
     hostFault: true,
     doc: 'The proxy works, but could not connect to the host.',
   },
+  'no-proxy': {
+    retry: 'permanent',
+    hostFault: false,
+    doc: 'The row names a country in which its pool has no proxy, so nothing was requested. Add one to the list, resume, and use `dead --retry`.',
+  },
   api: {
     retry: 'transient',
     hostFault: false,
@@ -189,7 +194,9 @@ export function failureKind(code: FailureCode): FailureKind {
 
 /** Failures of ours and of what stands between: they say nothing about the host. */
 export function isOwnFailure(code: FailureCode): boolean {
-  return code === 'internal' || code === 'proxy' || code === 'api' || code === 'browser';
+  return (
+    code === 'internal' || code === 'proxy' || code === 'no-proxy' || code === 'api' || code === 'browser'
+  );
 }
 
 /**

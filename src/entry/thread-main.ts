@@ -52,6 +52,9 @@ port.on('message', async (message: ToThread) => {
     case 'recall':
       recalls.get(message.batchId)?.abort();
       break;
+    case 'announce':
+      tools.gate?.announce(message.priority);
+      break;
     case 'drain':
       isDraining = true;
       for (const recall of recalls.values()) recall.abort();

@@ -56,6 +56,8 @@ export interface Dispatcher {
   drain(): Promise<void>;
   /** Asks for what there is of one batch; its dispatch still resolves. */
   recall?(batchId: number): void;
+  /** A job of that priority begins: workers may make room for its first batch. Absent: they find out with the batch. */
+  announce?(priority: number): void;
   /** Where slots are shared with other jobs: calls back when one may be free for this one. */
   onSlotsFree?(listener: () => void): void;
   /** Whether its workers can do such batches now. Absent: they can do all. */

@@ -195,6 +195,8 @@ export interface HostChange {
    * one by now, `nextAt` cannot bring the host's time forward.
    */
   takenUntil?: number;
+  /** Only the gap of this job asks for `nextAt`: it may come forward when the job gets another pace. */
+  isPaced?: boolean;
   failuresInRow: number;
   rests: number;
   /** Null leaves it as it is. */
@@ -211,6 +213,11 @@ export interface HostChange {
   lastError: { at: number; code: string; detail: string } | null;
   /** Text of an entry that is added to the host's log; absent when nothing was sent, or the job keeps no log. */
   log?: string;
+}
+
+/** A host that waits for nothing but the gap of a job. */
+export interface PacedHost extends DueHost {
+  lastSentAt: number;
 }
 
 export interface Settlement {
@@ -337,6 +344,10 @@ export interface Frontier {
   ): Promise<number>;
   /** Hosts that may not be asked before `until`, for reasons of the job: its hours are closed. */
   postpone(jobId: number, hosts: { hostId: number; until: number }[]): Promise<void>;
+  /** Hosts with ready tasks that wait until after `after` for nothing but the gap of this job, the first of them. */
+  pacedHosts(jobId: number, options: { after: number; limit: number }): Promise<PacedHost[]>;
+  /** They are due at `nextAt` already, unless something has changed their time since. */
+  bringForward(hosts: readonly { hostId: number; from: number; nextAt: number }[]): Promise<void>;
   /**
    * Gives tasks that are not finished another priority, in the order of their ids from `after` on, at most `limit` looked
    * at; null leaves a task as it is. Those that come last because they keep failing still do.

@@ -181,10 +181,12 @@ export async function claimOf(
   keys: Pick<KeyStore, 'byId'>,
 ): Promise<JobClaim> {
   const key = owner === null ? null : await keys.byId(owner);
+  const { priority = 0 } = spec;
   return {
     owner: owner ?? '',
     ownerWeight: key?.limits.weight ?? 1,
-    weight: weightOfPriority(spec.priority ?? 0),
+    weight: weightOfPriority(priority),
+    priority,
   };
 }
 

@@ -8,6 +8,7 @@ import { Forecasts } from './api/cost/forecasts.ts';
 import { KeyAccess } from './api/keys/key-access.ts';
 import { ROUTES } from './api/routes.ts';
 import { AddedTasks } from './api/scrape/added-tasks.ts';
+import { RowRoom } from './api/scrape/row-room.ts';
 import { Scrapes } from './api/scrape/scrapes.ts';
 import { SettleWatch } from './api/scrape/settle-watch.ts';
 import { type HttpServer, type ListenAddress, openHttpServer } from './http-server.ts';
@@ -59,6 +60,7 @@ export async function openReadOnlyServer(
       },
       workers,
       adding: new AddedTasks(store),
+      rowRoom: new RowRoom(),
       scrapes: new Scrapes({
         ...{ store, forecasts, allowPrivate: false, proxyPools: new Map(), now: Date.now },
         watch: new SettleWatch(),

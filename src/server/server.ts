@@ -342,7 +342,9 @@ export class Server {
       now: Date.now(),
       ...(owner === null ? {} : { owner }),
     });
-    return [...jobs, ...slotMetrics(this.#runner.slots), ...processMetrics()];
+    const { slots, busy } = this.#runner.slots;
+    const use = { slots: slots > 0 ? slots : await this.#workers.waitingSlots(), busy };
+    return [...jobs, ...slotMetrics(use), ...processMetrics()];
   }
 
   #break(error: unknown): void {

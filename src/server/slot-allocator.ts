@@ -7,6 +7,8 @@ export interface JobClaim {
   owner: string;
   ownerWeight: number;
   weight: number;
+  /** Of the job, among all that workers have. */
+  priority: number;
 }
 
 interface AllocatorOptions {
@@ -38,6 +40,7 @@ export class SlotAllocator {
 
   join(carrier: Carrier, claim: JobClaim): Dispatcher {
     const slots = new JobSlots(carrier, claim, this);
+    if (carrier.isShared) carrier.dispatcher.announce?.(claim.priority);
     this.#jobs.add(slots);
     return slots;
   }

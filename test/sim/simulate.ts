@@ -369,7 +369,7 @@ class SimulatedRun {
     const permits = new OpenPermits();
     const allocator = new SlotAllocator({ overcommitMax: 4, now: () => this.#world.now });
     const carrier = { dispatcher: this.#fleet.dispatcherFor(process), isShared: true };
-    const claim = { owner: '', ownerWeight: 1, weight: 1 };
+    const claim = { owner: '', ownerWeight: 1, weight: 1, priority: 0 };
     const logger = {
       info: (text: string) => this.#note(`${process.name}: ${text}`),
       warn: (text: string) => this.#note(`${process.name}: ${text}`),

@@ -1,6 +1,7 @@
 import { AWS_ITSELF } from '../../aws/s3/s3-client.ts';
 import { requireJob } from '../../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../../core/errors.ts';
+import { suggestion } from '../../core/text/nearest-name.ts';
 import type { Since } from '../../ports/store.ts';
 import { formatCount } from '../../tui/format.ts';
 import { type Command, type Context, print, withFolder } from '../context.ts';
@@ -58,14 +59,18 @@ function refuseDatasetOptions({ parsed }: Context): void {
 function whatOf(context: Context): What {
   const { what = 'records' } = context.parsed.values;
   const known = WHATS.find((name) => name === what);
-  if (!known) throw new SeineError(`--what must be one of ${WHATS.join(', ')}, dataset, wacz, got '${what}'`);
-  return known;
+  if (known) return known;
+  const all = [...WHATS, 'dataset', 'wacz'];
+  throw new SeineError(`--what must be one of ${all.join(', ')}, got '${what}'${suggestion(what, all)}`);
 }
 
 function formatFor(context: Context): Format {
   const { format, output } = context.parsed.values;
   const known = format === undefined ? formatOf(output) : FORMATS.find((name) => name === format);
-  if (!known) throw new SeineError(`--format must be one of ${FORMATS.join(', ')}, got '${format}'`);
+  if (!known)
+    throw new SeineError(
+      `--format must be one of ${FORMATS.join(', ')}, got '${format}'${suggestion(format ?? '', FORMATS)}`,
+    );
   if (known !== 'parquet') return known;
   if (isStandardOutput(output) && context.stdout.isTTY)
     throw new SeineError('Parquet cannot be written to a terminal', {

@@ -4,10 +4,11 @@ import { failureKind, isHostThrottling, isOwnFailure } from '../../core/failures
 import {
   adaptPace,
   type HostPace,
+  notedCap,
   noteRetries,
+  paceUnder,
   pagesRecover,
   slowedByBan,
-  startPace,
 } from '../../core/pace/pace.ts';
 import { unguardedGapMs } from '../../core/politeness/permits.ts';
 
@@ -57,7 +58,7 @@ export class PaceLearner {
     const { permit, use, outcomes, attemptOf } = report;
     for (const outcome of outcomes) this.#look(outcome, attemptOf?.(outcome) ?? 1);
     if (this.#answers === 0 || (!use.finished && this.#refused === 0)) return null;
-    this.#pace = noteRetries(this.#pace ?? startPace(cap), this.#recovered, this.#relapsed);
+    this.#pace = noteRetries(paceUnder(this.#pace, cap), this.#recovered, this.#relapsed);
     const isHostsTrouble =
       this.#failedPages >= FAILED_PAGES_MIN && this.#failedPages > this.#pages * FAILED_PAGES_SHARE;
     // Pages that answer the next time were refused by the host; pages that never do are sick themselves.
@@ -72,7 +73,7 @@ export class PaceLearner {
       latencyMs: median(this.#latencies),
       sentRate: this.#sentRate(),
     };
-    this.#pace = adaptPace(this.#pace, seen, cap, now);
+    this.#pace = notedCap(adaptPace(this.#pace, seen, cap, now), cap);
     this.#forget();
     // A host without a limit needs no note.
     return Number.isFinite(this.#pace.rate) ? this.#pace : null;
@@ -80,7 +81,7 @@ export class PaceLearner {
 
   /** The host bans us: the new pace, or null when it has no limit. */
   slowDown(cap: number, now: number): HostPace | null {
-    this.#pace = slowedByBan(this.#pace ?? startPace(cap), cap, now);
+    this.#pace = slowedByBan(paceUnder(this.#pace, cap), cap, now);
     return Number.isFinite(this.#pace.rate) ? this.#pace : null;
   }
 

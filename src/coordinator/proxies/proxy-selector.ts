@@ -17,10 +17,11 @@ import { ProxyHealthLog } from './proxy-health-log.ts';
 /** Proxies among which each worker finds its own. */
 const PROXIES_PER_WORKER_CHOICE = 16;
 
-/** What a task may go through, the best first; or when there will be something. */
+/** What a task may go through, the best first; or when there will be something; or that there will be nothing. */
 export type Assignment =
   | { kind: 'proxies'; proxies: BatchProxy[]; perWorker: boolean; lasting: boolean }
-  | { kind: 'none'; until: number; message: string };
+  | { kind: 'none'; until: number; message: string }
+  | { kind: 'never'; message: string };
 
 /** A proxy on probation is tried again if no news of the last try came for this long; until then it is asked for often. */
 const PROBE_MS = 60_000;
@@ -194,12 +195,9 @@ export class ProxySelector {
   }
 
   #shortage(pool: ProxyPool, host: string, now: number): Assignment {
-    if (pool.proxies.length === 0) {
-      const until = now + LIMITS.proxyRestMsMax;
-      const message = `pool '${pool.name}' has no proxy in ${pool.spec.country}, which rows of the job name: add one to its list, and resume`;
-      this.#shortages.set(pool.name, { until, message });
-      return { kind: 'none', until, message };
-    }
+    // The list is read when a run begins: no other will come.
+    if (pool.proxies.length === 0)
+      return { kind: 'never', message: `pool '${pool.name}' has no proxy in ${pool.spec.country}` };
     let until = now + LIMITS.proxyRestMsMax;
     let failed = 0;
     let refused = 0;

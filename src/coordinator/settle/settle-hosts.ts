@@ -134,16 +134,13 @@ export function hostChangeOf(
   const gapMs = guardedGapMs(0, report.crawlDelayMs);
   const freeAt = use.finished ? permits.release(permit, freeAgainAt(permit, use.lastSentAt, gapMs)) : null;
   const takenUntil = entry?.takenUntil ?? permit.endAt;
+  const quietUntil = Math.max(pauseUntil, breaker.restUntil, ban && isBanned(ban) ? ban.restUntil : 0);
   return {
     host: permit.host,
     sent: use.sent,
-    nextAt: nextAtOf({
-      freeAt,
-      takenUntil: permit.gapMs === 0 ? 0 : takenUntil,
-      quietUntil: Math.max(pauseUntil, breaker.restUntil, ban && isBanned(ban) ? ban.restUntil : 0),
-      now,
-    }),
+    nextAt: nextAtOf({ freeAt, takenUntil: permit.gapMs === 0 ? 0 : takenUntil, quietUntil, now }),
     takenUntil,
+    ...(freeAt !== null && permit.gapMs > 0 && quietUntil <= now ? { isPaced: true } : {}),
     failuresInRow: breaker.failuresInRow,
     rests: breaker.rests,
     pace,

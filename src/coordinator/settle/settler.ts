@@ -234,7 +234,8 @@ export class Settler {
       this.#accountant.noteHostWait(change.host, retryAt, 'robots');
       // Another job may have the host for longer.
       const takenUntil = about.permit.gapMs === 0 ? 0 : (change.takenUntil ?? 0);
-      return { ...change, nextAt: Math.ceil(Math.max(change.nextAt ?? takenUntil, retryAt)) };
+      const nextAt = Math.ceil(Math.max(change.nextAt ?? takenUntil, retryAt));
+      return { ...change, nextAt, isPaced: false };
     });
     return { hosts, banned, forbidden };
   }

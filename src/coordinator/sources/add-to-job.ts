@@ -9,6 +9,10 @@ import { toNewTask } from './new-task.ts';
 
 /** Rows of one transaction: large enough to be cheap, small enough not to hold up a run that settles its reports. */
 const CHUNK_ROWS = 2_000;
+/** A chunk of rows with much beside their URLs is written sooner. */
+const CHUNK_CHARS = 2 * 1024 * 1024;
+/** Of a row besides its URL and columns: the objects that are made of it. */
+const ROW_CHARS = 300;
 /** Rows that cannot be used are all counted; so many are named. */
 const REJECTS_NAMED_MAX = 1_000;
 
@@ -34,6 +38,14 @@ interface AddOptions {
 
 interface AddStore extends Pick<Store, 'jobs' | 'frontier'> {
   readonly hosts: Pick<HostStore, 'groupsOf' | 'noteGroups'>;
+}
+
+/** Shared by all lists that are being read, so that they are bounded together. */
+interface Room {
+  /** False where there is none now. */
+  take(chars: number): boolean;
+  wait(chars: number): Promise<void>;
+  give(chars: number): void;
 }
 
 type Written = Pick<AddedRows, 'accepted' | 'duplicates'>;
@@ -64,6 +76,7 @@ export async function addRows(
   options: {
     priority: number;
     ahead: number;
+    room?: Room;
     write(tasks: NewTask[], rejected: number): Promise<Written>;
   },
 ): Promise<AddedRows> {
@@ -73,17 +86,28 @@ export async function addRows(
     });
   const total: AddedRows = { accepted: 0, duplicates: 0, rejected: 0, rejects: [] };
   const writing = new ChunksUnderWay(options.ahead);
+  const { room } = options;
   let chunk: NewTask[] = [];
+  /** Of the chunk, and of all that is not written yet. */
+  let chars = 0;
+  let held = 0;
   let rejected = 0;
   let index = 0;
+  const giveBack = (count: number) => {
+    held -= count;
+    room?.give(count);
+  };
   // The next chunk is read while those before are written.
   const write = async () => {
-    const [tasks, rejectedHere] = [chunk, rejected];
+    const [tasks, rejectedHere, charsHere] = [chunk, rejected, chars];
     if (tasks.length + rejectedHere === 0) return;
     chunk = [];
     rejected = 0;
+    chars = 0;
     await writing.add(async () => {
-      const { accepted, duplicates } = await options.write(tasks, rejectedHere);
+      const { accepted, duplicates } = await options
+        .write(tasks, rejectedHere)
+        .finally(() => giveBack(charsHere));
       total.accepted += accepted;
       total.duplicates += duplicates;
       total.rejected += rejectedHere;
@@ -91,6 +115,14 @@ export async function addRows(
   };
   try {
     for await (const row of rows) {
+      const size = charsOf(row);
+      if (room && !room.take(size)) {
+        // What is held here is written first: lists that wait for one another would wait for ever.
+        await write();
+        await room.wait(size);
+      }
+      chars += size;
+      held += size;
       const task = 'reason' in row ? row.reason : toNewTask(row, job.spec, options.priority);
       if (typeof task !== 'string') chunk.push(task);
       else {
@@ -99,14 +131,19 @@ export async function addRows(
           total.rejects.push({ index, url: row.url ?? '', reason: task });
       }
       index++;
-      if (chunk.length + rejected >= CHUNK_ROWS) await write();
+      if (chunk.length + rejected >= CHUNK_ROWS || chars >= CHUNK_CHARS) await write();
     }
     await write();
   } finally {
     // Also when the rows broke off: whoever is told so must not find more of them later.
-    await writing.ended();
+    await writing.ended().finally(() => giveBack(held));
   }
   return total;
+}
+
+function charsOf(row: AddedRow): number {
+  const meta = 'meta' in row && row.meta ? JSON.stringify(row.meta).length : 0;
+  return ROW_CHARS + (row.url?.length ?? 0) + meta;
 }
 
 class ChunksUnderWay {

@@ -62,6 +62,8 @@ export interface HostPace {
   tryRequests?: number;
   /** The pace comes from calibration, which counts no longer after this; epoch milliseconds. */
   knownUntil?: number;
+  /** Of the job that it was learned under; absent where that had none. */
+  cap?: number;
 }
 
 /** What one permit brought. */
@@ -124,6 +126,24 @@ const LATENCY_WEIGHT = 0.2;
 export function startPace(cap: number): HostPace {
   const rate = Number.isFinite(cap) ? cap * START_SHARE : cap;
   return { rate, clean: null, refused: null, tryAt: 0, refusals: 0, latencyMs: null };
+}
+
+/**
+ * The pace of a host under a cap. A lower cap of before says nothing of what the host takes: one that was neither refused
+ * nor strained under it begins as a new host does.
+ */
+export function paceUnder(pace: HostPace | null, cap: number): HostPace {
+  const start = startPace(cap);
+  if (pace === null) return start;
+  const { cap: before, rate, refused, knownUntil } = pace;
+  const isRaised = before != null && cap > before && knownUntil === undefined;
+  const wasHeldBack = isRaised && refused === null && rate >= before * START_SHARE;
+  return wasHeldBack && rate < start.rate ? { ...pace, rate: start.rate } : pace;
+}
+
+/** Notes what it was learned under. A pace above the cap was learned by another job. */
+export function notedCap(pace: HostPace, cap: number): HostPace {
+  return Number.isFinite(cap) && pace.rate <= cap ? { ...pace, cap } : pace;
 }
 
 /** The last eight or so decide. */

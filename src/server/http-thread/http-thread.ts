@@ -7,6 +7,7 @@ import { KeyAccess } from '../api/keys/key-access.ts';
 import { hasToken } from '../api/keys/local-access.ts';
 import type { Work } from '../api/requests/work.ts';
 import { ROUTES } from '../api/routes.ts';
+import { RowRoom } from '../api/scrape/row-room.ts';
 import { openHttpServer } from '../http-server.ts';
 import { makeWebhookPort } from '../webhooks/attach-webhook.ts';
 import { copyError, RemoteCalls } from './calls.ts';
@@ -73,6 +74,7 @@ async function open(): Promise<{ url: string; close(): Promise<void> }> {
       place,
       logger,
       allowPrivate,
+      rowRoom: new RowRoom(),
       proxyPools,
       now: () => Date.now(),
     },

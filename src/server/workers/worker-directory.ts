@@ -5,9 +5,10 @@ import { WORKER_LOOK_MS } from '../../core/workers/worker-health.ts';
 import type { WorkerHeartbeat } from '../../ports/dispatcher.ts';
 import type { Store } from '../../ports/store.ts';
 import type { Fleet } from '../../transport/bullmq/fleet.ts';
+import { SLOTS_PER_THREAD } from '../../transport/thread/thread-dispatcher.ts';
 
 interface DirectoryOptions {
-  settings: Pick<AppSettings, 'dispatch' | 'fleetKeys' | 'logger'>;
+  settings: Pick<AppSettings, 'dispatch' | 'fleetKeys' | 'lambda' | 'logger' | 'workers'>;
   /** Workers that runs of this process use. */
   used(): Promise<WorkerHeartbeat[]>;
   /** Where it is written down how they are; null where nothing is written. */
@@ -64,6 +65,19 @@ export class WorkerDirectory {
     const at = this.#options.now();
     if (!this.#known || Math.abs(at - this.#known.at) > FRESH_MS) this.#known = { at, workers: this.#read() };
     return this.#known.workers;
+  }
+
+  /** Batches that workers could have at once while no job runs: threads begin with the first job, and so do calls of Lambda. */
+  async waitingSlots(): Promise<number> {
+    const { dispatch = [{ kind: 'threads' }], workers, lambda } = this.#options.settings;
+    let slots = 0;
+    for (const { kind } of dispatch) {
+      if (kind === 'threads') slots += workers * SLOTS_PER_THREAD;
+      if (kind === 'lambda') slots += lambda?.concurrency ?? 0;
+    }
+    for (const worker of this.#queues.length > 0 ? await this.live() : [])
+      if (worker.kind !== 'threads' && !worker.isDraining) slots += worker.slots;
+    return slots;
   }
 
   /** Asks a worker to take no more batches; null when there is none of this name that can be asked. */

@@ -6,6 +6,7 @@ import type {
   Frontier,
   LeasedBatch,
   LeaseRequest,
+  PacedHost,
   ReleaseOptions,
   Settlement,
   SettleResult,
@@ -194,6 +195,19 @@ export class PostgresFrontier implements Frontier {
     );
   }
 
+  async pacedHosts(jobId: number, { after, limit }: { after: number; limit: number }): Promise<PacedHost[]> {
+    return (await this.#db.read<PacedColumns>(SELECT_PACED, jobId, after, limit)).map(toPaced);
+  }
+
+  async bringForward(hosts: readonly { hostId: number; from: number; nextAt: number }[]): Promise<void> {
+    await this.#db.read(
+      BRING_FORWARD,
+      hosts.map(({ hostId }) => hostId),
+      hosts.map(({ from }) => from),
+      hosts.map(({ nextAt }) => nextAt),
+    );
+  }
+
   async setPriorities(jobId: number, options: Parameters<Frontier['setPriorities']>[1]) {
     return this.#db.write((tx) => setPrioritiesInTransaction(tx, jobId, options));
   }
@@ -240,6 +254,12 @@ function toDue({ pace, ban, ...row }: DueColumns): DueHost {
   };
 }
 
+type PacedColumns = DueColumns & { lastSentAt: number };
+
+function toPaced({ lastSentAt, ...row }: PacedColumns): PacedHost {
+  return { ...toDue(row), lastSentAt };
+}
+
 const SELECT_REJECTED = 'SELECT rejected FROM sources WHERE job_id = $1 AND source = $2 FOR UPDATE';
 
 const HOST_COLUMNS = `
@@ -273,6 +293,22 @@ const PROMOTE = `
     ORDER BY due_at LIMIT $3 FOR UPDATE SKIP LOCKED
   )
   UPDATE tasks SET state = ${READY} WHERE id = ANY(ARRAY(SELECT id FROM due)) RETURNING host_id`;
+
+const SELECT_PACED = `
+  SELECT later.ready, ${HOST_COLUMNS}, hosts.last_sent_at AS "lastSentAt"
+  FROM (SELECT host_id, ready FROM queues WHERE job_id = $1 AND ready > 0 AND next_at > $2 ORDER BY next_at LIMIT $3) AS later
+    JOIN hosts ON hosts.id = later.host_id
+  WHERE hosts.next_at = hosts.paced_until AND hosts.paced_by = $1 AND hosts.last_sent_at IS NOT NULL`;
+
+const BRING_FORWARD = `
+  WITH forward AS (
+    UPDATE hosts SET next_at = given.next_at, paced_until = given.next_at
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS given (id, until, next_at)
+    WHERE hosts.id = given.id AND hosts.next_at = given.until
+    RETURNING hosts.id, given.until, given.next_at
+  )
+  UPDATE queues SET next_at = forward.next_at FROM forward
+  WHERE queues.host_id = forward.id AND queues.next_at = forward.until AND queues.ready > 0`;
 
 const SELECT_NEXT_DUE = `
   SELECT (SELECT min(next_at) FROM queues WHERE job_id = $1 AND ready > 0) AS host,

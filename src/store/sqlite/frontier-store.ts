@@ -8,6 +8,7 @@ import type {
   LeasedBatch,
   LeasedTask,
   LeaseRequest,
+  PacedHost,
   ReleaseOptions,
   Settlement,
   SettleResult,
@@ -18,7 +19,7 @@ import { type ReadyColumns, type SentColumns, toAdopted } from '../shared/leased
 import { LEASED, READY, WAITING } from '../shared/states.ts';
 import { isOthersTurn, TURN_MS } from '../shared/turns.ts';
 import type { Database } from './connection/database.ts';
-import { CounterDelta, QueueDelta, readPass } from './connection/rows.ts';
+import { CounterDelta, followHost, QueueDelta, readPass } from './connection/rows.ts';
 import { failTasksOfHostInTransaction, releaseInTransaction } from './frontier/give-up.ts';
 import type { TaskInserter } from './frontier/insert-tasks.ts';
 import { leaseBatch } from './frontier/lease.ts';
@@ -241,6 +242,18 @@ export class SqliteFrontier implements Frontier {
     });
   }
 
+  async pacedHosts(jobId: number, { after, limit }: { after: number; limit: number }): Promise<PacedHost[]> {
+    return this.#db.all<PacedColumns>(SELECT_PACED, jobId, after, limit, jobId).map(toPaced);
+  }
+
+  async bringForward(hosts: readonly { hostId: number; from: number; nextAt: number }[]): Promise<void> {
+    this.#write(() => {
+      for (const { hostId, from, nextAt } of hosts)
+        if (this.#db.run(BRING_FORWARD, nextAt, hostId, from) > 0)
+          followHost(this.#db, hostId, { nextAt, takenUntil: from });
+    });
+  }
+
   async setPriorities(jobId: number, options: Parameters<Frontier['setPriorities']>[1]) {
     return this.#db.transaction(() => setPrioritiesInTransaction(this.#db, jobId, options));
   }
@@ -294,6 +307,12 @@ function toDue({ pace, ban, ...row }: DueColumns): DueHost {
   };
 }
 
+type PacedColumns = DueColumns & { lastSentAt: number };
+
+function toPaced({ lastSentAt, ...row }: PacedColumns): PacedHost {
+  return { ...toDue(row), lastSentAt };
+}
+
 const HOST_COLUMNS = `
   hosts.id, hosts.host, hosts.next_at AS nextAt, hosts.crawl_delay_ms AS crawlDelayMs,
   hosts.failures_in_row AS failuresInRow, hosts.rests, hosts.pace, hosts.ban,
@@ -321,6 +340,14 @@ const SELECT_WAITING = `SELECT id, host_id FROM tasks WHERE job_id = ? AND state
 const SELECT_NEXT_DUE = `
   SELECT (SELECT min(next_at) FROM queues WHERE job_id = ? AND ready > 0) AS host,
     (SELECT min(due_at) FROM tasks WHERE job_id = ? AND state = ${WAITING}) AS task`;
+
+const SELECT_PACED = `
+  SELECT later.ready, ${HOST_COLUMNS}, hosts.last_sent_at AS lastSentAt
+  FROM (SELECT host_id, ready FROM queues WHERE job_id = ? AND ready > 0 AND next_at > ? ORDER BY next_at LIMIT ?) AS later
+    JOIN hosts ON hosts.id = later.host_id
+  WHERE hosts.next_at = hosts.paced_until AND hosts.paced_by = ? AND hosts.last_sent_at IS NOT NULL`;
+
+const BRING_FORWARD = 'UPDATE hosts SET next_at = ?1, paced_until = ?1 WHERE id = ?2 AND next_at = ?3';
 
 const SELECT_NEXT_HOST = `
   SELECT hosts.host, queues.next_at AS at FROM queues JOIN hosts ON hosts.id = queues.host_id

@@ -45,7 +45,7 @@ const HEAP_FLAGS = ['--initial-old-space-size=128'];
 const YOUNG_MB = 48;
 
 /** Batches per thread: most of a batch is waiting for hosts, so a thread has several under way. */
-const SLOTS_PER_THREAD = 8;
+export const SLOTS_PER_THREAD = 8;
 const HEARTBEAT_HOSTS_MAX = 8;
 /** A thread that dies this often before it is ready will not get better. */
 const FAILED_STARTS_MAX = 3;
@@ -128,6 +128,9 @@ export function openThreadDispatcher(options: ThreadDispatcherOptions): ThreadDi
     recall(batchId) {
       apart?.recall(batchId);
       for (const thread of threads) if (thread.has(batchId)) thread.post({ kind: 'recall', batchId });
+    },
+    announce(priority) {
+      for (const thread of threads) thread.post({ kind: 'announce', priority });
     },
     async drain() {
       apart?.drain();

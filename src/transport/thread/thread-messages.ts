@@ -8,6 +8,8 @@ export type ToThread =
   | { kind: 'batch'; batch: Batch; clockOffsetMs?: number }
   /** Returns what it has of one batch. */
   | { kind: 'recall'; batchId: number }
+  /** A job of that priority begins. */
+  | { kind: 'announce'; priority: number }
   | { kind: 'drain' }
   /** The answer to `credentials`. */
   | { kind: 'credentials'; credentials: AwsCredentials | { problem: string } }

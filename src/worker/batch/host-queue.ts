@@ -117,16 +117,20 @@ export class HostQueue {
       const pressure = this.#context.pressure();
       if (pressure) await this.#during('archive', pressure);
       const gate = this.#gateOf(this.#input.tasks[this.#next]);
-      const entry = gate?.enter(this.#context.job.spec.priority ?? 0, this.#context.signal);
+      const entry = gate?.enter(this.#priority, this.#context.signal);
       if (entry) await this.#during('cpu', entry);
       try {
         const task = this.#input.tasks[this.#next++];
         if (task) this.#note(await this.#work(task));
       } finally {
-        gate?.leave();
+        gate?.leave(this.#priority);
       }
     }
     this.#slowStart?.end();
+  }
+
+  get #priority(): number {
+    return this.#context.job.spec.priority ?? 0;
   }
 
   /** Hosts with a gap set the pace themselves, and a browser has few pages at a time anyway. */
@@ -185,6 +189,7 @@ export class HostQueue {
           timer?.end(activity);
           activity = 'cpu';
           timer?.begin(activity);
+          return this.#gate?.answered(this.#priority) ?? null;
         },
         onSent: () => {
           this.#slow.onSent(request);

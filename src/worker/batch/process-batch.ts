@@ -131,6 +131,9 @@ class BatchRun {
   }
 
   async finish(): Promise<Report> {
+    const { gate } = this.#tools;
+    const { priority = 0 } = this.#batch.job.spec;
+    gate?.arrive(priority);
     try {
       this.#queues = await this.#openQueues();
       this.#timer.start();
@@ -138,6 +141,8 @@ class BatchRun {
       if (this.#hasCode) await untilErrorsShow();
     } catch (error) {
       this.#giveUp(`the worker cannot load the job: ${messageOf(error)}`);
+    } finally {
+      gate?.depart(priority);
     }
     await this.#sending;
     return this.#report(true);

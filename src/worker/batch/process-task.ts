@@ -37,8 +37,8 @@ export interface TaskContext extends MediaContext {
   onQuality(delta: QualityDelta): void;
   /** Where the time of the batch goes. */
   timer?: Pick<WorkTimer, 'begin' | 'end' | 'during'>;
-  /** The answer is there: from here on the page is processed. */
-  onAnswer?: () => void;
+  /** The answer is there: from here on the page is processed, as soon as the result says so. */
+  onAnswer?: () => Promise<void> | null;
   /** Null, or what to wait for before more pages are fetched: the archive is slower than the network. */
   pressure(): Promise<void> | null;
 }
@@ -59,7 +59,8 @@ export async function processTask(task: BatchTask, context: TaskContext): Promis
           ...(archivePartsOf(context.job.spec)?.subresources ? { wantsResources: true } : {}),
         },
   );
-  context.onAnswer?.();
+  const turn = context.onAnswer?.();
+  if (turn) await turn;
   if (answer.kind === 'over') {
     const { outcome, answer: response } = answer;
     if (response && outcome.kind === 'unchanged')

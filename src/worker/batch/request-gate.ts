@@ -7,6 +7,14 @@ import { type Clock, startTimer } from '../../ports/ambient.ts';
  * A worker that always has an answer to read gains nothing from more requests: their answers only wait in line, and with
  * them everything that comes later, an urgent page as well as the timers of hosts that are paced. So the limit is where the
  * worker is just busy. It falls while the worker never rests, and rises as soon as it does while requests wait.
+ *
+ * The limit is shared by weight between the priorities that are there. One that has less than its share under way waits for
+ * none of the others: its requests leave at once, and the others get no more until they are back at theirs. Answers are
+ * shared, too: beside a batch of higher priority, pages are processed a few at a time, and what comes for the urgent
+ * batch meanwhile is taken between them.
+ *
+ * An urgent batch has a head start: for a moment the others stand still, so that a small job is done as if it were alone.
+ * Whatever comes, they stand still for a tenth of the time at most.
  */
 
 /**
@@ -25,6 +33,15 @@ const RESTS_BELOW = 0.95;
 const FALL = 0.9;
 const RISE = 1.5;
 
+/** Enough for some hundred pages of hosts that answer at once; a longer job has its share from then on. */
+const HEAD_START_MS = 100;
+/** Of the time, for all head starts together. */
+const HEAD_START_SHARE = 0.1;
+/** Of a job that begins: until its first batch is there. */
+const ANNOUNCED_MS = 30;
+/** Less is not worth it. */
+const HEAD_START_MS_MIN = 5;
+
 interface Waiting {
   admit(): void;
   isGone: boolean;
@@ -32,15 +49,25 @@ interface Waiting {
 
 /** Those of one priority, in their order; `pass` grows by one part of its weight with each that is let in. */
 interface Line {
+  readonly priority: number;
   readonly weight: number;
   waiting: Waiting[];
   pass: number;
+  underWay: number;
+  /** Batches of this priority on the worker. */
+  batches: number;
+  /** Answers that wait until others have had their turn. */
+  answers: (() => void)[];
+  /** Answers of this priority since the last turn of the event loop. */
+  processed: number;
 }
 
 interface GateOptions {
   clock: Clock;
   /** How long the worker has computed so far, in milliseconds. */
   busyMs: () => number;
+  /** Calls back when all that has arrived meanwhile was taken. */
+  afterArrivals?: (run: () => void) => void;
 }
 
 export class RequestGate {
@@ -55,11 +82,20 @@ export class RequestGate {
   #sampledAt: number;
   #busyAt: number;
   #stopTimer: (() => void) | null = null;
+  readonly #afterArrivals: (run: () => void) => void;
+  #isTurnAwaited = false;
+  /** Those of lower priority stand still. */
+  #headStart: { priority: number; stop(): void } | null = null;
+  /** What is left for head starts, and when that was. */
+  #creditMs = HEAD_START_MS;
+  #creditAt: number;
 
-  constructor({ clock, busyMs }: GateOptions) {
+  constructor({ clock, busyMs, afterArrivals = setImmediate }: GateOptions) {
     this.#clock = clock;
+    this.#afterArrivals = (run) => void afterArrivals(run);
     this.#busyMs = busyMs;
     this.#sampledAt = clock.now();
+    this.#creditAt = this.#sampledAt;
     this.#busyAt = busyMs();
   }
 
@@ -71,25 +107,142 @@ export class RequestGate {
     return this.#underWay;
   }
 
+  /** A batch of that priority is on the worker until `depart`. */
+  arrive(priority: number): void {
+    const line = this.#lineOf(priority);
+    line.batches++;
+    if (line.batches === 1) this.#beginHeadStart(priority, HEAD_START_MS);
+  }
+
+  /** A job of that priority begins: its first batch may be here in a moment. */
+  announce(priority: number): void {
+    this.#beginHeadStart(priority, ANNOUNCED_MS);
+  }
+
+  depart(priority: number): void {
+    const line = this.#lineOf(priority);
+    line.batches--;
+    if (line.batches > 0) return;
+    if (this.#headStart?.priority === priority) this.#endHeadStart();
+    // The others may have its share.
+    this.#admit();
+  }
+
+  #beginHeadStart(priority: number, msMax: number): void {
+    const now = this.#clock.now();
+    const before = this.#headStart;
+    if (before && before.priority > priority) return;
+    if (![...this.#lines.values()].some((line) => line.batches > 0 && line.priority < priority)) return;
+    if (before) this.#endHeadStart();
+    this.#creditMs = Math.min(HEAD_START_MS, this.#creditMs + (now - this.#creditAt) * HEAD_START_SHARE);
+    this.#creditAt = now;
+    if (this.#creditMs < HEAD_START_MS_MIN) return;
+    const ms = Math.min(msMax, this.#creditMs);
+    const stop = startTimer(this.#clock, ms, () => this.#endHeadStart());
+    this.#headStart = { priority, stop };
+  }
+
+  #endHeadStart(): void {
+    const ended = this.#headStart;
+    if (!ended) return;
+    ended.stop();
+    this.#headStart = null;
+    const now = this.#clock.now();
+    this.#creditMs -= Math.max(0, now - this.#creditAt);
+    this.#creditAt = now;
+    // How busy the worker was meanwhile says nothing.
+    this.#sampledAt = now;
+    this.#busyAt = this.#busyMs();
+    this.#admit();
+    for (const { answers } of this.#lines.values()) if (answers.length > 0) this.#awaitTurn();
+  }
+
+  #standsStill({ priority }: Line): boolean {
+    return this.#headStart !== null && priority < this.#headStart.priority;
+  }
+
   /** Null when a request of that priority may begin at once. Whoever waits is let in when the signal fires, too. */
   enter(priority: number, signal: AbortSignal): Promise<void> | null {
     this.#sample();
-    if (this.#underWay < this.#limit || signal.aborted) {
-      this.#underWay++;
+    const line = this.#lineOf(priority);
+    if (this.#hasRoomFor(line) || signal.aborted) {
+      this.#begin(line);
       return null;
     }
-    return this.#wait(priority, signal);
+    return this.#wait(line, signal);
   }
 
-  leave(): void {
+  leave(priority: number): void {
+    const line = this.#lineOf(priority);
+    line.underWay--;
     this.#underWay--;
     this.#sample();
     this.#admit();
   }
 
-  #wait(priority: number, signal: AbortSignal): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
+  /** Null when the answer to a request of that priority may be processed at once. */
+  answered(priority: number): Promise<void> | null {
     const line = this.#lineOf(priority);
+    if (!this.#isBehind(priority)) {
+      line.processed++;
+      return null;
+    }
+    return new Promise((resolve) => {
+      line.answers.push(resolve);
+      this.#awaitTurn();
+    });
+  }
+
+  /** A batch of higher priority is there. */
+  #isBehind(priority: number): boolean {
+    for (const line of this.#lines.values()) if (line.batches > 0 && line.priority > priority) return true;
+    return false;
+  }
+
+  #awaitTurn(): void {
+    if (this.#isTurnAwaited) return;
+    this.#isTurnAwaited = true;
+    for (const line of this.#lines.values()) line.processed = 0;
+    this.#afterArrivals(() => this.#takeTurn());
+  }
+
+  /** Each priority gets its part of what those above it had since the last turn, and one answer at least. */
+  #takeTurn(): void {
+    this.#isTurnAwaited = false;
+    const lines = [...this.#lines.values()]
+      .filter((line) => !this.#standsStill(line))
+      .sort((one, other) => other.priority - one.priority);
+    let had = 0;
+    for (const line of lines) {
+      const part = Math.max(1, Math.floor(had * line.weight));
+      const count = this.#isBehind(line.priority) ? part : line.answers.length;
+      for (const process of line.answers.splice(0, count)) {
+        line.processed++;
+        process();
+      }
+      had = Math.max(had, line.processed / line.weight);
+    }
+    if (lines.some(({ answers }) => answers.length > 0)) this.#awaitTurn();
+  }
+
+  #begin(line: Line): void {
+    line.underWay++;
+    this.#underWay++;
+  }
+
+  /** Within its share of the limit, whatever others have under way; beyond it while there is room. */
+  #hasRoomFor(line: Line): boolean {
+    if (this.#standsStill(line)) return false;
+    if (this.#underWay < this.#limit) return true;
+    let weights = 0;
+    for (const { batches, underWay, waiting, weight } of this.#lines.values())
+      if (batches > 0 || underWay > 0 || waiting.length > 0) weights += weight;
+    const share = weights === 0 ? 0 : (this.#limit * line.weight) / weights;
+    return line.underWay < Math.max(1, Math.floor(share));
+  }
+
+  #wait(line: Line, signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
     const gone = () => {
       waiting.isGone = true;
       waiting.admit();
@@ -99,7 +252,7 @@ export class RequestGate {
       admit: () => {
         signal.removeEventListener('abort', gone);
         this.#waiting--;
-        this.#underWay++;
+        this.#begin(line);
         resolve();
       },
     };
@@ -112,24 +265,25 @@ export class RequestGate {
   }
 
   #lineOf(priority: number): Line {
-    const line = this.#lines.get(priority) ?? { weight: weightOfPriority(priority), waiting: [], pass: 0 };
+    let line = this.#lines.get(priority);
+    if (line) return line;
+    const weight = weightOfPriority(priority);
+    const empty = { waiting: [], pass: 0, underWay: 0, batches: 0, answers: [], processed: 0 };
+    line = { priority, weight, ...empty };
     this.#lines.set(priority, line);
     return line;
   }
 
   #admit(): void {
-    while (this.#underWay < this.#limit) {
-      const next = this.#takeNext();
-      if (!next) return;
-      next.admit();
-    }
+    for (let next = this.#takeNext(); next; next = this.#takeNext()) next.admit();
   }
 
   #takeNext(): Waiting | null {
     let best: Line | null = null;
     for (const line of this.#lines.values()) {
       while (line.waiting[0]?.isGone) line.waiting.shift();
-      if (line.waiting.length > 0 && (best === null || line.pass < best.pass)) best = line;
+      if (line.waiting.length === 0 || !this.#hasRoomFor(line)) continue;
+      if (best === null || line.pass < best.pass) best = line;
     }
     if (best === null) return null;
     this.#pass = best.pass;
@@ -150,7 +304,7 @@ export class RequestGate {
   #sample(): void {
     const now = this.#clock.now();
     const ms = now - this.#sampledAt;
-    if (ms < SAMPLE_MS) return;
+    if (ms < SAMPLE_MS || this.#headStart) return;
     const busyAt = this.#busyMs();
     const busy = (busyAt - this.#busyAt) / ms;
     this.#sampledAt = now;

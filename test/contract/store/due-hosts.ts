@@ -131,5 +131,34 @@ export function testDueHosts(setup: StoreSetup): void {
       await settle(first.id, [], free(T0 + 100, T0 + 2_000));
       expect((await due())[0]?.nextAt).toBe(T0 + 100);
     });
+
+    test('a host that waits for the gap of a job alone can come forward for that job, and for no other', async () => {
+      const other = await createJob(setup.store, 'other');
+      await add(`${A}/1`, `${A}/2`, `${B}/1`, `${B}/2`);
+      await enqueue(setup.store, other, tasksOf(`${A}/1`));
+      const { frontier } = setup.store;
+      const paced = (jobId = setup.job.id, after = T0 + 1_000) =>
+        frontier.pacedHosts(jobId, { after, limit: 9 });
+      const until = T0 + 60_000;
+      const batch = await leaseOne(setup.store, setup.job, { count: 1, nextAt: until });
+      // While its permit is out it waits for that.
+      expect(await paced()).toEqual([]);
+      const waits = { nextAt: until, takenUntil: until, span: { from: T0, to: T0 + 5.5 } };
+      await settle(batch.id, [], {
+        hosts: [hostChange('a.example', { ...waits, isPaced: true }), hostChange('b.example', waits)],
+      });
+      expect(await paced(other.id)).toEqual([]);
+      expect(await paced(setup.job.id, until)).toEqual([]);
+      const [host, ...more] = await paced();
+      expect(more).toEqual([]);
+      expect(host).toMatchObject({ host: 'a.example', nextAt: until, lastSentAt: T0 + 5.5 });
+      const hostId = host!.id;
+      await frontier.bringForward([{ hostId, from: until - 1, nextAt: T0 + 10 }]);
+      expect(await hostsDue({ before: T0 + 10 })).toEqual([]);
+      await frontier.bringForward([{ hostId, from: until, nextAt: T0 + 10 }]);
+      expect(await hostsDue({ before: T0 + 10 })).toEqual(['a.example']);
+      const ofOther = await frontier.dueHosts(other.id, { now: T0, before: T0 + 10, limit: 9 });
+      expect(ofOther).toMatchObject([{ host: 'a.example', nextAt: T0 + 10 }]);
+    });
   });
 }

@@ -42,12 +42,13 @@ test('rows of a source name their pool and country, and their pages go that way'
     ...[1, 2, 3].map((at) => `${site.url}/de/${at},,de`),
     ...[1, 2, 3].map((at) => `${site.url}/fr/${at},dc,FR`),
     ...[1, 2, 3].map((at) => `${site.url}/home/${at},home,`),
+    `${site.url}/se,,SE`,
     `${site.url}/nowhere,elsewhere,`,
     `${site.url}/unclear,,Germany`,
   ];
   writeFileSync(join(dir, 'rows.csv'), rows.join('\n'));
   const finished = await seine(args);
-  expect(lastJson(finished)).toMatchObject({ state: 'done', done: 9, dead: 0 });
+  expect(lastJson(finished)).toMatchObject({ state: 'done', done: 9, dead: 1 });
   expect(finished.stderr).toMatch(/unknown proxy pool 'elsewhere'/);
   expect(finished.stderr).toMatch(/the country must be two letters such as DE, got 'GERMANY'/);
   const pages = site.requests.filter(({ path }) => path !== '/robots.txt');
@@ -56,7 +57,9 @@ test('rows of a source name their pool and country, and their pages go that way'
   expect(wayOf('/de/')).toEqual(new Set([german]));
   expect(wayOf('/fr/')).toEqual(new Set([french]));
   expect(wayOf('/home/')).toEqual(new Set([other]));
+  expect(wayOf('/se')).toEqual(new Set());
   const { stdout } = await seine(['export', '--what', 'tasks', '--dir', join(dir, 'data')]);
+  expect(stdout).toMatch(/no-proxy.*pool 'dc' has no proxy in SE/);
   expect(stdout).not.toMatch(/@pool|@country/);
 });
 

@@ -96,6 +96,7 @@ test('what cannot be is one sentence, and the old file stays', async () => {
       ['site', '--what', 'pages', '-o', out('old.csv')],
       /--what must be one of records, tasks, .* got 'pages'/,
     ],
+    [['site', '--what', 'recrods', '-o', out('old.csv')], /got 'recrods'; did you mean records\?/],
     [
       ['site', '--format', 'xml', '-o', out('old.csv')],
       /--format must be one of jsonl, csv, parquet, got 'xml'/,

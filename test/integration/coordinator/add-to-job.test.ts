@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { addRows, addToJob } from '../../../src/coordinator/sources/add-to-job.ts';
 import type { Job, Store } from '../../../src/ports/store.ts';
+import { RowRoom } from '../../../src/server/api/scrape/row-room.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { crawl } from '../../support/coordinator/crawl-setup.ts';
 import { codeOf, collect, T0, temporaryFolder } from '../../support/fixtures.ts';
@@ -164,5 +165,59 @@ test('several parts may be under way, and all have ended when one of them failed
       write: async (tasks) => ({ accepted: tasks.length, duplicates: 0 }),
     });
     expect(fine.accepted).toBe(2_001);
+  });
+});
+
+test('lists share the room for rows that are not written yet: they wait for one another, and all are written', async () => {
+  await withStore(async (store) => {
+    const { id } = await store.jobs.create({ ...codeOf('x'), name: 'x', now: T0 });
+    const job = await store.jobs.get(id);
+    const room = new RowRoom({ charsMax: 100_000, keyCharsMax: 60_000 });
+    let most = 0;
+    const write = async (tasks: unknown[]) => {
+      most = Math.max(most, room.chars);
+      await new Promise(setImmediate);
+      return { accepted: tasks.length, duplicates: 0 };
+    };
+    const listOf = async (key: string, breaksAt = Number.POSITIVE_INFINITY) => {
+      async function* rows() {
+        for (let at = 0; at < 1_000; at++) {
+          if (at === breaksAt) throw new Error('the client is gone');
+          yield { url: `https://a.example/${key}/${at}`, meta: { note: 'x'.repeat(at % 500) } };
+        }
+      }
+      return addRows(job, rows(), { priority: 0, ahead: 4, room: room.of(key), write });
+    };
+    const keys = ['one', 'one', 'two', 'three', 'one'];
+    const broken = listOf('two', 700);
+    const added = await Promise.all([
+      ...keys.map((key) => listOf(key)),
+      expect(broken).rejects.toThrow('the client is gone'),
+    ]);
+    expect(added.slice(0, keys.length)).toEqual(keys.map(() => expect.objectContaining({ accepted: 1_000 })));
+    expect(most).toBeGreaterThan(0);
+    expect(most).toBeLessThanOrEqual(100_000);
+    expect(room.chars).toBe(0);
+  });
+});
+
+test('rows with much beside their URL are written in smaller parts', async () => {
+  await withStore(async (store) => {
+    const { id } = await store.jobs.create({ ...codeOf('x'), name: 'x', now: T0 });
+    const sizes: number[] = [];
+    const rows = Array.from({ length: 400 }, (_, at) => ({
+      url: `https://a.example/${at}`,
+      meta: { note: 'x'.repeat(16_000) },
+    }));
+    await addRows(await store.jobs.get(id), rows, {
+      priority: 0,
+      ahead: 1,
+      write: async (tasks) => {
+        sizes.push(tasks.length);
+        return { accepted: tasks.length, duplicates: 0 };
+      },
+    });
+    expect(sizes.reduce((sum, size) => sum + size)).toBe(400);
+    expect(Math.max(...sizes)).toBeLessThan(200);
   });
 });

@@ -98,6 +98,9 @@ describe('what is counted is what happened:', () => {
   const politeness = { rate: 'max', parallel: 8, adaptive: false };
 
   test('the queue and the workers, while pages are waited for', async () => {
+    // No job has run yet.
+    const before = await readMetrics();
+    expect(before.get('seine_worker_slots{state="free"}')).toBe(SLOTS);
     const answer = await post('/jobs', {
       name: 'held',
       sources: ['/held/1', '/held/2'].map((path) => counted.url + path),

@@ -425,6 +425,27 @@ describe('jobs', () => {
     expect((await call('POST', `/jobs/${body.job_id}/resume`)).status).toBe(409);
   });
 
+  test('feel another pace at once, where a host waits for nothing else', async () => {
+    const asked: string[] = [];
+    const slow = createServer(({ url }, response) => {
+      asked.push(url!);
+      response.end('<p>page</p>');
+    });
+    await new Promise<void>((resolve) => slow.listen(0, '127.0.0.1', resolve));
+    const origin = `http://127.0.0.1:${(slow.address() as AddressInfo).port}`;
+    const { body: job } = await call('POST', '/jobs', {
+      ...{ name: 'slow', sources: [`${origin}/1`, `${origin}/2`], allowPrivate: true },
+      politeness: { rate: 0.001, robots: false },
+    });
+    await expect.poll(() => asked.length, { timeout: 60_000 }).toBe(1);
+    await call('PATCH', `/jobs/${job.job_id}`, { rate: 100 });
+    const { body: ended } = await call('GET', `/jobs/${job.job_id}?wait=60`);
+    slow.close();
+    slow.closeAllConnections();
+    expect(ended).toMatchObject({ status: 'completed', result: { succeeded: 2 } });
+    expect(asked.toSorted()).toEqual(['/1', '/2']);
+  });
+
   test('have numbers over time, and failures by host and code, also after they have ended', async () => {
     const urls = [page(1), page(2), `${site.url}missing`];
     const { body: batch } = await call('POST', '/batch', { urls, ...FAST });

@@ -43,7 +43,10 @@ function open(slots: number, overcommitMax = 1) {
   const allocator = new SlotAllocator({ overcommitMax, now: () => ++now });
   let ids = 0;
   const join = (weight = 1, owner = 'a', ownerWeight = 1) => {
-    const dispatcher = allocator.join({ dispatcher: held, isShared: true }, { owner, ownerWeight, weight });
+    const dispatcher = allocator.join(
+      { dispatcher: held, isShared: true },
+      { owner, ownerWeight, weight, priority: 0 },
+    );
     const batches: number[] = [];
     const ended: Promise<Delivery>[] = [];
     const fill = (most = Number.POSITIVE_INFINITY) => {

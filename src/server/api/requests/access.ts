@@ -5,6 +5,7 @@ import type { Logger } from '../../../ports/ambient.ts';
 import type { Blobs } from '../../../ports/blobs.ts';
 import type { ReadStore } from '../../../ports/read-store.ts';
 import type { ServerPlace } from '../../server-place.ts';
+import type { RowRoom } from '../scrape/row-room.ts';
 import type { Caller, Work } from './work.ts';
 
 export type { Caller };
@@ -59,6 +60,8 @@ export interface ApiContext extends Work {
   logger: Logger;
   /** Whether jobs of the API may fetch private addresses: `serve --allow-private`. */
   allowPrivate: boolean;
+  /** For rows of lists that are being read. */
+  rowRoom: RowRoom;
   /** Lists of proxies that requests may use by name. */
   proxyPools: ReadonlyMap<string, SharedPool>;
   /** Nothing can be changed: another process works here, or none does. */

@@ -18,14 +18,16 @@ const CHUNKS_AHEAD = 4;
 
 /** Adds URLs of a request to a job. They are written down when this returns. */
 export async function addToServedJob(
-  { store, adding, now }: Pick<ApiContext, 'store' | 'adding' | 'now'>,
+  { store, adding, rowRoom, now }: Pick<ApiContext, 'store' | 'adding' | 'rowRoom' | 'now'>,
   jobId: number,
   rows: Iterable<AddedRow> | AsyncIterable<AddedRow>,
   { priority }: { priority: number },
 ): Promise<AddedRows> {
-  return addRows(await store.jobs.get(jobId), rows, {
+  const job = await store.jobs.get(jobId);
+  return addRows(job, rows, {
     priority,
     ahead: CHUNKS_AHEAD,
+    room: rowRoom.of(job.owner),
     write: (tasks, rejected) => adding.write(jobId, packTasks(tasks), { rejected, now: now() }),
   });
 }

@@ -546,4 +546,13 @@ export const MIGRATIONS: readonly Migration[] = [
   COMMENT ON COLUMN seine_attempts.detail IS 'Why it failed; for errors in the code of a job, with file and line.';
   `,
   },
+  {
+    number: 37,
+    name: 'paced-hosts',
+    sql: `
+  -- Where paced_until is next_at, the host waits for nothing but the gap of the job paced_by.
+  ALTER TABLE hosts ADD COLUMN paced_until bigint;
+  ALTER TABLE hosts ADD COLUMN paced_by bigint;
+  `,
+  },
 ];

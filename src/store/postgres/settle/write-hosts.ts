@@ -9,7 +9,7 @@ import type { HostNumbers } from '../frontier/host-ids.ts';
  */
 export async function writeHosts(
   tx: Transaction,
-  { hosts: changes, robots, final }: Settlement,
+  { jobId, hosts: changes, robots, final }: Settlement,
   batch: { coordinator: number; host_ids: string | null },
   hosts: HostNumbers,
   counterUpdates: CounterUpdates,
@@ -29,7 +29,7 @@ export async function writeHosts(
   }
   if (rows.size === 0) return;
   const ids = [...rows.keys()].sort((a, b) => a - b);
-  await tx.run(UPDATE_HOSTS, toRows(ids.map((id) => rows.get(id)!)), ids, batch.coordinator);
+  await tx.run(UPDATE_HOSTS, toRows(ids.map((id) => rows.get(id)!)), ids, batch.coordinator, jobId);
 }
 
 function toRow(change: HostChange): object {
@@ -45,6 +45,7 @@ function toRow(change: HostChange): object {
     smallestGapMs,
     span,
     lastError,
+    isPaced,
   } = change;
   const health = {
     f: failuresInRow,
@@ -55,7 +56,15 @@ function toRow(change: HostChange): object {
     g: smallestGapMs,
     e: toJson(lastError),
   };
-  return { q: sent, n: nextAt, u: takenUntil, a: span?.from, z: span?.to, ...health };
+  return {
+    q: sent,
+    n: nextAt,
+    u: takenUntil,
+    w: isPaced ? nextAt : null,
+    a: span?.from,
+    z: span?.to,
+    ...health,
+  };
 }
 
 export async function writeRobots(tx: Transaction, entries: readonly RobotsEntry[]): Promise<void> {
@@ -91,11 +100,13 @@ const UPDATE_HOSTS = `
       CASE WHEN hosts.last_sent_at < change.a THEN change.a - hosts.last_sent_at END),
     last_sent_at = greatest(hosts.last_sent_at, change.z),
     last_error = coalesce(change.e::json, hosts.last_error),
+    paced_until = coalesce(change.w, hosts.paced_until),
+    paced_by = CASE WHEN change.w IS NULL THEN hosts.paced_by ELSE $4::bigint END,
     crawl_delay_ms = CASE WHEN change.k
       THEN (SELECT max(robots.crawl_delay_ms) FROM robots WHERE robots.host = hosts.host) ELSE hosts.crawl_delay_ms END,
     holds = CASE WHEN hosts.holder = $3 THEN greatest(hosts.holds - coalesce(change.r, 0), 0) ELSE hosts.holds END
   FROM json_to_recordset($1::json) AS change (id bigint, r integer, q bigint, n bigint, u bigint, f integer, s integer, p text, b text, h bigint,
-    g double precision, e text, k boolean,
+    g double precision, e text, k boolean, w bigint,
     a double precision, z double precision)
   WHERE ${indexHint('change.id')} AND hosts.id = change.id AND (SELECT count(*) FROM locked) > 0`;
 

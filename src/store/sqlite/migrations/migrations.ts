@@ -513,4 +513,13 @@ export const MIGRATIONS: readonly Migration[] = [
     // Of attempts that failed: the task has only that of its last one.
     sql: 'ALTER TABLE attempts ADD COLUMN detail TEXT',
   },
+  {
+    number: 37,
+    name: 'paced-hosts',
+    sql: `
+  -- Where paced_until is next_at, the host waits for nothing but the gap of the job paced_by.
+  ALTER TABLE hosts ADD COLUMN paced_until INTEGER;
+  ALTER TABLE hosts ADD COLUMN paced_by INTEGER;
+  `,
+  },
 ];

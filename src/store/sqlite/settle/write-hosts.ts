@@ -24,6 +24,8 @@ export function writeHosts(db: Database, inserter: TaskInserter, settlement: Set
       change.span?.from ?? null,
       change.span?.to ?? null,
       change.lastError && JSON.stringify(change.lastError),
+      change.isPaced ? change.nextAt : null,
+      change.isPaced ? settlement.jobId : null,
       hostId,
     );
     if (change.nextAt !== null) {
@@ -62,7 +64,7 @@ const UPDATE_HOST = `
     smallest_gap_ms = nullif(min(coalesce(smallest_gap_ms, ${NO_GAP}), coalesce(?, ${NO_GAP}),
       iif(last_sent_at < ?, ? - last_sent_at, ${NO_GAP})), ${NO_GAP}),
     last_sent_at = coalesce(max(?, coalesce(last_sent_at, 0)), last_sent_at),
-    last_error = coalesce(?, last_error)
+    last_error = coalesce(?, last_error), paced_until = coalesce(?, paced_until), paced_by = coalesce(?, paced_by)
   WHERE id = ?`;
 
 /** Several origins may be counted together: the one that wants the most time decides. */

@@ -74,10 +74,20 @@ describe('what a report means for its host', () => {
       pace: null,
       span: null,
       takenUntil: T0 + 3_000,
+      isPaced: true,
       smallestGapMs: null,
       lastError: null,
     });
     expect(permits.size).toBe(0);
+  });
+
+  test('a host that asked for a pause waits for more than the gap', () => {
+    const permit = grant(permitOf());
+    const outcomes = [failed('throttled', 60_000)];
+    const report = reportOf(permit, { lastSentAt: T0 + 1_000, outcomes });
+    const change = hostChangeOf(report, permits, spec, T0 + 1_200);
+    expect(change.nextAt).toBe(T0 + 61_200);
+    expect(change.isPaced).toBeUndefined();
   });
 
   test('a permit that sent nothing gives its whole time back', () => {

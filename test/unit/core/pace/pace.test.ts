@@ -3,7 +3,9 @@ import {
   adaptPace,
   type HostPace,
   isTrying,
+  notedCap,
   type PaceEvidence,
+  paceUnder,
   startPace,
 } from '../../../../src/core/pace/pace.ts';
 
@@ -231,5 +233,35 @@ describe('a host that refuses more than so many requests a second', () => {
     const rate = (settled.length - refused) / ((settled.at(-1)!.at - settled[0]!.at) / 1_000);
     expect(rate).toBeGreaterThan(limit * 0.8);
     expect(rate).toBeLessThanOrEqual(limit * 1.01);
+  });
+});
+
+describe('a pace under another cap', () => {
+  const learned = (cap: number) => notedCap(paceAfter(50, calm, cap), cap);
+
+  test('begins as that of a new host where a lower one held it back', () => {
+    expect(paceUnder(null, 8)).toEqual(startPace(8));
+    expect(paceUnder(learned(1), 8).rate).toBe(4);
+    expect(paceUnder(learned(1), Number.POSITIVE_INFINITY).rate).toBe(Number.POSITIVE_INFINITY);
+    // Its first permit was at half the cap.
+    expect(paceUnder(notedCap(startPace(1), 1), 8).rate).toBe(4);
+  });
+
+  test('stays where it is known better', () => {
+    const top = learned(4);
+    expect(paceUnder(top, 4)).toEqual(top);
+    expect(paceUnder(top, 5)).toEqual(top);
+    expect(paceUnder(top, 1)).toEqual(top);
+    const refused = { ...top, refused: 4 };
+    expect(paceUnder(refused, 100)).toEqual(refused);
+    const strained = { ...top, rate: 1 };
+    expect(paceUnder(strained, 100)).toEqual(strained);
+    const calibrated = { ...top, knownUntil: 9e12 };
+    expect(paceUnder(calibrated, 100)).toEqual(calibrated);
+  });
+
+  test('of a job with a lower one is not taken for what was learned under it', () => {
+    expect(notedCap({ ...learned(8), rate: 3 }, 1).cap).toBe(8);
+    expect(notedCap(learned(8), Number.POSITIVE_INFINITY).cap).toBe(8);
   });
 });
