@@ -80,7 +80,6 @@ function shuffled<T>(list: readonly T[], random: SeededRandom): T[] {
 
 async function run(web: SyntheticWeb, urls: readonly string[], spec: Partial<JobInput>, seed: number) {
   const world = new World(new SeededRandom(seed * 7 + 1));
-  world.nextDueAt = () => world.now;
   web.reset();
   const { store } = openMemoryStore();
   const process = new SimProcess(world, 'coordinator-1');

@@ -47,8 +47,6 @@ export async function simulateSickPages(options: SickPages): Promise<SickResult>
   const { sickness, sick, healthy, hosts, latencyMs = 5, slow } = options;
   const random = new SeededRandom(options.seed ?? 1);
   const world = new World(random);
-  // The coordinator looks as often as it says.
-  world.nextDueAt = () => Number.NEGATIVE_INFINITY;
   const served = new Map<string, number>();
   const asked = new Map<string, number>();
   let firstAt = Number.POSITIVE_INFINITY;

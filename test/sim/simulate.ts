@@ -11,6 +11,7 @@ import { SlotAllocator } from '../../src/server/slot-allocator.ts';
 import type { Database } from '../../src/store/sqlite/connection/database.ts';
 import { codeOf } from '../support/fixtures.ts';
 import { Fleet } from './fleet.ts';
+import { IdlePolls, SourcePolls, StoreChanges } from './idle-polls.ts';
 import { MemoryBlobs } from './memory-blobs.ts';
 import { emptied, openMemoryStore, SharedJob } from './shared-store.ts';
 import { sickPagesProblem } from './sick-pages.ts';
@@ -53,6 +54,7 @@ export type FaultName = (typeof FAULTS)[number];
 
 export interface SimulationOptions {
   seed: number;
+  /** At least so many; those that links lead to come on top. */
   tasks: number;
   without?: readonly FaultName[];
   /** As many jobs share their hosts, as those of a server do; as the seed says when absent. */
@@ -124,6 +126,13 @@ interface SimJob {
   passed: Map<string, { count: number; since: number }>;
 }
 
+/** Whose call of the store it is. */
+interface Caller {
+  process: Process;
+  job: SimJob;
+  polls: IdlePolls;
+}
+
 class SimulatedRun {
   readonly #options: SimulationOptions;
   readonly #world: World;
@@ -135,6 +144,7 @@ class SimulatedRun {
   readonly #fleet: Fleet;
   readonly #blobs = new MemoryBlobs();
   readonly #shared: SharedJob;
+  readonly #changes = new StoreChanges();
   readonly #trace: string[] = [];
   #coordinators: Process[] = [];
   #started = 0;
@@ -240,7 +250,6 @@ class SimulatedRun {
     }
     this.#fleet.trace = (text) => this.#note(text);
     this.#world.afterStep = () => this.#afterStep();
-    this.#world.nextDueAt = () => this.#nextDueAt();
   }
 
   #isOn(kind: string): boolean {
@@ -365,7 +374,6 @@ class SimulatedRun {
     const process = new Process(this.#world, `coordinator-${++this.#started}`);
     this.#coordinators.push(process);
     this.#note(`${process.name} starts`);
-    const { clock } = process;
     const permits = new OpenPermits();
     const allocator = new SlotAllocator({ overcommitMax: 4, now: () => this.#world.now });
     const carrier = { dispatcher: this.#fleet.dispatcherFor(process), isShared: true };
@@ -379,13 +387,23 @@ class SimulatedRun {
     for (const each of this.#jobs) {
       if (each.isDone && this.#jobs.length > 1) continue;
       const { job } = each;
-      const parts = { store: this.#viewOf(process, each), job, clock, logger };
+      const polls = new IdlePolls({
+        ...{ db: this.#db, jobId: job.id, process, changes: this.#changes },
+        probeAt: () => this.#probeAt(each, process),
+        nextChangeAt: () => this.#shared.nextChangeAt(),
+      });
+      const clock = process.pollingClock(polls);
+      const parts = { store: this.#viewOf({ process, job: each, polls }), job, clock, logger };
       const dispatcher = this.#jobs.length > 1 ? allocator.join(carrier, claim) : carrier.dispatcher;
       const coordinator = new Coordinator({
         ...parts,
         blobs: this.#blobs,
         dispatcher,
-        feeder: new SourceFeeder({ ...parts, sources: [this.#source()] }),
+        feeder: new SourceFeeder({
+          ...parts,
+          clock: process.pollingClock(new SourcePolls(process)),
+          sources: [this.#source()],
+        }),
         progress: createProgress({ startedAt: clock.now() }),
         random: this.#random,
         ...(this.#jobs.length > 1 ? { permits } : {}),
@@ -419,67 +437,62 @@ class SimulatedRun {
   }
 
   /** The store as one coordinator sees it: every call is a step, may fail, and never comes back to a dead process. */
-  #viewOf(process: Process, job: SimJob): Store {
+  #viewOf(caller: Caller): Store {
     const own = this.#isShared
-      ? this.#shared.viewOf(process, this.#store, this.#random.chance(0.5))
+      ? this.#shared.viewOf(caller.process, this.#store, this.#random.chance(0.5))
       : { jobs: {}, frontier: {} };
     const { jobs, frontier, hosts, escalations, proxies, keys, webhooks } = this.#store;
     const { alerts, rollups, slotTimes, workers, requests, removals, views } = this.#store;
     return {
-      jobs: this.#wrap(process, job, jobs, own.jobs),
-      frontier: this.#wrap(process, job, frontier, own.frontier),
-      hosts: this.#wrap(process, job, hosts, {}),
-      escalations: this.#wrap(process, job, escalations, {}),
-      proxies: this.#wrap(process, job, proxies, {}),
-      keys: this.#wrap(process, job, keys, {}),
-      webhooks: this.#wrap(process, job, webhooks, {}),
-      alerts: this.#wrap(process, job, alerts, {}),
-      rollups: this.#wrap(process, job, rollups, {}),
-      slotTimes: this.#wrap(process, job, slotTimes, {}),
-      workers: this.#wrap(process, job, workers, {}),
-      requests: this.#wrap(process, job, requests, {}),
-      removals: this.#wrap(process, job, removals, {}),
-      views: this.#wrap(process, job, views, {}),
+      jobs: this.#wrap(caller, jobs, own.jobs),
+      frontier: this.#wrap(caller, frontier, own.frontier),
+      hosts: this.#wrap(caller, hosts, {}),
+      escalations: this.#wrap(caller, escalations, {}),
+      proxies: this.#wrap(caller, proxies, {}),
+      keys: this.#wrap(caller, keys, {}),
+      webhooks: this.#wrap(caller, webhooks, {}),
+      alerts: this.#wrap(caller, alerts, {}),
+      rollups: this.#wrap(caller, rollups, {}),
+      slotTimes: this.#wrap(caller, slotTimes, {}),
+      workers: this.#wrap(caller, workers, {}),
+      requests: this.#wrap(caller, requests, {}),
+      removals: this.#wrap(caller, removals, {}),
+      views: this.#wrap(caller, views, {}),
       close: async () => {},
     };
   }
 
-  #wrap<T extends object>(process: Process, job: SimJob, real: T, own: Partial<T>): T {
+  #wrap<T extends object>(caller: Caller, real: T, own: Partial<T>): T {
     return new Proxy(real, {
       get: (target, name) => {
         const method = (Reflect.get(own, name) ?? Reflect.get(target, name)) as (
           ...args: unknown[]
         ) => unknown;
         return (...args: unknown[]) =>
-          this.#call(process, job, String(name), args, () => method.apply(target, args) as Promise<unknown>);
+          this.#call(caller, String(name), args, () => method.apply(target, args) as Promise<unknown>);
       },
     });
   }
 
-  #call(
-    process: Process,
-    job: SimJob,
-    name: string,
-    args: unknown[],
-    execute: () => Promise<unknown>,
-  ): Promise<unknown> {
+  #call(caller: Caller, name: string, args: unknown[], execute: () => Promise<unknown>): Promise<unknown> {
+    const { process, job, polls } = caller;
     if (!process.isAlive) return new Promise(() => {});
     if (++this.#calls > CALLS_MAX)
       this.#failure ??= new Violation(`more than ${CALLS_MAX} calls of the store`);
     if (this.#failure !== null) return new Promise(() => {});
     const reason = name === 'update' ? (args[1] as { reason?: string | null }).reason : undefined;
     if (reason !== undefined) this.#reasons.get(process)!.set(job, reason);
+    if (name === 'dueHosts') polls.onLook();
     const trouble = this.#brokenCalls.get(this.#calls);
-    if (trouble) return this.#breakCall(trouble, process, job, name, args, execute);
+    if (trouble) return this.#breakCall(trouble, caller, name, args, execute);
     return this.#isDelayed
-      ? this.#callLater(process, job, name, args, execute)
+      ? this.#callLater(caller, name, args, execute)
       : this.#execute(job, name, args, execute);
   }
 
   /** The call is executed and answered at some later time each, whatever comes between. */
   #callLater(
-    process: Process,
-    job: SimJob,
+    { process, job }: Caller,
     name: string,
     args: unknown[],
     execute: () => Promise<unknown>,
@@ -491,19 +504,18 @@ class SimulatedRun {
       // What a process has sent before its end may arrive, or not.
       if (!process.isAlive && this.#random.chance(0.5)) return;
       this.#execute(job, name, args, execute).then(
-        (result) => this.#world.after(answerIn(), process, () => resolve(result), 'quiet'),
-        (error: unknown) => this.#world.after(answerIn(), process, () => reject(error), 'quiet'),
+        (result) => this.#world.quietlyAfter(answerIn(), process, () => resolve(result)),
+        (error: unknown) => this.#world.quietlyAfter(answerIn(), process, () => reject(error)),
       );
     };
-    this.#world.after(answerIn(), null, send, 'quiet');
+    this.#world.quietlyAfter(answerIn(), null, send);
     return promise;
   }
 
   /** The process dies at this very call, or the store fails, each before or after the call has been executed. */
   #breakCall(
     trouble: 'crash' | 'error',
-    process: Process,
-    job: SimJob,
+    { process, job }: Caller,
     name: string,
     args: unknown[],
     execute: () => Promise<unknown>,
@@ -523,6 +535,7 @@ class SimulatedRun {
   }
 
   #execute(job: SimJob, name: string, args: unknown[], execute: () => Promise<unknown>): Promise<unknown> {
+    this.#changes.onCall(name);
     return execute().then((result) => {
       try {
         job.model.observe(name, args, result);
@@ -595,7 +608,7 @@ class SimulatedRun {
     for (const each of this.#jobs) {
       // One that was stopped goes on with the next start of the server.
       const isAtWork = this.#coordinators.some((process) => this.#reasons.get(process)?.has(each));
-      if (!isAtWork || this.#probeAt(each) + IDLE_MS_MAX > now) continue;
+      if (!isAtWork || this.#probeAt(each, ...this.#coordinators) + IDLE_MS_MAX > now) continue;
       const host = this.#db.get<{ host: string; ready: number }>(SELECT_IDLE, each.job.id, dueBefore);
       check(
         host === undefined,
@@ -629,40 +642,20 @@ class SimulatedRun {
     }
   }
 
-  /** When the first coordinator of the job sends again, if all of them say that no host can be reached; else long ago. */
-  #probeAt(job: SimJob): number {
-    const times = this.#coordinators.map((process) => {
+  /** When the first of these coordinators sends again, if all of them say that no host can be reached; else long ago. */
+  #probeAt(job: SimJob, ...coordinators: Process[]): number {
+    let firstAt = Number.POSITIVE_INFINITY;
+    for (const process of coordinators) {
       const reason = this.#reasons.get(process)?.get(job) ?? '';
-      const at = /^no host can be reached: next probe at (\S+)$/.exec(reason)?.[1];
-      return at === undefined ? Number.NEGATIVE_INFINITY : Date.parse(at) - process.clockOffset;
-    });
-    return Math.min(...times);
+      const at = reason === '' ? undefined : PROBE.exec(reason)?.[1];
+      if (at === undefined) return Number.NEGATIVE_INFINITY;
+      firstAt = Math.min(firstAt, Date.parse(at) - process.clockOffset);
+    }
+    return firstAt;
   }
 
   #waiting(): string {
     return JSON.stringify(this.#jobs.map(({ model }) => model.counts));
-  }
-
-  /** When a poll of the coordinator could find something: a host or task that is due, or a lease that ends. */
-  #nextDueAt(): number {
-    const coordinator = this.#coordinators[0];
-    if (!coordinator) return Number.POSITIVE_INFINITY;
-    let nextAt = this.#shared.nextChangeAt();
-    for (const each of this.#jobs) {
-      if (each.isDone) continue;
-      const { id } = each.job;
-      const row = this.#db.get<{ host: number | null; task: number | null; lease: number | null }>(
-        SELECT_NEXT,
-        id,
-        id,
-        id,
-      )!;
-      const dueAt =
-        Math.min(...[row.host, row.task].filter((at) => at !== null)) - 400 - coordinator.clockOffset;
-      const leaseAt = row.lease === null ? Number.POSITIVE_INFINITY : row.lease + 1 - coordinator.clockOffset;
-      nextAt = Math.min(nextAt, Math.max(dueAt, this.#probeAt(each)), leaseAt);
-    }
-    return nextAt;
   }
 
   /** Per host, no gap is shorter than permitted, across workers and restarts. */
@@ -777,15 +770,12 @@ function isTroubled({ manner, robots }: SimHost): boolean {
   return manner.kind === 'stalls' || manner.kind === 'down' || manner.kind === 'gone';
 }
 
+const PROBE = /^no host can be reached: next probe at (\S+)$/;
 const SELECT_IDLE = `
   SELECT hosts.host, queues.ready FROM queues JOIN hosts ON hosts.id = queues.host_id
   WHERE job_id = ? AND ready > 0 AND queues.next_at < ? LIMIT 1`;
 const SELECT_READY = `
   SELECT ready FROM queues JOIN hosts ON hosts.id = queues.host_id WHERE queues.job_id = ? AND hosts.host = ?`;
-const SELECT_NEXT = `
-  SELECT (SELECT min(next_at) FROM queues WHERE job_id = ? AND ready > 0) AS host,
-    (SELECT min(due_at) FROM tasks WHERE job_id = ? AND state = 8) AS task,
-    (SELECT min(lease_until) FROM batches WHERE job_id = ? AND state = 'open') AS lease`;
 const SELECT_PAGES = `
   SELECT tasks.url, archives.key, attempts.archive_offset AS offset, attempts.archive_length AS length
   FROM tasks JOIN attempts ON attempts.id = tasks.attempt_id JOIN archives ON archives.id = attempts.archive_id

@@ -50,7 +50,11 @@ export interface SimHost {
   requests: number;
 }
 
+/** Of the pages of a job that follows links. */
+const LISTED_SHARE = 0.75;
+
 interface SiteOptions {
+  /** Pages that the list has: every one of them becomes a task, whatever happens to the pages that link to others. */
   tasks: number;
   isOn: (kind: string) => boolean;
   follows: boolean;
@@ -80,7 +84,8 @@ export class Sites {
     const drawn = random.between(1, 7);
     const count = options.hosts ?? drawn;
     for (let index = 0; index < count; index++) this.hosts.push(this.#host(`h${index}.${prefix}.test`));
-    for (let index = 0; index < options.tasks; index++) this.#addPage(random.pick(this.hosts), index);
+    for (let index = 0, listed = 0; listed < options.tasks; index++)
+      if (this.#addPage(random.pick(this.hosts), index).isListed) listed++;
     this.#linkPages();
     if (options.isOn('network') && random.chance(0.3)) {
       const from = random.pick([0, 1_000, 4_000]);
@@ -137,7 +142,7 @@ export class Sites {
     return { kind, fromMs, forMs };
   }
 
-  #addPage(host: SimHost, index: number): void {
+  #addPage(host: SimHost, index: number): SimPage {
     const { random } = this.#world;
     const page: SimPage = {
       url: `http://${host.name}/${host.robots === 'forbids' && random.chance(0.2) ? 'private' : 'p'}/${index}`,
@@ -145,12 +150,13 @@ export class Sites {
       links: [],
       to: '',
       failsLeft: random.between(1, 3),
-      isListed: !this.#options.follows || index < 5 || random.chance(0.3),
+      isListed: !this.#options.follows || index < 5 || random.chance(LISTED_SHARE),
       body: NOTHING,
     };
     if (page.kind !== 'ok') this.faults++;
     host.pages.push(page);
     this.pages.set(page.url, page);
+    return page;
   }
 
   #kindOf(): SimPage['kind'] {

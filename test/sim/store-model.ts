@@ -1,3 +1,4 @@
+import { TOLERATED } from '../../src/core/bans/bans.ts';
 import { balance, type Counters, type TaskState } from '../../src/core/model.ts';
 import type { Blame } from '../../src/core/suspicion/suspicion.ts';
 import type {
@@ -62,7 +63,7 @@ export class StoreModel {
   readonly doneAt = new Map<string, number>();
   /** When hosts were first noted as reached. */
   readonly reachedAt = new Map<string, number>();
-  /** Hosts of which a page is known to have answered, and tasks that were given up as forbidden there. */
+  /** Hosts of which a page is known to have answered, and tasks that were given up as forbidden there, with no reason to. */
   readonly known = new Set<string>();
   readonly forbidden = new Set<number>();
   now: () => number = () => 0;
@@ -158,6 +159,9 @@ export class StoreModel {
     for (const { host, reachedAt } of settlement.hosts) {
       if (reachedAt != null && !this.reachedAt.has(host)) this.reachedAt.set(host, this.now());
     }
+    // Some refusals in a row are the pages' own where the known page answered beside such ones, also if a ban begins just then.
+    const isCleared = (host: string) =>
+      settlement.hosts.some((change) => change.host === host && (change.ban?.tolerated ?? 0) > TOLERATED);
     for (const change of settlement.tasks) {
       if (!held.delete(change.id)) continue;
       const task = this.#tasks.get(change.id)!;
@@ -167,7 +171,12 @@ export class StoreModel {
         this.doneAt.set(task.url, this.now());
         this.known.add(task.host);
       }
-      if (change.code === 'forbidden' && change.to === 'dead' && this.known.has(task.host))
+      if (
+        change.code === 'forbidden' &&
+        change.to === 'dead' &&
+        this.known.has(task.host) &&
+        !isCleared(task.host)
+      )
         this.forbidden.add(change.id);
       this.#accept(change.links);
     }

@@ -30,8 +30,12 @@ export class SeededRandom {
   }
 }
 
-/** A poll may be late while nothing happens; what is quiet, as the answers to its questions are, changes nothing by itself. */
-type EventKind = 'poll' | 'quiet' | 'other';
+/** Knows when a coordinator that looks again and again could see something. */
+export interface Poller {
+  nextPollAt(): number;
+  /** It looks now. */
+  onLook(): void;
+}
 
 interface Event {
   at: number;
@@ -39,7 +43,10 @@ interface Event {
   order: number;
   /** Whose step it is: it is dropped when that process is dead, and waits while it is frozen. */
   process: Process | null;
-  kind: EventKind;
+  /** Of a poll, which may be late where it could see nothing. */
+  poller: Poller | null;
+  /** What is quiet, as the calls of a poll are, changes nothing by itself. */
+  isQuiet: boolean;
   run: (() => void) | null;
 }
 
@@ -58,15 +65,21 @@ export class Process {
     this.clockOffset = clockOffset;
   }
 
+  /** Every one of its timers fires. */
   get clock(): Clock {
-    return {
-      now: () => this.world.now + this.clockOffset,
-      after: (ms, run) => this.world.after(ms, this, run, this.#kindOf(ms)),
-    };
+    return this.#clock(null);
   }
 
-  #kindOf(ms: number): EventKind {
-    return ms <= POLL_MS_MAX && this.name.startsWith('coordinator') ? 'poll' : 'other';
+  /** Short timers are those of polls, and may be late. */
+  pollingClock(poller: Poller): Clock {
+    return this.#clock(poller);
+  }
+
+  #clock(poller: Poller | null): Clock {
+    return {
+      now: () => this.world.now + this.clockOffset,
+      after: (ms, run) => this.world.after(ms, this, run, ms <= POLL_MS_MAX ? poller : null),
+    };
   }
 
   kill(): void {
@@ -80,8 +93,6 @@ export class Process {
 }
 
 const POLL_MS_MAX = 250;
-/** After so many looks at nothing in a row, the next comes when there is something to see. */
-const IDLE_POLLS = 2;
 /** Steps that run before the event loop turns once: promises are settled after each of them all the same. */
 const STEPS_PER_TURN = 64;
 /** 2026-11-02T00:00:00Z, so that times are as long as real ones. */
@@ -94,12 +105,11 @@ export class World {
   /** Clocks of processes that start from now on are off by this. */
   wallOffset = 0;
   steps = 0;
-  /** When the next thing is due that a poll could find; asked when nothing but polls is left. */
-  nextDueAt: () => number = () => Number.POSITIVE_INFINITY;
+  /** Steps that were neither polls nor quiet. */
+  events = 0;
   /** After each step, when everything that follows from it has happened. */
   afterStep: () => void = () => {};
   readonly #heap: Event[] = [];
-  #idlePolls = 0;
 
   constructor(random: SeededRandom) {
     this.random = random;
@@ -109,18 +119,24 @@ export class World {
     return this.now - START;
   }
 
-  after(ms: number, process: Process | null, run: () => void, kind: EventKind = 'other'): () => void {
-    const event: Event = {
-      at: this.now + Math.max(0, ms),
-      order: this.random.next(),
-      process,
-      kind,
-      run,
-    };
+  after(
+    ms: number,
+    process: Process | null,
+    run: () => void,
+    poller: Poller | null = null,
+    isQuiet = false,
+  ): () => void {
+    const at = this.now + Math.max(0, ms);
+    const event: Event = { at, order: this.random.next(), process, poller, isQuiet, run };
     this.#push(event);
     return () => {
       event.run = null;
     };
+  }
+
+  /** For what changes nothing by itself. */
+  quietlyAfter(ms: number, process: Process | null, run: () => void): void {
+    this.after(ms, process, run, null, true);
   }
 
   /** Runs until nothing is left to do, or `isOver` says so. */
@@ -161,22 +177,22 @@ export class World {
         this.#push(event);
         continue;
       }
-      if (event.kind === 'poll' && this.#isIdle(event)) continue;
-      if (event.kind === 'other') this.#idlePolls = 0;
+      if (this.#isPutOff(event)) continue;
       this.now = Math.max(this.now, event.at);
       this.steps++;
+      if (event.poller) event.poller.onLook();
+      else if (!event.isQuiet) this.events++;
       run();
       return true;
     }
   }
 
-  /** A timer may be late: one that would only look at an idle store is, until there is something to see. */
-  #isIdle(event: Event): boolean {
-    if (++this.#idlePolls <= IDLE_POLLS) return false;
-    const nextAt = Math.min(this.nextDueAt(), event.at + 600_000);
-    if (nextAt <= event.at) return false;
-    event.at = nextAt;
-    this.#idlePolls = IDLE_POLLS - 1;
+  /** A timer may be late: a poll that could see nothing waits, until there is something or something has happened. */
+  #isPutOff(event: Event): boolean {
+    const pollAt = event.poller?.nextPollAt() ?? event.at;
+    if (pollAt <= event.at) return false;
+    const happensAt = this.#heap[0]?.at ?? pollAt;
+    event.at = Math.min(pollAt, Math.max(happensAt, event.at + POLL_MS_MAX));
     this.#push(event);
     return true;
   }

@@ -159,6 +159,9 @@ function compress({ head, body, coded }: EncodedRecord): Buffer {
   return coded ? gzipStored(parts) : (gzipFast(parts, body) ?? gzipWithZlib(parts));
 }
 
+/** A few small pages. */
+const FIRST_PIECE_BYTES = 16 * 1024;
+
 /** Gathers members into larger pieces and writes those one after the other; opens the blob when it must. */
 export class ArchiveOutput {
   readonly #blobs: Blobs;
@@ -192,10 +195,19 @@ export class ArchiveOutput {
       this.#send(member);
       return;
     }
-    // Not reused after writing: an adapter may keep what it was given.
-    this.#piece ??= Buffer.allocUnsafeSlow(ARCHIVE_BUFFER_BYTES);
-    this.#piece.set(member, this.#used);
+    this.#pieceFor(this.#used + member.length).set(member, this.#used);
     this.#used += member.length;
+  }
+
+  /** Grows with what is in it: most batches have a few small pages, and memory that is given up soon costs full collections. */
+  #pieceFor(bytes: number): Buffer {
+    const before = this.#piece;
+    if (before && before.length >= bytes) return before;
+    const size = Math.min(ARCHIVE_BUFFER_BYTES, Math.max(2 * bytes, FIRST_PIECE_BYTES));
+    // Not reused after writing: an adapter may keep what it was given.
+    this.#piece = Buffer.allocUnsafeSlow(size);
+    before?.copy(this.#piece, 0, 0, this.#used);
+    return this.#piece;
   }
 
   /** What to wait for before more is added; null while there is room. */

@@ -13,6 +13,7 @@ interface Service {
   command?: string[];
   environment?: Record<string, string>;
   secrets?: string[];
+  env_file?: { path: string; required: boolean }[];
   volumes?: string[];
   depends_on?: Record<string, { condition: string }>;
   healthcheck?: { test: string[] };
@@ -42,7 +43,7 @@ export interface Container {
   name: string;
   image: string;
   args: string[];
-  env?: { name: string; value: string }[];
+  env?: { name: string; value?: string; valueFrom?: { secretKeyRef: { name: string; key: string } } }[];
   envFrom?: { configMapRef: { name: string } }[];
   volumeMounts: { name: string; mountPath: string }[];
   securityContext: Record<string, unknown>;

@@ -157,8 +157,43 @@ describe('the compose file', () => {
     for (const name of ['worker', 'worker-browser']) {
       const { environment, secrets: own } = services[name]!;
       expect(Object.keys(environment!).filter((key) => key.startsWith('SEINE_STORE'))).toEqual([]);
-      expect(own).not.toContain('postgres-password');
+      expect(own ?? []).not.toContain('postgres-password');
     }
+  });
+});
+
+describe('what Chromium could read in a container', () => {
+  const SECRETS = ['SEINE_DISPATCH', 'SEINE_FLEET_KEY'];
+  const FILES = ['SEINE_DISPATCH_FILE', 'SEINE_FLEET_KEY_FILE', 'AWS_SHARED_CREDENTIALS_FILE'];
+
+  test('is no secret in compose: they are variables of the worker, and none is mounted', () => {
+    const { secrets, env_file: files, environment } = readCompose().services['worker-browser']!;
+    expect(secrets).toBeUndefined();
+    expect(files).toEqual([{ path: './secrets/worker-browser.env', required: false }]);
+    for (const name of FILES) expect(environment![name]).toBe('');
+    for (const name of [...SECRETS, 'worker-browser.env']) expect(read('docs/deploy.md')).toContain(name);
+  });
+
+  test('is no secret in Kubernetes: they are variables of the worker, and none is mounted', () => {
+    const worker = readManifests().find(
+      ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'seine-worker-browser',
+    )!;
+    const { initContainers, containers, volumes } = (worker.spec.template as { spec: PodSpec }).spec;
+    expect(volumes.filter(({ secret }) => secret)).toEqual([]);
+    const documented = [...read('docs/deploy.md').matchAll(/--from-\w+=([\w-]+)=/g)].map(([, key]) => key!);
+    for (const { env = [] } of [...initContainers, ...containers]) {
+      for (const name of FILES) expect(env).toContainEqual({ name, value: '' });
+      const named = env.filter(({ valueFrom }) => valueFrom);
+      expect(named.map(({ name }) => name)).toEqual(expect.arrayContaining(SECRETS));
+      for (const { valueFrom } of named) expect(documented).toContain(valueFrom!.secretKeyRef.key);
+    }
+    expect(containers[0]!.lifecycle!.preStop.exec.command.slice(0, 2)).toEqual(['env', '-i']);
+  });
+
+  test('is nothing of programs that have these variables: they may be run and not read', () => {
+    const locked = readDockerfile().find(({ rest }) => rest.includes('chmod 0711'))!.rest;
+    for (const program of ['/usr/local/bin/node', '/usr/bin/tini', '/usr/bin/env'])
+      expect(locked).toContain(program);
   });
 });
 
@@ -214,12 +249,14 @@ describe('the Kubernetes manifests', () => {
     for (const deployment of deployments) {
       const pod = podOf(deployment);
       const files = pod.volumes.flatMap(({ secret }) => secret?.items.map(({ path }) => path) ?? []);
-      const values = [
-        ...Object.values(settings),
-        ...containersOf(pod).flatMap(({ env = [] }) => env.map(({ value }) => value)),
-      ];
+      const values = containersOf(pod).flatMap(({ env = [] }) =>
+        Object.values({
+          ...settings,
+          ...Object.fromEntries(env.map(({ name, value }) => [name, value ?? ''])),
+        }),
+      );
       const wanted = values.flatMap((value) => /^\/run\/secrets\/seine\/(.*)$/.exec(value)?.[1] ?? []);
-      expect(wanted.length).toBeGreaterThan(0);
+      expect(wanted.length > 0).toBe(deployment.metadata.name !== 'seine-worker-browser');
       expect(wanted.filter((path) => !files.includes(path))).toEqual([]);
       expect(files.includes('store')).toBe(deployment.metadata.name === 'seine-coordinator');
     }

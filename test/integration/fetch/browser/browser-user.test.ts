@@ -1,5 +1,7 @@
-import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { chmodSync, copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { openBrowserFetcher } from '../../../../src/fetch/browser/browser-fetcher.ts';
 import { groupOf, listProcesses } from '../../../support/browser/browser-processes.ts';
@@ -48,6 +50,32 @@ test('started by root, it is a user that owns nothing, and can read nothing of t
   if (isRoot)
     for (const name of ['environ', 'maps']) expect(read(`/proc/${process.pid}/${name}`)).not.toBe(0);
   expect(warnings.filter((text) => text.includes('as root'))).toEqual([]);
+});
+
+test('a program that may be run and not read, as those of the images, shows its environment to nobody of its user', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'seine-unreadable-'));
+  try {
+    chmodSync(folder, 0o755);
+    const user = isRoot ? 60_998 : process.getuid!();
+    const asUser = isRoot ? { uid: user, gid: user } : {};
+    const canLook = (mode: number): boolean => {
+      const program = join(folder, `sleep-${mode}`);
+      copyFileSync('/bin/sleep', program);
+      chmodSync(program, mode);
+      const child = spawn(program, ['600'], { ...asUser, cwd: '/', env: { WORKER_SECRET: SECRET } });
+      try {
+        const { status, stdout } = spawnSync('cat', [`/proc/${child.pid}/environ`], { ...asUser, cwd: '/' });
+        return status === 0 && String(stdout).includes(SECRET);
+      } finally {
+        child.kill('SIGKILL');
+      }
+    };
+    expect(canLook(0o755)).toBe(true);
+    // Only another user's program can be one that its user may not read.
+    if (isRoot) expect(canLook(0o711)).toBe(false);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test('what it has written is gone with it', async () => {
