@@ -1,13 +1,12 @@
 import type { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { WebSocket } from 'undici';
+import type { WebSocket } from 'undici';
 import { messageOf, SeineError } from '../core/errors.ts';
 import { MESSAGES_ROUTE } from '../core/job-schema/job.ts';
 import type { WebSocketSourceSpec } from '../core/job-schema/websocket.ts';
 import { LIMITS } from '../core/limits.ts';
 import { type Message, messagesUrl, packMessages, toMessage, valueAt } from '../core/messages/messages.ts';
 import type { AddressCheck } from '../core/url/address-guard.ts';
-import { openGuardedConnections } from '../network/guarded-connections.ts';
 import type { Source, SourceRow } from '../ports/source.ts';
 
 /** Messages of one task. */
@@ -59,6 +58,11 @@ async function* readMessages(
   from: string | null,
   signal: AbortSignal | undefined,
 ): AsyncIterable<SourceRow> {
+  // Here, because they take a tenth of the time in which a command starts, and few jobs read a WebSocket.
+  const [undici, { openGuardedConnections }] = await Promise.all([
+    import('undici'),
+    import('../network/guarded-connections.ts'),
+  ]);
   const at: Position = from === null ? { count: 0, last: null } : JSON.parse(from);
   let refusal: SeineError | null = null;
   const refused = (hostname: string) => {
@@ -69,7 +73,7 @@ async function* readMessages(
   };
   const sockets = new Set<Socket>();
   let failure: Error | null = null;
-  const connections = openGuardedConnections({
+  const dispatcher = openGuardedConnections({
     ...{ isAllowed, refused, connectMs: CONNECT_MS },
     limits: { webSocket: { maxPayloadSize: LIMITS.recordBytesMax * 4 } },
     onConnect(error, socket) {
@@ -77,10 +81,11 @@ async function* readMessages(
       if (socket) sockets.add(socket.once('close', () => sockets.delete(socket)));
     },
   });
+  const connect = (url: string) => new undici.WebSocket(url, { dispatcher });
   let failures = 0;
   try {
     while (at.count < spec.limit) {
-      const socket = new MessageSocket(spec, at.last, connections, waitingMax);
+      const socket = new MessageSocket(spec, at.last, connect, waitingMax);
       const before = at.count;
       yield* chunksOf(socket, spec, at, signal);
       socket.close();
@@ -98,7 +103,7 @@ async function* readMessages(
     }
   } finally {
     for (const socket of sockets) socket.destroy();
-    await connections.destroy();
+    await dispatcher.destroy();
   }
 }
 
@@ -160,14 +165,12 @@ class MessageSocket {
   constructor(
     spec: WebSocketSourceSpec,
     last: string | null,
-    dispatcher: ReturnType<typeof openGuardedConnections>,
+    connect: (url: string) => WebSocket,
     waitingMax: number,
   ) {
     const filled = (text: string) => text.replaceAll('{last}', last ?? '');
     this.#idleMs = spec.idleSeconds * 1_000;
-    this.#socket = new WebSocket(spec.websocket.replaceAll('{last}', encodeURIComponent(last ?? '')), {
-      dispatcher,
-    });
+    this.#socket = connect(spec.websocket.replaceAll('{last}', encodeURIComponent(last ?? '')));
     this.#socket.addEventListener('open', () => {
       for (const message of spec.send)
         this.#socket.send(filled(typeof message === 'string' ? message : JSON.stringify(message)));
@@ -213,7 +216,7 @@ class MessageSocket {
   }
 
   close(): void {
-    if (this.#socket.readyState < WebSocket.CLOSING) this.#socket.close(1000);
+    if (this.#socket.readyState < this.#socket.CLOSING) this.#socket.close(1000);
   }
 
   /** As many as one task takes. */
