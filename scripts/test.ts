@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { useCompileCache } from '../test/support/compile-cache.ts';
+import { useMemoryFolder } from '../test/support/memory-folder.ts';
 import { testSeed } from '../test/support/seed.ts';
 
 /**
@@ -18,6 +19,9 @@ interface Step {
   report?: string;
 }
 
+const removeMemoryFolder = useMemoryFolder();
+process.once('exit', () => removeMemoryFolder?.());
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
 const folder = mkdtempSync(join(tmpdir(), 'seine-test-'));
 
 function tests(name: string, ...args: string[]): Step {
