@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util';
 import { replaceBetween } from '../scripts/replace-between.ts';
 
 /**
- * What it costs to be watched: `node bench/watched.ts [--pairs 6] [--write]`. CPU seconds of `seine serve` with its worker
+ * What it costs to be watched: `npm run watched -- [--pairs 6] [--write]`. CPU seconds of `seine serve` with its worker
  * threads, while it crawls slowly, in turns with nobody looking, and with an open dashboard and metrics scraped every 5 s: the
  * difference is what watching takes in a second. Then the same server crawls as fast as it can, which is what that is compared
  * with. In a fast crawl alone, other programs change what a page costs by more than watching does. Exits with 1 above 3 %.

@@ -13,7 +13,7 @@ import { change, leaseOne, recordOf, settlementOf, specOf } from '../test/suppor
 import { replaceBetween } from './replace-between.ts';
 
 /**
- * How fast the dashboard is over a folder of many tasks: `node scripts/dashboard-speed.ts [--tasks 5000000] [--write]`.
+ * How fast the dashboard is over a folder of many tasks: `npm run dashboard-speed -- [--tasks 5000000] [--write]`.
  * Exits with 1 when a bar is not met. Tasks go straight into the store, which takes some minutes.
  */
 
