@@ -17,7 +17,7 @@ const STARTERS = [
   'src/cli/commands/fleet/worker.ts',
   'test/support/fleet/bullmq-fleet.ts',
 ];
-const ENTRY = /new URL\((['`])[./]+\/entry\/thread\.(?:ts|\$\{ending\})\1, import\.meta\.url\)/;
+const ENTRY = /new URL\((['`])[./]+(?:src)?\/entry\/thread\.(?:ts|\$\{ending\})\1, import\.meta\.url\)/;
 /** Loaded by every thread, in fifty files. Others are found in node_modules, when they are needed. */
 const INSIDE = [
   ...['undici', 'htmlparser2', 'css-select', 'css-what', 'nth-check', 'boolbase', 'domhandler', 'domutils'],
