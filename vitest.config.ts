@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { threadsFromOneFile } from './test/support/bundle-thread.ts';
 import { useCompileCache } from './test/support/compile-cache.ts';
 import { testSeed } from './test/support/seed.ts';
 import { SlowestFirst } from './test/support/slowest-first.ts';
@@ -8,6 +9,7 @@ testSeed();
 useCompileCache();
 
 export default defineConfig({
+  plugins: [threadsFromOneFile()],
   resolve: { alias: { seine: new URL('./src/index.ts', import.meta.url).pathname } },
   test: {
     include: ['test/**/*.test.ts'],

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { useCompileCache } from '../test/support/compile-cache.ts';
+import { useMemoryFolder } from '../test/support/memory-folder.ts';
 import { testSeed } from '../test/support/seed.ts';
 
 /**
@@ -18,6 +19,9 @@ interface Step {
   report?: string;
 }
 
+const removeMemoryFolder = useMemoryFolder();
+process.once('exit', () => removeMemoryFolder?.());
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
 const folder = mkdtempSync(join(tmpdir(), 'seine-test-'));
 
 function tests(name: string, ...args: string[]): Step {
@@ -30,6 +34,7 @@ function tests(name: string, ...args: string[]): Step {
 const build: Step[][] = [
   [{ name: 'build', command: 'tsc', args: ['-p', 'tsconfig.build.json', '--noCheck'] }],
   [
+    { name: 'thread', command: 'node', args: ['scripts/bundle-thread.ts'] },
     { name: 'schema', command: 'node', args: ['scripts/write-schema.ts'] },
     { name: 'dashboard', command: 'node', args: ['scripts/build-dashboard.ts'] },
   ],
@@ -49,8 +54,9 @@ function steps(only: string[]): Step[][] {
     ],
     [tests('tests of pure code', 'test/unit')],
     [
-      // Most of them wait for a site's pace, a server's start or a deadline now and then: four keep two cores busy.
-      tests('tests', '--maxWorkers=4', '--exclude', 'test/unit/**'),
+      // Most of them wait for a site's pace, a server's start or a deadline now and then: six keep two cores busy, where
+      // four left a sixth of their time unused.
+      tests('tests', '--maxWorkers=6', '--exclude', 'test/unit/**'),
     ],
   ];
 }

@@ -2,7 +2,8 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { seine, temporaryFolder } from '../../support/seine-process.ts';
+import { seine } from '../../support/seine-in-process.ts';
+import { temporaryFolder } from '../../support/seine-process.ts';
 import { endServer, type Served, serve } from '../../support/serve-process.ts';
 import { type PostgresServer, startPostgres } from '../../support/servers/services.ts';
 import { type LinkedSite, startLinkedSite } from '../../support/sites/linked-site.ts';
@@ -25,12 +26,12 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** Each job has a host of its own, and is so slow that it cannot be over before it is taken over. */
+/** Each job has a host of its own. */
 function writeJobs(dir: string): void {
   mkdirSync(dir, { recursive: true });
   for (const [index, name] of NAMES.entries()) {
     const source = `http://127.0.3.${index + 1}:${site.port}/`;
-    const politeness = { rate: 10, adaptive: false };
+    const politeness = { rate: 50, adaptive: false };
     const job = { sources: [source], follow: true, allowPrivate: true, politeness, batchSize: 5 };
     writeFileSync(join(dir, `${name}.json`), JSON.stringify(job));
   }
@@ -59,6 +60,8 @@ test('servers over one database share the jobs, and one takes over what a killed
     const { stdout } = await seine(['jobs', '--json', '--dir', join(folder.path, 'looks'), '--store', store]);
     return JSON.parse(stdout) as { id: string; state: string; done: number }[];
   };
+  // No job can be over before it is taken over.
+  site.hold();
   // Both have the same job files, as two replicas do: there is one run of each.
   const servers = new Map(
     await Promise.all(['a', 'b'].map(async (name) => [name, await start(name)] as const)),
@@ -77,6 +80,7 @@ test('servers over one database share the jobs, and one takes over what a killed
   await servers.get(killed!)!.started.killTree();
   // What twenty seconds without a heartbeat do.
   await client.query('UPDATE seine.coordinators SET alive_until = now() WHERE place = $1', [place]);
+  site.release();
   await expect.poll(async () => (await runs()).every(({ state }) => state === 'done'), POLL).toBe(true);
   expect((await runs()).map(({ id, done }) => ({ id, done }))).toEqual(
     expect.arrayContaining(NAMES.map((name) => ({ id: `${name}-1`, done: PAGES }))),

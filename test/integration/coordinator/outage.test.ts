@@ -135,7 +135,7 @@ test('dead hosts beside others are given up at once, also when they are all that
   // Small leaps: with large ones, the work of a busy machine between two probes would count as minutes.
   const { state, counters, tookMs } = await crawlOverOutage([...web.urls(3, 5), ...deadUrls], {
     backAfterMs: null,
-    stepMs: 200,
+    stepMs: 20,
   });
   expect([state, counters.done, counters.dead]).toEqual(['done', 15, 60]);
   expect(tookMs).toBeLessThan(5 * MINUTE);

@@ -446,6 +446,8 @@ describe('limits of a key', () => {
     expect(isEnd).toBe(true);
     const greedy = await makeKey(server, 'greedy', 'read');
     const open: AbortController[] = [];
+    // An answer that is let go is collected some time, and its stream ends with it.
+    const answers: Response[] = [];
     let status = 200;
     while (status === 200 && open.length < 200) {
       const stop = new AbortController();
@@ -454,6 +456,7 @@ describe('limits of a key', () => {
         headers: { 'x-api-key': greedy },
         signal: stop.signal,
       });
+      answers.push(answer);
       status = answer.status;
       if (status !== 200) await answer.text();
     }
@@ -466,6 +469,7 @@ describe('limits of a key', () => {
     });
     expect(answer.status).toBe(200);
     for (const each of [...open, stop]) each.abort();
+    expect(answers).toHaveLength(open.length);
   });
 });
 
