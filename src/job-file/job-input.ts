@@ -653,6 +653,14 @@ export interface JobFields {
         maxMs?: number | undefined;
       }
     | undefined;
+  escalation?:
+    | {
+        /** Which of the fetch methods that a route allows is used: the `lowest` that mostly works, or the `cheapest` by cost per success for each URL template. */
+        choose?: 'lowest' | 'cheapest' | undefined;
+        /** Most US dollars to spend on finding out whether another fetch method is cheaper. It is never more than 5 % of what fetching costs. */
+        exploreDollars?: number | undefined;
+      }
+    | undefined;
   scaling?:
     | {
         /** Have as many batches under way as hosts and backlog need, instead of as many as the workers take. They are slots of threads, jobs at a queue, or calls of a Lambda function. */

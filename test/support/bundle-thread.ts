@@ -13,7 +13,7 @@ const OUT = join(ROOT, 'node_modules/.cache/seine-thread');
 const BUNDLE = join(OUT, 'thread.mjs');
 /** Who starts threads in a process of the tests. */
 const STARTERS = ['src/app/thread-entries.ts', 'test/support/fleet/bullmq-fleet.ts'];
-const ENTRY = /new URL\(('|`)[./]+(?:src)?\/entry\/thread\.ts\1, import\.meta\.url\)/;
+const ENTRY = /new URL\('[./]+(?:src)?\/entry\/thread\.ts', import\.meta\.url\)/;
 /** Loaded by every thread, in fifty files. Others are found in node_modules, when they are needed. */
 const INSIDE = [
   ...['undici', 'htmlparser2', 'css-select', 'css-what', 'nth-check', 'boolbase', 'domhandler', 'domutils'],
