@@ -127,11 +127,17 @@ describe('access by keys', () => {
     const heavy = await createKey(store.keys, { name: 'heavy', scope: 'write', limits: { weight: 4 } }, 0);
     const spec = specOf({ priority: 2 });
     const owner = heavy!.stored.id;
-    expect(await claimOf({ owner, spec }, store.keys)).toEqual({ owner, ownerWeight: 4, weight: 4 });
+    expect(await claimOf({ owner, spec }, store.keys)).toEqual({
+      owner,
+      ownerWeight: 4,
+      weight: 4,
+      priority: 2,
+    });
     expect(await claimOf({ owner: null, spec }, store.keys)).toEqual({
       owner: '',
       ownerWeight: 1,
       weight: 4,
+      priority: 2,
     });
   });
 

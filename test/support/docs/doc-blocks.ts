@@ -23,7 +23,7 @@ export type DocBlock = {
 );
 
 /** What no machine has by itself. */
-const FOREIGN = ['AWS', 'Docker', 'Kubernetes', 'npm', 'minutes'];
+const FOREIGN = ['AWS', 'Docker', 'Kubernetes', 'npm', 'minutes', 'a model'];
 
 const FENCE = /^```(\w*)[ ]?(.*)\n([\s\S]*?)^```$/gm;
 
