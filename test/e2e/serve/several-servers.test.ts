@@ -43,6 +43,12 @@ const AT_WORK = `
     ON coordinator_jobs.coordinator_id = coordinators.id
   WHERE alive_until > now() GROUP BY coordinators.place ORDER BY count(*) DESC`;
 
+/** Two servers that look at the same moment may both work on a job: their batches never have the same task. */
+const JOBS_AT_WORK = `
+  SELECT count(DISTINCT job_id) AS jobs FROM seine.coordinators JOIN seine.coordinator_jobs
+    ON coordinator_jobs.coordinator_id = coordinators.id
+  WHERE alive_until > now()`;
+
 const FETCHED_TWICE = `
   SELECT task_id FROM seine.attempts WHERE outcome = 'fetched' GROUP BY task_id HAVING count(*) > 1`;
 
@@ -70,7 +76,7 @@ test('servers over one database share the jobs, and one takes over what a killed
   await client.connect();
   onTestFinished(() => client.end());
   const atWork = async () => (await client.query<{ place: string; jobs: string }>(AT_WORK)).rows;
-  const all = async () => (await atWork()).reduce((sum, { jobs: count }) => sum + Number(count), 0);
+  const all = async () => Number((await client.query<{ jobs: string }>(JOBS_AT_WORK)).rows[0]?.jobs);
   await expect.poll(all, POLL).toBe(NAMES.length);
   await site.requests(NAMES.length * 3);
 
