@@ -14,6 +14,7 @@ import {
 } from '../coordinator/proxies/job-access.ts';
 import { createProgress, type Progress, type RunView } from '../coordinator/reports/progress.ts';
 import type { PageUnit } from '../coordinator/reports/run-view.ts';
+import { PARSED_ROBOTS_BYTES_MAX, ParsedRobots } from '../coordinator/robots/parsed-robots.ts';
 import { RejectLog } from '../coordinator/sources/reject-log.ts';
 import { SourceFeeder } from '../coordinator/sources/source-feeder.ts';
 import type { StopReason } from '../coordinator/stop.ts';
@@ -29,6 +30,7 @@ import { isPublicAddress } from '../core/url/address.ts';
 import { type AddressGuard, makeAddressGuard } from '../core/url/address-guard.ts';
 import { openSystemResolver } from '../fetch/network/system-resolver.ts';
 import { completeSpec } from '../job-file/parse-job.ts';
+import { memoryShare } from '../machine/machine.ts';
 import type { Logger } from '../ports/ambient.ts';
 import type { DispatchCost, Dispatcher, WorkerHeartbeat } from '../ports/dispatcher.ts';
 import type { Reject, Source } from '../ports/source.ts';
@@ -84,8 +86,9 @@ export interface Prepared {
   handlers?: JobHandlers;
   /** Of `openServices`. */
   dispatcher?: Dispatcher;
-  /** Shared with the other jobs of this process. */
+  /** Both shared with the other jobs of this process. */
   permits?: OpenPermits;
+  parsedRobots?: ParsedRobots;
   /** How long a job that is kept open stays ready for more URLs. */
   lingerMs?: number;
   /** How the workers are is written down for all jobs of this process together. */
@@ -139,8 +142,8 @@ export async function startRun(
     const sources = openSources(folder, job, files, settings);
     dispatcher ??= await openServices(folder, job.spec, settings, prepared.handlers);
     const opened = dispatcher;
-    const { permits, lingerMs, isHealthNoted = false } = prepared;
-    const shared = { permits, lingerMs, isHealthNoted };
+    const { permits, parsedRobots = openParsedRobots(), lingerMs, isHealthNoted = false } = prepared;
+    const shared = { permits, parsedRobots, lingerMs, isHealthNoted };
     const parts = createParts(folder, job, settings, { sources, access, dispatcher, ...shared });
     return runToItsEnd(folder, job, parts, opened, async () => {
       await opened.close();
@@ -154,6 +157,11 @@ export async function startRun(
     lock.release();
     throw error;
   }
+}
+
+/** For the jobs of one process together, by the memory of the machine or of its container. */
+export function openParsedRobots(): ParsedRobots {
+  return new ParsedRobots(memoryShare(1 / 16, { min: 4 * 1024 * 1024, max: PARSED_ROBOTS_BYTES_MAX }));
 }
 
 /** What works on a run. */
@@ -173,12 +181,13 @@ function createParts(
     access: JobAccess | null;
     dispatcher: Dispatcher;
     permits: OpenPermits | undefined;
+    parsedRobots: ParsedRobots;
     lingerMs: number | undefined;
     isHealthNoted: boolean;
   },
 ): RunParts {
   const { blobs } = folder;
-  const { sources, access, dispatcher, permits, lingerMs, isHealthNoted } = opened;
+  const { sources, access, dispatcher, permits, parsedRobots, lingerMs, isHealthNoted } = opened;
   const progress = createProgress({ startedAt: systemClock.now() });
   const own = settings.logger.withFields?.({ job: `${job.name}-${job.run}` }) ?? settings.logger;
   const logger = noting(own, progress, makeRedact(access?.secrets ?? []));
@@ -211,6 +220,7 @@ function createParts(
     groups,
     priorities,
     ...(permits ? { permits } : {}),
+    parsedRobots,
     ...(lingerMs === undefined ? {} : { lingerMs }),
     room,
     traces: settings.traces,

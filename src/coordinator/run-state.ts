@@ -23,6 +23,7 @@ import { TaskPriorities } from './priority/task-priorities.ts';
 import { AccessAssigner } from './proxies/access-assigner.ts';
 import type { JobAccess } from './proxies/job-access.ts';
 import type { Progress } from './reports/progress.ts';
+import type { ParsedRobots } from './robots/parsed-robots.ts';
 import { RobotsCache } from './robots/robots-cache.ts';
 import { HostRollups } from './rollups/host-rollups.ts';
 import { ScalingWatch } from './scaling/scaling-watch.ts';
@@ -51,6 +52,8 @@ export interface CoordinatorOptions {
   priorities?: TaskPriorities;
   /** What is out for which host, where several jobs of this process share their hosts. */
   permits?: OpenPermits;
+  /** Shared in the same way; of the job alone when absent. */
+  parsedRobots?: ParsedRobots;
   /** Where the store waits for room: a run that is asked to stop does not wait any longer. */
   room?: StoreRoom;
   /** How long a job that is kept open stays ready for more URLs before its run ends. */
@@ -109,7 +112,7 @@ export function openRunState(options: CoordinatorOptions): RunState {
     breaker: new JobBreaker(),
     pageSizes: new LearnedSizes(),
     wake: new Wake(options.clock),
-    robots: new RobotsCache(store.hosts, product, retry),
+    robots: new RobotsCache(store.hosts, product, retry, options.parsedRobots),
     groups: options.groups ?? new HostGroups(options),
     givenUp: new GivenUp(),
     priorities: options.priorities ?? new TaskPriorities(job),

@@ -1,4 +1,4 @@
-import { type AppSettings, openServices, type Run, startRun } from '../app/app.ts';
+import { type AppSettings, openParsedRobots, openServices, type Run, startRun } from '../app/app.ts';
 import type { Folder } from '../app/folder.ts';
 import { OpenPermits } from '../coordinator/hosts/open-permits.ts';
 import { type JobSummary, summarize } from '../coordinator/jobs.ts';
@@ -33,6 +33,7 @@ interface RunnerOptions {
 export class JobRunner {
   readonly #options: RunnerOptions;
   readonly #permits = new OpenPermits({ isShared: true });
+  readonly #parsedRobots = openParsedRobots();
   readonly #allocator: SlotAllocator;
   readonly #hasThreads: boolean;
   readonly #runs = new Map<number, { run: Run | null; ended: Promise<void> }>();
@@ -123,6 +124,7 @@ export class JobRunner {
       const run = await startRun(folder, NO_LOCK, checked, settings, {
         dispatcher,
         permits: this.#permits,
+        parsedRobots: this.#parsedRobots,
         lingerMs: LINGER_MS,
         isHealthNoted: true,
       });

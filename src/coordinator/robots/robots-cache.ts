@@ -14,22 +14,19 @@ import {
   robotsUrlOf,
 } from '../../core/robots/robots.ts';
 import type { HostStore, RobotsEntry } from '../../ports/store.ts';
+import { ParsedRobots, type ParsedRules } from './parsed-robots.ts';
 
 /** RFC 9309 asks for at least five. */
 export const ROBOTS_REDIRECTS_MAX = 5;
 /** RFC 9309: a cached robots.txt should not be used for longer than a day. */
 export const ROBOTS_AGE_MS_MAX = 24 * 3_600_000;
 
-/** Parsed rules kept in memory; the rest is read back from the store. */
-const RULES_CACHED_MAX = 5_000;
-/** A site can make its rules take 10 MB: what all of them may take together. */
-export const RULES_BYTES_MAX = 64 * 1024 * 1024;
+/** Hosts of which it is remembered that their robots.txt was read in this run. */
+const KNOWN_HOSTS_MAX = 5_000;
 /** Hosts whose robots.txt is at another one; what is forgotten is found again with the next task. */
 const WANTED_MAX = 20_000;
 /** How long a file elsewhere that could not be fetched in all attempts counts as such, for whoever else redirects there. */
 const UNREACHABLE_MS = LIMITS.hostRestMsMax;
-
-type Known = { rules: RobotsRules; expiresAt: number };
 
 /** A host whose robots.txt redirects to a file at another host, which must be asked for there. */
 interface WantedRobots {
@@ -60,18 +57,23 @@ export class RobotsCache {
   readonly #hosts: Pick<HostStore, 'robots'>;
   readonly #product: string;
   readonly #retry: JobSpec['retry'];
-  readonly #rules = new Map<string, Known>();
-  #rulesBytes = 0;
-  readonly #known = new BoundedSet<string>(RULES_CACHED_MAX);
+  readonly #parsed: ParsedRobots;
+  readonly #known = new BoundedSet<string>(KNOWN_HOSTS_MAX);
   /** By origin: what is asked for it, and which hosts wait meanwhile. */
   readonly #questions = new Map<string, Question>();
   readonly #busy = new Map<string, Set<string>>();
   readonly #wanted = new BoundedMap<string, WantedRobots>(WANTED_MAX);
 
-  constructor(hosts: Pick<HostStore, 'robots'>, product: string, retry: JobSpec['retry']) {
+  constructor(
+    hosts: Pick<HostStore, 'robots'>,
+    product: string,
+    retry: JobSpec['retry'],
+    parsed: ParsedRobots = new ParsedRobots(),
+  ) {
     this.#hosts = hosts;
     this.#product = product;
     this.#retry = retry;
+    this.#parsed = parsed;
   }
 
   /**
@@ -79,8 +81,12 @@ export class RobotsCache {
    * with other groups: the time that it wants between requests is noted there.
    */
   async rulesOf(origin: string, host: string, now: number): Promise<RobotsRules | null> {
-    const cached = this.#rules.get(origin);
-    if (cached && cached.expiresAt > now) return cached.rules;
+    const cached = this.#parsed.get(this.#keyOf(origin, host));
+    if (cached && cached.expiresAt > now) {
+      // Another job of this process may have asked.
+      if (!this.#known.has(host)) this.#known.add(host);
+      return cached.rules;
+    }
     const entry = await this.#hosts.robots(origin);
     if (!entry || entry.host !== host || entry.text === null || isOld(entry, now)) return null;
     return this.#remember(entry).rules;
@@ -197,26 +203,19 @@ export class RobotsCache {
     return until > now ? { kind: 'wait', until } : { kind: 'ask', url };
   }
 
-  #remember(entry: RobotsEntry): Known {
-    const known = {
+  #remember(entry: RobotsEntry): ParsedRules {
+    const parsed = {
       rules: parseRobots(entry.text ?? '', this.#product),
       expiresAt: entry.fetchedAt + ROBOTS_AGE_MS_MAX,
     };
     this.#known.add(entry.host);
-    this.#forget(entry.origin);
-    for (const [oldest] of this.#rules) {
-      const fits = this.#rulesBytes + known.rules.bytes <= RULES_BYTES_MAX;
-      if (fits && this.#rules.size < RULES_CACHED_MAX) break;
-      this.#forget(oldest);
-    }
-    this.#rules.set(entry.origin, known);
-    this.#rulesBytes += known.rules.bytes;
-    return known;
+    this.#parsed.set(this.#keyOf(entry.origin, entry.host), parsed);
+    return parsed;
   }
 
-  #forget(origin: string): void {
-    this.#rulesBytes -= this.#rules.get(origin)?.rules.bytes ?? 0;
-    this.#rules.delete(origin);
+  /** Jobs may call themselves differently, and count an origin by different hosts. */
+  #keyOf(origin: string, host: string): string {
+    return `${this.#product} ${host} ${origin}`;
   }
 }
 

@@ -1,9 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import {
-  ROBOTS_AGE_MS_MAX,
-  RobotsCache,
-  RULES_BYTES_MAX,
-} from '../../../../src/coordinator/robots/robots-cache.ts';
+import { PARSED_ROBOTS_BYTES_MAX, ParsedRobots } from '../../../../src/coordinator/robots/parsed-robots.ts';
+import { ROBOTS_AGE_MS_MAX, RobotsCache } from '../../../../src/coordinator/robots/robots-cache.ts';
 import type { RobotsOutcome } from '../../../../src/core/batch/outcome.ts';
 import type { FailureCode } from '../../../../src/core/failures.ts';
 import { LIMITS } from '../../../../src/core/limits.ts';
@@ -97,7 +94,7 @@ describe('robots cache', () => {
   test('rules in memory are bounded by their size: the oldest are read from the store again', async () => {
     const text = `user-agent: *\n${Array.from({ length: 25_000 }, (_, i) => `allow:*a${i}`).join('\n')}`;
     const { bytes } = parseRobots(text, 'seine');
-    const fits = Math.floor(RULES_BYTES_MAX / bytes);
+    const fits = Math.floor(PARSED_ROBOTS_BYTES_MAX / bytes);
     expect(fits).toBeLessThan(12);
     const origins = Array.from({ length: fits + 1 }, (_, i) => `https://h${i}.example`);
     for (const origin of origins) stored.set(origin, robotsEntry(origin, { text, host: HOST }));
@@ -106,6 +103,34 @@ describe('robots cache', () => {
     for (const origin of origins.slice(1)) await cache.rulesOf(origin, HOST, T0);
     expect(looks - before).toBe(0);
     await cache.rulesOf(origins[0]!, HOST, T0);
+    expect(looks - before).toBe(1);
+  });
+
+  test('jobs of one process share what they parsed, and its bound', async () => {
+    const text = `user-agent: *\n${Array.from({ length: 100 }, (_, i) => `disallow: /no${i}`).join('\n')}`;
+    const { bytes } = parseRobots(text, 'seine');
+    const parsed = new ParsedRobots(2.5 * bytes);
+    const [first, second] = [1, 2].map(() => new RobotsCache(hosts, 'seine', RETRY, parsed)) as [
+      RobotsCache,
+      RobotsCache,
+    ];
+    const other = new RobotsCache(hosts, 'other', RETRY, parsed);
+    const origins = ['https://h0.example', 'https://h1.example', 'https://h2.example'] as const;
+    for (const origin of origins) stored.set(origin, robotsEntry(origin, { text, host: HOST }));
+    await first.rulesOf(origins[0], HOST, T0);
+    expect(second.isKnown(HOST)).toBe(false);
+    expect((await second.rulesOf(origins[0], HOST, T0))?.allows(`${origins[0]}/no7`)).toBe(false);
+    expect(second.isKnown(HOST)).toBe(true);
+    expect(looks).toBe(1);
+    await other.rulesOf(origins[0], HOST, T0);
+    expect(looks).toBe(2);
+    // There is room for two: what the second job reads makes the first one's leave.
+    await second.rulesOf(origins[1], HOST, T0);
+    await second.rulesOf(origins[2], HOST, T0);
+    const before = looks;
+    await first.rulesOf(origins[2], HOST, T0);
+    expect(looks - before).toBe(0);
+    await first.rulesOf(origins[0], HOST, T0);
     expect(looks - before).toBe(1);
   });
 
