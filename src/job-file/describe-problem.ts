@@ -72,9 +72,7 @@ function knownText(known: readonly string[]): string {
 
 /** What is wrong with a value of several possible kinds, taken as the kind that it looks like, where that is clear. */
 function likeliestOf(issue: Extract<Issue, { code: 'invalid_union' }>, value: unknown): Issue[] | null {
-  const isAnother = ({ code, path }: Issue) =>
-    (code === 'invalid_type' || code === 'invalid_value') && path.length === 0;
-  const kinds = issue.errors.filter((kind) => !kind.some(isAnother));
+  const kinds = issue.errors.filter((kind) => !kind.some(isOfAnotherKind));
   if (kinds.length <= 1) return kinds[0] ?? null;
   if (typeof value !== 'object' || value === null) return null;
   // Of several kinds of objects, the one that knows most of its fields.
@@ -82,6 +80,14 @@ function likeliestOf(issue: Extract<Issue, { code: 'invalid_union' }>, value: un
     .map((kind) => ({ kind, wrong: kind.reduce((sum, inner) => sum + weightOf(inner), 0) }))
     .sort((a, b) => a.wrong - b.wrong);
   return best!.wrong < next!.wrong ? best!.kind : null;
+}
+
+/** Whether the value as a whole is of another kind, as a list is where a text or an object may stand. */
+function isOfAnotherKind(issue: Issue): boolean {
+  if (issue.path.length > 0) return false;
+  if (issue.code === 'invalid_union')
+    return issue.errors.length > 0 && issue.errors.every((kind) => kind.some(isOfAnotherKind));
+  return issue.code === 'invalid_type' || issue.code === 'invalid_value';
 }
 
 function weightOf(issue: Issue): number {
@@ -100,10 +106,30 @@ function ofSize(issue: Extract<Issue, { code: 'too_small' | 'too_big' }>, value:
 }
 
 function expected(schemas: readonly Schema[], value: unknown): string {
+  const missing = typeof value === 'object' && value !== null ? missingOf(schemas, Object.keys(value)) : null;
+  if (missing) return missing;
   const kinds = [...new Set(schemas.flatMap(kindsOf))];
   const words = kinds.flatMap((kind) => (kind.startsWith('"') ? [kind.slice(1, -1)] : []));
   const near = typeof value === 'string' ? suggestion(value, words) : '';
   return `expected ${listed(kinds)}, got ${shown(value)}${near}`;
+}
+
+/** Of an object that may be of several kinds and has none of the fields that tell which. */
+function missingOf(schemas: readonly Schema[], names: readonly string[]): string | null {
+  const needed = schemas.flatMap((schema) => requiredFieldsOf(schema).slice(0, 1));
+  if (needed.length < 2 || names.some((name) => needed.includes(name))) return null;
+  const near = names.map((name) => suggestion(name, needed)).find((text) => text !== '');
+  const text = schemas.some((schema) => kindsOf(schema).includes('a text')) ? 'a text, or ' : '';
+  const got = names.length > 0 ? `one with ${names.join(', ')}` : 'an empty one';
+  return `expected ${text}an object with ${listed(needed)}, got ${got}${near ?? ''}`;
+}
+
+function requiredFieldsOf(schema: Schema): string[] {
+  const def = (schema as z.core.$ZodTypes)._zod.def;
+  if (def.type !== 'object') return [];
+  return Object.entries(def.shape as Record<string, Schema>).flatMap(([name, field]) =>
+    (field as z.core.$ZodTypes)._zod.optin === 'optional' ? [] : [name],
+  );
 }
 
 function listed(kinds: readonly string[]): string {

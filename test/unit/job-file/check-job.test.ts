@@ -40,3 +40,24 @@ test('a route may use a proxy pool that the job has, none, or one by default, an
   );
   await expect(parsed(route({ proxy: 'home' }))).rejects.toThrow('unknown proxy pool');
 });
+
+test.each([
+  [
+    [{ urls: ['https://a.example/'] }],
+    'sources.0: expected a text, or an object with file, sitemap, query or websocket, got one with urls',
+  ],
+  [
+    { urls: [] },
+    'sources: expected a text, or an object with file, sitemap, query or websocket, got one with urls',
+  ],
+  [
+    ['https://a.example/', {}],
+    'sources.1: expected a text, or an object with file, sitemap, query or websocket, got an empty one',
+  ],
+  [[{ files: 'a.csv' }], 'got one with files; did you mean file?'],
+  [[{ file: 'a.csv', formt: 'csv' }], 'sources.0.formt: unknown field; did you mean format?'],
+  [['https://a.example/', 5], 'sources.1: expected a text or an object, got 5'],
+  [5, 'sources: expected a text, an object or a list, got 5'],
+])('a mistake in the sources names the place and what would be right: %j', async (sources, message) => {
+  await expect(parseJob({ sources }, 'job.json', 'test')).rejects.toThrow(message);
+});
