@@ -38,7 +38,7 @@ function problemsOfIssue(issue: Issue, schema: Schema, job: unknown): JobProblem
       return issue.keys.map((key) => ({
         path: [...path, key],
         isName: true,
-        message: `unknown field${suggestion(key, known) || knownText(known)}`,
+        message: `unknown field${suggestion(key, known) || elsewhereText(key, schema, path) || knownText(known)}`,
       }));
     }
     case 'invalid_union': {
@@ -61,6 +61,15 @@ function problemsOfIssue(issue: Issue, schema: Schema, job: unknown): JobProblem
     default:
       return [problem(issue.message)];
   }
+}
+
+/** A field of routes that is written at the job, or the other way round. */
+function elsewhereText(key: string, schema: Schema, path: readonly PropertyKey[]): string {
+  if (path.length === 0 && fieldsOf(schemasAt([schema], ['routes', 0])).includes(key))
+    return '; it belongs into a route';
+  if (path[0] === 'routes' && path.length === 2 && fieldsOf(schemasAt([schema], [])).includes(key))
+    return '; it belongs to the job, not into a route';
+  return '';
 }
 
 /** Most kinds of fields have fewer than this; the others are in the docs. */

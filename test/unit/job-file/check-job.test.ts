@@ -61,3 +61,16 @@ test.each([
 ])('a mistake in the sources names the place and what would be right: %j', async (sources, message) => {
   await expect(parseJob({ sources }, 'job.json', 'test')).rejects.toThrow(message);
 });
+
+test.each([
+  [{ browser: { timezone: 'Europe/Berlin' } }, 'browser: unknown field; it belongs into a route'],
+  [
+    { routes: [{ name: 'p', politeness: { rate: 2 } }] },
+    "route 'p': politeness: unknown field; it belongs to the job, not into a route",
+  ],
+  [{ routes: [{ name: 'p', fetchr: 'browser' }] }, "route 'p': fetchr: unknown field; did you mean fetcher?"],
+])('a field in the wrong place is told where it belongs: %j', async (job, message) => {
+  await expect(parseJob({ sources: 'https://a.example/', ...job }, 'job.json', 'test')).rejects.toThrow(
+    message,
+  );
+});
