@@ -20,6 +20,8 @@ export interface TabPlan {
   locale: string | null;
   /** What `navigator.webdriver` says: true, unless the job chose to look like a browser that people use. */
   saysAutomated: boolean;
+  /** Fingers that the screen tells apart; null as Playwright has it. */
+  touchPoints: number | null;
   /** Starts logged in, and keeps what it has: other tabs forget everything after each page. */
   keepsState: boolean;
 }
@@ -27,6 +29,8 @@ export interface TabPlan {
 interface UserAgentOverride {
   userAgent: string;
   acceptLanguage?: string;
+  /** What `navigator.platform` says. */
+  platform?: string;
   userAgentMetadata?: {
     brands: { brand: string; version: string }[];
     platform: string;
@@ -46,6 +50,10 @@ const VIEWPORT = { width: 1_280, height: 800 };
 const SCREEN = { width: 1_920, height: 1_080 };
 /** Of Playwright's list, for an identity on a mobile device. */
 const PHONE = 'Pixel 7';
+/** What Chrome on every phone with Android says since 2023, and how many fingers such a phone tells apart. */
+const PHONE_SYSTEM = '(Linux; Android 10; K)';
+const PHONE_PLATFORM = 'Linux armv81';
+const PHONE_TOUCH_POINTS = 5;
 
 /** A sentence when the request asks for what there is not. */
 export function planTab(
@@ -66,10 +74,8 @@ export function planTab(
   const blocksAds = render?.block.includes('ads') ?? false;
   const languages = render?.locale ? [render.locale] : languagesOf(headerOf(request, 'accept-language'));
   const named = headerOf(request, 'user-agent') ?? settings.userAgent ?? own.userAgent;
-  // Chrome has said only its main version since 2022, and a phone of Playwright's list has an older one.
-  const userAgent = poses
-    ? named.replace(/Chrome\/[\d.]+/, `Chrome/${posedVersion(own.userAgent)}.0.0.0`)
-    : named;
+  const userAgent = poses ? posedUserAgent(named, own.userAgent) : named;
+  const isPosedPhone = poses?.device === 'mobile' && !render?.device;
   const options: BrowserContextOptions = {
     viewport: VIEWPORT,
     ...(poses ? { screen: SCREEN } : {}),
@@ -95,11 +101,13 @@ export function planTab(
     userAgentOverride: {
       userAgent,
       ...(languages.length === 0 ? {} : { acceptLanguage: languages.join(',') }),
+      ...(isPosedPhone ? { platform: PHONE_PLATFORM } : {}),
       // The hints of other devices are Playwright's to make up.
       ...(render?.device ? {} : { userAgentMetadata: hintsOf(own.userAgent, poses?.device ?? null) }),
     },
     locale: languages[0] ?? null,
     saysAutomated,
+    touchPoints: isPosedPhone ? PHONE_TOUCH_POINTS : null,
     keepsState: state !== undefined,
     route: {
       isAllowed: own.guard.pages(allowPrivate),
@@ -129,6 +137,13 @@ function mainVersionOf(userAgent: string): number {
 /** That of all identities, unless this Chromium is older: it would lack what that version has. */
 function posedVersion(ownUserAgent: string): number {
   return Math.min(mainVersionOf(ownUserAgent), CHROMIUM_MAJOR);
+}
+
+/** Chrome names only its main version since 2022, and no phone; a phone of Playwright's list still does both. */
+function posedUserAgent(named: string, ownUserAgent: string): string {
+  return named
+    .replace(/Chrome\/[\d.]+/, `Chrome/${posedVersion(ownUserAgent)}.0.0.0`)
+    .replace(/\(Linux; Android [^)]*\)/, PHONE_SYSTEM);
 }
 
 /** What Chromium says of itself with a window; as Chrome, where it poses as a browser that people use. */

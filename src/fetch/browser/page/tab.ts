@@ -79,6 +79,8 @@ export class Tab {
         cdp.send('Page.getFrameTree'),
         cdp.send('Emulation.setUserAgentOverride', plan.userAgentOverride),
         cdp.send('Emulation.setAutomationOverride', { enabled: plan.saysAutomated }),
+        plan.touchPoints &&
+          cdp.send('Emulation.setTouchEmulationEnabled', { enabled: true, maxTouchPoints: plan.touchPoints }),
         // One that Chromium does not know is not worth failing for.
         plan.locale && cdp.send('Emulation.setLocaleOverride', { locale: plan.locale }).catch(() => {}),
       ]);

@@ -77,7 +77,8 @@ const handlers = {
       `<pre id=head>${request.head.replaceAll('<', '')}</pre><pre id=seen></pre><script>
         navigator.userAgentData.getHighEntropyValues(['fullVersionList', 'platform', 'model']).then((hints) => {
           seen.textContent = JSON.stringify({ languages: navigator.languages, userAgent: navigator.userAgent,
-            zone: Intl.DateTimeFormat().resolvedOptions().timeZone, screen: [screen.width, screen.height], hints, webdriver: navigator.webdriver });
+            zone: Intl.DateTimeFormat().resolvedOptions().timeZone, screen: [screen.width, screen.height], hints, webdriver: navigator.webdriver,
+            platform: navigator.platform, touch: navigator.maxTouchPoints });
         });
       </script>`,
     )(socket, request)) satisfies RawHandler,
@@ -165,8 +166,11 @@ describe('a page in the browser', () => {
       expect(seen.hints.brands).toContainEqual({ brand: 'Google Chrome', version: main });
       expect(seen.zone).toBe('Europe/Zurich');
       expect(seen.webdriver).toBe(false);
-      if (device === 'desktop') expect(seen.screen).toEqual([1_920, 1_080]);
-      else expect(seen.userAgent).toContain('Mobile');
+      if (device === 'desktop') expect(seen).toMatchObject({ screen: [1_920, 1_080], touch: 0 });
+      else {
+        expect(seen.userAgent).toMatch(/\(Linux; Android 10; K\).* Mobile /);
+        expect(seen).toMatchObject({ platform: 'Linux armv81', touch: 5 });
+      }
     },
   );
 
