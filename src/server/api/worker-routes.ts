@@ -124,9 +124,20 @@ function speedOf(worker: WorkerHeartbeat, rates: readonly WorkerView[]) {
   return { tasks_per_second: own.reduce((sum, { tasksPerSecond }) => sum + tasksPerSecond, 0) };
 }
 
-/** Functions of Lambda, and threads of a process that tells nothing of itself. */
-function withoutHeartbeat(rates: readonly WorkerView[], live: readonly WorkerHeartbeat[]): WorkerRow[] {
-  const others = rates.filter((rate) => !live.some((worker) => isOf(worker, rate)));
+/** A thread of a worker of a queue, by its name. */
+const THREAD_OF_A_WORKER = /.\/(thread-\d+|suspects\b)/;
+
+/**
+ * Functions of Lambda, and threads of a process that tells nothing of itself. A worker of a queue always does: when its
+ * last heartbeat is over it has ended, whatever it reported before.
+ */
+export function withoutHeartbeat(
+  rates: readonly WorkerView[],
+  live: readonly WorkerHeartbeat[],
+): WorkerRow[] {
+  const others = rates.filter(
+    (rate) => !THREAD_OF_A_WORKER.test(rate.name) && !live.some((worker) => isOf(worker, rate)),
+  );
   return others.map(({ name, batches, tasks, tasksPerSecond, lastSeenAt }) => ({
     worker: name,
     state: 'live',
