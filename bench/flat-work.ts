@@ -3,45 +3,96 @@ import type { LeasedBatch, Settlement, Store, TaskChange } from '../src/ports/st
 
 /** What a coordinator asks of its store again and again: enqueue, lease, settle, status. */
 
-const HOSTS = 100;
 const RUN = 500;
 const CHUNK = 1_000;
 const BATCH = 60;
 
-/** Links come in runs of one host, as pages have them. */
-const hostOf = (index: number) => `host-${Math.floor(index / RUN) % HOSTS}.example`;
-export const url = (index: number) =>
-  `http://${hostOf(index)}/shop/category-${index % 977}/product-${index}.html`;
+/** What the tasks of a store are like. */
+export interface TaskShape {
+  /**
+   * `even`: a catalogue with numbers, over all hosts alike. `skewed`: one host has nine of ten tasks, names instead of
+   * numbers, and priorities at random.
+   */
+  kind: 'even' | 'skewed';
+  hosts: number;
+}
 
-function task(index: number): NewTask {
+export const EVEN: TaskShape = { kind: 'even', hosts: 100 };
+const LARGEST_HOST = 'host-0.example';
+
+/** Links come in runs of one host, as pages have them. */
+function hostOf(index: number, { kind, hosts }: TaskShape): string {
+  const run = Math.floor(index / RUN);
+  if (kind === 'even') return `host-${run % hosts}.example`;
+  return index % 10 < 9 ? LARGEST_HOST : `host-${1 + (run % (hosts - 1))}.example`;
+}
+
+/** Another number below 2^32 for each index, in no order. */
+const scattered = (index: number) => Math.imul(index, 2_654_435_761) >>> 0;
+const WORDS = 'lamp table chair red oak steel garden set for small light wall home new classic blue'.split(
+  ' ',
+);
+const wordOf = (number: number) => WORDS[number % WORDS.length];
+
+export function url(index: number, shape: TaskShape = EVEN): string {
+  const host = hostOf(index, shape);
+  if (shape.kind === 'even') return `http://${host}/shop/category-${index % 977}/product-${index}.html`;
+  const number = scattered(index);
+  return `http://${host}/${wordOf(number)}-${wordOf(number >>> 4)}-${wordOf(number >>> 8)}-${number.toString(36)}`;
+}
+
+function task(index: number, shape: TaskShape): NewTask {
+  const isEven = shape.kind === 'even';
   return {
-    url: url(index),
-    host: hostOf(index),
+    url: url(index, shape),
+    host: hostOf(index, shape),
     depth: 1,
-    priority: 0,
+    priority: isEven ? 0 : (scattered(index) % 2_001) - 1_000,
     route: null,
     meta: null,
     hops: 0,
-    template: 'host/shop/category-{n}/product-{n}.html',
+    template: isEven ? 'host/shop/category-{n}/product-{n}.html' : 'host/{s}',
     modifiedAt: null,
   };
 }
 
-export async function enqueue(store: Store, jobId: number, from: number, count: number): Promise<void> {
+export async function enqueue(
+  store: Store,
+  jobId: number,
+  from: number,
+  count: number,
+  shape: TaskShape = EVEN,
+): Promise<void> {
   for (let start = from; start < from + count; start += CHUNK) {
     const size = Math.min(CHUNK, from + count - start);
-    const tasks = Array.from({ length: size }, (_, offset) => task(start + offset));
+    const tasks = Array.from({ length: size }, (_, offset) => task(start + offset, shape));
     await store.frontier.enqueue(jobId, tasks, { now: start, perTemplateMax: null, source: null });
   }
 }
 
-export async function lease(store: Store, jobId: number, round: number): Promise<LeasedBatch> {
+export async function lease(
+  store: Store,
+  jobId: number,
+  round: number,
+  wantedHost: number | null = null,
+): Promise<LeasedBatch> {
   const due = await store.frontier.dueHosts(jobId, { now: round, before: round + 400, limit: 1_000 });
-  const host = due[0];
-  if (!host) throw new Error('no host is due');
-  const grants = [{ hostId: host.id, count: BATCH, nextAt: round }];
+  const hostId = wantedHost ?? due[0]?.id;
+  if (hostId === undefined) throw new Error('no host is due');
+  const grants = [{ hostId, count: BATCH, nextAt: round }];
   const [batch] = await store.frontier.lease(jobId, { now: round, batches: [{ grants, leaseMs: 60_000 }] });
   return batch!;
+}
+
+/** Where one host has most of the tasks, most batches are for it. */
+async function wantedHostOf(frontier: Frontier, round: number): Promise<number | null> {
+  const { store, jobId, shape } = frontier;
+  if (shape?.kind !== 'skewed' || round % 10 === 9) return null;
+  if (frontier.largestHost === undefined) {
+    const due = await store.frontier.dueHosts(jobId, { now: round, before: round + 400, limit: shape.hosts });
+    frontier.largestHost = due.find(({ host }) => host === LARGEST_HOST)?.id;
+  }
+  return frontier.largestHost ?? null;
 }
 
 function changeOf(id: number, index: number): TaskChange {
@@ -78,14 +129,14 @@ function changeOf(id: number, index: number): TaskChange {
 function settlementOf(
   jobId: number,
   batch: LeasedBatch,
-  { round, nextUrl, known }: { round: number; nextUrl: number; known: number },
+  { round, nextUrl, known, shape }: { round: number; nextUrl: number; known: number; shape: TaskShape },
 ): Settlement {
   const tasks = batch.tasks.map((leased, index) => {
     const change = changeOf(leased.id, index);
     change.links = [
-      task(nextUrl + index),
-      task((round * 7_919 + index) % known),
-      task((round * 104_729 + index) % known),
+      task(nextUrl + index, shape),
+      task((round * 7_919 + index) % known, shape),
+      task((round * 104_729 + index) % known, shape),
     ];
     return change;
   });
@@ -125,17 +176,22 @@ export interface Frontier {
   /** URLs up to this number are known. */
   known: number;
   nextUrl: number;
+  /** `EVEN` when absent. */
+  shape?: TaskShape;
+  /** Once it is known. */
+  largestHost?: number | undefined;
 }
 
 /** Adds what each call has taken, in microseconds for a task or, of the status, for a call. */
 export async function workRound(frontier: Frontier, round: number, into: Costs): Promise<void> {
-  const { store, jobId, known } = frontier;
+  const { store, jobId, known, shape = EVEN } = frontier;
   // Sources come in chunks of this size; links of pages are part of settling.
-  await timed(into.enqueue, CHUNK, () => enqueue(store, jobId, frontier.nextUrl, CHUNK));
+  await timed(into.enqueue, CHUNK, () => enqueue(store, jobId, frontier.nextUrl, CHUNK, shape));
   frontier.nextUrl += CHUNK;
-  const batch = await timed(into.lease, BATCH, () => lease(store, jobId, round));
+  const wantedHost = await wantedHostOf(frontier, round);
+  const batch = await timed(into.lease, BATCH, () => lease(store, jobId, round, wantedHost));
   const { nextUrl } = frontier;
-  const settlement = settlementOf(jobId, batch, { round, nextUrl, known });
+  const settlement = settlementOf(jobId, batch, { round, nextUrl, known, shape });
   await timed(into.settle, BATCH, () => store.frontier.settle(settlement));
   frontier.nextUrl += BATCH;
   await timed(into.status, 1, () => store.jobs.counters(jobId));

@@ -32,7 +32,7 @@ interface Filled {
 
 type Costs = Pick<FlatRow, (typeof COSTS)[number]>;
 
-async function runChild<T>(scratch: Scratch, file: string, args: string[]): Promise<T> {
+export async function runChild<T>(scratch: Scratch, file: string, args: string[]): Promise<T> {
   const child = scratch.spawn(
     process.execPath,
     [...nodeFlags(), '--disable-warning=ExperimentalWarning', join(import.meta.dirname, file), ...args],

@@ -12,18 +12,21 @@ import { appendHistory, figuresOf, printHistory } from './history.ts';
 import { scenario as many } from './many.ts';
 import { scenario as media } from './media.ts';
 import { writeScenario } from './report/document.ts';
+import { scenario as scale } from './scale.ts';
 import type { BenchOptions, Scenario, Verdict } from './scenario.ts';
 import { openScratch } from './scratch.ts';
 import { scenario as service } from './service.ts';
 
 const SCENARIOS: readonly Scenario[] = [crawl, flat, media, fleet, browser, service, many];
+/** Takes hours: only when it is named. */
+const LONG: readonly Scenario[] = [scale];
 /** Those that compare Seine only with itself. */
-const WITHOUT_PEERS = ['service', 'many'];
+const WITHOUT_PEERS = ['flat', 'service', 'many', 'scale'];
 
 const HELP = `npm run bench -- [scenario …] [options]
 
 Scenarios
-${SCENARIOS.map(({ name, summary }) => `  ${name.padEnd(10)} ${summary}`).join('\n')}
+${[...SCENARIOS, ...LONG].map(({ name, summary }) => `  ${name.padEnd(10)} ${summary}`).join('\n')}
 
   history [figure …]   runs nothing: how each figure moved over the runs that were written down
 
@@ -31,7 +34,9 @@ Options
   --pages <n>          pages of the site (20000); pictures are 0.4 times as many, pages in browsers 0.015
   --rounds <n>         timed rounds, after one check round (3)
   --mode <m>           links, select or both (both)
-  --only <ids>         comma-separated beginnings of: raw spider seine crawlee; of many: share urgent finished
+  --only <ids>         comma-separated beginnings of: raw spider seine crawlee; of many: share urgent finished;
+                       of scale: sqlite skewed postgres
+  --tasks <n>          tasks of the largest store of scale (100000000); its other stores have a fifth
   --crawlee-pages <n>  pages for Crawlee, which is slow (1500)
   --markup <m>         plain or rich (plain; the bars are judged on it)
   --origin-workers <n> nginx workers (1)
@@ -54,7 +59,7 @@ function readArguments() {
     return parseArgs({
       allowPositionals: true,
       options: {
-        ...{ pages: text, rounds: text, mode: text, only: text, markup: text, dir: text },
+        ...{ pages: text, rounds: text, mode: text, only: text, markup: text, dir: text, tasks: text },
         ...{ 'crawlee-pages': text, 'origin-workers': text, quiet: text },
         ...{ quick: flag, 'no-write': flag, check: flag, help: flag },
       },
@@ -116,17 +121,19 @@ const options: BenchOptions = {
   mode: readChoice('mode', values.mode, ['both', 'links', 'select']),
   only: values.only?.split(',').filter((id) => id !== '') ?? [],
   write: !quick && values['no-write'] !== true,
+  tasks: readCount('tasks', values.tasks, quick ? 2_000_000 : 100_000_000),
 };
 for (const name of positionals) {
-  if (!SCENARIOS.some((scenario) => scenario.name === name)) fail(`unknown scenario ${name}\nTry --help.`);
+  if (![...SCENARIOS, ...LONG].some((scenario) => scenario.name === name))
+    fail(`unknown scenario ${name}\nTry --help.`);
 }
 if (positionals.length === 0 || positionals.some((name) => !WITHOUT_PEERS.includes(name))) installPeers();
 const scratch = openScratch(values.dir);
 let allMet = true;
 const figures: Record<string, number> = {};
 try {
-  for (const scenario of SCENARIOS) {
-    if (positionals.length > 0 && !positionals.includes(scenario.name)) continue;
+  const wanted = [...SCENARIOS, ...LONG].filter(({ name }) => positionals.includes(name));
+  for (const scenario of positionals.length > 0 ? wanted : SCENARIOS) {
     const result = await scenario.run(options, scratch);
     printVerdicts(result.verdicts);
     allMet &&= result.verdicts.every(({ passed }) => passed === true);

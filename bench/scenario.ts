@@ -13,6 +13,8 @@ export interface BenchOptions {
   /** A timed run is repeated while other programs take more than this share of the machine; 1 means never. */
   quietShare: number;
   write: boolean;
+  /** Of the largest store of `scale`. */
+  tasks: number;
 }
 
 export interface Verdict {

@@ -1,0 +1,123 @@
+/** Costs of stores with very many tasks: 100 million over 10,000 hosts, unless another number is asked for. */
+import { join } from 'node:path';
+import { runChild } from './flat.ts';
+import type { TaskShape } from './flat-work.ts';
+import type { ScaleRow } from './scale-child.ts';
+import type { BenchOptions, Scenario, ScenarioResult, Verdict } from './scenario.ts';
+import type { Scratch } from './scratch.ts';
+
+interface ScaleCase {
+  id: string;
+  store: 'sqlite' | 'postgres';
+  shape: TaskShape;
+  /** Of the tasks that are asked for. */
+  share: number;
+  says: string;
+}
+
+const HOSTS = 10_000;
+const CASES: readonly ScaleCase[] = [
+  { id: 'sqlite', store: 'sqlite', shape: { kind: 'even', hosts: HOSTS }, share: 1, says: 'SQLite' },
+  {
+    id: 'skewed',
+    store: 'sqlite',
+    shape: { kind: 'skewed', hosts: HOSTS },
+    share: 0.2,
+    says: 'SQLite, one host with 90 %, names instead of numbers, priorities at random',
+  },
+  {
+    id: 'postgres',
+    store: 'postgres',
+    shape: { kind: 'even', hosts: HOSTS },
+    share: 0.2,
+    says: 'PostgreSQL',
+  },
+];
+
+/** What the large store is compared with. */
+const SMALL = 1_000_000;
+const COSTS = ['enqueueUs', 'leaseUs', 'settleUs', 'statusUs'] as const;
+const GROWTH_MAX = 1.5;
+const RESUME_MS_MAX = 3_000;
+const RSS_MB_MAX = 600;
+const LEASE_MS_P99_MAX = 50;
+
+interface Measured extends ScaleCase {
+  rows: [ScaleRow, ScaleRow];
+}
+
+async function measure(each: ScaleCase, tasks: number, scratch: Scratch): Promise<Measured> {
+  const large = Math.max(SMALL, Math.round(tasks * each.share));
+  const places: string[] = [];
+  if (each.store === 'postgres') {
+    const { startPostgres } = await import('../test/support/servers/services.ts');
+    const server = await startPostgres({ own: true, fsync: true });
+    scratch.onEnd(() => server.stop());
+    places.push(await server.createDatabase(), await server.createDatabase());
+  } else {
+    const folder = scratch.diskFolder(`scale-${each.id}`);
+    for (const name of ['small', 'large']) places.push(join(folder, name));
+  }
+  const plan = { places, tasks: [SMALL, large], shape: each.shape };
+  return { ...each, rows: await runChild(scratch, 'scale-child.ts', [JSON.stringify(plan)]) };
+}
+
+async function run(options: BenchOptions, scratch: Scratch): Promise<ScenarioResult> {
+  const measured: Measured[] = [];
+  for (const each of CASES) {
+    if (options.only.length > 0 && !options.only.some((id) => each.id.startsWith(id))) continue;
+    process.stderr.write(`scale: ${each.says}\n`);
+    measured.push(await measure(each, options.tasks, scratch));
+  }
+  const verdicts = measured.flatMap(judge);
+  const rows = measured.flatMap(({ id, rows: both }) =>
+    both.map((row) => ({ ...row, id: `${id}-${row.tasks}` })),
+  );
+  return { verdicts, data: { rows }, section: section(measured, verdicts) };
+}
+
+function judge({ id, rows: [small, large] }: Measured): Verdict[] {
+  const growths = COSTS.map((cost) => ({ cost, growth: large[cost] / small[cost] }));
+  const most = (name: string, value: number, max: number, unit: string): Verdict => ({
+    bar: `${id}: ${name} ≤ ${max.toLocaleString('en')}${unit}`,
+    measured: `${value.toFixed(unit === ' ×' ? 2 : 0)}${unit}`,
+    passed: value <= max,
+  });
+  return [
+    ...growths.map(({ cost, growth }) => most(cost.replace('Us', ''), growth, GROWTH_MAX, ' ×')),
+    most('resume', large.resumeMs, RESUME_MS_MAX, ' ms'),
+    most('memory', large.rssMb, RSS_MB_MAX, ' MB'),
+    most('lease p99', large.leaseMsP99, LEASE_MS_P99_MAX, ' ms'),
+  ];
+}
+
+function section(measured: Measured[], judged: Verdict[]): string {
+  const lines = measured.flatMap(({ says, rows }) =>
+    rows.map((row) => {
+      const costs = COSTS.map((cost) => row[cost].toFixed(cost === 'statusUs' ? 0 : 1));
+      const rest = [row.leaseMsP99.toFixed(1), row.resumeMs.toFixed(0), row.bytesPerTask.toFixed(0)];
+      const cells = [says, row.tasks.toLocaleString('en'), ...costs, ...rest, row.rssMb.toFixed(0)];
+      return `| ${[...cells, row.fillPerSecond.toLocaleString('en')].join(' | ')} |`;
+    }),
+  );
+  const verdicts = judged.map(
+    ({ bar, measured: seen, passed }) => `| ${bar} | ${seen} | ${passed ? 'met' : '**not met**'} |`,
+  );
+  return [
+    '| store | tasks | enqueue µs/task | lease µs/task | settle µs/task | status µs | lease p99 ms | resume ms | bytes/task on disk | memory MB | filled tasks/s |',
+    '|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|',
+    ...lines,
+    '',
+    '| bar | measured | verdict |',
+    '|---|--:|---|',
+    ...verdicts,
+    '',
+    `${HOSTS.toLocaleString('en')} hosts. A small and a large store are worked on in turns, 1,000 rounds each in one process, whose memory is that of both; a round is that of the table above. Again: \`npm run bench -- scale --tasks 100000000\`, which takes hours and up to 60 GB of disk.`,
+  ].join('\n');
+}
+
+export const scenario: Scenario = {
+  name: 'scale',
+  summary: 'costs of the store with --tasks tasks over 10,000 hosts; only when named',
+  run,
+};
