@@ -29,6 +29,7 @@ import { FAILURES, type FailureCode } from '../failures.ts';
  *   banned     | the probe is refused, or fails                 | banned: the next rest, twice as long, up to an hour
  *   banned     | the known page answers                         | cleared
  *   any        | another page answers                           | open
+ *   any        | refusal under a permit that came back before   | as it was: the page waits (`settle-hosts.ts`)
  *   banned     | for a day, and nothing else is left to request | the job stops (`coordinator/stop.ts`)
  *
  * Slow start   where nothing but parallelism limits requests, all that are open when a ban begins go into it. So a host
