@@ -691,8 +691,8 @@ class SimulatedRun {
       if (page.kind === 'ok' || page.kind === 'flaky' || page.kind === 'redirect') {
         if (state === 'done') continue;
         // Where no page has answered yet, those that fail are the host's probes, and one that would answer later goes with them.
-        if (page.kind === 'flaky' && code === 'host-down' && !hosts.some(({ name }) => model.known.has(name)))
-          continue;
+        const hasAnswered = hosts.some(({ name }) => model.answered.has(name));
+        if (page.kind === 'flaky' && code === 'host-down' && !hasAnswered) continue;
         const { losses, lossesAlone } = model;
         if (
           code === 'worker-lost' &&

@@ -16,7 +16,8 @@ import { FAILURES, type FailureCode } from '../failures.ts';
  *   from       | event                                          | to
  *   -----------|------------------------------------------------|------------------------------------------------------
  *   unknown    | refusal                                        | unknown: the page fails as it is (`core/giving-up/`)
- *   unknown    | answer                                         | open, also for refusals of the same report
+ *   unknown    | a page                                         | open, also for refusals of the same report
+ *   unknown    | another answer                                 | unknown: what redirects to https may refuse every page
  *   open       | refusal                                        | open: a forbidden page is tried once more, last
  *   open       | the third refusal in a row, or one that would  | suspected: the page waits
  *              | be the last attempt of its page                |
