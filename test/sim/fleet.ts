@@ -64,8 +64,8 @@ class SimWorker {
 const SUSPECT_SLOTS = 2;
 /** What was never sent is known as such after this time. */
 const MISSING_MS = 5_000;
-/** Beyond a batch's own time: then a dispatcher waits for no answer any more, and says that the batch is lost. */
-const LATE_MS_MAX = 30_000;
+/** Beyond a batch's own time, and a little longer than its lease: then a dispatcher says that the batch is lost. */
+const LATE_MS_MAX = 31_000;
 /** Slower than anything that the coordinator waits for. */
 const LATE_MS = [500, 5_000, 40_000, 200_000];
 
