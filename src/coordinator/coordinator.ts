@@ -366,7 +366,11 @@ export class Coordinator {
     const { batches, permits } = this.#run;
     for (const { batch, released } of batches.all())
       for (const [index, permit] of batch.permits.entries())
-        if (!released[index]) permits.release(permit, permit.endAt);
+        if (!released[index]) {
+          permits.release(permit, permit.endAt);
+          // Its report may still come, and must not give back what another job has by then.
+          released[index] = true;
+        }
   }
 
   async #isFinished(): Promise<boolean> {

@@ -64,6 +64,8 @@ class SimWorker {
 const SUSPECT_SLOTS = 2;
 /** What was never sent is known as such after this time. */
 const MISSING_MS = 5_000;
+/** Beyond a batch's own time, and a little longer than its lease: then a dispatcher says that the batch is lost. */
+const LATE_MS_MAX = 31_000;
 /** Slower than anything that the coordinator waits for. */
 const LATE_MS = [500, 5_000, 40_000, 200_000];
 
@@ -126,8 +128,7 @@ export class Fleet {
       suspectSlots: SUSPECT_SLOTS,
       ...(this.#options.areThreads ? {} : { replyTo: coordinator.name }),
       dispatch: (batch, onPart) => {
-        const { promise, resolve } = Promise.withResolvers<Delivery>();
-        const receiver = { coordinator, onPart, answer: resolve };
+        const { promise, receiver } = this.#receiverOf(batch, coordinator, onPart);
         const open = { batch, worker: null, drain: new AbortController(), receiver, unheard: [] };
         if (!this.#options.areThreads) this.#sent.set(batch.id, open);
         own.add(open);
@@ -135,13 +136,17 @@ export class Fleet {
         return promise;
       },
       adopt: (batch, _, onPart) => {
-        const { promise, resolve } = Promise.withResolvers<Delivery>();
-        const receiver = { coordinator, onPart, answer: resolve };
+        const { promise, receiver } = this.#receiverOf(batch, coordinator, onPart);
         const open = this.#sent.get(batch.id);
         if (open) this.#handOver(open, receiver, own);
         else
           this.#world.after(MISSING_MS, coordinator, () =>
-            resolve({ kind: 'lost', batchId: batch.id, reason: 'it was never sent', blameless: true }),
+            receiver.answer({
+              kind: 'lost',
+              batchId: batch.id,
+              reason: 'it was never sent',
+              blameless: true,
+            }),
           );
         return promise;
       },
@@ -153,6 +158,34 @@ export class Fleet {
       },
       close: async () => {},
     };
+  }
+
+  /**
+   * Every batch is answered for, as all dispatchers do: whoever shares slots between jobs counts those whose answer has
+   * not come. A report that comes later is heard all the same, and must change nothing.
+   */
+  #receiverOf(
+    batch: Batch,
+    coordinator: Process,
+    onPart: (report: Report) => void,
+  ): { promise: Promise<Delivery>; receiver: Receiver } {
+    const { promise, resolve } = Promise.withResolvers<Delivery>();
+    let isAnswered = false;
+    const answer = (delivery: Delivery) => {
+      if (isAnswered && delivery.kind === 'report') onPart(delivery.report);
+      isAnswered = true;
+      cancel();
+      resolve(delivery);
+    };
+    const cancel = this.#world.after(batch.budgetMs + LATE_MS_MAX, coordinator, () =>
+      answer({
+        kind: 'lost',
+        batchId: batch.id,
+        reason: 'no worker answered in time',
+        blameless: true,
+      }),
+    );
+    return { promise, receiver: { coordinator, onPart, answer } };
   }
 
   /** Whether a worker has the batch, or has reported on it, and nothing of that was lost. */

@@ -63,7 +63,13 @@ export class StoreModel {
   readonly doneAt = new Map<string, number>();
   /** When hosts were first noted as reached. */
   readonly reachedAt = new Map<string, number>();
-  /** Hosts of which a page is known to have answered, and tasks that were given up as forbidden there, with no reason to. */
+  /** Hosts of which a task is done. */
+  readonly answered = new Set<string>();
+  /**
+   * Hosts of which a page is known to have answered, and tasks that were given up as forbidden there, with no reason to. A
+   * redirect is no page: what sends everyone from http to https also stands before sites that refuse every page, and there
+   * nothing is to be waited for.
+   */
   readonly known = new Set<string>();
   readonly forbidden = new Set<number>();
   now: () => number = () => 0;
@@ -169,7 +175,8 @@ export class StoreModel {
       if (change.moveTo) task.host = change.moveTo.host;
       if (change.to === 'done') {
         this.doneAt.set(task.url, this.now());
-        this.known.add(task.host);
+        this.answered.add(task.host);
+        if (change.outcome !== 'redirected') this.known.add(task.host);
       }
       if (
         change.code === 'forbidden' &&

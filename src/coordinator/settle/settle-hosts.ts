@@ -62,6 +62,17 @@ export function hostReportsOf(
   return reports;
 }
 
+/**
+ * Tasks that were refused under a permit that had come back before: one part of a report overtook another. Whether the host
+ * bans us was judged without them, so they are requested again, and that was no attempt.
+ */
+export function refusedBefore(open: OpenBatch, outcomes: readonly Outcome[]): number[] {
+  const isReleased = (taskId: number) => open.released[open.tasks.get(taskId)?.permit ?? -1] === true;
+  return outcomes
+    .filter((outcome) => isBanLike(outcome) && isReleased(outcome.taskId))
+    .map(({ taskId }) => taskId);
+}
+
 /** A last report that forgets a permit must not keep its host: nothing of it will be sent any more. */
 function unusedOf({ host, endAt }: Permit): PermitUse {
   return { host, sent: 0, lastSentAt: endAt, finished: true };

@@ -31,6 +31,7 @@ import {
   type HostReport,
   hostChangeOf,
   hostReportsOf,
+  refusedBefore,
   robotsRetryAt,
 } from './settle-hosts.ts';
 
@@ -203,7 +204,7 @@ export class Settler {
   ): Pick<Judgement, 'hosts' | 'banned' | 'forbidden'> {
     const { job, random } = this.#rules;
     const { retry } = job.spec;
-    const banned = new Set<number>();
+    const banned = new Set(refusedBefore(open, outcomes));
     const forbidden = new Set<number>();
     // The log tells of all requests, also of those that are made again in another way.
     const sent = job.spec.politeness.log

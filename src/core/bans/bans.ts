@@ -16,7 +16,8 @@ import { FAILURES, type FailureCode } from '../failures.ts';
  *   from       | event                                          | to
  *   -----------|------------------------------------------------|------------------------------------------------------
  *   unknown    | refusal                                        | unknown: the page fails as it is (`core/giving-up/`)
- *   unknown    | answer                                         | open, also for refusals of the same report
+ *   unknown    | a page                                         | open, also for refusals of the same report
+ *   unknown    | another answer                                 | unknown: what redirects to https may refuse every page
  *   open       | refusal                                        | open: a forbidden page is tried once more, last
  *   open       | the third refusal in a row, or one that would  | suspected: the page waits
  *              | be the last attempt of its page                |
@@ -29,6 +30,7 @@ import { FAILURES, type FailureCode } from '../failures.ts';
  *   banned     | the probe is refused, or fails                 | banned: the next rest, twice as long, up to an hour
  *   banned     | the known page answers                         | cleared
  *   any        | another page answers                           | open
+ *   any        | refusal under a permit that came back before   | as it was: the page waits (`settle-hosts.ts`)
  *   banned     | for a day, and nothing else is left to request | the job stops (`coordinator/stop.ts`)
  *
  * Slow start   where nothing but parallelism limits requests, all that are open when a ban begins go into it. So a host

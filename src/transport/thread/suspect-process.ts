@@ -34,6 +34,8 @@ interface SuspectProcessOptions {
   name: string;
   logger?: Logger | undefined;
   heapMbMax?: number | undefined;
+  /** Beyond the time of a batch: a process that has not answered then stands still, and is ended. */
+  answerMs?: number;
 }
 
 interface Waiting {
@@ -44,6 +46,8 @@ interface Waiting {
 
 /** Until then the next batch of suspects finds its process ready. */
 const IDLE_MS = 10_000;
+/** To start, and to end a thread that is stuck: the process itself does that 5 s after the time of the batch. */
+const ANSWER_MS = 12_000;
 
 /**
  * Batches whose tasks may kill their worker run here: one at a time in a process of its own, so that even a page that ends
@@ -55,6 +59,7 @@ export class SuspectProcess {
   #current: Waiting | null = null;
   #child: ChildProcess | null = null;
   #idle: NodeJS.Timeout | null = null;
+  #deadline: NodeJS.Timeout | null = null;
   #isDraining = false;
   #closed = false;
 
@@ -86,6 +91,7 @@ export class SuspectProcess {
   async close(): Promise<void> {
     this.#closed = true;
     if (this.#idle) clearTimeout(this.#idle);
+    if (this.#deadline) clearTimeout(this.#deadline);
     const child = this.#child;
     if (!child) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -100,8 +106,18 @@ export class SuspectProcess {
     if (!this.#current) return;
     if (this.#idle) clearTimeout(this.#idle);
     this.#child ??= this.#start();
-    this.#post({ kind: 'batch', batch: this.#current.batch });
+    const { batch } = this.#current;
+    this.#post({ kind: 'batch', batch });
     if (this.#isDraining) this.#post({ kind: 'drain' });
+    this.#deadline = setTimeout(() => this.#giveUp(), batch.budgetMs + (this.#options.answerMs ?? ANSWER_MS));
+    this.#deadline.unref();
+  }
+
+  /** A process that stands still would keep the suspects of all jobs waiting for ever. */
+  #giveUp(): void {
+    this.#child?.kill('SIGKILL');
+    this.#child = null;
+    this.#end('the process for suspects did not answer in time');
   }
 
   #start(): ChildProcess {
@@ -113,10 +129,14 @@ export class SuspectProcess {
     });
     const open: ToSuspectProcess = { kind: 'open', thread: thread.href, data, env, name };
     child.send(heapMbMax === undefined ? open : { ...open, heapMbMax });
-    child.on('message', (message: FromSuspectProcess) => this.#hear(message));
+    // What comes of one that was given up is late: the present batch is another's.
+    child.on('message', (message: FromSuspectProcess) => {
+      if (this.#child === child) this.#hear(message);
+    });
     child.on('error', () => {});
     child.once('exit', (code, signal) => {
-      if (this.#child === child) this.#child = null;
+      if (this.#child !== child) return;
+      this.#child = null;
       this.#end(`the process for suspects died: ${signal ?? `exit code ${code}`}`);
     });
     return child;
@@ -142,6 +162,7 @@ export class SuspectProcess {
   }
 
   #finish(delivery: Delivery): void {
+    if (this.#deadline) clearTimeout(this.#deadline);
     this.#current?.resolve(delivery);
     this.#current = null;
     this.#next();

@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, describe, expect, test } from 'vitest';
+import type { Dispatcher } from '../../../src/ports/dispatcher.ts';
 import type { HostFacts } from '../../../src/ports/store.ts';
 import { crawl } from '../../support/coordinator/crawl-setup.ts';
 import { SkippingClock } from '../../support/coordinator/skipping-clock.ts';
@@ -53,6 +54,28 @@ async function openBanningHost(banMs: number, stepMs: number, pages = 40) {
   return { host, clock, sources: Array.from({ length: pages }, (_, page) => `${host.origin}/${page}`) };
 }
 
+/** Each report comes in two parts, of which the first, with all outcomes but the last, comes after the second. */
+function overtaking(dispatcher: Dispatcher): Dispatcher {
+  return {
+    ...dispatcher,
+    get slots() {
+      return dispatcher.slots;
+    },
+    async dispatch(batch, onPart) {
+      const delivery = await dispatcher.dispatch(batch, onPart);
+      if (delivery.kind !== 'report') return delivery;
+      const { report } = delivery;
+      const second = { ...report, part: report.part + 1, final: false, outcomes: report.outcomes.slice(-1) };
+      const unfinished = report.permits.map((use) => ({ ...use, sent: 0, finished: false }));
+      const first = { ...report, final: false, outcomes: report.outcomes.slice(0, -1), permits: unfinished };
+      onPart(second);
+      onPart({ ...first, robots: [], archive: null });
+      const nothing = { outcomes: [], robots: [], permits: unfinished, archive: null };
+      return { kind: 'report', report: { ...report, ...nothing, part: report.part + 2 } };
+    },
+  };
+}
+
 // Each waits for its own clock and needs no core for it.
 describe.concurrent('a host that refuses', () => {
   test.each([
@@ -87,6 +110,16 @@ describe.concurrent('a host that refuses', () => {
     expect([state, counters.done, counters.dead]).toEqual(['done', 150, 0]);
     // Nine as a rule; a machine that stands still for two seconds lets one more request begin.
     expect(host.refused.length).toBeLessThanOrEqual(12);
+  });
+
+  test('pages that were refused wait also when their report is overtaken by the one with which their permit came back', async () => {
+    const { clock, sources } = await openBanningHost(MINUTE, 1_000);
+    const { state, counters } = await crawl(
+      { sources, politeness, allowPrivate: true },
+      { clock, through: (inline) => overtaking(clock.watch(inline)) },
+    );
+    clock.stop();
+    expect([state, counters.done, counters.dead]).toEqual(['done', 40, 0]);
   });
 
   test('after a day of a ban the job stops with the reason, and nothing is lost', async () => {

@@ -1,10 +1,12 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { OpenPermits } from '../../../src/coordinator/hosts/open-permits.ts';
 import type { Batch } from '../../../src/core/batch/batch.ts';
 import { LOSSES_MAX } from '../../../src/core/suspicion/suspicion.ts';
 import type { Delivery, Dispatcher } from '../../../src/ports/dispatcher.ts';
 import { crawl } from '../../support/coordinator/crawl-setup.ts';
+import { realClock } from '../../support/real-clock.ts';
 
 const PAGES = 240;
 const server = createServer((_, response) => response.end('<p>page</p>'));
@@ -73,4 +75,47 @@ describe('a crawl whose workers die', () => {
     // One by one there would be as many as the batch had tasks.
     expect(groups.length).toBeLessThan(LOSSES_MAX * 5);
   });
+});
+
+test('a report that comes after its job was stopped is written down, and frees no host that another job has', async () => {
+  const permits = new OpenPermits({ isShared: true });
+  const { host } = new URL(origin);
+  const now = realClock.now();
+  const ofOther = { host, startAt: now, endAt: now + 60_000, gapMs: 0, parallel: 1 };
+  let skippedMs = 0;
+  const late = Promise.withResolvers<void>();
+  const through = (inline: Dispatcher): Dispatcher => ({
+    ...inline,
+    async dispatch(batch, onPart) {
+      const delivery = await inline.dispatch(batch, onPart);
+      permits.grant(ofOther, { failuresInRow: 0, rests: 0, pace: null });
+      stop();
+      await late.promise;
+      return delivery;
+    },
+    async drain() {
+      // Longer than workers are waited for, once that has begun.
+      setImmediate(() => {
+        skippedMs = 60_000;
+      });
+    },
+  });
+  let stop = () => {};
+  let left: unknown = null;
+  await crawl(
+    { sources: [`${origin}/1`], allowPrivate: true, politeness: { rate: 'max', robots: false } },
+    {
+      ...{ through, permits, clock: { now: () => realClock.now() + skippedMs } },
+      begun({ store, job }) {
+        stop = () => void store.jobs.update(job.id, { requestedState: 'stop' });
+      },
+      async inspect({ store, job }) {
+        left = permits.load(host);
+        late.resolve();
+        await expect.poll(async () => (await store.jobs.counters(job.id)).done).toBe(1);
+      },
+    },
+  );
+  expect(left).toMatchObject({ permits: 1 });
+  expect(permits.load(host)).toMatchObject({ permits: 1 });
 });

@@ -9,6 +9,7 @@ import type { Batch } from '../../../src/core/batch/batch.ts';
 import { bundleKeyOf } from '../../../src/job-file/load-handlers.ts';
 import type { Delivery, Dispatcher } from '../../../src/ports/dispatcher.ts';
 import { openInlineDispatcher } from '../../../src/transport/inline-dispatcher.ts';
+import { SuspectProcess } from '../../../src/transport/thread/suspect-process.ts';
 import {
   openThreadDispatcher,
   type ThreadDispatcherOptions,
@@ -184,6 +185,21 @@ describe('threads that die', () => {
     await apart.drain();
     expect(await neighbour).toMatchObject({ delivery: { kind: 'report' } });
     await apart.close();
+  });
+
+  test('a process of suspects that stands still is ended, and the next batch has another', async () => {
+    const { data, env } = { data: { blobs: folder.dir, sync: false }, env: jobEnvironment(process.env, []) };
+    const options = { entry: SUSPECTS, thread: ENTRY, data, env, name: 'suspects', answerMs: 100 };
+    const apart = new SuspectProcess(options);
+    const bundle = await terrible("process.kill(process.pid, 'SIGSTOP');");
+    const spec = { routes: [{ name: 'p' }] };
+    // Enough to begin: one that has not begun by then is ended as well.
+    const bad = batchOf(site, { id: 1, paths: ['/bad'], bundle, spec, budgetMs: 2_000 });
+    const good = batchOf(site, { id: 2, paths: ['/1'], bundle, spec });
+    const answers = Promise.all([bad, good].map((batch) => apart.dispatch(batch, () => {})));
+    const delivered = await within(2 * ENDS_MS, answers);
+    await apart.close();
+    expect(delivered).toMatchObject([{ kind: 'lost', batchId: 1, ended: true }, { kind: 'report' }]);
   });
 
   test('a worker that never answers is given up some time after its budget, and replaced', async () => {

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { openFolderBlobs } from '../../../src/blobs/folder-blobs.ts';
 import type { CostRules } from '../../../src/coordinator/budget/budget-watch.ts';
 import { Coordinator } from '../../../src/coordinator/coordinator.ts';
+import type { OpenPermits } from '../../../src/coordinator/hosts/open-permits.ts';
 import { createProgress } from '../../../src/coordinator/reports/progress.ts';
 import { SourceFeeder } from '../../../src/coordinator/sources/source-feeder.ts';
 import { StoreRoom, waitForRoom } from '../../../src/coordinator/storage/store-room.ts';
@@ -46,6 +47,8 @@ export async function crawl(
     /** Puts another dispatcher before the one of this process. */
     through?: (inline: Dispatcher) => Dispatcher;
     costs?: CostRules;
+    /** Those of all jobs of a server. */
+    permits?: OpenPermits;
     /** Id of the API key that the job belongs to. */
     owner?: string;
     /** Before the job is made. */
@@ -76,6 +79,7 @@ export async function crawl(
     onWarning: warn = () => {},
     diskFree = async () => null,
     costs,
+    permits,
     owner = null,
     prepare,
     again,
@@ -134,6 +138,7 @@ export async function crawl(
         random: { next: Math.random },
         diskFree,
         ...(costs ? { costs } : {}),
+        ...(permits ? { permits } : {}),
       });
       return coordinator.run();
     };

@@ -48,6 +48,14 @@ describe('a ban', () => {
     expect(refusalsLeft(ban)).toBeNull();
   });
 
+  test('is not suspected where the host has only redirected: many that refuse every page do that', () => {
+    const redirected: Outcome = {
+      ...{ kind: 'redirected', taskId: 1, to: 'https://a/1', page: pageOf(), trace: traceOf() },
+    };
+    const { ban, waiting, again } = next(NO_BAN, [redirected, forbidden(2), forbidden(3), forbidden(4)]);
+    expect([ban.known, isBanned(ban), ...waiting, ...again]).toEqual([null, false]);
+  });
+
   test('is suspected also where the refusals of a report came faster than its answers', () => {
     const { ban, waiting, again } = next(NO_BAN, [forbidden(1), forbidden(2), fetched(3), forbidden(4)]);
     expect(ban.known?.url).toBe('http://a/3');
