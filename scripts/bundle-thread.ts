@@ -1,4 +1,5 @@
 import { rmSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 import { writeLicenses } from './write-licenses.ts';
 
@@ -20,10 +21,15 @@ const PROGRAMS = {
 const PRELUDE =
   "import{createRequire as __createRequire}from'node:module';const require=__createRequire(import.meta.url);";
 
-/** Packages that few jobs need, such as Playwright and the SDK of AWS, are loaded later, from where they are installed. */
+/** Packages that few jobs need, such as Playwright and the SDK of AWS, are loaded later, from where they are. */
 const laterPackages: Plugin = {
   name: 'later packages',
   setup({ onResolve }) {
+    // Those of scripts/bundle-packages.ts.
+    onResolve({ filter: /-(sdk|packages)\.js$/ }, ({ path, resolveDir }) => ({
+      path: relative(OUT, join(resolveDir, path)),
+      external: true,
+    }));
     onResolve({ filter: /^[@\w]/ }, ({ path, kind }) =>
       kind === 'dynamic-import' ? { path, external: true } : null,
     );

@@ -18,12 +18,12 @@ function run(command: string, args: string[], cwd: string): string {
   return execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
-/** On the disk: esbuild's program has two names, and takes its room once. */
+/** Blocks of the disk, as `du` counts them: a small file takes a whole one. esbuild's program has two names, and takes its room once. */
 function bytesOf(dir: string): number {
   const files = readdirSync(dir, { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile())
     .map((entry) => statSync(join(entry.parentPath, entry.name)));
-  return [...new Map(files.map(({ ino, size }) => [ino, size])).values()].reduce(
+  return [...new Map(files.map(({ ino, blocks }) => [ino, blocks * 512])).values()].reduce(
     (sum, size) => sum + size,
     0,
   );

@@ -34,6 +34,7 @@ function tests(name: string, ...args: string[]): Step {
 const build: Step[][] = [
   [{ name: 'build', command: 'tsc', args: ['-p', 'tsconfig.build.json', '--noCheck'] }],
   [
+    { name: 'packages', command: 'node', args: ['scripts/bundle-packages.ts'] },
     { name: 'thread', command: 'node', args: ['scripts/bundle-thread.ts'] },
     { name: 'schema', command: 'node', args: ['scripts/write-schema.ts'] },
     { name: 'dashboard', command: 'node', args: ['scripts/build-dashboard.ts'] },

@@ -25,6 +25,22 @@ interface Schema {
 /** What the definitions of the schema, which have numbers, are called. */
 const NAMES: Record<string, string> = { '#/$defs/__schema0': 'FieldInput' };
 
+/** Editors show the text of a field that is declared in one place, and not where each kind of source declares it anew. */
+const SHARED_BY_SOURCES: Record<string, string> = { route: 'SourceRoute', priority: 'SourcePriority' };
+
+const isSource = (path: string) => path === 'sources.' || path === 'sources[].';
+
+function pick(schema: Schema, isWanted: (name: string) => boolean): Schema {
+  const properties = Object.entries(schema.properties ?? {}).filter(([name]) => isWanted(name));
+  return { ...schema, properties: Object.fromEntries(properties) };
+}
+
+/** Any of its kinds that has this field. */
+function sourceWith(field: string, schema: Schema): Schema {
+  const kinds = [schema, ...(schema.anyOf ?? []).map((each) => sourceWith(field, each))];
+  return kinds.find(({ properties }) => properties?.[field]) ?? {};
+}
+
 export function jobTypes(): string {
   const schema = jobJsonSchema() as Schema;
   const texts = new Map(jobFields().map(({ path, doc }) => [path, doc]));
@@ -33,6 +49,10 @@ export function jobTypes(): string {
     if (!name) throw new Error(`no name for the definition ${key}`);
     return `/** A field of a record: see docs/extraction.md. */\nexport interface ${name} ${typeOf(each, '', '', texts)}`;
   });
+  const shared = Object.entries(SHARED_BY_SOURCES).map(([field, name]) => {
+    const source = pick(sourceWith(field, schema.properties!.sources!), (each) => each === field);
+    return `export interface ${name} ${typeOf(source, '', 'sources[].', texts)}`;
+  });
   const { routes, ...rest } = schema.properties!;
   const job = { ...schema, properties: rest };
   const { select: _, schema: __, ...routeFields } = routes!.items!.properties!;
@@ -40,6 +60,7 @@ export function jobTypes(): string {
   return [
     '/** Written by npx node scripts/write-types.ts from the schema of jobs. */',
     ...definitions,
+    ...shared,
     `/** A route, but for its functions, and what TypeScript knows more of: select and schema. */\nexport interface RouteFields ${typeOf(route, '', 'routes[].', texts)}`,
     `/** A job, but for its routes. */\nexport interface JobFields ${typeOf(job, '', '', texts)}`,
     '',
@@ -49,7 +70,13 @@ export function jobTypes(): string {
 function typeOf(schema: Schema, indent: string, path: string, texts: ReadonlyMap<string, string>): string {
   if (schema.$ref) return NAMES[schema.$ref] ?? 'unknown';
   if (schema.anyOf) {
-    const parts = schema.anyOf.map((each) => typeOf(each, indent, path, texts));
+    const parts = schema.anyOf.map((each) => {
+      const shared = Object.keys(each.properties ?? {}).filter(
+        (name) => isSource(path) && name in SHARED_BY_SOURCES,
+      );
+      const own = shared.length === 0 ? each : pick(each, (name) => !shared.includes(name));
+      return [typeOf(own, indent, path, texts), ...shared.map((name) => SHARED_BY_SOURCES[name])].join(' & ');
+    });
     return [...new Set(parts)].join(' | ');
   }
   if (schema.enum) return schema.enum.map(literal).join(' | ');

@@ -51,7 +51,23 @@ type Found<Fields> = Select extends Fields
  */
 export type RouteDefinition<Fields = Select> = RouteFields &
   RouteSteps & {
-    /** Fields of the record, by name. */
+    // The types of the record come from what is written here, for which editors show no texts: all are at `select`.
+    /**
+     * Fields of the record, by name. Each is a CSS selector, or an object with
+     *
+     * - `css`: CSS selector; in nested fields, inside the match of the parent.
+     * - `attr`: Attribute to extract instead of the text.
+     * - `jsonLd`: Path into JSON-LD that starts with a type: `Product.offers.price`.
+     * - `meta`: Name or property of a meta tag: `og:title`.
+     * - `regex`: Extracts the match, or its first group, from the value; without a selector, from the page. Runs in linear time.
+     * - `all`: Extract all matches as a list instead of the first.
+     * - `type`: Type to convert the text to. The value is null if the text does not fit.
+     * - `currency`: For money: the currency if the text has none, or an ambiguous sign such as `$`.
+     * - `decimal`: For numbers and money: the decimal mark. Default: detected from the text.
+     * - `dayFirst`: For dates: true reads 01/02/2024 as 1 February, false as 2 January. Without it such dates are null.
+     * - `fields`: Nested fields, extracted inside each match of `css`.
+     * - `required`: If the value is missing, the page is a `validation` failure.
+     */
     select?: (Fields & Select) | undefined;
     /** JSON Schema, or an object with `safeParse` as zod makes them; what that returns replaces the record. */
     schema?: Record<string, unknown> | RecordSchema | undefined;

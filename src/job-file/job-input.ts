@@ -28,6 +28,16 @@ export interface FieldInput {
   required?: boolean | undefined;
 }
 
+export interface SourceRoute {
+  /** Route of the tasks. Default: the route that matches the URL. */
+  route?: string | undefined;
+}
+
+export interface SourcePriority {
+  /** Higher runs first. */
+  priority?: number | undefined;
+}
+
 /** A route, but for its functions, and what TypeScript knows more of: select and schema. */
 export interface RouteFields {
   /** Name of the route, for exports and follow rules. */
@@ -208,7 +218,7 @@ export interface JobFields {
   /** URLs, files of URLs, sitemaps, tables and queries to start from. Needed unless `keepOpen` is set. */
   sources?:
     | string
-    | {
+    | ({
         /** Path, `s3://bucket/prefix/*.parquet`, or http(s) URL; `*` matches any name. */
         file: string;
         /** Format of the file. Default: from the file name. */
@@ -227,30 +237,21 @@ export interface JobFields {
         countryColumn?: string | undefined;
         /** Columns to copy to the result; others are not read. Default: all. */
         meta?: readonly string[] | undefined;
-        /** Route of the tasks. Default: the route that matches the URL. */
-        route?: string | undefined;
-        /** Higher runs first. */
-        priority?: number | undefined;
-      }
-    | {
+      } & SourceRoute &
+        SourcePriority)
+    | ({
         /** URL of a sitemap, feed or site. For a site, the sitemaps listed in its robots.txt are read. */
         sitemap: string;
         /** Which of its URLs to use: on the same host, within the site, or all. */
         within?: 'host' | 'site' | 'any' | undefined;
-        /** Route of the tasks. Default: the route that matches the URL. */
-        route?: string | undefined;
-        /** Higher runs first. */
-        priority?: number | undefined;
-      }
-    | {
+      } & SourceRoute &
+        SourcePriority)
+    | ({
         /** SQL on the views seine_tasks and seine_records. The column `url` holds the URL; other columns become meta. */
         query: string;
-        /** Route of the tasks. Default: the route that matches the URL. */
-        route?: string | undefined;
-        /** Higher runs first. */
-        priority?: number | undefined;
-      }
-    | {
+      } & SourceRoute &
+        SourcePriority)
+    | ({
         /** Address of a WebSocket. Each message becomes a record. `{last}` is replaced with the last value of `cursor`. */
         websocket: string;
         /** Messages after which the source ends. */
@@ -263,12 +264,10 @@ export interface JobFields {
         cursor?: string | undefined;
         /** Path to the value in each message that identifies its record. Default: one record per message. */
         key?: string | undefined;
-        /** Higher runs first. */
-        priority?: number | undefined;
-      }
+      } & SourcePriority)
     | readonly (
         | string
-        | {
+        | ({
             /** Path, `s3://bucket/prefix/*.parquet`, or http(s) URL; `*` matches any name. */
             file: string;
             /** Format of the file. Default: from the file name. */
@@ -287,30 +286,21 @@ export interface JobFields {
             countryColumn?: string | undefined;
             /** Columns to copy to the result; others are not read. Default: all. */
             meta?: readonly string[] | undefined;
-            /** Route of the tasks. Default: the route that matches the URL. */
-            route?: string | undefined;
-            /** Higher runs first. */
-            priority?: number | undefined;
-          }
-        | {
+          } & SourceRoute &
+            SourcePriority)
+        | ({
             /** URL of a sitemap, feed or site. For a site, the sitemaps listed in its robots.txt are read. */
             sitemap: string;
             /** Which of its URLs to use: on the same host, within the site, or all. */
             within?: 'host' | 'site' | 'any' | undefined;
-            /** Route of the tasks. Default: the route that matches the URL. */
-            route?: string | undefined;
-            /** Higher runs first. */
-            priority?: number | undefined;
-          }
-        | {
+          } & SourceRoute &
+            SourcePriority)
+        | ({
             /** SQL on the views seine_tasks and seine_records. The column `url` holds the URL; other columns become meta. */
             query: string;
-            /** Route of the tasks. Default: the route that matches the URL. */
-            route?: string | undefined;
-            /** Higher runs first. */
-            priority?: number | undefined;
-          }
-        | {
+          } & SourceRoute &
+            SourcePriority)
+        | ({
             /** Address of a WebSocket. Each message becomes a record. `{last}` is replaced with the last value of `cursor`. */
             websocket: string;
             /** Messages after which the source ends. */
@@ -323,9 +313,7 @@ export interface JobFields {
             cursor?: string | undefined;
             /** Path to the value in each message that identifies its record. Default: one record per message. */
             key?: string | undefined;
-            /** Higher runs first. */
-            priority?: number | undefined;
-          }
+          } & SourcePriority)
       )[]
     | undefined;
   /** Wait for URLs from `seine add` or the API when all are finished, instead of ending. */

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import type { LambdaClient } from '@aws-sdk/client-lambda';
 import { messageOf, SeineError } from '../../core/errors.ts';
+import type { LambdaClient } from './lambda-sdk.ts';
 
 /** The AWS SDK for Lambda, loaded when it is first used. */
 
@@ -12,7 +12,7 @@ export interface LambdaPlace {
   credentials?: string | null;
 }
 
-type LambdaSdk = typeof import('@aws-sdk/client-lambda');
+type LambdaSdk = typeof import('./lambda-sdk.ts');
 
 export interface LoadedLambda {
   sdk: LambdaSdk;
@@ -30,7 +30,7 @@ export async function loadLambda(
   place: LambdaPlace,
   { sockets }: { sockets: number },
 ): Promise<LoadedLambda> {
-  const sdk = await import('@aws-sdk/client-lambda');
+  const sdk = await import('./lambda-sdk.ts');
   const connections = { keepAlive: true, maxSockets: sockets, timeout: REST_MS };
   const client = new sdk.LambdaClient({
     ...(await awsOptions(place)),
@@ -77,7 +77,7 @@ async function readCredentials(path: string): Promise<NonNullable<AwsOptions['cr
 
 async function regionOf({ endpoint, region }: LambdaPlace): Promise<string> {
   if (region !== null) return region;
-  const { LambdaClient } = await import('@aws-sdk/client-lambda');
+  const { LambdaClient } = await import('./lambda-sdk.ts');
   const client = new LambdaClient({});
   try {
     return await client.config.region();

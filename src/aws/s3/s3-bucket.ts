@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import type { ListMultipartUploadsOutput } from '@aws-sdk/client-s3';
 import { type LoadedS3, loadS3, type S3Settings } from './s3-client.ts';
 import { explainS3, isAbsent, isForbidden, isUncertain } from './s3-errors.ts';
+import type { ListMultipartUploadsOutput } from './s3-sdk.ts';
 
 interface S3Entry {
   key: string;

@@ -37,7 +37,7 @@ export async function checkRedis(
 type Client = Awaited<ReturnType<typeof import('../../transport/bullmq/redis.ts').openRedis>>['client'];
 
 async function passJob(connection: Client, prefix: string): Promise<void> {
-  const { Queue } = await import('bullmq');
+  const { Queue } = await import('../../transport/bullmq/bullmq-packages.ts');
   // Of its own: two doctors may ask at once. The version was looked at when the connection was made.
   const queue = new Queue(`seine-doctor-${randomUUID()}`, { connection, prefix, skipVersionCheck: true });
   queue.on('error', () => {});

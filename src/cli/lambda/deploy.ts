@@ -28,7 +28,7 @@ interface Step {
   run(): Promise<void>;
 }
 
-type Iam = typeof import('@aws-sdk/client-iam');
+type Iam = typeof import('./iam-sdk.ts');
 
 /** Looks at what is there, and says what must be done. Nothing has changed until the steps are run, in order. */
 class Deployment {
@@ -236,7 +236,7 @@ export async function openDeployment(
   code: WantedCode,
 ): Promise<Deployment> {
   const lambda = await loadLambda(place, { sockets: 2 });
-  const sdk = await import('@aws-sdk/client-iam');
+  const sdk = await import('./iam-sdk.ts');
   const client = new sdk.IAMClient(await awsOptions(place));
   return new Deployment({ wanted, place, code }, lambda, { sdk, client });
 }

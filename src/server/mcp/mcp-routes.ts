@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
-import { createMcpHandler } from '@modelcontextprotocol/server';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { connect } from '../../client/client.ts';
 import type { RoutePlugin } from '../api/requests/access.ts';
+import { createMcpHandler } from './mcp-sdk.ts';
 import { makeMcpServer } from './tools.ts';
 
 /** From where the caller is connected; what a client sends under this name is replaced. */

@@ -1,9 +1,9 @@
-import { type CallToolResult, McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { ApiError, type Client, type Format, type Result } from '../../client/client.ts';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import { VERSION } from '../../core/identity/identity.ts';
 import { fittingRows, partOfText } from './fit.ts';
+import { type CallToolResult, McpServer } from './mcp-sdk.ts';
 
 const CHARS_DEFAULT = 40_000;
 const ROWS_DEFAULT = 20;

@@ -1,12 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { Queue } from 'bullmq';
-import { ReplyError } from 'ioredis';
 import { type Batch, type Report, WORKER_KINDS, type WorkerKind } from '../../core/batch/batch.ts';
 import { deferredReport } from '../../core/batch/report.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { Logger } from '../../ports/ambient.ts';
 import type { Delivery, Dispatcher, WorkerHeartbeat } from '../../ports/dispatcher.ts';
 import type { MessageSeal } from '../message-seal.ts';
+import { Queue, ReplyError } from './bullmq-packages.ts';
 import { openFleetSeal, RefusalLog } from './fleet-seal.ts';
 import { DEAD_MS, LiveWorkers, readHeartbeats } from './heartbeat.ts';
 import { explainRedis, type FleetPlace, type FleetRedis, openRedis, parseFleet } from './redis.ts';

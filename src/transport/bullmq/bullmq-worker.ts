@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { type Job, Worker } from 'bullmq';
 import {
   type Batch,
   type Report,
@@ -17,6 +16,7 @@ import type { Logger } from '../../ports/ambient.ts';
 import { CpuMeter } from '../cpu-meter.ts';
 import type { MessageSeal } from '../message-seal.ts';
 import type { ThreadDispatcher } from '../thread/thread-dispatcher.ts';
+import { type Job, Worker } from './bullmq-packages.ts';
 import { isDrainRequested } from './drain.ts';
 import { Turns } from './fair-turns.ts';
 import { openFleetSeal, RefusalLog } from './fleet-seal.ts';

@@ -1,5 +1,5 @@
-import type { Redis } from 'ioredis';
 import type { MessageSeal, SealContext } from '../message-seal.ts';
+import type { Redis } from './bullmq-packages.ts';
 import type { FleetKeys } from './wire.ts';
 
 /**

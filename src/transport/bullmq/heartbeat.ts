@@ -1,7 +1,7 @@
-import type { Redis } from 'ioredis';
 import { WIRE_VERSION, WORKER_KINDS, type WorkerKind } from '../../core/batch/batch.ts';
 import type { WorkerHeartbeat } from '../../ports/dispatcher.ts';
 import type { MessageSeal } from '../message-seal.ts';
+import type { Redis } from './bullmq-packages.ts';
 import { type FleetKeys, HEARTBEAT_MS, HEARTBEAT_TTL_MS } from './wire.ts';
 
 /** What a worker says of itself every two seconds, under a key that ends with it. */

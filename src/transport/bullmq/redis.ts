@@ -1,6 +1,6 @@
-import { Redis, type RedisOptions } from 'ioredis';
 import { messageOf, SeineError, UNREACHABLE_CODES } from '../../core/errors.ts';
 import type { Logger } from '../../ports/ambient.ts';
+import { Redis, type RedisOptions } from './bullmq-packages.ts';
 
 /** Where a fleet meets: a Redis, and the beginning of all its keys there. */
 export interface FleetPlace {

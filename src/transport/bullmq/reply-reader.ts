@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { Redis } from './bullmq-packages.ts';
 import { type RawReply, readReply } from './wire.ts';
 
 /** Shorter than a silent connection is given. */

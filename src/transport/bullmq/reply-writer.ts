@@ -1,6 +1,6 @@
-import type { Redis } from 'ioredis';
 import { messageOf } from '../../core/errors.ts';
 import type { Logger } from '../../ports/ambient.ts';
+import type { Redis } from './bullmq-packages.ts';
 import { REPLY_TTL_MS, type Reply, replyFields } from './wire.ts';
 
 /** A Redis that is full may have room again soon; after that the lease of the batch has ended. */

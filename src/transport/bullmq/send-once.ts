@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { Redis } from './bullmq-packages.ts';
 
 /**
  * Sends what must not arrive twice. The ordinary connections send once more whatever was under way when they broke; this

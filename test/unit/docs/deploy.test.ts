@@ -58,6 +58,9 @@ describe('the Dockerfile', () => {
       .flatMap(({ rest }) => rest.split(' ').slice(0, -1));
     expect(copied.length).toBeGreaterThan(5);
     expect(copied.filter((path) => !sent.includes(path))).toEqual([]);
+    const { build } = JSON.parse(read('package.json')).scripts as { build: string };
+    const scripts = [...build.matchAll(/node (scripts)\//g)].map(([, folder]) => folder!);
+    expect(copied).toEqual(expect.arrayContaining([...scripts, 'web']));
     // Nothing is sent in vain.
     expect(sent.filter((path) => !copied.includes(path))).toEqual([]);
   });

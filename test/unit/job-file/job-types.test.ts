@@ -30,7 +30,19 @@ test('every field has a text', () => {
   expect(silent).toEqual([]);
 });
 
+/** A job with nothing but the field at this path, which is marked. */
+function written(path: string): string {
+  const [first = '', ...rest] = path.split('.');
+  const inner = rest.length === 0 ? 'null as never' : written(rest.join('.'));
+  const name = first.replace('[]', '');
+  const mark = rest.length === 0 ? '/*here*/' : '';
+  return `{ ${mark}${name === '*' ? 'any' : name}: ${first.endsWith('[]') ? `[${inner}]` : inner} }`;
+}
+
 describe('what an editor shows under the pointer', () => {
+  const plain = (words: string) => words.replace(/[\s`]/g, '');
+  const shownOf = (name: string, indent: string) =>
+    editor.hover(text.indexOf(`\n${indent}${name}: value`) + 1 + indent.length);
   const fields = jobFields().filter(({ path }) => /^(routes\[\]\.)?\w+$/.test(path) && path !== 'routes');
   const own = fields.filter(({ path }) => !path.startsWith('routes'));
   // Of a schema, TypeScript knows more than the schema of jobs.
@@ -50,24 +62,52 @@ describe('what an editor shows under the pointer', () => {
     '  }],',
     '});',
   ].join('\n');
+  // `follow` may be a text, and a text has a `match` of its own. The fields of `select` have a test below.
+  const nested = jobFields().filter(
+    ({ path }) =>
+      /[.[]/.test(path.replace(/^routes\[\]\./, '')) &&
+      !path.startsWith('routes[].select.') &&
+      path !== 'follow[].match',
+  );
+  const nestedText = [text.split('\n')[0], ...nested.map(({ path }) => `defineJob(${written(path)});`)].join(
+    '\n',
+  );
   let editor: LanguageServer;
+  let nestedEditor: LanguageServer;
 
   beforeAll(async () => {
     editor = await openLanguageServer(join(tmpdir(), 'seine-hover', 'job.ts'), text);
+    nestedEditor = await openLanguageServer(join(tmpdir(), 'seine-hover', 'nested.ts'), nestedText);
   });
 
-  afterAll(() => editor?.close());
+  afterAll(() => {
+    editor?.close();
+    nestedEditor?.close();
+  });
 
   test('says what each field of a job and of a route is for', async () => {
-    const plain = (words: string) => words.replace(/[\s`]/g, '');
-    const shownOf = (name: string, indent: string) =>
-      editor.hover(text.indexOf(`\n${indent}${name}: value`) + 1 + indent.length);
     for (const field of own)
       expect(plain(await shownOf(field.path, '  ')), field.path).toContain(plain(field.doc));
     for (const field of ofRoute)
       expect(plain(await shownOf(nameOf(field), '    ')), field.path).toContain(plain(field.doc));
     for (const name of ofCode) expect(await shownOf(name, '    '), name).toMatch(/[A-Z][^.]*\.\s*$/);
-    expect(await editor.hover(text.indexOf('rate: 2'))).toContain('Requests per second');
+  });
+
+  test('says what each field inside of another is for', async () => {
+    expect(nested.length).toBeGreaterThan(100);
+    let at = 0;
+    for (const { path, doc } of nested) {
+      at = nestedText.indexOf('/*here*/', at) + '/*here*/'.length;
+      const shown = (await nestedEditor.hover(at)).replace('*\\/', '*/');
+      expect(plain(shown), path).toContain(plain(doc));
+    }
+  });
+
+  test('says at `select` what a field of a record may have', async () => {
+    const ofSelect = jobFields().filter(({ path }) => path.startsWith('routes[].select.*.'));
+    expect(ofSelect.length).toBeGreaterThan(10);
+    const shown = plain(await shownOf('select', '    '));
+    for (const { path, doc } of ofSelect) expect(shown).toContain(`-${path.split('.').at(-1)}:${plain(doc)}`);
   });
 
   test('says what each property and method of a page is', async () => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { connect } from '../../../client/client.ts';
 import { SeineError } from '../../../core/errors.ts';
+import { serveStdio } from '../../../server/mcp/mcp-sdk.ts';
 import { makeMcpServer } from '../../../server/mcp/tools.ts';
 import { readServerFile } from '../../../server/server-file.ts';
 import type { Command } from '../../context.ts';

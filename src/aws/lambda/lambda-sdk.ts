@@ -1,0 +1,12 @@
+/**
+ * What is used of the AWS SDK. Loaded only when it is needed; the build has it in few files (scripts/bundle-packages.ts).
+ */
+export {
+  CreateFunctionCommand,
+  GetFunctionCommand,
+  GetFunctionConfigurationCommand,
+  InvokeCommand,
+  LambdaClient,
+  UpdateFunctionCodeCommand,
+  UpdateFunctionConfigurationCommand,
+} from '@aws-sdk/client-lambda';
