@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { SeineError } from '../../src/core/errors.ts';
 import { jobJsonSchema } from '../../src/job-file/json-schema.ts';
@@ -157,6 +158,8 @@ export async function openJobsTarget(): Promise<Target> {
         );
         return null;
       });
+      // Node tells of them a turn later.
+      await setImmediate();
       const warning = warnings.pop();
       must(warning === undefined, `a warning is printed: ${warning?.message}`);
       if (job === null) return;

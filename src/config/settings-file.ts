@@ -45,7 +45,7 @@ async function parseFile(path: string): Promise<unknown> {
   try {
     if (path.endsWith('.json')) return JSON.parse(text);
     const { parseDocument } = await import('yaml');
-    const document = parseDocument(text);
+    const document = parseDocument(text, { logLevel: 'silent' });
     // The parser would print what it only warns of, with the line.
     const [problem] = [...document.errors, ...document.warnings];
     if (problem) throw problem;

@@ -75,8 +75,8 @@ async function parseData(text: string, path: string, ending: string): Promise<un
   try {
     if (ending === '.json') return JSON.parse(text);
     const { parseDocument } = await import('yaml');
-    const document = parseDocument(text);
-    // The parser would print what it only warns of, with a piece of the file.
+    const document = parseDocument(text, { logLevel: 'silent' });
+    // The parser would print what it only warns of, with a piece of the file; also of keys that are no texts.
     const [problem] = [...document.errors, ...document.warnings];
     if (problem) throw problem;
     return document.toJS();
