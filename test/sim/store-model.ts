@@ -28,6 +28,7 @@ interface ModelTask {
 interface Released {
   returned: number;
   dead: number;
+  isOthers?: true;
 }
 
 type Counted = Pick<Counters, 'accepted' | TaskState>;
@@ -201,8 +202,9 @@ export class StoreModel {
   #release(
     batchId: number,
     { blame, reason }: { blame: Blame; reason: string },
-    { returned, dead }: Released,
+    { returned, dead, isOthers }: Released,
   ): void {
+    if (isOthers) return;
     const held = this.open.get(batchId) ?? new Set();
     check(
       reason !== 'the coordinator ended' || held.size === 0 || !this.isAtWorker(batchId),
