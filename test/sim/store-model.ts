@@ -166,7 +166,10 @@ export class StoreModel {
     for (const { host, reachedAt } of settlement.hosts) {
       if (reachedAt != null && !this.reachedAt.has(host)) this.reachedAt.set(host, this.now());
     }
-    // Some refusals in a row are the pages' own where the known page answered beside such ones, also if a ban begins just then.
+    // Cleared: the known page answered after others were refused, and no other page has since. Then a page that is refused for
+    // the second time is forbidden as far as anyone can tell; only the known page could, and asking it before each of them
+    // would cost a request for every forbidden page. It is asked again after `tolerated` refusals in a row, so of a ban that
+    // begins just then fewer pages than that die, all of them refused twice.
     const isCleared = (host: string) =>
       settlement.hosts.some((change) => change.host === host && (change.ban?.tolerated ?? 0) > TOLERATED);
     for (const change of settlement.tasks) {
