@@ -191,12 +191,14 @@ export class Coordinator {
     for (const batchId of batchIds) {
       const adopted = await store.frontier.adopt(job.id, batchId);
       if (adopted && (await this.#adopt(adopted))) continue;
-      const { returned } = await store.frontier.release(batchId, {
+      const { returned, isOthers } = await store.frontier.release(batchId, {
         now: Math.floor(this.#options.clock.now()),
         // Workers elsewhere had nothing to do with its end.
         blame: adopted ? 'none' : 'coordinator',
         reason: 'the coordinator ended',
       });
+      // Another one took it over meanwhile, and waits for what its workers have.
+      if (isOthers) continue;
       await this.#sweep(batchId);
       logger.info('recovered a batch of an earlier run', { batch: batchId, tasks: returned });
     }

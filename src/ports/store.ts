@@ -321,8 +321,14 @@ export interface Frontier {
    */
   lease(jobId: number, request: LeaseRequest): Promise<LeasedBatch[]>;
   settle(settlement: Settlement): Promise<SettleResult>;
-  /** Takes a batch back. Tasks that were lost too often are dead, see core/suspicion. */
-  release(batchId: number, options: ReleaseOptions): Promise<{ returned: number; dead: number }>;
+  /**
+   * Takes a batch back. Tasks that were lost too often are dead, see core/suspicion. `isOthers`: another coordinator has the
+   * batch and is alive, and nothing was changed.
+   */
+  release(
+    batchId: number,
+    options: ReleaseOptions,
+  ): Promise<{ returned: number; dead: number; isOthers?: true }>;
   /** Before a batch leaves for a worker that may outlive this coordinator. */
   noteSent(batchId: number, sent: { replyTo: string; handover: Handover | null }): Promise<void>;
   /** Makes an orphan a batch of this coordinator. Null when it is none any more, or was not noted as sent. */

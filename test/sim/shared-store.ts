@@ -112,6 +112,10 @@ export class SharedJob {
         },
         orphans,
         abandoned: orphans,
+        release: async (batchId, options) =>
+          this.#isOthers(batchId, process)
+            ? { returned: 0, dead: 0, isOthers: true }
+            : frontier.release(batchId, options),
         adopt: async (jobId, batchId) => {
           const owner = this.#owners.get(batchId);
           // Another was faster, or it is not gone after all.
@@ -164,6 +168,11 @@ export class SharedJob {
     for (const [process, { isAtWork }] of this.#coordinators)
       if (process !== except && isAtWork && this.#isAlive(process)) count++;
     return count;
+  }
+
+  #isOthers(batchId: number, process: Process): boolean {
+    const owner = this.#owners.get(batchId);
+    return this.#open.has(batchId) && owner !== undefined && owner !== process && this.#isAlive(owner);
   }
 
   #batchesWhere(matches: (owner: Process) => boolean): number[] {

@@ -28,6 +28,7 @@ interface ModelTask {
 interface Released {
   returned: number;
   dead: number;
+  isOthers?: true;
 }
 
 type Counted = Pick<Counters, 'accepted' | TaskState>;
@@ -165,7 +166,10 @@ export class StoreModel {
     for (const { host, reachedAt } of settlement.hosts) {
       if (reachedAt != null && !this.reachedAt.has(host)) this.reachedAt.set(host, this.now());
     }
-    // Some refusals in a row are the pages' own where the known page answered beside such ones, also if a ban begins just then.
+    // Cleared: the known page answered after others were refused, and no other page has since. Then a page that is refused for
+    // the second time is forbidden as far as anyone can tell; only the known page could, and asking it before each of them
+    // would cost a request for every forbidden page. It is asked again after `tolerated` refusals in a row, so of a ban that
+    // begins just then fewer pages than that die, all of them refused twice.
     const isCleared = (host: string) =>
       settlement.hosts.some((change) => change.host === host && (change.ban?.tolerated ?? 0) > TOLERATED);
     for (const change of settlement.tasks) {
@@ -201,8 +205,9 @@ export class StoreModel {
   #release(
     batchId: number,
     { blame, reason }: { blame: Blame; reason: string },
-    { returned, dead }: Released,
+    { returned, dead, isOthers }: Released,
   ): void {
+    if (isOthers) return;
     const held = this.open.get(batchId) ?? new Set();
     check(
       reason !== 'the coordinator ended' || held.size === 0 || !this.isAtWorker(batchId),

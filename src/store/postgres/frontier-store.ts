@@ -138,8 +138,8 @@ export class PostgresFrontier implements Frontier {
     return this.#db.write((tx) => settleInTransaction(tx, settlement, { memory, hosts }));
   }
 
-  async release(batchId: number, options: ReleaseOptions): Promise<{ returned: number; dead: number }> {
-    return this.#db.write((tx) => releaseInTransaction(tx, batchId, options));
+  async release(batchId: number, options: ReleaseOptions): ReturnType<Frontier['release']> {
+    return this.#db.write((tx) => releaseInTransaction(tx, batchId, options, this.#heartbeats.id));
   }
 
   async noteSent(batchId: number, { replyTo, handover }: Parameters<Frontier['noteSent']>[1]): Promise<void> {

@@ -1,7 +1,7 @@
 import type { FailureCode } from '../../../core/failures.ts';
 import { ALL_HOSTS, emptyRollup, lostTasks } from '../../../core/rollups/rollup.ts';
 import { LOSSES_MAX, nextSuspicion, type Suspicion } from '../../../core/suspicion/suspicion.ts';
-import type { ReleaseOptions } from '../../../ports/store.ts';
+import type { Frontier, ReleaseOptions } from '../../../ports/store.ts';
 import { LEASED, READY, STATE_NUMBERS, WAITING } from '../../shared/states.ts';
 import { LOST } from '../../shared/views/tasks.ts';
 import { tellWork } from '../../shared/webhooks/outbox.ts';
@@ -11,15 +11,19 @@ import { CounterUpdates, cleanText, indexHint } from '../connection/rows.ts';
 import { appendHostLogs } from '../host-log.ts';
 import { addRollups } from '../rollup-store.ts';
 import { POSTGRES_OUTBOX, writeOutbox } from '../webhooks.ts';
+import { ALIVE } from './coordinator-heartbeats.ts';
 
 /** Takes a batch back: its tasks are ready again, unless they have killed workers too often. */
 export async function releaseInTransaction(
   tx: Transaction,
   batchId: number,
   options: ReleaseOptions,
-): Promise<{ returned: number; dead: number }> {
-  const [batch] = await tx.run<{ job_id: number }>(LOCK_BATCH, batchId);
+  coordinator: number,
+): ReturnType<Frontier['release']> {
+  const [batch] = await tx.run<{ job_id: number; others: boolean }>(LOCK_BATCH, batchId, coordinator);
   if (!batch) return { returned: 0, dead: 0 };
+  // Of several that see a batch of one that is gone, the first has taken it over.
+  if (batch.others) return { returned: 0, dead: 0, isOthers: true };
   const reason = cleanText(options.reason);
   const held = await tx.run<Suspicion & { id: number; host_id: number }>(SELECT_HELD, batchId);
   const next = held.map((row) => nextSuspicion(row, options.blame, row.id));
@@ -130,7 +134,9 @@ const LOG_LOST = `
     '${'worker-lost' satisfies FailureCode}', 0
   FROM batches, unnest($2::bigint[]) AS lost (task_id) WHERE id = $1`;
 
-const LOCK_BATCH = "SELECT job_id FROM batches WHERE id = $1 AND state = 'open' FOR UPDATE";
+const LOCK_BATCH = `
+  SELECT job_id, coordinator IS DISTINCT FROM $2::bigint AND ${ALIVE('batches.coordinator')} AS others FROM batches
+  WHERE id = $1 AND state = 'open' FOR UPDATE`;
 
 const SELECT_HELD = `
   SELECT id, host_id, losses, crashes FROM tasks

@@ -182,6 +182,8 @@ describe('a coordinator that is gone', () => {
     await one.close();
     expect(await two.frontier.adopt(job.id, first.id)).toMatchObject({ id: first.id, replyTo: 'there' });
     expect(await three.frontier.adopt(job.id, first.id)).toBeNull();
+    const gone = { now: T0, blame: 'coordinator', reason: 'the coordinator ended' } as const;
+    expect(await three.frontier.release(first.id, gone)).toEqual({ returned: 0, dead: 0, isOthers: true });
     expect(await three.frontier.abandoned(job.id)).toEqual([second.id]);
     expect(namesOf(await due(two))).toContain('a.example');
     expect(namesOf(await due(three))).toEqual(['b.example']);
