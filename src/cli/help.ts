@@ -3,7 +3,8 @@ import { VERSION } from '../core/identity/identity.ts';
 import { COMMANDS, type CommandSpec } from './specs/commands.ts';
 
 export function generalHelp(): string {
-  const commands = Object.entries(COMMANDS).map(([name, spec]) => `  ${name.padEnd(8)} ${spec.summary}`);
+  const width = Math.max(...Object.keys(COMMANDS).map((name) => name.length));
+  const commands = Object.entries(COMMANDS).map(([name, spec]) => `  ${name.padEnd(width)}  ${spec.summary}`);
   const exits = Object.entries(EXIT_CODES).map(
     ([, { code, doc }]) => `  ${String(code).padStart(3)}  ${doc}`,
   );

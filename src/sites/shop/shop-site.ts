@@ -91,6 +91,9 @@ export async function startShopSite(options: ShopSiteOptions = {}): Promise<Shop
   } = options;
   const catalogue = createCatalogue({ products, seed, day });
   const oddities = planOddities(catalogue, seed);
+  // A shop that is opened again for another day has forgotten whom it refused. Refused anew each day, a crawler would slow
+  // down to one page a second, for hosts keep the pace that was learned.
+  if (day > 1) for (const refusing of [oddities.flaky, oddities.throttled]) refusing.clear();
   const log: RequestLogEntry[] = [];
   const timers = new Set<NodeJS.Timeout>();
   let decide: ReturnType<typeof createAnswers> | null = null;

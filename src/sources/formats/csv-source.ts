@@ -7,7 +7,7 @@ import { type CellMapper, type ColumnSpec, checkColumns, mapCells } from '../row
 import { BrokenFileError, type FileReader, type RawRow } from '../rows/raw-row.ts';
 import { readRecords } from './csv-records.ts';
 import { endingOf } from './file-format.ts';
-import { openText, openTextAt, peek, type TextFile } from './text-file.ts';
+import { openText, openTextAt, peek, refuseBinary, type TextFile } from './text-file.ts';
 
 /** Bytes, rows and line ends before the next row. In packed text rows are counted instead of jumped to. */
 interface CsvPosition {
@@ -30,7 +30,9 @@ export function openCsvReader(files: Pick<RemoteFiles, 'stream'>, spec: ColumnSp
     async check(url) {
       const { header, text } = await openTable(files, url);
       text.close();
-      if (header) checkColumns(header, spec);
+      if (!header) return;
+      refuseBinary(Buffer.from(header.join()));
+      checkColumns(header, spec);
     },
     async close() {},
   };

@@ -2,7 +2,7 @@ import { LIMITS } from '../../core/limits.ts';
 import type { RemoteFiles } from '../../ports/remote-files.ts';
 import { type ColumnSpec, mapObject, taskOf } from '../rows/map-row.ts';
 import { BrokenFileError, type FileReader, type RawRow } from '../rows/raw-row.ts';
-import { openText, openTextAt, peek } from './text-file.ts';
+import { openText, openTextAt, peek, refuseBinary } from './text-file.ts';
 
 type ParseLine = (line: string) => RawRow['row'] | null;
 /** Throws when a file cannot be what it should be. */
@@ -76,7 +76,9 @@ function openLineReader(files: RemoteFiles, parse: ParseLine, checkHead?: CheckH
     async check(url) {
       const text = await openText(files, url);
       try {
-        await checked(text.chunks, checkHead);
+        const { head, all } = await peek(text.chunks, HEAD_BYTES);
+        refuseBinary(head.subarray(0, HEAD_BYTES));
+        await checked(all, checkHead);
       } finally {
         text.close();
       }

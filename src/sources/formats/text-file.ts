@@ -28,6 +28,14 @@ export async function openText(files: Pick<RemoteFiles, 'stream'>, url: string):
   }
 }
 
+/** Text has no NUL. Who gives an image or a program as a list gets one sentence, and not one for each of its lines. */
+export function refuseBinary(head: Buffer): void {
+  const [first, second] = head;
+  if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff))
+    throw new BrokenFileError('it is UTF-16: save it as UTF-8');
+  if (head.includes(0)) throw new BrokenFileError('it is not text, and so not a list of URLs');
+}
+
 /** Plain text from the middle. */
 export async function openTextAt(
   files: Pick<RemoteFiles, 'stream'>,

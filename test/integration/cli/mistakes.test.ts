@@ -31,15 +31,32 @@ test.each([
     ['run', 'shop.example'],
     /^seine: no such file: shop\.example; did you mean https:\/\/shop\.example\/ \?\n/,
   ],
-  [['run', 'www.shop.example/chairs'], /did you mean https:\/\/www\.shop\.example\/chairs\/ \?/],
+  [['run', 'www.shop.example/chairs'], /did you mean https:\/\/www\.shop\.example\/chairs \?/],
   [['run', 'urls.txt'], /^seine: no such file: .*urls\.txt\n/],
   [['run', 'FOLDER'], /^seine: .*some is a folder\n/],
   [['run', 'JOB'], /^seine: .*job\.yaml is a folder, not a job file\n/],
+  [
+    ['init', 'shop', '--into', 'FILE/new'],
+    /^seine: cannot write to .*some-file\/new: .*\n {2}choose another folder with --into\n/,
+  ],
+  [['run', 'BINARY'], /^seine: .*image\.txt: it is not text.*\n/],
+  [['run', 'UTF16'], /^seine: .*utf16\.txt: it is UTF-16.*UTF-8.*\n/],
 ])('%j: what was meant', async (args, message) => {
   mkdirSync(at('some'), { recursive: true });
   mkdirSync(at('job.yaml'), { recursive: true });
-  const given = args.map((arg) => (arg === 'FOLDER' ? at('some') : arg === 'JOB' ? at('job.yaml') : arg));
-  const { code, stderr } = await seineHere(...given, '--dir', at('none'));
+  writeFileSync(at('some-file'), '');
+  writeFileSync(at('image.txt'), Buffer.from('89504e470d0a1a0a0000000d4948445200000010', 'hex'));
+  writeFileSync(at('utf16.txt'), Buffer.from('\uFEFFhttps://a.example/\n', 'utf16le'));
+  const places: Record<string, string> = {
+    FOLDER: at('some'),
+    JOB: at('job.yaml'),
+    'FILE/new': at('some-file', 'new'),
+    BINARY: at('image.txt'),
+    UTF16: at('utf16.txt'),
+  };
+  const given = args.map((arg) => places[arg] ?? arg);
+  const dir = args[0] === 'run' ? ['--dir', at('none')] : [];
+  const { code, stderr } = await seineHere(...given, ...dir);
   expect(stderr).toMatch(message);
   expect(code).toBe(2);
 });

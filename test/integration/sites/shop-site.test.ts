@@ -118,6 +118,17 @@ describe('shop site', () => {
     }
   });
 
+  test('no page refuses any more from the second day on, so that refreshes are as fast as the first run', async () => {
+    const own = await startShopSite({ products: 300, delayScale: 0, day: 2 });
+    try {
+      expect([...own.expected.flakyPaths, ...own.expected.throttledPaths]).toEqual([]);
+      for (const path of [...site.expected.flakyPaths, ...site.expected.throttledPaths])
+        expect((await get(new URL(path, own.url).href)).status).toBe(200);
+    } finally {
+      await own.close();
+    }
+  });
+
   test('old addresses redirect to products that exist', async () => {
     expect(new Set(site.expected.redirects.map((redirect) => redirect.status))).toEqual(new Set([301, 302]));
     for (const { from, to, status } of site.expected.redirects) {

@@ -78,7 +78,9 @@ export async function toSource(arg: string, context: Context): Promise<SourceSpe
       hint: `to read all files in it, use '${join(path, '*')}'`,
     });
   if ('file' in source && looksLikeSite(arg) && !existsSync(arg))
-    throw new SeineError(`no such file: ${arg}; did you mean https://${arg.replace(/\/$/, '')}/ ?`);
+    throw new SeineError(
+      `no such file: ${arg}; did you mean https://${arg.includes('/') ? arg : `${arg}/`} ?`,
+    );
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(path) && !isRemote(path))
     throw new SeineError(`not an http(s) URL: ${arg}`);
   const settings = 'file' in source ? { format, urlColumn: values['url-column'], meta: lists.meta } : {};

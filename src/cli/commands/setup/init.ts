@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { SeineError } from '../../../core/errors.ts';
+import { messageOf, SeineError } from '../../../core/errors.ts';
 import { isHttpUrl } from '../../../core/job-schema/source-name.ts';
 import { suggestion } from '../../../core/text/nearest-name.ts';
 import { jobJsonSchema } from '../../../job-file/json-schema.ts';
@@ -50,10 +50,17 @@ export const initCommand: Command = async (context) => {
       : { 'tsconfig.json': `${JSON.stringify(TSCONFIG, null, 2)}\n` }),
     'README.md': readmeOf(template, file, url),
   };
-  mkdirSync(dir, { recursive: true });
   const kept = Object.keys(files).filter((name) => existsSync(join(dir, name)));
   const written = Object.keys(files).filter((name) => !kept.includes(name));
-  for (const name of written) writeFileSync(join(dir, name), files[name]!);
+  try {
+    mkdirSync(dir, { recursive: true });
+    for (const name of written) writeFileSync(join(dir, name), files[name]!);
+  } catch (error) {
+    throw new SeineError(`cannot write to ${dir}: ${messageOf(error)}`, {
+      hint: 'choose another folder with --into',
+      cause: error,
+    });
+  }
   if (context.json) printJson(context, { dir, written, kept });
   else
     print(
