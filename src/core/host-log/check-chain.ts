@@ -34,10 +34,12 @@ const FAULTS_KEPT = 100;
 const ROUNDING_MS = 1;
 
 interface Chain extends ChainHead {
-  /** The last request under a permit with a gap. */
-  lastSentAt: number | null;
-  gapUs: number;
+  /** The last request under a permit with a gap, by the address that it came from: addresses are used at the same time. */
+  last: Map<string, { sentAt: number; gapUs: number }>;
 }
+
+/** Addresses of a host that are remembered: those that were used last. */
+const ADDRESSES_KEPT = 200;
 
 /** Checks chains row by row: entries of different hosts may be mixed, those of one host are in order. */
 export class ChainCheck {
@@ -61,7 +63,7 @@ export class ChainCheck {
   #add(row: HostLogRow): void {
     const { number, previous, hash, ...entry } = row;
     const chain = this.#chains.get(entry.host) ?? {
-      ...{ number: 0, hash: FIRST_PREVIOUS, lastSentAt: null, gapUs: 0 },
+      ...{ number: 0, hash: FIRST_PREVIOUS, last: new Map() },
     };
     if (number !== chain.number + 1)
       this.fault(
@@ -112,9 +114,13 @@ export class ChainCheck {
     if (gapUs === 0) return;
     if (smallestGapUs !== null && smallestGapUs < gapUs) this.#sums.shortGaps++;
     if (firstSentAt === null || lastSentAt === null) return;
-    const sinceMs = chain.lastSentAt === null ? -1 : Date.parse(firstSentAt) - chain.lastSentAt;
-    if (sinceMs >= 0 && sinceMs + ROUNDING_MS < Math.min(gapUs, chain.gapUs) / 1_000) this.#sums.shortGaps++;
-    Object.assign(chain, { lastSentAt: Math.max(chain.lastSentAt ?? 0, Date.parse(lastSentAt)), gapUs });
+    const address = permit?.address ?? '';
+    const last = chain.last.get(address);
+    const sinceMs = last ? Date.parse(firstSentAt) - last.sentAt : -1;
+    if (sinceMs >= 0 && sinceMs + ROUNDING_MS < Math.min(gapUs, last!.gapUs) / 1_000) this.#sums.shortGaps++;
+    chain.last.delete(address);
+    chain.last.set(address, { sentAt: Math.max(last?.sentAt ?? 0, Date.parse(lastSentAt)), gapUs });
+    if (chain.last.size > ADDRESSES_KEPT) chain.last.delete(chain.last.keys().next().value!);
   }
 }
 

@@ -38,6 +38,8 @@ export interface HostLogRow {
 }
 
 interface LoggedPermit {
+  /** Where several addresses are used at the same time: the one that the requests came from. */
+  address?: string;
   startAt: string;
   endAt: string;
   /** Least time between two requests; 0 when only parallelism limits. */
@@ -78,12 +80,13 @@ export function reportEntry(about: {
   job: string;
   batch: number;
   permit: Permit;
+  address?: string | undefined;
   use: PermitUse;
   outcomes: readonly Outcome[];
   robots: readonly RobotsOutcome[];
   fetched: readonly { origin: string; text: string | null }[];
 }): HostLogEntry | null {
-  const { now, job, batch, permit, use, outcomes, robots, fetched } = about;
+  const { now, job, batch, permit, address, use, outcomes, robots, fetched } = about;
   if (use.sent === 0 && fetched.length === 0) return null;
   const answers = new Map<string, number>();
   let refusals = 0;
@@ -104,7 +107,7 @@ export function reportEntry(about: {
     job,
     kind: 'report',
     lastSentAt: use.sent === 0 ? null : timeText(use.lastSentAt),
-    permit: loggedPermit(permit),
+    permit: loggedPermit(permit, address),
     refusals,
     requests: use.sent,
     robots: fetched.map(({ origin, text }) => ({
@@ -149,8 +152,12 @@ function nothing(host: string, kind: HostLogEntry['kind'], now: number): HostLog
   };
 }
 
-function loggedPermit({ startAt, endAt, gapMs, parallel }: Permit): LoggedPermit {
+function loggedPermit(
+  { startAt, endAt, gapMs, parallel, addresses }: Permit,
+  address?: string,
+): LoggedPermit {
   return {
+    ...(addresses && address !== undefined ? { address } : {}),
     endAt: timeText(endAt),
     gapUs: Math.round(gapMs * 1_000),
     parallel,
