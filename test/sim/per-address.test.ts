@@ -19,6 +19,7 @@ import { Process, SeededRandom, World } from './virtual-time.ts';
 
 const ADDRESSES = 6;
 const LIMIT = 5;
+const HOST_LOG_MS = 5 * 86_400_000;
 const BODY = Buffer.from('<html><body><h1>A page</h1></body></html>');
 
 interface Options {
@@ -40,6 +41,8 @@ interface Result {
   counters: { done: number; dead: number; pending: number };
   requests: Request[];
   pace: HostPace | null;
+  /** When the log of the host was looked at. */
+  looks: { host: string; keepMs: number }[];
   workers: Set<string>;
 }
 
@@ -116,8 +119,14 @@ async function crawl({ perAddress, pages, rate, ban }: Options): Promise<Result>
   });
   const job = await store.jobs.create({ ...code, name: 'addresses', now: 0 });
   const parts = { store, job, clock: main.clock, logger: { info() {}, warn() {}, error() {} } };
+  const looks: Result['looks'] = [];
+  const checkpointLog = store.hosts.checkpointLog.bind(store.hosts);
+  store.hosts.checkpointLog = (host, options) => {
+    looks.push({ host, keepMs: options.keepMs });
+    return checkpointLog(host, options);
+  };
   const coordinator = new Coordinator({
-    ...parts,
+    ...{ ...parts, hostLogMs: HOST_LOG_MS },
     ...{ dispatcher, blobs: new MemoryBlobs(), random, diskFree: async () => null },
     feeder: new SourceFeeder({ ...parts, sources: [source] }),
     progress: createProgress({ startedAt: main.clock.now() }),
@@ -133,7 +142,7 @@ async function crawl({ perAddress, pages, rate, ban }: Options): Promise<Result>
   const workers = new Set<string>();
   for await (const { worker } of store.views.attempts(job.id)) workers.add(worker);
   db.close();
-  return { ms: endedAt! - startedAt, counters, requests, pace: facts?.pace ?? null, workers };
+  return { ms: endedAt! - startedAt, counters, requests, pace: facts?.pace ?? null, looks, workers };
 }
 
 /** The most requests of any stretch of time. */
@@ -186,7 +195,7 @@ describe('a host that takes 5 requests a second from one address', () => {
 
   test('when it bans one address, it is left alone by all of them, and no page is lost', async () => {
     const ban = { address: 'lambda-2', fromMs: 20_000, forMs: 90_000 };
-    const { requests, counters } = await crawl({ perAddress: true, pages: 900, rate: 40, ban });
+    const { requests, counters, looks } = await crawl({ perAddress: true, pages: 900, rate: 40, ban });
     expect([counters.done, counters.dead, counters.pending]).toEqual([900, 0, 0]);
     const banned = requests.filter(({ status }) => status === 403);
     expect(banned.length).toBeLessThanOrEqual(30);
@@ -196,5 +205,8 @@ describe('a host that takes 5 requests a second from one address', () => {
     // It is still banned when the first rest is over: the next is twice as long.
     const rests = requests.slice(1).map(({ at }, index) => at - requests[index]!.at);
     expect(rests.filter((ms) => ms > 15_000).map((ms) => Math.round(ms / 10_000))).toEqual([2, 4, 8]);
+    // Over so many batches its log was looked at, for entries that are too old.
+    expect(looks[0]).toEqual({ host: 'shop.example.test', keepMs: HOST_LOG_MS });
+    expect(looks.length).toBeLessThan(20);
   });
 });
