@@ -94,7 +94,7 @@ export function rowOf({ number, previous, hash, text }: StoredLogEntry): HostLog
   return { host, number, kind, at, job, ...entry, previous: previous ?? before, hash };
 }
 
-/** What a report says of the host of one permit; null when nothing was sent. */
+/** What a report says of the host of one permit; null when nothing was sent or answered. */
 export function reportEntry(about: {
   now: number;
   job: string;
@@ -107,7 +107,6 @@ export function reportEntry(about: {
   fetched: readonly { origin: string; text: string | null }[];
 }): HostLogEntry | null {
   const { now, job, batch, permit, address, use, outcomes, robots, fetched } = about;
-  if (use.sent === 0 && fetched.length === 0) return null;
   const answers = new Map<string, number>();
   let refusals = 0;
   for (const result of [...robots, ...outcomes]) {
@@ -118,6 +117,8 @@ export function reportEntry(about: {
     if (result.kind !== 'failed') continue;
     if (isThrottling(result.code, status) || isRefusal(result.code, status)) refusals++;
   }
+  // Parts of a report may tell of requests and of their answers one after the other.
+  if (use.sent === 0 && fetched.length === 0 && answers.size === 0) return null;
   return {
     answers: Object.fromEntries([...answers].sort(([a], [b]) => (a < b ? -1 : 1))),
     at: timeText(now),

@@ -100,6 +100,17 @@ test('an entry says what was permitted, sent, answered and refused, in whole num
   expect(reportEntry({ ...about, use: nothing })).toBeNull();
 });
 
+test('answers are told also where their requests are told with another part of the report', () => {
+  const about = { now: T0, job: 'shop-1', batch: 7, permit, robots: [], fetched: [] };
+  const use = { host: 'a.example', sent: 0, lastSentAt: T0 + 900, finished: false };
+  const outcomes = [failed(1, 429, 'throttled'), failed(2, null, 'reset')];
+  expect(reportEntry({ ...about, use, outcomes })).toMatchObject({
+    ...{ requests: 0, firstSentAt: null, lastSentAt: null, refusals: 1, answers: { '429': 1, none: 1 } },
+  });
+  const untried: Outcome[] = [{ kind: 'deferred', taskId: 3 }];
+  expect(reportEntry({ ...about, use, outcomes: untried })).toBeNull();
+});
+
 test('names are in order wherever entries are made', () => {
   const entries = [
     report({ sent: 4, from: 0, to: 1 }),
