@@ -156,6 +156,7 @@ function settingsOf(options: SeineOptions): AppSettings {
     workers: config.workers,
     sync: config.sync,
     prices: config.prices,
+    hostLogDays: config.hostLogDays,
     blobs: config.blobs,
     dispatch: config.dispatch,
     fleetKeys: config.fleetKey ?? [],

@@ -62,6 +62,8 @@ export interface AppSettings extends DispatchSettings {
   /** Lists of proxies that jobs may use by name. */
   proxyPools?: ReadonlyMap<string, SharedPool>;
   /** Where traces of batches go, when somebody asked for them. */
+  /** How long entries of host logs are kept. */
+  hostLogDays?: number;
   traces?: TraceSink | undefined;
 }
 
@@ -224,6 +226,7 @@ function createParts(
     ...(lingerMs === undefined ? {} : { lingerMs }),
     room,
     traces: settings.traces,
+    ...(settings.hostLogDays === undefined ? {} : { hostLogMs: settings.hostLogDays * DAY_MS }),
     isHealthNoted,
     costs: {
       prices: settings.prices ?? PRICES_DEFAULT,
@@ -353,6 +356,7 @@ async function viewOf(
 }
 
 const EXPLAIN_MS = 5_000;
+const DAY_MS = 86_400_000;
 
 /** Looked up now and then: what it is made of is written every few seconds. */
 function explanationOf(store: Store, job: Job): () => Promise<Explanation | null> {

@@ -70,6 +70,7 @@ export async function makeContext(parsed: ParsedArgs, output: Output = process):
       apiCallbacks: callbacksOf(loaded.config),
       sync,
       prices: loaded.config.prices,
+      hostLogDays: loaded.config.hostLogDays,
       allowPrivate,
       readSecret: loaded.readSecret,
       proxyPools: loaded.config.proxyPools,

@@ -398,6 +398,13 @@ export const SETTINGS = {
     }),
     environmentOnly: true,
   },
+  hostLogDays: setting<number>({
+    env: 'SEINE_HOST_LOG_DAYS',
+    shown: '365',
+    doc: 'Days that entries in the logs of hosts are kept, 1 to 36,500. Older ones are cut at a checkpoint, see docs/politeness.md.',
+    default: () => 365,
+    parse: integer(1, 36_500),
+  }),
   log: setting<'quiet' | 'error' | 'warn' | 'info' | 'debug'>({
     env: 'SEINE_LOG',
     shown: 'warn',

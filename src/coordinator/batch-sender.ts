@@ -6,9 +6,10 @@ import { isExpired } from '../core/calibration/host-profile.ts';
 import type { IdleReason } from '../core/explain/slot-states.ts';
 import { gapMsOf, parallelOf } from '../core/job-schema/job.ts';
 import type { Counters } from '../core/model.ts';
+import { addressLimitsOf, laneTimes } from '../core/pace/address-pace.ts';
 import { isRising, isTrying, paceUnder } from '../core/pace/pace.ts';
 import { compileHostLimits, type HostLimiter } from '../core/politeness/host-limits.ts';
-import { guardedGapMs, SHORT_PERMIT_MS } from '../core/politeness/permits.ts';
+import { guardedGapMs, SHORT_PERMIT_MS, unguardedGapMs } from '../core/politeness/permits.ts';
 import type { Clock } from '../ports/ambient.ts';
 import type { Dispatcher } from '../ports/dispatcher.ts';
 import type {
@@ -57,7 +58,7 @@ interface SenderParts {
     readonly jobs: Pick<JobStore, 'counters'>;
   };
   job: Job;
-  dispatcher: Pick<Dispatcher, 'replyTo' | 'slots' | 'suspectSlots' | 'workers'>;
+  dispatcher: Pick<Dispatcher, 'addresses' | 'replyTo' | 'slots' | 'suspectSlots' | 'workers'>;
   clock: Clock;
   batches: OpenBatches;
   permits: OpenPermits;
@@ -78,6 +79,8 @@ interface SenderParts {
   feeder: Pick<SourceFeeder, 'done'>;
   dispatch: (open: OpenBatch) => void;
 }
+
+type LimitName = 'gapMs' | 'parallel' | 'permitMs' | 'permitsMax' | 'answered' | 'addresses';
 
 /** What the job's limits still allow. */
 interface Allowance {
@@ -300,13 +303,11 @@ export class BatchSender {
     return open;
   }
 
-  #limitsFor({
-    host,
-    pace,
-    ban,
-  }: DueHost): Pick<PlanHost, 'gapMs' | 'parallel' | 'permitMs' | 'permitsMax' | 'answered'> {
+  #limitsFor(due: DueHost): Pick<PlanHost, LimitName> {
+    const { host, pace, ban } = due;
     const { rate: cap, parallel } = this.#limitsOf(host);
-    const { adaptive } = this.#parts.job.spec.politeness;
+    const { adaptive, perAddress } = this.#parts.job.spec.politeness;
+    if (perAddress && adaptive && Number.isFinite(cap)) return this.#limitsByAddress(due, cap, parallel);
     const now = paceUnder(pace, cap);
     const rate = adaptive ? Math.min(cap, now.rate) : cap;
     const limits = { gapMs: Number.isFinite(rate) ? 1_000 / rate : 0, parallel };
@@ -317,6 +318,25 @@ export class BatchSender {
       ...(isRising(now, cap) ? { permitMs: SHORT_PERMIT_MS } : {}),
       ...(isTrying(now) ? { permitsMax: 1 } : {}),
       ...(answered === null ? {} : { answered }),
+    };
+  }
+
+  /** The gap is that of the whole host, for whoever wants to know how fast it is. */
+  #limitsByAddress(
+    { pace, crawlDelayMs }: DueHost,
+    cap: number,
+    parallel: number,
+  ): Pick<PlanHost, LimitName> {
+    const { dispatcher, clock } = this.#parts;
+    const limits = addressLimitsOf(pace, { cap, crawlDelayMs, now: clock.now() });
+    const lanesMax = dispatcher.addresses ?? 1;
+    const lanes = Math.max(1, Math.min(limits.lanes, lanesMax));
+    return {
+      gapMs: unguardedGapMs(laneTimes(limits, lanes).usualGapMs) / lanes,
+      parallel,
+      addresses: { ...limits, lanesMax },
+      ...(limits.isRising ? { permitMs: SHORT_PERMIT_MS } : {}),
+      ...(limits.isTrying ? { permitsMax: 1 } : {}),
     };
   }
 

@@ -62,6 +62,8 @@ export interface CoordinatorOptions {
   diskFree(): Promise<number | null>;
   /** What costs are counted by; the default prices when absent. */
   costs?: CostRules;
+  /** How long entries of host logs are kept; a year when absent. */
+  hostLogMs?: number;
   /** Where traces of batches go; absent when nobody asked for them. */
   traces?: TraceSink | undefined;
   /** Another part of this process writes down how the workers are. */

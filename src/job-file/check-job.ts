@@ -47,6 +47,25 @@ export function checkAccess({ routes, proxies, api, login }: JobSpec): void {
   }
 }
 
+/** What an address may do is learned from answers to requests that came from it, under a rate for the whole host. */
+export function checkAddresses({ politeness, proxies }: Pick<JobSpec, 'politeness' | 'proxies'>): void {
+  const { perAddress, adaptive, rate } = politeness;
+  if (!perAddress) return;
+  if (!adaptive)
+    throw new SeineError('`politeness.perAddress` learns rates, but `politeness.adaptive` is off');
+  if (rate === 'max')
+    throw new SeineError('`politeness.perAddress` needs a `rate`: it is the limit of the whole host', {
+      hint: 'set `politeness.rate` to the number of requests per second that the host may get from all addresses',
+    });
+  if (proxies)
+    throw new SeineError(
+      '`politeness.perAddress` is for requests from our own addresses, but the job has proxies',
+      {
+        hint: 'proxies have paces of their own: leave out `perAddress`',
+      },
+    );
+}
+
 type WithSecrets = Pick<JobSpec, 'proxies' | 'api' | 'identity' | 'login' | 'notify'>;
 
 /** Files of secrets are meant from where the job file is, also when the job is resumed from elsewhere. */

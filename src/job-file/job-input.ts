@@ -377,6 +377,8 @@ export interface JobFields {
         parallel?: number | null | undefined;
         /** Start at half the rate, and slow down if a host refuses requests, fails or becomes slow. */
         adaptive?: boolean | undefined;
+        /** For hosts that count requests by address: learn a rate for each outgoing address (a Lambda environment, a worker of the fleet), and use several at once. `rate` stays the limit of the whole host. */
+        perAddress?: boolean | undefined;
         /** Lengthen each pause between requests by a random share up to this value; sometimes by much more. */
         jitter?: number | undefined;
         /** Apply rates per host, per registrable domain (`site`), or per IP address. An address is resolved once, when the host is first seen. */

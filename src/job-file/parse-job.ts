@@ -8,7 +8,14 @@ import { unknownRouteOf } from '../core/job-schema/source-name.ts';
 import { suggestion } from '../core/text/nearest-name.ts';
 import { compileJob } from '../worker/compile-job.ts';
 import { CODE_NAMES, isRecordSchema, type JobHandlers } from '../worker/job/route-code.ts';
-import { checkAccess, checkHeaders, checkRoute, checkShape, checkSources } from './check-job.ts';
+import {
+  checkAccess,
+  checkAddresses,
+  checkHeaders,
+  checkRoute,
+  checkShape,
+  checkSources,
+} from './check-job.ts';
 import { type JobProblem, placeName, problemsOf, valueAt } from './describe-problem.ts';
 import { handlersOf } from './load-handlers.ts';
 
@@ -63,6 +70,7 @@ export async function parseJob(
 async function checkMeaning(spec: JobSpec, handlers: JobHandlers): Promise<void> {
   for (const route of spec.routes) checkRoute(route, handlers.get(route.name) ?? {});
   checkAccess(spec);
+  checkAddresses(spec);
   checkSources(spec);
   checkHeaders(spec);
   // Selectors, patterns and route names are compiled once here, so that mistakes show now.

@@ -42,6 +42,8 @@ export interface Dispatcher {
   readonly workers: number;
   /** Batches that may be under way at once: more than workers, since most of a batch is waiting. */
   readonly slots: number;
+  /** Addresses that requests of batches come from, of which each takes batches by itself. Absent: one. */
+  readonly addresses?: number;
   /** How many batches of suspects may be under way at once, each on a worker of its own. Absent: as many as others. */
   readonly suspectSlots?: number;
   /** How many of them may be of this kind, where workers differ. Absent: all. */

@@ -404,6 +404,19 @@ export interface HostFacts {
 /** A host by itself, over all jobs. */
 export type HostSummary = Omit<HostFacts, 'ready' | 'smallestGapMs' | 'robots' | 'sharedWith' | 'profile'>;
 
+export interface CheckpointOptions {
+  now: number;
+  keepMs: number;
+  /** Entries between two checkpoints, at least; a thousand when absent. */
+  entries?: number;
+}
+
+export interface LogCheckpoint {
+  isWritten: boolean;
+  /** Entries that were cut. */
+  cut: number;
+}
+
 export interface HostStore {
   /** Hosts of all jobs by name, those after `after`. */
   listAfter(options: { after: string; limit: number }): Promise<HostSummary[]>;
@@ -418,6 +431,8 @@ export interface HostStore {
   profiles(limit: number): Promise<HostProfile[]>;
   /** Adds entries to the logs of hosts, at most one for each. */
   appendLogs(logs: readonly HostLogText[]): Promise<void>;
+  /** Writes a checkpoint where it is time for one, and cuts what is before one that is older than `keepMs`. */
+  checkpointLog(host: string, options: CheckpointOptions): Promise<LogCheckpoint>;
   /** Entries of a host's log in their order, those after `after`. */
   logStep(host: string, options: { after: number; limit: number }): Promise<StoredLogEntry[]>;
   /** What hosts of a job are counted by, where that was noted. */

@@ -188,6 +188,10 @@ class JobSlots implements Dispatcher {
     return this.#carrier.dispatcher.workers;
   }
 
+  get addresses(): number {
+    return this.#carrier.dispatcher.addresses ?? 1;
+  }
+
   get slots(): number {
     this.#isAsking = true;
     this.#allowed = this.#allocator.allowed(this);

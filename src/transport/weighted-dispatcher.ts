@@ -60,6 +60,10 @@ class WeightedDispatcher implements Dispatcher {
     }, 0);
   }
 
+  get addresses(): number {
+    return this.#dispatchers.reduce((sum, { addresses = 1 }) => sum + addresses, 0);
+  }
+
   /** What is out and what is free: a part that gets nothing now must not make the others look full. */
   get slots(): number {
     return this.#shares.reduce((sum, { out }, index) => sum + out + this.#freeOf(index), 0);

@@ -180,6 +180,7 @@ const HOST_TYPES: Record<keyof HostLogRow, ColumnType> = {
   answers: 'json',
   refusals: 'integer',
   robots: 'json',
+  before: 'json',
   previous: 'text',
   hash: 'text',
 };

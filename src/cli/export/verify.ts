@@ -85,6 +85,7 @@ function textOf({
   requests,
   refusals,
   lost,
+  cut,
   shortGaps,
   faults,
   faultCount,
@@ -95,6 +96,10 @@ function textOf({
       : `not whole: ${counted(faultCount, 'fault', 'faults')} in ${counted(entries, 'entry', 'entries')} of ${counted(hosts, 'host', 'hosts')}`,
     `  ${counted(requests, 'request', 'requests')}, ${counted(refusals, 'refusal', 'refusals')}, ${counted(shortGaps, 'gap', 'gaps')} shorter than permitted`,
   ];
+  if (cut.hosts > 0)
+    lines.push(
+      `  ${counted(cut.hosts, 'log begins', 'logs begin')} with a checkpoint: ${counted(cut.entries, 'earlier entry', 'earlier entries')} with ${counted(cut.requests, 'request', 'requests')} and ${counted(cut.refusals, 'refusal', 'refusals')} were cut`,
+    );
   if (lost > 0) lines.push(`  ${counted(lost, 'permit', 'permits')} of which it is not known what was sent`);
   for (const fault of faults.slice(0, FAULTS_SHOWN)) lines.push(`  ${printable(faultText(fault))}`);
   if (faultCount > FAULTS_SHOWN) lines.push(`  … and ${formatCount(faultCount - FAULTS_SHOWN)} more`);

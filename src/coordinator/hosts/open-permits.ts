@@ -1,10 +1,11 @@
 import { type HostBan, NO_BAN } from '../../core/bans/bans.ts';
 import type { Permit } from '../../core/batch/batch.ts';
 import type { DueHost } from '../../ports/store.ts';
+import { AddressLearner } from '../pace/address-learner.ts';
 import { PaceLearner } from '../pace/pace-learner.ts';
 import type { HostLoad } from '../plan/plan-batches.ts';
 
-interface HostEntry {
+export interface HostEntry {
   permits: number;
   parallel: number;
   /** Reports about it that are not in the store yet: who asks the store does not see what they say. */
@@ -21,6 +22,8 @@ interface HostEntry {
   ban: HostBan;
   reachedAt: number | null;
   learning: PaceLearner;
+  /** For permits with paces by address. */
+  addresses: AddressLearner;
 }
 
 const NO_LOAD: HostLoad = { permits: 0, parallel: 0 };
@@ -68,6 +71,7 @@ export class OpenPermits {
       ban: health.ban ?? NO_BAN,
       reachedAt: health.reachedAt ?? null,
       learning: new PaceLearner(health.pace),
+      addresses: new AddressLearner(health.pace),
     });
   }
 

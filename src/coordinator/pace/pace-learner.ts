@@ -54,11 +54,14 @@ export class PaceLearner {
     },
     cap: number,
     now: number,
+    /** The pace was another one than is known here, which is no old one; null when it was not. */
+    keptRate: number | null = null,
   ): HostPace | null {
     const { permit, use, outcomes, attemptOf } = report;
     for (const outcome of outcomes) this.#look(outcome, attemptOf?.(outcome) ?? 1);
     if (this.#answers === 0 || (!use.finished && this.#refused === 0)) return null;
     this.#pace = noteRetries(paceUnder(this.#pace, cap), this.#recovered, this.#relapsed);
+    if (keptRate !== null) this.#pace = { ...this.#pace, rate: keptRate };
     const isHostsTrouble =
       this.#failedPages >= FAILED_PAGES_MIN && this.#failedPages > this.#pages * FAILED_PAGES_SHARE;
     // Pages that answer the next time were refused by the host; pages that never do are sick themselves.

@@ -1,6 +1,7 @@
 import { isBanned, probeUrlOf, refusalsLeft } from '../../core/bans/bans.ts';
 import type { Permit } from '../../core/batch/batch.ts';
 import { isProbing, knownPageFor } from '../../core/circuit-breaker/circuit-breaker.ts';
+import { type AddressLimits, isLane, type LaneTimes, laneTimes } from '../../core/pace/address-pace.ts';
 import { guardedGapMs, meanGapMs, permitFor, tasksPerPermit } from '../../core/politeness/permits.ts';
 import type { DueHost } from '../../ports/store.ts';
 
@@ -29,6 +30,8 @@ export interface PlanHost extends DueHost {
   closesAt?: number;
   /** Of a piggybacked host: what is requested there to see whether it can be reached. */
   probeUrl?: string;
+  /** There when the host has paces by address; `lanesMax`: addresses that can work on it at once. */
+  addresses?: AddressLimits & { lanesMax: number };
   /** Another host that is to be asked one thing in the same batch: where robots.txt of this one is. */
   piggybackedHost?: PlanHost;
 }
@@ -91,18 +94,29 @@ export function planBatches(input: PlanInput): PlannedBatch[] {
     const gapMs = gapOf(input, host);
     const fullAt = gapMs > 0 ? input.batchSize : openSize;
     const limits = { ...input, parallel: host.parallel ?? input.parallel };
-    for (const part of gapMs > 0 ? pacedParts(limits, host, gapMs, share) : openParts(limits, host, share)) {
+    const granted: Grant[] = [];
+    for (const part of partsOf(limits, host, gapMs, share)) {
       const count = Math.min(part.count, tasksLeft);
-      const batch = count > 0 ? batchWithRoom(batches, { slots: input.slots, fullAt }, host) : null;
+      const isApart = (part.lane?.lanes ?? 1) > 1;
+      const batch = count > 0 ? batchWithRoom(batches, { slots: input.slots, fullAt, isApart }, host) : null;
       if (!batch) break;
       addGrant(batch, input, host, { ...part, count: Math.min(count, input.batchSize - batch.size) }, gapMs);
-      tasksLeft -= batch.grants.at(-1)!.count;
+      granted.push(batch.grants.at(-1)!);
+      tasksLeft -= granted.at(-1)!.count;
       if (!host.piggybackedHost) continue;
       addPiggybackedHost(batch, input, host.piggybackedHost);
       break;
     }
+    // The host is taken until the last of its lanes is over.
+    const nextAt = Math.max(...granted.map((grant) => grant.nextAt));
+    for (const grant of granted) grant.nextAt = nextAt;
   }
   return batches;
+}
+
+function partsOf(input: PlanInput, host: PlanHost, gapMs: number, share: number): Part[] {
+  if (host.addresses) return laneParts(input, host, host.addresses, share);
+  return gapMs > 0 ? pacedParts(input, host, gapMs, share) : openParts(input, host, share);
 }
 
 function gapOf({ gapMs }: Pick<PlanInput, 'gapMs'>, host: PlanHost): number {
@@ -120,6 +134,8 @@ function openBatchSize(input: PlanInput): number {
 interface Part {
   count: number;
   parallel: number;
+  /** Of a host with paces by address: its gap, and how much later than the first lane it begins. */
+  lane?: Omit<LaneTimes, 'delaysMs'> & { lanes: number; delayMs: number };
 }
 
 /** A host with a gap gets one permit at a time, and the following one shortly before it ends. */
@@ -143,6 +159,36 @@ function pacedParts(input: PlanInput, host: PlanHost, gapMs: number, share: numb
  */
 function firstParallel(parallel: number): number {
   return parallel < 4 ? parallel : Math.ceil(parallel / 2);
+}
+
+/**
+ * A host with paces by address gets a permit for each of several addresses, and the following ones shortly before these
+ * end. Lanes of one round share the cap and the parallel requests of the host.
+ */
+function laneParts(
+  input: PlanInput,
+  host: PlanHost,
+  limits: NonNullable<PlanHost['addresses']>,
+  share: number,
+): Part[] {
+  const first = firstParallel(input.parallel);
+  const isAlone = isProbed(host, input) || host.needsRobots || host.piggybackedHost !== undefined;
+  const wanted = isAlone ? 1 : Math.min(limits.lanes, limits.lanesMax, first, input.slots);
+  if (wanted <= 1) {
+    const times = laneTimes(limits, 1);
+    const parts = pacedParts(input, host, times.usualGapMs, share);
+    return parts.map((part) => ({ ...part, lane: { ...times, lanes: 1, delayMs: 0 } }));
+  }
+  const { load, permitsMax: rounds = PERMITS_PER_HOST } = host;
+  if (rounds === 1 && load.permits > 0) return [];
+  const free = Math.min(load.permits === 0 ? first : input.parallel, input.parallel - load.parallel);
+  const total = Math.min(host.ready, share);
+  const lanes = Math.min(wanted, rounds * wanted - load.permits, free, total);
+  if (lanes < 1) return [];
+  const { delaysMs, ...times } = laneTimes(limits, lanes);
+  const most = tasksPerPermit(meanGapMs(times.usualGapMs, input.jitter ?? 0), host.permitMs);
+  const part = { count: Math.min(Math.ceil(total / lanes), most), parallel: Math.floor(free / lanes) };
+  return delaysMs.map((delayMs) => ({ ...part, lane: { ...times, lanes, delayMs } }));
 }
 
 /** A host without a gap is limited by parallelism alone, which is divided among batches. */
@@ -174,15 +220,18 @@ function openParts(input: PlanInput, host: PlanHost, share: number): Part[] {
 
 /**
  * The first batch with room that does not serve the host yet; a new one while there are slots. Piggybacked hosts
- * go into batches of their own: other hosts wait for their answers, which must not wait for pages.
+ * go into batches of their own: other hosts wait for their answers, which must not wait for pages. So do lanes: a worker
+ * that has one of the host already refuses it with its batch.
  */
 function batchWithRoom(
   batches: PlannedBatch[],
-  { slots, fullAt }: { slots: number; fullAt: number },
+  { slots, fullAt, isApart }: { slots: number; fullAt: number; isApart: boolean },
   { id, piggybackedHost }: PlanHost,
 ): PlannedBatch | null {
   const open = batches.find(
     ({ size, grants }) =>
+      !isApart &&
+      !grants.some(({ permit }) => isLane(permit)) &&
       size < fullAt &&
       grants.every(({ hostId }) => hostId !== id) &&
       grants.some((grant) => grant.piggybackedHost) === (piggybackedHost !== undefined),
@@ -194,12 +243,21 @@ function batchWithRoom(
   return batch;
 }
 
-function addGrant(batch: PlannedBatch, input: PlanInput, host: PlanHost, part: Part, gapMs: number): void {
+function addGrant(
+  batch: PlannedBatch,
+  input: PlanInput,
+  host: PlanHost,
+  part: Part,
+  hostGapMs: number,
+): void {
   const { probe, refusalsMax } = probeOf(host, part, input);
+  const { lane } = part;
+  const gapMs = lane?.gapMs ?? hostGapMs;
   const permit = permitFor(host.host, {
     now: input.now,
-    nextAt: host.nextAt,
+    nextAt: lane ? Math.max(input.now, host.nextAt) + lane.delayMs : host.nextAt,
     gapMs,
+    ...(lane ? { usualGapMs: lane.usualGapMs, longerGapMs: lane.longerGapMs } : {}),
     jitter: input.jitter ?? 0,
     openMs: input.openMs,
     parallel: part.parallel,
@@ -216,9 +274,19 @@ function addGrant(batch: PlannedBatch, input: PlanInput, host: PlanHost, part: P
       ...(refusalsMax === null ? {} : { refusalsMax }),
       ...usualOf(host),
       ...(gapMs === 0 && part.count > 1 && isStarting(host) ? { answered: host.answered! } : {}),
+      ...(lane && host.addresses ? { addresses: permitAddressesOf(host, lane.lanes, probe) } : {}),
     },
   });
   batch.size += part.count;
+}
+
+function permitAddressesOf(
+  { addresses, ban }: PlanHost,
+  lanes: number,
+  probe: Permit['probe'],
+): NonNullable<Permit['addresses']> {
+  const { gapsMs, otherMs } = addresses!;
+  return { gapsMs, otherMs, lanes, knownPage: probe ? null : (ban?.known?.url ?? null) };
 }
 
 function probeOf(

@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import { isBanned } from '../../core/bans/bans.ts';
 import { type HostProfile, isExpired } from '../../core/calibration/host-profile.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
+import { activeAddresses } from '../../core/pace/address-pace.ts';
+import type { HostPace } from '../../core/pace/pace.ts';
 import { compileHostLimits, type HostLimits } from '../../core/politeness/host-limits.ts';
 import { isOrigin, parseRobots } from '../../core/robots/robots.ts';
 import type { HostFacts, RobotsEntry } from '../../ports/store.ts';
@@ -28,6 +30,19 @@ export interface HostReportRow {
   /** What calibration found, without its evidence; null when the host was never calibrated. */
   calibration: CalibrationSummary | null;
   robots: RobotsSummary[];
+  /** There where the job has paces by address: those that reported within ten minutes, the fastest first. */
+  addresses?: AddressRow[];
+}
+
+/** A worker of the fleet, an environment of Lambda, or `local`. */
+interface AddressRow {
+  address: string;
+  /** Requests per second that it may send, as far as the job's rate for the host allows. */
+  rate: number;
+  /** What was refused it; null when nothing was. */
+  refusedRate: number | null;
+  latencyMs: number | null;
+  reportedAt: string;
 }
 
 interface CalibrationSummary
@@ -60,7 +75,9 @@ export function hostReporter(spec: JobSpec, product: string): HostReporter {
     const limits = limitsOf(facts.host);
     const pace = isExpired(facts.pace, now) ? null : facts.pace;
     const learned = spec.politeness.adaptive ? pace : null;
-    const rate = Math.min(limits.rate, learned?.rate ?? limits.rate);
+    const addresses = spec.politeness.perAddress ? addressRows(learned, limits, now) : null;
+    const together = addresses?.length ? addresses.reduce((sum, one) => sum + one.rate, 0) : null;
+    const rate = Math.min(limits.rate, together ?? learned?.rate ?? limits.rate);
     const delayMs = Math.max(0, ...facts.robots.map(({ crawlDelayMs }) => crawlDelayMs ?? 0));
     const permittedGapMs = Math.max(delayMs, Number.isFinite(rate) ? 1_000 / rate : 0);
     const state = stateOf(facts, limits, now);
@@ -81,8 +98,20 @@ export function hostReporter(spec: JobSpec, product: string): HostReporter {
       smallestGapMs: facts.smallestGapMs === null ? null : round(facts.smallestGapMs),
       calibration: facts.profile && calibrationOf(facts.profile, now),
       robots: facts.robots.filter(({ origin }) => isOrigin(origin)).map((entry) => summaryOf(entry, product)),
+      ...(addresses ? { addresses } : {}),
     };
   };
+}
+
+function addressRows(pace: HostPace | null, { rate: cap }: HostLimits, now: number): AddressRow[] {
+  const rows = activeAddresses(pace, now).map(([address, { rate, refused, latencyMs, at }]) => ({
+    address,
+    rate: round(Math.min(cap, rate)),
+    refusedRate: refused === null ? null : round(refused),
+    latencyMs: latencyMs === null ? null : Math.round(latencyMs),
+    reportedAt: new Date(at).toISOString(),
+  }));
+  return rows.sort((one, other) => other.rate - one.rate || (one.address < other.address ? -1 : 1));
 }
 
 function stateOf(facts: HostFacts, { window }: HostLimits, now: number): HostReportRow['state'] {

@@ -12,18 +12,23 @@ import { isHostThrottling, isThrottling } from '../../core/failures.ts';
 import { isPermanent } from '../../core/giving-up/giving-up.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
 import { nextReachedAt } from '../../core/outage/outage.ts';
+import { addressOf, permitAt } from '../../core/pace/address-pace.ts';
+import type { HostPace } from '../../core/pace/pace.ts';
 import { compileHostLimits, type HostLimiter } from '../../core/politeness/host-limits.ts';
 import { freeAgainAt, guardedGapMs, refusalPauseMs } from '../../core/politeness/permits.ts';
 import { backoffMs } from '../../core/retry/retry.ts';
 import { isOrigin } from '../../core/robots/robots.ts';
 import { originOf } from '../../core/url/url-shape.ts';
 import type { HostChange, RobotsEntry } from '../../ports/store.ts';
-import type { OpenPermits } from '../hosts/open-permits.ts';
+import type { HostEntry, OpenPermits } from '../hosts/open-permits.ts';
 import type { OpenBatch } from '../plan/open-batch.ts';
 
 /** What a report says about the host of one permit. */
 export interface HostReport {
+  /** As its worker kept it: where the host has paces by address, with the gap of that one. */
   permit: Permit;
+  /** Where the requests came from. */
+  address?: string;
   use: PermitUse;
   outcomes: readonly Outcome[];
   /** How often the page of an outcome was requested, with this time. */
@@ -42,7 +47,9 @@ export function hostReportsOf(
 ): Map<number, HostReport> {
   const reports = new Map<number, HostReport>();
   const taskOf = (outcome: Outcome) => open.tasks.get(outcome.taskId);
-  open.batch.permits.forEach((permit, index) => {
+  const address = addressOf(report.worker);
+  open.batch.permits.forEach((granted, index) => {
+    const permit = permitAt(granted, address);
     const use = report.permits[index] ?? (report.final ? unusedOf(permit) : null);
     if (!use || open.released[index]) return;
     const own = outcomes.filter(({ taskId }) => open.tasks.get(taskId)?.permit === index);
@@ -51,6 +58,7 @@ export function hostReportsOf(
     const origins = new Set(fetches.map(({ origin }) => origin));
     reports.set(index, {
       permit,
+      address,
       use,
       outcomes: own,
       attemptOf: (outcome) => taskOf(outcome)?.attempt ?? 1,
@@ -97,7 +105,9 @@ export function banDecisionOf(
     attemptOf: attemptOf ?? (() => 1),
     urlOf: urlOf ?? (() => ''),
     isProbe: permit.probe !== undefined,
-    probe: use.probe ?? null,
+    probe: permit.probe ? (use.probe ?? null) : null,
+    ownProbe: permit.probe ? null : (use.probe ?? null),
+    isByAddress: permit.addresses !== undefined,
     isOver: use.finished && use.sent > 0,
   };
   return nextBan(entry.ban, evidence, spec.retry, now);
@@ -128,16 +138,12 @@ export function hostChangeOf(
     now,
   );
   const cap = limitsOf(permit.host).rate;
-  const learned = spec.politeness.adaptive
-    ? (entry?.learning.learn({ ...report, outcomes }, cap, now) ?? null)
-    : null;
-  const isNewBan = ban?.rests === 1 && before?.rests === 0;
-  const pace = isNewBan && spec.politeness.adaptive ? entry!.learning.slowDown(cap, now) : learned;
-  const refusal = {
-    blocked: pace?.blocked ?? 0,
-    firstMs: spec.retry.baseMs,
-    isUnavailable: pace !== null && entry!.learning.wasUnavailable,
-  };
+  const isNewBan = (ban?.rests ?? 0) > 0 && before?.rests === 0;
+  const { pace, blocked, wasUnavailable } =
+    spec.politeness.adaptive && entry
+      ? learnPace(entry, { ...report, outcomes }, { cap, now, isNewBan })
+      : NOTHING_LEARNED;
+  const refusal = { blocked, firstMs: spec.retry.baseMs, isUnavailable: wasUnavailable };
   const pauseUntil = Math.max(entry?.pauseUntil ?? 0, pauseUntilOf(results, refusal, now));
   const reachedAt = nextReachedAt(entry?.reachedAt ?? null, [...report.robots, ...report.outcomes], now);
   if (entry)
@@ -161,6 +167,32 @@ export function hostChangeOf(
     ...(ban && !isSameBan(before, ban) ? { ban } : {}),
     ...(reachedAt === null ? {} : { reachedAt }),
   };
+}
+
+interface LearnedPace {
+  pace: HostPace | null;
+  blocked: number;
+  wasUnavailable: boolean;
+}
+
+const NOTHING_LEARNED: LearnedPace = { pace: null, blocked: 0, wasUnavailable: false };
+
+/** After a ban the host gets less, whatever else the report says. */
+function learnPace(
+  { learning, addresses }: Pick<HostEntry, 'learning' | 'addresses'>,
+  report: HostReport,
+  { cap, now, isNewBan }: { cap: number; now: number; isNewBan: boolean },
+): LearnedPace {
+  if (report.permit.addresses && report.address !== undefined) {
+    const learned = addresses.learn(report, report.address, cap, now);
+    const pace = isNewBan ? addresses.slowDown(cap, now) : learned;
+    if (pace === null) return NOTHING_LEARNED;
+    return { pace, blocked: addresses.blocked, wasUnavailable: addresses.wasUnavailable };
+  }
+  const learned = learning.learn(report, cap, now);
+  const pace = isNewBan ? learning.slowDown(cap, now) : learned;
+  if (pace === null) return NOTHING_LEARNED;
+  return { pace, blocked: pace.blocked ?? 0, wasUnavailable: learning.wasUnavailable };
 }
 
 /** The known page that did not answer, as far as it says something of the host. */
@@ -226,9 +258,9 @@ export function robotsRetryAt(
   return context.now + backoffMs(failures, context.retry, context.random());
 }
 
-/** Without a gap, requests of several permits mingle. */
-function spanOf({ gapMs }: Permit, { firstSentAt, lastSentAt }: PermitUse): HostChange['span'] {
-  if (gapMs === 0 || firstSentAt == null || lastSentAt === null) return null;
+/** Without a gap, or from several addresses, requests of several permits mingle. */
+function spanOf({ gapMs, addresses }: Permit, { firstSentAt, lastSentAt }: PermitUse): HostChange['span'] {
+  if (gapMs === 0 || (addresses?.lanes ?? 1) > 1 || firstSentAt == null || lastSentAt === null) return null;
   return { from: firstSentAt, to: lastSentAt };
 }
 

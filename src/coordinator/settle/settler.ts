@@ -8,7 +8,7 @@ import { inheritanceOf } from '../../core/row-meta/row-meta.ts';
 import { tellsReferrers } from '../../core/url/referrer.ts';
 import { compileFollow } from '../../core/url/scope.ts';
 import type { Clock, Random } from '../../ports/ambient.ts';
-import type { Frontier, Job, RobotsEntry, Settlement } from '../../ports/store.ts';
+import type { Frontier, HostStore, Job, RobotsEntry, Settlement } from '../../ports/store.ts';
 import type { BanLog } from '../bans/ban-log.ts';
 import type { BudgetWatch } from '../budget/budget-watch.ts';
 import type { EscalationPolicy } from '../escalation/escalation-policy.ts';
@@ -35,6 +35,10 @@ import {
   robotsRetryAt,
 } from './settle-hosts.ts';
 
+/** The logs of the hosts of one batch in so many are looked at: a host that is asked often is met often. */
+const BATCHES_PER_CHECKPOINT = 200;
+const HOST_LOG_MS = 365 * 86_400_000;
+
 const NONE: ReadonlySet<number> = new Set();
 const NO_PROXY_TROUBLE = { untried: NONE, elsewhere: NONE };
 
@@ -47,8 +51,10 @@ export interface SettledReport {
 }
 
 interface SettlerParts {
-  store: { readonly frontier: Pick<Frontier, 'settle'> };
+  store: { readonly frontier: Pick<Frontier, 'settle'>; readonly hosts: Pick<HostStore, 'checkpointLog'> };
   job: Job;
+  /** How long entries of host logs are kept. */
+  hostLogMs?: number;
   permits: OpenPermits;
   robots: RobotsCache;
   clock: Clock;
@@ -90,6 +96,7 @@ export class Settler {
   /** How the run is named in the logs of hosts. */
   readonly #run: string;
   readonly #repeats = new RepeatedPages();
+  readonly #hostLogMs: number;
 
   constructor(parts: SettlerParts) {
     this.#store = parts.store;
@@ -109,6 +116,7 @@ export class Settler {
     this.#budget = parts.budget;
     this.#rejects = parts.rejects;
     this.#accountant = parts.accountant;
+    this.#hostLogMs = parts.hostLogMs ?? HOST_LOG_MS;
     this.#run = `${parts.job.name}-${parts.job.run}`;
     this.#rules = {
       job: parts.job,
@@ -169,12 +177,22 @@ export class Settler {
       if (open.released[permit]) this.#robots.doneAsking(origin);
     if (applied) for (const reject of rejects) this.#rejects?.note(reject);
     if (applied) this.#noteHosts(open, settlement);
+    if (applied && settlement.final && settlement.batchId % BATCHES_PER_CHECKPOINT === 0)
+      await this.#checkpointLogs(settlement);
     for (const place of failedPlaces) this.#givenUp.add(place);
     for (const { taskId } of outcomes) open.tasks.delete(taskId);
     open.failed += decision.failed;
     open.relapsed += decision.relapsed;
     open.succeeded += decision.succeeded;
     return { applied, failedHosts, lostLinks: !applied || decision.lostLinks };
+  }
+
+  /** What goes wrong here shows elsewhere, too, and the next look comes: no report is lost for it. */
+  async #checkpointLogs({ hosts, now }: Settlement): Promise<void> {
+    for (const { host, log } of hosts) {
+      if (log === undefined) continue;
+      await this.#store.hosts.checkpointLog(host, { now, keepMs: this.#hostLogMs }).catch(() => {});
+    }
   }
 
   #noteHosts(open: OpenBatch, { tasks, hosts, now }: Settlement): void {

@@ -33,6 +33,11 @@ import { FAILURES, type FailureCode } from '../failures.ts';
  *   any        | refusal under a permit that came back before   | as it was: the page waits (`settle-hosts.ts`)
  *   banned     | for a day, and nothing else is left to request | the job stops (`coordinator/stop.ts`)
  *
+ * By address   where a host counts requests by address (`core/pace/address-pace.ts`), it may ban one of ours and answer the
+ *              others. So the worker that is refused requests the known page itself. When it is refused that as well, the host
+ *              rests as a whole, and answers to other addresses do not end the rest. Each such ban within an hour of the last
+ *              one doubles the rest: the next probe may come from an address that is not banned.
+ *
  * Slow start   where nothing but parallelism limits requests, all that are open when a ban begins go into it. So a host
  *              that is unknown, or was banned, gets one request at a time, and one more for every few answers.
  *
@@ -53,6 +58,8 @@ export interface HostBan {
   restUntil: number;
   /** Since the host was unknown or banned, as far as slow start counts them; absent where that was before they were counted. */
   answers?: number;
+  /** The last ban of one of several addresses: when its rest was over, and which of them in a row it was. */
+  last?: { at: number; rests: number };
 }
 
 /** Refused pages in a row that say nothing yet, with one fewer. */
@@ -108,6 +115,10 @@ interface BanEvidence {
   isProbe: boolean;
   /** Null when the known page was not requested. */
   probe: ProbeResult | null;
+  /** What became of the known page when a worker that was refused others requested it; null when it did not. */
+  ownProbe?: ProbeResult | null;
+  /** Other addresses may be asked at the same time. */
+  isByAddress?: boolean;
   /** Whether a request of the permit was answered or failed, and none will follow. */
   isOver: boolean;
 }
@@ -140,8 +151,11 @@ export function nextBan(
   // Of requests at the same time, the page that was let in may be slower than the refusals after it.
   const first = ban.known === null && seen.outcomes.find((outcome) => isAnswer(outcome) && isPage(outcome));
   if (first) ban = opened(ban, first, seen, now);
+  // What other addresses got, which were asked before, says nothing of the one that is banned.
+  const isRest = seen.isByAddress === true && isBanned(ban) && ban.rests > 0 && !seen.isProbe;
   for (const outcome of seen.outcomes) {
     if (isAnswer(outcome)) {
+      if (isRest) continue;
       ban = opened(ban, outcome, seen, now);
       hasAnswered = true;
     } else if (isBanLike(outcome) && ban.known !== null) {
@@ -153,11 +167,27 @@ export function nextBan(
       else if (outcome.code === 'forbidden' && attempt < attemptsMax) again.add(outcome.taskId);
     }
   }
-  if (isBanned(ban) && seen.isProbe && seen.isOver && !hasAnswered && now >= ban.restUntil) {
-    const rests = ban.rests + 1;
-    ban = { ...ban, rests, restUntil: Math.ceil(now + Math.max(banRestMs(rests), askedMs)) };
+  if (isBanned(ban) && seen.isProbe && seen.isOver && !hasAnswered && now >= ban.restUntil)
+    ban = resting(ban, ban.rests + 1, askedMs, now);
+  if (seen.ownProbe === 'answered' && isBanned(ban) && ban.rests === 0) ban = cleared(ban);
+  if (seen.ownProbe === 'refused' && !isRest && ban.known !== null) {
+    const { last } = ban;
+    const inRow = last && now - last.at < REST_MS_MAX ? last.rests + 1 : 1;
+    ban = resting(
+      { ...ban, since: ban.since ?? Math.floor(now), answers: 0, last: { at: 0, rests: 0 } },
+      inRow,
+      askedMs,
+      now,
+    );
+    for (const outcome of seen.outcomes) if (isBanLike(outcome)) waiting.add(outcome.taskId);
+    again.clear();
   }
   return { ban, waiting, again };
+}
+
+function resting(ban: HostBan, rests: number, askedMs: number, now: number): HostBan {
+  const restUntil = Math.ceil(now + Math.max(banRestMs(rests), askedMs));
+  return { ...ban, rests, restUntil, ...(ban.last ? { last: { at: restUntil, rests } } : {}) };
 }
 
 /** Suspected or banned: the host gets one probe at a time. */
@@ -213,7 +243,10 @@ function isPage({ kind }: Outcome): boolean {
 function opened(before: HostBan, outcome: Outcome, { urlOf }: BanEvidence, now: number): HostBan {
   const isKept = before.known !== null && Math.abs(now - before.known.at) < KNOWN_MS;
   const known = isPage(outcome) && !isKept ? { url: urlOf(outcome), at: Math.floor(now) } : before.known;
-  return { ...NO_BAN, known, answers: Math.min(answersOf(before) + 1, ANSWERS_MAX) };
+  return {
+    ...{ ...NO_BAN, known, answers: Math.min(answersOf(before) + 1, ANSWERS_MAX) },
+    ...(before.last ? { last: before.last } : {}),
+  };
 }
 
 function cleared(ban: HostBan): HostBan {
@@ -222,6 +255,7 @@ function cleared(ban: HostBan): HostBan {
     known: ban.known,
     answers: answersOf(ban),
     tolerated: Math.min(ban.tolerated * 2, TOLERATED_MAX),
+    ...(ban.last ? { last: ban.last } : {}),
   };
 }
 

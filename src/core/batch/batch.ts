@@ -38,6 +38,20 @@ export interface Permit {
   refusalsMax?: number;
   /** There during the slow start of the host: so many pages answered; parallel requests grow with the next. */
   answered?: number;
+  /** There when the host is asked at a pace for each address that requests come from: `core/pace/address-pace.ts`. */
+  addresses?: PermitAddresses;
+}
+
+/** The gap of the permit is the least for all; an address may have to keep a longer one. */
+interface PermitAddresses {
+  /** Least time between two requests from one address, for addresses that are known. */
+  gapsMs: Record<string, number>;
+  /** The same for all others. */
+  otherMs: number;
+  /** Permits of the host that are used at the same time, each by another address. */
+  lanes: number;
+  /** A page that answered before: where the address is refused too often, it is requested to tell a ban. */
+  knownPage: string | null;
 }
 
 /** What became of the page that a probe requests first. */

@@ -81,6 +81,16 @@ function checkPermit(permit: unknown): void {
   demand(isTime(permit.startAt) && isTime(permit.endAt) && isTime(permit.gapMs), 'the times of a permit');
   demand(isCount(permit.parallel) && permit.parallel > 0, 'the connections of a permit');
   demand(permit.jitter === undefined || isTime(permit.jitter), 'the jitter of a permit');
+  checkAddresses(permit.addresses);
+}
+
+function checkAddresses(addresses: unknown): void {
+  if (addresses === undefined) return;
+  demand(isObject(addresses) && isObject(addresses.gapsMs), 'the addresses of a permit');
+  const gaps = [addresses.otherMs, ...Object.values(addresses.gapsMs)];
+  demand(gaps.every(isTime), 'the addresses of a permit');
+  demand(isCount(addresses.lanes) && addresses.lanes > 0, 'the addresses of a permit');
+  demand(addresses.knownPage === null || isHttpUrl(addresses.knownPage), 'the addresses of a permit');
 }
 
 /** How many proxies there are. */

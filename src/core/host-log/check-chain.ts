@@ -1,5 +1,6 @@
 import { canonicalJson } from '../values/canonical-json.ts';
-import { FIRST_PREVIOUS, type HostLogRow, hashOf } from './host-log.ts';
+import { addToSums, NO_SUMS } from './checkpoint.ts';
+import { FIRST_PREVIOUS, type HostLogRow, hashOf, type LogSums } from './host-log.ts';
 
 /** The last entry of a host that was seen. */
 interface ChainHead {
@@ -21,6 +22,8 @@ export interface ChainSummary {
   refusals: number;
   /** Permits whose worker did not say what it sent. */
   lost: number;
+  /** Logs that begin with a checkpoint, and what it says of the entries before it. */
+  cut: { hosts: number; entries: number; requests: number; refusals: number };
   /** Requests that followed another one sooner than their permit allowed, at least so many. */
   shortGaps: number;
   faultCount: number;
@@ -34,10 +37,14 @@ const FAULTS_KEPT = 100;
 const ROUNDING_MS = 1;
 
 interface Chain extends ChainHead {
-  /** The last request under a permit with a gap. */
-  lastSentAt: number | null;
-  gapUs: number;
+  /** Of all entries so far, also those that were cut. */
+  sums: Omit<LogSums, 'hash'>;
+  /** The last request under a permit with a gap, by the address that it came from: addresses are used at the same time. */
+  last: Map<string, { sentAt: number; gapUs: number }>;
 }
+
+/** Addresses of a host that are remembered: those that were used last. */
+const ADDRESSES_KEPT = 200;
 
 /** Checks chains row by row: entries of different hosts may be mixed, those of one host are in order. */
 export class ChainCheck {
@@ -46,6 +53,7 @@ export class ChainCheck {
   readonly #earlier: ReadonlyMap<string, ChainHead>;
   readonly #sums: ChainSummary = {
     ...{ hosts: 0, entries: 0, requests: 0, refusals: 0, lost: 0, shortGaps: 0, faultCount: 0 },
+    cut: { hosts: 0, entries: 0, requests: 0, refusals: 0 },
     faults: [],
   };
 
@@ -60,9 +68,7 @@ export class ChainCheck {
 
   #add(row: HostLogRow): void {
     const { number, previous, hash, ...entry } = row;
-    const chain = this.#chains.get(entry.host) ?? {
-      ...{ number: 0, hash: FIRST_PREVIOUS, lastSentAt: null, gapUs: 0 },
-    };
+    const chain = this.#chains.get(entry.host) ?? this.#begin(row);
     if (number !== chain.number + 1)
       this.fault(
         entry.host,
@@ -76,8 +82,40 @@ export class ChainCheck {
     const known = this.#earlier.get(entry.host);
     if (known?.number === number && known.hash !== hash)
       this.fault(entry.host, number, 'is another one than in the earlier log');
+    if (entry.kind === 'checkpoint') this.#compare(row, chain.sums);
     this.#count(row, chain);
-    this.#chains.set(entry.host, { ...chain, number, hash });
+    this.#chains.set(entry.host, { ...chain, number, hash, sums: addToSums(chain.sums, row) });
+  }
+
+  /** A log that was cut begins with a checkpoint: its sums stand for what is not there any more. */
+  #begin({ host, kind, number, previous, before }: HostLogRow): Chain {
+    if (kind !== 'checkpoint' || !isSums(before) || number === 1)
+      return { number: 0, hash: FIRST_PREVIOUS, sums: NO_SUMS, last: new Map() };
+    const { hash: last, ...sums } = before;
+    const { cut } = this.#sums;
+    cut.hosts++;
+    cut.entries += sums.entries;
+    cut.requests += sums.requests;
+    cut.refusals += sums.refusals;
+    const known = this.#earlier.get(host);
+    if (known && known.number < number - 1)
+      this.fault(
+        host,
+        number,
+        `begins after entry ${known.number}, the last of the earlier log: what is between was cut`,
+      );
+    else if (known?.number === number - 1 && known.hash !== previous)
+      this.fault(host, known.number, 'was another one than in the earlier log');
+    return { number: number - 1, hash: last, sums, last: new Map() };
+  }
+
+  /** Of entries that are there, sums can be told. */
+  #compare({ host, number, previous, before }: HostLogRow, sums: Omit<LogSums, 'hash'>): void {
+    const isTrue =
+      isSums(before) &&
+      before.entries === number - 1 &&
+      canonicalJson(before) === canonicalJson({ ...sums, hash: previous });
+    if (!isTrue) this.fault(host, number, 'its sums do not fit the entries before it');
   }
 
   /** Something else that is wrong with the log. */
@@ -112,10 +150,25 @@ export class ChainCheck {
     if (gapUs === 0) return;
     if (smallestGapUs !== null && smallestGapUs < gapUs) this.#sums.shortGaps++;
     if (firstSentAt === null || lastSentAt === null) return;
-    const sinceMs = chain.lastSentAt === null ? -1 : Date.parse(firstSentAt) - chain.lastSentAt;
-    if (sinceMs >= 0 && sinceMs + ROUNDING_MS < Math.min(gapUs, chain.gapUs) / 1_000) this.#sums.shortGaps++;
-    Object.assign(chain, { lastSentAt: Math.max(chain.lastSentAt ?? 0, Date.parse(lastSentAt)), gapUs });
+    const address = permit?.address ?? '';
+    const last = chain.last.get(address);
+    const sinceMs = last ? Date.parse(firstSentAt) - last.sentAt : -1;
+    if (sinceMs >= 0 && sinceMs + ROUNDING_MS < Math.min(gapUs, last!.gapUs) / 1_000) this.#sums.shortGaps++;
+    chain.last.delete(address);
+    chain.last.set(address, { sentAt: Math.max(last?.sentAt ?? 0, Date.parse(lastSentAt)), gapUs });
+    if (chain.last.size > ADDRESSES_KEPT) chain.last.delete(chain.last.keys().next().value!);
   }
+}
+
+function isSums(before: unknown): before is LogSums {
+  if (typeof before !== 'object' || before === null) return false;
+  const { entries, firstAt, hash, lost, permits, refusals, requests } = before as Record<string, unknown>;
+  const counts = [entries, lost, permits, refusals, requests];
+  return (
+    counts.every((count) => Number.isSafeInteger(count)) &&
+    typeof hash === 'string' &&
+    (firstAt === null || typeof firstAt === 'string')
+  );
 }
 
 function isRow(row: unknown): row is HostLogRow {

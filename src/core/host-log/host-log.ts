@@ -9,11 +9,14 @@ import { isRefusal, isThrottling } from '../failures.ts';
  *
  * Text      the entry as JSON with sorted names and no spaces. All numbers are whole, so that every language writes them alike.
  * Hash      SHA-256, in hex, of the hash before it followed by the text, in UTF-8.
- * First     the hash before the first entry is 64 zeros.
+ * First     the hash before the first entry is 64 zeros. A log that was cut begins with a checkpoint: `checkpoint.ts`.
  */
 export interface HostLogRow {
-  /** `report`: a worker said what it sent. `lost`: it did not answer. `calibration`: the requests of `seine calibrate`. */
-  kind: 'report' | 'lost' | 'calibration';
+  /**
+   * `report`: a worker said what it sent. `lost`: it did not answer. `calibration`: the requests of `seine calibrate`.
+   * `checkpoint`: sums of what is before it.
+   */
+  kind: 'report' | 'lost' | 'calibration' | 'checkpoint';
   host: string;
   /** Its place in the chain, from 1 on. */
   number: number;
@@ -33,11 +36,28 @@ export interface HostLogRow {
   refusals: number | null;
   /** robots.txt that was fetched, with the SHA-256 of its text; null when there was none. */
   robots: { origin: string; sha256: string | null }[];
+  /** Of a checkpoint: all entries before it, from the first on, also those that are no longer there. */
+  before?: LogSums;
   previous: string;
   hash: string;
 }
 
+/** What entries say together. */
+export interface LogSums {
+  entries: number;
+  /** When the first of them was written. */
+  firstAt: string | null;
+  /** Of the last of them. */
+  hash: string;
+  lost: number;
+  permits: number;
+  refusals: number;
+  requests: number;
+}
+
 interface LoggedPermit {
+  /** Where several addresses are used at the same time: the one that the requests came from. */
+  address?: string;
   startAt: string;
   endAt: string;
   /** Least time between two requests; 0 when only parallelism limits. */
@@ -62,29 +82,31 @@ export function hashOf(previous: string, text: string): string {
 /** What a chain holds of an entry. */
 export interface StoredLogEntry {
   number: number;
-  previous: string;
+  /** Null when the entry before it is not there: it was cut, or it never was. */
+  previous: string | null;
   hash: string;
   text: string;
 }
 
 export function rowOf({ number, previous, hash, text }: StoredLogEntry): HostLogRow {
   const { host, kind, at, job, ...entry }: HostLogEntry = JSON.parse(text);
-  return { host, number, kind, at, job, ...entry, previous, hash };
+  const before = number === 1 ? FIRST_PREVIOUS : (entry.before?.hash ?? FIRST_PREVIOUS);
+  return { host, number, kind, at, job, ...entry, previous: previous ?? before, hash };
 }
 
-/** What a report says of the host of one permit; null when nothing was sent. */
+/** What a report says of the host of one permit; null when nothing was sent or answered. */
 export function reportEntry(about: {
   now: number;
   job: string;
   batch: number;
   permit: Permit;
+  address?: string | undefined;
   use: PermitUse;
   outcomes: readonly Outcome[];
   robots: readonly RobotsOutcome[];
   fetched: readonly { origin: string; text: string | null }[];
 }): HostLogEntry | null {
-  const { now, job, batch, permit, use, outcomes, robots, fetched } = about;
-  if (use.sent === 0 && fetched.length === 0) return null;
+  const { now, job, batch, permit, address, use, outcomes, robots, fetched } = about;
   const answers = new Map<string, number>();
   let refusals = 0;
   for (const result of [...robots, ...outcomes]) {
@@ -95,6 +117,8 @@ export function reportEntry(about: {
     if (result.kind !== 'failed') continue;
     if (isThrottling(result.code, status) || isRefusal(result.code, status)) refusals++;
   }
+  // Parts of a report may tell of requests and of their answers one after the other.
+  if (use.sent === 0 && fetched.length === 0 && answers.size === 0) return null;
   return {
     answers: Object.fromEntries([...answers].sort(([a], [b]) => (a < b ? -1 : 1))),
     at: timeText(now),
@@ -104,7 +128,7 @@ export function reportEntry(about: {
     job,
     kind: 'report',
     lastSentAt: use.sent === 0 ? null : timeText(use.lastSentAt),
-    permit: loggedPermit(permit),
+    permit: loggedPermit(permit, address),
     refusals,
     requests: use.sent,
     robots: fetched.map(({ origin, text }) => ({
@@ -131,6 +155,14 @@ export function calibrationEntry(about: {
   return { ...nothing(host, 'calibration', now), refusals, requests };
 }
 
+export function checkpointEntry(about: { now: number; host: string; before: LogSums }): HostLogEntry {
+  const { now, host, before } = about;
+  const { answers, at, batch, ...rest } = nothing(host, 'checkpoint', now);
+  const { entries, firstAt, hash: last, lost, permits, refusals, requests } = before;
+  const sums = { entries, firstAt, hash: last, lost, permits, refusals, requests };
+  return { answers, at, batch, before: sums, ...rest };
+}
+
 function nothing(host: string, kind: HostLogEntry['kind'], now: number): HostLogEntry {
   return {
     answers: null,
@@ -149,8 +181,12 @@ function nothing(host: string, kind: HostLogEntry['kind'], now: number): HostLog
   };
 }
 
-function loggedPermit({ startAt, endAt, gapMs, parallel }: Permit): LoggedPermit {
+function loggedPermit(
+  { startAt, endAt, gapMs, parallel, addresses }: Permit,
+  address?: string,
+): LoggedPermit {
   return {
+    ...(addresses && address !== undefined ? { address } : {}),
     endAt: timeText(endAt),
     gapUs: Math.round(gapMs * 1_000),
     parallel,

@@ -101,6 +101,12 @@ const politeness = z
       .boolean()
       .default(true)
       .describe('Start at half the rate, and slow down if a host refuses requests, fails or becomes slow.'),
+    perAddress: z
+      .boolean()
+      .default(false)
+      .describe(
+        'For hosts that count requests by address: learn a rate for each outgoing address (a Lambda environment, a worker of the fleet), and use several at once. `rate` stays the limit of the whole host.',
+      ),
     jitter: z
       .number()
       .min(0)

@@ -64,6 +64,13 @@ export interface HostPace {
   knownUntil?: number;
   /** Of the job that it was learned under; absent where that had none. */
   cap?: number;
+  /** Where a job has paces by address: what each of them has learned (`address-pace.ts`). */
+  addresses?: Record<string, AddressPace>;
+}
+
+export interface AddressPace extends Omit<HostPace, 'addresses'> {
+  /** When it last reported; epoch milliseconds. */
+  at: number;
 }
 
 /** What one permit brought. */

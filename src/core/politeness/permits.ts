@@ -75,12 +75,16 @@ export function permitFor(
     renders?: boolean;
     /** The end of the host's allowed hours. */
     closesAt?: number | undefined;
+    /** Where workers have to keep longer gaps: what most of them need, and how much more at the most. */
+    usualGapMs?: number;
+    longerGapMs?: number;
   },
 ): Permit {
-  const { gapMs, jitter = 0, count } = options;
+  const { gapMs, jitter = 0, count, usualGapMs = gapMs, longerGapMs = 0 } = options;
   const startAt = Math.ceil(Math.max(options.now, options.nextAt));
   const startMs = options.renders ? BROWSER_START_MS + count * BROWSER_PAGE_MS : 0;
-  const spanMs = count * meanGapMs(gapMs, jitter) + slackMs(count, startAt - options.now) + startMs;
+  const slack = slackMs(count, startAt - options.now) + startMs + longerGapMs;
+  const spanMs = count * meanGapMs(usualGapMs, jitter) + slack;
   const endAt = gapMs === 0 ? startAt + options.openMs : Math.ceil(startAt + spanMs);
   const { closesAt = Number.POSITIVE_INFINITY } = options;
   return {

@@ -1,7 +1,15 @@
 import type { HostProfile } from '../../core/calibration/host-profile.ts';
 import type { StoredLogEntry } from '../../core/host-log/host-log.ts';
 import type { HostPace } from '../../core/pace/pace.ts';
-import type { HostFacts, HostLogText, HostStore, HostSummary, RobotsEntry } from '../../ports/store.ts';
+import type {
+  CheckpointOptions,
+  HostFacts,
+  HostLogText,
+  HostStore,
+  HostSummary,
+  LogCheckpoint,
+  RobotsEntry,
+} from '../../ports/store.ts';
 import {
   type HostColumns,
   type HostSummaryColumns,
@@ -12,7 +20,7 @@ import {
 } from '../shared/host-rows.ts';
 import { WAITING } from '../shared/states.ts';
 import type { Database } from './connection/database.ts';
-import { appendHostLogs, readHostLog } from './host-log.ts';
+import { appendHostLogs, checkpointHostLog, readHostLog } from './host-log.ts';
 
 export class PostgresHostStore implements HostStore {
   readonly #db: Database;
@@ -60,6 +68,10 @@ export class PostgresHostStore implements HostStore {
 
   async appendLogs(logs: readonly HostLogText[]): Promise<void> {
     await this.#db.write((tx) => appendHostLogs(tx, logs));
+  }
+
+  async checkpointLog(host: string, options: CheckpointOptions): Promise<LogCheckpoint> {
+    return this.#db.write((tx) => checkpointHostLog(tx, host, options));
   }
 
   async logStep(host: string, options: { after: number; limit: number }): Promise<StoredLogEntry[]> {

@@ -150,8 +150,10 @@ export class SqliteFrontier implements Frontier {
         const hosts = healthOf(tasks, piggybacked);
         return { lent: { id, tasks, hosts, ...(piggybacked.length > 0 ? { piggybacked } : {}) }, unused };
       };
+      // Before any of them is lent: several grants of a host may be used at the same time.
+      const frees = request.batches.map(({ grants }) => grants.filter((grant) => this.#isFree(grant)));
       for (const [index, planned] of request.batches.entries()) {
-        const free = planned.grants.filter((grant) => this.#isFree(grant));
+        const free = frees[index]!;
         const { lent, unused } = lend(planned, free, false);
         leased.push(lent);
         const left = unused.filter(({ hostId }) => this.#db.get(HAS_READY, jobId, hostId));

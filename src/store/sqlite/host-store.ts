@@ -1,7 +1,15 @@
 import type { HostProfile } from '../../core/calibration/host-profile.ts';
 import type { StoredLogEntry } from '../../core/host-log/host-log.ts';
 import type { HostPace } from '../../core/pace/pace.ts';
-import type { HostFacts, HostLogText, HostStore, HostSummary, RobotsEntry } from '../../ports/store.ts';
+import type {
+  CheckpointOptions,
+  HostFacts,
+  HostLogText,
+  HostStore,
+  HostSummary,
+  LogCheckpoint,
+  RobotsEntry,
+} from '../../ports/store.ts';
 import {
   type HostColumns,
   type HostSummaryColumns,
@@ -12,7 +20,7 @@ import {
 } from '../shared/host-rows.ts';
 import { WAITING } from '../shared/states.ts';
 import type { Database } from './connection/database.ts';
-import { appendHostLog, readHostLog } from './host-log.ts';
+import { appendHostLog, checkpointHostLog, readHostLog } from './host-log.ts';
 
 export class SqliteHostStore implements HostStore {
   readonly #db: Database;
@@ -63,6 +71,10 @@ export class SqliteHostStore implements HostStore {
     this.#db.transaction(() => {
       for (const log of logs) appendHostLog(this.#db, log);
     });
+  }
+
+  async checkpointLog(host: string, options: CheckpointOptions): Promise<LogCheckpoint> {
+    return this.#db.transaction(() => checkpointHostLog(this.#db, host, options));
   }
 
   async logStep(host: string, options: { after: number; limit: number }): Promise<StoredLogEntry[]> {

@@ -134,6 +134,10 @@ class BullmqDispatcher implements Dispatcher {
     return this.slotsFor('http');
   }
 
+  get addresses(): number {
+    return this.#live().length;
+  }
+
   /** Each has a process for them. */
   get suspectSlots(): number {
     return this.#live().length;

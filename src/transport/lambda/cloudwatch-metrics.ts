@@ -30,6 +30,8 @@ export function metricsLine(
     },
     Job: batch.job.name,
     Batch: batch.id,
+    // As attempts name it: whose log stream this is.
+    Worker: reports[0]?.worker ?? null,
     ...counts,
     Requests: reports.flatMap(({ permits }) => permits).reduce((sum, use) => sum + use.sent, 0),
     Duration: Math.round(call.durationMs),

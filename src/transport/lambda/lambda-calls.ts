@@ -65,6 +65,11 @@ export class LambdaCalls implements Dispatcher {
     return this.#limit.limit;
   }
 
+  /** Each environment has its own, for as long as it lives. */
+  get addresses(): number {
+    return this.#limit.limit;
+  }
+
   /** An environment does one batch at a time. */
   get slots(): number {
     return this.#limit.limit;

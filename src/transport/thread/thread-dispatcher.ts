@@ -3,9 +3,10 @@ import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import { type AwsCredentialsProvider, openCredentials } from '../../aws/s3/s3-client.ts';
 import type { Batch, Report } from '../../core/batch/batch.ts';
-import { failureReport } from '../../core/batch/report.ts';
+import { deferredReport, failureReport } from '../../core/batch/report.ts';
 import { messageOf } from '../../core/errors.ts';
 import { VERSION } from '../../core/identity/identity.ts';
+import { isLane, isLaneTaken } from '../../core/pace/address-pace.ts';
 import type { Logger } from '../../ports/ambient.ts';
 import type { Delivery, Dispatcher } from '../../ports/dispatcher.ts';
 import { CpuMeter } from '../cpu-meter.ts';
@@ -85,6 +86,7 @@ export function openThreadDispatcher(options: ThreadDispatcherOptions): ThreadDi
   watch.unref();
   const cpu = new CpuMeter();
   const done = { batches: 0, tasks: 0 };
+  const lanes = new Set<Batch>();
   const counted = (report: Report) => {
     done.tasks += report.outcomes.length;
   };
@@ -95,12 +97,20 @@ export function openThreadDispatcher(options: ThreadDispatcherOptions): ThreadDi
     ...(apart ? { suspectSlots: 1 } : {}),
     started: Promise.all(threads.map(({ started }) => started)).then(() => {}),
     async dispatch(batch, onPart) {
+      // All threads have one address. What is not begun here goes to another.
+      if (isLaneTaken(batch, lanes))
+        return {
+          kind: 'report',
+          report: deferredReport(batch, { worker: options.name ?? 'local', now: Date.now() }),
+        };
+      if (batch.permits.some(isLane)) lanes.add(batch);
       const idlest = threads.reduce((best, thread) => (thread.load < best.load ? thread : best));
       const carrier = batch.suspects && apart ? apart : idlest;
       const delivery = await carrier.dispatch(batch, (part) => {
         counted(part);
         onPart(part);
       });
+      lanes.delete(batch);
       if (delivery.kind === 'report') counted(delivery.report);
       done.batches++;
       return delivery;

@@ -92,6 +92,8 @@ export class HostQueue {
     for (const fetch of this.#input.robots) await this.#readRobots(fetch);
     const runners = Math.min(this.#input.permit.parallel, this.#input.tasks.length);
     await Promise.all(Array.from({ length: runners }, (_, index) => this.#runner(index)));
+    const known = this.#input.permit.addresses?.knownPage ?? null;
+    if (known !== null && this.#isRefusedAll) await this.#tellBan(known);
     this.#finished = true;
   }
 
@@ -239,6 +241,18 @@ export class HostQueue {
     this.#probe = await fetchKnownPage(url, task, { ...this.#context, onSent: turn.left });
     turn.end();
     if (this.#probe?.result !== 'answered') this.#pace.close();
+  }
+
+  /** A permit may be for fewer pages than are tolerated. */
+  get #isRefusedAll(): boolean {
+    return this.#refusals > 0 && this.#refusals >= Math.min(this.#refusalsMax, this.#answers);
+  }
+
+  /** Other addresses may still be let in: only a request from this one can tell whether it is banned. */
+  async #tellBan(url: string): Promise<void> {
+    this.#pace.reopen();
+    await this.#requestKnownPage(url);
+    this.#pace.close();
   }
 
   async #readRobots(fetch: RobotsFetch): Promise<void> {

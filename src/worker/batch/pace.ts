@@ -106,6 +106,11 @@ export class Pace {
     this.#closed = true;
   }
 
+  /** One more turn may be taken, after a gap like all others. */
+  reopen(): void {
+    this.#closed = false;
+  }
+
   /** Null when the permit or the batch is over before a turn comes. Not a promise where nothing is waited for. */
   turn(): Turn | null | Promise<Turn | null> {
     if (this.#closed) return null;

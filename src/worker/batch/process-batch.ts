@@ -9,6 +9,7 @@ import {
 import { messageOf, StorageFullError } from '../../core/errors.ts';
 import { VERSION } from '../../core/identity/identity.ts';
 import { archivePartsOf } from '../../core/job-schema/job.ts';
+import { addressOf, permitAt } from '../../core/pace/address-pace.ts';
 import { type Clock, type Random, startTimer } from '../../ports/ambient.ts';
 import type { Blobs } from '../../ports/blobs.ts';
 import type { Fetcher } from '../../ports/fetcher.ts';
@@ -216,7 +217,9 @@ class BatchRun {
     };
     const { bytesMax, tasks: all } = this.#batch;
     const bytes = bytesMax === undefined ? null : new BatchBytes(bytesMax, all.length);
-    return this.#batch.permits.map((permit, index) => {
+    const address = addressOf(this.#tools.name);
+    return this.#batch.permits.map((granted, index) => {
+      const permit = permitAt(granted, address);
       const tasks = inOrder(this.#batch.tasks.filter((task) => task.permit === index));
       const robots = this.#batch.robots.filter((fetch) => fetch.permit === index);
       const awaited = this.#batch.robots.filter((fetch) => fetch.for === index);

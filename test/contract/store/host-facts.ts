@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { HostProfile } from '../../../src/core/calibration/host-profile.ts';
+import { ChainCheck } from '../../../src/core/host-log/check-chain.ts';
+import { calibrationEntry, rowOf, textOf } from '../../../src/core/host-log/host-log.ts';
 import {
   change,
   collect,
@@ -161,12 +163,64 @@ export function testHostFacts(setup: StoreSetup): void {
       expect(entries.map(({ text }) => text)).toEqual([1, 2, 3].map(log));
       let previous = '0'.repeat(64);
       for (const [index, entry] of entries.entries()) {
-        expect(entry).toMatchObject({ number: index + 1, previous });
+        expect(entry).toMatchObject({ number: index + 1, previous: index === 0 ? null : previous });
         expect(entry.hash).toBe(createHash('sha256').update(previous).update(entry.text).digest('hex'));
         previous = entry.hash;
       }
       expect(await setup.store.hosts.logStep('a.example', { after: 1, limit: 1 })).toEqual([entries[1]]);
       expect(await setup.store.hosts.logStep('never.example', { after: 0, limit: 1 })).toEqual([]);
+    });
+
+    test('a log that grows gets checkpoints, is cut at one that is old, and stays a chain that can be checked', async () => {
+      await add(`${A}/1`);
+      const { hosts } = setup.store;
+      const DAY = 86_400_000;
+      const entry = (day: number, requests: number) =>
+        textOf(calibrationEntry({ now: T0 + day * DAY, host: 'a.example', requests, refusals: 1 }));
+      const checkpoint = (day: number) =>
+        setup.store.hosts.checkpointLog('a.example', { now: T0 + day * DAY, keepMs: 10 * DAY, entries: 3 });
+      const checked = async () => {
+        const rows = (await setup.store.hosts.logStep('a.example', { after: 0, limit: 100 })).map(rowOf);
+        const check = new ChainCheck();
+        for (const row of rows) check.add(row);
+        return { kinds: rows.map(({ number, kind }) => `${number} ${kind}`), rows, ...check.finish() };
+      };
+      expect(await checkpoint(0)).toEqual({ isWritten: false, cut: 0 });
+      expect(await hosts.checkpointLog('never.example', { now: T0, keepMs: 0 })).toMatchObject({ cut: 0 });
+      for (const day of [0, 1]) await hosts.appendLogs([{ host: 'a.example', text: entry(day, 10) }]);
+      expect(await checkpoint(1)).toEqual({ isWritten: false, cut: 0 });
+      await hosts.appendLogs([{ host: 'a.example', text: entry(2, 10) }]);
+      expect(await checkpoint(2)).toEqual({ isWritten: true, cut: 0 });
+      // Of a look that comes twice, the second finds nothing to do.
+      expect(await checkpoint(2)).toEqual({ isWritten: false, cut: 0 });
+      for (const day of [3, 4, 12.5]) await hosts.appendLogs([{ host: 'a.example', text: entry(day, 5) }]);
+      const whole = await checked();
+      expect(whole.rows[3]!.before).toMatchObject({
+        entries: 3,
+        requests: 30,
+        refusals: 3,
+        hash: whole.rows[2]!.hash,
+      });
+      expect(await checkpoint(12.5)).toEqual({ isWritten: true, cut: 3 });
+      await reopen();
+      const cut = await checked();
+      expect(cut.kinds).toEqual([
+        ...['4 checkpoint', '5 calibration', '6 calibration', '7 calibration', '8 checkpoint'],
+      ]);
+      expect(cut).toMatchObject({
+        faults: [],
+        requests: 15,
+        cut: { hosts: 1, entries: 3, requests: 30, refusals: 3 },
+      });
+      expect(cut.rows[0]).toEqual(whole.rows[3]);
+      expect(cut.rows[4]!.before).toMatchObject({ entries: 7, requests: 45, refusals: 6 });
+      // It goes on as it was.
+      await setup.store.hosts.appendLogs([{ host: 'a.example', text: entry(13, 1) }]);
+      expect(await checked()).toMatchObject({ faults: [], entries: 6 });
+      // The last checkpoint stays, however old it is: a chain never ends up empty.
+      expect(await checkpoint(500)).toEqual({ isWritten: false, cut: 4 });
+      expect((await checked()).kinds).toEqual(['8 checkpoint', '9 calibration']);
+      expect((await checked()).faults).toEqual([]);
     });
 
     test('the time between the requests of two permits counts as a gap, also after a restart', async () => {

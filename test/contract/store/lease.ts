@@ -67,6 +67,23 @@ export function testLease(setup: StoreSetup): void {
       await expectBalance(setup.store, setup.job);
     });
 
+    test('several batches of one host may be for the same time, and the host is taken until the last ends', async () => {
+      await add(...Array.from({ length: 6 }, (_, n) => `${A}/${n}`));
+      const hostId = (await due())[0]!.id;
+      const lane = (startAt: number) => ({
+        grants: [{ hostId, count: 2, startAt, nextAt: T0 + 5_000 }],
+        leaseMs: 60_000,
+      });
+      const lend = (startAts: number[]) =>
+        setup.store.frontier.lease(setup.job.id, { batches: startAts.map(lane), now: T0 });
+      const leased = await lend([T0, T0 + 100]);
+      expect(leased.map(({ tasks }) => tasks.length)).toEqual([2, 2]);
+      expect(await due({ before: T0 + 4_999 })).toEqual([]);
+      // What was planned before that is late.
+      expect((await lend([T0 + 200]))[0]!.tasks).toEqual([]);
+      expect((await lend([T0 + 5_000]))[0]!.tasks).toHaveLength(2);
+    });
+
     test('nothing to lend opens no batch', async () => {
       const batches = [{ grants: [{ hostId: 12_345, count: 5, nextAt: T0 }], leaseMs: 10 }];
       expect((await setup.store.frontier.lease(setup.job.id, { batches, now: T0 }))[0]?.tasks).toEqual([]);

@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { temporaryFolder } from '../../support/fixtures.ts';
 import { seineHere } from '../../support/seine-in-process.ts';
 
@@ -27,6 +28,21 @@ afterAll(async () => {
   await new Promise((resolve) => server.close(resolve));
   await folder.remove();
 });
+
+/** As if the log had been looked at after the run, and again a year later. */
+async function cutLog(): Promise<void> {
+  const store = openSqliteStore(join(folder.dir, 'state', 'seine.db'));
+  const now = Date.now();
+  const keepMs = 365 * 86_400_000;
+  expect(await store.hosts.checkpointLog(host, { now, keepMs, entries: 1 })).toEqual({
+    isWritten: true,
+    cut: 0,
+  });
+  const later = await store.hosts.checkpointLog(host, { now: now + keepMs + 1, keepMs, entries: 1 });
+  expect(later).toMatchObject({ isWritten: false });
+  expect(later.cut).toBeGreaterThan(1);
+  await store.close();
+}
 
 const seine = (...args: string[]) => seineHere(...args, '--dir', join(folder.dir, 'state'));
 
@@ -62,6 +78,16 @@ test('a calibration obeys robots.txt and its limits, says that too little is pro
   expect(asOthersDo(`${entries.join('\n')}\n`).stdout).toBe('1 hosts, every chain is whole\n');
   const stored = JSON.parse((await seine('verify', '--extends', log, '--json')).stdout);
   expect(stored).toMatchObject({ ok: true, hosts: 1, entries: entries.length, shortGaps: 0 });
+
+  await cutLog();
+  expect((await seine('export', '--what', 'hosts', '-o', log)).code).toBe(0);
+  const cut = (await readFile(log, 'utf8')).trim().split('\n');
+  expect(JSON.parse(cut[0]!)).toMatchObject({ kind: 'checkpoint', number: entries.length + 1 });
+  expect(asOthersDo(`${cut.join('\n')}\n`).stdout).toBe('1 hosts, every chain is whole\n');
+  expect(asOthersDo(`${cut.join('\n').replace(/"refusals":\d+/, '"refusals":99')}\n`).status).not.toBe(0);
+  expect((await seine('verify', log)).stdout).toContain(
+    `1 log begins with a checkpoint: ${entries.length} earlier entries with`,
+  );
 
   const forged = entries.map((line) => line.replace('"requests":3', '"requests":2'));
   expect(asOthersDo(`${forged.join('\n')}\n`).status).not.toBe(0);

@@ -79,6 +79,28 @@ async function terrible(deed: string): Promise<string> {
   return bundleKeyOf(code);
 }
 
+test('threads have one address: the second lane of a host goes back at once', async () => {
+  const dispatcher = openThreads(folder.dir, { name: 'machine-1' });
+  const laneOf = (id: number): Batch => {
+    const batch = batchOf(site, { id, paths: [`/${id}`], gapMs: 10 });
+    const addresses = { gapsMs: { 'machine-1': 20 }, otherMs: 10, lanes: 2, knownPage: null };
+    return { ...batch, permits: [{ ...batch.permits[0]!, addresses }] };
+  };
+  try {
+    const both = await Promise.all([laneOf(1), laneOf(2)].map((batch) => deliver(dispatcher, batch)));
+    const kinds = both.map(({ reports }) =>
+      reports.flatMap(({ outcomes }) => outcomes.map(({ kind }) => kind)),
+    );
+    expect(kinds).toEqual([['fetched'], ['deferred']]);
+    const last = both[1]!.reports.at(-1);
+    expect(last).toMatchObject({ worker: 'machine-1', permits: [{ sent: 0, finished: true }] });
+    const third = await deliver(dispatcher, laneOf(3));
+    expect(third.reports.flatMap(({ outcomes }) => outcomes)).toMatchObject([{ kind: 'fetched' }]);
+  } finally {
+    await dispatcher.close();
+  }
+});
+
 describe('threads that die', () => {
   let dispatcher: Dispatcher;
   beforeAll(() => {

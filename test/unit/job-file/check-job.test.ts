@@ -74,3 +74,22 @@ test.each([
     message,
   );
 });
+test.each<[string, object, object]>([
+  ['a rate', { rate: 'max' }, {}],
+  ['`politeness.adaptive` is off', { adaptive: false }, {}],
+  ['the job has proxies', {}, { proxies: { pools: { home: { from: { file: 'proxies.txt' } } } } }],
+])(
+  'paces by address are off unless the job says so, and refused where they cannot work: %s',
+  async (_, politeness, more) => {
+    const parsed = (perAddress: boolean) =>
+      parseJob(
+        { sources: ['https://a.example/'], politeness: { ...politeness, perAddress }, ...more },
+        'job.json',
+        'test',
+      );
+    await expect(parsed(true)).rejects.toThrow('`politeness.perAddress`');
+    expect((await parsed(false)).spec.politeness.perAddress).toBe(false);
+    const plain = await parseJob({ sources: ['https://a.example/'] }, 'job.json', 'test');
+    expect(plain.spec.politeness.perAddress).toBe(false);
+  },
+);

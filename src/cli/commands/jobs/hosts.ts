@@ -18,6 +18,7 @@ import { readProxies } from './proxies.ts';
 /** Hosts shown as text; `--json` and `export --what hosts` have them all. */
 const SHOWN_MAX = 1_000;
 const PROXIES_SHOWN = 5;
+const ADDRESSES_SHOWN = 10;
 
 export const hostsCommand: Command = (context) =>
   withFolder(context, async ({ store, isAtWork }): Promise<ExitName> => {
@@ -73,6 +74,12 @@ function write(
     `${row.host.padEnd(32)} ${row.state.padEnd(8)} ${rate.padEnd(12)} ${formatCount(row.ready)} ready, ${formatCount(row.requests)} requests`,
     `  limit: ${row.limitedBy}`,
   ];
+  for (const { address, rate, refusedRate } of (row.addresses ?? []).slice(0, ADDRESSES_SHOWN))
+    lines.push(`  address ${address}: ${rate}/s${refusedRate === null ? '' : `, refused ${refusedRate}/s`}`);
+  if ((row.addresses?.length ?? 0) > ADDRESSES_SHOWN)
+    lines.push(
+      `  … and ${formatCount(row.addresses!.length - ADDRESSES_SHOWN)} more addresses: --json shows all`,
+    );
   if (row.latency) lines.push(`  answers took ${formatQuantiles(row.latency)}`);
   if (row.quietHours) lines.push(`  ${quietText(row.quietHours)}`);
   for (const method of row.methods ?? []) lines.push(`  fetched by ${methodText(method)}`);

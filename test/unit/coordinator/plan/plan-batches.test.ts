@@ -344,3 +344,53 @@ describe('permits over time', () => {
     expect(batches).toHaveLength(2);
   });
 });
+
+describe('lanes of a host with paces by address', () => {
+  const addresses = {
+    ...{ hostGapMs: 50, gapMs: 400, lanes: 8, lanesMax: 20, otherMs: 400, gapsMs: { 'lambda-a': 900 } },
+    ...{ isRising: false, isTrying: false },
+  };
+  const ban = { ...NO_BAN, known: { url: 'http://h1.example/', at: NOW } };
+  const laned = (change: Partial<PlanHost> = {}) => hostOf(1, { addresses, ban, ...change });
+
+  test('go to as many workers as come to the cap, each with its part of it, and take the host until the last is over', () => {
+    const batches = planBatches(inputOf([laned(), hostOf(2)], { parallel: 40 }));
+    const lanes = grantsOf(batches).filter(({ hostId }) => hostId === 1);
+    expect(lanes).toHaveLength(8);
+    expect(sum(lanes.map(({ permit }) => 1_000 / permit.gapMs))).toBeCloseTo(1_000 / 50);
+    expect(lanes.map(({ permit }) => permit.startAt - NOW)).toEqual([0, 50, 100, 150, 200, 250, 300, 350]);
+    const endAt = Math.max(...lanes.map(({ permit }) => permit.endAt));
+    expect(new Set(lanes.map(({ nextAt }) => nextAt))).toEqual(new Set([endAt]));
+    // None shares a batch, not even with another host: a worker may have to refuse it.
+    for (const { grants } of batches.filter((batch) => batch.grants.some(({ hostId }) => hostId === 1)))
+      expect(grants).toHaveLength(1);
+    expect(lanes[0]!.permit.addresses).toEqual({
+      ...{ gapsMs: { 'lambda-a': 900 }, otherMs: 400, lanes: 8, knownPage: 'http://h1.example/' },
+    });
+  });
+
+  test('the slowest address can send at least one request under each', () => {
+    for (const { permit } of grantsOf(planBatches(inputOf([laned({ ready: 3 })], { parallel: 40 }))))
+      expect(permit.endAt - permit.startAt).toBeGreaterThan(900);
+  });
+
+  test.each<[string, Partial<PlanHost>, Partial<PlanInput>, number]>([
+    ['no more than addresses', { addresses: { ...addresses, lanesMax: 3 } }, {}, 3],
+    ['no more than half of the parallel requests', {}, { parallel: 8 }, 4],
+    ['no more than tasks', { ready: 2 }, {}, 2],
+    ['one while robots.txt is asked for', { needsRobots: true }, {}, 1],
+    ['one while nobody was refused', { addresses: { ...addresses, lanes: 1 } }, {}, 1],
+    ['one for a probe', { ban: { ...ban, since: NOW - 60_000, rests: 1, restUntil: NOW - 1 } }, {}, 1],
+    ['none beside two rounds', { load: { permits: 16, parallel: 40 } }, {}, 0],
+    [
+      'none beside others while a higher rate is tried',
+      { permitsMax: 1, load: { permits: 1, parallel: 2 } },
+      {},
+      0,
+    ],
+  ])('%s', (_, change, more, count) => {
+    const grants = grantsOf(planBatches(inputOf([laned(change)], { parallel: 40, ...more })));
+    expect(grants).toHaveLength(count);
+    expect(sum(grants.map(({ permit }) => permit.parallel))).toBeLessThanOrEqual(more.parallel ?? 40);
+  });
+});

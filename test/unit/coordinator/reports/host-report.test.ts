@@ -68,6 +68,37 @@ describe('what is said of a host', () => {
     expect(row.limitedBy).toContain(text);
   });
 
+  test('each address with its own pace, where the job learns them', () => {
+    const own = { ...pace, rate: 1.5, refused: 1.8, at: T0 - 1_000 };
+    const addresses = {
+      'lambda-a': own,
+      'lambda-b': { ...own, rate: 2 },
+      'lambda-c': { ...own, at: T0 - 3_600_000 },
+    };
+    const known = facts({ pace: { ...pace, rate: 1.5, refused: 1.8, addresses } });
+    const perAddress = hostReporter(specOf({ politeness: { rate: 4, perAddress: true } }), 'seine');
+    const row = perAddress(known, T0);
+    expect(row.rate).toBe(3.5);
+    expect(row.addresses).toEqual([
+      {
+        address: 'lambda-b',
+        rate: 2,
+        refusedRate: 1.8,
+        latencyMs: 40,
+        reportedAt: new Date(T0 - 1_000).toISOString(),
+      },
+      {
+        address: 'lambda-a',
+        rate: 1.5,
+        refusedRate: 1.8,
+        latencyMs: 40,
+        reportedAt: new Date(T0 - 1_000).toISOString(),
+      },
+    ]);
+    expect(report(known, T0)).not.toHaveProperty('addresses');
+    expect(report(known, T0).rate).toBe(1.5);
+  });
+
   test('hours that are closed, and parallelism alone', () => {
     const window = { from: '00:00', to: '00:01' };
     const closed = hostReporter(specOf({ politeness: { hosts: { 'a.example': { window } } } }), 'seine');

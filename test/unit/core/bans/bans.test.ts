@@ -206,3 +206,43 @@ describe('a ban', () => {
     }
   });
 });
+
+describe('a ban of one of several addresses', () => {
+  const many = (
+    ban: HostBan,
+    outcomes: Outcome[],
+    more: { ownProbe?: ProbeResult; probe?: ProbeResult; now?: number } = {},
+  ) => {
+    const { ownProbe = null, probe = null, now = T0 } = more;
+    const seen = { outcomes, attemptOf: () => 1, urlOf: ({ taskId }: Outcome) => `http://a/${taskId}` };
+    const about = { isProbe: probe !== null, probe, ownProbe, isByAddress: true, isOver: true };
+    return nextBan(ban, { ...seen, ...about }, { attempts: 4 }, now);
+  };
+  const refused = many(open, [forbidden(2), forbidden(3)], { ownProbe: 'refused' });
+
+  test('is told by the known page, requested from that address: the whole host rests, and its pages wait', () => {
+    expect(refused.ban).toMatchObject({ since: T0, rests: 1, restUntil: T0 + banRestMs(1) });
+    expect([[...refused.waiting], [...refused.again]]).toEqual([[2, 3], []]);
+  });
+
+  test('is not ended by answers to the other addresses, which were asked before', () => {
+    const { ban } = many(refused.ban, [fetched(7)], { now: T0 + 2_000 });
+    expect([isBanned(ban), ban.restUntil]).toEqual([true, refused.ban.restUntil]);
+  });
+
+  test('is over when a probe is answered; the next one within an hour rests for longer', () => {
+    const over = many(refused.ban, [], { probe: 'answered', now: T0 + 20_000 }).ban;
+    expect(isBanned(over)).toBe(false);
+    const answered = many(over, [fetched(8)], { now: T0 + 21_000 }).ban;
+    const again = many(answered, [forbidden(9)], { ownProbe: 'refused', now: T0 + 25_000 }).ban;
+    expect(again).toMatchObject({ rests: 2, restUntil: T0 + 25_000 + banRestMs(2) });
+    const later = many(answered, [forbidden(9)], { ownProbe: 'refused', now: T0 + 3 * HOUR }).ban;
+    expect(later).toMatchObject({ rests: 1, restUntil: T0 + 3 * HOUR + banRestMs(1) });
+  });
+
+  test('is none where the known page answers that address: the pages are forbidden', () => {
+    const { ban } = many(open, [forbidden(2), forbidden(3), forbidden(4)], { ownProbe: 'answered' });
+    expect(isBanned(ban)).toBe(false);
+    expect(ban.tolerated).toBe(6);
+  });
+});

@@ -1,9 +1,11 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Permit } from '../../../../src/core/batch/batch.ts';
 import type { Outcome } from '../../../../src/core/batch/outcome.ts';
 import { ChainCheck } from '../../../../src/core/host-log/check-chain.ts';
+import { EntriesBack, NO_SUMS } from '../../../../src/core/host-log/checkpoint.ts';
 import {
   calibrationEntry,
+  checkpointEntry,
   FIRST_PREVIOUS,
   type HostLogRow,
   hashOf,
@@ -45,6 +47,13 @@ const report = (use: { sent: number; from: number; to: number; gapMs?: number | 
     robots: [{ kind: 'text', origin: 'https://a.example', text: '', trace: traceOf({ httpStatus: 200 }) }],
     fetched: [{ origin: 'https://a.example', text: 'abc' }],
   })!;
+
+/** A report of one of several addresses. */
+const perAddress = {
+  ...{ now: T0, job: 'shop-1', batch: 7, address: 'lambda-1', outcomes: [], robots: [] },
+  permit: { ...permit, addresses: { gapsMs: {}, otherMs: 500, lanes: 2, knownPage: null } },
+  use: { host: 'a.example', sent: 1, lastSentAt: T0, finished: true },
+};
 
 /** A chain of entries as it would be exported. */
 function chainOf(...texts: string[]): HostLogRow[] {
@@ -91,11 +100,24 @@ test('an entry says what was permitted, sent, answered and refused, in whole num
   expect(reportEntry({ ...about, use: nothing })).toBeNull();
 });
 
+test('answers are told also where their requests are told with another part of the report', () => {
+  const about = { now: T0, job: 'shop-1', batch: 7, permit, robots: [], fetched: [] };
+  const use = { host: 'a.example', sent: 0, lastSentAt: T0 + 900, finished: false };
+  const outcomes = [failed(1, 429, 'throttled'), failed(2, null, 'reset')];
+  expect(reportEntry({ ...about, use, outcomes })).toMatchObject({
+    ...{ requests: 0, firstSentAt: null, lastSentAt: null, refusals: 1, answers: { '429': 1, none: 1 } },
+  });
+  const untried: Outcome[] = [{ kind: 'deferred', taskId: 3 }];
+  expect(reportEntry({ ...about, use, outcomes: untried })).toBeNull();
+});
+
 test('names are in order wherever entries are made', () => {
   const entries = [
     report({ sent: 4, from: 0, to: 1 }),
     lostEntry({ now: T0, job: 'shop-1', batch: 7, permit }),
     calibrationEntry({ now: T0, host: 'a.example', requests: 3, refusals: 0 }),
+    checkpointEntry({ now: T0, host: 'a.example', before: { ...NO_SUMS, hash: '' } }),
+    reportEntry({ ...perAddress, fetched: [] })!,
   ];
   for (const entry of entries) expect(textOf(entry)).toBe(canonicalJson(entry));
 });
@@ -159,4 +181,91 @@ test('gaps that are shorter than permitted are counted, within an entry and betw
   const soon = textOf(report({ sent: 4, from: 1_002 + 330, to: 2_400 }));
   expect(checked(chainOf(short, soon)).shortGaps).toBe(2);
   expect(checked(chainOf(texts[0]!, texts[1]!)).shortGaps).toBe(0);
+});
+
+test('addresses that are used at the same time have gaps of their own', () => {
+  const of = (address: string, from: number, to: number) =>
+    textOf(
+      reportEntry({
+        ...{ ...perAddress, address, fetched: [] },
+        use: { ...perAddress.use, sent: 2, firstSentAt: T0 + from, lastSentAt: T0 + to },
+      })!,
+    );
+  const two = chainOf(of('lambda-1', 0, 1_000), of('lambda-2', 1_050, 2_000), of('lambda-1', 1_400, 3_000));
+  expect(two[0]!.permit).toMatchObject({ address: 'lambda-1' });
+  expect(checked(two)).toMatchObject({ shortGaps: 0, faultCount: 0 });
+  expect(checked(chainOf(of('lambda-1', 0, 1_000), of('lambda-1', 1_050, 2_000))).shortGaps).toBe(1);
+});
+
+describe('a log that was cut at a checkpoint', () => {
+  /** The text of a checkpoint after a chain. */
+  const checkpointAfter = (rows: readonly HostLogRow[]) => {
+    const back = new EntriesBack();
+    back.add(
+      rows.toReversed().map(({ number, previous: _, hash: __, ...entry }) => ({
+        ...{ number, text: canonicalJson(entry) },
+      })),
+    );
+    return back.checkpoint({ host: 'a.example', last: rows.at(-1)!.hash, now: T0, entries: 1 })!;
+  };
+  const first = chainOf(...texts);
+  const second = chainOf(...texts, checkpointAfter(first), ...texts);
+  const whole = chainOf(...texts, checkpointAfter(first), ...texts, checkpointAfter(second));
+  const cut = whole.slice(3);
+
+  test('is whole, and says what is missing', () => {
+    expect(checked(whole)).toMatchObject({ faultCount: 0, entries: 8, cut: { hosts: 0, entries: 0 } });
+    expect(checked(cut)).toMatchObject({ faultCount: 0, entries: 5, requests: 8, lost: 1 });
+    expect(checked(cut).cut).toEqual({ hosts: 1, entries: 3, requests: 8, refusals: 4 });
+    expect(checked(whole.slice(7))).toMatchObject({
+      faultCount: 0,
+      entries: 1,
+      cut: { entries: 7, requests: 16 },
+    });
+    expect(whole[7]!.before).toEqual({
+      ...{ entries: 7, firstAt: whole[0]!.at, hash: whole[6]!.hash },
+      ...{ lost: 2, permits: 6, refusals: 8, requests: 16 },
+    });
+  });
+
+  test.each<[string, (rows: HostLogRow[]) => HostLogRow[], string]>([
+    ['without its checkpoint', (rows) => rows.slice(1), 'entry 1 was expected here'],
+    ['with an entry changed', (rows) => rows.with(1, { ...rows[1]!, refusals: 0 }), 'was changed'],
+    ['with an entry removed', (rows) => rows.toSpliced(2, 1), 'missing or doubled'],
+    [
+      'with entries in another order',
+      (rows) => rows.with(1, rows[2]!).with(2, rows[1]!),
+      'missing or doubled',
+    ],
+    [
+      'with other sums',
+      (rows) => rows.with(0, { ...rows[0]!, before: { ...rows[0]!.before!, refusals: 0 } }),
+      'was changed',
+    ],
+    [
+      'with another beginning',
+      (rows) => rows.with(0, { ...rows[0]!, previous: FIRST_PREVIOUS }),
+      'does not name the hash',
+    ],
+  ])('is not whole %s', (_, alter, problem) => {
+    const { faults } = checked(alter([...cut]));
+    expect(faults.map((fault) => fault.problem).join('; ')).toContain(problem);
+  });
+
+  test('a checkpoint whose sums do not fit the entries before it is found, though its hash fits', () => {
+    const { before, ...rest } = JSON.parse(checkpointAfter(first));
+    const forged = canonicalJson({ ...rest, before: { ...before, refusals: 0 } });
+    expect(checked(chainOf(...texts, forged)).faults[0]).toMatchObject({
+      ...{ number: 4, problem: 'its sums do not fit the entries before it' },
+    });
+  });
+
+  test('goes on from an earlier log as far as that can be told', () => {
+    const earlier = (count: number) => checked(whole.slice(0, count)).check;
+    expect(checked(cut, earlier(5)).faults).toEqual([]);
+    expect(checked(cut, earlier(3)).faults).toEqual([]);
+    expect(checked(cut, earlier(2)).faults[0]!.problem).toContain('what is between was cut');
+    const other = checked(chainOf(texts[1]!, texts[0]!, texts[2]!)).check;
+    expect(checked(cut, other).faults[0]!.problem).toContain('another one than in the earlier log');
+  });
 });

@@ -320,6 +320,7 @@ describe('a worker in Lambda', () => {
     expect(line).not.toContain('\n');
     const said = JSON.parse(line);
     expect(said).toMatchObject({ Job: 'shop', Pages: 1, Failures: 1, Deferred: 1, Bytes: 111, Duration: 12 });
+    expect(said.Worker).toBe(report.worker);
     const [directive] = said._aws.CloudWatchMetrics;
     expect(directive).toMatchObject({ Namespace: 'Seine', Dimensions: [['Job']] });
     expect(said._aws.Timestamp).toBe(T0);
