@@ -17,7 +17,7 @@ export interface TaskShape {
   hosts: number;
 }
 
-export const EVEN: TaskShape = { kind: 'even', hosts: 100 };
+const EVEN: TaskShape = { kind: 'even', hosts: 100 };
 const LARGEST_HOST = 'host-0.example';
 
 /** Links come in runs of one host, as pages have them. */
