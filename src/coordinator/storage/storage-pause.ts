@@ -42,6 +42,7 @@ export class StoragePause {
   #probeAt = 0;
   #since = 0;
   #lowDisk: string | null = null;
+  #lowSince = 0;
   #probeBytes: Buffer | null = null;
 
   constructor(options: StorageOptions) {
@@ -58,9 +59,10 @@ export class StoragePause {
     return this.#state === 'tried' ? 1 : Number.POSITIVE_INFINITY;
   }
 
-  /** Why nothing is fetched; null while everything is. */
+  /** Why nothing is fetched, and since when; null while everything is. */
   get reason(): string | null {
-    return this.#lowDisk ?? this.#trouble;
+    if (this.#lowDisk !== null) return withTime(this.#lowDisk, this.#lowSince);
+    return this.#trouble === null ? null : withTime(this.#trouble, this.#since);
   }
 
   /** Lack of room does not count: that is waited for, however long it takes. */
@@ -118,10 +120,11 @@ export class StoragePause {
   }
 
   async #lookAtDisk(): Promise<void> {
-    const { diskFree, diskFreeBytes, logger } = this.#options;
+    const { clock, diskFree, diskFreeBytes, logger } = this.#options;
     const free = await diskFree();
     const isLow = free !== null && free < diskFreeBytes;
     if (isLow && this.#lowDisk === null) {
+      this.#lowSince = clock.now();
       this.#lowDisk = `only ${free} bytes free on the disk, less than limits.diskFreeBytes (${diskFreeBytes})`;
       logger.warn(`${this.#lowDisk}; waiting until there is room`);
     } else if (!isLow && this.#lowDisk !== null) {
@@ -144,3 +147,5 @@ export class StoragePause {
     }
   }
 }
+
+const withTime = (trouble: string, since: number) => `${trouble}; since ${new Date(since).toISOString()}`;

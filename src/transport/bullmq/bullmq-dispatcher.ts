@@ -366,7 +366,8 @@ class WorkerNotices {
     else if (now - this.#aliveAt <= DEAD_MS) return;
     const text = this.#trouble(count, open, now);
     if (text !== null && text !== this.#told) this.#logger.warn(text);
-    if (text === null && this.#told !== null) this.#logger.warn(`${count} workers are running`);
+    if (text === null && this.#told !== null)
+      this.#logger.warn(`${count} ${count === 1 ? 'worker is' : 'workers are'} running`);
     this.#told = text;
   }
 

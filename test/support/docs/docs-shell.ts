@@ -148,6 +148,8 @@ export class DocsShell {
     const dir = join(this.#folder.path, `scenario-${++this.#scenarios}`);
     mkdirSync(join(dir, 'node_modules'), { recursive: true });
     symlinkSync(ROOT, join(dir, 'node_modules/seine'));
+    // As `npm init --yes` writes it: a program in a file that ends in .ts could not import there.
+    writeFileSync(join(dir, 'package.json'), '{ "name": "docs", "version": "1.0.0", "type": "commonjs" }\n');
     if (options.from !== undefined)
       for (const name of readdirSync(options.from).filter((each) => each !== 'node_modules'))
         cpSync(join(options.from, name), join(dir, name), { recursive: true });

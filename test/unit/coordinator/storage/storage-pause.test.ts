@@ -33,6 +33,8 @@ function setup() {
 const FULL = { trouble: 'cannot write the archive: the disk is full', storageFull: true, final: true };
 const BROKEN = { trouble: 'cannot write the archive: S3 keeps failing', final: true };
 const FINE = { trouble: null, final: true };
+/** Of the clock of these tests. */
+const START = new Date(1_000_000).toISOString();
 const ALL = Number.POSITIVE_INFINITY;
 
 describe('storage that fails', () => {
@@ -42,7 +44,7 @@ describe('storage that fails', () => {
     disk.failure = new StorageFullError('the disk is full');
     storage.onReport(FULL);
     storage.onReport(FULL);
-    expect(storage).toMatchObject({ isOn: true, batchesMax: 0, reason: FULL.trouble });
+    expect(storage).toMatchObject({ isOn: true, batchesMax: 0, reason: `${FULL.trouble}; since ${START}` });
     await later(999);
     expect(disk.probes).toBe(0);
     await later(1);
@@ -96,7 +98,10 @@ describe('storage that fails', () => {
     disk.failure = new Error('access denied');
     storage.onReport(BROKEN);
     for (let i = 0; i < 3; i++) await later(60_000);
-    expect(storage).toMatchObject({ troublesInRow: 4, reason: 'cannot store a blob: access denied' });
+    expect(storage).toMatchObject({
+      troublesInRow: 4,
+      reason: `cannot store a blob: access denied; since ${START}`,
+    });
     expect(warnings.at(-1)).toBe('cannot store a blob: access denied; waiting 8 s');
     disk.failure = null;
     await later(60_000);
@@ -111,7 +116,9 @@ test('a disk that is nearly full is waited for', async () => {
   await later(1);
   await later(1);
   expect(storage).toMatchObject({ isOn: true, batchesMax: 0, troublesInRow: 0 });
-  expect(storage.reason).toBe('only 999 bytes free on the disk, less than limits.diskFreeBytes (1000)');
+  expect(storage.reason).toBe(
+    `only 999 bytes free on the disk, less than limits.diskFreeBytes (1000); since ${new Date(1_000_001).toISOString()}`,
+  );
   disk.free = 1_000;
   await later(1);
   expect(storage).toMatchObject({ isOn: false, batchesMax: ALL, reason: null });
