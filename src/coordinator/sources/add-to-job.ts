@@ -97,21 +97,21 @@ export async function addRows(
     held -= count;
     room?.give(count);
   };
-  // The next chunk is read while those before are written.
+  const note = async (written: Promise<Written>, of: { rejected: number; chars: number }) => {
+    const { accepted, duplicates } = await written.finally(() => giveBack(of.chars));
+    total.accepted += accepted;
+    total.duplicates += duplicates;
+    total.rejected += of.rejected;
+  };
+  // The next chunk is read while those before are written. Nothing holds their tasks meanwhile: they would grow old, and the
+  // garbage of a long list with them.
   const write = async () => {
-    const [tasks, rejectedHere, charsHere] = [chunk, rejected, chars];
-    if (tasks.length + rejectedHere === 0) return;
+    if (chunk.length + rejected === 0) return;
+    await writing.room();
+    writing.add(note(options.write(chunk, rejected), { rejected, chars }));
     chunk = [];
     rejected = 0;
     chars = 0;
-    await writing.add(async () => {
-      const { accepted, duplicates } = await options
-        .write(tasks, rejectedHere)
-        .finally(() => giveBack(charsHere));
-      total.accepted += accepted;
-      total.duplicates += duplicates;
-      total.rejected += rejectedHere;
-    });
   };
   try {
     for await (const row of rows) {
@@ -154,10 +154,12 @@ class ChunksUnderWay {
     this.#max = max;
   }
 
-  /** Waits until there is room for it. */
-  async add(write: () => Promise<void>): Promise<void> {
+  /** Waits until there is room for another one. */
+  async room(): Promise<void> {
     while (this.#underWay.length >= this.#max) await this.#underWay.shift();
-    const written = write();
+  }
+
+  add(written: Promise<void>): void {
     // Whoever waits for it next is told.
     written.catch(() => {});
     this.#underWay.push(written);

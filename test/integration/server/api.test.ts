@@ -286,7 +286,9 @@ describe('batch', () => {
     }
   });
 
-  test('with nothing of use, or anything wrong where that fails, accepts nothing', async () => {
+  test('with nothing of use, or anything wrong where that fails, accepts nothing and leaves nothing', async () => {
+    const newest = async () => (await call('GET', '/jobs?limit=1')).body.jobs;
+    const jobs = await newest();
     expect(await call('POST', '/batch', { urls: ['nonsense'] })).toMatchObject({
       status: 422,
       body: { code: 'nothing-accepted', rejected_count: 1 },
@@ -295,6 +297,9 @@ describe('batch', () => {
     const before = site.log.length;
     expect((await call('POST', '/batch', { urls, on_invalid: 'fail', ...FAST })).status).toBe(422);
     expect(site.log.slice(before).some(({ path }) => path === pathOf(12))).toBe(false);
+    const hook = { callback_url: 'https://me:secret@a.example/', urls: [page(12)] };
+    expect(await call('POST', '/batch', hook)).toMatchObject({ status: 400 });
+    expect(await newest()).toEqual(jobs);
   });
 });
 

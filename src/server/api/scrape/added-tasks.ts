@@ -37,12 +37,17 @@ export class AddedTasks implements AddCalls {
   readonly #store: Store;
   /** The last chunk of each job that has some on their way. */
   readonly #last = new Map<number, Promise<unknown>>();
+  /** The turn of this thread in which the last chunk began. */
+  #turn: Promise<unknown> = Promise.resolve();
 
   constructor(store: Store) {
     this.#store = store;
   }
 
-  /** Chunks of one job are written one after the other, and between them reports of jobs that run are settled. */
+  /**
+   * Chunks of one job are written one after the other, and each chunk in a turn of its own, so that reports of jobs that run are
+   * settled between them. Messages that wait are handled in one turn, 1,000 of them if they come fast enough: that took seconds.
+   */
   async write(
     jobId: number,
     packed: PackedTasks,
@@ -50,7 +55,9 @@ export class AddedTasks implements AddCalls {
   ): Promise<{ accepted: number; duplicates: number }> {
     const before = this.#last.get(jobId);
     const written = (async () => {
-      if (before) await before.then(() => nextTurn()).catch(() => {});
+      await before?.catch(() => {});
+      this.#turn = this.#turn.then(() => nextTurn());
+      await this.#turn;
       const job = await this.#store.jobs.get(jobId);
       return taskWriter(this.#store, job)(unpackTasks(packed), { rejected, now });
     })();
