@@ -19,6 +19,9 @@ const REJECTS_NAMED_MAX = 1_000;
 /** A row that is to be added, or why it could not be read. */
 export type AddedRow = SourceTask | { url?: string; reason: string };
 
+/** One by one, or many at a time where they come together. */
+export type ListedRows = Iterable<AddedRow | AddedRow[]> | AsyncIterable<AddedRow | AddedRow[]>;
+
 export interface AddedRows {
   accepted: number;
   /** URLs that the job had already. */
@@ -57,7 +60,7 @@ type Written = Pick<AddedRows, 'accepted' | 'duplicates'>;
 export async function addToJob(
   store: AddStore,
   jobId: number,
-  rows: Iterable<AddedRow> | AsyncIterable<AddedRow>,
+  rows: ListedRows,
   { now, priority, resolver }: AddOptions,
 ): Promise<AddedRows> {
   const job = await store.jobs.get(jobId);
@@ -72,7 +75,7 @@ export async function addToJob(
 /** The same where the tasks are written elsewhere, up to `ahead` chunks at a time. */
 export async function addRows(
   job: Job,
-  rows: Iterable<AddedRow> | AsyncIterable<AddedRow>,
+  rows: ListedRows,
   options: {
     priority: number;
     ahead: number;
@@ -113,26 +116,30 @@ export async function addRows(
     rejected = 0;
     chars = 0;
   };
-  try {
-    for await (const row of rows) {
-      const size = charsOf(row);
-      if (room && !room.take(size)) {
-        // What is held here is written first: lists that wait for one another would wait for ever.
-        await write();
-        await room.wait(size);
-      }
-      chars += size;
-      held += size;
-      const task = 'reason' in row ? row.reason : toNewTask(row, job.spec, options.priority);
-      if (typeof task !== 'string') chunk.push(task);
-      else {
-        rejected++;
-        if (total.rejects.length < REJECTS_NAMED_MAX)
-          total.rejects.push({ index, url: row.url ?? '', reason: task });
-      }
-      index++;
-      if (chunk.length + rejected >= CHUNK_ROWS || chars >= CHUNK_CHARS) await write();
+  const add = (row: AddedRow, size: number) => {
+    chars += size;
+    held += size;
+    const task = 'reason' in row ? row.reason : toNewTask(row, job.spec, options.priority);
+    if (typeof task !== 'string') chunk.push(task);
+    else {
+      rejected++;
+      if (total.rejects.length < REJECTS_NAMED_MAX)
+        total.rejects.push({ index, url: row.url ?? '', reason: task });
     }
+    index++;
+  };
+  try {
+    for await (const some of rows)
+      for (const row of Array.isArray(some) ? some : [some]) {
+        const size = charsOf(row);
+        if (room && !room.take(size)) {
+          // What is held here is written first: lists that wait for one another would wait for ever.
+          await write();
+          await room.wait(size);
+        }
+        add(row, size);
+        if (chunk.length + rejected >= CHUNK_ROWS || chars >= CHUNK_CHARS) await write();
+      }
     await write();
   } finally {
     // Also when the rows broke off: whoever is told so must not find more of them later.

@@ -173,18 +173,19 @@ export async function* chunksOf(payload: Body): AsyncGenerator<Buffer, void, voi
   }
 }
 
-/** Lines of a body without the empty ones, as they come. One that is too long is cut: it is no URL then. */
-export async function* readLines(payload: Body): AsyncGenerator<string, void, void> {
+/**
+ * Lines of a body without the empty ones, as many at a time as came together: to wait for each would take longer than to read it.
+ * One that is too long is cut: it is no URL then.
+ */
+export async function* readLines(payload: Body): AsyncGenerator<string[], void, void> {
   let rest = '';
   const decoder = new TextDecoder();
   for await (const chunk of chunksOf(payload)) {
     const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
     rest = lines.pop()!;
     if (rest.length > LINE_BYTES_MAX) rest = rest.slice(0, LINE_BYTES_MAX);
-    for (const line of lines) {
-      const text = line.trim();
-      if (text !== '') yield text.slice(0, LINE_BYTES_MAX);
-    }
+    const read = lines.map((line) => line.trim().slice(0, LINE_BYTES_MAX)).filter((line) => line !== '');
+    if (read.length > 0) yield read;
   }
-  if (rest.trim() !== '') yield rest.trim();
+  if (rest.trim() !== '') yield [rest.trim()];
 }

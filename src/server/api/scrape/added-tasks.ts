@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
-  type AddedRow,
   type AddedRows,
   addRows,
+  type ListedRows,
   taskWriter,
 } from '../../../coordinator/sources/add-to-job.ts';
 import type { Store } from '../../../ports/store.ts';
@@ -20,7 +20,7 @@ const CHUNKS_AHEAD = 4;
 export async function addToServedJob(
   { store, adding, rowRoom, now }: Pick<ApiContext, 'store' | 'adding' | 'rowRoom' | 'now'>,
   jobId: number,
-  rows: Iterable<AddedRow> | AsyncIterable<AddedRow>,
+  rows: ListedRows,
   { priority }: { priority: number },
 ): Promise<AddedRows> {
   const job = await store.jobs.get(jobId);

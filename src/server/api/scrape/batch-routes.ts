@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import type { AddedRow, AddedRows } from '../../../coordinator/sources/add-to-job.ts';
+import type { AddedRow, AddedRows, ListedRows } from '../../../coordinator/sources/add-to-job.ts';
 import { hashOfSpec } from '../../../job-file/parse-job.ts';
 import type { Job } from '../../../ports/store.ts';
 import { quoteJob } from '../cost/quote.ts';
@@ -90,7 +90,7 @@ interface OpenedBatch {
 
 interface BatchBody {
   options: BatchOptions;
-  rows: Iterable<AddedRow> | AsyncIterable<AddedRow>;
+  rows: ListedRows;
 }
 
 async function readBatch({ headers, body }: FastifyRequest): Promise<BatchBody> {
@@ -98,13 +98,13 @@ async function readBatch({ headers, body }: FastifyRequest): Promise<BatchBody> 
     const { urls, ...options } = parseAs(batchSchema, body);
     const rows = urls.map(rowOf);
     if (options.on_invalid === 'fail') for (const row of rows) if ('reason' in row) throw badUrl(row);
-    return { options, rows };
+    return { options, rows: [rows] };
   }
-  const lines = readLines(body as NodeJS.ReadableStream & AsyncIterable<Buffer>)[Symbol.asyncIterator]();
-  const first = await lines.next();
-  const head = first.done ? null : optionsOf(first.value);
+  const lines = readLines(body as NodeJS.ReadableStream & AsyncIterable<Buffer>);
+  const { value: first = [] } = await lines.next();
+  const head = first[0] === undefined ? null : optionsOf(first[0]);
   const options = parseAs(batchOptionsSchema, head ?? {});
-  return { options, rows: rowsOf(lines, head || first.done ? null : first.value) };
+  return { options, rows: rowsOf(head ? first.slice(1) : first, lines) };
 }
 
 /** The first line may be an object without `url`: the options of the batch. */
@@ -114,9 +114,9 @@ function optionsOf(line: string): object | null {
   return typeof value === 'object' && value !== null && !('url' in value) ? value : null;
 }
 
-async function* rowsOf(lines: AsyncIterator<string>, first: string | null): AsyncIterable<AddedRow> {
-  if (first !== null) yield rowOfLine(first);
-  for (let next = await lines.next(); !next.done; next = await lines.next()) yield rowOfLine(next.value);
+async function* rowsOf(first: string[], lines: AsyncIterable<string[]>): AsyncIterable<AddedRow[]> {
+  yield first.map(rowOfLine);
+  for await (const next of lines) yield next.map(rowOfLine);
 }
 
 /** `"https://…"`, `{"url": …}` or the URL alone. */
