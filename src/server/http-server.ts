@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import type { Readable } from 'node:stream';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { SeineError, StorageFullError } from '../core/errors.ts';
 import { METRICS_TYPE, metricsText } from '../observe/metrics/text-format.ts';
@@ -8,6 +9,7 @@ import { isLoopback, isOfAnotherUser, isOwnPage, isSameOrigin } from './api/keys
 import { describeApi, docsPage } from './api/openapi.ts';
 import type { AccessControl, ApiContext, Caller, RoutePlugin } from './api/requests/access.ts';
 import { isAdmin, requireScope } from './api/requests/callers.ts';
+import { decodedBody } from './api/requests/decoded-body.ts';
 import { idempotency } from './api/requests/idempotency.ts';
 import { countRequests, OpenRequests } from './api/requests/open-requests.ts';
 import { Problem, type ProblemCode } from './api/requests/problems.ts';
@@ -141,6 +143,7 @@ function addBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', bodies.json);
   app.addContentTypeParser('application/yaml', bodies.yaml);
+  app.addHook('preParsing', async (request, _reply, payload) => decodedBody(request, payload as Readable));
   app.addHook('onSend', async (request) => bodies.free(request));
 }
 

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Batch } from '../../../src/core/batch/batch.ts';
 import { LOSSES_MAX } from '../../../src/core/suspicion/suspicion.ts';
 import type { Delivery, Dispatcher } from '../../../src/ports/dispatcher.ts';
+import { openThreadDispatcher } from '../../../src/transport/thread/thread-dispatcher.ts';
 import { crawl } from '../../support/coordinator/crawl-setup.ts';
 
 const PAGES = 240;
@@ -73,4 +74,23 @@ describe('a crawl whose workers die', () => {
     // One by one there would be as many as the batch had tasks.
     expect(groups.length).toBeLessThan(LOSSES_MAX * 5);
   });
+});
+
+test('a crawl whose workers cannot start ends with the reason', async () => {
+  const entry = new URL("data:text/javascript,throw new Error('cannot begin')");
+  let reason: string | null = null;
+  const { state, counters } = await crawl(
+    { sources: [`${origin}/1`], allowPrivate: true, politeness: { rate: 'max', robots: false } },
+    {
+      through: () => openThreadDispatcher({ threads: 1, entry, env: {}, data: { blobs: '', sync: false } }),
+      async inspect({ store, job }) {
+        ({ reason } = await store.jobs.get(job.id));
+      },
+    },
+  );
+  expect({ state, reason }).toEqual({
+    state: 'tripped',
+    reason: 'cannot start worker threads: cannot begin',
+  });
+  expect(counters).toMatchObject({ done: 0, pending: 1 });
 });

@@ -112,7 +112,9 @@ export class Bodies {
         else refuse(new Problem(refused, 'too many large bodies at once', CLOSE_AND_WAIT));
       });
       payload.on('end', () => resolve(Buffer.concat(chunks).toString('utf8')));
-      payload.on('error', () => refuse(new Problem('bad-request', 'the body ended early', CLOSE)));
+      payload.on('error', (error) =>
+        refuse(error instanceof Problem ? error : new Problem('bad-request', 'the body ended early', CLOSE)),
+      );
       payload.on('close', () => clearTimeout(timer));
     });
   }
