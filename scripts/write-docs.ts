@@ -74,7 +74,16 @@ function callTable(): string {
 }
 
 function optionTables(): string {
-  const shown = ['scrape', 'batch', 'changeJob', 'retryJob', 'createKey', 'createWebhook'];
+  const shown = [
+    'scrape',
+    'batch',
+    'forecast',
+    'changeJob',
+    'retryJob',
+    'silenceAlerts',
+    'createKey',
+    'createWebhook',
+  ];
   return OPERATIONS.filter(({ id }) => shown.includes(id))
     .map((operation) => {
       const title = `### ${operation.method.toUpperCase()} ${operation.path}`;

@@ -273,6 +273,7 @@ export class Coordinator {
       workedMs: this.#workedMs(),
       failedBatchesInRow: this.#run.breaker.failedBatchesInRow,
       brokenCode: this.#run.breaker.brokenCode,
+      noWorkers: this.#options.dispatcher.refusal?.('http')?.message ?? null,
       storage: this.#run.storage,
       jobBatches: job.spec.breaker.jobBatches,
       lastingBan: await this.#lastingBan(now),

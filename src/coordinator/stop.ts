@@ -20,6 +20,8 @@ interface StopInput {
   failedBatchesInRow: number;
   /** What is wrong with the code of the job. */
   brokenCode: string | null;
+  /** Why no worker will ever take a batch. */
+  noWorkers: string | null;
   storage: { readonly troublesInRow: number; readonly reason: string | null };
   jobBatches: number;
   /** A host that has banned us for a day, while nothing else is left to request. */
@@ -48,6 +50,7 @@ export function checkStop(input: StopInput): StopReason | null {
     };
   }
   if (input.brokenCode !== null) return { state: 'tripped', cause: 'breaker', message: input.brokenCode };
+  if (input.noWorkers !== null) return { state: 'tripped', cause: 'breaker', message: input.noWorkers };
   if (input.storage.troublesInRow >= STORAGE_TROUBLES_MAX) {
     return { state: 'tripped', cause: 'breaker', message: `cannot store results: ${input.storage.reason}` };
   }

@@ -51,6 +51,7 @@ export interface JobStore {
   /**
    * `unlessUnfinished`: the newest run of the name is returned instead if it has the same spec and is not over.
    * `requestId`: so is the job that the same request has made before.
+   * `stopped`: nobody works on it until it is set to `running`; this is why.
    */
   create(
     job: JobCode & {
@@ -60,6 +61,7 @@ export interface JobStore {
       unlessUnfinished?: boolean;
       requestId?: string | null;
       countsPages?: boolean;
+      stopped?: string | null;
     },
   ): Promise<Job>;
   get(id: number): Promise<Job>;

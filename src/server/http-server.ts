@@ -1,13 +1,16 @@
 import { STATUS_CODES } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import type { Readable } from 'node:stream';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { SeineError, StorageFullError } from '../core/errors.ts';
 import { METRICS_TYPE, metricsText } from '../observe/metrics/text-format.ts';
 import { firecrawlRoutes } from './api/firecrawl/routes.ts';
+import { givenKey } from './api/keys/key-access.ts';
 import { isLoopback, isOfAnotherUser, isOwnPage, isSameOrigin } from './api/keys/local-access.ts';
 import { describeApi, docsPage } from './api/openapi.ts';
 import type { AccessControl, ApiContext, Caller, RoutePlugin } from './api/requests/access.ts';
 import { isAdmin, requireScope } from './api/requests/callers.ts';
+import { decodedBody } from './api/requests/decoded-body.ts';
 import { idempotency } from './api/requests/idempotency.ts';
 import { countRequests, OpenRequests } from './api/requests/open-requests.ts';
 import { Problem, type ProblemCode } from './api/requests/problems.ts';
@@ -83,6 +86,7 @@ function buildHttpServer(options: HttpServerOptions): FastifyInstance {
     keepAliveTimeout: KEEP_ALIVE_MS,
     forceCloseConnections: true,
     exposeHeadRoutes: true,
+    routerOptions: { ignoreTrailingSlash: true },
     clientErrorHandler: answerBrokenHttp,
     frameworkErrors: (_error, _request, reply) => void sendProblem(reply, new Problem('bad-request')),
   });
@@ -141,6 +145,7 @@ function addBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', bodies.json);
   app.addContentTypeParser('application/yaml', bodies.yaml);
+  app.addHook('preParsing', async (request, _reply, payload) => decodedBody(request, payload as Readable));
   app.addHook('onSend', async (request) => bodies.free(request));
 }
 
@@ -198,6 +203,7 @@ function addInternal(app: FastifyInstance, { context, hasToken }: HttpServerOpti
   });
 }
 
+const WRONG_KEY = 'this server does not know the key, or it was revoked';
 const NO_KEY = { headers: { 'www-authenticate': 'Bearer' } };
 
 /** Who sent a request, or a problem: also for what a web page or another user of the machine sends in the name of its user. */
@@ -207,7 +213,7 @@ async function callerOf(
   { isForAllUsers = false } = {},
 ): Promise<Caller> {
   const caller = await access.authenticate(headers, socket.remoteAddress ?? '');
-  if (!caller) throw new Problem('unauthorized', undefined, NO_KEY);
+  if (!caller) throw new Problem('unauthorized', givenKey(headers) === null ? undefined : WRONG_KEY, NO_KEY);
   const isOwn = caller.isByCookie ? isSameOrigin : caller.keyId === null ? isOwnPage : () => true;
   if (!isOwn(headers)) throw new Problem('foreign-origin');
   if (!isForAllUsers && caller.isByAddress && (await isOfAnotherUser(socket)))

@@ -18,7 +18,7 @@ interface Host {
   failures_in_row: number;
   rate: number | null;
   is_banned: boolean;
-  last_error: { at: number; code: string; detail: string } | null;
+  last_error: { at: string; code: string; detail: string } | null;
   ready?: number;
 }
 
@@ -159,7 +159,7 @@ function HostRow({ job, host, seen, onSlowDown }: HostRowProps) {
         {host.last_error ? (
           <>
             <span class="mono">{host.last_error.code}</span> <Text value={host.last_error.detail} />
-            <span class="cell-note">{time(new Date(host.last_error.at).toISOString())}</span>
+            <span class="cell-note">{time(host.last_error.at)}</span>
           </>
         ) : (
           '–'

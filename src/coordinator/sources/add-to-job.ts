@@ -19,6 +19,9 @@ const REJECTS_NAMED_MAX = 1_000;
 /** A row that is to be added, or why it could not be read. */
 export type AddedRow = SourceTask | { url?: string; reason: string };
 
+/** One by one, or many at a time where they come together. */
+export type ListedRows = Iterable<AddedRow | AddedRow[]> | AsyncIterable<AddedRow | AddedRow[]>;
+
 export interface AddedRows {
   accepted: number;
   /** URLs that the job had already. */
@@ -57,7 +60,7 @@ type Written = Pick<AddedRows, 'accepted' | 'duplicates'>;
 export async function addToJob(
   store: AddStore,
   jobId: number,
-  rows: Iterable<AddedRow> | AsyncIterable<AddedRow>,
+  rows: ListedRows,
   { now, priority, resolver }: AddOptions,
 ): Promise<AddedRows> {
   const job = await store.jobs.get(jobId);
@@ -72,7 +75,7 @@ export async function addToJob(
 /** The same where the tasks are written elsewhere, up to `ahead` chunks at a time. */
 export async function addRows(
   job: Job,
-  rows: Iterable<AddedRow> | AsyncIterable<AddedRow>,
+  rows: ListedRows,
   options: {
     priority: number;
     ahead: number;
@@ -97,42 +100,46 @@ export async function addRows(
     held -= count;
     room?.give(count);
   };
-  // The next chunk is read while those before are written.
+  const note = async (written: Promise<Written>, of: { rejected: number; chars: number }) => {
+    const { accepted, duplicates } = await written.finally(() => giveBack(of.chars));
+    total.accepted += accepted;
+    total.duplicates += duplicates;
+    total.rejected += of.rejected;
+  };
+  // The next chunk is read while those before are written. Nothing holds their tasks meanwhile: they would grow old, and the
+  // garbage of a long list with them.
   const write = async () => {
-    const [tasks, rejectedHere, charsHere] = [chunk, rejected, chars];
-    if (tasks.length + rejectedHere === 0) return;
+    if (chunk.length + rejected === 0) return;
+    await writing.room();
+    writing.add(note(options.write(chunk, rejected), { rejected, chars }));
     chunk = [];
     rejected = 0;
     chars = 0;
-    await writing.add(async () => {
-      const { accepted, duplicates } = await options
-        .write(tasks, rejectedHere)
-        .finally(() => giveBack(charsHere));
-      total.accepted += accepted;
-      total.duplicates += duplicates;
-      total.rejected += rejectedHere;
-    });
+  };
+  const add = (row: AddedRow, size: number) => {
+    chars += size;
+    held += size;
+    const task = 'reason' in row ? row.reason : toNewTask(row, job.spec, options.priority);
+    if (typeof task !== 'string') chunk.push(task);
+    else {
+      rejected++;
+      if (total.rejects.length < REJECTS_NAMED_MAX)
+        total.rejects.push({ index, url: row.url ?? '', reason: task });
+    }
+    index++;
   };
   try {
-    for await (const row of rows) {
-      const size = charsOf(row);
-      if (room && !room.take(size)) {
-        // What is held here is written first: lists that wait for one another would wait for ever.
-        await write();
-        await room.wait(size);
+    for await (const some of rows)
+      for (const row of Array.isArray(some) ? some : [some]) {
+        const size = charsOf(row);
+        if (room && !room.take(size)) {
+          // What is held here is written first: lists that wait for one another would wait for ever.
+          await write();
+          await room.wait(size);
+        }
+        add(row, size);
+        if (chunk.length + rejected >= CHUNK_ROWS || chars >= CHUNK_CHARS) await write();
       }
-      chars += size;
-      held += size;
-      const task = 'reason' in row ? row.reason : toNewTask(row, job.spec, options.priority);
-      if (typeof task !== 'string') chunk.push(task);
-      else {
-        rejected++;
-        if (total.rejects.length < REJECTS_NAMED_MAX)
-          total.rejects.push({ index, url: row.url ?? '', reason: task });
-      }
-      index++;
-      if (chunk.length + rejected >= CHUNK_ROWS || chars >= CHUNK_CHARS) await write();
-    }
     await write();
   } finally {
     // Also when the rows broke off: whoever is told so must not find more of them later.
@@ -154,10 +161,12 @@ class ChunksUnderWay {
     this.#max = max;
   }
 
-  /** Waits until there is room for it. */
-  async add(write: () => Promise<void>): Promise<void> {
+  /** Waits until there is room for another one. */
+  async room(): Promise<void> {
     while (this.#underWay.length >= this.#max) await this.#underWay.shift();
-    const written = write();
+  }
+
+  add(written: Promise<void>): void {
     // Whoever waits for it next is told.
     written.catch(() => {});
     this.#underWay.push(written);

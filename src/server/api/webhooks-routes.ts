@@ -9,12 +9,13 @@ import { parseAs } from './requests/options.ts';
 import { Problem } from './requests/problems.ts';
 
 export const endpointSchema = z.strictObject({
-  url: z.string(),
+  url: z.string().describe('Where messages are sent: http or https.'),
   events: z
     .array(z.enum(WEBHOOK_EVENTS))
     .min(1)
-    .default([...WEBHOOK_EVENTS_DEFAULT]),
-  metadata: z.unknown().optional(),
+    .default([...WEBHOOK_EVENTS_DEFAULT])
+    .describe(`Of what it is told; without it, of ${WEBHOOK_EVENTS_DEFAULT.join(' and ')}.`),
+  metadata: z.unknown().optional().describe('Sent back with each message: at most 4,000 bytes as JSON.'),
 });
 export const endpointChangeSchema = endpointSchema.partial().extend({ enabled: z.boolean().optional() });
 export const deliveriesQuery = z.strictObject({

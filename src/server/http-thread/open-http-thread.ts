@@ -1,10 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import { messageOf } from '../../core/errors.ts';
 import type { Logger } from '../../ports/ambient.ts';
 import type { Work } from '../api/requests/work.ts';
 import { answerCalls, errorOf } from './calls.ts';
 import type { HttpThreadData, HttpThreadMessage } from './thread-messages.ts';
+
+/**
+ * V8 notices that rows of a list outlive the next small collection of garbage, and makes all rows from then on where only a large
+ * one looks: the heap of this thread went up to 135 MB, and stays below 60 without that.
+ */
+const HEAP_FLAGS = ['--no-allocation-site-pretenuring'];
 
 /** A thread that ends at once each time must not keep the process busy. */
 const AGAIN_MS = 500;
@@ -32,6 +39,7 @@ export class HttpThread {
 
   /** It listens when this returns. */
   static async open(options: HttpThreadOptions): Promise<HttpThread> {
+    for (const flag of HEAP_FLAGS) setFlagsFromString(flag);
     const thread = new HttpThread(options);
     await thread.#start(options.data.listen.port);
     return thread;

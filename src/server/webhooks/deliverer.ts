@@ -20,6 +20,7 @@ const KEPT_MS = 30 * 24 * 3_600_000;
 const FORGET_MS = 60_000;
 const FORGOTTEN_AT_ONCE = 1_000;
 const GONE = 410;
+const TOLD_MAX = 1_000;
 
 interface DelivererOptions {
   webhooks: WebhookStore;
@@ -38,6 +39,8 @@ export class WebhookDeliverer {
   readonly #connections: GuardedConnections;
   readonly #underWay = new Map<string, number>();
   readonly #tries = new Set<Promise<void>>();
+  /** Endpoints whose trouble was told. */
+  readonly #told = new Set<string>();
   readonly #closing = new AbortController();
   #loop: Promise<void> = Promise.resolve();
   #wake: () => void = () => {};
@@ -47,7 +50,10 @@ export class WebhookDeliverer {
     this.#options = options;
     this.#connections = openGuardedConnections({
       isAllowed: options.allowPrivate ? (ip) => !isLinkLocalAddress(ip) : isPublicAddress,
-      refused: (hostname) => new Error(`${hostname} has no address that may be called`),
+      refused: (hostname) =>
+        new Error(
+          `${hostname} has no address that may be called${options.allowPrivate ? '' : '; SEINE_WEBHOOKS_ALLOW_PRIVATE=true allows private ones'}`,
+        ),
       connectMs: TRY_MS,
       limits: { headersTimeout: TRY_MS, bodyTimeout: TRY_MS },
     });
@@ -124,10 +130,24 @@ export class WebhookDeliverer {
       }
       const nextAt = isGone ? null : nextTryAt(delivery.tries + 1, this.#now(), Math.random());
       await webhooks.noteTry(delivery.id, tried, { isDelivered, nextAt });
+      if (!isDelivered) this.#tell(delivery, tried);
       if (isGone) await webhooks.disable(delivery.endpointId, 'the endpoint answered 410 Gone', this.#now());
     } catch (error) {
       logger.warn(`cannot note the delivery of a webhook, it will be sent again: ${messageOf(error)}`);
     }
+  }
+
+  /** Callbacks are in no list: without a word in the log, nobody finds out why they do not come. */
+  #tell({ endpointId, url }: LeasedDelivery, { status, error }: DeliveryTry): void {
+    if (this.#told.has(endpointId)) return;
+    if (this.#told.size >= TOLD_MAX) this.#told.clear();
+    this.#told.add(endpointId);
+    const reason = error ?? `status ${status}`;
+    // Addresses may have secrets in their paths.
+    this.#options.logger.warn(`a webhook is not delivered: ${reason}`, {
+      endpoint: endpointId,
+      host: URL.parse(url)?.host ?? '',
+    });
   }
 
   async #try({ messageId, url, body, secrets }: LeasedDelivery): Promise<DeliveryTry> {

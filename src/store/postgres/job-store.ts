@@ -63,6 +63,8 @@ export class PostgresJobStore implements JobStore {
         job.spec.keepOpen ?? false,
         job.requestId ?? null,
         job.countsPages ?? false,
+        job.stopped == null ? 'running' : 'stopped',
+        job.stopped ?? null,
       );
       await tx.run(INSERT_PASS, made!.id, now, name);
       return readJob(tx, made!.id);
@@ -236,10 +238,10 @@ const SELECT_UNFINISHED = `
     AND state NOT IN ('done', 'cancelled')`;
 
 const INSERT_JOB = `
-  INSERT INTO jobs (name, run, spec, spec_hash, bundle, file, seed, state, requested_state, created_at, owner, keep_open,
-    request_id, counts_pages)
-  SELECT $1, coalesce((SELECT max(run) FROM jobs WHERE name = $1), 0) + 1, $2, $3, $4, $5, $6, 'running', 'run', $7, $8, $9,
-    $10, $11
+  INSERT INTO jobs (name, run, spec, spec_hash, bundle, file, seed, requested_state, created_at, owner, keep_open,
+    request_id, counts_pages, state, reason)
+  SELECT $1, coalesce((SELECT max(run) FROM jobs WHERE name = $1), 0) + 1, $2, $3, $4, $5, $6, 'run', $7, $8, $9,
+    $10, $11, $12, $13
   RETURNING id`;
 
 /** Whoever adds tasks from outside and whoever ends the job come one after the other. */

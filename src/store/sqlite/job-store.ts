@@ -45,9 +45,9 @@ export class SqliteJobStore implements JobStore {
       );
       const run = (last?.run ?? 0) + 1;
       this.#db.run(
-        `INSERT INTO jobs (name, run, spec, spec_hash, bundle, file, seed, state, requested_state, created_at, owner, keep_open,
-           request_id, counts_pages)
-         VALUES (?, ?, ?, ?, ?, ?, ?, 'running', 'run', ?, ?, ?, ?, ?)`,
+        `INSERT INTO jobs (name, run, spec, spec_hash, bundle, file, seed, requested_state, created_at, owner, keep_open,
+           request_id, counts_pages, state, reason)
+         VALUES (?, ?, ?, ?, ?, ?, ?, 'run', ?, ?, ?, ?, ?, ?, ?)`,
         job.name,
         run,
         JSON.stringify(job.spec),
@@ -60,6 +60,8 @@ export class SqliteJobStore implements JobStore {
         job.spec.keepOpen ? 1 : 0,
         job.requestId ?? null,
         job.countsPages ? 1 : 0,
+        job.stopped == null ? 'running' : 'stopped',
+        job.stopped ?? null,
       );
       const { id } = this.#db.get<{ id: number }>('SELECT last_insert_rowid() AS id')!;
       this.#db.run('INSERT OR IGNORE INTO collections (name) VALUES (?)', job.name);

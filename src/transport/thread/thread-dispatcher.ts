@@ -1,10 +1,12 @@
+import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import { type AwsCredentialsProvider, openCredentials } from '../../aws/s3/s3-client.ts';
 import type { Batch, Report } from '../../core/batch/batch.ts';
 import { deferredReport, failureReport } from '../../core/batch/report.ts';
-import { messageOf } from '../../core/errors.ts';
+import { messageOf, SeineError } from '../../core/errors.ts';
 import { VERSION } from '../../core/identity/identity.ts';
 import { isLane, isLaneTaken } from '../../core/pace/address-pace.ts';
 import type { Logger } from '../../ports/ambient.ts';
@@ -77,6 +79,10 @@ export interface ThreadDispatcher extends Dispatcher {
 }
 
 export function openThreadDispatcher(options: ThreadDispatcherOptions): ThreadDispatcher {
+  if (options.entry.protocol === 'file:' && !existsSync(options.entry))
+    throw new SeineError(`a file of Seine is missing: ${fileURLToPath(options.entry)}`, {
+      hint: 'install Seine again (from sources: npm run build)',
+    });
   for (const flag of HEAP_FLAGS) setFlagsFromString(flag);
   const told = { ...options, ...(options.logger ? { logger: onceEach(options.logger) } : {}) };
   const threads = Array.from({ length: options.threads }, (_, index) => new Thread(told, index + 1));
@@ -95,6 +101,10 @@ export function openThreadDispatcher(options: ThreadDispatcherOptions): ThreadDi
     workers: threads.length,
     slots: threads.length * SLOTS_PER_THREAD,
     ...(apart ? { suspectSlots: 1 } : {}),
+    refusal() {
+      const [problem, ...others] = threads.map((thread) => thread.problem);
+      return problem != null && !others.includes(null) ? new SeineError(problem) : null;
+    },
     started: Promise.all(threads.map(({ started }) => started)).then(() => {}),
     async dispatch(batch, onPart) {
       // All threads have one address. What is not begun here goes to another.
@@ -200,6 +210,11 @@ class Thread {
     return this.#begun.promise;
   }
 
+  /** Why it will never work; null while it may. */
+  get problem(): string | null {
+    return this.#failedStarts < FAILED_STARTS_MAX ? null : `cannot start worker threads: ${this.#lastError}`;
+  }
+
   /** Work under way, by tasks: batches differ much in size. */
   get load(): number {
     return this.#open.size;
@@ -220,14 +235,9 @@ class Thread {
 
   dispatch(batch: Batch, onPart: (report: Report) => void): Promise<Delivery> {
     const { promise, resolve } = Promise.withResolvers<Delivery>();
-    if (this.#failedStarts >= FAILED_STARTS_MAX) {
-      return Promise.resolve({
-        kind: 'lost',
-        batchId: batch.id,
-        reason: `cannot start worker threads: ${this.#lastError}`,
-        running: [],
-      });
-    }
+    const { problem } = this;
+    if (problem !== null)
+      return Promise.resolve({ kind: 'lost', batchId: batch.id, reason: problem, running: [] });
     const call = this.#options.call?.();
     const sentAt = performance.now();
     const answerBy = sentAt + batch.budgetMs + Math.min(STUCK_AFTER_MS, call?.answerMs ?? STUCK_AFTER_MS);

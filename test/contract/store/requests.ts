@@ -54,5 +54,19 @@ export function testRequests(setup: StoreSetup): void {
       expect((await jobs.create({ ...given, name: 'x', requestId: 'r2' })).id).not.toBe(made.id);
       expect((await jobs.create({ ...given, name: 'x', requestId: null })).run).toBe(3);
     });
+
+    test('one may make a job that waits until it is let go', async () => {
+      const { jobs } = setup.store;
+      const { id } = await jobs.create({ ...codeOf('x'), name: 'x', now: T0, stopped: 'not yet' });
+      expect(await jobs.get(id)).toMatchObject({
+        state: 'stopped',
+        requestedState: 'run',
+        reason: 'not yet',
+      });
+      const running = async () => (await jobs.running()).some((job) => job.id === id);
+      expect(await running()).toBe(false);
+      await jobs.update(id, { state: 'running', reason: null });
+      expect(await running()).toBe(true);
+    });
   });
 }

@@ -5,6 +5,7 @@ import { OpenPermits } from '../../../src/coordinator/hosts/open-permits.ts';
 import type { Batch } from '../../../src/core/batch/batch.ts';
 import { LOSSES_MAX } from '../../../src/core/suspicion/suspicion.ts';
 import type { Delivery, Dispatcher } from '../../../src/ports/dispatcher.ts';
+import { openThreadDispatcher } from '../../../src/transport/thread/thread-dispatcher.ts';
 import { crawl } from '../../support/coordinator/crawl-setup.ts';
 import { realClock } from '../../support/real-clock.ts';
 
@@ -118,4 +119,23 @@ test('a report that comes after its job was stopped is written down, and frees n
   );
   expect(left).toMatchObject({ permits: 1 });
   expect(permits.load(host)).toMatchObject({ permits: 1 });
+});
+
+test('a crawl whose workers cannot start ends with the reason', async () => {
+  const entry = new URL("data:text/javascript,throw new Error('cannot begin')");
+  let reason: string | null = null;
+  const { state, counters } = await crawl(
+    { sources: [`${origin}/1`], allowPrivate: true, politeness: { rate: 'max', robots: false } },
+    {
+      through: () => openThreadDispatcher({ threads: 1, entry, env: {}, data: { blobs: '', sync: false } }),
+      async inspect({ store, job }) {
+        ({ reason } = await store.jobs.get(job.id));
+      },
+    },
+  );
+  expect({ state, reason }).toEqual({
+    state: 'tripped',
+    reason: 'cannot start worker threads: cannot begin',
+  });
+  expect(counters).toMatchObject({ done: 0, pending: 1 });
 });

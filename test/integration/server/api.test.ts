@@ -2,6 +2,7 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { openFolder } from '../../../src/app/folder.ts';
@@ -231,6 +232,26 @@ describe('batch', () => {
     expect(ended.body.counts).toMatchObject({ total: 4, succeeded: 4 });
   });
 
+  test('may be compressed with gzip, which is checked', async () => {
+    const send = async (type: string, encoding: string, body: Buffer<ArrayBuffer>) => {
+      const headers = { 'content-type': type, 'content-encoding': encoding };
+      const answer = await fetch(`${server.url}/api/v1/batch`, { method: 'POST', headers, body });
+      return { status: answer.status, body: await answer.json() };
+    };
+    const [lines, json] = ['application/x-ndjson', 'application/json'];
+    const list = gzipSync(`${JSON.stringify(FAST)}\n${page(8)}\n${page(9)}\n`);
+    expect(await send(lines, 'gzip', list)).toMatchObject({ status: 202, body: { accepted: 2 } });
+    const whole = gzipSync(JSON.stringify({ urls: [page(8)], ...FAST }));
+    expect(await send(json, 'gzip', whole)).toMatchObject({ status: 202, body: { accepted: 1 } });
+    const broken = { status: 400, body: { code: 'bad-request', detail: 'the body is not gzip' } };
+    expect(await send(lines, 'gzip', Buffer.from(page(8)))).toMatchObject(broken);
+    expect(await send(json, 'gzip', Buffer.from('{}'))).toMatchObject(broken);
+    expect(await send(json, 'br', whole)).toMatchObject({ status: 415, body: { code: 'wrong-media-type' } });
+    // Much of nothing in little.
+    const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024, '\n'));
+    expect(await send(lines, 'gzip', bomb)).toMatchObject({ status: 413, body: { code: 'too-large-body' } });
+  });
+
   /** Sends the beginning of a list that goes on. */
   function beginBatch(lines: readonly string[]) {
     const headers = { 'content-type': 'application/x-ndjson' };
@@ -286,7 +307,9 @@ describe('batch', () => {
     }
   });
 
-  test('with nothing of use, or anything wrong where that fails, accepts nothing', async () => {
+  test('with nothing of use, or anything wrong where that fails, accepts nothing and leaves nothing', async () => {
+    const newest = async () => (await call('GET', '/jobs?limit=1')).body.jobs;
+    const jobs = await newest();
     expect(await call('POST', '/batch', { urls: ['nonsense'] })).toMatchObject({
       status: 422,
       body: { code: 'nothing-accepted', rejected_count: 1 },
@@ -295,6 +318,9 @@ describe('batch', () => {
     const before = site.log.length;
     expect((await call('POST', '/batch', { urls, on_invalid: 'fail', ...FAST })).status).toBe(422);
     expect(site.log.slice(before).some(({ path }) => path === pathOf(12))).toBe(false);
+    const hook = { callback_url: 'https://me:secret@a.example/', urls: [page(12)] };
+    expect(await call('POST', '/batch', hook)).toMatchObject({ status: 400 });
+    expect(await newest()).toEqual(jobs);
   });
 });
 

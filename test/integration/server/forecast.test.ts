@@ -46,7 +46,8 @@ test('quote, contract and receipt', async () => {
   expect(quote.dollars.p50).toBeGreaterThan(0.4);
   expect(quote.dollars.p50).toBeLessThan(0.7);
 
-  // Nobody wants to pay that little for it: nothing is requested.
+  // Nobody wants to pay that little for it: nothing is requested, and no job is left of it.
+  const { jobs: before } = await client.call<{ jobs: object[] }>('GET', '/jobs');
   const refused = await post('/batch', { urls: pages(), ...FAST, max_cost_usd: 0.05 });
   expect(refused.status).toBe(409);
   expect(refused.body).toMatchObject({ code: 'over-budget', quote: { pages: 50 } });
@@ -60,6 +61,8 @@ test('quote, contract and receipt', async () => {
   expect(await post('/scrape', { url: pages()[0], ...FAST, max_cost_usd: 0.000_1 })).toMatchObject({
     status: 409,
   });
+  const { jobs: after } = await client.call<{ jobs: object[] }>('GET', '/jobs');
+  expect(after).toEqual(before);
   expect(await post('/jobs?dry_run', job)).toMatchObject({
     body: { job: { name: 'priced' }, forecast: { pages: 50, sample: { from: 'assumptions' } } },
   });

@@ -50,6 +50,26 @@ test('answers what is not HTTP, and headers that never end, and goes on', async 
   expect((await get('/healthz')).status).toBe(200);
 });
 
+test('forgives an empty body of JSON and a slash at the end, and says when a key is wrong', async () => {
+  const post = (path: string) => {
+    const headers = { 'content-type': 'application/json' };
+    return fetch(`${server.url}/api/v1${path}`, { method: 'POST', headers });
+  };
+  // There is no such job; the empty body is no problem.
+  expect(await (await post('/jobs/job_99/stop')).json()).toMatchObject({ detail: 'no such job' });
+  expect(await (await post('/scrape')).json()).toMatchObject({
+    code: 'bad-option',
+    detail: 'the body is missing: send a JSON object',
+  });
+  expect((await get('/api/v1/jobs/')).status).toBe(200);
+  expect((await get('/healthz/')).status).toBe(200);
+  const wrong = await get('/api/v1/jobs', { 'x-api-key': 'seine_wrong' });
+  expect(await wrong.json()).toMatchObject({
+    code: 'unauthorized',
+    detail: 'this server does not know the key, or it was revoked',
+  });
+});
+
 test('refuses what web pages of others send without a key', async () => {
   const refused: Record<string, string>[] = [
     { host: 'evil.example' },

@@ -1,6 +1,6 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { expect, test } from 'vitest';
-import { describeApi, docsPage, OPERATIONS } from '../../../src/server/api/openapi.ts';
+import { describeApi, docsPage, exampleOf, OPERATIONS } from '../../../src/server/api/openapi.ts';
 import { PROBLEMS } from '../../../src/server/api/requests/problems.ts';
 import { openApiServer } from '../../support/servers/api-server.ts';
 
@@ -8,6 +8,13 @@ test('the description is valid OpenAPI, by a validator that is not ours', async 
   const { valid, errors } = await new Validator().validate(JSON.parse(JSON.stringify(describeApi())));
   expect(errors ?? []).toEqual([]);
   expect(valid).toBe(true);
+});
+
+test('every call with a body has an example with one', () => {
+  for (const { path, body, ...operation } of OPERATIONS) {
+    const isSent = exampleOf({ path, ...operation }).includes(" -d '");
+    expect([path, isSent]).toEqual([path, body !== undefined]);
+  }
 });
 
 test('every call that is described answers, and the page names each of them and every code', async () => {

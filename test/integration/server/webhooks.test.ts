@@ -35,13 +35,15 @@ beforeAll(async () => {
 });
 afterAll(() => void receiver.close());
 
-const logger = { info() {}, warn() {}, error() {} };
+let warnings: string[] = [];
+const logger = { info() {}, warn: (text: string) => void warnings.push(text), error() {} };
 let store: Store;
 let now: number;
 let deliverer: WebhookDeliverer | null = null;
 beforeEach(() => {
   store = openSqliteStore(':memory:');
   received = [];
+  warnings = [];
   now = Date.now();
 });
 afterEach(async () => {
@@ -144,6 +146,8 @@ describe('a message', () => {
     }
     await deliverer!.close();
     expect(received).toEqual([]);
+    expect(warnings).toHaveLength(2);
+    expect(warnings[0]).toMatch(/^a webhook is not delivered: .+ SEINE_WEBHOOKS_ALLOW_PRIVATE=true/);
     for (const [id, url] of [
       ['v4', 'http://169.254.169.254/latest'],
       ['v6', 'http://[fe80::1]/'],

@@ -260,7 +260,15 @@ describe('threads that do not start', () => {
         reason: expect.stringContaining('cannot begin'),
       });
     }
+    await expect
+      .poll(() => dispatcher.refusal?.('http')?.message, { timeout: ENDS_MS })
+      .toBe('cannot start worker threads: cannot begin');
     expect(await within(ENDS_MS, dispatcher.close())).not.toBe('too late');
+  });
+
+  test('a file that is not there is said at once, with what to do', () => {
+    const entry = pathToFileURL(join(folder.dir, 'missing.mjs'));
+    expect(() => openThreads(folder.dir, { entry })).toThrow('a file of Seine is missing');
   });
 });
 

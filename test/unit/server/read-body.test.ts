@@ -53,7 +53,7 @@ test('a list that goes silent is cut off, and one that only takes long is not', 
     const next = lines.next();
     vi.advanceTimersByTime(20_000);
     body.write(`${line}\n`);
-    expect(await next).toEqual({ done: false, value: line });
+    expect(await next).toEqual({ done: false, value: [line] });
   }
   const silent = lines.next().catch((error: { code: string }) => error.code);
   await vi.waitFor(() => expect(vi.getTimerCount()).toBeGreaterThan(0));

@@ -10,18 +10,13 @@ export function checkQuote(quote: Forecast, maxCost: number): void {
   throw new Problem('over-budget', detail, { extensions: { quote } });
 }
 
-/** The quote of a job whose pages are written down becomes its own; a job that is too expensive is cancelled. */
+/** The quote of a job whose pages are written down becomes its own. */
 export async function quoteJob(
-  { store, forecasts, now }: ApiContext,
+  { store, forecasts }: Pick<ApiContext, 'store' | 'forecasts'>,
   job: Job,
   maxCost: number,
 ): Promise<void> {
   const quote = await forecasts.ofJob(job);
-  try {
-    checkQuote(quote, maxCost);
-  } catch (problem) {
-    await store.jobs.update(job.id, { state: 'cancelled', endedAt: now(), quote });
-    throw problem;
-  }
+  checkQuote(quote, maxCost);
   await store.jobs.update(job.id, { quote });
 }

@@ -7,6 +7,7 @@ import type { ApiContext, Caller } from '../requests/access.ts';
 import { Problem } from '../requests/problems.ts';
 import { addToServedJob } from '../scrape/added-tasks.ts';
 import { specOf, tenantName } from '../scrape/api-jobs.ts';
+import { discardJob } from '../scrape/discard-job.ts';
 import { mapSite } from './map-site.ts';
 import {
   batchRequest,
@@ -44,6 +45,7 @@ export async function createCrawl(
     owner: caller.keyId,
     countsPages: true,
     requestId,
+    stopped: 'its pages are being written down',
   });
   try {
     if (asked.webhook !== undefined) await webhooks.attach(job.id, webhookOf(asked.webhook), caller);
@@ -51,11 +53,12 @@ export async function createCrawl(
     const { accepted } = await addToServedJob(context, job.id, rows, { priority: 0 });
     if (accepted === 0) throw new Problem('bad-url');
   } catch (error) {
-    await store.jobs.update(job.id, { state: 'cancelled', endedAt: now() });
+    await discardJob(context, job);
     throw error;
   }
   // The job ends when nothing is left, instead of waiting for more.
   await store.jobs.closeToMore(job.id, now());
+  await store.jobs.update(job.id, { state: 'running', reason: null });
   return job;
 }
 

@@ -150,7 +150,7 @@ const hostRows: RoutePlugin = (app, context) => {
 
 /** A host is shared by the jobs of all keys: its last error may be of another's page. */
 function withoutDetail(error: HostSummary['lastError']): object | null {
-  return error && { at: error.at, code: error.code };
+  return error && { at: new Date(error.at).toISOString(), code: error.code };
 }
 
 interface NamedList<T> {
@@ -195,7 +195,7 @@ export function hostOf({ host, requests, nextAt, failuresInRow, pace, ban, lastE
     failures_in_row: failuresInRow,
     rate: pace?.rate ?? null,
     is_banned: isBanned(ban),
-    last_error: lastError,
+    last_error: lastError && { ...lastError, at: new Date(lastError.at).toISOString() },
   };
 }
 

@@ -129,7 +129,7 @@ export class KeyAccess implements AccessControl {
   }
 }
 
-function givenKey(headers: IncomingHttpHeaders): string | null {
+export function givenKey(headers: IncomingHttpHeaders): string | null {
   const key = headers['x-api-key'];
   if (typeof key === 'string') return key;
   const [, bearer] = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '') ?? [];

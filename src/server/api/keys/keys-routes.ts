@@ -10,8 +10,11 @@ import { Problem } from '../requests/problems.ts';
 const limit = z.number().positive().nullable();
 
 export const newKeySchema = z.strictObject({
-  name: z.string().trim().min(1).max(100),
-  scope: z.enum(SCOPES).default('read'),
+  name: z.string().trim().min(1).max(100).describe('For you to tell it from others.'),
+  scope: z
+    .enum(SCOPES)
+    .default('read')
+    .describe('What it may do: `read`, `write` (and read) or `admin` (everything).'),
   limits: z
     .strictObject({
       requests_per_minute: limit,
@@ -21,7 +24,10 @@ export const newKeySchema = z.strictObject({
       weight: z.number().min(KEY_WEIGHT_MIN).max(KEY_WEIGHT_MAX),
     })
     .partial()
-    .default({}),
+    .default({})
+    .describe(
+      'For this key alone: `requests_per_minute`, `pages_under_way`, `pages_per_day`, `cost_per_day` in USD, and `weight`, its share of workers.',
+    ),
 });
 
 /** `/keys`: with admin scope. The key itself is in the answer of the POST, and never again. */

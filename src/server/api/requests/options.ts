@@ -403,6 +403,7 @@ function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
   if (!/^(Invalid|Too) /.test(issue.message)) return issue.message;
   const isKind = issue.code === 'invalid_type' || issue.code === 'invalid_value';
   if (isKind && given === undefined && issue.path.length > 0) return 'is missing';
+  if (isKind && given === undefined) return 'the body is missing: send a JSON object';
   if (issue.code === 'invalid_value') {
     const values = issue.values.map(String);
     const meant = typeof given === 'string' ? suggestion(given.slice(0, 100), values) : '';

@@ -112,7 +112,9 @@ export class Bodies {
         else refuse(new Problem(refused, 'too many large bodies at once', CLOSE_AND_WAIT));
       });
       payload.on('end', () => resolve(Buffer.concat(chunks).toString('utf8')));
-      payload.on('error', () => refuse(new Problem('bad-request', 'the body ended early', CLOSE)));
+      payload.on('error', (error) =>
+        refuse(error instanceof Problem ? error : new Problem('bad-request', 'the body ended early', CLOSE)),
+      );
       payload.on('close', () => clearTimeout(timer));
     });
   }
@@ -133,6 +135,8 @@ async function yamlOf(text: string): Promise<unknown> {
 }
 
 function jsonOf(text: string): unknown {
+  // Many clients name the type of every POST, also of one without a body.
+  if (text.trim() === '') return undefined;
   // Before parsing: deep data would end whoever walks through it.
   if (isJsonDeeper(text, DEPTH_MAX))
     throw new Problem('bad-json', `deeper than ${DEPTH_MAX} lists or objects`);
@@ -173,18 +177,19 @@ export async function* chunksOf(payload: Body): AsyncGenerator<Buffer, void, voi
   }
 }
 
-/** Lines of a body without the empty ones, as they come. One that is too long is cut: it is no URL then. */
-export async function* readLines(payload: Body): AsyncGenerator<string, void, void> {
+/**
+ * Lines of a body without the empty ones, as many at a time as came together: to wait for each would take longer than to read it.
+ * One that is too long is cut: it is no URL then.
+ */
+export async function* readLines(payload: Body): AsyncGenerator<string[], void, void> {
   let rest = '';
   const decoder = new TextDecoder();
   for await (const chunk of chunksOf(payload)) {
     const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
     rest = lines.pop()!;
     if (rest.length > LINE_BYTES_MAX) rest = rest.slice(0, LINE_BYTES_MAX);
-    for (const line of lines) {
-      const text = line.trim();
-      if (text !== '') yield text.slice(0, LINE_BYTES_MAX);
-    }
+    const read = lines.map((line) => line.trim().slice(0, LINE_BYTES_MAX)).filter((line) => line !== '');
+    if (read.length > 0) yield read;
   }
-  if (rest.trim() !== '') yield rest.trim();
+  if (rest.trim() !== '') yield [rest.trim()];
 }

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
-  type AddedRow,
   type AddedRows,
   addRows,
+  type ListedRows,
   taskWriter,
 } from '../../../coordinator/sources/add-to-job.ts';
 import type { Store } from '../../../ports/store.ts';
@@ -20,7 +20,7 @@ const CHUNKS_AHEAD = 4;
 export async function addToServedJob(
   { store, adding, rowRoom, now }: Pick<ApiContext, 'store' | 'adding' | 'rowRoom' | 'now'>,
   jobId: number,
-  rows: Iterable<AddedRow> | AsyncIterable<AddedRow>,
+  rows: ListedRows,
   { priority }: { priority: number },
 ): Promise<AddedRows> {
   const job = await store.jobs.get(jobId);
@@ -37,12 +37,17 @@ export class AddedTasks implements AddCalls {
   readonly #store: Store;
   /** The last chunk of each job that has some on their way. */
   readonly #last = new Map<number, Promise<unknown>>();
+  /** The turn of this thread in which the last chunk began. */
+  #turn: Promise<unknown> = Promise.resolve();
 
   constructor(store: Store) {
     this.#store = store;
   }
 
-  /** Chunks of one job are written one after the other, and between them reports of jobs that run are settled. */
+  /**
+   * Chunks of one job are written one after the other, and each chunk in a turn of its own, so that reports of jobs that run are
+   * settled between them. Messages that wait are handled in one turn, 1,000 of them if they come fast enough: that took seconds.
+   */
   async write(
     jobId: number,
     packed: PackedTasks,
@@ -50,7 +55,9 @@ export class AddedTasks implements AddCalls {
   ): Promise<{ accepted: number; duplicates: number }> {
     const before = this.#last.get(jobId);
     const written = (async () => {
-      if (before) await before.then(() => nextTurn()).catch(() => {});
+      await before?.catch(() => {});
+      this.#turn = this.#turn.then(() => nextTurn());
+      await this.#turn;
       const job = await this.#store.jobs.get(jobId);
       return taskWriter(this.#store, job)(unpackTasks(packed), { rejected, now });
     })();

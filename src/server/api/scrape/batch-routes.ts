@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import type { AddedRow, AddedRows } from '../../../coordinator/sources/add-to-job.ts';
+import type { AddedRow, AddedRows, ListedRows } from '../../../coordinator/sources/add-to-job.ts';
 import { hashOfSpec } from '../../../job-file/parse-job.ts';
 import type { Job } from '../../../ports/store.ts';
 import { quoteJob } from '../cost/quote.ts';
@@ -18,11 +18,14 @@ import { Problem } from '../requests/problems.ts';
 import { readLines } from '../requests/read-body.ts';
 import { addToServedJob } from './added-tasks.ts';
 import { specOf, tenantName } from './api-jobs.ts';
+import { discardJob } from './discard-job.ts';
 import { batchName } from './open-batches.ts';
 import { isCancelled, jobIdOf } from './results.ts';
 
 /** `rejected` names so many of them; all are counted. */
 const REJECTED_NAMED_MAX = 100;
+/** Why a batch does not run yet. */
+const BEING_READ = 'its list is being read';
 
 export const batchRoutes: RoutePlugin = (app, context) => {
   // Not read here: lines are written down as they come, so a list of any length takes the same memory.
@@ -57,11 +60,26 @@ export async function acceptBatch(
   const { options, rows } = await read();
   const { caller, requestId } = request;
   const opened = await openBatch(context, options, { caller, requestId });
-  const added = { job: opened.job, ...(await addRows(context, opened, rows, options)) };
-  if (options.max_cost_usd !== undefined && opened.origin === 'new')
-    await quoteJob(context, opened.job, options.max_cost_usd);
-  await context.runner.start(added.job);
-  return added;
+  const { job, origin } = opened;
+  const added = await addRows(context, opened, rows, options);
+  if (origin !== 'appended' && job.reason === BEING_READ) await release(context, job, options);
+  await context.runner.start(job);
+  return { job, ...added };
+}
+
+/** A batch that was kept from running until its list was read, unless it would cost too much. */
+async function release(
+  context: ApiContext,
+  job: Job,
+  { max_cost_usd: maxCost }: BatchOptions,
+): Promise<void> {
+  try {
+    if (maxCost !== undefined) await quoteJob(context, job, maxCost);
+  } catch (error) {
+    await discardJob(context, job);
+    throw error;
+  }
+  await context.store.jobs.update(job.id, { state: 'running', reason: null });
 }
 
 interface OpenedBatch {
@@ -72,7 +90,7 @@ interface OpenedBatch {
 
 interface BatchBody {
   options: BatchOptions;
-  rows: Iterable<AddedRow> | AsyncIterable<AddedRow>;
+  rows: ListedRows;
 }
 
 async function readBatch({ headers, body }: FastifyRequest): Promise<BatchBody> {
@@ -80,13 +98,13 @@ async function readBatch({ headers, body }: FastifyRequest): Promise<BatchBody> 
     const { urls, ...options } = parseAs(batchSchema, body);
     const rows = urls.map(rowOf);
     if (options.on_invalid === 'fail') for (const row of rows) if ('reason' in row) throw badUrl(row);
-    return { options, rows };
+    return { options, rows: [rows] };
   }
-  const lines = readLines(body as NodeJS.ReadableStream & AsyncIterable<Buffer>)[Symbol.asyncIterator]();
-  const first = await lines.next();
-  const head = first.done ? null : optionsOf(first.value);
+  const lines = readLines(body as NodeJS.ReadableStream & AsyncIterable<Buffer>);
+  const { value: first = [] } = await lines.next();
+  const head = first[0] === undefined ? null : optionsOf(first[0]);
   const options = parseAs(batchOptionsSchema, head ?? {});
-  return { options, rows: rowsOf(lines, head || first.done ? null : first.value) };
+  return { options, rows: rowsOf(head ? first.slice(1) : first, lines) };
 }
 
 /** The first line may be an object without `url`: the options of the batch. */
@@ -96,9 +114,9 @@ function optionsOf(line: string): object | null {
   return typeof value === 'object' && value !== null && !('url' in value) ? value : null;
 }
 
-async function* rowsOf(lines: AsyncIterator<string>, first: string | null): AsyncIterable<AddedRow> {
-  if (first !== null) yield rowOfLine(first);
-  for (let next = await lines.next(); !next.done; next = await lines.next()) yield rowOfLine(next.value);
+async function* rowsOf(first: string[], lines: AsyncIterable<string[]>): AsyncIterable<AddedRow[]> {
+  yield first.map(rowOfLine);
+  for await (const next of lines) yield next.map(rowOfLine);
 }
 
 /** `"https://…"`, `{"url": …}` or the URL alone. */
@@ -134,7 +152,7 @@ async function openBatch(
   options: BatchOptions,
   { caller, requestId }: { caller: Caller; requestId: string | null },
 ): Promise<OpenedBatch> {
-  const { store, webhooks, now } = context;
+  const { webhooks } = context;
   if (options.append_to !== undefined) {
     if (options.max_cost_usd !== undefined)
       throw new Problem('bad-option', 'max_cost_usd: the batch of append_to has its own');
@@ -147,16 +165,26 @@ async function openBatch(
   // Kept open until all of it is written: it must not be finished before.
   const spec = await specOf(options, name, context, caller);
   const code = { spec, specHash: hashOfSpec(spec, null), bundle: null, file: null };
-  const job = await store.jobs.create({ ...code, name, now: now(), owner: caller.keyId, requestId });
   const hook = options.webhook ?? (options.callback_url === undefined ? null : { url: options.callback_url });
+  const job = await createBatch(context, { ...code, name, owner: caller.keyId, requestId }, options);
   try {
     if (hook) await webhooks.attach(job.id, definedOf(hook), caller);
   } catch (error) {
-    await store.jobs.update(job.id, { state: 'cancelled', endedAt: now() });
+    await discardJob(context, job);
     throw error;
   }
   // The request was cut off after it had made this batch: what is missing is added.
   return { job, origin: job.name === name ? 'new' : 'repeated' };
+}
+
+/** Pages of a list are fetched while the rest of it is read, unless what comes later may refuse all of them. */
+async function createBatch(
+  { store, now }: ApiContext,
+  code: Omit<Parameters<ApiContext['store']['jobs']['create']>[0], 'now'>,
+  { max_cost_usd: maxCost, on_invalid: onInvalid }: BatchOptions,
+): Promise<Job> {
+  const stopped = maxCost !== undefined || onInvalid === 'fail' ? BEING_READ : null;
+  return store.jobs.create({ ...code, now: now(), stopped });
 }
 
 function definedOf({ url, events, metadata }: NonNullable<BatchOptions['webhook']>) {
@@ -174,7 +202,7 @@ async function addRows(
     const added = await addToServedJob(context, job.id, rows, options);
     const hasFailed = options.on_invalid === 'fail' && added.rejected > 0;
     if (origin === 'new' && (hasFailed || added.accepted + added.duplicates === 0)) {
-      await store.jobs.update(job.id, { state: 'cancelled', endedAt: now() });
+      await discardJob(context, job);
       const rejected = added.rejects.slice(0, REJECTED_NAMED_MAX);
       throw new Problem('nothing-accepted', undefined, {
         extensions: { rejected, rejected_count: added.rejected },

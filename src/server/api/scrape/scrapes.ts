@@ -8,7 +8,7 @@ import { checkQuote } from '../cost/quote.ts';
 import type { ScrapeRequest } from '../requests/options.ts';
 import { Problem } from '../requests/problems.ts';
 import type { AcceptedScrape, Caller, ScrapeCalls } from '../requests/work.ts';
-import { ScrapeJobs } from './api-jobs.ts';
+import { ScrapeJobs, specOf } from './api-jobs.ts';
 import { isFinished } from './results.ts';
 import type { SettleWatch } from './settle-watch.ts';
 
@@ -71,6 +71,7 @@ export class Scrapes implements ScrapeCalls {
     // Before the job of these options is made: one that never gets a page would stand in the list of jobs.
     if (!normalizeUrl(asked.url, null, AS_GIVEN)) throw new Problem('bad-url', whyUnusable(asked.url));
     const key = this.#jobs.keyOf(caller, asked);
+    if (asked.max_cost_usd !== undefined) await this.#quote(asked, caller, asked.max_cost_usd);
     return new Promise((resolve, reject) => {
       const group = this.#groups.get(key) ?? this.#openGroup(key, caller);
       group.push({ asked, resolve, reject });
@@ -117,7 +118,6 @@ export class Scrapes implements ScrapeCalls {
     try {
       const task = toNewTask({ url: asked.url, meta: asked.meta ?? null }, job.spec, asked.priority);
       if (typeof task === 'string') throw new Problem('bad-url', task);
-      if (asked.max_cost_usd !== undefined) await this.#quote(job, task.url, asked.max_cost_usd);
       const taskId = await store.views.taskId(job.id, task.url);
       if (taskId !== null) {
         const isYoung = asked.max_age > 0 && (await this.#ageOf(taskId)) <= asked.max_age * 1_000;
@@ -152,9 +152,10 @@ export class Scrapes implements ScrapeCalls {
     }
   }
 
-  async #quote(job: Job, url: string, maxCost: number): Promise<void> {
-    const hosts = new Map([[URL.parse(url)?.host ?? '', 1]]);
-    checkQuote(await this.#options.forecasts.ofHosts(job.spec, hosts, job.owner), maxCost);
+  async #quote(asked: ScrapeRequest, caller: Caller, maxCost: number): Promise<void> {
+    const hosts = new Map([[URL.parse(asked.url)?.host ?? '', 1]]);
+    const spec = await specOf({ ...asked, max_cost_usd: undefined }, 'scrape', this.#options, caller);
+    checkQuote(await this.#options.forecasts.ofHosts(spec, hosts, caller.keyId), maxCost);
   }
 
   async #ageOf(taskId: number): Promise<number> {

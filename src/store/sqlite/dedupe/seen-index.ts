@@ -39,6 +39,8 @@ export class SeenIndex {
   readonly #gatheredMax: number;
   #gathered = new SlotTable();
   #load: Load | null = null;
+  /** An empty table with room: to grow one anew for each load left 30 MB of garbage. */
+  #spare: SlotTable | null = null;
   #filter: SeenFilter | null = null;
   #indexedTo = -1;
   #lastId = -1;
@@ -119,6 +121,8 @@ export class SeenIndex {
     this.#extendFilter(load.slots);
     this.#indexedTo = load.lastId;
     this.#db.run('UPDATE seen_state SET indexed_to = ?', load.lastId);
+    load.table.clear();
+    this.#spare = load.table;
     this.#load = null;
   }
 
@@ -164,7 +168,8 @@ export class SeenIndex {
     if (table.size < this.#gatheredMax) return null;
     const perNew = (WRITTEN_PER_NEW * table.size) / this.#gatheredMax;
     this.#load = { table, slots: table.sortedSlots(), written: 0, perNew, lastId: this.#lastId };
-    this.#gathered = new SlotTable();
+    this.#gathered = this.#spare ?? new SlotTable();
+    this.#spare = null;
     return this.#load;
   }
 

@@ -25,6 +25,12 @@ export class SlotTable {
     if (this.#size * 2 > this.#slots.length) this.#grow();
   }
 
+  /** It keeps its room. */
+  clear(): void {
+    this.#slots.fill(EMPTY);
+    this.#size = 0;
+  }
+
   sortedSlots(): Float64Array {
     return this.#slots.filter((slot) => slot !== EMPTY).sort();
   }
