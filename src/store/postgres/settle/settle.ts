@@ -12,7 +12,6 @@ import { CounterUpdates, cleanText, indexHint } from '../connection/rows.ts';
 import type { HostNumbers } from '../frontier/host-ids.ts';
 import { insertTasks, type LookedUp, lookUp } from '../frontier/insert-tasks.ts';
 import type { JobMemory } from '../frontier/job-memory.ts';
-import { appendHostLogs } from '../host-log.ts';
 import { addRollups } from '../rollup-store.ts';
 import { POSTGRES_OUTBOX, writeOutbox } from '../webhooks.ts';
 import { type Applied, applyChanges, type OpenBatch, stateOf } from './apply-changes.ts';
@@ -201,13 +200,11 @@ async function writeTotals(
   counterUpdates.count('requests', settlement.requests);
   if (final) counterUpdates.count('batches', 1);
   const { now, worker, requests, durationMs } = settlement;
-  const logs = settlement.hosts.flatMap(({ host, log }) => (log === undefined ? [] : [{ host, text: log }]));
   const totals = [done, failed, requests, Math.round(bytes), durationMs];
   const written = pipelined(
     tx.run(UPDATE_BATCH, batchId, final, unsettled, now, cleanText(worker), ...totals),
     writeRobots(tx, settlement.robots),
     writeHosts(tx, settlement, batch, hosts, counterUpdates),
-    appendHostLogs(tx, logs),
     counterUpdates.write(tx, jobId),
     addRollups(tx, jobId, [{ host: ALL_HOSTS, at: now, rollup }]),
   );
