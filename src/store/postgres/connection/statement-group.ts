@@ -57,6 +57,8 @@ type Callback = (error: unknown) => void;
 export type MakeGroup = (parts: GroupParts) => Query;
 
 let prepared = 0;
+/** Whoever looks at what is sent sees where a transaction ends. */
+const COMMAND = /^[A-Z]+$/;
 
 /**
  * Statements that are sent in one piece, and answered in one: the server sends nothing before it has done the last of
@@ -92,7 +94,7 @@ export function statementGroups(DriverQuery: typeof Query): MakeGroup {
           let statement = known.get(text);
           if (!statement) {
             // Never the same name twice: whether one exists is not known after a failure.
-            statement = { name: `s${++prepared}`, columns: null };
+            statement = { name: `${COMMAND.exec(text)?.[0] ?? 's'}${++prepared}`, columns: null };
             known.set(text, statement);
             wire.parse({ text, name: statement.name });
           }
