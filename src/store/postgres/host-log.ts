@@ -66,12 +66,16 @@ export async function readHostLog(
   return reads.read<StoredLogEntry>(SELECT_LOG, host, after, limit);
 }
 
+/** SQL for the hash of the next entry of a host. */
+export function LOG_HASH(entry: string): string {
+  return `encode(sha256(convert_to(coalesce(hosts.log_hash, '${FIRST_PREVIOUS}') || ${entry}, 'UTF8')), 'hex')`;
+}
+
 /** Hosts are locked in one order, so that two coordinators never wait in a ring; the chain goes on from what holds then. */
 const APPEND_LOGS = `
   WITH locked AS MATERIALIZED (SELECT id FROM hosts WHERE host = ANY($2::text[]) ORDER BY id FOR UPDATE),
   appended AS (
-    UPDATE hosts SET log_number = hosts.log_number + 1, log_hash =
-      encode(sha256(convert_to(coalesce(hosts.log_hash, '${FIRST_PREVIOUS}') || entry.text, 'UTF8')), 'hex')
+    UPDATE hosts SET log_number = hosts.log_number + 1, log_hash = ${LOG_HASH('entry.text')}
     FROM json_to_recordset($1::json) AS entry (host text, text text)
     WHERE hosts.host = entry.host AND (SELECT count(*) FROM locked) > 0
     RETURNING hosts.id, hosts.log_number, hosts.log_hash, entry.text

@@ -9,6 +9,7 @@ import { SharedWebhookStore } from '../shared/webhooks/webhook-store.ts';
 import { SharedWorkerStore } from '../shared/worker-store.ts';
 import { atMost, type ConnectionOptions } from './connection/connections.ts';
 import { Database } from './connection/database.ts';
+import { statementGroups } from './connection/statement-group.ts';
 import { parseStoreUrl } from './connection/store-url.ts';
 import { PostgresEscalationStore } from './escalation-store.ts';
 import { ALIVE_MS_DEFAULT, CoordinatorHeartbeats } from './frontier/coordinator-heartbeats.ts';
@@ -121,6 +122,7 @@ async function sharedOptions(url: string, options: PostgresStoreOptions): Promis
   return {
     place: parseStoreUrl(url, options.passwordFile ?? null),
     connect: (config: ClientConfig) => new pg.Client(config),
+    makeGroup: statementGroups(pg.Query),
     silenceMs: options.silenceMs ?? SILENCE_MS_DEFAULT,
     patienceMs: options.patienceMs ?? PATIENCE_MS_DEFAULT,
     logger: options.logger ?? SILENT,

@@ -1,6 +1,7 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import type { Client, ClientConfig, QueryResult } from 'pg';
+import type { MakeGroup, Prepared, Statement } from './statement-group.ts';
 import type { StorePlace } from './store-url.ts';
 
 /** For the few statements that go over all rows. */
@@ -31,22 +32,11 @@ export interface ConnectionOptions {
   place: StorePlace;
   /** How the driver makes a connection; given by whoever has loaded it. */
   connect(config: ClientConfig): Client;
+  makeGroup: MakeGroup;
   /** A connection that says nothing for so long is dead. */
   silenceMs: number;
   /** False leaves the planner as it is, for queries of people. */
   planned?: boolean;
-}
-
-/** Statements by text: prepared once in each connection. */
-const names = new Map<string, string>();
-
-function nameOf(text: string): string {
-  let name = names.get(text);
-  if (name === undefined) {
-    name = `s${names.size}`;
-    names.set(text, name);
-  }
-  return name;
 }
 
 /** One connection at a time, made anew when it was lost. Used by one caller at a time. */
@@ -62,6 +52,11 @@ export class Connection {
   #lostName: string | null = null;
   #uses = 0;
   #renewAt = 0;
+  /** Statements by text: prepared once in each connection. */
+  #prepared = new Map<string, Prepared>();
+  /** What is sent at the end of this turn, in one piece. */
+  #gathered: Statement[] = [];
+  #gatheredMs = 0;
 
   constructor(options: ConnectionOptions, index: number) {
     this.#options = options;
@@ -93,6 +88,7 @@ export class Connection {
       await client.connect();
       if (this.#lostName !== null) await endBackend(client, this.#lostName, this.silenceMs);
       this.#lostName = name;
+      this.#prepared = new Map();
       this.#client = client;
     } catch (error) {
       destroy(client);
@@ -102,15 +98,32 @@ export class Connection {
 
   /** Sends a statement behind those that are under way already. */
   async run<T>(text: string, values: unknown[], timeoutMs = this.silenceMs): Promise<T[]> {
-    const sent = values.map(withoutZeros);
-    const { rows } = await this.#query({ name: nameOf(text), text, values: sent, query_timeout: timeoutMs });
+    const { rows } = await this.execute(text, values, timeoutMs);
     return rows as T[];
+  }
+
+  /** The same for whoever asks what was done. */
+  execute(
+    text: string,
+    values: unknown[] = [],
+    timeoutMs = this.silenceMs,
+  ): Promise<{ rows: unknown[]; command: string }> {
+    const client = this.#client;
+    if (!client) return Promise.reject(new Error('Connection terminated'));
+    return new Promise((resolve, reject) => {
+      if (this.#gathered.length === 0) process.nextTick(() => this.#sendGathered(client));
+      this.#gathered.push({ text, values, resolve, reject });
+      this.#gatheredMs = Math.max(this.#gatheredMs, timeoutMs);
+    });
   }
 
   /** One or more statements without values, unprepared. */
   async command(text: string, timeoutMs = this.silenceMs): Promise<string> {
-    const result = await this.#query({ text, query_timeout: timeoutMs });
-    return (Array.isArray(result) ? result.at(-1) : result).command;
+    if (!this.#client) throw new Error('Connection terminated');
+    this.#sendGathered(this.#client);
+    const config = { text, query_timeout: timeoutMs } as { text: string };
+    const result: QueryResult | QueryResult[] = await this.#client.query(config);
+    return (Array.isArray(result) ? result.at(-1)! : result).command;
   }
 
   drop(client = this.#client): void {
@@ -125,13 +138,15 @@ export class Connection {
     if (client) destroy(client);
   }
 
-  #query(config: object): Promise<QueryResult> {
-    if (!this.#client) throw new Error('Connection terminated');
-    // What is sent in one go travels in one piece: system calls were a quarter of all our time.
-    const stream = streamOf(this.#client);
-    stream.cork();
-    process.nextTick(() => stream.uncork());
-    return this.#client.query(config as { text: string });
+  /** System calls were a quarter of all our time, and answers one by one as much of the server's. */
+  #sendGathered(client: Client): void {
+    const statements = this.#gathered;
+    if (statements.length === 0) return;
+    const timeoutMs = this.#gatheredMs;
+    this.#gathered = [];
+    this.#gatheredMs = 0;
+    const { makeGroup } = this.#options;
+    client.query(makeGroup({ statements, prepared: this.#prepared, timeoutMs, readerOf }));
   }
 }
 
@@ -285,10 +300,4 @@ function readerOf(type: number): (text: string) => unknown {
   if (type === TIMESTAMPTZ) return asIsoTime;
   if (type === JSONB) return asCompactJson;
   return type === BYTEA ? asHex : asIs;
-}
-
-/** Texts of PostgreSQL have no character 0; what is sent is otherwise an error that ends the run. */
-function withoutZeros(value: unknown): unknown {
-  if (typeof value === 'string') return value.includes('\0') ? value.replaceAll('\0', '\ufffd') : value;
-  return Array.isArray(value) ? value.map(withoutZeros) : value;
 }

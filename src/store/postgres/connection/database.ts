@@ -81,7 +81,7 @@ export class Database {
         work.catch(() => {});
         open.push(work);
       };
-      keep(connection.command(beginning(connection, id, timeoutMs)));
+      keep(begin(connection, id, timeoutMs));
       try {
         const result = await work({
           shard: connection.index,
@@ -90,10 +90,10 @@ export class Database {
           afterCommit: (each) => after.push(each),
         });
         inDoubt = { id, result, after };
-        const committed = connection.command('COMMIT', timeoutMs);
+        const committed = connection.execute('COMMIT', [], timeoutMs);
         keep(committed);
         await pipelined(...open);
-        if ((await committed) !== 'COMMIT') throw new Error('the transaction was rolled back');
+        if ((await committed).command !== 'COMMIT') throw new Error('the transaction was rolled back');
         for (const each of after) each();
         return result;
       } catch (found) {
@@ -160,12 +160,17 @@ export class Database {
 }
 
 /** Leaves a mark that is there only if everything else is. */
-function beginning(connection: Connection, id: number, timeoutMs: number): string {
-  const slow = timeoutMs === connection.silenceMs ? '' : `SET LOCAL statement_timeout = ${timeoutMs};`;
-  return `BEGIN; ${slow}
-    INSERT INTO writes (connection, last, at) VALUES (${connection.id}, ${id}, now())
-    ON CONFLICT (connection) DO UPDATE SET last = excluded.last, at = excluded.at`;
+function begin(connection: Connection, id: number, timeoutMs: number): Promise<unknown> {
+  const slow = timeoutMs === connection.silenceMs ? [] : [`SET LOCAL statement_timeout = ${timeoutMs}`];
+  return pipelined(
+    ...['BEGIN', ...slow].map((text) => connection.execute(text, [], timeoutMs)),
+    connection.execute(MARK_WRITE, [connection.id, id], timeoutMs),
+  );
 }
+
+const MARK_WRITE = `
+  INSERT INTO writes (connection, last, at) VALUES ($1, $2, now())
+  ON CONFLICT (connection) DO UPDATE SET last = excluded.last, at = excluded.at`;
 
 /** Asked over a new connection, when the one that was lost has been ended. */
 async function wasWritten(connection: Connection, id: number): Promise<boolean> {

@@ -26,7 +26,7 @@ const UNREACHABLE = new Set([
 ]);
 
 /** The transaction was given up in favour of another, or waited for too long: done again it works. */
-const AGAIN = new Set(['40001', '40P01', '55P03', '57014', '25P02']);
+const AGAIN = new Set(['40001', '40P01', '55P03', '57014', '25P02', '26000']);
 
 /** No room on the disk. Whoever asked is told at once: it knows how to wait without holding a connection. */
 const DISK_FULL = '53100';
@@ -46,7 +46,12 @@ const NO_PASSWORD = /SASL|password must be a string/i;
 
 /** Said by statements behind one that failed: that one knows why. */
 export function isAftermath(error: unknown): boolean {
-  return (error as DriverError)?.code === '25P02';
+  return (error as DriverError)?.code === '25P02' || isUnprepared(error);
+}
+
+/** A statement that was to be prepared with those that failed. */
+export function isUnprepared(error: unknown): boolean {
+  return (error as DriverError)?.code === '26000';
 }
 
 type Trouble =

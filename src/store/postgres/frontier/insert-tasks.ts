@@ -113,11 +113,11 @@ async function addTasks(
         p: priority,
         d: depth,
         o: hops,
-        r: route,
-        j: toJson(meta),
+        r: route ?? undefined,
+        j: toJson(meta) ?? undefined,
         u: url,
-        m: modifiedAt,
-        f: task.referrer,
+        m: modifiedAt ?? undefined,
+        f: task.referrer ?? undefined,
       });
       counterUpdates.queue(hostId, 1);
       added.push(task);

@@ -12,6 +12,8 @@ export interface JobMemory {
   recent: RecentSet;
   /** Whether the job knows which of its tasks is the first. */
   hasFirst: boolean;
+  /** The pass as it was last seen; null before that. */
+  pass: number | null;
 }
 
 /** What a store remembers of jobs. Only what is written for good may be put into it. */
@@ -35,6 +37,7 @@ export class JobMemories {
       seed: row.seed,
       recent: new RecentSet(LIMITS.recentUrlsMax),
       hasFirst: row.first !== null,
+      pass: null,
     };
     this.#jobs.set(jobId, memory);
     return memory;

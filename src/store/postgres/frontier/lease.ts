@@ -3,7 +3,7 @@ import type { HostHealth, LeasedBatch, LeaseRequest } from '../../../ports/store
 import { type ReadyColumns, toLeased } from '../../shared/leased-rows.ts';
 import { LEASED, READY } from '../../shared/states.ts';
 import { pipelined, type Transaction } from '../connection/database.ts';
-import { CounterUpdates, indexHint, readPass } from '../connection/rows.ts';
+import { CounterUpdates, indexHint, readPass, toRows } from '../connection/rows.ts';
 import { ALIVE, SEVERAL_JOBS } from './coordinator-heartbeats.ts';
 
 type Grant = LeaseRequest['batches'][number]['grants'][number];
@@ -176,7 +176,7 @@ async function writeLeases(
   const counterUpdates = new CounterUpdates();
   const nextAts = new Map<number, number>();
   const holds = new Map<number, number>();
-  const work: Promise<unknown>[] = [];
+  const rows: object[] = [];
   const held: { id: number; batch: number }[] = [];
   for (const { id, tasks, used, leaseUntil } of batches) {
     for (const { hostId, nextAt } of used) {
@@ -187,17 +187,20 @@ async function writeLeases(
       counterUpdates.queue(task.host_id, -1);
       held.push({ id: task.id, batch: id });
     }
-    const taskIds = tasks.map((task) => task.id);
-    const hostIds = [...new Set(used.map(({ hostId }) => hostId))];
-    work.push(
-      tx.run(INSERT_BATCH, id, jobId, coordinator, tasks.length, taskIds, hostIds, request.now, leaseUntil),
-    );
+    rows.push({
+      id,
+      size: tasks.length,
+      tasks: tasks.map((task) => task.id),
+      hosts: [...new Set(used.map(({ hostId }) => hostId))],
+      until: leaseUntil,
+    });
   }
   counterUpdates.count('pending', -held.length);
   counterUpdates.count('leased', held.length);
   const hostIds = [...nextAts.keys()];
   for (const hostId of hostIds) counterUpdates.reschedule(hostId);
-  work.push(
+  const work = pipelined(
+    tx.run(INSERT_BATCHES, jobId, coordinator, request.now, toRows(rows)),
     tx.run(
       LEND_TASKS,
       held.map(({ id }) => id),
@@ -213,7 +216,7 @@ async function writeLeases(
     tx.run(NOTE_TURNS, jobId, hostIds, request.now),
     counterUpdates.write(tx, jobId),
   );
-  tx.finally(pipelined(...work));
+  tx.finally(work);
 }
 
 interface HostedColumns extends ReadyColumns {
@@ -262,9 +265,10 @@ const SELECT_READY_AGAIN = `
       LEFT JOIN attempts AS pages
         ON pages.id = coalesce(attempts.page_id, attempts.id) AND pages.outcome IN ('fetched', 'unchanged')`;
 
-const INSERT_BATCH = `
+const INSERT_BATCHES = `
   INSERT INTO batches (id, job_id, coordinator, state, size, unsettled, task_ids, host_ids, leased_at, lease_until)
-  VALUES ($1, $2, $3, 'open', $4, $4, $5, $6, $7, $8)`;
+  SELECT id, $1, $2, 'open', size, size, tasks, hosts, $3, until
+  FROM json_to_recordset($4::json) AS batch (id bigint, size integer, tasks bigint[], hosts bigint[], until bigint)`;
 
 const LEND_TASKS = `
   UPDATE tasks SET state = ${LEASED}, batch_id = lent.batch

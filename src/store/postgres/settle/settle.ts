@@ -2,49 +2,27 @@ import type { NewTask } from '../../../core/model.ts';
 import { RecordChangeSum } from '../../../core/record-changes/record-changes.ts';
 import { ALL_HOSTS, addSettled, addCosts as countCosts, emptyRollup } from '../../../core/rollups/rollup.ts';
 import type { Settlement, SettleResult, TaskChange } from '../../../ports/store.ts';
-import { nextPriority, priorityStepOf } from '../../shared/retry-order.ts';
-import { LEASED, READY, STATE_NUMBERS, WAITING } from '../../shared/states.ts';
+import { LEASED, READY } from '../../shared/states.ts';
 import { nextHistories } from '../../shared/visit-histories.ts';
 import { tellWork } from '../../shared/webhooks/outbox.ts';
 import { TAKE_ATTEMPT_NUMBERS } from '../connection/attempt-numbers.ts';
 import { pipelined, type Transaction } from '../connection/database.ts';
-import { CounterUpdates, cleanText, indexHint, toRows } from '../connection/rows.ts';
+import { ConflictError } from '../connection/failures.ts';
+import { CounterUpdates, cleanText, indexHint } from '../connection/rows.ts';
 import type { HostNumbers } from '../frontier/host-ids.ts';
 import { insertTasks, type LookedUp, lookUp } from '../frontier/insert-tasks.ts';
 import type { JobMemory } from '../frontier/job-memory.ts';
-import { appendHostLogs } from '../host-log.ts';
 import { addRollups } from '../rollup-store.ts';
 import { POSTGRES_OUTBOX, writeOutbox } from '../webhooks.ts';
-import { type EarlierPage, findEarlierPages, keepsPage, writeAttempts } from './write-attempts.ts';
+import { type Applied, applyChanges, type OpenBatch, stateOf } from './apply-changes.ts';
+import { type EarlierPage, findEarlierPages, keepsPage } from './earlier-pages.ts';
 import { addCosts } from './write-costs.ts';
 import { writeHosts, writeRobots } from './write-hosts.ts';
-import { writeMedia, writeShown } from './write-media.ts';
+import { writeShown } from './write-media.ts';
 import { addQuality } from './write-quality.ts';
-import { addRecordChanges, countPresent } from './write-record-changes.ts';
+import { addRecordChanges, countPresent, isGone } from './write-record-changes.ts';
 import { confirmRecords, type RecordWriter, writeRecords } from './write-records.ts';
 import { writeSink } from './write-sink.ts';
-
-interface OpenBatch {
-  unsettled: number;
-  coordinator: number;
-  pass: number;
-  collection_id: number;
-  archive_id: number | null;
-  /** As JSON: its hosts, and numbers for new attempts. */
-  host_ids: string | null;
-  attempt_ids: string | null;
-  /** Whether an endpoint wants to be told of pages or records. */
-  wants_work: boolean;
-}
-
-/** A change that the batch had the right to make. */
-export interface Applied {
-  change: TaskChange;
-  hostId: number;
-  attemptId: number | null;
-  /** Its task was never requested before. */
-  isFirst: boolean;
-}
 
 /** One report, one transaction: everything in it becomes true together, or nothing does. */
 export async function settleInTransaction(
@@ -52,35 +30,32 @@ export async function settleInTransaction(
   settlement: Settlement,
   { memory, hosts }: { memory: JobMemory; hosts: HostNumbers },
 ): Promise<SettleResult> {
-  const { jobId, batchId, now } = settlement;
+  const { jobId, now } = settlement;
   const changes = firstOfEach(settlement.tasks);
-  const traced = changes.filter(({ trace }) => trace !== null);
-  const places = [settlement.archive, settlement.pack].flatMap((stored) => [
-    stored?.key ?? null,
-    stored?.bytes ?? null,
-  ]);
   const counterUpdates = new CounterUpdates();
   const ahead = settlement.links ?? [];
   const context = { tx, jobId, memory, hosts, counterUpdates, perTemplateMax: settlement.perTemplateMax };
-  if (traced.length > 0) tx.finally(tx.run(TAKE_ATTEMPT_NUMBERS));
-  const [[batch], lookedUp] = await pipelined<[OpenBatch[], LookedUp]>(
-    tx.run<OpenBatch>(OPEN_BATCH, batchId, jobId, traced.length, ...places),
-    lookUp(context, [...ahead, ...changes.flatMap(({ links }) => links)]),
+  const lookingUp = lookUp(context, [...ahead, ...changes.flatMap(({ links }) => links)]);
+  tx.finally(lookingUp);
+  const before = await lookBack(tx, settlement, changes, memory.pass);
+  if (!before) return { applied: false, accepted: 0 };
+  if (changes.some(({ trace }) => trace !== null)) tx.finally(tx.run(TAKE_ATTEMPT_NUMBERS));
+  const [settled, lookedUp] = await pipelined<[Awaited<ReturnType<typeof applyChanges>>, LookedUp]>(
+    applyChanges(tx, settlement, changes, { hosts, earlier: before.earlier }),
+    lookingUp,
   );
-  if (!batch) return { applied: false, accepted: 0 };
-
-  const keeping = traced.filter((change) => keepsPage(change, batch.pass)).map(({ id }) => id);
-  const earlier = await findEarlierPages(tx, keeping);
-  const present = await countPresent(tx, batch.pass, changes);
-  const applied = await applyChanges(tx, settlement, changes, batch, hosts);
+  if (!settled) return { applied: false, accepted: 0 };
+  const { batch, applied } = settled;
+  memory.pass = batch.pass;
+  if (batch.pass !== before.pass) throw new ConflictError('the next pass has begun meanwhile');
   const links: NewTask[] = [...ahead, ...applied.flatMap(({ change }) => change.links)];
   const { collection_id: collectionId } = batch;
   const recordChanges = new RecordChangeSum();
-  for (const { change } of applied) recordChanges.gone(present.get(change.id) ?? 0);
+  for (const { change } of applied) recordChanges.gone(before.present.get(change.id) ?? 0);
   const writer = recordWriter(tx, settlement, { collectionId, counterUpdates, changes: recordChanges });
   const [{ accepted }] = await pipelined<[SettleResult | { accepted: number }, unknown]>(
     links.length === 0 ? Promise.resolve({ accepted: 0 }) : insertTasks(context, links, lookedUp),
-    writeFindings(writer, settlement, batch, applied, earlier),
+    writeFindings(writer, settlement, applied),
   );
   const changed = applied.map(({ change }) => change);
   await writeShown(context, batch.pass, changed);
@@ -117,69 +92,49 @@ function firstOfEach(tasks: readonly TaskChange[]): TaskChange[] {
   return tasks.filter(({ id }) => !seen.has(id) && seen.add(id));
 }
 
-/** Those whose task the batch still holds: of the others nothing counts. */
-async function applyChanges(
+/** What tasks had before: to be asked before they get their next attempts. Null where the batch is not open. */
+async function lookBack(
   tx: Transaction,
-  settlement: Settlement,
+  { batchId, jobId }: Settlement,
   changes: readonly TaskChange[],
-  batch: OpenBatch,
-  hosts: HostNumbers,
-): Promise<Applied[]> {
-  if (changes.length === 0) return [];
-  const attemptIds: number[] = batch.attempt_ids === null ? [] : JSON.parse(batch.attempt_ids);
-  let attempt = 0;
-  const wanted = new Map(
-    changes.map((change) => [change.id, { change, attemptId: change.trace ? attemptIds[attempt++]! : null }]),
+  lastPass: number | null,
+): Promise<LookedBack | null> {
+  const keeping = (pass: number) => changes.filter((change) => change.trace && keepsPage(change, pass));
+  const gone = (pass: number) => (pass === 1 ? [] : changes.filter(isGone));
+  if (lastPass !== null && keeping(lastPass).length === 0 && gone(lastPass).length === 0)
+    return { pass: lastPass, earlier: new Map(), present: new Map() };
+  const [batch] = await tx.run<{ pass: number }>(LOCK_BATCH, batchId, jobId);
+  if (!batch) return null;
+  const { pass } = batch;
+  const [earlier, present] = await pipelined<[LookedBack['earlier'], LookedBack['present']]>(
+    findEarlierPages(
+      tx,
+      keeping(pass).map(({ id }) => id),
+    ),
+    countPresent(
+      tx,
+      gone(pass).map(({ id }) => id),
+    ),
   );
-  const rows = [...wanted.values()].map(({ change, attemptId }) => ({
-    id: change.id,
-    s: stateOf(change, settlement.now),
-    a: attemptId,
-    n: change.countsAsAttempt ? 1 : 0,
-    r: change.throttled ? 1 : 0,
-    d: change.dueAt,
-    p: priorityStepOf(change),
-    c: change.code,
-    t: cleanText(change.detail),
-    u: cleanText(change.moveTo?.url),
-    h: change.moveTo ? hosts.of(change.moveTo.host) : null,
-  }));
-  const held = await tx.run<{ id: number; host_id: number; attempts: number }>(
-    UPDATE_TASKS,
-    settlement.batchId,
-    toRows(rows),
-  );
-  const rowOf = new Map(held.map((row) => [row.id, row]));
-  return [...wanted.values()].flatMap(({ change, attemptId }) => {
-    const row = rowOf.get(change.id);
-    if (!row) return [];
-    return [
-      { change, attemptId, hostId: row.host_id, isFirst: change.countsAsAttempt && row.attempts === 1 },
-    ];
-  });
+  return { pass, earlier, present };
 }
 
-function stateOf(change: TaskChange, now: number): number {
-  if (change.to !== 'pending') return STATE_NUMBERS[change.to];
-  return change.dueAt !== null && change.dueAt > now ? WAITING : READY;
+interface LookedBack {
+  pass: number;
+  earlier: ReadonlyMap<number, EarlierPage>;
+  present: ReadonlyMap<number, number>;
 }
 
-/** Attempts, records, media: what the tasks brought besides links. */
+/** Records: what the tasks brought besides pages and links. */
 async function writeFindings(
   writer: RecordWriter,
   settlement: Settlement,
-  batch: OpenBatch,
   applied: readonly Applied[],
-  earlier: ReadonlyMap<number, EarlierPage>,
 ): Promise<void> {
-  const { tx } = writer;
   const task = ({ id, trace }: TaskChange) => ({
     id,
     fetchedAt: Math.round(trace?.startedAt ?? settlement.now),
   });
-  writeAttempts(tx, settlement, batch.archive_id, applied, earlier);
-  const objects = applied.filter(({ change }) => change.page?.media && !earlier.has(change.id));
-  await writeMedia(tx, settlement.jobId, batch.pass, objects);
   await writeRecords(
     writer,
     applied.flatMap(({ change }) =>
@@ -245,13 +200,11 @@ async function writeTotals(
   counterUpdates.count('requests', settlement.requests);
   if (final) counterUpdates.count('batches', 1);
   const { now, worker, requests, durationMs } = settlement;
-  const logs = settlement.hosts.flatMap(({ host, log }) => (log === undefined ? [] : [{ host, text: log }]));
   const totals = [done, failed, requests, Math.round(bytes), durationMs];
   const written = pipelined(
     tx.run(UPDATE_BATCH, batchId, final, unsettled, now, cleanText(worker), ...totals),
     writeRobots(tx, settlement.robots),
     writeHosts(tx, settlement, batch, hosts, counterUpdates),
-    appendHostLogs(tx, logs),
     counterUpdates.write(tx, jobId),
     addRollups(tx, jobId, [{ host: ALL_HOSTS, at: now, rollup }]),
   );
@@ -267,32 +220,9 @@ async function giveBack(tx: Transaction, batchId: number, counterUpdates: Counte
   }
 }
 
-const OPEN_BATCH = `
-  WITH batch AS MATERIALIZED (
-    SELECT id, unsettled, coordinator, host_ids FROM batches WHERE id = $1 AND job_id = $2 AND state = 'open' FOR UPDATE
-  ), archive AS (
-    INSERT INTO archives (job_id, batch_id, key, bytes) SELECT $2, id, $4::text, $5::bigint FROM batch WHERE $4 IS NOT NULL
-    RETURNING id
-  ), pack AS (
-    INSERT INTO archives (job_id, batch_id, key, bytes) SELECT $2, id, $6::text, $7::bigint FROM batch WHERE $6 IS NOT NULL
-  )
-  SELECT batch.unsettled, batch.coordinator, passes.pass, passes.collection_id, (SELECT id FROM archive) AS archive_id,
-    array_to_json(batch.host_ids) AS host_ids,
-    (SELECT json_agg(nextval('attempt_ids')) FROM generate_series(1, $3::integer)) AS attempt_ids,
-    EXISTS (SELECT 1 FROM webhook_endpoints WHERE wants_work = 1 AND (job_id IS NULL OR job_id = $2)) AS wants_work
-  FROM batch JOIN passes ON passes.job_id = $2`;
-
-const UPDATE_TASKS = `
-  UPDATE tasks SET state = change.s, batch_id = NULL, attempt_id = coalesce(change.a, tasks.attempt_id),
-    attempts = tasks.attempts + change.n, losses = CASE WHEN change.n > 0 THEN 0 ELSE tasks.losses END,
-    crashes = CASE WHEN change.n > 0 THEN 0 ELSE tasks.crashes END, throttles = tasks.throttles + change.r, due_at = change.d, priority = ${nextPriority('change.p', 'tasks.priority')}, code = change.c, detail = change.t,
-    at_url = coalesce(change.u, tasks.at_url), host_id = coalesce(change.h, tasks.host_id),
-    home_host_id = CASE WHEN change.h IS NULL THEN tasks.home_host_id ELSE coalesce(tasks.home_host_id, tasks.host_id) END,
-    hops = tasks.hops + CASE WHEN change.h IS NULL THEN 0 ELSE 1 END
-  FROM json_to_recordset($2::json)
-    AS change (id bigint, s smallint, a bigint, n integer, r integer, d bigint, p integer, c text, t text, u text, h bigint)
-  WHERE ${indexHint('change.id')} AND tasks.id = change.id AND tasks.state = ${LEASED} AND tasks.batch_id = $1
-  RETURNING tasks.id, tasks.host_id, tasks.attempts`;
+const LOCK_BATCH = `
+  SELECT passes.pass FROM batches JOIN passes ON passes.job_id = batches.job_id
+  WHERE batches.id = $1 AND batches.job_id = $2 AND batches.state = 'open' FOR UPDATE OF batches`;
 
 const SELECT_HISTORIES = 'SELECT id, visits FROM tasks WHERE id = ANY($1::bigint[]) AND visits IS NOT NULL';
 

@@ -2,6 +2,7 @@ import type { HostChange, RobotsEntry, Settlement } from '../../../ports/store.t
 import type { Transaction } from '../connection/database.ts';
 import { type CounterUpdates, cleanText, indexHint, toJson, toRows } from '../connection/rows.ts';
 import type { HostNumbers } from '../frontier/host-ids.ts';
+import { LOG_HASH } from '../host-log.ts';
 
 /**
  * What a report says about hosts, after its robots.txt were written. The last one of a batch also lets go of those that
@@ -46,24 +47,27 @@ function toRow(change: HostChange): object {
     span,
     lastError,
     isPaced,
+    log,
   } = change;
+  // What is not there is left out: the server reads every letter.
   const health = {
-    f: failuresInRow,
-    s: rests,
-    p: toJson(pace),
-    b: toJson(ban ?? null),
-    h: reachedAt,
-    g: smallestGapMs,
-    e: toJson(lastError),
+    f: failuresInRow ?? undefined,
+    s: rests ?? undefined,
+    p: toJson(pace) ?? undefined,
+    b: toJson(ban ?? null) ?? undefined,
+    h: reachedAt ?? undefined,
+    g: smallestGapMs ?? undefined,
+    e: toJson(lastError) ?? undefined,
   };
   return {
     q: sent,
-    n: nextAt,
-    u: takenUntil,
-    w: isPaced ? nextAt : null,
+    n: nextAt ?? undefined,
+    u: takenUntil ?? undefined,
+    w: isPaced ? (nextAt ?? undefined) : undefined,
     a: span?.from,
     z: span?.to,
     ...health,
+    l: log,
   };
 }
 
@@ -84,11 +88,13 @@ export async function writeRobots(tx: Transaction, entries: readonly RobotsEntry
 }
 
 /**
+ * With the entries of their logs, whose chains go on from what holds when the hosts are locked.
  * A host that was lent again meanwhile, by another coordinator or this one, must not become free earlier than that. Of
  * several origins that are counted together, the one that wants the most time decides.
  */
 const UPDATE_HOSTS = `
-  WITH locked AS MATERIALIZED (SELECT id FROM hosts WHERE id = ANY($2::bigint[]) ORDER BY id FOR UPDATE)
+  WITH locked AS MATERIALIZED (SELECT id FROM hosts WHERE id = ANY($2::bigint[]) ORDER BY id FOR UPDATE),
+  changed AS (
   UPDATE hosts SET requests = hosts.requests + coalesce(change.q, 0),
     failures_in_row = coalesce(change.f, hosts.failures_in_row), rests = coalesce(change.s, hosts.rests),
     next_at = CASE WHEN change.n IS NULL THEN hosts.next_at
@@ -104,11 +110,16 @@ const UPDATE_HOSTS = `
     paced_by = CASE WHEN change.w IS NULL THEN hosts.paced_by ELSE $4::bigint END,
     crawl_delay_ms = CASE WHEN change.k
       THEN (SELECT max(robots.crawl_delay_ms) FROM robots WHERE robots.host = hosts.host) ELSE hosts.crawl_delay_ms END,
-    holds = CASE WHEN hosts.holder = $3 THEN greatest(hosts.holds - coalesce(change.r, 0), 0) ELSE hosts.holds END
+    holds = CASE WHEN hosts.holder = $3 THEN greatest(hosts.holds - coalesce(change.r, 0), 0) ELSE hosts.holds END,
+    log_number = hosts.log_number + CASE WHEN change.l IS NULL THEN 0 ELSE 1 END,
+    log_hash = CASE WHEN change.l IS NULL THEN hosts.log_hash ELSE ${LOG_HASH('change.l')} END
   FROM json_to_recordset($1::json) AS change (id bigint, r integer, q bigint, n bigint, u bigint, f integer, s integer, p text, b text, h bigint,
     g double precision, e text, k boolean, w bigint,
-    a double precision, z double precision)
-  WHERE ${indexHint('change.id')} AND hosts.id = change.id AND (SELECT count(*) FROM locked) > 0`;
+    a double precision, z double precision, l text)
+  WHERE ${indexHint('change.id')} AND hosts.id = change.id AND (SELECT count(*) FROM locked) > 0
+  RETURNING hosts.id, hosts.log_number, hosts.log_hash, change.l
+  )
+  INSERT INTO host_log (host_id, number, hash, entry) SELECT id, log_number, log_hash, l FROM changed WHERE l IS NOT NULL`;
 
 const UPSERT_ROBOTS = `
   INSERT INTO robots (origin, host, text, fetched_at, failures, detail, crawl_delay_ms, redirect_to)

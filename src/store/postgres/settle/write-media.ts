@@ -1,26 +1,7 @@
 import type { TaskChange } from '../../../ports/store.ts';
 import type { Transaction } from '../connection/database.ts';
-import { indexHint, toRows } from '../connection/rows.ts';
 import { findTasks, slotOf } from '../frontier/find-tasks.ts';
 import type { InsertContext } from '../frontier/insert-tasks.ts';
-import type { Applied } from './settle.ts';
-
-/** One row for each object that a task brought: the same object again, in a later pass, only gets a new date. */
-export async function writeMedia(
-  tx: Transaction,
-  jobId: number,
-  pass: number,
-  objects: readonly Applied[],
-): Promise<void> {
-  const rows = objects.flatMap(({ change, attemptId }) => {
-    const media = change.page?.media;
-    if (!media || attemptId === null) return [];
-    return [{ a: attemptId, t: change.id, d: media.md5, k: media.key, m: media.member }];
-  });
-  if (rows.length === 0) return;
-  if (pass > 1) await tx.run(DELETE_SAME_MEDIA, toRows(rows));
-  await tx.run(INSERT_MEDIA, jobId, toRows(rows));
-}
 
 /**
  * Which media pages show: their tasks came with their links, so this is for after those were inserted.
@@ -88,16 +69,6 @@ async function findShownMoves(tx: Transaction, changes: readonly TaskChange[]): 
   const shown = new Set(rows.map(({ id }) => id));
   return moved.filter(({ id }) => shown.has(id));
 }
-
-const MEDIA_ROW = 'object (a bigint, t bigint, d text, k text, m text)';
-
-const DELETE_SAME_MEDIA = `
-  DELETE FROM media USING json_to_recordset($1::json) AS ${MEDIA_ROW}
-  WHERE ${indexHint('object.t')} AND media.task_id = object.t AND media.key = object.k AND media.member IS NOT DISTINCT FROM object.m`;
-
-const INSERT_MEDIA = `
-  INSERT INTO media (attempt_id, job_id, task_id, md5, key, member)
-  SELECT a, $1, t, decode(d, 'hex'), k, m FROM json_to_recordset($2::json) AS ${MEDIA_ROW}`;
 
 const SELECT_SHOWN = `
   SELECT id FROM unnest($1::bigint[]) AS asked (id)

@@ -1,6 +1,6 @@
 import type { QualityDelta } from '../../../core/batch/outcome.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import type { Transaction } from '../connection/database.ts';
+import { pipelined, type Transaction } from '../connection/database.ts';
 import { cleanText, toRows } from '../connection/rows.ts';
 
 /** Adds to what the records of a pass look like. */
@@ -25,14 +25,10 @@ export async function addQuality(
       fields.set(key, { route, field, count: (fields.get(key)?.count ?? 0) + count });
     }
   }
-  await tx.run(ADD_ROUTES, jobId, pass, toRows([...routes.values()]));
-  if (fields.size === 0) return;
-  // Routes have the same fields most of the time. Their rows are locked by now, so no other settle adds some.
-  const known = await tx.run<{ route: string; field: string }>(
-    ADD_FIELDS,
-    jobId,
-    pass,
-    toRows([...fields.values()]),
+  // Routes have the same fields most of the time. Their rows are locked before, so no other settle adds some meanwhile.
+  const [, known] = await pipelined<[unknown, { route: string; field: string }[]]>(
+    tx.run(ADD_ROUTES, jobId, pass, toRows([...routes.values()])),
+    fields.size === 0 ? Promise.resolve([]) : tx.run(ADD_FIELDS, jobId, pass, toRows([...fields.values()])),
   );
   for (const { route, field } of known) fields.delete(`${route}\n${field}`);
   if (fields.size > 0) await tx.run(INSERT_FIELDS, jobId, pass, toRows([...fields.values()]));

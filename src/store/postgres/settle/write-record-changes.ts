@@ -14,14 +14,16 @@ export async function addRecordChanges(
   if (rows.length > 0) await tx.run(ADD, jobId, pass, toRows(rows));
 }
 
+export function isGone({ to, code }: TaskChange): boolean {
+  return to === 'dead' && code === 'not-found';
+}
+
 /** Records of tasks whose page is gone now and was there before. To be asked before the tasks get their next attempt. */
 export async function countPresent(
   tx: Transaction,
-  pass: number,
-  changes: readonly TaskChange[],
+  gone: readonly number[],
 ): Promise<ReadonlyMap<number, number>> {
-  const gone = changes.filter(({ to, code }) => to === 'dead' && code === 'not-found').map(({ id }) => id);
-  if (pass === 1 || gone.length === 0) return new Map();
+  if (gone.length === 0) return new Map();
   const rows = await tx.run<{ id: number; count: number }>(COUNT_PRESENT, gone);
   return new Map(rows.map(({ id, count }) => [id, Number(count)]));
 }
