@@ -51,7 +51,7 @@ export function jobTypes(): string {
   });
   const shared = Object.entries(SHARED_BY_SOURCES).map(([field, name]) => {
     const source = pick(sourceWith(field, schema.properties!.sources!), (each) => each === field);
-    return `export interface ${name} ${typeOf(source, '', 'sources[].', texts)}`;
+    return `interface ${name} ${typeOf(source, '', 'sources[].', texts)}`;
   });
   const { routes, ...rest } = schema.properties!;
   const job = { ...schema, properties: rest };

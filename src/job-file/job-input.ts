@@ -28,12 +28,12 @@ export interface FieldInput {
   required?: boolean | undefined;
 }
 
-export interface SourceRoute {
+interface SourceRoute {
   /** Route of the tasks. Default: the route that matches the URL. */
   route?: string | undefined;
 }
 
-export interface SourcePriority {
+interface SourcePriority {
   /** Higher runs first. */
   priority?: number | undefined;
 }

@@ -39,6 +39,10 @@ function importsOf(path: string): Import[] {
 }
 
 const IMPORTS = SOURCES.flatMap(importsOf);
+/** Their packages are part of the build, and not installed with it. */
+const BUNDLED = [...textOf('scripts/bundle-packages.ts').matchAll(/^ {2}'([\w/-]+)',$/gm)].map(
+  ([, path]) => `src/${path}.ts`,
+);
 const OWN = IMPORTS.filter(({ to }) => to.startsWith('src/'));
 
 /** A layer is a folder, or for the few files beside the folders, the file. Both stores and what they share are three. */
@@ -162,11 +166,11 @@ describe('layers', () => {
         .split('/')
         .slice(0, name.startsWith('@') ? 2 : 1)
         .join('/');
+    const packages = IMPORTS.filter(({ to }) => !to.startsWith('src/') && !to.startsWith('node:'));
     const used = new Set(
-      IMPORTS.filter(({ to }) => !to.startsWith('src/') && !to.startsWith('node:')).map(({ to }) =>
-        packageOf(to),
-      ),
+      packages.filter(({ from }) => !BUNDLED.includes(from)).map(({ to }) => packageOf(to)),
     );
+    expect(packages.some(({ from }) => BUNDLED.includes(from))).toBe(true);
     expect([...used].sort()).toEqual(Object.keys({ ...dependencies, ...peerDependencies }).sort());
   });
 
@@ -307,8 +311,11 @@ describe('exports', () => {
         ...[...text.matchAll(DECLARED)].map(([, name]) => name!),
         ...[...text.matchAll(LISTED)].flatMap(([, list]) => namesIn(list!, 'ours')),
       ];
-      const isRead = (name: string) =>
-        readWhole.get(path)?.some((other) => new RegExp(`\\b${name}\\b`).test(other));
+      // What is bundled is passed on as a whole.
+      const readers = BUNDLED.includes(path)
+        ? SOURCES.filter((other) => other !== path).map(textOf)
+        : readWhole.get(path);
+      const isRead = (name: string) => readers?.some((other) => new RegExp(`\\b${name}\\b`).test(other));
       return names
         .filter((name) => !used.has(`${path} ${name}`) && !isRead(name))
         .map((name) => `${path}: ${name}`);

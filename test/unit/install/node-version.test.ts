@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
@@ -34,31 +34,4 @@ test('a consumer does not get the Chromium of Lambda, which the command fetches 
   expect(dependencies).not.toHaveProperty('@sparticuz/chromium');
   const source = textOf('src/fetch/browser/process/chromium-package.ts');
   expect(source).toContain(`VERSION = '${devDependencies['@sparticuz/chromium']}'`);
-});
-
-test('what the build loads from a package is installed with this one, or is bundled', () => {
-  const { dependencies, peerDependencies } = JSON.parse(textOf('package.json')) as Record<
-    'dependencies' | 'peerDependencies',
-    Record<string, string>
-  >;
-  const bundled = [...textOf('scripts/bundle-packages.ts').matchAll(/^ {2}'([\w/-]+)',$/gm)].map(
-    ([, path]) => `src/${path}.ts`,
-  );
-  expect(bundled).toContain('src/aws/s3/s3-sdk.ts');
-  // The first is fetched by a command, the second is what a job file imports.
-  const known = new Set([
-    '@sparticuz/chromium',
-    'seine',
-    ...Object.keys({ ...dependencies, ...peerDependencies }),
-  ]);
-  const loads = /^(?:import|export|\}) (?!type )[^;]*?from '([^'.][^']*)'|[^f] import\('([^'.][^']*)'\)/gm;
-  const missing = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
-    .map((path) => `src/${path}`)
-    .filter((path) => path.endsWith('.ts') && !bundled.includes(path))
-    .flatMap((path) =>
-      [...textOf(path).matchAll(loads)].map(([, fixed, later]) => ({ path, from: fixed ?? later ?? '' })),
-    )
-    .filter(({ from }) => !from.startsWith('node:'))
-    .filter(({ from }) => !known.has(from.split('/', from.startsWith('@') ? 2 : 1).join('/')));
-  expect(missing).toEqual([]);
 });
