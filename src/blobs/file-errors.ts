@@ -46,6 +46,10 @@ export async function orExplain<T>(action: Promise<T>, path: string): Promise<T>
 
 /** For `catch`: what is not there is undefined, all other trouble goes on. */
 export function ignoreAbsent(error: unknown): undefined {
+  if (!isAbsent(error)) throw error;
+}
+
+export function isAbsent(error: unknown): boolean {
   const code = codeOf(error);
-  if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error;
+  return code === 'ENOENT' || code === 'ENOTDIR';
 }

@@ -1,7 +1,18 @@
-import { closeSync, mkdirSync, openSync, renameSync, statSync, unlinkSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import { PRIVATE_FILE, PRIVATE_FOLDER } from '../core/file-modes.ts';
-import { codeOf, explained } from './file-errors.ts';
+import { codeOf, explained, isAbsent } from './file-errors.ts';
 
 /**
  * Small files are written without the thread pool: into the page cache that takes 80 µs for 80 KB, while each of the
@@ -20,6 +31,30 @@ export function putSmallFile(path: string, target: string, bytes: Uint8Array, di
   } catch (error) {
     discard(path);
     throw explained(error, dir);
+  }
+}
+
+/** The same for a part of a file, which is most often one that was written a moment ago. Null when there is no such file. */
+export function readSmallRange(
+  path: string,
+  { offset, length }: { offset: number; length: number },
+): Buffer | null {
+  try {
+    // Of something that is no file, it must not be waited for.
+    const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      if (!fstatSync(file).isFile()) return null;
+      const bytes = Buffer.allocUnsafe(length);
+      let done = 0;
+      for (let count = 1; count > 0 && done < length; done += count)
+        count = readSync(file, bytes, done, length - done, offset + done);
+      return bytes.subarray(0, done);
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    if (isAbsent(error)) return null;
+    throw explained(error, path);
   }
 }
 
