@@ -113,6 +113,11 @@ const CALLS_MAX = 250_000;
 const RECOUNT_STEPS = 1_000;
 /** A host with work that is due is asked within this time. */
 const IDLE_MS_MAX = 60_000;
+/**
+ * While no batch is open for so long. The work of a host that was free for an hour may be new: a task that was redirected
+ * there, or came back from a lost batch, in the very step that closed the last batch. It is lent with the next look.
+ */
+const FREE_MS_MAX = 10_000;
 /** Jobs that want the same host take turns: none is passed over so often, and for so long. */
 const PASSED_MAX = 4;
 const PASSED_MS_MAX = 20_000;
@@ -164,6 +169,8 @@ class SimulatedRun {
   readonly #reasons = new Map<Process, Map<SimJob, string | null>>();
   #aliveSince = 0;
   #idleCheckAt = 0;
+  /** When a batch was last open. */
+  #busyAt = 0;
   #failure: unknown = null;
   #recountAt = RECOUNT_STEPS;
 
@@ -586,6 +593,7 @@ class SimulatedRun {
       this.#recountAt = steps + RECOUNT_STEPS;
       for (const { model } of this.#jobs) model.recount();
     }
+    if (this.#jobs.some(({ model }) => model.open.size > 0)) this.#busyAt = this.#world.now;
     if (elapsedMs >= this.#idleCheckAt) {
       this.#idleCheckAt = elapsedMs + IDLE_MS_MAX / 2;
       this.#checkIdle();
@@ -603,7 +611,7 @@ class SimulatedRun {
     const coordinator = this.#coordinators[0];
     const isWorking = this.#coordinators.every(({ frozenUntil }) => frozenUntil + IDLE_MS_MAX < now);
     if (!coordinator || !isWorking || now - this.#aliveSince < 2 * IDLE_MS_MAX) return;
-    if (this.#jobs.some(({ model }) => model.open.size > 0)) return;
+    if (now - this.#busyAt < FREE_MS_MAX) return;
     const dueBefore = now + coordinator.clockOffset - IDLE_MS_MAX;
     for (const each of this.#jobs) {
       // One that was stopped goes on with the next start of the server.
