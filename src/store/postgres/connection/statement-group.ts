@@ -45,7 +45,7 @@ interface RowDescription {
   fields: readonly { name: string; dataTypeID: number }[];
 }
 
-export interface GroupParts {
+interface GroupParts {
   statements: readonly Statement[];
   /** By text, of this connection. */
   prepared: Map<string, Prepared>;
