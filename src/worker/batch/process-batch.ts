@@ -141,11 +141,14 @@ class BatchRun {
       if (this.#hasCode) await untilErrorsShow();
     } catch (error) {
       this.#giveUp(`the worker cannot load the job: ${messageOf(error)}`);
+    }
+    try {
+      await this.#sending;
+      return await this.#report(true);
     } finally {
+      // Not before its pages are stored: until then it is not done.
       gate?.depart(priority);
     }
-    await this.#sending;
-    return this.#report(true);
   }
 
   /** Sends what is finished; the archive of a part is complete before its report leaves. */
