@@ -1,5 +1,6 @@
 import type { Batch, Report, WorkerKind } from '../core/batch/batch.ts';
 import { fairShares } from '../core/slots/fair-share.ts';
+import { HostRequests } from '../core/slots/give-back.ts';
 import type { Delivery, DispatchCost, Dispatcher, WorkerHeartbeat } from '../ports/dispatcher.ts';
 
 export interface JobClaim {
@@ -31,6 +32,7 @@ interface Carrier {
 export class SlotAllocator {
   readonly #jobs = new Set<JobSlots>();
   readonly #overcommitMax: number;
+  readonly #requests = new HostRequests();
   readonly now: () => number;
 
   constructor({ overcommitMax, now = () => performance.now() }: AllocatorOptions) {
@@ -105,6 +107,17 @@ export class SlotAllocator {
       job.wake();
   }
 
+  /** Batches of lower priority give back hosts for which the job finds no room. */
+  takeBack(asking: JobSlots, hosts: readonly string[]): void {
+    const { owner, priority } = asking;
+    for (const { holder, batchId, hosts: own } of this.#requests.ask(
+      { owner, priority, hosts },
+      this.#jobs,
+      this.now(),
+    ))
+      holder.carrier.giveBack?.(batchId, own);
+  }
+
   /** Batches of suspects that other jobs have out: there is one process for those of all jobs. */
   suspectsUsedBeside(asking: JobSlots): number {
     let used = 0;
@@ -131,7 +144,7 @@ class JobSlots implements Dispatcher {
   readonly claim: JobClaim;
   readonly #carrier: Carrier;
   readonly #allocator: SlotAllocator;
-  readonly #open = new Map<number, WorkerKind>();
+  readonly #open = new Map<number, Batch>();
   #allowed = 0;
   #isAsking = false;
   #listener: (() => void) | null = null;
@@ -164,6 +177,27 @@ class JobSlots implements Dispatcher {
     if (suspectSlots === undefined) return slots;
     // One that waits behind those of other jobs would hold its hosts, and be over before it begins.
     return Math.max(0, suspectSlots - this.#allocator.suspectsUsedBeside(this));
+  }
+
+  get owner(): string {
+    return this.claim.owner;
+  }
+
+  get priority(): number {
+    return this.claim.priority;
+  }
+
+  /** Its batches, with the hosts that workers could give back. */
+  get batches(): Iterable<{ id: number; hosts: string[] }> {
+    if (!this.carrier.giveBack) return [];
+    return [...this.#open.values()].map(({ id, permits }) => ({
+      id,
+      hosts: permits.flatMap(({ host, gapMs }) => (gapMs === 0 ? [host] : [])),
+    }));
+  }
+
+  wantHosts(hosts: readonly string[]): void {
+    this.#allocator.takeBack(this, hosts);
   }
 
   get used(): number {
@@ -214,7 +248,7 @@ class JobSlots implements Dispatcher {
   }
 
   async #hold(batch: Batch, deliver: () => Promise<Delivery>): Promise<Delivery> {
-    this.#open.set(batch.id, batch.needs);
+    this.#open.set(batch.id, batch);
     this.servedAt = this.#allocator.now();
     if (batch.needs === 'browser') this.browsersUsed++;
     if (batch.suspects) this.suspectsUsed++;
