@@ -1,7 +1,9 @@
 import type { Batch, Report, WorkerKind } from '../core/batch/batch.ts';
 import { fairShares } from '../core/slots/fair-share.ts';
 import { HostRequests } from '../core/slots/give-back.ts';
+import type { Clock } from '../ports/ambient.ts';
 import type { Delivery, DispatchCost, Dispatcher, WorkerHeartbeat } from '../ports/dispatcher.ts';
+import { ReportTurns } from './report-turns.ts';
 
 export interface JobClaim {
   /** Whose jobs share among themselves. */
@@ -18,7 +20,9 @@ interface AllocatorOptions {
    * batch out all the same, until there are so many times as many batches as slots. 1 where slots are exact.
    */
   overcommitMax: number;
-  now?: () => number;
+  clock: Clock;
+  /** See `ReportTurns`. */
+  afterArrivals?: (run: () => void) => void;
 }
 
 /** How workers are reached by one job. */
@@ -33,22 +37,31 @@ export class SlotAllocator {
   readonly #jobs = new Set<JobSlots>();
   readonly #overcommitMax: number;
   readonly #requests = new HostRequests();
-  readonly now: () => number;
+  readonly #clock: Clock;
+  readonly reports: ReportTurns;
 
-  constructor({ overcommitMax, now = () => performance.now() }: AllocatorOptions) {
+  constructor({ overcommitMax, clock, ...turns }: AllocatorOptions) {
     this.#overcommitMax = overcommitMax;
-    this.now = now;
+    this.#clock = clock;
+    this.reports = new ReportTurns({ clock, ...turns });
+  }
+
+  now(): number {
+    return this.#clock.now();
   }
 
   join(carrier: Carrier, claim: JobClaim): Dispatcher {
     const slots = new JobSlots(carrier, claim, this);
     if (carrier.isShared) carrier.dispatcher.announce?.(claim.priority);
+    const isUrgent = [...this.#jobs].some((job) => job.used > 0 && job.priority < claim.priority);
+    if (isUrgent) this.reports.beginHeadStart(claim.priority);
     this.#jobs.add(slots);
     return slots;
   }
 
   leave(job: JobSlots): void {
     this.#jobs.delete(job);
+    this.reports.endHeadStart(job.priority);
     this.wakeNext();
   }
 
@@ -253,7 +266,9 @@ class JobSlots implements Dispatcher {
     if (batch.needs === 'browser') this.browsersUsed++;
     if (batch.suspects) this.suspectsUsed++;
     try {
-      return await deliver();
+      const delivery = await deliver();
+      await this.#allocator.reports.turn(this.priority);
+      return delivery;
     } finally {
       this.#open.delete(batch.id);
       if (batch.needs === 'browser') this.browsersUsed--;

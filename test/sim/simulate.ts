@@ -375,7 +375,11 @@ class SimulatedRun {
     this.#coordinators.push(process);
     this.#note(`${process.name} starts`);
     const permits = new OpenPermits();
-    const allocator = new SlotAllocator({ overcommitMax: 4, now: () => this.#world.now });
+    const allocator = new SlotAllocator({
+      overcommitMax: 4,
+      clock: process.clock,
+      afterArrivals: (run) => this.#world.after(0, process, run),
+    });
     const carrier = { dispatcher: this.#fleet.dispatcherFor(process), isShared: true };
     const claim = { owner: '', ownerWeight: 1, weight: 1, priority: 0 };
     const logger = {

@@ -1,4 +1,5 @@
 import { weightOfPriority } from '../../core/slots/fair-share.ts';
+import { HeadStartCredit } from '../../core/slots/head-start.ts';
 import { type Clock, startTimer } from '../../ports/ambient.ts';
 
 /*
@@ -33,17 +34,8 @@ const RESTS_BELOW = 0.95;
 const FALL = 0.9;
 const RISE = 1.5;
 
-/**
- * Enough for some hundred pages of hosts that answer at once, on a machine with other things to do as well; a longer job has
- * its share from then on.
- */
-const HEAD_START_MS = 250;
-/** Of the time, for all head starts together. */
-const HEAD_START_SHARE = 0.1;
 /** Of a job that begins: until its first batch is there. */
 const ANNOUNCED_MS = 100;
-/** Less is not worth it. */
-const HEAD_START_MS_MIN = 5;
 /** Of one priority, before what has come meanwhile is taken: some milliseconds. */
 const ANSWERS_PER_TURN = 8;
 
@@ -92,16 +84,14 @@ export class RequestGate {
   #isTurnAwaited = false;
   /** Those of lower priority stand still. */
   #headStart: { priority: number; stop(): void } | null = null;
-  /** What is left for head starts, and when that was. */
-  #creditMs = HEAD_START_MS;
-  #creditAt: number;
+  readonly #credit: HeadStartCredit;
 
   constructor({ clock, busyMs, afterArrivals = setImmediate }: GateOptions) {
     this.#clock = clock;
     this.#afterArrivals = (run) => void afterArrivals(run);
     this.#busyMs = busyMs;
     this.#sampledAt = clock.now();
-    this.#creditAt = this.#sampledAt;
+    this.#credit = new HeadStartCredit(this.#sampledAt);
     this.#busyAt = busyMs();
   }
 
@@ -117,7 +107,7 @@ export class RequestGate {
   arrive(priority: number): void {
     const line = this.#lineOf(priority);
     line.batches++;
-    if (line.batches === 1) this.#beginHeadStart(priority, HEAD_START_MS);
+    if (line.batches === 1) this.#beginHeadStart(priority);
   }
 
   /** A job of that priority begins: its first batch may be here in a moment. */
@@ -134,30 +124,20 @@ export class RequestGate {
     this.#admit();
   }
 
-  #beginHeadStart(priority: number, msMax: number): void {
+  #beginHeadStart(priority: number, msMax = Number.POSITIVE_INFINITY): void {
     const now = this.#clock.now();
     const before = this.#headStart;
     if (before && before.priority > priority) return;
     if (![...this.#lines.values()].some((line) => line.batches > 0 && line.priority < priority)) return;
     before?.stop();
-    this.#passCredit(now);
-    if (this.#creditMs < HEAD_START_MS_MIN) {
+    const creditMs = this.#credit.begin(now);
+    if (creditMs === null) {
       this.#endHeadStart();
       return;
     }
-    const ms = Math.min(msMax, this.#creditMs);
+    const ms = Math.min(msMax, creditMs);
     const stop = startTimer(this.#clock, ms, () => this.#endHeadStart());
     this.#headStart = { priority, stop };
-  }
-
-  /** A head start uses up what is there for it; else it grows. */
-  #passCredit(now: number): void {
-    const ms = Math.max(0, now - this.#creditAt);
-    this.#creditMs = Math.min(
-      HEAD_START_MS,
-      this.#creditMs + (this.#headStart ? -ms : ms * HEAD_START_SHARE),
-    );
-    this.#creditAt = now;
   }
 
   #endHeadStart(): void {
@@ -165,7 +145,7 @@ export class RequestGate {
     if (!ended) return;
     ended.stop();
     const now = this.#clock.now();
-    this.#passCredit(now);
+    this.#credit.end(now);
     this.#headStart = null;
     // How busy the worker was meanwhile says nothing.
     this.#sampledAt = now;
