@@ -1,5 +1,5 @@
 import type { Report } from '../core/batch/batch.ts';
-import { checkReport } from '../core/batch/report.ts';
+import { checkReport, isGivenBackPart } from '../core/batch/report.ts';
 import type { Usage } from '../core/cost/cost.ts';
 import { lostEntry, textOf } from '../core/host-log/host-log.ts';
 import { freeAfterLoss } from '../core/politeness/permits.ts';
@@ -92,7 +92,7 @@ export class ReportReceiver {
       hosts: given.length,
       underWay: given.reduce((sum, { underWay }) => sum + underWay, 0),
     });
-    return !report.final && report.outcomes.length === 0;
+    return isGivenBackPart(report);
   }
 
   #log(open: OpenBatch, { batchId: batch, worker, outcomes, final }: Report): void {

@@ -27,6 +27,7 @@ export class ReportTurns {
   /** In their order. */
   readonly #waiting: Waiting[] = [];
   #isTurnTaken = false;
+  #arrived: (() => void)[] = [];
   #headStart: { priority: number; stop(): void } | null = null;
 
   constructor({ clock, afterArrivals = setImmediate }: TurnOptions) {
@@ -42,6 +43,15 @@ export class ReportTurns {
       return null;
     }
     return new Promise((admit) => this.#waiting.push({ priority, admit }));
+  }
+
+  /** What arrives together is taken together, so that who waits for it looks once. */
+  afterArrivals(take: () => void): void {
+    this.#arrived.push(take);
+    if (this.#arrived.length > 1) return;
+    this.#afterArrivals(() => {
+      for (const each of this.#arrived.splice(0)) each();
+    });
   }
 
   /** A job of that priority begins, beside others that are less urgent. */

@@ -1,4 +1,5 @@
 import type { Batch, Report, WorkerKind } from '../core/batch/batch.ts';
+import { isGivenBackPart } from '../core/batch/report.ts';
 import { fairShares } from '../core/slots/fair-share.ts';
 import { HostRequests } from '../core/slots/give-back.ts';
 import type { Clock } from '../ports/ambient.ts';
@@ -257,7 +258,10 @@ class JobSlots implements Dispatcher {
   }
 
   dispatch(batch: Batch, onPart: (report: Report) => void): Promise<Delivery> {
-    return this.#hold(batch, () => this.#carrier.dispatcher.dispatch(batch, onPart));
+    const { reports } = this.#allocator;
+    const take = (part: Report) =>
+      isGivenBackPart(part) ? reports.afterArrivals(() => onPart(part)) : onPart(part);
+    return this.#hold(batch, () => this.#carrier.dispatcher.dispatch(batch, take));
   }
 
   async #hold(batch: Batch, deliver: () => Promise<Delivery>): Promise<Delivery> {

@@ -56,6 +56,17 @@ test('one report is taken in each turn of the event loop, the most urgent first'
   expect(taken.slice(4)).toEqual(['d', 'e']);
 });
 
+test('what arrives together is taken together', async () => {
+  const { reports, taken, turn } = open();
+  for (const name of ['a', 'b']) reports.afterArrivals(() => taken.push(name));
+  expect(taken).toEqual([]);
+  await turn();
+  expect(taken).toEqual(['a', 'b']);
+  reports.afterArrivals(() => taken.push('c'));
+  await turn();
+  expect(taken).toEqual(['a', 'b', 'c']);
+});
+
 test('reports of others wait while an urgent job begins, and are taken when it is done', async () => {
   const { reports, report, taken, turn } = open();
   reports.beginHeadStart(10);
