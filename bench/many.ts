@@ -12,6 +12,8 @@ import type { Scratch } from './scratch.ts';
 const HOSTS = 50;
 const JOBS = 50;
 const URGENT_URLS = 100;
+/** More than is fetched in a round. */
+const CRAWL_PER_ROUND = 40_000;
 /** Rounds of a second or less: there may be more of them. */
 const SHORT_ROUNDS = 5;
 
@@ -33,7 +35,12 @@ async function run({ pages, rounds, only }: BenchOptions, scratch: Scratch): Pro
     ...{ machine: describeMachine(), load: loadavg()[0]!, rounds },
     share: wants('share') ? await compareShares(scratch, origin, { urls: pages * 3, rounds }) : null,
     urgent: wants('urgent')
-      ? await overtake(scratch, origin, { crawl: pages * 50, urls: URGENT_URLS, rounds: shortRounds })
+      ? await overtake(scratch, origin, {
+          // It must not end before the last round.
+          crawl: Math.max(pages * 50, (shortRounds + 1) * CRAWL_PER_ROUND),
+          urls: URGENT_URLS,
+          rounds: shortRounds,
+        })
       : null,
     finished: wants('finished')
       ? await startWithFinished(scratch, { jobs: pages / 2, rounds: shortRounds })
