@@ -38,7 +38,7 @@ export class ReportTurns {
 
   /** Null when a report of a job of that priority may be taken at once. */
   turn(priority: number): Promise<void> | null {
-    if (!this.#isTurnTaken && !this.standsStill(priority)) {
+    if (!this.#isTurnTaken && !this.#standsStill(priority)) {
       this.#takeTurn();
       return null;
     }
@@ -77,8 +77,7 @@ export class ReportTurns {
     if (!this.#isTurnTaken) this.#next();
   }
 
-  /** A more urgent job has its head start. */
-  standsStill(priority: number): boolean {
+  #standsStill(priority: number): boolean {
     return this.#headStart !== null && priority < this.#headStart.priority;
   }
 
@@ -93,7 +92,7 @@ export class ReportTurns {
   #next(): void {
     let first: Waiting | null = null;
     for (const each of this.#waiting) if (first === null || each.priority > first.priority) first = each;
-    if (!first || this.standsStill(first.priority)) return;
+    if (!first || this.#standsStill(first.priority)) return;
     this.#waiting.splice(this.#waiting.indexOf(first), 1);
     this.#takeTurn();
     first.admit();

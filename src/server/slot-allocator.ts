@@ -72,7 +72,6 @@ export class SlotAllocator {
    * once, while others still use what they were lent: they get nothing new until they are back at their own share.
    */
   allowed(asking: JobSlots): number {
-    if (this.reports.standsStill(asking.priority)) return asking.used;
     const jobs = [...this.#jobs];
     const wants = jobs.filter((job) => job === asking || job.isHungry || job.used > 0).length;
     const most = Math.floor(asking.slotsInAll * this.#overcommitMax);

@@ -95,12 +95,7 @@ export function openThreadDispatcher(options: ThreadDispatcherOptions): ThreadDi
     ...(apart ? { suspectSlots: 1 } : {}),
     started: Promise.all(threads.map(({ started }) => started)).then(() => {}),
     async dispatch(batch, onPart) {
-      const { priority = 0 } = batch.job.spec;
-      const idlest = threads.reduce((best, thread) => {
-        // Batches that are less urgent stand back.
-        const more = thread.loadFrom(priority) - best.loadFrom(priority);
-        return more < 0 || (more === 0 && thread.load < best.load) ? thread : best;
-      });
+      const idlest = threads.reduce((best, thread) => (thread.load < best.load ? thread : best));
       const carrier = batch.suspects && apart ? apart : idlest;
       const delivery = await carrier.dispatch(batch, (part) => {
         counted(part);
@@ -202,13 +197,6 @@ class Thread {
   /** Work under way, by tasks: batches differ much in size. */
   get load(): number {
     return this.#open.size;
-  }
-
-  /** By batches of this priority, and of higher ones. */
-  loadFrom(priority: number): number {
-    let count = 0;
-    for (const { batch } of this.#open.values()) if ((batch.job.spec.priority ?? 0) >= priority) count++;
-    return count;
   }
 
   has(batchId: number): boolean {

@@ -42,10 +42,10 @@ function open(slots: number, overcommitMax = 1) {
   let now = 0;
   const allocator = new SlotAllocator({ overcommitMax, clock: { now: () => ++now } });
   let ids = 0;
-  const join = (weight = 1, owner = 'a', ownerWeight = 1, priority = 0) => {
+  const join = (weight = 1, owner = 'a', ownerWeight = 1) => {
     const dispatcher = allocator.join(
       { dispatcher: held, isShared: true },
-      { owner, ownerWeight, weight, priority },
+      { owner, ownerWeight, weight, priority: 0 },
     );
     const batches: number[] = [];
     const ended: Promise<Delivery>[] = [];
@@ -73,18 +73,6 @@ describe('slots of several jobs', () => {
   test('are all for one that is alone', () => {
     const { join } = open(8);
     expect(join().fill()).toBe(8);
-  });
-
-  test('are not given to others while an urgent job begins, and are when it has gone', async () => {
-    const { join } = open(8);
-    const crawl = join();
-    crawl.fill(4);
-    const urgent = join(1_024, 'a', 1, 10);
-    expect(crawl.fill()).toBe(4);
-    expect(urgent.fill()).toBeGreaterThan(0);
-    await urgent.end(urgent.batches.length);
-    await urgent.dispatcher.close();
-    expect(crawl.fill()).toBe(8);
   });
 
   test('are lent while others do not want them, and come back when they do', async () => {
