@@ -12,6 +12,8 @@ import type { Scratch } from './scratch.ts';
 const HOSTS = 50;
 const JOBS = 50;
 const URGENT_URLS = 100;
+/** More than is fetched in a round. */
+const CRAWL_PER_ROUND = 40_000;
 /** Rounds of a second or less: there may be more of them. */
 const SHORT_ROUNDS = 5;
 
@@ -33,7 +35,12 @@ async function run({ pages, rounds, only }: BenchOptions, scratch: Scratch): Pro
     ...{ machine: describeMachine(), load: loadavg()[0]!, rounds },
     share: wants('share') ? await compareShares(scratch, origin, { urls: pages * 3, rounds }) : null,
     urgent: wants('urgent')
-      ? await overtake(scratch, origin, { crawl: pages * 50, urls: URGENT_URLS, rounds: shortRounds })
+      ? await overtake(scratch, origin, {
+          // It must not end before the last round.
+          crawl: Math.max(pages * 50, (shortRounds + 1) * CRAWL_PER_ROUND),
+          urls: URGENT_URLS,
+          rounds: shortRounds,
+        })
       : null,
     finished: wants('finished')
       ? await startWithFinished(scratch, { jobs: pages / 2, rounds: shortRounds })
@@ -132,8 +139,8 @@ function sectionOf(data: Data): string {
     '',
     `- One \`seine serve\` with two threads and SQLite, pages of 24 KiB from nginx with one worker on the same machine; ${HOSTS} loopback addresses are the hosts, without a rate limit. ${urls.toLocaleString('en')} URLs in a round, one job and ${JOBS} jobs in turns; each job has URLs on every host.`,
     '- Shares are counted in the log of nginx, from when the last job began until the first had its last page.',
-    '- The urgent job has `priority: 10` and comes by the API; its time is that of a client that waits for its end. The crawl is stopped for the times alone, and goes on in between.',
-    '- With a rate limit, hosts set the time of the urgent job, and the bar is about waiting. Without one it is about processors: alone the job computes for some 45 ms, 31 of them in two threads and 12 in the coordinator, and is done when those are over. A crawl without a limit keeps four threads busy that share two cores (two workers, the coordinator, nginx), so that each has half of one: 2 × is what is left if the crawl had nothing under way when the job came. It stands still for up to 100 ms then; what was under way before, and hosts that both visit, come on top.',
+    '- The urgent job has `priority: 10` and comes by the API; its time is that of a client that waits for its end. The crawl is stopped for the times alone, and goes on in between. Three seconds pass before each urgent job beside it: jobs that follow each other at once find others that stand still for a tenth of the time at most.',
+    '- With a rate limit, hosts set the time of the urgent job, and the bar is about waiting. Without one it is about processors: alone the job computes for some 45 ms, 31 of them in two threads and 12 in the coordinator, and is done when those are over. A crawl without a limit keeps four threads busy that share two cores (two workers, the coordinator, nginx), so that each has half of one: 2 × is what is left if the crawl had nothing under way when the job came. It stands still for up to 250 ms then, and gives back hosts that both visit; what was under way before comes on top.',
     `- Machine: ${data.machine}; a load of ${data.load.toFixed(0)} at the start. ${new Date().toISOString().slice(0, 10)}, ${data.rounds} rounds in turns, at least ${SHORT_ROUNDS} of what takes seconds, medians.`,
     '- Again: `npm run bench -- many`; `--only share`, `urgent` or `finished` is a part of it.',
   ].join('\n');

@@ -58,7 +58,7 @@ interface SenderParts {
     readonly jobs: Pick<JobStore, 'counters'>;
   };
   job: Job;
-  dispatcher: Pick<Dispatcher, 'addresses' | 'replyTo' | 'slots' | 'suspectSlots' | 'workers'>;
+  dispatcher: Pick<Dispatcher, 'addresses' | 'replyTo' | 'slots' | 'suspectSlots' | 'wantHosts' | 'workers'>;
   clock: Clock;
   batches: OpenBatches;
   permits: OpenPermits;
@@ -241,11 +241,13 @@ export class BatchSender {
     for (const { grants } of planned)
       for (const { hostId, count } of grants) granted.set(hostId, (granted.get(hostId) ?? 0) + count);
     const readyOf = new Map(due.map(({ id, ready }) => [id, ready]));
-    const { permits } = this.#parts;
-    for (const { id, host, gapMs, parallel, crawlDelayMs, pace } of hosts) {
+    const { permits, dispatcher } = this.#parts;
+    const wanted: string[] = [];
+    for (const { id, host, load, gapMs, parallel, crawlDelayMs, pace } of hosts) {
       const ready = (readyOf.get(id) ?? 0) - (granted.get(id) ?? 0);
       if (ready > 0 && permits.isShared) permits.wakeOnRelease(host, this.#wake);
       const gap = guardedGapMs(gapMs ?? gapMsOf(spec), crawlDelayMs);
+      if (ready > 0 && gap === 0 && load.permits > 0) wanted.push(host);
       this.#stop(host, gap > 0 ? 'hostGap' : 'hostParallelism', ready);
       this.#parts.accountant.noteHost({
         host,
@@ -255,6 +257,7 @@ export class BatchSender {
         latencyMs: pace?.latencyMs ?? null,
       });
     }
+    if (wanted.length > 0) dispatcher.wantHosts?.(wanted);
   }
 
   /** During an outage a host that was reached before is asked as well: only then is it known who is gone. */

@@ -1,5 +1,5 @@
 import type { Report } from '../core/batch/batch.ts';
-import { checkReport } from '../core/batch/report.ts';
+import { checkReport, isGivenBackPart } from '../core/batch/report.ts';
 import type { Usage } from '../core/cost/cost.ts';
 import { lostEntry, textOf } from '../core/host-log/host-log.ts';
 import { freeAfterLoss } from '../core/politeness/permits.ts';
@@ -69,12 +69,30 @@ export class ReportReceiver {
       this.#parts.logger.warn(`a report of worker ${report.worker}: ${problem}`, {
         batch: report.batchId,
       });
+    if (this.#ease(open, report)) return;
     this.#log(open, report);
     open.over = report.final;
     this.#parts.accountant.onReport(report, this.#parts.clock.now());
     const settled = open.settled.then(() => this.#settle(open, report, used));
     open.settled = settled.catch(() => {});
     await settled;
+  }
+
+  /** Hosts that were given back; true when that is all the part says. */
+  #ease({ batch, released }: OpenBatch, report: Report): boolean {
+    const given = report.permits.flatMap(({ underWay }, index) => {
+      const permit = batch.permits[index];
+      return underWay === undefined || !permit ? [] : [{ permit, underWay, isOut: !released[index] }];
+    });
+    if (given.length === 0) return false;
+    for (const { permit, underWay, isOut } of given)
+      if (isOut && permit.gapMs === 0) this.#parts.permits.ease(permit, underWay);
+    this.#parts.logger.debug?.('hosts were given back', {
+      batch: batch.id,
+      hosts: given.length,
+      underWay: given.reduce((sum, { underWay }) => sum + underWay, 0),
+    });
+    return isGivenBackPart(report);
   }
 
   #log(open: OpenBatch, { batchId: batch, worker, outcomes, final }: Report): void {

@@ -7,6 +7,7 @@ import { ThreadMarks } from '../transport/thread/code-marks.ts';
 import type { FromThread, ThreadData, ToThread } from '../transport/thread/thread-messages.ts';
 import { watchStrayErrors } from '../worker/batch/page-code.ts';
 import { processBatch } from '../worker/batch/process-batch.ts';
+import { WantedHosts } from '../worker/batch/wanted-hosts.ts';
 
 if (!parentPort) throw new Error('this file is the entry of a worker thread');
 const port = parentPort;
@@ -30,8 +31,8 @@ const tools = { ...(await openWorkerTools({ ...data, s3, logger })), marks };
 const elsewhere = new InvocationClock();
 /** Shows that the thread still takes turns. */
 const BEAT_MS = 250;
-/** By batch: makes it return what it has. */
-const recalls = new Map<number, AbortController>();
+/** By batch: makes it return what it has, and gives back hosts. */
+const open = new Map<number, { recall: AbortController; wanted: WantedHosts }>();
 let isDraining = false;
 
 port.on('message', async (message: ToThread) => {
@@ -39,25 +40,29 @@ port.on('message', async (message: ToThread) => {
     case 'batch': {
       const onPart = (report: Report) => send({ kind: 'part', report });
       const recall = new AbortController();
-      recalls.set(message.batch.id, recall);
+      const wanted = new WantedHosts();
+      open.set(message.batch.id, { recall, wanted });
       if (isDraining) recall.abort();
       const { batch, clockOffsetMs } = message;
       if (clockOffsetMs !== undefined) elsewhere.begin(clockOffsetMs);
       const own = clockOffsetMs === undefined ? tools : { ...tools, clock: elsewhere };
-      const report = await processBatch(batch, own, { onPart, drain: recall.signal });
-      recalls.delete(message.batch.id);
+      const report = await processBatch(batch, own, { onPart, drain: recall.signal, wanted });
+      open.delete(message.batch.id);
       send({ kind: 'report', report });
       break;
     }
     case 'recall':
-      recalls.get(message.batchId)?.abort();
+      open.get(message.batchId)?.recall.abort();
+      break;
+    case 'giveBack':
+      open.get(message.batchId)?.wanted.ask(message.hosts);
       break;
     case 'announce':
       tools.gate?.announce(message.priority);
       break;
     case 'drain':
       isDraining = true;
-      for (const recall of recalls.values()) recall.abort();
+      for (const { recall } of open.values()) recall.abort();
       break;
     case 'credentials': {
       const first = asking.shift();

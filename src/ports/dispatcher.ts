@@ -58,10 +58,17 @@ export interface Dispatcher {
   drain(): Promise<void>;
   /** Asks for what there is of one batch; its dispatch still resolves. */
   recall?(batchId: number): void;
+  /**
+   * Asks for hosts of one batch, as far as they have no gap: nothing more begins there. An early part says how much is under
+   * way, and what has not begun comes back as deferred. Absent: the batch keeps them until it ends.
+   */
+  giveBack?(batchId: number, hosts: readonly string[]): void;
   /** A job of that priority begins: workers may make room for its first batch. Absent: they find out with the batch. */
   announce?(priority: number): void;
   /** Where slots are shared with other jobs: calls back when one may be free for this one. */
   onSlotsFree?(listener: () => void): void;
+  /** Where hosts are shared with other jobs: tasks of these wait for permits. Those of lower priority may give them back. */
+  wantHosts?(hosts: readonly string[]): void;
   /** Whether its workers can do such batches now. Absent: they can do all. */
   serves?(kind: WorkerKind): boolean;
   /** Why its workers will never do such batches, with what to do about it. Absent or null: they can, or may later. */

@@ -11,6 +11,7 @@ import { checkSpec } from '../job-file/parse-job.ts';
 import type { Dispatcher, WorkerHeartbeat } from '../ports/dispatcher.ts';
 import type { KeyStore } from '../ports/key-store.ts';
 import type { Job } from '../ports/store.ts';
+import { systemClock } from '../worker/batch/system-clock.ts';
 import { type JobClaim, SlotAllocator } from './slot-allocator.ts';
 
 /** With more jobs than slots, threads carry this many batches for each slot: most of a batch is waiting. */
@@ -46,7 +47,10 @@ export class JobRunner {
     this.#options = options;
     const targets = options.settings.dispatch ?? [];
     this.#hasThreads = targets.every(({ kind }) => kind === 'threads');
-    this.#allocator = new SlotAllocator({ overcommitMax: this.#hasThreads ? OVERCOMMIT_MAX : 1 });
+    this.#allocator = new SlotAllocator({
+      overcommitMax: this.#hasThreads ? OVERCOMMIT_MAX : 1,
+      clock: systemClock,
+    });
   }
 
   get size(): number {

@@ -1,6 +1,10 @@
 import type { Batch, Report, WorkerKind } from '../core/batch/batch.ts';
+import { isGivenBackPart } from '../core/batch/report.ts';
 import { fairShares } from '../core/slots/fair-share.ts';
+import { HostRequests } from '../core/slots/give-back.ts';
+import type { Clock } from '../ports/ambient.ts';
 import type { Delivery, DispatchCost, Dispatcher, WorkerHeartbeat } from '../ports/dispatcher.ts';
+import { ReportTurns } from './report-turns.ts';
 
 export interface JobClaim {
   /** Whose jobs share among themselves. */
@@ -17,7 +21,9 @@ interface AllocatorOptions {
    * batch out all the same, until there are so many times as many batches as slots. 1 where slots are exact.
    */
   overcommitMax: number;
-  now?: () => number;
+  clock: Clock;
+  /** See `ReportTurns`. */
+  afterArrivals?: (run: () => void) => void;
 }
 
 /** How workers are reached by one job. */
@@ -31,22 +37,32 @@ interface Carrier {
 export class SlotAllocator {
   readonly #jobs = new Set<JobSlots>();
   readonly #overcommitMax: number;
-  readonly now: () => number;
+  readonly #requests = new HostRequests();
+  readonly #clock: Clock;
+  readonly reports: ReportTurns;
 
-  constructor({ overcommitMax, now = () => performance.now() }: AllocatorOptions) {
+  constructor({ overcommitMax, clock, ...turns }: AllocatorOptions) {
     this.#overcommitMax = overcommitMax;
-    this.now = now;
+    this.#clock = clock;
+    this.reports = new ReportTurns({ clock, ...turns });
+  }
+
+  now(): number {
+    return this.#clock.now();
   }
 
   join(carrier: Carrier, claim: JobClaim): Dispatcher {
     const slots = new JobSlots(carrier, claim, this);
     if (carrier.isShared) carrier.dispatcher.announce?.(claim.priority);
+    const isUrgent = [...this.#jobs].some((job) => job.used > 0 && job.priority < claim.priority);
+    if (isUrgent) this.reports.beginHeadStart(claim.priority);
     this.#jobs.add(slots);
     return slots;
   }
 
   leave(job: JobSlots): void {
     this.#jobs.delete(job);
+    this.reports.endHeadStart(job.priority);
     this.wakeNext();
   }
 
@@ -105,6 +121,17 @@ export class SlotAllocator {
       job.wake();
   }
 
+  /** Batches of lower priority give back hosts for which the job finds no room. */
+  takeBack(asking: JobSlots, hosts: readonly string[]): void {
+    const { owner, priority } = asking;
+    for (const { holder, batchId, hosts: own } of this.#requests.ask(
+      { owner, priority, hosts },
+      this.#jobs,
+      this.now(),
+    ))
+      holder.carrier.giveBack?.(batchId, own);
+  }
+
   /** Batches of suspects that other jobs have out: there is one process for those of all jobs. */
   suspectsUsedBeside(asking: JobSlots): number {
     let used = 0;
@@ -131,7 +158,7 @@ class JobSlots implements Dispatcher {
   readonly claim: JobClaim;
   readonly #carrier: Carrier;
   readonly #allocator: SlotAllocator;
-  readonly #open = new Map<number, WorkerKind>();
+  readonly #open = new Map<number, Batch>();
   #allowed = 0;
   #isAsking = false;
   #listener: (() => void) | null = null;
@@ -164,6 +191,27 @@ class JobSlots implements Dispatcher {
     if (suspectSlots === undefined) return slots;
     // One that waits behind those of other jobs would hold its hosts, and be over before it begins.
     return Math.max(0, suspectSlots - this.#allocator.suspectsUsedBeside(this));
+  }
+
+  get owner(): string {
+    return this.claim.owner;
+  }
+
+  get priority(): number {
+    return this.claim.priority;
+  }
+
+  /** Its batches, with the hosts that workers could give back. */
+  get batches(): Iterable<{ id: number; hosts: string[] }> {
+    if (!this.carrier.giveBack) return [];
+    return [...this.#open.values()].map(({ id, permits }) => ({
+      id,
+      hosts: permits.flatMap(({ host, gapMs }) => (gapMs === 0 ? [host] : [])),
+    }));
+  }
+
+  wantHosts(hosts: readonly string[]): void {
+    this.#allocator.takeBack(this, hosts);
   }
 
   get used(): number {
@@ -214,16 +262,21 @@ class JobSlots implements Dispatcher {
   }
 
   dispatch(batch: Batch, onPart: (report: Report) => void): Promise<Delivery> {
-    return this.#hold(batch, () => this.#carrier.dispatcher.dispatch(batch, onPart));
+    const { reports } = this.#allocator;
+    const take = (part: Report) =>
+      isGivenBackPart(part) ? reports.afterArrivals(() => onPart(part)) : onPart(part);
+    return this.#hold(batch, () => this.#carrier.dispatcher.dispatch(batch, take));
   }
 
   async #hold(batch: Batch, deliver: () => Promise<Delivery>): Promise<Delivery> {
-    this.#open.set(batch.id, batch.needs);
+    this.#open.set(batch.id, batch);
     this.servedAt = this.#allocator.now();
     if (batch.needs === 'browser') this.browsersUsed++;
     if (batch.suspects) this.suspectsUsed++;
     try {
-      return await deliver();
+      const delivery = await deliver();
+      await this.#allocator.reports.turn(this.priority);
+      return delivery;
     } finally {
       this.#open.delete(batch.id);
       if (batch.needs === 'browser') this.browsersUsed--;

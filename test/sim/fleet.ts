@@ -2,6 +2,7 @@ import type { Batch, Report } from '../../src/core/batch/batch.ts';
 import type { Delivery, Dispatcher } from '../../src/ports/dispatcher.ts';
 import { Lateness } from '../../src/worker/batch/pace.ts';
 import { processBatch, type WorkerTools } from '../../src/worker/batch/process-batch.ts';
+import { WantedHosts } from '../../src/worker/batch/wanted-hosts.ts';
 import { JobCache } from '../../src/worker/compile-job.ts';
 import type { MemoryBlobs } from './memory-blobs.ts';
 import type { Sites } from './sites.ts';
@@ -35,6 +36,7 @@ interface OpenBatch {
   /** Null until it arrives. */
   worker: SimWorker | null;
   drain: AbortController;
+  wanted: WantedHosts;
   /** Changes when another coordinator takes it over. */
   receiver: Receiver;
   /** News that found its coordinator dead, in their order. */
@@ -129,7 +131,14 @@ export class Fleet {
       ...(this.#options.areThreads ? {} : { replyTo: coordinator.name }),
       dispatch: (batch, onPart) => {
         const { promise, receiver } = this.#receiverOf(batch, coordinator, onPart);
-        const open = { batch, worker: null, drain: new AbortController(), receiver, unheard: [] };
+        const open = {
+          batch,
+          worker: null,
+          drain: new AbortController(),
+          wanted: new WantedHosts(),
+          receiver,
+          unheard: [],
+        };
         if (!this.#options.areThreads) this.#sent.set(batch.id, open);
         own.add(open);
         this.#world.after(this.#world.random.between(0, 10), null, () => this.#start(open, own));
@@ -152,6 +161,9 @@ export class Fleet {
       },
       drain: async () => {
         for (const open of own) open.drain.abort();
+      },
+      giveBack: (batchId, hosts) => {
+        for (const open of own) if (open.batch.id === batchId) this.#askFor(open, hosts);
       },
       recall: (batchId) => {
         for (const open of own) if (open.batch.id === batchId) open.drain.abort();
@@ -194,6 +206,12 @@ export class Fleet {
     return open !== undefined && open.worker?.process.isAlive !== false;
   }
 
+  /** On its way to the worker it takes some time, as everything else. */
+  #askFor({ batch, wanted, worker }: OpenBatch, hosts: readonly string[]): void {
+    this.trace(`batch ${batch.id} is asked for ${hosts.join(' ')}`);
+    this.#world.after(this.#world.random.between(0, 10), worker?.process ?? null, () => wanted.ask(hosts));
+  }
+
   /** Another coordinator hears of it from now on, and what the one before did not. */
   #handOver(open: OpenBatch, receiver: Receiver, own: Set<OpenBatch>): void {
     open.receiver = receiver;
@@ -215,7 +233,7 @@ export class Fleet {
   }
 
   #start(open: OpenBatch, own: Set<OpenBatch>): void {
-    const { batch, drain } = open;
+    const { batch, drain, wanted } = open;
     // The machines that it was sent to are gone, and so is whoever sent it.
     if (this.#workers.length === 0) {
       this.#sent.delete(batch.id);
@@ -226,6 +244,7 @@ export class Fleet {
     worker.open.add(open);
     const options = {
       drain: drain.signal,
+      wanted,
       onPart: (report: Report) => this.#send(open, report, (receiver, said) => receiver.onPart(said)),
     };
     // On the worker's own time: a frozen one takes the batch when it goes on.

@@ -382,16 +382,20 @@ class SimulatedRun {
     this.#coordinators.push(process);
     this.#note(`${process.name} starts`);
     const permits = new OpenPermits({ isShared: this.#jobs.length > 1 });
-    const allocator = new SlotAllocator({ overcommitMax: 4, now: () => this.#world.now });
+    const allocator = new SlotAllocator({
+      overcommitMax: 4,
+      clock: process.clock,
+      afterArrivals: (run) => this.#world.after(0, process, run),
+    });
     const carrier = { dispatcher: this.#fleet.dispatcherFor(process), isShared: true };
-    const claim = { owner: '', ownerWeight: 1, weight: 1, priority: 0 };
+    const claim = { owner: '', ownerWeight: 1, weight: 1 };
     const logger = {
       info: (text: string) => this.#note(`${process.name}: ${text}`),
       warn: (text: string) => this.#note(`${process.name}: ${text}`),
       error: (text: string) => this.#note(`${process.name}: ${text}`),
     };
     this.#reasons.set(process, new Map());
-    for (const each of this.#jobs) {
+    for (const [priority, each] of this.#jobs.entries()) {
       if (each.isDone && this.#jobs.length > 1) continue;
       const { job } = each;
       const polls = new IdlePolls({
@@ -401,7 +405,8 @@ class SimulatedRun {
       });
       const clock = process.pollingClock(polls);
       const parts = { store: this.#viewOf({ process, job: each, polls }), job, clock, logger };
-      const dispatcher = this.#jobs.length > 1 ? allocator.join(carrier, claim) : carrier.dispatcher;
+      const dispatcher =
+        this.#jobs.length > 1 ? allocator.join(carrier, { ...claim, priority }) : carrier.dispatcher;
       const coordinator = new Coordinator({
         ...parts,
         blobs: this.#blobs,

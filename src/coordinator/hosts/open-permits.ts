@@ -8,6 +8,8 @@ import type { HostLoad } from '../plan/plan-batches.ts';
 export interface HostEntry {
   permits: number;
   parallel: number;
+  /** Of the permits, those that were given back: nothing more begins under them. */
+  eased: number;
   /** Reports about it that are not in the store yet: who asks the store does not see what they say. */
   unsettled: number;
   /** End of the last permit that is out. */
@@ -36,6 +38,8 @@ export class OpenPermits {
   readonly #hosts = new Map<string, HostEntry>();
   /** Jobs that want more of a host than is free, in the order in which they came. */
   readonly #waiting = new Map<string, Set<() => void>>();
+  /** By permit that was given back: what is under way. */
+  readonly #underWay = new WeakMap<Permit, number>();
   /** Several jobs of this process have permits here. */
   readonly isShared: boolean;
 
@@ -44,7 +48,8 @@ export class OpenPermits {
   }
 
   load(host: string): HostLoad {
-    return this.#hosts.get(host) ?? NO_LOAD;
+    const entry = this.#hosts.get(host);
+    return entry ? { permits: entry.permits - entry.eased, parallel: entry.parallel } : NO_LOAD;
   }
 
   grant(
@@ -61,6 +66,7 @@ export class OpenPermits {
     this.#hosts.set(permit.host, {
       permits: 1,
       parallel: permit.parallel,
+      eased: 0,
       unsettled: 0,
       takenUntil: permit.endAt,
       freeAt: 0,
@@ -87,14 +93,32 @@ export class OpenPermits {
     else this.#waiting.set(host, new Set([wake]));
   }
 
-  #wakeFirst(host: string): void {
+  #wakeFirst(host: string, count = WOKEN_MAX): void {
     const waiting = this.#waiting.get(host);
     if (!waiting) return;
-    for (const wake of [...waiting].slice(0, WOKEN_MAX)) {
+    for (const wake of [...waiting].slice(0, count)) {
       waiting.delete(wake);
       wake();
     }
     if (waiting.size === 0) this.#waiting.delete(host);
+  }
+
+  /**
+   * The permit was given back: so many tasks are under way, and nothing more begins. Another may have the rest of what it
+   * allowed. Who it was given back for waits among others: all of them look.
+   */
+  ease(permit: Permit, underWay: number): void {
+    const entry = this.#hosts.get(permit.host);
+    if (!entry) return;
+    const told = this.#underWay.get(permit);
+    const before = told ?? permit.parallel;
+    // Of two that overtook each other, the smaller is the later one.
+    const left = Math.min(underWay, before);
+    if (told === left) return;
+    this.#underWay.set(permit, left);
+    if (told === undefined) entry.eased++;
+    entry.parallel -= before - left;
+    this.#wakeFirst(permit.host, Number.POSITIVE_INFINITY);
   }
 
   /** Null while other permits of the host are out; else when the host is free again. */
@@ -102,8 +126,10 @@ export class OpenPermits {
     const entry = this.#hosts.get(permit.host);
     this.#wakeFirst(permit.host);
     if (!entry) return freeAt;
+    const underWay = this.#underWay.get(permit);
     entry.permits--;
-    entry.parallel -= permit.parallel;
+    entry.parallel -= underWay ?? permit.parallel;
+    if (underWay !== undefined) entry.eased--;
     entry.freeAt = Math.max(entry.freeAt, freeAt);
     if (entry.permits > 0) return null;
     this.#forget(permit.host, entry);

@@ -111,6 +111,7 @@ class ReportChecker {
           time === null || (isTime(time) && time <= permits[index]!.endAt + budgetMs + LATE_MS_MAX),
           'the times of a permit',
         );
+      demand(use.underWay === undefined || isCount(use.underWay), 'the use of a permit');
       demand(use.smallestGapMs == null || Number.isFinite(use.smallestGapMs), 'the gap of a permit');
       demand(use.probe === undefined || PROBE_RESULTS.has(use.probe), 'the probe of a permit');
       if (use.probeFailure === undefined) continue;

@@ -126,6 +126,12 @@ export function deferredReport(batch: Batch, options: { worker: string; now: num
   };
 }
 
+/** Whether a part says nothing but what is under way at hosts that were given back. */
+export function isGivenBackPart({ final, permits, outcomes, robots, found }: Report): boolean {
+  const isAll = !final && outcomes.length === 0 && robots.length === 0 && found === undefined;
+  return isAll && permits.some(({ underWay }) => underWay !== undefined);
+}
+
 /** A part that says of one task that its code failed, for a worker that cannot say so itself any more. */
 export function failureReport(
   batch: Batch,

@@ -149,6 +149,10 @@ export function openThreadDispatcher(options: ThreadDispatcherOptions): ThreadDi
       apart?.recall(batchId);
       for (const thread of threads) if (thread.has(batchId)) thread.post({ kind: 'recall', batchId });
     },
+    giveBack(batchId, hosts) {
+      for (const thread of threads)
+        if (thread.has(batchId)) thread.post({ kind: 'giveBack', batchId, hosts });
+    },
     announce(priority) {
       for (const thread of threads) thread.post({ kind: 'announce', priority });
     },

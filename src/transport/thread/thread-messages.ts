@@ -8,6 +8,8 @@ export type ToThread =
   | { kind: 'batch'; batch: Batch; clockOffsetMs?: number }
   /** Returns what it has of one batch. */
   | { kind: 'recall'; batchId: number }
+  /** Begins nothing more at these hosts for one batch. */
+  | { kind: 'giveBack'; batchId: number; hosts: readonly string[] }
   /** A job of that priority begins. */
   | { kind: 'announce'; priority: number }
   | { kind: 'drain' }

@@ -57,7 +57,13 @@ export class HostQueue {
   readonly #slowStart: SlowStart | null;
   /** Rules read in this batch, by origin; null when robots.txt could not be fetched. */
   readonly #rules = new Map<string, RobotsRules | null>();
+  /** Ends the wait of those that have not begun: when the batch is over, or the host was given back. */
+  readonly #stop = new AbortController();
   #next = 0;
+  /** Tasks that have begun, or what is asked before all tasks. */
+  #underWay = 0;
+  /** There when the host was given back. */
+  #told: { count: number; onUnderWay(count: number): void } | null = null;
   #finished = false;
   #reportedSent = 0;
   #answers = 0;
@@ -80,6 +86,8 @@ export class HostQueue {
     this.#refusalsMax = input.permit.refusalsMax ?? Number.POSITIVE_INFINITY;
     for (const { origin } of input.awaited ?? []) this.#rules.set(origin, null);
     const { clock, signal, random } = context;
+    if (signal.aborted) this.#stop.abort();
+    else signal.addEventListener('abort', () => this.#stop.abort(), { once: true });
     this.#slow = new SlowRequests(input.permit, input.tasks, clock, lateness);
     const { answered } = input.permit;
     this.#slowStart = answered === undefined ? null : new SlowStart(answered, clock);
@@ -88,13 +96,34 @@ export class HostQueue {
 
   async run(): Promise<void> {
     const { probe } = this.#input.permit;
+    this.#underWay++;
     if (probe && probe.url !== null) await this.#requestKnownPage(probe.url);
     for (const fetch of this.#input.robots) await this.#readRobots(fetch);
+    this.#end();
     const runners = Math.min(this.#input.permit.parallel, this.#input.tasks.length);
     await Promise.all(Array.from({ length: runners }, (_, index) => this.#runner(index)));
     const known = this.#input.permit.addresses?.knownPage ?? null;
     if (known !== null && this.#isRefusedAll) await this.#tellBan(known);
     this.#finished = true;
+  }
+
+  /** No other task begins: those that have not are deferred. Tells how many are under way, and again when they are half. */
+  giveBack(onUnderWay: (count: number) => void): void {
+    if (this.#told) return;
+    const left = this.#input.tasks.slice(this.#next);
+    this.#next = this.#input.tasks.length;
+    for (const { id } of left) this.#events.onOutcome({ kind: 'deferred', taskId: id });
+    this.#slowStart?.end();
+    this.#stop.abort();
+    this.#told = { count: this.#underWay, onUnderWay };
+    onUnderWay(this.#underWay);
+  }
+
+  #end(): void {
+    this.#underWay--;
+    if (!this.#told || this.#underWay > this.#told.count / 2) return;
+    this.#told.count = this.#underWay;
+    this.#told.onUnderWay(this.#underWay);
   }
 
   /** What happened since the last call. */
@@ -119,11 +148,13 @@ export class HostQueue {
       const pressure = this.#context.pressure();
       if (pressure) await this.#during('archive', pressure);
       const gate = this.#gateOf(this.#input.tasks[this.#next]);
-      const entry = gate?.enter(this.#priority, this.#context.signal);
+      const entry = gate?.enter(this.#priority, this.#stop.signal);
       if (entry) await this.#during('cpu', entry);
       try {
         const task = this.#input.tasks[this.#next++];
-        if (task) this.#note(await this.#work(task));
+        if (!task) continue;
+        this.#underWay++;
+        this.#note(await this.#work(task).finally(() => this.#end()));
       } finally {
         gate?.leave(this.#priority);
       }

@@ -24,8 +24,9 @@ import { Deadline } from './deadline.ts';
 import { HostQueue } from './host-queue.ts';
 import type { Lateness } from './pace.ts';
 import { type CodeMarks, PageCode } from './page-code.ts';
-import { deferUnstored, linksPart, QualitySum, splitLinks, unused } from './report-parts.ts';
+import { deferUnstored, givenBackPart, linksPart, QualitySum, splitLinks, unused } from './report-parts.ts';
 import type { RequestGate } from './request-gate.ts';
+import type { WantedHosts } from './wanted-hosts.ts';
 import { WorkTimer } from './work-timer.ts';
 
 /*
@@ -63,6 +64,8 @@ interface BatchOptions {
   onPart?: (report: Report) => void;
   /** Fires when the worker must leave: what is unfinished comes back as deferred. */
   drain?: AbortSignal;
+  /** Lets others ask for hosts of the batch. */
+  wanted?: WantedHosts;
 }
 
 /** Outcomes wait no longer than about this for the rest of their batch. */
@@ -75,7 +78,7 @@ export async function processBatch(
   options: BatchOptions = {},
 ): Promise<Report> {
   const own = batch.secretHeaders ? withSecretHeaders(tools, batch.secretHeaders) : tools;
-  const run = new BatchRun(batch, own, options.onPart);
+  const run = new BatchRun(batch, own, options);
   const cut = () => run.deadline.cut();
   options.drain?.addEventListener('abort', cut);
   if (options.drain?.aborted) cut();
@@ -104,6 +107,7 @@ class BatchRun {
   readonly #batch: Batch;
   readonly #tools: WorkerTools;
   readonly #onPart: BatchOptions['onPart'];
+  readonly #wanted: WantedHosts | null;
   readonly #startedAt: number;
   readonly #timer: WorkTimer;
   #queues: HostQueue[] | null = null;
@@ -121,9 +125,10 @@ class BatchRun {
   #hasCode = false;
   #sending: Promise<void> = Promise.resolve();
 
-  constructor(batch: Batch, tools: WorkerTools, onPart: BatchOptions['onPart']) {
+  constructor(batch: Batch, tools: WorkerTools, { onPart, wanted }: BatchOptions) {
     this.#batch = batch;
     this.#onPart = onPart;
+    this.#wanted = wanted ?? null;
     this.#tools = tools;
     this.#startedAt = tools.clock.now();
     this.#timer = new WorkTimer(tools.clock, tools.busyMs ?? null);
@@ -138,15 +143,45 @@ class BatchRun {
     try {
       this.#queues = await this.#openQueues();
       this.#timer.start();
-      await Promise.all(this.#queues.map((queue) => queue.run()));
+      const runs = this.#queues.map((queue) => queue.run());
+      this.#wanted?.onAsked((hosts) => this.#giveBack(hosts, runs));
+      await Promise.all(runs);
       if (this.#hasCode) await untilErrorsShow();
     } catch (error) {
       this.#giveUp(`the worker cannot load the job: ${messageOf(error)}`);
+    }
+    try {
+      await this.#sending;
+      return await this.#report(true);
     } finally {
+      // Not before its pages are stored: until then it is not done.
       gate?.depart(priority);
     }
-    await this.#sending;
-    return this.#report(true);
+  }
+
+  /**
+   * Others may have the hosts at once: what is under way there is told now, and what has not begun comes back when that is
+   * over.
+   */
+  #giveBack(hosts: ReadonlySet<string>, runs: readonly Promise<void>[]): void {
+    const { permits } = this.#batch;
+    const given = permits.flatMap(({ host, gapMs }, index) =>
+      hosts.has(host) && gapMs === 0 ? [index] : [],
+    );
+    if (!this.#onPart || given.length === 0) return;
+    const underWay = new Map<number, number>();
+    let isGiven = false;
+    const tell = () => this.#onPart!(givenBackPart(this.#batch, this.#heading(), underWay));
+    for (const index of given)
+      this.#queues![index]!.giveBack((count) => {
+        underWay.set(index, count);
+        if (isGiven) tell();
+      });
+    isGiven = true;
+    if (underWay.size === 0) return;
+    tell();
+    if (given.length < permits.length)
+      void Promise.all(given.map((index) => runs[index])).then(() => this.sendPart());
   }
 
   /** Sends what is finished; the archive of a part is complete before its report leaves. */

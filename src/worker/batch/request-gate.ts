@@ -1,4 +1,5 @@
 import { weightOfPriority } from '../../core/slots/fair-share.ts';
+import { HeadStartCredit } from '../../core/slots/head-start.ts';
 import { type Clock, startTimer } from '../../ports/ambient.ts';
 
 /*
@@ -10,8 +11,8 @@ import { type Clock, startTimer } from '../../ports/ambient.ts';
  *
  * The limit is shared by weight between the priorities that are there. One that has less than its share under way waits for
  * none of the others: its requests leave at once, and the others get no more until they are back at theirs. Answers are
- * shared, too: beside a batch of higher priority, pages are processed a few at a time, and what comes for the urgent
- * batch meanwhile is taken between them.
+ * shared, too: pages are processed a few at a time, beside a batch of higher priority fewer still, and what comes meanwhile
+ * is taken between them.
  *
  * An urgent batch has a head start: for a moment the others stand still, so that a small job is done as if it were alone.
  * Whatever comes, they stand still for a tenth of the time at most.
@@ -33,14 +34,10 @@ const RESTS_BELOW = 0.95;
 const FALL = 0.9;
 const RISE = 1.5;
 
-/** Enough for some hundred pages of hosts that answer at once; a longer job has its share from then on. */
-const HEAD_START_MS = 100;
-/** Of the time, for all head starts together. */
-const HEAD_START_SHARE = 0.1;
 /** Of a job that begins: until its first batch is there. */
-const ANNOUNCED_MS = 30;
-/** Less is not worth it. */
-const HEAD_START_MS_MIN = 5;
+const ANNOUNCED_MS = 100;
+/** Of one priority, before what has come meanwhile is taken: some milliseconds. */
+const ANSWERS_PER_TURN = 8;
 
 interface Waiting {
   admit(): void;
@@ -58,8 +55,9 @@ interface Line {
   batches: number;
   /** Answers that wait until others have had their turn. */
   answers: (() => void)[];
-  /** Answers of this priority since the last turn of the event loop. */
+  /** Answers of this priority since the last turn of the event loop, and in that turn. */
   processed: number;
+  inTurn: number;
 }
 
 interface GateOptions {
@@ -86,16 +84,14 @@ export class RequestGate {
   #isTurnAwaited = false;
   /** Those of lower priority stand still. */
   #headStart: { priority: number; stop(): void } | null = null;
-  /** What is left for head starts, and when that was. */
-  #creditMs = HEAD_START_MS;
-  #creditAt: number;
+  readonly #credit: HeadStartCredit;
 
   constructor({ clock, busyMs, afterArrivals = setImmediate }: GateOptions) {
     this.#clock = clock;
     this.#afterArrivals = (run) => void afterArrivals(run);
     this.#busyMs = busyMs;
     this.#sampledAt = clock.now();
-    this.#creditAt = this.#sampledAt;
+    this.#credit = new HeadStartCredit(this.#sampledAt);
     this.#busyAt = busyMs();
   }
 
@@ -111,7 +107,7 @@ export class RequestGate {
   arrive(priority: number): void {
     const line = this.#lineOf(priority);
     line.batches++;
-    if (line.batches === 1) this.#beginHeadStart(priority, HEAD_START_MS);
+    if (line.batches === 1) this.#beginHeadStart(priority);
   }
 
   /** A job of that priority begins: its first batch may be here in a moment. */
@@ -128,16 +124,18 @@ export class RequestGate {
     this.#admit();
   }
 
-  #beginHeadStart(priority: number, msMax: number): void {
+  #beginHeadStart(priority: number, msMax = Number.POSITIVE_INFINITY): void {
     const now = this.#clock.now();
     const before = this.#headStart;
     if (before && before.priority > priority) return;
     if (![...this.#lines.values()].some((line) => line.batches > 0 && line.priority < priority)) return;
-    if (before) this.#endHeadStart();
-    this.#creditMs = Math.min(HEAD_START_MS, this.#creditMs + (now - this.#creditAt) * HEAD_START_SHARE);
-    this.#creditAt = now;
-    if (this.#creditMs < HEAD_START_MS_MIN) return;
-    const ms = Math.min(msMax, this.#creditMs);
+    before?.stop();
+    const creditMs = this.#credit.begin(now);
+    if (creditMs === null) {
+      this.#endHeadStart();
+      return;
+    }
+    const ms = Math.min(msMax, creditMs);
     const stop = startTimer(this.#clock, ms, () => this.#endHeadStart());
     this.#headStart = { priority, stop };
   }
@@ -146,10 +144,9 @@ export class RequestGate {
     const ended = this.#headStart;
     if (!ended) return;
     ended.stop();
-    this.#headStart = null;
     const now = this.#clock.now();
-    this.#creditMs -= Math.max(0, now - this.#creditAt);
-    this.#creditAt = now;
+    this.#credit.end(now);
+    this.#headStart = null;
     // How busy the worker was meanwhile says nothing.
     this.#sampledAt = now;
     this.#busyAt = this.#busyMs();
@@ -183,7 +180,10 @@ export class RequestGate {
   /** Null when the answer to a request of that priority may be processed at once. */
   answered(priority: number): Promise<void> | null {
     const line = this.#lineOf(priority);
-    if (!this.#isBehind(priority)) {
+    const isFree = line.answers.length === 0 && line.processed + line.inTurn < ANSWERS_PER_TURN;
+    if (isFree && !this.#isBehind(priority) && !this.#standsStill(line)) {
+      // Counted until what has come meanwhile is taken.
+      this.#awaitTurn();
       line.processed++;
       return null;
     }
@@ -202,7 +202,6 @@ export class RequestGate {
   #awaitTurn(): void {
     if (this.#isTurnAwaited) return;
     this.#isTurnAwaited = true;
-    for (const line of this.#lines.values()) line.processed = 0;
     this.#afterArrivals(() => this.#takeTurn());
   }
 
@@ -215,12 +214,12 @@ export class RequestGate {
     let had = 0;
     for (const line of lines) {
       const part = Math.max(1, Math.floor(had * line.weight));
-      const count = this.#isBehind(line.priority) ? part : line.answers.length;
-      for (const process of line.answers.splice(0, count)) {
-        line.processed++;
-        process();
-      }
-      had = Math.max(had, line.processed / line.weight);
+      const count = this.#isBehind(line.priority) ? Math.min(part, ANSWERS_PER_TURN) : ANSWERS_PER_TURN;
+      const answers = line.answers.splice(0, count);
+      had = Math.max(had, (line.processed + answers.length) / line.weight);
+      line.processed = 0;
+      line.inTurn = answers.length;
+      for (const process of answers) process();
     }
     if (lines.some(({ answers }) => answers.length > 0)) this.#awaitTurn();
   }
@@ -268,7 +267,7 @@ export class RequestGate {
     let line = this.#lines.get(priority);
     if (line) return line;
     const weight = weightOfPriority(priority);
-    const empty = { waiting: [], pass: 0, underWay: 0, batches: 0, answers: [], processed: 0 };
+    const empty = { waiting: [], pass: 0, underWay: 0, batches: 0, answers: [], processed: 0, inTurn: 0 };
     line = { priority, weight, ...empty };
     this.#lines.set(priority, line);
     return line;

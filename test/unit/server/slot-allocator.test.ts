@@ -40,7 +40,7 @@ class HeldDispatcher implements Dispatcher {
 function open(slots: number, overcommitMax = 1) {
   const held = new HeldDispatcher(slots);
   let now = 0;
-  const allocator = new SlotAllocator({ overcommitMax, now: () => ++now });
+  const allocator = new SlotAllocator({ overcommitMax, clock: { now: () => ++now } });
   let ids = 0;
   const join = (weight = 1, owner = 'a', ownerWeight = 1) => {
     const dispatcher = allocator.join(

@@ -38,3 +38,33 @@ test('nothing is kept of hosts that have no permits out, or where there is one j
   alone.permits.release(permit, 0);
   expect(alone.woken).toEqual([]);
 });
+
+test('of a permit that was given back, only what is under way counts, until it comes back', () => {
+  const { permits, woken, waitAs } = open(true);
+  const [given, kept] = [{ ...permit }, { ...permit }];
+  permits.grant(given, HEALTH);
+  permits.grant(kept, HEALTH);
+  for (const name of ['one', 'two', 'three']) waitAs(name);
+  permits.ease(given, 3);
+  expect(permits.load(permit.host)).toEqual({ permits: 1, parallel: 7 });
+  expect(woken).toEqual(['one', 'two', 'three']);
+  permits.ease(given, 1);
+  // It was overtaken by the one before.
+  permits.ease(given, 2);
+  expect(permits.load(permit.host)).toEqual({ permits: 1, parallel: 5 });
+  expect(permits.release(kept, 10)).toBeNull();
+  expect(permits.load(permit.host)).toEqual({ permits: 0, parallel: 1 });
+  expect(permits.release(given, 0)).toBe(10);
+  expect(permits.size).toBe(0);
+});
+
+test('what is said of a permit can only make it smaller', () => {
+  const { permits } = open(true);
+  const [given, kept] = [{ ...permit }, { ...permit }];
+  permits.grant(given, HEALTH);
+  permits.grant(kept, HEALTH);
+  permits.ease(given, 100);
+  expect(permits.load(permit.host)).toEqual({ permits: 1, parallel: 8 });
+  permits.release(given, 0);
+  expect(permits.load(permit.host)).toEqual({ permits: 1, parallel: 4 });
+});

@@ -52,7 +52,7 @@ function openGate() {
       for (const run of due) run();
     },
     endHeadStart() {
-      now += 100;
+      now += 250;
       for (const run of timers.splice(0)) run();
     },
     processed,
@@ -221,7 +221,7 @@ describe('the gate of a worker', () => {
       enter('plain', 0);
       await settled();
       const isHeld = admitted.length === 0;
-      wait(100);
+      wait(250);
       await settled();
       expect(admitted).toEqual(['plain']);
       gate.depart(10);
@@ -244,9 +244,47 @@ describe('the gate of a worker', () => {
     gate.announce(10);
     enter('held', 0);
     expect(admitted).toEqual(['alone', 'equal']);
-    wait(30);
+    wait(100);
     await settled();
     expect(admitted).toEqual(['alone', 'equal', 'held']);
+  });
+
+  test('pages that are answered before the batch of an announced job is there wait, too', async () => {
+    const { gate, answer, processed, turn, wait } = openGate();
+    gate.arrive(0);
+    gate.announce(10);
+    answer('held', 0);
+    await turn();
+    expect(processed).toEqual([]);
+    wait(100);
+    await turn();
+    expect(processed).toEqual(['held']);
+  });
+
+  test('no request of others comes between the announcement of a job and its batch', async () => {
+    const { gate, enter, admitted, settled } = openGate();
+    gate.arrive(0);
+    gate.announce(10);
+    enter('plain', 0);
+    gate.arrive(10);
+    await settled();
+    expect(admitted).toEqual([]);
+    gate.depart(10);
+    await settled();
+    expect(admitted).toEqual(['plain']);
+  });
+
+  test('of many answers at once a few are processed before what has come meanwhile is taken', async () => {
+    const { answer, processed, turn } = openGate();
+    for (let count = 0; count < 20; count++) answer('plain', 0);
+    expect(processed.length).toBe(8);
+    await turn();
+    expect(processed.length).toBe(16);
+    answer('late', 0);
+    expect(processed.length).toBe(16);
+    await turn();
+    expect(processed.length).toBe(21);
+    expect(processed.at(-1)).toBe('late');
   });
 
   test('pages of a batch that is hardly more urgent are processed by weight', async () => {
@@ -256,7 +294,7 @@ describe('the gate of a worker', () => {
     endHeadStart();
     for (let count = 0; count < 100; count++) answer('plain', 0);
     for (let count = 0; count < 20; count++) answer('urgent', 1);
-    await turn();
+    while (processed.filter((name) => name === 'urgent').length < 20) await turn();
     expect(processed.filter((name) => name === 'plain').length).toBe(10);
   });
 
