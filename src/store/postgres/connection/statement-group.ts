@@ -62,7 +62,8 @@ const COMMAND = /^[A-Z]+$/;
 
 /**
  * Statements that are sent in one piece, and answered in one: the server sends nothing before it has done the last of
- * them. When one fails, it leaves out those behind it, and all of them fail with the same error.
+ * them. When one fails, it leaves out those behind it, and nothing of the group is stored: all of them fail with the same
+ * error.
  */
 export function statementGroups(DriverQuery: typeof Query): MakeGroup {
   class StatementGroup extends DriverQuery {
@@ -75,6 +76,8 @@ export function statementGroups(DriverQuery: typeof Query): MakeGroup {
     /** Which statement is being answered. */
     #at = 0;
     #rows: unknown[] = [];
+    /** Outside of a transaction nothing is stored before the end of the group, so nobody is told before. */
+    #answers: Answer[] = [];
 
     constructor(parts: GroupParts) {
       super({ text: '' });
@@ -131,7 +134,7 @@ export function statementGroups(DriverQuery: typeof Query): MakeGroup {
 
     handleCommandComplete({ text }: { text: string }): void {
       this.#names[this.#at]!.columns ??= [];
-      this.#parts.statements[this.#at]!.resolve({ rows: this.#rows, command: text });
+      this.#answers.push({ rows: this.#rows, command: text });
       this.#at++;
       this.#rows = [];
     }
@@ -141,17 +144,21 @@ export function statementGroups(DriverQuery: typeof Query): MakeGroup {
     }
 
     handleReadyForQuery(): void {
-      const isWhole = this.#at === this.#parts.statements.length;
+      const { statements } = this.#parts;
+      const isWhole = this.#at === statements.length;
+      if (isWhole) for (const [index, answer] of this.#answers.entries()) statements[index]!.resolve(answer);
       this.callback(isWhole ? null : new Error('Connection terminated: an answer is missing'));
     }
 
     #fail(error: unknown): void {
       const { statements, prepared: known } = this.#parts;
-      for (const { text, reject } of statements.slice(this.#at)) {
-        if (isUnprepared(error) || !known.get(text)?.columns) known.delete(text);
+      for (const [index, { text, reject }] of statements.entries()) {
+        const isAnswered = index < this.#at;
+        if (!isAnswered && (isUnprepared(error) || !known.get(text)?.columns)) known.delete(text);
         reject(error);
       }
       this.#at = statements.length;
+      this.#answers = [];
     }
   }
   return (parts) => new StatementGroup(parts);
