@@ -734,7 +734,7 @@ describe('bad requests', () => {
     ['what is not JSON', '{', 400, 'bad-json'],
     ['ten megabytes of brackets', '['.repeat(10_000_000), 400, 'bad-json'],
     ['a list', [], 400, 'bad-option'],
-    ['nothing at all', '', 400, 'bad-json'],
+    ['nothing at all', '', 400, 'bad-option'],
     ['a wrong type', { url: 7 }, 400, 'bad-option'],
     ['another scheme', { url: 'ftp://a.example/' }, 400, 'bad-url'],
     ['a bad selector', { url: 'https://a.example/', select: { x: 'a[' } }, 400, 'bad-option'],
