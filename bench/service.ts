@@ -9,6 +9,7 @@ import type { Store } from '../src/ports/store.ts';
 import { openSqliteStore } from '../src/store/sqlite/sqlite-store.ts';
 import { createJob, tasksOf } from '../test/support/fixtures.ts';
 import { ROOT_FOLDER } from './contenders/contender.ts';
+import { nodeFlags } from './node-flags.ts';
 import { describeMachine } from './report/machine.ts';
 import type { BenchOptions, Scenario, ScenarioResult, Verdict } from './scenario.ts';
 import type { Scratch } from './scratch.ts';
@@ -31,7 +32,9 @@ interface Served {
 }
 
 async function startProgram(scratch: Scratch, args: string[], pattern: RegExp): Promise<Served> {
-  const child: ChildProcess = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child: ChildProcess = spawn(process.execPath, [...nodeFlags(), ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   scratch.onEnd(async () => {
     if (child.exitCode !== null) return;
     const ended = new Promise((resolve) => child.once('exit', resolve));

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { ROOT_FOLDER } from '../contenders/contender.ts';
+import { nodeFlags } from '../node-flags.ts';
 import type { Scratch } from '../scratch.ts';
 
 interface Served {
@@ -26,7 +27,7 @@ export async function startServer(scratch: Scratch, dir: string, ...args: string
   const startedAt = performance.now();
   const given = ['serve', '--listen', '127.0.0.1:0', '--dir', dir, '--allow-private', '--json', ...args];
   const env = { ...process.env, SEINE_WORKERS: String(WORKERS) };
-  const child: ChildProcess = scratch.spawn(process.execPath, [SEINE, ...given], {
+  const child: ChildProcess = scratch.spawn(process.execPath, [...nodeFlags(), SEINE, ...given], {
     env,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
