@@ -58,7 +58,10 @@ interface SenderParts {
     readonly jobs: Pick<JobStore, 'counters'>;
   };
   job: Job;
-  dispatcher: Pick<Dispatcher, 'addresses' | 'replyTo' | 'slots' | 'suspectSlots' | 'wantHosts' | 'workers'>;
+  dispatcher: Pick<
+    Dispatcher,
+    'addresses' | 'replyTo' | 'slots' | 'suspectSlots' | 'wantHosts' | 'lessUrgent' | 'workers'
+  >;
   clock: Clock;
   batches: OpenBatches;
   permits: OpenPermits;
@@ -145,7 +148,8 @@ export class BatchSender {
     const suspectBatchesMax = Math.max(0, (dispatcher.suspectSlots ?? dispatcher.slots) - out.suspects);
     if (suspectBatchesMax > 0) this.#waiting.clear();
     const before = now + LOOK_AHEAD_MS;
-    const due = await store.frontier.dueHosts(job.id, { now, before, limit: DUE_HOSTS_MAX });
+    const overtakes = this.#parts.dispatcher.lessUrgent?.() ?? [];
+    const due = await store.frontier.dueHosts(job.id, { now, before, limit: DUE_HOSTS_MAX, overtakes });
     const open = outages.select(
       due.filter(({ id }) => !this.#waiting.has(id)).map((host) => withoutExpiredPace(host, now)),
     );

@@ -69,6 +69,8 @@ export interface Dispatcher {
   onSlotsFree?(listener: () => void): void;
   /** Where hosts are shared with other jobs: tasks of these wait for permits. Those of lower priority may give them back. */
   wantHosts?(hosts: readonly string[]): void;
+  /** Jobs beside this one, by id, that are less urgent and of the same owner. Absent: none. */
+  lessUrgent?(): number[];
   /** Whether its workers can do such batches now. Absent: they can do all. */
   serves?(kind: WorkerKind): boolean;
   /** Why its workers will never do such batches, with what to do about it. Absent or null: they can, or may later. */

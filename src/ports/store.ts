@@ -88,6 +88,14 @@ export interface DueHost {
   reachedAt: number | null;
 }
 
+export interface DueOptions {
+  now: number;
+  before: number;
+  limit: number;
+  /** Jobs that are less urgent: a host that both want is theirs only when they have waited for a whole turn. */
+  overtakes?: readonly number[];
+}
+
 export interface LeaseRequest {
   /**
    * Planned permits, by batch: how many tasks of which host, from when on, and until when the host is taken. A host
@@ -312,7 +320,7 @@ export interface Frontier {
    */
   revisit(jobId: number, taskId: number): Promise<boolean>;
   /** Hosts with ready tasks that may start before `before` and are not in others' hands, the longest waiting first. */
-  dueHosts(jobId: number, options: { now: number; before: number; limit: number }): Promise<DueHost[]>;
+  dueHosts(jobId: number, options: DueOptions): Promise<DueHost[]>;
   /** Hosts as they stand, with tasks or without, unknown ones too; not those that another coordinator holds. */
   hostsNamed(hosts: readonly string[]): Promise<DueHost[]>;
   /**

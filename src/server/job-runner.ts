@@ -168,7 +168,7 @@ export class JobRunner {
     const claim = await claimOf(job, folder.store.keys);
     if (!this.#hasThreads) {
       const dispatcher = await openServices(folder, job.spec, settings);
-      return this.#allocator.join({ dispatcher, isShared: false }, claim);
+      return this.#allocator.join({ dispatcher, isShared: false }, claim, job.id);
     }
     this.#threads ??= openServices(folder, null, settings);
     const dispatcher = await this.#threads.catch((error: unknown) => {
@@ -177,7 +177,7 @@ export class JobRunner {
     });
     const refusal = job.spec.routes.some(mayRender) ? dispatcher.refusal?.('browser') : null;
     if (refusal) throw refusal;
-    return this.#allocator.join({ dispatcher, isShared: true }, claim);
+    return this.#allocator.join({ dispatcher, isShared: true }, claim, job.id);
   }
 }
 

@@ -51,8 +51,8 @@ export class SlotAllocator {
     return this.#clock.now();
   }
 
-  join(carrier: Carrier, claim: JobClaim): Dispatcher {
-    const slots = new JobSlots(carrier, claim, this);
+  join(carrier: Carrier, claim: JobClaim, jobId: number): Dispatcher {
+    const slots = new JobSlots(carrier, claim, jobId, this);
     if (carrier.isShared) carrier.dispatcher.announce?.(claim.priority);
     const isUrgent = [...this.#jobs].some((job) => job.used > 0 && job.priority < claim.priority);
     if (isUrgent) this.reports.beginHeadStart(claim.priority);
@@ -132,6 +132,12 @@ export class SlotAllocator {
       holder.carrier.giveBack?.(batchId, own);
   }
 
+  lessUrgentThan({ owner, priority }: JobSlots): number[] {
+    return [...this.#jobs]
+      .filter((job) => job.owner === owner && job.priority < priority)
+      .map(({ jobId }) => jobId);
+  }
+
   /** Batches of suspects that other jobs have out: there is one process for those of all jobs. */
   suspectsUsedBeside(asking: JobSlots): number {
     let used = 0;
@@ -156,6 +162,7 @@ const WOKEN_MAX = 4;
 
 class JobSlots implements Dispatcher {
   readonly claim: JobClaim;
+  readonly jobId: number;
   readonly #carrier: Carrier;
   readonly #allocator: SlotAllocator;
   readonly #open = new Map<number, Batch>();
@@ -170,9 +177,10 @@ class JobSlots implements Dispatcher {
   readonly heartbeats?: () => Promise<WorkerHeartbeat[]>;
   readonly adopt?: NonNullable<Dispatcher['adopt']>;
 
-  constructor(carrier: Carrier, claim: JobClaim, allocator: SlotAllocator) {
+  constructor(carrier: Carrier, claim: JobClaim, jobId: number, allocator: SlotAllocator) {
     this.#carrier = carrier;
     this.claim = claim;
+    this.jobId = jobId;
     this.#allocator = allocator;
     const { dispatcher } = carrier;
     if (dispatcher.cost) this.cost = () => dispatcher.cost!();
@@ -208,6 +216,10 @@ class JobSlots implements Dispatcher {
       id,
       hosts: permits.flatMap(({ host, gapMs }) => (gapMs === 0 ? [host] : [])),
     }));
+  }
+
+  lessUrgent(): number[] {
+    return this.#allocator.lessUrgentThan(this);
   }
 
   wantHosts(hosts: readonly string[]): void {

@@ -406,7 +406,7 @@ class SimulatedRun {
       const clock = process.pollingClock(polls);
       const parts = { store: this.#viewOf({ process, job: each, polls }), job, clock, logger };
       const dispatcher =
-        this.#jobs.length > 1 ? allocator.join(carrier, { ...claim, priority }) : carrier.dispatcher;
+        this.#jobs.length > 1 ? allocator.join(carrier, { ...claim, priority }, job.id) : carrier.dispatcher;
       const coordinator = new Coordinator({
         ...parts,
         blobs: this.#blobs,

@@ -2,6 +2,7 @@ import type { NewTask } from '../../core/model.ts';
 import type {
   AdoptedBatch,
   DueHost,
+  DueOptions,
   EnqueueResult,
   Frontier,
   LeasedBatch,
@@ -99,8 +100,8 @@ export class PostgresFrontier implements Frontier {
     return this.#db.write((tx) => reopenInTransaction(tx, jobId, options));
   }
 
-  async dueHosts(jobId: number, options: { now: number; before: number; limit: number }): Promise<DueHost[]> {
-    const { before, limit } = options;
+  async dueHosts(jobId: number, options: DueOptions): Promise<DueHost[]> {
+    const { before, limit, overtakes = [] } = options;
     const now = Math.floor(options.now);
     const select = () =>
       this.#db.read<DueColumns>(
@@ -110,6 +111,7 @@ export class PostgresFrontier implements Frontier {
         limit,
         this.#heartbeats.id,
         now - TURN_MS,
+        overtakes,
       );
     let [waiting, rows] = await Promise.all([this.#db.read(HAS_DUE, jobId, now), select()]);
     if (waiting.length > 0) {
@@ -273,12 +275,19 @@ const IS_FREE = (coordinator: string) =>
 const SELECT_NAMED = `
   SELECT 0 AS ready, ${HOST_COLUMNS} FROM hosts WHERE host = ANY($1::text[]) AND ${IS_FREE('$2')}`;
 
+const IS_OTHERS_TURN = isOthersTurn({
+  before: '$2',
+  isAtWork: JOB_AT_WORK('other.job_id'),
+  isOvertaken: 'other.job_id = ANY($6::bigint[])',
+  turnAgo: '$5',
+});
+
 const SELECT_DUE = `
   SELECT queues.ready, ${HOST_COLUMNS}
   FROM queues JOIN hosts ON hosts.id = queues.host_id
   WHERE queues.job_id = $1 AND queues.ready > 0 AND queues.next_at <= $2
     AND ${IS_FREE('$4')}
-    AND NOT (${SEVERAL_JOBS} AND (hosts.holds > 0 OR hosts.next_at > $5) AND ${isOthersTurn('$2', JOB_AT_WORK('other.job_id'))})
+    AND NOT (${SEVERAL_JOBS} AND (hosts.holds > 0 OR hosts.next_at > $5) AND ${IS_OTHERS_TURN})
   ORDER BY queues.next_at LIMIT $3`;
 
 const CATCH_UP = `

@@ -4,11 +4,19 @@
  */
 export const TURN_MS = 1_000;
 
-/**
- * SQL that is true when another job that is at work (`isAtWork`, of `other.job_id`) has waited longer for the host of
- * `queues`. `before`: what is due by then counts.
- */
-export const isOthersTurn = (before: string, isAtWork: string) => `EXISTS (
+interface TurnTerms {
+  /** What is due by then counts. */
+  before: string;
+  /** Of `other.job_id`. */
+  isAtWork: string;
+  /** Of `other.job_id`: less urgent, so that it has its turn only when it has waited for a whole turn. */
+  isOvertaken: string;
+  /** Now, less a turn. */
+  turnAgo: string;
+}
+
+/** SQL that is true when another job that is at work has waited longer for the host of `queues`. */
+export const isOthersTurn = ({ before, isAtWork, isOvertaken, turnAgo }: TurnTerms) => `EXISTS (
   SELECT 1 FROM queues AS other
   WHERE other.host_id = queues.host_id AND other.job_id <> queues.job_id AND other.ready > 0 AND other.next_at <= ${before}
-    AND other.served_at < queues.served_at AND ${isAtWork})`;
+    AND other.served_at < queues.served_at AND ${isAtWork} AND (other.served_at <= ${turnAgo} OR NOT ${isOvertaken}))`;

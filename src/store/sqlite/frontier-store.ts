@@ -2,6 +2,7 @@ import type { NewTask } from '../../core/model.ts';
 import type {
   AdoptedBatch,
   DueHost,
+  DueOptions,
   EnqueueResult,
   Frontier,
   HostHealth,
@@ -84,8 +85,7 @@ export class SqliteFrontier implements Frontier {
     return this.#write(() => revisitInTransaction(this.#db, this.#inserter, jobId, taskId));
   }
 
-  async dueHosts(jobId: number, options: { now: number; before: number; limit: number }): Promise<DueHost[]> {
-    const { now, before, limit } = options;
+  async dueHosts(jobId: number, { now, before, limit, overtakes = [] }: DueOptions): Promise<DueHost[]> {
     this.#promote(jobId, now);
     const rows =
       this.#atWork.size > 1
@@ -96,6 +96,7 @@ export class SqliteFrontier implements Frontier {
             limit,
             now - TURN_MS,
             JSON.stringify([...this.#atWork]),
+            JSON.stringify(overtakes),
           )
         : this.#db.all<DueColumns>(SELECT_DUE, jobId, before, limit);
     const due = rows.filter((row) => row.nextAt <= before).map(toDue);
@@ -334,7 +335,12 @@ const SELECT_DUE_IN_TURN = `
   FROM queues JOIN hosts ON hosts.id = queues.host_id
   WHERE queues.job_id = ?1 AND queues.ready > 0 AND queues.next_at <= ?2
     AND NOT (hosts.next_at > ?4
-      AND ${isOthersTurn('?2', 'other.job_id IN (SELECT value FROM json_each(?5))')})
+      AND ${isOthersTurn({
+        before: '?2',
+        isAtWork: 'other.job_id IN (SELECT value FROM json_each(?5))',
+        isOvertaken: 'other.job_id IN (SELECT value FROM json_each(?6))',
+        turnAgo: '?4',
+      })})
   ORDER BY queues.next_at LIMIT ?3`;
 
 const SELECT_WAITING = `SELECT id, host_id FROM tasks WHERE job_id = ? AND state = ${WAITING} AND due_at <= ? LIMIT ?`;

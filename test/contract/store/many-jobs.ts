@@ -81,6 +81,25 @@ export function testManyJobs(setup: StoreSetup): void {
       expect(await sharers(setup.job)).toEqual([[]]);
     });
 
+    test('that are urgent pass others at a host, until those have waited for a whole turn', async () => {
+      const other = await openTwo();
+      const dueBefore = async (job: Job, now: number, overtakes: number[]) =>
+        (await setup.store.frontier.dueHosts(job.id, { now, before: now, limit: 9, overtakes })).length;
+      // The other one has never had the host.
+      expect(await dueBefore(setup.job, T0 + 500, [other.id])).toBe(0);
+      const { id, tasks } = await leaseOne(setup.store, other, { count: 1, now: T0 + 500 });
+      const hosts = [hostChange('a.example', { nextAt: T0 + 510 })];
+      await setup.store.frontier.settle(settlementOf(other, id, [change.fetched(tasks[0]!.id)], { hosts }));
+      const again = await leaseOne(setup.store, setup.job, { count: 1, now: T0 + 520 });
+      await settle(again.id, [change.fetched(again.tasks[0]!.id)], {
+        hosts: [hostChange('a.example', { nextAt: T0 + 530 })],
+      });
+      expect(await dueBefore(setup.job, T0 + 540, [])).toBe(0);
+      expect(await dueBefore(setup.job, T0 + 540, [setup.job.id])).toBe(0);
+      expect(await dueBefore(setup.job, T0 + 540, [other.id])).toBe(1);
+      expect(await dueBefore(setup.job, T0 + 500 + TURN_MS, [other.id])).toBe(0);
+    });
+
     test('do not wait for one that does not use its turn, or is not at work', async () => {
       const other = await openTwo();
       expect(await dueOf(setup.job, T0 + 500)).toEqual([]);

@@ -42,11 +42,10 @@ function open(slots: number, overcommitMax = 1) {
   let now = 0;
   const allocator = new SlotAllocator({ overcommitMax, clock: { now: () => ++now } });
   let ids = 0;
-  const join = (weight = 1, owner = 'a', ownerWeight = 1) => {
-    const dispatcher = allocator.join(
-      { dispatcher: held, isShared: true },
-      { owner, ownerWeight, weight, priority: 0 },
-    );
+  let jobs = 0;
+  const join = (weight = 1, owner = 'a', ownerWeight = 1, priority = 0) => {
+    const claim = { owner, ownerWeight, weight, priority };
+    const dispatcher = allocator.join({ dispatcher: held, isShared: true }, claim, ++jobs);
     const batches: number[] = [];
     const ended: Promise<Delivery>[] = [];
     const fill = (most = Number.POSITIVE_INFINITY) => {
@@ -68,6 +67,14 @@ function open(slots: number, overcommitMax = 1) {
   };
   return { held, join };
 }
+
+test('a job knows those of its owner that are less urgent, while they are there', async () => {
+  const { join } = open(8);
+  const [low, middle, , high] = [join(), join(1, 'a', 1, 5), join(1, 'b'), join(1, 'a', 1, 9)];
+  expect([low, middle, high].map(({ dispatcher }) => dispatcher.lessUrgent?.())).toEqual([[], [1], [1, 2]]);
+  await middle.dispatcher.close();
+  expect(high.dispatcher.lessUrgent?.()).toEqual([1]);
+});
 
 describe('slots of several jobs', () => {
   test('are all for one that is alone', () => {
