@@ -31,13 +31,23 @@ test.each([
   expect(new HostRequests().ask(urgent, [{ ...crawl, priority, owner }], 0)).toEqual([]);
 });
 
-test('a host is asked for once a second, whoever wants it', () => {
+test('a batch is asked for a host once, whoever wants it, and after a second again', () => {
   const requests = new HostRequests();
   expect(requests.ask(urgent, [crawl], 0)).toHaveLength(2);
   expect(requests.ask({ ...urgent, priority: 5 }, [crawl], 999)).toEqual([]);
   const others = requests.ask({ ...urgent, hosts: ['a.example', 'b.example'] }, [crawl], 999);
   expect(toldOf(others)).toEqual([{ batchId: 1, hosts: ['a.example'] }]);
   expect(requests.ask(urgent, [crawl], 1_000)).toHaveLength(2);
+});
+
+test('batches that took a host again are asked as well, four times in a second at most', () => {
+  const requests = new HostRequests();
+  const next = (id: number) => ({ ...crawl, batches: [{ id, hosts: ['b.example'] }] });
+  const asked = (id: number, now: number) => requests.ask(urgent, [next(id)], now).length;
+  expect([asked(1, 0), asked(2, 1), asked(3, 2), asked(4, 3), asked(5, 4), asked(5, 999)]).toEqual([
+    ...[1, 1, 1, 1, 0, 0],
+  ]);
+  expect(asked(5, 1_000)).toBe(1);
 });
 
 test('a host that nobody could give back is asked for as soon as somebody has it', () => {
