@@ -92,7 +92,7 @@ export interface DueOptions {
   now: number;
   before: number;
   limit: number;
-  /** Jobs that are less urgent: a host that both want is theirs only when they have waited for a whole turn. */
+  /** Jobs that are less urgent: a host that both want is theirs only when they have waited for some seconds. */
   overtakes?: readonly number[];
 }
 

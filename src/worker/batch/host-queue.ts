@@ -60,7 +60,7 @@ export class HostQueue {
   /** Ends the wait of those that have not begun: when the batch is over, or the host was given back. */
   readonly #stop = new AbortController();
   #next = 0;
-  /** Tasks that have begun, or what is asked before all tasks. */
+  /** Tasks that the host has not answered yet, or what is asked before all tasks. */
   #underWay = 0;
   /** There when the host was given back. */
   #told: { count: number; onUnderWay(count: number): void } | null = null;
@@ -154,7 +154,12 @@ export class HostQueue {
         const task = this.#input.tasks[this.#next++];
         if (!task) continue;
         this.#underWay++;
-        this.#note(await this.#work(task).finally(() => this.#end()));
+        let isEnded = false;
+        const end = () => {
+          if (!isEnded) this.#end();
+          isEnded = true;
+        };
+        this.#note(await this.#work(task, end).finally(end));
       } finally {
         gate?.leave(this.#priority);
       }
@@ -195,7 +200,8 @@ export class HostQueue {
     return this.#unavailable >= UNAVAILABLE_MIN && this.#unavailable * 2 > this.#answers;
   }
 
-  async #work(task: BatchTask): Promise<Outcome> {
+  /** `onAnswered`: the host has answered, and nothing more is asked of it for this task. */
+  async #work(task: BatchTask, onAnswered: () => void): Promise<Outcome> {
     const rules = this.#rules.get(originOf(task.url));
     if (rules === null) return { kind: 'deferred', taskId: task.id };
     if (rules && !rules.allows(task.url)) {
@@ -219,6 +225,7 @@ export class HostQueue {
       const outcome = await processTask(task, {
         ...this.#context,
         onAnswer: () => {
+          onAnswered();
           timer?.end(activity);
           activity = 'cpu';
           timer?.begin(activity);

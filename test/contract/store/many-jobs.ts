@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Job } from '../../../src/ports/store.ts';
-import { TURN_MS } from '../../../src/store/shared/turns.ts';
+import { OVERTAKEN_MS, TURN_MS } from '../../../src/store/shared/turns.ts';
 import {
   change,
   collect,
@@ -81,7 +81,7 @@ export function testManyJobs(setup: StoreSetup): void {
       expect(await sharers(setup.job)).toEqual([[]]);
     });
 
-    test('that are urgent pass others at a host, until those have waited for a whole turn', async () => {
+    test('that are urgent pass others at a host, until those have waited for some seconds', async () => {
       const other = await openTwo();
       const dueBefore = async (job: Job, now: number, overtakes: number[]) =>
         (await setup.store.frontier.dueHosts(job.id, { now, before: now, limit: 9, overtakes })).length;
@@ -97,7 +97,13 @@ export function testManyJobs(setup: StoreSetup): void {
       expect(await dueBefore(setup.job, T0 + 540, [])).toBe(0);
       expect(await dueBefore(setup.job, T0 + 540, [setup.job.id])).toBe(0);
       expect(await dueBefore(setup.job, T0 + 540, [other.id])).toBe(1);
-      expect(await dueBefore(setup.job, T0 + 500 + TURN_MS, [other.id])).toBe(0);
+      const last = await leaseOne(setup.store, setup.job, { count: 1, now: T0 + 3_000 });
+      await settle(last.id, [change.fetched(last.tasks[0]!.id)], {
+        hosts: [hostChange('a.example', { nextAt: T0 + 3_100 })],
+      });
+      await add(`${A}/4`);
+      expect(await dueBefore(setup.job, T0 + 499 + OVERTAKEN_MS, [other.id])).toBe(1);
+      expect(await dueBefore(setup.job, T0 + 500 + OVERTAKEN_MS, [other.id])).toBe(0);
     });
 
     test('do not wait for one that does not use its turn, or is not at work', async () => {
