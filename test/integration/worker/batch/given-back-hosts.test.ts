@@ -63,9 +63,8 @@ test('a host that was given back is free when it has answered, also while the an
   const report = processBatch(batch, { ...tools, gate }, { onPart: (part) => void parts.push(part), wanted });
   await expect.poll(() => gate.held).toBe(PARALLEL);
   wanted.ask([host]);
-  await expect
-    .poll(() => parts.flatMap(({ permits }) => permits.map(({ underWay }) => underWay)))
-    .toEqual([0]);
+  const underWay = () => parts.flatMap(({ permits }) => permits.flatMap((use) => use.underWay ?? []));
+  await expect.poll(underWay).toEqual([0]);
   gate.goOn();
   const kinds = [...parts, await report].flatMap(({ outcomes }) => outcomes.map(({ kind }) => kind));
   expect(kinds.toSorted()).toEqual(['deferred', 'deferred', 'deferred', 'fetched', 'fetched']);
