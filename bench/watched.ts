@@ -30,7 +30,7 @@ const COST_MAX = 0.03;
 const TICKS_PER_SECOND = 100;
 const SLOW_PER_SECOND = 20;
 /** More than can be fetched meanwhile. */
-const PAGES_PER_SECOND_MAX = 4_000;
+const PAGES_PER_SECOND_MAX = 10_000;
 
 /** Any address has a page of 24 KB with 33 links. */
 const ORIGIN = `
