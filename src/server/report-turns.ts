@@ -18,6 +18,8 @@ interface TurnOptions {
 interface Waiting {
   readonly priority: number;
   admit(): void;
+  /** Called once when it has to wait for the head start of another. */
+  onHeld: (() => void) | null;
 }
 
 export class ReportTurns {
@@ -36,13 +38,16 @@ export class ReportTurns {
     this.#credit = new HeadStartCredit(clock.now());
   }
 
-  /** Null when a report of a job of that priority may be taken at once. */
-  turn(priority: number): Promise<void> | null {
+  /** Null when a report of a job of that priority may be taken at once. `onHeld`: it waits for the head start of another. */
+  turn(priority: number, onHeld: () => void): Promise<void> | null {
     if (!this.#isTurnTaken && !this.#standsStill(priority)) {
       this.#takeTurn();
       return null;
     }
-    return new Promise((admit) => this.#waiting.push({ priority, admit }));
+    return new Promise((admit) => {
+      this.#waiting.push({ priority, admit, onHeld });
+      this.#tellHeld();
+    });
   }
 
   /** What arrives together is taken together, so that who waits for it looks once. */
@@ -67,6 +72,7 @@ export class ReportTurns {
     }
     const stop = startTimer(this.#clock, ms, () => this.endHeadStart(priority));
     this.#headStart = { priority, stop };
+    this.#tellHeld();
   }
 
   endHeadStart(priority: number): void {
@@ -79,6 +85,15 @@ export class ReportTurns {
 
   #standsStill(priority: number): boolean {
     return this.#headStart !== null && priority < this.#headStart.priority;
+  }
+
+  #tellHeld(): void {
+    for (const each of this.#waiting) {
+      const { onHeld } = each;
+      if (!onHeld || !this.#standsStill(each.priority)) continue;
+      each.onHeld = null;
+      onHeld();
+    }
   }
 
   #takeTurn(): void {

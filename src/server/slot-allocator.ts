@@ -1,5 +1,5 @@
 import type { Batch, Report, WorkerKind } from '../core/batch/batch.ts';
-import { isGivenBackPart } from '../core/batch/report.ts';
+import { aheadOfReport, isGivenBackPart } from '../core/batch/report.ts';
 import { fairShares } from '../core/slots/fair-share.ts';
 import { HostRequests } from '../core/slots/give-back.ts';
 import type { Clock } from '../ports/ambient.ts';
@@ -187,7 +187,7 @@ class JobSlots implements Dispatcher {
     if (dispatcher.heartbeats) this.heartbeats = () => dispatcher.heartbeats!();
     if (dispatcher.adopt)
       this.adopt = (batch, replyTo, onPart) =>
-        this.#hold(batch, () => dispatcher.adopt!(batch, replyTo, onPart));
+        this.#hold(batch, () => dispatcher.adopt!(batch, replyTo, onPart), onPart);
   }
 
   get replyTo(): string | undefined {
@@ -277,17 +277,24 @@ class JobSlots implements Dispatcher {
     const { reports } = this.#allocator;
     const take = (part: Report) =>
       isGivenBackPart(part) ? reports.afterArrivals(() => onPart(part)) : onPart(part);
-    return this.#hold(batch, () => this.#carrier.dispatcher.dispatch(batch, take));
+    return this.#hold(batch, () => this.#carrier.dispatcher.dispatch(batch, take), onPart);
   }
 
-  async #hold(batch: Batch, deliver: () => Promise<Delivery>): Promise<Delivery> {
+  async #hold(
+    batch: Batch,
+    deliver: () => Promise<Delivery>,
+    onPart: (report: Report) => void,
+  ): Promise<Delivery> {
     this.#open.set(batch.id, batch);
     this.servedAt = this.#allocator.now();
     if (batch.needs === 'browser') this.browsersUsed++;
     if (batch.suspects) this.suspectsUsed++;
     try {
       const delivery = await deliver();
-      await this.#allocator.reports.turn(this.priority);
+      await this.#allocator.reports.turn(this.priority, () => {
+        const ahead = delivery.kind === 'report' ? aheadOfReport(batch, delivery.report) : null;
+        if (ahead) onPart(ahead);
+      });
       return delivery;
     } finally {
       this.#open.delete(batch.id);

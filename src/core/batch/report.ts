@@ -126,6 +126,48 @@ export function deferredReport(batch: Batch, options: { worker: string; now: num
   };
 }
 
+/** A part that says nothing but how much is still under way at hosts that were given back, by permit. */
+export function givenBackPart(
+  batch: Batch,
+  { part, worker, startedAt, durationMs }: Pick<Report, 'part' | 'worker' | 'startedAt' | 'durationMs'>,
+  underWay: ReadonlyMap<number, number>,
+): Report {
+  const permits = batch.permits.map(({ host }, index): PermitUse => {
+    const use = { host, sent: 0, lastSentAt: null, finished: false };
+    const count = underWay.get(index);
+    return count === undefined ? use : { ...use, underWay: count };
+  });
+  return {
+    version: WIRE_VERSION,
+    batchId: batch.id,
+    part,
+    worker,
+    startedAt,
+    durationMs,
+    final: false,
+    permits,
+    robots: [],
+    outcomes: [],
+    quality: [],
+    archive: null,
+  };
+}
+
+/**
+ * A part ahead of the last report, which waits to be taken: nothing is under way at these hosts any more. Null when that is
+ * true of none. What failed may be the host's trouble: who learns of it must read the report.
+ */
+export function aheadOfReport(batch: Batch, report: Report): Report | null {
+  const permitOf = new Map(batch.tasks.map(({ id, permit }) => [id, permit]));
+  const troubled = new Set(
+    report.outcomes.flatMap(({ kind, taskId }) => (kind === 'failed' ? [permitOf.get(taskId)] : [])),
+  );
+  const free = batch.permits.flatMap(({ gapMs }, index) =>
+    gapMs === 0 && !troubled.has(index) ? [[index, 0] as const] : [],
+  );
+  return free.length === 0 ? null : givenBackPart(batch, report, new Map(free));
+}
+
 /** Whether a part says nothing but what is under way at hosts that were given back. */
 export function isGivenBackPart({ final, permits, outcomes, robots, found }: Report): boolean {
   const isAll = !final && outcomes.length === 0 && robots.length === 0 && found === undefined;

@@ -1,5 +1,6 @@
 import { type Batch, type BatchTask, type Report, WIRE_VERSION } from '../../core/batch/batch.ts';
 import type { Outcome, QualityDelta, RobotsOutcome } from '../../core/batch/outcome.ts';
+import { givenBackPart } from '../../core/batch/report.ts';
 import { BatchBytes } from '../../core/byte-limit/byte-limit.ts';
 import {
   brokenCode,
@@ -24,7 +25,7 @@ import { Deadline } from './deadline.ts';
 import { HostQueue } from './host-queue.ts';
 import type { Lateness } from './pace.ts';
 import { type CodeMarks, PageCode } from './page-code.ts';
-import { deferUnstored, givenBackPart, linksPart, QualitySum, splitLinks, unused } from './report-parts.ts';
+import { deferUnstored, linksPart, QualitySum, splitLinks, unused } from './report-parts.ts';
 import type { RequestGate } from './request-gate.ts';
 import type { WantedHosts } from './wanted-hosts.ts';
 import { WorkTimer } from './work-timer.ts';

@@ -45,30 +45,6 @@ export function linksPart(
   };
 }
 
-/** A part that says nothing but how much is still under way at hosts that were given back, by permit. */
-export function givenBackPart(
-  batch: Batch,
-  about: Pick<Report, 'part' | 'worker' | 'startedAt' | 'durationMs'>,
-  underWay: ReadonlyMap<number, number>,
-): Report {
-  const permits = batch.permits.map(({ host }, index): PermitUse => {
-    const use = { host, sent: 0, lastSentAt: null, finished: false };
-    const count = underWay.get(index);
-    return count === undefined ? use : { ...use, underWay: count };
-  });
-  return {
-    version: WIRE_VERSION,
-    batchId: batch.id,
-    ...about,
-    final: false,
-    permits,
-    robots: [],
-    outcomes: [],
-    quality: [],
-    archive: null,
-  };
-}
-
 /** For a batch that could not be started: no request was sent under its permits. */
 export function unused({ host }: Permit): PermitUse {
   return { host, sent: 0, lastSentAt: null, finished: true };

@@ -18,11 +18,13 @@ function open() {
   };
   const reports = new ReportTurns({ clock, afterArrivals: (run) => turns.push(run) });
   const taken: string[] = [];
+  const held: string[] = [];
   return {
     reports,
     taken,
+    held,
     report(name: string, priority: number) {
-      const turn = reports.turn(priority);
+      const turn = reports.turn(priority, () => void held.push(name));
       if (turn) void turn.then(() => taken.push(name));
       else taken.push(name);
     },
@@ -95,4 +97,21 @@ test('however many urgent jobs begin, others wait for a tenth of the time', asyn
   }
   expect(stood).toBeGreaterThan(3_000);
   expect(stood).toBeLessThan(8_000);
+});
+
+test('a report is told once that it waits for a head start, whichever of them comes first', async () => {
+  const { reports, report, held, taken, turn } = open();
+  report('taken at once', 0);
+  report('before', 0);
+  expect(held).toEqual([]);
+  reports.beginHeadStart(5);
+  expect(held).toEqual(['before']);
+  report('after', 0);
+  report('of the urgent job', 5);
+  reports.beginHeadStart(9);
+  expect(held).toEqual(['before', 'after', 'of the urgent job']);
+  reports.endHeadStart(9);
+  for (let nth = 0; nth < 4; nth++) await turn();
+  expect(taken).toEqual(['taken at once', 'of the urgent job', 'before', 'after']);
+  expect(held).toHaveLength(3);
 });

@@ -1,7 +1,10 @@
-import { describe, expect, test } from 'vitest';
-import type { Batch } from '../../../src/core/batch/batch.ts';
+import { describe, expect, test, vi } from 'vitest';
+import type { Batch, Report } from '../../../src/core/batch/batch.ts';
+import type { Outcome } from '../../../src/core/batch/outcome.ts';
+import { deferredReport, isGivenBackPart } from '../../../src/core/batch/report.ts';
 import type { Delivery, Dispatcher } from '../../../src/ports/dispatcher.ts';
 import { SlotAllocator } from '../../../src/server/slot-allocator.ts';
+import { batchOf } from '../../support/coordinator/progress-reports.ts';
 
 /** Carries batches until they are ended by hand. */
 class HeldDispatcher implements Dispatcher {
@@ -22,6 +25,10 @@ class HeldDispatcher implements Dispatcher {
 
   end(batchId: number): void {
     this.#open.get(batchId)!({ kind: 'lost', batchId, reason: 'ended by the test' });
+  }
+
+  report(report: Report): void {
+    this.#open.get(report.batchId)!({ kind: 'report', report });
   }
 
   recall(batchId: number): void {
@@ -65,7 +72,7 @@ function open(slots: number, overcommitMax = 1) {
     };
     return { dispatcher, fill, end, batches };
   };
-  return { held, join };
+  return { held, join, allocator };
 }
 
 test('a job knows those of its owner that are less urgent, while they are there', async () => {
@@ -74,6 +81,33 @@ test('a job knows those of its owner that are less urgent, while they are there'
   expect([low, middle, high].map(({ dispatcher }) => dispatcher.lessUrgent?.())).toEqual([[], [1], [1, 2]]);
   await middle.dispatcher.close();
   expect(high.dispatcher.lessUrgent?.()).toEqual([1]);
+});
+
+test('hosts of a batch that is back are free for an urgent job before its report has its turn, except those that refused', async () => {
+  const { held, join, allocator } = open(8);
+  const sent = batchOf(1, ['healthy.example', 'refusing.example', 'paced.example'], 3);
+  const [healthy, refusing, paced] = sent.permits;
+  const batch = { ...sent, permits: [healthy!, refusing!, { ...paced!, gapMs: 100 }] };
+  const parts: Report[] = [];
+  const crawl = join();
+  const taken = vi.fn();
+  const delivery = crawl.dispatcher.dispatch(batch, (part) => void parts.push(part)).then(taken);
+  join(1, 'a', 1, 9);
+  const deferred = deferredReport(batch, { worker: 'w', now: 0 });
+  const refusal = { code: 'throttled', detail: '', page: null, retryAfterMs: null, trace: null } as const;
+  const outcomes = deferred.outcomes.map(
+    ({ taskId }, index): Outcome =>
+      index === 1 ? { kind: 'failed', taskId, ...refusal } : { kind: 'deferred', taskId },
+  );
+  const report = { ...deferred, outcomes };
+  held.report(report);
+  await expect.poll(() => parts).toHaveLength(1);
+  expect(taken).not.toHaveBeenCalled();
+  expect(isGivenBackPart(parts[0]!)).toBe(true);
+  expect(parts[0]!.permits.map(({ underWay }) => underWay)).toEqual([0, undefined, undefined]);
+  allocator.reports.endHeadStart(9);
+  await delivery;
+  expect(taken).toHaveBeenCalledWith({ kind: 'report', report });
 });
 
 describe('slots of several jobs', () => {
