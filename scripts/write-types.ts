@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { jobJsonSchema } from '../src/job-file/json-schema.ts';
 import { jobFields } from './job-fields.ts';
+import { readOptions } from './read-options.ts';
 
 /** The types of jobs with a text on every field, for editors: `npx node scripts/write-types.ts`; a test compares. */
 
@@ -130,4 +130,10 @@ function objectType(
 
 const literal = (value: unknown) => (typeof value === 'string' ? `'${value}'` : String(value));
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(TYPES_FILE, jobTypes());
+if (import.meta.main) {
+  readOptions({
+    start: 'npx node scripts/write-types.ts',
+    about: `Writes the types of jobs with a text on every field, for editors: ${TYPES_FILE}.`,
+  });
+  writeFileSync(TYPES_FILE, jobTypes());
+}
