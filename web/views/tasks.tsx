@@ -97,7 +97,7 @@ function SearchForm({ job, q, host, code }: { job: JobNow; q: string; host: stri
   );
 }
 
-export function TaskTable({ job, rows }: { job: { job_id: string }; rows: Task[] }) {
+function TaskTable({ job, rows }: { job: { job_id: string }; rows: Task[] }) {
   return (
     <Table
       kind="stack"
