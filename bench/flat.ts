@@ -2,6 +2,7 @@
 import type { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { nodeFlags } from './node-flags.ts';
+import { verdictTable } from './report/tables.ts';
 import type { BenchOptions, Scenario, ScenarioResult, Verdict } from './scenario.ts';
 import type { Scratch } from './scratch.ts';
 
@@ -126,17 +127,12 @@ function section(rows: FlatRow[], judged: Verdict[]): string {
     (row) =>
       `| ${row.tasks.toLocaleString('en')} | ${row.enqueueUs.toFixed(1)} | ${row.leaseUs.toFixed(1)} | ${row.settleUs.toFixed(1)} | ${row.statusUs.toFixed(0)} | ${row.resumeMs.toFixed(0)} | ${row.rssMb.toFixed(0)} | ${row.fillPerSecond.toLocaleString('en')} |`,
   );
-  const verdicts = judged.map(
-    ({ bar, measured, passed }) => `| ${bar} | ${measured} | ${passed ? 'met' : '**not met**'} |`,
-  );
   return [
     '| tasks in the frontier | enqueue µs/task | lease µs/task | settle µs/task | status µs | resume ms | memory MB | filled tasks/s |',
     '|--:|--:|--:|--:|--:|--:|--:|--:|',
     ...lines,
     '',
-    '| bar | measured | verdict |',
-    '|---|--:|---|',
-    ...verdicts,
+    verdictTable(judged),
     '',
     'SQLite stores on disk, 100 hosts each, worked on in turns in one process so that a slow moment hits all; resume and memory in a process for each. Enqueue in chunks of 1,000 as sources do; batches of 60; settle writes an attempt and a page for each task and looks up three links of it, one of them new and two taken from anywhere in the frontier. Again: `npm run bench -- flat`.',
   ].join('\n');

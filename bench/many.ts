@@ -6,6 +6,7 @@ import { type OvertakeFacts, overtake } from './many/overtake.ts';
 import { median } from './many/server.ts';
 import { crawlTogether, type ShareFacts } from './many/share.ts';
 import { describeMachine } from './report/machine.ts';
+import { verdictTable } from './report/tables.ts';
 import type { BenchOptions, Scenario, ScenarioResult, Verdict } from './scenario.ts';
 import type { Scratch } from './scratch.ts';
 
@@ -131,11 +132,7 @@ function judgeFinished(finished: FinishedFacts): Verdict[] {
 function sectionOf(data: Data): string {
   const urls = data.share?.many[0]?.urls ?? 0;
   return [
-    '| bar | measured | verdict |',
-    '|---|--:|---|',
-    ...judge(data).map(
-      ({ bar, measured, passed }) => `| ${bar} | ${measured} | ${passed ? 'met' : 'not met'} |`,
-    ),
+    verdictTable(judge(data)),
     '',
     `- One \`seine serve\` with two threads and SQLite, pages of 24 KiB from nginx with one worker on the same machine; ${HOSTS} loopback addresses are the hosts, without a rate limit. ${urls.toLocaleString('en')} URLs in a round, one job and ${JOBS} jobs in turns; each job has URLs on every host.`,
     '- Shares are counted in the log of nginx, from when the last job began until the first had its last page.',

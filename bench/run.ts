@@ -1,8 +1,7 @@
-/** `npm run bench`: runs the named scenarios (all without a name) and writes docs/benchmarks.md. */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readOptions } from '../scripts/read-options.ts';
 import { scenario as browser } from './browser.ts';
 import { BENCH_FOLDER } from './contenders/contender.ts';
 import { scenario as crawl } from './crawl.ts';
@@ -23,61 +22,42 @@ const LONG: readonly Scenario[] = [scale];
 /** Those that compare Seine only with itself. */
 const WITHOUT_PEERS = ['flat', 'service', 'many', 'scale'];
 
-const HELP = `npm run bench -- [scenario …] [options]
+const { values, words } = readOptions({
+  start: 'npm run bench --',
+  about: `Runs the named scenarios (all without a name) and writes docs/benchmarks.md.
 
-Scenarios
 ${[...SCENARIOS, ...LONG].map(({ name, summary }) => `  ${name.padEnd(10)} ${summary}`).join('\n')}
 
   history [figure …]   runs nothing: how each figure moved over the runs that were written down
 
-Options
-  --pages <n>          pages of the site (20000); pictures are 0.4 times as many, pages in browsers 0.015
-  --rounds <n>         timed rounds, after one check round (3)
-  --mode <m>           links, select or both (both)
-  --only <ids>         comma-separated beginnings of: raw spider seine crawlee; of many: share urgent finished;
-                       of scale: sqlite skewed postgres
-  --tasks <n>          tasks of the largest store of scale (100000000); its other stores have a fifth
-  --crawlee-pages <n>  pages for Crawlee, which is slow (1500)
-  --markup <m>         plain or rich (plain; the bars are judged on it)
-  --origin-workers <n> nginx workers (1)
-  --quiet <percent>    repeat a run (3 times at most) when other programs took more than this
-  --dir <folder>       where the contenders keep their data (the system's temp folder)
-  --quick              2000 pages, one round, 300 pages for Crawlee, nothing written
-  --no-write           leave docs/ and bench/results/ as they are
-  --check              exit with 1 when a bar is not met or could not be judged
-`;
-
-function fail(message: string): never {
-  process.stderr.write(`${message}\n`);
-  process.exit(2);
-}
-
-function readArguments() {
-  const text = { type: 'string' } as const;
-  const flag = { type: 'boolean' } as const;
-  try {
-    return parseArgs({
-      allowPositionals: true,
-      options: {
-        ...{ pages: text, rounds: text, mode: text, only: text, markup: text, dir: text, tasks: text },
-        ...{ 'crawlee-pages': text, 'origin-workers': text, quiet: text },
-        ...{ quick: flag, 'no-write': flag, check: flag, help: flag },
-      },
-    });
-  } catch (error) {
-    return fail(`${error instanceof Error ? error.message : String(error)}\nTry --help.`);
-  }
-}
-
-function readCount(name: string, text: string | undefined, fallback: number): number {
-  const value = text === undefined ? fallback : Number(text);
-  return Number.isInteger(value) && value > 0 ? value : fail(`--${name} needs a whole number above 0`);
-}
-
-function readChoice<T extends string>(name: string, text: string | undefined, choices: readonly T[]): T {
-  const value = (text ?? choices[0]) as T;
-  return choices.includes(value) ? value : fail(`--${name} is one of ${choices.join(', ')}`);
-}
+parts: raw spider seine crawlee; of many: share urgent finished; of scale: sqlite skewed postgres`,
+  words: { shown: 'scenario' },
+  options: {
+    pages: {
+      ...{ count: null, shown: '20000' },
+      does: 'pages of the site; pictures are 0.4 times as many, pages in browsers 0.015',
+    },
+    rounds: { count: null, shown: '3', does: 'timed rounds, after one check round' },
+    mode: { oneOf: ['both', 'links', 'select'], does: 'what contenders do with a page' },
+    only: {
+      text: '',
+      does: 'beginnings of parts, separated by commas',
+      shown: 'all',
+    },
+    tasks: {
+      ...{ count: null, shown: '100000000' },
+      does: 'tasks of the largest store of scale; its other stores have a fifth',
+    },
+    'crawlee-pages': { count: null, shown: '1500', does: 'pages for Crawlee, which is slow' },
+    markup: { oneOf: ['plain', 'rich'], does: 'of the pages; the bars are judged on plain ones' },
+    'origin-workers': { count: 1, does: 'nginx workers' },
+    quiet: { count: 100, does: 'percent: repeat a run (3 times at most) when other programs took more' },
+    dir: { text: null, shown: 'a temporary folder', does: 'where the contenders keep their data' },
+    quick: { flag: true, does: '2000 pages, one round, 300 pages for Crawlee, nothing written' },
+    'no-write': { flag: true, does: 'leave docs/ and bench/results/ as they are' },
+    check: { flag: true, does: 'exit with 1 when a bar is not met or could not be judged' },
+  },
+});
 
 /** The peers live in bench/node_modules; a fresh clone has none. */
 function installPeers(): void {
@@ -101,39 +81,36 @@ function printVerdicts(verdicts: Verdict[]): void {
   }
 }
 
-const { values, positionals } = readArguments();
-if (values.help) {
-  process.stdout.write(HELP);
+if (words[0] === 'history') {
+  printHistory(words.slice(1));
   process.exit(0);
 }
-if (positionals[0] === 'history') {
-  printHistory(positionals.slice(1));
-  process.exit(0);
-}
-const quick = values.quick === true;
+const { quick } = values;
 const options: BenchOptions = {
-  pages: readCount('pages', values.pages, quick ? 2_000 : 20_000),
-  rounds: readCount('rounds', values.rounds, quick ? 1 : 3),
-  crawleePages: readCount('crawlee-pages', values['crawlee-pages'], quick ? 300 : 1_500),
-  originWorkers: readCount('origin-workers', values['origin-workers'], 1),
-  quietShare: readCount('quiet', values.quiet, 100) / 100,
-  markup: readChoice('markup', values.markup, ['plain', 'rich']),
-  mode: readChoice('mode', values.mode, ['both', 'links', 'select']),
-  only: values.only?.split(',').filter((id) => id !== '') ?? [],
-  write: !quick && values['no-write'] !== true,
-  tasks: readCount('tasks', values.tasks, quick ? 2_000_000 : 100_000_000),
+  pages: values.pages ?? (quick ? 2_000 : 20_000),
+  rounds: values.rounds ?? (quick ? 1 : 3),
+  crawleePages: values['crawlee-pages'] ?? (quick ? 300 : 1_500),
+  originWorkers: values['origin-workers'],
+  quietShare: values.quiet / 100,
+  markup: values.markup,
+  mode: values.mode,
+  only: values.only.split(',').filter((id) => id !== ''),
+  write: !quick && !values['no-write'],
+  tasks: values.tasks ?? (quick ? 2_000_000 : 100_000_000),
 };
-for (const name of positionals) {
-  if (![...SCENARIOS, ...LONG].some((scenario) => scenario.name === name))
-    fail(`unknown scenario ${name}\nTry --help.`);
+const names = [...SCENARIOS, ...LONG].map(({ name }) => name);
+const unknown = words.find((word) => !names.includes(word));
+if (unknown !== undefined) {
+  process.stderr.write(`unknown scenario '${unknown}'; there are ${names.join(', ')}\n`);
+  process.exit(2);
 }
-if (positionals.length === 0 || positionals.some((name) => !WITHOUT_PEERS.includes(name))) installPeers();
-const scratch = openScratch(values.dir);
+if (words.length === 0 || words.some((name) => !WITHOUT_PEERS.includes(name))) installPeers();
+const scratch = openScratch(values.dir ?? undefined);
 let allMet = true;
 const figures: Record<string, number> = {};
 try {
-  const wanted = [...SCENARIOS, ...LONG].filter(({ name }) => positionals.includes(name));
-  for (const scenario of positionals.length > 0 ? wanted : SCENARIOS) {
+  const wanted = [...SCENARIOS, ...LONG].filter(({ name }) => words.includes(name));
+  for (const scenario of words.length > 0 ? wanted : SCENARIOS) {
     const result = await scenario.run(options, scratch);
     printVerdicts(result.verdicts);
     allMet &&= result.verdicts.every(({ passed }) => passed === true);

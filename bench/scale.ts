@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { runChild } from './flat.ts';
 import type { TaskShape } from './flat-work.ts';
+import { verdictTable } from './report/tables.ts';
 import type { ScaleRow } from './scale-child.ts';
 import type { BenchOptions, Scenario, ScenarioResult, Verdict } from './scenario.ts';
 import type { Scratch } from './scratch.ts';
@@ -100,17 +101,12 @@ function section(measured: Measured[], judged: Verdict[]): string {
       return `| ${[...cells, row.fillPerSecond.toLocaleString('en')].join(' | ')} |`;
     }),
   );
-  const verdicts = judged.map(
-    ({ bar, measured: seen, passed }) => `| ${bar} | ${seen} | ${passed ? 'met' : '**not met**'} |`,
-  );
   return [
     '| store | tasks | enqueue µs/task | lease µs/task | settle µs/task | status µs | lease p99 ms | resume ms | bytes/task on disk | memory MB | filled tasks/s |',
     '|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|',
     ...lines,
     '',
-    '| bar | measured | verdict |',
-    '|---|--:|---|',
-    ...verdicts,
+    verdictTable(judged),
     '',
     `${HOSTS.toLocaleString('en')} hosts. A small and a large store are worked on in turns, 1,000 rounds each in one process, whose memory is that of both; a round is that of the table above. Again: \`npm run bench -- scale --tasks 100000000\`, which takes hours and up to 60 GB of disk.`,
   ].join('\n');

@@ -5,26 +5,24 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
-import { parseArgs } from 'node:util';
+import { readOptions } from '../scripts/read-options.ts';
 import { replaceBetween } from '../scripts/replace-between.ts';
 import { measureRollups, type RollupPair } from './rollup-cost.ts';
 
-/**
- * What it costs to be watched: `npm run watched -- [--pairs 6] [--write]`, after `npm run build`. CPU seconds of `seine serve` with its worker
- * threads, while it crawls slowly, in turns with nobody looking, and with an open dashboard and metrics scraped every 5 s: the
- * difference is what watching takes in a second. Then the same server crawls as fast as it can, which is what that is compared
- * with. In a fast crawl alone, other programs change what a page costs by more than watching does. What is watched is kept all the
- * time, watched or not: roll-ups are measured apart (`rollup-cost.ts`), with as many pages in a report as that crawl had, and
- * added. Exits with 1 when both are above 3 %.
- */
-
-const { values } = parseArgs({
+const { values } = readOptions({
+  start: 'npm run watched --',
+  about: `What it costs to be watched, after \`npm run build\`. CPU seconds of \`seine serve\` with its worker threads, while it crawls
+slowly, in turns with nobody looking, and with an open dashboard and metrics scraped every 5 s: the difference is what
+watching takes in a second. Then the same server crawls as fast as it can, which is what that is compared with. In a fast
+crawl alone, other programs change what a page costs by more than watching does. What is watched is kept all the time,
+watched or not: roll-ups are measured apart (rollup-cost.ts), with as many pages in a report as that crawl had, and
+added. Exits with 1 when both are above 3 %.`,
   options: {
-    pairs: { type: 'string', default: '6' },
-    write: { type: 'boolean', default: false },
+    pairs: { count: 6, does: 'turns of each kind' },
+    write: { flag: true, does: 'put the result into docs/monitoring.md' },
   },
 });
-const PAIRS = Number(values.pairs);
+const PAIRS = values.pairs;
 const TURN_MS = 8_000;
 const COST_MAX = 0.03;
 const TICKS_PER_SECOND = 100;

@@ -1,16 +1,11 @@
 import { randomInt } from 'node:crypto';
-import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
+import { readOptions } from '../scripts/read-options.ts';
 import { keepFixture } from './fixtures.ts';
 import { kindOf } from './judge.ts';
 import { minimise } from './minimise.ts';
 import { TARGETS } from './targets.ts';
 import { type FromThread, INPUT_BYTES_MAX, type ThreadSetup, type ToThread } from './thread-messages.ts';
-
-/**
- * Tries random inputs on one target, or on all one after the other: `npm run fuzz -- <target> [--minutes 10] [--seed n]`.
- * What is found is made small and kept in test/fixtures/fuzz/, where `npm test` tries it again. The exit code is 1 then.
- */
 
 /** Without an answer for so long, an input never ends. The machine may be busy. */
 const STUCK_MS = 30_000;
@@ -21,22 +16,21 @@ const HEAP_MB = 512;
 const FOUND_OF_KIND_MAX = 1;
 const MINIMISE_TRIES = 3_000;
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { minutes: { type: 'string', default: '10' }, seed: { type: 'string' } },
+const { values, words } = readOptions({
+  start: 'npm run fuzz --',
+  about: `Tries random inputs on one target, or on all one after the other. What is found is made small and kept in
+test/fixtures/fuzz/, where \`npm test\` tries it again. The exit code is 1 then.`,
+  words: { shown: 'target', known: [...Object.keys(TARGETS), 'all'], max: 1 },
+  options: {
+    minutes: { number: 10, does: 'how long for each target' },
+    seed: { number: null, shown: 'a new one each time', does: 'repeats a run' },
+  },
 });
-const minutes = Number(values.minutes);
-const seed = values.seed === undefined ? randomInt(2 ** 31 - 1) : Number(values.seed);
-const names = positionals[0] === 'all' ? Object.keys(TARGETS) : positionals.slice(0, 1);
-if (
-  names.length === 0 ||
-  !names.every((name) => Object.hasOwn(TARGETS, name)) ||
-  !(minutes > 0) ||
-  !(seed >= 0)
-) {
-  process.stderr.write(
-    `usage: npm run fuzz -- <target> [--minutes 10] [--seed <number>]\ntargets: ${Object.keys(TARGETS).join(', ')}, all\n`,
-  );
+const { minutes } = values;
+const seed = values.seed ?? randomInt(2 ** 31 - 1);
+const names = words[0] === 'all' ? Object.keys(TARGETS) : words;
+if (names.length === 0) {
+  process.stderr.write(`name a target: ${Object.keys(TARGETS).join(', ')}, all\n`);
   process.exit(2);
 }
 

@@ -1,27 +1,23 @@
 import { randomInt } from 'node:crypto';
-import { parseArgs } from 'node:util';
 import { type ArenaResult, compete, hostsOf, isWithinBar, type Score } from '../test/sim/arena/arena.ts';
+import { readOptions } from './read-options.ts';
 import { replaceBetween } from './replace-between.ts';
 
-/**
- * Calibration and the steady pace against simulated hosts on virtual time: `npm run arena`. Seeds are new each time;
- * `npm run arena -- --seed 7` repeats one. `--write` puts the table into docs/calibration.md.
- */
-
-const { values } = parseArgs({
+const { values } = readOptions({
+  start: 'npm run arena --',
+  about: `Calibration and the steady pace against simulated hosts, on virtual time.`,
   options: {
-    hosts: { type: 'string', default: '260' },
-    seed: { type: 'string' },
-    calibrate: { type: 'boolean', default: false },
-    failures: { type: 'boolean', default: false },
-    write: { type: 'boolean', default: false },
+    hosts: { count: 260, does: 'simulated hosts' },
+    seed: { number: null, shown: 'a new one each time', does: 'repeats a run' },
+    calibrate: { flag: true, does: 'calibrate only' },
+    failures: { flag: true, does: 'list the hosts that are not within the bar' },
+    write: { flag: true, does: 'put the result into docs/calibration.md' },
   },
 });
-const seed = values.seed === undefined ? randomInt(2 ** 31) : Number(values.seed);
+const seed = values.seed ?? randomInt(2 ** 31);
 const startedAt = Date.now();
 const results: ArenaResult[] = [];
-for (const host of hostsOf(Number(values.hosts), seed))
-  results.push(compete(host.kind, host.seed, values.calibrate));
+for (const host of hostsOf(values.hosts, seed)) results.push(compete(host.kind, host.seed, values.calibrate));
 
 const groups = Map.groupBy(results, ({ kind }) => kind);
 const lines = [

@@ -1,11 +1,17 @@
-import { readFileSync, writeFileSync } from 'node:fs';
 import { detectBlock } from '../src/core/blocking/block-detection.ts';
 import { ratesOf } from '../test/support/html/block-corpus.ts';
+import { readOptions } from './read-options.ts';
+import { replaceBetween } from './replace-between.ts';
 
-/**
- * How well block pages are told from ordinary ones, on the corpus of the tests. `--write` puts the table for the frozen
- * half into docs/blocking.md; `--tuning` lists what goes wrong in the other half.
- */
+const { values } = readOptions({
+  start: 'npx node scripts/blocking-rates.ts',
+  about: `How well block pages are told from ordinary ones, on the corpus of the tests.`,
+  options: {
+    tuning: { flag: true, does: 'list what goes wrong in the half for tuning' },
+    write: { flag: true, does: 'put the result into docs/blocking.md' },
+  },
+});
+
 const percent = (share: number) => `${(share * 100).toFixed(1)} %`;
 const rowOf = (half: 'tuning' | 'frozen') => {
   const { blocks, ordinary, precision, recall, missed, falseAlarms } = ratesOf(
@@ -21,15 +27,8 @@ const table = [
   rowOf('tuning'),
 ].join('\n');
 console.log(table);
-if (process.argv.includes('--tuning')) {
+if (values.tuning) {
   const { missed, falseAlarms } = ratesOf('tuning', (answer) => detectBlock(answer) !== null);
   console.log({ missed, falseAlarms });
 }
-if (process.argv.includes('--write')) {
-  const path = new URL('../docs/blocking.md', import.meta.url);
-  const text = readFileSync(path, 'utf8');
-  writeFileSync(
-    path,
-    text.replace(/(<!-- rates:begin[^>]*-->\n)[\s\S]*?(<!-- rates:end -->)/, `$1${table}\n$2`),
-  );
-}
+if (values.write) replaceBetween('docs/blocking.md', 'rates', table);

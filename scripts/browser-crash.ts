@@ -1,23 +1,20 @@
-import { parseArgs } from 'node:util';
 import { type BrowserFetcher, openBrowserFetcher } from '../src/fetch/browser/browser-fetcher.ts';
 import type { FetchRequest, FetchResult } from '../src/ports/fetcher.ts';
 import { groupOf, listProcesses, renderersOf } from '../test/support/browser/browser-processes.ts';
 import { openRawOrigin, reply, sends } from '../test/support/servers/raw-origin.ts';
+import { readOptions } from './read-options.ts';
 
-/**
- * Kills renderers and browsers under load, again and again: every page must end with a result in time, every page that
- * was lost must be had by trying again, and nothing may be left behind.
- * node scripts/browser-crash.ts --kills 100 --seed 1 --browser bundled
- */
-
-const { values } = parseArgs({
+const { values } = readOptions({
+  start: 'npx node scripts/browser-crash.ts',
+  about: `Kills renderers and browsers under load, again and again: every page must end with a result in time, every page that
+was lost must be had by trying again, and nothing may be left behind.`,
   options: {
-    kills: { type: 'string', default: '100' },
-    seed: { type: 'string', default: '1' },
-    browser: { type: 'string', default: 'bundled' },
+    kills: { count: 100, does: 'how often' },
+    seed: { number: 1, does: 'repeats a run' },
+    browser: { text: 'bundled', does: 'which one, as the setting `browserPath` names it' },
   },
 });
-const kills = Number(values.kills);
+const kills = values.kills;
 const PARALLEL = 3;
 const TASK_MS = 20_000;
 /** Beyond its deadline by this much, a page hangs. */
@@ -26,7 +23,7 @@ const ZOMBIE_MS = 5_000;
 /** A page that cannot be had by then is lost: each kill may fail it once. */
 const TRIES_MAX = 20;
 
-let state = Number(values.seed);
+let state = values.seed;
 function random(): number {
   state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
   return state / 2 ** 32;

@@ -1,24 +1,21 @@
-import { parseArgs } from 'node:util';
 import { browser as browserSchema } from '../src/core/job-schema/browser.ts';
 import { openBrowserFetcher } from '../src/fetch/browser/browser-fetcher.ts';
 import { groupMemoryBytes } from '../src/fetch/browser/process/process-memory.ts';
 import type { FetchRequest } from '../src/ports/fetcher.ts';
 import { openRawOrigin, reply } from '../test/support/servers/raw-origin.ts';
+import { readOptions } from './read-options.ts';
 
-/**
- * Shows many pages and looks at the memory of the browser and of this process: the sum must stay within ± 10 % of its
- * mean once both are warm. The first fifth of the pages is for that: caches fill, and heaps grow to the size they keep.
- * node scripts/browser-memory.ts --pages 1000 --browser bundled
- */
-
-const { values } = parseArgs({
+const { values } = readOptions({
+  start: 'npx node scripts/browser-memory.ts',
+  about: `Shows many pages and looks at the memory of the browser and of this process: the sum must stay within ± 10 % of its
+mean once both are warm. The first fifth of the pages is for that: caches fill, and heaps grow to the size they keep.`,
   options: {
-    pages: { type: 'string', default: '1000' },
-    browser: { type: 'string', default: 'bundled' },
-    screenshots: { type: 'boolean', default: false },
+    pages: { count: 1_000, does: 'pages to show' },
+    browser: { text: 'bundled', does: 'which one, as the setting `browserPath` names it' },
+    screenshots: { flag: true, does: 'take one of each page' },
   },
 });
-const total = Number(values.pages);
+const total = values.pages;
 const PARALLEL = 4;
 /** Each part of the run has the median of its looks; the first is not judged. */
 const PARTS = 5;

@@ -14,8 +14,7 @@ import { fileURLToPath } from 'node:url';
 import { Marked, type Token, type Tokens } from 'marked';
 import MiniSearch from 'minisearch';
 import { escapeHtml } from '../src/core/text/escape-html.ts';
-
-/** `npm run docs`: the documentation as a static site with search, in `site/`. It works from file:// and needs no network. */
+import { readOptions } from './read-options.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const PARTS = join(import.meta.dirname, 'docs-site');
@@ -281,6 +280,11 @@ export function buildDocs(out: string): ReturnType<Site['build']> {
 }
 
 if (import.meta.main) {
+  readOptions({
+    start: 'npm run docs --',
+    about:
+      'The documentation as a static site with search, in site/. It works from file:// and needs no network.',
+  });
   const out = join(ROOT, 'site');
   const { pages, sections } = buildDocs(out);
   console.log(

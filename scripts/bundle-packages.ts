@@ -1,6 +1,5 @@
 import { rmSync } from 'node:fs';
-import { build } from 'esbuild';
-import { writeLicenses } from './write-licenses.ts';
+import { bundleForNode } from './bundle-for-node.ts';
 
 /**
  * Bundles packages of thousands of files, of which little is used, into dist: an installation without them is a third
@@ -19,27 +18,16 @@ const PACKAGES = [
 
 const SHARED = 'dist/packages';
 
-/** Some packages are still written for CommonJS. */
-const PRELUDE =
-  "import{createRequire as __createRequire}from'node:module';const require=__createRequire(import.meta.url);";
-
 rmSync(SHARED, { recursive: true, force: true });
-const { metafile } = await build({
-  entryPoints: PACKAGES.map((path) => `src/${path}.ts`),
-  outdir: 'dist',
-  outbase: 'src',
-  chunkNames: 'packages/part-[hash]',
-  bundle: true,
-  splitting: true,
-  platform: 'node',
-  format: 'esm',
-  target: 'node22',
-  legalComments: 'none',
-  banner: { js: PRELUDE },
-  // The first two are dependencies of ours. The others are used where they are installed: to unpack long texts faster, of
-  // which BullMQ has none, and to colour traces.
-  external: ['zod', 'pg', 'msgpackr-extract', 'supports-color'],
-  metafile: true,
-  logLevel: 'warning',
-});
-writeLicenses(metafile, SHARED);
+await bundleForNode(
+  {
+    entryPoints: PACKAGES.map((path) => `src/${path}.ts`),
+    outdir: 'dist',
+    outbase: 'src',
+    chunkNames: 'packages/part-[hash]',
+    // The first two are dependencies of ours. The others are used where they are installed: to unpack long texts faster, of
+    // which BullMQ has none, and to colour traces.
+    external: ['zod', 'pg', 'msgpackr-extract', 'supports-color'],
+  },
+  SHARED,
+);

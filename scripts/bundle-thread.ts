@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { build, type Plugin } from 'esbuild';
-import { writeLicenses } from './write-licenses.ts';
+import type { Plugin } from 'esbuild';
+import { bundleForNode } from './bundle-for-node.ts';
 
 /**
  * Bundles what a worker thread runs into dist/thread, where `threadEntries` looks for it; run it after the compiler.
@@ -16,10 +16,6 @@ const PROGRAMS = {
   'watchdog-main': 'dist/fetch/browser/process/watchdog-main.js',
   'unpack-main': 'dist/fetch/browser/process/unpack-main.js',
 };
-
-/** Some packages are still written for CommonJS. */
-const PRELUDE =
-  "import{createRequire as __createRequire}from'node:module';const require=__createRequire(import.meta.url);";
 
 /** Packages that few jobs need, such as Playwright and the SDK of AWS, are loaded later, from where they are. */
 const laterPackages: Plugin = {
@@ -37,20 +33,13 @@ const laterPackages: Plugin = {
 };
 
 rmSync(OUT, { recursive: true, force: true });
-const { metafile } = await build({
-  entryPoints: { thread: 'dist/entry/thread.js', ...PROGRAMS },
-  outdir: OUT,
-  outExtension: { '.js': '.mjs' },
-  chunkNames: 'part-[hash]',
-  bundle: true,
-  splitting: true,
-  platform: 'node',
-  format: 'esm',
-  target: 'node22',
-  legalComments: 'none',
-  banner: { js: PRELUDE },
-  plugins: [laterPackages],
-  metafile: true,
-  logLevel: 'warning',
-});
-writeLicenses(metafile, OUT);
+await bundleForNode(
+  {
+    entryPoints: { thread: 'dist/entry/thread.js', ...PROGRAMS },
+    outdir: OUT,
+    outExtension: { '.js': '.mjs' },
+    chunkNames: 'part-[hash]',
+    plugins: [laterPackages],
+  },
+  OUT,
+);

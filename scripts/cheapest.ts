@@ -1,29 +1,25 @@
 import { randomInt } from 'node:crypto';
-import { parseArgs } from 'node:util';
 import { competeAtSite, type SiteResult, sitesOf } from '../test/sim/cheapest/compete.ts';
+import { readOptions } from './read-options.ts';
 import { replaceBetween } from './replace-between.ts';
 
-/**
- * `escalation.choose: cheapest` against an oracle that knows all chances and prices: `npm run cheapest`. Seeds are new each
- * time; `-- --seed 7` repeats one. `--write` puts the table into docs/cost.md.
- */
-
-const { values } = parseArgs({
+const { values } = readOptions({
+  start: 'npm run cheapest --',
+  about: `\`escalation.choose: cheapest\` against an oracle that knows all chances and prices.`,
   options: {
-    sites: { type: 'string', default: '280' },
-    pages: { type: 'string', default: '2000' },
-    seed: { type: 'string' },
-    worst: { type: 'boolean', default: false },
-    write: { type: 'boolean', default: false },
+    sites: { count: 280, does: 'simulated sites' },
+    pages: { count: 2_000, does: 'pages of each' },
+    seed: { number: null, shown: 'a new one each time', does: 'repeats a run' },
+    worst: { flag: true, does: 'list the sites that were paid most over the oracle' },
+    write: { flag: true, does: 'put the result into docs/cost.md' },
   },
 });
-const seed = values.seed === undefined ? randomInt(2 ** 31) : Number(values.seed);
-const pages = Number(values.pages);
+const seed = values.seed ?? randomInt(2 ** 31);
+const pages = values.pages;
 const BAR = 0.15;
 
 const results: SiteResult[] = [];
-for (const site of sitesOf(Number(values.sites), seed))
-  results.push(competeAtSite(site.kind, site.seed, pages));
+for (const site of sitesOf(values.sites, seed)) results.push(competeAtSite(site.kind, site.seed, pages));
 const groups = Map.groupBy(results, ({ kind }) => kind);
 
 const text = [

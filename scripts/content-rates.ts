@@ -1,5 +1,4 @@
 import { createRequire } from 'node:module';
-import { fileURLToPath } from 'node:url';
 import { mainContent } from '../src/worker/markdown/markdown.ts';
 import { Page } from '../src/worker/page/page.ts';
 import {
@@ -11,12 +10,18 @@ import {
   rateText,
   textOfMarkdown,
 } from '../test/support/html/content-corpus.ts';
+import { readOptions } from './read-options.ts';
 import { replaceBetween } from './replace-between.ts';
 
-/**
- * How well the main content of a page is found, on the corpus of the tests, beside @mozilla/readability with turndown.
- * `--write` puts the table for the frozen half into docs/markdown.md; `--pages` lists each page of the half for tuning.
- */
+const { values } = readOptions({
+  start: 'npm run content --',
+  about: `How well the main content of a page is found, on the corpus of the tests, beside @mozilla/readability with turndown.`,
+  options: {
+    pages: { flag: true, does: 'list each page of the half for tuning' },
+    write: { flag: true, does: 'put the table for the frozen half into docs/markdown.md' },
+  },
+});
+
 interface Extracted {
   title: string | null;
   markdown: string;
@@ -112,7 +117,7 @@ function tableOf(half: Half): string {
   ].join('\n');
 }
 
-if (process.argv.includes('--pages')) {
+if (values.pages) {
   for (const page of contentPages('tuning')) {
     const show = ({ title, markdown }: Extracted) => {
       const { precision, recall, f1 } = rateText(page, textOfMarkdown(markdown));
@@ -123,6 +128,5 @@ if (process.argv.includes('--pages')) {
 } else {
   const table = tableOf('frozen');
   console.log(`${tableOf('tuning')}\n\n${table}`);
-  if (process.argv.includes('--write'))
-    replaceBetween(fileURLToPath(new URL('../docs/markdown.md', import.meta.url)), 'rates', table);
+  if (values.write) replaceBetween('docs/markdown.md', 'rates', table);
 }

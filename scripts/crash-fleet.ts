@@ -1,23 +1,19 @@
-import { parseArgs } from 'node:util';
 import { type FleetCrashFacts, runFleetCrashes } from '../test/support/crash/fleet-crashes.ts';
 import { FLEET_FAULTS } from '../test/support/crash/fleet-faults.ts';
 import { runPostgresCrashes } from '../test/support/crash/postgres-crashes.ts';
 import { runTwoCoordinators } from '../test/support/runs/two-coordinators.ts';
+import { readOptions } from './read-options.ts';
 import { replaceBetween } from './replace-between.ts';
 
-/**
- * Breaks one part of a fleet after the other under a crawl: `npm run crash-fleet -- --strikes 30 --pages 6000 --write`.
- * `--only worker,redis` chooses; `--write` puts the table into docs/reliability.md. Of two coordinators, each is killed
- * once, whatever `--strikes` says.
- */
-
-const { values } = parseArgs({
+const { values } = readOptions({
+  start: 'npm run crash-fleet --',
+  about: `Breaks one part of a fleet after the other under a crawl. Of two coordinators, each is killed once, whatever --strikes says.`,
   options: {
-    strikes: { type: 'string', default: '30' },
-    pages: { type: 'string', default: '6000' },
-    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
-    only: { type: 'string', default: '' },
-    write: { type: 'boolean', default: false },
+    strikes: { count: 30, does: 'how often each part is broken' },
+    pages: { count: 6_000, does: 'pages of the crawl' },
+    seed: { number: Date.now() % 1_000_000, shown: 'a new one each time', does: 'repeats a run' },
+    only: { text: '', does: 'parts, separated by commas', shown: 'all' },
+    write: { flag: true, does: 'put the result into docs/reliability.md' },
   },
 });
 const NAMES = [...Object.keys(FLEET_FAULTS), 'postgres', 'coordinators'];
@@ -35,8 +31,8 @@ const rowOf = (facts: FleetCrashFacts): string => {
 };
 
 async function strike(name: string): Promise<FleetCrashFacts> {
-  const strikes = Number(values.strikes);
-  const shared = { pages: Number(values.pages), seed: Number(values.seed) };
+  const strikes = values.strikes;
+  const shared = { pages: values.pages, seed: values.seed };
   const onStrike = (times: number) => void process.stderr.write(`\r${name} ${times} `);
   if (name in FLEET_FAULTS)
     return runFleetCrashes(FLEET_FAULTS[name as keyof typeof FLEET_FAULTS], { ...shared, strikes, onStrike });
@@ -73,7 +69,7 @@ for (const name of wanted) {
   process.stderr.write('\n');
   rows.push(rowOf(facts));
   process.stdout.write(`${rows.at(-1)}\n`);
-  const wished = name === 'coordinators' ? 2 : Number(values.strikes);
+  const wished = name === 'coordinators' ? 2 : values.strikes;
   if (facts.strikes < wished || facts.lost > 0 || facts.unreadable > 0) process.exitCode = 1;
 }
 if (values.write) {

@@ -1,23 +1,23 @@
-import { parseArgs } from 'node:util';
 import { runServerCrashes } from '../test/support/crash/server-crashes.ts';
+import { readOptions } from './read-options.ts';
 import { replaceBetween } from './replace-between.ts';
 
-/** `npm run crash-many -- --kills 100 --write`: kill -9 of `seine serve` with many jobs. Needs `npm run build`. */
-
-const { values } = parseArgs({
+const { values } = readOptions({
+  start: 'npm run crash-many --',
+  about: `kill -9 of \`seine serve\` with many jobs. Needs \`npm run build\`.`,
   options: {
-    kills: { type: 'string', default: '100' },
-    jobs: { type: 'string', default: '20' },
-    urls: { type: 'string', default: '1000' },
-    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
-    write: { type: 'boolean', default: false },
+    kills: { count: 100, does: 'how often' },
+    jobs: { count: 20, does: 'jobs at once' },
+    urls: { count: 1_000, does: 'URLs of each job' },
+    seed: { number: Date.now() % 1_000_000, shown: 'a new one each time', does: 'repeats a run' },
+    write: { flag: true, does: 'put the result into docs/reliability.md' },
   },
 });
 const facts = await runServerCrashes({
-  kills: Number(values.kills),
-  jobs: Number(values.jobs),
-  urls: Number(values.urls),
-  seed: Number(values.seed),
+  kills: values.kills,
+  jobs: values.jobs,
+  urls: values.urls,
+  seed: values.seed,
   onKill: (kill) => process.stderr.write(`\rkill ${kill}`),
 });
 process.stderr.write('\n');
@@ -33,4 +33,4 @@ if (values.write)
       `| ${kills} | ${jobs} | ${urls} | ${lost} | ${doubled} | ${unreadable} | ${refetched} | ${Math.round(slowestResumeMs)} ms | ${seed} |`,
     ].join('\n'),
   );
-process.exitCode = kills === Number(values.kills) && lost + doubled + unreadable === 0 ? 0 : 1;
+process.exitCode = kills === values.kills && lost + doubled + unreadable === 0 ? 0 : 1;

@@ -7,21 +7,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { Webhook } from 'standardwebhooks';
+import { readOptions } from './read-options.ts';
 import { replaceBetween } from './replace-between.ts';
 
-/** `npm run crash-service -- --kills 100 --write`: kill -9 of `seine serve` under batches with callbacks. Needs `npm run build`. */
-
-const { values } = parseArgs({
+const { values } = readOptions({
+  start: 'npm run crash-service --',
+  about: `kill -9 of \`seine serve\` under batches with callbacks. Needs \`npm run build\`.`,
   options: {
-    kills: { type: 'string', default: '100' },
-    urls: { type: 'string', default: '40' },
-    write: { type: 'boolean', default: false },
+    kills: { count: 100, does: 'how often' },
+    urls: { count: 40, does: 'URLs of each batch' },
+    write: { flag: true, does: 'put the result into docs/reliability.md' },
   },
 });
-const KILLS = Number(values.kills);
-const URLS = Number(values.urls);
+const KILLS = values.kills;
+const URLS = values.urls;
 const CLIENTS = 4;
 const END_MS = 300_000;
 const ANSWER_MS = 10_000;

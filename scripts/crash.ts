@@ -1,28 +1,28 @@
-import { parseArgs } from 'node:util';
 import { runCrashes } from '../test/support/crash/crash-harness.ts';
+import { readOptions } from './read-options.ts';
 import { replaceBetween } from './replace-between.ts';
 
-/** The long form of the crash proof: `npm run crash -- --kills 200 --pages 20000 --write`. */
-
-const { values } = parseArgs({
+const { values } = readOptions({
+  start: 'npm run crash --',
+  about: `The long form of the crash proof: kill -9 of a run with all its processes, again and again.`,
   options: {
-    kills: { type: 'string', default: '200' },
-    pages: { type: 'string', default: '20000' },
-    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
-    write: { type: 'boolean', default: false },
+    kills: { count: 200, does: 'how often' },
+    pages: { count: 20_000, does: 'pages of the crawl' },
+    seed: { number: Date.now() % 1_000_000, shown: 'a new one each time', does: 'repeats a run' },
+    write: { flag: true, does: 'put the result into docs/reliability.md' },
   },
 });
 const facts = await runCrashes({
-  kills: Number(values.kills),
-  pages: Number(values.pages),
-  seed: Number(values.seed),
+  kills: values.kills,
+  pages: values.pages,
+  seed: values.seed,
   onKill: (kill) => process.stderr.write(`\rkill ${kill}`),
 });
 process.stderr.write('\n');
 process.stdout.write(`${JSON.stringify(facts)}\n`);
 
 const proven =
-  facts.kills === Number(values.kills) &&
+  facts.kills === values.kills &&
   facts.lost === 0 &&
   facts.forgotten === 0 &&
   facts.unreadable === 0 &&

@@ -1,15 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { escapeHtml } from '../src/core/text/escape-html.ts';
 import { renderDashboard } from '../src/tui/render-dashboard.ts';
+import { readOptions } from './read-options.ts';
 
-/**
- * Turns a frame of the dashboard into an SVG of a terminal window:
- *
- *   node scripts/dashboard-picture.ts frame.ansi docs/dashboard.svg
- *   node scripts/dashboard-picture.ts view.json docs/dashboard.svg [columns] [rows]
- *
- * Letters are text; lines and blocks are drawn as shapes, so that they meet in every font.
- */
+/** Letters are text; lines and blocks are drawn as shapes, so that they meet in every font. */
 
 interface Cell {
   char: string;
@@ -188,11 +182,17 @@ ${rows.map((row, i) => drawRow(row, MARGIN.top + i * CELL.height)).join('\n')}
 `;
 }
 
-const [input, output, columns = '100', rows = '30'] = process.argv.slice(2);
+const { words } = readOptions({
+  start: 'npx node scripts/dashboard-picture.ts',
+  about: `Turns a frame of the dashboard, as the terminal gets it or as JSON of \`view()\`, into an SVG of a terminal window:
+
+  frame.ansi docs/dashboard.svg
+  view.json docs/dashboard.svg [columns] [rows]`,
+  words: { shown: 'file', max: 4 },
+});
+const [input, output, columns = '100', rows = '30'] = words;
 if (input === undefined || output === undefined) {
-  process.stderr.write(
-    'usage: node scripts/dashboard-picture.ts <frame.ansi | view.json> <picture.svg> [columns] [rows]\n',
-  );
+  process.stderr.write('name a frame and a picture (--help says how)\n');
   process.exit(2);
 }
 const text = readFileSync(input, 'utf8');

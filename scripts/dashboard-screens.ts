@@ -4,20 +4,23 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { type Browser, chromium } from 'playwright-core';
 import { findChromium } from '../src/fetch/browser/process/find-chromium.ts';
 import { startShopSite } from '../src/sites/shop/shop-site.ts';
 import { openApiServer } from '../test/support/servers/api-server.ts';
+import { readOptions } from './read-options.ts';
 
-/**
- * Pictures of the dashboard from a real run: `node scripts/dashboard-screens.ts` writes those of the documentation,
- * `--all <folder>` every view at two sizes in both themes, to be looked at. A proxy on this machine leads the names of
- * some shops to the bundled one; each is as fast and as reliable as its line below says.
- */
-
-const { values: options } = parseArgs({
-  options: { all: { type: 'string' }, seconds: { type: 'string', default: '75' } },
+const { values: options } = readOptions({
+  start: 'npx node scripts/dashboard-screens.ts',
+  about: `Pictures of the dashboard from a real run, for the documentation. A proxy on this machine leads the names of some shops
+to the bundled one; each is as fast and as reliable as its line in this file says.`,
+  options: {
+    all: {
+      text: null,
+      does: 'a folder: every view at two sizes in both themes, instead of the pictures of the documentation',
+    },
+    seconds: { number: 75, does: 'how long the run lasts before the pictures' },
+  },
 });
 
 interface Habit {
@@ -74,8 +77,8 @@ try {
   // The page is open meanwhile, as it is for a person who watches.
   const tab = await openTab(browser, 'desktop', 'dark');
   await tab.goto(`${server.url}/jobs/${watched}`);
-  await pause(Number(options.seconds) * 1_000);
-  if (options.all === undefined) await takeForDocs(watched);
+  await pause(options.seconds * 1_000);
+  if (options.all === null) await takeForDocs(watched);
   else await takeAll(options.all, watched);
 } finally {
   await browser.close();

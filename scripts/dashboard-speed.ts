@@ -3,29 +3,27 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { parseArgs } from 'node:util';
 import { type Browser, chromium } from 'playwright-core';
 import { enqueue, url as urlOf } from '../bench/flat-work.ts';
 import { openFolder } from '../src/app/folder.ts';
 import { findChromium } from '../src/fetch/browser/process/find-chromium.ts';
 import type { Job, Store } from '../src/ports/store.ts';
 import { change, leaseOne, recordOf, settlementOf, specOf } from '../test/support/fixtures.ts';
+import { readOptions } from './read-options.ts';
 import { replaceBetween } from './replace-between.ts';
 
-/**
- * How fast the dashboard is over a folder of many tasks: `npm run dashboard-speed -- [--tasks 5000000] [--write]`.
- * Exits with 1 when a bar is not met. Tasks go straight into the store, which takes some minutes.
- */
-
-const { values } = parseArgs({
+const { values } = readOptions({
+  start: 'npm run dashboard-speed --',
+  about: `How fast the dashboard is over a folder of many tasks. Exits with 1 when a bar is not met. Tasks go straight into the
+store, which takes some minutes.`,
   options: {
-    tasks: { type: 'string', default: '5000000' },
-    settled: { type: 'string', default: '60000' },
-    write: { type: 'boolean', default: false },
+    tasks: { count: 5_000_000, does: 'tasks of the folder' },
+    settled: { count: 60_000, does: 'how many of them are settled' },
+    write: { flag: true, does: 'put the result into docs/dashboard.md' },
   },
 });
-const TASKS = Number(values.tasks);
-const SETTLED = Number(values.settled);
+const TASKS = values.tasks;
+const SETTLED = values.settled;
 const PAINT_MAX_MS = 1_000;
 const CALL_MAX_MS = 300;
 /** Of several looks and calls, the median counts: other programs run here, too. */

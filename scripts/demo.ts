@@ -2,10 +2,17 @@ import { spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { createInterface } from 'node:readline';
+import { readOptions } from './read-options.ts';
 
-/** Starts the bundled shop in a process of its own, scrapes it as a user would, and says what to try next. */
+const { values } = readOptions({
+  start: 'npm run demo --',
+  about: `Starts the bundled shop in a process of its own, scrapes it as a user would, and says what to try next.`,
+  options: {
+    json: { flag: true, does: 'print the events of the run as JSON, without a dashboard' },
+  },
+});
 
-const json = process.argv.includes('--json');
+const { json } = values;
 const dir = '.seine/demo';
 const address = `127.0.0.1:${await freePort()}`;
 

@@ -1,13 +1,14 @@
-import { parseArgs } from 'node:util';
 import { judge, SITUATIONS } from '../test/sim/arena.ts';
+import { readOptions } from './read-options.ts';
 
-/**
- * Crawls on virtual time that are slow for a known reason: `npm run explain-arena`. Does the explainer name it, and does a
- * change give what it predicts?
- */
-
-const { values } = parseArgs({
-  options: { seconds: { type: 'string', default: '120' }, only: { type: 'string', default: '' } },
+const { values } = readOptions({
+  start: 'npm run explain-arena --',
+  about: `Crawls on virtual time that are slow for a known reason: does the explainer name it, and does a change give what it
+predicts?`,
+  options: {
+    seconds: { number: 120, does: 'virtual time of each crawl' },
+    only: { text: '', does: 'situations with this in their names', shown: 'all' },
+  },
 });
 const rows = [
   '| situation | limited by | named | change | pages/s | predicted | then | off by |',
@@ -17,7 +18,7 @@ let failed = 0;
 for (const situation of SITUATIONS) {
   if (!situation.name.includes(values.only)) continue;
   const startedAt = process.cpuUsage();
-  const { explanation, before, predicted, after } = await judge(situation, Number(values.seconds) * 1_000);
+  const { explanation, before, predicted, after } = await judge(situation, values.seconds * 1_000);
   const { user, system } = process.cpuUsage(startedAt);
   const off = Math.abs(predicted / after - 1);
   const isRight = explanation.limiting === situation.cause && off <= 0.15;

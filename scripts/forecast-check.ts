@@ -1,11 +1,6 @@
-import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { runTrial, type Trial } from '../test/sim/forecast-trials.ts';
-
-/**
- * How good forecasts are: `npm run forecast-check`. Each trial is a synthetic web of which a sample is run, and then the
- * whole, both on virtual time. Seeds differ from run to run, unless one is given.
- */
+import { readOptions } from './read-options.ts';
 
 interface Work {
   seeds: number[];
@@ -19,23 +14,25 @@ else {
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
+  const { values } = readOptions({
+    start: 'npm run forecast-check --',
+    about: `How good forecasts are. Each trial is a synthetic web of which a sample is run, and then the whole, both on virtual time.`,
     options: {
-      seed: { type: 'string' },
-      trials: { type: 'string', default: '240' },
-      sample: { type: 'string', default: '200' },
-      jobs: { type: 'string', default: '2' },
-      verbose: { type: 'boolean', default: false },
+      seed: { number: null, shown: 'a new one each time', does: 'the first one; repeats a run' },
+      trials: { count: 240, does: 'webs' },
+      sample: { count: 200, does: 'requests of a sample' },
+      jobs: { count: 2, does: 'trials at once' },
+      verbose: { flag: true, does: 'a line for each trial' },
     },
   });
-  const first = Number(values.seed ?? Math.floor(Math.random() * 1e9));
-  const jobs = Number(values.jobs);
-  const seeds = Array.from({ length: Number(values.trials) }, (_, index) => first + index);
+  const first = values.seed ?? Math.floor(Math.random() * 1e9);
+  const jobs = values.jobs;
+  const seeds = Array.from({ length: values.trials }, (_, index) => first + index);
   const trials: Trial[] = [];
   const threads = Array.from({ length: jobs }, (_, job) => {
     const work: Work = {
       seeds: seeds.filter((_, index) => index % jobs === job),
-      sample: Number(values.sample),
+      sample: values.sample,
     };
     const worker = new Worker(new URL(import.meta.url), { workerData: work });
     worker.on('message', (trial: Trial) => {

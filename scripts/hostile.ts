@@ -1,19 +1,23 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import { CASES, type ListedCase } from '../src/sites/hostile/behaviours.ts';
 import { startHostileProcess } from '../test/support/hostile/hostile-process.ts';
 import { BUDGET_MS } from '../test/support/hostile/hostile-setup.ts';
 import { type CaseFacts, complaintsOf, shareKept } from '../test/support/hostile/hostile-visits.ts';
 import { startHostileWorker } from '../test/support/hostile/hostile-worker.ts';
-
-/** Visits the hostile web with a worker and says how it took it: `npx node scripts/hostile.ts --write`. */
+import { readOptions } from './read-options.ts';
+import { replaceBetween } from './replace-between.ts';
 
 const KEPT_MIN = 0.9;
 /** For a machine that does nothing else. */
 const LATE_MS_MAX = 1_000;
 const PEAK_MB_MAX = 150;
 
-const { values } = parseArgs({ options: { write: { type: 'boolean', default: false } } });
+const { values } = readOptions({
+  start: 'npx node scripts/hostile.ts',
+  about: `Visits the hostile web with a worker and says how it took it.`,
+  options: {
+    write: { flag: true, does: 'put the result into docs/reliability.md' },
+  },
+});
 const web = await startHostileProcess();
 const good = await startHostileProcess();
 const worker = await startHostileWorker();
@@ -41,14 +45,7 @@ const wrong = all.filter(({ complaints }) => complaints.length > 0).length;
 const proven = wrong === 0 && code === 0 && stderr === '' && kept >= KEPT_MIN;
 const text = [summaryTable(), '', caseTable()].join('\n');
 process.stdout.write(`${text}\n`);
-if (values.write) {
-  const path = 'docs/reliability.md';
-  const place = /(<!-- hostile:begin[^>]*-->)[\s\S]*?(<!-- hostile:end -->)/;
-  writeFileSync(
-    path,
-    readFileSync(path, 'utf8').replace(place, (_, begin, end) => `${begin}\n${text}\n${end}`),
-  );
-}
+if (values.write) replaceBetween('docs/reliability.md', 'hostile', text);
 process.exitCode = proven ? 0 : 1;
 
 function summaryTable(): string {

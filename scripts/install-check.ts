@@ -4,14 +4,16 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { readOptions } from './read-options.ts';
 
-/**
- * Packs the package and installs it in an empty project under each supported Node: the command, the library, its types
- * under strict `tsc`, and a job file with a handler have to work there, without a warning. `npm run install-check`.
- */
-
+const { words } = readOptions({
+  start: 'npm run install-check --',
+  about: `Packs the package and installs it in an empty project under each supported Node: the command, the library, its types
+under strict \`tsc\`, and a job file with a handler have to work there, without a warning.`,
+  words: { shown: 'version of Node' },
+});
 const ROOT = join(import.meta.dirname, '..');
-const NODES = process.argv.length > 2 ? process.argv.slice(2) : ['22.19.0', '24', '26'];
+const NODES = words.length > 0 ? words : ['22.19.0', '24', '26'];
 const MEGABYTES_MAX = 120;
 
 function run(command: string, args: string[], cwd: string): string {

@@ -11,11 +11,12 @@ interface JobField {
   doc: string;
 }
 
-interface Schema {
+/** What is used of a JSON Schema. */
+export interface Schema {
   type?: string;
   description?: string;
   default?: unknown;
-  enum?: string[];
+  enum?: unknown[];
   const?: unknown;
   anyOf?: Schema[];
   items?: Schema;

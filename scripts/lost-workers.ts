@@ -1,18 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { parseArgs } from 'node:util';
 import { DEAD_MS } from '../src/transport/bullmq/heartbeat.ts';
 import { FLEET_FAULTS } from '../test/support/crash/fleet-faults.ts';
 import { lastJson, startSeine, temporaryFolder } from '../test/support/seine-process.ts';
 import { pathOf, startLinkedSite } from '../test/support/sites/linked-site.ts';
+import { readOptions } from './read-options.ts';
 import { replaceBetween } from './replace-between.ts';
-
-/**
- * What the loss of workers costs: `npm run lost-workers`. The same list is scraped undisturbed and with workers that are
- * killed, one after the other, over the Lambda emulator and over BullMQ. `--write` puts the table into
- * docs/reliability.md. One lost worker is no reason to send its tasks one by one.
- */
 
 interface Case {
   name: string;
@@ -36,14 +30,17 @@ const CASES: readonly Case[] = [
 const TIMES_MAX = 1.5;
 const BATCH_SIZE = 60;
 
-const { values } = parseArgs({
+const { values } = readOptions({
+  start: 'npm run lost-workers --',
+  about: `What the loss of workers costs. The same list is scraped undisturbed and with workers that are killed, one after the
+other, over the Lambda emulator and over BullMQ. One lost worker is no reason to send its tasks one by one.`,
   options: {
-    pages: { type: 'string', default: '1000' },
-    rate: { type: 'string', default: '50' },
-    write: { type: 'boolean', default: false },
+    pages: { count: 1_000, does: 'pages of the list' },
+    rate: { number: 50, does: 'requests per second' },
+    write: { flag: true, does: 'put the result into docs/reliability.md' },
   },
 });
-const pages = Number(values.pages);
+const pages = values.pages;
 
 async function scrape({ open }: Case, kills: number): Promise<Facts> {
   const site = await startLinkedSite({ pages, delayMs: 5 });
@@ -55,7 +52,16 @@ async function scrape({ open }: Case, kills: number): Promise<Facts> {
     Array.from({ length: pages }, (_, index) => `${new URL(pathOf(index), site.url)}\n`).join(''),
   );
   const dir = join(folder.path, 'seine');
-  const args = ['run', list, '--rate', values.rate, '--parallel', '8', '--no-adaptive', '--allow-private'];
+  const args = [
+    'run',
+    list,
+    '--rate',
+    String(values.rate),
+    '--parallel',
+    '8',
+    '--no-adaptive',
+    '--allow-private',
+  ];
   args.push('--batch-size', String(BATCH_SIZE), '--dir', dir, '--name', 'list', '--json', ...fleet.args);
   const run = startSeine(args, fleet.env ? { env: fleet.env } : {});
   try {

@@ -1,16 +1,17 @@
-import { parseArgs } from 'node:util';
 import { crawlPoison, type Deed } from '../test/support/runs/poison-run.ts';
+import { readOptions } from './read-options.ts';
 import { replaceBetween } from './replace-between.ts';
 
-/**
- * Pages whose code kills its worker must take no other page with them: `npm run poison`. One supervisor starts the run
- * again whenever its process dies. `--write` puts the table into docs/reliability.md.
- */
-
-const { values } = parseArgs({
-  options: { pages: { type: 'string', default: '400' }, write: { type: 'boolean', default: false } },
+const { values } = readOptions({
+  start: 'npm run poison --',
+  about: `Pages whose code kills its worker must take no other page with them. One supervisor starts the run again whenever its
+process dies.`,
+  options: {
+    pages: { count: 400, does: 'pages of each crawl' },
+    write: { flag: true, does: 'put the result into docs/reliability.md' },
+  },
 });
-const pages = Number(values.pages);
+const pages = values.pages;
 const some = (count: number) =>
   Array.from({ length: count }, (_, index) => Math.floor(((index + 0.5) * pages) / count));
 const CASES: { deed: Deed; poison: number[]; taskMs?: number }[] = [

@@ -1,28 +1,25 @@
-import { parseArgs } from 'node:util';
 import { runPolitely } from '../test/support/runs/polite-run.ts';
+import { readOptions } from './read-options.ts';
 import { replaceBetween } from './replace-between.ts';
-
-/**
- * The long form of the proof of politeness, and how much of the permitted rate is reached:
- * `npm run polite -- --hosts 200 --workers 4 --restarts 6 --write`.
- */
 
 /** Of the permitted rate, the mean over hosts and runs. For a machine that does nothing else. */
 const SHARE_MIN = 0.9;
 
-const { values } = parseArgs({
+const { values } = readOptions({
+  start: 'npm run polite --',
+  about: `The long form of the proof of politeness, and how much of the permitted rate is reached.`,
   options: {
-    hosts: { type: 'string', default: '200' },
-    workers: { type: 'string', default: '4' },
-    rate: { type: 'string', default: '2' },
-    restarts: { type: 'string', default: '6' },
-    write: { type: 'boolean', default: false },
+    hosts: { count: 200, does: 'hosts of the crawl' },
+    workers: { count: 4, does: 'worker threads' },
+    rate: { number: 2, does: 'requests per second for each host' },
+    restarts: { number: 6, does: 'how often the crawl is stopped, every other time with kill -9' },
+    write: { flag: true, does: 'put the result into docs/politeness.md' },
   },
 });
-const hosts = Number(values.hosts);
-const workers = Number(values.workers);
-const rate = Number(values.rate);
-const restarts = Number(values.restarts);
+const hosts = values.hosts;
+const workers = values.workers;
+const rate = values.rate;
+const restarts = values.restarts;
 /** Some seconds of work in each run. */
 const requestsPerRun = Math.ceil(rate * 6);
 const ends = Array.from({ length: restarts }, (_, index) =>

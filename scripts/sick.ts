@@ -1,23 +1,21 @@
-import { parseArgs } from 'node:util';
 import { crawlSickPages, type Sickness } from '../test/support/runs/sick-run.ts';
+import { readOptions } from './read-options.ts';
 import { replaceBetween } from './replace-between.ts';
 
-/**
- * Pages that always fail must not slow down the others of their host: `npm run sick`. Each row is compared with the same
- * healthy pages alone, measured in the same run of this script. `--write` puts the table into docs/reliability.md.
- */
-
-const { values } = parseArgs({
+const { values } = readOptions({
+  start: 'npm run sick --',
+  about: `Pages that always fail must not slow down the others of their host. Each row is compared with the same healthy pages
+alone, measured in the same run of this script.`,
   options: {
-    hosts: { type: 'string', default: '4' },
-    pages: { type: 'string', default: '64' },
-    rate: { type: 'string', default: '20' },
-    write: { type: 'boolean', default: false },
+    hosts: { count: 4, does: 'hosts of the crawl' },
+    pages: { count: 64, does: 'healthy pages of each host' },
+    rate: { number: 20, does: 'requests per second for each host' },
+    write: { flag: true, does: 'put the result into docs/reliability.md' },
   },
 });
-const hosts = Number(values.hosts);
-const healthy = Number(values.pages);
-const rate = Number(values.rate);
+const hosts = values.hosts;
+const healthy = values.pages;
+const rate = values.rate;
 const SHARES = [0.05, 0.1, 0.2];
 const SICKNESSES: Sickness[] = ['503', '500', 'reset', 'timeout'];
 /** A page that does not answer holds a connection for as long as the timeout. */

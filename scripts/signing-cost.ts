@@ -11,13 +11,18 @@ import { JobCache } from '../src/worker/compile-job.ts';
 import { MemoryBlobs } from '../test/sim/memory-blobs.ts';
 import { specOf } from '../test/support/fixtures.ts';
 import { realClock } from '../test/support/real-clock.ts';
+import { readOptions } from './read-options.ts';
 import { replaceBetween } from './replace-between.ts';
 
-/**
- * What it costs to sign and encrypt the messages of a fleet: `npm run signing-cost`, with `-- --write` for docs/security.md.
- * The same batch goes to a worker and its report back, with a fleet key and without, in alternating pairs; measured is the
- * CPU of this thread. Nothing is settled here, and Redis is left out, so that the share is larger than in a real fleet.
- */
+const { values: options } = readOptions({
+  start: 'npm run signing-cost --',
+  about: `What it costs to sign and encrypt the messages of a fleet. The same batch goes to a worker and its report back, with a
+fleet key and without, in alternating pairs; measured is the CPU of this thread. Nothing is settled here, and Redis is
+left out, so that the share is larger than in a real fleet.`,
+  options: {
+    write: { flag: true, does: 'put the result into docs/security.md' },
+  },
+});
 
 const PAIRS = 100;
 const WARM_UP = 20;
@@ -133,7 +138,7 @@ const table = [
   `| ${without.toFixed(0)} µs | ${added.toFixed(1)} µs | ${(share * 100).toFixed(1)} % | ${SHARE_MAX * 100} % |`,
 ].join('\n');
 process.stdout.write(`${table}\n`);
-if (process.argv.includes('--write')) replaceBetween('docs/security.md', 'signing-cost', table);
+if (options.write) replaceBetween('docs/security.md', 'signing-cost', table);
 await fetcher.close();
 await site.terminate();
 process.exitCode = share <= SHARE_MAX ? 0 : 1;

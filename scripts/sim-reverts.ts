@@ -2,12 +2,16 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { readOptions } from './read-options.ts';
 import { replaceBetween } from './replace-between.ts';
 
-/**
- * Takes fixes out of a copy of the sources, one at a time, and looks for a seed of the simulation that notices:
- * `npm run sim-reverts`, with `-- --write` for the table in docs/reliability.md.
- */
+const { values } = readOptions({
+  start: 'npm run sim-reverts --',
+  about: `Takes fixes out of a copy of the sources, one at a time, and looks for a seed of the simulation that notices.`,
+  options: {
+    write: { flag: true, does: 'put the result into docs/reliability.md' },
+  },
+});
 
 interface Revert {
   fix: string;
@@ -113,7 +117,7 @@ const table = [
   '|---|---|---|',
   ...rows.map(({ row }) => row),
 ];
-if (process.argv.includes('--write')) replaceBetween('docs/reliability.md', 'sim-reverts', table.join('\n'));
+if (values.write) replaceBetween('docs/reliability.md', 'sim-reverts', table.join('\n'));
 process.exitCode = rows.every(({ isFound }) => isFound) ? 0 : 1;
 
 function edit(path: string, from: string, to: string): void {

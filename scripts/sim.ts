@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import {
   FAULTS,
@@ -8,6 +7,7 @@ import {
   type SimulationResult,
   simulate,
 } from '../test/sim/simulate.ts';
+import { readOptions } from './read-options.ts';
 import { replaceBetween } from './replace-between.ts';
 import {
   addChunk,
@@ -20,12 +20,7 @@ import {
   tableOf,
 } from './sim-results.ts';
 
-/**
- * Whole jobs with faults on virtual time: `npm run sim`. A seed decides everything; `npm run sim -- --seed 7` does one of
- * them again and shows its last steps when it fails. `--keep` adds to scripts/sim-results.jsonl and goes on behind what is
- * there, for `--minutes`; with `--part 1/2` and `--part 2/2` two processes share the seeds. `--write` puts what was kept
- * into docs/reliability.md.
- */
+/** A seed decides everything: the same seed does the same again. */
 
 interface Work {
   first: number;
@@ -47,37 +42,45 @@ async function work({ first, step, count, endAt, options }: Work): Promise<void>
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
+  const { values } = readOptions({
+    start: 'npm run sim --',
+    about: `Whole jobs with faults, on virtual time. A seed decides everything; one that is given is simulated again, and its last
+steps are shown when it fails. --keep adds to scripts/sim-results.jsonl and goes on behind what is there.
+
+faults: ${FAULTS.join(', ')}`,
     options: {
-      seed: { type: 'string' },
-      runs: { type: 'string' },
-      tasks: { type: 'string', default: '200' },
-      minutes: { type: 'string' },
-      jobs: { type: 'string', default: '2' },
-      without: { type: 'string', default: '' },
-      /** As many jobs in each run, at the same hosts. */
-      several: { type: 'string' },
-      /** Ends with the first seed that fails. */
-      first: { type: 'boolean', default: false },
-      keep: { type: 'boolean', default: false },
-      part: { type: 'string', default: '1/1' },
-      write: { type: 'boolean', default: false },
+      seed: { number: null, shown: '1', does: 'the first seed; without --runs and --minutes the only one' },
+      runs: { count: null, shown: '1000', does: 'seeds, one after the other' },
+      minutes: { number: null, does: 'how long, instead of a number of runs' },
+      tasks: { count: 200, does: 'tasks of each run' },
+      jobs: { count: 2, does: 'runs at once' },
+      several: { count: null, does: 'as many jobs in each run, at the same hosts' },
+      without: { text: '', does: 'faults that are left out, separated by commas' },
+      first: { flag: true, does: 'end with the first seed that fails' },
+      keep: { flag: true, does: 'keep the results' },
+      part: { text: '1/1', does: 'with --keep: 1/2 and 2/2 share the seeds between two processes' },
+      write: { flag: true, does: 'put what was kept into docs/reliability.md' },
     },
   });
-  const first = Number(values.seed ?? 1);
-  const isEndless = values.minutes !== undefined && values.runs === undefined;
-  const runs = isEndless ? 1e9 : Number(values.runs ?? (values.seed === undefined ? 1_000 : 1));
-  const jobs = Math.min(Number(values.jobs), runs);
-  const endAt = Date.now() + Number(values.minutes ?? 1e6) * 60_000;
-  const options = {
-    tasks: Number(values.tasks),
-    without: namesIn(values.without),
-    ...(values.several === undefined ? {} : { jobs: Number(values.several) }),
-  };
+  const { tasks, several, minutes } = values;
+  const options = { tasks, without: namesIn(values.without), ...(several === null ? {} : { jobs: several }) };
+  const endAt = Date.now() + (minutes ?? 1e6) * 60_000;
   if (values.keep) await keepOn(options, values.part, endAt);
-  if (values.write)
-    replaceBetween('docs/reliability.md', 'sim', tableOf(readResults(RESULTS, options.tasks)));
+  if (values.write) replaceBetween('docs/reliability.md', 'sim', tableOf(readResults(RESULTS, tasks)));
   if (values.keep || values.write) return;
+  const runs = values.runs ?? (minutes !== null ? 1e9 : values.seed === null ? 1_000 : 1);
+  await simulateAll({ seed: values.seed ?? 1, runs, jobs: Math.min(values.jobs, runs) }, options, {
+    endAt,
+    endsWithFirst: values.first,
+  });
+}
+
+/** So many seeds from one on, in threads; says what failed, and how the worst of it came about. */
+async function simulateAll(
+  { seed, runs, jobs }: { seed: number; runs: number; jobs: number },
+  options: Work['options'],
+  { endAt, endsWithFirst }: { endAt: number; endsWithFirst: boolean },
+): Promise<void> {
   const startedAt = Date.now();
   const sum = { runs: 0, tasks: 0, faults: 0, steps: 0, virtualMs: 0 };
   const failed: SimulationResult[] = [];
@@ -87,21 +90,18 @@ async function main(): Promise<void> {
     if (result.failure !== null) {
       failed.push(result);
       process.stdout.write(`seed ${result.seed}: ${result.failure}\n`);
-      if (values.first) process.exit(1);
+      if (endsWithFirst) process.exit(1);
     }
     if (sum.runs % 1_000 === 0)
       process.stdout.write(
         `${sum.runs} runs, ${failed.length} failed, ${seconds(Date.now() - startedAt)} s\n`,
       );
   };
-  await Promise.all(
-    Array.from({ length: jobs }, (_, index) =>
-      runWorker(
-        { first: first + index, step: jobs, count: Math.ceil((runs - index) / jobs), endAt, options },
-        take,
-      ),
-    ),
-  );
+  const works = Array.from({ length: jobs }, (_, index): Work => {
+    const count = Math.ceil((runs - index) / jobs);
+    return { first: seed + index, step: jobs, count, endAt, options };
+  });
+  await Promise.all(works.map((work) => runWorker(work, take)));
   const worst = failed.sort((a, b) => a.seed - b.seed)[0];
   if (worst) {
     process.stdout.write(`\n${worst.trace.join('\n')}\nseed ${worst.seed}: ${worst.failure}\n`);
@@ -152,7 +152,10 @@ function namesIn(list: string): FaultName[] {
   const names = list.split(',').filter((name) => name !== '');
   const known: readonly string[] = FAULTS;
   for (const name of names)
-    if (!known.includes(name)) throw new Error(`no fault is called '${name}'; there are ${known.join(', ')}`);
+    if (!known.includes(name)) {
+      process.stderr.write(`no fault is called '${name}'; there are ${known.join(', ')}\n`);
+      process.exit(2);
+    }
   return names as FaultName[];
 }
 

@@ -1,4 +1,3 @@
-import { parseArgs } from 'node:util';
 import { createProgress } from '../src/coordinator/reports/progress.ts';
 import { detectBlock } from '../src/core/blocking/block-detection.ts';
 import { renderDashboard } from '../src/tui/render-dashboard.ts';
@@ -11,11 +10,7 @@ import { runAdaptively } from '../test/support/runs/adaptive-run.ts';
 import { openMixedProxies, throughputOf } from '../test/support/runs/mixed-proxies.ts';
 import { crawlGoodHost, stallingUrls } from '../test/support/runs/neighbours-run.ts';
 import { closeAll, openSite, run } from '../test/support/runs/proxied-run.ts';
-
-/**
- * Rates, shares and costs that a busy machine spoils, which is why no test asks for them: `npm run speeds`, or some of
- * them by name, `npm run speeds -- adaptive costs`. Exits with 1 when a bar is not met; give it a machine for itself.
- */
+import { readOptions } from './read-options.ts';
 
 interface Figure {
   what: string;
@@ -123,13 +118,13 @@ async function costs(): Promise<Figure[]> {
 }
 
 const PARTS: Record<string, () => Promise<Figure[]>> = { adaptive, neighbours, proxies, costs };
-const { positionals } = parseArgs({ allowPositionals: true });
-const names = positionals.length > 0 ? positionals : Object.keys(PARTS);
-const unknown = names.filter((name) => !Object.hasOwn(PARTS, name));
-if (unknown.length > 0) {
-  process.stderr.write(`unknown: ${unknown.join(', ')}; there are ${Object.keys(PARTS).join(', ')}\n`);
-  process.exit(2);
-}
+const { words } = readOptions({
+  start: 'npm run speeds --',
+  about: `Rates, shares and costs that a busy machine spoils, which is why no test asks for them. Exits with 1 when a bar is not
+met; give it a machine for itself.`,
+  words: { shown: 'part', known: Object.keys(PARTS) },
+});
+const names = words.length > 0 ? words : Object.keys(PARTS);
 process.stdout.write('| seen | bar | what |\n|--:|--:|---|\n');
 for (const name of names)
   for (const { what, bar, seen, isMet } of await PARTS[name]!()) {

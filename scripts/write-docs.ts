@@ -1,5 +1,4 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { COMMANDS, type CommandSpec, type OptionSpec } from '../src/cli/specs/commands.ts';
 import { SETTINGS } from '../src/config/schema.ts';
 import { EXIT_CODES } from '../src/core/errors.ts';
@@ -8,6 +7,7 @@ import { exampleOf, fieldsOf, OPERATIONS } from '../src/server/api/openapi.ts';
 import { PROBLEMS } from '../src/server/api/requests/problems.ts';
 import { comparePolicies } from '../test/sim/revisits.ts';
 import { fieldGroups } from './job-fields.ts';
+import { readOptions } from './read-options.ts';
 
 /** The tables of docs/ that repeat tables of the code: `npx node scripts/write-docs.ts`; a test compares. */
 
@@ -180,7 +180,11 @@ function exitTable(): string {
   return table(['code', 'name', 'meaning'], rows);
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (import.meta.main) {
+  readOptions({
+    start: 'npx node scripts/write-docs.ts',
+    about: 'Writes the tables of docs/ that repeat tables of the code.',
+  });
   for (const path of Object.keys(SECTIONS))
     writeFileSync(path, withSections(path, readFileSync(path, 'utf8')));
 }

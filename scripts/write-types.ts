@@ -1,26 +1,11 @@
 import { writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { jobJsonSchema } from '../src/job-file/json-schema.ts';
-import { jobFields } from './job-fields.ts';
+import { jobFields, type Schema } from './job-fields.ts';
+import { readOptions } from './read-options.ts';
 
 /** The types of jobs with a text on every field, for editors: `npx node scripts/write-types.ts`; a test compares. */
 
 export const TYPES_FILE = 'src/job-file/job-input.ts';
-
-interface Schema {
-  type?: string;
-  description?: string;
-  default?: unknown;
-  enum?: unknown[];
-  const?: unknown;
-  anyOf?: Schema[];
-  items?: Schema;
-  properties?: Record<string, Schema>;
-  additionalProperties?: Schema | boolean;
-  required?: string[];
-  $ref?: string;
-  $defs?: Record<string, Schema>;
-}
 
 /** What the definitions of the schema, which have numbers, are called. */
 const NAMES: Record<string, string> = { '#/$defs/__schema0': 'FieldInput' };
@@ -130,4 +115,10 @@ function objectType(
 
 const literal = (value: unknown) => (typeof value === 'string' ? `'${value}'` : String(value));
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(TYPES_FILE, jobTypes());
+if (import.meta.main) {
+  readOptions({
+    start: 'npx node scripts/write-types.ts',
+    about: `Writes the types of jobs with a text on every field, for editors: ${TYPES_FILE}.`,
+  });
+  writeFileSync(TYPES_FILE, jobTypes());
+}

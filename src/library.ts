@@ -25,9 +25,8 @@ import type {
 import { normalizeUrl } from './core/url/url.ts';
 import { openSystemResolver } from './fetch/network/system-resolver.ts';
 import type { JobDefinition } from './job-file/define-job.ts';
-import { bundleKeyOf } from './job-file/load-handlers.ts';
-import { type LoadedJob, loadJobFile } from './job-file/load-job-file.ts';
-import { hashOfSpec, parseJob } from './job-file/parse-job.ts';
+import { type LoadedJob, loadJobFile, storeCode } from './job-file/load-job-file.ts';
+import { parseJob } from './job-file/parse-job.ts';
 import type { Logger } from './ports/ambient.ts';
 import type { DeadFilter, Job, Store } from './ports/store.ts';
 import { type ReparseResult, reparse } from './reparse/reparse.ts';
@@ -185,15 +184,9 @@ async function runJob(
   await checkSources(loaded.spec.sources, settings, store, loaded.spec);
   await openJobAccess(loaded.spec, settings);
   await checkSink(folder, loaded.spec);
-  const bundle = loaded.code ? bundleKeyOf(loaded.code) : null;
-  if (bundle) await folder.blobs.put(bundle, loaded.code!);
-  const specHash = hashOfSpec(loaded.spec, bundle);
+  const code = await storeCode(folder.blobs, loaded);
   const lock = folder.lock();
-  const { job } = await submitJob(
-    store,
-    { spec: loaded.spec, specHash, bundle, file: loaded.file },
-    { fresh, now: Date.now() },
-  );
+  const { job } = await submitJob(store, code, { fresh, now: Date.now() });
   await askToRun(store, job);
   const prepared = loaded.code ? {} : { handlers: loaded.handlers };
   const run = await startRun(folder, lock, job, settings, prepared);

@@ -7,7 +7,7 @@ import { call, type Job, needsKey } from './api.ts';
 export type JobNow = Job & { live: LiveJob | null };
 
 /** What was seen of a job while the page was open, one point a second. */
-export interface Point {
+interface Point {
   at: number;
   rate: number;
   p50: number | null;

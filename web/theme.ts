@@ -1,7 +1,7 @@
 import { computed, effect, signal } from '@preact/signals';
 
 /** `auto` follows the system. */
-export type Theme = 'auto' | 'dark' | 'light';
+type Theme = 'auto' | 'dark' | 'light';
 
 const KEY = 'seine-theme';
 const system = matchMedia('(prefers-color-scheme: light)');

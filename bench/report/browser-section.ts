@@ -1,7 +1,6 @@
 import type { Verdict } from '../scenario.ts';
 import type { Row } from './crawl-verdict.ts';
-
-const QUIET_SHARE = 0.1;
+import { noiseText, printTable, verdictTable } from './tables.ts';
 
 export interface BrowserData {
   date: string;
@@ -85,35 +84,21 @@ function judge(data: BrowserData, id: string, how: string): Verdict[] {
 }
 
 export function printBrowser(data: BrowserData): void {
-  const table = [COLUMNS, ...data.rows.map(cellsOf)];
-  const widths = COLUMNS.map((_, at) => Math.max(...table.map((cells) => cells[at]?.length ?? 0)));
   process.stdout.write('\n');
-  for (const cells of table) {
-    const line = cells.map((text, at) => (at < 2 ? text.padEnd(widths[at]!) : text.padStart(widths[at]!)));
-    process.stdout.write(`  ${line.join('  ').trimEnd()}\n`);
-  }
+  printTable(COLUMNS, data.rows.map(cellsOf));
 }
 
 export function browserSection(data: BrowserData, verdicts: Verdict[]): string {
   const rows = data.rows.map((row) => `| ${cellsOf(row).join(' | ')} |`);
-  const word = (passed: boolean | undefined) =>
-    passed === undefined ? 'not judged' : passed ? 'met' : '**not met**';
-  const share = Math.max(0, ...data.rows.map((row) => row.measured?.othersShare ?? 0));
-  const noise =
-    share > QUIET_SHARE
-      ? `Other programs took up to ${Math.round(share * 100)} % of the machine in a round: these figures are provisional, and the verdicts with them.`
-      : 'Other programs took under 10 % of the machine in every round.';
   const { node, crawlee, origin } = data.versions;
   return `| ${COLUMNS.join(' | ')} |
 |${COLUMNS.map((_, at) => (at < 2 ? '---' : '--:')).join('|')}|
 ${rows.join('\n')}
 
-| bar | measured | verdict |
-|---|--:|---|
-${verdicts.map(({ bar, measured, passed }) => `| ${bar} | ${measured} | ${word(passed)} |`).join('\n')}
+${verdictTable(verdicts)}
 
 - ${data.pages.toLocaleString('en-US')} pages of 24 KB from a list, served from memory by ${origin} on the same machine; ${data.parallel} pages open at once in one browser for everybody, 1280 × 800, a PNG of the whole page, the HTML of its DOM.
 - Everybody runs the same Chromium (${data.chromium}). Memory is the highest sum over all processes seen: of resident memory (RSS), in which a page of memory that several processes share counts for each of them, and of proportional shares (PSS), in which it counts once.
-- Machine: ${data.machine}. Node ${node}, Crawlee ${crawlee}. ${data.date.slice(0, 10)}, ${data.rounds} round${data.rounds === 1 ? '' : 's'} in turns after a warm-up, medians. ${noise}
+- Machine: ${data.machine}. Node ${node}, Crawlee ${crawlee}. ${data.date.slice(0, 10)}, ${data.rounds} round${data.rounds === 1 ? '' : 's'} in turns after a warm-up, medians. ${noiseText(data.rows)}
 - Again: \`npm run bench -- browser\`.`;
 }

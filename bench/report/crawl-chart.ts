@@ -1,8 +1,8 @@
 /** The bar chart of docs/benchmarks.svg: readable on light and dark pages, no fonts or scripts of its own. */
 import { escapeHtml } from '../../src/core/text/escape-html.ts';
-import { noise } from './crawl-section.ts';
 import { rowsByMode } from './crawl-table.ts';
 import { type CrawlData, type Row, rateOf } from './crawl-verdict.ts';
+import { noiseText } from './tables.ts';
 
 const WIDTH = 900;
 const LABEL_WIDTH = 350;
@@ -56,7 +56,7 @@ text{font:13px system-ui,sans-serif;fill:#24292f}.head{font-size:17px;font-weigh
 <rect class="back" width="100%" height="100%" rx="8"/>
 <text class="head" x="16" y="34">Pages per second, higher is better</text>
 ${body}<text class="note" x="16" y="${y + 6}">${labelText(note)}</text>
-<text class="note" x="16" y="${y + 22}">${labelText(noise(data))}</text>
+<text class="note" x="16" y="${y + 22}">${labelText(noiseText(data.rows))}</text>
 </svg>
 `;
 }

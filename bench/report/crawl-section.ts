@@ -2,8 +2,7 @@ import type { Verdict } from '../scenario.ts';
 import { costSection } from './cost-section.ts';
 import { COLUMNS, rowCells, rowsByMode } from './crawl-table.ts';
 import type { CrawlData } from './crawl-verdict.ts';
-
-const QUIET_SHARE = 0.1;
+import { noiseText, verdictTable } from './tables.ts';
 
 function tables(data: CrawlData): string {
   let text = '';
@@ -19,31 +18,18 @@ function tables(data: CrawlData): string {
   return text;
 }
 
-function mark(passed: boolean | undefined): string {
-  if (passed === undefined) return 'not judged';
-  return passed ? 'met' : '**not met**';
-}
-
-export function noise(data: CrawlData): string {
-  const share = Math.max(0, ...data.rows.map((row) => row.measured?.othersShare ?? 0));
-  if (!(share > QUIET_SHARE)) return 'Other programs took under 10 % of the machine in every round.';
-  return `Other programs took up to ${Math.round(share * 100)} % of the machine in a round: these figures are provisional, and the verdicts with them.`;
-}
-
 export function crawlSection(data: CrawlData, verdicts: Verdict[]): string {
   const versions = Object.entries(data.versions).map(([name, version]) => `${name} ${version}`);
   const { site } = data;
   const cpuMicros = data.rows.find(({ id }) => id === 'seine-links')?.measured?.cpuMicros;
   return `![Pages per second of each crawler](benchmarks.svg)
 
-${tables(data)}| bar | measured | verdict |
-|---|--:|---|
-${verdicts.map(({ bar, measured, passed }) => `| ${bar} | ${measured} | ${mark(passed)} |`).join('\n')}
+${tables(data)}${verdictTable(verdicts)}
 
 - Site: ${site.pages.toLocaleString('en-US')} pages of ${(site.bytesMean / 1024).toFixed(1)} KiB on average with 33 links each, \`${site.markup}\` markup, served from memory by ${data.versions.origin} on the same machine.
 - Machine: ${data.machine}.
 - Versions: ${versions.join(' · ')}.
-- ${data.date.slice(0, 10)}, ${data.rounds} round${data.rounds === 1 ? '' : 's'} in turns after one check round, medians. ${noise(data)}
+- ${data.date.slice(0, 10)}, ${data.rounds} round${data.rounds === 1 ? '' : 's'} in turns after one check round, medians. ${noiseText(data.rows)}
 - \`pages/s\` is taken from the start of the crawl to its end, \`pages/s with start\` from the start of the process to its exit. CPU is that of the whole process, start included. Memory is the highest resident sum of the process tree in any round.
 - In the check round the origin logs each request, so that nobody is credited with a page it did not fetch.
 - spider-rs has no selectors. The bars compare with its best figure, links only, in both modes; the row below hands each page to JavaScript.

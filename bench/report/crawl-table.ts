@@ -1,4 +1,5 @@
 import { type CrawlData, type Row, rateOf, rawBound } from './crawl-verdict.ts';
+import { printTable } from './tables.ts';
 
 const count = (value: number): string => Math.round(value).toLocaleString('en-US');
 const ratio = (own: number, other: number | undefined): string =>
@@ -49,14 +50,10 @@ export function rowsByMode(data: CrawlData): { title: string; rows: Row[] }[] {
 
 export function printRows(data: CrawlData): void {
   for (const { title, rows } of rowsByMode(data)) {
-    const table = [[...COLUMNS], ...rows.map((row) => rowCells(row, data))];
-    const widths = COLUMNS.map((_, at) =>
-      Math.max(...table.map((cells) => (cells.length === COLUMNS.length ? (cells[at]?.length ?? 0) : 0))),
-    );
     process.stdout.write(`\n${title}\n`);
-    for (const cells of table) {
-      const line = cells.map((text, at) => (at < 2 ? text.padEnd(widths[at]!) : text.padStart(widths[at]!)));
-      process.stdout.write(`  ${line.join('  ').trimEnd()}\n`);
-    }
+    printTable(
+      COLUMNS,
+      rows.map((row) => rowCells(row, data)),
+    );
   }
 }

@@ -1,5 +1,6 @@
 import type { Verdict } from '../scenario.ts';
 import type { Row } from './crawl-verdict.ts';
+import { verdictTable } from './tables.ts';
 
 const FLEET_BARS = {
   postgres: 0.7,
@@ -81,16 +82,12 @@ export function printFleet(data: FleetData): void {
 }
 
 export function fleetSection(data: FleetData, verdicts: Verdict[]): string {
-  const word = (passed: boolean | undefined) =>
-    passed === undefined ? 'not judged' : passed ? 'met' : '**not met**';
   const share = Math.max(0, ...data.rows.map((row) => row.measured?.othersShare ?? 0));
   return `| ${COLUMNS.join(' | ')} |
 |${COLUMNS.map((_, at) => (at === 0 ? '---' : '--:')).join('|')}|
 ${data.rows.map((row) => `| ${cellsOf(row, data).join(' | ')} |`).join('\n')}
 
-| bar | measured | verdict |
-|---|--:|---|
-${verdicts.map(({ bar, measured, passed }) => `| ${bar} | ${measured} | ${word(passed)} |`).join('\n')}
+${verdictTable(verdicts)}
 
 - ${count(data.pages)} linked pages, served from memory by ${data.versions.origin} on the same machine; robots.txt obeyed, pages kept as WARC, 32 requests at once. PostgreSQL (with fsync), Redis and the worker processes share the two cores with everything else; CPU counts the coordinator's process tree only.
 - The coordinator alone: a list of ${count(data.tasks)} pictures over 400 hosts, as many batches under way as 400 workers would have; they answer at once, nothing is fetched. Settle alone: four reports of 60 tasks at a time, each page with a record and two links; SQLite ${count(data.settle.sqlite)}, PostgreSQL ${count(data.settle.postgres)} tasks/s.

@@ -1,8 +1,8 @@
 import type { Verdict } from '../scenario.ts';
 import type { Row } from './crawl-verdict.ts';
+import { noiseText, printTable, verdictTable } from './tables.ts';
 
 const LOOP_SHARE_MIN = 0.8;
-const QUIET_SHARE = 0.1;
 
 export interface MediaData {
   date: string;
@@ -70,36 +70,25 @@ export function judgeMedia(data: MediaData): Verdict[] {
 }
 
 export function printMedia(data: MediaData): void {
-  const table = [COLUMNS, ...data.rows.map((row) => cellsOf(row, data))];
-  const widths = COLUMNS.map((_, at) => Math.max(...table.map((cells) => cells[at]?.length ?? 0)));
   process.stdout.write('\n');
-  for (const cells of table) {
-    const line = cells.map((text, at) => (at < 2 ? text.padEnd(widths[at]!) : text.padStart(widths[at]!)));
-    process.stdout.write(`  ${line.join('  ').trimEnd()}\n`);
-  }
+  printTable(
+    COLUMNS,
+    data.rows.map((row) => cellsOf(row, data)),
+  );
 }
 
 export function mediaSection(data: MediaData, verdicts: Verdict[]): string {
   const rows = data.rows.map((row) => `| ${cellsOf(row, data).join(' | ')} |`);
-  const word = (passed: boolean | undefined) =>
-    passed === undefined ? 'not judged' : passed ? 'met' : '**not met**';
-  const share = Math.max(0, ...data.rows.map((row) => row.measured?.othersShare ?? 0));
-  const noise =
-    share > QUIET_SHARE
-      ? `Other programs took up to ${Math.round(share * 100)} % of the machine in a round: these figures are provisional, and the verdicts with them.`
-      : 'Other programs took under 10 % of the machine in every round.';
   const { node, undici, origin } = data.versions;
   return `| ${COLUMNS.join(' | ')} |
 |${COLUMNS.map((_, at) => (at < 2 ? '---' : '--:')).join('|')}|
 ${rows.join('\n')}
 
-| bar | measured | verdict |
-|---|--:|---|
-${verdicts.map(({ bar, measured, passed }) => `| ${bar} | ${measured} | ${word(passed)} |`).join('\n')}
+${verdictTable(verdicts)}
 
 - ${data.pictures.toLocaleString('en-US')} URLs of ${data.pictureBytes / 1024} KiB pictures, ${data.distinct.toLocaleString('en-US')} of them different, served from memory by ${origin} on the same machine; 64 requests at once for everybody.
 - The loop is one process that reads a list, downloads with an undici Pool, takes the MD5 and writes a file named by it: no state, no retries, no limits, no SHA-256, and a second download of the same bytes writes the file again. It cannot be continued after a crash.
 - Seine reads the same list with two workers and keeps its state in SQLite as always.
-- Machine: ${data.machine}. Node ${node}, undici ${undici}. ${data.date.slice(0, 10)}, ${data.rounds} round${data.rounds === 1 ? '' : 's'} in turns after a warm-up, medians. ${noise}
+- Machine: ${data.machine}. Node ${node}, undici ${undici}. ${data.date.slice(0, 10)}, ${data.rounds} round${data.rounds === 1 ? '' : 's'} in turns after a warm-up, medians. ${noiseText(data.rows)}
 - Again: \`npm run bench -- media\`.`;
 }

@@ -4,10 +4,12 @@ import { fileURLToPath } from 'node:url';
 import { messageOf, SeineError } from '../core/errors.ts';
 import { type SourceSpec, toJobName } from '../core/job-schema/job.ts';
 import { isRemote, withPath } from '../core/job-schema/source-name.ts';
+import type { Blobs } from '../ports/blobs.ts';
+import type { JobCode } from '../ports/store.ts';
 import { describeCodeError } from '../worker/job/error-place.ts';
 import { anchorSecrets } from './check-job.ts';
-import { importCode } from './load-handlers.ts';
-import { type JobLines, type ParsedJob, parseJob } from './parse-job.ts';
+import { bundleKeyOf, importCode } from './load-handlers.ts';
+import { hashOfSpec, type JobLines, type ParsedJob, parseJob } from './parse-job.ts';
 
 const JOB_FILE_ENDINGS = ['.ts', '.mts', '.js', '.mjs', '.json', '.yaml', '.yml'];
 
@@ -16,6 +18,16 @@ export interface LoadedJob extends ParsedJob {
   code: Uint8Array | null;
   /** The whole path of the job file, when the job is wholly in it. */
   file: string | null;
+}
+
+/** What the store keeps of a job. Its code is written down as a blob. */
+export async function storeCode(
+  blobs: Blobs,
+  { spec, code, file }: Pick<LoadedJob, 'spec' | 'code' | 'file'>,
+): Promise<JobCode> {
+  const bundle = code ? bundleKeyOf(code) : null;
+  if (bundle) await blobs.put(bundle, code!);
+  return { spec, specHash: hashOfSpec(spec, bundle), bundle, file };
 }
 
 export function isJobFile(path: string): boolean {

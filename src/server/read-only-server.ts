@@ -6,6 +6,7 @@ import { jobMetrics } from '../observe/metrics/job-metrics.ts';
 import { processMetrics } from '../observe/metrics/process-metrics.ts';
 import { Forecasts } from './api/cost/forecasts.ts';
 import { KeyAccess } from './api/keys/key-access.ts';
+import type { JobControl, Work } from './api/requests/work.ts';
 import { ROUTES } from './api/routes.ts';
 import { AddedTasks } from './api/scrape/added-tasks.ts';
 import { RowRoom } from './api/scrape/row-room.ts';
@@ -41,41 +42,15 @@ export async function openReadOnlyServer(
     store: null,
     now: Date.now,
   });
-  const forecasts = new Forecasts({ folder, settings, start() {}, now: Date.now });
   const server = await openHttpServer({
     listen,
     access,
     hasToken: () => false,
     routes: ROUTES,
     context: {
-      store,
-      runner: {
-        start: async () => {},
-        stop: async () => {},
-        wake: async () => {},
-        has: async (jobId) => run?.job.id === jobId,
-        views: async (jobIds) =>
-          new Map(run && jobIds.includes(run.job.id) ? [[run.job.id, await run.view()]] : []),
-        workers: async () => (run ? (await run.view()).workers : []),
-      },
+      ...workOf(folder, settings, run),
       workers,
-      adding: new AddedTasks(store),
       rowRoom: new RowRoom(),
-      scrapes: new Scrapes({
-        ...{ store, forecasts, allowPrivate: false, proxyPools: new Map(), now: Date.now },
-        watch: new SettleWatch(),
-        start() {},
-      }),
-      forecasts,
-      server: {
-        isReady: async () => true,
-        internal: async () => null,
-        removeJobs: async () => {},
-        metrics: async (owner) => [
-          ...(await jobMetrics(store, { now: Date.now(), ...(owner === null ? {} : { owner }) })),
-          ...processMetrics(),
-        ],
-      },
       reads,
       blobs,
       access,
@@ -96,5 +71,44 @@ export async function openReadOnlyServer(
       await workers.close();
       await reads.close();
     },
+  };
+}
+
+/** What a server does for its API, where there is nothing to do: jobs are neither started nor changed. */
+function workOf(folder: Folder, settings: AppSettings, run: Run | undefined): Omit<Work, 'workers'> {
+  const { store } = folder;
+  const forecasts = new Forecasts({ folder, settings, start() {}, now: Date.now });
+  return {
+    store,
+    runner: controlOf(run),
+    adding: new AddedTasks(store),
+    scrapes: new Scrapes({
+      ...{ store, forecasts, allowPrivate: false, proxyPools: new Map(), now: Date.now },
+      watch: new SettleWatch(),
+      start() {},
+    }),
+    forecasts,
+    server: {
+      isReady: async () => true,
+      internal: async () => null,
+      removeJobs: async () => {},
+      metrics: async (owner) => [
+        ...(await jobMetrics(store, { now: Date.now(), ...(owner === null ? {} : { owner }) })),
+        ...processMetrics(),
+      ],
+    },
+  };
+}
+
+/** The run of this process is looked at and left alone. */
+function controlOf(run: Run | undefined): JobControl {
+  return {
+    start: async () => {},
+    stop: async () => {},
+    wake: async () => {},
+    has: async (jobId) => run?.job.id === jobId,
+    views: async (jobIds) =>
+      new Map(run && jobIds.includes(run.job.id) ? [[run.job.id, await run.view()]] : []),
+    workers: async () => (run ? (await run.view()).workers : []),
   };
 }

@@ -10,9 +10,7 @@ import { THRESHOLDS_DEFAULT, type Thresholds } from '../core/alerts/alerts.ts';
 import { messageOf } from '../core/errors.ts';
 import { PRIVATE_FILE } from '../core/file-modes.ts';
 import { nextRunAt } from '../core/job-schema/schedule.ts';
-import { bundleKeyOf } from '../job-file/load-handlers.ts';
-import type { LoadedJob } from '../job-file/load-job-file.ts';
-import { hashOfSpec } from '../job-file/parse-job.ts';
+import { type LoadedJob, storeCode } from '../job-file/load-job-file.ts';
 import { jobMetrics } from '../observe/metrics/job-metrics.ts';
 import { processMetrics } from '../observe/metrics/process-metrics.ts';
 import { slotMetrics } from '../observe/metrics/slot-metrics.ts';
@@ -95,7 +93,49 @@ export class Server {
   #wake: () => void = () => {};
 
   private constructor(opened: Folder, options: ServerOptions) {
+    this.#options = options;
+    const { settings, jobFiles, jobsFolder } = options;
+    const { logger } = settings;
     const watch = new SettleWatch();
+    this.#folder = this.#watched(opened, watch);
+    const { store, blobs } = this.#folder;
+    this.#files = new JobFiles({ files: jobFiles, folder: jobsFolder, logger });
+    this.#warmer = new LambdaWarmer(settings);
+    this.#runner = new JobRunner({
+      folder: this.#folder,
+      settings,
+      onEnd: (job, summary) => {
+        options.onEnd(summary);
+        if (job.state === 'done' || job.state === 'tripped') void notifyEnd(job, summary, settings);
+      },
+      onBroken: (error) => this.#break(error),
+    });
+    this.#deliverer = new WebhookDeliverer({
+      webhooks: store.webhooks,
+      logger,
+      allowPrivate: options.webhooksAllowPrivate ?? false,
+    });
+    this.#alerts = new AlertWatch({
+      store,
+      dir: this.#folder.dir,
+      thresholds: options.alerts?.thresholds ?? THRESHOLDS_DEFAULT,
+      targets: options.alerts?.targets ?? { slackUrl: null, command: null, mail: null },
+      slots: () => this.#runner.slots,
+      logger,
+      now: Date.now,
+    });
+    this.#workers = new WorkerDirectory({
+      settings,
+      used: () => this.#runner.heartbeats(),
+      store,
+      now: Date.now,
+    });
+    this.#remover = new JobRemover({ store, blobs, logger });
+    this.#work = this.#workFor(watch);
+  }
+
+  /** The folder, with a store that tells of each report that is settled: who waits for a page, and who counts pages. */
+  #watched(opened: Folder, watch: SettleWatch): Folder {
     const meter = new PageMeter({
       store: opened.store,
       now: Date.now,
@@ -106,48 +146,17 @@ export class Server {
       watch.tell(settlement);
       await meter.count(settlement);
     };
-    const folder = { ...opened, store: watchSettles(opened.store, onSettled) };
-    this.#folder = folder;
-    this.#options = options;
-    const { settings, jobFiles, jobsFolder } = options;
-    this.#files = new JobFiles({ files: jobFiles, folder: jobsFolder, logger: settings.logger });
-    this.#warmer = new LambdaWarmer(settings);
-    this.#runner = new JobRunner({
-      folder,
-      settings,
-      onEnd: (job, summary) => {
-        options.onEnd(summary);
-        if (job.state === 'done' || job.state === 'tripped') void notifyEnd(job, summary, settings);
-      },
-      onBroken: (error) => this.#break(error),
-    });
-    const { store, blobs } = folder;
-    this.#deliverer = new WebhookDeliverer({
-      webhooks: store.webhooks,
-      logger: settings.logger,
-      allowPrivate: options.webhooksAllowPrivate ?? false,
-    });
-    this.#alerts = new AlertWatch({
-      store,
-      dir: folder.dir,
-      thresholds: options.alerts?.thresholds ?? THRESHOLDS_DEFAULT,
-      targets: options.alerts?.targets ?? { slackUrl: null, command: null, mail: null },
-      slots: () => this.#runner.slots,
-      logger: settings.logger,
-      now: Date.now,
-    });
-    this.#workers = new WorkerDirectory({
-      settings,
-      used: () => this.#runner.heartbeats(),
-      store,
-      now: Date.now,
-    });
-    this.#remover = new JobRemover({ store, blobs, logger: settings.logger });
-    const start = (job: Job) => this.#runner.start(job);
-    const allowPrivate = options.allowPrivate ?? false;
+    return { ...opened, store: watchSettles(opened.store, onSettled) };
+  }
+
+  /** What the thread that answers HTTP may ask of this one. */
+  #workFor(watch: SettleWatch): Work {
+    const { settings, allowPrivate = false } = this.#options;
+    const { store } = this.#folder;
     const proxyPools = settings.proxyPools ?? new Map();
-    const forecasts = new Forecasts({ folder, settings, start, now: Date.now });
-    this.#work = {
+    const start = (job: Job) => this.#runner.start(job);
+    const forecasts = new Forecasts({ folder: this.#folder, settings, start, now: Date.now });
+    return {
       store,
       runner: controlOf(this.#runner),
       workers: this.#workers,
@@ -266,21 +275,15 @@ export class Server {
   /** A job without a schedule runs when its file appears or changes; one with a schedule waits for its time. */
   async #register(loaded: LoadedJob): Promise<void> {
     if (loaded.spec.schedule) return;
-    const { store } = this.#folder;
-    const code = await this.#codeOf(loaded);
+    const { store, blobs } = this.#folder;
+    const code = await storeCode(blobs, loaded);
     const last = await store.jobs.find(loaded.spec.name);
     if (last?.name === loaded.spec.name && last.specHash === code.specHash) return;
     await submitJob(store, code, { fresh: false, now: Date.now() });
   }
 
-  async #codeOf({ spec, code, file }: LoadedJob): Promise<JobCode> {
-    const bundle = code ? bundleKeyOf(code) : null;
-    if (bundle) await this.#folder.blobs.put(bundle, code!);
-    return { spec, specHash: hashOfSpec(spec, bundle), bundle, file };
-  }
-
   async #startScheduled(now: number): Promise<void> {
-    const { store } = this.#folder;
+    const { store, blobs } = this.#folder;
     const stored = new Map((await store.jobs.scheduled()).map((job) => [job.name, job]));
     const fromFiles = new Map([...this.#files.all()].map((loaded) => [loaded.spec.name, loaded]));
     for (const name of new Set([...stored.keys(), ...fromFiles.keys()])) {
@@ -292,7 +295,7 @@ export class Server {
       if (dueAt !== null) this.#warmer.look(name, dueAt, now);
       if (dueAt === null || dueAt > now) continue;
       try {
-        await this.#runAgain(last, loaded ? await this.#codeOf(loaded) : last!, now);
+        await this.#runAgain(last, loaded ? await storeCode(blobs, loaded) : last!, now);
       } catch (error) {
         this.#options.settings.logger.error(`cannot start ${name}: ${messageOf(error)}`);
       }

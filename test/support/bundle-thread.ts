@@ -3,6 +3,7 @@ import { join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Plugin as BundlePlugin, build, type OutputFile } from 'esbuild';
 import type { Plugin } from 'vitest/config';
+import { PRELUDE } from '../../scripts/bundle-for-node.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /**
@@ -19,9 +20,6 @@ const INSIDE = [
   ...['undici', 'htmlparser2', 'css-select', 'css-what', 'nth-check', 'boolbase', 'domhandler', 'domutils'],
   ...['dom-serializer', 'domelementtype', 'entities', 'tldts', 'tldts-core'],
 ];
-/** For packages that are written for CommonJS. */
-const PRELUDE =
-  "import{createRequire as __createRequire}from'node:module';const require=__createRequire(import.meta.url);";
 
 /**
  * A thread loads 190 files, which is most of what a small run costs. Those that runs in a process of the tests start load

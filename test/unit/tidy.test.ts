@@ -262,6 +262,7 @@ describe('exports', () => {
     ...filesIn('scripts', ['.ts']),
     ...filesIn('bench', ['.ts']),
     ...filesIn('fuzz', ['.ts']),
+    ...filesIn('web', ['.ts', '.tsx']),
   ];
   const READERS = [
     ...MODULES,

@@ -4,7 +4,7 @@ import { color, shownTheme } from '../theme.ts';
 
 /** A line or area over time; uPlot draws it, and is told only what changes. */
 
-export interface Series {
+interface Series {
   label: string;
   /** Name of a colour of the theme. */
   tone: string;

@@ -3,6 +3,7 @@ import { useEffect } from 'preact/hooks';
 import { callIfThere, may } from '../about.ts';
 import { call } from '../api.ts';
 import { Button, Empty, Failure, Loading, Panel, Status, Text } from '../components/basics.tsx';
+import { ACTION, Table } from '../components/table.tsx';
 import { attempt } from '../components/toast.tsx';
 import { duration, time } from '../format.ts';
 import { now } from '../live.ts';
@@ -78,29 +79,21 @@ function AlertTable(props: { title: string; alerts: Alert[]; isFiring?: boolean 
   const hasAction = props.isFiring === true && may('admin');
   return (
     <Panel title={props.title} flush>
-      <div class="table-box">
-        <table class="table stack">
-          <thead>
-            <tr>
-              <th>Alert</th>
-              <th>State</th>
-              <th class="wide-only">Job</th>
-              <th class="number">Since</th>
-              <th class="number wide-only">Lasted</th>
-              {hasAction ? (
-                <th class="number">
-                  <span class="sr">Action</span>
-                </th>
-              ) : null}
-            </tr>
-          </thead>
-          <tbody>
-            {props.alerts.map((alert) => (
-              <AlertRow key={alert.id} alert={alert} hasAction={hasAction} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        kind="stack"
+        columns={[
+          'Alert',
+          'State',
+          { title: 'Job', wide: true },
+          { title: 'Since', number: true },
+          { title: 'Lasted', number: true, wide: true },
+          hasAction && ACTION,
+        ]}
+      >
+        {props.alerts.map((alert) => (
+          <AlertRow key={alert.id} alert={alert} hasAction={hasAction} />
+        ))}
+      </Table>
     </Panel>
   );
 }

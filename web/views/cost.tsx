@@ -3,6 +3,7 @@ import { callIfThere } from '../about.ts';
 import { useLoad } from '../api.ts';
 import { Empty, Loading, Panel, Stat, Text } from '../components/basics.tsx';
 import { Chart } from '../components/chart.tsx';
+import { Table } from '../components/table.tsx';
 import { bytes, count, short, usd } from '../format.ts';
 import { type JobNow, snapshot } from '../live.ts';
 import type { SeriesAnswer } from './job-charts.tsx';
@@ -39,25 +40,21 @@ export function CostView() {
       {jobs.length === 0 ? <Empty title="No jobs yet" /> : null}
       {jobs.length > 0 ? (
         <section class="panel flush">
-          <div class="table-box">
-            <table class="table stack">
-              <thead>
-                <tr>
-                  <th>Job</th>
-                  <th class="number">Spent</th>
-                  <th class="number">For a million pages</th>
-                  <th class="number">Pages</th>
-                  <th class="number wide-only">Requests</th>
-                  <th class="number wide-only">Bytes</th>
-                </tr>
-              </thead>
-              <tbody>
-                {jobs.map((job) => (
-                  <CostRow key={job.job_id} job={job} spent={data?.get(job.job_id) ?? null} />
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Table
+            kind="stack"
+            columns={[
+              'Job',
+              { title: 'Spent', number: true },
+              { title: 'For a million pages', number: true },
+              { title: 'Pages', number: true },
+              { title: 'Requests', number: true, wide: true },
+              { title: 'Bytes', number: true, wide: true },
+            ]}
+          >
+            {jobs.map((job) => (
+              <CostRow key={job.job_id} job={job} spent={data?.get(job.job_id) ?? null} />
+            ))}
+          </Table>
         </section>
       ) : null}
     </>

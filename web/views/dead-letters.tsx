@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import { may } from '../about.ts';
 import { call, useLoad } from '../api.ts';
 import { Button, Choice, Empty, Failure, Loading, Text, Url } from '../components/basics.tsx';
+import { ACTION, Table } from '../components/table.tsx';
 import { attempt } from '../components/toast.tsx';
 import { count, counted } from '../format.ts';
 import type { JobNow } from '../live.ts';
@@ -77,35 +78,24 @@ function Section({ job, by, name, groups, onDone }: SectionProps) {
           <Retry job={job} filter={{ [by]: name }} number={total} label="Retry" onDone={onDone} />
         ) : null}
       </header>
-      <div class="table-box">
-        <table class="table stack">
-          <thead>
-            <tr>
-              <th>{by === 'code' ? 'Host' : 'Reason'}</th>
-              <th class="number">URLs</th>
-              <th>One of them</th>
-              <th class="number">
-                <span class="sr">Action</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {groups.slice(0, 50).map((group) => (
-              <GroupRow key={group[other]} job={job} group={group} name={group[other]}>
-                {may('write') && groups.length > 1 ? (
-                  <Retry
-                    job={job}
-                    filter={{ code: group.code, host: group.host }}
-                    number={group.count}
-                    label="Retry"
-                    onDone={onDone}
-                  />
-                ) : null}
-              </GroupRow>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        kind="stack"
+        columns={[by === 'code' ? 'Host' : 'Reason', { title: 'URLs', number: true }, 'One of them', ACTION]}
+      >
+        {groups.slice(0, 50).map((group) => (
+          <GroupRow key={group[other]} job={job} group={group} name={group[other]}>
+            {may('write') && groups.length > 1 ? (
+              <Retry
+                job={job}
+                filter={{ code: group.code, host: group.host }}
+                number={group.count}
+                label="Retry"
+                onDone={onDone}
+              />
+            ) : null}
+          </GroupRow>
+        ))}
+      </Table>
     </section>
   );
 }

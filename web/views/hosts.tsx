@@ -5,6 +5,7 @@ import { call, search, useLoad } from '../api.ts';
 import { Button, Empty, Failure, Loading, Status, Text } from '../components/basics.tsx';
 import { Chart } from '../components/chart.tsx';
 import { Dialog } from '../components/dialog.tsx';
+import { ACTION, Table } from '../components/table.tsx';
 import { attempt } from '../components/toast.tsx';
 import { count, duration, millis, rate, short, time } from '../format.ts';
 import { type JobNow, now, snapshot } from '../live.ts';
@@ -66,38 +67,30 @@ function HostTable({ job, page }: { job: JobNow | null; page: Page }) {
   if (page.hosts.length === 0) return <Empty title="No hosts yet" />;
   return (
     <section class="panel flush">
-      <div class="table-box">
-        <table class="table stack">
-          <thead>
-            <tr>
-              <th>Host</th>
-              <th>State</th>
-              <th class="number">Learned rate</th>
-              {live.size > 0 ? <th class="number">req/s</th> : null}
-              {live.size > 0 ? <th class="number wide-only">p95</th> : null}
-              <th class="number wide-only">Requests</th>
-              {job ? <th class="number wide-only">Ready</th> : null}
-              <th>Last error</th>
-              {job && may('write') ? (
-                <th class="number">
-                  <span class="sr">Action</span>
-                </th>
-              ) : null}
-            </tr>
-          </thead>
-          <tbody>
-            {page.hosts.map((host) => (
-              <HostRow
-                key={host.host}
-                job={job}
-                host={host}
-                seen={live.size > 0 ? (live.get(host.host) ?? null) : undefined}
-                onSlowDown={() => setSlowed(host.host)}
-              />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        kind="stack"
+        columns={[
+          'Host',
+          'State',
+          { title: 'Learned rate', number: true },
+          live.size > 0 && { title: 'req/s', number: true },
+          live.size > 0 && { title: 'p95', number: true, wide: true },
+          { title: 'Requests', number: true, wide: true },
+          job && { title: 'Ready', number: true, wide: true },
+          'Last error',
+          job && may('write') && ACTION,
+        ]}
+      >
+        {page.hosts.map((host) => (
+          <HostRow
+            key={host.host}
+            job={job}
+            host={host}
+            seen={live.size > 0 ? (live.get(host.host) ?? null) : undefined}
+            onSlowDown={() => setSlowed(host.host)}
+          />
+        ))}
+      </Table>
       <div class="pager">
         <span class="dim">{count(page.hosts.length)} shown</span>
         {page.next_cursor ? (

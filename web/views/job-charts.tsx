@@ -9,7 +9,7 @@ import { query, setQuery } from '../router.ts';
 
 /** Throughput and latency of a job over time. */
 
-export interface SeriesPoint {
+interface SeriesPoint {
   at: string | number;
   pages: number;
   succeeded: number;

@@ -3,6 +3,7 @@ import { useLoad } from '../api.ts';
 import { Empty, Panel, Text } from '../components/basics.tsx';
 import { type HeatCell, Heatmap } from '../components/heatmap.tsx';
 import { Sparkline } from '../components/sparkline.tsx';
+import { Table } from '../components/table.tsx';
 import { percent, short } from '../format.ts';
 import type { JobNow } from '../live.ts';
 import { withQuery } from '../router.ts';
@@ -69,27 +70,20 @@ const PROVIDERS_MAX = 8;
 
 function Providers({ providers }: Pick<FailureNumbers, 'providers'>) {
   return (
-    <div class="table-box after">
-      <table class="table compact inset">
-        <thead>
-          <tr>
-            <th>Proxy provider</th>
-            <th class="number">Attempts</th>
-            <th class="number">Failed</th>
-          </tr>
-        </thead>
-        <tbody>
-          {providers.slice(0, PROVIDERS_MAX).map(({ provider, attempts, failures }) => (
-            <tr key={provider}>
-              <td class="main-cell">
-                <Text value={provider} />
-              </td>
-              <td class="number">{short(attempts)}</td>
-              <td class="number">{percent(failures / attempts)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table
+      kind="compact inset"
+      after
+      columns={['Proxy provider', { title: 'Attempts', number: true }, { title: 'Failed', number: true }]}
+    >
+      {providers.slice(0, PROVIDERS_MAX).map(({ provider, attempts, failures }) => (
+        <tr key={provider}>
+          <td class="main-cell">
+            <Text value={provider} />
+          </td>
+          <td class="number">{short(attempts)}</td>
+          <td class="number">{percent(failures / attempts)}</td>
+        </tr>
+      ))}
+    </Table>
   );
 }

@@ -4,6 +4,7 @@ import { Empty, Failure, Loading, Status, Text } from '../components/basics.tsx'
 import { Icon } from '../components/icons.tsx';
 import { Progress } from '../components/progress.tsx';
 import { Sparkline } from '../components/sparkline.tsx';
+import { Table } from '../components/table.tsx';
 import { ago, bytes, count, duration, percent, rate, short } from '../format.ts';
 import { type JobNow, now, ratesOf, snapshot } from '../live.ts';
 import { query, setQuery } from '../router.ts';
@@ -158,27 +159,23 @@ function JobCard({ job }: { job: JobNow }) {
 
 function JobList({ jobs }: { jobs: JobNow[] }) {
   return (
-    <div class="table-box">
-      <table class="table stack">
-        <thead>
-          <tr>
-            <th>Job</th>
-            <th>State</th>
-            <th class="wide-only">Result</th>
-            <th class="number">Pages</th>
-            <th class="number">Failed</th>
-            <th class="number wide-only">Records</th>
-            <th class="number wide-only">Bytes</th>
-            <th class="number">Ended</th>
-          </tr>
-        </thead>
-        <tbody>
-          {jobs.map((job) => (
-            <JobRow key={job.job_id} job={job} />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table
+      kind="stack"
+      columns={[
+        'Job',
+        'State',
+        { title: 'Result', wide: true },
+        { title: 'Pages', number: true },
+        { title: 'Failed', number: true },
+        { title: 'Records', number: true, wide: true },
+        { title: 'Bytes', number: true, wide: true },
+        { title: 'Ended', number: true },
+      ]}
+    >
+      {jobs.map((job) => (
+        <JobRow key={job.job_id} job={job} />
+      ))}
+    </Table>
   );
 }
 

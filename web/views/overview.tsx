@@ -1,6 +1,7 @@
 import { Panel, Stat, Status, Text } from '../components/basics.tsx';
 import { Progress } from '../components/progress.tsx';
 import { Sparkline } from '../components/sparkline.tsx';
+import { Table } from '../components/table.tsx';
 import { bytes, count, counted, duration, millis, percent, rate, short, time } from '../format.ts';
 import { type JobNow, ratesOf, snapshot } from '../live.ts';
 import { withQuery } from '../router.ts';
@@ -101,36 +102,32 @@ function BusyHosts({ job }: { job: JobNow }) {
       aside={<a href={`/jobs/${job.job_id}/hosts`}>All {count(details.hosts_total)}</a>}
       flush
     >
-      <div class="table-box">
-        <table class="table compact">
-          <thead>
-            <tr>
-              <th>Host</th>
-              <th>State</th>
-              <th class="number">req/s</th>
-              <th class="number wide-only">p95</th>
-              <th class="number">Failed</th>
-            </tr>
-          </thead>
-          <tbody>
-            {details.hosts.slice(0, 8).map((host) => (
-              <tr key={host.host}>
-                <td class="main-cell">
-                  <a href={withQuery(`/jobs/${job.job_id}/tasks`, { host: host.host })}>
-                    <Text value={host.host} />
-                  </a>
-                </td>
-                <td>
-                  <Status value={host.state} />
-                </td>
-                <td class="number">{rate(host.requestsPerSecond)}</td>
-                <td class="number wide-only">{millis(host.p95Ms)}</td>
-                <td class={`number ${host.failed > 0 ? 'bad' : 'dim'}`}>{short(host.failed)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        kind="compact"
+        columns={[
+          'Host',
+          'State',
+          { title: 'req/s', number: true },
+          { title: 'p95', number: true, wide: true },
+          { title: 'Failed', number: true },
+        ]}
+      >
+        {details.hosts.slice(0, 8).map((host) => (
+          <tr key={host.host}>
+            <td class="main-cell">
+              <a href={withQuery(`/jobs/${job.job_id}/tasks`, { host: host.host })}>
+                <Text value={host.host} />
+              </a>
+            </td>
+            <td>
+              <Status value={host.state} />
+            </td>
+            <td class="number">{rate(host.requestsPerSecond)}</td>
+            <td class="number wide-only">{millis(host.p95Ms)}</td>
+            <td class={`number ${host.failed > 0 ? 'bad' : 'dim'}`}>{short(host.failed)}</td>
+          </tr>
+        ))}
+      </Table>
     </Panel>
   );
 }

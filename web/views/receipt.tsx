@@ -1,5 +1,6 @@
 import type { Receipt } from '../../src/core/cost/receipt.ts';
 import { Panel, Status, Text } from '../components/basics.tsx';
+import { Table } from '../components/table.tsx';
 import { count, duration, percent, usd } from '../format.ts';
 
 /** What a job was quoted, what it came to, and what became of every URL. */
@@ -24,31 +25,23 @@ export function ReceiptPanels({ receipt }: { receipt: Receipt }) {
   return (
     <>
       <Panel title="Bill" aside={<span class="dim">worked for {duration(seconds)}</span>} flush>
-        <div class="table-box">
-          <table class="table compact">
-            <thead>
-              <tr>
-                <th>Item</th>
-                <th class="number">Quantity</th>
-                <th class="number">Dollars</th>
-              </tr>
-            </thead>
-            <tbody>
-              {bill.items.map(({ item, quantity, dollars }) => (
-                <tr key={item}>
-                  <td class="main-cell">{ITEM_WORDS[item] ?? item}</td>
-                  <td class="number">{quantityText(quantity)}</td>
-                  <td class="number">{usd(dollars)}</td>
-                </tr>
-              ))}
-              <tr class="total">
-                <td class="main-cell strong">Total</td>
-                <td />
-                <td class="number strong">{usd(bill.dollars)}</td>
-              </tr>
-            </tbody>
-          </table>
-        </div>
+        <Table
+          kind="compact"
+          columns={['Item', { title: 'Quantity', number: true }, { title: 'Dollars', number: true }]}
+        >
+          {bill.items.map(({ item, quantity, dollars }) => (
+            <tr key={item}>
+              <td class="main-cell">{ITEM_WORDS[item] ?? item}</td>
+              <td class="number">{quantityText(quantity)}</td>
+              <td class="number">{usd(dollars)}</td>
+            </tr>
+          ))}
+          <tr class="total">
+            <td class="main-cell strong">Total</td>
+            <td />
+            <td class="number strong">{usd(bill.dollars)}</td>
+          </tr>
+        </Table>
         <p class="dim small receipt-note">
           {quote ? (
             quoteText(quote, overQuote)
@@ -93,22 +86,18 @@ function UrlAccount({ receipt: { urls, addsUp } }: { receipt: Receipt }) {
   const left = others.flatMap(([number, words]) => (number > 0 ? [`${count(number)} ${words}`] : []));
   return (
     <Panel title="Every URL" aside={<Status value={addsUp ? 'adds up' : 'does not add up'} />} flush>
-      <div class="table-box">
-        <table class="table compact">
-          <tbody>
-            {rows.map(([label, number]) => (
-              <tr key={label}>
-                <td class="main-cell">{label}</td>
-                <td class="number">{count(number)}</td>
-              </tr>
-            ))}
-            <tr class="total">
-              <td class="main-cell strong">Accepted</td>
-              <td class="number strong">{count(accepted)}</td>
-            </tr>
-          </tbody>
-        </table>
-      </div>
+      <Table kind="compact">
+        {rows.map(([label, number]) => (
+          <tr key={label}>
+            <td class="main-cell">{label}</td>
+            <td class="number">{count(number)}</td>
+          </tr>
+        ))}
+        <tr class="total">
+          <td class="main-cell strong">Accepted</td>
+          <td class="number strong">{count(accepted)}</td>
+        </tr>
+      </Table>
       {left.length > 0 ? <p class="dim small receipt-note">Not accepted: {left.join(', ')}.</p> : null}
     </Panel>
   );
@@ -118,23 +107,19 @@ function Reasons({ receipt: { reasons } }: { receipt: Receipt }) {
   const shown = [...reasons].sort((one, other) => other.count - one.count).slice(0, REASONS_MAX);
   return (
     <Panel title="Skipped and failed, by reason" flush>
-      <div class="table-box">
-        <table class="table compact">
-          <tbody>
-            {shown.map(({ state, code, count: number }) => (
-              <tr key={`${state} ${code}`}>
-                <td class="main-cell">
-                  <Text value={code} class="mono" />
-                </td>
-                <td>
-                  <Status value={state} />
-                </td>
-                <td class="number">{count(number)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table kind="compact">
+        {shown.map(({ state, code, count: number }) => (
+          <tr key={`${state} ${code}`}>
+            <td class="main-cell">
+              <Text value={code} class="mono" />
+            </td>
+            <td>
+              <Status value={state} />
+            </td>
+            <td class="number">{count(number)}</td>
+          </tr>
+        ))}
+      </Table>
     </Panel>
   );
 }

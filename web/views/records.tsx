@@ -2,6 +2,7 @@ import { call, type RecordRow, type RecordVersion, search, useLoad } from '../ap
 import { Empty, Failure, Loading, Text, Url } from '../components/basics.tsx';
 import { Icon } from '../components/icons.tsx';
 import { textOf } from '../components/json.tsx';
+import { Table } from '../components/table.tsx';
 import { counted, time, visible } from '../format.ts';
 import type { JobNow } from '../live.ts';
 import { go, query, setQuery, withQuery } from '../router.ts';
@@ -84,26 +85,18 @@ function RecordRows({ job, page, isFirst }: { job: JobNow; page: RecordPage; isF
   const shown = names.slice(0, COLUMNS_MAX);
   return (
     <section class="panel flush">
-      <div class="table-box">
-        <table class="table records stack">
-          <thead>
-            <tr>
-              {shown.map((name) => (
-                <th key={name}>
-                  <Text value={name} />
-                </th>
-              ))}
-              <th>Page</th>
-              <th class="number">Changed</th>
-            </tr>
-          </thead>
-          <tbody>
-            {page.records.map((record) => (
-              <OneRow key={record.key} job={job} record={record} names={shown} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        kind="records stack"
+        columns={[
+          ...shown.map((name) => ({ title: <Text value={name} /> })),
+          'Page',
+          { title: 'Changed', number: true },
+        ]}
+      >
+        {page.records.map((record) => (
+          <OneRow key={record.key} job={job} record={record} names={shown} />
+        ))}
+      </Table>
       <div class="pager">
         {names.length > shown.length ? (
           <span class="dim">{counted(names.length - shown.length, 'more field')} in each</span>

@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, search, type Task } from '../api.ts';
 import { Button, Choice, Empty, Failure, Status, Url } from '../components/basics.tsx';
 import { Icon } from '../components/icons.tsx';
+import { Table } from '../components/table.tsx';
 import { bytes, count, time } from '../format.ts';
 import type { JobNow } from '../live.ts';
 import { go, query, setQuery, withQuery } from '../router.ts';
@@ -96,41 +97,37 @@ function SearchForm({ job, q, host, code }: { job: JobNow; q: string; host: stri
   );
 }
 
-export function TaskTable({ job, rows }: { job: { job_id: string }; rows: Task[] }) {
+function TaskTable({ job, rows }: { job: { job_id: string }; rows: Task[] }) {
   return (
-    <div class="table-box">
-      <table class="table stack">
-        <thead>
-          <tr>
-            <th>URL</th>
-            <th>Status</th>
-            <th class="number wide-only">HTTP</th>
-            <th class="number wide-only">Bytes</th>
-            <th class="number wide-only">Attempts</th>
-            <th class="number wide-only">Fetched</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((task) => (
-            <tr key={task.url}>
-              <td class="main-cell">
-                <a href={withQuery(`/jobs/${job.job_id}/task`, { url: task.url })}>
-                  <Url value={task.url} />
-                </a>
-              </td>
-              <td>
-                <Status value={task.status} />
-                {task.code ? <span class="cell-note mono">{task.code}</span> : null}
-              </td>
-              <td class="number wide-only mono">{task.http_status ?? '–'}</td>
-              <td class="number wide-only">{bytes(task.bytes)}</td>
-              <td class="number wide-only never-stacked">{task.attempts}</td>
-              <td class="number wide-only dim">{time(task.fetched_at)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table
+      kind="stack"
+      columns={[
+        'URL',
+        'Status',
+        { title: 'HTTP', number: true, wide: true },
+        { title: 'Bytes', number: true, wide: true },
+        { title: 'Attempts', number: true, wide: true },
+        { title: 'Fetched', number: true, wide: true },
+      ]}
+    >
+      {rows.map((task) => (
+        <tr key={task.url}>
+          <td class="main-cell">
+            <a href={withQuery(`/jobs/${job.job_id}/task`, { url: task.url })}>
+              <Url value={task.url} />
+            </a>
+          </td>
+          <td>
+            <Status value={task.status} />
+            {task.code ? <span class="cell-note mono">{task.code}</span> : null}
+          </td>
+          <td class="number wide-only mono">{task.http_status ?? '–'}</td>
+          <td class="number wide-only">{bytes(task.bytes)}</td>
+          <td class="number wide-only never-stacked">{task.attempts}</td>
+          <td class="number wide-only dim">{time(task.fetched_at)}</td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 

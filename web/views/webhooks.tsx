@@ -4,6 +4,7 @@ import { call, useLoad } from '../api.ts';
 import { Button, Empty, Failure, Loading, Panel, Status, Text, Url } from '../components/basics.tsx';
 import { Dialog } from '../components/dialog.tsx';
 import { Preview } from '../components/json.tsx';
+import { ACTION, Table } from '../components/table.tsx';
 import { attempt, tell } from '../components/toast.tsx';
 import { millis, time, visible } from '../format.ts';
 import { query, withQuery } from '../router.ts';
@@ -68,57 +69,51 @@ function WebhookTable({ rows, onChange }: { rows: Webhook[]; onChange: () => voi
   };
   return (
     <section class="panel flush">
-      <div class="table-box">
-        <table class="table stack">
-          <thead>
-            <tr>
-              <th>Address</th>
-              <th>State</th>
-              <th class="wide-only">Events</th>
-              <th class="number wide-only">Since</th>
-              <th class="number">
-                <span class="sr">Action</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((hook) => (
-              <tr key={hook.id}>
-                <td class="main-cell">
-                  <a href={withQuery('/webhooks', { id: hook.id })}>
-                    <Url value={hook.url} />
-                  </a>
-                  <span class="cell-note">{hook.job_id ?? 'all jobs'}</span>
-                </td>
-                <td>
-                  <Status value={hook.enabled ? 'ok' : 'stopped'} />
-                  {hook.disabled_reason ? (
-                    <span class="cell-note">
-                      <Text value={hook.disabled_reason} />
-                    </span>
-                  ) : null}
-                </td>
-                <td class="wide-only value-cell dim" data-label="Events">
-                  {hook.events.join(', ')}
-                </td>
-                <td class="number wide-only dim" data-label="Since">
-                  {time(hook.created_at)}
-                </td>
-                <td class="number action-cell">
-                  {may('write') ? (
-                    <Button
-                      label={`${hook.enabled ? 'Switch off' : 'Switch on'} ${hook.url.slice(0, 200)}`}
-                      onClick={() => void set(hook, !hook.enabled)}
-                    >
-                      {hook.enabled ? 'Switch off' : 'Switch on'}
-                    </Button>
-                  ) : null}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        kind="stack"
+        columns={[
+          'Address',
+          'State',
+          { title: 'Events', wide: true },
+          { title: 'Since', number: true, wide: true },
+          ACTION,
+        ]}
+      >
+        {rows.map((hook) => (
+          <tr key={hook.id}>
+            <td class="main-cell">
+              <a href={withQuery('/webhooks', { id: hook.id })}>
+                <Url value={hook.url} />
+              </a>
+              <span class="cell-note">{hook.job_id ?? 'all jobs'}</span>
+            </td>
+            <td>
+              <Status value={hook.enabled ? 'ok' : 'stopped'} />
+              {hook.disabled_reason ? (
+                <span class="cell-note">
+                  <Text value={hook.disabled_reason} />
+                </span>
+              ) : null}
+            </td>
+            <td class="wide-only value-cell dim" data-label="Events">
+              {hook.events.join(', ')}
+            </td>
+            <td class="number wide-only dim" data-label="Since">
+              {time(hook.created_at)}
+            </td>
+            <td class="number action-cell">
+              {may('write') ? (
+                <Button
+                  label={`${hook.enabled ? 'Switch off' : 'Switch on'} ${hook.url.slice(0, 200)}`}
+                  onClick={() => void set(hook, !hook.enabled)}
+                >
+                  {hook.enabled ? 'Switch off' : 'Switch on'}
+                </Button>
+              ) : null}
+            </td>
+          </tr>
+        ))}
+      </Table>
     </section>
   );
 }

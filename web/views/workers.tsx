@@ -4,6 +4,7 @@ import { call, useLoad } from '../api.ts';
 import { Button, Choice, Empty, Failure, Loading, Panel, Stat, Status, Text } from '../components/basics.tsx';
 import { Chart } from '../components/chart.tsx';
 import { Dialog } from '../components/dialog.tsx';
+import { ACTION, Table } from '../components/table.tsx';
 import { attempt } from '../components/toast.tsx';
 import { ago, bytes, count, counted, percent, rate, short } from '../format.ts';
 import { now } from '../live.ts';
@@ -108,38 +109,30 @@ function WorkerTable(props: { workers: readonly Worker[]; onDrain: (worker: Work
   const hasAction = props.workers.some(({ can_drain }) => can_drain) && may('admin');
   return (
     <section class="panel flush">
-      <div class="table-box">
-        <table class="table stack">
-          <thead>
-            <tr>
-              <th>Worker</th>
-              <th>State</th>
-              <th class="number">Pages/s</th>
-              <th class="number">Batches</th>
-              <th class="number">CPU</th>
-              <th class="number">Memory</th>
-              <th class="number wide-only">Pages</th>
-              <th class="wide-only">Version</th>
-              <th class="number wide-only">Seen</th>
-              {hasAction ? (
-                <th class="number">
-                  <span class="sr">Action</span>
-                </th>
-              ) : null}
-            </tr>
-          </thead>
-          <tbody>
-            {props.workers.map((worker) => (
-              <WorkerRow
-                key={worker.worker}
-                worker={worker}
-                hasAction={hasAction}
-                onDrain={() => props.onDrain(worker)}
-              />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        kind="stack"
+        columns={[
+          'Worker',
+          'State',
+          { title: 'Pages/s', number: true },
+          { title: 'Batches', number: true },
+          { title: 'CPU', number: true },
+          { title: 'Memory', number: true },
+          { title: 'Pages', number: true, wide: true },
+          { title: 'Version', wide: true },
+          { title: 'Seen', number: true, wide: true },
+          hasAction && ACTION,
+        ]}
+      >
+        {props.workers.map((worker) => (
+          <WorkerRow
+            key={worker.worker}
+            worker={worker}
+            hasAction={hasAction}
+            onDrain={() => props.onDrain(worker)}
+          />
+        ))}
+      </Table>
     </section>
   );
 }

@@ -1,9 +1,10 @@
-import { type BanDecision, isBanLike, isBanned, nextBan } from '../../core/bans/bans.ts';
+import { type BanDecision, type HostBan, isBanLike, isBanned, nextBan } from '../../core/bans/bans.ts';
 import type { Permit, PermitUse, Report } from '../../core/batch/batch.ts';
 import type { Outcome, RobotsOutcome } from '../../core/batch/outcome.ts';
 import {
   CLOSED,
   closedByAnswer,
+  type HostBreaker,
   type HostBreakerPolicy,
   isFromHost,
   nextHostBreaker,
@@ -123,29 +124,11 @@ export function hostChangeOf(
   decision: BanDecision | null = null,
 ): HostChange {
   const { permit, use } = report;
-  const ban = decision?.ban ?? null;
-  // Where a ban is waited out, refusals say nothing of the health of the host, nor of the rate that it takes.
-  const outcomes = ban?.known ? report.outcomes.filter((outcome) => !isBanLike(outcome)) : report.outcomes;
-  const results = [...report.robots, ...outcomes];
   const entry = permits.entry(permit.host);
   const before = entry?.ban ?? null;
-  const probe = isBanned(before) ? null : failedProbeOf(permit, use);
-  const hasAnswered = use.probe === 'answered' || use.probe === 'refused';
-  const breaker = nextHostBreaker(
-    hasAnswered ? closedByAnswer(entry ?? CLOSED) : (entry ?? CLOSED),
-    probe ? [probe, ...results] : results,
-    breakerPolicyOf(spec),
-    now,
-  );
-  const cap = limitsOf(permit.host).rate;
-  const isNewBan = (ban?.rests ?? 0) > 0 && before?.rests === 0;
-  const { pace, blocked, wasUnavailable } =
-    spec.politeness.adaptive && entry
-      ? learnPace(entry, { ...report, outcomes }, { cap, now, isNewBan })
-      : NOTHING_LEARNED;
-  const refusal = { blocked, firstMs: spec.retry.baseMs, isUnavailable: wasUnavailable };
-  const pauseUntil = Math.max(entry?.pauseUntil ?? 0, pauseUntilOf(results, refusal, now));
-  const reachedAt = nextReachedAt(entry?.reachedAt ?? null, [...report.robots, ...report.outcomes], now);
+  const ban = decision?.ban ?? null;
+  const health = healthOf(report, entry, ban, { spec, limitsOf, now });
+  const { breaker, pace, pauseUntil, reachedAt, failedProbe } = health;
   if (entry)
     Object.assign(entry, breaker, { pauseUntil }, ban && { ban }, reachedAt !== null && { reachedAt });
   const gapMs = guardedGapMs(0, report.crawlDelayMs);
@@ -163,9 +146,54 @@ export function hostChangeOf(
     pace,
     smallestGapMs: use.smallestGapMs ?? null,
     span: spanOf(permit, use),
-    lastError: lastErrorOf([...(probe ? [probe] : []), ...report.robots, ...report.outcomes]),
+    lastError: lastErrorOf([...(failedProbe ? [failedProbe] : []), ...report.robots, ...report.outcomes]),
     ...(ban && !isSameBan(before, ban) ? { ban } : {}),
     ...(reachedAt === null ? {} : { reachedAt }),
+  };
+}
+
+interface HostHealth {
+  breaker: HostBreaker;
+  pace: HostPace | null;
+  /** Nothing is sent before, because the host asked for fewer requests. */
+  pauseUntil: number;
+  reachedAt: number | null;
+  failedProbe: RobotsOutcome | null;
+}
+
+/** What the answers say of the host: whether it works, and which rate it takes. The entry is as it was before them. */
+function healthOf(
+  report: HostReport,
+  entry: HostEntry | null,
+  ban: HostBan | null,
+  { spec, limitsOf, now }: { spec: JobSpec; limitsOf: HostLimiter; now: number },
+): HostHealth {
+  const { permit, use, robots } = report;
+  const before = entry?.ban ?? null;
+  // Where a ban is waited out, refusals say nothing of the health of the host, nor of the rate that it takes.
+  const outcomes = ban?.known ? report.outcomes.filter((outcome) => !isBanLike(outcome)) : report.outcomes;
+  const results = [...robots, ...outcomes];
+  const failedProbe = isBanned(before) ? null : failedProbeOf(permit, use);
+  const hasAnswered = use.probe === 'answered' || use.probe === 'refused';
+  const breaker = nextHostBreaker(
+    hasAnswered ? closedByAnswer(entry ?? CLOSED) : (entry ?? CLOSED),
+    failedProbe ? [failedProbe, ...results] : results,
+    breakerPolicyOf(spec),
+    now,
+  );
+  const cap = limitsOf(permit.host).rate;
+  const isNewBan = (ban?.rests ?? 0) > 0 && before?.rests === 0;
+  const { pace, blocked, wasUnavailable } =
+    spec.politeness.adaptive && entry
+      ? learnPace(entry, { ...report, outcomes }, { cap, now, isNewBan })
+      : NOTHING_LEARNED;
+  const refusal = { blocked, firstMs: spec.retry.baseMs, isUnavailable: wasUnavailable };
+  return {
+    breaker,
+    pace,
+    pauseUntil: Math.max(entry?.pauseUntil ?? 0, pauseUntilOf(results, refusal, now)),
+    reachedAt: nextReachedAt(entry?.reachedAt ?? null, [...robots, ...report.outcomes], now),
+    failedProbe,
   };
 }
 

@@ -1,5 +1,6 @@
 import { AnswerHistory } from './answer-history.ts';
 import { addAnswer, verdictOf } from './sequential-test.ts';
+import { ESTIMATE_ANSWERS_MIN, fittingWindowMs, isUsualLength, windowBehind } from './usual-windows.ts';
 
 /**
  * Calibration: finds the highest rate that a host takes, as an experiment. It has no clock and sends nothing: `next` says
@@ -9,7 +10,7 @@ import { addAnswer, verdictOf } from './sequential-test.ts';
  * Refusal    429, or 503 with Retry-After: the host asked for fewer requests.
  * Closure    the time from a refusal to the next answer. Only single requests are sent meanwhile.
  * Cycle      the time from the end of a closure to the end of the next one. What the host answered in it, divided by the
- *            time, is a rate that it takes for ever, however it counts: `estimate`.
+ *            time, is a rate that it takes for ever, however it counts: `estimate`. How long it counts: `usual-windows.ts`.
  * Proven     the highest rate that was accepted, and not refused since.
  *
  *   purpose of a run | rate                                         | accepted           | rejected
@@ -110,8 +111,6 @@ const TROUBLE_TRIES_MAX = 40;
 /** Four failures in a row, or nearly so many. */
 const TROUBLE_LEVEL = 0.34;
 const RATE_MIN = 0.01;
-/** A cycle with fewer answers is no estimate. */
-const ESTIMATE_ANSWERS_MIN = 8;
 /** Of several short ones, so many in all. */
 const CYCLE_ANSWERS_MIN = 3;
 /** How close to each other a rate is held and one is taken to be refused, where the limit itself is known. */
@@ -120,8 +119,6 @@ const NEAR = 1.03;
 const FAR = 1.2;
 /** Hosts that count over longer are rare. */
 const AVERAGE_MS = 600_000;
-/** Windows that people choose. */
-const USUAL_WINDOW_SECONDS = [5, 10, 15, 20, 30, 60, 120, 180, 300, 600, 900, 1_200, 1_800, 3_600];
 /** A limit that counts over a window is met again at a rate well above the average so far, and far below the one refused. */
 const REPEAT_FACTOR = 3;
 const REPEAT_SECONDS_MAX = 900;
@@ -546,8 +543,9 @@ export class Calibration {
    */
   #learnAtOnce(cycle: Cycle): boolean {
     const { rate } = this.#run;
-    const isRound = USUAL_WINDOW_SECONDS.includes(Math.round(this.#askedMs / 1_000));
-    const window = cycle.closedMs <= LONG_RUN_MS || isRound ? null : this.#windowBehind(cycle);
+    const isRound = isUsualLength(this.#askedMs);
+    const isTold = this.#askedMs > 0 && !isRound;
+    const window = cycle.closedMs > LONG_RUN_MS && isTold ? windowBehind(this.#history, cycle) : null;
     if (window === null && cycle.closedMs > LONG_RUN_MS && !isRound) return false;
     if (window === null && this.#proven() === null) return false;
     this.#closesLong = true;
@@ -569,10 +567,10 @@ export class Calibration {
    * nothing is known of the time over which it counts: then what it answered on average is believed, and no more.
    */
   #learnFromLast({ from }: Closure): void {
-    const isRound = USUAL_WINDOW_SECONDS.includes(Math.round(this.#askedMs / 1_000));
+    const isRound = isUsualLength(this.#askedMs);
     const isWindow = this.#askedMs > LONG_RUN_MS && !isRound;
     const window = isWindow
-      ? this.#windowBehind({ from, openAt: from + this.#askedMs, closedMs: this.#askedMs })
+      ? windowBehind(this.#history, { from, openAt: from + this.#askedMs, closedMs: this.#askedMs })
       : null;
     if (window) this.#accepted = [{ rate: window.rate / NEAR, ms: 0 }];
     else if (this.#refusals === this.#run.refused && !isRound) {
@@ -580,27 +578,6 @@ export class Calibration {
       const proven = this.#proven();
       if (proven !== null) this.#accepted = [{ rate: Math.min(proven, average), ms: 0 }];
     }
-  }
-
-  /**
-   * The fixed window that a closure was the rest of, where the host said how long that is: of those that people choose, the
-   * shortest in which the host did not answer more often before. What it answered in it is its limit.
-   */
-  #windowBehind({
-    from,
-    openAt,
-    closedMs,
-  }: Pick<Cycle, 'from' | 'openAt' | 'closedMs'>): { ms: number; rate: number } | null {
-    if (this.#askedMs === 0) return null;
-    for (const seconds of USUAL_WINDOW_SECONDS) {
-      const ms = seconds * 1_000;
-      if (ms < closedMs * 0.98) continue;
-      const answered = this.#history.between(openAt - ms, from);
-      const before = this.#history.between(openAt - 2 * ms, openAt - ms);
-      if (answered >= ESTIMATE_ANSWERS_MIN && before <= answered * 1.01)
-        return { ms, rate: (answered * 1_000) / ms };
-    }
-    return null;
   }
 
   #afterRepeat(now: number, cycle: Cycle, isLong: boolean): void {
@@ -619,7 +596,7 @@ export class Calibration {
     if (this.#accepted.some((accepted) => answersOf(accepted) > 2 * cycle.answered)) return;
     this.#hasMemory = true;
     if (cycle.isWhole || this.#windowMs === 0) {
-      const windowMs = usualWindow(cycle);
+      const windowMs = fittingWindowMs(cycle);
       this.#windowMs = Math.max(this.#windowMs, windowMs);
       if (cycle.answered >= ESTIMATE_ANSWERS_MIN) this.#estimate = (cycle.answered * 1_000) / windowMs;
       const rateMax = (this.#estimate ?? this.#run.rate / STEP) * 1.02;
@@ -806,17 +783,6 @@ function newRun(purpose: Purpose, rate: number, now: number): Run {
     ...{ sent: 0, answered: 0, refused: 0, failed: 0, score: 0, pauses: 0, lostMs: 0 },
     ...{ firstSentAt: now, lastSentAt: now, underWayMax: 0, latencies: [] },
   };
-}
-
-/** Of the windows that people choose, the one that fits; otherwise what was measured. */
-function usualWindow({ ms, msMin, msMax }: Cycle): number {
-  const fitting = USUAL_WINDOW_SECONDS.map((seconds) => seconds * 1_000).filter(
-    (windowMs) => windowMs >= msMin * 0.98 && windowMs <= msMax * 1.02,
-  );
-  if (fitting.length === 0) return ms;
-  return fitting.reduce((best, windowMs) =>
-    Math.abs(Math.log(windowMs / ms)) < Math.abs(Math.log(best / ms)) ? windowMs : best,
-  );
 }
 
 function median(values: readonly number[]): number {

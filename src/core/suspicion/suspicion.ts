@@ -15,7 +15,7 @@
  *
  * When the coordinator itself dies, nothing says that a page was the cause. Tasks that were lent at three such deaths
  * become suspects, and no more than that: from then on their worker is another process, so a page that kills its process
- * does not end the coordinator again, and a coordinator that is killed from outside condemns no task.
+ * does not end the coordinator again, and a coordinator that is killed from outside gives up no task.
  */
 export interface Suspicion {
   /** Workers that died with the task, since its last attempt. */

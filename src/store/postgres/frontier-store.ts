@@ -13,6 +13,7 @@ import type {
   SettleResult,
   SourcePosition,
 } from '../../ports/store.ts';
+import { type DueColumns, type PacedColumns, toDue, toPaced } from '../shared/host-rows.ts';
 import { RUN_ON } from '../shared/job-rows.ts';
 import { READY, WAITING } from '../shared/states.ts';
 import { isOthersTurn, TURN_MS } from '../shared/turns.ts';
@@ -244,22 +245,6 @@ function* hostsOf(settlement: Settlement): Iterable<string> {
 
 function ids(rows: unknown[]): number[] {
   return (rows as { id: number }[]).map(({ id }) => id);
-}
-
-type DueColumns = Omit<DueHost, 'pace' | 'ban'> & { pace: string | null; ban: string | null };
-
-function toDue({ pace, ban, ...row }: DueColumns): DueHost {
-  return {
-    ...row,
-    pace: pace === null ? null : JSON.parse(pace),
-    ban: ban === null ? null : JSON.parse(ban),
-  };
-}
-
-type PacedColumns = DueColumns & { lastSentAt: number };
-
-function toPaced({ lastSentAt, ...row }: PacedColumns): PacedHost {
-  return { ...toDue(row), lastSentAt };
 }
 
 const SELECT_REJECTED = 'SELECT rejected FROM sources WHERE job_id = $1 AND source = $2 FOR UPDATE';

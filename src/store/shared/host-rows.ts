@@ -1,4 +1,20 @@
-import type { HostFacts, HostSummary, RobotsEntry } from '../../ports/store.ts';
+import type { DueHost, HostFacts, HostSummary, PacedHost, RobotsEntry } from '../../ports/store.ts';
+
+export type DueColumns = Omit<DueHost, 'pace' | 'ban'> & { pace: string | null; ban: string | null };
+
+export function toDue({ pace, ban, ...row }: DueColumns): DueHost {
+  return {
+    ...row,
+    pace: pace === null ? null : JSON.parse(pace),
+    ban: ban === null ? null : JSON.parse(ban),
+  };
+}
+
+export type PacedColumns = DueColumns & { lastSentAt: number };
+
+export function toPaced({ lastSentAt, ...row }: PacedColumns): PacedHost {
+  return { ...toDue(row), lastSentAt };
+}
 
 export interface HostSummaryColumns extends Omit<HostSummary, 'pace' | 'ban' | 'lastError'> {
   pace: string | null;

@@ -15,6 +15,7 @@ import type {
   SettleResult,
   SourcePosition,
 } from '../../ports/store.ts';
+import { type DueColumns, type PacedColumns, toDue, toPaced } from '../shared/host-rows.ts';
 import { RUN_ON } from '../shared/job-rows.ts';
 import { type ReadyColumns, type SentColumns, toAdopted } from '../shared/leased-rows.ts';
 import { LEASED, READY, WAITING } from '../shared/states.ts';
@@ -299,22 +300,6 @@ export class SqliteFrontier implements Frontier {
 type Sent = Parameters<Frontier['noteSent']>[1];
 
 type Planned = LeaseRequest['batches'][number];
-
-type DueColumns = Omit<DueHost, 'pace' | 'ban'> & { pace: string | null; ban: string | null };
-
-function toDue({ pace, ban, ...row }: DueColumns): DueHost {
-  return {
-    ...row,
-    pace: pace === null ? null : JSON.parse(pace),
-    ban: ban === null ? null : JSON.parse(ban),
-  };
-}
-
-type PacedColumns = DueColumns & { lastSentAt: number };
-
-function toPaced({ lastSentAt, ...row }: PacedColumns): PacedHost {
-  return { ...toDue(row), lastSentAt };
-}
 
 const HOST_COLUMNS = `
   hosts.id, hosts.host, hosts.next_at AS nextAt, hosts.crawl_delay_ms AS crawlDelayMs,

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { jobFields } from '../../../scripts/job-fields.ts';
@@ -118,5 +118,37 @@ describe('nothing is named that does not exist', () => {
       }
     }
     expect(DOCS.filter((path) => !reached.has(path))).toEqual([]);
+  });
+});
+
+describe('ARCHITECTURE.md', () => {
+  const text = read('ARCHITECTURE.md');
+  const filesOf = (path: string) => globSync([join(ROOT, 'src', path), join(ROOT, path)]);
+
+  test('names files and folders that are there', () => {
+    const rooms = readdirSync(join(ROOT, 'src')).filter((name) => !name.includes('.'));
+    const paths = [...text.matchAll(/`((?:[\w-]+\/)+[\w.*/-]*)`/g)].map(([, path]) => path!);
+    const ours = paths.filter((path) => rooms.includes(path.split('/')[0]!));
+    expect(ours.filter((path) => filesOf(path).length === 0)).toEqual([]);
+    expect(ours.length).toBeGreaterThan(150);
+  });
+
+  test('names functions that are in those files', () => {
+    const named = [...text.matchAll(/`(\w+)` in `([\w.*/-]+\.ts)`/g)];
+    const wrong = named.filter(
+      ([, name, path]) =>
+        !filesOf(path!).some((file) => new RegExp(`\\b${name}\\b`).test(readFileSync(file, 'utf8'))),
+    );
+    expect(wrong.map(([whole]) => whole)).toEqual([]);
+    expect(named.length).toBeGreaterThan(10);
+  });
+
+  test('has each word of the glossary once, with the file that owns it', () => {
+    const [, glossary = ''] = /## Glossary\n([\s\S]*?)\n## /.exec(text) ?? [];
+    const rows = [...glossary.matchAll(/^\| ([A-Z][\w -]*) \| .+ \| (.+) \|$/gm)];
+    const words = rows.map(([, word]) => word!);
+    expect(words.filter((word, at) => words.indexOf(word) !== at)).toEqual([]);
+    expect(rows.filter(([, , file]) => !/^`[^`]+\.ts`/.test(file!)).map(([whole]) => whole)).toEqual([]);
+    expect(rows.length).toBe(glossary.match(/^\| [A-Z]/gm)?.length);
   });
 });

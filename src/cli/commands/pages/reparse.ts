@@ -4,9 +4,9 @@ import { hideEnvironment } from '../../../config/load.ts';
 import { requireJob } from '../../../coordinator/jobs.ts';
 import { SeineError } from '../../../core/errors.ts';
 import { openSystemResolver } from '../../../fetch/network/system-resolver.ts';
-import { bundleKeyOf, loadHandlers } from '../../../job-file/load-handlers.ts';
-import { isJobFile, type LoadedJob, loadJobFile } from '../../../job-file/load-job-file.ts';
-import { hashOfSpec, parseJob } from '../../../job-file/parse-job.ts';
+import { loadHandlers } from '../../../job-file/load-handlers.ts';
+import { isJobFile, type LoadedJob, loadJobFile, storeCode } from '../../../job-file/load-job-file.ts';
+import { parseJob } from '../../../job-file/parse-job.ts';
 import type { Job } from '../../../ports/store.ts';
 import type { FieldChange } from '../../../reparse/record-diff.ts';
 import { type ReparseResult, reparse } from '../../../reparse/reparse.ts';
@@ -132,10 +132,7 @@ async function adoptCode(folder: Folder, job: Job, loaded: LoadedJob): Promise<v
   const rulesFit = job.spec.follow.every(({ route, from }) => names.has(route) && names.has(from));
   const follow = rulesFit ? job.spec.follow : loaded.spec.follow;
   const spec = { ...job.spec, routes, records, media, follow };
-  const bundle = loaded.code ? bundleKeyOf(loaded.code) : null;
-  if (bundle) await folder.blobs.put(bundle, loaded.code!);
-  const specHash = hashOfSpec(spec, bundle);
-  await folder.store.jobs.update(job.id, { spec, specHash, bundle, file: loaded.file });
+  await folder.store.jobs.update(job.id, await storeCode(folder.blobs, { ...loaded, spec }));
 }
 
 function show(context: Context, job: Job, origin: string, dryRun: boolean, result: ReparseResult): void {

@@ -11,9 +11,9 @@ import type { TaskRow } from '../../../core/model.ts';
 import { parseRobots } from '../../../core/robots/robots.ts';
 import { normalizeUrl } from '../../../core/url/url.ts';
 import { originOf } from '../../../core/url/url-shape.ts';
-import { bundleKeyOf, loadHandlers } from '../../../job-file/load-handlers.ts';
-import { isJobFile, type LoadedJob } from '../../../job-file/load-job-file.ts';
-import { completeSpec, hashOfSpec } from '../../../job-file/parse-job.ts';
+import { loadHandlers } from '../../../job-file/load-handlers.ts';
+import { isJobFile, type LoadedJob, storeCode } from '../../../job-file/load-job-file.ts';
+import { completeSpec } from '../../../job-file/parse-job.ts';
 import type { Store } from '../../../ports/store.ts';
 import { explainPage, type PageExplanation } from '../../../reparse/explain-page.ts';
 import { formatAmount, formatBytes, formatDuration } from '../../../tui/format.ts';
@@ -104,9 +104,7 @@ async function tryPage(context: Context, loaded: LoadedJob, url: string, dir: st
   delete settings.dispatch;
   const folder = await openFolder(settings, { create: true, toWork: true });
   try {
-    const bundle = loaded.code ? bundleKeyOf(loaded.code) : null;
-    if (bundle) await folder.blobs.put(bundle, loaded.code!);
-    const code = { spec, specHash: hashOfSpec(spec, bundle), bundle, file: null };
+    const code = await storeCode(folder.blobs, { spec, code: loaded.code, file: null });
     const { job } = await submitJob(folder.store, code, { fresh: true, now: Date.now() });
     const begun = performance.now();
     const run = await startRun(folder, folder.lock(), job, settings);

@@ -7,8 +7,7 @@ import { findQuote } from '../../../coordinator/forecast/quote.ts';
 import { type ExitName, messageOf, SeineError } from '../../../core/errors.ts';
 import type { Forecast } from '../../../core/forecast/forecast.ts';
 import type { JobSpec } from '../../../core/job-schema/job.ts';
-import { bundleKeyOf } from '../../../job-file/load-handlers.ts';
-import { hashOfSpec } from '../../../job-file/parse-job.ts';
+import { storeCode } from '../../../job-file/load-job-file.ts';
 import type { Job } from '../../../ports/store.ts';
 import { forecastText } from '../../../tui/money.ts';
 import { forecastJob, SAMPLE_DEFAULT } from '../../../tune/forecast.ts';
@@ -29,9 +28,7 @@ export async function forecastCommand(context: Context): Promise<ExitName> {
   const folder = await openFolder(context.settings, { create: true, toWork: true });
   try {
     await checkSources(spec.sources, context.settings, folder.store, spec);
-    const bundle = loaded.code ? bundleKeyOf(loaded.code) : null;
-    if (bundle) await folder.blobs.put(bundle, loaded.code!);
-    const code = { spec, specHash: hashOfSpec(spec, bundle), bundle, file: loaded.file };
+    const code = await storeCode(folder.blobs, loaded);
     const run = (job: Job) => runSample(context, folder, job, sample ?? SAMPLE_DEFAULT);
     const tools = { folder, settings: context.settings, run, now: Date.now };
     const forecast = await forecastJob(tools, code, { sample });

@@ -5,10 +5,10 @@ import { isResumable, requireJob, type SubmittedJob, submitJob } from '../../../
 import { type ExitName, SeineError } from '../../../core/errors.ts';
 import type { SourceSpec } from '../../../core/job-schema/job.ts';
 import { changeText } from '../../../core/job-schema/job-change.ts';
-import { bundleKeyOf } from '../../../job-file/load-handlers.ts';
-import { hashOfSpec } from '../../../job-file/parse-job.ts';
+import { storeCode } from '../../../job-file/load-job-file.ts';
 import type { Dispatcher } from '../../../ports/dispatcher.ts';
-import type { Job } from '../../../ports/store.ts';
+import type { Job, JobCode } from '../../../ports/store.ts';
+import type { ServerFile } from '../../../server/server-file.ts';
 import type { FolderLock } from '../../../store/sqlite/connection/folder-lock.ts';
 import type { Context } from '../../context.ts';
 import { print, printable } from '../../context.ts';
@@ -25,67 +25,78 @@ import { watchSignals } from './watch-signals.ts';
 export async function runCommand(context: Context): Promise<ExitName> {
   if (await meansJobByName(context)) return refreshCommand(context);
   const loaded = await jobFromCommandLine(context);
-  const dryRun = context.parsed.values['dry-run'] === 'true';
-  // A dry run leaves standard input unread.
-  const { sources } = loaded.spec;
-  const isUnread = (source: SourceSpec) =>
-    typeof source !== 'string' && 'file' in source && source.file === '-';
-  await checkSources(
-    sources.filter((source) => !isUnread(source)),
-    context.settings,
-    null,
-    loaded.spec,
-  );
-  await openJobAccess(loaded.spec, context.settings);
-  if (dryRun) {
-    const readable = { ...loaded.spec, sources: sources.filter((source) => !isUnread(source)) };
-    const forecast = readable.sources.length === 0 ? null : await dryForecast(context, readable);
+  const { spec } = loaded;
+  // Standard input is read once, by the run itself.
+  const readable = spec.sources.filter((source) => !isStandardInput(source));
+  await checkSources(readable, context.settings, null, spec);
+  await openJobAccess(spec, context.settings);
+  if (context.parsed.values['dry-run'] === 'true') {
+    const forecast =
+      readable.length === 0 ? null : await dryForecast(context, { ...spec, sources: readable });
     await describeRun(context, loaded, forecast);
     return 'success';
   }
   failOnOf(context);
-  if (context.parsed.values.watch === 'true' && !loaded.spec.schedule)
+  if (context.parsed.values.watch === 'true' && !spec.schedule)
     throw new SeineError('--watch needs a schedule', { hint: "add one to the job: schedule: '0 3 * * *'" });
   const folder = await openFolder(context.settings, { create: true, toWork: true });
   try {
-    const queries = sources.filter((source) => typeof source !== 'string' && 'query' in source);
+    const queries = spec.sources.filter((source) => typeof source !== 'string' && 'query' in source);
     await checkSources(queries, context.settings, folder.store);
-    await checkSink(folder, loaded.spec);
-    const bundle = loaded.code ? bundleKeyOf(loaded.code) : null;
-    if (bundle) await folder.blobs.put(bundle, loaded.code!);
-    const specHash = hashOfSpec(loaded.spec, bundle);
-    const fresh = context.parsed.values.fresh === 'true';
-    const refresh = context.parsed.values.refresh === 'true';
-    const code = { spec: loaded.spec, specHash, bundle, file: loaded.file };
+    await checkSink(folder, spec);
+    const code = await storeCode(folder.blobs, loaded);
     const server = await serverOf(folder);
-    if (server) {
-      const submitted = await submitJob(folder.store, code, { fresh, refresh, now: Date.now() });
-      await attachQuote(folder.store, submitted.job, Date.now());
-      if (!context.json) print(context.stderr, startText(submitted));
-      if (context.parsed.values.ui !== undefined) print(context.stderr, `dashboard: ${server.url}\n`);
-      return await followServed(context, folder, server, submitted.job);
-    }
-    // Before anything is written down: a refused run must leave no job behind.
-    const lock = folder.lock();
-    const dispatcher = await openServices(folder, loaded.spec, context.settings).catch((error: unknown) => {
-      lock.release();
-      throw error;
-    });
-    const submitted = await submitJob(folder.store, code, { fresh, refresh, now: Date.now() }).catch(
-      async (error: unknown) => {
-        await dispatcher.close();
-        throw error;
-      },
-    );
-    const { job } = submitted;
-    await attachQuote(folder.store, job, Date.now());
-    if (!context.json) print(context.stderr, startText(submitted));
-    const run = { lock, job, dispatcher };
-    if (context.parsed.values.watch === 'true') return await followAndStay(context, folder, run);
-    return await followRun(context, folder, lock, job, { dispatcher });
+    return server ? await runAtServer(context, folder, code, server) : await runHere(context, folder, code);
   } finally {
     await folder.close();
   }
+}
+
+function isStandardInput(source: SourceSpec): boolean {
+  return typeof source !== 'string' && 'file' in source && source.file === '-';
+}
+
+/** The folder has a server: it works on the job, and this process only shows how. */
+async function runAtServer(
+  context: Context,
+  folder: Folder,
+  code: JobCode,
+  server: ServerFile,
+): Promise<ExitName> {
+  const { job } = await submit(context, folder, code);
+  if (context.parsed.values.ui !== undefined) print(context.stderr, `dashboard: ${server.url}\n`);
+  return await followServed(context, folder, server, job);
+}
+
+async function runHere(context: Context, folder: Folder, code: JobCode): Promise<ExitName> {
+  // Before anything is written down: a refused run must leave no job behind.
+  const lock = folder.lock();
+  const dispatcher = await openServices(folder, code.spec, context.settings).catch((error: unknown) => {
+    lock.release();
+    throw error;
+  });
+  const { job } = await submit(context, folder, code, () => dispatcher.close());
+  if (context.parsed.values.watch === 'true')
+    return await followAndStay(context, folder, { lock, job, dispatcher });
+  return await followRun(context, folder, lock, job, { dispatcher });
+}
+
+/** Writes the job down and says whether that goes on with a run. */
+async function submit(
+  context: Context,
+  { store }: Folder,
+  code: JobCode,
+  onRefused?: () => Promise<void>,
+): Promise<SubmittedJob> {
+  const { fresh, refresh } = context.parsed.values;
+  const how = { fresh: fresh === 'true', refresh: refresh === 'true', now: Date.now() };
+  const submitted = await submitJob(store, code, how).catch(async (error: unknown) => {
+    await onRefused?.();
+    throw error;
+  });
+  await attachQuote(store, submitted.job, Date.now());
+  if (!context.json) print(context.stderr, startText(submitted));
+  return submitted;
 }
 
 /** Whether a run goes on or a new one starts, where that may not be what was expected. */
