@@ -1,6 +1,6 @@
 import { type SpawnOptions, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { constants, setPriority, tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { useCompileCache } from '../test/support/compile-cache.ts';
 import { useMemoryFolder } from '../test/support/memory-folder.ts';
@@ -17,6 +17,8 @@ interface Step {
   args: string[];
   /** Where the results of its tests are. */
   report?: string;
+  /** Has what the others of its list leave of the machine, and is shown when it is done. */
+  isFiller?: true;
 }
 
 const removeMemoryFolder = useMemoryFolder();
@@ -49,24 +51,26 @@ function steps(only: string[]): Step[][] {
     // The first time, npm links this package and builds it once more: not while tests run what is built.
     [{ name: 'npx seine', command: 'npx', args: ['seine', '--version'] }],
     [
-      { name: 'types', command: 'tsc', args: ['--noEmit'] },
-      { name: 'types of the dashboard', command: 'tsc', args: ['-p', 'web', '--noEmit'] },
-      { name: 'style', command: 'biome', args: ['check', '--error-on-warnings'] },
-    ],
-    [tests('tests of pure code', 'test/unit')],
-    [
       // Most of them wait for a site's pace, a server's start or a deadline now and then: six keep two cores busy, where
       // four left a sixth of their time unused.
       tests('tests', '--maxWorkers=6', '--exclude', 'test/unit/**'),
+      // These wait for nothing: they have the cores when the others leave them, and at the end.
+      ...[
+        { name: 'types', command: 'tsc', args: ['--noEmit'] },
+        { name: 'types of the dashboard', command: 'tsc', args: ['-p', 'web', '--noEmit'] },
+        { name: 'style', command: 'biome', args: ['check', '--error-on-warnings'] },
+        tests('tests of pure code', 'test/unit'),
+      ].map((step) => ({ ...step, isFiller: true as const })),
     ],
   ];
 }
 
-/** What runs beside something else is shown when it is done. */
-async function run({ name, command, args }: Step, isAlone: boolean): Promise<boolean> {
+/** What runs beside its like is shown when it is done. */
+async function run({ name, command, args, isFiller }: Step, isAlone: boolean): Promise<boolean> {
   const options: SpawnOptions = { stdio: isAlone ? 'inherit' : ['ignore', 'pipe', 'pipe'] };
   if (isAlone) process.stdout.write(`\n== ${name}\n`);
   const child = spawn(command, args, options);
+  if (isFiller && child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_BELOW_NORMAL);
   const output: Buffer[] = [];
   for (const stream of [child.stdout, child.stderr])
     stream?.on('data', (bytes: Buffer) => void output.push(bytes));
@@ -133,7 +137,8 @@ useCompileCache();
 for (const group of steps(args))
   await Promise.all(
     group.map(async (step) => {
-      count(step, await run(step, group.length === 1));
+      const isAlone = !step.isFiller && group.filter(({ isFiller }) => !isFiller).length === 1;
+      count(step, await run(step, isAlone));
     }),
   );
 rmSync(folder, { recursive: true, force: true });

@@ -14,7 +14,7 @@ type Dialling = NonNullable<Slot['dial']>['stage'];
 /** How often timeouts are looked at. They come due up to this late, and never early. */
 const SWEEP_MS = 50;
 /** A process that was stopped or starved for longer than this did not give the sites their time. */
-const STALL_MS = 1_000;
+const STALL_MS = 250;
 
 /** What timing needs of an exchange. */
 export interface TimedExchange

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { AttemptRow } from '../../../src/core/model.ts';
 import { seine } from '../../support/seine-in-process.ts';
 import { jsonLines, lastJson, startSeine, temporaryFolder } from '../../support/seine-process.ts';
 import { countByPath, type LinkedSite, pathOf, startLinkedSite } from '../../support/sites/linked-site.ts';
 
-const PAGES = 5_000;
+const PAGES = 3_000;
 const folder = temporaryFolder();
 let site: LinkedSite;
 let seen = 0;
@@ -36,7 +37,8 @@ afterAll(async () => {
   folder.remove();
 });
 
-test('a second visit to an unchanged site of 5,000 pages asks for each once and transfers no bodies', async () => {
+test('a second visit to an unchanged site of 3,000 pages asks for each once and transfers no bodies', async () => {
+  const before = await timeouts();
   const second = lastJson(await seine(commandLine('--refresh')));
   expect(second).toMatchObject({
     state: 'done',
@@ -48,7 +50,8 @@ test('a second visit to an unchanged site of 5,000 pages asks for each once and 
   });
   expect(second.thisPass).toMatchObject({ bytes: 0, records: 0, accepted: 0 });
   const requests = newRequests();
-  expect(requests).toHaveLength(PAGES);
+  // This site is part of a busy process: a request that it does not answer for a second is given up, and made again.
+  expect(requests).toHaveLength(PAGES + (await timeouts()) - before);
   expect(new Set(requests.map(({ path }) => path)).size).toBe(PAGES);
   expect(new Set(requests.map(({ status }) => status))).toEqual(new Set([304]));
   expect(requests.reduce((sum, { bytes }) => sum + bytes, 0)).toBe(0);
@@ -59,11 +62,11 @@ test('a second visit to an unchanged site of 5,000 pages asks for each once and 
 
 test('only changed pages are taken again, and what they newly link to', async () => {
   site.change(10, '<p>News!</p>');
-  site.change(4_000, '<a href="/page/99999.html">gone</a>');
+  site.change(2_500, '<a href="/page/99999.html">gone</a>');
   const third = lastJson(await seine(commandLine('--refresh')));
   expect(third).toMatchObject({ pass: 3, accepted: PAGES + 1, done: 2, unchanged: PAGES - 2, dead: 1 });
   const bodies = newRequests().filter(({ status }) => status === 200);
-  expect(bodies.map(({ path }) => path).sort()).toEqual([pathOf(10), pathOf(4_000)]);
+  expect(bodies.map(({ path }) => path).sort()).toEqual([pathOf(10), pathOf(2_500)]);
   const { stdout } = await seine(['page', `${site.url}page/10.html`, '--dir', folder.path]);
   expect(stdout).toContain('News!');
   const rows = jsonLines(await exported('records'));
@@ -83,6 +86,12 @@ test('a refresh that is killed goes on where it was', async () => {
   // Only what was in flight at the kill is asked for twice.
   expect(requests.length - PAGES).toBeLessThan(1_000);
 });
+
+/** Attempts that were given up. */
+async function timeouts(): Promise<number> {
+  const attempts = jsonLines<AttemptRow>(await exported('attempts'));
+  return attempts.filter(({ failureCode }) => failureCode === 'headers-timeout').length;
+}
 
 async function exported(what: string): Promise<string> {
   return (await seine(['export', 'site', '--what', what, '--dir', folder.path])).stdout;

@@ -26,6 +26,7 @@ test(`${HOSTS} hosts, 3 threads, restarts: no gap under ${GAP_MS} ms, nothing lo
   // Once for all runs; a second time only where the kill came before the answer was written down.
   expect(facts.withoutRobots).toBe(0);
   expect(facts.robotsMax).toBeLessThanOrEqual(2);
-  // How fast is no matter of a test, and a busy machine is slow: this only tells a pace from a host that stands still.
-  for (const rate of facts.rates) expect(rate).toBeGreaterThanOrEqual(0.3 * RATE);
+  // How fast is no matter of a test, and a busy machine is slow: this only tells a pace from a host that stands still,
+  // and ten requests in two seconds from ten in a minute.
+  for (const rate of facts.rates) expect(rate).toBeGreaterThanOrEqual(RATE / 30);
 });

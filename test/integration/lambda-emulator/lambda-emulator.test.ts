@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { strToU8, zipSync } from 'fflate';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -8,15 +8,19 @@ import { type LambdaEmulator, startLambdaEmulator } from '../../../src/lambda-em
 /** The emulator is what the others are tested with, so it is tested with the real SDK and a function of a few lines. */
 
 const CODE = `
+import { existsSync } from 'node:fs';
 let calls = 0;
 export async function handler(event, context) {
   if (event.throws) throw new TypeError('as asked');
   if (event.exits) process.exit(7);
-  if (event.sleepMs) await new Promise((resolve) => setTimeout(resolve, event.sleepMs));
+  while (event.until && !existsSync(event.until)) await new Promise((resolve) => setTimeout(resolve, 10));
   if (event.logs) console.log(event.logs);
   if (event.bytes) return 'x'.repeat(event.bytes);
   return { calls: ++calls, pid: process.pid, leftMs: context.getRemainingTimeInMillis(), given: process.env.GIVEN };
 }`;
+
+/** Longer than a machine stands still. */
+const TIMEOUT_SECONDS = 60;
 
 let emulator: LambdaEmulator;
 let lambda: LoadedLambda;
@@ -24,8 +28,8 @@ beforeAll(async () => {
   emulator = await startLambdaEmulator({
     zip: zipSync({ 'index.mjs': strToU8(CODE) }),
     concurrency: 2,
-    timeoutSeconds: 2,
-    idleMs: 1_500,
+    timeoutSeconds: TIMEOUT_SECONDS,
+    idleMs: TIMEOUT_SECONDS * 1_000,
     variables: { GIVEN: 'value' },
   });
   lambda = await loadLambda(placeOf(emulator), { sockets: 8 });
@@ -41,8 +45,7 @@ const placeOf = ({ url, credentialsFile }: LambdaEmulator) => ({
   credentials: credentialsFile,
 });
 
-async function invoke(event: object, name = 'seine') {
-  const { sdk, client } = lambda;
+async function invoke(event: object, name = 'seine', { sdk, client } = lambda) {
   const reply = await client.send(
     new sdk.InvokeCommand({
       FunctionName: name,
@@ -54,19 +57,30 @@ async function invoke(event: object, name = 'seine') {
   return { error: reply.FunctionError, log, said: JSON.parse(Buffer.from(reply.Payload!).toString()) };
 }
 
+/** Handlers wait at it until it is open. */
+function closedGate() {
+  const path = `${emulator.credentialsFile}-gate`;
+  rmSync(path, { force: true });
+  return { path, open: () => writeFileSync(path, '') };
+}
+
 describe('the emulator of Lambda', () => {
   test('an environment is used again, one event at a time, and a second one while it is busy', async () => {
     const first = await invoke({});
     expect(first.said).toMatchObject({ calls: 1, given: 'value' });
     expect(first.said.leftMs).toBeGreaterThan(0);
-    expect(first.said.leftMs).toBeLessThanOrEqual(2_000);
+    expect(first.said.leftMs).toBeLessThanOrEqual(TIMEOUT_SECONDS * 1_000);
     expect(
       (await invoke({}, 'arn:aws:lambda:us-east-1:000000000000:function:seine:live')).said,
     ).toMatchObject({
       calls: 2,
       pid: first.said.pid,
     });
-    const [one, two] = await Promise.all([invoke({ sleepMs: 300 }), invoke({ sleepMs: 300 })]);
+    const gate = closedGate();
+    const both = Promise.all([1, 2].map(() => invoke({ until: gate.path })));
+    await expect.poll(() => emulator.pidsOf('seine')).toHaveLength(2);
+    gate.open();
+    const [one, two] = await both;
     expect(one!.said.pid).not.toBe(two!.said.pid);
   });
 
@@ -82,10 +96,17 @@ describe('the emulator of Lambda', () => {
   });
 
   test('more calls than its concurrency are refused', async () => {
-    const calls = await Promise.allSettled([1, 2, 3].map(() => invoke({ sleepMs: 300 })));
-    const refused = calls.filter((call) => call.status === 'rejected');
-    expect(refused).toHaveLength(1);
-    expect(refused[0]!.reason).toMatchObject({
+    const gate = closedGate();
+    const refusals: unknown[] = [];
+    const calls = [1, 2, 3].map(() =>
+      invoke({ until: gate.path }).catch((error: unknown) => void refusals.push(error)),
+    );
+    await expect.poll(() => refusals).toHaveLength(1);
+    gate.open();
+    const answers = await Promise.all(calls);
+    expect(answers.filter((answer) => answer !== undefined)).toHaveLength(2);
+    expect(refusals).toHaveLength(1);
+    expect(refusals[0]).toMatchObject({
       name: 'TooManyRequestsException',
       $metadata: { httpStatusCode: 429, attempts: 1 },
     });
@@ -94,12 +115,30 @@ describe('the emulator of Lambda', () => {
   test.each([
     ['throws', { throws: true }, 'TypeError', 'as asked'],
     ['exits', { exits: true }, 'Runtime.ExitError', 'exit status 7'],
-    ['takes too long', { sleepMs: 5_000 }, 'Sandbox.Timedout', 'Task timed out after 2.00 seconds'],
     ['answers too much', { bytes: 6_291_600 }, 'Function.ResponseSizeTooLarge', '6291556 bytes'],
   ])('a handler that %s is an error of the function', async (_, event, type, text) => {
     const { error, said } = await invoke(event);
     expect(error).toBe('Unhandled');
     expect(said).toMatchObject({ errorType: type, errorMessage: expect.stringContaining(text) });
+  });
+
+  test('a handler that takes too long is ended, and so is an environment without work', async () => {
+    const hasty = await startLambdaEmulator({
+      zip: zipSync({ 'index.mjs': strToU8(CODE) }),
+      timeoutSeconds: 1,
+      idleMs: 300,
+    });
+    const own = await loadLambda(placeOf(hasty), { sockets: 1 });
+    const { error, said } = await invoke({ until: '/nowhere' }, 'seine', own);
+    expect(error).toBe('Unhandled');
+    expect(said).toMatchObject({
+      errorType: 'Sandbox.Timedout',
+      errorMessage: expect.stringContaining('Task timed out after 1.00 seconds'),
+    });
+    await invoke({}, 'seine', own);
+    await expect.poll(() => hasty.pidsOf('seine')).toEqual([]);
+    own.client.destroy();
+    await hasty.close();
   });
 
   test('an answer just below the limit arrives, a request above it does not', async () => {
@@ -108,12 +147,6 @@ describe('the emulator of Lambda', () => {
       name: 'RequestTooLargeException',
       $metadata: { httpStatusCode: 413 },
     });
-  });
-
-  test('environments without work are ended', async () => {
-    await invoke({});
-    expect(emulator.pidsOf('seine').length).toBeGreaterThan(0);
-    await expect.poll(() => emulator.pidsOf('seine')).toEqual([]);
   });
 
   test('code that cannot be loaded is told as such', async () => {

@@ -82,7 +82,7 @@ export async function crawlSickPages(options: SickRunOptions): Promise<SickRun> 
       sources: [{ file: list }],
       allowPrivate: true,
       politeness: { rate },
-      timeouts: { headersMs: HEADERS_TIMEOUT_MS },
+      ...(sickness === 'timeout' ? { timeouts: { headersMs: HEADERS_TIMEOUT_MS } } : {}),
     };
     const file = join(folder.path, 'job.json');
     writeFileSync(file, JSON.stringify(job));

@@ -1,12 +1,13 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { type Arrival, Arrivals } from './arrivals.ts';
 
 /** A site that remembers who asked for what, and may have enough of somebody. */
 export interface AddressLog {
   url: string;
   port: number;
-  requests: { address: string; path: string; at: number }[];
+  requests: ({ address: string; path: string } & Arrival)[];
   /** Addresses that get 403 for everything. */
   banned: Set<string>;
   close(): Promise<void>;
@@ -22,7 +23,7 @@ export async function openAddressLog(
   const banned = new Set<string>();
   const server = createServer((request, response) => {
     const address = request.socket.remoteAddress ?? '';
-    requests.push({ address, path: request.url ?? '', at: performance.now() });
+    requests.push({ address, path: request.url ?? '', ...arrivals.note(request.socket) });
     setTimeout(() => {
       if (options.answer?.(request, response)) return;
       if (banned.has(address)) response.writeHead(403).end('go away');
@@ -30,6 +31,7 @@ export async function openAddressLog(
       else response.writeHead(200, { 'content-type': 'text/html' }).end(`<title>${request.url}</title>`);
     }, options.delayMs ?? 0);
   });
+  const arrivals = new Arrivals(server);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

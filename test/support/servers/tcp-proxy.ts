@@ -7,8 +7,8 @@ export interface TcpProxy {
   connections(): number;
   /** Breaks all connections, and refuses new ones for so long. */
   cut(ms: number): Promise<void>;
-  /** Bytes of all connections are held back, in both directions, for so long; then they go on. */
-  freeze(ms: number): Promise<void>;
+  /** Bytes of all connections are held back, in both directions, for so long or until then; then they go on. */
+  freeze(time: number | Promise<void>): Promise<void>;
   /**
    * The next request that contains the text reaches the server, whose answer does not come back: the connection
    * breaks instead. Resolves when that has happened.
@@ -104,13 +104,13 @@ export async function startTcpProxy(target: { port: number; host?: string }): Pr
       await delay(ms);
       isRefusing = false;
     },
-    async freeze(ms) {
+    async freeze(time) {
       const frozen = [...pairs];
       for (const { client, server: remote } of frozen) {
         client.pause();
         remote.pause();
       }
-      await delay(ms);
+      await (typeof time === 'number' ? delay(time) : time);
       for (const { client, server: remote } of frozen) {
         client.resume();
         remote.resume();

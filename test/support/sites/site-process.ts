@@ -1,23 +1,16 @@
 import { fork } from 'node:child_process';
 import { type AddressInfo, createServer } from 'node:net';
 import { constants, setPriority } from 'node:os';
+import { type Arrival, Arrivals } from '../servers/arrivals.ts';
 
 /**
  * An origin that judges gaps, in a process of its own: it answers every path with the same few bytes, looks
  * at the clock first and makes next to no garbage, so that its own pauses do not make gaps seem shorter.
  * Listens on all loopback addresses.
  */
-export interface JudgedRequest {
+export interface JudgedRequest extends Arrival {
   host: string;
   path: string;
-  /** When it was looked at. */
-  at: number;
-  /**
-   * It came in no earlier than this: when the judge looked around the time before last. What it finds after a look may
-   * have come before that one, but not before the one that preceded it: it would have been found then. A judge that
-   * was held up for 20 ms cannot say when in that time a request came, and must not blame anybody for it.
-   */
-  noEarlierThan: number;
 }
 
 interface SiteProcess {
@@ -41,33 +34,14 @@ const ANSWER = Buffer.from(
 async function judge(): Promise<void> {
   const log: JudgedRequest[] = [];
   let waiting: { count: number; resolve: () => void }[] = [];
-  let lookedAt = 0;
-  let lookedBefore = 0;
-  let accepted = 0;
-  let noneWaitedAt = 0;
-  setInterval(() => {
-    lookedBefore = lookedAt;
-    lookedAt = performance.now();
-    if (accepted === 0) noneWaitedAt = lookedBefore;
-    accepted = 0;
-  }, 2);
   const server = createServer((socket) => {
     socket.setNoDelay(true);
-    // Connections are accepted one by one: a new one may have waited, with its request, since there was none.
-    accepted++;
-    let waitedSince: number | null = noneWaitedAt;
     socket.on('error', () => socket.destroy());
     socket.on('data', (bytes) => {
-      const at = performance.now();
+      const arrival = arrivals.note(socket);
       const text = bytes.toString('latin1');
       const host = text.slice(text.indexOf('host: ') + 6, text.indexOf('\r\n', text.indexOf('host: ')));
-      log.push({
-        at,
-        noEarlierThan: waitedSince ?? lookedBefore,
-        host,
-        path: text.slice(4, text.indexOf(' ', 4)),
-      });
-      waitedSince = null;
+      log.push({ ...arrival, host, path: text.slice(4, text.indexOf(' ', 4)) });
       if (text.includes('onnection: close')) socket.end(ANSWER);
       else socket.write(ANSWER);
       if (waiting.length === 0) return;
@@ -77,6 +51,7 @@ async function judge(): Promise<void> {
       });
     });
   });
+  const arrivals = new Arrivals(server);
   await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve));
   const { port } = server.address() as AddressInfo;
   // Code that runs for the first time is slow, and a late first look makes the first gap seem short:

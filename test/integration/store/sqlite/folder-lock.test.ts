@@ -107,19 +107,8 @@ test('somebody who looks does not keep a coordinator out', async () => {
   });
   children.push(child);
   await once(child.stdout!, 'data');
-  const until = performance.now() + 300;
-  let taken = 0;
-  let refused = 0;
-  while (performance.now() < until) {
-    try {
-      lockFolder(folder.dir).release();
-      taken++;
-    } catch {
-      refused++;
-    }
-  }
-  expect(taken).toBeGreaterThan(0);
-  expect(refused).toBe(0);
+  // So often that many of them meet a look.
+  for (let turn = 0; turn < 500; turn++) lockFolder(folder.dir).release();
 });
 
 test('a folder that is not there is an error, not a lock', () => {

@@ -61,7 +61,7 @@ describe('a function of ordinary size', () => {
   });
 
   test('a batch that found no room while its permits were good comes back as it went, under no suspicion', async () => {
-    const long = deliver(dispatcher, batchOf(site, { id: 1, paths: ['/slow'], budgetMs: 2_000 }));
+    const long = deliver(dispatcher, batchOf(site, { id: 1, paths: ['/slow'], budgetMs: 6_000 }));
     await expect.poll(() => site.paths).toEqual(['/slow']);
     const batch = batchOf(site, { id: 2, paths: ['/1', '/2'] });
     batch.permits[0]!.endAt = batch.permits[0]!.startAt + 500;
@@ -175,8 +175,10 @@ describe('a function of ordinary size', () => {
   test('a call that is made twice does not touch what the first has stored', async () => {
     const batch = batchOf(site, { id: 77, paths: ['/1'] });
     const [first, second] = [await deliver(dispatcher, batch), await deliver(dispatcher, batch)];
-    const archives = [first, second].map(({ reports }) => reports[0]!.archive!);
-    expect(archives[0]!.key).not.toBe(archives[1]!.key);
+    const archives = [first, second].map(
+      ({ reports }) => reports.flatMap(({ archive }) => archive ?? [])[0]!,
+    );
+    expect(archives[0]?.key).not.toBe(archives[1]?.key);
     const blobs = await openFolderBlobs(folder.dir);
     expect(await blobs.read(archives[0]!.key)).toHaveLength(archives[0]!.bytes);
     await blobs.close();

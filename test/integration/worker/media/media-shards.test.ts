@@ -171,7 +171,9 @@ describe('when it cannot be written', () => {
     });
     const [picture, page, large] = outcomesOf(parts);
     expect(picture).toMatchObject({ kind: 'deferred' });
-    expect(parts.at(-1)!).toMatchObject({ trouble: 'cannot write the shard: no space', pack: null });
+    // A machine that stands still reports in several parts.
+    expect(parts.map(({ trouble }) => trouble)).toContain('cannot write the shard: no space');
+    expect(parts.filter(({ pack }) => pack !== null)).toEqual([]);
     expect(page).toMatchObject({ kind: 'fetched', page: { archive: { offset: expect.any(Number) } } });
     expect(large).toMatchObject({ kind: 'fetched', page: { media: { member: null } } });
   });
@@ -180,9 +182,9 @@ describe('when it cannot be written', () => {
     const parts = await setup.run(['/1.jpg', '/page'], { spec, blobs: failingBelow('warc/') });
     const [picture, page] = outcomesOf(parts);
     expect(page).toMatchObject({ kind: 'deferred' });
-    expect(parts.at(-1)!.trouble).toBe('cannot write the archive: no space');
+    expect(parts.map(({ trouble }) => trouble)).toContain('cannot write the archive: no space');
     expect(picture).toMatchObject({ kind: 'fetched' });
-    expect(parts.at(-1)!.archive).toBeNull();
+    expect(parts.filter(({ archive }) => archive !== null)).toEqual([]);
     expect(await setup.files()).toHaveLength(1);
   });
 });

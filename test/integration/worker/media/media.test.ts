@@ -222,5 +222,6 @@ test('what cannot be stored goes back, and the report says why', async () => {
   const blobs: Blobs = { ...setup.blobs, write: full, put: full };
   const parts = await setup.run(['/small.jpg', '/large.jpg'], { blobs });
   expect(outcomesOf(parts).map(({ kind }) => kind)).toEqual(['deferred', 'deferred']);
-  expect(parts.at(-1)!.trouble).toBe('cannot store a media file: the disk is full');
+  // A machine that stands still reports in several parts.
+  expect(parts.map(({ trouble }) => trouble)).toContain('cannot store a media file: the disk is full');
 });
