@@ -1,4 +1,4 @@
-import { DuckDBInstance } from '@duckdb/node-api';
+import { DuckDBInstance, DuckDBTimestampTZValue } from '@duckdb/node-api';
 
 /** A reader that knows nothing of us: what it makes of a file is what others will. */
 export async function openDuckDb(): Promise<{
@@ -10,6 +10,8 @@ export async function openDuckDb(): Promise<{
   const instance = await DuckDBInstance.create(':memory:');
   const connection = await instance.connect();
   await connection.run("SET TimeZone = 'UTC'");
+  // The library writes times in the zone of this machine, whatever that of the connection is.
+  DuckDBTimestampTZValue.timezoneOffsetInMinutes = 0;
   const rows = async (sql: string) => {
     const reader = await connection.runAndReadAll(sql);
     return reader.getRowObjectsJson() as Record<string, unknown>[];

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
+import { chmod, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { provideProgram } from './provide-program.ts';
@@ -44,7 +44,11 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     const initdb = join(dirname(program), 'initdb');
     const auth =
       password === undefined ? ['--auth=trust'] : ['--auth=scram-sha-256', '--pwfile', passwordFile];
-    if (password !== undefined) await writeFile(passwordFile, password, { mode: 0o644 });
+    if (password !== undefined) {
+      await writeFile(passwordFile, password);
+      // For the user of the server, whatever this process keeps from others.
+      await chmod(passwordFile, 0o644);
+    }
     const init = ['-D', data, '-U', 'postgres', '--no-sync', '--no-locale', '-E', 'UTF8', ...auth];
     await home.run(initdb, init);
     const port = await startOnFreePort(home, options, (chosen) => [
