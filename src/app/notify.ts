@@ -69,7 +69,7 @@ async function notifiersOf(job: Job, { logger, jobEnvironment }: NotifyTools): P
   if (job.file === null || stored.length === job.spec.notify?.length) return stored;
   try {
     const { file } = job;
-    return (await withEnvironment(jobEnvironment, () => loadJobFile(file))).spec.notify ?? [];
+    return (await loadJobFile(file, withEnvironment(jobEnvironment))).spec.notify ?? [];
   } catch (error) {
     logger.warn(`commands of notify did not run: ${messageOf(error)}`);
     return stored;
