@@ -1,5 +1,6 @@
 import { checkSink, checkSources, openJobAccess, openServices } from '../../../app/app.ts';
 import { type Folder, openFolder } from '../../../app/folder.ts';
+import { checkCommands } from '../../../app/notify.ts';
 import { attachQuote } from '../../../coordinator/forecast/quote.ts';
 import { isResumable, requireJob, type SubmittedJob, submitJob } from '../../../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../../../core/errors.ts';
@@ -37,6 +38,7 @@ export async function runCommand(context: Context): Promise<ExitName> {
     loaded.spec,
   );
   await openJobAccess(loaded.spec, context.settings);
+  checkCommands(loaded, context.settings);
   if (dryRun) {
     const readable = { ...loaded.spec, sources: sources.filter((source) => !isUnread(source)) };
     const forecast = readable.sources.length === 0 ? null : await dryForecast(context, readable);
