@@ -25,5 +25,5 @@ export function isPrivateFolder(folder: string, user: number): boolean {
     // It was there before, or there is no room.
   }
   const found = lstatSync(folder, { throwIfNoEntry: false });
-  return found !== undefined && found.isDirectory() && found.uid === user && (found.mode & 0o077) === 0;
+  return found?.isDirectory() === true && found.uid === user && (found.mode & 0o077) === 0;
 }
