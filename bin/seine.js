@@ -9,8 +9,8 @@ if (problem) {
   process.exitCode = 2;
 } else {
   hushWarnings();
-  const { enableCompileCache } = await import('node:module');
-  enableCompileCache();
+  const { useCompileCache } = await import('../dist/entry/compile-cache.js');
+  useCompileCache();
   const { main } = await import('../dist/cli/main.js');
   process.exitCode = await main(process.argv.slice(2));
 }

@@ -1,6 +1,14 @@
 import { type AppSettings, checkSink, checkSources, openJobAccess, type Run, startRun } from './app/app.ts';
 import { type Folder, openFolder } from './app/folder.ts';
-import { browserOf, callbacksOf, lambdaOf, loadConfig, s3Of, storeOf } from './config/load.ts';
+import {
+  browserOf,
+  callbacksOf,
+  lambdaOf,
+  loadConfig,
+  s3Of,
+  storeOf,
+  withEnvironment,
+} from './config/load.ts';
 import {
   askToRun,
   isResumable,
@@ -134,7 +142,7 @@ export async function openSeine(options: SeineOptions = {}): Promise<Seine> {
     retry: (name, filter = {}) => retryDead(folder, name, filter),
     resume: (name) => resumeJob(folder, settings, name),
     add: (name, urls) => addUrls(folder, name, urls),
-    reparse: (file, options = {}) => reparseJob(folder, file, options),
+    reparse: (file, options = {}) => reparseJob(folder, settings, file, options),
     page: (url, name) => storedPage(folder, url, name),
     quality: async (name) => (await latestQualityOf(store, await requireJob(store, name ?? null))).routes,
     close: () => folder.close(),
@@ -179,7 +187,7 @@ async function runJob(
   fresh: boolean,
 ): Promise<RunHandle> {
   const { store } = folder;
-  const loaded = await load(definition);
+  const loaded = await load(definition, settings);
   if (!loaded.code) checkClosures(loaded, settings);
   await checkSources(loaded.spec.sources, settings, store, loaded.spec);
   await openJobAccess(loaded.spec, settings);
@@ -250,10 +258,11 @@ async function* addedRows(urls: Iterable<string | AddedUrl>): AsyncIterable<Adde
 
 async function reparseJob(
   { store, blobs }: Folder,
+  { jobEnvironment }: AppSettings,
   file: string,
   { job: name, dryRun = false }: { job?: string; dryRun?: boolean },
 ): Promise<ReparseResult> {
-  const { spec, handlers } = await loadJobFile(file);
+  const { spec, handlers } = await loadJobFile(file, withEnvironment(jobEnvironment));
   const job = await requireJob(store, name ?? spec.name);
   const newest = await store.jobs.find(job.name);
   const code = await compileJob(spec, handlers);
@@ -289,7 +298,8 @@ async function* rowsOfJob<T>(
   yield* read(job.id, job);
 }
 
-async function load(definition: JobDefinition | string): Promise<LoadedJob> {
-  if (typeof definition === 'string') return loadJobFile(definition);
+async function load(definition: JobDefinition | string, settings: AppSettings): Promise<LoadedJob> {
+  if (typeof definition === 'string')
+    return loadJobFile(definition, withEnvironment(settings.jobEnvironment));
   return { ...(await parseJob(definition, 'the job', 'job')), code: null, file: null };
 }

@@ -5,6 +5,7 @@ import { setImmediate } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { SeineError } from '../../src/core/errors.ts';
 import { jobJsonSchema } from '../../src/job-file/json-schema.ts';
+import { asItIs } from '../../src/job-file/load-handlers.ts';
 import { loadJobFile } from '../../src/job-file/load-job-file.ts';
 import { completeSpec, hashOfSpec, parseJob } from '../../src/job-file/parse-job.ts';
 import { HOSTILE_TEXTS } from '../hostile-texts.ts';
@@ -150,7 +151,7 @@ export async function openJobsTarget(): Promise<Target> {
     async check(input) {
       const path = join(dir, input[0] === 0x7b ? 'job.json' : 'job.yaml');
       await writeFile(path, input);
-      const job = await loadJobFile(path).catch((error: unknown) => {
+      const job = await loadJobFile(path, asItIs).catch((error: unknown) => {
         if (!(error instanceof SeineError)) throw error;
         must(
           error.message.length < 20_000 && !/\[object Object\]|undefined is not/.test(error.message),

@@ -43,6 +43,7 @@ import type { FolderLock } from '../store/sqlite/connection/folder-lock.ts';
 import { systemClock } from '../worker/batch/system-clock.ts';
 import type { JobHandlers } from '../worker/job/route-code.ts';
 import type { Folder, RemoteStore } from './folder.ts';
+import { checkCommands } from './notify.ts';
 import { folderOf, prepareBlobs } from './open-blobs.ts';
 import { type DispatchSettings, openDispatcher } from './open-dispatcher.ts';
 
@@ -61,9 +62,11 @@ export interface AppSettings extends DispatchSettings {
   readSecret?: ReadSecret;
   /** Lists of proxies that jobs may use by name. */
   proxyPools?: ReadonlyMap<string, SharedPool>;
-  /** Where traces of batches go, when somebody asked for them. */
+  /** Programs that jobs without code may run. */
+  jobCommands?: readonly string[];
   /** How long entries of host logs are kept. */
   hostLogDays?: number;
+  /** Where traces of batches go, when somebody asked for them. */
   traces?: TraceSink | undefined;
 }
 
@@ -140,6 +143,7 @@ export async function startRun(
   const files = openFiles(settings, job.spec);
   try {
     const access = await openJobAccess(job.spec, settings);
+    checkCommands(job, settings);
     await checkSink(folder, job.spec);
     const sources = openSources(folder, job, files, settings);
     dispatcher ??= await openServices(folder, job.spec, settings, prepared.handlers);
@@ -310,10 +314,14 @@ export function openAddedSources(
 
 /** The secrets of a job, read anew at each start. Null for jobs that have none. */
 export async function openJobAccess(spec: JobSpec, settings: AppSettings): Promise<JobAccess | null> {
-  if (!spec.proxies && !spec.api && !spec.identity.secretHeaders && !spec.login) return null;
+  const isAllowed = guardOf(settings).services(spec.privateServices);
+  if (!spec.proxies && !spec.api && !spec.identity.secretHeaders && !spec.login) {
+    checkServices(spec, [], isAllowed);
+    return null;
+  }
   const unable: ReadSecret = () => Promise.reject(new SeineError('secrets are not available here'));
   const access = await loadJobAccess(spec, settings.readSecret ?? unable);
-  checkServices(spec, access, guardOf(settings).services(spec.privateServices));
+  checkServices(spec, access.pools, isAllowed);
   return access;
 }
 

@@ -1,12 +1,15 @@
 import { spawn } from 'node:child_process';
-import { dirname } from 'node:path';
+import { dirname, extname, resolve } from 'node:path';
 import { withEnvironment } from '../config/load.ts';
 import type { JobSummary } from '../coordinator/jobs.ts';
 import type { ReadSecret } from '../coordinator/proxies/job-access.ts';
-import { messageOf } from '../core/errors.ts';
+import { messageOf, SeineError } from '../core/errors.ts';
+import type { JobSpec } from '../core/job-schema/job.ts';
 import type { Notifier } from '../core/job-schema/notify.ts';
 import { problemsOf } from '../core/record-changes/run-problems.ts';
 import { hideCredentials } from '../core/text/redact.ts';
+import { isPublicAddress } from '../core/url/address.ts';
+import { type AddressCheck, makeAddressGuard } from '../core/url/address-guard.ts';
 import { loadJobFile } from '../job-file/load-job-file.ts';
 import type { Logger } from '../ports/ambient.ts';
 import type { Job } from '../ports/store.ts';
@@ -15,31 +18,38 @@ import { formatAmount } from '../tui/format.ts';
 
 /** Somebody waits for the end of the run: an endpoint or a command that hangs is given up. */
 const ANSWER_MS = 15_000;
+const CONNECT_MS = 10_000;
 const COMMAND_MS = 60_000;
 const TRIES = 3;
 
-interface NotifyTools {
-  /** What code of jobs sees of the environment. */
+interface NotifyTools extends CommandRules {
+  /** What code of jobs sees of the environment, and what their commands get. */
   jobEnvironment: Record<string, string>;
+  /** `never`: the operator refuses private addresses, whatever a job says. */
+  allowPrivate?: 'job' | 'never';
   readSecret?: ReadSecret;
   logger: Logger;
 }
 
 /** Tells those whom the job names that its run has ended. Never rejects: what fails is a warning. */
 export async function notifyEnd(job: Job, summary: JobSummary, tools: NotifyTools): Promise<void> {
-  const { readSecret, logger } = tools;
+  const { readSecret, logger, jobEnvironment, allowPrivate } = tools;
   if (!job.spec.notify || job.owner !== null) return;
   const message = messageFor(summary);
   const isFailure = message.problems.length > 0 || summary.state === 'tripped';
   const { created = 0, changed = 0 } = summary.changes ?? {};
   const isChange = isFailure || created + changed > 0;
+  const guard = makeAddressGuard(isPublicAddress, allowPrivate === 'never');
+  const isAllowed = guard.services(job.spec.privateServices);
   const wanted = { always: true, change: isChange, failure: isFailure };
   for (const notifier of await notifiersOf(job, tools)) {
     if (!wanted[notifier.when]) continue;
     try {
-      if (notifier.command)
-        await runWithMessage(notifier.command, message, job.file === null ? null : dirname(job.file));
-      else await postMessage(await urlOf(notifier, readSecret), message);
+      if (notifier.command) {
+        checkCommands({ file: job.file, spec: { notify: [notifier] } }, tools);
+        const cwd = job.file === null ? null : dirname(job.file);
+        await runWithMessage(notifier.command, message, { cwd, env: jobEnvironment });
+      } else await postMessage(await urlOf(notifier, readSecret), message, isAllowed);
     } catch (error) {
       const name = notifier.command?.[0] ?? 'the URL of notify';
       logger.warn(`could not notify ${name}: ${hideCredentials(messageOf(error))}`);
@@ -69,10 +79,35 @@ async function notifiersOf(job: Job, { logger, jobEnvironment }: NotifyTools): P
   if (job.file === null || stored.length === job.spec.notify?.length) return stored;
   try {
     const { file } = job;
-    return (await withEnvironment(jobEnvironment, () => loadJobFile(file))).spec.notify ?? [];
+    return (await loadJobFile(file, withEnvironment(jobEnvironment))).spec.notify ?? [];
   } catch (error) {
     logger.warn(`commands of notify did not run: ${messageOf(error)}`);
     return stored;
+  }
+}
+
+interface CommandRules {
+  /** Programs that jobs without code may run. */
+  jobCommands?: readonly string[];
+}
+
+/**
+ * Throws where a job names a program that the operator has not listed. Whoever writes a YAML or JSON file says what is
+ * fetched, and must not say what runs here; TypeScript and JavaScript run here anyway.
+ */
+export function checkCommands(
+  { file, spec }: { file: string | null; spec: Pick<JobSpec, 'notify'> },
+  { jobCommands = [] }: CommandRules,
+): void {
+  if (file === null || !/^\.(?:ya?ml|json)$/i.test(extname(file))) return;
+  const named = (program: string, dir: string) => (program.includes('/') ? resolve(dir, program) : program);
+  const listed = new Set(jobCommands.map((program) => named(program, '.')));
+  for (const { command } of spec.notify ?? []) {
+    const program = command && named(command[0]!, dirname(file));
+    if (program === undefined || listed.has(program)) continue;
+    throw new SeineError(`the job runs ${command![0]}, which is not listed in SEINE_JOB_COMMANDS`, {
+      hint: `if the job may run it, set SEINE_JOB_COMMANDS=${[...jobCommands, program].join(',')}`,
+    });
   }
 }
 
@@ -82,37 +117,49 @@ async function urlOf({ url }: Notifier, readSecret: ReadSecret | undefined): Pro
   return (await readSecret(url!, 'anywhere')).trim();
 }
 
-/** To a server that takes JSON, such as a chat. */
-export async function postMessage(url: string, message: object): Promise<void> {
+/** To a server that takes JSON, such as a chat. Redirects are not followed: the message is for this server. */
+export async function postMessage(url: string, message: object, isAllowed: AddressCheck): Promise<void> {
+  const [{ request }, { openGuardedConnections }] = await Promise.all([
+    import('undici'),
+    import('../network/guarded-connections.ts'),
+  ]);
+  const connections = openGuardedConnections({
+    isAllowed,
+    refused: (hostname) => new Error(`${hostname} has a private or reserved address, which is refused`),
+    connectMs: CONNECT_MS,
+  });
   const body = JSON.stringify(message);
-  for (let attempt = 1; ; attempt++) {
-    try {
-      const headers = { 'content-type': 'application/json' };
-      const response = await fetch(url, {
-        method: 'POST',
-        headers,
-        body,
-        signal: AbortSignal.timeout(ANSWER_MS),
-      });
-      await response.body?.cancel();
-      if (response.ok) return;
-      throw new Error(`status ${response.status}`);
-    } catch (error) {
-      if (attempt >= TRIES) throw error;
+  const headers = { 'content-type': 'application/json' };
+  try {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const signal = AbortSignal.timeout(ANSWER_MS);
+        const answer = await request(url, {
+          ...{ method: 'POST', headers, body, signal, dispatcher: connections },
+        });
+        answer.body.on('error', () => {}).destroy();
+        if (answer.statusCode >= 200 && answer.statusCode < 300) return;
+        throw new Error(`status ${answer.statusCode}`);
+      } catch (error) {
+        if (attempt >= TRIES) throw error;
+      }
     }
+  } finally {
+    await connections.destroy();
   }
 }
 
-/** Runs a program with the message as JSON on its standard input. */
+/** Runs a program with the message as JSON on its standard input. `env`: instead of that of this process. */
 export async function runWithMessage(
   [program, ...args]: readonly string[],
   message: object,
-  cwd: string | null,
+  { cwd = null, env }: { cwd?: string | null; env?: Record<string, string> } = {},
 ): Promise<void> {
   const child = spawn(program!, args, {
     stdio: ['pipe', 'ignore', 'inherit'],
     timeout: COMMAND_MS,
     ...(cwd === null ? {} : { cwd }),
+    ...(env ? { env } : {}),
   });
   // A command that reads nothing closes its input early.
   child.stdin.on('error', () => {});

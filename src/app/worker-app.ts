@@ -5,7 +5,7 @@ import type { BrowserFetcherOptions } from '../fetch/browser/browser-fetcher.ts'
 import { openHttpFetcher } from '../fetch/http/http-fetcher.ts';
 import { openGeneratedUserAgents } from '../fetch/impersonate/generated-user-agents.ts';
 import type { RemoteApiOptions } from '../fetch/remote-api/remote-api-fetcher.ts';
-import { loadHandlers } from '../job-file/load-handlers.ts';
+import { asItIs, loadHandlers } from '../job-file/load-handlers.ts';
 import type { Logger } from '../ports/ambient.ts';
 import type { Fetcher } from '../ports/fetcher.ts';
 import type { ThreadData } from '../transport/thread/thread-messages.ts';
@@ -46,7 +46,7 @@ export async function openWorkerTools(
     busyMs,
     gate: new RequestGate({ clock: systemClock, busyMs }),
     jobs: new JobCache(
-      async (bundle) => handlers ?? (bundle === null ? new Map() : loadHandlers(blobs, bundle)),
+      async (bundle) => handlers ?? (bundle === null ? new Map() : loadHandlers(blobs, bundle, asItIs)),
       { forbidsPrivate },
     ),
     async close() {

@@ -75,6 +75,7 @@ export async function makeContext(parsed: ParsedArgs, output: Output = process):
       readSecret: loaded.readSecret,
       proxyPools: loaded.config.proxyPools,
       jobEnvironment: loaded.jobEnvironment,
+      jobCommands: loaded.config.jobCommands ?? [],
       s3: s3Of(loaded.config),
       store: storeOf(loaded.config),
       logger,

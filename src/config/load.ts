@@ -80,15 +80,25 @@ export function hideEnvironment(shown: Record<string, string>): <T>(work: () => 
   };
 }
 
-/** Shows only this environment while something runs: the code of a job file, which runs when it is loaded. */
-export async function withEnvironment<T>(shown: Record<string, string>, work: () => Promise<T>): Promise<T> {
-  const whole = process.env;
-  process.env = shown;
-  try {
-    return await work();
-  } finally {
-    process.env = whole;
-  }
+/** The whole environment while it is hidden, and how many hide it. */
+const hidden: { whole: NodeJS.ProcessEnv | null; count: number } = { whole: null, count: 0 };
+
+/** Shows only this environment while something runs: the code of a job, which runs when it is loaded. */
+export function withEnvironment(shown: Record<string, string>): <T>(work: () => Promise<T>) => Promise<T> {
+  return async (work) => {
+    hidden.whole ??= process.env;
+    hidden.count++;
+    process.env = shown;
+    try {
+      return await work();
+    } finally {
+      // A server may load several at the same time: the last one shows what was there before the first.
+      if (--hidden.count === 0) {
+        process.env = hidden.whole;
+        hidden.whole = null;
+      }
+    }
+  };
 }
 
 /** Whoever starts a worker for jobs of others has to allow private addresses, as the job has to. */

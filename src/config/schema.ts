@@ -264,7 +264,7 @@ export const SETTINGS = {
   allowPrivate: setting<'job' | 'never'>({
     env: 'SEINE_ALLOW_PRIVATE',
     shown: '`job` for the threads of a run, `never` for other workers',
-    doc: 'Whether private addresses, loopback included, may be connected to: `job` lets each job decide, `never` refuses them for pages, proxies, scraping APIs and source files.',
+    doc: 'Whether private addresses, loopback included, may be connected to: `job` lets each job decide, `never` refuses them for pages, proxies, scraping APIs, source files, WebSockets and `notify`.',
     default: () => 'job',
     parse: oneOf('job', 'never'),
   }),
@@ -392,6 +392,17 @@ export const SETTINGS = {
       env: 'SEINE_JOB_SECRETS',
       shown: 'those that start with `SEINE_SECRET_`',
       doc: 'Secrets that jobs may read besides: environment variables, mounted secrets, and paths of files or folders, separated by commas.',
+      default: () => null,
+      parse: (text) => text.split(',').flatMap((name) => name.trim() || []),
+      show: (names) => names?.join(',') ?? 'none',
+    }),
+    environmentOnly: true,
+  },
+  jobCommands: {
+    ...setting<string[] | null>({
+      env: 'SEINE_JOB_COMMANDS',
+      shown: 'none',
+      doc: 'Programs that `notify` of a job in YAML or JSON may run, separated by commas: `notify-send,./tell-me.sh`. Jobs with code run what they want.',
       default: () => null,
       parse: (text) => text.split(',').flatMap((name) => name.trim() || []),
       show: (names) => names?.join(',') ?? 'none',

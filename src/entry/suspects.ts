@@ -1,4 +1,4 @@
-import { enableCompileCache } from 'node:module';
+import { useCompileCache } from './compile-cache.ts';
 
-enableCompileCache();
+useCompileCache();
 await import('./suspects-main.ts');

@@ -1,5 +1,5 @@
-import { enableCompileCache } from 'node:module';
+import { useCompileCache } from './compile-cache.ts';
 
 // Before anything else is loaded: each thread compiles its modules anew otherwise.
-enableCompileCache();
+useCompileCache();
 await import('./thread-main.ts');

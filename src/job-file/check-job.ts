@@ -4,6 +4,7 @@ import { fetcherOfRoute, mayRender } from '../core/escalation/escalation.ts';
 import type { JobSpec, MediaRule, RouteSpec } from '../core/job-schema/job.ts';
 import type { SecretRef } from '../core/job-schema/proxies.ts';
 import { LIMITS } from '../core/limits.ts';
+import { shownPool } from '../core/proxies/row-proxy.ts';
 import { suggestion } from '../core/text/nearest-name.ts';
 import { hideCredentials } from '../core/text/redact.ts';
 import type { RouteCode } from '../worker/job/route-code.ts';
@@ -14,14 +15,33 @@ export function checkSources({ sources, keepOpen }: Pick<JobSpec, 'sources' | 'k
     throw new SeineError('the job has no sources, so there is nothing to fetch', {
       hint: 'name a URL, file or sitemap, or set `keepOpen` for a job that gets its URLs later',
     });
-  const names = sources.flatMap((source) => (typeof source === 'string' ? [source] : Object.values(source)));
-  const open = names.find((name) => typeof name === 'string' && hideCredentials(name) !== name);
-  if (open !== undefined)
+  checkUrls('sources', namesOf(sources), 'put an Authorization header into `identity.secretHeaders` instead');
+}
+
+/** The same holds for what a job names besides its pages. */
+export function checkServiceUrls({ api, notify = [] }: Pick<JobSpec, 'api' | 'notify'>): void {
+  const { url, batch } = api ?? {};
+  checkUrls(
+    'api',
+    [url, batch?.submit, batch?.poll],
+    'put the secret into `api.key`, and `{key}` into the URL or a header',
+  );
+  checkUrls(
+    'notify',
+    notify.map((each) => each.url),
+    'put the whole URL into a secret: `url: { env: … }`',
+  );
+}
+
+function namesOf(sources: JobSpec['sources']): unknown[] {
+  return sources.flatMap((source) => (typeof source === 'string' ? [source] : Object.values(source)));
+}
+
+function checkUrls(where: string, names: readonly unknown[], hint: string): void {
+  if (names.some((name) => typeof name === 'string' && hideCredentials(name) !== name))
     throw new SeineError(
-      'sources: a URL contains a user name or password, which would be stored in plain text',
-      {
-        hint: 'put an Authorization header into `identity.secretHeaders` instead',
-      },
+      `${where}: a URL contains a user name or password, which would be stored in plain text`,
+      { hint },
     );
 }
 
@@ -35,7 +55,7 @@ export function checkAccess({ routes, proxies, api, login }: JobSpec): void {
     const pool = proxy ?? proxies?.default;
     if (proxy !== undefined && !(proxies && Object.hasOwn(proxies.pools, proxy)))
       throw new SeineError(
-        `route '${name}' uses the unknown proxy pool '${proxy}'${suggestion(proxy, Object.keys(proxies?.pools ?? {}))}`,
+        `route '${name}' uses the unknown proxy pool ${shownPool(proxy)}${suggestion(proxy, Object.keys(proxies?.pools ?? {}))}`,
         { written: proxy },
       );
     if (escalate.includes('proxy') && pool === undefined)

@@ -12,12 +12,18 @@ export function bundleKeyOf(code: Uint8Array): string {
   return `bundles/${hash('sha256', mapAt === -1 ? code : code.subarray(0, mapAt + 1), 'hex')}.mjs`;
 }
 
+/** Runs the code of a job, which sees what it may see of the environment. */
+export type RunCode = <T>(work: () => Promise<T>) => Promise<T>;
+
+/** Where the whole thread or process has an environment for jobs. */
+export const asItIs: RunCode = (work) => work();
+
 /** The handlers of a stored bundle, by route. The bytes must be what their name says. */
-export async function loadHandlers(blobs: Blobs, bundle: string): Promise<JobHandlers> {
+export async function loadHandlers(blobs: Blobs, bundle: string, run: RunCode): Promise<JobHandlers> {
   const code = await blobs.read(bundle);
   if (!code) throw new Error(`the code of the job is missing: ${bundle}`);
   if (bundleKeyOf(code) !== bundle) throw new Error(`the code of the job was changed: ${bundle}`);
-  return handlersOf(await importCode(code));
+  return handlersOf(await run(() => importCode(code)));
 }
 
 /** One self-contained module; a data URL needs no file and no folder. */

@@ -8,7 +8,7 @@ import type { Blobs } from '../ports/blobs.ts';
 import type { JobCode } from '../ports/store.ts';
 import { describeCodeError } from '../worker/job/error-place.ts';
 import { anchorSecrets } from './check-job.ts';
-import { bundleKeyOf, importCode } from './load-handlers.ts';
+import { bundleKeyOf, importCode, type RunCode } from './load-handlers.ts';
 import { hashOfSpec, type JobLines, type ParsedJob, parseJob } from './parse-job.ts';
 
 const JOB_FILE_ENDINGS = ['.ts', '.mts', '.js', '.mjs', '.json', '.yaml', '.yml'];
@@ -34,8 +34,8 @@ export function isJobFile(path: string): boolean {
   return !isRemote(path) && JOB_FILE_ENDINGS.includes(extname(path).toLowerCase());
 }
 
-/** A job from a TypeScript, JavaScript, YAML or JSON file. */
-export async function loadJobFile(path: string): Promise<LoadedJob> {
+/** A job from a TypeScript, JavaScript, YAML or JSON file. The code of the first two runs here, by `run`. */
+export async function loadJobFile(path: string, run: RunCode): Promise<LoadedJob> {
   const name = toJobName(basename(path, extname(path)).replace(/\.job$/, ''));
   const text = await readText(path);
   const ending = extname(path).toLowerCase();
@@ -45,7 +45,7 @@ export async function loadJobFile(path: string): Promise<LoadedJob> {
     throw new SeineError(`${path} is empty`, {
       hint: 'a job needs at least `sources`; see docs/jobs.md',
     });
-  const definition = code ? await evaluate(code, path) : await parseData(text, path, ending);
+  const definition = code ? await run(() => evaluate(code, path)) : await parseData(text, path, ending);
   if (code && (definition === undefined || definition === null))
     throw new SeineError(`${path} has no default export`, {
       hint: 'export the job: export default defineJob({ … })',

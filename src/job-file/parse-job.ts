@@ -13,6 +13,7 @@ import {
   checkAddresses,
   checkHeaders,
   checkRoute,
+  checkServiceUrls,
   checkShape,
   checkSources,
 } from './check-job.ts';
@@ -73,6 +74,7 @@ async function checkMeaning(spec: JobSpec, handlers: JobHandlers): Promise<void>
   checkAddresses(spec);
   checkSources(spec);
   checkHeaders(spec);
+  checkServiceUrls(spec);
   // Selectors, patterns and route names are compiled once here, so that mistakes show now.
   await compileJob(spec, handlers);
   const unknown = unknownRouteOf(spec);

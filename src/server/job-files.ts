@@ -1,6 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { messageOf } from '../core/errors.ts';
+import type { RunCode } from '../job-file/load-handlers.ts';
 import { isJobFile, type LoadedJob, loadJobFile } from '../job-file/load-job-file.ts';
 import type { Logger } from '../ports/ambient.ts';
 
@@ -15,6 +16,7 @@ interface JobFilesOptions {
   /** All job files in it count, also those that are added later. */
   folder: string | null;
   logger: Logger;
+  runCode: RunCode;
 }
 
 /** Job files that a server was given: read when they appear or change. One that cannot be read is told once, and left out. */
@@ -48,7 +50,7 @@ export class JobFiles {
 
   async #load(path: string): Promise<LoadedJob | null> {
     try {
-      return await loadJobFile(path);
+      return await loadJobFile(path, this.#options.runCode);
     } catch (error) {
       this.#options.logger.error(`cannot use the job file ${path}: ${messageOf(error)}`);
       return null;

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { AppSettings } from '../app/app.ts';
 import type { Folder } from '../app/folder.ts';
 import { notifyEnd } from '../app/notify.ts';
+import { withEnvironment } from '../config/load.ts';
 import { isResumable, type JobSummary, submitJob } from '../coordinator/jobs.ts';
 import type { RunView } from '../coordinator/reports/run-view.ts';
 import { THRESHOLDS_DEFAULT, type Thresholds } from '../core/alerts/alerts.ts';
@@ -99,7 +100,8 @@ export class Server {
     const watch = new SettleWatch();
     this.#folder = this.#watched(opened, watch);
     const { store, blobs } = this.#folder;
-    this.#files = new JobFiles({ files: jobFiles, folder: jobsFolder, logger });
+    const runCode = withEnvironment(settings.jobEnvironment);
+    this.#files = new JobFiles({ files: jobFiles, folder: jobsFolder, logger, runCode });
     this.#warmer = new LambdaWarmer(settings);
     this.#runner = new JobRunner({
       folder: this.#folder,

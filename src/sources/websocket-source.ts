@@ -62,7 +62,7 @@ async function* readMessages(
   let refusal: SeineError | null = null;
   const refused = (hostname: string) => {
     refusal = new SeineError(`the WebSocket is at a private address: ${hostname}`, {
-      hint: 'the job says privateServices: false, or SEINE_ALLOW_PRIVATE is never',
+      hint: 'SEINE_ALLOW_PRIVATE=never refuses it; set SEINE_ALLOW_PRIVATE=job if jobs may use the own network',
     });
     return refusal;
   };

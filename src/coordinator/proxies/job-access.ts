@@ -76,8 +76,8 @@ async function loadPool(name: string, spec: PoolSpec, read: ReadSecret): Promise
  * resolve to is checked when they are dialled.
  */
 export function checkServices(
-  { api }: Pick<JobSpec, 'api'>,
-  { pools }: JobAccess,
+  { api, notify = [] }: Pick<JobSpec, 'api' | 'notify'>,
+  pools: readonly ProxyPool[],
   isAllowed: AddressCheck,
 ): void {
   if (isAllowed === null) return;
@@ -90,6 +90,11 @@ export function checkServices(
     const url = URL.parse(template?.replace(/[{}]/g, '') ?? '');
     if (url && isRefused(url.hostname.replace(/^\[|\]$/g, '')))
       throw privateService('the scraping API of the job');
+  }
+  for (const { url } of notify) {
+    const place = typeof url === 'string' ? URL.parse(url) : null;
+    if (place && isRefused(place.hostname.replace(/^\[|\]$/g, '')))
+      throw privateService('the URL that the job notifies');
   }
 }
 

@@ -160,24 +160,31 @@ export class ChainCheck {
   }
 }
 
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
 function isSums(before: unknown): before is LogSums {
   if (typeof before !== 'object' || before === null) return false;
   const { entries, firstAt, hash, lost, permits, refusals, requests } = before as Record<string, unknown>;
   const counts = [entries, lost, permits, refusals, requests];
   return (
-    counts.every((count) => Number.isSafeInteger(count)) &&
-    typeof hash === 'string' &&
-    (firstAt === null || typeof firstAt === 'string')
+    counts.every(isCount) && typeof hash === 'string' && (firstAt === null || typeof firstAt === 'string')
   );
 }
 
 function isRow(row: unknown): row is HostLogRow {
   if (typeof row !== 'object' || row === null) return false;
-  const { host, number, previous, hash } = row as Partial<Record<keyof HostLogRow, unknown>>;
+  const { host, number, previous, hash, ...rest } = row as Partial<Record<keyof HostLogRow, unknown>>;
+  const { requests, refusals, smallestGapUs, firstSentAt, lastSentAt, permit } = rest;
+  const { gapUs, address } = (permit ?? {}) as { gapUs?: unknown; address?: unknown };
+  const isNoneOr = (fits: (value: unknown) => boolean, ...values: unknown[]) =>
+    values.every((value) => value === null || value === undefined || fits(value));
   return (
-    typeof host === 'string' &&
+    [host, previous, hash].every((text) => typeof text === 'string') &&
     Number.isSafeInteger(number) &&
-    typeof previous === 'string' &&
-    typeof hash === 'string'
+    isNoneOr(isCount, requests, refusals) &&
+    isNoneOr(Number.isSafeInteger, smallestGapUs, gapUs) &&
+    isNoneOr((text) => typeof text === 'string', firstSentAt, lastSentAt, address)
   );
 }

@@ -15,7 +15,9 @@ const notifier = z
       .array(z.string().min(1))
       .min(1)
       .optional()
-      .describe('Program and arguments. It gets the summary as JSON on standard input. Only in job files.'),
+      .describe(
+        'Program and arguments. It gets the summary as JSON on standard input. Only in job files; in YAML and JSON only programs that `SEINE_JOB_COMMANDS` lists.',
+      ),
     when: z
       .enum(['always', 'change', 'failure'])
       .default('always')

@@ -34,13 +34,18 @@ export function rowProxyOf(meta: Meta | null): RowProxy {
   };
 }
 
+/** Someone may have taken the proxy itself for the name of a pool: nothing that could be one is quoted or stored. */
+export function shownPool(name: string): string {
+  return /^[\w.-]{1,64}$/.test(name) ? `'${name}'` : '(not the name of a pool)';
+}
+
 /** Why a job cannot send a page that way; null when it can. */
 export function whyNoProxy(
   { pool, country }: RowProxy,
   { proxies }: Pick<JobSpec, 'proxies'>,
 ): string | null {
   if (pool !== undefined && !Object.hasOwn(proxies?.pools ?? {}, pool))
-    return `unknown proxy pool '${pool.slice(0, 100)}'`;
+    return `unknown proxy pool ${shownPool(pool)}`;
   if (country !== undefined && !proxies) return 'the row names a country, but the job has no proxies';
   if (country !== undefined && !/^[A-Z]{2}$/.test(country))
     return `the country must be two letters such as DE, got '${country.slice(0, 40)}'`;

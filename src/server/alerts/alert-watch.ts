@@ -144,13 +144,14 @@ export class AlertWatch {
     for (const owner of await this.#mayKnow(subject))
       await store.webhooks.tell({ type: `alert.${state}`, data }, { owner, now });
     await this.#send('Slack', this.#options.targets.slackUrl, (url) =>
-      postMessage(url, { text: lineOf(change) }),
+      // The operator says where.
+      postMessage(url, { text: lineOf(change) }, null),
     );
     await this.#send('the mail server', this.#options.targets.mail, (mail) =>
       sendMail(mail, mailOf(change, now)),
     );
     await this.#send('the command', this.#options.targets.command, (command) =>
-      runWithMessage(command, data, null),
+      runWithMessage(command, data),
     );
   }
 

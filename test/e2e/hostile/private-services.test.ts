@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { seine } from '../../support/seine-in-process.ts';
@@ -40,6 +40,14 @@ routes: [{ name: a, fetcher: api }]
 sources: [{ file: '${url}/list.csv' }]
 allowPrivate: true
 `,
+  WebSocket: (url: string) => `
+sources: [{ websocket: '${url.replace('http', 'ws')}/ticker' }]
+allowPrivate: true
+`,
+  notification: (url: string) => `
+sources: 'http://127.0.0.1:9/'
+notify: { url: '${url}/hook' }
+`,
 };
 
 test.each(Object.entries(JOBS))('a %s at a private address is refused', async (kind, jobOf) => {
@@ -52,6 +60,49 @@ test.each(Object.entries(JOBS))('a %s at a private address is refused', async (k
   expect(finished.stderr).toContain('SEINE_ALLOW_PRIVATE=job');
   expect(finished.code).toBe(2);
   expect(site.requests).toEqual([]);
+});
+
+test('a notification goes to no private address that a secret or a redirect names', async () => {
+  const path = join(folder.path, 'told.yaml');
+  writeFileSync(path, "sources: 'http://127.0.0.1:9/'\nnotify: { url: { env: SEINE_SECRET_HOOK } }\n");
+  const told = (hook: string, allowed: string) => {
+    const env = { SEINE_ALLOW_PRIVATE: allowed, SEINE_SECRET_HOOK: hook };
+    return seine(['run', path, '--fresh', '--dir', join(folder.path, 'told')], { env });
+  };
+  const refused = await told(`${site.url}/hook`, 'never');
+  expect(refused.stderr).toContain('could not notify the URL of notify: 127.0.0.1 has a private');
+  expect(site.requests).toEqual([]);
+  const elsewhere = await openAddressLog({
+    answer: (_, response) => !!response.writeHead(302, { location: `${site.url}/inside` }).end(),
+  });
+  const redirected = await told(`${elsewhere.url}/hook`, 'job');
+  await elsewhere.close();
+  expect(redirected.stderr).toContain('could not notify the URL of notify: status 302');
+  expect(elsewhere.requests).not.toEqual([]);
+  expect(site.requests).toEqual([]);
+});
+
+test('a job without code runs only programs that the operator lists, with the variables of a job', async () => {
+  const program = join(folder.path, 'tell.sh');
+  const seen = join(folder.path, 'seen.txt');
+  writeFileSync(program, `#!/bin/sh\nenv > '${seen}'\n`, { mode: 0o755 });
+  const path = join(folder.path, 'runs.yaml');
+  writeFileSync(path, "sources: 'http://127.0.0.1:9/'\nnotify: { command: [./tell.sh] }\n");
+  const run = (...listed: string[]) => {
+    const env = { OPERATORS_TOKEN: 'hush', JOB_SITE: 'here', SEINE_JOB_COMMANDS: listed.join(',') };
+    return seine(['run', path, '--fresh', '--dir', join(folder.path, 'runs')], { env });
+  };
+  // Another program of the same name, in the folder where the operator is.
+  for (const listed of [[], ['tell.sh'], ['./tell.sh']]) {
+    const refused = await run(...listed);
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toContain('the job runs ./tell.sh, which is not listed in SEINE_JOB_COMMANDS');
+    expect(refused.stderr).toContain(`set SEINE_JOB_COMMANDS=${[...listed, program].join(',')}`);
+  }
+  expect(existsSync(seen)).toBe(false);
+  expect((await run(program)).code).toBe(3);
+  expect(readFileSync(seen, 'utf8')).toContain('JOB_SITE=here');
+  expect(readFileSync(seen, 'utf8')).not.toContain('hush');
 });
 
 test('a secret of the operator is not sent to a URL of the job', async () => {

@@ -7,6 +7,7 @@ import { nextCommands } from '../../../src/cli/commands/setup/next-commands.ts';
 import { TEMPLATES } from '../../../src/cli/commands/setup/templates.ts';
 import { nextCommand, programName } from '../../../src/cli/program-name.ts';
 import { COMMANDS } from '../../../src/cli/specs/commands.ts';
+import { asItIs } from '../../../src/job-file/load-handlers.ts';
 import { loadJobFile } from '../../../src/job-file/load-job-file.ts';
 import { type ShopSite, startShopSite } from '../../../src/sites/shop/shop-site.ts';
 import { seineHere } from '../../support/seine-in-process.ts';
@@ -41,8 +42,8 @@ describe('seine init', () => {
     const schema = /^# yaml-language-server: \$schema=(\S+)\n/.exec(text)![1]!;
     expect(JSON.parse(readFileSync(join(yaml, schema), 'utf8')).title).toBe('Seine job');
     expect(readFileSync(join(yaml, 'README.md'), 'utf8').trim().split('\n')).toHaveLength(5);
-    const { spec } = await loadJobFile(join(typescript, `${name}.ts`));
-    const other = await loadJobFile(join(yaml, `${name}.yaml`));
+    const { spec } = await loadJobFile(join(typescript, `${name}.ts`), asItIs);
+    const other = await loadJobFile(join(yaml, `${name}.yaml`), asItIs);
     expect(JSON.stringify(other.spec).replaceAll(yaml, typescript)).toBe(JSON.stringify(spec));
   });
 
@@ -51,7 +52,7 @@ describe('seine init', () => {
     const made = await seineHere('init', 'https://shop.example/a', '--into', folder.path);
     expect(made.stdout).toMatch(/^wrote shop\.ts, tsconfig\.json in .*\nkept README\.md as they were\n/);
     expect(readFileSync(at('README.md'), 'utf8')).toBe('mine');
-    const { spec } = await loadJobFile(at('shop.ts'));
+    const { spec } = await loadJobFile(at('shop.ts'), asItIs);
     expect(spec).toMatchObject({ sources: ['https://shop.example/a'], allowPrivate: false });
     const again = await seineHere('init', 'shop', '--into', folder.path);
     expect(again).toMatchObject({ code: 2, stderr: expect.stringMatching(/shop\.ts exists already/) });

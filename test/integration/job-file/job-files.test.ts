@@ -5,7 +5,13 @@ import { checkKey } from '../../../src/blobs/blob-key.ts';
 import { openFolderBlobs } from '../../../src/blobs/folder-blobs.ts';
 import { archiveKeyOf } from '../../../src/coordinator/plan/open-batch.ts';
 import { SeineError } from '../../../src/core/errors.ts';
-import { bundleKeyOf, handlersOf, importCode, loadHandlers } from '../../../src/job-file/load-handlers.ts';
+import {
+  asItIs,
+  bundleKeyOf,
+  handlersOf,
+  importCode,
+  loadHandlers,
+} from '../../../src/job-file/load-handlers.ts';
 import { isJobFile, loadJobFile } from '../../../src/job-file/load-job-file.ts';
 import { describeCodeError, placesOfError } from '../../../src/worker/job/error-place.ts';
 import { temporaryFolder } from '../../support/fixtures.ts';
@@ -23,7 +29,7 @@ async function fileOf(name: string, text: string): Promise<string> {
 }
 
 async function errorOf(path: string): Promise<SeineError> {
-  const error = await loadJobFile(path).then(
+  const error = await loadJobFile(path, asItIs).then(
     () => null,
     (caught: unknown) => caught,
   );
@@ -39,7 +45,7 @@ describe('data files', () => {
     ['shop.yml', 'sources: [https://a.example/, list.txt]\nfollow: site\n'],
     ['shop.job.yaml', 'sources: [https://a.example/, list.txt]\nfollow: site\n'],
   ])('%s: named by the file, with files beside it', async (name, text) => {
-    const { spec, code, handlers } = await loadJobFile(await fileOf(name, text));
+    const { spec, code, handlers } = await loadJobFile(await fileOf(name, text), asItIs);
     expect(spec).toMatchObject({ name: 'shop', follow: [{ within: 'site' }] });
     expect(spec.sources).toEqual(['https://a.example/', join(folder.dir, 'list.txt')]);
     expect(code).toBeNull();
@@ -53,7 +59,7 @@ describe('data files', () => {
       $schema: './x.json',
       sources: [{ file: '../in.csv', urlColumn: 'u' }],
     });
-    const { spec } = await loadJobFile(await fileOf('deep/x.json', text));
+    const { spec } = await loadJobFile(await fileOf('deep/x.json', text), asItIs);
     expect(spec.name).toBe('other');
     expect(spec.sources).toMatchObject([{ file: join(folder.dir, 'in.csv'), urlColumn: 'u' }]);
     expect(spec).not.toHaveProperty('$schema');
@@ -68,7 +74,7 @@ describe('data files', () => {
     '.job.yaml',
     '_.yaml',
   ])('%s gives a name that a job may have and a folder of pages too', async (name) => {
-    const { spec } = await loadJobFile(await fileOf(name, 'sources: https://a.example/'));
+    const { spec } = await loadJobFile(await fileOf(name, 'sources: https://a.example/'), asItIs);
     expect(spec.name).toMatch(/^[a-z0-9][a-z0-9._-]{0,63}$/i);
     expect(() => checkKey(`${archiveKeyOf({ name: spec.name, run: 1 }, 1)}-0.warc.gz`)).not.toThrow();
   });
@@ -173,7 +179,7 @@ describe('code files', () => {
          routes: [{ name: 'p', match: '/p/*', handler: (page) => ({ price: parsePrice(page.textOf('.price') ?? '$0') }) }],
        });`,
     );
-    const { spec, code, handlers } = await loadJobFile(path);
+    const { spec, code, handlers } = await loadJobFile(path, asItIs);
     expect(spec).toMatchObject({ name: 'typed', routes: [{ name: 'p' }] });
     expect([...handlers.keys()]).toEqual(['p']);
     const { handler } = handlersOf(await importCode(code!)).get('p')!;
@@ -189,7 +195,7 @@ describe('code files', () => {
         { name: 'r', select: { a: 'h1' }, schema: { type: 'object' } },
       ] };`,
     );
-    const { spec, code } = await loadJobFile(path);
+    const { spec, code } = await loadJobFile(path, asItIs);
     const stored = handlersOf(await importCode(code!));
     expect(stored.get('p')!.clean!({ a: 2 }, {} as never)).toEqual({ a: 2, b: 1 });
     expect(stored.get('q')!.schema!.safeParse(3)).toEqual({ success: true, data: 3 });
@@ -199,7 +205,7 @@ describe('code files', () => {
 
   test('code without handlers is only a spec', async () => {
     const path = await fileOf('plain.mjs', "export default { sources: 'https://a.example/' };");
-    expect(await loadJobFile(path)).toMatchObject({ code: null, spec: { name: 'plain' } });
+    expect(await loadJobFile(path, asItIs)).toMatchObject({ code: null, spec: { name: 'plain' } });
   });
 
   test.each([
@@ -255,12 +261,12 @@ describe('stored code', () => {
     const key = bundleKeyOf(code);
     expect(checkKey(key)).toBe(key);
     await blobs.put(key, code);
-    const { handler } = (await loadHandlers(blobs, key)).get('p')!;
+    const { handler } = (await loadHandlers(blobs, key, asItIs)).get('p')!;
     expect(handler?.({} as never, null)).toEqual({ a: 1 });
     await blobs.put(key, Buffer.from('export default { routes: [] };'));
-    await expect(loadHandlers(blobs, key)).rejects.toThrow(/changed/);
+    await expect(loadHandlers(blobs, key, asItIs)).rejects.toThrow(/changed/);
     await blobs.delete(key);
-    await expect(loadHandlers(blobs, key)).rejects.toThrow(/is missing/);
+    await expect(loadHandlers(blobs, key, asItIs)).rejects.toThrow(/is missing/);
     await blobs.close();
   });
 
@@ -277,7 +283,7 @@ describe('stored code', () => {
       'check-price.ts',
       'export function check(price: object): void {\n  throw new Error("no price");\n}',
     );
-    const codeOf = async (text: string) => (await loadJobFile(await fileOf('throws.ts', text))).code!;
+    const codeOf = async (text: string) => (await loadJobFile(await fileOf('throws.ts', text), asItIs)).code!;
     const plain = await codeOf(lines.join('\n'));
     const commented = await codeOf(['// Prices.', ...lines].join('\n'));
     expect(bundleKeyOf(commented)).toBe(bundleKeyOf(plain));

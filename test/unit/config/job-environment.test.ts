@@ -36,8 +36,21 @@ test('code of jobs sees what programs need, and what the operator lists', () => 
 
 test('it is all that is there while a job file is loaded, and the whole one is there again afterwards', async () => {
   const whole = process.env;
-  expect(await withEnvironment({ A: '1' }, async () => ({ ...process.env }))).toEqual({ A: '1' });
-  await expect(withEnvironment({}, () => Promise.reject(new Error('no job')))).rejects.toThrow('no job');
+  expect(await withEnvironment({ A: '1' })(async () => ({ ...process.env }))).toEqual({ A: '1' });
+  await expect(withEnvironment({})(() => Promise.reject(new Error('no job')))).rejects.toThrow('no job');
+  expect(process.env).toBe(whole);
+});
+
+test('it is hidden until the last of several that are loaded at once is there', async () => {
+  const whole = process.env;
+  const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const hidden = withEnvironment({ A: '1' });
+  const loading = [hidden(() => first.promise), hidden(() => second.promise)];
+  first.resolve();
+  await loading[0];
+  expect(process.env).toEqual({ A: '1' });
+  second.resolve();
+  await loading[1];
   expect(process.env).toBe(whole);
 });
 

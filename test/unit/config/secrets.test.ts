@@ -182,6 +182,13 @@ describe('a job', () => {
     [{ api: { key: { env: 'X' } } }, /either `url` or `batch`/],
     [{ api: { url: 'https://api.example/' } }, /the URL must contain `\{url\}`/],
     [{ sources: ['https://u:p@a.example/'] }, /sources: a URL contains a user name or password/],
+    [{ api: { url: 'https://u:p@a.example/?u={url}' } }, /api: a URL contains a user name or password/],
+    [{ api: { batch: { submit: 'https://u:p@a.example/' } } }, /api: a URL contains a user name/],
+    [
+      { api: { batch: { submit: 'https://a.example/', poll: 'https://u@a.example/' } } },
+      /api: a URL contains/,
+    ],
+    [{ notify: { url: 'https://u:p@a.example/' } }, /notify: a URL contains a user name or password/],
     [{ sources: [{ sitemap: 'https://u:p@a.example/sitemap.xml' }] }, /sources: a URL contains a user name/],
     [{ sources: [{ file: 'https://u:p@a.example/list.csv' }] }, /sources: a URL contains a user name/],
     [{ proxies: { pools: { dc: { from: { secret: '../etc/passwd' } } } } }, /proxies\.pools\.dc\.from/],

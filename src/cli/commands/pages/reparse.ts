@@ -4,7 +4,7 @@ import { hideEnvironment } from '../../../config/load.ts';
 import { requireJob } from '../../../coordinator/jobs.ts';
 import { SeineError } from '../../../core/errors.ts';
 import { openSystemResolver } from '../../../fetch/network/system-resolver.ts';
-import { loadHandlers } from '../../../job-file/load-handlers.ts';
+import { asItIs, loadHandlers } from '../../../job-file/load-handlers.ts';
 import { isJobFile, type LoadedJob, loadJobFile, storeCode } from '../../../job-file/load-job-file.ts';
 import { parseJob } from '../../../job-file/parse-job.ts';
 import type { Job } from '../../../ports/store.ts';
@@ -111,14 +111,14 @@ async function chooseJob(
   folder: Folder,
 ): Promise<{ job: Job; code: CompiledJob; origin: string; loaded: LoadedJob | null }> {
   const named = second ?? (first !== undefined && isJobFile(first) ? first : null);
-  const given = named === null ? null : await loadJobFile(named);
+  const given = named === null ? null : await loadJobFile(named, asItIs);
   const job = await requireJob(folder.store, given && named === first ? given.spec.name : (first ?? null));
-  const loaded = given ?? (job.file === null ? null : await loadJobFile(job.file));
+  const loaded = given ?? (job.file === null ? null : await loadJobFile(job.file, asItIs));
   if (loaded) {
     const code = await compileJob(loaded.spec, loaded.handlers);
     return { job, code, origin: named ?? job.file!, loaded };
   }
-  const handlers = job.bundle === null ? new Map() : await loadHandlers(folder.blobs, job.bundle);
+  const handlers = job.bundle === null ? new Map() : await loadHandlers(folder.blobs, job.bundle, asItIs);
   // Fills in what jobs could not say when it was run.
   const { spec } = await parseJob(job.spec, `${job.name}-${job.run}`, job.name, handlers);
   const code = await compileJob(spec, handlers);

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type AppSettings, startRun } from '../../../app/app.ts';
 import { type Folder, openFolder } from '../../../app/folder.ts';
+import { withEnvironment } from '../../../config/load.ts';
 import { requireJob, submitJob } from '../../../coordinator/jobs.ts';
 import { SeineError } from '../../../core/errors.ts';
 import type { JobSpec } from '../../../core/job-schema/job.ts';
@@ -83,7 +84,10 @@ async function chosen(context: Context): Promise<{ loaded: LoadedJob; url: strin
 async function storedJob(context: Context, name: string): Promise<LoadedJob> {
   return withFolder(context, async ({ store, blobs }) => {
     const job = await requireJob(store, name);
-    const handlers = job.bundle === null ? new Map() : await loadHandlers(blobs, job.bundle);
+    const handlers =
+      job.bundle === null
+        ? new Map()
+        : await loadHandlers(blobs, job.bundle, withEnvironment(context.loaded.jobEnvironment));
     const code = job.bundle === null ? null : await blobs.read(job.bundle);
     return { spec: completeSpec(job.spec), handlers, code, file: job.file };
   });

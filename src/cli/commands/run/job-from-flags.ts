@@ -41,7 +41,7 @@ export async function jobFromCommandLine(context: Context): Promise<LoadedJob> {
   if (jobFiles.length > 0 && args.length > 1)
     throw new SeineError(`a job file must be the only argument, got ${args.length} arguments`);
   if (jobFiles.length === 1) {
-    const loaded = await withEnvironment(context.loaded.jobEnvironment, () => loadJobFile(jobFiles[0]!));
+    const loaded = await loadJobFile(jobFiles[0]!, withEnvironment(context.loaded.jobEnvironment));
     const changed = withFlags(loaded.spec, context);
     const { spec } = await parseJob(changed, 'the options', loaded.spec.name, loaded.handlers);
     if (loaded.handlers.size === 0) checkMediaFlags(spec, context);

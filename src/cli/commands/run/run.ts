@@ -1,5 +1,6 @@
 import { checkSink, checkSources, openJobAccess, openServices } from '../../../app/app.ts';
 import { type Folder, openFolder } from '../../../app/folder.ts';
+import { checkCommands } from '../../../app/notify.ts';
 import { attachQuote } from '../../../coordinator/forecast/quote.ts';
 import { isResumable, requireJob, type SubmittedJob, submitJob } from '../../../coordinator/jobs.ts';
 import { type ExitName, SeineError } from '../../../core/errors.ts';
@@ -30,6 +31,7 @@ export async function runCommand(context: Context): Promise<ExitName> {
   const readable = spec.sources.filter((source) => !isStandardInput(source));
   await checkSources(readable, context.settings, null, spec);
   await openJobAccess(spec, context.settings);
+  checkCommands(loaded, context.settings);
   if (context.parsed.values['dry-run'] === 'true') {
     const forecast =
       readable.length === 0 ? null : await dryForecast(context, { ...spec, sources: readable });

@@ -11,6 +11,9 @@ import { PRIVATE_FOLDER } from '../../../core/file-modes.ts';
 /** A Chromium inside an npm package. 68 MB, which most installations do not need: so it is fetched when asked for. */
 const NAME = '@sparticuz/chromium';
 const VERSION = '153.0.0';
+/** Of the package, as npm writes it down for what it has unpacked. */
+const INTEGRITY =
+  'sha512-jiGWqSvPMdu4+P9TilYqAR7yEGPEHINx+lCvE/NqNO/EHYzF/x1hUiI5T6ioVIt7dEy7n88byyT0vk+dnsgQwA==';
 /** A slow line needs minutes for 68 MB. */
 const INSTALL_MS = 900_000;
 
@@ -43,7 +46,7 @@ function cacheFolder(home: string): string {
   return join(home, '.cache', 'seine', `chromium-${VERSION}`);
 }
 
-/** Fetches the package once, with npm: its registry, proxy and checks of what was fetched are those of the user. */
+/** Fetches the package once, with npm: its registry and proxy are those of the user. No other bytes than the known ones are kept. */
 export async function installChromiumPackage(home = homedir()): Promise<ChromiumPackage> {
   const dir = cacheFolder(home);
   await mkdir(dir, { recursive: true, mode: PRIVATE_FOLDER });
@@ -56,9 +59,26 @@ export async function installChromiumPackage(home = homedir()): Promise<Chromium
       cause,
     });
   }
+  if (integrityIn(dir) !== INTEGRITY) {
+    await rm(dir, { recursive: true, force: true });
+    throw new SeineError(`the npm registry has another ${NAME}@${VERSION} than the one that is known`, {
+      hint: 'check the registry that npm uses: npm config get registry',
+    });
+  }
   const found = findChromiumPackage(home);
   if (!found) throw new SeineError(`npm has fetched ${NAME}, but it is not in ${dir}`);
   return found;
+}
+
+/** npm has compared it with the bytes that it fetched. */
+function integrityIn(dir: string): string | null {
+  try {
+    const text = readFileSync(join(dir, 'node_modules', '.package-lock.json'), 'utf8');
+    const { packages } = JSON.parse(text) as { packages?: Record<string, { integrity?: string }> };
+    return packages?.[`node_modules/${NAME}`]?.integrity ?? null;
+  } catch {
+    return null;
+  }
 }
 
 function lastLine(text: string): string {

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { lstat, mkdir, mkdtemp, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -61,9 +61,10 @@ async function openToOthers(folder: string): Promise<void> {
 
 /** A folder of that name that belongs to another user could hold another browser, which we would run. */
 async function isOurs(folder: string): Promise<boolean> {
-  let found: Awaited<ReturnType<typeof stat>>;
+  let found: Awaited<ReturnType<typeof lstat>>;
   try {
-    found = await stat(folder);
+    // A link would lead to another folder once it was looked at.
+    found = await lstat(folder);
   } catch {
     return false;
   }
@@ -107,8 +108,10 @@ async function ageMs(path: string): Promise<number> {
 async function removeOld(prefix: string, folder: string): Promise<void> {
   for (const name of await readdir(tmpdir())) {
     const path = join(tmpdir(), name);
-    if (name.startsWith(prefix) && path !== folder && !name.endsWith('.lock'))
-      await rm(path, { recursive: true, force: true });
+    if (!name.startsWith(prefix) || path === folder || name.endsWith('.lock')) continue;
+    // What another user made could turn into a link to something else while it is removed.
+    const owner = (await lstat(path).catch(() => null))?.uid;
+    if (owner === process.getuid?.()) await rm(path, { recursive: true, force: true });
   }
 }
 

@@ -8,6 +8,7 @@ import {
   sourceObjectOf,
 } from '../../../core/job-schema/source-name.ts';
 import { BoundedMap } from '../../../core/lru.ts';
+import { shownPool } from '../../../core/proxies/row-proxy.ts';
 import { suggestion } from '../../../core/text/nearest-name.ts';
 import { canonicalJson } from '../../../core/values/canonical-json.ts';
 import { readsSecrets } from '../../../job-file/check-job.ts';
@@ -106,7 +107,7 @@ function proxiesOf(
   const shared = proxyPools.get(pool);
   if (!shared) {
     const meant = suggestion(pool, [...proxyPools.keys()]);
-    throw new Problem('bad-option', `proxy_pool: the server has no pool '${pool}'${meant}`);
+    throw new Problem('bad-option', `proxy_pool: the server has no pool ${shownPool(pool)}${meant}`);
   }
   const from = { shared: pool };
   return {

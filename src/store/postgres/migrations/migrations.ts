@@ -555,4 +555,35 @@ export const MIGRATIONS: readonly Migration[] = [
   ALTER TABLE hosts ADD COLUMN paced_by bigint;
   `,
   },
+  {
+    number: 38,
+    name: 'sink-limits',
+    // Values come from pages: one that is too long for an index, or that a trigger refuses, ended every run that met it.
+    sql: `
+  CREATE OR REPLACE FUNCTION seine_sink(job bigint, target text, statement text, lines text[]) RETURNS integer LANGUAGE plpgsql AS $$
+  DECLARE
+    line text;
+    refused integer := 0;
+  BEGIN
+    BEGIN
+      EXECUTE statement USING (SELECT jsonb_agg(each::jsonb) FROM unnest(lines) AS each);
+      RETURN 0;
+    EXCEPTION WHEN data_exception OR integrity_constraint_violation OR program_limit_exceeded OR raise_exception
+      OR with_check_option_violation THEN
+      NULL;
+    END;
+    FOREACH line IN ARRAY lines LOOP
+      BEGIN
+        EXECUTE statement USING jsonb_build_array(line::jsonb);
+      EXCEPTION WHEN data_exception OR integrity_constraint_violation OR program_limit_exceeded OR raise_exception
+        OR with_check_option_violation THEN
+        refused := refused + 1;
+        INSERT INTO sink_rejects (job_id, row_hash, row_text, reason, at) VALUES (job, md5(line), line, SQLERRM, now())
+        ON CONFLICT (job_id, row_hash) DO UPDATE SET reason = excluded.reason, at = excluded.at;
+      END;
+    END LOOP;
+    RETURN refused;
+  END $$;
+  `,
+  },
 ];

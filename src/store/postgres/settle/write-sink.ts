@@ -43,8 +43,10 @@ export async function checkSinkTable(
   ownSchema: string,
 ): Promise<void> {
   const [schema, name] = partsOf(table);
-  if (schema === ownSchema)
-    throw new SeineError(`sink.table: ${table} is in the schema of Seine itself`, {
+  const [state] = await run('SELECT 1 WHERE to_regclass($1) IS NOT NULL', `${quoted(schema)}.seine_tasks`);
+  // Whoever writes a job must not write the state of others, also not of another Seine in the same database.
+  if (schema === ownSchema || state)
+    throw new SeineError(`sink.table: ${table} is in a schema of Seine itself`, {
       hint: 'use a table of your own, in another schema',
     });
   const found = await run<{ column: string }>(COLUMNS, schema, name);

@@ -1,4 +1,4 @@
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -51,6 +51,13 @@ describe('the bundled one', () => {
     const path = join(folder, `seine-chromium-${user}-${await versionOf()}`);
     await mkdir(path);
     await chmod(path, 0o777);
+    await expect(findChromium('bundled')).rejects.toThrow(/is not private to this user/);
+  });
+
+  test('is not run from where a link leads, which somebody else may turn elsewhere', async () => {
+    const own = join(folder, 'own');
+    await mkdir(own, { mode: 0o700 });
+    await symlink(own, join(folder, `seine-chromium-${user}-${await versionOf()}`));
     await expect(findChromium('bundled')).rejects.toThrow(/is not private to this user/);
   });
 });

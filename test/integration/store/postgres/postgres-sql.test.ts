@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { SinkSpec } from '../../../../src/core/job-schema/sink.ts';
@@ -128,13 +129,37 @@ test('records go into a table of the user, and rows that do not fit are put asid
   expect(await store.jobs.counters(job.id)).toMatchObject({ done: 3, records: 7 });
 });
 
+test('a page cannot end the run with a value that the table refuses in another way', async () => {
+  await client.query(
+    `CREATE FUNCTION no_horses() RETURNS trigger LANGUAGE plpgsql AS
+       $$ BEGIN IF NEW.sku = 'horse' THEN RAISE EXCEPTION 'no horses'; END IF; RETURN NEW; END $$;
+     CREATE TRIGGER no_horses BEFORE INSERT ON products FOR EACH ROW EXECUTE FUNCTION no_horses()`,
+  );
+  // Longer than a row of an index may be, also when it is compressed.
+  const long = randomBytes(20_000).toString('base64');
+  await visit(`${A}/hostile`, [{ sku: long }, { sku: 'horse' }, { sku: 'fine', price: { amount: 4 } }]);
+  expect(await ask("SELECT amount FROM products WHERE sku = 'fine'")).toEqual([{ amount: '4' }]);
+  const rejects = await ask('SELECT reason FROM seine.seine_sink_rejects ORDER BY reason');
+  expect(rejects).toEqual(
+    expect.arrayContaining([
+      { reason: expect.stringContaining('index row') },
+      { reason: expect.stringContaining('no horses') },
+    ]),
+  );
+});
+
 test('a table that cannot be used is refused in words, before anything runs', async () => {
   const check = (change: Partial<SinkSpec>) => store.checkSink!({ ...SINK, ...change });
   await check({});
   await expect(check({ table: 'nothing' })).rejects.toThrow('there is no table public.nothing');
   await expect(check({ columns: { ...SINK.columns, colour: 'x' } })).rejects.toThrow('has no column colour');
   await expect(check({ key: ['page'] })).rejects.toThrow('has no unique index on page');
-  await expect(check({ table: 'seine.tasks' })).rejects.toThrow('is in the schema of Seine itself');
+  await expect(check({ table: 'seine.tasks' })).rejects.toThrow('is in a schema of Seine itself');
+  // Of another one in the same database.
+  await client.query(
+    'CREATE SCHEMA other; CREATE TABLE other.tasks (id int PRIMARY KEY); CREATE TABLE other.seine_tasks ()',
+  );
+  await expect(check({ table: 'other.tasks' })).rejects.toThrow('is in a schema of Seine itself');
 });
 
 test('rows of a sink have nested fields, whole records and none', () => {

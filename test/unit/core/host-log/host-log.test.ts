@@ -167,6 +167,22 @@ test.each([
   expect(faults[0]!.problem).toContain(problem);
 });
 
+test('figures that are none are a fault, though the hash of their entry fits', () => {
+  const entry = report({ sent: 4, from: 1, to: 1_002 });
+  for (const change of [
+    { requests: '9' },
+    { requests: -4 },
+    { refusals: { '\u001b[31m': 1 } },
+    { firstSentAt: 5 },
+    { permit: { ...entry.permit, gapUs: '1' } },
+    { permit: { ...entry.permit, address: ['a'] } },
+  ]) {
+    const text = canonicalJson({ ...entry, ...change });
+    expect(checked(chainOf(text))).toMatchObject({ faultCount: 1, entries: 0, requests: 0, refusals: 0 });
+  }
+  expect(checked(chainOf(canonicalJson(entry)))).toMatchObject({ faultCount: 0, entries: 1, requests: 4 });
+});
+
 test('a log goes on from an earlier one, or it is not the same log', () => {
   const earlier = checked(chainOf(...texts.slice(0, 2))).check;
   expect(checked(chainOf(...texts), earlier).faults).toEqual([]);
