@@ -141,7 +141,8 @@ export function startPace(cap: number): HostPace {
  */
 export function paceUnder(pace: HostPace | null, cap: number): HostPace {
   const start = startPace(cap);
-  if (pace === null) return start;
+  // A rate that is none must not become no limit.
+  if (pace === null || !(pace.rate > 0)) return start;
   const { cap: before, rate, refused, knownUntil } = pace;
   const isRaised = before != null && cap > before && knownUntil === undefined;
   const wasHeldBack = isRaised && refused === null && rate >= before * START_SHARE;
@@ -357,6 +358,9 @@ function continueStretch(
 ): { stretch: Stretch; limit: LongLimit | null } {
   const startedAt = Number.isFinite(seen.rate) ? now - (seen.answers / seen.rate) * 1_000 : now;
   const answers = seen.answers - seen.refused;
+  // Times of a clock that was set back since cannot be compared.
+  if (before && Math.max(before.from, before.closedAt ?? 0) > now)
+    return continueStretch(undefined, seen, now);
   const isOpenAgain = before?.refusedAt !== undefined && answers > 0;
   const limit = isOpenAgain ? limitOf(before, Math.max(startedAt, before.closedAt!)) : null;
   const base = before && !isOpenAgain ? before : { from: startedAt, answers: 0 };

@@ -115,6 +115,19 @@ describe('a host that takes many requests and then none for a while', () => {
     expect(busy.rate).toBeGreaterThan(20);
     expect(open(closed(300), 3_600_000).rate).toBeGreaterThan(20);
   });
+
+  test('is not taken for that when the clock was set back meanwhile', () => {
+    const dayMs = 86_400_000;
+    const ahead = closed(300, dayMs);
+    const { stretch } = ahead;
+    // Refused before the clock was set, or once more after it.
+    const before = open(ahead, 70_000);
+    const across = open({ ...ahead, stretch: { ...stretch!, refusedAt: 20_000, closedAt: 30_000 } }, 70_000);
+    for (const pace of [before, across]) {
+      expect(pace.rate).toBeGreaterThan(20);
+      expect(pace.stretch!.from).toBeLessThan(70_000);
+    }
+  });
 });
 
 describe('once the limit is known', () => {
@@ -237,6 +250,10 @@ describe('a host that refuses more than so many requests a second', () => {
 });
 
 describe('a pace under another cap', () => {
+  test('begins anew where what is stored is no pace', () => {
+    for (const rate of [-0.001, 0, Number.NaN]) expect(paceUnder({ ...startPace(8), rate }, 8).rate).toBe(4);
+  });
+
   const learned = (cap: number) => notedCap(paceAfter(50, calm, cap), cap);
 
   test('begins as that of a new host where a lower one held it back', () => {
