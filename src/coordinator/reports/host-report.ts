@@ -121,7 +121,7 @@ function addressRows(pace: HostPace | null, { rate: cap }: HostLimits, now: numb
 }
 
 function stateOf(facts: HostFacts, { window }: HostLimits, now: number): HostReportRow['state'] {
-  if (facts.ready === 0) return 'idle';
+  if (facts.ready === 0) return facts.waiting ? 'waiting' : 'idle';
   if (window && !window.isOpen(now)) return 'closed';
   if (isBanned(facts.ban)) return 'banned';
   if (facts.nextAt <= now) return 'ready';
@@ -140,7 +140,7 @@ function explain(
   },
 ): string {
   const { limits, rate, delayMs, state, now, reason } = about;
-  if (state === 'idle') return facts.waiting ? waitingText(facts.waiting, reason) : 'no tasks waiting';
+  if (facts.ready === 0) return facts.waiting ? waitingText(facts.waiting, reason) : 'no tasks waiting';
   if (state === 'closed')
     return `allowed hours: opens at ${new Date(limits.window!.opensAt(now)).toISOString()}`;
   if (state === 'banned')
@@ -172,8 +172,8 @@ function waitingText({ count, until, code }: WaitingTasks, reason: string | null
 }
 
 /** A host has one limit over all jobs: those that want it take turns. */
-function sharing({ sharedWith }: HostFacts, state: HostReportRow['state']): string {
-  if (sharedWith.length === 0 || (state !== 'ready' && state !== 'waiting')) return '';
+function sharing({ sharedWith, ready }: HostFacts, state: HostReportRow['state']): string {
+  if (sharedWith.length === 0 || ready === 0 || (state !== 'ready' && state !== 'waiting')) return '';
   return `; in turns with ${sharedWith.join(', ')}`;
 }
 

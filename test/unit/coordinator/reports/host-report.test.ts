@@ -32,13 +32,13 @@ describe('what is said of a host', () => {
     [
       'a retry',
       { ready: 0, waiting: { count: 2, until: T0 + 9_000, code: 'timeout' } },
-      'idle',
+      'waiting',
       `2 tasks wait to be tried again after timeout: the next at ${new Date(T0 + 9_000).toISOString()}`,
     ],
     [
       'what a worker needs for its task',
       { ready: 0, waiting: { count: 1, until: T0 + 9_000, code: null } },
-      'idle',
+      'waiting',
       `1 task waits until ${new Date(T0 + 9_000).toISOString()} for a browser, a proxy or robots.txt`,
     ],
     ['the rate of the job', {}, 'ready', 'job settings: 4 requests per second'],
