@@ -1,5 +1,6 @@
 import type { Batch } from '../core/batch/batch.ts';
 import type { Outcome } from '../core/batch/outcome.ts';
+import { withSince } from '../core/text/since.ts';
 import type { Clock, Logger } from '../ports/ambient.ts';
 import type { Dispatcher } from '../ports/dispatcher.ts';
 import type { OpenBatches } from './run-state.ts';
@@ -29,7 +30,8 @@ export class BrowserSlots {
   #fullUntil = Number.NEGATIVE_INFINITY;
   /** Batches in a row that found no room. */
   #inVain = 0;
-  #isTold = false;
+  /** Since when none has a browser, as far as pages needed one. */
+  #noneSince: number | null = null;
 
   constructor(parts: BrowserSlotsParts) {
     this.#parts = parts;
@@ -41,7 +43,7 @@ export class BrowserSlots {
     if (shown.length === 0) return [];
     if (this.#hasRoom()) {
       this.#inVain = 0;
-      this.#isTold = false;
+      this.#noneSince = null;
       return [];
     }
     const isNone = this.#slots === 0;
@@ -63,7 +65,8 @@ export class BrowserSlots {
 
   /** Why pages wait, in words; null while there is a browser for them. */
   get trouble(): string | null {
-    return this.#isTold && this.#slots === 0 ? 'no worker has a browser' : null;
+    if (this.#noneSince === null || this.#slots !== 0) return null;
+    return withSince('no worker with a browser', this.#parts.clock.now() - this.#noneSince);
   }
 
   get #slots(): number | undefined {
@@ -77,8 +80,8 @@ export class BrowserSlots {
 
   /** Once, until there is one. */
   #tell(): void {
-    if (this.#isTold) return;
-    this.#isTold = true;
+    if (this.#noneSince !== null) return;
+    this.#noneSince = this.#parts.clock.now();
     this.#parts.logger.warn(
       'pages need a browser, but no worker has one: start some with `seine worker --kind browser`; other pages go on',
     );

@@ -249,7 +249,7 @@ export class Coordinator {
       this.#savedAt = now;
       store.expectBatches?.(dispatcher.slots);
       const { access, bans, outages, storage } = this.#run;
-      this.#reason = access?.tellShortage() ?? storage.reason ?? outages.tell() ?? bans.tell();
+      this.#reason = access?.tellShortage() ?? storage.reason ?? outages.tell() ?? bans.tell(now);
       await store.jobs.update(job.id, { workedMs: this.#workedMs(), reason: this.waitingFor });
       await this.#run.budget.addMachineTime(this.#workedHereMs());
       await this.#takeBack(await store.frontier.abandoned(job.id));

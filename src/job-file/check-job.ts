@@ -3,6 +3,7 @@ import { SeineError } from '../core/errors.ts';
 import { fetcherOfRoute, mayRender } from '../core/escalation/escalation.ts';
 import type { JobSpec, MediaRule, RouteSpec } from '../core/job-schema/job.ts';
 import type { SecretRef } from '../core/job-schema/proxies.ts';
+import { isRemote } from '../core/job-schema/source-name.ts';
 import { LIMITS } from '../core/limits.ts';
 import { shownPool } from '../core/proxies/row-proxy.ts';
 import { suggestion } from '../core/text/nearest-name.ts';
@@ -15,6 +16,12 @@ export function checkSources({ sources, keepOpen }: Pick<JobSpec, 'sources' | 'k
     throw new SeineError('the job has no sources, so there is nothing to fetch', {
       hint: 'name a URL, file or sitemap, or set `keepOpen` for a job that gets its URLs later',
     });
+  const paths = sources.map((source) =>
+    typeof source === 'string' ? source : 'file' in source ? source.file : '',
+  );
+  const strange = paths.find((path) => /^[a-z][a-z0-9+.-]*:\/\//i.test(path) && !isRemote(path));
+  if (strange !== undefined)
+    throw new SeineError(`sources: not an http(s) URL: ${hideCredentials(strange)}`, { written: strange });
   checkUrls('sources', namesOf(sources), 'put an Authorization header into `identity.secretHeaders` instead');
 }
 

@@ -38,6 +38,12 @@ export type SelectedRecord<Fields extends Select> = {
   -readonly [Name in keyof Fields]: FieldValue<Fields[Name]>;
 };
 
+/**
+ * Is always `Select`, for which editors show the texts of its fields. The compiler learns `Fields` from what is written, all
+ * the same: it looks into both branches. With `Fields & Select` a field would be declared twice, and no text be shown.
+ */
+type SelectOf<Fields> = [Fields] extends [never] ? Fields : Select;
+
 /** Of a route without `select`, and of jobs whose types are not known, any field may be there. */
 type Found<Fields> = Select extends Fields
   ? RecordData
@@ -51,24 +57,8 @@ type Found<Fields> = Select extends Fields
  */
 export type RouteDefinition<Fields = Select> = RouteFields &
   RouteSteps & {
-    // The types of the record come from what is written here, for which editors show no texts: all are at `select`.
-    /**
-     * Fields of the record, by name. Each is a CSS selector, or an object with
-     *
-     * - `css`: CSS selector; in nested fields, inside the match of the parent.
-     * - `attr`: Attribute to extract instead of the text.
-     * - `jsonLd`: Path into JSON-LD that starts with a type: `Product.offers.price`.
-     * - `meta`: Name or property of a meta tag: `og:title`.
-     * - `regex`: Extracts the match, or its first group, from the value; without a selector, from the page. Runs in linear time.
-     * - `all`: Extract all matches as a list instead of the first.
-     * - `type`: Type to convert the text to. The value is null if the text does not fit.
-     * - `currency`: For money: the currency if the text has none, or an ambiguous sign such as `$`.
-     * - `decimal`: For numbers and money: the decimal mark. Default: detected from the text.
-     * - `dayFirst`: For dates: true reads 01/02/2024 as 1 February, false as 2 January. Without it such dates are null.
-     * - `fields`: Nested fields, extracted inside each match of `css`.
-     * - `required`: If the value is missing, the page is a `validation` failure.
-     */
-    select?: (Fields & Select) | undefined;
+    /** Fields of the record, by name. Each is a CSS selector, or an object that says more. */
+    select?: SelectOf<Fields> | undefined;
     /** JSON Schema, or an object with `safeParse` as zod makes them; what that returns replaces the record. */
     schema?: Record<string, unknown> | RecordSchema | undefined;
     /**

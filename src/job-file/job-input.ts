@@ -343,6 +343,7 @@ export interface JobFields {
     | undefined;
   /** `follow` continues the same task at the new URL. `discover` creates a new task for it, so that it is never fetched twice. `auto` is `discover` if links are followed, otherwise `follow`. */
   redirects?: 'auto' | 'follow' | 'discover' | undefined;
+  /** When the job stops, and what it takes at most. */
   limits?:
     | {
         /** Stop after requesting this many pages, also those that fail. */
@@ -369,6 +370,7 @@ export interface JobFields {
         window?: number | undefined;
       }
     | undefined;
+  /** How gently hosts are asked; see docs/politeness.md. */
   politeness?:
     | {
         /** Requests per second and host, or `max` for no limit. */
@@ -416,6 +418,7 @@ export interface JobFields {
         log?: boolean | undefined;
       }
     | undefined;
+  /** How the job presents itself to the sites. */
   identity?:
     | {
         /** `honest` sends the User-Agent of the crawler; `browser` sends the headers of current browsers. */
@@ -619,6 +622,7 @@ export interface JobFields {
             };
       }
     | undefined;
+  /** How long each part of a request may take. */
   timeouts?:
     | {
         /** TCP and TLS handshake. */
@@ -633,6 +637,7 @@ export interface JobFields {
         adaptive?: boolean | undefined;
       }
     | undefined;
+  /** How often and when a failed task is tried again. */
   retry?:
     | {
         /** Attempts before a task becomes a dead letter. */
@@ -643,6 +648,7 @@ export interface JobFields {
         maxMs?: number | undefined;
       }
     | undefined;
+  /** Which fetch method is used, where a route allows several. */
   escalation?:
     | {
         /** Which of the fetch methods that a route allows is used: the `lowest` that mostly works, or the `cheapest` by cost per success for each URL template. */
@@ -651,6 +657,7 @@ export interface JobFields {
         exploreDollars?: number | undefined;
       }
     | undefined;
+  /** How many workers are wanted. */
   scaling?:
     | {
         /** Have as many batches under way as hosts and backlog need, instead of as many as the workers take. They are slots of threads, jobs at a queue, or calls of a Lambda function. */
@@ -661,6 +668,7 @@ export interface JobFields {
     | undefined;
   /** What to do with the last 1 % of the tasks: `wait` for them, `repeat` late requests on another worker, or `defer` them to the next run once they have taken a tenth of the time. */
   tail?: 'wait' | 'repeat' | 'defer' | undefined;
+  /** When a failing host pauses, and when the job stops. */
   breaker?:
     | {
         /** Failures in a row after which a host is paused. */
@@ -673,6 +681,7 @@ export interface JobFields {
         jobBatches?: number | undefined;
       }
     | undefined;
+  /** How pages that block the job are recognised; see docs/blocking.md. */
   blocking?:
     | {
         /** How block pages are recognised: `all` signals, only what `known` defences send, or not at all. A page on which the route finds what it requires never counts as blocked. */
@@ -681,6 +690,7 @@ export interface JobFields {
         add?: readonly string[] | undefined;
       }
     | undefined;
+  /** How URLs are written, so that each page has one. */
   url?:
     | {
         /** Remove utm_*, gclid and similar parameters. */
@@ -691,6 +701,7 @@ export interface JobFields {
         trailingSlash?: 'keep' | 'strip' | undefined;
       }
     | undefined;
+  /** What is kept of records that were there before. */
   records?:
     | {
         /** Update the time of an unchanged record in the store at most once per this interval. */
@@ -699,6 +710,7 @@ export interface JobFields {
         history?: boolean | undefined;
       }
     | undefined;
+  /** When a page is fetched again; see docs/revisits.md. */
   revisit?:
     | {
         /** A refresh fetches only URLs that were last fetched longer ago than this. */
@@ -714,6 +726,7 @@ export interface JobFields {
           | undefined;
       }
     | undefined;
+  /** How media files are stored; see docs/media.md. */
   media?:
     | {
         /** One file each, named by its hash, or tar shards with a JSON file for each item. */

@@ -387,11 +387,23 @@ export interface RobotsEntry {
   redirectTo: string | null;
 }
 
+/** Tasks of a host that wait: to be tried again, or for what a worker has to have for them. */
+export interface WaitingTasks {
+  /** So many at most are counted. */
+  count: number;
+  /** When the first of them is looked at again. */
+  until: number;
+  /** Why the first of them failed; null where it has not. */
+  code: string | null;
+}
+
 /** A host of a job, as it stands now. Times are epoch milliseconds. */
 export interface HostFacts {
   host: string;
   /** Tasks that could run now. */
   ready: number;
+  /** Tasks that wait for a later time; null where none does. */
+  waiting: WaitingTasks | null;
   /** Requests so far, over all jobs. */
   requests: number;
   /** Not asked again before. */
@@ -410,7 +422,10 @@ export interface HostFacts {
 }
 
 /** A host by itself, over all jobs. */
-export type HostSummary = Omit<HostFacts, 'ready' | 'smallestGapMs' | 'robots' | 'sharedWith' | 'profile'>;
+export type HostSummary = Omit<
+  HostFacts,
+  'ready' | 'waiting' | 'smallestGapMs' | 'robots' | 'sharedWith' | 'profile'
+>;
 
 export interface CheckpointOptions {
   now: number;

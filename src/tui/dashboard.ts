@@ -25,6 +25,7 @@ interface Dashboard {
 
 /** Five frames a second are as live as a person can read. */
 const INTERVAL_MS_MIN = 200;
+const WARNINGS_SHOWN = 3;
 const [COLUMNS_DEFAULT, ROWS_DEFAULT] = [80, 24];
 const HIDE_CURSOR = '\u001b[?25l';
 const SHOW_CURSOR = '\u001b[?25h';
@@ -55,6 +56,8 @@ class LiveDashboard implements Dashboard {
   #drawnAt = Number.NEGATIVE_INFINITY;
   #pending: NodeJS.Timeout | null = null;
   #isOpen = true;
+  /** Also of what is not part of the run: the connection to Redis, the store. */
+  #warnings: RunView['warnings'] = [];
 
   constructor({ output, view, intervalMs = 0, env = {} }: DashboardOptions, log: LogUpdate) {
     this.#color = (env.NO_COLOR ?? '') === '';
@@ -84,6 +87,7 @@ class LiveDashboard implements Dashboard {
   }
 
   print(text: string): void {
+    this.#noteWarning(text);
     if (!this.#isOpen) this.#output.write(text);
     else this.#log.persist(text.replace(/\n$/, ''));
     if (this.#isOpen) this.#draw();
@@ -93,7 +97,17 @@ class LiveDashboard implements Dashboard {
     this.#drawnAt = performance.now();
     const { columns = COLUMNS_DEFAULT, rows = ROWS_DEFAULT } = this.#output;
     // log-update ends with a line break, so the last row of the terminal stays free.
-    this.#log(renderDashboard(this.#view(), { columns, rows: rows - 1, color: this.#color }));
+    const view = this.#view();
+    const others = view.warnings.filter(({ text }) => !this.#warnings.some((own) => own.text === text));
+    const warnings = [...others, ...this.#warnings].slice(-WARNINGS_SHOWN);
+    this.#log(renderDashboard({ ...view, warnings }, { columns, rows: rows - 1, color: this.#color }));
+  }
+
+  #noteWarning(line: string): void {
+    const [, label, text] = /^(warning|error): (.+?)(?: \{.*\})?\n?$/.exec(line) ?? [];
+    if (text === undefined) return;
+    const level = label === 'error' ? 'error' : 'warn';
+    this.#warnings = [...this.#warnings, { at: Date.now(), level, text } as const].slice(-WARNINGS_SHOWN);
   }
 
   #drawSoon(): void {

@@ -70,7 +70,9 @@ export async function compileJob(spec: JobSpec, handlers: JobHandlers): Promise<
     });
   }
   const names = new Set(routes.map((route) => route.name));
-  if (names.size < routes.length) throw new SeineError('two routes of the job have the same name');
+  for (const [index, { name }] of routes.entries())
+    if (routes.findIndex((route) => route.name === name) < index)
+      throw new SeineError(`two routes have the same name: ${name}`, { written: name });
   for (const rule of spec.follow) {
     for (const name of [rule.route, rule.from]) {
       if (name !== undefined && !names.has(name))

@@ -787,7 +787,7 @@ function isTroubled({ manner, robots }: SimHost): boolean {
   return manner.kind === 'stalls' || manner.kind === 'down' || manner.kind === 'gone';
 }
 
-const PROBE = /^no host can be reached: next probe at (\S+)$/;
+const PROBE = /^no host can be reached since .*: next probe at (\S+)$/;
 /** The host's own time counts as well: until then another job has had it, which may lose batch after batch there. */
 const SELECT_IDLE = `
   SELECT hosts.host, queues.ready, max(queues.next_at, hosts.next_at) AS since

@@ -10,12 +10,19 @@ interface Message {
   id?: number;
   method?: string;
   params?: { items?: unknown[] };
-  result?: { contents: { value: string } } | null;
+  result?: unknown;
+}
+
+interface Suggestion {
+  label: string;
+  documentation?: string | { value: string };
 }
 
 export interface LanguageServer {
   /** What an editor shows for the name at this place of the text; empty when it shows nothing. */
   hover(offset: number): Promise<string>;
+  /** Names that it offers at this place, and the text it shows beside each of these. */
+  complete(offset: number, names: readonly string[]): Promise<Map<string, string>>;
   close(): void;
 }
 
@@ -43,19 +50,38 @@ export async function openLanguageServer(file: string, text: string): Promise<La
     else if (message.id !== undefined) waiting.get(message.id)?.(message);
   });
   const uri = pathToFileURL(file).href;
-  const capabilities = { textDocument: { hover: { contentFormat: ['plaintext'] } } };
+  const completionItem = { documentationFormat: ['plaintext'] };
+  const capabilities = {
+    textDocument: { hover: { contentFormat: ['plaintext'] }, completion: { completionItem } },
+  };
   await ask('initialize', { processId: process.pid, rootUri: null, capabilities });
   send({ method: 'initialized', params: {} });
   send({
     method: 'textDocument/didOpen',
     params: { textDocument: { uri, languageId: 'typescript', version: 1, text } },
   });
+  const at = (offset: number) => {
+    const before = text.slice(0, offset).split('\n');
+    const position = { line: before.length - 1, character: before.at(-1)!.length };
+    return { textDocument: { uri }, position };
+  };
   return {
     async hover(offset) {
-      const before = text.slice(0, offset).split('\n');
-      const position = { line: before.length - 1, character: before.at(-1)!.length };
-      const { result } = await ask('textDocument/hover', { textDocument: { uri }, position });
-      return result?.contents.value ?? '';
+      const { result } = await ask('textDocument/hover', at(offset));
+      return (result as { contents: { value: string } } | null)?.contents.value ?? '';
+    },
+    async complete(offset, names) {
+      const { result } = await ask('textDocument/completion', at(offset));
+      const offered = ((result as { items?: Suggestion[] } | null)?.items ?? []).filter(({ label }) =>
+        names.includes(label.replace('?', '')),
+      );
+      const texts = new Map<string, string>();
+      for (const each of offered) {
+        const { documentation = '' } = (await ask('completionItem/resolve', each)).result as Suggestion;
+        const shown = typeof documentation === 'string' ? documentation : documentation.value;
+        texts.set(each.label.replace('?', ''), shown);
+      }
+      return texts;
     },
     close: () => void child.kill(),
   };

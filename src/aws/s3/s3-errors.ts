@@ -30,6 +30,7 @@ export function explainS3(error: unknown, target: S3Target): unknown {
 function sentenceOf(error: Trouble, target: S3Target): [message: string, hint: string] | null {
   const { bucket } = target;
   const store = target.endpoint ?? 'S3';
+  const named = target.endpoint === null ? 'S3' : `S3 at ${target.endpoint}`;
   switch (error.name) {
     case 'NoSuchBucket':
       return [
@@ -60,8 +61,8 @@ function sentenceOf(error: Trouble, target: S3Target): [message: string, hint: s
   }
   // The SDK calls a broken connection a timeout too, but leaves its code.
   if (error.code && UNREACHABLE_CODES.has(error.code))
-    return [`cannot reach ${store}: ${error.code}`, unreachableHint(target)];
-  if (error.name === 'TimeoutError') return [`${store} does not answer`, unreachableHint(target)];
+    return [`cannot reach ${named}: ${error.code}`, unreachableHint(target)];
+  if (error.name === 'TimeoutError') return [`${named} does not answer`, unreachableHint(target)];
   return byStatus(error, target, store);
 }
 

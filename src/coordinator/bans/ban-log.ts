@@ -1,4 +1,5 @@
 import { BAN_MS_MAX, type HostBan, isBanned } from '../../core/bans/bans.ts';
+import { withSince } from '../../core/text/since.ts';
 import type { Logger } from '../../ports/ambient.ts';
 
 interface Entry {
@@ -33,12 +34,13 @@ export class BanLog {
   }
 
   /** In words; null when no host bans us. */
-  tell(): string | null {
+  tell(now: number): string | null {
     const [first] = this.#hosts;
     if (!first) return null;
-    const [host, { restUntil }] = first;
+    const [host, { since, restUntil }] = first;
     const others = this.#hosts.size > 1 ? ` and ${this.#hosts.size - 1} more hosts` : '';
-    return `${host}${others} refuses every page: next probe at ${new Date(restUntil).toISOString()}`;
+    const reason = `${host}${others} refuses every page: next probe at ${new Date(restUntil).toISOString()}`;
+    return withSince(reason, now - since);
   }
 
   /** A host that has banned us for so long that somebody has to look. */

@@ -12,6 +12,7 @@ import {
   type Reach,
   reachOf,
 } from '../../core/outage/outage.ts';
+import { withSince } from '../../core/text/since.ts';
 import { originOf } from '../../core/url/url-shape.ts';
 import type { Clock, Logger } from '../../ports/ambient.ts';
 import type { DueHost } from '../../ports/store.ts';
@@ -102,7 +103,9 @@ export class OutageWatch {
   /** In words; null when the network is there. */
   tell(): string | null {
     const { outage } = this.#network;
-    return outage && `no host can be reached: next probe at ${new Date(outage.probeAt).toISOString()}`;
+    if (!outage) return null;
+    const reason = `no host can be reached: next probe at ${new Date(outage.probeAt).toISOString()}`;
+    return withSince(reason, this.#clock.now() - outage.since);
   }
 
   /** Whether it has been gone for so long that somebody has to look. */

@@ -3,6 +3,7 @@ import type { Outcome } from '../../core/batch/outcome.ts';
 import { isRefusal } from '../../core/failures.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { asOf } from '../../core/proxies/proxy-health.ts';
+import { withSince } from '../../core/text/since.ts';
 import type { Clock, Logger, Random } from '../../ports/ambient.ts';
 import type { Job, Store } from '../../ports/store.ts';
 import type { OpenBatch } from '../plan/open-batch.ts';
@@ -31,7 +32,7 @@ export class AccessAssigner {
   readonly #proxies: ProxySelector;
   #cost = 0;
   #readAt = Number.NEGATIVE_INFINITY;
-  #told: string | null = null;
+  #shortSince: number | null = null;
 
   constructor(
     access: JobAccess,
@@ -76,10 +77,14 @@ export class AccessAssigner {
 
   /** Why work waits, for people; told once in the log. */
   tellShortage(): string | null {
-    const message = this.#proxies.shortage(this.#options.clock.now());
-    if (message !== null && this.#told === null) this.#options.logger.warn(message);
-    this.#told = message;
-    return message;
+    const now = this.#options.clock.now();
+    const message = this.#proxies.shortage(now);
+    if (message === null) this.#shortSince = null;
+    else if (this.#shortSince === null) {
+      this.#shortSince = now;
+      this.#options.logger.warn(message);
+    }
+    return message && withSince(message, now - (this.#shortSince ?? now));
   }
 
   /** Takes in what other runs and coordinators have learned, and writes down what is new here. */

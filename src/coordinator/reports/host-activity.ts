@@ -19,6 +19,7 @@ export class HostEntry {
   failed = 0;
   openBatches = 0;
   #failuresInRow = 0;
+  #failing: { what: string; count: number } | null = null;
   #throttledUntil = 0;
   readonly #rate: FadingRate;
   readonly #latency = new LatencyHistogram();
@@ -39,9 +40,13 @@ export class HostEntry {
     if (outcome.kind !== 'failed') {
       if (outcome.kind !== 'skipped') this.done++;
       this.#failuresInRow = 0;
+      this.#failing = null;
       return;
     }
     this.failed++;
+    const { httpStatus } = outcome.trace;
+    const what = httpStatus !== null && httpStatus >= 400 ? String(httpStatus) : outcome.code;
+    this.#failing = { what, count: this.#failing?.what === what ? this.#failing.count + 1 : 1 };
     const { retry, hostFault } = failureKind(outcome.code);
     this.#failuresInRow = hostFault ? this.#failuresInRow + 1 : 0;
     if (retry === 'throttled') this.#throttledUntil = at + (outcome.retryAfterMs ?? THROTTLED_MS);
@@ -67,6 +72,7 @@ export class HostEntry {
       requests,
       done,
       failed,
+      failing: this.#failing,
       requestsPerSecond: this.requestsPerSecond(now),
       p50Ms: this.#latency.quantile(0.5),
       p95Ms: this.#latency.quantile(0.95),

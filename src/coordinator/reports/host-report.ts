@@ -6,7 +6,7 @@ import { activeAddresses } from '../../core/pace/address-pace.ts';
 import type { HostPace } from '../../core/pace/pace.ts';
 import { compileHostLimits, type HostLimits } from '../../core/politeness/host-limits.ts';
 import { isOrigin, parseRobots } from '../../core/robots/robots.ts';
-import type { HostFacts, RobotsEntry } from '../../ports/store.ts';
+import type { HostFacts, RobotsEntry, WaitingTasks } from '../../ports/store.ts';
 
 /** One host of a job: what it is asked, and the proof of how gently. */
 export interface HostReportRow {
@@ -18,6 +18,9 @@ export interface HostReportRow {
   rate: number | null;
   parallel: number;
   ready: number;
+  /** Tasks that wait for a later time, and until when the first does. */
+  waitingTasks: number;
+  waitingUntil: string | null;
   requests: number;
   nextAt: string | null;
   latencyMs: number | null;
@@ -69,7 +72,8 @@ const PAUSE_MS_MIN = 5_000;
 
 type HostReporter = (facts: HostFacts, now: number) => HostReportRow;
 
-export function hostReporter(spec: JobSpec, product: string): HostReporter {
+/** `reason`: what the whole job waits for. */
+export function hostReporter(spec: JobSpec, product: string, reason: string | null = null): HostReporter {
   const limitsOf = compileHostLimits(spec);
   return (facts, now) => {
     const limits = limitsOf(facts.host);
@@ -84,10 +88,12 @@ export function hostReporter(spec: JobSpec, product: string): HostReporter {
     return {
       host: facts.host,
       state,
-      limitedBy: explain(facts, { limits, rate, delayMs, state, now }) + sharing(facts, state),
+      limitedBy: explain(facts, { limits, rate, delayMs, state, now, reason }) + sharing(facts, state),
       rate: permittedGapMs > 0 ? round(1_000 / permittedGapMs) : null,
       parallel: limits.parallel,
       ready: facts.ready,
+      waitingTasks: facts.waiting?.count ?? 0,
+      waitingUntil: facts.waiting && new Date(facts.waiting.until).toISOString(),
       requests: facts.requests,
       nextAt: facts.nextAt > now ? new Date(facts.nextAt).toISOString() : null,
       latencyMs: facts.pace?.latencyMs == null ? null : Math.round(facts.pace.latencyMs),
@@ -115,7 +121,7 @@ function addressRows(pace: HostPace | null, { rate: cap }: HostLimits, now: numb
 }
 
 function stateOf(facts: HostFacts, { window }: HostLimits, now: number): HostReportRow['state'] {
-  if (facts.ready === 0) return 'idle';
+  if (facts.ready === 0) return facts.waiting ? 'waiting' : 'idle';
   if (window && !window.isOpen(now)) return 'closed';
   if (isBanned(facts.ban)) return 'banned';
   if (facts.nextAt <= now) return 'ready';
@@ -124,10 +130,17 @@ function stateOf(facts: HostFacts, { window }: HostLimits, now: number): HostRep
 
 function explain(
   facts: HostFacts,
-  about: { limits: HostLimits; rate: number; delayMs: number; state: HostReportRow['state']; now: number },
+  about: {
+    limits: HostLimits;
+    rate: number;
+    delayMs: number;
+    state: HostReportRow['state'];
+    now: number;
+    reason: string | null;
+  },
 ): string {
-  const { limits, rate, delayMs, state, now } = about;
-  if (state === 'idle') return 'no tasks waiting';
+  const { limits, rate, delayMs, state, now, reason } = about;
+  if (facts.ready === 0) return facts.waiting ? waitingText(facts.waiting, reason) : 'no tasks waiting';
   if (state === 'closed')
     return `allowed hours: opens at ${new Date(limits.window!.opensAt(now)).toISOString()}`;
   if (state === 'banned')
@@ -148,9 +161,19 @@ function explain(
     : `job settings: ${limits.parallel} concurrent requests`;
 }
 
+/** What tasks wait for where none could run now. One that has not failed waits for a proxy, a browser or robots.txt. */
+function waitingText({ count, until, code }: WaitingTasks, reason: string | null): string {
+  const tasks = count === 1 ? '1 task waits' : `${count.toLocaleString('en')} tasks wait`;
+  const at = new Date(until).toISOString();
+  if (code !== null) return `${tasks} to be tried again after ${code}: the next at ${at}`;
+  return reason === null
+    ? `${tasks} until ${at} for a browser, a proxy or robots.txt`
+    : `${tasks}: ${reason}`;
+}
+
 /** A host has one limit over all jobs: those that want it take turns. */
-function sharing({ sharedWith }: HostFacts, state: HostReportRow['state']): string {
-  if (sharedWith.length === 0 || (state !== 'ready' && state !== 'waiting')) return '';
+function sharing({ sharedWith, ready }: HostFacts, state: HostReportRow['state']): string {
+  if (sharedWith.length === 0 || ready === 0 || (state !== 'ready' && state !== 'waiting')) return '';
   return `; in turns with ${sharedWith.join(', ')}`;
 }
 

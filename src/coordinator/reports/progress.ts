@@ -296,6 +296,6 @@ function pauseText({ now, counters, nextDueAt, job }: ViewInput, hosts: readonly
   const [first, ...others] = hosts.filter(({ state }) => state === 'throttled' || state === 'failing');
   if (!first) return `the next task is due at ${until}`;
   const more = others.length === 0 ? '' : ` and ${others.length} more hosts`;
-  const failures = `${first.failed} failed ${first.failed === 1 ? 'request' : 'requests'}`;
-  return `${first.host}${more} pauses until ${until} after ${failures}`;
+  const failures = first.failing ? ` after ${first.failing.count} × ${first.failing.what}` : '';
+  return `${first.host}${more} ${others.length === 0 ? 'pauses' : 'pause'} until ${until}${failures}`;
 }

@@ -12,6 +12,8 @@ export interface HostView {
   requests: number;
   done: number;
   failed: number;
+  /** What it failed with last, and how often in a row: `503`, or a failure code. */
+  failing?: { what: string; count: number } | null;
   requestsPerSecond: number;
   p50Ms: number | null;
   p95Ms: number | null;

@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Report } from '../../core/batch/batch.ts';
 import { messageOf, StorageFullError } from '../../core/errors.ts';
+import { withSince } from '../../core/text/since.ts';
 import type { Clock, Logger } from '../../ports/ambient.ts';
 import type { Blobs } from '../../ports/blobs.ts';
 
@@ -61,8 +62,9 @@ export class StoragePause {
 
   /** Why nothing is fetched, and since when; null while everything is. */
   get reason(): string | null {
-    if (this.#lowDisk !== null) return withTime(this.#lowDisk, this.#lowSince);
-    return this.#trouble === null ? null : withTime(this.#trouble, this.#since);
+    const now = this.#options.clock.now();
+    if (this.#lowDisk !== null) return withSince(this.#lowDisk, now - this.#lowSince);
+    return this.#trouble === null ? null : withSince(this.#trouble, now - this.#since);
   }
 
   /** Lack of room does not count: that is waited for, however long it takes. */
@@ -147,5 +149,3 @@ export class StoragePause {
     }
   }
 }
-
-const withTime = (trouble: string, since: number) => `${trouble}; since ${new Date(since).toISOString()}`;

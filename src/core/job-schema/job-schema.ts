@@ -60,7 +60,8 @@ const identity = z
       .optional()
       .describe('Keep cookies, by origin and identity. Default: true in browser mode, false in honest mode.'),
   })
-  .prefault({});
+  .prefault({})
+  .describe('How the job presents itself to the sites.');
 
 /** Request rates and other rules of politeness. */
 
@@ -145,7 +146,8 @@ const politeness = z
         'Log what each host is asked, as a chain of entries that others can check: `seine export --what hosts`, `seine verify`.',
       ),
   })
-  .prefault({});
+  .prefault({})
+  .describe('How gently hosts are asked; see docs/politeness.md.');
 
 /** The fields of a job. Input is what users write; `JobSpec` is the same with every default filled in. */
 
@@ -271,7 +273,8 @@ export const jobSchema = z.strictObject({
         .default(50_000)
         .describe('Read sources ahead until this many tasks are waiting.'),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('When the job stops, and what it takes at most.'),
   politeness,
   identity,
   proxies,
@@ -290,14 +293,16 @@ export const jobSchema = z.strictObject({
           'Estimate for each host how long a request may take, from how long its requests take: 1.5 × their 99th percentile, at most `taskMs`.',
         ),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('How long each part of a request may take.'),
   retry: z
     .strictObject({
       attempts: z.int().min(1).max(100).default(4).describe('Attempts before a task becomes a dead letter.'),
       baseMs: positiveMs(1_000, 'First backoff. It doubles each time, with jitter.'),
       maxMs: positiveMs(300_000, 'Longest backoff.'),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('How often and when a failed task is tried again.'),
   escalation: z
     .strictObject({
       choose: z
@@ -315,7 +320,8 @@ export const jobSchema = z.strictObject({
           'Most US dollars to spend on finding out whether another fetch method is cheaper. It is never more than 5 % of what fetching costs.',
         ),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('Which fetch method is used, where a route allows several.'),
   scaling: z
     .strictObject({
       adaptive: z
@@ -331,7 +337,8 @@ export const jobSchema = z.strictObject({
         .default(null)
         .describe('Wanted running time of the job: no more workers are wanted than it needs for that.'),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('How many workers are wanted.'),
   tail: z
     .enum(TAIL_POLICIES)
     .default('wait')
@@ -353,7 +360,8 @@ export const jobSchema = z.strictObject({
         .default(20)
         .describe('Completely failed batches in a row after which the job stops.'),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('When a failing host pauses, and when the job stops.'),
   blocking: z
     .strictObject({
       detect: z
@@ -370,7 +378,8 @@ export const jobSchema = z.strictObject({
           'Texts that only block pages of the sites have, in any case: a page with one of them is blocked.',
         ),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('How pages that block the job are recognised; see docs/blocking.md.'),
   url: z
     .strictObject({
       stripTracking: z.boolean().default(true).describe('Remove utm_*, gclid and similar parameters.'),
@@ -380,7 +389,8 @@ export const jobSchema = z.strictObject({
         .default('keep')
         .describe('`strip` treats /a/ and /a as one page.'),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('How URLs are written, so that each page has one.'),
   records: z
     .strictObject({
       guardSeconds: z
@@ -390,7 +400,8 @@ export const jobSchema = z.strictObject({
         .describe('Update the time of an unchanged record in the store at most once per this interval.'),
       history: z.boolean().default(false).describe('Keep earlier versions of changed records.'),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('What is kept of records that were there before.'),
   revisit: z
     .strictObject({
       afterSeconds: z
@@ -416,7 +427,8 @@ export const jobSchema = z.strictObject({
     .refine(({ afterSeconds, adapt }) => adapt === undefined || afterSeconds === 0, {
       message: 'set either `afterSeconds` or `adapt`',
     })
-    .prefault({}),
+    .prefault({})
+    .describe('When a page is fetched again; see docs/revisits.md.'),
   media: z
     .strictObject({
       pack: z
@@ -429,7 +441,8 @@ export const jobSchema = z.strictObject({
         .default([])
         .describe('Accepted types such as `image/*`, detected from the content. Empty accepts all but HTML.'),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('How media files are stored; see docs/media.md.'),
   schedule: z
     .union([
       z.string().min(1),

@@ -24,7 +24,11 @@ function cronOf({ cron, timeZone }: Schedule): Cron {
     parsed.nextRun(new Date(0));
     return parsed;
   } catch (error) {
-    throw new SeineError(`invalid schedule '${cron}': ${messageOf(error)}`, {
+    const reason = /space separated parts/.test(messageOf(error))
+      ? 'it needs five, six or seven parts with spaces between'
+      : messageOf(error).replace(/^CronPattern: /, '');
+    throw new SeineError(`invalid schedule '${cron}': ${reason}`, {
+      written: cron,
       hint: "use a cron expression such as '0 3 * * *' (every day at 3:00) and a time zone such as Europe/Paris",
       cause: error,
     });

@@ -17,6 +17,7 @@ import {
   selectHostSummaries,
   toHostFacts,
   toHostSummary,
+  WAITING_COLUMNS,
 } from '../shared/host-rows.ts';
 import { WAITING } from '../shared/states.ts';
 import type { Database } from './connection/database.ts';
@@ -110,7 +111,7 @@ export class PostgresHostStore implements HostStore {
 }
 
 const SELECT_HOSTS = `
-  SELECT hosts.host, queues.ready, hosts.requests, greatest(hosts.next_at, queues.next_at) AS "nextAt",
+  SELECT hosts.host, queues.ready, ${WAITING_COLUMNS}, hosts.requests, greatest(hosts.next_at, queues.next_at) AS "nextAt",
     hosts.failures_in_row AS "failuresInRow", hosts.rests, hosts.pace, hosts.ban, host_profiles.profile,
     hosts.smallest_gap_ms AS "smallestGapMs",
     hosts.last_error AS "lastError",

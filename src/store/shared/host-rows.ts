@@ -1,4 +1,5 @@
 import type { DueHost, HostFacts, HostSummary, PacedHost, RobotsEntry } from '../../ports/store.ts';
+import { WAITING } from './states.ts';
 
 export type DueColumns = Omit<DueHost, 'pace' | 'ban'> & { pace: string | null; ban: string | null };
 
@@ -40,10 +41,27 @@ export function toHostSummary({ pace, ban, lastError, ...row }: HostSummaryColum
 const SHARED_NAMED_MAX = 5;
 const STEP = 500;
 
+/** Waiting tasks that are counted: a host may have millions, and a job many hosts. */
+const WAITING_COUNTED_MAX = 1_000;
+
+const waitingTasks = (columns: string) => `
+  (SELECT ${columns} FROM tasks
+   WHERE tasks.job_id = queues.job_id AND tasks.host_id = queues.host_id AND tasks.state = ${WAITING}
+   LIMIT ${WAITING_COUNTED_MAX}) AS waiting_tasks`;
+
+/** What waits at the host of a row of `queues`. */
+export const WAITING_COLUMNS = `
+  (SELECT count(*) FROM ${waitingTasks('id')}) AS waiting,
+  (SELECT min(due_at) FROM ${waitingTasks('due_at')}) AS "waitingUntil",
+  (SELECT code FROM ${waitingTasks('due_at, code')} ORDER BY due_at LIMIT 1) AS "waitingCode"`;
+
 export type HostColumns = Omit<
   HostFacts,
-  'pace' | 'ban' | 'profile' | 'lastError' | 'robots' | 'sharedWith'
+  'pace' | 'ban' | 'profile' | 'lastError' | 'robots' | 'sharedWith' | 'waiting'
 > & {
+  waiting: number;
+  waitingUntil: number | null;
+  waitingCode: string | null;
   profile: string | null;
   sharedWith: string | null;
   pace: string | null;
@@ -52,9 +70,10 @@ export type HostColumns = Omit<
 };
 
 export function toHostFacts(row: HostColumns, robots: RobotsEntry[]): HostFacts {
-  const { pace, ban, profile, lastError, sharedWith, ...rest } = row;
+  const { pace, ban, profile, lastError, sharedWith, waiting, waitingUntil, waitingCode, ...rest } = row;
   return {
     ...rest,
+    waiting: waitingUntil === null ? null : { count: waiting, until: waitingUntil, code: waitingCode },
     sharedWith: sharedWith?.split(' ').slice(0, SHARED_NAMED_MAX) ?? [],
     pace: pace === null ? null : JSON.parse(pace),
     ban: ban === null ? null : JSON.parse(ban),

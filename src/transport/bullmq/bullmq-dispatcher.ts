@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type Batch, type Report, WORKER_KINDS, type WorkerKind } from '../../core/batch/batch.ts';
 import { deferredReport } from '../../core/batch/report.ts';
 import { messageOf } from '../../core/errors.ts';
+import { withSince } from '../../core/text/since.ts';
 import type { Logger } from '../../ports/ambient.ts';
 import type { Delivery, Dispatcher, WorkerHeartbeat } from '../../ports/dispatcher.ts';
 import type { MessageSeal } from '../message-seal.ts';
@@ -217,7 +218,7 @@ class BullmqDispatcher implements Dispatcher {
   trouble(): string | null {
     const awayMs = this.#redis.awayMs();
     if (awayMs === null) return this.#notices.trouble;
-    return `waiting for Redis at ${this.#place.shown} since ${Math.round(awayMs / 1_000)} s`;
+    return withSince(`waiting for Redis at ${this.#place.shown}`, awayMs);
   }
 
   /** Replies to this coordinator, or to one whose batches it has taken over. */
@@ -347,6 +348,7 @@ class WorkerNotices {
   refused = 0;
   #aliveAt = Number.NEGATIVE_INFINITY;
   #told: string | null = null;
+  #toldAt = 0;
 
   constructor(liveWorkers: LiveWorkers, options: { place: string; logger: Logger }) {
     this.#liveWorkers = liveWorkers;
@@ -356,7 +358,7 @@ class WorkerNotices {
 
   /** What it last warned of, while that lasts. */
   get trouble(): string | null {
-    return this.#told;
+    return this.#told && withSince(this.#told, performance.now() - this.#toldAt);
   }
 
   look(open: readonly SentBatch[], now: number): void {
@@ -365,7 +367,10 @@ class WorkerNotices {
     // A Redis that was just emptied knows no worker, for a moment.
     else if (now - this.#aliveAt <= DEAD_MS) return;
     const text = this.#trouble(count, open, now);
-    if (text !== null && text !== this.#told) this.#logger.warn(text);
+    if (text !== null && text !== this.#told) {
+      this.#toldAt = now;
+      this.#logger.warn(text);
+    }
     if (text === null && this.#told !== null)
       this.#logger.warn(`${count} ${count === 1 ? 'worker is' : 'workers are'} running`);
     this.#told = text;

@@ -96,7 +96,10 @@ export type Finish = (text: string, context: FieldContext) => unknown;
 export async function patternOf({ spec, place }: FieldPlan): Promise<LinearRegex | null> {
   if (spec.regex === undefined) return null;
   return compileRegex(spec.regex).catch((error: unknown) => {
-    throw new SeineError(`the regex of ${place} is ${messageOf(error)}`, { cause: error });
+    throw new SeineError(`the regex of ${place} is ${messageOf(error)}`, {
+      written: spec.regex!,
+      cause: error,
+    });
   });
 }
 

@@ -130,6 +130,19 @@ export function testHostFacts(setup: StoreSetup): void {
       });
     });
 
+    test('what waits at a host is counted, with the reason and the time of the next', async () => {
+      await add(`${A}/1`, `${A}/2`, `${A}/3`, `${B}/1`);
+      const { id, tasks } = await leaseOne(setup.store, setup.job, { count: 3 });
+      await settle(id, [
+        change.again(tasks[0]!.id, T0 + 9_000),
+        { ...change.deferred(tasks[1]!.id), dueAt: T0 + 5_000 },
+        change.fetched(tasks[2]!.id),
+      ]);
+      const [a, b] = await collect(setup.store.hosts.list(setup.job.id));
+      expect(a).toMatchObject({ ready: 0, waiting: { count: 2, until: T0 + 5_000, code: null } });
+      expect(b).toMatchObject({ ready: 1, waiting: null });
+    });
+
     test('a profile is kept with the pace that follows from it, also of a host that no job has', async () => {
       await add(`${A}/1`);
       await setup.store.hosts.saveProfile(profileAt('new.example', 3), PACE);

@@ -106,7 +106,7 @@ describe('S3, set up wrongly', () => {
     const { port } = closed.address() as { port: number };
     await new Promise((resolve) => closed.close(resolve));
     const { message } = await complaint(S3_ENV, { endpoint: `http://127.0.0.1:${port}` });
-    expect(message).toBe(`cannot reach http://127.0.0.1:${port}: ECONNREFUSED`);
+    expect(message).toBe(`cannot reach S3 at http://127.0.0.1:${port}: ECONNREFUSED`);
   });
 
   test('an endpoint that is none, and AWS without a region', async () => {

@@ -116,6 +116,12 @@ allowPrivate: true
       /^http:.*\/nothing\n {2}404, route none\n {2}dead: not-found: status 404\ntiming: /,
     );
     expect(code).toBe(3);
+    writeFileSync(
+      at('gone.yaml'),
+      `sources: ${shop.url}\nroutes: [{ name: product, match: /product/*, select: { title: h1 } }]\nallowPrivate: true\n`,
+    );
+    const gone = await seineHere('try', at('gone.yaml'), `${shop.url}product/gone`);
+    expect(gone.stdout).toMatch(/404, route product\n/);
     expect(await seineHere('try')).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(/nothing to try/),

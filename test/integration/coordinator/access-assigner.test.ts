@@ -179,7 +179,7 @@ describe('what a job has outside', () => {
     const { outcomes: deferred, permits } = next.attachSecrets(batchOf('https://a.example/1'));
     expect(deferred).toEqual([{ kind: 'deferred', taskId: 1 }]);
     expect(permits).toEqual([{ permit: 0, until: T0 + 5_000 }]);
-    const message = /^no proxy of pool 'dc' is usable until \S+ \(2 in total, 2 failed\)$/;
+    const message = /^no proxy of pool 'dc' is usable until \S+ \(2 in total, 2 failed\) since 0 s$/;
     expect(next.tellShortage()).toMatch(message);
     expect(next.tellShortage()).toMatch(message);
     expect(told.length).toBe(1);

@@ -130,6 +130,26 @@ describe('data files', () => {
       /selector\.yaml:5:14: the selector of field 'title' of route 'product' is not valid CSS: h1\.\.title \(\. is followed by \.\)$/,
     ],
     [
+      'regex.yaml',
+      'sources: https://a.example/\nroutes:\n  - name: p\n    select: {t: {regex: "(a"}}\n',
+      /regex\.yaml:4:25: the regex of field 't' of route 'p' is not a regular expression/,
+    ],
+    [
+      'twice.yaml',
+      'sources: https://a.example/\nroutes:\n  - {name: p, match: /a}\n  - {name: p, match: /b}\n',
+      /twice\.yaml:3:12: two routes have the same name: p$/,
+    ],
+    [
+      'schedule.yaml',
+      'sources: https://a.example/\nschedule: every day\n',
+      /schedule\.yaml:2:11: invalid schedule 'every day': it needs five, six or seven parts with spaces between$/,
+    ],
+    [
+      'scheme.yaml',
+      'sources: htp://a.example/\n',
+      /scheme\.yaml:1:10: sources: not an http\(s\) URL: htp:\/\/a\.example\/$/,
+    ],
+    [
       'combinator.json',
       '{"sources": "https://a.example/",\n "follow": [{"css": "nav >"}]}',
       /combinator\.json:2:21: a follow rule has a selector that is not valid CSS: nav > \(nothing follows >\)$/,

@@ -66,6 +66,7 @@ interface ReportShape {
   codes?: FailureCode[];
   worker?: string;
   durationMs?: number;
+  httpStatus?: number;
 }
 
 /** Requests spread evenly from start to end, 1,000 bytes each. */
@@ -98,7 +99,7 @@ export function reportOf(batch: Batch, shape: ReportShape): Report {
       const trace = {
         startedAt: startedAt + (i + 1) * step - durationMs,
         durationMs,
-        httpStatus: 200,
+        httpStatus: shape.httpStatus ?? 200,
         bytes: 1_000,
       };
       return outcomeOf(kinds[i % kinds.length]!, task.id, trace, codes[i % codes.length]);

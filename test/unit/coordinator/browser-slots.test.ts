@@ -61,7 +61,10 @@ test('where no worker has a browser, its pages come last and the run says so onc
   expect(none.browserSlots.isFull).toBe(true);
   none.time.now += 50;
   expect(none.browserSlots.isFull).toBe(false);
+  none.time.now += 11_950;
+  expect(none.browserSlots.trouble).toBe('no worker with a browser since 12 s');
   none.slots.browser = 1;
+  expect(none.browserSlots.trouble).toBeNull();
   expect(none.browserSlots.deferBrowserTasks(batchOf(3).batch)).toEqual([]);
   none.slots.browser = 0;
   none.browserSlots.deferBrowserTasks(batchOf(4).batch);

@@ -97,6 +97,32 @@ describe('openDashboard', () => {
     expect(terminal.writes.at(-1)).toBe('after\n');
   });
 
+  test('the last three warnings are inside of the frame, whoever gave them', async () => {
+    const terminal = new FakeTerminal(true);
+    terminal.rows = 60;
+    const own = { at: 1, level: 'warn' as const, text: 'a.example refuses every page' };
+    const view = () => viewOf({ warnings: [own] });
+    const dashboard = await openDashboard({ output: terminal, view });
+    const inFrame = () =>
+      stripVTControlCharacters(terminal.writes.at(-1)!)
+        .split('\n')
+        .filter((line) => /refuses|Redis|disk|S3/.test(line))
+        .map((line) => line.replaceAll('│', '').trim());
+    // It reaches the terminal both ways.
+    dashboard.print('warning: a.example refuses every page {"nextProbe":"12:00"}\n');
+    dashboard.print('warning: lost the connection to Redis\n');
+    expect(inFrame()).toEqual(['a.example refuses every page', 'lost the connection to Redis']);
+    dashboard.print('a line that is no warning: S3\n');
+    dashboard.print('error: the disk is full\n');
+    dashboard.print('warning: Redis is available again\n');
+    expect(inFrame()).toEqual([
+      'lost the connection to Redis',
+      'the disk is full',
+      'Redis is available again',
+    ]);
+    dashboard.close();
+  });
+
   test.each([{}, { CI: '' }, { CI: 'false' }, { TERM: 'xterm' }])(
     'a terminal with %j is drawn on',
     async (env) => {

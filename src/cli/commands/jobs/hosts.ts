@@ -27,7 +27,7 @@ export const hostsCommand: Command = (context) =>
     const { state, reason } = await summarize(store, job, { alive: await isAtWork(job.id) });
     if (!context.json && reason)
       print(context.stdout, `${printable(`${job.name}-${job.run} is ${state}: ${reason}`)}\n`);
-    const report = hostReporter(job.spec, productOf(job.spec));
+    const report = hostReporter(job.spec, productOf(job.spec), reason);
     const resting = job.spec.proxies ? restingByHost(await readProxies(store)) : new Map();
     const latencies = await hostLatencies(store, job.id);
     const quiet = await hostQuietHours(store, job.id, Date.now());
@@ -71,7 +71,7 @@ function write(
 ): void {
   const rate = row.rate === null ? `${row.parallel} parallel` : `${row.rate}/s`;
   const lines = [
-    `${row.host.padEnd(32)} ${row.state.padEnd(8)} ${rate.padEnd(12)} ${formatCount(row.ready)} ready, ${formatCount(row.requests)} requests`,
+    `${row.host.padEnd(32)} ${row.state.padEnd(8)} ${rate.padEnd(12)} ${formatCount(row.ready)} ready, ${row.waitingTasks > 0 ? `${formatCount(row.waitingTasks)} waiting, ` : ''}${formatCount(row.requests)} requests`,
     `  limit: ${row.limitedBy}`,
   ];
   for (const { address, rate, refusedRate } of (row.addresses ?? []).slice(0, ADDRESSES_SHOWN))

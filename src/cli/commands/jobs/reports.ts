@@ -63,7 +63,8 @@ export const statusCommand: Command = (context) =>
         ? [`  … ${formatAmount(paused.length, 'host')} in all; see \`seine hosts\``]
         : []),
       ...(summary.thisPass ? [passLine(summary.thisPass)] : []),
-      ...(limiting === null ? [] : [`  ${sentence}`]),
+      // While everything waits for one thing, its forecast would not hold.
+      ...(limiting === null || summary.reason ? [] : [`  ${sentence}`]),
       ...tallies.map(({ state, code, count }) => `  ${state} ${code}: ${formatCount(count)}`),
       ...qualityLines(summary.quality, earlierPassOf(summary)).map((line) => paintLine(line, false)),
     ];

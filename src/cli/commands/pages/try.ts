@@ -160,14 +160,12 @@ async function trialOf(
   const found = below.filter(({ url }) => !media.includes(url));
   const known = new Set(tasks.map(({ url }) => url));
   const allows = await robotsOf(store, spec);
+  const routeOf = ({ url, route }: TaskRow) =>
+    route ?? compiled.routes.find(({ matches }) => matches(url))?.name ?? null;
   const followed = [];
-  for (const { url, route } of found) {
-    const robots = (await allows(url)) ? ('allowed' as const) : ('forbidden' as const);
-    followed.push({
-      url,
-      route: route ?? compiled.routes.find(({ matches }) => matches(url))?.name ?? null,
-      robots,
-    });
+  for (const each of found) {
+    const robots = (await allows(each.url)) ? ('allowed' as const) : ('forbidden' as const);
+    followed.push({ url: each.url, route: routeOf(each), robots });
   }
   return {
     url: stored?.url ?? task.url,
@@ -177,7 +175,8 @@ async function trialOf(
     failureDetail: task.failureDetail,
     contentType: task.contentType ?? page?.contentType ?? null,
     bytes: task.bytes,
-    route: task.route ?? page?.route ?? null,
+    // A page that failed has a route as well.
+    route: page?.route ?? routeOf(task),
     records,
     selectors: page?.selectors ?? [],
     followed,

@@ -142,6 +142,7 @@ const hostRows: RoutePlugin = (app, context) => {
       ...hostOf(facts),
       ...(isAdmin(request.caller) ? {} : { last_error: withoutDetail(facts.lastError) }),
       ready: facts.ready,
+      waiting: facts.waiting?.count ?? 0,
       latency_ms: latencies.get(facts.host) ?? null,
     }));
     return sendRows(request, reply, 'hosts', rows, found.next);

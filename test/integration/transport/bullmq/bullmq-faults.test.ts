@@ -164,6 +164,9 @@ describe.concurrent('workers', () => {
       const dispatcher = await addDispatcher();
       expect(dispatcher.slots).toBe(0);
       expect(dispatcher.lines).toEqual([expect.stringMatching(/^no live workers .*`seine worker/)]);
+      expect(dispatcher.trouble!()).toMatch(
+        /^no live workers at Redis \S+ since \d+ s: start some with `seine worker/,
+      );
       await addWorker({ threads: 2 });
       await expectWork(dispatcher, site);
       expect(dispatcher.workers).toBe(2);

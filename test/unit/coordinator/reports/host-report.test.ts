@@ -7,6 +7,7 @@ import { robotsEntry, specOf, T0 } from '../../../support/fixtures.ts';
 const facts = (more: Partial<HostFacts> = {}): HostFacts => ({
   host: 'a.example',
   ready: 5,
+  waiting: null,
   requests: 10,
   nextAt: 0,
   failuresInRow: 0,
@@ -28,6 +29,18 @@ describe('what is said of a host', () => {
 
   test.each<[string, Partial<HostFacts>, string, string]>([
     ['nothing to do', { ready: 0 }, 'idle', 'no tasks waiting'],
+    [
+      'a retry',
+      { ready: 0, waiting: { count: 2, until: T0 + 9_000, code: 'timeout' } },
+      'waiting',
+      `2 tasks wait to be tried again after timeout: the next at ${new Date(T0 + 9_000).toISOString()}`,
+    ],
+    [
+      'what a worker needs for its task',
+      { ready: 0, waiting: { count: 1, until: T0 + 9_000, code: null } },
+      'waiting',
+      `1 task waits until ${new Date(T0 + 9_000).toISOString()} for a browser, a proxy or robots.txt`,
+    ],
     ['the rate of the job', {}, 'ready', 'job settings: 4 requests per second'],
     ['other jobs', { sharedWith: ['news-1', 'shop-2'] }, 'ready', 'second; in turns with news-1, shop-2'],
     [
@@ -66,6 +79,14 @@ describe('what is said of a host', () => {
     const row = report(facts(more), T0);
     expect(row.state).toBe(state);
     expect(row.limitedBy).toContain(text);
+  });
+
+  test('what the whole job waits for', () => {
+    const waits = hostReporter(specOf(), 'seine', 'no worker with a browser since 12 s');
+    const row = waits(facts({ ready: 0, waiting: { count: 1, until: T0 + 9_000, code: null } }), T0);
+    expect(row.limitedBy).toBe('1 task waits: no worker with a browser since 12 s');
+    expect(row).toMatchObject({ waitingTasks: 1, waitingUntil: new Date(T0 + 9_000).toISOString() });
+    expect(waits(facts({ ready: 0 }), T0).limitedBy).toBe('no tasks waiting');
   });
 
   test('each address with its own pace, where the job learns them', () => {

@@ -107,6 +107,12 @@ describe('a run that stands still', () => {
     expect(look(progress, START, left, { nextDueAt }).waitingFor).toBe(`the next task is due at ${until}`);
     expect(look(progress, START, left, { nextDueAt: START + 500 }).waitingFor).toBeNull();
     expect(look(progress, START, { ...left, leased: 1 }, { nextDueAt }).waitingFor).toBeNull();
+    const shape = { startedAt: START, endedAt: START + 1_000, kinds: ['failed' as const] };
+    const waiting = () => look(progress, START + 1_000, left, { nextDueAt }).waitingFor;
+    deliver(progress, batchOf(1, ['shop.example'], 3), { ...shape, codes: ['reset'] });
+    expect(waiting()).toBe(`shop.example pauses until ${until} after 3 × reset`);
+    deliver(progress, batchOf(2, ['shop.example'], 4), { ...shape, codes: ['unavailable'], httpStatus: 503 });
+    expect(waiting()).toBe(`shop.example pauses until ${until} after 4 × 503`);
   });
 
   test('keeps the last three warnings, however many pages fail', () => {
