@@ -1,6 +1,6 @@
 import { type AppSettings, checkSink, checkSources, openJobAccess, type Run, startRun } from './app/app.ts';
 import { type Folder, openFolder } from './app/folder.ts';
-import { browserOf, callbacksOf, lambdaOf, loadConfig, s3Of, storeOf } from './config/load.ts';
+import { browserOf, callbacksOf, lambdaOf, loadConfig, s3Of, storeOf, threadsOf } from './config/load.ts';
 import {
   askToRun,
   isResumable,
@@ -153,7 +153,7 @@ function settingsOf(options: SeineOptions): AppSettings {
   });
   return {
     dir: config.dir,
-    workers: config.workers,
+    ...threadsOf(config),
     sync: config.sync,
     prices: config.prices,
     hostLogDays: config.hostLogDays,

@@ -132,7 +132,8 @@ export class Server {
       dir: folder.dir,
       thresholds: options.alerts?.thresholds ?? THRESHOLDS_DEFAULT,
       targets: options.alerts?.targets ?? { slackUrl: null, command: null, mail: null },
-      slots: () => this.#runner.slots,
+      // Threads that ended because fewer are enough are no loss.
+      slots: () => ({ slots: this.#runner.slots.slots + this.#runner.slots.spare }),
       logger: settings.logger,
       now: Date.now,
     });
