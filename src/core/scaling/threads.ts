@@ -95,8 +95,9 @@ export function nextThreads(before: ThreadState, facts: ThreadFacts, range: Thre
   if (target === state.threads) return { state: { ...state, lower: null }, reason: null };
   const { lower, down } = lowered(state.lower, target, facts.now, range.keepMs);
   if (down === null) return { state: { ...state, lower }, reason: null };
-  const minutes = Number((range.keepMs / 60_000).toPrecision(2));
-  return { state: withThreads(state, down), reason: `fewer were enough for ${minutes} min` };
+  const { keepMs } = range;
+  const time = keepMs < 120_000 ? `${short(keepMs / 1_000)} s` : `${short(keepMs / 60_000)} min`;
+  return { state: withThreads(state, down), reason: `fewer were enough for ${time}` };
 }
 
 function needOf({ threads }: ThreadState, facts: ThreadFacts): { need: number; reason: string } {
