@@ -7,6 +7,7 @@ import {
   loadConfig,
   s3Of,
   storeOf,
+  threadsOf,
   withEnvironment,
 } from './config/load.ts';
 import {
@@ -160,7 +161,7 @@ function settingsOf(options: SeineOptions): AppSettings {
   });
   return {
     dir: config.dir,
-    workers: config.workers,
+    ...threadsOf(config),
     sync: config.sync,
     prices: config.prices,
     hostLogDays: config.hostLogDays,

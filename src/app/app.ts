@@ -62,8 +62,8 @@ export interface AppSettings extends DispatchSettings {
   readSecret?: ReadSecret;
   /** Lists of proxies that jobs may use by name. */
   proxyPools?: ReadonlyMap<string, SharedPool>;
-  /** Programs that jobs without code may run. */
-  jobCommands?: readonly string[];
+  /** Programs that jobs without code may run; absent where the operator has not said it. */
+  jobCommands?: readonly string[] | undefined;
   /** How long entries of host logs are kept. */
   hostLogDays?: number;
   /** Where traces of batches go, when somebody asked for them. */

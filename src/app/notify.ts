@@ -25,8 +25,6 @@ const TRIES = 3;
 interface NotifyTools extends CommandRules {
   /** What code of jobs sees of the environment, and what their commands get. */
   jobEnvironment: Record<string, string>;
-  /** `never`: the operator refuses private addresses, whatever a job says. */
-  allowPrivate?: 'job' | 'never';
   readSecret?: ReadSecret;
   logger: Logger;
 }
@@ -87,26 +85,28 @@ async function notifiersOf(job: Job, { logger, jobEnvironment }: NotifyTools): P
 }
 
 interface CommandRules {
-  /** Programs that jobs without code may run. */
-  jobCommands?: readonly string[];
+  /** Programs that jobs without code may run; absent where the operator has not said it. */
+  jobCommands?: readonly string[] | undefined;
+  allowPrivate?: 'job' | 'never';
 }
 
 /**
- * Throws where a job names a program that the operator has not listed. Whoever writes a YAML or JSON file says what is
- * fetched, and must not say what runs here; TypeScript and JavaScript run here anyway.
+ * Throws where a job names a program that it may not run. An operator who lists programs, or refuses private addresses
+ * whatever a job says, does not trust those who write YAML and JSON; TypeScript and JavaScript run here anyway.
  */
 export function checkCommands(
   { file, spec }: { file: string | null; spec: Pick<JobSpec, 'notify'> },
-  { jobCommands = [] }: CommandRules,
+  { jobCommands, allowPrivate }: CommandRules,
 ): void {
   if (file === null || !/^\.(?:ya?ml|json)$/i.test(extname(file))) return;
+  if (jobCommands === undefined && allowPrivate !== 'never') return;
   const named = (program: string, dir: string) => (program.includes('/') ? resolve(dir, program) : program);
-  const listed = new Set(jobCommands.map((program) => named(program, '.')));
+  const listed = new Set(jobCommands?.map((program) => named(program, '.')));
   for (const { command } of spec.notify ?? []) {
     const program = command && named(command[0]!, dirname(file));
     if (program === undefined || listed.has(program)) continue;
     throw new SeineError(`the job runs ${command![0]}, which is not listed in SEINE_JOB_COMMANDS`, {
-      hint: `if the job may run it, set SEINE_JOB_COMMANDS=${[...jobCommands, program].join(',')}`,
+      hint: `if the job may run it, set SEINE_JOB_COMMANDS=${[...(jobCommands ?? []), program].join(',')}`,
     });
   }
 }

@@ -2,6 +2,7 @@ import type { S3Settings } from '../aws/s3/s3-client.ts';
 import type { Prices } from '../core/cost/cost.ts';
 import type { DispatchTarget } from '../core/job-schema/dispatch-target.ts';
 import { threadHeapMb } from '../core/machine/machine-shares.ts';
+import type { ThreadRange } from '../core/scaling/threads.ts';
 import { machine } from '../machine/machine.ts';
 import type { Logger } from '../ports/ambient.ts';
 import type { Dispatcher } from '../ports/dispatcher.ts';
@@ -15,8 +16,10 @@ import { threadEntries } from './thread-entries.ts';
 export interface DispatchSettings {
   /** Where batches go; threads of this process when absent. */
   dispatch?: readonly DispatchTarget[];
-  /** Of threads. */
+  /** Most threads. */
   workers: number;
+  /** The range in which their number follows the work; always the most when absent. */
+  threads?: ThreadRange | undefined;
   /** Sign batches and reports that leave this machine; the first is used, all are accepted. */
   fleetKeys?: readonly string[];
   /** How Lambda is called. */
@@ -99,7 +102,7 @@ async function openTarget(
     return openLambdaDispatcher({ name: target.name, ...settings.lambda, fleetKeys, blobs, logger, prices });
   }
   return openThreadDispatcher({
-    threads: settings.workers,
+    threads: settings.threads ?? settings.workers,
     ...threadEntries(),
     data,
     env: settings.jobEnvironment,

@@ -8,6 +8,7 @@ import {
   loadSettings,
   s3Of,
   storeOf,
+  threadsOf,
   traceSettings,
 } from '../config/load.ts';
 import { SETTINGS, type SettingName } from '../config/schema.ts';
@@ -49,7 +50,7 @@ export async function makeContext(parsed: ParsedArgs, output: Output = process):
     Object.entries(parsed.values).filter(([name]) => name in SETTINGS && options[name]?.kind === 'value'),
   );
   const loaded = await loadSettings(flags as Partial<Record<SettingName, string>>);
-  const { dir, blobs, workers, dispatch, fleetKey, sync, allowPrivate } = loaded.config;
+  const { dir, blobs, dispatch, fleetKey, sync, allowPrivate } = loaded.config;
   const { stdout, stderr } = output;
   const screen: Screen = { print: null };
   const logger = loggerOf(loaded.config, (text) =>
@@ -62,7 +63,7 @@ export async function makeContext(parsed: ParsedArgs, output: Output = process):
     settings: {
       dir,
       blobs,
-      workers,
+      ...threadsOf(loaded.config),
       dispatch,
       fleetKeys: fleetKey ?? [],
       lambda: lambdaOf(loaded.config),
@@ -75,7 +76,7 @@ export async function makeContext(parsed: ParsedArgs, output: Output = process):
       readSecret: loaded.readSecret,
       proxyPools: loaded.config.proxyPools,
       jobEnvironment: loaded.jobEnvironment,
-      jobCommands: loaded.config.jobCommands ?? [],
+      jobCommands: loaded.config.jobCommands ?? undefined,
       s3: s3Of(loaded.config),
       store: storeOf(loaded.config),
       logger,

@@ -1,7 +1,8 @@
 import { SeineError } from '../core/errors.ts';
+import { fixedThreads, LOOK_MS, type ThreadRange } from '../core/scaling/threads.ts';
 import { hideCredentials } from '../core/text/redact.ts';
 import { jobEnvironment } from './job-environment.ts';
-import { type Config, SETTINGS, type SettingName } from './schema.ts';
+import { type Config, SETTINGS, type SettingName, threadsByDefault } from './schema.ts';
 import { makeReadSecret, type ReadSecret, readSetting } from './secrets.ts';
 import { readSettingsFile, type SettingsFile } from './settings-file.ts';
 import { type TraceSettings, tracesOf } from './traces.ts';
@@ -104,6 +105,16 @@ export function withEnvironment(shown: Record<string, string>): <T>(work: () => 
 /** Whoever starts a worker for jobs of others has to allow private addresses, as the job has to. */
 export function allowPrivateElsewhere({ config, origins }: LoadedConfig): 'job' | 'never' {
   return origins.allowPrivate === 'default' ? 'never' : config.allowPrivate;
+}
+
+/** How many worker threads there are: the most, and the range in which they follow the work. */
+export function threadsOf({ workers, workersKeepSeconds }: Config): {
+  workers: number;
+  threads: ThreadRange;
+} {
+  if (typeof workers === 'number') return { workers, threads: fixedThreads(workers) };
+  const range = workers ?? threadsByDefault();
+  return { workers: range.max, threads: { ...range, keepMs: workersKeepSeconds * 1_000, lookMs: LOOK_MS } };
 }
 
 /** How workers have their browsers. */

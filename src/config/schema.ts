@@ -11,6 +11,7 @@ import { type DispatchTarget, parseDispatch } from '../core/job-schema/dispatch-
 import { parseSharedPools, type SharedPool, sharedPoolsText } from '../core/job-schema/proxies.ts';
 import { isApiKey } from '../core/keys/api-key.ts';
 import { threadsFor } from '../core/machine/machine-shares.ts';
+import { KEEP_MS, type ThreadCounts } from '../core/scaling/threads.ts';
 import { machine } from '../machine/machine.ts';
 
 /** `127.0.0.1:8700` or `[::1]:8700`; null when it is neither. */
@@ -48,6 +49,19 @@ const oneOf =
   (text: string) =>
     values.find((value) => value === text) ?? null;
 const yesOrNo = (text: string) => (text === 'yes' ? true : text === 'no' ? false : null);
+
+/** Begins with all: nothing is slower than with a fixed number. */
+export function threadsByDefault(): ThreadCounts {
+  const max = threadsFor(machine());
+  return { min: 1, max, first: max };
+}
+
+/** `4`, or `1..8`: that begins with the least. */
+function threadRange(text: string): number | ThreadCounts | null {
+  const [min = null, max = null, ...more] = text.split('..').map(integer(1, 256));
+  if (!text.includes('..')) return min;
+  return min === null || max === null || max < min || more.length > 0 ? null : { min, max, first: min };
+}
 
 const postgresUrl = (text: string) => (/^postgres(ql)?:\/\//i.test(text) ? text : null);
 
@@ -123,12 +137,25 @@ export const SETTINGS = {
     default: () => null,
     parse: integer(1, 100),
   }),
-  workers: setting<number>({
+  workers: setting<number | ThreadCounts | null>({
     env: 'SEINE_WORKERS',
-    shown: 'number of cores, at most 8 and one for each 128 MB of memory',
-    doc: 'Worker threads, 1 to 256.',
-    default: () => threadsFor(machine()),
-    parse: integer(1, 256),
+    shown:
+      'number of cores, at most 8 and one for each 128 MB of memory; in runs and servers fewer while fewer are enough',
+    doc: 'Worker threads, 1 to 256; or a range that follows the work, such as `1..8`, beginning with the least.',
+    default: () => null,
+    parse: threadRange,
+    show: (workers) => {
+      if (typeof workers === 'number') return String(workers);
+      const { min, max } = workers ?? threadsByDefault();
+      return `${min}..${max}`;
+    },
+  }),
+  workersKeepSeconds: setting<number>({
+    env: 'SEINE_WORKERS_KEEP_SECONDS',
+    shown: '300',
+    doc: 'Seconds for which fewer worker threads must be enough before some end, 1 to 86,400. Only where `workers` is not one number.',
+    default: () => KEEP_MS / 1_000,
+    parse: integer(1, 86_400),
   }),
   dispatch: {
     ...setting<DispatchTarget[]>({
@@ -401,7 +428,7 @@ export const SETTINGS = {
   jobCommands: {
     ...setting<string[] | null>({
       env: 'SEINE_JOB_COMMANDS',
-      shown: 'none',
+      shown: 'any; none with `allowPrivate` `never`',
       doc: 'Programs that `notify` of a job in YAML or JSON may run, separated by commas: `notify-send,./tell-me.sh`. Jobs with code run what they want.',
       default: () => null,
       parse: (text) => text.split(',').flatMap((name) => name.trim() || []),

@@ -74,7 +74,7 @@ interface SenderParts {
   outages: OutageWatch;
   budget: Pick<BudgetWatch, 'tasksLeft'>;
   timeouts: TimeoutLearner | null;
-  scaling: Pick<ScalingWatch, 'slotsMax'> | null;
+  scaling: Pick<ScalingWatch, 'slotsMax'>;
   escalation: EscalationPolicy | null;
   access: AccessAssigner | null;
   settler: Pick<Settler, 'settle'>;
@@ -139,7 +139,7 @@ export class BatchSender {
   /** Fills the free slots with whatever may start soon. */
   async fill(): Promise<void> {
     const { store, job, dispatcher, batches: out, storage, outages, clock } = this.#parts;
-    const all = Math.min(dispatcher.slots, this.#parts.scaling?.slotsMax ?? Number.POSITIVE_INFINITY);
+    const all = Math.min(dispatcher.slots, this.#parts.scaling.slotsMax);
     const slots = Math.min(all, storage.batchesMax) - out.size;
     const now = clock.now();
     this.#parts.accountant.onPlan({ slots: all, workers: dispatcher.workers, now });

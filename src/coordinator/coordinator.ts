@@ -1,5 +1,6 @@
 import type { Report } from '../core/batch/batch.ts';
 import { messageOf } from '../core/errors.ts';
+import { newestDecisions } from '../core/explain/scaling-decision.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { Counters, JobState } from '../core/model.ts';
 import type { Delivery } from '../ports/dispatcher.ts';
@@ -105,7 +106,7 @@ export class Coordinator {
       await this.#saveEscalation();
       await this.#saveRollups();
       await this.#health?.note();
-      await this.#run.accountant.save(this.#options.clock.now());
+      await this.#saveAccount(this.#options.clock.now());
     } finally {
       await feeder.stop();
       this.#giveUpPermits();
@@ -185,6 +186,12 @@ export class Coordinator {
     await store.rollups.add(job.id, this.#run.rollups.take(), Math.floor(clock.now()));
   }
 
+  async #saveAccount(now: number): Promise<void> {
+    const { dispatcher } = this.#options;
+    const made = [...(dispatcher.decisions ?? []), ...this.#run.scaling.decisions];
+    await this.#run.accountant.save(now, newestDecisions(made));
+  }
+
   /** Of a coordinator that died: what its workers still have is waited for, all else goes back. */
   async #takeBack(batchIds: number[]): Promise<void> {
     const { store, job, logger } = this.#options;
@@ -256,13 +263,13 @@ export class Coordinator {
       await this.#saveEscalation();
       await this.#saveRollups();
       await this.#health?.look();
-      await this.#run.accountant.save(now);
+      await this.#saveAccount(now);
     }
     this.#run.priorities.update(await store.jobs.priorities(job.id));
     await this.#run.storage.look();
     const counters = await store.jobs.counters(job.id);
-    this.#run.scaling?.look({
-      ...{ counters, now, workedMs: this.#workedMs(), slotsMax: dispatcher.slots },
+    this.#run.scaling.look({
+      ...{ counters, now, workedMs: this.#workedMs(), dispatcher },
       accountant: this.#run.accountant,
     });
     const tail = this.#lookAtTail(counters, now);

@@ -91,8 +91,7 @@ export interface RunState {
   accountant: SlotAccountant;
   tracer: BatchTracer;
   budget: BudgetWatch;
-  /** Null when as many batches are sent as the workers take. */
-  scaling: ScalingWatch | null;
+  scaling: ScalingWatch;
   /** Null when the job waits for its last tasks. */
   tail: TailWatch | null;
   /** Null unless the job wants its timeouts learned. */
@@ -124,7 +123,7 @@ export function openRunState(options: CoordinatorOptions): RunState {
     accountant: new SlotAccountant(options),
     tracer: new BatchTracer(options),
     budget: new BudgetWatch(options),
-    scaling: job.spec.scaling?.adaptive ? new ScalingWatch(options) : null,
+    scaling: new ScalingWatch(options),
     tail: job.spec.tail === 'repeat' || job.spec.tail === 'defer' ? new TailWatch(options) : null,
     timeouts: job.spec.timeouts.adaptive ? new TimeoutLearner(options) : null,
     escalation: openEscalationPolicy(job.spec, job.name, () => random.next(), options.costs?.prices),

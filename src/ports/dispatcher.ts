@@ -1,6 +1,8 @@
 import type { Batch, Report, WorkerKind } from '../core/batch/batch.ts';
 import type { Usage } from '../core/cost/cost.ts';
 import type { SeineError } from '../core/errors.ts';
+import type { ScalingDecision } from '../core/explain/scaling-decision.ts';
+import type { Wanted } from '../core/scaling/scaling.ts';
 import type { WorkerSample } from '../core/workers/worker-health.ts';
 
 /** `lost`: the worker died or never answered; its tasks go back, and the dispatcher never retries. */
@@ -65,6 +67,12 @@ export interface Dispatcher {
   giveBack?(batchId: number, hosts: readonly string[]): void;
   /** A job of that priority begins: workers may make room for its first batch. Absent: they find out with the batch. */
   announce?(priority: number): void;
+  /** How many batches at once the job can use, as measured; null while that is not known. For workers that come and go with it. */
+  want?(wanted: Wanted | null): void;
+  /** Slots of workers that would come if they were needed. Absent: none. */
+  readonly spareSlots?: number;
+  /** What was decided about workers that come and go, and why; the newest last. */
+  readonly decisions?: readonly ScalingDecision[];
   /** Where slots are shared with other jobs: calls back when one may be free for this one. */
   onSlotsFree?(listener: () => void): void;
   /** Where hosts are shared with other jobs: tasks of these wait for permits. Those of lower priority may give them back. */

@@ -69,7 +69,7 @@ export class JobRunner {
     return this.#ends.get(jobId) ?? null;
   }
 
-  get slots(): { slots: number; busy: number } {
+  get slots(): { slots: number; spare: number; busy: number } {
     return this.#allocator.use;
   }
 

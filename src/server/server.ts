@@ -122,7 +122,8 @@ export class Server {
       dir: this.#folder.dir,
       thresholds: options.alerts?.thresholds ?? THRESHOLDS_DEFAULT,
       targets: options.alerts?.targets ?? { slackUrl: null, command: null, mail: null },
-      slots: () => this.#runner.slots,
+      // Threads that ended because fewer are enough are no loss.
+      slots: () => ({ slots: this.#runner.slots.slots + this.#runner.slots.spare }),
       logger,
       now: Date.now,
     });

@@ -1,5 +1,7 @@
 import type { Batch, Report, WorkerKind } from '../core/batch/batch.ts';
 import { aheadOfReport, isGivenBackPart } from '../core/batch/report.ts';
+import type { ScalingDecision } from '../core/explain/scaling-decision.ts';
+import { type Wanted, wantedTogether } from '../core/scaling/scaling.ts';
 import { fairShares } from '../core/slots/fair-share.ts';
 import { HostRequests } from '../core/slots/give-back.ts';
 import type { Clock } from '../ports/ambient.ts';
@@ -62,6 +64,7 @@ export class SlotAllocator {
 
   leave(job: JobSlots): void {
     this.#jobs.delete(job);
+    this.tellWanted(job.carrier);
     this.reports.endHeadStart(job.priority);
     this.wakeNext();
   }
@@ -104,14 +107,22 @@ export class SlotAllocator {
     return before.length < free ? 1 : 0;
   }
 
-  /** Slots of all workers that jobs of this process use, and batches under way. */
-  get use(): { slots: number; busy: number } {
+  /** Slots of all workers that jobs of this process use, those of workers that would come, and batches under way. */
+  get use(): { slots: number; spare: number; busy: number } {
     const jobs = [...this.#jobs];
-    const slots = new Map(jobs.map((job) => [job.carrier, job.slotsInAll]));
+    const carriers = [...new Set(jobs.map(({ carrier }) => carrier))];
     return {
-      slots: [...slots.values()].reduce((sum, count) => sum + count, 0),
+      slots: carriers.reduce((sum, { slots }) => sum + slots, 0),
+      spare: carriers.reduce((sum, { spareSlots = 0 }) => sum + spareSlots, 0),
       busy: jobs.reduce((sum, job) => sum + job.used, 0),
     };
+  }
+
+  /** What the jobs of a dispatcher can use together; nothing is said while one of them does not know. */
+  tellWanted(carrier: Dispatcher): void {
+    if (!carrier.want) return;
+    const wanted = [...this.#jobs].filter((job) => job.carrier === carrier).map((job) => job.wanted);
+    carrier.want(wanted.includes(null) ? null : wantedTogether(wanted.filter((each) => each !== null)));
   }
 
   /** A slot is free: who waited longest looks first. */
@@ -169,6 +180,8 @@ class JobSlots implements Dispatcher {
   #allowed = 0;
   #isAsking = false;
   #listener: (() => void) | null = null;
+  /** What it can use, as it said last. */
+  wanted: Wanted | null = null;
   /** When it last got a slot. */
   servedAt = 0;
   browsersUsed = 0;
@@ -238,6 +251,15 @@ class JobSlots implements Dispatcher {
   /** Where its slots are: jobs may share it. */
   get carrier(): Dispatcher {
     return this.#carrier.dispatcher;
+  }
+
+  want(wanted: Wanted | null): void {
+    this.wanted = wanted;
+    this.#allocator.tellWanted(this.carrier);
+  }
+
+  get decisions(): readonly ScalingDecision[] {
+    return this.carrier.decisions ?? [];
   }
 
   get slotsInAll(): number {

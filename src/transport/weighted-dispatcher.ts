@@ -1,6 +1,8 @@
 import type { Batch, WorkerKind } from '../core/batch/batch.ts';
 import { deferredReport } from '../core/batch/report.ts';
 import { messageOf, type SeineError } from '../core/errors.ts';
+import type { ScalingDecision } from '../core/explain/scaling-decision.ts';
+import type { Wanted } from '../core/scaling/scaling.ts';
 import type { Delivery, DispatchCost, Dispatcher, WorkerHeartbeat } from '../ports/dispatcher.ts';
 import { chooseShare, freeOf, noteAnswer, noteLoss, type Share, startShare } from './weighted-choice.ts';
 
@@ -38,6 +40,7 @@ class WeightedDispatcher implements Dispatcher {
   #closing: Promise<void> | null = null;
   readonly heartbeats?: () => Promise<WorkerHeartbeat[]>;
   readonly cost?: () => DispatchCost;
+  readonly want?: (wanted: Wanted | null) => void;
 
   constructor(parts: readonly WeightedPart[], waitMs: number) {
     this.#dispatchers = parts.map(({ dispatcher }) => dispatcher);
@@ -47,6 +50,17 @@ class WeightedDispatcher implements Dispatcher {
     if (withHeartbeats.length > 0)
       this.heartbeats = async () =>
         (await Promise.all(withHeartbeats.map((dispatcher) => dispatcher.heartbeats?.() ?? []))).flat();
+    const following = this.#dispatchers.flatMap((dispatcher, index) =>
+      dispatcher.want ? [{ dispatcher, weight: parts[index]!.weight }] : [],
+    );
+    const weights = parts.reduce((sum, { weight }) => sum + weight, 0);
+    if (following.length > 0)
+      this.want = (wanted) => {
+        for (const { dispatcher, weight } of following)
+          dispatcher.want?.(
+            wanted && { ...wanted, slots: Math.max(1, Math.ceil((wanted.slots * weight) / weights)) },
+          );
+      };
     const paid = this.#dispatchers.filter((dispatcher) => dispatcher.cost);
     if (paid.length > 0) this.cost = () => sumOf(paid.flatMap((dispatcher) => dispatcher.cost?.() ?? []));
   }
@@ -58,6 +72,10 @@ class WeightedDispatcher implements Dispatcher {
       const isResting = now < this.#shares[index]!.restUntil;
       return sum + (isResting ? 0 : workers);
     }, 0);
+  }
+
+  get decisions(): readonly ScalingDecision[] {
+    return this.#dispatchers.flatMap(({ decisions = [] }) => decisions);
   }
 
   get addresses(): number {

@@ -1,4 +1,6 @@
 import type { Batch, Report } from '../../src/core/batch/batch.ts';
+import { deferredReport } from '../../src/core/batch/report.ts';
+import { isLaneTaken } from '../../src/core/pace/address-pace.ts';
 import type { Delivery, Dispatcher } from '../../src/ports/dispatcher.ts';
 import { Lateness } from '../../src/worker/batch/pace.ts';
 import { processBatch, type WorkerTools } from '../../src/worker/batch/process-batch.ts';
@@ -20,6 +22,8 @@ interface FleetOptions {
   slotsPerWorker: number;
   /** Whether workers are threads of the coordinator and die with it. */
   areThreads: boolean;
+  /** Each worker has an address, and takes one lane of a host at a time. */
+  haveAddresses?: boolean;
   faults: MessageFaults;
 }
 
@@ -128,6 +132,7 @@ export class Fleet {
       workers,
       slots: workers * slotsPerWorker,
       suspectSlots: SUSPECT_SLOTS,
+      ...(this.#options.haveAddresses ? { addresses: workers } : {}),
       ...(this.#options.areThreads ? {} : { replyTo: coordinator.name }),
       dispatch: (batch, onPart) => {
         const { promise, receiver } = this.#receiverOf(batch, coordinator, onPart);
@@ -241,6 +246,7 @@ export class Fleet {
     }
     const worker = batch.suspects ? this.#startOne() : this.#idlest();
     open.worker = worker;
+    const others = [...worker.open].map((each) => each.batch);
     worker.open.add(open);
     const options = {
       drain: drain.signal,
@@ -252,7 +258,11 @@ export class Fleet {
       this.trace(
         `${worker.process.name} takes batch ${batch.id} (${batch.tasks.map(({ id }) => id).join(' ')})`,
       );
-      void processBatch(batch, worker.tools, options).then((report) => {
+      const about = { worker: worker.process.name, now: worker.process.clock.now() };
+      const work = isLaneTaken(batch, others)
+        ? Promise.resolve(deferredReport(batch, about))
+        : processBatch(batch, worker.tools, options);
+      void work.then((report) => {
         worker.open.delete(open);
         own.delete(open);
         if (batch.suspects) this.#all.delete(worker);

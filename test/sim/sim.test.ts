@@ -89,6 +89,15 @@ describe('the simulation', () => {
     expect(faults).toBeGreaterThan(SEEDS);
   });
 
+  test('with a pace for each address, the host as a whole gets no more than its rate, whatever fails', async () => {
+    const failures: string[] = [];
+    for (let seed = 1; seed <= 20; seed++) {
+      const { failure } = await simulate({ seed, tasks: TASKS, rate: 5, perAddress: true });
+      if (failure !== null) failures.push(`seed ${seed}: ${failure}`);
+    }
+    expect(failures).toEqual([]);
+  });
+
   test('the same seed does the same', async () => {
     const [first, second] = [
       await simulate({ seed: 7, tasks: TASKS }),

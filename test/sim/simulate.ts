@@ -62,6 +62,8 @@ export interface SimulationOptions {
   /** The same for the hosts, and for requests per second to each. */
   hosts?: number;
   rate?: number;
+  /** A pace for each worker, as for hosts that count by address; as the seed says when absent. */
+  perAddress?: boolean;
 }
 
 export interface SimulationResult {
@@ -182,7 +184,7 @@ class SimulatedRun {
     const spec = {
       sources: 'http://example.test/',
       follow: follows,
-      politeness: { rate, adaptive: random.chance(0.7), robots: random.chance(0.7) },
+      politeness: politenessOf(options, rate, random),
       timeouts: { connectMs: 2_000, headersMs: 4_000, bodyMs: 4_000, taskMs: 8_000 },
       retry: { attempts: 4, baseMs: 1_000, maxMs: 30_000 },
       limits: { perTemplate: null, diskFreeBytes: 0 },
@@ -222,6 +224,7 @@ class SimulatedRun {
         gapMs: rate === 'max' ? 0 : 1_000 / rate,
         headersMs: spec.timeouts.headersMs,
         hosts: options.hosts,
+        byAddress: spec.politeness.perAddress,
       },
       `r${id}`,
     );
@@ -243,6 +246,7 @@ class SimulatedRun {
         workers: random.between(1, 4),
         slotsPerWorker: random.pick([2, 8]),
         areThreads: random.chance(0.5),
+        haveAddresses: spec.politeness.perAddress,
         faults: this.#messageFaults(),
       },
       this.#sites,
@@ -680,12 +684,13 @@ class SimulatedRun {
     const { now } = this.#world;
     const isSameClock = host.lastOffset === clockOffset;
     host.lastOffset = clockOffset;
-    const { rate } = this.#jobs[0]!.job.spec.politeness;
+    const { rate, perAddress } = this.#jobs[0]!.job.spec.politeness;
     const gapMs = now - host.lastSentAt;
     host.lastSentAt = now;
     try {
+      if (rate !== 'max' && perAddress) checkCap(host, { rate, now, isSameClock });
       // What the store knows of times means something else once the clock was set.
-      if (rate !== 'max' && isSameClock)
+      else if (rate !== 'max' && isSameClock)
         check(
           gapMs >= 1_000 / rate - 0.001,
           () => `${host.name} was asked after ${gapMs} ms, at a rate of ${rate} per second`,
@@ -779,6 +784,35 @@ class SimulatedRun {
 function jobsOf(seed: number): number {
   const random = new SeededRandom(seed ^ 0x10b5);
   return random.chance(0.25) ? random.between(2, 4) : 1;
+}
+
+/** Not by chance, which would change all that comes after it. */
+function politenessOf(
+  { seed, perAddress = seed % 7 === 2 }: SimulationOptions,
+  rate: 'max' | number,
+  random: SeededRandom,
+) {
+  const own = { rate, adaptive: random.chance(0.7), robots: random.chance(0.7) };
+  return { ...own, perAddress: perAddress && own.adaptive && rate !== 'max' };
+}
+
+const CAP_WINDOWS_MS = [1_000, 10_000];
+
+/** All addresses together get no more than the rate of the job: in no second, and in no longer time. */
+function checkCap(
+  host: SimHost,
+  { rate, now, isSameClock }: { rate: number; now: number; isSameClock: boolean },
+): void {
+  if (!isSameClock) host.sentAt = [];
+  host.sentAt = [...host.sentAt.filter((at) => at > now - CAP_WINDOWS_MS.at(-1)!), now];
+  for (const ms of CAP_WINDOWS_MS) {
+    const count = host.sentAt.filter((at) => at > now - ms + 0.001).length;
+    check(
+      count <= Math.ceil((rate * ms) / 1_000),
+      () =>
+        `${host.name} was asked ${count} times in ${ms} ms from all addresses, at a rate of ${rate} per second`,
+    );
+  }
 }
 
 /** Hosts on which pages may die that would answer. */

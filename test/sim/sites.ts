@@ -41,7 +41,9 @@ export interface SimHost {
   pages: SimPage[];
   answered: number;
   /** Times of requests within the window of a limit. */
-  recent: number[];
+  recent: { at: number; address: string }[];
+  /** Requests of the last seconds, from whatever address. */
+  sentAt: number[];
   bannedUntil: number;
   lastSentAt: number;
   /** What the clock of the last request was off by. */
@@ -62,6 +64,8 @@ interface SiteOptions {
   gapMs: number;
   headersMs: number;
   hosts?: number | undefined;
+  /** Hosts that limit requests count those of each address. */
+  byAddress?: boolean;
 }
 
 /** The web of one run: what each host and page does is known before it starts, and what must become of each task. */
@@ -97,7 +101,10 @@ export class Sites {
 
   #host(name: string): SimHost {
     const { random } = this.#world;
-    const manner = this.#manner();
+    const drawn = this.#manner();
+    // Otherwise few hosts would need more than one address.
+    const isLimiting = this.#options.byAddress && drawn.kind === 'plain' && this.hosts.length % 2 === 0;
+    const manner = isLimiting ? LIMITS_ADDRESSES : drawn;
     if (manner.kind !== 'plain') this.faults++;
     return {
       name,
@@ -109,6 +116,7 @@ export class Sites {
       pages: [],
       answered: 0,
       recent: [],
+      sentAt: [],
       bannedUntil: 0,
       lastSentAt: Number.NEGATIVE_INFINITY,
       lastOffset: 0,
@@ -226,7 +234,7 @@ export class Sites {
       host = this.hostOf(request.url)!;
       host.openRequests++;
       this.onRequest(host, process);
-      const { result, ms } = this.#answer(host, request.url);
+      const { result, ms } = this.#answer(host, request.url, process.name);
       cancel = this.#world.after(ms, process, () => {
         if (
           this.pages.get(request.url)?.kind === 'poison' &&
@@ -242,7 +250,7 @@ export class Sites {
     return promise;
   }
 
-  #answer(host: SimHost, url: string): { result: FetchResult; ms: number } {
+  #answer(host: SimHost, url: string, address: string): { result: FetchResult; ms: number } {
     const { now, random } = this.#world;
     host.requests++;
     const ms = host.latencyMs * (0.5 + random.next());
@@ -258,12 +266,13 @@ export class Sites {
     if (manner.kind === 'stalls' && since >= manner.fromMs && since < manner.fromMs + manner.forMs)
       return silent;
     if (manner.kind === 'limits') {
-      host.recent = host.recent.filter((at) => at > now - manner.windowMs);
-      if (host.recent.length >= manner.count) {
-        const waitS = Math.ceil((host.recent[0]! + manner.windowMs - now) / 1_000);
+      host.recent = host.recent.filter(({ at }) => at > now - manner.windowMs);
+      const counted = host.recent.filter((each) => !this.#options.byAddress || each.address === address);
+      if (counted.length >= manner.count) {
+        const waitS = Math.ceil((counted[0]!.at + manner.windowMs - now) / 1_000);
         return { result: response(429, manner.tells ? ['Retry-After', String(waitS)] : []), ms };
       }
-      host.recent.push(now);
+      host.recent.push({ at: now, address });
     }
     if (manner.kind === 'bans') {
       if (host.answered === manner.afterPages && host.bannedUntil === 0)
@@ -308,6 +317,9 @@ export class Sites {
     return { result: response(200, HTML, page!.body), ms };
   }
 }
+
+/** Less than most jobs ask for, so that several addresses are of use. */
+const LIMITS_ADDRESSES: Manner = { kind: 'limits', count: 3, windowMs: 1_000, tells: false };
 
 const NOTHING: Buffer = Buffer.alloc(0);
 const TEXT = ['Content-Type', 'text/plain'];

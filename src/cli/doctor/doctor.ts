@@ -74,6 +74,8 @@ function textOf(value: unknown): string {
 
 function shownValue(name: SettingName, value: unknown): unknown {
   const setting: { secret: boolean; show?(value: never): string } = SETTINGS[name];
-  if (!setting.secret) return typeof value === 'string' ? hideCredentials(value) : value;
+  if (!setting.secret && typeof value === 'string') return hideCredentials(value);
+  // A number is a number in JSON, too.
+  if (!setting.secret && (!setting.show || typeof value === 'number')) return value;
   return setting.show ? setting.show(value as never) : '(hidden)';
 }

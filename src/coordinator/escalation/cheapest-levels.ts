@@ -12,6 +12,8 @@ import {
   type LevelOption,
   meanOf,
   noteAttempt,
+  RETRY_EVERY,
+  reopened,
 } from '../../core/escalation/cheapest.ts';
 import { RETRY_SHARE, type Verdict, WORKS } from '../../core/escalation/score.ts';
 import { BoundedMap } from '../../core/lru.ts';
@@ -46,6 +48,8 @@ export class CheapestLevels {
   readonly #failed = new BoundedMap<number, FailedLevels>(TASKS_MAX);
   /** By task that explores: what was set aside for it, and what its page would have cost otherwise. */
   readonly #exploring = new BoundedMap<number, { dollars: number; insteadOf: number }>(TASKS_MAX);
+  /** By host: tasks since one of them last tried a hopeless level. */
+  readonly #sinceRetry = new WeakMap<HostScores, number>();
   #money: ExploreMoney = { paid: 0, explored: 0 };
 
   constructor(exploreDollars: number, random: () => number, prices: Prices = PRICES_DEFAULT) {
@@ -66,12 +70,19 @@ export class CheapestLevels {
     const known = this.#failed.get(task.id);
     const options = this.#optionsOf(entry, task.url, routeLevels, known);
     const allowance = Math.min(this.#exploreMax, this.#money.paid * EXPLORE_SHARE) - this.#money.explored;
-    const { level, explores } = chooseLevel(options, allowance, this.#random);
+    const isRetryDue = options.some((option) => option.isHopeless) && this.#isRetryDue(entry);
+    const { level, explores } = chooseLevel(options, { allowance, isRetryDue }, this.#random);
     if (explores) {
       this.#money.explored += explores.dollars;
       this.#exploring.set(task.id, explores);
     }
     return level;
+  }
+
+  #isRetryDue(entry: HostScores): boolean {
+    const count = (this.#sinceRetry.get(entry) ?? Math.floor(this.#random() * RETRY_EVERY)) + 1;
+    this.#sinceRetry.set(entry, count % RETRY_EVERY);
+    return count >= RETRY_EVERY;
   }
 
   /** Whether the level that a host would get has never been tried there. */
@@ -113,12 +124,24 @@ export class CheapestLevels {
     const isAgain = this.#failed.get(id)?.failed.has(fetchMethod!.level) ?? false;
     const method = routeLevels.levels[fetchMethod!.level]!.methodName;
     const judged = verdict === null ? [method] : methodsJudged(routeLevels, fetchMethod!.level, verdict);
+    if (isWon) this.#reopen(entry, url, method);
     for (const scores of [entry.scores, entry.templates.get(templateOf(url))]) {
       if (!scores) continue;
       for (const name of judged)
         noteCosts(scores, name, { isWon, isAgain, dollars: name === method ? dollars : null });
     }
     if (isWon) this.#failed.delete(id);
+  }
+
+  /** A method that was hopeless for a template works there: it may work for the others again, too. */
+  #reopen(entry: HostScores, url: string, method: string): void {
+    const own = entry.templates.get(templateOf(url));
+    const ofHost = entry.scores[method]?.costs;
+    if (!isHopeless(chanceOf(own?.[method]?.costs, ofHost, 0))) return;
+    for (const scores of entry.templates.values()) {
+      const known = scores[method];
+      if (scores !== own && known?.costs) scores[method] = { ...known, costs: reopened(known.costs) };
+    }
   }
 
   /** The task failed: whether another attempt may bring its page. `isOwn`: what failed may be the page's own affair. */
@@ -160,8 +183,9 @@ export class CheapestLevels {
       const usual = usualDollars({ fetcher, pool }, this.#prices);
       return {
         level,
-        dollars: dollars ?? usual.least,
-        dollarsMost: dollars ?? usual.most,
+        dollars: dollars?.won ?? Math.max(dollars?.all ?? 0, usual.least),
+        dollarsMost: dollars?.won ?? Math.max(dollars?.all ?? 0, usual.most),
+        dollarsLost: dollars?.lost ?? dollars?.all ?? usual.least,
         chance: chanceOf(ofTemplate, ofHost, known?.failed.get(level) ?? 0),
         isHopeless: isHopeless(chanceOf(ofTemplate, ofHost, 0)),
         isNew: ofTemplate === undefined,

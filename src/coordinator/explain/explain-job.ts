@@ -1,4 +1,5 @@
-import { type Explanation, explain, factsOf } from '../../core/explain/explain.ts';
+import { type Explanation, explain, factsOf, type SlotAccount } from '../../core/explain/explain.ts';
+import { newestDecisions, type ScalingDecision } from '../../core/explain/scaling-decision.ts';
 import { parseChange } from '../../core/explain/what-if.ts';
 import { type Wanted, wantedWorkers } from '../../core/scaling/scaling.ts';
 import type { ReadStore } from '../../ports/read-store.ts';
@@ -13,7 +14,7 @@ export async function explainJob(
     changes = [],
     isAlive = job.state === 'running',
   }: { changes?: readonly string[]; isAlive?: boolean } = {},
-): Promise<Explanation & { wanted: Wanted | null }> {
+): Promise<Explanation & { wanted: Wanted | null; decisions: ScalingDecision[] }> {
   const accounts = (await store.slotTimes.load(job.id)).filter(({ pass }) => pass === job.pass);
   const { pending, leased, attempted } = await store.jobs.counters(job.id);
   const { limits } = job.spec;
@@ -30,7 +31,19 @@ export async function explainJob(
     changes: changes.map((text) => ({ text, change: parseChange(text, workers) })),
   });
   const wanted = isAlive ? await wantedOf(store, job) : null;
-  return { ...explanation, wanted };
+  return { ...explanation, wanted, decisions: decisionsIn(accounts) };
+}
+
+/** What was decided about the workers and batches of a job, and why; the newest last. */
+export async function decisionsOf(
+  store: Pick<ReadStore, 'slotTimes'>,
+  job: Pick<Job, 'id' | 'pass'>,
+): Promise<ScalingDecision[]> {
+  return decisionsIn((await store.slotTimes.load(job.id)).filter(({ pass }) => pass === job.pass));
+}
+
+function decisionsIn(accounts: readonly SlotAccount[]): ScalingDecision[] {
+  return newestDecisions(accounts.flatMap(({ decisions = [] }) => decisions));
 }
 
 /** How many workers a job that runs could use, and why; null while nothing is measured. */

@@ -3,6 +3,7 @@ import type { Report } from '../../core/batch/batch.ts';
 import type { SlotAccount } from '../../core/explain/explain.ts';
 import { type IdleFacts, idleReason } from '../../core/explain/idle-reason.ts';
 import { type HostBacklog, hostSeconds, pagesPerSecond, usablePaceOf } from '../../core/explain/predict.ts';
+import type { ScalingDecision } from '../../core/explain/scaling-decision.ts';
 import { addSums, copySums, SlotLedger, type SlotSums } from '../../core/explain/slot-ledger.ts';
 import type { IdleReason } from '../../core/explain/slot-states.ts';
 import { isThrottling } from '../../core/failures.ts';
@@ -148,9 +149,11 @@ export class SlotAccountant {
     return this.#taskWaits.find(({ until }) => Math.abs(until - at) <= 1)?.reason ?? 'retryBackoff';
   }
 
-  async save(now: number): Promise<void> {
+  async save(now: number, decisions: ScalingDecision[] = []): Promise<void> {
     const account = this.account(now);
-    if (account) await this.#parts.store.slotTimes.save(this.#parts.job.id, this.#run, account);
+    const made = decisions.length > 0 ? { decisions } : {};
+    if (account)
+      await this.#parts.store.slotTimes.save(this.#parts.job.id, this.#run, { ...account, ...made });
   }
 
   /** What has become of the time so far; null before the first plan. */

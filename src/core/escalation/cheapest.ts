@@ -1,7 +1,7 @@
 /**
  * The cheapest fetch method that works, where a job has `escalation.choose: cheapest`. Methods are compared by cost per
- * success: what an attempt costs, divided by the chance that it brings the page. A method that costs little is worth trying
- * first even where it seldom works; one that costs more than the best does for a page is never worth a try.
+ * success: what an attempt costs that brings the page, and the failures that come before it. A method that costs little is
+ * worth trying first even where it seldom works; one that costs more than the best does for a page is never worth a try.
  *
  * Chance      of a method for the pages of a template: a Beta distribution over wins and losses, of which recent ones count
  *             most. Before there are any, what is known of the host stands for them.
@@ -9,7 +9,8 @@
  *             (a bad proxy), low where they are the page's (it needs scripts). It is learned by itself.
  * Surprise    a streak that the chance makes next to impossible: the site has changed, and only the streak counts.
  * Hopeless    a method that works for fewer than one page in ten. It is not used, however cheap it is, because each failure
- *             is a request to the host; a few tasks still try it.
+ *             is a request to the host; one task of fifty still tries it, and when it works again for one template, the
+ *             others try it soon.
  * Exploring   using another method than the best one known, because it may be better. Thompson sampling: each method is
  *             chosen as often as it is likely to be the best. It is paid from an allowance: a share of what was spent.
  */
@@ -27,6 +28,9 @@ export interface MethodCosts {
   again: Counts;
   /** Of one attempt; recent ones count most. Null before there was one. */
   dollars: number | null;
+  /** The same of those that brought a page, and of those that did not: a refusal is small. Absent before there was one. */
+  won?: number;
+  lost?: number;
   /** Paid since the last verdict, for attempts that say nothing of the method. */
   unjudged: number;
   /** All that was paid, and for how many pages. */
@@ -37,9 +41,10 @@ export interface MethodCosts {
 /** A level that a task may take. */
 export interface LevelOption {
   level: number;
-  /** Of an attempt: as far as is known, and at the most. */
+  /** Of an attempt that brings the page, as far as is known, and at the most; and of one that does not. */
   dollars: number;
   dollarsMost: number;
+  dollarsLost: number;
   chance: Counts;
   /** It works for too few pages of the template. */
   isHopeless: boolean;
@@ -70,9 +75,15 @@ const HOST_TRIES = 6;
 const HOPELESS = 0.1;
 /** Fewer tries say nothing. */
 const HOPELESS_TRIES = 6;
-/** Share of tasks that try a hopeless level again; a larger one where it is hopeless at the host, but new to the template. */
-const HOPELESS_SHARE = 0.02;
+/**
+ * One task of so many at a host tries a hopeless level again. Not by chance: at the same distance, a site that opens is
+ * noticed twice as soon for the same number of requests.
+ */
+export const RETRY_EVERY = 50;
+/** Share of tasks that try a level which is hopeless at the host, but new to the template. */
 const HOPELESS_SHARE_NEW = 0.1;
+/** Where a hopeless level works again for one template, what was known for the others counts like so many attempts. */
+const REOPENED_TRIES = 4;
 /** Sums of fractions: what is 6 may come out as a little less. */
 const EPSILON = 1e-9;
 
@@ -93,13 +104,27 @@ export function noteAttempt(
   const paid = before.paid + (dollars ?? 0);
   if (isWon === null) return { ...before, paid, unjudged: before.unjudged + (dollars ?? 0) };
   return {
+    ...before,
     first: isAgain ? before.first : counted(before.first, isWon),
     again: isAgain ? counted(before.again, isWon) : before.again,
-    dollars: dollars === null ? before.dollars : meanDollars(before.dollars, dollars + before.unjudged),
+    ...dollarsAfter(before, dollars, isWon),
     unjudged: dollars === null ? before.unjudged : 0,
     paid,
     pages: before.pages + (isWon ? 1 : 0),
   };
+}
+
+function dollarsAfter(
+  before: MethodCosts,
+  dollars: number | null,
+  isWon: boolean,
+): Pick<MethodCosts, 'dollars' | 'won' | 'lost'> {
+  if (dollars === null) return { dollars: before.dollars };
+  const latest = dollars + before.unjudged;
+  const mean = meanDollars(before.dollars, latest);
+  return isWon
+    ? { dollars: mean, won: meanDollars(before.won ?? null, latest) }
+    : { dollars: mean, lost: meanDollars(before.lost ?? null, latest) };
 }
 
 function meanDollars(before: number | null, latest: number): number {
@@ -155,19 +180,35 @@ function chanceAfter(failures: number, first: number, again: number): number {
 export function dollarsOf(
   ofTemplate: MethodCosts | undefined,
   ofHost: MethodCosts | undefined,
-): number | null {
+): { all: number; won: number | null; lost: number | null } | null {
   const known = ofTemplate?.dollars == null ? ofHost : ofTemplate;
-  return known?.dollars == null ? null : known.dollars + known.unjudged;
+  if (known?.dollars == null) return null;
+  const of = (kind: 'won' | 'lost') => {
+    const mean = ofTemplate?.[kind] ?? ofHost?.[kind];
+    return mean === undefined ? null : mean + known.unjudged;
+  };
+  return { all: known.dollars + known.unjudged, won: of('won'), lost: of('lost') };
 }
 
-/** The level for a task, and whether it explores with it. `allowance`: dollars that may be paid for that now. */
+/** For a page, with all attempts that fail before one brings it. */
+function perSuccess(
+  { dollars, dollarsLost }: Pick<LevelOption, 'dollars' | 'dollarsLost'>,
+  chance: number,
+): number {
+  return dollars + (dollarsLost * (1 - chance)) / chance;
+}
+
+/**
+ * The level for a task, and whether it explores with it. `allowance`: dollars that may be paid for that now; `isRetryDue`:
+ * hopeless levels may be tried.
+ */
 export function chooseLevel(
   options: readonly LevelOption[],
-  allowance: number,
+  { allowance, isRetryDue }: { allowance: number; isRetryDue: boolean },
   random: () => number,
 ): LevelChoice {
   const best = bestLevel(options);
-  const insteadOf = best.dollars / meanOf(best.chance);
+  const insteadOf = perSuccess(best, meanOf(best.chance));
   const retry = random();
   // At its best, a level costs what one attempt does: those above that cannot win, and those near to it hardly.
   const others = options.filter(
@@ -175,18 +216,25 @@ export function chooseLevel(
       option !== best &&
       option.dollars < insteadOf * WORTHWHILE &&
       option.dollarsMost <= allowance &&
-      (!option.isHopeless || retry < (option.isNew ? HOPELESS_SHARE_NEW : HOPELESS_SHARE)),
+      (!option.isHopeless || isRetryDue || (option.isNew && retry < HOPELESS_SHARE_NEW)),
   );
   if (others.length === 0) return { level: best.level, explores: null };
-  const sampled = lowest([best, ...others], ({ dollars, chance }) => dollars / sampleOf(chance, random));
+  const sampled = lowest([best, ...others], (option) => perSuccess(option, sampleOf(option.chance, random)));
   if (sampled === best) return { level: best.level, explores: null };
   return { level: sampled.level, explores: { dollars: sampled.dollarsMost, insteadOf } };
+}
+
+/** The method works again for another template: little is certain any more. */
+export function reopened(costs: MethodCosts): MethodCosts {
+  return { ...costs, first: scaled(costs.first, REOPENED_TRIES) };
 }
 
 /** The level that is used when nothing is explored. */
 export function bestLevel(options: readonly LevelOption[]): LevelOption {
   const hopeful = options.filter((option) => !option.isHopeless);
-  return lowest(hopeful.length > 0 ? hopeful : options, ({ dollars, chance }) => dollars / meanOf(chance));
+  return lowest(hopeful.length > 0 ? hopeful : options, (option) =>
+    perSuccess(option, meanOf(option.chance)),
+  );
 }
 
 export function isHopeless(chance: Counts): boolean {
@@ -203,7 +251,7 @@ function withPrior(counts: Counts, prior: Counts): Counts {
 
 /** With no more weight than so many tries. */
 function scaled(counts: Counts, tries: number): Counts {
-  const factor = Math.min(1, tries / (counts.wins + counts.losses));
+  const factor = Math.min(1, tries / (counts.wins + counts.losses || 1));
   return { wins: counts.wins * factor, losses: counts.losses * factor, streak: 0 };
 }
 

@@ -9,6 +9,7 @@ import {
   secondsLeft,
   weightOf,
 } from './predict.ts';
+import type { ScalingDecision } from './scaling-decision.ts';
 import { addSums, noSums, type SlotSums, statesOf } from './slot-ledger.ts';
 import { SLOT_STATES, type SlotState, sumOf } from './slot-states.ts';
 
@@ -32,6 +33,8 @@ export interface SlotAccount {
   writeMs: number | null;
   /** Of the last requests, those that hosts refused because there were too many; absent in accounts of old. */
   refusedShare?: number;
+  /** What was decided about workers and batches, and why; the newest last. Absent: nothing. */
+  decisions?: ScalingDecision[];
 }
 
 /** What limits a job: a state, or `workers` where slots are taken and wait for sites: more of them would do more. */

@@ -16,7 +16,7 @@ const notifier = z
       .min(1)
       .optional()
       .describe(
-        'Program and arguments. It gets the summary as JSON on standard input. Only in job files; in YAML and JSON only programs that `SEINE_JOB_COMMANDS` lists.',
+        'Program and arguments. It gets the summary as JSON on standard input. Only in job files; where `SEINE_JOB_COMMANDS` is set, YAML and JSON run only what it lists.',
       ),
     when: z
       .enum(['always', 'change', 'failure'])

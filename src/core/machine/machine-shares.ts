@@ -10,7 +10,7 @@ const MB = 1024 * 1024;
 const THREADS_MAX = 8;
 /** What the process takes before the first thread, and a thread with the pages that it works on. */
 const PROCESS_BYTES = 128 * MB;
-const THREAD_BYTES = 128 * MB;
+export const THREAD_BYTES = 128 * MB;
 /** A page that needs more kills its thread, not the run. */
 const THREAD_HEAP_MB_MAX = 1_024;
 /** With less, ordinary pages of some megabytes are too large. */

@@ -27,6 +27,8 @@ export interface Wanted {
   workers: number;
   /** In words, for the log and for people. */
   reason: string;
+  /** Why there are not to be more of them, although more could be used. */
+  limit?: 'refusals' | 'gain';
 }
 
 const FULL = 0.7;
@@ -53,10 +55,27 @@ export function wantedWorkers(facts: ScalingFacts): Wanted | null {
   });
   if (wanted <= slots) return of(wanted, reason);
   if (facts.refusedShare > REFUSED_MAX)
-    return of(slots, `hosts refuse ${percent(facts.refusedShare)} of the requests: no more than now`);
+    return {
+      ...of(slots, `hosts refuse ${percent(facts.refusedShare)} of the requests: no more than now`),
+      limit: 'refusals',
+    };
   const gain = gainBound(facts, (wanted * workers) / slots);
-  if (gain < GAIN_MIN) return of(slots, `more would bring ${percent(Math.max(0, gain))} at most`);
+  if (gain < GAIN_MIN)
+    return { ...of(slots, `more would bring ${percent(Math.max(0, gain))} at most`), limit: 'gain' };
   return of(wanted, reason);
+}
+
+/** What several jobs can use that share their workers; null without any. */
+export function wantedTogether(all: readonly Wanted[]): Wanted | null {
+  const [first] = all;
+  if (!first || all.length === 1) return first ?? null;
+  const most = all.reduce((best, wanted) => (wanted.slots > best.slots ? wanted : best));
+  return {
+    ...most,
+    slots: all.reduce((sum, { slots }) => sum + slots, 0),
+    workers: all.reduce((sum, { workers }) => sum + workers, 0),
+    reason: `${all.length} jobs; the largest: ${most.reason}`,
+  };
 }
 
 export function wantedText({ workers, slots, reason }: Wanted): string {
@@ -92,10 +111,16 @@ function gainBound(facts: ScalingFacts, workers: number): number {
   return gain + (mean > 0 ? (1.645 * Math.sqrt(variance / rates.length)) / mean : 0);
 }
 
-/** What is in force, and since when less would do. */
+/** Since when less would do, and the most that was wanted meanwhile. */
+export interface Lower {
+  since: number;
+  most: number;
+}
+
+/** What is in force. */
 export interface ScalingState {
   slots: number;
-  lower: { since: number; slots: number } | null;
+  lower: Lower | null;
 }
 
 /** Time for which less must be enough before there is less. */
@@ -111,9 +136,20 @@ export function nextScaling(
   const target = Math.max(1, Math.min(wanted, slotsMax));
   if (slots > slotsMax) return { slots: slotsMax, lower: null };
   if (target >= slots) return { slots: Math.min(target, slots * UP_FACTOR), lower: null };
-  const most = Math.max(target, lower?.slots ?? 0);
-  if (lower !== null && now - lower.since >= DOWN_AFTER_MS) return { slots: most, lower: null };
-  return { slots, lower: { since: lower?.since ?? now, slots: most } };
+  const { lower: next, down } = lowered(lower, target, now, DOWN_AFTER_MS);
+  return { slots: down ?? slots, lower: next };
+}
+
+/** Less is wanted: when that was so for long enough, `down` is the most that was wanted meanwhile. */
+export function lowered(
+  lower: Lower | null,
+  target: number,
+  now: number,
+  afterMs: number,
+): { lower: Lower | null; down: number | null } {
+  const most = Math.max(target, lower?.most ?? 0);
+  if (lower !== null && now - lower.since >= afterMs) return { lower: null, down: most };
+  return { lower: { since: lower?.since ?? now, most }, down: null };
 }
 
 function percent(share: number): string {

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
+import type { EventLoopUtilization } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
@@ -9,15 +10,18 @@ import { deferredReport, failureReport } from '../../core/batch/report.ts';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import { VERSION } from '../../core/identity/identity.ts';
 import { isLane, isLaneTaken } from '../../core/pace/address-pace.ts';
+import { fixedThreads, type ThreadRange } from '../../core/scaling/threads.ts';
 import type { Logger } from '../../ports/ambient.ts';
 import type { Delivery, Dispatcher } from '../../ports/dispatcher.ts';
 import { CpuMeter } from '../cpu-meter.ts';
 import { ThreadMarks } from './code-marks.ts';
 import { SuspectProcess } from './suspect-process.ts';
 import type { FromThread, ThreadData, ToThread } from './thread-messages.ts';
+import { ThreadScaler } from './thread-scaler.ts';
 
 export interface ThreadDispatcherOptions {
-  threads: number;
+  /** A number, or a range in which it follows the work. */
+  threads: number | ThreadRange;
   /** The entry that runs `processBatch` in each thread. */
   entry: URL;
   /** The entry of processes for batches of suspects; those run in the threads when absent. */
@@ -85,27 +89,41 @@ export function openThreadDispatcher(options: ThreadDispatcherOptions): ThreadDi
     });
   for (const flag of HEAP_FLAGS) setFlagsFromString(flag);
   const told = { ...options, ...(options.logger ? { logger: onceEach(options.logger) } : {}) };
-  const threads = Array.from({ length: options.threads }, (_, index) => new Thread(told, index + 1));
-  const watch = setInterval(() => {
-    for (const thread of threads) thread.watch();
-  }, WATCH_MS);
+  const range = typeof options.threads === 'number' ? fixedThreads(options.threads) : options.threads;
+  const scaler = new ThreadScaler(range, SLOTS_PER_THREAD, options.logger);
+  const threads = new ThreadPool(told, range.first, scaler);
+  const watch = setInterval(() => threads.watch(), WATCH_MS);
   watch.unref();
+  const scale = range.min === range.max ? null : setInterval(() => threads.scale(), range.lookMs);
+  scale?.unref();
   const cpu = new CpuMeter();
   const done = { batches: 0, tasks: 0 };
   const lanes = new Set<Batch>();
   const counted = (report: Report) => {
     done.tasks += report.outcomes.length;
+    scaler.countTasks(report.outcomes.length);
   };
   const apart = options.suspectEntry ? openSuspects(told, options.suspectEntry) : null;
   return {
-    workers: threads.length,
-    slots: threads.length * SLOTS_PER_THREAD,
+    get workers() {
+      return threads.taking.length;
+    },
+    get slots() {
+      return threads.taking.length * SLOTS_PER_THREAD;
+    },
+    get spareSlots() {
+      return Math.max(0, range.max - threads.taking.length) * SLOTS_PER_THREAD;
+    },
+    get decisions() {
+      return scaler.decisions;
+    },
+    want: (wanted) => scaler.want(wanted),
     ...(apart ? { suspectSlots: 1 } : {}),
     refusal() {
-      const [problem, ...others] = threads.map((thread) => thread.problem);
+      const [problem, ...others] = threads.taking.map((thread) => thread.problem);
       return problem != null && !others.includes(null) ? new SeineError(problem) : null;
     },
-    started: Promise.all(threads.map(({ started }) => started)).then(() => {}),
+    started: Promise.all(threads.all.map(({ started }) => started)).then(() => {}),
     async dispatch(batch, onPart) {
       // All threads have one address. What is not begun here goes to another.
       if (isLaneTaken(batch, lanes))
@@ -114,31 +132,32 @@ export function openThreadDispatcher(options: ThreadDispatcherOptions): ThreadDi
           report: deferredReport(batch, { worker: options.name ?? 'local', now: Date.now() }),
         };
       if (batch.permits.some(isLane)) lanes.add(batch);
-      const idlest = threads.reduce((best, thread) => (thread.load < best.load ? thread : best));
-      const carrier = batch.suspects && apart ? apart : idlest;
+      const carrier = batch.suspects && apart ? apart : threads.idlest;
+      if (carrier !== apart) scaler.count(1);
       const delivery = await carrier.dispatch(batch, (part) => {
         counted(part);
         onPart(part);
       });
+      if (carrier !== apart) scaler.count(-1);
       lanes.delete(batch);
       if (delivery.kind === 'report') counted(delivery.report);
       done.batches++;
       return delivery;
     },
     async heartbeats() {
-      const hosts = threads.flatMap((thread) => thread.hosts);
+      const hosts = threads.all.flatMap((thread) => thread.hosts);
       return [
         {
           worker: options.name ?? `${hostname()}-${process.pid}`,
           kind: 'threads',
           at: Date.now(),
           software: VERSION,
-          threads: threads.length,
-          slots: threads.length * SLOTS_PER_THREAD,
+          threads: threads.all.length,
+          slots: threads.taking.length * SLOTS_PER_THREAD,
           isDraining: false,
           cpu: cpu.take(),
           memoryBytes: process.memoryUsage.rss(),
-          batches: threads.reduce((sum, { load }) => sum + load, 0),
+          batches: threads.all.reduce((sum, { load }) => sum + load, 0),
           batchesDone: done.batches,
           tasksDone: done.tasks,
           hosts: [...new Set(hosts)].slice(0, HEARTBEAT_HOSTS_MAX),
@@ -147,24 +166,119 @@ export function openThreadDispatcher(options: ThreadDispatcherOptions): ThreadDi
     },
     recall(batchId) {
       apart?.recall(batchId);
-      for (const thread of threads) if (thread.has(batchId)) thread.post({ kind: 'recall', batchId });
+      for (const thread of threads.all) if (thread.has(batchId)) thread.post({ kind: 'recall', batchId });
     },
     giveBack(batchId, hosts) {
-      for (const thread of threads)
+      for (const thread of threads.all)
         if (thread.has(batchId)) thread.post({ kind: 'giveBack', batchId, hosts });
     },
     announce(priority) {
-      for (const thread of threads) thread.post({ kind: 'announce', priority });
+      for (const thread of threads.all) thread.post({ kind: 'announce', priority });
     },
     async drain() {
       apart?.drain();
-      for (const thread of threads) thread.post({ kind: 'drain' });
+      if (scale) clearInterval(scale);
+      for (const thread of threads.all) thread.post({ kind: 'drain' });
     },
     async close() {
       clearInterval(watch);
-      await Promise.all([apart?.close(), ...threads.map((thread) => thread.close())]);
+      if (scale) clearInterval(scale);
+      await Promise.all([apart?.close(), threads.close()]);
     },
   };
+}
+
+/** The threads of a process. Those that are to end take no more batches, and end when they have none. */
+class ThreadPool {
+  readonly #options: ThreadDispatcherOptions;
+  readonly #scaler: ThreadScaler;
+  readonly #threads: Thread[];
+  /** Cannot take batches yet, and may never. */
+  readonly #starting = new Set<Thread>();
+  readonly #leaving = new Set<Thread>();
+  readonly #ending = new Set<Promise<void>>();
+  #isClosed = false;
+
+  constructor(options: ThreadDispatcherOptions, count: number, scaler: ThreadScaler) {
+    this.#options = options;
+    this.#scaler = scaler;
+    this.#threads = Array.from({ length: count }, (_, index) => new Thread(options, index + 1));
+  }
+
+  get all(): readonly Thread[] {
+    return this.#threads;
+  }
+
+  get taking(): readonly Thread[] {
+    return this.#threads.filter((thread) => !this.#starting.has(thread) && !this.#leaving.has(thread));
+  }
+
+  get idlest(): Thread {
+    const able = this.taking.filter(({ problem }) => problem === null);
+    const candidates = able.length > 0 ? able : this.taking;
+    return candidates.reduce((best, thread) => (thread.load < best.load ? thread : best));
+  }
+
+  watch(): void {
+    for (const thread of this.#threads) thread.watch();
+  }
+
+  /** Starts and ends threads, so that there are as many as there should be. */
+  scale(): void {
+    const wanted = this.#scaler.look(this.#threads.reduce((sum, thread) => sum + thread.takeComputed(), 0));
+    const staying = () => this.#threads.length - this.#leaving.size;
+    while (staying() < wanted) {
+      // One that has not ended yet stays.
+      const [kept] = this.#leaving;
+      if (kept) this.#leaving.delete(kept);
+      else if (!this.#add()) break;
+    }
+    for (const thread of this.taking.toSorted((one, other) => one.load - other.load)) {
+      // Those that start cannot take batches yet: one that can stays until then.
+      if (staying() <= wanted || this.taking.length === 1) break;
+      this.#leaving.add(thread);
+    }
+    for (const thread of [...this.#leaving]) if (thread.load === 0) this.#end(thread);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all([...this.#ending, ...this.#threads.map((thread) => thread.close())]);
+  }
+
+  #add(): boolean {
+    const numbers = new Set(this.#threads.map(({ number }) => number));
+    let number = 1;
+    while (numbers.has(number)) number++;
+    try {
+      const thread = new Thread(this.#options, number);
+      this.#threads.push(thread);
+      this.#starting.add(thread);
+      void thread.started.then(() => {
+        if (this.#isClosed) return;
+        if (thread.problem === null) this.#starting.delete(thread);
+        else this.#giveUp(thread, thread.problem);
+      });
+      return true;
+    } catch (error) {
+      // The machine has no room for it: those that are there go on.
+      this.#scaler.fail(this.#threads.length, `cannot start another: ${messageOf(error)}`);
+      return false;
+    }
+  }
+
+  #giveUp(thread: Thread, problem: string): void {
+    this.#starting.delete(thread);
+    this.#threads.splice(this.#threads.indexOf(thread), 1);
+    this.#scaler.fail(this.#threads.length - this.#leaving.size, problem);
+  }
+
+  #end(thread: Thread): void {
+    this.#leaving.delete(thread);
+    this.#threads.splice(this.#threads.indexOf(thread), 1);
+    const ended = thread.close().finally(() => this.#ending.delete(ended));
+    this.#ending.add(ended);
+  }
 }
 
 function openSuspects(options: ThreadDispatcherOptions, entry: URL): SuspectProcess {
@@ -190,8 +304,10 @@ function onceEach(logger: Logger): Logger {
 class Thread {
   readonly #options: ThreadDispatcherOptions;
   readonly #name: string;
+  readonly number: number;
   readonly #open = new Map<number, Open>();
   #worker: Worker;
+  #utilized: EventLoopUtilization | undefined;
   /** When the present worker has exited. */
   #ended: Promise<void> = Promise.resolve();
   #ready = false;
@@ -206,6 +322,7 @@ class Thread {
 
   constructor(options: ThreadDispatcherOptions, number: number) {
     this.#options = options;
+    this.number = number;
     this.#name = `${options.name === undefined ? '' : `${options.name}/`}thread-${number}`;
     this.#worker = this.#start();
   }
@@ -226,6 +343,14 @@ class Thread {
 
   has(batchId: number): boolean {
     return this.#open.has(batchId);
+  }
+
+  /** Share of the time since this was last asked in which it did not wait. */
+  takeComputed(): number {
+    const { performance: loop } = this.#worker;
+    const before = this.#utilized;
+    this.#utilized = loop.eventLoopUtilization();
+    return before ? loop.eventLoopUtilization(this.#utilized, before).utilization : 0;
   }
 
   /** Those that its batches ask. */
@@ -306,6 +431,7 @@ class Thread {
       },
     });
     this.#ready = false;
+    this.#utilized = undefined;
     worker.on('message', (message: FromThread) => this.#receive(message));
     worker.on('error', (error) => {
       this.#lastError = messageOf(error);

@@ -82,14 +82,17 @@ test('a notification goes to no private address that a secret or a redirect name
   expect(site.requests).toEqual([]);
 });
 
-test('a job without code runs only programs that the operator lists, with the variables of a job', async () => {
+test('where the operator says so, a job without code runs only programs that are listed, with the variables of a job', async () => {
   const program = join(folder.path, 'tell.sh');
   const seen = join(folder.path, 'seen.txt');
   writeFileSync(program, `#!/bin/sh\nenv > '${seen}'\n`, { mode: 0o755 });
   const path = join(folder.path, 'runs.yaml');
   writeFileSync(path, "sources: 'http://127.0.0.1:9/'\nnotify: { command: [./tell.sh] }\n");
   const run = (...listed: string[]) => {
-    const env = { OPERATORS_TOKEN: 'hush', JOB_SITE: 'here', SEINE_JOB_COMMANDS: listed.join(',') };
+    const env = {
+      ...{ OPERATORS_TOKEN: 'hush', JOB_SITE: 'here' },
+      ...(listed.length > 0 ? { SEINE_JOB_COMMANDS: listed.join(',') } : { SEINE_ALLOW_PRIVATE: 'never' }),
+    };
     return seine(['run', path, '--fresh', '--dir', join(folder.path, 'runs')], { env });
   };
   // Another program of the same name, in the folder where the operator is.

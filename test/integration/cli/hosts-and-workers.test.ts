@@ -56,19 +56,35 @@ test('`workers --wanted`, `explain` and the metrics say how many workers a job t
   await store.jobs.update(job.id, { state: 'running' });
   const none = await seineHere('workers', '--wanted', '--dir', dir);
   expect(none.stdout).toBe('no job that runs has been measured yet\n');
+  const decisions = [{ at: Date.UTC(2026, 0, 2, 3, 4, 5), text: '2 threads instead of 1: a reason' }];
   // A minute in which all of 16 slots were taken, and each brought half a page in a second.
   const sums = { ...noSums(), wallMs: 60_000, slotMs: 960_000, fullMs: 60_000, pages: 480 };
   const measured = { ...sums, busy: { network: 960_000 } };
   await store.slotTimes.save(job.id, 'one', {
     ...{ pass: 1, at: now, slots: 16, workers: 2, total: measured, recent: measured, rates: [] },
     ...{ hosts: [], hostsPerSecond: 14, writeMs: null, refusedShare: 0 },
+    decisions,
   });
   const wanted = { workers: 5, slots: 40, reason: 'hosts take 14 pages/s, and a batch brings 0.5/s' };
   const json = await seineHere('workers', '--wanted', '--dir', dir, '--json');
-  expect(JSON.parse(json.stdout)).toEqual({ workers: 5, jobs: [{ job: 'shop-1', ...wanted }] });
+  expect(JSON.parse(json.stdout)).toEqual({ workers: 5, jobs: [{ job: 'shop-1', ...wanted, decisions }] });
   const text = `5 workers, 40 batches at once: ${wanted.reason}`;
   const shown = await seineHere('workers', '--wanted', '--dir', dir);
-  expect(shown.stdout).toBe(`wanted: 5\n  shop-1: ${text}\n`);
+  const decided = '03:04:05 UTC  2 threads instead of 1: a reason';
+  expect(shown.stdout).toBe(`wanted: 5\n  shop-1: ${text}\n    ${decided}\n`);
+  expect((await seineHere('explain', 'shop', '--dir', dir)).stdout).toContain(`  ${decided}\n`);
+  const at = {
+    worker: 'm-1',
+    kind: 'threads',
+    at: now,
+    software: '1',
+    threads: 2,
+    slots: 16,
+    isDraining: false,
+  };
+  const load = { cpu: 1, memoryBytes: 1, batches: 1, batchesDone: 1, tasksDone: 1 };
+  await store.workers.note([{ ...at, ...load }], now);
+  expect((await seineHere('workers', '--dir', dir)).stdout).toContain(`shop-1: ${decided}\n`);
   const metric = (await jobMetrics(store, { now })).find(({ name }) => name === 'seine_workers_wanted');
   expect(metric!.samples).toEqual([{ labels: { job: 'shop' }, value: 5 }]);
   expect((await explainJob(store, await store.jobs.get(job.id))).wanted).toEqual(wanted);

@@ -24,7 +24,6 @@ let server: Server;
 let origin: string;
 
 beforeAll(async () => {
-  process.env.SEINE_JOB_COMMANDS = at('told.sh');
   server = createServer((request, response) => {
     const { url = '/', method } = request;
     if (method === 'POST') {

@@ -61,6 +61,7 @@ test('shows a job from its server and from its folder, and changes nothing', asy
     'eta',
     'sentence',
     'wanted',
+    'decisions',
   ]);
   const status = await seineHere('status', name!, '--dir', dir);
   expect(status.stdout).toMatch(EXPLAINED);

@@ -272,6 +272,35 @@ describe('threads that do not start', () => {
   });
 });
 
+describe('threads that are to be fewer', () => {
+  test('finish their batches first, take no more, and come back when they are needed', async () => {
+    const threads = { min: 1, max: 2, first: 2, keepMs: 50, lookMs: 10 };
+    const dispatcher = openThreads(folder.dir, { threads });
+    const running = async () => (await dispatcher.heartbeats!())[0]!.threads;
+    try {
+      site.paths.length = 0;
+      const slow = [1, 2].map((id) => deliver(dispatcher, batchOf(site, { id, paths: ['/slow', '/1'] })));
+      // Two batches need one thread only.
+      await expect.poll(() => dispatcher.workers, { timeout: ENDS_MS }).toBe(1);
+      expect(dispatcher.decisions?.at(-1)?.text).toMatch(/^1 thread instead of 2: fewer were enough/);
+      await expect.poll(() => site.paths.filter((path) => path === '/slow').length).toBe(2);
+      expect(await running()).toBe(2);
+      for (const id of [1, 2]) dispatcher.recall?.(id);
+      for (const { reports } of await Promise.all(slow)) expect(reports.at(-1)?.final).toBe(true);
+      await expect.poll(running, { timeout: ENDS_MS }).toBe(1);
+
+      const many = Array.from({ length: 12 }, (_, index) =>
+        deliver(dispatcher, batchOf(site, { id: 10 + index, paths: ['/slow'] })),
+      );
+      await expect.poll(() => dispatcher.workers, { timeout: ENDS_MS }).toBe(2);
+      await dispatcher.drain();
+      for (const { reports } of await Promise.all(many)) expect(reports.at(-1)?.final).toBe(true);
+    } finally {
+      await dispatcher.close();
+    }
+  });
+});
+
 describe('closing threads', () => {
   test('ends them within seconds, with batches still out', async () => {
     const dispatcher = openThreads(folder.dir);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { loadConfig } from '../../../src/config/load.ts';
+import { loadConfig, threadsOf } from '../../../src/config/load.ts';
 import { SETTINGS } from '../../../src/config/schema.ts';
 import { SeineError } from '../../../src/core/errors.ts';
 
@@ -7,8 +7,10 @@ describe('configuration', () => {
   test('defaults, when nothing is said', () => {
     const { config, origins } = loadConfig({}, {});
     expect(config).toMatchObject({ dir: '.seine', contact: null, sync: 'normal', log: 'warn' });
-    expect(config.workers).toBeGreaterThanOrEqual(1);
-    expect(config.workers).toBeLessThanOrEqual(8);
+    const { workers, threads } = threadsOf(config);
+    expect(workers).toBeGreaterThanOrEqual(1);
+    expect(workers).toBeLessThanOrEqual(8);
+    expect(threads).toEqual({ min: 1, max: workers, first: workers, keepMs: 300_000, lookMs: 1_000 });
     expect(new Set(Object.values(origins))).toEqual(new Set(['default']));
   });
 
@@ -25,6 +27,12 @@ describe('configuration', () => {
     [{ workers: '2.5' }, {}, /--workers/],
     [{ workers: 'two' }, {}, /--workers/],
     [{ workers: '' }, {}, /--workers/],
+    [{ workers: '4..2' }, {}, /--workers/],
+    [{ workers: '1..' }, {}, /--workers/],
+    [{ workers: '..4' }, {}, /--workers/],
+    [{ workers: '1..2..3' }, {}, /--workers/],
+    [{ workers: '0..257' }, {}, /--workers/],
+    [{}, { SEINE_WORKERS_KEEP_SECONDS: '0' }, /SEINE_WORKERS_KEEP_SECONDS/],
     [{ dir: '' }, {}, /--dir/],
     [{}, { SEINE_WORKERS: '-1' }, /invalid value for SEINE_WORKERS: '-1'/],
     [{}, { SEINE_SYNC: 'FULL' }, /SEINE_SYNC/],
@@ -34,6 +42,15 @@ describe('configuration', () => {
   ])('%j with %j is refused, naming where it was said', (flags, env, message) => {
     expect(() => loadConfig(flags, env)).toThrow(SeineError);
     expect(() => loadConfig(flags, env)).toThrow(message);
+  });
+
+  test('one number of threads is kept; a range begins with the least', () => {
+    const of = (workers: string) => threadsOf(loadConfig({ workers, workersKeepSeconds: '20' }, {}).config);
+    expect(of('3')).toMatchObject({ workers: 3, threads: { min: 3, max: 3, first: 3 } });
+    expect(of('2..5')).toEqual({
+      workers: 5,
+      threads: { min: 2, max: 5, first: 2, keepMs: 20_000, lookMs: 1_000 },
+    });
   });
 
   test('every setting has a variable of ours, a meaning, and a default that it would accept itself', () => {

@@ -5,6 +5,7 @@ import { threadEntries } from '../../../app/thread-entries.ts';
 import { allowPrivateElsewhere } from '../../../config/load.ts';
 import { WORKER_KINDS, type WorkerKind } from '../../../core/batch/batch.ts';
 import { type ExitName, messageOf, SeineError } from '../../../core/errors.ts';
+import { fixedThreads, type ThreadRange } from '../../../core/scaling/threads.ts';
 import { hideCredentials } from '../../../core/text/redact.ts';
 import { WorkerMetrics } from '../../../observe/metrics/worker-metrics.ts';
 import type { BullmqWorker } from '../../../transport/bullmq/bullmq-worker.ts';
@@ -31,7 +32,7 @@ export async function workerCommand(context: Context): Promise<ExitName> {
     const worker = await openBullmqWorker({ url, kind, name, threads: counted, fleetKeys, logger });
     print(
       context.stderr,
-      `worker ${name} takes ${kind} batches with ${settings.workers} threads; pages go to ${hideCredentials(blobs)}\n`,
+      `worker ${name} takes ${kind} batches with ${threadsText(threadsOf(settings, context.loaded))}; pages go to ${hideCredentials(blobs)}\n`,
     );
     const signal = await withMetrics(
       context,
@@ -62,6 +63,15 @@ async function untilEnded<Signal>(
   const batches = formatAmount(worker.batches, 'batch', 'batches');
   print(context.stderr, `worker ${name} is drained: it finishes ${batches} and takes no more\n`);
   return Promise.race([signal, worker.finish().then(() => null)]);
+}
+
+/** What coordinators send follows the slots of the workers: they stay the same unless somebody gives a range. */
+function threadsOf({ workers, threads }: Context['settings'], { origins }: Context['loaded']): ThreadRange {
+  return threads && origins.workers !== 'default' ? threads : fixedThreads(workers);
+}
+
+function threadsText({ min, max }: ThreadRange): string {
+  return min < max ? `${min} to ${max} threads` : `${max} threads`;
 }
 
 /** The queue that the setting names. */
@@ -113,7 +123,7 @@ function openThreads({ settings, loaded, parsed }: Context, blobs: string, name:
   const { s3, apiCallbacks, browser, logger } = settings;
   const allowPrivate = parsed.values['allow-private'] ? 'job' : allowPrivateElsewhere(loaded);
   return openThreadDispatcher({
-    threads: settings.workers,
+    threads: threadsOf(settings, loaded),
     ...threadEntries(),
     name,
     env: settings.jobEnvironment,

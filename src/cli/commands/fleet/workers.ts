@@ -1,6 +1,7 @@
-import { wantedOf } from '../../../coordinator/explain/explain-job.ts';
+import { decisionsOf, wantedOf } from '../../../coordinator/explain/explain-job.ts';
 import type { ExitName } from '../../../core/errors.ts';
-import { wantedText } from '../../../core/scaling/scaling.ts';
+import { decisionText, type ScalingDecision } from '../../../core/explain/scaling-decision.ts';
+import { type Wanted, wantedText } from '../../../core/scaling/scaling.ts';
 import { type KnownWorker, type WorkerState, workerStateOf } from '../../../core/workers/worker-health.ts';
 import { openFleet } from '../../../transport/bullmq/fleet.ts';
 import { formatBytes, formatDuration } from '../../../tui/format.ts';
@@ -19,25 +20,29 @@ export async function workersCommand(context: Context): Promise<ExitName> {
   if (context.parsed.values.wanted === 'true') return wantedCommand(context);
   const queues = (context.settings.dispatch ?? []).filter(({ kind }) => kind === 'bullmq');
   const isPast = context.parsed.values.past === 'true' || queues.length === 0;
-  const { rows, none } = isPast ? await knownWorkers(context) : await liveWorkers(context);
+  const { rows, none, decisions = [] } = isPast ? await knownWorkers(context) : await liveWorkers(context);
   if (context.json) for (const row of rows) printJson(context, jsonOf(row));
   else if (rows.length === 0) print(context.stdout, `${none}\n`);
-  else print(context.stdout, textOf(rows, Date.now()));
+  else print(context.stdout, `${textOf(rows, Date.now())}${decisions.join('')}`);
   return 'success';
 }
 
 /** How many workers the jobs that run could use together; for people, and for programs that start workers. */
 async function wantedCommand(context: Context): Promise<ExitName> {
   return withFolder(context, async ({ store }): Promise<ExitName> => {
-    const jobs: { job: string; workers: number; slots: number; reason: string }[] = [];
+    const jobs: (Wanted & { job: string; decisions: ScalingDecision[] })[] = [];
     for (const job of await store.jobs.running()) {
       const wanted = await wantedOf(store, job);
-      if (wanted) jobs.push({ job: `${job.name}-${job.run}`, ...wanted });
+      const decisions = await decisionsOf(store, job);
+      if (wanted) jobs.push({ job: `${job.name}-${job.run}`, ...wanted, decisions });
     }
     const workers = jobs.reduce((sum, one) => sum + one.workers, 0);
     if (context.json) printJson(context, { workers, jobs });
     else {
-      const lines = jobs.map((one) => `  ${one.job}: ${wantedText(one)}`);
+      const lines = jobs.flatMap((one) => [
+        `  ${one.job}: ${wantedText(one)}`,
+        ...one.decisions.map((decision) => `    ${decisionText(decision)}`),
+      ]);
       const head = jobs.length === 0 ? 'no job that runs has been measured yet' : `wanted: ${workers}`;
       print(context.stdout, `${[head, ...lines].map(printable).join('\n')}\n`);
     }
@@ -45,7 +50,7 @@ async function wantedCommand(context: Context): Promise<ExitName> {
   });
 }
 
-async function liveWorkers(context: Context): Promise<{ rows: Row[]; none: string }> {
+async function liveWorkers(context: Context): Promise<{ rows: Row[]; none: string; decisions?: string[] }> {
   const { fleetKeys = [], logger } = context.settings;
   const fleet = await openFleet({ url: queueUrl(context), fleetKeys, logger });
   try {
@@ -61,12 +66,17 @@ async function liveWorkers(context: Context): Promise<{ rows: Row[]; none: strin
   }
 }
 
-async function knownWorkers(context: Context): Promise<{ rows: Row[]; none: string }> {
+async function knownWorkers(context: Context): Promise<{ rows: Row[]; none: string; decisions: string[] }> {
   return withFolder(context, async ({ store }) => {
     const known = await store.workers.list({ limit: WORKERS_MAX });
     const now = Date.now();
     const rows = known.map((worker): Row => ({ ...worker, hosts: [], state: workerStateOf(worker, now) }));
-    return { rows, none: 'no worker was seen within the last 14 days' };
+    const lines: string[] = [];
+    for (const job of await store.jobs.running()) {
+      const last = (await decisionsOf(store, job)).at(-1);
+      if (last) lines.push(`${printable(`${job.name}-${job.run}: ${decisionText(last)}`)}\n`);
+    }
+    return { rows, none: 'no worker was seen within the last 14 days', decisions: lines };
   });
 }
 

@@ -2,10 +2,11 @@ import { explainJob } from '../../../coordinator/explain/explain-job.ts';
 import { requireJob } from '../../../coordinator/jobs.ts';
 import type { ExitName } from '../../../core/errors.ts';
 import { type Gain, NAMES } from '../../../core/explain/explain.ts';
+import { decisionText } from '../../../core/explain/scaling-decision.ts';
 import type { SlotState } from '../../../core/explain/slot-states.ts';
 import { wantedText } from '../../../core/scaling/scaling.ts';
 import { formatDuration } from '../../../tui/format.ts';
-import { type Command, print, printJson, withFolder } from '../../context.ts';
+import { type Command, print, printable, printJson, withFolder } from '../../context.ts';
 
 export const explainCommand: Command = (context) =>
   withFolder(context, async (folder): Promise<ExitName> => {
@@ -18,13 +19,14 @@ export const explainCommand: Command = (context) =>
     return 'success';
   });
 
-function linesOf({ sentence, shares, gains, wanted }: Explained): string[] {
+function linesOf({ sentence, shares, gains, wanted, decisions }: Explained): string[] {
   const parts = (Object.entries(shares) as [SlotState, number][]).sort(([, a], [, b]) => b - a);
   return [
     sentence,
     ...parts.map(([state, percent]) => `${percent.toFixed(1).padStart(7)} %  ${NAMES[state]}`),
     ...gains.map((gain) => `  ${gain.change}: ${gainText(gain)}`),
     ...(wanted === null ? [] : [`  wanted: ${wantedText(wanted)}`]),
+    ...decisions.map((decision) => printable(`  ${decisionText(decision)}`)),
   ];
 }
 

@@ -104,7 +104,15 @@ async function tryPage(context: Context, loaded: LoadedJob, url: string, dir: st
   const spec = specOf(loaded.spec, url);
   // What goes wrong is part of what is shown.
   const logger = { ...context.settings.logger, info() {}, warn() {} };
-  const settings: AppSettings = { ...context.settings, dir, workers: 1, blobs: null, store: null, logger };
+  const settings: AppSettings = {
+    ...context.settings,
+    dir,
+    workers: 1,
+    threads: undefined,
+    blobs: null,
+    store: null,
+    logger,
+  };
   delete settings.dispatch;
   const folder = await openFolder(settings, { create: true, toWork: true });
   try {

@@ -8,6 +8,7 @@ import {
   type MethodCosts,
   meanOf,
   noteAttempt,
+  reopened,
 } from '../../../../src/core/escalation/cheapest.ts';
 
 /** So many attempts of one outcome after another. */
@@ -21,7 +22,15 @@ function costsOf(dollars: number, ...streaks: [count: number, isWon: boolean][])
 
 function optionOf(level: number, dollars: number, wins: number, losses: number): LevelOption {
   const chance = { wins, losses, streak: 0 };
-  return { level, dollars, dollarsMost: dollars, chance, isHopeless: isHopeless(chance), isNew: false };
+  return {
+    level,
+    dollars,
+    dollarsMost: dollars,
+    dollarsLost: dollars,
+    chance,
+    isHopeless: isHopeless(chance),
+    isNew: false,
+  };
 }
 
 /** A generator that tests can repeat. */
@@ -36,13 +45,23 @@ function randomFrom(seed: number): () => number {
 describe('what is known of a method', () => {
   test('costs what its attempts cost, those that say nothing included', () => {
     let costs = noteAttempt(undefined, { isWon: true, isAgain: false, dollars: 2 });
-    expect(dollarsOf(costs, undefined)).toBe(2);
+    expect(dollarsOf(costs, undefined)?.all).toBe(2);
     costs = noteAttempt(costs, { isWon: null, isAgain: false, dollars: 3 });
-    expect(dollarsOf(costs, undefined)).toBe(5);
+    expect(dollarsOf(costs, undefined)?.all).toBe(5);
     costs = noteAttempt(costs, { isWon: true, isAgain: false, dollars: 2 });
-    expect(dollarsOf(costs, undefined)).toBeCloseTo(2.3);
+    expect(dollarsOf(costs, undefined)?.all).toBeCloseTo(2.3);
     expect(costs).toMatchObject({ paid: 7, pages: 2, unjudged: 0 });
     expect(dollarsOf(undefined, undefined)).toBeNull();
+  });
+
+  test('costs another thing when it brings a page than when it fails', () => {
+    let costs = noteAttempt(undefined, { isWon: false, isAgain: false, dollars: 1 });
+    expect(dollarsOf(undefined, costs)).toEqual({ all: 1, won: null, lost: 1 });
+    costs = noteAttempt(costs, { isWon: true, isAgain: true, dollars: 20 });
+    expect(dollarsOf(costs, undefined)).toMatchObject({ won: 20, lost: 1 });
+    // What the template does not know comes from the host.
+    const own = noteAttempt(undefined, { isWon: true, isAgain: false, dollars: 30 });
+    expect(dollarsOf(own, costs)).toEqual({ all: 30, won: 30, lost: 1 });
   });
 
   test('is forgotten when a streak shows that the site has changed', () => {
@@ -53,6 +72,21 @@ describe('what is known of a method', () => {
     const reopened = costsOf(1, [40, false], [1, true]);
     expect(isHopeless(chanceOf(costsOf(1, [40, false]), undefined, 0))).toBe(true);
     expect(isHopeless(chanceOf(reopened, reopened, 0))).toBe(false);
+  });
+
+  test('is doubted when the method works again for another template', () => {
+    const ofHost = costsOf(1, [40, false], [1, true]);
+    const own = costsOf(1, [40, false]);
+    expect(isHopeless(chanceOf(own, ofHost, 0))).toBe(true);
+    const doubted = reopened(own);
+    expect(isHopeless(chanceOf(doubted, ofHost, 0))).toBe(false);
+    // It fails here still: that is soon known again.
+    let again = doubted;
+    let tries = 0;
+    for (; !isHopeless(chanceOf(again, ofHost, 0)); tries++)
+      again = noteAttempt(again, { isWon: false, isAgain: false, dollars: 1 });
+    expect(tries).toBeLessThanOrEqual(12);
+    expect(reopened(noteAttempt(undefined, { isWon: null, isAgain: false, dollars: 1 })).first.wins).toBe(0);
   });
 
   test('comes from the host while a template is new, and is soon its own', () => {
@@ -78,21 +112,38 @@ describe('what is known of a method', () => {
 describe('the level of a task', () => {
   test('is the one with the lowest cost per success, whatever its place', () => {
     const options = [optionOf(0, 1, 1, 9), optionOf(1, 4, 30, 1), optionOf(2, 20, 30, 0.1)];
-    expect(chooseLevel(options, 0, Math.random).level).toBe(1);
-    expect(chooseLevel([optionOf(0, 1, 6, 9), ...options.slice(1)], 0, Math.random).level).toBe(0);
+    expect(chooseLevel(options, { allowance: 0, isRetryDue: false }, Math.random).level).toBe(1);
+    expect(
+      chooseLevel(
+        [optionOf(0, 1, 6, 9), ...options.slice(1)],
+        { allowance: 0, isRetryDue: false },
+        Math.random,
+      ).level,
+    ).toBe(0);
+  });
+
+  test('is one that often fails, where its failures cost little', () => {
+    // Through a pool: 20 for a page, 1 for a refusal, and every second attempt is refused. An API brings each for 25.
+    const pool = { ...optionOf(0, 20, 15, 15), dollarsLost: 1 };
+    const api = optionOf(1, 25, 30, 0.1);
+    expect(chooseLevel([pool, api], { allowance: 0, isRetryDue: false }, Math.random).level).toBe(0);
+    const dear = { ...pool, dollarsLost: 20 };
+    expect(chooseLevel([dear, api], { allowance: 0, isRetryDue: false }, Math.random).level).toBe(1);
   });
 
   test('is not a hopeless one, however little that costs', () => {
     const options = [optionOf(0, 0.000_01, 1, 30), optionOf(1, 1, 30, 1)];
-    expect(chooseLevel(options, 0, Math.random).level).toBe(1);
-    expect(chooseLevel(options.slice(0, 1), 0, Math.random).level).toBe(0);
+    expect(chooseLevel(options, { allowance: 0, isRetryDue: false }, Math.random).level).toBe(1);
+    expect(chooseLevel(options.slice(0, 1), { allowance: 0, isRetryDue: false }, Math.random).level).toBe(0);
   });
 
   test('explores only what could be cheaper, and only with the money that is left', () => {
     const options = [optionOf(0, 1, 2, 2), optionOf(1, 1.9, 30, 0.1), optionOf(2, 50, 0.5, 0.5)];
     const chosen = (allowance: number) => {
       const random = randomFrom(7);
-      return Array.from({ length: 500 }, () => chooseLevel(options, allowance, random));
+      return Array.from({ length: 500 }, () =>
+        chooseLevel(options, { allowance: allowance, isRetryDue: false }, random),
+      );
     };
     expect(chosen(0).every(({ level, explores }) => level === 1 && explores === null)).toBe(true);
     expect(chosen(0.99).every(({ level }) => level === 1)).toBe(true);
@@ -101,11 +152,23 @@ describe('the level of a task', () => {
     expect(explored[0]!.explores).toEqual({ dollars: 1, insteadOf: 1.9 / (30 / 30.1) });
   });
 
+  test('is a hopeless one only when a retry is due, and then a cheap one', () => {
+    const options = [optionOf(0, 0.000_01, 0.5, 30), optionOf(1, 1, 30, 1)];
+    const random = randomFrom(5);
+    const chosen = (isRetryDue: boolean) =>
+      Array.from({ length: 200 }, () => chooseLevel(options, { allowance: 10, isRetryDue }, random).level);
+    expect(new Set(chosen(false))).toEqual(new Set([1]));
+    expect(chosen(true).filter((level) => level === 0).length).toBeGreaterThan(150);
+  });
+
   test('is the same for the same seed', () => {
     const options = [optionOf(0, 1, 2, 2), optionOf(1, 1.9, 30, 0.1)];
     const chosen = () => {
       const random = randomFrom(3);
-      return Array.from({ length: 50 }, () => chooseLevel(options, 10, random).level);
+      return Array.from(
+        { length: 50 },
+        () => chooseLevel(options, { allowance: 10, isRetryDue: false }, random).level,
+      );
     };
     expect(chosen()).toEqual(chosen());
   });

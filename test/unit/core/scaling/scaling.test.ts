@@ -45,6 +45,7 @@ describe('wanted are', () => {
   test('no more where hosts refuse, or where something else limits', () => {
     expect(wantedWorkers(factsOf({ refusedShare: 0.03 }))).toEqual({
       ...{ slots: 10, workers: 2, reason: 'hosts refuse 3 % of the requests: no more than now' },
+      limit: 'refusals',
     });
     const { sums } = factsOf();
     const waiting = { ...sums, fullMs: 1_200, waits: { source: 58_800 } };
