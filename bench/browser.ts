@@ -1,4 +1,4 @@
-/** The browser scenario: pages with a full-page picture each, Seine against Crawlee, with the same Chromium. */
+/** The browser scenario: pages with a full-page picture each, and without, Seine against Crawlee, with the same Chromium. */
 import { statSync } from 'node:fs';
 import { findChromium } from '../src/fetch/browser/process/find-chromium.ts';
 import {
@@ -47,9 +47,11 @@ async function runTurn(
   try {
     const sample = await measureOnce(place.scratch, place.origin, contender, place.pages);
     const { count, bytesMin, bytesMean } = contender.pictures();
-    if (sample.pages !== place.pages || count !== place.pages)
+    const wanted = contender.takesPictures ? place.pages : 0;
+    if (sample.pages !== place.pages || count !== wanted)
       throw new Error(`${sample.pages} pages and ${count} pictures of ${place.pages}`);
-    if (bytesMin < PICTURE_BYTES_MIN) throw new Error(`a picture of only ${bytesMin} bytes`);
+    if (contender.takesPictures && bytesMin < PICTURE_BYTES_MIN)
+      throw new Error(`a picture of only ${bytesMin} bytes`);
     const rate = (sample.pages / sample.seconds).toFixed(1);
     const others = Math.round(sample.othersShare * 100);
     say(
@@ -74,9 +76,11 @@ async function run(options: BenchOptions, scratch: Scratch): Promise<ScenarioRes
   const plan = { paths, chromium, newFolder: (name: string) => scratch.diskFolder(`browser-${name}`) };
   const sizeOf = (file: string) => statSync(file).size;
   const contenders = [
-    crawleeBrowserContender(plan, sizeOf),
+    crawleeBrowserContender(plan, sizeOf, true),
     seineBrowserContender(plan, sizeOf, 'fast'),
     seineBrowserContender(plan, sizeOf, 'small'),
+    crawleeBrowserContender(plan, sizeOf, false),
+    seineBrowserContender(plan, sizeOf, 'html'),
   ];
   const tallies: Tally[] = contenders.map((contender) => {
     const missing = contender.missing();

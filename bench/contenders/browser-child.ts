@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { log, PlaywrightCrawler } from '@crawlee/playwright';
 
-const [, , list = '', output = '', parallelText = '4'] = process.argv;
+const [, , list = '', output = '', parallelText = '4', kept] = process.argv;
 log.setLevel(log.LEVELS.OFF);
 const parallel = Number(parallelText);
 const isRoot = process.getuid?.() === 0;
@@ -31,8 +31,10 @@ const crawler = new PlaywrightCrawler({
   ],
   async requestHandler({ page }) {
     const number = pages++;
-    const picture = await page.screenshot({ fullPage: true, type: 'png' });
-    await writeFile(join(output, `${number}.png`), picture);
+    if (kept !== 'html') {
+      const picture = await page.screenshot({ fullPage: true, type: 'png' });
+      await writeFile(join(output, `${number}.png`), picture);
+    }
     await writeFile(join(output, `${number}.html`), await page.content());
   },
 });

@@ -15,6 +15,7 @@ interface Pictures {
 }
 
 export interface BrowserContender extends Omit<Contender, 'mode'> {
+  takesPictures: boolean;
   /** Counts the pictures that the last run left, and their bytes. */
   pictures(): Pictures;
 }
@@ -32,13 +33,17 @@ function writeList({ paths }: BrowserPlan, url: string, folder: string): string 
   return file;
 }
 
+/** How pages are kept: with a PNG each, or the HTML of the DOM alone. */
+export type Keeping = 'fast' | 'small' | 'html';
+
 /** As the other does it: a page is there when it has loaded. */
-function writeJob(list: string, folder: string, packing: 'fast' | 'small'): string {
+function writeJob(list: string, folder: string, keeping: Keeping): string {
   const file = join(folder, 'job.json');
+  const pictures = keeping === 'html' ? {} : { screenshot: { packing: keeping } };
   const job = {
     name: 'bench',
     sources: { file: list },
-    routes: [{ name: 'page', browser: { waitUntil: 'load', screenshot: { packing } } }],
+    routes: [{ name: 'page', browser: { waitUntil: 'load', ...pictures } }],
     politeness: { rate: 'max', parallel: PARALLEL },
     allowPrivate: true,
   };
@@ -56,17 +61,22 @@ function countPictures(folder: string, sizeOf: (file: string) => number): Pictur
 export function crawleeBrowserContender(
   plan: BrowserPlan,
   sizeOf: (file: string) => number,
+  takesPictures: boolean,
 ): BrowserContender {
   let output = '';
   return {
-    id: 'crawlee-browser',
-    label: 'Crawlee PlaywrightCrawler',
-    keeps: 'queue on disk, PNG and HTML files',
+    id: takesPictures ? 'crawlee-browser' : 'crawlee-html',
+    label: `Crawlee PlaywrightCrawler${takesPictures ? '' : ', no pictures'}`,
+    keeps: `queue on disk, ${takesPictures ? 'PNG and ' : ''}HTML files`,
+    takesPictures,
     missing: () => (existsSync(PACKAGE) ? undefined : '@crawlee/playwright is not installed in bench/'),
     command({ url, folder }) {
       output = plan.newFolder('crawlee');
       return {
-        args: [childScript('browser-child.ts'), writeList(plan, url, folder), output, String(PARALLEL)],
+        args: [
+          ...[childScript('browser-child.ts'), writeList(plan, url, folder), output, String(PARALLEL)],
+          ...(takesPictures ? [] : ['html']),
+        ],
         env: {
           ...plan.chromium.environment,
           BENCH_CHROMIUM: plan.chromium.path,
@@ -82,19 +92,23 @@ export function crawleeBrowserContender(
 export function seineBrowserContender(
   plan: BrowserPlan,
   sizeOf: (file: string) => number,
-  packing: 'fast' | 'small',
+  keeping: Keeping,
 ): BrowserContender {
   let output = '';
+  const takesPictures = keeping !== 'html';
   return {
-    id: `seine-${packing}`,
-    label: packing === 'fast' ? 'Seine, durable' : "Seine, durable, PNGs packed as Crawlee's",
-    keeps: 'SQLite, WARC with HTML and pictures, PNG files, contact sheet',
+    id: `seine-${keeping}`,
+    label: `Seine, durable${{ fast: '', small: ", PNGs packed as Crawlee's", html: ', no pictures' }[keeping]}`,
+    keeps: takesPictures
+      ? 'SQLite, WARC with HTML and pictures, PNG files, contact sheet'
+      : 'SQLite, WARC with HTML',
+    takesPictures,
     missing: () => (existsSync(BINARY) ? undefined : 'bin/seine.js is not there'),
     command({ url, folder }) {
       output = plan.newFolder('seine');
       return {
         args: [
-          ...[...nodeFlags(), BINARY, 'run', writeJob(writeList(plan, url, folder), folder, packing)],
+          ...[...nodeFlags(), BINARY, 'run', writeJob(writeList(plan, url, folder), folder, keeping)],
           ...['--workers', '1', '--dir', output, '--json'],
         ],
         env: { SEINE_BROWSER: plan.chromium.path },
