@@ -432,7 +432,7 @@ export const SETTINGS = {
       doc: 'Programs that `notify` of a job in YAML or JSON may run, separated by commas: `notify-send,./tell-me.sh`. Jobs with code run what they want.',
       default: () => null,
       parse: (text) => text.split(',').flatMap((name) => name.trim() || []),
-      show: (names) => names?.join(',') ?? 'none',
+      show: (names) => names?.join(',') ?? 'any',
     }),
     environmentOnly: true,
   },
