@@ -45,7 +45,6 @@ export async function visit(
     accepts?: (status: number) => boolean;
   },
 ): Promise<Visit> {
-  const { accepts, ...wanted } = options;
   const { job, clock } = context;
   const startedAt = clock.now();
   const request = {
@@ -58,19 +57,25 @@ export async function visit(
     onSent: context.onSent,
     nextTurn: context.nextTurn,
     headersMs: context.headersMs,
-    ...wanted,
+    bodyBytesMax: options.bodyBytesMax,
+    sinkFor: options.sinkFor,
+    render: options.render,
+    wantsResources: options.wantsResources,
   };
   const conditions = conditionsOf(task);
-  const { result, ...sent } = task.fetchMethod
+  const { result, via } = task.fetchMethod
     ? await sendBy(task.fetchMethod, task, context, request, conditions)
-    : { result: await context.fetcher.fetch({ ...request, headers: { ...job.headers, ...conditions } }) };
+    : {
+        result: await context.fetcher.fetch({ ...request, headers: { ...job.headers, ...conditions } }),
+        via: null,
+      };
   const over = (outcome: Outcome) => ({ kind: 'over' as const, outcome });
   const traceOf = (httpStatus: number | null, bytes: number): Trace => ({
     startedAt,
     durationMs: clock.now() - startedAt,
     httpStatus,
     bytes,
-    ...sent,
+    ...(via === null ? {} : { via }),
   });
   if (result.kind === 'aborted') return over({ kind: 'deferred', taskId: task.id });
   if (result.kind === 'failure') {
@@ -84,7 +89,7 @@ export async function visit(
     return { ...over({ kind: 'unchanged', taskId: task.id, page: null, trace }), answer: result };
   if (isRedirect(result.status)) return redirect(task, context, result, trace);
   const code = failureOfStatus(result.status);
-  if (!code || accepts?.(result.status)) return { kind: 'response', response: result, trace };
+  if (!code || options.accepts?.(result.status)) return { kind: 'response', response: result, trace };
   const retryAfterMs = parseRetryAfter(headerOf(result.rawHeaders, 'retry-after'), clock.now());
   const block = detectBlock({ ...result, isHtml: true, url: task.url }, job.spec.blocking);
   const failure = block
