@@ -330,15 +330,14 @@ function store(
   response: FetchResponse,
   about: Pick<StoredPage, 'contentType' | 'route' | 'robotsTags'> & { trace: Trace },
 ): StoredPage {
+  const { trace, ...described } = about;
   const sha256 = hash('sha256', response.body, 'hex');
   return {
-    contentType: about.contentType,
-    route: about.route,
-    robotsTags: about.robotsTags,
+    ...described,
     httpStatus: response.status,
     bytes: response.body.length,
     sha256,
-    archive: keep.page(task.url, response, about.trace.startedAt, sha256),
+    archive: keep.page(task.url, response, trace.startedAt, sha256),
     media: null,
     etag: headerOf(response.rawHeaders, 'etag'),
     lastModified: headerOf(response.rawHeaders, 'last-modified'),

@@ -45,6 +45,7 @@ export async function visit(
     accepts?: (status: number) => boolean;
   },
 ): Promise<Visit> {
+  const { accepts, ...wanted } = options;
   const { job, clock } = context;
   const startedAt = clock.now();
   const request = {
@@ -57,25 +58,19 @@ export async function visit(
     onSent: context.onSent,
     nextTurn: context.nextTurn,
     headersMs: context.headersMs,
-    bodyBytesMax: options.bodyBytesMax,
-    sinkFor: options.sinkFor,
-    render: options.render,
-    wantsResources: options.wantsResources,
+    ...wanted,
   };
   const conditions = conditionsOf(task);
-  const { result, via } = task.fetchMethod
+  const { result, ...sent } = task.fetchMethod
     ? await sendBy(task.fetchMethod, task, context, request, conditions)
-    : {
-        result: await context.fetcher.fetch({ ...request, headers: { ...job.headers, ...conditions } }),
-        via: null,
-      };
+    : { result: await context.fetcher.fetch({ ...request, headers: { ...job.headers, ...conditions } }) };
   const over = (outcome: Outcome) => ({ kind: 'over' as const, outcome });
   const traceOf = (httpStatus: number | null, bytes: number): Trace => ({
     startedAt,
     durationMs: clock.now() - startedAt,
     httpStatus,
     bytes,
-    ...(via === null ? {} : { via }),
+    ...sent,
   });
   if (result.kind === 'aborted') return over({ kind: 'deferred', taskId: task.id });
   if (result.kind === 'failure') {
@@ -89,7 +84,7 @@ export async function visit(
     return { ...over({ kind: 'unchanged', taskId: task.id, page: null, trace }), answer: result };
   if (isRedirect(result.status)) return redirect(task, context, result, trace);
   const code = failureOfStatus(result.status);
-  if (!code || options.accepts?.(result.status)) return { kind: 'response', response: result, trace };
+  if (!code || accepts?.(result.status)) return { kind: 'response', response: result, trace };
   const retryAfterMs = parseRetryAfter(headerOf(result.rawHeaders, 'retry-after'), clock.now());
   const block = detectBlock({ ...result, isHtml: true, url: task.url }, job.spec.blocking);
   const failure = block

@@ -312,11 +312,8 @@ export function pageKeeper(archiveFor: (date: number) => Archive, parts: Archive
   const { requests, blockDigests: blockDigest, errors } = parts;
   const resources = new ResourceKeeper(parts);
   const headOf = ({ status, statusText, httpVersion, rawHeaders, requestHeaders }: FetchResponse) => ({
-    status,
-    statusText,
-    httpVersion,
-    rawHeaders,
-    requestHeaders: requests ? requestHeaders : undefined,
+    ...{ status, statusText, httpVersion, rawHeaders },
+    ...(requests ? { requestHeaders } : {}),
   });
   return {
     errors,
