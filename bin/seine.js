@@ -11,6 +11,6 @@ if (problem) {
   hushWarnings();
   const { useCompileCache } = await import('../dist/entry/compile-cache.js');
   useCompileCache();
-  const { main } = await import('../dist/cli/main.js');
+  const { main } = await import('../dist/command/main.mjs');
   process.exitCode = await main(process.argv.slice(2));
 }

@@ -38,6 +38,7 @@ const build: Step[][] = [
   [
     { name: 'packages', command: 'node', args: ['scripts/bundle-packages.ts'] },
     { name: 'thread', command: 'node', args: ['scripts/bundle-thread.ts'] },
+    { name: 'command', command: 'node', args: ['scripts/bundle-command.ts'] },
     { name: 'schema', command: 'node', args: ['scripts/write-schema.ts'] },
     { name: 'dashboard', command: 'node', args: ['scripts/build-dashboard.ts'] },
   ],
