@@ -768,7 +768,7 @@ export interface JobFields {
               secret: string;
             }
           | undefined;
-        /** Program and arguments. It gets the summary as JSON on standard input. Only in job files; in YAML and JSON only programs that `SEINE_JOB_COMMANDS` lists. */
+        /** Program and arguments. It gets the summary as JSON on standard input. Only in job files; where `SEINE_JOB_COMMANDS` is set, YAML and JSON run only what it lists. */
         command?: readonly string[] | undefined;
         /** `change`: only when records changed or something failed. `failure`: only with dead letters, dropped fields, gone records, or a circuit breaker that stopped the run. */
         when?: 'always' | 'change' | 'failure' | undefined;
@@ -790,7 +790,7 @@ export interface JobFields {
               secret: string;
             }
           | undefined;
-        /** Program and arguments. It gets the summary as JSON on standard input. Only in job files; in YAML and JSON only programs that `SEINE_JOB_COMMANDS` lists. */
+        /** Program and arguments. It gets the summary as JSON on standard input. Only in job files; where `SEINE_JOB_COMMANDS` is set, YAML and JSON run only what it lists. */
         command?: readonly string[] | undefined;
         /** `change`: only when records changed or something failed. `failure`: only with dead letters, dropped fields, gone records, or a circuit breaker that stopped the run. */
         when?: 'always' | 'change' | 'failure' | undefined;
