@@ -34,7 +34,7 @@ function writeList({ paths }: BrowserPlan, url: string, folder: string): string 
 }
 
 /** How pages are kept: with a PNG each, or the HTML of the DOM alone. */
-export type Keeping = 'fast' | 'small' | 'html';
+type Keeping = 'fast' | 'small' | 'html';
 
 /** As the other does it: a page is there when it has loaded. */
 function writeJob(list: string, folder: string, keeping: Keeping): string {
