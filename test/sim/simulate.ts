@@ -722,9 +722,10 @@ class SimulatedRun {
         )
           continue;
         if (hosts.some((host) => this.#isCutOff(host, model))) continue;
-        // A pace that does not adapt is refused for as long as the host counts.
+        // A pace that does not adapt is refused for as long as the host counts, and refusals without end count as attempts.
         const isRefused = hosts.some(({ manner }) => manner.kind === 'limits');
-        if (code === 'throttled' && isRefused && !job.spec.politeness.adaptive) continue;
+        const mayRefuse = code === 'throttled' || page.kind === 'flaky';
+        if (mayRefuse && isRefused && !job.spec.politeness.adaptive) continue;
         // Where it is not known that a host answered before, its refusals are no ban.
         if (code === 'forbidden' && !model.forbidden.has(id)) continue;
         check(isHostTrouble, () => `${url} (${page.kind}) is ${state}, ${code}`);
