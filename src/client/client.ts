@@ -81,7 +81,9 @@ export interface Explanation {
   criticalHost: string | null;
   gains: { change: string; gainPercent: number; etaSeconds: number | null }[];
   sentence: string;
-  wanted: { slots: number; workers: number; reason: string } | null;
+  wanted: { slots: number; workers: number; reason: string; limit?: 'refusals' | 'gain' } | null;
+  /** What was decided about threads and batches at once, and why; the newest last. Absent in answers of older servers. */
+  decisions?: { at: number; text: string }[];
 }
 
 /** As in docs/cost.md. */

@@ -80,7 +80,7 @@ describe('a pool with nothing left', () => {
     const status = async () => lastJson(await seine(['status', '--dir', data, '--json']));
     await expect
       .poll(async () => (await status()).reason)
-      .toMatch(/^no proxy of pool 'dc' is usable until \S+Z \(2 in total, 2 failed\)$/);
+      .toMatch(/^no proxy of pool 'dc' is usable until \S+Z \(2 in total, 2 failed\) since \d/);
     expect(await status()).toMatchObject({ state: 'running', done: 0, dead: 0, pending: 40 });
     await seine(['stop', '--dir', data]);
     const { stderr } = await started.finished;

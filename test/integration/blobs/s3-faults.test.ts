@@ -159,7 +159,7 @@ describe('S3 under faults', () => {
         hit(request) ? 'reset-request' : 'none',
       );
       expect(committed).toBe(false);
-      expect(String(error)).toMatch(/cannot reach \S+127\.0\.0\.1:\d+: (ECONNRESET|EPIPE)/);
+      expect(String(error)).toMatch(/cannot reach S3 at \S+127\.0\.0\.1:\d+: (ECONNRESET|EPIPE)/);
       for await (const entry of stage.judge.list('')) expect(entry).toBeNull();
       expect(await stage.server.uploads()).toEqual([]);
       expect(await stage.server.keys()).toEqual([]);

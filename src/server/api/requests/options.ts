@@ -321,9 +321,21 @@ export const explanationSchema = z.strictObject({
       slots: z.int().describe('Batches under way at once.'),
       workers: z.int(),
       reason: z.string(),
+      limit: z
+        .enum(['refusals', 'gain'])
+        .optional()
+        .describe('Why there are not to be more of them, although more could be used.'),
     })
     .nullable()
     .describe('How many workers a job that runs could use; null while that is not known.'),
+  decisions: z
+    .array(
+      z.strictObject({
+        at: z.number().describe('Epoch milliseconds.'),
+        text: z.string().describe('What was decided, and why.'),
+      }),
+    )
+    .describe('What was decided about threads and batches at once; the newest last.'),
 });
 
 export const storedQuery = z.strictObject({
