@@ -13,6 +13,8 @@ import type { Scratch } from './scratch.ts';
 const HOSTS = 50;
 const JOBS = 50;
 const URGENT_URLS = 100;
+/** With fewer URLs, all jobs run at once for some seconds only, and a share is what a few batches make it. */
+const SHARED_TIMES = 15;
 /** More than is fetched in a round. */
 const CRAWL_PER_ROUND = 40_000;
 /** Rounds of a second or less: there may be more of them. */
@@ -34,7 +36,9 @@ async function run({ pages, rounds, only }: BenchOptions, scratch: Scratch): Pro
   const shortRounds = Math.max(rounds, SHORT_ROUNDS);
   const data: Data = {
     ...{ machine: describeMachine(), load: loadavg()[0]!, rounds },
-    share: wants('share') ? await compareShares(scratch, origin, { urls: pages * 3, rounds }) : null,
+    share: wants('share')
+      ? await compareShares(scratch, origin, { urls: pages * SHARED_TIMES, rounds })
+      : null,
     urgent: wants('urgent')
       ? await overtake(scratch, origin, {
           // It must not end before the last round.
