@@ -1,7 +1,7 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join, relative, resolve, sep } from 'node:path';
-import { build, type Plugin } from 'esbuild';
-import { writeLicenses } from './write-licenses.ts';
+import type { Plugin } from 'esbuild';
+import { bundleForNode } from './bundle-for-node.ts';
 
 /**
  * Bundles the command line into dist/command, which bin/seine.js runs; run it after the compiler. To find and link its 500
@@ -51,21 +51,15 @@ const otherPackages: Plugin = {
 };
 
 rmSync(OUT, { recursive: true, force: true });
-const { metafile } = await build({
-  entryPoints: { main: 'dist/cli/main.js' },
-  outdir: OUT,
-  outExtension: { '.js': '.mjs' },
-  chunkNames: 'part-[hash]',
-  bundle: true,
-  splitting: true,
-  platform: 'node',
-  format: 'esm',
-  target: 'node22',
-  legalComments: 'none',
-  banner: { js: PRELUDE },
-  define: { 'import.meta.url': '__address' },
-  plugins: [ownAddress, otherPackages],
-  metafile: true,
-  logLevel: 'warning',
-});
-writeLicenses(metafile, OUT);
+await bundleForNode(
+  {
+    entryPoints: { main: 'dist/cli/main.js' },
+    outdir: OUT,
+    outExtension: { '.js': '.mjs' },
+    chunkNames: 'part-[hash]',
+    banner: { js: PRELUDE },
+    define: { 'import.meta.url': '__address' },
+    plugins: [ownAddress, otherPackages],
+  },
+  OUT,
+);
