@@ -3,7 +3,6 @@ import type { LeasedBatch, Settlement, Store, TaskChange } from '../src/ports/st
 
 /** What a coordinator asks of its store again and again: enqueue, lease, settle, status. */
 
-const RUN = 500;
 const CHUNK = 1_000;
 const BATCH = 60;
 
@@ -15,14 +14,15 @@ export interface TaskShape {
    */
   kind: 'even' | 'skewed';
   hosts: number;
+  /** So many links of one host come together, as pages have them. */
+  run: number;
 }
 
-const EVEN: TaskShape = { kind: 'even', hosts: 100 };
+const EVEN: TaskShape = { kind: 'even', hosts: 100, run: 500 };
 const LARGEST_HOST = 'host-0.example';
 
-/** Links come in runs of one host, as pages have them. */
-function hostOf(index: number, { kind, hosts }: TaskShape): string {
-  const run = Math.floor(index / RUN);
+function hostOf(index: number, { kind, hosts, run: runLength }: TaskShape): string {
+  const run = Math.floor(index / runLength);
   if (kind === 'even') return `host-${run % hosts}.example`;
   return index % 10 < 9 ? LARGEST_HOST : `host-${1 + (run % (hosts - 1))}.example`;
 }
@@ -182,24 +182,35 @@ export interface Frontier {
   largestHost?: number | undefined;
 }
 
-/** Adds what each call has taken, in microseconds for a task or, of the status, for a call. */
-export async function workRound(frontier: Frontier, round: number, into: Costs): Promise<void> {
+/** Adds what each call has taken, in microseconds for a task or, of the status, for a call; `cpu` is that of this thread. */
+export async function workRound(
+  frontier: Frontier,
+  round: number,
+  into: Costs,
+  cpu: Costs = noCosts(),
+): Promise<void> {
+  const timed = async <T>(call: keyof Costs, tasks: number, work: () => Promise<T>): Promise<T> => {
+    const startedAt = performance.now();
+    const before = threadCpuUs();
+    const result = await work();
+    cpu[call].push((threadCpuUs() - before) / tasks);
+    into[call].push(((performance.now() - startedAt) * 1_000) / tasks);
+    return result;
+  };
   const { store, jobId, known, shape = EVEN } = frontier;
   // Sources come in chunks of this size; links of pages are part of settling.
-  await timed(into.enqueue, CHUNK, () => enqueue(store, jobId, frontier.nextUrl, CHUNK, shape));
+  await timed('enqueue', CHUNK, () => enqueue(store, jobId, frontier.nextUrl, CHUNK, shape));
   frontier.nextUrl += CHUNK;
   const wantedHost = await wantedHostOf(frontier, round);
-  const batch = await timed(into.lease, BATCH, () => lease(store, jobId, round, wantedHost));
+  const batch = await timed('lease', BATCH, () => lease(store, jobId, round, wantedHost));
   const { nextUrl } = frontier;
   const settlement = settlementOf(jobId, batch, { round, nextUrl, known, shape });
-  await timed(into.settle, BATCH, () => store.frontier.settle(settlement));
+  await timed('settle', BATCH, () => store.frontier.settle(settlement));
   frontier.nextUrl += BATCH;
-  await timed(into.status, 1, () => store.jobs.counters(jobId));
+  await timed('status', 1, () => store.jobs.counters(jobId));
 }
 
-async function timed<T>(into: number[], tasks: number, work: () => Promise<T>): Promise<T> {
-  const startedAt = performance.now();
-  const result = await work();
-  into.push(((performance.now() - startedAt) * 1_000) / tasks);
-  return result;
+export function threadCpuUs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return user + system;
 }

@@ -48,6 +48,10 @@ parts: raw spider seine crawlee; of many: share urgent finished; of scale: sqlit
       ...{ count: null, shown: '100000000' },
       does: 'tasks of the largest store of scale; its other stores have a fifth',
     },
+    keep: {
+      ...{ text: null, shown: 'removed at the end' },
+      does: 'folder where the SQLite stores of scale stay, to be filled further or measured again',
+    },
     'crawlee-pages': { count: null, shown: '1500', does: 'pages for Crawlee, which is slow' },
     markup: { oneOf: ['plain', 'rich'], does: 'of the pages; the bars are judged on plain ones' },
     'origin-workers': { count: 1, does: 'nginx workers' },
@@ -97,6 +101,7 @@ const options: BenchOptions = {
   only: values.only.split(',').filter((id) => id !== ''),
   write: !quick && !values['no-write'],
   tasks: values.tasks ?? (quick ? 2_000_000 : 100_000_000),
+  keep: values.keep,
 };
 const names = [...SCENARIOS, ...LONG].map(({ name }) => name);
 const unknown = words.find((word) => !names.includes(word));

@@ -1,5 +1,16 @@
-import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { loadavg } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Client } from 'pg';
 import { parseJob } from '../src/job-file/parse-job.ts';
 import type { Store } from '../src/ports/store.ts';
@@ -19,14 +30,22 @@ import {
 /**
  * Fills two stores of one kind, a small and a large one, and works on both in turns:
  * `node bench/scale-child.ts '{"places": [small, large], "tasks": [n, m], "shape": …}'`. A place is a folder or the
- * address of an empty database. Prints what it measured as JSON, and how far it is to standard error.
+ * address of an empty database; a folder with tasks is filled up to its number, so that a run may be ended and started
+ * again. Prints what it measured as JSON, and after each phase a line of JSON to standard error and to `log`.
  */
 
-interface Plan {
+export interface ScalePlan {
+  id: string;
   places: [string, string];
   tasks: [number, number];
   shape: TaskShape;
+  /** Where a line for each phase is added. */
+  log: string;
+  /** Whether the folder of the large store stays. */
+  keep: boolean;
 }
+
+type Call = keyof Costs;
 
 export interface ScaleRow {
   tasks: number;
@@ -34,21 +53,50 @@ export interface ScaleRow {
   leaseUs: number;
   settleUs: number;
   statusUs: number;
+  /** CPU time of the coordinator's thread in those calls. */
+  cpuUs: Record<Call, number>;
   /** Of whole calls, while the store also writes back what the others have written. */
   leaseMsP99: number;
   resumeMs: number;
   bytesPerTask: number;
   fillPerSecond: number;
   rssMb: number;
+  /** Average of a minute at the end. */
+  load: number;
 }
 
-const STEP = 1_000_000;
+const CHUNK = 1_000;
+/** The large store is compared with the small one after each of them. */
+const PARTS = 10;
+const ROUNDS_OF_PART = 25;
 const WARM_UP = 50;
 const ROUNDS = 1_000;
 const BATCH = 60;
+const CALLS: readonly Call[] = ['enqueue', 'lease', 'settle', 'status'];
+/** No URL of the benchmark has a number as large. */
+const UNKNOWN_URL = 2 ** 31;
 
-const plan = JSON.parse(process.argv[2] ?? '{}') as Plan;
+const plan = JSON.parse(process.argv[2] ?? '{}') as ScalePlan;
 const isPostgres = /^postgres(ql)?:/.test(plan.places[0]);
+
+/**
+ * A process that is stopped for a while and continued says so, and what it measured meanwhile is left out. Turns of the
+ * event loop also let the store's timers run, as they do in a coordinator.
+ */
+let pauses = 0;
+process.on('SIGCONT', () => pauses++);
+async function wasPaused(since: number): Promise<boolean> {
+  await nextTurn();
+  await nextTurn();
+  return pauses !== since;
+}
+
+function note(phase: string, facts: object): void {
+  const [load] = loadavg();
+  const line = JSON.stringify({ date: new Date().toISOString(), case: plan.id, phase, ...facts, load });
+  appendFileSync(plan.log, `${line}\n`);
+  process.stderr.write(`  ${line}\n`);
+}
 
 async function open(place: string): Promise<Store> {
   if (!isPostgres) mkdirSync(place, { recursive: true });
@@ -68,86 +116,183 @@ async function bytesOf(place: string): Promise<number> {
   return Number(rows[0]!.bytes);
 }
 
-async function fill(place: string, tasks: number): Promise<{ jobId: number; fillPerSecond: number }> {
+/** A store, and where it goes on. */
+interface Side {
+  place: string;
+  frontier: Frontier;
+  round: number;
+  fillMs: number;
+  filled: number;
+}
+
+/** What a later run must know of a folder. URLs that were added after it was written are duplicates then. */
+type Position = Pick<Side, 'round' | 'fillMs' | 'filled'> & { nextUrl: number };
+
+const positionFile = (place: string) => join(place, 'position.json');
+
+function keepPosition({ place, frontier, round, fillMs, filled }: Side): void {
+  const position: Position = { nextUrl: frontier.nextUrl, round, fillMs, filled };
+  if (!isPostgres) writeFileSync(positionFile(place), JSON.stringify(position));
+}
+
+async function openSide(place: string): Promise<Side> {
   const store = await open(place);
   const { spec } = await parseJob({ sources: ['http://host-0.example/'], follow: true }, 'bench', 'bench');
   const draft = { name: 'bench', spec, specHash: 'bench', bundle: null, file: null, now: 0 };
-  const { id: jobId } = await store.jobs.create(draft);
-  const startedAt = performance.now();
-  let shownAt = startedAt;
-  for (let from = 0; from < tasks; from += STEP) {
-    await enqueue(store, jobId, from, Math.min(STEP, tasks - from), plan.shape);
-    const now = performance.now();
-    if (now - shownAt < 15_000) continue;
-    shownAt = now;
-    const done = Math.min(from + STEP, tasks);
-    const minutesLeft = (((now - startedAt) / done) * (tasks - done)) / 60_000;
-    process.stderr.write(
-      `    ${(done / 1e6).toFixed(0)}M of ${(tasks / 1e6).toFixed(0)}M, about ${minutesLeft.toFixed(0)} min left\n`,
-    );
+  const { id: jobId } = (await store.jobs.find('bench')) ?? (await store.jobs.create(draft));
+  const kept: Position = existsSync(positionFile(place))
+    ? JSON.parse(readFileSync(positionFile(place), 'utf8'))
+    : { nextUrl: 0, round: 1_000, fillMs: 0, filled: 0 };
+  const { nextUrl, ...rest } = kept;
+  return { place, frontier: { store, jobId, known: nextUrl, nextUrl, shape: plan.shape }, ...rest };
+}
+
+/** Up to that number. Chunks during which the process was stopped do not count. */
+async function fill(side: Side, tasks: number): Promise<void> {
+  const { frontier } = side;
+  const from = { at: performance.now(), url: frontier.nextUrl, cpu: process.cpuUsage() };
+  if (frontier.nextUrl >= tasks) return;
+  while (frontier.nextUrl < tasks) {
+    const count = Math.min(CHUNK, tasks - frontier.nextUrl);
+    const [startedAt, before] = [performance.now(), pauses];
+    await enqueue(frontier.store, frontier.jobId, frontier.nextUrl, count, plan.shape);
+    frontier.nextUrl += count;
+    const took = performance.now() - startedAt;
+    if (await wasPaused(before)) continue;
+    side.fillMs += took;
+    side.filled += count;
   }
-  const fillPerSecond = Math.round(tasks / ((performance.now() - startedAt) / 1_000));
-  await store.close();
-  return { jobId, fillPerSecond };
+  frontier.known = tasks;
+  keepPosition(side);
+  const added = tasks - from.url;
+  const { user, system } = process.cpuUsage(from.cpu);
+  note('filled', {
+    tasks,
+    seconds: Math.round((performance.now() - from.at) / 1_000),
+    perSecond: Math.round(added / ((performance.now() - from.at) / 1_000)),
+    cpuUsPerTask: Number(((user + system) / added).toFixed(2)),
+    bytesPerTask: Number(((await bytesOf(side.place)) / tasks).toFixed(1)),
+  });
+}
+
+interface Measured {
+  wall: Costs;
+  cpu: Costs;
+}
+
+/** The machine's speed moves by half within seconds, and so it moves for both. */
+async function workInTurns(sides: Side[], rounds: number): Promise<Measured[]> {
+  const all = sides.map((): Measured => ({ wall: noCosts(), cpu: noCosts() }));
+  for (let round = 0; round < rounds; ) {
+    const before = pauses;
+    const each: Measured[] = [];
+    for (const side of sides) {
+      const measured = { wall: noCosts(), cpu: noCosts() };
+      await workRound(side.frontier, side.round++, measured.wall, measured.cpu);
+      each.push(measured);
+      await nextTurn();
+    }
+    if (await wasPaused(before)) continue;
+    for (const [index, { wall, cpu }] of each.entries())
+      for (const call of CALLS) {
+        all[index]!.wall[call].push(...wall[call]);
+        all[index]!.cpu[call].push(...cpu[call]);
+      }
+    round++;
+  }
+  for (const side of sides) keepPosition(side);
+  return all;
 }
 
 /** Open, take back what was out, read the counters, lease the first batch, and be ready to say what is new. */
-async function resume(
-  place: string,
-  jobId: number,
-  tasks: number,
-): Promise<{ store: Store; resumeMs: number }> {
+async function resume(side: Side): Promise<number> {
+  const { place, frontier } = side;
+  await frontier.store.close();
   const startedAt = performance.now();
   const store = await open(place);
+  const { jobId } = frontier;
   await store.jobs.find('bench');
   await store.frontier.orphans(jobId);
   await store.jobs.counters(jobId);
-  const first = await lease(store, jobId, 1);
-  if (await store.frontier.knows(jobId, url(tasks + 10 * STEP, plan.shape)))
+  const first = await lease(store, jobId, side.round++);
+  if (await store.frontier.knows(jobId, url(UNKNOWN_URL, plan.shape)))
     throw new Error('a URL is known before it was added');
   const resumeMs = performance.now() - startedAt;
-  await store.frontier.release(first.id, { now: 1, blame: 'none', reason: 'bench' });
-  return { store, resumeMs };
+  await store.frontier.release(first.id, { now: side.round, blame: 'none', reason: 'bench' });
+  frontier.store = store;
+  return resumeMs;
 }
-
-interface Side {
-  frontier: Frontier;
-  costs: Costs;
-  filled: Pick<ScaleRow, 'tasks' | 'fillPerSecond' | 'resumeMs' | 'bytesPerTask'>;
-}
-
-const sides: Side[] = [];
-for (const [index, place] of plan.places.entries()) {
-  const tasks = plan.tasks[index]!;
-  process.stderr.write(`  filling ${tasks.toLocaleString('en')} tasks\n`);
-  const { jobId, fillPerSecond } = await fill(place, tasks);
-  const bytesPerTask = (await bytesOf(place)) / tasks;
-  const { store, resumeMs } = await resume(place, jobId, tasks);
-  sides.push({
-    frontier: { store, jobId, known: tasks, nextUrl: tasks, shape: plan.shape },
-    costs: noCosts(),
-    filled: { tasks, fillPerSecond, resumeMs, bytesPerTask },
-  });
-}
-process.stderr.write('  working on both in turns\n');
-for (let round = 0; round < WARM_UP + ROUNDS; round++)
-  for (const { frontier, costs } of sides)
-    await workRound(frontier, 1_000 + round, round < WARM_UP ? noCosts() : costs);
-const rssMb = process.memoryUsage().rss / 1024 ** 2;
-for (const { frontier } of sides) await frontier.store.close();
-if (!isPostgres) for (const place of plan.places) rmSync(place, { recursive: true });
 
 const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 const p99 = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.99)]!;
-const rows = sides.map(
-  ({ costs, filled }): ScaleRow => ({
-    ...filled,
-    enqueueUs: mean(costs.enqueue),
-    leaseUs: mean(costs.lease),
-    settleUs: mean(costs.settle),
-    statusUs: mean(costs.status),
-    leaseMsP99: (p99(costs.lease) * BATCH) / 1_000,
+const rounded = (value: number) => Number(value.toPrecision(4));
+const means = (costs: Costs) =>
+  Object.fromEntries(CALLS.map((call) => [call, rounded(mean(costs[call]))])) as Record<Call, number>;
+
+function growths([small, large]: Measured[]): object {
+  const over = (of: keyof Measured) =>
+    Object.fromEntries(CALLS.map((call) => [call, rounded(mean(large![of][call]) / mean(small![of][call]))]));
+  return {
+    growth: over('wall'),
+    cpuGrowth: over('cpu'),
+    wallUs: means(large!.wall),
+    cpuUs: means(large!.cpu),
+    leaseMsP99: rounded((p99(large!.wall.lease) * BATCH) / 1_000),
+  };
+}
+
+async function newSmall(): Promise<Side> {
+  const [place] = plan.places;
+  if (!isPostgres) rmSync(place, { recursive: true, force: true });
+  const side = await openSide(place);
+  await fill(side, plan.tasks[0]);
+  return side;
+}
+
+const [smallPlace, largePlace] = plan.places;
+let small = await newSmall();
+const large = await openSide(largePlace);
+for (let part = 1; part <= PARTS; part++) {
+  const tasks = Math.round((plan.tasks[1] * part) / PARTS);
+  if (large.frontier.nextUrl >= tasks) continue;
+  await fill(large, tasks);
+  await workInTurns([small, large], 5);
+  note('in turns', { tasks, ...growths(await workInTurns([small, large], ROUNDS_OF_PART)) });
+}
+// It has grown by what was done in turns.
+if (!isPostgres) {
+  await small.frontier.store.close();
+  small = await newSmall();
+}
+const sides = [small, large];
+const facts: { resumeMs: number; bytesPerTask: number }[] = [];
+for (const side of sides) {
+  const resumeMs = await resume(side);
+  facts.push({ resumeMs, bytesPerTask: (await bytesOf(side.place)) / side.frontier.nextUrl });
+  note('resumed', { tasks: side.frontier.nextUrl, ...facts.at(-1) });
+}
+await workInTurns(sides, WARM_UP);
+const measured = await workInTurns(sides, ROUNDS);
+const rssMb = process.memoryUsage().rss / 1024 ** 2;
+note('measured', { tasks: plan.tasks[1], ...growths(measured), rssMb: Math.round(rssMb) });
+for (const { frontier } of sides) await frontier.store.close();
+if (!isPostgres) rmSync(smallPlace, { recursive: true });
+if (!isPostgres && !plan.keep) rmSync(largePlace, { recursive: true });
+
+const rows = sides.map(({ fillMs, filled }, index): ScaleRow => {
+  const { wall, cpu } = measured[index]!;
+  return {
+    tasks: plan.tasks[index]!,
+    enqueueUs: mean(wall.enqueue),
+    leaseUs: mean(wall.lease),
+    settleUs: mean(wall.settle),
+    statusUs: mean(wall.status),
+    cpuUs: means(cpu),
+    leaseMsP99: (p99(wall.lease) * BATCH) / 1_000,
+    ...facts[index]!,
+    fillPerSecond: Math.round(filled / (fillMs / 1_000)),
     rssMb,
-  }),
-);
+    load: loadavg()[0]!,
+  };
+});
 process.stdout.write(`${JSON.stringify(rows)}\n`);

@@ -1,9 +1,10 @@
 /** Costs of stores with very many tasks: 100 million over 10,000 hosts, unless another number is asked for. */
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { runChild } from './flat.ts';
 import type { TaskShape } from './flat-work.ts';
 import { verdictTable } from './report/tables.ts';
-import type { ScaleRow } from './scale-child.ts';
+import type { ScalePlan, ScaleRow } from './scale-child.ts';
 import type { BenchOptions, Scenario, ScenarioResult, Verdict } from './scenario.ts';
 import type { Scratch } from './scratch.ts';
 
@@ -17,19 +18,28 @@ interface ScaleCase {
 }
 
 const HOSTS = 10_000;
+/** So that the small store has tasks of all hosts, too; where one has most of them, batches of 60 for the others. */
+const RUN = 100;
+const SKEWED_RUN = 600;
 const CASES: readonly ScaleCase[] = [
-  { id: 'sqlite', store: 'sqlite', shape: { kind: 'even', hosts: HOSTS }, share: 1, says: 'SQLite' },
+  {
+    id: 'sqlite',
+    store: 'sqlite',
+    shape: { kind: 'even', hosts: HOSTS, run: RUN },
+    share: 1,
+    says: 'SQLite',
+  },
   {
     id: 'skewed',
     store: 'sqlite',
-    shape: { kind: 'skewed', hosts: HOSTS },
+    shape: { kind: 'skewed', hosts: HOSTS, run: SKEWED_RUN },
     share: 0.2,
     says: 'SQLite, one host with 90 %, names instead of numbers, priorities at random',
   },
   {
     id: 'postgres',
     store: 'postgres',
-    shape: { kind: 'even', hosts: HOSTS },
+    shape: { kind: 'even', hosts: HOSTS, run: RUN },
     share: 0.2,
     says: 'PostgreSQL',
   },
@@ -47,19 +57,23 @@ interface Measured extends ScaleCase {
   rows: [ScaleRow, ScaleRow];
 }
 
-async function measure(each: ScaleCase, tasks: number, scratch: Scratch): Promise<Measured> {
+async function measure(each: ScaleCase, { tasks, keep }: BenchOptions, scratch: Scratch): Promise<Measured> {
   const large = Math.max(SMALL, Math.round(tasks * each.share));
-  const places: string[] = [];
+  let places: [string, string];
   if (each.store === 'postgres') {
     const { startPostgres } = await import('../test/support/servers/services.ts');
     const server = await startPostgres({ own: true, fsync: true });
     scratch.onEnd(() => server.stop());
-    places.push(await server.createDatabase(), await server.createDatabase());
+    places = [await server.createDatabase(), await server.createDatabase()];
   } else {
     const folder = scratch.diskFolder(`scale-${each.id}`);
-    for (const name of ['small', 'large']) places.push(join(folder, name));
+    places = [join(folder, 'small'), join(keep ?? folder, each.id)];
   }
-  const plan = { places, tasks: [SMALL, large], shape: each.shape };
+  const results = join(import.meta.dirname, 'results', 'tmp');
+  mkdirSync(results, { recursive: true });
+  const log = join(results, 'scale.jsonl');
+  const { id, shape } = each;
+  const plan: ScalePlan = { id, places, tasks: [SMALL, large], shape, log, keep: keep !== null };
   return { ...each, rows: await runChild(scratch, 'scale-child.ts', [JSON.stringify(plan)]) };
 }
 
@@ -68,7 +82,7 @@ async function run(options: BenchOptions, scratch: Scratch): Promise<ScenarioRes
   for (const each of CASES) {
     if (options.only.length > 0 && !options.only.some((id) => each.id.startsWith(id))) continue;
     process.stderr.write(`scale: ${each.says}\n`);
-    measured.push(await measure(each, options.tasks, scratch));
+    measured.push(await measure(each, options, scratch));
   }
   const verdicts = measured.flatMap(judge);
   const rows = measured.flatMap(({ id, rows: both }) =>

@@ -15,6 +15,8 @@ export interface BenchOptions {
   write: boolean;
   /** Of the largest store of `scale`. */
   tasks: number;
+  /** Where the large stores of `scale` stay, to be filled further or measured again; null: they are removed. */
+  keep: string | null;
 }
 
 export interface Verdict {
