@@ -66,6 +66,7 @@ export interface ScaleRow {
 }
 
 const CHUNK = 1_000;
+const KEPT_EVERY = 100_000;
 /** The large store is compared with the small one after each of them. */
 const PARTS = 10;
 const ROUNDS_OF_PART = 25;
@@ -158,6 +159,7 @@ async function fill(side: Side, tasks: number): Promise<void> {
     await enqueue(frontier.store, frontier.jobId, frontier.nextUrl, count, plan.shape);
     frontier.nextUrl += count;
     const took = performance.now() - startedAt;
+    if (frontier.nextUrl % KEPT_EVERY === 0) keepPosition(side);
     if (await wasPaused(before)) continue;
     side.fillMs += took;
     side.filled += count;

@@ -32,7 +32,7 @@ export function openSqliteStore(path: string, options: SqliteStoreOptions = {}):
 }
 
 export function storeIn(db: Database, options: SqliteStoreOptions = {}): Store {
-  const checkpointer = options.checkpointThread ? openCheckpointer(db.path) : null;
+  const checkpointer = options.checkpointThread ? openCheckpointer(db) : null;
   const inserter = new TaskInserter(db, new SeenIndex(db, options.urlsGathered));
   const atWork = new Set<number>();
   return {

@@ -7,20 +7,32 @@ import { parentPort, workerData } from 'node:worker_threads';
  * planned or settled. What this leaves for the writer's own checkpoint is a moment's worth.
  */
 const PAUSE_MS = 500;
+/** The log is begun anew only when all of it was moved: while much is written, the rest must be short at any moment. */
+const BUSY_PAUSE_MS = 20;
+const BUSY_PAGES = 1_000;
 
 const { path } = workerData as { path: string };
 const db = new DatabaseSync(path);
 db.exec('PRAGMA busy_timeout = 0; PRAGMA cache_size = -1024; PRAGMA synchronous = NORMAL');
-const timer = setInterval(() => {
+const checkpoint = db.prepare('PRAGMA wal_checkpoint(PASSIVE)');
+let moved = 0;
+let timer = setTimeout(move, PAUSE_MS);
+
+function move(): void {
+  let pages = 0;
   try {
-    db.exec('PRAGMA wal_checkpoint(PASSIVE)');
+    const { checkpointed } = checkpoint.get() as { checkpointed: number };
+    // It counts from the start of the log, which may have begun anew.
+    pages = checkpointed >= moved ? checkpointed - moved : checkpointed;
+    moved = checkpointed;
   } catch {
     // Somebody else is at it; the next round will do.
   }
-}, PAUSE_MS);
+  timer = setTimeout(move, pages > BUSY_PAGES ? BUSY_PAUSE_MS : PAUSE_MS);
+}
 
 parentPort?.once('message', () => {
-  clearInterval(timer);
+  clearTimeout(timer);
   db.close();
   parentPort?.close();
 });

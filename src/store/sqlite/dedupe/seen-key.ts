@@ -5,6 +5,8 @@ export const NEIGHBOUR_SEEDS = 0x8000_0000;
 
 const GROUP_BITS = 9;
 const HASH_BITS = 30;
+/** Keys of neighbours have the same whole number of these. */
+export const NEIGHBOUR_KEYS = 2 ** HASH_BITS;
 const ZERO = 48;
 const NINE = 57;
 

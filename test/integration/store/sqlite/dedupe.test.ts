@@ -186,7 +186,7 @@ test('an index without a filter, or with one that has grown too large, is as exa
   await open().close();
   inFile(path, (db) => {
     const insert = db.prepare('INSERT INTO seen_filter (capacity, count, bits) VALUES (?, ?, ?)');
-    for (let level = 0; level < 6; level++)
+    for (let level = 0; level < 8; level++)
       insert.run(262_144 << level, 262_144 << level, new Uint8Array(64));
   });
   const store = open();
@@ -219,4 +219,38 @@ test('after a clean end the filter has every URL of the index', async () => {
   };
   expect(count).toBe(stateOf().indexed_to);
   await expectEach(open(), job, added);
+});
+
+test('where there is no filter, links that come with their neighbours are as exact', async () => {
+  await open().close();
+  inFile(path, (db) => db.exec('UPDATE seen_state SET filtered = 0'));
+  const store = open();
+  const job = await createJob(store);
+  const page = (from: number, count: number) =>
+    Array.from({ length: count }, (_, n) => `https://a.example/product-${from + n}.html`);
+  // Every other one of the first hundreds: their neighbours are between them in the index.
+  const added = page(0, 1_000).filter((_, n) => n % 2 === 0);
+  await enqueue(store, job, tasksOf(...added));
+  await enqueue(store, job, tasksOf(...page(50_000, 2 * GATHERED)));
+  added.push(...page(50_000, 2 * GATHERED));
+  expect(stateOf()).toMatchObject({ indexed_to: added.length, filtered: 0 });
+  for (const [from, count, known] of [
+    [100, 40, 20],
+    [300, 100, 50],
+    [995, 30, 2],
+    [7_000, 30, 0],
+    [9_990, 30, 0],
+  ] as const) {
+    const chunk = page(from, count);
+    const fresh = chunk.filter((url) => !added.includes(url));
+    expect(count - fresh.length).toBe(known);
+    expect(await enqueue(store, job, tasksOf(...chunk))).toMatchObject({
+      accepted: fresh.length,
+      duplicates: known,
+    });
+    // Once more, when some of them are only remembered.
+    expect(await enqueue(store, job, tasksOf(...chunk, ...chunk))).toMatchObject({ accepted: 0 });
+    added.push(...fresh);
+  }
+  await expectEach(store, job, added);
 });
