@@ -121,7 +121,7 @@ try {
     allMet &&= result.verdicts.every(({ passed }) => passed === true);
     if (!options.write) continue;
     writeScenario(scenario.name, result);
-    Object.assign(figures, figuresOf(scenario.name, result.data));
+    Object.assign(figures, figuresOf(scenario.name, result.figures ?? result.data));
   }
 } finally {
   appendHistory(figures);

@@ -159,7 +159,7 @@ async function fill(side: Side, tasks: number): Promise<void> {
     await enqueue(frontier.store, frontier.jobId, frontier.nextUrl, count, plan.shape);
     frontier.nextUrl += count;
     const took = performance.now() - startedAt;
-    if (frontier.nextUrl % KEPT_EVERY === 0) keepPosition(side);
+    if (frontier.nextUrl % KEPT_EVERY < CHUNK) keepPosition(side);
     if (await wasPaused(before)) continue;
     side.fillMs += took;
     side.filled += count;

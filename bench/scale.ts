@@ -3,6 +3,8 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { runChild } from './flat.ts';
 import type { TaskShape } from './flat-work.ts';
+import { readResult } from './report/document.ts';
+import { describeMachine } from './report/machine.ts';
 import { verdictTable } from './report/tables.ts';
 import type { ScalePlan, ScaleRow } from './scale-child.ts';
 import type { BenchOptions, Scenario, ScenarioResult, Verdict } from './scenario.ts';
@@ -53,7 +55,11 @@ const RESUME_MS_MAX = 3_000;
 const RSS_MB_MAX = 600;
 const LEASE_MS_P99_MAX = 50;
 
-interface Measured extends ScaleCase {
+/** One case, as it is kept in bench/results/latest.json: cases may be measured on different days. */
+interface Measured {
+  id: string;
+  date: string;
+  machine: string;
   rows: [ScaleRow, ScaleRow];
 }
 
@@ -74,7 +80,8 @@ async function measure(each: ScaleCase, { tasks, keep }: BenchOptions, scratch: 
   const log = join(results, 'scale.jsonl');
   const { id, shape } = each;
   const plan: ScalePlan = { id, places, tasks: [SMALL, large], shape, log, keep: keep !== null };
-  return { ...each, rows: await runChild(scratch, 'scale-child.ts', [JSON.stringify(plan)]) };
+  const rows = await runChild<Measured['rows']>(scratch, 'scale-child.ts', [JSON.stringify(plan)]);
+  return { id, date: new Date().toISOString(), machine: describeMachine(), rows };
 }
 
 async function run(options: BenchOptions, scratch: Scratch): Promise<ScenarioResult> {
@@ -85,44 +92,54 @@ async function run(options: BenchOptions, scratch: Scratch): Promise<ScenarioRes
     measured.push(await measure(each, options, scratch));
   }
   const verdicts = measured.flatMap(judge);
-  const rows = measured.flatMap(({ id, rows: both }) =>
-    both.map((row) => ({ ...row, id: `${id}-${row.tasks}` })),
-  );
-  return { verdicts, data: { rows }, section: section(measured, verdicts) };
+  const isNew = ({ id }: Measured) => measured.some((one) => one.id === id);
+  const earlier = (readResult<{ cases?: Measured[] }>('scale')?.cases ?? []).filter((one) => !isNew(one));
+  const cases = CASES.flatMap(({ id }) => [...measured, ...earlier].find((one) => one.id === id) ?? []);
+  return { verdicts, data: { cases }, figures: { cases: measured }, section: section(cases) };
 }
 
 function judge({ id, rows: [small, large] }: Measured): Verdict[] {
-  const growths = COSTS.map((cost) => ({ cost, growth: large[cost] / small[cost] }));
-  const most = (name: string, value: number, max: number, unit: string): Verdict => ({
+  const most = (name: string, value: number, max: number, unit: string, also = ''): Verdict => ({
     bar: `${id}: ${name} ≤ ${max.toLocaleString('en')}${unit}`,
-    measured: `${value.toFixed(unit === ' ×' ? 2 : 0)}${unit}`,
+    measured: `${value.toFixed(unit === ' ×' ? 2 : 0)}${unit}${also}`,
     passed: value <= max,
   });
   return [
-    ...growths.map(({ cost, growth }) => most(cost.replace('Us', ''), growth, GROWTH_MAX, ' ×')),
+    ...COSTS.map((cost) => {
+      const call = cost.replace('Us', '') as keyof ScaleRow['cpuUs'];
+      const cpu = ` (${(large.cpuUs[call] / small.cpuUs[call]).toFixed(2)} × in CPU)`;
+      return most(call, large[cost] / small[cost], GROWTH_MAX, ' ×', id === 'postgres' ? '' : cpu);
+    }),
     most('resume', large.resumeMs, RESUME_MS_MAX, ' ms'),
     most('memory', large.rssMb, RSS_MB_MAX, ' MB'),
     most('lease p99', large.leaseMsP99, LEASE_MS_P99_MAX, ' ms'),
   ];
 }
 
-function section(measured: Measured[], judged: Verdict[]): string {
-  const lines = measured.flatMap(({ says, rows }) =>
+function section(cases: readonly Measured[]): string {
+  const saysOf = (wanted: string) => CASES.find(({ id }) => id === wanted)!.says;
+  const lines = cases.flatMap(({ id, rows }) =>
     rows.map((row) => {
       const costs = COSTS.map((cost) => row[cost].toFixed(cost === 'statusUs' ? 0 : 1));
       const rest = [row.leaseMsP99.toFixed(1), row.resumeMs.toFixed(0), row.bytesPerTask.toFixed(0)];
-      const cells = [says, row.tasks.toLocaleString('en'), ...costs, ...rest, row.rssMb.toFixed(0)];
-      return `| ${[...cells, row.fillPerSecond.toLocaleString('en')].join(' | ')} |`;
+      const cells = [`${id}: ${saysOf(id)}`, row.tasks.toLocaleString('en'), ...costs, ...rest];
+      return `| ${[...cells, row.rssMb.toFixed(0), row.fillPerSecond.toLocaleString('en')].join(' | ')} |`;
     }),
   );
+  const circumstances = cases.map(({ id, date, machine, rows }) => {
+    const load = rows[1].load.toFixed(1);
+    return `- ${id}: ${date.slice(0, 10)}, ${machine}; load average ${load} at the end, this benchmark included.`;
+  });
   return [
     '| store | tasks | enqueue µs/task | lease µs/task | settle µs/task | status µs | lease p99 ms | resume ms | bytes/task on disk | memory MB | filled tasks/s |',
     '|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|',
     ...lines,
     '',
-    verdictTable(judged),
+    verdictTable(cases.flatMap(judge)),
     '',
-    `${HOSTS.toLocaleString('en')} hosts. A small and a large store are worked on in turns, 1,000 rounds each in one process, whose memory is that of both; a round is that of the table above. Again: \`npm run bench -- scale --tasks 100000000\`, which takes hours and up to 60 GB of disk.`,
+    ...circumstances,
+    `- ${HOSTS.toLocaleString('en')} hosts. A small and a large store are worked on in turns, 1,000 rounds each in one process, whose memory is that of both; a round is that of the table above, but a lease first asks for 1,000 hosts that are due. Rounds in which the process was stopped from outside are left out. CPU is that of the coordinator's thread.`,
+    '- Again: `npm run bench -- scale --tasks 100000000`, which takes up to an hour and 20 GB of disk; `--keep FOLDER` keeps the stores, so that an ended run goes on where it was and a full store is only measured.',
   ].join('\n');
 }
 

@@ -30,6 +30,8 @@ export interface ScenarioResult {
   verdicts: Verdict[];
   /** Kept in bench/results/latest.json under the scenario's name. */
   data: unknown;
+  /** The part of it that this run has measured, for bench/results/history.jsonl; all of it when absent. */
+  figures?: unknown;
   /** Markdown for the scenario's section of docs/benchmarks.md. */
   section: string;
   /** Extra files for docs/, by name. */

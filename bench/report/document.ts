@@ -19,6 +19,12 @@ function replaceSection(text: string, name: string, section: string): string {
   return text.slice(0, from) + block + text.slice(to + end.length);
 }
 
+/** What an earlier run has left of a scenario. */
+export function readResult<T>(name: string): T | undefined {
+  if (!existsSync(RESULTS)) return undefined;
+  return (JSON.parse(readFileSync(RESULTS, 'utf8')) as Record<string, T>)[name];
+}
+
 export function writeScenario(
   name: string,
   result: { section: string; data: unknown; files?: Record<string, string> },
