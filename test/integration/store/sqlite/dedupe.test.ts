@@ -254,3 +254,19 @@ test('where there is no filter, links that come with their neighbours are as exa
   }
   await expectEach(store, job, added);
 });
+
+test('the more URLs the index has, the more are gathered for it, up to a number', async () => {
+  const store = open();
+  const job = await createJob(store);
+  const marks = new Set([0]);
+  const all = Array.from({ length: 6_000 }, (_, n) => `https://h${n % 3}.example/${n}`);
+  for (let from = 0; from < all.length; from += 20) {
+    await enqueue(store, job, tasksOf(...all.slice(from, from + 20)));
+    marks.add(stateOf().indexed_to);
+  }
+  const loads = [...marks].map((mark, at, each) => mark - (each[at - 1] ?? 0)).slice(1);
+  expect(Math.max(...loads.slice(0, 10))).toBeLessThan(2 * GATHERED);
+  expect(Math.min(...loads.slice(-10))).toBeGreaterThanOrEqual(3 * GATHERED);
+  expect(Math.max(...loads.slice(-10))).toBeLessThan(4 * GATHERED);
+  await expectEach(store, job, all);
+});

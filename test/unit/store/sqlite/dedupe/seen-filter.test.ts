@@ -29,14 +29,20 @@ test('a filter comes back from its levels as it was', () => {
   expect(again.addAll(keys(10, 77))?.[0]?.count).toBe(5_010);
 });
 
-test('a filter that would take too much memory gives up', () => {
-  const full = (power: number) => ({
-    capacity: 1_048_576 * 2 ** power,
-    count: 1_048_576 * 2 ** power,
-    bits: new Uint32Array(16),
-  });
-  const filter = new SeenFilter([0, 1, 2, 3].map(full));
-  expect(filter.addAll(keys(1, 1))).toBeNull();
+test('levels grow up to a size, and a filter that would take too much memory gives up', () => {
+  const full = (capacity: number) => ({ capacity, count: capacity, bits: new Uint32Array(16) });
+  const capacities: number[] = [];
+  for (;;) {
+    const [level] = new SeenFilter(capacities.map(full)).addAll(keys(1, 1)) ?? [];
+    if (!level) break;
+    capacities.push(level.capacity);
+    expect(level.bits.byteLength).toBeLessThan(13 * 1024 * 1024);
+  }
+  // Levels are kept by their capacity.
+  expect(new Set(capacities).size).toBe(capacities.length);
+  const whole = capacities.reduce((sum, capacity) => sum + capacity, 0);
+  expect(whole).toBeGreaterThan(40_000_000);
+  expect(whole).toBeLessThan(42_000_000);
 });
 
 test('a table of slots is a map, also for slots side by side and after it has grown', () => {
