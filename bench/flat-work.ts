@@ -1,3 +1,4 @@
+import { existsSync, openSync, readSync } from 'node:fs';
 import type { NewTask } from '../src/core/model.ts';
 import type { LeasedBatch, Settlement, Store, TaskChange } from '../src/ports/store.ts';
 
@@ -182,19 +183,32 @@ export interface Frontier {
   largestHost?: number | undefined;
 }
 
-/** Adds what each call has taken, in microseconds for a task or, of the status, for a call; `cpu` is that of this thread. */
-export async function workRound(
-  frontier: Frontier,
-  round: number,
-  into: Costs,
-  cpu: Costs = noCosts(),
-): Promise<void> {
+/** What a call took on the clock, in CPU of this thread, and on the clock without the time in which others had the cores. */
+export interface CostsOfRound {
+  wall: Costs;
+  cpu: Costs;
+  unhindered: Costs;
+}
+
+export function noRound(): CostsOfRound {
+  return { wall: noCosts(), cpu: noCosts(), unhindered: noCosts() };
+}
+
+/** Adds what each call has taken, in microseconds for a task or, of the status, for a call. */
+export async function workRound(frontier: Frontier, round: number, into: Costs): Promise<void> {
+  await workTimedRound(frontier, round, { ...noRound(), wall: into });
+}
+
+export async function workTimedRound(frontier: Frontier, round: number, into: CostsOfRound): Promise<void> {
   const timed = async <T>(call: keyof Costs, tasks: number, work: () => Promise<T>): Promise<T> => {
+    const before = threadTimes();
     const startedAt = performance.now();
-    const before = threadCpuUs();
     const result = await work();
-    cpu[call].push((threadCpuUs() - before) / tasks);
-    into[call].push(((performance.now() - startedAt) * 1_000) / tasks);
+    const wallUs = (performance.now() - startedAt) * 1_000;
+    const { cpuUs, waitedUs } = threadTimes();
+    into.wall[call].push(wallUs / tasks);
+    into.cpu[call].push((cpuUs - before.cpuUs) / tasks);
+    into.unhindered[call].push((wallUs - (waitedUs - before.waitedUs)) / tasks);
     return result;
   };
   const { store, jobId, known, shape = EVEN } = frontier;
@@ -210,7 +224,18 @@ export async function workRound(
   await timed('status', 1, () => store.jobs.counters(jobId));
 }
 
-export function threadCpuUs(): number {
-  const { user, system } = process.threadCpuUsage();
-  return user + system;
+/** Of the main thread: nanoseconds on a core, and ready to run while others were. */
+const SCHEDULED = '/proc/self/schedstat';
+const scheduled = existsSync(SCHEDULED) ? openSync(SCHEDULED, 'r') : null;
+const text = Buffer.alloc(128);
+
+/** Where Linux does not tell, nothing is known of waiting. */
+function threadTimes(): { cpuUs: number; waitedUs: number } {
+  if (scheduled === null) {
+    const { user, system } = process.threadCpuUsage();
+    return { cpuUs: user + system, waitedUs: 0 };
+  }
+  const length = readSync(scheduled, text, 0, text.length, 0);
+  const [cpuNs, waitedNs] = text.toString('latin1', 0, length).split(' ');
+  return { cpuUs: Number(cpuNs) / 1_000, waitedUs: Number(waitedNs) / 1_000 };
 }

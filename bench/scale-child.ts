@@ -18,13 +18,14 @@ import { openPostgresStore } from '../src/store/postgres/postgres-store.ts';
 import { openSqliteStore } from '../src/store/sqlite/sqlite-store.ts';
 import {
   type Costs,
+  type CostsOfRound,
   enqueue,
   type Frontier,
   lease,
-  noCosts,
+  noRound,
   type TaskShape,
   url,
-  workRound,
+  workTimedRound,
 } from './flat-work.ts';
 
 /**
@@ -55,8 +56,11 @@ export interface ScaleRow {
   statusUs: number;
   /** CPU time of the coordinator's thread in those calls. */
   cpuUs: Record<Call, number>;
+  /** With the time in which the thread was ready and others had the cores, which the figures above are without. */
+  wallUs: Record<Call, number>;
   /** Of whole calls, while the store also writes back what the others have written. */
   leaseMsP99: number;
+  wallLeaseMsP99: number;
   resumeMs: number;
   bytesPerTask: number;
   fillPerSecond: number;
@@ -73,6 +77,7 @@ const ROUNDS_OF_PART = 25;
 const WARM_UP = 50;
 const ROUNDS = 1_000;
 const BATCH = 60;
+const KINDS: readonly (keyof CostsOfRound)[] = ['wall', 'cpu', 'unhindered'];
 const CALLS: readonly Call[] = ['enqueue', 'lease', 'settle', 'status'];
 /** No URL of the benchmark has a number as large. */
 const UNKNOWN_URL = 2 ** 31;
@@ -177,29 +182,21 @@ async function fill(side: Side, tasks: number): Promise<void> {
   });
 }
 
-interface Measured {
-  wall: Costs;
-  cpu: Costs;
-}
-
 /** The machine's speed moves by half within seconds, and so it moves for both. */
-async function workInTurns(sides: Side[], rounds: number): Promise<Measured[]> {
-  const all = sides.map((): Measured => ({ wall: noCosts(), cpu: noCosts() }));
+async function workInTurns(sides: Side[], rounds: number): Promise<CostsOfRound[]> {
+  const all = sides.map(noRound);
   for (let round = 0; round < rounds; ) {
     const before = pauses;
-    const each: Measured[] = [];
+    const each: CostsOfRound[] = [];
     for (const side of sides) {
-      const measured = { wall: noCosts(), cpu: noCosts() };
-      await workRound(side.frontier, side.round++, measured.wall, measured.cpu);
+      const measured = noRound();
+      await workTimedRound(side.frontier, side.round++, measured);
       each.push(measured);
       await nextTurn();
     }
     if (await wasPaused(before)) continue;
-    for (const [index, { wall, cpu }] of each.entries())
-      for (const call of CALLS) {
-        all[index]!.wall[call].push(...wall[call]);
-        all[index]!.cpu[call].push(...cpu[call]);
-      }
+    for (const [index, one] of each.entries())
+      for (const kind of KINDS) for (const call of CALLS) all[index]![kind][call].push(...one[kind][call]);
     round++;
   }
   for (const side of sides) keepPosition(side);
@@ -227,19 +224,23 @@ async function resume(side: Side): Promise<number> {
 
 const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 const p99 = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.99)]!;
+const leaseMsP99 = ({ lease: each }: Costs) => (p99(each) * BATCH) / 1_000;
 const rounded = (value: number) => Number(value.toPrecision(4));
 const means = (costs: Costs) =>
   Object.fromEntries(CALLS.map((call) => [call, rounded(mean(costs[call]))])) as Record<Call, number>;
 
-function growths([small, large]: Measured[]): object {
-  const over = (of: keyof Measured) =>
+function growths([small, large]: CostsOfRound[]): object {
+  const over = (of: keyof CostsOfRound) =>
     Object.fromEntries(CALLS.map((call) => [call, rounded(mean(large![of][call]) / mean(small![of][call]))]));
   return {
-    growth: over('wall'),
+    growth: over('unhindered'),
+    wallGrowth: over('wall'),
     cpuGrowth: over('cpu'),
+    us: means(large!.unhindered),
     wallUs: means(large!.wall),
     cpuUs: means(large!.cpu),
-    leaseMsP99: rounded((p99(large!.wall.lease) * BATCH) / 1_000),
+    leaseMsP99: rounded(leaseMsP99(large!.unhindered)),
+    wallLeaseMsP99: rounded(leaseMsP99(large!.wall)),
   };
 }
 
@@ -282,15 +283,17 @@ if (!isPostgres) rmSync(smallPlace, { recursive: true });
 if (!isPostgres && !plan.keep) rmSync(largePlace, { recursive: true });
 
 const rows = sides.map(({ fillMs, filled }, index): ScaleRow => {
-  const { wall, cpu } = measured[index]!;
+  const { wall, cpu, unhindered } = measured[index]!;
   return {
     tasks: plan.tasks[index]!,
-    enqueueUs: mean(wall.enqueue),
-    leaseUs: mean(wall.lease),
-    settleUs: mean(wall.settle),
-    statusUs: mean(wall.status),
+    enqueueUs: mean(unhindered.enqueue),
+    leaseUs: mean(unhindered.lease),
+    settleUs: mean(unhindered.settle),
+    statusUs: mean(unhindered.status),
     cpuUs: means(cpu),
-    leaseMsP99: (p99(wall.lease) * BATCH) / 1_000,
+    wallUs: means(wall),
+    leaseMsP99: leaseMsP99(unhindered),
+    wallLeaseMsP99: leaseMsP99(wall),
     ...facts[index]!,
     fillPerSecond: Math.round(filled / (fillMs / 1_000)),
     rssMb,
