@@ -201,11 +201,12 @@ export async function workRound(frontier: Frontier, round: number, into: Costs):
 
 export async function workTimedRound(frontier: Frontier, round: number, into: CostsOfRound): Promise<void> {
   const timed = async <T>(call: keyof Costs, tasks: number, work: () => Promise<T>): Promise<T> => {
-    const before = threadTimes();
+    // In this order: no more can be waited than the clock has gone.
     const startedAt = performance.now();
+    const before = threadTimes();
     const result = await work();
-    const wallUs = (performance.now() - startedAt) * 1_000;
     const { cpuUs, waitedUs } = threadTimes();
+    const wallUs = (performance.now() - startedAt) * 1_000;
     into.wall[call].push(wallUs / tasks);
     into.cpu[call].push((cpuUs - before.cpuUs) / tasks);
     into.unhindered[call].push((wallUs - (waitedUs - before.waitedUs)) / tasks);
