@@ -231,7 +231,7 @@ const scheduled = existsSync(SCHEDULED) ? openSync(SCHEDULED, 'r') : null;
 const text = Buffer.alloc(128);
 
 /** Where Linux does not tell, nothing is known of waiting. */
-function threadTimes(): { cpuUs: number; waitedUs: number } {
+export function threadTimes(): { cpuUs: number; waitedUs: number } {
   if (scheduled === null) {
     const { user, system } = process.threadCpuUsage();
     return { cpuUs: user + system, waitedUs: 0 };

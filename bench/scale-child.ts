@@ -24,6 +24,7 @@ import {
   lease,
   noRound,
   type TaskShape,
+  threadTimes,
   url,
   workTimedRound,
 } from './flat-work.ts';
@@ -62,6 +63,7 @@ export interface ScaleRow {
   leaseMsP99: number;
   wallLeaseMsP99: number;
   resumeMs: number;
+  wallResumeMs: number;
   bytesPerTask: number;
   fillPerSecond: number;
   rssMb: number;
@@ -204,10 +206,11 @@ async function workInTurns(sides: Side[], rounds: number): Promise<CostsOfRound[
 }
 
 /** Open, take back what was out, read the counters, lease the first batch, and be ready to say what is new. */
-async function resume(side: Side): Promise<number> {
+async function resume(side: Side): Promise<Pick<ScaleRow, 'resumeMs' | 'wallResumeMs'>> {
   const { place, frontier } = side;
   await frontier.store.close();
   const startedAt = performance.now();
+  const before = threadTimes();
   const store = await open(place);
   const { jobId } = frontier;
   await store.jobs.find('bench');
@@ -216,10 +219,11 @@ async function resume(side: Side): Promise<number> {
   const first = await lease(store, jobId, side.round++);
   if (await store.frontier.knows(jobId, url(UNKNOWN_URL, plan.shape)))
     throw new Error('a URL is known before it was added');
-  const resumeMs = performance.now() - startedAt;
+  const waitedMs = (threadTimes().waitedUs - before.waitedUs) / 1_000;
+  const wallResumeMs = performance.now() - startedAt;
   await store.frontier.release(first.id, { now: side.round, blame: 'none', reason: 'bench' });
   frontier.store = store;
-  return resumeMs;
+  return { resumeMs: wallResumeMs - waitedMs, wallResumeMs };
 }
 
 const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -268,10 +272,10 @@ if (!isPostgres) {
   small = await newSmall();
 }
 const sides = [small, large];
-const facts: { resumeMs: number; bytesPerTask: number }[] = [];
+const facts: Pick<ScaleRow, 'resumeMs' | 'wallResumeMs' | 'bytesPerTask'>[] = [];
 for (const side of sides) {
-  const resumeMs = await resume(side);
-  facts.push({ resumeMs, bytesPerTask: (await bytesOf(side.place)) / side.frontier.nextUrl });
+  const resumed = await resume(side);
+  facts.push({ ...resumed, bytesPerTask: (await bytesOf(side.place)) / side.frontier.nextUrl });
   note('resumed', { tasks: side.frontier.nextUrl, ...facts.at(-1) });
 }
 await workInTurns(sides, WARM_UP);

@@ -110,7 +110,13 @@ function judge({ id, rows: [small, large] }: Measured): Verdict[] {
       const cpu = ` (${(large.cpuUs[call] / small.cpuUs[call]).toFixed(2)} × in CPU)`;
       return most(call, large[cost] / small[cost], GROWTH_MAX, ' ×', id === 'postgres' ? '' : cpu);
     }),
-    most('resume', large.resumeMs, RESUME_MS_MAX, ' ms'),
+    most(
+      'resume',
+      large.resumeMs,
+      RESUME_MS_MAX,
+      ' ms',
+      ` (${large.wallResumeMs.toFixed(0)} with waiting for a core)`,
+    ),
     most('memory', large.rssMb, RSS_MB_MAX, ' MB'),
     most(
       'lease p99',
