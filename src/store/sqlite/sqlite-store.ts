@@ -52,6 +52,7 @@ export function storeIn(db: Database, options: SqliteStoreOptions = {}): Store {
     views: new SqliteViews(db, inserter),
     ...(db.path === ':memory:' ? {} : { openReads: () => openReads(db.path) }),
     async close() {
+      inserter.close();
       await checkpointer?.close();
       db.close();
     },

@@ -19,6 +19,7 @@ const GATHERED_TIMES_MAX = 3;
 /** A load that is done when the next one is half gathered, in steps that follow the pace of the new URLs. */
 const WRITTEN_PER_NEW = 2;
 const ROWS_AT_ONCE = 16;
+const FINISHED_AT_ONCE = 16_384;
 /** In arrays, and without a join for the seed, rows are read back in two thirds of the time: 1.3 µs each. */
 const READ_AT_ONCE = 4_096;
 
@@ -123,8 +124,23 @@ export class SeenIndex {
   /** Writes a part of what was gathered earlier, in proportion to what was added now. */
   writeBehind(added: number): void {
     const load = this.#load ?? this.#nextLoad();
-    if (!load) return;
-    const end = Math.min(load.slots.length, load.written + Math.ceil(added * load.perNew));
+    if (load) this.#write(load, Math.ceil(added * load.perNew));
+  }
+
+  /**
+   * Before the connection is closed. The next one would begin the load again, so that runs with few new URLs would never
+   * see its end, and each had more to read back.
+   */
+  finishLoad(): void {
+    while (this.#load)
+      this.#db.transaction(() => {
+        this.begin();
+        if (this.#load) this.#write(this.#load, FINISHED_AT_ONCE);
+      });
+  }
+
+  #write(load: Load, count: number): void {
+    const end = Math.min(load.slots.length, load.written + count);
     while (load.written < end) {
       const slots = load.slots.subarray(load.written, Math.min(end, load.written + ROWS_AT_ONCE));
       this.#writeSlots(slots, load.table);

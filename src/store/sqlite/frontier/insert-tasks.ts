@@ -36,6 +36,15 @@ export class TaskInserter {
     this.#seen.forget();
   }
 
+  /** Before the connection is closed. What cannot be written now, say on a full disk, is written by the next one. */
+  close(): void {
+    try {
+      this.#seen.finishLoad();
+    } catch {
+      this.forget();
+    }
+  }
+
   insert(
     jobId: number,
     tasks: readonly NewTask[],

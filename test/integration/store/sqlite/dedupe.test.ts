@@ -270,3 +270,20 @@ test('the more URLs the index has, the more are gathered for it, up to a number'
   expect(Math.max(...loads.slice(-10))).toBeLessThan(4 * GATHERED);
   await expectEach(store, job, all);
 });
+
+test('short runs do not begin the same load again and again', async () => {
+  let store = open();
+  const job = await createJob(store);
+  const all: string[] = [];
+  for (let run = 0; run < 12; run++) {
+    for (const url of urlsOf(run * 10, 10)) {
+      await enqueue(store, job, tasksOf(url));
+      all.push(url);
+    }
+    await store.close();
+    expect(all.length - stateOf().indexed_to).toBeLessThanOrEqual(GATHERED);
+    store = open();
+  }
+  expect(indexed()).toBe(stateOf().indexed_to);
+  await expectEach(store, job, all);
+});
