@@ -55,7 +55,7 @@ export interface ScaleRow {
   leaseUs: number;
   settleUs: number;
   statusUs: number;
-  /** CPU time of the coordinator's thread in those calls. */
+  /** CPU time of the coordinator's thread in those calls. Linux adds it up at ticks, so that some of one call is another's. */
   cpuUs: Record<Call, number>;
   /** With the time in which the thread was ready and others had the cores, which the figures above are without. */
   wallUs: Record<Call, number>;

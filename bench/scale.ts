@@ -106,9 +106,9 @@ function judge({ id, rows: [small, large] }: Measured): Verdict[] {
   });
   return [
     ...COSTS.map((cost) => {
-      const call = cost.replace('Us', '') as keyof ScaleRow['cpuUs'];
-      const cpu = ` (${(large.cpuUs[call] / small.cpuUs[call]).toFixed(2)} × in CPU)`;
-      return most(call, large[cost] / small[cost], GROWTH_MAX, ' ×', id === 'postgres' ? '' : cpu);
+      const call = cost.replace('Us', '') as keyof ScaleRow['wallUs'];
+      const wall = ` (${(large.wallUs[call] / small.wallUs[call]).toFixed(2)} × with waiting for a core)`;
+      return most(call, large[cost] / small[cost], GROWTH_MAX, ' ×', wall);
     }),
     most(
       'resume',
@@ -150,7 +150,7 @@ function section(cases: readonly Measured[]): string {
     verdictTable(cases.flatMap(judge)),
     '',
     ...circumstances,
-    `- ${HOSTS.toLocaleString('en')} hosts. A small and a large store are worked on in turns, 1,000 rounds each in one process, whose memory is that of both; a round is that of the table above, but a lease first asks for 1,000 hosts that are due. Rounds in which the process was stopped from outside are left out. Costs are times on the clock, without those in which the coordinator's thread was ready and other programs had both cores; CPU is that of this thread. The servers of PostgreSQL wait for cores, too, and that is not known.`,
+    `- ${HOSTS.toLocaleString('en')} hosts. A small and a large store are worked on in turns, 1,000 rounds each in one process, whose memory is that of both; a round is that of the table above, but a lease first asks for 1,000 hosts that are due. Rounds in which the process was stopped from outside are left out. Costs are times on the clock, without those in which the coordinator's thread was ready and other programs had both cores. The servers of PostgreSQL wait for cores, too, and that is not known.`,
     '- Again: `npm run bench -- scale --tasks 100000000`, which takes up to an hour and 20 GB of disk; `--keep FOLDER` keeps the stores, so that an ended run goes on where it was and a full store is only measured.',
   ].join('\n');
 }
