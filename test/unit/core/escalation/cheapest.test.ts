@@ -27,6 +27,7 @@ function optionOf(level: number, dollars: number, wins: number, losses: number):
     dollars,
     dollarsMost: dollars,
     dollarsLost: dollars,
+    dollarsLeast: dollars,
     chance,
     isHopeless: isHopeless(chance),
     isNew: false,
@@ -112,13 +113,10 @@ describe('what is known of a method', () => {
 describe('the level of a task', () => {
   test('is the one with the lowest cost per success, whatever its place', () => {
     const options = [optionOf(0, 1, 1, 9), optionOf(1, 4, 30, 1), optionOf(2, 20, 30, 0.1)];
-    expect(chooseLevel(options, { allowance: 0, isRetryDue: false }, Math.random).level).toBe(1);
+    expect(chooseLevel(options, { allowance: 0, mayRetry: false }, Math.random).level).toBe(1);
     expect(
-      chooseLevel(
-        [optionOf(0, 1, 6, 9), ...options.slice(1)],
-        { allowance: 0, isRetryDue: false },
-        Math.random,
-      ).level,
+      chooseLevel([optionOf(0, 1, 6, 9), ...options.slice(1)], { allowance: 0, mayRetry: false }, Math.random)
+        .level,
     ).toBe(0);
   });
 
@@ -126,15 +124,15 @@ describe('the level of a task', () => {
     // Through a pool: 20 for a page, 1 for a refusal, and every second attempt is refused. An API brings each for 25.
     const pool = { ...optionOf(0, 20, 15, 15), dollarsLost: 1 };
     const api = optionOf(1, 25, 30, 0.1);
-    expect(chooseLevel([pool, api], { allowance: 0, isRetryDue: false }, Math.random).level).toBe(0);
+    expect(chooseLevel([pool, api], { allowance: 0, mayRetry: false }, Math.random).level).toBe(0);
     const dear = { ...pool, dollarsLost: 20 };
-    expect(chooseLevel([dear, api], { allowance: 0, isRetryDue: false }, Math.random).level).toBe(1);
+    expect(chooseLevel([dear, api], { allowance: 0, mayRetry: false }, Math.random).level).toBe(1);
   });
 
   test('is not a hopeless one, however little that costs', () => {
     const options = [optionOf(0, 0.000_01, 1, 30), optionOf(1, 1, 30, 1)];
-    expect(chooseLevel(options, { allowance: 0, isRetryDue: false }, Math.random).level).toBe(1);
-    expect(chooseLevel(options.slice(0, 1), { allowance: 0, isRetryDue: false }, Math.random).level).toBe(0);
+    expect(chooseLevel(options, { allowance: 0, mayRetry: false }, Math.random).level).toBe(1);
+    expect(chooseLevel(options.slice(0, 1), { allowance: 0, mayRetry: false }, Math.random).level).toBe(0);
   });
 
   test('explores only what could be cheaper, and only with the money that is left', () => {
@@ -142,7 +140,7 @@ describe('the level of a task', () => {
     const chosen = (allowance: number) => {
       const random = randomFrom(7);
       return Array.from({ length: 500 }, () =>
-        chooseLevel(options, { allowance: allowance, isRetryDue: false }, random),
+        chooseLevel(options, { allowance: allowance, mayRetry: false }, random),
       );
     };
     expect(chosen(0).every(({ level, explores }) => level === 1 && explores === null)).toBe(true);
@@ -155,8 +153,8 @@ describe('the level of a task', () => {
   test('is a hopeless one only when a retry is due, and then a cheap one', () => {
     const options = [optionOf(0, 0.000_01, 0.5, 30), optionOf(1, 1, 30, 1)];
     const random = randomFrom(5);
-    const chosen = (isRetryDue: boolean) =>
-      Array.from({ length: 200 }, () => chooseLevel(options, { allowance: 10, isRetryDue }, random).level);
+    const chosen = (mayRetry: boolean) =>
+      Array.from({ length: 200 }, () => chooseLevel(options, { allowance: 10, mayRetry }, random).level);
     expect(new Set(chosen(false))).toEqual(new Set([1]));
     expect(chosen(true).filter((level) => level === 0).length).toBeGreaterThan(150);
   });
@@ -167,7 +165,7 @@ describe('the level of a task', () => {
       const random = randomFrom(3);
       return Array.from(
         { length: 50 },
-        () => chooseLevel(options, { allowance: 10, isRetryDue: false }, random).level,
+        () => chooseLevel(options, { allowance: 10, mayRetry: false }, random).level,
       );
     };
     expect(chosen()).toEqual(chosen());
