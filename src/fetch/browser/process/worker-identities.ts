@@ -6,12 +6,12 @@ export interface ProtocolMessage {
   params?: object;
 }
 
-interface Attached {
+interface AttachedEvent {
   sessionId: string;
   targetInfo?: { targetId: string; type: string };
 }
 
-interface Session {
+interface Connection {
   /** The page that it belongs to; that of a worker is the one that started it. */
   page: string;
   isWorker: boolean;
@@ -27,19 +27,19 @@ const FIRST_ID = 1_000_000_000;
  * nothing can come in between.
  */
 export class WorkerIdentities {
-  readonly #sessions = new Map<string, Session>();
+  readonly #connections = new Map<string, Connection>();
   /** By page: the parameters of `Emulation.setUserAgentOverride`. */
   readonly #overrides = new Map<string, object>();
   #nextId = FIRST_ID;
 
   /** What has to be sent before a message. */
   before({ sessionId, method, params }: ProtocolMessage): ProtocolMessage | null {
-    const session = sessionId === undefined ? undefined : this.#sessions.get(sessionId);
-    if (session === undefined) return null;
-    if (method === 'Emulation.setUserAgentOverride' && params !== undefined && !session.isWorker)
-      this.#overrides.set(session.page, params);
-    const override = this.#overrides.get(session.page);
-    if (method !== 'Runtime.runIfWaitingForDebugger' || !session.isWorker || override === undefined)
+    const connection = sessionId === undefined ? undefined : this.#connections.get(sessionId);
+    if (connection === undefined) return null;
+    if (method === 'Emulation.setUserAgentOverride' && params !== undefined && !connection.isWorker)
+      this.#overrides.set(connection.page, params);
+    const override = this.#overrides.get(connection.page);
+    if (method !== 'Runtime.runIfWaitingForDebugger' || !connection.isWorker || override === undefined)
       return null;
     return {
       id: this.#nextId++,
@@ -52,22 +52,25 @@ export class WorkerIdentities {
   /** Notes what came. Says whether it answers a message from here, which is for no one else. */
   isAnswer({ id, sessionId, method, params }: ProtocolMessage): boolean {
     if (id !== undefined) return id >= FIRST_ID;
-    if (method === 'Target.attachedToTarget') this.#attach(params as Attached, sessionId);
-    else if (method === 'Target.detachedFromTarget') this.#detach((params as Attached).sessionId);
+    if (method === 'Target.attachedToTarget') this.#attach(params as AttachedEvent, sessionId);
+    else if (method === 'Target.detachedFromTarget') this.#detach((params as AttachedEvent).sessionId);
     return false;
   }
 
-  #attach({ sessionId, targetInfo }: Attached, from: string | undefined): void {
+  #attach({ sessionId, targetInfo }: AttachedEvent, from: string | undefined): void {
     const isWorker = targetInfo?.type === 'worker';
-    const page = isWorker ? this.#sessions.get(from ?? '')?.page : targetInfo?.targetId;
-    if (page !== undefined) this.#sessions.set(sessionId, { page, isWorker });
+    const page = isWorker ? this.#connections.get(from ?? '')?.page : targetInfo?.targetId;
+    if (page !== undefined) this.#connections.set(sessionId, { page, isWorker });
   }
 
   #detach(sessionId: string): void {
-    const session = this.#sessions.get(sessionId);
-    this.#sessions.delete(sessionId);
-    if (session === undefined || session.isWorker) return;
-    for (const { page } of this.#sessions.values()) if (page === session.page) return;
-    this.#overrides.delete(session.page);
+    const connection = this.#connections.get(sessionId);
+    this.#connections.delete(sessionId);
+    if (connection === undefined || connection.isWorker) return;
+    const left = [...this.#connections].filter(([, { page }]) => page === connection.page);
+    if (left.some(([, { isWorker }]) => !isWorker)) return;
+    // Of a page that is gone, its workers are too; not each of them says so.
+    for (const [id] of left) this.#connections.delete(id);
+    this.#overrides.delete(connection.page);
   }
 }
