@@ -24,7 +24,7 @@ import { SeineError } from '../core/errors.ts';
 import { mayRender } from '../core/escalation/escalation.ts';
 import type { Explanation } from '../core/explain/explain.ts';
 import type { JobSpec, SourceSpec } from '../core/job-schema/job.ts';
-import type { SharedPool } from '../core/job-schema/proxies.ts';
+import type { SharedPool } from '../core/proxies/shared-pools.ts';
 import { hideCredentials, makeRedact, type Redact } from '../core/text/redact.ts';
 import { isPublicAddress } from '../core/url/address.ts';
 import { type AddressGuard, makeAddressGuard } from '../core/url/address-guard.ts';
