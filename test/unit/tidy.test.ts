@@ -125,8 +125,9 @@ const NODE_IN_CORE: Record<string, readonly string[]> = {
 const READS_ENVIRONMENT = [
   'src/cli/commands/run/follow-run.ts',
   'src/cli/commands/run/follow-served.ts',
-  'src/cli/main.ts',
+  'src/cli/command-line.ts',
   'src/cli/program-name.ts',
+  'src/config/lambda-runtime.ts',
   'src/config/load.ts',
 ];
 
