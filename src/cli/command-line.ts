@@ -1,13 +1,13 @@
 import { messageOf, SeineError } from '../core/errors.ts';
 import { VERSION } from '../core/identity/identity.ts';
 import { hideCredentials } from '../core/text/redact.ts';
-import { type Command, exitCodeOf, makeContext, type Output, print } from './context.ts';
+import { type Command, type Context, exitCodeOf, makeContext, type Output, print } from './context.ts';
 import { commandHelp, generalHelp } from './help.ts';
 import { parseCommandLine } from './parse-args.ts';
 import { commandOf } from './specs/commands.ts';
 
-/** How each command is loaded. */
-export type Handlers = Record<string, () => Promise<Command>>;
+/** How each command is loaded, when its settings are known. */
+export type Handlers = Record<string, (context: Context) => Promise<Command>>;
 
 /** Runs one command line and returns its exit code. */
 export async function runCommandLine(
@@ -45,11 +45,12 @@ export async function runCommandLine(
       }
     }
     const parsed = parseCommandLine(argv);
-    const command = await handlers[parsed.command]!();
     const context = await makeContext(parsed, output);
     try {
+      const command = await handlers[parsed.command]!(context);
       return exitCodeOf(await command(context));
     } finally {
+      await context.threads?.close();
       await context.settings.traces?.close();
     }
   } catch (error) {

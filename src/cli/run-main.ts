@@ -1,7 +1,22 @@
+import { EarlyThreads } from '../app/early-threads.ts';
+import { readServerFile } from '../server/server-file.ts';
 import { runCommandLine } from './command-line.ts';
-import { resumeCommand, runCommand } from './commands/run/run.ts';
+import type { Context } from './context.ts';
 
-/** Runs of jobs in a bundle of their own, as in report-main.ts. */
+/** Runs of jobs in a bundle of their own, as in report-main.ts. Threads load while the rest of it does. */
 export function main(argv: readonly string[]): Promise<number> {
-  return runCommandLine(argv, { run: async () => runCommand, resume: async () => resumeCommand });
+  return runCommandLine(argv, {
+    async run(context) {
+      const { args, values } = context.parsed;
+      if (args.length > 0 && values['dry-run'] !== 'true')
+        context.threads = new EarlyThreads(context.settings);
+      return (await import('./commands/run/run.ts')).runCommand;
+    },
+    resume: async () => (await import('./commands/run/run.ts')).resumeCommand,
+  });
+}
+
+/** A server has its own. */
+function needsThreads({ parsed: { args, values }, settings }: Context): boolean {
+  return args.length > 0 && values['dry-run'] !== 'true' && readServerFile(settings.dir) === null;
 }
