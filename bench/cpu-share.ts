@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-export interface CpuShare {
+interface CpuShare {
   /** With all that it starts from now on. */
   add(pid: number): void;
   close(): Promise<void>;

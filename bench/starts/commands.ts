@@ -17,7 +17,7 @@ export interface Start {
 const SEINE = join(ROOT_FOLDER, 'bin', 'seine.js');
 
 /** From the start of a process to its exit. */
-export async function timeProcess(scratch: Scratch, args: string[], cwd: string): Promise<Start> {
+async function timeProcess(scratch: Scratch, args: string[], cwd: string): Promise<Start> {
   const cpuBefore = endedChildrenCpuSeconds();
   const startedAt = performance.now();
   const child = scratch.spawn(process.execPath, args, { cwd, stdio: 'ignore' });

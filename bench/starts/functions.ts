@@ -17,15 +17,15 @@ import type { Scratch } from '../scratch.ts';
 import type { FirstRequest, Start } from './commands.ts';
 
 /** What `seine lambda deploy` gives its functions. */
-export const HTTP_MB = 1_024;
-export const BROWSER_MB = 2_048;
+const HTTP_MB = 1_024;
+const BROWSER_MB = 2_048;
 const TIMEOUT_SECONDS = 60;
 const NAME = 'seine';
 
 /** Does nothing: what Node and the loop of the emulator take by themselves. */
 const BARE = "export const handler = async () => ({ kind: 'here' });";
 
-export interface ColdFunction {
+interface ColdFunction {
   /** Starts an environment for one event, and ends it. */
   start(): Promise<Start>;
   close(): Promise<void>;
