@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { EarlyThreads } from '../../../src/app/early-threads.ts';
+import { EarlyThreads, type WorkerSettings } from '../../../src/app/early-threads.ts';
 import { temporaryFolder } from '../../support/fixtures.ts';
 import { silent } from '../../support/fleet/lambda-setup.ts';
 
@@ -9,10 +9,13 @@ beforeAll(async () => {
 });
 afterAll(() => folder.remove());
 
-const settings = () =>
-  ({
-    ...{ dir: folder.dir, sync: 'normal', workers: 2, logger: silent, jobEnvironment: {} },
-  }) as const;
+const settings = (): WorkerSettings => ({
+  dir: folder.dir,
+  sync: 'normal',
+  workers: 2,
+  logger: silent,
+  jobEnvironment: {},
+});
 
 test('threads that were started early are taken once, and work', async () => {
   const threads = new EarlyThreads(settings());
