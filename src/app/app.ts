@@ -1,6 +1,5 @@
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { S3Settings } from '../aws/s3/s3-client.ts';
 import { Coordinator, type RunResult } from '../coordinator/coordinator.ts';
 import { explainJob } from '../coordinator/explain/explain-job.ts';
 import { HostGroups } from '../coordinator/hosts/host-groups.ts';

@@ -7,9 +7,7 @@ import type { Context } from './context.ts';
 export function main(argv: readonly string[]): Promise<number> {
   return runCommandLine(argv, {
     async run(context) {
-      const { args, values } = context.parsed;
-      if (args.length > 0 && values['dry-run'] !== 'true')
-        context.threads = new EarlyThreads(context.settings);
+      if (needsThreads(context)) context.threads = new EarlyThreads(context.settings);
       return (await import('./commands/run/run.ts')).runCommand;
     },
     resume: async () => (await import('./commands/run/run.ts')).resumeCommand,
