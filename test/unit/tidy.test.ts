@@ -123,10 +123,11 @@ const NODE_IN_CORE: Record<string, readonly string[]> = {
 
 /** Besides config: the terminal's own variables for the dashboard, and where a stack trace is wanted. */
 const READS_ENVIRONMENT = [
+  'src/cli/command-line.ts',
   'src/cli/commands/run/follow-run.ts',
   'src/cli/commands/run/follow-served.ts',
-  'src/cli/main.ts',
   'src/cli/program-name.ts',
+  'src/config/lambda-runtime.ts',
   'src/config/load.ts',
 ];
 
@@ -302,8 +303,11 @@ describe('exports', () => {
         readWhole.set(module, [...(readWhole.get(module) ?? []), text]);
       }
     }
-    // What the package offers.
-    const roots = ['src/index.ts', 'src/client/client.ts'];
+    // What the package offers, and what bin/seine.js starts by a name that it makes.
+    const roots = [
+      ...['src/index.ts', 'src/client/client.ts'],
+      ...['src/cli/report-main.ts', 'src/cli/run-main.ts'],
+    ];
     // A test file exports nothing; what looks like it is the text of a file that it writes.
     const offering = MODULES.filter((path) => !roots.includes(path) && !path.endsWith('.test.ts'));
     const unused = offering.flatMap((path) => {
