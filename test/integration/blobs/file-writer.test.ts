@@ -17,7 +17,7 @@ test('what the system writes in part is written on, from within a piece', async 
   const writev = handle.writev.bind(handle);
   // As a nearly full disk does it: at most five bytes at a time.
   handle.writev = async (pieces, position) => {
-    const few = Buffer.concat(pieces as Uint8Array[]).subarray(0, 5);
+    const few = Buffer.concat(pieces as readonly Uint8Array[]).subarray(0, 5);
     const { bytesWritten } = await writev([few], position);
     return { bytesWritten, buffers: pieces };
   };
