@@ -114,6 +114,7 @@ const NODE_IN_CORE: Record<string, readonly string[]> = {
   'src/core/text/charset.ts': ['node:buffer', 'node:util'],
   'src/core/host-log/host-log.ts': ['node:crypto'],
   'src/core/webhooks/webhook.ts': ['node:crypto'],
+  'src/core/media/md5.ts': ['node:crypto'],
   'src/core/warc/members.ts': ['node:zlib'],
   'src/core/warc/zip.ts': ['node:zlib'],
   'src/core/warc/gzip.ts': ['node:zlib'],

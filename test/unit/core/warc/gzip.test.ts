@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { DEFLATE_CODE } from '../../../../src/core/warc/deflate-code.ts';
 import {
   FAST_BYTES_MAX,
   gzipFast,
@@ -10,7 +9,6 @@ import {
   gzipWithZlib,
   roomFor,
 } from '../../../../src/core/warc/gzip.ts';
-import { compileDeflate } from '../../../support/compile-deflate.ts';
 
 /** Text that the code suits, so that the fast way is taken whatever the bytes under test are. */
 const LATIN = Buffer.from('the text of a page');
@@ -113,8 +111,4 @@ test.each([0, 1, 65_535, 65_536, 200_000])('a stored member of %i bytes comes ba
   const member = gzipStored(bytes);
   expect(gunzipSync(member).equals(bytes)).toBe(true);
   expect(member.length).toBeLessThan(size + 50);
-});
-
-test('the compiled loop is what its source compiles to', async () => {
-  expect(Buffer.from(await compileDeflate()).toString('base64')).toBe(DEFLATE_CODE);
 });
