@@ -33,11 +33,16 @@ const NO_LOAD: HostLoad = { permits: 0, parallel: 0 };
 /** Woken by a permit that comes back: its own job may be the first of those that wait, and all of them would be too many. */
 const WOKEN_MAX = 2;
 
-/** What is out for which host. Holds only hosts with open permits or reports that are being settled: memory grows with the work that is under way. */
+/**
+ * What is out for which host. Has only hosts with open permits, reports that are being settled, or a lease that is under
+ * way: memory grows with the work that is under way.
+ */
 export class OpenPermits {
   readonly #hosts = new Map<string, HostEntry>();
   /** Jobs that want more of a host than is free, in the order in which they came. */
   readonly #waiting = new Map<string, Set<() => void>>();
+  /** By host: leases that are under way. */
+  readonly #leases = new Map<string, number>();
   /** By permit that was given back: what is under way. */
   readonly #underWay = new WeakMap<Permit, number>();
   /** Several jobs of this process have permits here. */
@@ -150,8 +155,28 @@ export class OpenPermits {
     this.#forget(host, entry);
   }
 
+  /**
+   * The store is asked to lend tasks of these hosts. What it says of their health may be older than a report that comes to
+   * its end before the answer, so what is known here is kept until `leased`: a permit that began with the older health
+   * forgot that the host had answered, and took its next ban for pages that are forbidden.
+   */
+  leasing(hosts: Iterable<string>): void {
+    for (const host of hosts) this.#leases.set(host, (this.#leases.get(host) ?? 0) + 1);
+  }
+
+  /** The permits of that lease are granted, or will not be. */
+  leased(hosts: Iterable<string>): void {
+    for (const host of hosts) {
+      const left = this.#leases.get(host)! - 1;
+      if (left > 0) this.#leases.set(host, left);
+      else this.#leases.delete(host);
+      const entry = this.#hosts.get(host);
+      if (entry) this.#forget(host, entry);
+    }
+  }
+
   #forget(host: string, { permits, unsettled }: HostEntry): void {
-    if (permits > 0 || unsettled > 0) return;
+    if (permits > 0 || unsettled > 0 || this.#leases.has(host)) return;
     this.#hosts.delete(host);
     // Nothing comes back any more: who still waits looks by itself.
     this.#waiting.delete(host);

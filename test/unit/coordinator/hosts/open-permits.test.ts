@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { OpenPermits } from '../../../../src/coordinator/hosts/open-permits.ts';
+import { NO_BAN } from '../../../../src/core/bans/bans.ts';
 import type { Permit } from '../../../../src/core/batch/batch.ts';
 
 const permit: Permit = { host: 'a.example', startAt: 0, endAt: 1_000, gapMs: 0, parallel: 4 };
@@ -67,4 +68,31 @@ test('what is said of a permit can only make it smaller', () => {
   expect(permits.load(permit.host)).toEqual({ permits: 1, parallel: 8 });
   permits.release(given, 0);
   expect(permits.load(permit.host)).toEqual({ permits: 1, parallel: 4 });
+});
+
+test('what a report said during a lease is known to the permits of that lease', () => {
+  const { permits } = open(false);
+  const ban = { ...NO_BAN, known: { url: 'http://a.example/', at: 1 } };
+  permits.grant(permit, HEALTH);
+  permits.leasing([permit.host, 'other.example']);
+  Object.assign(permits.entry(permit.host)!, { ban });
+  permits.release(permit, 0);
+  // The health is from before the report.
+  permits.grant(permit, HEALTH);
+  permits.leased([permit.host, 'other.example']);
+  expect(permits.entry(permit.host)!.ban).toBe(ban);
+  permits.release(permit, 0);
+  expect(permits.size).toBe(0);
+});
+
+test('of two leases of a host, the last that ends forgets it', () => {
+  const { permits } = open(true);
+  permits.grant(permit, HEALTH);
+  permits.leasing([permit.host]);
+  permits.leasing([permit.host]);
+  permits.release(permit, 0);
+  permits.leased([permit.host]);
+  expect(permits.size).toBe(1);
+  permits.leased([permit.host]);
+  expect(permits.size).toBe(0);
 });
