@@ -161,7 +161,8 @@ export class BatchSender {
       grants: grants.map((grant) => ({ ...grant, startAt: grant.permit.startAt })),
       leaseMs: this.#budgetMs(grants, now) + LEASE_GRACE_MS,
     }));
-    const leased = await this.#holding(planned, async () => {
+    const hosts = new Set(planned.flatMap(({ grants }) => grants.map(({ permit }) => permit.host)));
+    const leased = await this.#parts.permits.holding(hosts, async () => {
       const lent = await store.frontier.lease(job.id, { batches, now: Math.floor(now), suspectBatchesMax });
       this.#parts.accountant.onLeased(clock.now());
       if (lent.some(({ tasks }) => tasks.length > 0)) outages.onSent();
@@ -174,18 +175,6 @@ export class BatchSender {
     });
     const sent = leased.reduce((count, { tasks }) => count + tasks.length, 0);
     await this.#account(all, allowance.tasks - sent);
-  }
-
-  /** What is known of the planned hosts stays known while their tasks are lent and sent. */
-  async #holding<T>(planned: readonly PlannedBatch[], work: () => Promise<T>): Promise<T> {
-    const { permits } = this.#parts;
-    const hosts = new Set(planned.flatMap(({ grants }) => grants.map(({ permit }) => permit.host)));
-    permits.leasing(hosts);
-    try {
-      return await work();
-    } finally {
-      permits.leased(hosts);
-    }
   }
 
   /** What stops the next task, where slots are free. */

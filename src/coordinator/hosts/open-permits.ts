@@ -34,15 +34,15 @@ const NO_LOAD: HostLoad = { permits: 0, parallel: 0 };
 const WOKEN_MAX = 2;
 
 /**
- * What is out for which host. Has only hosts with open permits, reports that are being settled, or a lease that is under
- * way: memory grows with the work that is under way.
+ * What is out for which host. Has only hosts with open permits, with reports that are being settled, or that the store
+ * is asked about: memory grows with the work that is under way.
  */
 export class OpenPermits {
   readonly #hosts = new Map<string, HostEntry>();
   /** Jobs that want more of a host than is free, in the order in which they came. */
   readonly #waiting = new Map<string, Set<() => void>>();
-  /** By host: leases that are under way. */
-  readonly #leases = new Map<string, number>();
+  /** By host: how many wait for what the store says of it. */
+  readonly #held = new Map<string, number>();
   /** By permit that was given back: what is under way. */
   readonly #underWay = new WeakMap<Permit, number>();
   /** Several jobs of this process have permits here. */
@@ -156,27 +156,29 @@ export class OpenPermits {
   }
 
   /**
-   * The store is asked to lend tasks of these hosts. What it says of their health may be older than a report that comes to
-   * its end before the answer, so what is known here is kept until `leased`: a permit that began with the older health
-   * forgot that the host had answered, and took its next ban for pages that are forbidden.
+   * While the store is asked about these hosts, and until permits are granted on its answer. What it says of their health may
+   * be older than a report that comes to its end before the answer, so what is known here is kept: a permit that began with
+   * the older health forgot that the host had answered, and took its next ban for pages that are forbidden.
    */
-  leasing(hosts: Iterable<string>): void {
-    for (const host of hosts) this.#leases.set(host, (this.#leases.get(host) ?? 0) + 1);
-  }
-
-  /** The permits of that lease are granted, or will not be. */
-  leased(hosts: Iterable<string>): void {
-    for (const host of hosts) {
-      const left = this.#leases.get(host)! - 1;
-      if (left > 0) this.#leases.set(host, left);
-      else this.#leases.delete(host);
-      const entry = this.#hosts.get(host);
-      if (entry) this.#forget(host, entry);
+  async holding<T>(hosts: ReadonlySet<string>, work: () => Promise<T>): Promise<T> {
+    for (const host of hosts) this.#held.set(host, (this.#held.get(host) ?? 0) + 1);
+    try {
+      return await work();
+    } finally {
+      for (const host of hosts) this.#letGo(host);
     }
   }
 
+  #letGo(host: string): void {
+    const left = this.#held.get(host)! - 1;
+    if (left > 0) this.#held.set(host, left);
+    else this.#held.delete(host);
+    const entry = this.#hosts.get(host);
+    if (entry) this.#forget(host, entry);
+  }
+
   #forget(host: string, { permits, unsettled }: HostEntry): void {
-    if (permits > 0 || unsettled > 0 || this.#leases.has(host)) return;
+    if (permits > 0 || unsettled > 0 || this.#held.has(host)) return;
     this.#hosts.delete(host);
     // Nothing comes back any more: who still waits looks by itself.
     this.#waiting.delete(host);

@@ -70,29 +70,30 @@ test('what is said of a permit can only make it smaller', () => {
   expect(permits.load(permit.host)).toEqual({ permits: 1, parallel: 4 });
 });
 
-test('what a report said during a lease is known to the permits of that lease', () => {
+test('what a report says while the store is asked is known to the permits that follow', async () => {
   const { permits } = open(false);
   const ban = { ...NO_BAN, known: { url: 'http://a.example/', at: 1 } };
   permits.grant(permit, HEALTH);
-  permits.leasing([permit.host, 'other.example']);
-  Object.assign(permits.entry(permit.host)!, { ban });
-  permits.release(permit, 0);
-  // The health is from before the report.
-  permits.grant(permit, HEALTH);
-  permits.leased([permit.host, 'other.example']);
+  await permits.holding(new Set([permit.host, 'other.example']), async () => {
+    Object.assign(permits.entry(permit.host)!, { ban });
+    permits.release(permit, 0);
+    // The health is from before the report.
+    permits.grant(permit, HEALTH);
+  });
   expect(permits.entry(permit.host)!.ban).toBe(ban);
   permits.release(permit, 0);
   expect(permits.size).toBe(0);
 });
 
-test('of two leases of a host, the last that ends forgets it', () => {
+test('of several that ask the store about a host, the last one forgets it, also when the store fails', async () => {
   const { permits } = open(true);
   permits.grant(permit, HEALTH);
-  permits.leasing([permit.host]);
-  permits.leasing([permit.host]);
-  permits.release(permit, 0);
-  permits.leased([permit.host]);
-  expect(permits.size).toBe(1);
-  permits.leased([permit.host]);
+  const hosts = new Set([permit.host]);
+  const failing = permits.holding(hosts, async () => {
+    await permits.holding(hosts, async () => void permits.release(permit, 0));
+    expect(permits.size).toBe(1);
+    throw new Error('disk I/O error');
+  });
+  await expect(failing).rejects.toThrow('disk I/O error');
   expect(permits.size).toBe(0);
 });
