@@ -3,7 +3,7 @@ import type { StoredPage } from '../../core/batch/outcome.ts';
 import type { ArchiveParts } from '../../core/job-schema/archive.ts';
 import { BoundedMap } from '../../core/lru.ts';
 import type { LastVisit } from '../../core/model.ts';
-import { gzipFast, gzipStored, gzipWithZlib } from '../../core/warc/gzip.ts';
+import { gzipFast, gzipStored, gzipWithZlib, roomFor } from '../../core/warc/gzip.ts';
 import {
   type EncodedRecord,
   encodeRequest,
@@ -11,9 +11,9 @@ import {
   encodeResponseRecord,
   encodeRevisit,
   encodeWarcinfo,
-  RECORD_END,
   type ResponseHead,
   type RevisitKind,
+  recordBytes,
 } from '../../core/warc/warc.ts';
 import type { Blobs, BlobWriter } from '../../ports/blobs.ts';
 import type { FetchResponse, Subresource } from '../../ports/fetcher.ts';
@@ -154,9 +154,9 @@ function recordIds(): () => string {
   return () => prefix + (count++).toString(16).padStart(12, '0');
 }
 
-function compress({ head, body, coded }: EncodedRecord): Buffer {
-  const parts = [head, body, RECORD_END];
-  return coded ? gzipStored(parts) : (gzipFast(parts, body) ?? gzipWithZlib(parts));
+function compress(record: EncodedRecord): Buffer {
+  const bytes = recordBytes(record, roomFor);
+  return record.coded ? gzipStored(bytes) : (gzipFast(bytes, record.body) ?? gzipWithZlib(bytes));
 }
 
 /** A few small pages. */
