@@ -94,7 +94,9 @@ async function scrapeWithLoss(each: Case, alone: Facts): Promise<Facts> {
     if (struck.requests > alone.requests) return struck;
     process.stdout.write(`${each.name}: a worker without pages was killed, so once more\n`);
   }
-  throw new Error(`${TRIES_MAX} kills of a worker of ${each.name} lost nothing: does it still work as it did?`);
+  throw new Error(
+    `${TRIES_MAX} kills of a worker of ${each.name} lost nothing: does it still work as it did?`,
+  );
 }
 
 function batchesOf(dir: string): number {

@@ -1,31 +1,29 @@
 import { expect, test } from 'vitest';
 import { OutageWatch } from '../../../../src/coordinator/outage/outage-watch.ts';
-import type { Batch, Report } from '../../../../src/core/batch/batch.ts';
 import type { RobotsOutcome } from '../../../../src/core/batch/outcome.ts';
+import { reportOf } from '../../../support/coordinator/batches.ts';
+import { batchOf } from '../../../support/coordinator/progress-reports.ts';
 
 const logger = { info: () => {}, warn: () => {} };
 
 /** What the robots.txt of each host came to. */
 function told(watch: OutageWatch, answers: Record<string, 'answers' | 'unreachable'>): void {
   const hosts = Object.keys(answers);
-  const batch = {
-    permits: hosts.map((host) => ({ host })),
-    robots: hosts.map((host, permit) => ({
-      permit,
-      origin: `http://${host}`,
-      url: `http://${host}/robots.txt`,
-    })),
-  } as unknown as Batch;
+  const asked = hosts.map((host, permit) => ({
+    permit,
+    origin: `http://${host}`,
+    url: `http://${host}/robots.txt`,
+  }));
+  const trace = { startedAt: 0, durationMs: 1, bytes: 0 };
   const robots = hosts.map((host): RobotsOutcome => {
-    const isAnswer = answers[host] === 'answers';
-    return {
-      ...{ kind: 'failed', origin: `http://${host}`, code: isAnswer ? 'server-error' : 'connect' },
-      detail: isAnswer ? 'status 500' : 'the connection failed (ENETUNREACH)',
-      trace: { startedAt: 0, httpStatus: isAnswer ? 500 : null },
-    } as RobotsOutcome;
+    const about = { kind: 'failed', origin: `http://${host}` } as const;
+    if (answers[host] === 'answers')
+      return { ...about, code: 'server-error', detail: 'status 500', trace: { ...trace, httpStatus: 500 } };
+    const detail = 'the connection failed (ENETUNREACH)';
+    return { ...about, code: 'connect', detail, trace: { ...trace, httpStatus: null } };
   });
-  const report = { outcomes: [], robots, permits: [] } as unknown as Report;
-  watch.judge({ batch, tasks: new Map() }, report);
+  const batch = { ...batchOf(1, hosts, 0), robots: asked };
+  watch.judge({ batch, tasks: new Map() }, reportOf({ robots }));
 }
 
 test('the host that is asked whether the network is there has not failed yet, where there is one', () => {
