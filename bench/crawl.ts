@@ -7,6 +7,7 @@ import { spiderContender } from './contenders/spider.ts';
 import { type Check, checkOnce, measureOnce, type Sample } from './measure.ts';
 import { openOrigin } from './open-origin.ts';
 import type { Origin } from './origin-nginx.ts';
+import { judgeCost } from './report/cost-section.ts';
 import { crawlChart } from './report/crawl-chart.ts';
 import { crawlSection } from './report/crawl-section.ts';
 import { printRows } from './report/crawl-table.ts';
@@ -113,10 +114,12 @@ async function run(options: BenchOptions, scratch: Scratch): Promise<ScenarioRes
     rows,
   };
   printRows(data);
+  const cpuMicros = rows.find(({ id }) => id === 'seine-links')?.measured?.cpuMicros;
+  const verdicts = [...judge(rows), judgeCost(cpuMicros)];
   return {
-    verdicts: judge(rows),
+    verdicts,
     data,
-    section: crawlSection(data, judge(rows)),
+    section: crawlSection(data, verdicts),
     files: { 'benchmarks.svg': crawlChart(data) },
   };
 }

@@ -15,12 +15,13 @@ import { scenario as scale } from './scale.ts';
 import type { BenchOptions, Scenario, Verdict } from './scenario.ts';
 import { openScratch } from './scratch.ts';
 import { scenario as service } from './service.ts';
+import { scenario as starts } from './starts.ts';
 
-const SCENARIOS: readonly Scenario[] = [crawl, flat, media, fleet, browser, service, many];
+const SCENARIOS: readonly Scenario[] = [crawl, flat, media, fleet, browser, service, many, starts];
 /** Takes hours: only when it is named. */
 const LONG: readonly Scenario[] = [scale];
 /** Those that compare Seine only with itself. */
-const WITHOUT_PEERS = ['flat', 'service', 'many', 'scale'];
+const WITHOUT_PEERS = ['flat', 'service', 'many', 'starts', 'scale'];
 
 const { values, words } = readOptions({
   start: 'npm run bench --',
@@ -30,7 +31,7 @@ ${[...SCENARIOS, ...LONG].map(({ name, summary }) => `  ${name.padEnd(10)} ${sum
 
   history [figure …]   runs nothing: how each figure moved over the runs that were written down
 
-parts: raw spider seine crawlee; of many: share urgent finished; of scale: sqlite skewed postgres`,
+parts: raw spider seine crawlee; of many: share urgent finished; of starts: commands functions chromium; of scale: sqlite skewed postgres`,
   words: { shown: 'scenario' },
   options: {
     pages: {

@@ -3,6 +3,12 @@
 // Plain JavaScript that any Node can read, so that an old one gets a sentence and not a syntax error.
 import { checkNode, hushWarnings } from './check-node.js';
 
+/** Commands with a bundle of their own, see scripts/bundle-command.ts. */
+const BUNDLES = {
+  report: ['status', 'jobs', 'stop', 'cancel', 'dead'],
+  run: ['run', 'resume'],
+};
+
 const problem = checkNode();
 if (problem) {
   process.stderr.write(`${problem}\n`);
@@ -11,6 +17,7 @@ if (problem) {
   hushWarnings();
   const { useCompileCache } = await import('../dist/entry/compile-cache.js');
   useCompileCache();
-  const { main } = await import('../dist/command/main.mjs');
+  const [bundle] = Object.keys(BUNDLES).filter((name) => BUNDLES[name].includes(process.argv[2]));
+  const { main } = await import(`../dist/command/${bundle === undefined ? '' : `${bundle}/`}main.mjs`);
   process.exitCode = await main(process.argv.slice(2));
 }

@@ -121,7 +121,7 @@ ${rows.join('\n')}
 
 ${verdictTable(verdicts)}
 
-- ${data.pages.toLocaleString('en-US')} pages of 24 KB from a list, served from memory by ${origin} on the same machine; ${data.parallel} pages open at once in one browser for everybody, 1280 × 800, a PNG of the whole page where pictures are taken, the HTML of its DOM.
+- ${data.pages.toLocaleString('en-US')} pages of 24 KB from a list, served from memory by ${origin} on the same machine; ${data.parallel} pages open at once in one browser for everybody, each taken at its load event, 1280 × 800, a PNG of the whole page where pictures are taken, the HTML of its DOM.
 - Everybody runs the same Chromium (${data.chromium}). Memory is the highest sum over all processes seen: of resident memory (RSS), in which a page of memory that several processes share counts for each of them, and of proportional shares (PSS), in which it counts once.
 - Machine: ${data.machine}. Node ${node}, Crawlee ${crawlee}. ${data.date.slice(0, 10)}, ${data.rounds} round${data.rounds === 1 ? '' : 's'} in turns after a warm-up, medians. ${noiseText(data.rows)}
 - Again: \`npm run bench -- browser\`.`;

@@ -1,6 +1,5 @@
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { S3Settings } from '../aws/s3/s3-client.ts';
 import { Coordinator, type RunResult } from '../coordinator/coordinator.ts';
 import { explainJob } from '../coordinator/explain/explain-job.ts';
 import { HostGroups } from '../coordinator/hosts/host-groups.ts';
@@ -24,7 +23,7 @@ import { SeineError } from '../core/errors.ts';
 import { mayRender } from '../core/escalation/escalation.ts';
 import type { Explanation } from '../core/explain/explain.ts';
 import type { JobSpec, SourceSpec } from '../core/job-schema/job.ts';
-import type { SharedPool } from '../core/job-schema/proxies.ts';
+import type { SharedPool } from '../core/proxies/shared-pools.ts';
 import { hideCredentials, makeRedact, type Redact } from '../core/text/redact.ts';
 import { isPublicAddress } from '../core/url/address.ts';
 import { type AddressGuard, makeAddressGuard } from '../core/url/address-guard.ts';
@@ -42,22 +41,14 @@ import { checkSource, openSource } from '../sources/open-source.ts';
 import type { FolderLock } from '../store/sqlite/connection/folder-lock.ts';
 import { systemClock } from '../worker/batch/system-clock.ts';
 import type { JobHandlers } from '../worker/job/route-code.ts';
+import { type EarlyThreads, openWorkers, type WorkerSettings } from './early-threads.ts';
 import type { Folder, RemoteStore } from './folder.ts';
 import { checkCommands } from './notify.ts';
 import { folderOf, prepareBlobs } from './open-blobs.ts';
-import { type DispatchSettings, openDispatcher } from './open-dispatcher.ts';
 
-export interface AppSettings extends DispatchSettings {
-  dir: string;
-  sync: 'normal' | 'full';
-  /** Where blobs are instead of the folder: a path or URL. */
-  blobs?: string | null;
-  /** Where `s3://` is; AWS itself when absent. */
-  s3?: S3Settings;
+export interface AppSettings extends WorkerSettings {
   /** Where the state is instead of the folder. */
   store?: RemoteStore | null;
-  /** `never`: private addresses are refused, whatever a job says. */
-  allowPrivate?: 'job' | 'never';
   /** Reads the secrets that jobs refer to. */
   readSecret?: ReadSecret;
   /** Lists of proxies that jobs may use by name. */
@@ -115,14 +106,12 @@ export async function openServices(
   folder: Folder,
   spec: JobSpec | null,
   settings: AppSettings,
-  handlers?: JobHandlers,
+  { handlers, threads }: { handlers?: JobHandlers | undefined; threads?: EarlyThreads | undefined } = {},
 ): Promise<Dispatcher> {
-  const { s3, allowPrivate, browser, apiCallbacks, logger } = settings;
+  const { s3, logger } = settings;
   const owned = folder.isOwned() ? folder.dir : null;
   await prepareBlobs(folder.blobsPlace, { owned, s3, logger });
-  const sync = settings.sync === 'full';
-  const data = { blobs: folder.blobsPlace, sync, s3, allowPrivate, browser, apiCallbacks };
-  const dispatcher = await openDispatcher(data, settings, handlers);
+  const dispatcher = await (threads?.take() ?? openWorkers(folder.blobsPlace, settings, handlers));
   // Before the first request: a job whose pages no worker can render would wait for ever.
   const refusal = spec?.routes.some(mayRender) ? dispatcher.refusal?.('browser') : null;
   if (!refusal) return dispatcher;
@@ -146,7 +135,7 @@ export async function startRun(
     checkCommands(job, settings);
     await checkSink(folder, job.spec);
     const sources = openSources(folder, job, files, settings);
-    dispatcher ??= await openServices(folder, job.spec, settings, prepared.handlers);
+    dispatcher ??= await openServices(folder, job.spec, settings, { handlers: prepared.handlers });
     const opened = dispatcher;
     const { permits, parsedRobots = openParsedRobots(), lingerMs, isHealthNoted = false } = prepared;
     const shared = { permits, parsedRobots, lingerMs, isHealthNoted };

@@ -23,16 +23,17 @@ export class FileWriter implements BlobWriter {
     this.#file = file;
   }
 
-  async append(bytes: Uint8Array): Promise<void> {
+  async append(bytes: Uint8Array | readonly Uint8Array[]): Promise<void> {
     if (this.#state !== 'open') throw new Error(`the blob writer is ${this.#state}`);
+    const pieces = bytes instanceof Uint8Array ? [bytes] : bytes;
     // Taken at once, so that an append that was not awaited is not overwritten by the next.
     let position = this.size;
-    this.size += bytes.length;
+    this.size += bytesIn(pieces);
     try {
-      for (let done = 0; done < bytes.length; ) {
-        const { bytesWritten } = await this.#file.handle.write(bytes, done, bytes.length - done, position);
-        done += bytesWritten;
+      for (let left = pieces; bytesIn(left) > 0; ) {
+        const { bytesWritten } = await this.#file.handle.writev(left, position);
         position += bytesWritten;
+        left = after(left, bytesWritten);
       }
     } catch (error) {
       this.#state = 'broken';
@@ -62,4 +63,19 @@ export class FileWriter implements BlobWriter {
     await this.#file.handle.close().catch(() => {});
     await unlink(this.#file.path).catch(ignoreAbsent);
   }
+}
+
+function bytesIn(pieces: readonly Uint8Array[]): number {
+  return pieces.reduce((bytes, piece) => bytes + piece.length, 0);
+}
+
+/** What is left of them when so many bytes are written. */
+function after(pieces: readonly Uint8Array[], bytes: number): Uint8Array[] {
+  let written = bytes;
+  const left: Uint8Array[] = [];
+  for (const piece of pieces) {
+    if (written < piece.length) left.push(piece.subarray(written));
+    written = Math.max(0, written - piece.length);
+  }
+  return left;
 }

@@ -31,11 +31,13 @@ export class S3Writer implements BlobWriter {
     this.#buffer = new PartBuffer(place.sizes.partBytes);
   }
 
-  async append(bytes: Uint8Array): Promise<void> {
+  async append(bytes: Uint8Array | readonly Uint8Array[]): Promise<void> {
     this.#checkOpen();
-    this.size += bytes.length;
+    const pieces = bytes instanceof Uint8Array ? [bytes] : bytes;
+    for (const { length } of pieces) this.size += length;
     try {
-      await Promise.all(this.#buffer.add(bytes).map((part) => this.#push(part)));
+      const parts = pieces.flatMap((piece) => this.#buffer.add(piece));
+      await Promise.all(parts.map((part) => this.#push(part)));
     } catch (error) {
       this.#state = 'broken';
       throw error;

@@ -1,4 +1,5 @@
 import type { AppSettings } from '../app/app.ts';
+import type { EarlyThreads } from '../app/early-threads.ts';
 import { type Folder, openFolder } from '../app/folder.ts';
 import {
   browserOf,
@@ -29,6 +30,8 @@ export interface Context {
   parsed: ParsedArgs;
   loaded: LoadedConfig;
   settings: AppSettings;
+  /** Of a run, where they were started before its command was loaded. */
+  threads?: EarlyThreads;
   json: boolean;
   stdout: NodeJS.WriteStream;
   stderr: NodeJS.WriteStream;

@@ -8,9 +8,9 @@ import { type MailTarget, mailTargetText, parseMailTarget } from '../core/alerts
 import { PRICES_DEFAULT, type Prices, parsePrices, pricesText } from '../core/cost/cost.ts';
 import { parseFleetKeys } from '../core/fleet-key/fleet-key.ts';
 import { type DispatchTarget, parseDispatch } from '../core/job-schema/dispatch-target.ts';
-import { parseSharedPools, type SharedPool, sharedPoolsText } from '../core/job-schema/proxies.ts';
 import { isApiKey } from '../core/keys/api-key.ts';
 import { threadsFor } from '../core/machine/machine-shares.ts';
+import { parseSharedPools, type SharedPool, sharedPoolsText } from '../core/proxies/shared-pools.ts';
 import { KEEP_MS, type ThreadCounts } from '../core/scaling/threads.ts';
 import { machine } from '../machine/machine.ts';
 

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { readFile, realpath } from 'node:fs/promises';
 import { join, resolve, sep } from 'node:path';
 import { SeineError } from '../core/errors.ts';
-import type { ProxyListRef, SecretRef, SecretUse, SharedPool } from '../core/job-schema/proxies.ts';
+import type { ProxyListRef, SecretRef, SecretUse } from '../core/job-schema/proxies.ts';
+import type { SharedPool } from '../core/proxies/shared-pools.ts';
 import { suggestion } from '../core/text/nearest-name.ts';
 import { FOR_JOBS } from './job-environment.ts';
 

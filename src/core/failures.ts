@@ -188,6 +188,19 @@ export const SKIPS = {
 
 export type SkipCode = keyof typeof SKIPS;
 
+const JUDGED_BY_CONTENT: ReadonlySet<string> = new Set<FailureCode>([
+  'parse-error',
+  'validation',
+  'blocked',
+  'captcha',
+  'soft-block',
+]);
+
+/** Whether what a page says failed it: other code or other rules of blocking may read the stored page. */
+export function isJudgedByContent(code: string | null): boolean {
+  return code !== null && JUDGED_BY_CONTENT.has(code);
+}
+
 export function failureKind(code: FailureCode): FailureKind {
   return FAILURES[code];
 }

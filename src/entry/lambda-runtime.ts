@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { pathToFileURL } from 'node:url';
-import { lambdaRuntimeOf } from '../config/load.ts';
+import { lambdaRuntimeOf } from '../config/lambda-runtime.ts';
 import { messageOf } from '../core/errors.ts';
 import type { handler as Handler } from './lambda.ts';
 

@@ -2,12 +2,12 @@ import { hash, randomBytes } from 'node:crypto';
 import type { CodeThread } from '../app/code-thread.ts';
 import { openWorkerTools } from '../app/worker-app.ts';
 import { type AwsCredentialsProvider, openCredentials } from '../aws/s3/s3-client.ts';
+import { lambdaRuntimeOf } from '../config/lambda-runtime.ts';
 import {
   allowPrivateElsewhere,
   browserOf,
   hideEnvironment,
   type LoadedConfig,
-  lambdaRuntimeOf,
   loadConfig,
   s3Of,
 } from '../config/load.ts';

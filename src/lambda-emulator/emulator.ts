@@ -25,6 +25,8 @@ export interface EmulatorOptions {
   image?: string;
   concurrency?: number;
   idleMs?: number;
+  /** The process of an environment was started: here it can be given less of the machine. */
+  onStart?(pid: number): void;
   onLog?(text: string): void;
 }
 
@@ -62,6 +64,7 @@ export async function startLambdaEmulator(options: EmulatorOptions = {}): Promis
     image: options.image ?? null,
     api: () => address,
     roles,
+    onStart: options.onStart ?? (() => {}),
     onLog: options.onLog ?? (() => {}),
   });
   const server = createServer((request, reply) => void serve(request, reply, functions, roles, credentials));

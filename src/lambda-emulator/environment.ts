@@ -15,6 +15,7 @@ export interface EnvironmentSettings {
   variables: Record<string, string>;
   /** Where environments ask for events: `host:port`. */
   api: string;
+  onStart(pid: number): void;
   onLog(text: string): void;
 }
 
@@ -84,6 +85,7 @@ export class Environment {
         }),
       },
     );
+    if (this.#child.pid !== undefined) settings.onStart(this.#child.pid);
     for (const stream of [this.#child.stdout!, this.#child.stderr!])
       stream.on('data', (chunk: Buffer) => this.#take(chunk.toString()));
     this.#child.once('error', () => this.#over());

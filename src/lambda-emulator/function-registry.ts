@@ -59,6 +59,7 @@ interface RegistryOptions extends FleetOptions {
   /** Where environments ask for events. */
   api(): string;
   roles: Roles;
+  onStart(pid: number): void;
   onLog(text: string): void;
 }
 
@@ -171,6 +172,7 @@ export class FunctionRegistry {
       timeoutMs: (input.Timeout ?? 3) * 1_000,
       variables: { ...variables, ...input.Environment?.Variables },
       api: this.#options.api(),
+      onStart: this.#options.onStart,
       onLog: this.#options.onLog,
     };
   }

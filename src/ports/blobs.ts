@@ -3,7 +3,8 @@
 export interface BlobWriter {
   /** Bytes written so far, so the next append starts there. */
   readonly size: number;
-  append(bytes: Uint8Array): Promise<void>;
+  /** Several pieces follow each other. They must not change before this resolves. */
+  append(bytes: Uint8Array | readonly Uint8Array[]): Promise<void>;
   /** Makes the blob visible, whole: under its key, or under another that was not known before its last byte. */
   commit(as?: string): Promise<void>;
   /** Leaves no trace. */

@@ -1,6 +1,7 @@
 import type { Discovered, QualityDelta, RecordDraft } from '../core/batch/outcome.ts';
 import { detectBlock } from '../core/blocking/block-detection.ts';
 import { messageOf } from '../core/errors.ts';
+import { isJudgedByContent } from '../core/failures.ts';
 import { isHtml, sniffMediaType } from '../core/media/media-type.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { ArchivedPage } from '../ports/store.ts';
@@ -67,12 +68,9 @@ export async function readAgain(page: ArchivedPage, job: CompiledJob, blobs: Blo
   }
 }
 
-/** Whether it is a dead letter only because of what the code said. */
+/** Whether it is a dead letter only because of what the code, or the rules of blocking, said of it. */
 export function wasRefused({ state, failureCode }: ArchivedPage): boolean {
-  return (
-    state === 'dead' &&
-    (failureCode === 'parse-error' || failureCode === 'validation' || wasBlocked({ failureCode }))
-  );
+  return state === 'dead' && isJudgedByContent(failureCode);
 }
 
 function wasBlocked({ failureCode }: Pick<ArchivedPage, 'failureCode'>): boolean {

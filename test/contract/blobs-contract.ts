@@ -81,6 +81,21 @@ export function runBlobsContract(name: string, open: () => Promise<Blobs>): void
       expect((await blobs.read('w/pieces'))?.equals(Buffer.concat(pieces))).toBe(true);
     });
 
+    test('pieces that are given together follow each other', async () => {
+      const pieces = [10, 0, 70_000, 1].map((bytes) => randomBytes(bytes));
+      // More than the system writes in one call.
+      const many = Array.from({ length: 1_500 }, () => randomBytes(7));
+      const writer = await blobs.write('w/together');
+      await writer.append([]);
+      await writer.append(pieces);
+      await writer.append(Buffer.from('between'));
+      await writer.append(many);
+      expect(writer.size).toBe(70_011 + 7 + 10_500);
+      await writer.commit();
+      const whole = Buffer.concat([...pieces, Buffer.from('between'), ...many]);
+      expect((await blobs.read('w/together'))?.equals(whole)).toBe(true);
+    });
+
     test('nothing is visible before commit, and the old blob stays until then', async () => {
       await blobs.put('k', Buffer.from('old'));
       const replacing = await blobs.write('k');

@@ -13,3 +13,14 @@ test('the cheapest fetch method is found at about the price of knowing it', () =
     expect(explored).toBeLessThanOrEqual(0.05 * (cheapest.first + cheapest.second));
   expect(sum(({ lost }) => lost)).toBeLessThan(14);
 });
+
+/** Sites at which a method was taken to be hopeless by chance, or for what another one met; they cost 1.5 to 6 times as much. */
+test.each([
+  ['opens: by address, then open', 103_013],
+  ['scripts, and refuses our address', 1_940_225],
+  ['some pages need scripts', 823_646],
+  ['closes: headers, then APIs only', 1_758_087],
+])('%s: what works is found, whatever the first pages met', (kind, seed) => {
+  const { cheapest, oracle } = competeAtSite(kind, seed, 2_000);
+  expect(cheapest.first).toBeLessThan(1.3 * oracle.first);
+});

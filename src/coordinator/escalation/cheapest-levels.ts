@@ -1,6 +1,6 @@
 import type { BatchTask } from '../../core/batch/batch.ts';
 import type { Outcome } from '../../core/batch/outcome.ts';
-import { attemptDollars, usualDollars } from '../../core/cost/attempt-cost.ts';
+import { attemptDollars, type SeenBytes, USUAL_SPREAD, usualDollars } from '../../core/cost/attempt-cost.ts';
 import { PRICES_DEFAULT, type Prices } from '../../core/cost/cost.ts';
 import {
   bestLevel,
@@ -9,12 +9,18 @@ import {
   dollarsOf,
   EXPLORE_SHARE,
   isHopeless,
+  isRetryDue,
   type LevelOption,
+  type MethodCosts,
   meanOf,
+  type NotedAttempt,
   noteAttempt,
-  RETRY_EVERY,
+  plainOf,
   reopened,
+  surestLevel,
+  withPlain,
 } from '../../core/escalation/cheapest.ts';
+import type { EscalationLevel } from '../../core/escalation/escalation.ts';
 import { RETRY_SHARE, type Verdict, WORKS } from '../../core/escalation/score.ts';
 import { BoundedMap } from '../../core/lru.ts';
 import { templateOf } from '../../core/url/url.ts';
@@ -23,10 +29,11 @@ import { type HostScores, methodsJudged, type RouteLevels, type Scores } from '.
 /** Tasks whose failed levels are remembered, and those that explore; what is forgotten begins again. */
 const TASKS_MAX = 50_000;
 
-/** A task is not sent to a host more often than this in the same way, however little that costs. */
-const FAILURES_MAX = 3;
-/** Through a pool each attempt is another visitor. */
-const POOL_FAILURES_MAX = 6;
+/**
+ * A task is not sent to a host more often than this in the same way, however little that costs. At sites that refuse by chance
+ * it is the cheapest thing to do: with three, a thousand pages cost up to eight times as much.
+ */
+const FAILURES_MAX = 6;
 
 /** What was paid for all attempts, and for those that explored in vain. */
 export interface ExploreMoney {
@@ -66,23 +73,22 @@ export class CheapestLevels {
     this.#money = { ...money };
   }
 
-  choose(task: BatchTask, entry: HostScores, routeLevels: RouteLevels): number {
+  choose(task: BatchTask, entry: HostScores, routeLevels: RouteLevels, attemptsMax: number): number {
     const known = this.#failed.get(task.id);
     const options = this.#optionsOf(entry, task.url, routeLevels, known);
+    const surest = known ? surestLevel(options, attemptsMax + 1 - task.attempt) : null;
+    if (surest !== null) return surest;
     const allowance = Math.min(this.#exploreMax, this.#money.paid * EXPLORE_SHARE) - this.#money.explored;
-    const isRetryDue = options.some((option) => option.isHopeless) && this.#isRetryDue(entry);
-    const { level, explores } = chooseLevel(options, { allowance, isRetryDue }, this.#random);
+    const tasksSince = (this.#sinceRetry.get(entry) ?? 0) + 1;
+    const mayRetry = options.some((option) => option.isHopeless) && isRetryDue(options, tasksSince);
+    const { level, explores } = chooseLevel(options, { allowance, mayRetry }, this.#random);
+    const isRetry = options.some((option) => option.level === level && option.isHopeless);
+    this.#sinceRetry.set(entry, isRetry ? 0 : tasksSince);
     if (explores) {
       this.#money.explored += explores.dollars;
       this.#exploring.set(task.id, explores);
     }
     return level;
-  }
-
-  #isRetryDue(entry: HostScores): boolean {
-    const count = (this.#sinceRetry.get(entry) ?? Math.floor(this.#random() * RETRY_EVERY)) + 1;
-    this.#sinceRetry.set(entry, count % RETRY_EVERY);
-    return count >= RETRY_EVERY;
   }
 
   /** Whether the level that a host would get has never been tried there. */
@@ -123,21 +129,25 @@ export class CheapestLevels {
     this.#settleExploring(id, isWon);
     const isAgain = this.#failed.get(id)?.failed.has(fetchMethod!.level) ?? false;
     const method = routeLevels.levels[fetchMethod!.level]!.methodName;
-    const judged = verdict === null ? [method] : methodsJudged(routeLevels, fetchMethod!.level, verdict);
-    if (isWon) this.#reopen(entry, url, method);
-    for (const scores of [entry.scores, entry.templates.get(templateOf(url))]) {
-      if (!scores) continue;
-      for (const name of judged)
-        noteCosts(scores, name, { isWon, isAgain, dollars: name === method ? dollars : null });
-    }
+    const rendersNot = isWithoutBrowser(fetchMethod!) && routeLevels.learnsScripts;
+    const isShell = verdict === 'scripts' || verdict === 'lacking';
+    const attempt: NotedAttempt = {
+      ...{ isWon, isAgain, dollars },
+      isPlain: rendersNot && (isWon || isShell) ? !isShell : undefined,
+      bytes: fetchMethod!.fetcher === 'api' ? undefined : trace.bytes,
+    };
+    if (isWon) this.#reopen(entry, url, method, fetchMethod!.pool !== null);
+    const isJudged = verdict === null || methodsJudged(routeLevels, fetchMethod!.level, verdict).length > 0;
+    for (const scores of [entry.scores, entry.templates.get(templateOf(url))])
+      if (scores && isJudged) noteCosts(scores, method, attempt);
     if (isWon) this.#failed.delete(id);
   }
 
   /** A method that was hopeless for a template works there: it may work for the others again, too. */
-  #reopen(entry: HostScores, url: string, method: string): void {
+  #reopen(entry: HostScores, url: string, method: string, isPooled: boolean): void {
     const own = entry.templates.get(templateOf(url));
     const ofHost = entry.scores[method]?.costs;
-    if (!isHopeless(chanceOf(own?.[method]?.costs, ofHost, 0))) return;
+    if (!isHopeless(chanceOf(own?.[method]?.costs, ofHost, 0), isPooled)) return;
     for (const scores of entry.templates.values()) {
       const known = scores[method];
       if (scores !== own && known?.costs) scores[method] = { ...known, costs: reopened(known.costs) };
@@ -156,11 +166,9 @@ export class CheapestLevels {
     const isOwn = verdict !== 'refused' && before.some(({ chance }) => meanOf(chance) >= WORKS);
     known.failed.set(level, (known.failed.get(level) ?? 0) + 1);
     const isLacking = verdict === 'scripts' || verdict === 'lacking';
-    const failuresMax = task.fetchMethod!.pool === null ? FAILURES_MAX : POOL_FAILURES_MAX;
-    if (isLacking || known.failed.get(level)! >= failuresMax) known.barred.add(level);
+    if (isLacking || known.failed.get(level)! >= FAILURES_MAX) known.barred.add(level);
     if (isLacking && learnsScripts)
-      for (const { level: one, fetcher } of levels)
-        if (fetcher === 'http' || fetcher === 'impersonate') known.barred.add(one);
+      for (const { level: one, fetcher } of levels) if (isWithoutBrowser({ fetcher })) known.barred.add(one);
     this.#failed.set(task.id, known);
     if (known.barred.size >= levels.length) return false;
     const left = this.#optionsOf(entry, task.url, routeLevels, known);
@@ -172,23 +180,36 @@ export class CheapestLevels {
   #optionsOf(
     entry: HostScores,
     url: string | null,
-    { levels }: RouteLevels,
+    { levels, learnsScripts }: RouteLevels,
     known?: FailedLevels,
   ): LevelOption[] {
     const own = url === null ? undefined : entry.templates.get(templateOf(url));
-    const options = levels.map(({ level, methodName, fetcher, pool }) => {
-      const ofTemplate = own?.[methodName]?.costs;
-      const ofHost = entry.scores[methodName]?.costs;
-      const dollars = dollarsOf(ofTemplate, ofHost);
-      const usual = usualDollars({ fetcher, pool }, this.#prices);
+    const ofTemplate = (name: string) => own?.[name]?.costs;
+    const ofHost = (name: string) => entry.scores[name]?.costs;
+    const plainNames = levels.filter(isWithoutBrowser).map(({ methodName }) => methodName);
+    const plain = learnsScripts ? plainOf(plainNames.map(ofTemplate), plainNames.map(ofHost)) : null;
+    const options = levels.map((one): LevelOption => {
+      const { level, methodName } = one;
+      const isPooled = one.pool !== null;
+      const [template, host] = [ofTemplate(methodName), ofHost(methodName)];
+      const dollars = dollarsOf(template, host);
+      const usual = usualDollars(one, this.#prices, seenBytes(one, levels, ofTemplate, ofHost));
+      const least = Math.max(dollars?.all ?? 0, usual.least);
+      // Pages of another template may be much smaller, or larger.
+      const isBySize = isPooled || one.fetcher === 'browser';
+      const spread = own !== undefined && template?.won === undefined && isBySize ? USUAL_SPREAD : 1;
+      const letIn = (failures: number) => chanceOf(template, host, failures, isPooled);
+      const factor = isWithoutBrowser(one) ? plain : null;
+      const chance = (failures: number) => (factor ? withPlain(letIn(failures), factor) : letIn(failures));
       return {
         level,
-        dollars: dollars?.won ?? Math.max(dollars?.all ?? 0, usual.least),
-        dollarsMost: dollars?.won ?? Math.max(dollars?.all ?? 0, usual.most),
+        dollars: dollars?.won ?? least,
+        dollarsLeast: dollars?.won != null ? dollars.won / spread : least,
+        dollarsMost: dollars?.won != null ? dollars.won * spread : Math.max(dollars?.all ?? 0, usual.most),
         dollarsLost: dollars?.lost ?? dollars?.all ?? usual.least,
-        chance: chanceOf(ofTemplate, ofHost, known?.failed.get(level) ?? 0),
-        isHopeless: isHopeless(chanceOf(ofTemplate, ofHost, 0)),
-        isNew: ofTemplate === undefined,
+        chance: chance(known?.failed.get(level) ?? 0),
+        isHopeless: isHopeless(chance(0), isPooled) || (factor !== null && isHopeless(factor)),
+        isNew: template === undefined,
       };
     });
     const open = options.filter(({ level }) => !known?.barred.has(level));
@@ -204,7 +225,31 @@ export class CheapestLevels {
   }
 }
 
-function noteCosts(scores: Scores, name: string, attempt: Parameters<typeof noteAttempt>[1]): void {
+function isWithoutBrowser({ fetcher }: Pick<EscalationLevel, 'fetcher'>): boolean {
+  return fetcher === 'http' || fetcher === 'impersonate';
+}
+
+/** How large pages were, as a document and with all that a browser loads for it. What a proxy will take depends on it. */
+function seenBytes(
+  { fetcher }: EscalationLevel,
+  levels: readonly EscalationLevel[],
+  ...known: ((methodName: string) => MethodCosts | undefined)[]
+): SeenBytes {
+  const bytesOf = (isAsked: (level: EscalationLevel) => boolean) => {
+    for (const of of known)
+      for (const level of levels) {
+        const bytes = isAsked(level) ? of(level.methodName)?.bytes : undefined;
+        if (bytes !== undefined) return bytes;
+      }
+    return null;
+  };
+  return {
+    document: bytesOf(isWithoutBrowser),
+    browser: fetcher === 'browser' ? bytesOf((level) => level.fetcher === 'browser') : null,
+  };
+}
+
+function noteCosts(scores: Scores, name: string, attempt: NotedAttempt): void {
   const score = scores[name] ?? { tries: 0, rate: 0, at: 0 };
   scores[name] = { ...score, costs: noteAttempt(score.costs, attempt) };
 }

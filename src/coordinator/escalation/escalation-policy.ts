@@ -205,8 +205,12 @@ export class EscalationPolicy {
     const mayEscalate = cheapest.escalates(entry, task, routeLevels, verdict);
     // What a page lacks costs an attempt, unless a browser can make it up.
     if (verdict === 'lacking' && renderingLevel(routeLevels, task.fetchMethod!.level) === null) return false;
-    const attemptsMax = this.#spec.retry.attempts + routeLevels.levels.length;
-    return mayEscalate && (verdict === 'scripts' || task.attempt < attemptsMax);
+    return mayEscalate && (verdict === 'scripts' || task.attempt < this.#attemptsMax(routeLevels));
+  }
+
+  /** Of a task whose levels are compared by cost. */
+  #attemptsMax({ levels }: RouteLevels): number {
+    return this.#spec.retry.attempts + levels.length;
   }
 
   takeCookies(jars: readonly OriginCookies[]): void {
@@ -249,7 +253,8 @@ export class EscalationPolicy {
     const { levels } = routeLevels;
     if (levels.length === 1) return 0;
     const entry = this.#entryOf(host);
-    if (this.#cheapest) return this.#cheapest.choose(task, entry, routeLevels);
+    if (this.#cheapest)
+      return this.#cheapest.choose(task, entry, routeLevels, this.#attemptsMax(routeLevels));
     guessFolder(entry, task, routeLevels);
     const { ofTemplate, ofHost } = scoresFor(entry, task, routeLevels);
     const scoreOf = (level: number) => ofTemplate(level) ?? ofHost(level);

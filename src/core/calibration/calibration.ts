@@ -99,6 +99,8 @@ const HOLD_MS_MIN = 60_000;
 const CONTROL_SHARE = 0.05;
 const CONTROL_MS = 10_000;
 const CONTROL_REQUESTS_MIN = 5;
+/** After this, a host that counts over a minute has forgotten a higher rate. */
+const FORGETTING_MS = 62_000;
 /** A closure of this length is no limit by the second. */
 const LONG_CLOSURE_MS = 4_000;
 /** A window ends between two probes: requests at the next rate go on this much longer than it seemed to take. */
@@ -166,6 +168,7 @@ interface Closure {
   askedUntil: number;
   /** The run was rejected already. */
   isRejected: boolean;
+  refused: number;
 }
 
 /** From the end of a closure, or from the start, to the end of the next. */
@@ -350,6 +353,7 @@ export class Calibration {
         until: askedUntil,
         askedUntil,
         isRejected: false,
+        refused: 0,
       };
       if (retryAfterMs !== null) run.pauses++;
     } else {
@@ -359,6 +363,7 @@ export class Calibration {
       this.#closure.askedUntil = Math.max(this.#closure.askedUntil, askedUntil);
     }
     const closure = this.#closure;
+    closure.refused++;
     // The second pause that is asked for decides: while it lasts nothing is sent that the test could count.
     if (verdictOf(run.score) === 'rejected' || run.pauses >= 2) closure.isRejected = true;
     const isProbe = this.#underWay === 0;
@@ -448,7 +453,9 @@ export class Calibration {
     if (run.purpose === 'repeat') {
       // An outage, or a host that closes for long whatever it counts over. To meet that again must be affordable.
       this.#refusedRate = this.#wasOverdue || this.#affords(this.#suspected!, 2) ? null : this.#suspected;
-      this.#outageRefusals += this.#refusedRate === null ? this.#suspectRefusals : 0;
+      // A much lower rate does not show that the higher one was not to blame.
+      const isOutage = this.#refusedRate === null && run.rate * STEP >= this.#suspected!;
+      this.#outageRefusals += isOutage ? this.#suspectRefusals : 0;
       this.#accepted = this.#accepted.filter((accepted) => accepted.rate <= run.rate);
     }
     this.#baseLatencyMs ??= median(run.latencies);
@@ -564,16 +571,17 @@ export class Calibration {
 
   /**
    * There is no asking the host any more. Either it said when it opens, or the first closure brought so many refusals that
-   * nothing is known of the time over which it counts: then what it answered on average is believed, and no more.
+   * nothing is known of the time over which it counts: then what it answered on average is believed, and no more. Where it
+   * opened again between refusals, it counts within seconds, and what held before is kept.
    */
-  #learnFromLast({ from }: Closure): void {
+  #learnFromLast({ from, refused }: Closure): void {
     const isRound = isUsualLength(this.#askedMs);
     const isWindow = this.#askedMs > LONG_RUN_MS && !isRound;
     const window = isWindow
       ? windowBehind(this.#history, { from, openAt: from + this.#askedMs, closedMs: this.#askedMs })
       : null;
     if (window) this.#accepted = [{ rate: window.rate / NEAR, ms: 0 }];
-    else if (this.#refusals === this.#run.refused && !isRound) {
+    else if (this.#refusals === refused && !isRound) {
       const average = (this.#history.between(from - AVERAGE_MS, from) * 1_000) / AVERAGE_MS;
       const proven = this.#proven();
       if (proven !== null) this.#accepted = [{ rate: Math.min(proven, average), ms: 0 }];
@@ -625,7 +633,9 @@ export class Calibration {
     if (proven === null || this.#hasMemory) this.#startNext(now);
     else {
       const controls = Math.max(CONTROL_REQUESTS_MIN, Math.ceil(sent * CONTROL_SHARE));
-      this.#start('control', proven, now, { needMs: CONTROL_MS, needAnswers: controls });
+      // Refused so soon, it may be for what was sent before: a minute at a rate that holds makes room for the next.
+      const needMs = purpose === 'bisect' && isGross ? FORGETTING_MS : CONTROL_MS;
+      this.#start('control', proven, now, { needMs, needAnswers: controls });
     }
   }
 
@@ -653,8 +663,10 @@ export class Calibration {
     const refused = this.#refusedRate;
     const { cap } = this.#limits;
     if (refused === null) {
-      if (proven! >= cap) this.#start('hold', cap, now);
-      else this.#start('climb', Math.min(cap, proven! * this.#step(proven!)), now);
+      const next = Math.min(cap, proven! * this.#step(proven!));
+      // With some refusals it held still: the limit is near, and the next rate may take more of them than are left.
+      const isNear = this.#run.refused > 0 && !this.#affords(next);
+      this.#start(proven! >= cap || isNear ? 'hold' : 'climb', isNear ? proven! : next, now);
     } else if (proven === null) {
       const known = this.#below ?? refused;
       // Refused below the estimate too: what was sent long before still counts.

@@ -23,7 +23,18 @@ const USUAL_BYTES = 100_000;
 const USUAL_BROWSER_BYTES = 1_000_000;
 const USUAL_BROWSER_MS = 4_000;
 /** Most are between a quarter and four times of that. */
-const USUAL_SPREAD = 4;
+export const USUAL_SPREAD = 4;
+/** Pages of one template differ less: by about a half. */
+const SEEN_SPREAD = 1.5;
+/** A browser loads about so many times what the document has. */
+const BROWSER_FACTOR = USUAL_BROWSER_BYTES / USUAL_BYTES;
+
+/** Bytes of pages that other levels brought; null where none did. */
+export interface SeenBytes {
+  document: number | null;
+  /** With all that a browser loads. */
+  browser: number | null;
+}
 
 interface AttemptUse {
   fetcher: FetcherKind;
@@ -55,18 +66,32 @@ export function attemptDollars(use: AttemptUse, prices: Prices): number {
 export function usualDollars(
   { fetcher, pool }: Pick<EscalationLevel, 'fetcher' | 'pool'>,
   prices: Prices,
+  seen: SeenBytes = { document: null, browser: null },
 ): { least: number; most: number } {
   const isBrowser = fetcher === 'browser';
-  const dollars = (factor: number) =>
+  const { bytes, spread } = usualBytes(isBrowser, seen);
+  const dollars = (bytesFactor: number, factor: number) =>
     attemptDollars(
       {
         fetcher,
         isProxied: pool !== null,
-        bytes: factor * (isBrowser ? USUAL_BROWSER_BYTES : USUAL_BYTES),
+        bytes: bytesFactor * bytes,
         durationMs: factor * (isBrowser ? USUAL_BROWSER_MS : 0),
         credits: 1,
       },
       prices,
     );
-  return { least: dollars(1 / USUAL_SPREAD), most: dollars(USUAL_SPREAD) };
+  return { least: dollars(1 / spread, 1 / USUAL_SPREAD), most: dollars(spread, USUAL_SPREAD) };
+}
+
+function usualBytes(isBrowser: boolean, seen: SeenBytes): { bytes: number; spread: number } {
+  if (isBrowser) {
+    if (seen.browser !== null) return { bytes: seen.browser, spread: SEEN_SPREAD };
+    return {
+      bytes: seen.document === null ? USUAL_BROWSER_BYTES : seen.document * BROWSER_FACTOR,
+      spread: USUAL_SPREAD,
+    };
+  }
+  if (seen.document !== null) return { bytes: seen.document, spread: SEEN_SPREAD };
+  return { bytes: USUAL_BYTES, spread: USUAL_SPREAD };
 }

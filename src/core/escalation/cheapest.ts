@@ -4,13 +4,16 @@
  * worth trying first even where it seldom works; one that costs more than the best does for a page is never worth a try.
  *
  * Chance      of a method for the pages of a template: a Beta distribution over wins and losses, of which recent ones count
- *             most. Before there are any, what is known of the host stands for them.
+ *             most. Before there are any, what is known of the host's other templates stands for them.
+ * Plain       share of a template's pages that are something without scripts. It is the same for all methods without a
+ *             browser: a shell says nothing against the one that brought it, because it was let in.
  * Again       the chance of a second attempt with the same method, after the first failed: high where failures are chance
  *             (a bad proxy), low where they are the page's (it needs scripts). It is learned by itself.
  * Surprise    a streak that the chance makes next to impossible: the site has changed, and only the streak counts.
  * Hopeless    a method that works for fewer than one page in ten. It is not used, however cheap it is, because each failure
- *             is a request to the host; one task of fifty still tries it, and when it works again for one template, the
- *             others try it soon.
+ *             is a request to the host; one task of fifty still tries it (of 25 where it would save nearly all), and when it
+ *             works again for one template, the others try it soon. Who has to pay much more otherwise tries it first.
+ * Surest      the method with the highest chance, whatever it costs: what a page gets when few attempts are left to it.
  * Exploring   using another method than the best one known, because it may be better. Thompson sampling: each method is
  *             chosen as often as it is likely to be the best. It is paid from an allowance: a share of what was spent.
  */
@@ -31,6 +34,10 @@ export interface MethodCosts {
   /** The same of those that brought a page, and of those that did not: a refusal is small. Absent before there was one. */
   won?: number;
   lost?: number;
+  /** Of those that brought a page, without those of an API. */
+  bytes?: number;
+  /** Pages that were something without scripts, and those that were not. */
+  plain?: Counts;
   /** Paid since the last verdict, for attempts that say nothing of the method. */
   unjudged: number;
   /** All that was paid, and for how many pages. */
@@ -45,6 +52,8 @@ export interface LevelOption {
   dollars: number;
   dollarsMost: number;
   dollarsLost: number;
+  /** What it may cost at best, where only other templates tell: reason enough to explore it, not to use it. */
+  dollarsLeast: number;
   chance: Counts;
   /** It works for too few pages of the template. */
   isHopeless: boolean;
@@ -68,47 +77,80 @@ const WORTHWHILE = 0.9;
 const SURPRISE = 1e-4;
 /** Nothing is certain: a surprise must be possible. */
 const CHANCE_MAX = 0.97;
-/** No method brings every page: otherwise one that it cannot bring would be tried for ever. */
-const WORKS_MAX = 0.98;
+/** No method brings every page, so one in fifty is taken to be out of reach; of a thousand that it brought, one more. */
+const UNREACHED_PAGES = 50;
 /** What is known of a host counts for a template like so many attempts. */
 const HOST_TRIES = 6;
-const HOPELESS = 0.1;
-/** Fewer tries say nothing. */
-const HOPELESS_TRIES = 6;
+/** About one page in ten: four refusals and nothing else are enough, of which the first count a little less already. */
+const HOPELESS = 0.105;
+/**
+ * Fewer tries say nothing; one is the prior. Through a pool each is another visitor, and many are refused by chance: the
+ * first four at one site in forty.
+ */
+const HOPELESS_TRIES = 4.5;
+const HOPELESS_POOL_TRIES = 12;
 /**
  * One task of so many at a host tries a hopeless level again. Not by chance: at the same distance, a site that opens is
- * noticed twice as soon for the same number of requests.
+ * noticed twice as soon for the same number of requests. Where it would cost less than a tenth, the distance is shorter.
  */
-export const RETRY_EVERY = 50;
+const RETRY_EVERY = 50;
+const RETRY_EVERY_LARGE = 25;
+const LARGE_SAVING = 0.1;
 /** Share of tasks that try a level which is hopeless at the host, but new to the template. */
 const HOPELESS_SHARE_NEW = 0.1;
 /** Where a hopeless level works again for one template, what was known for the others counts like so many attempts. */
-const REOPENED_TRIES = 4;
+const REOPENED_TRIES = 1;
+/** So many of its attempts a page keeps for the surest level. */
+const SUREST_ATTEMPTS = 2;
+/** The first of these takes the cheapest that works for a third of the pages, if there is one. */
+const OFTEN = 0.33;
+/** Of those that are nearly as sure as the surest, the last takes the cheapest. */
+const NEARLY_SUREST = 0.9;
+/** Before it is known: how much less a second attempt helps than a first. Through a pool, failures are mostly chance. */
+const AGAIN = 0.71;
+const POOL_AGAIN = 0.85;
+/** A second attempt that helps nearly as often as a first: failures are chance, and not the page's. */
+const BY_CHANCE = 0.7;
 /** Sums of fractions: what is 6 may come out as a little less. */
 const EPSILON = 1e-9;
 
 const NO_COUNTS: Readonly<Counts> = { wins: 0, losses: 0, streak: 0 };
+const PRIOR: Readonly<Counts> = { wins: 0.5, losses: 0.5, streak: 0 };
+/** Most pages are something without scripts. */
+const PLAIN_PRIOR: Readonly<Counts> = { wins: 0.9, losses: 0.1, streak: 0 };
 const NO_COSTS: Readonly<MethodCosts> = {
   ...{ first: NO_COUNTS, again: NO_COUNTS, dollars: null, unjudged: 0, paid: 0, pages: 0 },
 };
 
-/**
- * What one more attempt makes of what is known. `isWon` is null when it says nothing of its method; `isAgain` for a task that
- * failed before in the same way. `dollars` is null for a method that was not used: another attempt told that it fails as well.
- */
-export function noteAttempt(
-  known: MethodCosts | undefined,
-  { isWon, isAgain, dollars }: { isWon: boolean | null; isAgain: boolean; dollars: number | null },
-): MethodCosts {
+/** What became of an attempt. */
+export interface NotedAttempt {
+  /** Whether it brought the page; null when it says nothing of its method. */
+  isWon: boolean | null;
+  /** The task failed before in the same way. */
+  isAgain: boolean;
+  dollars: number;
+  /** Whether the page is something without scripts; undefined when the attempt cannot tell. */
+  isPlain?: boolean | undefined;
+  /** Of the page. */
+  bytes?: number | undefined;
+}
+
+/** What one more attempt makes of what is known. */
+export function noteAttempt(known: MethodCosts | undefined, attempt: NotedAttempt): MethodCosts {
+  const { isWon, isAgain, dollars, isPlain, bytes } = attempt;
   const before = known ?? NO_COSTS;
-  const paid = before.paid + (dollars ?? 0);
-  if (isWon === null) return { ...before, paid, unjudged: before.unjudged + (dollars ?? 0) };
+  const paid = before.paid + dollars;
+  if (isWon === null) return { ...before, paid, unjudged: before.unjudged + dollars };
+  // A shell was let in.
+  const isLetIn = isWon || isPlain === false;
   return {
     ...before,
-    first: isAgain ? before.first : counted(before.first, isWon),
-    again: isAgain ? counted(before.again, isWon) : before.again,
+    first: isAgain ? before.first : counted(before.first, isLetIn),
+    again: isAgain ? counted(before.again, isLetIn) : before.again,
     ...dollarsAfter(before, dollars, isWon),
-    unjudged: dollars === null ? before.unjudged : 0,
+    ...(isWon && bytes !== undefined ? { bytes: recentMean(before.bytes ?? null, bytes) } : {}),
+    ...(isPlain === undefined ? {} : { plain: counted(before.plain ?? NO_COUNTS, isPlain) }),
+    unjudged: 0,
     paid,
     pages: before.pages + (isWon ? 1 : 0),
   };
@@ -116,18 +158,17 @@ export function noteAttempt(
 
 function dollarsAfter(
   before: MethodCosts,
-  dollars: number | null,
+  dollars: number,
   isWon: boolean,
 ): Pick<MethodCosts, 'dollars' | 'won' | 'lost'> {
-  if (dollars === null) return { dollars: before.dollars };
   const latest = dollars + before.unjudged;
-  const mean = meanDollars(before.dollars, latest);
+  const mean = recentMean(before.dollars, latest);
   return isWon
-    ? { dollars: mean, won: meanDollars(before.won ?? null, latest) }
-    : { dollars: mean, lost: meanDollars(before.lost ?? null, latest) };
+    ? { dollars: mean, won: recentMean(before.won ?? null, latest) }
+    : { dollars: mean, lost: recentMean(before.lost ?? null, latest) };
 }
 
-function meanDollars(before: number | null, latest: number): number {
+function recentMean(before: number | null, latest: number): number {
   return before === null ? latest : before + (latest - before) * COST_WEIGHT;
 }
 
@@ -150,30 +191,54 @@ export function chanceOf(
   ofTemplate: MethodCosts | undefined,
   ofHost: MethodCosts | undefined,
   failures: number,
+  isPooled = false,
 ): Counts {
-  const host = withPrior(ofHost?.first ?? NO_COUNTS, { wins: 0.5, losses: 0.5, streak: 0 });
-  const first = withPrior(ofTemplate?.first ?? NO_COUNTS, scaled(host, HOST_TRIES));
+  const first = withOthers(ofTemplate?.first, ofHost?.first);
   if (failures === 0) return first;
-  // As likely as not, a failure is the page's own.
-  const half = meanOf(first) / 2;
-  const prior = { wins: half, losses: 1 - half, streak: 0 };
+  const share = meanOf(first) * (isPooled ? POOL_AGAIN : AGAIN);
+  const prior = { wins: share, losses: 1 - share, streak: 0 };
   const ofHostAgain = withPrior(ofHost?.again ?? NO_COUNTS, prior);
   const again = withPrior(ofTemplate?.again ?? NO_COUNTS, scaled(ofHostAgain, HOST_TRIES));
   if (failures === 1) return again;
-  const share = chanceAfter(failures, meanOf(first), meanOf(again));
-  const tries = again.wins + again.losses;
-  return { wins: tries * share, losses: tries * (1 - share), streak: 0 };
+  const pages = Math.max(ofTemplate?.pages ?? 0, ofHost?.pages ?? 0);
+  const later = chanceAfter(failures, meanOf(first), meanOf(again), 1 - 1 / (UNREACHED_PAGES + pages));
+  const tries = triesOf(again);
+  return { wins: tries * later, losses: tries * (1 - later), streak: 0 };
 }
 
 /**
  * A method brings some share of the pages at all, and those with some luck in each attempt. The chances of the first attempt
  * and of the second tell both, and so the chance after more failures: the more there were, the likelier the page is to blame.
  */
-function chanceAfter(failures: number, first: number, again: number): number {
-  const luck = Math.min(0.99, Math.max(again, 1 - (again * (1 - first)) / first));
-  const works = Math.min(WORKS_MAX, first / luck);
-  const unlucky = works * (1 - luck) ** failures;
+function chanceAfter(failures: number, first: number, again: number, worksMax: number): number {
+  const isByChance = again >= first * BY_CHANCE;
+  const luck = isByChance ? (first + again) / 2 : Math.max(again, 1 - (again * (1 - first)) / first);
+  const works = isByChance ? worksMax : Math.min(worksMax, first / luck);
+  const unlucky = works * (1 - Math.min(0.99, luck)) ** failures;
   return (luck * unlucky) / (1 - works + unlucky);
+}
+
+/** What is known of a template, and of the others of its host as a prior. What the host has from the template counts once. */
+function withOthers(ofTemplate: Counts = NO_COUNTS, ofHost: Counts = NO_COUNTS, prior = PRIOR): Counts {
+  const others = Math.max(0, triesOf(ofHost) - triesOf(ofTemplate));
+  return withPrior(ofTemplate, withPrior(scaled(ofHost, Math.min(HOST_TRIES, others)), prior));
+}
+
+/** The share of pages that are something without scripts, from what methods without a browser saw of them. */
+export function plainOf(
+  ofTemplate: readonly (MethodCosts | undefined)[],
+  ofHost: readonly (MethodCosts | undefined)[],
+): Counts {
+  const sumOf = (methods: readonly (MethodCosts | undefined)[]) =>
+    methods.reduce((sum, method) => withPrior(method?.plain ?? NO_COUNTS, sum), NO_COUNTS);
+  return withOthers(sumOf(ofTemplate), sumOf(ofHost), PLAIN_PRIOR);
+}
+
+/** The chance that a method is let in, and that the page is then something. */
+export function withPlain(chance: Counts, plain: Counts): Counts {
+  const tries = triesOf(chance);
+  const share = meanOf(chance) * meanOf(plain);
+  return { wins: tries * share, losses: tries * (1 - share), streak: 0 };
 }
 
 /** Of an attempt, from what is known of the template, else of the host; null when that is nothing. */
@@ -199,12 +264,12 @@ function perSuccess(
 }
 
 /**
- * The level for a task, and whether it explores with it. `allowance`: dollars that may be paid for that now; `isRetryDue`:
+ * The level for a task, and whether it explores with it. `allowance`: dollars that may be paid for that now; `mayRetry`:
  * hopeless levels may be tried.
  */
 export function chooseLevel(
   options: readonly LevelOption[],
-  { allowance, isRetryDue }: { allowance: number; isRetryDue: boolean },
+  { allowance, mayRetry }: { allowance: number; mayRetry: boolean },
   random: () => number,
 ): LevelChoice {
   const best = bestLevel(options);
@@ -214,12 +279,15 @@ export function chooseLevel(
   const others = options.filter(
     (option) =>
       option !== best &&
-      option.dollars < insteadOf * WORTHWHILE &&
+      option.dollarsLeast < insteadOf * WORTHWHILE &&
       option.dollarsMost <= allowance &&
-      (!option.isHopeless || isRetryDue || (option.isNew && retry < HOPELESS_SHARE_NEW)),
+      (!option.isHopeless || mayRetry || (option.isNew && retry < HOPELESS_SHARE_NEW)),
   );
   if (others.length === 0) return { level: best.level, explores: null };
-  const sampled = lowest([best, ...others], (option) => perSuccess(option, sampleOf(option.chance, random)));
+  const sampled = lowest([best, ...others], (option) => {
+    const dollars = option === best ? option.dollars : option.dollarsLeast;
+    return perSuccess({ ...option, dollars }, sampleOf(option.chance, random));
+  });
   if (sampled === best) return { level: best.level, explores: null };
   return { level: sampled.level, explores: { dollars: sampled.dollarsMost, insteadOf } };
 }
@@ -237,8 +305,31 @@ export function bestLevel(options: readonly LevelOption[]): LevelOption {
   );
 }
 
-export function isHopeless(chance: Counts): boolean {
-  return chance.wins + chance.losses >= HOPELESS_TRIES - EPSILON && meanOf(chance) < HOPELESS;
+export function isHopeless(chance: Counts, isPooled = false): boolean {
+  const tries = isPooled ? HOPELESS_POOL_TRIES : HOPELESS_TRIES;
+  return triesOf(chance) >= tries - EPSILON && meanOf(chance) <= HOPELESS + EPSILON;
+}
+
+/** Whether hopeless levels may be tried: so many tasks since the last that did. */
+export function isRetryDue(options: readonly LevelOption[], tasksSince: number): boolean {
+  const best = bestLevel(options);
+  const insteadOf = perSuccess(best, meanOf(best.chance));
+  const isLarge = options.some((option) => option.isHopeless && option.dollars < insteadOf * LARGE_SAVING);
+  return tasksSince >= (isLarge ? RETRY_EVERY_LARGE : RETRY_EVERY);
+}
+
+/** The level for a page with so many attempts left; null while there are enough to look for a cheap one. */
+export function surestLevel(options: readonly LevelOption[], attemptsLeft: number): number | null {
+  if (attemptsLeft > SUREST_ATTEMPTS) return null;
+  const working = options.filter(({ chance }) => meanOf(chance) >= OFTEN);
+  if (attemptsLeft > 1 && working.length > 0) return bestLevel(working).level;
+  const chanceMost = Math.max(...options.map(({ chance }) => meanOf(chance)));
+  const surest = options.filter(({ chance }) => meanOf(chance) >= chanceMost * NEARLY_SUREST);
+  return lowest(surest, ({ dollarsMost }) => dollarsMost).level;
+}
+
+function triesOf({ wins, losses }: Counts): number {
+  return wins + losses;
 }
 
 export function meanOf({ wins, losses }: Counts): number {
@@ -251,7 +342,7 @@ function withPrior(counts: Counts, prior: Counts): Counts {
 
 /** With no more weight than so many tries. */
 function scaled(counts: Counts, tries: number): Counts {
-  const factor = Math.min(1, tries / (counts.wins + counts.losses || 1));
+  const factor = Math.min(1, tries / (triesOf(counts) || 1));
   return { wins: counts.wins * factor, losses: counts.losses * factor, streak: 0 };
 }
 

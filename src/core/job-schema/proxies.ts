@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { parseProxy } from '../proxies/proxy.ts';
+import { POOL_TYPES } from '../proxies/shared-pools.ts';
 
 /**
  * Proxies of a job. A job is stored, sent to workers and shown to users, so it contains only references to secrets.
@@ -75,34 +76,6 @@ const sharedList = z.strictObject({
 
 /** Where the list of a pool is read. */
 export type ProxyListRef = SecretRef | z.output<typeof sharedList>;
-
-/** A list that jobs and requests may name without knowing where it is. */
-export interface SharedPool {
-  type: PoolSpec['type'];
-  file: string;
-}
-
-const isPoolType = (text: string): text is PoolSpec['type'] => POOL_TYPES.some((type) => type === text);
-
-/** `dc=/lists/dc.txt,home=residential:/lists/home.txt` or `none`; null when it is neither. */
-export function parseSharedPools(text: string): ReadonlyMap<string, SharedPool> | null {
-  const pools = new Map<string, SharedPool>();
-  for (const entry of text === 'none' ? [] : text.split(',')) {
-    const [, name, type = 'datacenter', file] =
-      /^\s*([\w.-]{1,64})=(?:([a-z]+):)?(.+?)\s*$/.exec(entry) ?? [];
-    if (name === undefined || file === undefined || !isPoolType(type) || pools.has(name)) return null;
-    pools.set(name, { type, file });
-  }
-  return pools;
-}
-
-export function sharedPoolsText(pools: ReadonlyMap<string, SharedPool>): string {
-  return pools.size === 0
-    ? 'none'
-    : [...pools].map(([name, { type, file }]) => `${name}=${type}:${file}`).join(',');
-}
-
-const POOL_TYPES = ['datacenter', 'isp', 'residential', 'mobile'] as const;
 
 const pool = z.strictObject({
   type: z

@@ -35,7 +35,7 @@ export function tarHeader({ name, size, modifiedAt }: TarMember): Buffer {
   block.write('0', 156, 'latin1');
   block.write('ustar\x0000', 257, 'latin1');
   let sum = 0;
-  for (const byte of block) sum += byte;
+  for (let at = 0; at < BLOCK_BYTES; at++) sum += block[at]!;
   block.write(`${octal(sum, 6)}\0 `, 148, 'latin1');
   return block;
 }

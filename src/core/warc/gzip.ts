@@ -61,10 +61,12 @@ new Uint8Array(memory, LAYOUT.distanceSymbols, DISTANCE_SYMBOLS.length).set(DIST
 /** Positions count on from record to record, so old entries are out of the window and need no clearing. */
 let origin = 2 * WINDOW;
 
-function sizeOf(parts: readonly Uint8Array[]): number {
-  let size = 0;
-  for (const part of parts) size += part.length;
-  return size;
+/**
+ * Where to write the bytes of one record before they are compressed: in the memory of the compiled loop, so that they are
+ * not copied once more. Valid until the next call.
+ */
+export function roomFor(size: number): Buffer {
+  return size > FAST_BYTES_MAX ? Buffer.allocUnsafe(size) : source.subarray(0, size);
 }
 
 /** Whether the code suits the bytes, judged by what a sample of them would cost as literals. */
@@ -78,17 +80,13 @@ function fitsCode(bytes: Uint8Array): boolean {
 }
 
 /**
- * A member that holds `parts` one after the other, valid until the next call. Null when zlib should do
- * it: the record is too large, or `body`, which decides, is not the text that the code is made for.
+ * A member that holds `bytes`, valid until the next call. Null when zlib should do it: the record is too large, or `body`,
+ * which decides, is not the text that the code is made for.
  */
-export function gzipFast(parts: readonly Uint8Array[], body: Uint8Array): Buffer | null {
-  const size = sizeOf(parts);
+export function gzipFast(bytes: Buffer, body: Uint8Array): Buffer | null {
+  const size = bytes.length;
   if (size > FAST_BYTES_MAX || !fitsCode(body)) return null;
-  let at = 0;
-  for (const part of parts) {
-    source.set(part, at);
-    at += part.length;
-  }
+  if (bytes.buffer !== memory) source.set(bytes);
   if (origin > 0x3fff_ffff) {
     recent.fill(0);
     origin = 2 * WINDOW;
@@ -96,34 +94,33 @@ export function gzipFast(parts: readonly Uint8Array[], body: Uint8Array): Buffer
   const base = origin;
   origin += size + WINDOW + 1;
   out.set(CODED_START.bytes, 0);
-  const { bytes, pending, pendingBits } = CODED_START;
-  const end = deflate(size, base, bytes.length, pending, pendingBits);
+  const { bytes: start, pending, pendingBits } = CODED_START;
+  const end = deflate(size, base, start.length, pending, pendingBits);
   out.writeUInt32LE(crc32(source.subarray(0, size)), end);
   out.writeUInt32LE(size, end + 4);
   return out.subarray(0, end + 8);
 }
 
 /** A member that only wraps its bytes: for bodies that arrived compressed, where trying again gains nothing. */
-export function gzipStored(parts: readonly Uint8Array[]): Buffer {
-  const size = sizeOf(parts);
-  const flat = Buffer.concat(parts, size);
+export function gzipStored(bytes: Buffer): Buffer {
+  const size = bytes.length;
   const blocks = Math.max(1, Math.ceil(size / STORED_BLOCK_MAX));
   const member = Buffer.allocUnsafe(GZIP_HEADER.length + 5 * blocks + size + 8);
   member.set(GZIP_HEADER, 0);
   let at = GZIP_HEADER.length;
   for (let block = 0; block < blocks; block++) {
-    const piece = flat.subarray(block * STORED_BLOCK_MAX, (block + 1) * STORED_BLOCK_MAX);
+    const piece = bytes.subarray(block * STORED_BLOCK_MAX, (block + 1) * STORED_BLOCK_MAX);
     member.writeUInt8(block === blocks - 1 ? 1 : 0, at);
     member.writeUInt16LE(piece.length, at + 1);
     member.writeUInt16LE(~piece.length & 0xffff, at + 3);
     member.set(piece, at + 5);
     at += 5 + piece.length;
   }
-  member.writeUInt32LE(crc32(flat), at);
+  member.writeUInt32LE(crc32(bytes), at);
   member.writeUInt32LE(size, at + 4);
   return member;
 }
 
-export function gzipWithZlib(parts: readonly Uint8Array[]): Buffer {
-  return gzipSync(Buffer.concat(parts), { level: constants.Z_BEST_SPEED });
+export function gzipWithZlib(bytes: Buffer): Buffer {
+  return gzipSync(bytes, { level: constants.Z_BEST_SPEED });
 }

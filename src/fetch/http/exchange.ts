@@ -16,7 +16,7 @@ const INTERIM_MAX = 16;
 /** One request and its response: the handler that undici calls, kept free of streams, timers and closures. */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly request: FetchRequest;
-  readonly options: Dispatcher.DispatchOptions & { headers: string[] };
+  readonly options: Omit<Dispatcher.DispatchOptions, 'headers'> & { headers: readonly string[] };
   /** Null while the request waits for its origin to be admitted. */
   pool: OriginPool | null = null;
   slot: Slot | null = null;
@@ -286,8 +286,13 @@ function headerText(bytes: Buffer): string {
   return bytes.toString('latin1', 0, end);
 }
 
+/** Most requests of a job have the same headers, as one object. */
+const headerLists = new WeakMap<Record<string, string>, readonly string[]>();
+
 /** A flat list is what undici walks fastest. */
-function headerList(headers: Record<string, string>): string[] {
+function headerList(headers: Record<string, string>): readonly string[] {
+  const known = headerLists.get(headers);
+  if (known) return known;
   const list: string[] = [];
   let hasCodings = false;
   for (const name in headers) {
@@ -295,5 +300,6 @@ function headerList(headers: Record<string, string>): string[] {
     if (name.length === 15 && name.toLowerCase() === 'accept-encoding') hasCodings = true;
   }
   if (!hasCodings) list.push('accept-encoding', ACCEPTED_CODINGS);
+  headerLists.set(headers, list);
   return list;
 }

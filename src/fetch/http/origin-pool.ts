@@ -1,5 +1,6 @@
 import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
+import type { Dispatcher } from 'undici';
 import symbols from 'undici/lib/core/symbols.js';
 import Client from 'undici/lib/dispatcher/client.js';
 import { LIMITS } from '../../core/limits.ts';
@@ -200,12 +201,14 @@ export class OriginPool {
     slot.begin(exchange);
     exchange.slot = slot;
     if (this.proxy?.wantsWholeUrls) this.#askWhole(this.proxy, exchange.options);
-    slot.client.dispatch(exchange.options, exchange);
+    // undici only reads the list.
+    slot.client.dispatch(exchange.options as Dispatcher.DispatchOptions, exchange);
   }
   #askWhole(proxy: DialProxy, options: Exchange['options']): void {
     if (!options.path.startsWith('/')) return;
     options.path = this.origin + options.path;
     const credentials = credentialsOf(proxy.address);
-    if (credentials !== null) (options.headers as string[]).push('proxy-authorization', credentials);
+    // Other requests share the list, and may go elsewhere.
+    if (credentials !== null) options.headers = [...options.headers, 'proxy-authorization', credentials];
   }
 }

@@ -411,7 +411,9 @@ class Thread {
 
   async close(): Promise<void> {
     this.#closing = true;
-    this.post({ kind: 'close' });
+    // One that still loads has nothing to close.
+    if (!this.#ready && this.load === 0) void this.#worker.terminate();
+    else this.post({ kind: 'close' });
     const timer = setTimeout(() => void this.#worker.terminate(), CLOSE_MS);
     await this.#ended;
     clearTimeout(timer);

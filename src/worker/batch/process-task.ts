@@ -65,7 +65,7 @@ export async function processTask(task: BatchTask, context: TaskContext): Promis
     const { outcome, answer: response } = answer;
     if (response && outcome.kind === 'unchanged')
       context.keep.revisit(task.url, response, outcome.trace.startedAt, task.lastVisit);
-    const kept = response ? keepFailed(task, context, outcome, response) : outcome;
+    const kept = response ? keepFailed(task, route, context, outcome, response) : outcome;
     return overOf({ ...answer, outcome: kept }, context);
   }
   const { response, trace } = answer;
@@ -87,7 +87,7 @@ export async function processTask(task: BatchTask, context: TaskContext): Promis
   if (block && !route?.proves) {
     const outcome = failed(task.id, block.code, block.evidence, trace);
     return overOf(
-      { outcome: keepFailed(task, context, outcome, response), ...snapshotOf(response) },
+      { outcome: keepFailed(task, route, context, outcome, response), ...snapshotOf(response) },
       context,
     );
   }
@@ -100,6 +100,7 @@ const FAILED_BYTES_MAX = 1024 * 1024;
 /** The body of a blocked page is kept, for people and for `reparse` under other rules; other errors where the job asks for it. */
 function keepFailed(
   task: BatchTask,
+  route: CompiledRoute | null,
   context: TaskContext,
   outcome: Outcome,
   response: FetchResponse,
@@ -107,7 +108,7 @@ function keepFailed(
   if (outcome.kind !== 'failed' || outcome.trace === null || response.body.length > FAILED_BYTES_MAX)
     return outcome;
   const contentType = sniffMediaType(response.body, headerOf(response.rawHeaders, 'content-type'));
-  const about = { contentType, trace: outcome.trace, route: task.route, robotsTags: null };
+  const about = { contentType, trace: outcome.trace, route: route?.name ?? null, robotsTags: null };
   const page = store(task, context.keep, response, about);
   // An error of today must not take the place of the page that the task has.
   return FAILURES[outcome.code].retry === 'blocked' || task.lastVisit === null
@@ -195,7 +196,7 @@ class PageProcessor {
       const block = code === 'validation' ? this.#blockInstead() : null;
       if (block) {
         const outcome = failed(task.id, block.code, `${block.evidence}; ${messageOf(error)}`, this.#trace);
-        return keepFailed(task, this.#context, outcome, this.#response);
+        return keepFailed(task, this.#route, this.#context, outcome, this.#response);
       }
       const shell = this.#shellInstead(null);
       if (shell) return failed(task.id, 'script-only', `${shell}; ${messageOf(error)}`, this.#trace);

@@ -30,26 +30,30 @@ function discoverByScan(page: Page, job: CompiledJob, rules: CompiledFollow[]): 
   const host = hostOfOrigin(origin);
   const memory = job.links.of(origin);
   const skipsNofollow = job.spec.politeness.nofollow === 'skip';
-  let scan = scanFresh(page.text, memory, skipsNofollow);
+  const bytes = page.textBytes;
+  let scan = scanFresh(page.text, bytes, memory, skipsNofollow);
   const baseUrl = resolveBase(scan.base, page.url);
   // What was remembered for this origin means something else under another's base.
   const foreign = scan.base !== null && new URL(baseUrl).origin !== origin;
-  if (foreign) scan = scanFresh(page.text, null, skipsNofollow);
+  if (foreign) scan = scanFresh(page.text, bytes, null, skipsNofollow);
   const found: Discovered[] = [];
   for (const [href, { start, end }] of scan.fresh) {
     const link = admit(href, baseUrl, host, job, rules);
     if (!link) continue;
     found.push(link);
-    if (!foreign && isPlaceless(href)) memory.remember(page.text, start, end);
+    if (!foreign && isPlaceless(href)) memory.remember(bytes, start, end);
   }
   return found;
 }
 
-function scanFresh(html: string, memory: OriginLinks | null, skipsNofollow: boolean) {
+/** `bytes`: the text in UTF-8, to which the places of links refer. */
+function scanFresh(text: string, bytes: Buffer, memory: OriginLinks | null, skipsNofollow: boolean) {
   const fresh = new Map<string, { start: number; end: number }>();
-  const { base } = scanLinks(html, {
-    ...(memory ? { knows: memory.knows } : {}),
-    skipsNofollow,
+  // In pages of ASCII each letter is one byte; in others the letters that are scanned are the bytes.
+  const isOctets = bytes.length !== text.length;
+  const { base } = scanLinks(isOctets ? bytes.toString('latin1') : text, {
+    ...(memory ? { knows: (start: number, end: number) => memory.knows(bytes, start, end) } : {}),
+    ...{ skipsNofollow, isOctets },
     onHref: (href, start, end) => {
       if (!fresh.has(href)) fresh.set(href, { start, end });
     },

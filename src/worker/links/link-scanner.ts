@@ -61,8 +61,9 @@ function elementAt(html: string, start: number, end: number): Element | null {
 }
 
 /** The text of an attribute value: references decoded, white space around it gone. */
-function attributeText(html: string, start: number, end: number): string {
-  const raw = html.slice(start, end);
+function attributeText(html: string, start: number, end: number, isOctets: boolean): string {
+  const cut = html.slice(start, end);
+  const raw = isOctets && BEYOND_ASCII.test(cut) ? Buffer.from(cut, 'latin1').toString() : cut;
   const value = raw.includes('&') ? decodeHTMLAttribute(raw) : raw;
   let from = 0;
   let to = value.length;
@@ -71,6 +72,7 @@ function attributeText(html: string, start: number, end: number): string {
   return to - from === value.length ? value : value.slice(from, to);
 }
 
+const BEYOND_ASCII = /[^\0-\x7f]/;
 const UNWANTED_SCHEME = /^(?:javascript|mailto|tel|data):/i;
 const RELATED_PAGE = /(?:^|[\t\n\f\r ])(?:next|prev)(?:$|[\t\n\f\r ])/i;
 
@@ -79,10 +81,12 @@ const isWanted = (href: string) =>
 
 interface LinkReader {
   /** Asked with the place of a value before it is cut out: true passes it over. */
-  knows?(html: string, start: number, end: number): boolean;
+  knows?(start: number, end: number): boolean;
   onHref(href: string, start: number, end: number): void;
   /** Links with `rel=nofollow` are passed over. */
   skipsNofollow?: boolean;
+  /** Each letter of the page is one octet of UTF-8. */
+  isOctets?: boolean;
 }
 
 /**
@@ -90,6 +94,7 @@ interface LinkReader {
  * the first `<base href>`. Stops at `LINKS_PER_PAGE_MAX` links.
  */
 export function scanLinks(html: string, reader: LinkReader): { base: string | null } {
+  const { isOctets = false } = reader;
   const tag = new TagReader();
   let base: string | null = null;
   let links = 0;
@@ -126,13 +131,13 @@ export function scanLinks(html: string, reader: LinkReader): { base: string | nu
       if (foreignDepth === 0 || !tag.selfClosing) at = endOfRawText(html, at, element.name);
     } else if (tag.hrefStart !== -1) {
       if (kind === 'base') {
-        base ??= attributeText(html, tag.hrefStart, tag.hrefEnd);
+        base ??= attributeText(html, tag.hrefStart, tag.hrefEnd, isOctets);
         continue;
       }
       if (kind === 'rel-link' && !isRelatedPage(html, tag)) continue;
       if (reader.skipsNofollow && isNofollow(html, tag)) continue;
-      if (reader.knows?.(html, tag.hrefStart, tag.hrefEnd)) continue;
-      const href = attributeText(html, tag.hrefStart, tag.hrefEnd);
+      if (reader.knows?.(tag.hrefStart, tag.hrefEnd)) continue;
+      const href = attributeText(html, tag.hrefStart, tag.hrefEnd, isOctets);
       if (!isWanted(href)) continue;
       reader.onHref(href, tag.hrefStart, tag.hrefEnd);
       if (++links >= LINKS_PER_PAGE_MAX) break;
@@ -142,7 +147,7 @@ export function scanLinks(html: string, reader: LinkReader): { base: string | nu
 }
 
 function isNofollow(html: string, tag: TagReader): boolean {
-  return tag.relStart !== -1 && hasNofollow(attributeText(html, tag.relStart, tag.relEnd));
+  return tag.relStart !== -1 && hasNofollow(attributeText(html, tag.relStart, tag.relEnd, false));
 }
 
 export function hasNofollow(rel: string): boolean {
@@ -150,5 +155,5 @@ export function hasNofollow(rel: string): boolean {
 }
 
 function isRelatedPage(html: string, tag: TagReader): boolean {
-  return tag.relStart !== -1 && RELATED_PAGE.test(attributeText(html, tag.relStart, tag.relEnd));
+  return tag.relStart !== -1 && RELATED_PAGE.test(attributeText(html, tag.relStart, tag.relEnd, false));
 }

@@ -32,6 +32,13 @@ export type Beside = 'comments' | 'byline' | 'other';
 const AROUND_ROLES = new Set(
   'navigation banner contentinfo search dialog alertdialog menu menubar toolbar complementary'.split(' '),
 );
+/** Names of boxes that are laid over a page, which hardly any body has. */
+const OVERLAY = /(?:^|[^a-z])(?:modal|lightbox|popup|onetrust|outbrain|taboola)(?:[^a-z]|$)/i;
+
+export function isOverlay({ attribs }: Element): boolean {
+  return OVERLAY.test(`${attribs.class ?? ''} ${attribs.id ?? ''}`.slice(0, NAMES_LENGTH_MAX));
+}
+
 /** Words in class names and ids, each on its own. */
 const AROUND_WORDS = new Set(
   (
@@ -39,7 +46,7 @@ const AROUND_WORDS = new Set(
     'catlinks combx consent cookie cookies crosslinks disclaimer disclosure dropdown editsection feedback footer footnav ' +
     'gdpr infobar jumplinks masthead menu modal nav navbar navbox navigation newsletter noprint offer ' +
     'onetrust outbrain pager pagination paywall popular popup promo promotion rail recirc recirculation recommended ' +
-    'recommendation recommendations related relatedposts rss share sharedaddy sharing shoutbox sidebar sidenav sig ' +
+    'recommendation recommendations related relatedposts rightbar rightcol rightcolumn rightrail rss secondary share sharedaddy sharing shoutbox sidebar sidenav sig ' +
     'signature signup similar skip skiplink social sponsor sponsored subscribe subscription taboola tags teaser teasers ' +
     'toc toolbar topbar trending upsell widget widgets'
   ).split(' '),
@@ -55,6 +62,14 @@ const WITHIN_WORDS = new Set(
   'has with no body content main article layout page wrapper container enabled text'.split(' '),
 );
 
+/** Words that take nothing back where the first names it all: `article_footer_comments`, `comments-content`. */
+const COMMENTS_NAME =
+  /(?:^|[^a-z])comments(?:[^a-z]|$)|comment-?_?(?:area|box|form|list|section|wrapper|wrap|container)/;
+const NOT_HERE = /(?:^|[^a-z])(?:has|with|no|enabled)(?:[^a-z]|$)/;
+/** What a style sheet hides until it is asked for; on small screens only, where another word takes it back. */
+const HIDDEN_NAMES = new Set(['hidden', 'hide', 'd-none', 'is-hidden']);
+const SHOWN_ELSEWHERE = /:(?:block|flex|grid|inline|table|contents)|d-\w+-/;
+
 /** What the names of an element say that it is. Only a guess. `known` remembers names: most repeat. */
 export function besideByNames({ attribs }: Element, known: Map<string, Beside | null>): Beside | null {
   if (attribs.role !== undefined && AROUND_ROLES.has(attribs.role)) return 'other';
@@ -65,7 +80,9 @@ export function besideByNames({ attribs }: Element, known: Map<string, Beside | 
   let beside = known.get(names);
   if (beside === undefined) {
     beside = null;
-    for (const name of names.split(/\s+/)) beside ??= besideByName(name);
+    const list = names.split(/\s+/);
+    for (const name of list) beside ??= besideByName(name);
+    if (list.some((name) => HIDDEN_NAMES.has(name)) && !SHOWN_ELSEWHERE.test(names)) beside ??= 'other';
     known.set(names, beside);
   }
   return beside;
@@ -73,11 +90,9 @@ export function besideByNames({ attribs }: Element, known: Map<string, Beside | 
 
 /** Words stand whole: `88ad` is what a build tool made up. */
 function besideByName(name: string): Beside | null {
-  const words = name
-    .replace(/([a-z])([A-Z])/g, '$1-$2')
-    .toLowerCase()
-    .split(/[^a-z0-9]+/)
-    .map((word) => word.replace(/\d+$/, ''));
+  const spaced = name.replace(/([a-z])([A-Z])/g, '$1-$2').toLowerCase();
+  if (COMMENTS_NAME.test(spaced) && !NOT_HERE.test(spaced)) return 'comments';
+  const words = spaced.split(/[^a-z0-9]+/).map((word) => word.replace(/\d+$/, ''));
   if (words.some((word) => WITHIN_WORDS.has(word))) return words.some(isBylineMeta) ? 'byline' : null;
   if (words.some((word) => COMMENT_WORDS.has(word))) return 'comments';
   if (words.some((word) => AROUND_WORDS.has(word))) return 'other';
@@ -93,7 +108,7 @@ function isBylineMeta(word: string): boolean {
 export const LABEL_CHARACTERS_MAX = 60;
 
 const COMMENTS =
-  /^(?:\(?[\d.,]+\)? )?(?:comments?|replies|responses|kommentare?|commentaires?|comentarios?|commenti|reacties|комментарии|yorumlar|评论|評論|コメント|댓글|التعليقات|תגובות)(?: ?\(?[\d.,]+\)?)?:?$|^(?:leave a (?:reply|comment)|join the (?:conversation|discussion)|(?:add|post|write) a comment)/i;
+  /^(?:\(?[\d.,]+\)?[ »:|-]*)?(?:(?:all|recent|(?:user|reader)s?['’]?s?) )?(?:comments?|replies|responses|kommentare?r?|commentaires?|comentarios?|comentários?|comentarii|commenti|reacties|komentarze|komentáře|komentari|kommentit|hozzászólások|коментарі|коментари|комментарии|σχόλια|yorumlar|评论|評論|コメント|댓글|التعليقات|תגובות)(?: ?\(?[\d.,]+\)?)?:?$|^(?:leave a (?:reply|comment)|join the (?:conversation|discussion)|(?:add|post|write) a comment)/i;
 const OTHER =
   /^(?:share(?: (?:this|on|via|the)\b.*)?:?$|(?:artikel )?teilen|partager|compartir|condividi|поделиться|シェア|分享|この記事をシェア|شارك|שתפו|공유|advertisement|anzeige$|werbung$|publicit|реклама|広告|广告|sponsored|about the author|written by|über den autor|à propos de l.auteur|sobre el autor|об авторе|contents$|table of contents|on this page|in this article|inhalt$|sommaire$|subscribe|already a subscriber|(?:to )?continue reading|keep reading for|become a member|sign (?:up|in)\b|(?:our |the )?newsletter|stay in the loop|stay (?:informed|up to date)|before you go|never miss|get the (?:app|newsletter)|follow us|(?:we value )?your privacy|we value your privacy|cookie|was this (?:page|article) helpful|press contact|media contact)/i;
 const LINKS =

@@ -1,5 +1,5 @@
 import type { Element } from 'domhandler';
-import type { Beside } from './boilerplate.ts';
+import { type Beside, isOverlay } from './boilerplate.ts';
 import type { Survey } from './page-survey.ts';
 
 /**
@@ -49,7 +49,9 @@ export function evidenceOf(page: Survey, number: number): Evidence | null {
   const label = labelOf(page, number);
   if (label !== null) return { kind: label, isStrong: true };
   const named = page.names[number]!;
-  if (named !== null) return { kind: named, isStrong: attribs.role !== undefined && named === 'other' };
+  if (named === 'other')
+    return { kind: named, isStrong: attribs.role !== undefined || isOverlay(page.elements[number]!) };
+  if (named !== null) return { kind: named, isStrong: false };
   // Notes in a text are asides too, and have no links.
   const isAside = name === 'aside' && page.linked[number]! > ASIDE_LINKS_SHARE * page.characters[number]!;
   if (isAside) return { kind: 'other', isStrong: false };
@@ -59,12 +61,16 @@ export function evidenceOf(page: Survey, number: number): Evidence | null {
 function labelOf(page: Survey, number: number): Beside | null {
   const label = page.labels[number]!;
   if (label === null || isLandmark(page.elements[number]!)) return null;
+  if (label === 'other' && page.weights[number]! > LABELLED_WEIGHT_MAX) return null;
   if (label !== 'links') return label;
   // Chapters end with what to read next, and are sections.
   const share = page.elements[number]!.name === 'section' ? LINKS_SHARE : LABELLED_LINKS_SHARE;
   const isLinks = page.linked[number]! > share * page.characters[number]!;
   return isLinks || isCardList(page, number) ? 'other' : null;
 }
+
+/** A box with more text than this is more than its first line says: a body may begin with `Share` or `Advertisement`. */
+const LABELLED_WEIGHT_MAX = 2_000;
 
 const CARDS_MIN = 3;
 const CARD_CHARACTERS_MAX = 500;
@@ -87,7 +93,7 @@ export function isCardList(page: Survey, list: number): boolean {
     if (
       isBox &&
       (BARE_CARDS.has(elements[at]!.name) || hasBoxes(page, at)) &&
-      beginsWithLink[at] &&
+      (beginsWithLink[at] || hasLinkedHeading(page, at)) &&
       characters[at]! < CARD_CHARACTERS_MAX
     )
       cards++;
@@ -97,12 +103,21 @@ export function isCardList(page: Survey, list: number): boolean {
 }
 
 const CARD_PARTS = new Set('h2 h3 h4 h5 h6 article img figure'.split(' '));
+const CARD_HEADING = /^h[2-6]$/;
 const CARD_PARTS_SEEN = 8;
 
 /** An item of a list is a card when there is more than words in it. */
 function hasBoxes({ elements, ends }: Survey, item: number): boolean {
   const end = Math.min(ends[item]!, item + CARD_PARTS_SEEN);
   for (let at = item + 1; at < end; at++) if (CARD_PARTS.has(elements[at]!.name)) return true;
+  return false;
+}
+
+/** Above the name of another page there may be that of its section. */
+function hasLinkedHeading({ elements, ends, characters, linked }: Survey, item: number): boolean {
+  const end = Math.min(ends[item]!, item + CARD_PARTS_SEEN);
+  for (let at = item + 1; at < end; at++)
+    if (CARD_HEADING.test(elements[at]!.name)) return linked[at]! > LINKS_SHARE * characters[at]!;
   return false;
 }
 

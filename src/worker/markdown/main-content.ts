@@ -269,9 +269,19 @@ class RegionFinder {
     return -1;
   }
 
+  /** What stands about the author is not the last of the text. */
   #lastSentence(end: number): number {
-    for (let number = end - 1; number > this.root; number--) if (this.#isSentence(number)) return number;
-    return end;
+    let last = end;
+    for (let number = this.root + 1; number < end; number++) {
+      if (this.#omitted.has(number) || (this.#isAuthorBox(number) && !this.#isAround(number)))
+        number = this.#page.ends[number]! - 1;
+      else if (this.#isSentence(number)) last = number;
+    }
+    return last;
+  }
+
+  #isAuthorBox(number: number): boolean {
+    return this.#page.names[number] === 'byline' && BOXES.has(this.#page.elements[number]!.name);
   }
 
   #isSentence(number: number): boolean {
@@ -285,6 +295,8 @@ class RegionFinder {
     if (evidence?.kind === 'byline') {
       const isWord = name === 'time' && !this.#isLoose(number);
       if (isAbove && characters[number]! <= BYLINE_MAX && !isWord) return true;
+      const isBox = isBelow && this.#isAuthorBox(number);
+      if (isBox && weights[number]! <= NAMED_SHARE_MAX * this.#whole) return true;
     } else if (evidence !== null) {
       const weight = evidence.isStrong
         ? weights[number]!

@@ -151,14 +151,14 @@ class Surveyor {
     this.#first.push(-1);
     this.#around.push(number);
     if (isBlock) this.#blocks.push(number);
-    if (node.name === 'a') this.#links++;
+    if (isLink(node)) this.#links++;
     return true;
   }
 
   #leave(node: Element): void {
     const { parents, ends, characters, linked, worth, weights, hasCode, elements, head } = this.#survey;
     const number = this.#around.pop()!;
-    if (node.name === 'a') this.#links--;
+    if (isLink(node)) this.#links--;
     if (this.#blocks.at(-1) === number) {
       this.#blocks.pop();
       worth[number] = worthOf(node.name, this.#direct[number]!, this.#directLinked[number]!);
@@ -215,14 +215,16 @@ class Surveyor {
     const { labels, parents } = this.#survey;
     if (this.#direct[block]! > LABEL_CHARACTERS_MAX) {
       // A sentence; "Read also:" with a link in it is one too.
+      if (this.#first[block] !== block) return;
       if (isNotice(text)) labels[block] = 'other';
       else if (besideByLabel(text) === 'links') labels[block] = 'links';
       return;
     }
     const label = isNotice(text) ? 'other' : (besideByLabel(text) ?? (isByline(text) ? 'byline' : null));
-    if (label === null) return;
+    if (label === 'byline') labels[block] = label;
+    // Words between or after other blocks say nothing of those.
+    if (label === null || label === 'byline' || this.#first[block] !== block) return;
     labels[block] = label;
-    if (label === 'byline') return;
     for (let at = parents[block]!; at !== -1 && this.#first[at] === block; at = parents[at]!)
       labels[at] = label;
   }
@@ -236,6 +238,11 @@ class Surveyor {
       head.ogTitle ??= foldSpace(content ?? '') || null;
     else if (property === 'og:site_name') head.siteName ??= foldSpace(content ?? '') || null;
   }
+}
+
+/** A place to jump to is no link, and often not closed. */
+function isLink({ name, attribs }: Element): boolean {
+  return name === 'a' && attribs.href !== undefined;
 }
 
 const TITLE_NODES_MAX = 100;

@@ -1,8 +1,9 @@
-import { createHash, type Hash, hash, randomUUID } from 'node:crypto';
+import { createHash, type Hash, randomUUID } from 'node:crypto';
 import { extensionOf, mediaKey } from '../../core/media/media-file.ts';
 import { sniffMediaType } from '../../core/media/media-type.ts';
 import type { Blobs, BlobWriter } from '../../ports/blobs.ts';
 import type { BodySink } from '../../ports/fetcher.ts';
+import { hashesOf } from './body-hashes.ts';
 
 /** Objects up to this size are held in memory; larger ones are streamed to their blob. */
 export const MEDIA_BUFFER_BYTES = 4 * 1024 * 1024;
@@ -68,21 +69,16 @@ export class MediaIntake implements BodySink {
   }
 
   /** The body is complete: what is it? */
-  received(): Received {
+  async received(): Promise<Received> {
     if (this.#stream === null) return this.inMemory(Buffer.concat(this.#pieces, this.#gathered));
     return { ...this.#stream.described(), body: null };
   }
 
   /** Throws what the job does not take, before it costs a hash. */
-  inMemory(body: Buffer): Received {
-    const about = this.#about(body);
-    return {
-      ...about,
-      bytes: body.length,
-      sha256: hash('sha256', body, 'hex'),
-      md5: hash('md5', body, 'hex'),
-      body,
-    };
+  async inMemory(body: Buffer): Promise<Received> {
+    const { contentType, extension } = this.#about(body);
+    const { sha256, md5 } = await hashesOf(body);
+    return { contentType, extension, bytes: body.length, sha256, md5, body };
   }
 
   /** Gives the streamed blob its name, unless the same bytes have one. */

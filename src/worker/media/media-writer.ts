@@ -114,7 +114,7 @@ class Shard implements MediaWriter {
 
   #add(name: string, bytes: Buffer, modifiedAt: number): void {
     this.#output.add(tarHeader({ name, size: bytes.length, modifiedAt }));
-    this.#output.add(bytes);
+    this.#output.addWhole(bytes);
     this.#output.add(tarPadding(bytes.length));
   }
 }

@@ -133,7 +133,7 @@ class MediaTask {
   async #store(response: FetchResponse, trace: Trace): Promise<Outcome> {
     const { id, lastVisit } = this.#task;
     const intake = this.#intake!;
-    const received = response.body.length > 0 ? intake.inMemory(response.body) : intake.received();
+    const received = await (response.body.length > 0 ? intake.inMemory(response.body) : intake.received());
     const isSame = lastVisit !== null && lastVisit.sha256 === received.sha256;
     if (isSame && this.#context.job.spec.media.pack === 'webdataset') {
       // Its shard is known to the store alone, and stays the one that holds it.

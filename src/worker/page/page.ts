@@ -48,6 +48,7 @@ export class Page {
   readonly #rawHeaders: string[];
   readonly #followed: { url: string; options: FollowOptions }[] = [];
   #text: string | null = null;
+  #isUtf8 = false;
   #document: Document | null = null;
 
   constructor(input: PageInput) {
@@ -65,9 +66,18 @@ export class Page {
 
   /** The body as text, by BOM, header, meta tag or a look at the bytes. */
   get text(): string {
-    if (this.#text === null)
-      this.#text = decodeText(this.body, sniffCharset(this.body, this.#contentTypeHeader));
+    if (this.#text === null) {
+      const charset = sniffCharset(this.body, this.#contentTypeHeader);
+      this.#isUtf8 = charset === 'utf-8';
+      this.#text = decodeText(this.body, charset);
+    }
     return this.#text;
+  }
+
+  /** The text in UTF-8: of most pages that is the body, which is not copied. */
+  get textBytes(): Buffer {
+    const { text } = this;
+    return this.#isUtf8 ? this.body : Buffer.from(text);
   }
 
   /** The parsed document, for use with css-select. */

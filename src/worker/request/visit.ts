@@ -63,7 +63,7 @@ export async function visit(
   const conditions = conditionsOf(task);
   const { result, ...sent } = task.fetchMethod
     ? await sendBy(task.fetchMethod, task, context, request, conditions)
-    : { result: await context.fetcher.fetch({ ...request, headers: { ...job.headers, ...conditions } }) };
+    : { result: await context.fetcher.fetch({ ...request, headers: headersWith(job.headers, conditions) }) };
   const over = (outcome: Outcome) => ({ kind: 'over' as const, outcome });
   const traceOf = (httpStatus: number | null, bytes: number): Trace => ({
     startedAt,
@@ -115,8 +115,18 @@ function hasValidator({ lastVisit, hops }: BatchTask): boolean {
   return hops === 0 && lastVisit !== null && (lastVisit.etag !== null || lastVisit.lastModified !== null);
 }
 
+const NO_CONDITIONS: Record<string, string> = {};
+
+/** The same object for most requests of a job, by which fetcher and archive know what they made of it. */
+function headersWith(
+  headers: Record<string, string>,
+  conditions: Record<string, string>,
+): Record<string, string> {
+  return conditions === NO_CONDITIONS ? headers : { ...headers, ...conditions };
+}
+
 function conditionsOf(task: BatchTask): Record<string, string> {
-  if (!hasValidator(task)) return {};
+  if (!hasValidator(task)) return NO_CONDITIONS;
   const { etag, lastModified } = task.lastVisit!;
   return {
     ...(etag === null ? {} : { 'if-none-match': etag }),

@@ -3,7 +3,7 @@ import type { StoredPage } from '../../core/batch/outcome.ts';
 import type { ArchiveParts } from '../../core/job-schema/archive.ts';
 import { BoundedMap } from '../../core/lru.ts';
 import type { LastVisit } from '../../core/model.ts';
-import { gzipFast, gzipStored, gzipWithZlib } from '../../core/warc/gzip.ts';
+import { gzipFast, gzipStored, gzipWithZlib, roomFor } from '../../core/warc/gzip.ts';
 import {
   type EncodedRecord,
   encodeRequest,
@@ -11,9 +11,9 @@ import {
   encodeResponseRecord,
   encodeRevisit,
   encodeWarcinfo,
-  RECORD_END,
   type ResponseHead,
   type RevisitKind,
+  recordBytes,
 } from '../../core/warc/warc.ts';
 import type { Blobs, BlobWriter } from '../../ports/blobs.ts';
 import type { FetchResponse, Subresource } from '../../ports/fetcher.ts';
@@ -154,13 +154,15 @@ function recordIds(): () => string {
   return () => prefix + (count++).toString(16).padStart(12, '0');
 }
 
-function compress({ head, body, coded }: EncodedRecord): Buffer {
-  const parts = [head, body, RECORD_END];
-  return coded ? gzipStored(parts) : (gzipFast(parts, body) ?? gzipWithZlib(parts));
+function compress(record: EncodedRecord): Buffer {
+  const bytes = recordBytes(record, roomFor);
+  return record.coded ? gzipStored(bytes) : (gzipFast(bytes, record.body) ?? gzipWithZlib(bytes));
 }
 
 /** A few small pages. */
 const FIRST_PIECE_BYTES = 16 * 1024;
+/** Fewer bytes are copied sooner than written as a piece of their own. */
+const WHOLE_BYTES_MIN = 16 * 1024;
 
 /** Gathers members into larger pieces and writes those one after the other; opens the blob when it must. */
 export class ArchiveOutput {
@@ -168,7 +170,9 @@ export class ArchiveOutput {
   readonly #key: string;
   readonly #onFailure: () => void;
   #size = 0;
-  /** Members that are not sent yet, in the first `#used` bytes. */
+  /** Members that are not sent yet: those before `#piece`, and those in its first `#used` bytes. */
+  #pieces: Buffer[] = [];
+  #piecesBytes = 0;
   #piece: Buffer | null = null;
   #used = 0;
   /** Bytes sent and not yet written. */
@@ -190,13 +194,35 @@ export class ArchiveOutput {
   /** The bytes are copied: members share the memory that they are made in. */
   add(member: Buffer): void {
     this.#size += member.length;
-    if (this.#used + member.length > ARCHIVE_BUFFER_BYTES) this.#flush();
+    if (this.#piecesBytes + this.#used + member.length > ARCHIVE_BUFFER_BYTES) this.#flush();
     if (member.length > ARCHIVE_BUFFER_BYTES) {
-      this.#send(member);
+      this.#send([member]);
       return;
     }
     this.#pieceFor(this.#used + member.length).set(member, this.#used);
     this.#used += member.length;
+  }
+
+  /** As `add`, for bytes that nobody changes any more: they are not copied. */
+  addWhole(bytes: Buffer): void {
+    if (bytes.length < WHOLE_BYTES_MIN) {
+      this.add(bytes);
+      return;
+    }
+    this.#size += bytes.length;
+    this.#closePiece();
+    this.#pieces.push(bytes);
+    this.#piecesBytes += bytes.length;
+    if (this.#piecesBytes >= ARCHIVE_BUFFER_BYTES) this.#flush();
+  }
+
+  /** What is in the piece is followed by something else; what is left of it takes the members after that. */
+  #closePiece(): void {
+    if (this.#piece === null || this.#used === 0) return;
+    this.#pieces.push(this.#piece.subarray(0, this.#used));
+    this.#piecesBytes += this.#used;
+    this.#piece = this.#piece.subarray(this.#used);
+    this.#used = 0;
   }
 
   /** Grows with what is in it: most batches have a few small pages, and memory that is given up soon costs full collections. */
@@ -231,32 +257,36 @@ export class ArchiveOutput {
   async abort(): Promise<void> {
     this.#failure ??= { cause: new Error('the archive was aborted') };
     this.#piece = null;
+    this.#pieces = [];
     await this.#tail;
     await this.#writer?.abort();
   }
 
   #flush(): void {
-    if (this.#piece && this.#used > 0) this.#send(this.#piece.subarray(0, this.#used));
+    this.#closePiece();
+    if (this.#pieces.length > 0) this.#send(this.#pieces);
+    this.#pieces = [];
+    this.#piecesBytes = 0;
     this.#piece = null;
-    this.#used = 0;
   }
 
-  #send(bytes: Buffer): void {
-    this.#backlog += bytes.length;
-    this.#tail = this.#tail.then(() => this.#write(bytes));
+  #send(pieces: readonly Buffer[]): void {
+    const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
+    this.#backlog += bytes;
+    this.#tail = this.#tail.then(() => this.#write(pieces, bytes));
   }
 
   /** Never rejects: the first failure is kept for `commit`, what comes after it is dropped. */
-  async #write(bytes: Buffer): Promise<void> {
+  async #write(pieces: readonly Buffer[], bytes: number): Promise<void> {
     try {
       if (this.#failure) return;
       this.#writer ??= await this.#blobs.write(this.#key);
-      await this.#writer.append(bytes);
+      await this.#writer.append(pieces.length === 1 ? pieces[0]! : pieces);
     } catch (cause) {
       this.#failure ??= { cause };
       this.#onFailure();
     } finally {
-      this.#backlog -= bytes.length;
+      this.#backlog -= bytes;
     }
   }
 }

@@ -113,9 +113,11 @@ export function testRewrite(setup: StoreSetup): void {
     });
 
     test('a verdict of the code is lifted or given, with the counters', async () => {
-      await add(`${A}/lifted`, `${A}/broken`, `${A}/other`, `${A}/gone`, `${A}/skipped`, `${A}/pending`);
+      const names = ['lifted', 'blocked', 'broken', 'other', 'gone', 'skipped', 'pending'];
+      await add(...names.map((name) => `${A}/${name}`));
       const lent = await visit(({ id, url }) => {
         if (url.endsWith('lifted')) return change.dead(id, { code: 'parse-error', page: pageOf() });
+        if (url.endsWith('blocked')) return change.dead(id, { code: 'soft-block', page: pageOf() });
         if (url.endsWith('other')) return change.dead(id, { code: 'validation', page: pageOf() });
         if (url.endsWith('gone')) return change.dead(id);
         if (url.endsWith('skipped')) return change.skipped(id);
@@ -124,6 +126,7 @@ export function testRewrite(setup: StoreSetup): void {
       const id = (name: string) => lent.get(`${A}/${name}`)!.id;
       await rewrite([
         made(id('lifted'), recordOf('k', {})),
+        made(id('blocked'), recordOf('l', {})),
         unreadable(id('broken'), 'parse-error'),
         unreadable(id('other'), 'parse-error'),
         made(id('gone'), recordOf('old', {})),
@@ -131,11 +134,9 @@ export function testRewrite(setup: StoreSetup): void {
         unreadable(id('pending'), 'validation'),
         made(99_999, recordOf('nobody', {})),
       ]);
-      expect(await row(`${A}/lifted`)).toMatchObject({
-        state: 'done',
-        failureCode: null,
-        failureDetail: null,
-      });
+      const done = { state: 'done', failureCode: null, failureDetail: null };
+      expect(await row(`${A}/lifted`)).toMatchObject(done);
+      expect(await row(`${A}/blocked`)).toMatchObject(done);
       const dead = { state: 'dead', failureCode: 'parse-error', failureDetail: 'no title' };
       expect(await row(`${A}/broken`)).toMatchObject(dead);
       expect(await row(`${A}/other`)).toMatchObject(dead);
@@ -143,8 +144,8 @@ export function testRewrite(setup: StoreSetup): void {
       expect(await row(`${A}/gone`)).toMatchObject({ state: 'dead', failureCode: 'not-found' });
       expect(await row(`${A}/skipped`)).toMatchObject({ state: 'skipped', failureCode: 'robots' });
       expect(await row(`${A}/pending`)).toMatchObject({ state: 'pending', failureCode: 'reset' });
-      expect(await counters()).toMatchObject({ done: 1, dead: 3, skipped: 1, pending: 1, records: 2 });
-      expect(await keys()).toEqual(['k', 'old']);
+      expect(await counters()).toMatchObject({ done: 2, dead: 3, skipped: 1, pending: 1, records: 3 });
+      expect(await keys()).toEqual(['k', 'l', 'old']);
       await expectBalance(setup.store, setup.job);
       // A page that cannot be read is not what the next visit is compared with; a lifted one may be.
       await beginPass(T0 + DAY);

@@ -254,3 +254,24 @@ test('a route that was renamed is found by the URL', async () => {
   const result = await again(jobOf(routes('new'), ['left']));
   expect(result).toMatchObject({ pages: 5, records: { same: 2, changed: 0, new: 0, gone: 0 } });
 });
+
+test('a page that was taken for a block page is kept, and read again where the rules are others', async () => {
+  const job = (add: string[]): JobDefinition => ({
+    ...jobOf([{ name: 'any', match: '/right/*', select: { brand: 'em' } }], ['right']),
+    blocking: { add },
+    retry: { attempts: 1 },
+  });
+  await fetchAll(job(['Brand 2']));
+  expect(await again(job(['Brand 2']))).toMatchObject({ records: { same: 2, new: 0 } });
+  expect(await opened!.store.views.tallies(1)).toContainEqual({
+    state: 'dead',
+    code: 'soft-block',
+    count: 1,
+  });
+  expect(await again(job([]))).toMatchObject({ records: { same: 2, new: 1 } });
+  const records = await collect(opened!.store.views.records(1));
+  expect(records.map(({ route, data }) => [route, data])).toEqual(
+    [1, 2, 3].map((n) => ['any', { brand: `Brand ${n}` }]),
+  );
+  expect(await opened!.store.jobs.counters(1)).toMatchObject({ done: 3, dead: 0 });
+});

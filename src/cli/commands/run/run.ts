@@ -48,6 +48,8 @@ export async function runCommand(context: Context): Promise<ExitName> {
     await checkSink(folder, spec);
     const code = await storeCode(folder.blobs, loaded);
     const server = await serverOf(folder);
+    // The server has its own.
+    if (server) await context.threads?.close();
     return server ? await runAtServer(context, folder, code, server) : await runHere(context, folder, code);
   } finally {
     await folder.close();
@@ -73,7 +75,9 @@ async function runAtServer(
 async function runHere(context: Context, folder: Folder, code: JobCode): Promise<ExitName> {
   // Before anything is written down: a refused run must leave no job behind.
   const lock = folder.lock();
-  const dispatcher = await openServices(folder, code.spec, context.settings).catch((error: unknown) => {
+  const dispatcher = await openServices(folder, code.spec, context.settings, {
+    threads: context.threads,
+  }).catch((error: unknown) => {
     lock.release();
     throw error;
   });

@@ -39,6 +39,8 @@ interface UserAgentOverride {
     model: string;
     mobile: boolean;
     fullVersionList?: { brand: string; version: string }[];
+    /** The same, as scripts asked for it before there was the list. */
+    fullVersion?: string;
   };
 }
 
@@ -162,7 +164,8 @@ function hintsOf(
   const platform = /Macintosh/.test(ownUserAgent) ? 'macOS' : 'Linux';
   return {
     brands,
-    // Without it, Chromium names itself headless there.
+    // Without these, Chromium names itself headless in one, and its own version in the other.
+    fullVersion: `${poses ? posedVersion(ownUserAgent) : version}.0.0.0`,
     fullVersionList: brands.map(({ brand, version: main }) => ({ brand, version: `${main}.0.0.0` })),
     platform: isPhone ? 'Android' : platform,
     platformVersion: isPhone ? '14.0.0' : '',

@@ -10,6 +10,7 @@ import { PRIVATE_FOLDER } from '../../../core/file-modes.ts';
 import { flagsOf } from './chromium-flags.ts';
 import type { Chromium } from './find-chromium.ts';
 import { siblingFile } from './sibling-file.ts';
+import { type ProtocolMessage, WorkerIdentities } from './worker-identities.ts';
 
 interface BrowserProcessOptions {
   chromium: Chromium;
@@ -185,6 +186,7 @@ class PipeTransport implements ConnectOverCDPTransport {
   onmessage?: (message: object) => void;
   onclose?: (reason?: string) => void;
   readonly #to: Writable;
+  readonly #workers = new WorkerIdentities();
   #pending: Buffer[] = [];
   #isClosed = false;
 
@@ -196,7 +198,10 @@ class PipeTransport implements ConnectOverCDPTransport {
   }
 
   send(message: object): void {
-    if (!this.#isClosed) this.#to.write(`${JSON.stringify(message)}\0`);
+    if (this.#isClosed) return;
+    const first = this.#workers.before(message);
+    if (first !== null) this.#to.write(`${JSON.stringify(first)}\0`);
+    this.#to.write(`${JSON.stringify(message)}\0`);
   }
 
   close(): void {
@@ -217,7 +222,9 @@ class PipeTransport implements ConnectOverCDPTransport {
   /** Each in a turn of its own, as Playwright expects it. */
   #deliver(bytes: Buffer): void {
     setImmediate(() => {
-      if (!this.#isClosed) this.onmessage?.(JSON.parse(bytes.toString()) as object);
+      if (this.#isClosed) return;
+      const message = JSON.parse(bytes.toString()) as ProtocolMessage;
+      if (!this.#workers.isAnswer(message)) this.onmessage?.(message);
     });
   }
 

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance } from 'fastify';
-import type { SharedPool } from '../../../core/job-schema/proxies.ts';
+import type { SharedPool } from '../../../core/proxies/shared-pools.ts';
 import type { Logger } from '../../../ports/ambient.ts';
 import type { Blobs } from '../../../ports/blobs.ts';
 import type { ReadStore } from '../../../ports/read-store.ts';

@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
 import type { JobInput, JobSpec } from '../../../core/job-schema/job.ts';
-import type { SharedPool } from '../../../core/job-schema/proxies.ts';
 import {
   isHttpUrl,
   isWebSitemap,
@@ -9,6 +8,7 @@ import {
 } from '../../../core/job-schema/source-name.ts';
 import { BoundedMap } from '../../../core/lru.ts';
 import { shownPool } from '../../../core/proxies/row-proxy.ts';
+import type { SharedPool } from '../../../core/proxies/shared-pools.ts';
 import { suggestion } from '../../../core/text/nearest-name.ts';
 import { canonicalJson } from '../../../core/values/canonical-json.ts';
 import { readsSecrets } from '../../../job-file/check-job.ts';

@@ -1,6 +1,6 @@
 import { toNewTask } from '../../../coordinator/sources/new-task.ts';
-import type { SharedPool } from '../../../core/job-schema/proxies.ts';
 import type { NewTask } from '../../../core/model.ts';
+import type { SharedPool } from '../../../core/proxies/shared-pools.ts';
 import { normalizeUrl, type UrlOptions, whyUnusable } from '../../../core/url/url.ts';
 import type { Job, NumberedTask, Store } from '../../../ports/store.ts';
 import type { Forecasts } from '../cost/forecasts.ts';

@@ -1,3 +1,4 @@
+import { isJudgedByContent } from '../../../core/failures.ts';
 import type { Rewrite } from '../../../ports/store.ts';
 import { isFinished, STATE_NUMBERS, stateName } from '../../shared/states.ts';
 import type { Transaction } from '../connection/database.ts';
@@ -61,7 +62,7 @@ export async function rewriteInTransaction(
   tx.finally(counterUpdates.write(tx, jobId));
 }
 
-/** Only the verdict of the code is taken back or given: a page that the site refused stays refused. */
+/** Only a verdict about the content is taken back or given: a page that the site did not give stays missing. */
 async function judgeTasks(
   tx: Transaction,
   found: ReadonlyMap<number, FinishedTask>,
@@ -72,7 +73,7 @@ async function judgeTasks(
   const verdicts: object[] = [];
   for (const change of changes) {
     const task = found.get(change.taskId)!;
-    const wasUnreadable = task.state === dead && (task.code === 'parse-error' || task.code === 'validation');
+    const wasUnreadable = task.state === dead && isJudgedByContent(task.code);
     if (task.state === skipped || (task.state === dead && !wasUnreadable)) continue;
     const isUnreadable = change.to === 'dead';
     if (!wasUnreadable && !isUnreadable) continue;

@@ -1,3 +1,4 @@
+import { isJudgedByContent } from '../../../core/failures.ts';
 import type { Rewrite } from '../../../ports/store.ts';
 import { isFinished, STATE_NUMBERS, stateName } from '../../shared/states.ts';
 import type { Database } from '../connection/database.ts';
@@ -49,7 +50,7 @@ export function rewriteInTransaction(
   addQuality(db, jobId, pass, rewrite.quality);
 }
 
-/** Only the verdict of the code is taken back or given: a page that the site refused stays refused. */
+/** Only a verdict about the content is taken back or given: a page that the site did not give stays missing. */
 function judgeTask(
   db: Database,
   jobId: number,
@@ -58,7 +59,7 @@ function judgeTask(
   counters: CounterDelta,
 ): void {
   const { dead, done, skipped } = STATE_NUMBERS;
-  const wasUnreadable = task.state === dead && (task.code === 'parse-error' || task.code === 'validation');
+  const wasUnreadable = task.state === dead && isJudgedByContent(task.code);
   if (task.state === skipped || (task.state === dead && !wasUnreadable)) return;
   const isUnreadable = change.to === 'dead';
   if (!wasUnreadable && !isUnreadable) return;

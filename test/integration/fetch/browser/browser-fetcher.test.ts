@@ -75,13 +75,26 @@ const handlers = {
   '/who': ((socket, request) =>
     html(
       `<pre id=head>${request.head.replaceAll('<', '')}</pre><pre id=seen></pre><script>
-        navigator.userAgentData.getHighEntropyValues(['fullVersionList', 'platform', 'model']).then((hints) => {
-          seen.textContent = JSON.stringify({ languages: navigator.languages, userAgent: navigator.userAgent,
+        const worker = new Promise((resolve) => {
+          new Worker('/who/worker.js').onmessage = ({ data }) => resolve(data);
+        });
+        const asked = ['fullVersionList', 'uaFullVersion', 'platform', 'model'];
+        Promise.all([navigator.userAgentData.getHighEntropyValues(asked), worker]).then(([hints, worker]) => {
+          seen.textContent = JSON.stringify({ worker, languages: navigator.languages, userAgent: navigator.userAgent,
             zone: Intl.DateTimeFormat().resolvedOptions().timeZone, screen: [screen.width, screen.height], hints, webdriver: navigator.webdriver,
             platform: navigator.platform, touch: navigator.maxTouchPoints });
         });
       </script>`,
     )(socket, request)) satisfies RawHandler,
+  '/who/worker.js': sends(
+    reply(
+      '200 OK',
+      ['Content-Type: text/javascript'],
+      `navigator.userAgentData.getHighEntropyValues(['fullVersionList', 'platform', 'model']).then((hints) =>
+      postMessage({ languages: navigator.languages, userAgent: navigator.userAgent, hints,
+        zone: Intl.DateTimeFormat().resolvedOptions().timeZone }));`,
+    ),
+  ),
   '/driven': html(`<pre id=seen></pre><script>
     addEventListener('message', ({ data }) => {
       seen.innerHTML = '<b>' + navigator.webdriver + ' ' + data + '</b>';
@@ -150,7 +163,11 @@ describe('a page in the browser', () => {
       const text = await bodyOf('/who', {
         headers: { 'Accept-Language': 'de-CH,de;q=0.9' },
         poses: { device },
-        render: render({ waitUntil: 'idle', timezone: 'Europe/Zurich', actions: [{ waitFor: '#seen' }] }),
+        render: render({
+          waitUntil: 'idle',
+          timezone: 'Europe/Zurich',
+          actions: [{ waitFor: '#seen:not(:empty)' }],
+        }),
       });
       const seen = JSON.parse(/<pre id="seen">(.*?)<\/pre>/.exec(text)![1]!);
       const head = /<pre id="head">([\s\S]*?)<\/pre>/.exec(text)![1]!;
@@ -164,8 +181,12 @@ describe('a page in the browser', () => {
       expect(seen.hints.platform).toBe(device === 'mobile' ? 'Android' : 'Linux');
       expect(seen.hints.fullVersionList).toContainEqual({ brand: 'Google Chrome', version: `${main}.0.0.0` });
       expect(seen.hints.brands).toContainEqual({ brand: 'Google Chrome', version: main });
+      expect(seen.hints.uaFullVersion).toBe(`${main}.0.0.0`);
       expect(seen.zone).toBe('Europe/Zurich');
       expect(seen.webdriver).toBe(false);
+      const { uaFullVersion: _, ...hints } = seen.hints;
+      const { languages, userAgent, zone } = seen;
+      expect(seen.worker).toEqual({ languages, userAgent, hints, zone });
       if (device === 'desktop') expect(seen).toMatchObject({ screen: [1_920, 1_080], touch: 0 });
       else {
         expect(seen.userAgent).toMatch(/\(Linux; Android 10; K\).* Mobile /);

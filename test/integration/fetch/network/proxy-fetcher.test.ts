@@ -135,6 +135,22 @@ describe.each(['http', 'socks5'] as const)('a proxy of kind %s', (kind) => {
 });
 
 describe('http proxies', () => {
+  test('credentials for a proxy stay with its requests, where others have the same headers', async () => {
+    const origin = await openOrigin(hello);
+    const proxy = await openProxy({ ...secret, refuses: () => 403 });
+    const fetcher = openFetcher();
+    const headers = { 'user-agent': 'test' };
+    const way = through(proxy.url(secretText));
+    const site = `http://site.test:${origin.port}`;
+    const results = await Promise.all(
+      ['/', '/again'].map((path) => fetcher.fetch(requestOf(site + path, { ...way, headers }))),
+    );
+    expect(results.map((result) => responseOf(result).status)).toEqual([200, 200]);
+    expect(proxy.whole).toHaveLength(2);
+    expect(responseOf(await fetcher.fetch(requestOf(`${origin.url}/`, { headers }))).status).toBe(200);
+    expect(origin.requests.at(-1)!.head).not.toMatch(/proxy-authorization/i);
+  });
+
   test('that make no tunnels for http get whole URLs, with their credentials', async () => {
     const origin = await openOrigin(hello);
     const proxy = await openProxy({ ...secret, refuses: () => 403 });

@@ -4,11 +4,15 @@ import {
   chooseLevel,
   dollarsOf,
   isHopeless,
+  isRetryDue,
   type LevelOption,
   type MethodCosts,
   meanOf,
   noteAttempt,
+  plainOf,
   reopened,
+  surestLevel,
+  withPlain,
 } from '../../../../src/core/escalation/cheapest.ts';
 
 /** So many attempts of one outcome after another. */
@@ -27,6 +31,7 @@ function optionOf(level: number, dollars: number, wins: number, losses: number):
     dollars,
     dollarsMost: dollars,
     dollarsLost: dollars,
+    dollarsLeast: dollars,
     chance,
     isHopeless: isHopeless(chance),
     isNew: false,
@@ -95,6 +100,39 @@ describe('what is known of a method', () => {
     expect(isHopeless(chanceOf(costsOf(1, [2, true]), ofHost, 0))).toBe(false);
   });
 
+  test('counts once, although the template and its host have it', () => {
+    const refused = costsOf(1, [4, false]);
+    const { wins, losses } = chanceOf(refused, refused, 0);
+    expect(wins + losses).toBeLessThanOrEqual(5);
+    // Four refusals are enough for our own address; through a pool each is another visitor.
+    expect(isHopeless(chanceOf(refused, refused, 0))).toBe(true);
+    expect(isHopeless(chanceOf(refused, refused, 0), true)).toBe(false);
+    const often = costsOf(1, [15, false]);
+    expect(isHopeless(chanceOf(often, often, 0), true)).toBe(true);
+  });
+
+  test('is not worse for pages that need scripts: they lower the chance of every method without a browser', () => {
+    let shells: MethodCosts | undefined;
+    for (let index = 0; index < 10; index++)
+      shells = noteAttempt(shells, { isWon: false, isAgain: false, dollars: 1, isPlain: false });
+    expect(meanOf(chanceOf(shells, undefined, 0))).toBeGreaterThan(0.9);
+    expect(shells).toMatchObject({ pages: 0, paid: 10, lost: 1 });
+    const plain = plainOf([undefined, shells], []);
+    expect(isHopeless(plain)).toBe(true);
+    const other = withPlain(chanceOf(costsOf(1, [10, true]), undefined, 0), plain);
+    expect(meanOf(other)).toBeLessThan(0.1);
+    // Where half of the pages are something, the method that brings them keeps half of its chance.
+    let mixed: MethodCosts | undefined;
+    for (let index = 0; index < 20; index++)
+      mixed = noteAttempt(mixed, {
+        isWon: index % 2 > 0,
+        isAgain: false,
+        dollars: 1,
+        isPlain: index % 2 > 0,
+      });
+    expect(meanOf(plainOf([mixed], []))).toBeCloseTo(0.55, 1);
+  });
+
   test('tells whether a page may come with a second attempt', () => {
     let byLuck = costsOf(1, [20, true], [2, false]);
     let byPage = byLuck;
@@ -112,13 +150,10 @@ describe('what is known of a method', () => {
 describe('the level of a task', () => {
   test('is the one with the lowest cost per success, whatever its place', () => {
     const options = [optionOf(0, 1, 1, 9), optionOf(1, 4, 30, 1), optionOf(2, 20, 30, 0.1)];
-    expect(chooseLevel(options, { allowance: 0, isRetryDue: false }, Math.random).level).toBe(1);
+    expect(chooseLevel(options, { allowance: 0, mayRetry: false }, Math.random).level).toBe(1);
     expect(
-      chooseLevel(
-        [optionOf(0, 1, 6, 9), ...options.slice(1)],
-        { allowance: 0, isRetryDue: false },
-        Math.random,
-      ).level,
+      chooseLevel([optionOf(0, 1, 6, 9), ...options.slice(1)], { allowance: 0, mayRetry: false }, Math.random)
+        .level,
     ).toBe(0);
   });
 
@@ -126,15 +161,15 @@ describe('the level of a task', () => {
     // Through a pool: 20 for a page, 1 for a refusal, and every second attempt is refused. An API brings each for 25.
     const pool = { ...optionOf(0, 20, 15, 15), dollarsLost: 1 };
     const api = optionOf(1, 25, 30, 0.1);
-    expect(chooseLevel([pool, api], { allowance: 0, isRetryDue: false }, Math.random).level).toBe(0);
+    expect(chooseLevel([pool, api], { allowance: 0, mayRetry: false }, Math.random).level).toBe(0);
     const dear = { ...pool, dollarsLost: 20 };
-    expect(chooseLevel([dear, api], { allowance: 0, isRetryDue: false }, Math.random).level).toBe(1);
+    expect(chooseLevel([dear, api], { allowance: 0, mayRetry: false }, Math.random).level).toBe(1);
   });
 
   test('is not a hopeless one, however little that costs', () => {
     const options = [optionOf(0, 0.000_01, 1, 30), optionOf(1, 1, 30, 1)];
-    expect(chooseLevel(options, { allowance: 0, isRetryDue: false }, Math.random).level).toBe(1);
-    expect(chooseLevel(options.slice(0, 1), { allowance: 0, isRetryDue: false }, Math.random).level).toBe(0);
+    expect(chooseLevel(options, { allowance: 0, mayRetry: false }, Math.random).level).toBe(1);
+    expect(chooseLevel(options.slice(0, 1), { allowance: 0, mayRetry: false }, Math.random).level).toBe(0);
   });
 
   test('explores only what could be cheaper, and only with the money that is left', () => {
@@ -142,7 +177,7 @@ describe('the level of a task', () => {
     const chosen = (allowance: number) => {
       const random = randomFrom(7);
       return Array.from({ length: 500 }, () =>
-        chooseLevel(options, { allowance: allowance, isRetryDue: false }, random),
+        chooseLevel(options, { allowance: allowance, mayRetry: false }, random),
       );
     };
     expect(chosen(0).every(({ level, explores }) => level === 1 && explores === null)).toBe(true);
@@ -155,10 +190,27 @@ describe('the level of a task', () => {
   test('is a hopeless one only when a retry is due, and then a cheap one', () => {
     const options = [optionOf(0, 0.000_01, 0.5, 30), optionOf(1, 1, 30, 1)];
     const random = randomFrom(5);
-    const chosen = (isRetryDue: boolean) =>
-      Array.from({ length: 200 }, () => chooseLevel(options, { allowance: 10, isRetryDue }, random).level);
+    const chosen = (mayRetry: boolean) =>
+      Array.from({ length: 200 }, () => chooseLevel(options, { allowance: 10, mayRetry }, random).level);
     expect(new Set(chosen(false))).toEqual(new Set([1]));
     expect(chosen(true).filter((level) => level === 0).length).toBeGreaterThan(150);
+  });
+
+  test('tries a hopeless level sooner where it would save nearly all', () => {
+    const hopeless = (dollars: number) => [optionOf(0, dollars, 0.5, 30), optionOf(1, 1, 30, 1)];
+    expect(isRetryDue(hopeless(0.5), 49)).toBe(false);
+    expect(isRetryDue(hopeless(0.5), 50)).toBe(true);
+    expect(isRetryDue(hopeless(0.01), 24)).toBe(false);
+    expect(isRetryDue(hopeless(0.01), 25)).toBe(true);
+  });
+
+  test('is a sure one when few attempts are left to a page', () => {
+    const options = [optionOf(0, 0.01, 4, 6), optionOf(1, 1, 30, 2), optionOf(2, 9, 30, 0.5)];
+    expect(surestLevel(options, 3)).toBeNull();
+    expect(surestLevel(options, 2)).toBe(0);
+    // The last: one is nearly as sure as the surest, and cheaper.
+    expect(surestLevel(options, 1)).toBe(1);
+    expect(surestLevel([optionOf(0, 0.01, 1, 9), options[2]!], 2)).toBe(2);
   });
 
   test('is the same for the same seed', () => {
@@ -167,7 +219,7 @@ describe('the level of a task', () => {
       const random = randomFrom(3);
       return Array.from(
         { length: 50 },
-        () => chooseLevel(options, { allowance: 10, isRetryDue: false }, random).level,
+        () => chooseLevel(options, { allowance: 10, mayRetry: false }, random).level,
       );
     };
     expect(chosen()).toEqual(chosen());

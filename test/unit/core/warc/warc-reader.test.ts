@@ -1,23 +1,18 @@
 import { describe, expect, test } from 'vitest';
 import {
   digestOf,
-  type EncodedRecord,
   encodeResponseRecord,
   encodeWarcinfo,
-  RECORD_END,
+  recordBytes,
 } from '../../../../src/core/warc/warc.ts';
 import { parseRecord, readResponse, WarcError } from '../../../../src/core/warc/warc-reader.ts';
 
 const ID = '6b1f4a1e-6c1a-4d6e-9d3b-0a1b2c3d4e5f';
 const DATE = Date.UTC(2026, 0, 5, 12, 34, 56, 789);
 
-function bytesOf({ head, body }: EncodedRecord): Buffer {
-  return Buffer.concat([head, body, RECORD_END]);
-}
-
 function response(): Buffer {
   const wireBody = Buffer.from('<p>hello</p>');
-  return bytesOf(
+  return recordBytes(
     encodeResponseRecord({
       url: 'https://shop.example/product/1?a=b',
       date: DATE,
@@ -96,6 +91,6 @@ describe('parseRecord refuses', () => {
 });
 
 test('readResponse refuses a record that is no response', () => {
-  const info = bytesOf(encodeWarcinfo({ date: DATE, recordId: ID, filename: 'a', fields: {} }));
+  const info = recordBytes(encodeWarcinfo({ date: DATE, recordId: ID, filename: 'a', fields: {} }));
   expect(() => readResponse(parseRecord(info))).toThrow(/not an HTTP response/);
 });

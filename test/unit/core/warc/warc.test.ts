@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
-  type EncodedRecord,
   encodeRequest,
   encodeResponseRecord,
   encodeRevisit,
@@ -10,6 +9,7 @@ import {
   formerDigestOf,
   RECORD_END,
   type ResponseRecord,
+  recordBytes,
 } from '../../../../src/core/warc/warc.ts';
 import { parseRecord, readResponse } from '../../../../src/core/warc/warc-reader.ts';
 
@@ -18,7 +18,7 @@ const DATE = Date.UTC(2026, 0, 5, 12, 34, 56, 789);
 
 function response(changes: Partial<ResponseRecord> = {}): Buffer {
   const wireBody = changes.wireBody ?? Buffer.from('<p>hello</p>');
-  return bytesOf(
+  return recordBytes(
     encodeResponseRecord({
       url: 'https://shop.example/product/1?a=b',
       date: DATE,
@@ -30,10 +30,6 @@ function response(changes: Partial<ResponseRecord> = {}): Buffer {
       wireBody,
     }),
   );
-}
-
-function bytesOf({ head, body }: EncodedRecord): Buffer {
-  return Buffer.concat([head, body, RECORD_END]);
 }
 
 const read = (bytes: Buffer) => readResponse(parseRecord(bytes));
@@ -99,7 +95,7 @@ describe('encodeResponseRecord', () => {
     expect(encode(['Content-Encoding', 'br']).coded).toBe(true);
     expect(encode(['Content-Encoding', 'identity']).coded).toBe(false);
     expect(encode([]).coded).toBe(false);
-    expect(read(bytesOf(encode(['Content-Encoding', 'br']))).headers.slice(0, 2)).toEqual([
+    expect(read(recordBytes(encode(['Content-Encoding', 'br']))).headers.slice(0, 2)).toEqual([
       'Content-Encoding',
       'br',
     ]);
@@ -190,6 +186,28 @@ test('a digest of the whole block is written on demand, and checked when it is r
   expect(() => parseRecord(changed)).toThrow('WARC-Block-Digest does not fit');
 });
 
+test.each([true, false])(
+  'a URL that looks like an empty digest stays what it is (digest %s)',
+  (blockDigest) => {
+    const url = `https://shop.example/?sha256:${'0'.repeat(64)}`;
+    const record = parseRecord(response({ url, blockDigest }));
+    expect(record.url).toBe(url);
+    expect(record.headers.has('warc-block-digest')).toBe(blockDigest);
+    const request = recordBytes(
+      encodeRequest({ url, date: DATE, recordId: ID, concurrentTo: ID, requestHeaders: [] }),
+    );
+    expect(parseRecord(request).url).toBe(url);
+  },
+);
+
+test('the request of a URL that is not normalised has neither its fragment nor its password', () => {
+  const url = 'https://me:secret@shop.example/a?b#c';
+  const about = { url, date: DATE, recordId: ID, concurrentTo: ID, requestHeaders: [] };
+  expect(parseRecord(recordBytes(encodeRequest(about))).block.toString()).toBe(
+    'GET /a?b HTTP/1.1\r\nHost: shop.example\r\n\r\n',
+  );
+});
+
 test('a request is written as it was sent, without what it was let in with', () => {
   const requestHeaders = [
     'User-Agent',
@@ -202,13 +220,13 @@ test('a request is written as it was sent, without what it was let in with', () 
     'b\r\nc: d',
   ];
   const about = { url: 'https://shop.example/a?b=c', date: DATE, recordId: ID, concurrentTo: ID };
-  const record = parseRecord(bytesOf(encodeRequest({ ...about, requestHeaders })));
+  const record = parseRecord(recordBytes(encodeRequest({ ...about, requestHeaders })));
   expect(record).toMatchObject({ type: 'request', url: about.url, date: DATE });
   expect(record.headers.get('warc-concurrent-to')).toBe(`<urn:uuid:${ID}>`);
   expect(record.block.toString()).toBe(
     'GET /a?b=c HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: Seine\r\nA: b c: d\r\n\r\n',
   );
-  const named = bytesOf(encodeRequest({ ...about, requestHeaders: ['host', 'other.example'] }));
+  const named = recordBytes(encodeRequest({ ...about, requestHeaders: ['host', 'other.example'] }));
   expect(parseRecord(named).block.toString()).toBe('GET /a?b=c HTTP/1.1\r\nhost: other.example\r\n\r\n');
 });
 
@@ -218,7 +236,7 @@ test.each([
 ] as const)('a revisit (%s) says where its page is', (kind, profile) => {
   const at = Date.UTC(2025, 5, 1, 1, 2, 3, 4);
   const record = parseRecord(
-    bytesOf(
+    recordBytes(
       encodeRevisit({
         ...{ url: 'https://shop.example/', date: DATE, recordId: ID, kind },
         ...{ status: 304, statusText: 'Not Modified', rawHeaders: ['ETag', '"x"', 'Content-Length', '7'] },
@@ -250,7 +268,7 @@ test('digests keep to the grammar of the standard, and older ones are still read
 test('warcinfo comes back as it was', () => {
   const fields = { software: 'Seine/1', operator: 'Zoë\r\nevil: yes' };
   const record = parseRecord(
-    bytesOf(encodeWarcinfo({ date: DATE, recordId: ID, filename: 'a.warc.gz', fields })),
+    recordBytes(encodeWarcinfo({ date: DATE, recordId: ID, filename: 'a.warc.gz', fields })),
   );
   expect(record.type).toBe('warcinfo');
   expect(record.url).toBeNull();

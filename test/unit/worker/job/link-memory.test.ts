@@ -6,8 +6,8 @@ import { LinkMemory, ORIGINS_REMEMBERED_MAX } from '../../../../src/worker/job/l
 const A = 'https://a.example';
 
 /** A link in the middle of a page, as the scanner meets it. */
-function inPage(link: string): [string, number, number] {
-  return [`<a href="${link}">${link}</a>`, 9, 9 + link.length];
+function inPage(link: string): [Buffer, number, number] {
+  return [Buffer.from(`<a href="${link}">${link}</a>`), 9, 9 + Buffer.byteLength(link)];
 }
 
 describe('link memory', () => {
@@ -37,11 +37,11 @@ describe('link memory', () => {
 
   test('looks at the given place only', () => {
     const links = new LinkMemory().of(A);
-    links.remember('/product', 0, 8);
-    expect(links.knows('/products', 0, 9)).toBe(false);
-    expect(links.knows('/products', 0, 8)).toBe(true);
-    expect(links.knows('x/product', 1, 9)).toBe(true);
-    expect(links.knows('/produc', 0, 7)).toBe(false);
+    links.remember(Buffer.from('/product'), 0, 8);
+    expect(links.knows(Buffer.from('/products'), 0, 9)).toBe(false);
+    expect(links.knows(Buffer.from('/products'), 0, 8)).toBe(true);
+    expect(links.knows(Buffer.from('x/product'), 1, 9)).toBe(true);
+    expect(links.knows(Buffer.from('/produc'), 0, 7)).toBe(false);
   });
 
   test('handles taken before and after see the same', () => {

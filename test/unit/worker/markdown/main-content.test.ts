@@ -329,6 +329,62 @@ describe('one name, one label or one share is no proof', () => {
     expect(contentOf(`<h1>Stories</h1>${cards}`).markdown).toContain('A story about number 4');
   });
 
+  test.each([
+    [
+      'words between two paragraphs',
+      `${text('meadow', 3)}<a href=#rest>Continue reading</a>${text('meadow', 30)}`,
+    ],
+    ['words above the first paragraph', `<div>Share this</div>${text('meadow', 33)}`],
+  ])('a body is no box of what its label says: %s', (_where, body) => {
+    const readers = `<div><h2>Readers' Comments (20)</h2>${`<div>${text('cost', 2)}</div>`.repeat(20)}</div>`;
+    const { markdown } = contentOf(`<h1>Bees</h1><div class=story>${body}</div>${readers}`);
+    expect(markdown.match(/about the meadow/g)).toHaveLength(33);
+    expect(markdown).not.toContain('about the cost');
+  });
+
+  test('a place to jump to that is never closed makes nothing a link', () => {
+    const { markdown } = contentOf(
+      `<body><a name=top><div>${links}</div><div><h1>Bees</h1>${text('hive')}</div><div>${links}</div>`,
+    );
+    expect(markdown).toContain('about the hive');
+    expect(markdown).not.toContain('Another page');
+  });
+
+  test.each(['article_footer_comments', 'page-comments-content', 'main-comment-section', 'articleComments'])(
+    'readers in a box called %s',
+    (name) => {
+      const readers = `<div>${text('cost', 3)}</div>`.repeat(9);
+      const { markdown } = contentOf(
+        `<div><h1>Bees</h1><div>${text('hive')}</div><div class="${name}">${readers}</div></div>`,
+      );
+      expect(markdown).toContain('about the hive');
+      expect(markdown).not.toContain('about the cost');
+    },
+  );
+
+  test('what style sheets hide on all screens, and what is laid over the page', () => {
+    const box = (name: string, about: string) => `<div class="${name}">${text(about, 2)}</div>`;
+    const { markdown } = contentOf(
+      `<article><h1>Bees</h1>${text('hive', 5)}${box('note hidden', 'badge')}${box('hidden md:block', 'meadow')}</article>`,
+    );
+    expect(markdown).not.toContain('about the badge');
+    expect(markdown).toContain('about the meadow');
+    const login = box('auth-modal', 'password');
+    expect(contentOf(`<h1>Bees</h1>${text('hive', 3)}${login}`).markdown).not.toContain('about the password');
+  });
+
+  test('other pages with the name of their section above, and the author below', () => {
+    const card = (number: number) =>
+      `<div><b>Opinion</b><h4><a href=/${number}>A story about number ${number}</a></h4><p>What it says, in a few words that are none of ours.</p></div>`;
+    const author = `<div class=author-info><p>Ann Lee writes about bees and meadows, keeps nine hives, and lives near the sea with two cats.</p></div>`;
+    const { markdown } = contentOf(
+      `<article><h1>Bees</h1>${text('hive')}<div>${[1, 2, 3, 4].map(card).join('')}</div>${author}</article>`,
+    );
+    expect(markdown).toContain('about the hive');
+    expect(markdown).not.toContain('A story about');
+    expect(markdown).not.toContain('Ann Lee');
+  });
+
   test('the frozen half of the corpus is found, and nearly nothing else', () => {
     const rates = contentPages('frozen').map((page) =>
       rateText(page, textOfMarkdown(contentOf(page.html).markdown)),
