@@ -2,6 +2,7 @@ import type { NewTask } from '../../../core/model.ts';
 import { RecordChangeSum } from '../../../core/record-changes/record-changes.ts';
 import { ALL_HOSTS, addSettled, addCosts as countCosts, emptyRollup } from '../../../core/rollups/rollup.ts';
 import type { Settlement, SettleResult, TaskChange } from '../../../ports/store.ts';
+import { costsOf } from '../../shared/cost-rows.ts';
 import { LEASED, READY } from '../../shared/states.ts';
 import { nextHistories } from '../../shared/visit-histories.ts';
 import { tellWork } from '../../shared/webhooks/outbox.ts';
@@ -66,7 +67,7 @@ export async function settleInTransaction(
   if (sink && writer.written)
     await writeSink(tx, sink.spec, { id: jobId, name: sink.job }, [...writer.written.values()]);
   tx.finally(addRecordChanges(tx, jobId, batch.pass, recordChanges));
-  await addCosts(tx, jobId, settlement.costs ?? [], now);
+  await addCosts(tx, jobId, costsOf(settlement));
   await writeTotals(tx, settlement, batch, applied, { counterUpdates, hosts });
   if (batch.wants_work) {
     const taskIds = applied.map(({ change }) => change.id);
