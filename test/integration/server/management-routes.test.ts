@@ -166,6 +166,7 @@ test.each([
   ['/webhooks', { url: 'https://a.example/', secret: 'x' }, 'secret'],
   ['/keys', { name: '' }, 'name'],
   ['/keys', { name: 'x', scope: 'all' }, 'scope'],
+  ['/keys', { name: 'x', limits: { requests_per_day: 1.5 } }, 'limits.requests_per_day'],
 ])('POST %s %j is a problem that names the field', async (path, body, message) => {
   const headers = { authorization: `Bearer ${server.token}`, 'content-type': 'application/json' };
   const answer = await fetch(`${server.url}/api/v1${path}`, {

@@ -8,6 +8,8 @@ import { parseAs } from '../requests/options.ts';
 import { Problem } from '../requests/problems.ts';
 
 const limit = z.number().positive().nullable();
+/** Half a request is never sent, so a budget that ends with one would never be used up. */
+const wholeLimit = z.int().positive().nullable();
 
 export const newKeySchema = z.strictObject({
   name: z.string().trim().min(1).max(100).describe('For you to tell it from others.'),
@@ -21,7 +23,7 @@ export const newKeySchema = z.strictObject({
       pages_under_way: limit,
       pages_per_day: limit,
       cost_per_day: limit,
-      requests_per_day: limit,
+      requests_per_day: wholeLimit,
       browser_seconds_per_day: limit,
       weight: z.number().min(KEY_WEIGHT_MIN).max(KEY_WEIGHT_MAX),
     })
