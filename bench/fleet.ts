@@ -72,7 +72,7 @@ async function run(options: BenchOptions, scratch: Scratch): Promise<ScenarioRes
   say(`Writing ${options.pages} pages to ${site} …`);
   writeSite(site, options.pages, options.markup);
   const origin = await openOrigin(scratch, site, options.originWorkers);
-  const services = await startServices(scratch, 2 * (options.rounds + 1));
+  const services = await startServices(scratch, 3 * (options.rounds + 1));
   const tasks = options.pages * TASKS_PER_PAGE;
   const tallies: Tally[] = [
     { contender: threads, pages: options.pages, samples: [] },
@@ -80,6 +80,7 @@ async function run(options: BenchOptions, scratch: Scratch): Promise<ScenarioRes
     { contender: bullmqContender(services), pages: options.pages, samples: [] },
     { contender: coordinatorContender(null), pages: tasks, samples: [] },
     { contender: coordinatorContender(services), pages: tasks, samples: [] },
+    { contender: coordinatorContender(services, 2), pages: tasks, samples: [] },
   ];
   for (let round = 0; round <= options.rounds; round++) {
     say(round === 0 ? 'Warm-up' : `Round ${round} of ${options.rounds}`);

@@ -24,6 +24,8 @@ export interface Sample {
   /** As `peakBytes`, but what processes share counts once. */
   peakShareBytes: number;
   cpuSeconds: number;
+  /** Without the start of its processes, and with the servers that it used, where the contender says it. */
+  runCpuSeconds?: number;
   originCpuSeconds: number;
   /** Share of the machine that went to neither contender nor origin: above a few percent the figure is unsafe. */
   othersShare: number;

@@ -22,8 +22,14 @@ interface SimResults {
   /** First and last chunk of each stretch that is done. */
   done: [number, number][];
   sums: SimSums;
-  /** Seeds that failed. */
-  failed: number[];
+  /** Runs by the commit of the sources. */
+  runsOf: Record<string, number>;
+  failed: FailedSeed[];
+}
+
+export interface FailedSeed {
+  seed: number;
+  failure: string;
 }
 
 const NAMES = ['runs', 'tasks', 'faults', 'steps', 'virtualMs'] as const;
@@ -31,7 +37,7 @@ const NAMES = ['runs', 'tasks', 'faults', 'steps', 'virtualMs'] as const;
 export const NO_SUMS: Readonly<SimSums> = { runs: 0, tasks: 0, faults: 0, steps: 0, virtualMs: 0 };
 
 export function readResults(path: string, tasks: number): SimResults {
-  if (!existsSync(path)) return { tasks, done: [], sums: { ...NO_SUMS }, failed: [] };
+  if (!existsSync(path)) return { tasks, done: [], sums: { ...NO_SUMS }, runsOf: {}, failed: [] };
   const results = JSON.parse(readFileSync(path, 'utf8')) as SimResults;
   if (results.tasks !== tasks)
     throw new Error(`${path} has runs of ${results.tasks} tasks: delete it, or use --tasks ${results.tasks}`);
@@ -47,7 +53,7 @@ export async function addChunk(
   path: string,
   tasks: number,
   chunk: number,
-  { sums, failed }: { sums: SimSums; failed: number[] },
+  { sums, sources, failed }: { sums: SimSums; sources: string; failed: FailedSeed[] },
 ): Promise<SimResults> {
   const lock = `${path}.lock`;
   while (!tryLock(lock)) await sleep(20);
@@ -58,7 +64,8 @@ export async function addChunk(
       tasks,
       done: joined([...before.done, [chunk, chunk]]),
       sums: added(before.sums, sums),
-      failed: [...before.failed, ...failed].sort((a, b) => a - b),
+      runsOf: { ...before.runsOf, [sources]: (before.runsOf[sources] ?? 0) + sums.runs },
+      failed: [...before.failed, ...failed].sort((a, b) => a.seed - b.seed),
     };
     writeFileSync(`${path}.new`, `${JSON.stringify(after)}\n`);
     renameSync(`${path}.new`, path);

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import {
@@ -13,6 +14,7 @@ import {
   addChunk,
   added,
   CHUNK,
+  type FailedSeed,
   isDone,
   NO_SUMS,
   readResults,
@@ -125,19 +127,23 @@ function tableOfRuns({ runs, tasks, faults, steps, virtualMs }: Sum, failed: num
 /** Chunk after chunk of seeds that are not done yet, in this thread. */
 async function keepOn(options: Work['options'], part: string, endAt: number): Promise<void> {
   const [own, parts] = part.split('/').map(Number) as [number, number];
+  const sources = execFileSync('git', ['rev-parse', '--short', 'HEAD'], {
+    cwd: import.meta.dirname,
+    encoding: 'utf8',
+  }).trim();
   let { failed } = readResults(RESULTS, options.tasks);
   for (let chunk = own - 1; Date.now() < endAt; chunk += parts) {
     if (isDone(readResults(RESULTS, options.tasks), chunk)) continue;
     let sums: SimSums = NO_SUMS;
-    const wrong: number[] = [];
+    const wrong: FailedSeed[] = [];
     for (let seed = 1 + chunk * CHUNK; seed <= (chunk + 1) * CHUNK; seed++) {
       const result = await simulate({ ...options, seed });
       sums = added(sums, { ...result, runs: 1 });
       if (result.failure === null) continue;
-      wrong.push(seed);
+      wrong.push({ seed, failure: result.failure });
       process.stdout.write(`seed ${seed}: ${result.failure}\n`);
     }
-    const after = await addChunk(RESULTS, options.tasks, chunk, { sums, failed: wrong });
+    const after = await addChunk(RESULTS, options.tasks, chunk, { sums, sources, failed: wrong });
     failed = after.failed;
     process.stdout.write(`${after.sums.runs} runs, ${failed.length} failed\n`);
   }

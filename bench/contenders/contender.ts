@@ -10,6 +10,14 @@ interface RunPlan {
   pages: number;
 }
 
+/** What a contender says of its run. */
+export interface Told {
+  pages: number;
+  seconds: number;
+  /** CPU of the run without the start of its processes, and with the servers that it used. */
+  runCpuSeconds?: number;
+}
+
 export interface Contender {
   id: string;
   label: string;
@@ -22,7 +30,7 @@ export interface Contender {
   missing(): string | undefined;
   command(plan: RunPlan): { args: string[]; env?: Record<string, string> };
   /** Reads the last line of stdout. */
-  read(line: string): { pages: number; seconds: number };
+  read(line: string): Told;
 }
 
 export const BENCH_FOLDER = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -33,9 +41,9 @@ export function childScript(name: string): string {
 }
 
 /** Our own children end with `{"pages":…,"seconds":…}`. */
-export function readPlain(line: string): { pages: number; seconds: number } {
-  const { pages, seconds } = JSON.parse(line) as { pages?: unknown; seconds?: unknown };
+export function readPlain(line: string): Told {
+  const { pages, seconds, runCpuSeconds } = JSON.parse(line) as { [K in keyof Told]?: unknown };
   if (typeof pages !== 'number' || typeof seconds !== 'number')
     throw new Error(`unexpected last line: ${line}`);
-  return { pages, seconds };
+  return { pages, seconds, ...(typeof runCpuSeconds === 'number' ? { runCpuSeconds } : {}) };
 }

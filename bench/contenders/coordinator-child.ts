@@ -1,9 +1,14 @@
 /**
  * The coordinator alone, against workers that answer at once: a list of pictures over many hosts goes through
- * planning, leasing and settling, and nothing is fetched. Prints `{"pages":…,"seconds":…}`.
+ * planning, leasing and settling, and nothing is fetched. Prints `{"pages":…,"seconds":…,"runCpuSeconds":…}`.
+ *
+ * Arguments: folder, tasks, and for PostgreSQL its URL and how many coordinators share the job, each a process. The first
+ * one starts the others, begins when they are ready, and adds what they took.
  */
 
+import { type ChildProcess, fork } from 'node:child_process';
 import { hash } from 'node:crypto';
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openFolderBlobs } from '../../src/blobs/folder-blobs.ts';
@@ -20,9 +25,17 @@ import { openFilesByScheme } from '../../src/sources/files/files-by-scheme.ts';
 import { openSource } from '../../src/sources/open-source.ts';
 import { systemClock } from '../../src/worker/batch/system-clock.ts';
 import { codeOf } from '../../test/support/fixtures.ts';
+import { readStat, treeCpuSeconds } from '../meter.ts';
 
-const [folder, tasksText, storeUrl] = process.argv.slice(2) as [string, string, string | undefined];
+const [folder, tasksText, storeUrl, coordinatorsText = '1'] = process.argv.slice(2) as [
+  string,
+  string,
+  string | undefined,
+  string | undefined,
+];
 const TASKS = Number(tasksText);
+/** Set by the first of several coordinators: the job that it shares. */
+const SHARED_JOB = process.env.BENCH_SHARED_JOB;
 const HOSTS = 400;
 /** As many batches under way as 400 workers would have. */
 const WORKERS = 400;
@@ -92,13 +105,26 @@ const dispatcher: Dispatcher = {
   async close() {},
 };
 
+/** Of the server with all its processes; it is on this machine. */
+async function serverCpu(): Promise<() => number> {
+  if (!storeUrl) return () => 0;
+  const { default: pg } = await import('pg');
+  const client = new pg.Client({ connectionString: storeUrl });
+  await client.connect();
+  const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  const server = readStat(rows[0]!.pid)?.parent ?? Number.NaN;
+  await client.end();
+  return () => treeCpuSeconds(server);
+}
+
 const list = join(folder, 'urls.txt');
-writeFileSync(
-  list,
-  Array.from({ length: TASKS }, (_, index) => `https://host-${index % HOSTS}.example/p/${index}.jpg`).join(
-    '\n',
-  ),
-);
+if (SHARED_JOB === undefined)
+  writeFileSync(
+    list,
+    Array.from({ length: TASKS }, (_, index) => `https://host-${index % HOSTS}.example/p/${index}.jpg`).join(
+      '\n',
+    ),
+  );
 const store = await openStore();
 const blobs = await openFolderBlobs(folder);
 const files = openFilesByScheme(() => Promise.reject(new Error('no S3 here')), {
@@ -110,7 +136,10 @@ const code = codeOf('instant', {
   politeness: { rate: 'max', robots: false },
   batchSize: 60,
 });
-const job = await store.jobs.create({ ...code, name: 'instant', now: Date.now() });
+const job =
+  SHARED_JOB === undefined
+    ? await store.jobs.create({ ...code, name: 'instant', now: Date.now() })
+    : await store.jobs.get(Number(SHARED_JOB));
 const sources = job.spec.sources.map((spec, source) =>
   openSource(spec, {
     files: files.of,
@@ -128,13 +157,58 @@ const coordinator = new Coordinator({
   random: { next: Math.random },
   diskFree: async () => null,
 });
-const startedAt = performance.now();
-const cpuBefore = process.cpuUsage();
-const { counters } = await coordinator.run();
-const seconds = (performance.now() - startedAt) / 1_000;
-const cpu = process.cpuUsage(cpuBefore);
-await blobs.close();
-await store.close();
-process.stdout.write(
-  `${JSON.stringify({ pages: counters.done, seconds, cpuSeconds: (cpu.user + cpu.system) / 1e6 })}\n`,
-);
+/** What this process took from the start of its run to the end. */
+async function run(): Promise<{ pages: number; seconds: number; cpuSeconds: number }> {
+  const startedAt = performance.now();
+  const cpuBefore = process.cpuUsage();
+  const { counters } = await coordinator.run();
+  const seconds = (performance.now() - startedAt) / 1_000;
+  const cpu = process.cpuUsage(cpuBefore);
+  return { pages: counters.done, seconds, cpuSeconds: (cpu.user + cpu.system) / 1e6 };
+}
+
+/** The others, ready to begin; rejects when one of them ends before. */
+async function startOthers(): Promise<ChildProcess[]> {
+  const others = Array.from({ length: Number(coordinatorsText) - 1 }, () =>
+    fork(process.argv[1]!, process.argv.slice(2), {
+      env: { ...process.env, BENCH_SHARED_JOB: String(job.id) },
+    }),
+  );
+  await Promise.all(others.map(messageOf));
+  return others;
+}
+
+async function messageOf(child: ChildProcess): Promise<{ cpuSeconds: number }> {
+  const ended = once(child, 'exit').then(([code]) => {
+    throw new Error(`a coordinator ended with ${code}`);
+  });
+  const [message] = (await Promise.race([once(child, 'message'), ended])) as [{ cpuSeconds: number }];
+  return message;
+}
+
+async function close(): Promise<void> {
+  await blobs.close();
+  await store.close();
+}
+
+if (SHARED_JOB === undefined) {
+  const others = await startOthers();
+  const cpuOfServer = await serverCpu();
+  const serverBefore = cpuOfServer();
+  for (const other of others) other.send('begin');
+  const [own, ...theirs] = await Promise.all([run(), ...others.map(messageOf)]);
+  const cpuSeconds = theirs.reduce((sum, each) => sum + each.cpuSeconds, own.cpuSeconds);
+  const serverCpuSeconds = cpuOfServer() - serverBefore;
+  await close();
+  const { pages, seconds } = own;
+  process.stdout.write(
+    `${JSON.stringify({ pages, seconds, cpuSeconds, serverCpuSeconds, runCpuSeconds: cpuSeconds + serverCpuSeconds })}\n`,
+  );
+} else {
+  process.send!({ cpuSeconds: 0 });
+  await once(process, 'message');
+  const taken = await run();
+  await close();
+  process.send!(taken);
+  process.disconnect();
+}

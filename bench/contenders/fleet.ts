@@ -60,12 +60,13 @@ export function workerArguments({ redisUrl, blobs }: FleetServices): string[] {
   ];
 }
 
-/** The coordinator alone: its workers answer at once. */
-export function coordinatorContender(services: FleetServices | null): Contender {
+/** Coordinators alone, one or several of the same job: their workers answer at once. */
+export function coordinatorContender(services: FleetServices | null, coordinators: 1 | 2 = 1): Contender {
   const name = services ? 'PostgreSQL' : 'SQLite';
+  const which = coordinators === 1 ? 'coordinator alone' : 'two coordinators of one job';
   return {
-    id: services ? 'coordinator-postgres' : 'coordinator',
-    label: `coordinator alone, ${name}, workers that answer at once`,
+    id: coordinators === 2 ? 'two-coordinators' : services ? 'coordinator-postgres' : 'coordinator',
+    label: `${which}, ${name}, workers that answer at once`,
     mode: 'links',
     keeps: name,
     missing: () => undefined,
@@ -76,7 +77,7 @@ export function coordinatorContender(services: FleetServices | null): Contender 
         childScript('coordinator-child.ts'),
         folder,
         String(pages),
-        ...(services ? [services.newDatabase()] : []),
+        ...(services ? [services.newDatabase(), String(coordinators)] : []),
       ],
     }),
     read: readPlain,

@@ -22,6 +22,8 @@ export interface Row {
     /** The same, but what processes share counts once. */
     peakShareMb: number;
     cpuMicros: number;
+    /** Without the start of processes, and with servers, where the contender says it. */
+    runCpuMicros?: number;
     originCpuMicros: number;
     /** Pages per CPU second of contender and origin together. */
     pagesPerCpuSecond: number;
@@ -74,6 +76,10 @@ export function summarise(
     ),
     othersShare: Math.max(...samples.map((sample) => sample.othersShare)),
   };
+  const runs = samples.flatMap(({ runCpuSeconds, pages }) =>
+    runCpuSeconds === undefined ? [] : [(runCpuSeconds / pages) * 1e6],
+  );
+  if (runs.length > 0) row.measured.runCpuMicros = median(runs);
   return row;
 }
 

@@ -161,14 +161,18 @@ export class BatchSender {
       grants: grants.map((grant) => ({ ...grant, startAt: grant.permit.startAt })),
       leaseMs: this.#budgetMs(grants, now) + LEASE_GRACE_MS,
     }));
-    const leased = await store.frontier.lease(job.id, { batches, now: Math.floor(now), suspectBatchesMax });
-    this.#parts.accountant.onLeased(clock.now());
-    if (leased.some(({ tasks }) => tasks.length > 0)) outages.onSent();
-    for (const [index, batch] of leased.entries()) {
-      for (const hostId of batch.waiting ?? []) this.#waiting.add(hostId);
-      const plan = planned[batch.suspectsOf ?? index]!;
-      if (batch.tasks.length > 0) await this.#send(plan, batch, now, allowance.bytesPerTask);
-    }
+    const hosts = new Set(planned.flatMap(({ grants }) => grants.map(({ permit }) => permit.host)));
+    const leased = await this.#parts.permits.holding(hosts, async () => {
+      const lent = await store.frontier.lease(job.id, { batches, now: Math.floor(now), suspectBatchesMax });
+      this.#parts.accountant.onLeased(clock.now());
+      if (lent.some(({ tasks }) => tasks.length > 0)) outages.onSent();
+      for (const [index, batch] of lent.entries()) {
+        for (const hostId of batch.waiting ?? []) this.#waiting.add(hostId);
+        const plan = planned[batch.suspectsOf ?? index]!;
+        if (batch.tasks.length > 0) await this.#send(plan, batch, now, allowance.bytesPerTask);
+      }
+      return lent;
+    });
     const sent = leased.reduce((count, { tasks }) => count + tasks.length, 0);
     await this.#account(all, allowance.tasks - sent);
   }

@@ -219,10 +219,13 @@ export class Coordinator {
     // Planned under a clock that was ahead: its permits would keep their hosts until then.
     if (adopted.leaseUntil - clock.now() > REST_CREDIBLE_MS) return false;
     const open = reopenBatch(job, adopted, handover, clock.now());
-    const names = handover.permits.map(({ host }) => host);
-    const hosts = new Map((await store.frontier.hostsNamed(names)).map((host) => [host.host, host]));
-    for (const permit of handover.permits)
-      this.#run.permits.grant(permit, hosts.get(permit.host) ?? { failuresInRow: 0, rests: 0, pace: null });
+    const { permits } = this.#run;
+    const names = new Set(handover.permits.map(({ host }) => host));
+    await permits.holding(names, async () => {
+      const hosts = new Map((await store.frontier.hostsNamed([...names])).map((host) => [host.host, host]));
+      for (const permit of handover.permits)
+        permits.grant(permit, hosts.get(permit.host) ?? { failuresInRow: 0, rests: 0, pace: null });
+    });
     this.#run.batches.add(open);
     const { id } = adopted;
     logger.info('waiting for a batch of an earlier run', { batch: id, tasks: open.tasks.size });

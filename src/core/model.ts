@@ -83,7 +83,10 @@ export const COUNTER_NAMES = [
 ] as const satisfies readonly (keyof Counters)[];
 
 export function zeroCounters(): Counters {
-  return Object.fromEntries(COUNTER_NAMES.map((name) => [name, 0])) as Record<keyof Counters, number>;
+  return {
+    ...{ accepted: 0, done: 0, unchanged: 0, skipped: 0, dead: 0, pending: 0, leased: 0, attempted: 0 },
+    ...{ records: 0, bytes: 0, requests: 0, batches: 0, retries: 0, duplicates: 0, dropped: 0, rejected: 0 },
+  };
 }
 
 /** The counters must balance at every instant; a store that breaks this has a bug. */

@@ -4,7 +4,7 @@ import { SharedJobRemovals } from '../../src/store/shared/job-removals.ts';
 import { SharedRequestStore } from '../../src/store/shared/request-store.ts';
 import { SharedWebhookStore } from '../../src/store/shared/webhooks/webhook-store.ts';
 import { SharedWorkerStore } from '../../src/store/shared/worker-store.ts';
-import { Database } from '../../src/store/sqlite/connection/database.ts';
+import { Database, type DatabaseOptions } from '../../src/store/sqlite/connection/database.ts';
 import { SeenIndex } from '../../src/store/sqlite/dedupe/seen-index.ts';
 import { SqliteEscalationStore } from '../../src/store/sqlite/escalation-store.ts';
 import { TaskInserter } from '../../src/store/sqlite/frontier/insert-tasks.ts';
@@ -19,14 +19,14 @@ import { SqliteViews } from '../../src/store/sqlite/views/views.ts';
 import { SqliteWebhookDatabase } from '../../src/store/sqlite/webhooks.ts';
 import type { Process, World } from './virtual-time.ts';
 
-interface MemoryStore {
+export interface MemoryStore {
   store: Store;
   db: Database;
 }
 
 /** The real store, in memory, with the database itself for whoever checks it. */
-export function openMemoryStore(): MemoryStore {
-  return storeOn(new Database(':memory:'));
+export function openMemoryStore(options: Pick<DatabaseOptions, 'keepsRollups'> = {}): MemoryStore {
+  return storeOn(new Database(':memory:', options));
 }
 
 /** A new store in the tables of one that has served: faster than new tables, and just as empty. */

@@ -40,6 +40,16 @@ const FOUND = [
   },
   { seed: 10140, tasks: 200, defect: 'a permit began with what was known of a ban before the last report' },
   { seed: 2531, tasks: 200, defect: 'a clock that was set back made a negative pace, which was no limit' },
+  {
+    seed: 3709,
+    tasks: 200,
+    defect: 'a report that came to its end during a lease was forgotten, and a ban was none for that',
+  },
+  {
+    seed: 10591,
+    tasks: 200,
+    defect: 'the network was back, and no host was asked that could have told',
+  },
 ];
 
 describe('pages that always fail', () => {

@@ -13,7 +13,7 @@ import { codeOf } from '../support/fixtures.ts';
 import { Fleet } from './fleet.ts';
 import { IdlePolls, SourcePolls, StoreChanges } from './idle-polls.ts';
 import { MemoryBlobs } from './memory-blobs.ts';
-import { emptied, openMemoryStore, SharedJob } from './shared-store.ts';
+import { emptied, type MemoryStore, openMemoryStore, SharedJob } from './shared-store.ts';
 import { sickPagesProblem } from './sick-pages.ts';
 import { type SimHost, Sites } from './sites.ts';
 import { check, StoreModel, Violation } from './store-model.ts';
@@ -80,20 +80,32 @@ export interface SimulationResult {
 /** Of so many seeds, one also compares pages beside sick ones with the same pages alone: that takes two more runs. */
 const SICK_PAGES_EVERY = 25;
 
-/** Its tables serve one run after the other, each of which begins with none of what was there before. */
-let used: ReturnType<typeof openMemoryStore> | null = null;
+/**
+ * Of so many seeds, one keeps roll-ups and the logs of hosts. They decide nothing and nothing here is concluded from them, and
+ * they are a fifth of all that is written.
+ */
+const STATISTICS_EVERY = 8;
+
+/** Their tables serve one run after the other, each of which begins with none of what was there before. */
+const used: { plain: MemoryStore | null; withStatistics: MemoryStore | null } = {
+  plain: null,
+  withStatistics: null,
+};
 
 /** Whole jobs with their faults, on virtual time. The same seed always does the same. */
 export async function simulate(options: SimulationOptions): Promise<SimulationResult> {
-  const { store, db } = used ? emptied(used) : openMemoryStore();
-  used = { store, db };
+  const hasStatistics = options.seed % STATISTICS_EVERY === 0;
+  const kind = hasStatistics ? 'withStatistics' : 'plain';
+  const before = used[kind];
+  const { store, db } = before ? emptied(before) : openMemoryStore({ keepsRollups: hasStatistics });
+  used[kind] = { store, db };
   const run = await SimulatedRun.open(store, db, options);
   try {
     await run.toItsEnd();
     const problem = options.seed % SICK_PAGES_EVERY === 0 ? await sickPagesProblem(options.seed) : null;
     if (problem !== null) throw new Violation(problem);
   } catch (error) {
-    used = null;
+    used[kind] = null;
     db.close();
     return run.result(error instanceof Violation ? error.message : ((error as Error).stack ?? String(error)));
   }
@@ -744,6 +756,10 @@ class SimulatedRun {
   /** Pages that fail do not hold up the others of their host. */
   #checkHealthyPages({ job: { spec }, model }: SimJob): void {
     const { rate } = spec.politeness;
+    const jobs = this.#jobs.length;
+    // Few slots are a limit, too: what they take for the pages of all hosts, one after the other.
+    const workMs = this.#sites.hosts.reduce((sum, host) => sum + host.pages.length * host.latencyMs, 0);
+    const slotsMs = (jobs * workMs) / this.#fleet.slots;
     for (const { name, manner, robots, pages, latencyMs } of this.#sites.hosts) {
       if (manner.kind !== 'plain' || robots === 'fails' || robots === 'elsewhere') continue;
       const healthy = pages.filter(({ kind }) => kind === 'ok');
@@ -751,7 +767,7 @@ class SimulatedRun {
       const gapMs = Math.max(rate === 'max' ? 0 : 1_000 / rate, robots === 'delays' ? 500 : 0, latencyMs / 4);
       const times = healthy.map(({ url }) => model.doneAt.get(url) ?? 0);
       const lastMs = Math.max(0, ...times);
-      const boundMs = HEALTHY_MS + this.#jobs.length * pages.length * gapMs * HEALTHY_TIMES;
+      const boundMs = HEALTHY_MS + slotsMs + jobs * pages.length * gapMs * HEALTHY_TIMES;
       check(lastMs < boundMs, () => `the healthy pages of ${name} took ${lastMs} ms, more than ${boundMs}`);
     }
   }
@@ -794,7 +810,8 @@ function politenessOf(
   random: SeededRandom,
 ) {
   const own = { rate, adaptive: random.chance(0.7), robots: random.chance(0.7) };
-  return { ...own, perAddress: perAddress && own.adaptive && rate !== 'max' };
+  const log = seed % STATISTICS_EVERY === 0;
+  return { ...own, log, perAddress: perAddress && own.adaptive && rate !== 'max' };
 }
 
 const CAP_WINDOWS_MS = [1_000, 10_000];

@@ -4,6 +4,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 /** The compiler as editors run it, over its standard streams (the Language Server Protocol), for one file. */
 
 const COMPILER = fileURLToPath(new URL('../../node_modules/typescript/bin/tsc', import.meta.url));
+/** It would install types of packages with npm: ten processes that a test does not need. */
+const SETTINGS = { disableAutomaticTypeAcquisition: true };
 const HEAD_END = '\r\n\r\n';
 
 interface Message {
@@ -44,14 +46,15 @@ export async function openLanguageServer(file: string, text: string): Promise<La
     });
   child.setMaxListeners(0);
   readMessages(child.stdout, (message) => {
-    // It asks for settings: there are none.
+    // It asks for settings.
     if (message.method !== undefined && message.id !== undefined)
-      send({ id: message.id, result: message.params?.items?.map(() => null) ?? null });
+      send({ id: message.id, result: message.params?.items?.map(() => SETTINGS) ?? null });
     else if (message.id !== undefined) waiting.get(message.id)?.(message);
   });
   const uri = pathToFileURL(file).href;
   const completionItem = { documentationFormat: ['plaintext'] };
   const capabilities = {
+    workspace: { configuration: true },
     textDocument: { hover: { contentFormat: ['plaintext'] }, completion: { completionItem } },
   };
   await ask('initialize', { processId: process.pid, rootUri: null, capabilities });

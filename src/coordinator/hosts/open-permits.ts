@@ -33,11 +33,16 @@ const NO_LOAD: HostLoad = { permits: 0, parallel: 0 };
 /** Woken by a permit that comes back: its own job may be the first of those that wait, and all of them would be too many. */
 const WOKEN_MAX = 2;
 
-/** What is out for which host. Holds only hosts with open permits or reports that are being settled: memory grows with the work that is under way. */
+/**
+ * What is out for which host. Has only hosts with open permits, with reports that are being settled, or that the store
+ * is asked about: memory grows with the work that is under way.
+ */
 export class OpenPermits {
   readonly #hosts = new Map<string, HostEntry>();
   /** Jobs that want more of a host than is free, in the order in which they came. */
   readonly #waiting = new Map<string, Set<() => void>>();
+  /** By host: how many wait for what the store says of it. */
+  readonly #held = new Map<string, number>();
   /** By permit that was given back: what is under way. */
   readonly #underWay = new WeakMap<Permit, number>();
   /** Several jobs of this process have permits here. */
@@ -150,8 +155,30 @@ export class OpenPermits {
     this.#forget(host, entry);
   }
 
+  /**
+   * While the store is asked about these hosts, and until permits are granted on its answer. What it says of their health may
+   * be older than a report that comes to its end before the answer, so what is known here is kept: a permit that began with
+   * the older health forgot that the host had answered, and took its next ban for pages that are forbidden.
+   */
+  async holding<T>(hosts: ReadonlySet<string>, work: () => Promise<T>): Promise<T> {
+    for (const host of hosts) this.#held.set(host, (this.#held.get(host) ?? 0) + 1);
+    try {
+      return await work();
+    } finally {
+      for (const host of hosts) this.#letGo(host);
+    }
+  }
+
+  #letGo(host: string): void {
+    const left = this.#held.get(host)! - 1;
+    if (left > 0) this.#held.set(host, left);
+    else this.#held.delete(host);
+    const entry = this.#hosts.get(host);
+    if (entry) this.#forget(host, entry);
+  }
+
   #forget(host: string, { permits, unsettled }: HostEntry): void {
-    if (permits > 0 || unsettled > 0) return;
+    if (permits > 0 || unsettled > 0 || this.#held.has(host)) return;
     this.#hosts.delete(host);
     // Nothing comes back any more: who still waits looks by itself.
     this.#waiting.delete(host);

@@ -87,11 +87,16 @@ export class OutageWatch {
     return hosts.slice(0, PROBED_HOSTS).map((host) => ({ ...host, ready: Math.min(host.ready, 1) }));
   }
 
-  /** During an outage: a host that was reached before, to see whether it still is. Null when there is none. */
+  /**
+   * During an outage: a host that was reached before, to see whether it still is; of these rather one that has not failed
+   * since. One that has is asked again all the same: it may have no tasks left, and then only this tells that the network
+   * is back. Null when there is none.
+   */
   get reference(): Reference | null {
     const { outage, unreached } = this.#network;
     if (outage === null) return null;
-    const references = this.#references.filter(({ host }) => !unreached.some((each) => each.host === host));
+    const others = this.#references.filter(({ host }) => !unreached.some((each) => each.host === host));
+    const references = others.length > 0 ? others : this.#references;
     return references[this.#turn % references.length] ?? null;
   }
 

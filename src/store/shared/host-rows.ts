@@ -3,11 +3,19 @@ import { WAITING } from './states.ts';
 
 export type DueColumns = Omit<DueHost, 'pace' | 'ban'> & { pace: string | null; ban: string | null };
 
-export function toDue({ pace, ban, ...row }: DueColumns): DueHost {
+/** Column by column: copying the rest of a row took most of the time, as rows have no class. */
+export function toDue(row: DueColumns): DueHost {
   return {
-    ...row,
-    pace: pace === null ? null : JSON.parse(pace),
-    ban: ban === null ? null : JSON.parse(ban),
+    id: row.id,
+    host: row.host,
+    ready: row.ready,
+    nextAt: row.nextAt,
+    crawlDelayMs: row.crawlDelayMs,
+    failuresInRow: row.failuresInRow,
+    rests: row.rests,
+    reachedAt: row.reachedAt,
+    pace: row.pace === null ? null : JSON.parse(row.pace),
+    ban: row.ban === null ? null : JSON.parse(row.ban),
   };
 }
 

@@ -280,8 +280,7 @@ export class SqliteFrontier implements Frontier {
     this.#write(() => {
       const queues = new QueueDelta();
       for (const row of due) {
-        if (this.#db.run('UPDATE tasks SET state = ? WHERE id = ? AND state = ?', READY, row.id, WAITING) > 0)
-          queues.add(row.host_id, 1);
+        if (this.#db.run(PROMOTE, row.id) > 0) queues.add(row.host_id, 1);
       }
       queues.write(this.#db, jobId);
     });
@@ -300,6 +299,9 @@ export class SqliteFrontier implements Frontier {
 type Sent = Parameters<Frontier['noteSent']>[1];
 
 type Planned = LeaseRequest['batches'][number];
+
+/** With numbers in it: a bound state would be compared with those of the partial indexes, and compiled anew each time. */
+const PROMOTE = `UPDATE tasks SET state = ${READY} WHERE id = ? AND state = ${WAITING}`;
 
 const HOST_COLUMNS = `
   hosts.id, hosts.host, hosts.next_at AS nextAt, hosts.crawl_delay_ms AS crawlDelayMs,

@@ -1,6 +1,12 @@
 import { randomInt } from 'node:crypto';
 import type { CostLine } from '../../core/cost/cost.ts';
-import { COUNTER_NAMES, type Counters, type JobState, type RequestedState } from '../../core/model.ts';
+import {
+  COUNTER_NAMES,
+  type Counters,
+  type JobState,
+  type RequestedState,
+  zeroCounters,
+} from '../../core/model.ts';
 import type { PriorityRule } from '../../core/priority/priority.ts';
 import type { Job, JobStore, SourcePosition } from '../../ports/store.ts';
 import { selectCosts, toCostLines } from '../shared/cost-rows.ts';
@@ -245,12 +251,11 @@ export class SqliteJobStore implements JobStore {
   }
 
   #counters(jobId: number): Counters {
-    const row = this.#db.get<Counters>(
-      `SELECT ${COUNTER_NAMES.join(', ')} FROM counters WHERE job_id = ?`,
-      jobId,
-    );
+    const row = this.#db.get<Counters>(SELECT_COUNTERS, jobId);
     if (!row) throw new Error(`no counters of job ${jobId}`);
-    return { ...row };
+    const counters = zeroCounters();
+    for (const name of COUNTER_NAMES) counters[name] = row[name];
+    return counters;
   }
 
   #require(id: number): Job {
@@ -265,4 +270,6 @@ export class SqliteJobStore implements JobStore {
   }
 }
 
+/** Made once: it is read with every look of the coordinator. */
+const SELECT_COUNTERS = `SELECT ${COUNTER_NAMES.join(', ')} FROM counters WHERE job_id = ?`;
 const SCHEDULED_JOBS = scheduledJobs("json_extract(spec, '$.schedule') IS NOT NULL");

@@ -104,13 +104,12 @@ export class CounterUpdates {
   async #writeQueues(tx: Transaction, jobId: number): Promise<void> {
     const changed = [...this.#ready].filter(([id, amount]) => amount !== 0 || this.#rescheduled.has(id));
     if (changed.length === 0) return;
-    const amounts = changed.map(([, amount]) => amount);
     await tx.run(
       ADD_READY,
       jobId,
       changed.map(([id]) => id),
-      amounts,
-      [...this.#rescheduled],
+      changed.map(([, amount]) => amount),
+      changed.map(([id]) => this.#rescheduled.has(id)),
     );
   }
 
@@ -140,13 +139,26 @@ const ADD_TEMPLATES = `
   SELECT $1, template, count FROM unnest($2::text[], $3::bigint[]) AS spent (template, count) ORDER BY template
   ON CONFLICT (job_id, template) DO UPDATE SET count = templates.count + excluded.count`;
 
+/**
+ * Nearly all of them are there: what they have is changed, in one order, and only the others are added. Adding all of them
+ * and changing those that are there already wrote each row twice.
+ */
 const ADD_READY = `
+  WITH change AS MATERIALIZED (
+    SELECT hosts.id, given.amount, CASE WHEN given.moves THEN hosts.next_at END AS moved_to, hosts.next_at
+    FROM unnest($2::bigint[], $3::bigint[], $4::boolean[]) AS given (host_id, amount, moves)
+      JOIN hosts ON hosts.id = given.host_id
+    WHERE ${indexHint('given.host_id')} ORDER BY hosts.id
+  ), known AS (
+    UPDATE queues SET ready = queues.ready + change.amount, next_at = coalesce(change.moved_to, queues.next_at)
+    FROM change WHERE ${indexHint('change.id')} AND queues.job_id = $1 AND queues.host_id = change.id
+    RETURNING queues.host_id
+  )
   INSERT INTO queues (job_id, host_id, ready, next_at)
-  SELECT $1, hosts.id, change.amount, hosts.next_at
-  FROM unnest($2::bigint[], $3::bigint[]) AS change (host_id, amount) JOIN hosts ON hosts.id = change.host_id
-  WHERE ${indexHint('change.host_id')} ORDER BY hosts.id
+  SELECT $1, id, amount, next_at FROM change WHERE id NOT IN (SELECT host_id FROM known) ORDER BY id
   ON CONFLICT (job_id, host_id) DO UPDATE SET ready = queues.ready + excluded.ready,
-    next_at = CASE WHEN queues.host_id = ANY($4::bigint[]) THEN excluded.next_at ELSE queues.next_at END`;
+    next_at = CASE WHEN (SELECT moved_to FROM change WHERE id = queues.host_id) IS NULL THEN queues.next_at
+      ELSE excluded.next_at END`;
 
 /** Rows that another job is about to change are left: two jobs that wait for each other's would wait for ever. */
 const FOLLOW_HOSTS = `

@@ -129,11 +129,13 @@ function attemptRow(change: TaskChange, earlier: EarlierPage | null): object | n
 }
 
 /**
- * The batch is locked before its tasks, here and everywhere. The same object again, in a later pass, only gets a new date.
+ * The batch is locked before its tasks, here and everywhere. It is found by its number: IS TRUE keeps the planner from
+ * the index of all open batches of the job, which it takes while there are few. The same object again, in a later pass, only gets a new date.
  */
 const APPLY = `
   WITH batch AS MATERIALIZED (
-    SELECT id, unsettled, coordinator, host_ids FROM batches WHERE id = $1 AND job_id = $2 AND state = 'open' FOR UPDATE
+    SELECT id, unsettled, coordinator, host_ids FROM batches
+    WHERE id = $1 AND (job_id = $2 AND state = 'open') IS TRUE FOR UPDATE
   ), archive AS (
     INSERT INTO archives (job_id, batch_id, key, bytes) SELECT $2, id, $4::text, $5::bigint FROM batch WHERE $4 IS NOT NULL
     RETURNING id

@@ -1,6 +1,12 @@
 import type { NewTask } from '../../../core/model.ts';
 import { RecordChangeSum } from '../../../core/record-changes/record-changes.ts';
-import { ALL_HOSTS, addSettled, addCosts as countCosts, emptyRollup } from '../../../core/rollups/rollup.ts';
+import {
+  ALL_HOSTS,
+  addSettled,
+  addCosts as countCosts,
+  emptyRollup,
+  type RollupRow,
+} from '../../../core/rollups/rollup.ts';
 import type { Settlement, SettleResult, TaskChange } from '../../../ports/store.ts';
 import { costsOf } from '../../shared/cost-rows.ts';
 import { LEASED, READY } from '../../shared/states.ts';
@@ -67,8 +73,7 @@ export async function settleInTransaction(
   if (sink && writer.written)
     await writeSink(tx, sink.spec, { id: jobId, name: sink.job }, [...writer.written.values()]);
   tx.finally(addRecordChanges(tx, jobId, batch.pass, recordChanges));
-  await addCosts(tx, jobId, costsOf(settlement));
-  await writeTotals(tx, settlement, batch, applied, { counterUpdates, hosts });
+  await writeTotals(tx, jobId, [{ settlement, batch, applied, hosts }], counterUpdates);
   if (batch.wants_work) {
     const taskIds = applied.map(({ change }) => change.id);
     const news = { jobId, pass: batch.pass, taskIds, records: writer.news, now };
@@ -88,7 +93,7 @@ function recordWriter(
 }
 
 /** A report cannot settle a task twice. */
-function firstOfEach(tasks: readonly TaskChange[]): TaskChange[] {
+export function firstOfEach(tasks: readonly TaskChange[]): TaskChange[] {
   const seen = new Set<number>();
   return tasks.filter(({ id }) => !seen.has(id) && seen.add(id));
 }
@@ -166,27 +171,61 @@ async function writeHistories(
   if (histories.size > 0) await tx.run(UPDATE_HISTORIES, [...histories.keys()], [...histories.values()]);
 }
 
-/** The batch, its hosts and all that is counted. */
-async function writeTotals(
+/** A report whose tasks are written. */
+export interface SettledPart {
+  settlement: Settlement;
+  batch: OpenBatch;
+  applied: readonly Applied[];
+  hosts: HostNumbers;
+}
+
+/** The batches, their hosts and all that is counted. */
+export async function writeTotals(
   tx: Transaction,
-  settlement: Settlement,
-  batch: OpenBatch,
-  applied: readonly Applied[],
-  { counterUpdates, hosts }: { counterUpdates: CounterUpdates; hosts: HostNumbers },
+  jobId: number,
+  parts: readonly SettledPart[],
+  counterUpdates: CounterUpdates,
 ): Promise<void> {
-  const { jobId, batchId, final } = settlement;
-  let bytes = 0;
-  let done = 0;
-  let failed = 0;
+  // Waited for, because all jobs of a key share a row: whoever locks it before its hosts never waits in a ring.
+  await pipelined(...parts.map(({ settlement }) => addCosts(tx, jobId, costsOf(settlement))));
+  for (const { settlement, batch, applied } of parts)
+    if (settlement.final && batch.unsettled > applied.length)
+      await giveBack(tx, settlement.batchId, counterUpdates);
+  const written: Promise<unknown>[] = [];
+  const rollups: RollupRow[] = [];
+  for (const { settlement, batch, applied } of parts) {
+    const { batchId, final, now, worker, requests, durationMs } = settlement;
+    const { rollup, totals } = countApplied(settlement, applied, counterUpdates);
+    const unsettled = batch.unsettled - applied.length;
+    const { done, failed, bytes } = totals;
+    const sums = [done, failed, requests, Math.round(bytes), durationMs];
+    written.push(tx.run(UPDATE_BATCH, batchId, final, unsettled, now, cleanText(worker), ...sums));
+    written.push(writeRobots(tx, settlement.robots));
+    rollups.push({ host: ALL_HOSTS, at: now, rollup });
+  }
+  written.push(
+    writeHosts(tx, jobId, parts, counterUpdates),
+    counterUpdates.write(tx, jobId),
+    addRollups(tx, jobId, rollups),
+  );
+  tx.finally(pipelined(...written));
+}
+
+function countApplied(
+  settlement: Settlement,
+  applied: readonly Applied[],
+  counterUpdates: CounterUpdates,
+): { rollup: RollupRow['rollup']; totals: { done: number; failed: number; bytes: number } } {
+  const totals = { done: 0, failed: 0, bytes: 0 };
   const rollup = emptyRollup();
   rollup.requests = settlement.requests;
   countCosts(rollup, settlement.costs ?? []);
   for (const { change, hostId, isFirst } of applied) {
     addSettled(rollup, change);
     if (isFirst) counterUpdates.count('attempted', 1);
-    bytes += change.trace?.bytes ?? 0;
-    if (change.outcome === 'failed') failed++;
-    else if (change.outcome !== 'deferred') done++;
+    totals.bytes += change.trace?.bytes ?? 0;
+    if (change.outcome === 'failed') totals.failed++;
+    else if (change.outcome !== 'deferred') totals.done++;
     if (stateOf(change, settlement.now) === READY) counterUpdates.queue(hostId, 1);
     counterUpdates.count(change.to, 1);
     counterUpdates.count('rejected', change.rejected ?? 0);
@@ -194,22 +233,11 @@ async function writeTotals(
     if ((change.to === 'dead' || change.to === 'skipped') && change.code)
       counterUpdates.tally(change.to, change.code, 1);
   }
-  const unsettled = batch.unsettled - applied.length;
-  if (final && unsettled > 0) await giveBack(tx, batchId, counterUpdates);
   counterUpdates.count('leased', -applied.length);
-  counterUpdates.count('bytes', bytes);
+  counterUpdates.count('bytes', totals.bytes);
   counterUpdates.count('requests', settlement.requests);
-  if (final) counterUpdates.count('batches', 1);
-  const { now, worker, requests, durationMs } = settlement;
-  const totals = [done, failed, requests, Math.round(bytes), durationMs];
-  const written = pipelined(
-    tx.run(UPDATE_BATCH, batchId, final, unsettled, now, cleanText(worker), ...totals),
-    writeRobots(tx, settlement.robots),
-    writeHosts(tx, settlement, batch, hosts, counterUpdates),
-    counterUpdates.write(tx, jobId),
-    addRollups(tx, jobId, [{ host: ALL_HOSTS, at: now, rollup }]),
-  );
-  tx.finally(written);
+  if (settlement.final) counterUpdates.count('batches', 1);
+  return { rollup, totals };
 }
 
 /** A worker that forgot tasks must not keep them for ever. */

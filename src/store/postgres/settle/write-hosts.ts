@@ -1,36 +1,60 @@
 import type { HostChange, RobotsEntry, Settlement } from '../../../ports/store.ts';
-import type { Transaction } from '../connection/database.ts';
+import { pipelined, type Transaction } from '../connection/database.ts';
 import { type CounterUpdates, cleanText, indexHint, toJson, toRows } from '../connection/rows.ts';
 import type { HostNumbers } from '../frontier/host-ids.ts';
 import { LOG_HASH } from '../host-log.ts';
 
+/** A report, with what its batch held. */
+interface HostsPart {
+  settlement: Pick<Settlement, 'hosts' | 'robots' | 'final'>;
+  batch: { coordinator: number; host_ids: string | null };
+  hosts: HostNumbers;
+}
+
+interface HostRow {
+  id: number;
+  /** Holds that end. */
+  r?: number;
+}
+
 /**
- * What a report says about hosts, after its robots.txt were written. The last one of a batch also lets go of those that
- * the batch held.
+ * What reports say about hosts, after their robots.txt were written; of several at once no two may say something of the
+ * same host. The last one of a batch also lets go of those that the batch held.
  */
 export async function writeHosts(
   tx: Transaction,
-  { jobId, hosts: changes, robots, final }: Settlement,
-  batch: { coordinator: number; host_ids: string | null },
-  hosts: HostNumbers,
+  jobId: number,
+  parts: readonly HostsPart[],
   counterUpdates: CounterUpdates,
 ): Promise<void> {
-  const rows = new Map<number, object>();
-  const released: number[] = final && batch.host_ids !== null ? JSON.parse(batch.host_ids) : [];
-  for (const id of released) rows.set(id, { id, r: 1 });
-  for (const change of changes) {
-    const id = hosts.of(change.host);
-    if (change.nextAt !== null)
-      counterUpdates.free(id, { nextAt: change.nextAt, takenUntil: change.takenUntil ?? null });
-    rows.set(id, { ...rows.get(id), ...toRow(change), id });
+  const byCoordinator = Map.groupBy(parts, ({ batch }) => batch.coordinator);
+  const work = [...byCoordinator].map(async ([coordinator, own]) => {
+    const rows = rowsOf(own, counterUpdates);
+    if (rows.size === 0) return;
+    const ids = [...rows.keys()].sort((a, b) => a - b);
+    await tx.run(UPDATE_HOSTS, toRows(ids.map((id) => rows.get(id)!)), ids, coordinator, jobId);
+  });
+  await pipelined(...work);
+}
+
+function rowsOf(parts: readonly HostsPart[], counterUpdates: CounterUpdates): Map<number, HostRow> {
+  const rows = new Map<number, HostRow>();
+  for (const { settlement, batch, hosts } of parts) {
+    const { hosts: changes, robots, final } = settlement;
+    const released: number[] = final && batch.host_ids !== null ? JSON.parse(batch.host_ids) : [];
+    for (const id of released) rows.set(id, { ...rows.get(id), id, r: (rows.get(id)?.r ?? 0) + 1 });
+    for (const change of changes) {
+      const id = hosts.of(change.host);
+      if (change.nextAt !== null)
+        counterUpdates.free(id, { nextAt: change.nextAt, takenUntil: change.takenUntil ?? null });
+      rows.set(id, { ...rows.get(id), ...toRow(change), id });
+    }
+    for (const { host } of robots) {
+      const id = hosts.of(host);
+      rows.set(id, { ...rows.get(id), id, k: true } as HostRow);
+    }
   }
-  for (const { host } of robots) {
-    const id = hosts.of(host);
-    rows.set(id, { ...rows.get(id), id, k: true });
-  }
-  if (rows.size === 0) return;
-  const ids = [...rows.keys()].sort((a, b) => a - b);
-  await tx.run(UPDATE_HOSTS, toRows(ids.map((id) => rows.get(id)!)), ids, batch.coordinator, jobId);
+  return rows;
 }
 
 function toRow(change: HostChange): object {

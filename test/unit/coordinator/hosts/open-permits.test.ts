@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { OpenPermits } from '../../../../src/coordinator/hosts/open-permits.ts';
+import { NO_BAN } from '../../../../src/core/bans/bans.ts';
 import type { Permit } from '../../../../src/core/batch/batch.ts';
 
 const permit: Permit = { host: 'a.example', startAt: 0, endAt: 1_000, gapMs: 0, parallel: 4 };
@@ -67,4 +68,32 @@ test('what is said of a permit can only make it smaller', () => {
   expect(permits.load(permit.host)).toEqual({ permits: 1, parallel: 8 });
   permits.release(given, 0);
   expect(permits.load(permit.host)).toEqual({ permits: 1, parallel: 4 });
+});
+
+test('what a report says while the store is asked is known to the permits that follow', async () => {
+  const { permits } = open(false);
+  const ban = { ...NO_BAN, known: { url: 'http://a.example/', at: 1 } };
+  permits.grant(permit, HEALTH);
+  await permits.holding(new Set([permit.host, 'other.example']), async () => {
+    Object.assign(permits.entry(permit.host)!, { ban });
+    permits.release(permit, 0);
+    // The health is from before the report.
+    permits.grant(permit, HEALTH);
+  });
+  expect(permits.entry(permit.host)!.ban).toBe(ban);
+  permits.release(permit, 0);
+  expect(permits.size).toBe(0);
+});
+
+test('of several that ask the store about a host, the last one forgets it, also when the store fails', async () => {
+  const { permits } = open(true);
+  permits.grant(permit, HEALTH);
+  const hosts = new Set([permit.host]);
+  const failing = permits.holding(hosts, async () => {
+    await permits.holding(hosts, async () => void permits.release(permit, 0));
+    expect(permits.size).toBe(1);
+    throw new Error('disk I/O error');
+  });
+  await expect(failing).rejects.toThrow('disk I/O error');
+  expect(permits.size).toBe(0);
 });

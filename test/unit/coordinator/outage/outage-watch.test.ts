@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import { OutageWatch } from '../../../../src/coordinator/outage/outage-watch.ts';
+import type { RobotsOutcome } from '../../../../src/core/batch/outcome.ts';
+import { reportOf } from '../../../support/coordinator/batches.ts';
+import { batchOf } from '../../../support/coordinator/progress-reports.ts';
+
+const logger = { info: () => {}, warn: () => {} };
+
+/** What the robots.txt of each host came to. */
+function told(watch: OutageWatch, answers: Record<string, 'answers' | 'unreachable'>): void {
+  const hosts = Object.keys(answers);
+  const asked = hosts.map((host, permit) => ({
+    permit,
+    origin: `http://${host}`,
+    url: `http://${host}/robots.txt`,
+  }));
+  const trace = { startedAt: 0, durationMs: 1, bytes: 0 };
+  const robots = hosts.map((host): RobotsOutcome => {
+    const about = { kind: 'failed', origin: `http://${host}` } as const;
+    if (answers[host] === 'answers')
+      return { ...about, code: 'server-error', detail: 'status 500', trace: { ...trace, httpStatus: 500 } };
+    const detail = 'the connection failed (ENETUNREACH)';
+    return { ...about, code: 'connect', detail, trace: { ...trace, httpStatus: null } };
+  });
+  const batch = { ...batchOf(1, hosts, 0), robots: asked };
+  watch.judge({ batch, tasks: new Map() }, reportOf({ robots }));
+}
+
+test('the host that is asked whether the network is there has not failed yet, where there is one', () => {
+  const watch = new OutageWatch({ clock: { now: () => 0, after: () => () => {} }, logger });
+  told(watch, { 'a.example': 'answers', 'b.example': 'answers' });
+  expect(watch.reference).toBeNull();
+  told(watch, { 'a.example': 'unreachable' });
+  expect(watch.reference).toEqual({ host: 'b.example', url: 'http://b.example/robots.txt' });
+});
+
+test('when all of them have failed, they are asked again: they may have no tasks left that would', () => {
+  const watch = new OutageWatch({ clock: { now: () => 0, after: () => () => {} }, logger });
+  told(watch, { 'a.example': 'answers' });
+  told(watch, { 'a.example': 'unreachable', 'b.example': 'unreachable' });
+  expect(watch.reference).toEqual({ host: 'a.example', url: 'http://a.example/robots.txt' });
+  told(watch, { 'a.example': 'answers' });
+  expect(watch.reference).toBeNull();
+});
