@@ -150,6 +150,7 @@ function settlementOf(
     durationMs: 100,
     archive: { key: `warc/bench-1/${batch.id}.warc.gz`, bytes: 300_000 },
     requests: tasks.length,
+    owner: null,
     perTemplateMax: null,
     records: { guardMs: 3_600_000, history: false },
     quality: [],

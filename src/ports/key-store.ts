@@ -17,6 +17,8 @@ export interface ApiKey {
 export interface KeyUsage {
   pages: number;
   cost: number;
+  requests: number;
+  browserSeconds: number;
 }
 
 export interface KeyStore {
@@ -36,13 +38,18 @@ export interface KeyStore {
   revoke(id: string, now: number): Promise<ApiKey | null>;
   /** Pages of its running jobs that are not finished. */
   pagesUnderWay(id: string): Promise<number>;
+  /** Tasks of its running jobs that are out. */
+  tasksOut(id: string): Promise<number>;
   /** What was used on the day so far; `day` counts days since 1970. */
   usage(id: string, day: number): Promise<KeyUsage>;
-  /** Adds to what was used, unless that exceeds `max`: then nothing is added, and the answer is false. */
+  /**
+   * Adds to what was used, unless that exceeds `max`: then nothing is added, and the answer is false. Requests and seconds of
+   * browsers are added by the settle.
+   */
   use(
     id: string,
     day: number,
-    used: KeyUsage,
+    used: Pick<KeyUsage, 'pages' | 'cost'>,
     max: { pages: number | null; cost: number | null },
   ): Promise<boolean>;
 }

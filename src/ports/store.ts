@@ -240,7 +240,9 @@ export interface Settlement {
   /** A shard of packed media, kept among the archives of the batch. */
   pack?: { key: string; bytes: number } | null;
   requests: number;
-  /** Lines that are added to the bill of the job, and their dollars to what its key has used today. */
+  /** Id of the API key that made the job: its requests are added to what the key has used today. */
+  owner: string | null;
+  /** Lines that are added to the bill of the job, and their dollars and browser seconds to what its key has used today. */
   costs?: readonly CostLine[];
   perTemplateMax: number | null;
   records: RecordRules;

@@ -173,6 +173,7 @@ export function settlementOf(
     durationMs: 5,
     archive: null,
     requests: tasks.filter((task) => task.trace !== null).length,
+    owner: null,
     perTemplateMax: null,
     records: { guardMs: 0, history: false },
     quality: [],

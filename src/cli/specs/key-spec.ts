@@ -25,6 +25,12 @@ export const KEYS: CommandSpec = {
     'pages-under-way': limit('For create: pages that may be accepted and not finished. Default: no limit'),
     'pages-per-day': limit('For create: pages accepted per day, in UTC. Default: no limit'),
     'cost-per-day': limit('For create: what jobs may cost per day, in US dollars. Default: no limit'),
+    'requests-per-day': limit(
+      'For create: requests that jobs may send per day, in UTC, with retries and robots.txt. Default: no limit',
+    ),
+    'browser-seconds-per-day': limit(
+      'For create: seconds of pages in a browser per day, in UTC. Default: no limit',
+    ),
     weight: limit(
       'For create: share of the workers, 0.01 to 100, beside other keys and the folder itself, which have 1. Default: 1',
     ),

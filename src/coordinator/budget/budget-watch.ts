@@ -2,10 +2,14 @@ import type { Report } from '../../core/batch/batch.ts';
 import {
   addTaskCosts,
   type Budget,
+  dailyBudgetOf,
   exhausted,
+  exhaustedOfKey,
+  isLimited,
   NO_TASK_COSTS,
   type Spent,
   tasksWithin,
+  tasksWithinKey,
 } from '../../core/budget/budget.ts';
 import {
   billOf,
@@ -34,7 +38,7 @@ const NO_COST_RULES: CostRules = { prices: PRICES_DEFAULT, storesInS3: false };
 interface WatchParts {
   store: {
     readonly jobs: Pick<Store['jobs'], 'costs' | 'addCosts'>;
-    readonly keys: Pick<Store['keys'], 'byId' | 'usage'>;
+    readonly keys: Pick<Store['keys'], 'byId' | 'tasksOut' | 'usage'>;
   };
   job: Job;
   clock: Clock;
@@ -46,13 +50,13 @@ const DAY_MS = 86_400_000;
 /** Limits of a key are read again after so long. */
 const KEY_MS = 2_000;
 
-/** Prices what the run uses, and says how much of its budgets is left: those of the job, and the cost per day of its key. */
+/** Prices what the run uses, and says how much of its budgets is left: those of the job, and those of a day of its key. */
 export class BudgetWatch {
   readonly #parts: WatchParts;
   readonly #rules: CostRules;
   readonly #limits: Budget;
   #taskCosts = NO_TASK_COSTS;
-  #keyLimit: { dollars: number | null; until: number } = { dollars: null, until: 0 };
+  #keyLimits: { budget: Budget | null; until: number } = { budget: null, until: 0 };
   #machineMs = 0;
 
   constructor(parts: WatchParts) {
@@ -90,45 +94,41 @@ export class BudgetWatch {
 
   /** Null without any budget. */
   async tasksLeft({ requests, leased }: Pick<Counters, 'requests' | 'leased'>): Promise<number | null> {
-    const budget = await this.#budget();
-    if (budget === null) return null;
-    const spent = await this.#spent(requests);
-    const ofJob = tasksWithin(this.#limits, spent, leased, this.#taskCosts);
-    if (budget.keyDollars === null) return ofJob;
-    const ofKey = { requests: null, dollars: budget.keyDollars, browserSeconds: null };
-    return Math.min(
-      ofJob,
-      tasksWithin(ofKey, { ...spent, dollars: budget.keySpent }, leased, this.#taskCosts),
-    );
+    const ofKey = await this.#keyBudget();
+    if (ofKey === null && !isLimited(this.#limits)) return null;
+    const tasks = tasksWithin(this.#limits, await this.#spent(requests), leased, this.#taskCosts);
+    if (ofKey === null) return tasks;
+    const { store, job } = this.#parts;
+    // Read before what was used: what is settled in between then counts twice, and not never.
+    const out = ofKey.requests === null ? leased : await store.keys.tasksOut(job.owner!);
+    const spent = await this.#spentByKey();
+    return Math.min(tasks, tasksWithinKey(ofKey, spent, { ofJob: leased, ofKey: out }, this.#taskCosts));
   }
 
   /** Which budget is used up, in words; null while none is. */
   async exhausted({ requests }: Pick<Counters, 'requests'>): Promise<string | null> {
-    const budget = await this.#budget();
-    if (budget === null) return null;
-    if (budget.keyDollars !== null && budget.keySpent >= budget.keyDollars)
-      return `limit of ${budget.keyDollars} USD per day of the API key reached`;
+    const ofKey = await this.#keyBudget();
+    const reason = ofKey && exhaustedOfKey(ofKey, await this.#spentByKey());
+    if (reason !== null || !isLimited(this.#limits)) return reason;
     return exhausted(this.#limits, await this.#spent(requests));
   }
 
-  async #budget(): Promise<{ keyDollars: number | null; keySpent: number } | null> {
-    const keyDollars = await this.#keyDollars();
-    const hasLimits = Object.values(this.#limits).some((limit) => limit !== null);
-    if (keyDollars === null) return hasLimits ? { keyDollars, keySpent: 0 } : null;
-    const { store, job } = this.#parts;
-    const { cost } = await store.keys.usage(job.owner!, Math.floor(this.#now() / DAY_MS));
-    return { keyDollars, keySpent: cost };
-  }
-
-  async #keyDollars(): Promise<number | null> {
+  /** Of a day; null where the job has no key, or its key no such limits. */
+  async #keyBudget(): Promise<Budget | null> {
     const { store, job } = this.#parts;
     if (job.owner === null) return null;
     const now = this.#now();
-    if (now >= this.#keyLimit.until) {
+    if (now >= this.#keyLimits.until) {
       const key = await store.keys.byId(job.owner);
-      this.#keyLimit = { dollars: key?.limits.costPerDay ?? null, until: now + KEY_MS };
+      this.#keyLimits = { budget: key && dailyBudgetOf(key.limits), until: now + KEY_MS };
     }
-    return this.#keyLimit.dollars;
+    return this.#keyLimits.budget;
+  }
+
+  async #spentByKey(): Promise<Spent> {
+    const { store, job } = this.#parts;
+    const used = await store.keys.usage(job.owner!, Math.floor(this.#now() / DAY_MS));
+    return { requests: used.requests, dollars: used.cost, browserSeconds: used.browserSeconds };
   }
 
   async #spent(requests: number): Promise<Spent> {

@@ -40,7 +40,7 @@ export interface Judgement {
 
 /** What is the same for all reports of a job. */
 export interface DecisionRules {
-  job: Pick<Job, 'id' | 'spec'>;
+  job: Pick<Job, 'id' | 'spec' | 'owner'>;
   follow: readonly CompiledFollow[];
   tellsReferrers: boolean;
   inherit: InheritMeta;
@@ -121,6 +121,7 @@ function settlementOf(
     archive: report.archive,
     pack: report.pack ?? null,
     requests: report.permits.reduce((sum, use) => sum + use.sent, 0),
+    owner: job.owner,
     costs: judged.costs,
     perTemplateMax: limits.perTemplate,
     records: {

@@ -18,6 +18,10 @@ export interface KeyLimits {
   pagesPerDay: number | null;
   /** What jobs may cost within a day of UTC, in US dollars. */
   costPerDay: number | null;
+  /** Requests that jobs may send within a day of UTC, retries and robots.txt included. */
+  requestsPerDay: number | null;
+  /** Seconds of pages in a browser within a day of UTC. */
+  browserSecondsPerDay: number | null;
   /** Twice the weight is twice the share of the workers, as long as other keys want them too. */
   weight: number;
 }
@@ -32,6 +36,8 @@ export const KEY_LIMITS_DEFAULT: KeyLimits = {
   pagesUnderWay: null,
   pagesPerDay: null,
   costPerDay: null,
+  requestsPerDay: null,
+  browserSecondsPerDay: null,
   weight: 1,
 };
 

@@ -134,7 +134,7 @@ export class PostgresJobStore implements JobStore {
   }
 
   async addCosts(jobId: number, lines: readonly CostLine[], now: number): Promise<void> {
-    await this.#db.write((tx) => addCosts(tx, jobId, lines, now));
+    await this.#db.write((tx) => addCosts(tx, jobId, { lines, now }));
   }
 
   async update(jobId: number, change: Parameters<JobStore['update']>[1]): Promise<void> {

@@ -1,5 +1,13 @@
 import type { ApiKey, KeyStore, KeyUsage } from '../../ports/key-store.ts';
-import { type KeyColumns, SELECT_KEYS, selectUnderWay, toKey } from '../shared/key-rows.ts';
+import {
+  type KeyColumns,
+  SELECT_KEYS,
+  selectTasksOut,
+  selectUnderWay,
+  selectUsage,
+  toKey,
+  toUsage,
+} from '../shared/key-rows.ts';
 import type { Database, Transaction } from './connection/database.ts';
 
 export class PostgresKeyStore implements KeyStore {
@@ -56,13 +64,14 @@ export class PostgresKeyStore implements KeyStore {
     return row!.pages;
   }
 
+  async tasksOut(id: string): Promise<number> {
+    const [row] = await this.#reads.read<{ tasks: number }>(selectTasksOut('$1'), id);
+    return row!.tasks;
+  }
+
   async usage(id: string, day: number): Promise<KeyUsage> {
-    const [row] = await this.#reads.read<KeyUsage>(
-      'SELECT pages, cost FROM key_usage WHERE key_id = $1 AND day = $2',
-      id,
-      day,
-    );
-    return { pages: row?.pages ?? 0, cost: row?.cost ?? 0 };
+    const [row] = await this.#reads.read<KeyUsage>(selectUsage('$1', '$2'), id, day);
+    return toUsage(row);
   }
 
   async use(...[id, day, used, max]: Parameters<KeyStore['use']>): Promise<boolean> {

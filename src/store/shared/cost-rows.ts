@@ -1,4 +1,5 @@
 import { COST_ITEMS, type CostLine } from '../../core/cost/cost.ts';
+import type { Settlement } from '../../ports/store.ts';
 
 export const selectCosts = (jobId: string) =>
   `SELECT item, quantity, dollars FROM costs WHERE job_id = ${jobId}`;
@@ -6,6 +7,15 @@ export const selectCosts = (jobId: string) =>
 /** In the order of the table. Items that a newer Seine counted are left out. */
 export function toCostLines(rows: readonly CostLine[]): CostLine[] {
   return COST_ITEMS.flatMap((item) => rows.filter((row) => row.item === item).map((row) => ({ ...row })));
+}
+
+/** Requests count for a key alone: other jobs are spared a statement with every report. */
+export function costsOf({ costs = [], requests, owner, now }: Settlement): {
+  lines: readonly CostLine[];
+  requests: number;
+  now: number;
+} {
+  return { lines: costs, requests: owner === null ? 0 : requests, now };
 }
 
 const DAY_MS = 86_400_000;

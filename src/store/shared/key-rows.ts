@@ -1,5 +1,5 @@
 import { KEY_LIMITS_DEFAULT, type Scope } from '../../core/keys/api-key.ts';
-import type { ApiKey } from '../../ports/key-store.ts';
+import type { ApiKey, KeyUsage } from '../../ports/key-store.ts';
 
 export interface KeyColumns {
   id: string;
@@ -19,11 +19,24 @@ export function toKey(row: KeyColumns): ApiKey {
     name: row.name,
     hash: row.hash,
     scope: row.scope,
-    // Keys of earlier versions have no weight.
+    // Keys of earlier versions lack the newer ones.
     limits: { ...KEY_LIMITS_DEFAULT, ...JSON.parse(row.limits) },
     createdAt: row.created_at,
     revokedAt: row.revoked_at,
   };
+}
+
+export const selectTasksOut = (id: string) => `
+  SELECT CAST(coalesce(sum(leased), 0) AS bigint) AS tasks FROM counters
+  WHERE job_id IN (SELECT id FROM jobs WHERE owner = ${id} AND state = 'running')`;
+
+export const selectUsage = (id: string, day: string) => `
+  SELECT pages, cost, requests, browser_seconds AS "browserSeconds" FROM key_usage
+  WHERE key_id = ${id} AND day = ${day}`;
+
+export function toUsage(row: KeyUsage | undefined): KeyUsage {
+  const { pages = 0, cost = 0, requests = 0, browserSeconds = 0 } = row ?? {};
+  return { pages, cost, requests, browserSeconds };
 }
 
 export const selectUnderWay = (id: string) => `

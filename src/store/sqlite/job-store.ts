@@ -204,7 +204,7 @@ export class SqliteJobStore implements JobStore {
   }
 
   async addCosts(jobId: number, lines: readonly CostLine[], now: number): Promise<void> {
-    this.#db.transaction(() => addCosts(this.#db, jobId, lines, now));
+    this.#db.transaction(() => addCosts(this.#db, jobId, { lines, now }));
   }
 
   async priorities(jobId: number): Promise<PriorityRule[]> {

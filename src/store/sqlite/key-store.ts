@@ -1,5 +1,13 @@
 import type { ApiKey, KeyStore, KeyUsage } from '../../ports/key-store.ts';
-import { type KeyColumns, SELECT_KEYS, selectUnderWay, toKey } from '../shared/key-rows.ts';
+import {
+  type KeyColumns,
+  SELECT_KEYS,
+  selectTasksOut,
+  selectUnderWay,
+  selectUsage,
+  toKey,
+  toUsage,
+} from '../shared/key-rows.ts';
 import type { Database } from './connection/database.ts';
 
 export class SqliteKeyStore implements KeyStore {
@@ -47,13 +55,12 @@ export class SqliteKeyStore implements KeyStore {
     return this.#db.get<{ pages: number }>(selectUnderWay('?'), id)!.pages;
   }
 
+  async tasksOut(id: string): Promise<number> {
+    return this.#db.get<{ tasks: number }>(selectTasksOut('?'), id)!.tasks;
+  }
+
   async usage(id: string, day: number): Promise<KeyUsage> {
-    const row = this.#db.get<KeyUsage>(
-      'SELECT pages, cost FROM key_usage WHERE key_id = ? AND day = ?',
-      id,
-      day,
-    );
-    return { pages: row?.pages ?? 0, cost: row?.cost ?? 0 };
+    return toUsage(this.#db.get<KeyUsage>(selectUsage('?', '?'), id, day));
   }
 
   async use(...[id, day, used, max]: Parameters<KeyStore['use']>): Promise<boolean> {

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { KEY_LIMITS_DEFAULT } from '../../../src/core/keys/api-key.ts';
 import type { ApiKey } from '../../../src/ports/key-store.ts';
-import { codeOf, enqueue, T0, tasksOf } from '../../support/fixtures.ts';
+import { codeOf, enqueue, leaseOne, T0, tasksOf } from '../../support/fixtures.ts';
 import type { StoreSetup } from './store-setup.ts';
+
+const UNUSED = { pages: 0, cost: 0, requests: 0, browserSeconds: 0 };
 
 export function testKeys(setup: StoreSetup): void {
   describe('keys', () => {
@@ -11,7 +13,7 @@ export function testKeys(setup: StoreSetup): void {
       name: id,
       hash: `hash of ${id}`,
       scope: 'write' as const,
-      limits: { ...KEY_LIMITS_DEFAULT, pagesPerDay: 10 },
+      limits: { ...KEY_LIMITS_DEFAULT, pagesPerDay: 10, requestsPerDay: 7, browserSecondsPerDay: 0.5 },
       createdAt: T0,
       ...more,
     });
@@ -59,12 +61,12 @@ export function testKeys(setup: StoreSetup): void {
       expect(await keys.use('a', 1, { pages: 7, cost: 0 }, max)).toBe(false);
       expect(await keys.use('a', 1, { pages: 0, cost: 0.75 }, max)).toBe(false);
       expect(await keys.use('a', 1, { pages: 6, cost: 0.5 }, max)).toBe(true);
-      expect(await keys.usage('a', 1)).toEqual({ pages: 10, cost: 1 });
+      expect(await keys.usage('a', 1)).toEqual({ ...UNUSED, pages: 10, cost: 1 });
       expect(await keys.use('a', 1, { pages: 5, cost: 2 }, { pages: null, cost: null })).toBe(true);
-      expect(await keys.usage('a', 1)).toEqual({ pages: 15, cost: 3 });
+      expect(await keys.usage('a', 1)).toEqual({ ...UNUSED, pages: 15, cost: 3 });
       expect(await keys.use('a', 2, { pages: 10, cost: 0 }, max)).toBe(true);
       expect(await keys.use('b', 1, { pages: 10, cost: 0 }, max)).toBe(true);
-      expect(await keys.usage('c', 1)).toEqual({ pages: 0, cost: 0 });
+      expect(await keys.usage('c', 1)).toEqual(UNUSED);
     });
 
     test('count the pages of their own jobs that are not finished', async () => {
@@ -76,6 +78,22 @@ export function testKeys(setup: StoreSetup): void {
       expect(await store.keys.pagesUnderWay('b')).toBe(0);
       await store.jobs.update(own.id, { state: 'cancelled' });
       expect(await store.keys.pagesUnderWay('a')).toBe(0);
+    });
+
+    test('count the tasks of all their running jobs that are out', async () => {
+      const { store } = setup;
+      for (const name of ['one', 'two']) {
+        const job = await store.jobs.create({ ...codeOf(name), name, now: T0, owner: 'a' });
+        await enqueue(store, job, tasksOf(`https://${name}.example/1`, `https://${name}.example/2`));
+        expect(await store.keys.tasksOut('a')).toBe(name === 'one' ? 0 : 2);
+        await leaseOne(store, job);
+      }
+      await setup.add('https://a.example/3');
+      await leaseOne(store, setup.job);
+      expect(await store.keys.tasksOut('a')).toBe(4);
+      expect(await store.keys.tasksOut('b')).toBe(0);
+      await store.jobs.update((await store.jobs.find('two'))!.id, { state: 'cancelled' });
+      expect(await store.keys.tasksOut('a')).toBe(2);
     });
 
     test('of many requests at once never use more than the limit', async () => {

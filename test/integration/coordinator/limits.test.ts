@@ -277,6 +277,37 @@ test('a budget of dollars is exceeded by what is in flight at most', async () =>
   expect(counters.done).toBe(Math.round(spent * 100));
 });
 
+test('seconds of browsers that the jobs of a key use on a day stop them, too', async () => {
+  const limits = { ...KEY_LIMITS_DEFAULT, browserSecondsPerDay: 20 };
+  const key = { id: 'k', name: 'k', hash: 'h', scope: 'write' as const, limits, createdAt: 0 };
+  // No day ends while it runs.
+  const untilNoon = Date.UTC(2026, 0, 2, 12) - realClock.now();
+  // Each page is a second in a browser.
+  const through = (inline: Dispatcher): Dispatcher => ({
+    ...inline,
+    async dispatch(batch, onPart) {
+      const delivery = await inline.dispatch(batch, onPart);
+      return { ...delivery, used: { browserSeconds: batch.tasks.length } };
+    },
+  });
+  const { state, counters } = await crawl(
+    { ...PLAIN, sources: pagesOf('seconds', 100) },
+    {
+      through,
+      clock: { now: () => realClock.now() + untilNoon },
+      owner: 'k',
+      prepare: async ({ keys }) => void (await keys.create(key)),
+      inspect: async ({ store, job }) => {
+        const { reason } = await store.jobs.get(job.id);
+        expect(reason).toBe('limit of 20 browser seconds per day of the API key reached');
+      },
+    },
+  );
+  expect(state).toBe('stopped');
+  expect(counters.done).toBeGreaterThanOrEqual(20);
+  expect(counters.done).toBeLessThanOrEqual(25);
+});
+
 test('what the jobs of a key cost on a day stops them, too', async () => {
   const day = Math.floor(realClock.now() / 86_400_000);
   const limits = { ...KEY_LIMITS_DEFAULT, costPerDay: 0.5 };

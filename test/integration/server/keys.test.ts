@@ -8,7 +8,16 @@ import { KeyAccess } from '../../../src/server/api/keys/key-access.ts';
 import { claimOf } from '../../../src/server/job-runner.ts';
 import { createKey, keepAdminKey } from '../../../src/server/keys/manage-keys.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
-import { specOf, temporaryFolder } from '../../support/fixtures.ts';
+import {
+  change,
+  codeOf,
+  enqueue,
+  leaseOne,
+  settlementOf,
+  specOf,
+  tasksOf,
+  temporaryFolder,
+} from '../../support/fixtures.ts';
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 beforeAll(async () => {
@@ -38,7 +47,20 @@ describe('seine keys', () => {
     );
     expect(isApiKey(made.key)).toBe(true);
     expect(made).toMatchObject({ name: 'ci', scope: 'write', limits: { requestsPerMinute: 600 } });
-    const plain = await seine('keys', 'create', '--name', 'plain', '--pages-per-day', '10', '--weight', '3');
+    const plain = await seine(
+      'keys',
+      'create',
+      '--name',
+      'plain',
+      '--pages-per-day',
+      '10',
+      '--weight',
+      '3',
+      '--requests-per-day',
+      '500',
+      '--browser-seconds-per-day',
+      '1.5',
+    );
     expect(isApiKey(plain.out.trim())).toBe(true);
     expect(plain.err).not.toContain(plain.out.trim());
     const listed = (await seine('keys', 'list', '--json')).out;
@@ -49,7 +71,12 @@ describe('seine keys', () => {
         .split('\n')
         .map((line) => JSON.parse(line).name),
     ).toEqual(['plain', 'ci']);
-    expect(JSON.parse(listed.split('\n')[0]!).limits).toMatchObject({ pagesPerDay: 10, weight: 3 });
+    expect(JSON.parse(listed.split('\n')[0]!).limits).toMatchObject({
+      pagesPerDay: 10,
+      weight: 3,
+      requestsPerDay: 500,
+      browserSecondsPerDay: 1.5,
+    });
     expect((await seine('keys', 'revoke', 'ci')).out).toBe(`${made.id} (ci) is revoked\n`);
     expect((await seine('keys', 'list')).out).toMatch(/ci revoked 20/);
   });
@@ -61,6 +88,11 @@ describe('seine keys', () => {
     [['keys', 'create', '--name', 'plain'], "there is a key named 'plain' already"],
     [['keys', 'create', '--name', 'x', '--scope', 'all'], "--scope is not read, write, admin: 'all'"],
     [['keys', 'create', '--name', 'x', '--pages-per-day', '1.5'], '--pages-per-day is not a number'],
+    [['keys', 'create', '--name', 'x', '--requests-per-day', '1.5'], '--requests-per-day is not a number'],
+    [
+      ['keys', 'create', '--name', 'x', '--browser-seconds-per-day', '0'],
+      '--browser-seconds-per-day is not a number',
+    ],
     [['keys', 'create', '--name', 'x', '--weight', '0'], "--weight is not a number from 0.01 to 100: '0'"],
     [['keys', 'list', 'ci'], 'seine keys list takes no further argument'],
     [['keys', 'revoke'], 'seine keys revoke needs the id or the name of a key'],
@@ -121,6 +153,37 @@ describe('access by keys', () => {
     now += refused!.retryAfterSeconds! * 1_000;
     expect(await access.admit(caller, { pages: 3 })).toBeNull();
     expect(await access.admit({ keyId: null, scopes: new Set() }, { pages: 1e9 })).toBeNull();
+  });
+
+  test.each([
+    ['requestsPerDay', { requests: 5 }, [], 'the key may use 10 pages and 5 requests per day'],
+    [
+      'browserSecondsPerDay',
+      { requests: 0 },
+      [{ item: 'browserSeconds', quantity: 5, dollars: 0 }],
+      'the key may use 10 pages and 5 browser seconds per day',
+    ],
+  ] as const)('pages are refused once %s is used up', async (name, settled, costs, message) => {
+    const access = open();
+    const limits = { pagesPerDay: 10, [name]: 5 };
+    const made = (await createKey(store.keys, { name, scope: 'write', limits }, now))!;
+    const owner = made.stored.id;
+    const caller = (await access.authenticate({ 'x-api-key': made.key }, ELSEWHERE))!;
+    expect(await access.admit(caller, { pages: 1 })).toBeNull();
+    const job = await store.jobs.create({ ...codeOf(name), name, now, owner });
+    await enqueue(store, job, tasksOf('https://a.example/1'));
+    const { id, tasks } = await leaseOne(store, job);
+    const settlement = settlementOf(job, id, [change.fetched(tasks[0]!.id)], {
+      owner,
+      now,
+      costs,
+      ...settled,
+    });
+    await store.frontier.settle(settlement);
+    for (const pages of [0, 1])
+      expect((await access.admit(caller, { pages }))?.detail).toBe(`${message}, which this would exceed`);
+    now += 86_400_000;
+    expect(await access.admit(caller, { pages: 1 })).toBeNull();
   });
 
   test('the weight of a key is that of its jobs among the owners', async () => {

@@ -166,6 +166,7 @@ test.each([
   ['/webhooks', { url: 'https://a.example/', secret: 'x' }, 'secret'],
   ['/keys', { name: '' }, 'name'],
   ['/keys', { name: 'x', scope: 'all' }, 'scope'],
+  ['/keys', { name: 'x', limits: { requests_per_day: 1.5 } }, 'limits.requests_per_day'],
 ])('POST %s %j is a problem that names the field', async (path, body, message) => {
   const headers = { authorization: `Bearer ${server.token}`, 'content-type': 'application/json' };
   const answer = await fetch(`${server.url}/api/v1${path}`, {
@@ -248,6 +249,48 @@ test('what is stored of a page, its events, and what all jobs share are not show
   expect(slots.total).toBeGreaterThan(0);
   // Its only page is fetched, and those of other keys are not told of.
   expect([urls, age]).toEqual([{ pending: 0, running: 0 }, 0]);
+});
+
+test('jobs of a key send together no more requests than it has a day, and say why they stop', async () => {
+  const slow = await startLinkedSite({ pages: 20 });
+  const limits = { requests_per_day: 12 };
+  const made = await call('POST', '/keys', server.token, { name: 'thrifty', scope: 'admin', limits });
+  expect(made.body.limits).toMatchObject({ requests_per_day: 12, browser_seconds_per_day: null });
+  const { key } = made.body;
+  const politeness = { rate: 'max', robots: false, adaptive: false };
+  // Each on a host of its own, so that only the key keeps one from the other.
+  const start = async (name: string, address: string) => {
+    const sources = Array.from(
+      { length: 8 },
+      (_, page) => `http://${address}:${slow.port}${pathOf(page + 1)}`,
+    );
+    const job = { name, sources, politeness, batchSize: 8, allowPrivate: true };
+    return (await call('POST', '/jobs', key, job)).body.job_id as string;
+  };
+  const countsOf = async (id: string) => (await call('GET', `/jobs/${id}`, key)).body.counts;
+  slow.hold();
+  const first = await start('first', '127.0.0.1');
+  await expect.poll(async () => (await countsOf(first)).running).toBe(8);
+  const second = await start('second', '127.0.0.2');
+  await expect.poll(async () => (await countsOf(second)).running).toBeGreaterThan(0);
+  expect((await countsOf(second)).running).toBeLessThanOrEqual(4);
+  slow.release();
+  const ended = await call('GET', `/jobs/${second}?wait=60`, key);
+  expect(ended.body).toMatchObject({
+    status: 'stopped',
+    reason: 'limit of 12 requests per day of the API key reached',
+    counts: { succeeded: 4 },
+  });
+  expect((await call('GET', `/jobs/${first}?wait=60`, key)).body).toMatchObject({ status: 'completed' });
+  expect(slow.log).toHaveLength(12);
+  expect((await call('GET', `/jobs/${second}/explain`, key)).body.limiting).toBe('budget');
+  const refused = await call('POST', `/jobs/${second}/resume`, key);
+  expect([refused.status, refused.body.detail]).toEqual([
+    429,
+    'the key may use 12 requests per day, which this would exceed',
+  ]);
+  expect(slow.log).toHaveLength(12);
+  await slow.close();
 });
 
 test('pages of whole jobs and crawls count against the pages that a key has a day', async () => {

@@ -105,7 +105,12 @@ const LIMITS: Record<Limit, string> = {
   pagesUnderWay: 'pages-under-way',
   pagesPerDay: 'pages-per-day',
   costPerDay: 'cost-per-day',
+  requestsPerDay: 'requests-per-day',
+  browserSecondsPerDay: 'browser-seconds-per-day',
 };
+
+/** Any number above 0 will do; of the others only whole ones. */
+const FRACTIONS: readonly Limit[] = ['costPerDay', 'browserSecondsPerDay'];
 
 function limitsOf(values: Record<string, string>): Partial<KeyLimits> {
   const limits: Partial<KeyLimits> = {};
@@ -113,8 +118,8 @@ function limitsOf(values: Record<string, string>): Partial<KeyLimits> {
     const text = values[option];
     if (text === undefined) continue;
     const value = text === 'none' ? null : Number(text);
-    const isWhole = name === 'costPerDay' || Number.isSafeInteger(value);
-    if (value !== null && !(value > 0 && Number.isFinite(value) && isWhole))
+    const isFine = FRACTIONS.includes(name) || Number.isSafeInteger(value);
+    if (value !== null && !(value > 0 && Number.isFinite(value) && isFine))
       throw new SeineError(`--${option} is not a number above 0, or none: '${text}'`);
     limits[name] = value;
   }

@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { hashOfKey, isApiKey, scopesOf } from '../../../core/keys/api-key.ts';
+import { dailyBudgetOf, exhaustedOfKey } from '../../../core/budget/budget.ts';
+import { hashOfKey, isApiKey, type KeyLimits, scopesOf } from '../../../core/keys/api-key.ts';
 import {
   fullBucket,
   type RateDecision,
@@ -89,18 +90,26 @@ export class KeyAccess implements AccessControl {
     }
     const max = { pages: limits.pagesPerDay, cost: limits.costPerDay };
     const day = Math.floor(now / DAY_MS);
-    const isUsedUp =
-      used.pages === 0 && max.pages !== null && (await keys.usage(caller.keyId, day)).pages >= max.pages;
-    if (!isUsedUp && (await keys.use(caller.keyId, day, { pages: used.pages, cost: used.cost ?? 0 }, max)))
+    if (
+      !(await this.#isUsedUp(caller.keyId, day, limits, used.pages)) &&
+      (await keys.use(caller.keyId, day, { pages: used.pages, cost: used.cost ?? 0 }, max))
+    )
       return null;
-    const shown = [
-      ...(max.pages === null ? [] : [`${max.pages} pages`]),
-      ...(max.cost === null ? [] : [`${max.cost} USD`]),
-    ];
     return {
-      detail: `the key may use ${shown.join(' and ')} per day, which this would exceed`,
+      detail: `the key may use ${shownLimits(limits)} per day, which this would exceed`,
       retryAfterSeconds: Math.ceil(((day + 1) * DAY_MS - now) / 1_000),
     };
+  }
+
+  /** Whether nothing is left of the day. Each page is one request at least. */
+  async #isUsedUp(keyId: string, day: number, limits: KeyLimits, pages: number): Promise<boolean> {
+    const budget = dailyBudgetOf(limits);
+    const asksForPages = pages === 0 && limits.pagesPerDay !== null;
+    if (budget === null && !asksForPages) return false;
+    const used = await this.#options.keys.usage(keyId, day);
+    if (asksForPages && used.pages >= limits.pagesPerDay!) return true;
+    const { requests, cost: dollars, browserSeconds } = used;
+    return budget !== null && exhaustedOfKey(budget, { requests, dollars, browserSeconds }) !== null;
   }
 
   forget(): void {
@@ -127,6 +136,16 @@ export class KeyAccess implements AccessControl {
     if (hasSome) this.#hasSomeUntil = now + KNOWN_MS;
     return hasSome;
   }
+}
+
+function shownLimits(limits: KeyLimits): string {
+  const shown = [
+    ...(limits.pagesPerDay === null ? [] : [`${limits.pagesPerDay} pages`]),
+    ...(limits.requestsPerDay === null ? [] : [`${limits.requestsPerDay} requests`]),
+    ...(limits.browserSecondsPerDay === null ? [] : [`${limits.browserSecondsPerDay} browser seconds`]),
+    ...(limits.costPerDay === null ? [] : [`${limits.costPerDay} USD`]),
+  ];
+  return [shown.slice(0, -1).join(', '), ...shown.slice(-1)].filter((part) => part !== '').join(' and ');
 }
 
 export function givenKey(headers: IncomingHttpHeaders): string | null {

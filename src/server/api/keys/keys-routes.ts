@@ -8,6 +8,8 @@ import { parseAs } from '../requests/options.ts';
 import { Problem } from '../requests/problems.ts';
 
 const limit = z.number().positive().nullable();
+/** Half a request is never sent, so a budget that ends with one would never be used up. */
+const wholeLimit = z.int().positive().nullable();
 
 export const newKeySchema = z.strictObject({
   name: z.string().trim().min(1).max(100).describe('For you to tell it from others.'),
@@ -21,12 +23,14 @@ export const newKeySchema = z.strictObject({
       pages_under_way: limit,
       pages_per_day: limit,
       cost_per_day: limit,
+      requests_per_day: wholeLimit,
+      browser_seconds_per_day: limit,
       weight: z.number().min(KEY_WEIGHT_MIN).max(KEY_WEIGHT_MAX),
     })
     .partial()
     .default({})
     .describe(
-      'For this key alone: `requests_per_minute`, `pages_under_way`, `pages_per_day`, `cost_per_day` in USD, and `weight`, its share of workers.',
+      'For this key alone: `requests_per_minute`, `pages_under_way`, `pages_per_day`, `cost_per_day` in USD, `requests_per_day`, `browser_seconds_per_day`, and `weight`, its share of workers.',
     ),
 });
 
@@ -45,6 +49,10 @@ export const keysRoutes: RoutePlugin = (app, { store, access, now }) => {
       ...(given.pages_under_way === undefined ? {} : { pagesUnderWay: given.pages_under_way }),
       ...(given.pages_per_day === undefined ? {} : { pagesPerDay: given.pages_per_day }),
       ...(given.cost_per_day === undefined ? {} : { costPerDay: given.cost_per_day }),
+      ...(given.requests_per_day === undefined ? {} : { requestsPerDay: given.requests_per_day }),
+      ...(given.browser_seconds_per_day === undefined
+        ? {}
+        : { browserSecondsPerDay: given.browser_seconds_per_day }),
       ...(given.weight === undefined ? {} : { weight: given.weight }),
     };
     const made = await createKey(store.keys, { name, scope, limits }, now());
@@ -71,6 +79,8 @@ function shownKey({ id, name, scope, limits, createdAt, revokedAt }: ApiKey): ob
       pages_under_way: limits.pagesUnderWay,
       pages_per_day: limits.pagesPerDay,
       cost_per_day: limits.costPerDay,
+      requests_per_day: limits.requestsPerDay,
+      browser_seconds_per_day: limits.browserSecondsPerDay,
       weight: limits.weight,
     },
     created_at: new Date(createdAt).toISOString(),

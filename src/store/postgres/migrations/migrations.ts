@@ -586,4 +586,12 @@ export const MIGRATIONS: readonly Migration[] = [
   END $$;
   `,
   },
+  {
+    number: 39,
+    name: 'key-requests',
+    sql: `
+  ALTER TABLE key_usage ADD COLUMN requests bigint NOT NULL DEFAULT 0;
+  ALTER TABLE key_usage ADD COLUMN browser_seconds double precision NOT NULL DEFAULT 0;
+  `,
+  },
 ];

@@ -8,6 +8,7 @@ import {
   type RollupRow,
 } from '../../../core/rollups/rollup.ts';
 import type { Settlement, SettleResult, TaskChange } from '../../../ports/store.ts';
+import { costsOf } from '../../shared/cost-rows.ts';
 import { LEASED, READY } from '../../shared/states.ts';
 import { nextHistories } from '../../shared/visit-histories.ts';
 import { tellWork } from '../../shared/webhooks/outbox.ts';
@@ -72,7 +73,6 @@ export async function settleInTransaction(
   if (sink && writer.written)
     await writeSink(tx, sink.spec, { id: jobId, name: sink.job }, [...writer.written.values()]);
   tx.finally(addRecordChanges(tx, jobId, batch.pass, recordChanges));
-  await addCosts(tx, jobId, settlement.costs ?? [], now);
   await writeTotals(tx, jobId, [{ settlement, batch, applied, hosts }], counterUpdates);
   if (batch.wants_work) {
     const taskIds = applied.map(({ change }) => change.id);
@@ -186,6 +186,8 @@ export async function writeTotals(
   parts: readonly SettledPart[],
   counterUpdates: CounterUpdates,
 ): Promise<void> {
+  // Waited for, because all jobs of a key share a row: whoever locks it before its hosts never waits in a ring.
+  await pipelined(...parts.map(({ settlement }) => addCosts(tx, jobId, costsOf(settlement))));
   for (const { settlement, batch, applied } of parts)
     if (settlement.final && batch.unsettled > applied.length)
       await giveBack(tx, settlement.batchId, counterUpdates);

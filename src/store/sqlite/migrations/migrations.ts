@@ -522,4 +522,12 @@ export const MIGRATIONS: readonly Migration[] = [
   ALTER TABLE hosts ADD COLUMN paced_by INTEGER;
   `,
   },
+  {
+    number: 38,
+    name: 'key-requests',
+    sql: `
+  ALTER TABLE key_usage ADD COLUMN requests INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE key_usage ADD COLUMN browser_seconds REAL NOT NULL DEFAULT 0;
+  `,
+  },
 ];

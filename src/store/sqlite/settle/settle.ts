@@ -8,6 +8,7 @@ import {
   type Rollup,
 } from '../../../core/rollups/rollup.ts';
 import type { Settlement, SettleResult, TaskChange } from '../../../ports/store.ts';
+import { costsOf } from '../../shared/cost-rows.ts';
 import type { PassFacts } from '../../shared/passes.ts';
 import { LOWERED_MAX, nextPriority, priorityStepOf } from '../../shared/retry-order.ts';
 import { LEASED, READY, STATE_NUMBERS, WAITING } from '../../shared/states.ts';
@@ -83,7 +84,7 @@ export function settleInTransaction(
   updateBatch(db, settlement, applied, unsettled);
   writeHosts(db, inserter, settlement);
   writeCounterUpdates(db, settlement, applied, counterUpdates);
-  addCosts(db, jobId, settlement.costs ?? [], settlement.now);
+  addCosts(db, jobId, costsOf(settlement));
   const taskIds = settlement.tasks.map(({ id }) => id);
   const news = { jobId, pass: pass.pass, taskIds, records: context.records.news, now: settlement.now };
   writeOutbox(db, tellWork(SQLITE_OUTBOX, news));

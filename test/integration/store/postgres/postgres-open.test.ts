@@ -10,6 +10,7 @@ import { openPostgresStore } from '../../../../src/store/postgres/postgres-store
 import { expectBalance } from '../../../contract/store/store-setup.ts';
 import {
   change,
+  codeOf,
   collect,
   createJob,
   enqueue,
@@ -209,6 +210,27 @@ test('a database of the version before tables were renamed has its requested sta
   await store.escalations.save(1, [{ ...row, stats: { tries: 4 } }]);
   expect(await store.escalations.load(1, 9)).toEqual([{ ...row, stats: { tries: 4 } }]);
   expect(await execute("SELECT relname FROM pg_class WHERE relname LIKE 'approaches%'")).toEqual([]);
+});
+
+test('a database of the version before requests of keys were counted keeps what they had used, and counts on', async () => {
+  const before = MIGRATIONS.findIndex(({ name }) => name === 'key-requests');
+  const day = Math.floor(T0 / 86_400_000);
+  await execute(`
+    CREATE SCHEMA seine; SET search_path = seine; CREATE TABLE migrations (version integer PRIMARY KEY);
+    INSERT INTO migrations SELECT generate_series(1, ${before});
+    ${MIGRATIONS.slice(0, before)
+      .map(({ sql }) => sql)
+      .join(';')};
+    INSERT INTO api_keys (id, name, hash, scope, limits, created_at)
+      VALUES ('k', 'k', 'h', 'write', '{"costPerDay":2}', ${T0});
+    INSERT INTO key_usage (key_id, day, pages, cost) VALUES ('k', ${day}, 4, 0.5)`);
+  const store = await open();
+  const limits = { costPerDay: 2, requestsPerDay: null, browserSecondsPerDay: null };
+  expect((await store.keys.byId('k'))?.limits).toMatchObject(limits);
+  expect(await store.keys.usage('k', day)).toEqual({ pages: 4, cost: 0.5, requests: 0, browserSeconds: 0 });
+  const job = await store.jobs.create({ ...codeOf('mine'), name: 'mine', now: T0, owner: 'k' });
+  await store.jobs.addCosts(job.id, [{ item: 'browserSeconds', quantity: 3, dollars: 0 }], T0);
+  expect(await store.keys.usage('k', day)).toEqual({ pages: 4, cost: 0.5, requests: 0, browserSeconds: 3 });
 });
 
 test('migrations are numbered from 1 without gaps', () => {

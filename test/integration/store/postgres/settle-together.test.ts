@@ -7,6 +7,7 @@ import { isPlain, takeGroup } from '../../../../src/store/postgres/settle/settle
 import { expectBalance } from '../../../contract/store/store-setup.ts';
 import {
   change,
+  codeOf,
   createJob,
   enqueue,
   hostChange,
@@ -63,7 +64,7 @@ function doneOf({ id, tasks }: LeasedBatch, more: Partial<Settlement> = {}): Set
     job,
     id,
     tasks.map((task) => change.fetched(task.id)),
-    { hosts, ...more },
+    { hosts, owner: job.owner, ...more },
   );
 }
 
@@ -95,6 +96,18 @@ test('reports that come at once are written in few transactions, and everything 
   ]);
   const [attempts] = await query<{ count: string }>('SELECT count(*) FROM TABLE attempts');
   expect(Number(attempts!.count)).toBe(tasks);
+});
+
+test('requests of reports that are written together count for the key of the job, those of a late one do not', async () => {
+  job = await store.jobs.create({ ...codeOf('mine'), name: 'mine', now: T0, owner: 'k' });
+  const batches = await leaseAll();
+  const [late] = batches;
+  await store.frontier.release(late!.id, { now: T0, blame: 'none', reason: 'too late' });
+  await Promise.all(batches.map((batch) => store.frontier.settle(doneOf(batch))));
+  expect(Math.max(...(await transactions()))).toBeGreaterThan(1);
+  const { requests } = await store.keys.usage('k', Math.floor(T0 / 86_400_000));
+  expect(requests).toBe(2 * BATCHES);
+  expect((await store.jobs.counters(job.id)).requests).toBe(requests);
 });
 
 test('a late report and one that comes twice change nothing, and the others beside them are written', async () => {

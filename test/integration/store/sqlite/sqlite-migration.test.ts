@@ -237,6 +237,31 @@ describe('a folder of the version before tables were renamed', () => {
   });
 });
 
+test('a folder of the version before requests of keys were counted keeps what they had used, and counts on', async () => {
+  const folder = await temporaryFolder();
+  const path = join(folder.dir, 'seine.db');
+  const before = MIGRATIONS.findIndex(({ name }) => name === 'key-requests');
+  const db = new DatabaseSync(path);
+  db.function('record_hash', (data) => data);
+  for (const { sql } of MIGRATIONS.slice(0, before)) db.exec(sql);
+  db.exec(`PRAGMA user_version = ${before}`);
+  const day = Math.floor(T0 / 86_400_000);
+  db.exec(`
+    INSERT INTO api_keys (id, name, hash, scope, limits, created_at)
+      VALUES ('k', 'k', 'h', 'write', '{"costPerDay":2}', ${T0});
+    INSERT INTO key_usage (key_id, day, pages, cost) VALUES ('k', ${day}, 4, 0.5)`);
+  db.close();
+  const store = openSqliteStore(path);
+  const limits = { costPerDay: 2, requestsPerDay: null, browserSecondsPerDay: null };
+  expect((await store.keys.byId('k'))?.limits).toMatchObject(limits);
+  expect(await store.keys.usage('k', day)).toEqual({ pages: 4, cost: 0.5, requests: 0, browserSeconds: 0 });
+  const job = await store.jobs.create({ ...codeOf('mine'), name: 'mine', now: T0, owner: 'k' });
+  await store.jobs.addCosts(job.id, [{ item: 'browserSeconds', quantity: 3, dollars: 0 }], T0);
+  expect(await store.keys.usage('k', day)).toEqual({ pages: 4, cost: 0.5, requests: 0, browserSeconds: 3 });
+  await store.close();
+  await folder.remove();
+});
+
 test('migrations are numbered from 1 without gaps', () => {
   expect(MIGRATIONS.map(({ number }) => number)).toEqual(MIGRATIONS.map((_, index) => index + 1));
 });
