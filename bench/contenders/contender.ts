@@ -11,7 +11,7 @@ interface RunPlan {
 }
 
 /** What a contender says of its run. */
-export interface Told {
+interface Told {
   pages: number;
   seconds: number;
   /** CPU of the run without the start of its processes, and with the servers that it used. */

@@ -22,7 +22,7 @@ const AT_ONCE = 4;
 /** A failure means that all of them are done again, one by one. */
 const TOGETHER_MAX = 8;
 
-export interface SettleWork {
+interface SettleWork {
   settlement: Settlement;
   memory: JobMemory;
   hosts: HostNumbers;
