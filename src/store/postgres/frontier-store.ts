@@ -36,7 +36,7 @@ import { reopenInTransaction, revisitInTransaction } from './frontier/reopen.ts'
 import { setPrioritiesInTransaction } from './frontier/set-priorities.ts';
 import { writeSource } from './frontier/write-source.ts';
 import { LOCK_JOB } from './job-store.ts';
-import { SettleGroups } from './settle/settle-together.ts';
+import { settleInTransaction } from './settle/settle.ts';
 
 const PROMOTED_AT_ONCE = 2_000;
 
@@ -54,7 +54,6 @@ export class PostgresFrontier implements Frontier {
   readonly #hosts: HostIds;
   readonly #memories: JobMemories;
   readonly #heartbeats: CoordinatorHeartbeats;
-  readonly #settles: SettleGroups;
 
   constructor({ db, reads, hosts, memories, heartbeats }: FrontierParts) {
     this.#db = db;
@@ -62,7 +61,6 @@ export class PostgresFrontier implements Frontier {
     this.#hosts = hosts;
     this.#memories = memories;
     this.#heartbeats = heartbeats;
-    this.#settles = new SettleGroups(db);
   }
 
   async enqueue(
@@ -140,7 +138,7 @@ export class PostgresFrontier implements Frontier {
   async settle(settlement: Settlement): Promise<SettleResult> {
     const memory = await this.#memories.of(settlement.jobId);
     const hosts = await this.#hosts.learn(hostsOf(settlement));
-    return this.#settles.settle({ settlement, memory, hosts });
+    return this.#db.write((tx) => settleInTransaction(tx, settlement, { memory, hosts }));
   }
 
   async release(batchId: number, options: ReleaseOptions): ReturnType<Frontier['release']> {

@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chmod, chown, mkdir, mkdtemp } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { ConnectOverCDPTransport } from 'playwright-core';
 import { SeineError } from '../../../core/errors.ts';
 import { PRIVATE_FOLDER } from '../../../core/file-modes.ts';
+import { browserTmpdir } from './browser-user.ts';
 import { flagsOf } from './chromium-flags.ts';
 import type { Chromium } from './find-chromium.ts';
 import { siblingFile } from './sibling-file.ts';
@@ -108,7 +108,7 @@ export async function startBrowser(options: BrowserProcessOptions): Promise<Brow
 
 /** The outer folder stays with this process: whoever owns a folder can put something else in the place of its files. */
 async function makeFolder(user: number | null): Promise<{ folder: string; home: string }> {
-  const folder = await mkdtemp(join(tmpdir(), 'seine-browser-'));
+  const folder = await mkdtemp(join(browserTmpdir(), 'seine-browser-'));
   const home = join(folder, 'home');
   await mkdir(home, { mode: PRIVATE_FOLDER });
   if (user !== null) {

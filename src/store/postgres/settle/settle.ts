@@ -93,7 +93,7 @@ function recordWriter(
 }
 
 /** A report cannot settle a task twice. */
-export function firstOfEach(tasks: readonly TaskChange[]): TaskChange[] {
+function firstOfEach(tasks: readonly TaskChange[]): TaskChange[] {
   const seen = new Set<number>();
   return tasks.filter(({ id }) => !seen.has(id) && seen.add(id));
 }
@@ -172,7 +172,7 @@ async function writeHistories(
 }
 
 /** A report whose tasks are written. */
-export interface SettledPart {
+interface SettledPart {
   settlement: Settlement;
   batch: OpenBatch;
   applied: readonly Applied[];
@@ -180,7 +180,7 @@ export interface SettledPart {
 }
 
 /** The batches, their hosts and all that is counted. */
-export async function writeTotals(
+async function writeTotals(
   tx: Transaction,
   jobId: number,
   parts: readonly SettledPart[],
