@@ -118,9 +118,11 @@ function limitsOf(values: Record<string, string>): Partial<KeyLimits> {
     const text = values[option];
     if (text === undefined) continue;
     const value = text === 'none' ? null : Number(text);
-    const isFine = FRACTIONS.includes(name) || Number.isSafeInteger(value);
+    const mayBeFraction = FRACTIONS.includes(name);
+    const isFine = mayBeFraction || Number.isSafeInteger(value);
+    const kind = mayBeFraction ? 'number' : 'whole number';
     if (value !== null && !(value > 0 && Number.isFinite(value) && isFine))
-      throw new SeineError(`--${option} is not a number above 0, or none: '${text}'`);
+      throw new SeineError(`--${option} is not a ${kind} above 0, or none: '${text}'`);
     limits[name] = value;
   }
   if (values.weight === undefined) return limits;
