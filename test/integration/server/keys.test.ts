@@ -87,8 +87,11 @@ describe('seine keys', () => {
     [['keys', 'create'], 'seine keys create needs --name'],
     [['keys', 'create', '--name', 'plain'], "there is a key named 'plain' already"],
     [['keys', 'create', '--name', 'x', '--scope', 'all'], "--scope is not read, write, admin: 'all'"],
-    [['keys', 'create', '--name', 'x', '--pages-per-day', '1.5'], '--pages-per-day is not a number'],
-    [['keys', 'create', '--name', 'x', '--requests-per-day', '1.5'], '--requests-per-day is not a number'],
+    [['keys', 'create', '--name', 'x', '--pages-per-day', '1.5'], '--pages-per-day is not a whole number'],
+    [
+      ['keys', 'create', '--name', 'x', '--requests-per-day', '1.5'],
+      '--requests-per-day is not a whole number',
+    ],
     [
       ['keys', 'create', '--name', 'x', '--browser-seconds-per-day', '0'],
       '--browser-seconds-per-day is not a number',
