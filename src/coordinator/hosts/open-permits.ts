@@ -23,6 +23,8 @@ export interface HostEntry {
   pauseUntil: number;
   ban: HostBan;
   reachedAt: number | null;
+  /** Under which the last permit was granted. */
+  crawlDelayMs: number | null;
   learning: PaceLearner;
   /** For permits with paces by address. */
   addresses: AddressLearner;
@@ -59,13 +61,15 @@ export class OpenPermits {
 
   grant(
     permit: Permit,
-    health: Pick<DueHost, 'failuresInRow' | 'rests' | 'pace'> & Partial<Pick<DueHost, 'ban' | 'reachedAt'>>,
+    health: Pick<DueHost, 'failuresInRow' | 'rests' | 'pace'> &
+      Partial<Pick<DueHost, 'ban' | 'reachedAt' | 'crawlDelayMs'>>,
   ): void {
     const entry = this.#hosts.get(permit.host);
     if (entry) {
       entry.permits++;
       entry.parallel += permit.parallel;
       entry.takenUntil = Math.max(entry.takenUntil, permit.endAt);
+      entry.crawlDelayMs = health.crawlDelayMs ?? null;
       return;
     }
     this.#hosts.set(permit.host, {
@@ -81,6 +85,7 @@ export class OpenPermits {
       pauseUntil: 0,
       ban: health.ban ?? NO_BAN,
       reachedAt: health.reachedAt ?? null,
+      crawlDelayMs: health.crawlDelayMs ?? null,
       learning: new PaceLearner(health.pace),
       addresses: new AddressLearner(health.pace),
     });

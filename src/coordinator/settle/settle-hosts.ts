@@ -207,10 +207,12 @@ const NOTHING_LEARNED: LearnedPace = { pace: null, blocked: 0, wasUnavailable: f
 
 /** After a ban the host gets less, whatever else the report says. */
 function learnPace(
-  { learning, addresses }: Pick<HostEntry, 'learning' | 'addresses'>,
-  report: HostReport,
+  { learning, addresses, crawlDelayMs }: Pick<HostEntry, 'learning' | 'addresses' | 'crawlDelayMs'>,
+  about: HostReport,
   { cap, now, isNewBan }: { cap: number; now: number; isNewBan: boolean },
 ): LearnedPace {
+  // A delay that the report brings is kept from the next permit on.
+  const report = { ...about, crawlDelayMs };
   if (report.permit.addresses && report.address !== undefined) {
     const learned = addresses.learn(report, report.address, cap, now);
     const pace = isNewBan ? addresses.slowDown(cap, now) : learned;
