@@ -109,6 +109,7 @@ export function banDecisionOf(
     probe: permit.probe ? (use.probe ?? null) : null,
     ownProbe: permit.probe ? null : (use.probe ?? null),
     isByAddress: permit.addresses !== undefined,
+    areOthersOut: entry.permits > 1,
     isOver: use.finished && use.sent > 0,
   };
   return nextBan(entry.ban, evidence, spec.retry, now);

@@ -16,6 +16,7 @@ import { FAILURES, type FailureCode } from '../failures.ts';
  *   from       | event                                          | to
  *   -----------|------------------------------------------------|------------------------------------------------------
  *   unknown    | refusal                                        | unknown: the page fails as it is (`core/giving-up/`)
+ *   unknown    | refusal, while another batch asks the host     | unknown: a forbidden page is tried once more, last
  *   unknown    | a page                                         | open, also for refusals of the same report
  *   unknown    | another answer                                 | unknown: what redirects to https may refuse every page
  *   open       | refusal                                        | open: a forbidden page is tried once more, last
@@ -75,6 +76,8 @@ const KNOWN_MS = 60_000;
 export const BAN_MS_MAX = 24 * 3_600_000;
 /** Requests for a page that is forbidden, while the host answers. */
 const FORBIDDEN_ATTEMPTS = 2;
+/** A host that has refused so many pages and let in none refuses them all: what another batch hears will be the same. */
+const UNKNOWN_REFUSALS_MAX = 100;
 
 export const NO_BAN: Readonly<HostBan> = {
   known: null,
@@ -119,6 +122,8 @@ interface BanEvidence {
   ownProbe?: ProbeResult | null;
   /** Other addresses may be asked at the same time. */
   isByAddress?: boolean;
+  /** Another batch asks the host as well, and what it hears is not known yet. */
+  areOthersOut?: boolean;
   /** Whether a request of the permit was answered or failed, and none will follow. */
   isOver: boolean;
 }
@@ -165,6 +170,12 @@ export function nextBan(
       ban = refused(ban, attempt >= attemptsMax, now);
       if (isBanned(ban)) waiting.add(outcome.taskId);
       else if (outcome.code === 'forbidden' && attempt < attemptsMax) again.add(outcome.taskId);
+    } else if (isBanLike(outcome)) {
+      // The page that was let in may be in the other report: which of the two comes first must not decide what is lost.
+      ban = { ...ban, refusals: Math.min(ban.refusals + 1, UNKNOWN_REFUSALS_MAX) };
+      const mayAnswer = seen.areOthersOut === true && ban.refusals < UNKNOWN_REFUSALS_MAX;
+      const isFirst = seen.attemptOf(outcome) < Math.min(FORBIDDEN_ATTEMPTS, attempts);
+      if (mayAnswer && isFirst && outcome.code === 'forbidden') again.add(outcome.taskId);
     }
   }
   if (isBanned(ban) && seen.isProbe && seen.isOver && !hasAnswered && now >= ban.restUntil)

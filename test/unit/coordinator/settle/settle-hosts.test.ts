@@ -1,7 +1,11 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { OpenPermits } from '../../../../src/coordinator/hosts/open-permits.ts';
-import { type HostReport, hostChangeOf } from '../../../../src/coordinator/settle/settle-hosts.ts';
+import {
+  banDecisionOf,
+  type HostReport,
+  hostChangeOf,
+} from '../../../../src/coordinator/settle/settle-hosts.ts';
 import type { Permit } from '../../../../src/core/batch/batch.ts';
 import type { Outcome } from '../../../../src/core/batch/outcome.ts';
 import type { FailureCode } from '../../../../src/core/failures.ts';
@@ -95,6 +99,14 @@ describe('what a report means for its host', () => {
     expect(hostChangeOf(reportOf(permit, { sent: 0, lastSentAt: null }), permits, spec, T0 + 9).nextAt).toBe(
       T0,
     );
+  });
+
+  test('a forbidden page of a host that never answered is tried again while another permit is out', () => {
+    const outcome: Outcome = { ...failed('forbidden'), trace: { ...traceOf(), httpStatus: 403 } } as Outcome;
+    const report = reportOf(grant(permitOf()), { outcomes: [outcome] });
+    expect([...banDecisionOf(report, permits, spec, T0)!.again]).toEqual([]);
+    grant(permitOf());
+    expect([...banDecisionOf(report, permits, spec, T0)!.again]).toEqual([1]);
   });
 
   test('a part leaves the time as it is', () => {
