@@ -31,7 +31,8 @@ import { FAILURES, type FailureCode } from '../failures.ts';
  *   banned     | the probe is refused, or fails                 | banned: the next rest, twice as long, up to an hour
  *   banned     | the known page answers                         | cleared
  *   any        | another page answers                           | open
- *   any        | refusal under a permit that came back before   | as it was: the page waits (`settle-hosts.ts`)
+ *   any        | refusal under a permit that came back before   | as it was: the page waits
+ *   unknown    | a page, under a permit that came back before   | open
  *   banned     | for a day, and nothing else is left to request | the job stops (`coordinator/stop.ts`)
  *
  * By address   where a host counts requests by address (`core/pace/address-pace.ts`), it may ban one of ours and answer the
@@ -124,6 +125,8 @@ interface BanEvidence {
   isByAddress?: boolean;
   /** Another batch asks the host as well, and what it hears is not known yet. */
   areOthersOut?: boolean;
+  /** The permit came back before: what the state is now was judged without this. */
+  isLate?: boolean;
   /** Whether a request of the permit was answered or failed, and none will follow. */
   isOver: boolean;
 }
@@ -149,13 +152,17 @@ export function nextBan(
   let ban = before.restUntil - now > REST_MS_MAX ? { ...before, restUntil: 0 } : before;
   let askedMs = 0;
   let hasAnswered = false;
+  // Of requests at the same time, the page that was let in may be slower than the refusals after it.
+  const first = ban.known === null && seen.outcomes.find((outcome) => isAnswer(outcome) && isPage(outcome));
+  if (first) ban = opened(ban, first, seen, now);
+  if (seen.isLate) {
+    for (const outcome of seen.outcomes) if (isBanLike(outcome)) waiting.add(outcome.taskId);
+    return { ban, waiting, again };
+  }
   if (seen.probe === 'answered') {
     if (isBanned(ban)) ban = cleared(ban);
     hasAnswered = true;
   }
-  // Of requests at the same time, the page that was let in may be slower than the refusals after it.
-  const first = ban.known === null && seen.outcomes.find((outcome) => isAnswer(outcome) && isPage(outcome));
-  if (first) ban = opened(ban, first, seen, now);
   // What other addresses got, which were asked before, says nothing of the one that is banned.
   const isRest = seen.isByAddress === true && isBanned(ban) && ban.rests > 0 && !seen.isProbe;
   for (const outcome of seen.outcomes) {

@@ -109,6 +109,18 @@ describe('what a report means for its host', () => {
     expect([...banDecisionOf(report, permits, spec, T0)!.again]).toEqual([1]);
   });
 
+  test('a report under a permit that came back before changes neither time nor rests nor pace', () => {
+    permits.know(HOST, { failuresInRow: 3, rests: 2, pace: null });
+    const late = reportOf(permitOf(), { sent: 4, outcomes: [fetched], isLate: true });
+    const decision = banDecisionOf(late, permits, spec, T0);
+    expect(hostChangeOf(late, permits, spec, T0 + 9, undefined, decision)).toEqual({
+      ...{ host: HOST, sent: 4, nextAt: null, failuresInRow: 3, rests: 2, pace: null },
+      ...{ smallestGapMs: null, span: null, lastError: null, reachedAt: T0 + 9 },
+      ban: expect.objectContaining({ known: { url: '', at: T0 } }),
+    });
+    expect(permits.entry(HOST)).toMatchObject({ permits: 0, reachedAt: T0 + 9, ban: { since: null } });
+  });
+
   test('a part leaves the time as it is', () => {
     const permit = grant(permitOf());
     expect(hostChangeOf(reportOf(permit, { finished: false }), permits, spec, T0 + 200).nextAt).toBeNull();

@@ -34,12 +34,20 @@ function next(
     probe?: ProbeResult | null;
     isProbe?: boolean;
     areOthersOut?: boolean;
+    isLate?: boolean;
     now?: number;
   } = {},
 ): BanDecision {
-  const { attempt = 1, probe = null, isProbe = probe !== null, areOthersOut = false, now = T0 } = options;
+  const {
+    attempt = 1,
+    probe = null,
+    isProbe = probe !== null,
+    areOthersOut = false,
+    isLate = false,
+    now = T0,
+  } = options;
   const seen = { outcomes, attemptOf: () => attempt, urlOf: ({ taskId }: Outcome) => `http://a/${taskId}` };
-  return nextBan(ban, { ...seen, isProbe, probe, areOthersOut, isOver: true }, { attempts: 4 }, now);
+  return nextBan(ban, { ...seen, isProbe, probe, areOthersOut, isLate, isOver: true }, { attempts: 4 }, now);
 }
 
 const open = next(NO_BAN, [fetched(1)]).ban;
@@ -65,6 +73,17 @@ describe('a ban', () => {
     expect([...second.waiting, ...second.again]).toEqual([]);
     const law = next(NO_BAN, [failed(1, 'forbidden', 451)], others);
     expect([...law.waiting, ...law.again]).toEqual([]);
+  });
+
+  test('is not ended by what comes late: refused pages wait, and an answer only says that the host is known', () => {
+    const late = { isLate: true };
+    const first = next(NO_BAN, [forbidden(1), fetched(2)], late);
+    expect([first.ban.known?.url, [...first.waiting]]).toEqual(['http://a/2', [1]]);
+    const second = next(banned, [fetched(3), forbidden(4)], { ...late, attempt: 2 });
+    expect(second.ban).toEqual(banned);
+    expect([[...second.waiting], [...second.again]]).toEqual([[4], []]);
+    expect(next(banned, [], { ...late, probe: 'answered' }).ban).toEqual(banned);
+    expect(next(NO_BAN, [forbidden(1)], late)).toMatchObject({ ban: NO_BAN, waiting: new Set([1]) });
   });
 
   test('is no longer waited for in the reports of other batches once a hundred pages were refused', () => {
