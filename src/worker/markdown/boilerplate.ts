@@ -11,12 +11,19 @@ const NEVER_TEXT = new Set(
 );
 const UNSEEN = /(?:^|\s)(?:sr-only|visually-?hidden|screen-reader-text|mw-editsection)(?:\s|$)/;
 const UNSEEN_STYLE = /display\s*:\s*none|visibility\s*:\s*hidden/i;
+const SKIP_LINK = /(?:^|\s)(?:hidden|hide|is-hidden|skip(?:-\w+)*)(?:\s|$)/i;
 const STYLE_LENGTH_MAX = 1_000;
 const NAMES_LENGTH_MAX = 500;
 
 /** Scripts, menus, form fields, and what browsers do not show. */
 export function isNeverContent(element: Element): boolean {
-  return NEVER_TEXT.has(element.name) || isHidden(element.attribs);
+  return NEVER_TEXT.has(element.name) || isHidden(element.attribs) || isSkipLink(element);
+}
+
+/** "Continue reading the main story": for those who hear the page; style sheets hide it. */
+function isSkipLink({ name, attribs }: Element): boolean {
+  if (name !== 'a' || attribs.class === undefined || attribs.href?.[0] !== '#') return false;
+  return SKIP_LINK.test(attribs.class.slice(0, NAMES_LENGTH_MAX));
 }
 
 function isHidden(attributes: Element['attribs']): boolean {
@@ -114,6 +121,13 @@ const OTHER =
 const LINKS =
   /^(?:related|more (?:from|on|in|by|stories|about|like|news|articles)|you (?:may|might) (?:also )?(?:like|be)|you (?:may|might) also|read (?:more|next|also|on)|also (?:read|on)|recommended|most (?:read|popular|viewed)|trending|popular|latest|don.t miss|up next|next up|top stories|editor.?s.? picks|similar|customers also|people also|frequently bought|hot network|tags?\b|topics?:?$|filed under|posted in|categor|mehr zum thema|lesen sie auch|das könnte|à lire aussi|lire aussi|sur le même|te puede interesar|lea también|leia (?:também|mais)|leggi anche|lees ook|читайте также|по теме|関連記事|人気記事|相关|관련|أخبار ذات|اقرأ|כתבות נוספות)/i;
 
+/** `STORY: another page`, in capitals; how much of it is a link decides. */
+const KICKER = /^\p{Lu}[\p{Lu}\p{N} '’&-]{2,30}: /u;
+
+/** What stands below an article about those who wrote it: how to reach them, and where to follow them. */
+const SIGN_OFF =
+  /^(?:follow (?:\S+ ){1,6}on (?:twitter|facebook|instagram|google)|like us on facebook|to contact the (?:reporter|editor|author|writer)s?\b|(?:contact|e-?mail) (?:\S+ ){1,4}at \S+@)/i;
+
 const RIGHTS =
   /©|\(c\) ?\d{4}|all rights reserved|alle rechte vorbehalten|tous droits réservés|todos los derechos|tutti i diritti|все права защищены|無断転載|版权所有|版權所有|무단 ?전재|جميع الحقوق|כל הזכויות/i;
 const CONSENT = /cookie|privacy|datenschutz|terms of use/i;
@@ -122,16 +136,16 @@ const AGREE =
 /** Of a longer block, what it begins with is looked at. */
 export const NOTICE_CHARACTERS = 200;
 
-/** Whether a block begins like what sites say about themselves: rights, cookies. */
+/** Whether a block begins like what sites say about themselves: rights, cookies, where to follow them. */
 export function isNotice(text: string): boolean {
-  return RIGHTS.test(text) || (CONSENT.test(text) && AGREE.test(text));
+  return RIGHTS.test(text) || SIGN_OFF.test(text) || (CONSENT.test(text) && AGREE.test(text));
 }
 
 /** What a short line says about the box that it opens; `links` where it takes links to be one. */
 export function besideByLabel(text: string): Beside | 'links' | null {
   if (COMMENTS.test(text)) return 'comments';
   if (OTHER.test(text)) return 'other';
-  return LINKS.test(text) ? 'links' : null;
+  return LINKS.test(text) || KICKER.test(text) ? 'links' : null;
 }
 
 const DATE =

@@ -25,8 +25,8 @@ interface Content {
  */
 export function findContent(document: Document): Content {
   const page = survey(document);
-  const scope = mainOf(page);
   const frames = framesOf(page);
+  const scope = scopeOf(page, frames);
   const headings = titleHeadings(page, scope);
   const top = findTop(page, scope, headings[0] ?? -1, frames);
   const heading = nearestHeading(page, headings, top.number);
@@ -49,6 +49,8 @@ const PROSE_MIN = 40;
 const THIN_SHARE = 0.15;
 /** Pages that are built by scripts have a main element with nothing in it. */
 const MAIN_MIN = 20;
+/** A main element with less of the text of a page than this may not have what the page is about. */
+const MAIN_SHARE_MIN = 0.25;
 
 /** Number of the one element that the page itself calls its main content, or -1. */
 function mainOf(page: Survey): number {
@@ -59,6 +61,15 @@ function mainOf(page: Survey): number {
     if (found === -1) found = number;
   }
   return found !== -1 && page.characters[found]! >= MAIN_MIN ? found : -1;
+}
+
+/** The main element, unless the text is elsewhere: some close it too early, or fill it later. */
+function scopeOf(page: Survey, frames: ReadonlySet<number>): number {
+  const main = mainOf(page);
+  if (main === -1 || page.weights[main]! >= MAIN_SHARE_MIN * page.weights[0]!) return main;
+  const top = findTop(page, -1, -1, frames);
+  const isInside = top.number >= main && top.number < page.ends[main]!;
+  return isInside || top.score < ARTICLE_MIN ? main : -1;
 }
 
 function isLinkPage(page: Survey, scope: number, score: number): boolean {
@@ -231,7 +242,8 @@ class RegionFinder {
         continue;
       }
       if (characters[number] === 0 || this.#holds(number, this.#heading) || this.#isAround(number)) continue;
-      if (!this.#isOut(number, number < prose, number > last)) continue;
+      const isOut = number < this.#heading ? this.#isAboveTitle(number) : false;
+      if (!isOut && !this.#isOut(number, number < prose, number > last)) continue;
       this.#omitted.add(number);
       number = ends[number]! - 1;
     }
@@ -289,7 +301,7 @@ class RegionFinder {
   }
 
   #isOut(number: number, isAbove: boolean, isBelow: boolean): boolean {
-    const { characters, linked, weights, elements } = this.#page;
+    const { characters, linked, weights, elements, names } = this.#page;
     const { name } = elements[number]!;
     const evidence = this.#evidenceOf(number);
     if (evidence?.kind === 'byline') {
@@ -309,7 +321,14 @@ class RegionFinder {
     if (isCardList(this.#page, number) && share <= STRONG_SHARE_MAX) return true;
     if (this.#isLinkBox(number) && share <= STRONG_SHARE_MAX) return true;
     if (name === 'a') return (isAbove || isBelow) && this.#isLoose(number);
+    if (name === 'span' && isAbove && names[number] === 'byline')
+      return characters[number]! <= BYLINE_MAX && !isInLine(elements[number]!);
     return isBelow && PARTS.has(name) && linked[number]! > LINKS_SHARE * characters[number]!;
+  }
+
+  /** Sections, dates and buttons stand above a title; what is said there in sentences may be the first of the text. */
+  #isAboveTitle(number: number): boolean {
+    return this.#page.weights[number]! < SENTENCE;
   }
 
   /** A word that stands among boxes, and not in a line. */
@@ -368,6 +387,11 @@ function headingAbove(element: Element): Element | null {
   const above = besideOf(element, 'prev');
   const below = besideOf(element, 'next');
   return above && isSubheading(above) && (below === null || isSubheading(below)) ? above : null;
+}
+
+/** Whether there is text beside it. */
+function isInLine(element: Element): boolean {
+  return besideOf(element, 'prev') === element || besideOf(element, 'next') === element;
 }
 
 /** The next element in one direction, or null where there is none; text in between counts as the element itself. */
