@@ -54,7 +54,7 @@ const AROUND_WORDS = new Set(
     'gdpr infobar jumplinks masthead menu modal nav navbar navbox navigation newsletter noprint offer ' +
     'onetrust outbrain pager pagination paywall popular popup promo promotion rail recirc recirculation recommended ' +
     'recommendation recommendations related relatedposts rightbar rightcol rightcolumn rightrail rss secondary share sharedaddy sharing shoutbox sidebar sidenav sig ' +
-    'signature signup similar skip skiplink slide slider slides slideshow social sponsor sponsored subscribe subscription taboola tags teaser teasers ' +
+    'signature signup similar skip skiplink slider slides social sponsor sponsored subscribe subscription taboola tags teaser teasers ' +
     'toc toolbar topbar trending upsell widget widgets'
   ).split(' '),
 );

@@ -273,15 +273,21 @@ class RegionFinder {
     return this.#holds(number, this.#top);
   }
 
-  /** Numbers of the second block with a sentence in it (the first may stand above the author), and of the last. */
+  /**
+   * Number of the second block with a sentence in it: the first may stand above the author. Where lines end with `br`, all
+   * of the text is one block.
+   */
   #secondSentence(end: number): number {
-    let found = 0;
-    for (let number = Math.max(this.root, this.#heading) + 1; number < end; number++)
-      if (this.#isSentence(number) && ++found === 2) return number;
-    return -1;
+    let first = -1;
+    for (let number = Math.max(this.root, this.#heading) + 1; number < end; number++) {
+      if (!this.#isSentence(number)) continue;
+      if (first !== -1) return number;
+      first = number;
+    }
+    return first;
   }
 
-  /** What stands about the author is not the last of the text. */
+  /** Number of the last one; what stands about the author is none. */
   #lastSentence(end: number): number {
     let last = end;
     for (let number = this.root + 1; number < end; number++) {
@@ -404,12 +410,19 @@ function besideOf(element: Element, direction: 'prev' | 'next'): Element | null 
   return at;
 }
 
+/** Next to a heading with the title, a shorter one of which the title has the words too is the name of a section or site. */
+const TITLE_SHARE_MIN = 0.5;
+
 /** Numbers of the headings that may have the title of the page, in the order of the document. */
 function titleHeadings({ head, ends }: Survey, scope: number): number[] {
   const isInside = ({ number }: Heading) => scope === -1 || (number > scope && number < ends[scope]!);
   const headings = head.headings.filter(isInside);
   const named = [...headings, ...head.subheadings.filter(isInside)].filter(({ text }) => isTitle(head, text));
-  const found = named.length === 0 && headings.length === 1 ? headings : named;
+  const longest = Math.max(...named.map(({ text }) => text.length));
+  const found =
+    named.length === 0 && headings.length === 1
+      ? headings
+      : named.filter(({ text }) => text.length >= TITLE_SHARE_MIN * longest);
   return found.map(({ number }) => number).toSorted((a, b) => a - b);
 }
 
