@@ -410,20 +410,44 @@ function besideOf(element: Element, direction: 'prev' | 'next'): Element | null 
   return at;
 }
 
-/** Next to a heading with the title, a shorter one of which the title has the words too is the name of a section or site. */
-const TITLE_SHARE_MIN = 0.5;
+/**
+ * A title may end with the names of a section and the site, and those are headings too: what has less of the title than
+ * this, or less than this of the longest such heading, is one of them.
+ */
+const TITLE_SHARE_MIN = 0.3;
+const TITLE_HEADING_SHARE_MIN = 0.5;
 
 /** Numbers of the headings that may have the title of the page, in the order of the document. */
 function titleHeadings({ head, ends }: Survey, scope: number): number[] {
   const isInside = ({ number }: Heading) => scope === -1 || (number > scope && number < ends[scope]!);
   const headings = head.headings.filter(isInside);
-  const named = [...headings, ...head.subheadings.filter(isInside)].filter(({ text }) => isTitle(head, text));
-  const longest = Math.max(...named.map(({ text }) => text.length));
-  const found =
-    named.length === 0 && headings.length === 1
-      ? headings
-      : named.filter(({ text }) => text.length >= TITLE_SHARE_MIN * longest);
+  const all = [...headings, ...head.subheadings.filter(isInside)];
+  const named = all.filter(({ text }) => isTitle(head, text));
+  let found = longEnough(head, named);
+  if (found.length === 0) found = longEnough(head, all.filter(sayTitle(head)));
+  if (found.length === 0) found = headings.length === 1 ? headings : named;
   return found.map(({ number }) => number).toSorted((a, b) => a - b);
+}
+
+function longEnough({ title, ogTitle }: Head, headings: readonly Heading[]): Heading[] {
+  const lengths = headings.map(({ text }) => text.length);
+  const titleLength = Math.min(title?.length ?? Infinity, ogTitle?.length ?? Infinity);
+  const least = Math.max(TITLE_SHARE_MIN * titleLength, TITLE_HEADING_SHARE_MIN * Math.max(...lengths));
+  return headings.filter(({ text }) => text.length >= least);
+}
+
+/** With this share of its words in the title, a heading says the same in other words. */
+const SAME_WORDS_SHARE = 0.8;
+const SAME_WORDS_MIN = 5;
+
+function sayTitle({ title, ogTitle }: Head): (heading: Heading) => boolean {
+  const wordsOf = (text: string) => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  const known = new Set(wordsOf(`${title ?? ''} ${ogTitle ?? ''}`));
+  return ({ text }) => {
+    const words = wordsOf(text);
+    const same = words.filter((word) => known.has(word)).length;
+    return words.length >= SAME_WORDS_MIN && same >= SAME_WORDS_SHARE * words.length;
+  };
 }
 
 /** The first within the top, or else the last above it: one further up may be the name of the site. */

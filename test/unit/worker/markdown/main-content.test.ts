@@ -385,6 +385,92 @@ describe('one name, one label or one share is no proof', () => {
     expect(markdown).not.toContain('Ann Lee');
   });
 
+  test('the section, the date and buttons above the title, and a first sentence there', () => {
+    const above =
+      '<h2><a href=/nature>Nature</a></h2><span class=story-date><span class=date>12 May 2026</span> Last updated at 04:27</span><ul><li><a href=/t>Tweet</a></ul>';
+    const { markdown } = contentOf(
+      `<title>Why bees swarm</title><div class=story>${above}<h1>Why bees swarm</h1>${text('hive')}</div>`,
+    );
+    expect(markdown).toMatch(/^# Why bees swarm\n\nSentence 0/);
+    const first = `<title>Why bees swarm</title><div class=story>${text('queen', 1)}<h1>Why bees swarm</h1>${text('hive')}</div>`;
+    expect(contentOf(first).markdown).toContain('about the queen');
+  });
+
+  test('who wrote it, in words without a box, and above a text whose lines end with br', () => {
+    const author = '<span class=byline><span>By Ann Lee</span> <span>Nature reporter</span></span>';
+    const { markdown } = contentOf(
+      `<div class=story><h1>Bees</h1>${author}<p>Asked by <span class=author>Tom Hill</span>, who keeps bees near the sea, all of them said that they will be back in May.</p>${text('hive')}</div>`,
+    );
+    expect(markdown).not.toContain('Ann Lee');
+    expect(markdown).toContain('Asked by Tom Hill');
+    const lines = 'The bees left the hive, all of them, and came back a day later.<br><br>'.repeat(9);
+    const html = `<article><header><h1>Bees</h1><p>by Ann Lee on May 15, 2026 at 3:45 pm</p></header><div>${lines}</div></article>`;
+    expect(contentOf(html).markdown).toMatch(/^# Bees\n\nThe bees left/);
+  });
+
+  test('lines that lead to other pages after a word in capitals, and a place in capitals', () => {
+    const { markdown } = contentOf(
+      `<article><h1>Bees</h1>${text('hive', 3)}<p><b>STORY:</b> <a href=/1>How the meadow was won back from the road</a></p>
+      <p>LONDON: The bees are back, says <a href=/2>the report</a>, and they stay until the first cold night of autumn.</p>${text('hive', 3)}</article>`,
+    );
+    expect(markdown).not.toContain('meadow was won back');
+    expect(markdown).toContain('LONDON: The bees are back');
+  });
+
+  test('how to reach and follow those who wrote it', () => {
+    const lines = [
+      'Follow Ann Lee on Twitter: @annlee.',
+      'To contact the reporter on this story: Ann Lee in London at ann@site.example, or at the desk for nature.',
+      'Contact Ann Lee at ann@site.example and follow the desk for more.',
+    ];
+    const story =
+      'Follow the road on the left to the hive, then ask for the keeper at the gate of the meadow.';
+    const { markdown } = contentOf(
+      `<article><h1>Bees</h1>${text('hive')}<p>${story}</p>${lines.map((line) => `<p><i>${line}</i></p>`).join('')}</article>`,
+    );
+    expect(markdown).toContain(story);
+    expect(markdown).not.toContain('Ann Lee');
+  });
+
+  test('a box within the text that begins with a link past it is part of the text', () => {
+    const box = `<div class=feature><a class=hidden href=#rest>Continue reading the main story</a><h2>Analysis</h2>${text('queen', 3)}</div>`;
+    const { markdown } = contentOf(
+      `<div><h1>Bees</h1>${text('hive', 3)}${box}<div id=rest>${text('hive', 3)}</div></div>`,
+    );
+    expect(markdown.match(/about the queen/g)).toHaveLength(3);
+    expect(markdown).not.toContain('Continue reading');
+  });
+
+  test('a main element that ends before the text', () => {
+    const early = `<main><h1>Bees</h1><p>Nine hives by the sea</p></main><div class=text>${text('hive', 12)}</div>`;
+    expect(contentOf(`<body><div>${early}</div>${links}`).markdown.match(/about the hive/g)).toHaveLength(12);
+    const readers = `<div class=comments>${text('cost', 30)}</div>`;
+    expect(contentOf(`<main><h1>Bees</h1>${text('hive', 3)}</main>${readers}`).markdown).not.toContain(
+      'cost',
+    );
+  });
+
+  test.each([
+    [
+      'the name of the section, which ends the title',
+      'The Meadow',
+      'Nine hives are back by the sea : The Meadow',
+    ],
+    [
+      'a heading that is not in the title',
+      'Bee Health Center',
+      'Nine hives are now back by the cold sea - Site',
+    ],
+  ])('above the title stands %s', (_what, section, title) => {
+    const column = `<div>${text('shop', 1)}<p>Buy now</p></div>`;
+    const { markdown } = contentOf(
+      `<title>${title}</title><div><div><h1>${section}</h1></div>${column}<div><h2>Nine hives are back by the sea</h2>${text('hive')}</div></div>`,
+    );
+    expect(markdown).toContain('## Nine hives are back by the sea');
+    expect(markdown).not.toContain('Buy now');
+    expect(markdown).not.toContain(section);
+  });
+
   test('the frozen half of the corpus is found, and nearly nothing else', () => {
     const rates = contentPages('frozen').map((page) =>
       rateText(page, textOfMarkdown(contentOf(page.html).markdown)),
