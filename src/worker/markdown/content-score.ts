@@ -121,6 +121,38 @@ function hasLinkedHeading({ elements, ends, characters, linked }: Survey, item: 
   return false;
 }
 
+const SLIDES_MIN = 4;
+const SLIDE_NAMES = new Set(['div', 'li']);
+/** A picture with words of its own in one of these belongs to the text. */
+const STORY_PARTS = new Set('p h1 h2 h3 h4 h5 h6 figure figcaption pre table'.split(' '));
+
+/** Pictures to leaf through: boxes with one each, and a line about it. */
+export function isSlideShow(page: Survey, list: number): boolean {
+  const { elements, ends, characters } = page;
+  if (!CARD_LISTS.has(elements[list]!.name)) return false;
+  let slides = 0;
+  let others = 0;
+  for (let at = list + 1; at < ends[list]!; at = ends[at]!) {
+    if (characters[at] === 0) continue;
+    if (SLIDE_NAMES.has(elements[at]!.name) && isSlide(page, at)) slides++;
+    else if (++others > 2) return false;
+  }
+  return slides >= SLIDES_MIN;
+}
+
+const SLIDE_PARTS_MAX = 40;
+
+function isSlide({ elements, ends, characters }: Survey, item: number): boolean {
+  if (characters[item]! >= CARD_CHARACTERS_MAX || ends[item]! - item > SLIDE_PARTS_MAX) return false;
+  let pictures = 0;
+  for (let at = item + 1; at < ends[item]!; at++) {
+    const { name } = elements[at]!;
+    if (STORY_PARTS.has(name)) return false;
+    if (name === 'img') pictures++;
+  }
+  return pictures === 1;
+}
+
 /** Numbers of the headers and footers of the page itself, and of what stands beside; those of an article are part of it. */
 export function framesOf({ elements, ends }: Survey): Set<number> {
   const found = new Set<number>();

@@ -6,6 +6,7 @@ import {
   framesOf,
   isCardList,
   isLandmark,
+  isSlideShow,
   LINKS_SHARE,
 } from './content-score.ts';
 import { type Head, type Heading, type Survey, survey } from './page-survey.ts';
@@ -325,6 +326,7 @@ class RegionFinder {
     const share = weights[number]! / this.#whole;
     if (name === 'form' && characters[number]! < FORM_CHARACTERS_MAX) return true;
     if (isCardList(this.#page, number) && share <= STRONG_SHARE_MAX) return true;
+    if (share <= STRONG_SHARE_MAX && isSlideShow(this.#page, number)) return true;
     if (this.#isLinkBox(number) && share <= STRONG_SHARE_MAX) return true;
     if (name === 'a') return (isAbove || isBelow) && this.#isLoose(number);
     if (name === 'span' && isAbove && names[number] === 'byline')

@@ -450,25 +450,36 @@ describe('one name, one label or one share is no proof', () => {
     );
   });
 
-  test.each([
-    [
-      'the name of the section, which ends the title',
-      'The Meadow',
-      'Nine hives are back by the sea : The Meadow',
-    ],
-    [
-      'a heading that is not in the title',
-      'Bee Health Center',
-      'Nine hives are now back by the cold sea - Site',
-    ],
-  ])('above the title stands %s', (_what, section, title) => {
+  test('a heading that says the title in other words, and a column above it', () => {
     const column = `<div>${text('shop', 1)}<p>Buy now</p></div>`;
     const { markdown } = contentOf(
-      `<title>${title}</title><div><div><h1>${section}</h1></div>${column}<div><h2>Nine hives are back by the sea</h2>${text('hive')}</div></div>`,
+      `<title>Nine hives are now back by the cold sea - Site</title><div><div><h1>Bee Health Center</h1></div>${column}
+      <div><h2>Nine hives are back by the sea</h2>${text('hive')}</div></div>`,
     );
-    expect(markdown).toContain('## Nine hives are back by the sea');
-    expect(markdown).not.toContain('Buy now');
-    expect(markdown).not.toContain(section);
+    expect(markdown).toMatch(/^## Nine hives are back by the sea\n\nSentence 0 about the hive/);
+  });
+
+  test('the name of the section above the title, which only ends the title of the page', () => {
+    const { markdown } = contentOf(
+      `<title>A judge frees all of the bees : The Meadow : Site</title>
+      <article><h2>The Meadow</h2><h3><a href=/law>Law</a></h3><h1>Bees go home from court</h1>${text('hive')}</article>`,
+    );
+    expect(markdown).toMatch(/^# Bees go home from court\n\nSentence 0/);
+  });
+
+  test('pictures to leaf through, and pictures that tell the story', () => {
+    const slide = (number: number) =>
+      `<div class=s><img src=/${number}.jpg><div>The keeper on day ${number} (Photo: Ann Lee)</div></div>`;
+    const figure = (number: number) =>
+      `<figure><img src=/f${number}.jpg><figcaption>The hive on day ${number}</figcaption></figure>`;
+    const four = (one: (number: number) => string) => `<div>${[1, 2, 3, 4].map(one).join('')}</div>`;
+    const { markdown } = contentOf(
+      `<article><h1>Bees</h1>${text('hive')}${four(slide)}${text('meadow', 2)}${four(figure)}</article>`,
+    );
+    expect(markdown).not.toContain('The keeper on day');
+    expect(markdown).toContain('The hive on day 4');
+    expect(markdown).toContain('about the meadow');
+    expect(contentOf(`<h1>Bees</h1>${four(slide)}`).markdown).toContain('The keeper on day 4');
   });
 
   test('the frozen half of the corpus is found, and nearly nothing else', () => {
