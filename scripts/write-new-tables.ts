@@ -3,6 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { migratedTables } from '../test/support/migrated-tables.ts';
 
 /** Writes the tables that the migrations of SQLite come to into src/; run it after adding a migration. */
+const CONSTANT = 'NEW_TABLES';
 const database = new DatabaseSync(':memory:');
 const sql = migratedTables(database).replaceAll('\\', '\\\\').replaceAll('`', '\\`').replaceAll('${', '\\${');
 writeFileSync(
@@ -11,7 +12,7 @@ writeFileSync(
  * What all migrations come to in an empty database, written by scripts/write-new-tables.ts. One migration after the other
  * takes ten times as long, because SQLite reads all tables again after each change of one.
  */
-export const NEW_TABLES = \`
+export const ${CONSTANT} = \`
 ${sql}
 \`;
 `,
