@@ -50,11 +50,11 @@ export function isOverlay({ attribs }: Element): boolean {
 const AROUND_WORDS = new Set(
   (
     'ad ads adsense advert advertisement advertising author-bio banner bio breadcrumb breadcrumbs buy buybox ' +
-    'carousel catlinks combx consent cookie cookies crosslinks disclaimer disclosure dropdown editsection feedback footer footnav ' +
+    'catlinks combx consent cookie cookies crosslinks disclaimer disclosure dropdown editsection feedback footer footnav ' +
     'gdpr infobar jumplinks masthead menu modal nav navbar navbox navigation newsletter noprint offer ' +
     'onetrust outbrain pager pagination paywall popular popup promo promotion rail recirc recirculation recommended ' +
     'recommendation recommendations related relatedposts rightbar rightcol rightcolumn rightrail rss secondary share sharedaddy sharing shoutbox sidebar sidenav sig ' +
-    'signature signup similar skip skiplink slider slides social sponsor sponsored subscribe subscription taboola tags teaser teasers ' +
+    'signature signup similar skip skiplink social sponsor sponsored subscribe subscription taboola tags teaser teasers ' +
     'toc toolbar topbar trending upsell widget widgets'
   ).split(' '),
 );
