@@ -16,6 +16,8 @@ export interface LatencyModel {
 /** Where a sample cannot tell: as at usual hosts. Standard deviations of the logarithm. */
 const USUAL_BETWEEN = 1;
 const USUAL_WITHIN = 0.5;
+/** Hosts that look alike in a sample still differ by about a third. */
+const BETWEEN_MIN = 0.3;
 /** What is usual counts like so many requests, or hosts. */
 const USUAL_REQUESTS = 5;
 const USUAL_HOSTS = 2;
@@ -37,7 +39,9 @@ export function latencyModelOf(requests: readonly { host: string; durationMs: nu
   // The means of few requests are spread more than the middles are: by what chance adds.
   let spread = USUAL_HOSTS * USUAL_BETWEEN ** 2;
   for (const { mean, count } of hosts) spread += (mean - middle) ** 2 - within ** 2 / count;
-  const between = Math.sqrt(Math.max(0.05 ** 2, spread / (USUAL_HOSTS + Math.max(0, hosts.length - 1))));
+  const between = Math.sqrt(
+    Math.max(BETWEEN_MIN ** 2, spread / (USUAL_HOSTS + Math.max(0, hosts.length - 1))),
+  );
   return { middle, between, within, ofHost };
 }
 

@@ -55,21 +55,6 @@ describe('a forecast', () => {
     expect(bytes).toBe(1_102 * 2_000);
   });
 
-  test('takes two slow answers for chance where the other hosts are fast', () => {
-    const hosts = Array.from({ length: 20 }, (_, index) => `h${index}.example`);
-    const sampled = hosts.flatMap((host, index) =>
-      [0, 1].map((page) => ({
-        ...{ url: `http://${host}/${page}`, host, startedAt: page * 1_000, bytes: 2_000, goesOn: false },
-        durationMs: index === 0 ? 2_000 : 80 + 10 * index,
-      })),
-    );
-    const listed = new Map(hosts.map((host) => [host, 100]));
-    const { seconds } = forecastOf(plan({ listed }), evidence({ requests: sampled, sent: 40 }), 'sample');
-    // At 2 s for each page, four at once: about 75 s. At the pace: 28 s.
-    expect(seconds.p50).toBeLessThan(60);
-    expect(seconds.p90).toBeGreaterThan(seconds.p50 * 1.1);
-  });
-
   test('is the same for the same sample', () => {
     expect(forecastOf(plan(), evidence(), 'sample')).toEqual(forecastOf(plan(), evidence(), 'sample'));
   });
