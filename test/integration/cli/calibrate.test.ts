@@ -95,6 +95,12 @@ test('a calibration obeys robots.txt and its limits, says that too little is pro
   const verified = await seine('verify', log);
   expect(verified.code).toBe(6);
   expect(verified.stdout).toContain(`${host}, entry 1: its hash does not fit its content: it was changed`);
+  // A log whose entries are all gone must not pass for a whole one.
+  const empty = join(folder.dir, 'empty.jsonl');
+  await writeFile(empty, '\n');
+  const nothing = await seine('verify', empty);
+  expect(nothing.code).toBe(2);
+  expect(nothing.stderr).toContain('has no entries');
   const missing = await seine('verify', join(folder.dir, 'missing.jsonl'));
   expect(missing.stderr).toContain('cannot read');
 });
