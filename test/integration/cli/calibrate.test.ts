@@ -59,6 +59,10 @@ test('a calibration obeys robots.txt and its limits, says that too little is pro
   expect(requested).toEqual(['/robots.txt', '/a', '/c', '/a']);
   expect(await readFile(profile.picture, 'utf8')).toMatch(/^<svg.+<\/svg>\s*$/s);
 
+  const known = await seine('hosts', '--json');
+  expect(JSON.parse(known.stdout)).toMatchObject({ host, calibration: { expiresAt: profile.expiresAt } });
+  expect((await seine('hosts')).stdout).toContain(`${host}\n  calibration: no rate held; measured`);
+
   const run = await seine('run', list, '--rate', '50', '--allow-private', '--json');
   expect(run.code).toBe(0);
   const listed = JSON.parse((await seine('hosts', '--json')).stdout);
