@@ -63,6 +63,41 @@ describe('learning the pace of a host', () => {
     expect(learner.learn(newer, 4, T0 + 4_000)?.rate).toBe(1);
   });
 
+  test.each([
+    { held: 'a crawl delay', cap: 50, crawlDelayMs: 500 },
+    { held: 'a crawl delay where there is no other limit', cap: Number.POSITIVE_INFINITY, crawlDelayMs: 500 },
+    { held: 'the cap of this job', cap: 2, crawlDelayMs: null },
+  ])(
+    'a refusal at the rate of $held slows the host down, though its pace was higher',
+    ({ cap, crawlDelayMs }) => {
+      const learner = new PaceLearner({
+        ...{
+          rate: Math.max(25, cap / 2),
+          clean: null,
+          refused: null,
+          tryAt: 0,
+          refusals: 0,
+          latencyMs: null,
+        },
+      });
+      const about = { use: use(true), crawlDelayMs };
+      const calm = { ...about, permit: permitAt(T0, 2), outcomes: [fetched] };
+      expect(learner.learn(calm, cap, T0)?.rate ?? 25).toBe(25);
+      const refusal = { ...about, permit: permitAt(T0, 2), outcomes: [failed('throttled')] };
+      const { rate, refused } = learner.learn(refusal, cap, T0 + 1_000)!;
+      expect([rate, refused]).toEqual([expect.closeTo(1), expect.closeTo(2)]);
+      const closed = { ...about, permit: permitAt(T0 + 2_000, rate), outcomes: [failed('throttled')] };
+      expect(learner.learn(closed, cap, T0 + 3_000)).toMatchObject({ rate, blocked: 1 });
+      let kept = rate;
+      for (let again = 1; again < 9; again++) {
+        const open = { ...about, permit: permitAt(T0, kept), outcomes: [fetched] };
+        kept = learner.learn(open, cap, T0 + again * 60_000)!.rate;
+        expect(kept).toBeLessThanOrEqual(2);
+      }
+      expect(kept).toBeGreaterThan(1.5);
+    },
+  );
+
   test('failures of our own and tasks that were not sent teach nothing', () => {
     const learner = new PaceLearner(null);
     const outcomes: Outcome[] = [failed('internal'), { kind: 'deferred', taskId: 2 }];
