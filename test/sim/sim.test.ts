@@ -67,6 +67,13 @@ const FOUND = [
     jobs: 3,
     defect: 'a report that came while its coordinator ended said nothing of its hosts',
   },
+  {
+    seed: 527,
+    tasks: 200,
+    jobs: 2,
+    defect:
+      'a host without a limit got a request every 20 seconds, because it refused one that was sent alone',
+  },
 ];
 
 describe('pages that always fail', () => {

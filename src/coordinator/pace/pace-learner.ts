@@ -122,7 +122,8 @@ export class PaceLearner {
   }
 
   /** Between the first request and the last; a permit may have waited for its worker before. */
-  #sentRate(): number {
+  #sentRate(): number | null {
+    if (this.#answers < 2) return null;
     return ((this.#answers - 1) / Math.max(SHORTEST_MS, this.#lastAt - this.#firstAt)) * 1_000;
   }
 

@@ -124,6 +124,27 @@ describe('learning the pace of a host', () => {
     expect(learner.learn(refusal, cap, T0 + 2_000)?.rate).toBe(50);
   });
 
+  test('a host without a limit that refuses a lone request begins low, and is soon as fast as before', () => {
+    const learner = new PaceLearner(null);
+    const cap = Number.POSITIVE_INFINITY;
+    const lone = { permit: { ...permitAt(T0), gapMs: 0 }, use: use(true), outcomes: [failed('throttled')] };
+    let pace = learner.learn(lone, cap, T0)!;
+    expect(pace).toMatchObject({ rate: 1, clean: null, refused: null });
+    const early = { ...fetched, trace: { ...traceOf(), startedAt: traceOf().startedAt - 9_000 } } as Outcome;
+    const few = { ...lone, outcomes: [early, ...lone.outcomes] };
+    expect(new PaceLearner(null).learn(few, cap, T0)).toMatchObject({ rate: 1, refused: null });
+    const again = { permit: permitAt(T0 + 2_000, pace.rate), use: use(true), outcomes: lone.outcomes };
+    pace = learner.learn(again, cap, T0 + 3_000)!;
+    expect(pace).toMatchObject({ rate: 1, blocked: 1 });
+    for (let permits = 0; permits < 8; permits++)
+      pace = learner.learn(
+        { ...lone, permit: permitAt(T0, pace.rate), outcomes: [fetched] },
+        cap,
+        T0 + 9_000,
+      )!;
+    expect(pace.rate).toBeGreaterThan(20);
+  });
+
   test.each(['unavailable', 'server-error', 'reset', 'headers-timeout'] as const)(
     'a page that fails with %s while others answer is its own trouble',
     (code) => {
