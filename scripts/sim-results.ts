@@ -55,18 +55,44 @@ export async function addChunk(
   chunk: number,
   { sums, sources, failed }: { sums: SimSums; sources: string; failed: FailedSeed[] },
 ): Promise<SimResults> {
+  return change(path, tasks, (before) =>
+    isDone(before, chunk)
+      ? before
+      : {
+          tasks,
+          done: joined([...before.done, [chunk, chunk]]),
+          sums: added(before.sums, sums),
+          runsOf: { ...before.runsOf, [sources]: (before.runsOf[sources] ?? 0) + sums.runs },
+          failed: [...before.failed, ...failed].sort((a, b) => a.seed - b.seed),
+        },
+  );
+}
+
+/** Of seeds that failed and were simulated again: those that held have failed no longer. */
+export function noteAgain(
+  path: string,
+  tasks: number,
+  again: readonly { seed: number; failure: string | null }[],
+): Promise<SimResults> {
+  const now = new Map(again.map(({ seed, failure }) => [seed, failure]));
+  return change(path, tasks, (before) => ({
+    ...before,
+    failed: before.failed.flatMap(({ seed, failure }) => {
+      const left = now.has(seed) ? now.get(seed)! : failure;
+      return left === null ? [] : [{ seed, failure: left }];
+    }),
+  }));
+}
+
+async function change(
+  path: string,
+  tasks: number,
+  next: (before: SimResults) => SimResults,
+): Promise<SimResults> {
   const lock = `${path}.lock`;
   while (!tryLock(lock)) await sleep(20);
   try {
-    const before = readResults(path, tasks);
-    if (isDone(before, chunk)) return before;
-    const after: SimResults = {
-      tasks,
-      done: joined([...before.done, [chunk, chunk]]),
-      sums: added(before.sums, sums),
-      runsOf: { ...before.runsOf, [sources]: (before.runsOf[sources] ?? 0) + sums.runs },
-      failed: [...before.failed, ...failed].sort((a, b) => a.seed - b.seed),
-    };
+    const after = next(readResults(path, tasks));
     writeFileSync(`${path}.new`, `${JSON.stringify(after)}\n`);
     renameSync(`${path}.new`, path);
     return after;

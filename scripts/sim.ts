@@ -17,6 +17,7 @@ import {
   type FailedSeed,
   isDone,
   NO_SUMS,
+  noteAgain,
   readResults,
   type SimSums,
   tableOf,
@@ -60,6 +61,10 @@ faults: ${FAULTS.join(', ')}`,
       without: { text: '', does: 'faults that are left out, separated by commas' },
       first: { flag: true, does: 'end with the first seed that fails' },
       keep: { flag: true, does: 'keep the results' },
+      again: {
+        flag: true,
+        does: 'simulate the seeds that failed and were kept again, and forget those that hold now',
+      },
       part: { text: '1/1', does: 'with --keep: 1/2 and 2/2 share the seeds between two processes' },
       write: { flag: true, does: 'put what was kept into docs/reliability.md' },
     },
@@ -67,9 +72,10 @@ faults: ${FAULTS.join(', ')}`,
   const { tasks, several, minutes } = values;
   const options = { tasks, without: namesIn(values.without), ...(several === null ? {} : { jobs: several }) };
   const endAt = Date.now() + (minutes ?? 1e6) * 60_000;
+  if (values.again) await simulateAgain(options);
   if (values.keep) await keepOn(options, values.part, endAt);
   if (values.write) replaceBetween('docs/reliability.md', 'sim', tableOf(readResults(RESULTS, tasks)));
-  if (values.keep || values.write) return;
+  if (values.keep || values.write || values.again) return;
   const runs = values.runs ?? (minutes !== null ? 1e9 : values.seed === null ? 1_000 : 1);
   await simulateAll({ seed: values.seed ?? 1, runs, jobs: Math.min(values.jobs, runs) }, options, {
     endAt,
@@ -122,6 +128,17 @@ function tableOfRuns({ runs, tasks, faults, steps, virtualMs }: Sum, failed: num
     '|--:|--:|--:|--:|--:|--:|--:|',
     `| ${runs} | ${tasks} | ${faults} | ${steps} | ${days} days | ${failed} | ${seconds(tookMs)} s |`,
   ].join('\n');
+}
+
+async function simulateAgain(options: Work['options']): Promise<void> {
+  const again: SimulationResult[] = [];
+  for (const { seed } of readResults(RESULTS, options.tasks).failed) {
+    const result = await simulate({ ...options, seed });
+    process.stdout.write(`seed ${seed}: ${result.failure ?? 'holds'}\n`);
+    again.push(result);
+  }
+  const { failed } = await noteAgain(RESULTS, options.tasks, again);
+  process.exitCode = failed.length === 0 ? 0 : 1;
 }
 
 /** Chunk after chunk of seeds that are not done yet, in this thread. */

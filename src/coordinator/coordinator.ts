@@ -109,7 +109,7 @@ export class Coordinator {
       await this.#saveAccount(this.#options.clock.now());
     } finally {
       await feeder.stop();
-      this.#giveUpPermits();
+      await this.#giveUpPermits();
       others = await store.jobs.leave(job.id);
     }
     if (this.#broken) throw this.#broken;
@@ -375,15 +375,18 @@ export class Coordinator {
   }
 
   /** What workers did not bring back: other jobs of this process must not wait for it longer than they have to. */
-  #giveUpPermits(): void {
+  async #giveUpPermits(): Promise<void> {
     const { batches, permits } = this.#run;
-    for (const { batch, released } of batches.all())
-      for (const [index, permit] of batch.permits.entries())
-        if (!released[index]) {
+    for (const open of [...batches.all()]) {
+      // What has come is settled under its permits.
+      for (let settled = null; settled !== open.settled; await settled) settled = open.settled;
+      for (const [index, permit] of open.batch.permits.entries())
+        if (!open.released[index]) {
           permits.release(permit, permit.endAt);
           // Its report may still come, and must not give back what another job has by then.
-          released[index] = true;
+          open.released[index] = true;
         }
+    }
   }
 
   async #isFinished(): Promise<boolean> {

@@ -139,7 +139,10 @@ export interface LeasedBatch {
   hosts: readonly HostHealth[];
 }
 
-export type HostHealth = Pick<DueHost, 'id' | 'failuresInRow' | 'rests' | 'pace' | 'ban' | 'reachedAt'>;
+export type HostHealth = Pick<
+  DueHost,
+  'id' | 'crawlDelayMs' | 'failuresInRow' | 'rests' | 'pace' | 'ban' | 'reachedAt'
+>;
 
 export interface EnqueueResult {
   accepted: number;

@@ -50,6 +50,30 @@ const FOUND = [
     tasks: 200,
     defect: 'the network was back, and no host was asked that could have told',
   },
+  {
+    seed: 12560,
+    tasks: 200,
+    defect:
+      'pages died as forbidden because the report of another batch, with pages that answered, came second',
+  },
+  {
+    seed: 14558,
+    tasks: 200,
+    defect: 'a host that refused at the rate of its crawl delay was asked again every second',
+  },
+  {
+    seed: 22455,
+    tasks: 200,
+    jobs: 3,
+    defect: 'a report that came while its coordinator ended said nothing of its hosts',
+  },
+  {
+    seed: 527,
+    tasks: 200,
+    jobs: 2,
+    defect:
+      'a host without a limit got a request every 20 seconds, because it refused one that was sent alone',
+  },
 ];
 
 describe('pages that always fail', () => {

@@ -23,10 +23,16 @@ export interface HostEntry {
   pauseUntil: number;
   ban: HostBan;
   reachedAt: number | null;
+  /** Under which the last permit was granted. */
+  crawlDelayMs: number | null;
   learning: PaceLearner;
   /** For permits with paces by address. */
   addresses: AddressLearner;
 }
+
+/** What is known of a host when it gets a permit. */
+type GrantedHealth = Pick<DueHost, 'failuresInRow' | 'rests' | 'pace'> &
+  Partial<Pick<DueHost, 'ban' | 'reachedAt' | 'crawlDelayMs'>>;
 
 const NO_LOAD: HostLoad = { permits: 0, parallel: 0 };
 
@@ -57,33 +63,26 @@ export class OpenPermits {
     return entry ? { permits: entry.permits - entry.eased, parallel: entry.parallel } : NO_LOAD;
   }
 
-  grant(
-    permit: Permit,
-    health: Pick<DueHost, 'failuresInRow' | 'rests' | 'pace'> & Partial<Pick<DueHost, 'ban' | 'reachedAt'>>,
-  ): void {
+  grant(permit: Permit, health: GrantedHealth): void {
     const entry = this.#hosts.get(permit.host);
     if (entry) {
       entry.permits++;
       entry.parallel += permit.parallel;
       entry.takenUntil = Math.max(entry.takenUntil, permit.endAt);
+      entry.crawlDelayMs = health.crawlDelayMs ?? null;
       return;
     }
     this.#hosts.set(permit.host, {
+      ...newEntry(health),
       permits: 1,
       parallel: permit.parallel,
-      eased: 0,
-      unsettled: 0,
       takenUntil: permit.endAt,
-      freeAt: 0,
-      failuresInRow: health.failuresInRow,
-      rests: health.rests,
-      restUntil: 0,
-      pauseUntil: 0,
-      ban: health.ban ?? NO_BAN,
-      reachedAt: health.reachedAt ?? null,
-      learning: new PaceLearner(health.pace),
-      addresses: new AddressLearner(health.pace),
     });
+  }
+
+  /** Notes what the store says of a host that has no permit out, for as long as it is held. */
+  know(host: string, health: GrantedHealth): void {
+    if (!this.#hosts.has(host)) this.#hosts.set(host, newEntry(health));
   }
 
   entry(host: string): HostEntry | null {
@@ -187,4 +186,24 @@ export class OpenPermits {
   get size(): number {
     return this.#hosts.size;
   }
+}
+
+function newEntry(health: GrantedHealth): HostEntry {
+  return {
+    permits: 0,
+    parallel: 0,
+    eased: 0,
+    unsettled: 0,
+    takenUntil: 0,
+    freeAt: 0,
+    failuresInRow: health.failuresInRow,
+    rests: health.rests,
+    restUntil: 0,
+    pauseUntil: 0,
+    ban: health.ban ?? NO_BAN,
+    reachedAt: health.reachedAt ?? null,
+    crawlDelayMs: health.crawlDelayMs ?? null,
+    learning: new PaceLearner(health.pace),
+    addresses: new AddressLearner(health.pace),
+  };
 }

@@ -51,6 +51,8 @@ export class PaceLearner {
       outcomes: readonly Outcome[];
       /** How often the page of an outcome was requested, with this time. */
       attemptOf?: (outcome: Outcome) => number;
+      /** Of the robots.txt that the permit was granted under. */
+      crawlDelayMs?: number | null;
     },
     cap: number,
     now: number,
@@ -76,7 +78,9 @@ export class PaceLearner {
       latencyMs: median(this.#latencies),
       sentRate: this.#sentRate(),
     };
-    this.#pace = notedCap(adaptPace(this.#pace, seen, cap, now), cap);
+    const limit = Math.min(cap, 1_000 / (report.crawlDelayMs ?? 0));
+    const pace = seen.refused > 0 ? refusedBelow(this.#pace, seen.rate, limit) : this.#pace;
+    this.#pace = notedCap(adaptPace(pace, seen, pace.rate > limit ? cap : limit, now), cap);
     this.#forget();
     // A host without a limit needs no note.
     return Number.isFinite(this.#pace.rate) ? this.#pace : null;
@@ -118,7 +122,8 @@ export class PaceLearner {
   }
 
   /** Between the first request and the last; a permit may have waited for its worker before. */
-  #sentRate(): number {
+  #sentRate(): number | null {
+    if (this.#answers < 2) return null;
     return ((this.#answers - 1) / Math.max(SHORTEST_MS, this.#lastAt - this.#firstAt)) * 1_000;
   }
 
@@ -129,6 +134,15 @@ export class PaceLearner {
     this.#pages = this.#failedPages = this.#recovered = this.#relapsed = 0;
     this.#latencies = [];
   }
+}
+
+/**
+ * A crawl delay, or the lower cap of this job, holds a permit below the pace. An answer to it says nothing of the pace, and a
+ * refusal everything: what was refused is the rate that it kept. It passed for a permit of before, so the host was asked again
+ * every second, until its pages had no attempts left.
+ */
+function refusedBelow(pace: HostPace, keptRate: number, limit: number): HostPace {
+  return pace.rate > limit && keptRate < pace.rate ? { ...pace, rate: keptRate } : pace;
 }
 
 /** A crawl delay may have made the permit slower than the pace: then it says nothing of faster ones. */

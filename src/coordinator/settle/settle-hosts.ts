@@ -37,9 +37,11 @@ export interface HostReport {
   urlOf?: (outcome: Outcome) => string;
   robots: readonly RobotsOutcome[];
   crawlDelayMs: number | null;
+  /** The permit came back before: a part of the report that was overtaken, or the report of a job that has ended. */
+  isLate?: boolean;
 }
 
-/** By permit of the batch. Permits that came back before, or of which the report says nothing, are left out. */
+/** By permit of the batch. Those of which the report says nothing are left out. */
 export function hostReportsOf(
   open: OpenBatch,
   report: Report,
@@ -52,9 +54,11 @@ export function hostReportsOf(
   open.batch.permits.forEach((granted, index) => {
     const permit = permitAt(granted, address);
     const use = report.permits[index] ?? (report.final ? unusedOf(permit) : null);
-    if (!use || open.released[index]) return;
+    const isLate = open.released[index] === true;
+    if (!use) return;
     const own = outcomes.filter(({ taskId }) => open.tasks.get(taskId)?.permit === index);
-    if (own.length === 0 && use.sent === 0 && !use.finished) return;
+    // A part that comes twice has no tasks left, and what was sent is not to be counted again.
+    if (own.length === 0 && (isLate || (use.sent === 0 && !use.finished))) return;
     const fetches = open.batch.robots.filter((fetch) => fetch.permit === index);
     const origins = new Set(fetches.map(({ origin }) => origin));
     reports.set(index, {
@@ -66,20 +70,10 @@ export function hostReportsOf(
       urlOf: (outcome) => taskOf(outcome)?.url ?? '',
       robots: report.robots.filter(({ origin }) => origins.has(origin)),
       crawlDelayMs: crawlDelayOf(entries, permit.host),
+      ...(isLate ? { isLate } : {}),
     });
   });
   return reports;
-}
-
-/**
- * Tasks that were refused under a permit that had come back before: one part of a report overtook another. Whether the host
- * bans us was judged without them, so they are requested again, and that was no attempt.
- */
-export function refusedBefore(open: OpenBatch, outcomes: readonly Outcome[]): number[] {
-  const isReleased = (taskId: number) => open.released[open.tasks.get(taskId)?.permit ?? -1] === true;
-  return outcomes
-    .filter((outcome) => isBanLike(outcome) && isReleased(outcome.taskId))
-    .map(({ taskId }) => taskId);
 }
 
 /** A last report that forgets a permit must not keep its host: nothing of it will be sent any more. */
@@ -94,7 +88,7 @@ function crawlDelayOf(entries: readonly RobotsEntry[], host: string): number | n
 
 /** Whether the host bans us, and what that means for the tasks of the report. Null when nothing is known of the host. */
 export function banDecisionOf(
-  { permit, use, outcomes, attemptOf, urlOf }: HostReport,
+  { permit, use, outcomes, attemptOf, urlOf, isLate = false }: HostReport,
   permits: OpenPermits,
   spec: Pick<JobSpec, 'retry'>,
   now: number,
@@ -109,6 +103,8 @@ export function banDecisionOf(
     probe: permit.probe ? (use.probe ?? null) : null,
     ownProbe: permit.probe ? null : (use.probe ?? null),
     isByAddress: permit.addresses !== undefined,
+    areOthersOut: entry.permits > 1,
+    isLate,
     isOver: use.finished && use.sent > 0,
   };
   return nextBan(entry.ban, evidence, spec.retry, now);
@@ -127,6 +123,7 @@ export function hostChangeOf(
   const entry = permits.entry(permit.host);
   const before = entry?.ban ?? null;
   const ban = decision?.ban ?? null;
+  if (report.isLate) return lateChangeOf(report, entry, ban, now);
   const health = healthOf(report, entry, ban, { spec, limitsOf, now });
   const { breaker, pace, pauseUntil, reachedAt, failedProbe } = health;
   if (entry)
@@ -147,6 +144,31 @@ export function hostChangeOf(
     smallestGapMs: use.smallestGapMs ?? null,
     span: spanOf(permit, use),
     lastError: lastErrorOf([...(failedProbe ? [failedProbe] : []), ...report.robots, ...report.outcomes]),
+    ...(ban && !isSameBan(before, ban) ? { ban } : {}),
+    ...(reachedAt === null ? {} : { reachedAt }),
+  };
+}
+
+/** What is too late to say how the host is now: that it answered, and what was sent. Its time, rests and pace stay as they are. */
+function lateChangeOf(
+  { permit, use, robots, outcomes }: HostReport,
+  entry: HostEntry | null,
+  ban: HostBan | null,
+  now: number,
+): HostChange {
+  const before = entry?.ban ?? null;
+  const reachedAt = nextReachedAt(entry?.reachedAt ?? null, [...robots, ...outcomes], now);
+  if (entry) Object.assign(entry, ban && { ban }, reachedAt !== null && { reachedAt });
+  return {
+    host: permit.host,
+    sent: use.sent,
+    nextAt: null,
+    failuresInRow: entry?.failuresInRow ?? 0,
+    rests: entry?.rests ?? 0,
+    pace: null,
+    smallestGapMs: use.smallestGapMs ?? null,
+    span: spanOf(permit, use),
+    lastError: null,
     ...(ban && !isSameBan(before, ban) ? { ban } : {}),
     ...(reachedAt === null ? {} : { reachedAt }),
   };
@@ -207,10 +229,12 @@ const NOTHING_LEARNED: LearnedPace = { pace: null, blocked: 0, wasUnavailable: f
 
 /** After a ban the host gets less, whatever else the report says. */
 function learnPace(
-  { learning, addresses }: Pick<HostEntry, 'learning' | 'addresses'>,
-  report: HostReport,
+  { learning, addresses, crawlDelayMs }: Pick<HostEntry, 'learning' | 'addresses' | 'crawlDelayMs'>,
+  about: HostReport,
   { cap, now, isNewBan }: { cap: number; now: number; isNewBan: boolean },
 ): LearnedPace {
+  // A delay that the report brings is kept from the next permit on.
+  const report = { ...about, crawlDelayMs };
   if (report.permit.addresses && report.address !== undefined) {
     const learned = addresses.learn(report, report.address, cap, now);
     const pace = isNewBan ? addresses.slowDown(cap, now) : learned;

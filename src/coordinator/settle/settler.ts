@@ -31,7 +31,6 @@ import {
   type HostReport,
   hostChangeOf,
   hostReportsOf,
-  refusedBefore,
   robotsRetryAt,
 } from './settle-hosts.ts';
 
@@ -51,7 +50,10 @@ export interface SettledReport {
 }
 
 interface SettlerParts {
-  store: { readonly frontier: Pick<Frontier, 'settle'>; readonly hosts: Pick<HostStore, 'checkpointLog'> };
+  store: {
+    readonly frontier: Pick<Frontier, 'hostsNamed' | 'settle'>;
+    readonly hosts: Pick<HostStore, 'checkpointLog'>;
+  };
   job: Job;
   /** How long entries of host logs are kept. */
   hostLogMs?: number;
@@ -138,6 +140,21 @@ export class Settler {
     found: readonly RobotsEntry[] = [],
     used: Usage = {},
   ): Promise<SettledReport> {
+    const late = lateHostsOf(open, received);
+    if (late.size === 0) return this.#settle(open, received, found, used);
+    return this.#permits.holding(late, async () => {
+      const known = await this.#store.frontier.hostsNamed([...late]);
+      for (const health of known) this.#permits.know(health.host, health);
+      return this.#settle(open, received, found, used);
+    });
+  }
+
+  async #settle(
+    open: OpenBatch,
+    received: Report,
+    found: readonly RobotsEntry[],
+    used: Usage,
+  ): Promise<SettledReport> {
     const reachedAt = (host: string) => this.#permits.entry(host)?.reachedAt ?? null;
     const report = this.#outages.judge(open, received, reachedAt);
     const costs = this.#budget.billOf(received, used);
@@ -222,7 +239,7 @@ export class Settler {
   ): Pick<Judgement, 'hosts' | 'banned' | 'forbidden'> {
     const { job, random } = this.#rules;
     const { retry } = job.spec;
-    const banned = new Set(refusedBefore(open, outcomes));
+    const banned = new Set<number>();
     const forbidden = new Set<number>();
     // The log tells of all requests, also of those that are made again in another way.
     const sent = job.spec.politeness.log
@@ -276,6 +293,17 @@ export class Settler {
     }
     return entries;
   }
+}
+
+/** Hosts whose permits came back before the report did: nothing may be known of them here any more. */
+function lateHostsOf({ batch, tasks, released }: OpenBatch, { outcomes }: Report): Set<string> {
+  const late = new Set<string>();
+  if (!released.includes(true)) return late;
+  for (const { taskId } of outcomes) {
+    const permit = tasks.get(taskId)?.permit;
+    if (permit !== undefined && released[permit]) late.add(batch.permits[permit]!.host);
+  }
+  return late;
 }
 
 /** What the log of a host says of a report. */

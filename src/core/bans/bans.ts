@@ -16,6 +16,7 @@ import { FAILURES, type FailureCode } from '../failures.ts';
  *   from       | event                                          | to
  *   -----------|------------------------------------------------|------------------------------------------------------
  *   unknown    | refusal                                        | unknown: the page fails as it is (`core/giving-up/`)
+ *   unknown    | refusal, while another batch asks the host     | unknown: a forbidden page is tried once more, last
  *   unknown    | a page                                         | open, also for refusals of the same report
  *   unknown    | another answer                                 | unknown: what redirects to https may refuse every page
  *   open       | refusal                                        | open: a forbidden page is tried once more, last
@@ -30,7 +31,8 @@ import { FAILURES, type FailureCode } from '../failures.ts';
  *   banned     | the probe is refused, or fails                 | banned: the next rest, twice as long, up to an hour
  *   banned     | the known page answers                         | cleared
  *   any        | another page answers                           | open
- *   any        | refusal under a permit that came back before   | as it was: the page waits (`settle-hosts.ts`)
+ *   any        | refusal under a permit that came back before   | as it was: the page waits
+ *   unknown    | a page, under a permit that came back before   | open
  *   banned     | for a day, and nothing else is left to request | the job stops (`coordinator/stop.ts`)
  *
  * By address   where a host counts requests by address (`core/pace/address-pace.ts`), it may ban one of ours and answer the
@@ -75,6 +77,8 @@ const KNOWN_MS = 60_000;
 export const BAN_MS_MAX = 24 * 3_600_000;
 /** Requests for a page that is forbidden, while the host answers. */
 const FORBIDDEN_ATTEMPTS = 2;
+/** A host that has refused so many pages and let in none refuses them all: what another batch hears will be the same. */
+const UNKNOWN_REFUSALS_MAX = 100;
 
 export const NO_BAN: Readonly<HostBan> = {
   known: null,
@@ -119,6 +123,10 @@ interface BanEvidence {
   ownProbe?: ProbeResult | null;
   /** Other addresses may be asked at the same time. */
   isByAddress?: boolean;
+  /** Another batch asks the host as well, and what it hears is not known yet. */
+  areOthersOut?: boolean;
+  /** The permit came back before: what the state is now was judged without this. */
+  isLate?: boolean;
   /** Whether a request of the permit was answered or failed, and none will follow. */
   isOver: boolean;
 }
@@ -144,13 +152,17 @@ export function nextBan(
   let ban = before.restUntil - now > REST_MS_MAX ? { ...before, restUntil: 0 } : before;
   let askedMs = 0;
   let hasAnswered = false;
+  // Of requests at the same time, the page that was let in may be slower than the refusals after it.
+  const first = ban.known === null && seen.outcomes.find((outcome) => isAnswer(outcome) && isPage(outcome));
+  if (first) ban = opened(ban, first, seen, now);
+  if (seen.isLate) {
+    for (const outcome of seen.outcomes) if (isBanLike(outcome)) waiting.add(outcome.taskId);
+    return { ban, waiting, again };
+  }
   if (seen.probe === 'answered') {
     if (isBanned(ban)) ban = cleared(ban);
     hasAnswered = true;
   }
-  // Of requests at the same time, the page that was let in may be slower than the refusals after it.
-  const first = ban.known === null && seen.outcomes.find((outcome) => isAnswer(outcome) && isPage(outcome));
-  if (first) ban = opened(ban, first, seen, now);
   // What other addresses got, which were asked before, says nothing of the one that is banned.
   const isRest = seen.isByAddress === true && isBanned(ban) && ban.rests > 0 && !seen.isProbe;
   for (const outcome of seen.outcomes) {
@@ -165,6 +177,12 @@ export function nextBan(
       ban = refused(ban, attempt >= attemptsMax, now);
       if (isBanned(ban)) waiting.add(outcome.taskId);
       else if (outcome.code === 'forbidden' && attempt < attemptsMax) again.add(outcome.taskId);
+    } else if (isBanLike(outcome)) {
+      // The page that was let in may be in the other report: which of the two comes first must not decide what is lost.
+      ban = { ...ban, refusals: Math.min(ban.refusals + 1, UNKNOWN_REFUSALS_MAX) };
+      const mayAnswer = seen.areOthersOut === true && ban.refusals < UNKNOWN_REFUSALS_MAX;
+      const isFirst = seen.attemptOf(outcome) < Math.min(FORBIDDEN_ATTEMPTS, attempts);
+      if (mayAnswer && isFirst && outcome.code === 'forbidden') again.add(outcome.taskId);
     }
   }
   if (isBanned(ban) && seen.isProbe && seen.isOver && !hasAnswered && now >= ban.restUntil)

@@ -87,13 +87,18 @@ export interface PaceEvidence {
   faults: number;
   /** Median of the answers; null without any. */
   latencyMs: number | null;
-  /** Requests per second that were really sent: what is refused when the cap knows no limit. */
+  /** Requests per second that were really sent: what is refused when the cap knows no limit. Null for a single one. */
   sentRate: number | null;
 }
 
 const START_SHARE = 0.5;
 /** No host is asked less than once in 20 seconds, unless robots.txt or the job says so. */
 const RATE_FLOOR = 0.05;
+/**
+ * A host without a limit of ours that refuses a lone request, or one of a few: which rate it takes is not known, so it begins
+ * low and rises. What was sent was taken for that rate, and the host was asked every 20 seconds, for hours.
+ */
+const LONE_RATE = 1;
 /** Four halvings: who wants still less says for how long, with Retry-After. */
 const FLOOR_SHARE = 1 / 16;
 const FLOOR_MAX = 1;
@@ -238,6 +243,8 @@ function slowedDown(pace: HostPace, seen: PaceEvidence, cap: number, now: number
     // What held for a whole permit still does; what was tried is not known yet, and tried again later.
     return { ...pace, rate: Number.isFinite(pace.rate) ? halved : pace.rate, since };
   }
+  if (!Number.isFinite(pace.rate) && (seen.sentRate ?? 0) < LONE_RATE)
+    return { ...pace, rate: LONE_RATE, since: 0 };
   const wasBelieved = clean !== null && rate <= clean * (1 + SAME);
   const proofMs = wasBelieved
     ? Math.min(PROOF_MS_MAX, Math.max(PROOF_MS_MIN, (pace.proofMs ?? 0) * 2))
@@ -318,7 +325,7 @@ function floorOf(cap: number): number {
 
 /** Without a limit of ours, what was sent is what was refused. */
 function finite(rate: number, seen: PaceEvidence): number {
-  return Number.isFinite(rate) ? rate : Math.max(RATE_FLOOR, seen.sentRate ?? 1);
+  return Number.isFinite(rate) ? rate : Math.max(RATE_FLOOR, seen.sentRate ?? LONE_RATE);
 }
 
 function usual(before: number | null, latest: number | null): number | null {

@@ -76,14 +76,17 @@ export function testHostFacts(setup: StoreSetup): void {
       const { id, tasks } = await leaseOne(setup.store, setup.job, { count: 1 });
       const [due] = await setup.store.frontier.dueHosts(setup.job.id, { now: T0, before: T0, limit: 9 });
       const hosts = [hostChange('a.example', { failuresInRow: 2, ban: BAN, reachedAt: T0 })];
-      await settle(id, [change.fetched(tasks[0]!.id)], { hosts });
+      const robots = [robotsEntry(A, { text: 'User-agent: *', crawlDelayMs: 2_000 })];
+      await settle(id, [change.fetched(tasks[0]!.id)], { hosts, robots });
       const grants = [{ hostId: due!.id, count: 1, nextAt: T0 }];
       const [batch] = await setup.store.frontier.lease(setup.job.id, {
         batches: [{ grants, leaseMs: 1_000 }],
         now: T0,
       });
       expect(due!.ban).toBeNull();
-      expect(batch!.hosts).toMatchObject([{ id: due!.id, failuresInRow: 2, ban: BAN, reachedAt: T0 }]);
+      expect(batch!.hosts).toMatchObject([
+        { id: due!.id, crawlDelayMs: 2_000, failuresInRow: 2, ban: BAN, reachedAt: T0 },
+      ]);
     });
 
     test('a host that is put off is not due before, for this job alone', async () => {

@@ -98,6 +98,7 @@ async function fillBatches(
 
 function healthOf({
   id,
+  crawl_delay_ms: crawlDelayMs,
   failures_in_row: failuresInRow,
   rests,
   pace,
@@ -105,7 +106,7 @@ function healthOf({
   reached_at: reachedAt,
 }: HostRow): HostHealth {
   return {
-    ...{ id, failuresInRow, rests, reachedAt },
+    ...{ id, crawlDelayMs, failuresInRow, rests, reachedAt },
     pace: pace === null ? null : JSON.parse(pace),
     ban: ban === null ? null : JSON.parse(ban),
   };
@@ -227,6 +228,7 @@ interface HostRow {
   id: number;
   next_at: number;
   free: boolean;
+  crawl_delay_ms: number | null;
   failures_in_row: number;
   rests: number;
   /** As JSON. */
@@ -237,7 +239,8 @@ interface HostRow {
 
 /** A host is free when no coordinator has batches out for it, or only this one, or one that is gone. */
 const LOCK_HOSTS = `
-  SELECT id, next_at, failures_in_row, rests, pace, ban, reached_at, holds = 0 OR holder = $2 OR NOT ${ALIVE('hosts.holder')} AS free
+  SELECT id, next_at, crawl_delay_ms, failures_in_row, rests, pace, ban, reached_at,
+    holds = 0 OR holder = $2 OR NOT ${ALIVE('hosts.holder')} AS free
   FROM hosts WHERE id = ANY($1::bigint[]) ORDER BY id FOR UPDATE`;
 
 const NEXT_IDS = "SELECT nextval('batch_ids') AS id FROM generate_series(1, $1::integer)";

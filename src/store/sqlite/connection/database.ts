@@ -7,6 +7,7 @@ import { canonicalJson } from '../../../core/values/canonical-json.ts';
 import { memoryShare } from '../../../machine/machine.ts';
 import { type Migration, migrationsAfter } from '../../shared/migration.ts';
 import { MIGRATIONS } from '../migrations/migrations.ts';
+import { NEW_TABLES } from '../migrations/new-tables.ts';
 import { WRITER_PAGES } from './checkpointer.ts';
 import { makePrivate } from './private-file.ts';
 
@@ -133,8 +134,15 @@ export class Database {
     this.#db.function('record_hash', { deterministic: true }, (data) => recordHash(JSON.parse(String(data))));
     this.transaction(() => {
       // Read again inside the transaction: two processes may open a new folder at once.
-      for (const { number, sql } of this.#missing()) this.#db.exec(`${sql}; PRAGMA user_version = ${number}`);
+      const missing = this.#missing();
+      if (missing.length === MIGRATIONS.length && this.#isEmpty())
+        this.#db.exec(`${NEW_TABLES}; PRAGMA user_version = ${missing.length}`);
+      else for (const { number, sql } of missing) this.#db.exec(`${sql}; PRAGMA user_version = ${number}`);
     });
+  }
+
+  #isEmpty(): boolean {
+    return this.get('SELECT 1 FROM sqlite_master') === undefined;
   }
 
   #missing(): readonly Migration[] {

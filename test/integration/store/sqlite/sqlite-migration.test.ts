@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { fingerprint } from '../../../../src/core/url/fingerprint.ts';
 import { REOPENED_SOURCE } from '../../../../src/ports/job-store.ts';
 import type { Store } from '../../../../src/ports/store.ts';
@@ -21,6 +21,19 @@ import {
   tasksOf,
   temporaryFolder,
 } from '../../../support/fixtures.ts';
+import { describeTables, migratedTables } from '../../../support/migrated-tables.ts';
+
+test('a new database has what all migrations come to', async () => {
+  const { dir, remove } = await temporaryFolder();
+  onTestFinished(remove);
+  const path = join(dir, 'new.db');
+  new Database(path).close();
+  const made = new DatabaseSync(path);
+  onTestFinished(() => made.close());
+  expect(made.prepare('PRAGMA user_version').get()).toEqual({ user_version: MIGRATIONS.length });
+  const migrated = migratedTables(new DatabaseSync(':memory:'));
+  expect(describeTables(made), 'run npx node scripts/write-new-tables.ts').toBe(migrated);
+});
 
 /** A folder of the first release: two runs of a shop, and one of something else, all with work left. */
 function fillFirstVersion(path: string): void {

@@ -63,6 +63,41 @@ describe('learning the pace of a host', () => {
     expect(learner.learn(newer, 4, T0 + 4_000)?.rate).toBe(1);
   });
 
+  test.each([
+    { held: 'a crawl delay', cap: 50, crawlDelayMs: 500 },
+    { held: 'a crawl delay where there is no other limit', cap: Number.POSITIVE_INFINITY, crawlDelayMs: 500 },
+    { held: 'the cap of this job', cap: 2, crawlDelayMs: null },
+  ])(
+    'a refusal at the rate of $held slows the host down, though its pace was higher',
+    ({ cap, crawlDelayMs }) => {
+      const learner = new PaceLearner({
+        ...{
+          rate: Math.max(25, cap / 2),
+          clean: null,
+          refused: null,
+          tryAt: 0,
+          refusals: 0,
+          latencyMs: null,
+        },
+      });
+      const about = { use: use(true), crawlDelayMs };
+      const calm = { ...about, permit: permitAt(T0, 2), outcomes: [fetched] };
+      expect(learner.learn(calm, cap, T0)?.rate ?? 25).toBe(25);
+      const refusal = { ...about, permit: permitAt(T0, 2), outcomes: [failed('throttled')] };
+      const { rate, refused } = learner.learn(refusal, cap, T0 + 1_000)!;
+      expect([rate, refused]).toEqual([expect.closeTo(1), expect.closeTo(2)]);
+      const closed = { ...about, permit: permitAt(T0 + 2_000, rate), outcomes: [failed('throttled')] };
+      expect(learner.learn(closed, cap, T0 + 3_000)).toMatchObject({ rate, blocked: 1 });
+      let kept = rate;
+      for (let again = 1; again < 9; again++) {
+        const open = { ...about, permit: permitAt(T0, kept), outcomes: [fetched] };
+        kept = learner.learn(open, cap, T0 + again * 60_000)!.rate;
+        expect(kept).toBeLessThanOrEqual(2);
+      }
+      expect(kept).toBeGreaterThan(1.5);
+    },
+  );
+
   test('failures of our own and tasks that were not sent teach nothing', () => {
     const learner = new PaceLearner(null);
     const outcomes: Outcome[] = [failed('internal'), { kind: 'deferred', taskId: 2 }];
@@ -87,6 +122,27 @@ describe('learning the pace of a host', () => {
       ],
     };
     expect(learner.learn(refusal, cap, T0 + 2_000)?.rate).toBe(50);
+  });
+
+  test('a host without a limit that refuses a lone request begins low, and is soon as fast as before', () => {
+    const learner = new PaceLearner(null);
+    const cap = Number.POSITIVE_INFINITY;
+    const lone = { permit: { ...permitAt(T0), gapMs: 0 }, use: use(true), outcomes: [failed('throttled')] };
+    let pace = learner.learn(lone, cap, T0)!;
+    expect(pace).toMatchObject({ rate: 1, clean: null, refused: null });
+    const early = { ...fetched, trace: { ...traceOf(), startedAt: traceOf().startedAt - 9_000 } } as Outcome;
+    const few = { ...lone, outcomes: [early, ...lone.outcomes] };
+    expect(new PaceLearner(null).learn(few, cap, T0)).toMatchObject({ rate: 1, refused: null });
+    const again = { permit: permitAt(T0 + 2_000, pace.rate), use: use(true), outcomes: lone.outcomes };
+    pace = learner.learn(again, cap, T0 + 3_000)!;
+    expect(pace).toMatchObject({ rate: 1, blocked: 1 });
+    for (let permits = 0; permits < 8; permits++)
+      pace = learner.learn(
+        { ...lone, permit: permitAt(T0, pace.rate), outcomes: [fetched] },
+        cap,
+        T0 + 9_000,
+      )!;
+    expect(pace.rate).toBeGreaterThan(20);
   });
 
   test.each(['unavailable', 'server-error', 'reset', 'headers-timeout'] as const)(

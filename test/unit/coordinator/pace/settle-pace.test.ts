@@ -46,6 +46,21 @@ describe('a host that refuses everything', () => {
   });
 });
 
+test('a host that refuses at the rate of its crawl delay is asked less often', () => {
+  const gapMs = guardedGapMs(0, 500);
+  const permit = { host: 'a.example', startAt: T0, endAt: T0 + 3_000, parallel: 2, gapMs };
+  const pace: HostPace = {
+    ...{ rate: 25, clean: null, refused: null, tryAt: 0, refusals: 0, latencyMs: null, cap: 50 },
+  };
+  const permits = new OpenPermits();
+  permits.grant(permit, { failuresInRow: 0, rests: 0, pace, crawlDelayMs: 500 });
+  const use = { host: 'a.example', sent: 1, lastSentAt: T0, finished: true };
+  // The report brings no robots.txt: the delay is known from before.
+  const report = { permit, use, outcomes: [refused(null)], robots: [], crawlDelayMs: null };
+  const change = hostChangeOf(report, permits, specOf({ politeness: { rate: 50 } }), T0 + 100);
+  expect(change.pace).toMatchObject({ rate: expect.closeTo(1), refused: expect.closeTo(2) });
+});
+
 describe('a host that is given up without a request', () => {
   test.each(['host-down', 'robots-unreachable'] as const)('by %s is no healthier for it', (code) => {
     const permits = new OpenPermits();

@@ -1,7 +1,11 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { OpenPermits } from '../../../../src/coordinator/hosts/open-permits.ts';
-import { type HostReport, hostChangeOf } from '../../../../src/coordinator/settle/settle-hosts.ts';
+import {
+  banDecisionOf,
+  type HostReport,
+  hostChangeOf,
+} from '../../../../src/coordinator/settle/settle-hosts.ts';
 import type { Permit } from '../../../../src/core/batch/batch.ts';
 import type { Outcome } from '../../../../src/core/batch/outcome.ts';
 import type { FailureCode } from '../../../../src/core/failures.ts';
@@ -95,6 +99,26 @@ describe('what a report means for its host', () => {
     expect(hostChangeOf(reportOf(permit, { sent: 0, lastSentAt: null }), permits, spec, T0 + 9).nextAt).toBe(
       T0,
     );
+  });
+
+  test('a forbidden page of a host that never answered is tried again while another permit is out', () => {
+    const outcome: Outcome = { ...failed('forbidden'), trace: { ...traceOf(), httpStatus: 403 } } as Outcome;
+    const report = reportOf(grant(permitOf()), { outcomes: [outcome] });
+    expect([...banDecisionOf(report, permits, spec, T0)!.again]).toEqual([]);
+    grant(permitOf());
+    expect([...banDecisionOf(report, permits, spec, T0)!.again]).toEqual([1]);
+  });
+
+  test('a report under a permit that came back before changes neither time nor rests nor pace', () => {
+    permits.know(HOST, { failuresInRow: 3, rests: 2, pace: null });
+    const late = reportOf(permitOf(), { sent: 4, outcomes: [fetched], isLate: true });
+    const decision = banDecisionOf(late, permits, spec, T0);
+    expect(hostChangeOf(late, permits, spec, T0 + 9, undefined, decision)).toEqual({
+      ...{ host: HOST, sent: 4, nextAt: null, failuresInRow: 3, rests: 2, pace: null },
+      ...{ smallestGapMs: null, span: null, lastError: null, reachedAt: T0 + 9 },
+      ban: expect.objectContaining({ known: { url: '', at: T0 } }),
+    });
+    expect(permits.entry(HOST)).toMatchObject({ permits: 0, reachedAt: T0 + 9, ban: { since: null } });
   });
 
   test('a part leaves the time as it is', () => {

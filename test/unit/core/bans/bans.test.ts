@@ -29,11 +29,25 @@ const forbidden = (taskId: number) => failed(taskId, 'forbidden');
 function next(
   ban: HostBan,
   outcomes: Outcome[],
-  options: { attempt?: number; probe?: ProbeResult | null; isProbe?: boolean; now?: number } = {},
+  options: {
+    attempt?: number;
+    probe?: ProbeResult | null;
+    isProbe?: boolean;
+    areOthersOut?: boolean;
+    isLate?: boolean;
+    now?: number;
+  } = {},
 ): BanDecision {
-  const { attempt = 1, probe = null, isProbe = probe !== null, now = T0 } = options;
+  const {
+    attempt = 1,
+    probe = null,
+    isProbe = probe !== null,
+    areOthersOut = false,
+    isLate = false,
+    now = T0,
+  } = options;
   const seen = { outcomes, attemptOf: () => attempt, urlOf: ({ taskId }: Outcome) => `http://a/${taskId}` };
-  return nextBan(ban, { ...seen, isProbe, probe, isOver: true }, { attempts: 4 }, now);
+  return nextBan(ban, { ...seen, isProbe, probe, areOthersOut, isLate, isOver: true }, { attempts: 4 }, now);
 }
 
 const open = next(NO_BAN, [fetched(1)]).ban;
@@ -46,6 +60,38 @@ describe('a ban', () => {
     expect(isBanned(ban)).toBe(false);
     expect([...waiting, ...again]).toEqual([]);
     expect(refusalsLeft(ban)).toBeNull();
+  });
+
+  test('may be known from the report of another batch: pages of a host that never answered are tried once more', () => {
+    const others = { areOthersOut: true };
+    const first = next(NO_BAN, [forbidden(1), forbidden(2)], others);
+    expect([first.ban.known, [...first.waiting], [...first.again]]).toEqual([null, [], [1, 2]]);
+    const answered = next(first.ban, [fetched(3), forbidden(4), forbidden(5), forbidden(6)]).ban;
+    expect(isBanned(answered)).toBe(true);
+    expect([...next(answered, [forbidden(1)], { attempt: 2 }).waiting]).toEqual([1]);
+    const second = next(first.ban, [forbidden(1)], { ...others, attempt: 2 });
+    expect([...second.waiting, ...second.again]).toEqual([]);
+    const law = next(NO_BAN, [failed(1, 'forbidden', 451)], others);
+    expect([...law.waiting, ...law.again]).toEqual([]);
+  });
+
+  test('is not ended by what comes late: refused pages wait, and an answer only says that the host is known', () => {
+    const late = { isLate: true };
+    const first = next(NO_BAN, [forbidden(1), fetched(2)], late);
+    expect([first.ban.known?.url, [...first.waiting]]).toEqual(['http://a/2', [1]]);
+    const second = next(banned, [fetched(3), forbidden(4)], { ...late, attempt: 2 });
+    expect(second.ban).toEqual(banned);
+    expect([[...second.waiting], [...second.again]]).toEqual([[4], []]);
+    expect(next(banned, [], { ...late, probe: 'answered' }).ban).toEqual(banned);
+    expect(next(NO_BAN, [forbidden(1)], late)).toMatchObject({ ban: NO_BAN, waiting: new Set([1]) });
+  });
+
+  test('is no longer waited for in the reports of other batches once a hundred pages were refused', () => {
+    const refusals = Array.from({ length: 150 }, (_, taskId) => forbidden(taskId));
+    const { ban, again } = next(NO_BAN, refusals, { areOthersOut: true });
+    expect(again.size).toBe(99);
+    expect([...next(ban, [forbidden(200)], { areOthersOut: true }).again]).toEqual([]);
+    expect(next(ban, [fetched(201)]).ban).toMatchObject({ refusals: 0, known: { url: 'http://a/201' } });
   });
 
   test('is not suspected where the host has only redirected: many that refuse every page do that', () => {
