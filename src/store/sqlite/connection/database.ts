@@ -155,7 +155,7 @@ export class Database {
 const LOCK_MS_MAX = 10_000;
 /**
  * SQLite itself looks after 1, 2, 5, 10, 15, 20, 25 and more milliseconds whether the lock is free. A server at work takes it
- * for two or three of them every few: who submits a job beside a crawl had it after 24, and has it after 2 this way.
+ * for one or two of them every few, so that a command beside it slept through the times in which it was free.
  */
 const LOCK_LOOK_MS = 0.25;
 const NEVER_WOKEN = new Int32Array(new SharedArrayBuffer(4));
