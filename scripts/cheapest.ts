@@ -25,8 +25,8 @@ const groups = Map.groupBy(results, ({ kind }) => kind);
 const text = [
   `${results.length} sites of ${groups.size} kinds, ${pages} pages each, seed ${seed}. How much more than the oracle was paid:`,
   '',
-  `| site | first ${pages / 2} pages: mean | median | worst in ten | the next ${pages / 2}: mean | \`lowest\`: first ${pages / 2} | spent on exploring | pages lost |`,
-  '|---|--:|--:|--:|--:|--:|--:|--:|',
+  `| site | first ${pages / 2} pages: mean | median | worst in ten | the next ${pages / 2}: mean | \`lowest\`: first ${pages / 2} | spent on exploring | pages lost | by the oracle |`,
+  '|---|--:|--:|--:|--:|--:|--:|--:|--:|',
   ...[...groups].map(([kind, group]) => rowOf(kind, group)),
   rowOf('**all**', results),
   '',
@@ -53,6 +53,7 @@ function rowOf(kind: string, group: readonly SiteResult[]): string {
     over(({ lowest, oracle }) => lowest.first / oracle.first - 1),
     over(({ explored, cheapest }) => explored / (cheapest.first + cheapest.second)),
     String(group.reduce((sum, { lost }) => sum + lost, 0)),
+    String(group.reduce((sum, { lostByOracle }) => sum + lostByOracle, 0)),
   ];
   return `| ${kind} | ${cells.join(' | ')} |`;
 }

@@ -1,11 +1,20 @@
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { runTrial, type Trial } from '../test/sim/forecast-trials.ts';
 import { readOptions } from './read-options.ts';
+import { replaceBetween } from './replace-between.ts';
 
 interface Work {
   seeds: number[];
   sample: number;
 }
+
+const KINDS: readonly [string, (trial: Trial) => boolean][] = [
+  ['list', ({ kind, rate }) => kind === 'list' && rate !== 'max'],
+  ['list, without a rate', ({ kind, rate }) => kind === 'list' && rate === 'max'],
+  ['crawl', ({ kind, rate }) => kind === 'crawl' && rate !== 'max'],
+  ['crawl, without a rate', ({ kind, rate }) => kind === 'crawl' && rate === 'max'],
+  ['**all**', () => true],
+];
 
 if (isMainThread) await main();
 else {
@@ -23,6 +32,7 @@ async function main(): Promise<void> {
       sample: { count: 200, does: 'requests of a sample' },
       jobs: { count: 2, does: 'trials at once' },
       verbose: { flag: true, does: 'a line for each trial' },
+      write: { flag: true, does: 'put the result into docs/cost.md' },
     },
   });
   const first = values.seed ?? Math.floor(Math.random() * 1e9);
@@ -45,19 +55,17 @@ async function main(): Promise<void> {
     });
   });
   await Promise.all(threads);
-  console.log(`seeds ${first} to ${first + seeds.length - 1}, samples of ${values.sample} requests\n`);
-  console.log(
+  const text = [
+    `${trials.length} trials, seeds ${first} to ${first + seeds.length - 1}, samples of ${values.sample} requests.`,
+    '',
     '| jobs | trials | time: median error of p50 | p90 covers | money: median error of p50 | p90 covers |',
-  );
-  console.log('|---|--:|--:|--:|--:|--:|');
-  for (const kind of ['list', 'crawl'] as const)
-    console.log(
-      rowOf(
-        kind,
-        trials.filter((trial) => trial.kind === kind),
-      ),
-    );
-  console.log(rowOf('all', trials));
+    '|---|--:|--:|--:|--:|--:|',
+    ...KINDS.map(([name, isOf]) => rowOf(name, trials.filter(isOf))),
+    '',
+    'Bars, for all of them: median error 25 % at the most, p90 covers 85 to 95 %.',
+  ].join('\n');
+  console.log(text);
+  if (values.write) replaceBetween('docs/cost.md', 'forecast', text);
   process.exitCode = isGood(trials) ? 0 : 1;
 }
 
@@ -90,7 +98,7 @@ function isGood(trials: readonly Trial[]): boolean {
 }
 
 function medianOf(list: number[]): number {
-  return list.sort((a, b) => a - b)[Math.floor(list.length / 2)]!;
+  return list.sort((a, b) => a - b)[Math.floor(list.length / 2)] ?? 0;
 }
 
 function shareOf<T>(list: readonly T[], is: (entry: T) => boolean): number {

@@ -48,7 +48,8 @@ export async function overtake(
   await fillCrawl(join(dir, 'seine.db'), crawled, crawl);
   const server = await startServer(scratch, dir);
   const { token } = JSON.parse(readFileSync(join(dir, 'server.json'), 'utf8')) as { token: string };
-  const store = openSqliteStore(join(dir, 'seine.db'));
+  // As a command beside a server does.
+  const store = openSqliteStore(join(dir, 'seine.db'), { isGuest: true });
   const api = `${server.url}/api/v1`;
   const call = async (method: string, path: string, body?: object) => {
     const answer = await fetch(api + path, {

@@ -82,7 +82,9 @@ export async function openFolder(
   const blobs = await openBlobs(blobsPlace, settings.s3 ? { s3: settings.s3 } : {});
   const shared = { dir, blobs, blobsPlace, isRemote: remote !== null };
   if (remote) return { ...shared, ...(await openRemote(dir, remote, settings, options, blobs)) };
-  const store = openSqliteStore(path, { sync: settings.sync, checkpointThread: options.toWork ?? false });
+  const { toWork = false } = options;
+  const isGuest = !toWork && isFolderLocked(dir);
+  const store = openSqliteStore(path, { sync: settings.sync, checkpointThread: toWork, isGuest });
   return {
     ...shared,
     store,

@@ -13,6 +13,8 @@ interface TurnOptions {
   clock: Clock;
   /** Calls back when all that has arrived meanwhile was taken. */
   afterArrivals?: (run: () => void) => void;
+  /** The others need not stand still any more. */
+  onHeadStartEnd?: () => void;
 }
 
 interface Waiting {
@@ -25,6 +27,7 @@ interface Waiting {
 export class ReportTurns {
   readonly #clock: Clock;
   readonly #afterArrivals: (run: () => void) => void;
+  readonly #onHeadStartEnd: () => void;
   readonly #credit: HeadStartCredit;
   /** In their order. */
   readonly #waiting: Waiting[] = [];
@@ -32,15 +35,16 @@ export class ReportTurns {
   #arrived: (() => void)[] = [];
   #headStart: { priority: number; stop(): void } | null = null;
 
-  constructor({ clock, afterArrivals = setImmediate }: TurnOptions) {
+  constructor({ clock, afterArrivals = setImmediate, onHeadStartEnd = () => {} }: TurnOptions) {
     this.#clock = clock;
+    this.#onHeadStartEnd = onHeadStartEnd;
     this.#afterArrivals = (run) => void afterArrivals(run);
     this.#credit = new HeadStartCredit(clock.now());
   }
 
   /** Null when a report of a job of that priority may be taken at once. `onHeld`: it waits for the head start of another. */
   turn(priority: number, onHeld: () => void): Promise<void> | null {
-    if (!this.#isTurnTaken && !this.#standsStill(priority)) {
+    if (!this.#isTurnTaken && !this.standsStill(priority)) {
       this.#takeTurn();
       return null;
     }
@@ -81,16 +85,18 @@ export class ReportTurns {
     this.#headStart = null;
     this.#credit.end(this.#clock.now());
     if (!this.#isTurnTaken) this.#next();
+    this.#onHeadStartEnd();
   }
 
-  #standsStill(priority: number): boolean {
+  /** A job of that priority waits for the head start of another. */
+  standsStill(priority: number): boolean {
     return this.#headStart !== null && priority < this.#headStart.priority;
   }
 
   #tellHeld(): void {
     for (const each of this.#waiting) {
       const { onHeld } = each;
-      if (!onHeld || !this.#standsStill(each.priority)) continue;
+      if (!onHeld || !this.standsStill(each.priority)) continue;
       each.onHeld = null;
       onHeld();
     }
@@ -107,7 +113,7 @@ export class ReportTurns {
   #next(): void {
     let first: Waiting | null = null;
     for (const each of this.#waiting) if (first === null || each.priority > first.priority) first = each;
-    if (!first || this.#standsStill(first.priority)) return;
+    if (!first || this.standsStill(first.priority)) return;
     this.#waiting.splice(this.#waiting.indexOf(first), 1);
     this.#takeTurn();
     first.admit();

@@ -46,7 +46,7 @@ export class SlotAllocator {
   constructor({ overcommitMax, clock, ...turns }: AllocatorOptions) {
     this.#overcommitMax = overcommitMax;
     this.#clock = clock;
-    this.reports = new ReportTurns({ clock, ...turns });
+    this.reports = new ReportTurns({ clock, ...turns, onHeadStartEnd: () => this.wakeNext() });
   }
 
   now(): number {
@@ -72,9 +72,11 @@ export class SlotAllocator {
   /**
    * How many batches the job may have out. Who asks could use more; of the others, those that used up what they were
    * allowed are taken to want more, and what the rest leaves unused is lent. A job that begins may so have its share at
-   * once, while others still use what they were lent: they get nothing new until they are back at their own share.
+   * once, while others still use what they were lent: they get nothing new until they are back at their own share. Nor do
+   * they while they stand still: workers would begin none of it, and to lend it takes the time of the job that begins.
    */
   allowed(asking: JobSlots): number {
+    if (this.reports.standsStill(asking.priority)) return asking.used;
     const jobs = [...this.#jobs];
     const wants = jobs.filter((job) => job === asking || job.isHungry || job.used > 0).length;
     const most = Math.floor(asking.slotsInAll * this.#overcommitMax);

@@ -74,6 +74,11 @@ const FOUND = [
     defect:
       'a host without a limit got a request every 20 seconds, because it refused one that was sent alone',
   },
+  {
+    seed: 16483,
+    tasks: 200,
+    defect: 'of two reports at the same time the one that knew of no answer was written last',
+  },
 ];
 
 describe('pages that always fail', () => {

@@ -43,7 +43,7 @@ export interface SimHost {
   /** Times of requests within the window of a limit. */
   recent: { at: number; address: string }[];
   /** Requests of the last seconds, from whatever address. */
-  sentAt: number[];
+  sent: { at: number; address: string }[];
   bannedUntil: number;
   lastSentAt: number;
   /** What the clock of the last request was off by. */
@@ -116,7 +116,7 @@ export class Sites {
       pages: [],
       answered: 0,
       recent: [],
-      sentAt: [],
+      sent: [],
       bannedUntil: 0,
       lastSentAt: Number.NEGATIVE_INFINITY,
       lastOffset: 0,

@@ -12,7 +12,15 @@ export interface Served {
 
 /** `seine serve` on a free port, once it is ready. */
 export async function serve(dir: string, ...args: string[]): Promise<Served> {
-  const started = startSeine(['serve', ...args, '--dir', dir, '--listen', '127.0.0.1:0', '--json']);
+  return serveWith({}, dir, ...args);
+}
+
+export async function serveWith(
+  env: Record<string, string>,
+  dir: string,
+  ...args: string[]
+): Promise<Served> {
+  const started = startSeine(['serve', ...args, '--dir', dir, '--listen', '127.0.0.1:0', '--json'], { env });
   const lines: Record<string, unknown>[] = [];
   let text = '';
   started.child.stdout!.on('data', (chunk) => {

@@ -54,24 +54,35 @@ async function checkFile(file: string, check: ChainCheck): Promise<void> {
   const text = file.endsWith('.gz') ? pipeline(input, createGunzip(), () => {}) : input;
   text.setEncoding('utf8');
   let number = 0;
+  let entries = 0;
   let rest = '';
+  const add = (line: string) => {
+    number++;
+    if (line.trim() === '') return;
+    entries++;
+    addLine(line, number, check);
+  };
   try {
     for await (const chunk of text) {
       const lines = `${rest}${chunk}`.split('\n');
       rest = lines.pop()!;
       if (rest.length > LINE_CHARACTERS_MAX) throw new Error('a line is too long for an entry of a log');
-      for (const line of lines) addLine(line, ++number, check);
+      for (const line of lines) add(line);
     }
-    addLine(rest, ++number, check);
+    add(rest);
   } catch (error) {
     throw new SeineError(`cannot read ${file}: ${messageOf(error)}`, {
       hint: 'pass a log that `seine export --what hosts` wrote as JSONL',
     });
   }
+  // Whoever removes all entries leaves a file without a fault.
+  if (entries === 0)
+    throw new SeineError(`${file} has no entries, so there is nothing to check`, {
+      hint: 'pass a log that `seine export --what hosts` wrote as JSONL; it has entries of every host that was asked',
+    });
 }
 
 function addLine(line: string, number: number, check: ChainCheck): void {
-  if (line.trim() === '') return;
   try {
     check.add(JSON.parse(line));
   } catch {

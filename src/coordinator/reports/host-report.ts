@@ -177,7 +177,7 @@ function sharing({ sharedWith, ready }: HostFacts, state: HostReportRow['state']
   return `; in turns with ${sharedWith.join(', ')}`;
 }
 
-function calibrationOf(profile: HostProfile, now: number): CalibrationSummary {
+export function calibrationOf(profile: HostProfile, now: number): CalibrationSummary {
   const { rate, parallel, batchSize, timeoutMs, refusals, measuredAt, expiresAt } = profile;
   return {
     ...{ rate, parallel, batchSize, timeoutMs, refusals },

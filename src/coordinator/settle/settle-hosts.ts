@@ -144,7 +144,7 @@ export function hostChangeOf(
     smallestGapMs: use.smallestGapMs ?? null,
     span: spanOf(permit, use),
     lastError: lastErrorOf([...(failedProbe ? [failedProbe] : []), ...report.robots, ...report.outcomes]),
-    ...(ban && !isSameBan(before, ban) ? { ban } : {}),
+    ...(ban && isNews(before, ban) ? { ban } : {}),
     ...(reachedAt === null ? {} : { reachedAt }),
   };
 }
@@ -169,7 +169,7 @@ function lateChangeOf(
     smallestGapMs: use.smallestGapMs ?? null,
     span: spanOf(permit, use),
     lastError: null,
-    ...(ban && !isSameBan(before, ban) ? { ban } : {}),
+    ...(ban && isNews(before, ban) ? { ban } : {}),
     ...(reachedAt === null ? {} : { reachedAt }),
   };
 }
@@ -253,8 +253,12 @@ function failedProbeOf({ probe }: Permit, { probeFailure }: PermitUse): RobotsOu
   return { kind: 'failed', origin: originOf(probe.url), ...probeFailure };
 }
 
-function isSameBan(before: BanDecision['ban'] | null, ban: BanDecision['ban']): boolean {
-  return before !== null && JSON.stringify(before) === JSON.stringify(ban);
+/**
+ * What is counted while the host is unknown stays here: of two reports at the same time, the one that knew nothing may be written
+ * last, and made an unknown host of one that had answered.
+ */
+function isNews(before: HostBan | null, ban: HostBan): boolean {
+  return ban.known !== null && (before === null || JSON.stringify(before) !== JSON.stringify(ban));
 }
 
 function breakerPolicyOf({ breaker, politeness }: JobSpec): HostBreakerPolicy {

@@ -1,6 +1,12 @@
 import { AnswerHistory } from './answer-history.ts';
 import { addAnswer, verdictOf } from './sequential-test.ts';
-import { ESTIMATE_ANSWERS_MIN, fittingWindowMs, isUsualLength, windowBehind } from './usual-windows.ts';
+import {
+  ESTIMATE_ANSWERS_MIN,
+  fittingWindowMs,
+  isUsualLength,
+  slidingWindowBehind,
+  windowBehind,
+} from './usual-windows.ts';
 
 /**
  * Calibration: finds the highest rate that a host takes, as an experiment. It has no clock and sends nothing: `next` says
@@ -95,6 +101,8 @@ const CLOSE = 1.08;
 const KEPT = 0.93;
 const RUN_MS_MIN = 30_000;
 const LONG_RUN_MS = 90_000;
+/** Outages are over sooner, as a rule. */
+const LONG_WINDOW_MS = 180_000;
 const HOLD_MS_MIN = 60_000;
 const CONTROL_SHARE = 0.05;
 const CONTROL_MS = 10_000;
@@ -105,6 +113,11 @@ const FORGETTING_MS = 62_000;
 const LONG_CLOSURE_MS = 4_000;
 /** A window ends between two probes: requests at the next rate go on this much longer than it seemed to take. */
 const WINDOW_SLACK = 1.05;
+/**
+ * A rate is held for so many windows. One that begins in the middle of a window and ends in the middle of the next was never
+ * counted as a whole: at one host in nine that counts over a minute, a rate above the limit held for a minute.
+ */
+const PROOF_WINDOWS = 2.1;
 /** When a closed host is asked again, after its first refusal: shortly after the windows that are usual. */
 const PROBE_SECONDS = [1.2, 5, 31, 61, 305, 605, 1_210, 3_605];
 /** A host that fails is asked again after these. */
@@ -119,6 +132,8 @@ const CYCLE_ANSWERS_MIN = 3;
 const NEAR = 1.03;
 /** Further apart than this, the limit is not known yet. */
 const FAR = 1.2;
+/** Fewer changes between refusals and answers may be the end of a window. */
+const TURNS_MIN = 4;
 /** Hosts that count over longer are rare. */
 const AVERAGE_MS = 600_000;
 /** A limit that counts over a window is met again at a rate well above the average so far, and far below the one refused. */
@@ -169,6 +184,10 @@ interface Closure {
   /** The run was rejected already. */
   isRejected: boolean;
   refused: number;
+  /** Answers to requests that were sent after the first refused one, and how often a refusal was followed by one. */
+  answered: number;
+  turns: number;
+  wasRefused: boolean;
 }
 
 /** From the end of a closure, or from the start, to the end of the next. */
@@ -353,7 +372,7 @@ export class Calibration {
         until: askedUntil,
         askedUntil,
         isRejected: false,
-        refused: 0,
+        ...{ refused: 0, answered: 0, turns: 0, wasRefused: true },
       };
       if (retryAfterMs !== null) run.pauses++;
     } else {
@@ -364,6 +383,7 @@ export class Calibration {
     }
     const closure = this.#closure;
     closure.refused++;
+    closure.wasRefused = true;
     // The second pause that is asked for decides: while it lasts nothing is sent that the test could count.
     if (verdictOf(run.score) === 'rejected' || run.pauses >= 2) closure.isRejected = true;
     const isProbe = this.#underWay === 0;
@@ -406,7 +426,9 @@ export class Calibration {
     if (this.#isDraining) return;
     if (this.#closure) {
       // One that was sent before the refusal says nothing of its end.
-      if (sentAt > this.#closure.from && this.#underWay === 0) this.#onReopened(now, sentAt);
+      if (sentAt <= this.#closure.from) return;
+      if (this.#underWay === 0) this.#onReopened(now, sentAt);
+      else noteAnswer(this.#closure);
       return;
     }
     run.latencies.push(latencyMs);
@@ -538,7 +560,8 @@ export class Calibration {
     const average = (cycle.answered * 1_000) / cycle.ms;
     const repeated = Math.min(rate, average * REPEAT_FACTOR);
     this.#start('repeat', repeated, now, {
-      needMs: Math.max(RUN_MS_MIN, this.#suspectMs * 2),
+      // The end of a long window: whoever has to meet it again may begin in the middle of one.
+      needMs: Math.max(RUN_MS_MIN, this.#suspectMs * (this.#suspectMs > LONG_WINDOW_MS ? 4 : 2)),
       needAnswers: Math.ceil(Math.min(cycle.answered * 1.2, repeated * REPEAT_SECONDS_MAX)),
     });
   }
@@ -558,34 +581,40 @@ export class Calibration {
     this.#closesLong = true;
     this.#reject(rate);
     if (window === null) return true;
-    this.#windowMs = window.ms;
-    this.#estimate = window.rate;
-    // What held above it did so because its window had begun with lower rates.
-    this.#refusedRate = window.rate * NEAR;
-    this.#accepted = [
-      ...this.#accepted.filter((one) => one.rate < window.rate / NEAR),
-      { rate: window.rate / NEAR, ms: 0 },
-    ];
+    this.#know(window);
     return true;
   }
 
   /**
-   * There is no asking the host any more. Either it said when it opens, or the first closure brought so many refusals that
-   * nothing is known of the time over which it counts: then what it answered on average is believed, and no more. Where it
-   * opened again between refusals, it counts within seconds, and what held before is kept.
+   * There is no asking the host any more. It may have said when it opens, so that the window is known. Where it took some
+   * requests and refused others all the time, it takes what it took: a bucket that is empty. Otherwise, where nothing is known
+   * of the time over which it counts, or what held before was refused, its window began within the last ten minutes: in the
+   * middle of them, as far as is known. Where it opened again between refusals, it counts within seconds, and what held is kept.
    */
-  #learnFromLast({ from, refused }: Closure): void {
+  #learnFromLast(closure: Closure): void {
+    const { from, refused } = closure;
     const isRound = isUsualLength(this.#askedMs);
     const isWindow = this.#askedMs > LONG_RUN_MS && !isRound;
     const window = isWindow
       ? windowBehind(this.#history, { from, openAt: from + this.#askedMs, closedMs: this.#askedMs })
       : null;
+    const proven = this.#proven();
     if (window) this.#accepted = [{ rate: window.rate / NEAR, ms: 0 }];
-    else if (this.#refusals === refused && !isRound) {
-      const average = (this.#history.between(from - AVERAGE_MS, from) * 1_000) / AVERAGE_MS;
-      const proven = this.#proven();
-      if (proven !== null) this.#accepted = [{ rate: Math.min(proven, average), ms: 0 }];
-    }
+    if (window || isRound || proven === null || this.#windowMs > 0) return;
+    const isFirst = this.#refusals === refused;
+    const isBroken = this.#run.purpose === 'repeat' || this.#run.rate <= proven * 1.001;
+    if (!isFirst && !isBroken) return;
+    const { answered, startedAt, refused: refusedInRun } = this.#run;
+    const middle = this.#history.between(from - AVERAGE_MS / 2, from) / AVERAGE_MS;
+    // It opened again within the run, and answered for a while: what it answered is what it takes.
+    const isThin = refusedInRun > refused && from - startedAt >= CONTROL_MS;
+    if (isThin) this.#keepAtMost((answered * 1_000) / (from - startedAt));
+    else this.#keepAtMost(closure.turns >= TURNS_MIN ? takenDuring(closure) / NEAR : middle * 1_000);
+  }
+
+  #keepAtMost(rate: number): void {
+    this.#accepted = [{ rate: Math.min(rate, this.#proven() ?? rate), ms: 0 }];
+    this.#hasMemory = true;
   }
 
   #afterRepeat(now: number, cycle: Cycle, isLong: boolean): void {
@@ -608,7 +637,9 @@ export class Calibration {
       this.#windowMs = Math.max(this.#windowMs, windowMs);
       if (cycle.answered >= ESTIMATE_ANSWERS_MIN) this.#estimate = (cycle.answered * 1_000) / windowMs;
       const rateMax = (this.#estimate ?? this.#run.rate / STEP) * 1.02;
-      this.#accepted = this.#accepted.filter(({ rate }) => rate <= rateMax);
+      // What held for two whole windows is below the limit, whatever one cycle says.
+      const provenMs = windowMs * PROOF_WINDOWS;
+      this.#accepted = this.#accepted.filter(({ rate, ms }) => rate <= rateMax || ms >= provenMs);
     }
     // What was sent before still counts until a whole window is over.
     this.#restUntil = this.#lastSentAt + this.#windowMs;
@@ -639,12 +670,33 @@ export class Calibration {
     }
   }
 
-  /** A host that is refused, answers, and is refused again, without a pause: what it answered meanwhile is what it takes. */
+  /**
+   * A host that is refused, answers, and is refused again, without a pause: what it answered meanwhile is what it takes. That is
+   * so of a bucket. A window that slides takes as much as leaves it: so many as were sent a window ago, which may be far
+   * fewer than it takes for ever, and then what it answered within the window is its limit.
+   */
   #learnFromCycles(): void {
     if (this.#windowMs > 0 || this.#cycles.answered < CYCLE_ANSWERS_MIN) return;
     const estimate = (this.#cycles.answered * 1_000) / this.#cycles.ms;
+    const sliding = slidingWindowBehind(this.#history, this.#refusedAt, estimate);
+    if (sliding) {
+      this.#know(sliding);
+      this.#restUntil = this.#lastSentAt + sliding.ms;
+      return;
+    }
     this.#estimate = estimate;
     this.#accepted = this.#accepted.filter(({ rate }) => rate <= estimate * 1.02);
+  }
+
+  /** The window and so the limit are known. What held above it did so because its window had begun with lower rates. */
+  #know({ ms, rate }: { ms: number; rate: number }): void {
+    this.#windowMs = ms;
+    this.#estimate = rate;
+    this.#refusedRate = rate * NEAR;
+    this.#accepted = [
+      ...this.#accepted.filter((one) => one.rate < rate / NEAR),
+      { rate: rate / NEAR, ms: 0 },
+    ];
   }
 
   #reject(rate: number, isFull = false): void {
@@ -723,7 +775,7 @@ export class Calibration {
       run.needMs = Math.max(this.#hasManyUnderWay(rate) ? LONG_RUN_MS : RUN_MS_MIN, this.#suspectMs * 2);
     if (purpose === 'bisect' || purpose === 'hold') {
       const least = purpose === 'hold' || this.#hasMemory ? HOLD_MS_MIN : RUN_MS_MIN;
-      run.needMs = Math.max(least, this.#windowMs * WINDOW_SLACK);
+      run.needMs = Math.max(least, this.#windowMs * PROOF_WINDOWS);
       if (this.#hasMemory) run.needAnswers = Math.ceil(this.#cycleAnswers * WINDOW_SLACK);
     }
     this.#highestRate = Math.max(this.#highestRate, run.rate);
@@ -787,6 +839,17 @@ export class Calibration {
     const cycle = this.#firstCycle;
     return cycle && cycle.ms > 0 ? (cycle.answered * 1_000) / cycle.ms : null;
   }
+}
+
+function noteAnswer(closure: Closure): void {
+  closure.answered++;
+  if (closure.wasRefused) closure.turns++;
+  closure.wasRefused = false;
+}
+
+/** The rate at which a host took requests while it refused others. */
+function takenDuring({ answered, from, lastProbeAt }: Closure): number {
+  return (answered * 1_000) / Math.max(1, lastProbeAt - from);
 }
 
 function newRun(purpose: Purpose, rate: number, now: number): Run {

@@ -6,6 +6,7 @@ import { refusedShare } from './sequential-test.ts';
 
 const WIDTH = 720;
 const HEIGHT = 400;
+const LABEL_WIDTH = 26;
 const LEFT = 64;
 const RIGHT = 24;
 const TOP = 48;
@@ -36,7 +37,10 @@ export function drawProfile(profile: HostProfile): string {
       `<line x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${round(y(share))}" y2="${round(y(share))}" stroke="#ddd"/>`,
       text([LEFT - 8, y(share) + 4], `${share * 100} %`, 'text-anchor="end" fill="#555"'),
     ]),
-    ...points.map(({ rate }) =>
+    ...withRoom(
+      points.map(({ rate }) => rate),
+      x,
+    ).map((rate) =>
       text(
         [x(rate), HEIGHT - BOTTOM + 18],
         shortRate(rate),
@@ -60,6 +64,14 @@ export function drawProfile(profile: HostProfile): string {
     '</svg>',
   ];
   return `${lines.join('\n')}\n`;
+}
+
+/** Rates whose labels have room beside each other; the title of each point has its rate, too. */
+function withRoom(rates: readonly number[], x: (rate: number) => number): number[] {
+  const shown: number[] = [];
+  for (const rate of rates)
+    if (shown.length === 0 || x(rate) - x(shown.at(-1)!) >= LABEL_WIDTH) shown.push(rate);
+  return shown;
 }
 
 function chosen(

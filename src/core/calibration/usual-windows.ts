@@ -39,3 +39,31 @@ export function windowBehind(
   }
   return null;
 }
+
+/** Shorter windows are found by experiment, and a longer one has not been filled by what a calibration sends. */
+const SLIDING_SECONDS = [60, 120, 180, 300, 600];
+/** Buckets hold what they take in ten minutes, at the most. What was measured may be this much too low. */
+const BUCKET_SECONDS = 600;
+const BUCKET_SLACK = 1.5;
+const AROUND_MS = 15_000;
+
+/**
+ * The sliding window that was full when a host began to refuse, and then took only `taken` requests per second. It takes as
+ * many as leave it: of those that people choose, the shortest at whose beginning so few were answered.
+ */
+export function slidingWindowBehind(
+  history: AnswerHistory,
+  fullAt: number,
+  taken: number,
+): { ms: number; rate: number } | null {
+  for (const seconds of SLIDING_SECONDS) {
+    const ms = seconds * 1_000;
+    const begin = fullAt - ms;
+    const leaving = history.between(begin - AROUND_MS, begin + AROUND_MS) / (2 * (AROUND_MS / 1_000));
+    const answered = history.between(begin, fullAt);
+    // As many may come out of a bucket that was full.
+    if (answered <= taken * (seconds + BUCKET_SECONDS) * BUCKET_SLACK) continue;
+    if (leaving <= taken * 1.3) return { ms, rate: answered / seconds };
+  }
+  return null;
+}

@@ -1,5 +1,8 @@
 import { billOf, type CostLine, type Prices, quantityOf, totalOf, type Usage } from '../cost/cost.ts';
+import { guardedGapMs } from '../politeness/permits.ts';
 import { type GrowthPoint, siteSizeOf } from './growth.ts';
+import { type LatencyModel, latencyModelOf, meanLatencyOf } from './latency-model.ts';
+import { normal, seeded } from './random.ts';
 
 /**
  * What a run will take, told from a sample of it. The model:
@@ -69,20 +72,33 @@ const CPU_MS = 1;
 const START_MS = 1_500;
 /** Retries of the last pages wait. */
 const BACKOFF_MS = 2_000;
+/**
+ * A slow host is asked with fewer requests at once than it is allowed, because a batch waits for its last pages: this share of
+ * them, and besides each request waits for this part of the gap, and for a hand-over.
+ */
+const PARALLEL_SHARE = 0.75;
+const WAITED_GAPS = 0.43;
+const HAND_OVER_MS = 60;
+const HAND_OVER_SHARE = 0.2;
+/** The next permit of a host follows its report: where that takes longer than the gap, the host waits for it once in a permit. */
+const REPORT_MS = 380;
+const PERMIT_MS = 5_000;
+/** Where pace and latency allow about as much, both hold it up: the higher this is, the less. */
+const SHARPNESS = 8;
+/** Without a rate, parallelism grows with the pages that there are: a job of ten times the pages takes about seven times as long. */
+const UNPACED_GROWTH = 0.87;
+/** How far times are off: standard deviations of the logarithm. Where the pace decides, where the latency does, and where nothing is set. */
+const SPREAD = { paced: 0.015, slow: 0.09, seen: 0.025, unpaced: 0.4 } as const;
+/** Of the number of requests. */
+const REQUESTS_SPREAD = 0.015;
 /** With fewer of them, times between requests to a host say little. */
-const GAPS_MIN = 8;
-/** How fast a host answers is told by its own requests, and by all as if so many of them were its own. */
-const SHARED_REQUESTS = 1;
-/** Of the parallel requests that a slow host is allowed, so many are under way: batches wait for their last pages. */
-const PARALLEL_SHARE = 0.5;
-/** How far times are off where latency decides and not the pace: standard deviation of the logarithm. */
-const LATENCY_SPREAD = 0.35;
-/** The same where the sample had enough requests to the host, which has a pace of its own. */
-const SEEN_SPREAD = 0.15;
+const GAPS_MIN = 9;
+/** With so many, they tell as much as the model does. */
+const GAPS_MANY = 60;
 /** Hosts with the most work: one of them decides. */
 const HOSTS_MAX = 200;
-/** Of the model itself: standard deviation of the logarithm. What is only assumed may be far off. */
-const MODEL_SPREAD = { sample: 0.05, 'earlier runs': 0.05, assumptions: 0.8 } as const;
+/** Besides, where there is no sample of this job now. What is only assumed may be far off. */
+const MODEL_SPREAD = { sample: 0, 'earlier runs': 0.03, assumptions: 0.8 } as const;
 /** Money goes with requests, of which more is known than of time. */
 const COST_SHARE = 0.45;
 /** Of the number of pages that are not known yet. */
@@ -99,9 +115,10 @@ interface Draw {
 
 export function forecastOf(plan: RunPlan, evidence: Evidence, from: Forecast['sample']['from']): Forecast {
   const random = seeded(evidence.requests.length + 1);
+  const latencies = latencyModelOf(evidence.requests);
   const draws: Draw[] = [];
   for (let index = 0; index < REPLICATES; index++)
-    draws.push(drawOf(plan, evidence, MODEL_SPREAD[from], random));
+    draws.push(drawOf(plan, evidence, latencies, MODEL_SPREAD[from], random));
   const ms = draws.map((draw) => draw.ms).sort((a, b) => a - b);
   const bills = draws.map(({ usage }) => billOf(usage, plan.prices)).sort((a, b) => totalOf(a) - totalOf(b));
   const items = quantileOf(bills, 0.5);
@@ -171,7 +188,13 @@ export function assumptionsOf(given: {
 }
 
 /** One run as it may go, by a sample as it may have been. */
-function drawOf(plan: RunPlan, evidence: Evidence, spread: number, random: () => number): Draw {
+function drawOf(
+  plan: RunPlan,
+  evidence: Evidence,
+  latencies: LatencyModel,
+  spread: number,
+  random: () => number,
+): Draw {
   const sampled = resampled(evidence.requests, random);
   const perPage = requestsPerPage(evidence.requests, sampled);
   const { pages, ofHost } = pagesOf(plan, evidence, perPage, random);
@@ -179,9 +202,9 @@ function drawOf(plan: RunPlan, evidence: Evidence, spread: number, random: () =>
   const {
     ms,
     critical,
-    spread: ofLatency,
-  } = timeOf(plan, { ofHost, perPage, requests, sampled, evidence }, random);
-  const factor = Math.exp(Math.hypot(spread, ofLatency) * normal(random));
+    spread: ofTime,
+  } = timeOf(plan, { ofHost, perPage, requests, evidence, latencies }, random);
+  const factor = Math.exp(Math.hypot(spread, ofTime) * normal(random));
   const seconds = plan.limits.seconds ?? Number.POSITIVE_INFINITY;
   const total = Math.min(ms * factor, seconds * 1_000);
   const bytes = requests * meanOf(sampled.map((each) => each.bytes));
@@ -190,7 +213,11 @@ function drawOf(plan: RunPlan, evidence: Evidence, spread: number, random: () =>
     requests,
     bytes: capped(bytes, plan.limits.bytes),
     ms: total,
-    usage: usageOf(evidence, requests * Math.exp(COST_SHARE * spread * normal(random)), total),
+    usage: usageOf(
+      evidence,
+      requests * Math.exp(Math.hypot(COST_SHARE * spread, REQUESTS_SPREAD) * normal(random)),
+      total,
+    ),
     critical,
   };
 }
@@ -230,8 +257,8 @@ interface Work {
   ofHost: ReadonlyMap<string, number>;
   perPage: number;
   requests: number;
-  sampled: readonly SampledRequest[];
   evidence: Evidence;
+  latencies: LatencyModel;
 }
 
 function timeOf(
@@ -239,34 +266,53 @@ function timeOf(
   work: Work,
   random: () => number,
 ): { ms: number; critical: string | null; spread: number } {
-  const { ofHost, perPage, requests, sampled, evidence } = work;
-  const bySampledHost = Map.groupBy(sampled, ({ host }) => host);
-  const meanMs = meanOf(sampled.map(({ durationMs }) => durationMs));
-  const gaps = gapsByHost(evidence.requests);
+  const { ofHost, perPage, requests, evidence, latencies } = work;
+  const seenGaps = gapsByHost(evidence.requests);
   const busiest = [...ofHost].sort((a, b) => b[1] - a[1]).slice(0, HOSTS_MAX);
   let ms = 0;
   let critical: string | null = null;
   let spread = 0;
   for (const [host, pages] of busiest) {
     const { gapMs, parallel } = plan.paceOf(host);
-    const own = bySampledHost.get(host) ?? [];
-    const ownMs = sumOf(own.map(({ durationMs }) => durationMs));
-    const latency = (ownMs + SHARED_REQUESTS * meanMs) / (own.length + SHARED_REQUESTS);
-    const seen = gaps.get(host);
-    const allowed = Math.max(gapMs, latency / (parallel * PARALLEL_SHARE));
-    const interval = seen ? Math.max(gapMs, meanOf(resampled(seen, random))) : allowed;
-    const hostMs = (pages * perPage + 1) * interval + latency;
+    const count = pages * perPage + 1;
+    const latencyMs = meanLatencyOf(latencies, host, count, random);
+    const pacedMs = guardedGapMs(gapMs, null) * (1 + Math.max(0, REPORT_MS - gapMs) / PERMIT_MS);
+    const slowMs = slowInterval(latencyMs, gapMs, parallel);
+    const gaps = seenGaps.get(host) ?? [];
+    const isSeen = gaps.length >= (gapMs === 0 ? GAPS_MIN : GAPS_MANY);
+    const seenMs = isSeen ? meanOf(resampled(gaps, random)) : 0;
+    const modelMs = eitherOf(pacedMs, slowMs);
+    const intervalMs = !isSeen
+      ? modelMs
+      : gapMs === 0
+        ? seenMs
+        : Math.sqrt(modelMs * Math.max(gapMs, seenMs));
+    const hostMs = count * intervalMs + latencyMs;
     if (hostMs <= ms) continue;
     ms = hostMs;
     critical = host;
-    spread = interval <= gapMs * 1.2 ? 0 : seen && gapMs > 0 ? SEEN_SPREAD : LATENCY_SPREAD;
+    const ofSlow = gapMs === 0 ? SPREAD.unpaced : isSeen ? SPREAD.seen : SPREAD.slow;
+    spread = slowMs <= pacedMs * 0.9 ? SPREAD.paced : ofSlow;
   }
+  const sampledMs = spanOf(evidence.requests);
+  if (spread === SPREAD.unpaced && !plan.finds && sampledMs > 0)
+    ms = sampledMs * (requests / evidence.requests.length) ** UNPACED_GROWTH;
   const workMs = (requests * CPU_MS) / plan.workers;
   const backoffMs = perPage > 1 ? BACKOFF_MS * (perPage - 1) : 0;
   const startMs = plan.adaptive ? START_MS : START_MS / 3;
   return workMs > ms
-    ? { ms: workMs + startMs + backoffMs, critical: null, spread: 0 }
+    ? { ms: workMs + startMs + backoffMs, critical: null, spread: SPREAD.paced }
     : { ms: ms + startMs + backoffMs, critical, spread };
+}
+
+/** Between two requests to a host that answers slowly. */
+function slowInterval(latencyMs: number, gapMs: number, parallel: number): number {
+  const handOverMs = Math.min(HAND_OVER_MS, latencyMs * HAND_OVER_SHARE);
+  return latencyMs / (parallel * PARALLEL_SHARE) + gapMs * WAITED_GAPS + handOverMs;
+}
+
+function eitherOf(aMs: number, bMs: number): number {
+  return (aMs ** SHARPNESS + bMs ** SHARPNESS) ** (1 / SHARPNESS);
 }
 
 /**
@@ -278,13 +324,22 @@ function gapsByHost(requests: readonly SampledRequest[]): Map<string, number[]> 
   for (const [host, own] of Map.groupBy(requests, (request) => request.host)) {
     const starts = own.map(({ startedAt }) => startedAt).sort((a, b) => a - b);
     const inner = starts.slice(Math.floor(starts.length * 0.3), Math.ceil(starts.length * 0.85));
-    if (inner.length <= GAPS_MIN) continue;
     gaps.set(
       host,
       inner.slice(1).map((at, index) => at - inner[index]!),
     );
   }
   return gaps;
+}
+
+/** From the first request of the sample to its last answer. */
+function spanOf(requests: readonly SampledRequest[]): number {
+  let [first, last] = [Number.POSITIVE_INFINITY, 0];
+  for (const { startedAt, durationMs } of requests) {
+    first = Math.min(first, startedAt);
+    last = Math.max(last, startedAt + durationMs);
+  }
+  return Math.max(0, last - first);
 }
 
 /** What the sample used by request; time of the machine by time. */
@@ -331,20 +386,4 @@ function toSeconds(ms: number): number {
 function mostFrequent(hosts: readonly (string | null)[]): string | null {
   const counts = [...Map.groupBy(hosts, (host) => host)].sort(([, a], [, b]) => b.length - a.length);
   return counts[0]?.[0] ?? null;
-}
-
-/** The same sample gives the same forecast: mulberry32. */
-function seeded(seed: number): () => number {
-  let state = Math.imul(seed, 0x9e3779b1) | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let value = Math.imul(state ^ (state >>> 15), 1 | state);
-    value = (value + Math.imul(value ^ (value >>> 7), 61 | value)) ^ value;
-    return ((value ^ (value >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
-
-/** Of mean 0 and deviation 1: Box and Muller. */
-function normal(random: () => number): number {
-  return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
 }

@@ -161,6 +161,13 @@ export function addCosts(rollup: Rollup, lines: readonly CostLine[]): void {
   for (const { item, dollars } of lines) addCount(rollup, 'cost', item, dollars);
 }
 
+/** Of what is paid beside reports. */
+export function rollupOfCosts(lines: readonly CostLine[]): Rollup {
+  const rollup = emptyRollup();
+  addCosts(rollup, lines);
+  return rollup;
+}
+
 /** Tasks that were out with a worker that never answered; some of them were given up because of that. */
 export function lostTasks(lost: number, dead: number): Rollup {
   const rollup = { ...emptyRollup(), failed: dead };

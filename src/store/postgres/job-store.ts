@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import type { CostLine } from '../../core/cost/cost.ts';
 import type { Counters, JobState, RequestedState } from '../../core/model.ts';
 import type { PriorityRule } from '../../core/priority/priority.ts';
+import { ALL_HOSTS, rollupOfCosts } from '../../core/rollups/rollup.ts';
 import type { Job, JobStore, SourcePosition } from '../../ports/store.ts';
 import { selectCosts, toCostLines } from '../shared/cost-rows.ts';
 import {
@@ -21,6 +22,7 @@ import { isEnd, tellJobEnd } from '../shared/webhooks/outbox.ts';
 import type { Database, Transaction } from './connection/database.ts';
 import { readCounters, toCleanJson } from './connection/rows.ts';
 import type { CoordinatorHeartbeats } from './frontier/coordinator-heartbeats.ts';
+import { addRollups } from './rollup-store.ts';
 import { addCosts } from './settle/write-costs.ts';
 import { POSTGRES_OUTBOX, writeOutbox } from './webhooks.ts';
 
@@ -134,7 +136,10 @@ export class PostgresJobStore implements JobStore {
   }
 
   async addCosts(jobId: number, lines: readonly CostLine[], now: number): Promise<void> {
-    await this.#db.write((tx) => addCosts(tx, jobId, { lines, now }));
+    await this.#db.write(async (tx) => {
+      await addCosts(tx, jobId, { lines, now });
+      await addRollups(tx, jobId, [{ host: ALL_HOSTS, at: now, rollup: rollupOfCosts(lines) }]);
+    });
   }
 
   async update(jobId: number, change: Parameters<JobStore['update']>[1]): Promise<void> {

@@ -8,6 +8,7 @@ import {
   zeroCounters,
 } from '../../core/model.ts';
 import type { PriorityRule } from '../../core/priority/priority.ts';
+import { ALL_HOSTS, rollupOfCosts } from '../../core/rollups/rollup.ts';
 import type { Job, JobStore, SourcePosition } from '../../ports/store.ts';
 import { selectCosts, toCostLines } from '../shared/cost-rows.ts';
 import {
@@ -27,6 +28,7 @@ import { isEnd, tellJobEnd } from '../shared/webhooks/outbox.ts';
 import type { Database } from './connection/database.ts';
 import { SqliteReader } from './connection/reader.ts';
 import { NEIGHBOUR_SEEDS } from './dedupe/seen-key.ts';
+import { addRollups } from './rollup-store.ts';
 import { addCosts } from './settle/write-costs.ts';
 import { SQLITE_OUTBOX, writeOutbox } from './webhooks.ts';
 
@@ -204,7 +206,10 @@ export class SqliteJobStore implements JobStore {
   }
 
   async addCosts(jobId: number, lines: readonly CostLine[], now: number): Promise<void> {
-    this.#db.transaction(() => addCosts(this.#db, jobId, { lines, now }));
+    this.#db.transaction(() => {
+      addCosts(this.#db, jobId, { lines, now });
+      addRollups(this.#db, jobId, [{ host: ALL_HOSTS, at: now, rollup: rollupOfCosts(lines) }]);
+    });
   }
 
   async priorities(jobId: number): Promise<PriorityRule[]> {

@@ -4,7 +4,7 @@ import { SharedJobRemovals } from '../shared/job-removals.ts';
 import { SharedRequestStore } from '../shared/request-store.ts';
 import { SharedWebhookStore } from '../shared/webhooks/webhook-store.ts';
 import { SharedWorkerStore } from '../shared/worker-store.ts';
-import { openCheckpointer } from './connection/checkpointer.ts';
+import { GUEST_PAGES, openCheckpointer } from './connection/checkpointer.ts';
 import { Database, type DatabaseOptions } from './connection/database.ts';
 import { SeenIndex } from './dedupe/seen-index.ts';
 import { SqliteEscalationStore } from './escalation-store.ts';
@@ -23,6 +23,8 @@ import { SqliteWebhookDatabase } from './webhooks.ts';
 interface SqliteStoreOptions extends DatabaseOptions {
   /** Checkpoints in a thread of their own: for whoever writes much. */
   checkpointThread?: boolean;
+  /** Another process works on the same file and keeps its log short. */
+  isGuest?: boolean;
   /** URLs that are gathered before they go into the dedupe index. */
   urlsGathered?: number;
 }
@@ -33,6 +35,7 @@ export function openSqliteStore(path: string, options: SqliteStoreOptions = {}):
 
 export function storeIn(db: Database, options: SqliteStoreOptions = {}): Store {
   const checkpointer = options.checkpointThread ? openCheckpointer(db) : null;
+  if (options.isGuest) db.checkpointEvery(GUEST_PAGES);
   const inserter = new TaskInserter(db, new SeenIndex(db, options.urlsGathered));
   const atWork = new Set<number>();
   return {

@@ -132,7 +132,7 @@ export function openThreadDispatcher(options: ThreadDispatcherOptions): ThreadDi
           report: deferredReport(batch, { worker: options.name ?? 'local', now: Date.now() }),
         };
       if (batch.permits.some(isLane)) lanes.add(batch);
-      const carrier = batch.suspects && apart ? apart : threads.idlest;
+      const carrier = batch.suspects && apart ? apart : threads.idlestFor(batch);
       if (carrier !== apart) scaler.count(1);
       const delivery = await carrier.dispatch(batch, (part) => {
         counted(part);
@@ -213,10 +213,13 @@ class ThreadPool {
     return this.#threads.filter((thread) => !this.#starting.has(thread) && !this.#leaving.has(thread));
   }
 
-  get idlest(): Thread {
+  /** The one that is done with it first: batches of lower priority stand back, so they count only between equals. */
+  idlestFor(batch: Batch): Thread {
     const able = this.taking.filter(({ problem }) => problem === null);
     const candidates = able.length > 0 ? able : this.taking;
-    return candidates.reduce((best, thread) => (thread.load < best.load ? thread : best));
+    const priority = priorityOf(batch);
+    const ranked = candidates.map((thread) => ({ thread, ahead: thread.aheadOf(priority) }));
+    return ranked.reduce((best, each) => (isIdler(each, best) ? each : best)).thread;
   }
 
   watch(): void {
@@ -281,6 +284,20 @@ class ThreadPool {
   }
 }
 
+interface RankedThread {
+  thread: Thread;
+  ahead: { batches: number; tasks: number };
+}
+
+function isIdler(one: RankedThread, other: RankedThread): boolean {
+  const less = one.ahead.batches - other.ahead.batches || one.ahead.tasks - other.ahead.tasks;
+  return (less || one.thread.load - other.thread.load) < 0;
+}
+
+function priorityOf({ job }: Batch): number {
+  return job.spec.priority ?? 0;
+}
+
 function openSuspects(options: ThreadDispatcherOptions, entry: URL): SuspectProcess {
   const { entry: thread, data, env, logger, heapMbMax, name } = options;
   const own = `${name === undefined ? '' : `${name}/`}suspects`;
@@ -336,9 +353,20 @@ class Thread {
     return this.#failedStarts < FAILED_STARTS_MAX ? null : `cannot start worker threads: ${this.#lastError}`;
   }
 
-  /** Work under way, by tasks: batches differ much in size. */
+  /** Batches under way. */
   get load(): number {
     return this.#open.size;
+  }
+
+  /** Those that are at least as urgent. */
+  aheadOf(priority: number): { batches: number; tasks: number } {
+    const ahead = { batches: 0, tasks: 0 };
+    for (const { batch } of this.#open.values()) {
+      if (priorityOf(batch) < priority) continue;
+      ahead.batches++;
+      ahead.tasks += batch.tasks.length;
+    }
+    return ahead;
   }
 
   has(batchId: number): boolean {

@@ -71,6 +71,13 @@ export function testRollups(setup: StoreSetup): void {
       expect(countsOf(total, 'failure')).toEqual([['worker-lost', 3]]);
     });
 
+    test('have what is paid beside reports, too: time of the machine, batches without a report', async () => {
+      const line = { item: 'machineHours' as const, quantity: 0.5, dollars: 0.25 };
+      await setup.store.jobs.addCosts(setup.job.id, [line], START);
+      await setup.store.jobs.addCosts(setup.job.id, [line], START + MINUTE_MS);
+      expect((await series(60)).map(({ rollup }) => costOf(rollup))).toEqual([0.25, 0.25]);
+    });
+
     test('of hosts and costs add up, whoever adds them and in whatever order', async () => {
       const { rollups } = setup.store;
       const about = (host: string, failures: number, at: number) => {

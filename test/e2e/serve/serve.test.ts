@@ -4,7 +4,12 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { seine } from '../../support/seine-in-process.ts';
 import { jsonLines, lastJson, temporaryFolder } from '../../support/seine-process.ts';
-import { endServer as end, type Served, serve as startServer } from '../../support/serve-process.ts';
+import {
+  endServer as end,
+  type Served,
+  serveWith,
+  serve as startServer,
+} from '../../support/serve-process.ts';
 import { type LinkedSite, startLinkedSite } from '../../support/sites/linked-site.ts';
 import { startAtTerminal } from '../../support/terminal-process.ts';
 
@@ -71,6 +76,19 @@ test('waits on an empty folder, says that it is healthy, and runs what is submit
 
   expect((await end(server)).code).toBe(130);
   expect(existsSync(join(dir, 'server.json'))).toBe(false);
+});
+
+test('knows a key from a file when it starts on an empty folder, and then serves nothing but health without it', async () => {
+  const key = '0123456789abcdef0123456789abcdef';
+  const file = join(folder.path, 'admin-key');
+  writeFileSync(file, `${key}\n`);
+  const server = await serveWith({ SEINE_ADMIN_KEY_FILE: file }, join(folder.path, 'keyed'));
+  servers.push(server);
+  const statusOf = async (path: string, given?: string) =>
+    (await fetch(server.url + path, given === undefined ? {} : { headers: { 'x-api-key': given } })).status;
+  expect([await statusOf('/healthz'), await statusOf('/readyz')]).toEqual([200, 200]);
+  expect([await statusOf('/api/v1/jobs'), await statusOf('/api/v1/jobs', `${key}!`)]).toEqual([401, 401]);
+  expect([await statusOf('/api/v1/jobs', key), await statusOf('/api/v1/keys', key)]).toEqual([200, 200]);
 });
 
 test('resumes all jobs after kill -9 and after SIGTERM, and runs them at the same time', async () => {

@@ -59,6 +59,10 @@ test('a calibration obeys robots.txt and its limits, says that too little is pro
   expect(requested).toEqual(['/robots.txt', '/a', '/c', '/a']);
   expect(await readFile(profile.picture, 'utf8')).toMatch(/^<svg.+<\/svg>\s*$/s);
 
+  const known = await seine('hosts', '--json');
+  expect(JSON.parse(known.stdout)).toMatchObject({ host, calibration: { expiresAt: profile.expiresAt } });
+  expect((await seine('hosts')).stdout).toContain(`${host}\n  calibration: no rate held; measured`);
+
   const run = await seine('run', list, '--rate', '50', '--allow-private', '--json');
   expect(run.code).toBe(0);
   const listed = JSON.parse((await seine('hosts', '--json')).stdout);
@@ -95,6 +99,12 @@ test('a calibration obeys robots.txt and its limits, says that too little is pro
   const verified = await seine('verify', log);
   expect(verified.code).toBe(6);
   expect(verified.stdout).toContain(`${host}, entry 1: its hash does not fit its content: it was changed`);
+  // A log whose entries are all gone must not pass for a whole one.
+  const empty = join(folder.dir, 'empty.jsonl');
+  await writeFile(empty, '\n');
+  const nothing = await seine('verify', empty);
+  expect(nothing.code).toBe(2);
+  expect(nothing.stderr).toContain('has no entries');
   const missing = await seine('verify', join(folder.dir, 'missing.jsonl'));
   expect(missing.stderr).toContain('cannot read');
 });

@@ -101,6 +101,25 @@ test('threads have one address: the second lane of a host goes back at once', as
   }
 });
 
+test('an urgent batch goes to the thread with the fewest that are as urgent, whatever else the threads have', async () => {
+  const dispatcher = openThreads(folder.dir);
+  const batches = (count: number, paths: string[], priority = 0) =>
+    Array.from({ length: count }, () => batchOf(site, { paths, spec: { priority } }));
+  try {
+    // By turns: those that take long are all on one thread.
+    const [slow, quick] = [batches(2, ['/slow']), batches(2, ['/1'])];
+    const done = [slow[0]!, quick[0]!, slow[1]!, quick[1]!].map((batch) => deliver(dispatcher, batch));
+    await Promise.all([done[1], done[3]]);
+    const urgent = batches(2, ['/2'], 10).map((batch) => deliver(dispatcher, batch));
+    const workers = (await Promise.all(urgent)).map(({ reports }) => reports.at(-1)!.worker);
+    expect(workers.toSorted()).toEqual(['thread-1', 'thread-2']);
+    await dispatcher.drain();
+    await Promise.all(done);
+  } finally {
+    await dispatcher.close();
+  }
+});
+
 describe('threads that die', () => {
   let dispatcher: Dispatcher;
   beforeAll(() => {

@@ -20,6 +20,7 @@ export interface SiteResult {
   /** Dollars that exploring cost, and pages that were given up. */
   explored: number;
   lost: number;
+  lostByOracle: number;
 }
 
 interface Halves {
@@ -31,15 +32,16 @@ const HOST = 'site.example';
 const BATCH_TASKS = 20;
 const BATCH_MS = 5_000;
 const ATTEMPTS = 4;
-const ORACLE_ATTEMPTS_MAX = 15;
 
 export function competeAtSite(kind: string, seed: number, pages: number): SiteResult {
   const site = openSite(kind, seed);
   const { dollars, explored, lost } = runPolicy(site, 'cheapest', seed, pages);
+  const oracle = runOracle(site, pages);
   return {
     ...{ kind, seed, explored, lost, cheapest: dollars },
     lowest: runPolicy(site, 'lowest', seed, pages).dollars,
-    oracle: runOracle(site, pages),
+    oracle: oracle.dollars,
+    lostByOracle: oracle.lost,
   };
 }
 
@@ -135,42 +137,73 @@ function costOf(
   return attemptDollars({ fetcher, isProxied: pool !== null, bytes, durationMs, credits: 1 }, pricesOf(site));
 }
 
-/** Each attempt takes the level with the lowest cost per success, given what failed for the page before. */
-function runOracle(site: Site, pages: number): Halves {
+/**
+ * Each attempt takes the level with the lowest cost per success, given what failed for the page before. A page has as many
+ * attempts as in a run, and the last of them takes the surest level: whoever gives pages up pays less.
+ */
+function runOracle(site: Site, pages: number): { dollars: Halves; lost: number } {
   const dollars: Halves = { first: 0, second: 0 };
+  let lost = 0;
+  const attempts = 2 * ATTEMPTS + LEVELS.length;
   for (let page = 0; page < pages; page++) {
     const failures = new Map<number, number>();
     let needsScripts = false;
-    for (let attempt = 1; attempt <= ORACLE_ATTEMPTS_MAX; attempt++) {
-      const level = oracleLevel(site, site.templateOf(page), failures, needsScripts);
+    let isBrought = false;
+    for (let attempt = 1; attempt <= attempts && !isBrought; attempt++) {
+      const options = oracleOptions(site, site.templateOf(page), failures, needsScripts);
+      const { level } = attempt < attempts ? lowest(options, costPerSuccess) : surest(options);
       const answer = site.attempt(page, level, attempt);
       dollars[page < pages / 2 ? 'first' : 'second'] += costOf(site, level, answer);
-      if (answer.code === null) break;
-      if (answer.code === 'script-only') needsScripts = true;
+      if (answer.code === null) isBrought = true;
+      else if (answer.code === 'script-only') needsScripts = true;
       else failures.set(level, (failures.get(level) ?? 0) + 1);
     }
+    if (!isBrought) lost++;
   }
-  return dollars;
+  return { dollars, lost };
 }
 
-function oracleLevel(
+interface OracleOption {
+  level: number;
+  /** That the next attempt brings the page. */
+  chance: number;
+  /** Of an attempt, on average. */
+  dollars: number;
+}
+
+function oracleOptions(
   site: Site,
   template: Template,
   failures: ReadonlyMap<number, number>,
   needsScripts: boolean,
-): number {
-  let best = { level: 0, index: Number.POSITIVE_INFINITY };
-  for (const { level, fetcher } of LEVELS) {
+): OracleOption[] {
+  return LEVELS.map(({ level, fetcher }) => {
     const { works, luck } = template.levels[level]!;
     const unlucky = (1 - luck) ** (failures.get(level) ?? 0);
-    const chance = ((works * unlucky) / (1 - works + works * unlucky || 1)) * luck;
+    const letIn = ((works * unlucky) / (1 - works + works * unlucky || 1)) * luck;
     const rendersNot = fetcher !== 'browser' && fetcher !== 'api';
     const plain = rendersNot ? (needsScripts ? 0 : 1 - template.scripts) : 1;
     const size = fetcher === 'browser' ? template.browserBytes : template.bytes;
     // A refusal is small: what an attempt costs depends on whether it succeeds.
-    const bytes = chance * size + (1 - chance) * 5_000;
-    const index = costOf(site, level, { bytes, durationMs: template.browserMs }) / (chance * plain);
-    if (index < best.index) best = { level, index };
-  }
-  return best.level;
+    const bytes = letIn * size + (1 - letIn) * 5_000;
+    const dollars = costOf(site, level, { bytes, durationMs: template.browserMs });
+    return { level, chance: letIn * plain, dollars };
+  });
+}
+
+function costPerSuccess({ dollars, chance }: OracleOption): number {
+  return dollars / chance;
+}
+
+/** Of those that are nearly as sure as the surest, the cheapest. */
+function surest(options: readonly OracleOption[]): OracleOption {
+  const chanceMost = Math.max(...options.map(({ chance }) => chance));
+  return lowest(
+    options.filter(({ chance }) => chance >= chanceMost * 0.9),
+    ({ dollars }) => dollars,
+  );
+}
+
+function lowest(options: readonly OracleOption[], of: (option: OracleOption) => number): OracleOption {
+  return options.reduce((best, option) => (of(option) < of(best) ? option : best));
 }

@@ -131,6 +131,20 @@ describe('slots of several jobs', () => {
     expect(big.fill()).toBe(8);
   });
 
+  test('are not lent to those that stand still for an urgent job, and wake them when that is over', () => {
+    const { join, allocator } = open(8);
+    const crawl = join();
+    const woken = vi.fn();
+    crawl.dispatcher.onSlotsFree!(woken);
+    expect(crawl.fill(6)).toBe(6);
+    join(1, 'a', 1, 9);
+    expect(crawl.fill()).toBe(6);
+    expect(woken).not.toHaveBeenCalled();
+    allocator.reports.endHeadStart(9);
+    expect(woken).toHaveBeenCalledOnce();
+    expect(crawl.fill()).toBe(8);
+  });
+
   test('follow the priority of the job and the owner', () => {
     const { join } = open(12);
     const [plain, heavy] = [join(), join(2)];

@@ -1,5 +1,5 @@
 import { requireJob, summarize } from '../../../coordinator/jobs.ts';
-import { type HostReportRow, hostReporter } from '../../../coordinator/reports/host-report.ts';
+import { calibrationOf, type HostReportRow, hostReporter } from '../../../coordinator/reports/host-report.ts';
 import { hostLatencies } from '../../../coordinator/reports/latencies.ts';
 import { type MethodCostRow, methodCostsOf } from '../../../coordinator/reports/method-costs.ts';
 import { restingByHost } from '../../../coordinator/reports/proxy-report.ts';
@@ -10,6 +10,7 @@ import type { JobSpec } from '../../../core/job-schema/job.ts';
 import type { HourFigures, QuietHours } from '../../../core/quiet-hours/quiet-hours.ts';
 import { productToken } from '../../../core/robots/robots.ts';
 import type { Quantiles } from '../../../core/rollups/histogram.ts';
+import type { Store } from '../../../ports/store.ts';
 import { formatCount, formatQuantiles } from '../../../tui/format.ts';
 import { methodText } from '../../../tui/money.ts';
 import { type Command, type Context, print, printable, printJson, withFolder } from '../../context.ts';
@@ -22,7 +23,10 @@ const ADDRESSES_SHOWN = 10;
 
 export const hostsCommand: Command = (context) =>
   withFolder(context, async ({ store, isAtWork }): Promise<ExitName> => {
-    const job = await requireJob(store, context.parsed.args[0] ?? null);
+    const name = context.parsed.args[0] ?? null;
+    if (name === null && (await store.jobs.find(null)) === null && (await writeProfiles(context, store)))
+      return 'success';
+    const job = await requireJob(store, name);
     // What stops the whole job stops every host, and none of them says so.
     const { state, reason } = await summarize(store, job, { alive: await isAtWork(job.id) });
     if (!context.json && reason)
@@ -50,6 +54,18 @@ export const hostsCommand: Command = (context) =>
       print(context.stdout, `… and ${formatCount(count - SHOWN_MAX)} more: --json shows all\n`);
     return 'success';
   });
+
+/** What is known of hosts before there is a job; false when that is nothing. */
+async function writeProfiles(context: Context, store: Store): Promise<boolean> {
+  const profiles = await store.hosts.profiles(SHOWN_MAX);
+  for (const profile of profiles) {
+    const { host } = profile;
+    const calibration = calibrationOf(profile, Date.now());
+    if (context.json) printJson(context, { host, calibration });
+    else print(context.stdout, `${printable(host)}\n  calibration: ${calibrationText(calibration)}\n`);
+  }
+  return profiles.length > 0;
+}
 
 export function productOf({ identity }: JobSpec): string {
   return productToken(identity.userAgent ?? defaultUserAgent(identity.contact));

@@ -9,6 +9,12 @@ export const WRITER_PAGES = 5_000;
  */
 const WRITER_PAGES_BESIDE_THREAD = 16_384;
 
+/**
+ * The same for a command beside a process that works: with the 5,000 of others, each small write of it found a log that was
+ * long enough, moved it, and waited for the disk: commits of 11 and 17 ms were seen. It does so only if that process does not.
+ */
+export const GUEST_PAGES = 4 * WRITER_PAGES_BESIDE_THREAD;
+
 /** The connection that writes. */
 interface Writer {
   path: string;

@@ -39,7 +39,7 @@ export class Database {
         readOnly: options.readOnly ?? false,
       });
       this.#db.exec(`
-        PRAGMA busy_timeout = 10000;
+        PRAGMA busy_timeout = ${LOCK_MS_MAX};
         PRAGMA cache_size = -${Math.floor(CACHE_BYTES / 1_024)};
         PRAGMA temp_store = MEMORY;
       `);
@@ -96,7 +96,7 @@ export class Database {
 
   transaction<T>(work: () => T): T {
     try {
-      this.statement('BEGIN IMMEDIATE').run();
+      this.#begin();
       const result = work();
       this.statement('COMMIT').run();
       return result;
@@ -104,6 +104,18 @@ export class Database {
       // Where the disk is full, SQLite has rolled back by itself.
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
       throw orFull(error, this.path);
+    }
+  }
+
+  /** Waits until no other connection writes. */
+  #begin(): void {
+    const begin = this.statement('BEGIN IMMEDIATE');
+    const until = performance.now() + LOCK_MS_MAX;
+    this.#db.exec('PRAGMA busy_timeout = 0');
+    try {
+      while (!isBegun(begin, performance.now() < until)) Atomics.wait(NEVER_WOKEN, 0, 0, LOCK_LOOK_MS);
+    } finally {
+      this.#db.exec(`PRAGMA busy_timeout = ${LOCK_MS_MAX}`);
     }
   }
 
@@ -139,6 +151,27 @@ export class Database {
   }
 }
 
+/** Longer than any transaction. */
+const LOCK_MS_MAX = 10_000;
+/**
+ * SQLite itself looks after 1, 2, 5, 10, 15, 20, 25 and more milliseconds whether the lock is free. A server at work takes it
+ * for one or two of them every few, so that a command beside it slept through the times in which it was free.
+ */
+const LOCK_LOOK_MS = 0.25;
+const NEVER_WOKEN = new Int32Array(new SharedArrayBuffer(4));
+
+/** False when another connection writes and that is to be waited for. */
+function isBegun(begin: StatementSync, mayWait: boolean): boolean {
+  try {
+    begin.run();
+    return true;
+  } catch (error) {
+    if (mayWait && (error as { errcode?: unknown }).errcode === SQLITE_BUSY) return false;
+    throw error;
+  }
+}
+
+const SQLITE_BUSY = 5;
 const SQLITE_FULL = 13;
 const SQLITE_IOERR = 10;
 /** Less than one transaction needs. */

@@ -56,9 +56,11 @@ function lockedError(dir: string): SeineError {
 
 /** Whether a coordinator is alive in the folder. */
 export function isFolderLocked(dir: string): boolean {
+  const path = join(dir, 'lock.db');
+  if (!existsSync(path)) return false;
   let db: DatabaseSync | null = null;
   try {
-    db = new DatabaseSync(makePrivate(join(dir, 'lock.db')));
+    db = new DatabaseSync(makePrivate(path));
     db.exec('PRAGMA busy_timeout = 0; BEGIN IMMEDIATE; ROLLBACK');
     return false;
   } catch (error) {

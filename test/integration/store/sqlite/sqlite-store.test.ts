@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -5,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { SeineError } from '../../../../src/core/errors.ts';
 import type { Store } from '../../../../src/ports/store.ts';
 import { READY, WAITING } from '../../../../src/store/shared/states.ts';
+import { WRITER_PAGES } from '../../../../src/store/sqlite/connection/checkpointer.ts';
 import type { DatabaseOptions } from '../../../../src/store/sqlite/connection/database.ts';
 import { keyOf } from '../../../../src/store/sqlite/dedupe/seen-key.ts';
 import { openSqliteStore } from '../../../../src/store/sqlite/sqlite-store.ts';
@@ -99,6 +101,24 @@ describe('sqlite store', () => {
     expect(await other.views.retryDead(job.id, {}, T0)).toBe(1);
     expect((await leaseOne(store, job)).tasks).toHaveLength(1);
     await expectBalance(other, job);
+  });
+
+  test('a command beside a process that works leaves a long log to it', async () => {
+    const path = join(folder.dir, 'guest.db');
+    const owner = openSqliteStore(path);
+    const db = new DatabaseSync(path);
+    const bytes = WRITER_PAGES * 8_192;
+    db.exec('PRAGMA wal_autocheckpoint = 0; CREATE TABLE rows (bytes BLOB)');
+    db.prepare('INSERT INTO rows VALUES (zeroblob(?))').run(bytes);
+    const guest = openSqliteStore(path, { isGuest: true });
+    await createJob(guest);
+    expect(statSync(path).size).toBeLessThan(bytes);
+    // Who is no guest moves it with the next write.
+    await createJob(owner);
+    expect(statSync(path).size).toBeGreaterThan(bytes);
+    db.close();
+    await guest.close();
+    await owner.close();
   });
 
   test('a store opened to read only reads', async () => {

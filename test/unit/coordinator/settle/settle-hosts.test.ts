@@ -106,7 +106,11 @@ describe('what a report means for its host', () => {
     const report = reportOf(grant(permitOf()), { outcomes: [outcome] });
     expect([...banDecisionOf(report, permits, spec, T0)!.again]).toEqual([]);
     grant(permitOf());
-    expect([...banDecisionOf(report, permits, spec, T0)!.again]).toEqual([1]);
+    const decision = banDecisionOf(report, permits, spec, T0)!;
+    expect([...decision.again]).toEqual([1]);
+    // It is only counted here: in the store it could replace what a report of the same time says of the host.
+    expect(hostChangeOf(report, permits, spec, T0, undefined, decision)).not.toHaveProperty('ban');
+    expect(permits.entry(HOST)!.ban.refusals).toBe(1);
   });
 
   test('a report under a permit that came back before changes neither time nor rests nor pace', () => {

@@ -30,7 +30,25 @@ test.each([
   ],
   ['a rate that is refused at once for what was sent before is tried again', 'sliding 1 min', 488_060],
   ['a rate is not raised when its refusals may be more than are left', 'fixed 10 s', 20_839],
+  ['a rate is held for two windows, so that one of them is counted whole', 'fixed 1 min', 1_878_805],
+  ['what held for two windows is kept, whatever one cycle says', 'fixed 10 s', 844_419],
+  [
+    'a sliding window takes as much as leaves it, which is not what it takes for ever',
+    'sliding 10 min',
+    1_941_245,
+  ],
 ])('%s', (_, kind, seed) => {
   const { kept, refusals } = compete(kind, seed, true);
   expect(isWithinBar({ kept, refusals })).toBe(true);
+});
+
+/** Where the refusals are used up by requests under way, less is kept than what was answered before: these kept 1.1 to 2.4 × the limit. */
+test.each([
+  ['bucket of 10 min', 534_577],
+  ['fixed 10 min', 1_079_075],
+  ['fixed 10 min', 1_481_854],
+])('%s: what was sent before the limit showed is not taken for it', (kind, seed) => {
+  const { kept } = compete(kind, seed, true);
+  expect(kept).toBeGreaterThan(0.3);
+  expect(kept).toBeLessThanOrEqual(1);
 });

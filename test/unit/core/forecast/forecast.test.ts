@@ -47,9 +47,11 @@ describe('a forecast', () => {
       requests: 1_102,
       criticalHost: 'slow.example',
     });
-    expect(seconds.p50).toBeGreaterThan(235);
-    expect(seconds.p50).toBeLessThan(265);
-    expect(seconds.p90).toBeGreaterThan(seconds.p50 * 1.05);
+    // Gaps are granted with a margin, and each permit waits for the report of the last.
+    expect(seconds.p50).toBeGreaterThan(255);
+    expect(seconds.p50).toBeLessThan(290);
+    expect(seconds.p90).toBeGreaterThan(seconds.p50 * 1.01);
+    expect(seconds.p90).toBeLessThan(seconds.p50 * 1.1);
     expect(bytes).toBe(1_102 * 2_000);
   });
 
