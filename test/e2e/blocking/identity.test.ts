@@ -70,7 +70,10 @@ test('a job that asks for nothing sends nothing of a browser, and is refused und
   expect((await run.tasks()).map(({ state, failureCode }) => `${state} ${failureCode}`)).toEqual(
     Array(20).fill('dead forbidden'),
   );
-  expect(run.site.pages()).toHaveLength(20);
+  // Once more where another batch was out, which might have been let in.
+  const requests = Map.groupBy(run.site.pages(), ({ path }) => path);
+  expect(requests.size).toBe(20);
+  for (const [path, { length }] of requests) expect(length, path).toBeLessThanOrEqual(2);
   for (const { headers, rawHeaders } of run.site.seen) {
     expect(headers['user-agent']).toMatch(/^Seine\//);
     expect(rawHeaders.filter((name) => /^(sec-|upgrade-insecure|cookie|referer)/i.test(name))).toEqual([]);
