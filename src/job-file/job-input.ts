@@ -1,4 +1,4 @@
-/** Written by npx node scripts/write-types.ts from the schema of jobs. */
+/** Written by npx node scripts/build/write-types.ts from the schema of jobs. */
 
 /** A field of a record: see docs/extraction.md. */
 export interface FieldInput {

@@ -1,7 +1,7 @@
 import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { jobFields } from '../../../scripts/job-fields.ts';
+import { jobFields } from '../../../scripts/docs/job-fields.ts';
 import { COMMANDS } from '../../../src/cli/specs/commands.ts';
 import { SETTINGS } from '../../../src/config/schema.ts';
 import { ABOUT_SEINE, DOCS, leadsSomewhere, ROOT, read } from '../../support/docs/docs-text.ts';

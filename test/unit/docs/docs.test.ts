@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { jobFields } from '../../../scripts/job-fields.ts';
-import { SECTIONS, withSections } from '../../../scripts/write-docs.ts';
+import { jobFields } from '../../../scripts/docs/job-fields.ts';
+import { SECTIONS, withSections } from '../../../scripts/docs/write-docs.ts';
 import { COMMANDS } from '../../../src/cli/specs/commands.ts';
 import { SETTINGS } from '../../../src/config/schema.ts';
 import { LOOK_AHEAD_MS } from '../../../src/coordinator/batch-sender.ts';
@@ -36,7 +36,7 @@ import {
 
 describe('tables of the code', () => {
   test.each(Object.keys(SECTIONS))('%s repeats them exactly', (path) => {
-    // `npx node scripts/write-docs.ts` puts it right.
+    // `npx node scripts/docs/write-docs.ts` puts it right.
     expect(read(path)).toBe(withSections(path, read(path)));
   });
 

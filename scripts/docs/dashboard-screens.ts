@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Browser, chromium } from 'playwright-core';
-import { findChromium } from '../src/fetch/browser/process/find-chromium.ts';
-import { startShopSite } from '../src/sites/shop/shop-site.ts';
-import { openApiServer } from '../test/support/servers/api-server.ts';
-import { readOptions } from './read-options.ts';
+import { findChromium } from '../../src/fetch/browser/process/find-chromium.ts';
+import { startShopSite } from '../../src/sites/shop/shop-site.ts';
+import { openApiServer } from '../../test/support/servers/api-server.ts';
+import { readOptions } from '../read-options.ts';
 
 const { values: options } = readOptions({
-  start: 'npx node scripts/dashboard-screens.ts',
+  start: 'npx node scripts/docs/dashboard-screens.ts',
   about: `Pictures of the dashboard from a real run, for the documentation. A proxy on this machine leads the names of some shops
 to the bundled one; each is as fast and as reliable as its line in this file says.`,
   options: {

@@ -1,9 +1,9 @@
-import { type FleetCrashFacts, runFleetCrashes } from '../test/support/crash/fleet-crashes.ts';
-import { FLEET_FAULTS } from '../test/support/crash/fleet-faults.ts';
-import { runPostgresCrashes } from '../test/support/crash/postgres-crashes.ts';
-import { runTwoCoordinators } from '../test/support/runs/two-coordinators.ts';
-import { readOptions } from './read-options.ts';
-import { replaceBetween } from './replace-between.ts';
+import { type FleetCrashFacts, runFleetCrashes } from '../../test/support/crash/fleet-crashes.ts';
+import { FLEET_FAULTS } from '../../test/support/crash/fleet-faults.ts';
+import { runPostgresCrashes } from '../../test/support/crash/postgres-crashes.ts';
+import { runTwoCoordinators } from '../../test/support/runs/two-coordinators.ts';
+import { readOptions } from '../read-options.ts';
+import { replaceBetween } from '../replace-between.ts';
 
 const { values } = readOptions({
   start: 'npm run crash-fleet --',

@@ -1,10 +1,10 @@
-import { CASES, type ListedCase } from '../src/sites/hostile/behaviours.ts';
-import { startHostileProcess } from '../test/support/hostile/hostile-process.ts';
-import { BUDGET_MS } from '../test/support/hostile/hostile-setup.ts';
-import { type CaseFacts, complaintsOf, shareKept } from '../test/support/hostile/hostile-visits.ts';
-import { startHostileWorker } from '../test/support/hostile/hostile-worker.ts';
-import { readOptions } from './read-options.ts';
-import { replaceBetween } from './replace-between.ts';
+import { CASES, type ListedCase } from '../../src/sites/hostile/behaviours.ts';
+import { startHostileProcess } from '../../test/support/hostile/hostile-process.ts';
+import { BUDGET_MS } from '../../test/support/hostile/hostile-setup.ts';
+import { type CaseFacts, complaintsOf, shareKept } from '../../test/support/hostile/hostile-visits.ts';
+import { startHostileWorker } from '../../test/support/hostile/hostile-worker.ts';
+import { readOptions } from '../read-options.ts';
+import { replaceBetween } from '../replace-between.ts';
 
 const KEPT_MIN = 0.9;
 /** For a machine that does nothing else. */
@@ -12,7 +12,7 @@ const LATE_MS_MAX = 1_000;
 const PEAK_MB_MAX = 150;
 
 const { values } = readOptions({
-  start: 'npx node scripts/hostile.ts',
+  start: 'npx node scripts/measure/hostile.ts',
   about: `Visits the hostile web with a worker and says how it took it.`,
   options: {
     write: { flag: true, does: 'put the result into docs/reliability.md' },

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { escapeHtml } from '../src/core/text/escape-html.ts';
-import { renderDashboard } from '../src/tui/render-dashboard.ts';
-import { readOptions } from './read-options.ts';
+import { escapeHtml } from '../../src/core/text/escape-html.ts';
+import { renderDashboard } from '../../src/tui/render-dashboard.ts';
+import { readOptions } from '../read-options.ts';
 
 /** Letters are text; lines and blocks are drawn as shapes, so that they meet in every font. */
 
@@ -183,7 +183,7 @@ ${rows.map((row, i) => drawRow(row, MARGIN.top + i * CELL.height)).join('\n')}
 }
 
 const { words } = readOptions({
-  start: 'npx node scripts/dashboard-picture.ts',
+  start: 'npx node scripts/docs/dashboard-picture.ts',
   about: `Turns a frame of the dashboard, as the terminal gets it or as JSON of \`view()\`, into an SVG of a terminal window:
 
   frame.ansi docs/dashboard.svg

@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { DEAD_MS } from '../src/transport/bullmq/heartbeat.ts';
-import { FLEET_FAULTS } from '../test/support/crash/fleet-faults.ts';
-import { lastJson, startSeine, temporaryFolder } from '../test/support/seine-process.ts';
-import { pathOf, startLinkedSite } from '../test/support/sites/linked-site.ts';
-import { readOptions } from './read-options.ts';
-import { replaceBetween } from './replace-between.ts';
+import { DEAD_MS } from '../../src/transport/bullmq/heartbeat.ts';
+import { FLEET_FAULTS } from '../../test/support/crash/fleet-faults.ts';
+import { lastJson, startSeine, temporaryFolder } from '../../test/support/seine-process.ts';
+import { pathOf, startLinkedSite } from '../../test/support/sites/linked-site.ts';
+import { readOptions } from '../read-options.ts';
+import { replaceBetween } from '../replace-between.ts';
 
 interface Case {
   name: string;

@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { compileNative } from '../test/support/compile-native.ts';
+import { compileNative } from '../../test/support/compile-native.ts';
 
 /** Writes what native/ is compiled to into src/; run it after changing something there. */
 async function build(name: 'deflate' | 'md5', constant: string, file: string): Promise<void> {
@@ -7,7 +7,7 @@ async function build(name: 'deflate' | 'md5', constant: string, file: string): P
   const lines = base64.match(/.{1,100}/g)!.map((line) => `  '${line}',`);
   writeFileSync(
     file,
-    `/** native/${name}.ts, compiled; written by scripts/build-native.ts. */\nexport const ${constant} = [\n${lines.join('\n')}\n].join('');\n`,
+    `/** native/${name}.ts, compiled; written by scripts/build/build-native.ts. */\nexport const ${constant} = [\n${lines.join('\n')}\n].join('');\n`,
   );
 }
 

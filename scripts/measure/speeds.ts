@@ -1,16 +1,16 @@
-import { createProgress } from '../src/coordinator/reports/progress.ts';
-import { detectBlock } from '../src/core/blocking/block-detection.ts';
-import { renderDashboard } from '../src/tui/render-dashboard.ts';
-import { batchOf, reportOf, START } from '../test/support/coordinator/progress-reports.ts';
-import { viewOf } from '../test/support/coordinator/run-view.ts';
-import { cpuNow } from '../test/support/cpu-time.ts';
-import { startHostileProcess } from '../test/support/hostile/hostile-process.ts';
-import { medianKept, type Throughput } from '../test/support/hostile/hostile-visits.ts';
-import { runAdaptively } from '../test/support/runs/adaptive-run.ts';
-import { openMixedProxies, throughputOf } from '../test/support/runs/mixed-proxies.ts';
-import { crawlGoodHost, stallingUrls } from '../test/support/runs/neighbours-run.ts';
-import { closeAll, openSite, run } from '../test/support/runs/proxied-run.ts';
-import { readOptions } from './read-options.ts';
+import { createProgress } from '../../src/coordinator/reports/progress.ts';
+import { detectBlock } from '../../src/core/blocking/block-detection.ts';
+import { renderDashboard } from '../../src/tui/render-dashboard.ts';
+import { batchOf, reportOf, START } from '../../test/support/coordinator/progress-reports.ts';
+import { viewOf } from '../../test/support/coordinator/run-view.ts';
+import { cpuNow } from '../../test/support/cpu-time.ts';
+import { startHostileProcess } from '../../test/support/hostile/hostile-process.ts';
+import { medianKept, type Throughput } from '../../test/support/hostile/hostile-visits.ts';
+import { runAdaptively } from '../../test/support/runs/adaptive-run.ts';
+import { openMixedProxies, throughputOf } from '../../test/support/runs/mixed-proxies.ts';
+import { crawlGoodHost, stallingUrls } from '../../test/support/runs/neighbours-run.ts';
+import { closeAll, openSite, run } from '../../test/support/runs/proxied-run.ts';
+import { readOptions } from '../read-options.ts';
 
 interface Figure {
   what: string;

@@ -1,18 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import { type Batch, type Report, WIRE_VERSION } from '../src/core/batch/batch.ts';
-import { openHttpFetcher } from '../src/fetch/http/http-fetcher.ts';
-import { fleetKeys, openBatch, openReply, sealBatch, sealReply } from '../src/transport/bullmq/wire.ts';
-import { type MessageSeal, openMessageSeal } from '../src/transport/message-seal.ts';
-import { Lateness } from '../src/worker/batch/pace.ts';
-import { processBatch } from '../src/worker/batch/process-batch.ts';
-import { JobCache } from '../src/worker/compile-job.ts';
-import { MemoryBlobs } from '../test/sim/memory-blobs.ts';
-import { specOf } from '../test/support/fixtures.ts';
-import { realClock } from '../test/support/real-clock.ts';
-import { readOptions } from './read-options.ts';
-import { replaceBetween } from './replace-between.ts';
+import { type Batch, type Report, WIRE_VERSION } from '../../src/core/batch/batch.ts';
+import { openHttpFetcher } from '../../src/fetch/http/http-fetcher.ts';
+import { fleetKeys, openBatch, openReply, sealBatch, sealReply } from '../../src/transport/bullmq/wire.ts';
+import { type MessageSeal, openMessageSeal } from '../../src/transport/message-seal.ts';
+import { Lateness } from '../../src/worker/batch/pace.ts';
+import { processBatch } from '../../src/worker/batch/process-batch.ts';
+import { JobCache } from '../../src/worker/compile-job.ts';
+import { MemoryBlobs } from '../../test/sim/memory-blobs.ts';
+import { specOf } from '../../test/support/fixtures.ts';
+import { realClock } from '../../test/support/real-clock.ts';
+import { readOptions } from '../read-options.ts';
+import { replaceBetween } from '../replace-between.ts';
 
 const { values: options } = readOptions({
   start: 'npm run signing-cost --',

@@ -1,6 +1,6 @@
-import { runCrashes } from '../test/support/crash/crash-harness.ts';
-import { readOptions } from './read-options.ts';
-import { replaceBetween } from './replace-between.ts';
+import { runCrashes } from '../../test/support/crash/crash-harness.ts';
+import { readOptions } from '../read-options.ts';
+import { replaceBetween } from '../replace-between.ts';
 
 const { values } = readOptions({
   start: 'npm run crash --',

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
-import { mainContent } from '../src/worker/markdown/markdown.ts';
-import { Page } from '../src/worker/page/page.ts';
+import { mainContent } from '../../src/worker/markdown/markdown.ts';
+import { Page } from '../../src/worker/page/page.ts';
 import {
   type ContentPage,
   contentPages,
@@ -9,9 +9,9 @@ import {
   type Rates,
   rateText,
   textOfMarkdown,
-} from '../test/support/html/content-corpus.ts';
-import { readOptions } from './read-options.ts';
-import { replaceBetween } from './replace-between.ts';
+} from '../../test/support/html/content-corpus.ts';
+import { readOptions } from '../read-options.ts';
+import { replaceBetween } from '../replace-between.ts';
 
 const { values } = readOptions({
   start: 'npm run content --',

@@ -1,10 +1,10 @@
-import { detectBlock } from '../src/core/blocking/block-detection.ts';
-import { ratesOf } from '../test/support/html/block-corpus.ts';
-import { readOptions } from './read-options.ts';
-import { replaceBetween } from './replace-between.ts';
+import { detectBlock } from '../../src/core/blocking/block-detection.ts';
+import { ratesOf } from '../../test/support/html/block-corpus.ts';
+import { readOptions } from '../read-options.ts';
+import { replaceBetween } from '../replace-between.ts';
 
 const { values } = readOptions({
-  start: 'npx node scripts/blocking-rates.ts',
+  start: 'npx node scripts/measure/blocking-rates.ts',
   about: `How well block pages are told from ordinary ones, on the corpus of the tests.`,
   options: {
     tuning: { flag: true, does: 'list what goes wrong in the half for tuning' },

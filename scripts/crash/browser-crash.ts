@@ -1,11 +1,11 @@
-import { type BrowserFetcher, openBrowserFetcher } from '../src/fetch/browser/browser-fetcher.ts';
-import type { FetchRequest, FetchResult } from '../src/ports/fetcher.ts';
-import { groupOf, listProcesses, renderersOf } from '../test/support/browser/browser-processes.ts';
-import { openRawOrigin, reply, sends } from '../test/support/servers/raw-origin.ts';
-import { readOptions } from './read-options.ts';
+import { type BrowserFetcher, openBrowserFetcher } from '../../src/fetch/browser/browser-fetcher.ts';
+import type { FetchRequest, FetchResult } from '../../src/ports/fetcher.ts';
+import { groupOf, listProcesses, renderersOf } from '../../test/support/browser/browser-processes.ts';
+import { openRawOrigin, reply, sends } from '../../test/support/servers/raw-origin.ts';
+import { readOptions } from '../read-options.ts';
 
 const { values } = readOptions({
-  start: 'npx node scripts/browser-crash.ts',
+  start: 'npx node scripts/crash/browser-crash.ts',
   about: `Kills renderers and browsers under load, again and again: every page must end with a result in time, every page that
 was lost must be had by trying again, and nothing may be left behind.`,
   options: {

@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type Browser, chromium } from 'playwright-core';
-import { enqueue, url as urlOf } from '../bench/flat-work.ts';
-import { openFolder } from '../src/app/folder.ts';
-import { findChromium } from '../src/fetch/browser/process/find-chromium.ts';
-import type { Job, Store } from '../src/ports/store.ts';
-import { change, leaseOne, recordOf, settlementOf, specOf } from '../test/support/fixtures.ts';
-import { readOptions } from './read-options.ts';
-import { replaceBetween } from './replace-between.ts';
+import { enqueue, url as urlOf } from '../../bench/flat-work.ts';
+import { openFolder } from '../../src/app/folder.ts';
+import { findChromium } from '../../src/fetch/browser/process/find-chromium.ts';
+import type { Job, Store } from '../../src/ports/store.ts';
+import { change, leaseOne, recordOf, settlementOf, specOf } from '../../test/support/fixtures.ts';
+import { readOptions } from '../read-options.ts';
+import { replaceBetween } from '../replace-between.ts';
 
 const { values } = readOptions({
   start: 'npm run dashboard-speed --',

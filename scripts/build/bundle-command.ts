@@ -47,7 +47,7 @@ const ownAddress = (out: string): Plugin => ({
 const otherPackages = (out: string): Plugin => ({
   name: 'other packages',
   setup({ onResolve }) {
-    // Those of scripts/bundle-packages.ts.
+    // Those of scripts/build/bundle-packages.ts.
     onResolve({ filter: /-(sdk|packages)\.js$/ }, ({ path, resolveDir }) => ({
       path: relative(out, join(resolveDir, path)).split(sep).join('/'),
       external: true,

@@ -1,17 +1,17 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { COMMANDS, type CommandSpec, type OptionSpec } from '../src/cli/specs/commands.ts';
-import { SETTINGS } from '../src/config/schema.ts';
-import { EXIT_CODES } from '../src/core/errors.ts';
-import { FAILURES, SKIPS } from '../src/core/failures.ts';
-import { exampleOf, fieldsOf, OPERATIONS } from '../src/server/api/openapi.ts';
-import { PROBLEMS } from '../src/server/api/requests/problems.ts';
-import { comparePolicies } from '../test/sim/revisits.ts';
+import { COMMANDS, type CommandSpec, type OptionSpec } from '../../src/cli/specs/commands.ts';
+import { SETTINGS } from '../../src/config/schema.ts';
+import { EXIT_CODES } from '../../src/core/errors.ts';
+import { FAILURES, SKIPS } from '../../src/core/failures.ts';
+import { exampleOf, fieldsOf, OPERATIONS } from '../../src/server/api/openapi.ts';
+import { PROBLEMS } from '../../src/server/api/requests/problems.ts';
+import { comparePolicies } from '../../test/sim/revisits.ts';
+import { readOptions } from '../read-options.ts';
 import { fieldGroups } from './job-fields.ts';
-import { readOptions } from './read-options.ts';
 
-/** The tables of docs/ that repeat tables of the code: `npx node scripts/write-docs.ts`; a test compares. */
+/** The tables of docs/ that repeat tables of the code: `npx node scripts/docs/write-docs.ts`; a test compares. */
 
-const BEGIN_NOTE = 'written by npx node scripts/write-docs.ts';
+const BEGIN_NOTE = 'written by npx node scripts/docs/write-docs.ts';
 
 /** By file, then by the name of the section. */
 export const SECTIONS: Record<string, Record<string, () => string>> = {
@@ -182,7 +182,7 @@ function exitTable(): string {
 
 if (import.meta.main) {
   readOptions({
-    start: 'npx node scripts/write-docs.ts',
+    start: 'npx node scripts/docs/write-docs.ts',
     about: 'Writes the tables of docs/ that repeat tables of the code.',
   });
   for (const path of Object.keys(SECTIONS))

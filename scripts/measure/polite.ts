@@ -1,6 +1,6 @@
-import { runPolitely } from '../test/support/runs/polite-run.ts';
-import { readOptions } from './read-options.ts';
-import { replaceBetween } from './replace-between.ts';
+import { runPolitely } from '../../test/support/runs/polite-run.ts';
+import { readOptions } from '../read-options.ts';
+import { replaceBetween } from '../replace-between.ts';
 
 /** Of the permitted rate, the mean over hosts and runs. For a machine that does nothing else. */
 const SHARE_MIN = 0.9;

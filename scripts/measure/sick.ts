@@ -1,6 +1,6 @@
-import { crawlSickPages, type Sickness } from '../test/support/runs/sick-run.ts';
-import { readOptions } from './read-options.ts';
-import { replaceBetween } from './replace-between.ts';
+import { crawlSickPages, type Sickness } from '../../test/support/runs/sick-run.ts';
+import { readOptions } from '../read-options.ts';
+import { replaceBetween } from '../replace-between.ts';
 
 const { values } = readOptions({
   start: 'npm run sick --',

@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Webhook } from 'standardwebhooks';
-import { readOptions } from './read-options.ts';
-import { replaceBetween } from './replace-between.ts';
+import { readOptions } from '../read-options.ts';
+import { replaceBetween } from '../replace-between.ts';
 
 const { values } = readOptions({
   start: 'npm run crash-service --',
@@ -25,7 +25,7 @@ const URLS = values.urls;
 const CLIENTS = 4;
 const END_MS = 300_000;
 const ANSWER_MS = 10_000;
-const SEINE = fileURLToPath(new URL('../bin/seine.js', import.meta.url));
+const SEINE = fileURLToPath(new URL('../../bin/seine.js', import.meta.url));
 
 interface Sent {
   key: string;

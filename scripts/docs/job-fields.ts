@@ -1,5 +1,5 @@
-import { jobSchema } from '../src/core/job-schema/job-schema.ts';
-import { jobJsonSchema } from '../src/job-file/json-schema.ts';
+import { jobSchema } from '../../src/core/job-schema/job-schema.ts';
+import { jobJsonSchema } from '../../src/job-file/json-schema.ts';
 
 /** Every field of a job, read from the schema that checks jobs. */
 

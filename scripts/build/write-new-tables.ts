@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { migratedTables } from '../test/support/migrated-tables.ts';
+import { migratedTables } from '../../test/support/migrated-tables.ts';
 
 /** Writes the tables that the migrations of SQLite come to into src/; run it after adding a migration. */
 const CONSTANT = 'NEW_TABLES';
@@ -9,8 +9,8 @@ const sql = migratedTables(database).replaceAll('\\', '\\\\').replaceAll('`', '\
 writeFileSync(
   'src/store/sqlite/migrations/new-tables.ts',
   `/**
- * What all migrations come to in an empty database, written by scripts/write-new-tables.ts. One migration after the other
- * takes ten times as long, because SQLite reads all tables again after each change of one.
+ * The tables of an empty database after all migrations, written by scripts/build/write-new-tables.ts. Running the
+ * migrations one by one takes ten times as long, because SQLite reads all tables again after each change of one.
  */
 export const ${CONSTANT} = \`
 ${sql}

@@ -1,6 +1,6 @@
-import { crawlPoison, type Deed } from '../test/support/runs/poison-run.ts';
-import { readOptions } from './read-options.ts';
-import { replaceBetween } from './replace-between.ts';
+import { crawlPoison, type Deed } from '../../test/support/runs/poison-run.ts';
+import { readOptions } from '../read-options.ts';
+import { replaceBetween } from '../replace-between.ts';
 
 const { values } = readOptions({
   start: 'npm run poison --',

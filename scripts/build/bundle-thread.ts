@@ -21,7 +21,7 @@ const PROGRAMS = {
 const laterPackages: Plugin = {
   name: 'later packages',
   setup({ onResolve }) {
-    // Those of scripts/bundle-packages.ts.
+    // Those of scripts/build/bundle-packages.ts.
     onResolve({ filter: /-(sdk|packages)\.js$/ }, ({ path, resolveDir }) => ({
       path: relative(OUT, join(resolveDir, path)),
       external: true,

@@ -13,11 +13,11 @@ import { dirname, extname, join, posix, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Marked, type Token, type Tokens } from 'marked';
 import MiniSearch from 'minisearch';
-import { escapeHtml } from '../src/core/text/escape-html.ts';
-import { readOptions } from './read-options.ts';
+import { escapeHtml } from '../../src/core/text/escape-html.ts';
+import { readOptions } from '../read-options.ts';
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const PARTS = join(import.meta.dirname, 'docs-site');
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const PARTS = join(import.meta.dirname, 'site');
 const CODE = new Set(['.ts', '.yaml', '.json', '.sh', '.py', '.csv', '.js', '']);
 export const SEARCH_OPTIONS = { fields: ['title', 'page', 'text'], storeFields: ['title', 'page', 'url'] };
 

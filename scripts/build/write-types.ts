@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
-import { jobJsonSchema } from '../src/job-file/json-schema.ts';
-import { jobFields, type Schema } from './job-fields.ts';
-import { readOptions } from './read-options.ts';
+import { jobJsonSchema } from '../../src/job-file/json-schema.ts';
+import { jobFields, type Schema } from '../docs/job-fields.ts';
+import { readOptions } from '../read-options.ts';
 
-/** The types of jobs with a text on every field, for editors: `npx node scripts/write-types.ts`; a test compares. */
+/** The types of jobs with a text on every field, for editors: `npx node scripts/build/write-types.ts`; a test compares. */
 
 export const TYPES_FILE = 'src/job-file/job-input.ts';
 
@@ -43,7 +43,7 @@ export function jobTypes(): string {
   const { select: _, schema: __, ...routeFields } = routes!.items!.properties!;
   const route = { ...routes!.items!, properties: routeFields };
   return [
-    '/** Written by npx node scripts/write-types.ts from the schema of jobs. */',
+    '/** Written by npx node scripts/build/write-types.ts from the schema of jobs. */',
     ...definitions,
     ...shared,
     `/** A route, but for its functions, and what TypeScript knows more of: select and schema. */\nexport interface RouteFields ${typeOf(route, '', 'routes[].', texts)}`,
@@ -117,7 +117,7 @@ const literal = (value: unknown) => (typeof value === 'string' ? `'${value}'` : 
 
 if (import.meta.main) {
   readOptions({
-    start: 'npx node scripts/write-types.ts',
+    start: 'npx node scripts/build/write-types.ts',
     about: `Writes the types of jobs with a text on every field, for editors: ${TYPES_FILE}.`,
   });
   writeFileSync(TYPES_FILE, jobTypes());

@@ -1,6 +1,6 @@
-import { runServerCrashes } from '../test/support/crash/server-crashes.ts';
-import { readOptions } from './read-options.ts';
-import { replaceBetween } from './replace-between.ts';
+import { runServerCrashes } from '../../test/support/crash/server-crashes.ts';
+import { readOptions } from '../read-options.ts';
+import { replaceBetween } from '../replace-between.ts';
 
 const { values } = readOptions({
   start: 'npm run crash-many --',

@@ -1,12 +1,12 @@
-import { browser as browserSchema } from '../src/core/job-schema/browser.ts';
-import { openBrowserFetcher } from '../src/fetch/browser/browser-fetcher.ts';
-import { groupMemoryBytes } from '../src/fetch/browser/process/process-memory.ts';
-import type { FetchRequest } from '../src/ports/fetcher.ts';
-import { openRawOrigin, reply } from '../test/support/servers/raw-origin.ts';
-import { readOptions } from './read-options.ts';
+import { browser as browserSchema } from '../../src/core/job-schema/browser.ts';
+import { openBrowserFetcher } from '../../src/fetch/browser/browser-fetcher.ts';
+import { groupMemoryBytes } from '../../src/fetch/browser/process/process-memory.ts';
+import type { FetchRequest } from '../../src/ports/fetcher.ts';
+import { openRawOrigin, reply } from '../../test/support/servers/raw-origin.ts';
+import { readOptions } from '../read-options.ts';
 
 const { values } = readOptions({
-  start: 'npx node scripts/browser-memory.ts',
+  start: 'npx node scripts/measure/browser-memory.ts',
   about: `Shows many pages and looks at the memory of the browser and of this process: the sum must stay within ± 10 % of its
 mean once both are warm. The first fifth of the pages is for that: caches fill, and heaps grow to the size they keep.`,
   options: {
