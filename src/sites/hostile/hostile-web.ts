@@ -184,7 +184,7 @@ function headersOf(lines: readonly string[]): Map<string, string> {
 }
 
 /** The page that lists everything, with links. */
-export function indexPage(): Buffer {
+function indexPage(): Buffer {
   const rows = CASES.map((each) => {
     const links = pathsOf(each).map(
       (path, index) => `<a href="${path}">${index === 0 ? escapeHtml(each.base) : index + 1}</a>`,

@@ -159,7 +159,7 @@ let isPlanned = false;
  * Hashes what is complete by the end of this turn of the event loop together, as MD5 of several bodies takes less than half
  * the time. Nothing waits for bodies that are still on their way: while a worker is busy, each turn completes several.
  */
-export function hashesOf(body: Buffer): Promise<Hashes> {
+function hashesOf(body: Buffer): Promise<Hashes> {
   return new Promise((resolve) => {
     waiting.push({ body, resolve });
     plan();

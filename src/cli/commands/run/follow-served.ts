@@ -114,7 +114,7 @@ async function detach(context: Context, folder: Folder, job: Job, signal: NodeJS
 type KeyInput = Pick<ReadStream, 'setRawMode' | 'on' | 'off' | 'resume' | 'pause'>;
 
 /** The next key, without Enter; as text, empty when the terminal is gone. Ctrl-C and Ctrl-D are keys like any other. */
-export async function readKey(input: KeyInput): Promise<string> {
+async function readKey(input: KeyInput): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
   const onData = (bytes: Buffer) => resolve(bytes.toString());
   const onEnd = () => resolve('');
