@@ -165,7 +165,7 @@ describe('written by hand, but true', () => {
       ['docs/exports.md', 'at most 50,000 rows', 50_000, GROUP_ROWS_MAX],
       ['docs/exports.md', 'beyond the first 1,000', 1_000, LIMITS.tableFieldsMax],
       ['docs/reliability.md', 'worker died six times', 6, LOSSES_MAX],
-      ['docs/reliability.md', 'three deaths of the coordinator', 3, CRASHES_MAX],
+      ['docs/reliability.md', 'coordinator died three times', 3, CRASHES_MAX],
       ['ARCHITECTURE.md', 'within the next 400 ms', 400, LOOK_AHEAD_MS],
       ['ARCHITECTURE.md', '2 × 50,000', 50_000, LIMITS.recentUrlsMax],
       ['ARCHITECTURE.md', '256 origins; 10,000 names', 256, ORIGINS_PER_WORKER_MAX],
