@@ -143,6 +143,14 @@ describe('ARCHITECTURE.md', () => {
     expect(named.length).toBeGreaterThan(10);
   });
 
+  test('has every folder and file of src in the table of layers', () => {
+    const [, layers = ''] = /## Layers\n([\s\S]*?)\n## /.exec(text) ?? [];
+    const named = new Set([...layers.matchAll(/`([\w.-]+)\/?`/g)].map(([, name]) => name!));
+    // What the package exports, and nothing else.
+    named.add('index.ts');
+    expect(readdirSync(join(ROOT, 'src')).filter((name) => !named.has(name))).toEqual([]);
+  });
+
   test('has each word of the glossary once, with the file that owns it', () => {
     const [, glossary = ''] = /## Glossary\n([\s\S]*?)\n## /.exec(text) ?? [];
     const rows = [...glossary.matchAll(/^\| ([A-Z][\w -]*) \| .+ \| (.+) \|$/gm)];
