@@ -13,6 +13,7 @@ import { crawlSection } from './report/crawl-section.ts';
 import { printRows } from './report/crawl-table.ts';
 import { type CrawlData, judge, type Row, summarise } from './report/crawl-verdict.ts';
 import { describeMachine, describeVersions } from './report/machine.ts';
+import { readmeSection } from './report/readme-section.ts';
 import type { BenchOptions, Scenario, ScenarioResult } from './scenario.ts';
 import type { Scratch } from './scratch.ts';
 import { writeSite } from './site.ts';
@@ -120,6 +121,7 @@ async function run(options: BenchOptions, scratch: Scratch): Promise<ScenarioRes
     verdicts,
     data,
     section: crawlSection(data, verdicts),
+    readme: readmeSection(data),
     files: { 'benchmarks.svg': crawlChart(data) },
   };
 }

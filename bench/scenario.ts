@@ -34,6 +34,8 @@ export interface ScenarioResult {
   figures?: unknown;
   /** Markdown for the scenario's section of docs/benchmarks.md. */
   section: string;
+  /** Markdown for the short table of the README; only of the scenario that it shows. */
+  readme?: string;
   /** Extra files for docs/, by name. */
   files?: Record<string, string>;
 }

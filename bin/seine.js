@@ -3,7 +3,7 @@
 // Plain JavaScript that any Node can read, so that an old one gets a sentence and not a syntax error.
 import { checkNode, hushWarnings } from './check-node.js';
 
-/** Commands with a bundle of their own, see scripts/bundle-command.ts. */
+/** Commands with a bundle of their own, see scripts/build/bundle-command.ts. */
 const BUNDLES = {
   report: ['status', 'jobs', 'stop', 'cancel', 'dead'],
   run: ['run', 'resume'],

@@ -1,5 +1,5 @@
 /**
- * MD5 of four bodies at once in AssemblyScript, compiled by scripts/build-native.ts and kept in
+ * MD5 of four bodies at once in AssemblyScript, compiled by scripts/build/build-native.ts and kept in
  * src/core/media/md5-code.ts; a test compiles it again and compares. Each step of MD5 waits for the one before, so that
  * one body leaves most of a core idle: four in the lanes of a vector take little longer than one.
  *

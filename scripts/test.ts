@@ -36,11 +36,11 @@ function tests(name: string, ...args: string[]): Step {
 const build: Step[][] = [
   [{ name: 'build', command: 'tsc', args: ['-p', 'tsconfig.build.json', '--noCheck'] }],
   [
-    { name: 'packages', command: 'node', args: ['scripts/bundle-packages.ts'] },
-    { name: 'thread', command: 'node', args: ['scripts/bundle-thread.ts'] },
-    { name: 'command', command: 'node', args: ['scripts/bundle-command.ts'] },
-    { name: 'schema', command: 'node', args: ['scripts/write-schema.ts'] },
-    { name: 'dashboard', command: 'node', args: ['scripts/build-dashboard.ts'] },
+    { name: 'packages', command: 'node', args: ['scripts/build/bundle-packages.ts'] },
+    { name: 'thread', command: 'node', args: ['scripts/build/bundle-thread.ts'] },
+    { name: 'command', command: 'node', args: ['scripts/build/bundle-command.ts'] },
+    { name: 'schema', command: 'node', args: ['scripts/build/write-schema.ts'] },
+    { name: 'dashboard', command: 'node', args: ['scripts/build/build-dashboard.ts'] },
   ],
 ];
 

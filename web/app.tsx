@@ -46,7 +46,7 @@ function viewOf(at: string): ComponentChild {
   const place = PLACES.find(({ to }) => to === at || (to === '/' && at === '/jobs'));
   if (place) return place.view();
   return (
-    <Empty title="There is nothing at this address.">
+    <Empty title="No such page.">
       <a href="/">All jobs</a>
     </Empty>
   );

@@ -1,12 +1,13 @@
 /**
  * docs/benchmarks.md: each scenario owns what stands between its two markers; everything else is written by hand
- * and survives.
+ * and survives. The README has the most important figures of one of them.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { BENCH_FOLDER, ROOT_FOLDER } from '../contenders/contender.ts';
 
 const DOCUMENT = join(ROOT_FOLDER, 'docs', 'benchmarks.md');
+const README = join(ROOT_FOLDER, 'README.md');
 const RESULTS = join(BENCH_FOLDER, 'results', 'latest.json');
 
 function replaceSection(text: string, name: string, section: string): string {
@@ -27,11 +28,13 @@ export function readResult<T>(name: string): T | undefined {
 
 export function writeScenario(
   name: string,
-  result: { section: string; data: unknown; files?: Record<string, string> },
+  result: { section: string; data: unknown; readme?: string; files?: Record<string, string> },
 ): void {
   const text = existsSync(DOCUMENT) ? readFileSync(DOCUMENT, 'utf8') : '# Benchmarks\n';
   mkdirSync(dirname(DOCUMENT), { recursive: true });
   writeFileSync(DOCUMENT, replaceSection(text, name, result.section));
+  if (result.readme !== undefined)
+    writeFileSync(README, replaceSection(readFileSync(README, 'utf8'), 'bench', result.readme));
   for (const [file, content] of Object.entries(result.files ?? {})) {
     writeFileSync(join(dirname(DOCUMENT), file), content);
   }

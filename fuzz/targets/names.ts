@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkKey } from '../../src/blobs/blob-key.ts';
-import { csvLine } from '../../src/cli/export/csv.ts';
+import { csvLine } from '../../src/cli/export/formats.ts';
 import { recordTable } from '../../src/cli/export/record-table.ts';
 import { judgeQuality } from '../../src/coordinator/reports/quality.ts';
 import { SeineError } from '../../src/core/errors.ts';

@@ -144,7 +144,7 @@ function loggerOf(
   { log, logFormat, logFile }: LoadedConfig['config'],
   toScreen: (text: string) => void,
 ): Logger {
-  const write = logFile === null ? toScreen : openRotatingFile(logFile);
+  const write = logFile === null ? toScreen : openRotatingFile(logFile, { elsewhere: toScreen });
   const options = { level: log, write, now: Date.now };
   return logFormat === 'json' ? makeJsonLogger(options) : makeTextLogger(options);
 }

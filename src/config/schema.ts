@@ -141,7 +141,7 @@ export const SETTINGS = {
     env: 'SEINE_WORKERS',
     shown:
       'number of cores, at most 8 and one for each 128 MB of memory; in runs and servers fewer while fewer are enough',
-    doc: 'Worker threads, 1 to 256; or a range that follows the work, such as `1..8`, beginning with the least.',
+    doc: 'Worker threads, 1 to 256; or a range such as `1..8`, which starts with the lower number and follows the work.',
     default: () => null,
     parse: threadRange,
     show: (workers) => {
@@ -153,7 +153,7 @@ export const SETTINGS = {
   workersKeepSeconds: setting<number>({
     env: 'SEINE_WORKERS_KEEP_SECONDS',
     shown: '300',
-    doc: 'Seconds for which fewer worker threads must be enough before some end, 1 to 86,400. Only where `workers` is not one number.',
+    doc: 'Seconds for which fewer worker threads must be enough before some end, 1 to 86,400. Only if `workers` is not one number.',
     default: () => KEEP_MS / 1_000,
     parse: integer(1, 86_400),
   }),
@@ -227,7 +227,7 @@ export const SETTINGS = {
   browserSandbox: setting<'auto' | 'try' | 'on' | 'off'>({
     env: 'SEINE_BROWSER_SANDBOX',
     shown: 'auto',
-    doc: "Chromium's sandbox: `on`, `off`, `auto`, which turns it off only for root, or `try`, which also turns it off where there are no user namespaces.",
+    doc: "Chromium's sandbox: `on`, `off`, `auto`, which turns it off only for root, or `try`, which also turns it off if there are no user namespaces.",
     default: () => 'auto',
     parse: oneOf('auto', 'try', 'on', 'off'),
   }),
@@ -291,7 +291,7 @@ export const SETTINGS = {
   allowPrivate: setting<'job' | 'never'>({
     env: 'SEINE_ALLOW_PRIVATE',
     shown: '`job` for the threads of a run, `never` for other workers',
-    doc: 'Whether private addresses, loopback included, may be connected to: `job` lets each job decide, `never` refuses them for pages, proxies, scraping APIs, source files, WebSockets and `notify`.',
+    doc: 'Whether Seine may connect to private addresses, including loopback: `job` lets each job decide, `never` refuses them for pages, proxies, scraping APIs, source files, WebSockets and `notify`.',
     default: () => 'job',
     parse: oneOf('job', 'never'),
   }),
@@ -299,7 +299,7 @@ export const SETTINGS = {
     ...setting<string | null>({
       env: 'SEINE_ADMIN_KEY',
       shown: 'none',
-      doc: 'API key with admin scope that `seine serve` knows from its start: one of `seine keys create`, or 32 or more random characters. Best as a file: `SEINE_ADMIN_KEY_FILE`.',
+      doc: 'API key with admin scope that `seine serve` has from the start: one of `seine keys create`, or 32 or more random characters. Best as a file: `SEINE_ADMIN_KEY_FILE`.',
       default: () => null,
       parse: (text) => (isApiKey(text) ? text : null),
       show: (key) => (key === null ? 'none' : '1 key'),
@@ -320,7 +320,7 @@ export const SETTINGS = {
   alerts: setting<Thresholds>({
     env: 'SEINE_ALERTS',
     shown: thresholdsText(THRESHOLDS_DEFAULT),
-    doc: 'Thresholds of the alerts of `seine serve`, see docs/monitoring.md; those that are not named stay as they are: `success=0.9,diskGb=10`.',
+    doc: 'Thresholds of the alerts of `seine serve`, see docs/monitoring.md; others keep their defaults: `success=0.9,diskGb=10`.',
     default: () => THRESHOLDS_DEFAULT,
     parse: parseThresholds,
     show: thresholdsText,
@@ -362,7 +362,7 @@ export const SETTINGS = {
     ...setting<string | null>({
       env: 'SEINE_MODEL_URL',
       shown: 'none',
-      doc: 'Language model that `seine learn --model` asks: the address of an API like OpenAI’s, with its version: `https://api.example/v1`. Addresses of the own network are called unless `SEINE_ALLOW_PRIVATE` is `never`; link-local ones never are.',
+      doc: 'Language model for `seine learn --model`: the address of an API like OpenAI’s, with its version: `https://api.example/v1`. It may be in your own network unless `SEINE_ALLOW_PRIVATE` is `never`, but never at a link-local address.',
       default: () => null,
       parse: (text) => (/^https?:\/\/./.test(text) && URL.canParse(text) ? text : null),
       show: showUrl,
@@ -373,7 +373,7 @@ export const SETTINGS = {
     ...setting<string | null>({
       env: 'SEINE_MODEL_NAME',
       shown: 'none',
-      doc: 'Name of that model, as the API has it.',
+      doc: 'Name of that model in the API.',
       default: () => null,
       parse: text,
     }),
@@ -394,7 +394,7 @@ export const SETTINGS = {
   prices: setting<Prices>({
     env: 'SEINE_PRICES',
     shown: pricesText(PRICES_DEFAULT),
-    doc: 'Prices in US dollars, see docs/cost.md; those that are not named stay as they are: `proxyGb=8,machineHour=0.1`. In a settings file also as a table of names and numbers.',
+    doc: 'Prices in US dollars, see docs/cost.md; others keep their defaults: `proxyGb=8,machineHour=0.1`. In a settings file also as a table of names and numbers.',
     default: () => PRICES_DEFAULT,
     parse: parsePrices,
     show: pricesText,
@@ -410,7 +410,7 @@ export const SETTINGS = {
   secrets: setting<string>({
     env: 'SEINE_SECRETS',
     shown: '/run/secrets',
-    doc: 'Folder of mounted secrets. Each file is one secret; jobs refer to it by file name. Set in the environment, all of it is for jobs.',
+    doc: 'Folder of mounted secrets. Each file is one secret; jobs refer to it by file name. If set in the environment, jobs may read all of it.',
     default: () => '/run/secrets',
     parse: text,
   }),
@@ -418,7 +418,7 @@ export const SETTINGS = {
     ...setting<string[] | null>({
       env: 'SEINE_JOB_SECRETS',
       shown: 'those that start with `SEINE_SECRET_`',
-      doc: 'Secrets that jobs may read besides: environment variables, mounted secrets, and paths of files or folders, separated by commas.',
+      doc: 'Further secrets that jobs may read: environment variables, mounted secrets, and paths of files or folders, separated by commas.',
       default: () => null,
       parse: (text) => text.split(',').flatMap((name) => name.trim() || []),
       show: (names) => names?.join(',') ?? 'none',
@@ -439,7 +439,7 @@ export const SETTINGS = {
   hostLogDays: setting<number>({
     env: 'SEINE_HOST_LOG_DAYS',
     shown: '365',
-    doc: 'Days that entries in the logs of hosts are kept, 1 to 36,500. Older ones are cut at a checkpoint, see docs/politeness.md.',
+    doc: 'Days to keep entries in the logs of hosts, 1 to 36,500. Older ones are cut at a checkpoint, see docs/politeness.md.',
     default: () => 365,
     parse: integer(1, 36_500),
   }),

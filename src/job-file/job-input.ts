@@ -1,4 +1,4 @@
-/** Written by npx node scripts/write-types.ts from the schema of jobs. */
+/** Written by npx node scripts/build/write-types.ts from the schema of jobs. */
 
 /** A field of a record: see docs/extraction.md. */
 export interface FieldInput {
@@ -111,7 +111,7 @@ export interface RouteFields {
   /** What the browser does with the pages, and what to store. See docs/rendering.md. */
   browser?:
     | {
-        /** When the page is ready: DOM parsed, page loaded, or no network traffic for half a second, for which it waits ten seconds at most. Default: `idle`. */
+        /** When the page is ready: DOM parsed, page loaded, or no network traffic for half a second (at most ten seconds later). Default: `idle`. */
         waitUntil?: 'dom' | 'load' | 'idle' | undefined;
         /** Actions on the page, in this order. */
         actions?:
@@ -146,7 +146,7 @@ export interface RouteFields {
                 }
             )[]
           | undefined;
-        /** How actions are done: `plain` at once, or like a person: `human` moves the pointer in curves, scrolls in small steps with pauses and types with a rhythm. Default: `plain`. */
+        /** How to perform actions: `plain` at once; `human` moves the pointer in curves, scrolls in small steps with pauses and types with a rhythm. Default: `plain`. */
         behaviour?: 'plain' | 'human' | undefined;
         /** Size of the window. Default: that of the device, or 1280 × 800. */
         viewport?:
@@ -358,7 +358,7 @@ export interface JobFields {
         requests?: number | null | undefined;
         /** Stop after spending this many US dollars, at the prices of the settings. */
         dollars?: number | null | undefined;
-        /** Stop after so many seconds of browser pages, counted one by one. */
+        /** Stop after this many seconds of browser pages, added up over all pages. */
         browserSeconds?: number | null | undefined;
         /** Fetch nothing while the disk has less free space than this. */
         diskFreeBytes?: number | undefined;
@@ -412,9 +412,9 @@ export interface JobFields {
         robots?: boolean | undefined;
         /** What to do with X-Robots-Tag and meta robots. `record` only records them. `obey` also follows no links of nofollow pages, stores no records or copies of noindex and noai pages, no copies of noarchive pages, and no media of noai, noimageai and noimageindex pages. */
         robotsTags?: 'record' | 'obey' | undefined;
-        /** What to do with links that have `rel=nofollow`, when follow rules look for links. `skip` does not follow them. */
+        /** What follow rules do with links that have `rel=nofollow`. `skip` does not follow them. */
         nofollow?: 'follow' | 'skip' | undefined;
-        /** Log what each host is asked, as a chain of entries that others can check: `seine export --what hosts`, `seine verify`. */
+        /** Log the requests to each host, as a chain of entries that others can check: `seine export --what hosts`, `seine verify`. */
         log?: boolean | undefined;
       }
     | undefined;
@@ -633,7 +633,7 @@ export interface JobFields {
         bodyMs?: number | undefined;
         /** A whole task. */
         taskMs?: number | undefined;
-        /** Estimate for each host how long a request may take, from how long its requests take: 1.5 × their 99th percentile, at most `taskMs`. */
+        /** Learn a timeout for each host from its requests: 1.5 × their 99th percentile, at most `taskMs`. */
         adaptive?: boolean | undefined;
       }
     | undefined;
@@ -651,18 +651,18 @@ export interface JobFields {
   /** Which fetch method is used, where a route allows several. */
   escalation?:
     | {
-        /** Which of the fetch methods that a route allows is used: the `lowest` that mostly works, or the `cheapest` by cost per success for each URL template. */
+        /** How to choose among the fetch methods that a route allows: the `lowest` that mostly works, or the `cheapest` by cost per success for each URL template. */
         choose?: 'lowest' | 'cheapest' | undefined;
-        /** Most US dollars to spend on finding out whether another fetch method is cheaper. It is never more than 5 % of what fetching costs. */
+        /** Most US dollars to spend on trying whether another fetch method is cheaper. Seine never spends more than 5 % of the fetching cost on it. */
         exploreDollars?: number | undefined;
       }
     | undefined;
   /** How many workers are wanted. */
   scaling?:
     | {
-        /** Have as many batches under way as hosts and backlog need, instead of as many as the workers take. They are slots of threads, jobs at a queue, or calls of a Lambda function. */
+        /** Have only as many batches under way as hosts and backlog need, instead of as many as the workers take. */
         adaptive?: boolean | undefined;
-        /** Wanted running time of the job: no more workers are wanted than it needs for that. */
+        /** Wanted running time of the job. Seine uses no more workers than it needs for that. */
         finishSeconds?: number | null | undefined;
       }
     | undefined;
@@ -686,7 +686,7 @@ export interface JobFields {
     | {
         /** How block pages are recognised: `all` signals, only what `known` defences send, or not at all. A page on which the route finds what it requires never counts as blocked. */
         detect?: 'all' | 'known' | 'off' | undefined;
-        /** Texts that only block pages of the sites have, in any case: a page with one of them is blocked. */
+        /** Texts that only block pages of the sites have, in upper or lower case. A page with one of them is blocked. */
         add?: readonly string[] | undefined;
       }
     | undefined;
@@ -715,7 +715,7 @@ export interface JobFields {
     | {
         /** A refresh fetches only URLs that were last fetched longer ago than this. */
         afterSeconds?: number | undefined;
-        /** Each URL has a time of its own instead, learned from how often it changes. */
+        /** Learn a separate interval for each URL, from how often it changes. */
         adapt?:
           | {
               /** Shortest time between two visits; also the first. */

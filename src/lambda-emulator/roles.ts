@@ -1,3 +1,5 @@
+import { escapeHtml } from '../core/text/escape-html.ts';
+
 /** The few calls of IAM that deploying needs, in its form-and-XML protocol. */
 
 interface Role {
@@ -54,7 +56,7 @@ export class Roles {
         const text = encodeURIComponent(document);
         return done(
           action,
-          `<RoleName>${escapeXml(name)}</RoleName><PolicyName>${escapeXml(policy)}</PolicyName><PolicyDocument>${text}</PolicyDocument>`,
+          `<RoleName>${escapeHtml(name)}</RoleName><PolicyName>${escapeHtml(policy)}</PolicyName><PolicyDocument>${text}</PolicyDocument>`,
         );
       }
       default:
@@ -71,7 +73,7 @@ export class Roles {
 }
 
 function roleXml({ name, arn, trust }: Role): string {
-  return `<Role><Path>/</Path><RoleName>${escapeXml(name)}</RoleName><RoleId>AROA${'A'.repeat(16)}</RoleId><Arn>${escapeXml(arn)}</Arn><CreateDate>2026-01-01T00:00:00Z</CreateDate><AssumeRolePolicyDocument>${encodeURIComponent(trust)}</AssumeRolePolicyDocument></Role>`;
+  return `<Role><Path>/</Path><RoleName>${escapeHtml(name)}</RoleName><RoleId>AROA${'A'.repeat(16)}</RoleId><Arn>${escapeHtml(arn)}</Arn><CreateDate>2026-01-01T00:00:00Z</CreateDate><AssumeRolePolicyDocument>${encodeURIComponent(trust)}</AssumeRolePolicyDocument></Role>`;
 }
 
 function done(action: string, result: string): IamReply {
@@ -82,10 +84,6 @@ function done(action: string, result: string): IamReply {
 function refuse(status: number, code: string, message: string): IamReply {
   return {
     status,
-    xml: `<ErrorResponse xmlns="https://iam.amazonaws.com/doc/2010-05-08/"><Error><Type>Sender</Type><Code>${code}</Code><Message>${escapeXml(message)}</Message></Error><RequestId>0</RequestId></ErrorResponse>`,
+    xml: `<ErrorResponse xmlns="https://iam.amazonaws.com/doc/2010-05-08/"><Error><Type>Sender</Type><Code>${code}</Code><Message>${escapeHtml(message)}</Message></Error><RequestId>0</RequestId></ErrorResponse>`,
   };
-}
-
-function escapeXml(text: string): string {
-  return text.replace(/[&<>]/g, (character) => `&#${character.charCodeAt(0)};`);
 }

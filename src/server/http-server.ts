@@ -3,6 +3,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { SeineError, StorageFullError } from '../core/errors.ts';
+import { cannotListen, type ListenAddress } from '../network/listen-address.ts';
 import { METRICS_TYPE, metricsText } from '../observe/metrics/text-format.ts';
 import { firecrawlRoutes } from './api/firecrawl/routes.ts';
 import { givenKey } from './api/keys/key-access.ts';
@@ -19,11 +20,6 @@ import { CONNECTIONS_MAX, Connections } from './connections.ts';
 import { addDashboardFiles } from './dashboard/dashboard-files.ts';
 import { addLogin } from './dashboard/login.ts';
 import { mcpRoutes } from './mcp/mcp-routes.ts';
-
-export interface ListenAddress {
-  host: string;
-  port: number;
-}
 
 interface HttpServerOptions {
   listen: ListenAddress;
@@ -332,12 +328,3 @@ const BROKEN_HTTP: ReadonlyMap<string, ProblemCode> = new Map([
   ['HPE_HEADER_OVERFLOW', 'too-large-headers'],
   ['ERR_HTTP_REQUEST_TIMEOUT', 'too-slow'],
 ]);
-
-function cannotListen({ host, port }: ListenAddress, error: NodeJS.ErrnoException): SeineError {
-  const reason =
-    error.code === 'EADDRINUSE' ? 'another program listens there' : (error.code ?? error.message);
-  return new SeineError(`cannot listen on ${host}:${port}: ${reason}`, {
-    hint: 'choose another address with --listen; port 0 takes a free one',
-    cause: error,
-  });
-}

@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Plugin as BundlePlugin, build, type OutputFile } from 'esbuild';
 import type { Plugin } from 'vitest/config';
-import { PRELUDE } from '../../scripts/bundle-for-node.ts';
+import { PRELUDE } from '../../scripts/build/bundle-for-node.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /**

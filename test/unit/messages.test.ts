@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { jobFields } from '../../scripts/job-fields.ts';
+import { jobFields } from '../../scripts/docs/job-fields.ts';
 import { COMMANDS } from '../../src/cli/specs/commands.ts';
 import { SETTINGS } from '../../src/config/schema.ts';
 import { EXIT_CODES } from '../../src/core/errors.ts';

@@ -40,7 +40,7 @@ function importsOf(path: string): Import[] {
 
 const IMPORTS = SOURCES.flatMap(importsOf);
 /** Their packages are part of the build, and not installed with it. */
-const BUNDLED = [...textOf('scripts/bundle-packages.ts').matchAll(/^ {2}'([\w/-]+)',$/gm)].map(
+const BUNDLED = [...textOf('scripts/build/bundle-packages.ts').matchAll(/^ {2}'([\w/-]+)',$/gm)].map(
   ([, path]) => `src/${path}.ts`,
 );
 const OWN = IMPORTS.filter(({ to }) => to.startsWith('src/'));

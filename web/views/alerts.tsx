@@ -66,7 +66,7 @@ export function AlertsView() {
       {known === null && failure.value === null ? <Loading /> : null}
       {known !== null && firing.length === 0 ? (
         <Empty title="Nothing is wrong.">
-          <p>What fires would be here, with since when, and a way to silence it.</p>
+          <p>Alerts that fire appear here. You can silence them.</p>
         </Empty>
       ) : null}
       {firing.length > 0 ? <AlertTable title="Firing" alerts={firing} isFiring /> : null}
@@ -102,7 +102,7 @@ function AlertRow({ alert, hasAction }: { alert: Alert; hasAction: boolean }) {
   const { kind, job, state, text, fired_at: from, resolved_at: to, silenced_until: silenced } = alert;
   const silence = async () => {
     const body = { kind, ...(job === null ? {} : { job }), seconds: SILENCE_SECONDS };
-    await attempt('It is not sent for an hour.', () => call('/alerts/silence', { method: 'POST', body }));
+    await attempt('Silenced for an hour.', () => call('/alerts/silence', { method: 'POST', body }));
     await loadAlerts();
   };
   return (

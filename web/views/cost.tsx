@@ -34,7 +34,7 @@ export function CostView() {
       <div class="view-head">
         <div>
           <h1>Cost</h1>
-          <p class="dim">What workers, proxies, storage and services took, at the prices of the settings.</p>
+          <p class="dim">What workers, proxies, storage and services cost, at the prices in the settings.</p>
         </div>
       </div>
       {jobs.length === 0 ? <Empty title="No jobs yet" /> : null}
@@ -113,7 +113,7 @@ export function JobCost({ job }: { job: JobNow }) {
         <Stat
           label="Spent"
           value={usd(spent)}
-          note={spent === 0 ? 'nothing that is paid by use' : undefined}
+          note={spent === 0 ? 'nothing used that has a price' : undefined}
         />
         <Stat label="For a million pages" value={pages === 0 ? '–' : usd((spent / pages) * 1e6)} />
         <Stat label="Requests" value={count(job.counts.requests)} />

@@ -28,7 +28,7 @@ export function DeadLettersView({ job }: { job: JobNow }) {
   if (data.groups.length === 0)
     return (
       <Empty title="No dead letters">
-        <p>URLs that failed for good would be here, by reason and host.</p>
+        <p>URLs that failed for good appear here, by reason and host.</p>
       </Empty>
     );
   const sections = new Map<string, Group[]>();
@@ -80,7 +80,7 @@ function Section({ job, by, name, groups, onDone }: SectionProps) {
       </header>
       <Table
         kind="stack"
-        columns={[by === 'code' ? 'Host' : 'Reason', { title: 'URLs', number: true }, 'One of them', ACTION]}
+        columns={[by === 'code' ? 'Host' : 'Reason', { title: 'URLs', number: true }, 'Example', ACTION]}
       >
         {groups.slice(0, 50).map((group) => (
           <GroupRow key={group[other]} job={job} group={group} name={group[other]}>

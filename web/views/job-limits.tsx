@@ -37,7 +37,7 @@ const GAINS_MAX = 4;
 /** `hostGap` is a name for programs. */
 const wordsOf = (name: string) => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
-/** What slots do with their time, what limits the job, and what changes would give. */
+/** Where the time of slots goes, the bottleneck of the job, and what changes would gain. */
 export function Limits({ job }: { job: JobNow }) {
   const { data } = useLoad(
     `${job.job_id} ${job.status}`,
@@ -49,7 +49,7 @@ export function Limits({ job }: { job: JobNow }) {
     .sort((one, other) => other[1] - one[1]);
   if (!data || shares.length === 0) return null;
   return (
-    <Panel title="What limits it">
+    <Panel title="Bottleneck">
       <p class="sentence">
         <Text value={withUnits(data.sentence)} />
       </p>

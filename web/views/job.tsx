@@ -175,7 +175,7 @@ function PaceDialog({ job, onClose }: { job: Job; onClose: () => void }) {
       ...(parallel === '' ? {} : { parallel: Number(parallel) }),
       ...(Number(priority) === job.priority ? {} : { priority: Number(priority) }),
     };
-    void attempt('The job goes on with it.', () => call(`/jobs/${job.job_id}`, { method: 'PATCH', body }));
+    void attempt('The change is in effect.', () => call(`/jobs/${job.job_id}`, { method: 'PATCH', body }));
   };
   return (
     <Dialog title="Pace and priority" action="Change" onClose={onClose} onAccept={accept}>

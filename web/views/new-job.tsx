@@ -66,7 +66,7 @@ export function NewJobView() {
           <h1>New job</h1>
         </div>
         <Choice
-          label="How it is written"
+          label="Format"
           options={['form', 'file']}
           value={mode}
           onChange={(one) => setQuery({ as: one === 'file' ? 'file' : null })}
@@ -127,13 +127,13 @@ function Verdict({ check }: { check: Check }) {
       ) : null}
       {check.job ? (
         <>
-          <p class="dim small">The whole job, with what was not written:</p>
+          <p class="dim small">The whole job, with its defaults:</p>
           <Preview value={check.job} />
         </>
       ) : null}
       {check.error || check.job ? null : (
         <p class="dim small">
-          What is wrong with it, and the whole job with its defaults. Nothing is fetched before the start.
+          Mistakes appear here, and the whole job with its defaults. Nothing is fetched before you start it.
         </p>
       )}
     </section>

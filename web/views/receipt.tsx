@@ -79,7 +79,7 @@ function UrlAccount({ receipt: { urls, addsUp } }: { receipt: Receipt }) {
     ['Waiting', waiting],
   ] as const;
   const others = [
-    [duplicates, 'known already'],
+    [duplicates, 'already known'],
     [rejected, 'unusable'],
     [dropped, 'refused as traps'],
   ] as const;

@@ -49,8 +49,8 @@ export function SettingsView() {
             ))}
           </dl>
           <p class="dim small after">
-            <code>seine doctor</code> checks the machine; settings are in <code>seine.yaml</code> and in
-            variables of the environment. <a href="/docs">Every call of the API</a>
+            <code>seine doctor</code> checks the machine; settings are in <code>seine.config.yaml</code> and
+            in variables of the environment. <a href="/docs">Every call of the API</a>
           </p>
         </Panel>
         <ThisPage />

@@ -130,7 +130,7 @@ function StoredPage({ job, task }: { job: JobNow; task: TaskDetails }) {
           src={`/api/v1/pages${stored}&inline=1`}
         />
       ) : (
-        <Empty title="It cannot be shown here." />
+        <Empty title="This page cannot be shown here." />
       )}
     </Panel>
   );

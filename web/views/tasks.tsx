@@ -42,7 +42,7 @@ export function TasksView({ job }: { job: JobNow }) {
       <section class="panel flush">
         {rows.length > 0 ? <TaskTable job={job} rows={rows} /> : null}
         {rows.length === 0 && !isLooking ? (
-          <Empty title={job.counts.total === 0 ? 'No tasks yet' : 'No task is like that.'} />
+          <Empty title={job.counts.total === 0 ? 'No tasks yet' : 'No task matches.'} />
         ) : null}
         <div class="pager">
           <span class="dim" role="status">

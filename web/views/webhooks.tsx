@@ -42,7 +42,7 @@ export function WebhooksView() {
       <div class="view-head">
         <div>
           <h1>Webhooks</h1>
-          <p class="dim">Signed by Standard Webhooks; tried for a day until they arrive.</p>
+          <p class="dim">Signed as Standard Webhooks says, and retried for three days.</p>
         </div>
         {may('write') ? (
           <Button kind="primary" icon="plus" onClick={() => setAdding(true)}>
@@ -62,7 +62,7 @@ export function WebhooksView() {
 
 function WebhookTable({ rows, onChange }: { rows: Webhook[]; onChange: () => void }) {
   const set = async (hook: Webhook, enabled: boolean) => {
-    await attempt(enabled ? 'It is told again.' : 'It is told no more.', () =>
+    await attempt(enabled ? 'It gets events again.' : 'It gets no more events.', () =>
       call(`/webhooks/${hook.id}`, { method: 'PATCH', body: { enabled } }),
     );
     onChange();

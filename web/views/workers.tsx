@@ -28,7 +28,7 @@ interface Worker {
   last_seen_at: string;
 }
 
-/** What does the work, and what did it within the last days. */
+/** Workers that are alive, and those of the last days. */
 export function WorkersView() {
   const { data, error, reload } = useLoad(
     'workers',
@@ -38,7 +38,7 @@ export function WorkersView() {
   const [drained, setDrained] = useState<Worker | null>(null);
   const workers = data?.workers ?? [];
   const live = workers.filter(({ state }) => state !== 'gone');
-  // Of a single one, the curves are what there is to see.
+  // With a single worker, show its curves at once.
   const chosen = query.value.get('worker') ?? (live.length === 1 ? live[0]!.worker : null);
   const gone = workers.filter(({ state }) => state === 'gone');
   const versions = new Set(live.flatMap(({ version }) => version ?? []));
@@ -264,7 +264,7 @@ function WorkerSeries({ worker, isClosable }: { worker: string; isClosable: bool
       }
     >
       <Failure error={error} />
-      {data && points.length === 0 ? <Empty title="Nothing is known of it for this time." /> : null}
+      {data && points.length === 0 ? <Empty title="No measurements for this time." /> : null}
       {points.length > 0 ? (
         <div class="triple">
           {charts.map(({ label, tone, of, format }) => (

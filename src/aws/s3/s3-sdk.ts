@@ -1,5 +1,5 @@
 /**
- * What is used of the AWS SDK. Loaded only when it is needed; the build has it in few files (scripts/bundle-packages.ts).
+ * What is used of the AWS SDK. Loaded only when it is needed; the build has it in few files (scripts/build/bundle-packages.ts).
  */
 export {
   AbortMultipartUploadCommand,

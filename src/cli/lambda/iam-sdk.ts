@@ -1,4 +1,4 @@
-/** What is used of the AWS SDK. The build has it in few files (scripts/bundle-packages.ts). */
+/** What is used of the AWS SDK. The build has it in few files (scripts/build/bundle-packages.ts). */
 export {
   CreateRoleCommand,
   GetRoleCommand,

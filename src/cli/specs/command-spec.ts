@@ -76,7 +76,7 @@ export const limits: Record<string, OptionSpec> = {
   'max-bytes': { kind: 'value', value: 'n', doc: 'Stop after receiving this many bytes.' },
   'max-requests': { kind: 'value', value: 'n', doc: 'Stop after sending this many requests.' },
   'max-dollars': { kind: 'value', value: 'n', doc: 'Stop after spending this many US dollars.' },
-  'max-browser-seconds': { kind: 'value', value: 'n', doc: 'Stop after so many seconds of browser pages.' },
+  'max-browser-seconds': { kind: 'value', value: 'n', doc: 'Stop after this many seconds of browser pages.' },
 };
 
 /** For commands that run a job to its end. */
@@ -93,8 +93,8 @@ const NO_ADAPTIVE: OptionSpec = {
 
 /** Of a job that has run before, what is not given stays as it was. */
 export const storedPace: Record<string, OptionSpec> = {
-  rate: { kind: 'value', value: 'n|max', doc: 'From now on so many requests per second and host.' },
-  parallel: { kind: 'value', value: 'n', doc: 'From now on so many concurrent requests per host.' },
+  rate: { kind: 'value', value: 'n|max', doc: 'New limit: requests per second and host.' },
+  parallel: { kind: 'value', value: 'n', doc: 'New limit: concurrent requests per host.' },
   'no-adaptive': NO_ADAPTIVE,
 };
 

@@ -96,7 +96,7 @@ export const COMMANDS: Record<string, CommandSpec> = {
     argsMax: 0,
     summary: 'Offer scrapes and batches of the running server to language models, over MCP.',
     details:
-      'Speaks MCP over stdin and stdout with the program that starts it. `seine serve` has to run in the same folder.',
+      'Speaks MCP over stdin and stdout with the program that starts it. `seine serve` must run in the same folder.',
     options: { ...everywhere },
     examples: ['seine mcp', 'seine mcp --dir /var/lib/seine'],
   },
@@ -135,7 +135,7 @@ export const COMMANDS: Record<string, CommandSpec> = {
     args: '[job]',
     argsMax: 1,
     summary:
-      'Say why a job is not faster: where its time goes, what limits it, and what a change would give.',
+      'Say why a job is not faster: where its time goes, its bottleneck, and what a change would gain.',
     details:
       'Works while the job runs and afterwards. See docs/explain.md for the states of slots and what can be changed.',
     options: {
@@ -155,14 +155,14 @@ export const COMMANDS: Record<string, CommandSpec> = {
   receipt: {
     args: '[job]',
     argsMax: 1,
-    summary: 'Show what a job cost, line by line, against its forecast, and what became of every URL.',
+    summary: 'Show what a job cost, line by line, against its forecast, and the result of every URL.',
     options: { json, ...everywhere },
     examples: ['seine receipt', 'seine receipt shop --json'],
   },
   hosts: {
     args: '[job]',
     argsMax: 1,
-    summary: 'Show the hosts of a job: request rate and what limits it, robots.txt, last error.',
+    summary: 'Show the hosts of a job: request rate and the reason for it, robots.txt, last error.',
     details:
       '`seine export --what hosts` writes what each host was asked, as evidence that others can check with `seine verify`.',
     options: { json: { kind: 'flag', doc: 'Print one line of JSON per host.' }, ...everywhere },
@@ -173,8 +173,8 @@ export const COMMANDS: Record<string, CommandSpec> = {
     argsMax: Number.POSITIVE_INFINITY,
     summary: 'Find the rate that a host accepts, and use it in later runs.',
     details: [
-      'Raises the rate step by step until the host refuses, then narrows it down and holds it. A rate is judged by a statistical test.',
-      'It keeps to robots.txt and never exceeds the rate of the job: 4 per second unless --rate or the job says otherwise.',
+      'Raises the rate step by step until the host refuses, then narrows it down and holds it. A statistical test judges each rate.',
+      'It obeys robots.txt and never exceeds the rate of the job: 4 per second unless --rate or the job says otherwise.',
       'Stops at once when the host answers with 403 or a challenge. See docs/calibration.md.',
     ].join('\n'),
     options: {
@@ -253,8 +253,8 @@ export const COMMANDS: Record<string, CommandSpec> = {
     argsMax: Number.POSITIVE_INFINITY,
     summary: 'Add URLs to a job that runs, waits or is finished.',
     details:
-      'Lists are those of `seine run`. URLs that the job has already are not fetched again.\n' +
-      'A running job fetches the new ones at once. A finished job goes on, by the server of the folder or with `seine resume`.',
+      'It takes the lists that `seine run` takes. URLs that the job already has are not fetched again.\n' +
+      'A running job fetches the new ones at once. A finished job goes on, at the server of the folder or with `seine resume`.',
     options: {
       priority: { kind: 'value', value: 'n', doc: 'Higher runs first, from -1000 to 1000. Default: 0' },
       ...listOptions,
@@ -274,8 +274,8 @@ export const COMMANDS: Record<string, CommandSpec> = {
     summary:
       'Change the priority of waiting tasks of a job, and of new ones, while it runs or before it is resumed.',
     details:
-      'The pattern is one of URLs, as in a job file, or route:name for the pages of a route. Higher runs first, from -1000 to 1000.\n' +
-      'The last change that is about a task holds.',
+      'The pattern is a URL pattern, as in a job file, or route:name for the pages of a route. Higher runs first, from -1000 to 1000.\n' +
+      'If several changes match a task, the last one counts.',
     options: { json, ...everywhere },
     examples: ["seine priority shop '/product/*' 10", 'seine priority shop route:list -5'],
   },
@@ -370,12 +370,12 @@ export const COMMANDS: Record<string, CommandSpec> = {
     argsMax: 100,
     summary: 'Propose selectors for fields, from values that stored pages have, or from a schema.',
     details:
-      'It searches the trees and the structured data of stored pages, tries what it finds on other pages of the same kind, and prints a `select` to copy. It sends no request, but for --model, and changes nothing.',
+      'It searches the trees and the structured data of stored pages, tries what it finds on other pages of the same kind, and prints a `select` to copy. It sends no request, except with --model, and changes nothing.',
     options: {
       field: {
         kind: 'values',
         value: 'name=value',
-        doc: 'A field, and what the first page says for it. Repeatable.',
+        doc: 'A field, and its value on the first page. Repeatable.',
       },
       examples: {
         kind: 'value',
@@ -385,12 +385,12 @@ export const COMMANDS: Record<string, CommandSpec> = {
       schema: {
         kind: 'value',
         value: 'file',
-        doc: 'JSON Schema whose properties are looked for by their names and types.',
+        doc: 'JSON Schema; Seine looks for its properties by their names and types.',
       },
       limit: { kind: 'value', value: 'n', doc: 'Try on at most this many pages. Default: 60' },
       model: {
         kind: 'flag',
-        doc: 'Also try selectors that a language model proposes. It is sent an outline of one page. Needs SEINE_MODEL_URL.',
+        doc: 'Also try selectors that a language model proposes. Seine sends it an outline of one page. Needs SEINE_MODEL_URL.',
       },
       json,
       ...withBlobs,
@@ -403,9 +403,8 @@ export const COMMANDS: Record<string, CommandSpec> = {
   repair: {
     args: '[job] [job file]',
     argsMax: 2,
-    summary: 'Propose new selectors for fields that pages lost, with the evidence from stored pages.',
-    details:
-      'It looks for the values that pages had at earlier visits in the pages of today. It sends no request and changes nothing.',
+    summary: 'Propose new selectors for fields that pages no longer have, with evidence from stored pages.',
+    details: 'It looks for earlier values in the current pages. It sends no request and changes nothing.',
     options: {
       route: { kind: 'value', value: 'name', doc: 'Only this route.' },
       limit: { kind: 'value', value: 'n', doc: 'Compare at most this many pages. Default: 60' },
@@ -490,7 +489,7 @@ export const COMMANDS: Record<string, CommandSpec> = {
     argsMax: 1,
     summary: 'Fetch a Chromium once, for machines that have none.',
     details:
-      'Fetches the npm package @sparticuz/chromium into the cache folder of this user and unpacks it. Nothing is fetched when it is there.',
+      'Fetches the npm package @sparticuz/chromium into the cache folder of this user and unpacks it. It fetches nothing if the package is already there.',
     options: { json, ...everywhere },
     examples: ['seine browser install'],
   },

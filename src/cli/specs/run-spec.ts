@@ -22,13 +22,13 @@ export const forecastSpec = (): CommandSpec => ({
   argsMax: RUN.argsMax,
   summary: 'Say how long a run will take and what it will cost, from a sample or from earlier runs.',
   details:
-    'The sample is a small run of its own: some of the pages, under the same rates, with robots.txt obeyed. It is not taken again within an hour.\n' +
-    'A job that was finished before is judged by its last run, without any request, unless --sample is given.',
+    'The sample is a small run of its own: some of the pages, at the same rates. It obeys robots.txt. It is used again for an hour.\n' +
+    'If the job has finished before, the forecast uses its last run and requests nothing, unless you give --sample.',
   options: {
     sample: {
       kind: 'value',
       value: 'n',
-      doc: 'Requests of the sample; 0 sends none and assumes what is usual. Default: 200',
+      doc: 'Requests of the sample; 0 sends none and assumes usual values. Default: 200',
     },
     ...Object.fromEntries(Object.entries(RUN.options).filter(([name]) => !OF_RUNS.includes(name))),
     json: { kind: 'flag', doc: 'Print the forecast as one line of JSON.' },
@@ -158,7 +158,7 @@ export const RUN: CommandSpec = {
     'fail-on': failOn,
     'dry-run': {
       kind: 'flag',
-      doc: 'Check the job and say what it would do: rows, hosts, shortest time, what is kept where. With --json also the whole job.',
+      doc: 'Check the job and say what it would do: rows, hosts, shortest time, what is stored where. With --json also the whole job.',
     },
     json: { kind: 'flag', doc: 'Print the result as one line of JSON on standard output.' },
     metrics,

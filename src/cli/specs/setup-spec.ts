@@ -29,9 +29,9 @@ export const INIT: CommandSpec = {
 export const TRY: CommandSpec = {
   args: '<job file | job | url> [url]',
   argsMax: 2,
-  summary: 'Fetch one page and show what a job makes of it: record, selectors, links, timing.',
+  summary: 'Fetch one page and show what a job extracts from it: record, selectors, links, timing.',
   details:
-    'It obeys robots.txt, asks for one page only, and leaves nothing behind. With a job file and no URL, it takes the first URL of the sources.',
+    'It obeys robots.txt, requests one page only, and leaves nothing behind. With a job file and no URL, it takes the first URL of the sources.',
   options: {
     select: RUN.options.select!,
     follow: RUN.options.follow!,

@@ -57,13 +57,13 @@ export const WORKERS: CommandSpec = {
     dispatch,
     past: {
       kind: 'flag',
-      doc: 'Show what the folder or database knows of workers, also of those that have ended.',
+      doc: 'Show the workers that the folder or database knows, also those that have ended.',
     },
     wanted: {
       kind: 'flag',
-      doc: 'Show how many workers the jobs that run could use, and why.',
+      doc: 'Show how many workers the running jobs could use, and why.',
     },
-    json: { ...json, doc: 'Print one line of JSON per worker, or one for what is wanted.' },
+    json: { ...json, doc: 'Print one line of JSON per worker, or one with --wanted.' },
     ...everywhere,
   },
   examples: [

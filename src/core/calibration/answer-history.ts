@@ -1,14 +1,15 @@
+import { BoundedMap } from '../lru.ts';
+
 /** Twice the longest window that a host is taken to count over. */
 const HISTORY_SECONDS = 7_200;
 
 /** How many answers there were in each second of the last two hours. */
 export class AnswerHistory {
-  readonly #seconds = new Map<number, number>();
+  readonly #seconds = new BoundedMap<number, number>(HISTORY_SECONDS);
 
   add(at: number): void {
     const second = Math.floor(at / 1_000);
     this.#seconds.set(second, (this.#seconds.get(second) ?? 0) + 1);
-    if (this.#seconds.size > HISTORY_SECONDS) this.#seconds.delete(this.#seconds.keys().next().value!);
   }
 
   between(from: number, to: number): number {

@@ -1,3 +1,4 @@
+import { escapeHtml } from '../text/escape-html.ts';
 import type { RunEvidence } from './calibration.ts';
 import type { HostProfile } from './host-profile.ts';
 import { refusedShare } from './sequential-test.ts';
@@ -27,10 +28,10 @@ export function drawProfile(profile: HostProfile): string {
   // Shares of less than a percent matter as much as those of ten: the axis is a root.
   const y = (share: number) => HEIGHT - BOTTOM - Math.sqrt(share) * (HEIGHT - TOP - BOTTOM);
   const text = (at: [number, number], words: string, more = '') =>
-    `<text x="${round(at[0])}" y="${round(at[1])}" ${more}>${escapeXml(words)}</text>`;
+    `<text x="${round(at[0])}" y="${round(at[1])}" ${more}>${escapeHtml(words)}</text>`;
   const lines = [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="12" role="img">`,
-    `<title>${escapeXml(`Calibration of ${profile.host}`)}</title>`,
+    `<title>${escapeHtml(`Calibration of ${profile.host}`)}</title>`,
     `<rect width="${WIDTH}" height="${HEIGHT}" fill="#fff"/>`,
     text([LEFT, 24], summaryOf(profile), 'font-size="15"'),
     ...[0, 0.02, 0.1, 0.25, 0.5, 1].flatMap((share) => [
@@ -57,7 +58,7 @@ export function drawProfile(profile: HostProfile): string {
       const color = point.refused > 0 ? '#c0392b' : '#2471a3';
       return (
         `<line x1="${round(x(point.rate))}" x2="${round(x(point.rate))}" y1="${round(y(from))}" y2="${round(y(to))}" stroke="${color}"/>` +
-        `<circle cx="${round(x(point.rate))}" cy="${round(y(share))}" r="4" fill="${color}"><title>${escapeXml(`${shortRate(point.rate)}/s: ${point.refused} of ${point.answers} refused`)}</title></circle>`
+        `<circle cx="${round(x(point.rate))}" cy="${round(y(share))}" r="4" fill="${color}"><title>${escapeHtml(`${shortRate(point.rate)}/s: ${point.refused} of ${point.answers} refused`)}</title></circle>`
       );
     }),
     ...(profile.rate === null ? [] : chosen(x(profile.rate), profile.rate, text)),
@@ -106,8 +107,4 @@ function shortRate(rate: number): string {
 
 function round(value: number): number {
   return Math.round(value * 10) / 10;
-}
-
-function escapeXml(text: string): string {
-  return text.replace(/[&<>"]/g, (char) => `&#${char.charCodeAt(0)};`);
 }

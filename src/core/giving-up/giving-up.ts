@@ -6,7 +6,8 @@ import type { JobSpec } from '../job-schema/job.ts';
 /**
  * Giving up: when a failure is the last word on a task, on a host, or on an origin.
  *
- * Dead letter   a task that is given up (state `dead`). It keeps its failure code; `seine retry` makes it pending again.
+ * Dead letter   a task that is given up (state `dead`). It keeps its failure code; `seine dead --retry` makes it
+ *               pending again.
  * Failed host   a host, or a group of hosts that are counted together, that is given up with all its tasks.
  * Place         what is given up within a group: one host, or one origin whose robots.txt cannot be fetched.
  *

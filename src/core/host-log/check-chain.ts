@@ -1,3 +1,4 @@
+import { BoundedMap } from '../lru.ts';
 import { canonicalJson } from '../values/canonical-json.ts';
 import { addToSums, NO_SUMS } from './checkpoint.ts';
 import { FIRST_PREVIOUS, type HostLogRow, hashOf, type LogSums } from './host-log.ts';
@@ -40,7 +41,7 @@ interface Chain extends ChainHead {
   /** Of all entries so far, also those that were cut. */
   sums: Omit<LogSums, 'hash'>;
   /** The last request under a permit with a gap, by the address that it came from: addresses are used at the same time. */
-  last: Map<string, { sentAt: number; gapUs: number }>;
+  last: BoundedMap<string, { sentAt: number; gapUs: number }>;
 }
 
 /** Addresses of a host that are remembered: those that were used last. */
@@ -90,7 +91,7 @@ export class ChainCheck {
   /** A log that was cut begins with a checkpoint: its sums stand for what is not there any more. */
   #begin({ host, kind, number, previous, before }: HostLogRow): Chain {
     if (kind !== 'checkpoint' || !isSums(before) || number === 1)
-      return { number: 0, hash: FIRST_PREVIOUS, sums: NO_SUMS, last: new Map() };
+      return { number: 0, hash: FIRST_PREVIOUS, sums: NO_SUMS, last: new BoundedMap(ADDRESSES_KEPT) };
     const { hash: last, ...sums } = before;
     const { cut } = this.#sums;
     cut.hosts++;
@@ -106,7 +107,7 @@ export class ChainCheck {
       );
     else if (known?.number === number - 1 && known.hash !== previous)
       this.fault(host, known.number, 'was another one than in the earlier log');
-    return { number: number - 1, hash: last, sums, last: new Map() };
+    return { number: number - 1, hash: last, sums, last: new BoundedMap(ADDRESSES_KEPT) };
   }
 
   /** Of entries that are there, sums can be told. */
@@ -154,9 +155,7 @@ export class ChainCheck {
     const last = chain.last.get(address);
     const sinceMs = last ? Date.parse(firstSentAt) - last.sentAt : -1;
     if (sinceMs >= 0 && sinceMs + ROUNDING_MS < Math.min(gapUs, last!.gapUs) / 1_000) this.#sums.shortGaps++;
-    chain.last.delete(address);
     chain.last.set(address, { sentAt: Math.max(last?.sentAt ?? 0, Date.parse(lastSentAt)), gapUs });
-    if (chain.last.size > ADDRESSES_KEPT) chain.last.delete(chain.last.keys().next().value!);
   }
 }
 

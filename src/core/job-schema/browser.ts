@@ -84,7 +84,7 @@ export const browser = z.strictObject({
     .enum(['plain', 'human'])
     .optional()
     .describe(
-      'How actions are done: `plain` at once, or like a person: `human` moves the pointer in curves, scrolls in small steps with pauses and types with a rhythm. Default: `plain`.',
+      'How to perform actions: `plain` at once; `human` moves the pointer in curves, scrolls in small steps with pauses and types with a rhythm. Default: `plain`.',
     ),
   viewport: z
     .strictObject({
@@ -122,7 +122,7 @@ export const routeBrowser = browser.extend({
     .enum(REST)
     .optional()
     .describe(
-      'When the page is ready: DOM parsed, page loaded, or no network traffic for half a second, for which it waits ten seconds at most. Default: `idle`.',
+      'When the page is ready: DOM parsed, page loaded, or no network traffic for half a second (at most ten seconds later). Default: `idle`.',
     ),
 });
 

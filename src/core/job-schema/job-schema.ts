@@ -136,14 +136,12 @@ const politeness = z
     nofollow: z
       .enum(['follow', 'skip'])
       .default('follow')
-      .describe(
-        'What to do with links that have `rel=nofollow`, when follow rules look for links. `skip` does not follow them.',
-      ),
+      .describe('What follow rules do with links that have `rel=nofollow`. `skip` does not follow them.'),
     log: z
       .boolean()
       .default(true)
       .describe(
-        'Log what each host is asked, as a chain of entries that others can check: `seine export --what hosts`, `seine verify`.',
+        'Log the requests to each host, as a chain of entries that others can check: `seine export --what hosts`, `seine verify`.',
       ),
   })
   .prefault({})
@@ -247,7 +245,7 @@ export const jobSchema = z.strictObject({
         .max(1e9)
         .nullable()
         .default(null)
-        .describe('Stop after so many seconds of browser pages, counted one by one.'),
+        .describe('Stop after this many seconds of browser pages, added up over all pages.'),
       diskFreeBytes: z
         .int()
         .min(0)
@@ -290,7 +288,7 @@ export const jobSchema = z.strictObject({
         .boolean()
         .default(false)
         .describe(
-          'Estimate for each host how long a request may take, from how long its requests take: 1.5 × their 99th percentile, at most `taskMs`.',
+          'Learn a timeout for each host from its requests: 1.5 × their 99th percentile, at most `taskMs`.',
         ),
     })
     .prefault({})
@@ -309,7 +307,7 @@ export const jobSchema = z.strictObject({
         .enum(LEVEL_CHOOSING)
         .default('lowest')
         .describe(
-          'Which of the fetch methods that a route allows is used: the `lowest` that mostly works, or the `cheapest` by cost per success for each URL template.',
+          'How to choose among the fetch methods that a route allows: the `lowest` that mostly works, or the `cheapest` by cost per success for each URL template.',
         ),
       exploreDollars: z
         .number()
@@ -317,7 +315,7 @@ export const jobSchema = z.strictObject({
         .max(1e6)
         .default(1)
         .describe(
-          'Most US dollars to spend on finding out whether another fetch method is cheaper. It is never more than 5 % of what fetching costs.',
+          'Most US dollars to spend on trying whether another fetch method is cheaper. Seine never spends more than 5 % of the fetching cost on it.',
         ),
     })
     .prefault({})
@@ -328,14 +326,14 @@ export const jobSchema = z.strictObject({
         .boolean()
         .default(false)
         .describe(
-          'Have as many batches under way as hosts and backlog need, instead of as many as the workers take. They are slots of threads, jobs at a queue, or calls of a Lambda function.',
+          'Have only as many batches under way as hosts and backlog need, instead of as many as the workers take.',
         ),
       finishSeconds: z
         .number()
         .positive()
         .nullable()
         .default(null)
-        .describe('Wanted running time of the job: no more workers are wanted than it needs for that.'),
+        .describe('Wanted running time of the job. Seine uses no more workers than it needs for that.'),
     })
     .prefault({})
     .describe('How many workers are wanted.'),
@@ -375,7 +373,7 @@ export const jobSchema = z.strictObject({
         .max(50)
         .default([])
         .describe(
-          'Texts that only block pages of the sites have, in any case: a page with one of them is blocked.',
+          'Texts that only block pages of the sites have, in upper or lower case. A page with one of them is blocked.',
         ),
     })
     .prefault({})
@@ -422,7 +420,7 @@ export const jobSchema = z.strictObject({
           message: '`minSeconds` is larger than `maxSeconds`',
         })
         .optional()
-        .describe('Each URL has a time of its own instead, learned from how often it changes.'),
+        .describe('Learn a separate interval for each URL, from how often it changes.'),
     })
     .refine(({ afterSeconds, adapt }) => adapt === undefined || afterSeconds === 0, {
       message: 'set either `afterSeconds` or `adapt`',

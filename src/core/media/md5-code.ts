@@ -1,4 +1,4 @@
-/** native/md5.ts, compiled; written by scripts/build-native.ts. */
+/** native/md5.ts, compiled; written by scripts/build/build-native.ts. */
 export const MD5_CODE = [
   'AGFzbQEAAAABBQFgAX8AAwIBAAUDAQACBxACA21kNQAABm1lbW9yeQIACqInAZ8nAh57BH9BgAj9AAQAIQRBkAj9AAQAIQFBoAj9',
   'AAQAIQJBsAj9AAQAIQNBgCAhHyAAQQZ0QYAgaiEgA0AgHyAgSQRAIAMgH/0ABAAiBSAfQYCAAmoiIf0ABAAiBv0NAAECAxAREhME',

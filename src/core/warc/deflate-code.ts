@@ -1,4 +1,4 @@
-/** native/deflate.ts, compiled; written by scripts/build-native.ts. */
+/** native/deflate.ts, compiled; written by scripts/build/build-native.ts. */
 export const DEFLATE_CODE = [
   'AGFzbQEAAAABCgFgBX9/f39/AX8DAgEABQMBACAHFAIHZGVmbGF0ZQAABm1lbW9yeQIACrcFAbQFAgN+Bn8gAkGAgChqIQggA6wh',
   'BiAErCEFQQAhBCAAQQhrIQoDQCAEIApIBEAgBEGAgAVqIgMoAgAiAkGx893xeWxBEnZBAnRBgEBrIgkoAgAgAWshCyAJIAEgBGo2',

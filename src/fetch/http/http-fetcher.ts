@@ -9,8 +9,7 @@ import { KeyedSemaphore } from '../network/keyed-semaphore.ts';
 import { dialProxyOf } from '../network/proxy-dial.ts';
 import { Exchange } from './exchange.ts';
 import { InFlight } from './in-flight.ts';
-import { exchangeLeniently } from './lenient-exchange.ts';
-import { hasCredentials, LenientHosts } from './lenient-hosts.ts';
+import { exchangeLeniently, hasCredentials, LenientHosts } from './lenient-exchange.ts';
 import { OriginPool } from './origin-pool.ts';
 
 /** Origins with open connections in one worker; the least recently used are closed. */

@@ -1,10 +1,13 @@
 import { appendFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { SeineError } from '../../core/errors.ts';
 import { PRIVATE_FILE } from '../../core/file-modes.ts';
 
 interface RotationOptions {
   bytesMax?: number;
   /** Former files that are kept, besides the one that is written. */
   kept?: number;
+  /** Where lines go that the file cannot take, as on a full disk. */
+  elsewhere?: (text: string) => void;
 }
 
 const BYTES_MAX = 10_000_000;
@@ -16,17 +19,29 @@ const KEPT = 5;
  */
 export function openRotatingFile(
   path: string,
-  { bytesMax = BYTES_MAX, kept = KEPT }: RotationOptions = {},
+  { bytesMax = BYTES_MAX, kept = KEPT, elsewhere = () => {} }: RotationOptions = {},
 ): (text: string) => void {
-  let bytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  const append = (text: string) => appendFileSync(path, text, { mode: PRIVATE_FILE });
+  try {
+    append('');
+  } catch (error) {
+    throw new SeineError(`cannot write the log file ${path} (${(error as NodeJS.ErrnoException).code})`, {
+      hint: 'correct SEINE_LOG_FILE',
+    });
+  }
+  let bytes = statSync(path).size;
   return (text) => {
     const size = Buffer.byteLength(text);
-    if (bytes > 0 && bytes + size > bytesMax) {
-      rotate(path, kept);
-      bytes = 0;
+    try {
+      if (bytes > 0 && bytes + size > bytesMax) {
+        rotate(path, kept);
+        bytes = 0;
+      }
+      append(text);
+      bytes += size;
+    } catch {
+      elsewhere(text);
     }
-    appendFileSync(path, text, { mode: PRIVATE_FILE });
-    bytes += size;
   };
 }
 

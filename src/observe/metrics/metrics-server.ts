@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net';
-import { SeineError } from '../../core/errors.ts';
+import { cannotListen, type ListenAddress } from '../../network/listen-address.ts';
 import { METRICS_TYPE, type Metric, metricsText } from './text-format.ts';
 
 interface MetricsServer {
@@ -9,7 +9,7 @@ interface MetricsServer {
 }
 
 interface MetricsServerOptions {
-  listen: { host: string; port: number };
+  listen: ListenAddress;
   read(): Promise<Metric[]>;
 }
 
@@ -50,16 +50,4 @@ export async function openMetricsServer({ listen, read }: MetricsServerOptions):
         server.closeAllConnections();
       }),
   };
-}
-
-function cannotListen(
-  { host, port }: MetricsServerOptions['listen'],
-  error: NodeJS.ErrnoException,
-): SeineError {
-  const reason =
-    error.code === 'EADDRINUSE' ? 'another program listens there' : (error.code ?? error.message);
-  return new SeineError(`cannot listen on ${host}:${port}: ${reason}`, {
-    hint: 'choose another address with --metrics; port 0 takes a free one',
-    cause: error,
-  });
 }

@@ -2,7 +2,7 @@ import type { MessagePort } from 'node:worker_threads';
 import type { RemoteStore } from '../../app/folder.ts';
 import type { S3Settings } from '../../aws/s3/s3-client.ts';
 import type { SharedPool } from '../../core/proxies/shared-pools.ts';
-import type { ListenAddress } from '../http-server.ts';
+import type { ListenAddress } from '../../network/listen-address.ts';
 import type { ServerPlace } from '../server-place.ts';
 import type { CopiedError } from './calls.ts';
 

@@ -93,7 +93,7 @@ function addExplain(server: McpServer, connectNow: () => Client): void {
     'explain_run',
     {
       description:
-        'Why a batch or job is not faster: where its time goes in percent, what limits it, the critical host, and what changes would give.',
+        'Why a batch or job is not faster: where its time goes in percent, its bottleneck, the critical host, and what changes would gain.',
       inputSchema: z.strictObject({
         job_id: jobId,
         what_if: z

@@ -1,6 +1,7 @@
 import { request } from 'undici';
 import { messageOf } from '../../core/errors.ts';
 import { VERSION } from '../../core/identity/identity.ts';
+import { BoundedSet } from '../../core/lru.ts';
 import { isLinkLocalAddress, isPublicAddress } from '../../core/url/address.ts';
 import { nextTryAt, signMessage } from '../../core/webhooks/webhook.ts';
 import { type GuardedConnections, openGuardedConnections } from '../../network/guarded-connections.ts';
@@ -40,7 +41,7 @@ export class WebhookDeliverer {
   readonly #underWay = new Map<string, number>();
   readonly #tries = new Set<Promise<void>>();
   /** Endpoints whose trouble was told. */
-  readonly #told = new Set<string>();
+  readonly #told = new BoundedSet<string>(TOLD_MAX);
   readonly #closing = new AbortController();
   #loop: Promise<void> = Promise.resolve();
   #wake: () => void = () => {};
@@ -137,10 +138,9 @@ export class WebhookDeliverer {
     }
   }
 
-  /** Callbacks are in no list: without a word in the log, nobody finds out why they do not come. */
+  /** Callbacks are in no list, so only the log can say why they do not come. */
   #tell({ endpointId, url }: LeasedDelivery, { status, error }: DeliveryTry): void {
     if (this.#told.has(endpointId)) return;
-    if (this.#told.size >= TOLD_MAX) this.#told.clear();
     this.#told.add(endpointId);
     const reason = error ?? `status ${status}`;
     // Addresses may have secrets in their paths.

@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import tls from 'node:tls';
-import { reply } from './answers.ts';
+import { escapeHtml } from '../../core/text/escape-html.ts';
+import { HTML, reply } from './answers.ts';
 import { type HostileFacts, type HostileVisit, SECURE_PORTS, type SecurePort } from './behaviour.ts';
-import { caseOf, type ListedCase } from './behaviours.ts';
+import { CASES, caseOf, type ListedCase, pathsOf } from './behaviours.ts';
 import { createIssuer, createSelfSigned, type Signed } from './certificates.ts';
-import { indexPage } from './index-page.ts';
 import { VisitLog } from './visit-log.ts';
 
 /** A server of everything that servers do to crawlers, by path. Raw sockets: `node:http` is too well-behaved. */
@@ -181,4 +181,25 @@ function headersOf(lines: readonly string[]): Map<string, string> {
     if (colon > 0) headers.set(line.slice(0, colon).trim().toLowerCase(), line.slice(colon + 1).trim());
   }
   return headers;
+}
+
+/** The page that lists everything, with links. */
+function indexPage(): Buffer {
+  const rows = CASES.map((each) => {
+    const links = pathsOf(each).map(
+      (path, index) => `<a href="${path}">${index === 0 ? escapeHtml(each.base) : index + 1}</a>`,
+    );
+    const ending = [each.ending, ...(each.or ?? [])].join(' or ');
+    const cells = [links.join(' '), escapeHtml(each.what), ending, escapeHtml(each.why ?? '')];
+    return `<tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`;
+  });
+  const head = '<tr><th>path</th><th>what it does</th><th>how it should end</th><th>why</th></tr>';
+  return reply(
+    '200 OK',
+    [HTML],
+    `<!doctype html>\n<html lang="en"><head><title>The hostile web</title></head><body>
+<h1>The hostile web</h1>
+<table>${head}\n${rows.join('\n')}\n</table>
+<p id="end">the end</p></body></html>\n`,
+  );
 }

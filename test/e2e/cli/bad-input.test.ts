@@ -3,7 +3,13 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { folderOf, ordinaryUser } from '../../support/ordinary-user.ts';
 import { seine } from '../../support/seine-in-process.ts';
-import { type Finished, lastJson, startSeine, temporaryFolder } from '../../support/seine-process.ts';
+import {
+  type Finished,
+  lastJson,
+  seine as seineProcess,
+  startSeine,
+  temporaryFolder,
+} from '../../support/seine-process.ts';
 import { type LinkedSite, startLinkedSite } from '../../support/sites/linked-site.ts';
 
 const folder = temporaryFolder();
@@ -34,6 +40,33 @@ test('what a file is made of does not control the terminal', async () => {
   expect(finished.code).toBe(2);
   expect(finished.stderr).toMatch(/^seine: no column 'url'.* among: a/);
   expect(finished.stderr).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/);
+});
+
+test.each(['--metrics', '--ui'])(
+  'a run whose %s cannot listen ends with one sentence, and can be resumed',
+  async (option) => {
+    const { port } = new URL(site.url);
+    const dir = at(`taken${option}`);
+    const args = ['run', site.url, '--allow-private', '--max-pages', '3', '--dir', dir];
+    // A process of its own: a run that went on would break it.
+    const { code, stderr } = await seineProcess([...args, `${option}=127.0.0.1:${port}`, '--json']);
+    expect(stderr).toBe(
+      `seine: cannot listen on 127.0.0.1:${port}: another program listens there\n  choose another address with ${option}; port 0 takes a free one\n`,
+    );
+    expect(code).toBe(2);
+    expect((await seine([...args, '--json'])).code).toBe(0);
+  },
+);
+
+test('a log file that cannot be written is a bad setting', async () => {
+  const finished = await seine(['jobs', '--dir', at('none')], {
+    env: { SEINE_LOG_FILE: at('nowhere', 'seine.log') },
+  });
+  expectSentence(
+    finished,
+    2,
+    /^seine: cannot write the log file .*seine\.log \(ENOENT\)\n {2}correct SEINE_LOG_FILE\n$/,
+  );
 });
 
 describe('bad input gets one clear sentence and exit code 2', () => {

@@ -3,7 +3,12 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LambdaErrors, startLambdaErrors } from '../../support/fleet/lambda-errors.ts';
 import { seine } from '../../support/seine-in-process.ts';
-import { type Finished, lastJson, temporaryFolder } from '../../support/seine-process.ts';
+import {
+  type Finished,
+  lastJson,
+  seine as seineProcess,
+  temporaryFolder,
+} from '../../support/seine-process.ts';
 import { type FaultProxy, startFaultProxy } from '../../support/servers/fault-proxy.ts';
 import { S3_ENV, type S3Server, startS3Server } from '../../support/servers/s3-server.ts';
 import { findFreePort } from '../../support/servers/server-process.ts';
@@ -305,4 +310,13 @@ describe('seine doctor', () => {
     expect(await s3.uploads()).toEqual([]);
     expect(finished.stdout + finished.stderr).not.toMatch(/hunter2/);
   });
+});
+
+test('a worker whose metrics cannot be served ends, and takes no batch', async () => {
+  const queue = `bullmq://:${PASSWORD}@127.0.0.1:${redis.port}`;
+  const args = ['worker', '--dispatch', queue, '--blobs', freshDir(), '--workers', '1'];
+  // A process of its own: an open connection to Redis would keep it from ending.
+  const { code, stderr } = await seineProcess([...args, `--metrics=127.0.0.1:${site.port}`]);
+  expect(stderr).toContain(`seine: cannot listen on 127.0.0.1:${site.port}: another program listens there\n`);
+  expect(code).toBe(2);
 });

@@ -8,7 +8,7 @@ import { crawlGoodHost, stallingUrls } from '../../support/runs/neighbours-run.t
 
 /**
  * Hosts that mean well do not wait for those that do not. What they lose to them is measured by `npm run speeds` and
- * `scripts/hostile.ts`; the bounds here are far from that, and far from what waiting would cost.
+ * `scripts/measure/hostile.ts`; the bounds here are far from that, and far from what waiting would cost.
  */
 
 let hostile: HostileProcess;

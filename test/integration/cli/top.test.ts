@@ -70,5 +70,5 @@ test('shows a job from its server and from its folder, and changes nothing', asy
 test('says what is wrong with a server', async () => {
   const refused = await seineHere('top', 'job_999', '--server', server.url);
   expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('the server refuses')]);
-  expect((await seineHere('top', '--server', 'x')).stderr).toContain('is no URL');
+  expect((await seineHere('top', '--server', 'x')).stderr).toContain("--server needs a URL, got 'x'");
 });

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { json as readJson } from 'node:stream/consumers';
 import { Firecrawl, SdkError } from '@mendable/firecrawl-js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { patternOfRegex } from '../../../src/server/api/firecrawl/path-pattern.ts';
+import { patternOfRegex } from '../../../src/server/api/firecrawl/crawl-job.ts';
 import { type ApiServer, openApiServer } from '../../support/servers/api-server.ts';
 import { type FileServer, startFileServer } from '../../support/servers/file-server.ts';
 import { type LinkedSite, pathOf, startLinkedSite } from '../../support/sites/linked-site.ts';

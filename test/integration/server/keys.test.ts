@@ -86,7 +86,10 @@ describe('seine keys', () => {
     [['keys', 'creat'], "got 'creat' instead of create, list or revoke; did you mean create?"],
     [['keys', 'create'], 'seine keys create needs --name'],
     [['keys', 'create', '--name', 'plain'], "there is a key named 'plain' already"],
-    [['keys', 'create', '--name', 'x', '--scope', 'all'], "--scope is not read, write, admin: 'all'"],
+    [
+      ['keys', 'create', '--name', 'x', '--scope', 'all'],
+      "--scope must be one of read, write, admin, got 'all'",
+    ],
     [['keys', 'create', '--name', 'x', '--pages-per-day', '1.5'], '--pages-per-day is not a whole number'],
     [
       ['keys', 'create', '--name', 'x', '--requests-per-day', '1.5'],
@@ -99,7 +102,7 @@ describe('seine keys', () => {
     [['keys', 'create', '--name', 'x', '--weight', '0'], "--weight is not a number from 0.01 to 100: '0'"],
     [['keys', 'list', 'ci'], 'seine keys list takes no further argument'],
     [['keys', 'revoke'], 'seine keys revoke needs the id or the name of a key'],
-    [['keys', 'revoke', 'other'], 'no such key in use'],
+    [['keys', 'revoke', 'other'], "no key in use has the id or name 'other'"],
   ])('%j is refused with a sentence', async (args, message) => {
     await expect(seine(...args)).rejects.toThrow(message);
   });

@@ -9,7 +9,7 @@ import { type HostileProcess, startHostileProcess } from '../../support/hostile/
 import { complaintsOf } from '../../support/hostile/hostile-visits.ts';
 import { startHostileWorker, type WorkerProcess } from '../../support/hostile/hostile-worker.ts';
 
-/** For a machine that does other things too; `scripts/hostile.ts` asks for more. Bombs would be some 200 MB. */
+/** For a machine that does other things too; `scripts/measure/hostile.ts` asks for more. Bombs would be some 200 MB. */
 const BOUNDS = { lateMs: 60_000, peakMb: 190 };
 
 let web: HostileProcess;

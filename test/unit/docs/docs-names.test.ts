@@ -1,7 +1,7 @@
 import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { jobFields } from '../../../scripts/job-fields.ts';
+import { jobFields } from '../../../scripts/docs/job-fields.ts';
 import { COMMANDS } from '../../../src/cli/specs/commands.ts';
 import { SETTINGS } from '../../../src/config/schema.ts';
 import { ABOUT_SEINE, DOCS, leadsSomewhere, ROOT, read } from '../../support/docs/docs-text.ts';
@@ -141,6 +141,14 @@ describe('ARCHITECTURE.md', () => {
     );
     expect(wrong.map(([whole]) => whole)).toEqual([]);
     expect(named.length).toBeGreaterThan(10);
+  });
+
+  test('has every folder and file of src in the table of layers', () => {
+    const [, layers = ''] = /## Layers\n([\s\S]*?)\n## /.exec(text) ?? [];
+    const named = new Set([...layers.matchAll(/`([\w.-]+)\/?`/g)].map(([, name]) => name!));
+    // What the package exports, and nothing else.
+    named.add('index.ts');
+    expect(readdirSync(join(ROOT, 'src')).filter((name) => !named.has(name))).toEqual([]);
   });
 
   test('has each word of the glossary once, with the file that owns it', () => {

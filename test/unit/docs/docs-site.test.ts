@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path';
 import { runInNewContext } from 'node:vm';
 import MiniSearch from 'minisearch';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { buildDocs, type SEARCH_OPTIONS } from '../../../scripts/build-docs.ts';
+import { buildDocs, type SEARCH_OPTIONS } from '../../../scripts/docs/build-docs.ts';
 import { DOCS } from '../../support/docs/docs-text.ts';
 import { temporaryFolder } from '../../support/seine-process.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { jobFields } from '../../../scripts/job-fields.ts';
-import { SECTIONS, withSections } from '../../../scripts/write-docs.ts';
+import { jobFields } from '../../../scripts/docs/job-fields.ts';
+import { SECTIONS, withSections } from '../../../scripts/docs/write-docs.ts';
 import { COMMANDS } from '../../../src/cli/specs/commands.ts';
 import { SETTINGS } from '../../../src/config/schema.ts';
 import { LOOK_AHEAD_MS } from '../../../src/coordinator/batch-sender.ts';
@@ -36,7 +36,7 @@ import {
 
 describe('tables of the code', () => {
   test.each(Object.keys(SECTIONS))('%s repeats them exactly', (path) => {
-    // `npx node scripts/write-docs.ts` puts it right.
+    // `npx node scripts/docs/write-docs.ts` puts it right.
     expect(read(path)).toBe(withSections(path, read(path)));
   });
 
@@ -165,7 +165,7 @@ describe('written by hand, but true', () => {
       ['docs/exports.md', 'at most 50,000 rows', 50_000, GROUP_ROWS_MAX],
       ['docs/exports.md', 'beyond the first 1,000', 1_000, LIMITS.tableFieldsMax],
       ['docs/reliability.md', 'worker died six times', 6, LOSSES_MAX],
-      ['docs/reliability.md', 'three deaths of the coordinator', 3, CRASHES_MAX],
+      ['docs/reliability.md', 'coordinator died three times', 3, CRASHES_MAX],
       ['ARCHITECTURE.md', 'within the next 400 ms', 400, LOOK_AHEAD_MS],
       ['ARCHITECTURE.md', '2 × 50,000', 50_000, LIMITS.recentUrlsMax],
       ['ARCHITECTURE.md', '256 origins; 10,000 names', 256, ORIGINS_PER_WORKER_MAX],

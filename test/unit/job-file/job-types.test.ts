@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest';
-import { jobFields } from '../../../scripts/job-fields.ts';
-import { jobTypes, TYPES_FILE } from '../../../scripts/write-types.ts';
+import { jobTypes, TYPES_FILE } from '../../../scripts/build/write-types.ts';
+import { jobFields } from '../../../scripts/docs/job-fields.ts';
 import type { JobInput } from '../../../src/core/job-schema/job.ts';
 import { defineJob, type JobDefinition, type Money } from '../../../src/job-file/define-job.ts';
 import { jobJsonSchema } from '../../../src/job-file/json-schema.ts';
@@ -17,7 +17,7 @@ import { type LanguageServer, openLanguageServer } from '../../support/language-
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 test('the types have the fields and the texts of the schema', () => {
-  // `npx node scripts/write-types.ts && npx biome format --write src/job-file/job-input.ts` puts it right.
+  // `npx node scripts/build/write-types.ts && npx biome format --write src/job-file/job-input.ts` puts it right.
   const bare = (text: string) => text.replace(/[\s()|;,]/g, '');
   const written = readFileSync(`${ROOT}/${TYPES_FILE}`, 'utf8');
   expect(bare(written)).toBe(bare(jobTypes()));

@@ -69,9 +69,13 @@ describe('the command line of a script', () => {
   test('is read in one place', () => {
     const root = join(import.meta.dirname, '../../..');
     const starts = ['scripts', 'bench', 'fuzz']
-      .flatMap((folder) => readdirSync(join(root, folder)).map((name) => `${folder}/${name}`))
+      .flatMap((folder) =>
+        readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map(
+          (name) => `${folder}/${name}`,
+        ),
+      )
       // Programs that a benchmark starts get what they need in a fixed order.
-      .filter((path) => path.endsWith('.ts') && !/-child\.ts$|^bench\/origin\.ts$/.test(path));
+      .filter((path) => path.endsWith('.ts') && !/node_modules|-child\.ts$|\/origin\.ts$/.test(path));
     const own = starts.filter((path) =>
       /parseArgs|process\.argv/.test(readFileSync(join(root, path), 'utf8')),
     );

@@ -29,21 +29,22 @@ export async function workerCommand(context: Context): Promise<ExitName> {
     const { fleetKeys = [], logger } = settings;
     const counts = new WorkerMetrics();
     const counted = counts.counting(threads);
-    const worker = await openBullmqWorker({ url, kind, name, threads: counted, fleetKeys, logger });
-    print(
-      context.stderr,
-      `worker ${name} takes ${kind} batches with ${threadsText(threadsOf(settings, context.loaded))}; pages go to ${hideCredentials(blobs)}\n`,
-    );
-    const signal = await withMetrics(
-      context,
-      async () => counts.read(threads),
-      () => untilEnded(context, name, worker, signals.first),
-    );
-    if (signal) {
-      print(context.stderr, `worker ${name} is stopping and returns unfinished tasks\n`);
-      await worker.drain();
-    } else print(context.stderr, `worker ${name} has finished its batches and exits\n`);
-    await worker.close();
+    const work = async () => {
+      const worker = await openBullmqWorker({ url, kind, name, threads: counted, fleetKeys, logger });
+      print(
+        context.stderr,
+        `worker ${name} takes ${kind} batches with ${threadsText(threadsOf(settings, context.loaded))}; pages go to ${hideCredentials(blobs)}\n`,
+      );
+      const signal = await untilEnded(context, name, worker, signals.first);
+      if (signal) {
+        print(context.stderr, `worker ${name} is stopping and returns unfinished tasks\n`);
+        await worker.drain();
+      } else print(context.stderr, `worker ${name} has finished its batches and exits\n`);
+      await worker.close();
+      return signal;
+    };
+    // Metrics come first: a worker that cannot serve them must not take a batch.
+    const signal = await withMetrics(context, async () => counts.read(threads), work);
     return signal === 'SIGINT' ? 'interrupted' : 'success';
   } finally {
     await threads.close();

@@ -33,7 +33,7 @@ export const calibrateCommand: Command = async (context) => {
   try {
     const server = await serverOf(folder);
     if (server)
-      throw new SeineError('a server works in this folder', {
+      throw new SeineError('a server runs in this folder', {
         hint: 'stop it while hosts are calibrated: its requests would count, too',
       });
     const spec = await specOf(context, folder);

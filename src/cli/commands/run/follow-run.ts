@@ -46,6 +46,17 @@ export async function followRun(
   failOnOf(context);
   await askToRun(folder.store, job);
   const run = await startRun(folder, lock, job, context.settings, prepared);
+  try {
+    return await followStarted(context, folder, job, run);
+  } catch (error) {
+    // A run that nothing follows any more must not outlive its folder.
+    run.stop({ state: 'stopped', cause: 'request', message: 'the run could not be shown' });
+    await run.result.catch(() => {});
+    throw error;
+  }
+}
+
+async function followStarted(context: Context, folder: Folder, job: Job, run: Run): Promise<ExitName> {
   const web = await openWebDashboard(context, folder, run);
   const signals = watchSignals({ secondExits: true });
   void signals.first.then(() =>
@@ -89,22 +100,16 @@ export async function followRun(
   }
 }
 
-/** With `--ui`: the page of `seine serve` for this run alone. A run that cannot have one ends before it asks for anything. */
+/** With `--ui`: the page of `seine serve` for this run alone. */
 async function openWebDashboard(context: Context, folder: Folder, run: Run): Promise<HttpServer | null> {
   const { ui } = context.parsed.values;
   if (ui === undefined) return null;
-  try {
-    const { openReadOnlyServer } = await import('../../../server/read-only-server.ts');
-    const listen = toListenAddress(ui, '--ui');
-    const server = await openReadOnlyServer(folder, { listen, settings: context.settings, run });
-    const text = context.json ? JSON.stringify({ dashboard: server.url }) : `dashboard: ${server.url}`;
-    print(context.stderr, `${text}\n`);
-    return server;
-  } catch (error) {
-    run.stop({ state: 'stopped', cause: 'request', message: 'the dashboard could not be opened' });
-    await run.result.catch(() => {});
-    throw error;
-  }
+  const { openReadOnlyServer } = await import('../../../server/read-only-server.ts');
+  const listen = toListenAddress(ui, '--ui');
+  const server = await openReadOnlyServer(folder, { listen, settings: context.settings, run });
+  const text = context.json ? JSON.stringify({ dashboard: server.url }) : `dashboard: ${server.url}`;
+  print(context.stderr, `${text}\n`);
+  return server;
 }
 
 async function runMetrics({ store }: Folder, run: Run): Promise<Metric[]> {

@@ -1,3 +1,4 @@
+import type { ReadStream } from 'node:tty';
 import type { Folder } from '../../../app/folder.ts';
 import { createProgress } from '../../../coordinator/reports/progress.ts';
 import type { RunView } from '../../../coordinator/reports/run-view.ts';
@@ -8,7 +9,6 @@ import { openDashboard } from '../../../tui/dashboard.ts';
 import { type Context, print } from '../../context.ts';
 import { callServer } from '../../folder-server.ts';
 import { failOnOf, type RunEnd, tellEnd } from './follow-run.ts';
-import { readKey } from './read-key.ts';
 import { type Signals, watchSignals } from './watch-signals.ts';
 
 const LOOK_MS = 200;
@@ -108,4 +108,28 @@ async function detach(context: Context, folder: Folder, job: Job, signal: NodeJS
   }
   print(context.stderr, `${name} goes on at the server; see \`seine status ${job.name}\`\n`);
   return 'interrupted';
+}
+
+/** What of a terminal is needed to read a key. */
+type KeyInput = Pick<ReadStream, 'setRawMode' | 'on' | 'off' | 'resume' | 'pause'>;
+
+/** The next key, without Enter; as text, empty when the terminal is gone. Ctrl-C and Ctrl-D are keys like any other. */
+async function readKey(input: KeyInput): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const onData = (bytes: Buffer) => resolve(bytes.toString());
+  const onEnd = () => resolve('');
+  input.setRawMode(true);
+  input.on('data', onData);
+  input.on('end', onEnd);
+  input.on('error', onEnd);
+  input.resume();
+  try {
+    return await promise;
+  } finally {
+    input.off('data', onData);
+    input.off('end', onEnd);
+    input.off('error', onEnd);
+    input.pause();
+    input.setRawMode(false);
+  }
 }

@@ -72,7 +72,7 @@ async function figuresOf(folder: Folder, job: Job): Promise<StoredFigures> {
 async function clientOf(context: Context, url: string): Promise<Client> {
   const file = context.parsed.values['key-file'];
   if (!/^https?:\/\//.test(url))
-    throw new SeineError(`--server: '${url}' is no URL`, { hint: 'like http://127.0.0.1:7420' });
+    throw new SeineError(`--server needs a URL, got '${url}'`, { hint: 'for example http://127.0.0.1:7420' });
   if (file === undefined) return connect({ url });
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
     throw new SeineError(`cannot read the key file: ${messageOf(error)}`);

@@ -45,7 +45,9 @@ async function create(context: Context, keys: KeyStore): Promise<void> {
   if (name === undefined || name.trim() === '' || name.length > NAME_LENGTH_MAX)
     throw new SeineError(`seine keys create needs --name, of at most ${NAME_LENGTH_MAX} characters`);
   if (!SCOPES.includes(scope as Scope))
-    throw new SeineError(`--scope is not ${SCOPES.join(', ')}: '${scope}'${suggestion(scope, SCOPES)}`);
+    throw new SeineError(
+      `--scope must be one of ${SCOPES.join(', ')}, got '${scope}'${suggestion(scope, SCOPES)}`,
+    );
   const made = await createKey(keys, { name, scope: scope as Scope, limits: limitsOf(values) }, Date.now());
   if (!made)
     throw new SeineError(`there is a key named '${name}' already`, {
@@ -82,7 +84,8 @@ async function revoke(context: Context, keys: KeyStore): Promise<void> {
     all.find(({ id }) => id === wanted) ??
     all.find(({ name, revokedAt }) => name === wanted && revokedAt === null);
   const revoked = found ? await keys.revoke(found.id, Date.now()) : null;
-  if (!revoked) throw new SeineError('no such key in use', { hint: 'see `seine keys list`' });
+  if (!revoked)
+    throw new SeineError(`no key in use has the id or name '${wanted}'`, { hint: 'see `seine keys list`' });
   if (context.json) printJson(context, shownKey(revoked));
   else print(context.stdout, `${revoked.id} (${revoked.name}) is revoked\n`);
 }

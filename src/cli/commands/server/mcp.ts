@@ -11,7 +11,7 @@ export const mcpCommand: Command = async ({ settings }) => {
   const connectNow = () => {
     const server = readServerFile(settings.dir);
     if (!server)
-      throw new SeineError(`no server works in ${settings.dir}`, {
+      throw new SeineError(`no server runs in ${settings.dir}`, {
         hint: 'start one with `seine serve` and the same --dir',
       });
     return connect({ url: server.url, key: server.token });

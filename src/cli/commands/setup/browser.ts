@@ -9,7 +9,7 @@ import { type Command, print, printJson } from '../../context.ts';
 export const browserCommand: Command = async (context): Promise<ExitName> => {
   const [what] = context.parsed.args;
   if (what !== 'install')
-    throw new SeineError(`unknown argument '${what ?? ''}' for 'seine browser'`, {
+    throw new SeineError(`seine browser needs \`install\`${what === undefined ? '' : `, got '${what}'`}`, {
       hint: 'use `seine browser install`',
     });
   if (!context.json && !findChromiumPackage())

@@ -31,7 +31,7 @@ export function nextCommands({ files, last }: FolderState): NextCommand[] {
   const [file] = files;
   if (last?.isAtWork) {
     add(`seine status ${last.name}`, `${last.name} is running`);
-    add(`seine hosts ${last.name}`, 'how fast each site is asked, and what limits it');
+    add(`seine hosts ${last.name}`, 'the request rate of each site, and the reason for it');
     add(`seine stop ${last.name}`, '`seine resume` continues it later');
   } else if (last?.isUnfinished) add(`seine resume ${last.name}`, `${last.name} is not finished`);
   else if (last) {

@@ -27,8 +27,14 @@ import { addCosts } from './write-costs.ts';
 import { writeHosts, writeRobots } from './write-hosts.ts';
 import { writeShown } from './write-media.ts';
 import { addQuality } from './write-quality.ts';
-import { addRecordChanges, countPresent, isGone } from './write-record-changes.ts';
-import { confirmRecords, type RecordWriter, writeRecords } from './write-records.ts';
+import {
+  addRecordChanges,
+  confirmRecords,
+  countPresent,
+  isGone,
+  type RecordWriter,
+  writeRecords,
+} from './write-records.ts';
 import { writeSink } from './write-sink.ts';
 
 /** One report, one transaction: everything in it becomes true together, or nothing does. */

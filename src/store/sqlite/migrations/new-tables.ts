@@ -1,6 +1,6 @@
 /**
- * What all migrations come to in an empty database, written by scripts/write-new-tables.ts. One migration after the other
- * takes ten times as long, because SQLite reads all tables again after each change of one.
+ * The tables of an empty database after all migrations, written by scripts/build/write-new-tables.ts. Running the
+ * migrations one by one takes ten times as long, because SQLite reads all tables again after each change of one.
  */
 export const NEW_TABLES = `
 CREATE TABLE jobs (

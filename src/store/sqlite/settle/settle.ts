@@ -24,8 +24,13 @@ import { addCosts } from './write-costs.ts';
 import { writeHosts } from './write-hosts.ts';
 import { writeMedia, writeMoved, writeShown } from './write-media.ts';
 import { addQuality } from './write-quality.ts';
-import { addRecordChanges, countPresent } from './write-record-changes.ts';
-import { confirmRecords, type RecordWriter, writeRecords } from './write-records.ts';
+import {
+  addRecordChanges,
+  confirmRecords,
+  countPresent,
+  type RecordWriter,
+  writeRecords,
+} from './write-records.ts';
 
 interface OpenBatch {
   unsettled: number;

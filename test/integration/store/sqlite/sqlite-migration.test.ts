@@ -32,7 +32,7 @@ test('a new database has what all migrations come to', async () => {
   onTestFinished(() => made.close());
   expect(made.prepare('PRAGMA user_version').get()).toEqual({ user_version: MIGRATIONS.length });
   const migrated = migratedTables(new DatabaseSync(':memory:'));
-  expect(describeTables(made), 'run npx node scripts/write-new-tables.ts').toBe(migrated);
+  expect(describeTables(made), 'run npx node scripts/build/write-new-tables.ts').toBe(migrated);
 });
 
 /** A folder of the first release: two runs of a shop, and one of something else, all with work left. */

@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { csvLine } from '../../../../src/cli/export/csv.ts';
+import { csvLine } from '../../../../src/cli/export/formats.ts';
 
 describe('csv', () => {
   test('quotes only what needs it', () => {

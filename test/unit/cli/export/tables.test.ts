@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { parseSince } from '../../../../src/cli/export/export.ts';
 import { formatOf } from '../../../../src/cli/export/formats.ts';
 import { recordTable, tableWithMeta } from '../../../../src/cli/export/record-table.ts';
-import { parseSince } from '../../../../src/cli/export/since.ts';
 import type { JobInput } from '../../../../src/core/job-schema/job-schema.ts';
 import { LIMITS } from '../../../../src/core/limits.ts';
 import { jsonText } from '../../../../src/tables/table.ts';

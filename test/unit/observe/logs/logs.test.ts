@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type LogLevel, makeJsonLogger, makeTextLogger } from '../../../../src/observe/logs/logger.ts';
@@ -85,4 +85,16 @@ test('a log that is full becomes the last one, and only some are kept', () => {
   openRotatingFile(path, { bytesMax: 100, kept: 2 })('x'.repeat(99));
   expect(statSync(path).size).toBe(size > 1 ? 99 : size + 99);
   expect(existsSync(`${path}.3`)).toBe(false);
+});
+
+test('lines that cannot be written to the file go elsewhere, and break nothing', () => {
+  const path = join(folder.dir, 'moved', 'serve.log');
+  mkdirSync(join(folder.dir, 'moved'));
+  const lines: string[] = [];
+  const write = openRotatingFile(path, { elsewhere: (text) => void lines.push(text) });
+  write('first\n');
+  rmSync(join(folder.dir, 'moved'), { recursive: true });
+  write('second\n');
+  expect(lines).toEqual(['second\n']);
+  expect(() => openRotatingFile(path)).toThrow(`cannot write the log file ${path} (ENOENT)`);
 });
