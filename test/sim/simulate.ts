@@ -662,8 +662,10 @@ class SimulatedRun {
       for (const each of this.#jobs) {
         if (each === served || !this.#isCalm || !isPlain) continue;
         const waits = this.#db.get<{ ready: number }>(SELECT_READY, each.job.id, host)?.ready ?? 0;
+        // With its share of the slots at other hosts, it could not have taken this one.
+        const isBusy = each.model.open.size * this.#jobs.length >= this.#fleet.slots;
         if (waits === 0) each.passed.delete(host);
-        else {
+        else if (!isBusy) {
           const { count, since } = each.passed.get(host) ?? { count: 0, since: now };
           each.passed.set(host, { count: count + 1, since });
           check(
@@ -736,7 +738,8 @@ class SimulatedRun {
         if (hosts.some((host) => this.#isCutOff(host, model))) continue;
         // A pace that does not adapt is refused for as long as the host counts, and refusals without end count as attempts.
         const isRefused = hosts.some(({ manner }) => manner.kind === 'limits');
-        const mayRefuse = code === 'throttled' || page.kind === 'flaky';
+        // The same holds for robots.txt, which is refused again and again while another job has all that the host lets in.
+        const mayRefuse = code === 'throttled' || code === 'robots-unreachable' || page.kind === 'flaky';
         if (mayRefuse && isRefused && !job.spec.politeness.adaptive) continue;
         // Where it is not known that a host answered before, its refusals are no ban.
         if (code === 'forbidden' && !model.forbidden.has(id)) continue;
