@@ -35,9 +35,6 @@ interface Work {
   keepsAs: string | null;
 }
 
-/** What a run makes does not outlive it: with more room for what is new, hardly anything is copied or marked. */
-const YOUNG_MB = 192;
-
 const RESULTS = join(import.meta.dirname, 'sim-results.jsonl');
 
 if (isMainThread) await main();
@@ -201,8 +198,7 @@ function namesIn(list: string): FaultName[] {
 
 function runWorker(data: Work, take: (result: SimulationResult) => void): Promise<void> {
   return new Promise((resolve, reject) => {
-    const resourceLimits = { maxYoungGenerationSizeMb: YOUNG_MB };
-    const worker = new Worker(new URL(import.meta.url), { workerData: data, resourceLimits });
+    const worker = new Worker(new URL(import.meta.url), { workerData: data });
     worker.on('message', take);
     worker.on('error', reject);
     worker.on('exit', () => resolve());
