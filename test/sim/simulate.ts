@@ -15,7 +15,7 @@ import { IdlePolls, SourcePolls, StoreChanges } from './idle-polls.ts';
 import { MemoryBlobs } from './memory-blobs.ts';
 import { emptied, type MemoryStore, openMemoryStore, SharedJob } from './shared-store.ts';
 import { sickPagesProblem } from './sick-pages.ts';
-import { type SimHost, Sites } from './sites.ts';
+import { hostIn, type SimHost, Sites } from './sites.ts';
 import { check, StoreModel, Violation } from './store-model.ts';
 import { Process, SeededRandom, World } from './virtual-time.ts';
 
@@ -491,13 +491,19 @@ class SimulatedRun {
   }
 
   #wrap<T extends object>(caller: Caller, real: T, own: Partial<T>): T {
+    const wrapped = new Map<string | symbol, (...args: unknown[]) => unknown>();
     return new Proxy(real, {
       get: (target, name) => {
+        const known = wrapped.get(name);
+        if (known) return known;
         const method = (Reflect.get(own, name) ?? Reflect.get(target, name)) as (
           ...args: unknown[]
         ) => unknown;
-        return (...args: unknown[]) =>
-          this.#call(caller, String(name), args, () => method.apply(target, args) as Promise<unknown>);
+        const called = String(name);
+        const call = (...args: unknown[]) =>
+          this.#call(caller, called, args, () => method.apply(target, args) as Promise<unknown>);
+        wrapped.set(name, call);
+        return call;
       },
     });
   }
@@ -609,12 +615,14 @@ class SimulatedRun {
   #afterStep(): void {
     if (this.#failure !== null) return;
     const { steps, elapsedMs } = this.#world;
-    for (const { model } of this.#jobs) model.compareCounters();
+    for (const { model } of this.#jobs) {
+      model.compareCounters();
+      if (model.open.size > 0) this.#busyAt = this.#world.now;
+    }
     if (steps >= this.#recountAt) {
       this.#recountAt = steps + RECOUNT_STEPS;
       for (const { model } of this.#jobs) model.recount();
     }
-    if (this.#jobs.some(({ model }) => model.open.size > 0)) this.#busyAt = this.#world.now;
     if (elapsedMs >= this.#idleCheckAt) {
       this.#idleCheckAt = elapsedMs + IDLE_MS_MAX / 2;
       this.#checkIdle();
@@ -653,10 +661,10 @@ class SimulatedRun {
   /** Whoever wants a host that others get again and again has to get it, too. */
   #checkTurns(served: SimJob, batches: readonly LeasedBatch[]): void {
     const { now } = this.#world;
-    const hosts = new Set(batches.flatMap(({ tasks }) => tasks.map(({ url }) => new URL(url).host)));
+    const hosts = new Set(batches.flatMap(({ tasks }) => tasks.map(({ url }) => hostIn(url))));
     for (const host of hosts) {
       served.passed.delete(host);
-      const facts = this.#sites.hosts.find(({ name }) => name === host);
+      const facts = this.#sites.hostNamed(host);
       const isPlain =
         facts?.manner.kind === 'plain' && facts.robots !== 'fails' && facts.robots !== 'elsewhere';
       for (const each of this.#jobs) {
