@@ -31,6 +31,8 @@ interface Work {
   count: number;
   endAt: number;
   options: Omit<SimulationOptions, 'seed'>;
+  /** The commit of the sources, where results are kept: then it is chunks of seeds that are counted. */
+  keepsAs: string | null;
 }
 
 const RESULTS = join(import.meta.dirname, 'sim-results.jsonl');
@@ -39,7 +41,9 @@ if (isMainThread) await main();
 else await work(workerData as Work);
 
 /** Every `step`th seed, in a thread of its own. */
-async function work({ first, step, count, endAt, options }: Work): Promise<void> {
+async function work(given: Work): Promise<void> {
+  const { first, step, count, endAt, options, keepsAs } = given;
+  if (keepsAs !== null) return keepChunks(given, keepsAs);
   for (let index = 0; index < count && Date.now() < endAt; index++)
     parentPort!.postMessage(await simulate({ ...options, seed: first + index * step }));
 }
@@ -73,7 +77,7 @@ faults: ${FAULTS.join(', ')}`,
   const options = { tasks, without: namesIn(values.without), ...(several === null ? {} : { jobs: several }) };
   const endAt = Date.now() + (minutes ?? 1e6) * 60_000;
   if (values.again) await simulateAgain(options);
-  if (values.keep) await keepOn(options, values.part, endAt);
+  if (values.keep) await keepOn({ jobs: values.jobs, part: values.part }, options, endAt);
   if (values.write) replaceBetween('docs/reliability.md', 'sim', tableOf(readResults(RESULTS, tasks)));
   if (values.keep || values.write || values.again) return;
   const runs = values.runs ?? (minutes !== null ? 1e9 : values.seed === null ? 1_000 : 1);
@@ -107,7 +111,7 @@ async function simulateAll(
   };
   const works = Array.from({ length: jobs }, (_, index): Work => {
     const count = Math.ceil((runs - index) / jobs);
-    return { first: seed + index, step: jobs, count, endAt, options };
+    return { first: seed + index, step: jobs, count, endAt, options, keepsAs: null };
   });
   await Promise.all(works.map((work) => runWorker(work, take)));
   const worst = failed.sort((a, b) => a.seed - b.seed)[0];
@@ -141,15 +145,27 @@ async function simulateAgain(options: Work['options']): Promise<void> {
   process.exitCode = failed.length === 0 ? 0 : 1;
 }
 
-/** Chunk after chunk of seeds that are not done yet, in this thread. */
-async function keepOn(options: Work['options'], part: string, endAt: number): Promise<void> {
+/** All chunks of seeds that are not done yet, shared between threads and other processes. */
+async function keepOn(
+  { jobs, part }: { jobs: number; part: string },
+  options: Work['options'],
+  endAt: number,
+): Promise<void> {
   const [own, parts] = part.split('/').map(Number) as [number, number];
-  const sources = execFileSync('git', ['rev-parse', '--short', 'HEAD'], {
+  const keepsAs = execFileSync('git', ['rev-parse', '--short', 'HEAD'], {
     cwd: import.meta.dirname,
     encoding: 'utf8',
   }).trim();
-  let { failed } = readResults(RESULTS, options.tasks);
-  for (let chunk = own - 1; Date.now() < endAt; chunk += parts) {
+  const works = Array.from({ length: jobs }, (_, index): Work => {
+    const first = own - 1 + index * parts;
+    return { first, step: jobs * parts, count: Number.POSITIVE_INFINITY, endAt, options, keepsAs };
+  });
+  await Promise.all(works.map((work) => runWorker(work, () => {})));
+  process.exitCode = readResults(RESULTS, options.tasks).failed.length === 0 ? 0 : 1;
+}
+
+async function keepChunks({ first, step, endAt, options }: Work, sources: string): Promise<void> {
+  for (let chunk = first; Date.now() < endAt; chunk += step) {
     if (isDone(readResults(RESULTS, options.tasks), chunk)) continue;
     let sums: SimSums = NO_SUMS;
     const wrong: FailedSeed[] = [];
@@ -161,10 +177,8 @@ async function keepOn(options: Work['options'], part: string, endAt: number): Pr
       process.stdout.write(`seed ${seed}: ${result.failure}\n`);
     }
     const after = await addChunk(RESULTS, options.tasks, chunk, { sums, sources, failed: wrong });
-    failed = after.failed;
-    process.stdout.write(`${after.sums.runs} runs, ${failed.length} failed\n`);
+    process.stdout.write(`${after.sums.runs} runs, ${after.failed.length} failed\n`);
   }
-  process.exitCode = failed.length === 0 ? 0 : 1;
 }
 
 function seconds(ms: number): string {

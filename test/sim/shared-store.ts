@@ -144,11 +144,12 @@ export class SharedJob {
 
   /** When something changes without any call: a coordinator that is gone counts as such. */
   nextChangeAt(): number {
-    const times = [...this.#coordinators]
-      .filter(([process]) => !process.isAlive)
-      .map(([, { heardAt }]) => heardAt + ALIVE_MS)
-      .filter((at) => at > this.#world.now);
-    return Math.min(Number.POSITIVE_INFINITY, ...times);
+    let nextAt = Number.POSITIVE_INFINITY;
+    for (const [process, { heardAt }] of this.#coordinators) {
+      const at = heardAt + ALIVE_MS;
+      if (!process.isAlive && at > this.#world.now && at < nextAt) nextAt = at;
+    }
+    return nextAt;
   }
 
   #isAlive(process: Process): boolean {

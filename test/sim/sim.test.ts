@@ -79,6 +79,11 @@ const FOUND = [
     tasks: 200,
     defect: 'of two reports at the same time the one that knew of no answer was written last',
   },
+  {
+    seed: 29193,
+    tasks: 200,
+    defect: 'the network was back, and probes asked only a host whose robots.txt is at one that is gone',
+  },
 ];
 
 describe('pages that always fail', () => {

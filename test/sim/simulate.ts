@@ -15,7 +15,7 @@ import { IdlePolls, SourcePolls, StoreChanges } from './idle-polls.ts';
 import { MemoryBlobs } from './memory-blobs.ts';
 import { emptied, type MemoryStore, openMemoryStore, SharedJob } from './shared-store.ts';
 import { sickPagesProblem } from './sick-pages.ts';
-import { type SimHost, Sites } from './sites.ts';
+import { hostIn, type SimHost, Sites } from './sites.ts';
 import { check, StoreModel, Violation } from './store-model.ts';
 import { Process, SeededRandom, World } from './virtual-time.ts';
 
@@ -491,13 +491,19 @@ class SimulatedRun {
   }
 
   #wrap<T extends object>(caller: Caller, real: T, own: Partial<T>): T {
+    const wrapped = new Map<string | symbol, (...args: unknown[]) => unknown>();
     return new Proxy(real, {
       get: (target, name) => {
+        const known = wrapped.get(name);
+        if (known) return known;
         const method = (Reflect.get(own, name) ?? Reflect.get(target, name)) as (
           ...args: unknown[]
         ) => unknown;
-        return (...args: unknown[]) =>
-          this.#call(caller, String(name), args, () => method.apply(target, args) as Promise<unknown>);
+        const called = String(name);
+        const call = (...args: unknown[]) =>
+          this.#call(caller, called, args, () => method.apply(target, args) as Promise<unknown>);
+        wrapped.set(name, call);
+        return call;
       },
     });
   }
@@ -609,12 +615,14 @@ class SimulatedRun {
   #afterStep(): void {
     if (this.#failure !== null) return;
     const { steps, elapsedMs } = this.#world;
-    for (const { model } of this.#jobs) model.compareCounters();
+    for (const { model } of this.#jobs) {
+      model.compareCounters();
+      if (model.open.size > 0) this.#busyAt = this.#world.now;
+    }
     if (steps >= this.#recountAt) {
       this.#recountAt = steps + RECOUNT_STEPS;
       for (const { model } of this.#jobs) model.recount();
     }
-    if (this.#jobs.some(({ model }) => model.open.size > 0)) this.#busyAt = this.#world.now;
     if (elapsedMs >= this.#idleCheckAt) {
       this.#idleCheckAt = elapsedMs + IDLE_MS_MAX / 2;
       this.#checkIdle();
@@ -653,17 +661,19 @@ class SimulatedRun {
   /** Whoever wants a host that others get again and again has to get it, too. */
   #checkTurns(served: SimJob, batches: readonly LeasedBatch[]): void {
     const { now } = this.#world;
-    const hosts = new Set(batches.flatMap(({ tasks }) => tasks.map(({ url }) => new URL(url).host)));
+    const hosts = new Set(batches.flatMap(({ tasks }) => tasks.map(({ url }) => hostIn(url))));
     for (const host of hosts) {
       served.passed.delete(host);
-      const facts = this.#sites.hosts.find(({ name }) => name === host);
+      const facts = this.#sites.hostNamed(host);
       const isPlain =
         facts?.manner.kind === 'plain' && facts.robots !== 'fails' && facts.robots !== 'elsewhere';
       for (const each of this.#jobs) {
         if (each === served || !this.#isCalm || !isPlain) continue;
         const waits = this.#db.get<{ ready: number }>(SELECT_READY, each.job.id, host)?.ready ?? 0;
+        // With its share of the slots at other hosts, it could not have taken this one.
+        const isBusy = each.model.open.size * this.#jobs.length >= this.#fleet.slots;
         if (waits === 0) each.passed.delete(host);
-        else {
+        else if (!isBusy) {
           const { count, since } = each.passed.get(host) ?? { count: 0, since: now };
           each.passed.set(host, { count: count + 1, since });
           check(
@@ -736,7 +746,8 @@ class SimulatedRun {
         if (hosts.some((host) => this.#isCutOff(host, model))) continue;
         // A pace that does not adapt is refused for as long as the host counts, and refusals without end count as attempts.
         const isRefused = hosts.some(({ manner }) => manner.kind === 'limits');
-        const mayRefuse = code === 'throttled' || page.kind === 'flaky';
+        // The same holds for robots.txt, which is refused again and again while another job has all that the host lets in.
+        const mayRefuse = code === 'throttled' || code === 'robots-unreachable' || page.kind === 'flaky';
         if (mayRefuse && isRefused && !job.spec.politeness.adaptive) continue;
         // Where it is not known that a host answered before, its refusals are no ban.
         if (code === 'forbidden' && !model.forbidden.has(id)) continue;

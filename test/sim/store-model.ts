@@ -10,6 +10,7 @@ import type {
 } from '../../src/ports/store.ts';
 import { isFinished, stateName } from '../../src/store/shared/states.ts';
 import type { Database } from '../../src/store/sqlite/connection/database.ts';
+import { hostIn } from './sites.ts';
 
 export class Violation extends Error {}
 
@@ -124,7 +125,7 @@ export class StoreModel {
         let task = this.#tasks.get(taskId);
         if (!task) {
           check(this.#urls.has(url), () => `task ${taskId} has the URL ${url}, which no one gave`);
-          task = { url, host: new URL(url).host, state: 'pending', batch: null };
+          task = { url, host: hostIn(url), state: 'pending', batch: null };
           this.#tasks.set(taskId, task);
         }
         check(

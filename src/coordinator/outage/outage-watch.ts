@@ -73,7 +73,10 @@ export class OutageWatch {
     };
   }
 
-  /** What of the due hosts may be sent to: during an outage a task each of a few, when it is time for a probe. */
+  /**
+   * What of the due hosts may be sent to: during an outage a task each of a few, when it is time for a probe. One of them is
+   * a host that was not reached yet: the others may not be asked at all, as long as their robots.txt is at a host that is gone.
+   */
   select(due: DueHost[]): DueHost[] {
     const { outage } = this.#network;
     if (outage === null) return due;
@@ -82,8 +85,14 @@ export class OutageWatch {
     const isBetter = ({ host, reachedAt }: DueHost) =>
       this.#reached.get(host) === true || isReachedSince(reachedAt, now);
     const better = due.filter(isBetter);
+    const others = due.filter((host) => !isBetter(host));
     this.#turn++;
-    const hosts = rotated(better.length > 0 ? better : due, this.#turn * PROBED_HOSTS);
+    const first = rotated(better, this.#turn * PROBED_HOSTS).slice(
+      0,
+      PROBED_HOSTS - Math.min(1, others.length),
+    );
+    const rest = PROBED_HOSTS - first.length;
+    const hosts = [...first, ...rotated(others, this.#turn * rest)];
     return hosts.slice(0, PROBED_HOSTS).map((host) => ({ ...host, ready: Math.min(host.ready, 1) }));
   }
 

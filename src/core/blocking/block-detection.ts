@@ -215,14 +215,21 @@ function isRefusalTitle(title: string | null): title is string {
   return title !== null && (BLOCK_TITLES.has(title) || FOREIGN_TITLES.has(title));
 }
 
+const isSought = ({ part }: (typeof REFUSALS)[number]) => Buffer.byteLength(part) >= 7;
+
 /** Sentences may be broken by tags: they are looked for in the text, where a part of them occurs at all. */
 const FINDER = new TextFinder([
   ...BLOCK_MARKERS.flatMap(({ texts }) => texts),
   ...CAPTCHA_WIDGETS,
-  ...[...REFUSALS, ...LOGIN_WALLS].map(({ part }) => part).filter((part) => Buffer.byteLength(part) >= 7),
+  ...[...REFUSALS, ...LOGIN_WALLS].filter(isSought).map(({ part }) => part),
 ]);
-/** Too short for the finder: such sentences are always tried. */
-const isSought = (part: string) => Buffer.byteLength(part) >= 7;
+/** Their parts are too short for the finder: they are always tried. Found once, as nearly all pages have none of the others. */
+const ALWAYS_TRIED = new Map(
+  [REFUSALS, LOGIN_WALLS].map((sentences) => [
+    sentences,
+    new Set(sentences.filter((sentence) => !isSought(sentence))),
+  ]),
+);
 
 /** The beginning of a page, looked at once; its words are read only when it comes to that. */
 class Words {
@@ -298,7 +305,11 @@ class Words {
   }
 
   #sentences(sentences: typeof REFUSALS): { said: string; weight: number }[] {
-    const possible = sentences.filter(({ part }) => !isSought(part) || this.#found.has(part));
+    const always = ALWAYS_TRIED.get(sentences)!;
+    const possible =
+      this.#found.size === 0
+        ? [...always]
+        : sentences.filter((sentence) => always.has(sentence) || this.#found.has(sentence.part));
     if (possible.length === 0) return [];
     const words = this.#words();
     const found: { said: string; weight: number }[] = [];

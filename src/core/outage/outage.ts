@@ -8,8 +8,8 @@ import type { FailureCode } from '../failures.ts';
  * Reached     a response came, or a connection was made: the network is there.
  * Unreached   the name was not resolved, or no connection was made. `own`: for a reason that only our side has.
  * Lost        an unreached host that was reached within the last day, by this run or an earlier one.
- * Probe       one task each of a few hosts, those that were reached before first; and robots.txt of one more host that was,
- *             whether or not it has tasks left. When that answers, the others are dead.
+ * Probe       one task each of a few hosts, most of them reached before; and robots.txt of one more host that was, whether or
+ *             not it has tasks left. When that answers, the others are dead.
  *
  *   from      | event                                                    | to
  *   ----------|----------------------------------------------------------|--------------------------------------------

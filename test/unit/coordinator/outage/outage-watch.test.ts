@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { OutageWatch } from '../../../../src/coordinator/outage/outage-watch.ts';
 import type { RobotsOutcome } from '../../../../src/core/batch/outcome.ts';
+import type { DueHost } from '../../../../src/ports/store.ts';
 import { reportOf } from '../../../support/coordinator/batches.ts';
 import { batchOf } from '../../../support/coordinator/progress-reports.ts';
 
@@ -41,4 +42,27 @@ test('when all of them have failed, they are asked again: they may have no tasks
   expect(watch.reference).toEqual({ host: 'a.example', url: 'http://a.example/robots.txt' });
   told(watch, { 'a.example': 'answers' });
   expect(watch.reference).toBeNull();
+});
+
+const dueHost = (host: string): DueHost => ({
+  ...{ id: 1, host, ready: 5, nextAt: 0, crawlDelayMs: null, failuresInRow: 0, rests: 0 },
+  ...{ pace: null, ban: null, reachedAt: null },
+});
+
+test('a probe asks other hosts beside the few that were reached, whose robots.txt may be at a host that is gone', () => {
+  let now = 0;
+  const watch = new OutageWatch({ clock: { now: () => now, after: () => () => {} }, logger });
+  told(watch, { 'a.example': 'answers' });
+  told(watch, { 'a.example': 'unreachable' });
+  const due = ['w.example', 'x.example', 'y.example', 'z.example', 'a.example'].map(dueHost);
+  expect(watch.select(due)).toEqual([]);
+  const asked = new Set<string>();
+  for (let probe = 0; probe < 4; probe++) {
+    now += 1_000_000;
+    const selected = watch.select(due);
+    expect(selected).toHaveLength(3);
+    expect(selected[0]).toMatchObject({ host: 'a.example', ready: 1 });
+    for (const { host } of selected) asked.add(host);
+  }
+  expect(asked.size).toBe(5);
 });
