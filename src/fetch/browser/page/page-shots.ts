@@ -1,6 +1,7 @@
 import type { BrowserSpec, ScreenshotSpec } from '../../../core/job-schema/browser.ts';
-import type { Shot } from '../../../ports/fetcher.ts';
+import type { FetchResult, Shot } from '../../../ports/fetcher.ts';
 import { ActionError } from './page-actions.ts';
+import { repackPng } from './repack-png.ts';
 import type { Tab } from './tab.ts';
 
 /** WebP has no larger pictures, Chromium draws none, and viewers open none. */
@@ -23,6 +24,17 @@ export async function takeShots(tab: Tab, spec: BrowserSpec, leftMs: () => numbe
   return shots;
 }
 
+/** What takes no tab any more: makes pictures small where the route wants it. */
+export async function packShots(result: FetchResult, spec: BrowserSpec | undefined): Promise<FetchResult> {
+  if (result.kind !== 'response' || !result.rendered || spec?.screenshot?.packing !== 'small') return result;
+  const shots = await Promise.all(
+    result.rendered.shots.map(async (shot) =>
+      shot.type === 'image/png' ? { ...shot, bytes: await repackPng(shot.bytes) } : shot,
+    ),
+  );
+  return { ...result, rendered: { ...result.rendered, shots } };
+}
+
 /** A picture for people who want to know why something failed. */
 export function takeFailureShot(tab: Tab): Promise<Shot> {
   return takeScreenshot(tab, { of: 'screen', format: 'jpeg', quality: 60, packing: 'fast' }, () => 1_000);
@@ -33,7 +45,8 @@ async function takeScreenshot(tab: Tab, spec: ScreenshotSpec, leftMs: () => numb
   const { data } = await tab.screenshots.take(() =>
     tab.cdp.send('Page.captureScreenshot', {
       format: spec.format,
-      ...(spec.format === 'png' ? { optimizeForSpeed: spec.packing === 'fast' } : { quality: spec.quality }),
+      // Those that are to be small are packed once more, elsewhere.
+      ...(spec.format === 'png' ? { optimizeForSpeed: true } : { quality: spec.quality }),
       ...(clip ? { clip, captureBeyondViewport: true } : {}),
     }),
   );
