@@ -176,11 +176,7 @@ class Rows {
     for (let at = step; at + 2 < bytes.length; at += step * LOOK_EVERY) {
       looks++;
       const left = at - step;
-      if (
-        bytes[at] === bytes[left] &&
-        bytes[at + 1] === bytes[left + 1] &&
-        bytes[at + 2] === bytes[left + 2]
-      )
+      if (bytes[at] === bytes[left] && bytes[at + 1] === bytes[left + 1] && bytes[at + 2] === bytes[left + 2])
         same++;
     }
     return same >= looks * RUNS_SHARE;

@@ -32,9 +32,7 @@ function pngOf({ width, height, lines }: Picture, { colours = 2, bits = 8, piece
     Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
     chunk('IHDR', header),
     chunk('tEXt', Buffer.from('a\0word')),
-    ...Array.from({ length: pieces }, (_, at) =>
-      chunk('IDAT', data.subarray(at * size, at * size + size)),
-    ),
+    ...Array.from({ length: pieces }, (_, at) => chunk('IDAT', data.subarray(at * size, at * size + size))),
     chunk('IEND', Buffer.alloc(0)),
   ]);
 }
