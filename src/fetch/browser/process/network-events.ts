@@ -12,13 +12,13 @@ interface AttachedEvent {
  */
 export class NetworkEvents {
   /** By page: the connection of Playwright, which is the first. */
-  readonly #sessions = new Map<string, string>();
+  readonly #connections = new Map<string, string>();
   /** Pages whose events are off. */
   readonly #off = new Set<string>();
 
   /** What has to be sent so that they are as wanted; null when they are, or the page is not known. */
   change(page: string, isOn: boolean): ProtocolMessage | null {
-    const sessionId = this.#sessions.get(page);
+    const sessionId = this.#connections.get(page);
     if (sessionId === undefined || isOn !== this.#off.has(page)) return null;
     if (isOn) this.#off.delete(page);
     else this.#off.add(page);
@@ -30,13 +30,13 @@ export class NetworkEvents {
     const { sessionId, targetInfo } = (params ?? {}) as Partial<AttachedEvent>;
     if (sessionId === undefined) return;
     if (method === 'Target.attachedToTarget' && targetInfo?.type === 'page') {
-      if (!this.#sessions.has(targetInfo.targetId)) this.#sessions.set(targetInfo.targetId, sessionId);
+      if (!this.#connections.has(targetInfo.targetId)) this.#connections.set(targetInfo.targetId, sessionId);
     } else if (method === 'Target.detachedFromTarget')
-      for (const [page, session] of this.#sessions) if (session === sessionId) this.#forget(page);
+      for (const [page, connection] of this.#connections) if (connection === sessionId) this.#forget(page);
   }
 
   #forget(page: string): void {
-    this.#sessions.delete(page);
+    this.#connections.delete(page);
     this.#off.delete(page);
   }
 }
