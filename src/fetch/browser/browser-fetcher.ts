@@ -97,7 +97,7 @@ export class BrowserFetcher implements Fetcher {
       watch.begin();
       const result = await visitPage(taken.tab, request, watch, url);
       wiping = taken.instance.giveBack(taken.tab, result.kind === 'response').catch(() => {});
-      return await packShots(result, request.render);
+      return await packShots(result, request);
     } catch (error) {
       // The message may quote the page: one clean line of it.
       const reason = messageOf(error)

@@ -1,11 +1,14 @@
 import type { BrowserSpec, ScreenshotSpec } from '../../../core/job-schema/browser.ts';
-import type { FetchResult, Shot } from '../../../ports/fetcher.ts';
+import type { FetchRequest, FetchResult, Shot } from '../../../ports/fetcher.ts';
+import { KeyedSemaphore } from '../../network/keyed-semaphore.ts';
 import { ActionError } from './page-actions.ts';
 import { repackPng } from './repack-png.ts';
 import type { Tab } from './tab.ts';
 
 /** WebP has no larger pictures, Chromium draws none, and viewers open none. */
 const SCREENSHOT_HEIGHT_MAX = 16_000;
+/** Pictures of one worker: unpacked, each takes 40 MB and more. */
+const PACKED_AT_ONCE_MAX = 2;
 /** Of a picture or a print. */
 const SHOT_BYTES_MAX = 64 * 1024 * 1024;
 
@@ -24,15 +27,24 @@ export async function takeShots(tab: Tab, spec: BrowserSpec, leftMs: () => numbe
   return shots;
 }
 
+const packing = new KeyedSemaphore();
+
 /** What takes no tab any more: makes pictures small where the route wants it. */
-export async function packShots(result: FetchResult, spec: BrowserSpec | undefined): Promise<FetchResult> {
-  if (result.kind !== 'response' || !result.rendered || spec?.screenshot?.packing !== 'small') return result;
-  const shots = await Promise.all(
-    result.rendered.shots.map(async (shot) =>
-      shot.type === 'image/png' ? { ...shot, bytes: await repackPng(shot.bytes) } : shot,
-    ),
-  );
-  return { ...result, rendered: { ...result.rendered, shots } };
+export async function packShots(
+  result: FetchResult,
+  { render, signal }: Pick<FetchRequest, 'render' | 'signal'>,
+): Promise<FetchResult> {
+  if (result.kind !== 'response' || !result.rendered || render?.screenshot?.packing !== 'small')
+    return result;
+  const leave = await packing.enter('', PACKED_AT_ONCE_MAX, signal);
+  try {
+    const shots: Shot[] = [];
+    for (const shot of result.rendered.shots)
+      shots.push(shot.type === 'image/png' ? { ...shot, bytes: await repackPng(shot.bytes) } : shot);
+    return { ...result, rendered: { ...result.rendered, shots } };
+  } finally {
+    leave();
+  }
 }
 
 /** A picture for people who want to know why something failed. */
