@@ -81,7 +81,7 @@ async function run(options: BenchOptions, scratch: Scratch): Promise<ScenarioRes
     seineBrowserContender(plan, sizeOf, 'small'),
     crawleeBrowserContender(plan, sizeOf, false),
     seineBrowserContender(plan, sizeOf, 'html'),
-  ];
+  ].filter(({ id }) => options.only.length === 0 || options.only.some((start) => id.startsWith(start)));
   const tallies: Tally[] = contenders.map((contender) => {
     const missing = contender.missing();
     return {

@@ -34,7 +34,7 @@ const LABELS: Record<StartRow['id'], string> = {
   'function-bare': 'a function that does nothing, init',
   'function-http': 'the HTTP function, init',
   'chromium-bare': 'Chromium alone, unpacked before, with one page',
-  'function-chromium': 'the function with Chromium: init, unpacking, start and first page',
+  'function-chromium': 'the function with Chromium: init, start and first page',
 };
 
 const BARS: readonly { id: StartRow['id']; bar: string; msMax: number }[] = [
@@ -87,7 +87,7 @@ ${verdictTable(verdicts)}
 
 - Medians, each in turns with the bare start that it is divided by: on a machine that others use too, the ratio says more than the milliseconds. CPU is that of all threads and processes, on average; of \`run\` until the site saw its request.
 - \`status\` shows a job that is done. \`run\` starts in an empty folder; its first request is that for robots.txt. Node has compiled both before: the compile cache is warm, as from the second start on.
-- Functions run in the emulator of Lambda with the share of a core that their memory has there, by a quota of the kernel for each 20 ms: 1,024 MB have 0.58 of a core, 2,048 MB have 1.16. Lambda itself gives a function more during its init. A function has no compile cache, and the one with Chromium unpacks it into an empty \`/tmp\` each time.
+- Functions run in the emulator of Lambda with the share of a core that their memory has there, by a quota of the kernel for each 20 ms: 1,024 MB have 0.58 of a core, 2,048 MB have 1.16. Lambda itself gives a function more during its init. A function has no compile cache, and the one with Chromium an empty \`/tmp\` each time.
 - Machine: ${data.machine}; a load of ${data.load.toFixed(0)} at the start. Node ${data.versions.node}. ${data.date.slice(0, 10)}, ${data.shortRounds} rounds, ${data.rounds} with Chromium, after one that is not counted.
 - Again: \`npm run bench -- starts\`; \`--only commands\`, \`functions\` or \`chromium\` is a part of it.`;
 }

@@ -107,7 +107,7 @@ export async function openHttpFunction(scratch: Scratch, { bare }: { bare: boole
   };
 }
 
-/** The image, with Chromium packed as in its npm package: each environment unpacks it into a `/tmp` of its own. */
+/** The image, whose environments have a `/tmp` of their own. */
 export async function openBrowserFunction(scratch: Scratch, url: string): Promise<ColdFunction> {
   const folder = scratch.diskFolder('image');
   const [image, tmp, blobs] = ['image', 'tmp', 'blobs'].map((name) => join(folder, name)) as [

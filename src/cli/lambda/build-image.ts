@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { messageOf, SeineError } from '../../core/errors.ts';
 import { VERSION } from '../../core/identity/identity.ts';
+import { IMAGE_FOLDER, unpackChromiumPackage } from '../../fetch/browser/process/unpack-chromium.ts';
 import { bundleWorker } from './bundle-worker.ts';
 
 export interface LambdaImage {
@@ -14,8 +15,8 @@ export interface LambdaImage {
   tag: string;
 }
 
-/** Beside the bundle as they are: Chromium is data of its package, and Playwright finds its parts by path. */
-const PACKAGES = ['playwright-core', '@sparticuz/chromium'];
+/** Beside the bundle as it is: Playwright finds its parts by path. */
+const PACKAGES = ['playwright-core'];
 /** Native code, of the platform that it was installed on. */
 const ABSENT = ['impit'];
 /** Programs of their own that the worker starts. */
@@ -23,7 +24,6 @@ const ENTRIES = {
   index: 'entry/lambda',
   thread: 'entry/thread',
   'watchdog-main': 'fetch/browser/process/watchdog-main',
-  'unpack-main': 'fetch/browser/process/unpack-main',
 };
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -37,6 +37,7 @@ export async function buildLambdaImage(folder: string): Promise<LambdaImage> {
     Dockerfile: readFileSync(DOCKERFILE),
   };
   const packages = packagesOf(PACKAGES);
+  const chromium = await unpackChromiumPackage();
   try {
     for (const [name, bytes] of Object.entries(files)) {
       await mkdir(dirname(join(folder, name)), { recursive: true });
@@ -44,7 +45,9 @@ export async function buildLambdaImage(folder: string): Promise<LambdaImage> {
     }
     for (const { name, from } of packages)
       await cp(from, join(folder, 'node_modules', name), { recursive: true, dereference: true });
-    return { folder, bytes: await openToAll(folder), tag: tagOf(files, packages) };
+    // Not packed: to unpack it takes an environment two seconds, at each cold start.
+    await cp(chromium.folder, join(folder, IMAGE_FOLDER), { recursive: true });
+    return { folder, bytes: await openToAll(folder), tag: tagOf(files, [...packages, chromium]) };
   } catch (error) {
     throw cannotWrite(error);
   }
@@ -112,7 +115,10 @@ async function openToAll(path: string): Promise<number> {
   return bytes;
 }
 
-function tagOf(files: Record<string, Uint8Array>, packages: Package[]): string {
+function tagOf(
+  files: Record<string, Uint8Array>,
+  packages: readonly Pick<Package, 'name' | 'version'>[],
+): string {
   const lines = [
     ...Object.keys(files)
       .sort()

@@ -43,7 +43,7 @@ const screenshot = z
       packing: z
         .enum(['fast', 'small'])
         .default('fast')
-        .describe('PNG compression: `fast` takes a third of the time, `small` two thirds of the bytes.'),
+        .describe('PNG compression: `small` has 70 % of the bytes of `fast`, and takes the worker a fifth of a second more for a long page.'),
     }),
   ])
   .transform((value) => {

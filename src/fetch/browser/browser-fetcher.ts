@@ -9,6 +9,7 @@ import { checkRequest, failure } from '../network/check-request.ts';
 import { literalOf, privateAddress } from '../network/dial.ts';
 import { DnsCache, type Lookup } from '../network/dns-cache.ts';
 import { KeyedSemaphore } from '../network/keyed-semaphore.ts';
+import { packShots } from './page/page-shots.ts';
 import { type Devices, planTab } from './page/plan-tab.ts';
 import type { Tab } from './page/tab.ts';
 import { visitPage } from './page/visit-page.ts';
@@ -96,7 +97,7 @@ export class BrowserFetcher implements Fetcher {
       watch.begin();
       const result = await visitPage(taken.tab, request, watch, url);
       wiping = taken.instance.giveBack(taken.tab, result.kind === 'response').catch(() => {});
-      return result;
+      return await packShots(result, request);
     } catch (error) {
       // The message may quote the page: one clean line of it.
       const reason = messageOf(error)

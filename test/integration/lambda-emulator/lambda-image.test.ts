@@ -5,7 +5,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildLambdaImage, type LambdaImage } from '../../../src/cli/lambda/build-image.ts';
 import type { Batch } from '../../../src/core/batch/batch.ts';
 import type { Outcome } from '../../../src/core/batch/outcome.ts';
-import { findChromium } from '../../../src/fetch/browser/process/find-chromium.ts';
 import { layOutImage, parseRecipe } from '../../../src/lambda-emulator/image-folder.ts';
 import type { Dispatcher } from '../../../src/ports/dispatcher.ts';
 import { batchOf, deliver, expectWhole, openSite, type Site } from '../../contract/dispatcher-contract.ts';
@@ -20,8 +19,6 @@ let image: LambdaImage;
 beforeAll(async () => {
   folder = await temporaryFolder();
   image = await buildLambdaImage(join(folder.dir, 'image'));
-  // Two seconds of work that each environment of Lambda does for itself, and this machine once.
-  await findChromium('bundled');
 });
 afterAll(() => folder.remove());
 
@@ -35,13 +32,19 @@ describe('the image', () => {
       variables: { SEINE_BROWSER: 'bundled', SEINE_BROWSER_SANDBOX: 'off', HOME: '/tmp' },
     });
     expect(recipe().copies.flatMap(({ sources }) => sources)).toEqual([
+      'chromium',
       'node_modules',
       'data_files',
       '*.mjs',
     ]);
     const target = join(folder.dir, 'task');
     await layOutImage(image.folder, target);
-    for (const name of ['index.mjs', 'watchdog-main.mjs', 'unpack-main.mjs', 'node_modules/playwright-core'])
+    for (const name of [
+      'index.mjs',
+      'watchdog-main.mjs',
+      'chromium/chromium',
+      'node_modules/playwright-core',
+    ])
       expect(existsSync(join(target, name)), name).toBe(true);
     const { handler } = await import(join(target, 'index.mjs'));
     expect(handler).toBeInstanceOf(Function);
@@ -128,7 +131,10 @@ describe('a function of the image', () => {
     const [shot] = (outcomes[0] as Extract<Outcome, { kind: 'fetched' }>).trace.shots!;
     expect(readFileSync(join(folder.dir, shot!.key)).subarray(1, 4).toString()).toBe('PNG');
     const first = browserPid();
-    expect(listProcesses().find(({ pid }) => pid === first)?.command).toContain('--no-sandbox');
+    const { command } = listProcesses().find(({ pid }) => pid === first)!;
+    expect(command).toContain('--no-sandbox');
+    // Unpacked with the image, not by the environment.
+    expect(command).toContain('/chromium/chromium ');
     expect(await outcomesOf(browserBatch(2, ['/2']))).toMatchObject([{ kind: 'fetched' }]);
     expect(browserPid()).toBe(first);
   });

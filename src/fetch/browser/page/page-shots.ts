@@ -1,10 +1,14 @@
 import type { BrowserSpec, ScreenshotSpec } from '../../../core/job-schema/browser.ts';
-import type { Shot } from '../../../ports/fetcher.ts';
+import type { FetchRequest, FetchResult, Shot } from '../../../ports/fetcher.ts';
+import { KeyedSemaphore } from '../../network/keyed-semaphore.ts';
 import { ActionError } from './page-actions.ts';
+import { repackPng } from './repack-png.ts';
 import type { Tab } from './tab.ts';
 
 /** WebP has no larger pictures, Chromium draws none, and viewers open none. */
 const SCREENSHOT_HEIGHT_MAX = 16_000;
+/** Pictures of one worker: unpacked, each takes 40 MB and more. */
+const PACKED_AT_ONCE_MAX = 2;
 /** Of a picture or a print. */
 const SHOT_BYTES_MAX = 64 * 1024 * 1024;
 
@@ -23,6 +27,26 @@ export async function takeShots(tab: Tab, spec: BrowserSpec, leftMs: () => numbe
   return shots;
 }
 
+const packing = new KeyedSemaphore();
+
+/** What takes no tab any more: makes pictures small where the route wants it. */
+export async function packShots(
+  result: FetchResult,
+  { render, signal }: Pick<FetchRequest, 'render' | 'signal'>,
+): Promise<FetchResult> {
+  if (result.kind !== 'response' || !result.rendered || render?.screenshot?.packing !== 'small')
+    return result;
+  const leave = await packing.enter('', PACKED_AT_ONCE_MAX, signal);
+  try {
+    const shots: Shot[] = [];
+    for (const shot of result.rendered.shots)
+      shots.push(shot.type === 'image/png' ? { ...shot, bytes: await repackPng(shot.bytes) } : shot);
+    return { ...result, rendered: { ...result.rendered, shots } };
+  } finally {
+    leave();
+  }
+}
+
 /** A picture for people who want to know why something failed. */
 export function takeFailureShot(tab: Tab): Promise<Shot> {
   return takeScreenshot(tab, { of: 'screen', format: 'jpeg', quality: 60, packing: 'fast' }, () => 1_000);
@@ -33,7 +57,8 @@ async function takeScreenshot(tab: Tab, spec: ScreenshotSpec, leftMs: () => numb
   const { data } = await tab.screenshots.take(() =>
     tab.cdp.send('Page.captureScreenshot', {
       format: spec.format,
-      ...(spec.format === 'png' ? { optimizeForSpeed: spec.packing === 'fast' } : { quality: spec.quality }),
+      // Those that are to be small are packed once more, elsewhere.
+      ...(spec.format === 'png' ? { optimizeForSpeed: true } : { quality: spec.quality }),
       ...(clip ? { clip, captureBeyondViewport: true } : {}),
     }),
   );

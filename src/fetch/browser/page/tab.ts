@@ -12,6 +12,7 @@ export const BROWSER_PAGES_MAX = 500;
 interface BrowserParts {
   proxy: FilterProxy;
   screenshots: ScreenshotPipeline;
+  watchNetwork(page: string, isOn: boolean): void;
 }
 
 /**
@@ -39,13 +40,14 @@ export class Tab {
   onBroken: (() => void) | null = null;
   readonly #context: BrowserContext;
   readonly #proxy: FilterProxy;
+  readonly #watchNetwork: BrowserParts['watchNetwork'];
   readonly #listening: (() => void)[] = [];
 
   private constructor(
     plan: TabPlan,
     parts: { context: BrowserContext; page: Page; cdp: CDPSession; frameId: string },
     ticket: ProxyTicket,
-    { proxy, screenshots }: BrowserParts,
+    { proxy, screenshots, watchNetwork }: BrowserParts,
   ) {
     this.plan = plan;
     this.page = parts.page;
@@ -55,6 +57,7 @@ export class Tab {
     this.screenshots = screenshots;
     this.#context = parts.context;
     this.#proxy = proxy;
+    this.#watchNetwork = watchNetwork;
     const end = () => {
       this.isCrashed = true;
       this.onBroken?.();
@@ -115,6 +118,11 @@ export class Tab {
 
   unlisten(): void {
     for (const off of this.#listening.splice(0)) off();
+  }
+
+  /** Only where this is on does Playwright know when the network is idle. For the next page; a page has its main frame's name. */
+  watchNetwork(isOn: boolean): void {
+    this.#watchNetwork(this.frameId, isOn);
   }
 
   /** Notes that a URL is asked for, and says whether it was before. */

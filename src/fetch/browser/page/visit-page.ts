@@ -117,6 +117,7 @@ class Visit {
     const { ticket, cdp } = this.#tab;
     ticket.turnPage();
     ticket.connectMs = this.#request.timeouts.connectMs;
+    this.#tab.watchNetwork(this.#spec.waitUntil === 'idle');
     this.#captures.listen();
     this.#resources?.listen();
     const cookies = headerOf(this.#request, 'cookie');

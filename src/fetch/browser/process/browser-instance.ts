@@ -184,7 +184,11 @@ export class BrowserInstance {
   /** A renderer that dies just then leaves Playwright waiting for ever. */
   async #open(plan: TabPlan): Promise<Tab> {
     const { proxy } = this.#options;
-    const opening = Tab.open(this.#browser, plan, { proxy, screenshots: this.#screenshots });
+    const opening = Tab.open(this.#browser, plan, {
+      proxy,
+      screenshots: this.#screenshots,
+      watchNetwork: this.#process.watchNetwork,
+    });
     const { promise, reject } = Promise.withResolvers<never>();
     const giveUp = () => {
       reject(new Error('the browser cannot open a page'));

@@ -9,6 +9,7 @@ import { PRIVATE_FOLDER } from '../../../core/file-modes.ts';
 import { browserTmpdir } from './browser-user.ts';
 import { flagsOf } from './chromium-flags.ts';
 import type { Chromium } from './find-chromium.ts';
+import { NetworkEvents } from './network-events.ts';
 import { siblingFile } from './sibling-file.ts';
 import { type ProtocolMessage, WorkerIdentities } from './worker-identities.ts';
 
@@ -30,6 +31,8 @@ export interface BrowserProcess {
   /** Of this process alone: what the browser writes is in a folder within. */
   folder: string;
   transport: ConnectOverCDPTransport;
+  /** Whether Playwright is told of each request of a page. */
+  watchNetwork(page: string, isOn: boolean): void;
   /** Tells the watchdog that the browser still answers. */
   beat(): void;
   kill(): void;
@@ -98,6 +101,7 @@ export async function startBrowser(options: BrowserProcessOptions): Promise<Brow
     pid,
     folder,
     transport,
+    watchNetwork: (page, isOn) => transport.watchNetwork(page, isOn),
     kill,
     words,
     ended,
@@ -181,12 +185,17 @@ export function notStarted(words: string): SeineError {
   });
 }
 
+/** Playwright counts its messages from 1. */
+const FIRST_ID = 1_000_000_000;
+
 /** Messages to and from the browser: JSON, each ended by a zero byte. */
 class PipeTransport implements ConnectOverCDPTransport {
   onmessage?: (message: object) => void;
   onclose?: (reason?: string) => void;
   readonly #to: Writable;
   readonly #workers = new WorkerIdentities();
+  readonly #network = new NetworkEvents();
+  #nextId = FIRST_ID;
   #pending: Buffer[] = [];
   #isClosed = false;
 
@@ -199,9 +208,12 @@ class PipeTransport implements ConnectOverCDPTransport {
 
   send(message: object): void {
     if (this.#isClosed) return;
-    const first = this.#workers.before(message);
-    if (first !== null) this.#to.write(`${JSON.stringify(first)}\0`);
+    this.#sendOwn(this.#workers.before(message));
     this.#to.write(`${JSON.stringify(message)}\0`);
+  }
+
+  watchNetwork(page: string, isOn: boolean): void {
+    if (!this.#isClosed) this.#sendOwn(this.#network.change(page, isOn));
   }
 
   close(): void {
@@ -224,8 +236,16 @@ class PipeTransport implements ConnectOverCDPTransport {
     setImmediate(() => {
       if (this.#isClosed) return;
       const message = JSON.parse(bytes.toString()) as ProtocolMessage;
-      if (!this.#workers.isAnswer(message)) this.onmessage?.(message);
+      // The answer to a message from here is for no one else.
+      if (message.id !== undefined && message.id >= FIRST_ID) return;
+      this.#workers.note(message);
+      this.#network.note(message);
+      this.onmessage?.(message);
     });
+  }
+
+  #sendOwn(message: ProtocolMessage | null): void {
+    if (message !== null) this.#to.write(`${JSON.stringify({ id: this.#nextId++, ...message })}\0`);
   }
 
   #end(): void {

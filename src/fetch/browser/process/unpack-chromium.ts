@@ -20,12 +20,21 @@ const BEAT_MS = 1_000;
 /** A lock that is older was left by a process that is dead. */
 const SILENCE_MS = 10_000;
 
-/**
- * The Chromium of the npm package `@sparticuz/chromium`, unpacked once for all workers of this user into a folder named by
- * its version: 207 MB. It is unpacked beside and then moved, so no process sees half of it, and what a killed process left is
- * removed.
- */
+/** Beside the bundled worker in an image: there it is unpacked when the image is built. */
+export const IMAGE_FOLDER = 'chromium';
+
+/** The Chromium of the npm package `@sparticuz/chromium`, from the image of a function or unpacked. */
 export async function unpackChromium(): Promise<Chromium> {
+  const inImage = fileURLToPath(new URL(`./${IMAGE_FOLDER}`, import.meta.url));
+  if (await isThere(join(inImage, 'chromium'))) return chromiumIn(inImage);
+  return chromiumIn((await unpackChromiumPackage()).folder);
+}
+
+/**
+ * Unpacks it once for all workers of this user into a folder named by its version: 207 MB. It is unpacked beside and then
+ * moved, so no process sees half of it, and what a killed process left is removed.
+ */
+export async function unpackChromiumPackage(): Promise<{ name: string; version: string; folder: string }> {
   const found = findChromiumPackage();
   if (!found)
     throw new SeineError('Seine has fetched no Chromium yet', { hint: 'run `seine browser install`' });
@@ -47,7 +56,7 @@ export async function unpackChromium(): Promise<Chromium> {
     }
   }
   await openToOthers(folder);
-  return chromiumIn(folder);
+  return { name: '@sparticuz/chromium', version, folder };
 }
 
 /**

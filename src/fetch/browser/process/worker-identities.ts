@@ -17,9 +17,6 @@ interface Connection {
   isWorker: boolean;
 }
 
-/** Playwright counts its messages from 1. */
-const FIRST_ID = 1_000_000_000;
-
 /**
  * Web workers say the same of themselves as their page. What is set for a page holds for its frames, but a worker would
  * name the languages and brands of Chromium itself: each has to be told, before its first line runs. Playwright stops
@@ -30,7 +27,6 @@ export class WorkerIdentities {
   readonly #connections = new Map<string, Connection>();
   /** By page: the parameters of `Emulation.setUserAgentOverride`. */
   readonly #overrides = new Map<string, object>();
-  #nextId = FIRST_ID;
 
   /** What has to be sent before a message. */
   before({ sessionId, method, params }: ProtocolMessage): ProtocolMessage | null {
@@ -42,19 +38,16 @@ export class WorkerIdentities {
     if (method !== 'Runtime.runIfWaitingForDebugger' || !connection.isWorker || override === undefined)
       return null;
     return {
-      id: this.#nextId++,
       sessionId: sessionId!,
       method: 'Emulation.setUserAgentOverride',
       params: override,
     };
   }
 
-  /** Notes what came. Says whether it answers a message from here, which is for no one else. */
-  isAnswer({ id, sessionId, method, params }: ProtocolMessage): boolean {
-    if (id !== undefined) return id >= FIRST_ID;
+  /** Notes what came. */
+  note({ sessionId, method, params }: ProtocolMessage): void {
     if (method === 'Target.attachedToTarget') this.#attach(params as AttachedEvent, sessionId);
     else if (method === 'Target.detachedFromTarget') this.#detach((params as AttachedEvent).sessionId);
-    return false;
   }
 
   #attach({ sessionId, targetInfo }: AttachedEvent, from: string | undefined): void {

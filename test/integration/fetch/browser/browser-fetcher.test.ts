@@ -39,6 +39,10 @@ const LONG_UTF8 = `<!doctype html><title>long</title><div>${'<p>Grüße – 你�
 const handlers = {
   '/scripted': html(SCRIPTED, ['Set-Cookie: a=1', 'Set-Cookie: b=2; Path=/', 'X-Name: value']),
   '/data.json': sends(reply('200 OK', ['Content-Type: application/json'], '{"items":[1,2,3]}')),
+  '/late': html(SCRIPTED.replace('/data.json', '/late.json')),
+  // Later than the half second after which a network counts as idle.
+  '/late.json': ((socket, request) =>
+    setTimeout(() => handlers['/data.json'](socket, request), 1_000)) satisfies RawHandler,
   '/lazy': html(LAZY),
   '/form': html(FORM),
   '/long': html(LONG_UTF8),
@@ -151,6 +155,13 @@ describe('a page in the browser', () => {
       ...['X-Name', 'value'],
     ]);
     expect(response.wireBytes).toBeGreaterThan(SCRIPTED.length);
+  });
+
+  test('is waited for until its network is idle, also in a tab whose last page was not', async () => {
+    const last = '<a href="item/3">3</a>';
+    expect(await bodyOf('/late', { render: render({ waitUntil: 'idle' }) })).toContain(last);
+    expect(await bodyOf('/late', { render: render({ waitUntil: 'load' }) })).not.toContain(last);
+    expect(await bodyOf('/late', { render: render({ waitUntil: 'idle' }) })).toContain(last);
   });
 
   test('that is a check which goes on by itself is waited for', async () => {
