@@ -225,8 +225,9 @@ class RegionFinder {
     const { name, attribs } = elements[this.#top]!;
     const isAlike = element.name === name && (name === 'section' || attribs.class === element.attribs.class);
     if (isAlike && attribs.class !== undefined && weights[number]! > 0) return true;
-    if ((element.name === 'p' || (isAlike && name === 'section')) && weights[number]! >= SENTENCE)
-      return true;
+    // Above the title, a box without a name is a column or a notice.
+    const isNext = isAlike && (name === 'section' || number > this.#heading);
+    if ((element.name === 'p' || isNext) && weights[number]! >= SENTENCE) return true;
     return hasCode[number]!;
   }
 
