@@ -6,7 +6,15 @@ import {
   type BlockCode,
   CAPTCHA_WIDGETS,
 } from './block-markers.ts';
-import { CONTENT, FOREIGN_TITLES, LOGIN_WALLS, REFERENCE, REFUSALS, STRONG } from './block-signals.ts';
+import {
+  CONTENT,
+  EXPLAINING,
+  FOREIGN_TITLES,
+  LOGIN_WALLS,
+  REFERENCE,
+  REFUSALS,
+  STRONG,
+} from './block-signals.ts';
 import { TextFinder } from './text-finder.ts';
 
 /**
@@ -144,7 +152,7 @@ function scoreOf(status: number, page: Words): Score {
   if (page.isUnindexed) add(1);
   if (page.widget !== null && !page.hasForm) add(2);
   if (page.hasForm) add(-4);
-  if (page.hasContent) add(-4);
+  if (page.hasContent || page.isExplaining) add(-4);
   add(page.links >= 6 ? -4 : page.links >= 3 ? -2 : 0);
   return score;
 }
@@ -165,7 +173,9 @@ const LOGIN_ADDRESS =
 const SHELL_BYTES_MAX = 4 * 1024;
 /** Something to see, or to go on to. */
 const SOMETHING =
-  /<(?:img|video|audio|canvas|svg|iframe|frame|object|embed|input|button|a|picture)\b|\bsrc\s*=|http-equiv\s*=\s*["']?refresh|location\s*[.=]|\bid\s*=\s*["']?(?:root|app|__next|__nuxt)/;
+  /<(?:img|video|audio|canvas|svg|iframe|frame|object|embed|input|button|a|picture)\b|\bsrc\s*=|http-equiv\s*=\s*["']?refresh|location\s*[.=]/;
+/** A place for what a script shows. */
+const PLACE = /\bid\s*=\s*["']?(?:root|app|__next|__nuxt)/;
 
 /** A page without a word, a picture or a way on: sites send that to robots. */
 function emptyShell(body: Buffer): string | null {
@@ -173,7 +183,7 @@ function emptyShell(body: Buffer): string | null {
   const lower = body.toString('latin1').toLowerCase();
   const start = lower.indexOf('<body');
   const shown = textOfHtml(withoutNoscript(start === -1 ? lower : lower.slice(start)));
-  if (shown !== '' || SOMETHING.test(lower)) return null;
+  if (shown !== '' || SOMETHING.test(lower) || (PLACE.test(lower) && lower.includes('<script'))) return null;
   return body.length === 0 ? 'an empty page' : 'a page without a word, a picture or a link';
 }
 
@@ -293,6 +303,11 @@ class Words {
 
   get hasContent(): boolean {
     return CONTENT.test(this.#lower());
+  }
+
+  /** Glossaries and help pages say what a CAPTCHA is; refusals do not. */
+  get isExplaining(): boolean {
+    return EXPLAINING.test(this.#words());
   }
 
   get isUnindexed(): boolean {

@@ -179,3 +179,7 @@ export const REFERENCE =
 /** What pages have that are there to be read or bought. */
 export const CONTENT =
   /<(?:article|nav|table|dl|video|audio)\b|itemprop=|og:type"? content="?(?:product|article|book|music|video)|application\/ld\+json/;
+
+/** How those begin who tell what it is, and do not ask for it. */
+export const EXPLAINING =
+  /\bcaptchas? (?:is|was|stands for|ist|est|es|è|é) (?:an?|the|short for|eine?|une?|una|um|uma) \p{L}|\bcaptchas are \p{L}+ (?:tests?|puzzles?|tasks?|questions?|checks?)/u;

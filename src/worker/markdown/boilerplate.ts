@@ -69,6 +69,9 @@ const WITHIN_WORDS = new Set(
   'has with no body content main article layout page wrapper container enabled text'.split(' '),
 );
 
+/** Words that only say where a part is when they come first: `article__share`, `page-footer`. */
+const WHOLE_WORDS = new Set('article body content main page text'.split(' '));
+
 /** Words that take nothing back where the first names it all: `article_footer_comments`, `comments-content`. */
 const COMMENTS_NAME =
   /(?:^|[^a-z])comments(?:[^a-z]|$)|comment-?_?(?:area|box|form|list|section|wrapper|wrap|container)/;
@@ -100,7 +103,8 @@ function besideByName(name: string): Beside | null {
   const spaced = name.replace(/([a-z])([A-Z])/g, '$1-$2').toLowerCase();
   if (COMMENTS_NAME.test(spaced) && !NOT_HERE.test(spaced)) return 'comments';
   const words = spaced.split(/[^a-z0-9]+/).map((word) => word.replace(/\d+$/, ''));
-  if (words.some((word) => WITHIN_WORDS.has(word))) return words.some(isBylineMeta) ? 'byline' : null;
+  if (words.some((word, at) => WITHIN_WORDS.has(word) && (at > 0 || !WHOLE_WORDS.has(word))))
+    return words.some(isBylineMeta) ? 'byline' : null;
   if (words.some((word) => COMMENT_WORDS.has(word))) return 'comments';
   if (words.some((word) => AROUND_WORDS.has(word))) return 'other';
   return words.some((word) => BYLINE_WORDS.has(word)) ? 'byline' : null;

@@ -140,6 +140,8 @@ const STRONG_SHARE_MAX = 0.5;
 /** With this much left, the comments of an article may be longer than itself. */
 const ARTICLE_MIN = 500;
 const BYLINE_MAX = 160;
+/** All, as sums of fractions come out. */
+const ALL_SHARE = 0.999;
 /** Boxes to buy, search or sign up in have less text than this. */
 const FORM_CHARACTERS_MAX = 200;
 
@@ -227,7 +229,19 @@ class RegionFinder {
     if (isAlike && attribs.class !== undefined && weights[number]! > 0) return true;
     if ((element.name === 'p' || (isAlike && name === 'section')) && weights[number]! >= SENTENCE)
       return true;
+    // Above the title, a box without a name is a column or a notice.
+    if (isAlike && attribs.id === undefined && number > this.#heading && this.#isOnlyParagraphs(number))
+      return true;
     return hasCode[number]!;
+  }
+
+  /** Whether all that it says are sentences in paragraphs. */
+  #isOnlyParagraphs(box: number): boolean {
+    const { elements, ends, worth, weights } = this.#page;
+    let inParagraphs = 0;
+    for (let at = box + 1; at < ends[box]!; at++)
+      if (elements[at]!.name === 'p' && worth[at]! >= SENTENCE) inParagraphs += worth[at]!;
+    return inParagraphs > 0 && inParagraphs >= ALL_SHARE * weights[box]!;
   }
 
   /** Leaves out what is no content within the root. */

@@ -22,6 +22,8 @@ export interface TabPlan {
   saysAutomated: boolean;
   /** Fingers that the screen tells apart; null as Playwright has it. */
   touchPoints: number | null;
+  /** Size of the window around the page, where it poses as one on a desktop: without a window it is 0 by 0. */
+  window: { width: number; height: number } | null;
   /** Starts logged in, and keeps what it has: other tabs forget everything after each page. */
   keepsState: boolean;
 }
@@ -110,6 +112,7 @@ export function planTab(
     locale: languages[0] ?? null,
     saysAutomated,
     touchPoints: isPosedPhone ? PHONE_TOUCH_POINTS : null,
+    window: poses && options.viewport && !options.isMobile ? windowAround(options.viewport) : null,
     keepsState: state !== undefined,
     route: {
       isAllowed: own.guard.pages(allowPrivate),
@@ -117,6 +120,13 @@ export function planTab(
       isBlocked: blocksAds ? isAdHost : null,
     },
   };
+}
+
+/** Tabs and the address bar of Chrome take this much. */
+const WINDOW_BARS = 87;
+
+function windowAround(viewport: { width: number; height: number }): { width: number; height: number } {
+  return { width: viewport.width, height: viewport.height + WINDOW_BARS };
 }
 
 export function headerOf({ headers }: FetchRequest, name: string): string | null {

@@ -84,6 +84,7 @@ export class Tab {
         cdp.send('Emulation.setAutomationOverride', { enabled: plan.saysAutomated }),
         plan.touchPoints &&
           cdp.send('Emulation.setTouchEmulationEnabled', { enabled: true, maxTouchPoints: plan.touchPoints }),
+        plan.window && resizeWindow(cdp, plan.window),
         // One that Chromium does not know is not worth failing for.
         plan.locale && cdp.send('Emulation.setLocaleOverride', { locale: plan.locale }).catch(() => {}),
       ]);
@@ -169,5 +170,15 @@ export class Tab {
   async close(): Promise<void> {
     this.#proxy.revoke(this.ticket);
     await this.#context.close();
+  }
+}
+
+/** What scripts see as the window. A Chromium without windows has nothing to resize. */
+async function resizeWindow(cdp: CDPSession, bounds: { width: number; height: number }): Promise<void> {
+  try {
+    const { windowId } = await cdp.send('Browser.getWindowForTarget');
+    await cdp.send('Browser.setWindowBounds', { windowId, bounds });
+  } catch {
+    // Headless shells have none.
   }
 }

@@ -85,7 +85,8 @@ const handlers = {
         const asked = ['fullVersionList', 'uaFullVersion', 'platform', 'model'];
         Promise.all([navigator.userAgentData.getHighEntropyValues(asked), worker]).then(([hints, worker]) => {
           seen.textContent = JSON.stringify({ worker, languages: navigator.languages, userAgent: navigator.userAgent,
-            zone: Intl.DateTimeFormat().resolvedOptions().timeZone, screen: [screen.width, screen.height], hints, webdriver: navigator.webdriver,
+            zone: Intl.DateTimeFormat().resolvedOptions().timeZone, screen: [screen.width, screen.height],
+            outer: [outerWidth, outerHeight], hints, webdriver: navigator.webdriver,
             platform: navigator.platform, touch: navigator.maxTouchPoints });
         });
       </script>`,
@@ -198,8 +199,13 @@ describe('a page in the browser', () => {
       const { uaFullVersion: _, ...hints } = seen.hints;
       const { languages, userAgent, zone } = seen;
       expect(seen.worker).toEqual({ languages, userAgent, hints, zone });
-      if (device === 'desktop') expect(seen).toMatchObject({ screen: [1_920, 1_080], touch: 0 });
-      else {
+      if (device === 'desktop') {
+        expect(seen).toMatchObject({ screen: [1_920, 1_080], touch: 0 });
+        // A window around the page, on the screen.
+        expect(seen.outer[0]).toBe(1_280);
+        expect(seen.outer[1]).toBeGreaterThan(800);
+        expect(seen.outer[1]).toBeLessThan(1_080);
+      } else {
         expect(seen.userAgent).toMatch(/\(Linux; Android 10; K\).* Mobile /);
         expect(seen).toMatchObject({ platform: 'Linux armv81', touch: 5 });
       }

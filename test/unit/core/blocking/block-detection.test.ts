@@ -50,6 +50,25 @@ describe('ordinary pages', () => {
     expect(detectBlock(answerOf(page))).toBeNull();
   });
 
+  test.each([
+    'A CAPTCHA is a test to confirm that you are not a robot.',
+    'CAPTCHAs are small puzzles. Visitors confirm that they are human; a page says: confirm that you are not a robot.',
+    'Ein Captcha ist eine Aufgabe: Bestätigen Sie, dass Sie kein Roboter sind.',
+    'Un captcha est un test : veuillez confirmer que vous n’êtes pas un robot.',
+  ])('nor what says what a CAPTCHA is: %s', (words) => {
+    const page = (body: string) =>
+      detectBlock(answerOf({ name: '', status: 200, body: `<title>Words</title><p>${body}</p>` }));
+    expect(page(words)).toBeNull();
+    expect(page(words.replace(/^.*?captchas? \p{L}+ /iu, 'The captcha is required. '))).not.toBeNull();
+  });
+
+  test('an empty place for an application is a page where there is a script, and nothing without one', () => {
+    const page = (script: string) =>
+      detectBlock(answerOf({ name: '', status: 200, body: `<title></title><div id="root"></div>${script}` }));
+    expect(page('<script>start()</script>')).toBeNull();
+    expect(page('')?.code).toBe('soft-block');
+  });
+
   test('nor is anything that is not HTML, with a status of success', () => {
     const page = answerOf({ name: '', status: 200, body: CHALLENGES[0]!.body });
     expect(detectBlock({ ...page, isHtml: false })).toBeNull();

@@ -482,6 +482,34 @@ describe('one name, one label or one share is no proof', () => {
     expect(contentOf(`<h1>Bees</h1>${four(slide)}`).markdown).toContain('The keeper on day 4');
   });
 
+  test('parts of a text in boxes without names, one long and others short', () => {
+    const part = (count: number) =>
+      `<div><div>${'<p>Bees fly low over the meadow in the morning, when the grass is wet and the wind is down.</p>'.repeat(count)}</div></div>`;
+    const { markdown } = contentOf(
+      `<title>Bees</title><article><header><h1>Bees</h1></header><div class=entry>${part(20)}` +
+        '<div><div><p>In the evening they come back by another way, along the stream and the old wall.</div></div>' +
+        '<div><div><a href=/1>More about wasps and what they eat in the cold season, with pictures and a map</a></div></div></div></article>',
+    );
+    expect(markdown).toContain('along the stream and the old wall');
+    expect(markdown).not.toContain('with pictures and a map');
+  });
+
+  test('names that begin with what they are a part of', () => {
+    const text =
+      '<p>Bees fly low over the meadow in the morning, when the grass is wet and the wind is down.</p>'.repeat(
+        9,
+      );
+    const share = '<p>Send this page to a friend who keeps bees and would like to know when they fly.</p>';
+    const page = (name: string) =>
+      contentOf(
+        `<title>Bees</title><article><h1>Bees</h1><div>${text}<div class="${name}">${share}</div>${text}</div></article>`,
+      );
+    for (const name of ['article__share', 'page-sidebar', 'content-newsletter', 'article-tags'])
+      expect(page(name).markdown, name).not.toContain('to a friend');
+    for (const name of ['share-article', 'newsletter-content', 'article-no-sidebar', 'article-part'])
+      expect(page(name).markdown, name).toContain('to a friend');
+  });
+
   test('the frozen half of the corpus is found, and nearly nothing else', () => {
     const rates = contentPages('frozen').map((page) =>
       rateText(page, textOfMarkdown(contentOf(page.html).markdown)),
